@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <string>
+
+#include "kernels/device.h"
+
+namespace weft::kernels {
+
+/// What a kind of device offers below the kernels: memory, streams and events. One object per kind;
+/// cpu/runtime.cpp, and cuda/runtime.cu compiled twice (for cuda and for simt). Errors: weft::Error with the
+/// device's own text.
+class Runtime {
+ public:
+  virtual ~Runtime() = default;
+
+  virtual int device_count() = 0;
+  /// `NVIDIA H200, 132 SMs, 139 GiB` / `emulated GPU on 2 threads` / the CPU's model name.
+  virtual std::string describe(int index) = 0;
+  /// Free and total bytes of the device's memory.
+  virtual void memory_info(int index, size_t& free_bytes, size_t& total_bytes) = 0;
+
+  /// Raw memory, at least 256-byte aligned (64 on the CPU). Returns nullptr when there is none left.
+  virtual void* allocate(int index, size_t bytes) = 0;
+  virtual void release(int index, void* memory) = 0;
+  /// Host memory that the device can copy from and to without staging.
+  virtual void* allocate_pinned(size_t bytes) = 0;
+  virtual void release_pinned(void* memory) = 0;
+
+  /// Enqueues a copy between any of host, pinned and this device's memory.
+  virtual void copy(int index, void* destination, const void* source, size_t bytes, void* stream) = 0;
+  virtual void fill_bytes(int index, void* destination, int byte, size_t bytes, void* stream) = 0;
+
+  virtual void* create_stream(int index) = 0;
+  virtual void destroy_stream(int index, void* stream) = 0;
+  virtual void synchronize_stream(int index, void* stream) = 0;
+  virtual void synchronize_device(int index) = 0;
+
+  virtual void* create_event(int index, bool timing) = 0;
+  virtual void destroy_event(void* event) = 0;
+  virtual void record_event(void* event, int index, void* stream) = 0;
+  /// Later work on `stream` waits for the event.
+  virtual void wait_event(int index, void* stream, void* event) = 0;
+  virtual bool query_event(void* event) = 0;
+  virtual void synchronize_event(void* event) = 0;
+  /// Milliseconds between two recorded timing events.
+  virtual float elapsed_ms(void* start, void* stop) = 0;
+};
+
+Runtime& runtime(DeviceKind kind);
+
+namespace cpu {
+Runtime& runtime();
+}
+namespace simt {
+Runtime& runtime();
+}
+namespace cuda {
+Runtime& runtime();
+}
+
+}  // namespace weft::kernels

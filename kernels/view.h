@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <ostream>
+
+#include "kernels/dtype.h"
+
+namespace weft::kernels {
+
+inline constexpr int kMaxRank = 8;
+
+/// What a kernel sees of a tensor: memory, sizes, strides (in elements), dtype. It owns nothing.
+/// A view with `data == nullptr` and no elements to touch stands for "not given" (`View::none()`).
+struct View {
+  void* data = nullptr;
+  DType dtype = DType::f32;
+  int rank = 0;
+  std::array<int64_t, kMaxRank> sizes{};
+  std::array<int64_t, kMaxRank> strides{};
+
+  static View none() { return {}; }
+
+  /// A dense row-major view over `data`.
+  static View dense(void* data, DType dtype, std::initializer_list<int64_t> sizes) {
+    View view{data, dtype, static_cast<int>(sizes.size()), {}, {}};
+    int i = 0;
+    for (const int64_t size : sizes) view.sizes[i++] = size;
+    int64_t stride = 1;
+    for (int d = view.rank - 1; d >= 0; --d) {
+      view.strides[d] = stride;
+      stride *= view.sizes[d];
+    }
+    return view;
+  }
+
+  /// True where the argument was given.
+  explicit operator bool() const { return data != nullptr; }
+
+  int64_t numel() const {
+    int64_t n = 1;
+    for (int d = 0; d < rank; ++d) n *= sizes[d];
+    return n;
+  }
+
+  /// Row-major without gaps; dimensions of size 1 may have any stride.
+  bool is_contiguous() const {
+    int64_t expected = 1;
+    for (int d = rank - 1; d >= 0; --d) {
+      if (sizes[d] != 1 && strides[d] != expected) return numel() == 0;
+      expected *= sizes[d];
+    }
+    return true;
+  }
+
+  bool same_sizes(const View& other) const {
+    if (rank != other.rank) return false;
+    for (int d = 0; d < rank; ++d)
+      if (sizes[d] != other.sizes[d]) return false;
+    return true;
+  }
+
+  template <class T>
+  T* as() const {
+    WEFT_CHECK(dtype == dtype_of<T>, "view: expected ", dtype_of<T>, ", got ", *this);
+    return static_cast<T*>(data);
+  }
+
+  /// `f32[8,64]`.
+  friend std::ostream& operator<<(std::ostream& out, const View& view) {
+    out << view.dtype << '[';
+    for (int d = 0; d < view.rank; ++d) out << (d ? "," : "") << view.sizes[d];
+    return out << ']';
+  }
+};
+
+}  // namespace weft::kernels
