@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# Flags that every target of the house is built with; not exported.
+add_library(weft_build_flags INTERFACE)
+target_compile_options(weft_build_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Werror>)
+
+# weft_library(NAME folder-name): a static library of the *.cpp files of this folder (and the named SUBFOLDERS),
+# with the alias weft::NAME and the house root as include folder.
+function(weft_library name)
+  cmake_parse_arguments(arg "" "" "SUBFOLDERS;LINK;PRIVATE_LINK" ${ARGN})
+  set(patterns *.cpp)
+  foreach(folder ${arg_SUBFOLDERS})
+    list(APPEND patterns ${folder}/*.cpp)
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
+  if(sources)
+    add_library(weft_${name} STATIC ${sources})
+    set(scope PUBLIC)
+    target_link_libraries(weft_${name} PRIVATE $<BUILD_INTERFACE:weft_build_flags> ${arg_PRIVATE_LINK})
+  else()
+    add_library(weft_${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(weft_${name} ${scope}
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/weft>)
+  target_compile_features(weft_${name} ${scope} cxx_std_20)
+  target_link_libraries(weft_${name} ${scope} ${arg_LINK})
+  set_target_properties(weft_${name} PROPERTIES EXPORT_NAME ${name})
+  add_library(weft::${name} ALIAS weft_${name})
+endfunction()
+
+# weft_program(NAME sources… LINK libraries…): a program under build/bin.
+function(weft_program name)
+  cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE weft_build_flags ${arg_LINK})
+endfunction()
+
+# weft_test(AREA LINK libraries…): one GoogleTest program of all *.cpp files of this folder; each test is a CTest
+# test named AREA.Suite.Name and labelled AREA.
+function(weft_test area)
+  cmake_parse_arguments(arg "" "TIMEOUT" "LINK;SOURCES;ENVIRONMENT" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  add_executable(test_${area} ${sources} ${arg_SOURCES})
+  target_include_directories(test_${area} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(test_${area} PRIVATE weft_build_flags ${arg_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(test_${area} TEST_PREFIX "${area}." DISCOVERY_TIMEOUT 120
+    PROPERTIES LABELS ${area} TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "OMP_NUM_THREADS=2;${arg_ENVIRONMENT}")
+endfunction()
