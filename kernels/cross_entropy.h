@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/kernel.h"
+
+namespace weft::kernels {
+
+struct CrossEntropyArguments {
+  double label_smoothing = 0;   ///< e: the target becomes (1 - e) t + e / C (Szegedy et al. 2016, section 7)
+  int64_t ignore_index = -100;  ///< rows with this class give loss 0 and gradient 0
+};
+
+/// Per-row cross entropy of logits [N, C] (contiguous, floating) against `target`: classes i64 [N], or probabilities
+/// [N, C] of the logits' dtype. loss [N] and lse [N] (the row's log of the sum of exponentials) are f32 (f64 for f64).
+/// weight [N] (f32/f64, for class targets) receives 1, or 0 where the row is ignored; for probability targets, 1.
+/// A class outside [0, C) that is not ignore_index gives NaN in loss (the op checks labels on the host side of a batch).
+/// The probabilities are never stored.
+WEFT_KERNEL(cross_entropy_forward, const Queue& queue, const View& loss, const View& lse, const View& weight,
+            const View& logits, const View& target, CrossEntropyArguments arguments);
+
+/// dlogits[n, c] = dloss[n] (softmax(logits)[n, c] * sum_c(t) - t[n, c]) with the smoothed target t; 0 on ignored rows.
+/// dloss [N] has the dtype of lse.
+WEFT_KERNEL(cross_entropy_backward, const Queue& queue, const View& dlogits, const View& dloss, const View& logits,
+            const View& lse, const View& target, CrossEntropyArguments arguments);
+
+}  // namespace weft::kernels

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/kernel.h"
+
+namespace weft::kernels {
+
+// index holds i64 positions along `dim`, each in [0, size of that dimension); anything else is an error on the CPU and
+// reads as NaN (floating) or 0 on a GPU, never out of bounds.
+
+/// y = rows of x: y.sizes equal x.sizes but for dim, where it is index's length (index rank 1). Contiguous; any dtype.
+WEFT_KERNEL(index_select, const Queue& queue, const View& y, const View& x, const View& index, int dim);
+
+/// dx = 0, then dx[index[i]] += dy[i] along dim. Deterministic: each row of dx sums its sources in order of i.
+WEFT_KERNEL(index_select_backward, const Queue& queue, const View& dx, const View& dy, const View& index, int dim);
+
+/// y[i, j, …] = x[i, index[i, j, …], …]: index has y's sizes and x's rank (dim differs); contiguous.
+WEFT_KERNEL(gather, const Queue& queue, const View& y, const View& x, const View& index, int dim);
+
+/// dx = 0, then adds dy where gather read. Deterministic.
+WEFT_KERNEL(gather_backward, const Queue& queue, const View& dx, const View& dy, const View& index, int dim);
+
+}  // namespace weft::kernels

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/kernel.h"
+
+namespace weft::kernels {
+
+/// Where random numbers come from: the function Philox4x32-10(key = seed, counter) of kernels/philox.h; the same
+/// numbers on every device. `state` is an i64[2] tensor on the device: {seed, base}; counters start at base + offset,
+/// so that a replayed graph advances by raising `base` in device memory. Element i uses word i % 4 of block
+/// base + offset + i / 4, whatever the launch geometry (f64 draws use two words: words 2 (i % 2), 2 (i % 2) + 1 of
+/// block base + offset + i / 2).
+struct RandomArguments {
+  uint64_t offset = 0;
+};
+
+/// y = uniform in [low, high). Floating dtypes; contiguous.
+WEFT_KERNEL(random_uniform, const Queue& queue, const View& y, const View& state, RandomArguments random, double low,
+            double high);
+
+/// y = normal by Box-Muller on the words of one block: elements 4k, 4k+1 from words 0, 1 and 4k+2, 4k+3 from 2, 3.
+WEFT_KERNEL(random_normal, const Queue& queue, const View& y, const View& state, RandomArguments random, double mean,
+            double std);
+
+/// y = 1 with probability p, else 0; any dtype.
+WEFT_KERNEL(random_bernoulli, const Queue& queue, const View& y, const View& state, RandomArguments random, double p);
+
+/// y (i64 [n]) = a permutation of 0 … n-1: a keyed Feistel network with cycle walking (kernels/philox.h), so that
+/// each element is computed alone and equally on every device.
+WEFT_KERNEL(random_permutation, const Queue& queue, const View& y, const View& state, RandomArguments random);
+
+/// y = x keep / (1 - p), keep = uniform >= p (Srivastava et al. 2014). Backward is the same call on dy: the mask is
+/// computed again, never stored.
+WEFT_KERNEL(dropout, const Queue& queue, const View& y, const View& x, const View& state, RandomArguments random,
+            double p);
+
+}  // namespace weft::kernels
