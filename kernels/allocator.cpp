@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/allocator.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <iomanip>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+#include "kernels/runtime.h"
+
+namespace weft::kernels {
+namespace {
+
+constexpr size_t kGranule = 256;  // every block is a multiple of this
+constexpr int kStepsPerOctave = 8;
+
+/// Eighths of powers of two: classes 0…7 are 1…8 granules, then each octave has eight steps.
+int size_class_of(size_t bytes) {
+  const size_t granules = std::max<size_t>(1, (bytes + kGranule - 1) / kGranule);
+  if (granules <= kStepsPerOctave) return static_cast<int>(granules) - 1;
+  const int octave = std::bit_width(granules - 1) - 4;  // granules in (8 << octave, 16 << octave]
+  const size_t step = size_t{1} << octave;
+  const int within = static_cast<int>((granules - 1) / step) - kStepsPerOctave;  // 0…7
+  return kStepsPerOctave * (octave + 1) + within;
+}
+
+size_t capacity_of(int size_class) {
+  if (size_class < kStepsPerOctave) return (static_cast<size_t>(size_class) + 1) * kGranule;
+  const int octave = size_class / kStepsPerOctave - 1;
+  const size_t step = size_t{1} << octave;
+  return (static_cast<size_t>(size_class % kStepsPerOctave) + kStepsPerOctave + 1) * step * kGranule;
+}
+
+std::string readable(size_t bytes) {
+  std::ostringstream out;
+  constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  int unit = 0;
+  for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
+  out << std::fixed << std::setprecision(unit == 0 ? 0 : 1) << value << ' ' << units[unit];
+  return out.str();
+}
+
+}  // namespace
+
+struct CachingAllocator::State {
+  using FreeLists = std::vector<std::vector<Block*>>;  // by size class
+
+  Device device;
+  Runtime& runtime;
+  bool cached;
+  mutable std::mutex mutex;
+  std::unordered_map<void*, FreeLists> free_by_stream;
+  std::vector<Block*> waiting;  // freed, but other streams still use them
+  std::vector<Block*> spare;    // Block objects without memory
+  Block live{};                 // head of the ring of live blocks
+  MemoryStats stats;
+
+  explicit State(Device d) : device(d), runtime(kernels::runtime(d.kind)), cached(d.kind != DeviceKind::simt) {
+    live.previous = live.next = &live;
+  }
+
+  FreeLists& lists(void* stream) {
+    FreeLists& found = free_by_stream[stream];
+    if (found.empty()) found.resize(8 * 48);
+    return found;
+  }
+
+  Block* take_cached(int size_class, void* stream) {
+    std::vector<Block*>& list = lists(stream)[size_class];
+    if (list.empty()) return nullptr;
+    Block* block = list.back();
+    list.pop_back();
+    stats.cached -= block->capacity;
+    return block;
+  }
+
+  Block* take_new(int size_class, size_t bytes, void* stream) {
+    const size_t capacity = cached ? capacity_of(size_class) : std::max<size_t>(bytes, 1);
+    void* data = runtime.allocate(device.index, capacity);
+    if (data == nullptr) return nullptr;
+    ++stats.raw_allocations;
+    Block* block;
+    if (spare.empty()) {
+      block = new Block;
+    } else {
+      block = spare.back();
+      spare.pop_back();
+    }
+    block->data = data;
+    block->capacity = capacity;
+    block->size_class = size_class;
+    block->stream = stream;
+    return block;
+  }
+
+  void collect_waiting() {
+    std::erase_if(waiting, [&](Block* block) {
+      std::erase_if(block->events, [&](void* event) {
+        if (!runtime.query_event(event)) return false;
+        runtime.destroy_event(event);
+        return true;
+      });
+      if (!block->events.empty()) return false;
+      put(block);
+      return true;
+    });
+  }
+
+  void put(Block* block) {
+    if (!cached) return give_back(block);
+    stats.cached += block->capacity;
+    lists(block->stream)[block->size_class].push_back(block);
+  }
+
+  void give_back(Block* block) {
+    runtime.release(device.index, block->data);
+    block->data = nullptr;
+    spare.push_back(block);
+  }
+
+  void drop_cache() {
+    collect_waiting();
+    for (auto& [stream, by_class] : free_by_stream)
+      for (std::vector<Block*>& list : by_class) {
+        for (Block* block : list) {
+          stats.cached -= block->capacity;
+          give_back(block);
+        }
+        list.clear();
+      }
+  }
+
+  std::string report() const {
+    std::ostringstream out;
+    size_t free_bytes = 0, total_bytes = 0;
+    runtime.memory_info(device.index, free_bytes, total_bytes);
+    out << "live " << readable(stats.live) << ", cached " << readable(stats.cached) << ", peak "
+        << readable(stats.peak_live) << ", device free " << readable(free_bytes) << " of " << readable(total_bytes);
+    std::map<std::string, std::pair<size_t, int>> by_owner;
+    for (const Block* block = live.next; block != &live; block = block->next) {
+      auto& [bytes, count] = by_owner[block->owner];
+      bytes += block->bytes;
+      ++count;
+    }
+    std::vector<std::pair<std::string, std::pair<size_t, int>>> owners(by_owner.begin(), by_owner.end());
+    std::sort(owners.begin(), owners.end(), [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+    if (owners.size() > 10) owners.resize(10);
+    out << (owners.empty() ? "" : ". Largest owners:");
+    for (const auto& [owner, use] : owners)
+      out << ' ' << owner << ' ' << readable(use.first) << " in " << use.second << (use.second == 1 ? " tensor;" : " tensors;");
+    return out.str();
+  }
+};
+
+CachingAllocator::CachingAllocator(Device device) : state_(new State(device)) {}
+
+CachingAllocator& CachingAllocator::of(Device device) {
+  if (device.kind == DeviceKind::cpu) {
+    static CachingAllocator* const cpu = new CachingAllocator(device);
+    return *cpu;
+  }
+  if (device.kind == DeviceKind::simt) {
+    static CachingAllocator* const simt = new CachingAllocator(device);
+    return *simt;
+  }
+  constexpr int kMaxDevices = 64;
+  static std::array<CachingAllocator*, kMaxDevices>* const cuda = new std::array<CachingAllocator*, kMaxDevices>{};
+  static std::mutex* const mutex = new std::mutex;
+  WEFT_CHECK(device.index >= 0 && device.index < kMaxDevices, "allocator: no such device: ", device);
+  const std::lock_guard lock(*mutex);
+  CachingAllocator*& slot = (*cuda)[device.index];
+  if (slot == nullptr) slot = new CachingAllocator(device);
+  return *slot;
+}
+
+Block* CachingAllocator::allocate(size_t bytes, void* stream, const char* owner) {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  WEFT_CHECK(bytes < (size_t{1} << 46), owner, ": cannot allocate ", bytes, " bytes");
+  const int size_class = size_class_of(bytes);
+  if (!s.waiting.empty()) s.collect_waiting();
+  Block* block = s.cached ? s.take_cached(size_class, stream) : nullptr;
+  if (block == nullptr) block = s.take_new(size_class, bytes, stream);
+  if (block == nullptr) {
+    s.runtime.synchronize_device(s.device.index);
+    s.drop_cache();
+    block = s.take_new(size_class, bytes, stream);
+  }
+  if (block == nullptr)
+    throw OutOfMemory(str("out of memory on ", s.device, ": ", owner, " asks for ", readable(bytes), "; ", s.report()));
+  block->bytes = bytes;
+  block->owner = owner;
+  block->next = s.live.next;
+  block->previous = &s.live;
+  s.live.next->previous = block;
+  s.live.next = block;
+  ++s.stats.allocations;
+  s.stats.live += block->capacity;
+  s.stats.peak_live = std::max(s.stats.peak_live, s.stats.live);
+  return block;
+}
+
+void CachingAllocator::free(Block* block) noexcept {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  block->previous->next = block->next;
+  block->next->previous = block->previous;
+  s.stats.live -= block->capacity;
+  if (block->events.empty()) s.put(block);
+  else s.waiting.push_back(block);
+}
+
+void CachingAllocator::record_stream(Block* block, void* stream) {
+  State& s = *state_;
+  if (s.device.kind == DeviceKind::cpu || stream == block->stream) return;
+  const std::lock_guard lock(s.mutex);
+  void* event = s.runtime.create_event(s.device.index, false);
+  s.runtime.record_event(event, s.device.index, stream);
+  block->events.push_back(event);
+}
+
+MemoryStats CachingAllocator::stats() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->stats;
+}
+
+void CachingAllocator::reset_peak() {
+  const std::lock_guard lock(state_->mutex);
+  state_->stats.peak_live = state_->stats.live;
+}
+
+void CachingAllocator::empty_cache() {
+  const std::lock_guard lock(state_->mutex);
+  state_->drop_cache();
+}
+
+std::string CachingAllocator::report() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->report();
+}
+
+}  // namespace weft::kernels
