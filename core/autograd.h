@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <initializer_list>
+#include <type_traits>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace weft {
+
+/// True while ops record their backward (the default). Per thread.
+bool grad_enabled();
+
+/// Switches recording off (or to `enabled`) until the guard goes.
+class NoGrad {
+ public:
+  explicit NoGrad(bool enabled = false);
+  ~NoGrad();
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
+
+ private:
+  bool previous_;
+};
+
+/// The gradients that a backward returns: one per input of the op, undefined where none flows.
+using Grads = std::vector<Tensor>;
+
+/// A tensor kept for the backward. It remembers the storage's version; using it after an in-place change is an error
+/// that names the op. Keep an op's own output only through this (it drops the output's history: no cycle).
+class Saved {
+ public:
+  Saved() = default;
+  Saved(const Tensor& tensor);  // NOLINT(google-explicit-constructor)
+  /// Errors: changed in place since.
+  const Tensor& get() const;
+  operator const Tensor&() const { return get(); }  // NOLINT(google-explicit-constructor)
+  const Tensor* operator->() const { return &get(); }
+  /// For kernels whose argument is optional.
+  operator const kernels::View&() const { return get(); }  // NOLINT(google-explicit-constructor)
+
+ private:
+  Tensor tensor_;
+  uint32_t version_ = 0;
+};
+
+/// One recorded op: where its inputs came from and how to turn dy into their gradients.
+class Node : public RefCounted {
+ public:
+  /// Where a gradient flows next: to the node that made the input, or into a leaf.
+  struct Edge {
+    Ref<Node> node;
+    Ref<TensorImpl> leaf;
+    explicit operator bool() const { return node || leaf; }
+  };
+
+  const char* op = "";
+  uint64_t sequence = 0;  ///< order of creation in this thread; backward runs in the opposite order
+  std::vector<Edge> inputs;
+  Shape sizes;  ///< of the output
+  DType dtype = DType::f32;
+  Device device;
+  std::vector<std::function<Tensor(const Tensor&)>> hooks;
+
+  virtual Grads backward(const Tensor& dy) = 0;
+  /// Frees the saved tensors after a backward that does not retain the graph.
+  virtual void release() = 0;
+
+ protected:
+  ~Node() override;
+};
+
+/// What a tensor carries for autograd; made on first need.
+struct AutogradMeta {
+  bool requires_grad = false;
+  Tensor grad;
+  Ref<Node> node;  // what made this tensor; null for a leaf
+  std::vector<std::function<Tensor(const Tensor&)>> hooks;               // of a leaf
+  std::vector<std::function<void(const Tensor&)>> accumulated_hooks;     // of a leaf
+  Tensor compute_copy;         // low-precision copy kept by the optimizer, see core/autocast.h
+  uint32_t compute_version = 0;  // valid while it equals the storage's version
+};
+
+namespace autograd_detail {
+
+template <class Backward>
+class LambdaNode final : public Node {
+ public:
+  explicit LambdaNode(Backward backward) : backward_(std::move(backward)) {}
+  Grads backward(const Tensor& dy) override {
+    WEFT_CHECK(backward_.has_value(),
+               op, ": backward a second time through the same graph. Pass retain_graph = true to the first backward");
+    return (*backward_)(dy);
+  }
+  void release() override { backward_.reset(); }
+
+ private:
+  std::optional<Backward> backward_;
+};
+
+bool any_requires_grad(std::initializer_list<Tensor> inputs);
+bool any_requires_grad(const std::vector<Tensor>& inputs);
+void connect(const Tensor& y, Ref<Node> node, const char* op, const Tensor* inputs, size_t count);
+
+}  // namespace autograd_detail
+
+/// Records that `y` was computed from `inputs` and how the gradients of the inputs follow from dy:
+///   return differentiable(y, "gelu", {x}, [x = Saved(x)](const Tensor& dy) { return Grads{gelu_backward(dy, x)}; });
+/// The lambda must be a pure function of what it captured and must return one gradient per input (undefined: none), of
+/// the input's sizes. Does nothing while gradients are off or when no input wants one. Returns y.
+template <class Inputs, class Backward>
+Tensor differentiable_from(Tensor y, const char* op, const Inputs& inputs, Backward&& backward) {
+  if (grad_enabled() && autograd_detail::any_requires_grad(inputs)) {
+    using Lambda = autograd_detail::LambdaNode<std::decay_t<Backward>>;
+    autograd_detail::connect(y, Ref<Node>(new Lambda(std::forward<Backward>(backward))), op, std::data(inputs),
+                             inputs.size());
+  }
+  return y;
+}
+template <class Backward>
+Tensor differentiable(Tensor y, const char* op, std::initializer_list<Tensor> inputs, Backward&& backward) {
+  return differentiable_from(std::move(y), op, inputs, std::forward<Backward>(backward));
+}
+template <class Backward>
+Tensor differentiable(Tensor y, const char* op, const std::vector<Tensor>& inputs, Backward&& backward) {
+  return differentiable_from(std::move(y), op, inputs, std::forward<Backward>(backward));
+}
+
+/// Sums `gradient` over the dimensions that broadcasting stretched, back to `sizes`.
+Tensor reduce_to(const Tensor& gradient, const Shape& sizes);
+
+/// Runs backward from several outputs at once (gradients[i] may be undefined for a one-element output).
+void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients, bool retain_graph = false);
+
+/// Runs `function` without keeping its intermediate tensors and runs it again during backward: memory for time
+/// (Chen et al. 2016). Random ops draw the same numbers both times. Gradients reach `inputs` and every parameter that
+/// `function` uses.
+Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& function, const std::vector<Tensor>& inputs);
+
+}  // namespace weft

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/stream.h"
+
+#include <array>
+
+#include "kernels/runtime.h"
+
+namespace weft {
+namespace {
+
+constexpr int kMaxDevices = 64;
+
+void*& stream_slot(Device device) {
+  thread_local std::array<std::array<void*, kMaxDevices>, 3> streams{};
+  WEFT_CHECK(device.index >= 0 && device.index < kMaxDevices, "stream: no such device: ", device);
+  return streams[static_cast<int>(device.kind)][device.index];
+}
+
+}  // namespace
+
+void* current_stream(Device device) { return device.kind == DeviceKind::cpu ? nullptr : stream_slot(device); }
+
+kernels::Queue current_queue(Device device) { return {device, current_stream(device)}; }
+
+void synchronize(Device device) {
+  if (device.kind != DeviceKind::cpu)
+    kernels::runtime(device.kind).synchronize_stream(device.index, current_stream(device));
+}
+
+Stream::Stream(Device device) : device_(device) {
+  if (device.kind != DeviceKind::cpu) handle_ = kernels::runtime(device.kind).create_stream(device.index);
+}
+Stream::~Stream() {
+  if (handle_) kernels::runtime(device_.kind).destroy_stream(device_.index, handle_);
+}
+void Stream::synchronize() const {
+  if (handle_) kernels::runtime(device_.kind).synchronize_stream(device_.index, handle_);
+}
+
+StreamGuard::StreamGuard(const Stream& stream) : device_(stream.device()), previous_(current_stream(device_)) {
+  stream_slot(device_) = stream.handle();
+}
+StreamGuard::~StreamGuard() { stream_slot(device_) = previous_; }
+
+Event::Event(Device device, bool timing) : device_(device) {
+  if (device.kind != DeviceKind::cpu) handle_ = kernels::runtime(device.kind).create_event(device.index, timing);
+}
+Event::~Event() {
+  if (handle_) kernels::runtime(device_.kind).destroy_event(handle_);
+}
+void Event::record(void* stream) {
+  if (handle_) kernels::runtime(device_.kind).record_event(handle_, device_.index, stream);
+}
+void Event::block(void* stream) const {
+  if (handle_) kernels::runtime(device_.kind).wait_event(device_.index, stream, handle_);
+}
+void Event::synchronize() const {
+  if (handle_) kernels::runtime(device_.kind).synchronize_event(handle_);
+}
+bool Event::done() const { return !handle_ || kernels::runtime(device_.kind).query_event(handle_); }
+float Event::elapsed_ms(const Event& later) const {
+  WEFT_CHECK(handle_ && later.handle_, "event: timing needs a simt or cuda device, got ", device_);
+  return kernels::runtime(device_.kind).elapsed_ms(handle_, later.handle_);
+}
+
+}  // namespace weft

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "core/shape.h"
+#include "core/storage.h"
+#include "core/stream.h"
+#include "kernels/view.h"
+
+namespace weft {
+
+struct AutogradMeta;  // core/autograd.h
+class Node;
+
+/// What a Tensor points to: a view into a storage, and what autograd knows of it.
+struct TensorImpl : RefCounted {
+  Ref<Storage> storage;
+  kernels::View view;
+  std::unique_ptr<AutogradMeta> autograd;
+  TensorImpl();
+  ~TensorImpl() override;
+};
+
+/// An n-dimensional array on a device. Copying a Tensor shares it; `clone()` copies the data. A default-constructed
+/// Tensor is undefined: it stands for "none" wherever an argument is optional.
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
+
+  // Creation. `empty` leaves the memory as it is.
+  static Tensor empty(const Shape& sizes, DType dtype = DType::f32, Device device = {});
+  static Tensor zeros(const Shape& sizes, DType dtype = DType::f32, Device device = {});
+  static Tensor ones(const Shape& sizes, DType dtype = DType::f32, Device device = {});
+  static Tensor full(const Shape& sizes, double value, DType dtype = DType::f32, Device device = {});
+  /// start, start + step, … (n of them), rank 1.
+  static Tensor arange(int64_t n, DType dtype = DType::i64, Device device = {}, double start = 0, double step = 1);
+  /// Copies host values; the dtype is T's. Errors: values.size() differs from sizes.numel().
+  template <class T>
+  static Tensor from(const std::vector<T>& values, const Shape& sizes, Device device = {}) {
+    WEFT_CHECK(static_cast<int64_t>(values.size()) == sizes.numel(), "tensor: ", values.size(), " values do not fill ",
+               sizes);
+    return from_host(values.data(), sizes, dtype_of<T>, device);
+  }
+  template <class T>
+  static Tensor from(const std::vector<T>& values, Device device = {}) {
+    return from(values, Shape{static_cast<int64_t>(values.size())}, device);
+  }
+  static Tensor from_host(const void* data, const Shape& sizes, DType dtype, Device device = {});
+  /// Wraps memory of somebody else (dense, row-major) without copying; `release` runs when the last tensor goes.
+  static Tensor wrap(void* data, const Shape& sizes, DType dtype, Device device, std::function<void()> release = {});
+
+  bool defined() const { return static_cast<bool>(impl_); }
+  explicit operator bool() const { return defined(); }
+
+  // What it is.
+  DType dtype() const { return impl_->view.dtype; }
+  Device device() const { return impl_->storage->device(); }
+  int dim() const { return impl_->view.rank; }
+  Shape sizes() const { return Shape(std::span(impl_->view.sizes.data(), impl_->view.rank)); }
+  int64_t size(int64_t d) const { return impl_->view.sizes[wrap_dim("size", d, dim())]; }
+  int64_t stride(int64_t d) const { return impl_->view.strides[wrap_dim("stride", d, dim())]; }
+  int64_t numel() const { return impl_->view.numel(); }
+  size_t nbytes() const { return static_cast<size_t>(numel()) * size_of(dtype()); }
+  bool is_contiguous() const { return impl_->view.is_contiguous(); }
+  bool is_floating() const { return weft::is_floating(dtype()); }
+  /// The sizes as a fixed-size array for structured bindings: `const auto [N, H, W, C] = x.dims<4>();`.
+  template <int Rank>
+  std::array<int64_t, Rank> dims() const {
+    WEFT_CHECK(dim() == Rank, "expected ", Rank, " dimensions, got ", *this);
+    std::array<int64_t, Rank> result;
+    for (int d = 0; d < Rank; ++d) result[d] = impl_->view.sizes[d];
+    return result;
+  }
+  const kernels::View& view() const { return impl_->view; }
+  /// The view, or View::none() for an undefined tensor: how optional arguments reach a kernel.
+  operator const kernels::View&() const;  // NOLINT(google-explicit-constructor)
+  /// The device's queue on this thread's current stream.
+  kernels::Queue queue() const { return current_queue(device()); }
+  const Ref<Storage>& storage() const { return impl_->storage; }
+  TensorImpl* impl() const { return impl_.get(); }
+  bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
+
+  // Memory. data<T>() and raw_data() are device addresses; item() and to_vector() wait for the device.
+  template <class T>
+  T* data() const {
+    return impl_->view.as<T>();
+  }
+  void* raw_data() const { return impl_->view.data; }
+  /// The single value, converted to double. Errors: more than one element.
+  double item() const;
+  /// All elements in row-major order, converted to T.
+  template <class T>
+  std::vector<T> to_vector() const;
+
+  // Views that share memory; differentiable (core/ops/reshape.cpp, permute.cpp, slice.cpp, expand.cpp).
+  Tensor reshape(const Shape& sizes) const;  ///< one size may be -1; copies only when the strides demand it
+  Tensor flatten(int64_t first = 0, int64_t last = -1) const;
+  Tensor squeeze(int64_t dim) const;
+  Tensor unsqueeze(int64_t dim) const;
+  Tensor permute(const Shape& order) const;
+  Tensor transpose(int64_t a, int64_t b) const;
+  Tensor slice(int64_t dim, int64_t start, int64_t length, int64_t step = 1) const;
+  Tensor select(int64_t dim, int64_t index) const;  ///< the slice at `index`, without the dimension
+  Tensor expand(const Shape& sizes) const;          ///< broadcasts sizes of 1, stride 0
+
+  // Copies; differentiable (core/ops/cast.cpp, copy.cpp).
+  Tensor to(DType dtype) const;    ///< itself when the dtype is the same
+  Tensor to(Device device) const;  ///< itself when on that device already
+  Tensor contiguous() const;       ///< itself when it is dense already
+  Tensor clone() const;            ///< always a dense copy
+
+  // In place; they raise the storage's version. Errors: a tensor that needs a gradient while gradients are recorded.
+  const Tensor& fill_(double value) const;
+  const Tensor& zero_() const { return fill_(0); }
+  const Tensor& copy_(const Tensor& source) const;  ///< converts dtype and device, broadcasts
+  const Tensor& add_(const Tensor& other, double alpha = 1) const;
+  const Tensor& mul_(double factor) const;
+
+  // Autograd (core/autograd.cpp).
+  bool requires_grad() const;
+  /// Marks a leaf as wanting a gradient. Errors: not a floating tensor, not a leaf.
+  const Tensor& requires_grad_(bool wanted = true) const;
+  bool is_leaf() const;
+  /// The gradient that backward() left (undefined before).
+  Tensor grad() const;
+  void set_grad(Tensor grad) const;
+  /// Shares the data, knows no history.
+  Tensor detach() const;
+  /// Adds d(this)/d(leaf) * gradient to every leaf's grad(). `gradient` may be left out for one element.
+  void backward(const Tensor& gradient = {}, bool retain_graph = false) const;
+  /// Called with the gradient of this tensor during backward; may return a replacement (or an undefined tensor).
+  void register_hook(std::function<Tensor(const Tensor&)> hook) const;
+  /// Called after this leaf's grad() received its sum for one backward pass. DDP and FSDP hang here.
+  void register_accumulated_hook(std::function<void(const Tensor&)> hook) const;
+
+  /// A tensor with the same storage and another view into it, without history.
+  Tensor alias(const kernels::View& view) const;
+  /// Points this tensor at other data of the same sizes: how parameters become slices of flat buffers.
+  void set_data(const Tensor& data) const;
+
+  /// `f32[8,64] on cuda:0`; of an undefined tensor `none`.
+  friend std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
+ private:
+  Ref<TensorImpl> impl_;
+};
+
+Tensor empty_like(const Tensor& x);
+Tensor zeros_like(const Tensor& x);
+
+/// The values, row by row, shortened in the middle of large dimensions: what a debugger wants to see.
+std::string to_string(const Tensor& tensor, int edge_items = 3, int precision = 4);
+
+}  // namespace weft
