@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/tensor.h"
+
+#include "core/autograd.h"
+#include "core/trace.h"
+#include "kernels/copy.h"
+#include "kernels/fill.h"
+#include "kernels/runtime.h"
+
+namespace weft {
+namespace {
+
+kernels::View dense_view(void* data, DType dtype, const Shape& sizes) {
+  kernels::View view;
+  view.data = data;
+  view.dtype = dtype;
+  view.rank = sizes.rank();
+  int64_t stride = 1;
+  for (int d = sizes.rank() - 1; d >= 0; --d) {
+    view.sizes[d] = sizes[d];
+    view.strides[d] = stride;
+    stride *= std::max<int64_t>(sizes[d], 1);
+  }
+  return view;
+}
+
+size_t byte_count(const Shape& sizes, DType dtype) {
+  size_t bytes = size_of(dtype);
+  for (const int64_t size : sizes) {
+    WEFT_CHECK(size >= 0, "tensor: sizes must not be negative, got ", sizes);
+    WEFT_CHECK(!__builtin_mul_overflow(bytes, static_cast<size_t>(size), &bytes), "tensor: ", sizes, " is too large");
+  }
+  return bytes;
+}
+
+/// A dense copy on the CPU of whatever `tensor` is.
+Tensor host_copy(const Tensor& tensor) {
+  const NoGrad no_grad;
+  return tensor.contiguous().to(Device{});
+}
+
+}  // namespace
+
+TensorImpl::TensorImpl() = default;
+TensorImpl::~TensorImpl() = default;
+
+Tensor Tensor::empty(const Shape& sizes, DType dtype, Device device) {
+  auto impl = make_ref<TensorImpl>();
+  impl->storage = make_ref<Storage>(device, byte_count(sizes, dtype));
+  impl->view = dense_view(impl->storage->data(), dtype, sizes);
+  return Tensor(std::move(impl));
+}
+
+Tensor Tensor::full(const Shape& sizes, double value, DType dtype, Device device) {
+  Tensor result = empty(sizes, dtype, device);
+  kernels::fill(result.queue(), result, value);
+  return result;
+}
+Tensor Tensor::zeros(const Shape& sizes, DType dtype, Device device) { return full(sizes, 0, dtype, device); }
+Tensor Tensor::ones(const Shape& sizes, DType dtype, Device device) { return full(sizes, 1, dtype, device); }
+
+Tensor Tensor::arange(int64_t n, DType dtype, Device device, double start, double step) {
+  Tensor result = empty({n}, dtype, device);
+  kernels::arange(result.queue(), result, start, step);
+  return result;
+}
+
+Tensor Tensor::from_host(const void* data, const Shape& sizes, DType dtype, Device device) {
+  Tensor result = empty(sizes, dtype, device);
+  const kernels::Queue queue = result.queue();
+  kernels::runtime(device.kind).copy(device.index, result.raw_data(), data, result.nbytes(), queue.stream);
+  synchronize(device);  // the caller's memory may go away
+  return result;
+}
+
+Tensor Tensor::wrap(void* data, const Shape& sizes, DType dtype, Device device, std::function<void()> release) {
+  auto impl = make_ref<TensorImpl>();
+  impl->storage = make_ref<Storage>(device, data, byte_count(sizes, dtype), std::move(release));
+  impl->view = dense_view(data, dtype, sizes);
+  return Tensor(std::move(impl));
+}
+
+Tensor::operator const kernels::View&() const {
+  static const kernels::View none = kernels::View::none();
+  return impl_ ? impl_->view : none;
+}
+
+double Tensor::item() const {
+  WEFT_CHECK(numel() == 1, "item: expected one element, got ", *this);
+  return to_vector<double>()[0];
+}
+
+template <class T>
+std::vector<T> Tensor::to_vector() const {
+  const Tensor host = host_copy(*this);
+  std::vector<T> values(static_cast<size_t>(numel()));
+  with_dtype<float, double, bf16, f16, int64_t, int32_t, uint8_t, bool>(dtype(), "to_vector", [&]<class S>() {
+    const S* source = host.data<S>();
+    for (size_t i = 0; i < values.size(); ++i) {
+      if constexpr (std::is_same_v<S, bf16> || std::is_same_v<S, f16>) values[i] = static_cast<T>(float{source[i]});
+      else values[i] = static_cast<T>(source[i]);
+    }
+  });
+  return values;
+}
+template std::vector<float> Tensor::to_vector() const;
+template std::vector<double> Tensor::to_vector() const;
+template std::vector<int64_t> Tensor::to_vector() const;
+template std::vector<int32_t> Tensor::to_vector() const;
+template std::vector<uint8_t> Tensor::to_vector() const;
+
+Tensor Tensor::alias(const kernels::View& view) const {
+  auto impl = make_ref<TensorImpl>();
+  impl->storage = impl_->storage;
+  impl->view = view;
+  return Tensor(std::move(impl));
+}
+
+void Tensor::set_data(const Tensor& data) const {
+  WEFT_CHECK(data.sizes() == sizes(), "set_data: expected ", sizes(), ", got ", data);
+  impl_->storage = data.impl_->storage;
+  impl_->view = data.impl_->view;
+}
+
+namespace {
+void check_in_place(const char* op, const Tensor& x) {
+  WEFT_CHECK(!(grad_enabled() && x.requires_grad()), op, ": ", x,
+             " needs a gradient and cannot be changed in place while gradients are recorded. "
+             "Wrap the change in weft::NoGrad");
+}
+}  // namespace
+
+const Tensor& Tensor::fill_(double value) const {
+  check_in_place("fill_", *this);
+  kernels::fill(queue(), *this, value);
+  storage()->bump_version();
+  return *this;
+}
+
+const Tensor& Tensor::copy_(const Tensor& source) const {
+  check_in_place("copy_", *this);
+  const NoGrad no_grad;
+  const Tensor local = source.to(device());
+  kernels::copy(queue(), *this, local.expand(sizes()));
+  storage()->bump_version();
+  return *this;
+}
+
+Tensor empty_like(const Tensor& x) { return Tensor::empty(x.sizes(), x.dtype(), x.device()); }
+Tensor zeros_like(const Tensor& x) { return Tensor::zeros(x.sizes(), x.dtype(), x.device()); }
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
+  if (!tensor.defined()) return out << "none";
+  return out << tensor.view() << " on " << tensor.device();
+}
+
+}  // namespace weft
