@@ -130,8 +130,8 @@ class Engine {
     WEFT_CHECK(Shape(sum.sizes()) == Tensor(Ref<TensorImpl>(leaf)).sizes(), "backward: gradient ", sum,
                " does not fit its leaf ", Tensor(Ref<TensorImpl>(leaf)));
     if (!meta.grad.defined()) {
-      // Whoever shares this storage (a view, another leaf) must not see later accumulation.
-      const bool alone = sum.storage()->owners() == 1 && sum.is_contiguous() && sum.dtype() == leaf->view.dtype;
+      // Whoever shares this tensor or its storage (a view, another leaf) must not see later accumulation.
+      const bool alone = sum.impl()->owners() == 1 && sum.storage()->owners() == 1 && sum.is_contiguous() && sum.dtype() == leaf->view.dtype;
       meta.grad = alone ? sum.detach() : sum.detach().to(leaf->view.dtype).clone();
     } else {
       meta.grad.add_(sum.to(meta.grad.dtype()));
