@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+
+#include "core/tensor.h"
+
+namespace weft {
+
+/// Mixed precision as a policy: while the guard lives, matmul-like ops (conv2d, linear, matmul) take their f32 inputs in
+/// `dtype`, and ops that sum (softmax, losses, sum, mean, norm) take low-precision inputs in f32. Norm layers keep f32
+/// statistics and weights whatever their input is. Weights stay f32: gradients come back to them as f32
+/// (Micikevicius et al. 2018). Per thread.
+///   { const Autocast low(DType::bf16); loss = cross_entropy(model->forward(x), y); }
+///   loss.backward();
+class Autocast {
+ public:
+  /// `dtype`: bf16 or f16; f32 switches autocast off inside an outer guard. Errors: any other dtype.
+  explicit Autocast(DType dtype);
+  ~Autocast();
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+ private:
+  std::optional<DType> previous_;
+};
+
+/// The dtype of the innermost guard; nothing outside of one.
+std::optional<DType> autocast_dtype();
+
+/// For matmul-like ops: x in the autocast dtype if a guard is alive and x is f32; else x. Differentiable. A parameter
+/// whose optimizer keeps a current low-precision copy (AutogradMeta::compute_copy) is taken from there without a cast.
+Tensor autocast_low(const Tensor& x);
+
+/// For summing ops: x in f32 if a guard is alive and x is bf16 or f16; else x. Differentiable.
+Tensor autocast_full(const Tensor& x);
+
+}  // namespace weft
