@@ -69,7 +69,6 @@ class Node : public RefCounted {
   /// Frees the saved tensors after a backward that does not retain the graph.
   virtual void release() = 0;
 
- protected:
   ~Node() override;
 };
 
