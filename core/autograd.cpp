@@ -133,6 +133,9 @@ class Engine {
       // Whoever shares this tensor or its storage (a view, another leaf) must not see later accumulation.
       const bool alone = sum.impl()->owners() == 1 && sum.storage()->owners() == 1 && sum.is_contiguous() && sum.dtype() == leaf->view.dtype;
       meta.grad = alone ? sum.detach() : sum.detach().to(leaf->view.dtype).clone();
+    } else if (meta.grad_is_zero) {
+      meta.grad_is_zero = false;
+      meta.grad.copy_(sum);
     } else {
       meta.grad.add_(sum.to(meta.grad.dtype()));
     }
@@ -226,11 +229,25 @@ const Tensor& Tensor::requires_grad_(bool wanted) const {
   return *this;
 }
 
-Tensor Tensor::grad() const { return impl_->autograd ? impl_->autograd->grad : Tensor(); }
+Tensor Tensor::grad() const {
+  if (!impl_->autograd) return {};
+  AutogradMeta& meta = *impl_->autograd;
+  if (meta.grad_is_zero) {
+    meta.grad_is_zero = false;
+    meta.grad.zero_();
+  }
+  return meta.grad;
+}
+
+void Tensor::zero_grad() const {
+  if (impl_->autograd && impl_->autograd->grad.defined()) impl_->autograd->grad_is_zero = true;
+}
 
 void Tensor::set_grad(Tensor gradient) const {
   WEFT_CHECK(!gradient.defined() || gradient.sizes() == sizes(), "set_grad: expected ", sizes(), ", got ", gradient);
-  meta_of(impl_.get()).grad = std::move(gradient);
+  AutogradMeta& meta = meta_of(impl_.get());
+  meta.grad_is_zero = false;
+  meta.grad = std::move(gradient);
 }
 
 Tensor Tensor::detach() const { return alias(impl_->view); }

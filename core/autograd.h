@@ -11,6 +11,8 @@
 
 namespace weft {
 
+class FlatParameters;  // core/flat_parameters.h
+
 /// True while ops record their backward (the default). Per thread.
 bool grad_enabled();
 
@@ -75,12 +77,14 @@ class Node : public RefCounted {
 /// What a tensor carries for autograd; made on first need.
 struct AutogradMeta {
   bool requires_grad = false;
+  bool grad_is_zero = false;  // grad's memory counts as zero, whatever it holds: the next gradient overwrites it
   Tensor grad;
   Ref<Node> node;  // what made this tensor; null for a leaf
   std::vector<std::function<Tensor(const Tensor&)>> hooks;               // of a leaf
   std::vector<std::function<void(const Tensor&)>> accumulated_hooks;     // of a leaf
   Tensor compute_copy;         // low-precision copy kept by the optimizer, see core/autocast.h
   uint32_t compute_version = 0;  // valid while it equals the storage's version
+  std::weak_ptr<FlatParameters> flat;  // the flat buffers that this parameter is a slice of, core/flat_parameters.h
 };
 
 namespace autograd_detail {

@@ -129,6 +129,8 @@ class Tensor {
   /// The gradient that backward() left (undefined before).
   Tensor grad() const;
   void set_grad(Tensor grad) const;
+  /// From here on the gradient counts as zero. Lazy: the next backward overwrites its memory, grad() fills it.
+  void zero_grad() const;
   /// Shares the data, knows no history.
   Tensor detach() const;
   /// Adds d(this)/d(leaf) * gradient to every leaf's grad(). `gradient` may be left out for one element.

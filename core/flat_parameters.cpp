@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/flat_parameters.h"
+
+#include <unordered_set>
+
+#include "core/autograd.h"
+#include "core/ops/concat.h"
+#include "core/ops/norm.h"
+#include "core/trace.h"
+#include "kernels/copy.h"
+#include "kernels/optimizer.h"
+
+namespace weft {
+namespace {
+
+AutogradMeta& meta_of(const Tensor& parameter) { return *parameter.impl()->autograd; }
+
+void check(const std::vector<NamedTensor>& parameters) {
+  WEFT_CHECK(!parameters.empty(), "flat_parameters: expected at least one parameter, got none");
+  std::unordered_set<const TensorImpl*> seen;
+  const NamedTensor& first = parameters.front();
+  for (const auto& [name, tensor] : parameters) {
+    WEFT_CHECK(tensor.defined(), "flat_parameters: '", name, "' is undefined");
+    WEFT_CHECK(tensor.is_leaf(), "flat_parameters: '", name, "' ", tensor, " is the result of an op, not a parameter");
+    WEFT_CHECK(tensor.dtype() == DType::f32 || tensor.dtype() == DType::f64, "flat_parameters: '", name,
+               "' expected f32 or f64, got ", tensor, ". Weights stay f32; use Autocast for bf16");
+    WEFT_CHECK(tensor.dtype() == first.tensor.dtype() && tensor.device() == first.tensor.device(),
+               "flat_parameters: one dtype and one device, got '", first.name, "' ", first.tensor, " and '", name, "' ",
+               tensor);
+    WEFT_CHECK(seen.insert(tensor.impl()).second, "flat_parameters: '", name, "' is given twice");
+  }
+}
+
+/// A dense view with the sizes of `like` into the slice's place of `buffer`.
+Tensor place(const Tensor& buffer, const FlatSlice& slice) {
+  kernels::View view = buffer.view();
+  view.data = static_cast<char*>(view.data) + static_cast<size_t>(slice.offset) * size_of(buffer.dtype());
+  view.rank = slice.parameter.dim();
+  int64_t stride = 1;
+  for (int d = view.rank - 1; d >= 0; --d) {
+    view.sizes[d] = slice.parameter.size(d);
+    view.strides[d] = stride;
+    stride *= std::max<int64_t>(view.sizes[d], 1);
+  }
+  return buffer.alias(view);
+}
+
+}  // namespace
+
+std::shared_ptr<FlatParameters> FlatParameters::of(const std::vector<NamedTensor>& parameters) {
+  check(parameters);
+  std::shared_ptr<FlatParameters> shared;
+  for (const auto& [name, tensor] : parameters) {
+    const std::shared_ptr<FlatParameters> flat =
+        tensor.impl()->autograd ? tensor.impl()->autograd->flat.lock() : nullptr;
+    if (!flat || (shared && flat != shared)) {
+      shared = std::make_shared<FlatParameters>(parameters);
+      for (const FlatSlice& slice : shared->slices_) meta_of(slice.parameter).flat = shared;
+      return shared;
+    }
+    shared = flat;
+  }
+  shared->check_bound("flat_parameters");
+  return shared;
+}
+
+FlatParameters::FlatParameters(const std::vector<NamedTensor>& parameters) {
+  check(parameters);
+  const OpScope scope("flat_parameters");
+  const NoGrad no_grad;
+  int64_t end = 0;
+  for (const auto& [name, tensor] : parameters) {
+    slices_.push_back({name, tensor, end, tensor.numel()});
+    end += (tensor.numel() + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  const DType dtype = parameters.front().tensor.dtype();
+  const Device device = parameters.front().tensor.device();
+  master_ = Tensor::zeros({end}, dtype, device);
+  gradient_ = Tensor::zeros({end}, dtype, device);
+  for (const FlatSlice& slice : slices_) {
+    const Tensor& parameter = slice.parameter;
+    const Tensor weights = place(master_, slice);
+    weights.copy_(parameter.detach());
+    const Tensor old_gradient = parameter.grad();
+    parameter.set_data(weights);
+    const Tensor gradient = place(gradient_, slice);
+    if (old_gradient.defined()) gradient.copy_(old_gradient);
+    parameter.set_grad(gradient);
+    meta_of(parameter).grad_is_zero = !old_gradient.defined();
+    meta_of(parameter).compute_copy = {};
+  }
+}
+
+std::vector<FlatRange> FlatParameters::ranges(const std::vector<NamedTensor>& parameters) const {
+  std::unordered_set<const TensorImpl*> wanted;
+  for (const NamedTensor& parameter : parameters) wanted.insert(parameter.tensor.impl());
+  std::vector<FlatRange> ranges;
+  size_t found = 0;
+  for (size_t i = 0; i < slices_.size(); ++i) {
+    const FlatSlice& slice = slices_[i];
+    if (!wanted.contains(slice.parameter.impl())) continue;
+    ++found;
+    const int64_t end = i + 1 < slices_.size() ? slices_[i + 1].offset : numel();
+    if (!ranges.empty() && ranges.back().offset + ranges.back().numel == slice.offset)
+      ranges.back().numel = end - ranges.back().offset;
+    else
+      ranges.push_back({slice.offset, end - slice.offset});
+  }
+  WEFT_CHECK(found == wanted.size(), "flat_parameters: ", wanted.size() - found, " of ", wanted.size(),
+             " parameters are not in these flat buffers");
+  return ranges;
+}
+
+const Tensor& FlatParameters::gradient() {
+  for (const FlatSlice& slice : slices_) slice.parameter.grad();  // fills what still counts as zero
+  return gradient_;
+}
+
+void FlatParameters::keep_compute_copy(DType dtype) {
+  WEFT_CHECK(dtype == DType::bf16 || dtype == DType::f16, "keep_compute_copy: expected bf16 or f16, got ", dtype);
+  WEFT_CHECK(master_.dtype() == DType::f32, "keep_compute_copy: the weights are ", master_.dtype(), ", expected f32");
+  if (compute_copy_.defined() && compute_copy_.dtype() == dtype) return;
+  compute_copy_ = Tensor::empty({numel()}, dtype, device());
+  for (const FlatSlice& slice : slices_) meta_of(slice.parameter).compute_copy = place(compute_copy_, slice);
+  weights_changed(/*copied=*/false);
+}
+
+void FlatParameters::weights_changed(bool copied) {
+  master_.storage()->bump_version();
+  if (!compute_copy_.defined()) return;
+  if (!copied) kernels::copy(master_.queue(), compute_copy_, master_);
+  compute_copy_.storage()->bump_version();
+  for (const FlatSlice& slice : slices_) meta_of(slice.parameter).compute_version = master_.storage()->version();
+}
+
+void FlatParameters::zero_grad() const {
+  for (const FlatSlice& slice : slices_) slice.parameter.zero_grad();
+}
+
+void FlatParameters::check_bound(const char* op) const {
+  for (const FlatSlice& slice : slices_) {
+    const Tensor& parameter = slice.parameter;
+    WEFT_CHECK(parameter.storage().get() == master_.storage().get(), op, ": parameter '", slice.name, "' ", parameter,
+               " has left its flat buffer on ", master_.device(),
+               ". Move or convert the model before the optimizer is made");
+    const Tensor gradient = meta_of(parameter).grad;
+    WEFT_CHECK(gradient.defined() && gradient.storage().get() == gradient_.storage().get(), op,
+               ": the gradient of parameter '", slice.name,
+               "' was replaced; it must stay in its flat buffer. Use zero_grad() instead of set_grad()");
+  }
+}
+
+Tensor clip_grad_norm(const std::vector<NamedTensor>& parameters, double max_norm) {
+  WEFT_CHECK(max_norm > 0, "clip_grad_norm: expected a positive norm, got ", max_norm);
+  const std::shared_ptr<FlatParameters> flat = FlatParameters::of(parameters);
+  flat->check_bound("clip_grad_norm");
+  const NoGrad no_grad;
+  const Tensor& gradient = flat->gradient();
+  const std::vector<FlatRange> ranges = flat->ranges(parameters);
+  std::vector<Tensor> norms;
+  for (const FlatRange& range : ranges)
+    norms.push_back(norm(gradient.slice(0, range.offset, range.numel)).reshape({1}));
+  const Tensor total = norm(concat(norms, 0));
+  for (const FlatRange& range : ranges)
+    kernels::clip_gradient(gradient.queue(), gradient.slice(0, range.offset, range.numel), total, max_norm);
+  gradient.storage()->bump_version();
+  return total;
+}
+
+}  // namespace weft

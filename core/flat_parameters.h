@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/state_dict.h"
+
+namespace weft {
+
+/// Where one parameter lies in the flat buffers, in elements. Padding fills up to the next slice.
+struct FlatSlice {
+  std::string name;
+  Tensor parameter;
+  int64_t offset = 0;
+  int64_t numel = 0;
+};
+
+/// Elements offset … offset + numel - 1 of the flat buffers.
+struct FlatRange {
+  int64_t offset = 0;
+  int64_t numel = 0;
+};
+
+/// The state of a model as flat buffers: every parameter becomes a slice of one master buffer (f32, or f64), its
+/// gradient a slice of one gradient buffer in the same places. So the optimizer is one launch, the gradient norm one
+/// reduction, a bucket of gradients or a shard of weights a range. With a compute dtype (bf16, f16) a low-precision
+/// copy of the weights is kept too, which autocast uses instead of casting (core/autocast.h).
+class FlatParameters {
+ public:
+  /// Slices begin at multiples of this many elements: 128 bytes in f32, 64 in bf16. Padding is zero and stays zero.
+  static constexpr int64_t kAlignment = 32;
+
+  /// Moves the parameters (values kept, their order kept) into flat buffers; sizes and strides stay as they are up to
+  /// density. When all of them are slices of one FlatParameters already (data parallelism made it, say), that one is
+  /// returned. Errors: none given, mixed dtypes or devices, not f32 or f64, a tensor twice, a tensor that is no leaf.
+  static std::shared_ptr<FlatParameters> of(const std::vector<NamedTensor>& parameters);
+
+  /// Use of(); public for std::make_shared only.
+  explicit FlatParameters(const std::vector<NamedTensor>& parameters);
+
+  const std::vector<FlatSlice>& slices() const { return slices_; }
+  /// Where these parameters lie, neighbours merged: one range when they are all of them. Errors: not in here.
+  std::vector<FlatRange> ranges(const std::vector<NamedTensor>& parameters) const;
+  int64_t numel() const { return master_.numel(); }
+  DType dtype() const { return master_.dtype(); }
+  Device device() const { return master_.device(); }
+
+  /// All weights, rank 1; padding included.
+  const Tensor& master() const { return master_; }
+  /// All gradients, rank 1. Slices that no backward reached since zero_grad() are filled with zeros by this call.
+  const Tensor& gradient();
+  /// The low-precision weights; undefined without compute dtype.
+  const Tensor& compute_copy() const { return compute_copy_; }
+
+  /// Keeps a copy of the weights in `dtype` (bf16 or f16) from now on. Errors: any other dtype; f64 weights.
+  void keep_compute_copy(DType dtype);
+  /// After the master buffer was written through master(): raises its version; the compute copy is valid again when
+  /// `copied` says that the writer wrote it too, else it is cast anew.
+  void weights_changed(bool copied);
+
+  /// All gradients count as zero (nothing is written: the next backward overwrites).
+  void zero_grad() const;
+
+  /// Errors: a parameter that no longer lies in the buffers (`op` begins the text).
+  void check_bound(const char* op) const;
+
+ private:
+  std::vector<FlatSlice> slices_;
+  Tensor master_, gradient_, compute_copy_;
+};
+
+/// Scales all gradients so that their common 2-norm is at most `max_norm`; returns the norm before (a device scalar; no
+/// synchronisation). Errors: max_norm not positive.
+Tensor clip_grad_norm(const std::vector<NamedTensor>& parameters, double max_norm);
+
+}  // namespace weft
