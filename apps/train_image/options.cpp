@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/train_image/options.h"
+
+#include "apps/support/flags.h"
+
+namespace weft::train_image {
+
+bool parse_options(int argc, char** argv, Options& o) {
+  support::Flags flags("train_image", "Trains an image classifier, or evaluates one.");
+  flags.add("data", o.data, "shapes | cifar10:DIR | cifar100:DIR | idx:DIR | folder:DIR | random:NxHxWxC");
+  flags.add("model", o.model,
+            "resnet8|20|32|44|56|110 (CIFAR family) or resnet18|34|50|101|152; auto: resnet20 for pictures up to 64 "
+            "pixels, else resnet18");
+  flags.add_choice("stem", o.stem, {"auto", "cifar", "imagenet"},
+                   "first layers of resnet18 … 152: 3x3 stride 1, or 7x7 stride 2 and max-pool; auto: by picture size");
+  flags.add("image-size", o.image_size, "side of the model's square input in pixels; 0: of the set (folder: 224)",
+            {.min = 0, .max = 4096});
+  flags.add("epochs", o.epochs, "passes over the training set", {.min = 1, .max = 1e6});
+  flags.add("batch-size", o.batch_size, "pictures per step, over all processes", {.min = 1, .max = 1e6});
+  flags.add("lr", o.lr, "peak learning rate", {.min = 0});
+  flags.add_choice("optimizer", o.optimizer, {"sgd", "adam", "adamw", "adadelta"},
+                   "how weights are updated (sgd: Nesterov momentum)");
+  flags.add("momentum", o.momentum, "of sgd", {.min = 0, .max = 1});
+  flags.add_choice("schedule", o.schedule, {"constant", "cosine", "step", "onecycle"},
+                   "of the learning rate, after the warm-up; cosine falls to 0, step multiplies by 0.1 at --milestones");
+  flags.add("milestones", o.milestones, 0, "shares of the run at which --schedule step lowers the rate");
+  flags.add("warmup", o.warmup, "epochs of linear warm-up", {.min = 0});
+  flags.add("weight-decay", o.weight_decay, "L2 (adamw: decoupled)", {.min = 0});
+  flags.add("label-smoothing", o.label_smoothing, "share of the target spread over all classes", {.min = 0, .max = 1});
+  flags.add("clip-norm", o.clip_norm, "largest norm of the gradient; 0: not clipped", {.min = 0});
+  flags.add_choice("augment", o.augment, {"auto", "none", "cifar", "imagenet", "flip"},
+                   "random changes of training pictures; auto: cifar (pad 4, crop, flip) for sets of one small size, "
+                   "imagenet (random resized crop, flip) for folders");
+  flags.add("mixup", o.mixup, "alpha of mixup; 0: off", {.min = 0});
+  flags.add("cutmix", o.cutmix, "alpha of cutmix; 0: off", {.min = 0});
+  flags.add_choice("precision", o.precision, {"f32", "bf16"}, "bf16: convolutions and matmuls in bf16, weights in f32");
+  flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
+  flags.add("workers", o.workers, "threads that load pictures; 0: the training thread itself", {.min = 0, .max = 1024});
+  flags.add("seed", o.seed, "of weights, order and augmentation", {.min = 0});
+  flags.add("out", o.out, "run folder: metrics, TensorBoard files, checkpoints, summary");
+  flags.add("mean", o.mean, 0, "R,G,B per channel, white is 1; default: of the training set");
+  flags.add("std", o.std, 0, "R,G,B per channel; default: of the training set");
+  flags.add("resume", o.resume, "auto (the run folder's last checkpoint, if any) or a checkpoint file");
+  flags.add("weights", o.weights, "start from the weights in FILE.safetensors");
+  flags.add("export", o.export_file, "write the final weights to FILE.safetensors (PyTorch's names and shapes)");
+  flags.add("eval-only", o.eval_only, "evaluate on the validation part and stop; needs only that part of the set");
+  flags.add("max-steps", o.max_steps, "stop after this many steps of the whole run, as Ctrl-C would; 0: no limit",
+            {.min = 0});
+  flags.add("deterministic", o.deterministic, "same bits on every run (the default on cpu and simt)");
+  flags.add("summary", o.summary, "print the table of layers before training");
+  if (!flags.parse(argc, argv)) return false;
+  o.toml = flags.toml();
+  return true;
+}
+
+}  // namespace weft::train_image

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weft::train_image {
+
+/// The flags of train_image, one field each; see options.cpp for what `--help` says about them.
+struct Options {
+  std::string data = "shapes";
+  std::string model = "auto";
+  std::string stem = "auto";
+  int64_t image_size = 0;
+  int64_t epochs = 10;
+  int64_t batch_size = 128;
+  double lr = 0.1;
+  std::string optimizer = "sgd";
+  double momentum = 0.9;
+  std::string schedule = "cosine";
+  std::vector<double> milestones{0.5, 0.75};
+  double warmup = 0;
+  double weight_decay = 5e-4;
+  double label_smoothing = 0;
+  double clip_norm = 0;
+  std::string augment = "auto";
+  double mixup = 0;
+  double cutmix = 0;
+  std::string precision = "f32";
+  std::string device = "auto";
+  int64_t workers = 2;
+  int64_t seed = 1;
+  std::string out = "runs/train_image";
+  std::vector<double> mean, std;
+  std::string resume;
+  std::string weights;
+  std::string export_file;
+  bool eval_only = false;
+  int64_t max_steps = 0;
+  bool deterministic = false;
+  bool summary = false;
+
+  std::string toml;  ///< the values in effect, as written to config.toml
+};
+
+/// Reads the command line and --config. False: --help was printed. Errors: UsageError, see support::Flags.
+bool parse_options(int argc, char** argv, Options& options);
+
+}  // namespace weft::train_image
