@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/launch.cuh"
+
+#include <nvtx3/nvToolsExt.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace weft::kernels::WEFT_DEVICE {
+
+namespace {
+
+/// What every kernel may use without asking.
+constexpr size_t kDefaultShared = 48 << 10;
+
+std::string describe(const Geometry& g) {
+  return str(g.name, ": grid (", g.grid.x, ",", g.grid.y, ",", g.grid.z, "), block (", g.block.x, ",", g.block.y, ",",
+             g.block.z, "), ", g.dynamic_shared, " bytes of dynamic shared memory: ");
+}
+
+/// Once per kernel, device and size: the driver call takes about a microsecond.
+void raise_shared_limit(const Geometry& geometry, const void* kernel, int device) {
+  static std::mutex mutex;
+  static std::map<std::pair<const void*, int>, size_t> raised;
+  std::lock_guard lock(mutex);
+  size_t& limit = raised[{kernel, device}];
+  if (limit >= geometry.dynamic_shared) return;
+  const cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                  static_cast<int>(geometry.dynamic_shared));
+  if (status != cudaSuccess) {
+    cudaGetLastError();
+    fail(describe(geometry), "the device allows less dynamic shared memory: ", cudaGetErrorString(status));
+  }
+  limit = geometry.dynamic_shared;
+}
+
+}  // namespace
+
+void begin_launch(const Queue& queue, const Geometry& geometry, const void* kernel) {
+  if (const cudaError_t status = cudaSetDevice(queue.device.index); status != cudaSuccess) {
+    cudaGetLastError();
+    fail(describe(geometry), "device ", queue.device, ": ", cudaGetErrorString(status));
+  }
+  if (geometry.dynamic_shared > kDefaultShared) raise_shared_limit(geometry, kernel, queue.device.index);
+  nvtxRangePushA(geometry.name);
+}
+
+void end_launch(const Geometry& geometry, cudaError_t status) {
+  nvtxRangePop();
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // the next call starts clean
+  fail(describe(geometry), cudaGetErrorString(status), " (", cudaGetErrorName(status), ")");
+}
+
+void launch_failed(const Geometry& geometry, const char* reason) {
+  nvtxRangePop();
+  fail(describe(geometry), reason);
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE

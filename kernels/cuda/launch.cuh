@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <utility>
+
+#include "kernels/error.h"
+#include "kernels/queue.h"
+
+// The one place where kernels are launched. Every .cu file is compiled twice: by nvcc with WEFT_DEVICE=cuda, and by the
+// host compiler with WEFT_DEVICE=simt and the emulator's cuda_runtime.h. Everything here is in the namespace of the
+// device, because the two are linked into one program.
+
+namespace weft::kernels::WEFT_DEVICE {
+
+using Grid = dim3;
+using Block = dim3;
+
+/// What launch() is about to do, for hooks and errors.
+struct Geometry {
+  const char* name;
+  dim3 grid, block;
+  size_t dynamic_shared;
+};
+
+/// Makes the queue's device current, raises the kernel's limit of dynamic shared memory if needed, opens an NVTX range.
+void begin_launch(const Queue& queue, const Geometry& geometry, const void* kernel);
+/// Closes the range; throws weft::Error with the geometry when `status` is an error.
+void end_launch(const Geometry& geometry, cudaError_t status);
+/// Throws weft::Error with the geometry and what the emulator found.
+[[noreturn]] void launch_failed(const Geometry& geometry, const char* reason);
+
+/// Enqueues `kernel<<<grid, block, dynamic_shared>>>(arguments…)`; a grid of size 0 is nothing to do.
+/// Errors: weft::Error with the kernel's name, grid, block, shared bytes and the device's own text.
+template <class... Parameters, class... Arguments>
+void launch(const Queue& queue, const char* name, dim3 grid, dim3 block, size_t dynamic_shared,
+            void (*kernel)(Parameters...), Arguments&&... arguments) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+  const Geometry geometry{name, grid, block, dynamic_shared};
+  begin_launch(queue, geometry, reinterpret_cast<const void*>(kernel));
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = dynamic_shared;
+  config.stream = static_cast<cudaStream_t>(queue.stream);
+  cudaError_t status;
+  try {
+    status = cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
+  } catch (const std::exception& e) {  // only the emulator throws
+    launch_failed(geometry, e.what());
+  }
+  end_launch(geometry, status);
+}
+
+/// Blocks for a grid-stride loop over `n` elements: enough to fill the largest GPU several times over, and no more.
+inline unsigned blocks_for(int64_t n, int64_t per_block) {
+  constexpr int64_t kMost = 4096;
+  return static_cast<unsigned>(std::clamp<int64_t>((n + per_block - 1) / per_block, 0, kMost));
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE
+
+/// `WEFT_DYNAMIC_SHARED(float, tile);` declares `float* tile`: the block's dynamic shared memory, 1024-byte aligned.
+#ifdef WEFT_SIMT
+#define WEFT_DYNAMIC_SHARED(T, name) T* const name = static_cast<T*>(::weft::emulator::dynamic_shared())
+#else
+#define WEFT_DYNAMIC_SHARED(T, name)                                    \
+  extern __shared__ __align__(1024) unsigned char weft_dynamic_shared[]; \
+  T* const name = reinterpret_cast<T*>(weft_dynamic_shared)
+#endif

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/runtime.h"
+
+#include <cuda_runtime.h>
+
+#include "kernels/error.h"
+
+namespace weft::kernels::WEFT_DEVICE {
+
+namespace {
+
+void check(cudaError_t status, const char* call) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // the next call starts clean
+  fail(call, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")");
+}
+
+/// In destructors: an error there has been reported by the call that caused it.
+void ignore(cudaError_t status) {
+  if (status != cudaSuccess) cudaGetLastError();
+}
+
+class DeviceRuntime final : public Runtime {
+ public:
+  int device_count() override {
+    int count = 0;
+    const cudaError_t status = cudaGetDeviceCount(&count);
+    if (status == cudaSuccess) return count;
+    cudaGetLastError();
+    return 0;  // no driver, or no device
+  }
+
+  std::string describe(int index) override {
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+    return str(properties.name, ", ", properties.multiProcessorCount, " SMs, ", properties.totalGlobalMem >> 30, " GiB");
+  }
+
+  void memory_info(int index, size_t& free_bytes, size_t& total_bytes) override {
+    select(index);
+    check(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo");
+  }
+
+  void* allocate(int index, size_t bytes) override {
+    select(index);
+    void* memory = nullptr;
+    const cudaError_t status = cudaMalloc(&memory, bytes);
+    if (status == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      return nullptr;
+    }
+    check(status, "cudaMalloc");
+    return memory;
+  }
+  void release(int index, void* memory) override {
+    select(index);
+    check(cudaFree(memory), "cudaFree");
+  }
+
+  void* allocate_pinned(size_t bytes) override {
+    void* memory = nullptr;
+    const cudaError_t status = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
+    if (status == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      return nullptr;
+    }
+    check(status, "cudaHostAlloc");
+    return memory;
+  }
+  void release_pinned(void* memory) override { check(cudaFreeHost(memory), "cudaFreeHost"); }
+
+  void copy(int index, void* destination, const void* source, size_t bytes, void* stream) override {
+    select(index);
+    check(cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDefault, to_stream(stream)), "cudaMemcpyAsync");
+  }
+  void fill_bytes(int index, void* destination, int byte, size_t bytes, void* stream) override {
+    select(index);
+    check(cudaMemsetAsync(destination, byte, bytes, to_stream(stream)), "cudaMemsetAsync");
+  }
+
+  void* create_stream(int index) override {
+    select(index);
+    cudaStream_t stream = nullptr;
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    return stream;
+  }
+  void destroy_stream(int, void* stream) override { ignore(cudaStreamDestroy(to_stream(stream))); }
+  void synchronize_stream(int index, void* stream) override {
+    select(index);
+    check(cudaStreamSynchronize(to_stream(stream)), "cudaStreamSynchronize");
+  }
+  void synchronize_device(int index) override {
+    select(index);
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  }
+
+  void* create_event(int index, bool timing) override {
+    select(index);
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreateWithFlags(&event, timing ? cudaEventDefault : cudaEventDisableTiming),
+          "cudaEventCreateWithFlags");
+    return event;
+  }
+  void destroy_event(void* event) override { ignore(cudaEventDestroy(to_event(event))); }
+  void record_event(void* event, int index, void* stream) override {
+    select(index);
+    check(cudaEventRecord(to_event(event), to_stream(stream)), "cudaEventRecord");
+  }
+  void wait_event(int index, void* stream, void* event) override {
+    select(index);
+    check(cudaStreamWaitEvent(to_stream(stream), to_event(event), 0), "cudaStreamWaitEvent");
+  }
+  bool query_event(void* event) override {
+    const cudaError_t status = cudaEventQuery(to_event(event));
+    if (status == cudaErrorNotReady) {
+      cudaGetLastError();
+      return false;
+    }
+    check(status, "cudaEventQuery");
+    return true;
+  }
+  void synchronize_event(void* event) override { check(cudaEventSynchronize(to_event(event)), "cudaEventSynchronize"); }
+  float elapsed_ms(void* start, void* stop) override {
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, to_event(start), to_event(stop)), "cudaEventElapsedTime");
+    return milliseconds;
+  }
+
+ private:
+  static void select(int index) { check(cudaSetDevice(index), "cudaSetDevice"); }
+  static cudaStream_t to_stream(void* stream) { return static_cast<cudaStream_t>(stream); }
+  static cudaEvent_t to_event(void* event) { return static_cast<cudaEvent_t>(event); }
+};
+
+}  // namespace
+
+Runtime& runtime() {
+  static DeviceRuntime& runtime = *new DeviceRuntime;  // outlives every static object that frees device memory
+  return runtime;
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE

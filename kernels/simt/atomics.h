@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/simt/kernel_api.h"
+
+// atomicX of CUDA C++: really atomic, because blocks run on several processors. Part of the emulated cuda_runtime.h.
+
+namespace weft::emulator {
+
+// Not instrumented in the checked build: note_atomic reports the access instead.
+#define WEFT_SIMT_ATOMIC template <class T> __attribute__((no_sanitize("thread")))
+
+WEFT_SIMT_ATOMIC T begin_atomic(T* address) {
+  note_atomic(address, sizeof(T));
+  T value;
+  __atomic_load(address, &value, __ATOMIC_RELAXED);
+  return value;
+}
+
+template <class T, class Update>
+__attribute__((no_sanitize("thread"))) T atomic_update(T* address, Update update) {
+  yield_when_seeded();
+  T old = begin_atomic(address);
+  for (;;) {
+    T wanted = update(old);
+    if (__atomic_compare_exchange(address, &old, &wanted, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return old;
+  }
+}
+
+WEFT_SIMT_ATOMIC T atomic_exchange(T* address, T value) {
+  yield_when_seeded();
+  note_atomic(address, sizeof(T));
+  T old;
+  __atomic_exchange(address, &value, &old, __ATOMIC_ACQ_REL);
+  return old;
+}
+
+WEFT_SIMT_ATOMIC T atomic_compare_exchange(T* address, T expected, T value) {
+  yield_when_seeded();
+  note_atomic(address, sizeof(T));
+  __atomic_compare_exchange(address, &expected, &value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  return expected;
+}
+#undef WEFT_SIMT_ATOMIC
+
+}  // namespace weft::emulator
+
+namespace weft::emulator::api {
+
+#define WEFT_SIMT_ATOMIC_ADD(T) \
+  inline T atomicAdd(T* address, T value) { return atomic_update(address, [=](T old) { return T(old + value); }); }
+#define WEFT_SIMT_ATOMIC_ORDER(T)                                                                                      \
+  inline T atomicMin(T* address, T value) { return atomic_update(address, [=](T old) { return value < old ? value : old; }); } \
+  inline T atomicMax(T* address, T value) { return atomic_update(address, [=](T old) { return value > old ? value : old; }); } \
+  inline T atomicAnd(T* address, T value) { return atomic_update(address, [=](T old) { return T(old & value); }); }    \
+  inline T atomicOr(T* address, T value) { return atomic_update(address, [=](T old) { return T(old | value); }); }     \
+  inline T atomicXor(T* address, T value) { return atomic_update(address, [=](T old) { return T(old ^ value); }); }
+#define WEFT_SIMT_ATOMIC_SWAP(T) \
+  inline T atomicExch(T* address, T value) { return atomic_exchange(address, value); }
+#define WEFT_SIMT_ATOMIC_CAS(T) \
+  inline T atomicCAS(T* address, T expected, T value) { return atomic_compare_exchange(address, expected, value); }
+
+WEFT_SIMT_ATOMIC_ADD(int)
+WEFT_SIMT_ATOMIC_ADD(unsigned)
+WEFT_SIMT_ATOMIC_ADD(unsigned long long)
+WEFT_SIMT_ATOMIC_ADD(float)
+WEFT_SIMT_ATOMIC_ADD(double)
+WEFT_SIMT_ATOMIC_ORDER(int)
+WEFT_SIMT_ATOMIC_ORDER(unsigned)
+WEFT_SIMT_ATOMIC_ORDER(long long)
+WEFT_SIMT_ATOMIC_ORDER(unsigned long long)
+WEFT_SIMT_ATOMIC_SWAP(int)
+WEFT_SIMT_ATOMIC_SWAP(unsigned)
+WEFT_SIMT_ATOMIC_SWAP(unsigned long long)
+WEFT_SIMT_ATOMIC_SWAP(float)
+WEFT_SIMT_ATOMIC_CAS(unsigned short)
+WEFT_SIMT_ATOMIC_CAS(int)
+WEFT_SIMT_ATOMIC_CAS(unsigned)
+WEFT_SIMT_ATOMIC_CAS(unsigned long long)
+#undef WEFT_SIMT_ATOMIC_ADD
+#undef WEFT_SIMT_ATOMIC_ORDER
+#undef WEFT_SIMT_ATOMIC_SWAP
+#undef WEFT_SIMT_ATOMIC_CAS
+inline int atomicSub(int* address, int value) { return atomicAdd(address, -value); }
+inline unsigned atomicSub(unsigned* address, unsigned value) { return atomicAdd(address, 0u - value); }
+inline unsigned atomicInc(unsigned* address, unsigned limit) {
+  return atomic_update(address, [=](unsigned old) { return old >= limit ? 0u : old + 1; });
+}
+
+}  // namespace weft::emulator::api

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+// What emulated kernel code calls in the engine. Kernel files see it through the emulated cuda_runtime.h.
+
+namespace weft::emulator {
+
+/// The source line of a barrier or collective. A line, not a program counter, names the call: a compiler may copy one
+/// call to several places.
+struct SourceLine {
+  const char* file;
+  int line;
+};
+
+/// An operation that the lanes named by a mask do together. The last lane to arrive runs `apply` once for all of them:
+/// `frames[lane]` is the argument block of that lane, on its own stack.
+struct CollectiveOp {
+  const char* name;
+  void (*apply)(void** frames, uint32_t mask);
+};
+
+/// Parks the calling lane until every lane of `mask` has called with the same mask, operation and line.
+void collective(const CollectiveOp& op, uint32_t mask, void* frame, SourceLine where);
+
+enum class BarrierKind : uint8_t { sync, count, all, any };
+
+/// Parks the calling thread until every thread of the block is here; combines the predicates.
+int barrier(BarrierKind kind, int predicate, SourceLine where);
+
+/// Lets another thread of the block run when scheduling is seeded (simt.h); otherwise does nothing.
+void yield_when_seeded();
+
+/// Ends the running kernel: the launch throws weft::Error with the block, the thread and `text`.
+[[noreturn]] void fail_kernel(const char* text, SourceLine where);
+
+/// Dynamic shared memory of the running block.
+void* dynamic_shared();
+
+/// Ends the kernel unless `address` is a multiple of `alignment`.
+inline void check_aligned(const void* address, size_t alignment, SourceLine where) {
+  if (reinterpret_cast<uintptr_t>(address) % alignment != 0) [[unlikely]]
+    fail_kernel("misaligned access", where);
+}
+
+/// An atomic is about to touch memory: bounds are checked in the checked build.
+void note_atomic(void* address, size_t bytes);
+
+}  // namespace weft::emulator
+
+/// A defaulted last parameter that records where the caller is.
+#define WEFT_SIMT_HERE \
+  ::weft::emulator::SourceLine where = {__builtin_FILE(), __builtin_LINE()}

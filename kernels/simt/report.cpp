@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simt/report.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+#include "kernels/error.h"
+
+namespace weft::emulator {
+
+namespace {
+
+std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+bool is_emulator_header(std::string_view path) {
+  return path.find("kernels/simt/") != path.npos || path.find("/ptx.cuh") != path.npos ||
+         path.find("/vec.cuh") != path.npos || path.find("/include/c++/") != path.npos;
+}
+
+}  // namespace
+
+std::string hex(uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof(text), "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::string lanes_text(uint32_t lanes) {
+  std::string text;
+  for (int first = 0; first < 32; ++first) {
+    if (!((lanes >> first) & 1u)) continue;
+    int last = first;
+    while (last < 31 && ((lanes >> (last + 1)) & 1u)) ++last;
+    if (!text.empty()) text += ", ";
+    text += last == first ? str(first) : str(first, "-", last);
+    first = last;
+  }
+  return text;
+}
+
+std::ostream& operator<<(std::ostream& out, const SourceLine& where) {
+  return out << file_name(where.file) << ':' << where.line;
+}
+
+std::string source_line(const void* code_address) {
+  const std::string unknown = str("address ", hex(reinterpret_cast<uintptr_t>(code_address)));
+  Dl_info info{};
+  if (!dladdr(code_address, &info) || !info.dli_fname) return unknown;
+  // A return address belongs to the call before it.
+  const uintptr_t offset = reinterpret_cast<uintptr_t>(code_address) - reinterpret_cast<uintptr_t>(info.dli_fbase) - 1;
+  const bool is_program = std::strchr(info.dli_fname, '/') == nullptr || std::strstr(info.dli_fname, ".so") == nullptr;
+  char program[4096] = "";
+  if (is_program) std::snprintf(program, sizeof(program), "/proc/%d/exe", static_cast<int>(getpid()));
+  const std::string command = str("addr2line -i -e '", is_program ? program : info.dli_fname, "' ", hex(offset), " 2>/dev/null");
+  FILE* pipe = popen(command.c_str(), "r");
+  if (!pipe) return unknown;
+  std::string found;
+  char line[4096];
+  while (std::fgets(line, sizeof(line), pipe)) {
+    std::string_view text(line);
+    text = text.substr(0, text.find_first_of(" \n"));
+    if (!found.empty() || text.rfind("??", 0) == 0 || text.rfind(":0") == text.size() - 2) continue;
+    if (!is_emulator_header(text)) found = file_name(text);
+  }
+  pclose(pipe);
+  return found.empty() ? unknown : found;
+}
+
+}  // namespace weft::emulator

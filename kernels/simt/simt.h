@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+namespace weft::emulator {
+
+/// 0: threads run in a fixed order (each until it has to wait). Any other seed: blocks, warps and lanes run in a random
+/// order that the seed determines when one OS thread runs the grid, and atomics may switch threads. A kernel whose
+/// result depends on the seed has a race. Starts as WEFT_SIMT_SEED, or 0.
+void set_schedule_seed(uint64_t seed);
+uint64_t schedule_seed();
+
+/// At most this many OS threads run the blocks of a grid. Starts as WEFT_SIMT_THREADS, or the number of processors.
+void set_thread_count(int threads);
+int thread_count();
+
+/// True in a build with WEFT_SIMT_CHECK=ON, where every access of a kernel is checked for bounds and for memory that
+/// was never written.
+bool access_checks();
+
+}  // namespace weft::emulator

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simt/stacks.h"
+
+#include <sys/mman.h>
+
+#include "kernels/error.h"
+
+namespace weft::emulator {
+
+Stacks::Stacks(int count) : count_(count) {
+  void* memory = mmap(nullptr, static_cast<size_t>(count) * kStride, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  WEFT_CHECK(memory != MAP_FAILED, "simt: no address space for ", count, " fiber stacks. Is ulimit -v set?");
+  base_ = static_cast<char*>(memory);
+  free_.reserve(static_cast<size_t>(count));
+}
+
+Stacks::~Stacks() { munmap(base_, static_cast<size_t>(count_) * kStride); }
+
+int Stacks::take() {
+  if (!free_.empty()) {
+    const int stack = free_.back();
+    free_.pop_back();
+    return stack;
+  }
+  char* bottom = base_ + static_cast<size_t>(made_) * kStride + kGuard;
+  WEFT_CHECK(made_ < count_ && mprotect(bottom, kBytes, PROT_READ | PROT_WRITE) == 0,
+             "simt: no memory for fiber stack ", made_, " of ", count_);
+  return made_++;
+}
+
+void Stacks::give_back_all() {
+  free_.clear();
+  for (int stack = made_ - 1; stack >= 0; --stack) free_.push_back(stack);
+}
+
+}  // namespace weft::emulator

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simt/worker.h"
+
+#include <sys/mman.h>
+
+#include <bit>
+#include <cstring>
+#include <memory>
+
+#include "kernels/error.h"
+#include "kernels/simt/check.h"
+#include "kernels/simt/fault.h"
+#include "kernels/simt/report.h"
+#include "kernels/simt/warp.h"
+
+using boost::context::detail::fcontext_t;
+using boost::context::detail::jump_fcontext;
+using boost::context::detail::make_fcontext;
+using boost::context::detail::transfer_t;
+
+// What kernels read as threadIdx, blockIdx, blockDim and gridDim.
+extern "C" {
+__thread weft::emulator::api::uint3 weft_simt_thread_index;
+__thread weft::emulator::api::uint3 weft_simt_block_index;
+__thread weft::emulator::api::uint3 weft_simt_block_size;
+__thread weft::emulator::api::uint3 weft_simt_grid_size;
+}
+
+namespace weft::emulator {
+
+namespace {
+
+__thread Worker* running_worker = nullptr;
+
+/// Whoever is jumped to notes where the fiber that jumped can be resumed.
+void store_origin(transfer_t from) {
+  if (from.data) *static_cast<fcontext_t*>(from.data) = from.fctx;
+}
+
+constexpr const char* kBarrierNames[] = {"__syncthreads", "__syncthreads_count", "__syncthreads_and",
+                                         "__syncthreads_or"};
+
+int nth_set_bit(uint32_t bits, int n) {
+  for (; n > 0; --n) bits &= bits - 1;
+  return std::countr_zero(bits);
+}
+
+char* map_memory(size_t bytes, size_t guard) {
+  void* memory = mmap(nullptr, bytes + guard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  WEFT_CHECK(memory != MAP_FAILED, "simt: no address space for a worker. Is ulimit -v set?");
+  if (guard) mprotect(static_cast<char*>(memory) + bytes, guard, PROT_NONE);
+  return static_cast<char*>(memory);
+}
+
+}  // namespace
+
+Worker::Worker()
+    : stacks_(kMaxThreads + 1),
+      arena_(map_memory(kArenaBytes, 4096)),
+      fault_stack_(map_memory(kFaultStackBytes, 0) + kFaultStackBytes),
+      signal_stack_(install_fault_handler()) {}
+
+Worker::~Worker() {
+  remove_signal_stack(signal_stack_);
+  munmap(arena_, kArenaBytes + 4096);
+  munmap(fault_stack_ - kFaultStackBytes, kFaultStackBytes);
+}
+
+Worker& Worker::mine() {
+  thread_local std::unique_ptr<Worker> worker;
+  if (!worker) worker = std::make_unique<Worker>();
+  return *worker;
+}
+
+Worker* Worker::running() { return running_worker; }
+
+uint64_t Worker::random() {  // splitmix64
+  uint64_t z = random_state_ += 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+uint3 Worker::thread_index(int thread) const {
+  const unsigned t = static_cast<unsigned>(thread);
+  const dim3 size = launch_->block;
+  return {t % size.x, t / size.x % size.y, t / (size.x * size.y)};
+}
+
+bool Worker::run_block(const Launch& launch, uint64_t block, uint64_t seed) {
+  launch_ = &launch;
+  threads_count_ = static_cast<int>(launch.block.x * launch.block.y * launch.block.z);
+  exited_ = at_barrier_ = barrier_sum_ = 0;
+  failed_ = false;
+  copies_used_ = false;
+  seeded_ = seed != 0;
+  random_state_ = seed + block * 0x9e3779b97f4a7c15u;
+  ++block_epoch_;
+  const int warps = (threads_count_ + kLanes - 1) / kLanes;
+  for (int w = 0; w < warps; ++w) {
+    const int lanes = std::min(kLanes, threads_count_ - w * kLanes);
+    Warp& warp = warps_[w];
+    warp.members = warp.unstarted = lanes == kLanes ? ~0u : (1u << lanes) - 1;
+    warp.ready = warp.exited = warp.in_collective = warp.at_barrier = 0;
+    warp.meetings_count = 0;
+  }
+  warps_ready_ = 0;
+  warps_unstarted_ = warps == kMaxWarps ? ~0u : (1u << warps) - 1;
+  weft_simt_block_size = launch.block;
+  weft_simt_grid_size = launch.grid;
+  weft_simt_block_index = {static_cast<unsigned>(block % launch.grid.x),
+                           static_cast<unsigned>(block / launch.grid.x % launch.grid.y),
+                           static_cast<unsigned>(block / launch.grid.x / launch.grid.y)};
+  // Aligned as on the device (1024), and as near as that allows to the guard page behind the arena.
+  shared_ = arena_ + kArenaBytes - (launch.dynamic_shared + 1023) / 1024 * 1024;
+  if (launch.dynamic_shared) std::memset(shared_, 0xff, launch.dynamic_shared);
+
+  bool fresh;
+  current_ = 0;
+  choose(next_start_, fresh);
+  current_ = -2;
+  next_stack_ = stacks_.take();
+  running_worker = this;
+  store_origin(jump_fcontext(make_fcontext(stacks_.top(next_stack_), Stacks::kBytes - 4096, &carrier), &main_context_));
+  running_worker = nullptr;
+  stacks_.give_back_all();
+  return !failed_;
+}
+
+/// The body of a fiber: starts threads, one after the other, until none is left to start.
+void Worker::carrier(transfer_t from) {
+  store_origin(from);
+  Worker& worker = *running_worker;
+  const int stack = worker.next_stack_;
+  for (;;) {
+    worker.run_thread(worker.next_start_);
+    worker.exit_thread();
+    int next;
+    bool fresh;
+    if (!worker.choose(next, fresh)) {
+      if (worker.exited_ == worker.threads_count_) worker.stop();
+      worker.deadlock();
+    }
+    if (fresh) {
+      worker.next_start_ = next;
+      continue;
+    }
+    worker.stacks_.give_back(stack);  // nobody can take it before the jump is done
+    worker.enter(next);
+    jump_fcontext(worker.threads_[next].context, nullptr);
+  }
+}
+
+void Worker::run_thread(int thread) {
+  if (thread == current_ + 1) {  // the usual case, without a division
+    uint3& index = weft_simt_thread_index;
+    if (++index.x == launch_->block.x) {
+      index.x = 0;
+      if (++index.y == launch_->block.y) index.y = 0, ++index.z;
+    }
+  } else {
+    weft_simt_thread_index = thread_index(thread);
+  }
+  current_ = thread;
+  warps_[thread / kLanes].unstarted &= ~(1u << thread % kLanes);
+  if (!warps_[thread / kLanes].unstarted) warps_unstarted_ &= ~(1u << thread / kLanes);
+  std::string thrown;
+  try {
+    launch_->invoke(launch_->arguments);
+    return;
+  } catch (const std::exception& e) {
+    thrown = e.what();
+  } catch (...) {
+    thrown = "an exception that is not a std::exception";
+  }
+  fail(str("the kernel threw: ", thrown));
+}
+
+void Worker::exit_thread() {
+  if (copies_used_ && copy_queues_[static_cast<size_t>(current_)].outstanding()) {
+    const CopyQueue& queue = copy_queues_[static_cast<size_t>(current_)];
+    fail(str("exits with ", queue.outstanding(), " cp.async copies that it never waited for, the first issued at ",
+             queue.oldest().where));
+  }
+  Warp& warp = warps_[current_ / kLanes];
+  warp.exited |= 1u << lane();
+  ++exited_;
+  if (at_barrier_)
+    fail(str("exits while ", at_barrier_, " of ", threads_count_, " threads wait in ",
+             kBarrierNames[static_cast<int>(barrier_kind_)], " at ", barrier_line_,
+             ". Every thread of the block must reach the barrier.\n", describe_threads()));
+  for (int i = 0; i < warp.meetings_count; ++i) {
+    const Meeting& meeting = warp.meetings[i];
+    if (meeting.mask & warp.exited)
+      fail(str("exits while lanes ", lanes_text(meeting.arrived), " of its warp wait for it in ", meeting.op->name,
+               ", mask ", hex(meeting.mask), ".\n", describe_threads()));
+  }
+}
+
+bool Worker::choose(int& thread, bool& fresh) {
+  if (seeded_) return choose_random(thread, fresh);
+  int w = current_ / kLanes;
+  if (!(warps_[w].ready | warps_[w].unstarted)) {
+    if (warps_ready_) w = std::countr_zero(warps_ready_);
+    else if (warps_unstarted_) w = std::countr_zero(warps_unstarted_);
+    else return false;
+  }
+  fresh = !warps_[w].ready;
+  thread = w * kLanes + std::countr_zero(fresh ? warps_[w].unstarted : warps_[w].ready);
+  return true;
+}
+
+bool Worker::choose_random(int& thread, bool& fresh) {
+  const uint32_t warps = warps_ready_ | warps_unstarted_;
+  if (!warps) return false;
+  const uint64_t bits = random();
+  const int w = nth_set_bit(warps, static_cast<int>((bits & 0xffff) % static_cast<unsigned>(std::popcount(warps))));
+  const uint32_t lanes = warps_[w].ready | warps_[w].unstarted;
+  const int lane = nth_set_bit(lanes, static_cast<int>((bits >> 32) % static_cast<unsigned>(std::popcount(lanes))));
+  fresh = (warps_[w].unstarted >> lane) & 1u;
+  thread = w * kLanes + lane;
+  return true;
+}
+
+/// Makes a waiting thread the current one; the caller jumps to it.
+inline void Worker::enter(int thread) {
+  Warp& warp = warps_[thread / kLanes];
+  warp.ready &= ~(1u << thread % kLanes);
+  if (!warp.ready) warps_ready_ &= ~(1u << thread / kLanes);
+  current_ = thread;
+  weft_simt_thread_index = threads_[thread].index;
+}
+
+/// Leaves the current thread and returns when somebody has made it ready and jumped back.
+void Worker::park(const char* waits_in, SourceLine where, uint32_t mask) {
+  Thread& self = threads_[current_];
+  self.waits_in = waits_in;
+  self.where = where;
+  self.mask = mask;
+  self.index = weft_simt_thread_index;
+  int next;
+  bool fresh;
+  if (!choose(next, fresh)) deadlock();
+  fcontext_t target;
+  if (fresh) {
+    next_start_ = next;
+    next_stack_ = stacks_.take();
+    target = make_fcontext(stacks_.top(next_stack_), Stacks::kBytes - 4096, &carrier);
+  } else {
+    enter(next);
+    target = threads_[next].context;
+    if (&threads_[next] == &self) return;
+  }
+  store_origin(jump_fcontext(target, &self.context));
+}
+
+void Worker::collective(const CollectiveOp& op, uint32_t mask, void* frame, SourceLine where) {
+  const int w = current_ / kLanes;
+  Warp& warp = warps_[w];
+  const uint32_t bit = 1u << lane();
+  if (!(mask & bit)) [[unlikely]]
+    fail(str(op.name, " at ", where, ": mask ", hex(mask), " does not name the calling lane ", lane()));
+  if (mask & (warp.exited | ~warp.members)) [[unlikely]] {
+    const uint32_t absent = mask & ~warp.members;
+    fail(str(op.name, " at ", where, ": mask ", hex(mask), " names lanes ",
+             lanes_text(absent ? absent : mask & warp.exited),
+             absent ? ", which this block does not have" : ", which have exited"));
+  }
+  Meeting* meeting = warp.meetings;
+  Meeting* const end = meeting + warp.meetings_count;
+  while (meeting != end && meeting->mask != mask) ++meeting;
+  if (meeting == end) {
+    *meeting = {mask, 0, &op, where.line};
+    ++warp.meetings_count;
+  } else if (meeting->op != &op || meeting->line != where.line) [[unlikely]] {
+    fail(str("divergent collective: it calls ", op.name, " at ", where, " while lanes ", lanes_text(meeting->arrived),
+             " of its warp wait in ", meeting->op->name, " at line ", meeting->line, ", both with mask ", hex(mask)));
+  }
+  warp.frames[lane()] = frame;
+  meeting->arrived |= bit;
+  if (meeting->arrived != mask) {
+    warp.in_collective |= bit;
+    park(op.name, where, mask);
+    return;
+  }
+  *meeting = warp.meetings[--warp.meetings_count];
+  op.apply(warp.frames, mask);
+  const uint32_t others = mask & ~bit;
+  warp.in_collective &= ~others;
+  if (others) make_ready(w, others);
+}
+
+int Worker::barrier(BarrierKind kind, int predicate, SourceLine where) {
+  const char* name = kBarrierNames[static_cast<int>(kind)];
+  if (exited_) [[unlikely]]
+    fail(str("divergent barrier: it waits in ", name, " at ", where, ", but ", exited_, " of ", threads_count_,
+             " threads of the block have exited. Every thread must reach the barrier.\n", describe_threads()));
+  if (at_barrier_ && (kind != barrier_kind_ || where.line != barrier_line_.line)) [[unlikely]]
+    fail(str("divergent barrier: it waits in ", name, " at ", where, ", but ", at_barrier_, " other threads wait in ",
+             kBarrierNames[static_cast<int>(barrier_kind_)], " at ", barrier_line_, ".\n", describe_threads()));
+  barrier_kind_ = kind;
+  barrier_line_ = where;
+  barrier_sum_ += predicate != 0;
+  Warp& own = warps_[current_ / kLanes];
+  if (++at_barrier_ < threads_count_) {
+    own.at_barrier |= 1u << lane();
+    park(name, where, 0);
+    return barrier_result_;
+  }
+  barrier_result_ = kind == BarrierKind::all ? barrier_sum_ == threads_count_
+                    : kind == BarrierKind::any ? barrier_sum_ != 0 : barrier_sum_;
+  at_barrier_ = barrier_sum_ = 0;
+  own.at_barrier &= ~(1u << lane());
+  const int warps = (threads_count_ + kLanes - 1) / kLanes;
+  for (int w = 0; w < warps; ++w) {
+    if (warps_[w].at_barrier) make_ready(w, warps_[w].at_barrier);
+    warps_[w].at_barrier = 0;
+  }
+  return barrier_result_;
+}
+
+void Worker::yield_when_seeded() {
+  if (!seeded_) return;
+  make_ready(current_ / kLanes, 1u << lane());
+  park("an atomic", {"", 0}, 0);
+}
+
+CopyQueue& Worker::copy_queue() {
+  if (!copies_used_) {
+    if (copy_queues_.size() < static_cast<size_t>(threads_count_)) copy_queues_.resize(static_cast<size_t>(threads_count_));
+    for (int t = 0; t < threads_count_; ++t) copy_queues_[static_cast<size_t>(t)].reset();
+    copies_used_ = true;
+  }
+  return copy_queues_[static_cast<size_t>(current_)];
+}
+
+std::string Worker::place() const {
+  const uint3 b = weft_simt_block_index, t = thread_index(current_);
+  return str("block (", b.x, ",", b.y, ",", b.z, "), thread (", t.x, ",", t.y, ",", t.z, ")");
+}
+
+void Worker::fail(const std::string& text) {
+  error_ = str(place(), ": ", text);
+  failed_ = true;
+  stop();
+}
+
+void Worker::stop() {
+  jump_fcontext(main_context_, nullptr);
+  __builtin_unreachable();
+}
+
+void Worker::deadlock() {
+  const uint3 b = weft_simt_block_index;
+  error_ = str("block (", b.x, ",", b.y, ",", b.z, "): deadlock: no thread can run.\n", describe_threads());
+  failed_ = true;
+  stop();
+}
+
+std::string Worker::describe_threads() const {
+  std::string text;
+  std::string previous;
+  int begin = 0;
+  for (int t = 0; t <= threads_count_; ++t) {
+    std::string state;
+    if (t < threads_count_) {
+      const Warp& warp = warps_[t / kLanes];
+      const uint32_t bit = 1u << t % kLanes;
+      const Thread& thread = threads_[t];
+      if (warp.exited & bit) state = "exited";
+      else if (warp.unstarted & bit) state = "not started";
+      else if (warp.in_collective & bit)
+        state = str("wait in ", thread.waits_in, ", mask ", hex(thread.mask), ", at ", thread.where);
+      else if (warp.at_barrier & bit) state = str("wait in ", thread.waits_in, " at ", thread.where);
+      else state = t == current_ ? "running" : "runnable";
+    }
+    if (t > 0 && state != previous) {
+      text += begin == t - 1 ? str("  thread ", begin) : str("  threads ", begin, "-", t - 1);
+      text += str(": ", previous, "\n");
+      begin = t;
+    }
+    previous = state;
+  }
+  if (!text.empty()) text.pop_back();
+  return text;
+}
+
+// What kernel code calls.
+
+namespace {
+Worker& in_kernel() { return *running_worker; }
+}  // namespace
+
+void collective(const CollectiveOp& op, uint32_t mask, void* frame, SourceLine where) {
+  in_kernel().collective(op, mask, frame, where);
+}
+int barrier(BarrierKind kind, int predicate, SourceLine where) { return in_kernel().barrier(kind, predicate, where); }
+void yield_when_seeded() { in_kernel().yield_when_seeded(); }
+void fail_kernel(const char* text, SourceLine where) { in_kernel().fail(str(text, " at ", where)); }
+void* dynamic_shared() { return in_kernel().dynamic_shared(); }
+
+}  // namespace weft::emulator

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <boost/context/detail/fcontext.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/simt/copy_queue.h"
+#include "kernels/simt/kernel_api.h"
+#include "kernels/simt/runtime_api.h"
+#include "kernels/simt/stacks.h"
+
+namespace weft::emulator {
+
+using api::dim3, api::uint3;
+
+inline constexpr int kMaxThreads = 1024;
+inline constexpr int kLanes = 32;
+inline constexpr int kMaxWarps = kMaxThreads / kLanes;
+/// What one block may have on the largest of our GPUs (sm_90: 227 KiB).
+inline constexpr size_t kMaxDynamicShared = 227 << 10;
+inline constexpr size_t kDefaultDynamicShared = 48 << 10;
+
+/// A CUDA thread that waits: where its fiber stopped, and for what.
+struct Thread {
+  boost::context::detail::fcontext_t context;
+  const char* waits_in;
+  SourceLine where;
+  uint32_t mask;
+  uint3 index;
+};
+
+/// A collective that some lanes of a warp have reached and others have not.
+struct Meeting {
+  uint32_t mask, arrived;
+  const CollectiveOp* op;
+  int line;
+};
+
+/// 32 threads; every field is a set of lanes.
+struct Warp {
+  uint32_t members, unstarted, ready, exited, in_collective, at_barrier;
+  int meetings_count;
+  Meeting meetings[kLanes];
+  void* frames[kLanes];
+};
+
+/// Runs blocks, one at a time, on one OS thread. A CUDA thread starts on the stack of the one before it, if that one
+/// has finished; a thread that waits keeps its stack, and the next one starts on another. There is no scheduler fiber:
+/// who waits jumps straight to the next runnable thread.
+class Worker {
+ public:
+  Worker();
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  /// The worker of this OS thread, made on first use.
+  static Worker& mine();
+  /// The worker whose kernel code this OS thread is running, or nullptr.
+  static Worker* running();
+
+  /// Runs one block. Returns false when it failed: error() says why, and the block's fibers are abandoned.
+  bool run_block(const Launch& launch, uint64_t block, uint64_t seed);
+  const std::string& error() const { return error_; }
+
+  void collective(const CollectiveOp& op, uint32_t mask, void* frame, SourceLine where);
+  int barrier(BarrierKind kind, int predicate, SourceLine where);
+  void yield_when_seeded();
+  /// Stops the block from inside a fiber. `text` is put behind "block (…), thread (…): ".
+  [[noreturn]] void fail(const std::string& text);
+
+  char* dynamic_shared() const { return shared_; }
+  size_t dynamic_shared_bytes() const { return launch_->dynamic_shared; }
+  bool in_dynamic_shared_arena(uintptr_t address) const {
+    return address - reinterpret_cast<uintptr_t>(arena_) < kArenaBytes;
+  }
+  const Launch& launch() const { return *launch_; }
+  const Stacks& stacks() const { return stacks_; }
+  int current() const { return current_; }
+  int lane() const { return current_ % kLanes; }
+  /// Counts the blocks that this worker has started.
+  uint32_t block_epoch() const { return block_epoch_; }
+  CopyQueue& copy_queue();
+  /// `block (0,0,0), thread (3,0,0)`
+  std::string place() const;
+
+  /// Where the signal handler sends a fiber that faulted: a stack of its own, then fail(fault_text).
+  char* fault_stack() { return fault_stack_; }
+  std::string fault_text;
+
+ private:
+  static constexpr size_t kArenaBytes = 256 << 10;
+  static constexpr size_t kFaultStackBytes = 256 << 10;
+
+  static void carrier(boost::context::detail::transfer_t from);
+  void run_thread(int thread);
+  void exit_thread();
+  bool choose(int& thread, bool& fresh);
+  bool choose_random(int& thread, bool& fresh);
+  void park(const char* waits_in, SourceLine where, uint32_t mask);
+  void enter(int thread);
+  [[noreturn]] void stop();
+  [[noreturn]] void deadlock();
+  void make_ready(int warp, uint32_t lanes) {
+    warps_[warp].ready |= lanes;
+    warps_ready_ |= 1u << warp;
+  }
+  uint64_t random();
+  uint3 thread_index(int thread) const;
+  std::string describe_threads() const;
+
+  // The block that runs.
+  const Launch* launch_ = nullptr;
+  int threads_count_ = 0;
+  int current_ = 0;
+  int next_start_ = 0;
+  int next_stack_ = 0;
+  int exited_ = 0;
+  int at_barrier_ = 0;
+  BarrierKind barrier_kind_ = BarrierKind::sync;
+  SourceLine barrier_line_{};
+  int barrier_sum_ = 0;
+  int barrier_result_ = 0;
+  uint32_t warps_ready_ = 0;
+  uint32_t warps_unstarted_ = 0;
+  uint64_t random_state_ = 0;
+  bool seeded_ = false;
+  bool copies_used_ = false;
+  uint32_t block_epoch_ = 0;
+  std::string error_;
+  bool failed_ = false;
+  boost::context::detail::fcontext_t main_context_ = nullptr;
+
+  Thread threads_[kMaxThreads];
+  Warp warps_[kMaxWarps];
+  Stacks stacks_;
+  std::vector<CopyQueue> copy_queues_;
+  char* arena_;
+  char* shared_ = nullptr;
+  char* fault_stack_;
+  char* signal_stack_;
+};
+
+/// Runs the whole grid on the pool of workers; throws what a block failed with.
+void run_grid(const Launch& launch);
+
+}  // namespace weft::emulator
