@@ -147,11 +147,13 @@ struct CachingAllocator::State {
       ++count;
     }
     std::vector<std::pair<std::string, std::pair<size_t, int>>> owners(by_owner.begin(), by_owner.end());
-    std::sort(owners.begin(), owners.end(), [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+    std::sort(owners.begin(), owners.end(),
+              [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
     if (owners.size() > 10) owners.resize(10);
     out << (owners.empty() ? "" : ". Largest owners:");
     for (const auto& [owner, use] : owners)
-      out << ' ' << owner << ' ' << readable(use.first) << " in " << use.second << (use.second == 1 ? " tensor;" : " tensors;");
+      out << ' ' << owner << ' ' << readable(use.first) << " in " << use.second
+          << (use.second == 1 ? " tensor;" : " tensors;");
     return out.str();
   }
 };
@@ -210,8 +212,10 @@ void CachingAllocator::free(Block* block) noexcept {
   block->previous->next = block->next;
   block->next->previous = block->previous;
   s.stats.live -= block->capacity;
-  if (block->events.empty()) s.put(block);
-  else s.waiting.push_back(block);
+  if (block->events.empty())
+    s.put(block);
+  else
+    s.waiting.push_back(block);
 }
 
 void CachingAllocator::record_stream(Block* block, void* stream) {

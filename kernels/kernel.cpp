@@ -62,7 +62,8 @@ void check_finite(const char* name, const Queue& queue, const View& view) {
     if (bad++ == 0) first = n, first_value = value;
   }
   WEFT_CHECK(bad == 0, name, ": ", bad, " of ", numel, " elements of its output ", view, " on ", queue.device,
-             " are NaN or infinite, the first is ", first_value, " at ", index_text(view, first), " (WEFT_CHECK_NAN=1)");
+             " are NaN or infinite, the first is ", first_value, " at ", index_text(view, first),
+             " (WEFT_CHECK_NAN=1)");
 }
 
 }  // namespace

@@ -5,9 +5,12 @@ namespace weft::kernels {
 
 Runtime& runtime(DeviceKind kind) {
   switch (kind) {
-    case DeviceKind::cpu: return cpu::runtime();
-    case DeviceKind::simt: return simt::runtime();
-    case DeviceKind::cuda: return cuda::runtime();
+    case DeviceKind::cpu:
+      return cpu::runtime();
+    case DeviceKind::simt:
+      return simt::runtime();
+    case DeviceKind::cuda:
+      return cuda::runtime();
   }
   fail("runtime: unknown device kind ", static_cast<int>(kind));
 }

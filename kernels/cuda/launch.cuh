@@ -67,7 +67,7 @@ inline unsigned blocks_for(int64_t n, int64_t per_block) {
 #ifdef WEFT_SIMT
 #define WEFT_DYNAMIC_SHARED(T, name) T* const name = static_cast<T*>(::weft::emulator::dynamic_shared())
 #else
-#define WEFT_DYNAMIC_SHARED(T, name)                                    \
+#define WEFT_DYNAMIC_SHARED(T, name)                                     \
   extern __shared__ __align__(1024) unsigned char weft_dynamic_shared[]; \
   T* const name = reinterpret_cast<T*>(weft_dynamic_shared)
 #endif

@@ -5,17 +5,18 @@
 
 namespace weft::kernels::cuda {
 [[noreturn]] static void missing(const char* name) {
-  fail(name, ": this build has no CUDA. Configure with -DWEFT_CUDA=ON (needs nvcc of the CUDA Toolkit 12.x or 13.x), "
-             "or use --device simt or cpu");
+  fail(name,
+       ": this build has no CUDA. Configure with -DWEFT_CUDA=ON (needs nvcc of the CUDA Toolkit 12.x or 13.x), "
+       "or use --device simt or cpu");
 }
 }  // namespace weft::kernels::cuda
 
 #undef WEFT_KERNEL
-#define WEFT_KERNEL(kernel_name, ...)                             \
-  namespace cuda {                                                \
-  void kernel_name(__VA_ARGS__);                                  \
-  void kernel_name(__VA_ARGS__) { missing(#kernel_name); }        \
-  }                                                               \
+#define WEFT_KERNEL(kernel_name, ...)                      \
+  namespace cuda {                                         \
+  void kernel_name(__VA_ARGS__);                           \
+  void kernel_name(__VA_ARGS__) { missing(#kernel_name); } \
+  }                                                        \
   static_assert(true)
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"

@@ -33,7 +33,8 @@ class DeviceRuntime final : public Runtime {
   std::string describe(int index) override {
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
-    return str(properties.name, ", ", properties.multiProcessorCount, " SMs, ", properties.totalGlobalMem >> 30, " GiB");
+    return str(properties.name, ", ", properties.multiProcessorCount, " SMs, ", properties.totalGlobalMem >> 30,
+               " GiB");
   }
 
   void memory_info(int index, size_t& free_bytes, size_t& total_bytes) override {

@@ -7,7 +7,9 @@
 namespace weft::emulator {
 
 // Not instrumented in the checked build: note_atomic reports the access instead.
-#define WEFT_SIMT_ATOMIC template <class T> __attribute__((no_sanitize("thread")))
+#define WEFT_SIMT_ATOMIC \
+  template <class T>     \
+  __attribute__((no_sanitize("thread")))
 
 WEFT_SIMT_ATOMIC T begin_atomic(T* address) {
   note_atomic(address, sizeof(T));
@@ -46,14 +48,26 @@ WEFT_SIMT_ATOMIC T atomic_compare_exchange(T* address, T expected, T value) {
 
 namespace weft::emulator::api {
 
-#define WEFT_SIMT_ATOMIC_ADD(T) \
-  inline T atomicAdd(T* address, T value) { return atomic_update(address, [=](T old) { return T(old + value); }); }
-#define WEFT_SIMT_ATOMIC_ORDER(T)                                                                                      \
-  inline T atomicMin(T* address, T value) { return atomic_update(address, [=](T old) { return value < old ? value : old; }); } \
-  inline T atomicMax(T* address, T value) { return atomic_update(address, [=](T old) { return value > old ? value : old; }); } \
-  inline T atomicAnd(T* address, T value) { return atomic_update(address, [=](T old) { return T(old & value); }); }    \
-  inline T atomicOr(T* address, T value) { return atomic_update(address, [=](T old) { return T(old | value); }); }     \
-  inline T atomicXor(T* address, T value) { return atomic_update(address, [=](T old) { return T(old ^ value); }); }
+#define WEFT_SIMT_ATOMIC_ADD(T)                                             \
+  inline T atomicAdd(T* address, T value) {                                 \
+    return atomic_update(address, [=](T old) -> T { return old + value; }); \
+  }
+#define WEFT_SIMT_ATOMIC_ORDER(T)                                                    \
+  inline T atomicMin(T* address, T value) {                                          \
+    return atomic_update(address, [=](T old) { return value < old ? value : old; }); \
+  }                                                                                  \
+  inline T atomicMax(T* address, T value) {                                          \
+    return atomic_update(address, [=](T old) { return value > old ? value : old; }); \
+  }                                                                                  \
+  inline T atomicAnd(T* address, T value) {                                          \
+    return atomic_update(address, [=](T old) -> T { return old & value; });          \
+  }                                                                                  \
+  inline T atomicOr(T* address, T value) {                                           \
+    return atomic_update(address, [=](T old) -> T { return old | value; });          \
+  }                                                                                  \
+  inline T atomicXor(T* address, T value) {                                          \
+    return atomic_update(address, [=](T old) -> T { return old ^ value; });          \
+  }
 #define WEFT_SIMT_ATOMIC_SWAP(T) \
   inline T atomicExch(T* address, T value) { return atomic_exchange(address, value); }
 #define WEFT_SIMT_ATOMIC_CAS(T) \

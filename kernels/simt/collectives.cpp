@@ -30,7 +30,8 @@ void shuffle_lanes(const char* name, void** frames, uint32_t mask, Source&& sour
     const int from = source(lane, frame.operand, lane & ~(width - 1), width);
     if (from < 0) return;
     if (!((mask >> from) & 1u))
-      Worker::running()->fail(str(name, ": lane ", lane, " reads lane ", from, ", which mask ", hex(mask), " does not name"));
+      Worker::running()->fail(
+          str(name, ": lane ", lane, " reads lane ", from, ", which mask ", hex(mask), " does not name"));
     frame.value = values[from];
   });
 }
@@ -40,9 +41,8 @@ void shuffle_index(void** frames, uint32_t mask) {
                 [](int, int operand, int first, int width) { return first + (operand & (width - 1)); });
 }
 void shuffle_up(void** frames, uint32_t mask) {
-  shuffle_lanes("__shfl_up_sync", frames, mask, [](int lane, int operand, int first, int) {
-    return lane - operand < first ? -1 : lane - operand;
-  });
+  shuffle_lanes("__shfl_up_sync", frames, mask,
+                [](int lane, int operand, int first, int) { return lane - operand < first ? -1 : lane - operand; });
 }
 void shuffle_down(void** frames, uint32_t mask) {
   shuffle_lanes("__shfl_down_sync", frames, mask, [](int lane, int operand, int first, int width) {
@@ -110,28 +110,28 @@ const CollectiveOp kAll{"__all_sync", [](Frames f, uint32_t mask) { give_all(f, 
 const CollectiveOp kMatchAny{"__match_any_sync", match_any};
 const CollectiveOp kMatchAll{"__match_all_sync", match_all};
 const CollectiveOp kReduceAddSigned{"__reduce_add_sync", [](Frames f, uint32_t mask) {
-  reduce<uint32_t>(f, mask, [](uint32_t a, uint32_t b) { return a + b; });
-}};
+                                      reduce<uint32_t>(f, mask, [](uint32_t a, uint32_t b) { return a + b; });
+                                    }};
 const CollectiveOp kReduceMinSigned{"__reduce_min_sync", [](Frames f, uint32_t mask) {
-  reduce<int32_t>(f, mask, [](int32_t a, int32_t b) { return a < b ? a : b; });
-}};
+                                      reduce<int32_t>(f, mask, [](int32_t a, int32_t b) { return a < b ? a : b; });
+                                    }};
 const CollectiveOp kReduceMaxSigned{"__reduce_max_sync", [](Frames f, uint32_t mask) {
-  reduce<int32_t>(f, mask, [](int32_t a, int32_t b) { return a < b ? b : a; });
-}};
+                                      reduce<int32_t>(f, mask, [](int32_t a, int32_t b) { return a < b ? b : a; });
+                                    }};
 const CollectiveOp kReduceMinUnsigned{"__reduce_min_sync", [](Frames f, uint32_t mask) {
-  reduce<uint32_t>(f, mask, [](uint32_t a, uint32_t b) { return a < b ? a : b; });
-}};
+                                        reduce<uint32_t>(f, mask, [](uint32_t a, uint32_t b) { return a < b ? a : b; });
+                                      }};
 const CollectiveOp kReduceMaxUnsigned{"__reduce_max_sync", [](Frames f, uint32_t mask) {
-  reduce<uint32_t>(f, mask, [](uint32_t a, uint32_t b) { return a < b ? b : a; });
-}};
+                                        reduce<uint32_t>(f, mask, [](uint32_t a, uint32_t b) { return a < b ? b : a; });
+                                      }};
 const CollectiveOp kReduceAnd{"__reduce_and_sync", [](Frames f, uint32_t mask) {
-  reduce<uint32_t>(f, mask, [](uint32_t a, uint32_t b) { return a & b; });
-}};
+                                reduce<uint32_t>(f, mask, [](uint32_t a, uint32_t b) { return a & b; });
+                              }};
 const CollectiveOp kReduceOr{"__reduce_or_sync", [](Frames f, uint32_t mask) {
-  reduce<uint32_t>(f, mask, [](uint32_t a, uint32_t b) { return a | b; });
-}};
+                               reduce<uint32_t>(f, mask, [](uint32_t a, uint32_t b) { return a | b; });
+                             }};
 const CollectiveOp kReduceXor{"__reduce_xor_sync", [](Frames f, uint32_t mask) {
-  reduce<uint32_t>(f, mask, [](uint32_t a, uint32_t b) { return a ^ b; });
-}};
+                                reduce<uint32_t>(f, mask, [](uint32_t a, uint32_t b) { return a ^ b; });
+                              }};
 
 }  // namespace weft::emulator

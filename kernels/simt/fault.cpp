@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/simt/fault.h"
 
+#include <ucontext.h>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
-#include <ucontext.h>
 
 #include "kernels/error.h"
 #include "kernels/simt/memory.h"
@@ -37,8 +37,7 @@ void landing() {
   if (worker.stacks().in_guard(fault.address))
     worker.fail(str("stack overflow at ", at, ": a thread has ", Stacks::kBytes >> 10,
                     " KiB of stack. Is there a large local array or a recursion?"));
-  if (fault.signal == SIGSEGV && fault.code == SI_KERNEL)
-    worker.fail(str("misaligned or invalid access at ", at));
+  if (fault.signal == SIGSEGV && fault.code == SI_KERNEL) worker.fail(str("misaligned or invalid access at ", at));
   worker.fail(str("invalid access at ", at, ": ", describe_address(fault.address)));
 }
 
@@ -72,7 +71,7 @@ void handler(int signal, siginfo_t* info, void* context) {
 char* install_fault_handler() {
   static std::once_flag once;
   std::call_once(once, [] {
-    struct sigaction action{};
+    struct sigaction action {};
     action.sa_sigaction = &handler;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&action.sa_mask);

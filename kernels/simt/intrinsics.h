@@ -18,14 +18,18 @@ namespace weft::emulator::api {
 template <class A, class B, class = std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>>>
 constexpr std::common_type_t<A, B> min(A a, B b) {
   using T = std::common_type_t<A, B>;
-  if constexpr (std::is_floating_point_v<T>) return std::fmin(T(a), T(b));
-  else return T(b) < T(a) ? T(b) : T(a);
+  if constexpr (std::is_floating_point_v<T>)
+    return std::fmin(T(a), T(b));
+  else
+    return T(b) < T(a) ? T(b) : T(a);
 }
 template <class A, class B, class = std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>>>
 constexpr std::common_type_t<A, B> max(A a, B b) {
   using T = std::common_type_t<A, B>;
-  if constexpr (std::is_floating_point_v<T>) return std::fmax(T(a), T(b));
-  else return T(a) < T(b) ? T(b) : T(a);
+  if constexpr (std::is_floating_point_v<T>)
+    return std::fmax(T(a), T(b));
+  else
+    return T(a) < T(b) ? T(b) : T(a);
 }
 
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
@@ -119,19 +123,33 @@ inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
 
 // Cache hints: plain accesses here.
 template <class T>
-T __ldg(const T* address) { return *address; }
+T __ldg(const T* address) {
+  return *address;
+}
 template <class T>
-T __ldcs(const T* address) { return *address; }
+T __ldcs(const T* address) {
+  return *address;
+}
 template <class T>
-T __ldcg(const T* address) { return *address; }
+T __ldcg(const T* address) {
+  return *address;
+}
 template <class T>
-T __ldca(const T* address) { return *address; }
+T __ldca(const T* address) {
+  return *address;
+}
 template <class T>
-void __stcs(T* address, T value) { *address = value; }
+void __stcs(T* address, T value) {
+  *address = value;
+}
 template <class T>
-void __stcg(T* address, T value) { *address = value; }
+void __stcg(T* address, T value) {
+  *address = value;
+}
 template <class T>
-void __stwt(T* address, T value) { *address = value; }
+void __stwt(T* address, T value) {
+  *address = value;
+}
 
 [[noreturn]] inline void __trap(WEFT_SIMT_HERE) { fail_kernel("__trap()", where); }
 

@@ -50,5 +50,4 @@ void note_atomic(void* address, size_t bytes);
 }  // namespace weft::emulator
 
 /// A defaulted last parameter that records where the caller is.
-#define WEFT_SIMT_HERE \
-  ::weft::emulator::SourceLine where = {__builtin_FILE(), __builtin_LINE()}
+#define WEFT_SIMT_HERE ::weft::emulator::SourceLine where = {__builtin_FILE(), __builtin_LINE()}

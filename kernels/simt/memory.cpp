@@ -181,9 +181,11 @@ std::string describe_address(uintptr_t address) {
   if (address < 65536) return str("address ", hex(address), ", from a null pointer");
   if (!in_device_range(address)) return str("address ", hex(address), " is not device memory");
   Allocation owner;
-  if (!find_allocation(address, owner)) return str("address ", hex(address), " is device memory that is not allocated (freed?)");
+  if (!find_allocation(address, owner))
+    return str("address ", hex(address), " is device memory that is not allocated (freed?)");
   const uintptr_t data = reinterpret_cast<uintptr_t>(owner.data);
-  const std::string what = str(owner.pinned ? "a pinned allocation of " : "a device allocation of ", owner.bytes, " bytes");
+  const std::string what =
+      str(owner.pinned ? "a pinned allocation of " : "a device allocation of ", owner.bytes, " bytes");
   if (address < data) return str(data - address, " bytes before the beginning of ", what);
   if (address >= data + owner.bytes) return str(address - data - owner.bytes, " bytes behind the end of ", what);
   return str("offset ", address - data, " in ", what);

@@ -55,7 +55,8 @@ std::string source_line(const void* code_address) {
   const bool is_program = std::strchr(info.dli_fname, '/') == nullptr || std::strstr(info.dli_fname, ".so") == nullptr;
   char program[4096] = "";
   if (is_program) std::snprintf(program, sizeof(program), "/proc/%d/exe", static_cast<int>(getpid()));
-  const std::string command = str("addr2line -i -e '", is_program ? program : info.dli_fname, "' ", hex(offset), " 2>/dev/null");
+  const std::string command =
+      str("addr2line -i -e '", is_program ? program : info.dli_fname, "' ", hex(offset), " 2>/dev/null");
   FILE* pipe = popen(command.c_str(), "r");
   if (!pipe) return unknown;
   std::string found;

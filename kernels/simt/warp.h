@@ -93,8 +93,8 @@ unsigned __match_all_sync(unsigned mask, T value, int* predicate, WEFT_SIMT_HERE
   return static_cast<unsigned>(frame.value);
 }
 
-#define WEFT_SIMT_REDUCE(name, T, op)                                       \
-  inline T name(unsigned mask, T value, WEFT_SIMT_HERE) {                   \
+#define WEFT_SIMT_REDUCE(name, T, op)                                           \
+  inline T name(unsigned mask, T value, WEFT_SIMT_HERE) {                       \
     return static_cast<T>(vote(op, mask, static_cast<unsigned>(value), where)); \
   }
 WEFT_SIMT_REDUCE(__reduce_add_sync, int, kReduceAddSigned)

@@ -46,7 +46,8 @@ int nth_set_bit(uint32_t bits, int n) {
 }
 
 char* map_memory(size_t bytes, size_t guard) {
-  void* memory = mmap(nullptr, bytes + guard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory =
+      mmap(nullptr, bytes + guard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   WEFT_CHECK(memory != MAP_FAILED, "simt: no address space for a worker. Is ulimit -v set?");
   if (guard) mprotect(static_cast<char*>(memory) + bytes, guard, PROT_NONE);
   return static_cast<char*>(memory);
@@ -201,9 +202,12 @@ bool Worker::choose(int& thread, bool& fresh) {
   if (seeded_) return choose_random(thread, fresh);
   int w = current_ / kLanes;
   if (!(warps_[w].ready | warps_[w].unstarted)) {
-    if (warps_ready_) w = std::countr_zero(warps_ready_);
-    else if (warps_unstarted_) w = std::countr_zero(warps_unstarted_);
-    else return false;
+    if (warps_ready_)
+      w = std::countr_zero(warps_ready_);
+    else if (warps_unstarted_)
+      w = std::countr_zero(warps_unstarted_);
+    else
+      return false;
   }
   fresh = !warps_[w].ready;
   thread = w * kLanes + std::countr_zero(fresh ? warps_[w].unstarted : warps_[w].ready);
@@ -307,8 +311,9 @@ int Worker::barrier(BarrierKind kind, int predicate, SourceLine where) {
     park(name, where, 0);
     return barrier_result_;
   }
-  barrier_result_ = kind == BarrierKind::all ? barrier_sum_ == threads_count_
-                    : kind == BarrierKind::any ? barrier_sum_ != 0 : barrier_sum_;
+  barrier_result_ = kind == BarrierKind::all   ? barrier_sum_ == threads_count_
+                    : kind == BarrierKind::any ? barrier_sum_ != 0
+                                               : barrier_sum_;
   at_barrier_ = barrier_sum_ = 0;
   own.at_barrier &= ~(1u << lane());
   const int warps = (threads_count_ + kLanes - 1) / kLanes;
@@ -327,7 +332,8 @@ void Worker::yield_when_seeded() {
 
 CopyQueue& Worker::copy_queue() {
   if (!copies_used_) {
-    if (copy_queues_.size() < static_cast<size_t>(threads_count_)) copy_queues_.resize(static_cast<size_t>(threads_count_));
+    if (copy_queues_.size() < static_cast<size_t>(threads_count_))
+      copy_queues_.resize(static_cast<size_t>(threads_count_));
     for (int t = 0; t < threads_count_; ++t) copy_queues_[static_cast<size_t>(t)].reset();
     copies_used_ = true;
   }
@@ -367,12 +373,16 @@ std::string Worker::describe_threads() const {
       const Warp& warp = warps_[t / kLanes];
       const uint32_t bit = 1u << t % kLanes;
       const Thread& thread = threads_[t];
-      if (warp.exited & bit) state = "exited";
-      else if (warp.unstarted & bit) state = "not started";
+      if (warp.exited & bit)
+        state = "exited";
+      else if (warp.unstarted & bit)
+        state = "not started";
       else if (warp.in_collective & bit)
         state = str("wait in ", thread.waits_in, ", mask ", hex(thread.mask), ", at ", thread.where);
-      else if (warp.at_barrier & bit) state = str("wait in ", thread.waits_in, " at ", thread.where);
-      else state = t == current_ ? "running" : "runnable";
+      else if (warp.at_barrier & bit)
+        state = str("wait in ", thread.waits_in, " at ", thread.where);
+      else
+        state = t == current_ ? "running" : "runnable";
     }
     if (t > 0 && state != previous) {
       text += begin == t - 1 ? str("  thread ", begin) : str("  threads ", begin, "-", t - 1);

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <vector>
+
+#include "kernels/runtime.h"
+#include "kernels/simt/simt.h"
+#include "kernels/view.h"
+
+namespace weft::tests {
+
+inline const kernels::Queue kSimt{{DeviceKind::simt, 0}, nullptr};
+
+/// An array in the emulated device's memory.
+template <class T>
+class DeviceArray {
+ public:
+  explicit DeviceArray(size_t size) : size_(size), data_(static_cast<T*>(runtime().allocate(0, size * sizeof(T)))) {}
+  explicit DeviceArray(const std::vector<T>& host) : DeviceArray(host.size()) {
+    runtime().copy(0, data_, host.data(), size_ * sizeof(T), nullptr);
+  }
+  ~DeviceArray() { runtime().release(0, data_); }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+
+  T* data() const { return data_; }
+  std::vector<T> host() const {
+    std::vector<T> host(size_);
+    runtime().copy(0, host.data(), data_, size_ * sizeof(T), nullptr);
+    return host;
+  }
+  kernels::View view() const { return kernels::View::dense(data_, dtype_of<T>, {static_cast<int64_t>(size_)}); }
+
+ private:
+  static kernels::Runtime& runtime() { return kernels::runtime(DeviceKind::simt); }
+  size_t size_;
+  T* data_;
+};
+
+/// Runs `body` with the fixed schedule and with several random ones, and restores the fixed one.
+template <class Body>
+void for_each_schedule(Body&& body) {
+  for (const uint64_t seed : {0, 1, 2, 3}) {
+    emulator::set_schedule_seed(seed);
+    body();
+  }
+  emulator::set_schedule_seed(0);
+}
+
+/// What `body` threw, or an empty text.
+template <class Body>
+std::string error_of(Body&& body) {
+  try {
+    body();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace weft::tests
