@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/batch_norm.h"
+
+#include "core/ops/batch_norm.h"
+
+namespace weft::nn {
+
+BatchNorm2d::BatchNorm2d(int64_t channels, BatchNorm2dOptions norm_options) : options(norm_options) {
+  WEFT_CHECK(channels > 0, "BatchNorm2d: expected a positive number of channels, got ", channels);
+  if (options.affine) {
+    weight = Tensor::ones({channels}).requires_grad_();
+    bias = Tensor::zeros({channels}).requires_grad_();
+  }
+  if (options.track_running_stats) {
+    running_mean = Tensor::zeros({channels});
+    running_var = Tensor::ones({channels});
+  }
+}
+
+Tensor BatchNorm2d::forward(const Tensor& x, const Fused& fused) const {
+  if (is_training() && running_mean.defined()) ++num_batches_tracked;
+  return batch_norm(x, weight, bias, running_mean, running_var,
+                    {.training = is_training() || !running_mean.defined(),
+                     .eps = options.eps,
+                     .momentum = options.momentum,
+                     .relu = fused.relu,
+                     .residual = fused.residual});
+}
+
+Tensor BatchNorm2d::operator()(const Tensor& x, const Fused& fused) const {
+  return with_hooks(x, [&] { return forward(x, fused); });
+}
+
+void BatchNorm2d::fields(Visitor& v) {
+  v("weight", weight);
+  v("bias", bias);
+  v.buffer("running_mean", running_mean);
+  v.buffer("running_var", running_var);
+  if (running_mean.defined()) v.counter("num_batches_tracked", num_batches_tracked);
+}
+
+}  // namespace weft::nn

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "nn/module.h"
+
+namespace weft::nn {
+
+struct BatchNorm2dOptions {
+  double eps = 1e-5;
+  double momentum = 0.1;            ///< weight of the batch in the running statistics
+  bool affine = true;               ///< with weight and bias
+  bool track_running_stats = true;  ///< else evaluation uses the batch's statistics too
+};
+
+/// y = (x - mean) / sqrt(var + eps) weight + bias per channel: of the batch in training, of the running statistics in
+/// evaluation (Ioffe and Szegedy 2015). x [N, H, W, C] or [N, C].
+struct BatchNorm2d : Module {
+  /// What runs in the same kernel behind the norm: y = relu?(norm(x) + residual?).
+  struct Fused {
+    bool relu = false;
+    Tensor residual = {};
+  };
+
+  Tensor weight, bias, running_mean, running_var;
+  mutable int64_t num_batches_tracked = 0;  ///< batches seen in training; a host number: a graph's replays do not count
+  BatchNorm2dOptions options;
+
+  explicit BatchNorm2d(int64_t channels, BatchNorm2dOptions options = {});
+  Tensor forward(const Tensor& x) const override { return forward(x, Fused{}); }
+  Tensor forward(const Tensor& x, const Fused& fused) const;
+  using Module::operator();
+  Tensor operator()(const Tensor& x, const Fused& fused) const;
+  void fields(Visitor& v) override;
+};
+
+}  // namespace weft::nn

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/conv2d.h"
+#include "nn/module.h"
+
+namespace weft::nn {
+
+struct Conv2dOptions {
+  kernels::Size2d stride{1, 1}, padding{0, 0}, dilation{1, 1};
+  int64_t groups = 1;
+  bool bias = true;
+};
+
+/// y [N, P, Q, out] = convolution of x [N, H, W, in] with weight [out, R, S, in / groups] (OHWI; files hold OIHW).
+struct Conv2d : Module {
+  Tensor weight, bias;
+  kernels::Conv2dArguments arguments;
+
+  Conv2d(int64_t in, int64_t out, kernels::Size2d kernel, Conv2dOptions options = {});
+  Tensor forward(const Tensor& x) const override;
+  void fields(Visitor& v) override;
+  int64_t flops(const Shape& x, const Shape& y) const override;
+};
+
+}  // namespace weft::nn

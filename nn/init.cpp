@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/init.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/autograd.h"
+#include "core/ops/random.h"
+
+namespace weft::nn {
+namespace {
+
+/// gain / sqrt(fan); a weight without inputs or outputs gets 0 elements, whatever the scale.
+double kaiming_std(const Tensor& weight, KaimingOptions options) {
+  const Fans fans = fans_of(weight);
+  const double fan = static_cast<double>(std::max<int64_t>(options.fan == Fan::in ? fans.in : fans.out, 1));
+  return std::sqrt(2 / (1 + options.slope * options.slope) / fan);
+}
+
+}  // namespace
+
+Fans fans_of(const Tensor& weight) {
+  WEFT_CHECK(weight.dim() >= 2, "fans_of: expected a weight of at least 2 dimensions, got ", weight);
+  int64_t receptive = 1;
+  for (int d = 1; d < weight.dim() - 1; ++d) receptive *= weight.size(d);
+  return {weight.size(-1) * receptive, weight.size(0) * receptive};
+}
+
+void kaiming_uniform_(const Tensor& weight, KaimingOptions options) {
+  const NoGrad no_grad;
+  const double bound = std::sqrt(3.0) * kaiming_std(weight, options);
+  uniform_(weight, -bound, bound);
+}
+
+void kaiming_normal_(const Tensor& weight, KaimingOptions options) {
+  const NoGrad no_grad;
+  normal_(weight, 0, kaiming_std(weight, options));
+}
+
+void bias_uniform_(const Tensor& bias, const Tensor& weight) {
+  const NoGrad no_grad;
+  const double bound = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(fans_of(weight).in, 1)));
+  uniform_(bias, -bound, bound);
+}
+
+}  // namespace weft::nn

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "core/tensor.h"
+
+namespace weft::nn {
+
+/// How many inputs one output sees and how many outputs one input reaches, of a weight [out, …, in] (Linear's [O, I],
+/// Conv2d's [O, R, S, I]).
+struct Fans {
+  int64_t in = 1, out = 1;
+};
+Fans fans_of(const Tensor& weight);
+
+enum class Fan { in, out };
+
+/// gain = sqrt(2 / (1 + slope^2)), the slope of the leaky ReLU behind the weight (0: ReLU).
+struct KaimingOptions {
+  double slope = 0;
+  Fan fan = Fan::in;
+};
+
+// The draws come from the generator of the tensor's device (core/random.h): manual_seed() makes them repeat.
+
+/// weight = uniform in ± sqrt(3) gain / sqrt(fan) (He et al. 2015, "Delving deep into rectifiers", in uniform form).
+void kaiming_uniform_(const Tensor& weight, KaimingOptions options = {});
+/// weight = normal of standard deviation gain / sqrt(fan) (He et al. 2015).
+void kaiming_normal_(const Tensor& weight, KaimingOptions options = {});
+/// bias = uniform in ± 1 / sqrt(fan in of the weight), PyTorch's default.
+void bias_uniform_(const Tensor& bias, const Tensor& weight);
+
+}  // namespace weft::nn

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "nn/module.h"
+
+namespace weft::nn {
+
+/// y = (x - mean) / sqrt(var + eps) weight + bias over the last dimension (Ba et al. 2016).
+struct LayerNorm : Module {
+  Tensor weight, bias;
+  double eps;
+
+  explicit LayerNorm(int64_t size, double eps = 1e-5);
+  Tensor forward(const Tensor& x) const override;
+  void fields(Visitor& v) override;
+};
+
+}  // namespace weft::nn

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/linear.h"
+
+#include <cmath>
+
+#include "core/ops/linear.h"
+#include "nn/init.h"
+
+namespace weft::nn {
+
+Linear::Linear(int64_t in, int64_t out, LinearOptions options) {
+  WEFT_CHECK(in > 0 && out > 0, "Linear: expected positive sizes, got in = ", in, ", out = ", out);
+  weight = Tensor::empty({out, in});
+  kaiming_uniform_(weight, {.slope = std::sqrt(5.0)});
+  weight.requires_grad_();
+  if (!options.bias) return;
+  bias = Tensor::empty({out});
+  bias_uniform_(bias, weight);
+  bias.requires_grad_();
+}
+
+Tensor Linear::forward(const Tensor& x) const { return linear(x, weight, bias); }
+
+void Linear::fields(Visitor& v) {
+  v("weight", weight);
+  v("bias", bias);
+}
+
+int64_t Linear::flops(const Shape&, const Shape& y) const { return 2 * y.numel() * weight.size(1); }
+
+}  // namespace weft::nn

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "nn/module.h"
+
+namespace weft::nn {
+
+struct LinearOptions {
+  bool bias = true;
+};
+
+/// y = x weight^T + bias over the last dimension: x [..., in], weight [out, in], bias [out].
+struct Linear : Module {
+  Tensor weight, bias;
+
+  Linear(int64_t in, int64_t out, LinearOptions options = {});
+  Tensor forward(const Tensor& x) const override;
+  void fields(Visitor& v) override;
+  int64_t flops(const Shape& x, const Shape& y) const override;
+};
+
+}  // namespace weft::nn

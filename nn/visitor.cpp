@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/visitor.h"
+
+#include "nn/module.h"
+
+namespace weft::nn {
+
+void Visitor::operator()(const std::string& name, Module& child) {
+  const size_t length = prefix_.size();
+  prefix_ += name;
+  enter(prefix_, child);
+  prefix_ += '.';
+  child.fields(*this);
+  prefix_.resize(length);
+}
+
+void Visitor::parameter(const std::string&, Tensor&, Layout) {}
+void Visitor::buffer_at(const std::string&, Tensor&) {}
+void Visitor::counter_at(const std::string&, int64_t&) {}
+void Visitor::enter(const std::string&, Module&) {}
+
+}  // namespace weft::nn

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace weft::nn {
+
+class Module;
+
+/// How a parameter lies in memory, where that differs from what files hold.
+enum class Layout {
+  as_stored,
+  ohwi,  ///< a convolution weight [O, R, S, C]: files (and PyTorch) hold [O, C, R, S]
+};
+
+/// Walks the members of a module in the order in which fields() names them. Each derived visitor overrides what it
+/// wants to see; a path is the names on the way, joined by dots: `layer3.0.conv1.weight`.
+class Visitor {
+ public:
+  virtual ~Visitor() = default;
+
+  /// A parameter. Undefined tensors (no bias) are passed over.
+  void operator()(const std::string& name, Tensor& tensor, Layout layout = Layout::as_stored) {
+    if (tensor.defined()) parameter(path(name), tensor, layout);
+  }
+  /// A child module.
+  void operator()(const std::string& name, Module& child);
+  template <std::derived_from<Module> Child>
+  void operator()(const std::string& name, const std::shared_ptr<Child>& child) {
+    if (child) (*this)(name, *child);
+  }
+  /// Children in a row, named name.0, name.1, …
+  template <std::derived_from<Module> Child>
+  void operator()(const std::string& name, const std::vector<std::shared_ptr<Child>>& children) {
+    for (size_t i = 0; i < children.size(); ++i) (*this)(name + '.' + std::to_string(i), *children[i]);
+  }
+  /// A tensor that belongs to the state and is not trained.
+  void buffer(const std::string& name, Tensor& tensor) {
+    if (tensor.defined()) buffer_at(path(name), tensor);
+  }
+  /// A number on the host that files hold as an i64 scalar tensor.
+  void counter(const std::string& name, int64_t& value) { counter_at(path(name), value); }
+
+ protected:
+  virtual void parameter(const std::string& path, Tensor& tensor, Layout layout);
+  virtual void buffer_at(const std::string& path, Tensor& tensor);
+  virtual void counter_at(const std::string& path, int64_t& value);
+  /// Called with each child before its members are visited.
+  virtual void enter(const std::string& path, Module& child);
+
+ private:
+  std::string path(const std::string& name) const { return prefix_ + name; }
+  std::string prefix_;
+};
+
+}  // namespace weft::nn
