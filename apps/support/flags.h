@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/support/exit.h"
+
+namespace weft::support {
+
+/// What a number may be; both ends are allowed unless `above` excludes the lower one.
+struct Range {
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+  bool above = false;  ///< greater than min, not equal
+};
+
+/// A program's flags: from the command line, from `--config FILE.toml`, or their defaults, in this order of precedence.
+///   Flags flags("train", "Trains a model.");
+///   flags.add("lr", options.lr, "learning rate", {.min = 0});
+///   flags.add_choice("optimizer", options.optimizer, {"sgd", "adamw"}, "how weights are updated");
+///   if (!flags.parse(argc, argv)) return kExitOk;        // --help was asked for and printed
+/// All errors are UsageErrors; an unknown flag, key or choice suggests the nearest. Flags read `--batch-size 64` or
+/// `--batch-size=64`, TOML keys `batch-size = 64` or `batch_size = 64`; the last of several wins.
+class Flags {
+ public:
+  Flags(std::string program, std::string purpose);
+  ~Flags();
+  Flags(const Flags&) = delete;
+  Flags& operator=(const Flags&) = delete;
+
+  /// Each `add` binds a flag to a variable whose present value is the default. The variable must outlive the Flags.
+  void add(const std::string& name, int64_t& variable, const std::string& help, Range range = {});
+  void add(const std::string& name, int& variable, const std::string& help, Range range = {});
+  void add(const std::string& name, double& variable, const std::string& help, Range range = {});
+  void add(const std::string& name, std::string& variable, const std::string& help);
+  /// `--name`, `--name=false`; in TOML true or false.
+  void add(const std::string& name, bool& variable, const std::string& help);
+  /// `--mean 0.49,0.48,0.45`; `count` numbers (0: any count). An empty list may be the default, never a value.
+  void add(const std::string& name, std::vector<double>& variable, size_t count, const std::string& help);
+  /// One word of a list.
+  void add_choice(const std::string& name, std::string& variable, const std::vector<std::string>& choices,
+                  const std::string& help);
+
+  /// Reads the flags; false when `--help` was asked for, which has then been printed on stdout.
+  bool parse(int argc, const char* const* argv);
+  /// The same without the program's name in front.
+  bool parse(const std::vector<std::string>& arguments);
+
+  /// Whether the command line or the configuration file has set this flag.
+  bool given(const std::string& name) const;
+
+  /// The values in effect as a TOML file, which `--config` reads back to the same values.
+  std::string toml() const;
+
+ private:
+  struct Flag;
+  struct Parser;
+  Flag& make(const std::string& name);
+  void read_config(const std::filesystem::path& path);
+
+  std::string program_;
+  std::vector<std::unique_ptr<Flag>> flags_;
+  std::unique_ptr<Parser> parser_;
+  std::string config_;
+};
+
+/// Reads a number. Errors name the flag: `--lr: expected a number, got 'fast'`.
+double parse_number(std::string_view flag, const std::string& text);
+int64_t parse_integer(std::string_view flag, const std::string& text);
+/// `true false yes no on off 1 0`.
+bool parse_switch(std::string_view flag, const std::string& text);
+/// `R,G,B`: numbers between commas; `count` of them (0: at least one).
+std::vector<double> parse_list(std::string_view flag, const std::string& text, size_t count);
+
+}  // namespace weft::support

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace weft::support {
+
+enum class Split { train, val };
+
+/// One line of metrics.jsonl. `time` is filled in when it is 0.
+struct MetricRow {
+  double time = 0;  ///< seconds since 1970
+  int64_t epoch = 0;
+  int64_t step = 0;
+  Split split = Split::train;
+  double loss = 0;
+  double accuracy = 0;  ///< 0 … 1
+  double lr = 0;
+  double images_per_second = 0;
+  double data_wait = 0;  ///< share of the time spent waiting for data, 0 … 1
+};
+
+/// The row as one JSON object without a newline; numbers that are not finite become null.
+std::string to_json(const MetricRow& row);
+
+/// Appends to metrics.jsonl, one JSON object a line, each line in one write.
+class Metrics {
+ public:
+  /// Opens for appending. With `resumed_step`, lines of later steps and a half-written last line go first: they will be
+  /// written again.
+  explicit Metrics(std::filesystem::path path);
+  Metrics(std::filesystem::path path, int64_t resumed_step);
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  void append(MetricRow row);
+
+ private:
+  std::filesystem::path path_;
+  int fd_ = -1;
+};
+
+}  // namespace weft::support
