@@ -6,8 +6,8 @@
 
 namespace weft {
 
-/// Replaces a file in one go: write to `temporary()`, then `commit()`. Until then readers see the old file, and a crash,
-/// a full disk or an exception leaves it as it was (the destructor removes the temporary file).
+/// Replaces a file in one go: write to `temporary()`, then `commit()`. Until then readers see the old file, and a
+/// crash, a full disk or an exception leaves it as it was (the destructor removes the temporary file).
 class AtomicFile {
  public:
   /// `what` opens the error texts, as in `checkpoint: …`. Errors: the folder does not exist, the path is a folder.

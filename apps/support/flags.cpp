@@ -41,8 +41,10 @@ std::string toml_text(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 0x20) out += fmt::format("\\u{:04X}", static_cast<int>(c));
-    else out += c;
+    if (static_cast<unsigned char>(c) < 0x20)
+      out += fmt::format("\\u{:04X}", static_cast<int>(c));
+    else
+      out += c;
   }
   return out + "\"";
 }
@@ -94,9 +96,11 @@ Flags::Flags(std::string program, std::string purpose) : program_(std::move(prog
   parser_->app.description(std::move(purpose));
   parser_->app.name(program_);
   parser_->app.allow_extras();
-  parser_->app.add_option_function<std::string>(
-      "--config", [this](const std::string& path) { config_ = path; },
-      "read flags from this TOML file; flags of the command line win")->type_name("FILE.toml");
+  parser_->app
+      .add_option_function<std::string>(
+          "--config", [this](const std::string& path) { config_ = path; },
+          "read flags from this TOML file; flags of the command line win")
+      ->type_name("FILE.toml");
 }
 
 Flags::~Flags() = default;

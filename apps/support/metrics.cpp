@@ -18,9 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 /// Whether a line stays when training goes on at `resumed_step`. A line that is no JSON object stays: it is not ours.
 bool stays(const std::string& line, int64_t resumed_step) {
@@ -37,8 +35,10 @@ void drop_lines_after(const fs::path& path, int64_t resumed_step) {
   bool dropped = false;
   while (std::getline(in, line)) {
     const bool whole = !in.eof();  // the last line of a run that was killed may lack its end
-    if (whole && stays(line, resumed_step)) kept += line + "\n";
-    else dropped = true;
+    if (whole && stays(line, resumed_step))
+      kept += line + "\n";
+    else
+      dropped = true;
   }
   if (dropped) write_atomically(path, kept, "metrics");
 }

@@ -83,7 +83,8 @@ std::string clock_text(double seconds) {
 
 std::string bar_line(const ProgressState& state, int width) {
   const std::string head = state.label + " ";
-  const std::string count = fmt::format(" {:3.0f}% {}/{}", std::floor(100 * share_done(state)), state.step, state.steps);
+  const std::string count =
+      fmt::format(" {:3.0f}% {}/{}", std::floor(100 * share_done(state)), state.step, state.steps);
   std::vector<std::string> items = facts(state, seconds_left(state));
   const auto room = [&] { return width - columns(head) - columns(count) - columns(join(items)) - 2; };
   while (room() < kNarrowestBar && !items.empty()) items.pop_back();
@@ -153,7 +154,8 @@ void Progress::note(const std::string& text) {
 }
 
 ProgressState Progress::state() const {
-  ProgressState state{.label = label_, .step = step_, .steps = steps_, .first_step = first_step_, .loss = {}, .accuracy = {}};
+  ProgressState state{
+      .label = label_, .step = step_, .steps = steps_, .first_step = first_step_, .loss = {}, .accuracy = {}};
   state.elapsed = options_.clock() - started_;
   if (images_ > 0) {
     state.loss = loss_sum_ / static_cast<double>(images_);

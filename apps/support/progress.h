@@ -19,8 +19,8 @@ struct ProgressState {
   double elapsed = 0;    ///< seconds since the epoch began
 };
 
-/// One line of at most `width` characters with a bar of eighth blocks, for a terminal that reads UTF-8. When the width is
-/// short, the bar shrinks first, then the last items go.
+/// One line of at most `width` characters with a bar of eighth blocks, for a terminal that reads UTF-8. When the width
+/// is short, the bar shrinks first, then the last items go.
 std::string bar_line(const ProgressState& state, int width);
 /// The same facts as plain ASCII text, for a log file.
 std::string plain_line(const ProgressState& state);
@@ -28,15 +28,16 @@ std::string plain_line(const ProgressState& state);
 std::string clock_text(double seconds);
 
 struct ProgressOptions {
-  std::FILE* out = nullptr;      ///< stderr when null
-  int width = 0;                 ///< columns; 0: ask the terminal, each time
-  int terminal = -1;             ///< 1 a bar, 0 plain lines, -1 whatever `out` is
-  double bar_interval = 0.1;     ///< seconds between two bars
-  double plain_interval = 10.0;  ///< seconds between two plain lines
+  std::FILE* out = nullptr;       ///< stderr when null
+  int width = 0;                  ///< columns; 0: ask the terminal, each time
+  int terminal = -1;              ///< 1 a bar, 0 plain lines, -1 whatever `out` is
+  double bar_interval = 0.1;      ///< seconds between two bars
+  double plain_interval = 10.0;   ///< seconds between two plain lines
   std::function<double()> clock;  ///< seconds; the steady clock when empty
 };
 
-/// Shows how an epoch goes on: a bar that is drawn over itself on a terminal, or plain lines now and then in a log file.
+/// Shows how an epoch goes on: a bar that is drawn over itself on a terminal, or plain lines now and then in a log
+/// file.
 ///   progress.begin("epoch 3/20", steps);
 ///   for (…) progress.step({.images = 128, .loss = loss, .correct = correct, .waited = seconds});
 ///   progress.end("val loss 0.41 accuracy 88.1%");
@@ -49,9 +50,9 @@ class Progress {
 
   struct Step {
     int64_t images = 0;
-    double loss = 0;       ///< mean over the images
-    double correct = -1;   ///< how many of the images were right; -1: not known
-    double waited = 0;     ///< seconds spent waiting for data
+    double loss = 0;      ///< mean over the images
+    double correct = -1;  ///< how many of the images were right; -1: not known
+    double waited = 0;    ///< seconds spent waiting for data
   };
 
   /// `done` steps were made before (a resumed epoch).

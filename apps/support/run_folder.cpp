@@ -35,14 +35,11 @@ bool RunFolder::has_last_checkpoint() const {
   return fs::exists(last_checkpoint(), ignored);
 }
 
-void RunFolder::write_config(std::string_view toml) const {
-  write_atomically(file("config.toml"), toml, "config");
-}
+void RunFolder::write_config(std::string_view toml) const { write_atomically(file("config.toml"), toml, "config"); }
 
 void RunFolder::write_summary(const Summary& summary) const {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  for (const auto& [key, value] : summary)
-    std::visit([&](const auto& v) { json[key] = v; }, value);
+  for (const auto& [key, value] : summary) std::visit([&](const auto& v) { json[key] = v; }, value);
   write_atomically(file("summary.json"), json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
                    "summary");
 }

@@ -19,7 +19,8 @@ using Summary = std::vector<std::pair<std::string, SummaryValue>>;
 /// summary.json.
 class RunFolder {
  public:
-  /// Creates the folder (and those above it), or opens it. Errors: it cannot be created, or nothing can be written in it.
+  /// Creates the folder (and those above it), or opens it. Errors: it cannot be created, or nothing can be written in
+  /// it.
   explicit RunFolder(std::filesystem::path path);
 
   const std::filesystem::path& path() const { return path_; }

@@ -4,8 +4,8 @@
 namespace weft::support {
 
 /// While one lives, SIGINT and SIGTERM ask the program to stop and SIGUSR1 asks it to save and go on (Slurm:
-/// `--signal=USR1@120`). The training loop looks at the flags between two steps. A second Ctrl-C ends the process at once
-/// with exit code 130. The handlers that were there before come back at the end.
+/// `--signal=USR1@120`). The training loop looks at the flags between two steps. A second Ctrl-C ends the process at
+/// once with exit code 130. The handlers that were there before come back at the end.
 class Signals {
  public:
   Signals();
