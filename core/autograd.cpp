@@ -2,10 +2,11 @@
 #include "core/autograd.h"
 
 #include <algorithm>
-#include <queue>
+#include <atomic>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 
+#include "core/autocast.h"
 #include "core/ops/add.h"
 #include "core/ops/sum.h"
 #include "core/random.h"
@@ -15,6 +16,7 @@ namespace weft {
 namespace {
 
 thread_local bool recording = true;
+thread_local bool second_run = false;
 thread_local uint64_t next_sequence = 0;
 
 AutogradMeta& meta_of(TensorImpl* impl) {
@@ -38,124 +40,150 @@ Tensor run_hooks(const std::vector<std::function<Tensor(const Tensor&)>>& hooks,
   return gradient;
 }
 
-/// One run of backward: which nodes are reached, how many gradients each still waits for, and what came so far.
+/// True where nobody else sees the tensor or its memory, so that it may be changed or kept without a copy.
+bool is_alone(const Tensor& x) {
+  return x.impl()->owners() == 1 && x.storage()->owners() == 1 && x.is_contiguous();
+}
+
+/// sum += gradient, in place where nobody else sees the sum.
+void accumulate(Tensor& sum, Tensor gradient) {
+  if (!gradient.defined()) return;
+  if (!sum.defined()) sum = std::move(gradient);
+  else if (is_alone(sum) && sum.dtype() == gradient.dtype()) sum.add_(gradient);
+  else sum = sum + gradient;
+}
+
+std::atomic<uint64_t> passes{0};
+
+/// One run of backward. Nodes run in the opposite order of their creation, each when all its gradients have come; the
+/// bookkeeping lives in the nodes, so that a step costs no look-up.
 class Engine {
  public:
-  explicit Engine(bool retain_graph) : retain_graph_(retain_graph) {}
+  explicit Engine(bool retain_graph) : retain_graph_(retain_graph), pass_(++passes) {}
+  ~Engine() {
+    for (Node* node : reached_) {
+      node->pass = 0;
+      node->waiting = 0;
+      node->arrived = {};
+    }
+  }
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
 
-  void run(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients) {
+  void run(const std::vector<Tensor>& outputs, std::vector<Tensor> gradients) {
     for (const Tensor& output : outputs)
-      if (output.impl()->autograd->node) count_uses(output.impl()->autograd->node);
+      if (Node* node = node_of(output)) count_uses(node);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      const Ref<Node>& node = outputs[i].impl()->autograd->node;
-      if (node) add(arrived_[node.get()], gradients[i]);
-      else to_leaf(outputs[i].impl(), gradients[i]);
+      if (Node* node = node_of(outputs[i])) accumulate(node->arrived, std::move(gradients[i]));
+      else accumulate(leaves_[outputs[i].impl()].sum, std::move(gradients[i]));
     }
-    for (const Tensor& output : outputs) {
-      const Ref<Node>& node = output.impl()->autograd->node;
-      if (node && uses_[node.get()] == 0 && queued_.insert(node.get()).second) ready_.push(node);
-    }
+    std::vector<Node*> roots = roots_;
+    for (Node* node : roots)
+      if (node->waiting == 0) push(node);
     while (!ready_.empty()) {
-      const Ref<Node> node = ready_.top();
-      ready_.pop();
-      step(node);
+      std::pop_heap(ready_.begin(), ready_.end(), created_before);
+      Node* node = ready_.back();
+      ready_.pop_back();
+      step(*node);
     }
-    finish_leaves();
+    while (!leaves_.empty()) finish_leaf(leaves_.begin()->first);
   }
 
  private:
-  struct Later {
-    bool operator()(const Ref<Node>& a, const Ref<Node>& b) const { return a->sequence < b->sequence; }
+  struct Leaf {
+    Tensor sum;
+    int waiting = 0;  // gradients still to come in this pass
   };
 
-  void count_uses(const Ref<Node>& root) {
-    std::vector<Node*> stack{root.get()};
-    if (!seen_.insert(root.get()).second) return;
+  static Node* node_of(const Tensor& tensor) { return tensor.impl()->autograd->node.get(); }
+  static bool created_before(const Node* a, const Node* b) { return a->sequence < b->sequence; }
+
+  void push(Node* node) {
+    ready_.push_back(node);
+    std::push_heap(ready_.begin(), ready_.end(), created_before);
+  }
+
+  // True the first time that this pass sees the node.
+  bool reach(Node* node) {
+    if (node->pass == pass_) return false;
+    WEFT_CHECK(node->pass == 0, "backward: ", node->op,
+               " belongs to a graph whose backward is running. A hook must not run backward on its own graph");
+    node->pass = pass_;
+    reached_.push_back(node);
+    return true;
+  }
+
+  void count_uses(Node* root) {
+    if (std::find(roots_.begin(), roots_.end(), root) == roots_.end()) roots_.push_back(root);
+    if (!reach(root)) return;
+    std::vector<Node*> stack{root};
     while (!stack.empty()) {
       Node* node = stack.back();
       stack.pop_back();
       for (const Node::Edge& edge : node->inputs) {
-        if (edge.leaf) ++leaf_uses_[edge.leaf.get()];
+        if (edge.leaf) ++leaves_[edge.leaf.get()].waiting;
         if (!edge.node) continue;
-        ++uses_[edge.node.get()];
-        if (seen_.insert(edge.node.get()).second) stack.push_back(edge.node.get());
+        if (reach(edge.node.get())) stack.push_back(edge.node.get());
+        ++edge.node->waiting;
       }
     }
   }
 
-  static void add(Tensor& sum, const Tensor& gradient) {
-    if (!gradient.defined()) return;
-    sum = sum.defined() ? sum + gradient : gradient;
-  }
-
-  void step(const Ref<Node>& node) {
-    Tensor dy = std::move(arrived_[node.get()]);
-    arrived_.erase(node.get());
-    Grads grads(node->inputs.size());
+  void step(Node& node) {
+    Tensor dy = std::move(node.arrived);
+    Grads grads;
     if (dy.defined()) {
-      const OpScope scope(node->op);
-      dy = run_hooks(node->hooks, dy);
-      grads = node->backward(dy);
-      WEFT_CHECK(grads.size() == node->inputs.size(), node->op, ": backward returned ", grads.size(),
-                 " gradients for ", node->inputs.size(), " inputs");
+      const OpScope scope(node.op);
+      if (!node.hooks.empty()) dy = run_hooks(node.hooks, std::move(dy));
+      WEFT_CHECK(dy.sizes() == node.sizes, node.op, ": backward got the gradient ", dy, " for an output of sizes ",
+                 node.sizes);
+      grads = node.backward(dy);
+      WEFT_CHECK(grads.size() == node.inputs.size(), node.op, ": backward returned ", grads.size(), " gradients for ",
+                 node.inputs.size(), " inputs");
       dy = {};
-      if (!retain_graph_) node->release();
+      if (!retain_graph_) node.release();
     }
+    grads.resize(node.inputs.size());
     for (size_t i = 0; i < grads.size(); ++i) {
-      const Node::Edge& edge = node->inputs[i];
+      const Node::Edge& edge = node.inputs[i];
       if (edge.leaf) {
-        to_leaf(edge.leaf.get(), grads[i]);
-        if (--leaf_uses_[edge.leaf.get()] == 0) finish_leaf(edge.leaf.get());
+        Leaf& leaf = leaves_.at(edge.leaf.get());
+        accumulate(leaf.sum, std::move(grads[i]));
+        if (--leaf.waiting == 0) finish_leaf(edge.leaf.get());
       } else if (edge.node) {
-        add(arrived_[edge.node.get()], grads[i]);
-        if (--uses_[edge.node.get()] == 0 && queued_.insert(edge.node.get()).second) ready_.push(edge.node);
+        accumulate(edge.node->arrived, std::move(grads[i]));
+        if (--edge.node->waiting == 0) push(edge.node.get());
       }
-      grads[i] = {};
     }
   }
 
-  void to_leaf(TensorImpl* leaf, const Tensor& gradient) {
-    if (gradient.defined()) add(leaf_sums_[leaf], gradient);
-  }
-
-  // A leaf whose last gradient of this pass arrived: hooks, then into grad(), then the accumulated hooks.
+  // A leaf whose last gradient of this pass came: hooks, then into grad(), then the accumulated hooks.
   void finish_leaf(TensorImpl* leaf) {
-    const auto found = leaf_sums_.find(leaf);
-    if (found == leaf_sums_.end()) return;
-    Tensor sum = std::move(found->second);
-    leaf_sums_.erase(found);
+    const auto found = leaves_.find(leaf);
+    Tensor sum = std::move(found->second.sum);
+    leaves_.erase(found);
+    if (!sum.defined()) return;
+    const Tensor tensor{Ref<TensorImpl>(leaf)};
     AutogradMeta& meta = meta_of(leaf);
-    sum = run_hooks(meta.hooks, sum);
-    const NoGrad no_grad;
-    WEFT_CHECK(Shape(sum.sizes()) == Tensor(Ref<TensorImpl>(leaf)).sizes(), "backward: gradient ", sum,
-               " does not fit its leaf ", Tensor(Ref<TensorImpl>(leaf)));
-    if (!meta.grad.defined()) {
-      // Whoever shares this tensor or its storage (a view, another leaf) must not see later accumulation.
-      const bool alone = sum.impl()->owners() == 1 && sum.storage()->owners() == 1 && sum.is_contiguous() && sum.dtype() == leaf->view.dtype;
-      meta.grad = alone ? sum.detach() : sum.detach().to(leaf->view.dtype).clone();
-    } else if (meta.grad_is_zero) {
-      meta.grad_is_zero = false;
-      meta.grad.copy_(sum);
+    if (!meta.hooks.empty()) sum = run_hooks(meta.hooks, std::move(sum));
+    WEFT_CHECK(sum.sizes() == tensor.sizes(), "backward: gradient ", sum, " does not fit its leaf ", tensor);
+    if (meta.grad.defined()) {
+      if (std::exchange(meta.grad_is_zero, false)) meta.grad.copy_(sum);
+      else meta.grad.add_(sum);
+    } else if (is_alone(sum) && sum.dtype() == tensor.dtype()) {
+      meta.grad = std::move(sum);
     } else {
-      meta.grad.add_(sum.to(meta.grad.dtype()));
+      // A view, another leaf or the caller may see this memory: later sums must not reach it.
+      meta.grad = sum.dtype() == tensor.dtype() ? sum.clone() : sum.to(tensor.dtype());
     }
-    if (!meta.accumulated_hooks.empty()) {
-      const Tensor tensor{Ref<TensorImpl>(leaf)};
-      for (const auto& hook : meta.accumulated_hooks) hook(tensor);
-    }
-  }
-
-  void finish_leaves() {
-    while (!leaf_sums_.empty()) finish_leaf(leaf_sums_.begin()->first);
+    for (const auto& hook : meta.accumulated_hooks) hook(tensor);
   }
 
   bool retain_graph_;
-  std::unordered_set<Node*> seen_, queued_;
-  std::unordered_map<Node*, int> uses_;
-  std::unordered_map<Node*, Tensor> arrived_;
-  std::unordered_map<TensorImpl*, Tensor> leaf_sums_;
-  std::unordered_map<TensorImpl*, int> leaf_uses_;
-  std::priority_queue<Ref<Node>, std::vector<Ref<Node>>, Later> ready_;
+  uint64_t pass_;
+  std::vector<Node*> roots_, reached_;  // the outputs of the caller keep all nodes alive
+  std::vector<Node*> ready_;            // a heap: the youngest node first
+  std::unordered_map<TensorImpl*, Leaf> leaves_;
 };
 
 }  // namespace
@@ -164,29 +192,39 @@ bool grad_enabled() { return recording; }
 NoGrad::NoGrad(bool enabled) : previous_(recording) { recording = enabled; }
 NoGrad::~NoGrad() { recording = previous_; }
 
-Saved::Saved(const Tensor& tensor)
-    : tensor_(tensor.defined() ? tensor.detach() : Tensor()), version_(tensor.defined() ? tensor.storage()->version() : 0) {}
-
-const Tensor& Saved::get() const {
-  WEFT_CHECK(!tensor_.defined() || tensor_.storage()->version() == version_, current_op(), ": backward needs ", tensor_,
-             ", which was changed in place after the forward (version ", version_, ", now ",
-             tensor_.defined() ? tensor_.storage()->version() : 0, "). Use the op that returns a new tensor");
-  return tensor_;
+Saved::Saved(const Tensor& tensor) {
+  if (!tensor.defined()) return;
+  storage_ = tensor.storage();
+  view_ = tensor.view();
+  version_ = storage_->version();
 }
 
-// A long chain of nodes must not be freed by recursion: take the links apart one by one.
-Node::~Node() {
-  thread_local std::vector<Edge>* pending = nullptr;
-  if (pending) {
-    for (Edge& edge : inputs) pending->push_back(std::move(edge));
-    return;
-  }
-  std::vector<Edge> queue;
-  pending = &queue;
-  for (Edge& edge : inputs) queue.push_back(std::move(edge));
-  while (!queue.empty()) {
-    const Edge edge = std::move(queue.back());
-    queue.pop_back();
+Tensor Saved::get() const {
+  if (!storage_) return {};
+  check();
+  auto impl = make_ref<TensorImpl>();
+  impl->storage = storage_;
+  impl->view = view_;
+  return Tensor(std::move(impl));
+}
+
+void Saved::check() const {
+  WEFT_CHECK(!storage_ || storage_->version() == version_, current_op(), ": backward needs ", view_, " on ", device(),
+             ", which was changed in place after the forward (version ", version_, ", now ", storage_->version(),
+             "). Use the op that returns a new tensor");
+}
+
+Node::~Node() = default;
+
+void Node::destroy() {
+  thread_local std::vector<Node*>* pending = nullptr;
+  if (pending) return pending->push_back(this);
+  std::vector<Node*> list{this};
+  pending = &list;
+  while (!list.empty()) {
+    Node* node = list.back();
+    list.pop_back();
+    delete node;
   }
   pending = nullptr;
 }
@@ -275,10 +313,11 @@ void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gra
                " has more than one element: pass a gradient, or sum it first");
     WEFT_CHECK(!gradients[i].defined() || gradients[i].sizes() == y.sizes(), "backward: expected a gradient of ", y,
                ", got ", gradients[i]);
-    starts.push_back(gradients[i].defined() ? gradients[i] : Tensor::ones(y.sizes(), y.dtype(), y.device()));
+    starts.push_back(gradients[i].defined() ? gradients[i].detach().to(y.dtype())
+                                            : Tensor::ones(y.sizes(), y.dtype(), y.device()));
   }
   const NoGrad no_grad;
-  Engine(retain_graph).run(outputs, starts);
+  Engine(retain_graph).run(outputs, std::move(starts));
 }
 
 Tensor reduce_to(const Tensor& gradient, const Shape& sizes) {
@@ -290,42 +329,66 @@ Tensor reduce_to(const Tensor& gradient, const Shape& sizes) {
   return sum(gradient, stretched, /*keep_dims=*/true).reshape(sizes);
 }
 
+bool recomputing() { return second_run; }
+
+namespace {
+
+/// While it lives, `generator` is rewound to `then`, and recomputing() is true.
+class Rewind {
+ public:
+  Rewind(Generator& generator, const Generator& then)
+      : generator_(generator), now_(std::exchange(generator, then)), outer_(std::exchange(second_run, true)) {}
+  ~Rewind() {
+    generator_ = now_;
+    second_run = outer_;
+  }
+  Rewind(const Rewind&) = delete;
+  Rewind& operator=(const Rewind&) = delete;
+
+ private:
+  Generator& generator_;
+  Generator now_;
+  bool outer_;
+};
+
+}  // namespace
+
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& function, const std::vector<Tensor>& inputs) {
-  WEFT_CHECK(!inputs.empty() && inputs[0].defined(), "checkpoint: expected at least one input tensor");
+  WEFT_CHECK(!inputs.empty() && inputs[0].defined(), "checkpoint: expected at least one defined input tensor");
   const Device device = inputs[0].device();
+  if (!grad_enabled()) return function(inputs);
   const Generator before = generator(device);
   Tensor y;
   {
     const NoGrad no_grad;
     y = function(inputs);
   }
-  if (!grad_enabled()) return y;
   std::vector<Saved> saved(inputs.begin(), inputs.end());
   std::vector<bool> wanted;
   for (const Tensor& input : inputs) wanted.push_back(input.defined() && input.requires_grad());
   // Parameters inside `function` get their gradients from the inner backward, so the node is recorded even when no
   // input wants a gradient: a stand-in leaf makes it reachable.
   std::vector<Tensor> edges = inputs;
-  edges.push_back(Tensor::zeros({1}, y.dtype(), device).requires_grad_());
+  edges.push_back(Tensor::empty({1}, DType::f32, device).requires_grad_());
+  const DType low = autocast_dtype().value_or(DType::f32);
   return differentiable(y.detach(), "checkpoint", edges, [=](const Tensor& dy) {
-    const Generator after = std::exchange(generator(device), before);
     std::vector<Tensor> again;
     for (size_t i = 0; i < saved.size(); ++i) {
-      Tensor input = saved[i].get();
-      if (input.defined()) input = input.detach();
-      if (wanted[i]) input.requires_grad_();
-      again.push_back(input);
+      again.push_back(saved[i].get());
+      if (wanted[i]) again.back().requires_grad_();
     }
     Tensor result;
     {
+      const Rewind rewind(generator(device), before);
+      const Autocast autocast(low);
       const NoGrad with_grad(true);
       result = function(again);
     }
-    generator(device) = after;
+    Grads grads(again.size() + 1);
+    if (!result.requires_grad()) return grads;
     result.backward(dy);
-    Grads grads;
-    for (size_t i = 0; i < again.size(); ++i) grads.push_back(wanted[i] ? again[i].grad() : Tensor());
-    grads.emplace_back();
+    for (size_t i = 0; i < again.size(); ++i)
+      if (wanted[i]) grads[i] = again[i].grad();
     return grads;
   });
 }

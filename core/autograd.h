@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <functional>
+#include <initializer_list>
 #include <iterator>
 #include <optional>
-#include <initializer_list>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -28,24 +29,40 @@ class NoGrad {
   bool previous_;
 };
 
+/// True where an op should keep what the gradient of `x` needs.
+inline bool wants_gradient(const Tensor& x) { return x.defined() && x.requires_grad() && grad_enabled(); }
+
+/// True while checkpoint() runs a function for the second time: what must happen once (the running statistics of
+/// batch_norm) has happened already. Per thread.
+bool recomputing();
+
 /// The gradients that a backward returns: one per input of the op, undefined where none flows.
 using Grads = std::vector<Tensor>;
 
-/// A tensor kept for the backward. It remembers the storage's version; using it after an in-place change is an error
-/// that names the op. Keep an op's own output only through this (it drops the output's history: no cycle).
+/// A tensor kept for the backward: its memory and view, never its history, so an op may keep its own output without a
+/// cycle. It remembers the storage's version; using it after an in-place change is an error that names the op.
 class Saved {
  public:
   Saved() = default;
   Saved(const Tensor& tensor);  // NOLINT(google-explicit-constructor)
-  /// Errors: changed in place since.
-  const Tensor& get() const;
-  operator const Tensor&() const { return get(); }  // NOLINT(google-explicit-constructor)
-  const Tensor* operator->() const { return &get(); }
-  /// For kernels whose argument is optional.
-  operator const kernels::View&() const { return get(); }  // NOLINT(google-explicit-constructor)
+  /// An undefined tensor when nothing was saved. Errors: changed in place since.
+  Tensor get() const;
+  operator Tensor() const { return get(); }  // NOLINT(google-explicit-constructor)
+  /// What kernels take; View::none() when nothing was saved. Errors: changed in place since.
+  operator const kernels::View&() const {  // NOLINT(google-explicit-constructor)
+    check();
+    return view_;
+  }
+  explicit operator bool() const { return static_cast<bool>(storage_); }
+  Shape sizes() const { return Shape(std::span(view_.sizes.data(), static_cast<size_t>(view_.rank))); }
+  DType dtype() const { return view_.dtype; }
+  Device device() const { return storage_->device(); }
 
  private:
-  Tensor tensor_;
+  void check() const;
+
+  Ref<Storage> storage_;
+  kernels::View view_;
   uint32_t version_ = 0;
 };
 
@@ -67,11 +84,19 @@ class Node : public RefCounted {
   Device device;
   std::vector<std::function<Tensor(const Tensor&)>> hooks;
 
+  // State of the backward pass that is under way (core/autograd.cpp): its number, 0 between passes; how many gradients
+  // the node still waits for; the sum of those that came.
+  uint64_t pass = 0;
+  int waiting = 0;
+  Tensor arrived;
+
   virtual Grads backward(const Tensor& dy) = 0;
   /// Frees the saved tensors after a backward that does not retain the graph.
   virtual void release() = 0;
 
   ~Node() override;
+  /// Nodes that go while another one goes wait in a list: a chain of any length is freed without recursion.
+  void destroy() override;
 };
 
 /// What a tensor carries for autograd; made on first need.

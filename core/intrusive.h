@@ -15,6 +15,8 @@ class RefCounted {
 
  protected:
   virtual ~RefCounted() = default;
+  /// What the last owner does; Node takes long chains apart here.
+  virtual void destroy() { delete this; }
 
  private:
   template <class T>
@@ -47,7 +49,8 @@ class Ref {
     if (object_) object_->owners_.fetch_add(1, std::memory_order_relaxed);
   }
   void release() {
-    if (object_ && object_->owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete object_;
+    if (object_ && object_->owners_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      static_cast<RefCounted*>(object_)->destroy();
   }
   T* object_ = nullptr;
 };
