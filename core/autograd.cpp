@@ -41,16 +41,17 @@ Tensor run_hooks(const std::vector<std::function<Tensor(const Tensor&)>>& hooks,
 }
 
 /// True where nobody else sees the tensor or its memory, so that it may be changed or kept without a copy.
-bool is_alone(const Tensor& x) {
-  return x.impl()->owners() == 1 && x.storage()->owners() == 1 && x.is_contiguous();
-}
+bool is_alone(const Tensor& x) { return x.impl()->owners() == 1 && x.storage()->owners() == 1 && x.is_contiguous(); }
 
 /// sum += gradient, in place where nobody else sees the sum.
 void accumulate(Tensor& sum, Tensor gradient) {
   if (!gradient.defined()) return;
-  if (!sum.defined()) sum = std::move(gradient);
-  else if (is_alone(sum) && sum.dtype() == gradient.dtype()) sum.add_(gradient);
-  else sum = sum + gradient;
+  if (!sum.defined())
+    sum = std::move(gradient);
+  else if (is_alone(sum) && sum.dtype() == gradient.dtype())
+    sum.add_(gradient);
+  else
+    sum = sum + gradient;
 }
 
 std::atomic<uint64_t> passes{0};
@@ -74,8 +75,10 @@ class Engine {
     for (const Tensor& output : outputs)
       if (Node* node = node_of(output)) count_uses(node);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      if (Node* node = node_of(outputs[i])) accumulate(node->arrived, std::move(gradients[i]));
-      else accumulate(leaves_[outputs[i].impl()].sum, std::move(gradients[i]));
+      if (Node* node = node_of(outputs[i]))
+        accumulate(node->arrived, std::move(gradients[i]));
+      else
+        accumulate(leaves_[outputs[i].impl()].sum, std::move(gradients[i]));
     }
     std::vector<Node*> roots = roots_;
     for (Node* node : roots)
@@ -168,8 +171,10 @@ class Engine {
     if (!meta.hooks.empty()) sum = run_hooks(meta.hooks, std::move(sum));
     WEFT_CHECK(sum.sizes() == tensor.sizes(), "backward: gradient ", sum, " does not fit its leaf ", tensor);
     if (meta.grad.defined()) {
-      if (std::exchange(meta.grad_is_zero, false)) meta.grad.copy_(sum);
-      else meta.grad.add_(sum);
+      if (std::exchange(meta.grad_is_zero, false))
+        meta.grad.copy_(sum);
+      else
+        meta.grad.add_(sum);
     } else if (is_alone(sum) && sum.dtype() == tensor.dtype()) {
       meta.grad = std::move(sum);
     } else {
@@ -297,14 +302,18 @@ void Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
 }
 
 void Tensor::register_accumulated_hook(std::function<void(const Tensor&)> hook) const {
-  WEFT_CHECK(requires_grad() && is_leaf(), "register_accumulated_hook: ", *this, " is not a leaf that needs a gradient");
+  WEFT_CHECK(requires_grad() && is_leaf(), "register_accumulated_hook: ", *this,
+             " is not a leaf that needs a gradient");
   meta_of(impl_.get()).accumulated_hooks.push_back(std::move(hook));
 }
 
-void Tensor::backward(const Tensor& gradient, bool retain_graph) const { weft::backward({*this}, {gradient}, retain_graph); }
+void Tensor::backward(const Tensor& gradient, bool retain_graph) const {
+  weft::backward({*this}, {gradient}, retain_graph);
+}
 
 void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients, bool retain_graph) {
-  WEFT_CHECK(outputs.size() == gradients.size(), "backward: ", outputs.size(), " outputs, ", gradients.size(), " gradients");
+  WEFT_CHECK(outputs.size() == gradients.size(), "backward: ", outputs.size(), " outputs, ", gradients.size(),
+             " gradients");
   std::vector<Tensor> starts;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& y = outputs[i];
@@ -353,7 +362,8 @@ class Rewind {
 
 }  // namespace
 
-Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& function, const std::vector<Tensor>& inputs) {
+Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& function,
+                  const std::vector<Tensor>& inputs) {
   WEFT_CHECK(!inputs.empty() && inputs[0].defined(), "checkpoint: expected at least one defined input tensor");
   const Device device = inputs[0].device();
   if (!grad_enabled()) return function(inputs);

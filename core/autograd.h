@@ -104,11 +104,11 @@ struct AutogradMeta {
   bool requires_grad = false;
   bool grad_is_zero = false;  // grad's memory counts as zero, whatever it holds: the next gradient overwrites it
   Tensor grad;
-  Ref<Node> node;  // what made this tensor; null for a leaf
-  std::vector<std::function<Tensor(const Tensor&)>> hooks;               // of a leaf
-  std::vector<std::function<void(const Tensor&)>> accumulated_hooks;     // of a leaf
-  Tensor compute_copy;         // low-precision copy kept by the optimizer, see core/autocast.h
-  uint32_t compute_version = 0;  // valid while it equals the storage's version
+  Ref<Node> node;                                                     // what made this tensor; null for a leaf
+  std::vector<std::function<Tensor(const Tensor&)>> hooks;            // of a leaf
+  std::vector<std::function<void(const Tensor&)>> accumulated_hooks;  // of a leaf
+  Tensor compute_copy;                 // low-precision copy kept by the optimizer, see core/autocast.h
+  uint32_t compute_version = 0;        // valid while it equals the storage's version
   std::weak_ptr<FlatParameters> flat;  // the flat buffers that this parameter is a slice of, core/flat_parameters.h
 };
 
@@ -119,8 +119,8 @@ class LambdaNode final : public Node {
  public:
   explicit LambdaNode(Backward backward) : backward_(std::move(backward)) {}
   Grads backward(const Tensor& dy) override {
-    WEFT_CHECK(backward_.has_value(),
-               op, ": backward a second time through the same graph. Pass retain_graph = true to the first backward");
+    WEFT_CHECK(backward_.has_value(), op,
+               ": backward a second time through the same graph. Pass retain_graph = true to the first backward");
     return (*backward_)(dy);
   }
   void release() override { backward_.reset(); }

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "core/tensor.h"
+
+namespace weft {
+
+struct BatchNormOptions {
+  bool training = false;  ///< statistics of the batch (else the running ones)
+  double eps = 1e-5;
+  double momentum = 0.1;  ///< weight of this batch in the running statistics
+  bool relu = false;      ///< y = max(0, …) in the same pass
+  Tensor residual = {};   ///< added after the norm and before the ReLU, of x's sizes; may be undefined
+};
+
+/// y = relu?((x - mean) / sqrt(var + eps) weight + bias + residual?) per channel of x [N, H, W, C] or [N, C] (Ioffe and
+/// Szegedy 2015). weight, bias [C] may be undefined. running_mean, running_var [C] move when training (the variance by
+/// the unbiased estimate; not while checkpoint() computes again), and may be undefined then. Vectors are f32 (f64 for
+/// f64 x) whatever x is. Errors: sizes or dtypes that do not fit; training on one value per channel.
+Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                  const Tensor& running_var, const BatchNormOptions& options = {});
+
+}  // namespace weft

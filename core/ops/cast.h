@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "core/tensor.h"
+
+namespace weft {
+
+/// x in another dtype (x itself where it has it already). Floating to integer truncates; anything to bool is x != 0.
+/// The gradient goes back in x's dtype; none flows through integers.
+Tensor cast(const Tensor& x, DType dtype);
+
+}  // namespace weft

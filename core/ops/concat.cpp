@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/concat.h"
+
+#include "core/autograd.h"
+#include "core/promotion.h"
+#include "core/trace.h"
+#include "kernels/copy.h"
+
+namespace weft {
+namespace {
+
+/// y, cut to `length` from `start` along `dim`.
+kernels::View part(const Tensor& y, int dim, int64_t start, int64_t length) {
+  const NoGrad no_grad;
+  return y.slice(dim, start, length).view();
+}
+
+}  // namespace
+
+Tensor concat(const std::vector<Tensor>& tensors, int64_t dim) {
+  const OpScope scope("concat");
+  WEFT_CHECK(!tensors.empty(), "concat: expected at least one tensor, got none");
+  const Tensor& first = tensors.front();
+  WEFT_CHECK(first.defined() && first.dim() >= 1, "concat: expected tensors of at least one dimension, got ", first);
+  const int at = wrap_dim("concat", dim, first.dim());
+  Shape sizes = first.sizes();
+  DType dtype = first.dtype();
+  sizes[at] = 0;
+  for (const Tensor& x : tensors) {
+    WEFT_CHECK(x.defined() && x.dim() == first.dim() && x.device() == first.device(), "concat: expected tensors like ",
+               first, ", got ", x);
+    for (int d = 0; d < x.dim(); ++d)
+      WEFT_CHECK(d == at || x.size(d) == first.size(d), "concat: ", first, " and ", x, " differ in dimension ", d,
+                 ", not only in ", dim);
+    sizes[at] += x.size(at);
+    dtype = promote(dtype, x.dtype());
+  }
+  const Tensor y = Tensor::empty(sizes, dtype, first.device());
+  int64_t start = 0;
+  for (const Tensor& x : tensors) {
+    kernels::copy(y.queue(), part(y, at, start, x.size(at)), x);
+    start += x.size(at);
+  }
+  std::vector<std::pair<int64_t, DType>> parts;
+  for (const Tensor& x : tensors) parts.emplace_back(x.size(at), x.dtype());
+  return differentiable(y, "concat", tensors, [at, parts](const Tensor& dy) {
+    Grads grads;
+    int64_t from = 0;
+    for (const auto& [length, part_dtype] : parts) {
+      grads.push_back(is_floating(part_dtype) ? dy.slice(at, from, length).to(part_dtype) : Tensor());
+      from += length;
+    }
+    return grads;
+  });
+}
+
+}  // namespace weft

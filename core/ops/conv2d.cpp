@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/conv2d.h"
+
+#include "core/autocast.h"
+#include "core/autograd.h"
+#include "core/ops/sum.h"
+#include "core/trace.h"
+
+namespace weft {
+namespace {
+
+void check(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions& o) {
+  WEFT_CHECK(x.defined() && x.dim() == 4, "conv2d: expected an input [N, H, W, C], got ", x);
+  WEFT_CHECK(w.defined() && w.dim() == 4, "conv2d: expected a weight [O, R, S, C / groups], got ", w);
+  WEFT_CHECK(o.groups >= 1 && w.size(0) % o.groups == 0, "conv2d: ", w.size(0), " output channels of weight ", w,
+             " do not divide into ", o.groups, " groups");
+  WEFT_CHECK(w.size(3) * o.groups == x.size(3), "conv2d: weight ", w.view(), " wants ", w.size(3) * o.groups,
+             " input channels, input ", x.view(), " has ", x.size(3), " (groups=", o.groups, "). Is the input NHWC?");
+  WEFT_CHECK(o.stride.h >= 1 && o.stride.w >= 1 && o.dilation.h >= 1 && o.dilation.w >= 1 && o.padding.h >= 0 &&
+                 o.padding.w >= 0,
+             "conv2d: expected stride and dilation of at least 1 and no negative padding, got stride ", o.stride.h, "x",
+             o.stride.w, ", dilation ", o.dilation.h, "x", o.dilation.w, ", padding ", o.padding.h, "x", o.padding.w);
+  WEFT_CHECK(!bias.defined() || (bias.dim() == 1 && bias.size(0) == w.size(0)), "conv2d: expected a bias [", w.size(0),
+             "], got ", bias);
+  WEFT_CHECK(w.device() == x.device() && (!bias.defined() || bias.device() == x.device()),
+             "conv2d: expected tensors on one device, got input ", x, ", weight ", w, ", bias ", bias);
+}
+
+int64_t output_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
+  const int64_t room = in + 2 * padding - dilation * (kernel - 1) - 1;
+  return room < 0 ? 0 : room / stride + 1;
+}
+
+}  // namespace
+
+Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& input_bias, const Conv2dOptions& options) {
+  const OpScope scope("conv2d");
+  check(input, weight, input_bias, options);
+  const Tensor x = autocast_low(input).contiguous(), w = autocast_low(weight).contiguous();
+  const Tensor bias = autocast_low(input_bias);
+  WEFT_CHECK(x.is_floating() && x.dtype() == w.dtype() && (!bias.defined() || bias.dtype() == x.dtype()),
+             "conv2d: expected one floating dtype, got input ", x, ", weight ", w, ", bias ", bias);
+  const int64_t N = x.size(0), H = x.size(1), W = x.size(2);
+  const int64_t O = w.size(0), R = w.size(1), S = w.size(2);
+  const int64_t P = output_size(H, R, options.stride.h, options.padding.h, options.dilation.h);
+  const int64_t Q = output_size(W, S, options.stride.w, options.padding.w, options.dilation.w);
+  WEFT_CHECK(P > 0 && Q > 0, "conv2d: the kernel of weight ", w.view(), " is larger than the padded input ", x.view());
+  const Tensor y = Tensor::empty({N, P, Q, O}, x.dtype(), x.device());
+  kernels::conv2d_forward(y.queue(), y, x, w, bias, options);
+
+  const bool dx = wants_gradient(x), dw = wants_gradient(w), db = wants_gradient(bias);
+  if (!dx && !dw && !db) return y;
+  return differentiable(y, "conv2d", {x, w, bias},
+                        [options, db, x_sizes = x.sizes(), w_sizes = w.sizes(), w_dtype = weight.dtype(),
+                         x = dw ? Saved(x) : Saved(), w = dx ? Saved(w) : Saved()](const Tensor& gradient) {
+                          const Tensor dy = gradient.contiguous();
+                          Grads grads(3);
+                          if (w) {
+                            grads[0] = Tensor::empty(x_sizes, dy.dtype(), dy.device());
+                            kernels::conv2d_backward_input(dy.queue(), grads[0], dy, w, options);
+                          }
+                          if (x) {
+                            grads[1] = Tensor::empty(w_sizes, w_dtype, dy.device());
+                            kernels::conv2d_backward_weight(dy.queue(), grads[1], dy, x, options);
+                          }
+                          if (db) grads[2] = sum(dy, {0, 1, 2});
+                          return grads;
+                        });
+}
+
+}  // namespace weft

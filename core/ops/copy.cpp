@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/copy.h"
+#include "core/autograd.h"
+#include "core/tensor.h"
+#include "core/trace.h"
+#include "kernels/runtime.h"
+
+namespace weft {
+namespace {
+
+/// Dense bytes between two devices, one of them the CPU or both of one kind.
+void transfer(const Tensor& y, const Tensor& x) {
+  const Device device = y.device().kind == DeviceKind::cpu ? x.device() : y.device();
+  const kernels::Queue queue = current_queue(device);
+  kernels::runtime(device.kind).copy(device.index, y.raw_data(), x.raw_data(), x.nbytes(), queue.stream);
+  // The host may read y at once. It may also free x: cuda has staged pageable memory by now, the emulator has not.
+  if (y.device().kind == DeviceKind::cpu || device.kind != DeviceKind::cuda) synchronize(device);
+}
+
+}  // namespace
+
+Tensor Tensor::clone() const {
+  const OpScope scope("clone");
+  Tensor y = empty(sizes(), dtype(), device());
+  kernels::copy(y.queue(), y, *this);
+  return differentiable(y, "clone", {*this}, [](const Tensor& dy) { return Grads{dy}; });
+}
+
+Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
+
+Tensor Tensor::to(Device target) const {
+  if (device() == target) return *this;
+  const OpScope scope("to");
+  const bool direct =
+      device().kind == DeviceKind::cpu || target.kind == DeviceKind::cpu || device().kind == target.kind;
+  if (!direct) return to(Device{}).to(target);
+  Tensor y = empty(sizes(), dtype(), target);
+  if (numel() > 0) {
+    const NoGrad no_grad;
+    transfer(y, contiguous());
+  }
+  return differentiable(y, "to", {*this}, [from = device()](const Tensor& dy) { return Grads{dy.to(from)}; });
+}
+
+}  // namespace weft

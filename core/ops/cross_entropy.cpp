@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/cross_entropy.h"
+
+#include "core/autocast.h"
+#include "core/autograd.h"
+#include "core/ops/div.h"
+#include "core/ops/sum.h"
+#include "core/trace.h"
+#include "kernels/cross_entropy.h"
+
+namespace weft {
+namespace {
+
+void check_sizes(const Tensor& logits, const Tensor& target) {
+  WEFT_CHECK(logits.defined() && logits.is_floating() && logits.dim() >= 1,
+             "cross_entropy: expected floating logits [..., classes], got ", logits);
+  WEFT_CHECK(target.defined() && target.device() == logits.device(), "cross_entropy: expected a target on ",
+             logits.device(), ", got ", target);
+  if (target.is_floating()) {
+    WEFT_CHECK(target.sizes() == logits.sizes(), "cross_entropy: expected probabilities of the logits' sizes ",
+               logits.sizes(), ", got ", target);
+    return;
+  }
+  Shape rows;
+  for (int d = 0; d + 1 < logits.dim(); ++d) rows.push_back(logits.size(d));
+  WEFT_CHECK(target.sizes() == rows && target.dtype() != DType::boolean,
+             "cross_entropy: expected one class per row, i64", rows, ", for logits ", logits, ", got ", target);
+}
+
+/// Labels are read on the host only where that costs no synchronisation.
+void check_classes(const Tensor& target, const Tensor& logits, int64_t ignore_index) {
+  if (target.device().kind != DeviceKind::cpu) return;
+  const int64_t classes = logits.size(-1);
+  const int64_t* labels = target.data<int64_t>();
+  for (int64_t row = 0; row < target.numel(); ++row)
+    WEFT_CHECK((labels[row] >= 0 && labels[row] < classes) || labels[row] == ignore_index, "cross_entropy: target ",
+               labels[row], " in row ", row, " is no class of logits ", logits, ": expected 0 to ", classes - 1,
+               ". Does the model have the data set's number of classes?");
+}
+
+}  // namespace
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options) {
+  const OpScope scope("cross_entropy");
+  check_sizes(logits, target);
+  WEFT_CHECK(options.label_smoothing >= 0 && options.label_smoothing <= 1,
+             "cross_entropy: expected label_smoothing in [0, 1], got ", options.label_smoothing);
+  const int64_t C = logits.size(-1);
+  WEFT_CHECK(C > 0, "cross_entropy: expected at least one class, got ", logits);
+  const int64_t N = logits.numel() / C;
+  const Tensor x = autocast_full(logits).reshape({N, C}).contiguous();
+  Tensor t;
+  {
+    const NoGrad no_grad;
+    t = target.is_floating() ? target.to(x.dtype()).reshape({N, C}).contiguous()
+                             : target.to(DType::i64).reshape({N}).contiguous();
+  }
+  if (!t.is_floating()) check_classes(t, x, options.ignore_index);
+
+  const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  const Tensor loss = Tensor::empty({N}, dtype, x.device()), lse = empty_like(loss), weight = empty_like(loss);
+  const kernels::CrossEntropyArguments arguments{options.label_smoothing, options.ignore_index};
+  kernels::cross_entropy_forward(x.queue(), loss, lse, weight, x, t, arguments);
+
+  Tensor y = loss, scale;  // scale: what dy is divided by
+  {
+    const NoGrad no_grad;
+    if (options.reduction != Reduction::none) y = sum(loss);
+    if (options.reduction == Reduction::mean) {
+      scale = sum(weight);
+      y = div(y, scale);
+    }
+    if (options.reduction == Reduction::none && logits.dim() != 2) {
+      Shape rows;
+      for (int d = 0; d + 1 < logits.dim(); ++d) rows.push_back(logits.size(d));
+      y = y.reshape(rows);
+    }
+  }
+  if (!wants_gradient(x)) return y;
+  return differentiable(
+      y, "cross_entropy", {x},
+      [x = Saved(x), t = Saved(t), lse = Saved(lse), scale = Saved(scale), N, arguments](const Tensor& dy) {
+        const Tensor dloss = scale ? div(dy, scale) : dy;
+        const Tensor rows = dloss.dim() == 0 ? dloss.expand({N}) : dloss.reshape({N});
+        const Tensor dx = Tensor::empty(x.sizes(), x.dtype(), x.device());
+        kernels::cross_entropy_backward(dx.queue(), dx, rows.contiguous(), x, lse, t, arguments);
+        return Grads{dx};
+      });
+}
+
+}  // namespace weft

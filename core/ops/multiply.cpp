@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/multiply.h"
+
+#include <algorithm>
+
+#include "core/autograd.h"
+#include "kernels/matmul.h"
+
+namespace weft {
+namespace {
+
+/// The view with rank 3 and a leading dimension that BLAS would accept; false where only a copy has one.
+bool as_matrices(const Tensor& x, kernels::View& view) {
+  view = x.view();
+  if (view.rank == 2) {
+    view.rank = 3;
+    view.sizes = {1, view.sizes[0], view.sizes[1]};
+    view.strides = {0, view.strides[0], view.strides[1]};
+  }
+  const int64_t rows = view.sizes[1], columns = view.sizes[2];
+  int64_t &down = view.strides[1], &right = view.strides[2];
+  if (right == 1 || columns == 1) {
+    right = 1;
+    if (rows <= 1) down = std::max<int64_t>(columns, 1);
+    return down >= columns;
+  }
+  if (down == 1 || rows == 1) {
+    down = 1;
+    return right >= rows;
+  }
+  return false;
+}
+
+}  // namespace
+
+Tensor multiply(const Tensor& a, const Tensor& b, const Tensor& bias, DType dtype) {
+  const NoGrad no_grad;
+  Tensor left = a, right = b;
+  kernels::View a_view, b_view;
+  if (!as_matrices(left, a_view)) as_matrices(left = left.clone(), a_view);
+  if (!as_matrices(right, b_view)) as_matrices(right = right.clone(), b_view);
+  Tensor y = a.dim() == 2 ? Tensor::empty({a.size(0), b.size(1)}, dtype, a.device())
+                          : Tensor::empty({a.size(0), a.size(1), b.size(2)}, dtype, a.device());
+  kernels::View y_view;
+  as_matrices(y, y_view);
+  kernels::matmul(y.queue(), y_view, a_view, b_view, bias, {});
+  return y;
+}
+
+}  // namespace weft

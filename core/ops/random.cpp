@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/random.h"
+
+#include "core/autograd.h"
+#include "core/ops/random_blocks.h"
+#include "core/trace.h"
+#include "kernels/copy.h"
+
+namespace weft {
+namespace {
+
+/// Fills x by `kernel(view, state, arguments)`; the kernels want dense memory.
+template <class Kernel>
+const Tensor& fill_randomly(const char* op, const Tensor& x, Kernel&& kernel) {
+  const OpScope scope(op);
+  WEFT_CHECK(x.defined(), op, ": expected a tensor, got none");
+  WEFT_CHECK(!wants_gradient(x), op, ": ", x,
+             " needs a gradient and cannot be changed in place while gradients are recorded. "
+             "Wrap the change in weft::NoGrad");
+  const Tensor dense = x.is_contiguous() ? x : empty_like(x);
+  kernel(dense, random_state(x.device()), draw(x.device(), x.numel(), x.dtype()));
+  if (!dense.is_same(x)) kernels::copy(x.queue(), x, dense);
+  x.storage()->bump_version();
+  return x;
+}
+
+}  // namespace
+
+const Tensor& uniform_(const Tensor& x, double low, double high) {
+  WEFT_CHECK(x.defined() && x.is_floating(), "uniform: expected a floating tensor, got ", x);
+  WEFT_CHECK(low <= high, "uniform: expected low <= high, got ", low, " and ", high);
+  return fill_randomly("uniform", x, [&](const Tensor& y, const Tensor& state, kernels::RandomArguments random) {
+    kernels::random_uniform(y.queue(), y, state, random, low, high);
+  });
+}
+
+const Tensor& normal_(const Tensor& x, double mean, double std) {
+  WEFT_CHECK(x.defined() && x.is_floating(), "normal: expected a floating tensor, got ", x);
+  WEFT_CHECK(std >= 0, "normal: expected std of at least 0, got ", std);
+  return fill_randomly("normal", x, [&](const Tensor& y, const Tensor& state, kernels::RandomArguments random) {
+    kernels::random_normal(y.queue(), y, state, random, mean, std);
+  });
+}
+
+Tensor uniform(const Shape& sizes, double low, double high, DType dtype, Device device) {
+  return uniform_(Tensor::empty(sizes, dtype, device), low, high);
+}
+
+Tensor normal(const Shape& sizes, double mean, double std, DType dtype, Device device) {
+  return normal_(Tensor::empty(sizes, dtype, device), mean, std);
+}
+
+Tensor bernoulli(const Shape& sizes, double p, DType dtype, Device device) {
+  WEFT_CHECK(p >= 0 && p <= 1, "bernoulli: expected p in [0, 1], got ", p);
+  return fill_randomly("bernoulli", Tensor::empty(sizes, dtype, device),
+                       [&](const Tensor& y, const Tensor& state, kernels::RandomArguments random) {
+                         kernels::random_bernoulli(y.queue(), y, state, random, p);
+                       });
+}
+
+Tensor permutation(int64_t n, Device device) {
+  const OpScope scope("permutation");
+  WEFT_CHECK(n >= 0, "permutation: expected n of at least 0, got ", n);
+  const Tensor y = Tensor::empty({n}, DType::i64, device);
+  kernels::random_permutation(y.queue(), y, random_state(device), {generator(device).take(1)});
+  return y;
+}
+
+}  // namespace weft

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "core/tensor.h"
+
+namespace weft {
+
+// Numbers from the device's generator (core/random.h); the same on every device for one seed. No gradients.
+
+/// Uniform in [low, high). Errors: not a floating dtype, low > high.
+Tensor uniform(const Shape& sizes, double low = 0, double high = 1, DType dtype = DType::f32, Device device = {});
+Tensor normal(const Shape& sizes, double mean = 0, double std = 1, DType dtype = DType::f32, Device device = {});
+/// 1 with probability p, else 0. Any dtype.
+Tensor bernoulli(const Shape& sizes, double p, DType dtype = DType::f32, Device device = {});
+/// The numbers 0 … n - 1 in random order, i64.
+Tensor permutation(int64_t n, Device device = {});
+
+// In place; they return their argument. Errors: a tensor that needs a gradient while gradients are recorded.
+const Tensor& uniform_(const Tensor& x, double low = 0, double high = 1);
+const Tensor& normal_(const Tensor& x, double mean = 0, double std = 1);
+
+}  // namespace weft

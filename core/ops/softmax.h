@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "core/tensor.h"
+
+namespace weft {
+
+/// y = e^x / sum(e^x) along `dim`, computed with the maximum subtracted. Under autocast in f32.
+Tensor softmax(const Tensor& x, int64_t dim = -1);
+
+}  // namespace weft

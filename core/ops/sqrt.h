@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "core/tensor.h"
+
+namespace weft {
+
+/// y = x^(1/2), element by element. Errors: x is not floating.
+Tensor sqrt(const Tensor& x);
+
+}  // namespace weft
