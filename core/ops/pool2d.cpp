@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/pool2d.h"
 
+#include "core/autograd.h"
+#include "core/trace.h"
+#include "kernels/pool2d.h"
+
 namespace weft {
+namespace {
+
+/// What the two window pools share: the kernel's arguments and the sizes of the result.
+struct Pooling {
+  kernels::Pool2dArguments arguments;
+  Shape sizes;
+};
 
 Pooling pooling(const char* op, const Tensor& x, const Pool2dOptions& options) {
   WEFT_CHECK(x.defined() && x.is_floating() && x.dim() == 4, op, ": expected a floating input [N, H, W, C], got ", x);
@@ -18,6 +29,50 @@ Pooling pooling(const char* op, const Tensor& x, const Pool2dOptions& options) {
   WEFT_CHECK(H >= 0 && W >= 0, op, ": the kernel ", kernel.h, "x", kernel.w, " is larger than the padded input ", x);
   return {{kernel, stride, padding, options.count_include_pad},
           {x.size(0), H / stride.h + 1, W / stride.w + 1, x.size(3)}};
+}
+
+}  // namespace
+
+Tensor max_pool2d(const Tensor& input, const Pool2dOptions& options) {
+  const OpScope scope("max_pool2d");
+  const Pooling pool = pooling("max_pool2d", input, options);
+  const Tensor x = input.contiguous(), y = Tensor::empty(pool.sizes, x.dtype(), x.device());
+  const Tensor index = Tensor::empty(pool.sizes, DType::i32, x.device());
+  kernels::max_pool2d_forward(y.queue(), y, index, x, pool.arguments);
+  if (!wants_gradient(x)) return y;
+  return differentiable(y, "max_pool2d", {x},
+                        [index = Saved(index), sizes = x.sizes(), arguments = pool.arguments](const Tensor& dy) {
+                          const Tensor dx = Tensor::empty(sizes, dy.dtype(), dy.device());
+                          kernels::max_pool2d_backward(dx.queue(), dx, dy.contiguous(), index, arguments);
+                          return Grads{dx};
+                        });
+}
+
+Tensor avg_pool2d(const Tensor& input, const Pool2dOptions& options) {
+  const OpScope scope("avg_pool2d");
+  const Pooling pool = pooling("avg_pool2d", input, options);
+  const Tensor x = input.contiguous(), y = Tensor::empty(pool.sizes, x.dtype(), x.device());
+  kernels::avg_pool2d_forward(y.queue(), y, x, pool.arguments);
+  return differentiable(y, "avg_pool2d", {x}, [sizes = x.sizes(), arguments = pool.arguments](const Tensor& dy) {
+    const Tensor dx = Tensor::empty(sizes, dy.dtype(), dy.device());
+    kernels::avg_pool2d_backward(dx.queue(), dx, dy.contiguous(), arguments);
+    return Grads{dx};
+  });
+}
+
+Tensor adaptive_avg_pool2d(const Tensor& input, Size2d size) {
+  const OpScope scope("adaptive_avg_pool2d");
+  WEFT_CHECK(input.defined() && input.is_floating() && input.dim() == 4 && input.size(1) > 0 && input.size(2) > 0,
+             "adaptive_avg_pool2d: expected a floating input [N, H, W, C], got ", input);
+  WEFT_CHECK(size.h >= 1 && size.w >= 1, "adaptive_avg_pool2d: expected an output of at least 1x1, got ", size.h, "x",
+             size.w);
+  const Tensor x = input.contiguous(), y = Tensor::empty({x.size(0), size.h, size.w, x.size(3)}, x.dtype(), x.device());
+  kernels::adaptive_avg_pool2d_forward(y.queue(), y, x);
+  return differentiable(y, "adaptive_avg_pool2d", {x}, [sizes = x.sizes()](const Tensor& dy) {
+    const Tensor dx = Tensor::empty(sizes, dy.dtype(), dy.device());
+    kernels::adaptive_avg_pool2d_backward(dx.queue(), dx, dy.contiguous());
+    return Grads{dx};
+  });
 }
 
 }  // namespace weft

@@ -2,7 +2,6 @@
 #pragma once
 #include "core/ops/size2d.h"
 #include "core/tensor.h"
-#include "kernels/pool2d.h"
 
 namespace weft {
 
@@ -13,12 +12,15 @@ struct Pool2dOptions {
   bool count_include_pad = true;  ///< average pooling: padded zeros count in the divisor
 };
 
-/// What max_pool2d and avg_pool2d share: the kernel's arguments and the sizes of the result. Errors: not [N, H, W, C],
-/// not floating, a window that does not fit.
-struct Pooling {
-  kernels::Pool2dArguments arguments;
-  Shape sizes;
-};
-Pooling pooling(const char* op, const Tensor& x, const Pool2dOptions& options);
+/// The maximum of each window of x [N, H, W, C]; the gradient goes to the first maximum of a window.
+/// Errors: not [N, H, W, C], not floating, a window that does not fit.
+Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options = {});
+
+/// The mean of each window of x [N, H, W, C]. Errors: as max_pool2d.
+Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options = {});
+
+/// x [N, H, W, C] averaged down (or up) to `size`: y[p, q] is the mean over rows floor(p H / P) … ceil((p + 1) H / P) -
+/// 1 and columns alike. {1, 1} is the global average.
+Tensor adaptive_avg_pool2d(const Tensor& x, Size2d size = {1, 1});
 
 }  // namespace weft
