@@ -31,20 +31,6 @@ void check(const std::vector<NamedTensor>& parameters) {
   }
 }
 
-/// A dense view with the sizes of `like` into the slice's place of `buffer`.
-Tensor place(const Tensor& buffer, const FlatSlice& slice) {
-  kernels::View view = buffer.view();
-  view.data = static_cast<char*>(view.data) + static_cast<size_t>(slice.offset) * size_of(buffer.dtype());
-  view.rank = slice.parameter.dim();
-  int64_t stride = 1;
-  for (int d = view.rank - 1; d >= 0; --d) {
-    view.sizes[d] = slice.parameter.size(d);
-    view.strides[d] = stride;
-    stride *= std::max<int64_t>(view.sizes[d], 1);
-  }
-  return buffer.alias(view);
-}
-
 }  // namespace
 
 std::shared_ptr<FlatParameters> FlatParameters::of(const std::vector<NamedTensor>& parameters) {
@@ -131,6 +117,19 @@ void FlatParameters::weights_changed(bool copied) {
   if (!copied) kernels::copy(master_.queue(), compute_copy_, master_);
   compute_copy_.storage()->bump_version();
   for (const FlatSlice& slice : slices_) meta_of(slice.parameter).compute_version = master_.storage()->version();
+}
+
+Tensor FlatParameters::place(const Tensor& buffer, const FlatSlice& slice) {
+  kernels::View view = buffer.view();
+  view.data = static_cast<char*>(view.data) + static_cast<size_t>(slice.offset) * size_of(buffer.dtype());
+  view.rank = slice.parameter.dim();
+  int64_t stride = 1;
+  for (int d = view.rank - 1; d >= 0; --d) {
+    view.sizes[d] = slice.parameter.size(d);
+    view.strides[d] = stride;
+    stride *= std::max<int64_t>(view.sizes[d], 1);
+  }
+  return buffer.alias(view);
 }
 
 void FlatParameters::zero_grad() const {

@@ -62,6 +62,10 @@ class FlatParameters {
   /// All gradients count as zero (nothing is written: the next backward overwrites).
   void zero_grad() const;
 
+  /// The slice's place in `buffer` (of numel() elements: weights, gradients, an optimizer's state), in the parameter's
+  /// sizes.
+  static Tensor place(const Tensor& buffer, const FlatSlice& slice);
+
   /// Errors: a parameter that no longer lies in the buffers (`op` begins the text).
   void check_bound(const char* op) const;
 

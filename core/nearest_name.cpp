@@ -37,9 +37,10 @@ std::string nearest_name(const std::string& text, const std::vector<std::string>
   return best;
 }
 
-std::string joined(const std::vector<std::string>& names) {
+std::string joined(const std::vector<std::string>& names, size_t limit) {
   std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  for (size_t i = 0; i < std::min(names.size(), limit); ++i) text += (i ? ", " : "") + names[i];
+  if (names.size() > limit) text += " and " + std::to_string(names.size() - limit) + " more";
   return text;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -8,7 +9,7 @@ namespace weft {
 /// The name that needs the fewest single-letter changes to become `text` (Levenshtein's distance); empty without names.
 std::string nearest_name(const std::string& text, const std::vector<std::string>& names);
 
-/// `a, b, c`.
-std::string joined(const std::vector<std::string>& names);
+/// `a, b, c`, or with a limit of 2 `a, b and 1 more`.
+std::string joined(const std::vector<std::string>& names, size_t limit = SIZE_MAX);
 
 }  // namespace weft

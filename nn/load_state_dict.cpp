@@ -3,10 +3,13 @@
 #include <unordered_map>
 
 #include "core/autograd.h"
+#include "core/nearest_name.h"
 #include "nn/module.h"
 
 namespace weft::nn {
 namespace {
+
+constexpr size_t kShown = 5;  // names of each kind in an error
 
 /// The tensor as files show it: OHWI weights as OIHW views of the same memory.
 Tensor presented(const Tensor& tensor, Layout layout) {
@@ -28,15 +31,6 @@ struct State : Visitor {
     counters[path] = &value;
   }
 };
-
-/// `a, b, c, d, e and 3 more`.
-std::string some_of(const std::vector<std::string>& names) {
-  constexpr size_t kShown = 5;
-  std::string text;
-  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) text += (i ? ", " : "") + names[i];
-  if (names.size() > kShown) text += str(" and ", names.size() - kShown, " more");
-  return text;
-}
 
 /// The dict's tensors by name, without the `module.` that a wrapped PyTorch model puts before all of them.
 std::unordered_map<std::string, Tensor> by_name(const StateDict& dict) {
@@ -91,9 +85,9 @@ LoadReport Module::load_state_dict(const StateDict& dict, LoadOptions options) {
   }
 
   std::string text;
-  if (!misshapen.empty()) text += "; wrong shape: " + some_of(misshapen);
-  if (options.strict && !report.missing.empty()) text += "; missing: " + some_of(report.missing);
-  if (options.strict && !report.unexpected.empty()) text += "; unexpected: " + some_of(report.unexpected);
+  if (!misshapen.empty()) text += "; wrong shape: " + joined(misshapen, kShown);
+  if (options.strict && !report.missing.empty()) text += "; missing: " + joined(report.missing, kShown);
+  if (options.strict && !report.unexpected.empty()) text += "; unexpected: " + joined(report.unexpected, kShown);
   WEFT_CHECK(text.empty(), "load_state_dict: the weights do not fit ", kind(), text);
 
   for (const auto& [mine, theirs] : pairs) {

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/flat_parameters.h"
+
+namespace weft::optim {
+
+/// Parameters that share a learning rate and a weight decay; the optimizer's own where left out.
+struct ParameterGroup {
+  std::vector<NamedTensor> parameters = {};
+  std::optional<double> lr = {}, weight_decay = {};
+};
+
+/// Two groups: weights, and what has one dimension at most (biases, norms) with weight decay 0 (Goyal et al. 2017 and
+/// He et al. 2019, "Bag of tricks").
+std::vector<ParameterGroup> without_decay_on_vectors(const std::vector<NamedTensor>& parameters);
+
+/// Changes parameters by their gradients, in place. The parameters are moved into flat buffers (core/flat_parameters.h)
+/// unless they are in such already, group by group, so that a step is one kernel per group. Learning rate, step count
+/// and gradient scale lie in device memory, so a captured step can be replayed. Parameters that do not require a
+/// gradient are left out; one that no backward reached takes part with gradient 0 (PyTorch passes it over).
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  /// One update of all parameters.
+  void step();
+  void zero_grad() { flat_->zero_grad(); }
+
+  int groups() const { return static_cast<int>(groups_.size()); }
+  double lr(int group = 0) const { return groups_.at(static_cast<size_t>(group)).lr; }
+  /// The learning rate that the group began with: what schedules start from.
+  double base_lr(int group = 0) const { return groups_.at(static_cast<size_t>(group)).base_lr; }
+  void set_lr(double lr);             ///< of all groups
+  void set_lr(double lr, int group);  ///< of one group
+  /// Steps so far; waits for the device.
+  int64_t steps() const;
+  const std::shared_ptr<FlatParameters>& flat() const { return flat_; }
+
+  /// The moving averages under the names of PyTorch (`fc.weight.exp_avg`) in the parameters' sizes (convolution weights
+  /// OHWI), the step count, the learning rates. Shares memory.
+  StateDict state_dict() const;
+  /// Errors: missing or unexpected names, wrong shapes, another number of groups; nothing has been changed then.
+  void load_state_dict(const StateDict& dict);
+
+ protected:
+  /// What one launch works on.
+  struct Range {
+    Tensor w, g, compute_copy, scalars;
+    std::vector<Tensor> states;
+    double weight_decay;
+  };
+
+  /// `states`: the names of the per-element buffers that the update rule keeps.
+  Optimizer(const char* name, const std::vector<ParameterGroup>& groups, double lr, double weight_decay,
+            std::vector<std::string> states);
+  virtual void update(const Range& range) = 0;
+
+ private:
+  struct Group {
+    std::vector<NamedTensor> parameters;
+    std::vector<FlatRange> ranges;
+    double lr, base_lr, weight_decay;
+  };
+
+  const char* name_;
+  std::vector<Group> groups_;
+  std::shared_ptr<FlatParameters> flat_;
+  std::vector<std::string> state_names_;
+  std::vector<Tensor> states_;
+  Tensor scalars_;  // [groups, 3]: lr, step, gradient scale
+  Tensor one_;
+};
+
+}  // namespace weft::optim
