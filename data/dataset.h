@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/picture.h"
+
+namespace weft::data {
+
+enum class Split : uint8_t { train, val };
+const char* name(Split split);
+
+/// The contiguous memory of a set whose pictures all have one size: pixels u8 [count, height, width, channels].
+struct Storage {
+  const uint8_t* pixels = nullptr;
+  const int64_t* labels = nullptr;
+  int64_t count = 0;
+  int64_t height = 0;
+  int64_t width = 0;
+  int64_t channels = 0;
+
+  int64_t picture_bytes() const { return height * width * channels; }
+  const uint8_t* picture(int64_t index) const { return pixels + index * picture_bytes(); }
+};
+
+/// Mean and standard deviation per channel, in units where white is 1.
+struct ChannelStatistics {
+  std::vector<double> mean;
+  std::vector<double> std;
+};
+
+/// A set of pictures with one label each. `get` may be called from several threads at once.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+
+  virtual int64_t size() const = 0;
+  /// One name per class; the label is the position.
+  virtual const std::vector<std::string>& classes() const = 0;
+  virtual int64_t channels() const = 0;
+  /// Picture `index`, decoded. Errors: index outside the set; an unreadable picture (the text names the file).
+  virtual Picture get(int64_t index) const = 0;
+  /// The whole set in memory, when all pictures have one size; else nullptr.
+  virtual const Storage* storage() const { return nullptr; }
+  /// Where a picture comes from, for error texts: `data_batch_1.bin record 17`.
+  virtual std::string origin(int64_t index) const = 0;
+  /// `cifar10 train: 50000 pictures 32x32x3, 10 classes`.
+  virtual std::string describe() const = 0;
+
+ private:
+  friend const ChannelStatistics& channel_statistics(const Dataset&, int);
+  mutable std::mutex statistics_mutex_;
+  mutable std::optional<ChannelStatistics> statistics_;
+};
+
+/// Opens `kind:place`:
+///   shapes             the embedded set, drawn in memory          shapes:DIR       the same, written to DIR first
+///   cifar10:DIR        CIFAR-10, binary version                   cifar100:DIR     CIFAR-100, binary, fine labels
+///   cifar100-coarse:DIR  CIFAR-100 with its 20 coarse labels      idx:DIR          MNIST and its family, plain or .gz
+///   folder:DIR         DIR/{train,val}/CLASS/*.{jpg,jpeg,png}     random[:NxHxWxC] uniform noise
+/// Errors: an unknown kind (the text names the nearest), and all errors of the readers.
+std::shared_ptr<const Dataset> open_dataset(const std::string& text, Split split);
+
+}  // namespace weft::data

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/decode.h"
+
+#include <cstring>
+#include <utility>
+
+#include "kernels/error.h"
+
+namespace weft::data {
+
+Picture decode(const std::vector<uint8_t>& bytes, const std::string& path, DecodeOptions options) {
+  constexpr uint8_t kPng[] = {0x89, 'P', 'N', 'G', 0x0d, 0x0a, 0x1a, 0x0a};
+  WEFT_CHECK(!bytes.empty(), "decode: ", path, " is empty");
+  if (bytes.size() >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8 && bytes[2] == 0xff)
+    return decode_jpeg(bytes, path, options);
+  if (bytes.size() >= sizeof(kPng) && std::memcmp(bytes.data(), kPng, sizeof(kPng)) == 0)
+    return decode_png(bytes, path);
+  fail("decode: expected a JPEG or PNG picture, got something else in ", path);
+}
+
+int exif_orientation(const uint8_t* tiff, size_t size) {
+  if (size < 8) return 1;
+  const bool little = tiff[0] == 'I' && tiff[1] == 'I';
+  const bool big = tiff[0] == 'M' && tiff[1] == 'M';
+  if (!little && !big) return 1;
+  const auto u16 = [&](size_t at) -> uint32_t {
+    return little ? tiff[at] | tiff[at + 1] << 8 : tiff[at] << 8 | tiff[at + 1];
+  };
+  const auto u32 = [&](size_t at) -> size_t {
+    return little ? u16(at) | static_cast<size_t>(u16(at + 2)) << 16 : static_cast<size_t>(u16(at)) << 16 | u16(at + 2);
+  };
+  const size_t directory = u32(4);
+  if (directory > size - 2 || u16(2) != 42) return 1;
+  const size_t entries = u16(directory);
+  constexpr size_t kEntryBytes = 12;
+  for (size_t i = 0; i < entries; ++i) {
+    const size_t entry = directory + 2 + i * kEntryBytes;
+    if (entry + kEntryBytes > size) return 1;
+    if (u16(entry) != 0x0112) continue;
+    const uint32_t orientation = u16(entry + 8);
+    return orientation >= 1 && orientation <= 8 ? static_cast<int>(orientation) : 1;
+  }
+  return 1;
+}
+
+Picture upright(Picture picture, int orientation) {
+  if (orientation <= 1 || orientation > 8) return picture;
+  // What stands at (y, x) of the upright picture is found in the stored one by: transpose, then mirror rows / columns.
+  const bool transpose = orientation >= 5;
+  const bool mirror_y = orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
+  const bool mirror_x = orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;
+  Picture out = black_picture(picture.height, picture.width, picture.channels, picture.label);
+  if (transpose) std::swap(out.height, out.width);
+  for (int64_t y = 0; y < out.height; ++y)
+    for (int64_t x = 0; x < out.width; ++x) {
+      const int64_t v = mirror_y ? out.height - 1 - y : y;
+      const int64_t u = mirror_x ? out.width - 1 - x : x;
+      const uint8_t* from = transpose ? picture.row(u) + v * picture.channels : picture.row(v) + u * picture.channels;
+      std::memcpy(out.row(y) + x * picture.channels, from, static_cast<size_t>(picture.channels));
+    }
+  return out;
+}
+
+}  // namespace weft::data

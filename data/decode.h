@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/picture.h"
+
+namespace weft::data {
+
+struct DecodeOptions {
+  /// Where above 0, a JPEG may be decoded at 1/8 … 7/8 of its size (in the DCT domain, much faster) as long as the
+  /// shorter edge stays at least this long. The result differs slightly from a full decode followed by a resize.
+  int64_t shortest_edge = 0;
+};
+
+/// Decodes a JPEG or PNG, recognised by its first bytes, to upright RGB: Exif rotation applied, CMYK converted
+/// (inverted where an Adobe marker says so), grey replicated, palettes looked up, alpha dropped, 16 bits cut to 8.
+/// Errors name `path`: unknown format, corrupt, cut short, more than 2^28 pixels.
+Picture decode(const std::vector<uint8_t>& bytes, const std::string& path, DecodeOptions options = {});
+
+Picture decode_jpeg(const std::vector<uint8_t>& bytes, const std::string& path, DecodeOptions options = {});
+Picture decode_png(const std::vector<uint8_t>& bytes, const std::string& path);
+
+/// The Exif orientation (1 … 8) of a TIFF block (Exif 2.32, section 4.6; tag 0x0112); 1 where absent or malformed.
+int exif_orientation(const uint8_t* tiff, size_t size);
+/// Turns and mirrors a picture as its Exif orientation asks, so that it stands upright.
+Picture upright(Picture picture, int orientation);
+
+}  // namespace weft::data

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/idx.h"
+
+#include <algorithm>
+
+#include "data/file_bytes.h"
+#include "data/fixed_dataset.h"
+#include "kernels/error.h"
+
+namespace weft::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// An IDX file of unsigned bytes: its sizes, and its elements.
+struct IdxFile {
+  fs::path path;
+  std::vector<int64_t> sizes;
+  std::vector<uint8_t> bytes;
+};
+
+fs::path find_file(const fs::path& directory, const std::string& stem) {
+  std::string dotted = stem;  // some mirrors write train-images.idx3-ubyte
+  dotted[dotted.rfind("-idx")] = '.';
+  std::string looked_for;
+  for (const std::string& candidate : {stem, stem + ".gz", dotted, dotted + ".gz"}) {
+    if (fs::is_regular_file(directory / candidate)) return directory / candidate;
+    looked_for += (looked_for.empty() ? "" : ", ") + candidate;
+  }
+  fail("idx: expected one of ", looked_for, " in ", directory.string(), ", got ",
+       fs::exists(directory) ? "none of them" : "no such folder");
+}
+
+IdxFile read_idx(const fs::path& path) {
+  IdxFile file{path, {}, read_file(path)};
+  if (path.extension() == ".gz") file.bytes = gunzip(file.bytes, path.string());
+  const std::vector<uint8_t>& b = file.bytes;
+  WEFT_CHECK(b.size() >= 4, "idx: ", path.string(), " is truncated: expected a header, got ", b.size(), " bytes");
+  WEFT_CHECK(b[0] == 0 && b[1] == 0, "idx: expected ", path.string(), " to begin with 00 00, got the magic number 0x",
+             std::hex, (b[0] << 24 | b[1] << 16 | b[2] << 8 | b[3]), ". It is not an IDX file.");
+  WEFT_CHECK(b[2] == 8, "idx: expected unsigned bytes (type 8) in ", path.string(), ", got type ", int{b[2]});
+  const size_t rank = b[3];
+  WEFT_CHECK(rank >= 1 && rank <= 4, "idx: expected 1 to 4 dimensions in ", path.string(), ", got ", rank);
+  const size_t header = 4 + 4 * rank;
+  WEFT_CHECK(b.size() >= header, "idx: ", path.string(), " is truncated: expected a header of ", header, " bytes, got ",
+             b.size());
+  uint64_t elements = 1;
+  for (size_t d = 0; d < rank; ++d) {
+    const uint8_t* s = b.data() + 4 + 4 * d;
+    const uint32_t size = uint32_t{s[0]} << 24 | uint32_t{s[1]} << 16 | uint32_t{s[2]} << 8 | s[3];
+    WEFT_CHECK(elements <= (uint64_t{1} << 48) / std::max<uint64_t>(size, 1), "idx: ", path.string(),
+               " is corrupt: its header promises more than 2^48 bytes");
+    elements *= size;
+    file.sizes.push_back(size);
+  }
+  const size_t got = b.size() - header;
+  WEFT_CHECK(got == elements, "idx: ", path.string(), " is ", got < elements ? "truncated" : "oversized",
+             ": its header promises ", elements, " bytes of data, got ", got);
+  file.bytes.erase(file.bytes.begin(), file.bytes.begin() + static_cast<std::ptrdiff_t>(header));
+  return file;
+}
+
+}  // namespace
+
+std::shared_ptr<const Dataset> idx(const fs::path& directory, Split split) {
+  const std::string stem = split == Split::train ? "train" : "t10k";
+  const fs::path image_path = find_file(directory, stem + "-images-idx3-ubyte");
+  const fs::path label_path = find_file(directory, stem + "-labels-idx1-ubyte");
+  IdxFile images = read_idx(image_path);
+  const IdxFile labels = read_idx(label_path);
+  const size_t rank = images.sizes.size();
+  WEFT_CHECK(rank == 3 || rank == 4, "idx: expected pictures [n, h, w] or [n, h, w, c] in ", image_path.string(),
+             ", got ", rank, " dimensions");
+  WEFT_CHECK(labels.sizes.size() == 1, "idx: expected one dimension of labels in ", label_path.string(), ", got ",
+             labels.sizes.size());
+  WEFT_CHECK(labels.sizes[0] == images.sizes[0], "idx: expected as many labels as pictures, got ", labels.sizes[0],
+             " in ", label_path.string(), " and ", images.sizes[0], " in ", image_path.string());
+
+  FixedDataset::Contents contents;
+  contents.title = str("idx ", name(split));
+  contents.height = images.sizes[1];
+  contents.width = images.sizes[2];
+  contents.channels = rank == 4 ? images.sizes[3] : 1;
+  WEFT_CHECK(contents.height > 0 && contents.width > 0 && contents.channels >= 1 && contents.channels <= 4,
+             "idx: expected pictures of at least 1x1 with 1 to 4 channels in ", image_path.string(), ", got ",
+             contents.height, "x", contents.width, "x", contents.channels);
+  contents.pixels = std::move(images.bytes);
+  contents.labels.assign(labels.bytes.begin(), labels.bytes.end());
+  int64_t largest = 9;
+  for (const int64_t label : contents.labels) largest = std::max(largest, label);
+  for (int64_t i = 0; i <= largest; ++i) contents.classes.push_back(std::to_string(i));
+  contents.origin = [path = image_path.string()](int64_t index) { return str(path, " picture ", index); };
+  return std::make_shared<FixedDataset>(std::move(contents));
+}
+
+}  // namespace weft::data

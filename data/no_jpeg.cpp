@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/decode.h"
+#include "kernels/error.h"
+
+namespace weft::data {
+
+Picture decode_jpeg(const std::vector<uint8_t>&, const std::string& path, DecodeOptions) {
+  fail("jpeg: cannot read ", path,
+       ": built without libjpeg. On Debian: apt-get install libjpeg62-turbo-dev, then configure again.");
+}
+
+}  // namespace weft::data

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/decode.h"
+#include "kernels/error.h"
+
+namespace weft::data {
+
+Picture decode_png(const std::vector<uint8_t>&, const std::string& path) {
+  fail("png: cannot read ", path,
+       ": built without libspng. On Debian: apt-get install libspng-dev, then configure again.");
+}
+
+}  // namespace weft::data
