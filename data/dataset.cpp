@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "core/nearest_name.h"
 #include "data/cifar.h"
 #include "data/idx.h"
 #include "data/image_folder.h"
-#include "data/nearest_name.h"
 #include "data/random_pictures.h"
 #include "data/shapes.h"
 #include "kernels/error.h"

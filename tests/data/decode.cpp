@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/decode.h"
+
+#include "tests/data/fixture.h"
+
+namespace weft::data::testing {
+namespace {
+
+int largest_difference(const Picture& a, const Picture& b) {
+  EXPECT_EQ(a.height, b.height);
+  EXPECT_EQ(a.width, b.width);
+  EXPECT_EQ(a.channels, b.channels);
+  if (a.pixels.size() != b.pixels.size()) return 256;
+  int largest = 0;
+  for (size_t i = 0; i < a.pixels.size(); ++i) largest = std::max(largest, std::abs(a.pixels[i] - b.pixels[i]));
+  return largest;
+}
+
+struct Case {
+  const char* file;
+  const char* expected;
+  int tolerance;
+};
+
+class Decode : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Decode, EqualsPillow) {
+  const auto [file, expected, tolerance] = GetParam();
+  const Picture picture = decode(read_file(golden(file)), file);
+  EXPECT_LE(largest_difference(picture, read_ppm(golden(str(expected, ".ppm")))), tolerance);
+}
+
+// JPEG decoders may differ by a level or two; PNG is exact.
+INSTANTIATE_TEST_SUITE_P(
+    Pictures, Decode,
+    ::testing::Values(Case{"baseline.jpg", "baseline", 2}, Case{"progressive.jpg", "progressive", 2},
+                      Case{"chroma420.JPEG", "chroma420", 2}, Case{"grey.jpg", "grey", 2}, Case{"cmyk.jpg", "cmyk", 3},
+                      Case{"exif1.jpg", "exif1", 2}, Case{"exif2.jpg", "exif2", 2}, Case{"exif3.jpg", "exif3", 2},
+                      Case{"exif4.jpg", "exif4", 2}, Case{"exif5.jpg", "exif5", 2}, Case{"exif6.jpg", "exif6", 2},
+                      Case{"exif7.jpg", "exif7", 2}, Case{"exif8.jpg", "exif8", 2}, Case{"rgb.png", "rgb", 0},
+                      Case{"grey.png", "grey_png", 0}, Case{"alpha.png", "alpha", 0}, Case{"palette.png", "palette", 0},
+                      Case{"bilevel.png", "bilevel", 0}, Case{"deep.png", "deep", 0}));
+
+TEST(DecodePicture, EveryExifOrientationStandsUpright) {
+  const Picture upright_picture = read_ppm(golden("rgb.ppm"));
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    const std::string file = str("exif", orientation, ".jpg");
+    const Picture picture = decode(read_file(golden(file)), file);
+    ASSERT_EQ(picture.height, upright_picture.height) << file;
+    int64_t total = 0;
+    for (size_t i = 0; i < picture.pixels.size(); ++i) total += std::abs(picture.pixels[i] - upright_picture.pixels[i]);
+    EXPECT_LT(total, static_cast<int64_t>(picture.pixels.size()) * 6) << file;
+  }
+}
+
+TEST(DecodePicture, RefusesWhatIsNoPicture) {
+  EXPECT_THAT(error_text([] { decode({}, "a.jpg"); }), HasSubstr("a.jpg is empty"));
+  EXPECT_THAT(error_text([] {
+                decode({'G', 'I', 'F', '8'}, "a.jpg");
+              }),
+              HasSubstr("expected a JPEG or PNG picture, got something else in a.jpg"));
+}
+
+TEST(DecodePicture, RefusesTruncatedPictures) {
+  for (const char* file : {"baseline.jpg", "progressive.jpg", "rgb.png"}) {
+    std::vector<uint8_t> bytes = read_file(golden(file));
+    bytes.resize(bytes.size() * 3 / 5);
+    EXPECT_THAT(error_text([&] { decode(bytes, file); }), HasSubstr(file));
+  }
+  std::vector<uint8_t> bytes = read_file(golden("baseline.jpg"));
+  bytes.resize(bytes.size() * 3 / 4);
+  EXPECT_THAT(error_text([&] { decode(bytes, "a.jpg"); }), HasSubstr("jpeg: a.jpg is cut short after"));
+  bytes.resize(30);
+  EXPECT_THAT(error_text([&] { decode(bytes, "a.jpg"); }), HasSubstr("jpeg: cannot read a.jpg"));
+}
+
+TEST(DecodePicture, RefusesCorruptPictures) {
+  std::vector<uint8_t> bytes = read_file(golden("rgb.png"));
+  bytes[bytes.size() / 2] ^= 0x55;
+  EXPECT_THAT(error_text([&] { decode(bytes, "a.png"); }), HasSubstr("png: cannot read a.png: "));
+}
+
+TEST(DecodePicture, SurvivesRandomDamage) {
+  // Whatever happens to the bytes, the outcome is a picture or one weft::Error.
+  std::mt19937 generator(std::random_device{}());
+  for (const char* file : {"baseline.jpg", "progressive.jpg", "cmyk.jpg", "exif6.jpg", "palette.png", "deep.png"}) {
+    const std::vector<uint8_t> bytes = read_file(golden(file));
+    for (int round = 0; round < 200; ++round) {
+      std::vector<uint8_t> damaged = bytes;
+      for (int n = 0; n < 3; ++n) damaged[generator() % damaged.size()] = static_cast<uint8_t>(generator());
+      try {
+        const Picture picture = decode(damaged, file);
+        EXPECT_EQ(static_cast<int64_t>(picture.pixels.size()), picture.height * picture.width * 3);
+      } catch (const Error& error) {
+        EXPECT_THAT(error.what(), HasSubstr(file));
+      }
+    }
+  }
+}
+
+TEST(DecodePicture, ScalesDownInTheDctDomainWhenAllowed) {
+  const std::vector<uint8_t> bytes = read_file(golden("baseline.jpg"));  // 32x24
+  const Picture half = decode(bytes, "baseline.jpg", {.shortest_edge = 12});
+  EXPECT_EQ(half.height, 12);
+  EXPECT_EQ(half.width, 16);
+  const Picture whole = decode(bytes, "baseline.jpg", {.shortest_edge = 24});
+  EXPECT_EQ(whole.height, 24);
+  EXPECT_EQ(decode(bytes, "baseline.jpg", {.shortest_edge = 100}).height, 24);
+  // Same picture: the mean colour stays.
+  const auto mean = [](const Picture& picture) {
+    double sum = 0;
+    for (const uint8_t value : picture.pixels) sum += value;
+    return sum / static_cast<double>(picture.pixels.size());
+  };
+  EXPECT_NEAR(mean(half), mean(whole), 2);
+}
+
+TEST(Exif, IgnoresMalformedBlocks) {
+  EXPECT_EQ(exif_orientation(nullptr, 0), 1);
+  const std::vector<uint8_t> good{'I', 'I', 42, 0, 8, 0, 0, 0, 1, 0, 0x12, 1, 3, 0, 1, 0, 0, 0, 6, 0, 0, 0};
+  EXPECT_EQ(exif_orientation(good.data(), good.size()), 6);
+  for (size_t size = 0; size < good.size(); ++size) EXPECT_EQ(exif_orientation(good.data(), size), 1) << size;
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<uint8_t> bytes = random_bytes(40);
+    bytes[0] = bytes[1] = round % 2 ? 'I' : 'M';
+    const int orientation = exif_orientation(bytes.data(), bytes.size());
+    EXPECT_TRUE(orientation >= 1 && orientation <= 8);
+  }
+}
+
+}  // namespace
+}  // namespace weft::data::testing

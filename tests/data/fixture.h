@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <string>
+
+#include "data/file_bytes.h"
+#include "data/picture.h"
+#include "kernels/error.h"
+
+namespace weft::data::testing {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+/// A fresh folder that goes with the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (fs::temp_directory_path() / "weft_data_XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    path_ = pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const fs::path& path() const { return path_; }
+  fs::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+/// The text of the weft::Error that `action` throws; a failure where it throws none.
+template <class Action>
+std::string error_text(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "expected a weft::Error, none was thrown";
+  return "";
+}
+
+inline std::vector<uint8_t> random_bytes(size_t count, int largest = 255) {
+  std::random_device seed;
+  std::mt19937 generator(seed());
+  std::uniform_int_distribution<int> byte(0, largest);
+  std::vector<uint8_t> bytes(count);
+  for (uint8_t& one : bytes) one = static_cast<uint8_t>(byte(generator));
+  return bytes;
+}
+
+/// Reads a binary PPM as tests/golden/pictures.py writes it.
+inline Picture read_ppm(const fs::path& path) {
+  const std::vector<uint8_t> bytes = read_file(path);
+  const std::string text(bytes.begin(), bytes.end());
+  int width = 0, height = 0, taken = 0;
+  if (std::sscanf(text.c_str(), "P6 %d %d 255%n", &width, &height, &taken) != 2) fail("not a PPM: ", path.string());
+  Picture picture = black_picture(height, width, 3);
+  std::copy_n(bytes.begin() + taken + 1, picture.pixels.size(), picture.pixels.begin());
+  return picture;
+}
+
+inline fs::path golden(const std::string& name) { return fs::path(WEFT_GOLDEN) / "pictures" / name; }
+
+/// The folder of real data sets: the environment's WEFT_SHARED_DATA, or the one known at configure time.
+inline fs::path shared_data(const std::string& name) {
+  const char* folder = std::getenv("WEFT_SHARED_DATA");
+  return fs::path(folder != nullptr ? folder : WEFT_SHARED_DATA) / name;
+}
+
+}  // namespace weft::data::testing
+
+/// Skips, loudly, where a real data set is not on this machine.
+#define WEFT_NEED_SHARED_DATA(path) \
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "needs " << (path) << "; set WEFT_SHARED_DATA to its folder"

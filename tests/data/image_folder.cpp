@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/image_folder.h"
+
+#include "tests/data/fixture.h"
+
+namespace weft::data::testing {
+namespace {
+
+void place(const std::string& picture, const fs::path& to) {
+  fs::create_directories(to.parent_path());
+  fs::copy_file(golden(picture), to);
+}
+
+TEST(ImageFolder, OrdersClassesAndPicturesByTheirBytes) {
+  const TemporaryFolder folder;
+  place("rgb.png", folder / "train/bees/b.PNG");
+  place("baseline.jpg", folder / "train/bees/B b.JpEg");
+  place("grey.jpg", folder / "train/ants/deep/er.jpg");
+  place("rgb.png", folder / "train/ants/a.jpg");  // known by its bytes, whatever its name
+  place("rgb.png", folder / "train/Wasps/1.png");
+  write_file(folder / "train/ants/.hidden.jpg", {1});
+  write_file(folder / "train/ants/notes.txt", {1});
+  write_file(folder / "train/stray.jpg", {1});
+  const auto set = image_folder(folder.path(), Split::train);
+  EXPECT_EQ(set->classes(), (std::vector<std::string>{"Wasps", "ants", "bees"}));
+  ASSERT_EQ(set->size(), 5);
+  const std::vector<std::string> order{"Wasps/1.png", "ants/a.jpg", "ants/deep/er.jpg", "bees/B b.JpEg", "bees/b.PNG"};
+  const std::vector<int64_t> labels{0, 1, 1, 2, 2};
+  for (int64_t i = 0; i < 5; ++i) {
+    EXPECT_THAT(set->origin(i), ::testing::EndsWith(order[i]));
+    const Picture picture = set->get(i);
+    EXPECT_EQ(picture.label, labels[i]);
+    EXPECT_EQ(picture.channels, 3);
+  }
+  EXPECT_EQ(set->storage(), nullptr);
+}
+
+TEST(ImageFolder, TheValPartHasTheTrainPartsClasses) {
+  const TemporaryFolder folder;
+  place("rgb.png", folder / "train/a/1.png");
+  place("rgb.png", folder / "train/b/1.png");
+  place("rgb.png", folder / "val/b/1.png");
+  EXPECT_THAT(error_text([&] { image_folder(folder.path(), Split::val); }), HasSubstr("'a' is missing"));
+  place("rgb.png", folder / "val/a/1.png");
+  EXPECT_EQ(image_folder(folder.path(), Split::val)->size(), 2);
+  place("rgb.png", folder / "val/c/1.png");
+  EXPECT_THAT(error_text([&] { image_folder(folder.path(), Split::val); }), HasSubstr("got the new class 'c'"));
+}
+
+TEST(ImageFolder, RefusesWhatItCannotUse) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(error_text([&] { image_folder(folder / "none", Split::train); }), HasSubstr("which does not exist"));
+  EXPECT_THAT(error_text([&] { image_folder(folder.path(), Split::train); }), HasSubstr("DIR/{train,val}/CLASS"));
+  EXPECT_THAT(error_text([&] { image_folder(folder.path(), Split::val); }), HasSubstr("expected val or test in"));
+  write_file(folder / "file", {1});
+  EXPECT_THAT(error_text([&] { image_folder(folder / "file", Split::train); }), HasSubstr("which is a file"));
+  fs::create_directories(folder / "train");
+  EXPECT_THAT(error_text([&] { image_folder(folder.path(), Split::train); }),
+              HasSubstr("expected one folder per class in"));
+  place("rgb.png", folder / "train/full/1.png");
+  fs::create_directories(folder / "train/hollow");
+  EXPECT_THAT(error_text([&] { image_folder(folder.path(), Split::train); }),
+              HasSubstr("train/hollow, got none. Add some, or remove the class."));
+}
+
+TEST(ImageFolder, NamesTheUnreadablePicture) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "train/a");
+  write_file(folder / "train/a/bad.jpg", {0xff, 0xd8, 0xff, 0xe0, 0, 4, 1, 1});
+  const auto set = image_folder(folder.path(), Split::train);
+  EXPECT_THAT(error_text([&] { set->get(0); }), HasSubstr("train/a/bad.jpg"));
+  EXPECT_THAT(error_text([&] { set->get(1); }), HasSubstr("expected an index below 1, got 1"));
+}
+
+TEST(ImageFolder, DecodesEveryPictureOfHymenoptera) {
+  const fs::path folder = shared_data("hymenoptera_data");
+  WEFT_NEED_SHARED_DATA(folder);
+  const auto train = image_folder(folder, Split::train), val = image_folder(folder, Split::val);
+  EXPECT_EQ(train->size(), 244);
+  EXPECT_EQ(val->size(), 153);
+  EXPECT_EQ(val->classes(), (std::vector<std::string>{"ants", "bees"}));
+  for (const auto& set : {train, val})
+    for (int64_t i = 0; i < set->size(); ++i) {
+      const Picture picture = set->get(i);
+      EXPECT_GE(picture.height, 64) << set->origin(i);
+      EXPECT_EQ(static_cast<int64_t>(picture.pixels.size()), picture.height * picture.width * 3);
+    }
+}
+
+}  // namespace
+}  // namespace weft::data::testing
