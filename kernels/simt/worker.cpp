@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/simt/worker.h"
 
+#include <link.h>
 #include <sys/mman.h>
 
 #include <bit>
@@ -53,13 +54,27 @@ char* map_memory(size_t bytes, size_t guard) {
   return static_cast<char*>(memory);
 }
 
+/// The program is the first object that the loader lists.
+int program_tls(dl_phdr_info* info, size_t, void* found) {
+  auto& range = *static_cast<Worker::Range*>(found);
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    if (info->dlpi_phdr[i].p_type != PT_TLS) continue;
+    range.begin = reinterpret_cast<uintptr_t>(info->dlpi_tls_data);
+    range.end = range.begin + info->dlpi_phdr[i].p_memsz;
+  }
+  return 1;
+}
+
 }  // namespace
 
 Worker::Worker()
     : stacks_(kMaxThreads + 1),
       arena_(map_memory(kArenaBytes, 4096)),
       fault_stack_(map_memory(kFaultStackBytes, 0) + kFaultStackBytes),
-      signal_stack_(install_fault_handler()) {}
+      signal_stack_(install_fault_handler()),
+      static_shared_{} {
+  dl_iterate_phdr(&program_tls, &static_shared_);
+}
 
 Worker::~Worker() {
   remove_signal_stack(signal_stack_);

@@ -75,6 +75,17 @@ class Worker {
   bool in_dynamic_shared_arena(uintptr_t address) const {
     return address - reinterpret_cast<uintptr_t>(arena_) < kArenaBytes;
   }
+  /// True inside the block's dynamic shared memory, or the thread-local storage, which holds the static one.
+  bool is_shared(uintptr_t address, size_t bytes) const {
+    return (address >= reinterpret_cast<uintptr_t>(shared_) &&
+            address + bytes <= reinterpret_cast<uintptr_t>(shared_) + launch_->dynamic_shared) ||
+           (address >= static_shared_.begin && address + bytes <= static_shared_.end);
+  }
+  /// The thread-local storage of the program, on this worker's OS thread.
+  struct Range {
+    uintptr_t begin, end;
+  };
+  const Range& static_shared() const { return static_shared_; }
   const Launch& launch() const { return *launch_; }
   const Stacks& stacks() const { return stacks_; }
   int current() const { return current_; }
@@ -140,6 +151,7 @@ class Worker {
   char* shared_ = nullptr;
   char* fault_stack_;
   char* signal_stack_;
+  Range static_shared_;
 };
 
 /// Runs the whole grid on the pool of workers; throws what a block failed with.
