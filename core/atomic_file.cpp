@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "kernels/error.h"
 
@@ -26,15 +27,6 @@ struct Descriptor {
 };
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
-
-void write_all(int fd, std::string_view bytes, const AtomicFile& file) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) file.fail_write(errno);
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-}
 
 }  // namespace
 
@@ -71,11 +63,36 @@ void AtomicFile::fail_write(int error_number) const {
   fail(what_, ": expected to write ", path_.string(), ", got '", std::strerror(error_number), "'.", survivor, hint);
 }
 
+AtomicFile::Writer::Writer(const AtomicFile& file) : file_(file) {
+  fd_ = ::open(file.temporary().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd_ < 0) file.fail_write(errno);
+}
+
+AtomicFile::Writer::~Writer() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void AtomicFile::Writer::write(const void* bytes, size_t size) {
+  const auto* from = static_cast<const char*>(bytes);
+  while (size > 0) {
+    const ssize_t written = ::write(fd_, from, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) file_.fail_write(errno);
+    from += written;
+    size -= static_cast<size_t>(written);
+  }
+}
+
+void AtomicFile::Writer::close() {
+  const int fd = std::exchange(fd_, -1);
+  if (::close(fd) != 0) file_.fail_write(errno);  // network file systems report a full disk here
+}
+
 void write_atomically(const fs::path& path, std::string_view bytes, const std::string& what) {
   AtomicFile file(path, what);
-  const Descriptor out(::open(file.temporary().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (out.fd < 0) file.fail_write(errno);
-  write_all(out.fd, bytes, file);
+  AtomicFile::Writer out(file);
+  out.write(bytes.data(), bytes.size());
+  out.close();
   file.commit();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -21,6 +22,21 @@ class AtomicFile {
 
   /// Forces the data to the disk, renames the temporary file onto the path, forces the folder to the disk.
   void commit();
+
+  /// Creates the temporary file and writes it piece by piece; every error is fail_write's.
+  class Writer {
+   public:
+    explicit Writer(const AtomicFile& file);
+    ~Writer();
+    Writer(const Writer&) = delete;
+    Writer& operator=(const Writer&) = delete;
+    void write(const void* bytes, size_t size);
+    void close();
+
+   private:
+    const AtomicFile& file_;
+    int fd_ = -1;
+  };
 
   /// Throws `what: expected to write PATH, got 'No space left on device'. …`, saying whether an old file survives.
   [[noreturn]] void fail_write(int error_number) const;

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/state_dict.h"
+
+namespace weft::support {
+
+/// All that a training run needs to go on as if it had never stopped.
+struct Checkpoint {
+  std::vector<std::pair<std::string, StateDict>> parts;  ///< `model`, `optimizer`, …
+  std::map<std::string, int64_t> integers;               ///< epoch, step, seed, …
+  std::map<std::string, double> numbers;                 ///< best accuracy, …
+  std::map<std::string, std::string> texts;              ///< model name, configuration, …
+
+  /// Errors: no such entry (another program's checkpoint, or an older one).
+  const StateDict& part(std::string_view name) const;
+  int64_t integer(const std::string& name) const;
+  double number(const std::string& name) const;
+  const std::string& text(const std::string& name) const;
+};
+
+/// Writes an HDF5 file: group /PART holds one dataset per tensor with its CRC-32C. It is written beside the old file,
+/// forced to the disk, then renamed: a crash or a full disk leaves the old checkpoint whole.
+/// Errors: the disk is full, the folder is missing, Weft was built without HDF5.
+void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint);
+
+/// Reads it back bit by bit; the tensors are on the CPU. Errors: no such file, not HDF5, cut short, damaged (naming the
+/// tensor whose checksum differs), not written by save_checkpoint.
+Checkpoint load_checkpoint(const std::filesystem::path& path);
+
+/// Whether checkpoints can be read and written at all (Weft was built with HDF5).
+bool have_checkpoints();
+
+/// Errors unless `got` has exactly the names, shapes and dtypes of `expected`; lists at most five of each kind:
+/// missing, unexpected, of another shape or dtype. `what` opens the text: `checkpoint runs/a/checkpoint_last.h5:
+/// model`.
+void require_match(const std::string& what, const StateDict& expected, const StateDict& got);
+
+}  // namespace weft::support

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/support/picture.h"
+
+namespace weft::support {
+
+/// Counts how often class `truth` was taken for class `guess`.
+class ConfusionMatrix {
+ public:
+  explicit ConfusionMatrix(int classes);
+
+  /// Errors: a class outside [0, classes).
+  void add(int64_t truth, int64_t guess);
+  void clear();
+
+  int classes() const { return classes_; }
+  int64_t count(int truth, int guess) const;
+  int64_t total() const;
+  /// The share on the diagonal; 0 when nothing was counted.
+  double accuracy() const;
+
+  /// A row per true class, a column per guess; the darker, the larger the share of the row; the diagonal is blue,
+  /// errors are red. Up to 20 classes the percentages stand in the cells and the names (shortened) beside the rows;
+  /// above, the cells shrink so that the picture stays below about 1000 pixels.
+  Picture draw(const std::vector<std::string>& names = {}) const;
+
+ private:
+  int classes_;
+  std::vector<int64_t> counts_;  // row by row
+};
+
+}  // namespace weft::support

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints as HDF5 files. Layout, format 1:
+//   /                       attributes weft_format, integer:NAME, number:NAME, text:NAME; parts (their order)
+//   /PART                   attributes number:NAME
+//   /PART/TENSOR            a contiguous dataset; attributes dtype, crc32c, index (its place among the part's tensors)
+// Tensor names are used as they are ("layer1.0.conv1.weight"), so h5dump and h5py show them. bf16 is stored as u16 and
+// bool as u8: HDF5 has neither. File types equal memory types, so every value comes back bit by bit. The object headers
+// carry HDF5's own checksums (format version 1.8), the data carry ours.
+#include <hdf5.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "apps/support/checkpoint.h"
+#include "core/atomic_file.h"
+#include "core/crc32c.h"
+
+namespace weft::support {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kFormat = 1;
+
+/// An HDF5 identifier that closes itself.
+class Id {
+ public:
+  using Close = herr_t (*)(hid_t);
+  Id(hid_t id, Close closer) : id_(id), closer_(closer) {}
+  ~Id() {
+    if (id_ >= 0) closer_(id_);
+  }
+  Id(Id&& other) noexcept : id_(std::exchange(other.id_, -1)), closer_(other.closer_) {}
+  Id& operator=(Id&&) = delete;
+  operator hid_t() const { return id_; }  // NOLINT(google-explicit-constructor)
+  bool valid() const { return id_ >= 0; }
+  /// Closes now and says whether that succeeded.
+  bool close() {
+    const hid_t id = std::exchange(id_, -1);
+    return id >= 0 && closer_(id) >= 0;
+  }
+
+ private:
+  hid_t id_;
+  Close closer_;
+};
+
+/// HDF5 prints its own traces on stderr unless told not to.
+class Quiet {
+ public:
+  Quiet() {
+    H5Eget_auto2(H5E_DEFAULT, &handler_, &data_);
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  }
+  ~Quiet() { H5Eset_auto2(H5E_DEFAULT, handler_, data_); }
+  Quiet(const Quiet&) = delete;
+  Quiet& operator=(const Quiet&) = delete;
+
+ private:
+  H5E_auto2_t handler_ = nullptr;
+  void* data_ = nullptr;
+};
+
+/// What a write to the disk failed with; HDF5 passes errno on only inside its texts.
+struct WriteFailed {
+  int error_number;
+};
+
+hid_t wrote(hid_t result) {
+  if (result < 0) throw WriteFailed{errno != 0 ? errno : EIO};
+  return result;
+}
+
+/// The type of a dtype's elements, in the file and in memory alike.
+Id element_type(DType dtype) {
+  hid_t base = -1;
+  switch (dtype) {
+    case DType::f32:
+      base = H5T_IEEE_F32LE;
+      break;
+    case DType::f64:
+      base = H5T_IEEE_F64LE;
+      break;
+    case DType::bf16:
+      base = H5T_STD_U16LE;
+      break;
+    case DType::f16:
+      base = H5T_IEEE_F32LE;
+      break;
+    case DType::i64:
+      base = H5T_STD_I64LE;
+      break;
+    case DType::i32:
+      base = H5T_STD_I32LE;
+      break;
+    case DType::u8:
+      base = H5T_STD_U8LE;
+      break;
+    case DType::boolean:
+      base = H5T_STD_U8LE;
+      break;
+  }
+  const hid_t type = H5Tcopy(base);
+  if (dtype == DType::f16) {
+    // IEEE binary16: sign at bit 15, five exponent bits from 10, ten significand bits from 0.
+    H5Tset_fields(type, 15, 10, 5, 0, 10);
+    H5Tset_size(type, 2);
+    H5Tset_ebias(type, 15);
+  }
+  return {type, H5Tclose};
+}
+
+Id text_type(size_t length) {
+  const hid_t type = H5Tcopy(H5T_C_S1);
+  H5Tset_size(type, std::max<size_t>(length, 1));
+  H5Tset_strpad(type, H5T_STR_NULLPAD);
+  H5Tset_cset(type, H5T_CSET_UTF8);
+  return {type, H5Tclose};
+}
+
+// Writing.
+
+void write_attribute(hid_t object, const std::string& name, hid_t type, const void* value) {
+  const Id space(wrote(H5Screate(H5S_SCALAR)), H5Sclose);
+  const Id attribute(wrote(H5Acreate2(object, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT)), H5Aclose);
+  wrote(H5Awrite(attribute, type, value));
+}
+
+void write_text(hid_t object, const std::string& name, const std::string& text) {
+  write_attribute(object, name, text_type(text.size()), text.empty() ? "" : text.data());
+}
+
+void write_integer(hid_t object, const std::string& name, int64_t value) {
+  write_attribute(object, name, H5T_STD_I64LE, &value);
+}
+
+void write_number(hid_t object, const std::string& name, double value) {
+  write_attribute(object, name, H5T_IEEE_F64LE, &value);
+}
+
+void write_tensor(hid_t group, const NamedTensor& entry, int64_t index) {
+  const Tensor dense = entry.tensor.detach().to(Device{}).contiguous();
+  std::array<hsize_t, kMaxRank> sizes{};
+  const Shape shape = dense.sizes();
+  std::copy(shape.begin(), shape.end(), sizes.begin());
+  const Id type = element_type(dense.dtype());
+  const Id space(
+      wrote(shape.rank() == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(shape.rank(), sizes.data(), nullptr)),
+      H5Sclose);
+  const Id dataset(wrote(H5Dcreate2(group, entry.name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)),
+                   H5Dclose);
+  write_text(dataset, "dtype", std::string(name(dense.dtype())));
+  write_integer(dataset, "crc32c", crc32c(dense.raw_data(), dense.nbytes()));
+  write_integer(dataset, "index", index);
+  if (dense.numel() > 0) wrote(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, dense.raw_data()));
+}
+
+void write_part(hid_t file, const std::string& part, const StateDict& state) {
+  const Id group(wrote(H5Gcreate2(file, part.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)), H5Gclose);
+  for (const NamedScalar& scalar : state.scalars) write_number(group, "number:" + scalar.name, scalar.value);
+  int64_t index = 0;
+  for (const NamedTensor& entry : state.tensors) write_tensor(group, entry, index++);
+}
+
+void write_all(hid_t file, const Checkpoint& checkpoint) {
+  write_integer(file, "weft_format", kFormat);
+  for (const auto& [name, value] : checkpoint.integers) write_integer(file, "integer:" + name, value);
+  for (const auto& [name, value] : checkpoint.numbers) write_number(file, "number:" + name, value);
+  for (const auto& [name, value] : checkpoint.texts) write_text(file, "text:" + name, value);
+  std::string parts;
+  for (const auto& [name, state] : checkpoint.parts) {
+    parts += (parts.empty() ? "" : "\n") + name;
+    write_part(file, name, state);
+  }
+  write_text(file, "parts", parts);
+}
+
+void check_names(const Checkpoint& checkpoint) {
+  const auto check = [](const std::string& name) {
+    WEFT_CHECK(
+        !name.empty() && name != "." && name.find('/') == std::string::npos && name.find('\n') == std::string::npos,
+        "checkpoint: expected a name without '/', got '", name, "'");
+  };
+  for (const auto& [part, state] : checkpoint.parts) {
+    check(part);
+    std::vector<std::string> names;
+    for (const NamedTensor& entry : state.tensors) {
+      check(entry.name);
+      WEFT_CHECK(entry.tensor.defined(), "checkpoint: expected a tensor for '", entry.name, "', got none");
+      names.push_back(entry.name);
+    }
+    std::sort(names.begin(), names.end());
+    const auto twice = std::adjacent_find(names.begin(), names.end());
+    WEFT_CHECK(twice == names.end(), "checkpoint: expected each name once in ", part, ", got '", *twice, "' twice");
+  }
+}
+
+// Reading.
+
+/// The file being read, and errors that name it.
+struct Source {
+  std::string path;
+  template <class... Parts>
+  [[noreturn]] void bad(const Parts&... parts) const {
+    fail("checkpoint: ", path, ": ", parts...);
+  }
+  hid_t read(hid_t result, const std::string& what) const {
+    if (result < 0) bad("damaged: ", what, " cannot be read. Resume from another checkpoint");
+    return result;
+  }
+};
+
+/// Opens an attribute of the expected class: an attribute of another kind is damage (or another program's).
+Id open_attribute(const Source& source, hid_t object, const std::string& name, H5T_class_t kind) {
+  Id attribute(source.read(H5Aopen(object, name.c_str(), H5P_DEFAULT), "attribute '" + name + "'"), H5Aclose);
+  const Id type(source.read(H5Aget_type(attribute), "attribute '" + name + "'"), H5Tclose);
+  const Id space(source.read(H5Aget_space(attribute), "attribute '" + name + "'"), H5Sclose);
+  if (H5Tget_class(type) != kind || H5Sget_simple_extent_npoints(space) != 1 ||
+      (kind == H5T_STRING && H5Tis_variable_str(type) != 0))
+    source.bad("attribute '", name, "' is of another kind than Weft writes");
+  return attribute;
+}
+
+int64_t read_integer(const Source& source, hid_t object, const std::string& name) {
+  int64_t value = 0;
+  const Id attribute = open_attribute(source, object, name, H5T_INTEGER);
+  source.read(H5Aread(attribute, H5T_NATIVE_INT64, &value), "attribute '" + name + "'");
+  return value;
+}
+
+double read_number(const Source& source, hid_t object, const std::string& name) {
+  double value = 0;
+  const Id attribute = open_attribute(source, object, name, H5T_FLOAT);
+  source.read(H5Aread(attribute, H5T_NATIVE_DOUBLE, &value), "attribute '" + name + "'");
+  return value;
+}
+
+std::string read_text(const Source& source, hid_t object, const std::string& name) {
+  const Id attribute = open_attribute(source, object, name, H5T_STRING);
+  const Id type(source.read(H5Aget_type(attribute), "attribute '" + name + "'"), H5Tclose);
+  std::string text(H5Tget_size(type), '\0');
+  source.read(H5Aread(attribute, type, text.data()), "attribute '" + name + "'");
+  text.erase(std::find(text.begin(), text.end(), '\0'), text.end());
+  return text;
+}
+
+/// The names of an object's attributes that begin with `prefix`, without it.
+std::vector<std::string> attribute_names(const Source& source, hid_t object, const std::string& prefix) {
+  std::vector<std::string> names;
+  const auto collect = [](hid_t, const char* attribute, const H5A_info_t*, void* to) -> herr_t {
+    static_cast<std::vector<std::string>*>(to)->emplace_back(attribute);
+    return 0;
+  };
+  source.read(H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names), "the list of attributes");
+  std::erase_if(names, [&](const std::string& attribute) { return !attribute.starts_with(prefix); });
+  for (std::string& attribute : names) attribute.erase(0, prefix.size());
+  return names;
+}
+
+DType read_dtype(const Source& source, hid_t dataset, const std::string& tensor) {
+  const std::string text = read_text(source, dataset, "dtype");
+  for (const DType dtype :
+       {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8, DType::boolean})
+    if (name(dtype) == text) return dtype;
+  source.bad("tensor '", tensor, "' has the unknown dtype '", text, "'");
+}
+
+Shape read_shape(const Source& source, hid_t dataset, const std::string& tensor) {
+  const Id space(source.read(H5Dget_space(dataset), "tensor '" + tensor + "'"), H5Sclose);
+  const int rank = H5Sget_simple_extent_ndims(space);
+  if (rank < 0 || rank > kMaxRank) source.bad("tensor '", tensor, "' has ", rank, " dimensions, at most ", kMaxRank);
+  std::array<hsize_t, kMaxRank> sizes{};
+  H5Sget_simple_extent_dims(space, sizes.data(), nullptr);
+  Shape shape;
+  for (int d = 0; d < rank; ++d) shape.push_back(static_cast<int64_t>(sizes[d]));
+  return shape;
+}
+
+Tensor read_tensor(const Source& source, hid_t group, const std::string& tensor, int64_t& index) {
+  const Id dataset(source.read(H5Dopen2(group, tensor.c_str(), H5P_DEFAULT), "tensor '" + tensor + "'"), H5Dclose);
+  const DType dtype = read_dtype(source, dataset, tensor);
+  const Shape shape = read_shape(source, dataset, tensor);
+  const Id type = element_type(dtype);
+  const Id stored(source.read(H5Dget_type(dataset), "tensor '" + tensor + "'"), H5Tclose);
+  if (H5Tequal(type, stored) <= 0) source.bad("tensor '", tensor, "' is not stored as its dtype ", dtype);
+  index = read_integer(source, dataset, "index");
+  // The data must be there before memory is asked for: a damaged shape would ask for any amount.
+  uint64_t bytes = size_of(dtype);
+  for (const int64_t size : shape)
+    if (size < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes)) bytes = ~uint64_t{0};
+  if (H5Dget_storage_size(dataset) != bytes)
+    source.bad("damaged: tensor '", tensor, "' has data of another size than its shape");
+  const Tensor result = Tensor::empty(shape, dtype);
+  if (bytes > 0)
+    source.read(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, result.raw_data()), "tensor '" + tensor + "'");
+  const auto expected = static_cast<uint32_t>(read_integer(source, dataset, "crc32c"));
+  const uint32_t got = crc32c(result.raw_data(), bytes);
+  if (got != expected)
+    source.bad("damaged: tensor '", tensor, "' has checksum ", got, ", expected ", expected,
+               ". Resume from another checkpoint");
+  return result;
+}
+
+StateDict read_part(const Source& source, hid_t file, const std::string& part) {
+  const Id group(source.read(H5Gopen2(file, part.c_str(), H5P_DEFAULT), "part '" + part + "'"), H5Gclose);
+  std::vector<std::string> names;
+  const auto collect = [](hid_t, const char* link, const H5L_info_t*, void* to) -> herr_t {
+    static_cast<std::vector<std::string>*>(to)->emplace_back(link);
+    return 0;
+  };
+  source.read(H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names), "the list of tensors");
+  std::vector<std::pair<int64_t, NamedTensor>> found;
+  for (const std::string& tensor : names) {
+    int64_t index = 0;
+    Tensor value = read_tensor(source, group, tensor, index);
+    found.emplace_back(index, NamedTensor{tensor, std::move(value)});
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  StateDict state;
+  for (auto& [index, entry] : found) state.tensors.push_back(std::move(entry));
+  for (const std::string& scalar : attribute_names(source, group, "number:"))
+    state.scalars.push_back({scalar, read_number(source, group, "number:" + scalar)});
+  return state;
+}
+
+}  // namespace
+
+bool have_checkpoints() { return true; }
+
+void save_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {
+  check_names(checkpoint);
+  const Quiet quiet;
+  AtomicFile file(path, "checkpoint");
+  const Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18);
+  errno = 0;
+  Id id(H5Fcreate(file.temporary().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access), H5Fclose);
+  if (!id.valid()) file.fail_write(errno != 0 ? errno : EIO);
+  try {
+    write_all(id, checkpoint);
+    wrote(H5Fflush(id, H5F_SCOPE_GLOBAL));
+  } catch (const WriteFailed& reason) {
+    // HDF5 must write once more to close, and a file that it cannot close stays open for good. Freeing what was written
+    // gives the disk room for that.
+    static_cast<void>(::truncate(file.temporary().c_str(), 0) == 0);
+    id.close();
+    file.fail_write(reason.error_number);
+  }
+  errno = 0;
+  if (!id.close()) file.fail_write(errno != 0 ? errno : EIO);
+  file.commit();
+}
+
+Checkpoint load_checkpoint(const fs::path& path) {
+  const Source source{path.string()};
+  const Quiet quiet;
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) source.bad("expected a checkpoint, got no such file");
+  if (!fs::is_regular_file(path, ignored)) source.bad("expected a checkpoint, got something that is not a file");
+  if (H5Fis_hdf5(path.c_str()) <= 0) source.bad("expected an HDF5 file (checkpoint_last.h5), got another format");
+  const Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+  if (!file.valid()) source.bad("damaged or cut short. Resume from another checkpoint");
+  if (H5Aexists(file, "weft_format") <= 0) source.bad("expected a checkpoint of Weft, got another HDF5 file");
+  const int64_t format = read_integer(source, file, "weft_format");
+  if (format != kFormat) source.bad("expected format ", kFormat, ", got ", format, ". Use the Weft that wrote it");
+
+  Checkpoint checkpoint;
+  for (const std::string& key : attribute_names(source, file, "integer:"))
+    checkpoint.integers[key] = read_integer(source, file, "integer:" + key);
+  for (const std::string& key : attribute_names(source, file, "number:"))
+    checkpoint.numbers[key] = read_number(source, file, "number:" + key);
+  for (const std::string& key : attribute_names(source, file, "text:"))
+    checkpoint.texts[key] = read_text(source, file, "text:" + key);
+  const std::string parts = read_text(source, file, "parts");
+  for (size_t begin = 0; begin < parts.size();) {
+    const size_t end = std::min(parts.find('\n', begin), parts.size());
+    const std::string part = parts.substr(begin, end - begin);
+    checkpoint.parts.emplace_back(part, read_part(source, file, part));
+    begin = end + 1;
+  }
+  return checkpoint;
+}
+
+}  // namespace weft::support

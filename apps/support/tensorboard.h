@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "apps/support/picture.h"
+
+namespace weft::support {
+
+using HyperParameter = std::variant<double, bool, std::string>;
+using HyperParameters = std::vector<std::pair<std::string, HyperParameter>>;
+
+/// Writes a TensorBoard event file (`tensorboard --logdir FOLDER`): records of length, masked CRC-32C, protobuf message
+/// (tensorflow/core/util/event.proto), masked CRC-32C. Each call appends one record with one write, so a killed run
+/// leaves whole records.
+class TensorBoard {
+ public:
+  /// Creates `events.out.tfevents.TIME.HOST.PID.N` in the folder. `resumed_step` (-1: a new run) tells TensorBoard to
+  /// forget the points at and after it that an earlier run of the same folder wrote.
+  explicit TensorBoard(const std::filesystem::path& folder, int64_t resumed_step = -1);
+  ~TensorBoard();
+  TensorBoard(const TensorBoard&) = delete;
+  TensorBoard& operator=(const TensorBoard&) = delete;
+
+  void scalar(std::string_view tag, double value, int64_t step);
+  /// As PNG. Errors: see encode_png.
+  void picture(std::string_view tag, const Picture& picture, int64_t step);
+  /// What the HPARAMS page shows of this run; call it once.
+  void hyper_parameters(const HyperParameters& values);
+  /// How the run ended, for the HPARAMS page.
+  void end(bool success);
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  void append(std::string_view event);
+
+  std::filesystem::path path_;
+  int fd_ = -1;
+};
+
+}  // namespace weft::support
