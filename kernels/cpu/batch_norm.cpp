@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/batch_norm.h"
+
+#include <cmath>
+#include <vector>
+
+#include "kernels/cpu/parallel.h"
+
+// x is read as rows of C channels. Rows are cut into chunks that do not depend on the number of threads; each chunk
+// makes its own sums per channel and the chunks are combined in order, so results are the same on any machine.
+
+namespace weft::kernels::cpu {
+namespace {
+
+constexpr int64_t kMaxChunks = 64;
+
+Chunks row_chunks(int64_t M, int64_t C) { return {M, std::max<int64_t>(1, 4096 / std::max<int64_t>(C, 1)), kMaxChunks}; }
+
+/// Statistics of one channel over some rows (Chan, Golub and LeVeque 1979: how two such are combined).
+template <class S>
+struct Moments {
+  std::vector<S> mean, m2;  // per chunk and channel; m2 is the sum of squared distances from the mean
+};
+
+template <class T, class S>
+void chunk_moments(S* mean, S* m2, const T* x, int64_t rows, int64_t C) {
+  // Shifted by the first row, so that the squares stay small: no cancellation (Chan et al. 1983).
+  for (int64_t c = 0; c < C; ++c) mean[c] = m2[c] = 0;
+  for (int64_t r = 1; r < rows; ++r) {
+    const T* row = x + r * C;
+#pragma omp simd
+    for (int64_t c = 0; c < C; ++c) {
+      const S distance = static_cast<S>(row[c]) - static_cast<S>(x[c]);
+      mean[c] += distance;
+      m2[c] += distance * distance;
+    }
+  }
+  for (int64_t c = 0; c < C; ++c) {
+    m2[c] -= mean[c] * mean[c] / static_cast<S>(rows);
+    mean[c] = static_cast<S>(x[c]) + mean[c] / static_cast<S>(rows);
+  }
+}
+
+/// The batch statistics of all rows, in f64.
+template <class T, class S>
+void batch_moments(std::vector<double>& mean, std::vector<double>& variance, const T* x, int64_t M, int64_t C) {
+  const Chunks chunks = row_chunks(M, C);
+  Moments<S> parts;
+  parts.mean.resize(static_cast<size_t>(chunks.count * C));
+  parts.m2.resize(static_cast<size_t>(chunks.count * C));
+  parallel_for(chunks.count, chunks.size * C, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      chunk_moments(parts.mean.data() + i * C, parts.m2.data() + i * C, x + chunks.begin(i) * C,
+                    chunks.end(i) - chunks.begin(i), C);
+  });
+  for (int64_t c = 0; c < C; ++c) {
+    double count = 0, m = 0, m2 = 0;
+    for (int64_t i = 0; i < chunks.count; ++i) {
+      const double rows = static_cast<double>(chunks.end(i) - chunks.begin(i));
+      const double delta = static_cast<double>(parts.mean[i * C + c]) - m;
+      m += delta * rows / (count + rows);
+      m2 += std::max(0.0, static_cast<double>(parts.m2[i * C + c])) + delta * delta * count * rows / (count + rows);
+      count += rows;
+    }
+    mean[c] = m;
+    variance[c] = m2 / count;
+  }
+}
+
+/// y = relu?(x scale + shift + residual?), one pass.
+template <class T, class S>
+void scale_rows(T* y, const T* x, const T* residual, const S* scale, const S* shift, bool relu, int64_t M, int64_t C) {
+  parallel_for(M, C, [&](int64_t begin, int64_t end) {
+    const auto rows = [&](auto with_residual, auto with_relu) {
+      for (int64_t m = begin; m < end; ++m) {
+        const T* in = x + m * C;
+        const T* add = with_residual ? residual + m * C : nullptr;
+        T* out = y + m * C;
+#pragma omp simd
+        for (int64_t c = 0; c < C; ++c) {
+          S value = static_cast<S>(in[c]) * scale[c] + shift[c];
+          if constexpr (with_residual) value += static_cast<S>(add[c]);
+          if constexpr (with_relu) value = value < 0 ? S(0) : value;  // NaN passes
+          out[c] = static_cast<T>(value);
+        }
+      }
+    };
+    if (residual && relu) rows(std::true_type{}, std::true_type{});
+    else if (residual) rows(std::true_type{}, std::false_type{});
+    else if (relu) rows(std::false_type{}, std::true_type{});
+    else rows(std::false_type{}, std::false_type{});
+  });
+}
+
+template <class T>
+T* optional(const View& view) {
+  return view ? view.as<T>() : nullptr;
+}
+
+/// Calls body with T, the type of x, and S, the type of statistics.
+template <class Body>
+void with_types(const char* op, const View& x, Body&& body) {
+  WEFT_CHECK(x.rank == 2 && x.is_contiguous(), op, ": expected a dense [M, C], got ", x);
+  with_dtype<float, double, bf16, f16>(x.dtype, op, [&]<class T>() { body.template operator()<T, Accumulate<T>>(); });
+}
+
+}  // namespace
+
+void batch_norm_forward(const Queue&, const View& y, const View& save_mean, const View& save_invstd,
+                        const View& running_mean, const View& running_var, const View& x, const View& weight,
+                        const View& bias, const View& residual, BatchNormArguments arguments) {
+  with_types("batch_norm_forward", x, [&]<class T, class S>() {
+    const int64_t M = x.sizes[0], C = x.sizes[1];
+    if (M == 0 || C == 0) return;
+    std::vector<double> mean(static_cast<size_t>(C)), variance(static_cast<size_t>(C));
+    batch_moments<T, S>(mean, variance, x.as<T>(), M, C);
+    S *saved_mean = save_mean.as<S>(), *saved_invstd = save_invstd.as<S>();
+    S *moving_mean = optional<S>(running_mean), *moving_var = optional<S>(running_var);
+    const S *gain = optional<S>(weight), *offset = optional<S>(bias);
+    std::vector<S> scale(static_cast<size_t>(C)), shift(static_cast<size_t>(C));
+    const double unbiased = M > 1 ? static_cast<double>(M) / static_cast<double>(M - 1) : 1.0;
+    for (int64_t c = 0; c < C; ++c) {
+      const double invstd = 1.0 / std::sqrt(variance[c] + arguments.eps);
+      saved_mean[c] = static_cast<S>(mean[c]);
+      saved_invstd[c] = static_cast<S>(invstd);
+      const double factor = invstd * (gain ? static_cast<double>(gain[c]) : 1.0);
+      scale[c] = static_cast<S>(factor);
+      shift[c] = static_cast<S>((offset ? static_cast<double>(offset[c]) : 0.0) - mean[c] * factor);
+      const double momentum = arguments.momentum;
+      if (moving_mean) moving_mean[c] = static_cast<S>((1 - momentum) * moving_mean[c] + momentum * mean[c]);
+      if (moving_var) moving_var[c] = static_cast<S>((1 - momentum) * moving_var[c] + momentum * variance[c] * unbiased);
+    }
+    scale_rows<T, S>(y.as<T>(), x.as<T>(), optional<T>(residual), scale.data(), shift.data(), arguments.relu, M, C);
+  });
+}
+
+void batch_norm_inference(const Queue&, const View& y, const View& x, const View& running_mean, const View& running_var,
+                          const View& weight, const View& bias, const View& residual, BatchNormArguments arguments) {
+  with_types("batch_norm_inference", x, [&]<class T, class S>() {
+    const int64_t M = x.sizes[0], C = x.sizes[1];
+    const S *mean = running_mean.as<S>(), *variance = running_var.as<S>();
+    const S *gain = optional<S>(weight), *offset = optional<S>(bias);
+    std::vector<S> scale(static_cast<size_t>(C)), shift(static_cast<size_t>(C));
+    for (int64_t c = 0; c < C; ++c) {
+      const double factor = (gain ? static_cast<double>(gain[c]) : 1.0) / std::sqrt(variance[c] + arguments.eps);
+      scale[c] = static_cast<S>(factor);
+      shift[c] = static_cast<S>((offset ? static_cast<double>(offset[c]) : 0.0) - mean[c] * factor);
+    }
+    scale_rows<T, S>(y.as<T>(), x.as<T>(), optional<T>(residual), scale.data(), shift.data(), arguments.relu, M, C);
+  });
+}
+
+void batch_norm_backward(const Queue&, const View& dx, const View& dresidual, const View& dweight, const View& dbias,
+                         const View& dy, const View& x, const View& y, const View& weight, const View& save_mean,
+                         const View& save_invstd, BatchNormArguments arguments) {
+  with_types("batch_norm_backward", x, [&]<class T, class S>() {
+    const int64_t M = x.sizes[0], C = x.sizes[1];
+    WEFT_CHECK(!arguments.relu || y, "batch_norm_backward: relu needs the forward's output");
+    const T *in = x.as<T>(), *gradient = dy.as<T>(), *out = arguments.relu ? y.as<T>() : nullptr;
+    const S *mean = save_mean.as<S>(), *invstd = save_invstd.as<S>(), *gain = optional<S>(weight);
+
+    // Pass 1: per channel sum(dy) and sum(dy (x - mean)).
+    const Chunks chunks = row_chunks(M, C);
+    std::vector<S> sums(static_cast<size_t>(chunks.count * C)), products(sums.size());
+    parallel_for(chunks.count, chunks.size * C, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        S *sum = sums.data() + i * C, *product = products.data() + i * C;
+        for (int64_t m = chunks.begin(i); m < chunks.end(i); ++m) {
+#pragma omp simd
+          for (int64_t c = 0; c < C; ++c) {
+            S g = static_cast<S>(gradient[m * C + c]);
+            if (out) g = static_cast<S>(out[m * C + c]) > 0 ? g : S(0);
+            sum[c] += g;
+            product[c] += g * (static_cast<S>(in[m * C + c]) - mean[c]);
+          }
+        }
+      }
+    });
+    // dx = gain invstd (dy - mean(dy) - xhat mean(dy xhat)) = a dy + b (x - mean) + d per channel.
+    std::vector<S> a(static_cast<size_t>(C)), b(a.size()), d(a.size());
+    S *dgain = optional<S>(dweight), *doffset = optional<S>(dbias);
+    for (int64_t c = 0; c < C; ++c) {
+      double sum = 0, product = 0;
+      for (int64_t i = 0; i < chunks.count; ++i) {
+        sum += sums[i * C + c];
+        product += products[i * C + c];
+      }
+      if (dgain) dgain[c] = static_cast<S>(product * invstd[c]);
+      if (doffset) doffset[c] = static_cast<S>(sum);
+      const double factor = static_cast<double>(invstd[c]) * (gain ? static_cast<double>(gain[c]) : 1.0);
+      a[c] = static_cast<S>(factor);
+      b[c] = static_cast<S>(-factor * invstd[c] * invstd[c] * product / static_cast<double>(M));
+      d[c] = static_cast<S>(-factor * sum / static_cast<double>(M));
+    }
+    if (!dx && !dresidual) return;
+    // Pass 2.
+    T *din = optional<T>(dx), *dadd = optional<T>(dresidual);
+    parallel_for(M, C, [&](int64_t begin, int64_t end) {
+      for (int64_t m = begin; m < end; ++m) {
+#pragma omp simd
+        for (int64_t c = 0; c < C; ++c) {
+          S g = static_cast<S>(gradient[m * C + c]);
+          if (out) g = static_cast<S>(out[m * C + c]) > 0 ? g : S(0);
+          if (dadd) dadd[m * C + c] = static_cast<T>(g);
+          if (din) din[m * C + c] = static_cast<T>(a[c] * g + b[c] * (static_cast<S>(in[m * C + c]) - mean[c]) + d[c]);
+        }
+      }
+    });
+  });
+}
+
+}  // namespace weft::kernels::cpu

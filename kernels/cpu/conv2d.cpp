@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/conv2d.h"
+
+#include <vector>
+
+#include "kernels/cpu/dnnl_conv2d.h"
+#include "kernels/cpu/parallel.h"
+
+// oneDNN does the heavy dtypes where it can; the plain loops below are the readable reference, run f64 and f16, and
+// stand in where oneDNN is missing. Every loop over channels runs along memory.
+
+namespace weft::kernels::cpu {
+namespace {
+
+/// The sizes of one convolution, in the letters of the contract.
+struct Geometry {
+  int64_t N, H, W, C, O, R, S, P, Q, G;
+  int64_t group_in, group_out;  // channels of one group
+  Conv2dArguments arguments;
+
+  Geometry(const char* op, const View& x, const View& w, const View& y, const Conv2dArguments& a) : arguments(a) {
+    WEFT_CHECK(x.rank == 4 && w.rank == 4 && y.rank == 4 && a.groups >= 1, op, ": expected x, w, y of rank 4, got ", x,
+               ", ", w, ", ", y);
+    N = x.sizes[0], H = x.sizes[1], W = x.sizes[2], C = x.sizes[3];
+    O = w.sizes[0], R = w.sizes[1], S = w.sizes[2], group_in = w.sizes[3];
+    P = y.sizes[1], Q = y.sizes[2], G = a.groups, group_out = O / G;
+    const int64_t p = (H + 2 * a.padding.h - a.dilation.h * (R - 1) - 1) / a.stride.h + 1;
+    const int64_t q = (W + 2 * a.padding.w - a.dilation.w * (S - 1) - 1) / a.stride.w + 1;
+    WEFT_CHECK(y.sizes[0] == N && P == p && Q == q && y.sizes[3] == O && C == group_in * G && O % G == 0, op,
+               ": expected y [", N, ",", p, ",", q, ",", O, "] and groups dividing the channels, got x ", x, ", w ", w,
+               ", y ", y, ", groups ", G);
+    WEFT_CHECK(x.is_contiguous() && w.is_contiguous() && y.is_contiguous(), op, ": expected contiguous operands");
+  }
+
+  int64_t row(int64_t p, int64_t r) const {
+    return p * arguments.stride.h - arguments.padding.h + r * arguments.dilation.h;
+  }
+  int64_t column(int64_t q, int64_t s) const {
+    return q * arguments.stride.w - arguments.padding.w + s * arguments.dilation.w;
+  }
+
+  /// body(r, s, h, w) for each filter position that falls inside the picture for output (p, q).
+  template <class Body>
+  void for_each_tap(int64_t p, int64_t q, Body&& body) const {
+    for (int64_t r = 0; r < R; ++r) {
+      const int64_t h = row(p, r);
+      if (h < 0 || h >= H) continue;
+      for (int64_t s = 0; s < S; ++s) {
+        const int64_t w = column(q, s);
+        if (w >= 0 && w < W) body(r, s, h, w);
+      }
+    }
+  }
+};
+
+template <class T>
+void forward(const Geometry& g, T* y, const T* x, const T* w, const T* bias) {
+  using A = Accumulate<T>;
+  parallel_for(g.N * g.P, g.Q * g.O * g.R * g.S * g.group_in, [&](int64_t begin, int64_t end) {
+    for (int64_t np = begin; np < end; ++np) {
+      const int64_t n = np / g.P, p = np % g.P;
+      for (int64_t q = 0; q < g.Q; ++q) {
+        for (int64_t o = 0; o < g.O; ++o) {
+          A sum = bias ? static_cast<A>(bias[o]) : A(0);
+          g.for_each_tap(p, q, [&](int64_t r, int64_t s, int64_t h, int64_t v) {
+            const T* x_run = x + ((n * g.H + h) * g.W + v) * g.C + o / g.group_out * g.group_in;
+            const T* w_run = w + ((o * g.R + r) * g.S + s) * g.group_in;
+#pragma omp simd reduction(+ : sum)
+            for (int64_t c = 0; c < g.group_in; ++c) sum += static_cast<A>(x_run[c]) * static_cast<A>(w_run[c]);
+          });
+          y[(np * g.Q + q) * g.O + o] = static_cast<T>(sum);
+        }
+      }
+    }
+  });
+}
+
+template <class T>
+void backward_input(const Geometry& g, T* dx, const T* dy, const T* w) {
+  using A = Accumulate<T>;
+  const int64_t picture = g.H * g.W * g.C;
+  // One picture belongs to one thread: its outputs scatter into it in a fixed order.
+  parallel_for(g.N, g.P * g.Q * g.O * g.R * g.S * g.group_in, [&](int64_t begin, int64_t end) {
+    std::vector<A> sums(static_cast<size_t>(picture));
+    for (int64_t n = begin; n < end; ++n) {
+      std::fill(sums.begin(), sums.end(), A(0));
+      for (int64_t p = 0; p < g.P; ++p) {
+        for (int64_t q = 0; q < g.Q; ++q) {
+          const T* dy_run = dy + ((n * g.P + p) * g.Q + q) * g.O;
+          g.for_each_tap(p, q, [&](int64_t r, int64_t s, int64_t h, int64_t v) {
+            A* out = sums.data() + (h * g.W + v) * g.C;
+            for (int64_t o = 0; o < g.O; ++o) {
+              const A slope = static_cast<A>(dy_run[o]);
+              A* out_run = out + o / g.group_out * g.group_in;
+              const T* w_run = w + ((o * g.R + r) * g.S + s) * g.group_in;
+#pragma omp simd
+              for (int64_t c = 0; c < g.group_in; ++c) out_run[c] += slope * static_cast<A>(w_run[c]);
+            }
+          });
+        }
+      }
+      std::copy(sums.begin(), sums.end(), dx + n * picture);
+    }
+  });
+}
+
+template <class T, class D>
+void backward_weight(const Geometry& g, D* dw, const T* dy, const T* x) {
+  using A = Accumulate<T>;
+  // One filter belongs to one thread.
+  parallel_for(g.O, g.N * g.P * g.Q * g.R * g.S * g.group_in, [&](int64_t begin, int64_t end) {
+    std::vector<A> sums(static_cast<size_t>(g.R * g.S * g.group_in));
+    for (int64_t o = begin; o < end; ++o) {
+      std::fill(sums.begin(), sums.end(), A(0));
+      for (int64_t n = 0; n < g.N; ++n) {
+        for (int64_t p = 0; p < g.P; ++p) {
+          for (int64_t q = 0; q < g.Q; ++q) {
+            const A slope = static_cast<A>(dy[((n * g.P + p) * g.Q + q) * g.O + o]);
+            g.for_each_tap(p, q, [&](int64_t r, int64_t s, int64_t h, int64_t v) {
+              const T* x_run = x + ((n * g.H + h) * g.W + v) * g.C + o / g.group_out * g.group_in;
+              A* sum = sums.data() + (r * g.S + s) * g.group_in;
+#pragma omp simd
+              for (int64_t c = 0; c < g.group_in; ++c) sum[c] += slope * static_cast<A>(x_run[c]);
+            });
+          }
+        }
+      }
+      for (size_t i = 0; i < sums.size(); ++i)
+        dw[o * static_cast<int64_t>(sums.size()) + static_cast<int64_t>(i)] = static_cast<D>(sums[i]);
+    }
+  });
+}
+
+}  // namespace
+
+void conv2d_forward(const Queue&, const View& y, const View& x, const View& w, const View& bias,
+                    Conv2dArguments arguments) {
+  const Geometry geometry("conv2d_forward", x, w, y, arguments);
+  WEFT_CHECK(
+      x.dtype == w.dtype && y.dtype == x.dtype && (!bias || (bias.dtype == y.dtype && bias.numel() == geometry.O)),
+      "conv2d_forward: expected one dtype and bias [", geometry.O, "], got ", x, ", ", w, ", ", y);
+  if (dnnl_conv2d_forward(y, x, w, bias, arguments)) return;
+  with_dtype<float, double, bf16, f16>(x.dtype, "conv2d_forward", [&]<class T>() {
+    forward<T>(geometry, y.as<T>(), x.as<T>(), w.as<T>(), bias ? bias.as<T>() : nullptr);
+  });
+}
+
+void conv2d_backward_input(const Queue&, const View& dx, const View& dy, const View& w, Conv2dArguments arguments) {
+  const Geometry geometry("conv2d_backward_input", dx, w, dy, arguments);
+  if (dnnl_conv2d_backward_input(dx, dy, w, arguments)) return;
+  with_dtype<float, double, bf16, f16>(dx.dtype, "conv2d_backward_input", [&]<class T>() {
+    backward_input<T>(geometry, dx.as<T>(), dy.as<T>(), w.as<T>());
+  });
+}
+
+void conv2d_backward_weight(const Queue&, const View& dw, const View& dy, const View& x, Conv2dArguments arguments) {
+  const Geometry geometry("conv2d_backward_weight", x, dw, dy, arguments);
+  if (dnnl_conv2d_backward_weight(dw, dy, x, arguments)) return;
+  with_dtype<float, double, bf16, f16>(x.dtype, "conv2d_backward_weight", [&]<class T>() {
+    if (dw.dtype == dtype_of<T>)
+      backward_weight<T, T>(geometry, dw.as<T>(), dy.as<T>(), x.as<T>());
+    else
+      backward_weight<T, float>(geometry, dw.as<float>(), dy.as<T>(), x.as<T>());
+  });
+}
+
+}  // namespace weft::kernels::cpu

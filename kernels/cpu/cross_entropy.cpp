@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cross_entropy.h"
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/parallel.h"
+
+namespace weft::kernels::cpu {
+namespace {
+
+/// The smoothed target of one row: classes or probabilities.
+template <class T>
+struct Target {
+  using S = Accumulate<T>;
+  const int64_t* classes;     // or null
+  const T* probabilities;     // or null
+  int64_t C;
+  CrossEntropyArguments arguments;
+
+  Target(const View& target, int64_t columns, const CrossEntropyArguments& a)
+      : classes(target.dtype == DType::i64 ? target.as<int64_t>() : nullptr),
+        probabilities(classes ? nullptr : target.as<T>()), C(columns), arguments(a) {}
+
+  bool ignored(int64_t n) const { return classes && classes[n] == arguments.ignore_index; }
+  bool valid(int64_t n) const { return !classes || (classes[n] >= 0 && classes[n] < C); }
+  S at(int64_t n, int64_t c) const {
+    const S smoothing = static_cast<S>(arguments.label_smoothing);
+    const S hard = classes ? S(classes[n] == c) : static_cast<S>(probabilities[n * C + c]);
+    return (1 - smoothing) * hard + smoothing / static_cast<S>(C);
+  }
+};
+
+}  // namespace
+
+void cross_entropy_forward(const Queue&, const View& loss, const View& lse, const View& weight, const View& logits,
+                           const View& target, CrossEntropyArguments arguments) {
+  with_dtype<float, double, bf16, f16>(logits.dtype, "cross_entropy_forward", [&]<class T>() {
+    using S = Accumulate<T>;
+    const int64_t N = logits.sizes[0], C = logits.sizes[1];
+    const Target<T> targets(target, C, arguments);
+    const T* x = logits.as<T>();
+    S *losses = loss.as<S>(), *sums = lse.as<S>(), *weights = weight ? weight.as<S>() : nullptr;
+    parallel_for(N, C * 8, [&](int64_t begin, int64_t end) {
+      for (int64_t n = begin; n < end; ++n) {
+        const T* row = x + n * C;
+        S largest = -std::numeric_limits<S>::infinity();
+        for (int64_t c = 0; c < C; ++c) largest = std::max(largest, static_cast<S>(row[c]));
+        S sum = 0, total = 0;
+        for (int64_t c = 0; c < C; ++c) {
+          sum += std::exp(static_cast<S>(row[c]) - largest);
+          total += static_cast<S>(row[c]);
+        }
+        sums[n] = largest + std::log(sum);
+        if (weights) weights[n] = targets.ignored(n) ? S(0) : S(1);
+        if (targets.ignored(n)) {
+          losses[n] = 0;
+        } else if (!targets.valid(n)) {
+          losses[n] = std::numeric_limits<S>::quiet_NaN();
+        } else if (targets.classes) {
+          const S smoothing = static_cast<S>(arguments.label_smoothing);
+          losses[n] = sums[n] - (1 - smoothing) * static_cast<S>(row[targets.classes[n]]);
+          if (smoothing != 0) losses[n] -= smoothing / static_cast<S>(C) * total;
+        } else {
+          S result = 0;
+          for (int64_t c = 0; c < C; ++c) result += targets.at(n, c) * (sums[n] - static_cast<S>(row[c]));
+          losses[n] = result;
+        }
+      }
+    });
+  });
+}
+
+void cross_entropy_backward(const Queue&, const View& dlogits, const View& dloss, const View& logits, const View& lse,
+                            const View& target, CrossEntropyArguments arguments) {
+  with_dtype<float, double, bf16, f16>(logits.dtype, "cross_entropy_backward", [&]<class T>() {
+    using S = Accumulate<T>;
+    const int64_t N = logits.sizes[0], C = logits.sizes[1];
+    const Target<T> targets(target, C, arguments);
+    const T* x = logits.as<T>();
+    T* dx = dlogits.as<T>();
+    const S *gradient = dloss.as<S>(), *sums = lse.as<S>();
+    parallel_for(N, C * 8, [&](int64_t begin, int64_t end) {
+      for (int64_t n = begin; n < end; ++n) {
+        if (targets.ignored(n)) {
+          for (int64_t c = 0; c < C; ++c) dx[n * C + c] = static_cast<T>(S(0));
+          continue;
+        }
+        S mass = 1;
+        if (!targets.classes) {
+          mass = 0;
+          for (int64_t c = 0; c < C; ++c) mass += targets.at(n, c);
+        }
+        for (int64_t c = 0; c < C; ++c) {
+          const S probability = std::exp(static_cast<S>(x[n * C + c]) - sums[n]);
+          dx[n * C + c] = static_cast<T>(gradient[n] * (probability * mass - targets.at(n, c)));
+        }
+      }
+    });
+  });
+}
+
+}  // namespace weft::kernels::cpu
