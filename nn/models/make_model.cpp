@@ -33,12 +33,12 @@ std::vector<std::string> model_names() {
   return names;
 }
 
-std::shared_ptr<Module> make_model(const std::string& name, int64_t classes, Stem stem) {
+std::shared_ptr<Module> make_model(const std::string& name, int64_t classes, Stem stem, int64_t channels) {
   WEFT_CHECK(classes >= 1, "make_model: expected at least one class, got ", classes);
   for (const Model& model : kModels) {
     if (name != model.name) continue;
-    if (model.cifar) return model.cifar({.classes = classes});
-    return model.imagenet({.classes = classes, .stem = stem});
+    if (model.cifar) return model.cifar({.classes = classes, .channels = channels});
+    return model.imagenet({.classes = classes, .stem = stem, .channels = channels});
   }
   fail("make_model: no model is called '", name, "'. Did you mean '", nearest_name(name, model_names()),
        "'? Known: ", joined(model_names()));

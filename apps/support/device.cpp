@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/support/device.h"
+
+#include "kernels/runtime.h"
+
+namespace weft::support {
+
+Device choose_device(const std::string& text) {
+  const int gpus = kernels::runtime(DeviceKind::cuda).device_count();
+  if (text == "auto") return {gpus > 0 ? DeviceKind::cuda : DeviceKind::cpu, 0};
+  const Device device = parse_device(text);
+  if (device.kind == DeviceKind::cuda && device.index >= gpus) {
+    if (gpus > 0) fail("device: expected cuda:0 … cuda:", gpus - 1, ", got '", text, "'");
+    std::string reason;
+    try {
+      reason = kernels::runtime(DeviceKind::cuda).describe(device.index);
+    } catch (const Error& error) {
+      reason = error.what();
+    }
+    fail("device: '", text, "' cannot be used: ", reason, ". Use --device cpu, or simt for the emulated GPU");
+  }
+  return device;
+}
+
+std::string describe(Device device) {
+  return str(device, " (", kernels::runtime(device.kind).describe(device.index), ")");
+}
+
+}  // namespace weft::support

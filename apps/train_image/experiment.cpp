@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/train_image/experiment.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "apps/support/device.h"
+#include "apps/support/exit.h"
+#include "core/random.h"
+#include "core/safetensors.h"
+#include "data/statistics.h"
+#include "nn/models/make_model.h"
+#include "optim/adadelta.h"
+#include "optim/adam.h"
+#include "optim/schedule/cosine.h"
+#include "optim/schedule/linear.h"
+#include "optim/schedule/multi_step.h"
+#include "optim/schedule/one_cycle.h"
+#include "optim/schedule/sequential.h"
+#include "optim/sgd.h"
+
+namespace weft::train_image {
+namespace {
+
+constexpr int64_t kSmallPicture = 64;  // up to here a CIFAR network and stem are the default
+
+std::vector<float> per_channel(const char* flag, const std::vector<double>& given, const std::vector<double>& of_set) {
+  const std::vector<double>& values = given.empty() ? of_set : given;
+  if (values.size() != of_set.size() && values.size() != 1)
+    throw support::UsageError(str("--", flag, ": expected ", of_set.size(), " numbers, one per channel, got ", values.size()));
+  std::vector<float> result(of_set.size());
+  for (size_t c = 0; c < result.size(); ++c) result[c] = static_cast<float>(values[values.size() == 1 ? 0 : c]);
+  return result;
+}
+
+}  // namespace
+
+Experiment::Experiment(const Options& given)
+    : options(given),
+      device(support::choose_device(given.device)),
+      precision(given.precision == "bf16" ? DType::bf16 : DType::f32) {
+  manual_seed(static_cast<uint64_t>(options.seed));
+  open_sets();
+  make_loaders();
+  make_model();
+}
+
+void Experiment::open_sets() {
+  val_set = data::open_dataset(options.data, data::Split::val);
+  if (!options.eval_only) {
+    train_set = data::open_dataset(options.data, data::Split::train);
+    WEFT_CHECK(train_set->classes() == val_set->classes(), "data: training and validation part have other classes (",
+               train_set->classes().size(), " and ", val_set->classes().size(), ")");
+  }
+  classes = static_cast<int>(val_set->classes().size());
+  channels = val_set->channels();
+}
+
+void Experiment::make_loaders() {
+  const data::Storage* fixed = val_set->storage();
+  if (options.augment == "auto") options.augment = data::default_pipeline(options.data);
+  std::string pipeline = options.augment;
+  if (fixed == nullptr && pipeline.find(':') == std::string::npos)
+    pipeline = str(pipeline == "imagenet" ? "imagenet:" : "resize:", options.image_size > 0 ? options.image_size : 224);
+  else if (options.image_size > 0) pipeline = str("resize:", options.image_size);
+  const data::Pipeline val_pipeline = data::make_pipeline(pipeline, data::Split::val);
+  height = val_pipeline.height > 0 ? val_pipeline.height : fixed->height;
+  width = val_pipeline.width > 0 ? val_pipeline.width : fixed->width;
+
+  data::ChannelStatistics statistics{std::vector<double>(static_cast<size_t>(channels)),
+                                     std::vector<double>(static_cast<size_t>(channels))};
+  if (options.mean.empty() || options.std.empty())
+    statistics = data::channel_statistics(train_set ? *train_set : *val_set, static_cast<int>(options.workers));
+  data::LoaderOptions loading{.batch_size = options.batch_size,
+                              .workers = static_cast<int>(options.workers),
+                              .seed = static_cast<uint64_t>(options.seed),
+                              .device = device,
+                              .mean = per_channel("mean", options.mean, statistics.mean),
+                              .std = per_channel("std", options.std, statistics.std)};
+  for (const float value : loading.std)
+    if (!(value > 0)) throw support::UsageError(str("--std: expected positive numbers, got ", value));
+  if (train_set) {
+    const data::SamplerOptions order{.seed = static_cast<uint64_t>(options.seed)};
+    train_loader = std::make_unique<data::Loader>(train_set, data::Sampler(train_set->size(), order),
+                                                  data::make_pipeline(pipeline, data::Split::train), loading);
+  }
+  loading.batch_size = std::min(std::max<int64_t>(options.batch_size, 1), val_set->size());
+  val_loader = std::make_unique<data::Loader>(val_set, data::Sampler(val_set->size(), {.shuffle = false}), val_pipeline,
+                                              loading);
+}
+
+void Experiment::make_model() {
+  const bool small = std::max(height, width) <= kSmallPicture;
+  if (options.model == "auto") options.model = small ? "resnet20" : "resnet18";
+  if (options.stem == "auto") options.stem = small ? "cifar" : "imagenet";
+  model = nn::make_model(options.model, classes, options.stem == "cifar" ? nn::Stem::cifar : nn::Stem::imagenet, channels);
+  if (!options.weights.empty()) {
+    try {
+      model->load_state_dict(read_safetensors(options.weights).state);
+    } catch (const Error& error) {
+      fail("--weights ", options.weights, ": ", error.what());
+    }
+  }
+  model->to(device);
+}
+
+std::unique_ptr<optim::Optimizer> Experiment::make_optimizer() const {
+  const auto parameters = model->parameters();
+  const Options& o = options;
+  std::unique_ptr<optim::Optimizer> optimizer;
+  if (o.optimizer == "sgd")
+    optimizer = std::make_unique<optim::SGD>(
+        parameters, optim::SgdOptions{.lr = o.lr, .momentum = o.momentum, .nesterov = o.momentum > 0, .weight_decay = o.weight_decay});
+  else if (o.optimizer == "adam")
+    optimizer = std::make_unique<optim::Adam>(parameters, optim::AdamOptions{.lr = o.lr, .weight_decay = o.weight_decay});
+  else if (o.optimizer == "adamw")
+    optimizer = std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions{.lr = o.lr, .weight_decay = o.weight_decay});
+  else
+    optimizer = std::make_unique<optim::Adadelta>(parameters,
+                                                  optim::AdadeltaOptions{.lr = o.lr, .weight_decay = o.weight_decay});
+  if (precision == DType::bf16) optimizer->flat()->keep_compute_copy(precision);
+  return optimizer;
+}
+
+optim::SchedulePtr Experiment::make_schedule() const {
+  const Options& o = options;
+  const int64_t total = total_steps();
+  const int64_t warmup = std::min(total - 1, static_cast<int64_t>(std::llround(o.warmup * static_cast<double>(steps_per_epoch()))));
+  if (o.schedule == "onecycle")
+    return std::make_shared<optim::OneCycleSchedule>(optim::OneCycleOptions{.max_lr = o.lr, .steps = total});
+  optim::SchedulePtr main;
+  if (o.schedule == "cosine") {
+    main = std::make_shared<optim::CosineSchedule>(std::max<int64_t>(total - warmup, 1));
+  } else if (o.schedule == "step") {
+    std::vector<int64_t> milestones;
+    for (const double share : o.milestones) milestones.push_back(std::llround(share * static_cast<double>(total)) - warmup);
+    main = std::make_shared<optim::MultiStepSchedule>(milestones);
+  } else {
+    main = std::make_shared<optim::LinearSchedule>(1, optim::LinearScheduleOptions{.start = 1, .end = 1});
+  }
+  if (warmup < 1) return main;
+  const optim::LinearScheduleOptions rise{.start = 1.0 / static_cast<double>(warmup + 1), .end = 1};
+  return std::make_shared<optim::SequentialSchedule>(
+      std::vector<optim::SchedulePtr>{std::make_shared<optim::LinearSchedule>(warmup, rise), main},
+      std::vector<int64_t>{warmup});
+}
+
+}  // namespace weft::train_image

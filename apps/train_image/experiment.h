@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+
+#include "apps/train_image/options.h"
+#include "data/loader.h"
+#include "nn/module.h"
+#include "optim/optimizer.h"
+#include "optim/schedule/schedule.h"
+
+namespace weft::train_image {
+
+/// What the options stand for: sets, loaders, the model on its device. `auto` values are resolved in `options`.
+struct Experiment {
+  /// Errors: every wrong option that Options could not see: paths, names, devices, sizes that do not fit the set.
+  explicit Experiment(const Options& given);
+
+  Options options;
+  Device device;
+  DType precision = DType::f32;
+  std::shared_ptr<const data::Dataset> train_set;  ///< none with --eval-only
+  std::shared_ptr<const data::Dataset> val_set;
+  int classes = 0;
+  int64_t height = 0, width = 0, channels = 0;  ///< of the model's input
+  std::unique_ptr<data::Loader> train_loader, val_loader;
+  std::shared_ptr<nn::Module> model;
+
+  std::unique_ptr<optim::Optimizer> make_optimizer() const;
+  /// The learning rate as a function of the step of the whole run.
+  optim::SchedulePtr make_schedule() const;
+  int64_t steps_per_epoch() const { return train_loader->steps_per_epoch(); }
+  int64_t total_steps() const { return steps_per_epoch() * options.epochs; }
+
+ private:
+  void open_sets();
+  void make_loaders();
+  void make_model();
+};
+
+}  // namespace weft::train_image

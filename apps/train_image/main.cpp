@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <iostream>
+
+#include "apps/support/device.h"
+#include "apps/support/exit.h"
+#include "apps/train_image/trainer.h"
+#include "core/safetensors.h"
+#include "nn/summary.h"
+
+namespace weft::train_image {
+namespace {
+
+void describe(Experiment& e) {
+  std::cout << "device  " << support::describe(e.device) << '\n';
+  if (e.train_set) std::cout << "train   " << e.train_set->describe() << '\n';
+  std::cout << "val     " << e.val_set->describe() << '\n';
+  std::cout << "model   " << e.options.model << ", " << nn::parameter_count(*e.model) << " parameters, input " << e.height
+            << 'x' << e.width << 'x' << e.channels << ", " << e.options.precision << '\n';
+  if (e.options.summary) std::cout << nn::summary(*e.model, {1, e.height, e.width, e.channels});
+  std::cout.flush();
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  if (!parse_options(argc, argv, options)) return support::kExitOk;
+  Experiment experiment(options);
+  describe(experiment);
+  if (options.eval_only) {
+    const Evaluation result = evaluate(*experiment.model, *experiment.val_loader, experiment.classes, experiment.precision);
+    std::printf("val loss %.4f accuracy %.2f%% (%lld of %lld), %.0f images/s\n", result.loss, 100 * result.accuracy,
+                static_cast<long long>(result.correct), static_cast<long long>(result.images), result.images_per_second);
+  } else {
+    std::cout << "run     " << options.out << std::endl;
+    if (!Trainer(experiment).run()) return support::kExitOk;
+  }
+  if (!options.export_file.empty()) {
+    write_safetensors(options.export_file, experiment.model->state_dict());
+    std::cout << "wrote   " << options.export_file << std::endl;
+  }
+  return support::kExitOk;
+}
+
+}  // namespace
+}  // namespace weft::train_image
+
+int main(int argc, char** argv) {
+  return weft::support::guarded_main("train_image", [&] { return weft::train_image::run(argc, argv); });
+}

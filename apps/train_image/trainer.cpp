@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/train_image/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "apps/support/device.h"
+#include "apps/support/memory.h"
+#include "apps/train_image/not_finite.h"
+#include "core/autocast.h"
+#include "core/autograd.h"
+#include "core/ops/argmax.h"
+#include "core/ops/compare.h"
+#include "core/ops/cross_entropy.h"
+#include "core/ops/sum.h"
+#include "core/random.h"
+#include "data/transforms/mixup.h"
+#include "kernels/allocator.h"
+
+namespace weft::train_image {
+namespace {
+
+constexpr int64_t kReadEvery = 20;  // steps between two looks at the loss on a GPU
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f%%", 100 * share);
+  return text;
+}
+
+}  // namespace
+
+Trainer::Trainer(Experiment& experiment)
+    : experiment_(experiment),
+      folder_(experiment.options.out),
+      optimizer_(experiment.make_optimizer()),
+      schedule_(experiment.make_schedule()) {
+  resume();
+  const Options& o = experiment_.options;
+  folder_.write_config(o.toml);
+  const bool fresh = position_.step == 0;
+  metrics_ = fresh ? std::make_unique<support::Metrics>(folder_.metrics())
+                   : std::make_unique<support::Metrics>(folder_.metrics(), position_.step);
+  board_ = std::make_unique<support::TensorBoard>(folder_.path(), fresh ? -1 : position_.step);
+  if (fresh) {
+    board_->hyper_parameters({{"model", o.model}, {"lr", o.lr}, {"batch_size", static_cast<double>(o.batch_size)},
+                              {"optimizer", o.optimizer}, {"weight_decay", o.weight_decay}, {"precision", o.precision}});
+    show_samples();
+  }
+  loss_sum_ = Tensor::zeros({}, DType::f32, experiment_.device);
+  correct_sum_ = Tensor::zeros({}, DType::f32, experiment_.device);
+}
+
+void Trainer::show_samples() {
+  if (!support::have_png()) return;
+  std::vector<support::Picture> pictures;
+  const int64_t count = std::min<int64_t>(32, experiment_.train_set->size());
+  for (int64_t i = 0; i < count; ++i) {
+    const data::Picture stored = experiment_.train_set->get(i);
+    support::Picture picture(static_cast<int>(stored.width), static_cast<int>(stored.height));
+    for (int64_t p = 0; p < stored.width * stored.height; ++p)
+      for (int64_t c = 0; c < 3; ++c)
+        picture.pixels[p * 3 + c] = stored.pixels[p * stored.channels + std::min(c, stored.channels - 1)];
+    if (picture.width <= 512) pictures.push_back(std::move(picture));
+  }
+  if (!pictures.empty()) board_->picture("samples", support::grid(pictures, 8), 0);
+}
+
+void Trainer::resume() {
+  const std::string& wanted = experiment_.options.resume;
+  if (wanted.empty()) return;
+  if (wanted == "auto" && !folder_.has_last_checkpoint()) return;
+  const std::filesystem::path path = wanted == "auto" ? folder_.last_checkpoint() : std::filesystem::path(wanted);
+  const support::Checkpoint saved = support::load_checkpoint(path);
+  const std::string& model = saved.text("model");
+  WEFT_CHECK(model == experiment_.options.model, "checkpoint ", path.string(), " is of model '", model, "', this run trains '",
+             experiment_.options.model, "'");
+  support::require_match(str("checkpoint ", path.string(), ": model"), experiment_.model->state_dict(), saved.part("model"));
+  experiment_.model->load_state_dict(saved.part("model"));
+  optimizer_->load_state_dict(saved.part("optimizer"));
+  generator(experiment_.device) = {static_cast<uint64_t>(saved.integer("generator_seed")),
+                                   static_cast<uint64_t>(saved.integer("generator_offset"))};
+  WEFT_CHECK(saved.integer("batch_size") == experiment_.options.batch_size, "checkpoint ", path.string(),
+             " was made with --batch-size ", saved.integer("batch_size"), ", this run has ",
+             experiment_.options.batch_size);
+  position_ = {.epoch = saved.integer("epoch"),
+               .step_in_epoch = saved.integer("step_in_epoch"),
+               .step = saved.integer("step"),
+               .images = saved.integer("images"),
+               .loss_sum = saved.number("loss_sum"),
+               .correct = saved.number("correct"),
+               .best_accuracy = saved.number("best_accuracy"),
+               .best_epoch = saved.integer("best_epoch")};
+  progress_.note(str("resumed from ", path.string(), " at epoch ", position_.epoch + 1, ", step ", position_.step));
+}
+
+void Trainer::save(const std::filesystem::path& path) const {
+  support::Checkpoint checkpoint;
+  checkpoint.parts = {{"model", experiment_.model->state_dict()}, {"optimizer", optimizer_->state_dict()}};
+  const Generator& random = generator(experiment_.device);
+  checkpoint.integers = {{"epoch", position_.epoch},
+                         {"step_in_epoch", position_.step_in_epoch},
+                         {"step", position_.step},
+                         {"images", position_.images},
+                         {"best_epoch", position_.best_epoch},
+                         {"batch_size", experiment_.options.batch_size},
+                         {"generator_seed", static_cast<int64_t>(random.seed)},
+                         {"generator_offset", static_cast<int64_t>(random.offset)}};
+  checkpoint.numbers = {{"loss_sum", position_.loss_sum},
+                        {"correct", position_.correct},
+                        {"best_accuracy", position_.best_accuracy}};
+  checkpoint.texts = {{"model", experiment_.options.model}, {"config", experiment_.options.toml}};
+  support::save_checkpoint(path, checkpoint);
+}
+
+bool Trainer::must_stop() const {
+  const int64_t limit = experiment_.options.max_steps;
+  return signals_.stop_requested() || (limit > 0 && position_.step >= limit);
+}
+
+bool Trainer::run() {
+  bool stopped = must_stop();
+  while (!stopped && position_.epoch < experiment_.options.epochs) {
+    stopped = !train_epoch();
+    if (!stopped) finish_epoch();
+    stopped = stopped || (must_stop() && position_.epoch < experiment_.options.epochs);
+  }
+  if (stopped) {
+    if (support::have_checkpoints()) save(folder_.last_checkpoint());
+    const char* why = signals_.stop_requested() ? signals_.stop_signal() : "--max-steps";
+    progress_.note(str("stopped by ", why, " after step ", position_.step,
+                       "; go on with: train_image --config ", folder_.file("config.toml").string(),
+                       " --max-steps 0 --resume auto --out ", folder_.path().string()));
+  }
+  board_->end(!stopped);
+  write_summary(!stopped);
+  return !stopped;
+}
+
+bool Trainer::train_epoch() {
+  Experiment& e = experiment_;
+  e.model->train();
+  progress_.begin(str("epoch ", position_.epoch + 1, "/", e.options.epochs), e.steps_per_epoch(), position_.step_in_epoch);
+  e.train_loader->start(position_.epoch, position_.step_in_epoch);
+  e.train_loader->reset_statistics();
+  const double start = seconds_now();
+  const int64_t images_before = position_.images;
+  bool whole = true;
+  double waited = 0;
+  while (true) {
+    const auto batch = e.train_loader->next();
+    if (!batch) break;
+    const double now_waited = e.train_loader->statistics().waited_seconds;
+    unread_wait_ += now_waited - waited;
+    waited = now_waited;
+    train_step(*batch);
+    if (signals_.take_save_request() && support::have_checkpoints()) {
+      read_sums();
+      save(folder_.last_checkpoint());
+      progress_.note(str("saved ", folder_.last_checkpoint().string(), " at step ", position_.step));
+    }
+    if (must_stop()) {
+      whole = position_.step_in_epoch == e.steps_per_epoch();
+      break;
+    }
+  }
+  read_sums();
+  trained_seconds_ += seconds_now() - start;
+  trained_images_ += position_.images - images_before;
+  if (!whole) progress_.end();
+  return whole;
+}
+
+void Trainer::train_step(const data::Batch& batch) {
+  Experiment& e = experiment_;
+  const Options& o = e.options;
+  optimizer_->set_lr(schedule_->lr(position_.step, o.lr));
+
+  Tensor images = batch.images, targets = batch.labels;
+  data::Draw draw(static_cast<uint64_t>(o.seed) ^ 0x313CULL, static_cast<uint64_t>(position_.step));
+  const bool cut = o.cutmix > 0 && (o.mixup <= 0 || draw.coin());
+  if (o.mixup > 0 || o.cutmix > 0) {
+    const data::MixedBatch mixed = cut ? data::cutmix(images, targets, e.classes, o.cutmix, draw)
+                                       : data::mixup(images, targets, e.classes, o.mixup, draw);
+    images = mixed.images;
+    targets = mixed.targets;
+  }
+  const auto forward = [&] {
+    const Autocast low(e.precision);
+    return (*e.model)(images);
+  };
+  const CrossEntropyOptions loss_options{.label_smoothing = o.label_smoothing};
+  const Tensor logits = forward();
+  const Tensor loss = cross_entropy(logits, targets, loss_options);
+  optimizer_->zero_grad();
+  loss.backward();
+  if (o.clip_norm > 0) clip_grad_norm(e.model->parameters(), o.clip_norm);
+  optimizer_->step();
+
+  {
+    const NoGrad no_grad;
+    loss_sum_.add_(loss.detach(), static_cast<double>(batch.count));
+    correct_sum_.add_(sum(eq(argmax(logits, 1), batch.labels).to(DType::f32)));
+  }
+  ++position_.step;
+  ++position_.step_in_epoch;
+  unread_images_ += batch.count;
+  if (++unread_steps_ < (e.device.kind == DeviceKind::cuda ? kReadEvery : 1)) return;
+  const double before = position_.loss_sum;
+  read_sums();
+  if (std::isfinite(position_.loss_sum)) return;
+  progress_.end();
+  fail("loss is not finite (", position_.loss_sum - before, ") at epoch ", position_.epoch + 1, ", step ", position_.step, ": ",
+       explain_not_finite(*e.model, [&] { cross_entropy(forward(), targets, loss_options); }),
+       ". The last good checkpoint is kept");
+}
+
+void Trainer::read_sums() {
+  if (unread_steps_ == 0) return;
+  const double loss = loss_sum_.item(), correct = correct_sum_.item();
+  position_.loss_sum += loss;
+  position_.correct += correct;
+  position_.images += unread_images_;
+  progress_.step({.images = unread_images_,
+                  .loss = loss / static_cast<double>(unread_images_),
+                  .correct = correct,
+                  .waited = unread_wait_});
+  loss_sum_.zero_();
+  correct_sum_.zero_();
+  unread_images_ = unread_steps_ = 0;
+  unread_wait_ = 0;
+}
+
+void Trainer::finish_epoch() {
+  Experiment& e = experiment_;
+  const support::ProgressState state = progress_.state();
+  const double images = static_cast<double>(position_.images);
+  const double train_loss = position_.loss_sum / images, train_accuracy = position_.correct / images;
+  const double lr = optimizer_->lr();
+  last_ = evaluate(*e.model, *e.val_loader, e.classes, e.precision);
+
+  ++position_.epoch;
+  position_.step_in_epoch = 0;
+  position_.images = 0;
+  position_.loss_sum = position_.correct = 0;
+  const bool best = last_.accuracy > position_.best_accuracy;
+  if (best) {
+    position_.best_accuracy = last_.accuracy;
+    position_.best_epoch = position_.epoch;
+  }
+  metrics_->append({.epoch = position_.epoch, .step = position_.step, .split = support::Split::train, .loss = train_loss,
+                    .accuracy = train_accuracy, .lr = lr, .images_per_second = state.images_per_second,
+                    .data_wait = state.data_wait});
+  metrics_->append({.epoch = position_.epoch, .step = position_.step, .split = support::Split::val, .loss = last_.loss,
+                    .accuracy = last_.accuracy, .lr = lr, .images_per_second = last_.images_per_second});
+  board_->scalar("loss/train", train_loss, position_.step);
+  board_->scalar("loss/val", last_.loss, position_.step);
+  board_->scalar("accuracy/train", train_accuracy, position_.step);
+  board_->scalar("accuracy/val", last_.accuracy, position_.step);
+  board_->scalar("lr", lr, position_.step);
+  board_->scalar("images_per_second", state.images_per_second, position_.step);
+  if (support::have_png()) board_->picture("confusion", last_.confusion.draw(e.val_set->classes()), position_.step);
+  if (support::have_checkpoints()) {
+    save(folder_.last_checkpoint());
+    if (best) save(folder_.best_checkpoint());
+  }
+  progress_.end(str("val loss ", std::round(last_.loss * 1e4) / 1e4, " accuracy ", percent(last_.accuracy), best ? " *" : ""));
+}
+
+void Trainer::write_summary(bool finished) {
+  const Experiment& e = experiment_;
+  folder_.write_summary({{"finished", finished},
+                         {"model", e.options.model},
+                         {"data", e.options.data},
+                         {"device", support::describe(e.device)},
+                         {"epochs", position_.epoch},
+                         {"steps", position_.step},
+                         {"val_accuracy", last_.images > 0 ? last_.accuracy : position_.best_accuracy},
+                         {"val_loss", last_.loss},
+                         {"best_val_accuracy", position_.best_accuracy},
+                         {"best_epoch", position_.best_epoch},
+                         {"images_per_second", trained_seconds_ > 0 ? static_cast<double>(trained_images_) / trained_seconds_ : 0.0},
+                         {"peak_memory_bytes", support::peak_memory_bytes()},
+                         {"peak_tensor_bytes",
+                          static_cast<int64_t>(kernels::CachingAllocator::of(e.device).stats().peak_live)}});
+}
+
+}  // namespace weft::train_image
