@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/tensor.h"
+
+#include <gmock/gmock.h>
+
+#include "core/autograd.h"
+#include "core/ops/add.h"
+#include "core/ops/div.h"
+#include "core/ops/mul.h"
+#include "core/ops/sub.h"
+
+namespace weft {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+TEST(Tensor, Creation) {
+  EXPECT_THAT(Tensor::arange(4).to_vector<int64_t>(), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(Tensor::arange(3, DType::f32, {}, 1, 0.5).to_vector<float>(), ElementsAre(1, 1.5, 2));
+  EXPECT_THAT(Tensor::full({2}, 2.75, DType::i64).to_vector<int64_t>(), ElementsAre(2, 2));
+  EXPECT_EQ(Tensor::zeros({0, 3}).numel(), 0);
+  EXPECT_EQ(Tensor::full({}, 3).item(), 3);
+  EXPECT_THAT(
+      [] {
+        Tensor::from<float>({1, 2, 3}, {2});
+      },
+      ThrowsMessage<Error>(HasSubstr("tensor: 3 values do not fill [2]")));
+  EXPECT_THAT(
+      [] {
+        Tensor::zeros({2, -1});
+      },
+      ThrowsMessage<Error>(HasSubstr("sizes must not be negative, got [2,-1]")));
+  EXPECT_THAT(
+      [] {
+        Tensor::zeros({int64_t{1} << 40, int64_t{1} << 40});
+      },
+      ThrowsMessage<Error>(HasSubstr("too large")));
+  EXPECT_THAT([] { Tensor::zeros({2}).item(); },
+              ThrowsMessage<Error>(HasSubstr("item: expected one element, got f32[2]")));
+}
+
+TEST(Tensor, WrapsMemoryOfOthersAndReleasesIt) {
+  std::vector<float> memory{1, 2, 3};
+  bool released = false;
+  {
+    const Tensor x = Tensor::wrap(memory.data(), {3}, DType::f32, {}, [&] { released = true; });
+    x.mul_(2);
+    const Tensor part = x.slice(0, 1, 2);
+  }
+  EXPECT_TRUE(released);
+  EXPECT_THAT(memory, ElementsAre(2, 4, 6));
+}
+
+TEST(Tensor, ViewsShareMemory) {
+  const Tensor x = Tensor::arange(24, DType::f32).reshape({2, 3, 4});
+  x.select(0, 1).transpose(0, 1).select(0, 3).fill_(-1);
+  EXPECT_THAT(x.select(-1, 3).reshape({6}).to_vector<float>(), ElementsAre(3, 7, 11, -1, -1, -1));
+  EXPECT_EQ(x.flatten(1).sizes(), (Shape{2, 12}));
+  EXPECT_EQ(x.reshape({4, -1}).raw_data(), x.raw_data());
+  // A transposed matrix cannot be flattened without a copy; cutting its rows can.
+  EXPECT_NE(x.transpose(1, 2).reshape({24}).raw_data(), x.raw_data());
+  EXPECT_EQ(x.transpose(1, 2).reshape({2, 2, 2, 3}).raw_data(), x.raw_data());
+  EXPECT_EQ(x.unsqueeze(1).expand({2, 5, 3, 4}).raw_data(), x.raw_data());
+}
+
+TEST(Tensor, ReshapeAgreesWithCopyForAnyStrides) {
+  const Tensor x = Tensor::arange(2 * 3 * 4 * 5).reshape({2, 3, 4, 5});
+  const Shape orders[] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 0, 2, 3}, {0, 3, 1, 2}, {2, 3, 0, 1}};
+  const Shape targets[] = {{120},     {6, 20},    {2, 60},        {5, 24}, {1, 2, 3, 1, 4, 5, 1},
+                           {4, 5, 6}, {20, 3, 2}, {2, 3, 2, 2, 5}};
+  for (const Shape& order : orders)
+    for (const Shape& target : targets) {
+      const Tensor view = x.permute(order), dense = view.clone();
+      EXPECT_EQ(view.reshape(target).to_vector<int64_t>(), dense.reshape(target).to_vector<int64_t>())
+          << order << target;
+    }
+}
+
+TEST(Tensor, ViewErrors) {
+  const Tensor x = Tensor::zeros({2, 3});
+  EXPECT_THAT([&] { x.reshape({4}); },
+              ThrowsMessage<Error>(HasSubstr("reshape: f32[2,3] on cpu has 6 elements, [4] has 4")));
+  EXPECT_THAT([&] { x.reshape({-1, -1}); }, ThrowsMessage<Error>(HasSubstr("at most one -1, got [-1,-1]")));
+  EXPECT_THAT(
+      [&] {
+        x.reshape({-1, 4});
+      },
+      ThrowsMessage<Error>(HasSubstr("reshape: f32[2,3] on cpu does not fit [-1,4]")));
+  EXPECT_THAT(
+      [&] {
+        x.permute({0, 0});
+      },
+      ThrowsMessage<Error>(HasSubstr("permute: dimension 0 stands twice in [0,0]")));
+  EXPECT_THAT([&] { x.permute({0}); }, ThrowsMessage<Error>(HasSubstr("permute: expected an order of 2 dimensions")));
+  EXPECT_THAT(
+      [&] { x.slice(1, 2, 2); },
+      ThrowsMessage<Error>(HasSubstr("slice: 2 elements from 2 by 1 do not lie in dimension 1 of f32[2,3] on cpu")));
+  EXPECT_THAT([&] { x.slice(1, 0, 1, 0); }, ThrowsMessage<Error>(HasSubstr("slice: expected a step of at least 1")));
+  EXPECT_THAT([&] { x.select(0, 2); }, ThrowsMessage<Error>(HasSubstr("select: index 2 is outside dimension 0")));
+  EXPECT_THAT([&] { x.squeeze(0); }, ThrowsMessage<Error>(HasSubstr("squeeze: expected size 1 in dimension 0")));
+  EXPECT_THAT(
+      [&] {
+        x.expand({3, 3});
+      },
+      ThrowsMessage<Error>(HasSubstr("expand: f32[2,3] on cpu does not stretch to [3,3]")));
+  EXPECT_THAT([&] { x.flatten(1, 0); }, ThrowsMessage<Error>(HasSubstr("flatten: expected first <= last")));
+}
+
+TEST(Tensor, DtypesConvert) {
+  const Tensor x = Tensor::from<float>({-1.5f, 0, 2.7f});
+  EXPECT_THAT(x.to(DType::i64).to_vector<int64_t>(), ElementsAre(-1, 0, 2));
+  EXPECT_THAT(x.to(DType::boolean).to_vector<int64_t>(), ElementsAre(1, 0, 1));
+  EXPECT_THAT(x.to(DType::bf16).to(DType::f32).to_vector<float>(), ElementsAre(-1.5f, 0, 2.703125f));
+  EXPECT_TRUE(x.to(DType::f32).is_same(x));
+  EXPECT_TRUE(x.contiguous().is_same(x));
+  EXPECT_FALSE(x.clone().is_same(x));
+  EXPECT_TRUE(x.to(Device{}).is_same(x));
+}
+
+TEST(Tensor, PromotionInOps) {
+  const Tensor i = Tensor::from<int64_t>({7, 2}), b = Tensor::from<int64_t>({1, 0}).to(DType::boolean);
+  EXPECT_EQ((i + i).dtype(), DType::i64);
+  EXPECT_EQ((b + b).dtype(), DType::i64);
+  EXPECT_EQ((i * 1.5).dtype(), DType::f32);
+  EXPECT_THAT((i / Tensor::from<int64_t>({2, 4})).to_vector<float>(), ElementsAre(3.5f, 0.5f));
+  EXPECT_EQ((Tensor::ones({2}, DType::bf16) * 2.5).dtype(), DType::bf16);
+  EXPECT_EQ((Tensor::ones({2}, DType::bf16) - Tensor::ones({2})).dtype(), DType::f32);
+}
+
+TEST(Tensor, InPlace) {
+  const Tensor x = Tensor::arange(6, DType::f32).reshape({2, 3});
+  x.add_(Tensor::ones({3}, DType::f64), 10).mul_(0.5);
+  EXPECT_THAT(x.to_vector<float>(), ElementsAre(5, 5.5, 6, 6.5, 7, 7.5));
+  x.copy_(Tensor::from<int64_t>({1, 2, 3}));
+  EXPECT_THAT(x.to_vector<float>(), ElementsAre(1, 2, 3, 1, 2, 3));
+  EXPECT_THAT(
+      [&] {
+        x.add_(Tensor::ones({2, 2, 3}));
+      },
+      ThrowsMessage<Error>(HasSubstr("add_: f32[2,2,3] on cpu does not fit into f32[2,3] on cpu")));
+  EXPECT_THAT([&] { x.copy_(Tensor::ones({4})); }, ThrowsMessage<Error>(HasSubstr("does not stretch to [2,3]")));
+  EXPECT_THAT([] { Tensor::ones({2}).requires_grad_().mul_(2); },
+              ThrowsMessage<Error>(HasSubstr("mul_: f32[2] on cpu needs a gradient and cannot be changed in place")));
+  const NoGrad no_grad;
+  Tensor::ones({2}).requires_grad_().mul_(2);
+}
+
+TEST(Tensor, SetDataPointsElsewhere) {
+  const Tensor flat = Tensor::arange(6, DType::f32), x = Tensor::zeros({2, 2});
+  x.set_data(flat.slice(0, 1, 4).reshape({2, 2}));
+  flat.fill_(3);
+  EXPECT_THAT(x.to_vector<float>(), ElementsAre(3, 3, 3, 3));
+  EXPECT_THAT([&] { x.set_data(flat); },
+              ThrowsMessage<Error>(HasSubstr("set_data: expected [2,2], got f32[6] on cpu")));
+}
+
+}  // namespace
+}  // namespace weft

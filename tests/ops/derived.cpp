@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tests that follow from the cases alone: see op_case.h.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/autograd.h"
+#include "core/random.h"
+#include "kernels/runtime.h"
+#include "tests/ops/op_case.h"
+
+namespace weft::test {
+namespace {
+
+std::mt19937_64& fresh_random() {
+  static std::mt19937_64* const random = [] {
+    const uint64_t seed = std::random_device{}();
+    std::cout << "seed of the inputs: " << seed << "\n";
+    return new std::mt19937_64(seed);
+  }();
+  return *random;
+}
+
+/// y and the gradients of a case for the gradient `dy` (undefined tensors where none flows).
+struct Outcome {
+  Tensor y;
+  std::vector<Tensor> gradients;
+};
+
+/// A gradient for y. Positive ones do not cancel in sums, which would amplify rounding without bound.
+Tensor like(const Tensor& y, std::mt19937_64& random, bool positive) {
+  std::normal_distribution<double> normal;
+  std::uniform_real_distribution<double> uniform(0.5, 2);
+  std::vector<double> values(static_cast<size_t>(y.numel()));
+  for (double& value : values) value = positive ? uniform(random) : normal(random);
+  return Tensor::from(values, y.sizes());
+}
+
+Outcome run(const OpCase& op, const std::vector<Tensor>& inputs, const Tensor& dy) {
+  std::vector<Tensor> leaves;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Tensor leaf = inputs[i].detach();
+    if (op.differentiable && op.inputs[i].gradient && leaf.is_floating()) leaf.requires_grad_();
+    leaves.push_back(leaf);
+  }
+  Outcome outcome;
+  manual_seed(7);
+  outcome.y = op.function(leaves);
+  if (outcome.y.requires_grad()) outcome.y.backward(dy.to(outcome.y.dtype()).to(outcome.y.device()));
+  for (const Tensor& leaf : leaves) outcome.gradients.push_back(leaf.grad());
+  return outcome;
+}
+
+double value_of(const OpCase& op, const std::vector<Tensor>& inputs, const std::vector<double>& dy) {
+  const NoGrad no_grad;
+  manual_seed(7);
+  const std::vector<double> y = op.function(inputs).to_vector<double>();
+  double total = 0;
+  for (size_t i = 0; i < y.size(); ++i) total += y[i] * dy[i];
+  return total;
+}
+
+/// ‖a − b‖ / ‖b‖, NaN or unequal infinities count as infinite.
+double relative_error(const Tensor& a, const Tensor& b) {
+  const std::vector<double> got = a.to_vector<double>(), wanted = b.to_vector<double>();
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (got[i] == wanted[i]) {
+      if (std::isfinite(wanted[i])) norm += wanted[i] * wanted[i];
+      continue;
+    }
+    const double d = got[i] - wanted[i];
+    if (!std::isfinite(d)) return INFINITY;
+    difference += d * d;
+    norm += wanted[i] * wanted[i];
+  }
+  return difference == 0 ? 0 : std::sqrt(difference / std::max(norm, 1e-12));
+}
+
+std::vector<Device> devices() {
+  std::vector<Device> all{{DeviceKind::cpu, 0}};
+  for (const DeviceKind kind : {DeviceKind::simt, DeviceKind::cuda}) {
+    try {
+      if (kernels::runtime(kind).device_count() > 0) all.push_back({kind, 0});
+    } catch (const Error&) {  // built without it
+    }
+  }
+  return all;
+}
+
+class Derived : public testing::TestWithParam<OpCase> {};
+
+/// Compares the gradients of a case on fresh inputs with slopes along random directions and single elements; says where
+/// they differ.
+std::string gradient_error(const OpCase& op) {
+  std::mt19937_64& random = fresh_random();
+  const std::vector<Tensor> inputs = make_inputs(op, random);
+  manual_seed(7);
+  const Tensor dy = like(op.function(inputs), random, /*positive=*/false);
+  const std::vector<double> weights = dy.to_vector<double>();
+  const Outcome outcome = run(op, inputs, dy);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].is_floating() || !op.inputs[i].gradient || inputs[i].numel() == 0) continue;
+    if (!outcome.gradients[i].defined()) return str("no gradient for input ", i);
+    if (outcome.gradients[i].sizes() != inputs[i].sizes())
+      return str("gradient ", outcome.gradients[i], " of input ", i);
+    const std::vector<double> gradient = outcome.gradients[i].to_vector<double>(), x = inputs[i].to_vector<double>();
+    double largest = 0;
+    for (const double g : gradient) largest = std::max(largest, std::abs(g));
+    for (int probe = 0; probe < 8; ++probe) {
+      std::vector<double> direction(x.size(), 0);
+      if (probe >= 3)
+        direction[random() % x.size()] = 1;
+      else
+        for (double& d : direction) d = random() % 2 ? 1 : -1;
+      constexpr double kStep = 1e-6;
+      const auto moved = [&](double step) {
+        std::vector<double> values = x;
+        for (size_t k = 0; k < x.size(); ++k) values[k] += step * direction[k];
+        std::vector<Tensor> changed = inputs;
+        changed[i] = Tensor::from(values, inputs[i].sizes());
+        return value_of(op, changed, weights);
+      };
+      double expected = 0, terms = 0;
+      for (size_t k = 0; k < x.size(); ++k) {
+        expected += gradient[k] * direction[k];
+        terms += std::abs(gradient[k] * direction[k]);
+      }
+      const double slope = (moved(kStep) - moved(-kStep)) / (2 * kStep);
+      if (!(std::abs(slope - expected) <= 2e-6 * (1 + terms + largest)))
+        return str("input ", i, ", probe ", probe, ": slope ", slope, ", gradient ", expected);
+    }
+  }
+  return "";
+}
+
+TEST_P(Derived, GradientEqualsCentralDifferences) {
+  const OpCase& op = GetParam();
+  if (!op.differentiable) GTEST_SKIP() << "has no gradient";
+  // About once in 10,000 draws a kink lies between two of the probed points: one more draw must do.
+  const std::string first = gradient_error(op);
+  if (first.empty()) return;
+  EXPECT_EQ(gradient_error(op), "") << "and before: " << first;
+}
+
+TEST_P(Derived, EveryDeviceAndDtypeEqualsDoubleOnCpu) {
+  const OpCase& op = GetParam();
+  std::mt19937_64& random = fresh_random();
+  const std::vector<Tensor> drawn = make_inputs(op, random);
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    if (dtype == DType::bf16 && !op.low) continue;
+    // The reference sees the rounded inputs, so that only the op's own rounding is measured.
+    std::vector<Tensor> exact;
+    for (size_t i = 0; i < drawn.size(); ++i) {
+      const Tensor rounded = place(drawn[i], op.inputs[i], dtype, {});
+      exact.push_back(rounded.is_floating() ? rounded.to(DType::f64) : rounded);
+    }
+    manual_seed(7);
+    Tensor dy = like(op.function(exact), random, /*positive=*/true).to(dtype).to(DType::f64);
+    const Outcome wanted = run(op, exact, dy);
+    const double eps = dtype == DType::f32 ? 0x1p-24 : 0x1p-9;
+    const double tolerance =
+        8 * eps * std::sqrt(static_cast<double>(op.length)) * (dtype == DType::f32 ? 1 : op.low_scale);
+    for (const Device device : devices()) {
+      SCOPED_TRACE(str(dtype, " on ", device));
+      std::vector<Tensor> inputs;
+      for (size_t i = 0; i < drawn.size(); ++i) inputs.push_back(place(exact[i], op.inputs[i], dtype, device));
+      const Outcome got = run(op, inputs, dy);
+      ASSERT_EQ(got.y.sizes(), wanted.y.sizes());
+      EXPECT_EQ(got.y.device(), device);
+      EXPECT_LE(relative_error(got.y, wanted.y), tolerance) << "result";
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        ASSERT_EQ(got.gradients[i].defined(), wanted.gradients[i].defined()) << "gradient of input " << i;
+        if (!got.gradients[i].defined()) continue;
+        EXPECT_EQ(got.gradients[i].dtype(), inputs[i].dtype());
+        EXPECT_LE(relative_error(got.gradients[i], wanted.gradients[i]), tolerance) << "gradient of input " << i;
+      }
+    }
+  }
+}
+
+std::string case_name(const testing::TestParamInfo<OpCase>& info) { return info.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Ops, Derived, testing::ValuesIn(op_cases()), case_name);
+
+}  // namespace
+}  // namespace weft::test

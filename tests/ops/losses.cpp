@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/cross_entropy.h"
+#include "core/ops/log_softmax.h"
+#include "core/ops/mse_loss.h"
+#include "core/ops/nll_loss.h"
+#include "core/ops/softmax.h"
+#include "tests/ops/op_case.h"
+
+namespace weft::test {
+namespace {
+
+using Inputs = std::vector<Tensor>;
+
+const AddCases cases{
+    {"softmax", {{{3, 7}}}, [](const Inputs& x) { return softmax(x[0]); }, 7},
+    {"softmax_first", {{{5, 3, 2}}}, [](const Inputs& x) { return softmax(x[0], 0); }, 5},
+    {"softmax_long", {{{2, 1030}}}, [](const Inputs& x) { return softmax(x[0]); }, 1030},
+    {"softmax_one", {{{4, 1}}}, [](const Inputs& x) { return softmax(x[0]); }},
+    {"softmax_empty", {{{0, 4}}}, [](const Inputs& x) { return softmax(x[0]); }},
+    {"log_softmax", {{{3, 7}}}, [](const Inputs& x) { return log_softmax(x[0]); }, 7, true, true, 2},
+    {"log_softmax_middle", {{{2, 5, 3}}}, [](const Inputs& x) { return log_softmax(x[0], 1); }, 5, true, true, 2},
+    {"cross_entropy",
+     {{{6, 10}}, {{6}, Values::classes, Layout::dense, 10}},
+     [](const Inputs& x) { return cross_entropy(x[0], x[1]); },
+     60},
+    {"cross_entropy_smoothed",
+     {{{6, 10}}, {{6}, Values::classes, Layout::dense, 10}},
+     [](const Inputs& x) { return cross_entropy(x[0], x[1], {.label_smoothing = 0.1}); },
+     60},
+    {"cross_entropy_ignoring",
+     {{{24, 10}}, {{24}, Values::classes, Layout::dense, 10}},
+     [](const Inputs& x) { return cross_entropy(x[0], x[1], {.label_smoothing = 0.2, .ignore_index = 1}); },
+     240},
+    {"cross_entropy_sum",
+     {{{5, 130}}, {{5}, Values::classes, Layout::dense, 130}},
+     [](const Inputs& x) { return cross_entropy(x[0], x[1], {.reduction = Reduction::sum}); },
+     650},
+    {"cross_entropy_rows",
+     {{{2, 3, 7}}, {{2, 3}, Values::classes, Layout::dense, 7}},
+     [](const Inputs& x) { return cross_entropy(x[0], x[1], {.reduction = Reduction::none}); },
+     7},
+    {"cross_entropy_probabilities",
+     {{{6, 10}}, {{6, 10}, Values::simplex, Layout::dense, 0, false}},
+     [](const Inputs& x) { return cross_entropy(x[0], x[1]); },
+     60},
+    {"cross_entropy_probabilities_smoothed",
+     {{{6, 10}}, {{6, 10}, Values::simplex, Layout::dense, 0, false}},
+     [](const Inputs& x) { return cross_entropy(x[0], x[1], {.label_smoothing = 0.3}); },
+     60},
+    {"cross_entropy_no_rows",
+     {{{0, 10}}, {{0}, Values::classes, Layout::dense, 10}},
+     [](const Inputs& x) { return cross_entropy(x[0], x[1], {.reduction = Reduction::sum}); }},
+    {"nll_loss",
+     {{{6, 10}}, {{6}, Values::classes, Layout::dense, 10}},
+     [](const Inputs& x) { return nll_loss(x[0], x[1]); },
+     6,
+     true,
+     true,
+     4},
+    {"mse_loss", {{{6, 5}}, {{6, 5}}}, [](const Inputs& x) { return mse_loss(x[0], x[1]); }, 30, true, true, 4},
+    {"mse_loss_sum",
+     {{{6, 5}}, {{6, 5}}},
+     [](const Inputs& x) { return mse_loss(x[0], x[1], Reduction::sum); },
+     30,
+     true,
+     true,
+     4},
+};
+
+}  // namespace
+}  // namespace weft::test

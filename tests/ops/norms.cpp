@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/batch_norm.h"
+#include "core/ops/layer_norm.h"
+#include "tests/ops/op_case.h"
+
+namespace weft::test {
+namespace {
+
+using Inputs = std::vector<Tensor>;
+
+// x, weight, bias, and perhaps a residual.
+template <bool with_relu>
+Tensor train(const Inputs& x) {
+  return batch_norm(x[0], x[1], x[2], {}, {},
+                    {.training = true, .relu = with_relu, .residual = x.size() > 3 ? x[3] : Tensor()});
+}
+
+// x, weight, bias, running mean, running variance, and perhaps a residual.
+template <bool with_relu>
+Tensor infer(const Inputs& x) {
+  return batch_norm(x[0], x[1], x[2], x[3], x[4],
+                    {.training = false, .relu = with_relu, .residual = x.size() > 5 ? x[5] : Tensor()});
+}
+
+OpInput wide(const Shape& sizes, Values values = Values::normal, bool gradient = true) {
+  return {sizes, values, Layout::dense, 0, gradient, true};
+}
+
+const AddCases cases{
+    {"batch_norm", {{{2, 3, 4, 5}}, wide({5}), wide({5})}, train<false>, 24, true, true, 4},
+    {"batch_norm_rows", {{{9, 33}}, wide({33}), wide({33})}, train<false>, 9, true, true, 4},
+    {"batch_norm_tall", {{{700, 3}}, wide({3}), wide({3})}, train<false>, 700, true, true, 4},
+    {"batch_norm_relu", {{{2, 3, 4, 5}}, wide({5}), wide({5})}, train<true>, 24, false},
+    {"batch_norm_residual", {{{2, 3, 4, 5}}, wide({5}), wide({5}), {{2, 3, 4, 5}}}, train<false>, 24, true, true, 4},
+    {"batch_norm_relu_residual", {{{2, 3, 4, 5}}, wide({5}), wide({5}), {{2, 3, 4, 5}}}, train<true>, 24, false},
+    {"batch_norm_plain",
+     {{{8, 4}}},
+     [](const Inputs& x) { return batch_norm(x[0], {}, {}, {}, {}, {.training = true}); },
+     8,
+     true,
+     true,
+     4},
+    {"batch_norm_transposed",
+     {{{2, 3, 4, 6}, Values::normal, Layout::transposed}, wide({6}), wide({6})},
+     train<false>,
+     24,
+     true,
+     true,
+     4},
+    {"batch_norm_inference",
+     {{{2, 3, 4, 5}}, wide({5}), wide({5}), wide({5}, Values::normal, false), wide({5}, Values::positive, false)},
+     infer<false>,
+     24,
+     true,
+     true,
+     4},
+    {"batch_norm_inference_relu_residual",
+     {{{2, 3, 4, 5}},
+      wide({5}),
+      wide({5}),
+      wide({5}, Values::normal, false),
+      wide({5}, Values::positive, false),
+      {{2, 3, 4, 5}}},
+     infer<true>,
+     24,
+     false},
+    {"layer_norm",
+     {{{3, 4, 7}}, wide({7}), wide({7})},
+     [](const Inputs& x) { return layer_norm(x[0], x[1], x[2]); },
+     12,
+     true,
+     true,
+     4},
+    {"layer_norm_long",
+     {{{3, 1030}}, wide({1030}), wide({1030})},
+     [](const Inputs& x) { return layer_norm(x[0], x[1], x[2]); },
+     1030,
+     true,
+     true,
+     4},
+    {"layer_norm_plain", {{{5, 33}}}, [](const Inputs& x) { return layer_norm(x[0]); }, 33, true, true, 4},
+    {"layer_norm_transposed",
+     {{{6, 5}, Values::normal, Layout::transposed}, wide({5}), wide({5})},
+     [](const Inputs& x) { return layer_norm(x[0], x[1], x[2]); },
+     6,
+     true,
+     true,
+     4},
+    {"layer_norm_no_rows",
+     {{{0, 5}}, wide({5}), wide({5})},
+     [](const Inputs& x) { return layer_norm(x[0], x[1], x[2]); }},
+};
+
+}  // namespace
+}  // namespace weft::test

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/random.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "core/autograd.h"
+#include "core/ops/dropout.h"
+#include "core/random.h"
+
+namespace weft {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+TEST(Random, SameSeedSameNumbers) {
+  manual_seed(11);
+  const auto first = normal({100}).to_vector<float>(), second = normal({100}).to_vector<float>();
+  manual_seed(11);
+  EXPECT_EQ(normal({100}).to_vector<float>(), first);
+  EXPECT_EQ(normal({100}).to_vector<float>(), second);
+  EXPECT_NE(first, second);
+}
+
+TEST(Random, DrawsOfAnySizeAdvanceByBlocks) {
+  manual_seed(11);
+  uniform({5});
+  EXPECT_EQ(generator({}).offset, 2u);
+  uniform({4}, 0, 1, DType::f64);
+  EXPECT_EQ(generator({}).offset, 4u);
+}
+
+TEST(Random, Moments) {
+  constexpr int64_t kCount = 40'000;
+  const double sigma = 1 / std::sqrt(static_cast<double>(kCount));
+  const std::vector<double> u = uniform({kCount}, -1, 3, DType::f64).to_vector<double>();
+  EXPECT_NEAR(mean_of(u), 1, 6 * sigma * 4 / std::sqrt(12));
+  for (const double value : u) ASSERT_TRUE(value >= -1 && value < 3);
+  std::vector<double> g = normal({kCount}, 2, 3).to_vector<double>();
+  EXPECT_NEAR(mean_of(g), 2, 6 * sigma * 3);
+  for (double& value : g) value = (value - 2) * (value - 2);
+  EXPECT_NEAR(mean_of(g), 9, 6 * sigma * 9 * std::sqrt(2));
+  EXPECT_NEAR(mean_of(bernoulli({kCount}, 0.3).to_vector<double>()), 0.3, 6 * sigma * 0.46);
+}
+
+TEST(Random, PermutationHoldsEachNumberOnce) {
+  for (const int64_t n : {0, 1, 2, 17, 1000}) {
+    std::vector<int64_t> order = permutation(n).to_vector<int64_t>();
+    std::sort(order.begin(), order.end());
+    for (int64_t i = 0; i < n; ++i) ASSERT_EQ(order[static_cast<size_t>(i)], i);
+  }
+  EXPECT_NE(permutation(1000).to_vector<int64_t>(), permutation(1000).to_vector<int64_t>());
+}
+
+TEST(Random, InPlaceOnStridedMemoryLeavesTheRest) {
+  const Tensor buffer = Tensor::full({4, 6}, 9);
+  uniform_(buffer.slice(1, 0, 3, 2));
+  const std::vector<float> values = buffer.to_vector<float>();
+  for (size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i] == 9, i % 2 == 1) << i;
+}
+
+TEST(Random, Errors) {
+  EXPECT_THAT([] { uniform({2}, 1, 0); }, ThrowsMessage<Error>(HasSubstr("uniform: expected low <= high, got 1 and 0")));
+  EXPECT_THAT([] { normal({2}, 0, 1, DType::i64); },
+              ThrowsMessage<Error>(HasSubstr("normal: expected a floating tensor, got i64[2] on cpu")));
+  EXPECT_THAT([] { bernoulli({2}, 1.5); }, ThrowsMessage<Error>(HasSubstr("bernoulli: expected p in [0, 1], got 1.5")));
+  EXPECT_THAT([] { permutation(-1); }, ThrowsMessage<Error>(HasSubstr("permutation: expected n of at least 0, got -1")));
+  EXPECT_THAT([] { normal_(Tensor::zeros({2}).requires_grad_()); },
+              ThrowsMessage<Error>(HasSubstr("needs a gradient and cannot be changed in place")));
+  EXPECT_THAT([] { dropout(Tensor::zeros({2}), -0.1); },
+              ThrowsMessage<Error>(HasSubstr("dropout: expected p in [0, 1], got -0.1")));
+}
+
+TEST(Dropout, KeepsScalesAndDropsTheSameInBackward) {
+  const Tensor x = Tensor::full({10'000}, 3).requires_grad_();
+  const Tensor y = dropout(x, 0.25);
+  y.backward(Tensor::full({10'000}, 3));
+  const std::vector<float> kept = y.to_vector<float>();
+  EXPECT_EQ(x.grad().to_vector<float>(), kept);
+  int64_t zeros = 0;
+  for (const float value : kept) {
+    zeros += value == 0;
+    ASSERT_TRUE(value == 0 || value == 4) << value;
+  }
+  EXPECT_NEAR(static_cast<double>(zeros), 2500, 6 * std::sqrt(10'000 * 0.25 * 0.75));
+}
+
+TEST(Dropout, OffInInferenceAndAtZero) {
+  const Tensor x = Tensor::ones({5});
+  EXPECT_TRUE(dropout(x, 0.5, false).is_same(x));
+  EXPECT_TRUE(dropout(x, 0).is_same(x));
+  EXPECT_EQ(dropout(x, 1).to_vector<float>(), std::vector<float>(5, 0.0f));
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/cast.h"
+#include "core/ops/concat.h"
+#include "core/ops/gather.h"
+#include "core/ops/index_select.h"
+#include "core/ops/pad.h"
+#include "core/ops/stack.h"
+#include "tests/ops/op_case.h"
+
+namespace weft::test {
+namespace {
+
+using Inputs = std::vector<Tensor>;
+
+const AddCases cases{
+    {"reshape",
+     {{{4, 6}}},
+     [](const Inputs& x) {
+       return x[0].reshape({2, -1, 3});
+     }},
+    {"reshape_transposed",
+     {{{4, 6}, Values::normal, Layout::transposed}},
+     [](const Inputs& x) {
+       return x[0].reshape({3, 8});
+     }},
+    {"reshape_strided",
+     {{{4, 6}, Values::normal, Layout::strided}},
+     [](const Inputs& x) {
+       return x[0].reshape({2, 12});
+     }},
+    {"flatten", {{{2, 3, 4, 5}}}, [](const Inputs& x) { return x[0].flatten(1, -2); }},
+    {"squeeze", {{{2, 1, 4}}}, [](const Inputs& x) { return x[0].squeeze(1).unsqueeze(-1).unsqueeze(0); }},
+    {"permute",
+     {{{2, 3, 4}}},
+     [](const Inputs& x) {
+       return x[0].permute({2, 0, 1});
+     }},
+    {"permute_dense",
+     {{{5, 33, 34}}},
+     [](const Inputs& x) {
+       return x[0].permute({0, 2, 1}).contiguous();
+     }},
+    {"transpose", {{{2, 3, 4}}}, [](const Inputs& x) { return x[0].transpose(0, -1); }},
+    {"slice", {{{5, 8}}}, [](const Inputs& x) { return x[0].slice(1, 1, 3, 2).slice(0, -3, 2); }},
+    {"slice_empty", {{{5, 8}}}, [](const Inputs& x) { return x[0].slice(1, 8, 0); }},
+    {"select", {{{5, 8}}}, [](const Inputs& x) { return x[0].select(0, -2); }},
+    {"expand",
+     {{{1, 3}}},
+     [](const Inputs& x) {
+       return x[0].expand({4, 5, 3});
+     },
+     20},
+    {"expand_scalar",
+     {{{}}},
+     [](const Inputs& x) {
+       return x[0].expand({4, 5});
+     },
+     20},
+    {"clone", {{{4, 6}, Values::normal, Layout::transposed}}, [](const Inputs& x) { return x[0].clone(); }},
+    {"cast", {{{4, 6}}}, [](const Inputs& x) { return cast(cast(x[0], DType::f64), x[0].dtype()); }},
+    {"to_cpu",
+     {{{4, 6}, Values::normal, Layout::transposed}},
+     [](const Inputs& x) { return x[0].to(Device{}).to(x[0].device()); }},
+    {"concat", {{{2, 3}}, {{2, 1}}, {{2, 4}}}, [](const Inputs& x) { return concat(x, 1); }},
+    {"concat_rows", {{{2, 3}}, {{0, 3}}, {{1, 3}}}, [](const Inputs& x) { return concat(x, -2); }},
+    {"stack", {{{2, 3}}, {{2, 3}, Values::normal, Layout::transposed}}, [](const Inputs& x) { return stack(x, 1); }},
+    {"pad", {{{2, 3, 4}}}, [](const Inputs& x) { return pad(pad(x[0], -1, 1, 2), 0, 0, 3); }},
+    {"index_select",
+     {{{5, 4}}, {{7}, Values::classes, Layout::dense, 5}},
+     [](const Inputs& x) { return index_select(x[0], 0, x[1]); },
+     7},
+    {"index_select_columns",
+     {{{3, 5, 2}}, {{9}, Values::classes, Layout::dense, 5}},
+     [](const Inputs& x) { return index_select(x[0], 1, x[1]); },
+     9},
+    {"index_select_nothing",
+     {{{5, 4}}, {{0}, Values::classes, Layout::dense, 5}},
+     [](const Inputs& x) { return index_select(x[0], 0, x[1]); }},
+    {"gather",
+     {{{4, 6}}, {{4, 9}, Values::classes, Layout::dense, 6}},
+     [](const Inputs& x) { return gather(x[0], 1, x[1]); },
+     9},
+    {"gather_rows",
+     {{{5, 3}}, {{2, 3}, Values::classes, Layout::dense, 5}},
+     [](const Inputs& x) { return gather(x[0], 0, x[1]); },
+     2},
+};
+
+}  // namespace
+}  // namespace weft::test
