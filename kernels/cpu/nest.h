@@ -73,8 +73,9 @@ struct Nest {
     for (int d = 1; d < rank; ++d) {
       bool joins = true;
       for (int v = 0; v < N; ++v) joins &= strides[last][v] == sizes[d] * strides[d][v];
+      const int64_t size = sizes[d];  // d may be the place that is written next
       if (!joins) sizes[++last] = 1;
-      sizes[last] *= sizes[d];
+      sizes[last] *= size;
       strides[last] = strides[d];
     }
     rank = last + 1;
