@@ -39,6 +39,7 @@ struct Nest {
   /// innermost dimension, with the offset of its first element in every view.
   template <class Body>
   void walk(int64_t begin, int64_t end, Body&& body) const {
+    if (begin >= end) return;  // sizes may be 0
     std::array<int64_t, kMaxRank> position{};
     std::array<int64_t, N> offset{};
     int64_t rest = begin;
