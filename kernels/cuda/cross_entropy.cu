@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cross_entropy.h"
+
+#include "kernels/cuda/row.cuh"
+
+// Grid, block, ownership: row.cuh. Forward reads the logits once for the log of the sum of exponentials; smoothing and
+// probability targets read them again (from cache) for the mean distance from it. Backward recomputes the
+// probabilities. Bytes per element of size e: forward e (2e with probability targets), backward 2e (3e); one
+// exponential each way. 85% of the bandwidth for rows of 128 bytes and more; few rows (a batch of 128 with 10 classes)
+// are bound by latency.
+
+namespace weft::kernels::WEFT_DEVICE {
+
+namespace {
+
+/// Either classes or probabilities is given.
+template <class T>
+struct Target {
+  const int64_t* classes;
+  const T* probabilities;
+  Accumulate<T> smoothing;
+  int64_t ignore_index;
+};
+
+template <int kGroup, int V, class T>
+__global__ void cross_entropy_forward_kernel(Accumulate<T>* loss, Accumulate<T>* lse_out, Accumulate<T>* weight,
+                                             const T* logits, const Target<T> target, int64_t rows, int64_t C) {
+  using A = Accumulate<T>;
+  using G = RowGroup<kGroup>;
+  const bool valid = G::row() < rows;
+  const int64_t row = valid ? G::row() : rows - 1;
+  const T* z = logits + row * C;
+  const RowExponentials<A> e = row_exponentials<kGroup, V>(z, C);
+  const A lse = e.maximum + log(e.sum);
+
+  // The sum of t (lse - z) over the classes, with the target t as given and with 1 for every class.
+  A with_target = 0, with_ones = 0;
+  bool counts = true;
+  if (target.probabilities != nullptr) {
+    for (int64_t c = G::lane() * V; c < C; c += kGroup * V) {
+      const Vec<T, V> unit = Vec<T, V>::load(z + c), t = Vec<T, V>::load(target.probabilities + row * C + c);
+      for (int i = 0; i < V; ++i) {
+        const A weight_of_class = from<A>(t[i]);
+        if (weight_of_class != A(0)) with_target += weight_of_class * (lse - from<A>(unit[i]));
+      }
+    }
+    with_target = G::sum(with_target);
+  } else {
+    const int64_t label = target.classes[row];
+    counts = label != target.ignore_index;
+    if (counts) with_target = label >= 0 && label < C ? lse - from<A>(z[label]) : A(NAN);
+  }
+  if (target.smoothing > A(0)) {
+    for (int64_t c = G::lane() * V; c < C; c += kGroup * V) {
+      const Vec<T, V> unit = Vec<T, V>::load(z + c);
+      for (int i = 0; i < V; ++i) with_ones += lse - from<A>(unit[i]);
+    }
+    with_ones = G::sum(with_ones) * (target.smoothing / static_cast<A>(C));
+  }
+  if (valid && G::lane() == 0) {
+    loss[row] = counts ? (A(1) - target.smoothing) * with_target + with_ones : A(0);
+    lse_out[row] = lse;
+    if (weight != nullptr) weight[row] = counts ? A(1) : A(0);
+  }
+}
+
+template <int kGroup, int V, class T>
+__global__ void cross_entropy_backward_kernel(T* dlogits, const Accumulate<T>* dloss, const T* logits,
+                                              const Accumulate<T>* lse_in, const Target<T> target, int64_t rows,
+                                              int64_t C) {
+  using A = Accumulate<T>;
+  using G = RowGroup<kGroup>;
+  const bool valid = G::row() < rows;
+  const int64_t row = valid ? G::row() : rows - 1;
+  const A kept = A(1) - target.smoothing, spread = target.smoothing / static_cast<A>(C);
+  A scale = dloss[row], total = 1;
+  const A lse = lse_in[row];
+  int64_t label = -1;
+  if (target.probabilities != nullptr) {
+    A sum = 0;
+    for (int64_t c = G::lane() * V; c < C; c += kGroup * V) {
+      const Vec<T, V> t = Vec<T, V>::load(target.probabilities + row * C + c);
+      for (int i = 0; i < V; ++i) sum += from<A>(t[i]);
+    }
+    total = kept * G::sum(sum) + target.smoothing;
+  } else {
+    label = target.classes[row];
+    if (label == target.ignore_index)
+      scale = A(0), total = A(0);
+    else if (label < 0 || label >= C)
+      scale = A(NAN);
+  }
+  const bool ignored = target.probabilities == nullptr && label == target.ignore_index;
+  for (int64_t c = G::lane() * V; valid && c < C; c += kGroup * V) {
+    const Vec<T, V> unit = Vec<T, V>::load(logits + row * C + c);
+    Vec<T, V> t, out;
+    if (target.probabilities != nullptr) t = Vec<T, V>::load(target.probabilities + row * C + c);
+    for (int i = 0; i < V; ++i) {
+      const A aim = target.probabilities != nullptr ? from<A>(t[i]) : (c + i == label ? A(1) : A(0));
+      const A p = exp(from<A>(unit[i]) - lse);
+      out[i] = to<T>(ignored ? A(0) : scale * (p * total - (kept * aim + spread)));
+    }
+    out.store(dlogits + row * C + c);
+  }
+}
+
+template <class T>
+Target<T> target_of(const char* name, const View& target, const View& logits, const CrossEntropyArguments& arguments) {
+  WEFT_CHECK(logits.rank == 2 && logits.is_contiguous(), name, ": expected contiguous logits [N, C], got ", logits);
+  WEFT_CHECK(
+      target.is_contiguous() && target.sizes[0] == logits.sizes[0] &&
+          (target.rank == 1 ? target.dtype == DType::i64 : target.same_sizes(logits) && target.dtype == logits.dtype),
+      name, ": expected classes i64[", logits.sizes[0], "] or probabilities like ", logits, ", got ", target);
+  Target<T> t{nullptr, nullptr, static_cast<Accumulate<T>>(arguments.label_smoothing), arguments.ignore_index};
+  if (target.rank == 1)
+    t.classes = static_cast<const int64_t*>(target.data);
+  else
+    t.probabilities = static_cast<const T*>(target.data);
+  return t;
+}
+
+}  // namespace
+
+void cross_entropy_forward(const Queue& queue, const View& loss, const View& lse, const View& weight,
+                           const View& logits, const View& target, CrossEntropyArguments arguments) {
+  with_dtype<float, bf16, f16, double>(logits.dtype, "cross_entropy_forward", [&]<class T>() {
+    using A = Accumulate<T>;
+    const Target<T> t = target_of<T>("cross_entropy_forward", target, logits, arguments);
+    const int64_t rows = logits.sizes[0], C = logits.sizes[1];
+    if (rows == 0 || C == 0) return;
+    with_row_shape<T>(C, {logits.data, t.probabilities}, [&]<int kGroup, int V>() {
+      using G = RowGroup<kGroup>;
+      launch(queue, "cross_entropy_forward", G::grid(rows), dim3(G::kThreads), 0,
+             &cross_entropy_forward_kernel<kGroup, V, T>, loss.as<A>(), lse.as<A>(), weight ? weight.as<A>() : nullptr,
+             static_cast<const T*>(logits.data), t, rows, C);
+    });
+  });
+}
+
+void cross_entropy_backward(const Queue& queue, const View& dlogits, const View& dloss, const View& logits,
+                            const View& lse, const View& target, CrossEntropyArguments arguments) {
+  with_dtype<float, bf16, f16, double>(logits.dtype, "cross_entropy_backward", [&]<class T>() {
+    using A = Accumulate<T>;
+    const Target<T> t = target_of<T>("cross_entropy_backward", target, logits, arguments);
+    const int64_t rows = logits.sizes[0], C = logits.sizes[1];
+    if (rows == 0 || C == 0) return;
+    with_row_shape<T>(C, {dlogits.data, logits.data, t.probabilities}, [&]<int kGroup, int V>() {
+      using G = RowGroup<kGroup>;
+      launch(queue, "cross_entropy_backward", G::grid(rows), dim3(G::kThreads), 0,
+             &cross_entropy_backward_kernel<kGroup, V, T>, dlogits.as<T>(), static_cast<const A*>(dloss.as<A>()),
+             static_cast<const T*>(logits.data), static_cast<const A*>(lse.as<A>()), t, rows, C);
+    });
+  });
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE
