@@ -6,10 +6,11 @@
 #include "kernels/cuda/vec.cuh"
 #include "kernels/random_math.h"
 
-// Grid-stride, 256 threads a block, no barrier. A thread owns the elements of one Philox block: four neighbours (two in
-// f64). The seed and the counter's base are read from device memory, so that a replayed graph draws new numbers.
-// Bytes per element: size_of(y) written (dropout: read as well); about 25 integer operations for its share of Philox,
-// 15 flops more for a normal. 70% of the write bandwidth (f32), bound by integer multiplication in bf16.
+// Grid-stride, 256 threads a block, no barrier. A thread owns the elements of one Philox block: four neighbours (two
+// for uniform and normal f64). The seed and the counter's base are read from device memory, so that a replayed graph
+// draws new numbers. Bytes per element: size_of(y) written (dropout: read as well); about 25 integer operations for its
+// share of Philox, 15 flops more for a normal. 70% of the write bandwidth (f32), bound by integer multiplication in
+// bf16.
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -60,18 +61,18 @@ __global__ void random_kernel(T* y, int64_t n, const int64_t* state, uint64_t of
   }
 }
 
+/// The mask is drawn as random_bernoulli draws, four elements to a block whatever the dtype.
 template <class T>
-__global__ void dropout_kernel(T* y, const T* x, int64_t n, const int64_t* state, uint64_t offset,
-                               const Accumulate<T> p, const Accumulate<T> scale) {
+__global__ void dropout_kernel(T* y, const T* x, int64_t n, const int64_t* state, uint64_t offset, const float p,
+                               const Accumulate<T> scale) {
   using A = Accumulate<T>;
-  constexpr int kElements = kDraws<A>;
   const uint64_t seed = static_cast<uint64_t>(state[0]), base = static_cast<uint64_t>(state[1]) + offset;
-  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x, blocks = (n + kElements - 1) / kElements;
+  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x, blocks = (n + 3) / 4;
   for (int64_t k = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; k < blocks; k += step) {
     const Philox4 block = philox(seed, base + static_cast<uint64_t>(k));
-    for (int i = 0; i < kElements; ++i) {
-      const int64_t at = k * kElements + i;
-      if (at < n) y[at] = uniform_draw<A>(block, i) >= p ? to<T>(from<A>(x[at]) * scale) : to<T>(A(0));
+    for (int i = 0; i < 4; ++i) {
+      const int64_t at = k * 4 + i;
+      if (at < n) y[at] = uniform01(block.word[i]) >= p ? to<T>(from<A>(x[at]) * scale) : to<T>(A(0));
     }
   }
 }
@@ -88,10 +89,9 @@ void check(const char* name, const View& y, const View& state) {
   WEFT_CHECK(state.dtype == DType::i64 && state.numel() == 2, name, ": expected a state i64[2], got ", state);
 }
 
-template <class T, template <class> class F>
+template <class T, template <class> class F, class A = Accumulate<T>>
 void draw(const Queue& queue, const char* name, const View& y, const View& state, RandomArguments random,
-          const F<std::conditional_t<std::is_same_v<T, double>, double, float>>& f) {
-  using A = std::conditional_t<std::is_same_v<T, double>, double, float>;
+          const F<A>& f) {
   const int64_t n = y.numel();
   launch(queue, name, dim3(blocks_for(n, kThreads * kDraws<A>)), dim3(kThreads), 0, &random_kernel<A, T, F<A>>,
          y.as<T>(), n, static_cast<const int64_t*>(state.data), random.offset, f);
@@ -120,8 +120,7 @@ void random_normal(const Queue& queue, const View& y, const View& state, RandomA
 void random_bernoulli(const Queue& queue, const View& y, const View& state, RandomArguments random, double p) {
   check("random_bernoulli", y, state);
   with_dtype<float, bf16, f16, double, int64_t, int32_t, uint8_t, bool>(y.dtype, "random_bernoulli", [&]<class T>() {
-    using A = std::conditional_t<std::is_same_v<T, double>, double, float>;
-    draw<T, Bernoulli>(queue, "random_bernoulli", y, state, random, {static_cast<A>(p)});
+    draw<T, Bernoulli, float>(queue, "random_bernoulli", y, state, random, {static_cast<float>(p)});
   });
 }
 
@@ -138,9 +137,9 @@ void dropout(const Queue& queue, const View& y, const View& x, const View& state
   const int64_t n = y.numel();
   with_dtype<float, bf16, f16, double>(y.dtype, "dropout", [&]<class T>() {
     using A = Accumulate<T>;
-    launch(queue, "dropout", dim3(blocks_for(n, kThreads * kDraws<A>)), dim3(kThreads), 0, &dropout_kernel<T>,
-           y.as<T>(), static_cast<const T*>(x.data), n, static_cast<const int64_t*>(state.data), random.offset,
-           static_cast<A>(p), static_cast<A>(p < 1 ? 1 / (1 - p) : 0));
+    launch(queue, "dropout", dim3(blocks_for(n, kThreads * 4)), dim3(kThreads), 0, &dropout_kernel<T>, y.as<T>(),
+           static_cast<const T*>(x.data), n, static_cast<const int64_t*>(state.data), random.offset,
+           static_cast<float>(p), static_cast<A>(p < 1 ? 1 / (1 - p) : 0));
   });
 }
 

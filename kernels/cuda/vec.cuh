@@ -14,12 +14,14 @@ namespace weft::kernels::WEFT_DEVICE {
 template <class T>
 inline constexpr int kVecSize = 16 / static_cast<int>(sizeof(T));
 
-/// N values that are read and written in one access; the address must be a multiple of the size.
+/// N values that are read and written in one access (two of 16 bytes for 32); the address must be a multiple of the
+/// size, at most of 16.
 ///   const auto x = Vec<T>::load(x_ptr + i);
 template <class T, int N = kVecSize<T>>
-struct alignas(sizeof(T) * N) Vec {
+struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Vec {
   static constexpr int kBytes = static_cast<int>(sizeof(T)) * N;
-  static_assert(kBytes == 2 || kBytes == 4 || kBytes == 8 || kBytes == 16, "a thread accesses 2, 4, 8 or 16 bytes");
+  static_assert(kBytes == 1 || kBytes == 2 || kBytes == 4 || kBytes == 8 || kBytes == 16 || kBytes == 32,
+                "a thread accesses 1, 2, 4, 8, 16 or 32 bytes");
 
   T data[N];
 
@@ -27,28 +29,35 @@ struct alignas(sizeof(T) * N) Vec {
   __device__ __forceinline__ const T& operator[](int i) const { return data[i]; }
 
   static __device__ __forceinline__ Vec load(const T* address) {
-    Word word;
-    if constexpr (kBytes == 16)
-      word = ptx::ld16(address);
-    else
-      word = *reinterpret_cast<const Word*>(address);
     Vec vec;
-    memcpy(vec.data, &word, kBytes);
+    for (int k = 0; k < kWords; ++k) {
+      Word word;
+      if constexpr (kBytes >= 16)
+        word = ptx::ld16(reinterpret_cast<const Word*>(address) + k);
+      else
+        word = *reinterpret_cast<const Word*>(address);
+      memcpy(reinterpret_cast<char*>(vec.data) + k * sizeof(Word), &word, sizeof(Word));
+    }
     return vec;
   }
   __device__ __forceinline__ void store(T* address) const {
-    Word word;
-    memcpy(&word, data, kBytes);
-    if constexpr (kBytes == 16)
-      ptx::st16(address, word);
-    else
-      *reinterpret_cast<Word*>(address) = word;
+    for (int k = 0; k < kWords; ++k) {
+      Word word;
+      memcpy(&word, reinterpret_cast<const char*>(data) + k * sizeof(Word), sizeof(Word));
+      if constexpr (kBytes >= 16)
+        ptx::st16(reinterpret_cast<Word*>(address) + k, word);
+      else
+        *reinterpret_cast<Word*>(address) = word;
+    }
   }
 
  private:
   using Word = std::conditional_t<
-      kBytes == 16, uint4,
-      std::conditional_t<kBytes == 8, uint2, std::conditional_t<kBytes == 4, unsigned, unsigned short>>>;
+      kBytes >= 16, uint4,
+      std::conditional_t<
+          kBytes == 8, uint2,
+          std::conditional_t<kBytes == 4, unsigned, std::conditional_t<kBytes == 2, unsigned short, unsigned char>>>>;
+  static constexpr int kWords = kBytes / static_cast<int>(sizeof(Word));
 };
 
 /// For launchers: true when all of these addresses (or row lengths in bytes) are multiples of 16.
