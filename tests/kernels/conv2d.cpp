@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/conv2d.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/compare.h"
+#include "tests/support/devices.h"
+#include "tests/support/random_values.h"
+
+namespace weft::tests {
+namespace {
+
+using kernels::Conv2dArguments;
+using kernels::View;
+
+struct Case {
+  int64_t N, H, W, C, O, R, S;
+  Conv2dArguments arguments;
+
+  int64_t P() const {
+    return (H + 2 * arguments.padding.h - arguments.dilation.h * (R - 1) - 1) / arguments.stride.h + 1;
+  }
+  int64_t Q() const {
+    return (W + 2 * arguments.padding.w - arguments.dilation.w * (S - 1) - 1) / arguments.stride.w + 1;
+  }
+  int64_t group_in() const { return C / arguments.groups; }
+
+  /// body(index of x, index of w, index of y) for each product of the convolution.
+  template <class Body>
+  void for_each_product(Body&& body) const {
+    const auto& a = arguments;
+    const int64_t group_out = O / a.groups;
+    for (int64_t n = 0; n < N; ++n)
+      for (int64_t p = 0; p < P(); ++p)
+        for (int64_t q = 0; q < Q(); ++q)
+          for (int64_t o = 0; o < O; ++o)
+            for (int64_t r = 0; r < R; ++r)
+              for (int64_t s = 0; s < S; ++s) {
+                const int64_t h = p * a.stride.h - a.padding.h + r * a.dilation.h;
+                const int64_t w = q * a.stride.w - a.padding.w + s * a.dilation.w;
+                if (h < 0 || h >= H || w < 0 || w >= W) continue;
+                for (int64_t c = 0; c < group_in(); ++c)
+                  body(((n * H + h) * W + w) * C + o / group_out * group_in() + c,
+                       ((o * R + r) * S + s) * group_in() + c, ((n * P() + p) * Q() + q) * O + o);
+              }
+  }
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << c.N << "x" << c.H << "x" << c.W << "x" << c.C << " to " << c.O << " by " << c.R << "x" << c.S
+             << " stride " << c.arguments.stride.h << "," << c.arguments.stride.w << " padding "
+             << c.arguments.padding.h << "," << c.arguments.padding.w << " dilation " << c.arguments.dilation.h
+             << " groups " << c.arguments.groups;
+}
+
+const Case kCases[] = {
+    {2, 8, 8, 16, 32, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}},  {1, 1, 1, 1, 1, 1, 1, {}},
+    {3, 9, 7, 3, 10, 3, 3, {{2, 2}, {1, 1}, {1, 1}, 1}},   {2, 11, 13, 3, 8, 7, 7, {{2, 2}, {3, 3}, {1, 1}, 1}},
+    {2, 8, 8, 16, 24, 1, 1, {{1, 1}, {0, 0}, {1, 1}, 1}},  {2, 9, 9, 16, 24, 1, 1, {{2, 2}, {0, 0}, {1, 1}, 1}},
+    {2, 12, 10, 8, 12, 3, 3, {{1, 1}, {2, 2}, {2, 2}, 1}}, {2, 8, 9, 12, 18, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 3}},
+    {2, 9, 8, 16, 16, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 16}}, {1, 10, 10, 7, 7, 5, 5, {{2, 2}, {2, 2}, {1, 1}, 7}},
+    {2, 6, 17, 5, 9, 2, 5, {{3, 2}, {0, 4}, {1, 1}, 1}},   {0, 5, 5, 4, 4, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}},
+};
+
+void check(DeviceKind kind, const Case& c, DType dtype) {
+  SCOPED_TRACE(str(c, " ", dtype, " on ", name(kind)));
+  const kernels::Queue queue = queue_on(kind);
+  const Sizes xs{c.N, c.H, c.W, c.C}, ws{c.O, c.R, c.S, c.group_in()}, ys{c.N, c.P(), c.Q(), c.O};
+  const auto x = uniform(count_of(xs), dtype), w = uniform(count_of(ws), dtype), dy = uniform(count_of(ys), dtype);
+  const auto bias = uniform(c.O, dtype);
+  const DeviceArray x_array(kind, dtype, xs, x), w_array(kind, dtype, ws, w), dy_array(kind, dtype, ys, dy);
+  const DeviceArray bias_array(kind, dtype, {c.O}, bias);
+
+  std::vector<double> y(dy.size()), dx(x.size()), dw(w.size());
+  c.for_each_product([&](int64_t i, int64_t j, int64_t k) {
+    y[k] += x[i] * w[j];
+    dx[i] += dy[k] * w[j];
+    dw[j] += dy[k] * x[i];
+  });
+  const int64_t filter = c.R * c.S * c.group_in();
+  DeviceArray result(kind, dtype, ys);
+  kernels::conv2d_forward(queue, result, x_array, w_array, View::none(), c.arguments);
+  EXPECT_TRUE(near(result.host(), y, tolerance(dtype, filter))) << "forward";
+
+  for (size_t i = 0; i < y.size(); ++i) y[i] += bias[i % static_cast<size_t>(c.O)];
+  result.poison();
+  kernels::conv2d_forward(queue, result, x_array, w_array, bias_array, c.arguments);
+  EXPECT_TRUE(near(result.host(), y, tolerance(dtype, filter))) << "forward with bias";
+
+  DeviceArray dx_array(kind, dtype, xs);
+  kernels::conv2d_backward_input(queue, dx_array, dy_array, w_array, c.arguments);
+  EXPECT_TRUE(near(dx_array.host(), dx, tolerance(dtype, c.R * c.S * c.O))) << "backward_input";
+
+  const int64_t uses = c.N * c.P() * c.Q();
+  DeviceArray dw_array(kind, dtype, ws);
+  kernels::conv2d_backward_weight(queue, dw_array, dy_array, x_array, c.arguments);
+  EXPECT_TRUE(near(dw_array.host(), dw, tolerance(dtype, uses))) << "backward_weight";
+  if (dtype == DType::bf16 || dtype == DType::f16) {
+    DeviceArray wide(kind, DType::f32, ws);
+    kernels::conv2d_backward_weight(queue, wide, dy_array, x_array, c.arguments);
+    EXPECT_TRUE(near(wide.host(), dw, tolerance(DType::f32, uses))) << "backward_weight into f32";
+  }
+}
+
+TEST(Conv2d, EqualsReferenceInAllDirections) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
+      for (const Case& c : kCases) check(kind, c, dtype);
+}
+
+TEST(Conv2d, RandomShapes) {
+  for (const DeviceKind kind : test_devices())
+    for (int repeat = 0; repeat < 12; ++repeat) {
+      const int64_t groups = pick(1, 3), dilation = pick(1, 2), kernel = pick(1, 4);
+      const Case c{
+          pick(1, 3),          pick(8, 14),
+          pick(8, 14),         groups * pick(1, 9),
+          groups * pick(1, 9), kernel,
+          pick(1, 4),          {{pick(1, 3), pick(1, 3)}, {pick(0, 2), pick(0, 2)}, {dilation, dilation}, groups}};
+      check(kind, c, repeat % 2 ? DType::f32 : DType::bf16);
+    }
+}
+
+TEST(Conv2d, SaysWhatDoesNotFit) {
+  const DeviceArray x(DeviceKind::cpu, DType::f32, {1, 8, 8, 4}), w(DeviceKind::cpu, DType::f32, {2, 3, 3, 3});
+  const DeviceArray y(DeviceKind::cpu, DType::f32, {1, 6, 6, 2});
+  EXPECT_THAT(error_text([&] { kernels::conv2d_forward(queue_on(DeviceKind::cpu), y, x, w, View::none(), {}); }),
+              testing::HasSubstr("got x f32[1,8,8,4], w f32[2,3,3,3]"));
+}
+
+}  // namespace
+}  // namespace weft::tests

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/matmul.h"
+
+#include "tests/support/compare.h"
+#include "tests/support/devices.h"
+#include "tests/support/random_values.h"
+
+namespace weft::tests {
+namespace {
+
+using kernels::Grad;
+using kernels::View;
+
+struct Case {
+  int64_t B, M, N, K;
+  DType in, out;
+  bool transpose_a = false, transpose_b = false, broadcast_b = false, bias = false;
+  double alpha = 1;
+  Grad grad = Grad::overwrite;
+};
+
+/// A factor [B, rows, columns], stored transposed or not; a broadcast one has one matrix and batch stride 0.
+View factor(const DeviceArray& array, const Case& c, bool transposed, bool broadcast, int64_t rows, int64_t columns) {
+  View view = array.view();
+  view.sizes = {c.B, rows, columns};
+  view.strides = {broadcast ? 0 : rows * columns, transposed ? 1 : columns, transposed ? rows : 1};
+  return view;
+}
+
+void check(DeviceKind kind, const Case& c) {
+  SCOPED_TRACE(str("B ", c.B, " M ", c.M, " N ", c.N, " K ", c.K, " ", c.in, "->", c.out, " ta ", c.transpose_a, " tb ",
+                   c.transpose_b, " broadcast ", c.broadcast_b, " bias ", c.bias, " accumulate ",
+                   c.grad == Grad::accumulate, " on ", name(kind)));
+  const int64_t b_batches = c.broadcast_b ? 1 : c.B;
+  const auto a = uniform(c.B * c.M * c.K, c.in), b = uniform(b_batches * c.K * c.N, c.in), bias = uniform(c.N, c.out);
+  const auto old = uniform(c.B * c.M * c.N, c.out);
+  const DeviceArray a_array(kind, c.in, {c.B, c.M, c.K}, a), b_array(kind, c.in, {b_batches, c.K, c.N}, b);
+  const DeviceArray bias_array(kind, c.out, {c.N}, bias);
+  DeviceArray y(kind, c.out, {c.B, c.M, c.N});
+  if (c.grad == Grad::accumulate) y.write(old);
+  kernels::matmul(queue_on(kind), y, factor(a_array, c, c.transpose_a, false, c.M, c.K),
+                  factor(b_array, c, c.transpose_b, c.broadcast_b, c.K, c.N), c.bias ? bias_array.view() : View::none(),
+                  {c.alpha, c.grad});
+  std::vector<double> want(old.size());
+  for (int64_t n = 0; n < c.B; ++n)
+    for (int64_t i = 0; i < c.M; ++i)
+      for (int64_t j = 0; j < c.N; ++j) {
+        double sum = 0;
+        for (int64_t k = 0; k < c.K; ++k)
+          sum += a[n * c.M * c.K + (c.transpose_a ? k * c.M + i : i * c.K + k)] *
+                 b[(c.broadcast_b ? 0 : n) * c.K * c.N + (c.transpose_b ? j * c.K + k : k * c.N + j)];
+        const int64_t at = (n * c.M + i) * c.N + j;
+        want[at] = c.alpha * sum + (c.bias ? bias[j] : 0) + (c.grad == Grad::accumulate ? old[at] : 0);
+      }
+  EXPECT_TRUE(near(y.host(), want, tolerance(c.out, c.K)));
+}
+
+TEST(Matmul, EqualsReferenceInEveryLayout) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
+      for (const bool transpose_a : {false, true})
+        for (const bool transpose_b : {false, true})
+          check(kind, {pick(1, 3), pick(1, 70), pick(1, 70), pick(1, 200), dtype, dtype, transpose_a, transpose_b});
+}
+
+TEST(Matmul, SizesFromNothingToOdd) {
+  const int64_t sizes[][4] = {{1, 0, 3, 4},    {1, 3, 0, 4},    {1, 3, 4, 0},    {0, 3, 4, 5},     {1, 1, 1, 1},
+                              {1, 1, 37, 129}, {1, 129, 1, 37}, {1, 127, 65, 1}, {2, 33, 31, 257}, {5, 7, 3, 11}};
+  for (const DeviceKind kind : test_devices())
+    for (const auto& [B, M, N, K] : sizes)
+      for (const bool bias : {false, true}) check(kind, {B, M, N, K, DType::f32, DType::f32, false, true, false, bias});
+}
+
+TEST(Matmul, BiasAlphaAccumulateAndBroadcast) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
+      for (const Grad grad : {Grad::overwrite, Grad::accumulate})
+        for (const bool broadcast : {false, true})
+          for (const bool bias : {false, true})
+            check(kind, {3, 17, 23, 40, dtype, dtype, false, false, broadcast, bias, 0.5, grad});
+}
+
+TEST(Matmul, HalvesIntoF32) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : {DType::bf16, DType::f16})
+      check(kind, {2, 45, 33, 300, dtype, DType::f32, true, false, false, true, 1, Grad::accumulate});
+}
+
+TEST(Matmul, LargeEnoughForEveryThread) {
+  for (const DeviceKind kind : test_devices())
+    check(kind, {1, 260, 190, kind == DeviceKind::cpu ? 600 : 70, DType::f32, DType::f32, false, true});
+}
+
+TEST(Matmul, SaysWhatDoesNotFit) {
+  const DeviceArray a(DeviceKind::cpu, DType::f32, {1, 2, 3}), y(DeviceKind::cpu, DType::f32, {1, 2, 2});
+  EXPECT_EQ(error_text([&] { kernels::matmul(queue_on(DeviceKind::cpu), y, a, a, View::none(), {}); }),
+            "matmul: expected [B,M,N] = [B,M,K] @ [B,K,N], got f32[1,2,2] = f32[1,2,3] @ f32[1,2,3]");
+}
+
+}  // namespace
+}  // namespace weft::tests
