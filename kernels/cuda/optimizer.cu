@@ -217,7 +217,7 @@ void adadelta_step(const Queue& queue, const View& w, const View& square_average
 void clip_gradient(const Queue& queue, const View& g, const View& norm, double max_norm) {
   WEFT_CHECK(g.is_contiguous(), "clip_gradient: expected a contiguous gradient, got ", g);
   const int64_t n = g.numel();
-  with_dtype<float, bf16, f16, double>(g.dtype, "clip_gradient", [&]<class T>() {
+  with_dtype<float, bf16, double>(g.dtype, "clip_gradient", [&]<class T>() {
     using A = Accumulate<T>;
     constexpr int V = 16 / sizeof(T);
     const auto go = [&](auto kernel, int v) {
