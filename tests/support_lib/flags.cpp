@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/support/flags.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support_lib/temporary_folder.h"
+
+namespace weft::support {
+namespace {
+
+using test::error_of;
+using test::TemporaryFolder;
+using test::write_file;
+
+/// A program with a flag of every kind.
+struct Program {
+  int64_t epochs = 10;
+  int workers = 2;
+  double lr = 0.1;
+  std::string out = "runs/a";
+  bool deterministic = false;
+  std::vector<double> mean;
+  std::string optimizer = "sgd";
+  Flags flags{"train", "Trains."};
+
+  Program() {
+    flags.add("epochs", epochs, "passes", {.min = 1, .max = 1000});
+    flags.add("workers", workers, "threads", {.min = 0});
+    flags.add("lr", lr, "learning rate", {.min = 0, .above = true});
+    flags.add("out-dir", out, "run folder");
+    flags.add("deterministic", deterministic, "same bits on every run");
+    flags.add("mean", mean, 3, "of each channel");
+    flags.add_choice("optimizer", optimizer, {"sgd", "adam", "adamw"}, "how weights are updated");
+  }
+  std::string error(const std::vector<std::string>& arguments) {
+    return error_of([&] { flags.parse(arguments); });
+  }
+};
+
+TEST(Flags, ReadsEveryKind) {
+  Program p;
+  EXPECT_TRUE(p.flags.parse({"--epochs", "3", "--workers=0", "--lr", "5e-4", "--out-dir", "/tmp/x y", "--deterministic",
+                             "--mean", "0.1,0.2, 0.3", "--optimizer", "adamw"}));
+  EXPECT_EQ(p.epochs, 3);
+  EXPECT_EQ(p.workers, 0);
+  EXPECT_EQ(p.lr, 5e-4);
+  EXPECT_EQ(p.out, "/tmp/x y");
+  EXPECT_TRUE(p.deterministic);
+  EXPECT_EQ(p.mean, (std::vector<double>{0.1, 0.2, 0.3}));
+  EXPECT_EQ(p.optimizer, "adamw");
+  EXPECT_TRUE(p.flags.given("lr"));
+}
+
+TEST(Flags, DefaultsStay) {
+  Program p;
+  const char* argv[] = {"train"};
+  EXPECT_TRUE(p.flags.parse(1, argv));
+  EXPECT_EQ(p.epochs, 10);
+  EXPECT_FALSE(p.deterministic);
+  EXPECT_FALSE(p.flags.given("epochs"));
+}
+
+TEST(Flags, TheLastWins) {
+  Program p;
+  p.flags.parse({"--epochs", "3", "--epochs", "4"});
+  EXPECT_EQ(p.epochs, 4);
+}
+
+TEST(Flags, ASwitchTakesAWord) {
+  Program p;
+  p.flags.parse({"--deterministic", "--lr", "1"});
+  EXPECT_TRUE(p.deterministic);
+  EXPECT_EQ(p.lr, 1);
+  Program q;
+  q.deterministic = true;
+  q.flags.parse({"--deterministic=false"});
+  EXPECT_FALSE(q.deterministic);
+  Program r;
+  EXPECT_EQ(r.error({"--deterministic=maybe"}), "--deterministic: expected true or false, got 'maybe'");
+}
+
+TEST(Flags, UnknownFlagSuggestsTheNearest) {
+  Program p;
+  EXPECT_EQ(p.error({"--epcohs", "5"}), "unknown flag --epcohs. Did you mean --epochs?");
+  Program q;
+  EXPECT_EQ(q.error({"--out_dir=x"}), "unknown flag --out_dir. Did you mean --out-dir?");
+  Program r;
+  EXPECT_EQ(r.error({"--frobnicate-it"}), "unknown flag --frobnicate-it.");
+  Program s;
+  EXPECT_EQ(s.error({"cifar10"}), "expected flags (--name value), got 'cifar10'");
+}
+
+TEST(Flags, WrongValues) {
+  EXPECT_EQ(Program().error({"--epochs", "many"}), "--epochs: expected a whole number, got 'many'");
+  EXPECT_EQ(Program().error({"--epochs", "3.5"}), "--epochs: expected a whole number, got '3.5'");
+  EXPECT_EQ(Program().error({"--epochs", "99999999999999999999"}),
+            "--epochs: expected a whole number, got '99999999999999999999'");
+  EXPECT_EQ(Program().error({"--epochs", "0"}), "--epochs: expected a value at least 1 and at most 1000, got 0");
+  EXPECT_EQ(Program().error({"--workers", "-1"}),
+            "--workers: expected a value at least 0 and at most 2147483647, got -1");
+  EXPECT_EQ(Program().error({"--workers", "3000000000"}),
+            "--workers: expected a value at least 0 and at most 2147483647, got 3000000000");
+  EXPECT_EQ(Program().error({"--lr", "fast"}), "--lr: expected a number, got 'fast'");
+  EXPECT_EQ(Program().error({"--lr", "nan"}), "--lr: expected a number, got 'nan'");
+  EXPECT_EQ(Program().error({"--lr", "0"}), "--lr: expected a value above 0, got 0");
+  EXPECT_EQ(Program().error({"--mean", "1,2"}), "--mean: expected 3 numbers between commas, got 2 in '1,2'");
+  EXPECT_EQ(Program().error({"--mean", "1,,2"}), "--mean: expected a number, got ''");
+  EXPECT_EQ(Program().error({"--optimizer", "adamv"}), "--optimizer: unknown value 'adamv'. Did you mean 'adam'?");
+  EXPECT_EQ(Program().error({"--optimizer", "lion"}), "--optimizer: unknown value 'lion'. Known: sgd, adam, adamw.");
+  EXPECT_THAT(Program().error({"--epochs"}), testing::HasSubstr("--epochs"));
+}
+
+TEST(Flags, ErrorsAreUsageErrors) { EXPECT_THROW(Program().flags.parse({"--epochs", "x"}), UsageError); }
+
+TEST(Flags, CommandLineBeatsFileBeatsDefault) {
+  const TemporaryFolder folder;
+  write_file(folder / "a.toml",
+             "epochs = 5\nlr = 2\nout_dir = \"from file\"\nmean = [0.5, 1, 2]\ndeterministic = true\n");
+  Program p;
+  p.flags.parse({"--lr", "3", "--config", (folder / "a.toml").string()});
+  EXPECT_EQ(p.epochs, 5);
+  EXPECT_EQ(p.lr, 3);
+  EXPECT_EQ(p.out, "from file");
+  EXPECT_EQ(p.mean, (std::vector<double>{0.5, 1, 2}));
+  EXPECT_TRUE(p.deterministic);
+  EXPECT_EQ(p.workers, 2);
+}
+
+TEST(Flags, ConfigErrorsNameTheLine) {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "a.toml").string();
+  const auto error = [&](const std::string& text) {
+    write_file(path, text);
+    return Program().error({"--config", path});
+  };
+  EXPECT_EQ(error("lr = 1\nepohcs = 3\n"), path + " line 2: unknown key 'epohcs'. Did you mean 'epochs'?");
+  EXPECT_EQ(error("\n\nepochs = \"x\"\n"), path + " line 3: --epochs: expected a whole number, got 'x'");
+  EXPECT_EQ(error("optimizer = \"adamx\"\n"),
+            path + " line 1: --optimizer: unknown value 'adamx'. Did you mean 'adam'?");
+  EXPECT_EQ(error("[train]\nepochs = 3\n"), path + " line 1: unknown key 'train'.");
+  EXPECT_EQ(error("mean = [[1], 2, 3]\n"), path + " line 1: expected a flat list");
+  EXPECT_EQ(error("lr = 1979-05-27\n"), path + " line 1: expected a text, number, true, false or list");
+  EXPECT_THAT(error("lr = 1\nlr =\n"), testing::StartsWith(path + " line 2: not TOML: "));
+  EXPECT_EQ(Program().error({"--config", path + "x"}), "--config: expected a file, got none at " + path + "x");
+}
+
+TEST(Flags, TomlReadsBackToTheSameValues) {
+  const TemporaryFolder folder;
+  Program p;
+  p.flags.parse({"--lr", "0.30000000000000004", "--out-dir", "a \"b\" \\ c\td", "--mean", "1,2e-9,3"});
+  write_file(folder / "config.toml", p.flags.toml());
+  Program q;
+  q.flags.parse({"--config", (folder / "config.toml").string()});
+  EXPECT_EQ(q.lr, p.lr);
+  EXPECT_EQ(q.out, p.out);
+  EXPECT_EQ(q.mean, p.mean);
+  EXPECT_EQ(q.flags.toml(), p.flags.toml());
+  Program defaults;  // an empty list is not set
+  write_file(folder / "config.toml", defaults.flags.toml());
+  Program r;
+  r.flags.parse({"--config", (folder / "config.toml").string()});
+  EXPECT_TRUE(r.mean.empty());
+}
+
+TEST(Flags, HelpListsFlagsAndDefaults) {
+  Program p;
+  testing::internal::CaptureStdout();
+  EXPECT_FALSE(p.flags.parse({"--help"}));
+  const std::string help = testing::internal::GetCapturedStdout();
+  for (const char* part : {"--epochs", "10", "sgd|adam|adamw", "R,G,B", "--config", "learning rate"})
+    EXPECT_THAT(help, testing::HasSubstr(part));
+}
+
+TEST(Flags, OneNameOneFlag) {
+  Program p;
+  int64_t again = 0;
+  EXPECT_EQ(error_of([&] { p.flags.add("epochs", again, ""); }),
+            "flags: expected each flag once, got a second --epochs");
+  EXPECT_EQ(error_of([&] { static_cast<void>(p.flags.given("nothing")); }),
+            "flags: expected a flag of this program, got --nothing");
+}
+
+}  // namespace
+}  // namespace weft::support

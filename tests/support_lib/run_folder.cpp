@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/support/run_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+
+#include "apps/support/memory.h"
+#include "core/atomic_file.h"
+#include "tests/support_lib/temporary_folder.h"
+
+namespace weft::support {
+namespace {
+
+using test::error_of;
+using test::read_file;
+using test::TemporaryFolder;
+using test::write_file;
+
+TEST(RunFolder, CreatesAndOpens) {
+  const TemporaryFolder folder;
+  const RunFolder run(folder / "runs/a");
+  EXPECT_TRUE(std::filesystem::is_directory(folder / "runs/a"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "runs/a"));
+  EXPECT_EQ(run.metrics(), folder / "runs/a/metrics.jsonl");
+  EXPECT_FALSE(run.has_last_checkpoint());
+  write_file(run.last_checkpoint(), "x");
+  EXPECT_TRUE(RunFolder(folder / "runs/a").has_last_checkpoint());
+}
+
+TEST(RunFolder, WritesConfigAndSummary) {
+  const TemporaryFolder folder;
+  const RunFolder run(folder.path());
+  run.write_config("lr = 0.1\n");
+  EXPECT_EQ(read_file(folder / "config.toml"), "lr = 0.1\n");
+  run.write_summary({{"val_accuracy", 0.75},
+                     {"best_epoch", int64_t{3}},
+                     {"model", "resnet20"},
+                     {"ok", true},
+                     {"loss", std::nan("")}});
+  EXPECT_EQ(read_file(folder / "summary.json"),
+            "{\n  \"val_accuracy\": 0.75,\n  \"best_epoch\": 3,\n  \"model\": \"resnet20\",\n  \"ok\": true,\n"
+            "  \"loss\": null\n}\n");
+  EXPECT_EQ(folder.files(), 2u);
+}
+
+TEST(RunFolder, Errors) {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "file").string();
+  write_file(file, "x");
+  EXPECT_EQ(error_of([&] { RunFolder run(file); }), "run folder: expected a folder, got the file " + file);
+  EXPECT_EQ(error_of([&] { RunFolder run(file + "/deeper"); }),
+            "run folder: expected to create " + file + "/deeper, got 'Not a directory'. Name another folder");
+  EXPECT_EQ(error_of([] { RunFolder run(""); }), "run folder: expected a path, got an empty one");
+  EXPECT_THAT(error_of([] { RunFolder run("/proc/1"); }),
+              testing::StartsWith(
+                  "run folder: expected a folder that can be written, got /proc/1 (run folder: expected to write "));
+}
+
+TEST(AtomicFile, AnExceptionLeavesTheOldFile) {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "old");
+  try {
+    const AtomicFile file(folder / "a", "test");
+    write_file(file.temporary(), "half of the n");
+    throw 1;
+  } catch (int) {
+  }
+  EXPECT_EQ(read_file(folder / "a"), "old");
+  EXPECT_EQ(folder.files(), 1u);
+  write_atomically(folder / "a", "new", "test");
+  EXPECT_EQ(read_file(folder / "a"), "new");
+  EXPECT_EQ(folder.files(), 1u);
+}
+
+TEST(AtomicFile, Errors) {
+  const TemporaryFolder folder;
+  const std::string missing = (folder / "none").string();
+  EXPECT_EQ(error_of([&] { write_atomically(missing + "/a", "", "test"); }),
+            "test: expected an existing folder for " + missing + "/a, got none at " + missing);
+  EXPECT_EQ(error_of([&] { write_atomically(folder.path(), "", "test"); }),
+            "test: expected a file, got the folder " + folder.path().string());
+  EXPECT_EQ(error_of([&] { write_atomically("", "", "test"); }), "test: expected a file name, got ''");
+}
+
+TEST(PeakMemory, GrowsWithWhatIsTouched) {
+  const int64_t before = peak_memory_bytes();
+  EXPECT_GT(before, 1 << 20);
+  const std::vector<char> touched(static_cast<size_t>(before) + (64 << 20), 1);
+  EXPECT_GE(peak_memory_bytes(), before + (60 << 20));
+  EXPECT_EQ(touched.back(), 1);
+}
+
+}  // namespace
+}  // namespace weft::support
