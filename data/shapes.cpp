@@ -140,13 +140,13 @@ Scene random_scene(Draw& draw) {
   scene.centre = {draw.uniform(-room, room), draw.uniform(-room, room)};
   scene.axis = random_direction(draw);
   scene.ground = random_gradient(draw);
-  constexpr double kLeastContrast = 80;
+  constexpr double kLeastContrast = 100;
   do {
     scene.shape = random_gradient(draw);
   } while (contrast(scene.shape, scene.ground) < kLeastContrast);
   for (int64_t n = draw.below(4); n > 0; --n) scene.behind.push_back(random_line(draw));
   if (draw.coin(0.3)) scene.before.push_back(random_line(draw));
-  scene.noise = draw.uniform(3, 18);
+  scene.noise = draw.uniform(3, 15);
   return scene;
 }
 

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/draw.h"
+#include "data/transforms/normalize.h"
+
+namespace weft::data {
+
+/// What a picture goes through between the set and the model, up to normalisation. Both parts are pure functions of the
+/// picture and the draw; the draw of `place` continues where `prepare` left off.
+struct Pipeline {
+  std::string name = "none";
+  /// Size of what the model sees; 0: the picture's own.
+  int64_t height = 0;
+  int64_t width = 0;
+  /// Changes pixels (resize, colours). Absent: the stored picture is used as it is, without a copy.
+  std::function<Picture(Picture, Draw&)> prepare;
+  /// Chooses window and mirroring, which cost nothing beside the normalisation. Absent: the upper left, not mirrored.
+  std::function<Place(Draw&)> place;
+};
+
+/// A pipeline by name, for training with random changes, for validation without:
+///   none                 the picture as it is
+///   flip                 mirrored half of the time; validation: as it is
+///   cifar                4 black pixels around it, a random window of the old size, mirrored half of the time
+///   shapes               the same with 2 pixels
+///   imagenet[:SIZE]      random resized crop to SIZE (224), mirrored half of the time; validation: shortest edge to
+///                        SIZE * 8 / 7 (256), centre crop; bilinear
+///   resize:SIZE          stretched to SIZE x SIZE, mirrored half of the time; validation: stretched
+/// Errors: an unknown name (the text suggests the nearest), a SIZE that is no positive number.
+Pipeline make_pipeline(const std::string& text, Split split);
+std::vector<std::string> pipeline_names();
+
+/// What suits a set: shapes for the embedded set, cifar for CIFAR, none for others in memory, imagenet for folders.
+std::string default_pipeline(const std::string& dataset);
+
+}  // namespace weft::data

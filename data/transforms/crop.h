@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "data/draw.h"
+#include "data/picture.h"
+
+namespace weft::data {
+
+/// The window of height x width whose upper left corner is (top, left); what lies outside the picture is black.
+Picture crop(const Picture& picture, int64_t top, int64_t left, int64_t height, int64_t width);
+
+/// The middle window, as torchvision's center_crop: the offset rounded half to even; black where the picture is
+/// smaller.
+Picture centre_crop(const Picture& picture, int64_t height, int64_t width);
+
+/// A random window of the picture's own size after `padding` black pixels were added on every side.
+Picture pad_and_crop(const Picture& picture, int64_t padding, Draw& draw);
+
+}  // namespace weft::data

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <map>
+
+#include "data/pipeline.h"
+#include "data/transforms/color_jitter.h"
+#include "data/transforms/crop.h"
+#include "data/transforms/flip.h"
+#include "data/transforms/normalize.h"
+#include "data/transforms/random_resized_crop.h"
+#include "data/transforms/resize.h"
+#include "tests/data/fixture.h"
+
+namespace weft::data::testing {
+namespace {
+
+Picture random_picture(int64_t height, int64_t width, int64_t channels, int64_t label = 3) {
+  return {random_bytes(static_cast<size_t>(height * width * channels)), height, width, channels, label};
+}
+
+Draw random_draw() { return Draw(std::random_device{}(), std::random_device{}()); }
+
+TEST(Resize, EqualsPillow) {
+  const Picture source = read_ppm(golden("source.ppm"));
+  const int sizes[][2] = {{10, 7}, {37, 11}, {61, 40}, {18, 46}, {1, 1}, {37, 23}};
+  for (const auto& [width, height] : sizes)
+    for (const auto& [filter, word] :
+         {std::pair{Filter::bilinear, "bilinear"}, std::pair{Filter::bicubic, "bicubic"}}) {
+      const Picture expected = read_ppm(golden(str("resize_", word, "_", width, "x", height, ".ppm")));
+      const Picture got = resize(source, height, width, filter);
+      ASSERT_EQ(got.pixels.size(), expected.pixels.size());
+      int largest = 0;
+      for (size_t i = 0; i < got.pixels.size(); ++i)
+        largest = std::max(largest, std::abs(got.pixels[i] - expected.pixels[i]));
+      EXPECT_LE(largest, 1) << word << " " << width << "x" << height;
+    }
+}
+
+TEST(Resize, KeepsConstantsAndLabelsForAnyChannels) {
+  for (int64_t channels = 1; channels <= 4; ++channels) {
+    Picture flat = black_picture(13, 9, channels, 7);
+    std::fill(flat.pixels.begin(), flat.pixels.end(), uint8_t{201});
+    for (const Filter filter : {Filter::bilinear, Filter::bicubic}) {
+      const Picture out = resize(flat, 5, 31, filter);
+      EXPECT_EQ(out.label, 7);
+      EXPECT_EQ(out.pixels, std::vector<uint8_t>(5 * 31 * channels, 201));
+    }
+  }
+  EXPECT_THAT(error_text([] { resize(black_picture(2, 2, 3), 0, 4); }), HasSubstr("at least 1x1, got 0x4"));
+  EXPECT_THAT(error_text([] { resize(black_picture(2, 2, 5), 4, 4); }), HasSubstr("1 to 4 channels, got 2x2x5"));
+}
+
+TEST(Resize, ShortestEdgeKeepsTheRatio) {
+  const Picture high = resize_shortest_edge(random_picture(50, 20, 3), 10);
+  EXPECT_EQ(high.height, 25);
+  EXPECT_EQ(high.width, 10);
+  const Picture wide = resize_shortest_edge(random_picture(375, 500, 3), 256);
+  EXPECT_EQ(wide.height, 256);
+  EXPECT_EQ(wide.width, 341);  // int(256 * 500 / 375)
+}
+
+TEST(Crop, TakesTheWindowAndPadsWithBlack) {
+  const Picture picture = random_picture(6, 5, 3);
+  const Picture out = crop(picture, -2, 3, 7, 4);
+  EXPECT_EQ(out.label, 3);
+  for (int64_t y = 0; y < 7; ++y)
+    for (int64_t x = 0; x < 4; ++x)
+      for (int64_t c = 0; c < 3; ++c) {
+        const int64_t v = y - 2, u = x + 3;
+        const bool is_inside = v >= 0 && v < 6 && u < 5;
+        EXPECT_EQ(out.row(y)[3 * x + c], is_inside ? picture.row(v)[3 * u + c] : 0);
+      }
+  EXPECT_EQ(crop(picture, 100, 100, 2, 2).pixels, std::vector<uint8_t>(12, 0));
+  EXPECT_EQ(crop(picture, 0, -100, 2, 2).pixels, std::vector<uint8_t>(12, 0));
+  EXPECT_THAT(error_text([&] { crop(picture, 0, 0, 0, 1); }), HasSubstr("at least 1x1, got 0x1"));
+}
+
+TEST(Crop, TheCentreRoundsHalfToEven) {
+  const Picture picture = random_picture(7, 9, 1);
+  EXPECT_EQ(centre_crop(picture, 4, 4).pixels, crop(picture, 2, 2, 4, 4).pixels);  // 1.5 -> 2, 2.5 -> 2
+  EXPECT_EQ(centre_crop(picture, 9, 9).pixels, crop(picture, -1, 0, 9, 9).pixels);
+}
+
+TEST(Crop, PadAndCropReachesEveryShift) {
+  const Picture picture = random_picture(8, 8, 3);
+  std::map<std::vector<uint8_t>, int> seen;
+  Draw draw = random_draw();
+  for (int i = 0; i < 2000; ++i) ++seen[pad_and_crop(picture, 1, draw).pixels];
+  EXPECT_EQ(seen.size(), 9u);
+  for (int64_t top = -1; top <= 1; ++top)
+    for (int64_t left = -1; left <= 1; ++left) EXPECT_GT(seen[crop(picture, top, left, 8, 8).pixels], 100);
+}
+
+TEST(Flip, MirrorsAndIsItsOwnInverse) {
+  const Picture picture = random_picture(4, 7, 3);
+  const Picture mirrored = horizontal_flip(picture);
+  for (int64_t y = 0; y < 4; ++y)
+    for (int64_t x = 0; x < 7; ++x) EXPECT_EQ(mirrored.row(y)[3 * x + 1], picture.row(y)[3 * (6 - x) + 1]);
+  EXPECT_EQ(horizontal_flip(mirrored).pixels, picture.pixels);
+}
+
+TEST(RandomResizedCrop, WindowsAreInsideAndOfTheAllowedAreaAndRatio) {
+  Draw draw = random_draw();
+  double least = 1e9, most = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const Window w = random_window(300, 400, {}, draw);
+    ASSERT_GE(w.top, 0);
+    ASSERT_GE(w.left, 0);
+    ASSERT_LE(w.top + w.height, 300);
+    ASSERT_LE(w.left + w.width, 400);
+    const double share = static_cast<double>(w.height * w.width) / (300.0 * 400);
+    least = std::min(least, share), most = std::max(most, share);
+    const double ratio = static_cast<double>(w.width) / static_cast<double>(w.height);
+    EXPECT_GT(ratio, 0.72);
+    EXPECT_LT(ratio, 1.37);
+  }
+  EXPECT_LT(least, 0.1);
+  EXPECT_GT(least, 0.075);
+  EXPECT_GT(most, 0.85);
+}
+
+TEST(RandomResizedCrop, FallsBackToTheLargestMiddleWindow) {
+  Draw draw = random_draw();
+  const Window w = random_window(10, 1000, {.least_area = 0.9}, draw);
+  EXPECT_EQ(w.height, 10);
+  EXPECT_EQ(w.width, 13);
+  EXPECT_EQ(w.left, (1000 - 13) / 2);
+  EXPECT_THAT(error_text([&] { random_window(5, 5, {.least_area = 0}, draw); }), HasSubstr("0 < least <= most"));
+  const Picture out = random_resized_crop(random_picture(1, 1, 3), {.height = 4, .width = 6}, draw);
+  EXPECT_EQ(out.height, 4);
+  EXPECT_EQ(out.width, 6);
+}
+
+TEST(Normalize, IsCropFlipAndScaleInOnePass) {
+  const Picture picture = random_picture(6, 5, 3);
+  const std::vector<float> mean{0.5f, 0.4f, 0.3f}, std{0.2f, 0.25f, 0.3f};
+  const NormalizeTable table(mean, std);
+  for (const int flip : {0, 1}) {
+    const Place place{-1, 2, flip};
+    std::vector<float> y(4 * 5 * 3);
+    std::vector<uint8_t> bytes(y.size());
+    const PictureView view{picture.pixels.data(), 6, 5, 3};
+    normalize(y.data(), 4, 5, view, place, table);
+    cut_out(bytes.data(), 4, 5, view, place);
+    Picture expected = crop(picture, -1, 2, 4, 5);
+    if (flip) expected = horizontal_flip(expected);
+    EXPECT_EQ(bytes, expected.pixels);
+    for (size_t i = 0; i < y.size(); ++i)
+      EXPECT_FLOAT_EQ(y[i], (static_cast<float>(expected.pixels[i]) / 255 - mean[i % 3]) / std[i % 3]);
+  }
+  EXPECT_THAT(error_text([] { NormalizeTable({0.5f}, {0.0f}); }), HasSubstr("positive std, got 0 for channel 0"));
+  EXPECT_THAT(error_text([] { NormalizeTable({0.5f}, {}); }), HasSubstr("got 1 and 0"));
+}
+
+TEST(ColorJitter, KeepsThePictureWithoutReachAndMovesItWithin) {
+  Picture picture = random_picture(16, 16, 3);
+  for (uint8_t& value : picture.pixels) value = static_cast<uint8_t>(60 + value / 4);
+  Draw draw = random_draw();
+  EXPECT_EQ(color_jitter(picture, {}, draw).pixels, picture.pixels);
+  for (int i = 0; i < 50; ++i) {
+    const Picture out = color_jitter(picture, {.brightness = 0.4}, draw);
+    const double factor = static_cast<double>(out.pixels[0]) / picture.pixels[0];
+    EXPECT_GT(factor, 0.58);
+    EXPECT_LT(factor, 1.42);
+    for (size_t p = 0; p < out.pixels.size(); ++p) EXPECT_NEAR(out.pixels[p], factor * picture.pixels[p], 3);
+  }
+  EXPECT_NE(color_jitter(picture, {.contrast = 0.5, .saturation = 0.5}, draw).pixels, picture.pixels);
+  EXPECT_THAT(error_text([&] { color_jitter(picture, {.contrast = -1}, draw); }), HasSubstr("at least 0"));
+}
+
+TEST(Draw, IsAFunctionOfKeyAndCounter) {
+  const uint64_t key = std::random_device{}(), counter = std::random_device{}();
+  Draw a(key, counter), b(key, counter), c(key, counter + 1);
+  bool all_equal = true;
+  double sum = 0, squares = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const uint32_t word = a.word();
+    EXPECT_EQ(word, b.word());
+    all_equal = all_equal && word == c.word();
+  }
+  EXPECT_FALSE(all_equal);
+  for (int i = 0; i < 20000; ++i) {
+    const double value = a.normal();
+    sum += value, squares += value * value;
+  }
+  EXPECT_NEAR(sum / 20000, 0, 6 / std::sqrt(20000.0));
+  EXPECT_NEAR(squares / 20000, 1, 6 * std::sqrt(2 / 20000.0));
+}
+
+TEST(Pipeline, GivesOneSizeWhateverComes) {
+  for (const char* text : {"imagenet:32", "resize:32"})
+    for (const Split split : {Split::train, Split::val}) {
+      const Pipeline pipeline = make_pipeline(text, split);
+      for (const auto& [height, width] : {std::pair{50, 70}, std::pair{9, 200}, std::pair{33, 8}}) {
+        Draw draw = random_draw();
+        const Picture out = pipeline.prepare(random_picture(height, width, 3), draw);
+        EXPECT_EQ(out.height, 32);
+        EXPECT_EQ(out.width, 32);
+        EXPECT_EQ(out.label, 3);
+      }
+    }
+  EXPECT_EQ(make_pipeline("imagenet", Split::val).height, 224);
+}
+
+TEST(Pipeline, ValidationDoesNotDependOnTheDraw) {
+  for (const std::string& one : pipeline_names()) {
+    const Pipeline pipeline = make_pipeline(one == "resize" ? "resize:8" : one, Split::val);
+    EXPECT_FALSE(pipeline.place) << one;
+    if (!pipeline.prepare) continue;
+    const Picture picture = random_picture(20, 30, 3);
+    Draw a = random_draw(), b = random_draw();
+    EXPECT_EQ(pipeline.prepare(picture, a).pixels, pipeline.prepare(picture, b).pixels) << one;
+  }
+}
+
+TEST(Pipeline, RefusesUnknownNamesAndSizes) {
+  EXPECT_THAT(error_text([] { make_pipeline("imgnet", Split::train); }),
+              HasSubstr("unknown name 'imgnet'. Did you mean imagenet? Known: none, flip, cifar"));
+  for (const char* text : {"resize", "resize:", "resize:0", "resize:-3", "imagenet:2x", "imagenet:99999"})
+    EXPECT_THAT(error_text([&] { make_pipeline(text, Split::train); }), HasSubstr("expected NAME:SIZE")) << text;
+  EXPECT_THAT(error_text([] { make_pipeline("cifar:3", Split::train); }), HasSubstr("expected cifar without a size"));
+  EXPECT_EQ(default_pipeline("cifar100:/x"), "cifar");
+  EXPECT_EQ(default_pipeline("shapes"), "shapes");
+  EXPECT_EQ(default_pipeline("folder:/x"), "imagenet");
+  EXPECT_EQ(default_pipeline("idx:/x"), "none");
+}
+
+}  // namespace
+}  // namespace weft::data::testing
