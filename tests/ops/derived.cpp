@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 
 #include "core/autograd.h"
 #include "core/random.h"
@@ -60,26 +62,41 @@ double value_of(const OpCase& op, const std::vector<Tensor>& inputs, const std::
   return total;
 }
 
-/// ‖a − b‖ / ‖b‖, NaN or unequal infinities count as infinite.
-double relative_error(const Tensor& a, const Tensor& b) {
-  const std::vector<double> got = a.to_vector<double>(), wanted = b.to_vector<double>();
-  double difference = 0, norm = 0;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    if (got[i] == wanted[i]) {
-      if (std::isfinite(wanted[i])) norm += wanted[i] * wanted[i];
-      continue;
-    }
-    const double d = got[i] - wanted[i];
+/// ‖a − b‖; NaN or unequal infinities count as infinite.
+double distance(const Tensor& a, const Tensor& b) {
+  const std::vector<double> left = a.to_vector<double>(), right = b.to_vector<double>();
+  double squares = 0;
+  for (size_t i = 0; i < left.size(); ++i) {
+    if (left[i] == right[i]) continue;
+    const double d = left[i] - right[i];
     if (!std::isfinite(d)) return INFINITY;
-    difference += d * d;
-    norm += wanted[i] * wanted[i];
+    squares += d * d;
   }
-  return difference == 0 ? 0 : std::sqrt(difference / std::max(norm, 1e-12));
+  return std::sqrt(squares);
 }
 
+/// x with each element changed by one relative rounding error, up or down.
+Tensor rounded_otherwise(const Tensor& x, double eps, std::mt19937_64& random) {
+  if (!x.is_floating()) return x;
+  std::vector<double> values = x.to_vector<double>();
+  for (double& value : values) value *= random() % 2 ? 1 + eps : 1 - eps;
+  return Tensor::from(values, x.sizes());
+}
+
+/// How far a result of sums over `length` terms may be from the exact one: a few roundings of the result, and what the
+/// exact result moves by when the inputs are rounded otherwise (sums that cancel lose digits however they are
+/// computed).
+double tolerance(const Tensor& wanted, const Tensor& moved, double eps, int64_t length) {
+  const double norm = distance(wanted, zeros_like(wanted));
+  return 8 * std::sqrt(static_cast<double>(length)) * (eps * norm + distance(wanted, moved));
+}
+
+/// All devices of this build and machine; WEFT_TEST_DEVICES=cpu,simt names some of them.
 std::vector<Device> devices() {
+  const char* const chosen = std::getenv("WEFT_TEST_DEVICES");
   std::vector<Device> all{{DeviceKind::cpu, 0}};
   for (const DeviceKind kind : {DeviceKind::simt, DeviceKind::cuda}) {
+    if (chosen && !strstr(chosen, std::string(name(kind)).c_str())) continue;
     try {
       if (kernels::runtime(kind).device_count() > 0) all.push_back({kind, 0});
     } catch (const Error&) {  // built without it
@@ -159,8 +176,9 @@ TEST_P(Derived, EveryDeviceAndDtypeEqualsDoubleOnCpu) {
     Tensor dy = like(op.function(exact), random, /*positive=*/true).to(dtype).to(DType::f64);
     const Outcome wanted = run(op, exact, dy);
     const double eps = dtype == DType::f32 ? 0x1p-24 : 0x1p-9;
-    const double tolerance =
-        8 * eps * std::sqrt(static_cast<double>(op.length)) * (dtype == DType::f32 ? 1 : op.low_scale);
+    std::vector<Tensor> otherwise;
+    for (const Tensor& x : exact) otherwise.push_back(rounded_otherwise(x, eps, random));
+    const Outcome moved = run(op, otherwise, rounded_otherwise(dy, eps, random));
     for (const Device device : devices()) {
       SCOPED_TRACE(str(dtype, " on ", device));
       std::vector<Tensor> inputs;
@@ -168,12 +186,14 @@ TEST_P(Derived, EveryDeviceAndDtypeEqualsDoubleOnCpu) {
       const Outcome got = run(op, inputs, dy);
       ASSERT_EQ(got.y.sizes(), wanted.y.sizes());
       EXPECT_EQ(got.y.device(), device);
-      EXPECT_LE(relative_error(got.y, wanted.y), tolerance) << "result";
+      EXPECT_LE(distance(got.y, wanted.y), tolerance(wanted.y, moved.y, eps, op.length)) << "result";
       for (size_t i = 0; i < inputs.size(); ++i) {
         ASSERT_EQ(got.gradients[i].defined(), wanted.gradients[i].defined()) << "gradient of input " << i;
         if (!got.gradients[i].defined()) continue;
         EXPECT_EQ(got.gradients[i].dtype(), inputs[i].dtype());
-        EXPECT_LE(relative_error(got.gradients[i], wanted.gradients[i]), tolerance) << "gradient of input " << i;
+        EXPECT_LE(distance(got.gradients[i], wanted.gradients[i]),
+                  tolerance(wanted.gradients[i], moved.gradients[i], eps, op.length))
+            << "gradient of input " << i;
       }
     }
   }

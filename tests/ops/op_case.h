@@ -46,7 +46,6 @@ struct OpCase {
   int64_t length = 1;  ///< terms of the longest sum in forward or backward: tolerances grow with its root
   bool low = true;     ///< also in bf16
   bool differentiable = true;
-  double low_scale = 1;  ///< results that are rounded between the steps of a case err by more in bf16
 
   friend std::ostream& operator<<(std::ostream& out, const OpCase& op) { return out << op.name; }
 };

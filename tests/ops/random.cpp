@@ -67,11 +67,13 @@ TEST(Random, InPlaceOnStridedMemoryLeavesTheRest) {
 }
 
 TEST(Random, Errors) {
-  EXPECT_THAT([] { uniform({2}, 1, 0); }, ThrowsMessage<Error>(HasSubstr("uniform: expected low <= high, got 1 and 0")));
+  EXPECT_THAT([] { uniform({2}, 1, 0); },
+              ThrowsMessage<Error>(HasSubstr("uniform: expected low <= high, got 1 and 0")));
   EXPECT_THAT([] { normal({2}, 0, 1, DType::i64); },
               ThrowsMessage<Error>(HasSubstr("normal: expected a floating tensor, got i64[2] on cpu")));
   EXPECT_THAT([] { bernoulli({2}, 1.5); }, ThrowsMessage<Error>(HasSubstr("bernoulli: expected p in [0, 1], got 1.5")));
-  EXPECT_THAT([] { permutation(-1); }, ThrowsMessage<Error>(HasSubstr("permutation: expected n of at least 0, got -1")));
+  EXPECT_THAT([] { permutation(-1); },
+              ThrowsMessage<Error>(HasSubstr("permutation: expected n of at least 0, got -1")));
   EXPECT_THAT([] { normal_(Tensor::zeros({2}).requires_grad_()); },
               ThrowsMessage<Error>(HasSubstr("needs a gradient and cannot be changed in place")));
   EXPECT_THAT([] { dropout(Tensor::zeros({2}), -0.1); },

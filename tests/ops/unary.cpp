@@ -58,10 +58,10 @@ const AddCases cases{
     {"affine", {{{3, 5}}}, [](const Inputs& x) { return affine(x[0], -1.5, 0.25); }},
     {"pow_number", {{{3, 5}, Values::positive}}, [](const Inputs& x) { return pow(x[0], 2.5); }},
     {"pow_square_of_negative", {{{3, 5}, Values::apart}}, [](const Inputs& x) { return pow(x[0], 2); }},
-    {"add_number", {{{3, 5}}}, [](const Inputs& x) { return 2 + x[0] + 1.5; }, 1, true, true, 4},
-    {"sub_number", {{{3, 5}}}, [](const Inputs& x) { return 2 - (x[0] - 1.5); }, 1, true, true, 4},
-    {"mul_number", {{{3, 5}}}, [](const Inputs& x) { return 2 * x[0] * 1.5; }, 1, true, true, 4},
-    {"div_number", {{{3, 5}, Values::positive}}, [](const Inputs& x) { return 2 / (x[0] / 1.5); }, 1, true, true, 4},
+    {"add_number", {{{3, 5}}}, [](const Inputs& x) { return 2 + x[0] + 1.5; }, 1},
+    {"sub_number", {{{3, 5}}}, [](const Inputs& x) { return 2 - (x[0] - 1.5); }, 1},
+    {"mul_number", {{{3, 5}}}, [](const Inputs& x) { return 2 * x[0] * 1.5; }, 1},
+    {"div_number", {{{3, 5}, Values::positive}}, [](const Inputs& x) { return 2 / (x[0] / 1.5); }, 1},
 };
 
 }  // namespace

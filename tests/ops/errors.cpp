@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// What users read when they call an op with tensors that do not fit.
+#include <gmock/gmock.h>
+
+#include "core/autograd.h"
+#include "core/ops/add.h"
+#include "core/ops/argmax.h"
+#include "core/ops/batch_norm.h"
+#include "core/ops/clamp.h"
+#include "core/ops/concat.h"
+#include "core/ops/conv2d.h"
+#include "core/ops/cross_entropy.h"
+#include "core/ops/exp.h"
+#include "core/ops/gather.h"
+#include "core/ops/image_normalize.h"
+#include "core/ops/index_select.h"
+#include "core/ops/layer_norm.h"
+#include "core/ops/linear.h"
+#include "core/ops/matmul.h"
+#include "core/ops/max.h"
+#include "core/ops/mse_loss.h"
+#include "core/ops/nll_loss.h"
+#include "core/ops/pad.h"
+#include "core/ops/pool2d.h"
+#include "core/ops/softmax.h"
+#include "core/ops/stack.h"
+#include "core/ops/sum.h"
+#include "core/ops/where.h"
+
+namespace weft {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+Tensor zeros(const Shape& sizes, DType dtype = DType::f32) { return Tensor::zeros(sizes, dtype); }
+
+#define EXPECT_ERROR(call, text) EXPECT_THAT([] { call; }, ThrowsMessage<Error>(HasSubstr(text)))
+
+TEST(Errors, Elementwise) {
+  EXPECT_ERROR(exp(zeros({2}, DType::i64)), "exp: expected a floating tensor, got i64[2] on cpu");
+  EXPECT_ERROR(exp(Tensor()), "exp: expected a floating tensor, got none");
+  EXPECT_ERROR(add(zeros({2}), Tensor()), "add: expected two tensors, got f32[2] on cpu and none");
+  EXPECT_ERROR(zeros({2, 3}) + zeros({2}), "add: cannot broadcast [2,3] with [2]: sizes 3 and 2 differ in dimension 1");
+  EXPECT_ERROR(clamp(zeros({2}), 1, 0), "clamp: expected low <= high, got 1 and 0");
+  EXPECT_ERROR(where(zeros({2}), zeros({2}), zeros({2})), "where: expected a bool condition, got f32[2] on cpu");
+}
+
+TEST(Errors, Reductions) {
+  EXPECT_ERROR(sum(zeros({2, 3}), {2}), "sum: dimension 2 is out of range for 2 dimensions");
+  EXPECT_ERROR(sum(zeros({2, 3}), {1, -1}), "sum: dimension -1 is named twice");
+  EXPECT_ERROR(max(zeros({0, 3}), {0}), "max: nothing to choose from in f32[0,3] on cpu");
+  EXPECT_ERROR(argmax(zeros({0, 3}), 0), "argmax: nothing to choose from in dimension 0 of f32[0,3] on cpu");
+  EXPECT_ERROR(softmax(zeros({})), "softmax: expected at least one dimension, got f32[] on cpu");
+}
+
+TEST(Errors, Products) {
+  EXPECT_ERROR(matmul(zeros({2, 3}), zeros({4, 5})),
+               "matmul: columns of the left f32[2,3] on cpu are 3, rows of the right f32[4,5] on cpu are 4");
+  EXPECT_ERROR(matmul(zeros({2, 3}), zeros({3, 5}, DType::f64)), "matmul: expected one floating dtype");
+  EXPECT_ERROR(matmul(zeros({2, 4, 3}), zeros({3, 3, 5})), "matmul: cannot broadcast [2] with [3]");
+  EXPECT_ERROR(matmul(zeros({2, 3}, DType::i64), zeros({3, 5}, DType::i64)), "matmul: expected one floating dtype");
+  EXPECT_ERROR(
+      linear(zeros({2, 3}), zeros({5, 4})),
+      "linear: weight f32[5,4] on cpu wants 4 features, input f32[2,3] on cpu has 3. Was the input flattened?");
+  EXPECT_ERROR(linear(zeros({2, 3}), zeros({5, 3}), zeros({3})), "linear: expected a bias [5], got f32[3] on cpu");
+}
+
+TEST(Errors, Convolution) {
+  EXPECT_ERROR(
+      conv2d(zeros({8, 224, 224, 4}), zeros({64, 7, 7, 3})),
+      "conv2d: weight f32[64,7,7,3] wants 3 input channels, input f32[8,224,224,4] has 4 (groups=1). Is the input "
+      "NHWC?");
+  EXPECT_ERROR(conv2d(zeros({8, 8, 3}), zeros({4, 3, 3, 3})), "conv2d: expected an input [N, H, W, C], got f32[8,8,3]");
+  EXPECT_ERROR(conv2d(zeros({1, 8, 8, 3}), zeros({4, 3})),
+               "conv2d: expected a weight [O, R, S, C / groups], got f32[4,3]");
+  EXPECT_ERROR(conv2d(zeros({1, 8, 8, 6}), zeros({5, 3, 3, 3}), {}, {.groups = 2}),
+               "conv2d: 5 output channels of weight f32[5,3,3,3] on cpu do not divide into 2 groups");
+  EXPECT_ERROR(conv2d(zeros({1, 2, 8, 3}), zeros({4, 3, 3, 3})),
+               "conv2d: the kernel of weight f32[4,3,3,3] is larger than the padded input f32[1,2,8,3]");
+  EXPECT_ERROR(conv2d(zeros({1, 8, 8, 3}), zeros({4, 3, 3, 3}), {}, {.stride = {0, 1}}), "got stride 0x1");
+  EXPECT_ERROR(conv2d(zeros({1, 8, 8, 3}), zeros({4, 3, 3, 3}), zeros({3})), "conv2d: expected a bias [4], got f32[3]");
+  EXPECT_ERROR(conv2d(zeros({1, 8, 8, 3}), zeros({4, 3, 3, 3}, DType::f64)), "conv2d: expected one floating dtype");
+}
+
+TEST(Errors, Norms) {
+  EXPECT_ERROR(batch_norm(zeros({2, 3, 5}), {}, {}, {}, {}, {.training = true}),
+               "batch_norm: expected a floating input [N, H, W, C] or [N, C], got f32[2,3,5]");
+  EXPECT_ERROR(batch_norm(zeros({2, 5}), zeros({4}), {}, {}, {}, {.training = true}),
+               "batch_norm: expected weight f32[5] for input f32[2,5] on cpu, got f32[4] on cpu. Is the input NHWC?");
+  EXPECT_ERROR(batch_norm(zeros({2, 5}, DType::bf16), zeros({5}, DType::bf16), {}, {}, {}, {.training = true}),
+               "batch_norm: expected weight f32[5] for input bf16[2,5] on cpu, got bf16[5]");
+  EXPECT_ERROR(batch_norm(zeros({1, 1, 1, 5}), {}, {}, {}, {}, {.training = true}),
+               "batch_norm: expected more than one value per channel when training, got f32[1,1,1,5]");
+  EXPECT_ERROR(batch_norm(zeros({2, 5}), {}, {}, {}, {}),
+               "batch_norm: inference needs running_mean and running_var, got none and none");
+  EXPECT_ERROR(batch_norm(zeros({2, 5}), {}, {}, zeros({5}), {}, {.training = true}),
+               "batch_norm: expected both running statistics or none");
+  EXPECT_ERROR(batch_norm(zeros({2, 5}), {}, {}, {}, {}, {.training = true, .residual = zeros({5})}),
+               "batch_norm: expected a residual of the input's sizes f32[2,5] on cpu, got f32[5]");
+  EXPECT_ERROR(layer_norm(zeros({2, 5}), zeros({2})),
+               "layer_norm: expected weight f32[5] for input f32[2,5] on cpu, got f32[2]");
+}
+
+TEST(Errors, Pooling) {
+  EXPECT_ERROR(max_pool2d(zeros({4, 4, 3})), "max_pool2d: expected a floating input [N, H, W, C], got f32[4,4,3]");
+  EXPECT_ERROR(max_pool2d(zeros({1, 2, 2, 3}), {.kernel = {3, 3}}),
+               "max_pool2d: the kernel 3x3 is larger than the padded input f32[1,2,2,3]");
+  EXPECT_ERROR(avg_pool2d(zeros({1, 4, 4, 3}), {.kernel = {2, 2}, .padding = {2, 0}}),
+               "avg_pool2d: expected padding of at most half of the kernel 2x2, got 2x0");
+  EXPECT_ERROR(avg_pool2d(zeros({1, 4, 4, 3}), {.kernel = {0, 2}}),
+               "avg_pool2d: expected kernel and stride of at least 1");
+  EXPECT_ERROR(adaptive_avg_pool2d(zeros({1, 4, 4, 3}), {0, 1}),
+               "adaptive_avg_pool2d: expected an output of at least 1x1");
+}
+
+TEST(Errors, Losses) {
+  EXPECT_ERROR(
+      cross_entropy(zeros({3, 10}), Tensor::from<int64_t>({1, 12, 0})),
+      "cross_entropy: target 12 in row 1 is no class of logits f32[3,10] on cpu: expected 0 to 9. Does the model "
+      "have the data set's number of classes?");
+  EXPECT_ERROR(cross_entropy(zeros({3, 10}), Tensor::from<int64_t>({1, 2})),
+               "cross_entropy: expected one class per row, i64[3], for logits f32[3,10] on cpu, got i64[2] on cpu");
+  EXPECT_ERROR(cross_entropy(zeros({3, 10}), zeros({3, 9})),
+               "cross_entropy: expected probabilities of the logits' sizes [3,10], got f32[3,9] on cpu");
+  EXPECT_ERROR(cross_entropy(zeros({3, 10}), zeros({3}, DType::i64), {.label_smoothing = 2}),
+               "cross_entropy: expected label_smoothing in [0, 1], got 2");
+  EXPECT_ERROR(cross_entropy(zeros({3, 10}, DType::i64), zeros({3}, DType::i64)),
+               "cross_entropy: expected floating logits [..., classes], got i64[3,10]");
+  EXPECT_ERROR(nll_loss(zeros({3, 10}), zeros({2}, DType::i64)),
+               "nll_loss: expected one class per row, i64[3], got i64[2]");
+  EXPECT_ERROR(nll_loss(zeros({1, 10}), Tensor::full({1}, 10, DType::i64)), "gather");
+  EXPECT_ERROR(mse_loss(zeros({3}), zeros({4})),
+               "mse_loss: expected two tensors of one size, got f32[3] on cpu and f32[4]");
+}
+
+TEST(Errors, Indexing) {
+  EXPECT_ERROR(index_select(zeros({3, 2}), 0, Tensor::from<int64_t>({0, 3})), "index_select");
+  EXPECT_ERROR(index_select(zeros({3, 2}), 0, Tensor::from<int64_t>({-1})), "index_select");
+  EXPECT_ERROR(index_select(zeros({3, 2}), 0, zeros({2})), "index_select: expected an index i64[n], got f32[2]");
+  EXPECT_ERROR(gather(zeros({3, 2}), 1, zeros({2, 2}, DType::i64)),
+               "gather: index i64[2,2] on cpu and input f32[3,2] on cpu may differ in dimension 1 only");
+  EXPECT_ERROR(gather(zeros({3, 2}), 1, zeros({3}, DType::i64)), "gather: expected an i64 index of 2 dimensions");
+  EXPECT_ERROR(concat({}), "concat: expected at least one tensor, got none");
+  EXPECT_ERROR(concat({zeros({2, 3}), zeros({2, 4})}, 0),
+               "concat: f32[2,3] on cpu and f32[2,4] on cpu differ in dimension 1");
+  EXPECT_ERROR(stack({zeros({2}), zeros({3})}), "stack: expected tensors like f32[2] on cpu, got f32[3]");
+  EXPECT_ERROR(pad(zeros({2}), 0, -1, 0), "pad: expected no negative padding, got -1 and 0");
+}
+
+TEST(Errors, Pictures) {
+  EXPECT_ERROR(image_normalize(zeros({1, 4, 4, 3}), {}, {0, 0, 0}, {1, 1, 1}, 4, 4),
+               "image_normalize: expected pictures u8[N, H, W, C], C from 1 to 4, got f32[1,4,4,3]");
+  EXPECT_ERROR(image_normalize(zeros({1, 4, 4, 3}, DType::u8), {}, {0, 0}, {1, 1, 1}, 4, 4),
+               "image_normalize: expected mean and std of 3 channels, got 2 and 3");
+  EXPECT_ERROR(image_normalize(zeros({1, 4, 4, 3}, DType::u8), {}, {0, 0, 0}, {1, 0, 1}, 4, 4),
+               "image_normalize: expected a positive std, got 0 for channel 1");
+  EXPECT_ERROR(image_normalize(zeros({1, 4, 4, 3}, DType::u8), zeros({2, 3}, DType::i32), {0, 0, 0}, {1, 1, 1}, 4, 4),
+               "image_normalize: expected places i32[1,3] on cpu, got i32[2,3]");
+}
+
+}  // namespace
+}  // namespace weft
