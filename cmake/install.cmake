@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake --install: libraries, the headers as include/weft/FOLDER/NOUN.h, and what find_package(weft) reads.
+#   find_package(weft REQUIRED)
+#   target_link_libraries(my_training PRIVATE weft::weft)      # or one of weft::core, weft::nn, …
+include(CMakePackageConfigHelpers)
+
+add_library(weft_weft INTERFACE)
+target_link_libraries(weft_weft INTERFACE weft::support)
+set_target_properties(weft_weft PROPERTIES EXPORT_NAME weft)
+add_library(weft::weft ALIAS weft_weft)
+
+# Headers include each other as "core/tensor.h" (found in include/weft); a program writes <weft/weft.h>.
+target_include_directories(weft_weft INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+install(DIRECTORY include/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+foreach(folder kernels core nn optim data dist apps/support)
+  get_filename_component(parent weft/${folder} DIRECTORY)
+  install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${parent} FILES_MATCHING PATTERN "*.h"
+          # Below kernels/ the contracts are public, the devices behind them are not.
+          PATTERN "kernels/cpu" EXCLUDE PATTERN "kernels/cuda" EXCLUDE PATTERN "kernels/simt" EXCLUDE
+          PATTERN "kernels/vendor" EXCLUDE PATTERN "kernels/ladder" EXCLUDE)
+endforeach()
+
+install(TARGETS weft_kernels weft_core weft_nn weft_optim weft_data weft_dist weft_support weft_weft
+        EXPORT weft-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+set(weft_cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
+install(EXPORT weft-targets NAMESPACE weft:: DESTINATION ${weft_cmake_folder})
+configure_package_config_file(cmake/weft-config.cmake.in ${PROJECT_BINARY_DIR}/weft-config.cmake
+                              INSTALL_DESTINATION ${weft_cmake_folder})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/weft-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/weft-config.cmake ${PROJECT_BINARY_DIR}/weft-config-version.cmake
+        DESTINATION ${weft_cmake_folder})
