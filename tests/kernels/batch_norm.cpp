@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/batch_norm.h"
+
+#include "tests/support/compare.h"
+#include "tests/support/devices.h"
+#include "tests/support/random_values.h"
+
+namespace weft::tests {
+namespace {
+
+using kernels::View;
+
+struct Case {
+  int64_t M, C;
+  DType dtype;
+  bool affine, relu, residual, running;
+};
+
+/// The f64 reference keeps what its backward needs.
+struct Reference {
+  std::vector<double> mean, invstd, variance, y;
+
+  Reference(const Case& c, const std::vector<double>& x, const std::vector<double>& weight,
+            const std::vector<double>& bias, const std::vector<double>& residual, double eps)
+      : mean(static_cast<size_t>(c.C)), invstd(mean.size()), variance(mean.size()), y(x.size()) {
+    for (int64_t j = 0; j < c.C; ++j) {
+      for (int64_t m = 0; m < c.M; ++m) mean[j] += x[m * c.C + j] / static_cast<double>(c.M);
+      for (int64_t m = 0; m < c.M; ++m)
+        variance[j] += (x[m * c.C + j] - mean[j]) * (x[m * c.C + j] - mean[j]) / static_cast<double>(c.M);
+      invstd[j] = 1 / std::sqrt(variance[j] + eps);
+    }
+    for (int64_t i = 0; i < c.M * c.C; ++i) {
+      const int64_t j = i % c.C;
+      y[i] = (x[i] - mean[j]) * invstd[j];
+      if (c.affine) y[i] = y[i] * weight[j] + bias[j];
+      if (c.residual) y[i] += residual[i];
+      if (c.relu) y[i] = std::max(y[i], 0.0);
+    }
+  }
+};
+
+void check(DeviceKind kind, const Case& c, double offset = 0.5) {
+  SCOPED_TRACE(str(c.dtype, " [", c.M, ",", c.C, "] affine ", c.affine, " relu ", c.relu, " residual ", c.residual,
+                   " on ", name(kind)));
+  const DType wide = c.dtype == DType::f64 ? DType::f64 : DType::f32;
+  const kernels::BatchNormArguments arguments{1e-5, 0.3, c.relu};
+  const kernels::Queue queue = queue_on(kind);
+  const int64_t n = c.M * c.C;
+  const auto x = uniform(n, c.dtype, offset - 1, offset + 1), residual = uniform(n, c.dtype), dy = uniform(n, c.dtype);
+  const auto weight = uniform(c.C, wide, 0.5, 2), bias = uniform(c.C, wide);
+  const auto old_mean = uniform(c.C, wide), old_var = uniform(c.C, wide, 0.5, 2);
+  const Reference want(c, x, weight, bias, residual, arguments.eps);
+
+  const DeviceArray x_array(kind, c.dtype, {c.M, c.C}, x), residual_array(kind, c.dtype, {c.M, c.C}, residual);
+  const DeviceArray dy_array(kind, c.dtype, {c.M, c.C}, dy), y(kind, c.dtype, {c.M, c.C});
+  const DeviceArray weight_array(kind, wide, {c.C}, weight), bias_array(kind, wide, {c.C}, bias);
+  const DeviceArray mean(kind, wide, {c.C}), invstd(kind, wide, {c.C});
+  const DeviceArray running_mean(kind, wide, {c.C}, old_mean), running_var(kind, wide, {c.C}, old_var);
+  const auto given = [](bool wanted, const DeviceArray& array) { return wanted ? array.view() : View::none(); };
+  kernels::batch_norm_forward(queue, y, mean, invstd, given(c.running, running_mean), given(c.running, running_var),
+                              x_array, given(c.affine, weight_array), given(c.affine, bias_array),
+                              given(c.residual, residual_array), arguments);
+  const Tolerance sums = tolerance(wide, c.M, 8);
+  EXPECT_TRUE(near(mean.host(), want.mean, sums.times(1 + std::abs(offset))));
+  EXPECT_TRUE(near(invstd.host(), want.invstd, sums.times(1 + std::abs(offset))));
+  EXPECT_TRUE(near(y.host(), want.y, tolerance(c.dtype, c.M, 8).times(1 + std::abs(offset))));
+  if (c.running) {
+    auto new_mean = old_mean, new_var = old_var;
+    for (size_t j = 0; j < new_mean.size(); ++j) {
+      const double unbiased = c.M > 1 ? static_cast<double>(c.M) / static_cast<double>(c.M - 1) : 1;
+      new_mean[j] = 0.7 * old_mean[j] + 0.3 * want.mean[j];
+      new_var[j] = 0.7 * old_var[j] + 0.3 * want.variance[j] * unbiased;
+    }
+    EXPECT_TRUE(near(running_mean.host(), new_mean, sums.times(1 + std::abs(offset))));
+    EXPECT_TRUE(near(running_var.host(), new_var, sums.times(1 + std::abs(offset))));
+  }
+
+  // Backward, from the forward's own rounded output.
+  const auto out = y.host();
+  std::vector<double> dx(x.size()), dresidual(x.size()), dweight(weight.size()), dbias(weight.size());
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t j = i % c.C;
+    dresidual[i] = c.relu && !(out[i] > 0) ? 0 : dy[i];
+    dbias[j] += dresidual[i];
+    dweight[j] += dresidual[i] * (x[i] - want.mean[j]) * want.invstd[j];
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t j = i % c.C;
+    const double xhat = (x[i] - want.mean[j]) * want.invstd[j], rows = static_cast<double>(c.M);
+    dx[i] = (c.affine ? weight[j] : 1) * want.invstd[j] * (dresidual[i] - dbias[j] / rows - xhat * dweight[j] / rows);
+  }
+  const DeviceArray mean_given(kind, wide, {c.C}, want.mean), invstd_given(kind, wide, {c.C}, want.invstd);
+  const DeviceArray dx_array(kind, c.dtype, {c.M, c.C}), dresidual_array(kind, c.dtype, {c.M, c.C});
+  const DeviceArray dweight_array(kind, wide, {c.C}), dbias_array(kind, wide, {c.C});
+  kernels::batch_norm_backward(queue, dx_array, given(c.residual, dresidual_array), given(c.affine, dweight_array),
+                               given(c.affine, dbias_array), dy_array, x_array, given(c.relu, y),
+                               given(c.affine, weight_array), mean_given, invstd_given, arguments);
+  EXPECT_TRUE(near(dx_array.host(), dx, tolerance(c.dtype, c.M, 8).times(2))) << "dx";
+  if (c.residual) {
+    EXPECT_TRUE(near(dresidual_array.host(), dresidual, {})) << "dresidual";
+  }
+  if (c.affine) {
+    EXPECT_TRUE(near(dweight_array.host(), dweight, tolerance(wide, c.M, 16))) << "dweight";
+    EXPECT_TRUE(near(dbias_array.host(), dbias, tolerance(wide, c.M, 16))) << "dbias";
+  }
+}
+
+TEST(BatchNorm, EveryVariantEqualsReference) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
+      for (const bool affine : {false, true})
+        for (const bool relu : {false, true})
+          for (const bool residual : {false, true})
+            check(kind, {pick(8, 300), pick(1, 70), dtype, affine, relu, residual, affine});
+}
+
+TEST(BatchNorm, ManyRowsOddChannels) {
+  for (const DeviceKind kind : test_devices())
+    for (const int64_t C : {1L, 3L, 64L, 67L, 257L})
+      check(kind, {kind == DeviceKind::cpu ? 4097 : 513, C, DType::f32, true, true, true, true});
+}
+
+TEST(BatchNorm, AFarMeanDoesNotCancel) {
+  for (const DeviceKind kind : test_devices()) check(kind, {1000, 33, DType::f32, true, false, false, true}, 100);
+}
+
+TEST(BatchNorm, Inference) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+      const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
+      const int64_t M = 37, C = 19;
+      const auto x = uniform(M * C, dtype), residual = uniform(M * C, dtype);
+      const auto mean = uniform(C, wide), variance = uniform(C, wide, 0.5, 2), weight = uniform(C, wide),
+                 bias = uniform(C, wide);
+      const DeviceArray y(kind, dtype, {M, C});
+      kernels::batch_norm_inference(queue_on(kind), y, DeviceArray(kind, dtype, {M, C}, x),
+                                    DeviceArray(kind, wide, {C}, mean), DeviceArray(kind, wide, {C}, variance),
+                                    DeviceArray(kind, wide, {C}, weight), DeviceArray(kind, wide, {C}, bias),
+                                    DeviceArray(kind, dtype, {M, C}, residual), {1e-3, 0.1, true});
+      std::vector<double> want(x.size());
+      for (size_t i = 0; i < x.size(); ++i) {
+        const size_t j = i % static_cast<size_t>(C);
+        want[i] = std::max(0.0, (x[i] - mean[j]) / std::sqrt(variance[j] + 1e-3) * weight[j] + bias[j] + residual[i]);
+      }
+      EXPECT_TRUE(near(y.host(), want, tolerance(dtype, 4, 8)));
+    }
+}
+
+}  // namespace
+}  // namespace weft::tests

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cross_entropy.h"
+
+#include <limits>
+
+#include "tests/support/compare.h"
+#include "tests/support/devices.h"
+#include "tests/support/random_values.h"
+
+namespace weft::tests {
+namespace {
+
+/// Targets as probabilities [N, C] before smoothing; rows of zeros are ignored.
+void check(DeviceKind kind, DType dtype, int64_t N, int64_t C, bool classes, double smoothing) {
+  SCOPED_TRACE(str(dtype, " [", N, ",", C, "] classes ", classes, " smoothing ", smoothing, " on ", name(kind)));
+  const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
+  const auto x = uniform(N * C, dtype, -5, 5), dloss = uniform(N, wide);
+  auto labels = integers(N, 0, C - 1);
+  if (classes && N > 1) labels[0] = -100;
+  auto t = uniform(N * C, dtype, 0, 1);
+  if (classes)
+    for (int64_t i = 0; i < N * C; ++i) t[i] = labels[i / C] == static_cast<double>(i % C);
+  std::vector<double> loss(static_cast<size_t>(N)), lse(loss.size()), weight(loss.size(), 1), dx(x.size());
+  for (int64_t n = 0; n < N; ++n) {
+    double sum = 0, mass = 0;
+    for (int64_t c = 0; c < C; ++c) sum += std::exp(x[n * C + c]);
+    lse[n] = std::log(sum);
+    const bool ignored = classes && labels[n] == -100;
+    if (ignored) weight[n] = 0;
+    for (int64_t c = 0; c < C && !ignored; ++c) {
+      double& target = t[n * C + c];
+      target = (1 - smoothing) * target + smoothing / static_cast<double>(C);
+      mass += target;
+      loss[n] += target * (lse[n] - x[n * C + c]);
+    }
+    for (int64_t c = 0; c < C && !ignored; ++c)
+      dx[n * C + c] = dloss[n] * (std::exp(x[n * C + c] - lse[n]) * mass - t[n * C + c]);
+  }
+  auto given = t;
+  if (!classes)
+    for (double& v : given) v = (v - smoothing / static_cast<double>(C)) / (1 - smoothing);
+  const DeviceArray logits(kind, dtype, {N, C}, x);
+  const DeviceArray target =
+      classes ? DeviceArray(kind, DType::i64, {N}, labels) : DeviceArray(kind, dtype, {N, C}, given);
+  const DeviceArray loss_array(kind, wide, {N}), lse_array(kind, wide, {N}), weight_array(kind, wide, {N});
+  const kernels::CrossEntropyArguments arguments{smoothing, -100};
+  kernels::cross_entropy_forward(queue_on(kind), loss_array, lse_array, weight_array, logits, target, arguments);
+  EXPECT_TRUE(near(loss_array.host(), loss, tolerance(wide, C, 8)));
+  EXPECT_TRUE(near(lse_array.host(), lse, tolerance(wide, C, 8)));
+  EXPECT_TRUE(near(weight_array.host(), weight, {}));
+  const DeviceArray dx_array(kind, dtype, {N, C});
+  kernels::cross_entropy_backward(queue_on(kind), dx_array, DeviceArray(kind, wide, {N}, dloss), logits,
+                                  DeviceArray(kind, wide, {N}, lse), target, arguments);
+  EXPECT_TRUE(near(dx_array.host(), dx, tolerance(dtype, C, 8)));
+}
+
+TEST(CrossEntropy, EqualsReference) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
+      for (const bool classes : {true, false})
+        for (const double smoothing : {0.0, 0.1})
+          for (const int64_t C : {2L, 10L, 100L, 1001L}) check(kind, dtype, pick(2, 40), C, classes, smoothing);
+}
+
+TEST(CrossEntropy, AClassOutsideIsNan) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const DeviceKind kind : test_devices()) {
+    const DeviceArray logits(kind, DType::f32, {2, 3}, {0, 0, 0, 0, 0, 0});
+    const DeviceArray loss(kind, DType::f32, {2}), lse(kind, DType::f32, {2}), weight(kind, DType::f32, {2});
+    kernels::cross_entropy_forward(queue_on(kind), loss, lse, weight, logits,
+                                   DeviceArray(kind, DType::i64, {2}, {3, -1}), {});
+    EXPECT_TRUE(near(loss.host(), {nan, nan}, {}));
+  }
+}
+
+}  // namespace
+}  // namespace weft::tests

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/index.h"
+
+#include "tests/support/compare.h"
+#include "tests/support/devices.h"
+#include "tests/support/random_values.h"
+
+namespace weft::tests {
+namespace {
+
+const DType kAll[] = {DType::f32, DType::f64, DType::bf16, DType::f16,
+                      DType::i64, DType::i32, DType::u8,   DType::boolean};
+
+/// [outer, length, inner] around dimension `dim` of sizes.
+struct Around {
+  int64_t outer = 1, length, inner = 1;
+  Around(const Sizes& sizes, int dim) : length(sizes[static_cast<size_t>(dim)]) {
+    for (int d = 0; d < dim; ++d) outer *= sizes[static_cast<size_t>(d)];
+    for (size_t d = static_cast<size_t>(dim) + 1; d < sizes.size(); ++d) inner *= sizes[d];
+  }
+  int64_t at(int64_t o, int64_t i, int64_t c) const { return (o * length + i) * inner + c; }
+};
+
+TEST(Index, SelectAndItsGradient) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : kAll)
+      for (int dim = 0; dim < 3; ++dim) {
+        Sizes sizes{pick(1, 6), pick(1, 20), pick(1, 9)}, picked = sizes;
+        const int64_t n = pick(1, 40);
+        picked[static_cast<size_t>(dim)] = n;
+        const Around x_shape(sizes, dim), y_shape(picked, dim);
+        const auto x = integers(count_of(sizes), 0, 1), index = integers(n, 0, x_shape.length - 1);
+        const auto dy = integers(count_of(picked), -2, 2);  // sums are exact in every dtype
+        std::vector<double> y(dy.size()), dx(x.size());
+        for (int64_t o = 0; o < y_shape.outer; ++o)
+          for (int64_t i = 0; i < n; ++i)
+            for (int64_t c = 0; c < y_shape.inner; ++c) {
+              const int64_t from = x_shape.at(o, static_cast<int64_t>(index[i]), c);
+              y[y_shape.at(o, i, c)] = x[from];
+              dx[from] += dy[y_shape.at(o, i, c)];
+            }
+        const DeviceArray index_array(kind, DType::i64, {n}, index), out(kind, dtype, picked);
+        kernels::index_select(queue_on(kind), out, DeviceArray(kind, dtype, sizes, x), index_array, dim);
+        EXPECT_TRUE(near(out.host(), y, {})) << dtype << " dim " << dim;
+        if (!is_floating(dtype)) continue;
+        const DeviceArray back(kind, dtype, sizes);
+        kernels::index_select_backward(queue_on(kind), back, DeviceArray(kind, dtype, picked, dy), index_array, dim);
+        EXPECT_TRUE(near(back.host(), dx, {})) << dtype << " dim " << dim;
+      }
+}
+
+TEST(Index, GatherAndItsGradient) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : kAll)
+      for (int dim = 0; dim < 3; ++dim) {
+        Sizes sizes{pick(1, 6), pick(1, 20), pick(1, 9)}, picked = sizes;
+        picked[static_cast<size_t>(dim)] = pick(1, 30);
+        const Around x_shape(sizes, dim), y_shape(picked, dim);
+        const auto x = integers(count_of(sizes), 0, 1), dy = integers(count_of(picked), -2, 2);
+        const auto index = integers(count_of(picked), 0, x_shape.length - 1);
+        std::vector<double> y(dy.size()), dx(x.size());
+        for (int64_t o = 0; o < y_shape.outer; ++o)
+          for (int64_t i = 0; i < y_shape.length; ++i)
+            for (int64_t c = 0; c < y_shape.inner; ++c) {
+              const int64_t at = y_shape.at(o, i, c), from = x_shape.at(o, static_cast<int64_t>(index[at]), c);
+              y[at] = x[from];
+              dx[from] += dy[at];
+            }
+        const DeviceArray index_array(kind, DType::i64, picked, index), out(kind, dtype, picked);
+        kernels::gather(queue_on(kind), out, DeviceArray(kind, dtype, sizes, x), index_array, dim);
+        EXPECT_TRUE(near(out.host(), y, {})) << dtype << " dim " << dim;
+        if (!is_floating(dtype)) continue;
+        const DeviceArray back(kind, dtype, sizes);
+        kernels::gather_backward(queue_on(kind), back, DeviceArray(kind, dtype, picked, dy), index_array, dim);
+        EXPECT_TRUE(near(back.host(), dx, {})) << dtype << " dim " << dim;
+      }
+}
+
+TEST(Index, APositionOutsideIsNamed) {
+  const DeviceArray x(DeviceKind::cpu, DType::f32, {3, 2}), y(DeviceKind::cpu, DType::f32, {2, 2});
+  const DeviceArray index(DeviceKind::cpu, DType::i64, {2}, {0, 3});
+  EXPECT_EQ(error_text([&] { kernels::index_select(queue_on(DeviceKind::cpu), y, x, index, 0); }),
+            "index_select: expected positions in [0, 3), got 3 as number 1 of the index");
+}
+
+}  // namespace
+}  // namespace weft::tests

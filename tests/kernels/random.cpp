@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/random.h"
+
+#include "kernels/philox.h"
+#include "tests/support/compare.h"
+#include "tests/support/devices.h"
+#include "tests/support/random_values.h"
+
+namespace weft::tests {
+namespace {
+
+DeviceArray state(DeviceKind kind, int64_t seed, int64_t base) {
+  return {kind, DType::i64, {2}, {static_cast<double>(seed), static_cast<double>(base)}};
+}
+
+struct Statistics {
+  double mean = 0, variance = 0;
+  explicit Statistics(const std::vector<double>& x) {
+    for (const double v : x) mean += v / static_cast<double>(x.size());
+    for (const double v : x) variance += (v - mean) * (v - mean) / static_cast<double>(x.size());
+  }
+};
+
+const DType kTypes[] = {DType::f32, DType::f64, DType::bf16, DType::f16};
+
+TEST(Philox, KnownAnswers) {  // Random123's published vectors for philox4x32-10
+  const Philox4 zero = philox(0, 0, 0), ones = philox(~0ull, ~0ull, ~0ull);
+  const uint32_t want_zero[] = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
+  const uint32_t want_ones[] = {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd};
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(zero.word[i], want_zero[i]);
+    EXPECT_EQ(ones.word[i], want_ones[i]);
+  }
+}
+
+TEST(Random, UniformIsTheDocumentedFunction) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : kTypes) {
+      const int64_t seed = pick(0, 1 << 30), base = pick(0, 1000), n = pick(1, 999);
+      const uint64_t offset = static_cast<uint64_t>(pick(0, 50));
+      const DeviceArray y(kind, dtype, {n});
+      kernels::random_uniform(queue_on(kind), y, state(kind, seed, base), {offset}, -2, 3);
+      std::vector<double> want;
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t per_block = dtype == DType::f64 ? 2 : 4, j = i % per_block;
+        const Philox4 block = philox(static_cast<uint64_t>(seed), static_cast<uint64_t>(base + i / per_block) + offset);
+        want.push_back(-2 + 5 * (dtype == DType::f64 ? uniform01(block.word[2 * j], block.word[2 * j + 1])
+                                                     : static_cast<double>(uniform01(block.word[j]))));
+      }
+      EXPECT_TRUE(near(y.host(), want, tolerance(dtype))) << dtype;
+    }
+}
+
+TEST(Random, NormalHasItsMomentsAndFormula) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : kTypes) {
+      const int64_t seed = pick(0, 1 << 30), n = 20001;
+      const DeviceArray y(kind, dtype, {n});
+      kernels::random_normal(queue_on(kind), y, state(kind, seed, 5), {}, 1, 2);
+      std::vector<double> want;
+      const double turn = 2 * std::acos(-1.0);
+      for (int64_t i = 0; i < n; ++i) {
+        const bool wide = dtype == DType::f64;
+        const Philox4 block = philox(static_cast<uint64_t>(seed), static_cast<uint64_t>(5 + i / (wide ? 2 : 4)));
+        const int64_t pair = i % 4 / 2 * 2;
+        const double u =
+            wide ? uniform01(block.word[0], block.word[1]) : static_cast<double>(uniform01(block.word[pair]));
+        const double v =
+            wide ? uniform01(block.word[2], block.word[3]) : static_cast<double>(uniform01(block.word[pair + 1]));
+        want.push_back(1 + 2 * std::sqrt(-2 * std::log(1 - u)) * (i % 2 ? std::sin(turn * v) : std::cos(turn * v)));
+      }
+      const auto got = y.host();
+      EXPECT_TRUE(near(got, want, tolerance(dtype, 16, 8))) << dtype;
+      const Statistics s(got);  // five standard deviations of each estimate
+      EXPECT_NEAR(s.mean, 1, 5 * 2 / std::sqrt(n));
+      EXPECT_NEAR(s.variance, 4, 5 * 4 * std::sqrt(2.0 / static_cast<double>(n)) + 0.02);
+    }
+}
+
+TEST(Random, BernoulliOfEveryDtype) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype :
+         {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8, DType::boolean}) {
+      const int64_t n = 10001;
+      const DeviceArray y(kind, dtype, {n});
+      kernels::random_bernoulli(queue_on(kind), y, state(kind, pick(0, 1 << 30), 0), {}, 0.3);
+      const auto got = y.host();
+      for (const double v : got) ASSERT_TRUE(v == 0 || v == 1) << v;
+      EXPECT_NEAR(Statistics(got).mean, 0.3, 5 * std::sqrt(0.21 / static_cast<double>(n))) << dtype;
+    }
+}
+
+TEST(Random, PermutationHoldsEachNumberOnce) {
+  for (const DeviceKind kind : test_devices())
+    for (const int64_t n : {0L, 1L, 2L, 3L, 5L, 16L, 17L, 1000L, 4097L}) {
+      const int64_t seed = pick(0, 1 << 30);
+      const DeviceArray y(kind, DType::i64, {n}), other(kind, DType::i64, {n});
+      kernels::random_permutation(queue_on(kind), y, state(kind, seed, 0), {});
+      kernels::random_permutation(queue_on(kind), other, state(kind, seed, 1), {});
+      auto got = y.host();
+      if (n >= 1000) {
+        EXPECT_NE(got, other.host()) << "the counter must matter";
+      }
+      std::sort(got.begin(), got.end());
+      for (int64_t i = 0; i < n; ++i) ASSERT_EQ(got[static_cast<size_t>(i)], static_cast<double>(i)) << "n " << n;
+    }
+}
+
+TEST(Random, DropoutKeepsScalesAndRepeats) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : kTypes) {
+      const int64_t n = 10007, seed = pick(0, 1 << 30);
+      const auto x = uniform(n, dtype, 1, 2);
+      const DeviceArray in(kind, dtype, {n}, x), y(kind, dtype, {n}), again(kind, dtype, {n}), all(kind, dtype, {n});
+      kernels::dropout(queue_on(kind), y, in, state(kind, seed, 3), {}, 0.25);
+      kernels::dropout(queue_on(kind), again, in, state(kind, seed, 0), {3}, 0.25);
+      const auto got = y.host();
+      EXPECT_TRUE(near(got, again.host(), {})) << "base and offset add";
+      std::vector<double> want;
+      double kept = 0;
+      for (size_t i = 0; i < x.size(); ++i) {
+        want.push_back(got[i] == 0 ? 0 : x[i] / 0.75);
+        kept += got[i] != 0;
+      }
+      EXPECT_TRUE(near(got, want, tolerance(dtype)));
+      EXPECT_NEAR(kept / static_cast<double>(n), 0.75, 5 * std::sqrt(0.1875 / static_cast<double>(n)));
+      kernels::dropout(queue_on(kind), all, in, state(kind, seed, 3), {}, 0);
+      EXPECT_TRUE(near(all.host(), x, {}));
+      kernels::dropout(queue_on(kind), all, in, state(kind, seed, 3), {}, 1);
+      EXPECT_TRUE(near(all.host(), std::vector<double>(x.size()), {}));
+    }
+}
+
+}  // namespace
+}  // namespace weft::tests

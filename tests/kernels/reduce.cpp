@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/reduce.h"
+
+#include <limits>
+
+#include "tests/support/compare.h"
+#include "tests/support/devices.h"
+#include "tests/support/strided.h"
+
+namespace weft::tests {
+namespace {
+
+using kernels::Reduce;
+
+struct Outcome {
+  std::vector<double> values;
+  int64_t count;  ///< terms of one result
+};
+
+/// Reduces row-major x over the dimensions of `mask`.
+Outcome reference(Reduce f, const std::vector<double>& x, const Sizes& sizes, unsigned mask, Sizes& reduced) {
+  reduced = sizes;
+  int64_t count = 1;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (mask >> d & 1) count *= sizes[d], reduced[d] = 1;
+  const bool extreme = f == Reduce::max || f == Reduce::min;
+  const double start = !extreme ? 0 : f == Reduce::max ? -INFINITY : INFINITY;
+  std::vector<double> y(static_cast<size_t>(count_of(reduced)), start);
+  for (size_t i = 0; i < x.size(); ++i) {
+    size_t rest = i, at = 0, stride = 1;
+    for (size_t d = sizes.size(); d-- > 0;) {
+      const size_t position = rest % static_cast<size_t>(sizes[d]);
+      rest /= static_cast<size_t>(sizes[d]);
+      if (reduced[d] != 1) at += position * stride;
+      stride *= static_cast<size_t>(reduced[d]);
+    }
+    if (f == Reduce::max)
+      y[at] = std::max(y[at], x[i]);
+    else if (f == Reduce::min)
+      y[at] = std::min(y[at], x[i]);
+    else
+      y[at] += f == Reduce::sum_squares || f == Reduce::norm ? x[i] * x[i] : x[i];
+  }
+  for (double& v : y) {
+    if (f == Reduce::mean) v /= static_cast<double>(count);
+    if (f == Reduce::norm) v = std::sqrt(v);
+  }
+  return {y, count};
+}
+
+TEST(Reduce, EveryFunctionOverEveryDimensions) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
+      for (int f = 0; f <= static_cast<int>(Reduce::norm); ++f)
+        for (unsigned mask = 0; mask < 8; ++mask)
+          for (const Layout layout : {Layout::dense, Layout::permuted}) {
+            const Sizes sizes{pick(1, 6), pick(1, 40), pick(1, 40)};
+            SCOPED_TRACE(str("function ", f, " dims ", mask, " ", dtype, " layout ", static_cast<int>(layout), " on ",
+                             name(kind)));
+            const int64_t memory = memory_for(sizes);
+            // All positive, so that no sum cancels: the error is relative to the result.
+            const auto values = uniform(memory, dtype, 0.25, 1);
+            const DeviceArray array(kind, dtype, {memory}, values);
+            const Strided in = strided(array, sizes, layout);
+            std::vector<double> x;
+            for (size_t i = 0; i < in.places.size(); ++i) x.push_back(in.at(values, i));
+            Sizes reduced;
+            const Outcome want = reference(static_cast<Reduce>(f), x, sizes, mask, reduced);
+            for (const DType out : {dtype, DType::f32}) {
+              if (dtype == DType::f64 && out == DType::f32) continue;
+              const DeviceArray y(kind, out, reduced);
+              kernels::reduce(queue_on(kind), static_cast<Reduce>(f), y, in.view);
+              EXPECT_TRUE(near(y.host(), want.values, tolerance(out, want.count)));
+            }
+          }
+}
+
+TEST(Reduce, LongSums) {
+  for (const DeviceKind kind : test_devices()) {
+    const int64_t n = kind == DeviceKind::cpu ? 1000003 : 70001;
+    const auto x = uniform(n, DType::f32, 0, 1);
+    double sum = 0;
+    for (const double v : x) sum += v;
+    const DeviceArray array(kind, DType::f32, {n}, x), y(kind, DType::f32, {1});
+    kernels::reduce(queue_on(kind), Reduce::sum, y, array);
+    EXPECT_TRUE(near(y.host(), {sum}, tolerance(DType::f32, 64)));  // blocked sums stay far below sqrt(n)
+  }
+}
+
+TEST(Reduce, ColumnsOfManyRows) {
+  for (const DeviceKind kind : test_devices()) {
+    const int64_t M = kind == DeviceKind::cpu ? 20011 : 3001, C = 10;
+    const auto x = uniform(M * C, DType::f32, 0, 1);
+    Sizes reduced;
+    const Outcome want = reference(Reduce::sum, x, {M, C}, 1, reduced);
+    const DeviceArray y(kind, DType::f32, {1, C});
+    kernels::reduce(queue_on(kind), Reduce::sum, y, DeviceArray(kind, DType::f32, {M, C}, x));
+    EXPECT_TRUE(near(y.host(), want.values, tolerance(DType::f32, M)));
+  }
+}
+
+TEST(Reduce, IntegersAreExact) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : {DType::i64, DType::i32})
+      for (const Reduce f : {Reduce::sum, Reduce::max, Reduce::min, Reduce::sum_squares})
+        for (unsigned mask = 0; mask < 4; ++mask) {
+          const auto x = integers(7 * 300, -1000, 1000);
+          Sizes reduced;
+          const Outcome want = reference(f, x, {7, 300}, mask, reduced);
+          const DeviceArray y(kind, dtype, reduced);
+          kernels::reduce(queue_on(kind), f, y, DeviceArray(kind, dtype, {7, 300}, x));
+          EXPECT_TRUE(near(y.host(), want.values, {})) << "function " << static_cast<int>(f) << " dims " << mask;
+        }
+}
+
+TEST(Reduce, NothingAndNan) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const DeviceKind kind : test_devices()) {
+    const DeviceArray empty(kind, DType::f32, {3, 0}), y(kind, DType::f32, {3, 1});
+    kernels::reduce(queue_on(kind), Reduce::sum, y, empty);
+    EXPECT_TRUE(near(y.host(), {0, 0, 0}, {}));
+    kernels::reduce(queue_on(kind), Reduce::mean, y, empty);
+    EXPECT_TRUE(near(y.host(), {nan, nan, nan}, {}));
+    EXPECT_NE(error_text([&] { kernels::reduce(queue_on(kind), Reduce::max, y, empty); }), "");
+    const DeviceArray x(kind, DType::f32, {3, 3}, {1, nan, 2, nan, 1, 0, 3, 4, nan});
+    for (const Reduce f : {Reduce::max, Reduce::min}) {
+      kernels::reduce(queue_on(kind), f, y, x);
+      EXPECT_TRUE(near(y.host(), {nan, nan, nan}, {}));
+    }
+  }
+}
+
+TEST(Argmax, FirstOfTheLargest) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const DeviceKind kind : test_devices()) {
+    const DeviceArray x(kind, DType::f32, {3, 4}, {1, 5, 5, 2, nan, 9, nan, 1, -3, -2, -4, -2});
+    const DeviceArray rows(kind, DType::i64, {3, 1}), columns(kind, DType::i64, {1, 4});
+    kernels::argmax(queue_on(kind), rows, x, 1);
+    EXPECT_TRUE(near(rows.host(), {1, 0, 1}, {}));
+    kernels::argmax(queue_on(kind), columns, x, 0);
+    EXPECT_TRUE(near(columns.host(), {1, 1, 1, 0}, {}));
+  }
+}
+
+}  // namespace
+}  // namespace weft::tests

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/unary.h"
+
+#include <limits>
+
+#include "tests/support/compare.h"
+#include "tests/support/devices.h"
+#include "tests/support/strided.h"
+
+namespace weft::tests {
+namespace {
+
+using kernels::Unary;
+using kernels::UnaryArguments;
+
+double value(Unary f, double x, UnaryArguments s) {
+  switch (f) {
+    case Unary::affine:
+      return s.a * x + s.b;
+    case Unary::neg:
+      return -x;
+    case Unary::abs:
+      return std::abs(x);
+    case Unary::sign:
+      return x > 0 ? 1 : x < 0 ? -1 : 0;
+    case Unary::square:
+      return x * x;
+    case Unary::sqrt:
+      return std::sqrt(x);
+    case Unary::rsqrt:
+      return 1 / std::sqrt(x);
+    case Unary::reciprocal:
+      return 1 / x;
+    case Unary::exp:
+      return std::exp(x);
+    case Unary::log:
+      return std::log(x);
+    case Unary::sin:
+      return std::sin(x);
+    case Unary::cos:
+      return std::cos(x);
+    case Unary::pow:
+      return std::pow(x, s.a);
+    case Unary::clamp:
+      return std::min(std::max(x, s.a), s.b);
+    case Unary::relu:
+      return std::max(x, 0.0);
+    case Unary::leaky_relu:
+      return x > 0 ? x : s.a * x;
+    case Unary::sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case Unary::tanh:
+      return std::tanh(x);
+    case Unary::gelu:
+      return x * 0.5 * std::erfc(-x / std::sqrt(2.0));
+    case Unary::gelu_tanh:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+  }
+  return 0;
+}
+
+// Central differences in f64 of the function itself: an independent witness for every derivative.
+double slope(Unary f, double x, UnaryArguments s) {
+  const double h = 1e-5;
+  return (value(f, x + h, s) - value(f, x - h, s)) / (2 * h);
+}
+
+bool wants_positive(Unary f) {
+  return f == Unary::sqrt || f == Unary::rsqrt || f == Unary::reciprocal || f == Unary::log || f == Unary::pow;
+}
+
+/// The numbers keep clear of the corners of abs, sign, relu and clamp, where the derivative jumps.
+std::vector<double> inputs(Unary f, int64_t n, DType dtype) {
+  auto x = uniform(n, dtype, 0.25, 3);
+  if (!wants_positive(f))
+    for (size_t i = 0; i < x.size(); i += 2) x[i] = -x[i];
+  if (f == Unary::clamp)
+    for (double& v : x)
+      if (std::abs(v + 0.5) < 0.01 || std::abs(v - 1.5) < 0.01) v = 0;
+  return x;
+}
+
+constexpr UnaryArguments kScalars{-0.5, 1.5};
+
+TEST(Unary, ForwardAndBackwardEqualReference) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
+      for (int i = 0; i < kernels::kUnaryCount; ++i) {
+        const Unary f = static_cast<Unary>(i);
+        const int64_t n = pick(1, 700);
+        SCOPED_TRACE(str("function ", i, " of ", n, " ", dtype, " on ", name(kind)));
+        const auto x = inputs(f, n, dtype), dy = uniform(n, dtype);
+        std::vector<double> y(x.size()), dx(x.size()), saved = x;
+        for (size_t k = 0; k < x.size(); ++k) {
+          y[k] = value(f, x[k], kScalars);
+          dx[k] = dy[k] * slope(f, x[k], kScalars);
+          if (kernels::unary_saves_output(f)) saved[k] = rounded(y[k], dtype);
+        }
+        DeviceArray out(kind, dtype, {n});
+        kernels::unary_forward(queue_on(kind), f, out, DeviceArray(kind, dtype, {n}, x), kScalars);
+        EXPECT_TRUE(near(out.host(), y, tolerance(dtype, 4))) << "forward";
+        out.poison();
+        kernels::unary_backward(queue_on(kind), f, out, DeviceArray(kind, dtype, {n}, dy),
+                                DeviceArray(kind, dtype, {n}, saved), kScalars);
+        // The rounding of a saved output weighs as much as its derivative is steep; differences lose half the digits.
+        Tolerance allowed = tolerance(dtype, 16, 8).times(4);
+        allowed.norm = std::max(allowed.norm, 1e-8), allowed.largest = std::max(allowed.largest, 1e-7);
+        EXPECT_TRUE(near(out.host(), dx, allowed)) << "backward";
+      }
+}
+
+TEST(Unary, AnyStridesAndInPlace) {
+  const Sizes sizes{pick(1, 9), pick(1, 70), pick(1, 9)};
+  const int64_t n = count_of(sizes);
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : {DType::f32, DType::bf16})
+      for (const Layout from : {Layout::dense, Layout::permuted, Layout::gaps, Layout::broadcast})
+        for (const Layout to : {Layout::dense, Layout::permuted, Layout::gaps}) {
+          SCOPED_TRACE(str("layouts ", static_cast<int>(from), " to ", static_cast<int>(to), " on ", name(kind)));
+          const int64_t memory = memory_for(sizes);
+          const auto x = uniform(memory, dtype);
+          const DeviceArray source(kind, dtype, {memory}, x);
+          const DeviceArray target(kind, dtype, {memory}, std::vector<double>(static_cast<size_t>(memory), 7));
+          const Strided in = strided(source, sizes, from), out = strided(target, sizes, to);
+          kernels::unary_forward(queue_on(kind), Unary::affine, out.view, in.view, {2, 1});
+          std::vector<double> want(static_cast<size_t>(memory), 7);  // what lies between stays
+          for (size_t i = 0; i < static_cast<size_t>(n); ++i)
+            want[static_cast<size_t>(out.places[i])] = 2 * in.at(x, i) + 1;
+          EXPECT_TRUE(near(target.host(), want, tolerance(dtype)));
+        }
+  for (const DeviceKind kind : test_devices()) {
+    const auto x = uniform(100000, DType::f32);
+    const DeviceArray array(kind, DType::f32, {100000}, x);
+    kernels::unary_forward(queue_on(kind), Unary::relu, array, array, {});
+    std::vector<double> want = x;
+    for (double& v : want) v = std::max(v, 0.0);
+    EXPECT_TRUE(near(array.host(), want, {}));
+  }
+}
+
+TEST(Unary, Integers) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : {DType::i64, DType::i32})
+      for (const Unary f : {Unary::affine, Unary::neg, Unary::abs, Unary::sign, Unary::square, Unary::clamp}) {
+        const auto x = integers(33, -9, 9);
+        DeviceArray y(kind, dtype, {33});
+        kernels::unary_forward(queue_on(kind), f, y, DeviceArray(kind, dtype, {33}, x), {-2, 4});
+        std::vector<double> want;
+        for (const double v : x) want.push_back(value(f, v, {-2, 4}));
+        EXPECT_TRUE(near(y.host(), want, {})) << static_cast<int>(f);
+      }
+}
+
+TEST(Unary, NanAndInfinityPass) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
+      const DeviceArray x(kind, dtype, {3}, {nan, inf, -inf});
+      DeviceArray y(kind, dtype, {3});
+      const auto run = [&](Unary f) {
+        y.poison();
+        kernels::unary_forward(queue_on(kind), f, y, x, kScalars);
+        return y.host();
+      };
+      EXPECT_TRUE(near(run(Unary::relu), {nan, inf, 0}, {}));
+      EXPECT_TRUE(near(run(Unary::clamp), {nan, 1.5, -0.5}, {}));
+      EXPECT_TRUE(near(run(Unary::sigmoid), {nan, 1, 0}, {}));
+      EXPECT_TRUE(near(run(Unary::tanh), {nan, 1, -1}, {}));
+      EXPECT_TRUE(near(run(Unary::exp), {nan, inf, 0}, {}));
+    }
+}
+
+TEST(Unary, NothingToDo) {
+  for (const DeviceKind kind : test_devices()) {
+    const DeviceArray empty(kind, DType::f32, {3, 0, 2});
+    kernels::unary_forward(queue_on(kind), Unary::exp, empty, empty, {});
+    kernels::unary_backward(queue_on(kind), Unary::exp, empty, empty, empty, {});
+  }
+}
+
+}  // namespace
+}  // namespace weft::tests
