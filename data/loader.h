@@ -28,7 +28,7 @@ struct LoaderOptions {
   Device device{};           ///< where batches arrive
   DType dtype = DType::f32;  ///< of the images: f32, f64, bf16, or u8 for pictures as stored
   /// Per channel; empty: those of the set (channel_statistics).
-  std::vector<float> mean, std;
+  std::vector<float> mean = {}, std = {};
 };
 
 /// How the time of the consumer went, since the last reset.

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "apps/support/checkpoint.h"
+#include "tests/train_image/program.h"
+
+namespace weft::tests {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kSmall = "--data random:64x16x16x3 --model resnet8 --batch-size 16 --epochs 1 ";
+
+/// One clear line, the exit code, and no trace of a crash.
+void expect_refusal(const std::string& arguments, int exit_code, const std::string& text) {
+  const TemporaryFolder folder;
+  const Outcome run = train_image(arguments + " --out " + (folder / "run"));
+  EXPECT_EQ(run.exit_code, exit_code) << arguments << '\n' << run.output;
+  EXPECT_THAT(run.output, HasSubstr("train_image: error: ")) << arguments;
+  EXPECT_THAT(run.output, HasSubstr(text)) << arguments;
+  const size_t line = run.output.find("train_image: error: ");
+  ASSERT_NE(line, std::string::npos);
+  EXPECT_EQ(std::count(run.output.begin() + static_cast<long>(line), run.output.end(), '\n'), 1) << run.output;
+}
+
+TEST(BadInput, UnknownFlagSuggestsTheNearest) { expect_refusal("--batchsize 3", 2, "--batch-size"); }
+TEST(BadInput, UnknownChoiceSuggestsTheNearest) { expect_refusal(kSmall + "--optimizer sdg", 2, "sgd"); }
+TEST(BadInput, UnknownModelSuggestsTheNearest) {
+  expect_refusal("--data random:64x16x16x3 --model resnet19 --batch-size 16", 1, "resnet18");
+}
+TEST(BadInput, UnknownDataSuggestsTheNearest) { expect_refusal("--data cifar11:/nowhere", 1, "cifar10"); }
+TEST(BadInput, MissingFolder) { expect_refusal("--data cifar10:/nowhere/at/all", 1, "/nowhere/at/all"); }
+TEST(BadInput, ZeroBatch) { expect_refusal("--data random:64x16x16x3 --batch-size 0", 2, "batch-size"); }
+TEST(BadInput, BatchLargerThanTheSet) {
+  expect_refusal("--data random:64x16x16x3 --model resnet8 --batch-size 65", 1, "65");
+}
+TEST(BadInput, UnknownDevice) { expect_refusal(kSmall + "--device tpu", 1, "expected cpu, simt, cuda"); }
+TEST(BadInput, GpuThatIsNotThere) { expect_refusal(kSmall + "--device cuda:63", 1, "cuda:63"); }
+TEST(BadInput, MissingWeights) { expect_refusal(kSmall + "--weights /nowhere.safetensors", 1, "/nowhere.safetensors"); }
+TEST(BadInput, MissingConfig) { expect_refusal("--config /nowhere.toml", 2, "/nowhere.toml"); }
+TEST(BadInput, WrongNumberOfMeans) { expect_refusal(kSmall + "--mean 0.5,0.5", 2, "--mean"); }
+
+TEST(BadInput, TruncatedDataFile) {
+  const TemporaryFolder folder;
+  for (const char* name : {"data_batch_1.bin", "test_batch.bin"})
+    std::ofstream(folder / name, std::ios::binary) << std::string(3073 * 4 - 1, '\1');
+  expect_refusal("--data cifar10:" + (folder / ""), 1, "data_batch_1.bin");
+}
+
+TEST(BadInput, LabelOutOfRangeNamesTheRecord) {
+  const TemporaryFolder folder;
+  for (const char* name : {"data_batch_1.bin", "test_batch.bin"}) {
+    std::string records(3073 * 3, '\1');
+    records[3073] = 77;
+    std::ofstream(folder / name, std::ios::binary) << records;
+  }
+  expect_refusal("--data cifar10:" + (folder / ""), 1, "77");
+}
+
+TEST(BadInput, FolderWithoutClasses) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "train");
+  std::filesystem::create_directories(folder / "val");
+  expect_refusal("--data folder:" + (folder / ""), 1, "class");
+}
+
+TEST(BadInput, LossThatIsNotFiniteSaysWhereItBegan) {
+  expect_refusal(kSmall + "--lr 1e30 --epochs 5", 1, "loss is not finite");
+  expect_refusal(kSmall + "--lr 1e30 --epochs 5", 1, "the weights are not finite, first in 'conv1.weight'");
+}
+
+TEST(BadInput, CheckpointOfAnotherModelOrDamaged) {
+  if (!support::have_checkpoints()) GTEST_SKIP() << "this build has no HDF5";
+  const TemporaryFolder folder;
+  const Outcome made = train_image(kSmall + "--max-steps 1 --out " + (folder / "first"));
+  ASSERT_EQ(made.exit_code, 0) << made.output;
+  const std::string file = folder / "first/checkpoint_last.h5";
+  expect_refusal("--data random:64x16x16x3 --model resnet20 --batch-size 16 --resume " + file, 1,
+                 "is of model 'resnet8', this run trains 'resnet20'");
+  expect_refusal("--data random:64x16x16x3 --model resnet8 --batch-size 32 --resume " + file, 1, "--batch-size 16");
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
+  expect_refusal(kSmall + "--resume " + file, 1, "checkpoint_last.h5");
+  expect_refusal(kSmall + "--resume " + (folder / "none.h5"), 1, "none.h5");
+}
+
+TEST(BadInput, FullDiskKeepsTheOldCheckpoint) {
+  if (!support::have_checkpoints()) GTEST_SKIP() << "this build has no HDF5";
+  const TemporaryFolder folder;
+  const std::string out = folder / "run";
+  ASSERT_EQ(train_image(kSmall + "--max-steps 1 --out " + out).exit_code, 0);
+  const std::string before = read_text(out + "/checkpoint_last.h5");
+  // A limit on file sizes stands for the full disk: writing fails half way through the new file.
+  const Outcome full = shell("trap '' XFSZ; ulimit -f 100; " + std::string(TRAIN_IMAGE) + ' ' + kSmall +
+                             "--resume auto --max-steps 2 --out " + out);
+  EXPECT_EQ(full.exit_code, 1) << full.output;
+  EXPECT_THAT(full.output, HasSubstr("checkpoint_last.h5"));
+  EXPECT_EQ(read_text(out + "/checkpoint_last.h5"), before);
+  EXPECT_EQ(support::load_checkpoint(out + "/checkpoint_last.h5").integer("step"), 1);
+}
+
+}  // namespace
+}  // namespace weft::tests

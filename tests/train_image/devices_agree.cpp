@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "core/autocast.h"
+#include "core/ops/cross_entropy.h"
+#include "core/random.h"
+#include "data/loader.h"
+#include "kernels/runtime.h"
+#include "nn/models/cifar_resnet.h"
+#include "optim/sgd.h"
+#include "tests/support/compare.h"
+
+namespace weft::tests {
+namespace {
+
+struct Trained {
+  std::vector<double> losses, change;  ///< change: of all weights over the run
+};
+
+constexpr int kSteps = 3;
+constexpr int64_t kBatch = 8, kSide = 16;
+
+/// Three steps of SGD on the same pictures from the same weights.
+Trained train(Device device, DType storage, DType compute) {
+  manual_seed(7);
+  const auto model = nn::resnet8({.classes = 10});
+  std::vector<double> before;
+  for (const NamedTensor& p : model->parameters())
+    for (const double value : p.tensor.to_vector<double>()) before.push_back(value);
+  model->to(storage);
+  model->to(device);
+  optim::SGD sgd(model->parameters(), {.lr = 0.05, .momentum = 0.9, .nesterov = true, .weight_decay = 5e-4});
+  Trained result;
+  for (int step = 0; step < kSteps; ++step) {
+    std::vector<double> pixels(static_cast<size_t>(kBatch * kSide * kSide * 3));
+    std::vector<int64_t> labels(static_cast<size_t>(kBatch));
+    for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = std::sin(0.7 * static_cast<double>(i * (i % 13 + 1)) + step);
+    for (size_t n = 0; n < labels.size(); ++n) labels[n] = static_cast<int64_t>((3 * n + static_cast<size_t>(step)) % 10);
+    const Tensor x = Tensor::from(pixels, {kBatch, kSide, kSide, 3}).to(storage).to(device);
+    Tensor loss;
+    {
+      const Autocast low(compute);
+      loss = cross_entropy((*model)(x), Tensor::from(labels, device));
+    }
+    result.losses.push_back(loss.item());
+    sgd.zero_grad();
+    loss.backward();
+    sgd.step();
+  }
+  for (const NamedTensor& p : model->parameters())
+    for (const double value : p.tensor.to_vector<double>()) result.change.push_back(value);
+  for (size_t i = 0; i < before.size(); ++i) result.change[i] -= before[i];
+  return result;
+}
+
+/// Each of the net's 8 layers rounds forward and backward in each step; sums run over up to kBatch kSide^2 places. The
+/// batch norms on a batch of 8 amplify: c = 8.
+Tolerance allowed(DType compute) {
+  const double roundings = std::sqrt(2.0 * 8 * kSteps);
+  const double sum = epsilon_of(DType::f32) * std::sqrt(static_cast<double>(kBatch * kSide * kSide));
+  const double norm = 8 * roundings * (sum + (compute == DType::f32 ? 0 : epsilon_of(compute) / 8));
+  return {norm, 4 * norm};
+}
+
+class DevicesAgree : public testing::Test {
+ protected:
+  static const Trained& reference() {
+    static const Trained result = train({}, DType::f64, DType::f32);
+    return result;
+  }
+  static void expect_agreement(const Trained& got, DType compute) {
+    EXPECT_TRUE(near(got.losses, reference().losses, allowed(compute)));
+    EXPECT_TRUE(near(got.change, reference().change, allowed(compute)));
+  }
+};
+
+TEST_F(DevicesAgree, CpuF32) { expect_agreement(train({}, DType::f32, DType::f32), DType::f32); }
+TEST_F(DevicesAgree, SimtF32) { expect_agreement(train({DeviceKind::simt, 0}, DType::f32, DType::f32), DType::f32); }
+TEST_F(DevicesAgree, SimtBf16) { expect_agreement(train({DeviceKind::simt, 0}, DType::f32, DType::bf16), DType::bf16); }
+TEST_F(DevicesAgree, CpuBf16) { expect_agreement(train({}, DType::f32, DType::bf16), DType::bf16); }
+TEST_F(DevicesAgree, CudaF32AndBf16) {
+  if (kernels::runtime(DeviceKind::cuda).device_count() == 0) GTEST_SKIP() << "no GPU on this machine";
+  expect_agreement(train({DeviceKind::cuda, 0}, DType::f32, DType::f32), DType::f32);
+  expect_agreement(train({DeviceKind::cuda, 0}, DType::f32, DType::bf16), DType::bf16);
+}
+
+TEST(TrainsOnSimt, ThirtyStepsLowerTheLossThroughTheCudaKernels) {
+  manual_seed(3);
+  const Device simt{DeviceKind::simt, 0};
+  const auto set = data::open_dataset("shapes", data::Split::train);
+  data::Loader loader(set, data::Sampler(set->size()), data::make_pipeline("shapes", data::Split::train),
+                      {.batch_size = 16, .device = simt});
+  const auto model = nn::resnet8({.classes = 10});
+  model->to(simt);
+  optim::SGD sgd(model->parameters(), {.lr = 0.02, .momentum = 0.9, .nesterov = true, .weight_decay = 5e-4});
+  std::vector<double> losses;
+  loader.start(0);
+  for (int step = 0; step < 30; ++step) {
+    const auto batch = loader.next();
+    const Tensor loss = cross_entropy((*model)(batch->images), batch->labels);
+    losses.push_back(loss.item());
+    sgd.zero_grad();
+    loss.backward();
+    sgd.step();
+  }
+  const double first = std::accumulate(losses.begin(), losses.begin() + 5, 0.0) / 5;
+  const double last = std::accumulate(losses.end() - 10, losses.end(), 0.0) / 10;
+  EXPECT_LT(last, first - 0.05) << "first " << first << ", last " << last;
+}
+
+}  // namespace
+}  // namespace weft::tests

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <cstring>
+#include <thread>
+
+#include "apps/support/checkpoint.h"
+#include "tests/train_image/program.h"
+
+namespace weft::tests {
+namespace {
+
+using support::Checkpoint;
+using testing::HasSubstr;
+
+// A small net on noise: what counts is that every bit of state comes back.
+const std::string kRun =
+    "--data random:200x16x16x3 --model resnet8 --batch-size 16 --augment cifar --epochs 10 --warmup 1 --mixup 0.2 ";
+
+/// The checkpoint after training to each of `stops` in a process of its own.
+Checkpoint checkpoint_after(const std::string& out, const std::vector<int>& stops, const std::string& more) {
+  for (const int stop : stops) {
+    const Outcome run = train_image(kRun + more + " --resume auto --out " + out + " --max-steps " + std::to_string(stop));
+    EXPECT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_THAT(run.output, HasSubstr("stopped by --max-steps after step " + std::to_string(stop)));
+  }
+  return support::load_checkpoint(out + "/checkpoint_last.h5");
+}
+
+void expect_same_bits(const StateDict& a, const StateDict& b) {
+  ASSERT_EQ(a.tensors.size(), b.tensors.size());
+  for (size_t i = 0; i < a.tensors.size(); ++i) {
+    const Tensor x = a.tensors[i].tensor.contiguous(), y = b.tensors[i].tensor.contiguous();
+    ASSERT_EQ(x.nbytes(), y.nbytes()) << a.tensors[i].name;
+    EXPECT_EQ(std::memcmp(x.raw_data(), y.raw_data(), x.nbytes()), 0) << a.tensors[i].name << " differs";
+  }
+}
+
+TEST(Resume, SixtyAndFortyStepsAreAHundredBitForBit) {
+  if (!support::have_checkpoints()) GTEST_SKIP() << "this build has no HDF5";
+  for (const std::string more : {"--optimizer sgd", "--optimizer adamw --lr 0.001 --workers 0 --precision bf16"}) {
+    const TemporaryFolder folder;
+    const Checkpoint whole = checkpoint_after(folder / "whole", {100}, more);
+    const Checkpoint pieces = checkpoint_after(folder / "pieces", {60, 100}, more);
+    expect_same_bits(whole.part("model"), pieces.part("model"));
+    expect_same_bits(whole.part("optimizer"), pieces.part("optimizer"));
+    EXPECT_EQ(whole.integers, pieces.integers);
+    EXPECT_EQ(whole.numbers, pieces.numbers);
+  }
+}
+
+TEST(Resume, NumberOfWorkersChangesNothing) {
+  if (!support::have_checkpoints()) GTEST_SKIP() << "this build has no HDF5";
+  const TemporaryFolder folder;
+  const Checkpoint none = checkpoint_after(folder / "none", {20}, "--workers 0");
+  const Checkpoint three = checkpoint_after(folder / "three", {20}, "--workers 3");
+  expect_same_bits(none.part("model"), three.part("model"));
+}
+
+TEST(Resume, SigtermFinishesTheStepSavesAndSaysHowToGoOn) {
+  if (!support::have_checkpoints()) GTEST_SKIP() << "this build has no HDF5";
+  const TemporaryFolder folder;
+  const std::string out = folder / "run", log = folder / "log";
+  // The shell prints the program's process id, then waits for it.
+  Outcome run;
+  std::thread waiter([&] {
+    run = shell(std::string(TRAIN_IMAGE) + ' ' + kRun + "--epochs 100000 --out " + out + " & echo $! > " + log + "; wait $!");
+  });
+  pid_t process = 0;
+  for (int tries = 0; tries < 600 && !std::filesystem::exists(out + "/config.toml"); ++tries) usleep(50000);
+  process = static_cast<pid_t>(std::atoi(read_text(log).c_str()));
+  ASSERT_GT(process, 0);
+  kill(process, SIGTERM);
+  waiter.join();
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("stopped by SIGTERM after step"));
+  EXPECT_THAT(run.output, HasSubstr("--resume auto"));
+  EXPECT_TRUE(std::filesystem::exists(out + "/checkpoint_last.h5"));
+  EXPECT_THAT(read_text(out + "/summary.json"), HasSubstr("\"finished\": false"));
+}
+
+}  // namespace
+}  // namespace weft::tests
