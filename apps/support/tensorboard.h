@@ -21,7 +21,7 @@ using HyperParameters = std::vector<std::pair<std::string, HyperParameter>>;
 class TensorBoard {
  public:
   /// Creates `events.out.tfevents.TIME.HOST.PID.N` in the folder. `resumed_step` (-1: a new run) tells TensorBoard to
-  /// forget the points at and after it that an earlier run of the same folder wrote.
+  /// forget the points after it that an earlier run of the same folder wrote.
   explicit TensorBoard(const std::filesystem::path& folder, int64_t resumed_step = -1);
   ~TensorBoard();
   TensorBoard(const TensorBoard&) = delete;

@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs tools/install_packages ($1) on pretended machines: what is missing is named with its reason, and who may not
+# install is told what to ask for.
+set -euo pipefail
+script=$1
+fake=$(mktemp -d)
+trap 'rm -rf "$fake"' EXIT
+
+pretend() { printf '#!/bin/bash\n%s\n' "$2" > "$fake/$1" && chmod +x "$fake/$1"; }  # pretend COMMAND SCRIPT
+expect() {  # expect STATUS TEXT ARGUMENTS…: exit status and a piece of what is printed
+  local status=0 output
+  output=$(PATH="$fake" "$fake/bash" "$script" "${@:3}" 2>&1) || status=$?
+  if [[ $status -ne $1 || $output != *"$2"* ]]; then
+    echo "$*: expected status $1 and '$2', got $status and: $output"
+    exit 1
+  fi
+}
+for tool in bash dirname mktemp rm tail env; do ln -s "$(command -v $tool)" "$fake/$tool"; done
+
+expect 0 "This is not Debian"
+# shellcheck disable=SC2016  # the fakes expand these themselves
+pretend dpkg-query 'echo installed'
+expect 0 ""
+# shellcheck disable=SC2016
+pretend dpkg-query '[[ ${@: -1} == libspng-dev || ${@: -1} == libgtest-dev ]] || echo installed'
+pretend id 'echo 1000'
+expect 1 "apt-get install libspng-dev" build
+expect 1 "libspng-dev              PNG pictures" build
+expect 1 "apt-get install libspng-dev libgtest-dev" test
+# shellcheck disable=SC2016
+pretend sudo 'exec "$@"'
+# shellcheck disable=SC2016
+pretend apt-get "echo apt-get \"\$@\" >> $fake/log"
+expect 0 "Installing them" build
+[[ $(cat "$fake/log") == "apt-get update
+apt-get install -y --no-install-recommends libspng-dev" ]]
+pretend apt-get 'echo no network; exit 100'
+expect 1 "no network"
+expect 1 "error: apt-get failed"
+pretend id 'echo 0'
+rm "$fake/sudo"
+expect 1 "error: apt-get failed"
