@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/conv2d.h"
+
+#include "kernels/cuda/conv2d_shape.cuh"
+#include "kernels/fill.h"
+#include "kernels/matmul.h"
+
+// Which kernel computes a convolution: a matmul where the filter is 1x1, the depthwise kernels where each channel has
+// its own filter, and implicit GEMM (conv2d_forward.cu, conv2d_backward_input.cu, conv2d_backward_weight.cu) for the
+// rest.
+
+namespace weft::kernels::WEFT_DEVICE {
+
+Conv2dShape::Conv2dShape(const char* op, const View& x, const View& w, const View& y, const Conv2dArguments& arguments)
+    : N(x.sizes[0]),
+      H(x.sizes[1]),
+      W(x.sizes[2]),
+      C(x.sizes[3]),
+      O(w.sizes[0]),
+      R(w.sizes[1]),
+      S(w.sizes[2]),
+      P(y.sizes[1]),
+      Q(y.sizes[2]),
+      groups(arguments.groups),
+      stride(arguments.stride),
+      padding(arguments.padding),
+      dilation(arguments.dilation) {
+  WEFT_CHECK(x.rank == 4 && w.rank == 4 && y.rank == 4 && x.is_contiguous() && w.is_contiguous() && y.is_contiguous(),
+             op, ": expected contiguous [N,H,W,C], [O,R,S,C/groups] and [N,P,Q,O], got ", x, ", ", w, " and ", y);
+  WEFT_CHECK(groups > 0 && C % groups == 0 && O % groups == 0 && w.sizes[3] * groups == C, op, ": weight ", w,
+             " does not fit input ", x, " with groups=", groups);
+  WEFT_CHECK(stride.h > 0 && stride.w > 0 && dilation.h > 0 && dilation.w > 0 && padding.h >= 0 && padding.w >= 0, op,
+             ": expected positive stride and dilation and no negative padding");
+  group_C = C / groups;
+  group_O = O / groups;
+  const int64_t rows = H + 2 * padding.h - dilation.h * (R - 1) - 1,
+                columns = W + 2 * padding.w - dilation.w * (S - 1) - 1;
+  WEFT_CHECK(y.sizes[0] == N && y.sizes[3] == O && (y.numel() == 0 || (rows >= 0 && columns >= 0)) &&
+                 (rows < 0 || P == rows / stride.h + 1) && (columns < 0 || Q == columns / stride.w + 1),
+             op, ": input ", x, " and weight ", w, " do not give ", y);
+  constexpr int64_t kLimit = int64_t{1} << 31;
+  WEFT_CHECK(N * (H + stride.h) * (W + stride.w) < kLimit && N * P * Q < kLimit && H * W * C < kLimit &&
+                 P * Q * O < kLimit && R * S * C < kLimit && R * S * O < kLimit,
+             op, ": expected less than 2^31 pixels, and elements per picture, got ", x, " and ", y,
+             ". Use a smaller batch");
+}
+
+namespace {
+
+/// A [N, H, W, C] view as one matrix [1, N H W, C], or transposed [1, C, N H W].
+View pixel_matrix(const View& x, bool transposed = false) {
+  const int64_t rows = x.sizes[0] * x.sizes[1] * x.sizes[2], columns = x.sizes[3];
+  View matrix = View::dense(x.data, x.dtype, {1, rows, columns});
+  if (transposed) {
+    std::swap(matrix.sizes[1], matrix.sizes[2]);
+    std::swap(matrix.strides[1], matrix.strides[2]);
+  }
+  return matrix;
+}
+
+template <class Body>
+void with_type(const View& x, const char* op, Body&& body) {
+  with_dtype<float, double, bf16, f16>(x.dtype, op, body);
+}
+
+}  // namespace
+
+void conv2d_forward(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
+                    Conv2dArguments arguments) {
+  const Conv2dShape shape("conv2d_forward", x, w, y, arguments);
+  WEFT_CHECK(x.dtype == w.dtype && x.dtype == y.dtype && (!bias || (bias.dtype == y.dtype && bias.numel() == shape.O)),
+             "conv2d_forward: expected one dtype, got ", y, " = ", x, " * ", w, " + ", bias);
+  if (y.numel() == 0) return;
+  if (shape.is_matmul()) {
+    const View columns = View::dense(bias.data, bias.dtype, {shape.O});
+    return matmul(queue, pixel_matrix(y), pixel_matrix(x), pixel_matrix(w, true), bias ? columns : View::none(), {});
+  }
+  with_type(x, "conv2d_forward", [&]<class T>() {
+    if (shape.is_depthwise())
+      depthwise_forward<T>(queue, y, x, w, bias, shape);
+    else
+      conv2d_forward_gemm<T>(queue, y, x, w, bias, shape);
+  });
+}
+
+void conv2d_backward_input(const Queue& queue, const View& dx, const View& dy, const View& w,
+                           Conv2dArguments arguments) {
+  const Conv2dShape shape("conv2d_backward_input", dx, w, dy, arguments);
+  WEFT_CHECK(dx.dtype == w.dtype && dx.dtype == dy.dtype, "conv2d_backward_input: expected one dtype, got ", dx, " = ",
+             dy, " * ", w);
+  if (dx.numel() == 0) return;
+  if (shape.is_empty()) return fill(queue, dx, 0);
+  if (shape.is_matmul()) return matmul(queue, pixel_matrix(dx), pixel_matrix(dy), pixel_matrix(w), View::none(), {});
+  with_type(dx, "conv2d_backward_input", [&]<class T>() {
+    if (shape.is_depthwise())
+      depthwise_backward_input<T>(queue, dx, dy, w, shape);
+    else
+      conv2d_backward_input_gemm<T>(queue, dx, dy, w, shape);
+  });
+}
+
+void conv2d_backward_weight(const Queue& queue, const View& dw, const View& dy, const View& x,
+                            Conv2dArguments arguments) {
+  const Conv2dShape shape("conv2d_backward_weight", x, dw, dy, arguments);
+  WEFT_CHECK(x.dtype == dy.dtype && (dw.dtype == x.dtype || (dw.dtype == DType::f32 && size_of(x.dtype) == 2)),
+             "conv2d_backward_weight: expected one dtype (or dw in f32), got ", dw, " = ", dy, " * ", x);
+  if (dw.numel() == 0) return;
+  if (shape.is_empty()) return fill(queue, dw, 0);
+  if (shape.is_matmul())
+    return matmul(queue, pixel_matrix(dw), pixel_matrix(dy, true), pixel_matrix(x), View::none(), {});
+  with_type(x, "conv2d_backward_weight", [&]<class T>() {
+    if (shape.is_depthwise())
+      depthwise_backward_weight<T>(queue, dw, dy, x, shape);
+    else
+      conv2d_backward_weight_gemm<T>(queue, dw, dy, x, shape);
+  });
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE

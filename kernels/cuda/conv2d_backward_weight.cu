@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/conv2d_shape.cuh"
+#include "kernels/cuda/gemm.cuh"
+#include "kernels/cuda/split_sum.cuh"
+
+// dw[o, r, s, c] = sum over k = (n, p, q) of dy[k, o] pixel(k, (r, s, c)): one GEMM per group, rows = the group's
+// filters, columns = (r, s, c), and a depth of N P Q, often a hundred thousand and more while the result has few tiles.
+//
+// So k is shared out: slice (group, share) sums its share into its own plane of a workspace, and split_sum
+// (split_sum.cuh) adds the planes in a fixed order. No atomics: the same bits in every run.
+//
+//   k=(n,p,q)  share 0  +----+   +-----------+      plane 0  ---+
+//              share 1  | dy |^T | im2col(x) |  ->  plane 1  ---+-->  dw
+//              …        +----+   +-----------+      …        ---+
+//
+// Both operands lie along their rows (Major::rows: a line is one k): dy has O neighbours, a pixel C. Flops: as forward.
+// Bytes: dy is read once per column tile, x about R S times from L2, and the planes are written and read once.
+
+namespace weft::kernels::WEFT_DEVICE {
+
+template <class T>
+struct Conv2dBackwardWeightProblem {
+  using Slice = GemmSlice<MatrixOperand<T, Major::rows>, PixelOperand<T, Major::rows>, RowsOut>;
+
+  MatrixOperand<T, Major::rows> gradients;
+  PixelOperand<T, Major::rows> pixels;
+  int m, n, k, splits, depth;  ///< depth: of one share
+  int64_t plane;               ///< elements of dw
+  Epilogue<T> epilogue;
+
+  __device__ Slice slice(int z) const {
+    const int group = z / splits, split = z % splits;
+    const int64_t first = static_cast<int64_t>(group) * m * n;
+    Slice slice{gradients, pixels, {split * plane + first, n, 0}, m, n, split * depth, min(k, (split + 1) * depth)};
+    slice.a.data += group * m;
+    slice.b.data += group * pixels.channels.divisor();
+    slice.a.lines = slice.b.lines = slice.k_end;
+    return slice;
+  }
+};
+
+template <class T>
+void conv2d_backward_weight_gemm(const Queue& queue, const View& dw, const View& dy, const View& x,
+                                 const Conv2dShape& shape) {
+  const int64_t m = shape.group_O, n = shape.R * shape.S * shape.group_C, k = shape.N * shape.P * shape.Q;
+  Conv2dBackwardWeightProblem<T> problem{};
+  problem.gradients = {static_cast<const T*>(dy.data), shape.O, static_cast<int>(k), static_cast<int>(m),
+                       allows_vector_load<T>(dy.data, shape.group_O)};
+  auto& pixels = problem.pixels;
+  pixels.data = static_cast<const T*>(x.data);
+  pixels.picture_pitch = shape.H * shape.W * shape.C;
+  pixels.height = static_cast<int>(shape.H);
+  pixels.width = static_cast<int>(shape.W);
+  pixels.pitch = static_cast<int>(shape.C);
+  pixels.lines = static_cast<int>(k);
+  pixels.columns = static_cast<int>(n);
+  pixels.places = Divider(shape.P * shape.Q);
+  pixels.places_w = Divider(shape.Q);
+  pixels.channels = Divider(shape.group_C);
+  pixels.taps_w = static_cast<int>(shape.S);
+  pixels.step_h = static_cast<int>(shape.stride.h);
+  pixels.step_w = static_cast<int>(shape.stride.w);
+  pixels.origin_h = static_cast<int>(-shape.padding.h);
+  pixels.origin_w = static_cast<int>(-shape.padding.w);
+  pixels.tap_h = static_cast<int>(shape.dilation.h);
+  pixels.tap_w = static_cast<int>(shape.dilation.w);
+  pixels.vector = allows_vector_load<T>(x.data, shape.group_C);
+  problem.m = static_cast<int>(m);
+  problem.n = static_cast<int>(n);
+  problem.k = static_cast<int>(k);
+  problem.plane = shape.groups * m * n;
+
+  const TileSize size = choose_tile<T>(m, n, shape.groups, 1, 1);
+  const int64_t wanted = choose_splits(size, m, n, k, shape.groups);
+  problem.depth = static_cast<int>(split_depth(k, wanted));
+  problem.splits = static_cast<int>((k + problem.depth - 1) / problem.depth);
+  const Epilogue<T> epilogue{dw.data, nullptr, 1, dw.dtype != dtype_of<T>, false, false, allows_vector_store(dw, n)};
+  if (problem.splits == 1) {
+    problem.epilogue = epilogue;
+    launch_gemm<T>(queue, "conv2d_backward_weight", size, problem, m, n, shape.groups);
+    return;
+  }
+  const Workspace partial(queue, problem.splits * problem.plane * sizeof(Accumulate<T>), "conv2d_backward_weight");
+  problem.epilogue = partial_sums_epilogue<T>(partial.data(), n);
+  launch_gemm<T>(queue, "conv2d_backward_weight", size, problem, m, n, shape.groups * problem.splits);
+  split_sum<T>(queue, "conv2d_backward_weight_sum", epilogue, partial.as<Accumulate<T>>(), problem.plane, n,
+               problem.splits);
+}
+
+template void conv2d_backward_weight_gemm<float>(const Queue&, const View&, const View&, const View&,
+                                                 const Conv2dShape&);
+template void conv2d_backward_weight_gemm<double>(const Queue&, const View&, const View&, const View&,
+                                                  const Conv2dShape&);
+template void conv2d_backward_weight_gemm<bf16>(const Queue&, const View&, const View&, const View&,
+                                                const Conv2dShape&);
+template void conv2d_backward_weight_gemm<f16>(const Queue&, const View&, const View&, const View&, const Conv2dShape&);
+
+}  // namespace weft::kernels::WEFT_DEVICE

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/conv2d_shape.cuh"
+#include "kernels/cuda/gemm.cuh"
+
+// y = conv2d(x, w) as one GEMM per group: m = (n, p, q), k = (r, s, c), columns = the group's filters.
+//
+//              k = (r, s, c)                      a: the im2col matrix of x, gathered while it is loaded:
+//        +---------------------+    O/groups         a run of 16 bytes is 8 (bf16) channels of one pixel
+//        | pixel of place m at | x  +------+      b: w itself, line o = the R S C/groups weights of filter o
+//  N P Q | tap (r, s)          |    | w^T  |      y: row m, columns of the group: contiguous
+//        +---------------------+    +------+
+//
+// Flops: 2 N P Q O R S C / groups. Bytes, at least: x, w and y once; a pixel is loaded R S / stride^2 times, from L2 or
+// L1 all but once. Limit: as the main loops' (gemm_fma.cuh, gemm_mma.cuh) from about 64 channels on, memory below.
+
+namespace weft::kernels::WEFT_DEVICE {
+
+template <class T>
+struct Conv2dForwardProblem {
+  using Slice = GemmSlice<PixelOperand<T, Major::depth>, MatrixOperand<T, Major::depth>, RowsOut>;
+
+  PixelOperand<T, Major::depth> pixels;
+  MatrixOperand<T, Major::depth> filters;
+  int m, n, k;
+  int64_t pitch_y;
+  Epilogue<T> epilogue;
+
+  __device__ Slice slice(int group) const {
+    const int first_filter = group * n;
+    Slice slice{pixels, filters, {first_filter, pitch_y, first_filter}, m, n, 0, k};
+    slice.a.data += group * pixels.channels.divisor();
+    slice.b.data += first_filter * filters.pitch;
+    return slice;
+  }
+};
+
+template <class T>
+void conv2d_forward_gemm(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
+                         const Conv2dShape& shape) {
+  const int64_t m = shape.N * shape.P * shape.Q, n = shape.group_O, k = shape.R * shape.S * shape.group_C;
+  Conv2dForwardProblem<T> problem{};
+  auto& pixels = problem.pixels;
+  pixels.data = static_cast<const T*>(x.data);
+  pixels.picture_pitch = shape.H * shape.W * shape.C;
+  pixels.height = static_cast<int>(shape.H);
+  pixels.width = static_cast<int>(shape.W);
+  pixels.pitch = static_cast<int>(shape.C);
+  pixels.lines = static_cast<int>(m);
+  pixels.columns = static_cast<int>(k);
+  pixels.places = Divider(shape.P * shape.Q);
+  pixels.places_w = Divider(shape.Q);
+  pixels.channels = Divider(shape.group_C);
+  pixels.taps_w = static_cast<int>(shape.S);
+  pixels.step_h = static_cast<int>(shape.stride.h);
+  pixels.step_w = static_cast<int>(shape.stride.w);
+  pixels.origin_h = static_cast<int>(-shape.padding.h);
+  pixels.origin_w = static_cast<int>(-shape.padding.w);
+  pixels.tap_h = static_cast<int>(shape.dilation.h);
+  pixels.tap_w = static_cast<int>(shape.dilation.w);
+  pixels.vector = allows_vector_load<T>(x.data, shape.group_C);
+  problem.filters = {static_cast<const T*>(w.data), k, static_cast<int>(n), static_cast<int>(k),
+                     allows_vector_load<T>(w.data, k)};
+  problem.m = static_cast<int>(m);
+  problem.n = static_cast<int>(n);
+  problem.k = static_cast<int>(k);
+  problem.pitch_y = shape.O;
+  problem.epilogue = {y.data, bias.data, 1, false, false, false, allows_vector_store(y, n)};
+  launch_gemm<T>(queue, "conv2d_forward", choose_tile<T>(m, n, shape.groups), problem, m, n, shape.groups);
+}
+
+template void conv2d_forward_gemm<float>(const Queue&, const View&, const View&, const View&, const View&,
+                                         const Conv2dShape&);
+template void conv2d_forward_gemm<double>(const Queue&, const View&, const View&, const View&, const View&,
+                                          const Conv2dShape&);
+template void conv2d_forward_gemm<bf16>(const Queue&, const View&, const View&, const View&, const View&,
+                                        const Conv2dShape&);
+template void conv2d_forward_gemm<f16>(const Queue&, const View&, const View&, const View&, const View&,
+                                       const Conv2dShape&);
+
+}  // namespace weft::kernels::WEFT_DEVICE

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/cuda/gemm_epilogue.cuh"
+#include "kernels/cuda/gemm_operand.cuh"
+#include "kernels/cuda/gemm_slice.cuh"
+
+// The GEMM main loop for f32 and f64, on the ordinary cores.
+//
+// Grid: one block per kM x kN tile of the result and per slice. A thread owns kQuadsM x kQuadsN squares of 4 x 4 sums
+// in registers; the 32 threads of a warp stand as 4 rows x 8 columns, squares of one thread 16 rows and 32 columns
+// apart:
+//
+//        8 threads x 4 columns, twice          every step of k reads, per warp, 16 B x 4 rows of `a` and 16 B x 8
+//      +--------------+--------------+         columns of `b`: each is one shared-memory phase without conflicts,
+//    4 | square 0,0   | square 0,1   |         for 16 (64 with 2 x 2 squares) fused multiply-adds per thread.
+//      +--------------+--------------+
+//    4 | square 1,0   | square 1,1   |
+//      +--------------+--------------+
+//
+// Shared memory: two buffers of kDepth = 16 lines of a (kM elements, m along the line) and of b. While one is used the
+// next step travels from memory to registers, and then into the other: one barrier per step. Operands that lie along k
+// are turned on the way in: the 4 elements of a run go to 4 lines. So that the stores of a warp (8 lines x 4 runs) hit
+// 32 banks, element m of line k is kept at m ^ 8 (k / 4 mod 4).
+//
+// Work: 2 kM kN flops and (kM + kN) sizeof(T) bytes per k: 32 flops per byte at 128 x 128 f32. Limit: the FMA pipes;
+// expected share 70 to 80% of their peak on large matrices.
+
+namespace weft::kernels::WEFT_DEVICE {
+
+template <int kRows, int kColumns, int kQuads>
+struct FmaTile {
+  static constexpr int kM = kRows, kN = kColumns, kDepth = 16, kQuadsM = kQuads, kQuadsN = kQuads;
+  static constexpr int kThreads = (kM / (4 * kQuadsM)) * (kN / (4 * kQuadsN));
+  static constexpr int kWarpM = 16 * kQuadsM, kWarpN = 32 * kQuadsN, kWarpsN = kN / kWarpN;
+  template <class T>
+  static constexpr int kSharedBytes = static_cast<int>(sizeof(T)) * 2 * kDepth*(kM + kN);
+};
+
+template <class T>
+__device__ __forceinline__ void load_quad(T (&to)[4], const T* from) {
+  constexpr int kVector = 16 / sizeof(T);
+  WEFT_UNROLL
+  for (int i = 0; i < 4; i += kVector) {
+    const auto part = Vec<T, kVector>::load(from + i);
+    WEFT_UNROLL
+    for (int j = 0; j < kVector; ++j) to[i + j] = part[j];
+  }
+}
+
+template <class T>
+__device__ __forceinline__ void store_quad(T* to, const T (&from)[4]) {
+  constexpr int kVector = 16 / sizeof(T);
+  WEFT_UNROLL
+  for (int i = 0; i < 4; i += kVector) {
+    Vec<T, kVector> part;
+    WEFT_UNROLL
+    for (int j = 0; j < kVector; ++j) part[j] = from[i + j];
+    part.store(to + i);
+  }
+}
+
+/// Where element `row` of line k lies in its line.
+__device__ __forceinline__ int fma_slot(int k, int row) { return row ^ (((k >> 2) & 3) << 3); }
+
+/// One operand's way from memory through registers into shared lines of kRows elements.
+template <class Operand, int kRows, int kThreads>
+class FmaStage {
+ public:
+  using T = typename Operand::Element;
+  using Walk = TileWalk<Operand, kRows, 16, 4, kThreads>;
+
+  __device__ FmaStage(const Operand& operand, int first_row, int thread) : walk_(operand, first_row, thread) {}
+
+  __device__ __forceinline__ void fetch(int k) {
+    if (walk_.vector()) {
+      walk_.each_run(k, [&](int i, const T* from) {
+        if (from != nullptr) {
+          load_quad(run_[i], from);
+        } else {
+          WEFT_UNROLL
+          for (int e = 0; e < 4; ++e) run_[i][e] = T(0);
+        }
+      });
+    } else {
+      walk_.template each_element<4>(k,
+                                     [&](int i, int e, const T* from) { run_[i][e] = from != nullptr ? *from : T(0); });
+    }
+  }
+
+  __device__ __forceinline__ void deposit(T* lines) const {
+    WEFT_UNROLL
+    for (int i = 0; i < Walk::kCount; ++i) {
+      if constexpr (Walk::kAlongDepth) {
+        WEFT_UNROLL
+        for (int e = 0; e < 4; ++e) {
+          const int k = walk_.run() * 4 + e;
+          lines[k * kRows + fma_slot(k, walk_.line(i))] = run_[i][e];
+        }
+      } else {
+        const int k = walk_.line(i);
+        store_quad(lines + k * kRows + fma_slot(k, walk_.run() * 4), run_[i]);
+      }
+    }
+  }
+
+ private:
+  Walk walk_;
+  T run_[Walk::kCount][4];
+};
+
+template <class Tile, class T, class Problem>
+__global__ void __launch_bounds__(Tile::kThreads) gemm_fma_kernel(const Problem problem, const GemmGrid grid) {
+  constexpr int kM = Tile::kM, kN = Tile::kN, kDepth = Tile::kDepth;
+  constexpr int kQuadsM = Tile::kQuadsM, kQuadsN = Tile::kQuadsN;
+  WEFT_DYNAMIC_SHARED(T, shared);
+  const auto place = grid.place();
+  const auto slice = problem.slice(place.z);
+  const int first_m = place.m * kM, first_n = place.n * kN;
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
+  const int row = warp / Tile::kWarpsN * Tile::kWarpM + lane / 8 * 4;
+  const int column = warp % Tile::kWarpsN * Tile::kWarpN + lane % 8 * 4;
+
+  T* const lines_a = shared;
+  T* const lines_b = shared + 2 * kDepth * kM;
+  FmaStage<typename decltype(slice)::A, kM, Tile::kThreads> stage_a(slice.a, first_m, thread);
+  FmaStage<typename decltype(slice)::B, kN, Tile::kThreads> stage_b(slice.b, first_n, thread);
+
+  T sums[kQuadsM][kQuadsN][4][4] = {};
+  const int k_end = slice.k_end;
+  if (slice.k_begin < k_end) {
+    stage_a.fetch(slice.k_begin);
+    stage_b.fetch(slice.k_begin);
+  }
+  int buffer = 0;
+  for (int k = slice.k_begin; k < k_end; k += kDepth, buffer ^= 1) {
+    T* const a = lines_a + buffer * kDepth * kM;
+    T* const b = lines_b + buffer * kDepth * kN;
+    stage_a.deposit(a);
+    stage_b.deposit(b);
+    // Also parts the reads of this buffer two steps ago from the deposit above: every thread has passed one barrier
+    // since.
+    __syncthreads();
+    if (k + kDepth < k_end) {
+      stage_a.fetch(k + kDepth);
+      stage_b.fetch(k + kDepth);
+    }
+    WEFT_UNROLL
+    for (int depth = 0; depth < kDepth; ++depth) {
+      T x[kQuadsM][4], w[kQuadsN][4];
+      WEFT_UNROLL
+      for (int q = 0; q < kQuadsM; ++q) load_quad(x[q], a + depth * kM + fma_slot(depth, row + q * 16));
+      WEFT_UNROLL
+      for (int q = 0; q < kQuadsN; ++q) load_quad(w[q], b + depth * kN + fma_slot(depth, column + q * 32));
+      WEFT_UNROLL
+      for (int p = 0; p < kQuadsM; ++p) WEFT_UNROLL
+      for (int i = 0; i < 4; ++i) WEFT_UNROLL
+      for (int q = 0; q < kQuadsN; ++q) WEFT_UNROLL
+      for (int j = 0; j < 4; ++j) sums[p][q][i][j] += x[p][i] * w[q][j];
+    }
+  }
+
+  WEFT_UNROLL
+  for (int p = 0; p < kQuadsM; ++p) {
+    WEFT_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int m = first_m + row + p * 16 + i;
+      const int64_t to = m < slice.m ? slice.out.row(m) : -1;
+      if (to < 0) continue;
+      WEFT_UNROLL
+      for (int q = 0; q < kQuadsN; ++q) {
+        const int n = first_n + column + q * 32;
+        problem.epilogue.store(to + n, slice.out.first_n + n, slice.n - n, sums[p][q][i]);
+      }
+    }
+  }
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE

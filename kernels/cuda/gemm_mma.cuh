@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/cuda/gemm_epilogue.cuh"
+#include "kernels/cuda/gemm_operand.cuh"
+#include "kernels/cuda/gemm_slice.cuh"
+#include "kernels/cuda/ptx.cuh"
+
+// The GEMM main loop for bf16 and f16, on the tensor cores: cp.async, ldmatrix and mma.sync, for sm_80 and later.
+//
+// Grid: one block per kM x kN tile of the result and per slice; a warp owns kWarpM x kWarpN of it as 16 x 8 squares of
+// f32 sums. In a square, lane l holds row l / 4, columns 2 (l mod 4) and the next; and the same 8 rows below.
+//
+//   memory --cp.async 16 B--> stage 0 | stage 1 | … | stage kStages-1 --ldmatrix--> registers --mma.sync--> sums
+//                                      each: a's kM x 32, then b's kN x 32
+//
+// kStages - 1 steps of k are on their way while one is used. One barrier per step: after it, the step that just arrived
+// may be read by all, and the stage read in the step before may be filled again.
+//
+// A stage keeps its operand as memory has it, as lines of 16-byte runs: with Major::depth a line is one m (or n) and 4
+// runs of k; with Major::rows a line is one k, and ldmatrix turns each 8 x 8 square on the way to the registers
+// (.trans). ldmatrix reads the same run of 8 neighbouring lines at a time. So that these 8 lie in 8 different groups of
+// 4 banks, run r of line l stands in place r ^ (l mod 8) (lines of 8 runs or more: 128 bytes cover all banks), or r ^
+// (l / 2 mod 4) (lines of 4 runs: two lines cover all banks). cp.async writes whole groups of 8 runs: no conflicts
+// there either.
+//
+// What lies outside the matrix or in a picture's padding is written as zeros (cp.async with source size 0). Operands
+// that forbid 16-byte loads (3 channels, odd sizes) go element by element through registers into the same places.
+//
+// Work: 2 kM kN flops and 2 (kM + kN) bytes per k: 64 flops per byte at 128 x 128, from L2 mostly. Limit: tensor cores;
+// expected share 60 to 70% of an A100's peak. On sm_90 mma.sync reaches about 60% of what wgmma can: the wgmma
+// main loop will take the same operands.
+
+namespace weft::kernels::WEFT_DEVICE {
+
+template <int kRows, int kColumns, int kWarpRows, int kWarpColumns, int kStageCount>
+struct MmaTile {
+  static constexpr int kM = kRows, kN = kColumns, kDepth = 32, kWarpM = kWarpRows, kWarpN = kWarpColumns;
+  static constexpr int kStages = kStageCount, kWarpsN = kN / kWarpN;
+  static constexpr int kThreads = kM / kWarpM * kWarpsN * 32;
+  static constexpr int kStageElements = kDepth * (kM + kN);
+  template <class T>
+  static constexpr int kSharedBytes = static_cast<int>(sizeof(T)) * kStages* kStageElements;
+};
+
+/// One operand's tiles in shared memory: filled from memory, read as mma.sync's fragments.
+template <class Operand, int kRows, int kThreads>
+class MmaStage {
+ public:
+  using T = typename Operand::Element;
+  using Walk = TileWalk<Operand, kRows, 32, 8, kThreads>;
+  static constexpr int kRuns = Walk::kRunsPerLine;
+
+  __device__ MmaStage(const Operand& operand, int first_row, int thread) : walk_(operand, first_row, thread) {}
+
+  /// Offset in elements of a run within a tile.
+  __device__ static int place(int line, int run) {
+    const int turned = kRuns >= 8 ? run ^ (line & 7) : run ^ ((line >> 1) & 3);
+    return (line * kRuns + turned) * 8;
+  }
+
+  __device__ __forceinline__ void fill(T* tile, int k) const {
+    if (walk_.vector()) {
+      walk_.each_run(k, [&](int i, const T* from) {
+        // The address must be a valid one even when nothing is read.
+        ptx::cp_async_zfill<16>(tile + place(walk_.line(i), walk_.run()), from != nullptr ? from : walk_.somewhere(),
+                                from != nullptr ? 16 : 0);
+      });
+    } else {
+      walk_.template each_element<2>(k, [&](int i, int e, const T* from) {
+        T* const to = tile + place(walk_.line(i), walk_.run()) + e;
+        to->bits = from != nullptr ? from->bits : static_cast<uint16_t>(0);
+      });
+    }
+  }
+
+  /// Four 8 x 8 squares: rows row … row + 15 by k … k + 15. Squares 0 and 1 lie side by side along the rows when
+  /// `rows_first` (the order of mma's a), along k otherwise (b of two neighbouring n8 squares).
+  template <bool rows_first>
+  __device__ __forceinline__ static void fragment(uint32_t (&to)[4], const T* tile, int row, int k, int lane) {
+    const int square = lane / 8;
+    const int down = (rows_first ? square & 1 : square >> 1) * 8, along = (rows_first ? square >> 1 : square & 1) * 8;
+    if constexpr (Walk::kAlongDepth) {
+      ptx::ldmatrix_x4(to, tile + place(row + down + lane % 8, (k + along) / 8));
+    } else {
+      ptx::ldmatrix_x4_trans(to, tile + place(k + along + lane % 8, (row + down) / 8));
+    }
+  }
+
+ private:
+  Walk walk_;
+};
+
+template <class Tile, class T, class Problem>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kThreads == 256 ? 2 : 1)
+    gemm_mma_kernel(const Problem problem, const GemmGrid grid) {
+  constexpr int kM = Tile::kM, kDepth = Tile::kDepth, kStages = Tile::kStages;
+  constexpr int kSquaresM = Tile::kWarpM / 16, kSquaresN = Tile::kWarpN / 8;
+  WEFT_DYNAMIC_SHARED(T, shared);
+  const auto place = grid.place();
+  const auto slice = problem.slice(place.z);
+  const int first_m = place.m * kM, first_n = place.n * Tile::kN;
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
+  const int row = warp / Tile::kWarpsN * Tile::kWarpM, column = warp % Tile::kWarpsN * Tile::kWarpN;
+
+  using StageA = MmaStage<typename decltype(slice)::A, kM, Tile::kThreads>;
+  using StageB = MmaStage<typename decltype(slice)::B, Tile::kN, Tile::kThreads>;
+  const StageA stage_a(slice.a, first_m, thread);
+  const StageB stage_b(slice.b, first_n, thread);
+  const int steps = slice.k_end > slice.k_begin ? (slice.k_end - slice.k_begin + kDepth - 1) / kDepth : 0;
+
+  // Steps beyond the last commit an empty group, so that "all but the newest kStages - 2" always means step `step`.
+  const auto fill = [&](int step) {
+    if (step < steps) {
+      T* const tile = shared + step % kStages * Tile::kStageElements;
+      stage_a.fill(tile, slice.k_begin + step * kDepth);
+      stage_b.fill(tile + kM * kDepth, slice.k_begin + step * kDepth);
+    }
+    ptx::cp_async_commit();
+  };
+
+  float sums[kSquaresM][kSquaresN][4] = {};
+  WEFT_UNROLL
+  for (int step = 0; step < kStages - 1; ++step) fill(step);
+  for (int step = 0; step < steps; ++step) {
+    ptx::cp_async_wait_group<kStages - 2>();
+    __syncthreads();
+    fill(step + kStages - 1);
+    const T* const a = shared + step % kStages * Tile::kStageElements;
+    const T* const b = a + kM * kDepth;
+    WEFT_UNROLL
+    for (int k = 0; k < kDepth; k += 16) {
+      uint32_t x[kSquaresM][4], w[kSquaresN / 2][4];
+      WEFT_UNROLL
+      for (int p = 0; p < kSquaresM; ++p) StageA::template fragment<true>(x[p], a, row + p * 16, k, lane);
+      WEFT_UNROLL
+      for (int q = 0; q < kSquaresN / 2; ++q) StageB::template fragment<false>(w[q], b, column + q * 16, k, lane);
+      WEFT_UNROLL
+      for (int p = 0; p < kSquaresM; ++p) WEFT_UNROLL
+      for (int q = 0; q < kSquaresN; ++q)
+        ptx::mma_m16n8k16<T>(sums[p][q], x[p], {w[q / 2][q % 2 * 2], w[q / 2][q % 2 * 2 + 1]});
+    }
+  }
+
+  WEFT_UNROLL
+  for (int p = 0; p < kSquaresM; ++p) {
+    WEFT_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const int m = first_m + row + p * 16 + half * 8 + lane / 4;
+      const int64_t to = m < slice.m ? slice.out.row(m) : -1;
+      if (to < 0) continue;
+      WEFT_UNROLL
+      for (int q = 0; q < kSquaresN; ++q) {
+        const int n = first_n + column + q * 8 + lane % 4 * 2;
+        const float pair[2] = {sums[p][q][half * 2], sums[p][q][half * 2 + 1]};
+        problem.epilogue.store(to + n, slice.out.first_n + n, slice.n - n, pair);
+      }
+    }
+  }
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE

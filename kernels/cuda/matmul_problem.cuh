@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/cuda/gemm.cuh"
+#include "kernels/cuda/split_sum.cuh"
+#include "kernels/matmul.h"
+
+namespace weft::kernels::WEFT_DEVICE {
+
+/// y[z] = a[z] @ b[z] as operands of the GEMM main loops. Slice z is a batch entry or, when k is shared out, a share
+/// of the only entry, whose sums go to plane z of a workspace.
+template <class T, Major major_a, Major major_b>
+struct MatmulProblem {
+  using Slice = GemmSlice<MatrixOperand<T, major_a>, MatrixOperand<T, major_b>, RowsOut>;
+
+  MatrixOperand<T, major_a> a;
+  MatrixOperand<T, major_b> b;
+  int64_t pitch_a, pitch_b, pitch_y;  ///< elements from slice to slice
+  int m, n, k, splits, depth;         ///< depth: of one share
+  Epilogue<T> epilogue;
+
+  __device__ Slice slice(int z) const {
+    Slice slice{a, b, {z * pitch_y, n, 0}, m, n, 0, k};
+    if (splits > 1) {
+      slice.k_begin = min(k, z * depth);
+      slice.k_end = min(k, (z + 1) * depth);
+      (major_a == Major::depth ? slice.a.columns : slice.a.lines) = slice.k_end;
+      (major_b == Major::depth ? slice.b.columns : slice.b.lines) = slice.k_end;
+    } else {
+      slice.a.data += z * pitch_a;
+      slice.b.data += z * pitch_b;
+    }
+    return slice;
+  }
+};
+
+/// A view's matrix as an operand: rows x depth elements, `row_dim` and `depth_dim` being its dimensions.
+template <class T, Major major>
+MatrixOperand<T, major> matrix_operand(const View& view, int row_dim, int depth_dim) {
+  const int line_dim = major == Major::depth ? row_dim : depth_dim, along_dim = row_dim + depth_dim - line_dim;
+  const int64_t pitch = view.strides[line_dim], columns = view.sizes[along_dim];
+  const bool vector = allows_vector_load<T>(view.data, pitch) && allows_vector_load<T>(view.data, view.strides[0]) &&
+                      allows_vector_load<T>(nullptr, columns);
+  return {static_cast<const T*>(view.data), pitch, static_cast<int>(view.sizes[line_dim]), static_cast<int>(columns),
+          vector};
+}
+
+template <class T, Major major_a, Major major_b>
+void matmul_as(const Queue& queue, const View& y, const View& a, const View& b, const View& bias,
+               const MatmulArguments& arguments) {
+  const int64_t batch = y.sizes[0], m = y.sizes[1], n = y.sizes[2], k = a.sizes[2];
+  MatmulProblem<T, major_a, major_b> problem{};
+  problem.a = matrix_operand<T, major_a>(a, 1, 2);
+  problem.b = matrix_operand<T, major_b>(b, 2, 1);
+  problem.pitch_a = a.strides[0];
+  problem.pitch_b = b.strides[0];
+  problem.pitch_y = y.strides[0];
+  problem.m = static_cast<int>(m);
+  problem.n = static_cast<int>(n);
+  problem.k = static_cast<int>(k);
+  const Epilogue<T> epilogue{y.data,
+                             bias.data,
+                             static_cast<Accumulate<T>>(arguments.alpha),
+                             y.dtype != dtype_of<T>,
+                             bias.dtype != dtype_of<T>,
+                             arguments.grad == Grad::accumulate,
+                             allows_vector_store(y, n) && y.strides[0] % 4 == 0};
+  const TileSize alone = choose_tile<T>(m, n, batch);
+  const TileSize shared_out = choose_tile<T>(m, n, batch, 1, 1);
+  const int64_t splits = batch == 1 ? choose_splits(shared_out, m, n, k, 1) : 1;
+  if (splits < 4) {  // fewer shares do not pay for the second pass
+    problem.splits = 1;
+    problem.epilogue = epilogue;
+    launch_gemm<T>(queue, "matmul", alone, problem, m, n, batch);
+    return;
+  }
+  problem.depth = static_cast<int>(split_depth(k, splits));
+  problem.splits = static_cast<int>((k + problem.depth - 1) / problem.depth);
+  problem.pitch_y = m * n;
+  const Workspace partial(queue, problem.splits * m * n * sizeof(Accumulate<T>), "matmul");
+  problem.epilogue = partial_sums_epilogue<T>(partial.data(), n);
+  launch_gemm<T>(queue, "matmul", shared_out, problem, m, n, problem.splits);
+  split_sum<T>(queue, "matmul_split_sum", epilogue, partial.as<Accumulate<T>>(), m * n, n, problem.splits);
+}
+
+/// matmul for one element type; shapes and strides were checked. Defined in matmul_<dtype>.cu, one file per type to
+/// keep compile times short.
+template <class T>
+void matmul_of(const Queue& queue, const View& y, const View& a, const View& b, const View& bias,
+               const MatmulArguments& arguments);
+
+/// The body of matmul_of: one kernel for each of the ways in which a and b may lie.
+template <class T>
+void matmul_by_layout(const Queue& queue, const View& y, const View& a, const View& b, const View& bias,
+                      const MatmulArguments& arguments) {
+  const bool a_along_k = a.strides[2] == 1, b_along_k = b.strides[1] == 1 && b.strides[2] != 1;
+  constexpr Major depth = Major::depth, rows = Major::rows;
+  if (a_along_k && b_along_k)
+    matmul_as<T, depth, depth>(queue, y, a, b, bias, arguments);
+  else if (a_along_k)
+    matmul_as<T, depth, rows>(queue, y, a, b, bias, arguments);
+  else if (b_along_k)
+    matmul_as<T, rows, depth>(queue, y, a, b, bias, arguments);
+  else
+    matmul_as<T, rows, rows>(queue, y, a, b, bias, arguments);
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+
+#include "kernels/cuda/gemm_epilogue.cuh"
+
+namespace weft::kernels::WEFT_DEVICE {
+
+/// The second stage of a GEMM whose depth was shared out: y[i] = alpha (partial[0][i] + partial[1][i] + …) (+ bias) (+
+/// y), always in this order, so that results are the same in every run.
+///
+/// Grid-stride; each thread owns 4 neighbours (16 bytes of f32 per plane when planes allow it). Bytes: `splits` reads
+/// and one write per element, mostly from L2, since the planes were just written. No shared memory, no barrier.
+template <class T>
+__global__ void __launch_bounds__(128)
+    split_sum_kernel(const Epilogue<T> epilogue, const Accumulate<T>* partial, int64_t count, int columns, int splits) {
+  using Sum = Accumulate<T>;
+  const int64_t stride = int64_t{4} * gridDim.x * blockDim.x;
+  for (int64_t i = int64_t{4} * (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x); i < count; i += stride) {
+    Sum sums[4] = {};
+    if (count % 4 == 0 && sizeof(Sum) == 4) {
+      for (int split = 0; split < splits; ++split) {
+        const auto part = Vec<float, 4>::load(reinterpret_cast<const float*>(partial) + split * count + i);
+        WEFT_UNROLL
+        for (int e = 0; e < 4; ++e) sums[e] += part[e];
+      }
+    } else {
+      for (int split = 0; split < splits; ++split)
+        for (int e = 0; e < 4; ++e) sums[e] += i + e < count ? partial[split * count + i + e] : Sum(0);
+    }
+    if (epilogue.vector) {  // then rows are whole fours
+      epilogue.store(i, static_cast<int>(i % columns), 4, sums);
+    } else {
+      WEFT_UNROLL
+      for (int e = 0; e < 4; ++e) {
+        const Sum one[1] = {sums[e]};
+        epilogue.store(i + e, static_cast<int>((i + e) % columns), i + e < count ? 1 : 0, one);
+      }
+    }
+  }
+}
+
+/// The epilogue of the first stage: plain sums to a plane whose rows have n elements.
+template <class T>
+Epilogue<T> partial_sums_epilogue(void* partial, int64_t n) {
+  return {partial, nullptr, 1, true, false, false, n % 4 == 0};
+}
+
+/// Adds the planes of `count` sums each; `columns`: of y, which is dense.
+template <class T>
+void split_sum(const Queue& queue, const char* name, const Epilogue<T>& epilogue, const Accumulate<T>* partial,
+               int64_t count, int64_t columns, int splits) {
+  const int64_t blocks = std::min<int64_t>((count + 511) / 512, 4096);
+  launch(queue, name, dim3(static_cast<unsigned>(blocks)), dim3(128), 0, split_sum_kernel<T>, epilogue, partial, count,
+         static_cast<int>(columns), splits);
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE

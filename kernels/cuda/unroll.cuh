@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// WEFT_UNROLL stands before a loop with a constant trip count whose body indexes register arrays; WEFT_UNROLL_BY(n), n
+/// a constant expression, before one that shall not be unrolled whole.
+#if defined(__CUDACC__)
+#define WEFT_PRAGMA(text) _Pragma(#text)
+#define WEFT_UNROLL _Pragma("unroll")
+#define WEFT_UNROLL_BY(n) WEFT_PRAGMA(unroll n)
+#else
+#define WEFT_UNROLL _Pragma("GCC unroll 16")
+#define WEFT_UNROLL_BY(n)
+#endif
