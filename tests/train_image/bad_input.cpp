@@ -44,8 +44,8 @@ TEST(BadInput, WrongNumberOfMeans) { expect_refusal(kSmall + "--mean 0.5,0.5", 2
 
 TEST(BadInput, TruncatedDataFile) {
   const TemporaryFolder folder;
-  for (const char* name : {"data_batch_1.bin", "test_batch.bin"})
-    std::ofstream(folder / name, std::ios::binary) << std::string(3073 * 4 - 1, '\1');
+  std::ofstream(folder / "test_batch.bin", std::ios::binary) << std::string(3073 * 4, '\1');
+  std::ofstream(folder / "data_batch_1.bin", std::ios::binary) << std::string(3073 * 4 - 1, '\1');
   expect_refusal("--data cifar10:" + (folder / ""), 1, "data_batch_1.bin");
 }
 
