@@ -67,7 +67,7 @@ void check(DeviceKind kind, const Case& c, DType dtype) {
   const kernels::Queue queue = queue_on(kind);
   const Sizes xs{c.N, c.H, c.W, c.C}, ws{c.O, c.R, c.S, c.group_in()}, ys{c.N, c.P(), c.Q(), c.O};
   const auto x = uniform(count_of(xs), dtype), w = uniform(count_of(ws), dtype), dy = uniform(count_of(ys), dtype);
-  const auto bias = uniform(c.O, dtype);
+  const auto bias = uniform(c.O, dtype, 2, 3);  // away from 0: one product and its bias must not cancel
   const DeviceArray x_array(kind, dtype, xs, x), w_array(kind, dtype, ws, w), dy_array(kind, dtype, ys, dy);
   const DeviceArray bias_array(kind, dtype, {c.O}, bias);
 

@@ -59,7 +59,7 @@ TEST(CrossEntropy, EqualsReference) {
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (const bool classes : {true, false})
         for (const double smoothing : {0.0, 0.1})
-          for (const int64_t C : {2L, 10L, 100L, 1001L}) check(kind, dtype, pick(2, 40), C, classes, smoothing);
+          for (const int64_t C : {2L, 10L, 100L, 1001L}) check(kind, dtype, pick(8, 40), C, classes, smoothing);
 }
 
 TEST(CrossEntropy, AClassOutsideIsNan) {

@@ -32,8 +32,9 @@ void check(DeviceKind kind, const Case& c) {
                    c.transpose_b, " broadcast ", c.broadcast_b, " bias ", c.bias, " accumulate ",
                    c.grad == Grad::accumulate, " on ", name(kind)));
   const int64_t b_batches = c.broadcast_b ? 1 : c.B;
-  const auto a = uniform(c.B * c.M * c.K, c.in), b = uniform(b_batches * c.K * c.N, c.in), bias = uniform(c.N, c.out);
-  const auto old = uniform(c.B * c.M * c.N, c.out);
+  const auto a = uniform(c.B * c.M * c.K, c.in), b = uniform(b_batches * c.K * c.N, c.in),
+             bias = uniform(c.N, c.out, 2, 3);
+  const auto old = uniform(c.B * c.M * c.N, c.out, 2, 3);  // one product must not cancel it
   const DeviceArray a_array(kind, c.in, {c.B, c.M, c.K}, a), b_array(kind, c.in, {b_batches, c.K, c.N}, b);
   const DeviceArray bias_array(kind, c.out, {c.N}, bias);
   DeviceArray y(kind, c.out, {c.B, c.M, c.N});

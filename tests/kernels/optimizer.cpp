@@ -24,7 +24,7 @@ const Types kTypes[] = {{DType::f32, DType::f32, false},
 /// Several steps of a rule on a device and in f64: `launch(w, copy, g, scalars)` and `rule(i, w, g, lr, step)`.
 template <class Launch, class Rule>
 void check(DeviceKind kind, const Types& types, bool maximize, const Launch& launch, const Rule& rule) {
-  const int64_t n = pick(1, 3000);
+  const int64_t n = pick(50, 3000);
   SCOPED_TRACE(str(types.weight, " gradient ", types.gradient, " n ", n, " on ", name(kind)));
   auto w = uniform(n, types.weight);
   const DeviceArray w_array(kind, types.weight, {n}, w), copy(kind, DType::bf16, {n});

@@ -87,7 +87,7 @@ TEST(Unary, ForwardAndBackwardEqualReference) {
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (int i = 0; i < kernels::kUnaryCount; ++i) {
         const Unary f = static_cast<Unary>(i);
-        const int64_t n = pick(1, 700);
+        const int64_t n = pick(64, 700);
         SCOPED_TRACE(str("function ", i, " of ", n, " ", dtype, " on ", name(kind)));
         const auto x = inputs(f, n, dtype), dy = uniform(n, dtype);
         std::vector<double> y(x.size()), dx(x.size()), saved = x;
