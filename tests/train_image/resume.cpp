@@ -65,7 +65,8 @@ TEST(Resume, SigtermFinishesTheStepSavesAndSaysHowToGoOn) {
   // The shell prints the program's process id, then waits for it.
   Outcome run;
   std::thread waiter([&] {
-    run = shell(std::string(TRAIN_IMAGE) + ' ' + kRun + "--epochs 100000 --out " + out + " & echo $! > " + log + "; wait $!");
+    run = shell("{ " + std::string(TRAIN_IMAGE) + ' ' + kRun + "--epochs 100000 --out " + out + " & echo $! > " + log +
+                "; wait $!; }");
   });
   pid_t process = 0;
   for (int tries = 0; tries < 600 && !std::filesystem::exists(out + "/config.toml"); ++tries) usleep(50000);
