@@ -7,6 +7,14 @@
 #include <cstring>
 
 #include "core/autograd.h"
+#include "core/ops/add.h"
+#include "core/ops/batch_norm.h"
+#include "core/ops/conv2d.h"
+#include "core/ops/mean.h"
+#include "core/ops/mul.h"
+#include "core/ops/rsqrt.h"
+#include "core/ops/square.h"
+#include "core/ops/sub.h"
 #include "core/random.h"
 #include "kernels/runtime.h"
 #include "tests/ops/op_case.h"
@@ -197,6 +205,64 @@ TEST_P(Derived, EveryDeviceAndDtypeEqualsDoubleOnCpu) {
       }
     }
   }
+}
+
+// Mutants: backwards that are wrong on purpose. The checks above must see each of them.
+
+std::string mutant_error(std::vector<OpInput> inputs,
+                         const std::function<Tensor(const std::vector<Tensor>&)>& function) {
+  return gradient_error({"mutant", std::move(inputs), function});
+}
+
+TEST(Mutants, AScaledGradientIsSeen) {
+  const auto mutant = [](const std::vector<Tensor>& x) {
+    return differentiable(square(x[0].detach()), "mutant", {x[0]},
+                          [x = Saved(x[0])](const Tensor& dy) { return Grads{2.0001 * dy * x}; });
+  };
+  EXPECT_NE(mutant_error({{{3, 5}}}, mutant), "");
+}
+
+TEST(Mutants, AForgottenBroadcastIsSeen) {
+  const auto mutant = [](const std::vector<Tensor>& x) {
+    return differentiable(x[0].detach() + x[1].detach(), "mutant", {x[0], x[1]}, [](const Tensor& dy) {
+      return Grads{dy, dy.select(0, 0).clone()};
+    });
+  };
+  EXPECT_NE(mutant_error({{{4, 5}}, {{5}}}, mutant), "");
+}
+
+TEST(Mutants, AMissingMeanInBatchNormIsSeen) {
+  const auto mutant = [](const std::vector<Tensor>& x) {
+    const Tensor y = batch_norm(x[0].detach(), {}, {}, {}, {}, {.training = true});
+    return differentiable(y, "mutant", {x[0]}, [x = Saved(x[0])](const Tensor& dy) {
+      const Tensor centred = x.get() - mean(x, {0});
+      return Grads{dy * rsqrt(mean(square(centred), {0}) + 1e-5)};
+    });
+  };
+  EXPECT_NE(mutant_error({{{9, 4}}}, mutant), "");
+}
+
+TEST(Mutants, AWrongPaddingInConvolutionIsSeen) {
+  const auto mutant = [](const std::vector<Tensor>& x) {
+    const Conv2dOptions options{.padding = {1, 1}};
+    const Tensor y = conv2d(x[0].detach(), x[1].detach(), {}, options);
+    return differentiable(y, "mutant", {x[0], x[1]}, [=, x0 = x[0].detach(), x1 = x[1].detach()](const Tensor& dy) {
+      const Tensor a = x0.detach().requires_grad_(), b = x1.detach().requires_grad_();
+      {
+        const NoGrad with_grad(true);
+        conv2d(a, b, {}, {.padding = {1, 1}}).slice(1, 0, 4).backward(dy.slice(1, 1, 4));
+      }
+      return Grads{a.grad(), b.grad()};
+    });
+  };
+  EXPECT_NE(mutant_error({{{2, 5, 5, 3}}, {{4, 3, 3, 3}}}, mutant), "");
+}
+
+TEST(Mutants, AnErrorOfAFewRoundingsIsSeen) {
+  const Tensor wanted = Tensor::from(std::vector<double>(15, 3.0)), moved = wanted * (1 + 0x1p-24);
+  EXPECT_LE(distance(wanted * (1 + 0x1p-23), wanted), tolerance(wanted, moved, 0x1p-24, 1));
+  EXPECT_GT(distance(wanted * (1 + 0x1p-18), wanted), tolerance(wanted, moved, 0x1p-24, 1));
+  EXPECT_GT(distance(wanted * std::nan(""), wanted), tolerance(wanted, moved, 0x1p-24, 1));
 }
 
 std::string case_name(const testing::TestParamInfo<OpCase>& info) { return info.param.name; }
