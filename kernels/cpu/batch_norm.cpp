@@ -14,7 +14,9 @@ namespace {
 
 constexpr int64_t kMaxChunks = 64;
 
-Chunks row_chunks(int64_t M, int64_t C) { return {M, std::max<int64_t>(1, 4096 / std::max<int64_t>(C, 1)), kMaxChunks}; }
+Chunks row_chunks(int64_t M, int64_t C) {
+  return {M, std::max<int64_t>(1, 4096 / std::max<int64_t>(C, 1)), kMaxChunks};
+}
 
 /// Statistics of one channel over some rows (Chan, Golub and LeVeque 1979: how two such are combined).
 template <class S>
@@ -85,11 +87,46 @@ void scale_rows(T* y, const T* x, const T* residual, const S* scale, const S* sh
         }
       }
     };
-    if (residual && relu) rows(std::true_type{}, std::true_type{});
-    else if (residual) rows(std::true_type{}, std::false_type{});
-    else if (relu) rows(std::false_type{}, std::true_type{});
-    else rows(std::false_type{}, std::false_type{});
+    if (residual && relu)
+      rows(std::true_type{}, std::true_type{});
+    else if (residual)
+      rows(std::true_type{}, std::false_type{});
+    else if (relu)
+      rows(std::false_type{}, std::true_type{});
+    else
+      rows(std::false_type{}, std::false_type{});
   });
+}
+
+/// sum += dy and product += dy (x - mean) per channel, four rows at a time so that the sums stay in registers longer.
+template <bool kRelu, class T, class S>
+void sum_rows(S* sum, S* product, const T* dy, const T* x, const T* y, const S* mean, int64_t rows, int64_t C) {
+  const auto slope = [&](int64_t at) {
+    const S g = static_cast<S>(dy[at]);
+    if constexpr (kRelu)
+      return static_cast<S>(y[at]) > 0 ? g : S(0);
+    else
+      return g;
+  };
+  int64_t m = 0;
+  for (; m + 4 <= rows; m += 4) {
+#pragma omp simd
+    for (int64_t c = 0; c < C; ++c) {
+      const int64_t at = m * C + c;
+      const S g0 = slope(at), g1 = slope(at + C), g2 = slope(at + 2 * C), g3 = slope(at + 3 * C), center = mean[c];
+      sum[c] += (g0 + g1) + (g2 + g3);
+      product[c] += (g0 * (static_cast<S>(x[at]) - center) + g1 * (static_cast<S>(x[at + C]) - center)) +
+                    (g2 * (static_cast<S>(x[at + 2 * C]) - center) + g3 * (static_cast<S>(x[at + 3 * C]) - center));
+    }
+  }
+  for (; m < rows; ++m) {
+#pragma omp simd
+    for (int64_t c = 0; c < C; ++c) {
+      const S g = slope(m * C + c);
+      sum[c] += g;
+      product[c] += g * (static_cast<S>(x[m * C + c]) - mean[c]);
+    }
+  }
 }
 
 template <class T>
@@ -128,7 +165,8 @@ void batch_norm_forward(const Queue&, const View& y, const View& save_mean, cons
       shift[c] = static_cast<S>((offset ? static_cast<double>(offset[c]) : 0.0) - mean[c] * factor);
       const double momentum = arguments.momentum;
       if (moving_mean) moving_mean[c] = static_cast<S>((1 - momentum) * moving_mean[c] + momentum * mean[c]);
-      if (moving_var) moving_var[c] = static_cast<S>((1 - momentum) * moving_var[c] + momentum * variance[c] * unbiased);
+      if (moving_var)
+        moving_var[c] = static_cast<S>((1 - momentum) * moving_var[c] + momentum * variance[c] * unbiased);
     }
     scale_rows<T, S>(y.as<T>(), x.as<T>(), optional<T>(residual), scale.data(), shift.data(), arguments.relu, M, C);
   });
@@ -165,15 +203,12 @@ void batch_norm_backward(const Queue&, const View& dx, const View& dresidual, co
     parallel_for(chunks.count, chunks.size * C, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         S *sum = sums.data() + i * C, *product = products.data() + i * C;
-        for (int64_t m = chunks.begin(i); m < chunks.end(i); ++m) {
-#pragma omp simd
-          for (int64_t c = 0; c < C; ++c) {
-            S g = static_cast<S>(gradient[m * C + c]);
-            if (out) g = static_cast<S>(out[m * C + c]) > 0 ? g : S(0);
-            sum[c] += g;
-            product[c] += g * (static_cast<S>(in[m * C + c]) - mean[c]);
-          }
-        }
+        const int64_t first = chunks.begin(i), rows = chunks.end(i) - first;
+        const T* y_rows = out ? out + first * C : nullptr;
+        if (out)
+          sum_rows<true>(sum, product, gradient + first * C, in + first * C, y_rows, mean, rows, C);
+        else
+          sum_rows<false>(sum, product, gradient + first * C, in + first * C, y_rows, mean, rows, C);
       }
     });
     // dx = gain invstd (dy - mean(dy) - xhat mean(dy xhat)) = a dy + b (x - mean) + d per channel.
@@ -195,17 +230,34 @@ void batch_norm_backward(const Queue&, const View& dx, const View& dresidual, co
     if (!dx && !dresidual) return;
     // Pass 2.
     T *din = optional<T>(dx), *dadd = optional<T>(dresidual);
-    parallel_for(M, C, [&](int64_t begin, int64_t end) {
-      for (int64_t m = begin; m < end; ++m) {
+    const auto rows = [&](auto with_relu, auto with_dx, auto with_residual) {
+      parallel_for(M, C, [&](int64_t begin, int64_t end) {
+        const S *slope = a.data(), *bend = b.data(), *shift = d.data();
+        for (int64_t m = begin; m < end; ++m) {
 #pragma omp simd
-        for (int64_t c = 0; c < C; ++c) {
-          S g = static_cast<S>(gradient[m * C + c]);
-          if (out) g = static_cast<S>(out[m * C + c]) > 0 ? g : S(0);
-          if (dadd) dadd[m * C + c] = static_cast<T>(g);
-          if (din) din[m * C + c] = static_cast<T>(a[c] * g + b[c] * (static_cast<S>(in[m * C + c]) - mean[c]) + d[c]);
+          for (int64_t c = 0; c < C; ++c) {
+            const int64_t at = m * C + c;
+            S g = static_cast<S>(gradient[at]);
+            if constexpr (with_relu) g = static_cast<S>(out[at]) > 0 ? g : S(0);
+            if constexpr (with_residual) dadd[at] = static_cast<T>(g);
+            if constexpr (with_dx)
+              din[at] = static_cast<T>(slope[c] * g + bend[c] * (static_cast<S>(in[at]) - mean[c]) + shift[c]);
+          }
         }
-      }
-    });
+      });
+    };
+    const auto with_outputs = [&](auto with_relu) {
+      if (din && dadd)
+        rows(with_relu, std::true_type{}, std::true_type{});
+      else if (din)
+        rows(with_relu, std::true_type{}, std::false_type{});
+      else
+        rows(with_relu, std::false_type{}, std::true_type{});
+    };
+    if (out)
+      with_outputs(std::true_type{});
+    else
+      with_outputs(std::false_type{});
   });
 }
 
