@@ -11,34 +11,34 @@ namespace weft::emulator {
   template <class T>     \
   __attribute__((no_sanitize("thread")))
 
-WEFT_SIMT_ATOMIC T begin_atomic(T* address) {
-  note_atomic(address, sizeof(T));
+WEFT_SIMT_ATOMIC T begin_atomic(T* address, SourceLine where) {
+  note_atomic(address, sizeof(T), where);
   T value;
   __atomic_load(address, &value, __ATOMIC_RELAXED);
   return value;
 }
 
 template <class T, class Update>
-__attribute__((no_sanitize("thread"))) T atomic_update(T* address, Update update) {
+__attribute__((no_sanitize("thread"))) T atomic_update(T* address, SourceLine where, Update update) {
   yield_when_seeded();
-  T old = begin_atomic(address);
+  T old = begin_atomic(address, where);
   for (;;) {
     T wanted = update(old);
     if (__atomic_compare_exchange(address, &old, &wanted, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return old;
   }
 }
 
-WEFT_SIMT_ATOMIC T atomic_exchange(T* address, T value) {
+WEFT_SIMT_ATOMIC T atomic_exchange(T* address, T value, SourceLine where) {
   yield_when_seeded();
-  note_atomic(address, sizeof(T));
+  note_atomic(address, sizeof(T), where);
   T old;
   __atomic_exchange(address, &value, &old, __ATOMIC_ACQ_REL);
   return old;
 }
 
-WEFT_SIMT_ATOMIC T atomic_compare_exchange(T* address, T expected, T value) {
+WEFT_SIMT_ATOMIC T atomic_compare_exchange(T* address, T expected, T value, SourceLine where) {
   yield_when_seeded();
-  note_atomic(address, sizeof(T));
+  note_atomic(address, sizeof(T), where);
   __atomic_compare_exchange(address, &expected, &value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   return expected;
 }
@@ -48,30 +48,32 @@ WEFT_SIMT_ATOMIC T atomic_compare_exchange(T* address, T expected, T value) {
 
 namespace weft::emulator::api {
 
-#define WEFT_SIMT_ATOMIC_ADD(T)                                             \
-  inline T atomicAdd(T* address, T value) {                                 \
-    return atomic_update(address, [=](T old) -> T { return old + value; }); \
+#define WEFT_SIMT_ATOMIC_ADD(T)                                                    \
+  inline T atomicAdd(T* address, T value, WEFT_SIMT_HERE) {                        \
+    return atomic_update(address, where, [=](T old) -> T { return old + value; }); \
   }
-#define WEFT_SIMT_ATOMIC_ORDER(T)                                                    \
-  inline T atomicMin(T* address, T value) {                                          \
-    return atomic_update(address, [=](T old) { return value < old ? value : old; }); \
-  }                                                                                  \
-  inline T atomicMax(T* address, T value) {                                          \
-    return atomic_update(address, [=](T old) { return value > old ? value : old; }); \
-  }                                                                                  \
-  inline T atomicAnd(T* address, T value) {                                          \
-    return atomic_update(address, [=](T old) -> T { return old & value; });          \
-  }                                                                                  \
-  inline T atomicOr(T* address, T value) {                                           \
-    return atomic_update(address, [=](T old) -> T { return old | value; });          \
-  }                                                                                  \
-  inline T atomicXor(T* address, T value) {                                          \
-    return atomic_update(address, [=](T old) -> T { return old ^ value; });          \
+#define WEFT_SIMT_ATOMIC_ORDER(T)                                                           \
+  inline T atomicMin(T* address, T value, WEFT_SIMT_HERE) {                                 \
+    return atomic_update(address, where, [=](T old) { return value < old ? value : old; }); \
+  }                                                                                         \
+  inline T atomicMax(T* address, T value, WEFT_SIMT_HERE) {                                 \
+    return atomic_update(address, where, [=](T old) { return value > old ? value : old; }); \
+  }                                                                                         \
+  inline T atomicAnd(T* address, T value, WEFT_SIMT_HERE) {                                 \
+    return atomic_update(address, where, [=](T old) -> T { return old & value; });          \
+  }                                                                                         \
+  inline T atomicOr(T* address, T value, WEFT_SIMT_HERE) {                                  \
+    return atomic_update(address, where, [=](T old) -> T { return old | value; });          \
+  }                                                                                         \
+  inline T atomicXor(T* address, T value, WEFT_SIMT_HERE) {                                 \
+    return atomic_update(address, where, [=](T old) -> T { return old ^ value; });          \
   }
 #define WEFT_SIMT_ATOMIC_SWAP(T) \
-  inline T atomicExch(T* address, T value) { return atomic_exchange(address, value); }
-#define WEFT_SIMT_ATOMIC_CAS(T) \
-  inline T atomicCAS(T* address, T expected, T value) { return atomic_compare_exchange(address, expected, value); }
+  inline T atomicExch(T* address, T value, WEFT_SIMT_HERE) { return atomic_exchange(address, value, where); }
+#define WEFT_SIMT_ATOMIC_CAS(T)                                         \
+  inline T atomicCAS(T* address, T expected, T value, WEFT_SIMT_HERE) { \
+    return atomic_compare_exchange(address, expected, value, where);    \
+  }
 
 WEFT_SIMT_ATOMIC_ADD(int)
 WEFT_SIMT_ATOMIC_ADD(unsigned)
@@ -94,10 +96,12 @@ WEFT_SIMT_ATOMIC_CAS(unsigned long long)
 #undef WEFT_SIMT_ATOMIC_ORDER
 #undef WEFT_SIMT_ATOMIC_SWAP
 #undef WEFT_SIMT_ATOMIC_CAS
-inline int atomicSub(int* address, int value) { return atomicAdd(address, -value); }
-inline unsigned atomicSub(unsigned* address, unsigned value) { return atomicAdd(address, 0u - value); }
-inline unsigned atomicInc(unsigned* address, unsigned limit) {
-  return atomic_update(address, [=](unsigned old) { return old >= limit ? 0u : old + 1; });
+inline int atomicSub(int* address, int value, WEFT_SIMT_HERE) { return atomicAdd(address, -value, where); }
+inline unsigned atomicSub(unsigned* address, unsigned value, WEFT_SIMT_HERE) {
+  return atomicAdd(address, 0u - value, where);
+}
+inline unsigned atomicInc(unsigned* address, unsigned limit, WEFT_SIMT_HERE) {
+  return atomic_update(address, where, [=](unsigned old) { return old >= limit ? 0u : old + 1; });
 }
 
 }  // namespace weft::emulator::api

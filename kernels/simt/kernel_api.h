@@ -45,7 +45,7 @@ inline void check_aligned(const void* address, size_t alignment, SourceLine wher
 }
 
 /// An atomic is about to touch memory: bounds are checked in the checked build.
-void note_atomic(void* address, size_t bytes);
+void note_atomic(void* address, size_t bytes, SourceLine where);
 
 }  // namespace weft::emulator
 

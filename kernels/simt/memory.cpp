@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -60,6 +61,7 @@ class Arena {
     char* data = base_ + offset + usable - rounded;
     live_[offset] = {{data, bytes, pinned}, wanted};
     if (!pinned) used_ += rounded;
+    ++generation_;
     return data;
   }
 
@@ -71,6 +73,7 @@ class Arena {
     size_t offset = owner->first, size = owner->second.size;
     if (!pinned) used_ -= round_up(owner->second.allocation.bytes, kAlignment);
     live_.erase(owner);
+    ++generation_;
     mprotect(base_ + offset, size, PROT_NONE);
     kept_ += size;
     if (kept_ > kKeep) {
@@ -111,6 +114,7 @@ class Arena {
     free_bytes = total_ - used_;
   }
 
+  uint64_t generation() const { return generation_.load(std::memory_order_relaxed); }
   uintptr_t base() const { return reinterpret_cast<uintptr_t>(base_); }
 
  private:
@@ -141,6 +145,7 @@ class Arena {
   size_t total_ = total_memory();
   size_t used_ = 0;
   size_t kept_ = 0;
+  std::atomic<uint64_t> generation_{1};
   std::map<size_t, Region> live_;
   std::map<size_t, size_t> free_;
   std::set<std::pair<size_t, size_t>> free_by_size_;
@@ -164,6 +169,7 @@ void* allocate(size_t bytes, bool pinned) {
 bool release(void* memory, bool pinned) { return arena().release(memory, pinned); }
 void memory_info(size_t& free_bytes, size_t& total_bytes) { arena().info(free_bytes, total_bytes); }
 bool find_allocation(uintptr_t address, Allocation& found) { return arena().find(address, found); }
+uint64_t memory_generation() { return arena().generation(); }
 bool in_device_range(uintptr_t address) { return address - arena().base() < kRange; }
 size_t device_offset(uintptr_t address) { return address - arena().base(); }
 size_t device_range_bytes() { return kRange; }

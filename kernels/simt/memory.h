@@ -23,6 +23,8 @@ void memory_info(size_t& free_bytes, size_t& total_bytes);
 
 /// Finds the live allocation that owns the page of `address`. Safe from several threads.
 bool find_allocation(uintptr_t address, Allocation& found);
+/// Changes whenever an allocation begins or ends.
+uint64_t memory_generation();
 /// False for addresses that device allocations could not have.
 bool in_device_range(uintptr_t address);
 /// Offset into the device range, for shadow memory.

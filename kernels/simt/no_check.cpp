@@ -11,6 +11,6 @@ void check_filled(void*, size_t) {}
 void check_read(const void*, size_t, SourceLine) {}
 void check_write(const void*, size_t, SourceLine) {}
 void check_unwritten(const void*, size_t) {}
-void note_atomic(void*, size_t) {}
+void note_atomic(void*, size_t, SourceLine) {}
 
 }  // namespace weft::emulator

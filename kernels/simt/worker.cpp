@@ -107,7 +107,7 @@ bool Worker::run_block(const Launch& launch, uint64_t block, uint64_t seed) {
   launch_ = &launch;
   threads_count_ = static_cast<int>(launch.block.x * launch.block.y * launch.block.z);
   exited_ = at_barrier_ = barrier_sum_ = 0;
-  failed_ = false;
+  failed_ = reporting_ = false;
   copies_used_ = false;
   seeded_ = seed != 0;
   random_state_ = seed + block * 0x9e3779b97f4a7c15u;
@@ -185,31 +185,33 @@ void Worker::run_thread(int thread) {
     launch_->invoke(launch_->arguments);
     return;
   } catch (const std::exception& e) {
+    report();
     thrown = e.what();
   } catch (...) {
+    report();
     thrown = "an exception that is not a std::exception";
   }
-  fail(str("the kernel threw: ", thrown));
+  report().fail("the kernel threw: ", thrown);
 }
 
 void Worker::exit_thread() {
   if (copies_used_ && copy_queues_[static_cast<size_t>(current_)].outstanding()) {
     const CopyQueue& queue = copy_queues_[static_cast<size_t>(current_)];
-    fail(str("exits with ", queue.outstanding(), " cp.async copies that it never waited for, the first issued at ",
-             queue.oldest().where));
+    report().fail("exits with ", queue.outstanding(), " cp.async copies that it never waited for, the first issued at ",
+                  queue.oldest().where);
   }
   Warp& warp = warps_[current_ / kLanes];
   warp.exited |= 1u << lane();
   ++exited_;
   if (at_barrier_)
-    fail(str("exits while ", at_barrier_, " of ", threads_count_, " threads wait in ",
-             kBarrierNames[static_cast<int>(barrier_kind_)], " at ", barrier_line_,
-             ". Every thread of the block must reach the barrier.\n", describe_threads()));
+    report().fail("exits while ", at_barrier_, " of ", threads_count_, " threads wait in ",
+                  kBarrierNames[static_cast<int>(barrier_kind_)], " at ", barrier_line_,
+                  ". Every thread of the block must reach the barrier.\n", describe_threads());
   for (int i = 0; i < warp.meetings_count; ++i) {
     const Meeting& meeting = warp.meetings[i];
     if (meeting.mask & warp.exited)
-      fail(str("exits while lanes ", lanes_text(meeting.arrived), " of its warp wait for it in ", meeting.op->name,
-               ", mask ", hex(meeting.mask), ".\n", describe_threads()));
+      report().fail("exits while lanes ", lanes_text(meeting.arrived), " of its warp wait for it in ", meeting.op->name,
+                    ", mask ", hex(meeting.mask), ".\n", describe_threads());
   }
 }
 
@@ -278,12 +280,12 @@ void Worker::collective(const CollectiveOp& op, uint32_t mask, void* frame, Sour
   Warp& warp = warps_[w];
   const uint32_t bit = 1u << lane();
   if (!(mask & bit)) [[unlikely]]
-    fail(str(op.name, " at ", where, ": mask ", hex(mask), " does not name the calling lane ", lane()));
+    report().fail(op.name, " at ", where, ": mask ", hex(mask), " does not name the calling lane ", lane());
   if (mask & (warp.exited | ~warp.members)) [[unlikely]] {
     const uint32_t absent = mask & ~warp.members;
-    fail(str(op.name, " at ", where, ": mask ", hex(mask), " names lanes ",
-             lanes_text(absent ? absent : mask & warp.exited),
-             absent ? ", which this block does not have" : ", which have exited"));
+    report().fail(op.name, " at ", where, ": mask ", hex(mask), " names lanes ",
+                  lanes_text(absent ? absent : mask & warp.exited),
+                  absent ? ", which this block does not have" : ", which have exited");
   }
   Meeting* meeting = warp.meetings;
   Meeting* const end = meeting + warp.meetings_count;
@@ -292,8 +294,9 @@ void Worker::collective(const CollectiveOp& op, uint32_t mask, void* frame, Sour
     *meeting = {mask, 0, &op, where.line};
     ++warp.meetings_count;
   } else if (meeting->op != &op || meeting->line != where.line) [[unlikely]] {
-    fail(str("divergent collective: it calls ", op.name, " at ", where, " while lanes ", lanes_text(meeting->arrived),
-             " of its warp wait in ", meeting->op->name, " at line ", meeting->line, ", both with mask ", hex(mask)));
+    report().fail("divergent collective: it calls ", op.name, " at ", where, " while lanes ",
+                  lanes_text(meeting->arrived), " of its warp wait in ", meeting->op->name, " at line ", meeting->line,
+                  ", both with mask ", hex(mask));
   }
   warp.frames[lane()] = frame;
   meeting->arrived |= bit;
@@ -312,11 +315,12 @@ void Worker::collective(const CollectiveOp& op, uint32_t mask, void* frame, Sour
 int Worker::barrier(BarrierKind kind, int predicate, SourceLine where) {
   const char* name = kBarrierNames[static_cast<int>(kind)];
   if (exited_) [[unlikely]]
-    fail(str("divergent barrier: it waits in ", name, " at ", where, ", but ", exited_, " of ", threads_count_,
-             " threads of the block have exited. Every thread must reach the barrier.\n", describe_threads()));
+    report().fail("divergent barrier: it waits in ", name, " at ", where, ", but ", exited_, " of ", threads_count_,
+                  " threads of the block have exited. Every thread must reach the barrier.\n", describe_threads());
   if (at_barrier_ && (kind != barrier_kind_ || where.line != barrier_line_.line)) [[unlikely]]
-    fail(str("divergent barrier: it waits in ", name, " at ", where, ", but ", at_barrier_, " other threads wait in ",
-             kBarrierNames[static_cast<int>(barrier_kind_)], " at ", barrier_line_, ".\n", describe_threads()));
+    report().fail("divergent barrier: it waits in ", name, " at ", where, ", but ", at_barrier_,
+                  " other threads wait in ", kBarrierNames[static_cast<int>(barrier_kind_)], " at ", barrier_line_,
+                  ".\n", describe_threads());
   barrier_kind_ = kind;
   barrier_line_ = where;
   barrier_sum_ += predicate != 0;
@@ -360,7 +364,7 @@ std::string Worker::place() const {
   return str("block (", b.x, ",", b.y, ",", b.z, "), thread (", t.x, ",", t.y, ",", t.z, ")");
 }
 
-void Worker::fail(const std::string& text) {
+void Worker::fail_with(const std::string& text) {
   error_ = str(place(), ": ", text);
   failed_ = true;
   stop();
@@ -372,6 +376,7 @@ void Worker::stop() {
 }
 
 void Worker::deadlock() {
+  reporting_ = true;
   const uint3 b = weft_simt_block_index;
   error_ = str("block (", b.x, ",", b.y, ",", b.z, "): deadlock: no thread can run.\n", describe_threads());
   failed_ = true;
@@ -421,7 +426,7 @@ void collective(const CollectiveOp& op, uint32_t mask, void* frame, SourceLine w
 }
 int barrier(BarrierKind kind, int predicate, SourceLine where) { return in_kernel().barrier(kind, predicate, where); }
 void yield_when_seeded() { in_kernel().yield_when_seeded(); }
-void fail_kernel(const char* text, SourceLine where) { in_kernel().fail(str(text, " at ", where)); }
+void fail_kernel(const char* text, SourceLine where) { in_kernel().report().fail(text, " at ", where); }
 void* dynamic_shared() { return in_kernel().dynamic_shared(); }
 
 }  // namespace weft::emulator

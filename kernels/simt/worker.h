@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/error.h"
 #include "kernels/simt/copy_queue.h"
 #include "kernels/simt/kernel_api.h"
 #include "kernels/simt/runtime_api.h"
@@ -67,14 +68,31 @@ class Worker {
   void collective(const CollectiveOp& op, uint32_t mask, void* frame, SourceLine where);
   int barrier(BarrierKind kind, int predicate, SourceLine where);
   void yield_when_seeded();
-  /// Stops the block from inside a fiber. `text` is put behind "block (…), thread (…): ".
-  [[noreturn]] void fail(const std::string& text);
+  /// As yield_when_seeded(), at every eighth call or so.
+  void yield_sometimes() {
+    if (seeded_ && random() % 8 == 0) yield_when_seeded();
+  }
+  /// Stops the block from inside a fiber. The parts are put behind "block (…), thread (…): ".
+  /// Call as `report().fail(…)`.
+  template <class... Parts>
+  [[noreturn]] void fail(const Parts&... parts) {
+    fail_with(str(parts...));
+  }
+  /// From here on accesses are not checked: the program's one std::string::append may be the copy that was compiled
+  /// with the kernels.
+  Worker& report() {
+    reporting_ = true;
+    return *this;
+  }
+  bool reporting() const { return reporting_; }
 
   char* dynamic_shared() const { return shared_; }
   size_t dynamic_shared_bytes() const { return launch_->dynamic_shared; }
   bool in_dynamic_shared_arena(uintptr_t address) const {
     return address - reinterpret_cast<uintptr_t>(arena_) < kArenaBytes;
   }
+  size_t dynamic_shared_arena_offset(uintptr_t address) const { return address - reinterpret_cast<uintptr_t>(arena_); }
+  static constexpr size_t dynamic_shared_arena_bytes() { return kArenaBytes; }
   /// True inside the block's dynamic shared memory, or the thread-local storage, which holds the static one.
   bool is_shared(uintptr_t address, size_t bytes) const {
     return (address >= reinterpret_cast<uintptr_t>(shared_) &&
@@ -112,6 +130,7 @@ class Worker {
   void park(const char* waits_in, SourceLine where, uint32_t mask);
   void enter(int thread);
   [[noreturn]] void stop();
+  [[noreturn]] void fail_with(const std::string& text);
   [[noreturn]] void deadlock();
   void make_ready(int warp, uint32_t lanes) {
     warps_[warp].ready |= lanes;
@@ -141,6 +160,7 @@ class Worker {
   uint32_t block_epoch_ = 0;
   std::string error_;
   bool failed_ = false;
+  bool reporting_ = false;
   boost::context::detail::fcontext_t main_context_ = nullptr;
 
   Thread threads_[kMaxThreads];
