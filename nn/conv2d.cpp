@@ -8,7 +8,7 @@
 
 namespace weft::nn {
 
-Conv2d::Conv2d(int64_t in, int64_t out, kernels::Size2d kernel, Conv2dOptions options)
+Conv2d::Conv2d(int64_t in, int64_t out, Size2d kernel, Conv2dOptions options)
     : arguments{options.stride, options.padding, options.dilation, options.groups} {
   WEFT_CHECK(in > 0 && out > 0 && kernel.h > 0 && kernel.w > 0, "Conv2d: expected positive sizes, got in = ", in,
              ", out = ", out, ", kernel = ", kernel.h, "x", kernel.w);

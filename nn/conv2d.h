@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/conv2d.h"
+#include "core/ops/size2d.h"
 #include "nn/module.h"
 
 namespace weft::nn {
 
 struct Conv2dOptions {
-  kernels::Size2d stride{1, 1}, padding{0, 0}, dilation{1, 1};
+  Size2d stride{1, 1}, padding{0, 0}, dilation{1, 1};
   int64_t groups = 1;
   bool bias = true;
 };
@@ -16,7 +16,7 @@ struct Conv2d : Module {
   Tensor weight, bias;
   kernels::Conv2dArguments arguments;
 
-  Conv2d(int64_t in, int64_t out, kernels::Size2d kernel, Conv2dOptions options = {});
+  Conv2d(int64_t in, int64_t out, Size2d kernel, Conv2dOptions options = {});
   Tensor forward(const Tensor& x) const override;
   void fields(Visitor& v) override;
   int64_t flops(const Shape& x, const Shape& y) const override;

@@ -21,8 +21,8 @@ struct AvgPool2d : Module {
 
 /// Means over a grid of `out` windows that cover x [N, H, W, C]: y [N, out.h, out.w, C].
 struct AdaptiveAvgPool2d : Module {
-  kernels::Size2d out;
-  explicit AdaptiveAvgPool2d(kernels::Size2d size) : out(size) {}
+  Size2d out;
+  explicit AdaptiveAvgPool2d(Size2d size) : out(size) {}
   Tensor forward(const Tensor& x) const override { return adaptive_avg_pool2d(x, out); }
 };
 

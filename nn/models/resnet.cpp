@@ -16,7 +16,7 @@ Conv2dOptions padded(int64_t padding, int64_t stride = 1) {
 /// The projection of the shortcut where sizes change ("option B"); none elsewhere.
 std::shared_ptr<Sequential> projection(int64_t in, int64_t out, int64_t stride) {
   if (in == out && stride == 1) return nullptr;
-  return sequential(std::make_shared<Conv2d>(in, out, kernels::Size2d{1, 1}, stride_of(stride)),
+  return sequential(std::make_shared<Conv2d>(in, out, Size2d{1, 1}, stride_of(stride)),
                     std::make_shared<BatchNorm2d>(out));
 }
 
@@ -82,7 +82,7 @@ void Bottleneck::fields(Visitor& v) {
 
 ResNet::ResNet(const std::array<int64_t, 4>& blocks, bool bottleneck, ResNetOptions options)
     : stem(options.stem),
-      conv1(options.channels, 64, options.stem == Stem::imagenet ? kernels::Size2d{7, 7} : kernels::Size2d{3, 3},
+      conv1(options.channels, 64, options.stem == Stem::imagenet ? Size2d{7, 7} : Size2d{3, 3},
             options.stem == Stem::imagenet ? padded(3, 2) : padded(1)),
       bn1(64),
       fc(bottleneck ? 512 * Bottleneck::kExpansion : 512 * BasicBlock::kExpansion, options.classes) {
