@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forward and gradients of single ops at odd shapes. Images are turned to NHWC and convolution weights to OHWI here.
+
+Each case is a set of tensors under `op.case.`: inputs x, w, b, …, `options` (numbers, in the order that ops.cpp reads),
+y, dy and d<input>.
+"""
+import torch
+import torch.nn.functional as F
+
+from hashed import values
+
+
+class Cases:
+    """Collects the cases; draws fresh inputs from consecutive seeds."""
+
+    def __init__(self):
+        self.tensors = {}
+        self.seed = 1000
+
+    def draw(self, *shape, scale=1.0, shift=0.0):
+        self.seed += 1
+        return (values(self.seed, shape) * scale + shift).double()
+
+    def add(self, name, function, inputs, options=(), fixed=None):
+        """Runs y = function(*inputs) in f64, back-propagates a drawn dy, and keeps everything as f32."""
+        leaves = {key: x.clone().requires_grad_() for key, x in inputs.items()}
+        y = function(*leaves.values())
+        self.keep(name, "options", torch.tensor(options, dtype=torch.float64))
+        for key, x in {**inputs, **(fixed or {})}.items():
+            self.keep(name, key, x)
+        self.keep(name, "y", y)
+        if y.requires_grad:
+            dy = self.draw(*y.shape)
+            y.backward(dy)
+            self.keep(name, "dy", dy)
+            for key, x in leaves.items():
+                self.keep(name, "d" + key, torch.zeros_like(x) if x.grad is None else x.grad)
+
+    def keep(self, name, key, tensor):
+        is_options = key == "options"
+        self.tensors[f"{name}.{key}"] = tensor if is_options or tensor.dtype == torch.int64 else tensor.detach().float()
+
+
+def nchw(x):
+    return x.permute(0, 3, 1, 2)
+
+
+def nhwc(x):
+    return x.permute(0, 2, 3, 1)
+
+
+def convolutions(cases):
+    rows = [
+        # N, H, W, C, O, R, S, stride, padding, dilation, groups, bias
+        (2, 7, 5, 3, 4, 3, 3, (1, 1), (1, 1), (1, 1), 1, False),
+        (1, 9, 8, 5, 7, 3, 3, (2, 2), (1, 1), (1, 1), 1, True),
+        (3, 6, 6, 4, 6, 1, 1, (1, 1), (0, 0), (1, 1), 1, False),
+        (2, 7, 7, 4, 8, 1, 1, (2, 2), (0, 0), (1, 1), 1, False),
+        (1, 13, 11, 3, 8, 7, 7, (2, 2), (3, 3), (1, 1), 1, False),
+        (2, 9, 7, 6, 6, 3, 3, (1, 1), (1, 1), (1, 1), 6, True),
+        (1, 8, 9, 4, 6, 3, 3, (1, 1), (2, 2), (2, 2), 2, True),
+        (1, 5, 9, 2, 3, 2, 5, (2, 1), (0, 2), (1, 1), 1, True),
+        (2, 3, 3, 17, 33, 3, 3, (1, 1), (1, 1), (1, 1), 1, False),
+        (1, 1, 1, 1, 1, 3, 3, (1, 1), (1, 1), (1, 1), 1, True),
+    ]
+    for i, (N, H, W, C, O, R, S, stride, padding, dilation, groups, bias) in enumerate(rows):
+        inputs = {"x": cases.draw(N, H, W, C), "w": cases.draw(O, R, S, C // groups, scale=0.5)}
+        if bias:
+            inputs["b"] = cases.draw(O)
+
+        def run(x, w, b=None):
+            return nhwc(F.conv2d(nchw(x), w.permute(0, 3, 1, 2), b, stride, padding, dilation, groups))
+
+        cases.add(f"conv2d.{i}", run, inputs, (*stride, *padding, *dilation, groups))
+
+
+def batch_norms(cases):
+    rows = [
+        # shape, training, eps, momentum, relu, residual
+        ((4, 5, 3, 7), True, 1e-5, 0.1, False, False),
+        ((2, 3, 3, 5), True, 1e-3, 0.3, True, False),
+        ((3, 2, 5, 9), True, 1e-5, 0.1, True, True),
+        ((2, 4, 3, 6), False, 1e-5, 0.1, False, False),
+        ((2, 4, 3, 6), False, 1e-5, 0.1, True, True),
+        ((11, 13), True, 1e-5, 0.1, False, False),
+    ]
+    for i, (shape, training, eps, momentum, relu, residual) in enumerate(rows):
+        C = shape[-1]
+        inputs = {"x": cases.draw(*shape, scale=2, shift=0.5), "w": cases.draw(C, shift=1.5), "b": cases.draw(C)}
+        if residual:
+            inputs["r"] = cases.draw(*shape)
+        before = {"mean_before": cases.draw(C), "var_before": cases.draw(C, scale=0.5, shift=1)}
+        mean, var = before["mean_before"].clone(), before["var_before"].clone()
+
+        def run(x, w, b, r=None):
+            moved = nchw(x) if x.dim() == 4 else x
+            y = F.batch_norm(moved, mean, var, w, b, training, momentum, eps)
+            y = nhwc(y) if x.dim() == 4 else y
+            y = y if r is None else y + r
+            return F.relu(y) if relu else y
+
+        cases.add(f"batch_norm.{i}", run, inputs, (training, eps, momentum, relu), before)
+        cases.keep(f"batch_norm.{i}", "mean_after", mean)
+        cases.keep(f"batch_norm.{i}", "var_after", var)
+
+
+def pools(cases):
+    rows = [
+        # kernel, stride, padding, count_include_pad
+        ((2, 2), (2, 2), (0, 0), True),
+        ((3, 3), (2, 2), (1, 1), True),
+        ((3, 2), (1, 2), (1, 0), False),
+        ((5, 5), (3, 3), (2, 2), False),
+    ]
+    for i, (kernel, stride, padding, include) in enumerate(rows):
+        options = (*kernel, *stride, *padding, include)
+        cases.add(f"max_pool2d.{i}", lambda x: nhwc(F.max_pool2d(nchw(x), kernel, stride, padding)),
+                  {"x": cases.draw(2, 7, 9, 3)}, options)
+        cases.add(f"avg_pool2d.{i}",
+                  lambda x: nhwc(F.avg_pool2d(nchw(x), kernel, stride, padding, count_include_pad=include)),
+                  {"x": cases.draw(2, 7, 9, 3)}, options)
+    for i, size in enumerate([(1, 1), (3, 2), (5, 7)]):
+        cases.add(f"adaptive_avg_pool2d.{i}", lambda x: nhwc(F.adaptive_avg_pool2d(nchw(x), size)),
+                  {"x": cases.draw(2, 7, 5, 3)}, size)
+
+
+def products(cases):
+    for i, (shape, out, bias) in enumerate([((5, 7), 3, True), ((2, 3, 9), 17, True), ((1, 1), 1, False)]):
+        inputs = {"x": cases.draw(*shape), "w": cases.draw(out, shape[-1])}
+        if bias:
+            inputs["b"] = cases.draw(out)
+        cases.add(f"linear.{i}", F.linear, inputs)
+    shapes = [((5, 3), (3, 7)), ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 5)), ((2, 3, 5), (5, 4)),
+              ((2, 1, 3, 5), (4, 5, 2)), ((3, 7, 1), (3, 1, 2))]
+    for i, (a, b) in enumerate(shapes):
+        cases.add(f"matmul.{i}", torch.matmul, {"a": cases.draw(*a), "b": cases.draw(*b)})
+
+
+def norms_and_softmax(cases):
+    for i, shape in enumerate([(3, 7), (2, 3, 33), (5, 1)]):
+        cases.add(f"layer_norm.{i}", lambda x, w, b: F.layer_norm(x, shape[-1:], w, b, 1e-5),
+                  {"x": cases.draw(*shape, scale=3), "w": cases.draw(shape[-1], shift=1.5), "b": cases.draw(shape[-1])},
+                  (1e-5,))
+    for i, (shape, dim) in enumerate([((3, 7), 1), ((3, 5, 2), 1), ((4, 100), -1), ((5, 3), 0)]):
+        cases.add(f"softmax.{i}", lambda x: F.softmax(x, dim), {"x": cases.draw(*shape, scale=5)}, (dim,))
+        cases.add(f"log_softmax.{i}", lambda x: F.log_softmax(x, dim), {"x": cases.draw(*shape, scale=5)}, (dim,))
+
+
+def losses(cases):
+    reductions = ["mean", "sum", "none"]
+    rows = [
+        # rows, classes, smoothing, ignore_index, reduction
+        (5, 7, 0.0, -100, 0),
+        (6, 3, 0.1, -100, 0),
+        (7, 11, 0.0, 2, 0),
+        (7, 5, 0.2, 1, 0),
+        (4, 9, 0.1, -100, 1),
+        (6, 4, 0.1, 3, 2),
+        (1, 1, 0.0, -100, 0),
+    ]
+    for i, (N, C, smoothing, ignore, reduction) in enumerate(rows):
+        target = (cases.draw(N) * 1e6).long().abs() % C
+        target[0] = ignore if 0 <= ignore < C and N > 1 else target[0]
+
+        def run(x):
+            return F.cross_entropy(x, target, ignore_index=ignore, label_smoothing=smoothing,
+                                   reduction=reductions[reduction])
+
+        cases.add(f"cross_entropy.{i}", run, {"x": cases.draw(N, C, scale=3)}, (smoothing, ignore, reduction),
+                  {"target": target})
+    for i, (N, C, smoothing, reduction) in enumerate([(5, 7, 0.0, 0), (3, 10, 0.1, 0), (4, 3, 0.2, 1), (4, 3, 0.2, 2)]):
+        target = F.softmax(cases.draw(N, C, scale=2), 1)
+
+        def run(x):
+            return F.cross_entropy(x, target, label_smoothing=smoothing, reduction=reductions[reduction])
+
+        cases.add(f"cross_entropy_probabilities.{i}", run, {"x": cases.draw(N, C, scale=3)},
+                  (smoothing, -100, reduction), {"target": target})
+    for i, reduction in enumerate(reductions):
+        cases.add(f"mse_loss.{i}", lambda a, b: F.mse_loss(a, b, reduction=reduction),
+                  {"a": cases.draw(3, 5), "b": cases.draw(3, 5)}, (i,))
+
+
+def elementwise(cases):
+    functions = {
+        "relu": F.relu,
+        "leaky_relu": lambda x: F.leaky_relu(x, 0.2),
+        "gelu_erf": F.gelu,
+        "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+        "sigmoid": torch.sigmoid,
+        "tanh": torch.tanh,
+        "exp": torch.exp,
+        "sin": torch.sin,
+        "cos": torch.cos,
+        "abs": torch.abs,
+        "square": torch.square,
+    }
+    for name, function in functions.items():
+        cases.add(f"{name}.0", function, {"x": cases.draw(3, 17, scale=4)})
+    for name, function in {"log": torch.log, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt,
+                           "reciprocal": torch.reciprocal}.items():
+        cases.add(f"{name}.0", function, {"x": cases.draw(3, 17, shift=1.5)})
+    binary = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "maximum": torch.maximum,
+              "minimum": torch.minimum}
+    for name, function in binary.items():
+        for i, (a, b) in enumerate([((3, 5), (3, 5)), ((2, 3, 5), (3, 1)), ((4, 1), (7,))]):
+            cases.add(f"{name}.{i}", function, {"a": cases.draw(*a), "b": cases.draw(*b, shift=2.5)})
+
+
+def reductions(cases):
+    functions = {
+        "sum": torch.sum,
+        "mean": torch.mean,
+        "max": torch.amax,
+        "min": torch.amin,
+        "norm": torch.linalg.vector_norm,
+    }
+    for name, function in functions.items():
+        for i, (shape, dims, keep) in enumerate([((3, 5), (0, 1), False), ((3, 5, 7), (1,), True),
+                                                 ((2, 3, 4, 5), (0, 2), False), ((65, 3), (0,), False)]):
+            cases.add(f"{name}.{i}", lambda x: function(x, dim=dims, keepdim=keep), {"x": cases.draw(*shape)},
+                      (keep, *dims))
+
+
+def all_cases():
+    cases = Cases()
+    for part in (convolutions, batch_norms, pools, products, norms_and_softmax, losses, elementwise, reductions):
+        part(cases)
+    return cases.tensors

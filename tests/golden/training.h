@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+
+#include "nn/module.h"
+#include "optim/adadelta.h"
+#include "optim/adam.h"
+#include "optim/sgd.h"
+#include "tests/golden/golden.h"
+#include "tests/golden/hashed.h"
+
+namespace weft::golden {
+
+/// What training.py trains, and on what.
+struct Task {
+  std::shared_ptr<nn::Module> model;
+  int64_t count, size, classes;
+};
+
+/// Batch `step` of pictures() in training.py.
+struct Batch {
+  Tensor pictures, labels;
+};
+Batch batch(const Task& task, int64_t step);
+
+/// The optimizers of training.py by their names there.
+std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& name, const std::vector<NamedTensor>& parameters);
+
+/// Three steps; returns the losses.
+std::vector<double> train(const Task& task, optim::Optimizer& optimizer);
+
+}  // namespace weft::golden
