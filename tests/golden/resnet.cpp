@@ -71,7 +71,7 @@ TEST_P(ResNets, ThreeStepsEqualPyTorch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ResNets, testing::ValuesIn(kCases), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, ResNets, testing::ValuesIn(kCases), [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace weft::golden

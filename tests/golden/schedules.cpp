@@ -54,7 +54,7 @@ TEST_P(Schedules, EqualPyTorch) {
 INSTANTIATE_TEST_SUITE_P(All, Schedules,
                          testing::Values("step", "multi_step", "cosine", "linear", "linear_decay", "one_cycle",
                                          "one_cycle_linear", "one_cycle_three", "chained", "sequential"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 void expect_plateau(const std::string& name, const ReduceOnPlateauOptions& options) {
   const File file("schedules");

@@ -75,7 +75,7 @@ TEST_P(Optimizers, ThreeStepsEqualPyTorch) {
 INSTANTIATE_TEST_SUITE_P(All, Optimizers,
                          testing::Values("sgd", "sgd_momentum", "sgd_dampening", "sgd_nesterov", "adam", "adamw",
                                          "adadelta"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace weft::golden

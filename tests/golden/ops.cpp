@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every case of ops.py: y from the inputs, then the gradients from dy. A case's inputs are its tensors; what to do with
+// its options stands in the table below.
+#include <functional>
+#include <set>
+
+#include "core/autograd.h"
+#include "core/ops/abs.h"
+#include "core/ops/add.h"
+#include "core/ops/batch_norm.h"
+#include "core/ops/conv2d.h"
+#include "core/ops/cos.h"
+#include "core/ops/cross_entropy.h"
+#include "core/ops/div.h"
+#include "core/ops/exp.h"
+#include "core/ops/gelu.h"
+#include "core/ops/layer_norm.h"
+#include "core/ops/leaky_relu.h"
+#include "core/ops/linear.h"
+#include "core/ops/log.h"
+#include "core/ops/log_softmax.h"
+#include "core/ops/matmul.h"
+#include "core/ops/max.h"
+#include "core/ops/maximum.h"
+#include "core/ops/mean.h"
+#include "core/ops/min.h"
+#include "core/ops/minimum.h"
+#include "core/ops/mse_loss.h"
+#include "core/ops/mul.h"
+#include "core/ops/norm.h"
+#include "core/ops/pool2d.h"
+#include "core/ops/reciprocal.h"
+#include "core/ops/relu.h"
+#include "core/ops/rsqrt.h"
+#include "core/ops/sigmoid.h"
+#include "core/ops/sin.h"
+#include "core/ops/softmax.h"
+#include "core/ops/sqrt.h"
+#include "core/ops/square.h"
+#include "core/ops/sub.h"
+#include "core/ops/sum.h"
+#include "core/ops/tanh.h"
+#include "tests/golden/golden.h"
+
+namespace weft::golden {
+namespace {
+
+/// One case of the file: leaves made on first use, numbers of the options.
+class Case {
+ public:
+  Case(const File& file, std::string name) : file_(file), name_(std::move(name)) {
+    options_ = file[name_ + ".options"].to_vector<double>();
+  }
+  bool has(const std::string& key) const { return file_.has(name_ + '.' + key); }
+  const Tensor& expected(const std::string& key) const { return file_[name_ + '.' + key]; }
+  /// An input; undefined where the case has none of this name. A floating one with a gradient in the file is a leaf.
+  Tensor operator()(const std::string& key) {
+    if (!has(key)) return {};
+    Tensor& input = inputs_[key];
+    if (!input.defined()) {
+      input = expected(key).clone();
+      if (has('d' + key)) input.requires_grad_();
+    }
+    return input;
+  }
+  double number(size_t i) const { return options_.at(i); }
+  int64_t integer(size_t i) const { return static_cast<int64_t>(options_.at(i)); }
+  Size2d size(size_t i) const { return {integer(i), integer(i + 1)}; }
+  size_t count() const { return options_.size(); }
+  const std::map<std::string, Tensor>& inputs() const { return inputs_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  const File& file_;
+  std::string name_;
+  std::vector<double> options_;
+  std::map<std::string, Tensor> inputs_;
+};
+
+using Function = std::function<Tensor(Case&)>;
+
+Function unary(Tensor (*function)(const Tensor&)) {
+  return [=](Case& c) { return function(c("x")); };
+}
+template <class Binary>
+Function binary(Binary function) {
+  return [=](Case& c) { return function(c("a"), c("b")); };
+}
+Function reduction(Tensor (*reduce)(const Tensor&, const std::vector<int64_t>&, bool)) {
+  return [=](Case& c) {
+    std::vector<int64_t> dims;
+    for (size_t i = 1; i < c.count(); ++i) dims.push_back(c.integer(i));
+    return reduce(c("x"), dims, c.integer(0) != 0);
+  };
+}
+
+Pool2dOptions pool_options(const Case& c) {
+  return {.kernel = c.size(0), .stride = c.size(2), .padding = c.size(4), .count_include_pad = c.integer(6) != 0};
+}
+
+Tensor run_batch_norm(Case& c) {
+  const Tensor mean = c.expected("mean_before").clone(), var = c.expected("var_before").clone();
+  const Tensor y = batch_norm(c("x"), c("w"), c("b"), mean, var,
+                              {.training = c.integer(0) != 0,
+                               .eps = c.number(1),
+                               .momentum = c.number(2),
+                               .relu = c.integer(3) != 0,
+                               .residual = c("r")});
+  expect_close(mean, c.expected("mean_after"), c.name() + ": running mean");
+  expect_close(var, c.expected("var_after"), c.name() + ": running variance");
+  return y;
+}
+
+Tensor run_cross_entropy(Case& c) {
+  return cross_entropy(c("x"), c.expected("target"),
+                       {.label_smoothing = c.number(0),
+                        .ignore_index = c.integer(1),
+                        .reduction = static_cast<Reduction>(c.integer(2))});
+}
+
+const std::map<std::string, Function>& functions() {
+  static const std::map<std::string, Function> table{
+      {"conv2d",
+       [](Case& c) {
+         return conv2d(c("x"), c("w"), c("b"),
+                       {.stride = c.size(0), .padding = c.size(2), .dilation = c.size(4), .groups = c.integer(6)});
+       }},
+      {"batch_norm", run_batch_norm},
+      {"max_pool2d", [](Case& c) { return max_pool2d(c("x"), pool_options(c)); }},
+      {"avg_pool2d", [](Case& c) { return avg_pool2d(c("x"), pool_options(c)); }},
+      {"adaptive_avg_pool2d", [](Case& c) { return adaptive_avg_pool2d(c("x"), c.size(0)); }},
+      {"linear", [](Case& c) { return linear(c("x"), c("w"), c("b")); }},
+      {"matmul", binary([](const Tensor& a, const Tensor& b) { return matmul(a, b); })},
+      {"layer_norm", [](Case& c) { return layer_norm(c("x"), c("w"), c("b"), c.number(0)); }},
+      {"softmax", [](Case& c) { return softmax(c("x"), c.integer(0)); }},
+      {"log_softmax", [](Case& c) { return log_softmax(c("x"), c.integer(0)); }},
+      {"cross_entropy", run_cross_entropy},
+      {"cross_entropy_probabilities", run_cross_entropy},
+      {"mse_loss", [](Case& c) { return mse_loss(c("a"), c("b"), static_cast<Reduction>(c.integer(0))); }},
+      {"relu", unary(relu)},
+      {"leaky_relu", [](Case& c) { return leaky_relu(c("x"), 0.2); }},
+      {"gelu_erf", [](Case& c) { return gelu(c("x"), Gelu::erf); }},
+      {"gelu_tanh", [](Case& c) { return gelu(c("x"), Gelu::tanh); }},
+      {"sigmoid", unary(sigmoid)},
+      {"tanh", unary(tanh)},
+      {"exp", unary(exp)},
+      {"sin", unary(sin)},
+      {"cos", unary(cos)},
+      {"abs", unary(abs)},
+      {"square", unary(square)},
+      {"log", unary(log)},
+      {"sqrt", unary(sqrt)},
+      {"rsqrt", unary(rsqrt)},
+      {"reciprocal", unary(reciprocal)},
+      {"add", binary([](const Tensor& a, const Tensor& b) { return a + b; })},
+      {"sub", binary([](const Tensor& a, const Tensor& b) { return a - b; })},
+      {"mul", binary([](const Tensor& a, const Tensor& b) { return a * b; })},
+      {"div", binary([](const Tensor& a, const Tensor& b) { return a / b; })},
+      {"maximum", binary([](const Tensor& a, const Tensor& b) { return maximum(a, b); })},
+      {"minimum", binary([](const Tensor& a, const Tensor& b) { return minimum(a, b); })},
+      {"sum", reduction(sum)},
+      {"mean", reduction(mean)},
+      {"max", reduction(max)},
+      {"min", reduction(min)},
+      {"norm", reduction(norm)},
+  };
+  return table;
+}
+
+const File& file() {
+  static const File ops("ops");
+  return ops;
+}
+
+/// `conv2d.3` of `conv2d.3.options`, for every case.
+std::vector<std::string> case_names() {
+  static const std::string kEnd = ".options";
+  std::vector<std::string> names;
+  for (const auto& [key, tensor] : file().tensors())
+    if (key.ends_with(kEnd)) names.push_back(key.substr(0, key.size() - kEnd.size()));
+  return names;
+}
+
+class Ops : public testing::TestWithParam<std::string> {};
+
+TEST_P(Ops, EqualPyTorch) {
+  size_t cases = 0;
+  for (const std::string& name : case_names()) {
+    if (name.substr(0, name.find('.')) != GetParam()) continue;
+    ++cases;
+    Case c(file(), name);
+    const Tensor y = functions().at(GetParam())(c);
+    expect_close(y, c.expected("y"), name + ".y");
+    ASSERT_TRUE(c.has("dy")) << name;
+    y.backward(c.expected("dy"));
+    for (const auto& [key, input] : c.inputs()) {
+      ASSERT_TRUE(input.requires_grad()) << name << '.' << key;
+      expect_close(input.grad(), c.expected('d' + key), name + ".d" + key);
+    }
+  }
+  EXPECT_GT(cases, 0u);
+}
+
+std::vector<std::string> op_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, function] : functions()) names.push_back(name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Ops, testing::ValuesIn(op_names()), [](const auto& test) { return test.param; });
+
+TEST(OpsFile, EveryCaseIsTested) {
+  for (const std::string& name : case_names())
+    EXPECT_TRUE(functions().contains(name.substr(0, name.find('.')))) << name;
+}
+
+}  // namespace
+}  // namespace weft::golden

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "core/ops/random.h"
+#include "nn/activation.h"
+#include "nn/batch_norm.h"
+#include "nn/conv2d.h"
+#include "nn/dropout.h"
+#include "nn/flatten.h"
+#include "nn/layer_norm.h"
+#include "nn/linear.h"
+#include "nn/pool2d.h"
+#include "nn/sequential.h"
+#include "tests/nn/error_text.h"
+#include "tests/nn/leaves.h"
+
+namespace weft::nn {
+namespace {
+
+struct Layer {
+  const char* name;
+  std::function<std::shared_ptr<Module>()> make;
+  Shape input, output;
+};
+
+const Layer kLayers[] = {
+    {"Linear", [] { return std::make_shared<Linear>(3, 5); }, {4, 3}, {4, 5}},
+    {"LinearWithoutBias",
+     [] { return std::make_shared<Linear>(3, 5, LinearOptions{.bias = false}); },
+     {2, 4, 3},
+     {2, 4, 5}},
+    {"Conv2d",
+     [] {
+       return std::make_shared<Conv2d>(3, 6, Size2d{3, 3},
+                                       Conv2dOptions{.stride = {2, 2}, .padding = {1, 1}, .groups = 3});
+     },
+     {2, 7, 5, 3},
+     {2, 4, 3, 6}},
+    {"BatchNorm2d", [] { return std::make_shared<BatchNorm2d>(3); }, {2, 4, 5, 3}, {2, 4, 5, 3}},
+    {"LayerNorm", [] { return std::make_shared<LayerNorm>(6); }, {2, 4, 6}, {2, 4, 6}},
+    {"ReLU", [] { return std::make_shared<ReLU>(); }, {2, 3}, {2, 3}},
+    {"LeakyReLU", [] { return std::make_shared<LeakyReLU>(0.2); }, {2, 3}, {2, 3}},
+    {"GELU", [] { return std::make_shared<GELU>(Gelu::tanh); }, {2, 3}, {2, 3}},
+    {"MaxPool2d",
+     [] {
+       return std::make_shared<MaxPool2d>(Pool2dOptions{.kernel = {2, 2}});
+     },
+     {1, 5, 4, 2},
+     {1, 2, 2, 2}},
+    {"AvgPool2d",
+     [] {
+       return std::make_shared<AvgPool2d>(Pool2dOptions{.kernel = {2, 2}});
+     },
+     {1, 5, 4, 2},
+     {1, 2, 2, 2}},
+    {"AdaptiveAvgPool2d",
+     [] {
+       return std::make_shared<AdaptiveAvgPool2d>(Size2d{2, 3});
+     },
+     {1, 5, 4, 2},
+     {1, 2, 3, 2}},
+    {"Dropout", [] { return std::make_shared<Dropout>(0.5); }, {2, 3}, {2, 3}},
+    {"Flatten", [] { return std::make_shared<Flatten>(); }, {2, 3, 4, 5}, {2, 60}},
+    {"Identity", [] { return std::make_shared<Identity>(); }, {2, 3}, {2, 3}},
+};
+
+class Layers : public testing::TestWithParam<Layer> {};
+
+TEST_P(Layers, ShapesFieldsAndFlow) {
+  const auto layer = GetParam().make();
+  const Tensor x = normal(GetParam().input).requires_grad_();
+  const Tensor y = (*layer)(x);
+  EXPECT_EQ(y.sizes(), GetParam().output);
+  for (const NamedTensor& parameter : layer->parameters()) EXPECT_TRUE(parameter.tensor.requires_grad());
+  if (!layer->parameters().empty()) {
+    EXPECT_EQ(forgotten_members(*layer, x.detach()), 0u);
+    EXPECT_EQ(idle_members(*layer, x.detach()), 0u);
+  }
+  if (!y.is_same(x)) {
+    y.backward(normal(y.sizes()));
+    EXPECT_EQ(x.grad().sizes(), x.sizes());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Layers, testing::ValuesIn(kLayers), [](const auto& test) { return test.param.name; });
+
+/// A module as STYLE.md warns of: `hidden` works and is never named, so nobody would train or save it.
+struct Forgetful : Module {
+  Linear named{3, 3}, hidden{3, 3};
+  Tensor forward(const Tensor& x) const override { return hidden(named(x)); }
+  void fields(Visitor& v) override { v("named", named); }
+};
+
+TEST(Fields, AForgottenMemberIsFound) {
+  Forgetful net;
+  EXPECT_EQ(forgotten_members(net, normal({2, 3})), 2u);
+}
+
+TEST(BatchNorm2d, CountsBatchesInTrainingOnly) {
+  BatchNorm2d norm(3);
+  const Tensor x = normal({4, 2, 2, 3});
+  norm(x);
+  norm(x);
+  norm.eval();
+  norm(x);
+  EXPECT_EQ(norm.num_batches_tracked, 2);
+  EXPECT_EQ(norm.state_dict().tensor("num_batches_tracked").item(), 2);
+}
+
+TEST(BatchNorm2d, WithoutRunningStatisticsUsesTheBatch) {
+  BatchNorm2d norm(2, {.affine = false, .track_running_stats = false});
+  EXPECT_TRUE(norm.state_dict().tensors.empty());
+  norm.eval();
+  const std::vector<float> y = norm(normal({50, 2}, 3, 2)).to_vector<float>();
+  double mean = 0;
+  for (const float v : y) mean += v / 100;
+  EXPECT_NEAR(mean, 0, 1e-5);
+}
+
+TEST(BatchNorm2d, FusedFormCallsTheHooks) {
+  BatchNorm2d norm(3);
+  int calls = 0;
+  norm.register_hooks([&](const Module&, const Tensor&) { ++calls; }, {});
+  const Tensor x = normal({2, 2, 2, 3});
+  const std::vector<float> y = norm(x, {.relu = true, .residual = x}).to_vector<float>();
+  EXPECT_EQ(calls, 1);
+  for (const float v : y) EXPECT_GE(v, 0);
+}
+
+TEST(Dropout, WorksInTrainingOnly) {
+  Dropout dropout(0.5);
+  const Tensor x = Tensor::ones({1000});
+  size_t zeros = 0;
+  for (const float v : dropout(x).to_vector<float>()) {
+    EXPECT_TRUE(v == 0 || v == 2) << v;
+    zeros += v == 0;
+  }
+  EXPECT_NEAR(static_cast<double>(zeros), 500, 100);
+  dropout.eval();
+  EXPECT_EQ(dropout(x).to_vector<float>(), x.to_vector<float>());
+}
+
+// The Linear behind a Flatten must take PyTorch's weights: the order is C, H, W although memory is H, W, C.
+TEST(Flatten, OrderIsPyTorchs) {
+  const Tensor x = Tensor::arange(1 * 2 * 3 * 2).reshape({1, 2, 3, 2});  // element = ((h * 3) + w) * 2 + c
+  EXPECT_EQ(Flatten()(x).to_vector<float>(), (std::vector<float>{0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9, 11}));
+}
+
+TEST(Layers, ErrorsOfTheConstructors) {
+  EXPECT_EQ(error_text([] { Linear(0, 3); }), "Linear: expected positive sizes, got in = 0, out = 3");
+  EXPECT_EQ(error_text([] {
+              Conv2d(3, 8, {0, 3});
+            }),
+            "Conv2d: expected positive sizes, got in = 3, out = 8, kernel = 0x3");
+  EXPECT_EQ(error_text([] {
+              Conv2d(3, 8, {3, 3}, {.groups = 2});
+            }),
+            "Conv2d: groups = 2 must divide in = 3 and out = 8");
+  EXPECT_EQ(error_text([] { BatchNorm2d(0); }), "BatchNorm2d: expected a positive number of channels, got 0");
+  EXPECT_EQ(error_text([] { LayerNorm(0); }), "LayerNorm: expected a positive size, got 0");
+  EXPECT_EQ(error_text([] { Dropout(1); }), "Dropout: expected a probability in [0, 1), got 1");
+}
+
+}  // namespace
+}  // namespace weft::nn
