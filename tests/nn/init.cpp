@@ -8,7 +8,7 @@
 #include "nn/conv2d.h"
 #include "nn/linear.h"
 #include "nn/models/resnet.h"
-#include "tests/nn/error_text.h"
+#include "tests/support/error_text.h"
 
 namespace weft::nn {
 namespace {

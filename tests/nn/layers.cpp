@@ -11,7 +11,7 @@
 #include "nn/linear.h"
 #include "nn/pool2d.h"
 #include "nn/sequential.h"
-#include "tests/nn/error_text.h"
+#include "tests/support/error_text.h"
 #include "tests/nn/leaves.h"
 
 namespace weft::nn {

@@ -11,7 +11,7 @@
 #include "nn/dropout.h"
 #include "nn/linear.h"
 #include "nn/sequential.h"
-#include "tests/nn/error_text.h"
+#include "tests/support/error_text.h"
 
 namespace weft::nn {
 namespace {

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The learning rates themselves are compared with PyTorch's in tests/golden/schedules.cpp.
+#include "optim/schedule/chained.h"
+#include "optim/schedule/cosine.h"
+#include "optim/schedule/linear.h"
+#include "optim/schedule/multi_step.h"
+#include "optim/schedule/one_cycle.h"
+#include "optim/schedule/reduce_on_plateau.h"
+#include "optim/schedule/scheduler.h"
+#include "optim/schedule/sequential.h"
+#include "optim/schedule/step.h"
+#include "optim/sgd.h"
+#include "tests/support/error_text.h"
+
+namespace weft::optim {
+namespace {
+
+std::vector<ParameterGroup> two_groups() {
+  ParameterGroup first, second;
+  first.parameters = {{"a", Tensor::zeros({2}).requires_grad_()}};
+  second.parameters = {{"b", Tensor::zeros({3}).requires_grad_()}};
+  second.lr = 0.5;
+  return {first, second};
+}
+
+TEST(Scheduler, SetsEveryGroupFromItsOwnBase) {
+  SGD sgd(two_groups(), {.lr = 0.1});
+  Scheduler scheduler(sgd, std::make_shared<StepSchedule>(2, 0.5));
+  for (int step = 0; step < 5; ++step, scheduler.step()) {
+    EXPECT_DOUBLE_EQ(sgd.lr(0), 0.1 / (1 << step / 2));
+    EXPECT_DOUBLE_EQ(sgd.lr(1), 0.5 / (1 << step / 2));
+  }
+}
+
+TEST(Scheduler, ResumesByItsStep) {
+  SGD sgd(two_groups(), {.lr = 0.1}), other(two_groups(), {.lr = 0.1});
+  Scheduler scheduler(sgd, std::make_shared<CosineSchedule>(10)), resumed(other, std::make_shared<CosineSchedule>(10));
+  for (int step = 0; step < 4; ++step) scheduler.step();
+  resumed.load_state_dict(scheduler.state_dict());
+  EXPECT_EQ(resumed.steps(), 4);
+  EXPECT_EQ(other.lr(1), sgd.lr(1));
+  EXPECT_EQ(error_text([&] { scheduler.set_step(-1); }), "Scheduler: expected a step of at least 0, got -1");
+  EXPECT_EQ(error_text([&] { Scheduler(sgd, nullptr); }), "Scheduler: expected a schedule, got null");
+}
+
+TEST(ReduceOnPlateau, ResumesFromItsState) {
+  SGD sgd(two_groups(), {.lr = 0.1}), other(two_groups(), {.lr = 0.1});
+  const ReduceOnPlateauOptions options{.factor = 0.5, .patience = 1};
+  ReduceOnPlateau plateau(sgd, options), resumed(other, options);
+  plateau.step(1);
+  plateau.step(2);
+  resumed.load_state_dict(plateau.state_dict());
+  for (int i = 0; i < 3; ++i) {
+    plateau.step(2);
+    resumed.step(2);
+    EXPECT_EQ(other.lr(), sgd.lr());
+  }
+  EXPECT_LT(sgd.lr(), 0.1);
+}
+
+TEST(ReduceOnPlateau, NanIsNotBetter) {
+  SGD sgd(two_groups(), {.lr = 0.1});
+  ReduceOnPlateau plateau(sgd, {.patience = 0});
+  plateau.step(std::nan(""));
+  EXPECT_DOUBLE_EQ(sgd.lr(), 0.01);
+}
+
+TEST(Schedules, ErrorsOfTheConstructors) {
+  EXPECT_EQ(error_text([] { StepSchedule(0); }), "StepSchedule: expected a size of at least 1, got 0");
+  EXPECT_EQ(error_text([] { MultiStepSchedule({3, 2}); }), "MultiStepSchedule: milestones must rise");
+  EXPECT_EQ(error_text([] { CosineSchedule(0); }), "CosineSchedule: expected at least 1 step, got 0");
+  EXPECT_EQ(error_text([] { LinearSchedule(0); }), "LinearSchedule: expected at least 1 step, got 0");
+  EXPECT_EQ(error_text([] { OneCycleSchedule({.steps = 0}); }), "OneCycleSchedule: expected at least 1 step, got 0");
+  EXPECT_EQ(error_text([] { OneCycleSchedule({.steps = 9, .rise = 2}); }),
+            "OneCycleSchedule: expected a rise in [0, 1], got 2");
+  EXPECT_EQ(error_text([] { OneCycleSchedule({.steps = 9}).lr(9, 1); }),
+            "OneCycleSchedule: the cycle has 9 steps, asked for step 9");
+  EXPECT_EQ(error_text([] { ChainedSchedule({}); }), "ChainedSchedule: expected at least one schedule, got none");
+  EXPECT_EQ(error_text([] { SequentialSchedule({std::make_shared<StepSchedule>(1)}, {3}); }),
+            "SequentialSchedule: 1 schedules need one milestone less, got 1");
+  SGD sgd(two_groups(), {.lr = 0.1});
+  EXPECT_EQ(error_text([&] { ReduceOnPlateau(sgd, {.factor = 1}); }),
+            "ReduceOnPlateau: expected a factor in (0, 1), got 1");
+  EXPECT_EQ(error_text([&] { ReduceOnPlateau(sgd, {.patience = -1}); }),
+            "ReduceOnPlateau: expected patience and cooldown of at least 0, got -1 and 0");
+}
+
+// A cycle so short that its rise has no length.
+TEST(OneCycle, WithoutRoomToRise) {
+  const OneCycleSchedule schedule({.max_lr = 0.5, .steps = 2, .rise = 0.5});
+  EXPECT_DOUBLE_EQ(schedule.lr(0, 1), 0.5);
+  EXPECT_NEAR(schedule.lr(1, 1), 0.5 / 25 / 1e4, 1e-12);
+}
+
+}  // namespace
+}  // namespace weft::optim
