@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/conv2d.h"
 
-#include <cmath>
-
 #include "core/ops/conv2d.h"
-#include "nn/init.h"
 
 namespace weft::nn {
 
@@ -15,7 +12,7 @@ Conv2d::Conv2d(int64_t in, int64_t out, Size2d kernel, Conv2dOptions options)
   WEFT_CHECK(options.groups > 0 && in % options.groups == 0 && out % options.groups == 0,
              "Conv2d: groups = ", options.groups, " must divide in = ", in, " and out = ", out);
   weight = Tensor::empty({out, kernel.h, kernel.w, in / options.groups});
-  kaiming_uniform_(weight, {.slope = std::sqrt(5.0)});
+  init_weight_(weight, options.init);
   weight.requires_grad_();
   if (!options.bias) return;
   bias = Tensor::empty({out});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "core/ops/size2d.h"
+#include "nn/init.h"
 #include "nn/module.h"
 
 namespace weft::nn {
@@ -9,6 +10,7 @@ struct Conv2dOptions {
   Size2d stride{1, 1}, padding{0, 0}, dilation{1, 1};
   int64_t groups = 1;
   bool bias = true;
+  Init init = Init::kaiming_uniform;
 };
 
 /// y [N, P, Q, out] = convolution of x [N, H, W, in] with weight [out, R, S, in / groups] (OHWI; files hold OIHW).

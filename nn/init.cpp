@@ -37,6 +37,13 @@ void kaiming_normal_(const Tensor& weight, KaimingOptions options) {
   normal_(weight, 0, kaiming_std(weight, options));
 }
 
+void init_weight_(const Tensor& weight, Init init) {
+  if (init == Init::kaiming_uniform)
+    kaiming_uniform_(weight, {.slope = std::sqrt(5.0)});
+  else
+    kaiming_normal_(weight, {.fan = init == Init::kaiming_normal ? Fan::in : Fan::out});
+}
+
 void bias_uniform_(const Tensor& bias, const Tensor& weight) {
   const NoGrad no_grad;
   const double bound = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(fans_of(weight).in, 1)));

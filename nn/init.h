@@ -19,12 +19,20 @@ struct KaimingOptions {
   Fan fan = Fan::in;
 };
 
+/// How the weight of a layer begins.
+enum class Init {
+  kaiming_uniform,         ///< PyTorch's default for Linear and Conv2d: slope sqrt(5), which is ± 1 / sqrt(fan in)
+  kaiming_normal,          ///< for a ReLU behind, by the inputs
+  kaiming_normal_fan_out,  ///< for a ReLU behind, by the outputs
+};
+
 // The draws come from the generator of the tensor's device (core/random.h): manual_seed() makes them repeat.
 
 /// weight = uniform in ± sqrt(3) gain / sqrt(fan) (He et al. 2015, "Delving deep into rectifiers", in uniform form).
 void kaiming_uniform_(const Tensor& weight, KaimingOptions options = {});
 /// weight = normal of standard deviation gain / sqrt(fan) (He et al. 2015).
 void kaiming_normal_(const Tensor& weight, KaimingOptions options = {});
+void init_weight_(const Tensor& weight, Init init);
 /// bias = uniform in ± 1 / sqrt(fan in of the weight), PyTorch's default.
 void bias_uniform_(const Tensor& bias, const Tensor& weight);
 

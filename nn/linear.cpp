@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/linear.h"
 
-#include <cmath>
-
 #include "core/ops/linear.h"
-#include "nn/init.h"
 
 namespace weft::nn {
 
 Linear::Linear(int64_t in, int64_t out, LinearOptions options) {
   WEFT_CHECK(in > 0 && out > 0, "Linear: expected positive sizes, got in = ", in, ", out = ", out);
   weight = Tensor::empty({out, in});
-  kaiming_uniform_(weight, {.slope = std::sqrt(5.0)});
+  init_weight_(weight, options.init);
   weight.requires_grad_();
   if (!options.bias) return;
   bias = Tensor::empty({out});

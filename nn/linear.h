@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "nn/init.h"
 #include "nn/module.h"
 
 namespace weft::nn {
 
 struct LinearOptions {
   bool bias = true;
+  Init init = Init::kaiming_uniform;
 };
 
 /// y = x weight^T + bias over the last dimension: x [..., in], weight [out, in], bias [out].

@@ -3,12 +3,13 @@
 
 #include "core/ops/pad.h"
 #include "core/ops/pool2d.h"
-#include "nn/init.h"
 
 namespace weft::nn {
 namespace {
 
-Conv2dOptions around(int64_t stride) { return {.stride = {stride, stride}, .padding = {1, 1}, .bias = false}; }
+Conv2dOptions around(int64_t stride) {
+  return {.stride = {stride, stride}, .padding = {1, 1}, .bias = false, .init = Init::kaiming_normal};
+}
 
 void add_blocks(Sequential& layer, int64_t in, int64_t planes, int64_t count, int64_t stride) {
   for (int64_t i = 0; i < count; ++i)
@@ -43,14 +44,12 @@ void CifarBlock::fields(Visitor& v) {
 }
 
 CifarResNet::CifarResNet(int64_t n, CifarResNetOptions options)
-    : conv1(options.channels, 16, {3, 3}, around(1)), bn1(16), linear(64, options.classes) {
+    : conv1(options.channels, 16, {3, 3}, around(1)),
+      bn1(16),
+      linear(64, options.classes, {.init = Init::kaiming_normal}) {
   add_blocks(layer1, 16, 16, n, 1);
   add_blocks(layer2, 16, 32, n, 2);
   add_blocks(layer3, 32, 64, n, 2);
-  apply([](Module& module) {
-    if (auto* conv = dynamic_cast<Conv2d*>(&module)) kaiming_normal_(conv->weight);
-  });
-  kaiming_normal_(linear.weight);
 }
 
 Tensor CifarResNet::forward(const Tensor& x) const {

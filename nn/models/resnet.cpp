@@ -3,20 +3,19 @@
 
 #include "core/autograd.h"
 #include "core/ops/pool2d.h"
-#include "nn/init.h"
 
 namespace weft::nn {
 namespace {
 
-Conv2dOptions stride_of(int64_t stride) { return {.stride = {stride, stride}, .bias = false}; }
 Conv2dOptions padded(int64_t padding, int64_t stride = 1) {
-  return {.stride = {stride, stride}, .padding = {padding, padding}, .bias = false};
+  return {
+      .stride = {stride, stride}, .padding = {padding, padding}, .bias = false, .init = Init::kaiming_normal_fan_out};
 }
 
 /// The projection of the shortcut where sizes change ("option B"); none elsewhere.
 std::shared_ptr<Sequential> projection(int64_t in, int64_t out, int64_t stride) {
   if (in == out && stride == 1) return nullptr;
-  return sequential(std::make_shared<Conv2d>(in, out, Size2d{1, 1}, stride_of(stride)),
+  return sequential(std::make_shared<Conv2d>(in, out, Size2d{1, 1}, padded(0, stride)),
                     std::make_shared<BatchNorm2d>(out));
 }
 
@@ -96,9 +95,6 @@ ResNet::ResNet(const std::array<int64_t, 4>& blocks, bool bottleneck, ResNetOpti
     else
       add_blocks<BasicBlock>(layer, channels, planes, blocks[i], stride, options.zero_init_residual);
   }
-  apply([](Module& module) {
-    if (auto* conv = dynamic_cast<Conv2d*>(&module)) kaiming_normal_(conv->weight, {.fan = Fan::out});
-  });
 }
 
 Tensor ResNet::forward(const Tensor& x) const {

@@ -11,8 +11,8 @@
 #include "nn/linear.h"
 #include "nn/pool2d.h"
 #include "nn/sequential.h"
-#include "tests/support/error_text.h"
 #include "tests/nn/leaves.h"
+#include "tests/support/error_text.h"
 
 namespace weft::nn {
 namespace {

@@ -8,8 +8,8 @@
 #include "nn/models/cifar_resnet.h"
 #include "nn/models/make_model.h"
 #include "nn/summary.h"
-#include "tests/support/error_text.h"
 #include "tests/nn/leaves.h"
+#include "tests/support/error_text.h"
 
 namespace weft::nn {
 namespace {
@@ -57,8 +57,7 @@ TEST(Models, NamesAreTorchvisions) {
 }
 
 TEST(Models, EveryMemberIsNamedAndTakesPart) {
-  for (const std::string& name : model_names()) {
-    if (name == "resnet101" || name == "resnet152" || name == "resnet110") continue;  // more of the same blocks
+  for (const std::string name : {"resnet8", "resnet18", "resnet20", "resnet50"}) {  // others: more of the same blocks
     const auto model = make_model(name, 3, Stem::cifar);
     const Tensor x = normal({2, 8, 8, 3});
     EXPECT_EQ(forgotten_members(*model, x), 0u) << name;
