@@ -52,7 +52,7 @@ inline std::vector<double> digest(const Tensor& tensor, uint32_t seed) {
   double squares = 0, product = 0;
   for (size_t i = 0; i < flat.size(); ++i) {
     squares += flat[i] * flat[i];
-    product += flat[i] * hashed_value(seed, static_cast<uint32_t>(i));
+    product += flat[i] * hashed_value(seed + 10000, static_cast<uint32_t>(i));
   }
   std::vector<double> result{std::sqrt(squares), product};
   for (size_t i = 0; i < 8; ++i) result.push_back(flat[i * flat.size() / 8]);

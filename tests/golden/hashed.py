@@ -42,8 +42,8 @@ def fill_parameters(model):
 
 
 def digest(tensor, seed):
-    """A tensor in 10 numbers: its norm, its product with value(seed, i), and 8 elements spread over it. Row-major."""
+    """A tensor in 10 numbers: its norm, its product with value(seed + 10000, i), 8 elements spread over it. Row-major."""
     flat = tensor.detach().double().flatten()
     places = [i * flat.numel() // 8 for i in range(8)]
-    product = flat @ values(seed, flat.shape).double()
+    product = flat @ values(seed + 10000, flat.shape).double()
     return torch.cat([flat.norm()[None], product[None], flat[places]])

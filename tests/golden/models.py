@@ -4,6 +4,13 @@ parameter names of torchvision."""
 import torch.nn.functional as F
 from torch import nn
 
+smallest = []  # the smallest distance from 0 of each relu() input since it was cleared
+
+
+def relu(x):
+    smallest.append(x.detach().abs().min())
+    return F.relu(x)
+
 
 def conv3x3(inputs, outputs, stride=1):
     return nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
@@ -21,8 +28,8 @@ class BasicBlock(nn.Module):
             self.downsample = nn.Sequential(nn.Conv2d(inputs, planes, 1, stride, bias=False), nn.BatchNorm2d(planes))
 
     def forward(self, x):
-        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
-        return F.relu(y + (self.downsample(x) if self.downsample else x))
+        y = self.bn2(self.conv2(relu(self.bn1(self.conv1(x)))))
+        return relu(y + (self.downsample(x) if self.downsample else x))
 
 
 class Bottleneck(nn.Module):
@@ -39,9 +46,9 @@ class Bottleneck(nn.Module):
                                             nn.BatchNorm2d(4 * planes))
 
     def forward(self, x):
-        y = F.relu(self.bn1(self.conv1(x)))
-        y = F.relu(self.bn2(self.conv2(y)))
-        return F.relu(self.bn3(self.conv3(y)) + (self.downsample(x) if self.downsample else x))
+        y = relu(self.bn1(self.conv1(x)))
+        y = relu(self.bn2(self.conv2(y)))
+        return relu(self.bn3(self.conv3(y)) + (self.downsample(x) if self.downsample else x))
 
 
 class ResNet(nn.Module):
@@ -60,7 +67,7 @@ class ResNet(nn.Module):
         self.fc = nn.Linear(inputs, classes)
 
     def forward(self, x):
-        y = F.relu(self.bn1(self.conv1(x)))
+        y = relu(self.bn1(self.conv1(x)))
         if not self.cifar_stem:
             y = F.max_pool2d(y, 3, 2, padding=1)
         y = self.layer4(self.layer3(self.layer2(self.layer1(y))))
@@ -77,9 +84,9 @@ class CifarBlock(nn.Module):
         self.conv2, self.bn2 = conv3x3(planes, planes), nn.BatchNorm2d(planes)
 
     def forward(self, x):
-        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        y = self.bn2(self.conv2(relu(self.bn1(self.conv1(x)))))
         shortcut = F.pad(x[:, :, ::self.stride, ::self.stride], (0, 0, 0, 0, self.zeros, self.zeros))
-        return F.relu(y + shortcut)
+        return relu(y + shortcut)
 
 
 class CifarResNet(nn.Module):
@@ -96,7 +103,7 @@ class CifarResNet(nn.Module):
         self.linear = nn.Linear(64, classes)
 
     def forward(self, x):
-        y = self.layer3(self.layer2(self.layer1(F.relu(self.bn1(self.conv1(x))))))
+        y = self.layer3(self.layer2(self.layer1(relu(self.bn1(self.conv1(x))))))
         return self.linear(y.mean((2, 3)))
 
 
@@ -110,6 +117,6 @@ class SmallNet(nn.Module):
         self.fc1, self.norm, self.fc2 = nn.Linear(12 * 2 * 2, 10), nn.LayerNorm(10), nn.Linear(10, 5)
 
     def forward(self, x):
-        y = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 2)
-        y = F.relu(self.conv2(y))
+        y = F.max_pool2d(relu(self.bn1(self.conv1(x))), 2)
+        y = relu(self.conv2(y))
         return self.fc2(F.gelu(self.norm(self.fc1(y.flatten(1)))))

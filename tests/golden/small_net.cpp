@@ -38,15 +38,15 @@ struct SmallNet : nn::Module {
   }
 };
 
-Task small_net() {
-  Task task{std::make_shared<SmallNet>(), 6, 8, 5};
+Task small_net(const File& file) {
+  Task task{std::make_shared<SmallNet>(), 6, 8, 5, file["seeds"].to_vector<int64_t>()};
   fill_parameters(*task.model);
   return task;
 }
 
 TEST(SmallNet, EveryGradientEqualsPyTorch) {
   const File file("small_net");
-  const Task task = small_net();
+  const Task task = small_net(file);
   const auto [pictures, labels] = batch(task, 0);
   const Tensor logits = (*task.model)(pictures);
   const Tensor loss = cross_entropy(logits, labels);
@@ -64,7 +64,7 @@ class Optimizers : public testing::TestWithParam<std::string> {};
 TEST_P(Optimizers, ThreeStepsEqualPyTorch) {
   const std::string& name = GetParam();
   const File file("small_net");
-  const Task task = small_net();
+  const Task task = small_net(file);
   const auto optimizer = make_optimizer(name, task.model->parameters());
   expect_close(train(task, *optimizer), file[name + ".losses"].to_vector<double>(), "losses");
   for (const auto& [path, tensor] : task.model->state_dict().tensors)

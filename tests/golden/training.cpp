@@ -9,7 +9,9 @@ Batch batch(const Task& task, int64_t step) {
   const Shape sizes{task.count, task.size, task.size, 3};
   std::vector<int64_t> labels;
   for (int64_t i = 0; i < task.count; ++i) labels.push_back((i + step) % task.classes);
-  return {Tensor::from(hashed_values(500 + static_cast<uint32_t>(step), sizes.numel()), sizes), Tensor::from(labels)};
+  const auto seed = static_cast<uint32_t>(task.seeds.at(static_cast<size_t>(step)));
+  const DType dtype = task.model->parameters().front().tensor.dtype();
+  return {Tensor::from(hashed_values(seed, sizes.numel()), sizes).to(dtype), Tensor::from(labels)};
 }
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& name, const std::vector<NamedTensor>& parameters) {
@@ -23,6 +25,7 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& name, const 
     return std::make_unique<Adam>(
         parameters, AdamOptions{.lr = 2e-3, .beta1 = 0.8, .beta2 = 0.99, .eps = 1e-6, .weight_decay = 1e-2});
   if (name == "adamw") return std::make_unique<AdamW>(parameters, AdamWOptions{.lr = 1e-3, .weight_decay = 0.05});
+  if (name == "adamw_slow") return std::make_unique<AdamW>(parameters, AdamWOptions{.lr = 1e-4, .weight_decay = 0.05});
   if (name == "adadelta")
     return std::make_unique<Adadelta>(parameters, AdadeltaOptions{.lr = 0.7, .rho = 0.85, .weight_decay = 1e-3});
   fail("no optimizer '", name, "'");

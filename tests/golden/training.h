@@ -15,9 +15,10 @@ namespace weft::golden {
 struct Task {
   std::shared_ptr<nn::Module> model;
   int64_t count, size, classes;
+  std::vector<int64_t> seeds;  ///< of the pictures of each step, from the file
 };
 
-/// Batch `step` of pictures() in training.py.
+/// Batch `step`: pictures by the seed, labels i + step modulo classes. In the model's dtype.
 struct Batch {
   Tensor pictures, labels;
 };

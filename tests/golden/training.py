@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Three training steps of networks with weights and pictures from hashed.py, in f64."""
+"""Three training steps of networks with weights and pictures from hashed.py, in f64.
+
+Where the input of a ReLU lies within rounding of 0, its gradient is all or nothing: a net with a million activations
+then differs by a per cent between f32 and f64, in PyTorch as well. The pictures are therefore drawn from seeds for which
+every input keeps a distance; the seeds are in the file.
+"""
+import copy
+
 import torch
 import torch.nn.functional as F
 from torch import optim
 
+import models
 from hashed import digest, fill_parameters, values
 from models import BasicBlock, Bottleneck, CifarResNet, ResNet, SmallNet
 
@@ -14,14 +22,19 @@ OPTIMIZERS = {
     "sgd_nesterov": lambda p: optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True, weight_decay=5e-4),
     "adam": lambda p: optim.Adam(p, lr=2e-3, betas=(0.8, 0.99), eps=1e-6, weight_decay=1e-2),
     "adamw": lambda p: optim.AdamW(p, lr=1e-3, weight_decay=0.05),
+    "adamw_slow": lambda p: optim.AdamW(p, lr=1e-4, weight_decay=0.05),
     "adadelta": lambda p: optim.Adadelta(p, lr=0.7, rho=0.85, weight_decay=1e-3),
 }
-
-
-def pictures(step, count, size, classes):
-    """Batch `step`: count pictures of size x size (drawn as NHWC) and their labels i + step mod classes."""
-    x = values(500 + step, (count, size, size, 3)).double().permute(0, 3, 1, 2)
-    return x, (torch.arange(count) + step) % classes
+RUNS = {
+    # pictures, their size, classes, optimizers, the distance from 0 that is asked for
+    "small": (6, 8, 5, [name for name in OPTIMIZERS if name != "adamw_slow"], 2e-5),
+    "resnet8": (5, 16, 10, ["sgd_nesterov", "adamw_slow"], 2e-5),
+    "resnet18": (3, 16, 10, ["sgd_nesterov", "adamw_slow"], 6e-6),
+    "resnet18_imagenet": (2, 48, 7, [], 1e-5),
+    "resnet50": (2, 16, 6, [], 2e-6),
+}
+IN_FULL = ["conv1.weight", "layer2.0.downsample.0.weight", "fc.weight", "fc.bias"]  # of resnet18's gradients
+TRIES = 400
 
 
 def new_model(kind):
@@ -36,60 +49,91 @@ def new_model(kind):
     return model
 
 
-def gradients(kind, count, size, classes):
-    """Logits, loss and gradients of one batch; then the logits in evaluation."""
+def pictures(seed, count, size):
+    """count pictures of size x size, drawn as NHWC."""
+    return values(seed, (count, size, size, 3)).double().permute(0, 3, 1, 2)
+
+
+def distance(model, x):
+    """How near to 0 an input of a ReLU comes."""
+    models.smallest.clear()
+    with torch.no_grad():
+        copy.deepcopy(model)(x)
+    return min(models.smallest)
+
+
+def choose_seed(trained, first, count, size, wanted):
+    """The first seed (the best of TRIES) whose pictures keep all the models' activations away from 0."""
+    best, best_distance = first, 0
+    for seed in range(first, first + TRIES):
+        found = 1.0
+        for model in trained:
+            found = min(found, distance(model, pictures(seed, count, size)))
+            if found <= best_distance:
+                break
+        if found > best_distance:
+            best, best_distance = seed, found
+        if best_distance >= wanted:
+            break
+    print(f"    seed {best}: activations at least {best_distance:.1e} from 0")
+    return best
+
+
+def run(kind):
+    """Logits, loss and gradients of the first batch; the models after three steps."""
+    count, size, classes, optimizers, wanted = RUNS[kind]
+    trained = {name: new_model(kind) for name in optimizers}
+    updates = {name: OPTIMIZERS[name](model.parameters()) for name, model in trained.items()}
+    losses = {name: [] for name in optimizers}
+    seeds = []
+    for step in range(3 if optimizers else 1):
+        at_start = [new_model(kind)] if step == 0 else trained.values()
+        seeds.append(choose_seed(at_start, 500 + 1000 * step, count, size, wanted))
+        x, labels = pictures(seeds[-1], count, size), (torch.arange(count) + step) % classes
+        for name, model in trained.items():
+            updates[name].zero_grad()
+            loss = F.cross_entropy(model(x), labels)
+            loss.backward()
+            updates[name].step()
+            losses[name].append(loss.detach())
+
     model = new_model(kind)
-    x, labels = pictures(0, count, size, classes)
+    x = pictures(seeds[0], count, size)
     logits = model(x)
-    loss = F.cross_entropy(logits, labels)
+    loss = F.cross_entropy(logits, torch.arange(count) % classes)
     loss.backward()
     model.eval()
-    return model, {"logits": logits, "loss": loss, "logits_eval": model(x)}
-
-
-def train(kind, optimizer, count, size, classes):
-    """The model after three steps, and its losses."""
-    model = new_model(kind)
-    update = OPTIMIZERS[optimizer](model.parameters())
-    losses = []
-    for step in range(3):
-        x, labels = pictures(step, count, size, classes)
-        update.zero_grad()
-        loss = F.cross_entropy(model(x), labels)
-        loss.backward()
-        update.step()
-        losses.append(loss.detach())
-    return model, torch.stack(losses)
+    result = {"seeds": torch.tensor(seeds), "logits": logits, "loss": loss, "logits_eval": model(x)}
+    result.update({f"{name}.losses": torch.stack(values) for name, values in losses.items()})
+    return model, trained, result
 
 
 def numbers(tensors):
-    return {name: tensor.detach().float() for name, tensor in tensors.items()}
+    return {name: x if x.dtype == torch.int64 else x.detach().float() for name, x in tensors.items()}
 
 
 def small_net():
     """Everything in full."""
-    model, result = gradients("small", 6, 8, 5)
+    model, trained, result = run("small")
     for name, parameter in model.named_parameters():
         result["gradient." + name] = parameter.grad
-    for optimizer in OPTIMIZERS:
-        model, result[f"{optimizer}.losses"] = train("small", optimizer, 6, 8, 5)
-        for name, parameter in model.named_parameters():
+    for optimizer, after in trained.items():
+        for name, parameter in after.named_parameters():
             result[f"{optimizer}.{name}"] = parameter
-        for name, buffer in model.named_buffers():
-            if optimizer == "sgd" and "running" in name:
+        for name, buffer in after.named_buffers():
+            if "running" in name:
                 result[f"{optimizer}.{name}"] = buffer
     return numbers(result)
 
 
-def residual_net(kind, count, size, classes, optimizers, in_full=()):
-    """Digests of all gradients and of all weights after training; the tensors of `in_full` in full too."""
-    model, result = gradients(kind, count, size, classes)
+def residual_net(kind):
+    """Digests of all gradients and of all weights after training; some of resnet18's gradients in full too."""
+    model, trained, result = run(kind)
     for seed, (name, parameter) in enumerate(model.named_parameters()):
         result["gradient_digest." + name] = digest(parameter.grad, seed)
-        if name in in_full:
+        if kind == "resnet18" and name in IN_FULL:
             result["gradient." + name] = parameter.grad
-    for optimizer in optimizers:
-        model, result[f"{optimizer}.losses"] = train(kind, optimizer, count, size, classes)
-        for seed, (name, parameter) in enumerate(model.named_parameters()):
+    for optimizer, after in trained.items():
+        for seed, (name, parameter) in enumerate(after.named_parameters()):
             result[f"{optimizer}_digest.{name}"] = digest(parameter, seed)
     return numbers(result)
