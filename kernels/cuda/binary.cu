@@ -7,8 +7,9 @@
 
 // Geometry, ownership, cost: elementwise.cuh, whose inner dimension keeps 16-byte accesses for a broadcast row or
 // scalar. binary_forward moves 3 elements per element, compare 2 and a byte, where 3 and a byte: 90% of the bandwidth.
-// f32 and bf16 arithmetic has one kernel per function; the other dtypes, and all comparisons, share a kernel that
-// switches on the function at run time, a branch that all threads take alike.
+// f32 and bf16 arithmetic has one kernel per function where 16-byte accesses are possible. Strided operands, the other
+// dtypes and all comparisons share a kernel that switches on the function at run time, a branch that all threads take
+// alike.
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -73,7 +74,9 @@ void binary_forward(const Queue& queue, Binary f, const View& y, const View& a, 
   if (y.dtype == DType::f32 || y.dtype == DType::bf16) {
     return with_dtype<float, bf16>(y.dtype, "binary_forward", [&]<class T>() {
       with_binary(f, [&]<Binary g>() {
-        elementwise<T, T, T>(queue, "binary_forward", Value<g, T>{static_cast<float>(alpha)}, y, a, b);
+        const Value<g, T> value{static_cast<float>(alpha)};
+        const AnyValue<T> any{static_cast<int>(f), value.alpha};
+        elementwise_with<T, T, T>(queue, "binary_forward", value, any, y, a, b);
       });
     });
   }

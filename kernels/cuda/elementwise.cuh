@@ -153,32 +153,43 @@ __global__ void elementwise_kernel(const F f, const Layout<1 + sizeof...(X)> lay
   run_elementwise<V, F, Y, X...>(f, layout, std::make_integer_sequence<int, static_cast<int>(sizeof...(X))>{}, y, x...);
 }
 
-/// Launches y = f(x...): Y and X are the element types, f a functor for the device. `Vectors` false compiles the
-/// scalar form only (rarely used types).
-template <bool Vectors, class Y, class... X, class F, class... Views>
-void elementwise_with(const Queue& queue, const char* name, const F& f, const View& y, const Views&... x) {
+/// Launches y = f(x...): Y and X are the element types, f a functor for the device. Operands that take vectors go
+/// through `f`, others through `scalar`, which may be a functor shared by several calls to keep the number of kernels
+/// small.
+template <class Y, class... X, class F, class S, class... Views>
+void elementwise_with(const Queue& queue, const char* name, const F& f, const S& scalar, const View& y,
+                      const Views&... x) {
   static_assert(sizeof...(X) == sizeof...(Views));
   constexpr int N = 1 + sizeof...(X);
   constexpr int V = static_cast<int>(16 / std::max({sizeof(Y), sizeof(X)...}));
   const Layout<N> layout = collapse<N>(name, {&y, &x...});
   const int64_t n = layout.inner * layout.outer;
   if (n == 0) return;
-  const auto go = [&](auto kernel, int64_t units) {
-    launch(queue, name, dim3(blocks_for(units, kElementwiseThreads)), dim3(kElementwiseThreads), 0, kernel, f, layout,
-           static_cast<Y*>(y.data), static_cast<const X*>(x.data)...);
+  const auto go = [&](auto kernel, const auto& functor, int64_t units) {
+    launch(queue, name, dim3(blocks_for(units, kElementwiseThreads)), dim3(kElementwiseThreads), 0, kernel, functor,
+           layout, static_cast<Y*>(y.data), static_cast<const X*>(x.data)...);
   };
-  if constexpr (Vectors) {
-    int k = 1;
-    bool vectors = takes_vectors<N>(layout, 0, y.data, V, sizeof(Y));
-    ((vectors = vectors && takes_vectors<N>(layout, k, x.data, V, sizeof(X)), ++k), ...);
-    if (vectors) return go(&elementwise_kernel<V, F, Y, X...>, (layout.inner + V - 1) / V * layout.outer);
-  }
-  go(&elementwise_kernel<1, F, Y, X...>, n);
+  int k = 1;
+  bool vectors = takes_vectors<N>(layout, 0, y.data, V, sizeof(Y));
+  ((vectors = vectors && takes_vectors<N>(layout, k, x.data, V, sizeof(X)), ++k), ...);
+  if (vectors)
+    go(&elementwise_kernel<V, F, Y, X...>, f, (layout.inner + V - 1) / V * layout.outer);
+  else
+    go(&elementwise_kernel<1, S, Y, X...>, scalar, n);
 }
 
 template <class Y, class... X, class F, class... Views>
 void elementwise(const Queue& queue, const char* name, const F& f, const View& y, const Views&... x) {
-  elementwise_with<true, Y, X...>(queue, name, f, y, x...);
+  elementwise_with<Y, X...>(queue, name, f, f, y, x...);
+}
+
+/// One element a thread, whatever the layout: for rarely used types.
+template <class Y, class... X, class F, class... Views>
+void elementwise_scalar(const Queue& queue, const char* name, const F& f, const View& y, const Views&... x) {
+  constexpr int N = 1 + sizeof...(X);
+  const Layout<N> layout = collapse<N>(name, {&y, &x...});
+  launch(queue, name, dim3(blocks_for(layout.inner * layout.outer, kElementwiseThreads)), dim3(kElementwiseThreads), 0,
+         &elementwise_kernel<1, F, Y, X...>, f, layout, static_cast<Y*>(y.data), static_cast<const X*>(x.data)...);
 }
 
 }  // namespace weft::kernels::WEFT_DEVICE

@@ -6,9 +6,9 @@
 #include "kernels/unary_math.h"
 
 // Geometry, ownership and cost: elementwise.cuh. Forward moves 2 elements per element, backward 3; the flops (1 for
-// relu, about 30 for gelu) stay below the bandwidth: 90% of its roofline. f32 and bf16 have one kernel per function and
-// its derivative; the other dtypes share a kernel that switches on the function at run time, a branch that all threads
-// take alike, one element at a time to keep the code small.
+// relu, about 30 for gelu) stay below the bandwidth: 90% of its roofline.
+// f32 and bf16 have one kernel per function and its derivative where 16-byte accesses are possible. Strided operands
+// and the other dtypes share a kernel that switches on the function at run time, a branch that all threads take alike.
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -82,16 +82,17 @@ void unary_forward(const Queue& queue, Unary f, const View& y, const View& x, Un
     return with_dtype<float, bf16>(x.dtype, "unary_forward", [&]<class T>() {
       with_unary(f, [&]<Unary g>() {
         const Value<g, T> value{static_cast<float>(arguments.a), static_cast<float>(arguments.b)};
-        elementwise<T, T>(queue, "unary_forward", value, y, x);
+        const AnyValue<T> any{static_cast<int>(f), value.a, value.b};
+        elementwise_with<T, T>(queue, "unary_forward", value, any, y, x);
       });
     });
   }
   WEFT_CHECK(is_floating(x.dtype) || unary_takes_integers(f), "unary_forward: expected a floating dtype, got ", x);
   with_dtype<f16, double, int64_t, int32_t>(x.dtype, "unary_forward", [&]<class T>() {
     using C = Compute<T>;
-    elementwise_with<false, T, T>(
-        queue, "unary_forward",
-        AnyValue<T>{static_cast<int>(f), static_cast<C>(arguments.a), static_cast<C>(arguments.b)}, y, x);
+    elementwise_scalar<T, T>(queue, "unary_forward",
+                             AnyValue<T>{static_cast<int>(f), static_cast<C>(arguments.a), static_cast<C>(arguments.b)},
+                             y, x);
   });
 }
 
@@ -103,13 +104,14 @@ void unary_backward(const Queue& queue, Unary f, const View& dx, const View& dy,
     return with_dtype<float, bf16>(dx.dtype, "unary_backward", [&]<class T>() {
       with_unary(f, [&]<Unary g>() {
         const Gradient<g, T> gradient{static_cast<float>(arguments.a), static_cast<float>(arguments.b)};
-        elementwise<T, T, T>(queue, "unary_backward", gradient, dx, dy, saved);
+        const AnyGradient<T> any{static_cast<int>(f), gradient.a, gradient.b};
+        elementwise_with<T, T, T>(queue, "unary_backward", gradient, any, dx, dy, saved);
       });
     });
   }
   with_dtype<f16, double>(dx.dtype, "unary_backward", [&]<class T>() {
     using C = Compute<T>;
-    elementwise_with<false, T, T, T>(
+    elementwise_scalar<T, T, T>(
         queue, "unary_backward",
         AnyGradient<T>{static_cast<int>(f), static_cast<C>(arguments.a), static_cast<C>(arguments.b)}, dx, dy, saved);
   });
