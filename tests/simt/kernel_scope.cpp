@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#define WEFT_DEVICE simt
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "kernels/kernel.h"
+#include "kernels/kernel_trace.h"
+#include "tests/simt/basics.h"
+#include "tests/simt/device_array.h"
+
+// What happens around every kernel call: trace, WEFT_SYNC, WEFT_CHECK_NAN.
+
+namespace weft::tests {
+namespace {
+
+using kernels::Queue;
+using kernels::View;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const kernels::Kernel<void(const Queue&, const View&, const View&, float)> scale{"scale", nullptr,
+                                                                                 &kernels::simt::scale, nullptr};
+
+struct RestoreChecks {
+  kernels::KernelChecks before = kernels::kernel_checks();
+  ~RestoreChecks() { kernels::set_kernel_checks(before); }
+};
+
+TEST(KernelScope, CheckNanNamesKernelOutputAndFirstIndex) {
+  const RestoreChecks restore;
+  std::vector<float> x(60, 1.0f);
+  const DeviceArray<float> y(x.size());
+  View output = View::dense(y.data(), DType::f32, {3, 4, 5});
+  {
+    const DeviceArray<float> input(x);
+    kernels::set_kernel_checks({.not_finite = true});
+    EXPECT_THAT(error_of([&] { scale(kSimt, output, input.view(), 2.0f); }), IsEmpty());
+  }
+  x[2 * 20 + 1 * 5 + 3] = std::numeric_limits<float>::quiet_NaN();
+  x[59] = std::numeric_limits<float>::infinity();
+  const DeviceArray<float> input(x);
+  EXPECT_THAT(
+      error_of([&] { scale(kSimt, output, input.view(), 2.0f); }),
+      HasSubstr("scale: 2 of 60 elements of its output f32[3,4,5] on simt are NaN or infinite, the first is nan "
+                "at [2,1,3]"));
+  kernels::set_kernel_checks({});
+  EXPECT_THAT(error_of([&] { scale(kSimt, output, input.view(), 2.0f); }), IsEmpty());
+}
+
+TEST(KernelScope, SynchronizesWhenAsked) {
+  const RestoreChecks restore;
+  kernels::set_kernel_checks({.synchronize = true});
+  const DeviceArray<float> x(std::vector<float>(8, 1.0f)), y(8);
+  EXPECT_THAT(error_of([&] { scale(kSimt, y.view(), x.view(), 2.0f); }), IsEmpty());
+}
+
+TEST(KernelScope, TraceSeesNameAndOutput) {
+  struct Seen {
+    std::string name;
+    const void* output = nullptr;
+    int calls = 0;
+  } seen;
+  kernels::set_kernel_trace(
+      [](const char* name, const Queue&, const View* output, void* context) {
+        auto& s = *static_cast<Seen*>(context);
+        s = {name, output->data, s.calls + 1};
+      },
+      &seen);
+  const DeviceArray<float> x(std::vector<float>(8, 1.0f)), y(8);
+  scale(kSimt, y.view(), x.view(), 2.0f);
+  kernels::set_kernel_trace(nullptr, nullptr);
+  scale(kSimt, y.view(), x.view(), 2.0f);
+  EXPECT_EQ(seen.name, "scale");
+  EXPECT_EQ(seen.output, y.data());
+  EXPECT_EQ(seen.calls, 1);
+}
+
+TEST(Runtime, StreamsEventsAndMemory) {
+  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::simt}) {
+    kernels::Runtime& device = kernels::runtime(kind);
+    EXPECT_EQ(device.device_count(), 1);
+    EXPECT_FALSE(device.describe(0).empty());
+    size_t free_before = 0, free_after = 0, total = 0;
+    void* const memory = device.allocate(0, 1 << 20);
+    ASSERT_NE(memory, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % (kind == DeviceKind::cpu ? 64 : 256), 0u);
+    device.memory_info(0, free_before, total);
+    EXPECT_LE(free_before, total);
+    void* const stream = device.create_stream(0);
+    void* const start = device.create_event(0, true);
+    void* const stop = device.create_event(0, true);
+    device.record_event(start, 0, stream);
+    device.fill_bytes(0, memory, 7, 1 << 20, stream);
+    std::vector<unsigned char> host(1 << 20);
+    device.copy(0, host.data(), memory, host.size(), stream);
+    device.record_event(stop, 0, stream);
+    device.wait_event(0, nullptr, stop);
+    device.synchronize_event(stop);
+    EXPECT_TRUE(device.query_event(stop));
+    EXPECT_GE(device.elapsed_ms(start, stop), 0.0f);
+    device.synchronize_stream(0, stream);
+    device.synchronize_device(0);
+    EXPECT_EQ(host, std::vector<unsigned char>(1 << 20, 7));
+    device.destroy_event(start);
+    device.destroy_event(stop);
+    device.destroy_stream(0, stream);
+    device.release(0, memory);
+    if (kind == DeviceKind::simt) {
+      device.memory_info(0, free_after, total);
+      EXPECT_EQ(free_after, free_before + (1 << 20));
+      EXPECT_EQ(device.allocate(0, total + 1), nullptr);
+      EXPECT_THAT(error_of([&] { device.release(0, &total); }), HasSubstr("cudaFree: invalid argument"));
+    }
+    void* const pinned = device.allocate_pinned(1000);
+    ASSERT_NE(pinned, nullptr);
+    device.release_pinned(pinned);
+  }
+}
+
+}  // namespace
+}  // namespace weft::tests
