@@ -22,7 +22,8 @@ def values(seed, shape):
     h = (h ^ h >> 15) * 0x2C1B3C6D & MASK
     h = (h ^ h >> 12) * 0x297A2D39 & MASK
     h ^= h >> 15
-    return torch.from_numpy(((h >> 8).astype(numpy.float32) / 2**23 - 1).reshape(tuple(shape)))
+    exact = (h >> 8).astype(numpy.float64) / 2**23 - 1
+    return torch.from_numpy(exact.astype(numpy.float32).reshape(tuple(shape)))
 
 
 def fill_parameters(model):

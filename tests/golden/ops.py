@@ -19,7 +19,7 @@ class Cases:
 
     def draw(self, *shape, scale=1.0, shift=0.0):
         self.seed += 1
-        return (values(self.seed, shape) * scale + shift).double()
+        return (values(self.seed, shape) * scale + shift).double()  # an f32 number: the file holds it exactly
 
     def add(self, name, function, inputs, options=(), fixed=None):
         """Runs y = function(*inputs) in f64, back-propagates a drawn dy, and keeps everything as f32."""

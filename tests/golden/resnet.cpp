@@ -19,12 +19,16 @@ struct Case {
 std::vector<Case> cases() {
   const std::vector<Case> nets{
       {"resnet8", [] { return nn::resnet8(); }, 5, 16, 10},
-      {"resnet18", [] { return nn::resnet18({.classes = 10, .stem = nn::Stem::cifar}); }, 3, 16, 10},
+      {"resnet18", [] { return nn::resnet18({.classes = 10, .stem = nn::Stem::cifar}); }, 3, 12, 10},
       {"resnet18_imagenet", [] { return nn::resnet18({.classes = 7}); }, 2, 48, 7},
+      // In f32 some of a million activations lie within rounding of 0, see training.py.
+      {"resnet50", [] { return nn::resnet50({.classes = 6, .stem = nn::Stem::cifar}); }, 2, 16, 6, DType::f64},
   };
   std::vector<Case> all = nets;
-  all.push_back(nets[0]);
-  all.back().dtype = DType::f64;
+  for (const size_t i : {0u, 1u}) {
+    all.push_back(nets[i]);
+    all.back().dtype = DType::f64;
+  }
   return all;
 }
 
@@ -72,7 +76,7 @@ TEST_P(ResNets, GradientsEqualPyTorch) {
 
 TEST_P(ResNets, ThreeStepsEqualPyTorch) {
   const File file(GetParam().name);
-  for (const std::string name : {"sgd_nesterov", "adamw_slow"}) {
+  for (const std::string name : {"sgd_slow", "adamw_slow"}) {
     if (!file.has(name + ".losses")) continue;
     const Task task = make_task(GetParam(), file);
     const auto optimizer = make_optimizer(name, task.model->parameters());

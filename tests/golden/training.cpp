@@ -21,6 +21,7 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& name, const 
   if (name == "sgd_momentum") return sgd({.lr = 0.05, .momentum = 0.9, .weight_decay = 5e-4});
   if (name == "sgd_dampening") return sgd({.lr = 0.05, .momentum = 0.8, .dampening = 0.3, .maximize = true});
   if (name == "sgd_nesterov") return sgd({.lr = 0.05, .momentum = 0.9, .nesterov = true, .weight_decay = 5e-4});
+  if (name == "sgd_slow") return sgd({.lr = 1e-3, .momentum = 0.9, .nesterov = true, .weight_decay = 5e-4});
   if (name == "adam")
     return std::make_unique<Adam>(
         parameters, AdamOptions{.lr = 2e-3, .beta1 = 0.8, .beta2 = 0.99, .eps = 1e-6, .weight_decay = 1e-2});
