@@ -28,8 +28,8 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("weight-decay", o.weight_decay, "L2 (adamw: decoupled)", {.min = 0});
   flags.add("label-smoothing", o.label_smoothing, "share of the target spread over all classes", {.min = 0, .max = 1});
   flags.add("clip-norm", o.clip_norm, "largest norm of the gradient; 0: not clipped", {.min = 0});
-  flags.add_choice("augment", o.augment, {"auto", "none", "cifar", "imagenet", "flip"},
-                   "random changes of training pictures; auto: cifar (pad 4, crop, flip) for sets of one small size, "
+  flags.add_choice("augment", o.augment, {"auto", "none", "flip", "shapes", "cifar", "imagenet"},
+                   "random changes of training pictures; cifar: pad 4, crop, flip; shapes: pad 2; auto: by the set, "
                    "imagenet (random resized crop, flip) for folders");
   flags.add("mixup", o.mixup, "alpha of mixup; 0: off", {.min = 0});
   flags.add("cutmix", o.cutmix, "alpha of cutmix; 0: off", {.min = 0});

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <numeric>
 
 #include "core/autocast.h"
 #include "core/ops/cross_entropy.h"
@@ -99,8 +98,8 @@ TEST(TrainsOnSimt, ThirtyStepsLowerTheLossThroughTheCudaKernels) {
   model->to(simt);
   optim::SGD sgd(model->parameters(), {.lr = 0.02, .momentum = 0.9, .nesterov = true, .weight_decay = 5e-4});
   std::vector<double> losses;
-  loader.start(0);
   for (int step = 0; step < 30; ++step) {
+    loader.start(0, step % 2);  // two batches, over and over: a net that learns at all learns them
     const auto batch = loader.next();
     const Tensor loss = cross_entropy((*model)(batch->images), batch->labels);
     losses.push_back(loss.item());
@@ -108,9 +107,8 @@ TEST(TrainsOnSimt, ThirtyStepsLowerTheLossThroughTheCudaKernels) {
     loss.backward();
     sgd.step();
   }
-  const double first = std::accumulate(losses.begin(), losses.begin() + 5, 0.0) / 5;
-  const double last = std::accumulate(losses.end() - 10, losses.end(), 0.0) / 10;
-  EXPECT_LT(last, first - 0.05) << "first " << first << ", last " << last;
+  const double first = (losses[0] + losses[1]) / 2, last = (losses[28] + losses[29]) / 2;
+  EXPECT_LT(last, 0.8 * first) << "first " << first << ", last " << last;
 }
 
 }  // namespace
