@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/nearest_name.h"
+#include "core/nearest.h"
 #include "data/cifar.h"
 #include "data/idx.h"
 #include "data/image_folder.h"
@@ -24,8 +24,7 @@ std::shared_ptr<const Dataset> open_dataset(const std::string& text, Split split
 
   const std::vector<std::string> kinds{"shapes", "random", "cifar10", "cifar100", "cifar100-coarse", "idx", "folder"};
   const bool known = std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
-  WEFT_CHECK(known, "data: unknown kind '", kind, "'. Did you mean ", nearest_name(kind, kinds),
-             "? Known: ", joined(kinds));
+  WEFT_CHECK(known, "data: unknown kind '", kind, "'.", suggestion(kind, kinds));
   WEFT_CHECK(!place.empty(), "data: expected ", kind, ":DIR, got '", text, "'");
   if (kind == "cifar10") return cifar10(place, split);
   if (kind == "cifar100") return cifar100(place, split);

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "core/nearest_name.h"
+#include "core/nearest.h"
 #include "data/transforms/crop.h"
 #include "data/transforms/random_resized_crop.h"
 #include "data/transforms/resize.h"
@@ -59,7 +59,7 @@ Pipeline make_pipeline(const std::string& text, Split split) {
   const std::string size = colon == std::string::npos ? "" : text.substr(colon + 1);
   const std::vector<std::string> names = pipeline_names();
   WEFT_CHECK(std::find(names.begin(), names.end(), kind) != names.end(), "augment: unknown name '", kind,
-             "'. Did you mean ", nearest_name(kind, names), "? Known: ", joined(names));
+             "'.", suggestion(kind, names));
   const bool train = split == Split::train;
   if (kind == "imagenet") return imagenet(parse_size(text, size, 224), split);
   if (kind == "resize") {

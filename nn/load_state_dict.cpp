@@ -3,7 +3,7 @@
 #include <unordered_map>
 
 #include "core/autograd.h"
-#include "core/nearest_name.h"
+#include "core/joined.h"
 #include "nn/module.h"
 
 namespace weft::nn {

@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "core/autograd.h"
-#include "core/nearest_name.h"
+#include "core/joined.h"
 #include "core/trace.h"
 
 namespace weft::optim {

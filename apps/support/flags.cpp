@@ -10,7 +10,7 @@
 #include <cmath>
 #include <iostream>
 
-#include "apps/support/nearest.h"
+#include "core/nearest.h"
 
 namespace weft::support {
 namespace {

@@ -105,7 +105,6 @@
 #include "apps/support/flags.h"
 #include "apps/support/memory.h"
 #include "apps/support/metrics.h"
-#include "apps/support/nearest.h"
 #include "apps/support/picture.h"
 #include "apps/support/pixel_font.h"
 #include "apps/support/progress.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/models/make_model.h"
 
-#include "core/nearest_name.h"
+#include "core/nearest.h"
 #include "nn/models/cifar_resnet.h"
 
 namespace weft::nn {
@@ -40,8 +40,7 @@ std::shared_ptr<Module> make_model(const std::string& name, int64_t classes, Ste
     if (model.cifar) return model.cifar({.classes = classes, .channels = channels});
     return model.imagenet({.classes = classes, .stem = stem, .channels = channels});
   }
-  fail("make_model: no model is called '", name, "'. Did you mean '", nearest_name(name, model_names()),
-       "'? Known: ", joined(model_names()));
+  fail("make_model: no model is called '", name, "'.", suggestion(name, model_names()));
 }
 
 }  // namespace weft::nn

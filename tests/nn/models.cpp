@@ -89,8 +89,7 @@ TEST(Models, CifarFamilyTakesOddPictures) {
 
 TEST(Models, AnUnknownNameSuggests) {
   EXPECT_EQ(error_text([] { make_model("resnet19", 10); }),
-            "make_model: no model is called 'resnet19'. Did you mean 'resnet18'? Known: resnet8, resnet18, resnet20, "
-            "resnet32, resnet34, resnet44, resnet50, resnet56, resnet101, resnet110, resnet152");
+            "make_model: no model is called 'resnet19'. Did you mean 'resnet18'?");
   EXPECT_EQ(error_text([] { make_model("resnet18", 0); }), "make_model: expected at least one class, got 0");
 }
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weft::support {
+namespace weft {
 
 /// The number of insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b` (optimal string
 /// alignment distance; Damerau 1964).
@@ -18,4 +18,4 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
 /// `" Did you mean 'resnet18'?"`, or `" Known: resnet18, resnet34."` when none is near.
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
 
-}  // namespace weft::support
+}  // namespace weft

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/support/nearest.h"
+#include "core/nearest.h"
 
 #include <algorithm>
 #include <cctype>
 
-namespace weft::support {
+#include "core/joined.h"
+
+namespace weft {
 namespace {
 
 std::string lower(std::string_view text) {
@@ -49,9 +51,7 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
 
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {
   if (const auto near = nearest(word, candidates)) return " Did you mean '" + *near + "'?";
-  std::string known = " Known: ";
-  for (size_t i = 0; i < candidates.size(); ++i) known += (i ? ", " : "") + candidates[i];
-  return known + ".";
+  return " Known: " + joined(candidates) + ".";
 }
 
-}  // namespace weft::support
+}  // namespace weft

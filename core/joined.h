@@ -6,9 +6,6 @@
 
 namespace weft {
 
-/// The name that needs the fewest single-letter changes to become `text` (Levenshtein's distance); empty without names.
-std::string nearest_name(const std::string& text, const std::vector<std::string>& names);
-
 /// `a, b, c`, or with a limit of 2 `a, b and 1 more`.
 std::string joined(const std::vector<std::string>& names, size_t limit = SIZE_MAX);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/support/nearest.h"
+#include "core/nearest.h"
 
 #include <gtest/gtest.h>
 
-namespace weft::support {
+namespace weft {
 namespace {
 
 TEST(Nearest, EditDistance) {
@@ -32,4 +32,4 @@ TEST(Nearest, SuggestsOrLists) {
 }
 
 }  // namespace
-}  // namespace weft::support
+}  // namespace weft
