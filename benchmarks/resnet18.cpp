@@ -25,7 +25,8 @@ struct Setup {
 };
 
 void count_images(benchmark::State& state) {
-  state.counters["images/s"] = benchmark::Counter(static_cast<double>(kBatch * state.iterations()), benchmark::Counter::kIsRate);
+  state.counters["images/s"] =
+      benchmark::Counter(static_cast<double>(kBatch * state.iterations()), benchmark::Counter::kIsRate);
 }
 
 void train(benchmark::State& state, DType precision) {

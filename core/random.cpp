@@ -10,8 +10,8 @@ namespace {
 
 struct Entry {
   Generator generator;
-  Tensor state;              // {seed, base} on the device
-  uint64_t state_seed = 0;   // the seed that `state` holds
+  Tensor state;             // {seed, base} on the device
+  uint64_t state_seed = 0;  // the seed that `state` holds
 };
 
 uint64_t default_seed = 0;

@@ -97,8 +97,10 @@ std::vector<T> Tensor::to_vector() const {
   with_dtype<float, double, bf16, f16, int64_t, int32_t, uint8_t, bool>(dtype(), "to_vector", [&]<class S>() {
     const S* source = host.data<S>();
     for (size_t i = 0; i < values.size(); ++i) {
-      if constexpr (std::is_same_v<S, bf16> || std::is_same_v<S, f16>) values[i] = static_cast<T>(float{source[i]});
-      else values[i] = static_cast<T>(source[i]);
+      if constexpr (std::is_same_v<S, bf16> || std::is_same_v<S, f16>)
+        values[i] = static_cast<T>(float{source[i]});
+      else
+        values[i] = static_cast<T>(source[i]);
     }
   });
   return values;

@@ -12,10 +12,10 @@ namespace weft::kernels {
 /// One piece of device memory, handed out by a CachingAllocator. Fields other than data, bytes and owner are its own.
 struct Block {
   void* data = nullptr;
-  size_t bytes = 0;         ///< as asked for
-  size_t capacity = 0;      ///< as obtained from the device
-  const char* owner = "";   ///< the op that asked (a string literal)
-  void* stream = nullptr;   ///< the stream on which the block may be used again at once
+  size_t bytes = 0;        ///< as asked for
+  size_t capacity = 0;     ///< as obtained from the device
+  const char* owner = "";  ///< the op that asked (a string literal)
+  void* stream = nullptr;  ///< the stream on which the block may be used again at once
   int size_class = 0;
   std::vector<void*> events;  ///< uses on other streams that must finish before reuse
   Block* previous = nullptr;

@@ -36,7 +36,8 @@ template <class... Parts>
 }  // namespace weft
 
 /// Throws weft::Error with the joined parts unless `condition` holds. The parts are only evaluated on failure.
-#define WEFT_CHECK(condition, ...)                      \
-  do {                                                  \
-    if (!(condition)) [[unlikely]] ::weft::fail(__VA_ARGS__); \
+#define WEFT_CHECK(condition, ...) \
+  do {                             \
+    if (!(condition)) [[unlikely]] \
+      ::weft::fail(__VA_ARGS__);   \
   } while (false)

@@ -63,7 +63,7 @@ WEFT_HD float from_f16(uint16_t half) {
 struct bf16 {
   uint16_t bits;
   bf16() = default;
-  WEFT_HD bf16(float value) : bits(half_bits::to_bf16(value)) {}  // NOLINT(google-explicit-constructor)
+  WEFT_HD bf16(float value) : bits(half_bits::to_bf16(value)) {}         // NOLINT(google-explicit-constructor)
   WEFT_HD operator float() const { return half_bits::from_bf16(bits); }  // NOLINT(google-explicit-constructor)
 };
 
@@ -71,7 +71,7 @@ struct bf16 {
 struct f16 {
   uint16_t bits;
   f16() = default;
-  WEFT_HD f16(float value) : bits(half_bits::to_f16(value)) {}  // NOLINT(google-explicit-constructor)
+  WEFT_HD f16(float value) : bits(half_bits::to_f16(value)) {}          // NOLINT(google-explicit-constructor)
   WEFT_HD operator float() const { return half_bits::from_f16(bits); }  // NOLINT(google-explicit-constructor)
 };
 

@@ -45,8 +45,10 @@ struct Kernel<void(const Queue&, Args...)> {
   // By convention the first view of a contract is its output.
   template <class First, class... Rest>
   static const View* first_view(const First& first, const Rest&... rest) {
-    if constexpr (std::is_same_v<First, View>) return &first;
-    else return first_view(rest...);
+    if constexpr (std::is_same_v<First, View>)
+      return &first;
+    else
+      return first_view(rest...);
   }
   static const View* first_view() { return nullptr; }
 };
@@ -58,16 +60,17 @@ struct Kernel<void(const Queue&, Args...)> {
 /// declares cpu::relu_forward, simt::relu_forward, cuda::relu_forward (each defined in the folder of its name; a build
 /// without CUDA defines the last ones in cuda/no_cuda.cpp) and the callable relu_forward that picks one by the queue.
 #ifndef WEFT_KERNEL
-#define WEFT_KERNEL(kernel_name, ...)                                                                      \
-  namespace cpu {                                                                                          \
-  void kernel_name(__VA_ARGS__);                                                                           \
-  }                                                                                                        \
-  namespace simt {                                                                                         \
-  void kernel_name(__VA_ARGS__);                                                                           \
-  }                                                                                                        \
-  namespace cuda {                                                                                         \
-  void kernel_name(__VA_ARGS__);                                                                           \
-  }                                                                                                        \
-  inline constexpr Kernel<void(__VA_ARGS__)> kernel_name{#kernel_name, &cpu::kernel_name, &simt::kernel_name, \
-                                                         &cuda::kernel_name}
+#define WEFT_KERNEL(kernel_name, ...)                                       \
+  namespace cpu {                                                           \
+  void kernel_name(__VA_ARGS__);                                            \
+  }                                                                         \
+  namespace simt {                                                          \
+  void kernel_name(__VA_ARGS__);                                            \
+  }                                                                         \
+  namespace cuda {                                                          \
+  void kernel_name(__VA_ARGS__);                                            \
+  }                                                                         \
+  inline constexpr Kernel<void(__VA_ARGS__)> kernel_name {                  \
+#kernel_name, &cpu::kernel_name, &simt::kernel_name, &cuda::kernel_name \
+  }
 #endif

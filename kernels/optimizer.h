@@ -6,9 +6,9 @@ namespace weft::kernels {
 
 // One launch over a flat range of n elements (rank 1, contiguous): w and the states are f32 (or all f64), g is f32 or
 // bf16 (f64 for f64), compute_copy is none or a bf16 range that receives the new weights rounded. `scalars` is an f32
-// (f64 for f64 w) tensor on the device so that a captured graph sees new values: {lr, step, gradient_scale}; step counts
-// from 1; the gradient is multiplied by gradient_scale first (1 / loss scale, or the clipping factor).
-// Where gradient_scale is 0 or not finite the call changes nothing (a skipped step).
+// (f64 for f64 w) tensor on the device so that a captured graph sees new values: {lr, step, gradient_scale}; step
+// counts from 1; the gradient is multiplied by gradient_scale first (1 / loss scale, or the clipping factor). Where
+// gradient_scale is 0 or not finite the call changes nothing (a skipped step).
 
 struct SgdArguments {
   double momentum = 0, dampening = 0, weight_decay = 0;
@@ -35,7 +35,8 @@ struct AdadeltaArguments {
   bool maximize = false;
 };
 
-/// Adadelta (Zeiler 2012): s = rho s + (1-rho) g^2; d = sqrt(u + eps) / sqrt(s + eps) g; u = rho u + (1-rho) d^2; w -= lr d.
+/// Adadelta (Zeiler 2012): s = rho s + (1-rho) g^2; d = sqrt(u + eps) / sqrt(s + eps) g; u = rho u + (1-rho) d^2; w -=
+/// lr d.
 WEFT_KERNEL(adadelta_step, const Queue& queue, const View& w, const View& square_average, const View& delta_average,
             const View& compute_copy, const View& g, const View& scalars, AdadeltaArguments arguments);
 

@@ -7,10 +7,10 @@ namespace weft::kernels {
 enum class Reduce : uint8_t {
   sum,
   mean,
-  max,         ///< NaN wins
-  min,         ///< NaN wins
-  sum_squares, ///< sum of x^2
-  norm,        ///< sqrt(sum of x^2)
+  max,          ///< NaN wins
+  min,          ///< NaN wins
+  sum_squares,  ///< sum of x^2
+  norm,         ///< sqrt(sum of x^2)
 };
 
 /// y = reduction of x over the dimensions where y has size 1 and x has not (same rank). x: floating or i64/i32 (mean,

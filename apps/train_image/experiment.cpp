@@ -27,7 +27,8 @@ constexpr int64_t kSmallPicture = 64;  // up to here a CIFAR network and stem ar
 std::vector<float> per_channel(const char* flag, const std::vector<double>& given, const std::vector<double>& of_set) {
   const std::vector<double>& values = given.empty() ? of_set : given;
   if (values.size() != of_set.size() && values.size() != 1)
-    throw support::UsageError(str("--", flag, ": expected ", of_set.size(), " numbers, one per channel, got ", values.size()));
+    throw support::UsageError(
+        str("--", flag, ": expected ", of_set.size(), " numbers, one per channel, got ", values.size()));
   std::vector<float> result(of_set.size());
   for (size_t c = 0; c < result.size(); ++c) result[c] = static_cast<float>(values[values.size() == 1 ? 0 : c]);
   return result;
@@ -62,7 +63,8 @@ void Experiment::make_loaders() {
   std::string pipeline = options.augment;
   if (fixed == nullptr && pipeline.find(':') == std::string::npos)
     pipeline = str(pipeline == "imagenet" ? "imagenet:" : "resize:", options.image_size > 0 ? options.image_size : 224);
-  else if (options.image_size > 0) pipeline = str("resize:", options.image_size);
+  else if (options.image_size > 0)
+    pipeline = str("resize:", options.image_size);
   const data::Pipeline val_pipeline = data::make_pipeline(pipeline, data::Split::val);
   height = val_pipeline.height > 0 ? val_pipeline.height : fixed->height;
   width = val_pipeline.width > 0 ? val_pipeline.width : fixed->width;
@@ -93,7 +95,8 @@ void Experiment::make_model() {
   const bool small = std::max(height, width) <= kSmallPicture;
   if (options.model == "auto") options.model = small ? "resnet20" : "resnet18";
   if (options.stem == "auto") options.stem = small ? "cifar" : "imagenet";
-  model = nn::make_model(options.model, classes, options.stem == "cifar" ? nn::Stem::cifar : nn::Stem::imagenet, channels);
+  model =
+      nn::make_model(options.model, classes, options.stem == "cifar" ? nn::Stem::cifar : nn::Stem::imagenet, channels);
   if (!options.weights.empty()) {
     try {
       model->load_state_dict(read_safetensors(options.weights).state);
@@ -110,11 +113,15 @@ std::unique_ptr<optim::Optimizer> Experiment::make_optimizer() const {
   std::unique_ptr<optim::Optimizer> optimizer;
   if (o.optimizer == "sgd")
     optimizer = std::make_unique<optim::SGD>(
-        parameters, optim::SgdOptions{.lr = o.lr, .momentum = o.momentum, .nesterov = o.momentum > 0, .weight_decay = o.weight_decay});
+        parameters,
+        optim::SgdOptions{
+            .lr = o.lr, .momentum = o.momentum, .nesterov = o.momentum > 0, .weight_decay = o.weight_decay});
   else if (o.optimizer == "adam")
-    optimizer = std::make_unique<optim::Adam>(parameters, optim::AdamOptions{.lr = o.lr, .weight_decay = o.weight_decay});
+    optimizer =
+        std::make_unique<optim::Adam>(parameters, optim::AdamOptions{.lr = o.lr, .weight_decay = o.weight_decay});
   else if (o.optimizer == "adamw")
-    optimizer = std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions{.lr = o.lr, .weight_decay = o.weight_decay});
+    optimizer =
+        std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions{.lr = o.lr, .weight_decay = o.weight_decay});
   else
     optimizer = std::make_unique<optim::Adadelta>(parameters,
                                                   optim::AdadeltaOptions{.lr = o.lr, .weight_decay = o.weight_decay});
@@ -125,7 +132,8 @@ std::unique_ptr<optim::Optimizer> Experiment::make_optimizer() const {
 optim::SchedulePtr Experiment::make_schedule() const {
   const Options& o = options;
   const int64_t total = total_steps();
-  const int64_t warmup = std::min(total - 1, static_cast<int64_t>(std::llround(o.warmup * static_cast<double>(steps_per_epoch()))));
+  const int64_t warmup =
+      std::min(total - 1, static_cast<int64_t>(std::llround(o.warmup * static_cast<double>(steps_per_epoch()))));
   if (o.schedule == "onecycle")
     return std::make_shared<optim::OneCycleSchedule>(optim::OneCycleOptions{.max_lr = o.lr, .steps = total});
   optim::SchedulePtr main;
@@ -133,7 +141,8 @@ optim::SchedulePtr Experiment::make_schedule() const {
     main = std::make_shared<optim::CosineSchedule>(std::max<int64_t>(total - warmup, 1));
   } else if (o.schedule == "step") {
     std::vector<int64_t> milestones;
-    for (const double share : o.milestones) milestones.push_back(std::llround(share * static_cast<double>(total)) - warmup);
+    for (const double share : o.milestones)
+      milestones.push_back(std::llround(share * static_cast<double>(total)) - warmup);
     main = std::make_shared<optim::MultiStepSchedule>(milestones);
   } else {
     main = std::make_shared<optim::LinearSchedule>(1, optim::LinearScheduleOptions{.start = 1, .end = 1});

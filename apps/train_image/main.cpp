@@ -15,8 +15,8 @@ void describe(Experiment& e) {
   std::cout << "device  " << support::describe(e.device) << '\n';
   if (e.train_set) std::cout << "train   " << e.train_set->describe() << '\n';
   std::cout << "val     " << e.val_set->describe() << '\n';
-  std::cout << "model   " << e.options.model << ", " << nn::parameter_count(*e.model) << " parameters, input " << e.height
-            << 'x' << e.width << 'x' << e.channels << ", " << e.options.precision << '\n';
+  std::cout << "model   " << e.options.model << ", " << nn::parameter_count(*e.model) << " parameters, input "
+            << e.height << 'x' << e.width << 'x' << e.channels << ", " << e.options.precision << '\n';
   if (e.options.summary) std::cout << nn::summary(*e.model, {1, e.height, e.width, e.channels});
   std::cout.flush();
 }
@@ -27,9 +27,11 @@ int run(int argc, char** argv) {
   Experiment experiment(options);
   describe(experiment);
   if (options.eval_only) {
-    const Evaluation result = evaluate(*experiment.model, *experiment.val_loader, experiment.classes, experiment.precision);
+    const Evaluation result =
+        evaluate(*experiment.model, *experiment.val_loader, experiment.classes, experiment.precision);
     std::printf("val loss %.4f accuracy %.2f%% (%lld of %lld), %.0f images/s\n", result.loss, 100 * result.accuracy,
-                static_cast<long long>(result.correct), static_cast<long long>(result.images), result.images_per_second);
+                static_cast<long long>(result.correct), static_cast<long long>(result.images),
+                result.images_per_second);
   } else {
     std::cout << "run     " << options.out << std::endl;
     if (!Trainer(experiment).run()) return support::kExitOk;

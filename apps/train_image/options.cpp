@@ -21,8 +21,9 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add_choice("optimizer", o.optimizer, {"sgd", "adam", "adamw", "adadelta"},
                    "how weights are updated (sgd: Nesterov momentum)");
   flags.add("momentum", o.momentum, "of sgd", {.min = 0, .max = 1});
-  flags.add_choice("schedule", o.schedule, {"constant", "cosine", "step", "onecycle"},
-                   "of the learning rate, after the warm-up; cosine falls to 0, step multiplies by 0.1 at --milestones");
+  flags.add_choice(
+      "schedule", o.schedule, {"constant", "cosine", "step", "onecycle"},
+      "of the learning rate, after the warm-up; cosine falls to 0, step multiplies by 0.1 at --milestones");
   flags.add("milestones", o.milestones, 0, "shares of the run at which --schedule step lowers the rate");
   flags.add("warmup", o.warmup, "epochs of linear warm-up", {.min = 0});
   flags.add("weight-decay", o.weight_decay, "L2 (adamw: decoupled)", {.min = 0});
@@ -46,7 +47,8 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("eval-only", o.eval_only, "evaluate on the validation part and stop; needs only that part of the set");
   flags.add("max-steps", o.max_steps, "stop after this many steps of the whole run, as Ctrl-C would; 0: no limit",
             {.min = 0});
-  flags.add("deterministic", o.deterministic, "same bits on every run (the default on cpu and simt)");
+  flags.add("deterministic", o.deterministic,
+            "same bits on every run; so it is always today, since every kernel is deterministic");
   flags.add("summary", o.summary, "print the table of layers before training");
   if (!flags.parse(argc, argv)) return false;
   o.toml = flags.toml();

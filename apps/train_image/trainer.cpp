@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include "apps/support/device.h"
 #include "apps/support/memory.h"
@@ -48,8 +49,12 @@ Trainer::Trainer(Experiment& experiment)
                    : std::make_unique<support::Metrics>(folder_.metrics(), position_.step);
   board_ = std::make_unique<support::TensorBoard>(folder_.path(), fresh ? -1 : position_.step);
   if (fresh) {
-    board_->hyper_parameters({{"model", o.model}, {"lr", o.lr}, {"batch_size", static_cast<double>(o.batch_size)},
-                              {"optimizer", o.optimizer}, {"weight_decay", o.weight_decay}, {"precision", o.precision}});
+    board_->hyper_parameters({{"model", o.model},
+                              {"lr", o.lr},
+                              {"batch_size", static_cast<double>(o.batch_size)},
+                              {"optimizer", o.optimizer},
+                              {"weight_decay", o.weight_decay},
+                              {"precision", o.precision}});
     show_samples();
   }
   loss_sum_ = Tensor::zeros({}, DType::f32, experiment_.device);
@@ -78,9 +83,10 @@ void Trainer::resume() {
   const std::filesystem::path path = wanted == "auto" ? folder_.last_checkpoint() : std::filesystem::path(wanted);
   const support::Checkpoint saved = support::load_checkpoint(path);
   const std::string& model = saved.text("model");
-  WEFT_CHECK(model == experiment_.options.model, "checkpoint ", path.string(), " is of model '", model, "', this run trains '",
-             experiment_.options.model, "'");
-  support::require_match(str("checkpoint ", path.string(), ": model"), experiment_.model->state_dict(), saved.part("model"));
+  WEFT_CHECK(model == experiment_.options.model, "checkpoint ", path.string(), " is of model '", model,
+             "', this run trains '", experiment_.options.model, "'");
+  support::require_match(str("checkpoint ", path.string(), ": model"), experiment_.model->state_dict(),
+                         saved.part("model"));
   experiment_.model->load_state_dict(saved.part("model"));
   optimizer_->load_state_dict(saved.part("optimizer"));
   generator(experiment_.device) = {static_cast<uint64_t>(saved.integer("generator_seed")),
@@ -111,9 +117,8 @@ void Trainer::save(const std::filesystem::path& path) const {
                          {"batch_size", experiment_.options.batch_size},
                          {"generator_seed", static_cast<int64_t>(random.seed)},
                          {"generator_offset", static_cast<int64_t>(random.offset)}};
-  checkpoint.numbers = {{"loss_sum", position_.loss_sum},
-                        {"correct", position_.correct},
-                        {"best_accuracy", position_.best_accuracy}};
+  checkpoint.numbers = {
+      {"loss_sum", position_.loss_sum}, {"correct", position_.correct}, {"best_accuracy", position_.best_accuracy}};
   checkpoint.texts = {{"model", experiment_.options.model}, {"config", experiment_.options.toml}};
   support::save_checkpoint(path, checkpoint);
 }
@@ -133,9 +138,9 @@ bool Trainer::run() {
   if (stopped) {
     if (support::have_checkpoints()) save(folder_.last_checkpoint());
     const char* why = signals_.stop_requested() ? signals_.stop_signal() : "--max-steps";
-    progress_.note(str("stopped by ", why, " after step ", position_.step,
-                       "; go on with: train_image --config ", folder_.file("config.toml").string(),
-                       " --max-steps 0 --resume auto --out ", folder_.path().string()));
+    progress_.note(str("stopped by ", why, " after step ", position_.step, "; go on with: train_image --config ",
+                       folder_.file("config.toml").string(), " --max-steps 0 --resume auto --out ",
+                       folder_.path().string()));
   }
   board_->end(!stopped);
   write_summary(!stopped);
@@ -145,7 +150,8 @@ bool Trainer::run() {
 bool Trainer::train_epoch() {
   Experiment& e = experiment_;
   e.model->train();
-  progress_.begin(str("epoch ", position_.epoch + 1, "/", e.options.epochs), e.steps_per_epoch(), position_.step_in_epoch);
+  progress_.begin(str("epoch ", position_.epoch + 1, "/", e.options.epochs), e.steps_per_epoch(),
+                  position_.step_in_epoch);
   e.train_loader->start(position_.epoch, position_.step_in_epoch);
   e.train_loader->reset_statistics();
   const double start = seconds_now();
@@ -215,8 +221,8 @@ void Trainer::train_step(const data::Batch& batch) {
   read_sums();
   if (std::isfinite(position_.loss_sum)) return;
   progress_.end();
-  fail("loss is not finite (", position_.loss_sum - before, ") at epoch ", position_.epoch + 1, ", step ", position_.step, ": ",
-       explain_not_finite(*e.model, [&] { cross_entropy(forward(), targets, loss_options); }),
+  fail("loss is not finite (", position_.loss_sum - before, ") at epoch ", position_.epoch + 1, ", step ",
+       position_.step, ": ", explain_not_finite(*e.model, [&] { cross_entropy(forward(), targets, loss_options); }),
        ". The last good checkpoint is kept");
 }
 
@@ -253,11 +259,21 @@ void Trainer::finish_epoch() {
     position_.best_accuracy = last_.accuracy;
     position_.best_epoch = position_.epoch;
   }
-  metrics_->append({.epoch = position_.epoch, .step = position_.step, .split = support::Split::train, .loss = train_loss,
-                    .accuracy = train_accuracy, .lr = lr, .images_per_second = state.images_per_second,
+  metrics_->append({.epoch = position_.epoch,
+                    .step = position_.step,
+                    .split = support::Split::train,
+                    .loss = train_loss,
+                    .accuracy = train_accuracy,
+                    .lr = lr,
+                    .images_per_second = state.images_per_second,
                     .data_wait = state.data_wait});
-  metrics_->append({.epoch = position_.epoch, .step = position_.step, .split = support::Split::val, .loss = last_.loss,
-                    .accuracy = last_.accuracy, .lr = lr, .images_per_second = last_.images_per_second});
+  metrics_->append({.epoch = position_.epoch,
+                    .step = position_.step,
+                    .split = support::Split::val,
+                    .loss = last_.loss,
+                    .accuracy = last_.accuracy,
+                    .lr = lr,
+                    .images_per_second = last_.images_per_second});
   board_->scalar("loss/train", train_loss, position_.step);
   board_->scalar("loss/val", last_.loss, position_.step);
   board_->scalar("accuracy/train", train_accuracy, position_.step);
@@ -269,25 +285,28 @@ void Trainer::finish_epoch() {
     save(folder_.last_checkpoint());
     if (best) save(folder_.best_checkpoint());
   }
-  progress_.end(str("val loss ", std::round(last_.loss * 1e4) / 1e4, " accuracy ", percent(last_.accuracy), best ? " *" : ""));
+  progress_.end(
+      str("val loss ", std::round(last_.loss * 1e4) / 1e4, " accuracy ", percent(last_.accuracy), best ? " *" : ""));
 }
 
 void Trainer::write_summary(bool finished) {
   const Experiment& e = experiment_;
-  folder_.write_summary({{"finished", finished},
-                         {"model", e.options.model},
-                         {"data", e.options.data},
-                         {"device", support::describe(e.device)},
-                         {"epochs", position_.epoch},
-                         {"steps", position_.step},
-                         {"val_accuracy", last_.images > 0 ? last_.accuracy : position_.best_accuracy},
-                         {"val_loss", last_.loss},
-                         {"best_val_accuracy", position_.best_accuracy},
-                         {"best_epoch", position_.best_epoch},
-                         {"images_per_second", trained_seconds_ > 0 ? static_cast<double>(trained_images_) / trained_seconds_ : 0.0},
-                         {"peak_memory_bytes", support::peak_memory_bytes()},
-                         {"peak_tensor_bytes",
-                          static_cast<int64_t>(kernels::CachingAllocator::of(e.device).stats().peak_live)}});
+  constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();  // null in the file
+  const double best = position_.best_epoch > 0 ? position_.best_accuracy : kNotKnown;
+  folder_.write_summary(
+      {{"finished", finished},
+       {"model", e.options.model},
+       {"data", e.options.data},
+       {"device", support::describe(e.device)},
+       {"epochs", position_.epoch},
+       {"steps", position_.step},
+       {"val_accuracy", last_.images > 0 ? last_.accuracy : kNotKnown},
+       {"val_loss", last_.images > 0 ? last_.loss : kNotKnown},
+       {"best_val_accuracy", best},
+       {"best_epoch", position_.best_epoch},
+       {"images_per_second", trained_seconds_ > 0 ? static_cast<double>(trained_images_) / trained_seconds_ : 0.0},
+       {"peak_memory_bytes", support::peak_memory_bytes()},
+       {"peak_tensor_bytes", static_cast<int64_t>(kernels::CachingAllocator::of(e.device).stats().peak_live)}});
 }
 
 }  // namespace weft::train_image

@@ -13,14 +13,16 @@ namespace {
 template <class T>
 struct Target {
   using S = Accumulate<T>;
-  const int64_t* classes;     // or null
-  const T* probabilities;     // or null
+  const int64_t* classes;  // or null
+  const T* probabilities;  // or null
   int64_t C;
   CrossEntropyArguments arguments;
 
   Target(const View& target, int64_t columns, const CrossEntropyArguments& a)
       : classes(target.dtype == DType::i64 ? target.as<int64_t>() : nullptr),
-        probabilities(classes ? nullptr : target.as<T>()), C(columns), arguments(a) {}
+        probabilities(classes ? nullptr : target.as<T>()),
+        C(columns),
+        arguments(a) {}
 
   bool ignored(int64_t n) const { return classes && classes[n] == arguments.ignore_index; }
   bool valid(int64_t n) const { return !classes || (classes[n] >= 0 && classes[n] < C); }

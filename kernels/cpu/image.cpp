@@ -16,7 +16,8 @@ void image_normalize(const Queue&, const View& y, const View& x, const View& pla
     S level[4][256];
     for (int64_t c = 0; c < C; ++c)
       for (int v = 0; v < 256; ++v)
-        level[c][v] = (static_cast<S>(v) / S(255) - static_cast<S>(arguments.mean[c])) / static_cast<S>(arguments.std[c]);
+        level[c][v] =
+            (static_cast<S>(v) / S(255) - static_cast<S>(arguments.mean[c])) / static_cast<S>(arguments.std[c]);
     T* out = y.as<T>();
     const uint8_t* in = x.as<uint8_t>();
     const int32_t* places = place ? place.as<int32_t>() : nullptr;

@@ -73,7 +73,8 @@ void sgd_step(const Queue&, const View& w, const View& velocity, const View& com
     const bool first = step.step == 1;
     const S momentum = first ? S(0) : static_cast<S>(arguments.momentum);
     const S fresh = first ? S(1) : static_cast<S>(1 - arguments.dampening);
-    const S ahead = arguments.nesterov ? static_cast<S>(arguments.momentum) : S(0), direct = arguments.nesterov ? S(1) : S(0);
+    const S ahead = arguments.nesterov ? static_cast<S>(arguments.momentum) : S(0),
+            direct = arguments.nesterov ? S(1) : S(0);
     const S along = arguments.nesterov ? ahead : S(1);
     update_range<S, G>(w, compute_copy, g, step, arguments.maximize, [=](int64_t i, S weight, S gradient) {
       const S d = gradient + decay * weight;

@@ -88,7 +88,8 @@ auto window_divisor(const Geometry& g, const Pool2dArguments& a) {
       return window(p, a.stride.h, a.padding.h, a.kernel.h, g.H).size() *
              window(q, a.stride.w, a.padding.w, a.kernel.w, g.W).size();
     const int64_t top = p * a.stride.h - a.padding.h, left = q * a.stride.w - a.padding.w;
-    return (std::min(top + a.kernel.h, g.H + a.padding.h) - top) * (std::min(left + a.kernel.w, g.W + a.padding.w) - left);
+    return (std::min(top + a.kernel.h, g.H + a.padding.h) - top) *
+           (std::min(left + a.kernel.w, g.W + a.padding.w) - left);
   };
 }
 

@@ -7,8 +7,8 @@
 
 #include "kernels/cpu/elements.h"
 
-// The dimensions of x are split into kept and reduced ones. Two loops cover all cases: the reduced dimensions lie inside
-// (each output sums a run of x) or outside (whole rows of x are added to a row of sums).
+// The dimensions of x are split into kept and reduced ones. Two loops cover all cases: the reduced dimensions lie
+// inside (each output sums a run of x) or outside (whole rows of x are added to a row of sums).
 
 namespace weft::kernels::cpu {
 namespace {
@@ -18,8 +18,10 @@ template <class S>
 struct Fold {
   Reduce f;
   S start() const {
-    if (f == Reduce::max) return std::numeric_limits<S>::has_infinity ? -std::numeric_limits<S>::infinity() : std::numeric_limits<S>::min();
-    if (f == Reduce::min) return std::numeric_limits<S>::has_infinity ? std::numeric_limits<S>::infinity() : std::numeric_limits<S>::max();
+    if (f == Reduce::max)
+      return std::numeric_limits<S>::has_infinity ? -std::numeric_limits<S>::infinity() : std::numeric_limits<S>::min();
+    if (f == Reduce::min)
+      return std::numeric_limits<S>::has_infinity ? std::numeric_limits<S>::infinity() : std::numeric_limits<S>::max();
     return 0;
   }
   S join(S a, S b) const {  // of two partial results
@@ -129,12 +131,16 @@ void reduce_as(Reduce f, const View& y, const View& x) {
   const int64_t outputs = y.numel(), count = split.reduced.numel();
   const Nest<1> inside({&split.reduced});
   const auto put = [&](int64_t i, S value) {
-    if constexpr (std::is_integral_v<S>) out[i] = static_cast<Out>(value);
-    else out[i] = static_cast<Out>(fold.finish(static_cast<double>(value), count));
+    if constexpr (std::is_integral_v<S>)
+      out[i] = static_cast<Out>(value);
+    else
+      out[i] = static_cast<Out>(fold.finish(static_cast<double>(value), count));
   };
   if (outputs == 1) {
-    if constexpr (std::is_integral_v<S>) put(0, reduce_at(fold, x, inside, 0, 0, inside.total));
-    else out[0] = static_cast<Out>(fold.finish(reduce_all(fold, x, inside), count));
+    if constexpr (std::is_integral_v<S>)
+      put(0, reduce_at(fold, x, inside, 0, 0, inside.total));
+    else
+      out[0] = static_cast<Out>(fold.finish(reduce_all(fold, x, inside), count));
     return;
   }
   // The outputs in y's order: kept dimensions are not reordered, so walk them by hand.
@@ -147,8 +153,8 @@ void reduce_as(Reduce f, const View& y, const View& x) {
     return offset;
   };
   const int64_t row = split.kept.rank ? split.kept.sizes[split.kept.rank - 1] : 1;
-  const bool rows_outside = split.kept.rank && count > 1 && row > 1 &&
-                            split.kept.strides[split.kept.rank - 1] < inner_stride(split.reduced);
+  const bool rows_outside =
+      split.kept.rank && count > 1 && row > 1 && split.kept.strides[split.kept.rank - 1] < inner_stride(split.reduced);
   if (!rows_outside) {
     parallel_for(outputs, count, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) put(i, reduce_at(fold, x, inside, offset_of(i), 0, inside.total));
@@ -166,7 +172,8 @@ void reduce_as(Reduce f, const View& y, const View& x) {
       const int64_t base = offset_of(job / chunks.count * row), chunk = job % chunks.count;
       inside.walk(chunks.begin(chunk), chunks.end(chunk), [&](const auto& offset, int64_t length) {
         for (int64_t i = 0; i < length; ++i)
-          fold.add_row(sums, elements(x, base + offset[0] + i * inside.inner_strides()[0], stride, row, buffer.data()), row);
+          fold.add_row(sums, elements(x, base + offset[0] + i * inside.inner_strides()[0], stride, row, buffer.data()),
+                       row);
       });
     }
   });

@@ -37,7 +37,8 @@ Trained train(Device device, DType storage, DType compute) {
     std::vector<double> pixels(static_cast<size_t>(kBatch * kSide * kSide * 3));
     std::vector<int64_t> labels(static_cast<size_t>(kBatch));
     for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = std::sin(0.7 * static_cast<double>(i * (i % 13 + 1)) + step);
-    for (size_t n = 0; n < labels.size(); ++n) labels[n] = static_cast<int64_t>((3 * n + static_cast<size_t>(step)) % 10);
+    for (size_t n = 0; n < labels.size(); ++n)
+      labels[n] = static_cast<int64_t>((3 * n + static_cast<size_t>(step)) % 10);
     const Tensor x = Tensor::from(pixels, {kBatch, kSide, kSide, 3}).to(storage).to(device);
     Tensor loss;
     {
@@ -55,10 +56,10 @@ Trained train(Device device, DType storage, DType compute) {
   return result;
 }
 
-/// In each step each of the net's 8 layers rounds five times (weight, product, norm; forward and backward), and errors of
-/// independent roundings add up like a random walk. A rounding to bf16 is uniform within half an epsilon: its standard
-/// deviation is epsilon / 2 / sqrt(3). f32 sums run over up to kBatch kSide^2 places. The batch norms on a batch of 8
-/// amplify: c = 8.
+/// In each step each of the net's 8 layers rounds five times (weight, product, norm; forward and backward), and errors
+/// of independent roundings add up like a random walk. A rounding to bf16 is uniform within half an epsilon: its
+/// standard deviation is epsilon / 2 / sqrt(3). f32 sums run over up to kBatch kSide^2 places. The batch norms on a
+/// batch of 8 amplify: c = 8.
 Tolerance allowed(DType compute) {
   const double roundings = std::sqrt(5.0 * 8 * kSteps);
   const double sum = epsilon_of(DType::f32) * std::sqrt(static_cast<double>(kBatch * kSide * kSide));

@@ -21,7 +21,8 @@ const std::string kRun =
 /// The checkpoint after training to each of `stops` in a process of its own.
 Checkpoint checkpoint_after(const std::string& out, const std::vector<int>& stops, const std::string& more) {
   for (const int stop : stops) {
-    const Outcome run = train_image(kRun + more + " --resume auto --out " + out + " --max-steps " + std::to_string(stop));
+    const Outcome run =
+        train_image(kRun + more + " --resume auto --out " + out + " --max-steps " + std::to_string(stop));
     EXPECT_EQ(run.exit_code, 0) << run.output;
     EXPECT_THAT(run.output, HasSubstr("stopped by --max-steps after step " + std::to_string(stop)));
   }

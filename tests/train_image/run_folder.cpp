@@ -32,7 +32,8 @@ TEST(RunFolder, HoldsEverythingOfARun) {
   EXPECT_TRUE(events);
 
   // The written configuration and the exported weights give the same evaluation as the run saw last.
-  const Outcome evaluation = train_image("--config " + out + "/config.toml --export '' --weights " + weights + " --eval-only");
+  const Outcome evaluation =
+      train_image("--config " + out + "/config.toml --export '' --weights " + weights + " --eval-only");
   EXPECT_EQ(evaluation.exit_code, 0) << evaluation.output;
   EXPECT_THAT(evaluation.output, HasSubstr("accuracy"));
 }
@@ -44,8 +45,9 @@ TEST(RunFolder, PublishedResNet20WeightsReachTheirAccuracy) {
     GTEST_SKIP() << "real data is missing: " << source << "/test_batch.bin.xz";
   const TemporaryFolder folder;
   ASSERT_EQ(shell("xz -dc " + source + "/test_batch.bin.xz > " + (folder / "test_batch.bin")).exit_code, 0);
-  const Outcome run = train_image("--data cifar10:" + (folder / "") + " --model resnet20 --weights " + source +
-                                  "/resnet20-12fca82f.safetensors --mean .485,.456,.406 --std .229,.224,.225 --eval-only");
+  const Outcome run =
+      train_image("--data cifar10:" + (folder / "") + " --model resnet20 --weights " + source +
+                  "/resnet20-12fca82f.safetensors --mean .485,.456,.406 --std .229,.224,.225 --eval-only");
   EXPECT_EQ(run.exit_code, 0) << run.output;
   EXPECT_THAT(run.output, HasSubstr("accuracy 91.67% (8989 of 9806)"));
 }
