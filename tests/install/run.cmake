@@ -12,10 +12,14 @@ run("install" ${CMAKE_COMMAND} --install ${WEFT_BINARY_DIR} --prefix ${WORK}/pre
 # A move shows that nothing installed remembers where it was built or first installed.
 file(RENAME ${WORK}/prefix ${WORK}/moved)
 run("configure" ${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${WORK}/moved
-    -DCMAKE_BUILD_TYPE=Release)
+    -DCMAKE_BUILD_TYPE=Release -DREADME=${SOURCE}/../../../README.md)
 run("build" ${CMAKE_COMMAND} --build ${WORK}/build)
 run("the program" ${WORK}/build/outside ${WORK})
 if(NOT output MATCHES "the outside program trained")
   message(FATAL_ERROR "the program printed:\n${output}")
+endif()
+run("the README's program" ${WORK}/build/readme)
+if(NOT output MATCHES "step 9 loss [0-9.]+\n")
+  message(FATAL_ERROR "the README's program printed:\n${output}")
 endif()
 file(REMOVE_RECURSE ${WORK})
