@@ -129,6 +129,10 @@ bool Trainer::must_stop() const {
 }
 
 bool Trainer::run() {
+  if (position_.epoch >= experiment_.options.epochs) {  // a finished run, resumed: its files stay as they are
+    progress_.note(str("all ", position_.epoch, " epochs are done; raise --epochs to go on"));
+    return true;
+  }
   bool stopped = must_stop();
   while (!stopped && position_.epoch < experiment_.options.epochs) {
     stopped = !train_epoch();
@@ -136,11 +140,16 @@ bool Trainer::run() {
     stopped = stopped || (must_stop() && position_.epoch < experiment_.options.epochs);
   }
   if (stopped) {
-    if (support::have_checkpoints()) save(folder_.last_checkpoint());
     const char* why = signals_.stop_requested() ? signals_.stop_signal() : "--max-steps";
-    progress_.note(str("stopped by ", why, " after step ", position_.step, "; go on with: train_image --config ",
-                       folder_.file("config.toml").string(), " --max-steps 0 --resume auto --out ",
-                       folder_.path().string()));
+    std::string line = str("stopped by ", why, " after step ", position_.step);
+    if (support::have_checkpoints()) {
+      save(folder_.last_checkpoint());
+      line += str("; go on with: train_image --config ", folder_.file("config.toml").string(),
+                  " --max-steps 0 --resume auto --out ", folder_.path().string());
+    } else {
+      line += "; nothing is saved: this build has no HDF5";
+    }
+    progress_.note(line);
   }
   board_->end(!stopped);
   write_summary(!stopped);

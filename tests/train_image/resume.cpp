@@ -59,6 +59,18 @@ TEST(Resume, NumberOfWorkersChangesNothing) {
   expect_same_bits(none.part("model"), three.part("model"));
 }
 
+TEST(Resume, AFinishedRunStaysAsItIs) {
+  if (!support::have_checkpoints()) GTEST_SKIP() << "this build has no HDF5";
+  const TemporaryFolder folder;
+  const std::string run = kRun + "--epochs 1 --warmup 0 --resume auto --out " + (folder / "run");
+  ASSERT_EQ(train_image(run).exit_code, 0);
+  const std::string summary = read_text(folder / "run/summary.json");
+  const Outcome again = train_image(run);
+  EXPECT_EQ(again.exit_code, 0) << again.output;
+  EXPECT_THAT(again.output, HasSubstr("all 1 epochs are done; raise --epochs to go on"));
+  EXPECT_EQ(read_text(folder / "run/summary.json"), summary);
+}
+
 TEST(Resume, SigtermFinishesTheStepSavesAndSaysHowToGoOn) {
   if (!support::have_checkpoints()) GTEST_SKIP() << "this build has no HDF5";
   const TemporaryFolder folder;
