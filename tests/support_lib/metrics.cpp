@@ -77,7 +77,7 @@ TEST(Metrics, Errors) {
   const std::string path = (folder / "none/m").string();
   EXPECT_EQ(error_of([&] { Metrics metrics(path); }),
             "metrics: expected to open " + path + ", got 'No such file or directory'");
-  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP();
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "needs /dev/full";
   EXPECT_EQ(
       error_of([&] { Metrics("/dev/full").append(row(1)); }),
       "metrics: expected to append a line to /dev/full, got 'No space left on device'. Free some space and resume");
