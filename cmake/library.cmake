@@ -49,5 +49,5 @@ function(weft_test area)
   target_include_directories(test_${area} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(test_${area} PRIVATE weft_build_flags ${arg_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
   gtest_discover_tests(test_${area} TEST_PREFIX "${area}." DISCOVERY_TIMEOUT 120
-    PROPERTIES LABELS ${area} TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "OMP_NUM_THREADS=2;${arg_ENVIRONMENT}")
+    PROPERTIES LABELS ${area} TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "OMP_NUM_THREADS=2;OMP_WAIT_POLICY=passive;${arg_ENVIRONMENT}")
 endfunction()
