@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/conv2d_shape.cuh"
-#include "kernels/cuda/gemm.cuh"
+#include "kernels/cuda/conv2d_pixels.cuh"
 #include "kernels/cuda/split_sum.cuh"
 
 // dw[o, r, s, c] = sum over k = (n, p, q) of dy[k, o] pixel(k, (r, s, c)): one GEMM per group, rows = the group's
@@ -46,25 +45,7 @@ void conv2d_backward_weight_gemm(const Queue& queue, const View& dw, const View&
   Conv2dBackwardWeightProblem<T> problem{};
   problem.gradients = {static_cast<const T*>(dy.data), shape.O, static_cast<int>(k), static_cast<int>(m),
                        allows_vector_load<T>(dy.data, shape.group_O)};
-  auto& pixels = problem.pixels;
-  pixels.data = static_cast<const T*>(x.data);
-  pixels.picture_pitch = shape.H * shape.W * shape.C;
-  pixels.height = static_cast<int>(shape.H);
-  pixels.width = static_cast<int>(shape.W);
-  pixels.pitch = static_cast<int>(shape.C);
-  pixels.lines = static_cast<int>(k);
-  pixels.columns = static_cast<int>(n);
-  pixels.places = Divider(shape.P * shape.Q);
-  pixels.places_w = Divider(shape.Q);
-  pixels.channels = Divider(shape.group_C);
-  pixels.taps_w = static_cast<int>(shape.S);
-  pixels.step_h = static_cast<int>(shape.stride.h);
-  pixels.step_w = static_cast<int>(shape.stride.w);
-  pixels.origin_h = static_cast<int>(-shape.padding.h);
-  pixels.origin_w = static_cast<int>(-shape.padding.w);
-  pixels.tap_h = static_cast<int>(shape.dilation.h);
-  pixels.tap_w = static_cast<int>(shape.dilation.w);
-  pixels.vector = allows_vector_load<T>(x.data, shape.group_C);
+  problem.pixels = window_pixels<T, Major::rows>(x, shape);
   problem.m = static_cast<int>(m);
   problem.n = static_cast<int>(n);
   problem.k = static_cast<int>(k);

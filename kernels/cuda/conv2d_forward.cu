@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/conv2d_shape.cuh"
-#include "kernels/cuda/gemm.cuh"
+#include "kernels/cuda/conv2d_pixels.cuh"
 
 // y = conv2d(x, w) as one GEMM per group: m = (n, p, q), k = (r, s, c), columns = the group's filters.
 //
@@ -39,25 +38,7 @@ void conv2d_forward_gemm(const Queue& queue, const View& y, const View& x, const
                          const Conv2dShape& shape) {
   const int64_t m = shape.N * shape.P * shape.Q, n = shape.group_O, k = shape.R * shape.S * shape.group_C;
   Conv2dForwardProblem<T> problem{};
-  auto& pixels = problem.pixels;
-  pixels.data = static_cast<const T*>(x.data);
-  pixels.picture_pitch = shape.H * shape.W * shape.C;
-  pixels.height = static_cast<int>(shape.H);
-  pixels.width = static_cast<int>(shape.W);
-  pixels.pitch = static_cast<int>(shape.C);
-  pixels.lines = static_cast<int>(m);
-  pixels.columns = static_cast<int>(k);
-  pixels.places = Divider(shape.P * shape.Q);
-  pixels.places_w = Divider(shape.Q);
-  pixels.channels = Divider(shape.group_C);
-  pixels.taps_w = static_cast<int>(shape.S);
-  pixels.step_h = static_cast<int>(shape.stride.h);
-  pixels.step_w = static_cast<int>(shape.stride.w);
-  pixels.origin_h = static_cast<int>(-shape.padding.h);
-  pixels.origin_w = static_cast<int>(-shape.padding.w);
-  pixels.tap_h = static_cast<int>(shape.dilation.h);
-  pixels.tap_w = static_cast<int>(shape.dilation.w);
-  pixels.vector = allows_vector_load<T>(x.data, shape.group_C);
+  problem.pixels = window_pixels<T, Major::depth>(x, shape);
   problem.filters = {static_cast<const T*>(w.data), k, static_cast<int>(n), static_cast<int>(k),
                      allows_vector_load<T>(w.data, k)};
   problem.m = static_cast<int>(m);
