@@ -3,12 +3,48 @@
 # build it in; a missing required part stops here with its Debian package.
 
 set(WEFT_PARTS "" CACHE INTERNAL "rows of the table of parts")
+set(WEFT_WITHOUT "" CACHE STRING "Optional parts to leave out although they are there, by their names in the table, or: all")
+
+set(optional_parts oneDNN OpenBLAS HDF5 libjpeg-turbo libspng zlib)
+foreach(part ${WEFT_WITHOUT})
+  if(NOT part IN_LIST optional_parts AND NOT part STREQUAL "all")
+    list(JOIN optional_parts ", " known)
+    message(FATAL_ERROR "weft: WEFT_WITHOUT: expected all or some of ${known}, got ${part}")
+  endif()
+endforeach()
+
+# weft_leaves_out(OUT NAME): does WEFT_WITHOUT ask for the stub of this part?
+function(weft_leaves_out out name)
+  if("${name}" IN_LIST WEFT_WITHOUT OR ("all" IN_LIST WEFT_WITHOUT AND "${name}" IN_LIST optional_parts))
+    set(${out} TRUE PARENT_SCOPE)
+  else()
+    set(${out} FALSE PARENT_SCOPE)
+  endif()
+endfunction()
+
+# weft_find_library(NAME OUT INCLUDE_VARIABLE HEADER LIBRARY_VARIABLE names… [PATH_SUFFIXES …]): sets OUT to whether header
+# and library are there and wanted. Needs no pkg-config and no package files, so a plain folder in CMAKE_PREFIX_PATH does.
+function(weft_find_library name out include header library)
+  cmake_parse_arguments(arg "" "" "PATH_SUFFIXES" ${ARGN})
+  find_path(${include} ${header} PATH_SUFFIXES ${arg_PATH_SUFFIXES})
+  find_library(${library} NAMES ${arg_UNPARSED_ARGUMENTS} PATH_SUFFIXES ${arg_PATH_SUFFIXES})
+  weft_leaves_out(left_out ${name})
+  if(${include} AND ${library} AND NOT left_out)
+    set(${out} TRUE PARENT_SCOPE)
+  else()
+    set(${out} FALSE PARENT_SCOPE)
+  endif()
+endfunction()
 
 # weft_part(NAME found? "what it gives" "cure"): one row of the table.
 function(weft_part name found gives cure)
   if(found)
     set(row "found  |${name}|${gives}|")
   else()
+    weft_leaves_out(left_out ${name})
+    if(left_out)
+      set(cure "configure without ${name} in WEFT_WITHOUT=${WEFT_WITHOUT}")
+    endif()
     set(row "MISSING|${name}|${gives}|${cure}")
   endif()
   set(WEFT_PARTS "${WEFT_PARTS};${row}" CACHE INTERNAL "")
@@ -39,7 +75,6 @@ function(weft_print_parts)
   message(STATUS "")
 endfunction()
 
-find_package(PkgConfig)
 find_package(Threads REQUIRED)
 
 find_package(OpenMP COMPONENTS CXX)
@@ -49,23 +84,11 @@ find_package(Boost COMPONENTS context)
 weft_require("Boost.Context" "${Boost_CONTEXT_FOUND}" "libboost-context-dev")
 
 # Debian's dnnl-config.cmake insists on OpenCL, which Weft does not use: look for the library itself.
-find_path(WEFT_DNNL_INCLUDE oneapi/dnnl/dnnl.hpp)
-find_library(WEFT_DNNL dnnl)
-if(WEFT_DNNL_INCLUDE AND WEFT_DNNL)
-  set(WEFT_HAVE_DNNL TRUE)
-else()
-  set(WEFT_HAVE_DNNL FALSE)
-endif()
+weft_find_library(oneDNN WEFT_HAVE_DNNL WEFT_DNNL_INCLUDE oneapi/dnnl/dnnl.hpp WEFT_DNNL dnnl)
 weft_part("oneDNN" "${WEFT_HAVE_DNNL}" "fast CPU convolution and bf16 matmul" "apt-get install libdnnl-dev")
 
-find_path(WEFT_CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas openblas-openmp x86_64-linux-gnu/openblas-openmp
-          PATHS /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-openmp)
-find_library(WEFT_OPENBLAS openblas PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-openmp)
-if(WEFT_CBLAS_INCLUDE AND WEFT_OPENBLAS)
-  set(WEFT_HAVE_OPENBLAS TRUE)
-else()
-  set(WEFT_HAVE_OPENBLAS FALSE)
-endif()
+weft_find_library(OpenBLAS WEFT_HAVE_OPENBLAS WEFT_CBLAS_INCLUDE cblas.h WEFT_OPENBLAS openblas
+  PATH_SUFFIXES openblas openblas-openmp ${CMAKE_LIBRARY_ARCHITECTURE}/openblas-openmp)
 weft_part("OpenBLAS" "${WEFT_HAVE_OPENBLAS}" "fast CPU matmul" "apt-get install libopenblas-openmp-dev")
 
 set(WEFT_HAVE_CUDA FALSE)
@@ -95,20 +118,24 @@ string(REPLACE ";" ", " architectures "${WEFT_CUDA_ARCHITECTURES}")
 weft_part("CUDA" "${WEFT_HAVE_CUDA}" "--device cuda (kernels for ${architectures})"
           "install the CUDA Toolkit 12.x or 13.x, or set CUDACXX to its nvcc")
 
-find_package(HDF5 COMPONENTS C)
-weft_part("HDF5" "${HDF5_FOUND}" "checkpoints (.h5)" "apt-get install libhdf5-dev")
+# tools/gpu_check fills these in; the vendor engines and the process group that will read them are still to come.
+set(WEFT_CUDNN_ROOT "" CACHE PATH "Folder that holds cuDNN's include/ and lib/; nothing is built from it yet")
+set(WEFT_NCCL_ROOT "" CACHE PATH "Folder that holds NCCL's include/ and lib/; nothing is built from it yet")
+
+weft_find_library(HDF5 WEFT_HAVE_HDF5 WEFT_HDF5_INCLUDE hdf5.h WEFT_HDF5 hdf5 hdf5_serial PATH_SUFFIXES hdf5/serial)
+weft_part("HDF5" "${WEFT_HAVE_HDF5}" "checkpoints (.h5)" "apt-get install libhdf5-dev")
 
 find_package(nlohmann_json 3.10 QUIET)
 weft_require("nlohmann-json" "${nlohmann_json_FOUND}" "nlohmann-json3-dev")
 find_package(fmt QUIET)
 weft_require("fmt" "${fmt_FOUND}" "libfmt-dev")
 
-pkg_check_modules(WEFT_JPEG QUIET IMPORTED_TARGET libjpeg)
-weft_part("libjpeg-turbo" "${WEFT_JPEG_FOUND}" "JPEG pictures" "apt-get install libjpeg62-turbo-dev")
-pkg_check_modules(WEFT_SPNG QUIET IMPORTED_TARGET spng)
-weft_part("libspng" "${WEFT_SPNG_FOUND}" "PNG pictures" "apt-get install libspng-dev")
-find_package(ZLIB)
-weft_part("zlib" "${ZLIB_FOUND}" ".gz data files" "apt-get install zlib1g-dev")
+weft_find_library(libjpeg-turbo WEFT_HAVE_JPEG WEFT_JPEG_INCLUDE jpeglib.h WEFT_JPEG jpeg)
+weft_part("libjpeg-turbo" "${WEFT_HAVE_JPEG}" "JPEG pictures" "apt-get install libjpeg62-turbo-dev")
+weft_find_library(libspng WEFT_HAVE_SPNG WEFT_SPNG_INCLUDE spng.h WEFT_SPNG spng)
+weft_part("libspng" "${WEFT_HAVE_SPNG}" "PNG pictures" "apt-get install libspng-dev")
+weft_find_library(zlib WEFT_HAVE_ZLIB WEFT_ZLIB_INCLUDE zlib.h WEFT_ZLIB z)
+weft_part("zlib" "${WEFT_HAVE_ZLIB}" ".gz data files" "apt-get install zlib1g-dev")
 
 find_package(CLI11 QUIET)
 weft_require("CLI11" "${CLI11_FOUND}" "libcli11-dev")

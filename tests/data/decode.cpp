@@ -16,16 +16,27 @@ int largest_difference(const Picture& a, const Picture& b) {
   return largest;
 }
 
+bool is_png(const std::string& file) { return file.ends_with(".png"); }
+
+#define NEED_DECODER_OF(file)              \
+  if (is_png(file)) {                      \
+    WEFT_NEED_PART(SPNG, "libspng");       \
+  } else {                                 \
+    WEFT_NEED_PART(JPEG, "libjpeg-turbo"); \
+  }
+
 struct Case {
   const char* file;
   const char* expected;
   int tolerance;
+  friend void PrintTo(const Case& one, std::ostream* out) { *out << one.file; }
 };
 
 class Decode : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Decode, EqualsPillow) {
   const auto [file, expected, tolerance] = GetParam();
+  NEED_DECODER_OF(file);
   const Picture picture = decode(read_file(golden(file)), file);
   EXPECT_LE(largest_difference(picture, read_ppm(golden(str(expected, ".ppm")))), tolerance);
 }
@@ -42,6 +53,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"bilevel.png", "bilevel", 0}, Case{"deep.png", "deep", 0}));
 
 TEST(DecodePicture, EveryExifOrientationStandsUpright) {
+  WEFT_NEED_PART(JPEG, "libjpeg-turbo");
   const Picture upright_picture = read_ppm(golden("rgb.ppm"));
   for (int orientation = 1; orientation <= 8; ++orientation) {
     const std::string file = str("exif", orientation, ".jpg");
@@ -67,6 +79,10 @@ TEST(DecodePicture, RefusesTruncatedPictures) {
     bytes.resize(bytes.size() * 3 / 5);
     EXPECT_THAT(error_text([&] { decode(bytes, file); }), HasSubstr(file));
   }
+}
+
+TEST(DecodePicture, SaysWhereAJpegIsCutShort) {
+  WEFT_NEED_PART(JPEG, "libjpeg-turbo");
   std::vector<uint8_t> bytes = read_file(golden("baseline.jpg"));
   bytes.resize(bytes.size() * 3 / 4);
   EXPECT_THAT(error_text([&] { decode(bytes, "a.jpg"); }), HasSubstr("jpeg: a.jpg is cut short after"));
@@ -75,6 +91,7 @@ TEST(DecodePicture, RefusesTruncatedPictures) {
 }
 
 TEST(DecodePicture, RefusesCorruptPictures) {
+  WEFT_NEED_PART(SPNG, "libspng");
   std::vector<uint8_t> bytes = read_file(golden("rgb.png"));
   bytes[bytes.size() / 2] ^= 0x55;
   EXPECT_THAT(error_text([&] { decode(bytes, "a.png"); }), HasSubstr("png: cannot read a.png: "));
@@ -99,6 +116,7 @@ TEST(DecodePicture, SurvivesRandomDamage) {
 }
 
 TEST(DecodePicture, ScalesDownInTheDctDomainWhenAllowed) {
+  WEFT_NEED_PART(JPEG, "libjpeg-turbo");
   const std::vector<uint8_t> bytes = read_file(golden("baseline.jpg"));  // 32x24
   const Picture half = decode(bytes, "baseline.jpg", {.shortest_edge = 12});
   EXPECT_EQ(half.height, 12);
@@ -113,6 +131,20 @@ TEST(DecodePicture, ScalesDownInTheDctDomainWhenAllowed) {
     return sum / static_cast<double>(picture.pixels.size());
   };
   EXPECT_NEAR(mean(half), mean(whole), 2);
+}
+
+TEST(DecodePicture, AStubSaysHowToBuildItsPartIn) {
+  if (WEFT_HAVE_JPEG && WEFT_HAVE_SPNG) GTEST_SKIP() << "this build has no stub: WEFT_WITHOUT=all gives one";
+  if (!WEFT_HAVE_JPEG) {
+    EXPECT_THAT(error_text([] { decode(read_file(golden("baseline.jpg")), "a.jpg"); }),
+                HasSubstr("jpeg: cannot read a.jpg: built without libjpeg. On Debian: apt-get install "
+                          "libjpeg62-turbo-dev, then configure again."));
+  }
+  if (!WEFT_HAVE_SPNG) {
+    EXPECT_THAT(error_text([] { decode(read_file(golden("rgb.png")), "a.png"); }),
+                HasSubstr("png: cannot read a.png: built without libspng. On Debian: apt-get install libspng-dev, then "
+                          "configure again."));
+  }
 }
 
 TEST(Exif, IgnoresMalformedBlocks) {

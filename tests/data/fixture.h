@@ -60,6 +60,19 @@ inline std::vector<uint8_t> random_bytes(size_t count, int largest = 255) {
   return bytes;
 }
 
+/// A file of the MNIST family: header and random bytes, none above `largest`.
+inline std::vector<uint8_t> idx_bytes(const std::vector<uint32_t>& sizes, int largest = 255) {
+  std::vector<uint8_t> bytes{0, 0, 8, static_cast<uint8_t>(sizes.size())};
+  size_t elements = 1;
+  for (const uint32_t size : sizes) {
+    for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<uint8_t>(size >> shift));
+    elements *= size;
+  }
+  const std::vector<uint8_t> body = random_bytes(elements, largest);
+  bytes.insert(bytes.end(), body.begin(), body.end());
+  return bytes;
+}
+
 /// Reads a binary PPM as tests/golden/pictures.py writes it.
 inline Picture read_ppm(const fs::path& path) {
   const std::vector<uint8_t> bytes = read_file(path);
@@ -84,3 +97,7 @@ inline fs::path shared_data(const std::string& name) {
 /// Skips, loudly, where a real data set is not on this machine.
 #define WEFT_NEED_SHARED_DATA(path) \
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "needs " << (path) << "; set WEFT_SHARED_DATA to its folder"
+
+/// Skips, loudly, where this build has the stub of a part; PART is JPEG, SPNG or ZLIB.
+#define WEFT_NEED_PART(PART, name) \
+  if (!WEFT_HAVE_##PART) GTEST_SKIP() << "needs a build with " name "; this one has its stub"

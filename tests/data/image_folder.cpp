@@ -12,6 +12,8 @@ void place(const std::string& picture, const fs::path& to) {
 }
 
 TEST(ImageFolder, OrdersClassesAndPicturesByTheirBytes) {
+  WEFT_NEED_PART(JPEG, "libjpeg-turbo");
+  WEFT_NEED_PART(SPNG, "libspng");
   const TemporaryFolder folder;
   place("rgb.png", folder / "train/bees/b.PNG");
   place("baseline.jpg", folder / "train/bees/B b.JpEg");

@@ -83,6 +83,8 @@ TEST(ChannelStatistics, OfCifar100AreThePublishedOnes) {
 }
 
 TEST(ChannelStatistics, OfAFolderWeighEveryPictureEqually) {
+  WEFT_NEED_PART(JPEG, "libjpeg-turbo");
+  WEFT_NEED_PART(SPNG, "libspng");
   const TemporaryFolder folder;
   fs::create_directories(folder / "train/a");
   fs::copy_file(golden("rgb.png"), folder / "train/a/1.png");

@@ -53,7 +53,7 @@ void expect_same(const Checkpoint& a, const Checkpoint& b) {
 class CheckpointFile : public testing::Test {
  protected:
   void SetUp() override {
-    if (!have_checkpoints()) GTEST_SKIP() << "built without HDF5";
+    if (!have_checkpoints()) GTEST_SKIP() << "needs a build with HDF5; this one has its stub";
   }
   std::string load_error() {
     std::string text = error_of([&] { load_checkpoint(path); });

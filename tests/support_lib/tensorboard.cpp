@@ -117,7 +117,7 @@ TEST(TensorBoard, ScalarsReadBack) {
 }
 
 TEST(TensorBoard, PicturesArePng) {
-  if (!have_png()) GTEST_SKIP() << "built without libspng";
+  if (!have_png()) GTEST_SKIP() << "needs a build with libspng; this one has its stub";
   const TemporaryFolder folder;
   TensorBoard board(folder.path());
   board.picture("samples", Picture(20, 10, {1, 2, 3}), 7);

@@ -72,7 +72,7 @@ TEST(BadInput, LossThatIsNotFiniteSaysWhereItBegan) {
 }
 
 TEST(BadInput, CheckpointOfAnotherModelOrDamaged) {
-  if (!support::have_checkpoints()) GTEST_SKIP() << "this build has no HDF5";
+  if (!support::have_checkpoints()) GTEST_SKIP() << "needs a build with HDF5; this one has its stub";
   const TemporaryFolder folder;
   const Outcome made = train_image(kSmall + "--max-steps 1 --out " + (folder / "first"));
   ASSERT_EQ(made.exit_code, 0) << made.output;
@@ -86,7 +86,7 @@ TEST(BadInput, CheckpointOfAnotherModelOrDamaged) {
 }
 
 TEST(BadInput, FullDiskKeepsTheOldCheckpoint) {
-  if (!support::have_checkpoints()) GTEST_SKIP() << "this build has no HDF5";
+  if (!support::have_checkpoints()) GTEST_SKIP() << "needs a build with HDF5; this one has its stub";
   const TemporaryFolder folder;
   const std::string out = folder / "run";
   ASSERT_EQ(train_image(kSmall + "--max-steps 1 --out " + out).exit_code, 0);

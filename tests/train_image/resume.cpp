@@ -39,7 +39,7 @@ void expect_same_bits(const StateDict& a, const StateDict& b) {
 }
 
 TEST(Resume, SixtyAndFortyStepsAreAHundredBitForBit) {
-  if (!support::have_checkpoints()) GTEST_SKIP() << "this build has no HDF5";
+  if (!support::have_checkpoints()) GTEST_SKIP() << "needs a build with HDF5; this one has its stub";
   for (const std::string more : {"--optimizer sgd", "--optimizer adamw --lr 0.001 --workers 0 --precision bf16"}) {
     const TemporaryFolder folder;
     const Checkpoint whole = checkpoint_after(folder / "whole", {100}, more);
@@ -52,7 +52,7 @@ TEST(Resume, SixtyAndFortyStepsAreAHundredBitForBit) {
 }
 
 TEST(Resume, NumberOfWorkersChangesNothing) {
-  if (!support::have_checkpoints()) GTEST_SKIP() << "this build has no HDF5";
+  if (!support::have_checkpoints()) GTEST_SKIP() << "needs a build with HDF5; this one has its stub";
   const TemporaryFolder folder;
   const Checkpoint none = checkpoint_after(folder / "none", {20}, "--workers 0");
   const Checkpoint three = checkpoint_after(folder / "three", {20}, "--workers 3");
@@ -60,7 +60,7 @@ TEST(Resume, NumberOfWorkersChangesNothing) {
 }
 
 TEST(Resume, AFinishedRunStaysAsItIs) {
-  if (!support::have_checkpoints()) GTEST_SKIP() << "this build has no HDF5";
+  if (!support::have_checkpoints()) GTEST_SKIP() << "needs a build with HDF5; this one has its stub";
   const TemporaryFolder folder;
   const std::string run = kRun + "--epochs 1 --warmup 0 --resume auto --out " + (folder / "run");
   ASSERT_EQ(train_image(run).exit_code, 0);
@@ -72,7 +72,7 @@ TEST(Resume, AFinishedRunStaysAsItIs) {
 }
 
 TEST(Resume, SigtermFinishesTheStepSavesAndSaysHowToGoOn) {
-  if (!support::have_checkpoints()) GTEST_SKIP() << "this build has no HDF5";
+  if (!support::have_checkpoints()) GTEST_SKIP() << "needs a build with HDF5; this one has its stub";
   const TemporaryFolder folder;
   const std::string out = folder / "run", log = folder / "log";
   // The shell prints the program's process id, then waits for it.
