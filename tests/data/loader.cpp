@@ -10,6 +10,7 @@
 #include "data/transforms/crop.h"
 #include "data/transforms/flip.h"
 #include "tests/data/fixture.h"
+#include "tests/support/devices.h"
 
 namespace weft::data::testing {
 namespace {
@@ -266,7 +267,16 @@ void expect_same_as_cpu(Device device, DType dtype, double tolerance) {
 // Values lie in [-2, 2]: half a step of the dtype there, and a few roundings of f32.
 TEST(Loader, BfloatOnTheCpu) { expect_same_as_cpu({}, DType::bf16, 2.0 / 256); }
 TEST(Loader, DoubleOnTheCpu) { expect_same_as_cpu({}, DType::f64, 1e-6); }
-TEST(Loader, OnTheEmulatedGpu) { expect_same_as_cpu({DeviceKind::simt, 0}, DType::f32, 1e-6); }
+
+class LoaderOnGpu : public ::testing::TestWithParam<DeviceKind> {};
+
+TEST_P(LoaderOnGpu, EqualsTheCpu) {
+  if (!tests::runs_on(GetParam())) GTEST_SKIP() << "the tests run on no " << name(GetParam()) << " device here";
+  expect_same_as_cpu({GetParam(), 0}, DType::f32, 1e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, LoaderOnGpu, ::testing::Values(DeviceKind::simt, DeviceKind::cuda),
+                         [](const auto& test) { return std::string(name(test.param)); });
 
 }  // namespace
 }  // namespace weft::data::testing

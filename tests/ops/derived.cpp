@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
 
 #include "core/autograd.h"
 #include "core/ops/add.h"
@@ -16,8 +14,8 @@
 #include "core/ops/square.h"
 #include "core/ops/sub.h"
 #include "core/random.h"
-#include "kernels/runtime.h"
 #include "tests/ops/op_case.h"
+#include "tests/support/devices.h"
 
 namespace weft::test {
 namespace {
@@ -99,17 +97,11 @@ double tolerance(const Tensor& wanted, const Tensor& moved, double eps, int64_t 
   return 8 * std::sqrt(static_cast<double>(length)) * (eps * norm + distance(wanted, moved));
 }
 
-/// All devices of this build and machine; WEFT_TEST_DEVICES=cpu,simt names some of them.
+/// The CPU, which the others are held against, and every other device that the tests run on.
 std::vector<Device> devices() {
-  const char* const chosen = std::getenv("WEFT_TEST_DEVICES");
   std::vector<Device> all{{DeviceKind::cpu, 0}};
-  for (const DeviceKind kind : {DeviceKind::simt, DeviceKind::cuda}) {
-    if (chosen && !strstr(chosen, std::string(name(kind)).c_str())) continue;
-    try {
-      if (kernels::runtime(kind).device_count() > 0) all.push_back({kind, 0});
-    } catch (const Error&) {  // built without it
-    }
-  }
+  for (const DeviceKind kind : {DeviceKind::simt, DeviceKind::cuda})
+    if (tests::runs_on(kind)) all.push_back({kind, 0});
   return all;
 }
 

@@ -7,10 +7,10 @@
 #include "core/ops/cross_entropy.h"
 #include "core/random.h"
 #include "data/loader.h"
-#include "kernels/runtime.h"
 #include "nn/models/cifar_resnet.h"
 #include "optim/sgd.h"
 #include "tests/support/compare.h"
+#include "tests/support/devices.h"
 
 namespace weft::tests {
 namespace {
@@ -80,23 +80,27 @@ class DevicesAgree : public testing::Test {
 };
 
 TEST_F(DevicesAgree, CpuF32) { expect_agreement(train({}, DType::f32, DType::f32), DType::f32); }
-TEST_F(DevicesAgree, SimtF32) { expect_agreement(train({DeviceKind::simt, 0}, DType::f32, DType::f32), DType::f32); }
-TEST_F(DevicesAgree, SimtBf16) { expect_agreement(train({DeviceKind::simt, 0}, DType::f32, DType::bf16), DType::bf16); }
 TEST_F(DevicesAgree, CpuBf16) { expect_agreement(train({}, DType::f32, DType::bf16), DType::bf16); }
-TEST_F(DevicesAgree, CudaF32AndBf16) {
-  if (kernels::runtime(DeviceKind::cuda).device_count() == 0) GTEST_SKIP() << "no GPU on this machine";
-  expect_agreement(train({DeviceKind::cuda, 0}, DType::f32, DType::f32), DType::f32);
-  expect_agreement(train({DeviceKind::cuda, 0}, DType::f32, DType::bf16), DType::bf16);
-}
 
-TEST(TrainsOnSimt, ThirtyStepsLowerTheLossThroughTheCudaKernels) {
+/// The same kernels, emulated and real.
+class OnGpu : public DevicesAgree, public testing::WithParamInterface<DeviceKind> {
+ protected:
+  void SetUp() override {
+    if (!runs_on(GetParam())) GTEST_SKIP() << "the tests run on no " << name(GetParam()) << " device here";
+  }
+};
+
+TEST_P(OnGpu, F32) { expect_agreement(train({GetParam(), 0}, DType::f32, DType::f32), DType::f32); }
+TEST_P(OnGpu, Bf16) { expect_agreement(train({GetParam(), 0}, DType::f32, DType::bf16), DType::bf16); }
+
+TEST_P(OnGpu, ThirtyStepsLowerTheLossThroughTheCudaKernels) {
   manual_seed(3);
-  const Device simt{DeviceKind::simt, 0};
+  const Device gpu{GetParam(), 0};
   const auto set = data::open_dataset("shapes", data::Split::train);
   data::Loader loader(set, data::Sampler(set->size()), data::make_pipeline("shapes", data::Split::train),
-                      {.batch_size = 16, .device = simt});
+                      {.batch_size = 16, .device = gpu});
   const auto model = nn::resnet8({.classes = 10});
-  model->to(simt);
+  model->to(gpu);
   optim::SGD sgd(model->parameters(), {.lr = 0.02, .momentum = 0.9, .nesterov = true, .weight_decay = 5e-4});
   std::vector<double> losses;
   for (int step = 0; step < 30; ++step) {
@@ -111,6 +115,9 @@ TEST(TrainsOnSimt, ThirtyStepsLowerTheLossThroughTheCudaKernels) {
   const double first = (losses[0] + losses[1]) / 2, last = (losses[28] + losses[29]) / 2;
   EXPECT_LT(last, 0.8 * first) << "first " << first << ", last " << last;
 }
+
+INSTANTIATE_TEST_SUITE_P(Gpu, OnGpu, testing::Values(DeviceKind::simt, DeviceKind::cuda),
+                         [](const auto& test) { return std::string(name(test.param)); });
 
 }  // namespace
 }  // namespace weft::tests
