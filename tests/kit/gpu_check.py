@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tools/gpu_check on a pretended node: its own folder, and a PATH of fakes (nvidia-smi, cmake, ctest, compute-sanitizer …)."""
+import json
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from processes import ends_soon
+
+TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
+
+NVIDIA_SMI = "echo 'NVIDIA H200, 580.1, 9.0, 143771 MiB, 345 MHz, 1980 MHz, 3201 MHz, 700.00 W'\n"
+# Configuring leaves the programs that a build would; FAKE_… makes one of them misbehave.
+CMAKE = r"""
+[ "$1" = --version ] && { echo 'cmake version 3.31.0'; exit; }
+[ "$1" = --build ] && { echo "building"; [ -z "$FAKE_BUILD" ] || { echo 'FAILED: x.o'; echo 'x.cu:1: error: no'; exit 1; }; exit; }
+while [ "$1" != -B ]; do shift; done
+mkdir -p "$2/bin"
+cp "$FAKES"/programs/* "$2/bin"
+echo "--   found    CUDA             --device cuda"
+echo "--   MISSING  oneDNN           fast. Cure: install"
+printf '%s\n' "$@" > "$FAKES/configured"
+"""
+TRAIN_IMAGE = r"""
+while [ "$1" != --out ]; do shift; done
+mkdir -p "$2"
+echo "{\"steps\": 942, \"val_accuracy\": ${FAKE_ACCURACY:-0.96}}" > "$2/summary.json"
+"""
+BENCH = r"""[ "$1 $2" = "--suite gpu" ] || exit 9
+printf 'matmul\t500\tGFLOP/s\nadd\t2\tms\n'
+"""
+PEER = "print('matmul\\t400\\tGFLOP/s\\nadd\\t3\\tms')\n"
+CTEST = r"""
+[ -z "$FAKE_HANG" ] || { sleep 300 & echo "$!" > "$FAKES/child"; wait; }
+echo "WEFT_TEST_DEVICES=$WEFT_TEST_DEVICES" >> "$FAKES/devices"
+echo '1/2 Test #1: kernels.A ......   Passed    0.16 sec'
+echo "2/2 Test #2: kernels.B ......${FAKE_TEST:-   Passed}    0.16 sec"
+[ -z "$FAKE_TEST" ]
+"""
+SANITIZER = r"""
+echo '[==========] Running 1 test from 1 test suite.'
+[ "$2" != "$FAKE_SANITIZER_HANG" ] || sleep 300
+echo '[       OK ] A.B (1 ms)'
+[ "$2" = racecheck ] && echo '========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)' || echo '========= ERROR SUMMARY: 0 errors'
+"""
+
+
+class GpuCheck(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.folder.name) / "weft"
+        self.fakes = pathlib.Path(self.folder.name) / "fakes"
+        shutil.copytree(TOOLS, self.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+        (self.root / "benchmarks/peers").mkdir(parents=True)
+        (self.root / "benchmarks/peers/pytorch.py").write_text(PEER)
+        (self.root / "deps/include").mkdir(parents=True)
+        (self.root / "deps/manifest.txt").write_text("commit abc123\nfmt 9\n")
+        self.bin = self.fakes / "bin"
+        (self.fakes / "programs").mkdir(parents=True)
+        self.bin.mkdir()
+        site = self.fakes / "site"
+        for package, header in (("cudnn", "cudnn.h"), ("nccl", "nccl.h")):
+            (site / f"nvidia/{package}/include").mkdir(parents=True)
+            (site / f"nvidia/{package}/lib").mkdir()
+            (site / f"nvidia/{package}/include/{header}").touch()
+            (site / f"nvidia/{package}/lib/lib{package}.so.9").touch()
+        (site / "nvidia/nccl/include/nccl.h").write_text("#define NCCL_MAJOR 2\n#define NCCL_MINOR 28\n#define NCCL_PATCH 9\n")
+        for tool in ("sh", "bash", "sleep", "mkdir", "cp", "cat", "uname", "env", "kill"):
+            (self.bin / tool).symlink_to(shutil.which(tool))
+        for name, script in (("nvidia-smi", NVIDIA_SMI), ("cmake", CMAKE), ("ctest", CTEST), ("compute-sanitizer", SANITIZER),
+                             ("nvcc", "echo 'Cuda compilation tools, release 13.0, V13.0.88'\n"), ("ninja", "echo 1.11\n")):
+            self.program(self.bin / name, script)
+        self.program(self.bin / "python3", f"""
+case "$1 $2" in
+  *"import torch"*) [ -n "$FAKE_NO_TORCH" ] && exit 1; echo '2.11.0+cu130 CUDA 13.0 cuDNN 91900';;
+  *sys.path*) echo {site};;
+  *) exec {sys.executable} "$@";;
+esac
+""")
+        for name, script in (("train_image", TRAIN_IMAGE), ("bench", BENCH), ("test_kernels", "exit 1\n")):
+            self.program(self.fakes / "programs" / name, script)
+        self.out = pathlib.Path(self.folder.name) / "result.md"
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    @staticmethod
+    def program(path, script):
+        path.write_text(f"#!/bin/sh\n{script}")
+        path.chmod(0o755)
+
+    def start(self, *flags, **environment):
+        return subprocess.Popen([sys.executable, "-B", str(self.root / "tools/gpu_check"), "--out", str(self.out), "--jobs", "4", *flags],
+                                env={"PATH": str(self.bin), "FAKES": str(self.fakes), **environment}, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True)
+
+    def check(self, *flags, **environment):
+        process = self.start(*flags, **environment)
+        self.output, _ = process.communicate(timeout=120)
+        return process.returncode
+
+    def stages(self):
+        self.text = self.out.read_text()
+        self.block = json.loads(self.text.split("```json\n")[1].split("```")[0])
+        return {name: stage["status"] for name, stage in self.block["stages"].items()}
+
+    def test_everything_passes(self):
+        self.assertEqual(self.check(), 0, self.out.exists() and self.out.read_text())
+        self.assertEqual(set(self.stages().values()), {"pass"})
+        self.assertEqual(list(self.block["stages"])[:4], ["configure", "build", "tests_device", "train"])
+        self.assertIn("| matmul | 500 | 400 | GFLOP/s | 1.25 |", self.text)
+        self.assertIn("| add | 2 | 3 | ms | 1.50 |", self.text)
+        self.assertIn("abc123", self.text)
+        self.assertIn("| PyTorch | 2.11.0+cu130 CUDA 13.0 cuDNN 91900 |", self.text)
+        self.assertIn("missing parts: oneDNN", self.text)
+        configured = (self.fakes / "configured").read_text()
+        for flag in ("-DWEFT_CUDA_ARCHITECTURES=90a-real", f"-DCMAKE_PREFIX_PATH={self.root}/deps", f"-DWEFT_NCCL_ROOT={self.fakes}/site/nvidia/nccl",
+                     f"-DWEFT_CUDNN_ROOT={self.fakes}/site/nvidia/cudnn"):
+            self.assertIn(flag, configured)
+        self.assertIn("2.28.9", self.text)
+        self.assertEqual((self.fakes / "devices").read_text(), "WEFT_TEST_DEVICES=cuda\nWEFT_TEST_DEVICES=\n")
+
+    def test_failures_leave_the_other_results(self):
+        self.assertEqual(self.check(FAKE_BUILD="1", FAKE_TEST="***Failed", FAKE_ACCURACY="0.4", FAKE_NO_TORCH="1"), 1)
+        stages = self.stages()
+        self.assertEqual([stages[name] for name in ("build", "tests_device", "train", "tests_rest")], ["FAIL"] * 4)
+        self.assertEqual([stages[name] for name in ("bench", "memcheck", "racecheck", "synccheck")], ["pass"] * 4)
+        self.assertEqual(stages["bench_pytorch"], "skipped")
+        for line in ("FAILED: x.o", "Failed: kernels.B", "expected a validation accuracy of 0.9 at least, got 0.4", "python3 has no PyTorch"):
+            self.assertIn(line, self.text)
+
+    def test_a_hanging_stage_uses_up_the_time_and_is_reported(self):
+        self.assertEqual(self.check("--minutes", "0.35", FAKE_SANITIZER_HANG="memcheck"), 1)
+        stages = self.stages()
+        self.assertEqual([stages[name] for name in ("tests_device", "memcheck", "initcheck")], ["pass", "TIMEOUT", "skipped"])
+        self.assertIn("0 of 2 tests done in 2 shards", self.block["stages"]["memcheck"]["what"])
+        self.assertIn("of the total time are left", self.block["stages"]["initcheck"]["what"])
+
+    def test_sigterm_still_leaves_a_result(self):
+        process = self.start(FAKE_HANG="1")
+        for _ in range(600):
+            if (self.fakes / "child").exists() and (self.fakes / "child").read_text():
+                break
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1, output)
+        stages = self.stages()
+        self.assertEqual([stages[name] for name in ("configure", "build", "tests_device", "train")], ["pass", "pass", "STOPPED", "skipped"])
+        self.assertEqual(self.block["stages"]["tests_device"]["what"].split(", ")[-1], "stopped by SIGTERM")
+        self.assertTrue(ends_soon(int((self.fakes / "child").read_text())))
+
+    def test_without_a_gpu(self):
+        (self.bin / "nvidia-smi").unlink()
+        self.assertEqual(self.check(), 2)
+        self.assertIn("gpu_check: no GPU: nvidia-smi is not on the PATH. `tools/gpu_check --device simt`", self.output)
+        self.assertFalse(self.out.exists())
+        self.program(self.bin / "nvidia-smi", "exit 9\n")
+        self.assertEqual(self.check(), 2)
+        self.assertIn("no GPU: nvidia-smi fails", self.output)
+
+    def test_dry_run_on_the_emulated_gpu(self):
+        (self.bin / "nvidia-smi").unlink()
+        (self.bin / "compute-sanitizer").unlink()
+        self.assertEqual(self.check("--dry-run"), 0, self.output if hasattr(self, "output") else "")
+        stages = self.stages()
+        self.assertEqual([stages[name] for name in ("tests_device", "train", "bench", "memcheck")], ["pass", "pass", "skipped", "skipped"])
+        self.assertIn("**PASS** on device `simt`", self.text)
+        self.assertEqual((self.fakes / "devices").read_text(), "WEFT_TEST_DEVICES=simt\nWEFT_TEST_DEVICES=\n")
+        self.assertIn("-DWEFT_CUDA=OFF", (self.fakes / "configured").read_text())
+
+    def test_stages_by_name(self):
+        self.assertEqual(self.check("--only", "configure,train"), 0)
+        self.assertEqual(list(self.stages()), ["configure", "train"])
+        self.assertEqual(self.check("--only", "trian"), 2)
+        self.assertIn("there is no stage trian. Stages: configure, build, ", self.output)
+
+
+if __name__ == "__main__":
+    unittest.main()

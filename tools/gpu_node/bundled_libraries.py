@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The third-party libraries of a bundle: collected from Debian's packages into one prefix, include/ lib/ src/ licenses/.
+
+No symbolic links and no folders per architecture, so that any CMake finds them through CMAKE_PREFIX_PATH and any way of
+copying keeps them whole. Where a package's own CMake files name other folders, this writes its own.
+"""
+import pathlib
+import re
+import shutil
+import subprocess
+
+INCLUDE = pathlib.Path("/usr/include")
+LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
+ARCHITECTURE_INCLUDE = INCLUDE / "x86_64-linux-gnu"
+
+HEADER_ONLY = """# SPDX-License-Identifier: Apache-2.0
+# Written by tools/bundle: {package} as headers alone.
+if(NOT TARGET {target})
+  add_library({target} INTERFACE IMPORTED)
+  set_target_properties({target} PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${{CMAKE_CURRENT_LIST_DIR}}/../../../include"
+    INTERFACE_COMPILE_DEFINITIONS "{definitions}")
+endif()
+"""
+VERSION = """# SPDX-License-Identifier: Apache-2.0
+set(PACKAGE_VERSION {version})
+if(NOT PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION)
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+endif()
+"""
+GOOGLETEST = """# SPDX-License-Identifier: Apache-2.0
+# Written by tools/bundle: GoogleTest is built from its source, by the compiler that builds the tests.
+if(NOT TARGET GTest::gtest)
+  set(INSTALL_GTEST OFF CACHE INTERNAL "")
+  set(CMAKE_WARN_DEPRECATED OFF)
+  add_subdirectory("${CMAKE_CURRENT_LIST_DIR}/../../../src/googletest" googletest EXCLUDE_FROM_ALL)
+endif()
+"""
+
+
+class Missing(Exception):
+    """A Debian package that the bundle takes from is not installed here."""
+
+
+def version_of(package):
+    done = subprocess.run(["dpkg-query", "-W", "-f=${db:Status-Status} ${Version}", package], capture_output=True, text=True)
+    status, _, version = done.stdout.partition(" ")
+    if done.returncode or status != "installed":
+        raise Missing(f"expected the Debian package {package} on this machine. apt-get install {package}")
+    return version
+
+
+class Prefix:
+    """The folder deps/ while it fills."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.packages = {}
+
+    def take(self, package):
+        """Notes a package and copies its license."""
+        if package not in self.packages:
+            self.packages[package] = version_of(package)
+            target = self.folder / "licenses" / package
+            target.mkdir(parents=True)
+            shutil.copyfile(f"/usr/share/doc/{package}/copyright", target / "copyright")
+        return re.sub(r"^\d+:|[-+].*$", "", self.packages[package])
+
+    def headers(self, package, *paths, base=INCLUDE):
+        version = self.take(package)
+        for path in paths:
+            if (base / path).is_dir():
+                shutil.copytree(base / path, self.folder / "include" / path)
+            else:
+                target = self.folder / "include" / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(base / path, target)
+        return version
+
+    def library(self, package, path, *names):
+        """Copies a library, through its links, under each of the names; debug information is dropped."""
+        self.take(package)
+        (self.folder / "lib").mkdir(exist_ok=True)
+        for name in names:
+            shutil.copyfile(path, self.folder / "lib" / name)
+            subprocess.run(["strip", "--strip-debug", str(self.folder / "lib" / name)], check=True)
+
+    def header_only_config(self, name, target, version, definitions=""):
+        folder = self.folder / "lib/cmake" / name
+        folder.mkdir(parents=True)
+        (folder / f"{name}Config.cmake").write_text(HEADER_ONLY.format(package=name, target=target, definitions=definitions))
+        (folder / f"{name}ConfigVersion.cmake").write_text(VERSION.format(version=version))
+
+
+def boost_headers():
+    """The few headers of Boost that the fibers need."""
+    source = "#include <boost/context/detail/fcontext.hpp>\n#include <boost/version.hpp>\n"
+    done = subprocess.run(["g++", "-std=c++20", "-M", "-x", "c++", "-"], input=source, capture_output=True, text=True)
+    if done.returncode:
+        raise Missing("expected the headers of libboost-context-dev on this machine. apt-get install libboost-context-dev")
+    return sorted({str(pathlib.Path(word).relative_to(INCLUDE)) for word in done.stdout.split() if word.startswith("/usr/include/boost/")})
+
+
+def merge_static(out, archives):
+    """One static library of several, so that who finds it needs to know no other."""
+    script = f"CREATE {out}\n" + "".join(f"ADDLIB {archive}\n" for archive in archives) + "SAVE\nEND\n"
+    subprocess.run(["ar", "-M"], input=script, text=True, check=True)
+
+
+def gather(folder):
+    """Fills the folder; returns the packages taken, as (name, Debian version)."""
+    prefix = Prefix(folder)
+
+    boost_dev = subprocess.run(["dpkg", "-S", "/usr/include/boost/context/detail/fcontext.hpp"], capture_output=True, text=True)
+    boost_base = subprocess.run(["dpkg", "-S", "/usr/include/boost/version.hpp"], capture_output=True, text=True)
+    if boost_dev.returncode or boost_base.returncode:
+        raise Missing("expected the Debian package libboost-context-dev on this machine. apt-get install libboost-context-dev")
+    prefix.headers(boost_base.stdout.split(":")[0], *boost_headers())
+    context = LIBRARIES / "libboost_context.a"
+    prefix.library(subprocess.run(["dpkg", "-S", str(context)], capture_output=True, text=True).stdout.split(":")[0], context, context.name)
+
+    version = prefix.headers("nlohmann-json3-dev", "nlohmann")
+    prefix.header_only_config("nlohmann_json", "nlohmann_json::nlohmann_json", version)
+    version = prefix.headers("libcli11-dev", "CLI")
+    prefix.header_only_config("CLI11", "CLI11::CLI11", version)
+    version = prefix.headers("libfmt-dev", "fmt")
+    prefix.header_only_config("fmt", "fmt::fmt", version, "FMT_HEADER_ONLY=1")
+    prefix.headers("libtomlplusplus-dev", "toml++")
+
+    version = prefix.take("googletest")
+    for part in ("googletest", "googlemock"):
+        for piece in ("include", "src", "cmake", "CMakeLists.txt"):
+            source, target = pathlib.Path("/usr/src/googletest") / part / piece, folder / "src/googletest" / part / piece
+            if source.is_dir():
+                shutil.copytree(source, target)
+            elif source.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, target)
+    shutil.copyfile("/usr/src/googletest/CMakeLists.txt", folder / "src/googletest/CMakeLists.txt")
+    config = folder / "lib/cmake/GTest"
+    config.mkdir(parents=True)
+    (config / "GTestConfig.cmake").write_text(GOOGLETEST)
+    (config / "GTestConfigVersion.cmake").write_text(VERSION.format(version=version))
+
+    # HDF5's C library with the two that it compresses with; shared, it would bring libcurl and all that follows.
+    serial = INCLUDE / "hdf5/serial"
+    names = [path.name for path in serial.glob("*.h") if re.fullmatch(r"(hdf5|H5\w*|H5[A-Z]*public)\.h", path.name)]
+    prefix.headers("libhdf5-dev", *sorted(names), base=serial)
+    prefix.take("libaec-dev")
+    merge_static(folder / "lib/libhdf5.a", [LIBRARIES / name for name in ("libhdf5_serial.a", "libsz.a", "libaec.a")])
+    subprocess.run(["strip", "--strip-debug", str(folder / "lib/libhdf5.a")], check=True)
+
+    prefix.headers("libjpeg62-turbo-dev", "jpeglib.h", "jmorecfg.h", "jerror.h")
+    prefix.headers("libjpeg62-turbo-dev", "jconfig.h", base=ARCHITECTURE_INCLUDE)
+    prefix.library("libjpeg62-turbo-dev", LIBRARIES / "libjpeg.a", "libjpeg.a")
+    # libspng comes as a shared library alone, and needs zlib's.
+    prefix.headers("zlib1g-dev", "zlib.h", "zconf.h")
+    prefix.library("zlib1g", LIBRARIES / "libz.so", "libz.so", "libz.so.1")
+    prefix.headers("libspng-dev", "spng.h")
+    prefix.library("libspng0", LIBRARIES / "libspng.so", "libspng.so", "libspng.so.0")
+    return sorted(prefix.packages.items())

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is on the node: GPU, compilers, and where cuDNN, NCCL and compute-sanitizer are."""
+import glob
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+QUERY = ["name", "driver_version", "compute_cap", "memory.total", "clocks.sm", "clocks.max.sm", "clocks.mem", "power.limit"]
+
+
+def output(*words, seconds=20):
+    """stdout and stderr of a program, or None when it is missing, fails or hangs."""
+    try:
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
+                              errors="replace", timeout=seconds)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def first_line(text):
+    return text.strip().splitlines()[0] if text and text.strip() else None
+
+
+def gpus():
+    """(list of {field: value}, why there is none)."""
+    if not shutil.which("nvidia-smi"):
+        return [], "no GPU: nvidia-smi is not on the PATH"
+    text = output("nvidia-smi", f"--query-gpu={','.join(QUERY)}", "--format=csv,noheader")
+    if text is None:
+        return [], "no GPU: nvidia-smi fails or does not answer"
+    rows = [dict(zip(QUERY, [cell.strip() for cell in line.split(",")])) for line in text.strip().splitlines() if "," in line]
+    return rows, None if rows else "no GPU: nvidia-smi lists none"
+
+
+def architecture(compute_cap):
+    """What CMake calls the GPU's own architecture: 8.0 is 80-real; 9.0 is 90a-real, whose wgmma needs the `a`."""
+    number = compute_cap.replace(".", "")
+    return f"{number}a-real" if number == "90" else f"{number}-real"
+
+
+def site_packages():
+    """Folders in which python3 looks for packages."""
+    text = output("python3", "-c", "import sys; print('\\n'.join(sys.path))")
+    return [line for line in (text or "").splitlines() if line and os.path.isdir(line)]
+
+
+def first_existing(patterns):
+    for pattern in patterns:
+        for path in sorted(glob.glob(pattern)):
+            return path
+    return None
+
+
+def nvcc(sites):
+    """The CUDA compiler: CUDACXX, the PATH, /usr/local/cuda*, or a python package."""
+    return (os.environ.get("CUDACXX") or shutil.which("nvcc") or
+            first_existing(["/usr/local/cuda/bin/nvcc", "/usr/local/cuda-*/bin/nvcc"] +
+                           [f"{site}/nvidia/c*/bin/nvcc" for site in sites]))
+
+
+def sanitizer(compiler):
+    beside = [str(pathlib.Path(compiler).resolve().parent / "compute-sanitizer")] if compiler else []
+    return shutil.which("compute-sanitizer") or first_existing(
+        beside + ["/usr/local/cuda/bin/compute-sanitizer", "/usr/local/cuda*/compute-sanitizer/compute-sanitizer",
+                  "/opt/nvidia/*/compute-sanitizer"])
+
+
+def library_root(header, library, package, variable, sites):
+    """The folder that holds include/HEADER and lib*/LIBRARY.so*: VARIABLE, a python package, or the system; None."""
+    roots = [os.environ.get(variable)] + [f"{site}/nvidia/{package}" for site in sites] + ["/usr", "/usr/local", "/usr/local/cuda"]
+    for root in roots:
+        if root and first_existing([f"{root}/include/{header}", f"{root}/include/*/{header}"]) and first_existing(
+                [f"{root}/lib*/{library}.so*", f"{root}/lib/*/{library}.so*"]):
+            return root
+    return None
+
+
+def header_version(root, header, names):
+    """`9.10.2` from the #defines of a header."""
+    path = first_existing([f"{root}/include/{header}", f"{root}/include/*/{header}"])
+    text = pathlib.Path(path).read_text(errors="replace") if path else ""
+    parts = [re.search(rf"#define\s+{name}\s+(\d+)", text) for name in names]
+    return ".".join(part[1] for part in parts) if all(parts) else "unknown version"
+
+
+def gather():
+    """All of it as an ordered dict of texts (None: not there), and the paths that the stages use."""
+    rows, no_gpu = gpus()
+    sites = site_packages()
+    compiler = nvcc(sites)
+    cudnn = library_root("cudnn.h", "libcudnn", "cudnn", "CUDNN_ROOT", sites)
+    nccl = library_root("nccl.h", "libnccl", "nccl", "NCCL_ROOT", sites)
+    torch = output("python3", "-c", "import torch; print(torch.__version__, 'CUDA', torch.version.cuda, 'cuDNN', torch.backends.cudnn.version())",
+                   seconds=60)
+    release = re.search(r"release (\S+), (\S+)", output(compiler, "--version") or "") if compiler else None
+    model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text()) if os.path.exists("/proc/cpuinfo") else None
+    facts = {
+        "GPU": "; ".join(f"{row['name']}, {row['memory.total']}, compute capability {row['compute_cap']}" for row in rows) or no_gpu,
+        "driver": rows[0]["driver_version"] if rows else None,
+        "clocks": f"SM {rows[0]['clocks.sm']} of {rows[0]['clocks.max.sm']}, memory {rows[0]['clocks.mem']}, power limit {rows[0]['power.limit']}"
+                  if rows else None,
+        "CPU": f"{model[1] if model else 'unknown'}, {os.cpu_count()} threads",
+        "kernel": first_line(output("uname", "-sr")),
+        "glibc": first_line(output("getconf", "GNU_LIBC_VERSION")),
+        "nvcc": f"{release[2]} ({compiler})" if release else compiler,
+        "g++": first_line(output("g++", "--version")),
+        "cmake": first_line(output("cmake", "--version")),
+        "ninja": first_line(output("ninja", "--version")),
+        "python3": first_line(output("python3", "--version")),
+        "PyTorch": first_line(torch),
+        "compute-sanitizer": sanitizer(compiler),
+        "cuDNN": f"{header_version(cudnn, 'cudnn_version.h', ['CUDNN_MAJOR', 'CUDNN_MINOR', 'CUDNN_PATCHLEVEL'])} ({cudnn})" if cudnn else None,
+        "NCCL": f"{header_version(nccl, 'nccl.h', ['NCCL_MAJOR', 'NCCL_MINOR', 'NCCL_PATCH'])} ({nccl})" if nccl else None,
+    }
+    paths = {"nvcc": compiler, "compute-sanitizer": facts["compute-sanitizer"], "cudnn": cudnn, "nccl": nccl,
+             "architecture": architecture(rows[0]["compute_cap"]) if rows else None, "no_gpu": no_gpu}
+    return facts, paths

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the logs of the stages: CTest, GoogleTest under compute-sanitizer, benchmarks."""
+import re
+
+from gpu_node.stages import FAIL, PASS, first_lines
+
+# The name may hold blanks: CTest adds the parameter's value to it.
+TEST = re.compile(r"^ *\d+/(\d+) Test +#\d+: (\S+)[^\n]*? \.{2,} *(Passed|\*\*\*[A-Za-z ]+?)(?:: \S+)? +([\d.]+) sec", re.M)
+SUMMARIES = re.compile(r"^=+ ((?:ERROR|RACECHECK) SUMMARY: .*)$", re.M)
+
+
+def read_ctest(run, outcome):
+    """Counts what passed, failed and was skipped; a run with no test at all fails."""
+    text = run.all_logs()
+    found = list(TEST.finditer(text))
+    by_state = {}
+    for test in found:
+        by_state.setdefault(test[3].strip("*"), []).append(test[2])
+    bad = {state: names for state, names in by_state.items() if state not in ("Passed", "Skipped")}
+    total = int(found[0][1]) if found else 0
+    parts = [f"{len(by_state.get('Passed', []))} of {total} tests passed"]
+    parts += [f"{len(names)} {state.lower()}" for state, names in by_state.items() if state != "Passed"]
+    outcome.what = ", ".join(parts + ([outcome.what] if outcome.what else []))
+    outcome.facts = {"total": total, "passed": len(by_state.get("Passed", [])), **by_state}
+    outcome.facts.pop("Passed", None)
+    if not found and outcome.status == PASS:
+        outcome.status, outcome.what = FAIL, "no test ran"
+    if bad:
+        if outcome.status == PASS:
+            outcome.status = FAIL
+        outcome.lines = [f"{state}: {name}" for state, names in bad.items() for name in names][:40]
+        for test in found:
+            if test[2] in [name for names in bad.values() for name in names][:6]:
+                after = text[test.end():].split("\n      Start ", 1)[0]
+                outcome.lines += ["", f"-- {test[2]}"] + first_lines(TEST.split(after)[0], 8)
+
+
+def read_sanitizer(run, outcome):
+    """Adds up the shards: tests done, the tool's summaries, and the first report."""
+    text = run.all_logs()
+    done = len(re.findall(r"^\[ +OK \]", text, re.M))
+    total = sum(int(count) for count in re.findall(r"^\[=+\] Running (\d+) tests?", text, re.M))
+    failed = sorted(set(re.findall(r"^\[ +FAILED +\] (\S+?),? ", text, re.M)))
+    reports = [summary for summary in SUMMARIES.findall(text)]
+    wrong = [summary for summary in reports if not re.search(r": 0 (errors|hazards)", summary)]
+    silent = len([name for name in run.exit_codes if not SUMMARIES.search(run.log(name))])
+    parts = [f"{done} of {total} tests done in {len(run.exit_codes)} shards, {len(wrong)} shards with reports"]
+    parts += [f"{silent} with no summary"] if silent else []
+    outcome.what = ", ".join(parts + ([outcome.what] if outcome.what else []))
+    outcome.facts = {"tests": total, "done": done, "summaries": reports, "failed": failed}
+    if (wrong or failed or silent or total == 0) and outcome.status == PASS:
+        outcome.status = FAIL
+    if wrong or failed:
+        report = re.search(r"^=+ (?!COMPUTE-SANITIZER|ERROR SUMMARY|RACECHECK SUMMARY).*(?:\n=+ .*){0,14}", text, re.M)
+        outcome.lines = wrong[:8] + failed[:8] + (report[0].splitlines() if report else [])
+
+
+def read_bench(run, outcome):
+    """Lines `case TAB value TAB unit`."""
+    cases = {}
+    for line in run.all_logs().splitlines():
+        cells = line.split("\t")
+        if len(cells) >= 3:
+            try:
+                cases[cells[0]] = (float(cells[1]), cells[2])
+            except ValueError:
+                continue
+    outcome.facts = {"cases": cases}
+    outcome.what = ", ".join([f"{len(cases)} cases"] + ([outcome.what] if outcome.what else []))
+    if not cases and outcome.status == PASS:
+        outcome.status = FAIL

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The result file: Markdown to read, with the same as one JSON block at the end."""
+import dataclasses
+import json
+import os
+
+from gpu_node.stages import PASS, SKIPPED
+
+FASTER_IS_LARGER = ("/s", "FLOP", "B/s")
+
+
+def table(header, rows):
+    lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
+    return lines + ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
+
+
+def ratio(ours, theirs, unit):
+    """How many times as fast as the peer: above 1 is faster, whether the unit is a rate or a time."""
+    if not ours or not theirs:
+        return None
+    return ours / theirs if any(mark in unit for mark in FASTER_IS_LARGER) else theirs / ours
+
+
+def bench_table(ours, theirs):
+    """Rows of {case: (value, unit)} twice, beside each other."""
+    rows = []
+    for case in list(ours) + [case for case in theirs if case not in ours]:
+        mine, peer = ours.get(case), theirs.get(case)
+        unit = (mine or peer)[1]
+        times = ratio(mine[0], peer[0], unit) if mine and peer and mine[1] == peer[1] else None
+        rows.append([case, f"{mine[0]:.6g}" if mine else "", f"{peer[0]:.6g}" if peer else "", unit, f"{times:.2f}" if times else ""])
+    return rows
+
+
+def markdown(title, device, facts, results, planned):
+    passed = sum(outcome.status == PASS for outcome in results.values())
+    skipped = sum(outcome.status == SKIPPED for outcome in results.values())
+    whole = len(results) == planned
+    verdict = "UNFINISHED" if not whole else "PASS" if all(outcome.good() for outcome in results.values()) else "FAIL"
+    lines = [f"# {title}", "",
+             f"**{verdict}** on device `{device}`: {passed} of {planned} stages passed, {skipped} skipped, "
+             f"in {sum(outcome.seconds for outcome in results.values()):.0f} s. Written by `tools/gpu_check`.", "", "## Machine", ""]
+    lines += table(["part", "found"], [[name, value or "MISSING"] for name, value in facts.items()])
+    lines += ["", "## Stages", ""]
+    lines += table(["stage", "status", "seconds", "what"],
+                   [[name, outcome.status, f"{outcome.seconds:.1f}", outcome.what] for name, outcome in results.items()])
+    bad = {name: outcome for name, outcome in results.items() if outcome.lines}
+    if bad:
+        lines += ["", "## What went wrong"]
+        for name, outcome in bad.items():
+            lines += ["", f"### {name}: {outcome.status}", "", "```"] + [line[:300] for line in outcome.lines] + ["```"]
+    ours = results["bench"].facts.get("cases", {}) if "bench" in results else {}
+    theirs = results["bench_pytorch"].facts.get("cases", {}) if "bench_pytorch" in results else {}
+    if ours or theirs:
+        lines += ["", "## Benchmarks", "", "Ratio: how many times as fast as PyTorch; above 1, Weft is faster.", ""]
+        lines += table(["case", "Weft", "PyTorch", "unit", "ratio"], bench_table(ours, theirs))
+    machine_readable = {"title": title, "verdict": verdict, "device": device, "facts": facts,
+                        "stages": {name: dataclasses.asdict(outcome) for name, outcome in results.items()}}
+    lines += ["", "## The same as JSON", "", "```json", json.dumps(machine_readable, indent=1, ensure_ascii=False), "```", ""]
+    return "\n".join(lines)
+
+
+def write(path, text):
+    """Whole or not at all: a reader never sees half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(path.name + ".part")
+    beside.write_text(text)
+    os.replace(beside, path)
