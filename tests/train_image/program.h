@@ -1,36 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 
+#include "tests/support/shell.h"
+
 namespace weft::tests {
-
-/// What a run of the program left.
-struct Outcome {
-  int exit_code = -1;
-  std::string output;  ///< stdout and stderr
-};
-
-/// Runs a shell command line.
-inline Outcome shell(const std::string& command) {
-  Outcome outcome;
-  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return outcome;
-  std::array<char, 4096> buffer;
-  size_t got;
-  while ((got = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0) outcome.output.append(buffer.data(), got);
-  const int status = pclose(pipe);
-  outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return outcome;
-}
 
 inline Outcome train_image(const std::string& arguments) { return shell(std::string(TRAIN_IMAGE) + ' ' + arguments); }
 

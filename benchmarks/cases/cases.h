@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "benchmarks/harness/case.h"
+#include "core/stream.h"
+#include "core/tensor.h"
+
+// The cases of `build/bin/bench`, one file per group. Each function appends its group to the list; the names, sizes and
+// units of the cases that a peer has too (benchmarks/peers/) are the same there.
+
+namespace weft::benchmarks {
+
+using bench::Cases;
+using bench::Work;
+
+/// Where the cases run, and whether in tiny sizes (a test of the cases, not a measurement).
+struct Target {
+  Device device;
+  bool tiny = false;
+  int64_t size(int64_t full, int64_t small) const { return tiny ? small : full; }
+};
+
+/// `step` repeated on the target; waiting is waiting for its stream.
+Work work_on(const Target& target, std::function<void()> step, double amount = 1, std::function<void()> before = {});
+
+// The suite cpu.
+void add_network_cases(Cases& cases, const Target& target);
+void add_convolution_cases(Cases& cases, const Target& target);
+void add_matmul_cases(Cases& cases, const Target& target);
+void add_norm_cases(Cases& cases, const Target& target);
+void add_elementwise_cases(Cases& cases, const Target& target);
+void add_optimizer_cases(Cases& cases, const Target& target);
+void add_tiny_op_cases(Cases& cases, const Target& target);
+void add_loader_cases(Cases& cases, const Target& target);
+void add_process_cases(Cases& cases, const Target& target);
+
+}  // namespace weft::benchmarks

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "benchmarks/harness/case.h"
+
+namespace bench {
+
+struct Timing {
+  double seconds = 2;   ///< timed seconds of a case, all repetitions together; a repetition is one step at least
+  int repetitions = 7;  ///< the value is the median of these
+};
+
+/// Runs the work until it is warm, then times it: the median over the repetitions of the seconds of one step.
+double seconds_per_step(const Work& work, const Timing& timing);
+
+/// What one step of `seconds` means in the case's unit. Errors: a unit that is not known.
+double in_unit(const std::string& unit, double seconds, double amount);
+
+/// The middle value, or the mean of the two middle ones.
+double median(std::vector<double> values);
+
+}  // namespace bench

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benchmarks/harness/program.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <regex>
+
+#include "benchmarks/harness/measure.h"
+#include "benchmarks/harness/process.h"
+
+namespace bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  Setting setting;
+  Timing timing;
+  std::string filter = "";
+  std::string process = "";  ///< the case whose process this one is
+  double seconds_total = 0;  ///< 0: no limit
+  bool list = false;
+};
+
+/// Returns -1 to go on, else the status to end with.
+int parse(Options& options, int argc, char** argv, const std::string& purpose, const std::vector<std::string>& suites) {
+  CLI::App app(purpose);
+  app.add_option("--suite", options.setting.suite, "which cases")->check(CLI::IsMember(suites))->capture_default_str();
+  app.add_option("--device", options.setting.device, "where they run (default: the suite's own device)");
+  app.add_option("--filter", options.filter, "only cases whose names match this regular expression");
+  app.add_option("--seconds", options.timing.seconds, "timed seconds of each case")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  app.add_option("--repetitions", options.timing.repetitions, "each value is the median of so many")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app.add_option("--seconds-total", options.seconds_total, "all cases together, preparations included; 0: no limit")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  app.add_flag("--list", options.list, "print the names and units of the cases");
+  app.add_flag("--tiny", options.setting.tiny, "tiny sizes: whether all cases run, not how fast");
+  app.add_option("--process", options.process, "")->group("");  // for run_again()
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    std::cerr << "bench: " << error.what() << '\n';
+    return 2;
+  }
+  return -1;
+}
+
+double measure(const Case& one, const Options& options) {
+  if (one.prepare) {
+    const Work work = one.prepare();
+    return in_unit(one.unit, seconds_per_step(work, options.timing), work.amount);
+  }
+  std::vector<std::string> arguments{"--suite", options.setting.suite, "--process", one.name};
+  if (!options.setting.device.empty()) arguments.insert(arguments.end(), {"--device", options.setting.device});
+  if (options.setting.tiny) arguments.emplace_back("--tiny");
+  // Memory hardly varies and its process is long.
+  if (one.unit == "MiB") return std::stod(run_again(arguments).output);
+  std::vector<double> values;
+  run_again(arguments);  // the program's pages come into memory
+  for (int i = 0; i < options.timing.repetitions; ++i)
+    values.push_back(in_unit(one.unit, run_again(arguments).seconds, 1));
+  return median(std::move(values));
+}
+
+int be_process(const Cases& cases, const std::string& name) {
+  for (const Case& one : cases) {
+    if (one.name != name || !one.process) continue;
+    one.process();
+    if (one.unit == "MiB") std::cout << peak_memory_mib() << '\n';
+    return 0;
+  }
+  std::cerr << "bench: no case '" << name << "' has a process of its own\n";
+  return 2;
+}
+
+/// Timed seconds for the next case when so many are left in all.
+double share(double seconds, double left, size_t cases_left) {
+  // Preparing and warming take about as long again.
+  return std::min(seconds, left / static_cast<double>(cases_left) / 2);
+}
+
+int measure_all(const Cases& cases, Options options, Clock::time_point start) {
+  const double seconds = options.timing.seconds;
+  int status = 0;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const Case& one = cases[i];
+    if (options.seconds_total > 0) {
+      const double left = options.seconds_total - std::chrono::duration<double>(Clock::now() - start).count();
+      if (left <= 0) {
+        std::cerr << "bench: " << one.name << ": not measured, --seconds-total is used up\n";
+        continue;
+      }
+      options.timing.seconds = share(seconds, left, cases.size() - i);
+    }
+    try {
+      const double value = measure(one, options);
+      std::printf("%s\t%.6g\t%s\n", one.name.c_str(), value, one.unit.c_str());
+      std::fflush(stdout);
+    } catch (const std::exception& error) {
+      std::cerr << "bench: " << one.name << ": " << error.what() << '\n';
+      status = 1;
+    }
+  }
+  return status;
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv, const std::string& purpose, const std::vector<std::string>& suites,
+                const MakeCases& make_cases) {
+  const auto start = Clock::now();
+  Options options;
+  if (const int status = parse(options, argc, argv, purpose, suites); status >= 0) return status;
+  try {
+    Cases cases = make_cases(options.setting);
+    if (!options.process.empty()) return be_process(cases, options.process);
+    const std::regex wanted(options.filter);
+    std::erase_if(cases, [&](const Case& one) { return !std::regex_search(one.name, wanted); });
+    if (cases.empty()) {
+      std::cerr << "bench: no case of the suite " << options.setting.suite << " matches '" << options.filter
+                << "'. --list prints them all\n";
+      return 1;
+    }
+    if (!options.list) return measure_all(cases, options, start);
+    for (const Case& one : cases) std::cout << one.name << '\t' << one.unit << '\n';
+  } catch (const std::regex_error& error) {
+    std::cerr << "bench: --filter: '" << options.filter << "' is no regular expression: " << error.what() << '\n';
+    return 2;
+  } catch (const std::exception& error) {
+    std::cerr << "bench: " << error.what() << '\n';
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace bench

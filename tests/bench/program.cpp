@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <sstream>
+
+#include "tests/support/shell.h"
+
+// `bench` itself in tiny sizes: every case runs and prints its line, and wrong flags are told.
+
+namespace weft::tests {
+namespace {
+
+using testing::HasSubstr;
+
+Outcome bench(const std::string& arguments) { return shell(std::string(BENCH) + ' ' + arguments); }
+
+/// The lines `case<TAB>value<TAB>unit`.
+std::map<std::string, std::string> rows(const std::string& output) {
+  std::map<std::string, std::string> units;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream cells(line);
+    std::string name, value, unit, more;
+    std::getline(cells, name, '\t');
+    std::getline(cells, value, '\t');
+    std::getline(cells, unit, '\t');
+    EXPECT_FALSE(std::getline(cells, more, '\t')) << line;
+    size_t read = 0;
+    const double number = std::stod(value, &read);
+    EXPECT_EQ(read, value.size()) << line;
+    EXPECT_TRUE(std::isfinite(number) && number > 0) << line;
+    EXPECT_TRUE(units.emplace(name, unit).second) << "twice: " << line;
+  }
+  return units;
+}
+
+/// The cases that peers and notes refer to.
+const std::map<std::string, std::string> kCpu = {{"resnet18_train_f32", "images/s"},
+                                                 {"resnet18_train_bf16", "images/s"},
+                                                 {"resnet18_infer_f32", "images/s"},
+                                                 {"resnet18_infer_bf16", "images/s"},
+                                                 {"resnet50_train_f32", "images/s"},
+                                                 {"resnet50_train_bf16", "images/s"},
+                                                 {"resnet50_infer_f32", "images/s"},
+                                                 {"resnet50_infer_bf16", "images/s"},
+                                                 {"conv3x3_forward", "ms"},
+                                                 {"conv3x3_forward_backward", "ms"},
+                                                 {"matmul_1024_f32", "GFLOP/s"},
+                                                 {"matmul_1024_bf16", "GFLOP/s"},
+                                                 {"matmul_2048_f32", "GFLOP/s"},
+                                                 {"matmul_2048_bf16", "GFLOP/s"},
+                                                 {"linear_forward", "ms"},
+                                                 {"linear_forward_backward", "ms"},
+                                                 {"batch_norm_forward", "ms"},
+                                                 {"batch_norm_forward_backward", "ms"},
+                                                 {"layer_norm_forward", "ms"},
+                                                 {"layer_norm_forward_backward", "ms"},
+                                                 {"cross_entropy_forward_backward", "ms"},
+                                                 {"add_16m", "GB/s"},
+                                                 {"add_inplace_16m", "GB/s"},
+                                                 {"sgd_step", "ms"},
+                                                 {"adam_step", "ms"},
+                                                 {"adamw_step", "ms"},
+                                                 {"add_16", "ns"},
+                                                 {"add_16_autograd", "ns"},
+                                                 {"chain_forward", "ns"},
+                                                 {"chain_backward", "ns"},
+                                                 {"loader_jpeg", "images/s"},
+                                                 {"startup", "ms"},
+                                                 {"resnet18_train_memory", "MiB"},
+                                                 {"resnet50_train_memory", "MiB"}};
+
+TEST(Bench, EveryCaseOfTheCpuSuiteRuns) {
+  const Outcome outcome = bench("--suite cpu --tiny --seconds 0 --repetitions 1");
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(rows(outcome.output), kCpu) << outcome.output;
+}
+
+TEST(Bench, ListHasNamesAndUnits) {
+  const Outcome outcome = bench("--list");
+  EXPECT_EQ(outcome.exit_code, 0);
+  std::string expected;
+  for (const auto& [name, unit] : kCpu) EXPECT_THAT('\n' + outcome.output, HasSubstr('\n' + name + '\t' + unit + '\n'));
+  EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), static_cast<long>(kCpu.size()));
+}
+
+TEST(Bench, FilterChooses) {
+  const Outcome outcome = bench("--tiny --seconds 0 --repetitions 2 --filter '^add_16$|^startup$'");
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(rows(outcome.output), (std::map<std::string, std::string>{{"add_16", "ns"}, {"startup", "ms"}}));
+}
+
+TEST(Bench, TimeThatIsUsedUpIsTold) {
+  const Outcome outcome = bench("--tiny --seconds-total 0.000001 --filter '^add_16$'");
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.output, "bench: add_16: not measured, --seconds-total is used up\n");
+}
+
+TEST(Bench, WrongFlagsAreTold) {
+  const auto expect = [](const std::string& arguments, int status, const std::string& text) {
+    const Outcome outcome = bench(arguments);
+    EXPECT_EQ(outcome.exit_code, status) << arguments;
+    EXPECT_THAT(outcome.output, HasSubstr(text)) << arguments;
+    EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
+  };
+  expect("--filter nothing_like_it", 1, "bench: no case of the suite cpu matches 'nothing_like_it'. --list prints");
+  expect("--filter '['", 2, "bench: --filter: '[' is no regular expression: ");
+  expect("--repetitions 0", 2, "bench: --repetitions: Value 0 not in range");
+  expect("--suite tpu", 2, "bench: --suite: tpu not in {");
+  expect("--fast", 2, "bench: The following argument was not expected: --fast");
+  expect("--device tpu", 1, "bench: device: expected cpu, simt, cuda or cuda:N, got 'tpu'");
+  expect("--process add_16", 2, "bench: no case 'add_16' has a process of its own");
+}
+
+}  // namespace
+}  // namespace weft::tests
