@@ -3,7 +3,7 @@
 # Flags that every target of the house is built with; not exported.
 add_library(weft_build_flags INTERFACE)
 target_compile_options(weft_build_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Werror>)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow $<$<BOOL:${WEFT_WERROR}>:-Werror>>)
 
 # weft_library(NAME folder-name): a static library of the *.cpp files of this folder (and the named SUBFOLDERS),
 # with the alias weft::NAME and the house root as include folder.

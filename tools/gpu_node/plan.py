@@ -16,7 +16,7 @@ GPU_ACCURACY = 0.9                               # six epochs of the embedded sh
 def configure_words(build, device, paths):
     """CMake's flags: this GPU's own architecture, the bundle's libraries, and where cuDNN and NCCL are."""
     words = ["cmake", "-S", str(ROOT), "-B", str(build), "-DCMAKE_BUILD_TYPE=Release", "-DWEFT_BUILD_TESTS=ON",
-             "-DWEFT_BUILD_APPS=ON", "-DWEFT_BUILD_BENCHMARKS=ON", f"-DWEFT_CUDA={'ON' if device == 'cuda' else 'OFF'}"]
+             "-DWEFT_BUILD_APPS=ON", "-DWEFT_BUILD_BENCHMARKS=ON", "-DWEFT_WERROR=OFF", f"-DWEFT_CUDA={'ON' if device == 'cuda' else 'OFF'}"]
     if shutil.which("ninja"):
         words += ["-G", "Ninja"]
     if (ROOT / "deps/include").is_dir():
@@ -32,7 +32,7 @@ def configure_words(build, device, paths):
 def read_configure(run, outcome):
     """The table of parts goes into the facts."""
     rows = [line[3:].strip() for line in run.log("configure").splitlines() if line.startswith(("--   found ", "--   MISSING "))]
-    missing = [row.split()[1] for row in rows if row.startswith("MISSING")]
+    missing = [row[8:].strip().split("  ")[0] for row in rows if row.startswith("MISSING")]
     outcome.facts = {"parts": rows}
     if outcome.status == PASS:
         outcome.what = f"missing parts: {', '.join(missing)}" if missing else "all parts found"

@@ -146,7 +146,7 @@ class Runner:
                     try:
                         processes[command.name] = subprocess.Popen(
                             command.words, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                            env={**os.environ, **command.environment}, start_new_session=True)
+                            env={**os.environ, **command.environment}, preexec_fn=os.setpgrp)
                     except OSError as error:
                         log.write(f"error: cannot start {command.words[0]}: {error.strerror}\n".encode())
                         run.exit_codes[command.name] = 127
