@@ -41,6 +41,7 @@
 #include "core/ops/sum.h"
 #include "core/ops/tanh.h"
 #include "tests/golden/golden.h"
+#include "tests/support/rows.h"
 
 namespace weft::golden {
 namespace {
@@ -188,6 +189,7 @@ TEST_P(Ops, EqualPyTorch) {
   for (const std::string& name : case_names()) {
     if (name.substr(0, name.find('.')) != GetParam()) continue;
     ++cases;
+    tests::add_row({"golden", GetParam()});
     Case c(file(), name);
     const Tensor y = functions().at(GetParam())(c);
     expect_close(y, c.expected("y"), name + ".y");

@@ -6,6 +6,7 @@
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
 #include "tests/support/random_values.h"
+#include "tests/support/rows.h"
 
 namespace weft::tests {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 /// Targets as probabilities [N, C] before smoothing; rows of zeros are ignored.
 void check(DeviceKind kind, DType dtype, int64_t N, int64_t C, bool classes, double smoothing) {
   SCOPED_TRACE(str(dtype, " [", N, ",", C, "] classes ", classes, " smoothing ", smoothing, " on ", name(kind)));
+  add_row({"kernel", "cross_entropy_forward", std::string(name(kind)), std::string(name(dtype)), "CrossEntropy"});
   const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
   const auto x = uniform(N * C, dtype, -5, 5), dloss = uniform(N, wide);
   auto labels = integers(N, 0, C - 1);

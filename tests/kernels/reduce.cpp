@@ -5,6 +5,7 @@
 
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
+#include "tests/support/rows.h"
 #include "tests/support/strided.h"
 
 namespace weft::tests {
@@ -128,6 +129,33 @@ TEST(Reduce, NothingAndNan) {
       EXPECT_TRUE(near(y.host(), {nan, nan, nan}, {}));
     }
   }
+}
+
+TEST(Argmax, EveryDtypeAndDimension) {
+  for (const DeviceKind kind : test_devices())
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8})
+      for (int dim = 0; dim < 3; ++dim) {
+        SCOPED_TRACE(str(dtype, " along ", dim, " on ", name(kind)));
+        add_row({"kernel", "argmax", std::string(name(kind)), std::string(name(dtype)), "Argmax"});
+        const Sizes sizes{pick(2, 6), pick(2, 40), pick(2, 9)};
+        Sizes kept = sizes;
+        kept[static_cast<size_t>(dim)] = 1;
+        const auto x = integers(count_of(sizes), 0, 7);  // ties on purpose
+        int64_t inner = 1;
+        for (size_t d = static_cast<size_t>(dim) + 1; d < 3; ++d) inner *= sizes[d];
+        const int64_t length = sizes[static_cast<size_t>(dim)];
+        std::vector<double> want;
+        for (int64_t i = 0; i < count_of(kept); ++i) {
+          const int64_t base = i / inner * length * inner + i % inner;
+          int64_t best = 0;
+          for (int64_t k = 1; k < length; ++k)
+            if (x[base + k * inner] > x[base + best * inner]) best = k;
+          want.push_back(static_cast<double>(best));
+        }
+        const DeviceArray y(kind, DType::i64, kept);
+        kernels::argmax(queue_on(kind), y, DeviceArray(kind, dtype, sizes, x), dim);
+        EXPECT_TRUE(near(y.host(), want, {}));
+      }
 }
 
 TEST(Argmax, FirstOfTheLargest) {

@@ -108,7 +108,25 @@ const AddCases cases{
      },
      1,
      true,
+     false,
+     {"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or"}},
+    // Equal elements have no slope of their own: ties.cpp.
+    {"maximum_ties",
+     {{{3, 50}, Values::apart}, {{3, 50}, Values::apart}},
+     [](const Inputs& x) { return maximum(x[0], x[1]); },
+     1,
+     true,
      false},
+    {"minimum_ties",
+     {{{3, 50}, Values::apart}, {{3, 50}, Values::apart}},
+     [](const Inputs& x) { return minimum(x[0], x[1]); },
+     1,
+     true,
+     false},
+    {"add_", {{{3, 5}}, {{5}}}, [](const Inputs& x) { return x[0].clone().add_(x[1], -0.75); }, 1, true, false},
+    {"mul_", {{{3, 5}}}, [](const Inputs& x) { return x[0].clone().mul_(-0.75); }, 1, true, false},
+    {"copy_", {{{3, 5}}, {{5}}}, [](const Inputs& x) { return x[0].clone().copy_(x[1]); }, 1, true, false},
+    {"fill_", {{{3, 5}}}, [](const Inputs& x) { return x[0].clone().fill_(3); }, 1, true, false},
 };
 
 }  // namespace

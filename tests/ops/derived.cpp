@@ -2,6 +2,7 @@
 // The tests that follow from the cases alone: see op_case.h.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/autograd.h"
@@ -16,6 +17,7 @@
 #include "core/random.h"
 #include "tests/ops/op_case.h"
 #include "tests/support/devices.h"
+#include "tests/support/rows.h"
 
 namespace weft::test {
 namespace {
@@ -107,6 +109,18 @@ std::vector<Device> devices() {
 
 class Derived : public testing::TestWithParam<OpCase> {};
 
+/// Notes for docs/ops.md what of a case is looked at.
+void note(const OpCase& op, Device device, DType dtype, const char* what) {
+  std::string ops;
+  for (const std::string& name : op.ops) ops += (ops.empty() ? "" : ",") + name;
+  tests::add_row({"op", op.name, ops, std::string(name(device.kind)), std::string(name(dtype)), what});
+}
+
+/// The unit roundoff: half the distance from 1 to the next number.
+double roundoff(DType dtype) {
+  return dtype == DType::f64 ? 0x1p-53 : dtype == DType::f32 ? 0x1p-24 : dtype == DType::f16 ? 0x1p-11 : 0x1p-9;
+}
+
 /// Compares the gradients of a case on fresh inputs with slopes along random directions and single elements; says where
 /// they differ.
 std::string gradient_error(const OpCase& op) {
@@ -154,6 +168,7 @@ std::string gradient_error(const OpCase& op) {
 TEST_P(Derived, GradientEqualsCentralDifferences) {
   const OpCase& op = GetParam();
   if (!op.differentiable) GTEST_SKIP() << "has no gradient";
+  note(op, {}, DType::f64, "differences");
   // About once in 10,000 draws a kink lies between two of the probed points: one more draw must do.
   const std::string first = gradient_error(op);
   if (first.empty()) return;
@@ -164,8 +179,8 @@ TEST_P(Derived, EveryDeviceAndDtypeEqualsDoubleOnCpu) {
   const OpCase& op = GetParam();
   std::mt19937_64& random = fresh_random();
   const std::vector<Tensor> drawn = make_inputs(op, random);
-  for (const DType dtype : {DType::f32, DType::bf16}) {
-    if (dtype == DType::bf16 && !op.low) continue;
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+    if (size_of(dtype) == 2 && !op.low) continue;
     // The reference sees the rounded inputs, so that only the op's own rounding is measured.
     std::vector<Tensor> exact;
     for (size_t i = 0; i < drawn.size(); ++i) {
@@ -175,7 +190,7 @@ TEST_P(Derived, EveryDeviceAndDtypeEqualsDoubleOnCpu) {
     manual_seed(7);
     Tensor dy = like(op.function(exact), random, /*positive=*/true).to(dtype).to(DType::f64);
     const Outcome wanted = run(op, exact, dy);
-    const double eps = dtype == DType::f32 ? 0x1p-24 : 0x1p-9;
+    const double eps = roundoff(dtype);
     std::vector<Tensor> otherwise;
     for (const Tensor& x : exact) otherwise.push_back(rounded_otherwise(x, eps, random));
     const Outcome moved = run(op, otherwise, rounded_otherwise(dy, eps, random));
@@ -186,10 +201,13 @@ TEST_P(Derived, EveryDeviceAndDtypeEqualsDoubleOnCpu) {
       const Outcome got = run(op, inputs, dy);
       ASSERT_EQ(got.y.sizes(), wanted.y.sizes());
       EXPECT_EQ(got.y.device(), device);
+      const bool floating = std::any_of(inputs.begin(), inputs.end(), [](const Tensor& x) { return x.is_floating(); });
+      note(op, device, floating ? dtype : got.y.dtype(), "forward");
       EXPECT_LE(distance(got.y, wanted.y), tolerance(wanted.y, moved.y, eps, op.length)) << "result";
       for (size_t i = 0; i < inputs.size(); ++i) {
         ASSERT_EQ(got.gradients[i].defined(), wanted.gradients[i].defined()) << "gradient of input " << i;
         if (!got.gradients[i].defined()) continue;
+        note(op, device, dtype, "backward");
         EXPECT_EQ(got.gradients[i].dtype(), inputs[i].dtype());
         EXPECT_LE(distance(got.gradients[i], wanted.gradients[i]),
                   tolerance(wanted.gradients[i], moved.gradients[i], eps, op.length))
@@ -198,6 +216,90 @@ TEST_P(Derived, EveryDeviceAndDtypeEqualsDoubleOnCpu) {
     }
   }
 }
+
+/// Cases whose op also takes whole numbers: every device makes of them exactly what f64 makes.
+const std::vector<std::string> kWholeNumberCases{"add",
+                                                 "add_row",
+                                                 "add_transposed",
+                                                 "sub",
+                                                 "sub_outer",
+                                                 "mul",
+                                                 "mul_strided",
+                                                 "mul_long",
+                                                 "maximum_ties",
+                                                 "minimum_ties",
+                                                 "where",
+                                                 "where_broadcast",
+                                                 "comparisons",
+                                                 "neg",
+                                                 "abs",
+                                                 "sign",
+                                                 "square",
+                                                 "sum_all",
+                                                 "sum_rows",
+                                                 "sum_strided",
+                                                 "sum_long",
+                                                 "max_all",
+                                                 "max_rows",
+                                                 "max_long",
+                                                 "min_all",
+                                                 "min_rows",
+                                                 "min_long",
+                                                 "argmax",
+                                                 "argmax_last",
+                                                 "reshape",
+                                                 "flatten",
+                                                 "squeeze",
+                                                 "reshape_transposed",
+                                                 "permute",
+                                                 "permute_dense",
+                                                 "transpose",
+                                                 "slice",
+                                                 "select",
+                                                 "expand",
+                                                 "clone",
+                                                 "to_cpu",
+                                                 "concat",
+                                                 "concat_rows",
+                                                 "stack",
+                                                 "pad",
+                                                 "index_select",
+                                                 "index_select_columns",
+                                                 "gather",
+                                                 "gather_rows",
+                                                 "clamp_whole",
+                                                 "contiguous",
+                                                 "unsqueeze",
+                                                 "copy_",
+                                                 "fill_"};
+
+class WholeNumbers : public testing::TestWithParam<std::string> {};
+
+TEST_P(WholeNumbers, AreExact) {
+  const auto found =
+      std::find_if(op_cases().begin(), op_cases().end(), [](const OpCase& op) { return op.name == GetParam(); });
+  ASSERT_NE(found, op_cases().end());
+  const OpCase& op = *found;
+  const NoGrad no_grad;
+  std::vector<Tensor> exact;
+  for (const Tensor& x : make_inputs(op, fresh_random()))
+    exact.push_back(x.is_floating() ? (x * 3).to(DType::i64).to(DType::f64) : x);
+  const Tensor wanted = op.function(exact);
+  for (const DType dtype : {DType::i64, DType::i32})
+    for (const Device device : devices()) {
+      SCOPED_TRACE(str(dtype, " on ", device));
+      std::vector<Tensor> inputs;
+      for (size_t i = 0; i < exact.size(); ++i)
+        inputs.push_back(place(exact[i].is_floating() ? exact[i].to(dtype) : exact[i], op.inputs[i], dtype, device));
+      const Tensor got = op.function(inputs);
+      ASSERT_EQ(got.sizes(), wanted.sizes());
+      EXPECT_EQ(distance(got, wanted), 0);
+      note(op, device, dtype, "forward");
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, WholeNumbers, testing::ValuesIn(kWholeNumberCases),
+                         [](const auto& test) { return test.param; });
 
 // Mutants: backwards that are wrong on purpose. The checks above must see each of them.
 

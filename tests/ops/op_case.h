@@ -46,6 +46,8 @@ struct OpCase {
   int64_t length = 1;  ///< terms of the longest sum in forward or backward: tolerances grow with its root
   bool low = true;     ///< also in bf16
   bool differentiable = true;
+  /// The ops that this case shows in docs/ops.md; empty: the one whose name the case's name begins with.
+  std::vector<std::string> ops = {};
 
   friend std::ostream& operator<<(std::ostream& out, const OpCase& op) { return out << op.name; }
 };

@@ -4,11 +4,15 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "core/autograd.h"
 #include "core/ops/dropout.h"
 #include "core/random.h"
+#include "tests/support/compare.h"
+#include "tests/support/devices.h"
+#include "tests/support/rows.h"
 
 namespace weft {
 namespace {
@@ -48,6 +52,33 @@ TEST(Random, Moments) {
   for (double& value : g) value = (value - 2) * (value - 2);
   EXPECT_NEAR(mean_of(g), 9, 6 * sigma * 9 * std::sqrt(2));
   EXPECT_NEAR(mean_of(bernoulli({kCount}, 0.3).to_vector<double>()), 0.3, 6 * sigma * 0.46);
+}
+
+/// The numbers of a call after the seed was set.
+std::vector<double> drawn(const std::function<Tensor()>& call) {
+  manual_seed(11);
+  return call().to_vector<double>();
+}
+
+TEST(Random, EveryDeviceDrawsTheSame) {
+  const auto row = [](const char* op, DeviceKind device, DType dtype) {
+    tests::add_row({"op", op, "", std::string(name(device)), std::string(name(dtype)), "forward"});
+  };
+  for (const DeviceKind kind : tests::test_devices())
+    for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+      SCOPED_TRACE(str(dtype, " on ", name(kind)));
+      const Device device{kind, 0};
+      // The formulas' own roundings differ (fused multiply-add, sine and cosine of a GPU), the draws do not.
+      const tests::Tolerance few = tests::tolerance(dtype, 1, 8);
+      const auto same = [&](const char* op, const std::function<Tensor(Device)>& call) {
+        EXPECT_TRUE(tests::near(drawn([&] { return call(device); }), drawn([&] { return call({}); }), few)) << op;
+        row(op, kind, dtype);
+      };
+      same("uniform", [&](Device to) { return uniform({13, 7}, -1, 3, dtype, to); });
+      same("uniform_", [&](Device to) { return uniform_(Tensor::zeros({13, 7}, dtype, to), -1, 3); });
+      same("normal", [&](Device to) { return normal({13, 7}, 2, 0.5, dtype, to); });
+      same("normal_", [&](Device to) { return normal_(Tensor::zeros({13, 7}, dtype, to), 2, 0.5); });
+    }
 }
 
 TEST(Random, PermutationHoldsEachNumberOnce) {

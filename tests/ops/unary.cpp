@@ -55,6 +55,7 @@ const AddCases cases{
     {"gelu_tanh", {{{4, 4}}}, [](const Inputs& x) { return gelu(x[0], Gelu::tanh); }},
     {"leaky_relu_slope", {{{3, 5}, Values::apart}}, [](const Inputs& x) { return leaky_relu(x[0], 0.3); }},
     {"clamp", {{{3, 5}, Values::apart}}, [](const Inputs& x) { return clamp(x[0], -0.5, 0.5); }},
+    {"clamp_whole", {{{3, 50}, Values::apart}}, [](const Inputs& x) { return clamp(x[0], -2, 3); }},
     {"affine", {{{3, 5}}}, [](const Inputs& x) { return affine(x[0], -1.5, 0.25); }},
     {"pow_number", {{{3, 5}, Values::positive}}, [](const Inputs& x) { return pow(x[0], 2.5); }},
     {"pow_square_of_negative", {{{3, 5}, Values::apart}}, [](const Inputs& x) { return pow(x[0], 2); }},

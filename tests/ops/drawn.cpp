@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops that draw random numbers: the seed is set before each call, so that every device draws the same.
+#include "core/ops/cast.h"
+#include "core/ops/dropout.h"
+#include "core/ops/image_normalize.h"
+#include "core/ops/random.h"
+#include "tests/ops/op_case.h"
+
+namespace weft::test {
+namespace {
+
+using Inputs = std::vector<Tensor>;
+
+const AddCases cases{
+    {"dropout", {{{7, 9}}}, [](const Inputs& x) { return dropout(x[0], 0.4); }},
+    {"dropout_transposed",
+     {{{6, 5}, Values::normal, Layout::transposed}},
+     [](const Inputs& x) { return dropout(x[0], 0.25); }},
+    {"bernoulli",
+     {{{3, 5}}},
+     [](const Inputs& x) {
+       return bernoulli({40, 11}, 0.3, x[0].dtype(), x[0].device());
+     },
+     1,
+     true,
+     false},
+    {"permutation",
+     {{{1}, Values::classes, Layout::dense, 1}},
+     [](const Inputs& x) { return permutation(100, x[0].device()); },
+     1,
+     false,
+     false},
+    // Pictures are bytes, whatever the result.
+    {"image_normalize",
+     {{{2, 5, 6, 3}, Values::classes, Layout::dense, 256}},
+     [](const Inputs& x) {
+       return image_normalize(x[0].to(DType::u8), {}, {0.5f, 0.25f, 0.75f}, {0.25f, 0.5f, 0.125f}, 4, 8, DType::f64);
+     },
+     1,
+     false,
+     false},
+};
+
+}  // namespace
+}  // namespace weft::test
