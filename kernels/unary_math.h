@@ -11,8 +11,28 @@
 
 namespace weft::kernels {
 
+/// The functions that a device may bring its own version of (cpu/vector_math.h); here the C library's.
+struct StandardMath {
+  template <class T>
+  static WEFT_HD T exp(T x) {
+    return std::exp(x);
+  }
+  template <class T>
+  static WEFT_HD T log(T x) {
+    return std::log(x);
+  }
+  template <class T>
+  static WEFT_HD T tanh(T x) {
+    return std::tanh(x);
+  }
+  template <class T>
+  static WEFT_HD T erf(T x) {
+    return std::erf(x);
+  }
+};
+
 /// y = f(x); a and b are UnaryArguments in T. NaN in, NaN out (relu and clamp included).
-template <Unary f, class T>
+template <Unary f, class Math = StandardMath, class T>
 WEFT_HD T unary_value(T x, [[maybe_unused]] T a, [[maybe_unused]] T b) {
   if constexpr (f == Unary::affine)
     return a * x + b;
@@ -31,25 +51,25 @@ WEFT_HD T unary_value(T x, [[maybe_unused]] T a, [[maybe_unused]] T b) {
     if constexpr (f == Unary::sqrt) return std::sqrt(x);
     if constexpr (f == Unary::rsqrt) return T(1) / std::sqrt(x);
     if constexpr (f == Unary::reciprocal) return T(1) / x;
-    if constexpr (f == Unary::exp) return std::exp(x);
-    if constexpr (f == Unary::log) return std::log(x);
+    if constexpr (f == Unary::exp) return Math::exp(x);
+    if constexpr (f == Unary::log) return Math::log(x);
     if constexpr (f == Unary::sin) return std::sin(x);
     if constexpr (f == Unary::cos) return std::cos(x);
     if constexpr (f == Unary::pow) return std::pow(x, a);
     if constexpr (f == Unary::relu) return x < T(0) ? T(0) : x;
     if constexpr (f == Unary::leaky_relu) return x > T(0) ? x : a * x;
-    if constexpr (f == Unary::sigmoid) return T(1) / (T(1) + std::exp(-x));
-    if constexpr (f == Unary::tanh) return std::tanh(x);
-    if constexpr (f == Unary::gelu) return T(0.5) * x * (T(1) + std::erf(x * T(0.70710678118654752440)));
+    if constexpr (f == Unary::sigmoid) return T(1) / (T(1) + Math::exp(-x));
+    if constexpr (f == Unary::tanh) return Math::tanh(x);
+    if constexpr (f == Unary::gelu) return T(0.5) * x * (T(1) + Math::erf(x * T(0.70710678118654752440)));
     if constexpr (f == Unary::gelu_tanh) {
       const T inner = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
-      return T(0.5) * x * (T(1) + std::tanh(inner));
+      return T(0.5) * x * (T(1) + Math::tanh(inner));
     }
   }
 }
 
 /// dx = dy f'. `saved` is x, or y where unary_saves_output(f).
-template <Unary f, class T>
+template <Unary f, class Math = StandardMath, class T>
 WEFT_HD T unary_gradient(T dy, [[maybe_unused]] T saved, [[maybe_unused]] T a, [[maybe_unused]] T b) {
   static_assert(std::is_floating_point_v<T>, "gradients are floating");
   if constexpr (f == Unary::affine) return a * dy;
@@ -71,13 +91,13 @@ WEFT_HD T unary_gradient(T dy, [[maybe_unused]] T saved, [[maybe_unused]] T a, [
   if constexpr (f == Unary::sigmoid) return dy * saved * (T(1) - saved);
   if constexpr (f == Unary::tanh) return dy * (T(1) - saved * saved);
   if constexpr (f == Unary::gelu) {
-    const T cumulative = T(0.5) * (T(1) + std::erf(saved * T(0.70710678118654752440)));
-    const T density = T(0.39894228040143267794) * std::exp(T(-0.5) * saved * saved);
+    const T cumulative = T(0.5) * (T(1) + Math::erf(saved * T(0.70710678118654752440)));
+    const T density = T(0.39894228040143267794) * Math::exp(T(-0.5) * saved * saved);
     return dy * (cumulative + saved * density);
   }
   if constexpr (f == Unary::gelu_tanh) {
     const T k = T(0.79788456080286535588), c = T(0.044715), square = saved * saved;
-    const T t = std::tanh(k * (saved + c * saved * square));
+    const T t = Math::tanh(k * (saved + c * saved * square));
     return dy * (T(0.5) * (T(1) + t) + T(0.5) * saved * (T(1) - t * t) * k * (T(1) + T(3) * c * square));
   }
 }

@@ -78,7 +78,7 @@ void scale_rows(T* y, const T* x, const T* residual, const S* scale, const S* sh
         const T* in = x + m * C;
         const T* add = with_residual ? residual + m * C : nullptr;
         T* out = y + m * C;
-#pragma omp simd
+#pragma GCC ivdep
         for (int64_t c = 0; c < C; ++c) {
           S value = static_cast<S>(in[c]) * scale[c] + shift[c];
           if constexpr (with_residual) value += static_cast<S>(add[c]);
@@ -234,7 +234,7 @@ void batch_norm_backward(const Queue&, const View& dx, const View& dresidual, co
       parallel_for(M, C, [&](int64_t begin, int64_t end) {
         const S *slope = a.data(), *bend = b.data(), *shift = d.data();
         for (int64_t m = begin; m < end; ++m) {
-#pragma omp simd
+#pragma GCC ivdep
           for (int64_t c = 0; c < C; ++c) {
             const int64_t at = m * C + c;
             S g = static_cast<S>(gradient[at]);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/vector_math.h"
 
 namespace weft::kernels::cpu {
 namespace {
@@ -26,10 +27,12 @@ struct Target {
 
   bool ignored(int64_t n) const { return classes && classes[n] == arguments.ignore_index; }
   bool valid(int64_t n) const { return !classes || (classes[n] >= 0 && classes[n] < C); }
+  /// The target of every class but the row's own.
+  S off_class() const { return static_cast<S>(arguments.label_smoothing) / static_cast<S>(C); }
   S at(int64_t n, int64_t c) const {
     const S smoothing = static_cast<S>(arguments.label_smoothing);
     const S hard = classes ? S(classes[n] == c) : static_cast<S>(probabilities[n * C + c]);
-    return (1 - smoothing) * hard + smoothing / static_cast<S>(C);
+    return (1 - smoothing) * hard + off_class();
   }
 };
 
@@ -47,10 +50,12 @@ void cross_entropy_forward(const Queue&, const View& loss, const View& lse, cons
       for (int64_t n = begin; n < end; ++n) {
         const T* row = x + n * C;
         S largest = -std::numeric_limits<S>::infinity();
+#pragma omp simd reduction(max : largest)
         for (int64_t c = 0; c < C; ++c) largest = std::max(largest, static_cast<S>(row[c]));
         S sum = 0, total = 0;
+#pragma omp simd reduction(+ : sum, total)
         for (int64_t c = 0; c < C; ++c) {
-          sum += std::exp(static_cast<S>(row[c]) - largest);
+          sum += VectorMath::exp(static_cast<S>(row[c]) - largest);
           total += static_cast<S>(row[c]);
         }
         sums[n] = largest + std::log(sum);
@@ -84,18 +89,28 @@ void cross_entropy_backward(const Queue&, const View& dlogits, const View& dloss
     const S *gradient = dloss.as<S>(), *sums = lse.as<S>();
     parallel_for(N, C * 8, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
+        const T* row = x + n * C;
+        T* out = dx + n * C;
         if (targets.ignored(n)) {
-          for (int64_t c = 0; c < C; ++c) dx[n * C + c] = static_cast<T>(S(0));
+          std::fill_n(out, C, static_cast<T>(S(0)));
           continue;
         }
-        S mass = 1;
-        if (!targets.classes) {
-          mass = 0;
+        const S slope = gradient[n], shift = sums[n];
+        if (targets.classes) {
+          const S others = targets.off_class();
+#pragma GCC ivdep
+          for (int64_t c = 0; c < C; ++c)
+            out[c] = static_cast<T>(slope * (VectorMath::exp(static_cast<S>(row[c]) - shift) - others));
+          if (!targets.valid(n)) continue;
+          const int64_t c = targets.classes[n];
+          out[c] = static_cast<T>(slope * (VectorMath::exp(static_cast<S>(row[c]) - shift) - targets.at(n, c)));
+        } else {
+          S mass = 0;
           for (int64_t c = 0; c < C; ++c) mass += targets.at(n, c);
-        }
-        for (int64_t c = 0; c < C; ++c) {
-          const S probability = std::exp(static_cast<S>(x[n * C + c]) - sums[n]);
-          dx[n * C + c] = static_cast<T>(gradient[n] * (probability * mass - targets.at(n, c)));
+#pragma GCC ivdep
+          for (int64_t c = 0; c < C; ++c)
+            out[c] =
+                static_cast<T>(slope * (VectorMath::exp(static_cast<S>(row[c]) - shift) * mass - targets.at(n, c)));
         }
       }
     });

@@ -21,6 +21,40 @@ void with_types(const char* op, const View& x, Body&& body) {
   with_dtype<float, double, bf16, f16>(x.dtype, op, [&]<class T>() { body.template operator()<T, Accumulate<T>>(); });
 }
 
+/// dx of kRows rows that lie one behind the other, and their part of the sums for dweight and dbias: the sums are read
+/// and written once for all of them.
+template <int kRows, class T, class S>
+void backward_rows(T* dx, S* gain_sum, S* offset_sum, const T* dy, const T* x, const S* gain, const S* mean,
+                   const S* invstd, int64_t C) {
+  S mean_d[kRows], mean_dx[kRows];  // means over the row of dxhat and of dxhat xhat
+  for (int r = 0; r < kRows; ++r) {
+    const T *row = x + r * C, *dy_row = dy + r * C;
+    const S center = mean[r], scale = invstd[r];
+    S sum = 0, product = 0;
+#pragma omp simd reduction(+ : sum, product)
+    for (int64_t c = 0; c < C; ++c) {
+      const S d = static_cast<S>(dy_row[c]), weighted = gain ? d * gain[c] : d;
+      sum += weighted;
+      product += weighted * ((static_cast<S>(row[c]) - center) * scale);
+    }
+    mean_d[r] = sum / static_cast<S>(C);
+    mean_dx[r] = product / static_cast<S>(C);
+  }
+#pragma GCC ivdep
+  for (int64_t c = 0; c < C; ++c) {
+    const S factor = gain ? gain[c] : S(1);
+    S gain_part = 0, offset_part = 0;
+    for (int r = 0; r < kRows; ++r) {
+      const S xhat = (static_cast<S>(x[r * C + c]) - mean[r]) * invstd[r], d = static_cast<S>(dy[r * C + c]);
+      gain_part += d * xhat;
+      offset_part += d;
+      dx[r * C + c] = static_cast<T>(invstd[r] * (d * factor - mean_d[r] - xhat * mean_dx[r]));
+    }
+    gain_sum[c] += gain_part;
+    offset_sum[c] += offset_part;
+  }
+}
+
 }  // namespace
 
 void layer_norm_forward(const Queue&, const View& y, const View& mean, const View& invstd, const View& x,
@@ -44,10 +78,11 @@ void layer_norm_forward(const Queue&, const View& y, const View& mean, const Vie
         const S scale = S(1) / std::sqrt(square / static_cast<S>(C) + static_cast<S>(eps));
         means[m] = center;
         invstds[m] = scale;
-#pragma omp simd
+        T* out_row = out + m * C;
+#pragma GCC ivdep
         for (int64_t c = 0; c < C; ++c) {
           const S xhat = (static_cast<S>(row[c]) - center) * scale;
-          out[m * C + c] = static_cast<T>((gain ? xhat * gain[c] : xhat) + (offset ? offset[c] : S(0)));
+          out_row[c] = static_cast<T>((gain ? xhat * gain[c] : xhat) + (offset ? offset[c] : S(0)));
         }
       }
     });
@@ -68,27 +103,13 @@ void layer_norm_backward(const Queue&, const View& dx, const View& dweight, cons
     parallel_for(chunks.count, chunks.size * C, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         S *gain_sum = sums.data() + i * 2 * C, *offset_sum = gain_sum + C;
-        for (int64_t m = chunks.begin(i); m < chunks.end(i); ++m) {
-          const T *row = in + m * C, *dy_row = slope + m * C;
-          const S center = means[m], scale = invstds[m];
-          S sum = 0, product = 0;
-#pragma omp simd reduction(+ : sum, product)
-          for (int64_t c = 0; c < C; ++c) {
-            const S xhat = (static_cast<S>(row[c]) - center) * scale, d = static_cast<S>(dy_row[c]);
-            const S weighted = gain ? d * gain[c] : d;
-            sum += weighted;
-            product += weighted * xhat;
-            gain_sum[c] += d * xhat;
-            offset_sum[c] += d;
-          }
-          sum /= static_cast<S>(C);
-          product /= static_cast<S>(C);
-#pragma omp simd
-          for (int64_t c = 0; c < C; ++c) {
-            const S xhat = (static_cast<S>(row[c]) - center) * scale, d = static_cast<S>(dy_row[c]);
-            out[m * C + c] = static_cast<T>(scale * ((gain ? d * gain[c] : d) - sum - xhat * product));
-          }
-        }
+        int64_t m = chunks.begin(i);
+        for (; m + 4 <= chunks.end(i); m += 4)
+          backward_rows<4>(out + m * C, gain_sum, offset_sum, slope + m * C, in + m * C, gain, means + m, invstds + m,
+                           C);
+        for (; m < chunks.end(i); ++m)
+          backward_rows<1>(out + m * C, gain_sum, offset_sum, slope + m * C, in + m * C, gain, means + m, invstds + m,
+                           C);
       }
     });
     for (int64_t c = 0; c < C; ++c) {

@@ -2,6 +2,7 @@
 #include "kernels/unary.h"
 
 #include "kernels/cpu/elements.h"
+#include "kernels/cpu/vector_math.h"
 #include "kernels/unary_math.h"
 
 namespace weft::kernels::cpu {
@@ -15,14 +16,14 @@ template <Unary f, class C>
 void forward_run(C* y, const std::array<const C*, 1>& inputs, int64_t n, C a, C b) {
   const C* x = inputs[0];
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) y[i] = unary_value<f>(x[i], a, b);
+  for (int64_t i = 0; i < n; ++i) y[i] = unary_value<f, VectorMath>(x[i], a, b);
 }
 
 template <Unary f, class C>
 void backward_run(C* dx, const std::array<const C*, 2>& inputs, int64_t n, C a, C b) {
   const C *dy = inputs[0], *saved = inputs[1];
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) dx[i] = unary_gradient<f>(dy[i], saved[i], a, b);
+  for (int64_t i = 0; i < n; ++i) dx[i] = unary_gradient<f, VectorMath>(dy[i], saved[i], a, b);
 }
 
 template <class C, size_t N>
