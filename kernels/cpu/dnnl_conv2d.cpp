@@ -2,13 +2,12 @@
 #include "kernels/cpu/dnnl_conv2d.h"
 
 #include <array>
-#include <cstdlib>
 #include <map>
-#include <memory>
 #include <mutex>
-#include <oneapi/dnnl/dnnl.hpp>
 #include <unordered_map>
 #include <vector>
+
+#include "kernels/cpu/dnnl_lane.h"
 
 // oneDNN plans a convolution for given shapes (milliseconds), then runs it any number of times: the plans are kept.
 // Activations keep Weft's NHWC memory where oneDNN has a good kernel for it; weights are reordered to the layout that
@@ -56,45 +55,6 @@ struct Problem {
   }
 };
 
-memory::data_type data_type(DType dtype) {
-  return dtype == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32;
-}
-
-const dnnl::engine& engine() {
-  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
-  return cpu;
-}
-
-/// Memory that grows to the largest request and stays: one per thread and purpose.
-class Workspace {
- public:
-  void* at_least(size_t bytes) {
-    if (bytes > bytes_) {
-      bytes_ = (bytes + 63) / 64 * 64;
-      memory_.reset(std::aligned_alloc(64, bytes_));
-      WEFT_CHECK(memory_, "conv2d: no memory for a workspace of ", bytes_, " bytes");
-    }
-    return memory_.get();
-  }
-
- private:
-  struct Free {
-    void operator()(void* memory) const { std::free(memory); }
-  };
-  std::unique_ptr<void, Free> memory_;
-  size_t bytes_ = 0;
-};
-
-/// What one thread runs plans with.
-struct Lane {
-  dnnl::stream stream{engine()};
-  Workspace scratchpad, weights, source, destination;
-};
-Lane& lane() {
-  thread_local Lane mine;
-  return mine;
-}
-
 /// One operand of a plan: the caller's memory, the plan's layout, and the way between them where they differ.
 struct Operand {
   memory::desc plain, planned;
@@ -102,26 +62,26 @@ struct Operand {
 
   bool same() const { return plain == planned; }
   void plan_input() {
-    if (!same()) way = dnnl::reorder(dnnl::reorder::primitive_desc(engine(), plain, engine(), planned));
+    if (!same()) way = dnnl::reorder(dnnl::reorder::primitive_desc(dnnl_engine(), plain, dnnl_engine(), planned));
   }
   void plan_output() {
-    if (!same()) way = dnnl::reorder(dnnl::reorder::primitive_desc(engine(), planned, engine(), plain));
+    if (!same()) way = dnnl::reorder(dnnl::reorder::primitive_desc(dnnl_engine(), planned, dnnl_engine(), plain));
   }
   /// The operand in the plan's layout.
-  memory read(const View& view, Workspace& workspace) const {
-    memory given(plain, engine(), view.data);
+  memory read(const View& view, Scratch& workspace) const {
+    memory given(plain, dnnl_engine(), view.data);
     if (same()) return given;
-    memory packed(planned, engine(), workspace.at_least(planned.get_size()));
+    memory packed(planned, dnnl_engine(), workspace.at_least(planned.get_size()));
     way.execute(lane().stream, given, packed);
     return packed;
   }
   /// Where the plan writes the operand; `deliver` brings it to the caller.
-  memory write(const View& view, Workspace& workspace) const {
-    return memory(planned, engine(), same() ? view.data : workspace.at_least(planned.get_size()));
+  memory write(const View& view, Scratch& workspace) const {
+    return memory(planned, dnnl_engine(), same() ? view.data : workspace.at_least(planned.get_size()));
   }
   void deliver(const View& view, memory& written) const {
     if (same()) return;
-    memory target(plain, engine(), view.data);
+    memory target(plain, dnnl_engine(), view.data);
     way.execute(lane().stream, written, target);
   }
 };
@@ -134,22 +94,22 @@ struct Plan {
 
   void run(std::unordered_map<int, memory>& arguments) const {
     arguments.emplace(DNNL_ARG_SCRATCHPAD,
-                      memory(scratchpad, engine(), lane().scratchpad.at_least(scratchpad.get_size())));
+                      memory(scratchpad, dnnl_engine(), lane().scratchpad.at_least(scratchpad.get_size())));
     primitive.execute(lane().stream, arguments);
   }
 };
 
 memory::desc nhwc(const View& view) {
   const auto& n = view.sizes;
-  return {{n[0], n[3], n[1], n[2]}, data_type(view.dtype), memory::format_tag::nhwc};
+  return {{n[0], n[3], n[1], n[2]}, dnnl_type(view.dtype), memory::format_tag::nhwc};
 }
 
 /// OHWI memory as oneDNN names it: dimensions [G,] O, I, H, W.
 memory::desc ohwi(const View& w, int64_t groups) {
   const int64_t O = w.sizes[0], R = w.sizes[1], S = w.sizes[2], I = w.sizes[3];
   const int64_t filter = R * S * I;
-  if (groups == 1) return {{O, I, R, S}, data_type(w.dtype), memory::dims{filter, 1, S * I, I}};
-  return {{groups, O / groups, I, R, S}, data_type(w.dtype), memory::dims{O / groups * filter, filter, 1, S * I, I}};
+  if (groups == 1) return {{O, I, R, S}, dnnl_type(w.dtype), memory::dims{filter, 1, S * I, I}};
+  return {{groups, O / groups, I, R, S}, dnnl_type(w.dtype), memory::dims{O / groups * filter, filter, 1, S * I, I}};
 }
 
 memory::desc free_layout(const memory::desc& plain) {
@@ -173,9 +133,9 @@ void make(const Problem& problem, const Method& method, Plan& plan) {
   const memory::desc y = method.own_layout ? free_layout(plan.y.plain) : plan.y.plain;
   const memory::desc w = free_layout(plan.w.plain);
   // A weight gradient may be f32 where the activations are bf16; the forward that it refers to has bf16 weights.
-  const memory::desc w_forward{plan.w.plain.dims(), data_type(problem.x.dtype), memory::format_tag::any};
+  const memory::desc w_forward{plan.w.plain.dims(), dnnl_type(problem.x.dtype), memory::format_tag::any};
   const memory::desc bias = problem.has_bias
-                                ? memory::desc({problem.w.sizes[0]}, data_type(problem.bias), memory::format_tag::a)
+                                ? memory::desc({problem.w.sizes[0]}, dnnl_type(problem.bias), memory::format_tag::a)
                                 : memory::desc();
   // The last windows may leave a rest of the input unread: the padding on the far side is what fits exactly.
   const auto far = [](int64_t in, int64_t out, int64_t kernel, int64_t s, int64_t near, int64_t d) {
@@ -188,7 +148,7 @@ void make(const Problem& problem, const Method& method, Plan& plan) {
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   const dnnl::convolution_forward::primitive_desc forward({dnnl::prop_kind::forward_training, method.algorithm, x,
                                                            w_forward, bias, y, stride, dilation, padding, padding_far},
-                                                          attributes, engine());
+                                                          attributes, dnnl_engine());
   if (problem.direction == Direction::forward) {
     plan.x.planned = forward.src_desc();
     plan.w.planned = forward.weights_desc();
@@ -200,7 +160,7 @@ void make(const Problem& problem, const Method& method, Plan& plan) {
     plan.y.plan_output();
   } else if (problem.direction == Direction::backward_input) {
     const dnnl::convolution_backward_data::primitive_desc backward(
-        {method.algorithm, x, w, y, stride, dilation, padding, padding_far}, attributes, engine(), forward);
+        {method.algorithm, x, w, y, stride, dilation, padding, padding_far}, attributes, dnnl_engine(), forward);
     plan.x.planned = backward.diff_src_desc();
     plan.w.planned = backward.weights_desc();
     plan.y.planned = backward.diff_dst_desc();
@@ -211,7 +171,7 @@ void make(const Problem& problem, const Method& method, Plan& plan) {
     plan.y.plan_input();
   } else {
     const dnnl::convolution_backward_weights::primitive_desc backward(
-        {method.algorithm, x, w, y, stride, dilation, padding, padding_far}, attributes, engine(), forward);
+        {method.algorithm, x, w, y, stride, dilation, padding, padding_far}, attributes, dnnl_engine(), forward);
     plan.x.planned = backward.src_desc();
     plan.w.planned = backward.diff_weights_desc();
     plan.y.planned = backward.diff_dst_desc();
@@ -286,7 +246,7 @@ bool dnnl_conv2d_forward(const View& y, const View& x, const View& w, const View
                                            {DNNL_ARG_DST, target}};
   if (bias)
     operands.emplace(DNNL_ARG_BIAS,
-                     memory({{bias.sizes[0]}, data_type(bias.dtype), memory::format_tag::a}, engine(), bias.data));
+                     memory({{bias.sizes[0]}, dnnl_type(bias.dtype), memory::format_tag::a}, dnnl_engine(), bias.data));
   plan->run(operands);
   plan->y.deliver(y, target);
   lane().stream.wait();

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "kernels/cpu/dnnl_matmul.h"
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/gemm.h"
 
@@ -101,6 +102,7 @@ void matmul(const Queue&, const View& y, const View& a, const View& b, const Vie
   WEFT_CHECK(!bias || (bias.rank == 1 && bias.sizes[0] == y.sizes[2]), "matmul: expected bias [", y.sizes[2], "], got ",
              bias);
   if (y.numel() == 0) return;
+  if (dnnl_matmul(y, a, b, bias, arguments)) return;
   const bool accumulate = arguments.grad == Grad::accumulate;
   with_compute_type(a.dtype, [&]<class C>() {
     if constexpr (!std::is_floating_point_v<C>) {

@@ -69,7 +69,10 @@ TEST(Matmul, SizesFromNothingToOdd) {
                               {1, 1, 37, 129}, {1, 129, 1, 37}, {1, 127, 65, 1}, {2, 33, 31, 257}, {5, 7, 3, 11}};
   for (const DeviceKind kind : test_devices())
     for (const auto& [B, M, N, K] : sizes)
-      for (const bool bias : {false, true}) check(kind, {B, M, N, K, DType::f32, DType::f32, false, true, false, bias});
+      for (const DType dtype : {DType::f32, DType::bf16})
+        for (const bool bias : {false, true})
+          for (const bool transpose : {false, true})
+            check(kind, {B, M, N, K, dtype, dtype, transpose, !transpose, false, bias});
 }
 
 TEST(Matmul, BiasAlphaAccumulateAndBroadcast) {
