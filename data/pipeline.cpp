@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "core/nearest.h"
+#include "data/policy.h"
 #include "data/transforms/crop.h"
-#include "data/transforms/random_resized_crop.h"
 #include "data/transforms/resize.h"
 #include "kernels/error.h"
 
@@ -33,48 +34,91 @@ std::function<Place(Draw&)> random_shift_and_flip(int64_t padding) {
   };
 }
 
-Pipeline imagenet(int64_t size, Split split) {
+Pipeline imagenet(int64_t size, Split split, const PipelineOptions& options) {
   Pipeline pipeline{"imagenet", size, size, {}, {}};
+  RandomResizedCropOptions crop = options.crop;
+  crop.height = crop.width = size;
   if (split == Split::train) {
-    pipeline.prepare = [size](Picture picture, Draw& draw) {
-      return random_resized_crop(picture, {.height = size, .width = size}, draw);
-    };
+    pipeline.prepare = [crop](const Picture& picture, Draw& draw) { return random_resized_crop(picture, crop, draw); };
     pipeline.place = random_flip;
   } else {
     const int64_t edge = size * 8 / 7;
-    pipeline.prepare = [size, edge](Picture picture, Draw&) {
-      return centre_crop(resize_shortest_edge(picture, edge), size, size);
+    pipeline.prepare = [size, edge, filter = crop.filter](const Picture& picture, Draw&) {
+      return centre_crop(resize_shortest_edge(picture, edge, filter), size, size);
     };
   }
   return pipeline;
+}
+
+Pipeline resizing(int64_t edge, Split split, Filter filter) {
+  Pipeline pipeline{"resize", edge, edge, {}, {}};
+  pipeline.prepare = [edge, filter](const Picture& picture, Draw&) { return resize(picture, edge, edge, filter); };
+  if (split == Split::train) pipeline.place = random_flip;
+  return pipeline;
+}
+
+Pipeline make_geometry(const std::string& text, Split split, const PipelineOptions& options) {
+  const size_t colon = text.find(':');
+  const std::string kind = text.substr(0, colon);
+  const std::string size = colon == std::string::npos ? "" : text.substr(colon + 1);
+  std::vector<std::string> names = pipeline_names();
+  const bool known = std::find(names.begin(), names.end(), kind) != names.end();
+  for (const std::string& policy : policy_names()) names.push_back(policy);
+  WEFT_CHECK(known, "augment: unknown name '", kind, "'.", suggestion(kind, names));
+  if (kind == "imagenet") return imagenet(parse_size(text, size, 224), split, options);
+  if (kind == "resize") return resizing(parse_size(text, size, 0), split, options.crop.filter);
+  WEFT_CHECK(colon == std::string::npos, "augment: expected ", kind, " without a size, got '", text, "'");
+  Pipeline pipeline;
+  pipeline.name = kind;
+  if (split == Split::val) return pipeline;
+  if (kind == "flip") pipeline.place = random_flip;
+  if (kind == "cifar") pipeline.place = random_shift_and_flip(4);
+  if (kind == "shapes") pipeline.place = random_shift_and_flip(2);
+  return pipeline;
+}
+
+/// Appends a change of pixels to what `prepare` does.
+void append(Pipeline& pipeline, PicturePolicy change) {
+  pipeline.prepare = [before = std::move(pipeline.prepare), change = std::move(change)](Picture picture, Draw& draw) {
+    if (before) picture = before(std::move(picture), draw);
+    return change(std::move(picture), draw);
+  };
+}
+
+/// Moves window and mirroring from `place` into `prepare`: what follows sees the picture as the model does.
+void settle_place(Pipeline& pipeline) {
+  if (!pipeline.place) return;
+  append(pipeline, [place = std::move(pipeline.place)](const Picture& picture, Draw& draw) {
+    Picture out = black_picture(picture.height, picture.width, picture.channels, picture.label);
+    cut_out(out.pixels.data(), out.height, out.width,
+            {picture.pixels.data(), picture.height, picture.width, picture.channels}, place(draw));
+    return out;
+  });
+  pipeline.place = nullptr;
 }
 
 }  // namespace
 
 std::vector<std::string> pipeline_names() { return {"none", "flip", "cifar", "shapes", "imagenet", "resize"}; }
 
-Pipeline make_pipeline(const std::string& text, Split split) {
-  const size_t colon = text.find(':');
-  const std::string kind = text.substr(0, colon);
-  const std::string size = colon == std::string::npos ? "" : text.substr(colon + 1);
-  const std::vector<std::string> names = pipeline_names();
-  WEFT_CHECK(std::find(names.begin(), names.end(), kind) != names.end(), "augment: unknown name '", kind,
-             "'.", suggestion(kind, names));
-  const bool train = split == Split::train;
-  if (kind == "imagenet") return imagenet(parse_size(text, size, 224), split);
-  if (kind == "resize") {
-    const int64_t edge = parse_size(text, size, 0);
-    Pipeline pipeline{kind, edge, edge, {}, {}};
-    pipeline.prepare = [edge](Picture picture, Draw&) { return resize(picture, edge, edge); };
-    if (train) pipeline.place = random_flip;
-    return pipeline;
+Pipeline make_pipeline(const std::string& text, Split split, const PipelineOptions& options) {
+  const size_t plus = text.find('+');
+  Pipeline pipeline = make_geometry(text.substr(0, plus), split, options);
+  check(options.jitter);
+  PicturePolicy policy;
+  if (plus != std::string::npos) policy = make_policy(text.substr(plus + 1));
+  if (split == Split::val) return pipeline;
+  pipeline.name = text;
+  if (policy) append(pipeline, std::move(policy));
+  const ColorJitterOptions& jitter = options.jitter;
+  if (jitter.brightness > 0 || jitter.contrast > 0 || jitter.saturation > 0 || jitter.hue > 0)
+    append(pipeline, [jitter](Picture picture, Draw& draw) { return color_jitter(std::move(picture), jitter, draw); });
+  if (options.erasing.probability > 0) {
+    settle_place(pipeline);
+    append(pipeline, [erasing = options.erasing](Picture picture, Draw& draw) {
+      return random_erasing(std::move(picture), erasing, draw);
+    });
   }
-  WEFT_CHECK(colon == std::string::npos, "augment: expected ", kind, " without a size, got '", text, "'");
-  Pipeline pipeline;
-  pipeline.name = kind;
-  if (train && kind == "flip") pipeline.place = random_flip;
-  if (train && kind == "cifar") pipeline.place = random_shift_and_flip(4);
-  if (train && kind == "shapes") pipeline.place = random_shift_and_flip(2);
   return pipeline;
 }
 
@@ -83,6 +127,18 @@ std::string default_pipeline(const std::string& dataset) {
   if (kind == "shapes") return "shapes";
   if (kind.starts_with("cifar")) return "cifar";
   return kind == "folder" ? "imagenet" : "none";
+}
+
+std::string resolve_pipeline(const std::string& text, const std::string& dataset) {
+  const size_t plus = text.find('+');
+  std::string geometry = text.substr(0, plus), policy = plus == std::string::npos ? "" : text.substr(plus + 1);
+  if (policy.empty() && is_policy(geometry)) policy = std::exchange(geometry, "auto");
+  if (geometry == "auto" || geometry == "standard") geometry = default_pipeline(dataset);
+  if (policy == "autoaugment" && dataset.starts_with("cifar")) policy += ":cifar10";
+  const std::string whole = policy.empty() && plus == std::string::npos ? geometry : geometry + '+' + policy;
+  // `resize` and `imagenet` may still be waiting for their size.
+  make_pipeline(geometry == "resize" ? "resize:1" + whole.substr(geometry.size()) : whole, Split::train);
+  return whole;
 }
 
 }  // namespace weft::data

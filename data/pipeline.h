@@ -6,7 +6,10 @@
 
 #include "data/dataset.h"
 #include "data/draw.h"
+#include "data/transforms/color_jitter.h"
 #include "data/transforms/normalize.h"
+#include "data/transforms/random_erasing.h"
+#include "data/transforms/random_resized_crop.h"
 
 namespace weft::data {
 
@@ -23,19 +26,32 @@ struct Pipeline {
   std::function<Place(Draw&)> place;
 };
 
-/// A pipeline by name, for training with random changes, for validation without:
+/// What a name does not say; for training alone, but for the filter.
+struct PipelineOptions {
+  RandomResizedCropOptions crop = {};  ///< areas, ratios and filter of imagenet; its size comes from the name
+  ColorJitterOptions jitter = {};      ///< after the policy
+  RandomErasingOptions erasing = {.probability = 0};  ///< last, in the picture as the model sees it
+};
+
+/// A pipeline by name, GEOMETRY or GEOMETRY+POLICY, for training with random changes, for validation without:
 ///   none                 the picture as it is
 ///   flip                 mirrored half of the time; validation: as it is
 ///   cifar                4 black pixels around it, a random window of the old size, mirrored half of the time
 ///   shapes               the same with 2 pixels
 ///   imagenet[:SIZE]      random resized crop to SIZE (224), mirrored half of the time; validation: shortest edge to
-///                        SIZE * 8 / 7 (256), centre crop; bilinear
+///                        SIZE * 8 / 7 (256), centre crop
 ///   resize:SIZE          stretched to SIZE x SIZE, mirrored half of the time; validation: stretched
-/// Errors: an unknown name (the text suggests the nearest), a SIZE that is no positive number.
-Pipeline make_pipeline(const std::string& text, Split split);
+/// and the policies of policy.h: cifar+randaugment:2,9. A policy works on the resized picture before windows and
+/// mirroring are chosen, which fall into the normalisation; the policies are the same under mirroring. Errors: an
+/// unknown name (the text suggests the nearest), a SIZE that is no positive number, those of make_policy.
+Pipeline make_pipeline(const std::string& text, Split split, const PipelineOptions& options = {});
 std::vector<std::string> pipeline_names();
 
 /// What suits a set: shapes for the embedded set, cifar for CIFAR, none for others in memory, imagenet for folders.
 std::string default_pipeline(const std::string& dataset);
+
+/// A user's choice as GEOMETRY[+POLICY]: `auto` and `standard` are default_pipeline(dataset), as is what a policy alone
+/// leaves open; autoaugment without a policy takes cifar10's for CIFAR, else imagenet's. Errors: see make_pipeline.
+std::string resolve_pipeline(const std::string& text, const std::string& dataset);
 
 }  // namespace weft::data

@@ -34,6 +34,17 @@ std::vector<float> per_channel(const char* flag, const std::vector<double>& give
   return result;
 }
 
+data::PipelineOptions pipeline_options(const Options& o) {
+  data::PipelineOptions changes;
+  changes.crop.filter = o.interpolation == "bicubic" ? data::Filter::bicubic : data::Filter::bilinear;
+  if (!o.crop_scale.empty()) changes.crop.least_area = o.crop_scale[0], changes.crop.most_area = o.crop_scale[1];
+  if (!o.crop_ratio.empty()) changes.crop.least_ratio = o.crop_ratio[0], changes.crop.most_ratio = o.crop_ratio[1];
+  if (const auto& j = o.color_jitter; !j.empty())
+    changes.jitter = {.brightness = j[0], .contrast = j[1], .saturation = j[2], .hue = j[3]};
+  changes.erasing.probability = o.random_erasing;
+  return changes;
+}
+
 }  // namespace
 
 Experiment::Experiment(const Options& given)
@@ -59,13 +70,15 @@ void Experiment::open_sets() {
 
 void Experiment::make_loaders() {
   const data::Storage* fixed = val_set->storage();
-  if (options.augment == "auto") options.augment = data::default_pipeline(options.data);
-  std::string pipeline = options.augment;
-  if (fixed == nullptr && pipeline.find(':') == std::string::npos)
-    pipeline = str(pipeline == "imagenet" ? "imagenet:" : "resize:", options.image_size > 0 ? options.image_size : 224);
-  else if (options.image_size > 0)
-    pipeline = str("resize:", options.image_size);
-  const data::Pipeline val_pipeline = data::make_pipeline(pipeline, data::Split::val);
+  options.augment = data::resolve_pipeline(options.augment, options.data);
+  const size_t plus = std::min(options.augment.find('+'), options.augment.size());
+  std::string geometry = options.augment.substr(0, plus);
+  const bool crops = geometry == "imagenet", sized = geometry.find(':') != std::string::npos;
+  if (!sized && (crops || fixed == nullptr || options.image_size > 0))
+    geometry = str(crops ? "imagenet:" : "resize:", options.image_size > 0 ? options.image_size : 224);
+  const std::string pipeline = geometry + options.augment.substr(plus);
+  data::PipelineOptions changes = pipeline_options(options);
+  const data::Pipeline val_pipeline = data::make_pipeline(pipeline, data::Split::val, changes);
   height = val_pipeline.height > 0 ? val_pipeline.height : fixed->height;
   width = val_pipeline.width > 0 ? val_pipeline.width : fixed->width;
 
@@ -81,10 +94,12 @@ void Experiment::make_loaders() {
                               .std = per_channel("std", options.std, statistics.std)};
   for (const float value : loading.std)
     if (!(value > 0)) throw support::UsageError(str("--std: expected positive numbers, got ", value));
+  for (const float value : loading.mean)  // what is erased is 0 after normalisation, up to the rounding to a byte
+    changes.erasing.fill.push_back(static_cast<uint8_t>(std::clamp(std::lround(value * 255), 0L, 255L)));
   if (train_set) {
     const data::SamplerOptions order{.seed = static_cast<uint64_t>(options.seed)};
     train_loader = std::make_unique<data::Loader>(train_set, data::Sampler(train_set->size(), order),
-                                                  data::make_pipeline(pipeline, data::Split::train), loading);
+                                                  data::make_pipeline(pipeline, data::Split::train, changes), loading);
   }
   loading.batch_size = std::min(std::max<int64_t>(options.batch_size, 1), val_set->size());
   val_loader = std::make_unique<data::Loader>(val_set, data::Sampler(val_set->size(), {.shuffle = false}), val_pipeline,

@@ -1,9 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/train_image/options.h"
 
+#include <string_view>
+
 #include "apps/support/flags.h"
+#include "data/pipeline.h"
+#include "kernels/error.h"
 
 namespace weft::train_image {
+namespace {
+
+void check_pair(std::string_view flag, const std::vector<double>& pair, double most) {
+  if (!pair.empty() && !(pair[0] > 0 && pair[0] <= pair[1] && pair[1] <= most))
+    throw support::UsageError(str("--", flag, ": expected two numbers above 0 in ascending order, up to ", most,
+                                  ", got ", pair[0], ",", pair[1]));
+}
+
+void check_augmentation(const Options& o) {
+  check_pair("crop-scale", o.crop_scale, 1);
+  check_pair("crop-ratio", o.crop_ratio, 100);
+  std::string chosen;
+  try {
+    chosen = data::resolve_pipeline(o.augment, o.data);
+  } catch (const Error& error) {
+    throw support::UsageError(str("--", error.what()));
+  }
+  if (!chosen.starts_with("imagenet") && (!o.crop_scale.empty() || !o.crop_ratio.empty()))
+    throw support::UsageError(
+        str("--crop-", o.crop_scale.empty() ? "ratio" : "scale", ": expected --augment imagenet, got ", chosen));
+  if (o.color_jitter.empty()) return;
+  for (const double reach : o.color_jitter)
+    if (reach < 0) throw support::UsageError(str("--color-jitter: expected numbers of at least 0, got ", reach));
+  if (o.color_jitter[3] > 0.5)
+    throw support::UsageError(str("--color-jitter: expected a hue of at most 0.5, got ", o.color_jitter[3]));
+}
+
+}  // namespace
 
 bool parse_options(int argc, char** argv, Options& o) {
   support::Flags flags("train_image", "Trains an image classifier, or evaluates one.");
@@ -29,9 +61,19 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("weight-decay", o.weight_decay, "L2 (adamw: decoupled)", {.min = 0});
   flags.add("label-smoothing", o.label_smoothing, "share of the target spread over all classes", {.min = 0, .max = 1});
   flags.add("clip-norm", o.clip_norm, "largest norm of the gradient; 0: not clipped", {.min = 0});
-  flags.add_choice("augment", o.augment, {"auto", "none", "flip", "shapes", "cifar", "imagenet"},
-                   "random changes of training pictures; cifar: pad 4, crop, flip; shapes: pad 2; auto: by the set, "
-                   "imagenet (random resized crop, flip) for folders");
+  flags.add(
+      "augment", o.augment,
+      "random changes of training pictures: none | standard | flip | shapes (pad 2, crop, flip) | cifar (pad 4) | "
+      "imagenet (random resized crop, flip), and autoaugment[:imagenet|cifar10|svhn] | randaugment[:N,M] | "
+      "trivialaugment, alone (with the standard crop and flip) or as flip+trivialaugment; auto, standard: what "
+      "suits the set");
+  flags.add("crop-scale", o.crop_scale, 2, "smallest and largest share of the area that imagenet crops (0.08,1)");
+  flags.add("crop-ratio", o.crop_ratio, 2, "smallest and largest width over height that imagenet crops (0.75,1.3333)");
+  flags.add_choice("interpolation", o.interpolation, {"bilinear", "bicubic"},
+                   "how pictures are resized, always with antialiasing");
+  flags.add("color-jitter", o.color_jitter, 4, "B,C,S,H: reach of brightness, contrast, saturation, and hue (to 0.5)");
+  flags.add("random-erasing", o.random_erasing, "probability that a box of the picture is erased",
+            {.min = 0, .max = 1});
   flags.add("mixup", o.mixup, "alpha of mixup; 0: off", {.min = 0});
   flags.add("cutmix", o.cutmix, "alpha of cutmix; 0: off", {.min = 0});
   flags.add_choice("precision", o.precision, {"f32", "bf16"}, "bf16: convolutions and matmuls in bf16, weights in f32");
@@ -51,6 +93,7 @@ bool parse_options(int argc, char** argv, Options& o) {
             "same bits on every run; so it is always today, since every kernel is deterministic");
   flags.add("summary", o.summary, "print the table of layers before training");
   if (!flags.parse(argc, argv)) return false;
+  check_augmentation(o);
   o.toml = flags.toml();
   return true;
 }

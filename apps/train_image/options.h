@@ -24,6 +24,10 @@ struct Options {
   double label_smoothing = 0;
   double clip_norm = 0;
   std::string augment = "auto";
+  std::vector<double> crop_scale, crop_ratio;
+  std::string interpolation = "bilinear";
+  std::vector<double> color_jitter;
+  double random_erasing = 0;
   double mixup = 0;
   double cutmix = 0;
   std::string precision = "f32";

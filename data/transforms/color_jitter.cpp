@@ -3,60 +3,35 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
+#include "data/transforms/brightness.h"
+#include "data/transforms/contrast.h"
+#include "data/transforms/hue.h"
+#include "data/transforms/saturation.h"
 #include "kernels/error.h"
 
 namespace weft::data {
-namespace {
 
-/// Luma of ITU-R BT.601 in 16-bit fixed point.
-uint8_t grey_of(const uint8_t* pixel) {
-  return static_cast<uint8_t>((pixel[0] * 19595 + pixel[1] * 38470 + pixel[2] * 7471 + 0x8000) >> 16);
+void check(const ColorJitterOptions& o) {
+  WEFT_CHECK(o.brightness >= 0 && o.contrast >= 0 && o.saturation >= 0 && o.hue >= 0,
+             "color_jitter: expected options of at least 0, got ", o.brightness, ", ", o.contrast, ", ", o.saturation,
+             ", ", o.hue);
+  WEFT_CHECK(o.hue <= 0.5, "color_jitter: expected a hue of at most 0.5, got ", o.hue);
 }
-
-uint8_t blend(double ground, uint8_t value, double factor) {
-  return static_cast<uint8_t>(std::clamp(ground + factor * (value - ground), 0.0, 255.0));
-}
-
-double mean_grey(const Picture& picture) {
-  double sum = 0;
-  const auto pixels = static_cast<size_t>(picture.height * picture.width);
-  const auto step = static_cast<size_t>(picture.channels);
-  for (size_t i = 0; i < pixels; ++i) {
-    const uint8_t* pixel = &picture.pixels[i * step];
-    sum += step >= 3 ? grey_of(pixel) : *pixel;
-  }
-  return std::floor(sum / static_cast<double>(pixels) + 0.5);
-}
-
-void blend_all(Picture& picture, double ground, double factor) {
-  for (uint8_t& value : picture.pixels) value = blend(ground, value, factor);
-}
-
-void saturate(Picture& picture, double factor) {
-  if (picture.channels < 3) return;
-  for (size_t i = 0; i < picture.pixels.size(); i += static_cast<size_t>(picture.channels)) {
-    uint8_t* pixel = &picture.pixels[i];
-    const double grey = grey_of(pixel);
-    for (int c = 0; c < 3; ++c) pixel[c] = blend(grey, pixel[c], factor);
-  }
-}
-
-}  // namespace
 
 Picture color_jitter(Picture picture, const ColorJitterOptions& o, Draw& draw) {
-  WEFT_CHECK(o.brightness >= 0 && o.contrast >= 0 && o.saturation >= 0,
-             "color_jitter: expected options of at least 0, got ", o.brightness, ", ", o.contrast, ", ", o.saturation);
+  check(o);
   const auto factor = [&](double reach) { return draw.uniform(std::max(0.0, 1 - reach), 1 + reach); };
-  const double brightness = factor(o.brightness), contrast = factor(o.contrast), saturation = factor(o.saturation);
-  std::array<int, 3> order{0, 1, 2};
-  for (int i = 2; i > 0; --i) std::swap(order[i], order[draw.below(i + 1)]);
+  const double brighter = factor(o.brightness), starker = factor(o.contrast), richer = factor(o.saturation);
+  const double turn = draw.uniform(-o.hue, o.hue);
+  std::array<int, 4> order{0, 1, 2, 3};
+  for (int i = 3; i > 0; --i) std::swap(order[i], order[draw.below(i + 1)]);
   for (const int step : order) {
-    if (step == 0 && o.brightness > 0) blend_all(picture, 0, brightness);
-    if (step == 1 && o.contrast > 0) blend_all(picture, mean_grey(picture), contrast);
-    if (step == 2 && o.saturation > 0) saturate(picture, saturation);
+    if (step == 0 && o.brightness > 0) picture = brightness(std::move(picture), brighter);
+    if (step == 1 && o.contrast > 0) picture = contrast(std::move(picture), starker);
+    if (step == 2 && o.saturation > 0) picture = saturation(std::move(picture), richer);
+    if (step == 3 && o.hue > 0) picture = hue(std::move(picture), turn);
   }
   return picture;
 }

@@ -5,15 +5,20 @@
 
 namespace weft::data {
 
-/// How far each property may move: brightness, contrast and saturation are multiplied by a factor in [1 - x, 1 + x].
+/// How far each property may move: brightness, contrast and saturation are multiplied by a factor in [max(0, 1 - x),
+/// 1 + x], hue is turned by -x … x of a full turn.
 struct ColorJitterOptions {
   double brightness = 0;
   double contrast = 0;
   double saturation = 0;
+  double hue = 0;
 };
 
-/// Blends of the picture with black, with its mean grey and with its own grey version, in random order, as
-/// torchvision's ColorJitter. Pictures with fewer than three channels keep their saturation. Errors: a negative option.
+/// Changes of brightness, contrast, saturation and hue in random order, as torchvision's ColorJitter. Pictures with
+/// fewer than three channels keep their saturation and hue. Errors: a negative option, a hue above 0.5.
 Picture color_jitter(Picture picture, const ColorJitterOptions& options, Draw& draw);
+
+/// Errors: see color_jitter.
+void check(const ColorJitterOptions& options);
 
 }  // namespace weft::data

@@ -165,7 +165,10 @@ TEST(ColorJitter, KeepsThePictureWithoutReachAndMovesItWithin) {
     for (size_t p = 0; p < out.pixels.size(); ++p) EXPECT_NEAR(out.pixels[p], factor * picture.pixels[p], 3);
   }
   EXPECT_NE(color_jitter(picture, {.contrast = 0.5, .saturation = 0.5}, draw).pixels, picture.pixels);
+  EXPECT_NE(color_jitter(picture, {.hue = 0.5}, draw).pixels, picture.pixels);
   EXPECT_THAT(error_text([&] { color_jitter(picture, {.contrast = -1}, draw); }), HasSubstr("at least 0"));
+  EXPECT_THAT(error_text([&] { color_jitter(picture, {.hue = 0.6}, draw); }),
+              HasSubstr("a hue of at most 0.5, got 0.6"));
 }
 
 TEST(Draw, IsAFunctionOfKeyAndCounter) {
@@ -214,6 +217,7 @@ TEST(Pipeline, ValidationDoesNotDependOnTheDraw) {
 }
 
 TEST(Pipeline, RefusesUnknownNamesAndSizes) {
+  EXPECT_THAT(error_text([] { make_pipeline("radaugment", Split::train); }), HasSubstr("Did you mean 'randaugment'?"));
   EXPECT_THAT(error_text([] { make_pipeline("imgnet", Split::train); }),
               HasSubstr("unknown name 'imgnet'. Did you mean 'imagenet'?"));
   for (const char* text : {"resize", "resize:", "resize:0", "resize:-3", "imagenet:2x", "imagenet:99999"})

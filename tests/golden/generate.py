@@ -16,9 +16,16 @@ import safetensors_file
 import schedules
 import training
 
+
+def augmentations():
+    from augmentations import all_cases  # the only one that needs python3-torchvision and python3-pil
+    return all_cases()
+
+
 HERE = pathlib.Path(__file__).parent
 FILES = {
     "ops": ops.all_cases,
+    "augmentations": augmentations,
     "schedules": schedules.all_schedules,
     "small_net": training.small_net,
     **{kind: lambda kind=kind: training.residual_net(kind) for kind in training.RUNS if kind != "small"},

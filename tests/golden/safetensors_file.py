@@ -5,7 +5,7 @@ import struct
 
 import torch
 
-NAMES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
+NAMES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64", torch.uint8: "U8"}
 
 
 def write(path, tensors):

@@ -42,6 +42,23 @@ TEST(BadInput, MissingWeights) { expect_refusal(kSmall + "--weights /nowhere.saf
 TEST(BadInput, MissingConfig) { expect_refusal("--config /nowhere.toml", 2, "/nowhere.toml"); }
 TEST(BadInput, WrongNumberOfMeans) { expect_refusal(kSmall + "--mean 0.5,0.5", 2, "--mean"); }
 
+TEST(BadInput, Augmentation) {
+  expect_refusal(kSmall + "--augment cifr", 2, "--augment: unknown name 'cifr'. Did you mean 'cifar'?");
+  expect_refusal(kSmall + "--augment autoaugment:cifar11", 2, "Did you mean 'cifar10'?");
+  expect_refusal(kSmall + "--augment randaugment:2,31", 2, "N from 1 to 16 and M from 0 to 30, got 'randaugment:2,31'");
+  expect_refusal(kSmall + "--augment trivialaugment:3", 2, "it has nothing to tune");
+  expect_refusal(kSmall + "--augment flip+randaugmnt", 2, "unknown policy 'randaugmnt'. Did you mean 'randaugment'?");
+  expect_refusal(kSmall + "--color-jitter 0.4,0.4,0.4", 2, "--color-jitter");
+  expect_refusal(kSmall + "--color-jitter 0.4,0.4,0.4,0.6", 2, "a hue of at most 0.5, got 0.6");
+  expect_refusal(kSmall + "--color-jitter 0.4,-1,0.4,0", 2, "numbers of at least 0, got -1");
+  expect_refusal(kSmall + "--random-erasing 1.5", 2, "--random-erasing");
+  expect_refusal(kSmall + "--mixup -1", 2, "--mixup");
+  expect_refusal(kSmall + "--interpolation nearest", 2, "bilinear");
+  expect_refusal(kSmall + "--augment imagenet:16 --crop-scale 0.5,0.1", 2, "--crop-scale: expected two numbers");
+  expect_refusal(kSmall + "--augment cifar --crop-scale 0.1,1", 2,
+                 "--crop-scale: expected --augment imagenet, got cifar");
+}
+
 TEST(BadInput, TruncatedDataFile) {
   const TemporaryFolder folder;
   std::ofstream(folder / "test_batch.bin", std::ios::binary) << std::string(3073 * 4, '\1');

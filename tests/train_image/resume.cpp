@@ -59,6 +59,19 @@ TEST(Resume, NumberOfWorkersChangesNothing) {
   expect_same_bits(none.part("model"), three.part("model"));
 }
 
+TEST(Resume, EveryAugmentationIsAFunctionOfEpochAndPicture) {
+  if (!support::have_checkpoints()) GTEST_SKIP() << "this build has no HDF5";
+  for (const std::string augment : {"autoaugment:svhn", "cifar+randaugment:2,9", "flip+trivialaugment",
+                                    "imagenet:16 --crop-scale 0.3,1 --interpolation bicubic"}) {
+    const std::string more =
+        "--augment " + augment + " --color-jitter 0.4,0.4,0.4,0.1 --random-erasing 0.5 --cutmix 1 ";
+    const TemporaryFolder folder;
+    const Checkpoint whole = checkpoint_after(folder / "whole", {30}, more + "--workers 0");
+    const Checkpoint pieces = checkpoint_after(folder / "pieces", {8, 30}, more + "--workers 3");
+    expect_same_bits(whole.part("model"), pieces.part("model"));
+  }
+}
+
 TEST(Resume, AFinishedRunStaysAsItIs) {
   if (!support::have_checkpoints()) GTEST_SKIP() << "needs a build with HDF5; this one has its stub";
   const TemporaryFolder folder;

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "data/draw.h"
+#include "data/picture.h"
+
+namespace weft::data {
+
+/// Changes the pixels of one picture, as a pure function of the picture and the draw.
+using PicturePolicy = std::function<Picture(Picture, Draw&)>;
+
+/// An augmentation policy by name:
+///   autoaugment[:imagenet|cifar10|svhn]   one of 25 learned pairs of ops (transforms/auto_augment.h); imagenet
+///   randaugment[:N,M]                     N random ops at magnitude M of 0 … 30 (transforms/rand_augment.h); 2,9
+///   trivialaugment                        one random op at a random magnitude (transforms/trivial_augment.h)
+/// What comes into the picture from outside is black, positions are rounded to the nearest pixel, as torchvision's
+/// defaults. Errors: an unknown name, policy or number.
+PicturePolicy make_policy(const std::string& text);
+
+/// Whether the text begins with a policy's name.
+bool is_policy(const std::string& text);
+std::vector<std::string> policy_names();
+
+}  // namespace weft::data
