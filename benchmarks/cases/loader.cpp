@@ -6,7 +6,8 @@
 #include "data/image_folder.h"
 
 // A folder of 256 JPEG pictures through two workers: decoded, random resized crop to 224x224, mirrored half of the
-// time, normalised, in batches of 32. One step is one epoch.
+// time, normalised, in batches of 32. One step is one epoch. And what each augmentation costs one thread: from a
+// decoded picture 500x375 to 224x224 bytes.
 
 namespace weft::benchmarks {
 
@@ -36,6 +37,34 @@ struct Pictures {
   }
 };
 
+/// Smooth with some noise, as a photograph.
+data::Picture photograph() {
+  data::Picture picture = data::black_picture(375, 500, 3);
+  data::Draw draw(1, 2);
+  for (size_t i = 0; i < picture.pixels.size(); ++i)
+    picture.pixels[i] = static_cast<uint8_t>((i / 1500 + i % 1500 / (i % 3 + 7) + draw.below(16)) % 256);
+  return picture;
+}
+
+void add_augmentation(Cases& cases, const Target& target, const char* name, const std::string& policy,
+                      const data::PipelineOptions& options = {}) {
+  cases.push_back({name, "images/s", [=] {
+                     const std::string text = str("imagenet:", target.size(224, 16), policy);
+                     const auto prepare = data::make_pipeline(text, data::Split::train, options).prepare;
+                     const auto counter = std::make_shared<uint64_t>(0);
+                     const int64_t count = target.size(64, 2);  // so that a step sees many draws
+                     return work_on(
+                         target,
+                         [=, picture = photograph()] {
+                           for (int64_t i = 0; i < count; ++i) {
+                             data::Draw draw(7, (*counter)++);
+                             prepare(picture, draw);
+                           }
+                         },
+                         static_cast<double>(count));
+                   }});
+}
+
 }  // namespace
 
 void add_loader_cases(Cases& cases, const Target& target) {
@@ -46,6 +75,12 @@ void add_loader_cases(Cases& cases, const Target& target) {
                      return work_on(
                          target, [=] { pictures->run_epoch(); }, 2 * static_cast<double>(per_class));
                    }});
+  add_augmentation(cases, target, "augment_standard", "");
+  add_augmentation(cases, target, "augment_autoaugment", "+autoaugment");
+  add_augmentation(cases, target, "augment_randaugment", "+randaugment:2,9");
+  add_augmentation(cases, target, "augment_trivialaugment", "+trivialaugment");
+  add_augmentation(cases, target, "augment_color_jitter", "", {.jitter = {0.4, 0.4, 0.4, 0.1}});
+  add_augmentation(cases, target, "augment_random_erasing", "", {.erasing = {.probability = 1}});
 }
 
 }  // namespace weft::benchmarks
