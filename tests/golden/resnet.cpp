@@ -4,6 +4,7 @@
 #include "core/ops/cross_entropy.h"
 #include "nn/models/cifar_resnet.h"
 #include "tests/golden/training.h"
+#include "tests/support/devices.h"
 
 namespace weft::golden {
 namespace {
@@ -13,7 +14,10 @@ struct Case {
   std::function<std::shared_ptr<nn::Module>()> make;
   int64_t count, size, classes;
   DType dtype = DType::f32;
-  friend std::ostream& operator<<(std::ostream& out, const Case& test) { return out << test.name << ' ' << test.dtype; }
+  DeviceKind device = DeviceKind::cpu;
+  friend std::ostream& operator<<(std::ostream& out, const Case& test) {
+    return out << test.name << ' ' << test.dtype << ' ' << weft::name(test.device);
+  }
 };
 
 std::vector<Case> cases() {
@@ -29,6 +33,11 @@ std::vector<Case> cases() {
     all.push_back(nets[i]);
     all.back().dtype = DType::f64;
   }
+  for (const DeviceKind device : {DeviceKind::simt, DeviceKind::cuda})
+    for (const Case& net : nets) {
+      all.push_back(net);
+      all.back().device = device;
+    }
   return all;
 }
 
@@ -36,6 +45,7 @@ Task make_task(const Case& test, const File& file) {
   Task task{test.make(), test.count, test.size, test.classes, file["seeds"].to_vector<int64_t>()};
   fill_parameters(*task.model);
   task.model->to(test.dtype);
+  task.model->to(Device{test.device, 0});
   return task;
 }
 
@@ -52,7 +62,14 @@ void expect_digest(const Tensor& got, const Tensor& expected, uint32_t seed, con
   for (size_t i = 2; i < theirs.size(); ++i) EXPECT_NEAR(mine[i], theirs[i], allowed) << what << ": element " << i - 2;
 }
 
-class ResNets : public testing::TestWithParam<Case> {};
+class ResNets : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    const DeviceKind device = GetParam().device;
+    if (device != DeviceKind::cpu && !tests::runs_on(device))
+      GTEST_SKIP() << "the tests run on no " << name(device) << " device here";
+  }
+};
 
 TEST_P(ResNets, GradientsEqualPyTorch) {
   const File file(GetParam().name);
@@ -87,8 +104,9 @@ TEST_P(ResNets, ThreeStepsEqualPyTorch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ResNets, testing::ValuesIn(cases()),
-                         [](const auto& test) { return str(test.param.name, '_', test.param.dtype); });
+INSTANTIATE_TEST_SUITE_P(All, ResNets, testing::ValuesIn(cases()), [](const auto& test) {
+  return str(test.param.name, '_', test.param.dtype, '_', name(test.param.device));
+});
 
 }  // namespace
 }  // namespace weft::golden

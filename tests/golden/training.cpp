@@ -10,8 +10,9 @@ Batch batch(const Task& task, int64_t step) {
   std::vector<int64_t> labels;
   for (int64_t i = 0; i < task.count; ++i) labels.push_back((i + step) % task.classes);
   const auto seed = static_cast<uint32_t>(task.seeds.at(static_cast<size_t>(step)));
-  const DType dtype = task.model->parameters().front().tensor.dtype();
-  return {Tensor::from(hashed_values(seed, sizes.numel()), sizes).to(dtype), Tensor::from(labels)};
+  const Tensor like = task.model->parameters().front().tensor;
+  const Tensor pictures = Tensor::from(hashed_values(seed, sizes.numel()), sizes).to(like.dtype());
+  return {pictures.to(like.device()), Tensor::from(labels, like.device())};
 }
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& name, const std::vector<NamedTensor>& parameters) {

@@ -18,7 +18,7 @@ struct Task {
   std::vector<int64_t> seeds;  ///< of the pictures of each step, from the file
 };
 
-/// Batch `step`: pictures by the seed, labels i + step modulo classes. In the model's dtype.
+/// Batch `step`: pictures by the seed, labels i + step modulo classes. In the model's dtype, on its device.
 struct Batch {
   Tensor pictures, labels;
 };
