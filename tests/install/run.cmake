@@ -11,7 +11,9 @@ file(REMOVE_RECURSE ${WORK})
 run("install" ${CMAKE_COMMAND} --install ${WEFT_BINARY_DIR} --prefix ${WORK}/prefix)
 # A move shows that nothing installed remembers where it was built or first installed.
 file(RENAME ${WORK}/prefix ${WORK}/moved)
-run("configure" ${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${WORK}/moved
+# Where this build found its own libraries, the program must look too.
+list(JOIN PREFIXES "\\;" prefixes)
+run("configure" ${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G ${GENERATOR} "-DCMAKE_PREFIX_PATH=${WORK}/moved\\;${prefixes}"
     -DCMAKE_BUILD_TYPE=Release -DREADME=${SOURCE}/../../../README.md)
 run("build" ${CMAKE_COMMAND} --build ${WORK}/build)
 run("the program" ${WORK}/build/outside ${WORK})

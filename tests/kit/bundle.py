@@ -73,4 +73,7 @@ if __name__ == "__main__":
     if not shutil.which("dpkg-query"):
         print("skipped: needs Debian's packages")
         sys.exit(77)
+    if "expected the" in (text := bundle("--deps-only", "--list")[1]):
+        print(f"skipped: {text.strip()}")
+        sys.exit(77)
     unittest.main()

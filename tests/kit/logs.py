@@ -61,6 +61,7 @@ class Logs(unittest.TestCase):
     def test_ctest_that_was_cut_short_says_how_far_it_came(self):
         outcome = self.read(logs.read_ctest, CTEST.split("        Start   3")[0], TIMEOUT, "stopped after 90 s")
         self.assertEqual((outcome.status, outcome.what), (TIMEOUT, "1 of 4 tests passed, stopped after 90 s"))
+        self.assertEqual(outcome.lines, ["still running: golden.All/ResNets.Equal/resnet8_f64"])
 
     def test_ctest_without_tests_fails(self):
         self.assertEqual(self.read(logs.read_ctest, "No tests were found!!!\n").status, FAIL)

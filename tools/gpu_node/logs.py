@@ -2,10 +2,11 @@
 """Reads the logs of the stages: CTest, GoogleTest under compute-sanitizer, benchmarks."""
 import re
 
-from gpu_node.stages import FAIL, PASS, first_lines
+from gpu_node.stages import FAIL, PASS, STOPPED, TIMEOUT, first_lines
 
 # The name may hold blanks: CTest adds the parameter's value to it.
 TEST = re.compile(r"^ *\d+/(\d+) Test +#\d+: (\S+)[^\n]*? \.{2,} *(Passed|\*\*\*[A-Za-z ]+?)(?:: \S+)? +([\d.]+) sec", re.M)
+STARTED = re.compile(r"^ *Start +\d+: (\S+)", re.M)
 SUMMARIES = re.compile(r"^=+ ((?:ERROR|RACECHECK) SUMMARY: .*)$", re.M)
 
 
@@ -23,12 +24,16 @@ def read_ctest(run, outcome):
     outcome.what = ", ".join(parts + ([outcome.what] if outcome.what else []))
     outcome.facts = {"total": total, "passed": len(by_state.get("Passed", [])), **by_state}
     outcome.facts.pop("Passed", None)
+    ended = {test[2] for test in found}
+    running = [name for name in STARTED.findall(text) if name not in ended]
+    if outcome.status in (TIMEOUT, STOPPED) and running:
+        outcome.lines = [f"still running: {name}" for name in running[:40]]
     if not found and outcome.status == PASS:
         outcome.status, outcome.what = FAIL, "no test ran"
     if bad:
         if outcome.status == PASS:
             outcome.status = FAIL
-        outcome.lines = [f"{state}: {name}" for state, names in bad.items() for name in names][:40]
+        outcome.lines += [f"{state}: {name}" for state, names in bad.items() for name in names][:40]
         for test in found:
             if test[2] in [name for names in bad.values() for name in names][:6]:
                 after = text[test.end():].split("\n      Start ", 1)[0]
