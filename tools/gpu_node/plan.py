@@ -16,7 +16,8 @@ GPU_ACCURACY = 0.9                               # six epochs of the embedded sh
 def configure_words(build, device, paths):
     """CMake's flags: this GPU's own architecture, the bundle's libraries, and where cuDNN and NCCL are."""
     words = ["cmake", "-S", str(ROOT), "-B", str(build), "-DCMAKE_BUILD_TYPE=Release", "-DWEFT_BUILD_TESTS=ON",
-             "-DWEFT_BUILD_APPS=ON", "-DWEFT_BUILD_BENCHMARKS=ON", "-DWEFT_WERROR=OFF", f"-DWEFT_CUDA={'ON' if device == 'cuda' else 'OFF'}"]
+             "-DWEFT_BUILD_APPS=ON", "-DWEFT_BUILD_BENCHMARKS=ON", "-DWEFT_WERROR=OFF",
+             f"-DWEFT_TEST_TIMEOUT={300 if device == 'simt' else 90}", f"-DWEFT_CUDA={'ON' if device == 'cuda' else 'OFF'}"]
     if shutil.which("ninja"):
         words += ["-G", "Ninja"]
     if (ROOT / "deps/include").is_dir():
@@ -74,15 +75,16 @@ def sanitizer_stage(tool, limit, build, paths, shards, simt):
                  "OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}) for i in range(shards)])
 
 
-def ctest(name, limit, build, jobs, select, environment, test_timeout):
+def ctest(name, limit, build, jobs, select, environment):
     return Stage(name, limit, needs=["configure"], read=logs.read_ctest, useful=10, commands=[
         Command(name, ["ctest", "--test-dir", str(build), "--output-on-failure", "--no-tests=error", "-j", str(jobs),
-                       "--timeout", str(test_timeout), *select], environment)])
+                       *select], environment)])
 
 
 def stages(build, device, paths, cores, work):
     simt = device == "simt"
     jobs, shards = max(1, min(8, cores // 2)), max(1, min(8, cores // 2))
+    keep_going = ["-k", "0"] if shutil.which("ninja") else ["-k"]
     run_folder = work / "train"
     peer = ROOT / "benchmarks/peers/pytorch.py"
     bench = build / "bin/bench"
@@ -104,9 +106,9 @@ def stages(build, device, paths, cores, work):
 
     return [
         Stage("configure", 60, [Command("configure", configure_words(build, device, paths))], read_configure),
-        Stage("build", 600 if simt else 240, [Command("build", ["cmake", "--build", str(build), "-j", str(cores), "--", "-k", "0"])],
+        Stage("build", 600 if simt else 240, [Command("build", ["cmake", "--build", str(build), "-j", str(cores), "--", *keep_going])],
               needs=["configure"]),
-        ctest("tests_device", 300 if simt else 110, build, jobs, ["-L", f"^({DEVICE_PARTS})$"], {"WEFT_TEST_DEVICES": device}, 60),
+        ctest("tests_device", 300 if simt else 110, build, jobs, ["-L", f"^({DEVICE_PARTS})$"], {"WEFT_TEST_DEVICES": device}),
         Stage("train", 60, [Command("train", [str(build / "bin/train_image"), "--data", "shapes", "--device", device, "--precision", "bf16",
                                               "--out", str(run_folder), *training])],
               read_training(run_folder, None if simt else GPU_ACCURACY), needs=["configure"],
@@ -117,7 +119,7 @@ def stages(build, device, paths, cores, work):
               prepare=lambda limit: [Command("bench_pytorch", ["python3", str(peer), "--device", "cuda", "--seconds-total", seconds(limit)])]),
         sanitizer_stage("memcheck", 90, build, paths, shards, simt),
         sanitizer_stage("racecheck", 90, build, paths, shards, simt),
-        ctest("tests_rest", 300 if simt else 60, build, jobs, ["-LE", f"^({DEVICE_PARTS}|gpu_code)$"], {}, 60),
+        ctest("tests_rest", 300 if simt else 60, build, jobs, ["-LE", f"^({DEVICE_PARTS}|gpu_code)$"], {}),
         sanitizer_stage("synccheck", 45, build, paths, shards, simt),
         sanitizer_stage("initcheck", 45, build, paths, shards, simt),
     ]

@@ -84,7 +84,10 @@ def end_all(processes, patience=3.0):
         time.sleep(0.05)
     for process in processes:
         end_group(process, signal.SIGKILL)
-        process.wait()
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            print(f"   process {process.pid} hangs in the driver: left behind", flush=True)
 
 
 def first_lines(text, count=20):
