@@ -96,6 +96,7 @@ class Loader::Workshop {
 
   // The consumer's position.
   bool started_ = false;
+  bool untouched_ = false;  ///< no batch was asked for since the start
   int64_t epoch_ = 0;
   int64_t next_step_ = 0;
   std::optional<Upload> ahead_;  ///< under way before it was asked for
@@ -273,11 +274,12 @@ void Loader::Workshop::stop_claims() {
 void Loader::Workshop::start(int64_t epoch, int64_t step) {
   WEFT_CHECK(epoch >= 0 && step >= 0 && step <= steps_per_epoch(), "loader: expected a step from 0 to ",
              steps_per_epoch(), ", got epoch ", epoch, " step ", step);
+  if (started_ && untouched_ && epoch == epoch_ && step == next_step_) return;
   stop_claims();
   ahead_.reset();
   epoch_ = epoch;
   next_step_ = step;
-  started_ = true;
+  started_ = untouched_ = true;
   const int64_t end = std::min(steps_per_epoch(), step + static_cast<int64_t>(slots_.size()) - 1);
   for (int64_t s = step; s < end; ++s) prepare(s);
   {
@@ -347,6 +349,7 @@ bool Loader::Workshop::is_whole(int64_t step) {
 
 std::optional<Batch> Loader::Workshop::next() {
   WEFT_CHECK(started_, "loader: expected start(epoch) before next()");
+  untouched_ = false;
   const int64_t step = next_step_, steps = steps_per_epoch();
   if (step >= steps) return std::nullopt;
   if (!ahead_) {

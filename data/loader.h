@@ -56,8 +56,9 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   int64_t steps_per_epoch() const;
-  /// Whatever is under way is dropped; the next batch is `step` of `epoch`. Errors: a step outside 0 …
-  /// steps_per_epoch().
+  /// Whatever is under way is dropped; the next batch is `step` of `epoch`, and workers begin with it at once. Where
+  /// that is so already, nothing is dropped: start(epoch + 1) ahead of validation, and again ahead of training, has the
+  /// first batches made in between. Errors: a step outside 0 … steps_per_epoch().
   void start(int64_t epoch, int64_t step = 0);
   /// The next batch; none at the end of the epoch. Errors: not started; the worker's.
   std::optional<Batch> next();

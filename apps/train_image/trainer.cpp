@@ -257,6 +257,8 @@ void Trainer::finish_epoch() {
   const double images = static_cast<double>(position_.images);
   const double train_loss = position_.loss_sum / images, train_accuracy = position_.correct / images;
   const double lr = optimizer_->lr();
+  // Workers make the next epoch's first batches while this thread validates.
+  if (position_.epoch + 1 < e.options.epochs && !must_stop()) e.train_loader->start(position_.epoch + 1);
   last_ = evaluate(*e.model, *e.val_loader, e.classes, e.precision);
 
   ++position_.epoch;

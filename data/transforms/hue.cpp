@@ -3,7 +3,6 @@
 #include "data/transforms/hue.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "kernels/error.h"
 
@@ -15,6 +14,12 @@ struct Hsv {
 };
 
 uint8_t to_byte(double value) { return static_cast<uint8_t>(std::clamp(static_cast<int>(value), 0, 255)); }
+
+/// Half up; as std::round for what is not negative, without its call.
+int rounded(double value) {
+  const int whole = static_cast<int>(value);
+  return whole + (value - whole >= 0.5 ? 1 : 0);
+}
 
 Hsv to_hsv(const uint8_t* rgb) {
   const auto [least, most] = std::minmax({rgb[0], rgb[1], rgb[2]});
@@ -29,7 +34,8 @@ Hsv to_hsv(const uint8_t* rgb) {
     turn = static_cast<float>(2.0 + red - blue);
   else
     turn = static_cast<float>(4.0 + green - red);
-  turn = static_cast<float>(std::fmod(turn / 6.0 + 1.0, 1.0));
+  const double turns = turn / 6.0 + 1.0;  // 5/6 to 11/6: what is above one whole turn is left
+  turn = static_cast<float>(turns < 1 ? turns : turns - 1);
   return {to_byte(turn * 255.0), to_byte(range / static_cast<float>(most) * 255.0), most};
 }
 
@@ -40,10 +46,10 @@ void to_rgb(const Hsv& hsv, uint8_t* rgb) {
     return;
   }
   const double sixths = static_cast<float>(hsv.hue) * 6.0 / 255.0;
-  const auto sector = static_cast<int>(std::floor(sixths));
+  const auto sector = static_cast<int>(sixths);
   const auto part = static_cast<float>(sixths - sector);
   const auto saturation = static_cast<float>(static_cast<float>(hsv.saturation) / 255.0);
-  const auto level = [&](double share) { return to_byte(std::round(static_cast<float>(v) * (1.0 - share))); };
+  const auto level = [&](double share) { return static_cast<uint8_t>(rounded(static_cast<float>(v) * (1.0 - share))); };
   const uint8_t p = level(saturation), q = level(saturation * part), t = level(saturation * (1.0 - part));
   const uint8_t sectors[6][3] = {{v, t, p}, {q, v, p}, {p, v, t}, {p, q, v}, {t, p, v}, {v, p, q}};
   std::copy_n(sectors[sector % 6], 3, rgb);

@@ -127,6 +127,30 @@ TEST(Loader, ResumesAtAnyStep) {
   EXPECT_EQ(epoch_of(loader, 4), whole);
 }
 
+TEST(Loader, StartedAheadWorksAheadAndChangesNothing) {
+  const auto set = std::make_shared<Awkward>(some_pictures(40), 40);
+  LoaderOptions options = kPlain;
+  options.prefetch = 3;
+  Loader loader(set, Sampler(40, {.seed = 1}), make_pipeline("cifar", Split::train), options);
+  const Seen expected = epoch_of(loader, 1);
+  epoch_of(loader, 0);
+  const int64_t before = set->gets;
+  loader.start(1);
+  const int64_t ahead = 4 * (options.prefetch + 1);
+  for (int tries = 0; tries < 2000 && set->gets < before + ahead; ++tries) usleep(5000);
+  EXPECT_EQ(set->gets, before + ahead);  // the first batches are made before anybody asks
+  EXPECT_EQ(epoch_of(loader, 1), expected);
+  EXPECT_EQ(set->gets, before + 40);  // and are not made again
+  // A batch that was taken, or another place, starts anew.
+  loader.start(1);
+  loader.next();
+  EXPECT_EQ(epoch_of(loader, 1), expected);
+  loader.start(0);
+  EXPECT_EQ(epoch_of(loader, 1), expected);
+  loader.start(1);
+  EXPECT_EQ(epoch_of(loader, 1, 9).counts, std::vector<int64_t>{4});
+}
+
 TEST(Loader, RanksTogetherSeeTheGlobalBatch) {
   const auto set = some_pictures(24);
   const auto first_batch = [&](int rank, int world, int64_t batch) {
