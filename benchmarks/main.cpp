@@ -11,9 +11,7 @@ Work work_on(const Target& target, std::function<void()> step, double amount, st
 
 namespace {
 
-Cases make_cases(const bench::Setting& setting) {
-  const Target target{support::choose_device(setting.device.empty() ? "cpu" : setting.device), setting.tiny};
-  Cases cases;
+void add_cpu_suite(Cases& cases, const Target& target) {
   add_network_cases(cases, target);
   add_convolution_cases(cases, target);
   add_matmul_cases(cases, target);
@@ -23,6 +21,25 @@ Cases make_cases(const bench::Setting& setting) {
   add_tiny_op_cases(cases, target);
   add_loader_cases(cases, target);
   add_process_cases(cases, target);
+}
+
+void add_gpu_suite(Cases& cases, const Target& target) {
+  add_gpu_network_cases(cases, target);
+  add_gpu_matmul_cases(cases, target);
+  add_gpu_convolution_cases(cases, target);
+  add_gpu_norm_cases(cases, target);
+  add_gpu_transformer_cases(cases, target);
+  add_gpu_memory_cases(cases, target);
+  add_optimizer_cases(cases, target);
+  add_tiny_op_cases(cases, target);
+}
+
+Cases make_cases(const bench::Setting& setting) {
+  const bool gpu = setting.suite == "gpu";
+  const std::string device = !setting.device.empty() ? setting.device : gpu ? "cuda" : "cpu";
+  const Target target{support::choose_device(device), setting.tiny};
+  Cases cases;
+  (gpu ? add_gpu_suite : add_cpu_suite)(cases, target);
   return cases;
 }
 
@@ -30,6 +47,6 @@ Cases make_cases(const bench::Setting& setting) {
 }  // namespace weft::benchmarks
 
 int main(int argc, char** argv) {
-  return bench::run_program(argc, argv, "Measures Weft: one line per case, its name, value and unit.", {"cpu"},
+  return bench::run_program(argc, argv, "Measures Weft: one line per case, its name, value and unit.", {"cpu", "gpu"},
                             weft::benchmarks::make_cases);
 }

@@ -33,4 +33,12 @@ void add_tiny_op_cases(Cases& cases, const Target& target);
 void add_loader_cases(Cases& cases, const Target& target);
 void add_process_cases(Cases& cases, const Target& target);
 
+// The suite gpu; it has the cases of optimizers and tiny ops too.
+void add_gpu_network_cases(Cases& cases, const Target& target);
+void add_gpu_matmul_cases(Cases& cases, const Target& target);
+void add_gpu_convolution_cases(Cases& cases, const Target& target);
+void add_gpu_norm_cases(Cases& cases, const Target& target);
+void add_gpu_transformer_cases(Cases& cases, const Target& target);
+void add_gpu_memory_cases(Cases& cases, const Target& target);
+
 }  // namespace weft::benchmarks

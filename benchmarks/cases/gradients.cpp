@@ -36,9 +36,11 @@ Work forward_backward(const Target& target, const Op& op, double amount) {
       amount);
 }
 
-void add_op_cases(Cases& cases, const Target& target, const std::string& name, const std::function<Op()>& make) {
-  cases.push_back({name + "_forward", "ms", [=] { return forward(target, make()); }});
-  cases.push_back({name + "_forward_backward", "ms", [=] { return forward_backward(target, make()); }});
+void add_op_cases(Cases& cases, const Target& target, const std::string& name, const std::function<Op()>& make,
+                  const Told& told) {
+  const double both = told.amount == 1 ? 1 : 3 * told.amount;
+  cases.push_back({name + "_forward", told.unit, [=] { return forward(target, make(), told.amount); }});
+  cases.push_back({name + "_forward_backward", told.unit, [=] { return forward_backward(target, make(), both); }});
 }
 
 }  // namespace weft::benchmarks

@@ -20,7 +20,14 @@ Work forward(const Target& target, const Op& op, double amount = 1);
 /// loss.
 Work forward_backward(const Target& target, const Op& op, double amount = 1);
 
-/// NAME_forward and NAME_forward_backward, in milliseconds; `make` is called when one of them is measured.
-void add_op_cases(Cases& cases, const Target& target, const std::string& name, const std::function<Op()>& make);
+/// What an op's time is told in: a unit, and for a rate what one forward does (with its backward: three times as much).
+struct Told {
+  std::string unit = "ms";
+  double amount = 1;
+};
+
+/// NAME_forward and NAME_forward_backward; `make` is called when one of them is measured.
+void add_op_cases(Cases& cases, const Target& target, const std::string& name, const std::function<Op()>& make,
+                  const Told& told = {});
 
 }  // namespace weft::benchmarks

@@ -13,20 +13,30 @@ NetworkSize resnet18_size(const Target& target, int64_t batch, DType precision) 
           .batch = target.size(batch, 2),
           .edge = target.size(32, 8),
           .classes = 10,
-          .precision = precision};
+          .precision = precision,
+          .tiny = target.tiny};
+}
+
+NetworkSize resnet18_imagenet_size(const Target& target, int64_t batch, DType precision) {
+  return {.batch = target.size(batch, 2),
+          .edge = target.size(224, 32),
+          .classes = target.size(1000, 10),
+          .precision = precision,
+          .tiny = target.tiny};
 }
 
 NetworkSize resnet50_size(const Target& target, int64_t batch, DType precision) {
-  return {.bottleneck = true,
-          .batch = target.size(batch, 2),
-          .edge = target.size(224, 32),
-          .classes = target.size(1000, 10),
-          .precision = precision};
+  NetworkSize size = resnet18_imagenet_size(target, batch, precision);
+  size.bottleneck = true;
+  return size;
 }
 
 Network::Network(const NetworkSize& size, Device device) : precision(size.precision) {
   const nn::ResNetOptions options{.classes = size.classes, .stem = size.stem};
-  model = size.bottleneck ? nn::resnet50(options) : nn::resnet18(options);
+  if (size.tiny)
+    model = std::make_shared<nn::ResNet>(std::array<int64_t, 4>{1, 1, 1, 1}, size.bottleneck, options);
+  else
+    model = size.bottleneck ? nn::resnet50(options) : nn::resnet18(options);
   model->to(device);
   x = normal({size.batch, size.edge, size.edge, 3}, 0, 1, DType::f32, device);
   std::vector<int64_t> classes(static_cast<size_t>(size.batch));

@@ -14,11 +14,13 @@ struct NetworkSize {
   nn::Stem stem = nn::Stem::imagenet;
   int64_t batch = 8, edge = 224, classes = 1000;
   DType precision = DType::f32;
+  bool tiny = false;  ///< one block where there are several
 };
 
 /// ResNet-18 with the CIFAR stem on 32x32 pictures.
 NetworkSize resnet18_size(const Target& target, int64_t batch, DType precision);
-/// ResNet-50 on 224x224 pictures.
+/// ResNet-18, ResNet-50 on 224x224 pictures.
+NetworkSize resnet18_imagenet_size(const Target& target, int64_t batch, DType precision);
 NetworkSize resnet50_size(const Target& target, int64_t batch, DType precision);
 
 /// A model with its batch on a device.

@@ -26,6 +26,8 @@ struct Case {
   /// In place of `prepare`: the body of a process of its own. The value is the process's peak memory (MiB) or the time
   /// from its start to its end (ms).
   std::function<void()> process = {};
+  /// In place of both: the value itself.
+  std::function<double()> value = {};
 };
 
 using Cases = std::vector<Case>;

@@ -55,6 +55,7 @@ int parse(Options& options, int argc, char** argv, const std::string& purpose, c
 }
 
 double measure(const Case& one, const Options& options) {
+  if (one.value) return one.value();
   if (one.prepare) {
     const Work work = one.prepare();
     return in_unit(one.unit, seconds_per_step(work, options.timing), work.amount);

@@ -7,7 +7,6 @@
 #include <stdexcept>
 #include <thread>
 
-
 namespace bench {
 namespace {
 

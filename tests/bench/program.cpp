@@ -79,6 +79,31 @@ TEST(Bench, EveryCaseOfTheCpuSuiteRuns) {
   EXPECT_EQ(rows(outcome.output), kCpu) << outcome.output;
 }
 
+TEST(Bench, EveryCaseOfTheGpuSuiteRunsOnTheEmulatedGpu) {
+  const std::string suite = "--suite gpu --device simt --tiny ";
+  const std::string listed = bench(suite + "--list").output;
+  const Outcome outcome = bench(suite + "--seconds 0 --repetitions 1");
+  EXPECT_EQ(outcome.exit_code, 0);
+  const std::map<std::string, std::string> found = rows(outcome.output);
+  EXPECT_EQ(static_cast<long>(found.size()), std::count(listed.begin(), listed.end(), '\n'));
+  for (const auto& [name, unit] : found) EXPECT_THAT('\n' + listed, HasSubstr('\n' + name + '\t' + unit + '\n'));
+  for (const char* name :
+       {"resnet50_b64_train_bf16", "resnet18_cifar_b256_train_f32", "resnet50_b64_train_memory_bf16",
+        "matmul_8192_bf16", "conv3x3_64_64_56_bf16_forward_backward", "batch_norm_bf16_forward",
+        "layer_norm_f32_forward_backward", "softmax_bf16_forward", "cross_entropy_f32_forward",
+        "vit_attention_bf16_forward", "vit_mlp_bf16_forward_backward", "add_64m_f32", "copy_64m_bf16", "memcpy_256m",
+        "memcpy_256m_from_host", "allocate_4k", "adamw_step", "add_16", "chain_backward"})
+    EXPECT_TRUE(found.contains(name)) << name;
+}
+
+TEST(Bench, PythonPeersAreValidPython) {
+  const Outcome outcome =
+      shell("cd " PEERS
+            " && for file in *.py; do python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' $file; done");
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.output, "");
+}
+
 TEST(Bench, ListHasNamesAndUnits) {
   const Outcome outcome = bench("--list");
   EXPECT_EQ(outcome.exit_code, 0);
@@ -112,6 +137,7 @@ TEST(Bench, WrongFlagsAreTold) {
   expect("--suite tpu", 2, "bench: --suite: tpu not in {");
   expect("--fast", 2, "bench: The following argument was not expected: --fast");
   expect("--device tpu", 1, "bench: device: expected cpu, simt, cuda or cuda:N, got 'tpu'");
+  if (shell("test -e /dev/nvidia0").exit_code != 0) expect("--suite gpu", 1, "bench: device: 'cuda' cannot be used: ");
   expect("--process add_16", 2, "bench: no case 'add_16' has a process of its own");
 }
 
