@@ -2,10 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <sstream>
 
+#include "tests/support/devices.h"
 #include "tests/support/shell.h"
 
 // `bench` itself in tiny sizes: every case runs and prints its line, and wrong flags are told.
@@ -79,22 +81,31 @@ TEST(Bench, EveryCaseOfTheCpuSuiteRuns) {
   EXPECT_EQ(rows(outcome.output), kCpu) << outcome.output;
 }
 
-TEST(Bench, EveryCaseOfTheGpuSuiteRunsOnTheEmulatedGpu) {
-  const std::string suite = "--suite gpu --device simt --tiny ";
+class GpuSuite : public testing::TestWithParam<DeviceKind> {};
+
+TEST_P(GpuSuite, EveryCaseRuns) {
+  const std::string suite = "--suite gpu --device " + std::string(name(GetParam())) + " --tiny ";
   const std::string listed = bench(suite + "--list").output;
   const Outcome outcome = bench(suite + "--seconds 0 --repetitions 1");
   EXPECT_EQ(outcome.exit_code, 0);
   const std::map<std::string, std::string> found = rows(outcome.output);
   EXPECT_EQ(static_cast<long>(found.size()), std::count(listed.begin(), listed.end(), '\n'));
   for (const auto& [name, unit] : found) EXPECT_THAT('\n' + listed, HasSubstr('\n' + name + '\t' + unit + '\n'));
-  for (const char* name :
+  for (const char* one :
        {"resnet50_b64_train_bf16", "resnet18_cifar_b256_train_f32", "resnet50_b64_train_memory_bf16",
         "matmul_8192_bf16", "conv3x3_64_64_56_bf16_forward_backward", "batch_norm_bf16_forward",
         "layer_norm_f32_forward_backward", "softmax_bf16_forward", "cross_entropy_f32_forward",
         "vit_attention_bf16_forward", "vit_mlp_bf16_forward_backward", "add_64m_f32", "copy_64m_bf16", "memcpy_256m",
         "memcpy_256m_from_host", "allocate_4k", "adamw_step", "add_16", "chain_backward"})
-    EXPECT_TRUE(found.contains(name)) << name;
+    EXPECT_TRUE(found.contains(one)) << one;
 }
+
+INSTANTIATE_TEST_SUITE_P(Devices, GpuSuite, testing::ValuesIn([] {
+                           std::vector<DeviceKind> devices = test_devices();
+                           std::erase(devices, DeviceKind::cpu);
+                           return devices;
+                         }()));
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GpuSuite);  // WEFT_TEST_DEVICES=cpu
 
 TEST(Bench, PythonPeersAreValidPython) {
   const Outcome outcome =
