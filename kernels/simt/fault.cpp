@@ -10,6 +10,7 @@
 #include "kernels/error.h"
 #include "kernels/simt/memory.h"
 #include "kernels/simt/report.h"
+#include "kernels/simt/switch_fiber.h"
 #include "kernels/simt/worker.h"
 
 namespace weft::emulator {
@@ -31,6 +32,7 @@ thread_local Fault fault;
 /// Runs on the worker's fault stack as ordinary code, after the signal handler has returned.
 void landing() {
   Worker& worker = Worker::running()->report();
+  entered_stack(worker.fault_stack() - Worker::fault_stack_bytes(), Worker::fault_stack_bytes());
   // +1: source_line() expects the address behind the instruction.
   const std::string at = source_line(static_cast<const char*>(fault.instruction) + 1);
   if (fault.signal == SIGFPE) worker.fail("integer division by zero at ", at);

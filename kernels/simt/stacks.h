@@ -24,8 +24,14 @@ class Stacks {
   char* top(int stack) const {
     return base_ + static_cast<size_t>(stack + 1) * kStride - ((static_cast<size_t>(stack) * 448 % 4096) & ~size_t{63});
   }
+  const char* begin() const { return base_; }
+  size_t made_bytes() const { return static_cast<size_t>(made_) * kStride; }
   bool contains(uintptr_t address) const {
     return address - reinterpret_cast<uintptr_t>(base_) < static_cast<size_t>(count_) * kStride;
+  }
+  /// The lowest usable address of the stack that holds this address.
+  const char* bottom(uintptr_t address) const {
+    return base_ + (address - reinterpret_cast<uintptr_t>(base_)) / kStride * kStride + kGuard;
   }
   /// True for an address in the guard page of a stack, or in a stack that no fiber has.
   bool in_guard(uintptr_t address) const {

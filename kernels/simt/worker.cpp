@@ -12,12 +12,10 @@
 #include "kernels/simt/check.h"
 #include "kernels/simt/fault.h"
 #include "kernels/simt/report.h"
+#include "kernels/simt/switch_fiber.h"
 #include "kernels/simt/warp.h"
 
-using boost::context::detail::fcontext_t;
-using boost::context::detail::jump_fcontext;
 using boost::context::detail::make_fcontext;
-using boost::context::detail::transfer_t;
 
 // What kernels read as threadIdx, blockIdx, blockDim and gridDim.
 extern "C" {
@@ -137,16 +135,22 @@ bool Worker::run_block(const Launch& launch, uint64_t block, uint64_t seed) {
   current_ = -2;
   next_stack_ = stacks_.take();
   running_worker = this;
-  store_origin(jump_fcontext(make_fcontext(stacks_.top(next_stack_), Stacks::kBytes - 4096, &carrier), &main_context_));
+  store_origin(
+      switch_fiber(stacks_, make_fcontext(stacks_.top(next_stack_), Stacks::kBytes - 4096, &carrier), &main_context_));
   running_worker = nullptr;
+  if (failed_) {
+    forget_frames(stacks_.begin(), stacks_.made_bytes());
+    forget_frames(fault_stack_ - kFaultStackBytes, kFaultStackBytes);
+  }
   stacks_.give_back_all();
   return !failed_;
 }
 
 /// The body of a fiber: starts threads, one after the other, until none is left to start.
 void Worker::carrier(transfer_t from) {
-  store_origin(from);
   Worker& worker = *running_worker;
+  entered_fiber(worker.stacks_);
+  store_origin(from);
   const int stack = worker.next_stack_;
   for (;;) {
     worker.run_thread(worker.next_start_);
@@ -163,7 +167,7 @@ void Worker::carrier(transfer_t from) {
     }
     worker.stacks_.give_back(stack);  // nobody can take it before the jump is done
     worker.enter(next);
-    jump_fcontext(worker.threads_[next].context, nullptr);
+    switch_fiber(worker.stacks_, worker.threads_[next].context, nullptr, Leaves::for_good);
   }
 }
 
@@ -272,7 +276,7 @@ void Worker::park(const char* waits_in, SourceLine where, uint32_t mask) {
     target = threads_[next].context;
     if (&threads_[next] == &self) return;
   }
-  store_origin(jump_fcontext(target, &self.context));
+  store_origin(switch_fiber(stacks_, target, &self.context));
 }
 
 void Worker::collective(const CollectiveOp& op, uint32_t mask, void* frame, SourceLine where) {
@@ -371,7 +375,7 @@ void Worker::fail_with(const std::string& text) {
 }
 
 void Worker::stop() {
-  jump_fcontext(main_context_, nullptr);
+  switch_fiber(stacks_, main_context_, nullptr, Leaves::for_good);
   __builtin_unreachable();
 }
 

@@ -116,6 +116,7 @@ class Worker {
 
   /// Where the signal handler sends a fiber that faulted: a stack of its own, then fail(fault_text).
   char* fault_stack() { return fault_stack_; }
+  static constexpr size_t fault_stack_bytes() { return kFaultStackBytes; }
   std::string fault_text;
 
  private:
