@@ -5,6 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -28,6 +32,25 @@ struct Descriptor {
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
+/// How long a temporary file lies untouched before it counts as left by a crash.
+constexpr std::chrono::minutes kAbandonedAfter{10};
+
+/// `1.5 MiB`: what the folder's disk has left for this user.
+std::string free_space(const fs::path& folder) {
+  std::error_code ignored;
+  auto bytes = static_cast<double>(fs::space(folder, ignored).available);
+  const char* unit = "KiB";
+  bytes /= 1024;
+  for (const char* larger : {"MiB", "GiB", "TiB"}) {
+    if (bytes < 1024) break;
+    bytes /= 1024;
+    unit = larger;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %s", bytes, unit);
+  return text;
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(fs::path path, std::string what) : path_(std::move(path)), what_(std::move(what)) {
@@ -37,6 +60,24 @@ AtomicFile::AtomicFile(fs::path path, std::string what) : path_(std::move(path))
   WEFT_CHECK(fs::is_directory(folder_of(path_), ignored), what_, ": expected an existing folder for ", path_.string(),
              ", got none at ", folder_of(path_).string());
   temporary_ = folder_of(path_) / str(".", path_.filename().string(), ".", ::getpid(), ".tmp");
+  remove_abandoned();
+}
+
+void AtomicFile::remove_abandoned() const {
+  const std::string start = "." + path_.filename().string() + ".";
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_of(path_), ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(start) || !name.ends_with(".tmp")) continue;
+    const std::string_view middle = std::string_view(name).substr(start.size(), name.size() - start.size() - 4);
+    pid_t process = 0;
+    const auto [end, error] = std::from_chars(middle.data(), middle.data() + middle.size(), process);
+    if (error != std::errc() || end != middle.data() + middle.size() || process <= 0) continue;
+    // The process may live on another machine that shares the disk; then it goes on writing.
+    const bool gone = ::kill(process, 0) != 0 && errno == ESRCH;
+    const auto age = fs::file_time_type::clock::now() - entry.last_write_time(ignored);
+    if (gone && !ignored && age > kAbandonedAfter) fs::remove(entry.path(), ignored);
+  }
 }
 
 AtomicFile::~AtomicFile() {
@@ -59,7 +100,10 @@ void AtomicFile::commit() {
 void AtomicFile::fail_write(int error_number) const {
   std::error_code ignored;
   const char* survivor = fs::exists(path_, ignored) ? " The old file is unchanged." : "";
-  const char* hint = error_number == ENOSPC || error_number == EDQUOT ? " Free some space or write elsewhere." : "";
+  std::string hint;
+  if (error_number == ENOSPC || error_number == EDQUOT)
+    hint = " Free some space (" + free_space(folder_of(path_)) + " are left) or write elsewhere.";
+  if (error_number == EFBIG) hint = " Raise the limit on file sizes (ulimit -f).";
   fail(what_, ": expected to write ", path_.string(), ", got '", std::strerror(error_number), "'.", survivor, hint);
 }
 

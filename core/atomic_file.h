@@ -8,7 +8,8 @@
 namespace weft {
 
 /// Replaces a file in one go: write to `temporary()`, then `commit()`. Until then readers see the old file, and a
-/// crash, a full disk or an exception leaves it as it was (the destructor removes the temporary file).
+/// crash, a full disk or an exception leaves it as it was (the destructor removes the temporary file; a later write
+/// removes what a crash has left).
 class AtomicFile {
  public:
   /// `what` opens the error texts, as in `checkpoint: …`. Errors: the folder does not exist, the path is a folder.
@@ -42,6 +43,10 @@ class AtomicFile {
   [[noreturn]] void fail_write(int error_number) const;
 
  private:
+  /// Removes what crashed writers of this path have left: their process is gone, and the file untouched for ten
+  /// minutes.
+  void remove_abandoned() const;
+
   std::filesystem::path path_, temporary_;
   std::string what_;
   bool committed_ = false;

@@ -15,6 +15,7 @@
 #include <tuple>
 
 #include "core/atomic_file.h"
+#include "core/printable.h"
 
 namespace weft {
 namespace {
@@ -88,7 +89,7 @@ class Source {
 
   template <class... Parts>
   [[noreturn]] void bad(const Parts&... parts) const {
-    fail("safetensors: ", path_, ": ", parts...);
+    fail("safetensors: ", printable(str(path_, ": ", parts...)));
   }
 
  private:
@@ -165,6 +166,23 @@ void sort_by_range(const Source& file, std::vector<Entry>& entries, uint64_t dat
     file.bad("the tensors end at byte ", expected, " of the data, expected ", data_size, " (bytes that nobody owns)");
 }
 
+/// How deep objects and lists nest, without building them: what nests a million levels deep breaks stacks later.
+int nesting(const std::string& json) {
+  int depth = 0, deepest = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    if (json[i] == '\\' && quoted)
+      ++i;
+    else if (json[i] == '"')
+      quoted = !quoted;
+    else if (!quoted && (json[i] == '{' || json[i] == '['))
+      deepest = std::max(deepest, ++depth);
+    else if (!quoted && (json[i] == '}' || json[i] == ']'))
+      --depth;
+  }
+  return deepest;
+}
+
 Header read_header(const Source& file) {
   uint64_t length = 0;
   if (file.size() < 8) file.bad("expected at least 8 bytes, got ", file.size(), ". Is the file cut short?");
@@ -176,6 +194,9 @@ Header read_header(const Source& file) {
   std::string text(length, '\0');
   file.read(8, text.data(), length);
   if (text.empty() || text[0] != '{') file.bad("expected a header that begins with '{'. Is it a safetensors file?");
+  constexpr int kDeepest = 8;  // the format itself needs three
+  if (nesting(text) > kDeepest)
+    file.bad("expected a header that nests at most ", kDeepest, " levels deep, got ", nesting(text));
   // A name that occurs twice counts once, the last time; the bytes of the first are then a hole.
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) file.bad("expected a JSON header, got damaged text");

@@ -27,12 +27,12 @@ struct Checkpoint {
 };
 
 /// Writes an HDF5 file: group /PART holds one dataset per tensor with its CRC-32C. It is written beside the old file,
-/// forced to the disk, then renamed: a crash or a full disk leaves the old checkpoint whole.
+/// sealed (core/seal.h), forced to the disk, then renamed: a crash or a full disk leaves the old checkpoint whole.
 /// Errors: the disk is full, the folder is missing, Weft was built without HDF5.
 void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint);
 
-/// Reads it back bit by bit; the tensors are on the CPU. Errors: no such file, not HDF5, cut short, damaged (naming the
-/// tensor whose checksum differs), not written by save_checkpoint.
+/// Reads it back bit by bit; the tensors are on the CPU. Errors: no such file, not HDF5, cut short, damaged, not
+/// written by save_checkpoint. Damage is found before libhdf5 sees the file, whatever bytes it hits.
 Checkpoint load_checkpoint(const std::filesystem::path& path);
 
 /// Whether checkpoints can be read and written at all (Weft was built with HDF5).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/support/exit.h"
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -17,6 +18,7 @@ int report(const std::string& program, const std::string& text, int code) {
 }  // namespace
 
 int guarded_main(const std::string& program, const std::function<int()>& body) {
+  std::signal(SIGXFSZ, SIG_IGN);  // too large a file is then an error of the write, with a text
   try {
     return body();
   } catch (const UsageError& error) {

@@ -1,29 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints as HDF5 files. Layout, format 1:
+// Checkpoints as HDF5 files. Layout, format 2:
 //   /                       attributes weft_format, integer:NAME, number:NAME, text:NAME; parts (their order)
 //   /PART                   attributes number:NAME
 //   /PART/TENSOR            a contiguous dataset; attributes dtype, crc32c, index (its place among the part's tensors)
 // Tensor names are used as they are ("layer1.0.conv1.weight"), so h5dump and h5py show them. bf16 is stored as u16 and
 // bool as u8: HDF5 has neither. File types equal memory types, so every value comes back bit by bit. The object headers
-// carry HDF5's own checksums (format version 1.8), the data carry ours.
+// carry HDF5's own checksums (format version 1.8), the data carry ours. Behind the HDF5 file stands a seal
+// (core/seal.h), which HDF5 and its tools ignore: libhdf5 can crash on damaged files, so it sees only those whose seal
+// is whole.
 #include <hdf5.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <fstream>
 #include <utility>
 
 #include "apps/support/checkpoint.h"
 #include "core/atomic_file.h"
 #include "core/crc32c.h"
+#include "core/printable.h"
+#include "core/seal.h"
 
 namespace weft::support {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kFormat = 1;
+constexpr int64_t kFormat = 2;
 
 /// An HDF5 identifier that closes itself.
 class Id {
@@ -209,7 +214,7 @@ struct Source {
   std::string path;
   template <class... Parts>
   [[noreturn]] void bad(const Parts&... parts) const {
-    fail("checkpoint: ", path, ": ", parts...);
+    fail("checkpoint: ", printable(str(path, ": ", parts...)));
   }
   hid_t read(hid_t result, const std::string& what) const {
     if (result < 0) bad("damaged: ", what, " cannot be read. Resume from another checkpoint");
@@ -308,6 +313,13 @@ Tensor read_tensor(const Source& source, hid_t group, const std::string& tensor,
   return result;
 }
 
+bool begins_as_hdf5(const fs::path& path) {
+  constexpr std::array<char, 8> kSignature{'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
+  std::array<char, 8> first{};
+  std::ifstream(path, std::ios::binary).read(first.data(), first.size());
+  return first == kSignature;
+}
+
 StateDict read_part(const Source& source, hid_t file, const std::string& part) {
   const Id group(source.read(H5Gopen2(file, part.c_str(), H5P_DEFAULT), "part '" + part + "'"), H5Gclose);
   std::vector<std::string> names;
@@ -355,6 +367,7 @@ void save_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {
   }
   errno = 0;
   if (!id.close()) file.fail_write(errno != 0 ? errno : EIO);
+  seal(file);
   file.commit();
 }
 
@@ -364,7 +377,12 @@ Checkpoint load_checkpoint(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) source.bad("expected a checkpoint, got no such file");
   if (!fs::is_regular_file(path, ignored)) source.bad("expected a checkpoint, got something that is not a file");
-  if (H5Fis_hdf5(path.c_str()) <= 0) source.bad("expected an HDF5 file (checkpoint_last.h5), got another format");
+  if (!begins_as_hdf5(path)) source.bad("expected an HDF5 file (checkpoint_last.h5), got another format");
+  const SealState state = check_seal(path);
+  if (state == SealState::missing)
+    source.bad("damaged or cut short: it does not end with a seal. Resume from another checkpoint");
+  if (state == SealState::broken)
+    source.bad("damaged: its bytes do not fit the checksum at its end. Resume from another checkpoint");
   const Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
   if (!file.valid()) source.bad("damaged or cut short. Resume from another checkpoint");
   if (H5Aexists(file, "weft_format") <= 0) source.bad("expected a checkpoint of Weft, got another HDF5 file");

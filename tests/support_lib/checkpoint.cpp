@@ -11,6 +11,7 @@
 
 #include <cmath>
 
+#include "core/seal.h"
 #include "tests/support_lib/random_state.h"
 #include "tests/support_lib/temporary_folder.h"
 
@@ -98,7 +99,15 @@ TEST_F(CheckpointFile, WhatIsNoCheckpoint) {
   EXPECT_EQ(load_error(), "expected a checkpoint, got something that is not a file");
 }
 
-TEST_F(CheckpointFile, AFlippedBitInATensorNamesIt) {
+/// Replaces the content of a checkpoint and gives it a seal that fits.
+void write_sealed(const std::string& path, const std::string& content) {
+  AtomicFile file(path, "test");
+  write_file(file.temporary(), content);
+  seal(file);
+  file.commit();
+}
+
+TEST_F(CheckpointFile, AFlippedBitInATensorUnderAWholeSealNamesIt) {
   Checkpoint c;
   c.parts = {{"model", {}}};
   c.parts[0].second.tensors = {{"conv1.weight", test::random_bits({1000}, DType::f32, random)},
@@ -110,6 +119,8 @@ TEST_F(CheckpointFile, AFlippedBitInATensorNamesIt) {
   ASSERT_NE(at, std::string::npos);
   bytes[at + random() % 4000] ^= static_cast<char>(1 << random() % 8);
   write_file(path, bytes);
+  EXPECT_EQ(load_error(), "damaged: its bytes do not fit the checksum at its end. Resume from another checkpoint");
+  write_sealed(path, bytes.substr(0, bytes.size() - kSealBytes));
   EXPECT_THAT(load_error(), testing::MatchesRegex("damaged: tensor 'fc.weight' has checksum [0-9]+, expected [0-9]+. "
                                                   "Resume from another checkpoint"));
 }
@@ -122,10 +133,12 @@ TEST_F(CheckpointFile, CutShort) {
     EXPECT_THROW(load_checkpoint(path), Error);
   }
   write_file(path, whole.substr(0, whole.size() - 1));
+  EXPECT_EQ(load_error(), "damaged or cut short: it does not end with a seal. Resume from another checkpoint");
+  write_sealed(path, whole.substr(0, whole.size() / 2));  // sealed by somebody else: libhdf5's own check
   EXPECT_EQ(load_error(), "damaged or cut short. Resume from another checkpoint");
 }
 
-TEST_F(CheckpointFile, AnyFlippedByteIsFoundOrHarmless) {
+TEST_F(CheckpointFile, AnyFlippedBitIsFound) {
   Checkpoint saved;
   saved.parts = {{"model", {}}};
   saved.parts[0].second.tensors = {{"a", test::random_bits({5}, DType::f32, random)},
@@ -139,13 +152,9 @@ TEST_F(CheckpointFile, AnyFlippedByteIsFoundOrHarmless) {
     std::string bytes = whole;
     bytes[random() % bytes.size()] ^= static_cast<char>(1 << random() % 8);
     write_file(path, bytes);
-    try {
-      expect_same(saved, load_checkpoint(path));
-    } catch (const Error&) {
-      ++found;
-    }
+    found += error_of([&] { load_checkpoint(path); }) != "(no error)" ? 1 : 0;
   }
-  EXPECT_GT(found, 100);
+  EXPECT_EQ(found, 300);
 }
 
 TEST_F(CheckpointFile, NamesThatCannotBe) {
@@ -189,7 +198,8 @@ TEST_F(CheckpointFile, AFileLimitLeavesTheOldCheckpoint) {
               setrlimit(RLIMIT_FSIZE, &limit);
               const std::string text = error_of([&] { save_checkpoint(path, large); });
               const bool told = text == "checkpoint: expected to write " + path +
-                                            ", got 'File too large'. The old file is unchanged.";
+                                            ", got 'File too large'. The old file is unchanged. Raise the limit on "
+                                            "file sizes (ulimit -f).";
               if (!told) std::fprintf(stderr, "%s\n", text.c_str());
               return told ? 0 : 1;
             }),
@@ -206,9 +216,10 @@ TEST_F(CheckpointFile, AFullDiskLeavesTheOldCheckpoint) {
   large.parts = {{"model", {}}};
   large.parts[0].second.tensors = {{"w", Tensor::zeros({1 << 20})}};
   save_checkpoint(path, small);
-  EXPECT_EQ(error_of([&] { save_checkpoint(path, large); }),
-            "checkpoint: expected to write " + path +
-                ", got 'No space left on device'. The old file is unchanged. Free some space or write elsewhere.");
+  EXPECT_THAT(error_of([&] { save_checkpoint(path, large); }),
+              testing::MatchesRegex("checkpoint: expected to write " + path +
+                                    ", got 'No space left on device'. The old file is unchanged. Free some space "
+                                    "\\([0-9.]+ [KM]iB are left\\) or write elsewhere."));
   EXPECT_EQ(load_checkpoint(path).integer("step"), 1);
   EXPECT_EQ(folder.files(), 1u);
   save_checkpoint(path, small);  // and the next small one succeeds

@@ -66,6 +66,13 @@ TEST(Metrics, ResumeDropsLaterLinesAndAHalfLine) {
   EXPECT_THAT(read_file(folder / "m"), testing::EndsWith(to_json(row(25)) + "\n"));
 }
 
+TEST(Metrics, ResumeTakesAnyNumberForAStep) {
+  const TemporaryFolder folder;
+  write_file(folder / "m", "{\"step\": 1e300}\n{\"step\": -1e300}\n{\"step\": 18446744073709551615}\n{\"step\": 2}\n");
+  const Metrics metrics(folder / "m", 2);
+  EXPECT_EQ(read_file(folder / "m"), "{\"step\": -1e300}\n{\"step\": 2}\n");
+}
+
 TEST(Metrics, ResumeWithoutAFileStartsOne) {
   const TemporaryFolder folder;
   Metrics(folder / "m", 20).append(row(21));

@@ -3,8 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cmath>
 
 #include "apps/support/memory.h"
@@ -14,6 +16,7 @@
 namespace weft::support {
 namespace {
 
+namespace fs = std::filesystem;
 using test::error_of;
 using test::read_file;
 using test::TemporaryFolder;
@@ -73,6 +76,28 @@ TEST(AtomicFile, AnExceptionLeavesTheOldFile) {
   write_atomically(folder / "a", "new", "test");
   EXPECT_EQ(read_file(folder / "a"), "new");
   EXPECT_EQ(folder.files(), 1u);
+}
+
+TEST(AtomicFile, RemovesWhatCrashedWritersLeft) {
+  const test::TemporaryFolder folder;
+  // A process id that nobody has: this child's, which is gone.
+  const pid_t gone = ::fork();
+  if (gone == 0) ::_exit(0);
+  ::waitpid(gone, nullptr, 0);
+  const auto file = [&](const std::string& name, int minutes) {
+    test::write_file(folder / name, "x");
+    fs::last_write_time(folder / name, fs::file_time_type::clock::now() - std::chrono::minutes(minutes));
+  };
+  file(str(".a.", gone, ".tmp"), 11);
+  file(str(".b.", gone, ".tmp"), 11);         // of another file
+  file(str(".a.", ::getppid(), ".tmp"), 11);  // its process lives
+  file(".a.new.tmp", 11);                     // no process
+  write_atomically(folder / "a", "text", "test");
+  EXPECT_EQ(folder.files(), 4u);
+  EXPECT_FALSE(fs::exists(folder / str(".a.", gone, ".tmp")));
+  file(str(".a.", gone, ".tmp"), 9);  // perhaps another machine's, still at work
+  write_atomically(folder / "a", "text", "test");
+  EXPECT_EQ(folder.files(), 5u);
 }
 
 TEST(AtomicFile, Errors) {

@@ -91,6 +91,12 @@ TEST(Safetensors, DamagedFilesAreNamed) {
   EXPECT_EQ(error(file_of("[]")), "expected a header that begins with '{'. Is it a safetensors file?");
   EXPECT_EQ(error(file_of("")), "expected a header that begins with '{'. Is it a safetensors file?");
   EXPECT_EQ(error(file_of("{\"a\":")), "expected a JSON header, got damaged text");
+  EXPECT_EQ(error(file_of(R"({"a":{"dtype":"U8","shape":)" + std::string(1'000'000, '['))),
+            "expected a header that nests at most 8 levels deep, got 1000002");
+  EXPECT_EQ(error(file_of(R"({"[[[[[[[[[[\\\"[":1})")),  // brackets of a name do not count
+            R"(tensor '[[[[[[[[[[\"[': expected an object with dtype, shape and data_offsets)");
+  EXPECT_EQ(error(file_of(R"({"a\nb\u007f":1})")),
+            "tensor 'a\\x0ab\\x7f': expected an object with dtype, shape and data_offsets");
   EXPECT_EQ(error(file_of(R"({"a":1})")), "tensor 'a': expected an object with dtype, shape and data_offsets");
   EXPECT_EQ(error(file_of(R"({"a":{"shape":[]}})")), "tensor 'a': expected a dtype, got none");
   EXPECT_EQ(error(file_of(R"({"a":{"dtype":"U8"}})")), "tensor 'a': expected a shape, got none");
