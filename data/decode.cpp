@@ -14,7 +14,7 @@ Picture decode(const std::vector<uint8_t>& bytes, const std::string& path, Decod
   if (bytes.size() >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8 && bytes[2] == 0xff)
     return decode_jpeg(bytes, path, options);
   if (bytes.size() >= sizeof(kPng) && std::memcmp(bytes.data(), kPng, sizeof(kPng)) == 0)
-    return decode_png(bytes, path);
+    return decode_png(bytes, path, options);
   fail("decode: expected a JPEG or PNG picture, got something else in ", path);
 }
 

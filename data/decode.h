@@ -12,15 +12,18 @@ struct DecodeOptions {
   /// Where above 0, a JPEG may be decoded at 1/8 … 7/8 of its size (in the DCT domain, much faster) as long as the
   /// shorter edge stays at least this long. The result differs slightly from a full decode followed by a resize.
   int64_t shortest_edge = 0;
+  /// The largest width times height that is decoded.
+  int64_t max_pixels = int64_t{1} << 28;
 };
 
 /// Decodes a JPEG or PNG, recognised by its first bytes, to upright RGB: Exif rotation applied, CMYK converted
 /// (inverted where an Adobe marker says so), grey replicated, palettes looked up, alpha dropped, 16 bits cut to 8.
-/// Errors name `path`: unknown format, corrupt, cut short, more than 2^28 pixels.
+/// A few bytes cannot ask for gigabytes: the picture must be one that a file of this length can hold.
+/// Errors name `path`: unknown format, corrupt, cut short, more than `max_pixels`.
 Picture decode(const std::vector<uint8_t>& bytes, const std::string& path, DecodeOptions options = {});
 
 Picture decode_jpeg(const std::vector<uint8_t>& bytes, const std::string& path, DecodeOptions options = {});
-Picture decode_png(const std::vector<uint8_t>& bytes, const std::string& path);
+Picture decode_png(const std::vector<uint8_t>& bytes, const std::string& path, DecodeOptions options = {});
 
 /// The Exif orientation (1 … 8) of a TIFF block (Exif 2.32, section 4.6; tag 0x0112); 1 where absent or malformed.
 int exif_orientation(const uint8_t* tiff, size_t size);

@@ -19,10 +19,17 @@ namespace {
 /// libjpeg reports through these callbacks; an error leaves by longjmp, which must not cross a C++ object's life.
 struct JpegErrors {
   jpeg_error_mgr manager;  // first, so that a pointer to it is a pointer to this
+  jpeg_progress_mgr progress;
   std::jmp_buf back;
   char text[JMSG_LENGTH_MAX];
   bool cut_short;
 };
+
+/// Each scan of a progressive picture passes over all of it: a small file of many scans would take hours.
+constexpr int kMostScans = 100;
+/// Huffman codes spend 8 bits or more on 1024 pixels: one bit per block of 8x8 samples, and the most thinly sampled
+/// components that the format allows (4x1 beside 1x4) have 8 blocks in 32x32 pixels.
+constexpr uint64_t kPixelsPerByte = 1024;
 
 void on_error(j_common_ptr state) {
   auto* errors = reinterpret_cast<JpegErrors*>(state->err);
@@ -36,6 +43,14 @@ void on_message(j_common_ptr state, int level) {
   if (level < 0 && errors->manager.msg_code == JWRN_JPEG_EOF) errors->cut_short = true;
 }
 
+void on_progress(j_common_ptr state) {
+  const int scan = reinterpret_cast<j_decompress_ptr>(state)->input_scan_number;
+  if (scan <= kMostScans) return;
+  auto* errors = reinterpret_cast<JpegErrors*>(state->err);
+  std::snprintf(errors->text, sizeof errors->text, "expected at most %d scans, got more", kMostScans);
+  std::longjmp(errors->back, 1);
+}
+
 void print_nothing(j_common_ptr) {}
 
 /// What decoding leaves behind; plain memory that is written between setjmp and longjmp.
@@ -45,7 +60,8 @@ struct Decoded {
   int components = 0;
   bool adobe = false;
   int orientation = 1;
-  bool too_large = false;
+  uint64_t pixels = 0;
+  bool refused = false;
 };
 
 int orientation_of(const jpeg_decompress_struct& jpeg) {
@@ -73,13 +89,15 @@ bool run(jpeg_decompress_struct& jpeg, JpegErrors& errors, const std::vector<uin
          Decoded& out) {
   if (setjmp(errors.back) != 0) return false;
   jpeg_create_decompress(&jpeg);
+  jpeg.progress = &errors.progress;
   jpeg_save_markers(&jpeg, JPEG_APP0 + 1, 0xffff);
   jpeg_mem_src(&jpeg, bytes.data(), static_cast<unsigned long>(bytes.size()));
   jpeg_read_header(&jpeg, TRUE);
   out.orientation = orientation_of(jpeg);
   out.adobe = jpeg.saw_Adobe_marker != 0;
-  out.too_large = static_cast<uint64_t>(jpeg.image_width) * jpeg.image_height > uint64_t{1} << 28;
-  if (out.too_large) return true;
+  out.pixels = static_cast<uint64_t>(jpeg.image_width) * jpeg.image_height;
+  out.refused = out.pixels > static_cast<uint64_t>(options.max_pixels) || out.pixels > kPixelsPerByte * bytes.size();
+  if (out.refused) return true;
 
   const bool cmyk = jpeg.jpeg_color_space == JCS_CMYK || jpeg.jpeg_color_space == JCS_YCCK;
   jpeg.out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
@@ -116,12 +134,16 @@ Picture decode_jpeg(const std::vector<uint8_t>& bytes, const std::string& path, 
   errors.manager.error_exit = on_error;
   errors.manager.emit_message = on_message;
   errors.manager.output_message = print_nothing;
+  errors.progress.progress_monitor = on_progress;
   const std::unique_ptr<jpeg_decompress_struct, void (*)(jpeg_decompress_struct*)> destroy_last(
       &jpeg, [](jpeg_decompress_struct* state) { jpeg_destroy_decompress(state); });
   Decoded out;
   const bool decoded = run(jpeg, errors, bytes, options, out);
   WEFT_CHECK(decoded, "jpeg: cannot read ", path, ": ", errors.text);
-  WEFT_CHECK(!out.too_large, "jpeg: expected at most 2^28 pixels in ", path, ", got more");
+  WEFT_CHECK(!out.refused || out.pixels <= static_cast<uint64_t>(options.max_pixels), "jpeg: expected at most ",
+             options.max_pixels, " pixels in ", path, ", got ", out.pixels);
+  WEFT_CHECK(!out.refused, "jpeg: expected ", path, " to hold ", out.pixels, " pixels, got a file of ", bytes.size(),
+             " bytes. Is it cut short?");
   WEFT_CHECK(!errors.cut_short, "jpeg: ", path, " is cut short after ", bytes.size(), " bytes");
   return upright(std::move(out.picture), out.orientation);
 }

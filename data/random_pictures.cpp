@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "core/printable.h"
 #include "data/draw.h"
 #include "data/fixed_dataset.h"
 #include "kernels/error.h"
@@ -43,7 +44,8 @@ RandomPicturesOptions parse_random_pictures(const std::string& text) {
   for (int i = 0; i < 4; ++i) {
     const auto [next, problem] = std::from_chars(at, end, *sizes[i]);
     const bool separated = i == 3 ? next == end : next != end && *next == 'x';
-    WEFT_CHECK(problem == std::errc() && separated, "random: expected NxHxWxC such as 1024x32x32x3, got '", text, "'");
+    WEFT_CHECK(problem == std::errc() && separated, "random: expected NxHxWxC such as 1024x32x32x3, got '",
+               printable(text), "'");
     at = next + 1;
   }
   return options;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/support/device.h"
 
+#include "core/printable.h"
 #include "kernels/runtime.h"
 
 namespace weft::support {
@@ -8,7 +9,7 @@ namespace weft::support {
 Device choose_device(const std::string& text) {
   const int gpus = kernels::runtime(DeviceKind::cuda).device_count();
   if (text == "auto") return {gpus > 0 ? DeviceKind::cuda : DeviceKind::cpu, 0};
-  const Device device = parse_device(text);
+  const Device device = parse_device(printable(text));  // the same, where it is one
   if (device.kind == DeviceKind::cuda && device.index >= gpus) {
     if (gpus > 0) fail("device: expected cuda:0 … cuda:", gpus - 1, ", got '", text, "'");
     std::string reason;

@@ -25,7 +25,7 @@ bool stays(const std::string& line, int64_t resumed_step) {
   const auto json = nlohmann::json::parse(line, nullptr, false);
   if (!json.is_object()) return true;
   const auto step = json.find("step");
-  return step == json.end() || !step->is_number() || step->get<int64_t>() <= resumed_step;
+  return step == json.end() || !step->is_number() || step->get<double>() <= static_cast<double>(resumed_step);
 }
 
 void drop_lines_after(const fs::path& path, int64_t resumed_step) {

@@ -97,6 +97,59 @@ TEST(DecodePicture, RefusesCorruptPictures) {
   EXPECT_THAT(error_text([&] { decode(bytes, "a.png"); }), HasSubstr("png: cannot read a.png: "));
 }
 
+/// Where `marker` (FF and this byte) stands, counted from the end of the file.
+size_t last_marker(const std::vector<uint8_t>& jpeg, uint8_t marker) {
+  for (size_t at = jpeg.size() - 2; at > 0; --at)
+    if (jpeg[at] == 0xff && jpeg[at + 1] == marker) return at;
+  ADD_FAILURE() << "no such marker";
+  return 0;
+}
+
+TEST(DecodePicture, AFewBytesOfJpegCannotAskForGigabytes) {
+  WEFT_NEED_PART(JPEG, "libjpeg-turbo");
+  std::vector<uint8_t> bytes = read_file(golden("baseline.jpg"));
+  EXPECT_EQ(error_text([&] { decode(bytes, "a.jpg", {.max_pixels = 767}); }),
+            "jpeg: expected at most 767 pixels in a.jpg, got 768");
+  EXPECT_EQ(decode(bytes, "a.jpg", {.max_pixels = 768}).width, 32);
+  const size_t sizes = last_marker(bytes, 0xc0) + 5;  // height and width, two bytes each
+  for (const size_t at : {sizes, sizes + 2}) bytes[at] = 0x3f, bytes[at + 1] = 0xff;
+  EXPECT_EQ(
+      error_text([&] { decode(bytes, "a.jpg"); }),
+      str("jpeg: expected a.jpg to hold 268402689 pixels, got a file of ", bytes.size(), " bytes. Is it cut short?"));
+  bytes[sizes] = 0x40;
+  bytes[sizes + 2] = 0x41;
+  EXPECT_THAT(error_text([&] { decode(bytes, "a.jpg"); }), HasSubstr("expected at most 268435456 pixels in a.jpg"));
+}
+
+TEST(DecodePicture, AJpegOfManyScansIsRefused) {
+  WEFT_NEED_PART(JPEG, "libjpeg-turbo");
+  const std::vector<uint8_t> bytes = read_file(golden("progressive.jpg"));
+  const size_t scan = last_marker(bytes, 0xda);
+  std::vector<uint8_t> many(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(scan));
+  for (int i = 0; i < 101; ++i)
+    many.insert(many.end(), bytes.begin() + static_cast<std::ptrdiff_t>(scan), bytes.end() - 2);
+  many.insert(many.end(), {0xff, 0xd9});
+  EXPECT_EQ(error_text([&] { decode(many, "a.jpg"); }),
+            "jpeg: cannot read a.jpg: expected at most 100 scans, got more");
+}
+
+TEST(DecodePicture, AFewBytesOfPngCannotAskForGigabytes) {
+  WEFT_NEED_PART(SPNG, "libspng");
+  std::vector<uint8_t> bytes = read_file(golden("rgb.png"));
+  EXPECT_EQ(error_text([&] { decode(bytes, "a.png", {.max_pixels = 700}); }),
+            "png: expected at most 700 pixels in a.png, got 32x24");
+  bytes[18] = bytes[22] = 0x3f;  // width and height of IHDR, big-endian from bytes 16 and 20
+  uint32_t crc = ~0u;            // of the chunk's name and content (PNG, annex D)
+  for (size_t i = 12; i < 29; ++i) {
+    crc ^= bytes[i];
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0u);
+  }
+  for (size_t i = 0; i < 4; ++i) bytes[29 + i] = static_cast<uint8_t>(~crc >> (24 - 8 * i));
+  EXPECT_EQ(
+      error_text([&] { decode(bytes, "a.png"); }),
+      str("png: expected a.png to hold 16160x16152 pixels, got a file of ", bytes.size(), " bytes. Is it cut short?"));
+}
+
 TEST(DecodePicture, SurvivesRandomDamage) {
   // Whatever happens to the bytes, the outcome is a picture or one weft::Error.
   std::mt19937 generator(std::random_device{}());

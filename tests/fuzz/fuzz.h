@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "kernels/error.h"
+
+/// What every target defines: reads one input. libFuzzer calls it, and so does replay.cpp.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+
+namespace weft::fuzz {
+
+/// Takes an input apart, front to back; an input that is used up reads as zeros.
+class Input {
+ public:
+  Input(const uint8_t* data, size_t size) : at_(data), end_(data + size) {}
+
+  bool empty() const { return at_ == end_; }
+  uint8_t byte() { return empty() ? 0 : *at_++; }
+  size_t word() {
+    const size_t low = byte();
+    return low | static_cast<size_t>(byte()) << 8;
+  }
+  /// At most `count` bytes, as many as there are.
+  std::vector<uint8_t> take(size_t count) {
+    count = std::min(count, static_cast<size_t>(end_ - at_));
+    std::vector<uint8_t> bytes(at_, at_ + count);
+    at_ += count;
+    return bytes;
+  }
+  std::vector<uint8_t> rest() { return take(static_cast<size_t>(end_ - at_)); }
+
+ private:
+  const uint8_t *at_, *end_;
+};
+
+/// A folder for the files of one input, in memory where the system has such a place; it goes with the process.
+class Folder {
+ public:
+  Folder() {
+    const std::filesystem::path memory = "/dev/shm";
+    const bool usable = ::access(memory.c_str(), W_OK) == 0;
+    std::string name = ((usable ? memory : std::filesystem::temp_directory_path()) / "weft_fuzz_XXXXXX").string();
+    WEFT_CHECK(::mkdtemp(name.data()) != nullptr, "fuzz: no temporary folder");
+    path_ = name;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  /// Writes a file of this folder and returns its path.
+  std::filesystem::path write(const std::string& name, const std::vector<uint8_t>& bytes) const {
+    const std::filesystem::path file = path_ / name;
+    const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    const bool written = fd >= 0 && ::write(fd, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
+    if (fd >= 0) ::close(fd);
+    WEFT_CHECK(written, "fuzz: cannot write ", file.string());
+    return file;
+  }
+  void remove(const std::string& name) const { ::unlink((path_ / name).c_str()); }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Runs a reader. A weft::Error of one line is its only way to refuse; all else ends the process, as a finding.
+template <class Body>
+void expect_value_or_error(Body&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    const bool one_line = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+      return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f;
+    });
+    if (one_line) return;
+    std::fprintf(stderr, "an error that is not one line of text:\n%s\n", text.c_str());
+    std::abort();
+  }
+}
+
+}  // namespace weft::fuzz

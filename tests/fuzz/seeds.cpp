@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Usage: fuzz_seeds GOLDEN_PICTURES FOLDER
+// Writes the seed corpora, FOLDER/TARGET/*, with Weft's own writers, so that they follow the formats by themselves.
+#include <iostream>
+
+#include "apps/support/checkpoint.h"
+#include "apps/support/metrics.h"
+#include "core/safetensors.h"
+#include "data/cifar.h"
+#include "data/file_bytes.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace weft;
+using Bytes = std::vector<uint8_t>;
+
+fs::path folder;
+
+void keep(const std::string& target, const std::string& name, const Bytes& bytes) {
+  fs::create_directories(folder / target);
+  data::write_file(folder / target / name, bytes);
+}
+
+Bytes bytes_of(std::string_view text) { return {text.begin(), text.end()}; }
+
+Bytes joined(std::initializer_list<Bytes> parts) {
+  Bytes all;
+  for (const Bytes& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+/// A length as Input::word() reads it.
+Bytes word(size_t value) { return {static_cast<uint8_t>(value), static_cast<uint8_t>(value >> 8)}; }
+
+uint32_t crc32(const Bytes& bytes) {
+  uint32_t crc = ~0u;
+  for (const uint8_t byte : bytes) {
+    crc ^= byte;
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0u);
+  }
+  return ~crc;
+}
+
+/// gzip (RFC 1952) with one stored block (RFC 1951, 3.2.4): it needs no zlib.
+Bytes gzip(const Bytes& bytes) {
+  const uint32_t crc = crc32(bytes);
+  const size_t size = bytes.size();
+  return joined({{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1},
+                 word(size),
+                 word(~size),
+                 bytes,
+                 word(crc),
+                 word(crc >> 16),
+                 word(size),
+                 word(size >> 16)});
+}
+
+void cifar_seeds() {
+  Bytes pixels(3072, 77);
+  const int64_t label = 3;
+  const Bytes record = data::cifar10_records(pixels.data(), &label, 1);
+  keep("cifar", "cifar10", joined({{0}, word(0), record}));
+  keep("cifar", "cifar10_names", joined({{0}, word(20), bytes_of("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n"), record}));
+  keep("cifar", "cifar100", joined({{1}, word(0), {1}, record}));
+  keep("cifar", "cifar100_coarse", joined({{2}, word(0), {1}, record}));
+}
+
+void idx_seeds() {
+  const Bytes labels{0, 0, 8, 1, 0, 0, 0, 2, 3, 9};
+  const Bytes images{0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  const Bytes colour{0, 0, 8, 4, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6};
+  keep("idx", "plain", joined({{0}, word(labels.size()), labels, images}));
+  keep("idx", "colour", joined({{0}, word(labels.size()), labels, colour}));
+  const Bytes packed = gzip(labels);
+  keep("idx", "gzip", joined({{3}, word(packed.size()), packed, gzip(images)}));
+  keep("gzip", "one", gzip(images));
+  keep("gzip", "two", joined({gzip(labels), gzip(images), {0, 0, 0}}));
+}
+
+void picture_seeds(const fs::path& golden) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(golden)) {
+    const std::string name = entry.path().filename().string();
+    const Bytes bytes = data::read_file(entry.path());
+    if (name.ends_with(".png")) keep("png", name, bytes);
+    if (name.ends_with(".jpg") || name.ends_with(".JPEG")) keep("jpeg", name, joined({{0}, bytes}));
+    if (name == "baseline.jpg") keep("jpeg", "small", joined({{5}, bytes}));
+  }
+  const Bytes tag{0x12, 1, 3, 0, 1, 0, 0, 0, 6, 0, 0, 0}, big_tag{1, 0x12, 0, 3, 0, 0, 0, 1, 0, 8, 0, 0};
+  keep("exif", "little", joined({bytes_of("II"), {42, 0, 8, 0, 0, 0, 1, 0}, tag}));
+  keep("exif", "big", joined({bytes_of("MM"), {0, 42, 0, 0, 0, 8, 0, 1}, big_tag}));
+}
+
+StateDict state() {
+  StateDict result;
+  result.tensors = {{"conv1.weight", Tensor::ones({2, 3})},
+                    {"step", Tensor::zeros({}, DType::i64)},
+                    {"mask", Tensor::zeros({3, 0}, DType::boolean)},
+                    {"half", Tensor::zeros({3}, DType::bf16)}};
+  return result;
+}
+
+void tensor_seeds() {
+  const fuzz::Folder work;
+  const fs::path file = work.path() / "file";
+  write_safetensors(file, state(), {{"format", "pt"}});
+  keep("safetensors", "small", data::read_file(file));
+  write_safetensors(file, {}, {});
+  keep("safetensors", "empty", data::read_file(file));
+  if (support::have_checkpoints()) {
+    support::Checkpoint checkpoint;
+    checkpoint.parts = {{"model", state()}, {"optimizer", {}}};
+    checkpoint.integers["step"] = 7;
+    checkpoint.numbers["best"] = 0.5;
+    checkpoint.texts["model"] = "resnet8";
+    support::save_checkpoint(file, checkpoint);
+    keep("checkpoint", "small", data::read_file(file));
+  }
+  keep("checkpoint_tree", "dataset", {1, 16, 4, 1, 2, 3, 4, 0, 3, 6, 9, 1, 2, 0, 0, 0, 0, 0, 0, 0, 1, 0});
+  keep("checkpoint_tree", "attribute", {0, 6, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 8, 1, 6, 0, 65, 66, 67, 68, 69, 70});
+  keep("checkpoint_tree", "links", {0, 0, 5, 0, 0, 6, 2, 1, 2, 6, 0, 2, 16, 6, 1, 0, 3, 3});
+}
+
+void text_seeds() {
+  const std::string row = support::to_json({.time = 1, .epoch = 1, .step = 3});
+  keep("metrics", "rows",
+       joined({word(3), bytes_of(row + "\n" + row + "\n{\"step\": 9}\nnot json\n" + row.substr(0, 9))}));
+  const std::string words(
+      "--lr\0"
+      "0.5\0--quick=false\0--mean=1,2,3",
+      32);
+  const std::string toml = "epochs = 3\nlr = 0.1\nout = \"runs/\\u00e4\"\nquick = true\nmean = [0.5, 1, 2e-3]\n";
+  keep("flags", "both", joined({{static_cast<uint8_t>(words.size())}, bytes_of(words), bytes_of(toml)}));
+  keep("flags", "toml", joined({{0}, bytes_of("optimizer = 'adamw'\nmean = []\n[table]\na = 1979-05-27T07:32:00Z\n")}));
+  const char* const texts[] = {"1e-3", "-12", "off", "1, 2,3", "cuda:1", "64x32x32x3", "lerning-rate"};
+  for (uint8_t kind = 0; kind < 7; ++kind)
+    keep("texts", str("kind", int{kind}), joined({{kind}, bytes_of(texts[kind])}));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::cerr << "usage: fuzz_seeds GOLDEN_PICTURES FOLDER\n";
+    return 2;
+  }
+  folder = argv[2];
+  cifar_seeds();
+  idx_seeds();
+  picture_seeds(argv[1]);
+  tensor_seeds();
+  text_seeds();
+  return 0;
+}
