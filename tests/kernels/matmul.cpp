@@ -75,6 +75,21 @@ TEST(Matmul, SizesFromNothingToOdd) {
             check(kind, {B, M, N, K, dtype, dtype, transpose, !transpose, false, bias});
 }
 
+// Where a library's tiled kernels have ragged edges: oneDNN 2.6's AMX products are wrong or crash for some of these.
+TEST(Matmul, EdgesOfTiles) {
+  const int64_t sizes[][3] = {{20, 54, 146},  {3, 58, 43},   {22, 59, 4},   {54, 112, 63},
+                              {138, 123, 63}, {16, 16, 32},  {33, 48, 64},  {130, 64, 96},
+                              {257, 80, 160}, {128, 65, 96}, {200, 96, 80}, {131, 112, 63}};
+  for (const auto& [M, N, K] : sizes)
+    for (const DType dtype : {DType::f32, DType::bf16})
+      for (const bool transpose_a : {false, true})
+        for (const bool transpose_b : {false, true})
+          for (const bool bias : {false, true})
+            for (const Grad grad : {Grad::overwrite, Grad::accumulate})
+              check(DeviceKind::cpu,
+                    {1, M, N, K, dtype, bias ? DType::f32 : dtype, transpose_a, transpose_b, false, bias, 1, grad});
+}
+
 TEST(Matmul, BiasAlphaAccumulateAndBroadcast) {
   for (const DeviceKind kind : test_devices())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
