@@ -103,7 +103,7 @@ const CollectiveOp kShuffle{"__shfl_sync", shuffle_index};
 const CollectiveOp kShuffleUp{"__shfl_up_sync", shuffle_up};
 const CollectiveOp kShuffleDown{"__shfl_down_sync", shuffle_down};
 const CollectiveOp kShuffleXor{"__shfl_xor_sync", shuffle_xor};
-const CollectiveOp kSyncWarp{"__syncwarp", [](Frames, uint32_t) {}};
+const CollectiveOp kSyncWarp{"__syncwarp", [](Frames, uint32_t) {}, true};
 const CollectiveOp kBallot{"__ballot_sync", [](Frames f, uint32_t mask) { give_all(f, mask, votes(f, mask)); }};
 const CollectiveOp kAny{"__any_sync", [](Frames f, uint32_t mask) { give_all(f, mask, votes(f, mask) != 0); }};
 const CollectiveOp kAll{"__all_sync", [](Frames f, uint32_t mask) { give_all(f, mask, votes(f, mask) == mask); }};

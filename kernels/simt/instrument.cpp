@@ -5,8 +5,7 @@
 
 #include <cstdint>
 
-using weft::emulator::instrumented_read;
-using weft::emulator::instrumented_write;
+namespace simt = weft::emulator;
 
 #pragma GCC diagnostic ignored "-Wmissing-declarations"
 
@@ -18,11 +17,15 @@ void __tsan_func_exit() {}
 void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
 
-#define WEFT_ACCESS(bytes)                                                                                             \
-  void __tsan_read##bytes(void* address) { instrumented_read(address, bytes, __builtin_return_address(0)); }           \
-  void __tsan_write##bytes(void* address) { instrumented_write(address, bytes, __builtin_return_address(0)); }         \
-  void __tsan_unaligned_read##bytes(void* address) { instrumented_read(address, bytes, __builtin_return_address(0)); } \
-  void __tsan_unaligned_write##bytes(void* address) { instrumented_write(address, bytes, __builtin_return_address(0)); }
+#define WEFT_ACCESS(bytes)                                                                                           \
+  void __tsan_read##bytes(void* address) { simt::instrumented_read<bytes>(address, __builtin_return_address(0)); }   \
+  void __tsan_write##bytes(void* address) { simt::instrumented_write<bytes>(address, __builtin_return_address(0)); } \
+  void __tsan_unaligned_read##bytes(void* address) {                                                                 \
+    simt::instrumented_read<bytes>(address, __builtin_return_address(0));                                            \
+  }                                                                                                                  \
+  void __tsan_unaligned_write##bytes(void* address) {                                                                \
+    simt::instrumented_write<bytes>(address, __builtin_return_address(0));                                           \
+  }
 WEFT_ACCESS(1)
 WEFT_ACCESS(2)
 WEFT_ACCESS(4)
@@ -30,10 +33,10 @@ WEFT_ACCESS(8)
 WEFT_ACCESS(16)
 
 void __tsan_read_range(void* address, unsigned long bytes) {
-  instrumented_read(address, bytes, __builtin_return_address(0));
+  simt::instrumented_read_range(address, bytes, __builtin_return_address(0));
 }
 void __tsan_write_range(void* address, unsigned long bytes) {
-  instrumented_write(address, bytes, __builtin_return_address(0));
+  simt::instrumented_write_range(address, bytes, __builtin_return_address(0));
 }
 
 // Atomics of the launchers' own code; kernels use atomicX, which reports itself.

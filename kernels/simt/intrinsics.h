@@ -121,35 +121,26 @@ inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
   return static_cast<unsigned>(((uint64_t{high} << 32) | low) >> (shift & 31u));
 }
 
-// Cache hints: plain accesses here.
-template <class T>
-T __ldg(const T* address) {
-  return *address;
-}
-template <class T>
-T __ldcs(const T* address) {
-  return *address;
-}
-template <class T>
-T __ldcg(const T* address) {
-  return *address;
-}
-template <class T>
-T __ldca(const T* address) {
-  return *address;
-}
-template <class T>
-void __stcs(T* address, T value) {
-  *address = value;
-}
-template <class T>
-void __stcg(T* address, T value) {
-  *address = value;
-}
-template <class T>
-void __stwt(T* address, T value) {
-  *address = value;
-}
+// Cache hints: plain accesses here, inlined so that reports name the caller's line.
+#define WEFT_SIMT_LOAD(name)                                       \
+  template <class T>                                               \
+  __attribute__((always_inline)) inline T name(const T* address) { \
+    return *address;                                               \
+  }
+#define WEFT_SIMT_STORE(name)                                            \
+  template <class T>                                                     \
+  __attribute__((always_inline)) inline void name(T* address, T value) { \
+    *address = value;                                                    \
+  }
+WEFT_SIMT_LOAD(__ldg)
+WEFT_SIMT_LOAD(__ldcs)
+WEFT_SIMT_LOAD(__ldcg)
+WEFT_SIMT_LOAD(__ldca)
+WEFT_SIMT_STORE(__stcs)
+WEFT_SIMT_STORE(__stcg)
+WEFT_SIMT_STORE(__stwt)
+#undef WEFT_SIMT_LOAD
+#undef WEFT_SIMT_STORE
 
 [[noreturn]] inline void __trap(WEFT_SIMT_HERE) { fail_kernel("__trap()", where); }
 

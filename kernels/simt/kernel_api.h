@@ -19,6 +19,8 @@ struct SourceLine {
 struct CollectiveOp {
   const char* name;
   void (*apply)(void** frames, uint32_t mask);
+  /// True for __syncwarp: what a lane did before comes before what the others do after.
+  bool orders_memory = false;
 };
 
 /// Parks the calling lane until every lane of `mask` has called with the same mask, operation and line.
@@ -44,8 +46,11 @@ inline void check_aligned(const void* address, size_t alignment, SourceLine wher
     fail_kernel("misaligned access", where);
 }
 
-/// An atomic is about to touch memory: bounds are checked in the checked build.
+/// An atomic is about to touch memory: for the checked build.
 void note_atomic(void* address, size_t bytes, SourceLine where);
+
+/// Orders what the thread did before and after, as other threads see it.
+void memory_fence(bool own_block_only);
 
 }  // namespace weft::emulator
 

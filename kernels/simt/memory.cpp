@@ -14,6 +14,7 @@
 #include "kernels/error.h"
 #include "kernels/simt/check.h"
 #include "kernels/simt/report.h"
+#include "kernels/simt/simt.h"
 
 namespace weft::emulator {
 
@@ -21,7 +22,8 @@ namespace {
 
 constexpr size_t kPage = 4096;
 constexpr size_t kAlignment = 256;
-constexpr size_t kRange = size_t{256} << 30;
+/// Shadow memory of the checked build takes 51 times these addresses: 3.2 of the 128 TiB that a process has.
+size_t range_bytes() { return (access_checks() ? size_t{64} : size_t{256}) << 30; }
 /// More freed memory than this goes back to the system.
 constexpr size_t kKeep = size_t{1} << 30;
 
@@ -36,11 +38,11 @@ size_t total_memory() {
 class Arena {
  public:
   Arena() {
-    void* memory = mmap(nullptr, kRange, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    WEFT_CHECK(memory != MAP_FAILED, "simt: cannot reserve ", kRange >> 30,
+    void* memory = mmap(nullptr, range_bytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    WEFT_CHECK(memory != MAP_FAILED, "simt: cannot reserve ", range_bytes() >> 30,
                " GiB of addresses for device memory. Is ulimit -v set?");
     base_ = static_cast<char*>(memory);
-    insert_free(0, kRange);
+    insert_free(0, range_bytes());
   }
 
   void* allocate(size_t bytes, bool pinned) {
@@ -124,7 +126,7 @@ class Arena {
   };
 
   std::map<size_t, Region>::iterator owner_of(uintptr_t address) {
-    if (address - base() >= kRange) return live_.end();
+    if (address - base() >= range_bytes()) return live_.end();
     const size_t offset = address - base();
     auto next = live_.upper_bound(offset);
     if (next == live_.begin()) return live_.end();
@@ -170,9 +172,10 @@ bool release(void* memory, bool pinned) { return arena().release(memory, pinned)
 void memory_info(size_t& free_bytes, size_t& total_bytes) { arena().info(free_bytes, total_bytes); }
 bool find_allocation(uintptr_t address, Allocation& found) { return arena().find(address, found); }
 uint64_t memory_generation() { return arena().generation(); }
-bool in_device_range(uintptr_t address) { return address - arena().base() < kRange; }
+bool in_device_range(uintptr_t address) { return address - arena().base() < range_bytes(); }
 size_t device_offset(uintptr_t address) { return address - arena().base(); }
-size_t device_range_bytes() { return kRange; }
+size_t device_range_bytes() { return range_bytes(); }
+uintptr_t device_range_begin() { return arena().base(); }
 
 bool valid_range(const void* address, size_t bytes) {
   const uintptr_t begin = reinterpret_cast<uintptr_t>(address);

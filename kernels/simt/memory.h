@@ -30,6 +30,7 @@ bool in_device_range(uintptr_t address);
 /// Offset into the device range, for shadow memory.
 size_t device_offset(uintptr_t address);
 size_t device_range_bytes();
+uintptr_t device_range_begin();
 
 /// False where [address, address + bytes) begins or ends in the device range, but not inside one live allocation.
 bool valid_range(const void* address, size_t bytes);

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <thread>
 
 #include "kernels/error.h"
+#include "kernels/simt/check.h"
 #include "kernels/simt/simt.h"
 #include "kernels/simt/worker.h"
 
@@ -26,12 +29,16 @@ int threads_from_environment() {
   // Each worker may need 1024 stacks, and Linux gives a process 65530 mappings.
   constexpr int kMost = 16;
   const char* text = std::getenv("WEFT_SIMT_THREADS");
-  const int wanted = text ? std::atoi(text) : static_cast<int>(std::thread::hardware_concurrency());
+  // One in the checked build: its reports are the same in every run.
+  const int wanted = text              ? std::atoi(text)
+                     : access_checks() ? 1
+                                       : static_cast<int>(std::thread::hardware_concurrency());
   return std::clamp(wanted, 1, kMost);
 }
 
 std::atomic<uint64_t> seed{seed_from_environment()};
 std::atomic<int> threads{threads_from_environment()};
+std::atomic<int64_t> kernel_nanoseconds{0};
 
 /// Visits every block once: in order, or in an order given by the seed.
 class BlockOrder {
@@ -62,6 +69,7 @@ struct Job {
   const Launch& launch;
   const uint64_t blocks, chunk, order_seed;
   const BlockOrder order;
+  const std::shared_ptr<LaunchClock> clock = check_launch(blocks);
   std::atomic<uint64_t> next{0};
   std::atomic<bool> failed{false};
   std::mutex mutex;
@@ -73,7 +81,7 @@ struct Job {
       const uint64_t begin = next.fetch_add(chunk), end = std::min(begin + chunk, blocks);
       if (begin >= end) return;
       for (uint64_t i = begin; i < end; ++i)
-        if (!worker.run_block(launch, order(i), order_seed)) return fail(i, worker.error());
+        if (!worker.run_block(launch, clock.get(), order(i), order_seed)) return fail(i, worker.error());
     }
   }
 
@@ -143,8 +151,10 @@ void set_schedule_seed(uint64_t value) { seed = value; }
 uint64_t schedule_seed() { return seed; }
 void set_thread_count(int count) { threads = std::clamp(count, 1, 16); }
 int thread_count() { return threads; }
+double kernel_seconds() { return static_cast<double>(kernel_nanoseconds) * 1e-9; }
 
 void run_grid(const Launch& launch) {
+  const auto begin = std::chrono::steady_clock::now();
   const uint64_t blocks = uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
   const uint64_t block_threads = uint64_t{launch.block.x} * launch.block.y * launch.block.z;
   const int workers = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(threads.load()), blocks));
@@ -152,6 +162,7 @@ void run_grid(const Launch& launch) {
   // Waking a thread costs some ten microseconds.
   const bool small = blocks * block_threads < 2048;
   if (workers == 1 || small || !pool().run(job, workers - 1)) job.work(Worker::mine());
+  kernel_nanoseconds += std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
   if (job.failed) throw Error(job.error);
 }
 

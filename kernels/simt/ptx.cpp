@@ -28,7 +28,7 @@ void check_shared(const char* what, const void* address, size_t bytes, SourceLin
 void deliver(const CopyQueue::Copy& copy) {
   std::memcpy(copy.destination, copy.source, copy.source_bytes);
   std::memset(static_cast<char*>(copy.destination) + copy.source_bytes, 0, size_t{copy.bytes} - copy.source_bytes);
-  check_write(copy.destination, copy.bytes, copy.where);
+  check_copy_done(copy.destination, copy.bytes, copy.source, copy.source_bytes, copy.where, copy.issued);
 }
 
 uint16_t half_of(uint32_t word, int i) { return static_cast<uint16_t>(word >> (16 * i)); }
@@ -112,12 +112,12 @@ void copy_async(void* shared, const void* global, int bytes, int source_bytes, S
                            " is not a multiple of ", bytes);
     if (worker.is_shared(reinterpret_cast<uintptr_t>(global), 1))
       worker.report().fail("cp.async at ", where, ": the source is shared memory");
-    check_read(global, static_cast<size_t>(source_bytes), where);
   }
+  const uint32_t issued =
+      check_copy_issued(shared, static_cast<size_t>(bytes), global, static_cast<size_t>(source_bytes), where);
   std::memset(shared, 0xff, static_cast<size_t>(bytes));
-  check_unwritten(shared, static_cast<size_t>(bytes));
   if (!worker.copy_queue().push(
-          {shared, global, static_cast<uint8_t>(bytes), static_cast<uint8_t>(source_bytes), where}))
+          {shared, global, static_cast<uint8_t>(bytes), static_cast<uint8_t>(source_bytes), where, issued}))
     worker.report().fail("cp.async at ", where, ": more copies in flight than the emulator holds for one thread");
 }
 

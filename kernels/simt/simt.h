@@ -10,12 +10,16 @@ namespace weft::emulator {
 void set_schedule_seed(uint64_t seed);
 uint64_t schedule_seed();
 
-/// At most this many OS threads run the blocks of a grid. Starts as WEFT_SIMT_THREADS, or the number of processors.
+/// At most this many OS threads run the blocks of a grid. Starts as WEFT_SIMT_THREADS, or the number of processors (1
+/// in the checked build, whose reports are then the same in every run).
 void set_thread_count(int threads);
 int thread_count();
 
-/// True in a build with WEFT_SIMT_CHECK=ON, where every access of a kernel is checked for bounds and for memory that
-/// was never written.
+/// Seconds that this process has spent in kernels on simt, added up over the threads that launched them.
+double kernel_seconds();
+
+/// True in a build with WEFT_SIMT_CHECK=ON, where every access of a kernel is checked for bounds, for memory that was
+/// never written, and for data races.
 bool access_checks();
 
 }  // namespace weft::emulator

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace weft::emulator {
@@ -10,6 +11,9 @@ namespace weft::emulator {
 struct SharedVariable {
   size_t offset, bytes;  // in the thread-local storage
   std::string name;      // mangled
+
+  /// The mangled function that it belongs to.
+  std::string_view function() const { return std::string_view(name).substr(0, name.rfind('E')); }
 };
 
 /// All of them, by offset, read from the program's symbol table; empty when the program is stripped.

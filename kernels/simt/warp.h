@@ -108,10 +108,8 @@ WEFT_SIMT_REDUCE(__reduce_or_sync, unsigned, kReduceOr)
 WEFT_SIMT_REDUCE(__reduce_xor_sync, unsigned, kReduceXor)
 #undef WEFT_SIMT_REDUCE
 
-// Fences order memory between threads; emulated threads of a block share one processor, and between blocks the host's
-// fence does the same.
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_block() {}
-inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence() { memory_fence(false); }
+inline void __threadfence_block() { memory_fence(true); }
+inline void __threadfence_system() { memory_fence(false); }
 
 }  // namespace weft::emulator::api

@@ -4,6 +4,7 @@
 #include <link.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <memory>
@@ -101,15 +102,22 @@ uint3 Worker::thread_index(int thread) const {
   return {t % size.x, t / size.x % size.y, t / (size.x * size.y)};
 }
 
-bool Worker::run_block(const Launch& launch, uint64_t block, uint64_t seed) {
+uint3 Worker::block_index(uint64_t block) const {
+  const dim3 grid = launch_->grid;
+  return {static_cast<unsigned>(block % grid.x), static_cast<unsigned>(block / grid.x % grid.y),
+          static_cast<unsigned>(block / grid.x / grid.y)};
+}
+
+bool Worker::run_block(const Launch& launch, LaunchClock* clock, uint64_t block, uint64_t seed) {
   launch_ = &launch;
+  block_ = block;
   threads_count_ = static_cast<int>(launch.block.x * launch.block.y * launch.block.z);
   exited_ = at_barrier_ = barrier_sum_ = 0;
-  failed_ = reporting_ = false;
+  reporting_ = false;
   copies_used_ = false;
   seeded_ = seed != 0;
   random_state_ = seed + block * 0x9e3779b97f4a7c15u;
-  ++block_epoch_;
+  error_.clear();
   const int warps = (threads_count_ + kLanes - 1) / kLanes;
   for (int w = 0; w < warps; ++w) {
     const int lanes = std::min(kLanes, threads_count_ - w * kLanes);
@@ -122,9 +130,7 @@ bool Worker::run_block(const Launch& launch, uint64_t block, uint64_t seed) {
   warps_unstarted_ = warps == kMaxWarps ? ~0u : (1u << warps) - 1;
   weft_simt_block_size = launch.block;
   weft_simt_grid_size = launch.grid;
-  weft_simt_block_index = {static_cast<unsigned>(block % launch.grid.x),
-                           static_cast<unsigned>(block / launch.grid.x % launch.grid.y),
-                           static_cast<unsigned>(block / launch.grid.x / launch.grid.y)};
+  weft_simt_block_index = block_index(block);
   // Aligned as on the device (1024), and as near as that allows to the guard page behind the arena.
   shared_ = arena_ + kArenaBytes - (launch.dynamic_shared + 1023) / 1024 * 1024;
   if (launch.dynamic_shared) std::memset(shared_, 0xff, launch.dynamic_shared);
@@ -135,15 +141,17 @@ bool Worker::run_block(const Launch& launch, uint64_t block, uint64_t seed) {
   current_ = -2;
   next_stack_ = stacks_.take();
   running_worker = this;
+  check_block_begin(*this, clock, block);
   store_origin(
       switch_fiber(stacks_, make_fcontext(stacks_.top(next_stack_), Stacks::kBytes - 4096, &carrier), &main_context_));
   running_worker = nullptr;
-  if (failed_) {
+  if (!error_.empty()) {
     forget_frames(stacks_.begin(), stacks_.made_bytes());
     forget_frames(fault_stack_ - kFaultStackBytes, kFaultStackBytes);
   }
+  check_block_end(*this, error_);
   stacks_.give_back_all();
-  return !failed_;
+  return error_.empty();
 }
 
 /// The body of a fiber: starts threads, one after the other, until none is left to start.
@@ -311,6 +319,7 @@ void Worker::collective(const CollectiveOp& op, uint32_t mask, void* frame, Sour
   }
   *meeting = warp.meetings[--warp.meetings_count];
   op.apply(warp.frames, mask);
+  if (op.orders_memory) check_sync_warp(w, mask, warp.members);
   const uint32_t others = mask & ~bit;
   warp.in_collective &= ~others;
   if (others) make_ready(w, others);
@@ -337,6 +346,7 @@ int Worker::barrier(BarrierKind kind, int predicate, SourceLine where) {
   barrier_result_ = kind == BarrierKind::all   ? barrier_sum_ == threads_count_
                     : kind == BarrierKind::any ? barrier_sum_ != 0
                                                : barrier_sum_;
+  check_barrier();
   at_barrier_ = barrier_sum_ = 0;
   own.at_barrier &= ~(1u << lane());
   const int warps = (threads_count_ + kLanes - 1) / kLanes;
@@ -363,14 +373,15 @@ CopyQueue& Worker::copy_queue() {
   return copy_queues_[static_cast<size_t>(current_)];
 }
 
-std::string Worker::place() const {
-  const uint3 b = weft_simt_block_index, t = thread_index(current_);
+std::string Worker::place(int thread) const { return place(block_, thread); }
+
+std::string Worker::place(uint64_t block, int thread) const {
+  const uint3 b = block_index(block), t = thread_index(thread);
   return str("block (", b.x, ",", b.y, ",", b.z, "), thread (", t.x, ",", t.y, ",", t.z, ")");
 }
 
-void Worker::fail_with(const std::string& text) {
-  error_ = str(place(), ": ", text);
-  failed_ = true;
+void Worker::fail_for(int thread, const std::string& text) {
+  error_ = str(place(thread), ": ", text);
   stop();
 }
 
@@ -383,7 +394,6 @@ void Worker::deadlock() {
   reporting_ = true;
   const uint3 b = weft_simt_block_index;
   error_ = str("block (", b.x, ",", b.y, ",", b.z, "): deadlock: no thread can run.\n", describe_threads());
-  failed_ = true;
   stop();
 }
 
@@ -431,6 +441,11 @@ void collective(const CollectiveOp& op, uint32_t mask, void* frame, SourceLine w
 int barrier(BarrierKind kind, int predicate, SourceLine where) { return in_kernel().barrier(kind, predicate, where); }
 void yield_when_seeded() { in_kernel().yield_when_seeded(); }
 void fail_kernel(const char* text, SourceLine where) { in_kernel().report().fail(text, " at ", where); }
+void memory_fence(bool own_block_only) {
+  // Threads of a block share one processor; blocks on other processors need the host's fence.
+  if (!own_block_only) std::atomic_thread_fence(std::memory_order_seq_cst);
+  check_fence(own_block_only);
+}
 void* dynamic_shared() { return in_kernel().dynamic_shared(); }
 
 }  // namespace weft::emulator

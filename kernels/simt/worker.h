@@ -13,6 +13,7 @@
 
 namespace weft::emulator {
 
+class LaunchClock;
 using api::dim3, api::uint3;
 
 inline constexpr int kMaxThreads = 1024;
@@ -62,7 +63,7 @@ class Worker {
   static Worker* running();
 
   /// Runs one block. Returns false when it failed: error() says why, and the block's fibers are abandoned.
-  bool run_block(const Launch& launch, uint64_t block, uint64_t seed);
+  bool run_block(const Launch& launch, LaunchClock* clock, uint64_t block, uint64_t seed);
   const std::string& error() const { return error_; }
 
   void collective(const CollectiveOp& op, uint32_t mask, void* frame, SourceLine where);
@@ -76,8 +77,9 @@ class Worker {
   /// Call as `report().fail(…)`.
   template <class... Parts>
   [[noreturn]] void fail(const Parts&... parts) {
-    fail_with(str(parts...));
+    fail_for(current_, str(parts...));
   }
+  [[noreturn]] void fail_for(int thread, const std::string& text);
   /// From here on accesses are not checked: the program's one std::string::append may be the copy that was compiled
   /// with the kernels.
   Worker& report() {
@@ -91,7 +93,7 @@ class Worker {
   bool in_dynamic_shared_arena(uintptr_t address) const {
     return address - reinterpret_cast<uintptr_t>(arena_) < kArenaBytes;
   }
-  size_t dynamic_shared_arena_offset(uintptr_t address) const { return address - reinterpret_cast<uintptr_t>(arena_); }
+  uintptr_t dynamic_shared_arena() const { return reinterpret_cast<uintptr_t>(arena_); }
   static constexpr size_t dynamic_shared_arena_bytes() { return kArenaBytes; }
   /// True inside the block's dynamic shared memory, or the thread-local storage, which holds the static one.
   bool is_shared(uintptr_t address, size_t bytes) const {
@@ -108,11 +110,10 @@ class Worker {
   const Stacks& stacks() const { return stacks_; }
   int current() const { return current_; }
   int lane() const { return current_ % kLanes; }
-  /// Counts the blocks that this worker has started.
-  uint32_t block_epoch() const { return block_epoch_; }
   CopyQueue& copy_queue();
-  /// `block (0,0,0), thread (3,0,0)`
-  std::string place() const;
+  /// `block (0,0,0), thread (3,0,0)`: of the running block, or of another one of the grid.
+  std::string place(int thread) const;
+  std::string place(uint64_t block, int thread) const;
 
   /// Where the signal handler sends a fiber that faulted: a stack of its own, then fail(fault_text).
   char* fault_stack() { return fault_stack_; }
@@ -131,18 +132,19 @@ class Worker {
   void park(const char* waits_in, SourceLine where, uint32_t mask);
   void enter(int thread);
   [[noreturn]] void stop();
-  [[noreturn]] void fail_with(const std::string& text);
   [[noreturn]] void deadlock();
   void make_ready(int warp, uint32_t lanes) {
     warps_[warp].ready |= lanes;
     warps_ready_ |= 1u << warp;
   }
   uint64_t random();
+  uint3 block_index(uint64_t block) const;
   uint3 thread_index(int thread) const;
   std::string describe_threads() const;
 
   // The block that runs.
   const Launch* launch_ = nullptr;
+  uint64_t block_ = 0;
   int threads_count_ = 0;
   int current_ = 0;
   int next_start_ = 0;
@@ -158,9 +160,7 @@ class Worker {
   uint64_t random_state_ = 0;
   bool seeded_ = false;
   bool copies_used_ = false;
-  uint32_t block_epoch_ = 0;
   std::string error_;
-  bool failed_ = false;
   bool reporting_ = false;
   boost::context::detail::fcontext_t main_context_ = nullptr;
 

@@ -125,7 +125,7 @@ TEST(Bugs, TooMuchSharedMemory) {
 }
 
 TEST(Bugs, OutOfBounds) {
-  if (!emulator::access_checks()) GTEST_SKIP() << "needs WEFT_SIMT_CHECK=ON";
+  if (!emulator::access_checks()) GTEST_SKIP() << "needs a build with WEFT_SIMT_CHECK=ON: tools/test racecheck";
   EXPECT_THAT(report(Bug::one_past_the_end),
               HasSubstr("thread (63,0,0): out-of-bounds write of 4 bytes at " + line_of("one_past_the_end") +
                         ": 0 bytes behind the end of a device allocation of 256 bytes"));
@@ -147,7 +147,7 @@ TEST(Bugs, OutOfBounds) {
 }
 
 TEST(Bugs, UninitialisedReads) {
-  if (!emulator::access_checks()) GTEST_SKIP() << "needs WEFT_SIMT_CHECK=ON";
+  if (!emulator::access_checks()) GTEST_SKIP() << "needs a build with WEFT_SIMT_CHECK=ON: tools/test racecheck";
   const DeviceArray<int> data(64);
   EXPECT_THAT(error_of([&] { simt::plant(kSimt, Bug::uninitialised_global, data.data()); }),
               HasSubstr("thread (10,0,0): reads 4 bytes that were never written at " + line_of("uninitialised_global") +

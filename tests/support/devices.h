@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdlib>
+#include <random>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "kernels/queue.h"
 #include "kernels/runtime.h"
+#include "kernels/simt/simt.h"
 
 namespace weft::tests {
 
@@ -30,13 +32,58 @@ inline bool runs_on(DeviceKind kind) {
   return named;
 }
 
-/// The devices that kernel tests run on: each is held against the same f64 reference.
-inline std::vector<DeviceKind> test_devices() {
-  std::vector<DeviceKind> devices;
-  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::simt, DeviceKind::cuda})
-    if (runs_on(kind)) devices.push_back(kind);
-  return devices;
+/// The random schedule of this run: fresh, or WEFT_SIMT_SEED to run a failure again (tests/kernels/schedules.cpp prints
+/// it).
+inline uint64_t random_schedule() {
+  static const uint64_t seed = [] {
+    const char* text = std::getenv("WEFT_SIMT_SEED");
+    const uint64_t chosen = text ? std::strtoull(text, nullptr, 10) : 0;
+    return chosen ? chosen : std::random_device{}() | 1u;
+  }();
+  return seed;
 }
+
+/// The devices that kernel tests run on: each is held against the same f64 reference. simt comes twice: its threads run
+/// in their fixed order, and then in a random one.
+class TestDevices {
+  struct Run {
+    DeviceKind kind;
+    uint64_t schedule;
+  };
+
+ public:
+  /// Sets the emulator's schedule on the way.
+  class Iterator {
+   public:
+    explicit Iterator(const Run* run) : run_(run) {}
+    DeviceKind operator*() const {
+      emulator::set_schedule_seed(run_->schedule);
+      return run_->kind;
+    }
+    Iterator& operator++() {
+      emulator::set_schedule_seed(0);
+      ++run_;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return run_ != other.run_; }
+
+   private:
+    const Run* run_;
+  };
+
+  TestDevices() {
+    for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::simt, DeviceKind::cuda})
+      if (runs_on(kind)) runs_.push_back({kind, 0});
+    if (runs_on(DeviceKind::simt)) runs_.push_back({DeviceKind::simt, random_schedule()});
+  }
+  Iterator begin() const { return Iterator(runs_.data()); }
+  Iterator end() const { return Iterator(runs_.data() + runs_.size()); }
+
+ private:
+  std::vector<Run> runs_;
+};
+
+inline TestDevices test_devices() { return {}; }
 
 inline kernels::Queue queue_on(DeviceKind kind) { return {{kind, 0}, nullptr}; }
 

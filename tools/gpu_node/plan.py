@@ -69,7 +69,7 @@ def sanitizer_stage(tool, limit, build, paths, shards, simt):
         return None if program.exists() else f"{program} was not built"
 
     return Stage(tool, limit, needs=["configure"], unless=unless,
-                 not_here="needs a GPU; the emulated one has tools/test checked" if simt else None, useful=15, read=logs.read_sanitizer, commands=[
+                 not_here="needs a GPU; the emulated one has tools/test racecheck" if simt else None, useful=15, read=logs.read_sanitizer, commands=[
         Command(f"{tool}_{i}", [paths["compute-sanitizer"] or "", "--tool", tool, *flags, str(program)],
                 {"WEFT_TEST_DEVICES": "cuda", "GTEST_TOTAL_SHARDS": str(shards), "GTEST_SHARD_INDEX": str(i),
                  "OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}) for i in range(shards)])
