@@ -38,7 +38,7 @@ int threads_from_environment() {
 
 std::atomic<uint64_t> seed{seed_from_environment()};
 std::atomic<int> threads{threads_from_environment()};
-std::atomic<int64_t> kernel_nanoseconds{0};
+std::atomic<int64_t> fixed_launches{0}, random_launches{0}, nanoseconds{0};
 
 /// Visits every block once: in order, or in an order given by the seed.
 class BlockOrder {
@@ -151,7 +151,7 @@ void set_schedule_seed(uint64_t value) { seed = value; }
 uint64_t schedule_seed() { return seed; }
 void set_thread_count(int count) { threads = std::clamp(count, 1, 16); }
 int thread_count() { return threads; }
-double kernel_seconds() { return static_cast<double>(kernel_nanoseconds) * 1e-9; }
+Usage usage() { return {fixed_launches, random_launches, static_cast<double>(nanoseconds) * 1e-9}; }
 
 void run_grid(const Launch& launch) {
   const auto begin = std::chrono::steady_clock::now();
@@ -162,7 +162,8 @@ void run_grid(const Launch& launch) {
   // Waking a thread costs some ten microseconds.
   const bool small = blocks * block_threads < 2048;
   if (workers == 1 || small || !pool().run(job, workers - 1)) job.work(Worker::mine());
-  kernel_nanoseconds += std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
+  ++(job.order_seed == 0 ? fixed_launches : random_launches);
+  nanoseconds += std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
   if (job.failed) throw Error(job.error);
 }
 

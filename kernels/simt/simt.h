@@ -15,8 +15,12 @@ uint64_t schedule_seed();
 void set_thread_count(int threads);
 int thread_count();
 
-/// Seconds that this process has spent in kernels on simt, added up over the threads that launched them.
-double kernel_seconds();
+/// What this process has run so far.
+struct Usage {
+  int64_t fixed_launches, random_launches;  ///< by the order of their threads
+  double seconds;                           ///< in kernels, added up over the threads that launched them
+};
+Usage usage();
 
 /// True in a build with WEFT_SIMT_CHECK=ON, where every access of a kernel is checked for bounds, for memory that was
 /// never written, and for data races.

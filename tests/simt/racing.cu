@@ -75,9 +75,34 @@ __global__ void shared_kernel(Race race, bool repaired, int* data) {
       data[t] = tile[t ^ 1];
       if (lane < 16) data[256 + t] = tile[t + 16];  // second: partial_mask
       return;
+    default:
+      return;
+  }
+}
+
+/// Bounds, and memory that nobody has written.
+__global__ void memory_kernel(Race race, bool repaired, int* data, int* fresh) {
+  __shared__ int tile[kThreads];
+  WEFT_DYNAMIC_SHARED(int, dynamic);  // [kThreads]
+  const int t = static_cast<int>(threadIdx.x), end = kThreads + (repaired ? 0 : 1);
+  switch (race) {
+    case Race::global_one_past_the_end:
+      for (int i = t; i < end; i += kThreads) fresh[i] = t;  // both: global_one_past_the_end
+      return;
+    case Race::dynamic_shared_one_past_the_end:
+      for (int i = t; i < end; i += kThreads) dynamic[i] = t;  // both: dynamic_shared_one_past_the_end
+      return;
     case Race::static_shared_one_past_the_end:
-      for (int i = t; i < kThreads + (repaired ? 0 : 1); i += kThreads)
-        tile[i] = t;  // both: static_shared_one_past_the_end
+      for (int i = t; i < end; i += kThreads) tile[i] = t;  // both: static_shared_one_past_the_end
+      return;
+    case Race::uninitialised_global:
+      if (repaired) fresh[t] = t;
+      data[t] = fresh[t];  // both: uninitialised_global
+      return;
+    case Race::uninitialised_shared:
+      if (repaired || t < 63) tile[t] = t;
+      __syncthreads();
+      data[t] = tile[kThreads - 1 - t];  // both: uninitialised_shared
       return;
     default:
       return;
@@ -225,7 +250,7 @@ __global__ void last_block_sum_kernel(int* sum, int* partial, unsigned* count, c
 
 }  // namespace
 
-void race(const Queue& queue, Race race, bool repaired, int* data) {
+void race(const Queue& queue, Race race, bool repaired, int* data, int* fresh) {
   switch (race) {
     case Race::copy_waits_for_too_few:
     case Race::copy_never_waited_for_here:
@@ -239,6 +264,13 @@ void race(const Queue& queue, Race race, bool repaired, int* data) {
     case Race::last_block_without_atomic:
     case Race::other_threads_not_published:
       return launch(queue, "race", Grid{2}, Block{kThreads}, 0, grid_kernel, race, repaired, data);
+    case Race::global_one_past_the_end:
+    case Race::dynamic_shared_one_past_the_end:
+    case Race::static_shared_one_past_the_end:
+    case Race::uninitialised_global:
+    case Race::uninitialised_shared:
+      return launch(queue, "race", Grid{1}, Block{kThreads}, kThreads * sizeof(int), memory_kernel, race, repaired,
+                    data, fresh);
     default:
       return launch(queue, "race", Grid{1}, Block{kThreads}, 0, shared_kernel, race, repaired, data);
   }

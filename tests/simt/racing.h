@@ -23,11 +23,15 @@ enum class Race {
   last_block_without_fence,
   last_block_without_atomic,
   other_threads_not_published,
+  global_one_past_the_end,
+  dynamic_shared_one_past_the_end,
   static_shared_one_past_the_end,
+  uninitialised_global,
+  uninitialised_shared,
 };
 
-/// `data` has 1024 ints, written by the host. Two blocks of 64 threads; or some other grid, as the bug needs it.
-void race(const Queue& queue, Race race, bool repaired, int* data);
+/// `data` has 1024 ints, written by the host; `fresh` has 64 that nobody has written. One or two blocks of 64 threads.
+void race(const Queue& queue, Race race, bool repaired, int* data, int* fresh);
 
 /// What must not be reported: neighbours in one word written by different threads, warps and blocks; y[i] = 2 x[i] in
 /// T.

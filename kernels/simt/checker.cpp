@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simt/checker.h"
+
+#include <link.h>
+
+#include "kernels/error.h"
+#include "kernels/simt/report.h"
+
+namespace weft::emulator {
+
+namespace {
+
+Shadow& device_shadow() {
+  static Shadow& shadow = *new Shadow(device_range_bytes());
+  return shadow;
+}
+
+struct Range {
+  uintptr_t begin, end;
+};
+
+/// Code, constants and global variables of everything that is loaded.
+const std::vector<Range>& program_ranges() {
+  static const std::vector<Range>& ranges = *[] {
+    auto* found = new std::vector<Range>;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, size_t, void* out) {
+          for (int i = 0; i < info->dlpi_phnum; ++i)
+            if (info->dlpi_phdr[i].p_type == PT_LOAD) {
+              const uintptr_t begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+              static_cast<std::vector<Range>*>(out)->push_back({begin, begin + info->dlpi_phdr[i].p_memsz});
+            }
+          return 0;
+        },
+        found);
+    return found;
+  }();
+  return ranges;
+}
+
+constexpr const char* kVerbs[] = {"read", "write", "atomic access"};
+
+}  // namespace
+
+uint8_t* device_written() {
+  static uint8_t* const written = static_cast<uint8_t*>(reserve_zeroed(device_range_bytes()));
+  return written;
+}
+
+Checker::Checker(Worker& worker)
+    : worker_(worker),
+      stacks_begin_(worker.stacks().begin()),
+      stacks_bytes_(worker.stacks().bytes()),
+      device_begin_(device_range_begin()),
+      device_bytes_(device_range_bytes()),
+      dynamic_begin_(worker.dynamic_shared_arena()),
+      static_begin_(worker.static_shared().begin),
+      static_bytes_(worker.static_shared().end - worker.static_shared().begin),
+      device_written_(device_written()),
+      device_shadow_(device_shadow()),
+      dynamic_shadow_(Worker::dynamic_shared_arena_bytes()),
+      static_shadow_(static_bytes_),
+      variable_of_byte_(static_bytes_) {
+  const auto& variables = shared_variables();
+  WEFT_CHECK(variables.size() < 65535, "simt: more __shared__ variables than the checked build can number");
+  for (size_t i = 0; i < variables.size(); ++i)
+    std::fill_n(variable_of_byte_.begin() + static_cast<std::ptrdiff_t>(variables[i].offset), variables[i].bytes,
+                static_cast<uint16_t>(i + 1));
+}
+
+void Checker::begin(LaunchClock& launch, uint64_t block) {
+  if (numbers_generation_ != LaunchClock::generation()) {
+    numbers_generation_ = LaunchClock::generation();
+    device_shadow_.clear();
+    dynamic_shadow_.clear();
+    static_shadow_.clear();
+  }
+  const dim3 size = worker_.launch().block;
+  clock_.begin(launch, block, static_cast<int>(size.x * size.y * size.z));
+  if (memory_generation_ != memory_generation()) {
+    memory_generation_ = memory_generation();
+    std::memset(cached_, 0xff, sizeof(cached_));
+  }
+  found_unwritten_ = false;
+}
+
+void Checker::end(std::string& error) {
+  if (!found_unwritten_) return;
+  const std::string found = str(worker_.place(unwritten_.thread), ": ", unwritten_text());
+  error = error.empty() ? found : str(found, "\nAnd then: ", error);
+}
+
+void Checker::barrier() {
+  if (found_unwritten_) {
+    worker_.report();
+    found_unwritten_ = false;
+    worker_.fail_for(unwritten_.thread, unwritten_text());
+  }
+  clock_.barrier();
+}
+
+/// False when the access leaves its variable: by its own width, or because the code there has so far been in another
+/// kernel function's variable, right before this one. (Arrays of one function may be walked by one pointer.)
+bool Checker::stays_in_variable(uint16_t& variable, size_t offset, size_t bytes, Site at) {
+  const auto& all = shared_variables();
+  FirstTouch& touch = touches_[at % kTouches];
+  const bool known = touch.at == at && touch.launch == clock_.launch().first_block();
+  if (known && touch.variable != variable) [[unlikely]] {
+    const SharedVariable& first = all[touch.variable - 1u];
+    const size_t end = first.offset + first.bytes;
+    if (offset >= end && offset - end < bytes && (!variable || all[variable - 1u].function() != first.function())) {
+      variable = touch.variable;
+      return false;
+    }
+  }
+  if (!variable) return true;
+  if (!known) touch = {at, clock_.launch().first_block(), variable};
+  const SharedVariable& owner = all[variable - 1u];
+  return offset + bytes <= owner.offset + owner.bytes;
+}
+
+bool Checker::is_program_memory(uintptr_t address) const {
+  const Launch& launch = worker_.launch();
+  if (address - reinterpret_cast<uintptr_t>(launch.arguments) < launch.arguments_bytes) return true;
+  for (const Range& range : program_ranges())
+    if (address >= range.begin && address < range.end) return true;
+  return false;
+}
+
+Shadow* Checker::shared_shadow(uintptr_t address, size_t& offset) {
+  const bool dynamic = worker_.in_dynamic_shared_arena(address);
+  offset = address - (dynamic ? dynamic_begin_ : static_begin_);
+  return dynamic ? &dynamic_shadow_ : &static_shadow_;
+}
+
+uint32_t Checker::copy_issued(uintptr_t destination, size_t bytes, uintptr_t source, size_t source_bytes, Site at) {
+  access<Access::write, 0>(destination, bytes, at);
+  size_t offset;
+  Shadow* shadow = shared_shadow(destination, offset);
+  for (size_t i = 0; i < bytes; i += 4) shadow->word(offset + i).write_at |= kInFlight;
+  if (source_bytes == 0) return clock_.tick();
+  access<Access::read, 0>(source, source_bytes, at);
+  // So that what the block wrote before, and what it writes while the copy is under way, differ in their ticks.
+  if (source - device_begin_ < device_bytes_) clock_.advance();
+  return clock_.tick();
+}
+
+void Checker::copy_done(uintptr_t destination, size_t bytes, uintptr_t source, size_t source_bytes, Site at,
+                        uint32_t issued) {
+  const int thread = worker_.current();
+  size_t offset;
+  Shadow* shadow = shared_shadow(destination, offset);
+  for (size_t i = 0; i < bytes; i += 4) {
+    Cell& word = shadow->word(offset + i);
+    word.write = clock_.now(thread);
+    word.write_at = at;
+  }
+  if (source - device_begin_ >= device_bytes_) return;
+  for (size_t i = 0; i < source_bytes; i += 4) {
+    const size_t from = source - device_begin_ + i;
+    const Cell& word = device_shadow_.word(from);
+    const Cell& cell = is_split<false>(word) ? device_shadow_.byte(from) : word;
+    if (stamp::block(cell.write) == clock_.block() && stamp::tick(cell.write) >= issued && issued != stamp::kLastTick)
+        [[unlikely]]
+      race({source + i, 4, Access::read, at, thread}, {Conflict::write, cell.write, cell.write_at});
+  }
+}
+
+std::string Checker::describe(uintptr_t address) const {
+  if (worker_.in_dynamic_shared_arena(address)) {
+    const int64_t offset = static_cast<int64_t>(address - reinterpret_cast<uintptr_t>(worker_.dynamic_shared()));
+    const auto bytes = worker_.dynamic_shared_bytes();
+    const bool inside = offset >= 0 && static_cast<size_t>(offset) < bytes;
+    return inside ? str("byte ", offset, " of dynamic shared memory")
+                  : str("byte ", offset, " of ", bytes, " bytes of dynamic shared memory");
+  }
+  if (address - static_begin_ < static_bytes_)
+    if (const uint16_t variable = variable_of_byte_[address - static_begin_]) {
+      const SharedVariable& owner = shared_variables()[variable - 1u];
+      return str("byte ", address - static_begin_ - owner.offset, " of __shared__ ", plain_name(owner.name));
+    }
+  return describe_address(address);
+}
+
+void Checker::out_of_bounds(const Event& e, uint16_t variable) {
+  worker_.report();
+  std::string what;
+  if (variable) {
+    const SharedVariable& owner = shared_variables()[variable - 1u];
+    what = str("byte ", e.address - static_begin_ - owner.offset, " of __shared__ ", plain_name(owner.name),
+               ", which has ", owner.bytes, " bytes");
+  } else {
+    what = describe(e.address);
+  }
+  worker_.fail("out-of-bounds ", kVerbs[static_cast<int>(e.access)], " of ", e.bytes, " bytes at ", site_text(e.at),
+               ": ", what);
+}
+
+void Checker::never_written(const Event& e) {
+  if (found_unwritten_) return;
+  found_unwritten_ = true;
+  unwritten_ = e;
+}
+
+std::string Checker::unwritten_text() const {
+  return str("reads ", unwritten_.bytes, " bytes that were never written at ", site_text(unwritten_.at), ": ",
+             describe(unwritten_.address));
+}
+
+void Checker::race(const Event& e, const Conflict& conflict) {
+  worker_.report();
+  found_unwritten_ = false;
+  constexpr const char* kKinds[] = {"write", "read", "atomic access", "cp.async"};
+  const uint64_t now = clock_.now(e.thread);
+  const char* const missing[] = {"the wait for the copy", "__syncwarp", "__syncthreads", "an order between blocks"};
+  const int distance = stamp::distance(now, conflict.stamp);
+  const std::string other = distance == 0 ? str("the same thread")
+                                          : worker_.place(stamp::block(conflict.stamp) - clock_.launch().first_block(),
+                                                          stamp::thread(conflict.stamp));
+  worker_.fail(
+      "data race: ", kVerbs[static_cast<int>(e.access)], " of ", e.bytes, " bytes at ", site_text(e.at),
+      " against the ", kKinds[conflict.kind], " at ", site_text(conflict.at), " by ", other, ": ", describe(e.address),
+      ". ",
+      conflict.kind == Conflict::copy_in_flight ? std::string("Nobody has waited for the copy.")
+                                                : str("Nothing orders the two (missing: ", missing[distance], ").")  //
+  );
+}
+
+}  // namespace weft::emulator
