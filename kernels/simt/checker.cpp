@@ -49,7 +49,7 @@ uint8_t* device_written() {
 
 Checker::Checker(Worker& worker)
     : worker_(worker),
-      stacks_begin_(worker.stacks().begin()),
+      stacks_begin_(reinterpret_cast<uintptr_t>(worker.stacks().begin())),
       stacks_bytes_(worker.stacks().bytes()),
       device_begin_(device_range_begin()),
       device_bytes_(device_range_bytes()),

@@ -27,9 +27,7 @@ class Stacks {
   const char* begin() const { return base_; }
   size_t made_bytes() const { return static_cast<size_t>(made_) * kStride; }
   size_t bytes() const { return static_cast<size_t>(count_) * kStride; }
-  bool contains(uintptr_t address) const {
-    return address - reinterpret_cast<uintptr_t>(base_) < bytes();
-  }
+  bool contains(uintptr_t address) const { return address - reinterpret_cast<uintptr_t>(base_) < bytes(); }
   /// The lowest usable address of the stack that holds this address.
   const char* bottom(uintptr_t address) const {
     return base_ + (address - reinterpret_cast<uintptr_t>(base_)) / kStride * kStride + kGuard;

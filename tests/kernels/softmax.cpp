@@ -31,17 +31,22 @@ TEST(Softmax, ForwardAndBackwardEqualReference) {
           kernels::softmax_forward(queue_on(kind), out, DeviceArray(kind, dtype, {M, C}, x), log);
           EXPECT_TRUE(near(out.host(), y, tolerance(dtype, C, 8))) << "forward";
           for (double& v : y) v = rounded(v, dtype);
+          double terms = 0, results = 0;  // squares: a gradient of few classes is a small difference of large terms
           for (int64_t m = 0; m < M; ++m) {
             double sum = 0;
             for (int64_t c = 0; c < C; ++c) sum += log ? dy[m * C + c] : dy[m * C + c] * y[m * C + c];
-            for (int64_t c = 0; c < C; ++c)
-              dx[m * C + c] = log ? dy[m * C + c] - std::exp(y[m * C + c]) * sum : y[m * C + c] * (dy[m * C + c] - sum);
+            for (int64_t c = 0; c < C; ++c) {
+              const double factor = log ? 1 : y[m * C + c], other = log ? std::exp(y[m * C + c]) * sum : sum;
+              dx[m * C + c] = factor * (dy[m * C + c] - other);
+              terms += std::pow(factor * (std::abs(dy[m * C + c]) + std::abs(other)), 2);
+              results += std::pow(dx[m * C + c], 2);
+            }
           }
           if (C == 1) continue;  // softmax of one class: the exact gradient is 0, and only rounding is left
           out.poison();
           kernels::softmax_backward(queue_on(kind), out, DeviceArray(kind, dtype, {M, C}, dy),
                                     DeviceArray(kind, dtype, {M, C}, y), log);
-          EXPECT_TRUE(near(out.host(), dx, tolerance(dtype, C, 8))) << "backward";
+          EXPECT_TRUE(near(out.host(), dx, tolerance(dtype, C, 8).times(std::sqrt(terms / results)))) << "backward";
         }
 }
 
