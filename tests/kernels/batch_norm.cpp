@@ -106,7 +106,7 @@ void check(DeviceKind kind, const Case& c, double offset = 0.5) {
 }
 
 TEST(BatchNorm, EveryVariantEqualsReference) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (const bool affine : {false, true})
         for (const bool relu : {false, true})
@@ -115,17 +115,17 @@ TEST(BatchNorm, EveryVariantEqualsReference) {
 }
 
 TEST(BatchNorm, ManyRowsOddChannels) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const int64_t C : {5L, 8L, 64L, 67L, 257L})
       check(kind, {kind == DeviceKind::cpu ? 4097 : 513, C, DType::f32, true, true, true, true});
 }
 
 TEST(BatchNorm, AFarMeanDoesNotCancel) {
-  for (const DeviceKind kind : test_devices()) check(kind, {1000, 33, DType::f32, true, false, false, true}, 100);
+  for (const DeviceKind kind : device_runs()) check(kind, {1000, 33, DType::f32, true, false, false, true}, 100);
 }
 
 TEST(BatchNorm, Inference) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
       const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
       const int64_t M = 37, C = 19;

@@ -57,7 +57,7 @@ bool value(Compare f, double a, double b) {
 }
 
 TEST(Binary, EqualsReferenceForEveryLayout) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (int i = 0; i < kernels::kBinaryCount; ++i)
         for (const Layout layout : {Layout::dense, Layout::permuted, Layout::gaps, Layout::broadcast}) {
@@ -77,7 +77,7 @@ TEST(Binary, EqualsReferenceForEveryLayout) {
 }
 
 TEST(Binary, IntegersTruncateAndNeverTrap) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::i64, DType::i32}) {
       const DeviceArray a(kind, dtype, {6}, {7, -7, 5, 2, -3, 2}), b(kind, dtype, {6}, {2, 2, 0, 10, 3, -1});
       const DeviceArray y(kind, dtype, {6});
@@ -93,7 +93,7 @@ TEST(Binary, IntegersTruncateAndNeverTrap) {
 
 TEST(Binary, NanWinsMaximumAndMinimum) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const Binary f : {Binary::maximum, Binary::minimum}) {
       const DeviceArray y(kind, DType::f32, {2});
       kernels::binary_forward(queue_on(kind), f, y, DeviceArray(kind, DType::f32, {2}, {nan, 1}),
@@ -103,7 +103,7 @@ TEST(Binary, NanWinsMaximumAndMinimum) {
 }
 
 TEST(Binary, InPlaceAndLarge) {
-  for (const DeviceKind kind : test_devices()) {
+  for (const DeviceKind kind : device_runs()) {
     const int64_t rows = 700, columns = 101;
     const auto a = uniform(rows * columns, DType::f32), b = uniform(columns, DType::f32);
     const DeviceArray a_array(kind, DType::f32, {rows, columns}, a), b_array(kind, DType::f32, {columns}, b);
@@ -117,7 +117,7 @@ TEST(Binary, InPlaceAndLarge) {
 }
 
 TEST(Compare, EveryPredicateOfEveryDtype) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype :
          {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8, DType::boolean})
       for (int i = 0; i <= static_cast<int>(Compare::logical_or); ++i) {
@@ -134,7 +134,7 @@ TEST(Compare, EveryPredicateOfEveryDtype) {
 }
 
 TEST(Where, ChoosesFromAnyLayout) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i64, DType::u8})
       for (const Layout layout : {Layout::dense, Layout::permuted, Layout::broadcast}) {
         const Sizes sizes{4, 5, 3};

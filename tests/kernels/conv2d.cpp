@@ -103,13 +103,13 @@ void check(DeviceKind kind, const Case& c, DType dtype) {
 }
 
 TEST(Conv2d, EqualsReferenceInAllDirections) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (const Case& c : kCases) check(kind, c, dtype);
 }
 
 TEST(Conv2d, RandomShapes) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (int repeat = 0; repeat < 12; ++repeat) {
       const int64_t groups = pick(1, 3), dilation = pick(1, 2), kernel = pick(1, 4);
       const Case c{

@@ -13,7 +13,7 @@ const DType kAll[] = {DType::f32, DType::f64, DType::bf16, DType::f16,
                       DType::i64, DType::i32, DType::u8,   DType::boolean};
 
 TEST(Copy, EveryDtypeToEveryDtype) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType from : kAll)
       for (const DType to : kAll) {
         // Numbers that every dtype but bool holds exactly, with a fraction where the source has one.
@@ -29,7 +29,7 @@ TEST(Copy, EveryDtypeToEveryDtype) {
 }
 
 TEST(Copy, EveryLayoutToEveryLayout) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::u8, DType::bf16, DType::f32, DType::f64})
       for (const Layout from : {Layout::dense, Layout::permuted, Layout::gaps, Layout::broadcast})
         for (const Layout to : {Layout::dense, Layout::permuted, Layout::gaps})
@@ -50,7 +50,7 @@ TEST(Copy, EveryLayoutToEveryLayout) {
 }
 
 TEST(Copy, OihwFromOhwi) {  // what state_dict does with convolution weights
-  for (const DeviceKind kind : test_devices()) {
+  for (const DeviceKind kind : device_runs()) {
     const int64_t O = 65, R = 3, S = 3, I = 70;
     const auto w = uniform(O * R * S * I, DType::f32);
     const DeviceArray ohwi(kind, DType::f32, {O, R, S, I}, w), oihw(kind, DType::f32, {O, I, R, S});
@@ -66,7 +66,7 @@ TEST(Copy, OihwFromOhwi) {  // what state_dict does with convolution weights
 }
 
 TEST(Fill, EveryDtypeAndLayout) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : kAll)
       for (const Layout layout : {Layout::dense, Layout::permuted, Layout::gaps}) {
         const Sizes sizes{3, 70, 5};
@@ -81,7 +81,7 @@ TEST(Fill, EveryDtypeAndLayout) {
 }
 
 TEST(Fill, Arange) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8}) {
       const DeviceArray y(kind, dtype, {40});
       kernels::arange(queue_on(kind), y, 3, 2);

@@ -57,7 +57,7 @@ void check(DeviceKind kind, DType dtype, int64_t N, int64_t C, bool classes, dou
 }
 
 TEST(CrossEntropy, EqualsReference) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (const bool classes : {true, false})
         for (const double smoothing : {0.0, 0.1})
@@ -66,7 +66,7 @@ TEST(CrossEntropy, EqualsReference) {
 
 TEST(CrossEntropy, AClassOutsideIsNan) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  for (const DeviceKind kind : test_devices()) {
+  for (const DeviceKind kind : device_runs()) {
     const DeviceArray logits(kind, DType::f32, {2, 3}, {0, 0, 0, 0, 0, 0});
     const DeviceArray loss(kind, DType::f32, {2}), lse(kind, DType::f32, {2}), weight(kind, DType::f32, {2});
     kernels::cross_entropy_forward(queue_on(kind), loss, lse, weight, logits,

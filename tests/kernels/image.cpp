@@ -9,7 +9,7 @@ namespace weft::tests {
 namespace {
 
 TEST(Image, NormalizeCropsFlipsAndPads) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
       for (const int64_t C : {1L, 3L, 4L})
         for (const bool placed : {true, false}) {

@@ -22,7 +22,7 @@ struct Around {
 };
 
 TEST(Index, SelectAndItsGradient) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : kAll)
       for (int dim = 0; dim < 3; ++dim) {
         Sizes sizes{pick(1, 6), pick(1, 20), pick(1, 9)}, picked = sizes;
@@ -50,7 +50,7 @@ TEST(Index, SelectAndItsGradient) {
 }
 
 TEST(Index, GatherAndItsGradient) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : kAll)
       for (int dim = 0; dim < 3; ++dim) {
         Sizes sizes{pick(1, 6), pick(1, 20), pick(1, 9)}, picked = sizes;

@@ -54,7 +54,7 @@ void check(DeviceKind kind, DType dtype, int64_t M, int64_t C, bool affine) {
 }
 
 TEST(LayerNorm, EqualsReference) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (const bool affine : {true, false})
         for (const int64_t C : {8L, 33L, 256L, 1027L}) check(kind, dtype, pick(3, 60), C, affine);

@@ -57,7 +57,7 @@ void check(DeviceKind kind, const Case& c) {
 }
 
 TEST(Matmul, EqualsReferenceInEveryLayout) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (const bool transpose_a : {false, true})
         for (const bool transpose_b : {false, true})
@@ -67,7 +67,7 @@ TEST(Matmul, EqualsReferenceInEveryLayout) {
 TEST(Matmul, SizesFromNothingToOdd) {
   const int64_t sizes[][4] = {{1, 0, 3, 4},    {1, 3, 0, 4},    {1, 3, 4, 0},    {0, 3, 4, 5},     {1, 1, 1, 1},
                               {1, 1, 37, 129}, {1, 129, 1, 37}, {1, 127, 65, 1}, {2, 33, 31, 257}, {5, 7, 3, 11}};
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const auto& [B, M, N, K] : sizes)
       for (const DType dtype : {DType::f32, DType::bf16})
         for (const bool bias : {false, true})
@@ -91,7 +91,7 @@ TEST(Matmul, EdgesOfTiles) {
 }
 
 TEST(Matmul, BiasAlphaAccumulateAndBroadcast) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
       for (const Grad grad : {Grad::overwrite, Grad::accumulate})
         for (const bool broadcast : {false, true})
@@ -100,13 +100,13 @@ TEST(Matmul, BiasAlphaAccumulateAndBroadcast) {
 }
 
 TEST(Matmul, HalvesIntoF32) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::bf16, DType::f16})
       check(kind, {2, 45, 33, 300, dtype, DType::f32, true, false, false, true, 1, Grad::accumulate});
 }
 
 TEST(Matmul, LargeEnoughForEveryThread) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     check(kind, {1, 260, 190, kind == DeviceKind::cpu ? 600 : 70, DType::f32, DType::f32, false, true});
 }
 

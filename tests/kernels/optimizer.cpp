@@ -59,7 +59,7 @@ View first(const DeviceArray& state, const View& w) {
 }
 
 TEST(Optimizer, Sgd) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const Types& types : kTypes)
       for (const double momentum : {0.0, 0.9})
         for (const bool nesterov : {false, true})
@@ -83,7 +83,7 @@ TEST(Optimizer, Sgd) {
 }
 
 TEST(Optimizer, Adam) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const Types& types : kTypes)
       for (const bool decoupled : {false, true}) {
         const kernels::AdamArguments a{0.8, 0.95, 1e-6, 0.02, decoupled, decoupled};
@@ -106,7 +106,7 @@ TEST(Optimizer, Adam) {
 }
 
 TEST(Optimizer, Adadelta) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const Types& types : kTypes) {
       const kernels::AdadeltaArguments a{0.9, 1e-6, 0.02, false};
       const DeviceArray s_array = zeros(kind, types.weight), u_array = zeros(kind, types.weight);
@@ -127,7 +127,7 @@ TEST(Optimizer, Adadelta) {
 }
 
 TEST(Optimizer, ClipGradient) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
       for (const double norm : {0.5, 4.0}) {
         const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;

@@ -45,7 +45,7 @@ Case random_case() {
 const DType kTypes[] = {DType::f32, DType::f64, DType::bf16, DType::f16};
 
 TEST(MaxPool2d, EqualsReference) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : kTypes)
       for (int repeat = 0; repeat < 4; ++repeat) {
         const Case k = random_case();
@@ -70,7 +70,7 @@ TEST(MaxPool2d, EqualsReference) {
 
 TEST(MaxPool2d, NanWins) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  for (const DeviceKind kind : test_devices()) {
+  for (const DeviceKind kind : device_runs()) {
     const DeviceArray x(kind, DType::f32, {1, 2, 2, 1}, {1, nan, 3, nan});
     const DeviceArray y(kind, DType::f32, {1, 1, 1, 1}), index(kind, DType::i32, {1, 1, 1, 1});
     kernels::max_pool2d_forward(queue_on(kind), y, index, x, {});
@@ -80,7 +80,7 @@ TEST(MaxPool2d, NanWins) {
 }
 
 TEST(AvgPool2d, EqualsReference) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : kTypes)
       for (int repeat = 0; repeat < 4; ++repeat) {
         const Case k = random_case();
@@ -110,7 +110,7 @@ TEST(AvgPool2d, EqualsReference) {
 }
 
 TEST(AdaptiveAvgPool2d, EqualsReference) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : kTypes)
       for (int repeat = 0; repeat < 6; ++repeat) {
         const int64_t N = pick(1, 3), H = pick(1, 9), W = pick(1, 9), C = pick(1, 20);

@@ -34,7 +34,7 @@ TEST(Philox, KnownAnswers) {  // Random123's published vectors for philox4x32-10
 }
 
 TEST(Random, UniformIsTheDocumentedFunction) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : kTypes) {
       const int64_t seed = pick(0, 1 << 30), base = pick(0, 1000), n = pick(1, 999);
       const uint64_t offset = static_cast<uint64_t>(pick(0, 50));
@@ -52,7 +52,7 @@ TEST(Random, UniformIsTheDocumentedFunction) {
 }
 
 TEST(Random, NormalHasItsMomentsAndFormula) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : kTypes) {
       const int64_t seed = pick(0, 1 << 30), n = 20001;
       const DeviceArray y(kind, dtype, {n});
@@ -78,7 +78,7 @@ TEST(Random, NormalHasItsMomentsAndFormula) {
 }
 
 TEST(Random, BernoulliOfEveryDtype) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype :
          {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8, DType::boolean}) {
       const int64_t n = 10001;
@@ -91,7 +91,7 @@ TEST(Random, BernoulliOfEveryDtype) {
 }
 
 TEST(Random, PermutationHoldsEachNumberOnce) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const int64_t n : {0L, 1L, 2L, 3L, 5L, 16L, 17L, 1000L, 4097L}) {
       const int64_t seed = pick(0, 1 << 30);
       const DeviceArray y(kind, DType::i64, {n}), other(kind, DType::i64, {n});
@@ -107,7 +107,7 @@ TEST(Random, PermutationHoldsEachNumberOnce) {
 }
 
 TEST(Random, DropoutKeepsScalesAndRepeats) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : kTypes) {
       const int64_t n = 10007, seed = pick(0, 1 << 30);
       const auto x = uniform(n, dtype, 1, 2);

@@ -50,7 +50,7 @@ Outcome reference(Reduce f, const std::vector<double>& x, const Sizes& sizes, un
 }
 
 TEST(Reduce, EveryFunctionOverEveryDimensions) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (int f = 0; f <= static_cast<int>(Reduce::norm); ++f)
         for (unsigned mask = 0; mask < 8; ++mask)
@@ -77,7 +77,7 @@ TEST(Reduce, EveryFunctionOverEveryDimensions) {
 }
 
 TEST(Reduce, LongSums) {
-  for (const DeviceKind kind : test_devices()) {
+  for (const DeviceKind kind : device_runs()) {
     const int64_t n = kind == DeviceKind::cpu ? 1000003 : 70001;
     const auto x = uniform(n, DType::f32, 0, 1);
     double sum = 0;
@@ -89,7 +89,7 @@ TEST(Reduce, LongSums) {
 }
 
 TEST(Reduce, ColumnsOfManyRows) {
-  for (const DeviceKind kind : test_devices()) {
+  for (const DeviceKind kind : device_runs()) {
     const int64_t M = kind == DeviceKind::cpu ? 20011 : 3001, C = 10;
     const auto x = uniform(M * C, DType::f32, 0, 1);
     Sizes reduced;
@@ -101,7 +101,7 @@ TEST(Reduce, ColumnsOfManyRows) {
 }
 
 TEST(Reduce, IntegersAreExact) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::i64, DType::i32})
       for (const Reduce f : {Reduce::sum, Reduce::max, Reduce::min, Reduce::sum_squares})
         for (unsigned mask = 0; mask < 4; ++mask) {
@@ -116,7 +116,7 @@ TEST(Reduce, IntegersAreExact) {
 
 TEST(Reduce, NothingAndNan) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  for (const DeviceKind kind : test_devices()) {
+  for (const DeviceKind kind : device_runs()) {
     const DeviceArray empty(kind, DType::f32, {3, 0}), y(kind, DType::f32, {3, 1});
     kernels::reduce(queue_on(kind), Reduce::sum, y, empty);
     EXPECT_TRUE(near(y.host(), {0, 0, 0}, {}));
@@ -132,7 +132,7 @@ TEST(Reduce, NothingAndNan) {
 }
 
 TEST(Argmax, EveryDtypeAndDimension) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8})
       for (int dim = 0; dim < 3; ++dim) {
         SCOPED_TRACE(str(dtype, " along ", dim, " on ", name(kind)));
@@ -160,7 +160,7 @@ TEST(Argmax, EveryDtypeAndDimension) {
 
 TEST(Argmax, FirstOfTheLargest) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  for (const DeviceKind kind : test_devices()) {
+  for (const DeviceKind kind : device_runs()) {
     const DeviceArray x(kind, DType::f32, {3, 4}, {1, 5, 5, 2, nan, 9, nan, 1, -3, -2, -4, -2});
     const DeviceArray rows(kind, DType::i64, {3, 1}), columns(kind, DType::i64, {1, 4});
     kernels::argmax(queue_on(kind), rows, x, 1);

@@ -32,7 +32,7 @@ class Schedules : public testing::EmptyTestEventListener {
     const int64_t fixed = after.fixed_launches - before_.fixed_launches;
     const int64_t random = after.random_launches - before_.random_launches;
     EXPECT_EQ(fixed > 0, random > 0) << "on simt, " << fixed << " kernels in the fixed order and " << random
-                                     << " in a random one: take the devices from test_devices()";
+                                     << " in a random one: take the devices from device_runs()";
   }
 
   emulator::Usage before_{};
@@ -45,7 +45,7 @@ class Schedules : public testing::EmptyTestEventListener {
 
 TEST(Schedules, SimtComesInBothOrders) {
   int fixed = 0, random = 0;
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     if (kind == DeviceKind::simt) ++(emulator::schedule_seed() == 0 ? fixed : random);
   EXPECT_EQ(fixed, runs_on(DeviceKind::simt) ? 1 : 0);
   EXPECT_EQ(random, runs_on(DeviceKind::simt) ? 1 : 0);

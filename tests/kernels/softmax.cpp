@@ -9,7 +9,7 @@ namespace weft::tests {
 namespace {
 
 TEST(Softmax, ForwardAndBackwardEqualReference) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (const bool log : {false, true})
         for (const int64_t C : {1L, 2L, 10L, 33L, 1000L, 4097L}) {
@@ -51,7 +51,7 @@ TEST(Softmax, ForwardAndBackwardEqualReference) {
 }
 
 TEST(Softmax, LargeNumbersDoNotOverflow) {
-  for (const DeviceKind kind : test_devices()) {
+  for (const DeviceKind kind : device_runs()) {
     const DeviceArray y(kind, DType::f32, {2, 2});
     kernels::softmax_forward(queue_on(kind), y, DeviceArray(kind, DType::f32, {2, 2}, {1e4, 1e4, -1e4, 1e4}), false);
     EXPECT_TRUE(near(y.host(), {0.5, 0.5, 0, 1}, tolerance(DType::f32)));

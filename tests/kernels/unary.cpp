@@ -83,7 +83,7 @@ std::vector<double> inputs(Unary f, int64_t n, DType dtype) {
 constexpr UnaryArguments kScalars{-0.5, 1.5};
 
 TEST(Unary, ForwardAndBackwardEqualReference) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (int i = 0; i < kernels::kUnaryCount; ++i) {
         const Unary f = static_cast<Unary>(i);
@@ -112,7 +112,7 @@ TEST(Unary, ForwardAndBackwardEqualReference) {
 TEST(Unary, AnyStridesAndInPlace) {
   const Sizes sizes{pick(1, 9), pick(1, 70), pick(1, 9)};
   const int64_t n = count_of(sizes);
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::bf16})
       for (const Layout from : {Layout::dense, Layout::permuted, Layout::gaps, Layout::broadcast})
         for (const Layout to : {Layout::dense, Layout::permuted, Layout::gaps}) {
@@ -128,7 +128,7 @@ TEST(Unary, AnyStridesAndInPlace) {
             want[static_cast<size_t>(out.places[i])] = 2 * in.at(x, i) + 1;
           EXPECT_TRUE(near(target.host(), want, tolerance(dtype)));
         }
-  for (const DeviceKind kind : test_devices()) {
+  for (const DeviceKind kind : device_runs()) {
     const auto x = uniform(100000, DType::f32);
     const DeviceArray array(kind, DType::f32, {100000}, x);
     kernels::unary_forward(queue_on(kind), Unary::relu, array, array, {});
@@ -139,7 +139,7 @@ TEST(Unary, AnyStridesAndInPlace) {
 }
 
 TEST(Unary, Integers) {
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::i64, DType::i32})
       for (const Unary f : {Unary::affine, Unary::neg, Unary::abs, Unary::sign, Unary::square, Unary::clamp}) {
         const auto x = integers(33, -9, 9);
@@ -153,7 +153,7 @@ TEST(Unary, Integers) {
 
 TEST(Unary, NanAndInfinityPass) {
   const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
-  for (const DeviceKind kind : test_devices())
+  for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
       const DeviceArray x(kind, dtype, {3}, {nan, inf, -inf});
       DeviceArray y(kind, dtype, {3});
@@ -171,7 +171,7 @@ TEST(Unary, NanAndInfinityPass) {
 }
 
 TEST(Unary, NothingToDo) {
-  for (const DeviceKind kind : test_devices()) {
+  for (const DeviceKind kind : device_runs()) {
     const DeviceArray empty(kind, DType::f32, {3, 0, 2});
     kernels::unary_forward(queue_on(kind), Unary::exp, empty, empty, {});
     kernels::unary_backward(queue_on(kind), Unary::exp, empty, empty, empty, {});

@@ -43,9 +43,17 @@ inline uint64_t random_schedule() {
   return seed;
 }
 
-/// The devices that kernel tests run on: each is held against the same f64 reference. simt comes twice: its threads run
+/// The devices that tests run on: each is held against the same reference.
+inline std::vector<DeviceKind> test_devices() {
+  std::vector<DeviceKind> devices;
+  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::simt, DeviceKind::cuda})
+    if (runs_on(kind)) devices.push_back(kind);
+  return devices;
+}
+
+/// What kernel tests run on: the devices, each held against the same f64 reference. simt comes twice: its threads run
 /// in their fixed order, and then in a random one.
-class TestDevices {
+class DeviceRuns {
   struct Run {
     DeviceKind kind;
     uint64_t schedule;
@@ -71,9 +79,8 @@ class TestDevices {
     const Run* run_;
   };
 
-  TestDevices() {
-    for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::simt, DeviceKind::cuda})
-      if (runs_on(kind)) runs_.push_back({kind, 0});
+  DeviceRuns() {
+    for (const DeviceKind kind : test_devices()) runs_.push_back({kind, 0});
     if (runs_on(DeviceKind::simt)) runs_.push_back({DeviceKind::simt, random_schedule()});
   }
   Iterator begin() const { return Iterator(runs_.data()); }
@@ -83,7 +90,7 @@ class TestDevices {
   std::vector<Run> runs_;
 };
 
-inline TestDevices test_devices() { return {}; }
+inline DeviceRuns device_runs() { return {}; }
 
 inline kernels::Queue queue_on(DeviceKind kind) { return {{kind, 0}, nullptr}; }
 
