@@ -136,7 +136,7 @@ class Engine {
     Tensor dy = std::move(node.arrived);
     Grads grads;
     if (dy.defined()) {
-      const OpScope scope(node.op);
+      const OpScope scope(node.op, /*backward=*/true);
       if (!node.hooks.empty()) dy = run_hooks(node.hooks, std::move(dy));
       WEFT_CHECK(dy.sizes() == node.sizes, node.op, ": backward got the gradient ", dy, " for an output of sizes ",
                  node.sizes);
@@ -162,6 +162,7 @@ class Engine {
 
   // A leaf whose last gradient of this pass came: hooks, then into grad(), then the accumulated hooks.
   void finish_leaf(TensorImpl* leaf) {
+    const OpScope scope("accumulate_grad", /*backward=*/true);
     const auto found = leaves_.find(leaf);
     Tensor sum = std::move(found->second.sum);
     leaves_.erase(found);

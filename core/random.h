@@ -29,4 +29,24 @@ void manual_seed(uint64_t seed);
 /// The i64[2] device tensor {seed, base} that random kernels read; base is 0 outside captured graphs.
 Tensor random_state(Device device);
 
+/// The random numbers of one captured graph (core/graph.h). From its construction to finish() the device's generator
+/// counts from 0 and kernels read a state of the graph's own; before each replay, advance() writes the generator's
+/// position into that state and takes as many blocks as the graph draws. So a replay draws what an eager run would.
+class RandomCapture {
+ public:
+  explicit RandomCapture(Device device);
+  ~RandomCapture() { finish(); }
+  RandomCapture(const RandomCapture&) = delete;
+  RandomCapture& operator=(const RandomCapture&) = delete;
+  /// Puts the generator back where it was. A second call does nothing.
+  void finish();
+  void advance();
+
+ private:
+  Device device_;
+  Tensor state_;
+  uint64_t state_seed_ = 0, blocks_ = 0;
+  Generator before_;
+};
+
 }  // namespace weft

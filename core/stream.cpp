@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "core/capture.h"
 #include "kernels/runtime.h"
 
 namespace weft {
@@ -23,6 +24,7 @@ void* current_stream(Device device) { return device.kind == DeviceKind::cpu ? nu
 kernels::Queue current_queue(Device device) { return {device, current_stream(device)}; }
 
 void synchronize(Device device) {
+  refuse_while_capturing("synchronize", device);
   if (device.kind != DeviceKind::cpu)
     kernels::runtime(device.kind).synchronize_stream(device.index, current_stream(device));
 }
@@ -34,6 +36,7 @@ Stream::~Stream() {
   if (handle_) kernels::runtime(device_.kind).destroy_stream(device_.index, handle_);
 }
 void Stream::synchronize() const {
+  refuse_while_capturing("synchronize", device_);
   if (handle_) kernels::runtime(device_.kind).synchronize_stream(device_.index, handle_);
 }
 
@@ -55,6 +58,7 @@ void Event::block(void* stream) const {
   if (handle_) kernels::runtime(device_.kind).wait_event(device_.index, stream, handle_);
 }
 void Event::synchronize() const {
+  refuse_while_capturing("synchronize", device_);
   if (handle_) kernels::runtime(device_.kind).synchronize_event(handle_);
 }
 bool Event::done() const { return !handle_ || kernels::runtime(device_.kind).query_event(handle_); }

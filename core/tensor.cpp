@@ -2,10 +2,11 @@
 #include "core/tensor.h"
 
 #include "core/autograd.h"
+#include "core/capture.h"
 #include "core/trace.h"
 #include "kernels/copy.h"
 #include "kernels/fill.h"
-#include "kernels/runtime.h"
+#include "kernels/transfer.h"
 
 namespace weft {
 namespace {
@@ -66,9 +67,10 @@ Tensor Tensor::arange(int64_t n, DType dtype, Device device, double start, doubl
 }
 
 Tensor Tensor::from_host(const void* data, const Shape& sizes, DType dtype, Device device) {
+  refuse_while_capturing("tensor from host values", device);
   Tensor result = empty(sizes, dtype, device);
   const kernels::Queue queue = result.queue();
-  kernels::runtime(device.kind).copy(device.index, result.raw_data(), data, result.nbytes(), queue.stream);
+  kernels::transfer(queue, "copy_to_device", result.raw_data(), data, result.nbytes());
   synchronize(device);  // the caller's memory may go away
   return result;
 }
@@ -87,11 +89,13 @@ Tensor::operator const kernels::View&() const {
 
 double Tensor::item() const {
   WEFT_CHECK(numel() == 1, "item: expected one element, got ", *this);
+  refuse_while_capturing("item", device());
   return to_vector<double>()[0];
 }
 
 template <class T>
 std::vector<T> Tensor::to_vector() const {
+  refuse_while_capturing("to_vector", device());
   const Tensor host = host_copy(*this);
   std::vector<T> values(static_cast<size_t>(numel()));
   with_dtype<float, double, bf16, f16, int64_t, int32_t, uint8_t, bool>(dtype(), "to_vector", [&]<class S>() {

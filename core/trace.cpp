@@ -1,14 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/trace.h"
 
+#include <utility>
+
+#include "core/profile/recorder.h"
+
 namespace weft {
 namespace {
 thread_local const char* running = "tensor";
-}
+thread_local bool backward_runs = false;
+}  // namespace
 
 const char* current_op() { return running; }
+bool in_backward() { return backward_runs; }
 
-OpScope::OpScope(const char* op) : previous_(running) { running = op; }
-OpScope::~OpScope() { running = previous_; }
+OpScope::OpScope(const char* op, bool backward)
+    : previous_(std::exchange(running, op)),
+      previous_backward_(std::exchange(backward_runs, backward)),
+      started_(profile::begin_span()) {}
+
+OpScope::~OpScope() {
+  if (started_ >= 0) profile::end_span(profile::Category::op, running, backward_runs, started_);
+  running = previous_;
+  backward_runs = previous_backward_;
+}
+
+TraceScope::TraceScope(const char* name) : name_(name), started_(profile::begin_span()) {}
+TraceScope::~TraceScope() {
+  if (started_ >= 0) profile::end_span(profile::Category::part, name_, false, started_);
+}
 
 }  // namespace weft

@@ -12,11 +12,13 @@
 #include <vector>
 
 #include "core/ops/image_normalize.h"
+#include "core/profile/recorder.h"
 #include "core/stream.h"
+#include "core/trace.h"
 #include "data/staging_memory.h"
 #include "data/statistics.h"
 #include "kernels/error.h"
-#include "kernels/runtime.h"
+#include "kernels/transfer.h"
 
 namespace weft::data {
 namespace {
@@ -153,7 +155,11 @@ Loader::Workshop::Workshop(std::shared_ptr<const Dataset> set, Sampler sampler, 
     one.labels = StagingMemory(kind, static_cast<size_t>(batch) * sizeof(int64_t));
     one.copied = std::make_unique<Event>(options_.device);
   }
-  for (int w = 0; w < options_.workers; ++w) workers_.emplace_back([this] { work(); });
+  for (int w = 0; w < options_.workers; ++w)
+    workers_.emplace_back([this, w] {
+      profile::name_thread(str("loader ", w));
+      work();
+    });
 }
 
 Loader::Workshop::~Workshop() {
@@ -196,8 +202,14 @@ void Loader::Workshop::assemble(Slot& to, int64_t step, int64_t position) {
     view = {storage->picture(index), storage->height, storage->width, storage->channels};
     label = storage->labels[index];
   } else {
-    picture = set_->get(index);
-    if (pipeline_.prepare) picture = pipeline_.prepare(std::move(picture), draw);
+    {
+      const TraceScope scope("decode");
+      picture = set_->get(index);
+    }
+    if (pipeline_.prepare) {
+      const TraceScope scope("augment");
+      picture = pipeline_.prepare(std::move(picture), draw);
+    }
     view = {picture.pixels.data(), picture.height, picture.width, picture.channels};
     label = picture.label;
   }
@@ -207,6 +219,7 @@ void Loader::Workshop::assemble(Slot& to, int64_t step, int64_t position) {
              ". Choose an augmentation that gives one size, such as imagenet or resize:SIZE.");
   const Place place = pipeline_.place ? pipeline_.place(draw) : Place{};
   to.labels.as<int64_t>()[position] = label;
+  const TraceScope scope("crop, flip, lay down");
   if (route_ == Route::normalized) {
     normalize(to.images.data<float>() + position * seen_.count(), seen_.height, seen_.width, view, place, table_);
   } else if (route_ == Route::as_stored) {
@@ -229,12 +242,15 @@ void Loader::Workshop::assemble_chunk(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   int64_t failed_at = -1;
   std::exception_ptr failure;
-  for (int64_t position = first; position < end && !failure; ++position) {
-    try {
-      assemble(to, step, position);
-    } catch (...) {
-      failure = std::current_exception();
-      failed_at = position;
+  {
+    const TraceScope scope("assemble pictures");
+    for (int64_t position = first; position < end && !failure; ++position) {
+      try {
+        assemble(to, step, position);
+      } catch (...) {
+        failure = std::current_exception();
+        failed_at = position;
+      }
     }
   }
   lock.lock();
@@ -293,6 +309,7 @@ void Loader::Workshop::start(int64_t epoch, int64_t step) {
 
 /// Until the batch is whole; without workers, by making it here. Throws what its assembly threw.
 void Loader::Workshop::wait_for(int64_t step) {
+  const TraceScope scope("wait for batch");
   const auto since = std::chrono::steady_clock::now();
   Slot& wanted = slot(step);
   std::exception_ptr failure;
@@ -321,13 +338,14 @@ Tensor Loader::Workshop::copy_over(const void* from, const Shape& sizes, DType d
     const StreamGuard guard(*copy_stream_);
     to = Tensor::empty(sizes, dtype, device);
   }
-  kernels::runtime(device.kind).copy(device.index, to.raw_data(), from, to.nbytes(), copy_stream_->handle());
+  kernels::transfer({device, copy_stream_->handle()}, "copy_to_device", to.raw_data(), from, to.nbytes());
   if (device.kind != DeviceKind::cpu) to.storage()->record_stream(current_stream(device));
   return to;
 }
 
 /// Sends a whole slot on its way.
 Upload Loader::Workshop::upload(int64_t step) {
+  const TraceScope scope("upload batch");
   Slot& from = slot(step);
   const int64_t n = from.count;
   Upload sent{step, {}, {}, copy_over(from.labels.as<void>(), {n}, DType::i64)};
@@ -348,6 +366,7 @@ bool Loader::Workshop::is_whole(int64_t step) {
 }
 
 std::optional<Batch> Loader::Workshop::next() {
+  const TraceScope scope("next batch");
   WEFT_CHECK(started_, "loader: expected start(epoch) before next()");
   untouched_ = false;
   const int64_t step = next_step_, steps = steps_per_epoch();

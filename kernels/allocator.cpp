@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <iomanip>
 #include <map>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "kernels/runtime.h"
 
@@ -34,6 +36,8 @@ size_t capacity_of(int size_class) {
   return (static_cast<size_t>(size_class % kStepsPerOctave) + kStepsPerOctave + 1) * step * kGranule;
 }
 
+std::atomic<MemoryHook> memory_hook{nullptr};
+
 std::string readable(size_t bytes) {
   std::ostringstream out;
   constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -44,19 +48,29 @@ std::string readable(size_t bytes) {
   return out.str();
 }
 
+using FreeLists = std::vector<std::vector<Block*>>;  // by size class
+
+FreeLists empty_lists() { return FreeLists(8 * 48); }
+
 }  // namespace
 
-struct CachingAllocator::State {
-  using FreeLists = std::vector<std::vector<Block*>>;  // by size class
+struct MemoryPool {
+  void* stream;
+  FreeLists free = empty_lists();
+  bool released = false;
+  int blocks = 0;  // that belong to it, live or free
+};
 
+struct CachingAllocator::State {
   Device device;
   Runtime& runtime;
   bool cached;
   mutable std::mutex mutex;
   std::unordered_map<void*, FreeLists> free_by_stream;
-  std::vector<Block*> waiting;  // freed, but other streams still use them
-  std::vector<Block*> spare;    // Block objects without memory
-  Block live{};                 // head of the ring of live blocks
+  std::vector<MemoryPool*> open_pools;  // of captures under way
+  std::vector<Block*> waiting;          // freed, but other streams still use them
+  std::vector<Block*> spare;            // Block objects without memory
+  Block live{};                         // head of the ring of live blocks
   MemoryStats stats;
 
   explicit State(Device d) : device(d), runtime(kernels::runtime(d.kind)), cached(d.kind != DeviceKind::simt) {
@@ -65,12 +79,18 @@ struct CachingAllocator::State {
 
   FreeLists& lists(void* stream) {
     FreeLists& found = free_by_stream[stream];
-    if (found.empty()) found.resize(8 * 48);
+    if (found.empty()) found = empty_lists();
     return found;
   }
 
-  Block* take_cached(int size_class, void* stream) {
-    std::vector<Block*>& list = lists(stream)[size_class];
+  MemoryPool* pool_of(void* stream) const {
+    for (MemoryPool* pool : open_pools)
+      if (pool->stream == stream) return pool;
+    return nullptr;
+  }
+
+  Block* take_cached(int size_class, void* stream, MemoryPool* pool) {
+    std::vector<Block*>& list = (pool ? pool->free : lists(stream))[size_class];
     if (list.empty()) return nullptr;
     Block* block = list.back();
     list.pop_back();
@@ -78,8 +98,8 @@ struct CachingAllocator::State {
     return block;
   }
 
-  Block* take_new(int size_class, size_t bytes, void* stream) {
-    const size_t capacity = cached ? capacity_of(size_class) : std::max<size_t>(bytes, 1);
+  Block* take_new(int size_class, size_t bytes, void* stream, MemoryPool* pool) {
+    const size_t capacity = cached || pool ? capacity_of(size_class) : std::max<size_t>(bytes, 1);
     void* data = runtime.allocate(device.index, capacity);
     if (data == nullptr) return nullptr;
     ++stats.raw_allocations;
@@ -94,7 +114,17 @@ struct CachingAllocator::State {
     block->capacity = capacity;
     block->size_class = size_class;
     block->stream = stream;
+    block->pool = pool;
+    if (pool) {
+      ++pool->blocks;
+      stats.in_graphs += capacity;
+    }
     return block;
+  }
+
+  void tell_hook() const {
+    if (const MemoryHook hook = memory_hook.load(std::memory_order_relaxed)) [[unlikely]]
+      hook(device, stats);
   }
 
   void collect_waiting() {
@@ -111,27 +141,35 @@ struct CachingAllocator::State {
   }
 
   void put(Block* block) {
-    if (!cached) return give_back(block);
+    MemoryPool* const pool = block->pool;
+    if (pool ? pool->released : !cached) return give_back(block);
     stats.cached += block->capacity;
-    lists(block->stream)[block->size_class].push_back(block);
+    (pool ? pool->free : lists(block->stream))[block->size_class].push_back(block);
   }
 
   void give_back(Block* block) {
+    if (MemoryPool* const pool = std::exchange(block->pool, nullptr)) {
+      stats.in_graphs -= block->capacity;
+      if (--pool->blocks == 0 && pool->released) delete pool;
+    }
     runtime.release(device.index, block->data);
     block->data = nullptr;
     spare.push_back(block);
   }
 
+  void drop(FreeLists& by_class) {
+    for (std::vector<Block*>& list : by_class) {
+      for (Block* block : list) {
+        stats.cached -= block->capacity;
+        give_back(block);
+      }
+      list.clear();
+    }
+  }
+
   void drop_cache() {
     collect_waiting();
-    for (auto& [stream, by_class] : free_by_stream)
-      for (std::vector<Block*>& list : by_class) {
-        for (Block* block : list) {
-          stats.cached -= block->capacity;
-          give_back(block);
-        }
-        list.clear();
-      }
+    for (auto& [stream, by_class] : free_by_stream) drop(by_class);
   }
 
   std::string report() const {
@@ -139,7 +177,9 @@ struct CachingAllocator::State {
     size_t free_bytes = 0, total_bytes = 0;
     runtime.memory_info(device.index, free_bytes, total_bytes);
     out << "live " << readable(stats.live) << ", cached " << readable(stats.cached) << ", peak "
-        << readable(stats.peak_live) << ", device free " << readable(free_bytes) << " of " << readable(total_bytes);
+        << readable(stats.peak_live);
+    if (stats.in_graphs > 0) out << ", in graphs " << readable(stats.in_graphs);
+    out << ", device free " << readable(free_bytes) << " of " << readable(total_bytes);
     std::map<std::string, std::pair<size_t, int>> by_owner;
     for (const Block* block = live.next; block != &live; block = block->next) {
       auto& [bytes, count] = by_owner[block->owner];
@@ -157,6 +197,8 @@ struct CachingAllocator::State {
     return out.str();
   }
 };
+
+void set_memory_hook(MemoryHook hook) { memory_hook = hook; }
 
 CachingAllocator::CachingAllocator(Device device) : state_(new State(device)) {}
 
@@ -184,16 +226,19 @@ Block* CachingAllocator::allocate(size_t bytes, void* stream, const char* owner)
   const std::lock_guard lock(s.mutex);
   WEFT_CHECK(bytes < (size_t{1} << 46), owner, ": cannot allocate ", bytes, " bytes");
   const int size_class = size_class_of(bytes);
-  if (!s.waiting.empty()) s.collect_waiting();
-  Block* block = s.cached ? s.take_cached(size_class, stream) : nullptr;
-  if (block == nullptr) block = s.take_new(size_class, bytes, stream);
-  if (block == nullptr) {
+  MemoryPool* const pool = s.pool_of(stream);
+  const bool capturing = !s.open_pools.empty();  // perhaps on this thread, which must not wait then
+  if (!s.waiting.empty() && !capturing) s.collect_waiting();
+  Block* block = s.cached || pool ? s.take_cached(size_class, stream, pool) : nullptr;
+  if (block == nullptr) block = s.take_new(size_class, bytes, stream, pool);
+  if (block == nullptr && !capturing) {
     s.runtime.synchronize_device(s.device.index);
     s.drop_cache();
-    block = s.take_new(size_class, bytes, stream);
+    block = s.take_new(size_class, bytes, stream, pool);
   }
   if (block == nullptr)
-    throw OutOfMemory(str("out of memory on ", s.device, ": ", owner, " asks for ", readable(bytes), "; ", s.report()));
+    throw OutOfMemory(str("out of memory on ", s.device, ": ", owner, " asks for ", readable(bytes),
+                          capturing ? " while a graph is captured" : "", "; ", s.report()));
   block->bytes = bytes;
   block->owner = owner;
   block->next = s.live.next;
@@ -203,6 +248,7 @@ Block* CachingAllocator::allocate(size_t bytes, void* stream, const char* owner)
   ++s.stats.allocations;
   s.stats.live += block->capacity;
   s.stats.peak_live = std::max(s.stats.peak_live, s.stats.live);
+  s.tell_hook();
   return block;
 }
 
@@ -216,15 +262,37 @@ void CachingAllocator::free(Block* block) noexcept {
     s.put(block);
   else
     s.waiting.push_back(block);
+  s.tell_hook();
 }
 
 void CachingAllocator::record_stream(Block* block, void* stream) {
   State& s = *state_;
   if (s.device.kind == DeviceKind::cpu || stream == block->stream) return;
   const std::lock_guard lock(s.mutex);
+  if (s.pool_of(stream)) return;  // a graph's inputs outlive the graph; an event recorded now could not be asked
   void* event = s.runtime.create_event(s.device.index, false);
   s.runtime.record_event(event, s.device.index, stream);
   block->events.push_back(event);
+}
+
+MemoryPool* CachingAllocator::open_pool(void* stream) {
+  const std::lock_guard lock(state_->mutex);
+  WEFT_CHECK(state_->pool_of(stream) == nullptr, "allocator: a graph is captured on this stream already");
+  state_->open_pools.push_back(new MemoryPool{stream});
+  return state_->open_pools.back();
+}
+
+void CachingAllocator::close_pool(MemoryPool* pool) {
+  const std::lock_guard lock(state_->mutex);
+  std::erase(state_->open_pools, pool);
+}
+
+void CachingAllocator::release_pool(MemoryPool* pool) {
+  const std::lock_guard lock(state_->mutex);
+  ++pool->blocks;  // the pool stays until the end of this function
+  pool->released = true;
+  state_->drop(pool->free);
+  if (--pool->blocks == 0) delete pool;
 }
 
 MemoryStats CachingAllocator::stats() const {

@@ -9,6 +9,8 @@
 
 namespace weft::kernels {
 
+struct MemoryPool;  // of one captured graph; see CachingAllocator::open_pool
+
 /// One piece of device memory, handed out by a CachingAllocator. Fields other than data, bytes and owner are its own.
 struct Block {
   void* data = nullptr;
@@ -17,7 +19,8 @@ struct Block {
   const char* owner = "";  ///< the op that asked (a string literal)
   void* stream = nullptr;  ///< the stream on which the block may be used again at once
   int size_class = 0;
-  std::vector<void*> events;  ///< uses on other streams that must finish before reuse
+  MemoryPool* pool = nullptr;  ///< that the block belongs to, for good
+  std::vector<void*> events;   ///< uses on other streams that must finish before reuse
   Block* previous = nullptr;
   Block* next = nullptr;
 };
@@ -25,16 +28,23 @@ struct Block {
 /// Bytes unless said otherwise. live: in use now; cached: kept for reuse; peak_live: since the last reset_peak().
 struct MemoryStats {
   size_t live = 0, cached = 0, peak_live = 0;
+  size_t in_graphs = 0;          ///< live or cached in the pools of captured graphs
   uint64_t allocations = 0;      ///< calls of allocate
   uint64_t raw_allocations = 0;  ///< of them, those that had to ask the device
 };
+
+/// Called after every change of a device's live bytes, under the allocator's lock (it must not allocate device memory).
+/// One for the process; nullptr removes it.
+using MemoryHook = void (*)(Device device, const MemoryStats& stats);
+void set_memory_hook(MemoryHook hook);
 
 /// Memory of one device, kept for reuse so that training steps do not ask the driver. A freed block goes back to the
 /// list of its size class *and stream*: work enqueued later on that stream may use it at once, since it runs after. A
 /// block used on another stream (record_stream) waits for that stream's event. Size classes are eighths of powers of
 /// two, so at most 12.5% is lost. Thread-safe.
 ///
-/// On simt nothing is cached: every tensor is its own emulated allocation, so that each overrun is seen.
+/// On simt nothing is cached but in the pools of graphs: every tensor is its own emulated allocation, so that each
+/// overrun is seen.
 class CachingAllocator {
  public:
   static CachingAllocator& of(Device device);
@@ -47,7 +57,16 @@ class CachingAllocator {
 
   MemoryStats stats() const;
   void reset_peak();
-  /// Gives cached blocks back to the device.
+  /// Memory of a captured graph: from here to close_pool, blocks for `stream` come from a pool of their own and go back
+  /// to it, so that nobody else gets an address that the graph will write to. The device is asked for nothing but new
+  /// memory meanwhile: neither events nor the device are waited for, which a capture forbids.
+  MemoryPool* open_pool(void* stream);
+  void close_pool(MemoryPool* pool);
+  /// The graph is gone and its work is done: the pool's memory goes back to the device, what is live as soon as it is
+  /// freed.
+  void release_pool(MemoryPool* pool);
+
+  /// Gives cached blocks back to the device, but for those of graphs.
   void empty_cache();
   /// The report that OutOfMemory carries: totals and the ten largest owners.
   std::string report() const;

@@ -20,15 +20,10 @@ bool is_set(const char* variable) {
 }
 
 KernelChecks checks{is_set("WEFT_SYNC"), is_set("WEFT_CHECK_NAN")};
-KernelTrace trace = nullptr;
-void* trace_context = nullptr;
+std::atomic<KernelObserver*> observer{nullptr};
 
-/// Elements from the lowest to the highest address that a view touches; strides are never negative.
-int64_t span(const View& view) {
-  int64_t last = 0;
-  for (int d = 0; d < view.rank; ++d) last += (view.sizes[d] - 1) * view.strides[d];
-  return view.numel() == 0 ? 0 : last + 1;
-}
+void update_watched() { kernel_calls_watched = checks.synchronize || checks.not_finite || observer.load() != nullptr; }
+[[maybe_unused]] const bool watched_from_the_start = (update_watched(), true);
 
 /// `[3,0,17]` for the n-th element in row-major order.
 std::string index_text(const View& view, int64_t n) {
@@ -43,7 +38,7 @@ std::string index_text(const View& view, int64_t n) {
 
 template <class T>
 void check_finite(const char* name, const Queue& queue, const View& view) {
-  std::vector<T> host(static_cast<size_t>(span(view)));
+  std::vector<T> host(static_cast<size_t>(view.span()));
   if (host.empty()) return;
   Runtime& device = runtime(queue.device.kind);
   device.copy(queue.device.index, host.data(), view.data, host.size() * sizeof(T), queue.stream);
@@ -68,28 +63,34 @@ void check_finite(const char* name, const Queue& queue, const View& view) {
 
 }  // namespace
 
-void set_kernel_trace(KernelTrace hook, void* context) {
-  trace = hook;
-  trace_context = context;
+void set_kernel_observer(KernelObserver* wanted) {
+  observer = wanted;
+  update_watched();
 }
-void set_kernel_checks(KernelChecks wanted) { checks = wanted; }
+void set_kernel_checks(KernelChecks wanted) {
+  checks = wanted;
+  update_watched();
+}
 KernelChecks kernel_checks() { return checks; }
 
-KernelScope::KernelScope(const char* name, const Queue& queue) : name_(name), queue_(queue) {}
-KernelScope::~KernelScope() = default;
+KernelScope::KernelScope(const KernelCall& call) : call_(call) {
+  if (KernelObserver* const watcher = observer.load()) watcher->before(call_);
+}
 
-void KernelScope::finish(const View* output) {
-  if (trace) trace(name_, queue_, output, trace_context);
+void KernelScope::finish() {
+  if (KernelObserver* const watcher = observer.load()) watcher->after(call_);
+  const Queue& queue = call_.queue;
   if (checks.synchronize) {
     try {
-      runtime(queue_.device.kind).synchronize_stream(queue_.device.index, queue_.stream);
+      runtime(queue.device.kind).synchronize_stream(queue.device.index, queue.stream);
     } catch (const Error& e) {
-      fail(name_, " failed on ", queue_.device, " (WEFT_SYNC=1): ", e.what());
+      fail(call_.name, " failed on ", queue.device, " (WEFT_SYNC=1): ", e.what());
     }
   }
+  const View* const output = call_.views.empty() ? nullptr : call_.views[0];
   if (checks.not_finite && output && *output && is_floating(output->dtype))
-    with_dtype<float, double, bf16, f16>(output->dtype, name_,
-                                         [&]<class T>() { check_finite<T>(name_, queue_, *output); });
+    with_dtype<float, double, bf16, f16>(output->dtype, call_.name,
+                                         [&]<class T>() { check_finite<T>(call_.name, queue, *output); });
 }
 
 }  // namespace weft::kernels

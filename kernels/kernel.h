@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
+#include <atomic>
+#include <span>
+#include <type_traits>
+
 #include "kernels/queue.h"
 #include "kernels/view.h"
 
@@ -8,20 +13,29 @@ namespace weft::kernels {
 /// What happens to a gradient that a kernel produces.
 enum class Grad : uint8_t { overwrite, accumulate };
 
-/// Called around every kernel call; see launch_guard.cpp: NVTX range, trace, WEFT_SYNC=1, WEFT_CHECK_NAN=1.
+/// One call of a kernel contract, as hooks see it. `views`: its tensors in the order of the contract, the output first
+/// by convention; those not given are false.
+struct KernelCall {
+  const char* name;
+  const Queue& queue;
+  std::span<const View* const> views;
+};
+
+/// True while somebody wants to see each call (kernel_trace.h): the one branch that a call pays for tracing.
+inline std::atomic<bool> kernel_calls_watched{false};
+
+/// Around a call that is watched: the observer, WEFT_SYNC=1, WEFT_CHECK_NAN=1.
 class KernelScope {
  public:
-  KernelScope(const char* name, const Queue& queue);
-  ~KernelScope();
+  explicit KernelScope(const KernelCall& call);
   KernelScope(const KernelScope&) = delete;
   KernelScope& operator=(const KernelScope&) = delete;
 
-  /// After the kernel was enqueued: with WEFT_SYNC=1 waits for it; with WEFT_CHECK_NAN=1 looks at `output`.
-  void finish(const View* output);
+  /// After the kernel was enqueued; not called when it threw.
+  void finish();
 
  private:
-  const char* name_;
-  const Queue& queue_;
+  const KernelCall& call_;
 };
 
 /// One kernel contract: its name and its three implementations. Calling it is the only switch over devices in Weft.
@@ -36,21 +50,26 @@ struct Kernel<void(const Queue&, Args...)> {
   void (*cuda)(const Queue&, Args...);
 
   void operator()(const Queue& queue, Args... args) const {
-    KernelScope scope(name, queue);
-    (queue.device.kind == DeviceKind::cpu ? cpu : queue.device.kind == DeviceKind::simt ? simt : cuda)(queue, args...);
-    scope.finish(first_view(args...));
+    const auto run = queue.device.kind == DeviceKind::cpu ? cpu : queue.device.kind == DeviceKind::simt ? simt : cuda;
+    if (kernel_calls_watched.load(std::memory_order_relaxed)) [[unlikely]]
+      return run_watched(run, queue, args...);
+    run(queue, args...);
   }
 
  private:
-  // By convention the first view of a contract is its output.
-  template <class First, class... Rest>
-  static const View* first_view(const First& first, const Rest&... rest) {
-    if constexpr (std::is_same_v<First, View>)
-      return &first;
-    else
-      return first_view(rest...);
+  [[gnu::noinline, gnu::cold]] void run_watched(void (*run)(const Queue&, Args...), const Queue& queue,
+                                                Args... args) const {
+    std::array<const View*, sizeof...(Args) + 1> views{};  // one more: an array of no elements has no data
+    size_t count = 0;
+    const auto add = [&](const auto& argument) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(argument)>, View>) views[count++] = &argument;
+    };
+    (add(args), ...);
+    const KernelCall call{name, queue, {views.data(), count}};
+    KernelScope scope(call);
+    run(queue, args...);
+    scope.finish();
   }
-  static const View* first_view() { return nullptr; }
 };
 
 }  // namespace weft::kernels

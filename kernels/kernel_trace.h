@@ -1,15 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/queue.h"
-#include "kernels/view.h"
+#include "kernels/kernel.h"
 
 namespace weft::kernels {
 
-/// Called on the calling thread after each kernel was enqueued, with its output (nullptr where it has none).
-using KernelTrace = void (*)(const char* name, const Queue& queue, const View* output, void* context);
+/// Sees every kernel call of the process, on the thread that makes it.
+class KernelObserver {
+ public:
+  virtual ~KernelObserver() = default;
+  virtual void before(const KernelCall& call) = 0;
+  /// After the kernel was enqueued (on the CPU: done); left out when the call threw.
+  virtual void after(const KernelCall& call) = 0;
+};
 
-/// Sets the hook for the whole process; nullptr removes it. Not while kernels run on other threads.
-void set_kernel_trace(KernelTrace trace, void* context);
+/// Sets the observer; nullptr removes it. A call under way on another thread may still reach the old one, so an
+/// observer that other threads see must outlive them.
+void set_kernel_observer(KernelObserver* observer);
+
+/// Runs what is no kernel contract as one under the given name (a string literal): hooks see it.
+template <class Run>
+void run_as_kernel(const Queue& queue, const char* name, std::span<const View* const> views, Run&& run) {
+  if (!kernel_calls_watched.load(std::memory_order_relaxed)) return run();
+  const KernelCall call{name, queue, views};
+  KernelScope scope(call);
+  run();
+  scope.finish();
+}
 
 /// Overrides the environment's WEFT_SYNC and WEFT_CHECK_NAN.
 struct KernelChecks {

@@ -45,6 +45,16 @@ class Runtime {
   virtual void synchronize_event(void* event) = 0;
   /// Milliseconds between two recorded timing events.
   virtual float elapsed_ms(void* start, void* stop) = 0;
+
+  /// From here on work on `stream` (not the default one) is recorded instead of run, and this thread must not wait for
+  /// the device. Other threads are not touched. Errors: the device has no graphs (the CPU).
+  virtual void begin_capture(int index, void* stream) = 0;
+  /// Ends the capture and makes its graph ready to be launched. Errors: something was done that cannot be captured.
+  virtual void* end_capture(int index, void* stream) = 0;
+  /// Ends a capture that has failed.
+  virtual void abandon_capture(int index, void* stream) noexcept = 0;
+  virtual void launch_graph(int index, void* graph, void* stream) = 0;
+  virtual void destroy_graph(void* graph) = 0;
 };
 
 Runtime& runtime(DeviceKind kind);

@@ -44,6 +44,13 @@ struct View {
     return n;
   }
 
+  /// Elements from the lowest to the highest address that the view touches; strides are never negative.
+  int64_t span() const {
+    int64_t last = 0;
+    for (int d = 0; d < rank; ++d) last += (sizes[d] - 1) * strides[d];
+    return numel() == 0 ? 0 : last + 1;
+  }
+
   /// Row-major without gaps; dimensions of size 1 may have any stride.
   bool is_contiguous() const {
     int64_t expected = 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/batch_norm.h"
 
+#include "core/capture.h"
 #include "core/ops/batch_norm.h"
 
 namespace weft::nn {
@@ -18,7 +19,7 @@ BatchNorm2d::BatchNorm2d(int64_t channels, BatchNorm2dOptions norm_options) : op
 }
 
 Tensor BatchNorm2d::forward(const Tensor& x, const Fused& fused) const {
-  if (is_training() && running_mean.defined()) ++num_batches_tracked;
+  if (is_training() && running_mean.defined()) on_each_run([this] { ++num_batches_tracked; });
   return batch_norm(x, weight, bias, running_mean, running_var,
                     {.training = is_training() || !running_mean.defined(),
                      .eps = options.eps,

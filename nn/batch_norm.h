@@ -21,7 +21,7 @@ struct BatchNorm2d : Module {
   };
 
   Tensor weight, bias, running_mean, running_var;
-  mutable int64_t num_batches_tracked = 0;  ///< batches seen in training; a host number: a graph's replays do not count
+  mutable int64_t num_batches_tracked = 0;  ///< batches seen in training, those of a graph's replays too
   BatchNorm2dOptions options;
 
   explicit BatchNorm2d(int64_t channels, BatchNorm2dOptions options = {});

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "core/autograd.h"
+#include "core/capture.h"
 #include "core/joined.h"
 #include "core/trace.h"
 
@@ -65,6 +66,7 @@ Optimizer::Optimizer(const char* name, const std::vector<ParameterGroup>& given_
 
 void Optimizer::set_lr(double lr, int group) {
   WEFT_CHECK(group >= 0 && group < groups(), name_, ": set_lr: there are ", groups(), " groups, got ", group);
+  refuse_while_capturing("set_lr", flat_->device());  // the graph would keep this rate for ever
   groups_[static_cast<size_t>(group)].lr = lr;
   scalars_.select(0, group).select(0, kLr).fill_(lr);
 }
@@ -89,7 +91,7 @@ void Optimizer::step() {
               scalars_.select(0, static_cast<int64_t>(i)), std::move(states), groups_[i].weight_decay});
     }
   }
-  flat_->weights_changed(/*copied=*/true);
+  on_each_run([flat = flat_] { flat->weights_changed(/*copied=*/true); });
 }
 
 StateDict Optimizer::state_dict() const {

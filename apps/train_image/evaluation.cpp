@@ -7,10 +7,12 @@
 #include "core/autograd.h"
 #include "core/ops/argmax.h"
 #include "core/ops/cross_entropy.h"
+#include "core/trace.h"
 
 namespace weft::train_image {
 
 Evaluation evaluate(nn::Module& model, data::Loader& loader, int classes, DType precision) {
+  const TraceScope scope("evaluate");
   const bool was_training = model.is_training();
   model.eval();
   const NoGrad no_grad;

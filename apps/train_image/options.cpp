@@ -89,9 +89,16 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("eval-only", o.eval_only, "evaluate on the validation part and stop; needs only that part of the set");
   flags.add("max-steps", o.max_steps, "stop after this many steps of the whole run, as Ctrl-C would; 0: no limit",
             {.min = 0});
+  flags.add_choice("graph", o.graph, {"auto", "on", "off"},
+                   "launch a step as one CUDA graph; auto: on cuda, unless --profile wants to see its kernels, and "
+                   "without graph where the capture fails");
   flags.add("deterministic", o.deterministic,
             "same bits on every run; so it is always today, since every kernel is deterministic");
   flags.add("summary", o.summary, "print the table of layers before training");
+  flags.add("profile", o.profile,
+            "write a Chrome trace (chrome://tracing, ui.perfetto.dev) of a few steps to FILE.json and the table of ops "
+            "to FILE.txt");
+  flags.add("profile-steps", o.profile_steps, "A:B: the steps of this process from A to B - 1, counted from 0");
   if (!flags.parse(argc, argv)) return false;
   check_augmentation(o);
   o.toml = flags.toml();

@@ -41,8 +41,11 @@ struct Options {
   std::string export_file;
   bool eval_only = false;
   int64_t max_steps = 0;
+  std::string graph = "auto";
   bool deterministic = false;
   bool summary = false;
+  std::string profile;
+  std::string profile_steps = "5:8";
 
   std::string toml;  ///< the values in effect, as written to config.toml
 };

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "apps/support/device.h"
+#include "apps/support/exit.h"
 #include "apps/support/memory.h"
 #include "apps/train_image/not_finite.h"
 #include "core/autocast.h"
@@ -16,8 +17,10 @@
 #include "core/ops/cross_entropy.h"
 #include "core/ops/sum.h"
 #include "core/random.h"
+#include "core/trace.h"
 #include "data/transforms/mixup.h"
 #include "kernels/allocator.h"
+#include "kernels/kernel_trace.h"
 
 namespace weft::train_image {
 namespace {
@@ -40,7 +43,8 @@ Trainer::Trainer(Experiment& experiment)
     : experiment_(experiment),
       folder_(experiment.options.out),
       optimizer_(experiment.make_optimizer()),
-      schedule_(experiment.make_schedule()) {
+      schedule_(experiment.make_schedule()),
+      profile_(experiment.options.profile, experiment.options.profile_steps) {
   resume();
   const Options& o = experiment_.options;
   folder_.write_config(o.toml);
@@ -59,6 +63,7 @@ Trainer::Trainer(Experiment& experiment)
   }
   loss_sum_ = Tensor::zeros({}, DType::f32, experiment_.device);
   correct_sum_ = Tensor::zeros({}, DType::f32, experiment_.device);
+  make_graph();
 }
 
 void Trainer::show_samples() {
@@ -151,9 +156,14 @@ bool Trainer::run() {
     }
     progress_.note(line);
   }
+  note(profile_.finish());
   board_->end(!stopped);
   write_summary(!stopped);
   return !stopped;
+}
+
+void Trainer::note(const std::string& line) {
+  if (!line.empty()) progress_.note(line);
 }
 
 bool Trainer::train_epoch() {
@@ -168,12 +178,14 @@ bool Trainer::train_epoch() {
   bool whole = true;
   double waited = 0;
   while (true) {
+    profile_.before_step();
     const auto batch = e.train_loader->next();
     if (!batch) break;
     const double now_waited = e.train_loader->statistics().waited_seconds;
     unread_wait_ += now_waited - waited;
     waited = now_waited;
     train_step(*batch);
+    note(profile_.after_step());
     if (signals_.take_save_request() && support::have_checkpoints()) {
       read_sums();
       save(folder_.last_checkpoint());
@@ -191,7 +203,48 @@ bool Trainer::train_epoch() {
   return whole;
 }
 
+void Trainer::make_graph() {
+  const Options& o = experiment_.options;
+  const Device device = experiment_.device;
+  const kernels::KernelChecks checks = kernels::kernel_checks();
+  const bool watched = checks.synchronize || checks.not_finite || !o.profile.empty();
+  if (o.graph == "off" || (o.graph == "auto" && (device.kind != DeviceKind::cuda || watched))) return;
+  if (device.kind == DeviceKind::cpu)
+    throw support::UsageError("--graph on: expected --device cuda or simt, got cpu, which runs each op at once");
+  graph_ = std::make_unique<GraphedFunction>(
+      device, [this](const std::vector<Tensor>& in) { update(in[0], in[1], in[2]); },
+      GraphedFunctionOptions{.may_run_eagerly = o.graph == "auto"});
+}
+
+Tensor Trainer::forward(const Tensor& images) {
+  const TraceScope scope("forward");
+  const Autocast low(experiment_.precision);
+  return (*experiment_.model)(images);
+}
+
+/// What a step does on the device: the part that a graph repeats.
+void Trainer::update(const Tensor& images, const Tensor& targets, const Tensor& labels) {
+  const Options& o = experiment_.options;
+  const Tensor logits = forward(images);
+  const Tensor loss = cross_entropy(logits, targets, {.label_smoothing = o.label_smoothing});
+  optimizer_->zero_grad();
+  {
+    const TraceScope scope("backward");
+    loss.backward();
+  }
+  {
+    const TraceScope scope("optimizer");
+    if (o.clip_norm > 0) clip_grad_norm(experiment_.model->parameters(), o.clip_norm);
+    optimizer_->step();
+  }
+  const TraceScope scope("metrics");
+  const NoGrad no_grad;
+  loss_sum_.add_(loss.detach(), static_cast<double>(images.size(0)));
+  correct_sum_.add_(sum(eq(argmax(logits, 1), labels).to(DType::f32)));
+}
+
 void Trainer::train_step(const data::Batch& batch) {
+  const TraceScope scope("step");
   Experiment& e = experiment_;
   const Options& o = e.options;
   optimizer_->set_lr(schedule_->lr(position_.step, o.lr));
@@ -205,23 +258,16 @@ void Trainer::train_step(const data::Batch& batch) {
     images = mixed.images;
     targets = mixed.targets;
   }
-  const auto forward = [&] {
-    const Autocast low(e.precision);
-    return (*e.model)(images);
-  };
-  const CrossEntropyOptions loss_options{.label_smoothing = o.label_smoothing};
-  const Tensor logits = forward();
-  const Tensor loss = cross_entropy(logits, targets, loss_options);
-  optimizer_->zero_grad();
-  loss.backward();
-  if (o.clip_norm > 0) clip_grad_norm(e.model->parameters(), o.clip_norm);
-  optimizer_->step();
-
-  {
-    const NoGrad no_grad;
-    loss_sum_.add_(loss.detach(), static_cast<double>(batch.count));
-    correct_sum_.add_(sum(eq(argmax(logits, 1), batch.labels).to(DType::f32)));
+  if (graph_) {
+    (*graph_)({images, targets, batch.labels});
+    if (!graph_->failure().empty()) {
+      progress_.note(str("no graph: ", graph_->failure()));
+      graph_ = nullptr;
+    }
+  } else {
+    update(images, targets, batch.labels);
   }
+
   ++position_.step;
   ++position_.step_in_epoch;
   unread_images_ += batch.count;
@@ -230,9 +276,9 @@ void Trainer::train_step(const data::Batch& batch) {
   read_sums();
   if (std::isfinite(position_.loss_sum)) return;
   progress_.end();
+  const auto again = [&] { cross_entropy(forward(images), targets, {.label_smoothing = o.label_smoothing}); };
   fail("loss is not finite (", position_.loss_sum - before, ") at epoch ", position_.epoch + 1, ", step ",
-       position_.step, ": ", explain_not_finite(*e.model, [&] { cross_entropy(forward(), targets, loss_options); }),
-       ". The last good checkpoint is kept");
+       position_.step, ": ", explain_not_finite(*e.model, again), ". The last good checkpoint is kept");
 }
 
 void Trainer::read_sums() {

@@ -8,6 +8,8 @@
 #include "apps/support/tensorboard.h"
 #include "apps/train_image/evaluation.h"
 #include "apps/train_image/experiment.h"
+#include "apps/train_image/profile_window.h"
+#include "core/graph.h"
 
 namespace weft::train_image {
 
@@ -32,10 +34,14 @@ class Trainer {
 
   void resume();
   bool train_epoch();
+  void make_graph();
   void train_step(const data::Batch& batch);
+  void update(const Tensor& images, const Tensor& targets, const Tensor& labels);
+  Tensor forward(const Tensor& images);
   void read_sums();
   void finish_epoch();
   void save(const std::filesystem::path& path) const;
+  void note(const std::string& line);
   void write_summary(bool finished);
   void show_samples();
   bool must_stop() const;
@@ -49,9 +55,11 @@ class Trainer {
   std::unique_ptr<support::TensorBoard> board_;
   support::Progress progress_;
   support::Signals signals_;
+  ProfileWindow profile_;
 
   // Sums of the steps since they were last read, on the device: reading them each step would make a GPU wait.
   Tensor loss_sum_, correct_sum_;
+  std::unique_ptr<GraphedFunction> graph_;  // update(); none: each step is run op by op
   int64_t unread_images_ = 0, unread_steps_ = 0;
   double unread_wait_ = 0;
   double trained_seconds_ = 0;

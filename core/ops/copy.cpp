@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/copy.h"
 #include "core/autograd.h"
+#include "core/capture.h"
 #include "core/tensor.h"
 #include "core/trace.h"
-#include "kernels/runtime.h"
+#include "kernels/transfer.h"
 
 namespace weft {
 namespace {
@@ -11,8 +12,12 @@ namespace {
 /// Dense bytes between two devices, one of them the CPU or both of one kind.
 void transfer(const Tensor& y, const Tensor& x) {
   const Device device = y.device().kind == DeviceKind::cpu ? x.device() : y.device();
+  refuse_while_capturing(y.device().kind == DeviceKind::cpu ? "copy to the host" : "copy from the host", device);
   const kernels::Queue queue = current_queue(device);
-  kernels::runtime(device.kind).copy(device.index, y.raw_data(), x.raw_data(), x.nbytes(), queue.stream);
+  const char* const name = y.device().kind == DeviceKind::cpu   ? "copy_to_host"
+                           : x.device().kind == DeviceKind::cpu ? "copy_to_device"
+                                                                : "copy_between_devices";
+  kernels::transfer(queue, name, y.raw_data(), x.raw_data(), x.nbytes());
   // The host may read y at once. It may also free x: cuda has staged pageable memory by now, the emulator has not.
   if (y.device().kind == DeviceKind::cpu || device.kind != DeviceKind::cuda) synchronize(device);
 }

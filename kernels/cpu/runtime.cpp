@@ -69,6 +69,11 @@ class CpuRuntime final : public Runtime {
     return std::chrono::duration<float, std::milli>(static_cast<Event*>(stop)->time - static_cast<Event*>(start)->time)
         .count();
   }
+  void begin_capture(int, void*) override { fail("graph: the cpu runs each op at once: there is nothing to capture"); }
+  void* end_capture(int, void*) override { return nullptr; }
+  void abandon_capture(int, void*) noexcept override {}
+  void launch_graph(int, void*, void*) override {}
+  void destroy_graph(void*) override {}
 };
 
 }  // namespace

@@ -48,6 +48,11 @@ class NoCuda final : public Runtime {
   bool query_event(void*) override { missing("device cuda"); }
   void synchronize_event(void*) override { missing("device cuda"); }
   float elapsed_ms(void*, void*) override { missing("device cuda"); }
+  void begin_capture(int, void*) override { missing("device cuda"); }
+  void* end_capture(int, void*) override { missing("device cuda"); }
+  void abandon_capture(int, void*) noexcept override {}
+  void launch_graph(int, void*, void*) override { missing("device cuda"); }
+  void destroy_graph(void*) override { missing("device cuda"); }
 };
 
 }  // namespace

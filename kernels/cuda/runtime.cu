@@ -20,6 +20,19 @@ void ignore(cudaError_t status) {
   if (status != cudaSuccess) cudaGetLastError();
 }
 
+/// While it lives, this thread may call what a capture holds for unsafe, cudaMalloc for one: new memory is no part of
+/// the captured work, and it stays where it is while the graph lives.
+class UnsafeCallsAllowed {
+ public:
+  UnsafeCallsAllowed() { ignore(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+  ~UnsafeCallsAllowed() { ignore(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+  UnsafeCallsAllowed(const UnsafeCallsAllowed&) = delete;
+  UnsafeCallsAllowed& operator=(const UnsafeCallsAllowed&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
 class DeviceRuntime final : public Runtime {
  public:
   int device_count() override {
@@ -44,6 +57,7 @@ class DeviceRuntime final : public Runtime {
 
   void* allocate(int index, size_t bytes) override {
     select(index);
+    const UnsafeCallsAllowed guard;
     void* memory = nullptr;
     const cudaError_t status = cudaMalloc(&memory, bytes);
     if (status == cudaErrorMemoryAllocation) {
@@ -55,6 +69,7 @@ class DeviceRuntime final : public Runtime {
   }
   void release(int index, void* memory) override {
     select(index);
+    const UnsafeCallsAllowed guard;
     check(cudaFree(memory), "cudaFree");
   }
 
@@ -126,6 +141,31 @@ class DeviceRuntime final : public Runtime {
     check(cudaEventElapsedTime(&milliseconds, to_event(start), to_event(stop)), "cudaEventElapsedTime");
     return milliseconds;
   }
+
+  void begin_capture(int index, void* stream) override {
+    select(index);
+    check(cudaStreamBeginCapture(to_stream(stream), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  }
+  void* end_capture(int index, void* stream) override {
+    select(index);
+    cudaGraph_t graph = nullptr;
+    check(cudaStreamEndCapture(to_stream(stream), &graph), "cudaStreamEndCapture");
+    cudaGraphExec_t executable = nullptr;
+    const cudaError_t status = cudaGraphInstantiate(&executable, graph, 0);
+    ignore(cudaGraphDestroy(graph));
+    check(status, "cudaGraphInstantiate");
+    return executable;
+  }
+  void abandon_capture(int, void* stream) noexcept override {
+    cudaGraph_t graph = nullptr;
+    ignore(cudaStreamEndCapture(to_stream(stream), &graph));
+    if (graph) ignore(cudaGraphDestroy(graph));
+  }
+  void launch_graph(int index, void* graph, void* stream) override {
+    select(index);
+    check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), to_stream(stream)), "cudaGraphLaunch");
+  }
+  void destroy_graph(void* graph) override { ignore(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph))); }
 
  private:
   static void select(int index) { check(cudaSetDevice(index), "cudaSetDevice"); }

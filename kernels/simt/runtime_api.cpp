@@ -10,25 +10,16 @@
 #include "kernels/simt/check.h"
 #include "kernels/simt/memory.h"
 #include "kernels/simt/simt.h"
+#include "kernels/simt/stream.h"
 #include "kernels/simt/worker.h"
 
 namespace weft::emulator::api {
-
-struct Stream {};
-struct Event {
-  bool timing = true;
-  bool recorded = false;
-  std::chrono::steady_clock::time_point time{};
-};
 
 namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
 
-cudaError_t result(cudaError_t error) {
-  if (error != cudaSuccess) last_error = error;
-  return error;
-}
+cudaError_t result(cudaError_t error) { return record_error(error); }
 
 /// Dynamic shared memory above 48 KiB must be asked for, as on the device.
 struct SharedLimits {
@@ -48,6 +39,11 @@ size_t shared_limit(const void* function) {
 
 }  // namespace
 
+cudaError_t record_error(cudaError_t error) {
+  if (error != cudaSuccess) last_error = error;
+  return error;
+}
+
 const char* cudaGetErrorName(cudaError_t error) {
   switch (error) {
     case cudaSuccess:
@@ -66,6 +62,20 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorNotReady";
     case cudaErrorNotSupported:
       return "cudaErrorNotSupported";
+    case cudaErrorStreamCaptureUnsupported:
+      return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated:
+      return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorStreamCaptureUnmatched:
+      return "cudaErrorStreamCaptureUnmatched";
+    case cudaErrorStreamCaptureIsolation:
+      return "cudaErrorStreamCaptureIsolation";
+    case cudaErrorStreamCaptureImplicit:
+      return "cudaErrorStreamCaptureImplicit";
+    case cudaErrorCapturedEvent:
+      return "cudaErrorCapturedEvent";
+    case cudaErrorStreamCaptureWrongThread:
+      return "cudaErrorStreamCaptureWrongThread";
   }
   return "unrecognized error code";
 }
@@ -88,6 +98,20 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "device not ready";
     case cudaErrorNotSupported:
       return "operation not supported";
+    case cudaErrorStreamCaptureUnsupported:
+      return "operation not permitted when stream is capturing";
+    case cudaErrorStreamCaptureInvalidated:
+      return "operation failed due to a previous error during capture";
+    case cudaErrorStreamCaptureUnmatched:
+      return "capture was not initiated in this stream";
+    case cudaErrorStreamCaptureIsolation:
+      return "dependency created on uncaptured work in another stream";
+    case cudaErrorStreamCaptureImplicit:
+      return "operation would make the legacy stream depend on a capturing blocking stream";
+    case cudaErrorCapturedEvent:
+      return "operation not permitted on an event last recorded in a capturing stream";
+    case cudaErrorStreamCaptureWrongThread:
+      return "attempt to terminate a thread-local capture sequence from another thread";
   }
   return "unrecognized error code";
 }
@@ -130,7 +154,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   return cudaSuccess;
 }
 
-cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+cudaError_t cudaDeviceSynchronize() { return result(may_call_unsafe()); }
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
   memory_info(*free_bytes, *total_bytes);
   return cudaSuccess;
@@ -138,61 +162,103 @@ cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   *memory = nullptr;
+  if (const cudaError_t status = may_call_unsafe(); status != cudaSuccess) return result(status);
   if (bytes == 0) return cudaSuccess;
   *memory = allocate(bytes, false);
   return result(*memory ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 cudaError_t cudaFree(void* memory) {
+  if (const cudaError_t status = may_call_unsafe(); status != cudaSuccess) return result(status);
   return result(!memory || release(memory, false) ? cudaSuccess : cudaErrorInvalidValue);
 }
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
+  if (const cudaError_t status = may_call_unsafe(); status != cudaSuccess) return result(status);
   *memory = bytes ? allocate(bytes, true) : nullptr;
   return result(*memory || !bytes ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 cudaError_t cudaMallocHost(void** memory, size_t bytes) { return cudaHostAlloc(memory, bytes, cudaHostAllocDefault); }
 cudaError_t cudaFreeHost(void* memory) {
+  if (const cudaError_t status = may_call_unsafe(); status != cudaSuccess) return result(status);
   return result(!memory || release(memory, true) ? cudaSuccess : cudaErrorInvalidValue);
 }
 
-cudaError_t cudaMemcpy(void* destination, const void* source, size_t bytes, cudaMemcpyKind) {
+namespace {
+
+bool can_copy(const void* destination, const void* source, size_t bytes) {
+  return destination && source && valid_range(destination, bytes) && valid_range(source, bytes);
+}
+bool can_fill(const void* destination, size_t bytes) {
+  return in_device_range(reinterpret_cast<uintptr_t>(destination)) && valid_range(destination, bytes);
+}
+
+cudaError_t copy_now(void* destination, const void* source, size_t bytes) {
   if (bytes == 0) return cudaSuccess;
-  if (!destination || !source || !valid_range(destination, bytes) || !valid_range(source, bytes))
-    return result(cudaErrorInvalidValue);
+  if (!can_copy(destination, source, bytes)) return result(cudaErrorInvalidValue);
   std::memmove(destination, source, bytes);
   check_copied(destination, source, bytes);
   return cudaSuccess;
 }
-cudaError_t cudaMemcpyAsync(void* destination, const void* source, size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
-  return cudaMemcpy(destination, source, bytes, kind);
-}
-cudaError_t cudaMemset(void* destination, int byte, size_t bytes) {
+
+cudaError_t fill_now(void* destination, int byte, size_t bytes) {
   if (bytes == 0) return cudaSuccess;
-  if (!in_device_range(reinterpret_cast<uintptr_t>(destination)) || !valid_range(destination, bytes))
-    return result(cudaErrorInvalidValue);
+  if (!can_fill(destination, bytes)) return result(cudaErrorInvalidValue);
   std::memset(destination, byte, bytes);
   check_filled(destination, bytes);
   return cudaSuccess;
 }
-cudaError_t cudaMemsetAsync(void* destination, int byte, size_t bytes, cudaStream_t) {
-  return cudaMemset(destination, byte, bytes);
+
+}  // namespace
+
+cudaError_t cudaMemcpy(void* destination, const void* source, size_t bytes, cudaMemcpyKind) {
+  if (const cudaError_t status = may_call_unsafe(); status != cudaSuccess) return result(status);
+  return copy_now(destination, source, bytes);
+}
+cudaError_t cudaMemcpyAsync(void* destination, const void* source, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  if (const cudaError_t status = may_run_on(stream); status != cudaSuccess) return result(status);
+  if (!is_captured(stream) || bytes == 0) return copy_now(destination, source, bytes);
+  if (!can_copy(destination, source, bytes)) return result(cudaErrorInvalidValue);
+  capture_copy(stream, destination, source, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaMemset(void* destination, int byte, size_t bytes) {
+  if (const cudaError_t status = may_call_unsafe(); status != cudaSuccess) return result(status);
+  return fill_now(destination, byte, bytes);
+}
+cudaError_t cudaMemsetAsync(void* destination, int byte, size_t bytes, cudaStream_t stream) {
+  if (const cudaError_t status = may_run_on(stream); status != cudaSuccess) return result(status);
+  if (!is_captured(stream) || bytes == 0) return fill_now(destination, byte, bytes);
+  if (!can_fill(destination, bytes)) return result(cudaErrorInvalidValue);
+  capture_fill(stream, destination, byte, bytes);
+  return cudaSuccess;
 }
 
 cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   *stream = new Stream;
   return cudaSuccess;
 }
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return cudaStreamCreate(stream); }
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  *stream = new Stream{.blocking = !(flags & cudaStreamNonBlocking)};
+  return cudaSuccess;
+}
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   if (!stream) return result(cudaErrorInvalidResourceHandle);
   delete stream;
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
-  return result(event ? cudaSuccess : cudaErrorInvalidResourceHandle);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  break_capture(stream);
+  return result(is_captured(stream) ? cudaErrorStreamCaptureUnsupported : may_call_unsafe());
 }
-cudaError_t cudaLaunchHostFunc(cudaStream_t, void (*function)(void*), void* data) {
+cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (!event) return result(cudaErrorInvalidResourceHandle);
+  if (event->captured == is_captured(stream)) return cudaSuccess;
+  break_capture(stream);
+  // A device would take the other stream into the capture; the emulator captures one stream.
+  return result(event->captured ? cudaErrorNotSupported : cudaErrorStreamCaptureIsolation);
+}
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*function)(void*), void* data) {
+  if (is_captured(stream)) return result(cudaErrorNotSupported);
   function(data);
   return cudaSuccess;
 }
@@ -208,16 +274,22 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
   return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (!event) return result(cudaErrorInvalidResourceHandle);
+  if (const cudaError_t status = may_run_on(stream); status != cudaSuccess) return result(status);
+  event->captured = is_captured(stream);
   event->recorded = true;
   event->time = std::chrono::steady_clock::now();
   return cudaSuccess;
 }
-cudaError_t cudaEventQuery(cudaEvent_t event) { return result(event ? cudaSuccess : cudaErrorInvalidResourceHandle); }
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (!event) return result(cudaErrorInvalidResourceHandle);
+  return result(event->captured ? cudaErrorCapturedEvent : may_call_unsafe());
+}
 cudaError_t cudaEventSynchronize(cudaEvent_t event) { return cudaEventQuery(event); }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
-  if (!start || !stop || !start->timing || !stop->timing || !start->recorded || !stop->recorded)
+  if (!start || !stop || !start->timing || !stop->timing || !start->recorded || !stop->recorded || start->captured ||
+      stop->captured)
     return result(cudaErrorInvalidResourceHandle);
   *milliseconds = std::chrono::duration<float, std::milli>(stop->time - start->time).count();
   return cudaSuccess;
@@ -239,7 +311,12 @@ cudaError_t launch_grid(const Launch& launch) {
   if (!grid_fits || !block_fits) return result(cudaErrorInvalidConfiguration);
   if (launch.dynamic_shared > kDefaultDynamicShared && launch.dynamic_shared > shared_limit(launch.function))
     return result(cudaErrorInvalidValue);
-  run_grid(launch);
+  const auto stream = static_cast<cudaStream_t>(launch.stream);
+  if (const cudaError_t status = may_run_on(stream); status != cudaSuccess) return result(status);
+  if (is_captured(stream))
+    capture_launch(launch);
+  else
+    run_grid(launch);
   return cudaSuccess;
 }
 

@@ -3,12 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/simt/vector_types.h"
 
 // The host side of the CUDA runtime API, as far as Weft uses it. Part of the emulated cuda_runtime.h. Streams run their
-// work at once, in the calling thread, which is one of the orders that CUDA allows.
+// work at once, in the calling thread, which is one of the orders that CUDA allows; a stream that is captured runs
+// nothing (graph_api.cpp).
 
 namespace weft::emulator {
 
@@ -20,6 +22,7 @@ struct Launch {
   void (*invoke)(const void* arguments);
   const void* arguments;
   size_t arguments_bytes;
+  void* stream;  ///< a cudaStream_t
 };
 
 }  // namespace weft::emulator
@@ -35,6 +38,13 @@ enum cudaError_t {
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorNotReady = 600,
   cudaErrorNotSupported = 801,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureInvalidated = 901,
+  cudaErrorStreamCaptureUnmatched = 903,
+  cudaErrorStreamCaptureIsolation = 905,
+  cudaErrorStreamCaptureImplicit = 906,
+  cudaErrorCapturedEvent = 907,
+  cudaErrorStreamCaptureWrongThread = 908,
 };
 const char* cudaGetErrorName(cudaError_t error);
 const char* cudaGetErrorString(cudaError_t error);
@@ -105,6 +115,23 @@ cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop);
 
+struct Graph;
+struct GraphExec;
+using cudaGraph_t = Graph*;
+using cudaGraphExec_t = GraphExec*;
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal = 0,
+  cudaStreamCaptureModeThreadLocal = 1,
+  cudaStreamCaptureModeRelaxed = 2,
+};
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags = 0);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value);
 template <class... P>
@@ -132,13 +159,16 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
     void (*kernel)(P...);
     std::tuple<P...> arguments;
   };
+  // A captured launch keeps a copy of the bytes. libstdc++'s tuple says that it is not trivially copyable; its elements
+  // are.
+  static_assert((std::is_trivially_copyable_v<P> && ...), "kernel arguments are copied as bytes");
   const Closure closure{kernel, std::tuple<P...>(static_cast<P>(std::forward<A>(arguments))...)};
   const auto invoke = [](const void* erased) {
     const auto& call = *static_cast<const Closure*>(erased);
     std::apply(call.kernel, call.arguments);
   };
   return launch_grid({config->gridDim, config->blockDim, config->dynamicSmemBytes,
-                      reinterpret_cast<const void*>(kernel), invoke, &closure, sizeof(closure)});
+                      reinterpret_cast<const void*>(kernel), invoke, &closure, sizeof(closure), config->stream});
 }
 
 }  // namespace weft::emulator::api

@@ -12,19 +12,25 @@
 namespace weft::tests {
 namespace {
 
-void note(const char* kernel, const kernels::Queue& queue, const kernels::View* output, void*) {
+void note(const kernels::KernelCall& call) {
   // The output of these says nothing about their input: their tests note that themselves.
   for (const std::string_view other : {"compare", "argmax", "cross_entropy_forward"})
-    if (kernel == other) return;
-  if (!output || !*output) return;
+    if (call.name == other) return;
+  if (call.views.empty() || !*call.views[0]) return;
   const testing::TestInfo* const test = testing::UnitTest::GetInstance()->current_test_info();
-  add_row({"kernel", kernel, std::string(name(queue.device.kind)), std::string(name(output->dtype)),
+  add_row({"kernel", call.name, std::string(name(call.queue.device.kind)), std::string(name(call.views[0]->dtype)),
            test ? test->test_suite_name() : ""});
 }
 
+struct Notes : kernels::KernelObserver {
+  void before(const kernels::KernelCall&) override {}
+  void after(const kernels::KernelCall& call) override { note(call); }
+};
+
 class Trace : public testing::EmptyTestEventListener {
-  void OnTestStart(const testing::TestInfo&) override { kernels::set_kernel_trace(note, nullptr); }
-  void OnTestEnd(const testing::TestInfo&) override { kernels::set_kernel_trace(nullptr, nullptr); }
+  void OnTestStart(const testing::TestInfo&) override { kernels::set_kernel_observer(&notes_); }
+  void OnTestEnd(const testing::TestInfo&) override { kernels::set_kernel_observer(nullptr); }
+  Notes notes_;
 };
 
 [[maybe_unused]] const bool listens = [] {

@@ -57,25 +57,23 @@ TEST(KernelScope, SynchronizesWhenAsked) {
   EXPECT_THAT(error_of([&] { scale(kSimt, y.view(), x.view(), 2.0f); }), IsEmpty());
 }
 
-TEST(KernelScope, TraceSeesNameAndOutput) {
-  struct Seen {
-    std::string name;
-    const void* output = nullptr;
-    int calls = 0;
-  } seen;
-  kernels::set_kernel_trace(
-      [](const char* name, const Queue&, const View* output, void* context) {
-        auto& s = *static_cast<Seen*>(context);
-        s = {name, output->data, s.calls + 1};
-      },
-      &seen);
+TEST(KernelScope, ObserverSeesNameAndViews) {
+  struct Observer : kernels::KernelObserver {
+    std::vector<std::string> calls;
+    std::vector<const void*> views;
+    void before(const kernels::KernelCall& call) override { calls.push_back(std::string("before ") + call.name); }
+    void after(const kernels::KernelCall& call) override {
+      calls.push_back(std::string("after ") + call.name);
+      for (const View* view : call.views) views.push_back(view->data);
+    }
+  } observer;
   const DeviceArray<float> x(std::vector<float>(8, 1.0f)), y(8);
+  kernels::set_kernel_observer(&observer);
   scale(kSimt, y.view(), x.view(), 2.0f);
-  kernels::set_kernel_trace(nullptr, nullptr);
+  kernels::set_kernel_observer(nullptr);
   scale(kSimt, y.view(), x.view(), 2.0f);
-  EXPECT_EQ(seen.name, "scale");
-  EXPECT_EQ(seen.output, y.data());
-  EXPECT_EQ(seen.calls, 1);
+  EXPECT_THAT(observer.calls, testing::ElementsAre("before scale", "after scale"));
+  EXPECT_THAT(observer.views, testing::ElementsAre(y.data(), x.data()));
 }
 
 TEST(Runtime, StreamsEventsAndMemory) {

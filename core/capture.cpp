@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/capture.h"
+
+namespace weft {
+namespace {
+thread_local capture_detail::Capture* running = nullptr;
+}
+
+bool is_capturing(Device device) { return running && running->device == device; }
+
+void refuse_while_capturing(const char* what, Device device) {
+  WEFT_CHECK(!is_capturing(device), what, ": needs the host, while a graph is captured on ", device,
+             ". Do it before capture() or after replay()");
+}
+
+void on_each_run(std::function<void()> work) {
+  if (running)
+    running->each_run.push_back(std::move(work));
+  else
+    work();
+}
+
+namespace capture_detail {
+
+CaptureGuard::CaptureGuard(Capture& capture) {
+  WEFT_CHECK(!running, "graph: capture inside the capture of another graph");
+  running = &capture;
+}
+CaptureGuard::~CaptureGuard() { running = nullptr; }
+
+}  // namespace capture_detail
+}  // namespace weft

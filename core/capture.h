@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "kernels/device.h"
+
+// What the parts of a training step need to know of graphs (core/graph.h).
+
+namespace weft {
+
+/// True while this thread captures a graph on the device: work is recorded, not run.
+bool is_capturing(Device device);
+
+/// Throws `what: needs the host, …` while this thread captures a graph on the device: what a replay could not repeat.
+void refuse_while_capturing(const char* what, Device device);
+
+/// Host work that belongs to each run of a step (a counter on the host): done now, or, inside a capture, with each
+/// replay of the graph. What it refers to must outlive the graph.
+void on_each_run(std::function<void()> work);
+
+namespace capture_detail {
+
+/// A capture under way on this thread.
+struct Capture {
+  Device device;
+  std::vector<std::function<void()>> each_run;
+};
+
+/// Makes `capture` the thread's own until the guard goes. Errors: there is one already.
+class CaptureGuard {
+ public:
+  explicit CaptureGuard(Capture& capture);
+  ~CaptureGuard();
+  CaptureGuard(const CaptureGuard&) = delete;
+  CaptureGuard& operator=(const CaptureGuard&) = delete;
+};
+
+}  // namespace capture_detail
+}  // namespace weft

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph.h"
+
+#include "core/autograd.h"
+#include "core/capture.h"
+#include "core/random.h"
+#include "core/trace.h"
+#include "kernels/allocator.h"
+#include "kernels/kernel_trace.h"
+#include "kernels/runtime.h"
+
+namespace weft {
+namespace {
+
+kernels::CachingAllocator& allocator_of(Device device) { return kernels::CachingAllocator::of(device); }
+
+/// Memory of the graph's own; in use while it is open.
+class Pool {
+ public:
+  Pool(Device device, void* stream) : device_(device), pool_(allocator_of(device).open_pool(stream)) {}
+  ~Pool() {
+    close();
+    try {
+      allocator_of(device_).release_pool(pool_);
+    } catch (const Error&) {  // a device that failed has told so elsewhere
+    }
+  }
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+  void close() { allocator_of(device_).close_pool(pool_); }
+
+ private:
+  Device device_;
+  kernels::MemoryPool* pool_;
+};
+
+}  // namespace
+
+struct Graph::State {
+  Device device;
+  Stream stream;
+  RandomCapture random;
+  Pool pool;
+  void* executable = nullptr;
+  capture_detail::Capture capture;
+
+  explicit State(Device d) : device(d), stream(d), random(d), pool(d, stream.handle()), capture{d, {}} {}
+  ~State() {
+    if (!executable) return;
+    kernels::Runtime& runtime = kernels::runtime(device.kind);
+    try {
+      runtime.synchronize_device(device.index);
+    } catch (const Error&) {
+    }
+    runtime.destroy_graph(executable);
+  }
+};
+
+Graph::Graph() = default;
+Graph::~Graph() = default;
+
+void Graph::capture(Device device, const std::function<void()>& step) {
+  WEFT_CHECK(device.kind != DeviceKind::cpu,
+             "graph: expected a cuda or simt device, got cpu, which runs each op at once: there is nothing to capture");
+  WEFT_CHECK(!state_, "graph: it holds a captured step already. Make another Graph");
+  const kernels::KernelChecks checks = kernels::kernel_checks();
+  WEFT_CHECK(!checks.synchronize && !checks.not_finite,
+             "graph: WEFT_SYNC=1 and WEFT_CHECK_NAN=1 look at each kernel when it runs, and a capture runs none. Unset "
+             "them or go without a graph");
+  WEFT_CHECK(!is_capturing(device), "graph: capture inside the capture of another graph");
+  const TraceScope scope("graph capture");
+  kernels::Runtime& runtime = kernels::runtime(device.kind);
+  runtime.synchronize_device(device.index);
+  allocator_of(device).empty_cache();
+
+  auto state = std::make_unique<State>(device);
+  void* const stream = state->stream.handle();
+  const capture_detail::CaptureGuard capturing(state->capture);
+  const StreamGuard on_stream(state->stream);
+  runtime.begin_capture(device.index, stream);
+  try {
+    step();
+  } catch (...) {
+    runtime.abandon_capture(device.index, stream);
+    throw;
+  }
+  state->random.finish();
+  state->pool.close();
+  try {
+    state->executable = runtime.end_capture(device.index, stream);
+  } catch (const Error& e) {
+    fail("graph: the step cannot be captured: ", e.what());
+  }
+  state_ = std::move(state);
+}
+
+void Graph::replay() {
+  WEFT_CHECK(state_, "graph: replay before capture");
+  const Device device = state_->device;
+  refuse_while_capturing("graph: replay", device);
+  const TraceScope scope("graph replay");
+  state_->random.advance();
+  const kernels::Queue queue = current_queue(device);
+  kernels::run_as_kernel(queue, "graph", {}, [&] {
+    kernels::runtime(device.kind).launch_graph(device.index, state_->executable, queue.stream);
+  });
+  for (const auto& work : state_->capture.each_run) work();
+}
+
+GraphedFunction::GraphedFunction(Device device, Function f, GraphedFunctionOptions options)
+    : device_(device), function_(std::move(f)), options_(options) {
+  WEFT_CHECK(device.kind != DeviceKind::cpu,
+             "graph: expected a cuda or simt device, got cpu, which runs each op at once: there is nothing to capture");
+}
+
+bool GraphedFunction::fits(const std::vector<Tensor>& inputs) const {
+  if (inputs.size() != inputs_.size()) return false;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].sizes() != inputs_[i].sizes() || inputs[i].dtype() != inputs_[i].dtype()) return false;
+  return true;
+}
+
+void GraphedFunction::capture(const std::vector<Tensor>& inputs) {
+  for (const Tensor& input : inputs) inputs_.push_back(empty_like(input));
+  try {
+    graph_.capture(device_, [&] { function_(inputs_); });
+  } catch (const Error& e) {
+    inputs_.clear();
+    if (!options_.may_run_eagerly) throw;
+    failure_ = e.what();
+  }
+}
+
+void GraphedFunction::operator()(const std::vector<Tensor>& inputs) {
+  if (!graph_.is_captured() && failure_.empty() && runs_++ >= options_.warm_up) capture(inputs);
+  if (!graph_.is_captured() || !fits(inputs)) return function_(inputs);
+  const NoGrad no_grad;
+  for (size_t i = 0; i < inputs.size(); ++i) inputs_[i].copy_(inputs[i]);
+  graph_.replay();
+}
+
+}  // namespace weft

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace weft {
+
+/// A sequence of device work that is recorded once and launched as a whole: a CUDA graph, on simt its imitation. A step
+/// of many small kernels then costs the host one launch.
+///   Graph graph;
+///   graph.capture(device, [&] { optimizer.zero_grad(); loss = …; loss.backward(); optimizer.step(); });
+///   for (…) { input.copy_(batch); graph.replay(); }
+/// capture() runs nothing: kernels are recorded with the addresses of their tensors and the values of their arguments.
+/// So tensors that `step` reads must stay where they are (copy new data into them), and numbers that change must lie in
+/// device memory, as an optimizer's learning rate and step count do. Random numbers go on: each replay draws what the
+/// same step, run eagerly in its place, would draw. Tensors made inside `step` live in memory of the graph's own, and
+/// each replay overwrites them. See docs/cuda_graphs.md.
+class Graph {
+ public:
+  Graph();
+  /// Waits for the device.
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  /// Records `step` on this thread. Waits for the device and gives its cached memory back first. Run the step once or
+  /// twice before, so that what happens once (lazy set-up) has happened. Errors: the device is the CPU; captured
+  /// already; WEFT_SYNC or WEFT_CHECK_NAN is on; a call inside `step` that needs the host (item(), to(cpu), …: it is
+  /// named). After an error the Graph is empty again.
+  void capture(Device device, const std::function<void()>& step);
+
+  /// Enqueues the recorded work on this thread's current stream. Errors: nothing is captured.
+  void replay();
+
+  bool is_captured() const { return static_cast<bool>(state_); }
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+struct GraphedFunctionOptions {
+  int warm_up = 2;               ///< eager runs before the capture
+  bool may_run_eagerly = false;  ///< after a capture that fails; else its error is thrown
+};
+
+/// A function of tensors that runs eagerly at first, then as a graph: `f` gets tensors of its own, into which each call
+/// copies its inputs. Calls with inputs of other sizes or dtypes than those of the capture (the last batch of an epoch)
+/// run eagerly.
+class GraphedFunction {
+ public:
+  using Function = std::function<void(const std::vector<Tensor>& inputs)>;
+  /// Errors: the device is the CPU.
+  GraphedFunction(Device device, Function f, GraphedFunctionOptions options = {});
+
+  /// Errors: those of `f` and of Graph::capture.
+  void operator()(const std::vector<Tensor>& inputs);
+
+  bool is_captured() const { return graph_.is_captured(); }
+  /// Why the capture failed; empty as long as it has not.
+  const std::string& failure() const { return failure_; }
+
+ private:
+  bool fits(const std::vector<Tensor>& inputs) const;
+  void capture(const std::vector<Tensor>& inputs);
+
+  Device device_;
+  Function function_;
+  GraphedFunctionOptions options_;
+  int runs_ = 0;
+  std::vector<Tensor> inputs_;
+  Graph graph_;  // goes before the inputs that it reads
+  std::string failure_;
+};
+
+}  // namespace weft

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/device.h"
+
+namespace weft::profile {
+
+enum class Category : uint8_t {
+  part,    ///< of the program: TraceScope
+  op,      ///< forward or backward of an op: OpScope
+  kernel,  ///< a kernel contract, a transfer, or a graph's replay
+};
+
+/// One thing that took time. Times are nanoseconds since the recording began.
+struct Span {
+  Category category = Category::part;
+  bool backward = false;  ///< in the backward of an op
+  int track = 0;          ///< index into Recording::tracks
+  const char* name = "";
+  const char* op = "";  ///< of a kernel: the op that called it
+  int64_t start = 0, end = 0;
+  int64_t bytes = 0;  ///< of a kernel, see kernels/kernel_cost.h
+  double flop = 0;
+};
+
+/// One line of the picture. On one track spans nest or follow each other.
+struct Track {
+  std::string process;  ///< `threads`, or the device
+  std::string name;     ///< of the thread or stream
+};
+
+/// What a device's allocator held after one change.
+struct MemorySample {
+  Device device;
+  int64_t time = 0;
+  int64_t live = 0, cached = 0;  ///< bytes
+};
+
+/// What a Profiler saw.
+struct Recording {
+  std::vector<Track> tracks;
+  std::vector<Span> spans;  ///< in the order of their ends, track by track
+  std::vector<MemorySample> memory;
+  int64_t duration = 0;  ///< nanoseconds
+};
+
+}  // namespace weft::profile

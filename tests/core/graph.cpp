@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph.h"
+
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "core/autograd.h"
+#include "core/capture.h"
+#include "core/ops/add.h"
+#include "core/ops/dropout.h"
+#include "core/ops/mul.h"
+#include "core/ops/random.h"
+#include "core/ops/sum.h"
+#include "core/random.h"
+#include "kernels/allocator.h"
+#include "kernels/kernel_trace.h"
+#include "kernels/runtime.h"
+#include "tests/support/devices.h"
+
+namespace weft {
+namespace {
+
+using kernels::CachingAllocator;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+const Device kSimt{DeviceKind::simt, 0};
+
+std::vector<DeviceKind> devices_with_graphs() {
+  std::vector<DeviceKind> kinds = tests::test_devices();
+  std::erase(kinds, DeviceKind::cpu);
+  return kinds;
+}
+
+class GraphOn : public testing::TestWithParam<DeviceKind> {
+ protected:
+  Device device() const { return {GetParam(), 0}; }
+  Tensor filled(double value, int64_t n = 1000) const { return Tensor::full({n}, value, DType::f32, device()); }
+  static std::vector<float> values(double value, size_t n = 1000) {
+    return std::vector<float>(n, static_cast<float>(value));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Devices, GraphOn, testing::ValuesIn(devices_with_graphs()),
+                         [](const auto& test) { return std::string(name(test.param)); });
+
+TEST_P(GraphOn, RepeatsWhatItCaptured) {
+  const Tensor x = filled(1), y = filled(7);
+  Graph graph;
+  EXPECT_FALSE(graph.is_captured());
+  graph.capture(device(), [&] { y.copy_(x * 2 + 1); });
+  EXPECT_TRUE(graph.is_captured());
+  EXPECT_EQ(y.to_vector<float>(), values(7)) << "a capture runs nothing";
+  graph.replay();
+  EXPECT_EQ(y.to_vector<float>(), values(3));
+  for (const double value : {5.0, -2.0}) {
+    x.fill_(value);
+    graph.replay();
+    EXPECT_EQ(y.to_vector<float>(), values(2 * value + 1));
+  }
+}
+
+TEST_P(GraphOn, RunsABackward) {
+  const Tensor x = filled(3).requires_grad_();
+  sum(x * x).backward();
+  const Tensor gradient = x.grad();
+  Graph graph;
+  graph.capture(device(), [&] {
+    x.zero_grad();
+    sum(x * x).backward();
+  });
+  {
+    const NoGrad no_grad;
+    x.fill_(4);
+  }
+  graph.replay();
+  EXPECT_EQ(gradient.to_vector<float>(), values(8));
+}
+
+TEST_P(GraphOn, RandomNumbersGoOnAsInEagerSteps) {
+  const auto step = [&](const Tensor& a, const Tensor& b) {
+    uniform_(a, 0, 1);
+    b.copy_(dropout(a, 0.3));
+    uniform_(a, 0, 1);
+  };
+  const auto run = [&](bool graphed) {
+    manual_seed(11);
+    const Tensor a = filled(0, 37), b = filled(0, 37);
+    std::vector<std::vector<float>> seen;
+    Graph graph;
+    if (graphed) graph.capture(device(), [&] { step(a, b); });
+    for (int i = 0; i < 4; ++i) {
+      if (i == 2) {  // an eager draw in between, and a new seed
+        uniform(Shape{5}, 0, 1, DType::f32, device());
+        generator(device()).seed = 12;
+      }
+      graphed ? graph.replay() : step(a, b);
+      seen.push_back(a.to_vector<float>());
+      seen.push_back(b.to_vector<float>());
+    }
+    seen.push_back(uniform(Shape{5}, 0, 1, DType::f32, device()).to_vector<float>());
+    EXPECT_NE(seen[0], seen[2]) << "each step draws new numbers";
+    return seen;
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+TEST_P(GraphOn, MemoryIsItsOwn) {
+  const CachingAllocator& allocator = CachingAllocator::of(device());
+  const size_t live = allocator.stats().live;
+  Tensor kept;
+  {
+    const Tensor x = filled(1, 5000), y = filled(0, 5000);
+    Graph graph;
+    graph.capture(device(), [&] {
+      const Tensor twice = x * 2, thrice = twice + x;  // both are free at the end, for the graph alone
+      y.copy_(thrice * twice);
+      kept = y + 1;
+    });
+    EXPECT_GE(allocator.stats().in_graphs, 4u * 5000 * 3);
+    EXPECT_THAT(allocator.report(), HasSubstr(", in graphs "));
+    std::vector<Tensor> others;
+    for (int i = 0; i < 8; ++i) others.push_back(filled(100 + i, 5000));
+    graph.replay();
+    EXPECT_EQ(y.to_vector<float>(), values(6, 5000));
+    EXPECT_EQ(kept.to_vector<float>(), values(7, 5000));
+    for (int i = 0; i < 8; ++i) EXPECT_EQ(others[static_cast<size_t>(i)].to_vector<float>(), values(100 + i, 5000));
+  }
+  EXPECT_EQ(kept.to_vector<float>(), values(7, 5000)) << "a tensor outlives the graph that made it";
+  EXPECT_GT(allocator.stats().in_graphs, 0u);
+  kept = {};
+  EXPECT_EQ(allocator.stats().in_graphs, 0u);
+  EXPECT_EQ(allocator.stats().live, live);
+}
+
+TEST_P(GraphOn, MemoryFreedInsideIsUsedAgainInside) {
+  const Tensor x = filled(1, 1 << 16);
+  const auto pool_after = [&](int ops) {
+    Graph graph;
+    graph.capture(device(), [&] {
+      for (int i = 0; i < ops; ++i) x.copy_(x + 1);
+    });
+    return CachingAllocator::of(device()).stats().in_graphs;
+  };
+  EXPECT_EQ(pool_after(8), pool_after(1));
+}
+
+TEST_P(GraphOn, OtherThreadsGoOnMeanwhile) {
+  const Tensor x = filled(1);
+  Tensor theirs;
+  Graph graph;
+  graph.capture(device(), [&] {
+    x.copy_(x + 1);
+    std::thread([&] {
+      const Stream stream(device());
+      const StreamGuard guard(stream);
+      theirs = filled(5) * 2;
+      stream.synchronize();
+      EXPECT_FALSE(is_capturing(device()));
+    }).join();
+  });
+  EXPECT_EQ(theirs.to_vector<float>(), values(10));
+  graph.replay();
+  EXPECT_EQ(x.to_vector<float>(), values(2));
+  EXPECT_EQ(theirs.to_vector<float>(), values(10));
+}
+
+TEST_P(GraphOn, HostWorkOfEachRun) {
+  int runs = 0;
+  on_each_run([&] { ++runs; });
+  EXPECT_EQ(runs, 1) << "at once, outside a capture";
+  Graph graph;
+  graph.capture(device(), [&] { on_each_run([&] { ++runs; }); });
+  EXPECT_EQ(runs, 1);
+  graph.replay();
+  graph.replay();
+  EXPECT_EQ(runs, 3);
+}
+
+TEST_P(GraphOn, WhatNeedsTheHostIsNamed) {
+  const Tensor x = filled(1, 1);
+  const auto message = [&](const std::function<void()>& call) {
+    Graph graph;
+    std::string text;
+    try {
+      graph.capture(device(), [&] {
+        x.copy_(x + 1);
+        call();
+      });
+    } catch (const Error& e) {
+      text = e.what();
+    }
+    EXPECT_FALSE(graph.is_captured());
+    EXPECT_FALSE(is_capturing(device()));
+    return text;
+  };
+  const std::string rest =
+      str(": needs the host, while a graph is captured on ", device(), ". Do it before capture() or after replay()");
+  EXPECT_EQ(message([&] { x.item(); }), "item" + rest);
+  EXPECT_EQ(message([&] { x.to_vector<float>(); }), "to_vector" + rest);
+  EXPECT_EQ(message([&] { x.to(Device{}); }), "copy to the host" + rest);
+  EXPECT_EQ(message([&] { x.copy_(Tensor::ones({1})); }), "copy from the host" + rest);
+  EXPECT_EQ(message([&] { Tensor::from<float>({1, 2}, device()); }), "tensor from host values" + rest);
+  EXPECT_EQ(message([&] { synchronize(device()); }), "synchronize" + rest);
+  EXPECT_EQ(message([&] { Event(device()).synchronize(); }), "synchronize" + rest);
+  EXPECT_EQ(message([&] { Graph().capture(device(), [] {}); }), "graph: capture inside the capture of another graph");
+  // What the device finds out itself.
+  EXPECT_THAT(message([&] { kernels::runtime(GetParam()).synchronize_device(0); }),
+              HasSubstr("cudaDeviceSynchronize: operation not permitted when stream is capturing"));
+  EXPECT_THAT(message([&] {
+                try {
+                  kernels::runtime(GetParam()).synchronize_device(0);
+                } catch (const Error&) {  // the capture is broken all the same
+                }
+              }),
+              HasSubstr("graph: the step cannot be captured: cudaStreamEndCapture: "));
+  // Nothing stays behind.
+  EXPECT_EQ(x.item(), 1);
+  Graph graph;
+  graph.capture(device(), [&] { x.copy_(x + 1); });
+  graph.replay();
+  EXPECT_EQ(x.item(), 2);
+}
+
+TEST_P(GraphOn, WrongUse) {
+  Graph graph;
+  EXPECT_THAT([&] { graph.replay(); }, ThrowsMessage<Error>("graph: replay before capture"));
+  const kernels::KernelChecks before = kernels::kernel_checks();
+  kernels::set_kernel_checks({.synchronize = true});
+  EXPECT_THAT([&] { graph.capture(device(), [] {}); },
+              ThrowsMessage<Error>(HasSubstr("graph: WEFT_SYNC=1 and WEFT_CHECK_NAN=1 look at each kernel")));
+  kernels::set_kernel_checks(before);
+  graph.capture(device(), [] {});
+  graph.replay();
+  EXPECT_THAT([&] { graph.capture(device(), [] {}); },
+              ThrowsMessage<Error>("graph: it holds a captured step already. Make another Graph"));
+}
+
+TEST_P(GraphOn, AFunctionOfItsInputs) {
+  const Tensor total = filled(0, 1);
+  int calls = 0;
+  GraphedFunction add(device(), [&](const std::vector<Tensor>& in) {
+    ++calls;
+    total.add_(sum(in[0] * in[1]));
+  });
+  double expected = 0;
+  for (int i = 1; i <= 6; ++i) {
+    const int64_t n = i == 5 ? 3 : 10;  // a smaller batch
+    add({filled(i, n), filled(2, n)});
+    expected += 2.0 * i * static_cast<double>(n);
+    EXPECT_EQ(add.is_captured(), i > 2);
+  }
+  EXPECT_EQ(total.item(), expected);
+  EXPECT_EQ(calls, 4) << "twice to warm up, once captured, once for the smaller batch";
+}
+
+TEST_P(GraphOn, AFunctionThatCannotBeCaptured) {
+  const Tensor total = filled(0, 1);
+  const auto needs_host = [&](const std::vector<Tensor>& in) { total.add_(in[0], in[0].item()); };
+  GraphedFunction strict(device(), needs_host, {.warm_up = 1});
+  strict({filled(2, 1)});
+  EXPECT_THAT([&] { strict({filled(3, 1)}); }, ThrowsMessage<Error>(HasSubstr("item: needs the host")));
+  GraphedFunction lenient(device(), needs_host, {.warm_up = 0, .may_run_eagerly = true});
+  for (int i = 0; i < 3; ++i) lenient({filled(3, 1)});
+  EXPECT_THAT(lenient.failure(), HasSubstr("item: needs the host"));
+  EXPECT_EQ(total.item(), 4 + 3 * 9);
+}
+
+TEST(GraphErrors, TheCpuHasNone) {
+  Graph graph;
+  const std::string text =
+      "graph: expected a cuda or simt device, got cpu, which runs each op at once: there is nothing to capture";
+  EXPECT_THAT([&] { graph.capture({}, [] {}); }, ThrowsMessage<Error>(text));
+  EXPECT_THAT([&] { GraphedFunction({}, [](const auto&) {}); }, ThrowsMessage<Error>(text));
+}
+
+TEST(GraphErrors, MemoryRunsOut) {
+  Graph graph;
+  EXPECT_THAT([&] { graph.capture(kSimt, [] { Tensor::empty({int64_t{1} << 45}, DType::u8, kSimt); }); },
+              ThrowsMessage<OutOfMemory>(HasSubstr("while a graph is captured; live ")));
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/kernel_cost.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+// Every contract adds its name to the list while the headers are read.
+namespace weft::tests {
+static std::vector<std::string>& contracts() {
+  static std::vector<std::string> names;
+  return names;
+}
+}  // namespace weft::tests
+#undef WEFT_KERNEL
+#define WEFT_KERNEL(kernel_name, ...) \
+  [[maybe_unused]] static const bool listed_##kernel_name = (weft::tests::contracts().push_back(#kernel_name), true)
+#include "contracts.h"  // written by CMake: includes every contract header
+
+namespace weft::tests {
+namespace {
+
+using kernels::KernelCall;
+using kernels::KernelCost;
+using kernels::View;
+
+template <size_t N>
+KernelCost cost(const char* name, const std::array<View, N>& views) {
+  std::array<const View*, N> pointers;
+  for (size_t i = 0; i < N; ++i) pointers[i] = &views[i];
+  return kernels::cost_of({name, kernels::Queue{}, pointers});
+}
+
+float memory[1];  // views count by their sizes; nothing is read
+View f32(std::initializer_list<int64_t> sizes) { return View::dense(memory, DType::f32, sizes); }
+
+TEST(KernelCost, EveryContractHasAnEntry) {
+  EXPECT_GE(contracts().size(), 40u);
+  for (const std::string& name : contracts()) EXPECT_TRUE(kernels::has_cost(name.c_str())) << name;
+  EXPECT_FALSE(kernels::has_cost("no_such_kernel"));
+}
+
+TEST(KernelCost, ConvolutionsAreExact) {
+  // 16 pictures 8x8x32 to 64 channels by 3x3: 2 * 16 * 64 pixels * 64 channels * 9 * 32 operations.
+  const View x = f32({16, 8, 8, 32}), w = f32({64, 3, 3, 32}), y = f32({16, 8, 8, 64});
+  const double flop = 2.0 * 16 * 8 * 8 * 64 * 3 * 3 * 32;
+  const int64_t bytes = 4 * (16 * 64 * 32 + 64 * 9 * 32 + 16 * 64 * 64);
+  EXPECT_EQ(cost("conv2d_forward", std::array{y, x, w, f32({64})}).flop, flop);
+  EXPECT_EQ(cost("conv2d_forward", std::array{y, x, w, f32({64})}).bytes, bytes + 4 * 64);
+  EXPECT_EQ(cost("conv2d_forward", std::array{y, x, w, View::none()}).bytes, bytes);
+  EXPECT_EQ(cost("conv2d_backward_input", std::array{x, y, w}).flop, flop);
+  EXPECT_EQ(cost("conv2d_backward_weight", std::array{w, y, x}).flop, flop);
+}
+
+TEST(KernelCost, GroupsDivideTheWork) {
+  // Depthwise: the weight has one channel per group.
+  const View x = f32({2, 8, 8, 32}), w = f32({32, 3, 3, 1}), y = f32({2, 8, 8, 32});
+  EXPECT_EQ(cost("conv2d_forward", std::array{y, x, w, View::none()}).flop, 2.0 * 2 * 8 * 8 * 32 * 9);
+}
+
+TEST(KernelCost, Matmul) {
+  const View y = f32({3, 5, 7}), a = f32({3, 5, 11});
+  View b = f32({3, 11, 7});
+  b.strides[0] = 0;  // one matrix for all three products
+  const KernelCost got = cost("matmul", std::array{y, a, b, View::none()});
+  EXPECT_EQ(got.flop, 2.0 * 3 * 5 * 7 * 11);
+  EXPECT_EQ(got.bytes, 4 * (3 * 5 * 7 + 3 * 5 * 11 + 11 * 7));
+}
+
+TEST(KernelCost, UpdatedTensorsAreReadAndWritten) {
+  const View w = f32({100}), scalars = f32({3});
+  // w, velocity, no copy, gradient.
+  EXPECT_EQ(cost("sgd_step", std::array{w, w, View::none(), w, scalars}).bytes, 4 * (2 * 100 + 2 * 100 + 100 + 3));
+  EXPECT_EQ(cost("a_new_kernel", std::array{w, w}).bytes, 800) << "the bytes of its views";
+}
+
+}  // namespace
+}  // namespace weft::tests
