@@ -76,6 +76,43 @@ TEST(Binary, EqualsReferenceForEveryLayout) {
         }
 }
 
+TEST(Binary, BroadcastsRowsColumnsAndSingleElements) {
+  for (const DeviceKind kind : device_runs())
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
+      for (const int64_t columns : {32L, 33L})  // whole 16-byte units, and not
+        for (const bool along_rows : {false, true})
+          for (const bool along_columns : {false, true}) {
+            const int64_t rows = 24;
+            const auto a = uniform(rows * columns, dtype), b = uniform(rows * columns, dtype);
+            const DeviceArray y(kind, dtype, {rows, columns}), a_array(kind, dtype, {rows, columns}, a);
+            const DeviceArray b_array(kind, dtype, {rows, columns}, b);
+            kernels::View stretched = b_array.view();
+            if (along_rows) stretched.strides[0] = 0;
+            if (along_columns) stretched.strides[1] = 0;
+            kernels::binary_forward(queue_on(kind), Binary::sub, y, a_array, stretched, 1);
+            std::vector<double> want;
+            for (int64_t i = 0; i < rows * columns; ++i)
+              want.push_back(a[i] - b[(along_rows ? 0 : i / columns * columns) + (along_columns ? 0 : i % columns)]);
+            EXPECT_TRUE(near(y.host(), want, tolerance(dtype)))
+                << dtype << " columns " << columns << " stretched along " << along_rows << along_columns;
+          }
+}
+
+TEST(Binary, RowsThatBeginOffA16ByteBoundary) {
+  const int64_t rows = 6, columns = 32, pitch = 33;
+  for (const DeviceKind kind : device_runs())
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
+      const auto a = uniform(rows * pitch, dtype), b = uniform(rows * columns, dtype);
+      const DeviceArray y(kind, dtype, {rows, columns}), a_array(kind, dtype, {rows, pitch}, a);
+      kernels::View left = a_array.view();
+      left.sizes[1] = columns;
+      kernels::binary_forward(queue_on(kind), Binary::add, y, left, DeviceArray(kind, dtype, {rows, columns}, b), 1);
+      std::vector<double> want;
+      for (int64_t i = 0; i < rows * columns; ++i) want.push_back(a[i / columns * pitch + i % columns] + b[i]);
+      EXPECT_TRUE(near(y.host(), want, tolerance(dtype))) << dtype << " on " << name(kind);
+    }
+}
+
 TEST(Binary, IntegersTruncateAndNeverTrap) {
   for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::i64, DType::i32}) {
@@ -104,7 +141,7 @@ TEST(Binary, NanWinsMaximumAndMinimum) {
 
 TEST(Binary, InPlaceAndLarge) {
   for (const DeviceKind kind : device_runs()) {
-    const int64_t rows = 700, columns = 101;
+    const int64_t rows = 701, columns = 101;  // two threads share a row
     const auto a = uniform(rows * columns, DType::f32), b = uniform(columns, DType::f32);
     const DeviceArray a_array(kind, DType::f32, {rows, columns}, a), b_array(kind, DType::f32, {columns}, b);
     kernels::View row = b_array.view();

@@ -64,6 +64,21 @@ TEST(CrossEntropy, EqualsReference) {
           for (const int64_t C : {2L, 10L, 100L, 1001L}) check(kind, dtype, pick(8, 40), C, classes, smoothing);
 }
 
+TEST(CrossEntropy, AnIgnoredRowMayHoldAnything) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  for (const DeviceKind kind : device_runs()) {
+    const DeviceArray logits(kind, DType::f32, {3, 3}, {1, inf, 0, nan, 0, 0, 0, 0, 0});
+    const DeviceArray target(kind, DType::i64, {3}, {-100, -100, 1});
+    const DeviceArray loss(kind, DType::f32, {3}), lse(kind, DType::f32, {3}), weight(kind, DType::f32, {3});
+    const DeviceArray ones(kind, DType::f32, {3}, {1, 1, 1}), dlogits(kind, DType::f32, {3, 3});
+    kernels::cross_entropy_forward(queue_on(kind), loss, lse, weight, logits, target, {});
+    kernels::cross_entropy_backward(queue_on(kind), dlogits, ones, logits, lse, target, {});
+    const double third = 1.0 / 3;
+    EXPECT_TRUE(near(loss.host(), {0, 0, std::log(3.0)}, tolerance(DType::f32)));
+    EXPECT_TRUE(near(dlogits.host(), {0, 0, 0, 0, 0, 0, third, third - 1, third}, tolerance(DType::f32)));
+  }
+}
+
 TEST(CrossEntropy, AClassOutsideIsNan) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const DeviceKind kind : device_runs()) {

@@ -60,5 +60,10 @@ TEST(LayerNorm, EqualsReference) {
         for (const int64_t C : {8L, 33L, 256L, 1027L}) check(kind, dtype, pick(3, 60), C, affine);
 }
 
+TEST(LayerNorm, ManyRows) {  // whose sums come from several chunks
+  for (const DeviceKind kind : device_runs())
+    for (const DType dtype : {DType::f32, DType::bf16}) check(kind, dtype, 601, 37, true);
+}
+
 }  // namespace
 }  // namespace weft::tests

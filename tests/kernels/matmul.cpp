@@ -99,6 +99,15 @@ TEST(Matmul, BiasAlphaAccumulateAndBroadcast) {
             check(kind, {3, 17, 23, 40, dtype, dtype, false, false, broadcast, bias, 0.5, grad});
 }
 
+TEST(Matmul, WholeVectorsAndAPartialStep) {  // lines of whole 16-byte units, a depth that no tile divides
+  for (const DeviceKind kind : device_runs())
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
+      for (const Grad grad : {Grad::overwrite, Grad::accumulate})
+        for (const bool transpose_a : {false, true})
+          for (const bool transpose_b : {false, true})
+            check(kind, {1, 40, 72, 88, dtype, dtype, transpose_a, transpose_b, false, true, 2, grad});
+}
+
 TEST(Matmul, HalvesIntoF32) {
   for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::bf16, DType::f16})

@@ -15,7 +15,9 @@ TEST(Softmax, ForwardAndBackwardEqualReference) {
         for (const int64_t C : {1L, 2L, 10L, 33L, 1000L, 4097L}) {
           const int64_t M = pick(8, 16);
           SCOPED_TRACE(str(dtype, " [", M, ",", C, "] log ", log, " on ", name(kind)));
-          const auto x = uniform(M * C, dtype, -8, 8), dy = uniform(M * C, dtype);
+          // Of a few classes one must not win so clearly that every gradient is what a subtraction leaves over.
+          const double reach = C < 10 ? 2 : 8;
+          const auto x = uniform(M * C, dtype, -reach, reach), dy = uniform(M * C, dtype);
           std::vector<double> y(x.size()), dx(x.size());
           for (int64_t m = 0; m < M; ++m) {
             double sum = 0;

@@ -138,6 +138,21 @@ TEST(Unary, AnyStridesAndInPlace) {
   }
 }
 
+TEST(Unary, LongStridedRuns) {  // longer than the CPU's buffer of 512 elements
+  const Sizes sizes{2, 1301};
+  for (const DeviceKind kind : device_runs())
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
+      const auto x = uniform(memory_for(sizes), dtype);
+      const DeviceArray source(kind, dtype, {memory_for(sizes)}, x);
+      const DeviceArray target(kind, dtype, {memory_for(sizes)}, std::vector<double>(x.size(), 7));
+      const Strided in = strided(source, sizes, Layout::gaps), out = strided(target, sizes, Layout::gaps);
+      kernels::unary_forward(queue_on(kind), Unary::affine, out.view, in.view, {2, 1});
+      std::vector<double> want(x.size(), 7);
+      for (size_t i = 0; i < in.places.size(); ++i) want[static_cast<size_t>(out.places[i])] = 2 * in.at(x, i) + 1;
+      EXPECT_TRUE(near(target.host(), want, tolerance(dtype))) << dtype << " on " << name(kind);
+    }
+}
+
 TEST(Unary, Integers) {
   for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::i64, DType::i32})

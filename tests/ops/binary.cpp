@@ -91,6 +91,10 @@ const AddCases cases{
      {{{4, 1}, Values::boolean}, {{4, 5}}, {{}}},
      [](const Inputs& x) { return where(x[0], x[1], x[2]); },
      20},
+    {"where_stretched",
+     {{{4, 1}, Values::boolean}, {{5}}, {{4, 5}}},
+     [](const Inputs& x) { return where(x[0], x[1], x[2]); },
+     4},
     {"comparisons",
      {{{3, 5}, Values::apart}, {{3, 5}, Values::apart}},
      [](const Inputs& x) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/optimizer.h"
 
+#include <cmath>
+
+#include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/mul.h"
 #include "core/ops/random.h"
@@ -129,6 +132,8 @@ TEST(FlatParameters, ComputeCopyFollowsTheWeights) {
   parameters[0].tensor.fill_(1);
   const AutogradMeta& meta = *parameters[0].tensor.impl()->autograd;
   EXPECT_NE(meta.compute_version, parameters[0].tensor.storage()->version()) << "autocast must not use the copy";
+  const Autocast low(DType::bf16);
+  EXPECT_EQ(values(autocast_low(parameters[0].tensor)), std::vector<float>(15, 1.0f));
   EXPECT_EQ(error_text([&] { sgd.flat()->keep_compute_copy(DType::i32); }),
             "keep_compute_copy: expected bf16 or f16, got i32");
 }
@@ -154,7 +159,10 @@ TEST(ClipGradNorm, OfSomeParametersLeavesTheOthers) {
   const auto flat = FlatParameters::of(parameters);
   backward_of_squares(parameters);
   const std::vector<float> middle = values(parameters[1].tensor.grad());
-  clip_grad_norm({parameters[0], parameters[2]}, 1e-3);
+  double squares = 0;  // over both ranges: the parameters are no neighbours
+  for (const int i : {0, 2})
+    for (const float g : values(parameters[i].tensor.grad())) squares += static_cast<double>(g) * g;
+  EXPECT_NEAR(clip_grad_norm({parameters[0], parameters[2]}, 1e-3).item(), std::sqrt(squares), 1e-4);
   EXPECT_EQ(values(parameters[1].tensor.grad()), middle);
   EXPECT_LT(std::abs(values(parameters[2].tensor.grad())[5]), 2e-3);
 }

@@ -1,0 +1,76 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs `tools/mutants check` ($1) on a small house of its own: a table that fits, and each way in which one does not.
+set -euo pipefail
+house=$(mktemp -d)
+trap 'rm -rf "$house"' EXIT
+mkdir -p "$house"/{kernels/cpu,kernels/cuda,core/ops,tests/mutants}
+echo 'WEFT_KERNEL(twice, const View& y);' > "$house/kernels/twice.h"
+echo 'void twice(T* y, T* x) { y[0] = 2 * x[0]; for (int i = 1; i < n; ++i) y[i] = 2 * x[i]; }' > "$house/kernels/cpu/twice.cpp"
+cp "$house/kernels/cpu/twice.cpp" "$house/kernels/cuda/twice.cu"
+echo 'return differentiable(y, "twice", {x}, [](const Tensor& dy) { return Grads{2 * dy}; });' > "$house/core/ops/twice.cpp"
+
+expect() {  # expect STATUS TEXT: the check's exit status, and a piece of its report
+  local status=0 report
+  report=$(WEFT_ROOT=$house "$tool" check 2>&1) || status=$?
+  if [[ $status -ne $1 || $report != *"$2"* ]]; then
+    echo "expected status $1 and '$2', got $status and: $report"
+    exit 1
+  fi
+}
+tool=$1
+table=$house/tests/mutants/a.txt
+cat > "$house/tests/mutants/ops.txt" << 'TABLE'
+file core/ops/twice.cpp
+test ops Twice.* on cpu
+mutant twice backward: once
+- 2 * dy
++ dy
+TABLE
+cat > "$house/whole" << 'TABLE'
+# a comment
+file kernels/cpu/twice.cpp
+test kernels Twice.* on cpu
+mutant twice: thrice
+@ for (int
+- 2 * x[i]
++ 3 * x[i]
+mutant twice: the last is dropped
+- i < n
++ i + 1 < n
+file kernels/cuda/twice.cu
+mutant twice: the first is dropped
+- y[0] = 2 * x[0];
++
+TABLE
+cp "$house/whole" "$table"
+expect 0 "4 mutants in 3 files, 0 holes"
+
+broken() { sed "$1" "$house/whole" > "$table"; }  # the table, changed by sed
+broken '/cuda/,$d'
+expect 1 "kernel twice has no mutant on simt"
+broken 's/^mutant twice: thrice/mutant trice: thrice/'
+expect 1 "no kernel is called trice"
+broken '/^@/d'
+expect 0 "4 mutants"
+broken '/^@/d; s/2 \* x\[i\]/2 */'
+expect 2 "the text stands 2 times in kernels/cpu/twice.cpp, expected once: 2 *"
+broken 's/^- 2 .*/- 4 * x[i]/'
+expect 2 "a.txt:4: the text stands 0 times in kernels/cpu/twice.cpp, expected once: 4 * x[i]"
+broken 's/^@.*/@ while (/'
+expect 2 "the anchor stands 0 times"
+broken 's/^+ 3 .*/+ 3 * (x[i]/'
+expect 2 "neither one expression nor statements that end in a semicolon: 3 * (x[i]"
+broken 's/^file .*cpp/file kernels\/cpu\/once.cpp/'
+expect 2 "there is no kernels/cpu/once.cpp"
+broken 's/the last is dropped/thrice/'
+expect 2 "Say what differs"
+broken 's/^test .*/test kernels/'
+expect 2 "expected \`test PROGRAM FILTER [on DEVICE]\`"
+broken 's/^mutant twice: thrice/mutant twice/'
+expect 2 "expected \`mutant SUBJECT: what is wrong\`"
+broken 's/^- 2/= 2/'
+expect 2 "expected file, test, mutant, @, -, + or #, got \`= 2"
+broken ''
+: > "$house/tests/mutants/ops.txt"
+expect 1 "op twice has no mutant of its backward"

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ops are, in numbers that a reader can check: the derived tests hold a device against the CPU and a gradient
+// against slopes of the same forward, so that a forward that is another function everywhere would pass them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/ops/add.h"
+#include "core/ops/affine.h"
+#include "core/ops/argmax.h"
+#include "core/ops/clamp.h"
+#include "core/ops/compare.h"
+#include "core/ops/concat.h"
+#include "core/ops/cross_entropy.h"
+#include "core/ops/div.h"
+#include "core/ops/gather.h"
+#include "core/ops/index_select.h"
+#include "core/ops/log_softmax.h"
+#include "core/ops/max.h"
+#include "core/ops/mean.h"
+#include "core/ops/min.h"
+#include "core/ops/mse_loss.h"
+#include "core/ops/mul.h"
+#include "core/ops/nll_loss.h"
+#include "core/ops/norm.h"
+#include "core/ops/pad.h"
+#include "core/ops/pool2d.h"
+#include "core/ops/sign.h"
+#include "core/ops/softmax.h"
+#include "core/ops/stack.h"
+#include "core/ops/sub.h"
+#include "core/ops/sum.h"
+#include "core/ops/where.h"
+
+namespace weft {
+namespace {
+
+using Numbers = std::vector<double>;
+
+Tensor given(const Numbers& values) { return Tensor::from(values); }
+Tensor given(const Numbers& values, const Shape& sizes) { return Tensor::from(values, sizes); }
+Tensor labels(const std::vector<int64_t>& values) { return Tensor::from(values); }
+
+void expect(const Tensor& y, const Numbers& want) {
+  const Numbers got = y.to_vector<double>();
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-12) << "element " << i;
+}
+
+/// 0 1 2 … in [2, 3, 2].
+Tensor counted() { return Tensor::arange(12, DType::f64).reshape({2, 3, 2}); }
+
+TEST(Values, Arithmetic) {
+  const Tensor a = given({6, -4}), b = given({3, 8});
+  expect(sub(a, b), {3, -12});
+  expect(sub(a, 1), {5, -5});
+  expect(sub(1, a), {-5, 5});
+  expect(add(a, b, 0.5), {7.5, 0});
+  expect(mul(a, b), {18, -32});
+  expect(div(a, b), {2, -0.5});
+  expect(div(a, 4), {1.5, -1});
+  expect(div(12, a), {2, -3});
+  expect(affine(a, -1.5, 0.25), {-8.75, 6.25});
+  expect(clamp(given({-3, 0.5, 7}), -1, 2), {-1, 0.5, 2});
+  expect(sign(given({-3, 0, 7})), {-1, 0, 1});
+}
+
+TEST(Values, Comparisons) {
+  const Tensor a = given({1, 2, 3}), b = given({2, 2, 2});
+  expect(eq(a, b), {0, 1, 0});
+  expect(ne(a, b), {1, 0, 1});
+  expect(lt(a, b), {1, 0, 0});
+  expect(le(a, b), {1, 1, 0});
+  expect(gt(a, b), {0, 0, 1});
+  expect(ge(a, b), {0, 1, 1});
+  expect(gt(a, 1.5), {0, 1, 1});
+  expect(lt(a, 1.5), {1, 0, 0});
+  expect(where(gt(a, 1.5), a, b), {2, 2, 3});
+}
+
+TEST(Values, Reductions) {
+  const Tensor x = given({3, -4, 0, 12, 5, -1}, {2, 3});
+  expect(sum(x, {0}), {15, 1, -1});
+  expect(sum(x, {1}), {-1, 16});
+  expect(mean(x), {2.5});
+  expect(mean(x, {0}), {7.5, 0.5, -0.5});
+  expect(norm(x.slice(1, 0, 2), {1}), {5, 13});
+  expect(max(x, {1}), {3, 12});
+  expect(min(x, {0}), {3, -4, -1});
+  expect(argmax(x, 0), {1, 1, 0});
+  expect(argmax(x, 1), {0, 0});
+  EXPECT_EQ(argmax(x, 0, true).sizes(), (Shape{1, 3}));
+}
+
+TEST(Values, Views) {
+  const Tensor x = counted();
+  EXPECT_EQ(x.flatten(0, 1).sizes(), (Shape{6, 2}));
+  EXPECT_EQ(x.flatten(1).sizes(), (Shape{2, 6}));
+  EXPECT_EQ(x.unsqueeze(1).sizes(), (Shape{2, 1, 3, 2}));
+  expect(x.select(0, 1).select(1, -1), {7, 9, 11});
+  expect(x.slice(1, -2, 2).select(0, 0), {2, 3, 4, 5});
+  expect(x.slice(1, 0, 2, 2).select(0, 1), {6, 7, 10, 11});
+  expect(x.permute({2, 0, 1}), {0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9, 11});
+  expect(given({1, 2}).unsqueeze(1).expand({2, 3}), {1, 1, 1, 2, 2, 2});
+}
+
+TEST(Values, Joining) {
+  const Tensor a = given({1, 2, 3, 4}, {2, 2}), b = given({5, 6, 7, 8}, {2, 2});
+  expect(concat({a, b}, 0), {1, 2, 3, 4, 5, 6, 7, 8});
+  expect(concat({a, b}, 1), {1, 2, 5, 6, 3, 4, 7, 8});
+  expect(stack({a, b}, 0), {1, 2, 3, 4, 5, 6, 7, 8});
+  expect(stack({a, b}, 1), {1, 2, 5, 6, 3, 4, 7, 8});
+  expect(stack({a, b}, -1), {1, 5, 2, 6, 3, 7, 4, 8});
+  expect(pad(a, 1, 1, 2), {0, 1, 2, 0, 0, 0, 3, 4, 0, 0});
+  expect(index_select(a, 1, labels({1, 1, 0})), {2, 2, 1, 4, 4, 3});
+  expect(gather(a, 0, Tensor::from(std::vector<int64_t>{1, 0}, {1, 2})), {3, 2});
+}
+
+TEST(Values, Softmax) {
+  const double e = std::exp(1), total = 1 + e;
+  const Tensor x = given({0, 5, 1, 5}, {2, 2});
+  expect(softmax(x, 0), {1 / total, 0.5, e / total, 0.5});
+  expect(softmax(given({0, 1})), {1 / total, e / total});
+  expect(log_softmax(x, 0), {-std::log(total), -std::log(2), 1 - std::log(total), -std::log(2)});
+}
+
+TEST(Values, Losses) {
+  const double two = std::log(2), four = std::log(4);  // of rows that hold one number: log of the number of classes
+  const Tensor x = Tensor::zeros({3, 4}, DType::f64), t = labels({0, -100, 3});
+  expect(cross_entropy(x, t), {four});
+  expect(cross_entropy(x, t, {.reduction = Reduction::sum}), {2 * four});
+  expect(cross_entropy(x, t, {.reduction = Reduction::none}), {four, 0, four});
+  // Logits 0 and log 3: probabilities 1/4 and 3/4; the target 0.9 and 0.1.
+  expect(cross_entropy(given({0, std::log(3)}, {1, 2}), labels({0}), {.label_smoothing = 0.2}),
+         {four * 0.9 + std::log(4.0 / 3) * 0.1});
+  const Tensor picked = given({-two, -1, -3, -two, -5, -7}, {3, 2});
+  expect(nll_loss(picked, labels({0, 1, 0})), {(2 * two + 5) / 3});
+  expect(nll_loss(picked, labels({0, 1, -100})), {two});
+  expect(nll_loss(picked, labels({0, 1, -100}), {.reduction = Reduction::sum}), {2 * two});
+  expect(nll_loss(picked, labels({1, 0, -100}), {.reduction = Reduction::none}), {1, 3, 0});
+  const Tensor a = given({1, 2}), b = given({3, -1});
+  expect(mse_loss(a, b), {6.5});
+  expect(mse_loss(a, b, Reduction::sum), {13});
+  expect(mse_loss(a, b, Reduction::none), {4, 9});
+}
+
+TEST(Values, Pools) {
+  const Tensor x = Tensor::arange(16, DType::f64).reshape({1, 4, 4, 1});
+  expect(max_pool2d(x), {5, 7, 13, 15});  // the stride is the kernel unless it is given
+  expect(avg_pool2d(x), {2.5, 4.5, 10.5, 12.5});
+  expect(avg_pool2d(x, {.kernel = {3, 3}, .stride = {4, 4}, .padding = {1, 1}}), {10.0 / 9});
+  expect(avg_pool2d(x, {.kernel = {3, 3}, .stride = {4, 4}, .padding = {1, 1}, .count_include_pad = false}), {2.5});
+  expect(adaptive_avg_pool2d(x), {7.5});
+}
+
+}  // namespace
+}  // namespace weft
