@@ -17,20 +17,22 @@ Shadow& device_shadow() {
 
 struct Range {
   uintptr_t begin, end;
+  bool writable;
 };
 
-/// Code, constants and global variables of everything that is loaded.
+/// Code, constants and global variables of the program, which holds the kernels. No kernel has business in a library's.
 const std::vector<Range>& program_ranges() {
   static const std::vector<Range>& ranges = *[] {
     auto* found = new std::vector<Range>;
     dl_iterate_phdr(
         [](dl_phdr_info* info, size_t, void* out) {
           for (int i = 0; i < info->dlpi_phnum; ++i)
-            if (info->dlpi_phdr[i].p_type == PT_LOAD) {
-              const uintptr_t begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-              static_cast<std::vector<Range>*>(out)->push_back({begin, begin + info->dlpi_phdr[i].p_memsz});
+            if (const auto& header = info->dlpi_phdr[i]; header.p_type == PT_LOAD) {
+              const uintptr_t begin = info->dlpi_addr + header.p_vaddr;
+              static_cast<std::vector<Range>*>(out)->push_back(
+                  {begin, begin + header.p_memsz, (header.p_flags & PF_W) != 0});
             }
-          return 0;
+          return 1;  // the program comes first: no more
         },
         found);
     return found;
@@ -119,11 +121,11 @@ bool Checker::stays_in_variable(uint16_t& variable, size_t offset, size_t bytes,
   return offset + bytes <= owner.offset + owner.bytes;
 }
 
-bool Checker::is_program_memory(uintptr_t address) const {
+bool Checker::is_program_memory(uintptr_t address, Access access) const {
   const Launch& launch = worker_.launch();
   if (address - reinterpret_cast<uintptr_t>(launch.arguments) < launch.arguments_bytes) return true;
   for (const Range& range : program_ranges())
-    if (address >= range.begin && address < range.end) return true;
+    if (address >= range.begin && address < range.end) return access == Access::read || range.writable;
   return false;
 }
 

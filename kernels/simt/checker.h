@@ -58,7 +58,7 @@ class Checker {
     return word.split - clock_.launch().first_block() < clock_.launch().blocks();
   }
   bool stays_in_variable(uint16_t& variable, size_t offset, size_t bytes, Site at);
-  bool is_program_memory(uintptr_t address) const;
+  bool is_program_memory(uintptr_t address, Access access) const;
   Shadow* shared_shadow(uintptr_t address, size_t& offset);
 
   void never_written(const Event& e);
@@ -183,7 +183,7 @@ inline void Checker::access(uintptr_t address, size_t bytes, Site at) {
       out_of_bounds({address, bytes, kAccess, at, worker_.current()}, variable);
     if (!variable) return;  // threadIdx, or a variable that is not __shared__
     shared_access<kAccess>(static_shadow_, offset, address, bytes, at);
-  } else if (!is_program_memory(address)) {
+  } else if (!is_program_memory(address, kAccess)) {
     out_of_bounds({address, bytes, kAccess, at, worker_.current()});
   } else {
     return;
