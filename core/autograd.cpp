@@ -18,6 +18,7 @@ namespace {
 thread_local bool recording = true;
 thread_local bool second_run = false;
 thread_local uint64_t next_sequence = 0;
+thread_local std::vector<std::function<void()>>* after_pass = nullptr;  // of the outermost backward
 
 AutogradMeta& meta_of(TensorImpl* impl) {
   if (!impl->autograd) impl->autograd = std::make_unique<AutogradMeta>();
@@ -192,6 +193,15 @@ class Engine {
   std::unordered_map<TensorImpl*, Leaf> leaves_;
 };
 
+/// While it lives, after_backward() collects into `callbacks`.
+class OutermostPass {
+ public:
+  explicit OutermostPass(std::vector<std::function<void()>>& callbacks) { after_pass = &callbacks; }
+  ~OutermostPass() { after_pass = nullptr; }
+  OutermostPass(const OutermostPass&) = delete;
+  OutermostPass& operator=(const OutermostPass&) = delete;
+};
+
 }  // namespace
 
 bool grad_enabled() { return recording; }
@@ -202,22 +212,27 @@ Saved::Saved(const Tensor& tensor) {
   if (!tensor.defined()) return;
   storage_ = tensor.storage();
   view_ = tensor.view();
+  offset_ = static_cast<char*>(view_.data) - static_cast<char*>(storage_->data());
   version_ = storage_->version();
 }
 
 Tensor Saved::get() const {
   if (!storage_) return {};
-  check();
   auto impl = make_ref<TensorImpl>();
+  impl->view = view();
   impl->storage = storage_;
-  impl->view = view_;
   return Tensor(std::move(impl));
 }
 
-void Saved::check() const {
-  WEFT_CHECK(!storage_ || storage_->version() == version_, current_op(), ": backward needs ", view_, " on ", device(),
+const kernels::View& Saved::view() const {
+  if (!storage_) return view_;
+  WEFT_CHECK(storage_->version() == version_, current_op(), ": backward needs ", view_, " on ", device(),
              ", which was changed in place after the forward (version ", version_, ", now ", storage_->version(),
              "). Use the op that returns a new tensor");
+  WEFT_CHECK(storage_->has_memory(), current_op(), ": backward needs ", view_, " on ", device(),
+             ", whose memory has been given back. Parameters of a sharded unit must be gathered first");
+  view_.data = static_cast<char*>(storage_->data()) + offset_;
+  return view_;
 }
 
 Node::~Node() = default;
@@ -327,7 +342,18 @@ void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gra
                                             : Tensor::ones(y.sizes(), y.dtype(), y.device()));
   }
   const NoGrad no_grad;
-  Engine(retain_graph).run(outputs, std::move(starts));
+  if (after_pass) return Engine(retain_graph).run(outputs, std::move(starts));
+  std::vector<std::function<void()>> callbacks;
+  {
+    const OutermostPass pass(callbacks);
+    Engine(retain_graph).run(outputs, std::move(starts));
+  }
+  for (const auto& callback : callbacks) callback();
+}
+
+void after_backward(std::function<void()> callback) {
+  WEFT_CHECK(after_pass, "after_backward: no backward is running on this thread. Call it from a hook");
+  after_pass->push_back(std::move(callback));
 }
 
 Tensor reduce_to(const Tensor& gradient, const Shape& sizes) {

@@ -50,8 +50,7 @@ class Saved {
   operator Tensor() const { return get(); }  // NOLINT(google-explicit-constructor)
   /// What kernels take; View::none() when nothing was saved. Errors: changed in place since.
   operator const kernels::View&() const {  // NOLINT(google-explicit-constructor)
-    check();
-    return view_;
+    return view();
   }
   explicit operator bool() const { return static_cast<bool>(storage_); }
   Shape sizes() const { return Shape(std::span(view_.sizes.data(), static_cast<size_t>(view_.rank))); }
@@ -59,10 +58,12 @@ class Saved {
   Device device() const { return storage_->device(); }
 
  private:
-  void check() const;
+  /// The view where the storage's memory is now, see Storage::release().
+  const kernels::View& view() const;
 
   Ref<Storage> storage_;
-  kernels::View view_;
+  mutable kernels::View view_;
+  std::ptrdiff_t offset_ = 0;  ///< of the view in the storage, in bytes
   uint32_t version_ = 0;
 };
 
@@ -156,6 +157,11 @@ template <class Backward>
 Tensor differentiable(Tensor y, const char* op, const std::vector<Tensor>& inputs, Backward&& backward) {
   return differentiable_from(std::move(y), op, inputs, std::forward<Backward>(backward));
 }
+
+/// To be called from a hook: `callback` runs once, behind the backward pass that is under way (the outermost one, where
+/// a checkpoint() runs another inside). Callbacks run in the order of their registration; after an exception none does.
+/// Errors: no backward is running on this thread.
+void after_backward(std::function<void()> callback);
 
 /// Sums `gradient` over the dimensions that broadcasting stretched, back to `sizes`.
 Tensor reduce_to(const Tensor& gradient, const Shape& sizes);

@@ -19,6 +19,20 @@ Storage::~Storage() {
   if (release_) release_();
 }
 
+void Storage::release() {
+  if (!has_memory()) return;
+  WEFT_CHECK(block_, "storage: release: its ", bytes_, " bytes belong to somebody else");
+  kernels::CachingAllocator::of(device_).free(block_);
+  block_ = nullptr;
+  data_ = nullptr;
+}
+
+void Storage::acquire() {
+  if (has_memory()) return;
+  block_ = kernels::CachingAllocator::of(device_).allocate(bytes_, current_stream(device_), current_op());
+  data_ = block_->data;
+}
+
 void Storage::record_stream(void* stream) {
   if (block_) kernels::CachingAllocator::of(device_).record_stream(block_, stream);
 }

@@ -16,6 +16,7 @@
 namespace weft {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -269,6 +270,50 @@ TEST(Autograd, GraphGoesWithItsTensors) {
     return y.storage();
   }();
   EXPECT_EQ(memory->owners(), 1) << "exp keeps its own output: no cycle may hold it";
+}
+
+TEST(Autograd, AfterBackwardRunsOnceBehindTheOutermostPass) {
+  const Tensor x = leaf({2}), w = leaf({3});
+  std::vector<std::string> order;
+  for (const Tensor& t : {x, w})
+    t.register_accumulated_hook([&](const Tensor&) {
+      order.push_back("gradient");
+      after_backward([&] { order.push_back("behind"); });
+    });
+  sum(checkpoint([&](const std::vector<Tensor>& in) { return in[0] * w; }, {x})).backward();
+  EXPECT_THAT(order, ElementsAre("gradient", "gradient", "behind", "behind"));
+  EXPECT_THAT([] { after_backward([] {}); },
+              ThrowsMessage<Error>(HasSubstr("after_backward: no backward is running on this thread")));
+  const Tensor y = leaf({2});
+  y.register_accumulated_hook([&](const Tensor&) {
+    after_backward([&] { order.push_back("never"); });
+    throw std::runtime_error("hook");
+  });
+  EXPECT_ANY_THROW(square(y).backward());
+  order.clear();
+  square(x).backward();
+  EXPECT_THAT(order, ElementsAre("gradient", "behind"));
+}
+
+TEST(Autograd, SavedMemoryMayGoAndComeBackElsewhere) {
+  const Tensor w = Tensor::from<double>({5, 7});
+  const Tensor x = leaf({2, 3});
+  const Tensor y = sum(x * w.slice(0, 1, 1));
+  w.storage()->release();
+  EXPECT_FALSE(w.storage()->has_memory());
+  EXPECT_EQ(w.storage()->bytes(), 16u);
+  EXPECT_THAT([&] { y.backward({}, true); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("mul: backward needs "), HasSubstr("memory has been given back"))));
+  const Tensor in_the_way = Tensor::zeros({2}, DType::f64);
+  w.storage()->acquire();
+  w.storage()->acquire();
+  auto* values = static_cast<double*>(w.storage()->data());
+  values[0] = 11, values[1] = 13;
+  y.backward();
+  EXPECT_THAT(grad_of(x), ElementsAre(13, 13));
+  double outside = 0;
+  const Tensor wrapped = Tensor::wrap(&outside, {1}, DType::f64, {});
+  EXPECT_THAT([&] { wrapped.storage()->release(); }, ThrowsMessage<Error>(HasSubstr("belong to somebody else")));
 }
 
 TEST(Autograd, ReduceTo) {
