@@ -71,6 +71,7 @@ names=$(grep -o '^| [a-z0-9_]* ' "$folder/results/table.md" | tr -d '| ' | paste
 [[ $names == "case resnet18_train_f32 resnet18_train_bf16 matmul_1024_f32 add_16 sgd_step ours_alone startup resnet18_train" ]] ||
   { echo "expected all rows in order, got: $names"; exit 1; }
 grep -q "$(grep -m1 'model name' /proc/cpuinfo | sed 's/.*: //')" "$folder/results/table.md"
+grep -q 'medians of 1 to 2 processes each, in turn, of 5 repetitions each' "$folder/results/table.md"
 run --report
 expect 0 '| startup | ms | 30 | 60 | 2.00 | 1.0 | MEETS |'
 expect 0 '| resnet18_train_f32 |'
