@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/autocast.h"
+#include "core/gradient_target.h"
 #include "core/ops/add.h"
 #include "core/ops/sum.h"
 #include "core/random.h"
@@ -57,6 +58,9 @@ void accumulate(Tensor& sum, Tensor gradient) {
 
 std::atomic<uint64_t> passes{0};
 
+class Engine;
+thread_local Engine* running_engine = nullptr;
+
 /// One run of backward. Nodes run in the opposite order of their creation, each when all its gradients have come; the
 /// bookkeeping lives in the nodes, so that a step costs no look-up.
 class Engine {
@@ -68,6 +72,7 @@ class Engine {
       node->waiting = 0;
       node->arrived = {};
     }
+    for (auto& [leaf, state] : leaves_) take_back(*leaf, state);
   }
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -93,10 +98,54 @@ class Engine {
     while (!leaves_.empty()) finish_leaf(leaves_.begin()->first);
   }
 
+  // The grad() memory of the leaf behind input `i` of the running node, if this gradient is all that the leaf gets.
+  Tensor offer(size_t i, const Shape& sizes, DType dtype) {
+    const Node::Edge* edge = &running_->inputs[i];
+    // A cast to the dtype that the gradient has already hands it on as it is.
+    if (edge->node && edge->node->waiting == 1 && edge->node->hooks.empty() &&
+        edge->node->op == std::string_view("cast"))
+      edge = &edge->node->inputs[0];
+    if (!edge->leaf || !edge->leaf->autograd) return {};
+    Leaf& leaf = leaves_.at(edge->leaf.get());
+    AutogradMeta& meta = *edge->leaf->autograd;
+    const bool fits = meta.grad_is_zero && meta.grad.sizes() == sizes && meta.grad.dtype() == dtype &&
+                      meta.grad.is_contiguous() && meta.hooks.empty();
+    if (!fits || leaf.waiting != 1 || leaf.sum.defined()) return {};
+    meta.grad_is_zero = false;  // so that nobody fills it with zeros meanwhile
+    leaf.offered = true;
+    return meta.grad.detach();
+  }
+
  private:
   struct Leaf {
     Tensor sum;
-    int waiting = 0;  // gradients still to come in this pass
+    int waiting = 0;       // gradients still to come in this pass
+    bool offered = false;  // an op may have written into grad()
+  };
+
+  // An offer that was not used: grad() counts as zero as before.
+  static void take_back(TensorImpl& leaf, Leaf& state) {
+    if (std::exchange(state.offered, false)) leaf.autograd->grad_is_zero = true;
+  }
+
+  // Makes the engine and node known to offer() while the node's backward runs; backward may run inside it.
+  class Running {
+   public:
+    Running(Engine* engine, Node* node)
+        : engine_(engine),
+          outer_(std::exchange(running_engine, engine)),
+          outer_node_(std::exchange(engine->running_, node)) {}
+    ~Running() {
+      running_engine = outer_;
+      engine_->running_ = outer_node_;
+    }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+   private:
+    Engine* engine_;
+    Engine* outer_;
+    Node* outer_node_;
   };
 
   static Node* node_of(const Tensor& tensor) { return tensor.impl()->autograd->node.get(); }
@@ -141,7 +190,10 @@ class Engine {
       if (!node.hooks.empty()) dy = run_hooks(node.hooks, std::move(dy));
       WEFT_CHECK(dy.sizes() == node.sizes, node.op, ": backward got the gradient ", dy, " for an output of sizes ",
                  node.sizes);
-      grads = node.backward(dy);
+      {
+        const Running running(this, &node);
+        grads = node.backward(dy);
+      }
       WEFT_CHECK(grads.size() == node.inputs.size(), node.op, ": backward returned ", grads.size(), " gradients for ",
                  node.inputs.size(), " inputs");
       dy = {};
@@ -166,13 +218,17 @@ class Engine {
     const OpScope scope("accumulate_grad", /*backward=*/true);
     const auto found = leaves_.find(leaf);
     Tensor sum = std::move(found->second.sum);
+    AutogradMeta& meta = meta_of(leaf);
+    const bool written = found->second.offered && sum.defined() && sum.raw_data() == meta.grad.raw_data();
+    if (!written) take_back(*leaf, found->second);
     leaves_.erase(found);
     if (!sum.defined()) return;
     const Tensor tensor{Ref<TensorImpl>(leaf)};
-    AutogradMeta& meta = meta_of(leaf);
     if (!meta.hooks.empty()) sum = run_hooks(meta.hooks, std::move(sum));
     WEFT_CHECK(sum.sizes() == tensor.sizes(), "backward: gradient ", sum, " does not fit its leaf ", tensor);
-    if (meta.grad.defined()) {
+    if (written) {
+      meta.grad.storage()->bump_version();
+    } else if (meta.grad.defined()) {
       if (std::exchange(meta.grad_is_zero, false))
         meta.grad.copy_(sum);
       else
@@ -188,6 +244,7 @@ class Engine {
 
   bool retain_graph_;
   uint64_t pass_;
+  Node* running_ = nullptr;
   std::vector<Node*> roots_, reached_;  // the outputs of the caller keep all nodes alive
   std::vector<Node*> ready_;            // a heap: the youngest node first
   std::unordered_map<TensorImpl*, Leaf> leaves_;
@@ -349,6 +406,12 @@ void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gra
     Engine(retain_graph).run(outputs, std::move(starts));
   }
   for (const auto& callback : callbacks) callback();
+}
+
+Tensor gradient_target(size_t input, const Shape& sizes, DType dtype, Device device) {
+  if (Engine* engine = running_engine)
+    if (Tensor target = engine->offer(input, sizes, dtype); target.defined()) return target;
+  return Tensor::empty(sizes, dtype, device);
 }
 
 void after_backward(std::function<void()> callback) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/autograd.h"
+#include "core/gradient_target.h"
 #include "core/ops/affine.h"
 #include "core/ops/mul.h"
 #include "core/ops/rows.h"
@@ -113,8 +114,9 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
       [arguments, wanted, x = Saved(x), y = arguments.relu ? Saved(y) : Saved(), weight = Saved(weight),
        mean = Saved(mean), invstd = Saved(invstd)](const Tensor& gradient) {
         const Tensor dy = gradient.contiguous(), input_x = x;
-        const Tensor dx = empty_like(input_x), vector = mean;
-        Grads grads{dx, wanted.weight ? empty_like(vector) : Tensor(), wanted.bias ? empty_like(vector) : Tensor(),
+        const Tensor dx = empty_like(input_x);
+        const auto vector = [&](size_t i) { return gradient_target(i, mean.sizes(), mean.dtype(), dy.device()); };
+        Grads grads{dx, wanted.weight ? vector(1) : Tensor(), wanted.bias ? vector(2) : Tensor(),
                     wanted.residual && arguments.relu ? empty_like(input_x) : Tensor()};
         kernels::batch_norm_backward(dy.queue(), rows_of(dx), rows_of(grads[3]), grads[1], grads[2], rows_of(dy),
                                      rows_of(input_x), rows_of(y), weight, mean, invstd, arguments);

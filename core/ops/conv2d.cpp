@@ -3,6 +3,7 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
+#include "core/gradient_target.h"
 #include "core/ops/sum.h"
 #include "core/trace.h"
 
@@ -60,7 +61,7 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& input_bia
                             kernels::conv2d_backward_input(dy.queue(), grads[0], dy, w, options);
                           }
                           if (x) {
-                            grads[1] = Tensor::empty(w_sizes, w_dtype, dy.device());
+                            grads[1] = gradient_target(1, w_sizes, w_dtype, dy.device());
                             kernels::conv2d_backward_weight(dy.queue(), grads[1], dy, x, options);
                           }
                           if (db) grads[2] = sum(dy, {0, 1, 2});

@@ -2,6 +2,7 @@
 #include "core/ops/layer_norm.h"
 
 #include "core/autograd.h"
+#include "core/gradient_target.h"
 #include "core/ops/rows.h"
 #include "core/trace.h"
 #include "kernels/layer_norm.h"
@@ -35,8 +36,8 @@ Tensor layer_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
                          invstd = Saved(invstd)](const Tensor& gradient) {
                           const Tensor dy = gradient.contiguous(), input_x = x, dx = empty_like(input_x);
                           const Shape vector{input_x.size(-1)};
-                          const Tensor dw = dweight ? Tensor::empty(vector, dtype, dy.device()) : Tensor();
-                          const Tensor db = dbias ? Tensor::empty(vector, dtype, dy.device()) : Tensor();
+                          const Tensor dw = dweight ? gradient_target(1, vector, dtype, dy.device()) : Tensor();
+                          const Tensor db = dbias ? gradient_target(2, vector, dtype, dy.device()) : Tensor();
                           kernels::layer_norm_backward(dy.queue(), rows_of(dx), dw, db, rows_of(dy), rows_of(input_x),
                                                        weight, mean, invstd);
                           return Grads{dx, dw, db};

@@ -5,6 +5,7 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
+#include "core/gradient_target.h"
 #include "core/ops/multiply.h"
 #include "core/ops/sum.h"
 #include "core/trace.h"
@@ -49,7 +50,11 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& input_bia
                           const Tensor d = dy.reshape({dy.numel() / out, out});
                           Grads grads(3);
                           if (w) grads[0] = multiply(d, w, {}, x_dtype).reshape(x_sizes);
-                          if (rows) grads[1] = multiply(d.transpose(0, 1), rows, {}, w_dtype);
+                          if (rows) {
+                            const Tensor kept = rows;
+                            grads[1] = gradient_target(1, {out, kept.size(1)}, w_dtype, kept.device());
+                            multiply_into(grads[1], d.transpose(0, 1), kept, {});
+                          }
                           if (db) grads[2] = sum(d, {0});
                           return grads;
                         });

@@ -33,17 +33,21 @@ bool as_matrices(const Tensor& x, kernels::View& view) {
 
 }  // namespace
 
-Tensor multiply(const Tensor& a, const Tensor& b, const Tensor& bias, DType dtype) {
+void multiply_into(const Tensor& y, const Tensor& a, const Tensor& b, const Tensor& bias) {
   const NoGrad no_grad;
   Tensor left = a, right = b;
   kernels::View a_view, b_view;
   if (!as_matrices(left, a_view)) as_matrices(left = left.clone(), a_view);
   if (!as_matrices(right, b_view)) as_matrices(right = right.clone(), b_view);
-  Tensor y = a.dim() == 2 ? Tensor::empty({a.size(0), b.size(1)}, dtype, a.device())
-                          : Tensor::empty({a.size(0), a.size(1), b.size(2)}, dtype, a.device());
   kernels::View y_view;
   as_matrices(y, y_view);
   kernels::matmul(y.queue(), y_view, a_view, b_view, bias, {});
+}
+
+Tensor multiply(const Tensor& a, const Tensor& b, const Tensor& bias, DType dtype) {
+  const Tensor y = a.dim() == 2 ? Tensor::empty({a.size(0), b.size(1)}, dtype, a.device())
+                                : Tensor::empty({a.size(0), a.size(1), b.size(2)}, dtype, a.device());
+  multiply_into(y, a, b, bias);
   return y;
 }
 

@@ -8,5 +8,7 @@ namespace weft {
 /// dtype), bias [N] or undefined. Any strides: what the kernel does not take is copied first. `dtype` of the result:
 /// the operands', or f32 for bf16 and f16.
 Tensor multiply(const Tensor& a, const Tensor& b, const Tensor& bias, DType dtype);
+/// The same into `y` (dense).
+void multiply_into(const Tensor& y, const Tensor& a, const Tensor& b, const Tensor& bias);
 
 }  // namespace weft

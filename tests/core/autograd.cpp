@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "core/gradient_target.h"
 #include "core/ops/add.h"
 #include "core/ops/exp.h"
 #include "core/ops/mul.h"
@@ -314,6 +315,63 @@ TEST(Autograd, SavedMemoryMayGoAndComeBackElsewhere) {
   double outside = 0;
   const Tensor wrapped = Tensor::wrap(&outside, {1}, DType::f64, {});
   EXPECT_THAT([&] { wrapped.storage()->release(); }, ThrowsMessage<Error>(HasSubstr("belong to somebody else")));
+}
+
+/// x * factor whose backward asks for a gradient target, and notes where it was.
+Tensor scaled(const Tensor& x, double factor, const void** written) {
+  const Tensor y = x.detach().clone();
+  y.mul_(factor);
+  return differentiable(y, "scaled", {x}, [=](const Tensor& dy) {
+    const Tensor dx = gradient_target(0, dy.sizes(), dy.dtype(), dy.device());
+    dx.copy_(dy).mul_(factor);
+    *written = dx.raw_data();
+    return Grads{dx};
+  });
+}
+
+TEST(Autograd, AGradientIsWrittenInItsPlaceWhereItIsTheOnlyOne) {
+  const Tensor x = leaf({2, 3});
+  const void* written = nullptr;
+  x.set_grad(Tensor::from<double>({50, 60}));
+  const void* const place = x.grad().raw_data();
+
+  sum(scaled(x, 4, &written)).backward();
+  EXPECT_NE(written, place) << "added to what is there";
+  EXPECT_THAT(grad_of(x), ElementsAre(54, 64));
+
+  x.zero_grad();
+  sum(scaled(x, 4, &written)).backward();
+  EXPECT_EQ(written, place);
+  EXPECT_THAT(grad_of(x), ElementsAre(4, 4));
+
+  x.zero_grad();
+  sum(scaled(x, 4, &written) + x).backward();
+  EXPECT_NE(written, place) << "one of two gradients";
+  EXPECT_THAT(grad_of(x), ElementsAre(5, 5));
+
+  x.zero_grad();
+  const void* second = nullptr;
+  sum(scaled(x, 4, &written) + scaled(x, 5, &second)).backward();
+  EXPECT_TRUE(written != place && second != place);
+  EXPECT_THAT(grad_of(x), ElementsAre(9, 9));
+}
+
+TEST(Autograd, AnUnusedGradientTargetCountsAsZeroAsBefore) {
+  const Tensor x = leaf({2, 3});
+  x.set_grad(Tensor::from<double>({50, 60}));
+  x.zero_grad();
+  const auto op = [&](bool fails) {
+    return differentiable(x.detach().clone(), "op", {x}, [=](const Tensor& dy) {
+      gradient_target(0, dy.sizes(), dy.dtype(), dy.device()).fill_(99);
+      if (fails) throw std::runtime_error("op");
+      return Grads{dy.clone()};
+    });
+  };
+  EXPECT_ANY_THROW(sum(op(true)).backward());
+  EXPECT_THAT(grad_of(x), ElementsAre(0, 0));
+  x.zero_grad();
+  sum(op(false)).backward();
+  EXPECT_THAT(grad_of(x), ElementsAre(1, 1));
 }
 
 TEST(Autograd, ReduceTo) {

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "core/tensor.h"
+
+namespace weft {
+
+/// For the backward of an op: a tensor for the gradient of its input number `input`, dense, to be written (not read)
+/// and returned. It is the leaf's own grad() memory where this gradient is the only one of the pass and nothing is to
+/// be added to, so that large weights' gradients are written once, in their place in the flat buffer; else new memory.
+Tensor gradient_target(size_t input, const Shape& sizes, DType dtype, Device device);
+
+}  // namespace weft
