@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/autocast.h"
+#include "core/backward_pass.h"
 #include "core/gradient_target.h"
 #include "core/ops/add.h"
 #include "core/ops/sum.h"
@@ -65,8 +66,10 @@ thread_local Engine* running_engine = nullptr;
 /// bookkeeping lives in the nodes, so that a step costs no look-up.
 class Engine {
  public:
-  explicit Engine(bool retain_graph) : retain_graph_(retain_graph), pass_(++passes) {}
+  explicit Engine(bool retain_graph)
+      : retain_graph_(retain_graph), pass_(++passes), outer_(std::exchange(innermost_, this)) {}
   ~Engine() {
+    innermost_ = outer_;
     for (Node* node : reached_) {
       node->pass = 0;
       node->waiting = 0;
@@ -114,6 +117,13 @@ class Engine {
     meta.grad_is_zero = false;  // so that nobody fills it with zeros meanwhile
     leaf.offered = true;
     return meta.grad.detach();
+  }
+
+  /// Does any pass of this thread wait for a gradient of the leaf?
+  static bool waits_for(TensorImpl* leaf) {
+    for (const Engine* engine = innermost_; engine; engine = engine->outer_)
+      if (engine->leaves_.contains(leaf)) return true;
+    return false;
   }
 
  private:
@@ -242,13 +252,17 @@ class Engine {
     for (const auto& hook : meta.accumulated_hooks) hook(tensor);
   }
 
+  static thread_local Engine* innermost_;
   bool retain_graph_;
   uint64_t pass_;
   Node* running_ = nullptr;
+  Engine* outer_;                       // runs this one inside, as checkpoint() does
   std::vector<Node*> roots_, reached_;  // the outputs of the caller keep all nodes alive
   std::vector<Node*> ready_;            // a heap: the youngest node first
   std::unordered_map<TensorImpl*, Leaf> leaves_;
 };
+
+thread_local Engine* Engine::innermost_ = nullptr;
 
 /// While it lives, after_backward() collects into `callbacks`.
 class OutermostPass {
@@ -413,6 +427,8 @@ Tensor gradient_target(size_t input, const Shape& sizes, DType dtype, Device dev
     if (Tensor target = engine->offer(input, sizes, dtype); target.defined()) return target;
   return Tensor::empty(sizes, dtype, device);
 }
+
+bool gradient_pending(const Tensor& leaf) { return Engine::waits_for(leaf.impl()); }
 
 void after_backward(std::function<void()> callback) {
   WEFT_CHECK(after_pass, "after_backward: no backward is running on this thread. Call it from a hook");

@@ -40,9 +40,13 @@ std::shared_ptr<FlatParameters> FlatParameters::of(const std::vector<NamedTensor
     const std::shared_ptr<FlatParameters> flat =
         tensor.impl()->autograd ? tensor.impl()->autograd->flat.lock() : nullptr;
     if (!flat || (shared && flat != shared)) {
-      shared = std::make_shared<FlatParameters>(parameters);
-      for (const FlatSlice& slice : shared->slices_) meta_of(slice.parameter).flat = shared;
-      return shared;
+      std::vector<FlatSlice> slices;
+      int64_t end = 0;
+      for (const auto& [own_name, own] : parameters) {
+        slices.push_back({own_name, own, end, own.numel()});
+        end += (own.numel() + kAlignment - 1) / kAlignment * kAlignment;
+      }
+      return of(std::move(slices), end);
     }
     shared = flat;
   }
@@ -50,19 +54,29 @@ std::shared_ptr<FlatParameters> FlatParameters::of(const std::vector<NamedTensor
   return shared;
 }
 
-FlatParameters::FlatParameters(const std::vector<NamedTensor>& parameters) {
+std::shared_ptr<FlatParameters> FlatParameters::of(std::vector<FlatSlice> slices, int64_t numel) {
+  std::vector<NamedTensor> parameters;
+  int64_t end = 0;
+  for (const FlatSlice& slice : slices) {
+    WEFT_CHECK(slice.numel == slice.parameter.numel() && slice.offset % kAlignment == 0 && slice.offset >= end &&
+                   slice.offset + slice.numel <= numel,
+               "flat_parameters: '", slice.name, "' ", slice.parameter, " does not fit at ", slice.offset, " of ",
+               numel, " elements, where ", end, " are taken");
+    end = slice.offset + slice.numel;
+    parameters.push_back({slice.name, slice.parameter});
+  }
   check(parameters);
+  const auto flat = std::make_shared<FlatParameters>(std::move(slices), numel);
+  for (const FlatSlice& slice : flat->slices_) meta_of(slice.parameter).flat = flat;
+  return flat;
+}
+
+FlatParameters::FlatParameters(std::vector<FlatSlice> slices, int64_t numel) : slices_(std::move(slices)) {
   const OpScope scope("flat_parameters");
   const NoGrad no_grad;
-  int64_t end = 0;
-  for (const auto& [name, tensor] : parameters) {
-    slices_.push_back({name, tensor, end, tensor.numel()});
-    end += (tensor.numel() + kAlignment - 1) / kAlignment * kAlignment;
-  }
-  const DType dtype = parameters.front().tensor.dtype();
-  const Device device = parameters.front().tensor.device();
-  master_ = Tensor::zeros({end}, dtype, device);
-  gradient_ = Tensor::zeros({end}, dtype, device);
+  const Tensor first = slices_.front().parameter;
+  master_ = Tensor::zeros({numel}, first.dtype(), first.device());
+  gradient_ = Tensor::zeros({numel}, first.dtype(), first.device());
   for (const FlatSlice& slice : slices_) {
     const Tensor& parameter = slice.parameter;
     const Tensor weights = place(master_, slice);
@@ -87,6 +101,7 @@ std::vector<FlatRange> FlatParameters::ranges(const std::vector<NamedTensor>& pa
     if (!wanted.contains(slice.parameter.impl())) continue;
     ++found;
     const int64_t end = i + 1 < slices_.size() ? slices_[i + 1].offset : numel();
+    if (end == slice.offset) continue;  // an empty slice takes no place
     if (!ranges.empty() && ranges.back().offset + ranges.back().numel == slice.offset)
       ranges.back().numel = end - ranges.back().offset;
     else

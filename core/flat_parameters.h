@@ -36,8 +36,13 @@ class FlatParameters {
   /// returned. Errors: none given, mixed dtypes or devices, not f32 or f64, a tensor twice, a tensor that is no leaf.
   static std::shared_ptr<FlatParameters> of(const std::vector<NamedTensor>& parameters);
 
+  /// The same with places that the caller has chosen, in buffers of `numel` elements: the shards of all ranks must line
+  /// up. Offsets ascend; what no slice covers is padding. Slices may be empty. Errors: those of the other form; an
+  /// offset that is no multiple of kAlignment, slices that overlap or reach behind the end.
+  static std::shared_ptr<FlatParameters> of(std::vector<FlatSlice> slices, int64_t numel);
+
   /// Use of(); public for std::make_shared only.
-  explicit FlatParameters(const std::vector<NamedTensor>& parameters);
+  FlatParameters(std::vector<FlatSlice> slices, int64_t numel);
 
   const std::vector<FlatSlice>& slices() const { return slices_; }
   /// Where these parameters lie, neighbours merged: one range when they are all of them. Errors: not in here.

@@ -40,6 +40,12 @@ Tensor host_copy(const Tensor& tensor) {
   return tensor.contiguous().to(Device{});
 }
 
+/// Parameters of a sharded unit have no memory while the unit is not gathered: a use then is an error, not a crash.
+void check_has_memory(const TensorImpl& impl) {
+  WEFT_CHECK(impl.view.data != nullptr || impl.view.numel() == 0, current_op(), ": ", impl.view, " on ",
+             impl.storage->device(), " has no memory now. A sharded parameter has it only while its unit runs");
+}
+
 }  // namespace
 
 TensorImpl::TensorImpl() = default;
@@ -84,7 +90,10 @@ Tensor Tensor::wrap(void* data, const Shape& sizes, DType dtype, Device device, 
 
 Tensor::operator const kernels::View&() const {
   static const kernels::View none = kernels::View::none();
-  return impl_ ? impl_->view : none;
+  if (!impl_) return none;
+  if (impl_->view.data == nullptr) [[unlikely]]
+    check_has_memory(*impl_);
+  return impl_->view;
 }
 
 double Tensor::item() const {
@@ -96,6 +105,7 @@ double Tensor::item() const {
 template <class T>
 std::vector<T> Tensor::to_vector() const {
   refuse_while_capturing("to_vector", device());
+  check_has_memory(*impl_);
   const Tensor host = host_copy(*this);
   std::vector<T> values(static_cast<size_t>(numel()));
   with_dtype<float, double, bf16, f16, int64_t, int32_t, uint8_t, bool>(dtype(), "to_vector", [&]<class S>() {
@@ -116,6 +126,8 @@ template std::vector<int32_t> Tensor::to_vector() const;
 template std::vector<uint8_t> Tensor::to_vector() const;
 
 Tensor Tensor::alias(const kernels::View& view) const {
+  if (impl_->view.data == nullptr) [[unlikely]]
+    check_has_memory(*impl_);
   auto impl = make_ref<TensorImpl>();
   impl->storage = impl_->storage;
   impl->view = view;

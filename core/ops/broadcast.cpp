@@ -6,7 +6,7 @@
 namespace weft {
 
 kernels::View broadcast_view(const Tensor& x, const Shape& sizes) {
-  kernels::View view = x.view();
+  kernels::View view = x;
   if (x.sizes() == sizes) return view;
   const int extra = sizes.rank() - view.rank;
   for (int d = sizes.rank() - 1; d >= 0; --d) {

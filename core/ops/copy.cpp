@@ -17,7 +17,8 @@ void transfer(const Tensor& y, const Tensor& x) {
   const char* const name = y.device().kind == DeviceKind::cpu   ? "copy_to_host"
                            : x.device().kind == DeviceKind::cpu ? "copy_to_device"
                                                                 : "copy_between_devices";
-  kernels::transfer(queue, name, y.raw_data(), x.raw_data(), x.nbytes());
+  const kernels::View& from = x;
+  kernels::transfer(queue, name, y.raw_data(), from.data, x.nbytes());
   // The host may read y at once. It may also free x: cuda has staged pageable memory by now, the emulator has not.
   if (y.device().kind == DeviceKind::cpu || device.kind != DeviceKind::cuda) synchronize(device);
 }

@@ -11,7 +11,7 @@ namespace {
 
 /// The view with rank 3 and a leading dimension that BLAS would accept; false where only a copy has one.
 bool as_matrices(const Tensor& x, kernels::View& view) {
-  view = x.view();
+  view = x;
   if (view.rank == 2) {
     view.rank = 3;
     view.sizes = {1, view.sizes[0], view.sizes[1]};

@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "core/backward_pass.h"
 #include "core/gradient_target.h"
 #include "core/ops/add.h"
 #include "core/ops/exp.h"
@@ -294,6 +295,26 @@ TEST(Autograd, AfterBackwardRunsOnceBehindTheOutermostPass) {
   order.clear();
   square(x).backward();
   EXPECT_THAT(order, ElementsAre("gradient", "behind"));
+}
+
+TEST(Autograd, GradientPendingUntilEveryUseWasGoneThrough) {
+  const Tensor x = leaf({2}), w = leaf({3});
+  std::vector<std::string> seen;
+  const auto tell = [&](const char* when) {
+    seen.push_back(str(when, gradient_pending(w) ? " w" : "", gradient_pending(x) ? " x" : ""));
+  };
+  w.register_accumulated_hook([&](const Tensor&) { tell("w came"); });
+  const Tensor inner = checkpoint([&](const std::vector<Tensor>& in) { return in[0] * w; }, {x * w});
+  const Tensor y = inner * w;
+  y.register_hook([&](const Tensor&) {
+    tell("begins");
+    return Tensor();
+  });
+  EXPECT_FALSE(gradient_pending(w));
+  sum(y).backward();
+  EXPECT_THAT(seen, ElementsAre("begins w x", "w came w x", "w came"))
+      << "the pass of the checkpoint has brought its gradient, the outer one still waits for w";
+  EXPECT_FALSE(gradient_pending(x));
 }
 
 TEST(Autograd, SavedMemoryMayGoAndComeBackElsewhere) {

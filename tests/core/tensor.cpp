@@ -6,8 +6,10 @@
 #include "core/autograd.h"
 #include "core/ops/add.h"
 #include "core/ops/div.h"
+#include "core/ops/linear.h"
 #include "core/ops/mul.h"
 #include "core/ops/sub.h"
+#include "core/ops/sum.h"
 
 namespace weft {
 namespace {
@@ -154,6 +156,18 @@ TEST(Tensor, SetDataPointsElsewhere) {
   EXPECT_THAT(x.to_vector<float>(), ElementsAre(3, 3, 3, 3));
   EXPECT_THAT([&] { x.set_data(flat); },
               ThrowsMessage<Error>(HasSubstr("set_data: expected [2,2], got f32[6] on cpu")));
+}
+
+TEST(Tensor, WithoutMemoryIsAnErrorInEveryUse) {
+  const Tensor sharded = Tensor::wrap(nullptr, {2, 3}, DType::f32, {});
+  const std::string text = "f32[2,3] on cpu has no memory now. A sharded parameter has it only while its unit runs";
+  EXPECT_THAT([&] { sharded* sharded; }, ThrowsMessage<Error>(HasSubstr("mul: " + text)));
+  EXPECT_THAT([&] { sharded.to_vector<float>(); }, ThrowsMessage<Error>(HasSubstr(text)));
+  EXPECT_THAT([&] { sharded.slice(0, 1, 1); }, ThrowsMessage<Error>(HasSubstr("slice: " + text)));
+  EXPECT_THAT([&] { sum(sharded); }, ThrowsMessage<Error>(HasSubstr("sum: " + text)));
+  EXPECT_THAT([&] { linear(Tensor::ones({1, 3}), sharded); }, ThrowsMessage<Error>(HasSubstr(text)));
+  EXPECT_THAT([&] { sharded.detach(); }, ThrowsMessage<Error>(HasSubstr(text)));
+  EXPECT_EQ(Tensor::wrap(nullptr, {0, 3}, DType::f32, {}).to_vector<float>().size(), 0u);
 }
 
 }  // namespace

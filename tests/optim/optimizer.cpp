@@ -77,6 +77,34 @@ TEST(FlatParameters, RangesMergeNeighbours) {
             "flat_parameters: 3 of 3 parameters are not in these flat buffers");
 }
 
+TEST(FlatParameters, TakeGivenPlaces) {
+  const Tensor a = Tensor::full({3, 1}, 1).requires_grad_(), none = Tensor::zeros({0}).requires_grad_(),
+               b = Tensor::full({5}, 2).requires_grad_();
+  const auto flat = FlatParameters::of({{"a", a, 32, 3}, {"none", none, 96, 0}, {"b", b, 96, 5}}, 160);
+  EXPECT_EQ(flat->numel(), 160);
+  EXPECT_EQ(a.raw_data(), flat->master().data<float>() + 32);
+  EXPECT_EQ(b.raw_data(), flat->master().data<float>() + 96);
+  const auto all = flat->ranges({{"b", b}, {"none", none}, {"a", a}});
+  ASSERT_EQ(all.size(), 1u) << "what lies between is padding";
+  EXPECT_EQ(all[0].offset, 32);
+  EXPECT_EQ(all[0].numel, 128);
+  EXPECT_TRUE(flat->ranges({{"none", none}}).empty());
+  AdamW adam({{"a", a}, {"none", none}, {"b", b}}, {.lr = 0.5});
+  EXPECT_EQ(adam.flat(), flat);
+  backward_of_squares({{"a", a}, {"none", none}, {"b", b}});
+  adam.step();
+  EXPECT_LT(values(b)[4], 2);
+  float padding = 0;
+  for (const float value : values(flat->master().slice(0, 101, 59))) padding += std::abs(value);
+  EXPECT_EQ(padding, 0);
+  EXPECT_EQ(adam.state_dict().tensor("none.exp_avg").sizes(), Shape{0});
+  const auto text = [](int64_t offset, int64_t numel) {
+    return error_text([&] { FlatParameters::of({{"c", Tensor::ones({4}), offset, 4}}, numel); });
+  };
+  EXPECT_EQ(text(16, 64), "flat_parameters: 'c' f32[4] on cpu does not fit at 16 of 64 elements, where 0 are taken");
+  EXPECT_THAT(text(64, 64), HasSubstr("does not fit at 64 of 64 elements"));
+}
+
 TEST(FlatParameters, GradientsAreOverwrittenThenAdded) {
   const std::vector<NamedTensor> parameters = some_parameters();
   const auto flat = FlatParameters::of(parameters);
