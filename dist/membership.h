@@ -10,9 +10,9 @@ namespace weft::dist {
 
 /// How far a rank has come: the last collective that it began and the last that it finished (numbers of one group).
 struct Progress {
-  std::string group;
+  std::string group{};
   uint64_t begun = 0, finished = 0;
-  std::string name;  ///< of the last one begun: `all_reduce layer4.1.conv2.weight…fc.bias f32[2097152]`
+  std::string name{};  ///< of the last one begun: `all_reduce layer4.1.conv2.weight…fc.bias f32[2097152]`
 };
 
 /// A rank as the others see it.

@@ -10,7 +10,10 @@
 
 namespace weft::dist {
 
-/// avg divides the sum by the number of ranks.
+struct Collective;  // dist/collective.h
+class GroupRecord;  // dist/group_record.h
+
+/// avg divides the sum by the number of ranks (floating dtypes).
 enum class ReduceOp : uint8_t { sum, avg, max };
 
 /// `sum`, `avg`, `max`.
@@ -34,10 +37,10 @@ using WorkPtr = std::shared_ptr<Work>;
 
 /// What a collective is called in logs and errors, and how its input counts.
 struct CollectiveOptions {
-  std::string name;  ///< what travels: `gradients layer4.1.conv2.weight…fc.bias`
+  std::string name{};  ///< what travels: `gradients layer4.1.conv2.weight…fc.bias`
   /// Each rank's input is multiplied by its own factor first (all_reduce and reduce_scatter of floating dtypes; with
   /// sum). A tensor, f32 with one element on the input's device, so that a captured step can change it; undefined: 1.
-  Tensor scale;
+  Tensor scale{};
 };
 
 struct GroupOptions {
@@ -96,11 +99,23 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   std::string flight_log() const;
 
  protected:
-  ProcessGroup(std::string name, int rank, int size, GroupOptions options);
+  explicit ProcessGroup(std::shared_ptr<GroupRecord> record);
 
-  int rank_, size_;
-  std::string name_;
-  GroupOptions options_;
+  /// Takes a checked collective; only a backend knows how it runs.
+  virtual WorkPtr enqueue(std::shared_ptr<const Collective> collective) = 0;
+  /// Where all_gather_text's tensors lie: the backend's own kind of memory.
+  virtual Device text_device() const { return {}; }
+
+  const std::shared_ptr<GroupRecord> record_;
+
+ private:
+  WorkPtr submit(Collective collective);
+  void check_peer(const Collective& collective) const;
+
+  const int rank_, size_;
+  const std::string name_;
+  uint64_t collectives_ = 0;
+  std::vector<uint64_t> sent_, received_;  // messages, by the other rank
 };
 using ProcessGroupPtr = std::shared_ptr<ProcessGroup>;
 

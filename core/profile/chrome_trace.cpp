@@ -23,7 +23,7 @@ std::string microseconds(int64_t nanoseconds) {
 }
 
 const char* name_of(Category category) {
-  constexpr const char* names[] = {"part", "op", "kernel"};
+  constexpr const char* names[] = {"part", "op", "kernel", "collective"};
   return names[static_cast<int>(category)];
 }
 

@@ -9,9 +9,10 @@
 namespace weft::profile {
 
 enum class Category : uint8_t {
-  part,    ///< of the program: TraceScope
-  op,      ///< forward or backward of an op: OpScope
-  kernel,  ///< a kernel contract, a transfer, or a graph's replay
+  part,        ///< of the program: TraceScope
+  op,          ///< forward or backward of an op: OpScope
+  kernel,      ///< a kernel contract, a transfer, or a graph's replay
+  collective,  ///< of a process group, on the row of its communication thread
 };
 
 /// One thing that took time. Times are nanoseconds since the recording began.

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/host_group.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdio>
+#include <deque>
+#include <exception>
+#include <list>
+#include <mutex>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include "core/capture.h"
+#include "core/profile/recorder.h"
+#include "dist/host_work.h"
+#include "dist/split.h"
+#include "dist/stage.h"
+#include "dist/watchdog.h"
+
+namespace weft::dist {
+namespace {
+
+// How long a broken connection may take to be explained by the membership.
+constexpr Milliseconds kExplanation{3000};
+
+struct Job {
+  CollectivePtr collective;
+  std::shared_ptr<HostWork> work;
+  std::unique_ptr<Event> ready;  // of the caller's stream
+};
+
+class HostGroup final : public ProcessGroup, private Watched {
+ public:
+  HostGroup(GroupRecordPtr record, std::shared_ptr<Transport> transport, std::string_view backend)
+      : ProcessGroup(std::move(record)), transport_(std::move(transport)), backend_(backend) {
+    if (record_->membership)
+      callback_ = record_->membership->on_failure(
+          [record = std::weak_ptr(record_), weak = std::weak_ptr(transport_)](const Failure& failure) {
+            const auto alive = record.lock();
+            if (alive) alive->fail(failure.reason, /*print=*/true);
+            if (const auto moves = weak.lock()) moves->abort(failure.reason);
+          });
+    watch(*this);
+    thread_ = std::thread([this] { run(); });
+  }
+
+  ~HostGroup() override {
+    // Work that others wait for is finished; but a rank that throws does not wait for the others.
+    if (std::uncaught_exceptions() > 0) HostGroup::abort(str("rank ", rank(), " left the group with an error"));
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    wake_.notify_all();
+    thread_.join();
+    unwatch(*this);
+    if (record_->membership) record_->membership->remove(callback_);
+  }
+
+  std::string_view backend() const override { return backend_; }
+
+  void abort(const std::string& reason) override {
+    record_->fail(reason, /*print=*/false);
+    transport_->abort(record_->failure());
+  }
+
+  ProcessGroupPtr split(int color, int key, const std::string& group) override {
+    const std::vector<int> members = members_of_split(*this, color, key, group);
+    const uint64_t number = ++splits_;
+    if (members.empty()) {
+      transport_->split_nothing(number);
+      return nullptr;
+    }
+    std::vector<int> job_ranks;
+    for (const int r : members) job_ranks.push_back(record_->members[static_cast<size_t>(r)]);
+    const auto place = static_cast<int>(std::ranges::find(members, rank()) - members.begin());
+    std::shared_ptr<Transport> transport =
+        transport_->split(number, color, members, group, Clock::now() + record_->options.timeout);
+    return make_host_group(std::make_shared<GroupRecord>(group, place, static_cast<int>(members.size()),
+                                                         record_->options, record_->membership, std::move(job_ranks)),
+                           std::move(transport), backend_);
+  }
+
+ protected:
+  WorkPtr enqueue(CollectivePtr collective) override {
+    const Device device = collective->tensor().defined() ? collective->tensor().device() : Device{};
+    refuse_while_capturing(dist::name(collective->kind), device);
+    Job job{collective, std::make_shared<HostWork>(device), nullptr};
+    if (device.kind != DeviceKind::cpu) {
+      job.ready = std::make_unique<Event>(device);
+      job.ready->record(current_stream(device));
+    }
+    WorkPtr work = job.work;
+    {
+      const std::lock_guard lock(mutex_);
+      jobs_.push_back(std::move(job));
+    }
+    wake_.notify_all();
+    return work;
+  }
+
+ private:
+  void run() {
+    profile::name_thread(str("collectives of ", name(), " on rank ", rank()));
+    for (;;) {
+      Job job;
+      {
+        std::unique_lock lock(mutex_);
+        wake_.wait(lock, [&] { return ending_ || !jobs_.empty(); });
+        if (jobs_.empty()) return;
+        job = std::move(jobs_.front());
+        jobs_.pop_front();
+      }
+      std::string error = run(job);
+      const auto work = std::move(job.work);
+      job = {};  // whoever waited may free its tensors at once
+      work->finish(std::move(error));
+    }
+  }
+
+  /// Runs one collective; returns the text of its error.
+  std::string run(const Job& job) {
+    const Collective& c = *job.collective;
+    record_->begin(job.collective);
+    std::string reason = record_->failure();
+    const int64_t span = profile::begin_span();
+    if (reason.empty()) {
+      try {
+        const HostCollective host = stage_in(c, job.ready.get(), stagings_, scratch_, size());
+        transport_->run(host, signature_of(c, rank()), Clock::now() + record_->options.timeout);
+        stage_out(c, host, stagings_);
+      } catch (const TransportError& error) {
+        reason = end(c, error);
+      } catch (const std::exception& error) {
+        reason = end(c, TransportError(TransportError::Kind::lost, error.what()), /*explained=*/true);
+      }
+    }
+    if (span >= 0) profile::end_span(profile::Category::collective, dist::name(c.kind), false, span);
+    record_->finish(c, reason.empty());
+    if (reason.empty()) return {};
+    const std::string what = record_->describe(c);
+    return reason.starts_with(what) ? reason : str(what, " on rank ", rank(), ": ", reason);
+  }
+
+  /// The first failure ends the group, here and on the other ranks; returns its text.
+  std::string end(const Collective& c, const TransportError& error, bool explained = false) {
+    using Kind = TransportError::Kind;
+    std::string reason = error.what();
+    if (error.kind == Kind::deadline) reason = record_->past_deadline(c, transport_->waits_for());
+    if (error.kind == Kind::lost && !explained && record_->membership) record_->wait_for_failure(kExplanation);
+    const bool first = record_->fail(reason, /*print=*/error.kind != Kind::aborted);
+    reason = record_->failure();
+    transport_->abort(reason);
+    if (first && error.kind != Kind::aborted && record_->membership) record_->membership->announce(reason);
+    return reason;
+  }
+
+  void look() override {
+    const CollectivePtr stalled = record_->take_stalled();
+    if (!stalled) return;
+    std::fputs(str("weft: ", record_->describe(*stalled), " waits ", seconds(record_->options.stall_report),
+                   " on rank ", rank(), ": ", record_->missing(*stalled, transport_->waits_for()), '\n')
+                   .c_str(),
+               stderr);
+  }
+  void print() override { std::fputs(record_->report().c_str(), stderr); }
+
+  const std::shared_ptr<Transport> transport_;
+  const std::string_view backend_;
+  int callback_ = 0;
+  uint64_t splits_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Job> jobs_;
+  bool ending_ = false;
+
+  // Of the communication thread alone.
+  std::list<Staging> stagings_;
+  std::vector<std::byte> scratch_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+ProcessGroupPtr make_host_group(GroupRecordPtr record, std::shared_ptr<Transport> transport, std::string_view backend) {
+  return std::make_shared<HostGroup>(std::move(record), std::move(transport), backend);
+}
+
+}  // namespace weft::dist

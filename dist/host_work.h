@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <condition_variable>
+#include <mutex>
+#include <string>
+
+#include "core/capture.h"
+#include "dist/process_group.h"
+
+namespace weft::dist {
+
+/// A collective that a communication thread runs: when it is done, so are its copies to the device.
+class HostWork final : public Work {
+ public:
+  explicit HostWork(Device device) : device_(device) {}
+
+  void wait() override {
+    refuse_while_capturing("wait for a collective", device_);
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return done_; });
+    if (!error_.empty()) throw Error(error_);
+  }
+
+  bool done() override {
+    const std::lock_guard lock(mutex_);
+    return done_;
+  }
+
+  /// Once; an empty text: it went well.
+  void finish(std::string error) {
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+      error_ = std::move(error);
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  const Device device_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  std::string error_;
+};
+
+}  // namespace weft::dist

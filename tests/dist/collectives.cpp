@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "tests/dist/ranks.h"
+#include "tests/support/compare.h"
+#include "tests/support/devices.h"
+
+namespace weft::dist::testing {
+namespace {
+
+constexpr DType kTypes[] = {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8};
+constexpr int64_t kCounts[] = {0, 1, 7, 1024, 5003};
+
+/// What rank `rank` holds: the same on all ranks that ask, and exact in `dtype`.
+std::vector<double> values(uint64_t seed, int rank, int64_t count, DType dtype) {
+  std::mt19937_64 random(seed * 1000 + static_cast<uint64_t>(rank));
+  std::vector<double> result;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto integer = static_cast<int>(random() % 61);
+    if (dtype == DType::u8)
+      result.push_back(integer);
+    else if (!is_floating(dtype))
+      result.push_back(integer - 30);
+    else
+      result.push_back((static_cast<double>(random() % 4096) - 2048) / 1024);
+  }
+  const Tensor rounded = Tensor::from(result).to(dtype);
+  return rounded.to_vector<double>();
+}
+
+Tensor tensor(const std::vector<double>& host, DType dtype, DeviceKind kind) {
+  return Tensor::from(host).to(dtype).to(Device{kind, 0});
+}
+
+std::vector<double> reduced(uint64_t seed, int size, int64_t count, DType dtype, ReduceOp op,
+                            const std::vector<double>& factors = {}) {
+  std::vector<double> result;
+  for (int r = 0; r < size; ++r) {
+    const std::vector<double> one = values(seed, r, count, dtype);
+    for (size_t i = 0; i < one.size(); ++i) {
+      const double value = factors.empty() ? one[i] : one[i] * factors[static_cast<size_t>(r)];
+      if (r == 0)
+        result.push_back(value);
+      else if (op == ReduceOp::max)
+        result[i] = std::max(result[i], value);
+      else
+        result[i] += value;
+    }
+  }
+  if (op == ReduceOp::avg)
+    for (double& value : result) value /= size;
+  return result;
+}
+
+/// One rounding of the result, and those of the sum.
+tests::Tolerance allowed(DType dtype, int size) { return tests::tolerance(dtype, size); }
+
+class Collectives : public ::testing::TestWithParam<std::tuple<std::string, DeviceKind, int>> {
+ protected:
+  const std::string backend_ = std::get<0>(GetParam());
+  const DeviceKind device_ = std::get<1>(GetParam());
+  const int size_ = std::get<2>(GetParam());
+  const uint64_t seed_ = std::random_device{}();
+
+  /// Calls body(group, dtype, count) on every rank, for all dtypes and counts.
+  template <class Body>
+  void for_all(Body body) {
+    run_on(backend_, size_, [&](const ProcessGroupPtr& group) {
+      EXPECT_EQ(group->size(), size_);
+      for (const DType dtype : kTypes)
+        for (const int64_t count : kCounts) body(*group, dtype, count);
+    });
+  }
+};
+
+TEST_P(Collectives, AllReduce) {
+  for_all([&](ProcessGroup& group, DType dtype, int64_t count) {
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg, ReduceOp::max}) {
+      if (op == ReduceOp::avg && !is_floating(dtype)) continue;
+      const Tensor x = tensor(values(seed_, group.rank(), count, dtype), dtype, device_);
+      group.all_reduce(x, op, {.name = "x"})->wait();
+      EXPECT_TRUE(tests::near(x.to_vector<double>(), reduced(seed_, size_, count, dtype, op), allowed(dtype, size_)))
+          << dtype << ' ' << count << ' ' << name(op);
+    }
+  });
+}
+
+TEST_P(Collectives, ReduceScatter) {
+  for_all([&](ProcessGroup& group, DType dtype, int64_t count) {
+    const std::vector<double> want = reduced(seed_, size_, count * size_, dtype, ReduceOp::sum);
+    const std::vector<double> part(want.begin() + group.rank() * count, want.begin() + (group.rank() + 1) * count);
+    const std::vector<double> mine = values(seed_, group.rank(), count * size_, dtype);
+    const Tensor input = tensor(mine, dtype, device_);
+    const Tensor output = Tensor::empty({count}, dtype, {device_, 0});
+    group.reduce_scatter(output, input, ReduceOp::sum, {.name = "y"})->wait();
+    EXPECT_TRUE(tests::near(output.to_vector<double>(), part, allowed(dtype, size_))) << dtype << ' ' << count;
+    EXPECT_EQ(input.to_vector<double>(), mine);
+
+    const Tensor own = input.slice(0, group.rank() * count, count);
+    group.reduce_scatter(own, input)->wait();
+    EXPECT_EQ(own.to_vector<double>(), output.to_vector<double>());
+  });
+}
+
+TEST_P(Collectives, AllGather) {
+  for_all([&](ProcessGroup& group, DType dtype, int64_t count) {
+    std::vector<double> want;
+    for (int r = 0; r < size_; ++r) {
+      const std::vector<double> one = values(seed_, r, count, dtype);
+      want.insert(want.end(), one.begin(), one.end());
+    }
+    const Tensor input = tensor(values(seed_, group.rank(), count, dtype), dtype, device_);
+    const Tensor output = Tensor::empty({size_, count}, dtype, {device_, 0});
+    group.all_gather(output, input)->wait();
+    EXPECT_EQ(output.to_vector<double>(), want) << dtype << ' ' << count;
+
+    const Tensor whole = Tensor::zeros({size_ * count}, dtype, {device_, 0});
+    const Tensor own = whole.slice(0, group.rank() * count, count);
+    own.copy_(input);
+    group.all_gather(whole, own)->wait();
+    EXPECT_EQ(whole.to_vector<double>(), want);
+  });
+}
+
+TEST_P(Collectives, Broadcast) {
+  for_all([&](ProcessGroup& group, DType dtype, int64_t count) {
+    for (int root = 0; root < size_; ++root) {
+      const Tensor x = tensor(values(seed_, group.rank(), count, dtype), dtype, device_);
+      group.broadcast(x, root)->wait();
+      EXPECT_EQ(x.to_vector<double>(), values(seed_, root, count, dtype)) << dtype << ' ' << count << ' ' << root;
+    }
+  });
+}
+
+TEST_P(Collectives, SendAndReceive) {
+  for_all([&](ProcessGroup& group, DType dtype, int64_t count) {
+    // Everybody sends to everybody before anybody receives.
+    std::vector<WorkPtr> sends;
+    for (int r = 0; r < size_; ++r) {
+      if (r == group.rank()) continue;
+      const Tensor x = tensor(values(seed_ + static_cast<uint64_t>(r), group.rank(), count, dtype), dtype, device_);
+      sends.push_back(group.send(x, r, {.name = "message"}));
+    }
+    for (int r = 0; r < size_; ++r) {
+      if (r == group.rank()) continue;
+      const Tensor x = Tensor::empty({count}, dtype, {device_, 0});
+      group.receive(x, r, {.name = "message"})->wait();
+      EXPECT_EQ(x.to_vector<double>(), values(seed_ + static_cast<uint64_t>(group.rank()), r, count, dtype));
+    }
+    for (const WorkPtr& work : sends) work->wait();
+  });
+}
+
+TEST_P(Collectives, EachRankHasItsFactor) {
+  for_all([&](ProcessGroup& group, DType dtype, int64_t count) {
+    if (!is_floating(dtype)) return;
+    std::vector<double> factors;
+    for (int r = 0; r < size_; ++r) factors.push_back(1.0 / (3 + r));
+    const Tensor factor =
+        Tensor::from<float>({static_cast<float>(factors[static_cast<size_t>(group.rank())])}).to({device_, 0});
+    const std::vector<double> want = reduced(seed_, size_, count * size_, dtype, ReduceOp::sum, factors);
+    // The product is rounded to the dtype before it is added, which terms of both signs make larger in the sum.
+    const tests::Tolerance tolerance = tests::tolerance(dtype == DType::f64 ? DType::f32 : dtype, size_).times(8);
+    const Tensor x = tensor(values(seed_, group.rank(), count * size_, dtype), dtype, device_);
+    const std::vector<double> before = x.to_vector<double>();
+    const Tensor part = Tensor::empty({count}, dtype, {device_, 0});
+    group.reduce_scatter(part, x, ReduceOp::sum, {.name = "x", .scale = factor})->wait();
+    EXPECT_EQ(x.to_vector<double>(), before);
+    group.all_reduce(x, ReduceOp::sum, {.name = "x", .scale = factor})->wait();
+    EXPECT_TRUE(tests::near(x.to_vector<double>(), want, tolerance)) << dtype << ' ' << count;
+    EXPECT_EQ(part.to_vector<double>(), x.slice(0, group.rank() * count, count).to_vector<double>());
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(, Collectives,
+                         ::testing::Combine(::testing::ValuesIn(backends()), ::testing::ValuesIn(tests::test_devices()),
+                                            ::testing::Values(1, 2, 3, 4)),
+                         [](const auto& param) {
+                           return std::get<0>(param.param) + "_" + std::string(name(std::get<1>(param.param))) + "_" +
+                                  std::to_string(std::get<2>(param.param));
+                         });
+
+}  // namespace
+}  // namespace weft::dist::testing
