@@ -32,4 +32,22 @@ WEFT_KERNEL(batch_norm_backward, const Queue& queue, const View& dx, const View&
             const View& dbias, const View& dy, const View& x, const View& y, const View& weight, const View& save_mean,
             const View& save_invstd, BatchNormArguments arguments);
 
+// A batch in several parts, each on a rank of its own: part [2C + 1] of the statistics' dtype holds the means of a
+// part's rows, the sums of squared distances from them (m2), and the number of rows.
+
+/// part = the statistics of x (M > 0).
+WEFT_KERNEL(batch_norm_statistics, const Queue& queue, const View& part, const View& x);
+
+/// Joins parts [n, 2C + 1] into mean, var (biased) and 1/sqrt(var + eps) per channel and the number of all rows, total
+/// [1] (Chan, Golub and LeVeque 1979). running_mean, running_var (none: not kept) move as in batch_norm_forward.
+WEFT_KERNEL(batch_norm_join, const Queue& queue, const View& mean, const View& var, const View& invstd,
+            const View& total, const View& running_mean, const View& running_var, const View& parts,
+            BatchNormArguments arguments);
+
+/// dx = weight invstd (dy - mean_dy - xhat mean_dyx) where mean_dy and mean_dyx [C], the means of dy and dy xhat over
+/// the batch, are given; dy, y, relu, dx and dresidual as in batch_norm_backward.
+WEFT_KERNEL(batch_norm_backward_input, const Queue& queue, const View& dx, const View& dresidual, const View& mean_dy,
+            const View& mean_dyx, const View& dy, const View& x, const View& y, const View& weight,
+            const View& save_mean, const View& save_invstd, BatchNormArguments arguments);
+
 }  // namespace weft::kernels

@@ -129,6 +129,41 @@ void sum_rows(S* sum, S* product, const T* dy, const T* x, const T* y, const S* 
   }
 }
 
+/// dx = slope dy + bend (x - mean) + shift per channel, dresidual = dy, of a dy that counts where y > 0 (y none:
+/// everywhere). Outputs that are none are not wanted.
+template <class T, class S>
+void gradient_rows(T* dx, T* dresidual, const T* dy, const T* x, const T* y, const S* slope, const S* bend,
+                   const S* shift, const S* mean, int64_t M, int64_t C) {
+  if (!dx && !dresidual) return;
+  const auto rows = [&](auto with_relu, auto with_dx, auto with_residual) {
+    parallel_for(M, C, [&](int64_t begin, int64_t end) {
+      for (int64_t m = begin; m < end; ++m) {
+#pragma GCC ivdep
+        for (int64_t c = 0; c < C; ++c) {
+          const int64_t at = m * C + c;
+          S g = static_cast<S>(dy[at]);
+          if constexpr (with_relu) g = static_cast<S>(y[at]) > 0 ? g : S(0);
+          if constexpr (with_residual) dresidual[at] = static_cast<T>(g);
+          if constexpr (with_dx)
+            dx[at] = static_cast<T>(slope[c] * g + bend[c] * (static_cast<S>(x[at]) - mean[c]) + shift[c]);
+        }
+      }
+    });
+  };
+  const auto with_outputs = [&](auto with_relu) {
+    if (dx && dresidual)
+      rows(with_relu, std::true_type{}, std::true_type{});
+    else if (dx)
+      rows(with_relu, std::true_type{}, std::false_type{});
+    else
+      rows(with_relu, std::false_type{}, std::true_type{});
+  };
+  if (y)
+    with_outputs(std::true_type{});
+  else
+    with_outputs(std::false_type{});
+}
+
 template <class T>
 T* optional(const View& view) {
   return view ? view.as<T>() : nullptr;
@@ -227,37 +262,76 @@ void batch_norm_backward(const Queue&, const View& dx, const View& dresidual, co
       b[c] = static_cast<S>(-factor * invstd[c] * invstd[c] * product / static_cast<double>(M));
       d[c] = static_cast<S>(-factor * sum / static_cast<double>(M));
     }
-    if (!dx && !dresidual) return;
-    // Pass 2.
-    T *din = optional<T>(dx), *dadd = optional<T>(dresidual);
-    const auto rows = [&](auto with_relu, auto with_dx, auto with_residual) {
-      parallel_for(M, C, [&](int64_t begin, int64_t end) {
-        const S *slope = a.data(), *bend = b.data(), *shift = d.data();
-        for (int64_t m = begin; m < end; ++m) {
-#pragma GCC ivdep
-          for (int64_t c = 0; c < C; ++c) {
-            const int64_t at = m * C + c;
-            S g = static_cast<S>(gradient[at]);
-            if constexpr (with_relu) g = static_cast<S>(out[at]) > 0 ? g : S(0);
-            if constexpr (with_residual) dadd[at] = static_cast<T>(g);
-            if constexpr (with_dx)
-              din[at] = static_cast<T>(slope[c] * g + bend[c] * (static_cast<S>(in[at]) - mean[c]) + shift[c]);
-          }
-        }
-      });
-    };
-    const auto with_outputs = [&](auto with_relu) {
-      if (din && dadd)
-        rows(with_relu, std::true_type{}, std::true_type{});
-      else if (din)
-        rows(with_relu, std::true_type{}, std::false_type{});
-      else
-        rows(with_relu, std::false_type{}, std::true_type{});
-    };
-    if (out)
-      with_outputs(std::true_type{});
-    else
-      with_outputs(std::false_type{});
+    gradient_rows<T, S>(optional<T>(dx), optional<T>(dresidual), gradient, in, out, a.data(), b.data(), d.data(), mean,
+                        M, C);
+  });
+}
+
+void batch_norm_statistics(const Queue&, const View& part, const View& x) {
+  with_types("batch_norm_statistics", x, [&]<class T, class S>() {
+    const int64_t M = x.sizes[0], C = x.sizes[1];
+    WEFT_CHECK(M > 0 && part.numel() == 2 * C + 1, "batch_norm_statistics: expected rows and a part of ", 2 * C + 1,
+               " numbers, got ", x, " and ", part);
+    std::vector<double> mean(static_cast<size_t>(C)), variance(static_cast<size_t>(C));
+    batch_moments<T, S>(mean, variance, x.as<T>(), M, C);
+    S* out = part.as<S>();
+    for (int64_t c = 0; c < C; ++c) {
+      out[c] = static_cast<S>(mean[c]);
+      out[C + c] = static_cast<S>(variance[c] * static_cast<double>(M));
+    }
+    out[2 * C] = static_cast<S>(M);
+  });
+}
+
+void batch_norm_join(const Queue&, const View& mean, const View& var, const View& invstd, const View& total,
+                     const View& running_mean, const View& running_var, const View& parts,
+                     BatchNormArguments arguments) {
+  WEFT_CHECK(parts.rank == 2 && parts.is_contiguous() && parts.sizes[0] > 0 && parts.sizes[1] == 2 * mean.numel() + 1,
+             "batch_norm_join: expected contiguous [n, ", 2 * mean.numel() + 1, "], got ", parts);
+  with_dtype<float, double>(parts.dtype, "batch_norm_join", [&]<class S>() {
+    const int64_t n = parts.sizes[0], C = mean.numel();
+    const S* in = parts.as<S>();
+    S *moving_mean = optional<S>(running_mean), *moving_var = optional<S>(running_var);
+    double rows = 0;
+    for (int64_t i = 0; i < n; ++i) rows += in[i * (2 * C + 1) + 2 * C];
+    for (int64_t c = 0; c < C; ++c) {
+      double count = 0, m = 0, m2 = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        const S* part = in + i * (2 * C + 1);
+        const double more = part[2 * C], delta = part[c] - m;
+        m += delta * more / (count + more);
+        m2 += part[C + c] + delta * delta * count * more / (count + more);
+        count += more;
+      }
+      const double variance = m2 / rows, momentum = arguments.momentum;
+      mean.as<S>()[c] = static_cast<S>(m);
+      var.as<S>()[c] = static_cast<S>(variance);
+      invstd.as<S>()[c] = static_cast<S>(1.0 / std::sqrt(variance + arguments.eps));
+      if (moving_mean) moving_mean[c] = static_cast<S>((1 - momentum) * moving_mean[c] + momentum * m);
+      if (moving_var)
+        moving_var[c] =
+            static_cast<S>((1 - momentum) * moving_var[c] + momentum * (rows > 1 ? m2 / (rows - 1) : variance));
+    }
+    total.as<S>()[0] = static_cast<S>(rows);
+  });
+}
+
+void batch_norm_backward_input(const Queue&, const View& dx, const View& dresidual, const View& mean_dy,
+                               const View& mean_dyx, const View& dy, const View& x, const View& y, const View& weight,
+                               const View& save_mean, const View& save_invstd, BatchNormArguments arguments) {
+  with_types("batch_norm_backward_input", x, [&]<class T, class S>() {
+    WEFT_CHECK(!arguments.relu || y, "batch_norm_backward_input: relu needs the forward's output");
+    const int64_t M = x.sizes[0], C = x.sizes[1];
+    const S *invstd = save_invstd.as<S>(), *gain = optional<S>(weight);
+    std::vector<S> a(static_cast<size_t>(C)), b(a.size()), d(a.size());
+    for (int64_t c = 0; c < C; ++c) {
+      const double factor = static_cast<double>(invstd[c]) * (gain ? static_cast<double>(gain[c]) : 1.0);
+      a[c] = static_cast<S>(factor);
+      b[c] = static_cast<S>(-factor * invstd[c] * mean_dyx.as<S>()[c]);
+      d[c] = static_cast<S>(-factor * mean_dy.as<S>()[c]);
+    }
+    gradient_rows<T, S>(optional<T>(dx), optional<T>(dresidual), dy.as<T>(), x.as<T>(),
+                        arguments.relu ? y.as<T>() : nullptr, a.data(), b.data(), d.data(), save_mean.as<S>(), M, C);
   });
 }
 

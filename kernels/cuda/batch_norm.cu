@@ -143,13 +143,17 @@ __global__ void statistics_kernel(Accumulate<T>* partial_mean, Accumulate<T>* pa
   }
 }
 
-/// `lanes` (a power of two, at most 32) neighbouring threads join the chunks of one channel.
+/// Rows, mean and squared distances of one channel.
 template <class A>
-__global__ void finish_statistics_kernel(A* save_mean, A* save_invstd, A* running_mean, A* running_var,
-                                         const A* partial_mean, const A* partial_m2, const Geometry2d g,
-                                         const int lanes, const A eps, const A momentum) {
+struct Moments {
+  A n, mean, m2;
+};
+
+/// `lanes` (a power of two, at most 32) neighbouring threads join the chunks of channel c; all of them get the result.
+template <class A>
+__device__ Moments<A> join_chunks(const A* partial_mean, const A* partial_m2, const Geometry2d& g, const int64_t c,
+                                  const int lanes) {
   const int lane = static_cast<int>(threadIdx.x) % lanes;
-  const int64_t c = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / lanes;
   A n = 0, mean = 0, m2 = 0;
   if (c < g.C) {
     for (int64_t chunk = lane; chunk < g.chunks; chunk += lanes) {
@@ -162,13 +166,60 @@ __global__ void finish_statistics_kernel(A* save_mean, A* save_invstd, A* runnin
     const A other_n = __shfl_xor_sync(kAllLanes, n, distance), other_mean = __shfl_xor_sync(kAllLanes, mean, distance);
     join(n, mean, m2, other_n, other_mean, __shfl_xor_sync(kAllLanes, m2, distance));
   }
-  if (c < g.C && lane == 0) {
-    const A var = m2 / n;
-    save_mean[c] = mean;
+  return {n, mean, m2};
+}
+
+template <class A>
+__device__ void move_running(A* running_mean, A* running_var, const Moments<A>& batch, const int64_t c,
+                             const A momentum) {
+  const A n = batch.n, mean = batch.mean, m2 = batch.m2, var = m2 / n;
+  if (running_mean != nullptr) running_mean[c] += momentum * (mean - running_mean[c]);
+  if (running_var != nullptr) running_var[c] += momentum * ((n > A(1) ? m2 / (n - A(1)) : var) - running_var[c]);
+}
+
+template <class A>
+__global__ void finish_statistics_kernel(A* save_mean, A* save_invstd, A* running_mean, A* running_var,
+                                         const A* partial_mean, const A* partial_m2, const Geometry2d g,
+                                         const int lanes, const A eps, const A momentum) {
+  const int64_t c = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / lanes;
+  const Moments<A> batch = join_chunks(partial_mean, partial_m2, g, c, lanes);
+  if (c < g.C && threadIdx.x % static_cast<unsigned>(lanes) == 0) {
+    const A var = batch.m2 / batch.n;
+    save_mean[c] = batch.mean;
     save_invstd[c] = A(1) / sqrt(var + eps);
-    if (running_mean != nullptr) running_mean[c] += momentum * (mean - running_mean[c]);
-    if (running_var != nullptr) running_var[c] += momentum * ((n > A(1) ? m2 / (n - A(1)) : var) - running_var[c]);
+    move_running(running_mean, running_var, batch, c, momentum);
   }
+}
+
+/// The same for a part of a batch: mean, m2 and, once, the rows.
+template <class A>
+__global__ void finish_part_kernel(A* part, const A* partial_mean, const A* partial_m2, const Geometry2d g,
+                                   const int lanes) {
+  const int64_t c = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / lanes;
+  const Moments<A> batch = join_chunks(partial_mean, partial_m2, g, c, lanes);
+  if (c < g.C && threadIdx.x % static_cast<unsigned>(lanes) == 0) {
+    part[c] = batch.mean;
+    part[g.C + c] = batch.m2;
+    if (c == 0) part[2 * g.C] = static_cast<A>(g.M);
+  }
+}
+
+/// A thread per channel joins the parts of all ranks: n is small, and so is C.
+template <class A>
+__global__ void join_parts_kernel(A* mean, A* var, A* invstd, A* total, A* running_mean, A* running_var, const A* parts,
+                                  const int64_t n, const int64_t C, const A eps, const A momentum) {
+  const int64_t c = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (c >= C) return;
+  Moments<A> batch{A(0), A(0), A(0)};
+  for (int64_t i = 0; i < n; ++i) {
+    const A* part = parts + i * (2 * C + 1);
+    join(batch.n, batch.mean, batch.m2, part[2 * C], part[c], part[C + c]);
+  }
+  mean[c] = batch.mean;
+  var[c] = batch.m2 / batch.n;
+  invstd[c] = A(1) / sqrt(batch.m2 / batch.n + eps);
+  move_running(running_mean, running_var, batch, c, momentum);
+  if (c == 0) total[0] = batch.n;
 }
 
 /// Channel constants of the affine step, none of them required but mean.
@@ -285,16 +336,15 @@ __global__ void finish_sums_kernel(A* sum_dy, A* sum_dyx, A* dweight, A* dbias, 
   }
 }
 
-/// dx = weight invstd (dy - mean(dy) - xhat mean(dy xhat)).
+/// dx = weight invstd (dy - mean(dy) - xhat mean(dy xhat)); the means are the sums times `share`.
 template <int V, class T>
 __global__ void gradient_kernel(T* dx, T* dresidual, const T* dy, const T* x, const T* y,
                                 const Channels<Accumulate<T>> channels, const Accumulate<T>* sum_dy,
-                                const Accumulate<T>* sum_dyx, const Geometry2d g) {
+                                const Accumulate<T>* sum_dyx, const Accumulate<T> share, const Geometry2d g) {
   using A = Accumulate<T>;
   const Place place = place_of<V>(g);
   if (!place.valid) return;
   A mean[V], scale[V], slope[V], constant[V];
-  const A share = A(1) / static_cast<A>(g.M);
   for (int i = 0; i < V; ++i) {
     const int64_t c = place.channel + i;
     mean[i] = channels.mean[c];
@@ -440,7 +490,65 @@ void batch_norm_backward(const Queue& queue, const View& dx, const View& dresidu
     with_width<T>(C, {&dx, &dresidual, &dy, &x, &y}, [&]<int V>() {
       const Geometry2d g = geometry_of(M, C, V, 4);
       launch(queue, "batch_norm_backward (dx)", grid_of(g, V), dim3(kThreads), 0, &gradient_kernel<V, T>,
-             optional<T>(dx), optional<T>(dresidual), dy_data, x_data, masked, channels, sum_dy, sum_dyx, g);
+             optional<T>(dx), optional<T>(dresidual), dy_data, x_data, masked, channels, sum_dy, sum_dyx,
+             A(1) / static_cast<A>(M), g);
+    });
+  });
+}
+
+void batch_norm_statistics(const Queue& queue, const View& part, const View& x) {
+  check("batch_norm_statistics", x);
+  const int64_t M = x.sizes[0], C = x.sizes[1];
+  WEFT_CHECK(M > 0 && part.numel() == 2 * C + 1, "batch_norm_statistics: expected rows and a part of ", 2 * C + 1,
+             " numbers, got ", x, " and ", part);
+  with_dtype<float, bf16, f16, double>(x.dtype, "batch_norm_statistics", [&]<class T>() {
+    using A = Accumulate<T>;
+    with_width<T>(C, {&x}, [&]<int V>() {
+      const Geometry2d g = geometry_of(M, C, V, 8);
+      const Workspace partial(queue, static_cast<size_t>(2 * C * g.chunks) * sizeof(A), "batch_norm_statistics");
+      A* mean = partial.template as<A>();
+      A* m2 = mean + C * g.chunks;
+      launch(queue, "batch_norm_statistics", grid_of(g, V), dim3(kThreads), 0, &statistics_kernel<V, T>, mean, m2,
+             static_cast<const T*>(x.data), g);
+      const int lanes = lanes_for(g.chunks);
+      launch(queue, "batch_norm_statistics (finish)", finish_grid(C, lanes), dim3(kThreads), 0, &finish_part_kernel<A>,
+             part.as<A>(), mean, m2, g, lanes);
+    });
+  });
+}
+
+void batch_norm_join(const Queue& queue, const View& mean, const View& var, const View& invstd, const View& total,
+                     const View& running_mean, const View& running_var, const View& parts,
+                     BatchNormArguments arguments) {
+  const int64_t C = mean.numel();
+  WEFT_CHECK(parts.rank == 2 && parts.is_contiguous() && parts.sizes[0] > 0 && parts.sizes[1] == 2 * C + 1,
+             "batch_norm_join: expected contiguous [n, ", 2 * C + 1, "], got ", parts);
+  if (C == 0) return;
+  with_dtype<float, double>(parts.dtype, "batch_norm_join", [&]<class A>() {
+    launch(queue, "batch_norm_join", finish_grid(C, 1), dim3(kThreads), 0, &join_parts_kernel<A>, mean.as<A>(),
+           var.as<A>(), invstd.as<A>(), total.as<A>(), optional<A>(running_mean), optional<A>(running_var),
+           static_cast<const A*>(parts.data), parts.sizes[0], C, static_cast<A>(arguments.eps),
+           static_cast<A>(arguments.momentum));
+  });
+}
+
+void batch_norm_backward_input(const Queue& queue, const View& dx, const View& dresidual, const View& mean_dy,
+                               const View& mean_dyx, const View& dy, const View& x, const View& y, const View& weight,
+                               const View& save_mean, const View& save_invstd, BatchNormArguments arguments) {
+  check("batch_norm_backward_input", x);
+  WEFT_CHECK(!arguments.relu || y || x.numel() == 0,
+             "batch_norm_backward_input: expected the forward's output y with relu");
+  const int64_t M = x.sizes[0], C = x.sizes[1];
+  if (M == 0 || C == 0 || (!dx && !dresidual)) return;
+  with_dtype<float, bf16, f16, double>(x.dtype, "batch_norm_backward_input", [&]<class T>() {
+    using A = Accumulate<T>;
+    const Channels<A> channels{save_mean.as<A>(), save_invstd.as<A>(), nullptr, optional<A>(weight), nullptr, A(0)};
+    with_width<T>(C, {&dx, &dresidual, &dy, &x, &y}, [&]<int V>() {
+      const Geometry2d g = geometry_of(M, C, V, 4);
+      launch(queue, "batch_norm_backward_input", grid_of(g, V), dim3(kThreads), 0, &gradient_kernel<V, T>,
+             optional<T>(dx), optional<T>(dresidual), static_cast<const T*>(dy.data), static_cast<const T*>(x.data),
+             arguments.relu ? static_cast<const T*>(y.data) : nullptr, channels, static_cast<const A*>(mean_dy.data),
+             static_cast<const A*>(mean_dyx.data), A(1), g);
     });
   });
 }

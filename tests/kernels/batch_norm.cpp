@@ -146,5 +146,92 @@ TEST(BatchNorm, Inference) {
     }
 }
 
+/// A batch whose rows are cut into parts of the given sizes: joined, they are the statistics of the whole.
+void check_parts(DeviceKind kind, DType dtype, const std::vector<int64_t>& rows, int64_t C, double offset) {
+  int64_t M = 0;
+  for (const int64_t part : rows) M += part;
+  SCOPED_TRACE(str(dtype, " [", M, ",", C, "] in ", rows.size(), " parts on ", name(kind)));
+  const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
+  const kernels::BatchNormArguments arguments{1e-5, 0.3, false};
+  const kernels::Queue queue = queue_on(kind);
+  const auto x = uniform(M * C, dtype, offset - 1, offset + 1);
+  const auto old_mean = uniform(C, wide), old_var = uniform(C, wide, 0.5, 2);
+  const Reference want({M, C, dtype, false, false, false, true}, x, {}, {}, {}, arguments.eps);
+
+  std::vector<double> parts;
+  int64_t first = 0;
+  for (const int64_t count : rows) {
+    const std::vector<double> slice(x.begin() + first * C, x.begin() + (first + count) * C);
+    const DeviceArray part(kind, wide, {2 * C + 1});
+    kernels::batch_norm_statistics(queue, part, DeviceArray(kind, dtype, {count, C}, slice));
+    const auto values = part.host();
+    EXPECT_EQ(values.back(), static_cast<double>(count));
+    parts.insert(parts.end(), values.begin(), values.end());
+    first += count;
+  }
+  const DeviceArray mean(kind, wide, {C}), var(kind, wide, {C}), invstd(kind, wide, {C}), total(kind, wide, {1});
+  const DeviceArray running_mean(kind, wide, {C}, old_mean), running_var(kind, wide, {C}, old_var);
+  const DeviceArray given(kind, wide, {static_cast<int64_t>(rows.size()), 2 * C + 1}, parts);
+  kernels::batch_norm_join(queue, mean, var, invstd, total, running_mean, running_var, given, arguments);
+  const Tolerance sums = tolerance(wide, M, 8).times(1 + std::abs(offset));
+  EXPECT_EQ(total.host()[0], static_cast<double>(M));
+  EXPECT_TRUE(near(mean.host(), want.mean, sums));
+  EXPECT_TRUE(near(var.host(), want.variance, sums));
+  EXPECT_TRUE(near(invstd.host(), want.invstd, sums));
+  auto new_mean = old_mean, new_var = old_var;
+  for (size_t j = 0; j < new_mean.size(); ++j) {
+    const double unbiased = M > 1 ? static_cast<double>(M) / static_cast<double>(M - 1) : 1;
+    new_mean[j] = 0.7 * old_mean[j] + 0.3 * want.mean[j];
+    new_var[j] = 0.7 * old_var[j] + 0.3 * want.variance[j] * unbiased;
+  }
+  EXPECT_TRUE(near(running_mean.host(), new_mean, sums));
+  EXPECT_TRUE(near(running_var.host(), new_var, sums));
+  const auto none = View::none();
+  kernels::batch_norm_join(queue, mean, var, invstd, total, none, none, given, arguments);
+  EXPECT_TRUE(near(running_mean.host(), new_mean, sums)) << "moved without having been given";
+}
+
+TEST(BatchNorm, PartsJoinToTheWhole) {
+  for (const DeviceKind kind : device_runs()) {
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
+      check_parts(kind, dtype, {pick(2, 200), 1, pick(2, 50)}, pick(5, 70), 0.5);
+    check_parts(kind, DType::f32, {300, 700}, 33, 100);  // a far mean does not cancel
+    check_parts(kind, DType::f32, {1}, 300, 0.5);        // of one value the variance is 0
+  }
+}
+
+TEST(BatchNorm, InputGradientFromGivenMeans) {
+  for (const DeviceKind kind : device_runs())
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
+      for (const bool relu : {false, true})
+        for (const bool residual : {false, true}) {
+          SCOPED_TRACE(str(dtype, " relu ", relu, " residual ", residual, " on ", name(kind)));
+          const int64_t M = pick(8, 300), C = pick(5, 70);
+          const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
+          const auto x = uniform(M * C, dtype), dy = uniform(M * C, dtype), y = uniform(M * C, dtype);
+          const auto mean = uniform(C, wide), invstd = uniform(C, wide, 0.5, 2), weight = uniform(C, wide, 0.5, 2);
+          const auto mean_dy = uniform(C, wide), mean_dyx = uniform(C, wide);
+          std::vector<double> dx(x.size()), dresidual(x.size());
+          for (size_t i = 0; i < x.size(); ++i) {
+            const size_t j = i % static_cast<size_t>(C);
+            dresidual[i] = relu && !(y[i] > 0) ? 0 : dy[i];
+            dx[i] = (residual ? 1 : weight[j]) * invstd[j] *
+                    (dresidual[i] - mean_dy[j] - (x[i] - mean[j]) * invstd[j] * mean_dyx[j]);
+          }
+          const DeviceArray dx_array(kind, dtype, {M, C}), dresidual_array(kind, dtype, {M, C});
+          const DeviceArray y_array(kind, dtype, {M, C}, y), weight_array(kind, wide, {C}, weight);
+          kernels::batch_norm_backward_input(
+              queue_on(kind), dx_array, residual ? dresidual_array.view() : View::none(),
+              DeviceArray(kind, wide, {C}, mean_dy), DeviceArray(kind, wide, {C}, mean_dyx),
+              DeviceArray(kind, dtype, {M, C}, dy), DeviceArray(kind, dtype, {M, C}, x),
+              relu ? y_array.view() : View::none(), residual ? View::none() : weight_array.view(),
+              DeviceArray(kind, wide, {C}, mean), DeviceArray(kind, wide, {C}, invstd), {1e-5, 0.1, relu});
+          EXPECT_TRUE(near(dx_array.host(), dx, tolerance(dtype, 4, 8).times(2))) << "dx";
+          if (residual) {
+            EXPECT_TRUE(near(dresidual_array.host(), dresidual, {})) << "dresidual";
+          }
+        }
+}
+
 }  // namespace
 }  // namespace weft::tests
