@@ -96,7 +96,7 @@ void Checker::barrier() {
   if (found_unwritten_) {
     worker_.report();
     found_unwritten_ = false;
-    worker_.fail_for(unwritten_.thread, unwritten_text());
+    worker_.fail_for(unwritten_.thread, [&] { return unwritten_text(); });
   }
   clock_.barrier();
 }
@@ -185,17 +185,18 @@ std::string Checker::describe(uintptr_t address) const {
 }
 
 void Checker::out_of_bounds(const Event& e, uint16_t variable) {
-  worker_.report();
-  std::string what;
-  if (variable) {
-    const SharedVariable& owner = shared_variables()[variable - 1u];
-    what = str("byte ", e.address - static_begin_ - owner.offset, " of __shared__ ", plain_name(owner.name),
-               ", which has ", owner.bytes, " bytes");
-  } else {
-    what = describe(e.address);
-  }
-  worker_.fail("out-of-bounds ", kVerbs[static_cast<int>(e.access)], " of ", e.bytes, " bytes at ", site_text(e.at),
+  worker_.report().fail([&] {
+    std::string what;
+    if (variable) {
+      const SharedVariable& owner = shared_variables()[variable - 1u];
+      what = str("byte ", e.address - static_begin_ - owner.offset, " of __shared__ ", plain_name(owner.name),
+                 ", which has ", owner.bytes, " bytes");
+    } else {
+      what = describe(e.address);
+    }
+    return str("out-of-bounds ", kVerbs[static_cast<int>(e.access)], " of ", e.bytes, " bytes at ", site_text(e.at),
                ": ", what);
+  });
 }
 
 void Checker::never_written(const Event& e) {
@@ -212,20 +213,21 @@ std::string Checker::unwritten_text() const {
 void Checker::race(const Event& e, const Conflict& conflict) {
   worker_.report();
   found_unwritten_ = false;
-  constexpr const char* kKinds[] = {"write", "read", "atomic access", "cp.async"};
-  const uint64_t now = clock_.now(e.thread);
-  const char* const missing[] = {"the wait for the copy", "__syncwarp", "__syncthreads", "an order between blocks"};
-  const int distance = stamp::distance(now, conflict.stamp);
-  const std::string other = distance == 0 ? str("the same thread")
-                                          : worker_.place(stamp::block(conflict.stamp) - clock_.launch().first_block(),
-                                                          stamp::thread(conflict.stamp));
-  worker_.fail(
-      "data race: ", kVerbs[static_cast<int>(e.access)], " of ", e.bytes, " bytes at ", site_text(e.at),
-      " against the ", kKinds[conflict.kind], " at ", site_text(conflict.at), " by ", other, ": ", describe(e.address),
-      ". ",
-      conflict.kind == Conflict::copy_in_flight ? std::string("Nobody has waited for the copy.")
-                                                : str("Nothing orders the two (missing: ", missing[distance], ").")  //
-  );
+  worker_.fail([&] {
+    constexpr const char* kKinds[] = {"write", "read", "atomic access", "cp.async"};
+    const char* const missing[] = {"the wait for the copy", "__syncwarp", "__syncthreads", "an order between blocks"};
+    const int distance = stamp::distance(clock_.now(e.thread), conflict.stamp);
+    const std::string other = distance == 0
+                                  ? str("the same thread")
+                                  : worker_.place(stamp::block(conflict.stamp) - clock_.launch().first_block(),
+                                                  stamp::thread(conflict.stamp));
+    const std::string order = conflict.kind == Conflict::copy_in_flight
+                                  ? str("Nobody has waited for the copy.")
+                                  : str("Nothing orders the two (missing: ", missing[distance], ").");
+    return str("data race: ", kVerbs[static_cast<int>(e.access)], " of ", e.bytes, " bytes at ", site_text(e.at),
+               " against the ", kKinds[conflict.kind], " at ", site_text(conflict.at), " by ", other, ": ",
+               describe(e.address), ". ", order);
+  });
 }
 
 }  // namespace weft::emulator

@@ -26,12 +26,14 @@ void shuffle_lanes(const char* name, void** frames, uint32_t mask, Source&& sour
     auto& frame = *static_cast<ShuffleFrame*>(frames[lane]);
     const int width = frame.width;
     if (width < 1 || width > kLanes || (width & (width - 1)))
-      Worker::running()->report().fail(name, ": width ", width, " of lane ", lane, " is not a power of two up to 32");
+      Worker::running()->report().fail(
+          [&] { return str(name, ": width ", width, " of lane ", lane, " is not a power of two up to 32"); });
     const int from = source(lane, frame.operand, lane & ~(width - 1), width);
     if (from < 0) return;
     if (!((mask >> from) & 1u))
-      Worker::running()->report().fail(
-          str(name, ": lane ", lane, " reads lane ", from, ", which mask ", hex(mask), " does not name"));
+      Worker::running()->report().fail([&] {
+        return str(name, ": lane ", lane, " reads lane ", from, ", which mask ", hex(mask), " does not name");
+      });
     frame.value = values[from];
   });
 }

@@ -29,18 +29,22 @@ struct Fault {
 };
 thread_local Fault fault;
 
+std::string text_of(const Worker& worker) {
+  // +1: source_line() expects the address behind the instruction.
+  const std::string at = source_line(static_cast<const char*>(fault.instruction) + 1);
+  if (fault.signal == SIGFPE) return str("integer division by zero at ", at);
+  if (worker.stacks().in_guard(fault.address))
+    return str("stack overflow at ", at, ": a thread has ", Stacks::kBytes >> 10,
+               " KiB of stack. Is there a large local array or a recursion?");
+  if (fault.signal == SIGSEGV && fault.code == SI_KERNEL) return str("misaligned or invalid access at ", at);
+  return str("invalid access at ", at, ": ", describe_address(fault.address));
+}
+
 /// Runs on the worker's fault stack as ordinary code, after the signal handler has returned.
 void landing() {
   Worker& worker = Worker::running()->report();
   entered_stack(worker.fault_stack() - Worker::fault_stack_bytes(), Worker::fault_stack_bytes());
-  // +1: source_line() expects the address behind the instruction.
-  const std::string at = source_line(static_cast<const char*>(fault.instruction) + 1);
-  if (fault.signal == SIGFPE) worker.fail("integer division by zero at ", at);
-  if (worker.stacks().in_guard(fault.address))
-    worker.fail("stack overflow at ", at, ": a thread has ", Stacks::kBytes >> 10,
-                " KiB of stack. Is there a large local array or a recursion?");
-  if (fault.signal == SIGSEGV && fault.code == SI_KERNEL) worker.fail("misaligned or invalid access at ", at);
-  worker.fail("invalid access at ", at, ": ", describe_address(fault.address));
+  worker.fail([&] { return text_of(worker); });
 }
 
 void handler(int signal, siginfo_t* info, void* context) {

@@ -18,11 +18,15 @@ namespace {
 void check_shared(const char* what, const void* address, size_t bytes, SourceLine where) {
   Worker& worker = *Worker::running();
   if (reinterpret_cast<uintptr_t>(address) % bytes)
-    worker.report().fail(what, " at ", where, ": shared address ", hex(reinterpret_cast<uintptr_t>(address)),
-                         " is not a multiple of ", bytes);
+    worker.report().fail([&] {
+      return str(what, " at ", where, ": shared address ", hex(reinterpret_cast<uintptr_t>(address)),
+                 " is not a multiple of ", bytes);
+    });
   if (!worker.is_shared(reinterpret_cast<uintptr_t>(address), bytes))
-    worker.report().fail(what, " at ", where, ": address ", hex(reinterpret_cast<uintptr_t>(address)),
-                         " is not in the shared memory of this block");
+    worker.report().fail([&] {
+      return str(what, " at ", where, ": address ", hex(reinterpret_cast<uintptr_t>(address)),
+                 " is not in the shared memory of this block");
+    });
 }
 
 void deliver(const CopyQueue::Copy& copy) {
@@ -108,23 +112,26 @@ void copy_async(void* shared, const void* global, int bytes, int source_bytes, S
   check_shared("cp.async", shared, static_cast<size_t>(bytes), where);
   if (source_bytes) {
     if (reinterpret_cast<uintptr_t>(global) % static_cast<size_t>(bytes))
-      worker.report().fail("cp.async at ", where, ": global address ", hex(reinterpret_cast<uintptr_t>(global)),
-                           " is not a multiple of ", bytes);
+      worker.report().fail([&] {
+        return str("cp.async at ", where, ": global address ", hex(reinterpret_cast<uintptr_t>(global)),
+                   " is not a multiple of ", bytes);
+      });
     if (worker.is_shared(reinterpret_cast<uintptr_t>(global), 1))
-      worker.report().fail("cp.async at ", where, ": the source is shared memory");
+      worker.report().fail([&] { return str("cp.async at ", where, ": the source is shared memory"); });
   }
   const uint32_t issued =
       check_copy_issued(shared, static_cast<size_t>(bytes), global, static_cast<size_t>(source_bytes), where);
   std::memset(shared, 0xff, static_cast<size_t>(bytes));
   if (!worker.copy_queue().push(
           {shared, global, static_cast<uint8_t>(bytes), static_cast<uint8_t>(source_bytes), where, issued}))
-    worker.report().fail("cp.async at ", where, ": more copies in flight than the emulator holds for one thread");
+    worker.report().fail(
+        [&] { return str("cp.async at ", where, ": more copies in flight than the emulator holds for one thread"); });
 }
 
 void copy_async_commit(SourceLine where) {
   if (!Worker::running()->copy_queue().commit())
-    Worker::running()->report().fail("cp.async.commit_group at ", where,
-                                     ": more groups in flight than the emulator holds");
+    Worker::running()->report().fail(
+        [&] { return str("cp.async.commit_group at ", where, ": more groups in flight than the emulator holds"); });
 }
 void copy_async_wait_group(int pending) { Worker::running()->copy_queue().wait(pending, deliver); }
 void copy_async_wait_all() { Worker::running()->copy_queue().wait_all(deliver); }

@@ -203,27 +203,36 @@ void Worker::run_thread(int thread) {
     report();
     thrown = "an exception that is not a std::exception";
   }
-  report().fail("the kernel threw: ", thrown);
+  report().fail([&] {
+    const std::string what = std::move(thrown);
+    return str("the kernel threw: ", what);
+  });
 }
 
 void Worker::exit_thread() {
   if (copies_used_ && copy_queues_[static_cast<size_t>(current_)].outstanding()) {
     const CopyQueue& queue = copy_queues_[static_cast<size_t>(current_)];
-    report().fail("exits with ", queue.outstanding(), " cp.async copies that it never waited for, the first issued at ",
-                  queue.oldest().where);
+    report().fail([&] {
+      return str("exits with ", queue.outstanding(), " cp.async copies that it never waited for, the first issued at ",
+                 queue.oldest().where);
+    });
   }
   Warp& warp = warps_[current_ / kLanes];
   warp.exited |= 1u << lane();
   ++exited_;
   if (at_barrier_)
-    report().fail("exits while ", at_barrier_, " of ", threads_count_, " threads wait in ",
-                  kBarrierNames[static_cast<int>(barrier_kind_)], " at ", barrier_line_,
-                  ". Every thread of the block must reach the barrier.\n", describe_threads());
+    report().fail([&] {
+      return str("exits while ", at_barrier_, " of ", threads_count_, " threads wait in ",
+                 kBarrierNames[static_cast<int>(barrier_kind_)], " at ", barrier_line_,
+                 ". Every thread of the block must reach the barrier.\n", describe_threads());
+    });
   for (int i = 0; i < warp.meetings_count; ++i) {
     const Meeting& meeting = warp.meetings[i];
     if (meeting.mask & warp.exited)
-      report().fail("exits while lanes ", lanes_text(meeting.arrived), " of its warp wait for it in ", meeting.op->name,
-                    ", mask ", hex(meeting.mask), ".\n", describe_threads());
+      report().fail([&] {
+        return str("exits while lanes ", lanes_text(meeting.arrived), " of its warp wait for it in ", meeting.op->name,
+                   ", mask ", hex(meeting.mask), ".\n", describe_threads());
+      });
   }
 }
 
@@ -292,12 +301,15 @@ void Worker::collective(const CollectiveOp& op, uint32_t mask, void* frame, Sour
   Warp& warp = warps_[w];
   const uint32_t bit = 1u << lane();
   if (!(mask & bit)) [[unlikely]]
-    report().fail(op.name, " at ", where, ": mask ", hex(mask), " does not name the calling lane ", lane());
+    report().fail(
+        [&] { return str(op.name, " at ", where, ": mask ", hex(mask), " does not name the calling lane ", lane()); });
   if (mask & (warp.exited | ~warp.members)) [[unlikely]] {
     const uint32_t absent = mask & ~warp.members;
-    report().fail(op.name, " at ", where, ": mask ", hex(mask), " names lanes ",
-                  lanes_text(absent ? absent : mask & warp.exited),
-                  absent ? ", which this block does not have" : ", which have exited");
+    report().fail([&] {
+      return str(op.name, " at ", where, ": mask ", hex(mask), " names lanes ",
+                 lanes_text(absent ? absent : mask & warp.exited),
+                 absent ? ", which this block does not have" : ", which have exited");
+    });
   }
   Meeting* meeting = warp.meetings;
   Meeting* const end = meeting + warp.meetings_count;
@@ -306,9 +318,11 @@ void Worker::collective(const CollectiveOp& op, uint32_t mask, void* frame, Sour
     *meeting = {mask, 0, &op, where.line};
     ++warp.meetings_count;
   } else if (meeting->op != &op || meeting->line != where.line) [[unlikely]] {
-    report().fail("divergent collective: it calls ", op.name, " at ", where, " while lanes ",
-                  lanes_text(meeting->arrived), " of its warp wait in ", meeting->op->name, " at line ", meeting->line,
-                  ", both with mask ", hex(mask));
+    report().fail([&] {
+      return str("divergent collective: it calls ", op.name, " at ", where, " while lanes ",
+                 lanes_text(meeting->arrived), " of its warp wait in ", meeting->op->name, " at line ", meeting->line,
+                 ", both with mask ", hex(mask));
+    });
   }
   warp.frames[lane()] = frame;
   meeting->arrived |= bit;
@@ -328,12 +342,16 @@ void Worker::collective(const CollectiveOp& op, uint32_t mask, void* frame, Sour
 int Worker::barrier(BarrierKind kind, int predicate, SourceLine where) {
   const char* name = kBarrierNames[static_cast<int>(kind)];
   if (exited_) [[unlikely]]
-    report().fail("divergent barrier: it waits in ", name, " at ", where, ", but ", exited_, " of ", threads_count_,
-                  " threads of the block have exited. Every thread must reach the barrier.\n", describe_threads());
+    report().fail([&] {
+      return str("divergent barrier: it waits in ", name, " at ", where, ", but ", exited_, " of ", threads_count_,
+                 " threads of the block have exited. Every thread must reach the barrier.\n", describe_threads());
+    });
   if (at_barrier_ && (kind != barrier_kind_ || where.line != barrier_line_.line)) [[unlikely]]
-    report().fail("divergent barrier: it waits in ", name, " at ", where, ", but ", at_barrier_,
-                  " other threads wait in ", kBarrierNames[static_cast<int>(barrier_kind_)], " at ", barrier_line_,
-                  ".\n", describe_threads());
+    report().fail([&] {
+      return str("divergent barrier: it waits in ", name, " at ", where, ", but ", at_barrier_,
+                 " other threads wait in ", kBarrierNames[static_cast<int>(barrier_kind_)], " at ", barrier_line_,
+                 ".\n", describe_threads());
+    });
   barrier_kind_ = kind;
   barrier_line_ = where;
   barrier_sum_ += predicate != 0;
@@ -378,11 +396,6 @@ std::string Worker::place(int thread) const { return place(block_, thread); }
 std::string Worker::place(uint64_t block, int thread) const {
   const uint3 b = block_index(block), t = thread_index(thread);
   return str("block (", b.x, ",", b.y, ",", b.z, "), thread (", t.x, ",", t.y, ",", t.z, ")");
-}
-
-void Worker::fail_for(int thread, const std::string& text) {
-  error_ = str(place(thread), ": ", text);
-  stop();
 }
 
 void Worker::stop() {
@@ -440,7 +453,9 @@ void collective(const CollectiveOp& op, uint32_t mask, void* frame, SourceLine w
 }
 int barrier(BarrierKind kind, int predicate, SourceLine where) { return in_kernel().barrier(kind, predicate, where); }
 void yield_when_seeded() { in_kernel().yield_when_seeded(); }
-void fail_kernel(const char* text, SourceLine where) { in_kernel().report().fail(text, " at ", where); }
+void fail_kernel(const char* text, SourceLine where) {
+  in_kernel().report().fail([&] { return str(text, " at ", where); });
+}
 void memory_fence(bool own_block_only) {
   // Threads of a block share one processor; blocks on other processors need the host's fence.
   if (!own_block_only) std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -73,13 +73,18 @@ class Worker {
   void yield_sometimes() {
     if (seeded_ && random() % 8 == 0) yield_when_seeded();
   }
-  /// Stops the block from inside a fiber. The parts are put behind "block (…), thread (…): ".
-  /// Call as `report().fail(…)`.
-  template <class... Parts>
-  [[noreturn]] void fail(const Parts&... parts) {
-    fail_for(current_, str(parts...));
+  /// Stops the block from inside a fiber; what `text` returns is put behind "block (…), thread (…): ". The fiber is
+  /// abandoned with all that its frames hold, so the text is made by a function: no part of it is alive by then. For
+  /// the same reason callers hold no memory of their own. Call as `report().fail([&] { return str(…); })`.
+  template <class Text>
+  [[noreturn]] void fail(const Text& text) {
+    fail_for(current_, text);
   }
-  [[noreturn]] void fail_for(int thread, const std::string& text);
+  template <class Text>
+  [[noreturn]] void fail_for(int thread, const Text& text) {
+    set_error(thread, text());
+    stop();
+  }
   /// From here on accesses are not checked: the program's one std::string::append may be the copy that was compiled
   /// with the kernels.
   Worker& report() {
@@ -115,10 +120,9 @@ class Worker {
   std::string place(int thread) const;
   std::string place(uint64_t block, int thread) const;
 
-  /// Where the signal handler sends a fiber that faulted: a stack of its own, then fail(fault_text).
+  /// Where the signal handler sends a fiber that faulted: a stack of its own, then fail().
   char* fault_stack() { return fault_stack_; }
   static constexpr size_t fault_stack_bytes() { return kFaultStackBytes; }
-  std::string fault_text;
 
  private:
   static constexpr size_t kArenaBytes = 256 << 10;
@@ -131,6 +135,7 @@ class Worker {
   bool choose_random(int& thread, bool& fresh);
   void park(const char* waits_in, SourceLine where, uint32_t mask);
   void enter(int thread);
+  void set_error(int thread, const std::string& text) { error_ = str(place(thread), ": ", text); }
   [[noreturn]] void stop();
   [[noreturn]] void deadlock();
   void make_ready(int warp, uint32_t lanes) {
