@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/reducer.h"
+
+#include <algorithm>
+
+#include "core/autograd.h"
+#include "core/ops/mul.h"
+#include "core/trace.h"
+
+namespace weft::dist {
+namespace {
+
+constexpr size_t kNamed = 5;  // parameters in an error
+
+}  // namespace
+
+Reducer::Reducer(std::shared_ptr<FlatParameters> flat, ProcessGroupPtr group, const ReducerOptions& options,
+                 Callbacks callbacks)
+    : flat_(std::move(flat)),
+      group_(std::move(group)),
+      options_(options),
+      callbacks_(std::move(callbacks)),
+      buckets_(make_buckets(*flat_, options.buckets)),
+      bucket_of_(flat_->slices().size()),
+      gradient_(flat_->gradient()) {
+  flat_->zero_grad();
+  for (size_t b = 0; b < buckets_.size(); ++b)
+    for (size_t i = buckets_[b].first; i < buckets_[b].last; ++i) bucket_of_[i] = b;
+  WEFT_CHECK(!options.compress_bf16 || flat_->dtype() == DType::f32, "ddp: gradients of dtype ", flat_->dtype(),
+             " cannot travel as bf16, expected f32");
+  if (options.compress_bf16)
+    for (const Bucket& bucket : buckets_)
+      low_.push_back(Tensor::empty({bucket.range.numel}, DType::bf16, flat_->device()));
+}
+
+std::shared_ptr<Reducer> make_reducer(std::shared_ptr<FlatParameters> flat, ProcessGroupPtr group,
+                                      const ReducerOptions& options, Reducer::Callbacks callbacks) {
+  const auto reducer = std::make_shared<Reducer>(flat, std::move(group), options, std::move(callbacks));
+  const std::weak_ptr<Reducer> weak = reducer;
+  for (size_t i = 0; i < flat->slices().size(); ++i)
+    flat->slices()[i].parameter.register_accumulated_hook([weak, i](const Tensor&) {
+      if (const auto alive = weak.lock()) alive->arrived(i);
+    });
+  return reducer;
+}
+
+void Reducer::abandon_pass() {
+  running_ = false;
+  works_.clear();
+}
+
+void Reducer::arrived(size_t slice) {
+  if (!enabled_) return;
+  if (!running_) begin_pass();
+  const size_t bucket = bucket_of_[slice];
+  WEFT_CHECK(bucket >= launched_, "ddp: parameter '", flat_->slices()[slice].name, "' got gradient ",
+             arrivals_[slice] + 1, " of this backward after its bucket had been reduced; the first backward had ",
+             expected_.empty() ? 0 : expected_[slice],
+             ". Backward must give each parameter the same number of gradients in each step");
+  ++arrivals_[slice];
+  if (expected_.empty() || arrivals_[slice] != expected_[slice]) return;
+  if (--incomplete_[bucket] == 0) launch_full_buckets();
+}
+
+void Reducer::begin_pass() {
+  running_ = true;
+  launched_ = 0;
+  arrivals_.assign(flat_->slices().size(), 0);
+  incomplete_.clear();
+  for (const Bucket& bucket : buckets_) incomplete_.push_back(bucket.last - bucket.first);
+  works_.clear();
+  after_backward([self = shared_from_this()] { self->finish(); });
+  Start start = callbacks_.begin();
+  weight_ = std::move(start.weight);
+  works_ = std::move(start.works);
+}
+
+void Reducer::launch_full_buckets() {
+  while (launched_ < buckets_.size() && incomplete_[launched_] == 0) launch(launched_++);
+}
+
+void Reducer::launch(size_t index) {
+  const NoGrad no_grad;
+  const Bucket& bucket = buckets_[index];
+  const Tensor range = gradient_.slice(0, bucket.range.offset, bucket.range.numel);
+  const std::string name = "gradients " + bucket.name;
+  if (options_.compress_bf16) {
+    low_[index].copy_(mul(range, weight_));
+    works_.push_back(group_->all_reduce(low_[index], ReduceOp::sum, {.name = name, .scale = {}}));
+  } else {
+    works_.push_back(group_->all_reduce(range, ReduceOp::sum, {.name = name, .scale = weight_}));
+  }
+}
+
+void Reducer::check_unused() const {
+  std::string names;
+  size_t count = 0;
+  for (size_t i = 0; i < arrivals_.size(); ++i) {
+    if (arrivals_[i] > 0) continue;
+    if (count++ < kNamed) names += (names.empty() ? "'" : ", '") + flat_->slices()[i].name + "'";
+  }
+  if (count == 0) return;
+  fail("ddp: backward gave no gradient to ", names, count > kNamed ? str(" and ", count - kNamed, " more") : "",
+       " on rank ", group_->rank(),
+       ". Freeze what the loss does not depend on (requires_grad_(false) before DDP is made), or choose Unused::zero");
+}
+
+void Reducer::finish() {
+  const TraceScope scope("finish gradients");
+  running_ = false;
+  if (options_.unused == Unused::error) check_unused();
+  // A slice that nothing reached holds what the last step left there: zero it, unless gradients are being accumulated.
+  for (size_t i = 0; i < arrivals_.size(); ++i)
+    if (arrivals_[i] == 0) flat_->slices()[i].parameter.grad();
+  while (launched_ < buckets_.size()) launch(launched_++);
+  // What came once in the first pass may come again: a parameter that was not used counts as one that will be.
+  if (expected_.empty())
+    for (const int count : arrivals_) expected_.push_back(std::max(count, 1));
+  {
+    const TraceScope waiting("wait for gradients");
+    for (const WorkPtr& work : works_) work->wait();
+  }
+  works_.clear();
+  if (options_.compress_bf16)
+    for (size_t b = 0; b < buckets_.size(); ++b)
+      gradient_.slice(0, buckets_[b].range.offset, buckets_[b].range.numel).copy_(low_[b]);
+  gradient_.storage()->bump_version();
+  callbacks_.end();
+}
+
+}  // namespace weft::dist

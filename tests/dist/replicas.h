@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dist/ddp.h"
+#include "nn/module.h"
+
+namespace weft::dist::testing {
+
+using ModelMaker = std::function<std::shared_ptr<nn::Module>()>;
+
+/// A training run: the same global batches, whatever the number of ranks.
+struct Training {
+  ModelMaker make;
+  /// parts[step][rank]: samples of that rank in that step.
+  std::vector<std::vector<int64_t>> parts;
+  DeviceKind device = DeviceKind::cpu;
+  DdpOptions ddp = {};
+  Shape picture{8, 8, 3};  ///< of one sample
+  int micro_batches = 1;   ///< backward passes per step, all but the last without reduction
+  double momentum = 0.9, lr = 0.05;
+  /// Called on every rank with its model before DDP is made.
+  std::function<void(nn::Module&, const ProcessGroupPtr&)> prepare = {};
+};
+
+struct Trained {
+  std::vector<double> losses;  ///< of each step, the mean over all samples
+  std::vector<double> weights;
+  std::vector<double> buffers;
+  std::vector<int64_t> counters;
+};
+
+/// A model of seed `seed`; one thread at a time draws.
+std::shared_ptr<nn::Module> build(const ModelMaker& make, uint64_t seed, DeviceKind device);
+
+/// Samples `first` … `first + count - 1` of a step's global batch and their labels (four classes).
+Tensor samples(int step, int64_t first, int64_t count, const Shape& picture, DeviceKind device);
+Tensor labels(int step, int64_t first, int64_t count, DeviceKind device);
+
+/// One process without DDP on the whole batches.
+Trained train_alone(const Training& training);
+/// As the ranks of a group: all end with the same weights, which are compared here, and rank 0's are returned.
+Trained train_ranks(const Training& training, const std::string& backend);
+
+/// `steps` steps whose samples are cut into `ranks` equal parts of `each`.
+std::vector<std::vector<int64_t>> even_parts(int steps, int ranks, int64_t each);
+
+/// Two convolutions, a linear layer; no norm, so that samples do not see each other.
+std::shared_ptr<nn::Module> small_net();
+/// The same with a BatchNorm2d behind each convolution.
+std::shared_ptr<nn::Module> normed_net();
+
+/// All elements of the model's parameters, and of its buffers.
+std::vector<double> weights_of(nn::Module& model);
+std::vector<double> buffers_of(nn::Module& model);
+std::vector<double> gradients_of(nn::Module& model);
+
+}  // namespace weft::dist::testing
