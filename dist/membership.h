@@ -21,6 +21,7 @@ struct MemberState {
   std::string host;
   int64_t process = 0;             ///< its process id there
   double seconds_since_heard = 0;  ///< since its last heartbeat: large for a stopped process or a lost network
+  bool left = false;               ///< it has ended in order
   Progress progress;
 };
 
@@ -37,14 +38,16 @@ class Membership {
  public:
   virtual ~Membership() = default;
   /// Called (on a thread of the membership) once, with the first failure that this rank hears of. Registered late, it
-  /// is called at once where there was one. Returns a number for remove().
+  /// is called at once, by this thread, where there was one. Returns a number for remove().
   virtual int on_failure(std::function<void(const Failure&)> callback) = 0;
+  /// Returns when the callback is not running any more, unless it is itself the caller.
   virtual void remove(int number) = 0;
-  /// Tells everybody that this rank gives up, and why.
+  /// Tells everybody, this rank too, that this rank gives up, and why.
   virtual void announce(const std::string& reason) = 0;
   /// Sent along with the next heartbeats.
   virtual void report(const Progress& progress) = 0;
-  /// What the last heartbeats of all ranks said; asks rank 0.
+  /// What the last heartbeats of all ranks said; asks rank 0. Where rank 0 does not answer within some seconds: rank 0
+  /// alone, with how long it has been silent.
   virtual std::vector<MemberState> states() = 0;
   /// This rank ends in order: its connection may close.
   virtual void leave() = 0;
