@@ -2,7 +2,6 @@
 #include "nn/batch_norm.h"
 
 #include "core/capture.h"
-#include "core/ops/batch_norm.h"
 
 namespace weft::nn {
 
@@ -20,12 +19,13 @@ BatchNorm2d::BatchNorm2d(int64_t channels, BatchNorm2dOptions norm_options) : op
 
 Tensor BatchNorm2d::forward(const Tensor& x, const Fused& fused) const {
   if (is_training() && running_mean.defined()) on_each_run([this] { ++num_batches_tracked; });
-  return batch_norm(x, weight, bias, running_mean, running_var,
-                    {.training = is_training() || !running_mean.defined(),
-                     .eps = options.eps,
-                     .momentum = options.momentum,
-                     .relu = fused.relu,
-                     .residual = fused.residual});
+  const BatchNormOptions arguments{.training = is_training() || !running_mean.defined(),
+                                   .eps = options.eps,
+                                   .momentum = options.momentum,
+                                   .relu = fused.relu,
+                                   .residual = fused.residual};
+  if (is_training() && training_norm) return training_norm(x, weight, bias, running_mean, running_var, arguments);
+  return batch_norm(x, weight, bias, running_mean, running_var, arguments);
 }
 
 Tensor BatchNorm2d::operator()(const Tensor& x, const Fused& fused) const {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
+
+#include "core/ops/batch_norm.h"
 #include "nn/module.h"
 
 namespace weft::nn {
@@ -20,9 +23,15 @@ struct BatchNorm2d : Module {
     Tensor residual = {};
   };
 
+  /// What normalises a batch in training: batch_norm(), or one whose statistics are those of several processes.
+  using TrainingNorm =
+      std::function<Tensor(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                           const Tensor& running_var, const BatchNormOptions& options)>;
+
   Tensor weight, bias, running_mean, running_var;
   mutable int64_t num_batches_tracked = 0;  ///< batches seen in training, those of a graph's replays too
   BatchNorm2dOptions options;
+  TrainingNorm training_norm;  ///< empty: batch_norm()
 
   explicit BatchNorm2d(int64_t channels, BatchNorm2dOptions options = {});
   Tensor forward(const Tensor& x) const override { return forward(x, Fused{}); }

@@ -28,28 +28,6 @@ void check_vector(const char* what, const Tensor& vector, const Tensor& x) {
              vector.dim() == 1 && vector.size(0) != x.size(-1) ? ". Is the input NHWC?" : "");
 }
 
-void check(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-           const Tensor& running_var, const BatchNormOptions& options) {
-  WEFT_CHECK(x.defined() && x.is_floating() && (x.dim() == 4 || x.dim() == 2),
-             "batch_norm: expected a floating input [N, H, W, C] or [N, C], got ", x);
-  check_vector("weight", weight, x);
-  check_vector("bias", bias, x);
-  check_vector("running_mean", running_mean, x);
-  check_vector("running_var", running_var, x);
-  WEFT_CHECK(
-      !options.residual.defined() || (options.residual.sizes() == x.sizes() && options.residual.device() == x.device()),
-      "batch_norm: expected a residual of the input's sizes ", x, ", got ", options.residual);
-  if (options.training) {
-    WEFT_CHECK(x.numel() / std::max<int64_t>(x.size(-1), 1) > 1,
-               "batch_norm: expected more than one value per channel when training, got ", x);
-    WEFT_CHECK(running_mean.defined() == running_var.defined(),
-               "batch_norm: expected both running statistics or none, got ", running_mean, " and ", running_var);
-  } else {
-    WEFT_CHECK(running_mean.defined() && running_var.defined(),
-               "batch_norm: inference needs running_mean and running_var, got ", running_mean, " and ", running_var);
-  }
-}
-
 struct Wanted {
   bool x, weight, bias, residual;
 };
@@ -75,10 +53,32 @@ Grads inference_backward(Tensor dy, const Tensor& x, const Tensor& y, const Tens
 
 }  // namespace
 
+void check_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                      const Tensor& running_var, const BatchNormOptions& options) {
+  WEFT_CHECK(x.defined() && x.is_floating() && (x.dim() == 4 || x.dim() == 2),
+             "batch_norm: expected a floating input [N, H, W, C] or [N, C], got ", x);
+  check_vector("weight", weight, x);
+  check_vector("bias", bias, x);
+  check_vector("running_mean", running_mean, x);
+  check_vector("running_var", running_var, x);
+  WEFT_CHECK(
+      !options.residual.defined() || (options.residual.sizes() == x.sizes() && options.residual.device() == x.device()),
+      "batch_norm: expected a residual of the input's sizes ", x, ", got ", options.residual);
+  if (options.training) {
+    WEFT_CHECK(running_mean.defined() == running_var.defined(),
+               "batch_norm: expected both running statistics or none, got ", running_mean, " and ", running_var);
+  } else {
+    WEFT_CHECK(running_mean.defined() && running_var.defined(),
+               "batch_norm: inference needs running_mean and running_var, got ", running_mean, " and ", running_var);
+  }
+}
+
 Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                   const Tensor& running_var, const BatchNormOptions& options) {
   const OpScope scope("batch_norm");
-  check(input, weight, bias, running_mean, running_var, options);
+  check_batch_norm(input, weight, bias, running_mean, running_var, options);
+  WEFT_CHECK(!options.training || input.numel() / std::max<int64_t>(input.size(-1), 1) > 1,
+             "batch_norm: expected more than one value per channel when training, got ", input);
   const Tensor x = input.contiguous();
   const Tensor residual = options.residual.defined() ? options.residual.to(x.dtype()).contiguous() : Tensor();
   const kernels::BatchNormArguments arguments{options.eps, options.momentum, options.relu};

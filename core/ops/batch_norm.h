@@ -19,4 +19,9 @@ struct BatchNormOptions {
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                   const Tensor& running_var, const BatchNormOptions& options = {});
 
+/// Throws what batch_norm() throws of arguments that do not fit each other, for norms of other statistics (several
+/// ranks').
+void check_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                      const Tensor& running_var, const BatchNormOptions& options);
+
 }  // namespace weft
