@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "data/pipeline.h"
 #include "data/transforms/color_jitter.h"
@@ -61,15 +63,17 @@ TEST(Resize, ShortestEdgeKeepsTheRatio) {
 
 TEST(Crop, TakesTheWindowAndPadsWithBlack) {
   const Picture picture = random_picture(6, 5, 3);
-  const Picture out = crop(picture, -2, 3, 7, 4);
-  EXPECT_EQ(out.label, 3);
-  for (int64_t y = 0; y < 7; ++y)
-    for (int64_t x = 0; x < 4; ++x)
-      for (int64_t c = 0; c < 3; ++c) {
-        const int64_t v = y - 2, u = x + 3;
-        const bool is_inside = v >= 0 && v < 6 && u < 5;
-        EXPECT_EQ(out.row(y)[3 * x + c], is_inside ? picture.row(v)[3 * u + c] : 0);
-      }
+  for (const auto& [top, left] : {std::pair{-2, 3}, {1, -2}, {0, -1}, {0, 0}}) {
+    const Picture out = crop(picture, top, left, 7, 4);
+    EXPECT_EQ(out.label, 3);
+    for (int64_t y = 0; y < 7; ++y)
+      for (int64_t x = 0; x < 4; ++x)
+        for (int64_t c = 0; c < 3; ++c) {
+          const int64_t v = y + top, u = x + left;
+          const bool is_inside = v >= 0 && v < 6 && u >= 0 && u < 5;
+          EXPECT_EQ(out.row(y)[3 * x + c], is_inside ? picture.row(v)[3 * u + c] : 0);
+        }
+  }
   EXPECT_EQ(crop(picture, 100, 100, 2, 2).pixels, std::vector<uint8_t>(12, 0));
   EXPECT_EQ(crop(picture, 0, -100, 2, 2).pixels, std::vector<uint8_t>(12, 0));
   EXPECT_THAT(error_text([&] { crop(picture, 0, 0, 0, 1); }), HasSubstr("at least 1x1, got 0x1"));
@@ -102,8 +106,11 @@ TEST(Flip, MirrorsAndIsItsOwnInverse) {
 TEST(RandomResizedCrop, WindowsAreInsideAndOfTheAllowedAreaAndRatio) {
   Draw draw = random_draw();
   double least = 1e9, most = 0;
+  int64_t nearest = 1000, bottom = 0, right = 0;
   for (int i = 0; i < 2000; ++i) {
     const Window w = random_window(300, 400, {}, draw);
+    nearest = std::min({nearest, w.top, w.left});
+    bottom = std::max(bottom, w.top + w.height), right = std::max(right, w.left + w.width);
     ASSERT_GE(w.top, 0);
     ASSERT_GE(w.left, 0);
     ASSERT_LE(w.top + w.height, 300);
@@ -117,6 +124,9 @@ TEST(RandomResizedCrop, WindowsAreInsideAndOfTheAllowedAreaAndRatio) {
   EXPECT_LT(least, 0.1);
   EXPECT_GT(least, 0.075);
   EXPECT_GT(most, 0.85);
+  EXPECT_EQ(nearest, 0);
+  EXPECT_EQ(bottom, 300);
+  EXPECT_EQ(right, 400);
 }
 
 TEST(RandomResizedCrop, FallsBackToTheLargestMiddleWindow) {
@@ -125,6 +135,10 @@ TEST(RandomResizedCrop, FallsBackToTheLargestMiddleWindow) {
   EXPECT_EQ(w.height, 10);
   EXPECT_EQ(w.width, 13);
   EXPECT_EQ(w.left, (1000 - 13) / 2);
+  const Window upright = random_window(1000, 10, {.least_area = 0.9}, draw);
+  EXPECT_EQ(upright.height, 13);
+  EXPECT_EQ(upright.width, 10);
+  EXPECT_EQ(upright.top, (1000 - 13) / 2);
   EXPECT_THAT(error_text([&] { random_window(5, 5, {.least_area = 0}, draw); }), HasSubstr("0 < least <= most"));
   const Picture out = random_resized_crop(random_picture(1, 1, 3), {.height = 4, .width = 6}, draw);
   EXPECT_EQ(out.height, 4);
@@ -157,13 +171,17 @@ TEST(ColorJitter, KeepsThePictureWithoutReachAndMovesItWithin) {
   for (uint8_t& value : picture.pixels) value = static_cast<uint8_t>(60 + value / 4);
   Draw draw = random_draw();
   EXPECT_EQ(color_jitter(picture, {}, draw).pixels, picture.pixels);
+  double darkest = 1, brightest = 1;
   for (int i = 0; i < 50; ++i) {
     const Picture out = color_jitter(picture, {.brightness = 0.4}, draw);
     const double factor = static_cast<double>(out.pixels[0]) / picture.pixels[0];
+    darkest = std::min(darkest, factor), brightest = std::max(brightest, factor);
     EXPECT_GT(factor, 0.58);
     EXPECT_LT(factor, 1.42);
     for (size_t p = 0; p < out.pixels.size(); ++p) EXPECT_NEAR(out.pixels[p], factor * picture.pixels[p], 3);
   }
+  EXPECT_LT(darkest, 0.8);
+  EXPECT_GT(brightest, 1.2);
   EXPECT_NE(color_jitter(picture, {.contrast = 0.5, .saturation = 0.5}, draw).pixels, picture.pixels);
   EXPECT_NE(color_jitter(picture, {.hue = 0.5}, draw).pixels, picture.pixels);
   EXPECT_THAT(error_text([&] { color_jitter(picture, {.contrast = -1}, draw); }), HasSubstr("at least 0"));
@@ -188,6 +206,28 @@ TEST(Draw, IsAFunctionOfKeyAndCounter) {
   }
   EXPECT_NEAR(sum / 20000, 0, 6 / std::sqrt(20000.0));
   EXPECT_NEAR(squares / 20000, 1, 6 * std::sqrt(2 / 20000.0));
+}
+
+TEST(Draw, DiffersFromSampleToSampleAndFromEpochToEpoch) {
+  std::set<uint32_t> words;
+  for (const int64_t epoch : {0, 1, 2})
+    for (const int64_t index : {0, 1, 49999}) words.insert(Draw::of_sample(7, epoch, index).word());
+  words.insert(Draw::of_sample(8, 0, 0).word());
+  EXPECT_EQ(words.size(), 10u);
+  EXPECT_EQ(Draw::of_sample(7, 1, 1).word(), Draw::of_sample(7, 1, 1).word());
+}
+
+TEST(Draw, BelowReachesAllButN) {
+  Draw draw = random_draw();
+  std::array<int, 3> seen{};
+  for (int i = 0; i < 3000; ++i) {
+    const int64_t value = draw.below(3);
+    ASSERT_GE(value, 0);
+    ASSERT_LT(value, 3);
+    ++seen[static_cast<size_t>(value)];
+  }
+  for (const int count : seen) EXPECT_NEAR(count, 1000, 6 * std::sqrt(3000 * 2 / 9.0));
+  EXPECT_EQ(draw.below(1), 0);
 }
 
 TEST(Pipeline, GivesOneSizeWhateverComes) {

@@ -107,6 +107,15 @@ TEST(BatchNorm2d, CountsBatchesInTrainingOnly) {
   EXPECT_EQ(norm.state_dict().tensor("num_batches_tracked").item(), 2);
 }
 
+TEST(BatchNorm2d, EvaluationUsesTheRunningStatistics) {
+  BatchNorm2d norm(2);
+  norm.eval();
+  const Tensor x = normal({50, 2}, 3, 2);
+  const std::vector<double> given = x.to_vector<double>(), fresh = norm(x).to_vector<double>();
+  for (size_t i = 0; i < given.size(); ++i)
+    EXPECT_NEAR(fresh[i], given[i] / std::sqrt(1 + 1e-5), 1e-6 * std::abs(given[i])) << "mean 0, variance 1 at first";
+}
+
 TEST(BatchNorm2d, WithoutRunningStatisticsUsesTheBatch) {
   BatchNorm2d norm(2, {.affine = false, .track_running_stats = false});
   EXPECT_TRUE(norm.state_dict().tensors.empty());

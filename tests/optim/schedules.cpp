@@ -58,6 +58,18 @@ TEST(ReduceOnPlateau, ResumesFromItsState) {
   EXPECT_LT(sgd.lr(), 0.1);
 }
 
+TEST(ReduceOnPlateau, StepsAfterAReductionDoNotCount) {
+  SGD sgd({{"w", Tensor::ones({1}).requires_grad_()}}, {.lr = 1});
+  ReduceOnPlateau plateau(sgd, {.factor = 0.5, .patience = 1, .cooldown = 2});
+  std::vector<double> rates;
+  for (int i = 0; i < 8; ++i) {
+    plateau.step(1);
+    rates.push_back(sgd.lr());
+  }
+  // Best at first; two bad ones reduce; two do not count; two bad ones reduce again.
+  EXPECT_EQ(rates, (std::vector<double>{1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25}));
+}
+
 TEST(ReduceOnPlateau, NanIsNotBetter) {
   SGD sgd(two_groups(), {.lr = 0.1});
   ReduceOnPlateau plateau(sgd, {.patience = 0});
