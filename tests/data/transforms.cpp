@@ -106,11 +106,8 @@ TEST(Flip, MirrorsAndIsItsOwnInverse) {
 TEST(RandomResizedCrop, WindowsAreInsideAndOfTheAllowedAreaAndRatio) {
   Draw draw = random_draw();
   double least = 1e9, most = 0;
-  int64_t nearest = 1000, bottom = 0, right = 0;
   for (int i = 0; i < 2000; ++i) {
     const Window w = random_window(300, 400, {}, draw);
-    nearest = std::min({nearest, w.top, w.left});
-    bottom = std::max(bottom, w.top + w.height), right = std::max(right, w.left + w.width);
     ASSERT_GE(w.top, 0);
     ASSERT_GE(w.left, 0);
     ASSERT_LE(w.top + w.height, 300);
@@ -124,9 +121,20 @@ TEST(RandomResizedCrop, WindowsAreInsideAndOfTheAllowedAreaAndRatio) {
   EXPECT_LT(least, 0.1);
   EXPECT_GT(least, 0.075);
   EXPECT_GT(most, 0.85);
-  EXPECT_EQ(nearest, 0);
-  EXPECT_EQ(bottom, 300);
-  EXPECT_EQ(right, 400);
+}
+
+TEST(RandomResizedCrop, WindowsReachEveryPlace) {
+  Draw draw = random_draw();
+  std::set<int64_t> tops, lefts;
+  for (int i = 0; i < 500; ++i) {
+    const Window w =
+        random_window(10, 12, {.least_area = 0.3, .most_area = 0.3, .least_ratio = 1, .most_ratio = 1}, draw);
+    ASSERT_EQ(w.height, 6);
+    ASSERT_EQ(w.width, 6);
+    tops.insert(w.top), lefts.insert(w.left);
+  }
+  EXPECT_THAT(tops, ::testing::ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(lefts, ::testing::ElementsAre(0, 1, 2, 3, 4, 5, 6));
 }
 
 TEST(RandomResizedCrop, FallsBackToTheLargestMiddleWindow) {

@@ -116,6 +116,13 @@ TEST(BatchNorm2d, EvaluationUsesTheRunningStatistics) {
     EXPECT_NEAR(fresh[i], given[i] / std::sqrt(1 + 1e-5), 1e-6 * std::abs(given[i])) << "mean 0, variance 1 at first";
 }
 
+TEST(BatchNorm2d, TrainingMovesTheRunningStatistics) {
+  BatchNorm2d norm(1, {.momentum = 0.25});
+  norm(Tensor::from<float>({1, 2, 3, 6}, {4, 1}));  // mean 3, unbiased variance 14 / 3
+  EXPECT_FLOAT_EQ(static_cast<float>(norm.running_mean.item()), 0.25f * 3);
+  EXPECT_FLOAT_EQ(static_cast<float>(norm.running_var.item()), 0.75f + 0.25f * 14 / 3);
+}
+
 TEST(BatchNorm2d, WithoutRunningStatisticsUsesTheBatch) {
   BatchNorm2d norm(2, {.affine = false, .track_running_stats = false});
   EXPECT_TRUE(norm.state_dict().tensors.empty());

@@ -142,6 +142,7 @@ TEST(Flags, ConfigErrorsNameTheLine) {
   EXPECT_EQ(error("mean = [[1], 2, 3]\n"), path + " line 1: expected a flat list");
   EXPECT_EQ(error("lr = 1979-05-27\n"), path + " line 1: expected a text, number, true, false or list");
   EXPECT_THAT(error("lr = 1\nlr =\n"), testing::StartsWith(path + " line 2: not TOML: "));
+  EXPECT_EQ(error("[= 5]\n"), path + ": not TOML: a table header or key is malformed");
   EXPECT_EQ(Program().error({"--config", path + "x"}), "--config: expected a file, got none at " + path + "x");
 }
 
