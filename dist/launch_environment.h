@@ -26,9 +26,9 @@ struct LaunchEnvironment {
   bool is_mpi_rank = false;
   int slurm_tasks = 0;  ///< tasks of the Slurm step that this process belongs to; 0: none
   /// Where rank 0's store is to listen. Empty host: not said, and cannot be told from the environment.
-  Address master;
+  Address master = {};
   /// A name of the job that all its ranks see, and other jobs do not where the launcher names jobs; may be empty.
-  std::string job;
+  std::string job = {};
 
   /// All ranks run on this host.
   bool one_node() const { return nodes == 1 || local_size == size; }

@@ -9,9 +9,15 @@ struct InitOptions {
       "auto";                   ///< auto: nccl on GPUs; else mpi where this process is an MPI rank, gloo, in that order
   std::string device = "auto";  ///< auto: the GPU of this rank, else cpu; or cpu, simt, cuda, cuda:N
   GroupOptions group = {};
+  /// How long ranks wait for each other at the start; WEFT_START_TIMEOUT (seconds) in the environment wins.
+  Milliseconds start_timeout{300'000};
 };
 
-/// This process's place in the job.
+class Session;
+
+/// This process's place in the job. Copies share it. When the last copy and all that uses the group are gone, this rank
+/// leaves the job in order; it must not go before the last collective is done. Gone by an exception that unwinds the
+/// stack, it tells the others that this rank gives up.
 class World {
  public:
   int rank() const { return group_->rank(); }
@@ -23,20 +29,31 @@ class World {
   const ProcessGroupPtr& group() const { return group_; }
   /// How the ranks found each other: `RANK and WORLD_SIZE`, `Open MPI`, `Slurm`, `alone`.
   const std::string& launcher() const { return launcher_; }
+  /// Texts that all ranks share; null in a world of one and around a group.
+  std::shared_ptr<Store> store() const;
+  /// Who is alive; null in a world of one and around a group.
+  std::shared_ptr<Membership> membership() const;
+  /// How often the launcher has started all ranks again; 0 in the first run.
+  int restarts() const { return restarts_; }
+
+  /// Leaves the job now: no collective may follow, and that this process ends is no failure any more.
+  void end();
+
+  /// A world around a group that is there already, as run_ranks() makes them.
+  static World around(ProcessGroupPtr group, Device device = {});
 
  private:
   friend World init(const InitOptions& options);
-  friend class WorldMaker;
+  std::shared_ptr<Session> session_;  // goes after the group, which uses it too
   ProcessGroupPtr group_;
-  std::shared_ptr<Membership> membership_;
-  std::string launcher_;
+  std::string launcher_ = "alone";
   Device device_;
-  int local_rank_ = 0, local_size_ = 1;
+  int local_rank_ = 0, local_size_ = 1, restarts_ = 0;
 };
 
 /// Finds the other ranks and connects to them. Once per process. Alone (no launcher): a world of one. Errors: a
-/// launcher's variables that contradict each other, ranks that do not come in time (named), two ranks on one GPU (a
-/// table).
+/// launcher's variables that contradict each other, ranks that do not come in time (named), two ranks on one GPU with
+/// backend nccl (a table), ranks with different backends, backend mpi in a process that is no MPI rank.
 World init(const InitOptions& options = {});
 
 }  // namespace weft::dist

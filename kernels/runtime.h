@@ -17,6 +17,9 @@ class Runtime {
   virtual int device_count() = 0;
   /// `NVIDIA H200, 132 SMs, 139 GiB` / `emulated GPU on 2 threads` / the CPU's model name.
   virtual std::string describe(int index) = 0;
+  /// `GPU-5aa0c5b1-…` as nvidia-smi prints it: the same for every process that sees this device, whatever number it has
+  /// there. Empty for the CPU and the emulated GPU, which any number of processes may share.
+  virtual std::string identity(int index) = 0;
   /// Free and total bytes of the device's memory.
   virtual void memory_info(int index, size_t& free_bytes, size_t& total_bytes) = 0;
 

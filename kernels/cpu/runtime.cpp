@@ -37,6 +37,7 @@ class CpuRuntime final : public Runtime {
     const std::string model = line_of("/proc/cpuinfo", "model name");
     return model.empty() ? "CPU" : model;
   }
+  std::string identity(int) override { return ""; }
   void memory_info(int, size_t& free_bytes, size_t& total_bytes) override {
     total_bytes = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
     free_bytes = std::strtoull(line_of("/proc/meminfo", "MemAvailable").c_str(), nullptr, 10) << 10;

@@ -30,6 +30,7 @@ class NoCuda final : public Runtime {
  public:
   int device_count() override { return 0; }
   std::string describe(int) override { missing("device cuda"); }
+  std::string identity(int) override { missing("device cuda"); }
   void memory_info(int, size_t&, size_t&) override { missing("device cuda"); }
   void* allocate(int, size_t) override { missing("device cuda"); }
   void release(int, void*) override { missing("device cuda"); }

@@ -50,6 +50,24 @@ class DeviceRuntime final : public Runtime {
                " GiB");
   }
 
+  std::string identity(int index) override {
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+    std::string digits, text = "GPU-";
+    bool known = false;
+    for (const char byte : properties.uuid.bytes) {
+      known = known || byte != 0;
+      digits += "0123456789abcdef"[static_cast<unsigned char>(byte) >> 4];
+      digits += "0123456789abcdef"[byte & 15];
+    }
+    if (!known) return "";
+    for (size_t i = 0; i < digits.size(); ++i) {
+      if (i == 8 || i == 12 || i == 16 || i == 20) text += '-';
+      text += digits[i];
+    }
+    return text;
+  }
+
   void memory_info(int index, size_t& free_bytes, size_t& total_bytes) override {
     select(index);
     check(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo");

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "dist/launch_environment.h"
+#include "dist/store_server.h"
+#include "dist/tcp_membership.h"
+#include "dist/tcp_store.h"
+
+namespace weft::dist {
+
+/// A rank's connections to its job, from the moment when all ranks have come to the one when this rank leaves. Rank 0's
+/// holds the server too.
+class Session {
+ public:
+  /// Errors: there is nowhere to meet; ranks that do not come within `timeout`, named.
+  Session(const LaunchEnvironment& environment, const EnvironmentVariables& variables, Milliseconds timeout);
+  /// Leaves, unless end() has. While an exception unwinds the stack: tells the others that this rank gives up.
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  Store& store() { return *store_; }
+  Membership& membership() { return *membership_; }
+  void end();
+
+  /// The value of a key of the store when somebody has set it. Errors: nobody has in time; a rank has died before.
+  std::string wait_for(const std::string& key, Milliseconds timeout);
+
+ private:
+  int rank_;
+  int exceptions_;
+  std::atomic<bool> ended_{false};
+  std::mutex mutex_;
+  std::string failure_;
+  std::unique_ptr<StoreServer> server_;  // the last to go: it waits for the other ranks
+  std::unique_ptr<TcpStore> store_;
+  std::unique_ptr<TcpMembership> membership_;
+};
+
+}  // namespace weft::dist

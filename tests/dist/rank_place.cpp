@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/rank_place.h"
+
+#include "dist/world.h"
+#include "tests/support/error_text.h"
+
+namespace weft::dist {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr Device kCpu{}, kFirst{DeviceKind::cuda, 0}, kSecond{DeviceKind::cuda, 1}, kSimt{DeviceKind::simt, 0};
+
+RankPlace place(const std::string& host, Device device, const std::string& gpu, const std::string& backend) {
+  return {.host = host, .local_rank = 0, .device = device, .gpu = gpu, .backend = backend, .error = {}};
+}
+
+TEST(RankPlace, DeviceFollowsTheLocalRank) {
+  EXPECT_EQ(choose_device("auto", 3, 0), kCpu);
+  EXPECT_EQ(choose_device("auto", 3, 1), kFirst) << "a launcher may show each rank its own GPU";
+  EXPECT_EQ(choose_device("auto", 1, 4), kSecond);
+  EXPECT_EQ(choose_device("auto", 5, 4), kSecond);
+  EXPECT_EQ(choose_device("cuda:1", 0, 2), kSecond);
+  EXPECT_EQ(choose_device("simt", 2, 0), kSimt);
+  EXPECT_EQ(error_text([] { choose_device("cuda:2", 0, 2); }),
+            "init: device cuda:2 cannot be used: this process sees 2 GPUs (CUDA_VISIBLE_DEVICES?)");
+  EXPECT_EQ(error_text([] { choose_device("cuda", 0, 0); }),
+            "init: device cuda:0 cannot be used: this process sees no GPU (CUDA_VISIBLE_DEVICES?)");
+  EXPECT_THAT(error_text([] { choose_device("gpu", 0, 2); }),
+              HasSubstr("expected cpu, simt, cuda or cuda:N, got 'gpu'"));
+}
+
+TEST(RankPlace, BackendFollowsDeviceAndLauncher) {
+  const std::vector<std::string> all{"nccl", "mpi", "gloo"}, no_nccl{"mpi", "gloo"}, no_mpi{"gloo"};
+  LaunchEnvironment mpi{.launcher = "Open MPI", .rank = 0, .size = 4}, slurm{.launcher = "Slurm", .rank = 0, .size = 4};
+  mpi.is_mpi_rank = true;
+  slurm.slurm_tasks = 4;
+  EXPECT_EQ(choose_backend("auto", kFirst, slurm, all), "nccl");
+  EXPECT_EQ(choose_backend("auto", kFirst, slurm, no_nccl), "gloo");
+  EXPECT_EQ(choose_backend("auto", kCpu, mpi, all), "mpi");
+  EXPECT_EQ(choose_backend("auto", kSimt, mpi, no_mpi), "gloo");
+  EXPECT_EQ(choose_backend("auto", kCpu, slurm, all), "gloo");
+  EXPECT_EQ(choose_backend("gloo", kFirst, mpi, all), "gloo");
+  EXPECT_EQ(choose_backend("mpi", kCpu, mpi, no_mpi), "mpi") << "the backend's own stub says how to build it in";
+  EXPECT_EQ(
+      error_text([&] { choose_backend("mpi", kCpu, slurm, all); }),
+      "init: backend mpi: this process is no MPI rank (Slurm has started 4 tasks, but each would be an MPI world of "
+      "its own). Start with srun --mpi=pmix or mpirun, or use backend gloo");
+  EXPECT_EQ(
+      error_text([&] { choose_backend("mpi", kCpu, {.launcher = "RANK and WORLD_SIZE"}, all); }),
+      "init: backend mpi: this process is no MPI rank (RANK and WORLD_SIZE). Start with mpirun or srun --mpi=pmix, or "
+      "use backend gloo");
+  EXPECT_EQ(
+      error_text([&] { choose_backend("auto", kCpu, slurm, {"nccl"}); }),
+      "init: no backend for 4 ranks on cpu: this build has 1 that cannot be used here. apt-get install libgloo-dev (or "
+      "libopenmpi-dev openmpi-bin, and start with mpirun), then configure and build again");
+}
+
+TEST(RankPlace, TwoRanksOnOneGpuAreRefusedWithATable) {
+  const std::vector<RankPlace> places{place("gpu1", kFirst, "GPU-aa", "nccl"), place("gpu1", kSecond, "GPU-bb", "nccl"),
+                                      place("gpu10", kFirst, "GPU-cc", "nccl"),
+                                      place("gpu10", kFirst, "GPU-cc", "nccl")};
+  EXPECT_EQ(
+      error_text([&] { check_places(places); }),
+      "init: ranks 2 and 3 are on one GPU, which NCCL refuses. Start at most as many ranks on a host as it has GPUs, "
+      "let the launcher show each rank its own or all of them all (CUDA_VISIBLE_DEVICES), or use backend gloo or mpi\n"
+      "  rank  host   device  GPU     backend\n"
+      "  0     gpu1   cuda:0  GPU-aa  nccl\n"
+      "  1     gpu1   cuda:1  GPU-bb  nccl\n"
+      "  2     gpu10  cuda:0  GPU-cc  nccl\n"
+      "  3     gpu10  cuda:0  GPU-cc  nccl");
+  std::vector<RankPlace> shared = places;
+  for (RankPlace& rank : shared) rank.backend = "gloo";
+  check_places(shared);
+}
+
+TEST(RankPlace, DifferentBackendsAndOthersErrorsAreNamed) {
+  std::vector<RankPlace> places{place("gpu1", kFirst, "GPU-aa", "nccl"), place("login", kCpu, "", "gloo")};
+  const std::string text = error_text([&] { check_places(places); });
+  EXPECT_THAT(text, HasSubstr("init: rank 1 on login would use backend gloo, rank 0 on gpu1 nccl: name one backend"));
+  EXPECT_THAT(text, HasSubstr("\n  1     login  cpu     -       gloo"));
+  places[1].error = "init: no backend";
+  EXPECT_EQ(error_text([&] { check_places(places); }), "init: no backend (rank 1 on login)");
+}
+
+TEST(RankPlace, LocalRanksAreCountedByHost) {
+  const std::vector<RankPlace> places{place("a", kCpu, "", ""), place("b", kCpu, "", ""), place("a", kCpu, "", ""),
+                                      place("a", kCpu, "", "")};
+  EXPECT_EQ(local_rank_of(places, 0).rank, 0);
+  EXPECT_EQ(local_rank_of(places, 2).rank, 1);
+  EXPECT_EQ(local_rank_of(places, 3).rank, 2);
+  EXPECT_EQ(local_rank_of(places, 3).size, 3);
+  EXPECT_EQ(local_rank_of(places, 1).rank, 0);
+  EXPECT_EQ(local_rank_of(places, 1).size, 1);
+}
+
+TEST(World, AloneWithoutALauncher) {
+  for (const char* name :
+       {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_STEP_ID", "SLURM_STEPID"})
+    ::unsetenv(name);
+  World world = init({.device = "simt"});
+  EXPECT_EQ(world.size(), 1);
+  EXPECT_TRUE(world.is_first());
+  EXPECT_EQ(world.local_rank(), 0);
+  EXPECT_EQ(world.launcher(), "alone");
+  EXPECT_EQ(world.device(), kSimt);
+  EXPECT_EQ(world.group()->backend(), "alone");
+  EXPECT_EQ(world.store(), nullptr);
+  EXPECT_EQ(world.membership(), nullptr);
+  world.end();
+  EXPECT_NE(init().device(), kSimt);
+}
+
+TEST(World, AroundAGroupOfThreads) {
+  run_ranks(3, [](const ProcessGroupPtr& group) {
+    const World world = World::around(group, kSimt);
+    EXPECT_EQ(world.rank(), group->rank());
+    EXPECT_EQ(world.local_size(), 3);
+    EXPECT_EQ(world.device(), kSimt);
+    EXPECT_EQ(world.launcher(), "threads");
+  });
+}
+
+}  // namespace
+}  // namespace weft::dist
