@@ -5,7 +5,7 @@
 set(WEFT_PARTS "" CACHE INTERNAL "rows of the table of parts")
 set(WEFT_WITHOUT "" CACHE STRING "Optional parts to leave out although they are there, by their names in the table, or: all")
 
-set(optional_parts oneDNN OpenBLAS HDF5 libjpeg-turbo libspng zlib libsodium)
+set(optional_parts oneDNN OpenBLAS HDF5 libjpeg-turbo libspng zlib libsodium Gloo MPI NCCL)
 foreach(part ${WEFT_WITHOUT})
   if(NOT part IN_LIST optional_parts AND NOT part STREQUAL "all")
     list(JOIN optional_parts ", " known)
@@ -139,6 +139,8 @@ weft_part("zlib" "${WEFT_HAVE_ZLIB}" ".gz data files" "apt-get install zlib1g-de
 
 weft_find_library(libsodium WEFT_HAVE_SODIUM WEFT_SODIUM_INCLUDE sodium.h WEFT_SODIUM sodium)
 weft_part("libsodium" "${WEFT_HAVE_SODIUM}" "ranks that find each other over TCP" "apt-get install libsodium-dev")
+weft_find_library(Gloo WEFT_HAVE_GLOO WEFT_GLOO_INCLUDE gloo/rendezvous/context.h WEFT_GLOO gloo)
+weft_part("Gloo" "${WEFT_HAVE_GLOO}" "process groups over TCP" "apt-get install libgloo-dev")
 
 find_package(CLI11 QUIET)
 weft_require("CLI11" "${CLI11_FOUND}" "libcli11-dev")

@@ -23,7 +23,7 @@ class AloneGroup final : public ProcessGroup {
   ProcessGroupPtr split(int color, int, const std::string& name) override {
     return color < 0 ? nullptr : std::make_shared<AloneGroup>(name);
   }
-  void abort(const std::string& reason) override { record_->fail(reason, /*print=*/false); }
+  void abort(const std::string& reason) override { record_->fail(reason, GroupRecord::Cause::abort); }
 
  protected:
   WorkPtr enqueue(CollectivePtr c) override {

@@ -58,14 +58,15 @@ void GroupRecord::finish(const Collective& collective, bool well) {
   if (membership) membership->report(progress);
 }
 
-bool GroupRecord::fail(const std::string& reason, bool print) {
+bool GroupRecord::fail(const std::string& reason, Cause cause) {
   {
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) return false;
     failure_ = reason.empty() ? "aborted" : reason;
+    cause_ = cause;
   }
   failed_.notify_all();
-  if (print) std::fputs(str("weft: ", reason, '\n', report()).c_str(), stderr);
+  if (cause == Cause::here) std::fputs(str("weft: ", reason, '\n', report()).c_str(), stderr);
   return true;
 }
 
@@ -79,14 +80,48 @@ std::string GroupRecord::failure() const {
   return failure_;
 }
 
-bool GroupRecord::wait_for_failure(Milliseconds time) const {
-  std::unique_lock lock(mutex_);
-  return failed_.wait_for(lock, time, [&] { return !failure_.empty(); });
+void GroupRecord::explain_in(std::shared_ptr<Store> store, std::string key) {
+  store_ = std::move(store);
+  key_ = std::move(key);
+}
+
+void GroupRecord::publish(const std::string& reason, bool announce) noexcept {
+  try {
+    if (store_ && !store_->has(key_)) store_->set(key_, reason);
+  } catch (const std::exception&) {  // the store has gone with its process, and the others know of that
+  }
+  try {
+    if (announce && membership) membership->announce(reason);
+  } catch (const std::exception&) {
+  }
+}
+
+void GroupRecord::wait_for_explanation(Milliseconds time) {
+  const Clock::time_point end = Clock::now() + time;
+  while (Clock::now() < end) {
+    {
+      std::unique_lock lock(mutex_);
+      if (failed_.wait_for(lock, Milliseconds(50), [&] { return !failure_.empty(); })) return;
+    }
+    try {
+      if (store_ && store_->has(key_)) return void(fail(store_->get(key_, time), Cause::abort));
+    } catch (const std::exception&) {  // no store any more: what is left is the membership
+    }
+    if (!store_ && !membership) return;
+  }
+}
+
+bool GroupRecord::was_aborted() const {
+  const std::lock_guard lock(mutex_);
+  return cause_ == Cause::abort;
 }
 
 void GroupRecord::check_alive(const Collective& collective) const {
   const std::string reason = failure();
-  WEFT_CHECK(reason.empty(), describe(collective), " on rank ", rank, ": ", reason);
+  if (reason.empty()) return;
+  const std::string text = str(describe(collective), " on rank ", rank, ": ", reason);
+  if (was_aborted()) throw GroupAborted(text);
+  throw Error(text);
 }
 
 std::string GroupRecord::describe(const Collective& collective) const {

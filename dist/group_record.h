@@ -11,6 +11,7 @@
 #include "dist/collective.h"
 #include "dist/flight_log.h"
 #include "dist/membership.h"
+#include "dist/store.h"
 
 namespace weft::dist {
 
@@ -37,15 +38,21 @@ class GroupRecord {
   void begin(const CollectivePtr& collective);
   void finish(const Collective& collective, bool well);
 
-  /// The first failure ends the group and is kept; true for it. With `print`, the flight log goes to stderr.
-  bool fail(const std::string& reason, bool print);
+  enum class Cause { here, abort };
+  /// The first failure ends the group and is kept; true for it. One that is no abort() prints the flight log on stderr.
+  bool fail(const std::string& reason, Cause cause);
   bool has_failed() const;
   std::string failure() const;
+  bool was_aborted() const;
   /// Throws `all_reduce 'x' on rank 1: reason` when the group has failed.
   void check_alive(const Collective& collective) const;
 
-  /// True when a failure came within the time.
-  bool wait_for_failure(Milliseconds time) const;
+  /// A key of a store by which the ranks tell each other why they end the group; before the group is used.
+  void explain_in(std::shared_ptr<Store> store, std::string key);
+  /// Tells the others why this rank ended the group: through the store, and with `announce` through the membership too.
+  void publish(const std::string& reason, bool announce) noexcept;
+  /// Waits for what the membership or another rank has to say of a connection that broke.
+  void wait_for_explanation(Milliseconds time);
 
   /// `all_reduce #412 'fc.bias' f32[1000] of group world`.
   std::string describe(const Collective& collective) const;
@@ -70,8 +77,11 @@ class GroupRecord {
   };
 
   mutable std::mutex mutex_;
-  mutable std::condition_variable failed_;
+  std::condition_variable failed_;
   std::string failure_;
+  Cause cause_ = Cause::here;
+  std::shared_ptr<Store> store_;  // for explanations
+  std::string key_;
   Running running_;
   uint64_t last_begun_ = 0, last_finished_ = 0;
 };

@@ -39,7 +39,7 @@ class HostGroup final : public ProcessGroup, private Watched {
       callback_ = record_->membership->on_failure(
           [record = std::weak_ptr(record_), weak = std::weak_ptr(transport_)](const Failure& failure) {
             const auto alive = record.lock();
-            if (alive) alive->fail(failure.reason, /*print=*/true);
+            if (alive) alive->fail(failure.reason, GroupRecord::Cause::here);
             if (const auto moves = weak.lock()) moves->abort(failure.reason);
           });
     watch(*this);
@@ -62,7 +62,7 @@ class HostGroup final : public ProcessGroup, private Watched {
   std::string_view backend() const override { return backend_; }
 
   void abort(const std::string& reason) override {
-    record_->fail(reason, /*print=*/false);
+    if (record_->fail(reason, GroupRecord::Cause::abort)) record_->publish(record_->failure(), /*announce=*/false);
     transport_->abort(record_->failure());
   }
 
@@ -116,7 +116,8 @@ class HostGroup final : public ProcessGroup, private Watched {
       std::string error = run(job);
       const auto work = std::move(job.work);
       job = {};  // whoever waited may free its tensors at once
-      work->finish(std::move(error));
+      const bool aborted = !error.empty() && record_->was_aborted();
+      work->finish(std::move(error), aborted);
     }
   }
 
@@ -149,11 +150,13 @@ class HostGroup final : public ProcessGroup, private Watched {
     using Kind = TransportError::Kind;
     std::string reason = error.what();
     if (error.kind == Kind::deadline) reason = record_->past_deadline(c, transport_->waits_for());
-    if (error.kind == Kind::lost && !explained && record_->membership) record_->wait_for_failure(kExplanation);
-    const bool first = record_->fail(reason, /*print=*/error.kind != Kind::aborted);
+    if (error.kind == Kind::lost && !explained) record_->wait_for_explanation(kExplanation);
+    record_->log.change(c.entry, FlightLog::State::failed);
+    using Cause = GroupRecord::Cause;
+    const bool first = record_->fail(reason, error.kind == Kind::aborted ? Cause::abort : Cause::here);
     reason = record_->failure();
+    if (first && error.kind != Kind::aborted) record_->publish(reason, /*announce=*/true);
     transport_->abort(reason);
-    if (first && error.kind != Kind::aborted && record_->membership) record_->membership->announce(reason);
     return reason;
   }
 

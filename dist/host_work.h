@@ -18,7 +18,9 @@ class HostWork final : public Work {
     refuse_while_capturing("wait for a collective", device_);
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return done_; });
-    if (!error_.empty()) throw Error(error_);
+    if (error_.empty()) return;
+    if (aborted_) throw GroupAborted(error_);
+    throw Error(error_);
   }
 
   bool done() override {
@@ -26,11 +28,12 @@ class HostWork final : public Work {
     return done_;
   }
 
-  /// Once; an empty text: it went well.
-  void finish(std::string error) {
+  /// Once; an empty text: it went well. `aborted`: by somebody else's error.
+  void finish(std::string error, bool aborted) {
     {
       const std::lock_guard lock(mutex_);
       done_ = true;
+      aborted_ = aborted;
       error_ = std::move(error);
     }
     changed_.notify_all();
@@ -40,7 +43,7 @@ class HostWork final : public Work {
   const Device device_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool done_ = false;
+  bool done_ = false, aborted_ = false;
   std::string error_;
 };
 

@@ -22,6 +22,13 @@ constexpr std::string_view name(ReduceOp op) {
   return names[static_cast<int>(op)];
 }
 
+/// What collectives throw when the group was ended by abort(), here or by a rank that failed: somebody else's error
+/// says why, and this one follows from it.
+class GroupAborted : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A collective under way. Dropping it does not cancel it.
 class Work {
  public:

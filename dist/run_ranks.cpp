@@ -25,7 +25,7 @@ void run_ranks(int size, const std::function<void(const ProcessGroupPtr&)>& func
   WEFT_CHECK(size > 0, "run_ranks: expected a positive number of ranks, got ", size);
   const auto board = std::make_shared<ThreadBoard>(size, "world");
   std::mutex mutex;
-  std::exception_ptr first;
+  std::exception_ptr first, first_aborted;
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
@@ -33,6 +33,9 @@ void run_ranks(int size, const std::function<void(const ProcessGroupPtr&)>& func
                                                     make_thread_transport(board, rank), "threads");
       try {
         function(group);
+      } catch (const GroupAborted&) {  // it follows from another rank's exception, which may be caught later than this
+        const std::lock_guard lock(mutex);
+        if (!first_aborted) first_aborted = std::current_exception();
       } catch (...) {
         {
           const std::lock_guard lock(mutex);
@@ -44,6 +47,7 @@ void run_ranks(int size, const std::function<void(const ProcessGroupPtr&)>& func
   }
   for (std::thread& thread : threads) thread.join();
   if (first) std::rethrow_exception(first);
+  if (first_aborted) std::rethrow_exception(first_aborted);
 }
 
 }  // namespace weft::dist

@@ -5,14 +5,27 @@
 #include <vector>
 
 #include "dist/process_group.h"
+#include "tests/dist/fake_membership.h"
 
 namespace weft::dist::testing {
 
 /// What the tests of collectives run on. `gloo` ranks are threads with a connection each.
 std::vector<std::string> backends();
+/// Those that need a store and take a membership.
+std::vector<std::string> connected_backends();
 
 /// Runs the function as the ranks of one group, as run_ranks() does.
 void run_on(const std::string& backend, int size, const std::function<void(const ProcessGroupPtr&)>& function,
             const GroupOptions& options = {});
+
+/// The same over connections, with a membership; `threads` has none.
+void run_on(const std::string& backend, int size, const std::function<void(const ProcessGroupPtr&)>& function,
+            const GroupOptions& options, const std::shared_ptr<FakeJob>& job);
+
+/// The text of the error that each rank's function ends with; empty where it ends well. A rank that fails does not tell
+/// the others.
+std::vector<std::string> errors_on(const std::string& backend, int size,
+                                   const std::function<void(const ProcessGroupPtr&)>& function,
+                                   const GroupOptions& options = {}, const std::shared_ptr<FakeJob>& job = {});
 
 }  // namespace weft::dist::testing

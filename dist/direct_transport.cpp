@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/direct_transport.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <utility>
+
+#include "dist/host_math.h"
+
+namespace weft::dist {
+namespace {
+
+using MessagePtr = Link::MessagePtr;
+
+// Slots of a collective's messages.
+enum Code : uint8_t { kHeader, kScatter, kGather, kTree, kBarrier, kMessageHeader, kMessage, kGoodbye };
+
+constexpr size_t kSegment = 512 << 10;  // bytes
+constexpr size_t kAhead = 8;            // segments that are received before they are needed
+
+// How long a group that ends waits for the others to have read everything.
+constexpr std::chrono::seconds kGoodbyeTime{5};
+
+/// A part of a tensor, in bytes.
+struct Range {
+  size_t begin, end;
+  size_t bytes() const { return end - begin; }
+};
+
+Range segment(Range range, size_t index) {
+  const size_t begin = std::min(range.end, range.begin + index * kSegment);
+  return {begin, std::min(range.end, begin + kSegment)};
+}
+size_t segments(Range range) { return (range.bytes() + kSegment - 1) / kSegment; }
+
+class DirectTransport final : public Transport {
+ public:
+  DirectTransport(std::unique_ptr<Link> link, std::string group)
+      : link_(std::move(link)), group_(std::move(group)), rank_(link_->rank()), size_(link_->size()) {}
+
+  ~DirectTransport() override {
+    if (aborted_) return;
+    try {
+      say_goodbye();
+    } catch (const Error&) {  // it was an offer to those who still read
+    }
+  }
+
+  void run(const HostCollective& c, const Signature& signature, Deadline deadline) override {
+    deadline_ = deadline;
+    hash_ = signature.hash();
+    if (c.kind == CollectiveKind::send) return send_message(c, signature);
+    if (c.kind == CollectiveKind::receive) return receive_message(c, signature);
+    if (size_ > 1) compare_with_neighbours(signature);
+    switch (c.kind) {
+      case CollectiveKind::all_reduce:
+        return all_reduce(c);
+      case CollectiveKind::broadcast:
+        return broadcast(c);
+      case CollectiveKind::all_gather:
+        return all_gather(c);
+      case CollectiveKind::reduce_scatter:
+        return reduce_scatter(c);
+      default:
+        return barrier();
+    }
+  }
+
+  void abort(const std::string& reason) override {
+    aborted_ = true;
+    link_->abort(reason);
+  }
+
+  std::vector<int> waits_for() override {
+    const int peer = waits_for_;
+    return peer < 0 ? std::vector<int>{} : std::vector<int>{peer};
+  }
+
+  std::unique_ptr<Transport> split(uint64_t number, int color, const std::vector<int>& members, const std::string& name,
+                                   Deadline deadline) override {
+    return make_direct_transport(link_->split(number, color, members, name, deadline), name);
+  }
+  void split_nothing(uint64_t number) override { link_->split_nothing(number); }
+
+ private:
+  MessagePtr send(int to, Code code, const std::byte* data, size_t bytes) {
+    return link_->send(to, {code == kHeader ? 0 : hash_, code}, data, bytes);
+  }
+  MessagePtr receive(int from, Code code, std::byte* data, size_t bytes) {
+    return link_->receive(from, {code == kHeader ? 0 : hash_, code}, data, bytes);
+  }
+  void wait(const MessagePtr& message) {
+    waits_for_ = message->peer;
+    link_->wait(*message, deadline_);
+    waits_for_ = -1;
+  }
+  void wait(const std::vector<MessagePtr>& messages) {
+    for (const MessagePtr& message : messages) wait(message);
+  }
+
+  int right(int steps = 1) const { return (rank_ + steps) % size_; }
+  int left(int steps = 1) const { return (rank_ - steps + size_) % size_; }
+
+  void compare_with_neighbours(const Signature& mine) {
+    Signature theirs;
+    const MessagePtr sent = send(right(), kHeader, reinterpret_cast<const std::byte*>(&mine), sizeof mine);
+    wait(receive(left(), kHeader, reinterpret_cast<std::byte*>(&theirs), sizeof theirs));
+    wait(sent);
+    check(mine, theirs);
+  }
+
+  void check(const Signature& mine, Signature theirs) const {
+    theirs.name.back() = 0;
+    if (!mine.agrees(theirs))
+      throw TransportError(TransportError::Kind::differs, describe_difference(mine, theirs, group_));
+  }
+
+  /// The part that rank `r` owns.
+  Range part(const HostCollective& c, int r) const {
+    const size_t size = size_of(c.dtype), n = static_cast<size_t>(size_), i = static_cast<size_t>(r);
+    return {c.count * i / n * size, c.count * (i + 1) / n * size};
+  }
+
+  /// What the others hold of my range arrives in landing places, one segment of all of them after the other.
+  class Landing {
+   public:
+    Landing(DirectTransport& transport, Range mine) : transport_(transport), mine_(mine) {
+      const size_t places = std::min(kAhead, segments(mine));
+      transport.landing_.resize(std::max(
+          transport.landing_.size(), places * static_cast<size_t>(transport.size_) * std::min(kSegment, mine.bytes())));
+      for (size_t s = 0; s < places; ++s) post(s);
+    }
+
+    /// Segment `s` of rank `r`; arrived after take(s).
+    std::byte* place(size_t s, int r) const {
+      const size_t row = s % kAhead * static_cast<size_t>(transport_.size_) + static_cast<size_t>(r);
+      return transport_.landing_.data() + row * std::min(kSegment, mine_.bytes());
+    }
+    void take() {
+      for (const MessagePtr& message : posted_.front()) transport_.wait(message);
+      posted_.pop_front();
+    }
+    /// The place of segment `s` may be used again.
+    void release(size_t s) {
+      if (s + kAhead < segments(mine_)) post(s + kAhead);
+    }
+
+   private:
+    void post(size_t s) {
+      std::vector<MessagePtr>& row = posted_.emplace_back();
+      for (int r = 0; r < transport_.size_; ++r)
+        if (r != transport_.rank_)
+          row.push_back(transport_.receive(r, kScatter, place(s, r), segment(mine_, s).bytes()));
+    }
+    DirectTransport& transport_;
+    const Range mine_;
+    std::deque<std::vector<MessagePtr>> posted_;
+  };
+
+  /// Sends the others their ranges of `data`, segment by segment: [rank][segment].
+  template <class RangeOf>
+  std::vector<std::vector<MessagePtr>> scatter(const std::byte* data, RangeOf range_of) {
+    std::vector<std::vector<MessagePtr>> sent(static_cast<size_t>(size_));
+    for (int k = 1; k < size_; ++k) {
+      const Range range = range_of(right(k));
+      for (size_t s = 0; s < segments(range); ++s) {
+        const Range piece = segment(range, s);
+        sent[static_cast<size_t>(right(k))].push_back(send(right(k), kScatter, data + piece.begin, piece.bytes()));
+      }
+    }
+    return sent;
+  }
+
+  /// Adds segment `s`: mine lies at `input`, the sum goes to `output`.
+  void add(const HostCollective& c, const Landing& landing, size_t s, std::byte* output, const std::byte* input,
+           size_t bytes) {
+    inputs_.clear();
+    for (int r = 0; r < size_; ++r) inputs_.push_back(r == rank_ ? input : landing.place(s, r));
+    reduce(c.dtype, c.op, output, inputs_, bytes / size_of(c.dtype));
+  }
+
+  void all_reduce(const HostCollective& c) {
+    const Range mine = part(c, rank_);
+    Landing landing(*this, mine);
+    const auto sent = scatter(c.output, [&](int r) { return part(c, r); });
+    std::vector<MessagePtr> messages;
+    const size_t most = segments({0, (c.count / static_cast<size_t>(size_) + 1) * size_of(c.dtype)});
+    for (size_t s = 0; s < most; ++s) {
+      // What I sent of a segment has arrived before its sum comes back, so that may come to the same place.
+      for (int k = 1; k < size_; ++k) {
+        const auto& to = sent[static_cast<size_t>(right(k))];
+        if (s >= to.size()) continue;
+        const Range piece = segment(part(c, right(k)), s);
+        wait(to[s]);
+        messages.push_back(receive(right(k), kGather, c.output + piece.begin, piece.bytes()));
+      }
+      if (s >= segments(mine)) continue;
+      const Range piece = segment(mine, s);
+      landing.take();
+      add(c, landing, s, c.output + piece.begin, c.output + piece.begin, piece.bytes());
+      landing.release(s);
+      for (int k = 1; k < size_; ++k)
+        messages.push_back(send(right(k), kGather, c.output + piece.begin, piece.bytes()));
+    }
+    wait(messages);
+  }
+
+  void reduce_scatter(const HostCollective& c) {
+    const size_t bytes = c.count * size_of(c.dtype);
+    const auto range_of = [&](int r) {
+      return Range{static_cast<size_t>(r) * bytes, static_cast<size_t>(r + 1) * bytes};
+    };
+    const Range mine = range_of(rank_);
+    Landing landing(*this, mine);
+    const auto sent = scatter(c.input, range_of);
+    for (size_t s = 0; s < segments(mine); ++s) {
+      const Range piece = segment(mine, s);
+      landing.take();
+      add(c, landing, s, c.output + (piece.begin - mine.begin), c.input + piece.begin, piece.bytes());
+      landing.release(s);
+    }
+    for (const auto& messages : sent) wait(messages);
+  }
+
+  void all_gather(const HostCollective& c) {
+    const size_t bytes = c.count * size_of(c.dtype);
+    const auto place = [&](int r) { return c.output + static_cast<size_t>(r) * bytes; };
+    std::vector<MessagePtr> messages;
+    if (bytes > 0) {
+      for (int k = 1; k < size_; ++k) messages.push_back(receive(left(k), kGather, place(left(k)), bytes));
+      for (int k = 1; k < size_; ++k) messages.push_back(send(right(k), kGather, c.input, bytes));
+      if (place(rank_) != c.input) std::memcpy(place(rank_), c.input, bytes);
+    }
+    wait(messages);
+  }
+
+  /// Down a binomial tree: place p (counted from the root) hands on to p + 1, p + 2, p + 4, … below its lowest bit.
+  void broadcast(const HostCollective& c) {
+    const Range whole{0, c.count * size_of(c.dtype)};
+    const int place = (rank_ - c.peer + size_) % size_;
+    int low = 1;
+    while (low < size_ && (place & low) == 0) low *= 2;
+    std::vector<MessagePtr> arriving, messages;
+    for (size_t s = 0; place > 0 && s < segments(whole); ++s)
+      arriving.push_back(receive(left(low), kTree, c.output + segment(whole, s).begin, segment(whole, s).bytes()));
+    for (size_t s = 0; s < segments(whole); ++s) {
+      if (place > 0) wait(arriving[s]);
+      for (int step = low / 2; step > 0; step /= 2)
+        if (place + step < size_)
+          messages.push_back(send(right(step), kTree, c.output + segment(whole, s).begin, segment(whole, s).bytes()));
+    }
+    wait(messages);
+  }
+
+  /// Dissemination: in round k everybody tells the rank 2^k to its right, and all have heard of all after log2 n
+  /// rounds.
+  void barrier() {
+    const std::byte mine{};
+    std::byte theirs;
+    for (int step = 1; step < size_; step *= 2) {
+      const MessagePtr sent = send(right(step), kBarrier, &mine, 1);
+      wait(receive(left(step), kBarrier, &theirs, 1));
+      wait(sent);
+    }
+  }
+
+  void send_message(const HostCollective& c, const Signature& signature) {
+    const auto* const header = reinterpret_cast<const std::byte*>(&signature);
+    link_->post(c.peer, {0, kMessageHeader}, {header, header + sizeof signature});
+    const size_t bytes = c.count * size_of(c.dtype);
+    if (bytes > 0) link_->post(c.peer, {hash_, kMessage}, {c.output, c.output + bytes});
+  }
+
+  void receive_message(const HostCollective& c, const Signature& mine) {
+    Signature theirs;
+    wait(link_->receive(c.peer, {0, kMessageHeader}, reinterpret_cast<std::byte*>(&theirs), sizeof theirs));
+    check(mine, theirs);
+    if (c.count > 0) wait(receive(c.peer, kMessage, c.output, c.count * size_of(c.dtype)));
+  }
+
+  /// A connection that closes may drop what was not read yet: stay until the others have all they want of me.
+  void say_goodbye() {
+    deadline_ = std::chrono::steady_clock::now() + kGoodbyeTime;
+    hash_ = 0;
+    link_->flush(deadline_);
+    std::vector<std::byte> words(static_cast<size_t>(size_) + 1);
+    std::vector<MessagePtr> messages;
+    for (int k = 1; k < size_; ++k) messages.push_back(send(right(k), kGoodbye, words.data(), 1));
+    for (int k = 1; k < size_; ++k) messages.push_back(receive(left(k), kGoodbye, words.data() + k, 1));
+    wait(messages);
+  }
+
+  const std::unique_ptr<Link> link_;
+  const std::string group_;
+  const int rank_, size_;
+  std::atomic<int> waits_for_{-1};
+  std::atomic<bool> aborted_{false};
+
+  Deadline deadline_;
+  uint64_t hash_ = 0;
+  std::vector<std::byte> landing_;
+  std::vector<const void*> inputs_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_direct_transport(std::unique_ptr<Link> link, std::string group) {
+  return std::make_unique<DirectTransport>(std::move(link), std::move(group));
+}
+
+}  // namespace weft::dist

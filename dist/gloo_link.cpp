@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/gloo_link.h"
+
+#include <gloo/common/error.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
+
+#include <algorithm>
+#include <mutex>
+#include <sstream>
+#include <utility>
+
+#include "dist/gloo_outbox.h"
+#include "dist/local_address.h"
+
+namespace weft::dist {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Milliseconds time_to(Transport::Deadline deadline) {
+  return std::max(Milliseconds(1), std::chrono::ceil<Milliseconds>(deadline - Clock::now()));
+}
+
+/// Gloo's view of our store.
+class GlooStore final : public gloo::rendezvous::Store {
+ public:
+  GlooStore(dist::Store& store, std::string prefix, Transport::Deadline deadline)
+      : store_(store), prefix_(std::move(prefix)), deadline_(deadline) {}
+
+  void set(const std::string& key, const std::vector<char>& data) override {
+    store_.set(prefix_ + key, {data.begin(), data.end()});
+  }
+  std::vector<char> get(const std::string& key) override {
+    const std::string value = store_.get(prefix_ + key, time_to(deadline_));
+    return {value.begin(), value.end()};
+  }
+  void wait(const std::vector<std::string>& keys) override {
+    for (const std::string& key : keys) get(key);
+  }
+  void wait(const std::vector<std::string>& keys, const Milliseconds&) override { wait(keys); }
+
+ private:
+  dist::Store& store_;
+  const std::string prefix_;
+  const Transport::Deadline deadline_;
+};
+
+/// Tells where this rank is and hears where the others are; returns the address that the others shall connect to.
+std::string address_for_all(int rank, int size, dist::Store& store, const std::string& prefix,
+                            Transport::Deadline deadline) {
+  std::ostringstream mine;
+  mine << host_identity() << '\n';
+  for (const std::string& address : local_addresses()) mine << address << '\n';
+  store.set(str(prefix, "/host/", rank), mine.str());
+  bool one_host = true;
+  std::vector<std::string> others;
+  for (int r = 0; r < size; ++r) {
+    std::string text;
+    try {
+      text = store.get(str(prefix, "/host/", r), time_to(deadline));
+    } catch (const Error& error) {
+      fail("process group gloo: rank ", r, " of ", size, " did not come: ", error.what());
+    }
+    std::istringstream lines(text);
+    std::string host, address;
+    std::getline(lines, host);
+    if (host == host_identity()) continue;
+    one_host = false;
+    while (std::getline(lines, address)) others.push_back(address);
+  }
+  if (one_host && !std::getenv("WEFT_SOCKET_IFNAME")) return "127.0.0.1";
+  return one_host ? local_addresses().front() : address_towards(others);
+}
+
+class GlooMessage final : public Link::Message {
+ public:
+  GlooMessage(int peer_, bool is_send_, std::unique_ptr<gloo::transport::UnboundBuffer> buffer_)
+      : Message(peer_, is_send_), buffer(std::move(buffer_)) {}
+  const std::unique_ptr<gloo::transport::UnboundBuffer> buffer;
+  bool done = false;
+};
+
+class GlooLink final : public Link {
+ public:
+  GlooLink(int rank, int size, std::shared_ptr<Store> store, std::string prefix, Deadline deadline)
+      : store_(std::move(store)), prefix_(std::move(prefix)), rank_(rank), size_(size) {
+    const std::string address = address_for_all(rank, size, *store_, prefix_, deadline);
+    if (size == 1) return;
+    try {
+      std::shared_ptr<gloo::transport::Device> device =
+          gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(address.c_str()));
+      auto context = std::make_shared<gloo::rendezvous::Context>(rank, size);
+      context->setTimeout(time_to(deadline));
+      GlooStore meeting(*store_, prefix_ + "/pair/", deadline);
+      context->connectFullMesh(meeting, device);
+      context_ = std::move(context);
+    } catch (const gloo::Exception& error) {
+      fail("process group gloo: rank ", rank, " cannot connect to the others from ", address, ": ", error.what());
+    }
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  MessagePtr send(int to, Slot slot, const std::byte* data, size_t bytes) override {
+    return std::make_unique<GlooMessage>(to, true,
+                                         start(to, /*is_send=*/true, slot, const_cast<std::byte*>(data), bytes));
+  }
+  MessagePtr receive(int from, Slot slot, std::byte* data, size_t bytes) override {
+    return std::make_unique<GlooMessage>(from, false, start(from, /*is_send=*/false, slot, data, bytes));
+  }
+
+  void wait(Message& message, Deadline deadline) override {
+    auto& m = static_cast<GlooMessage&>(message);
+    if (m.done) return;
+    {
+      const std::lock_guard lock(mutex_);
+      if (aborted_) throw TransportError(TransportError::Kind::aborted, reason_);
+      waiting_ = &m;
+    }
+    bool arrived = false;
+    std::string trouble;
+    try {
+      const Milliseconds time = time_to(deadline);
+      arrived = m.is_send ? m.buffer->waitSend(nullptr, time) : m.buffer->waitRecv(nullptr, time);
+    } catch (const gloo::Exception& error) {
+      trouble = error.what();
+    }
+    const std::lock_guard lock(mutex_);
+    waiting_ = nullptr;
+    m.done = arrived;
+    if (arrived) return;
+    if (aborted_) throw TransportError(TransportError::Kind::aborted, reason_);
+    if (Clock::now() >= deadline) throw TransportError(TransportError::Kind::deadline, "deadline");
+    throw TransportError(TransportError::Kind::lost, str("the connection to rank ", m.peer, " broke: ", trouble));
+  }
+
+  void post(int to, Slot slot, std::vector<std::byte> data) override {
+    auto buffer = start(to, /*is_send=*/true, slot, data.data(), data.size());
+    outbox_.keep(std::move(buffer), std::move(data));
+  }
+  void flush(Deadline deadline) override { outbox_.flush(deadline); }
+
+  void abort(const std::string& reason) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (aborted_) return;
+      aborted_ = true;
+      reason_ = reason;
+      if (waiting_) {
+        waiting_->buffer->abortWaitRecv();
+        waiting_->buffer->abortWaitSend();
+      }
+    }
+    outbox_.abort();
+    if (context_) context_->closeConnections();
+  }
+
+  std::unique_ptr<Link> split(uint64_t number, int color, const std::vector<int>& members, const std::string&,
+                              Deadline deadline) override {
+    const auto place = static_cast<int>(std::ranges::find(members, rank_) - members.begin());
+    return make_gloo_link(place, static_cast<int>(members.size()), store_, str(prefix_, "/split/", number, '.', color),
+                          deadline);
+  }
+
+ private:
+  std::unique_ptr<gloo::transport::UnboundBuffer> start(int peer, bool is_send, Slot slot, std::byte* data,
+                                                        size_t bytes) {
+    try {
+      auto buffer = context_->createUnboundBuffer(data, bytes);
+      const uint64_t number = slot.hash << 4 | slot.code;
+      if (is_send)
+        buffer->send(peer, number);
+      else
+        buffer->recv(peer, number);
+      return buffer;
+    } catch (const gloo::Exception& error) {
+      const std::lock_guard lock(mutex_);
+      if (aborted_) throw TransportError(TransportError::Kind::aborted, reason_);
+      throw TransportError(TransportError::Kind::lost, str("the connection to rank ", peer, " broke: ", error.what()));
+    }
+  }
+
+  const std::shared_ptr<Store> store_;
+  const std::string prefix_;
+  const int rank_, size_;
+  std::shared_ptr<gloo::rendezvous::Context> context_;
+
+  GlooOutbox outbox_;
+
+  std::mutex mutex_;
+  GlooMessage* waiting_ = nullptr;
+  bool aborted_ = false;
+  std::string reason_;
+};
+
+}  // namespace
+
+std::unique_ptr<Link> make_gloo_link(int rank, int size, std::shared_ptr<Store> store, const std::string& prefix,
+                                     Transport::Deadline deadline) {
+  return std::make_unique<GlooLink>(rank, size, std::move(store), prefix, deadline);
+}
+
+}  // namespace weft::dist

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "tests/dist/ranks.h"
+#include "tests/support/error_text.h"
+
+namespace weft::dist::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class Failures : public ::testing::TestWithParam<std::string> {
+ protected:
+  const std::string backend_ = GetParam();
+};
+
+/// With a membership, which threads of one process do without.
+class FailuresOfJobs : public Failures {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FailuresOfJobs);
+
+bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+Tensor ones(int64_t n) { return Tensor::ones({n}); }
+
+TEST_P(Failures, AnotherCollectiveNamesBoth) {
+  const std::vector<std::string> errors = errors_on(backend_, 3, [](const ProcessGroupPtr& group) {
+    group->barrier();
+    if (group->rank() == 1)
+      group->all_reduce(ones(4), ReduceOp::sum, {.name = "a"})->wait();
+    else
+      group->broadcast(ones(4), 0, {.name = "b"})->wait();
+  });
+  EXPECT_THAT(errors, Each(AllOf(HasSubstr("rank 1 called all_reduce 'a' f32[4]"),
+                                 HasSubstr("called broadcast 'b' f32[4] from rank 0"),
+                                 HasSubstr("as collective 2 of group world. All ranks must"))));
+  EXPECT_THAT(errors[0], HasSubstr("broadcast #2 'b' f32[4] of group world on rank 0: rank "));
+}
+
+TEST_P(Failures, NeighboursThatAgreeHearOfOthersThatDiffer) {
+  // 0 and 1 agree, 2 and 3 agree.
+  const std::vector<std::string> errors = errors_on(backend_, 4, [](const ProcessGroupPtr& group) {
+    group->all_reduce(ones(group->rank() < 2 ? 100 : 300), ReduceOp::sum, {.name = "x"})->wait();
+  });
+  EXPECT_THAT(errors, Each(AllOf(HasSubstr("all_reduce 'x' f32[100]"), HasSubstr("all_reduce 'x' f32[300]"))));
+}
+
+TEST_P(Failures, OtherNamesDtypesOpsAndRootsDiffer) {
+  const auto differ = [&](auto call) {
+    for (const std::string& error : errors_on(backend_, 2, call)) EXPECT_THAT(error, HasSubstr("rank 0 called "));
+  };
+  differ(
+      [](const ProcessGroupPtr& g) { g->all_reduce(ones(4), ReduceOp::sum, {.name = g->rank() ? "a" : "b"})->wait(); });
+  differ([](const ProcessGroupPtr& g) {
+    g->all_reduce(Tensor::ones({4}, g->rank() ? DType::f32 : DType::i32), ReduceOp::sum)->wait();
+  });
+  differ([](const ProcessGroupPtr& g) { g->all_reduce(ones(4), g->rank() ? ReduceOp::max : ReduceOp::sum)->wait(); });
+  differ([](const ProcessGroupPtr& g) { g->broadcast(ones(4), g->rank())->wait(); });
+}
+
+TEST_P(Failures, MessagesThatDifferNameBoth) {
+  const std::vector<std::string> errors = errors_on(backend_, 2, [](const ProcessGroupPtr& group) {
+    if (group->rank() == 0)
+      group->send(ones(4), 1, {.name = "m"})->wait();
+    else
+      group->receive(ones(5), 0, {.name = "m"})->wait();
+  });
+  EXPECT_THAT(errors[1], HasSubstr("rank 0 called send 'm' f32[4], rank 1 called receive 'm' f32[5] as message 1"));
+}
+
+TEST_P(Failures, ARankThatStaysAwayIsNamedAtTheDeadline) {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::vector<std::string> errors =
+      errors_on(backend_, 3,
+                [](const ProcessGroupPtr& group) {
+                  group->barrier("all here");
+                  if (group->rank() == 2) return std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+                  group->all_reduce(ones(8), ReduceOp::sum, {.name = "fc.bias"})->wait();
+                },
+                {.timeout = Milliseconds(500)});
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  EXPECT_THAT(errors[2], IsEmpty());
+  EXPECT_THAT(errors[0], AllOf(HasSubstr("all_reduce #2 'fc.bias' f32[8] of group world passed its deadline of 0.5 s"),
+                               HasSubstr("missing rank ")));
+  // Of a ring of messages only the neighbour knows that rank 2 is the one; the others hear it from the first that
+  // fails.
+  EXPECT_THAT(errors[1], HasSubstr("passed its deadline of 0.5 s"));
+  if (backend_ == "threads") {
+    EXPECT_THAT(errors[1], HasSubstr("missing rank 2"));
+  }
+}
+
+TEST_P(FailuresOfJobs, TheMembershipSaysWhoIsMissingAndWhatItDidLast) {
+  const auto job = std::make_shared<FakeJob>(3);
+  job->set_silent(2, 12);
+  ::testing::internal::CaptureStderr();
+  const std::vector<std::string> errors = errors_on(
+      backend_, 3,
+      [](const ProcessGroupPtr& group) {
+        group->barrier("all here");
+        if (group->rank() == 2) return std::this_thread::sleep_for(std::chrono::milliseconds(2000));
+        group->all_reduce(ones(8), ReduceOp::sum, {.name = "fc.bias"})->wait();
+      },
+      {.timeout = Milliseconds(1000), .stall_report = Milliseconds(200)}, job);
+  const std::string printed = ::testing::internal::GetCapturedStderr();
+  constexpr const char* missing =
+      "missing rank 2 (process 102 on host2, last heard of 12 s ago), last seen in barrier #1 'all here' of group "
+      "world";
+  EXPECT_THAT(errors[0], AllOf(HasSubstr("passed its deadline of 1 s"), HasSubstr(missing)));
+  EXPECT_THAT(errors[1], HasSubstr(missing));
+  EXPECT_THAT(printed, HasSubstr(std::string("all_reduce #2 'fc.bias' f32[8] of group world waits 0.2 s on rank 0: ") +
+                                 missing));
+  EXPECT_THAT(printed, HasSubstr("the last collectives of rank 0 in group world:\n"));
+}
+
+TEST_P(FailuresOfJobs, TheMembershipsFailureEndsTheGroup) {
+  const auto job = std::make_shared<FakeJob>(2);
+  const std::vector<std::string> errors = errors_on(
+      backend_, 2,
+      [&](const ProcessGroupPtr& group) {
+        group->barrier();
+        if (group->rank() == 1) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(200));
+          return job->declare({1, "host1", "rank 1 (process 101 on host1) has died"});
+        }
+        group->all_reduce(ones(8), ReduceOp::sum, {.name = "x"})->wait();
+      },
+      {}, job);
+  EXPECT_EQ(errors[0], "all_reduce #2 'x' f32[8] of group world on rank 0: rank 1 (process 101 on host1) has died");
+}
+
+TEST_P(Failures, AbortEndsWhatRunsAndWhatComes) {
+  const std::vector<std::string> errors = errors_on(backend_, 2, [](const ProcessGroupPtr& group) {
+    group->barrier();
+    if (group->rank() == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      group->abort("the user said so");
+      EXPECT_THAT(error_text([&] { group->barrier("later"); }),
+                  AllOf(HasSubstr("barrier #2 'later' of group world on rank 1: "), HasSubstr("the user said so")));
+      return;
+    }
+    const WorkPtr first = group->all_reduce(ones(8), ReduceOp::sum, {.name = "first"});
+    const WorkPtr second = group->all_reduce(ones(8), ReduceOp::sum, {.name = "second"});
+    EXPECT_THAT(error_text([&] { second->wait(); }), HasSubstr("the user said so"));
+    EXPECT_TRUE(first->done());
+    EXPECT_THAT(error_text([&] { first->wait(); }), HasSubstr("'first'"));
+    group->all_reduce(ones(8))->wait();
+  });
+  EXPECT_THAT(errors[0], HasSubstr("the user said so"));
+}
+
+TEST_P(Failures, TheFlightLogTellsWhatRanAndWhatDidNot) {
+  const auto logs = std::make_shared<std::vector<std::string>>(2);
+  ::testing::internal::CaptureStderr();
+  errors_on(backend_, 2,
+            [&](const ProcessGroupPtr& group) {
+              for (int i = 0; i < 300; ++i)
+                group->all_reduce(ones(3), ReduceOp::sum, {.name = str("step ", i)})->wait();
+              if (group->rank() == 0) std::raise(SIGUSR2);
+              std::this_thread::sleep_for(std::chrono::milliseconds(200));
+              if (group->rank() == 0) {
+                const WorkPtr alone = group->all_reduce(ones(3), ReduceOp::sum, {.name = "alone"});
+                EXPECT_THAT(error_text([&] { alone->wait(); }), HasSubstr("deadline"));
+              }
+              (*logs)[static_cast<size_t>(group->rank())] = group->flight_log();
+            },
+            {.timeout = Milliseconds(400)});
+  const std::string printed = ::testing::internal::GetCapturedStderr();
+  const auto& log = (*logs)[1];
+  EXPECT_TRUE(contains(log, "done     all_reduce #300 'step 299' f32[3]  queued ") && contains(log, ", ran ")) << log;
+  EXPECT_TRUE(contains((*logs)[0], "failed   all_reduce #301 'alone' f32[3]")) << (*logs)[0];
+  EXPECT_TRUE(!contains(log, "'step 43'") && contains(log, "'step 44'")) << log;  // the last 256
+  // By the signal, both ranks of the process; by the failure, rank 0 again.
+  EXPECT_TRUE(contains(printed, "the last collectives of rank 1 in group world:\n")) << printed;
+  EXPECT_TRUE(contains(printed, "failed   all_reduce #301 'alone'")) << printed;
+}
+
+INSTANTIATE_TEST_SUITE_P(, Failures, ::testing::ValuesIn(backends()), [](const auto& param) { return param.param; });
+INSTANTIATE_TEST_SUITE_P(, FailuresOfJobs, ::testing::ValuesIn(connected_backends()),
+                         [](const auto& param) { return param.param; });
+
+TEST(RunRanks, ThrowsWhatTheFirstRankThrew) {
+  EXPECT_EQ(error_text([] {
+              run_ranks(3, [](const ProcessGroupPtr& group) {
+                if (group->rank() == 1) fail("bad batch");
+                group->barrier();
+              });
+            }),
+            "bad batch");
+  EXPECT_EQ(error_text([] { run_ranks(0, [](const ProcessGroupPtr&) {}); }),
+            "run_ranks: expected a positive number of ranks, got 0");
+}
+
+TEST(RunRanks, ARankThatThrowsEndsTheOthersInSplitGroupsToo) {
+  EXPECT_EQ(error_text([] {
+              run_ranks(4, [](const ProcessGroupPtr& group) {
+                const ProcessGroupPtr pair = group->split(group->rank() % 2, 0, "pair");
+                if (group->rank() == 3) fail("bad batch");
+                pair->barrier();
+                pair->barrier();
+              });
+            }),
+            "bad batch");
+}
+
+}  // namespace
+}  // namespace weft::dist::testing
