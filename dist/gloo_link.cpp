@@ -12,6 +12,7 @@
 #include <sstream>
 #include <utility>
 
+#include "dist/broken_pipe.h"
 #include "dist/gloo_outbox.h"
 #include "dist/local_address.h"
 
@@ -89,6 +90,7 @@ class GlooLink final : public Link {
       : store_(std::move(store)), prefix_(std::move(prefix)), rank_(rank), size_(size) {
     const std::string address = address_for_all(rank, size, *store_, prefix_, deadline);
     if (size == 1) return;
+    const NoBrokenPipe guard;  // Gloo's own thread begins here and keeps it
     try {
       std::shared_ptr<gloo::transport::Device> device =
           gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(address.c_str()));
@@ -156,6 +158,7 @@ class GlooLink final : public Link {
       }
     }
     outbox_.abort();
+    const NoBrokenPipe guard;
     if (context_) context_->closeConnections();
   }
 
@@ -169,6 +172,7 @@ class GlooLink final : public Link {
  private:
   std::unique_ptr<gloo::transport::UnboundBuffer> start(int peer, bool is_send, Slot slot, std::byte* data,
                                                         size_t bytes) {
+    const NoBrokenPipe guard;
     try {
       auto buffer = context_->createUnboundBuffer(data, bytes);
       const uint64_t number = slot.hash << 4 | slot.code;
