@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "dist/fsdp_options.h"
+#include "dist/fsdp_unit.h"
+#include "dist/gather_plan.h"
+#include "dist/sample_weight.h"
+
+namespace weft::dist {
+
+/// When units are gathered, given back and reduced: what the hooks of modules and gradients call. docs/fsdp.md draws a
+/// step. Unit 0 is the root.
+class FsdpSchedule : public std::enable_shared_from_this<FsdpSchedule> {
+ public:
+  FsdpSchedule(const FsdpOptions& options, ProcessGroupPtr group, Device device,
+               std::vector<std::unique_ptr<FsdpUnit>> units);
+
+  const std::vector<std::unique_ptr<FsdpUnit>>& units() const { return units_; }
+
+  /// Hangs the hooks on modules and parameters. `owners`: modules with parameters of their own, and their units.
+  void attach(const std::vector<std::pair<nn::Module*, size_t>>& owners);
+  /// Takes the modules' hooks away.
+  void detach();
+
+  void set_samples(int64_t samples) { next_samples_ = samples; }
+  bool reduces() const { return reduces_; }
+  void set_reduces(bool reduces) { reduces_ = reduces; }
+
+  /// Bytes of gathered parameters now and at most since the start.
+  size_t gathered_bytes() const { return gathered_bytes_; }
+  size_t peak_gathered_bytes() const { return peak_gathered_bytes_; }
+  /// Gives everything gathered back. For work on the shards between steps.
+  void free_all();
+
+ private:
+  void before_root(const nn::Module& model, const Tensor& x);
+  void before_unit(size_t u, const Tensor& x);
+  void after_unit(size_t u, const Tensor& y, bool training);
+  void gradient_reaches(size_t u);
+  void gradient_left(size_t u);
+  void arrived(size_t u, ShardGradient& gradient, size_t i);
+  void begin_pass();
+  void end_pass();
+
+  void need(size_t u);
+  void free(size_t u);
+  void look_ahead();
+  size_t gathered_units() const;
+  void unit_is_done(size_t u);
+  void reduce(size_t u);
+  void finish_oldest_reduction();
+  void tell(FsdpEvent::Kind kind, size_t u) const;
+
+  FsdpOptions options_;
+  Device device_;
+  std::vector<std::unique_ptr<FsdpUnit>> units_;
+  SampleWeight weight_;
+  std::array<GatherPlan, 2> plans_;  // of evaluation and of training
+  size_t plan_ = 0;
+  std::deque<ShardGradient*> reducing_;
+  bool pass_open_ = false;
+  bool reduces_ = true;
+  int64_t next_samples_ = 0;
+  size_t gathered_bytes_ = 0, peak_gathered_bytes_ = 0;
+  std::vector<std::pair<nn::Module*, int>> module_hooks_;
+};
+
+}  // namespace weft::dist
