@@ -110,12 +110,14 @@ void FsdpSchedule::after_unit(size_t u, const Tensor& y, bool training) {
       return Tensor();
     });
   // What is computed again goes through its backward at once.
-  const auto most = static_cast<size_t>(std::max(options_.max_gathered, 1));
+  const auto most = static_cast<size_t>(options_.max_gathered);
   const bool keep = recomputing() ? gathered_units() <= most
                                   : options_.strategy == Sharding::shard_grad_op && (training || grad_enabled());
   if (keep) return;
   free(u);
-  if (u == kRoot && !recomputing()) free_all();
+  if (u == kRoot && !recomputing())  // what ran outside of its unit
+    for (size_t other = 0; other < units_.size(); ++other)
+      if (units_[other]->in_use) free(other);
   look_ahead();
 }
 
@@ -169,14 +171,7 @@ void FsdpSchedule::need(size_t u) {
   if (unit.in_use && !unit.is_stale()) return;
   if (unit.is_stale()) free(u);
   plans_[plan_].needed(u);
-  if (!unit.holds_memory()) {
-    unit.start_gather();
-    if (unit.holds_memory()) {
-      tell(FsdpEvent::Kind::gather, u);
-      gathered_bytes_ += unit.gathered_bytes();
-      peak_gathered_bytes_ = std::max(peak_gathered_bytes_, gathered_bytes_);
-    }
-  }
+  if (!unit.holds_memory()) start_gather(u, FsdpEvent::Kind::gather);
   unit.finish_gather();
   unit.in_use = true;
   tell(FsdpEvent::Kind::use, u);
@@ -202,17 +197,24 @@ size_t FsdpSchedule::gathered_units() const {
 }
 
 void FsdpSchedule::look_ahead() {
-  if (options_.max_gathered < 2) return;
-  const std::optional<size_t> next = plans_[plan_].next();
-  if (!next) return;
-  FsdpUnit& unit = *units_[*next];
-  if (unit.holds_memory()) return;
-  if (*next != kRoot && gathered_units() >= static_cast<size_t>(options_.max_gathered)) return;
+  const auto most = static_cast<size_t>(options_.max_gathered);
+  for (size_t others = 0; others + 1 < most; ++others) {
+    const std::optional<size_t> next = plans_[plan_].next(others);
+    if (!next) return;
+    FsdpUnit& unit = *units_[*next];
+    if (unit.holds_memory()) continue;
+    if (*next != kRoot && gathered_units() >= most) return;
+    start_gather(*next, FsdpEvent::Kind::prefetch);
+  }
+}
+
+void FsdpSchedule::start_gather(size_t u, FsdpEvent::Kind why) {
+  FsdpUnit& unit = *units_[u];
   unit.start_gather();
-  if (!unit.holds_memory()) return;
+  if (!unit.holds_memory()) return;  // nothing to gather
   gathered_bytes_ += unit.gathered_bytes();
   peak_gathered_bytes_ = std::max(peak_gathered_bytes_, gathered_bytes_);
-  tell(FsdpEvent::Kind::prefetch, *next);
+  tell(why, u);
 }
 
 void FsdpSchedule::reduce(size_t u) {
@@ -223,7 +225,7 @@ void FsdpSchedule::reduce(size_t u) {
     reducing_.push_back(gradient.get());
     tell(FsdpEvent::Kind::reduce, u);
   }
-  const size_t most = static_cast<size_t>(std::max(options_.max_gathered, 1));
+  const size_t most = static_cast<size_t>(options_.max_gathered);
   while (reducing_.size() > most) finish_oldest_reduction();
 }
 

@@ -21,10 +21,10 @@ class GatherPlan {
     follows_ = follows_ && seen_.size() < known_.size() && known_[seen_.size()] == unit;
     seen_.push_back(unit);
   }
-  /// The unit that is needed next.
-  std::optional<size_t> next() const {
-    if (!follows_ || seen_.size() >= known_.size()) return {};
-    return known_[seen_.size()];
+  /// The unit that is needed next, or after so many others.
+  std::optional<size_t> next(size_t others = 0) const {
+    if (!follows_ || seen_.size() + others >= known_.size()) return {};
+    return known_[seen_.size() + others];
   }
 
  private:

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/autograd.h"
+#include "dist/fsdp.h"
+#include "nn/sequential.h"
+#include "optim/sgd.h"
+#include "tests/dist/sharded_training.h"
+
+namespace weft::dist::testing {
+namespace {
+
+using ::testing::ElementsAreArray;
+
+/// What one rank saw of some steps of a tower of blocks.
+struct Costs {
+  std::vector<std::vector<std::string>> events;  ///< by step
+  std::vector<uint64_t> sent;                    ///< by step, without the count of samples
+  std::vector<size_t> units;                     ///< gathered bytes of each, the root first
+  std::vector<int64_t> flat;                     ///< elements of each, padding included
+  size_t peak = 0, shards = 0;
+  int64_t parameters = 0;
+};
+
+std::shared_ptr<nn::Module> stack(int blocks, int64_t width, bool with_ends) {
+  if (with_ends) return std::make_shared<Tower>(6, width, blocks, 4);
+  std::vector<std::shared_ptr<nn::Module>> all;
+  for (int i = 0; i < blocks; ++i) all.push_back(std::make_shared<Block>(width));
+  return std::make_shared<nn::Sequential>(std::move(all));
+}
+
+Costs measure(int ranks, FsdpOptions options, int steps, bool with_ends = true, int64_t width = 16, int blocks = 4) {
+  std::vector<std::shared_ptr<nn::Module>> models;
+  for (int rank = 0; rank < ranks; ++rank) models.push_back(stack(blocks, width, with_ends));
+  Costs costs;
+  for (const NamedTensor& parameter : models[0]->parameters()) costs.parameters += parameter.tensor.numel();
+  run_ranks(ranks, [&](const ProcessGroupPtr& group) {
+    const bool first = group->rank() == 0;
+    FsdpOptions own = options;
+    own.policy = {.kinds = {"Block"}};
+    std::vector<std::string> events;
+    if (first) own.on_event = [&](const FsdpEvent& event) { events.push_back(str(name(event.kind), ' ', event.unit)); };
+    FSDP fsdp(models[static_cast<size_t>(group->rank())], group, own);
+    optim::SGD sgd(fsdp.parameters(), {.lr = 0.01});
+    const Tensor x = Tensor::ones({2, with_ends ? 6 : width}), target = Tensor::zeros({2, with_ends ? 4 : width});
+    for (int step = 0; step < steps; ++step) {
+      const uint64_t before = group->bytes_sent();
+      events.clear();
+      sgd.zero_grad();
+      loss_of(fsdp(x), target).backward();
+      sgd.step();
+      if (!first) continue;
+      const uint64_t count = ranks == 1 ? 0 : 2 * 8 * static_cast<uint64_t>(ranks - 1) / static_cast<uint64_t>(ranks);
+      costs.sent.push_back(group->bytes_sent() - before - count);
+      costs.events.push_back(events);
+    }
+    if (!first) return;
+    EXPECT_EQ(fsdp.gathered_bytes(), 0u);
+    costs.peak = fsdp.peak_gathered_bytes();
+    costs.shards = fsdp.shard_bytes();
+    for (const auto& unit : fsdp.units()) {
+      costs.units.push_back(unit->gathered_bytes());
+      int64_t numel = 0;
+      for (const auto& shard : unit->shards()) numel += shard->numel();
+      costs.flat.push_back(numel);
+    }
+  });
+  return costs;
+}
+
+uint64_t total(const std::vector<int64_t>& numbers) {
+  return static_cast<uint64_t>(std::accumulate(numbers.begin(), numbers.end(), int64_t{0}));
+}
+
+class FsdpCosts : public ::testing::TestWithParam<int> {};
+
+// Rajbhandari et al. 2020, section 7: what each rank sends in a step.
+TEST_P(FsdpCosts, BytesPerStepEqualTheory) {
+  const auto n = static_cast<uint64_t>(GetParam());
+  const auto sent = [&](Sharding strategy) {
+    const Costs costs = measure(GetParam(), {.strategy = strategy}, 3);
+    EXPECT_EQ(costs.sent[0], costs.sent[1]) << "gathering ahead costs nothing";
+    EXPECT_EQ(costs.sent[1], costs.sent[2]);
+    // Padding: at most 31 elements behind each parameter, and 32 n - 1 behind each unit.
+    EXPECT_LE(total(costs.flat), static_cast<uint64_t>(costs.parameters) + 28 * 31 + 5 * (32 * n - 1));
+    return std::pair(costs.sent[1], total(costs.flat) * 4 * (n - 1) / n);
+  };
+  const auto [full, each_full] = sent(Sharding::full_shard);
+  EXPECT_EQ(full, 3 * each_full) << "gather, gather, reduce";
+  const auto [grad, each_grad] = sent(Sharding::shard_grad_op);
+  EXPECT_EQ(grad, 2 * each_grad) << "gather, reduce";
+  const auto [none, each_none] = sent(Sharding::no_shard);
+  EXPECT_EQ(none, 2 * each_none) << "all_reduce";
+}
+
+TEST_P(FsdpCosts, LowerPrecisionSendsFewerBytes) {
+  const auto n = static_cast<uint64_t>(GetParam());
+  const auto each = [n](uint64_t bytes) { return bytes * (n - 1) / n; };
+  const Costs full = measure(GetParam(), {}, 2);
+  const Costs low = measure(GetParam(), {.precision = {.param = DType::bf16}}, 2);
+  const Costs wide = measure(GetParam(), {.precision = {.param = DType::bf16, .reduce = DType::f32}}, 2);
+  const uint64_t units = std::accumulate(low.units.begin(), low.units.end(), uint64_t{0});
+  EXPECT_LT(units, total(full.flat) * 4 * 2 / 3) << "half, but for norms and padding";
+  EXPECT_EQ(low.sent[1], 3 * each(units));
+  EXPECT_EQ(wide.sent[1], 2 * each(units) + each(total(wide.flat) * 4));
+}
+
+TEST_P(FsdpCosts, PeakIsTheShardsAndTwoUnits) {
+  const auto bound = [](std::vector<size_t> units) {
+    std::sort(units.begin() + 1, units.end(), std::greater<>());
+    return units[0] + units[1] + (units.size() > 2 ? units[2] : 0);
+  };
+  for (const int ahead : {1, 2}) {
+    // Without parameters of the root: the shards, 1/n, and the two largest units.
+    const Costs costs = measure(GetParam(), {.max_gathered = ahead}, 3, /*with_ends=*/false);
+    EXPECT_EQ(costs.units[0], 0u);
+    EXPECT_EQ(costs.shards, total(costs.flat) * 4 / static_cast<uint64_t>(GetParam()));
+    EXPECT_EQ(costs.peak, static_cast<size_t>(ahead) * costs.units[1]);
+    EXPECT_LE(costs.peak, bound(costs.units));
+    EXPECT_EQ(costs.sent[2], costs.sent[0]);
+    // The root's own parameters stay gathered while any unit runs.
+    const Costs with_root = measure(GetParam(), {.max_gathered = ahead}, 3);
+    EXPECT_LE(with_root.peak, bound(with_root.units));
+    EXPECT_GT(with_root.units[0], 0u);
+  }
+  const Costs whole = measure(GetParam(), {.strategy = Sharding::shard_grad_op}, 2);
+  EXPECT_EQ(whole.peak, std::accumulate(whole.units.begin(), whole.units.end(), size_t{0}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, FsdpCosts, ::testing::Values(2, 4));
+
+TEST(FsdpOrder, TheFirstStepLearnsWhatLaterStepsGatherAhead) {
+  const Costs costs = measure(2, {}, 3, /*with_ends=*/false, 16, 3);
+  const std::vector<std::string> learning = {"use root", "gather 0", "use 0",  "free 0",   "gather 1", "use 1",
+                                             "free 1",   "gather 2", "use 2",  "free 2",   "gather 2", "use 2",
+                                             "use root", "reduce 2", "free 2", "gather 1", "use 1",    "reduce 1",
+                                             "free 1",   "gather 0", "use 0",  "reduce 0", "free 0"};
+  EXPECT_THAT(costs.events[0], ElementsAreArray(learning));
+  const std::vector<std::string> ahead = {
+      "use root", "prefetch 0", "use 0",      "prefetch 1", "free 0",   "use 1",      "prefetch 2", "free 1",
+      "use 2",    "free 2",     "prefetch 2", "use 2",      "use root", "prefetch 1", "reduce 2",   "free 2",
+      "use 1",    "prefetch 0", "reduce 1",   "free 1",     "use 0",    "reduce 0",   "free 0"};
+  EXPECT_THAT(costs.events[1], ElementsAreArray(ahead));
+  EXPECT_EQ(costs.events[2], costs.events[1]);
+}
+
+TEST(FsdpOrder, ALimitOfOneGathersNothingAhead) {
+  const Costs costs = measure(2, {.max_gathered = 1}, 3, /*with_ends=*/false, 16, 3);
+  EXPECT_EQ(costs.events[1], costs.events[0]);
+  EXPECT_THAT(costs.events[1], ::testing::Not(::testing::Contains(::testing::StartsWith("prefetch"))));
+}
+
+TEST(FsdpOrder, AHigherLimitKeepsMoreUnitsAtATime) {
+  const Costs two = measure(2, {.max_gathered = 2}, 3, /*with_ends=*/false, 16, 4),
+              three = measure(2, {.max_gathered = 3}, 3, /*with_ends=*/false, 16, 4);
+  EXPECT_EQ(two.peak, 2 * two.units[1]);
+  EXPECT_EQ(three.peak, 3 * three.units[1]);
+  EXPECT_EQ(two.sent, three.sent);
+}
+
+TEST(GatherPlan, FollowsTheLastRoundUntilItGoesAnotherWay) {
+  GatherPlan plan;
+  plan.begin();
+  for (const size_t unit : {1u, 2u, 3u}) {
+    EXPECT_FALSE(plan.next());
+    plan.needed(unit);
+  }
+  plan.begin();
+  EXPECT_EQ(plan.next(), 1u);
+  plan.needed(1);
+  EXPECT_EQ(plan.next(), 2u);
+  plan.needed(3);
+  EXPECT_FALSE(plan.next()) << "another way";
+  plan.begin();
+  plan.needed(1);
+  EXPECT_EQ(plan.next(), 3u) << "the last round counts";
+  plan.needed(3);
+  EXPECT_FALSE(plan.next()) << "its end";
+}
+
+}  // namespace
+}  // namespace weft::dist::testing
