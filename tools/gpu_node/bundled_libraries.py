@@ -157,4 +157,7 @@ def gather(folder):
     prefix.library("zlib1g", LIBRARIES / "libz.so", "libz.so", "libz.so.1")
     prefix.headers("libspng-dev", "spng.h")
     prefix.library("libspng0", LIBRARIES / "libspng.so", "libspng.so", "libspng.so.0")
+
+    prefix.headers("libsodium-dev", "sodium.h", "sodium")
+    prefix.library("libsodium-dev", LIBRARIES / "libsodium.a", "libsodium.a")
     return sorted(prefix.packages.items())
