@@ -36,6 +36,12 @@ void ConfusionMatrix::add(int64_t truth, int64_t guess) {
 
 void ConfusionMatrix::clear() { std::fill(counts_.begin(), counts_.end(), 0); }
 
+void ConfusionMatrix::set_counts(std::vector<int64_t> counts) {
+  WEFT_CHECK(counts.size() == counts_.size(), "confusion matrix: expected ", counts_.size(), " counts, got ",
+             counts.size());
+  counts_ = std::move(counts);
+}
+
 int64_t ConfusionMatrix::count(int truth, int guess) const {
   return counts_[static_cast<size_t>(truth) * static_cast<size_t>(classes_) + static_cast<size_t>(guess)];
 }

@@ -16,6 +16,10 @@ class ConfusionMatrix {
   /// Errors: a class outside [0, classes).
   void add(int64_t truth, int64_t guess);
   void clear();
+  /// The counts row by row: what ranks add up.
+  const std::vector<int64_t>& counts() const { return counts_; }
+  /// Errors: not classes() * classes() of them.
+  void set_counts(std::vector<int64_t> counts);
 
   int classes() const { return classes_; }
   int64_t count(int truth, int guess) const;

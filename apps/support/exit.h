@@ -14,6 +14,8 @@ class UsageError : public Error {
 };
 
 inline constexpr int kExitOk = 0, kExitError = 1, kExitUsage = 2;
+/// A signal ended the run early and its checkpoint is written: submit it again (sysexits.h calls this EX_TEMPFAIL).
+inline constexpr int kExitRequeue = 75;
 
 /// Runs a program's body and returns its exit code. An exception becomes one line `PROGRAM: error: …` on stderr and
 /// exit code 1 (2 for UsageError): no stack trace, no abort.

@@ -27,8 +27,9 @@ class RunFolder {
   std::filesystem::path file(std::string_view name) const { return path_ / name; }
 
   std::filesystem::path metrics() const { return file("metrics.jsonl"); }
-  std::filesystem::path last_checkpoint() const { return file("checkpoint_last.h5"); }
-  std::filesystem::path best_checkpoint() const { return file("checkpoint_best.h5"); }
+  static constexpr const char *kLastCheckpoint = "checkpoint_last.h5", *kBestCheckpoint = "checkpoint_best.h5";
+  std::filesystem::path last_checkpoint() const { return file(kLastCheckpoint); }
+  std::filesystem::path best_checkpoint() const { return file(kBestCheckpoint); }
   bool has_last_checkpoint() const;
 
   /// Both replace the old file atomically.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "apps/support/device.h"
 #include "apps/support/exit.h"
 #include "core/random.h"
 #include "core/safetensors.h"
@@ -34,6 +33,14 @@ std::vector<float> per_channel(const char* flag, const std::vector<double>& give
   return result;
 }
 
+/// Every picture once where all ranks make the same number of steps all the same: then they see together what one
+/// process with batches of all sees, the uneven last batch included. Else some pictures come twice.
+data::Tail tail_for(int64_t set_size, int world, int64_t batch_size) {
+  const int64_t fewest = set_size / world, most = fewest + (set_size % world > 0 ? 1 : 0);
+  const auto steps = [&](int64_t pictures) { return (pictures + batch_size - 1) / batch_size; };
+  return fewest > 0 && steps(fewest) == steps(most) ? data::Tail::uneven : data::Tail::repeat;
+}
+
 data::PipelineOptions pipeline_options(const Options& o) {
   data::PipelineOptions changes;
   changes.crop.filter = o.interpolation == "bicubic" ? data::Filter::bicubic : data::Filter::bilinear;
@@ -47,14 +54,17 @@ data::PipelineOptions pipeline_options(const Options& o) {
 
 }  // namespace
 
-Experiment::Experiment(const Options& given)
+Experiment::Experiment(const Options& given, const support::Ranks& all)
     : options(given),
-      device(support::choose_device(given.device)),
+      ranks(all),
+      device(all.device()),
       precision(given.precision == "bf16" ? DType::bf16 : DType::f32) {
   manual_seed(static_cast<uint64_t>(options.seed));
   open_sets();
   make_loaders();
   make_model();
+  parallel = make_parallel(options, model, ranks);
+  generator(device).seed ^= seed_of_rank(ranks.rank());  // weights are the same on all ranks, dropout is not
 }
 
 void Experiment::open_sets() {
@@ -97,13 +107,18 @@ void Experiment::make_loaders() {
   for (const float value : loading.mean)  // what is erased is 0 after normalisation, up to the rounding to a byte
     changes.erasing.fill.push_back(static_cast<uint8_t>(std::clamp(std::lround(value * 255), 0L, 255L)));
   if (train_set) {
-    const data::SamplerOptions order{.seed = static_cast<uint64_t>(options.seed)};
+    const data::SamplerOptions order{.seed = static_cast<uint64_t>(options.seed),
+                                     .rank = ranks.rank(),
+                                     .world = ranks.size(),
+                                     .tail = tail_for(train_set->size(), ranks.size(), options.batch_size)};
     train_loader = std::make_unique<data::Loader>(train_set, data::Sampler(train_set->size(), order),
                                                   data::make_pipeline(pipeline, data::Split::train, changes), loading);
   }
-  loading.batch_size = std::min(std::max<int64_t>(options.batch_size, 1), val_set->size());
-  val_loader = std::make_unique<data::Loader>(val_set, data::Sampler(val_set->size(), {.shuffle = false}), val_pipeline,
-                                              loading);
+  const data::Sampler order(
+      val_set->size(), {.shuffle = false, .rank = ranks.rank(), .world = ranks.size(), .tail = data::Tail::uneven});
+  if (order.size() == 0) return;
+  loading.batch_size = std::min(std::max<int64_t>(options.batch_size, 1), order.size());
+  val_loader = std::make_unique<data::Loader>(val_set, order, val_pipeline, loading);
 }
 
 void Experiment::make_model() {
@@ -123,7 +138,7 @@ void Experiment::make_model() {
 }
 
 std::unique_ptr<optim::Optimizer> Experiment::make_optimizer() const {
-  const auto parameters = model->parameters();
+  const auto parameters = parallel->parameters();
   const Options& o = options;
   std::unique_ptr<optim::Optimizer> optimizer;
   if (o.optimizer == "sgd")

@@ -2,7 +2,9 @@
 #pragma once
 #include <memory>
 
+#include "apps/support/ranks.h"
 #include "apps/train_image/options.h"
+#include "apps/train_image/parallel.h"
 #include "data/loader.h"
 #include "nn/module.h"
 #include "optim/optimizer.h"
@@ -10,25 +12,33 @@
 
 namespace weft::train_image {
 
+/// What tells the random generators of ranks apart; 0 for rank 0, which draws what one process would.
+inline uint64_t seed_of_rank(int rank) { return static_cast<uint64_t>(rank) * 0x9E3779B97F4A7C15ull; }
+
 /// What the options stand for: sets, loaders, the model on its device. `auto` values are resolved in `options`.
 struct Experiment {
   /// Errors: every wrong option that Options could not see: paths, names, devices, sizes that do not fit the set.
-  explicit Experiment(const Options& given);
+  /// `ranks` must outlive it.
+  Experiment(const Options& given, const support::Ranks& ranks);
 
   Options options;
+  const support::Ranks& ranks;
   Device device;
   DType precision = DType::f32;
   std::shared_ptr<const data::Dataset> train_set;  ///< none with --eval-only
   std::shared_ptr<const data::Dataset> val_set;
   int classes = 0;
-  int64_t height = 0, width = 0, channels = 0;  ///< of the model's input
-  std::unique_ptr<data::Loader> train_loader, val_loader;
+  int64_t height = 0, width = 0, channels = 0;             ///< of the model's input
+  std::unique_ptr<data::Loader> train_loader, val_loader;  ///< of this rank; no val_loader where it has no picture
   std::shared_ptr<nn::Module> model;
+  std::unique_ptr<Parallel> parallel;
 
   std::unique_ptr<optim::Optimizer> make_optimizer() const;
   /// The learning rate as a function of the step of the whole run.
   optim::SchedulePtr make_schedule() const;
   int64_t steps_per_epoch() const { return train_loader->steps_per_epoch(); }
+  /// Pictures of a whole step on all ranks.
+  int64_t global_batch() const { return options.batch_size * ranks.size(); }
   int64_t total_steps() const { return steps_per_epoch() * options.epochs; }
 
  private:

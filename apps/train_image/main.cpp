@@ -12,6 +12,10 @@ namespace weft::train_image {
 namespace {
 
 void describe(Experiment& e) {
+  if (!e.ranks.is_first()) return;
+  if (e.ranks.size() > 1)
+    std::cout << "ranks   " << e.ranks.describe() << ", " << e.parallel->describe() << "; " << e.options.batch_size
+              << " pictures each per step, " << e.global_batch() << " together\n";
   std::cout << "device  " << support::describe(e.device) << '\n';
   if (e.train_set) std::cout << "train   " << e.train_set->describe() << '\n';
   std::cout << "val     " << e.val_set->describe() << '\n';
@@ -24,20 +28,27 @@ void describe(Experiment& e) {
 int run(int argc, char** argv) {
   Options options;
   if (!parse_options(argc, argv, options)) return support::kExitOk;
-  Experiment experiment(options);
+  const support::Ranks ranks(
+      {.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
+  Experiment experiment(options, ranks);
   describe(experiment);
   if (options.eval_only) {
-    const Evaluation result =
-        evaluate(*experiment.model, *experiment.val_loader, experiment.classes, experiment.precision);
-    std::printf("val loss %.4f accuracy %.2f%% (%lld of %lld), %.0f images/s\n", result.loss, 100 * result.accuracy,
-                static_cast<long long>(result.correct), static_cast<long long>(result.images),
-                result.images_per_second);
+    const Evaluation result = evaluate(
+        *experiment.model, [&](const Tensor& x) { return experiment.parallel->forward(x); },
+        experiment.val_loader.get(), experiment.classes, experiment.precision, ranks);
+    if (ranks.is_first())
+      std::printf("val loss %.4f accuracy %.2f%% (%lld of %lld), %.0f images/s\n", result.loss, 100 * result.accuracy,
+                  static_cast<long long>(result.correct), static_cast<long long>(result.images),
+                  result.images_per_second);
   } else {
-    std::cout << "run     " << options.out << std::endl;
-    if (!Trainer(experiment).run()) return support::kExitOk;
+    if (ranks.is_first()) std::cout << "run     " << options.out << std::endl;
+    const RunEnd end = Trainer(experiment).run();
+    if (end != RunEnd::finished) return end == RunEnd::requeue ? support::kExitRequeue : support::kExitOk;
   }
   if (!options.export_file.empty()) {
-    write_safetensors(options.export_file, experiment.model->state_dict());
+    const StateDict weights = experiment.parallel->model_state();
+    if (!ranks.is_first()) return support::kExitOk;
+    write_safetensors(options.export_file, weights);
     std::cout << "wrote   " << options.export_file << std::endl;
   }
   return support::kExitOk;

@@ -48,7 +48,8 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("image-size", o.image_size, "side of the model's square input in pixels; 0: of the set (folder: 224)",
             {.min = 0, .max = 4096});
   flags.add("epochs", o.epochs, "passes over the training set", {.min = 1, .max = 1e6});
-  flags.add("batch-size", o.batch_size, "pictures per step, over all processes", {.min = 1, .max = 1e6});
+  flags.add("batch-size", o.batch_size, "pictures per step of each rank; on N ranks a step sees N times as many",
+            {.min = 1, .max = 1e6});
   flags.add("lr", o.lr, "peak learning rate", {.min = 0});
   flags.add_choice("optimizer", o.optimizer, {"sgd", "adam", "adamw", "adadelta"},
                    "how weights are updated (sgd: Nesterov momentum)");
@@ -94,6 +95,18 @@ bool parse_options(int argc, char** argv, Options& o) {
                    "without graph where the capture fails");
   flags.add("deterministic", o.deterministic,
             "same bits on every run; so it is always today, since every kernel is deterministic");
+  flags.add_choice(
+      "parallel", o.parallel, {"auto", "none", "ddp"},
+      "ddp: several ranks (mpirun, srun, weft-run, torchrun's variables) train one model, each on its part "
+      "of the pictures; auto: ddp where there are several ranks; none: ranks do not know each other");
+  flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
+                   "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");
+  flags.add("bucket-mb", o.bucket_mb, "MiB of gradients that ddp reduces at once",
+            {.min = 0, .max = 1e5, .above = true});
+  flags.add_choice("grad-compression", o.grad_compression, {"none", "bf16"}, "gradients travel between ranks as bf16");
+  flags.add("sync-batch-norm", o.sync_batch_norm, "batch norm in training takes its statistics over all ranks");
+  flags.add_choice("usr1", o.usr1, {"save", "stop"},
+                   "what SIGUSR1 (sbatch --signal=USR1@120) asks for: a checkpoint, or a checkpoint and exit code 75");
   flags.add("summary", o.summary, "print the table of layers before training");
   flags.add("profile", o.profile,
             "write a Chrome trace (chrome://tracing, ui.perfetto.dev) of a few steps to FILE.json and the table of ops "

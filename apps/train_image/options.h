@@ -43,6 +43,12 @@ struct Options {
   int64_t max_steps = 0;
   std::string graph = "auto";
   bool deterministic = false;
+  std::string parallel = "auto";
+  std::string backend = "auto";
+  double bucket_mb = 25;
+  std::string grad_compression = "none";
+  bool sync_batch_norm = false;
+  std::string usr1 = "save";
   bool summary = false;
   std::string profile;
   std::string profile_steps = "5:8";

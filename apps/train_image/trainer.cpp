@@ -19,6 +19,7 @@
 #include "core/random.h"
 #include "core/trace.h"
 #include "data/transforms/mixup.h"
+#include "dist/sync_batch_norm.h"
 #include "kernels/allocator.h"
 #include "kernels/kernel_trace.h"
 
@@ -37,33 +38,44 @@ std::string percent(double share) {
   return text;
 }
 
+/// Lines on `out`; null: on stderr.
+support::ProgressOptions progress_options(std::FILE* out) {
+  support::ProgressOptions options;
+  options.out = out;
+  return options;
+}
+
 }  // namespace
 
 Trainer::Trainer(Experiment& experiment)
     : experiment_(experiment),
-      folder_(experiment.options.out),
+      ranks_(experiment.ranks),
+      folder_(ranks_.is_first() ? std::make_unique<support::RunFolder>(experiment.options.out) : nullptr),
       optimizer_(experiment.make_optimizer()),
       schedule_(experiment.make_schedule()),
-      profile_(experiment.options.profile, experiment.options.profile_steps) {
+      nowhere_(ranks_.is_first() ? nullptr : std::fopen("/dev/null", "w"), std::fclose),
+      progress_(progress_options(nowhere_.get())),
+      sums_(ranks_, signals_),
+      profile_(ranks_.is_first() ? experiment.options.profile : "", experiment.options.profile_steps) {
   resume();
+  make_graph();
+  if (!folder_) return;
   const Options& o = experiment_.options;
-  folder_.write_config(o.toml);
+  folder_->write_config(str("# ", ranks_.size(), ranks_.size() == 1 ? " rank: " : " ranks: ",
+                            experiment_.global_batch(), " pictures per step\n", o.toml));
   const bool fresh = position_.step == 0;
-  metrics_ = fresh ? std::make_unique<support::Metrics>(folder_.metrics())
-                   : std::make_unique<support::Metrics>(folder_.metrics(), position_.step);
-  board_ = std::make_unique<support::TensorBoard>(folder_.path(), fresh ? -1 : position_.step);
+  metrics_ = fresh ? std::make_unique<support::Metrics>(folder_->metrics())
+                   : std::make_unique<support::Metrics>(folder_->metrics(), position_.step);
+  board_ = std::make_unique<support::TensorBoard>(folder_->path(), fresh ? -1 : position_.step);
   if (fresh) {
     board_->hyper_parameters({{"model", o.model},
                               {"lr", o.lr},
-                              {"batch_size", static_cast<double>(o.batch_size)},
+                              {"batch_size", static_cast<double>(experiment_.global_batch())},
                               {"optimizer", o.optimizer},
                               {"weight_decay", o.weight_decay},
                               {"precision", o.precision}});
     show_samples();
   }
-  loss_sum_ = Tensor::zeros({}, DType::f32, experiment_.device);
-  correct_sum_ = Tensor::zeros({}, DType::f32, experiment_.device);
-  make_graph();
 }
 
 void Trainer::show_samples() {
@@ -81,24 +93,35 @@ void Trainer::show_samples() {
   if (!pictures.empty()) board_->picture("samples", support::grid(pictures, 8), 0);
 }
 
-void Trainer::resume() {
+/// The checkpoint to go on from, as rank 0 sees it; "": begin anew.
+std::string Trainer::resume_path() {
   const std::string& wanted = experiment_.options.resume;
-  if (wanted.empty()) return;
-  if (wanted == "auto" && !folder_.has_last_checkpoint()) return;
-  const std::filesystem::path path = wanted == "auto" ? folder_.last_checkpoint() : std::filesystem::path(wanted);
+  if (wanted != "auto") return wanted;
+  std::string path;
+  if (folder_ && folder_->has_last_checkpoint()) path = folder_->last_checkpoint().string();
+  return ranks_.first_says(path, "checkpoint to resume");
+}
+
+void Trainer::resume() {
+  const std::string path = resume_path();
+  if (path.empty()) return;
   const support::Checkpoint saved = support::load_checkpoint(path);
   const std::string& model = saved.text("model");
-  WEFT_CHECK(model == experiment_.options.model, "checkpoint ", path.string(), " is of model '", model,
-             "', this run trains '", experiment_.options.model, "'");
-  support::require_match(str("checkpoint ", path.string(), ": model"), experiment_.model->state_dict(),
-                         saved.part("model"));
-  experiment_.model->load_state_dict(saved.part("model"));
-  optimizer_->load_state_dict(saved.part("optimizer"));
-  generator(experiment_.device) = {static_cast<uint64_t>(saved.integer("generator_seed")),
+  WEFT_CHECK(model == experiment_.options.model, "checkpoint ", path, " is of model '", model, "', this run trains '",
+             experiment_.options.model, "'");
+  support::require_match(str("checkpoint ", path, ": model"), experiment_.model->state_dict(), saved.part("model"));
+  // A step is a global batch: any number of ranks may go on whose batches add up to the same.
+  const int64_t batch = saved.integer("batch_size");
+  if (ranks_.size() == 1)
+    WEFT_CHECK(batch == experiment_.global_batch(), "checkpoint ", path, " was made with --batch-size ", batch,
+               ", this run has ", experiment_.global_batch());
+  WEFT_CHECK(batch == experiment_.global_batch(), "checkpoint ", path, " was made with ", batch,
+             " pictures per step, this run has ", experiment_.global_batch(), " (", ranks_.size(), " ranks of ",
+             experiment_.options.batch_size, ")",
+             batch % ranks_.size() == 0 ? str(". Use --batch-size ", batch / ranks_.size()) : "");
+  experiment_.parallel->load(saved.part("model"), saved.part("optimizer"), *optimizer_);
+  generator(experiment_.device) = {static_cast<uint64_t>(saved.integer("generator_seed")) ^ seed_of_rank(ranks_.rank()),
                                    static_cast<uint64_t>(saved.integer("generator_offset"))};
-  WEFT_CHECK(saved.integer("batch_size") == experiment_.options.batch_size, "checkpoint ", path.string(),
-             " was made with --batch-size ", saved.integer("batch_size"), ", this run has ",
-             experiment_.options.batch_size);
   position_ = {.epoch = saved.integer("epoch"),
                .step_in_epoch = saved.integer("step_in_epoch"),
                .step = saved.integer("step"),
@@ -107,19 +130,22 @@ void Trainer::resume() {
                .correct = saved.number("correct"),
                .best_accuracy = saved.number("best_accuracy"),
                .best_epoch = saved.integer("best_epoch")};
-  progress_.note(str("resumed from ", path.string(), " at epoch ", position_.epoch + 1, ", step ", position_.step));
+  progress_.note(str("resumed from ", path, " at epoch ", position_.epoch + 1, ", step ", position_.step));
 }
 
-void Trainer::save(const std::filesystem::path& path) const {
+void Trainer::save(const std::filesystem::path& path) {
+  if (!support::have_checkpoints()) return;
   support::Checkpoint checkpoint;
-  checkpoint.parts = {{"model", experiment_.model->state_dict()}, {"optimizer", optimizer_->state_dict()}};
+  checkpoint.parts = {{"model", experiment_.parallel->model_state()},
+                      {"optimizer", experiment_.parallel->optimizer_state(*optimizer_)}};
+  if (!folder_) return;
   const Generator& random = generator(experiment_.device);
   checkpoint.integers = {{"epoch", position_.epoch},
                          {"step_in_epoch", position_.step_in_epoch},
                          {"step", position_.step},
                          {"images", position_.images},
                          {"best_epoch", position_.best_epoch},
-                         {"batch_size", experiment_.options.batch_size},
+                         {"batch_size", experiment_.global_batch()},
                          {"generator_seed", static_cast<int64_t>(random.seed)},
                          {"generator_offset", static_cast<int64_t>(random.offset)}};
   checkpoint.numbers = {
@@ -128,15 +154,17 @@ void Trainer::save(const std::filesystem::path& path) const {
   support::save_checkpoint(path, checkpoint);
 }
 
-bool Trainer::must_stop() const {
+std::string Trainer::stop_signal() { return stop_on_usr1_ ? "SIGUSR1" : sums_.stop_signal(); }
+
+bool Trainer::must_stop() {
   const int64_t limit = experiment_.options.max_steps;
-  return signals_.stop_requested() || (limit > 0 && position_.step >= limit);
+  return !stop_signal().empty() || (limit > 0 && position_.step >= limit);
 }
 
-bool Trainer::run() {
+RunEnd Trainer::run() {
   if (position_.epoch >= experiment_.options.epochs) {  // a finished run, resumed: its files stay as they are
     progress_.note(str("all ", position_.epoch, " epochs are done; raise --epochs to go on"));
-    return true;
+    return RunEnd::finished;
   }
   bool stopped = must_stop();
   while (!stopped && position_.epoch < experiment_.options.epochs) {
@@ -144,22 +172,26 @@ bool Trainer::run() {
     if (!stopped) finish_epoch();
     stopped = stopped || (must_stop() && position_.epoch < experiment_.options.epochs);
   }
+  const std::string signal = stop_signal();
   if (stopped) {
-    const char* why = signals_.stop_requested() ? signals_.stop_signal() : "--max-steps";
-    std::string line = str("stopped by ", why, " after step ", position_.step);
+    std::string line = str("stopped by ", signal.empty() ? "--max-steps" : signal, " after step ", position_.step);
+    const std::filesystem::path folder = experiment_.options.out;
     if (support::have_checkpoints()) {
-      save(folder_.last_checkpoint());
-      line += str("; go on with: train_image --config ", folder_.file("config.toml").string(),
-                  " --max-steps 0 --resume auto --out ", folder_.path().string());
+      save(folder / support::RunFolder::kLastCheckpoint);
+      line += str("; go on with: train_image --config ", (folder / "config.toml").string(),
+                  " --max-steps 0 --resume auto --out ", folder.string());
     } else {
       line += "; nothing is saved: this build has no HDF5";
     }
     progress_.note(line);
   }
   note(profile_.finish());
-  board_->end(!stopped);
-  write_summary(!stopped);
-  return !stopped;
+  if (folder_) {
+    board_->end(!stopped);
+    write_summary(!stopped);
+  }
+  if (!stopped) return RunEnd::finished;
+  return signal == "SIGTERM" || signal == "SIGUSR1" ? RunEnd::requeue : RunEnd::stopped;
 }
 
 void Trainer::note(const std::string& line) {
@@ -182,14 +214,19 @@ bool Trainer::train_epoch() {
     const auto batch = e.train_loader->next();
     if (!batch) break;
     const double now_waited = e.train_loader->statistics().waited_seconds;
-    unread_wait_ += now_waited - waited;
+    sums_.count(batch->count, now_waited - waited);
     waited = now_waited;
     train_step(*batch);
     note(profile_.after_step());
-    if (signals_.take_save_request() && support::have_checkpoints()) {
-      read_sums();
-      save(folder_.last_checkpoint());
-      progress_.note(str("saved ", folder_.last_checkpoint().string(), " at step ", position_.step));
+    if (sums_.take_save_request()) {
+      if (e.options.usr1 == "stop") {
+        stop_on_usr1_ = true;
+      } else if (support::have_checkpoints()) {
+        read_sums();
+        const std::filesystem::path path = std::filesystem::path(e.options.out) / support::RunFolder::kLastCheckpoint;
+        save(path);
+        progress_.note(str("saved ", path.string(), " at step ", position_.step));
+      }
     }
     if (must_stop()) {
       whole = position_.step_in_epoch == e.steps_per_epoch();
@@ -219,7 +256,7 @@ void Trainer::make_graph() {
 Tensor Trainer::forward(const Tensor& images) {
   const TraceScope scope("forward");
   const Autocast low(experiment_.precision);
-  return (*experiment_.model)(images);
+  return experiment_.parallel->forward(images);
 }
 
 /// What a step does on the device: the part that a graph repeats.
@@ -234,13 +271,12 @@ void Trainer::update(const Tensor& images, const Tensor& targets, const Tensor& 
   }
   {
     const TraceScope scope("optimizer");
-    if (o.clip_norm > 0) clip_grad_norm(experiment_.model->parameters(), o.clip_norm);
+    if (o.clip_norm > 0) experiment_.parallel->clip_grad_norm(o.clip_norm);
     optimizer_->step();
   }
   const TraceScope scope("metrics");
   const NoGrad no_grad;
-  loss_sum_.add_(loss.detach(), static_cast<double>(images.size(0)));
-  correct_sum_.add_(sum(eq(argmax(logits, 1), labels).to(DType::f32)));
+  sums_.add(loss, images.size(0), sum(eq(argmax(logits, 1), labels).to(DType::f32)));
 }
 
 void Trainer::train_step(const data::Batch& batch) {
@@ -270,31 +306,50 @@ void Trainer::train_step(const data::Batch& batch) {
 
   ++position_.step;
   ++position_.step_in_epoch;
-  unread_images_ += batch.count;
-  if (++unread_steps_ < (e.device.kind == DeviceKind::cuda ? kReadEvery : 1)) return;
+  if (sums_.unread_steps() < (e.device.kind == DeviceKind::cuda ? kReadEvery : 1)) return;
   const double before = position_.loss_sum;
-  read_sums();
-  if (std::isfinite(position_.loss_sum)) return;
-  progress_.end();
-  const auto again = [&] { cross_entropy(forward(images), targets, {.label_smoothing = o.label_smoothing}); };
-  fail("loss is not finite (", position_.loss_sum - before, ") at epoch ", position_.epoch + 1, ", step ",
-       position_.step, ": ", explain_not_finite(*e.model, again), ". The last good checkpoint is kept");
+  const StepSums::Totals totals = read_sums();
+  if (!std::isfinite(position_.loss_sum))
+    fail_not_finite(!totals.own_loss_is_finite, images, targets, position_.loss_sum - before);
 }
 
-void Trainer::read_sums() {
-  if (unread_steps_ == 0) return;
-  const double loss = loss_sum_.item(), correct = correct_sum_.item();
-  position_.loss_sum += loss;
-  position_.correct += correct;
-  position_.images += unread_images_;
-  progress_.step({.images = unread_images_,
-                  .loss = loss / static_cast<double>(unread_images_),
-                  .correct = correct,
-                  .waited = unread_wait_});
-  loss_sum_.zero_();
-  correct_sum_.zero_();
-  unread_images_ = unread_steps_ = 0;
-  unread_wait_ = 0;
+/// All ranks come here together; those whose loss it was say why.
+void Trainer::fail_not_finite(bool here, const Tensor& images, const Tensor& targets, double loss) {
+  Experiment& e = experiment_;
+  progress_.end();
+  std::string reason;
+  if (here) {
+    // The forward of this rank alone: what asks other ranks would wait for them.
+    dist::convert_sync_batch_norm(*e.model, nullptr);
+    const auto again = [&] {
+      if (!e.parallel->runs_alone()) return;
+      const Autocast low(e.precision);
+      cross_entropy((*e.model)(images), targets, {.label_smoothing = e.options.label_smoothing});
+    };
+    reason = explain_not_finite(*e.model, again);
+  }
+  const std::vector<std::string> reasons = ranks_.texts(reason, "loss that is not finite");
+  std::string where;
+  for (size_t rank = reasons.size(); rank-- > 0;)
+    if (!reasons[rank].empty()) {
+      reason = reasons[rank];
+      where = ranks_.size() > 1 ? str(" on rank ", rank) : "";
+    }
+  fail("loss is not finite (", loss, ")", where, " at epoch ", position_.epoch + 1, ", step ", position_.step, ": ",
+       reason, ". The last good checkpoint is kept");
+}
+
+StepSums::Totals Trainer::read_sums() {
+  const StepSums::Totals totals = sums_.read();
+  if (totals.steps == 0) return totals;
+  position_.loss_sum += totals.loss;
+  position_.correct += totals.correct;
+  position_.images += totals.images;
+  progress_.step({.images = totals.images,
+                  .loss = totals.loss / static_cast<double>(totals.images),
+                  .correct = totals.correct,
+                  .waited = totals.waited});
+  return totals;
 }
 
 void Trainer::finish_epoch() {
@@ -302,10 +357,11 @@ void Trainer::finish_epoch() {
   const support::ProgressState state = progress_.state();
   const double images = static_cast<double>(position_.images);
   const double train_loss = position_.loss_sum / images, train_accuracy = position_.correct / images;
-  const double lr = optimizer_->lr();
   // Workers make the next epoch's first batches while this thread validates.
   if (position_.epoch + 1 < e.options.epochs && !must_stop()) e.train_loader->start(position_.epoch + 1);
-  last_ = evaluate(*e.model, *e.val_loader, e.classes, e.precision);
+  last_ = evaluate(
+      *e.model, [&](const Tensor& x) { return e.parallel->forward(x); }, e.val_loader.get(), e.classes, e.precision,
+      ranks_);
 
   ++position_.epoch;
   position_.step_in_epoch = 0;
@@ -316,6 +372,17 @@ void Trainer::finish_epoch() {
     position_.best_accuracy = last_.accuracy;
     position_.best_epoch = position_.epoch;
   }
+  if (folder_) write_metrics(train_loss, train_accuracy, state);
+  const std::filesystem::path folder = e.options.out;
+  save(folder / support::RunFolder::kLastCheckpoint);
+  if (best) save(folder / support::RunFolder::kBestCheckpoint);
+  progress_.end(
+      str("val loss ", std::round(last_.loss * 1e4) / 1e4, " accuracy ", percent(last_.accuracy), best ? " *" : ""));
+}
+
+void Trainer::write_metrics(double train_loss, double train_accuracy, const support::ProgressState& state) {
+  const Experiment& e = experiment_;
+  const double lr = optimizer_->lr();
   metrics_->append({.epoch = position_.epoch,
                     .step = position_.step,
                     .split = support::Split::train,
@@ -338,23 +405,18 @@ void Trainer::finish_epoch() {
   board_->scalar("lr", lr, position_.step);
   board_->scalar("images_per_second", state.images_per_second, position_.step);
   if (support::have_png()) board_->picture("confusion", last_.confusion.draw(e.val_set->classes()), position_.step);
-  if (support::have_checkpoints()) {
-    save(folder_.last_checkpoint());
-    if (best) save(folder_.best_checkpoint());
-  }
-  progress_.end(
-      str("val loss ", std::round(last_.loss * 1e4) / 1e4, " accuracy ", percent(last_.accuracy), best ? " *" : ""));
 }
 
 void Trainer::write_summary(bool finished) {
   const Experiment& e = experiment_;
   constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();  // null in the file
   const double best = position_.best_epoch > 0 ? position_.best_accuracy : kNotKnown;
-  folder_.write_summary(
+  folder_->write_summary(
       {{"finished", finished},
        {"model", e.options.model},
        {"data", e.options.data},
        {"device", support::describe(e.device)},
+       {"ranks", static_cast<int64_t>(ranks_.size())},
        {"epochs", position_.epoch},
        {"steps", position_.step},
        {"val_accuracy", last_.images > 0 ? last_.accuracy : kNotKnown},

@@ -9,18 +9,27 @@
 #include "apps/train_image/evaluation.h"
 #include "apps/train_image/experiment.h"
 #include "apps/train_image/profile_window.h"
+#include "apps/train_image/step_sums.h"
 #include "core/graph.h"
 
 namespace weft::train_image {
 
-/// Trains an experiment's model and keeps its run folder. The state between two steps is all in `Position`, the model,
-/// the optimizer and the random generator, so a resumed run does bit for bit what an undisturbed one would have done.
+/// How a run ended.
+enum class RunEnd {
+  finished,  ///< the last epoch is done
+  stopped,   ///< by Ctrl-C or --max-steps
+  requeue,   ///< by a signal of the batch system: to be submitted again
+};
+
+/// Trains an experiment's model and keeps its run folder, which rank 0 alone writes. The state between two steps is all
+/// in `Position`, the model, the optimizer and the random generator, so a resumed run does bit for bit what an
+/// undisturbed one would have done.
 class Trainer {
  public:
   explicit Trainer(Experiment& experiment);
 
-  /// Until the last epoch, --max-steps, or SIGINT / SIGTERM. Returns whether the last epoch was finished.
-  bool run();
+  /// Until the last epoch, --max-steps, or a signal. All ranks stop behind the same step.
+  RunEnd run();
 
  private:
   /// Where the run stands, and the running sums of the epoch under way.
@@ -38,30 +47,34 @@ class Trainer {
   void train_step(const data::Batch& batch);
   void update(const Tensor& images, const Tensor& targets, const Tensor& labels);
   Tensor forward(const Tensor& images);
-  void read_sums();
+  StepSums::Totals read_sums();
+  [[noreturn]] void fail_not_finite(bool here, const Tensor& images, const Tensor& targets, double loss);
   void finish_epoch();
-  void save(const std::filesystem::path& path) const;
+  void write_metrics(double train_loss, double train_accuracy, const support::ProgressState& state);
+  std::string resume_path();
+  void save(const std::filesystem::path& path);
   void note(const std::string& line);
   void write_summary(bool finished);
   void show_samples();
-  bool must_stop() const;
+  std::string stop_signal();
+  bool must_stop();
 
   Experiment& experiment_;
-  support::RunFolder folder_;
+  const support::Ranks& ranks_;
+  std::unique_ptr<support::RunFolder> folder_;  // of rank 0, as all that is written
   std::unique_ptr<optim::Optimizer> optimizer_;
   optim::SchedulePtr schedule_;
   Position position_;
   std::unique_ptr<support::Metrics> metrics_;
   std::unique_ptr<support::TensorBoard> board_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere_;  // of the other ranks' progress
   support::Progress progress_;
   support::Signals signals_;
+  StepSums sums_;
+  bool stop_on_usr1_ = false;
   ProfileWindow profile_;
 
-  // Sums of the steps since they were last read, on the device: reading them each step would make a GPU wait.
-  Tensor loss_sum_, correct_sum_;
   std::unique_ptr<GraphedFunction> graph_;  // update(); none: each step is run op by op
-  int64_t unread_images_ = 0, unread_steps_ = 0;
-  double unread_wait_ = 0;
   double trained_seconds_ = 0;
   int64_t trained_images_ = 0;
   Evaluation last_;

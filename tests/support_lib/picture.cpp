@@ -97,5 +97,19 @@ TEST(ConfusionMatrix, Errors) {
   EXPECT_EQ(error_of([&] { matrix.add(0, -1); }), "confusion matrix: expected classes from 0 to 2, got 0 taken for -1");
 }
 
+TEST(ConfusionMatrix, CountsOfRanksAddUp) {
+  ConfusionMatrix one(2), two(2);
+  one.add(0, 1);
+  two.add(0, 1);
+  two.add(1, 1);
+  std::vector<int64_t> sum = one.counts();
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] += two.counts()[i];
+  one.set_counts(sum);
+  EXPECT_EQ(one.count(0, 1), 2);
+  EXPECT_EQ(one.count(1, 1), 1);
+  EXPECT_EQ(one.total(), 3);
+  EXPECT_EQ(error_of([&] { one.set_counts({1, 2}); }), "confusion matrix: expected 4 counts, got 2");
+}
+
 }  // namespace
 }  // namespace weft::support

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "apps/support/checkpoint.h"
+#include "apps/support/exit.h"
 #include "tests/train_image/program.h"
 
 namespace weft::tests {
@@ -100,7 +101,7 @@ TEST(Resume, SigtermFinishesTheStepSavesAndSaysHowToGoOn) {
   ASSERT_GT(process, 0);
   kill(process, SIGTERM);
   waiter.join();
-  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(run.exit_code, support::kExitRequeue) << run.output;
   EXPECT_THAT(run.output, HasSubstr("stopped by SIGTERM after step"));
   EXPECT_THAT(run.output, HasSubstr("--resume auto"));
   EXPECT_TRUE(std::filesystem::exists(out + "/checkpoint_last.h5"));

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/train_image/ranks.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "apps/support/checkpoint.h"
+#include "apps/support/exit.h"
+#include "tests/support/compare.h"
+
+namespace weft::tests {
+namespace {
+
+using support::Checkpoint;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+/// A port that the kernel has just found free.
+int free_port() {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  if (bind(fd, reinterpret_cast<sockaddr*>(&address), length) != 0) std::abort();
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+std::string file_of(const TemporaryFolder& folder, const std::string& what, int rank) {
+  return folder / (what + "." + std::to_string(rank));
+}
+
+/// The lines that start the ranks and wait for them.
+std::string launch_line(int ranks, const std::string& arguments, const TemporaryFolder& folder, int seconds) {
+  std::string line;
+  const std::string port = std::to_string(free_port());
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::string own = std::to_string(rank);
+    line += "( env RANK=" + own + " LOCAL_RANK=" + own + " WORLD_SIZE=" + std::to_string(ranks) +
+            " LOCAL_WORLD_SIZE=" + std::to_string(ranks) + " MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port +
+            " OMP_NUM_THREADS=1 timeout -s KILL " + std::to_string(seconds) + " sh -c 'echo $$ >" +
+            file_of(folder, "pid", rank) + "; exec " + std::string(TRAIN_IMAGE) + " " + arguments + "' >" +
+            file_of(folder, "log", rank) + " 2>&1; echo $? >" + file_of(folder, "code", rank) + " ) & ";
+  }
+  return line + "wait";
+}
+
+// Two classes of pictures that do not divide by the batch: the last step of an epoch is uneven.
+const std::string kRun =
+    "--data random:100x8x8x3 --model resnet8 --augment cifar --epochs 3 --workers 0 --sync-batch-norm --backend gloo "
+    "--lr 0.02 ";
+constexpr int64_t kAdditions = 3 * 100 * 8 * 8;  // of a weight's gradient, over the run
+
+void expect_close(const StateDict& got, const StateDict& want, Tolerance allowed) {
+  ASSERT_EQ(got.tensors.size(), want.tensors.size());
+  std::vector<double> a, b;
+  for (size_t i = 0; i < got.tensors.size(); ++i) {
+    EXPECT_EQ(got.tensors[i].name, want.tensors[i].name);
+    const auto x = got.tensors[i].tensor.to_vector<double>(), y = want.tensors[i].tensor.to_vector<double>();
+    a.insert(a.end(), x.begin(), x.end());
+    b.insert(b.end(), y.begin(), y.end());
+  }
+  EXPECT_TRUE(near(a, b, allowed));
+}
+
+std::vector<double> losses(const std::string& out) {
+  std::ifstream in(out + "/metrics.jsonl");
+  std::vector<double> found;
+  for (std::string line; std::getline(in, line);) {
+    const auto row = nlohmann::json::parse(line);
+    found.push_back(row["loss"].get<double>());
+    found.push_back(row["accuracy"].get<double>());
+  }
+  return found;
+}
+
+void expect_codes(const std::vector<Outcome>& ranks, int code) {
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    EXPECT_EQ(ranks[rank].exit_code, code) << "rank " << rank << ": " << ranks[rank].output;
+}
+
+class Ranks : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!WEFT_HAVE_RANKS) GTEST_SKIP() << "needs a build with Gloo and libsodium; this one has a stub";
+    if (!support::have_checkpoints()) GTEST_SKIP() << "needs a build with HDF5; this one has its stub";
+  }
+};
+
+}  // namespace
+
+std::vector<Outcome> train_image_on_ranks(int ranks, const std::string& arguments, const TemporaryFolder& folder,
+                                          int seconds) {
+  shell(launch_line(ranks, arguments, folder, seconds));
+  std::vector<Outcome> outcomes;
+  for (int rank = 0; rank < ranks; ++rank) {
+    Outcome one;
+    one.output = read_text(file_of(folder, "log", rank));
+    const std::string code = read_text(file_of(folder, "code", rank));
+    if (!code.empty()) one.exit_code = std::atoi(code.c_str());
+    outcomes.push_back(one);
+  }
+  return outcomes;
+}
+
+TEST_F(Ranks, TrainWhatOneProcessTrains) {
+  const TemporaryFolder folder;
+  const Outcome alone = train_image(kRun + "--batch-size 16 --out " + (folder / "alone"));
+  ASSERT_EQ(alone.exit_code, 0) << alone.output;
+  const auto ranks = train_image_on_ranks(2, kRun + "--batch-size 8 --out " + (folder / "ranks"), folder);
+  expect_codes(ranks, 0);
+  EXPECT_THAT(ranks[0].output,
+              AllOf(HasSubstr("ranks   2 over gloo (RANK and WORLD_SIZE), ddp, 1 bucket, 7 batch norms "
+                              "over all ranks; 8 pictures each per step, 16 together"),
+                    HasSubstr("epoch 3/3")));
+  EXPECT_EQ(ranks[1].output, "") << "only the first rank prints";
+
+  const Checkpoint one = support::load_checkpoint(folder / "alone/checkpoint_last.h5"),
+                   two = support::load_checkpoint(folder / "ranks/checkpoint_last.h5");
+  EXPECT_EQ(two.integers, one.integers) << "epochs, steps, pictures, the global batch";
+  // Differences of one rounding grow through the norms of 21 steps.
+  const Tolerance allowed = tolerance(DType::f32, kAdditions).times(16);
+  expect_close(two.part("model"), one.part("model"), allowed);
+  expect_close(two.part("optimizer"), one.part("optimizer"), allowed.times(4));
+  EXPECT_TRUE(near(losses(folder / "ranks"), losses(folder / "alone"), allowed));
+  EXPECT_THAT(read_text(folder / "ranks/config.toml"), HasSubstr("# 2 ranks: 16 pictures per step"));
+  EXPECT_THAT(read_text(folder / "ranks/summary.json"), HasSubstr("\"ranks\": 2"));
+}
+
+TEST_F(Ranks, ACheckpointOfFourRanksGoesOnAtOneTwoAndThree) {
+  const TemporaryFolder folder;
+  const std::string first = kRun + "--batch-size 6 --out " + (folder / "four");
+  expect_codes(train_image_on_ranks(4, first + " --max-steps 6", folder), 0);
+  for (const int ranks : {1, 2, 3}) {
+    const std::string out = folder / std::to_string(ranks);
+    std::filesystem::copy(folder / "four", out);
+    const auto outcomes = train_image_on_ranks(
+        ranks, kRun + "--resume auto --batch-size " + std::to_string(24 / ranks) + " --out " + out, folder);
+    expect_codes(outcomes, 0);
+    EXPECT_THAT(outcomes[0].output, HasSubstr("at epoch 2, step 6"));
+  }
+  expect_codes(train_image_on_ranks(4, first + " --resume auto", folder), 0);  // the same, with all four
+  const Checkpoint want = support::load_checkpoint(folder / "four/checkpoint_last.h5");
+  for (const int ranks : {1, 2, 3}) {
+    const std::string out = folder / std::to_string(ranks);
+    const Checkpoint got = support::load_checkpoint(out + "/checkpoint_last.h5");
+    EXPECT_EQ(got.integers, want.integers);
+    const Tolerance allowed = tolerance(DType::f32, kAdditions).times(16);
+    expect_close(got.part("model"), want.part("model"), allowed);
+    EXPECT_TRUE(near(losses(out), losses(folder / "four"), allowed)) << ranks << " ranks";
+  }
+}
+
+TEST_F(Ranks, AnotherGlobalBatchIsRefused) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(train_image(kRun + "--batch-size 16 --max-steps 1 --out " + (folder / "run")).exit_code, 0);
+  const auto ranks = train_image_on_ranks(2, kRun + "--batch-size 16 --resume auto --out " + (folder / "run"), folder);
+  expect_codes(ranks, 1);
+  EXPECT_THAT(ranks[0].output, HasSubstr("was made with 16 pictures per step, this run has 32 (2 ranks of 16). Use "
+                                         "--batch-size 8"));
+}
+
+TEST_F(Ranks, EvaluationCountsEachPictureOnce) {
+  const TemporaryFolder folder;
+  const std::string run = "--data random:101x8x8x3 --model resnet8 --eval-only --workers 0 --backend gloo ";
+  const Outcome alone = train_image(run);
+  ASSERT_EQ(alone.exit_code, 0) << alone.output;
+  const auto until_speed = [](const std::string& text) {
+    const size_t begin = text.find("val loss"), end = text.find(", ", text.find("(", begin));
+    return text.substr(begin, end - begin);
+  };
+  for (const int ranks : {2, 3}) {
+    const auto outcomes = train_image_on_ranks(ranks, run, folder);
+    expect_codes(outcomes, 0);
+    EXPECT_EQ(until_speed(outcomes[0].output), until_speed(alone.output));
+    EXPECT_THAT(outcomes[0].output, HasSubstr("of 101)"));
+    EXPECT_EQ(outcomes[1].output, "");
+  }
+}
+
+/// Starts two ranks, sends `signal` to rank `to` when the first epoch is done, returns both outcomes.
+std::vector<Outcome> with_signal(int to, int signal, const std::string& more, const TemporaryFolder& folder) {
+  std::vector<Outcome> outcomes;
+  std::thread runner([&] {
+    outcomes =
+        train_image_on_ranks(2, kRun + "--batch-size 4 --epochs 100000 --out " + (folder / "run") + " " + more, folder);
+  });
+  // A line of metrics: all ranks are past their first epoch, and so have their handlers.
+  for (int tries = 0; tries < 1200 && read_text(folder / "run/metrics.jsonl").empty(); ++tries) usleep(50000);
+  const pid_t process = std::atoi(read_text(file_of(folder, "pid", to)).c_str());
+  if (process > 0) kill(process, signal);
+  runner.join();
+  return outcomes;
+}
+
+TEST_F(Ranks, ASignalToOneRankStopsAllBehindTheSameStep) {
+  for (const int to : {0, 1}) {
+    const TemporaryFolder folder;
+    const auto ranks = with_signal(to, SIGTERM, "", folder);
+    expect_codes(ranks, support::kExitRequeue);
+    EXPECT_THAT(ranks[0].output, HasSubstr("stopped by SIGTERM after step "));
+    const Checkpoint saved = support::load_checkpoint(folder / "run/checkpoint_last.h5");
+    EXPECT_THAT(ranks[0].output, HasSubstr("stopped by SIGTERM after step " + std::to_string(saved.integer("step"))));
+  }
+}
+
+TEST_F(Ranks, Usr1SavesOrStops) {
+  const TemporaryFolder folder;
+  const auto ranks = with_signal(1, SIGUSR1, "--usr1 stop", folder);
+  expect_codes(ranks, support::kExitRequeue);
+  EXPECT_THAT(ranks[0].output, HasSubstr("stopped by SIGUSR1 after step "));
+  const TemporaryFolder other;
+  const auto going_on = with_signal(1, SIGUSR1, "--usr1 save --max-steps 200", other);
+  expect_codes(going_on, 0);
+  EXPECT_THAT(going_on[0].output, AllOf(HasSubstr("saved "), HasSubstr("stopped by --max-steps after step 200")));
+}
+
+TEST_F(Ranks, ALossThatIsNotFiniteStopsAllAndNamesTheRank) {
+  const TemporaryFolder folder;
+  const auto ranks = train_image_on_ranks(2, kRun + "--batch-size 8 --lr 1e30 --out " + (folder / "run"), folder);
+  expect_codes(ranks, 1);
+  for (const Outcome& rank : ranks)
+    EXPECT_THAT(rank.output, AllOf(HasSubstr("loss is not finite ("), HasSubstr(") on rank 0 at epoch 1, step "),
+                                   HasSubstr("the weights are not finite")));
+}
+
+}  // namespace weft::tests
