@@ -96,10 +96,10 @@ StoreConnection find_store(const Address& address, const std::string& secret, co
     pause = std::min(2 * pause, std::chrono::milliseconds(500));
   }
   const bool other_secret = std::find(findings.begin(), findings.end(), "has another secret") != findings.end();
-  fail("store: ", who, " on ", host_name(), " has not found rank 0 at ", address, " within ",
+  fail("store: ", who, " on ", host_name(), " has not found its job at ", address, " within ",
        static_cast<double>(timeout.count()) / 1e3, " s (", describe(address.port, findings), "). ",
        other_secret ? "Do all ranks have the same WEFT_JOB_SECRET, or the same cookie file in the home folder?"
-                    : "Does rank 0 run, and is MASTER_ADDR an address of its host that can be reached from here?");
+                    : "Does rank 0 (or node 0 of weft-run) run there, and can its host be reached from here?");
 }
 
 }  // namespace weft::dist

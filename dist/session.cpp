@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "dist/job_secret.h"
+#include "dist/keyed_hash.h"
 #include "dist/socket.h"
 #include "kernels/error.h"
 
@@ -26,7 +27,7 @@ Session::Session(const LaunchEnvironment& environment, const EnvironmentVariable
       " ranks on several hosts, and nothing says where rank 0 is. Set MASTER_ADDR to its host on all ranks, as in "
       "mpirun -x MASTER_ADDR=HOST");
   // Ranks of an earlier start of the same job must not get in.
-  const std::string secret = job_secret(variables, str(environment.job, " start ", environment.restarts));
+  const std::string secret = keyed_hash(job_secret(variables, environment.job), str("start ", environment.restarts));
   const std::string who = str("rank ", rank_);
   Address address = environment.master;
   int ports = kStorePorts;

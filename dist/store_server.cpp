@@ -55,7 +55,7 @@ class StoreServer::Loop {
  public:
   Loop(const Address& address, StoreServerOptions options)
       : options_(std::move(options)),
-        listeners_(listen_at(address, kStorePorts)),
+        listeners_(listen_at(address, options_.ports)),
         poll_(::epoll_create1(EPOLL_CLOEXEC)),
         wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
         log_(options_.log),

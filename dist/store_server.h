@@ -18,6 +18,7 @@ struct StoreServerOptions {
   std::string secret;                                ///< what they all know; never sent
   Milliseconds patience{5000};                       ///< for a connection to prove that it knows the secret
   size_t max_strangers = 256;                        ///< connections without a proof; one more ends the oldest
+  int ports = kStorePorts;                           ///< from the one that is asked for on
   Milliseconds farewell{10'000};                     ///< how long the destructor waits for ranks that have not left
   std::function<void(const std::string&)> log = {};  ///< takes a line about a stranger; none: stderr
 };

@@ -55,9 +55,13 @@ class Child {
   void signal(int number) const { ::kill(process_, number); }
   void close_input() { in_.close(); }
 
-  /// Reads until the output holds `text`; false: it ended, or 20 seconds passed before.
-  bool prints(const std::string& text) {
-    return read_until([&] { return output_.find(text) != std::string::npos; });
+  /// Reads until the output holds `text` so many times; false: it ended, or 20 seconds passed before.
+  bool prints(const std::string& text, int times = 1) {
+    return read_until([&] {
+      int found = 0;
+      for (size_t at = output_.find(text); at != std::string::npos; at = output_.find(text, at + text.size())) ++found;
+      return found >= times;
+    });
   }
 
   /// Reads to the end of the output and waits for the end of the process: its exit code, 128 + the number of the signal

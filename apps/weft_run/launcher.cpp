@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/weft_run/launcher.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "apps/weft_run/nodes.h"
+#include "apps/weft_run/workers.h"
+#include "core/printable.h"
+#include "dist/job_secret.h"
+#include "dist/keyed_hash.h"
+#include "kernels/runtime.h"
+
+namespace weft::weft_run {
+namespace {
+
+void say(const std::string& text) { std::fprintf(stderr, "weft-run: %s\n", text.c_str()); }
+
+/// Cores that this process may use.
+int count_cores() {
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+/// SIGCHLD and what is forwarded, taken one at a time instead of interrupting. Threads made later inherit this.
+sigset_t block_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP}) sigaddset(&set, number);
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  return set;
+}
+
+class Launcher {
+ public:
+  explicit Launcher(const Options& options)
+      : options_(options),
+        signals_(block_signals()),
+        variables_(dist::environment_variables()),
+        cores_(count_cores()),
+        local_ranks_(count_ranks(options.ranks_per_node, kernels::runtime(DeviceKind::cuda).device_count(), cores_)) {
+    if (local_ranks_ * options.nodes > 1) make_secrets();
+    if (!options.log_folder.empty()) std::filesystem::create_directories(options.log_folder);
+    if (!variables_.contains("OMP_NUM_THREADS")) {
+      const int threads = std::max(1, cores_ / local_ranks_);
+      variables_["OMP_NUM_THREADS"] = std::to_string(threads);
+      if (local_ranks_ > 1)
+        say(str("OMP_NUM_THREADS is not set: ", threads, " for each of ", local_ranks_, " ranks on ", cores_,
+                " cores"));
+    }
+  }
+
+  int run() {
+    Nodes nodes(options_, local_ranks_, meeting_secret_);
+    for (int round = 0;; ++round) {
+      const std::optional<RoundFailure> failure = run_round(nodes, round);
+      if (!failure) {
+        nodes.leave();
+        return 0;
+      }
+      say(failure->text);
+      if (!failure->may_restart || stop_signal_ != 0 || round >= options_.max_restarts) {
+        nodes.wait_until_stopped(round);  // the others read the reason at the store that this node may hold
+        nodes.leave();
+        return failure->code;
+      }
+      nodes.wait_until_stopped(round);
+      say(str("starting all ranks again, restart ", round + 1, " of ", options_.max_restarts));
+    }
+  }
+
+ private:
+  void make_secrets() {
+    // One node needs no cookie: its ranks get what nobody else has ever seen.
+    meeting_secret_ =
+        options_.nodes > 1
+            ? dist::hexadecimal(dist::keyed_hash(dist::job_secret(variables_, "run " + options_.run), "launchers"))
+            : dist::hexadecimal(dist::random_bytes(32));
+    variables_["WEFT_JOB_SECRET"] = dist::hexadecimal(dist::keyed_hash(meeting_secret_, "ranks"));
+  }
+
+  std::vector<Worker> workers_of(Nodes& nodes, int round) const {
+    const dist::Address master = nodes.master_of(round);
+    std::vector<Worker> workers;
+    for (int local = 0; local < local_ranks_; ++local) {
+      Worker worker{nodes.first_rank() + local, "", variables_};
+      if (!options_.log_folder.empty())
+        worker.log =
+            options_.log_folder + str("/rank_", worker.rank, round == 0 ? "" : str(".restart_", round), ".log");
+      const std::map<std::string, std::string> more{
+          {"RANK", std::to_string(worker.rank)},
+          {"WORLD_SIZE", std::to_string(nodes.ranks())},
+          {"LOCAL_RANK", std::to_string(local)},
+          {"LOCAL_WORLD_SIZE", std::to_string(local_ranks_)},
+          {"GROUP_RANK", std::to_string(nodes.node())},
+          {"GROUP_WORLD_SIZE", std::to_string(options_.nodes)},
+          {"MASTER_ADDR", master.host},
+          {"MASTER_PORT", std::to_string(master.port)},
+          {"TORCHELASTIC_RESTART_COUNT", std::to_string(round)},
+          {"TORCHELASTIC_MAX_RESTARTS", std::to_string(options_.max_restarts)},
+          {"TORCHELASTIC_RUN_ID", options_.run}};
+      for (const auto& [name, value] : more) worker.variables[name] = value;
+      workers.push_back(std::move(worker));
+    }
+    return workers;
+  }
+
+  /// Nothing when all ranks of all nodes ended with 0.
+  std::optional<RoundFailure> run_round(Nodes& nodes, int round) {
+    Workers workers(options_.command, workers_of(nodes, round), keeper_);
+    while (true) {
+      while (const std::optional<Ending> ending = workers.take_ended())
+        if (ending->code() != 0) nodes.fail(round, {ending->code(), stop_signal_ == 0, ending->text()});
+      if (std::optional<RoundFailure> failure = nodes.failure(round)) {
+        // Ranks that were told to end from outside end by themselves, perhaps after a checkpoint.
+        while (stop_signal_ != 0 && !workers.empty()) {
+          take_signal(workers);
+          workers.take_ended();
+        }
+        workers.stop(options_.grace);
+        return failure;
+      }
+      if (workers.empty() && nodes.finished(round)) return std::nullopt;
+      take_signal(workers);
+    }
+  }
+
+  /// Waits a little for a signal, and passes it on.
+  void take_signal(Workers& workers) {
+    const timespec wait{0, 100'000'000};
+    const int number = ::sigtimedwait(&signals_, nullptr, &wait);
+    if (number <= 0 || number == SIGCHLD) return;
+    const bool ends = number == SIGTERM || number == SIGINT || number == SIGHUP;
+    if (ends && number == SIGINT && stop_signal_ == SIGINT) {
+      say("second Ctrl-C: ending all ranks");
+      return workers.stop(0);
+    }
+    if (ends) stop_signal_ = number;
+    workers.signal(number);
+  }
+
+  const Options options_;
+  Keeper keeper_;  // the first: it forks, and this process has no other threads yet
+  const sigset_t signals_;
+  dist::EnvironmentVariables variables_;
+  int cores_, local_ranks_;
+  std::string meeting_secret_;
+  int stop_signal_ = 0;
+};
+
+}  // namespace
+
+int launch(const Options& options) { return Launcher(options).run(); }
+
+}  // namespace weft::weft_run

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/weft_run/options.h"
+#include "dist/store_server.h"
+#include "dist/tcp_membership.h"
+#include "dist/tcp_store.h"
+
+namespace weft::weft_run {
+
+/// Why a round of ranks ended.
+struct RoundFailure {
+  int code = 1;
+  bool may_restart = true;
+  std::string text;  ///< `rank 3 ended with exit code 1`
+};
+
+/// What the launchers of a job tell each other; each counts as one node. With one node it needs no network.
+class Nodes {
+ public:
+  /// Meets the others. Errors: they do not come in time (named by number), or expect another number of nodes.
+  Nodes(const Options& options, int local_ranks, const std::string& secret);
+
+  int node() const { return node_; }
+  /// The first rank of this node, and all ranks of the job.
+  int first_rank() const { return first_rank_; }
+  int ranks() const { return ranks_; }
+
+  /// Where the ranks of this round meet: the same on all nodes.
+  dist::Address master_of(int round);
+  /// Tells the others that a rank of this node failed; the first one counts.
+  void fail(int round, const RoundFailure& failure);
+  /// The failure of this round, or of a launcher.
+  std::optional<RoundFailure> failure(int round);
+  /// All ranks of this node have ended well; true when those of all nodes have.
+  bool finished(int round);
+  /// This node's ranks are stopped; returns when those of all nodes are.
+  void wait_until_stopped(int round);
+  void leave();
+
+ private:
+  void meet(const std::string& secret);
+  int claim_number();
+
+  const Options options_;
+  int node_ = 0, first_rank_ = 0, ranks_ = 0;
+  bool done_ = false;
+  std::optional<RoundFailure> alone_;  // with one node
+  std::mutex mutex_;
+  std::string lost_;  // why a launcher is gone
+  std::unique_ptr<dist::StoreServer> server_;
+  std::unique_ptr<dist::TcpStore> store_;
+  std::unique_ptr<dist::TcpMembership> membership_;
+};
+
+/// A port that was free a moment ago.
+uint16_t free_port(const std::string& host);
+
+}  // namespace weft::weft_run

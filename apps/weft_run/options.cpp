@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/weft_run/options.h"
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+
+#include "apps/support/flags.h"
+#include "core/nearest.h"
+#include "core/printable.h"
+
+namespace weft::weft_run {
+namespace {
+
+using support::UsageError;
+
+constexpr const char* kHelp =
+    R"(weft-run [flags] PROGRAM [arguments of the program]
+Starts a program as several ranks on this node, and with --nnodes as the part of this node in a larger job.
+
+  --nproc_per_node N     ranks on this node: a number, gpu (one for each), cpu (one for each core), auto (gpu, else cpu); 1
+  --nnodes N             nodes; weft-run is started once on each; 1
+  --node_rank N          the number of this node; without it nodes are numbered as they come to --rdzv_endpoint
+  --rdzv_endpoint H:P    where the launchers of several nodes meet: a node's host name or address, and a free port
+  --rdzv_backend NAME    c10d (with --rdzv_endpoint) or static (with --master_addr and --node_rank)
+  --rdzv_id NAME         the name of this job, the same on all nodes
+  --master_addr HOST     node 0; its ranks get MASTER_ADDR from here
+  --master_port PORT     where rank 0 listens; without it a free one
+  --standalone           one node, whatever else is said about meeting
+  --max_restarts N       when a rank fails, all are started again, at most N times; 0
+  --log_dir FOLDER       each rank writes to FOLDER/rank_N.log instead of the launcher's output
+  --grace SECONDS        between SIGTERM and SIGKILL for the ranks that are left when one fails; 10
+  --start_timeout S      how long the launchers wait for each other; 300
+Flags may be written with - for _.
+)";
+
+const std::vector<std::string>& known_flags() {
+  static const std::vector<std::string> names{"nproc-per-node", "nnodes",       "node-rank",   "rdzv-endpoint",
+                                              "rdzv-backend",   "rdzv-id",      "master-addr", "master-port",
+                                              "standalone",     "max-restarts", "log-dir",     "grace",
+                                              "start-timeout",  "no-python",    "help"};
+  return names;
+}
+
+int parse_count(const std::string& flag, const std::string& text, int least, int most) {
+  const int64_t value = support::parse_integer("--" + flag, text);
+  if (value < least || value > most)
+    throw UsageError(str("--", flag, ": expected ", least, " to ", most, ", got ", value));
+  return static_cast<int>(value);
+}
+
+/// The flags in front of the program, and the program with its arguments.
+std::map<std::string, std::string> split(const std::vector<std::string>& arguments, std::vector<std::string>& command) {
+  std::map<std::string, std::string> flags;
+  size_t i = 0;
+  for (; i < arguments.size() && arguments[i].starts_with("-"); ++i) {
+    if (arguments[i] == "--") {
+      ++i;
+      break;
+    }
+    const size_t equals = std::min(arguments[i].find('='), arguments[i].size());
+    std::string name = arguments[i].substr(0, equals);
+    name.erase(0, name.find_first_not_of('-'));
+    std::replace(name.begin(), name.end(), '_', '-');
+    if (name == "h") name = "help";
+    if (std::find(known_flags().begin(), known_flags().end(), name) == known_flags().end())
+      throw UsageError("unknown flag '" + printable(arguments[i].substr(0, equals)) + "'." +
+                       suggestion(name, known_flags()));
+    const bool is_switch = name == "standalone" || name == "no-python" || name == "help";
+    if (equals < arguments[i].size())
+      flags[name] = arguments[i].substr(equals + 1);
+    else if (is_switch)
+      flags[name] = "true";
+    else if (++i < arguments.size())
+      flags[name] = arguments[i];
+    else
+      throw UsageError("--" + name + ": expected a value");
+  }
+  command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(std::min(i, arguments.size())), arguments.end());
+  return flags;
+}
+
+/// Usage errors of what is parsed elsewhere.
+template <class Function>
+auto usage(Function&& function) {
+  try {
+    return function();
+  } catch (const Error& error) {
+    throw UsageError(error.what());
+  }
+}
+
+void check_meeting(const Options& options, const std::string& backend) {
+  if (backend != "c10d" && backend != "static")
+    throw UsageError("--rdzv-backend: expected c10d or static, got '" + printable(backend) +
+                     "': launchers meet at a store of their own. Give --rdzv-backend c10d --rdzv-endpoint HOST:PORT");
+  if (options.node_rank.value_or(0) >= options.nodes)
+    throw UsageError(str("--node-rank: expected 0 to ", options.nodes - 1, ", got ", *options.node_rank));
+  if (options.nodes == 1) return;
+  if (!options.meeting)
+    throw UsageError(
+        str("--nnodes ", options.nodes,
+            ": expected --rdzv-endpoint HOST:PORT (or --master-addr HOST --node-rank N), where the nodes meet"));
+  if (options.meeting->port == 0) throw UsageError("--rdzv-endpoint: expected HOST:PORT, got no port");
+  if (backend == "static" && !options.node_rank)
+    throw UsageError("--rdzv-backend static: expected --node-rank, 0 to " + std::to_string(options.nodes - 1) +
+                     ", on each node");
+}
+
+}  // namespace
+
+std::optional<Options> parse_options(const std::vector<std::string>& arguments) {
+  Options options;
+  std::map<std::string, std::string> flags = split(arguments, options.command);
+  const auto has = [&](const char* name) { return flags.contains(name); };
+  if (has("help")) {
+    std::cout << kHelp;
+    return std::nullopt;
+  }
+  if (options.command.empty())
+    throw UsageError("expected a program to run, as in: weft-run --nproc_per_node 2 ./train");
+  if (has("nproc-per-node")) options.ranks_per_node = flags["nproc-per-node"];
+  if (has("nnodes") && flags["nnodes"].find(':') != std::string::npos)
+    throw UsageError("--nnodes: expected one number, got '" + printable(flags["nnodes"]) +
+                     "': jobs do not grow or shrink here");
+  if (has("nnodes")) options.nodes = parse_count("nnodes", flags["nnodes"], 1, 65536);
+  if (has("node-rank")) options.node_rank = parse_count("node-rank", flags["node-rank"], 0, 65535);
+  if (has("rdzv-id")) options.run = flags["rdzv-id"];
+  if (has("max-restarts")) options.max_restarts = parse_count("max-restarts", flags["max-restarts"], 0, 1'000'000);
+  if (has("log-dir")) options.log_folder = flags["log-dir"];
+  if (has("grace")) options.grace = parse_count("grace", flags["grace"], 0, 86400);
+  if (has("start-timeout")) options.start_timeout = parse_count("start-timeout", flags["start-timeout"], 1, 604'800);
+
+  usage([&] {
+    if (has("master-addr")) options.master = dist::parse_address("--master-addr", flags["master-addr"]);
+    if (has("master-port")) {
+      if (!options.master) options.master.emplace();
+      options.master->port = dist::parse_port("--master-port", flags["master-port"]);
+    }
+    const bool zero = has("rdzv-endpoint") && flags["rdzv-endpoint"].ends_with(":0");  // torchrun's `localhost:0`
+    if (has("rdzv-endpoint"))
+      options.meeting = dist::parse_address(
+          "--rdzv-endpoint",
+          zero ? flags["rdzv-endpoint"].substr(0, flags["rdzv-endpoint"].size() - 2) : flags["rdzv-endpoint"]);
+    return 0;
+  });
+  if (!options.meeting && options.master && !options.master->host.empty()) {
+    options.meeting = options.master;
+    if (options.meeting->port == 0) options.meeting->port = 29500;
+  }
+  check_meeting(options, has("rdzv-backend") ? flags["rdzv-backend"] : has("rdzv-endpoint") ? "c10d" : "static");
+  if (has("standalone") && options.nodes > 1)
+    throw UsageError("--standalone: expected one node, got --nnodes " + std::to_string(options.nodes));
+  return options;
+}
+
+int count_ranks(const std::string& text, int gpus, int cores) {
+  if (text == "gpu" && gpus == 0) throw UsageError("--nproc-per-node gpu: this node has no GPU. Give a number, or cpu");
+  if (text == "gpu") return gpus;
+  if (text == "cpu") return cores;
+  if (text == "auto") return gpus > 0 ? gpus : cores;
+  if (text.empty() || text.size() > 5 || text.find_first_not_of("0123456789") != std::string::npos ||
+      std::stoi(text) == 0)
+    throw UsageError("--nproc-per-node: expected a number of 1 or more, auto, gpu or cpu, got '" + printable(text) +
+                     "'");
+  return std::stoi(text);
+}
+
+}  // namespace weft::weft_run

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/weft_run/workers.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/printable.h"
+#include "kernels/error.h"
+
+namespace weft::weft_run {
+namespace {
+
+/// In the child, between fork and exec. Returns only when something failed, with errno.
+void become(char* const* arguments, char* const* variables, const char* log, bool keeps_input, pid_t launcher) {
+  if (::setpgid(0, 0) != 0) return;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != launcher) ::_exit(137);  // it died before the line above
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (!keeps_input) {
+    const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (null < 0 || ::dup2(null, STDIN_FILENO) < 0) return;
+  }
+  if (log[0] != '\0') {
+    const int file = ::open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file < 0 || ::dup2(file, STDOUT_FILENO) < 0 || ::dup2(file, STDERR_FILENO) < 0) return;
+  }
+  ::execvpe(arguments[0], arguments, variables);
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> list;
+  for (const std::string& text : texts) list.push_back(const_cast<char*>(text.c_str()));
+  list.push_back(nullptr);
+  return list;
+}
+
+}  // namespace
+
+int Ending::code() const { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+
+std::string Ending::text() const {
+  if (WIFEXITED(status)) return str("rank ", rank, " ended with exit code ", WEXITSTATUS(status));
+  return str("rank ", rank, " was ended by signal ", WTERMSIG(status), " (", ::strsignal(WTERMSIG(status)), ")");
+}
+
+Workers::Workers(const std::vector<std::string>& command, const std::vector<Worker>& workers, Keeper& keeper)
+    : keeper_(keeper) {
+  try {
+    for (const Worker& worker : workers) start(command, worker);
+  } catch (...) {
+    stop(0);
+    throw;
+  }
+}
+
+Workers::~Workers() { stop(0); }
+
+void Workers::start(const std::vector<std::string>& command, const Worker& worker) {
+  std::vector<std::string> assignments;
+  for (const auto& [name, value] : worker.variables) assignments.push_back(name + "=" + value);
+  const std::vector<char*> arguments = pointers(command), variables = pointers(assignments);
+  // A terminal would stop a rank that reads from it in the background; and ranks cannot share one input.
+  const bool keeps_input = running_.empty() && !::isatty(STDIN_FILENO);
+  int failure[2];
+  WEFT_CHECK(::pipe2(failure, O_CLOEXEC) == 0, "cannot make a pipe: ", dist::error_words(errno));
+  const pid_t launcher = ::getpid(), process = ::fork();
+  if (process == 0) {
+    become(arguments.data(), variables.data(), worker.log.c_str(), keeps_input, launcher);
+    const int number = errno;
+    if (::write(failure[1], &number, sizeof number) < 0) ::_exit(126);
+    ::_exit(127);
+  }
+  const dist::Descriptor reader(failure[0]);
+  ::close(failure[1]);
+  WEFT_CHECK(process > 0, "cannot start a process: ", dist::error_words(errno));
+  ::setpgid(process, process);  // here too: who comes first
+  keeper_.watch(process);
+  running_[process] = worker.rank;
+  int number = 0;
+  ssize_t got;
+  while ((got = ::read(reader.fd(), &number, sizeof number)) < 0 && errno == EINTR) continue;
+  WEFT_CHECK(got == 0, "cannot start '", printable(command[0]), "'",
+             worker.log.empty() ? "" : " with its log " + printable(worker.log), ": ", dist::error_words(number));
+}
+
+std::optional<Ending> Workers::take_ended() {
+  for (const auto& [process, rank] : running_) {
+    int status = 0;
+    const pid_t ended = ::waitpid(process, &status, WNOHANG);
+    if (ended != process) continue;
+    const Ending ending{rank, status};
+    ::kill(-process, SIGKILL);  // what the rank has left in its group
+    keeper_.forget(process);
+    running_.erase(process);
+    return ending;
+  }
+  return std::nullopt;
+}
+
+void Workers::signal(int number) const {
+  for (const auto& [process, rank] : running_) ::kill(-process, number);
+}
+
+void Workers::stop(int grace) {
+  const dist::TimePoint deadline = dist::Clock::now() + std::chrono::seconds(grace);
+  if (grace > 0) signal(SIGTERM);
+  signal(SIGCONT);  // a stopped process takes no SIGTERM
+  bool killed = false;
+  while (!running_.empty()) {
+    if (!killed && dist::Clock::now() >= deadline) {
+      signal(SIGKILL);
+      killed = true;
+    }
+    if (!take_ended()) ::usleep(5000);
+  }
+}
+
+}  // namespace weft::weft_run

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <sys/types.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/weft_run/keeper.h"
+#include "dist/launch_environment.h"
+
+namespace weft::weft_run {
+
+/// How a rank ended.
+struct Ending {
+  int rank = 0;
+  int status = 0;  ///< waitpid's
+  /// Its exit code, or 128 + the number of the signal.
+  int code() const;
+  /// `rank 3 ended with exit code 1`, `rank 3 was ended by signal 9 (Killed)`.
+  std::string text() const;
+};
+
+/// One rank to be started.
+struct Worker {
+  int rank = 0;
+  std::string log;  ///< a file for its output; empty: the launcher's
+  dist::EnvironmentVariables variables;
+};
+
+/// The ranks of this node: each a process group of its own, which ends when the launcher does.
+class Workers {
+ public:
+  Workers(const std::vector<std::string>& command, const std::vector<Worker>& workers, Keeper& keeper);
+  /// Kills what is left.
+  ~Workers();
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  bool empty() const { return running_.empty(); }
+  /// The next rank that has ended, if one has.
+  std::optional<Ending> take_ended();
+  void signal(int number) const;
+  /// SIGTERM, then after `grace` seconds SIGKILL; returns when all have ended.
+  void stop(int grace);
+
+ private:
+  void start(const std::vector<std::string>& command, const Worker& worker);
+
+  Keeper& keeper_;
+  std::map<pid_t, int> running_;  // process and rank
+};
+
+}  // namespace weft::weft_run

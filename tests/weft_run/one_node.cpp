@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fstream>
+
+#include "tests/weft_run/launch.h"
+
+namespace weft::weft_run {
+namespace {
+
+TEST(OneNode, RanksGetTorchrunsVariables) {
+  WEFT_NEEDS_SODIUM();
+  Child run(line({"--nproc_per_node", "2", "--rdzv-id", "job7"},
+                 "echo \"$RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK/$GROUP_WORLD_SIZE $MASTER_ADDR "
+                 "$TORCHELASTIC_RUN_ID "
+                 "$TORCHELASTIC_RESTART_COUNT ${#WEFT_JOB_SECRET} [$OMP_NUM_THREADS]\"; test $MASTER_PORT -gt 1023"),
+            {"OMP_NUM_THREADS=3"});
+  EXPECT_EQ(run.exit_code(), 0);
+  EXPECT_THAT(run.output(), HasSubstr("0/2 0/2 0/1 127.0.0.1 job7 0 64 [3]\n"));
+  EXPECT_THAT(run.output(), HasSubstr("1/2 1/2 0/1 127.0.0.1 job7 0 64 [3]\n"));
+  EXPECT_EQ(count(run.output(), "\n"), 2) << "nothing but the ranks' own words";
+}
+
+TEST(OneNode, ThreadsAreSharedOutAloud) {
+  WEFT_NEEDS_SODIUM();
+  std::vector<std::string> command = line({"--nproc_per_node", "64"}, "test $OMP_NUM_THREADS -ge 1");
+  command.insert(command.begin(), {"env", "-u", "OMP_NUM_THREADS"});
+  Child run(command);
+  EXPECT_EQ(run.exit_code(), 0);
+  EXPECT_THAT(run.output(), ::testing::MatchesRegex(
+                                "weft-run: OMP_NUM_THREADS is not set: [0-9]+ for each of 64 ranks on [0-9]+ cores\n"));
+}
+
+TEST(OneNode, GivenMasterIsPassedOn) {
+  WEFT_NEEDS_SODIUM();
+  Child run(
+      line({"--nproc_per_node=2", "--master_addr=localhost", "--master_port=12345"}, "echo $MASTER_ADDR:$MASTER_PORT"));
+  EXPECT_EQ(run.exit_code(), 0);
+  EXPECT_EQ(count(run.output(), "localhost:12345\n"), 2);
+}
+
+TEST(OneNode, FirstFailureEndsTheOthersAndIsTheExitCode) {
+  WEFT_NEEDS_SODIUM();
+  const dist::TimePoint start = dist::Clock::now();
+  Child run(
+      line({"--nproc_per_node=3"},
+           "if [ $RANK = 1 ]; then sleep 0.2; exit 7; fi; trap 'echo rank $RANK ends; exit 1' TERM; sleep 60 & wait"));
+  EXPECT_EQ(run.exit_code(), 7);
+  EXPECT_LT(dist::Clock::now() - start, std::chrono::seconds(10));
+  EXPECT_THAT(run.output(), HasSubstr("weft-run: rank 1 ended with exit code 7\n"));
+  EXPECT_THAT(run.output(), HasSubstr("rank 0 ends\n"));
+  EXPECT_THAT(run.output(), HasSubstr("rank 2 ends\n"));
+}
+
+TEST(OneNode, SignalIsNamedAndDeafRanksAreKilled) {
+  WEFT_NEEDS_SODIUM();
+  const dist::TimePoint start = dist::Clock::now();
+  Child run(line({"--nproc_per_node=2", "--grace=1"},
+                 "if [ $RANK = 1 ]; then sleep 0.3; kill -SEGV $$; fi; trap '' TERM; sleep 60"));
+  EXPECT_EQ(run.exit_code(), 128 + SIGSEGV);
+  EXPECT_GT(dist::Clock::now() - start, std::chrono::seconds(1));
+  EXPECT_LT(dist::Clock::now() - start, std::chrono::seconds(15));
+  EXPECT_THAT(run.output(), HasSubstr("weft-run: rank 1 was ended by signal 11 (Segmentation fault)\n"));
+}
+
+TEST(OneNode, RestartsAllAsOftenAsAllowed) {
+  WEFT_NEEDS_SODIUM();
+  const std::string script =
+      "echo begin $RANK.$TORCHELASTIC_RESTART_COUNT; if [ $TORCHELASTIC_RESTART_COUNT -lt 2 ]; then [ $RANK = 0 ] && "
+      "exit 5; sleep 60; fi; exit 0";
+  Child enough(line({"--nproc_per_node=2", "--max_restarts=2"}, script));
+  EXPECT_EQ(enough.exit_code(), 0);
+  for (const char* rank : {"begin 0.0", "begin 0.1", "begin 0.2", "begin 1.2"})
+    EXPECT_EQ(count(enough.output(), rank), 1) << rank;
+  EXPECT_THAT(enough.output(), HasSubstr("weft-run: starting all ranks again, restart 2 of 2\n"));
+  Child few(line({"--nproc_per_node=2", "--max_restarts=1"}, script));
+  EXPECT_EQ(few.exit_code(), 5);
+  EXPECT_EQ(count(few.output(), "begin 0."), 2);
+}
+
+TEST(OneNode, SignalsAreForwarded) {
+  WEFT_NEEDS_SODIUM();
+  const std::string script =
+      "trap 'echo rank $RANK saves' USR1; trap 'echo rank $RANK dumps' USR2; trap 'echo rank $RANK stops; exit 64' "
+      "TERM; echo ready; "
+      "while true; do sleep 0.05; done";
+  Child run(line({"--nproc_per_node=2", "--max_restarts=5"}, script));
+  ASSERT_TRUE(run.prints("ready", 2));
+  run.signal(SIGUSR1);
+  EXPECT_TRUE(run.prints("rank 0 saves"));
+  EXPECT_TRUE(run.prints("rank 1 saves"));
+  run.signal(SIGUSR2);
+  EXPECT_TRUE(run.prints("rank 0 dumps"));
+  EXPECT_TRUE(run.prints("rank 1 dumps"));
+  run.signal(SIGTERM);
+  EXPECT_EQ(run.exit_code(), 64) << "and nothing is started again";
+  EXPECT_THAT(run.output(), HasSubstr("rank 0 stops"));
+  EXPECT_THAT(run.output(), HasSubstr("rank 1 stops"));
+  EXPECT_EQ(count(run.output(), "ready"), 2);
+}
+
+// A rank that ends early after a forwarded SIGTERM does not cut short another one's checkpoint.
+TEST(OneNode, ForwardedStopLeavesRanksTheirTime) {
+  WEFT_NEEDS_SODIUM();
+  Child run(line({"--nproc_per_node=2", "--grace=0"},
+                 "trap 'if [ $RANK = 1 ]; then sleep 1; echo saved; fi; exit 64' TERM; echo ready $RANK; while true; "
+                 "do sleep 0.05; done"));
+  ASSERT_TRUE(run.prints("ready 0"));
+  ASSERT_TRUE(run.prints("ready 1"));
+  run.signal(SIGTERM);
+  EXPECT_EQ(run.exit_code(), 64);
+  EXPECT_THAT(run.output(), HasSubstr("saved"));
+}
+
+// kill -9 of the launcher ends the ranks, and what a rank's shell has started.
+TEST(OneNode, NoOrphanSurvivesTheLauncher) {
+  WEFT_NEEDS_SODIUM();
+  Child run(line({"--nproc_per_node=2"}, "sleep 60 & echo \"process $$ child $! .\"; wait"));
+  std::vector<pid_t> processes;
+  ASSERT_TRUE(run.prints(" .\n", 2));
+  run.signal(SIGKILL);
+  std::istringstream words(run.output());
+  for (std::string word; words >> word;)
+    if (word == "process" || word == "child") {
+      pid_t process;
+      words >> process;
+      processes.push_back(process);
+    }
+  ASSERT_EQ(processes.size(), 4u);
+  EXPECT_EQ(run.exit_code(), 128 + SIGKILL);
+  for (const pid_t process : processes) EXPECT_TRUE(goes(process)) << process;
+}
+
+TEST(OneNode, RanksLeaveNothingBehind) {
+  WEFT_NEEDS_SODIUM();
+  Child run(line({"--nproc_per_node=1"}, "sleep 60 >/dev/null 2>&1 & echo $!"));
+  EXPECT_EQ(run.exit_code(), 0);
+  EXPECT_TRUE(goes(std::stoi(run.output())));
+}
+
+TEST(OneNode, LogsOfEachRank) {
+  WEFT_NEEDS_SODIUM();
+  const test::TemporaryFolder folder;
+  Child run(line({"--nproc_per_node=2", "--max_restarts=1", "--log_dir", (folder / "logs").string()},
+                 "echo rank $RANK >&2; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 3"));
+  EXPECT_EQ(run.exit_code(), 0);
+  EXPECT_THAT(run.output(), Not(HasSubstr("rank 0\n")));
+  EXPECT_EQ(test::read_file(folder / "logs" / "rank_1.restart_1.log"), "rank 1\n");
+  EXPECT_EQ(test::read_file(folder / "logs" / "rank_0.restart_1.log"), "rank 0\n");
+}
+
+TEST(OneNode, MistakesHaveExitCodes) {
+  Child usage({WEFT_RUN, "--rdzv_backend", "etcd", "x"});
+  EXPECT_EQ(usage.exit_code(), 2);
+  EXPECT_THAT(usage.output(), HasSubstr("weft-run: error: --rdzv-backend: expected c10d or static, got 'etcd'"));
+  Child missing({WEFT_RUN, "./no-such-program"});
+  EXPECT_EQ(missing.exit_code(), 1);
+  EXPECT_EQ(missing.output(), "weft-run: error: cannot start './no-such-program': No such file or directory\n");
+  Child help({WEFT_RUN, "--help"});
+  EXPECT_EQ(help.exit_code(), 0);
+  EXPECT_THAT(help.output(), HasSubstr("--rdzv_endpoint H:P"));
+}
+
+#if !WEFT_HAVE_SODIUM
+TEST(OneNode, WithoutSodiumOneRankAloneRuns) {
+  Child one(line({}, "echo alone"));
+  EXPECT_EQ(one.exit_code(), 0);
+  Child two(line({"--nproc_per_node=2"}, "true"));
+  EXPECT_EQ(two.exit_code(), 1);
+  EXPECT_THAT(two.output(), HasSubstr("this build has no libsodium"));
+}
+#endif
+
+}  // namespace
+}  // namespace weft::weft_run
