@@ -142,6 +142,14 @@ weft_part("libsodium" "${WEFT_HAVE_SODIUM}" "ranks that find each other over TCP
 weft_find_library(Gloo WEFT_HAVE_GLOO WEFT_GLOO_INCLUDE gloo/rendezvous/context.h WEFT_GLOO gloo)
 weft_part("Gloo" "${WEFT_HAVE_GLOO}" "process groups over TCP" "apt-get install libgloo-dev")
 
+find_package(MPI COMPONENTS C QUIET)
+weft_leaves_out(left_out MPI)
+set(WEFT_HAVE_MPI FALSE)
+if(MPI_C_FOUND AND NOT left_out)
+  set(WEFT_HAVE_MPI TRUE)
+endif()
+weft_part("MPI" "${WEFT_HAVE_MPI}" "process groups over MPI" "apt-get install libopenmpi-dev openmpi-bin")
+
 find_package(CLI11 QUIET)
 weft_require("CLI11" "${CLI11_FOUND}" "libcli11-dev")
 find_path(WEFT_TOML_INCLUDE toml++/toml.h)

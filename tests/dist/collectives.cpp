@@ -63,7 +63,7 @@ class Collectives : public ::testing::TestWithParam<std::tuple<std::string, Devi
   const std::string backend_ = std::get<0>(GetParam());
   const DeviceKind device_ = std::get<1>(GetParam());
   const int size_ = std::get<2>(GetParam());
-  const uint64_t seed_ = std::random_device{}();
+  const uint64_t seed_ = shared_seed();
 
   /// Calls body(group, dtype, count) on every rank, for all dtypes and counts.
   template <class Body>

@@ -1,21 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/dist/ranks.h"
 
+#include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <random>
 #include <thread>
 
 #include "tests/dist/memory_store.h"
 
 namespace weft::dist::testing {
+namespace {
+
+bool runs_under_mpi() {
+  static const bool under = std::getenv("WEFT_TEST_MPI") != nullptr;
+  return under;
+}
+
+int mpi_variable(const char* name) {
+  const char* const text = std::getenv(name);
+  WEFT_CHECK(text, "WEFT_TEST_MPI: start with Open MPI's mpirun: ", name, " is not set");
+  return std::atoi(text);
+}
+
+ProcessGroupPtr make_mpi_world(const GroupOptions& options) {
+  return make_process_group("mpi", mpi_variable("OMPI_COMM_WORLD_RANK"), mpi_variable("OMPI_COMM_WORLD_SIZE"), nullptr,
+                            nullptr, options);
+}
+
+/// All processes, for what tests must tell each other; never fails on purpose.
+ProcessGroup& all_processes() {
+  static const ProcessGroupPtr group = make_mpi_world({});
+  return *group;
+}
+
+/// The first `size` processes are the ranks.
+void run_under_mpi(int size, const std::function<void(const ProcessGroupPtr&)>& function, const GroupOptions& options) {
+  all_processes();
+  const ProcessGroupPtr world = make_mpi_world(options);
+  WEFT_CHECK(size <= world->size(), "WEFT_TEST_MPI: the test wants ", size, " processes, there are ", world->size());
+  std::string error;
+  {
+    const ProcessGroupPtr group = world->split(world->rank() < size ? 0 : -1, 0, "world");
+    try {
+      if (group) function(group);
+    } catch (const std::exception& e) {
+      error = e.what();
+      group->abort(error);
+    }
+  }
+  for (const std::string& text : all_processes().all_gather_text(error)) WEFT_CHECK(text.empty(), text);
+}
+
+}  // namespace
+
+uint64_t shared_seed() {
+  const uint64_t mine = std::random_device{}();
+  return runs_under_mpi() ? std::stoull(all_processes().all_gather_text(std::to_string(mine)).front()) : mine;
+}
 
 std::vector<std::string> backends() {
+  if (runs_under_mpi()) return {"mpi"};
   std::vector<std::string> names = connected_backends();
   names.insert(names.begin(), "threads");
   return names;
 }
 
 std::vector<std::string> connected_backends() {
+  if (runs_under_mpi()) return {};
   if (WEFT_HAVE_GLOO) return {"gloo"};
   return {};
 }
@@ -53,13 +105,14 @@ void run_connected(const std::string& backend, int size, const std::function<voi
 
 void run_on(const std::string& backend, int size, const std::function<void(const ProcessGroupPtr&)>& function,
             const GroupOptions& options) {
+  if (backend == "mpi") return run_under_mpi(size, function, options);
   if (backend == "threads") return run_ranks(size, function, options);
   run_connected(backend, size, function, options, nullptr);
 }
 
 void run_on(const std::string& backend, int size, const std::function<void(const ProcessGroupPtr&)>& function,
             const GroupOptions& options, const std::shared_ptr<FakeJob>& job) {
-  if (backend == "threads") return run_ranks(size, function, options);
+  if (!job) return run_on(backend, size, function, options);
   run_connected(backend, size, function, options, job);
 }
 
@@ -77,6 +130,11 @@ std::vector<std::string> errors_on(const std::string& backend, int size,
         }
       },
       options, job);
+  if (runs_under_mpi()) {
+    const int me = all_processes().rank();
+    const auto all = all_processes().all_gather_text(me < size ? errors[static_cast<size_t>(me)] : "");
+    errors.assign(all.begin(), all.begin() + size);
+  }
   return errors;
 }
 

@@ -9,10 +9,14 @@
 
 namespace weft::dist::testing {
 
-/// What the tests of collectives run on. `gloo` ranks are threads with a connection each.
+/// What the tests of collectives run on. `gloo` ranks are threads with a connection each. Under mpirun with
+/// WEFT_TEST_MPI=1 it is `mpi` alone: all processes run the tests together, each as one rank.
 std::vector<std::string> backends();
 /// Those that need a store and take a membership.
 std::vector<std::string> connected_backends();
+
+/// The same fresh number on all ranks; all processes must call.
+uint64_t shared_seed();
 
 /// Runs the function as the ranks of one group, as run_ranks() does.
 void run_on(const std::string& backend, int size, const std::function<void(const ProcessGroupPtr&)>& function,
