@@ -4,8 +4,10 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <mutex>
+#include <thread>
 
 #include "kernels/error.h"
 
@@ -14,10 +16,27 @@ namespace {
 
 std::atomic<bool> abandoned{false};
 
+// After a failure, ranks that may never come to the end are waited for so long.
+constexpr std::chrono::seconds kLast{3};
+
+bool all_ranks_end() {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Request request;
+  if (MPI_Ibarrier(MPI_COMM_WORLD, &request) != MPI_SUCCESS) return false;
+  const auto end = std::chrono::steady_clock::now() + kLast;
+  while (std::chrono::steady_clock::now() < end) {
+    int done = 0;
+    if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+    if (done) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
 void end_mpi() {
   int ended = 0;
   MPI_Finalized(&ended);
-  if (!ended && !abandoned) MPI_Finalize();
+  if (!ended && (!abandoned || all_ranks_end())) MPI_Finalize();
 }
 
 }  // namespace

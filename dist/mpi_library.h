@@ -13,7 +13,8 @@ struct MpiWorld {
 /// Errors: an MPI that cannot be called from several threads.
 MpiWorld begin_mpi();
 
-/// A group has failed: the end of MPI would wait for ranks that may never come, so the program's exit leaves it out.
+/// A group has failed: the end of MPI would wait for ranks that may never come, so the program's exit waits for them a
+/// few seconds and then does without it (mpirun calls that improper, which it is).
 void abandon_mpi();
 
 /// What a return code of MPI says; empty for success.
