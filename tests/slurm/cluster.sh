@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+# A Slurm of one node on this machine, in a folder of its own: controller, node daemon, munge. Source it; needs root, slurm-wlm
+# and munge.
+#   start_cluster DIR    the node is idle when it returns; SLURM_CONF is set
+#   stop_cluster DIR
+
+cluster_lacks() {  # what is missing; nothing when all is there
+  for program in slurmctld slurmd srun sbatch munged mungekey; do
+    command -v "$program" >/dev/null || { echo "$program (Debian: slurm-wlm munge)"; return; }
+  done
+  [[ $(id -u) -eq 0 ]] || echo "root"
+}
+
+free_port() {
+  python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+start_cluster() {
+  local dir=$1 host cores
+  host=$(hostname -s) cores=$(nproc)
+  mkdir -p "$dir"/{munge,state,spool,log}
+  chmod 755 "$dir"
+  # A key and a daemon of the cluster's own: a munge that this machine may have is left alone.
+  mungekey -c -f -k "$dir/munge/key"
+  chown -R munge: "$dir/munge"
+  chmod 700 "$dir/munge"
+  chmod 711 "$dir/munge"
+  runuser -u munge -- munged --key-file="$dir/munge/key" --socket="$dir/munge/socket" --pid-file="$dir/munge/pid" \
+    --log-file="$dir/munge/log" --seed-file="$dir/munge/seed" --force
+  cat > "$dir/slurm.conf" <<EOF
+ClusterName=weft
+SlurmctldHost=$host(127.0.0.1)
+SlurmctldPort=$(free_port)
+SlurmdPort=$(free_port)
+AuthType=auth/munge
+AuthInfo=socket=$dir/munge/socket
+CredType=cred/munge
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation=$dir/state
+SlurmdSpoolDir=$dir/spool
+SlurmctldPidFile=$dir/slurmctld.pid
+SlurmdPidFile=$dir/slurmd.pid
+SlurmctldLogFile=$dir/log/slurmctld
+SlurmdLogFile=$dir/log/slurmd
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+KillWait=5
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+NodeName=$host NodeAddr=127.0.0.1 CPUs=$cores RealMemory=1000 State=UNKNOWN
+PartitionName=p Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES
+EOF
+  export SLURM_CONF=$dir/slurm.conf
+  slurmctld
+  slurmd
+  for _ in $(seq 100); do
+    [[ $(sinfo -h -o %T 2>/dev/null) == idle ]] && return 0
+    sleep 0.2
+  done
+  echo "error: the node did not become idle: $(sinfo 2>&1)" >&2
+  tail -n 20 "$dir"/log/* >&2
+  return 1
+}
+
+stop_cluster() {
+  local dir=$1 pid
+  [[ -n ${SLURM_CONF:-} ]] && scancel --user root 2>/dev/null
+  for daemon in slurmd slurmctld munge/pid; do
+    local file=$dir/$daemon
+    [[ $daemon == munge/pid ]] || file=$file.pid
+    pid=$(cat "$file" 2>/dev/null) || continue
+    kill "$pid" 2>/dev/null || continue
+    for _ in $(seq 50); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
+    kill -9 "$pid" 2>/dev/null || true
+  done
+}
