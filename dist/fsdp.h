@@ -67,6 +67,8 @@ class FSDP {
   nn::Module& module() { return *model_; }
   const ProcessGroupPtr& group() const { return group_; }
   const FsdpOptions& options() const { return options_; }
+  /// Which of the copies of its shards this rank holds; 0 where shards are not replicated.
+  int replica() const { return replicas_->rank(); }
   /// The root first, then in the order of the model.
   const std::vector<std::unique_ptr<FsdpUnit>>& units() const { return schedule_->units(); }
   /// This rank's trained weights and gradients; null where nothing is trained.

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "dist/fsdp.h"
+
+namespace weft::dist {
+
+/// A run of elements of a named tensor: what one rank holds of it.
+struct TensorPiece {
+  std::string name;
+  Shape sizes;                                ///< of the whole tensor, as it is stored (convolution weights OHWI)
+  nn::Layout layout = nn::Layout::as_stored;  ///< how full state dicts show it
+  int64_t begin = 0;                          ///< the first element, in row-major order of `sizes`
+  Tensor values;                              ///< [count]; shares memory with its owner
+  bool is_copy = false;                       ///< another rank holds the same and saves it
+  int64_t* counter = nullptr;                 ///< a number on the host that `values` is a copy of
+};
+
+/// A part of a checkpoint (a model, an optimizer) as one rank sees it. Saving reads the pieces, loading writes them in
+/// place. What is replicated is whole on every rank. All ranks together hold every element.
+struct ShardedState {
+  std::vector<TensorPiece> pieces;
+  std::vector<NamedScalar> scalars;  ///< the same on all ranks
+};
+
+/// Of a sharded model: its parameters' parts, buffers and counters. Gathers nothing.
+ShardedState sharded_state(FSDP& fsdp);
+/// Of the state_dict() of an optimizer over fsdp.parameters(), whose memory the pieces share. Errors: another's state.
+ShardedState sharded_state(FSDP& fsdp, const StateDict& optimizer);
+
+/// Of a model that every rank holds whole (DDP, or one process): rank 0 saves it.
+ShardedState sharded_state(nn::Module& model, int rank = 0);
+/// Of its optimizer's state_dict().
+ShardedState sharded_state(const StateDict& optimizer, int rank = 0);
+
+}  // namespace weft::dist
