@@ -28,26 +28,29 @@ void add_ranks(Evaluation& result, double& loss_sum, const support::Ranks& ranks
   result.confusion.set_counts(std::move(counts));
 }
 
+Tensor forward(Experiment& e, const Tensor& images) {
+  const Autocast low(e.precision);
+  return e.parallel->forward(images);
+}
+
 }  // namespace
 
-Evaluation evaluate(nn::Module& model, const std::function<Tensor(const Tensor&)>& forward, data::Loader* loader,
-                    int classes, DType precision, const support::Ranks& ranks) {
+Evaluation evaluate(Experiment& e) {
   const TraceScope scope("evaluate");
-  const bool was_training = model.is_training();
-  model.eval();
+  const bool was_training = e.model->is_training();
+  e.model->eval();
   const NoGrad no_grad;
   const auto start = std::chrono::steady_clock::now();
-  Evaluation result{.confusion = support::ConfusionMatrix(classes)};
+  Evaluation result{.confusion = support::ConfusionMatrix(e.classes)};
   double loss_sum = 0;
-  if (loader) loader->start(0);
-  while (loader) {
-    const auto batch = loader->next();
+  int64_t steps = 0, most = 0;
+  if (e.parallel->is_sharded())
+    most = e.ranks.max(e.val_loader ? e.val_loader->steps_per_epoch() : 0, "steps of the evaluation");
+  if (e.val_loader) e.val_loader->start(0);
+  while (e.val_loader) {
+    const auto batch = e.val_loader->next();
     if (!batch) break;
-    Tensor logits;
-    {
-      const Autocast low(precision);
-      logits = forward(batch->images);
-    }
+    const Tensor logits = forward(e, batch->images);
     loss_sum += cross_entropy(logits, batch->labels, {.reduction = Reduction::sum}).item();
     const std::vector<int64_t> guesses = argmax(logits, 1).to_vector<int64_t>();
     const std::vector<int64_t> truths = batch->labels.to_vector<int64_t>();
@@ -56,14 +59,17 @@ Evaluation evaluate(nn::Module& model, const std::function<Tensor(const Tensor&)
       result.correct += truths[i] == guesses[i];
     }
     result.images += batch->count;
+    ++steps;
   }
-  add_ranks(result, loss_sum, ranks);
+  // With shards the others need this rank's part of the weights for each of their steps.
+  for (; steps < most; ++steps) forward(e, Tensor::zeros({1, e.height, e.width, e.channels}, DType::f32, e.device));
+  add_ranks(result, loss_sum, e.ranks);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const double images = static_cast<double>(result.images);
   result.loss = loss_sum / images;
   result.accuracy = static_cast<double>(result.correct) / images;
   result.images_per_second = images / seconds;
-  model.train(was_training);
+  e.model->train(was_training);
   return result;
 }
 

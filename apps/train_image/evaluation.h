@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <functional>
-
 #include "apps/support/confusion_matrix.h"
-#include "apps/support/ranks.h"
-#include "data/loader.h"
-#include "nn/module.h"
+#include "apps/train_image/experiment.h"
 
 namespace weft::train_image {
 
@@ -17,10 +13,8 @@ struct Evaluation {
   support::ConfusionMatrix confusion{1};
 };
 
-/// Runs `forward` (of `model`, which is in evaluation mode meanwhile) over everything that the ranks' loaders have,
-/// each picture once; the counts of all ranks are added up. `loader` may be null: more ranks than pictures.
-/// `precision`: of the convolutions.
-Evaluation evaluate(nn::Module& model, const std::function<Tensor(const Tensor&)>& forward, data::Loader* loader,
-                    int classes, DType precision, const support::Ranks& ranks);
+/// Runs the experiment's model, in evaluation mode, over everything that the ranks' loaders have, each picture once;
+/// the counts of all ranks are added up. All ranks call it.
+Evaluation evaluate(Experiment& experiment);
 
 }  // namespace weft::train_image

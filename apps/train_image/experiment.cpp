@@ -9,6 +9,7 @@
 #include "core/safetensors.h"
 #include "data/statistics.h"
 #include "nn/models/make_model.h"
+#include "nn/summary.h"
 #include "optim/adadelta.h"
 #include "optim/adam.h"
 #include "optim/schedule/cosine.h"
@@ -63,6 +64,7 @@ Experiment::Experiment(const Options& given, const support::Ranks& all)
   open_sets();
   make_loaders();
   make_model();
+  if (options.summary) summary = nn::summary(*model, {1, height, width, channels});
   parallel = make_parallel(options, model, ranks);
   generator(device).seed ^= seed_of_rank(ranks.rank());  // weights are the same on all ranks, dropout is not
 }
@@ -155,7 +157,7 @@ std::unique_ptr<optim::Optimizer> Experiment::make_optimizer() const {
   else
     optimizer = std::make_unique<optim::Adadelta>(parameters,
                                                   optim::AdadeltaOptions{.lr = o.lr, .weight_decay = o.weight_decay});
-  if (precision == DType::bf16) optimizer->flat()->keep_compute_copy(precision);
+  if (precision == DType::bf16 && !parallel->is_sharded()) optimizer->flat()->keep_compute_copy(precision);
   return optimizer;
 }
 

@@ -32,6 +32,7 @@ struct Experiment {
   std::unique_ptr<data::Loader> train_loader, val_loader;  ///< of this rank; no val_loader where it has no picture
   std::shared_ptr<nn::Module> model;
   std::unique_ptr<Parallel> parallel;
+  std::string summary;  ///< the table of layers, with --summary
 
   std::unique_ptr<optim::Optimizer> make_optimizer() const;
   /// The learning rate as a function of the step of the whole run.

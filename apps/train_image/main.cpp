@@ -6,7 +6,6 @@
 #include "apps/support/exit.h"
 #include "apps/train_image/trainer.h"
 #include "core/safetensors.h"
-#include "nn/summary.h"
 
 namespace weft::train_image {
 namespace {
@@ -21,7 +20,7 @@ void describe(Experiment& e) {
   std::cout << "val     " << e.val_set->describe() << '\n';
   std::cout << "model   " << e.options.model << ", " << nn::parameter_count(*e.model) << " parameters, input "
             << e.height << 'x' << e.width << 'x' << e.channels << ", " << e.options.precision << '\n';
-  if (e.options.summary) std::cout << nn::summary(*e.model, {1, e.height, e.width, e.channels});
+  std::cout << e.summary;
   std::cout.flush();
 }
 
@@ -33,9 +32,7 @@ int run(int argc, char** argv) {
   Experiment experiment(options, ranks);
   describe(experiment);
   if (options.eval_only) {
-    const Evaluation result = evaluate(
-        *experiment.model, [&](const Tensor& x) { return experiment.parallel->forward(x); },
-        experiment.val_loader.get(), experiment.classes, experiment.precision, ranks);
+    const Evaluation result = evaluate(experiment);
     if (ranks.is_first())
       std::printf("val loss %.4f accuracy %.2f%% (%lld of %lld), %.0f images/s\n", result.loss, 100 * result.accuracy,
                   static_cast<long long>(result.correct), static_cast<long long>(result.images),

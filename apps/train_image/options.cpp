@@ -96,15 +96,22 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("deterministic", o.deterministic,
             "same bits on every run; so it is always today, since every kernel is deterministic");
   flags.add_choice(
-      "parallel", o.parallel, {"auto", "none", "ddp"},
+      "parallel", o.parallel, {"auto", "none", "ddp", "fsdp"},
       "ddp: several ranks (mpirun, srun, weft-run, torchrun's variables) train one model, each on its part "
-      "of the pictures; auto: ddp where there are several ranks; none: ranks do not know each other");
+      "of the pictures; fsdp: the same, and weights, gradients and optimizer state are shared out over them; auto: "
+      "ddp where there are several ranks; none: ranks do not know each other");
   flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
                    "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");
   flags.add("bucket-mb", o.bucket_mb, "MiB of gradients that ddp reduces at once",
             {.min = 0, .max = 1e5, .above = true});
   flags.add_choice("grad-compression", o.grad_compression, {"none", "bf16"}, "gradients travel between ranks as bf16");
   flags.add("sync-batch-norm", o.sync_batch_norm, "batch norm in training takes its statistics over all ranks");
+  flags.add_choice("fsdp-strategy", o.fsdp_strategy, {"full_shard", "shard_grad_op", "hybrid_shard", "no_shard"},
+                   "what fsdp shares out; --precision bf16 gathers weights as bf16");
+  flags.add("fsdp-min-params", o.fsdp_min_params, "parameters that make a part of the model a unit of fsdp",
+            {.min = 1, .max = 1e15});
+  flags.add("fsdp-shard-size", o.fsdp_shard_size, "ranks that share one copy under --fsdp-strategy hybrid_shard",
+            {.min = 0, .max = 1e6});
   flags.add_choice("usr1", o.usr1, {"save", "stop"},
                    "what SIGUSR1 (sbatch --signal=USR1@120) asks for: a checkpoint, or a checkpoint and exit code 75");
   flags.add("summary", o.summary, "print the table of layers before training");

@@ -48,6 +48,9 @@ struct Options {
   double bucket_mb = 25;
   std::string grad_compression = "none";
   bool sync_batch_norm = false;
+  std::string fsdp_strategy = "full_shard";
+  int64_t fsdp_min_params = 1'000'000;
+  int64_t fsdp_shard_size = 0;
   std::string usr1 = "save";
   bool summary = false;
   std::string profile;

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/train_image/parallel.h"
 
+#include "apps/support/checkpoint.h"
 #include "dist/ddp.h"
 #include "dist/sync_batch_norm.h"
 
 namespace weft::train_image {
 namespace {
+
+void load_whole(const std::string& what, nn::Module& model, const StateDict& state, const StateDict& optimizer_state,
+                optim::Optimizer& optimizer) {
+  support::require_match(what, model.state_dict(), state);
+  model.load_state_dict(state);
+  optimizer.load_state_dict(optimizer_state);
+}
 
 /// One rank, or several that know nothing of each other.
 class Single final : public Parallel {
@@ -17,11 +25,10 @@ class Single final : public Parallel {
   void clip_grad_norm(double max_norm) override { weft::clip_grad_norm(model_->parameters(), max_norm); }
   StateDict model_state() override { return model_->state_dict(); }
   StateDict optimizer_state(const optim::Optimizer& optimizer) override { return optimizer.state_dict(); }
-  void load(const StateDict& model, const StateDict& optimizer_state, optim::Optimizer& optimizer) override {
-    model_->load_state_dict(model);
-    optimizer.load_state_dict(optimizer_state);
+  void load(const std::string& what, const StateDict& model, const StateDict& optimizer_state,
+            optim::Optimizer& optimizer) override {
+    load_whole(what, *model_, model, optimizer_state, optimizer);
   }
-  bool runs_alone() const override { return true; }
   std::string describe() const override { return "none"; }
 
  private:
@@ -41,35 +48,35 @@ class Replicated final : public Parallel {
   void clip_grad_norm(double max_norm) override { weft::clip_grad_norm(ddp_.parameters(), max_norm); }
   StateDict model_state() override { return ddp_.module().state_dict(); }
   StateDict optimizer_state(const optim::Optimizer& optimizer) override { return optimizer.state_dict(); }
-  void load(const StateDict& model, const StateDict& optimizer_state, optim::Optimizer& optimizer) override {
-    ddp_.module().load_state_dict(model);
-    optimizer.load_state_dict(optimizer_state);
+  void load(const std::string& what, const StateDict& model, const StateDict& optimizer_state,
+            optim::Optimizer& optimizer) override {
+    load_whole(what, ddp_.module(), model, optimizer_state, optimizer);
   }
-  bool runs_alone() const override { return norms_ == 0; }
   std::string describe() const override {
     return str("ddp, ", ddp_.buckets().size(), ddp_.buckets().size() == 1 ? " bucket" : " buckets",
                norms_ > 0 ? str(", ", norms_, " batch norms over all ranks") : "");
   }
 
  private:
-  static int synchronise_norms(const Options& options, nn::Module& model, const support::Ranks& ranks) {
-    if (!options.sync_batch_norm || ranks.size() == 1) return 0;
-    // Beside the buckets where a group is a queue of the host; on GPUs one communicator keeps all ranks in one order.
-    const dist::ProcessGroupPtr& group = ranks.group();
-    const bool host = group->backend() != "nccl";
-    return dist::convert_sync_batch_norm(model, host ? group->split(0, group->rank(), "batch_norm") : group);
-  }
-
   int norms_;
   dist::DDP ddp_;
 };
 
 }  // namespace
 
+int synchronise_norms(const Options& options, nn::Module& model, const support::Ranks& ranks) {
+  if (!options.sync_batch_norm || ranks.size() == 1) return 0;
+  // Beside the gradients where a group is a queue of the host; on GPUs one communicator keeps all ranks in one order.
+  const dist::ProcessGroupPtr& group = ranks.group();
+  const bool host = group->backend() != "nccl";
+  return dist::convert_sync_batch_norm(model, host ? group->split(0, group->rank(), "batch_norm") : group);
+}
+
 std::unique_ptr<Parallel> make_parallel(const Options& options, std::shared_ptr<nn::Module> model,
                                         const support::Ranks& ranks) {
   const bool single = options.parallel == "none" || (options.parallel == "auto" && ranks.size() == 1);
   if (single) return std::make_unique<Single>(std::move(model));
+  if (options.parallel == "fsdp") return make_sharded(options, std::move(model), ranks);
   return std::make_unique<Replicated>(options, std::move(model), ranks);
 }
 

@@ -109,7 +109,6 @@ void Trainer::resume() {
   const std::string& model = saved.text("model");
   WEFT_CHECK(model == experiment_.options.model, "checkpoint ", path, " is of model '", model, "', this run trains '",
              experiment_.options.model, "'");
-  support::require_match(str("checkpoint ", path, ": model"), experiment_.model->state_dict(), saved.part("model"));
   // A step is a global batch: any number of ranks may go on whose batches add up to the same.
   const int64_t batch = saved.integer("batch_size");
   if (ranks_.size() == 1)
@@ -119,7 +118,8 @@ void Trainer::resume() {
              " pictures per step, this run has ", experiment_.global_batch(), " (", ranks_.size(), " ranks of ",
              experiment_.options.batch_size, ")",
              batch % ranks_.size() == 0 ? str(". Use --batch-size ", batch / ranks_.size()) : "");
-  experiment_.parallel->load(saved.part("model"), saved.part("optimizer"), *optimizer_);
+  experiment_.parallel->load(str("checkpoint ", path, ": model"), saved.part("model"), saved.part("optimizer"),
+                             *optimizer_);
   generator(experiment_.device) = {static_cast<uint64_t>(saved.integer("generator_seed")) ^ seed_of_rank(ranks_.rank()),
                                    static_cast<uint64_t>(saved.integer("generator_offset"))};
   position_ = {.epoch = saved.integer("epoch"),
@@ -243,6 +243,10 @@ bool Trainer::train_epoch() {
 void Trainer::make_graph() {
   const Options& o = experiment_.options;
   const Device device = experiment_.device;
+  if (experiment_.parallel->is_sharded()) {
+    if (o.graph != "on") return;
+    throw support::UsageError("--graph on: expected --parallel none or ddp, got fsdp, whose weights come and go");
+  }
   const kernels::KernelChecks checks = kernels::kernel_checks();
   const bool watched = checks.synchronize || checks.not_finite || !o.profile.empty();
   if (o.graph == "off" || (o.graph == "auto" && (device.kind != DeviceKind::cuda || watched))) return;
@@ -321,12 +325,12 @@ void Trainer::fail_not_finite(bool here, const Tensor& images, const Tensor& tar
   if (here) {
     // The forward of this rank alone: what asks other ranks would wait for them.
     dist::convert_sync_batch_norm(*e.model, nullptr);
-    const auto again = [&] {
-      if (!e.parallel->runs_alone()) return;
+    std::function<void()> again = [&] {
       const Autocast low(e.precision);
       cross_entropy((*e.model)(images), targets, {.label_smoothing = e.options.label_smoothing});
     };
-    reason = explain_not_finite(*e.model, again);
+    if (e.parallel->is_sharded()) again = nullptr;
+    reason = explain_not_finite(e.parallel->parameters(), again);
   }
   const std::vector<std::string> reasons = ranks_.texts(reason, "loss that is not finite");
   std::string where;
@@ -359,9 +363,7 @@ void Trainer::finish_epoch() {
   const double train_loss = position_.loss_sum / images, train_accuracy = position_.correct / images;
   // Workers make the next epoch's first batches while this thread validates.
   if (position_.epoch + 1 < e.options.epochs && !must_stop()) e.train_loader->start(position_.epoch + 1);
-  last_ = evaluate(
-      *e.model, [&](const Tensor& x) { return e.parallel->forward(x); }, e.val_loader.get(), e.classes, e.precision,
-      ranks_);
+  last_ = evaluate(e);
 
   ++position_.epoch;
   position_.step_in_epoch = 0;

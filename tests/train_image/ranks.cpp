@@ -118,47 +118,63 @@ TEST_F(Ranks, TrainWhatOneProcessTrains) {
   const TemporaryFolder folder;
   const Outcome alone = train_image(kRun + "--batch-size 16 --out " + (folder / "alone"));
   ASSERT_EQ(alone.exit_code, 0) << alone.output;
-  const auto ranks = train_image_on_ranks(2, kRun + "--batch-size 8 --out " + (folder / "ranks"), folder);
-  expect_codes(ranks, 0);
-  EXPECT_THAT(ranks[0].output,
-              AllOf(HasSubstr("ranks   2 over gloo (RANK and WORLD_SIZE), ddp, 1 bucket, 7 batch norms "
-                              "over all ranks; 8 pictures each per step, 16 together"),
-                    HasSubstr("epoch 3/3")));
-  EXPECT_EQ(ranks[1].output, "") << "only the first rank prints";
+  const Checkpoint one = support::load_checkpoint(folder / "alone/checkpoint_last.h5");
+  const std::string norms = ", 7 batch norms over all ranks; 8 pictures each per step, 16 together";
+  const std::pair<std::string, std::string> ways[] = {
+      {"--parallel auto", "ddp, 1 bucket"},
+      {"--parallel fsdp --fsdp-min-params 4000", "fsdp full_shard, 6 units"},
+      {"--parallel fsdp --fsdp-strategy shard_grad_op --clip-norm 1e6", "fsdp shard_grad_op, 1 unit"},
+  };
+  for (const auto& [flags, says] : ways) {
+    SCOPED_TRACE(flags);
+    const std::string out = folder / "ranks";
+    std::filesystem::remove_all(out);
+    const auto ranks = train_image_on_ranks(2, kRun + flags + " --batch-size 8 --out " + out, folder);
+    expect_codes(ranks, 0);
+    EXPECT_THAT(ranks[0].output,
+                AllOf(HasSubstr("ranks   2 over gloo (RANK and WORLD_SIZE), " + says + norms), HasSubstr("epoch 3/3")));
+    EXPECT_EQ(ranks[1].output, "") << "only the first rank prints";
 
-  const Checkpoint one = support::load_checkpoint(folder / "alone/checkpoint_last.h5"),
-                   two = support::load_checkpoint(folder / "ranks/checkpoint_last.h5");
-  EXPECT_EQ(two.integers, one.integers) << "epochs, steps, pictures, the global batch";
-  // Differences of one rounding grow through the norms of 21 steps.
-  const Tolerance allowed = tolerance(DType::f32, kAdditions).times(16);
-  expect_close(two.part("model"), one.part("model"), allowed);
-  expect_close(two.part("optimizer"), one.part("optimizer"), allowed.times(4));
-  EXPECT_TRUE(near(losses(folder / "ranks"), losses(folder / "alone"), allowed));
-  EXPECT_THAT(read_text(folder / "ranks/config.toml"), HasSubstr("# 2 ranks: 16 pictures per step"));
-  EXPECT_THAT(read_text(folder / "ranks/summary.json"), HasSubstr("\"ranks\": 2"));
+    const Checkpoint two = support::load_checkpoint(out + "/checkpoint_last.h5");
+    EXPECT_EQ(two.integers, one.integers) << "epochs, steps, pictures, the global batch";
+    // Differences of one rounding grow through the norms of 21 steps.
+    const Tolerance allowed = tolerance(DType::f32, kAdditions).times(16);
+    expect_close(two.part("model"), one.part("model"), allowed);
+    expect_close(two.part("optimizer"), one.part("optimizer"), allowed.times(4));
+    EXPECT_TRUE(near(losses(out), losses(folder / "alone"), allowed));
+    EXPECT_THAT(read_text(out + "/config.toml"), HasSubstr("# 2 ranks: 16 pictures per step"));
+    EXPECT_THAT(read_text(out + "/summary.json"), HasSubstr("\"ranks\": 2"));
+  }
 }
 
 TEST_F(Ranks, ACheckpointOfFourRanksGoesOnAtOneTwoAndThree) {
   const TemporaryFolder folder;
   const std::string first = kRun + "--batch-size 6 --out " + (folder / "four");
   expect_codes(train_image_on_ranks(4, first + " --max-steps 6", folder), 0);
-  for (const int ranks : {1, 2, 3}) {
-    const std::string out = folder / std::to_string(ranks);
+  const std::pair<int, std::string> ways[] = {{1, "auto"}, {2, "ddp"}, {3, "ddp"}, {2, "fsdp"}};
+  const auto out_of = [&](int ranks, const std::string& parallel) {
+    return folder / (parallel + std::to_string(ranks));
+  };
+  for (const auto& [ranks, parallel] : ways) {
+    const std::string out = out_of(ranks, parallel);
     std::filesystem::copy(folder / "four", out);
-    const auto outcomes = train_image_on_ranks(
-        ranks, kRun + "--resume auto --batch-size " + std::to_string(24 / ranks) + " --out " + out, folder);
+    const auto outcomes = train_image_on_ranks(ranks,
+                                               kRun + "--resume auto --fsdp-min-params 4000 --parallel " + parallel +
+                                                   " --batch-size " + std::to_string(24 / ranks) + " --out " + out,
+                                               folder);
     expect_codes(outcomes, 0);
     EXPECT_THAT(outcomes[0].output, HasSubstr("at epoch 2, step 6"));
   }
   expect_codes(train_image_on_ranks(4, first + " --resume auto", folder), 0);  // the same, with all four
   const Checkpoint want = support::load_checkpoint(folder / "four/checkpoint_last.h5");
-  for (const int ranks : {1, 2, 3}) {
-    const std::string out = folder / std::to_string(ranks);
+  for (const auto& [ranks, parallel] : ways) {
+    SCOPED_TRACE(std::to_string(ranks) + " ranks, " + parallel);
+    const std::string out = out_of(ranks, parallel);
     const Checkpoint got = support::load_checkpoint(out + "/checkpoint_last.h5");
     EXPECT_EQ(got.integers, want.integers);
     const Tolerance allowed = tolerance(DType::f32, kAdditions).times(16);
     expect_close(got.part("model"), want.part("model"), allowed);
-    EXPECT_TRUE(near(losses(out), losses(folder / "four"), allowed)) << ranks << " ranks";
+    EXPECT_TRUE(near(losses(out), losses(folder / "four"), allowed));
   }
 }
 
@@ -177,11 +193,11 @@ TEST_F(Ranks, EvaluationCountsEachPictureOnce) {
   const Outcome alone = train_image(run);
   ASSERT_EQ(alone.exit_code, 0) << alone.output;
   const auto until_speed = [](const std::string& text) {
-    const size_t begin = text.find("val loss"), end = text.find(", ", text.find("(", begin));
-    return text.substr(begin, end - begin);
+    const size_t begin = text.find("val loss"), end = text.find(" images/s");
+    return begin == std::string::npos ? text : text.substr(begin, text.rfind(", ", end) - begin);
   };
-  for (const int ranks : {2, 3}) {
-    const auto outcomes = train_image_on_ranks(ranks, run, folder);
+  for (const auto& [ranks, parallel] : {std::pair<int, std::string>{2, "ddp"}, {3, "ddp"}, {3, "fsdp"}}) {
+    const auto outcomes = train_image_on_ranks(ranks, run + "--batch-size 11 --parallel " + parallel, folder);
     expect_codes(outcomes, 0);
     EXPECT_EQ(until_speed(outcomes[0].output), until_speed(alone.output));
     EXPECT_THAT(outcomes[0].output, HasSubstr("of 101)"));
@@ -228,11 +244,14 @@ TEST_F(Ranks, Usr1SavesOrStops) {
 
 TEST_F(Ranks, ALossThatIsNotFiniteStopsAllAndNamesTheRank) {
   const TemporaryFolder folder;
-  const auto ranks = train_image_on_ranks(2, kRun + "--batch-size 8 --lr 1e30 --out " + (folder / "run"), folder);
-  expect_codes(ranks, 1);
-  for (const Outcome& rank : ranks)
-    EXPECT_THAT(rank.output, AllOf(HasSubstr("loss is not finite ("), HasSubstr(") on rank 0 at epoch 1, step "),
-                                   HasSubstr("the weights are not finite")));
+  for (const std::string parallel : {"ddp", "fsdp"}) {
+    const auto ranks = train_image_on_ranks(
+        2, kRun + "--batch-size 8 --lr 1e30 --parallel " + parallel + " --out " + (folder / parallel), folder);
+    expect_codes(ranks, 1);
+    for (const Outcome& rank : ranks)
+      EXPECT_THAT(rank.output, AllOf(HasSubstr("loss is not finite ("), HasSubstr(") on rank "),
+                                     HasSubstr(" at epoch 1, step "), HasSubstr("the weights")));
+  }
 }
 
 }  // namespace weft::tests

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/support/exit.h"
+#include "apps/train_image/parallel.h"
+#include "dist/fsdp_state.h"
+
+namespace weft::train_image {
+namespace {
+
+dist::Sharding strategy_of(const std::string& name) {
+  for (const dist::Sharding one : {dist::Sharding::full_shard, dist::Sharding::shard_grad_op,
+                                   dist::Sharding::hybrid_shard, dist::Sharding::no_shard})
+    if (dist::name(one) == name) return one;
+  throw support::UsageError("--fsdp-strategy: unknown '" + name + "'");
+}
+
+dist::FsdpOptions fsdp_options(const Options& o) {
+  dist::FsdpOptions options;
+  options.strategy = strategy_of(o.fsdp_strategy);
+  options.policy.min_num_params = o.fsdp_min_params;
+  if (o.precision == "bf16") {
+    options.precision.param = DType::bf16;
+    options.precision.reduce = o.grad_compression == "bf16" ? DType::bf16 : DType::f32;
+  }
+  options.shard_size = static_cast<int>(o.fsdp_shard_size);
+  return options;
+}
+
+/// Parameters, gradients and optimizer state are shared out over the ranks.
+class Sharded final : public Parallel {
+ public:
+  Sharded(const Options& options, std::shared_ptr<nn::Module> model, const support::Ranks& ranks)
+      : norms_(synchronise_norms(options, *model, ranks)),
+        fsdp_(std::move(model), ranks.group(), fsdp_options(options)) {}
+
+  Tensor forward(const Tensor& x) override { return fsdp_(x); }
+  std::vector<NamedTensor> parameters() override { return fsdp_.parameters(); }
+  void clip_grad_norm(double max_norm) override { fsdp_.clip_grad_norm(max_norm); }
+  StateDict model_state() override { return dist::full_state_dict(fsdp_); }
+  StateDict optimizer_state(const optim::Optimizer& optimizer) override {
+    return dist::full_optimizer_state(fsdp_, optimizer.state_dict());
+  }
+  void load(const std::string& what, const StateDict& model, const StateDict& optimizer_state,
+            optim::Optimizer& optimizer) override {
+    try {
+      dist::load_full_state_dict(fsdp_, model);
+    } catch (const Error& error) {
+      fail(what, ": ", error.what());
+    }
+    optimizer.load_state_dict(dist::shard_optimizer_state(fsdp_, optimizer_state));
+  }
+  bool is_sharded() const override { return true; }
+  std::string describe() const override {
+    return str("fsdp ", dist::name(fsdp_.options().strategy), ", ", fsdp_.units().size(),
+               fsdp_.units().size() == 1 ? " unit" : " units",
+               norms_ > 0 ? str(", ", norms_, " batch norms over all ranks") : "");
+  }
+
+ private:
+  int norms_;
+  dist::FSDP fsdp_;
+};
+
+}  // namespace
+
+std::unique_ptr<Parallel> make_sharded(const Options& options, std::shared_ptr<nn::Module> model,
+                                       const support::Ranks& ranks) {
+  return std::make_unique<Sharded>(options, std::move(model), ranks);
+}
+
+}  // namespace weft::train_image
