@@ -254,4 +254,21 @@ TEST_F(Ranks, ALossThatIsNotFiniteStopsAllAndNamesTheRank) {
   }
 }
 
+TEST_F(Ranks, ComeFromWeftRunAndFromMpirun) {
+  const TemporaryFolder folder;
+  const std::string program = std::string(TRAIN_IMAGE) + " " + kRun + "--batch-size 8 --max-steps 3 --out ";
+  const Outcome ours = shell(std::string(WEFT_RUN) + " --nproc_per_node 2 " + program + (folder / "ours"));
+  EXPECT_EQ(ours.exit_code, 0) << ours.output;
+  EXPECT_THAT(ours.output, AllOf(HasSubstr("ranks   2 over gloo (RANK and WORLD_SIZE), ddp"),
+                                 HasSubstr("stopped by --max-steps after step 3")));
+  if (shell("command -v mpirun").exit_code != 0) GTEST_SKIP() << "needs mpirun (openmpi-bin)";
+  const Outcome open = shell(
+      "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 200 mpirun "
+      "--oversubscribe -np 2 " +
+      program + (folder / "open"));
+  EXPECT_EQ(open.exit_code, 0) << open.output;
+  EXPECT_THAT(open.output, AllOf(HasSubstr("ranks   2 over gloo (Open MPI), ddp"),
+                                 HasSubstr("stopped by --max-steps after step 3")));
+}
+
 }  // namespace weft::tests
