@@ -72,15 +72,20 @@ std::string read_cookie(const fs::path& file) {
   return bytes;
 }
 
+std::string job_secret(const EnvironmentVariables& variables, const std::string& job, const fs::path& cookie) {
+  require_keyed_hash();
+  const auto said = variables.find("WEFT_JOB_SECRET");
+  if (said == variables.end() || said->second.empty())
+    return hexadecimal(keyed_hash(read_cookie(cookie), "job " + job));
+  WEFT_CHECK(said->second.size() >= kLeastSecret, "WEFT_JOB_SECRET: expected at least ", kLeastSecret,
+             " characters, got ", said->second.size());
+  return said->second;
+}
+
 std::string job_secret(const EnvironmentVariables& variables, const std::string& job) {
   const auto said = variables.find("WEFT_JOB_SECRET");
-  if (said != variables.end() && !said->second.empty()) {
-    WEFT_CHECK(said->second.size() >= kLeastSecret, "WEFT_JOB_SECRET: expected at least ", kLeastSecret,
-               " characters, got ", said->second.size());
-    return said->second;
-  }
-  require_keyed_hash();
-  return hexadecimal(keyed_hash(read_cookie(home_folder(variables) / ".weft_cookie"), "job " + job));
+  const bool needs_cookie = said == variables.end() || said->second.empty();
+  return job_secret(variables, job, needs_cookie ? home_folder(variables) / ".weft_cookie" : fs::path());
 }
 
 }  // namespace weft::dist

@@ -34,6 +34,7 @@ std::string table(const std::vector<RankPlace>& places) {
 std::string packed(const RankPlace& place) {
   MessageWriter writer(MessageKind::set);
   writer.text(place.host)
+      .text(place.machine)
       .number(place.local_rank)
       .number(static_cast<int64_t>(place.device.kind))
       .number(place.device.index);
@@ -44,6 +45,7 @@ RankPlace unpacked(const std::string& bytes) {
   MessageReader reader(bytes);
   RankPlace place;
   place.host = reader.text();
+  place.machine = reader.text();
   place.local_rank = static_cast<int>(reader.number());
   place.device.kind = static_cast<DeviceKind>(reader.number());
   place.device.index = static_cast<int>(reader.number());
@@ -105,7 +107,7 @@ void check_places(const std::vector<RankPlace>& places) {
 LocalRank local_rank_of(const std::vector<RankPlace>& places, int rank) {
   LocalRank local{0, 0};
   for (size_t other = 0; other < places.size(); ++other) {
-    if (places[other].host != places[static_cast<size_t>(rank)].host) continue;
+    if (places[other].machine != places[static_cast<size_t>(rank)].machine) continue;
     ++local.size;
     if (other < static_cast<size_t>(rank)) ++local.rank;
   }

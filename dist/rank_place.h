@@ -12,6 +12,7 @@ namespace weft::dist {
 /// Where a rank runs and what it computes on; ranks tell each other before they build a group.
 struct RankPlace {
   std::string host;
+  std::string machine;  ///< host_identity(): the same on all ranks of one machine
   int local_rank = -1;  ///< -1: the launcher has not said
   Device device;
   std::string gpu;  ///< kernels::Runtime::identity(); empty for cpu and simt
@@ -31,7 +32,7 @@ std::vector<RankPlace> exchange_places(Session& session, const std::string& name
 /// two are on one GPU. Those hold a table.
 void check_places(const std::vector<RankPlace>& places);
 
-/// A rank's number among those of its host, and how many these are.
+/// A rank's number among those of its machine, and how many these are.
 struct LocalRank {
   int rank = 0, size = 1;
 };

@@ -3,10 +3,13 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <thread>
 
+#include "dist/file_store.h"
 #include "dist/job_secret.h"
 #include "dist/keyed_hash.h"
+#include "dist/local_address.h"
 #include "dist/socket.h"
 #include "kernels/error.h"
 
@@ -22,33 +25,67 @@ Milliseconds left_until(TimePoint deadline) {
 Session::Session(const LaunchEnvironment& environment, const EnvironmentVariables& variables, Milliseconds timeout)
     : rank_(environment.rank), exceptions_(std::uncaught_exceptions()) {
   const TimePoint deadline = Clock::now() + timeout;
-  WEFT_CHECK(
-      !environment.master.host.empty(), "init: ", environment.launcher, " has started ", environment.size,
-      " ranks on several hosts, and nothing says where rank 0 is. Set MASTER_ADDR to its host on all ranks, as in "
-      "mpirun -x MASTER_ADDR=HOST");
+  const auto folder = variables.find("WEFT_RENDEZVOUS");
+  const bool in_folder = folder != variables.end() && !folder->second.empty();
   // Ranks of an earlier start of the same job must not get in.
-  const std::string secret = keyed_hash(job_secret(variables, environment.job), str("start ", environment.restarts));
+  secret_ =
+      keyed_hash(in_folder ? job_secret(variables, environment.job, std::filesystem::path(folder->second) / "cookie")
+                           : job_secret(variables, environment.job),
+                 str("start ", environment.restarts));
   const std::string who = str("rank ", rank_);
-  Address address = environment.master;
-  int ports = kStorePorts;
-  if (rank_ == 0) {
-    server_ = std::make_unique<StoreServer>(address, StoreServerOptions{.size = environment.size, .secret = secret});
-    address = server_->address();
-    ports = 1;
-    if (server_->is_loopback() && environment.nodes > 1)
-      std::fprintf(stderr, "store: %s is the loopback address of %s: ranks on other hosts cannot reach it\n",
-                   address.host.c_str(), host_name().c_str());
-  }
-  StoreConnection connection = find_store(address, secret, who, left_until(deadline), ports);
+  StoreConnection connection =
+      in_folder ? meet_in_folder(folder->second, environment, deadline) : meet_at_master(environment, deadline);
   const Address found = parse_address("store", connection.endpoint.text());
   store_ = std::make_unique<TcpStore>(std::move(connection), who);
-  membership_ = std::make_unique<TcpMembership>(find_store(found, secret, who, left_until(deadline), 1),
+  membership_ = std::make_unique<TcpMembership>(find_store(found, secret_, who, left_until(deadline), 1),
                                                 TcpMembershipOptions{.rank = rank_, .size = environment.size});
   membership_->on_failure([this](const Failure& failure) {
     const std::lock_guard lock(mutex_);
     failure_ = failure.reason;
   });
   membership_->wait_for_all(left_until(deadline));
+}
+
+void Session::serve(const Address& address, const LaunchEnvironment& environment) {
+  server_ = std::make_unique<StoreServer>(address, StoreServerOptions{.size = environment.size, .secret = secret_});
+  if (server_->is_loopback() && environment.nodes > 1)
+    std::fprintf(stderr, "store: %s is the loopback address of %s: ranks on other hosts cannot reach it\n",
+                 address.host.c_str(), host_name().c_str());
+}
+
+StoreConnection Session::meet_at_master(const LaunchEnvironment& environment, TimePoint deadline) {
+  WEFT_CHECK(
+      !environment.master.host.empty(), "init: ", environment.launcher, " has started ", environment.size,
+      " ranks on several hosts, and nothing says where rank 0 is. Set MASTER_ADDR to its host on all ranks, as in "
+      "mpirun -x MASTER_ADDR=HOST, or WEFT_RENDEZVOUS to a folder that all hosts share");
+  if (rank_ == 0) serve(environment.master, environment);
+  return find_store(server_ ? server_->address() : environment.master, secret_, str("rank ", rank_),
+                    left_until(deadline), server_ ? 1 : kStorePorts);
+}
+
+/// Rank 0 leaves its address in the folder. What an earlier job has left there leads nowhere, or to a server with
+/// another secret: the others look again.
+StoreConnection Session::meet_in_folder(const std::string& folder, const LaunchEnvironment& environment,
+                                        TimePoint deadline) {
+  FileStore files(folder);
+  const std::string key = str("store ", environment.job, " start ", environment.restarts).substr(0, Store::kMaxKey);
+  if (rank_ == 0) {
+    Address address{environment.one_node() ? "127.0.0.1" : environment.master.host, 0};
+    const std::vector<std::string> own = local_addresses();
+    WEFT_CHECK(!address.host.empty() || !own.empty(), "init: ", host_name(), " has no address but loopback's");
+    if (address.host.empty()) address.host = own[0];
+    serve(address, environment);
+    files.set(key, str(server_->address()));
+    return find_store(server_->address(), secret_, "rank 0", left_until(deadline), 1);
+  }
+  while (true) {
+    const Address address = parse_address("WEFT_RENDEZVOUS", files.get(key, left_until(deadline)));
+    try {
+      return find_store(address, secret_, str("rank ", rank_), std::min(left_until(deadline), Milliseconds(1000)), 1);
+    } catch (const Error&) {
+      if (Clock::now() >= deadline) throw;
+    }
+  }
 }
 
 Session::~Session() {

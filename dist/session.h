@@ -31,7 +31,12 @@ class Session {
   std::string wait_for(const std::string& key, Milliseconds timeout);
 
  private:
+  StoreConnection meet_in_folder(const std::string& folder, const LaunchEnvironment& environment, TimePoint deadline);
+  StoreConnection meet_at_master(const LaunchEnvironment& environment, TimePoint deadline);
+  void serve(const Address& address, const LaunchEnvironment& environment);
+
   int rank_;
+  std::string secret_;
   int exceptions_;
   std::atomic<bool> ended_{false};
   std::mutex mutex_;

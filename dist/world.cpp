@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "core/printable.h"
+#include "dist/local_address.h"
 #include "dist/rank_place.h"
 #include "dist/session.h"
 #include "dist/socket.h"
@@ -68,8 +69,10 @@ World init(const InitOptions& options) {
              "init: this process has joined its job already. Call it once, and pass the World on");
   const Milliseconds timeout = start_timeout(variables, options.start_timeout);
   world.session_ = std::make_shared<Session>(environment, variables, timeout);
-  RankPlace own{
-      .host = host_name(), .local_rank = environment.local_rank, .device = {}, .gpu = {}, .backend = {}, .error = {}};
+  RankPlace own;
+  own.host = host_name();
+  own.machine = host_identity();
+  own.local_rank = environment.local_rank;
   const std::vector<RankPlace> hosts = exchange_places(*world.session_, "host", own, environment, timeout);
   if (own.local_rank < 0) own.local_rank = local_rank_of(hosts, environment.rank).rank;
   try {

@@ -19,6 +19,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 TEST(JobSecret, EnvironmentWins) {
+  WEFT_NEEDS_SODIUM();
   EXPECT_EQ(job_secret({{"WEFT_JOB_SECRET", "0123456789abcdef"}, {"HOME", "/nowhere"}}, "job"), "0123456789abcdef");
   EXPECT_EQ(error_text([] {
               job_secret({{"WEFT_JOB_SECRET", "0123456789abcde"}}, "job");

@@ -12,7 +12,8 @@ using ::testing::HasSubstr;
 constexpr Device kCpu{}, kFirst{DeviceKind::cuda, 0}, kSecond{DeviceKind::cuda, 1}, kSimt{DeviceKind::simt, 0};
 
 RankPlace place(const std::string& host, Device device, const std::string& gpu, const std::string& backend) {
-  return {.host = host, .local_rank = 0, .device = device, .gpu = gpu, .backend = backend, .error = {}};
+  return {
+      .host = host, .machine = host, .local_rank = 0, .device = device, .gpu = gpu, .backend = backend, .error = {}};
 }
 
 TEST(RankPlace, DeviceFollowsTheLocalRank) {

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// init() in processes of their own, started by hand.
+#include <memory>
+
+#include "dist/listeners.h"
+#include "tests/dist/child.h"
+#include "tests/dist/meeting.h"
+#include "tests/support_lib/temporary_folder.h"
+
+#if WEFT_HAVE_GLOO
+#define WEFT_NEEDS_GLOO() WEFT_NEEDS_SODIUM()
+#else
+#define WEFT_NEEDS_GLOO() GTEST_SKIP() << "needs Gloo"
+#endif
+
+namespace weft::dist {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using Ranks = std::vector<std::unique_ptr<Child>>;
+
+std::string free_port() {
+  Listeners listeners;
+  EXPECT_EQ(try_listen({"127.0.0.1", 0}, resolve({"127.0.0.1", 0}), listeners), 0);
+  return std::to_string(listeners.address.port);
+}
+
+/// The variables of one rank.
+std::vector<std::string> by_hand(int rank, int size, const std::string& port, std::vector<std::string> more = {}) {
+  more.insert(more.end(), {str("RANK=", rank), str("WORLD_SIZE=", size), "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port,
+                           "WEFT_JOB_SECRET=0123456789abcdef", "WEFT_START_TIMEOUT=30"});
+  return more;
+}
+
+Ranks start(int size, const std::string& action, const std::vector<std::string>& more = {}) {
+  const std::string port = free_port();
+  Ranks ranks;
+  for (int rank = 0; rank < size; ++rank)
+    ranks.push_back(
+        std::make_unique<Child>(std::vector<std::string>{INIT_PROGRAM, action}, by_hand(rank, size, port, more)));
+  return ranks;
+}
+
+TEST(Init, RanksStartedByHandFindEachOther) {
+  WEFT_NEEDS_GLOO();
+  const Ranks ranks = start(3, "sum");
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(ranks[static_cast<size_t>(rank)]->exit_code(), 0);
+    EXPECT_EQ(ranks[static_cast<size_t>(rank)]->output(),
+              str("rank ", rank, " of 3, local ", rank, " of 3, RANK and WORLD_SIZE, gloo, sum 6\n"));
+  }
+}
+
+TEST(Init, RanksMeetInAFolder) {
+  WEFT_NEEDS_GLOO();
+  const test::TemporaryFolder folder;
+  for (int run = 0; run < 2; ++run) {  // the second finds what the first has left
+    Ranks ranks;
+    for (int rank = 0; rank < 2; ++rank)
+      ranks.push_back(std::make_unique<Child>(
+          std::vector<std::string>{INIT_PROGRAM, "sum"},
+          std::vector<std::string>{str("RANK=", rank), "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=2", "WEFT_JOB_SECRET=",
+                                   "WEFT_START_TIMEOUT=30", "WEFT_RENDEZVOUS=" + folder.path().string()}));
+    for (const auto& rank : ranks) {
+      EXPECT_EQ(rank->exit_code(), 0);
+      EXPECT_THAT(rank->output(), HasSubstr("sum 3"));
+    }
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder / "cookie"));
+}
+
+TEST(Init, KilledRankIsNamedByTheOthers) {
+  WEFT_NEEDS_GLOO();
+  const Ranks ranks = start(3, "die");
+  const pid_t killed = ranks[1]->process();
+  EXPECT_EQ(ranks[1]->exit_code(), 128 + SIGKILL);
+  for (const size_t rank : {size_t{0}, size_t{2}}) {
+    EXPECT_EQ(ranks[rank]->exit_code(), 1);
+    EXPECT_THAT(ranks[rank]->output(), HasSubstr(str("rank 1 (process ", killed, " on ", host_name(), ") has died")));
+  }
+}
+
+TEST(Init, RankThatEndsWithAnErrorIsNamedByTheOthers) {
+  WEFT_NEEDS_GLOO();
+  const Ranks ranks = start(3, "throw");
+  EXPECT_EQ(ranks[1]->exit_code(), 1);
+  EXPECT_THAT(ranks[1]->output(), HasSubstr("error: the loss is not finite"));
+  for (const size_t rank : {size_t{0}, size_t{2}}) {
+    EXPECT_EQ(ranks[rank]->exit_code(), 1);
+    EXPECT_THAT(ranks[rank]->output(), HasSubstr(str("rank 1 on ", host_name(), " has ended with an error")));
+  }
+}
+
+TEST(Init, MissingRankIsNamedInTime) {
+  WEFT_NEEDS_SODIUM();
+  const std::string port = free_port();
+  const TimePoint start_time = Clock::now();
+  Child zero({INIT_PROGRAM, "sum"}, by_hand(0, 3, port, {"WEFT_START_TIMEOUT=1"}));
+  Child one({INIT_PROGRAM, "sum"}, by_hand(1, 3, port, {"WEFT_START_TIMEOUT=1"}));
+  EXPECT_EQ(zero.exit_code(), 1);
+  EXPECT_EQ(one.exit_code(), 1);
+  EXPECT_LT(Clock::now() - start_time, std::chrono::seconds(15));
+  EXPECT_THAT(zero.output() + one.output(), HasSubstr("error: membership: 1 of 3 ranks did not come within "));
+  EXPECT_THAT(zero.output() + one.output(), HasSubstr("missing rank 2"));
+}
+
+TEST(Init, ErrorOfOneRankIsThatOfAll) {
+  WEFT_NEEDS_SODIUM();
+  const std::string port = free_port();
+  Child zero({INIT_PROGRAM, "sum"}, by_hand(0, 2, port));
+  Child one({INIT_PROGRAM, "sum", "mpi"}, by_hand(1, 2, port));
+  EXPECT_EQ(zero.exit_code(), 1);
+  EXPECT_EQ(one.exit_code(), 1);
+  for (const Child* rank : {&zero, &one})
+    EXPECT_THAT(rank->output(),
+                HasSubstr("error: init: backend mpi: this process is no MPI rank (RANK and WORLD_SIZE). Start with "
+                          "mpirun or srun --mpi=pmix, or use backend gloo (rank 1 on "));
+}
+
+TEST(Init, ContradictionsEndAtOnce) {
+  Child rank({INIT_PROGRAM, "sum"}, {"RANK=2", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1"});
+  EXPECT_EQ(rank.exit_code(), 1);
+  EXPECT_EQ(rank.output(),
+            "error: launch environment: RANK=2 contradicts WORLD_SIZE=2: ranks run from 0 to size - 1\n");
+  Child timeout({INIT_PROGRAM, "sum"}, by_hand(0, 2, "29500", {"WEFT_START_TIMEOUT=soon"}));
+  EXPECT_EQ(timeout.exit_code(), 1);
+  EXPECT_EQ(timeout.output(), "error: WEFT_START_TIMEOUT: expected seconds, 1 to 604800, got 'soon'\n");
+}
+
+TEST(Init, NowhereToMeetSaysWhatToSet) {
+  WEFT_NEEDS_SODIUM();
+  Child rank({INIT_PROGRAM, "sum"}, {"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_LOCAL_RANK=0",
+                                     "OMPI_COMM_WORLD_LOCAL_SIZE=1", "WEFT_JOB_SECRET=0123456789abcdef"});
+  EXPECT_EQ(rank.exit_code(), 1);
+  EXPECT_EQ(rank.output(),
+            "error: init: Open MPI has started 2 ranks on several hosts, and nothing says where rank 0 is. Set "
+            "MASTER_ADDR to its host on all ranks, as in "
+            "mpirun -x MASTER_ADDR=HOST, or WEFT_RENDEZVOUS to a folder that all hosts share\n");
+}
+
+TEST(Init, OneProcessAloneNeedsNoSecret) {
+  Child rank({"env", "-u", "RANK", "-u", "WORLD_SIZE", "-u", "HOME", INIT_PROGRAM, "sum"});
+  EXPECT_EQ(rank.exit_code(), 0);
+  EXPECT_EQ(rank.output(), "rank 0 of 1, local 0 of 1, alone, alone, sum 1\n");
+}
+
+}  // namespace
+}  // namespace weft::dist
