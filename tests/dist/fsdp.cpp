@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include "dist/sync_batch_norm.h"
 #include "nn/activation.h"
 #include "nn/models/cifar_resnet.h"
 #include "nn/sequential.h"
+#include "tests/dist/ranks.h"
 #include "tests/dist/sharded_training.h"
 #include "tests/support/compare.h"
 
@@ -87,6 +89,31 @@ TEST_P(Fsdp, AConvolutionalNetwork) {
                           .options = options({.kinds = {"CifarBlock"}}),
                           .evaluation = true};  // statistics of batch norm differ between parts and whole
   expect_equal(train_sharded(t, ranks_), train_whole(t), t);
+}
+
+TEST_P(Fsdp, BatchNormOverAllRanks) {
+  ShardedTraining t{.make = [] { return nn::resnet8({.classes = 4}); },
+                    .parts = unequal_parts(3, ranks_),
+                    .sample = {8, 8, 3},
+                    .options = options({.kinds = {"CifarBlock"}})};
+  t.prepare = [](nn::Module& model, const ProcessGroupPtr& group) {
+    EXPECT_EQ(convert_sync_batch_norm(model, group->split(0, group->rank(), "batch_norm")), 7);
+  };
+  // A norm divides by the deviation of few values: its condition is above that of sums.
+  const ShardedResult got = train_sharded(t, ranks_), want = train_whole(t);
+  EXPECT_TRUE(tests::near(got.losses, want.losses, {1e-11, 1e-10}));
+  EXPECT_TRUE(tests::near(got.weights, want.weights, {1e-11, 1e-10}));
+}
+
+TEST_P(Fsdp, OnConnectedBackends) {
+  for (const std::string& backend : connected_backends()) {
+    ShardedTraining t{.make = tower, .parts = unequal_parts(6, ranks_), .options = options()};
+    const ShardedResult threads = train_sharded(t, ranks_);
+    t.backend = backend;
+    const ShardedResult got = train_sharded(t, ranks_);
+    expect_equal(got, train_whole(t), t);
+    EXPECT_TRUE(tests::near(got.weights, threads.weights, {allowed_error(t), 4 * allowed_error(t)}));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, Fsdp,

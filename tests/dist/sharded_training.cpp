@@ -19,6 +19,7 @@
 #include "dist/fsdp_state.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
+#include "tests/dist/ranks.h"
 #include "tests/support/compare.h"
 
 namespace weft::dist::testing {
@@ -125,8 +126,9 @@ ShardedResult train_sharded(const ShardedTraining& t, int ranks) {
   ShardedResult result;
   result.losses.assign(t.parts.size(), 0);
   std::mutex mutex;
-  run_ranks(ranks, [&](const ProcessGroupPtr& group) {
+  run_on(t.backend, ranks, [&](const ProcessGroupPtr& group) {
     const int rank = group->rank();
+    if (t.prepare) t.prepare(*models[static_cast<size_t>(rank)], group);
     FSDP fsdp(models[static_cast<size_t>(rank)], group, t.options);
     const auto optimizer = make_optimizer(t, fsdp.parameters());
     for (size_t batch = 0; batch < t.parts.size();) {
@@ -147,7 +149,6 @@ ShardedResult train_sharded(const ShardedTraining& t, int ranks) {
         if (rank == 0) result.norms.push_back(norm);
       }
       optimizer->step();
-      if (t.after_step) t.after_step(fsdp, static_cast<int>(batch) / t.micro_batches - 1);
     }
     const StateDict dict = full_state_dict(fsdp);
     if (rank == 0) result.weights = values_of(dict);

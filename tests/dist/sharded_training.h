@@ -47,7 +47,9 @@ struct ShardedTraining {
   bool evaluation = false;  ///< Module::eval(): norms by fixed statistics
   bool adam = false;        ///< AdamW with weight decay on matrices only; else SGD with momentum
   double clip = 0;          ///< norm at which gradients are clipped; 0: not at all
-  std::function<void(FSDP&, int step)> after_step = {};
+  std::string backend = "threads";
+  /// Called on every rank with its model before it is sharded.
+  std::function<void(nn::Module&, const ProcessGroupPtr&)> prepare = {};
 };
 
 struct ShardedResult {
