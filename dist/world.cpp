@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/world.h"
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 
@@ -15,14 +16,15 @@
 namespace weft::dist {
 namespace {
 
-Milliseconds start_timeout(const EnvironmentVariables& variables, Milliseconds otherwise) {
-  const auto found = variables.find("WEFT_START_TIMEOUT");
+/// The seconds that a variable says, or `otherwise`.
+Milliseconds seconds_of(const EnvironmentVariables& variables, const std::string& name, Milliseconds otherwise) {
+  const auto found = variables.find(name);
   if (found == variables.end() || found->second.empty()) return otherwise;
   const std::string& text = found->second;
   int seconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  WEFT_CHECK(error == std::errc{} && end == text.data() + text.size() && seconds >= 1 && seconds <= 7 * 24 * 3600,
-             "WEFT_START_TIMEOUT: expected seconds, 1 to 604800, got '", printable(text.substr(0, 100)), "'");
+  WEFT_CHECK(error == std::errc{} && end == text.data() + text.size() && seconds >= 1 && seconds <= 7 * 24 * 3600, name,
+             ": expected seconds, 1 to 604800, got '", printable(text.substr(0, 100)), "'");
   return std::chrono::seconds(seconds);
 }
 
@@ -67,7 +69,7 @@ World init(const InitOptions& options) {
   static std::atomic<bool> called{false};
   WEFT_CHECK(!called.exchange(true),
              "init: this process has joined its job already. Call it once, and pass the World on");
-  const Milliseconds timeout = start_timeout(variables, options.start_timeout);
+  const Milliseconds timeout = seconds_of(variables, "WEFT_START_TIMEOUT", options.start_timeout);
   world.session_ = std::make_shared<Session>(environment, variables, timeout);
   RankPlace own;
   own.host = host_name();
@@ -88,8 +90,11 @@ World init(const InitOptions& options) {
   world.local_rank_ = own.local_rank;
   world.local_size_ =
       environment.local_size > 0 ? environment.local_size : local_rank_of(places, environment.rank).size;
-  world.group_ = make_process_group(own.backend, environment.rank, environment.size, world.store(), world.membership(),
-                                    options.group);
+  GroupOptions group = options.group;
+  group.timeout = seconds_of(variables, "WEFT_TIMEOUT", group.timeout);
+  group.stall_report = seconds_of(variables, "WEFT_STALL_REPORT", std::min(group.stall_report, group.timeout / 2));
+  world.group_ =
+      make_process_group(own.backend, environment.rank, environment.size, world.store(), world.membership(), group);
   return world;
 }
 

@@ -8,6 +8,7 @@ struct InitOptions {
   std::string backend =
       "auto";                   ///< auto: nccl on GPUs; else mpi where this process is an MPI rank, gloo, in that order
   std::string device = "auto";  ///< auto: the GPU of this rank, else cpu; or cpu, simt, cuda, cuda:N
+  /// WEFT_TIMEOUT and WEFT_STALL_REPORT (seconds) in the environment win.
   GroupOptions group = {};
   /// How long ranks wait for each other at the start; WEFT_START_TIMEOUT (seconds) in the environment wins.
   Milliseconds start_timeout{300'000};
