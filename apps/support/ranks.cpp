@@ -44,4 +44,8 @@ std::vector<std::string> Ranks::texts(const std::string& own, const std::string&
   return group_->all_gather_text(own, what);
 }
 
+void Ranks::wait_for_all(const std::string& what) const {
+  if (size() > 1) group_->barrier(what);
+}
+
 }  // namespace weft::support

@@ -37,6 +37,8 @@ class Ranks {
   int64_t max(int64_t value, const std::string& what) const;
   /// All ranks' texts.
   std::vector<std::string> texts(const std::string& own, const std::string& what) const;
+  /// Returns when all ranks have come here.
+  void wait_for_all(const std::string& what) const;
   /// What rank 0 says.
   std::string first_says(const std::string& own, const std::string& what) const { return texts(own, what).front(); }
 

@@ -190,6 +190,8 @@ RunEnd Trainer::run() {
     board_->end(!stopped);
     write_summary(!stopped);
   }
+  // A launcher may end the others when one rank ends with another code than 0: not before rank 0's files are whole.
+  ranks_.wait_for_all("end of the run");
   if (!stopped) return RunEnd::finished;
   return signal == "SIGTERM" || signal == "SIGUSR1" ? RunEnd::requeue : RunEnd::stopped;
 }

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "apps/support/exit.h"
 #include "apps/weft_run/nodes.h"
 #include "apps/weft_run/workers.h"
 #include "core/printable.h"
@@ -114,7 +115,11 @@ class Launcher {
     Workers workers(options_.command, workers_of(nodes, round), keeper_);
     while (true) {
       while (const std::optional<Ending> ending = workers.take_ended())
-        if (ending->code() != 0) nodes.fail(round, {ending->code(), stop_signal_ == 0, ending->text()});
+        if (ending->code() != 0) {
+          // A rank that asks for its job to be submitted again has nothing to gain here.
+          const bool may_restart = stop_signal_ == 0 && ending->code() != support::kExitRequeue;
+          nodes.fail(round, {ending->code(), may_restart, ending->text()});
+        }
       if (std::optional<RoundFailure> failure = nodes.failure(round)) {
         // Ranks that were told to end from outside end by themselves, perhaps after a checkpoint.
         while (stop_signal_ != 0 && !workers.empty()) {

@@ -76,6 +76,14 @@ TEST(OneNode, RestartsAllAsOftenAsAllowed) {
   EXPECT_EQ(count(few.output(), "begin 0."), 2);
 }
 
+TEST(OneNode, ARankThatAsksForRequeueIsNotStartedAgain) {
+  WEFT_NEEDS_SODIUM();
+  Child run(line({"--nproc_per_node=2", "--max_restarts=3"}, "echo begin $RANK; exit 75"));
+  EXPECT_EQ(run.exit_code(), 75);
+  EXPECT_EQ(count(run.output(), "begin 0"), 1);
+  EXPECT_THAT(run.output(), Not(HasSubstr("starting all ranks again")));
+}
+
 TEST(OneNode, SignalsAreForwarded) {
   WEFT_NEEDS_SODIUM();
   const std::string script =
