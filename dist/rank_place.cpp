@@ -127,7 +127,9 @@ std::string choose_backend(const std::string& text, Device device, const LaunchE
     return text;
   }
   if (device.kind == DeviceKind::cuda && has("nccl")) return "nccl";
-  if (environment.is_mpi_rank && has("mpi")) return "mpi";
+  // Slurm's PMI is for MPICH; an Open MPI that speaks PMIx alone, as Debian's, ends the process in MPI_Init.
+  const bool may_abort = environment.launcher == "PMI" && environment.slurm_tasks > 0 && has("gloo");
+  if (environment.is_mpi_rank && has("mpi") && !may_abort) return "mpi";
   WEFT_CHECK(has("gloo"), "init: no backend for ", environment.size, " ranks on ", name(device.kind),
              ": this build has ", built.empty() ? "none" : str(built.size(), " that cannot be used here"),
              ". apt-get install libgloo-dev (or libopenmpi-dev openmpi-bin, and start with mpirun), then configure and "

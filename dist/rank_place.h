@@ -38,9 +38,9 @@ struct LocalRank {
 };
 LocalRank local_rank_of(const std::vector<RankPlace>& places, int rank);
 
-/// What `auto` stands for on this device: nccl on GPUs; else mpi where this process is an MPI rank; else gloo; those
-/// that this build lacks are left out. A name is checked against the launcher. Errors: no backend fits; mpi in a
-/// process that is no MPI rank.
+/// What `auto` stands for on this device: nccl on GPUs; else mpi where this process is an MPI rank (but not by Slurm's
+/// PMI, which not every MPI understands); else gloo; those that this build lacks are left out. A name is checked
+/// against the launcher. Errors: no backend fits; mpi in a process that is no MPI rank.
 std::string choose_backend(const std::string& text, Device device, const LaunchEnvironment& environment,
                            const std::vector<std::string>& built);
 

@@ -42,6 +42,12 @@ TEST(RankPlace, BackendFollowsDeviceAndLauncher) {
   EXPECT_EQ(choose_backend("auto", kSimt, mpi, no_mpi), "gloo");
   EXPECT_EQ(choose_backend("auto", kCpu, slurm, all), "gloo");
   EXPECT_EQ(choose_backend("gloo", kFirst, mpi, all), "gloo");
+  LaunchEnvironment pmi = slurm;
+  pmi.launcher = "PMI";
+  pmi.is_mpi_rank = true;
+  EXPECT_EQ(choose_backend("auto", kCpu, pmi, all), "gloo");
+  EXPECT_EQ(choose_backend("mpi", kCpu, pmi, all), "mpi");
+  EXPECT_EQ(choose_backend("auto", kCpu, pmi, {"mpi"}), "mpi");
   EXPECT_EQ(choose_backend("mpi", kCpu, mpi, no_mpi), "mpi") << "the backend's own stub says how to build it in";
   EXPECT_EQ(
       error_text([&] { choose_backend("mpi", kCpu, slurm, all); }),

@@ -8,6 +8,7 @@
 #include "core/safetensors.h"
 #include "data/cifar.h"
 #include "data/file_bytes.h"
+#include "dist/message.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {
@@ -138,6 +139,48 @@ void text_seeds() {
     keep("texts", str("kind", int{kind}), joined({{kind}, bytes_of(texts[kind])}));
 }
 
+/// A piece of the target `store`: bytes that arrive on a connection.
+Bytes piece(uint8_t connection, const dist::MessageWriter& message) {
+  const std::string bytes = message.frame();
+  return joined({{connection}, word(bytes.size()), bytes_of(bytes)});
+}
+
+void store_seeds() {
+  using Kind = dist::MessageKind;
+  using Writer = dist::MessageWriter;
+  keep("store", "keys",
+       joined({{0},
+               piece(0, Writer(Kind::get).number(1).text("late").number(20)),
+               piece(1, Writer(Kind::set).number(1).text("late").text("value")),
+               piece(1, Writer(Kind::add).number(2).text("count").number(7)),
+               piece(2, Writer(Kind::add).number(1).text("late").number(1)),
+               piece(2, Writer(Kind::has).number(2).text("count")),
+               piece(2, Writer(Kind::remove).number(3).text("count")),
+               {251}}));
+  Bytes members{0};
+  for (uint8_t rank = 0; rank < 4; ++rank)
+    members = joined({members, piece(rank, Writer(Kind::join).number(rank).text("gpu1").number(4711 + rank))});
+  keep("store", "members",
+       joined({members,
+               piece(1, Writer(Kind::heartbeat).text("world").number(4).number(3).text("all_reduce fc.bias f32[10]")),
+               piece(1, Writer(Kind::states).number(1)),
+               piece(2, Writer(Kind::leave)),
+               piece(3, Writer(Kind::announce).text("the loss is not finite")),
+               {250}}));
+  keep("store", "nodes", joined({{1}, bytes_of("jwb[0021-0024,0030],login1,r[1-2]n[08-11]")}));
+  keep("store", "address", joined({{2}, bytes_of("[fe80::1]:29401")}));
+  keep("store", "slurm",
+       joined(
+           {{3},
+            bytes_of("SLURM_STEP_ID=3\nSLURM_PROCID=3\nSLURM_STEP_NUM_TASKS=4\nSLURM_NODEID=1\nSLURM_STEP_NUM_NODES=2\n"
+                     "SLURM_STEP_TASKS_PER_NODE=2(x2)\nSLURM_STEP_NODELIST=a[1-2]\nPMIX_RANK=3\n")}));
+  keep("store", "torchrun",
+       joined({{3},
+               bytes_of(
+                   "RANK=3\nWORLD_SIZE=4\nLOCAL_RANK=1\nLOCAL_WORLD_SIZE=2\nMASTER_ADDR=gpu1:29401\nMASTER_PORT=29500\n"
+                   "OMPI_COMM_WORLD_RANK=1\nOMPI_COMM_WORLD_SIZE=2\n")}));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -151,5 +194,6 @@ int main(int argc, char** argv) {
   picture_seeds(argv[1]);
   tensor_seeds();
   text_seeds();
+  store_seeds();
   return 0;
 }

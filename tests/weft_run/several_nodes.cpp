@@ -173,6 +173,27 @@ TEST(SeveralNodes, TwoNetworkNamespaces) {
   EXPECT_THAT(b.output(), HasSubstr("0 in 0 at 10.231.7.2"));
   EXPECT_THAT(b.output(), HasSubstr("1 in 0 at 10.231.7.2"));
   EXPECT_THAT(a.output(), HasSubstr("3 in 1 at 10.231.7.2"));
+
+#if WEFT_HAVE_GLOO
+  const auto program = [&](const char* host) {
+    return std::vector<std::string>{"ip",
+                                    "netns",
+                                    "exec",
+                                    TwoHosts::name(host),
+                                    WEFT_RUN,
+                                    "--nnodes=2",
+                                    "--nproc_per_node=2",
+                                    "--rdzv_endpoint=10.231.7.1:29500",
+                                    INIT_PROGRAM,
+                                    "sum"};
+  };
+  Child c(program("a"), home(folder)), d(program("b"), home(folder));
+  EXPECT_EQ(c.exit_code(60), 0) << c.output();
+  EXPECT_EQ(d.exit_code(60), 0) << d.output();
+  for (int number = 0; number < 4; ++number)
+    EXPECT_THAT((number < 2 ? c : d).output(), HasSubstr(str("rank ", number, " of 4, local ", number % 2,
+                                                             " of 2, RANK and WORLD_SIZE, gloo, sum 10")));
+#endif
 }
 
 }  // namespace
