@@ -54,8 +54,8 @@ struct FsdpOptions {
   WrapPolicy policy = {};
   MixedPrecision precision = {};
   int shard_size = 0;  ///< hybrid_shard: ranks per shard group, those of one host as a rule; divides the world size
-  /// At most so many units (the root apart) are gathered or being gathered at a time by looking ahead: 2 is the unit in
-  /// use and the next one, 1 switches looking ahead off. What a step needs at once is always gathered.
+  /// How many units (the root apart) gathering ahead may bring together: 2 is the unit in use and the next one, 1
+  /// switches it off. What a step needs at once (a unit inside another one) is always gathered.
   int max_gathered = 2;
   std::optional<Device> device = {};  ///< where the shards go, unit by unit; left out: where the model is
   std::function<void(const FsdpEvent&)> on_event = {};

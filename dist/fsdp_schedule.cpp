@@ -109,11 +109,10 @@ void FsdpSchedule::after_unit(size_t u, const Tensor& y, bool training) {
       if (const auto self = weak.lock()) self->gradient_reaches(u);
       return Tensor();
     });
+  const bool stays = options_.strategy == Sharding::shard_grad_op && (training || grad_enabled());
   // What is computed again goes through its backward at once.
-  const auto most = static_cast<size_t>(options_.max_gathered);
-  const bool keep = recomputing() ? gathered_units() <= most
-                                  : options_.strategy == Sharding::shard_grad_op && (training || grad_enabled());
-  if (keep) return;
+  const bool soon = recomputing() && gathered_units() <= static_cast<size_t>(options_.max_gathered);
+  if (stays || soon) return;
   free(u);
   if (u == kRoot && !recomputing())  // what ran outside of its unit
     for (size_t other = 0; other < units_.size(); ++other)
@@ -201,10 +200,7 @@ void FsdpSchedule::look_ahead() {
   for (size_t others = 0; others + 1 < most; ++others) {
     const std::optional<size_t> next = plans_[plan_].next(others);
     if (!next) return;
-    FsdpUnit& unit = *units_[*next];
-    if (unit.holds_memory()) continue;
-    if (*next != kRoot && gathered_units() >= most) return;
-    start_gather(*next, FsdpEvent::Kind::prefetch);
+    if (!units_[*next]->holds_memory()) start_gather(*next, FsdpEvent::Kind::prefetch);
   }
 }
 

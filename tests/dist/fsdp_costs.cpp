@@ -25,16 +25,28 @@ struct Costs {
   int64_t parameters = 0;
 };
 
-std::shared_ptr<nn::Module> stack(int blocks, int64_t width, bool with_ends) {
-  if (with_ends) return std::make_shared<Tower>(6, width, blocks, 4);
+/// What is measured.
+struct Stack {
+  bool with_ends = true;   ///< parameters of the root's own
+  bool recompute = false;  ///< each block inside checkpoint(); with ends only
+  int64_t width = 16;
+  int blocks = 4;
+};
+
+std::shared_ptr<nn::Module> make(const Stack& stack) {
+  if (stack.with_ends) {
+    const auto tower = std::make_shared<Tower>(6, stack.width, stack.blocks, 4);
+    tower->checkpoint_blocks = stack.recompute;
+    return tower;
+  }
   std::vector<std::shared_ptr<nn::Module>> all;
-  for (int i = 0; i < blocks; ++i) all.push_back(std::make_shared<Block>(width));
+  for (int i = 0; i < stack.blocks; ++i) all.push_back(std::make_shared<Block>(stack.width));
   return std::make_shared<nn::Sequential>(std::move(all));
 }
 
-Costs measure(int ranks, FsdpOptions options, int steps, bool with_ends = true, int64_t width = 16, int blocks = 4) {
+Costs measure(int ranks, const FsdpOptions& options, int steps, const Stack& stack = {}) {
   std::vector<std::shared_ptr<nn::Module>> models;
-  for (int rank = 0; rank < ranks; ++rank) models.push_back(stack(blocks, width, with_ends));
+  for (int rank = 0; rank < ranks; ++rank) models.push_back(make(stack));
   Costs costs;
   for (const NamedTensor& parameter : models[0]->parameters()) costs.parameters += parameter.tensor.numel();
   run_ranks(ranks, [&](const ProcessGroupPtr& group) {
@@ -45,7 +57,8 @@ Costs measure(int ranks, FsdpOptions options, int steps, bool with_ends = true, 
     if (first) own.on_event = [&](const FsdpEvent& event) { events.push_back(str(name(event.kind), ' ', event.unit)); };
     FSDP fsdp(models[static_cast<size_t>(group->rank())], group, own);
     optim::SGD sgd(fsdp.parameters(), {.lr = 0.01});
-    const Tensor x = Tensor::ones({2, with_ends ? 6 : width}), target = Tensor::zeros({2, with_ends ? 4 : width});
+    const Tensor x = Tensor::ones({2, stack.with_ends ? 6 : stack.width}),
+                 target = Tensor::zeros({2, stack.with_ends ? 4 : stack.width});
     for (int step = 0; step < steps; ++step) {
       const uint64_t before = group->bytes_sent();
       events.clear();
@@ -96,6 +109,15 @@ TEST_P(FsdpCosts, BytesPerStepEqualTheory) {
   EXPECT_EQ(none, 2 * each_none) << "all_reduce";
 }
 
+TEST_P(FsdpCosts, RecomputationGathersNothingTwice) {
+  const auto n = static_cast<uint64_t>(GetParam());
+  for (const auto& [strategy, times] : {std::pair(Sharding::full_shard, 3), std::pair(Sharding::shard_grad_op, 2)}) {
+    const Costs costs = measure(GetParam(), {.strategy = strategy}, 2, {.recompute = true});
+    EXPECT_EQ(costs.sent[0], static_cast<uint64_t>(times) * (total(costs.flat) * 4 * (n - 1) / n)) << name(strategy);
+    EXPECT_EQ(costs.sent[1], costs.sent[0]) << name(strategy);
+  }
+}
+
 TEST_P(FsdpCosts, LowerPrecisionSendsFewerBytes) {
   const auto n = static_cast<uint64_t>(GetParam());
   const auto each = [n](uint64_t bytes) { return bytes * (n - 1) / n; };
@@ -115,7 +137,7 @@ TEST_P(FsdpCosts, PeakIsTheShardsAndTwoUnits) {
   };
   for (const int ahead : {1, 2}) {
     // Without parameters of the root: the shards, 1/n, and the two largest units.
-    const Costs costs = measure(GetParam(), {.max_gathered = ahead}, 3, /*with_ends=*/false);
+    const Costs costs = measure(GetParam(), {.max_gathered = ahead}, 3, {.with_ends = false});
     EXPECT_EQ(costs.units[0], 0u);
     EXPECT_EQ(costs.shards, total(costs.flat) * 4 / static_cast<uint64_t>(GetParam()));
     EXPECT_EQ(costs.peak, static_cast<size_t>(ahead) * costs.units[1]);
@@ -133,7 +155,7 @@ TEST_P(FsdpCosts, PeakIsTheShardsAndTwoUnits) {
 INSTANTIATE_TEST_SUITE_P(Ranks, FsdpCosts, ::testing::Values(2, 4));
 
 TEST(FsdpOrder, TheFirstStepLearnsWhatLaterStepsGatherAhead) {
-  const Costs costs = measure(2, {}, 3, /*with_ends=*/false, 16, 3);
+  const Costs costs = measure(2, {}, 3, {.with_ends = false, .blocks = 3});
   const std::vector<std::string> learning = {"use root", "gather 0", "use 0",  "free 0",   "gather 1", "use 1",
                                              "free 1",   "gather 2", "use 2",  "free 2",   "gather 2", "use 2",
                                              "use root", "reduce 2", "free 2", "gather 1", "use 1",    "reduce 1",
@@ -148,14 +170,14 @@ TEST(FsdpOrder, TheFirstStepLearnsWhatLaterStepsGatherAhead) {
 }
 
 TEST(FsdpOrder, ALimitOfOneGathersNothingAhead) {
-  const Costs costs = measure(2, {.max_gathered = 1}, 3, /*with_ends=*/false, 16, 3);
+  const Costs costs = measure(2, {.max_gathered = 1}, 3, {.with_ends = false, .blocks = 3});
   EXPECT_EQ(costs.events[1], costs.events[0]);
   EXPECT_THAT(costs.events[1], ::testing::Not(::testing::Contains(::testing::StartsWith("prefetch"))));
 }
 
 TEST(FsdpOrder, AHigherLimitKeepsMoreUnitsAtATime) {
-  const Costs two = measure(2, {.max_gathered = 2}, 3, /*with_ends=*/false, 16, 4),
-              three = measure(2, {.max_gathered = 3}, 3, /*with_ends=*/false, 16, 4);
+  const Costs two = measure(2, {.max_gathered = 2}, 3, {.with_ends = false}),
+              three = measure(2, {.max_gathered = 3}, 3, {.with_ends = false});
   EXPECT_EQ(two.peak, 2 * two.units[1]);
   EXPECT_EQ(three.peak, 3 * three.units[1]);
   EXPECT_EQ(two.sent, three.sent);

@@ -3,8 +3,6 @@
 
 #include <gmock/gmock.h>
 
-#include <mutex>
-
 #include "core/autograd.h"
 #include "core/random.h"
 #include "nn/models/cifar_resnet.h"
