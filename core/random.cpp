@@ -23,14 +23,35 @@ std::mutex& mutex() {
   return *instance;
 }
 
+using Entries = std::map<std::pair<int, int>, Entry>;
+thread_local Entries* own_entries = nullptr;
+
+Entries& process_entries() {
+  static auto* const entries = new Entries;
+  return *entries;
+}
+
 Entry& entry(Device device) {
-  static auto* const entries = new std::map<std::pair<int, int>, Entry>;
-  auto [found, made] = entries->try_emplace({static_cast<int>(device.kind), device.index});
+  Entries& entries = own_entries ? *own_entries : process_entries();
+  auto [found, made] = entries.try_emplace({static_cast<int>(device.kind), device.index});
   if (made) found->second.generator.seed = default_seed;
   return found->second;
 }
 
 }  // namespace
+
+struct ThreadGenerators::State {
+  Entries entries;
+};
+
+ThreadGenerators::ThreadGenerators() : state_(std::make_unique<State>()) {
+  const std::lock_guard lock(mutex());
+  WEFT_CHECK(!own_entries, "random: this thread has generators of its own already");
+  for (const auto& [device, entry] : process_entries()) state_->entries[device].generator = entry.generator;
+  own_entries = &state_->entries;
+}
+
+ThreadGenerators::~ThreadGenerators() { own_entries = nullptr; }
 
 Generator& generator(Device device) {
   const std::lock_guard lock(mutex());
@@ -39,7 +60,7 @@ Generator& generator(Device device) {
 
 void manual_seed(uint64_t seed) {
   const std::lock_guard lock(mutex());
-  default_seed = seed;
+  if (!own_entries) default_seed = seed;
   for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::simt}) entry({kind, 0}).generator = {seed, 0};
   for (int index = 0; index < 16; ++index) entry({DeviceKind::cuda, index}).generator = {seed, 0};
 }

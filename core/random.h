@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <memory>
 
 #include "core/tensor.h"
 
@@ -20,8 +21,22 @@ struct Generator {
   }
 };
 
-/// The generator of a device (shared by all threads; draw from one thread at a time).
+/// The generator of a device (shared by all threads but those with ThreadGenerators; draw from one thread at a time).
 Generator& generator(Device device);
+
+/// While it lives, this thread has generators of its own, which begin where the process's stand now: for threads that
+/// each play a process (dist::run_ranks).
+class ThreadGenerators {
+ public:
+  ThreadGenerators();
+  ~ThreadGenerators();
+  ThreadGenerators(const ThreadGenerators&) = delete;
+  ThreadGenerators& operator=(const ThreadGenerators&) = delete;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 /// Seeds every device's generator and sets its counter to 0.
 void manual_seed(uint64_t seed);

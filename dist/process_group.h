@@ -136,8 +136,8 @@ ProcessGroupPtr make_process_group(const std::string& backend, int rank, int siz
 ProcessGroupPtr make_process_group_alone();
 
 /// Runs `function` on `size` threads, each a rank of one group with the backend `threads`; for tests and for seeing how
-/// data parallelism works. When a rank throws, the group is aborted, and the exception of the rank that threw first is
-/// thrown here.
+/// data parallelism works. Each has random generators of its own, which begin where the process's stand. When a rank
+/// throws, the group is aborted, and the exception of the rank that threw first is thrown here.
 void run_ranks(int size, const std::function<void(const ProcessGroupPtr&)>& function, const GroupOptions& options = {});
 
 }  // namespace weft::dist

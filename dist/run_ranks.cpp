@@ -3,6 +3,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/random.h"
 #include "dist/host_group.h"
 #include "dist/thread_transport.h"
 
@@ -29,6 +30,7 @@ void run_ranks(int size, const std::function<void(const ProcessGroupPtr&)>& func
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
+      const ThreadGenerators generators;
       const ProcessGroupPtr group = make_host_group(std::make_shared<GroupRecord>("world", rank, size, options),
                                                     make_thread_transport(board, rank), "threads");
       try {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 namespace weft {
 namespace {
 
@@ -23,6 +25,21 @@ TEST(Generator, SeedReachesEveryDeviceAndItsState) {
   manual_seed(43);
   EXPECT_EQ(generator({}).offset, 0u);
   EXPECT_EQ(random_state({}).to_vector<int64_t>(), (std::vector<int64_t>{43, 0}));
+}
+
+TEST(Generator, AThreadMayHaveItsOwn) {
+  manual_seed(42);
+  generator({}).take(7);
+  std::thread([] {
+    const ThreadGenerators own;
+    EXPECT_EQ(generator({}).seed, 42u);
+    EXPECT_EQ(generator({}).take(2), 7u) << "begins where the process's stands";
+    manual_seed(5);
+    EXPECT_EQ(random_state({}).to_vector<int64_t>(), (std::vector<int64_t>{5, 0}));
+    EXPECT_THROW(ThreadGenerators(), Error);
+  }).join();
+  EXPECT_EQ(generator({}).seed, 42u);
+  EXPECT_EQ(generator({}).take(1), 7u);
 }
 
 }  // namespace
