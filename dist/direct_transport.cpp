@@ -17,8 +17,7 @@ using MessagePtr = Link::MessagePtr;
 // Slots of a collective's messages.
 enum Code : uint8_t { kHeader, kScatter, kGather, kTree, kBarrier, kMessageHeader, kMessage, kGoodbye };
 
-constexpr size_t kSegment = 512 << 10;  // bytes
-constexpr size_t kAhead = 8;            // segments that are received before they are needed
+constexpr size_t kAhead = 8;  // segments that are received before they are needed
 
 // How long a group that ends waits for the others to have read everything.
 constexpr std::chrono::seconds kGoodbyeTime{5};
@@ -29,16 +28,14 @@ struct Range {
   size_t bytes() const { return end - begin; }
 };
 
-Range segment(Range range, size_t index) {
-  const size_t begin = std::min(range.end, range.begin + index * kSegment);
-  return {begin, std::min(range.end, begin + kSegment)};
-}
-size_t segments(Range range) { return (range.bytes() + kSegment - 1) / kSegment; }
-
 class DirectTransport final : public Transport {
  public:
   DirectTransport(std::unique_ptr<Link> link, std::string group)
-      : link_(std::move(link)), group_(std::move(group)), rank_(link_->rank()), size_(link_->size()) {}
+      : link_(std::move(link)),
+        group_(std::move(group)),
+        rank_(link_->rank()),
+        size_(link_->size()),
+        segment_(link_->segment_bytes()) {}
 
   ~DirectTransport() override {
     if (aborted_) return;
@@ -53,19 +50,24 @@ class DirectTransport final : public Transport {
     hash_ = signature.hash();
     if (c.kind == CollectiveKind::send) return send_message(c, signature);
     if (c.kind == CollectiveKind::receive) return receive_message(c, signature);
-    if (size_ > 1) compare_with_neighbours(signature);
+    if (size_ > 1) begin_comparison(signature);
     switch (c.kind) {
       case CollectiveKind::all_reduce:
-        return all_reduce(c);
+        all_reduce(c);
+        break;
       case CollectiveKind::broadcast:
-        return broadcast(c);
+        broadcast(c);
+        break;
       case CollectiveKind::all_gather:
-        return all_gather(c);
+        all_gather(c);
+        break;
       case CollectiveKind::reduce_scatter:
-        return reduce_scatter(c);
+        reduce_scatter(c);
+        break;
       default:
-        return barrier();
+        barrier();
     }
+    end_comparison();
   }
 
   void abort(const std::string& reason) override {
@@ -92,6 +94,7 @@ class DirectTransport final : public Transport {
     return link_->receive(from, {code == kHeader ? 0 : hash_, code}, data, bytes);
   }
   void wait(const MessagePtr& message) {
+    end_comparison();
     waits_for_ = message->peer;
     link_->wait(*message, deadline_);
     waits_for_ = -1;
@@ -100,15 +103,29 @@ class DirectTransport final : public Transport {
     for (const MessagePtr& message : messages) wait(message);
   }
 
+  Range segment(Range range, size_t index) const {
+    const size_t begin = std::min(range.end, range.begin + index * segment_);
+    return {begin, std::min(range.end, begin + segment_)};
+  }
+  size_t segments(Range range) const { return (range.bytes() + segment_ - 1) / segment_; }
+
   int right(int steps = 1) const { return (rank_ + steps) % size_; }
   int left(int steps = 1) const { return (rank_ - steps + size_) % size_; }
 
-  void compare_with_neighbours(const Signature& mine) {
-    Signature theirs;
-    const MessagePtr sent = send(right(), kHeader, reinterpret_cast<const std::byte*>(&mine), sizeof mine);
-    wait(receive(left(), kHeader, reinterpret_cast<std::byte*>(&theirs), sizeof theirs));
+  /// The headers travel beside the first data, which a rank that differs never takes: its slots are others.
+  void begin_comparison(const Signature& mine) {
+    mine_ = mine;
+    header_from_left_ = receive(left(), kHeader, reinterpret_cast<std::byte*>(&theirs_), sizeof theirs_);
+    header_to_right_ = send(right(), kHeader, reinterpret_cast<const std::byte*>(&mine_), sizeof mine_);
+  }
+
+  /// Before anything else is waited for.
+  void end_comparison() {
+    if (!header_from_left_) return;
+    const MessagePtr received = std::move(header_from_left_), sent = std::move(header_to_right_);
+    wait(received);
+    check(mine_, theirs_);
     wait(sent);
-    check(mine, theirs);
   }
 
   void check(const Signature& mine, Signature theirs) const {
@@ -127,16 +144,16 @@ class DirectTransport final : public Transport {
   class Landing {
    public:
     Landing(DirectTransport& transport, Range mine) : transport_(transport), mine_(mine) {
-      const size_t places = std::min(kAhead, segments(mine));
-      transport.landing_.resize(std::max(
-          transport.landing_.size(), places * static_cast<size_t>(transport.size_) * std::min(kSegment, mine.bytes())));
+      const size_t places = std::min(kAhead, transport_.segments(mine));
+      transport.landing_.resize(std::max(transport.landing_.size(), places * static_cast<size_t>(transport.size_) *
+                                                                        std::min(transport_.segment_, mine.bytes())));
       for (size_t s = 0; s < places; ++s) post(s);
     }
 
     /// Segment `s` of rank `r`; arrived after take(s).
     std::byte* place(size_t s, int r) const {
       const size_t row = s % kAhead * static_cast<size_t>(transport_.size_) + static_cast<size_t>(r);
-      return transport_.landing_.data() + row * std::min(kSegment, mine_.bytes());
+      return transport_.landing_.data() + row * std::min(transport_.segment_, mine_.bytes());
     }
     void take() {
       for (const MessagePtr& message : posted_.front()) transport_.wait(message);
@@ -144,7 +161,7 @@ class DirectTransport final : public Transport {
     }
     /// The place of segment `s` may be used again.
     void release(size_t s) {
-      if (s + kAhead < segments(mine_)) post(s + kAhead);
+      if (s + kAhead < transport_.segments(mine_)) post(s + kAhead);
     }
 
    private:
@@ -152,7 +169,7 @@ class DirectTransport final : public Transport {
       std::vector<MessagePtr>& row = posted_.emplace_back();
       for (int r = 0; r < transport_.size_; ++r)
         if (r != transport_.rank_)
-          row.push_back(transport_.receive(r, kScatter, place(s, r), segment(mine_, s).bytes()));
+          row.push_back(transport_.receive(r, kScatter, place(s, r), transport_.segment(mine_, s).bytes()));
     }
     DirectTransport& transport_;
     const Range mine_;
@@ -187,15 +204,20 @@ class DirectTransport final : public Transport {
     const auto sent = scatter(c.output, [&](int r) { return part(c, r); });
     std::vector<MessagePtr> messages;
     const size_t most = segments({0, (c.count / static_cast<size_t>(size_) + 1) * size_of(c.dtype)});
-    for (size_t s = 0; s < most; ++s) {
-      // What I sent of a segment has arrived before its sum comes back, so that may come to the same place.
+    // What I sent of a segment has arrived before its sum comes back, so that may come to the same place.
+    const auto receive_sums = [&](size_t s, bool sent_first) {
       for (int k = 1; k < size_; ++k) {
         const auto& to = sent[static_cast<size_t>(right(k))];
         if (s >= to.size()) continue;
         const Range piece = segment(part(c, right(k)), s);
-        wait(to[s]);
+        if (sent_first) wait(to[s]);
         messages.push_back(receive(right(k), kGather, c.output + piece.begin, piece.bytes()));
       }
+    };
+    const bool early = link_->may_overlap();
+    for (size_t s = 0; early && s < most; ++s) receive_sums(s, false);
+    for (size_t s = 0; s < most; ++s) {
+      if (!early) receive_sums(s, true);
       if (s >= segments(mine)) continue;
       const Range piece = segment(mine, s);
       landing.take();
@@ -205,6 +227,7 @@ class DirectTransport final : public Transport {
         messages.push_back(send(right(k), kGather, c.output + piece.begin, piece.bytes()));
     }
     wait(messages);
+    for (const auto& to : sent) wait(to);
   }
 
   void reduce_scatter(const HostCollective& c) {
@@ -295,11 +318,14 @@ class DirectTransport final : public Transport {
   const std::unique_ptr<Link> link_;
   const std::string group_;
   const int rank_, size_;
+  const size_t segment_;
   std::atomic<int> waits_for_{-1};
   std::atomic<bool> aborted_{false};
 
   Deadline deadline_;
   uint64_t hash_ = 0;
+  Signature mine_, theirs_;
+  MessagePtr header_from_left_, header_to_right_;
   std::vector<std::byte> landing_;
   std::vector<const void*> inputs_;
 };

@@ -144,6 +144,8 @@ class GlooLink final : public Link {
     auto buffer = start(to, /*is_send=*/true, slot, data.data(), data.size());
     outbox_.keep(std::move(buffer), std::move(data));
   }
+  bool may_overlap() const override { return true; }
+  size_t segment_bytes() const override { return 1 << 20; }  // each costs its receiver a message of readiness
   void flush(Deadline deadline) override { outbox_.flush(deadline); }
 
   void abort(const std::string& reason) override {

@@ -41,6 +41,10 @@ class Link {
   virtual void wait(Message& message, Deadline deadline) = 0;
   /// Sends data that the link keeps until it has gone.
   virtual void post(int to, Slot slot, std::vector<std::byte> data) = 0;
+  /// May a receive be under way into memory that a send under way reads, when the data to come depends on what is sent?
+  virtual bool may_overlap() const = 0;
+  /// Large tensors are cut into segments of so many bytes, a multiple of 8.
+  virtual size_t segment_bytes() const = 0;
   /// Waits until what was posted has gone, at most to the deadline.
   virtual void flush(Deadline deadline) = 0;
   /// As Transport's.

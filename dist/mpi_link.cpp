@@ -101,6 +101,8 @@ class MpiLink final : public Link {
     Posted& posted = posted_.emplace_back(std::move(data), nullptr);
     posted.message = send(to, slot, posted.data.data(), posted.data.size());
   }
+  bool may_overlap() const override { return false; }
+  size_t segment_bytes() const override { return 512 << 10; }
   void flush(Deadline deadline) override {
     for (const Posted& p : posted_) wait(*p.message, deadline);
     posted_.clear();

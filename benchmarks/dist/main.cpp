@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include "benchmarks/dist/raw.h"
+#include "benchmarks/harness/measure.h"
+#include "dist/file_store.h"
+#include "dist/process_group.h"
+
+// One rank of the suite dist (benchmarks/cases/collectives.cpp starts it by mpirun): Weft's collectives and the
+// library's own take turns on the same memory. Rank 0 prints `collective<TAB>backend<TAB>bytes<TAB>weft<TAB>raw`,
+// seconds per call.
+//   bench_dist FOLDER SECONDS [tiny|full] [mpi|gloo]
+
+namespace weft::benchmarks {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using dist::ProcessGroup;
+using dist::ProcessGroupPtr;
+
+constexpr int kRounds = 9;
+
+struct Rank {
+  ProcessGroup& control;  // for barriers and for agreeing on counts
+  double seconds;         // of one block of calls
+  bool tiny;
+};
+
+double seconds_of(const std::function<void()>& call, int64_t calls, ProcessGroup& control) {
+  control.barrier();
+  const auto start = Clock::now();
+  for (int64_t i = 0; i < calls; ++i) call();
+  return std::chrono::duration<double>(Clock::now() - start).count() / static_cast<double>(calls);
+}
+
+/// How many calls fill a block: rank 0's opinion.
+int64_t calls_for(const Rank& rank, const std::function<void()>& call) {
+  call();
+  const double one = seconds_of(call, 3, rank.control);
+  const Tensor calls = Tensor::from<int64_t>({std::clamp<int64_t>(static_cast<int64_t>(rank.seconds / one), 1, 2000)});
+  rank.control.broadcast(calls, 0)->wait();
+  return static_cast<int64_t>(calls.item());
+}
+
+void compare(const Rank& rank, const char* collective, const char* backend, int64_t bytes,
+             const std::function<void()>& weft, const std::function<void()>& raw) {
+  const int64_t our_calls = rank.tiny ? 1 : calls_for(rank, weft), their_calls = rank.tiny ? 1 : calls_for(rank, raw);
+  std::vector<double> ours, theirs;
+  for (int round = 0; round < (rank.tiny ? 1 : kRounds); ++round) {
+    ours.push_back(seconds_of(weft, our_calls, rank.control));
+    theirs.push_back(seconds_of(raw, their_calls, rank.control));
+  }
+  if (rank.control.rank() == 0)
+    std::printf("%s\t%s\t%lld\t%.9g\t%.9g\n", collective, backend, static_cast<long long>(bytes), bench::median(ours),
+                bench::median(theirs));
+}
+
+std::vector<int64_t> sizes(bool tiny) {
+  if (tiny) return {4096};
+  return {4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20};
+}
+
+void compare_all(const Rank& rank, const char* backend, ProcessGroup& group, const RawCollectives& raw) {
+  const int64_t most = sizes(rank.tiny).back() / 4;
+  const Tensor x = Tensor::zeros({most}), y = Tensor::zeros({most / group.size()});
+  for (const int64_t bytes : sizes(rank.tiny)) {
+    const int64_t count = bytes / 4;
+    const Tensor whole = x.slice(0, 0, count), part = y.slice(0, 0, count / group.size());
+    float* const px = whole.data<float>();
+    float* const py = part.data<float>();
+    const auto n = static_cast<size_t>(count);
+    compare(
+        rank, "all_reduce", backend, bytes, [&] { group.all_reduce(whole)->wait(); }, [&] { raw.all_reduce(px, n); });
+    compare(
+        rank, "all_gather", backend, bytes, [&] { group.all_gather(whole, part)->wait(); },
+        [&] { raw.all_gather(px, py, n); });
+    compare(
+        rank, "reduce_scatter", backend, bytes, [&] { group.reduce_scatter(part, whole)->wait(); },
+        [&] { raw.reduce_scatter(py, px, n); });
+  }
+}
+
+}  // namespace
+}  // namespace weft::benchmarks
+
+int main(int argc, char** argv) {
+  using namespace weft;
+  using namespace weft::benchmarks;
+  if (argc < 3) return 2;
+  const int rank = std::atoi(std::getenv("OMPI_COMM_WORLD_RANK")),
+            size = std::atoi(std::getenv("OMPI_COMM_WORLD_SIZE"));
+  const std::filesystem::path folder = argv[1];
+  const auto store = std::make_shared<dist::FileStore>(folder / "weft");
+  const ProcessGroupPtr mpi = dist::make_process_group("mpi", rank, size, store, nullptr);
+  const ProcessGroupPtr gloo = dist::make_process_group("gloo", rank, size, store, nullptr);
+  const Rank me{*gloo, std::atof(argv[2]), argc > 3 && argv[3] == std::string("tiny")};
+  const std::string only = argc > 4 ? argv[4] : "";
+  if (only != "gloo") compare_all(me, "mpi", *mpi, raw_mpi());
+  if (only != "mpi") compare_all(me, "gloo", *gloo, raw_gloo(rank, size, (folder / "raw").string()));
+}
