@@ -118,9 +118,9 @@ string(REPLACE ";" ", " architectures "${WEFT_CUDA_ARCHITECTURES}")
 weft_part("CUDA" "${WEFT_HAVE_CUDA}" "--device cuda (kernels for ${architectures})"
           "install the CUDA Toolkit 12.x or 13.x, or set CUDACXX to its nvcc")
 
-# tools/gpu_check fills these in; the vendor engines and the process group that will read them are still to come.
+# tools/gpu_check fills these in; the vendor engines that will read the first are still to come.
 set(WEFT_CUDNN_ROOT "" CACHE PATH "Folder that holds cuDNN's include/ and lib/; nothing is built from it yet")
-set(WEFT_NCCL_ROOT "" CACHE PATH "Folder that holds NCCL's include/ and lib/; nothing is built from it yet")
+set(WEFT_NCCL_ROOT "" CACHE PATH "Folder that holds NCCL's include/")
 
 weft_find_library(HDF5 WEFT_HAVE_HDF5 WEFT_HDF5_INCLUDE hdf5.h WEFT_HDF5 hdf5 hdf5_serial PATH_SUFFIXES hdf5/serial)
 weft_part("HDF5" "${WEFT_HAVE_HDF5}" "checkpoints (.h5)" "apt-get install libhdf5-dev")
@@ -149,6 +149,17 @@ if(MPI_C_FOUND AND NOT left_out)
   set(WEFT_HAVE_MPI TRUE)
 endif()
 weft_part("MPI" "${WEFT_HAVE_MPI}" "process groups over MPI" "apt-get install libopenmpi-dev openmpi-bin")
+
+# NCCL's header is enough: its library is loaded when a group needs it.
+set(WEFT_HAVE_NCCL FALSE)
+if(WEFT_HAVE_CUDA)
+  find_path(WEFT_NCCL_INCLUDE nccl.h HINTS ${WEFT_NCCL_ROOT}/include ${CUDAToolkit_INCLUDE_DIRS})
+  weft_leaves_out(left_out NCCL)
+  if(WEFT_NCCL_INCLUDE AND NOT left_out)
+    set(WEFT_HAVE_NCCL TRUE)
+  endif()
+endif()
+weft_part("NCCL" "${WEFT_HAVE_NCCL}" "process groups of GPUs" "with CUDA: install NCCL, or set WEFT_NCCL_ROOT")
 
 find_package(CLI11 QUIET)
 weft_require("CLI11" "${CLI11_FOUND}" "libcli11-dev")

@@ -53,6 +53,7 @@ struct CollectiveOptions {
 struct GroupOptions {
   Milliseconds timeout{600'000};      ///< deadline of a collective, from its start on this rank
   Milliseconds stall_report{60'000};  ///< a collective that takes longer is reported once, with who is missing
+  int gpu = 0;                        ///< of this rank, by its index: what the backend nccl runs on
 };
 
 /// The ranks that compute together. Every rank calls the same collectives in the same order with the same names, sizes

@@ -93,6 +93,7 @@ World init(const InitOptions& options) {
   GroupOptions group = options.group;
   group.timeout = seconds_of(variables, "WEFT_TIMEOUT", group.timeout);
   group.stall_report = seconds_of(variables, "WEFT_STALL_REPORT", std::min(group.stall_report, group.timeout / 2));
+  group.gpu = own.device.index;
   world.group_ =
       make_process_group(own.backend, environment.rank, environment.size, world.store(), world.membership(), group);
   return world;

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "core/autograd.h"
+#include "core/capture.h"
+#include "dist/backends.h"
+#include "dist/nccl_communicator.h"
+#include "dist/split.h"
+#include "dist/watchdog.h"
+
+namespace weft::dist {
+namespace {
+
+using Deadline = NcclCommunicator::Deadline;
+
+/// A collective on the group's stream, until the device has done it.
+struct Flight {
+  CollectivePtr collective;
+  Tensor factor;
+  std::shared_ptr<Event> done;
+  bool begun = false;
+};
+
+class NcclWork final : public Work {
+ public:
+  NcclWork(GroupRecordPtr record, CollectivePtr collective, std::shared_ptr<Event> event, Device device, bool captured)
+      : record_(std::move(record)),
+        collective_(std::move(collective)),
+        event_(std::move(event)),
+        device_(device),
+        captured_(captured) {}
+
+  void wait() override {
+    record_->check_alive(*collective_);
+    event_->block(current_stream(device_));
+    if (collective_->kind != CollectiveKind::barrier || captured_) return;
+    while (!event_->done()) {
+      record_->check_alive(*collective_);
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+  bool done() override { return true; }  // wait() never waits on the host but for a barrier
+
+ private:
+  const GroupRecordPtr record_;
+  const CollectivePtr collective_;
+  const std::shared_ptr<Event> event_;
+  const Device device_;
+  const bool captured_;
+};
+
+class NcclGroup final : public ProcessGroup, private Watched {
+ public:
+  NcclGroup(GroupRecordPtr record, std::shared_ptr<NcclCommunicator> communicator, Device device)
+      : ProcessGroup(std::move(record)),
+        communicator_(std::move(communicator)),
+        device_(device),
+        stream_(new Stream(device)),
+        word_(Tensor::zeros({1}, DType::u8, device)) {
+    weft::synchronize(device);
+    if (record_->membership)
+      callback_ = record_->membership->on_failure(
+          [alive = std::weak_ptr(record_), comm = std::weak_ptr(communicator_)](const Failure& failure) {
+            if (const auto r = alive.lock()) r->fail(failure.reason, GroupRecord::Cause::here);
+            if (const auto c = comm.lock()) c->abort();
+          });
+    watch(*this);
+  }
+
+  ~NcclGroup() override {
+    unwatch(*this);
+    if (record_->membership) record_->membership->remove(callback_);
+    const Clock::time_point end = Clock::now() + record_->options.timeout;
+    while (!record_->has_failed() && !flights_.empty() && Clock::now() < end) {
+      look();
+      std::this_thread::sleep_for(Milliseconds(1));
+    }
+    if (!flights_.empty()) communicator_->abort();
+  }
+
+  std::string_view backend() const override { return "nccl"; }
+
+  void abort(const std::string& reason) override {
+    if (record_->fail(reason, GroupRecord::Cause::abort)) record_->publish(record_->failure(), /*announce=*/false);
+    communicator_->abort();
+  }
+
+  ProcessGroupPtr split(int color, int key, const std::string& group) override {
+    const std::vector<int> members = members_of_split(*this, color, key, group);
+    std::vector<int> job_ranks;
+    int place = 0;
+    for (const int r : members) {
+      if (r == rank()) place = static_cast<int>(job_ranks.size());
+      job_ranks.push_back(record_->members[static_cast<size_t>(r)]);
+    }
+    std::shared_ptr<NcclCommunicator> part = communicator_->split(color, place, deadline());
+    if (!part) return nullptr;
+    auto record = std::make_shared<GroupRecord>(group, place, static_cast<int>(members.size()), record_->options,
+                                                record_->membership, std::move(job_ranks));
+    return std::make_shared<NcclGroup>(std::move(record), std::move(part), device_);
+  }
+
+ protected:
+  Device text_device() const override { return device_; }
+
+  WorkPtr enqueue(CollectivePtr c) override {
+    const bool barrier = c->kind == CollectiveKind::barrier;
+    WEFT_CHECK(barrier || c->output.device() == device_, record_->describe(*c), " on rank ", rank(),
+               ": backend nccl: expected a tensor on ", device_, ", got ", c->output);
+    const bool captured = is_capturing(device_);
+    Flight flight{c, {}, std::make_shared<Event>(device_)};
+    if (c->scale.defined()) {
+      const NoGrad guard;
+      flight.factor = c->scale.to(c->output.dtype());
+    }
+    Event ready(device_);
+    ready.record(current_stream(device_));
+    ready.block(stream_->handle());
+    Collective call = *c;
+    if (barrier) {
+      call.kind = CollectiveKind::all_reduce;
+      call.output = word_;
+    }
+    try {
+      communicator_->run(call, flight.factor, stream_->handle(), deadline());
+    } catch (const Error& error) {
+      fail_with(str(record_->describe(*c), " on rank ", rank(), ": ", error.what()));
+      record_->check_alive(*c);
+    }
+    flight.done->record(stream_->handle());
+    for (const Tensor& tensor : {c->output, c->input, flight.factor})
+      if (tensor.defined()) tensor.storage()->record_stream(stream_->handle());
+
+    auto work = std::make_shared<NcclWork>(record_, c, flight.done, device_, captured);
+    if (captured) {
+      record_->log.change(c->entry, FlightLog::State::done);
+      on_each_run([record = record_, bytes = bytes_to_send(*c, rank(), size())] { record->bytes_sent += bytes; });
+    } else {
+      const std::lock_guard lock(mutex_);
+      flights_.push_back(std::move(flight));
+      reap();
+    }
+    return work;
+  }
+
+ private:
+  Deadline deadline() const { return Clock::now() + record_->options.timeout; }
+
+  void fail_with(const std::string& reason) {
+    if (record_->fail(reason, GroupRecord::Cause::here)) record_->publish(reason, /*announce=*/true);
+    communicator_->abort();
+  }
+
+  /// Takes note of what the device has done; the first that is left is the one under way. Under the lock.
+  void reap() {
+    while (!flights_.empty()) {
+      Flight& first = flights_.front();
+      if (!first.begun) record_->begin(first.collective);
+      first.begun = true;
+      if (!first.done->done()) return;
+      record_->finish(*first.collective, true);
+      flights_.pop_front();
+    }
+  }
+
+  void look() override {
+    if (record_->has_failed()) return;
+    try {
+      const std::string error = communicator_->asynchronous_error();
+      if (!error.empty()) return fail_with(str("NCCL on rank ", rank(), ": ", error));
+      {
+        const std::lock_guard lock(mutex_);
+        reap();
+      }
+      if (const CollectivePtr stalled = record_->take_stalled())
+        std::fputs(str("weft: ", record_->describe(*stalled), " waits ", seconds(record_->options.stall_report),
+                       " on rank ", rank(), ": ", record_->missing(*stalled, {}), '\n')
+                       .c_str(),
+                   stderr);
+      if (const CollectivePtr late = record_->overdue()) fail_with(record_->past_deadline(*late, {}));
+    } catch (const std::exception& error) {  // the device has failed
+      fail_with(str("rank ", rank(), ": ", error.what()));
+    }
+  }
+  void print() override { std::fputs(record_->report().c_str(), stderr); }
+
+  const std::shared_ptr<NcclCommunicator> communicator_;
+  const Device device_;
+  Stream* const stream_;  // never destroyed: the allocator may ask for it as long as tensors live that used it
+  const Tensor word_;     // what a barrier reduces
+  int callback_ = 0;
+
+  std::mutex mutex_;
+  std::deque<Flight> flights_;
+};
+
+}  // namespace
+
+ProcessGroupPtr make_nccl_group(GroupRecordPtr record, std::shared_ptr<Store> store) {
+  WEFT_CHECK(store, "process group nccl: expected a store, got none");
+  const Device device{DeviceKind::cuda, record->options.gpu};
+  const int64_t number = store->add(str("nccl/made/", record->rank), 1);
+  record->explain_in(store, str("nccl/", number, "/failure"));
+  auto communicator = std::make_shared<NcclCommunicator>(
+      device, record->rank, record->size, *store, str("nccl/", number, "/id"), Clock::now() + record->options.timeout);
+  return std::make_shared<NcclGroup>(std::move(record), std::move(communicator), device);
+}
+
+}  // namespace weft::dist

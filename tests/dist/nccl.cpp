@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/graph.h"
+#include "kernels/runtime.h"
+#include "tests/dist/memory_store.h"
+#include "tests/dist/ranks.h"
+#include "tests/support/error_text.h"
+
+// One rank on one GPU: NCCL refuses two ranks on one.
+
+namespace weft::dist::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Nccl : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!WEFT_HAVE_NCCL) GTEST_SKIP() << "built without NCCL";
+    if (kernels::runtime(DeviceKind::cuda).device_count() == 0) GTEST_SKIP() << "needs a GPU";
+  }
+  static ProcessGroupPtr make() {
+    return make_process_group("nccl", 0, 1, std::make_shared<MemoryStore>(), nullptr,
+                              {.timeout = Milliseconds(30'000)});
+  }
+  const Device cuda_{DeviceKind::cuda, 0};
+};
+
+TEST(NcclStub, SaysHowToBuildItIn) {
+  if (WEFT_HAVE_NCCL) GTEST_SKIP() << "this build has NCCL: WEFT_CUDA=OFF has its stub";
+  EXPECT_THAT(error_text([] { make_process_group("nccl", 0, 1, std::make_shared<MemoryStore>(), nullptr); }),
+              HasSubstr("backend nccl: built without CUDA or without NCCL's header. Configure with -DWEFT_CUDA=ON"));
+}
+
+TEST_F(Nccl, EveryCollective) {
+  const ProcessGroupPtr group = make();
+  EXPECT_EQ(group->backend(), "nccl");
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8}) {
+    const Tensor x = Tensor::full({5}, 3, dtype, cuda_), y = Tensor::empty({5}, dtype, cuda_);
+    const std::vector<int> threes(5, 3);
+    group->all_reduce(x)->wait();
+    group->all_reduce(x, ReduceOp::max)->wait();
+    if (is_floating(dtype)) group->all_reduce(x, ReduceOp::avg)->wait();
+    group->broadcast(x, 0)->wait();
+    EXPECT_EQ(x.to_vector<int>(), threes) << dtype;
+    group->all_gather(y, x)->wait();
+    EXPECT_EQ(y.to_vector<int>(), threes) << dtype;
+    y.zero_();
+    group->reduce_scatter(y, x)->wait();
+    EXPECT_EQ(y.to_vector<int>(), threes) << dtype;
+    if (!is_floating(dtype)) continue;
+    group->all_reduce(x, ReduceOp::sum, {.name = "x", .scale = Tensor::full({1}, 0.5, DType::f32, cuda_)})->wait();
+    EXPECT_EQ(x.to_vector<double>(), std::vector<double>(5, 1.5)) << dtype;
+  }
+  group->barrier();
+  EXPECT_THAT(group->all_gather_text("me"), ::testing::ElementsAre("me"));
+  EXPECT_THAT(group->flight_log(), HasSubstr("done     barrier"));
+  EXPECT_THAT(error_text([&] { group->all_reduce(Tensor::ones({1})); }), HasSubstr("expected a tensor on cuda:0"));
+}
+
+TEST_F(Nccl, SplitsAndEnds) {
+  const ProcessGroupPtr group = make();
+  EXPECT_EQ(group->split(-1, 0, "nobody"), nullptr);
+  const ProcessGroupPtr part = group->split(3, 0, "part");
+  const Tensor x = Tensor::ones({4}, DType::f32, cuda_);
+  part->all_reduce(x)->wait();
+  EXPECT_EQ(x.to_vector<int>(), std::vector<int>(4, 1));
+  part->abort("enough");
+  EXPECT_THAT(error_text([&] { part->all_reduce(x); }), HasSubstr("enough"));
+  group->all_reduce(x)->wait();
+  EXPECT_EQ(x.to_vector<int>(), std::vector<int>(4, 1));
+}
+
+TEST_F(Nccl, ACapturedCollectiveRunsWithEachReplay) {
+  const ProcessGroupPtr group = make();
+  const Tensor x = Tensor::ones({4}, DType::f32, cuda_), factor = Tensor::full({1}, 2, DType::f32, cuda_);
+  const auto step = [&] { group->all_reduce(x, ReduceOp::sum, {.name = "x", .scale = factor})->wait(); };
+  step();
+  Graph graph;
+  graph.capture(cuda_, step);
+  graph.replay();
+  factor.fill_(3);
+  graph.replay();
+  EXPECT_EQ(x.to_vector<int>(), std::vector<int>(4, 12));
+}
+
+}  // namespace
+}  // namespace weft::dist::testing
