@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # A Slurm of one node on this machine, in a folder of its own: controller, node daemon, munge. Source it; needs root, slurm-wlm
 # and munge.
-#   start_cluster DIR    the node is idle when it returns; SLURM_CONF is set
-#   stop_cluster DIR
+#   enter_cluster    the node is idle when it returns: SLURM_CONF and the cluster's folder $cluster are set, and all is ended
+#                    when the script ends. Where there can be no Slurm the script says so and ends with 77.
+
+export PATH=$PATH:/usr/sbin:/sbin
 
 cluster_lacks() {  # what is missing; nothing when all is there
   for program in slurmctld slurmd srun sbatch munged mungekey; do
@@ -23,7 +25,6 @@ start_cluster() {
   # A key and a daemon of the cluster's own: a munge that this machine may have is left alone.
   mungekey -c -f -k "$dir/munge/key"
   chown -R munge: "$dir/munge"
-  chmod 700 "$dir/munge"
   chmod 711 "$dir/munge"
   runuser -u munge -- munged --key-file="$dir/munge/key" --socket="$dir/munge/socket" --pid-file="$dir/munge/pid" \
     --log-file="$dir/munge/log" --seed-file="$dir/munge/seed" --force
@@ -53,7 +54,7 @@ JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
-NodeName=$host NodeAddr=127.0.0.1 CPUs=$cores RealMemory=1000 State=UNKNOWN
+NodeName=$host NodeAddr=127.0.0.1 CPUs=$((cores < 2 ? 2 : cores)) RealMemory=1000 State=UNKNOWN
 PartitionName=p Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES
 EOF
   export SLURM_CONF=$dir/slurm.conf
@@ -79,4 +80,21 @@ stop_cluster() {
     for _ in $(seq 50); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
     kill -9 "$pid" 2>/dev/null || true
   done
+}
+
+enter_cluster() {
+  local lacks
+  lacks=$(cluster_lacks)
+  if [[ -n $lacks ]]; then
+    echo "SKIPPED: a Slurm of one machine needs $lacks"
+    exit 77
+  fi
+  # munged insists on folders that nobody else can write, all the way up.
+  cluster=$(mktemp -d /run/weft_slurm.XXXXXX)
+  trap 'stop_cluster "$cluster"; rm -rf "$cluster"' EXIT
+  if ! start_cluster "$cluster" > "$cluster/start.log" 2>&1 || ! srun -n 2 true >> "$cluster/start.log" 2>&1; then
+    cat "$cluster/start.log"
+    echo "SKIPPED: slurmctld, slurmd or munged does not run on this machine, see above"
+    exit 77
+  fi
 }

@@ -6,23 +6,8 @@
 set -euo pipefail
 train_image=$1
 source "$(dirname "$0")/cluster.sh"
-lacks=$(cluster_lacks)
-if [[ -n $lacks ]]; then
-  echo "SKIPPED: a Slurm of one machine needs $lacks"
-  exit 77
-fi
-
-dir=$(mktemp -d /tmp/weft_slurm_XXXXXX)
-trap 'stop_cluster "$dir"; rm -rf "$dir"' EXIT
-if ! start_cluster "$dir" > "$dir/start.log" 2>&1; then
-  cat "$dir/start.log"
-  echo "SKIPPED: slurmctld, slurmd or munged does not run on this machine, see above"
-  exit 77
-fi
-if ! srun -n 2 --overcommit true; then
-  echo "SKIPPED: this Slurm starts no task on this machine, see above"
-  exit 77
-fi
+enter_cluster
+dir=$cluster
 export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive WEFT_START_TIMEOUT=60 TRAIN="$train_image" DIR="$dir"
 unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 export HOME=$dir  # the job's cookie
