@@ -39,6 +39,10 @@ Cases make_cases(const bench::Setting& setting) {
   const std::string device = !setting.device.empty() ? setting.device : gpu ? "cuda" : "cpu";
   const Target target{support::choose_device(device), setting.tiny};
   Cases cases;
+  if (setting.suite == "dist") {
+    add_collective_cases(cases, target);
+    return cases;
+  }
   (gpu ? add_gpu_suite : add_cpu_suite)(cases, target);
   return cases;
 }
@@ -47,6 +51,6 @@ Cases make_cases(const bench::Setting& setting) {
 }  // namespace weft::benchmarks
 
 int main(int argc, char** argv) {
-  return bench::run_program(argc, argv, "Measures Weft: one line per case, its name, value and unit.", {"cpu", "gpu"},
-                            weft::benchmarks::make_cases);
+  return bench::run_program(argc, argv, "Measures Weft: one line per case, its name, value and unit.",
+                            {"cpu", "gpu", "dist"}, weft::benchmarks::make_cases);
 }

@@ -11,10 +11,10 @@
 #include "dist/file_store.h"
 #include "dist/process_group.h"
 
-// One rank of the suite dist (benchmarks/cases/collectives.cpp starts it by mpirun): Weft's collectives and the
+// One rank of the suite dist (benchmarks/cases/collectives.cpp starts it): Weft's collectives and the
 // library's own take turns on the same memory. Rank 0 prints `collective<TAB>backend<TAB>bytes<TAB>weft<TAB>raw`,
 // seconds per call.
-//   bench_dist FOLDER SECONDS [tiny|full] [mpi|gloo]
+//   bench_dist FOLDER SECONDS tiny|full mpi|gloo|threads
 
 namespace weft::benchmarks {
 namespace {
@@ -26,7 +26,7 @@ using dist::ProcessGroupPtr;
 constexpr int kRounds = 9;
 
 struct Rank {
-  ProcessGroup& control;  // for barriers and for agreeing on counts
+  ProcessGroup& control;  // for barriers, and for agreeing on counts
   double seconds;         // of one block of calls
   bool tiny;
 };
@@ -49,20 +49,27 @@ int64_t calls_for(const Rank& rank, const std::function<void()>& call) {
 
 void compare(const Rank& rank, const char* collective, const char* backend, int64_t bytes,
              const std::function<void()>& weft, const std::function<void()>& raw) {
-  const int64_t our_calls = rank.tiny ? 1 : calls_for(rank, weft), their_calls = rank.tiny ? 1 : calls_for(rank, raw);
+  const int64_t our_calls = rank.tiny ? 1 : calls_for(rank, weft);
+  const int64_t their_calls = rank.tiny || !raw ? 1 : calls_for(rank, raw);
   std::vector<double> ours, theirs;
   for (int round = 0; round < (rank.tiny ? 1 : kRounds); ++round) {
     ours.push_back(seconds_of(weft, our_calls, rank.control));
-    theirs.push_back(seconds_of(raw, their_calls, rank.control));
+    if (raw) theirs.push_back(seconds_of(raw, their_calls, rank.control));
   }
   if (rank.control.rank() == 0)
     std::printf("%s\t%s\t%lld\t%.9g\t%.9g\n", collective, backend, static_cast<long long>(bytes), bench::median(ours),
-                bench::median(theirs));
+                raw ? bench::median(theirs) : 0.0);
 }
 
 std::vector<int64_t> sizes(bool tiny) {
   if (tiny) return {4096};
   return {4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20};
+}
+
+/// Nothing where the library has no such call.
+template <class Raw>
+std::function<void()> call_of(const Raw& raw, std::function<void()> call) {
+  return raw ? std::move(call) : nullptr;
 }
 
 void compare_all(const Rank& rank, const char* backend, ProcessGroup& group, const RawCollectives& raw) {
@@ -75,13 +82,14 @@ void compare_all(const Rank& rank, const char* backend, ProcessGroup& group, con
     float* const py = part.data<float>();
     const auto n = static_cast<size_t>(count);
     compare(
-        rank, "all_reduce", backend, bytes, [&] { group.all_reduce(whole)->wait(); }, [&] { raw.all_reduce(px, n); });
+        rank, "all_reduce", backend, bytes, [&] { group.all_reduce(whole)->wait(); },
+        call_of(raw.all_reduce, [&] { raw.all_reduce(px, n); }));
     compare(
         rank, "all_gather", backend, bytes, [&] { group.all_gather(whole, part)->wait(); },
-        [&] { raw.all_gather(px, py, n); });
+        call_of(raw.all_gather, [&] { raw.all_gather(px, py, n); }));
     compare(
         rank, "reduce_scatter", backend, bytes, [&] { group.reduce_scatter(part, whole)->wait(); },
-        [&] { raw.reduce_scatter(py, px, n); });
+        call_of(raw.reduce_scatter, [&] { raw.reduce_scatter(py, px, n); }));
   }
 }
 
@@ -91,15 +99,21 @@ void compare_all(const Rank& rank, const char* backend, ProcessGroup& group, con
 int main(int argc, char** argv) {
   using namespace weft;
   using namespace weft::benchmarks;
-  if (argc < 3) return 2;
+  if (argc < 5) return 2;
+  const std::string backend = argv[4];
+  const double seconds = std::atof(argv[2]);
+  const bool tiny = argv[3] == std::string("tiny");
+  if (backend == "threads") {
+    dist::run_ranks(2, [&](const ProcessGroupPtr& group) {
+      compare_all({*group, seconds, tiny}, "threads", *group, {});
+    });
+    return 0;
+  }
   const int rank = std::atoi(std::getenv("OMPI_COMM_WORLD_RANK")),
             size = std::atoi(std::getenv("OMPI_COMM_WORLD_SIZE"));
   const std::filesystem::path folder = argv[1];
   const auto store = std::make_shared<dist::FileStore>(folder / "weft");
-  const ProcessGroupPtr mpi = dist::make_process_group("mpi", rank, size, store, nullptr);
-  const ProcessGroupPtr gloo = dist::make_process_group("gloo", rank, size, store, nullptr);
-  const Rank me{*gloo, std::atof(argv[2]), argc > 3 && argv[3] == std::string("tiny")};
-  const std::string only = argc > 4 ? argv[4] : "";
-  if (only != "gloo") compare_all(me, "mpi", *mpi, raw_mpi());
-  if (only != "mpi") compare_all(me, "gloo", *gloo, raw_gloo(rank, size, (folder / "raw").string()));
+  const ProcessGroupPtr group = dist::make_process_group(backend, rank, size, store, nullptr);
+  const RawCollectives raw = backend == "mpi" ? raw_mpi() : raw_gloo(rank, size, (folder / "raw").string());
+  compare_all({*group, seconds, tiny}, backend.c_str(), *group, raw);
 }
