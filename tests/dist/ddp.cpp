@@ -31,6 +31,7 @@ tests::Tolerance allowed(const Training& t) {
 }
 
 void expect_equal(const Trained& got, const Trained& want, const Training& t) {
+  if (got.weights.empty() && backends().front() == "mpi") return;  // no rank of this run
   EXPECT_TRUE(tests::near(got.losses, want.losses, allowed(t))) << "losses";
   EXPECT_TRUE(tests::near(got.weights, want.weights, allowed(t))) << "weights";
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <mutex>
+#include <numeric>
 #include <random>
 
 #include "core/ops/cross_entropy.h"
@@ -64,6 +65,14 @@ Trained result_of(nn::Module& model, std::vector<double> losses) {
   return {std::move(losses), weights_of(model), buffers_of(model), counters.found};
 }
 
+/// Replicas are equal bit for bit.
+void expect_same_as_first(ProcessGroup& group, const std::vector<double>& own, const char* what) {
+  if (own.empty()) return;
+  const Tensor first = Tensor::from(own);
+  group.broadcast(first, 0, {.name = what, .scale = {}})->wait();
+  EXPECT_EQ(own, first.to_vector<double>()) << what << " of rank " << group.rank();
+}
+
 optim::SGD optimizer_of(const std::vector<NamedTensor>& parameters, const Training& training) {
   return optim::SGD(parameters, {.lr = training.lr, .momentum = training.momentum, .nesterov = training.momentum > 0});
 }
@@ -121,18 +130,19 @@ Trained train_alone(const Training& t) {
 Trained train_ranks(const Training& t, const std::string& backend) {
   const auto size = static_cast<int>(t.parts.front().size());
   std::vector<Trained> results(static_cast<size_t>(size));
-  std::vector<std::vector<double>> parts(t.parts.size(), std::vector<double>(static_cast<size_t>(size)));
   run_on(backend, size, [&](const ProcessGroupPtr& group) {
     const auto rank = static_cast<size_t>(group->rank());
     const auto model = build(t.make, kSeed + rank, t.device);  // rank 0's weights count
     if (t.prepare) t.prepare(*model, group);
     DDP ddp(model, group, t.ddp);
+    std::vector<double> losses;
     auto optimizer = optimizer_of(ddp.parameters(), t);
     for (size_t step = 0; step < t.parts.size(); ++step) {
       int64_t first = 0;
       for (size_t r = 0; r < rank; ++r) first += t.parts[step][r];
       const int64_t count = t.parts[step][rank];
       optimizer.zero_grad();
+      losses.push_back(0);
       // Micro-batches of a rank are as unequal as can be: one sample each, and the rest. Their losses weigh by samples.
       int64_t done = 0;
       for (int micro = 0; micro < t.micro_batches; ++micro) {
@@ -143,7 +153,7 @@ Trained train_ranks(const Training& t, const std::string& backend) {
           const Tensor loss = cross_entropy(ddp(x), labels(static_cast<int>(step), first + done, some, t.device)) *
                               (static_cast<double>(some) / static_cast<double>(count));
           loss.backward();
-          parts[step][rank] += loss.item() * static_cast<double>(count);
+          losses.back() += loss.item() * static_cast<double>(count);
         };
         if (last) {
           pass();
@@ -155,23 +165,19 @@ Trained train_ranks(const Training& t, const std::string& backend) {
       }
       optimizer.step();
     }
-    results[rank] = result_of(*model, {});
+    const Tensor sums = Tensor::from(losses);
+    group->all_reduce(sums, ReduceOp::sum, {.name = "losses", .scale = {}})->wait();
+    losses = sums.to_vector<double>();
+    for (size_t step = 0; step < losses.size(); ++step)
+      losses[step] /= static_cast<double>(std::accumulate(t.parts[step].begin(), t.parts[step].end(), int64_t{0}));
+    results[rank] = result_of(*model, losses);
+    expect_same_as_first(*group, results[rank].weights, "weights");
+    if (t.ddp.broadcast_buffers) expect_same_as_first(*group, results[rank].buffers, "buffers");
   });
-  for (size_t rank = 1; rank < results.size(); ++rank) {
-    EXPECT_EQ(results[rank].weights, results[0].weights) << "rank " << rank;  // bit for bit
-    if (t.ddp.broadcast_buffers) {
-      EXPECT_EQ(results[rank].buffers, results[0].buffers) << "rank " << rank;
-    }
-  }
-  for (size_t step = 0; step < parts.size(); ++step) {
-    double sum = 0, all = 0;
-    for (size_t rank = 0; rank < parts[step].size(); ++rank) {
-      sum += parts[step][rank];
-      all += static_cast<double>(t.parts[step][rank]);
-    }
-    results[0].losses.push_back(sum / all);
-  }
-  return results[0];
+  // With processes as ranks, this one has its own result, or none where fewer ranks train.
+  for (Trained& one : results)
+    if (!one.weights.empty()) return one;
+  return {};
 }
 
 std::vector<std::vector<int64_t>> even_parts(int steps, int ranks, int64_t each) {

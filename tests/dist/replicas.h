@@ -42,7 +42,8 @@ Tensor labels(int step, int64_t first, int64_t count, DeviceKind device);
 
 /// One process without DDP on the whole batches.
 Trained train_alone(const Training& training);
-/// As the ranks of a group: all end with the same weights, which are compared here, and rank 0's are returned.
+/// As the ranks of a group: all end with the same weights, which are compared here and returned. Nothing in a process
+/// that is none of the ranks (processes as ranks, below mpirun).
 Trained train_ranks(const Training& training, const std::string& backend);
 
 /// `steps` steps whose samples are cut into `ranks` equal parts of `each`.

@@ -174,6 +174,7 @@ TEST_P(SyncBatchNormTraining, RanksEqualOneOnTheSameGlobalBatch) {
     EXPECT_EQ(convert_sync_batch_norm(model, own), 2);
   };
   const Trained got = train_ranks(t, backend), want = train_alone(t);
+  if (got.weights.empty() && backend == "mpi") return;  // this process is no rank of this run
   int64_t additions = 0;
   for (const auto& step : t.parts)
     for (const int64_t part : step) additions += part * 64;
