@@ -148,6 +148,23 @@ TEST_F(Ranks, TrainWhatOneProcessTrains) {
   }
 }
 
+// One step, before a ReLU can multiply what roundings do: within the roundings of the sums over 16 pictures of 8x8.
+TEST_F(Ranks, TakeTheStepOfOneProcess) {
+  const TemporaryFolder folder;
+  const Outcome alone = train_image(kRun + "--batch-size 16 --max-steps 1 --out " + (folder / "alone"));
+  ASSERT_EQ(alone.exit_code, 0) << alone.output;
+  const Checkpoint one = support::load_checkpoint(folder / "alone/checkpoint_last.h5");
+  for (const std::string parallel : {"ddp", "fsdp --fsdp-min-params 4000"}) {
+    SCOPED_TRACE(parallel);
+    const std::string out = folder / "ranks";
+    std::filesystem::remove_all(out);
+    const std::string flags = "--batch-size 8 --max-steps 1 --parallel " + parallel + " --out " + out;
+    expect_codes(train_image_on_ranks(2, kRun + flags, folder), 0);
+    const Checkpoint two = support::load_checkpoint(out + "/checkpoint_last.h5");
+    expect_close(two.part("model"), one.part("model"), {2e-6, 2e-6});
+  }
+}
+
 TEST_F(Ranks, ACheckpointOfFourRanksGoesOnAtOneTwoAndThree) {
   const TemporaryFolder folder;
   const std::string first = kRun + "--batch-size 6 --out " + (folder / "four");
