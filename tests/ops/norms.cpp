@@ -15,11 +15,11 @@ Tensor train(const Inputs& x) {
                     {.training = true, .relu = with_relu, .residual = x.size() > 3 ? x[3] : Tensor()});
 }
 
-// x, weight, bias, running mean, running variance, and perhaps a residual.
+// x, weight, bias, running mean, running variance, and perhaps a residual. An eps that a gradient feels.
 template <bool with_relu>
 Tensor infer(const Inputs& x) {
   return batch_norm(x[0], x[1], x[2], x[3], x[4],
-                    {.training = false, .relu = with_relu, .residual = x.size() > 5 ? x[5] : Tensor()});
+                    {.training = false, .eps = 0.1, .relu = with_relu, .residual = x.size() > 5 ? x[5] : Tensor()});
 }
 
 OpInput wide(const Shape& sizes, Values values = Values::normal, bool gradient = true) {
