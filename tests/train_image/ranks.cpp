@@ -285,27 +285,44 @@ TEST_F(Ranks, ComeFromWeftRun) {
 Outcome mpirun(int ranks, const std::string& arguments) {
   return shell(
       "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1 timeout 200 mpirun "
-      "--oversubscribe -np " +
+      "--oversubscribe --bind-to none -np " +
       std::to_string(ranks) + " " + std::string(TRAIN_IMAGE) + " " + kRun + arguments);
 }
 
 TEST_F(Ranks, ComeFromMpirun) {
   if (shell("command -v mpirun").exit_code != 0) GTEST_SKIP() << "needs mpirun (openmpi-bin)";
   const TemporaryFolder folder;
-  const Outcome gloo = mpirun(3, "--batch-size 5 --out " + (folder / "gloo"));
+  const Outcome gloo = mpirun(3, "--batch-size 5 --max-steps 3 --out " + (folder / "gloo"));
   EXPECT_EQ(gloo.exit_code, 0) << gloo.output;
   EXPECT_THAT(gloo.output, HasSubstr("ranks   3 over gloo (Open MPI), ddp"));
-  if (!WEFT_HAVE_MPI) GTEST_SKIP() << "the rest needs a build with MPI; this one has its stub";
-  const Outcome mpi = mpirun(3, "--backend mpi --batch-size 5 --out " + (folder / "mpi"));
-  EXPECT_EQ(mpi.exit_code, 0) << mpi.output;
-  EXPECT_THAT(mpi.output, HasSubstr("ranks   3 over mpi (Open MPI), ddp"));
-  // The order of sums is that of the ranks, whatever carries them.
-  const Checkpoint a = support::load_checkpoint(folder / "gloo/checkpoint_last.h5"),
-                   b = support::load_checkpoint(folder / "mpi/checkpoint_last.h5");
-  expect_close(a.part("model"), b.part("model"), {});
-  expect_close(a.part("optimizer"), b.part("optimizer"), {});
-  EXPECT_EQ(a.integers, b.integers);
-  EXPECT_EQ(a.numbers, b.numbers);
+}
+
+// The order of sums is that of the ranks, whatever carries them: the same bits.
+TEST_F(Ranks, TrainTheSameOverMpiAndGloo) {
+  if (!WEFT_HAVE_MPI) GTEST_SKIP() << "needs a build with MPI; this one has its stub";
+  if (shell("command -v mpirun").exit_code != 0) GTEST_SKIP() << "needs mpirun (openmpi-bin)";
+  const std::string sharded = "--fsdp-min-params 4000 --max-steps 20 --parallel fsdp --fsdp-strategy ";
+  const std::pair<int, std::string> ways[] = {{3, "--parallel ddp"},
+                                              {3, sharded + "full_shard"},
+                                              {3, sharded + "shard_grad_op"},
+                                              {4, sharded + "hybrid_shard --fsdp-shard-size 2"},
+                                              {3, sharded + "no_shard"}};
+  for (const auto& [ranks, flags] : ways) {
+    SCOPED_TRACE(flags);
+    const TemporaryFolder folder;
+    for (const std::string backend : {"gloo", "mpi"}) {
+      const Outcome run =
+          mpirun(ranks, flags + " --backend " + backend + " --batch-size 5 --out " + (folder / backend));
+      ASSERT_EQ(run.exit_code, 0) << run.output;
+      EXPECT_THAT(run.output, HasSubstr("over " + backend + " (Open MPI), "));
+    }
+    const Checkpoint a = support::load_checkpoint(folder / "gloo/checkpoint_last.h5"),
+                     b = support::load_checkpoint(folder / "mpi/checkpoint_last.h5");
+    expect_close(a.part("model"), b.part("model"), {});
+    expect_close(a.part("optimizer"), b.part("optimizer"), {});
+    EXPECT_EQ(a.integers, b.integers);
+    EXPECT_EQ(a.numbers, b.numbers);
+  }
 }
 
 }  // namespace weft::tests
