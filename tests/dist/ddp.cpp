@@ -251,11 +251,14 @@ INSTANTIATE_TEST_SUITE_P(All, Ddp, ::testing::Combine(::testing::ValuesIn(backen
 
 TEST(DdpBackends, TheEmulatedGpu) {
   if (!tests::runs_on(DeviceKind::simt)) GTEST_SKIP() << "WEFT_TEST_DEVICES leaves simt out";
-  for (const std::string& backend : backends()) {
-    Training t{.make = small_net, .parts = even_parts(3, 2, 2), .device = DeviceKind::simt, .ddp = small_buckets()};
-    t.parts.back() = {3, 1};
-    expect_equal(train_ranks(t, backend), train_alone(t), t);
-  }
+  for (const std::string& backend : backends())
+    for (int ranks = 1; ranks <= 4; ++ranks) {
+      SCOPED_TRACE(backend + ", " + std::to_string(ranks) + " ranks");
+      Training t{
+          .make = small_net, .parts = even_parts(kSteps, ranks, 2), .device = DeviceKind::simt, .ddp = small_buckets()};
+      t.parts.back().front() = 3;  // an uneven last batch
+      expect_equal(train_ranks(t, backend), train_alone(t), t);
+    }
 }
 
 TEST(DdpBackends, AgreeBitForBit) {
