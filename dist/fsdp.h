@@ -66,6 +66,10 @@ class FSDP {
 
   nn::Module& module() { return *model_; }
   const ProcessGroupPtr& group() const { return group_; }
+  /// The ranks that share one copy of the weights, and those that hold the same part of it: group() and a group of one,
+  /// or the other way round under no_shard; two parts of group() under hybrid_shard.
+  const ProcessGroupPtr& shard_group() const { return shard_group_; }
+  const ProcessGroupPtr& replica_group() const { return replicas_; }
   const FsdpOptions& options() const { return options_; }
   /// Which of the copies of its shards this rank holds; 0 where shards are not replicated.
   int replica() const { return replicas_->rank(); }

@@ -109,6 +109,27 @@ TEST_P(FsdpCosts, BytesPerStepEqualTheory) {
   EXPECT_EQ(none, 2 * each_none) << "all_reduce";
 }
 
+// Inside a group of s ranks as full_shard, across the n / s groups an all_reduce of the part.
+TEST(FsdpCostsOfGroups, HybridShardKeepsTheGathersInsideItsGroups) {
+  constexpr int64_t n = 4, s = 2;
+  std::vector<std::shared_ptr<nn::Module>> models;
+  for (int64_t rank = 0; rank < n; ++rank) models.push_back(make({}));
+  run_ranks(n, [&](const ProcessGroupPtr& group) {
+    FSDP fsdp(models[static_cast<size_t>(group->rank())], group,
+              {.strategy = Sharding::hybrid_shard, .policy = {.kinds = {"Block"}}, .shard_size = s});
+    EXPECT_EQ(fsdp.shard_group()->size(), s);
+    EXPECT_EQ(fsdp.replica_group()->size(), n / s);
+    int64_t bytes = 0;  // of all parameters, padded, in f32
+    for (const auto& unit : fsdp.units())
+      for (const auto& shard : unit->shards()) bytes += shard->numel() * 4;
+    const uint64_t inside = fsdp.shard_group()->bytes_sent(), across = fsdp.replica_group()->bytes_sent();
+    loss_of(fsdp(Tensor::ones({2, 6})), Tensor::zeros({2, 4})).backward();
+    EXPECT_EQ(fsdp.shard_group()->bytes_sent() - inside, static_cast<uint64_t>(3 * bytes * (s - 1) / s));
+    const int64_t groups = n / s, part = bytes / s;
+    EXPECT_EQ(fsdp.replica_group()->bytes_sent() - across, static_cast<uint64_t>(2 * part * (groups - 1) / groups));
+  });
+}
+
 TEST_P(FsdpCosts, RecomputationGathersNothingTwice) {
   const auto n = static_cast<uint64_t>(GetParam());
   for (const auto& [strategy, times] : {std::pair(Sharding::full_shard, 3), std::pair(Sharding::shard_grad_op, 2)}) {
