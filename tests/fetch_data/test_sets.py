@@ -27,6 +27,8 @@ class EachSet:
             self.skipTest("SKIPPED: needs train_image (WEFT_BUILD_APPS)")
         trained = subprocess.run([program, *command[1:], "--max-steps", "1"], stdout=subprocess.PIPE, cwd=self.folder,
                                  stderr=subprocess.STDOUT, text=True, timeout=300)
+        if "built without" in trained.stdout:
+            self.skipTest(trained.stdout.strip())  # a build with a stub in the place of a decoder
         self.assertEqual(trained.returncode, 0, trained.stdout)
         self.assertIn("stopped by --max-steps after step 1", trained.stdout)
 
