@@ -77,6 +77,7 @@ TEST(ImageFolder, NamesTheUnreadablePicture) {
 TEST(ImageFolder, DecodesEveryPictureOfHymenoptera) {
   const fs::path folder = shared_data("hymenoptera_data");
   WEFT_NEED_SHARED_DATA(folder);
+  WEFT_NEED_PART(JPEG, "libjpeg-turbo");
   const auto train = image_folder(folder, Split::train), val = image_folder(folder, Split::val);
   EXPECT_EQ(train->size(), 244);
   EXPECT_EQ(val->size(), 153);
