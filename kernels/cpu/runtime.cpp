@@ -47,7 +47,7 @@ class CpuRuntime final : public Runtime {
   }
   void* allocate(int, size_t bytes) override {
     const size_t alignment = bytes >= kHugeFrom ? kHugePage : kAlignment;
-    void* const memory = std::aligned_alloc(alignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+    void* const memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
     // A large tensor in huge pages: fewer faults when it is first written, fewer misses of the TLB. Only advice.
     if (memory && alignment == kHugePage) madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
     return memory;
