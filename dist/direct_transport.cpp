@@ -70,6 +70,7 @@ class DirectTransport final : public Transport {
     end_comparison();
   }
 
+  std::string failure_elsewhere() override { return link_->failure_elsewhere(); }
   void abort(const std::string& reason) override {
     aborted_ = true;
     link_->abort(reason);

@@ -159,9 +159,24 @@ class GlooLink final : public Link {
         waiting_->buffer->abortWaitSend();
       }
     }
+    try {
+      store_->set(prefix_ + "/aborted", reason);
+    } catch (const std::exception&) {
+      // The connections that close tell it too.
+    }
     outbox_.abort();
     const NoBrokenPipe guard;
     if (context_) context_->closeConnections();
+  }
+
+  /// Now and then Gloo does not notice that a peer has closed its connection.
+  std::string failure_elsewhere() override {
+    try {
+      const std::string key = prefix_ + "/aborted";
+      return store_->has(key) ? store_->get(key, Milliseconds(1000)) : "";
+    } catch (const std::exception&) {
+      return "";
+    }
   }
 
   std::unique_ptr<Link> split(uint64_t number, int color, const std::vector<int>& members, const std::string&,

@@ -24,6 +24,7 @@ namespace {
 
 // How long a broken connection may take to be explained by the membership.
 constexpr Milliseconds kExplanation{3000};
+constexpr int kLooksPerSecond = 20;
 
 struct Job {
   CollectivePtr collective;
@@ -161,6 +162,9 @@ class HostGroup final : public ProcessGroup, private Watched {
   }
 
   void look() override {
+    // The membership tells it at once; without one, the transport may know.
+    if (!record_->membership && ++looks_ % kLooksPerSecond == 0)
+      if (const std::string reason = transport_->failure_elsewhere(); !reason.empty()) HostGroup::abort(reason);
     const CollectivePtr stalled = record_->take_stalled();
     if (!stalled) return;
     std::fputs(str("weft: ", record_->describe(*stalled), " waits ", seconds(record_->options.stall_report),
@@ -174,6 +178,7 @@ class HostGroup final : public ProcessGroup, private Watched {
   const std::string_view backend_;
   int callback_ = 0;
   uint64_t splits_ = 0;
+  int looks_ = 0;  // of the watchdog
 
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -49,6 +49,7 @@ class Link {
   virtual void flush(Deadline deadline) = 0;
   /// As Transport's.
   virtual void abort(const std::string& reason) = 0;
+  virtual std::string failure_elsewhere() { return {}; }
   virtual std::unique_ptr<Link> split(uint64_t number, int color, const std::vector<int>& members,
                                       const std::string& name, Deadline deadline) = 0;
   virtual void split_nothing(uint64_t /*number*/) {}

@@ -48,6 +48,9 @@ class Transport {
   /// From any thread, any number of times: what runs now and later ends with TransportError::aborted, here and, as far
   /// as that is possible, on the other ranks.
   virtual void abort(const std::string& reason) = 0;
+  /// From any thread: why another rank has aborted the group, where that can be told without the connections; else
+  /// empty.
+  virtual std::string failure_elsewhere() { return {}; }
   /// From any thread: the ranks that the collective under way waits for.
   virtual std::vector<int> waits_for() = 0;
   /// A transport among `members` (ranks of this one, in their new order, this rank among them). Every rank of this
