@@ -74,11 +74,15 @@ void set_kernel_checks(KernelChecks wanted) {
 KernelChecks kernel_checks() { return checks; }
 
 KernelScope::KernelScope(const KernelCall& call) : call_(call) {
-  if (KernelObserver* const watcher = observer.load()) watcher->before(call_);
+  KernelObserver* const watcher = observer.load();
+  if (!watcher) return;
+  runs_ = watcher->runs();
+  watcher->before(call_);
 }
 
 void KernelScope::finish() {
   if (KernelObserver* const watcher = observer.load()) watcher->after(call_);
+  if (!runs_) return;
   const Queue& queue = call_.queue;
   if (checks.synchronize) {
     try {

@@ -31,11 +31,15 @@ class KernelScope {
   KernelScope(const KernelScope&) = delete;
   KernelScope& operator=(const KernelScope&) = delete;
 
+  /// False where the observer only counts: the kernel is left out.
+  bool runs() const { return runs_; }
+
   /// After the kernel was enqueued; not called when it threw.
   void finish();
 
  private:
   const KernelCall& call_;
+  bool runs_ = true;
 };
 
 /// One kernel contract: its name and its three implementations. Calling it is the only switch over devices in Weft.
@@ -67,7 +71,7 @@ struct Kernel<void(const Queue&, Args...)> {
     (add(args), ...);
     const KernelCall call{name, queue, {views.data(), count}};
     KernelScope scope(call);
-    run(queue, args...);
+    if (scope.runs()) run(queue, args...);
     scope.finish();
   }
 };

@@ -24,56 +24,58 @@ struct Entry {
   std::string_view name;
   unsigned updated = 0;  // bit i: view i is read and written
   double (*flop)(Views) = nullptr;
+  unsigned twice = 0;     // bit i: view i is read, or written and read again, twice
+  double arithmetic = 0;  // operations per element of the largest view
 };
 
 // One line per contract (WEFT_KERNEL), in the order of its header; a test holds the two together.
 constexpr Entry kTable[] = {
-    {"batch_norm_forward"},
-    {"batch_norm_inference"},
-    {"batch_norm_backward"},
-    {"batch_norm_statistics"},
-    {"batch_norm_join"},
-    {"batch_norm_backward_input"},
-    {"binary_forward"},
-    {"compare"},
-    {"where"},
-    {"conv2d_forward", 0, conv2d_forward_flop},
-    {"conv2d_backward_input", 0, conv2d_backward_input_flop},
-    {"conv2d_backward_weight", 0, conv2d_backward_weight_flop},
-    {"copy"},
-    {"cross_entropy_forward"},
-    {"cross_entropy_backward"},
-    {"fill"},
-    {"arange"},
-    {"image_normalize"},
-    {"index_select"},
-    {"index_select_backward"},
-    {"gather"},
-    {"gather_backward"},
-    {"layer_norm_forward"},
-    {"layer_norm_backward"},
-    {"matmul", 0, matmul_flop},
-    {"sgd_step", 0b11},        // w, velocity
-    {"adam_step", 0b111},      // w, m, v
-    {"adadelta_step", 0b111},  // w, square_average, delta_average
-    {"clip_gradient", 0b1},
-    {"max_pool2d_forward"},
-    {"max_pool2d_backward"},
-    {"avg_pool2d_forward"},
-    {"avg_pool2d_backward"},
-    {"adaptive_avg_pool2d_forward"},
-    {"adaptive_avg_pool2d_backward"},
-    {"random_uniform"},
-    {"random_normal"},
-    {"random_bernoulli"},
-    {"random_permutation"},
-    {"dropout"},
-    {"reduce"},
-    {"argmax"},
-    {"softmax_forward"},
-    {"softmax_backward"},
-    {"unary_forward"},
-    {"unary_backward"},
+    {.name = "batch_norm_forward", .twice = 1u << 5, .arithmetic = 8},  // x
+    {.name = "batch_norm_inference", .arithmetic = 4},
+    {.name = "batch_norm_backward", .twice = 0b111u << 4, .arithmetic = 10},  // dy, x, y
+    {.name = "batch_norm_statistics", .arithmetic = 5},
+    {.name = "batch_norm_join", .arithmetic = 8},
+    {.name = "batch_norm_backward_input", .arithmetic = 6},
+    {.name = "binary_forward", .arithmetic = 1},
+    {.name = "compare", .arithmetic = 1},
+    {.name = "where", .arithmetic = 1},
+    {.name = "conv2d_forward", .flop = conv2d_forward_flop},
+    {.name = "conv2d_backward_input", .flop = conv2d_backward_input_flop},
+    {.name = "conv2d_backward_weight", .flop = conv2d_backward_weight_flop},
+    {.name = "copy"},
+    {.name = "cross_entropy_forward", .arithmetic = 4},
+    {.name = "cross_entropy_backward", .arithmetic = 5},
+    {.name = "fill"},
+    {.name = "arange", .arithmetic = 2},
+    {.name = "image_normalize", .arithmetic = 3},
+    {.name = "index_select"},
+    {.name = "index_select_backward", .arithmetic = 1},
+    {.name = "gather"},
+    {.name = "gather_backward", .arithmetic = 1},
+    {.name = "layer_norm_forward", .arithmetic = 7},
+    {.name = "layer_norm_backward", .arithmetic = 14},
+    {.name = "matmul", .flop = matmul_flop},
+    {.name = "sgd_step", .updated = 0b11, .arithmetic = 6},         // w, velocity
+    {.name = "adam_step", .updated = 0b111, .arithmetic = 15},      // w, m, v
+    {.name = "adadelta_step", .updated = 0b111, .arithmetic = 15},  // w, square_average, delta_average
+    {.name = "clip_gradient", .updated = 0b1, .arithmetic = 1},
+    {.name = "max_pool2d_forward", .arithmetic = 3},
+    {.name = "max_pool2d_backward", .arithmetic = 3},
+    {.name = "avg_pool2d_forward", .arithmetic = 1},
+    {.name = "avg_pool2d_backward", .arithmetic = 1},
+    {.name = "adaptive_avg_pool2d_forward", .arithmetic = 1},
+    {.name = "adaptive_avg_pool2d_backward", .arithmetic = 1},
+    {.name = "random_uniform", .arithmetic = 25},
+    {.name = "random_normal", .arithmetic = 40},
+    {.name = "random_bernoulli", .arithmetic = 25},
+    {.name = "random_permutation", .arithmetic = 40},
+    {.name = "dropout", .arithmetic = 25},
+    {.name = "reduce", .arithmetic = 2},
+    {.name = "argmax", .arithmetic = 1},
+    {.name = "softmax_forward", .arithmetic = 8},
+    {.name = "softmax_backward", .arithmetic = 4},
+    {.name = "unary_forward", .arithmetic = 20},  // gelu; the others have fewer
+    {.name = "unary_backward", .arithmetic = 30},
 };
 
 const Entry* entry_of(std::string_view name) {
@@ -91,10 +93,20 @@ int64_t bytes_of(const View& view) {
 
 KernelCost cost_of(const KernelCall& call) {
   const Entry* const entry = entry_of(call.name);
+  const Entry none{};
+  const Entry& e = entry ? *entry : none;
   KernelCost cost;
-  for (size_t i = 0; i < call.views.size(); ++i)
-    cost.bytes += bytes_of(*call.views[i]) * (entry && entry->updated >> i & 1 ? 2 : 1);
-  if (entry && entry->flop) cost.flop = entry->flop(call.views);
+  int64_t most = 0;
+  for (size_t i = 0; i < call.views.size(); ++i) {
+    const View& view = *call.views[i];
+    cost.bytes += bytes_of(view) * ((e.updated | e.twice) >> i & 1 ? 2 : 1);
+    if (view) most = std::max(most, view.numel());
+  }
+  cost.arithmetic = e.arithmetic * static_cast<double>(most);
+  if (e.flop) {
+    cost.flop = e.flop(call.views);
+    cost.product = call.views[1]->dtype;  // all of them have their inputs there
+  }
   return cost;
 }
 

@@ -4,11 +4,15 @@
 
 namespace weft::kernels {
 
-/// What a kernel call must do at least: the bytes that its tensors hold, each read or written once (both for those that
-/// are updated in place), and the floating-point operations of a product. `flop` is 0 for kernels that memory bounds.
+/// What a kernel call must do at least.
 struct KernelCost {
+  /// What its tensors hold, each read or written once: both for those that are updated in place, twice for those that
+  /// no chip can hold until the sums over all of them are known (batch norm reads its input for the statistics and
+  /// again to normalise).
   int64_t bytes = 0;
-  double flop = 0;
+  double flop = 0;             ///< of a product or convolution: what tensor cores do; 0 for the others
+  double arithmetic = 0;       ///< of everything else, roughly: a count per element of the largest tensor
+  DType product = DType::f32;  ///< what the product multiplies; f32 without one
 };
 
 /// The cost of a call. Convolutions count 2 R S C / groups operations per output element, padding included; products

@@ -11,6 +11,9 @@ class KernelObserver {
   virtual void before(const KernelCall& call) = 0;
   /// After the kernel was enqueued (on the CPU: done); left out when the call threw.
   virtual void after(const KernelCall& call) = 0;
+  /// False: calls are seen and not run, whatever they would write stays as it was. For what a step costs by its shapes
+  /// alone: nothing touches the tensors' memory. Read once per call, before `before`.
+  virtual bool runs() const { return true; }
 };
 
 /// Sets the observer; nullptr removes it. A call under way on another thread may still reach the old one, so an
@@ -23,7 +26,7 @@ void run_as_kernel(const Queue& queue, const char* name, std::span<const View* c
   if (!kernel_calls_watched.load(std::memory_order_relaxed)) return run();
   const KernelCall call{name, queue, views};
   KernelScope scope(call);
-  run();
+  if (scope.runs()) run();
   scope.finish();
 }
 

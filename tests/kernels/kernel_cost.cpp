@@ -76,5 +76,24 @@ TEST(KernelCost, UpdatedTensorsAreReadAndWritten) {
   EXPECT_EQ(cost("a_new_kernel", std::array{w, w}).bytes, 800) << "the bytes of its views";
 }
 
+TEST(KernelCost, NormsReadTwiceWhatTheirSumsNeedFirst) {
+  const View x = f32({100, 8}), c = f32({8}), none = View::none();
+  // y written, x read for the statistics and again; four vectors of statistics, weight and bias.
+  EXPECT_EQ(cost("batch_norm_forward", std::array{x, c, c, c, c, x, c, c, none}).bytes, 4 * (3 * 800 + 6 * 8));
+  EXPECT_EQ(cost("batch_norm_forward", std::array{x, c, c, c, c, x, c, c, x}).bytes, 4 * (4 * 800 + 6 * 8));
+  // A row fits on chip: one read.
+  EXPECT_EQ(cost("layer_norm_forward", std::array{x, f32({100}), f32({100}), x, c, c}).bytes,
+            4 * (2 * 800 + 2 * 100 + 2 * 8));
+  EXPECT_EQ(cost("batch_norm_forward", std::array{x, c, c, c, c, x, c, c, x}).arithmetic, 8 * 800);
+  EXPECT_EQ(cost("batch_norm_forward", std::array{x, c, c, c, c, x, c, c, x}).flop, 0);
+}
+
+TEST(KernelCost, AProductTellsWhatItMultiplies) {
+  const View y = f32({1, 5, 7});
+  const View a = View::dense(memory, DType::bf16, {1, 5, 11}), b = View::dense(memory, DType::bf16, {1, 11, 7});
+  EXPECT_EQ(cost("matmul", std::array{y, a, b, View::none()}).product, DType::bf16);
+  EXPECT_EQ(cost("matmul", std::array{y, y, y, View::none()}).product, DType::f32);
+}
+
 }  // namespace
 }  // namespace weft::tests

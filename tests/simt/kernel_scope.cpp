@@ -76,6 +76,24 @@ TEST(KernelScope, ObserverSeesNameAndViews) {
   EXPECT_THAT(observer.views, testing::ElementsAre(y.data(), x.data()));
 }
 
+TEST(KernelScope, AnObserverThatOnlyCountsLeavesTheKernelOut) {
+  const RestoreChecks restore;
+  struct Observer : kernels::KernelObserver {
+    std::string calls;
+    void before(const kernels::KernelCall& call) override { calls += std::string(call.name) + '(' + ' '; }
+    void after(const kernels::KernelCall&) override { calls += ')'; }
+    bool runs() const override { return false; }
+  } observer;
+  const DeviceArray<float> x(std::vector<float>(8, NAN)), y(std::vector<float>(8, 3.0f));
+  kernels::set_kernel_checks({.not_finite = true});  // nothing was written, so nothing is looked at
+  kernels::set_kernel_observer(&observer);
+  scale(kSimt, y.view(), x.view(), 2.0f);
+  kernels::run_as_kernel(kSimt, "by hand", {}, [] { FAIL() << "it must not run"; });
+  kernels::set_kernel_observer(nullptr);
+  EXPECT_EQ(observer.calls, "scale( )by hand( )");
+  EXPECT_EQ(y.host(), std::vector<float>(8, 3.0f));
+}
+
 TEST(Runtime, StreamsEventsAndMemory) {
   for (const DeviceKind kind : test_devices()) {
     kernels::Runtime& device = kernels::runtime(kind);
