@@ -92,7 +92,7 @@ def main():
         sys.exit(f"pytorch.py: PyTorch cannot be imported: {error}")
     if args.device.startswith("cuda") and not torch.cuda.is_available():
         sys.exit(f"pytorch.py: PyTorch {torch.__version__} sees no GPU for --device {args.device}")
-    import pytorch_cases
+    import pytorch_suites
 
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
@@ -101,7 +101,7 @@ def main():
     on_gpu = args.device.startswith("cuda")
     wait = torch.cuda.synchronize if on_gpu else lambda: None
 
-    cases = [case for case in pytorch_cases.suite(args.suite, args.device, args.tiny) if re.search(args.filter, case.name)]
+    cases = [case for case in pytorch_suites.suite(args.suite, args.device, args.tiny) if re.search(args.filter, case.name)]
     if not cases:
         sys.exit(f"pytorch.py: no case of the suite {args.suite} matches '{args.filter}'. --list prints them all")
     if args.list:

@@ -259,13 +259,3 @@ def layer_norm(cases, rows, width, dtype):
 def cross_entropy(cases, rows, classes, dtype):
     labels = torch.arange(rows, device=cases.device) * 7919 % classes
     return [cases.normal(rows, classes, dtype=dtype), labels], lambda x, t: F.cross_entropy(x, t)
-
-
-def suite(name, device, tiny):
-    cases = Cases(device, tiny)
-    if name == "gpu":
-        from pytorch_gpu_cases import suite_gpu
-        suite_gpu(cases)
-    else:
-        suite_cpu(cases)
-    return cases

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "core/autocast.h"
+#include "core/autograd.h"
+#include "core/random.h"
+
+// checkpoint(): a function whose intermediate tensors are computed a second time instead of kept.
+
+namespace weft {
+namespace {
+
+thread_local bool second_run = false;
+
+/// While it lives, `generator` is rewound to `then`, and recomputing() is true.
+class Rewind {
+ public:
+  Rewind(Generator& generator, const Generator& then)
+      : generator_(generator), now_(std::exchange(generator, then)), outer_(std::exchange(second_run, true)) {}
+  ~Rewind() {
+    generator_ = now_;
+    second_run = outer_;
+  }
+  Rewind(const Rewind&) = delete;
+  Rewind& operator=(const Rewind&) = delete;
+
+ private:
+  Generator& generator_;
+  Generator now_;
+  bool outer_;
+};
+
+}  // namespace
+
+bool recomputing() { return second_run; }
+
+Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& function,
+                  const std::vector<Tensor>& inputs) {
+  WEFT_CHECK(!inputs.empty() && inputs[0].defined(), "checkpoint: expected at least one defined input tensor");
+  const Device device = inputs[0].device();
+  if (!grad_enabled()) return function(inputs);
+  const Generator before = generator(device);
+  Tensor y;
+  {
+    const NoGrad no_grad;
+    y = function(inputs);
+  }
+  std::vector<Saved> saved(inputs.begin(), inputs.end());
+  std::vector<bool> wanted;
+  for (const Tensor& input : inputs) wanted.push_back(input.defined() && input.requires_grad());
+  // Parameters inside `function` get their gradients from the inner backward, so the node is recorded even when no
+  // input wants a gradient: a stand-in leaf makes it reachable.
+  std::vector<Tensor> edges = inputs;
+  edges.push_back(Tensor::empty({1}, DType::f32, device).requires_grad_());
+  const DType low = autocast_dtype().value_or(DType::f32);
+  return differentiable(y.detach(), "checkpoint", edges, [=](const Tensor& dy) {
+    std::vector<Tensor> again;
+    for (size_t i = 0; i < saved.size(); ++i) {
+      again.push_back(saved[i].get());
+      if (wanted[i]) again.back().requires_grad_();
+    }
+    Tensor result;
+    {
+      const Rewind rewind(generator(device), before);
+      const Autocast autocast(low);
+      const NoGrad with_grad(true);
+      result = function(again);
+    }
+    Grads grads(again.size() + 1);
+    if (!result.requires_grad()) return grads;
+    result.backward(dy);
+    for (size_t i = 0; i < again.size(); ++i)
+      if (wanted[i]) grads[i] = again[i].grad();
+    return grads;
+  });
+}
+
+}  // namespace weft
