@@ -2,6 +2,7 @@
 #include "apps/support/device.h"
 #include "benchmarks/cases/cases.h"
 #include "benchmarks/harness/program.h"
+#include "benchmarks/roofline/table.h"
 
 namespace weft::benchmarks {
 
@@ -52,5 +53,6 @@ Cases make_cases(const bench::Setting& setting) {
 
 int main(int argc, char** argv) {
   return bench::run_program(argc, argv, "Measures Weft: one line per case, its name, value and unit.",
-                            {"cpu", "gpu", "dist"}, weft::benchmarks::make_cases);
+                            {"cpu", "gpu", "dist", "roofline"}, weft::benchmarks::make_cases,
+                            {{"roofline", weft::benchmarks::print_roofline}});
 }

@@ -26,7 +26,8 @@ struct Options {
 };
 
 /// Returns -1 to go on, else the status to end with.
-int parse(Options& options, int argc, char** argv, const std::string& purpose, const std::vector<std::string>& suites) {
+int parse(Options& options, int argc, char** argv, const std::string& purpose, const std::vector<std::string>& suites,
+          bool has_tables) {
   CLI::App app(purpose);
   app.add_option("--suite", options.setting.suite, "which cases")->check(CLI::IsMember(suites))->capture_default_str();
   app.add_option("--device", options.setting.device, "where they run (default: the suite's own device)");
@@ -42,6 +43,7 @@ int parse(Options& options, int argc, char** argv, const std::string& purpose, c
       ->capture_default_str();
   app.add_flag("--list", options.list, "print the names and units of the cases");
   app.add_flag("--tiny", options.setting.tiny, "tiny sizes: whether all cases run, not how fast");
+  if (has_tables) app.add_option("--json", options.setting.json, "suite roofline: write the table to this file too");
   app.add_option("--process", options.process, "")->group("");  // for run_again()
   try {
     app.parse(argc, argv);
@@ -117,11 +119,13 @@ int measure_all(const Cases& cases, Options options, Clock::time_point start) {
 }  // namespace
 
 int run_program(int argc, char** argv, const std::string& purpose, const std::vector<std::string>& suites,
-                const MakeCases& make_cases) {
+                const MakeCases& make_cases, const std::map<std::string, PrintTable>& tables) {
   const auto start = Clock::now();
   Options options;
-  if (const int status = parse(options, argc, argv, purpose, suites); status >= 0) return status;
+  if (const int status = parse(options, argc, argv, purpose, suites, !tables.empty()); status >= 0) return status;
   try {
+    if (const auto table = tables.find(options.setting.suite); table != tables.end())
+      return table->second(options.setting, std::regex(options.filter), options.list);
     Cases cases = make_cases(options.setting);
     if (!options.process.empty()) return be_process(cases, options.process);
     const std::regex wanted(options.filter);

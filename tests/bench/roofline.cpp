@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "benchmarks/roofline/chip.h"
+#include "tests/support/shell.h"
+
+// The suite roofline against values by hand, at the sizes it is about: nothing runs, so they cost nothing.
+
+namespace weft::tests {
+namespace {
+
+using benchmarks::Bound;
+using benchmarks::Ceiling;
+using benchmarks::Chip;
+using benchmarks::Floor;
+using benchmarks::floor_of;
+using testing::HasSubstr;
+
+using Row = std::map<std::string, std::string>;  // column to cell
+
+std::vector<Row> rows(const std::string& output) {
+  std::vector<Row> rows;
+  std::vector<std::string> columns;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    std::vector<std::string> cells;
+    std::istringstream text(line);
+    for (std::string cell; std::getline(text, cell, '\t');) cells.push_back(cell);
+    if (columns.empty()) {
+      columns = cells;
+      continue;
+    }
+    EXPECT_EQ(cells.size(), columns.size()) << line;
+    Row& row = rows.emplace_back();
+    for (size_t i = 0; i < std::min(cells.size(), columns.size()); ++i) row[columns[i]] = cells[i];
+  }
+  return rows;
+}
+
+std::vector<Row> roofline(const std::string& flags) {
+  const Outcome outcome = shell(std::string(BENCH) + " --suite roofline " + flags);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  return rows(outcome.output);
+}
+
+Row only(const std::vector<Row>& rows, const std::string& kernel, const std::string& shapes) {
+  Row found;
+  for (const Row& row : rows)
+    if (row.at("kernel") == kernel && row.at("shapes") == shapes) found = row;
+  EXPECT_FALSE(found.empty()) << kernel << ' ' << shapes;
+  return found;
+}
+double number(const Row& row, const std::string& column) { return row.empty() ? NAN : std::stod(row.at(column)); }
+
+TEST(Roofline, TheLongestOfThreeTimesIsTheFloor) {
+  constexpr Chip chip{"test", 1e12, 100e12, 10e12, 0.5e12, 80e12};
+  const auto floor = [&](kernels::KernelCost cost, Ceiling ceiling) { return floor_of(cost, chip, ceiling); };
+  const Floor memory = floor({.bytes = 1'000'000}, Ceiling::data_sheet);
+  EXPECT_DOUBLE_EQ(memory.seconds, 1e-6);
+  EXPECT_EQ(memory.bound, Bound::memory);
+  EXPECT_DOUBLE_EQ(floor({.bytes = 1'000'000}, Ceiling::measured).seconds, 2e-6);
+  const kernels::KernelCost product{.bytes = 1, .flop = 1e9, .product = DType::bf16};
+  EXPECT_DOUBLE_EQ(floor(product, Ceiling::data_sheet).seconds, 1e-5);
+  EXPECT_EQ(floor(product, Ceiling::data_sheet).bound, Bound::product);
+  EXPECT_DOUBLE_EQ(floor(product, Ceiling::measured).seconds, 1e9 / 80e12);
+  EXPECT_DOUBLE_EQ(floor({.flop = 1e9, .product = DType::f32}, Ceiling::measured).seconds, 1e-4);
+  EXPECT_DOUBLE_EQ(floor({.bytes = 1, .arithmetic = 1e9}, Ceiling::data_sheet).seconds, 1e-4);
+  EXPECT_EQ(floor({.bytes = 1, .arithmetic = 1e9}, Ceiling::data_sheet).bound, Bound::arithmetic);
+}
+
+TEST(Roofline, AMatrixProduct) {
+  const std::vector<Row> found = roofline("--filter '^matmul_4096_bf16'");
+  ASSERT_EQ(found.size(), 1u);
+  const Row& row = found[0];
+  EXPECT_NEAR(number(row, "MB"), 3 * 4096.0 * 4096 * 2 / 1e6, 0.1);
+  EXPECT_NEAR(number(row, "GFLOP"), 2 * 4096.0 * 4096 * 4096 / 1e9, 0.1);
+  EXPECT_NEAR(number(row, "flop/byte"), 4096.0 / 3, 5);
+  EXPECT_EQ(row.at("bound"), "product");
+  EXPECT_NEAR(number(row, "H200 us"), 137438.953 / 989.4, 0.1);
+  EXPECT_NEAR(number(row, "A100-80 us"), 137438.953 / 312, 0.1);
+  EXPECT_NEAR(number(row, "H200 measured us"), 137438.953 / 790, 0.1);
+}
+
+TEST(Roofline, AStepOfResNet50) {
+  const std::vector<Row> found = roofline("--filter '^resnet50'");
+  // 3x3, 64 to 64 channels on 56x56.
+  const Row conv = only(found, "conv2d_forward", "bf16[256,56,56,64] bf16[256,56,56,64] bf16[64,3,3,64]");
+  const double elements = 256.0 * 56 * 56 * 64;
+  EXPECT_EQ(conv.empty() ? "" : conv.at("calls"), "3");  // a block each
+  EXPECT_NEAR(number(conv, "MB"), (2 * elements + 64 * 9 * 64) * 2 / 1e6, 0.1);
+  EXPECT_NEAR(number(conv, "GFLOP"), 2 * elements * 9 * 64 / 1e9, 0.01);
+  EXPECT_NEAR(number(conv, "H200 us"), 2 * elements * 9 * 64 / 989.4e6, 0.1);
+  EXPECT_NEAR(number(conv, "H100 us"), (2 * elements + 64 * 9 * 64) * 2 / 3.35e6, 0.1);  // there memory is slower
+  // Batch norm reads its input twice and is memory's: the stem's norm, 3 x 2 bytes an element.
+  const Row norm = only(found, "batch_norm_forward", "bf16[3211264,64] bf16[3211264,64]");
+  EXPECT_NEAR(number(norm, "MB"), 3 * 2 * 3211264.0 * 64 / 1e6, 1);
+  EXPECT_NEAR(number(norm, "GH200 us"), 3 * 2 * 3211264.0 * 64 / 4.0e6, 1);
+  EXPECT_EQ(norm.empty() ? "" : norm.at("bound"), "memory");
+  // The published 4.09 GMAC of one picture's forward (torchvision's resnet50), and what backward has twice of it but
+  // the gradient of the pictures.
+  const Row convs = only(found, "conv2d_forward", "all");
+  EXPECT_NEAR(number(convs, "GFLOP") / 2 / 256, 4.087, 0.002);
+  EXPECT_EQ(number(convs, "calls"), 53);
+  EXPECT_NEAR(number(only(found, "conv2d_backward_weight", "all"), "GFLOP"), number(convs, "GFLOP"), 1);
+  EXPECT_NEAR(number(only(found, "conv2d_backward_input", "all"), "GFLOP"), number(convs, "GFLOP") - 60.42, 1);
+  // The sum of a step is that of its kernels.
+  double sum = 0;
+  for (const Row& row : found)
+    if (row.at("shapes") == "all" && row.at("kernel") != "all") sum += number(row, "H200 us");
+  EXPECT_NEAR(number(only(found, "all", "all"), "H200 us"), sum, 10);
+}
+
+TEST(Roofline, AStepOfVitB16) {
+  const std::vector<Row> found = roofline("--filter '^vit_b16'");
+  // 17.5 GMAC of one picture's forward (Dosovitskiy et al. 2021 give 17.6 with the norms): 197 tokens, 12 blocks of
+  // 12 D^2 + 2 T D each; backward has twice of it. The patches' convolution is not in it.
+  const double T = 197, D = 768, macs = 12 * T * (12 * D * D + 2 * T * D) + 768 * 1000;
+  const Row products = only(found, "matmul", "all");
+  EXPECT_NEAR(number(products, "GFLOP") / (3 * 2 * 256 * macs / 1e9), 1, 0.01);
+}
+
+TEST(Roofline, JsonHoldsTheSame) {
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("roofline-" + std::to_string(::getpid()) + ".json")).string();
+  const std::vector<Row> found = roofline("--tiny --json " + file);
+  const nlohmann::json json = nlohmann::json::parse(std::ifstream(file));
+  std::filesystem::remove(file);
+  EXPECT_EQ(json["chips"].size(), 4u);
+  ASSERT_EQ(json["lines"].size(), found.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    const nlohmann::json& line = json["lines"][i];
+    EXPECT_EQ(line["step"], found[i].at("step"));
+    EXPECT_EQ(line["kernel"], found[i].at("kernel"));
+    EXPECT_GT(line["bytes"].get<double>(), 0) << line;
+    EXPECT_NEAR(line["floor"]["H200"]["data_sheet_us"].get<double>(), number(found[i], "H200 us"),
+                1e-3 * number(found[i], "H200 us"));
+  }
+  const Outcome refused = shell(std::string(BENCH) + " --suite roofline --tiny --filter matmul --json /no/such/file");
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.output, HasSubstr("bench: --json: cannot write /no/such/file\n"));
+}
+
+TEST(Roofline, AFilterThatMatchesNothingIsToldOf) {
+  const Outcome outcome = shell(std::string(BENCH) + " --suite roofline --tiny --filter no_such_kernel");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.output, "bench: no kernel of the suite roofline matches. --list prints them all\n");
+  const std::string listed = shell(std::string(BENCH) + " --suite roofline --tiny --list --filter '/adam_step'").output;
+  EXPECT_EQ(listed.find("vit_b16_b256_train_bf16/adam_step\t"), 0u) << listed;
+}
+
+}  // namespace
+}  // namespace weft::tests
