@@ -5,7 +5,7 @@
 set(WEFT_PARTS "" CACHE INTERNAL "rows of the table of parts")
 set(WEFT_WITHOUT "" CACHE STRING "Optional parts to leave out although they are there, by their names in the table, or: all")
 
-set(optional_parts oneDNN OpenBLAS HDF5 libjpeg-turbo libspng zlib libsodium Gloo MPI NCCL)
+set(optional_parts oneDNN OpenBLAS cuBLASLt cuDNN HDF5 libjpeg-turbo libspng zlib libsodium Gloo MPI NCCL)
 foreach(part ${WEFT_WITHOUT})
   if(NOT part IN_LIST optional_parts AND NOT part STREQUAL "all")
     list(JOIN optional_parts ", " known)
@@ -118,9 +118,30 @@ string(REPLACE ";" ", " architectures "${WEFT_CUDA_ARCHITECTURES}")
 weft_part("CUDA" "${WEFT_HAVE_CUDA}" "--device cuda (kernels for ${architectures})"
           "install the CUDA Toolkit 12.x or 13.x, or set CUDACXX to its nvcc")
 
-# tools/gpu_check fills these in; the vendor engines that will read the first are still to come.
-set(WEFT_CUDNN_ROOT "" CACHE PATH "Folder that holds cuDNN's include/ and lib/; nothing is built from it yet")
+# tools/gpu_check fills these in.
+set(WEFT_CUDNN_ROOT "" CACHE PATH "Folder that holds cuDNN's include/ and lib/")
 set(WEFT_NCCL_ROOT "" CACHE PATH "Folder that holds NCCL's include/")
+
+# The vendor engines need headers alone: their libraries are loaded when a call first needs them. The folders are where
+# they are looked for behind the loader's own (LD_LIBRARY_PATH, ld.so.conf).
+set(WEFT_HAVE_CUBLASLT FALSE)
+set(WEFT_HAVE_CUDNN FALSE)
+if(WEFT_HAVE_CUDA)
+  find_path(WEFT_CUBLASLT_INCLUDE cublasLt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  find_library(WEFT_CUBLASLT cublasLt HINTS ${CUDAToolkit_LIBRARY_DIR})
+  weft_leaves_out(left_out cuBLASLt)
+  if(WEFT_CUBLASLT_INCLUDE AND NOT left_out AND EXISTS ${PROJECT_SOURCE_DIR}/kernels/vendor/cublaslt_library.cpp)
+    set(WEFT_HAVE_CUBLASLT TRUE)
+  endif()
+  find_path(WEFT_CUDNN_INCLUDE cudnn_graph.h HINTS ${WEFT_CUDNN_ROOT}/include ${CUDAToolkit_INCLUDE_DIRS})
+  find_library(WEFT_CUDNN NAMES cudnn libcudnn.so.9 HINTS ${WEFT_CUDNN_ROOT} ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES lib lib64)
+  weft_leaves_out(left_out cuDNN)
+  if(WEFT_CUDNN_INCLUDE AND NOT left_out AND EXISTS ${PROJECT_SOURCE_DIR}/kernels/vendor/cudnn_library.cpp)  # cudnn_graph.h came with cuDNN 9
+    set(WEFT_HAVE_CUDNN TRUE)
+  endif()
+endif()
+weft_part("cuBLASLt" "${WEFT_HAVE_CUBLASLT}" "matmul of WEFT_ENGINE=vendor and auto" "with CUDA: install the toolkit's cuBLAS headers")
+weft_part("cuDNN" "${WEFT_HAVE_CUDNN}" "conv2d of WEFT_ENGINE=vendor and auto" "with CUDA: install cuDNN 9, or set WEFT_CUDNN_ROOT")
 
 weft_find_library(HDF5 WEFT_HAVE_HDF5 WEFT_HDF5_INCLUDE hdf5.h WEFT_HDF5 hdf5 hdf5_serial PATH_SUFFIXES hdf5/serial)
 weft_part("HDF5" "${WEFT_HAVE_HDF5}" "checkpoints (.h5)" "apt-get install libhdf5-dev")

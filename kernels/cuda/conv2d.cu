@@ -4,6 +4,7 @@
 #include "kernels/cuda/conv2d_shape.cuh"
 #include "kernels/fill.h"
 #include "kernels/matmul.h"
+#include "kernels/vendor/dispatch.h"
 
 // Which kernel computes a convolution: a matmul where the filter is 1x1, the depthwise kernels where each channel has
 // its own filter, and implicit GEMM (conv2d_forward.cu, conv2d_backward_input.cu, conv2d_backward_weight.cu) for the
@@ -71,6 +72,7 @@ void conv2d_forward(const Queue& queue, const View& y, const View& x, const View
   WEFT_CHECK(x.dtype == w.dtype && x.dtype == y.dtype && (!bias || (bias.dtype == y.dtype && bias.numel() == shape.O)),
              "conv2d_forward: expected one dtype, got ", y, " = ", x, " * ", w, " + ", bias);
   if (y.numel() == 0) return;
+  if (!shape.is_empty() && vendor::conv2d_forward(queue, y, x, w, bias, arguments)) return;
   if (shape.is_matmul()) {
     const View columns = View::dense(bias.data, bias.dtype, {shape.O});
     return matmul(queue, pixel_matrix(y), pixel_matrix(x), pixel_matrix(w, true), bias ? columns : View::none(), {});
@@ -90,6 +92,7 @@ void conv2d_backward_input(const Queue& queue, const View& dx, const View& dy, c
              dy, " * ", w);
   if (dx.numel() == 0) return;
   if (shape.is_empty()) return fill(queue, dx, 0);
+  if (vendor::conv2d_backward_input(queue, dx, dy, w, arguments)) return;
   if (shape.is_matmul()) return matmul(queue, pixel_matrix(dx), pixel_matrix(dy), pixel_matrix(w), View::none(), {});
   with_type(dx, "conv2d_backward_input", [&]<class T>() {
     if (shape.is_depthwise())
@@ -106,6 +109,7 @@ void conv2d_backward_weight(const Queue& queue, const View& dw, const View& dy, 
              "conv2d_backward_weight: expected one dtype (or dw in f32), got ", dw, " = ", dy, " * ", x);
   if (dw.numel() == 0) return;
   if (shape.is_empty()) return fill(queue, dw, 0);
+  if (vendor::conv2d_backward_weight(queue, dw, dy, x, arguments)) return;
   if (shape.is_matmul())
     return matmul(queue, pixel_matrix(dw), pixel_matrix(dy, true), pixel_matrix(x), View::none(), {});
   with_type(x, "conv2d_backward_weight", [&]<class T>() {

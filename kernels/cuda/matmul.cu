@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/matmul_problem.cuh"
+#include "kernels/vendor/dispatch.h"
 
 // The way of a matmul: here the checks and the dtype; matmul_<dtype>.cu the layouts; matmul_problem.cuh the operands;
 // gemm_fma.cuh (f32, f64) or gemm_mma.cuh (bf16, f16: tensor cores) the main loop.
@@ -54,6 +55,7 @@ void matmul(const Queue& queue, const View& y, const View& a, const View& b, con
   check_operand("a", a);
   check_operand("b", b);
   if (y.numel() == 0) return;
+  if (vendor::matmul(queue, y, a, b, bias, arguments)) return;
   with_dtype<float, double, bf16, f16>(
       a.dtype, "matmul", [&]<class T>() { matmul_of<T>(queue, y, settled(a), settled(b), bias, arguments); });
 }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/conv2d.h"
+#include "kernels/engine.h"
+#include "kernels/matmul.h"
+
+// Where the contracts of matmul and conv2d turn to NVIDIA's libraries. The functions below stand in kernels/cuda,
+// behind the checks of the contract: false means that the caller's own kernel shall run. They are compiled for simt
+// too, where they look that WEFT_ENGINE is valid and no more.
+
+namespace weft::kernels::vendor {
+
+bool run_matmul(const Queue& queue, const View& y, const View& a, const View& b, const View& bias,
+                const MatmulArguments& arguments);
+bool run_conv2d_forward(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
+                        const Conv2dArguments& arguments);
+bool run_conv2d_backward_input(const Queue& queue, const View& dx, const View& dy, const View& w,
+                               const Conv2dArguments& arguments);
+bool run_conv2d_backward_weight(const Queue& queue, const View& dw, const View& dy, const View& x,
+                                const Conv2dArguments& arguments);
+
+inline bool is_asked(const Queue& queue) { return engine() != Engine::own && queue.device.kind == DeviceKind::cuda; }
+
+inline bool matmul(const Queue& queue, const View& y, const View& a, const View& b, const View& bias,
+                   const MatmulArguments& arguments) {
+  return is_asked(queue) && run_matmul(queue, y, a, b, bias, arguments);
+}
+inline bool conv2d_forward(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
+                           const Conv2dArguments& arguments) {
+  return is_asked(queue) && run_conv2d_forward(queue, y, x, w, bias, arguments);
+}
+inline bool conv2d_backward_input(const Queue& queue, const View& dx, const View& dy, const View& w,
+                                  const Conv2dArguments& arguments) {
+  return is_asked(queue) && run_conv2d_backward_input(queue, dx, dy, w, arguments);
+}
+inline bool conv2d_backward_weight(const Queue& queue, const View& dw, const View& dy, const View& x,
+                                   const Conv2dArguments& arguments) {
+  return is_asked(queue) && run_conv2d_backward_weight(queue, dw, dy, x, arguments);
+}
+
+}  // namespace weft::kernels::vendor
