@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <ostream>
+
+#include "benchmarks/harness/measure.h"
+#include "kernels/ladder/ladder.h"
+
+namespace weft::benchmarks {
+
+struct Climb {
+  Device device{DeviceKind::simt, 0};
+  std::vector<int64_t> sizes;    ///< empty: the ladder's own for this device
+  bench::Timing timing{0.5, 7};  ///< on a GPU
+};
+
+/// All ladders: name, formula, names of the sizes.
+void print_list(std::ostream& out);
+
+/// One line per step. On cuda: time, rate, share of the last step. On simt, whose times mean nothing: what the steps
+/// ask of memory (simt/count.h). Errors: a device that is not there, sizes that are not as many as the ladder's letters
+/// or that a step does not take, a step whose result is not the last one's.
+void print_table(std::ostream& out, const kernels::ladder::Ladder& ladder, const Climb& climb);
+
+}  // namespace weft::benchmarks

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/ladder/ladder.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace weft::kernels::ladder {
+
+namespace {
+
+std::vector<Step>& registered() {
+  static std::vector<Step> steps;
+  return steps;
+}
+
+double count(const std::vector<int64_t>& sizes) {
+  double n = 1;
+  for (const int64_t size : sizes) n *= static_cast<double>(size);
+  return n;
+}
+
+Problem matmul(DType dtype, std::span<const int64_t> s) {
+  const int64_t M = s[0], N = s[1], K = s[2];
+  return {dtype, {{M, K}, {K, N}}, {M, N}, 2.0 * static_cast<double>(M * N) * static_cast<double>(K)};
+}
+Problem matmul_f32(std::span<const int64_t> s) { return matmul(DType::f32, s); }
+
+}  // namespace
+
+const std::vector<Ladder>& all() {
+  static const std::vector<Ladder> ladders = {
+      {"matmul_f32", "y[M,N] = a[M,K] b[K,N], f32", "M N K", matmul_f32, {4096, 4096, 4096}, {128, 128, 64}},
+  };
+  return ladders;
+}
+
+const Ladder& find(const std::string& name) {
+  std::string known;
+  for (const Ladder& ladder : all()) {
+    if (ladder.name == name) return ladder;
+    known += str(known.empty() ? "" : ", ", ladder.name);
+  }
+  fail("ladder: expected one of ", known, ", got '", name, "'");
+}
+
+std::vector<Step> steps(const Ladder& ladder, DeviceKind device) {
+  const std::string folder = str(ladder.name, "/");
+  std::vector<Step> found;
+  for (const Step& step : registered())
+    if (step.device == device && std::strncmp(step.name, folder.c_str(), folder.size()) == 0) found.push_back(step);
+  std::sort(found.begin(), found.end(), [](const Step& a, const Step& b) { return a.number() < b.number(); });
+  return found;
+}
+
+void add(const Step& step) { registered().push_back(step); }
+
+std::string Step::title() const { return std::strchr(name, '/') + 1; }
+int Step::number() const { return std::atoi(std::strchr(name, '/') + 1); }
+
+double Problem::bytes() const {
+  double elements = count(output);
+  for (const auto& input : inputs) elements += count(input);
+  return elements * static_cast<double>(size_of(dtype));
+}
+
+}  // namespace weft::kernels::ladder

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/unroll.cuh"
+#include "kernels/cuda/vec.cuh"
+#include "kernels/ladder/ladder.h"
+
+// What every step includes. A step lives in a namespace of its own (the steps of a ladder are compiled together).
+
+namespace weft::kernels::WEFT_DEVICE {
+
+using ladder::Sizes;
+
+/// Announces a step: `const Rung<run> rung("transpose/1_naive", "one thread per element");`
+template <auto kRun>
+struct Rung : ladder::Rung<kRun> {
+#ifdef WEFT_SIMT
+  static constexpr DeviceKind kDevice = DeviceKind::simt;
+#else
+  static constexpr DeviceKind kDevice = DeviceKind::cuda;
+#endif
+  Rung(const char* name, const char* idea, Sizes sizes = Sizes::any) : ladder::Rung<kRun>(name, idea, kDevice, sizes) {}
+};
+
+/// How many tiles of `tile` cover n.
+inline unsigned tiles(int64_t n, int64_t tile) { return static_cast<unsigned>((n + tile - 1) / tile); }
+
+}  // namespace weft::kernels::WEFT_DEVICE

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/queue.h"
+#include "kernels/view.h"
+
+namespace weft::kernels::ladder {
+
+/// Which sizes a step takes. A step that wants multiples of its tile says so with an error.
+enum class Sizes : uint8_t { any, multiples };
+
+/// One rung: a whole implementation of what its ladder computes, for one device.
+struct Step {
+  const char* name;  ///< `matmul_f32/3_shared_tile`, as its file
+  const char* idea;  ///< in a few words
+  Sizes sizes;
+  DeviceKind device;
+  void (*run)(const Queue& queue, const View& y, std::span<const View> inputs);
+
+  int number() const;         ///< 3
+  std::string title() const;  ///< `3_shared_tile`
+};
+
+/// One problem of a ladder.
+struct Problem {
+  DType dtype;
+  std::vector<std::vector<int64_t>> inputs;
+  std::vector<int64_t> output;
+  double flop = 0;       ///< 0 where memory is the limit: then GB/s count
+  double bytes() const;  ///< that inputs and output hold: what must pass memory at least
+};
+
+struct Ladder {
+  const char* name;     ///< `matmul_f32`
+  const char* formula;  ///< what all its steps compute
+  const char* letters;  ///< the names of its sizes: `M N K`
+  Problem (*problem)(std::span<const int64_t> sizes);
+  std::vector<int64_t> timed;    ///< sizes for a GPU
+  std::vector<int64_t> counted;  ///< sizes for the emulator: whole tiles of every step
+};
+
+/// All ladders, in the order in which they teach.
+const std::vector<Ladder>& all();
+/// Errors: a name that is none.
+const Ladder& find(const std::string& name);
+/// A ladder's steps for a device, from the naive one to Weft's own; empty where the device was not built.
+std::vector<Step> steps(const Ladder& ladder, DeviceKind device);
+
+/// How a step file announces itself: `const Rung<run> rung("transpose/1_naive", "one thread per element");`, where run
+/// is `void run(const Queue&, const View& y, const View& x)` with as many inputs as the ladder has.
+void add(const Step& step);
+
+template <auto kRun>
+struct Rung;
+template <class... Inputs, void (*kRun)(const Queue&, const View&, Inputs...)>
+struct Rung<kRun> {
+  Rung(const char* name, const char* idea, DeviceKind device, Sizes sizes = Sizes::any) {
+    add({name, idea, sizes, device, [](const Queue& queue, const View& y, std::span<const View> inputs) {
+           WEFT_CHECK(inputs.size() == sizeof...(Inputs), "ladder: expected ", sizeof...(Inputs), " inputs, got ",
+                      inputs.size());
+           call(queue, y, inputs, std::index_sequence_for<Inputs...>());
+         }});
+  }
+
+ private:
+  template <size_t... kIndex>
+  static void call(const Queue& queue, const View& y, std::span<const View> inputs, std::index_sequence<kIndex...>) {
+    kRun(queue, y, inputs[kIndex]...);
+  }
+};
+
+}  // namespace weft::kernels::ladder
