@@ -20,6 +20,13 @@ double conv2d_forward_flop(Views v) { return conv2d_flop(*v[0], *v[2]); }       
 double conv2d_backward_input_flop(Views v) { return conv2d_flop(*v[1], *v[2]); }   // dx, dy, w
 double conv2d_backward_weight_flop(Views v) { return conv2d_flop(*v[1], *v[0]); }  // dw, dy, x
 
+/// The two products q k^T and p v, 2 N M D per head each; what a causal mask hides counts as well.
+double attention_flop(const View& q, const View& k) {
+  return 2.0 * static_cast<double>(q.numel()) * static_cast<double>(k.sizes[1]);
+}
+double attention_forward_flop(Views v) { return 2 * attention_flop(*v[2], *v[3]); }   // y, lse, q, k
+double attention_backward_flop(Views v) { return 5 * attention_flop(*v[4], *v[5]); }  // dq, dk, dv, dy, q, k
+
 struct Entry {
   std::string_view name;
   unsigned updated = 0;  // bit i: view i is read and written
@@ -30,6 +37,8 @@ struct Entry {
 
 // One line per contract (WEFT_KERNEL), in the order of its header; a test holds the two together.
 constexpr Entry kTable[] = {
+    {.name = "attention_forward", .flop = attention_forward_flop},
+    {.name = "attention_backward", .flop = attention_backward_flop},
     {.name = "batch_norm_forward", .twice = 1u << 5, .arithmetic = 8},  // x
     {.name = "batch_norm_inference", .arithmetic = 4},
     {.name = "batch_norm_backward", .twice = 0b111u << 4, .arithmetic = 10},  // dy, x, y

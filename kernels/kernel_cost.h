@@ -16,7 +16,7 @@ struct KernelCost {
 };
 
 /// The cost of a call. Convolutions count 2 R S C / groups operations per output element, padding included; products
-/// 2 K per element. A name that the table (kernel_cost.cpp) does not know costs the bytes of its views.
+/// 2 K per element; attention 4 N M D per head forward and 10 backward, whatever is masked. A name that the table (kernel_cost.cpp) does not know costs the bytes of its views.
 KernelCost cost_of(const KernelCall& call);
 
 /// True where the table has an entry.

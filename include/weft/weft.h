@@ -17,6 +17,7 @@
 #include "core/ops/add.h"
 #include "core/ops/affine.h"
 #include "core/ops/argmax.h"
+#include "core/ops/attention.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/cast.h"
 #include "core/ops/clamp.h"

@@ -7,6 +7,7 @@
 #include "core/autograd.h"
 #include "core/ops/abs.h"
 #include "core/ops/add.h"
+#include "core/ops/attention.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/cos.h"
@@ -119,6 +120,13 @@ Tensor run_cross_entropy(Case& c) {
                         .reduction = static_cast<Reduction>(c.integer(2))});
 }
 
+Tensor run_attention(Case& c) {
+  AttentionOptions options{.causal = c.integer(1) != 0};
+  if (c.number(0) != 0) options.scale = c.number(0);
+  if (c.has("lengths")) options.key_lengths = c.expected("lengths");
+  return attention(c("q"), c("k"), c("v"), options);
+}
+
 const std::map<std::string, Function>& functions() {
   static const std::map<std::string, Function> table{
       {"conv2d",
@@ -126,6 +134,7 @@ const std::map<std::string, Function>& functions() {
          return conv2d(c("x"), c("w"), c("b"),
                        {.stride = c.size(0), .padding = c.size(2), .dilation = c.size(4), .groups = c.integer(6)});
        }},
+      {"attention", run_attention},
       {"batch_norm", run_batch_norm},
       {"max_pool2d", [](Case& c) { return max_pool2d(c("x"), pool_options(c)); }},
       {"avg_pool2d", [](Case& c) { return avg_pool2d(c("x"), pool_options(c)); }},

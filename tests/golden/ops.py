@@ -4,6 +4,8 @@
 Each case is a set of tensors under `op.case.`: inputs x, w, b, …, `options` (numbers, in the order that ops.cpp reads),
 y, dy and d<input>.
 """
+import math
+
 import torch
 import torch.nn.functional as F
 
@@ -146,6 +148,35 @@ def norms_and_softmax(cases):
         cases.add(f"log_softmax.{i}", lambda x: F.log_softmax(x, dim), {"x": cases.draw(*shape, scale=5)}, (dim,))
 
 
+def attentions(cases):
+    """softmax(scale q k^T) v, [B, N, H, D]; the last row is one head of a ViT."""
+    rows = [
+        # B, N, M, H, D, scale, causal, key lengths
+        (2, 7, 7, 2, 8, 0, False, None),
+        (1, 5, 9, 3, 16, 0.5, False, None),
+        (2, 9, 9, 1, 8, 0, True, None),
+        (3, 6, 10, 1, 5, 0, False, (10, 1, 7)),
+        (2, 8, 8, 2, 8, 0.3, True, (5, 8)),
+        (1, 197, 197, 1, 64, 0, False, None),
+    ]
+    for i, (B, N, M, H, D, scale, causal, lengths) in enumerate(rows):
+        hidden = torch.ones(N, M, dtype=torch.bool).triu(1).expand(B, 1, N, M) if causal else torch.zeros(
+            B, 1, N, M, dtype=torch.bool)
+        if lengths:
+            hidden = hidden | (torch.arange(M) >= torch.tensor(lengths)[:, None])[:, None, None]
+
+        def run(q, k, v):
+            q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+            if not scale:  # PyTorch's function scales by 1 / sqrt(D)
+                return F._scaled_dot_product_attention(q, k, v, ~hidden)[0].transpose(1, 2)
+            s = (scale * q @ k.transpose(2, 3)).masked_fill(hidden, -math.inf)
+            return (s.softmax(-1) @ v).transpose(1, 2)
+
+        inputs = {"q": cases.draw(B, N, H, D), "k": cases.draw(B, M, H, D), "v": cases.draw(B, M, H, D)}
+        fixed = {"lengths": torch.tensor(lengths)} if lengths else {}
+        cases.add(f"attention.{i}", run, inputs, (scale, causal), fixed)
+
+
 def losses(cases):
     reductions = ["mean", "sum", "none"]
     rows = [
@@ -224,6 +255,7 @@ def reductions(cases):
 
 def all_cases():
     cases = Cases()
-    for part in (convolutions, batch_norms, pools, products, norms_and_softmax, losses, elementwise, reductions):
+    for part in (convolutions, batch_norms, pools, products, norms_and_softmax, losses, elementwise, reductions,
+                 attentions):
         part(cases)
     return cases.tensors

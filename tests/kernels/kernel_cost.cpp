@@ -69,6 +69,16 @@ TEST(KernelCost, Matmul) {
   EXPECT_EQ(got.bytes, 4 * (3 * 5 * 7 + 3 * 5 * 11 + 11 * 7));
 }
 
+TEST(KernelCost, Attention) {
+  // 3 batch entries, 5 queries, 7 keys, 2 heads of 16 channels: 2 products forward, 5 backward.
+  const View q = f32({3, 5, 2, 16}), k = f32({3, 7, 2, 16}), lse = f32({3, 2, 5}), none = View::none();
+  const double product = 2.0 * 3 * 2 * 5 * 7 * 16;
+  const int64_t bytes = 4 * (2 * 3 * 5 * 2 * 16 + 2 * 3 * 7 * 2 * 16 + 3 * 2 * 5);
+  EXPECT_EQ(cost("attention_forward", std::array{q, lse, q, k, k, none, none, none}).flop, 2 * product);
+  EXPECT_EQ(cost("attention_forward", std::array{q, lse, q, k, k, none, none, none}).bytes, bytes);
+  EXPECT_EQ(cost("attention_backward", std::array{none, k, k, q, q, k, k, q, lse, none, none, none}).flop, 5 * product);
+}
+
 TEST(KernelCost, UpdatedTensorsAreReadAndWritten) {
   const View w = f32({100}), scalars = f32({3});
   // w, velocity, no copy, gradient.

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/attention.h"
+
+#include "kernels/allocator.h"
+#include "kernels/cuda/attention_backward_fma.cuh"
+
+namespace weft::kernels::WEFT_DEVICE {
+
+namespace {
+
+constexpr int kDeltaThreads = 128;
+
+/// delta[b,h,i] = sum over d of dy y. A warp per row, 4 rows of one head per block, no shared memory. Reads 2 D
+/// elements and writes one per row: bound by bandwidth, 80% of it.
+template <class T, class A>
+__global__ void attention_delta_kernel(A* delta, const AttentionTensor<const T> dy, const AttentionTensor<const T> y,
+                                       int N, int H, int D) {
+  const AttentionPlace place(N, kDeltaThreads / 32, H);
+  const int lane = static_cast<int>(threadIdx.x) % 32, i = place.first + static_cast<int>(threadIdx.x) / 32;
+  A sum = 0;
+  if (i < N) {
+    const T* const left = dy.head(place.b, place.h) + i * dy.row_stride;
+    const T* const right = y.head(place.b, place.h) + i * y.row_stride;
+    for (int d = lane; d < D; d += 32) sum += from<A>(left[d]) * from<A>(right[d]);
+  }
+  for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
+  if (lane == 0 && i < N) delta[(static_cast<int64_t>(place.b) * H + place.h) * N + i] = sum;
+}
+
+}  // namespace
+
+void attention_backward(const Queue& queue, const View& dq, const View& dk, const View& dv, const View& dy,
+                        const View& q, const View& k, const View& v, const View& y, const View& lse,
+                        const View& key_lengths, const View& key_mask, const View& state,
+                        AttentionArguments arguments) {
+  const AttentionShape shape =
+      attention_shape("attention_backward", q, k, v, lse, key_lengths, key_mask, state, arguments);
+  check_attention_backward("attention_backward", dq, dk, dv, dy, q, k, y);
+  if (shape.B * shape.H == 0) return;
+  with_dtype<float, bf16, f16, double>(q.dtype, "attention_backward", [&]<class T>() {
+    using A = Accumulate<T>;
+    auto problem = attention_problem<A>(shape, lse, key_lengths, key_mask, state, arguments);
+    const Workspace delta(queue, static_cast<size_t>(shape.B * shape.H * shape.N) * sizeof(A), "attention_backward");
+    problem.delta = delta.template as<A>();
+    launch(queue, "attention_backward (delta)", attention_grid(shape, shape.N, kDeltaThreads / 32), dim3(kDeltaThreads),
+           0, &attention_delta_kernel<T, A>, problem.delta, AttentionTensor<const T>(dy), AttentionTensor<const T>(y),
+           problem.N, problem.H, problem.D);
+    attention_backward_fma<T>(queue, dq, dk, dv, dy, q, k, v, shape, problem);
+  });
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/attention.h"
+
+#include "kernels/cuda/attention_forward_fma.cuh"
+
+namespace weft::kernels::WEFT_DEVICE {
+
+void attention_forward(const Queue& queue, const View& y, const View& lse, const View& q, const View& k, const View& v,
+                       const View& key_lengths, const View& key_mask, const View& state, AttentionArguments arguments) {
+  const AttentionShape shape =
+      attention_shape("attention_forward", q, k, v, lse, key_lengths, key_mask, state, arguments);
+  check_attention_like("attention_forward", y, q);
+  with_dtype<float, bf16, f16, double>(q.dtype, "attention_forward", [&]<class T>() {
+    const auto problem = attention_problem<Accumulate<T>>(shape, lse, key_lengths, key_mask, state, arguments);
+    attention_forward_fma<T>(queue, y, q, k, v, shape, problem);
+  });
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE
