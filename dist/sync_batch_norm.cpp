@@ -60,7 +60,8 @@ Tensor sync_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& 
   return differentiable(
       y, "sync_batch_norm", {x, weight, bias, residual},
       [arguments, wanted, group, x = Saved(x), y = arguments.relu ? Saved(y) : Saved(), weight = Saved(weight),
-       mean = Saved(all.mean), invstd = Saved(all.invstd), total = Saved(all.total)](const Tensor& gradient) {
+       bias = arguments.relu && !residual.defined() ? Saved(bias) : Saved(), mean = Saved(all.mean),
+       invstd = Saved(all.invstd), total = Saved(all.total)](const Tensor& gradient) {
         const Tensor dy = gradient.contiguous(), in = x;
         const int64_t C = in.size(-1);
         const double M = static_cast<double>(in.numel() / C);
@@ -69,7 +70,7 @@ Tensor sync_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& 
         const Tensor sums = Tensor::empty({2 * C}, mean.dtype(), in.device());
         const Tensor dweight = sums.slice(0, 0, C), dbias = sums.slice(0, C, C);
         kernels::batch_norm_backward(dy.queue(), none, none, dweight, dbias, rows_of(dy), rows_of(in), rows_of(y),
-                                     weight, mean, invstd, arguments);
+                                     weight, bias, mean, invstd, arguments);
         Grads grads{wanted.x ? empty_like(in) : Tensor(), wanted.weight ? dweight : Tensor(),
                     wanted.bias ? dbias : Tensor(), wanted.residual && arguments.relu ? empty_like(in) : Tensor()};
         if (wanted.x || grads[3].defined()) {
@@ -81,7 +82,7 @@ Tensor sync_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& 
           weighted.mul_(1 / M);
           kernels::batch_norm_backward_input(dy.queue(), rows_of(grads[0]), rows_of(grads[3]), weighted.slice(0, C, C),
                                              weighted.slice(0, 0, C), rows_of(dy), rows_of(in), rows_of(y), weight,
-                                             mean, invstd, arguments);
+                                             bias, mean, invstd, arguments);
         }
         if (wanted.residual && !arguments.relu) grads[3] = dy;
         return grads;

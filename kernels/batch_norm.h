@@ -27,10 +27,12 @@ WEFT_KERNEL(batch_norm_inference, const Queue& queue, const View& y, const View&
             BatchNormArguments arguments);
 
 /// Gradients of the training forward. With relu, dy counts only where y > 0 (y is the forward's output, else none).
-/// dx and dresidual (none: not wanted) have x's dtype; dweight and dbias (none: not wanted) are the full sums over M.
+/// bias: the forward's where it had relu and no residual, else none; where given, y > 0 may be found from x again and y
+/// left unread (save_mean and save_invstd are then the forward's own bits). dx and dresidual (none: not wanted) have
+/// x's dtype; dweight and dbias (none: not wanted) are the full sums over M.
 WEFT_KERNEL(batch_norm_backward, const Queue& queue, const View& dx, const View& dresidual, const View& dweight,
-            const View& dbias, const View& dy, const View& x, const View& y, const View& weight, const View& save_mean,
-            const View& save_invstd, BatchNormArguments arguments);
+            const View& dbias, const View& dy, const View& x, const View& y, const View& weight, const View& bias,
+            const View& save_mean, const View& save_invstd, BatchNormArguments arguments);
 
 // A batch in several parts, each on a rank of its own: part [2C + 1] of the statistics' dtype holds the means of a
 // part's rows, the sums of squared distances from them (m2), and the number of rows.
@@ -45,9 +47,9 @@ WEFT_KERNEL(batch_norm_join, const Queue& queue, const View& mean, const View& v
             BatchNormArguments arguments);
 
 /// dx = weight invstd (dy - mean_dy - xhat mean_dyx) where mean_dy and mean_dyx [C], the means of dy and dy xhat over
-/// the batch, are given; dy, y, relu, dx and dresidual as in batch_norm_backward.
+/// the batch, are given; dy, y, bias, relu, dx and dresidual as in batch_norm_backward.
 WEFT_KERNEL(batch_norm_backward_input, const Queue& queue, const View& dx, const View& dresidual, const View& mean_dy,
-            const View& mean_dyx, const View& dy, const View& x, const View& y, const View& weight,
+            const View& mean_dyx, const View& dy, const View& x, const View& y, const View& weight, const View& bias,
             const View& save_mean, const View& save_invstd, BatchNormArguments arguments);
 
 }  // namespace weft::kernels

@@ -27,12 +27,28 @@ double attention_flop(const View& q, const View& k) {
 double attention_forward_flop(Views v) { return 2 * attention_flop(*v[2], *v[3]); }   // y, lse, q, k
 double attention_backward_flop(Views v) { return 5 * attention_flop(*v[4], *v[5]); }  // dq, dk, dv, dy, q, k
 
+/// What lies in memory: an expanded view (stride 0) holds less than its sizes say, one with gaps less than its span.
+int64_t bytes_of(const View& view) {
+  return view ? std::min(view.span(), view.numel()) * static_cast<int64_t>(size_of(view.dtype)) : 0;
+}
+
+/// The second pass of batch norm's backward reads x and the masked dy: that is dresidual where it was written, else dy,
+/// masked by y again. With the forward's bias the mask follows from x: y is not read.
+int64_t batch_norm_backward_bytes(Views v) {
+  const View &dx = *v[0], &dresidual = *v[1], &dy = *v[4], &x = *v[5], &y = *v[6], &bias = *v[8];
+  const int64_t mask = bias ? -bytes_of(y) : 0;
+  if (!dx) return mask;
+  return mask + bytes_of(x) + (dresidual ? bytes_of(dresidual) : bytes_of(dy) + (bias ? 0 : bytes_of(y)));
+}
+int64_t batch_norm_backward_input_bytes(Views v) { return *v[8] ? -bytes_of(*v[6]) : 0; }
+
 struct Entry {
   std::string_view name;
   unsigned updated = 0;  // bit i: view i is read and written
   double (*flop)(Views) = nullptr;
-  unsigned twice = 0;     // bit i: view i is read, or written and read again, twice
-  double arithmetic = 0;  // operations per element of the largest view
+  unsigned twice = 0;                      // bit i: view i is read, or written and read again, twice
+  double arithmetic = 0;                   // operations per element of the largest view
+  int64_t (*more_bytes)(Views) = nullptr;  // what the bits do not say
 };
 
 // One line per contract (WEFT_KERNEL), in the order of its header; a test holds the two together.
@@ -41,10 +57,10 @@ constexpr Entry kTable[] = {
     {.name = "attention_backward", .flop = attention_backward_flop},
     {.name = "batch_norm_forward", .twice = 1u << 5, .arithmetic = 8},  // x
     {.name = "batch_norm_inference", .arithmetic = 4},
-    {.name = "batch_norm_backward", .twice = 0b111u << 4, .arithmetic = 10},  // dy, x, y
+    {.name = "batch_norm_backward", .arithmetic = 10, .more_bytes = batch_norm_backward_bytes},
     {.name = "batch_norm_statistics", .arithmetic = 5},
     {.name = "batch_norm_join", .arithmetic = 8},
-    {.name = "batch_norm_backward_input", .arithmetic = 6},
+    {.name = "batch_norm_backward_input", .arithmetic = 6, .more_bytes = batch_norm_backward_input_bytes},
     {.name = "binary_forward", .arithmetic = 1},
     {.name = "compare", .arithmetic = 1},
     {.name = "where", .arithmetic = 1},
@@ -93,11 +109,6 @@ const Entry* entry_of(std::string_view name) {
   return found == std::end(kTable) ? nullptr : found;
 }
 
-/// What lies in memory: an expanded view (stride 0) holds less than its sizes say, one with gaps less than its span.
-int64_t bytes_of(const View& view) {
-  return view ? std::min(view.span(), view.numel()) * static_cast<int64_t>(size_of(view.dtype)) : 0;
-}
-
 }  // namespace
 
 KernelCost cost_of(const KernelCall& call) {
@@ -112,9 +123,11 @@ KernelCost cost_of(const KernelCall& call) {
     if (view) most = std::max(most, view.numel());
   }
   cost.arithmetic = e.arithmetic * static_cast<double>(most);
+  if (e.more_bytes) cost.bytes += e.more_bytes(call.views);
   if (e.flop) {
     cost.flop = e.flop(call.views);
-    cost.product = call.views[1]->dtype;  // all of them have their inputs there
+    for (const View* view : call.views)  // f32 sums and outputs may stand beside
+      if (*view && view->rank >= 2 && size_of(view->dtype) == 2) cost.product = view->dtype;
   }
   return cost;
 }

@@ -112,14 +112,15 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
   return differentiable(
       y, "batch_norm", {x, weight, bias, residual},
       [arguments, wanted, x = Saved(x), y = arguments.relu ? Saved(y) : Saved(), weight = Saved(weight),
-       mean = Saved(mean), invstd = Saved(invstd)](const Tensor& gradient) {
+       bias = arguments.relu && !residual.defined() ? Saved(bias) : Saved(), mean = Saved(mean),
+       invstd = Saved(invstd)](const Tensor& gradient) {
         const Tensor dy = gradient.contiguous(), input_x = x;
         const Tensor dx = empty_like(input_x);
         const auto vector = [&](size_t i) { return gradient_target(i, mean.sizes(), mean.dtype(), dy.device()); };
         Grads grads{dx, wanted.weight ? vector(1) : Tensor(), wanted.bias ? vector(2) : Tensor(),
                     wanted.residual && arguments.relu ? empty_like(input_x) : Tensor()};
         kernels::batch_norm_backward(dy.queue(), rows_of(dx), rows_of(grads[3]), grads[1], grads[2], rows_of(dy),
-                                     rows_of(input_x), rows_of(y), weight, mean, invstd, arguments);
+                                     rows_of(input_x), rows_of(y), weight, bias, mean, invstd, arguments);
         if (wanted.residual && !arguments.relu) grads[3] = dy;
         return grads;
       });

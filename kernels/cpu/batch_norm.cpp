@@ -224,8 +224,8 @@ void batch_norm_inference(const Queue&, const View& y, const View& x, const View
 }
 
 void batch_norm_backward(const Queue&, const View& dx, const View& dresidual, const View& dweight, const View& dbias,
-                         const View& dy, const View& x, const View& y, const View& weight, const View& save_mean,
-                         const View& save_invstd, BatchNormArguments arguments) {
+                         const View& dy, const View& x, const View& y, const View& weight, const View&,
+                         const View& save_mean, const View& save_invstd, BatchNormArguments arguments) {
   with_types("batch_norm_backward", x, [&]<class T, class S>() {
     const int64_t M = x.sizes[0], C = x.sizes[1];
     WEFT_CHECK(!arguments.relu || y, "batch_norm_backward: relu needs the forward's output");
@@ -318,7 +318,8 @@ void batch_norm_join(const Queue&, const View& mean, const View& var, const View
 
 void batch_norm_backward_input(const Queue&, const View& dx, const View& dresidual, const View& mean_dy,
                                const View& mean_dyx, const View& dy, const View& x, const View& y, const View& weight,
-                               const View& save_mean, const View& save_invstd, BatchNormArguments arguments) {
+                               const View&, const View& save_mean, const View& save_invstd,
+                               BatchNormArguments arguments) {
   with_types("batch_norm_backward_input", x, [&]<class T, class S>() {
     WEFT_CHECK(!arguments.relu || y, "batch_norm_backward_input: relu needs the forward's output");
     const int64_t M = x.sizes[0], C = x.sizes[1];

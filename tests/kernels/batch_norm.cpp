@@ -94,7 +94,7 @@ void check(DeviceKind kind, const Case& c, double offset = 0.5) {
   const DeviceArray dweight_array(kind, wide, {c.C}), dbias_array(kind, wide, {c.C});
   kernels::batch_norm_backward(queue, dx_array, given(c.residual, dresidual_array), given(c.affine, dweight_array),
                                given(c.affine, dbias_array), dy_array, x_array, given(c.relu, y),
-                               given(c.affine, weight_array), mean_given, invstd_given, arguments);
+                               given(c.affine, weight_array), View::none(), mean_given, invstd_given, arguments);
   EXPECT_TRUE(near(dx_array.host(), dx, tolerance(c.dtype, c.M, 8).times(2))) << "dx";
   if (c.residual) {
     EXPECT_TRUE(near(dresidual_array.host(), dresidual, {})) << "dresidual";
@@ -122,6 +122,44 @@ TEST(BatchNorm, ManyRowsOddChannels) {
 
 TEST(BatchNorm, AFarMeanDoesNotCancel) {
   for (const DeviceKind kind : device_runs()) check(kind, {1000, 33, DType::f32, true, false, false, true}, 100);
+}
+
+/// A backward that finds the ReLU's mask from x (the forward's bias is given) has the bits of one that reads y.
+TEST(BatchNorm, TheMaskFollowsFromTheInput) {
+  for (const DeviceKind kind : device_runs())
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
+      for (const int64_t C : {5L, 64L}) {
+        SCOPED_TRACE(str(dtype, " of ", C, " on ", name(kind)));
+        const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
+        const int64_t M = 700;
+        const kernels::Queue queue = queue_on(kind);
+        const kernels::BatchNormArguments arguments{1e-5, 0.1, true};
+        auto values = uniform(M * C, dtype);
+        for (int64_t i = 0; i < C; ++i) values[i] = values[C + i] = 0;  // some lie where the ReLU bends
+        std::vector<double> zero(static_cast<size_t>(C), 0.0);
+        const DeviceArray x(kind, dtype, {M, C}, values), dy(kind, dtype, {M, C}, uniform(M * C, dtype));
+        const DeviceArray weight(kind, wide, {C}, uniform(C, wide, 0.5, 2)), bias(kind, wide, {C}, uniform(C, wide));
+        const DeviceArray y(kind, dtype, {M, C}), mean(kind, wide, {C}), invstd(kind, wide, {C});
+        const View none = View::none();
+        kernels::batch_norm_forward(queue, y, mean, invstd, none, none, x, weight, bias, none, arguments);
+        const auto gradients = [&](const View& given) {
+          const DeviceArray dx(kind, dtype, {M, C}), dweight(kind, wide, {C}), dbias(kind, wide, {C});
+          kernels::batch_norm_backward(queue, dx, none, dweight, dbias, dy, x, y, weight, given, mean, invstd,
+                                       arguments);
+          auto all = dx.host();
+          for (const DeviceArray* part : {&dweight, &dbias}) {
+            const auto more = part->host();
+            all.insert(all.end(), more.begin(), more.end());
+          }
+          const DeviceArray dx_again(kind, dtype, {M, C});
+          kernels::batch_norm_backward_input(queue, dx_again, none, dbias, dweight, dy, x, y, weight, given, mean,
+                                             invstd, arguments);
+          const auto more = dx_again.host();
+          all.insert(all.end(), more.begin(), more.end());
+          return all;
+        };
+        EXPECT_TRUE(near(gradients(bias), gradients(none), {}));
+      }
 }
 
 TEST(BatchNorm, Inference) {
@@ -224,7 +262,7 @@ TEST(BatchNorm, InputGradientFromGivenMeans) {
               queue_on(kind), dx_array, residual ? dresidual_array.view() : View::none(),
               DeviceArray(kind, wide, {C}, mean_dy), DeviceArray(kind, wide, {C}, mean_dyx),
               DeviceArray(kind, dtype, {M, C}, dy), DeviceArray(kind, dtype, {M, C}, x),
-              relu ? y_array.view() : View::none(), residual ? View::none() : weight_array.view(),
+              relu ? y_array.view() : View::none(), residual ? View::none() : weight_array.view(), View::none(),
               DeviceArray(kind, wide, {C}, mean), DeviceArray(kind, wide, {C}, invstd), {1e-5, 0.1, relu});
           EXPECT_TRUE(near(dx_array.host(), dx, tolerance(dtype, 4, 8).times(2))) << "dx";
           if (residual) {

@@ -98,6 +98,18 @@ TEST(KernelCost, NormsReadTwiceWhatTheirSumsNeedFirst) {
   EXPECT_EQ(cost("batch_norm_forward", std::array{x, c, c, c, c, x, c, c, x}).flop, 0);
 }
 
+TEST(KernelCost, BatchNormBackwardTakesTwoPasses) {
+  const View x = f32({100, 8}), c = f32({8}), none = View::none();
+  const auto backward = [&](const View& dresidual, const View& y, const View& bias) {
+    // dx, dresidual, dweight, dbias, dy, x, y, weight, bias, mean, invstd
+    return cost("batch_norm_backward", std::array{x, dresidual, c, c, x, x, y, c, bias, c, c}).bytes - 4 * 5 * 8;
+  };
+  EXPECT_EQ(backward(none, none, none), 4 * 5 * 800) << "dy and x twice, dx";
+  EXPECT_EQ(backward(none, x, none), 4 * 7 * 800) << "y too";
+  EXPECT_EQ(backward(none, x, c), 4 * (5 * 800 + 8)) << "the mask follows from x";
+  EXPECT_EQ(backward(x, x, none), 4 * 7 * 800) << "dy, y, dresidual twice, x twice, dx";
+}
+
 TEST(KernelCost, AProductTellsWhatItMultiplies) {
   const View y = f32({1, 5, 7});
   const View a = View::dense(memory, DType::bf16, {1, 5, 11}), b = View::dense(memory, DType::bf16, {1, 11, 7});
