@@ -52,7 +52,7 @@ DDP::DDP(std::shared_ptr<nn::Module> model, ProcessGroupPtr group, DdpOptions op
   WEFT_CHECK(flat_->slices().size() == trained.size(), "ddp: the parameters lie in flat buffers together with ",
              flat_->slices().size() - trained.size(), " others. Make DDP before the optimizer");
   if (options_.broadcast_buffers) buffers_ = std::make_unique<FlatBuffers>(*model_);
-  count_ = Tensor::zeros({1}, DType::f32, flat_->device());
+  count_ = Tensor::zeros({1}, flat_->dtype(), flat_->device());
   reducer_ = make_reducer(flat_, group_, reducing,
                           {.begin = [this] { return begin_backward(); }, .end = [this] { end_backward(); }});
 }
@@ -87,10 +87,19 @@ void DDP::before_forward(int64_t samples) {
   if (given > 0) samples = given;
   WEFT_CHECK(samples > 0, "ddp: expected a batch of at least one sample on rank ", group_->rank(), ", got none");
   reducer_->abandon_pass();  // one that ended with an exception
-  if (std::exchange(reduced_, false)) samples_ = 0;
-  samples_ += samples;
-  counted_ = false;
-  if (reducer_->enabled()) count_samples();
+  Tensor kept;
+  if (reducer_->keeps_gradients()) {
+    take_weight();
+    kept = weight_;
+  }
+  samples_ = samples;
+  count_samples();
+  if (!kept.defined()) return;
+  // What earlier backwards have left weighs otherwise than what is to come: times kept / weight_, one factor does for
+  // both.
+  take_weight();
+  const NoGrad no_grad;
+  reducer_->scale_gradients(div(kept, weight_));
 }
 
 void DDP::count_samples() {
@@ -98,19 +107,21 @@ void DDP::count_samples() {
   if (counting_) counting_->wait();  // of a forward without backward
   count_.fill_(static_cast<double>(samples_));
   counting_ = group_->all_reduce(count_, ReduceOp::sum, {.name = "samples", .scale = {}});
-  counted_ = true;
+}
+
+void DDP::take_weight() {
+  if (!counting_) return;
+  const NoGrad no_grad;
+  // This waits for ranks that have not begun their forward. It delays nobody: they have farther to go than this rank.
+  counting_->wait();
+  counting_ = nullptr;
+  weight_ = div(Tensor::full({1}, static_cast<double>(samples_), count_.dtype(), flat_->device()), count_);
 }
 
 Reducer::Start DDP::begin_backward() {
   const NoGrad no_grad;
   WEFT_CHECK(samples_ > 0, "ddp: backward without a forward. Call the model through DDP: ddp(x)");
-  if (!counted_) count_samples();
-  if (counting_) {
-    // This waits for ranks that have not begun their forward. It delays nobody: they have farther to go than this rank.
-    counting_->wait();
-    counting_ = nullptr;
-    weight_ = div(Tensor::full({1}, static_cast<double>(samples_), DType::f32, flat_->device()), count_);
-  }
+  take_weight();
   Reducer::Start start{.weight = weight_};
   // After the forward the buffers are what this step makes of them, and backward does not change them.
   if (buffers_ && !buffers_->empty() && model_->is_training()) start.works = buffers_->broadcast(*group_, 0);
@@ -118,7 +129,6 @@ Reducer::Start DDP::begin_backward() {
 }
 
 void DDP::end_backward() {
-  reduced_ = true;
   if (buffers_) buffers_->bump_versions();
 }
 

@@ -28,8 +28,9 @@ struct DdpOptions {
 ///   SGD sgd(ddp.parameters(), …);
 ///   loss = cross_entropy(ddp(images), labels); sgd.zero_grad(); loss.backward(); sgd.step();
 /// The average counts samples: with n_r samples on rank r and N on all, a rank's gradients weigh n_r / N, so a loss
-/// that is a mean over the rank's samples becomes the mean over all of them, uneven batches included. Trained
-/// parameters become slices of flat buffers (core/flat_parameters.h).
+/// that is a mean over the rank's samples becomes the mean over all of them, uneven batches included; each backward of
+/// an accumulation weighs by its own samples, so n ranks add up what one process adds up. Trained parameters become
+/// slices of flat buffers (core/flat_parameters.h).
 /// All ranks call the constructor, forward and backward alike. See docs/data_parallel.md.
 class DDP {
  public:
@@ -49,8 +50,8 @@ class DDP {
   /// Samples of the next forward, where that is not the first size of its input (words of a text, say).
   void set_samples(int64_t samples);
 
-  /// While it lives, backward leaves gradients to each rank; they add up, and the next backward outside reduces their
-  /// sum. Forward of such steps belongs inside too.
+  /// While it lives, backward leaves gradients to each rank; they add up, each weighed by its own samples, and the next
+  /// backward outside reduces their sum. Forward of such steps belongs inside too; it adds the sample counts up.
   class [[nodiscard]] NoSync {
    public:
     explicit NoSync(Reducer& reducer) : reducer_(reducer), previous_(reducer.enabled()) { reducer.enable(false); }
@@ -76,6 +77,7 @@ class DDP {
  private:
   void check_unchanged() const;
   void count_samples();
+  void take_weight();
   Reducer::Start begin_backward();
   void end_backward();
 
@@ -88,13 +90,11 @@ class DDP {
   std::unique_ptr<FlatBuffers> buffers_;
   std::shared_ptr<Reducer> reducer_;
 
-  int64_t samples_ = 0;       // since the last reduced backward
+  int64_t samples_ = 0;       // of the latest forward
   int64_t next_samples_ = 0;  // what set_samples said; 0: nothing
-  bool reduced_ = true;       // samples_ have been used up
-  bool counted_ = false;      // the sum over all ranks is under way or there
-  Tensor count_;              // f32[1]: samples of all ranks
-  WorkPtr counting_;
-  Tensor weight_;
+  Tensor count_;              // [1]: samples of all ranks
+  WorkPtr counting_;          // adds them up
+  Tensor weight_;             // [1]: samples_ / count_; gradients kept by no_sync are yet to be multiplied by it
 };
 
 }  // namespace weft::dist

@@ -42,6 +42,9 @@ FSDP::FSDP(std::shared_ptr<nn::Module> model, ProcessGroupPtr group, FsdpOptions
   make_flat(units);
   schedule_ = std::make_shared<FsdpSchedule>(options_, group_, device, std::move(units));
   schedule_->attach(owners);
+  if (!options_.broadcast_buffers || group_->size() == 1) return;
+  auto buffers = std::make_unique<FlatBuffers>(*model_);
+  if (!buffers->empty()) schedule_->share_each_step(std::move(buffers));
 }
 
 FSDP::~FSDP() { schedule_->detach(); }

@@ -57,6 +57,9 @@ struct FsdpOptions {
   /// How many units (the root apart) gathering ahead may bring together: 2 is the unit in use and the next one, 1
   /// switches it off. What a step needs at once (a unit inside another one) is always gathered.
   int max_gathered = 2;
+  /// After each reduced backward in training all ranks have the buffers of rank 0 (running statistics), in one
+  /// broadcast that overlaps backward.
+  bool broadcast_buffers = true;
   std::optional<Device> device = {};  ///< where the shards go, unit by unit; left out: where the model is
   std::function<void(const FsdpEvent&)> on_event = {};
 };

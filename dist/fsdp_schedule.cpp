@@ -15,7 +15,7 @@ constexpr size_t kRoot = 0;
 
 FsdpSchedule::FsdpSchedule(const FsdpOptions& options, ProcessGroupPtr group, Device device,
                            std::vector<std::unique_ptr<FsdpUnit>> units)
-    : options_(options), device_(device), units_(std::move(units)), weight_(std::move(group)) {}
+    : options_(options), device_(device), units_(std::move(units)), group_(std::move(group)), weight_(group_) {}
 
 void FsdpSchedule::attach(const std::vector<std::pair<nn::Module*, size_t>>& owners) {
   // Graphs and modules may outlive the schedule, so hooks hold it weakly.
@@ -72,8 +72,10 @@ void FsdpSchedule::detach() {
 
 void FsdpSchedule::before_root(const nn::Module& model, const Tensor& x) {
   if (recomputing()) return;
+  if (buffers_) buffers_->check_bound("fsdp");
   if (std::exchange(pass_open_, false)) {  // a backward that has thrown
     reducing_.clear();
+    sharing_.clear();
     for (const auto& unit : units_) {
       unit->open_inputs = 0;
       for (const auto& gradient : unit->gradients()) gradient->drop();
@@ -145,6 +147,9 @@ void FsdpSchedule::begin_pass() {
   after_backward([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->end_pass();
   });
+  // After the forward the buffers are what this step makes of them, and backward does not change them.
+  if (buffers_ && reduces_ && group_->size() > 1 && units_[kRoot]->module()->is_training())
+    sharing_ = buffers_->broadcast(*group_, 0);
 }
 
 void FsdpSchedule::unit_is_done(size_t u) {
@@ -161,6 +166,9 @@ void FsdpSchedule::end_pass() {
     units_[u]->open_inputs = 0;
   }
   while (!reducing_.empty()) finish_oldest_reduction();
+  for (const WorkPtr& work : sharing_) work->wait();
+  if (!sharing_.empty()) buffers_->bump_versions();
+  sharing_.clear();
   free_all();
   pass_open_ = false;
 }

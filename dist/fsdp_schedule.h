@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "dist/flat_buffers.h"
 #include "dist/fsdp_options.h"
 #include "dist/fsdp_unit.h"
 #include "dist/gather_plan.h"
@@ -25,6 +26,9 @@ class FsdpSchedule : public std::enable_shared_from_this<FsdpSchedule> {
   void attach(const std::vector<std::pair<nn::Module*, size_t>>& owners);
   /// Takes the modules' hooks away.
   void detach();
+
+  /// From now on each reduced backward of a model in training gives all ranks these buffers of rank 0.
+  void share_each_step(std::unique_ptr<FlatBuffers> buffers) { buffers_ = std::move(buffers); }
 
   void set_samples(int64_t samples) { next_samples_ = samples; }
   bool reduces() const { return reduces_; }
@@ -59,8 +63,11 @@ class FsdpSchedule : public std::enable_shared_from_this<FsdpSchedule> {
   FsdpOptions options_;
   Device device_;
   std::vector<std::unique_ptr<FsdpUnit>> units_;
+  ProcessGroupPtr group_;
   SampleWeight weight_;
-  std::array<GatherPlan, 2> plans_;  // of evaluation and of training
+  std::unique_ptr<FlatBuffers> buffers_;  // null: each rank keeps its own
+  std::vector<WorkPtr> sharing_;          // of the pass under way
+  std::array<GatherPlan, 2> plans_;       // of evaluation and of training
   size_t plan_ = 0;
   std::deque<ShardGradient*> reducing_;
   bool pass_open_ = false;

@@ -70,12 +70,12 @@ void reduce(DType dtype, ReduceOp op, void* output, std::span<const void* const>
       dtype, "reduce", [&]<class T>() { reduce_as(op, static_cast<T*>(output), inputs, count); });
 }
 
-void scale(DType dtype, void* output, const void* input, float factor, size_t count) {
+void scale(DType dtype, void* output, const void* input, double factor, size_t count) {
   with_dtype<float, double, bf16, f16>(dtype, "scale", [&]<class T>() {
     using A = std::conditional_t<std::is_same_v<T, double>, double, float>;
     const T* const from = static_cast<const T*>(input);
     T* const to = static_cast<T*>(output);
-    const A f = factor;
+    const A f = static_cast<A>(factor);
 #pragma GCC ivdep
     for (size_t i = 0; i < count; ++i) to[i] = static_cast<T>(static_cast<A>(from[i]) * f);
   });

@@ -14,6 +14,6 @@ namespace weft::dist {
 void reduce(DType dtype, ReduceOp op, void* output, std::span<const void* const> inputs, size_t count);
 
 /// output[i] = factor * input[i], rounded to the dtype; floating dtypes. The two may be the same.
-void scale(DType dtype, void* output, const void* input, float factor, size_t count);
+void scale(DType dtype, void* output, const void* input, double factor, size_t count);
 
 }  // namespace weft::dist

@@ -30,8 +30,10 @@ void check_scale(const Collective& c, int rank) {
              ": scale belongs to all_reduce and reduce_scatter");
   WEFT_CHECK(c.op == ReduceOp::sum, called(c, rank), ": scale goes with sum, got ", name(c.op));
   WEFT_CHECK(tensor.is_floating(), called(c, rank), ": scale: expected a floating tensor, got ", tensor);
-  WEFT_CHECK(c.scale.dtype() == DType::f32 && c.scale.numel() == 1 && c.scale.device() == tensor.device(),
-             called(c, rank), ": scale: expected f32[1] on ", tensor.device(), ", got ", c.scale);
+  const bool is_double = tensor.dtype() == DType::f64;
+  const bool fits = c.scale.dtype() == DType::f32 || (is_double && c.scale.dtype() == DType::f64);
+  WEFT_CHECK(fits && c.scale.numel() == 1 && c.scale.device() == tensor.device(), called(c, rank),
+             ": scale: expected f32[1]", is_double ? " or f64[1]" : "", " on ", tensor.device(), ", got ", c.scale);
 }
 
 /// `large` holds one part per rank, each as large as `small`.

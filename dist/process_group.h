@@ -46,7 +46,8 @@ using WorkPtr = std::shared_ptr<Work>;
 struct CollectiveOptions {
   std::string name{};  ///< what travels: `gradients layer4.1.conv2.weight…fc.bias`
   /// Each rank's input is multiplied by its own factor first (all_reduce and reduce_scatter of floating dtypes; with
-  /// sum). A tensor, f32 with one element on the input's device, so that a captured step can change it; undefined: 1.
+  /// sum). A tensor, f32 (for f64 inputs also f64) with one element on the input's device, so that a captured step can
+  /// change it; undefined: 1.
   Tensor scale{};
 };
 

@@ -6,6 +6,7 @@
 #include "core/autograd.h"
 #include "core/ops/mul.h"
 #include "core/trace.h"
+#include "kernels/binary.h"
 
 namespace weft::dist {
 namespace {
@@ -49,8 +50,19 @@ void Reducer::abandon_pass() {
   works_.clear();
 }
 
+void Reducer::scale_gradients(const Tensor& factor) {
+  if (factor.device().kind == DeviceKind::cpu && factor.to_vector<double>().front() == 1) return;
+  const NoGrad no_grad;
+  // Also what counts as zero: nobody reads that before it is overwritten.
+  kernels::binary_forward(gradient_.queue(), kernels::Binary::mul, gradient_, gradient_,
+                          factor.expand(gradient_.sizes()), 1);
+}
+
 void Reducer::arrived(size_t slice) {
-  if (!enabled_) return;
+  if (!enabled_) {
+    keeps_ = true;
+    return;
+  }
   if (!running_) begin_pass();
   const size_t bucket = bucket_of_[slice];
   WEFT_CHECK(bucket >= launched_, "ddp: parameter '", flat_->slices()[slice].name, "' got gradient ",
@@ -107,7 +119,7 @@ void Reducer::check_unused() const {
 
 void Reducer::finish() {
   const TraceScope scope("finish gradients");
-  running_ = false;
+  running_ = keeps_ = false;
   if (options_.unused == Unused::error) check_unused();
   // A slice that nothing reached holds what the last step left there: zero it, unless gradients are being accumulated.
   for (size_t i = 0; i < arrivals_.size(); ++i)

@@ -28,7 +28,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
  public:
   /// What a pass begins with, on each rank alike.
   struct Start {
-    Tensor weight;                    ///< factor of this rank's gradients, f32[1]
+    Tensor weight;                    ///< factor of this rank's gradients, [1] of their dtype
     std::vector<WorkPtr> works = {};  ///< to be waited for at the end of the pass
   };
 
@@ -46,6 +46,10 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   bool enabled() const { return enabled_; }
   /// Forgets a pass that ended with an exception.
   void abandon_pass();
+  /// A backward without reduction has left gradients that the next reduction will take.
+  bool keeps_gradients() const { return keeps_; }
+  /// Multiplies all gradients on this rank by `factor` [1].
+  void scale_gradients(const Tensor& factor);
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
 
@@ -70,6 +74,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   std::vector<Tensor> low_;        // per bucket: the gradients as they travel, when compressed
 
   bool enabled_ = true;
+  bool keeps_ = false;
   std::vector<int> expected_;  // gradients per slice and pass; empty before the first pass
 
   // The pass under way.

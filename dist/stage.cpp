@@ -18,6 +18,10 @@ bool reads_output(CollectiveKind kind) {
   return kind == CollectiveKind::all_reduce || kind == CollectiveKind::send || kind == CollectiveKind::broadcast;
 }
 
+double factor_at(const void* memory, DType dtype) {
+  return dtype == DType::f64 ? *static_cast<const double*>(memory) : *static_cast<const float*>(memory);
+}
+
 }  // namespace
 
 HostCollective stage_in(const Collective& c, const Event* ready, std::list<Staging>& stagings,
@@ -27,12 +31,12 @@ HostCollective stage_in(const Collective& c, const Event* ready, std::list<Stagi
   const Tensor& output = c.output;
   host.dtype = output.dtype();
   host.count = static_cast<size_t>(c.kind == CollectiveKind::all_gather ? c.input.numel() : output.numel());
-  float factor = 1;
+  double factor = 1;
 
   if (output.device().kind == DeviceKind::cpu) {
     host.output = static_cast<std::byte*>(output.raw_data());
     if (c.input.defined()) host.input = static_cast<const std::byte*>(c.input.raw_data());
-    if (c.scale.defined()) factor = *c.scale.data<float>();
+    if (c.scale.defined()) factor = factor_at(c.scale.raw_data(), c.scale.dtype());
   } else {
     Staging& staging = staging_of(output.device(), stagings);
     ready->block(staging.stream.handle());
@@ -43,10 +47,10 @@ HostCollective stage_in(const Collective& c, const Event* ready, std::list<Stagi
       staging.copy("copy_to_host", input, c.input.raw_data(), c.input.nbytes());
       host.input = input;
     }
-    std::byte* const scale = staging.factor.at_least(sizeof(float));
-    if (c.scale.defined()) staging.copy("copy_to_host", scale, c.scale.raw_data(), sizeof(float));
+    std::byte* const scale = staging.factor.at_least(sizeof(double));
+    if (c.scale.defined()) staging.copy("copy_to_host", scale, c.scale.raw_data(), c.scale.nbytes());
     staging.stream.synchronize();
-    if (c.scale.defined()) factor = *reinterpret_cast<const float*>(scale);
+    if (c.scale.defined()) factor = factor_at(scale, c.scale.dtype());
   }
 
   if (!c.scale.defined()) return host;

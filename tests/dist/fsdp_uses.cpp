@@ -4,10 +4,13 @@
 #include "core/autograd.h"
 #include "core/ops/add.h"
 #include "core/ops/linear.h"
+#include "core/ops/mean.h"
+#include "core/ops/square.h"
 #include "core/ops/tanh.h"
 #include "dist/fsdp.h"
 #include "dist/fsdp_state.h"
 #include "nn/sequential.h"
+#include "tests/dist/replicas.h"
 #include "tests/dist/sharded_training.h"
 #include "tests/support/compare.h"
 
@@ -314,6 +317,38 @@ TEST_P(FsdpUses, OtherPassesThanForwardAndBackward) {
       EXPECT_EQ(gradients(), once);
     }
   });
+}
+
+TEST_P(FsdpUses, BuffersAreThoseOfRankZeroAfterEachStep) {
+  std::vector<double> zero;  // rank 0's where each keeps its own
+  for (const bool shared : {false, true})
+    run_ranks(2, [&](const ProcessGroupPtr& group) {
+      FsdpOptions chosen = options({.kinds = {"Conv2d"}});
+      chosen.broadcast_buffers = shared;
+      const auto model = build(normed_net, 1, DeviceKind::cpu);
+      FSDP fsdp(model, group, chosen);
+      const auto step = [&](int number) {
+        const Tensor y = fsdp(samples(number, 4 * group->rank(), 4, {8, 8, 3}, DeviceKind::cpu));
+        mean(square(y)).backward();
+      };
+      for (int number = 0; number < 3; ++number) step(number);
+      {
+        const auto quiet = fsdp.no_sync();  // these stay with the rank
+        step(3);
+      }
+      const std::vector<double> apart = buffers_of(*model);
+      step(4);
+      std::vector<double> first = buffers_of(*model), quiet = apart;
+      for (std::vector<double>* values : {&first, &quiet}) {
+        const Tensor sent = Tensor::from(*values);
+        group->broadcast(sent, 0)->wait();
+        *values = sent.to_vector<double>();
+      }
+      if (!shared && group->rank() == 0) zero = first;
+      EXPECT_EQ(buffers_of(*model) == first, shared || group->rank() == 0);
+      EXPECT_EQ(apart == quiet, group->rank() == 0);
+      if (shared) EXPECT_EQ(first, zero);
+    });
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, FsdpUses,

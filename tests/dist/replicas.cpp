@@ -143,19 +143,22 @@ Trained train_ranks(const Training& t, const std::string& backend) {
       const int64_t count = t.parts[step][rank];
       optimizer.zero_grad();
       losses.push_back(0);
-      // Micro-batches of a rank are as unequal as can be: one sample each, and the rest. Their losses weigh by samples.
+      // Micro-batches of a rank are as unequal as can be: one sample each, and the rest. Their losses weigh by the
+      // samples of all ranks.
+      const int64_t all = std::accumulate(t.parts[step].begin(), t.parts[step].end(), int64_t{0});
       int64_t done = 0;
       for (int micro = 0; micro < t.micro_batches; ++micro) {
         const bool last = micro + 1 == t.micro_batches;
         const int64_t some = last ? count - done : 1;
+        const int64_t of_all = last ? all - micro * size : size;
         const auto pass = [&] {
           const Tensor x = samples(static_cast<int>(step), first + done, some, t.picture, t.device);
           const Tensor loss = cross_entropy(ddp(x), labels(static_cast<int>(step), first + done, some, t.device)) *
-                              (static_cast<double>(some) / static_cast<double>(count));
+                              (static_cast<double>(of_all) / static_cast<double>(all));
           loss.backward();
-          losses.back() += loss.item() * static_cast<double>(count);
+          losses.back() += loss.item() * static_cast<double>(some * all) / static_cast<double>(of_all);
         };
-        if (last) {
+        if (last || t.reduce_each) {
           pass();
         } else {
           const auto guard = ddp.no_sync();

@@ -19,8 +19,9 @@ struct Training {
   std::vector<std::vector<int64_t>> parts;
   DeviceKind device = DeviceKind::cpu;
   DdpOptions ddp = {};
-  Shape picture{8, 8, 3};  ///< of one sample
-  int micro_batches = 1;   ///< backward passes per step, all but the last without reduction
+  Shape picture{8, 8, 3};    ///< of one sample
+  int micro_batches = 1;     ///< backward passes per step, all but the last without reduction
+  bool reduce_each = false;  ///< reduce all of them
   double momentum = 0.9, lr = 0.05;
   /// Called on every rank with its model before DDP is made.
   std::function<void(nn::Module&, const ProcessGroupPtr&)> prepare = {};
