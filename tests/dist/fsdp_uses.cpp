@@ -347,7 +347,9 @@ TEST_P(FsdpUses, BuffersAreThoseOfRankZeroAfterEachStep) {
       if (!shared && group->rank() == 0) zero = first;
       EXPECT_EQ(buffers_of(*model) == first, shared || group->rank() == 0);
       EXPECT_EQ(apart == quiet, group->rank() == 0);
-      if (shared) EXPECT_EQ(first, zero);
+      if (shared) {
+        EXPECT_EQ(first, zero);
+      }
     });
 }
 

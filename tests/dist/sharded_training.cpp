@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <mutex>
 #include <numeric>
 
 #include "core/autocast.h"
@@ -16,6 +15,7 @@
 #include "core/ops/square.h"
 #include "core/ops/sub.h"
 #include "core/random.h"
+#include "dist/ddp.h"
 #include "dist/fsdp_state.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
@@ -34,15 +34,6 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const ShardedTraining& t, const
   return std::make_unique<optim::SGD>(parameters, optim::SgdOptions{.lr = kRate, .momentum = kMomentum});
 }
 
-std::shared_ptr<nn::Module> make_model(const ShardedTraining& t) {
-  manual_seed(11);
-  std::shared_ptr<nn::Module> model = t.make();
-  if (t.dtype != DType::f32) model->to(t.dtype);
-  model->to(t.device);
-  model->train(!t.evaluation);
-  return model;
-}
-
 /// Samples before and of this rank.
 std::pair<int64_t, int64_t> range_of(const std::vector<int64_t>& parts, int rank) {
   return {std::accumulate(parts.begin(), parts.begin() + rank, int64_t{0}), parts[static_cast<size_t>(rank)]};
@@ -58,6 +49,15 @@ std::vector<double> values_of(const StateDict& dict) {
 }
 
 }  // namespace
+
+std::shared_ptr<nn::Module> make_model(const ShardedTraining& t) {
+  manual_seed(11);
+  std::shared_ptr<nn::Module> model = t.make();
+  if (t.dtype != DType::f32) model->to(t.dtype);
+  model->to(t.device);
+  model->train(!t.evaluation);
+  return model;
+}
 
 Tensor Block::forward(const Tensor& x) const {
   const auto body = [this](const std::vector<Tensor>& in) { return fc2(gelu(fc1(norm(in[0])))); };
@@ -120,38 +120,70 @@ std::pair<Tensor, Tensor> data_of(const ShardedTraining& t, size_t batch) {
 
 Tensor loss_of(const Tensor& y, const Tensor& target) { return mean(square(y.to(target.dtype()) - target)); }
 
+namespace {
+
+/// FSDP or DDP, as the training says.
+struct Parallel {
+  Parallel(const ShardedTraining& t, const std::shared_ptr<nn::Module>& model, const ProcessGroupPtr& group) {
+    if (t.replicas)
+      ddp = std::make_unique<DDP>(model, group, DdpOptions{.bucket_mb = 0.002, .first_bucket_mb = 0.0005});
+    else
+      fsdp = std::make_unique<FSDP>(model, group, t.options);
+  }
+  std::vector<NamedTensor> parameters() const { return fsdp ? fsdp->parameters() : ddp->parameters(); }
+  Tensor operator()(const Tensor& x) const { return fsdp ? (*fsdp)(x) : (*ddp)(x); }
+  StateDict state() const { return fsdp ? full_state_dict(*fsdp) : ddp->module().state_dict(); }
+  /// While it is held, gradients stay with the rank.
+  std::shared_ptr<void> no_sync() const {
+    if (fsdp) return std::shared_ptr<FSDP::NoSync>(new FSDP::NoSync(fsdp->no_sync()));
+    return std::shared_ptr<DDP::NoSync>(new DDP::NoSync(ddp->no_sync()));
+  }
+  std::unique_ptr<FSDP> fsdp;
+  std::unique_ptr<DDP> ddp;
+};
+
+}  // namespace
+
+ShardedResult train_rank(const ShardedTraining& t, const std::shared_ptr<nn::Module>& model,
+                         const ProcessGroupPtr& group) {
+  const int rank = group->rank();
+  if (t.prepare) t.prepare(*model, group);
+  const Parallel parallel(t, model, group);
+  const auto optimizer = make_optimizer(t, parallel.parameters());
+  ShardedResult result;
+  for (size_t batch = 0; batch < t.parts.size();) {
+    optimizer->zero_grad();
+    for (int micro = 0; micro < t.micro_batches; ++micro, ++batch) {
+      const auto [begin, count] = range_of(t.parts[batch], rank);
+      const int64_t total = std::accumulate(t.parts[batch].begin(), t.parts[batch].end(), int64_t{0});
+      const auto [x, target] = data_of(t, batch);
+      std::shared_ptr<void> no_sync;
+      if (t.unsharded && micro + 1 < t.micro_batches) no_sync = parallel.no_sync();
+      const Tensor loss = loss_of(parallel(x.slice(0, begin, count)), target.slice(0, begin, count));
+      loss.backward();
+      result.losses.push_back(loss.item() * static_cast<double>(count) / static_cast<double>(total));
+    }
+    if (t.clip > 0) {
+      const double norm = parallel.fsdp->clip_grad_norm(t.clip).item();
+      if (rank == 0) result.norms.push_back(norm);
+    }
+    optimizer->step();
+  }
+  const Tensor losses = Tensor::from(result.losses);
+  group->all_reduce(losses, ReduceOp::sum, {.name = "losses", .scale = {}})->wait();
+  result.losses = losses.to_vector<double>();
+  const StateDict dict = parallel.state();
+  if (rank == 0) result.weights = values_of(dict);
+  return result;
+}
+
 ShardedResult train_sharded(const ShardedTraining& t, int ranks) {
   std::vector<std::shared_ptr<nn::Module>> models;
   for (int rank = 0; rank < ranks; ++rank) models.push_back(make_model(t));
   ShardedResult result;
-  result.losses.assign(t.parts.size(), 0);
-  std::mutex mutex;
   run_on(t.backend, ranks, [&](const ProcessGroupPtr& group) {
-    const int rank = group->rank();
-    if (t.prepare) t.prepare(*models[static_cast<size_t>(rank)], group);
-    FSDP fsdp(models[static_cast<size_t>(rank)], group, t.options);
-    const auto optimizer = make_optimizer(t, fsdp.parameters());
-    for (size_t batch = 0; batch < t.parts.size();) {
-      optimizer->zero_grad();
-      for (int micro = 0; micro < t.micro_batches; ++micro, ++batch) {
-        const auto [begin, count] = range_of(t.parts[batch], rank);
-        const int64_t total = std::accumulate(t.parts[batch].begin(), t.parts[batch].end(), int64_t{0});
-        const auto [x, target] = data_of(t, batch);
-        std::unique_ptr<FSDP::NoSync> no_sync;
-        if (t.unsharded && micro + 1 < t.micro_batches) no_sync.reset(new FSDP::NoSync(fsdp.no_sync()));
-        const Tensor loss = loss_of(fsdp(x.slice(0, begin, count)), target.slice(0, begin, count));
-        loss.backward();
-        const std::lock_guard lock(mutex);
-        result.losses[batch] += loss.item() * static_cast<double>(count) / static_cast<double>(total);
-      }
-      if (t.clip > 0) {
-        const double norm = fsdp.clip_grad_norm(t.clip).item();
-        if (rank == 0) result.norms.push_back(norm);
-      }
-      optimizer->step();
-    }
-    const StateDict dict = full_state_dict(fsdp);
-    if (rank == 0) result.weights = values_of(dict);
+    ShardedResult own = train_rank(t, models[static_cast<size_t>(group->rank())], group);
+    if (group->rank() == 0) result = std::move(own);
   });
   return result;
 }

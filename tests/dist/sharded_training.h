@@ -33,12 +33,13 @@ struct Tower : nn::Module {
   void fields(nn::Visitor& v) override;
 };
 
-/// One training run: what each rank gets, and what one process does with all of it.
+/// A training run: what each rank gets, and what one process does with all of it.
 struct ShardedTraining {
   std::function<std::shared_ptr<nn::Module>()> make;
   std::vector<std::vector<int64_t>> parts;  ///< samples by micro-batch and rank
   Shape sample{6};                          ///< sizes of one sample
   int64_t outputs = 4;
+  bool replicas = false;  ///< DDP, else FSDP with these options
   FsdpOptions options = {};
   DType dtype = DType::f64;
   Device device = {};
@@ -63,6 +64,11 @@ std::vector<std::vector<int64_t>> equal_parts(int steps, int ranks, int64_t each
 /// The same with parts of all sizes.
 std::vector<std::vector<int64_t>> unequal_parts(int steps, int ranks);
 
+/// The same model in each call.
+std::shared_ptr<nn::Module> make_model(const ShardedTraining& t);
+/// Runs one rank; all know the losses, rank 0 the norms and weights.
+ShardedResult train_rank(const ShardedTraining& t, const std::shared_ptr<nn::Module>& model,
+                         const ProcessGroupPtr& group);
 ShardedResult train_sharded(const ShardedTraining& t, int ranks);
 ShardedResult train_whole(const ShardedTraining& t);
 
