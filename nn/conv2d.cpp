@@ -16,7 +16,7 @@ Conv2d::Conv2d(int64_t in, int64_t out, Size2d kernel, Conv2dOptions options)
   weight.requires_grad_();
   if (!options.bias) return;
   bias = Tensor::empty({out});
-  bias_uniform_(bias, weight);
+  init_bias_(bias, weight, options.init);
   bias.requires_grad_();
 }
 

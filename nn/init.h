@@ -24,6 +24,20 @@ enum class Init {
   kaiming_uniform,         ///< PyTorch's default for Linear and Conv2d: slope sqrt(5), which is ± 1 / sqrt(fan in)
   kaiming_normal,          ///< for a ReLU behind, by the inputs
   kaiming_normal_fan_out,  ///< for a ReLU behind, by the outputs
+  transformer,             ///< normal of standard deviation 0.02, bias 0 (Devlin et al. 2018; Touvron et al. 2021)
+};
+
+/// While it lives, the layers that this thread makes leave their weights as the memory is: for models whose weights are
+/// loaded afterwards, or of which only names and sizes are asked. Untouched pages of the CPU cost nothing.
+class SkipInit {
+ public:
+  SkipInit();
+  ~SkipInit();
+  SkipInit(const SkipInit&) = delete;
+  SkipInit& operator=(const SkipInit&) = delete;
+
+ private:
+  bool outer_;
 };
 
 // The draws come from the generator of the tensor's device (core/random.h): manual_seed() makes them repeat.
@@ -35,5 +49,9 @@ void kaiming_normal_(const Tensor& weight, KaimingOptions options = {});
 void init_weight_(const Tensor& weight, Init init);
 /// bias = uniform in ± 1 / sqrt(fan in of the weight), PyTorch's default.
 void bias_uniform_(const Tensor& bias, const Tensor& weight);
+/// The bias that goes with a weight of `init`: 0 for Init::transformer, else bias_uniform_().
+void init_bias_(const Tensor& bias, const Tensor& weight, Init init);
+/// x = normal of mean 0, for what is no weight of a layer: class tokens, positions, embeddings.
+void init_normal_(const Tensor& x, double std);
 
 }  // namespace weft::nn

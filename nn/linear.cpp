@@ -12,7 +12,7 @@ Linear::Linear(int64_t in, int64_t out, LinearOptions options) {
   weight.requires_grad_();
   if (!options.bias) return;
   bias = Tensor::empty({out});
-  bias_uniform_(bias, weight);
+  init_bias_(bias, weight, options.init);
   bias.requires_grad_();
 }
 

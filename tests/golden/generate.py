@@ -15,6 +15,7 @@ import ops
 import safetensors_file
 import schedules
 import training
+import transformers
 
 
 def augmentations():
@@ -28,6 +29,7 @@ FILES = {
     "augmentations": augmentations,
     "schedules": schedules.all_schedules,
     "small_net": training.small_net,
+    "transformers": transformers.all_cases,
     **{kind: lambda kind=kind: training.residual_net(kind) for kind in training.RUNS if kind != "small"},
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/ops/cross_entropy.h"
 #include "nn/models/cifar_resnet.h"
+#include "tests/golden/digest.h"
 #include "tests/golden/training.h"
 #include "tests/support/devices.h"
 
@@ -47,19 +48,6 @@ Task make_task(const Case& test, const File& file) {
   task.model->to(test.dtype);
   task.model->to(Device{test.device, 0});
   return task;
-}
-
-/// In f64 only the rounding of the file to f32 is left.
-double tolerance_of(DType dtype) { return dtype == DType::f64 ? 1e-6 : kTolerance; }
-
-/// The 10 numbers against PyTorch's: each to the tolerance times the tensor's norm (the product with the hashed factor
-/// has the factor's norm in it, about sqrt(numel / 3), of which independent errors use a small part).
-void expect_digest(const Tensor& got, const Tensor& expected, uint32_t seed, const std::string& what) {
-  const std::vector<double> mine = digest(as_pytorch(got), seed), theirs = expected.to_vector<double>();
-  const double allowed = tolerance_of(got.dtype()) * theirs[0] + 1e-6;
-  EXPECT_NEAR(mine[0], theirs[0], allowed) << what << ": norm";
-  EXPECT_NEAR(mine[1], theirs[1], 4 * allowed) << what << ": product";
-  for (size_t i = 2; i < theirs.size(); ++i) EXPECT_NEAR(mine[i], theirs[i], allowed) << what << ": element " << i - 2;
 }
 
 class ResNets : public testing::TestWithParam<Case> {

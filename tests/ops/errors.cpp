@@ -22,6 +22,7 @@
 #include "core/ops/nll_loss.h"
 #include "core/ops/pad.h"
 #include "core/ops/pool2d.h"
+#include "core/ops/resize2d.h"
 #include "core/ops/softmax.h"
 #include "core/ops/stack.h"
 #include "core/ops/sum.h"
@@ -100,6 +101,17 @@ TEST(Errors, Norms) {
                "batch_norm: expected a residual of the input's sizes f32[2,5] on cpu, got f32[5]");
   EXPECT_ERROR(layer_norm(zeros({2, 5}), zeros({2})),
                "layer_norm: expected weight f32[5] for input f32[2,5] on cpu, got f32[2]");
+}
+
+TEST(Errors, Resizing) {
+  EXPECT_ERROR(resize2d(zeros({4, 4, 3}), {2, 2}), "resize2d: expected floating [N, H, W, C], got f32[4,4,3]");
+  EXPECT_ERROR(resize2d(zeros({1, 4, 4, 3}, DType::u8), {2, 2}),
+               "resize2d: expected floating [N, H, W, C], got u8[1,4,4,3]");
+  EXPECT_ERROR(resize2d(zeros({1, 4, 4, 3}), {0, 2}), "resize2d: expected sizes of at least 1, got 4 x 4 to 0 x 2");
+  EXPECT_ERROR(resize2d(zeros({1, 0, 4, 3}), {1, 2}), "resize2d: expected sizes of at least 1, got 0 x 4 to 1 x 2");
+  EXPECT_ERROR(resize2d_weights({4, 4}, {2, 2}, {}, DType::u8), "resize2d: expected a floating dtype, got u8");
+  EXPECT_ERROR(resize2d(zeros({1, 4, 4, 3}), resize2d_weights({4, 5}, {2, 2})),
+               "resize2d: weights for pictures of 4 x 5, got f32[1,4,4,3]");
 }
 
 TEST(Errors, Pooling) {

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/embedding.h"
+
+#include "core/autograd.h"
+#include "core/ops/compare.h"
+#include "core/ops/index_select.h"
+#include "core/ops/mul.h"
+
+namespace weft::nn {
+
+Embedding::Embedding(int64_t count, int64_t size, double std, int64_t padding_row)
+    : weight(Tensor::empty({count, size})), padding(padding_row) {
+  WEFT_CHECK(count > 0 && size > 0, "Embedding: expected positive sizes, got ", count, " rows of ", size);
+  WEFT_CHECK(padding >= -1 && padding < count, "Embedding: expected a padding row below ", count, ", got ", padding);
+  init_normal_(weight, std);
+  if (padding >= 0) weight.select(0, padding).zero_();
+  weight.requires_grad_();
+}
+
+Tensor Embedding::forward(const Tensor& x) const {
+  WEFT_CHECK(!x.is_floating(), "Embedding: expected integers, got ", x);
+  const Tensor index = x.flatten();
+  const Tensor y = index_select(weight, 0, index);
+  if (padding >= 0 && y.requires_grad()) {
+    const Tensor counts = ne(index, static_cast<double>(padding)).unsqueeze(1);
+    y.register_hook([counts](const Tensor& dy) { return mul(dy, counts.to(dy.dtype())); });
+  }
+  Shape sizes = x.sizes();
+  sizes.push_back(weight.size(1));
+  return y.reshape(sizes);
+}
+
+void Embedding::fields(Visitor& v) { v("weight", weight); }
+
+}  // namespace weft::nn

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/models/bert.h"
+
+#include "core/ops/add.h"
+#include "core/ops/gelu.h"
+#include "core/ops/tanh.h"
+
+namespace weft::nn {
+namespace {
+
+constexpr LinearOptions kLinear{.init = Init::transformer};
+
+}  // namespace
+
+BertEmbeddings::BertEmbeddings(const BertOptions& options)
+    : word_embeddings(options.vocabulary, options.width, 0.02, 0),
+      position_embeddings(options.positions, options.width),
+      token_type_embeddings(options.token_types, options.width),
+      norm(options.width, options.eps),
+      dropout(options.dropout) {}
+
+Tensor BertEmbeddings::forward(const Tensor& ids, const Tensor& token_types) const {
+  WEFT_CHECK(ids.dim() == 2, "Bert: expected ids [N, tokens], got ", ids);
+  const int64_t tokens = ids.size(1), most = position_embeddings.weight.size(0);
+  WEFT_CHECK(tokens <= most, "Bert: expected at most ", most, " tokens, got ", ids);
+  const Tensor types = token_types.defined() ? token_types : Tensor::zeros(ids.sizes(), DType::i64, ids.device());
+  const Tensor places = Tensor::arange(tokens, DType::i64, ids.device());
+  const Tensor sum = word_embeddings(ids) + position_embeddings(places) + token_type_embeddings(types);
+  return dropout(norm(sum));
+}
+
+Tensor BertEmbeddings::operator()(const Tensor& ids, const Tensor& token_types) const {
+  return with_hooks(ids, [&] { return forward(ids, token_types); });
+}
+
+void BertEmbeddings::fields(Visitor& v) {
+  v("word_embeddings", word_embeddings);
+  v("position_embeddings", position_embeddings);
+  v("token_type_embeddings", token_type_embeddings);
+  v("LayerNorm", norm);
+  v("dropout", dropout);
+}
+
+BertLayer::BertLayer(const BertOptions& options)
+    : attention(options.width, options.heads, {.dropout = options.dropout}),
+      attention_norm(options.width, options.eps),
+      intermediate(options.width, options.hidden, kLinear),
+      output(options.hidden, options.width, kLinear),
+      output_norm(options.width, options.eps),
+      dropout(options.dropout) {}
+
+Tensor BertLayer::forward(const Tensor& x, const AttentionOptions& mask) const {
+  const Tensor y = attention_norm(x + dropout(attention(x, mask)));
+  return output_norm(y + dropout(output(gelu(intermediate(y)))));
+}
+
+Tensor BertLayer::operator()(const Tensor& x, const AttentionOptions& mask) const {
+  return with_hooks(x, [&] { return forward(x, mask); });
+}
+
+void BertLayer::fields(Visitor& v) {
+  v("attention", attention);
+  v("attention.output.LayerNorm", attention_norm);
+  v("intermediate.dense", intermediate);
+  v("output.dense", output);
+  v("output.LayerNorm", output_norm);
+  v("dropout", dropout);
+}
+
+Bert::Bert(const BertOptions& given)
+    : options(given),
+      embeddings(options),
+      pooler(options.width, options.width, kLinear),
+      dropout(options.dropout),
+      classifier(options.width, options.classes, kLinear) {
+  for (int64_t i = 0; i < options.depth; ++i) layers.push_back(std::make_shared<BertLayer>(options));
+}
+
+Tensor Bert::encode(const TokenBatch& batch) const {
+  Tensor x = embeddings(batch.ids, batch.token_types);
+  const AttentionOptions mask{.key_lengths = batch.lengths};
+  for (const auto& layer : layers) x = (*layer)(x, mask);
+  return x;
+}
+
+Tensor Bert::forward(const TokenBatch& batch) const {
+  return classifier(dropout(tanh(pooler(encode(batch).select(1, 0)))));
+}
+
+Tensor Bert::operator()(const TokenBatch& batch) const {
+  return with_hooks(batch.ids, [&] { return forward(batch); });
+}
+
+void Bert::fields(Visitor& v) {
+  v("bert.embeddings", embeddings);
+  v("bert.encoder.layer", layers);
+  v("bert.pooler.dense", pooler);
+  v("dropout", dropout);
+  v("classifier", classifier);
+}
+
+}  // namespace weft::nn

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "core/ops/attention.h"
+#include "nn/dropout.h"
+#include "nn/embedding.h"
+#include "nn/layer_norm.h"
+#include "nn/multi_head_attention.h"
+
+namespace weft::nn {
+
+struct BertOptions {
+  int64_t vocabulary = 30522, positions = 512, token_types = 2;
+  int64_t width = 768, depth = 12, heads = 12, hidden = 3072;
+  int64_t classes = 2;   ///< of a sequence
+  double dropout = 0.1;  ///< of embeddings, attention weights, branches and the classifier's input
+  double eps = 1e-12;    ///< of the norms
+};
+
+/// A batch of token sequences, all as long as the longest.
+struct TokenBatch {
+  Tensor ids;          ///< i64 [N, tokens]
+  Tensor token_types;  ///< i64 [N, tokens]; undefined: all 0
+  Tensor lengths;      ///< i64 [N]: tokens of each sequence before its padding; undefined: no padding
+};
+
+/// Sum of the embeddings of token, place and type, then a norm: to [N, tokens, width].
+struct BertEmbeddings : Module {
+  Embedding word_embeddings, position_embeddings, token_type_embeddings;
+  LayerNorm norm;
+  Dropout dropout;
+
+  explicit BertEmbeddings(const BertOptions& options);
+  Tensor forward(const Tensor& ids) const override { return forward(ids, {}); }
+  Tensor forward(const Tensor& ids, const Tensor& token_types) const;
+  using Module::operator();
+  Tensor operator()(const Tensor& ids, const Tensor& token_types) const;
+  void fields(Visitor& v) override;
+};
+
+/// One layer, norms behind (Devlin et al. 2018; Vaswani et al. 2017): x = norm(x + attention(x)), x = norm(x + mlp(x)).
+struct BertLayer : Module {
+  MultiHeadAttention attention;
+  LayerNorm attention_norm;
+  Linear intermediate, output;
+  LayerNorm output_norm;
+  Dropout dropout;
+
+  explicit BertLayer(const BertOptions& options);
+  Tensor forward(const Tensor& x) const override { return forward(x, AttentionOptions{}); }
+  Tensor forward(const Tensor& x, const AttentionOptions& mask) const;
+  using Module::operator();
+  Tensor operator()(const Tensor& x, const AttentionOptions& mask) const;
+  void fields(Visitor& v) override;
+};
+
+/// Devlin et al. 2018, "BERT: Pre-training of deep bidirectional transformers for language understanding", with the
+/// head that classifies a whole sequence by its first token. Parameter names are Hugging Face's, but for
+/// `attention.qkv` (its attention.self.query, key and value one above the other) and `attention.proj`
+/// (attention.output.dense).
+struct Bert : Module {
+  BertOptions options;
+  BertEmbeddings embeddings;
+  std::vector<std::shared_ptr<BertLayer>> layers;
+  Linear pooler;
+  Dropout dropout;
+  Linear classifier;
+
+  explicit Bert(const BertOptions& options = {});
+  /// Logits [N, classes] of ids [N, tokens] without padding.
+  Tensor forward(const Tensor& ids) const override { return forward(TokenBatch{ids, {}, {}}); }
+  Tensor forward(const TokenBatch& batch) const;
+  using Module::operator();
+  Tensor operator()(const TokenBatch& batch) const;
+  /// The last layer's tokens [N, tokens, width].
+  Tensor encode(const TokenBatch& batch) const;
+  void fields(Visitor& v) override;
+};
+
+}  // namespace weft::nn

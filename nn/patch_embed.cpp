@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/patch_embed.h"
+
+#include "core/ops/linear.h"
+
+namespace weft::nn {
+
+PatchEmbed::PatchEmbed(int64_t patch_edge, int64_t channels, int64_t width)
+    : patch(patch_edge), proj(channels, width, {patch, patch}, {.stride = {patch, patch}, .init = Init::transformer}) {}
+
+Tensor PatchEmbed::forward(const Tensor& x) const {
+  const auto [N, H, W, C] = x.dims<4>();
+  WEFT_CHECK(H % patch == 0 && W % patch == 0 && H > 0 && W > 0,
+             "PatchEmbed: expected pictures whose sides are multiples of ", patch, ", got ", x);
+  const int64_t rows = H / patch, columns = W / patch, length = patch * patch * C;
+  const Tensor patches = x.reshape({N, rows, patch, columns, patch, C}).permute({0, 1, 3, 2, 4, 5});
+  // The weight is [width, patch, patch, channels] in memory: the order of a patch's pixels.
+  return linear(patches.reshape({N, rows * columns, length}), proj.weight.reshape({proj.weight.size(0), length}),
+                proj.bias);
+}
+
+}  // namespace weft::nn

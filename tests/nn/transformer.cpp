@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "core/autograd.h"
+#include "core/ops/mean.h"
+#include "core/ops/random.h"
+#include "core/ops/sum.h"
+#include "core/random.h"
+#include "nn/embedding.h"
+#include "nn/models/bert.h"
+#include "nn/models/dinov2.h"
+#include "tests/support/error_text.h"
+
+namespace weft::nn {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(PatchEmbed, IsTheConvolutionWhoseStrideIsItsSize) {
+  manual_seed(3);
+  const PatchEmbed embed(4, 3, 10);
+  const Tensor x = normal({2, 8, 12, 3}, 0, 1, DType::f32);
+  const Tensor convolved = embed.proj(x).reshape({2, 6, 10});
+  const std::vector<float> got = embed(x).to_vector<float>(), expected = convolved.to_vector<float>();
+  ASSERT_EQ(embed(x).sizes(), (Shape{2, 6, 10}));
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-5);
+  EXPECT_THAT(error_text([&] {
+                embed(Tensor::zeros({1, 8, 10, 3}));
+              }),
+              HasSubstr("PatchEmbed: expected pictures whose sides are multiples of 4, got f32[1,8,10,3]"));
+}
+
+TEST(Embedding, GivesRowsAndSparesThePaddingRow) {
+  Embedding table(5, 3, 0.02, 2);
+  EXPECT_EQ(table.weight.select(0, 2).to_vector<float>(), (std::vector<float>{0, 0, 0}));
+  const Tensor ids = Tensor::from(std::vector<int64_t>{4, 2, 4, 0}, {2, 2});
+  const Tensor y = table(ids);
+  ASSERT_EQ(y.sizes(), (Shape{2, 2, 3}));
+  EXPECT_EQ(y.select(0, 0).select(0, 0).to_vector<float>(), table.weight.select(0, 4).to_vector<float>());
+  sum(y).backward();
+  EXPECT_EQ(table.weight.grad().to_vector<float>(), (std::vector<float>{1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2}));
+}
+
+TEST(Embedding, SaysWhatIsWrong) {
+  EXPECT_THAT(error_text([] { Embedding(0, 3); }), HasSubstr("Embedding: expected positive sizes, got 0 rows of 3"));
+  EXPECT_THAT(error_text([] { Embedding(4, 3, 0.02, 4); }),
+              HasSubstr("Embedding: expected a padding row below 4, got 4"));
+  EXPECT_THAT(error_text([] { Embedding(4, 3)(Tensor::zeros({2})); }),
+              HasSubstr("Embedding: expected integers, got f32[2]"));
+}
+
+TEST(DropPath, DropsWholeEntriesAndKeepsTheMean) {
+  manual_seed(11);
+  DropPath drop(0.25);
+  const Tensor x = Tensor::ones({4000, 2, 3});
+  const std::vector<float> y = drop(x).to_vector<float>();
+  int kept = 0;
+  for (size_t n = 0; n < 4000; ++n) {
+    for (size_t i = 1; i < 6; ++i) ASSERT_EQ(y[6 * n + i], y[6 * n]) << "entry " << n;
+    ASSERT_TRUE(y[6 * n] == 0 || std::abs(y[6 * n] - 4.0f / 3) < 1e-6f);
+    kept += y[6 * n] != 0;
+  }
+  EXPECT_NEAR(kept, 3000, 5 * std::sqrt(4000 * 0.25 * 0.75));
+  drop.eval();
+  EXPECT_TRUE(drop(x).is_same(x));
+  EXPECT_THAT(error_text([] { DropPath(1.0); }), HasSubstr("DropPath: expected a probability in [0, 1), got 1"));
+}
+
+TEST(MultiHeadAttention, SaysWhatIsWrong) {
+  EXPECT_THAT(error_text([] { MultiHeadAttention(10, 3); }),
+              HasSubstr("MultiHeadAttention: expected a width that is a multiple of the heads, got 10 and 3"));
+}
+
+TEST(MultiHeadAttention, DropsWeightsInTrainingAlone) {
+  manual_seed(5);
+  MultiHeadAttention attention(8, 2, {.dropout = 0.5});
+  const Tensor x = normal({2, 6, 8}, 0, 1, DType::f32);
+  EXPECT_NE(attention(x).to_vector<float>(), attention(x).to_vector<float>());
+  attention.eval();
+  EXPECT_EQ(attention(x).to_vector<float>(), attention(x).to_vector<float>());
+}
+
+// --- VisionTransformer ---------------------------------------------------------------------------------------------
+
+VisionTransformerOptions tiny() {
+  return {
+      .width = 16, .depth = 3, .heads = 2, .patch = 4, .image = 16, .classes = 5, .registers = 2, .layer_scale = 0.5};
+}
+
+TEST(VisionTransformer, RecomputedBlocksGiveTheSameGradients) {
+  VisionTransformerOptions options = tiny();
+  options.drop_path = 0.3;  // random: the second run must draw the same
+  std::vector<std::vector<float>> gradients;
+  for (const bool recompute : {false, true}) {
+    options.recompute = recompute;
+    manual_seed(2);
+    VisionTransformer model(options);
+    const Tensor x = normal({3, 16, 16, 3}, 0, 1, DType::f32);
+    mean(model(x)).backward();
+    std::vector<float> all;
+    for (const auto& [name, parameter] : model.parameters()) {
+      ASSERT_TRUE(parameter.grad().defined()) << name;
+      for (const float value : parameter.grad().to_vector<float>()) all.push_back(value);
+    }
+    gradients.push_back(all);
+  }
+  EXPECT_EQ(gradients[0], gradients[1]);
+}
+
+TEST(VisionTransformer, GivesTheLastBlocks) {
+  manual_seed(2);
+  VisionTransformer model(tiny());
+  model.eval();
+  const Tensor x = normal({2, 16, 16, 3}, 0, 1, DType::f32);
+  const std::vector<VisionFeatures> features = model.last_blocks(x, 2);
+  ASSERT_EQ(features.size(), 2u);
+  EXPECT_EQ(features[1].class_token.to_vector<float>(), model.forward_features(x).class_token.to_vector<float>());
+  EXPECT_NE(features[0].class_token.to_vector<float>(), features[1].class_token.to_vector<float>());
+  EXPECT_EQ(features[0].patch_tokens.sizes(), (Shape{2, 16, 16}));
+  EXPECT_EQ(features[0].registers.sizes(), (Shape{2, 2, 16}));
+  EXPECT_EQ((*model.head)(features[1].class_token).to_vector<float>(), model(x).to_vector<float>());
+  EXPECT_THAT(error_text([&] { model.last_blocks(x, 4); }),
+              HasSubstr("VisionTransformer: expected 1 to 3 blocks, got 4"));
+}
+
+TEST(VisionTransformer, PositionsOfAnotherSizeLearnToo) {
+  manual_seed(2);
+  VisionTransformer model(tiny());
+  mean(model(normal({1, 24, 8, 3}, 0, 1, DType::f32))).backward();
+  const std::vector<float> gradient = model.pos_embed.grad().to_vector<float>();
+  EXPECT_TRUE(std::any_of(gradient.begin() + 16, gradient.end(), [](float g) { return g != 0; }));
+}
+
+TEST(VisionTransformer, SaysWhatIsWrong) {
+  VisionTransformerOptions options = tiny();
+  options.image = 18;
+  EXPECT_THAT(error_text([&] { VisionTransformer{options}; }),
+              HasSubstr("VisionTransformer: expected a picture side that is a multiple of the patch, got 18 and 4"));
+  options = tiny();
+  options.depth = 0;
+  EXPECT_THAT(error_text([&] { VisionTransformer{options}; }),
+              HasSubstr("VisionTransformer: expected at least one block, got 0"));
+}
+
+TEST(VisionTransformer, HasThePublishedNumberOfParameters) {
+  const SkipInit sizes_alone;
+  // torchvision's vit_b_16, vit_l_16; timm's vit_small_patch16_224.
+  EXPECT_EQ(parameter_count(*vit_small16()), 22050664);
+  EXPECT_EQ(parameter_count(*vit_base16()), 86567656);
+  EXPECT_EQ(parameter_count(*vit_large16()), 304326632);
+}
+
+TEST(Dinov2, HasThePublishedNumberOfParameters) {
+  const SkipInit sizes_alone;
+  EXPECT_EQ(parameter_count(*dinov2("dinov2_vitl14_reg")), 304372736);
+  EXPECT_EQ(parameter_count(*dinov2("dinov2_vitl14")), 304372736 - 4 * 1024);
+  EXPECT_EQ(parameter_count(*dinov2("dinov2_vitl14_reg")->blocks[0]), 12598272);
+  EXPECT_EQ(dinov2_names().size(), 8u);
+  for (const std::string& name : dinov2_names()) EXPECT_EQ(dinov2_options(name).image, 518) << name;
+  EXPECT_THAT(error_text([] { dinov2_options("dinov2_vitl14_regs"); }),
+              HasSubstr("dinov2: no backbone is called 'dinov2_vitl14_regs'. Did you mean 'dinov2_vitl14_reg'?"));
+}
+
+// --- BERT ----------------------------------------------------------------------------------------------------------
+
+TEST(Bert, HasThePublishedNumberOfParameters) {
+  const SkipInit sizes_alone;
+  Bert base;
+  EXPECT_EQ(parameter_count(base), 109482240 + 2 * 768 + 2);  // Hugging Face's BertModel, and the classifier
+}
+
+TEST(Bert, IgnoresWhatIsBehindTheLength) {
+  manual_seed(4);
+  Bert model({.vocabulary = 20, .positions = 8, .width = 16, .depth = 2, .heads = 2, .hidden = 32});
+  model.eval();
+  const Tensor lengths = Tensor::from(std::vector<int64_t>{3});
+  const auto logits = [&](std::vector<int64_t> ids) {
+    const auto count = static_cast<int64_t>(ids.size());
+    return model(TokenBatch{.ids = Tensor::from(ids, {1, count}), .token_types = {}, .lengths = lengths})
+        .to_vector<float>();
+  };
+  EXPECT_EQ(logits({5, 6, 7, 0, 0}), logits({5, 6, 7, 11, 12}));
+  EXPECT_NE(logits({5, 6, 7, 0, 0}), logits({5, 6, 8, 0, 0}));
+}
+
+TEST(Bert, SaysWhatIsWrong) {
+  Bert model({.vocabulary = 20, .positions = 4, .width = 16, .depth = 1, .heads = 2, .hidden = 32});
+  EXPECT_THAT(error_text([&] {
+                model(Tensor::zeros({1, 5}, DType::i64));
+              }),
+              HasSubstr("Bert: expected at most 4 tokens, got i64[1,5]"));
+  EXPECT_THAT(error_text([&] { model(Tensor::zeros({5}, DType::i64)); }),
+              HasSubstr("Bert: expected ids [N, tokens], got i64[5]"));
+}
+
+TEST(SkipInit, LeavesWeightsAloneWhileItLives) {
+  manual_seed(1);
+  {
+    const SkipInit skip;
+    const Linear untouched(3, 4);
+    EXPECT_TRUE(untouched.weight.requires_grad());
+  }
+  const Linear drawn(3, 4);
+  manual_seed(1);
+  const Linear again(3, 4);  // the skipped one drew nothing
+  EXPECT_EQ(drawn.weight.to_vector<float>(), again.weight.to_vector<float>());
+}
+
+}  // namespace
+}  // namespace weft::nn

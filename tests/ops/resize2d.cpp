@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/resize2d.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/ops/op_case.h"
+
+namespace weft::test {
+namespace {
+
+using Inputs = std::vector<Tensor>;
+
+const AddCases cases{
+    {"resize2d",
+     {{{2, 5, 4, 3}}},
+     [](const Inputs& x) {
+       return resize2d(x[0], {7, 9});
+     },
+     4},
+    {"resize2d_smaller",
+     {{{2, 9, 8, 3}}},
+     [](const Inputs& x) {
+       return resize2d(x[0], {3, 4}, {.antialias = true});
+     },
+     36},
+    {"resize2d_bicubic",
+     {{{1, 6, 5, 4}}},
+     [](const Inputs& x) {
+       return resize2d(x[0], {4, 11}, {.interpolation = Interpolation::bicubic});
+     },
+     16},
+    {"resize2d_bicubic_scaled",
+     {{{1, 6, 6, 2}, Values::normal, Layout::transposed}},
+     [](const Inputs& x) {
+       return resize2d(
+           x[0], {4, 4},
+           {.interpolation = Interpolation::bicubic, .antialias = true, .scale_h = 4.1 / 6, .scale_w = 4.1 / 6});
+     },
+     36},
+};
+
+TEST(Resize2d, WeightsOfANewPixelSumToOne) {
+  for (const Interpolation interpolation : {Interpolation::bilinear, Interpolation::bicubic})
+    for (const bool antialias : {false, true})
+      for (const int64_t to : {1, 3, 10, 37}) {
+        const Resize2dWeights weights =
+            resize2d_weights({10, 4}, {to, to}, {.interpolation = interpolation, .antialias = antialias}, DType::f64);
+        for (const Tensor& matrix : {weights.rows, weights.columns}) {
+          const std::vector<double> values = matrix.to_vector<double>();
+          const auto columns = static_cast<size_t>(matrix.size(1));
+          for (size_t i = 0; i < values.size(); i += columns) {
+            double sum = 0;
+            for (size_t j = 0; j < columns; ++j) sum += values[i + j];
+            EXPECT_NEAR(sum, 1, 1e-12);
+          }
+        }
+      }
+}
+
+TEST(Resize2d, TheSameSizeIsTheSamePicture) {
+  const Tensor x = Tensor::arange(24, DType::f32).reshape({1, 3, 4, 2});
+  for (const Interpolation interpolation : {Interpolation::bilinear, Interpolation::bicubic})
+    for (const bool antialias : {false, true})
+      EXPECT_EQ(resize2d(x, {3, 4}, {.interpolation = interpolation, .antialias = antialias}).to_vector<float>(),
+                x.to_vector<float>());
+}
+
+}  // namespace
+}  // namespace weft::test
