@@ -12,6 +12,8 @@ using Views = std::span<const View* const>;
 /// y [B, M, N] = a [B, M, K] b: 2 K per element of y.
 double matmul_flop(Views v) { return 2.0 * static_cast<double>(v[0]->numel() * v[1]->sizes[2]); }
 
+double matmul_fused_flop(Views v) { return 2.0 * static_cast<double>(v[0]->numel() * v[2]->sizes[2]); }  // y, pre, a
+
 /// Every element of y meets the R S C / groups weights of its channel: 2 numel(y) numel(w) / O.
 double conv2d_flop(const View& y, const View& w) {
   return w.sizes[0] == 0 ? 0 : 2.0 * static_cast<double>(y.numel()) * static_cast<double>(w.numel() / w.sizes[0]);
@@ -80,6 +82,7 @@ constexpr Entry kTable[] = {
     {.name = "layer_norm_forward", .arithmetic = 7},
     {.name = "layer_norm_backward", .arithmetic = 14},
     {.name = "matmul", .flop = matmul_flop},
+    {.name = "matmul_fused", .flop = matmul_fused_flop},
     {.name = "sgd_step", .updated = 0b11, .arithmetic = 6},         // w, velocity
     {.name = "adam_step", .updated = 0b111, .arithmetic = 15},      // w, m, v
     {.name = "adadelta_step", .updated = 0b111, .arithmetic = 15},  // w, square_average, delta_average

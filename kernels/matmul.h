@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "kernels/activation.h"
 #include "kernels/kernel.h"
 
 namespace weft::kernels {
@@ -16,5 +17,23 @@ struct MatmulArguments {
 /// Accumulates in f32 (f64 for f64).
 WEFT_KERNEL(matmul, const Queue& queue, const View& y, const View& a, const View& b, const View& bias,
             MatmulArguments arguments);
+
+struct MatmulFusedArguments {
+  double alpha = 1;
+  Activation activation = Activation::none;
+};
+
+/// y[b] = f(s) + residual[b], s = alpha a[b] @ b[b] (+ bias): matmul and what follows it in one pass over y. f is
+/// applied to s as it was summed, before any rounding. `pre` (or none) receives s, which f's backward needs; residual
+/// may be none, or y itself. Both have y's sizes, strides and dtype; everything else is as in matmul.
+WEFT_KERNEL(matmul_fused, const Queue& queue, const View& y, const View& pre, const View& a, const View& b,
+            const View& bias, const View& residual, MatmulFusedArguments arguments);
+
+/// What matmul_fused wants of pre and residual: y's dtype, sizes and strides (those of a dimension of size 1 are free).
+inline bool is_laid_out_as(const View& view, const View& y) {
+  bool same = view.dtype == y.dtype && view.same_sizes(y);
+  for (int d = 0; d < y.rank; ++d) same = same && (y.sizes[d] == 1 || view.strides[d] == y.strides[d]);
+  return same;
+}
 
 }  // namespace weft::kernels

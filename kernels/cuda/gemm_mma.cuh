@@ -141,7 +141,9 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kThreads == 256 ? 2 : 1)
     }
   }
 
-  WEFT_UNROLL
+  // Not unrolled, so that the epilogue's code stands here once; the sums move up instead, since registers have no
+  // index.
+  WEFT_UNROLL_BY(1)
   for (int p = 0; p < kSquaresM; ++p) {
     WEFT_UNROLL
     for (int half = 0; half < 2; ++half) {
@@ -151,10 +153,14 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kThreads == 256 ? 2 : 1)
       WEFT_UNROLL
       for (int q = 0; q < kSquaresN; ++q) {
         const int n = first_n + column + q * 8 + lane % 4 * 2;
-        const float pair[2] = {sums[p][q][half * 2], sums[p][q][half * 2 + 1]};
+        const float pair[2] = {sums[0][q][half * 2], sums[0][q][half * 2 + 1]};
         problem.epilogue.store(to + n, slice.out.first_n + n, slice.n - n, pair);
       }
     }
+    WEFT_UNROLL
+    for (int up = 1; up < kSquaresM; ++up) WEFT_UNROLL
+    for (int q = 0; q < kSquaresN; ++q) WEFT_UNROLL
+    for (int i = 0; i < 4; ++i) sums[up - 1][q][i] = sums[up][q][i];
   }
 }
 

@@ -8,21 +8,21 @@
 namespace weft::kernels::WEFT_DEVICE {
 
 template <>
-void matmul_of<float>(const Queue&, const View&, const View&, const View&, const View&, const MatmulArguments&);
+void matmul_of<float>(const Queue&, const MatmulCall&);
 template <>
-void matmul_of<double>(const Queue&, const View&, const View&, const View&, const View&, const MatmulArguments&);
+void matmul_of<double>(const Queue&, const MatmulCall&);
 template <>
-void matmul_of<bf16>(const Queue&, const View&, const View&, const View&, const View&, const MatmulArguments&);
+void matmul_of<bf16>(const Queue&, const MatmulCall&);
 template <>
-void matmul_of<f16>(const Queue&, const View&, const View&, const View&, const View&, const MatmulArguments&);
+void matmul_of<f16>(const Queue&, const MatmulCall&);
 
 namespace {
 
 constexpr int64_t kIntLimit = int64_t{1} << 31;
 
-void check_operand(const char* name, const View& view) {
-  WEFT_CHECK(view.strides[1] == 1 || view.strides[2] == 1 || view.sizes[1] <= 1 || view.sizes[2] <= 1, "matmul: ", name,
-             ' ', view, " has strides ", view.strides[1], ", ", view.strides[2],
+void check_operand(const char* kernel, const char* name, const View& view) {
+  WEFT_CHECK(view.strides[1] == 1 || view.strides[2] == 1 || view.sizes[1] <= 1 || view.sizes[2] <= 1, kernel, ": ",
+             name, ' ', view, " has strides ", view.strides[1], ", ", view.strides[2],
              "; expected 1 for one of the last two dimensions. Make it contiguous first");
 }
 
@@ -37,27 +37,43 @@ View settled(View view) {
   return view;
 }
 
+/// `name`: the contract's, for messages.
+void run(const Queue& queue, const char* name, MatmulCall call) {
+  const View &y = call.y, &a = call.a, &b = call.b, &bias = call.bias;
+  WEFT_CHECK(y.rank == 3 && a.rank == 3 && b.rank == 3 && a.dtype == b.dtype && a.sizes[0] == y.sizes[0] &&
+                 b.sizes[0] == y.sizes[0] && a.sizes[1] == y.sizes[1] && b.sizes[2] == y.sizes[2] &&
+                 a.sizes[2] == b.sizes[1],
+             name, ": expected [B,M,N] = [B,M,K] @ [B,K,N], got ", y, " = ", a, " @ ", b);
+  WEFT_CHECK(y.dtype == a.dtype || (y.dtype == DType::f32 && size_of(a.dtype) == 2), name, ": expected the result in ",
+             a.dtype, size_of(a.dtype) == 2 ? " or f32" : "", ", got ", y);
+  WEFT_CHECK(!bias || (bias.rank == 1 && bias.sizes[0] == y.sizes[2] && (bias.sizes[0] <= 1 || bias.strides[0] == 1) &&
+                       (bias.dtype == a.dtype || (bias.dtype == DType::f32 && size_of(a.dtype) == 2))),
+             name, ": expected a dense bias [", y.sizes[2], "] of the operands' dtype, got ", bias);
+  const auto fits = [&](const View& view) { return !view || is_laid_out_as(view, y); };
+  WEFT_CHECK(fits(call.pre) && fits(call.residual), name, ": expected pre and residual laid out as ", y, ", got ",
+             call.pre, " and ", call.residual);
+  WEFT_CHECK(y.sizes[1] < kIntLimit && y.sizes[2] < kIntLimit && a.sizes[2] < kIntLimit, name,
+             ": expected sizes below 2^31, got ", y, " = ", a, " @ ", b);
+  check_operand(name, "a", a);
+  check_operand(name, "b", b);
+  if (y.numel() == 0) return;
+  const bool plain = call.activation == Activation::none && !call.pre && !call.residual;
+  if (plain && vendor::matmul(queue, y, a, b, bias, {call.alpha, call.grad})) return;
+  call.a = settled(a);
+  call.b = settled(b);
+  with_dtype<float, double, bf16, f16>(a.dtype, name, [&]<class T>() { matmul_of<T>(queue, call); });
+}
+
 }  // namespace
 
 void matmul(const Queue& queue, const View& y, const View& a, const View& b, const View& bias,
             MatmulArguments arguments) {
-  WEFT_CHECK(y.rank == 3 && a.rank == 3 && b.rank == 3 && a.dtype == b.dtype && a.sizes[0] == y.sizes[0] &&
-                 b.sizes[0] == y.sizes[0] && a.sizes[1] == y.sizes[1] && b.sizes[2] == y.sizes[2] &&
-                 a.sizes[2] == b.sizes[1],
-             "matmul: expected [B,M,N] = [B,M,K] @ [B,K,N], got ", y, " = ", a, " @ ", b);
-  WEFT_CHECK(y.dtype == a.dtype || (y.dtype == DType::f32 && size_of(a.dtype) == 2), "matmul: expected the result in ",
-             a.dtype, size_of(a.dtype) == 2 ? " or f32" : "", ", got ", y);
-  WEFT_CHECK(!bias || (bias.rank == 1 && bias.sizes[0] == y.sizes[2] && (bias.sizes[0] <= 1 || bias.strides[0] == 1) &&
-                       (bias.dtype == a.dtype || (bias.dtype == DType::f32 && size_of(a.dtype) == 2))),
-             "matmul: expected a dense bias [", y.sizes[2], "] of the operands' dtype, got ", bias);
-  WEFT_CHECK(y.sizes[1] < kIntLimit && y.sizes[2] < kIntLimit && a.sizes[2] < kIntLimit,
-             "matmul: expected sizes below 2^31, got ", y, " = ", a, " @ ", b);
-  check_operand("a", a);
-  check_operand("b", b);
-  if (y.numel() == 0) return;
-  if (vendor::matmul(queue, y, a, b, bias, arguments)) return;
-  with_dtype<float, double, bf16, f16>(
-      a.dtype, "matmul", [&]<class T>() { matmul_of<T>(queue, y, settled(a), settled(b), bias, arguments); });
+  run(queue, "matmul", {y, View::none(), a, b, bias, View::none(), arguments.alpha, arguments.grad, Activation::none});
+}
+
+void matmul_fused(const Queue& queue, const View& y, const View& pre, const View& a, const View& b, const View& bias,
+                  const View& residual, MatmulFusedArguments arguments) {
+  run(queue, "matmul_fused", {y, pre, a, b, bias, residual, arguments.alpha, Grad::overwrite, arguments.activation});
 }
 
 }  // namespace weft::kernels::WEFT_DEVICE

@@ -4,9 +4,8 @@
 namespace weft::kernels::WEFT_DEVICE {
 
 template <>
-void matmul_of<double>(const Queue& queue, const View& y, const View& a, const View& b, const View& bias,
-                       const MatmulArguments& arguments) {
-  matmul_by_layout<double>(queue, y, a, b, bias, arguments);
+void matmul_of<double>(const Queue& queue, const MatmulCall& call) {
+  matmul_by_layout<double>(queue, call);
 }
 
 }  // namespace weft::kernels::WEFT_DEVICE

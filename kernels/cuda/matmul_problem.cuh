@@ -44,9 +44,33 @@ MatrixOperand<T, major> matrix_operand(const View& view, int row_dim, int depth_
           vector};
 }
 
+/// A checked call of the contract, with or without what matmul_fused adds.
+struct MatmulCall {
+  View y, pre, a, b, bias, residual;
+  double alpha;
+  Grad grad;
+  Activation activation;
+};
+
+template <class T>
+Epilogue<T> matmul_epilogue(const MatmulCall& call) {
+  const auto aligned = [&](const View& view) { return !view || allows_vector_store(view, call.y.sizes[2]); };
+  Epilogue<T> epilogue{call.y.data,
+                       call.bias.data,
+                       static_cast<Accumulate<T>>(call.alpha),
+                       call.y.dtype != dtype_of<T>,
+                       call.bias.dtype != dtype_of<T>,
+                       call.grad == Grad::accumulate,
+                       aligned(call.y) && aligned(call.residual) && aligned(call.pre) && call.y.strides[0] % 4 == 0};
+  epilogue.activation = call.activation;
+  epilogue.residual = call.residual.data;
+  epilogue.pre = call.pre.data;
+  return epilogue;
+}
+
 template <class T, Major major_a, Major major_b>
-void matmul_as(const Queue& queue, const View& y, const View& a, const View& b, const View& bias,
-               const MatmulArguments& arguments) {
+void matmul_as(const Queue& queue, const MatmulCall& call) {
+  const View &y = call.y, &a = call.a, &b = call.b;
   const int64_t batch = y.sizes[0], m = y.sizes[1], n = y.sizes[2], k = a.sizes[2];
   MatmulProblem<T, major_a, major_b> problem{};
   problem.a = matrix_operand<T, major_a>(a, 1, 2);
@@ -57,13 +81,7 @@ void matmul_as(const Queue& queue, const View& y, const View& a, const View& b, 
   problem.m = static_cast<int>(m);
   problem.n = static_cast<int>(n);
   problem.k = static_cast<int>(k);
-  const Epilogue<T> epilogue{y.data,
-                             bias.data,
-                             static_cast<Accumulate<T>>(arguments.alpha),
-                             y.dtype != dtype_of<T>,
-                             bias.dtype != dtype_of<T>,
-                             arguments.grad == Grad::accumulate,
-                             allows_vector_store(y, n) && y.strides[0] % 4 == 0};
+  const Epilogue<T> epilogue = matmul_epilogue<T>(call);
   const TileSize alone = choose_tile<T>(m, n, batch);
   const TileSize shared_out = choose_tile<T>(m, n, batch, 1, 1);
   const int64_t splits = batch == 1 ? choose_splits(shared_out, m, n, k, 1) : 1;
@@ -82,26 +100,23 @@ void matmul_as(const Queue& queue, const View& y, const View& a, const View& b, 
   split_sum<T>(queue, "matmul_split_sum", epilogue, partial.as<Accumulate<T>>(), m * n, n, problem.splits);
 }
 
-/// matmul for one element type; shapes and strides were checked. Defined in matmul_<dtype>.cu, one file per type to
-/// keep compile times short.
+/// The product for one element type. Defined in matmul_<dtype>.cu, one file per type to keep compile times short.
 template <class T>
-void matmul_of(const Queue& queue, const View& y, const View& a, const View& b, const View& bias,
-               const MatmulArguments& arguments);
+void matmul_of(const Queue& queue, const MatmulCall& call);
 
 /// The body of matmul_of: one kernel for each of the ways in which a and b may lie.
 template <class T>
-void matmul_by_layout(const Queue& queue, const View& y, const View& a, const View& b, const View& bias,
-                      const MatmulArguments& arguments) {
-  const bool a_along_k = a.strides[2] == 1, b_along_k = b.strides[1] == 1 && b.strides[2] != 1;
+void matmul_by_layout(const Queue& queue, const MatmulCall& call) {
+  const bool a_along_k = call.a.strides[2] == 1, b_along_k = call.b.strides[1] == 1 && call.b.strides[2] != 1;
   constexpr Major depth = Major::depth, rows = Major::rows;
   if (a_along_k && b_along_k)
-    matmul_as<T, depth, depth>(queue, y, a, b, bias, arguments);
+    matmul_as<T, depth, depth>(queue, call);
   else if (a_along_k)
-    matmul_as<T, depth, rows>(queue, y, a, b, bias, arguments);
+    matmul_as<T, depth, rows>(queue, call);
   else if (b_along_k)
-    matmul_as<T, rows, depth>(queue, y, a, b, bias, arguments);
+    matmul_as<T, rows, depth>(queue, call);
   else
-    matmul_as<T, rows, rows>(queue, y, a, b, bias, arguments);
+    matmul_as<T, rows, rows>(queue, call);
 }
 
 }  // namespace weft::kernels::WEFT_DEVICE

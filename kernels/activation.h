@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/unary_math.h"
+
+namespace weft::kernels {
+
+/// What a product's epilogue may apply to its sums.
+enum class Activation : uint8_t {
+  none,
+  relu,
+  gelu,      ///< with erf
+  gelu_tanh  ///< the approximation with tanh
+};
+
+/// The function of kernels/unary.h that has this name; none has none.
+constexpr Unary unary_of(Activation activation) {
+  return activation == Activation::relu ? Unary::relu : activation == Activation::gelu ? Unary::gelu : Unary::gelu_tanh;
+}
+
+/// values[i] = f(values[i]): one branch for all of them.
+template <int kCount, class T>
+WEFT_HD void activate(Activation activation, T (&values)[kCount]) {
+  if (activation == Activation::relu) {
+    for (int i = 0; i < kCount; ++i) values[i] = unary_value<Unary::relu>(values[i], T(0), T(0));
+  } else if (activation == Activation::gelu) {
+    for (int i = 0; i < kCount; ++i) values[i] = unary_value<Unary::gelu>(values[i], T(0), T(0));
+  } else if (activation == Activation::gelu_tanh) {
+    for (int i = 0; i < kCount; ++i) values[i] = unary_value<Unary::gelu_tanh>(values[i], T(0), T(0));
+  }
+}
+
+}  // namespace weft::kernels
