@@ -26,10 +26,17 @@ Problem matmul(DType dtype, std::span<const int64_t> s) {
 }
 Problem matmul_f32(std::span<const int64_t> s) { return matmul(DType::f32, s); }
 
+Problem reduce(std::span<const int64_t> s) { return {DType::f32, {{s[0]}}, {1}}; }
+Problem transpose(std::span<const int64_t> s) { return {DType::f32, {{s[0], s[1]}}, {s[1], s[0]}}; }
+Problem softmax(std::span<const int64_t> s) { return {DType::f32, {{s[0], s[1]}}, {s[0], s[1]}}; }
+
 }  // namespace
 
 const std::vector<Ladder>& all() {
   static const std::vector<Ladder> ladders = {
+      {"transpose", "y[N,M] = x[M,N] turned, f32", "M N", transpose, {8192, 8192}, {128, 96}},
+      {"reduce", "y = sum of x[N], f32", "N", reduce, {1 << 26}, {1 << 16}},
+      {"softmax", "y[m,c] = exp(x[m,c]) / sum of exp(x[m,:]), f32", "M C", softmax, {65536, 1024}, {128, 256}},
       {"matmul_f32", "y[M,N] = a[M,K] b[K,N], f32", "M N K", matmul_f32, {4096, 4096, 4096}, {128, 128, 64}},
   };
   return ladders;

@@ -5,9 +5,10 @@
 #include "kernels/cuda/vec.cuh"
 #include "kernels/ladder/ladder.h"
 
-// What every step includes. A step lives in a namespace of its own (the steps of a ladder are compiled together).
+// What every step includes. A step lives in a namespace of its own (the steps of a ladder are compiled together), what
+// steps share in one (inline) that the framework's kernels do not know.
 
-namespace weft::kernels::WEFT_DEVICE {
+namespace weft::kernels::WEFT_DEVICE::inline rungs {
 
 using ladder::Sizes;
 
@@ -25,4 +26,4 @@ struct Rung : ladder::Rung<kRun> {
 /// How many tiles of `tile` cover n.
 inline unsigned tiles(int64_t n, int64_t tile) { return static_cast<unsigned>((n + tile - 1) / tile); }
 
-}  // namespace weft::kernels::WEFT_DEVICE
+}  // namespace weft::kernels::WEFT_DEVICE::inline rungs

@@ -9,6 +9,52 @@
 namespace weft::tests {
 namespace {
 
+TEST(Claims, Transpose) {
+  with_counts("transpose", [](const StepCounts& step) {
+    const int64_t warps = 128 * 96 / 32;
+    EXPECT_EQ(step[1].loads.sectors + step[1].stores.sectors, 36 * warps);
+    EXPECT_EQ(step[2].loads.sectors + step[2].stores.sectors, 8 * warps);
+    EXPECT_EQ(step[2].shared.wavefronts, 33 * warps);
+    EXPECT_EQ(step[3].shared.wavefronts, 2 * warps);
+    for (int i = 3; i <= 5; ++i) EXPECT_EQ(step[i].shared.conflicts, 0) << "step " << i;
+    EXPECT_EQ(step[4].shared.wavefronts, step[3].shared.wavefronts);
+    EXPECT_EQ(4 * (step[5].loads.requests + step[5].stores.requests), 2 * warps);
+    EXPECT_EQ(step[5].loads.sectors + step[5].stores.sectors, 8 * warps);
+  });
+}
+
+TEST(Claims, Reduce) {
+  with_counts("reduce", [](const StepCounts& step) {
+    const int64_t blocks = (1 << 16) / 256 + 1, first = 8,
+                  last = 1;  // the store before the tree and the read behind it
+    EXPECT_EQ(step[1].shared.wavefronts, blocks * (first + 141 + last));
+    EXPECT_EQ(step[1].shared.requests, step[1].shared.wavefronts);
+    EXPECT_EQ(step[2].shared.requests, blocks * (first + 36 + last));
+    EXPECT_EQ(step[2].shared.wavefronts, step[1].shared.wavefronts) << "conflicts cost what divergence did";
+    EXPECT_EQ(step[3].shared.wavefronts, step[2].shared.requests);
+    EXPECT_EQ(step[3].barriers, 9 * blocks);
+    EXPECT_EQ(step[4].blocks, blocks / 2 + 1);
+    EXPECT_EQ(step[5].shared.requests, step[5].blocks * (8 + 1));
+    EXPECT_EQ(step[5].barriers, step[5].blocks);
+    EXPECT_EQ(4 * step[6].loads.requests, step[5].loads.requests);
+    for (int i = 1; i <= 6; ++i) EXPECT_EQ(step[i].shared.conflicts > 0, i == 2) << "step " << i;
+  });
+}
+
+TEST(Claims, Softmax) {
+  with_counts("softmax", [](const StepCounts& step) {
+    const int64_t sectors = 128 * 256 / 8;  // of x
+    EXPECT_EQ(step[1].loads.sectors, 3 * 8 * sectors) << "three reads, each with 32 sectors where 4 would do";
+    EXPECT_EQ(step[2].loads.sectors, 2 * 8 * sectors);
+    EXPECT_EQ(step[3].loads.sectors, 2 * sectors);
+    EXPECT_EQ(step[4].loads.sectors, sectors);
+    EXPECT_EQ(step[5].loads.sectors, sectors);
+    EXPECT_EQ(4 * step[5].loads.requests, step[4].loads.requests);
+    for (int i = 1; i <= 5; ++i) EXPECT_EQ(step[i].stores.sectors, (i < 3 ? 8 : 1) * sectors) << "step " << i;
+    for (int i = 1; i <= 5; ++i) EXPECT_EQ(step[i].barriers, 0) << "step " << i;
+  });
+}
+
 TEST(Claims, MatmulF32) {
   with_counts("matmul_f32", [](const StepCounts& step) {
     const int64_t M = 128, N = 128, K = 64, warp_k = M * N * K / 32;  // multiply-adds of a warp in steps 1 to 3

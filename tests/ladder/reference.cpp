@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ladder/reference.h"
 
+#include <cmath>
 #include <map>
 #include <string>
 
@@ -19,10 +20,38 @@ Reference matmul(const Problem& p, const Inputs& in) {
   return {y, K};
 }
 
+Reference transpose(const Problem& p, const Inputs& in) {
+  const int64_t N = p.output[0], M = p.output[1];
+  Values y(in[0].size());
+  for (int64_t n = 0; n < N; ++n)
+    for (int64_t m = 0; m < M; ++m) y[n * M + m] = in[0][m * N + n];
+  return {y, 1};
+}
+
+Reference reduce(const Problem&, const Inputs& in) {
+  double sum = 0;
+  for (const double value : in[0]) sum += value;
+  return {{sum}, static_cast<int64_t>(in[0].size())};
+}
+
+Reference softmax(const Problem& p, const Inputs& in) {
+  const int64_t M = p.output[0], C = p.output[1];
+  Values y(in[0].size());
+  for (int64_t m = 0; m < M; ++m) {
+    double sum = 0;
+    for (int64_t c = 0; c < C; ++c) sum += y[m * C + c] = std::exp(in[0][m * C + c]);
+    for (int64_t c = 0; c < C; ++c) y[m * C + c] /= sum;
+  }
+  return {y, C};
+}
+
 }  // namespace
 
 Reference reference(const kernels::ladder::Ladder& ladder, const Problem& problem, const Inputs& inputs) {
   static const std::map<std::string, Reference (*)(const Problem&, const Inputs&)> known = {
+      {"transpose", transpose},
+      {"reduce", reduce},
+      {"softmax", softmax},
       {"matmul_f32", matmul},
   };
   return known.at(ladder.name)(problem, inputs);
