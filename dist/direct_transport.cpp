@@ -71,6 +71,7 @@ class DirectTransport final : public Transport {
   }
 
   std::string failure_elsewhere() override { return link_->failure_elsewhere(); }
+  void look() override { link_->look(); }
   void abort(const std::string& reason) override {
     aborted_ = true;
     link_->abort(reason);

@@ -162,9 +162,12 @@ class HostGroup final : public ProcessGroup, private Watched {
   }
 
   void look() override {
-    // The membership tells it at once; without one, the transport may know.
-    if (!record_->membership && ++looks_ % kLooksPerSecond == 0)
-      if (const std::string reason = transport_->failure_elsewhere(); !reason.empty()) HostGroup::abort(reason);
+    if (++looks_ % kLooksPerSecond == 0) {
+      transport_->look();
+      // A membership tells it at once; without one, the transport may know.
+      if (!record_->membership)
+        if (const std::string reason = transport_->failure_elsewhere(); !reason.empty()) HostGroup::abort(reason);
+    }
     const CollectivePtr stalled = record_->take_stalled();
     if (!stalled) return;
     std::fputs(str("weft: ", record_->describe(*stalled), " waits ", seconds(record_->options.stall_report),

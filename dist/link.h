@@ -28,7 +28,7 @@ class Link {
   /// Messages with one slot from one rank to another arrive in their order; the receiver names the exact size.
   struct Slot {
     uint64_t hash;  ///< of the collective; a link may use fewer bits
-    uint8_t code;   ///< below 16
+    uint8_t code;   ///< below 15
   };
 
   virtual ~Link() = default;
@@ -50,6 +50,7 @@ class Link {
   /// As Transport's.
   virtual void abort(const std::string& reason) = 0;
   virtual std::string failure_elsewhere() { return {}; }
+  virtual void look() {}
   virtual std::unique_ptr<Link> split(uint64_t number, int color, const std::vector<int>& members,
                                       const std::string& name, Deadline deadline) = 0;
   virtual void split_nothing(uint64_t /*number*/) {}

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <string_view>
 
 #include "kernels/error.h"
@@ -81,6 +82,24 @@ std::vector<std::string> local_addresses() {
   WEFT_CHECK(!v4.empty() || !wanted, "process group: WEFT_SOCKET_IFNAME: no interface that is up begins with '", wanted,
              "' and has an address");
   return v4;
+}
+
+std::string host_card() {
+  std::string card = host_identity() + '\n';
+  for (const std::string& address : local_addresses()) card += address + '\n';
+  return card;
+}
+
+std::vector<std::string> addresses_elsewhere(const std::vector<std::string>& cards) {
+  const std::string here = host_identity();
+  std::vector<std::string> addresses;
+  for (const std::string& card : cards) {
+    std::istringstream lines(card);
+    std::string line;
+    if (!std::getline(lines, line) || line == here) continue;
+    while (std::getline(lines, line)) addresses.push_back(line);
+  }
+  return addresses;
 }
 
 std::string address_towards(const std::vector<std::string>& targets) {

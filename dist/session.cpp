@@ -10,6 +10,8 @@
 #include "dist/job_secret.h"
 #include "dist/keyed_hash.h"
 #include "dist/local_address.h"
+#include "dist/mpi_library.h"
+#include "dist/mpi_meeting.h"
 #include "dist/socket.h"
 #include "kernels/error.h"
 
@@ -33,13 +35,18 @@ Session::Session(const LaunchEnvironment& environment, const EnvironmentVariable
                            : job_secret(variables, environment.job),
                  str("start ", environment.restarts));
   const std::string who = str("rank ", rank_);
+  // Only who was really started by MPI's launcher may ask MPI.
+  LaunchEnvironment place = environment;
+  if (!in_folder && place.master.host.empty() && place.is_mpi_rank && variables.contains("PMIX_RANK"))
+    place.master = meet_over_mpi(environment, deadline);
   StoreConnection connection =
-      in_folder ? meet_in_folder(folder->second, environment, deadline) : meet_at_master(environment, deadline);
+      in_folder ? meet_in_folder(folder->second, environment, deadline) : meet_at_master(place, deadline);
   const Address found = parse_address("store", connection.endpoint.text());
   store_ = std::make_unique<TcpStore>(std::move(connection), who);
   membership_ = std::make_unique<TcpMembership>(find_store(found, secret_, who, left_until(deadline), 1),
                                                 TcpMembershipOptions{.rank = rank_, .size = environment.size});
   membership_->on_failure([this](const Failure& failure) {
+    if (met_over_mpi_) abandon_mpi();
     const std::lock_guard lock(mutex_);
     failure_ = failure.reason;
   });
@@ -58,9 +65,31 @@ StoreConnection Session::meet_at_master(const LaunchEnvironment& environment, Ti
       !environment.master.host.empty(), "init: ", environment.launcher, " has started ", environment.size,
       " ranks on several hosts, and nothing says where rank 0 is. Set MASTER_ADDR to its host on all ranks, as in "
       "mpirun -x MASTER_ADDR=HOST, or WEFT_RENDEZVOUS to a folder that all hosts share");
-  if (rank_ == 0) serve(environment.master, environment);
+  if (rank_ == 0 && !server_) serve(environment.master, environment);
   return find_store(server_ ? server_->address() : environment.master, secret_, str("rank ", rank_),
-                    left_until(deadline), server_ ? 1 : kStorePorts);
+                    left_until(deadline), server_ || met_over_mpi_ ? 1 : kStorePorts);
+}
+
+/// Nothing in the environment says where rank 0 is, but MPI knows its ranks: rank 0 serves where the other hosts reach
+/// it and tells them where that is. An empty host: this is not MPI's world.
+Address Session::meet_over_mpi(const LaunchEnvironment& environment, TimePoint deadline) {
+  const std::vector<std::string> cards = mpi_all_gather_text(host_card(), rank_, environment.size, deadline);
+  if (cards.empty()) return {};
+  met_over_mpi_ = true;
+  std::string where, error;
+  if (rank_ == 0) {
+    try {
+      const std::vector<std::string> others = addresses_elsewhere(cards);
+      serve({others.empty() ? "127.0.0.1" : address_towards(others), 0}, environment);
+      where = str(server_->address());
+    } catch (const Error& failure) {
+      error = failure.what();  // the others shall hear of it too
+    }
+  }
+  const std::string said =
+      mpi_all_gather_text(error.empty() ? where : "error " + error, rank_, environment.size, deadline).front();
+  WEFT_CHECK(!said.starts_with("error "), said.substr(6));
+  return parse_address("init: rank 0 over MPI", said);
 }
 
 /// Rank 0 leaves its address in the folder. What an earlier job has left there leads nowhere, or to a server with
@@ -90,8 +119,10 @@ StoreConnection Session::meet_in_folder(const std::string& folder, const LaunchE
 
 Session::~Session() {
   if (ended_) return;
-  if (std::uncaught_exceptions() > exceptions_)
+  if (std::uncaught_exceptions() > exceptions_) {
+    if (met_over_mpi_) abandon_mpi();
     membership_->announce(str("rank ", rank_, " on ", host_name(), " has ended with an error"));
+  }
   end();
 }
 

@@ -33,11 +33,13 @@ class Session {
  private:
   StoreConnection meet_in_folder(const std::string& folder, const LaunchEnvironment& environment, TimePoint deadline);
   StoreConnection meet_at_master(const LaunchEnvironment& environment, TimePoint deadline);
+  Address meet_over_mpi(const LaunchEnvironment& environment, TimePoint deadline);
   void serve(const Address& address, const LaunchEnvironment& environment);
 
   int rank_;
   std::string secret_;
   int exceptions_;
+  bool met_over_mpi_ = false;
   std::atomic<bool> ended_{false};
   std::mutex mutex_;
   std::string failure_;

@@ -51,6 +51,9 @@ class Transport {
   /// From any thread: why another rank has aborted the group, where that can be told without the connections; else
   /// empty.
   virtual std::string failure_elsewhere() { return {}; }
+  /// From one other thread, about once a second: looks for a broken connection that the library does not report, and
+  /// ends the wait for it with TransportError::lost.
+  virtual void look() {}
   /// From any thread: the ranks that the collective under way waits for.
   virtual std::vector<int> waits_for() = 0;
   /// A transport among `members` (ranks of this one, in their new order, this rank among them). Every rank of this
