@@ -5,18 +5,19 @@
 
 namespace weft::nn {
 
-PatchEmbed::PatchEmbed(int64_t patch_edge, int64_t channels, int64_t width)
-    : patch(patch_edge), proj(channels, width, {patch, patch}, {.stride = {patch, patch}, .init = Init::transformer}) {}
+PatchConv2d::PatchConv2d(int64_t patch_edge, int64_t channels, int64_t width)
+    : Conv2d(channels, width, {patch_edge, patch_edge},
+             {.stride = {patch_edge, patch_edge}, .init = Init::transformer}),
+      patch(patch_edge) {}
 
-Tensor PatchEmbed::forward(const Tensor& x) const {
+Tensor PatchConv2d::forward(const Tensor& x) const {
   const auto [N, H, W, C] = x.dims<4>();
   WEFT_CHECK(H % patch == 0 && W % patch == 0 && H > 0 && W > 0,
              "PatchEmbed: expected pictures whose sides are multiples of ", patch, ", got ", x);
   const int64_t rows = H / patch, columns = W / patch, length = patch * patch * C;
   const Tensor patches = x.reshape({N, rows, patch, columns, patch, C}).permute({0, 1, 3, 2, 4, 5});
   // The weight is [width, patch, patch, channels] in memory: the order of a patch's pixels.
-  return linear(patches.reshape({N, rows * columns, length}), proj.weight.reshape({proj.weight.size(0), length}),
-                proj.bias);
+  return linear(patches.reshape({N, rows * columns, length}), weight.reshape({weight.size(0), length}), bias);
 }
 
 }  // namespace weft::nn

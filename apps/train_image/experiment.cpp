@@ -53,6 +53,17 @@ data::PipelineOptions pipeline_options(const Options& o) {
   return changes;
 }
 
+support::ParallelOptions parallel_options(const Options& o) {
+  return {.kind = o.parallel,
+          .bucket_mb = o.bucket_mb,
+          .compress_bf16 = o.grad_compression == "bf16",
+          .sync_batch_norm = o.sync_batch_norm,
+          .strategy = o.fsdp_strategy,
+          .min_num_params = o.fsdp_min_params,
+          .shard_size = o.fsdp_shard_size,
+          .low_precision = o.precision == "bf16"};
+}
+
 }  // namespace
 
 Experiment::Experiment(const Options& given, const support::Ranks& all)
@@ -65,7 +76,7 @@ Experiment::Experiment(const Options& given, const support::Ranks& all)
   make_loaders();
   make_model();
   if (options.summary) summary = nn::summary(*model, {1, height, width, channels});
-  parallel = make_parallel(options, model, ranks);
+  parallel = support::make_parallel(parallel_options(options), model, ranks);
   generator(device).seed ^= seed_of_rank(ranks.rank());  // weights are the same on all ranks, dropout is not
 }
 

@@ -2,9 +2,9 @@
 #pragma once
 #include <memory>
 
+#include "apps/support/parallel.h"
 #include "apps/support/ranks.h"
 #include "apps/train_image/options.h"
-#include "apps/train_image/parallel.h"
 #include "data/loader.h"
 #include "nn/module.h"
 #include "optim/optimizer.h"
@@ -31,7 +31,7 @@ struct Experiment {
   int64_t height = 0, width = 0, channels = 0;             ///< of the model's input
   std::unique_ptr<data::Loader> train_loader, val_loader;  ///< of this rank; no val_loader where it has no picture
   std::shared_ptr<nn::Module> model;
-  std::unique_ptr<Parallel> parallel;
+  std::unique_ptr<support::Parallel> parallel;
   std::string summary;  ///< the table of layers, with --summary
 
   std::unique_ptr<optim::Optimizer> make_optimizer() const;

@@ -41,7 +41,8 @@ bool parse_options(int argc, char** argv, Options& o) {
   support::Flags flags("train_image", "Trains an image classifier, or evaluates one.");
   flags.add("data", o.data, "shapes | cifar10:DIR | cifar100:DIR | idx:DIR | folder:DIR | random:NxHxWxC");
   flags.add("model", o.model,
-            "resnet8|20|32|44|56|110 (CIFAR family) or resnet18|34|50|101|152; auto: resnet20 for pictures up to 64 "
+            "resnet8|20|32|44|56|110 (CIFAR family), resnet18|34|50|101|152, vit_tiny4 (CIFAR) or "
+            "vit_small16|base16|large16; auto: resnet20 for pictures up to 64 "
             "pixels, else resnet18");
   flags.add_choice("stem", o.stem, {"auto", "cifar", "imagenet"},
                    "first layers of resnet18 … 152: 3x3 stride 1, or 7x7 stride 2 and max-pool; auto: by picture size");

@@ -78,8 +78,12 @@ Tensor resize2d(const Tensor& x, const Resize2dWeights& weights) {
   const auto [new_w, old_w] = weights.columns.dims<2>();
   WEFT_CHECK(old_h == H && old_w == W, "resize2d: weights for pictures of ", old_h, " x ", old_w, ", got ", x);
   const Autocast off(DType::f32);
-  const Tensor rows = matmul(weights.rows, x.reshape({N, H, W * C}));
-  return matmul(weights.columns, rows.reshape({N * new_h, W, C})).reshape({N, new_h, new_w, C});
+  if (H < new_h) {  // the direction first that makes the smaller picture in between, and fewer products
+    const Tensor wide = matmul(weights.columns, x.reshape({N * H, W, C}));
+    return matmul(weights.rows, wide.reshape({N, H, new_w * C})).reshape({N, new_h, new_w, C});
+  }
+  const Tensor low = matmul(weights.rows, x.reshape({N, H, W * C}));
+  return matmul(weights.columns, low.reshape({N * new_h, W, C})).reshape({N, new_h, new_w, C});
 }
 
 Tensor resize2d(const Tensor& x, Size2d size, const Resize2dOptions& options) {

@@ -124,6 +124,10 @@ void VisionTransformer::fields(Visitor& v) {
   v("head", head);
 }
 
+std::shared_ptr<VisionTransformer> vit_tiny4(int64_t classes) {
+  return std::make_shared<VisionTransformer>(
+      VisionTransformerOptions{.width = 192, .depth = 6, .heads = 3, .patch = 4, .image = 32, .classes = classes});
+}
 std::shared_ptr<VisionTransformer> vit_small16(int64_t classes) {
   return std::make_shared<VisionTransformer>(
       VisionTransformerOptions{.width = 384, .depth = 12, .heads = 6, .classes = classes});

@@ -51,7 +51,7 @@ struct VisionTransformer : Module {
 
   explicit VisionTransformer(const VisionTransformerOptions& options);
   Tensor forward(const Tensor& x) const override;
-  /// All tokens behind the last norm.
+  /// All tokens behind the last norm. As last_blocks(), not for a model that is sharded: only operator() gathers it.
   VisionFeatures forward_features(const Tensor& x) const;
   /// As forward_features() behind each of the last `count` blocks, the last one last. Errors: count outside 1 … depth.
   std::vector<VisionFeatures> last_blocks(const Tensor& x, int64_t count) const;
@@ -71,6 +71,8 @@ struct VisionTransformer : Module {
   mutable Resized resized_;
 };
 
+/// For pictures of about 32x32: patches of 4 pixels, width 192, 6 blocks of 3 heads, 2.7 M parameters.
+std::shared_ptr<VisionTransformer> vit_tiny4(int64_t classes = 10);
 std::shared_ptr<VisionTransformer> vit_small16(int64_t classes = 1000);  ///< 22.1 M parameters
 std::shared_ptr<VisionTransformer> vit_base16(int64_t classes = 1000);   ///< 86.6 M parameters
 std::shared_ptr<VisionTransformer> vit_large16(int64_t classes = 1000);  ///< 304.3 M parameters

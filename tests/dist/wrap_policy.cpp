@@ -6,6 +6,7 @@
 #include "dist/unit_layout.h"
 #include "nn/activation.h"
 #include "nn/models/cifar_resnet.h"
+#include "nn/models/dinov2.h"
 #include "nn/sequential.h"
 #include "tests/dist/sharded_training.h"
 
@@ -31,6 +32,32 @@ TEST(WrapPolicy, ByKind) {
       paths(*nn::sequential(std::make_shared<nn::ReLU>(), std::make_shared<nn::Linear>(2, 2)), {.kinds = {"ReLU"}}),
       IsEmpty())
       << "nothing to shard";
+}
+
+/// A backbone and a classifier, as `linear_probe` trains them.
+struct Probe : nn::Module {
+  std::shared_ptr<nn::VisionTransformer> m;
+  nn::Linear linear{1024, 100};
+
+  Probe() : m(nn::dinov2("dinov2_vitl14_reg")) {}
+  void fields(nn::Visitor& v) override {
+    v("m", m);
+    v("linear", linear);
+  }
+};
+
+// What PyTorch's size_based_auto_wrap_policy makes of the same model at these two sizes.
+TEST(WrapPolicy, OfALargeVisionTransformer) {
+  const nn::SkipInit sizes_alone;
+  Probe probe;
+  std::vector<std::string> blocks, products{"m"};
+  for (int i = 0; i < 24; ++i) {
+    blocks.push_back(str("m.blocks.", i));
+    for (const char* product : {"attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2"})
+      products.push_back(str("m.blocks.", i, '.', product));
+  }
+  EXPECT_EQ(paths(probe, {.min_num_params = 10'000'000}), blocks);
+  EXPECT_EQ(paths(probe, {.min_num_params = 1'000'000}), products);
 }
 
 // A block of width 10 has 20 (norm) + 220 (fc1) + 210 (fc2) parameters.

@@ -20,7 +20,7 @@ TEST(PatchEmbed, IsTheConvolutionWhoseStrideIsItsSize) {
   manual_seed(3);
   const PatchEmbed embed(4, 3, 10);
   const Tensor x = normal({2, 8, 12, 3}, 0, 1, DType::f32);
-  const Tensor convolved = embed.proj(x).reshape({2, 6, 10});
+  const Tensor convolved = embed.proj.Conv2d::forward(x).reshape({2, 6, 10});
   const std::vector<float> got = embed(x).to_vector<float>(), expected = convolved.to_vector<float>();
   ASSERT_EQ(embed(x).sizes(), (Shape{2, 6, 10}));
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-5);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/train_image/parallel.h"
+#include "apps/support/parallel.h"
 
 #include "apps/support/checkpoint.h"
 #include "dist/ddp.h"
 #include "dist/sync_batch_norm.h"
 
-namespace weft::train_image {
+namespace weft::support {
 namespace {
 
 void load_whole(const std::string& what, nn::Module& model, const StateDict& state, const StateDict& optimizer_state,
                 optim::Optimizer& optimizer) {
-  support::require_match(what, model.state_dict(), state);
+  require_match(what, model.state_dict(), state);
   model.load_state_dict(state);
   optimizer.load_state_dict(optimizer_state);
 }
@@ -38,10 +38,10 @@ class Single final : public Parallel {
 /// Every rank holds the whole model.
 class Replicated final : public Parallel {
  public:
-  Replicated(const Options& options, std::shared_ptr<nn::Module> model, const support::Ranks& ranks)
+  Replicated(const ParallelOptions& options, std::shared_ptr<nn::Module> model, const Ranks& ranks)
       : norms_(synchronise_norms(options, *model, ranks)),
         ddp_(std::move(model), ranks.group(),
-             {.bucket_mb = options.bucket_mb, .compress_bf16 = options.grad_compression == "bf16"}) {}
+             {.bucket_mb = options.bucket_mb, .compress_bf16 = options.compress_bf16}) {}
 
   Tensor forward(const Tensor& x) override { return ddp_(x); }
   std::vector<NamedTensor> parameters() override { return ddp_.parameters(); }
@@ -64,7 +64,7 @@ class Replicated final : public Parallel {
 
 }  // namespace
 
-int synchronise_norms(const Options& options, nn::Module& model, const support::Ranks& ranks) {
+int synchronise_norms(const ParallelOptions& options, nn::Module& model, const Ranks& ranks) {
   if (!options.sync_batch_norm || ranks.size() == 1) return 0;
   // Beside the gradients where a group is a queue of the host; on GPUs one communicator keeps all ranks in one order.
   const dist::ProcessGroupPtr& group = ranks.group();
@@ -72,12 +72,12 @@ int synchronise_norms(const Options& options, nn::Module& model, const support::
   return dist::convert_sync_batch_norm(model, host ? group->split(0, group->rank(), "batch_norm") : group);
 }
 
-std::unique_ptr<Parallel> make_parallel(const Options& options, std::shared_ptr<nn::Module> model,
-                                        const support::Ranks& ranks) {
-  const bool single = options.parallel == "none" || (options.parallel == "auto" && ranks.size() == 1);
+std::unique_ptr<Parallel> make_parallel(const ParallelOptions& options, std::shared_ptr<nn::Module> model,
+                                        const Ranks& ranks) {
+  const bool single = options.kind == "none" || (options.kind == "auto" && ranks.size() == 1);
   if (single) return std::make_unique<Single>(std::move(model));
-  if (options.parallel == "fsdp") return make_sharded(options, std::move(model), ranks);
+  if (options.kind == "fsdp") return make_sharded(options, std::move(model), ranks);
   return std::make_unique<Replicated>(options, std::move(model), ranks);
 }
 
-}  // namespace weft::train_image
+}  // namespace weft::support

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/support/exit.h"
-#include "apps/train_image/parallel.h"
+#include "apps/support/parallel.h"
 #include "dist/fsdp_state.h"
 
-namespace weft::train_image {
+namespace weft::support {
 namespace {
 
 dist::Sharding strategy_of(const std::string& name) {
   for (const dist::Sharding one : {dist::Sharding::full_shard, dist::Sharding::shard_grad_op,
                                    dist::Sharding::hybrid_shard, dist::Sharding::no_shard})
     if (dist::name(one) == name) return one;
-  throw support::UsageError("--fsdp-strategy: unknown '" + name + "'");
+  throw UsageError("--fsdp-strategy: unknown '" + name + "'");
 }
 
-dist::FsdpOptions fsdp_options(const Options& o) {
+dist::FsdpOptions fsdp_options(const ParallelOptions& o) {
   dist::FsdpOptions options;
-  options.strategy = strategy_of(o.fsdp_strategy);
-  options.policy.min_num_params = o.fsdp_min_params;
-  if (o.precision == "bf16") {
+  options.strategy = strategy_of(o.strategy);
+  options.policy.min_num_params = o.min_num_params;
+  if (o.low_precision) {
     options.precision.param = DType::bf16;
-    options.precision.reduce = o.grad_compression == "bf16" ? DType::bf16 : DType::f32;
+    options.precision.reduce = o.compress_bf16 ? DType::bf16 : DType::f32;
   }
-  options.shard_size = static_cast<int>(o.fsdp_shard_size);
+  options.shard_size = static_cast<int>(o.shard_size);
   return options;
 }
 
 /// Parameters, gradients and optimizer state are shared out over the ranks.
 class Sharded final : public Parallel {
  public:
-  Sharded(const Options& options, std::shared_ptr<nn::Module> model, const support::Ranks& ranks)
+  Sharded(const ParallelOptions& options, std::shared_ptr<nn::Module> model, const Ranks& ranks)
       : norms_(synchronise_norms(options, *model, ranks)),
         fsdp_(std::move(model), ranks.group(), fsdp_options(options)) {}
 
@@ -62,9 +62,9 @@ class Sharded final : public Parallel {
 
 }  // namespace
 
-std::unique_ptr<Parallel> make_sharded(const Options& options, std::shared_ptr<nn::Module> model,
-                                       const support::Ranks& ranks) {
+std::unique_ptr<Parallel> make_sharded(const ParallelOptions& options, std::shared_ptr<nn::Module> model,
+                                       const Ranks& ranks) {
   return std::make_unique<Sharded>(options, std::move(model), ranks);
 }
 
-}  // namespace weft::train_image
+}  // namespace weft::support
