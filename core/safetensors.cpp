@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/safetensors.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <tuple>
 
 #include "core/atomic_file.h"
-#include "core/printable.h"
 
 namespace weft {
 namespace {
@@ -23,30 +13,9 @@ namespace {
 // Reading: keys in a search tree, as the ordered kind would look for each of a million names one by one.
 using Json = nlohmann::json;
 
-static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian and copied as it is");
-
 constexpr uint64_t kLongestHeader = 100'000'000;  // the format's own limit
 
-constexpr std::array<std::pair<const char*, DType>, 8> kDTypes{{{"F32", DType::f32},
-                                                                {"F64", DType::f64},
-                                                                {"BF16", DType::bf16},
-                                                                {"F16", DType::f16},
-                                                                {"I64", DType::i64},
-                                                                {"I32", DType::i32},
-                                                                {"U8", DType::u8},
-                                                                {"BOOL", DType::boolean}}};
-
-const char* format_name(DType dtype) {
-  return std::find_if(kDTypes.begin(), kDTypes.end(), [&](const auto& row) { return row.second == dtype; })->first;
-}
-
-/// One tensor of the header; its bytes are [begin, end) of the data behind the header.
-struct Entry {
-  std::string name;
-  DType dtype;
-  Shape sizes;
-  uint64_t begin, end;
-};
+using Entry = SafetensorsEntry;
 
 struct Header {
   std::vector<Entry> entries;
@@ -54,60 +23,17 @@ struct Header {
   uint64_t data_start = 0;
 };
 
-/// The file being read: its size, exact reads, and errors that name it.
-class Source {
- public:
-  explicit Source(const std::filesystem::path& path) : path_(path.string()) {
-    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd_ < 0) bad("expected to open it, got '", std::strerror(errno), "'");
-    struct stat facts {};
-    if (::fstat(fd_, &facts) != 0 || !S_ISREG(facts.st_mode)) {
-      ::close(fd_);
-      bad("expected a file, got something else");
-    }
-    size_ = static_cast<uint64_t>(facts.st_size);
-  }
-  ~Source() { ::close(fd_); }
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
-
-  uint64_t size() const { return size_; }
-
-  void read(uint64_t offset, void* to, uint64_t bytes) const {
-    auto* out = static_cast<char*>(to);
-    while (bytes > 0) {
-      const ssize_t got = ::pread(fd_, out, bytes, static_cast<off_t>(offset));
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0)
-        bad("expected to read ", bytes, " bytes at ", offset, ", got '", got ? std::strerror(errno) : "end of file",
-            "'");
-      out += got;
-      offset += static_cast<uint64_t>(got);
-      bytes -= static_cast<uint64_t>(got);
-    }
-  }
-
-  template <class... Parts>
-  [[noreturn]] void bad(const Parts&... parts) const {
-    fail("safetensors: ", printable(str(path_, ": ", parts...)));
-  }
-
- private:
-  std::string path_;
-  int fd_ = -1;
-  uint64_t size_ = 0;
-};
-
-DType parse_dtype(const Source& file, const std::string& name, const Json& entry) {
+const StoredDType* parse_dtype(const FileReader& file, const std::string& name, const Json& entry) {
   const auto found = entry.find("dtype");
   if (found == entry.end() || !found->is_string()) file.bad("tensor '", name, "': expected a dtype, got none");
   const auto& text = found->get_ref<const std::string&>();
-  for (const auto& [word, dtype] : kDTypes)
-    if (text == word) return dtype;
-  file.bad("tensor '", name, "': expected dtype F32, F64, BF16, F16, I64, I32, U8 or BOOL, got '", text, "'");
+  if (const StoredDType* stored = find_stored_dtype(text)) return stored;
+  file.bad("tensor '", name,
+           "': expected dtype F32, F64, BF16, F16, F8_E4M3, F8_E5M2, I64, I32, I16, I8, U32, U16, U8 ",
+           "or BOOL, got '", text, "'");
 }
 
-Shape parse_shape(const Source& file, const std::string& name, const Json& entry) {
+Shape parse_shape(const FileReader& file, const std::string& name, const Json& entry) {
   const auto found = entry.find("shape");
   if (found == entry.end() || !found->is_array()) file.bad("tensor '", name, "': expected a shape, got none");
   if (found->size() > kMaxRank)
@@ -123,15 +49,15 @@ Shape parse_shape(const Source& file, const std::string& name, const Json& entry
 }
 
 /// The bytes that a tensor needs, or an error when that overflows.
-uint64_t byte_count(const Source& file, const Entry& entry) {
-  uint64_t bytes = size_of(entry.dtype);
+uint64_t byte_count(const FileReader& file, const Entry& entry) {
+  uint64_t bytes = entry.stored->bytes;
   for (const int64_t size : entry.sizes)
     if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes))
       file.bad("tensor '", entry.name, "': expected a size that fits memory, got shape ", entry.sizes);
   return bytes;
 }
 
-Entry parse_entry(const Source& file, const std::string& name, const Json& json, uint64_t data_size) {
+Entry parse_entry(const FileReader& file, const std::string& name, const Json& json, uint64_t data_size) {
   if (!json.is_object()) file.bad("tensor '", name, "': expected an object with dtype, shape and data_offsets");
   Entry entry{name, parse_dtype(file, name, json), parse_shape(file, name, json), 0, 0};
   const auto offsets = json.find("data_offsets");
@@ -145,13 +71,13 @@ Entry parse_entry(const Source& file, const std::string& name, const Json& json,
              entry.end, "). Is the file cut short?");
   const uint64_t needed = byte_count(file, entry);
   if (entry.end - entry.begin != needed)
-    file.bad("tensor '", name, "': expected ", needed, " bytes for ", entry.dtype, entry.sizes, ", got a range of ",
-             entry.end - entry.begin);
+    file.bad("tensor '", name, "': expected ", needed, " bytes for ", entry.stored->name, entry.sizes,
+             ", got a range of ", entry.end - entry.begin);
   return entry;
 }
 
 /// Sorts the entries as their data lies in the file; the ranges must follow each other from 0 to the end.
-void sort_by_range(const Source& file, std::vector<Entry>& entries, uint64_t data_size) {
+void sort_by_range(const FileReader& file, std::vector<Entry>& entries, uint64_t data_size) {
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
@@ -183,7 +109,7 @@ int nesting(const std::string& json) {
   return deepest;
 }
 
-Header read_header(const Source& file) {
+Header read_header(const FileReader& file) {
   uint64_t length = 0;
   if (file.size() < 8) file.bad("expected at least 8 bytes, got ", file.size(), ". Is the file cut short?");
   file.read(0, &length, 8);
@@ -221,21 +147,26 @@ Header read_header(const Source& file) {
 
 }  // namespace
 
+SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) : file_(path, "safetensors") {
+  Header header = read_header(file_);
+  entries_ = std::move(header.entries);
+  metadata_ = std::move(header.metadata);
+  data_start_ = header.data_start;
+}
+
+Tensor SafetensorsReader::read(size_t index) const {
+  const Entry& entry = entries_.at(index);
+  return read_stored(
+      *entry.stored, entry.sizes, [&](void* to, uint64_t bytes) { file_.read(data_start_ + entry.begin, to, bytes); },
+      [&](std::string_view text) { file_.bad("tensor '", entry.name, "': ", text); });
+}
+
 SafetensorsFile read_safetensors(const std::filesystem::path& path) {
-  const Source file(path);
-  Header header = read_header(file);
+  const SafetensorsReader file(path);
   SafetensorsFile result;
-  result.metadata = std::move(header.metadata);
-  for (const Entry& entry : header.entries) {
-    const Tensor tensor = Tensor::empty(entry.sizes, entry.dtype);
-    if (entry.end > entry.begin) file.read(header.data_start + entry.begin, tensor.raw_data(), entry.end - entry.begin);
-    if (entry.dtype == DType::boolean) {
-      const auto* bytes = static_cast<const uint8_t*>(tensor.raw_data());
-      if (std::any_of(bytes, bytes + tensor.numel(), [](uint8_t byte) { return byte > 1; }))
-        file.bad("tensor '", entry.name, "': expected 0 or 1 for each BOOL, got another byte");
-    }
-    result.state.tensors.push_back({entry.name, tensor});
-  }
+  result.metadata = file.metadata();
+  for (size_t i = 0; i < file.entries().size(); ++i)
+    result.state.tensors.push_back({file.entries()[i].name, file.read(i)});
   return result;
 }
 
@@ -258,7 +189,7 @@ void write_safetensors(const std::filesystem::path& path, const StateDict& state
                "safetensors: expected each name once, got '", entry->name, "' twice");
     const Shape sizes = entry->tensor.sizes();
     const uint64_t end = offset + entry->tensor.nbytes();
-    header[entry->name] = {{"dtype", format_name(entry->tensor.dtype())},
+    header[entry->name] = {{"dtype", stored_name(entry->tensor.dtype())},
                            {"shape", std::vector<int64_t>(sizes.begin(), sizes.end())},
                            {"data_offsets", {offset, end}}};
     offset = end;

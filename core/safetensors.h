@@ -4,7 +4,9 @@
 #include <map>
 #include <string>
 
+#include "core/file_reader.h"
 #include "core/state_dict.h"
+#include "core/stored_dtype.h"
 
 namespace weft {
 
@@ -14,10 +16,37 @@ struct SafetensorsFile {
   std::map<std::string, std::string> metadata;
 };
 
-/// Reads a safetensors file (github.com/huggingface/safetensors): an 8-byte header length, a JSON header, the data.
-/// The tensors are on the CPU. Everything is checked before the first tensor is made: the lengths against the file's
-/// size, JSON, dtypes (BOOL U8 I32 I64 F16 BF16 F32 F64), shapes, and that the tensors' ranges fill the data without
-/// holes or overlaps. Errors: `safetensors: FILE: …`, naming the tensor.
+/// One tensor of a header; its bytes are [begin, end) of the data behind the header.
+struct SafetensorsEntry {
+  std::string name;
+  const StoredDType* stored = nullptr;
+  Shape sizes;
+  uint64_t begin = 0, end = 0;
+};
+
+/// A safetensors file (github.com/huggingface/safetensors): an 8-byte header length, a JSON header, the data. Opening
+/// reads the header only and checks all of it: the lengths against the file's size, JSON, dtypes, shapes, and that the
+/// tensors' ranges fill the data without holes or overlaps. Errors: `safetensors: FILE: …`, naming the tensor.
+class SafetensorsReader {
+ public:
+  explicit SafetensorsReader(const std::filesystem::path& path);
+
+  /// In the order of their data.
+  const std::vector<SafetensorsEntry>& entries() const { return entries_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  uint64_t file_size() const { return file_.size(); }
+
+  /// Reads one tensor, straight into its memory on the CPU; dtypes that Weft lacks are widened (core/stored_dtype.h).
+  Tensor read(size_t index) const;
+
+ private:
+  FileReader file_;
+  std::vector<SafetensorsEntry> entries_;
+  std::map<std::string, std::string> metadata_;
+  uint64_t data_start_ = 0;
+};
+
+/// Reads a whole file with SafetensorsReader.
 SafetensorsFile read_safetensors(const std::filesystem::path& path);
 
 /// Writes the tensors (from any device, any strides) so that other libraries read them; replaces an old file in one go.

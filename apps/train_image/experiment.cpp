@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 
 #include "apps/support/exit.h"
+#include "apps/support/weights/load_weights.h"
 #include "core/random.h"
-#include "core/safetensors.h"
 #include "data/statistics.h"
 #include "nn/models/make_model.h"
 #include "nn/summary.h"
@@ -141,8 +142,14 @@ void Experiment::make_model() {
   model =
       nn::make_model(options.model, classes, options.stem == "cifar" ? nn::Stem::cifar : nn::Stem::imagenet, channels);
   if (!options.weights.empty()) {
+    const support::LoadWeightsOptions loading{
+        .strict = options.weights_strict == "yes",
+        .key = options.weights_key,
+        .rename = {.prefix = options.weights_prefix, .map = {}, .add_prefix = {}}};
     try {
-      model->load_state_dict(read_safetensors(options.weights).state);
+      const support::LoadedWeights loaded = support::load_weights(*model, options.weights, loading);
+      if (!loaded.is_whole() && ranks.is_first())
+        std::cout << "weights " << options.weights << ": " << loaded.text(20) << std::endl;
     } catch (const Error& error) {
       fail("--weights ", options.weights, ": ", error.what());
     }

@@ -86,7 +86,11 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("mean", o.mean, 0, "R,G,B per channel, white is 1; default: of the training set");
   flags.add("std", o.std, 0, "R,G,B per channel; default: of the training set");
   flags.add("resume", o.resume, "auto (the run folder's last checkpoint, if any) or a checkpoint file");
-  flags.add("weights", o.weights, "start from the weights in FILE.safetensors");
+  flags.add("weights", o.weights, "start from the weights in FILE: safetensors, a PyTorch file, a checkpoint");
+  flags.add_choice("weights-strict", o.weights_strict, {"yes", "no"},
+                   "no: what FILE lacks, or has in another shape, keeps its random start, and is listed");
+  flags.add("weights-prefix", o.weights_prefix, "take only names that begin so, without it, such as backbone.");
+  flags.add("weights-key", o.weights_key, "which dict of a PyTorch file, which part of a checkpoint; '': found");
   flags.add("export", o.export_file, "write the final weights to FILE.safetensors (PyTorch's names and shapes)");
   flags.add("eval-only", o.eval_only, "evaluate on the validation part and stop; needs only that part of the set");
   flags.add("max-steps", o.max_steps, "stop after this many steps of the whole run, as Ctrl-C would; 0: no limit",

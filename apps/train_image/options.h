@@ -37,7 +37,7 @@ struct Options {
   std::string out = "runs/train_image";
   std::vector<double> mean, std;
   std::string resume;
-  std::string weights;
+  std::string weights, weights_strict = "yes", weights_prefix, weights_key;
   std::string export_file;
   bool eval_only = false;
   int64_t max_steps = 0;

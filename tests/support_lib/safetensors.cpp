@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tests/support_lib/random_state.h"
@@ -63,6 +64,78 @@ TEST(Safetensors, StridedTensorsAreWrittenInOrder) {
   EXPECT_EQ(read.to_vector<float>(), (std::vector<float>{1, 4, 2, 5, 3, 6}));
 }
 
+// What Weft has no dtype for is widened, value by value.
+TEST(Safetensors, NarrowDTypesAreWidened) {
+  const TemporaryFolder folder;
+  const auto read = [&](const std::string& dtype, int64_t n, const std::string& data) {
+    write_file(folder / "a", file_of(str("{\"t\":{\"dtype\":\"", dtype, "\",\"shape\":[", n, "],\"data_offsets\":[0,",
+                                         data.size(), "]}}"),
+                                     data));
+    return read_safetensors(folder / "a").state.tensor("t");
+  };
+  using namespace std::string_literals;
+  EXPECT_EQ(read("I8", 3, "\x01\xff\x80").to_vector<int32_t>(), (std::vector<int32_t>{1, -1, -128}));
+  EXPECT_EQ(read("I16", 3, "\1\0\xff\xff\0\x80"s).to_vector<int32_t>(), (std::vector<int32_t>{1, -1, -32768}));
+  EXPECT_EQ(read("U16", 2, "\1\0\xff\xff"s).to_vector<int32_t>(), (std::vector<int32_t>{1, 65535}));
+  EXPECT_EQ(read("U32", 2, "\1\0\0\0\xff\xff\xff\xff"s).to_vector<int64_t>(), (std::vector<int64_t>{1, 4294967295}));
+  EXPECT_EQ(read("I8", 0, "").dtype(), DType::i32);
+
+  // Every byte of both 8-bit formats against the formula.
+  std::string bytes;
+  for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
+  const auto value = [](int byte, int mantissa_bits, int bias) {
+    const int exponent = (byte & 127) >> mantissa_bits, mantissa = byte & ((1 << mantissa_bits) - 1);
+    const double fraction = (exponent == 0 ? 0.0 : 1.0) + std::ldexp(mantissa, -mantissa_bits);
+    return std::ldexp(byte & 128 ? -fraction : fraction, std::max(exponent, 1) - bias);
+  };
+  const auto e4m3 = read("F8_E4M3", 256, bytes).to_vector<double>(),
+             e5m2 = read("F8_E5M2", 256, bytes).to_vector<double>();
+  for (int i = 0; i < 256; ++i) {
+    const auto n = static_cast<size_t>(i);
+    if ((i & 127) == 127)
+      EXPECT_TRUE(std::isnan(e4m3[n])) << i;
+    else
+      EXPECT_EQ(e4m3[n], value(i, 3, 7)) << i;
+    if ((i & 127) > 124)
+      EXPECT_TRUE(std::isnan(e5m2[n])) << i;
+    else if ((i & 127) == 124)
+      EXPECT_TRUE(std::isinf(e5m2[n])) << i;
+    else
+      EXPECT_EQ(e5m2[n], value(i, 2, 15)) << i;
+  }
+}
+
+// Opening reads the header only; tensors are read in any order, each from its own place.
+TEST(Safetensors, ReadOnDemand) {
+  std::mt19937_64 random(std::random_device{}());
+  const TemporaryFolder folder;
+  const StateDict state = test::random_state(random);
+  write_safetensors(folder / "a", state);
+  const SafetensorsReader file(folder / "a");
+  ASSERT_EQ(file.entries().size(), state.tensors.size());
+  for (size_t i = file.entries().size(); i-- > 0;)
+    EXPECT_TRUE(test::same_bits(file.read(i), state.tensor(file.entries()[i].name)));
+}
+
+// 5 GiB with nothing between: offsets beyond 32 bits. The file is sparse and takes some kilobytes of disk.
+TEST(Safetensors, OffsetsBeyond32Bits) {
+  const TemporaryFolder folder;
+  const std::string header = R"({"big":{"dtype":"U8","shape":[5368709120],"data_offsets":[0,5368709120]},)"
+                             R"("last":{"dtype":"F32","shape":[2],"data_offsets":[5368709120,5368709128]}})";
+  write_file(folder / "a", file_of(header));
+  const auto start = std::filesystem::file_size(folder / "a");
+  std::filesystem::resize_file(folder / "a", start + 5368709128);
+  {
+    std::fstream out(folder / "a", std::ios::binary | std::ios::in | std::ios::out);
+    const float values[] = {1.5f, -2};
+    out.seekp(static_cast<std::streamoff>(start + 5368709120));
+    out.write(reinterpret_cast<const char*>(values), sizeof values);
+  }
+  const SafetensorsReader file(folder / "a");
+  EXPECT_EQ(file.entries()[0].sizes, (Shape{5368709120}));
+  EXPECT_EQ(file.read(1).to_vector<float>(), (std::vector<float>{1.5f, -2}));
+}
+
 TEST(Safetensors, AnEmptyFileOfTensors) {
   const TemporaryFolder folder;
   write_safetensors(folder / "a", {});
@@ -101,8 +174,10 @@ TEST(Safetensors, DamagedFilesAreNamed) {
   EXPECT_EQ(error(file_of(R"({"a":{"shape":[]}})")), "tensor 'a': expected a dtype, got none");
   EXPECT_EQ(error(file_of(R"({"a":{"dtype":"U8"}})")), "tensor 'a': expected a shape, got none");
   EXPECT_EQ(error(file_of(R"({"a":{"dtype":"U8","shape":[]}})")), "tensor 'a': expected data_offsets [begin, end]");
-  EXPECT_EQ(error(file_of("{" + tensor("a", "I16", "[1]", "[0,2]") + "}", "xx")),
-            "tensor 'a': expected dtype F32, F64, BF16, F16, I64, I32, U8 or BOOL, got 'I16'");
+  EXPECT_EQ(
+      error(file_of("{" + tensor("a", "U64", "[1]", "[0,2]") + "}", "xx")),
+      "tensor 'a': expected dtype F32, F64, BF16, F16, F8_E4M3, F8_E5M2, I64, I32, I16, I8, U32, U16, U8 or BOOL, "
+      "got 'U64'");
   EXPECT_EQ(error(file_of("{" + tensor("a", "U8", "[-1]", "[0,2]") + "}", "xx")),
             "tensor 'a': expected sizes that are whole numbers, got shape [-1]");
   EXPECT_EQ(error(file_of("{" + tensor("a", "U8", "[1,1,1,1,1,1,1,1,1]", "[0,1]") + "}", "x")),
@@ -114,7 +189,7 @@ TEST(Safetensors, DamagedFilesAreNamed) {
   EXPECT_EQ(error(file_of("{" + tensor("a", "F32", "[4]", "[16,0]") + "}", data)),
             "tensor 'a': expected a range within 16 bytes of data, got [16, 0). Is the file cut short?");
   EXPECT_EQ(error(file_of("{" + tensor("a", "F32", "[3]", "[0,16]") + "}", data)),
-            "tensor 'a': expected 12 bytes for f32[3], got a range of 16");
+            "tensor 'a': expected 12 bytes for F32[3], got a range of 16");
   EXPECT_EQ(
       error(file_of("{" + tensor("a", "U8", "[10]", "[0,10]") + "," + tensor("b", "U8", "[8]", "[8,16]") + "}", data)),
       "tensor 'b' begins at byte 8 of the data, expected 10 (two tensors overlap)");

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/support/weights/weights_file.h"
+
+namespace weft::support {
+
+/// One row of a table of names. In `from`, `#` stands for a number, `*` for any text, `_` for a number that is dropped,
+/// `{query,key,value}` for one of these words; in `to` each `#` and `*` repeats the next of them. Words on the left:
+/// these tensors become one, stacked along dimension 0 in the order of the words. Words on the right: one tensor is cut
+/// into as many equal parts. An empty `to` leaves the tensor out.
+struct NameRule {
+  const char *from, *to;
+  bool both_ways = true;  ///< also a row of the inverse map
+};
+
+/// The names of one publisher's files (`from`) and those of Weft's modules (`to`). A name that no row fits stays.
+struct NameMap {
+  const char* name;
+  const char* purpose;
+  std::vector<NameRule> rules;
+  std::vector<const char*> prefixes;  ///< stripped from names before
+};
+
+/// `dinov2`, `hf_dinov2`, `to_hf_dinov2`, `hf_bert`, `to_hf_bert`: for --map.
+std::vector<std::string> name_map_names();
+
+/// Errors: an unknown name; the nearest is suggested.
+NameMap find_name_map(const std::string& name);
+
+struct RenameOptions {
+  std::string prefix;      ///< only names that begin so, without it: `backbone.`
+  std::string map;         ///< a name of name_map_names(), or "" for none
+  std::string add_prefix;  ///< put before all names at last
+};
+
+/// The same tensors under other names, still read when asked for. A `module.` before all names
+/// (DistributedDataParallel) is stripped first. Errors: no name has the prefix; two tensors get one name; a part of a
+/// stacked tensor is missing or does not fit.
+std::unique_ptr<WeightsFile> renamed_weights(std::unique_ptr<WeightsFile> file, const RenameOptions& options);
+
+}  // namespace weft::support

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the names in a pickle of weights stand for: the safe part of torch._utils, torch's storages, OrderedDict.
+#include <algorithm>
+
+#include "apps/support/weights/unpickler.h"
+#include "kernels/error.h"
+
+namespace weft::support {
+namespace {
+
+constexpr TorchStorageType kStorages[] = {
+    {"FloatStorage", "F32", 4},     {"DoubleStorage", "F64", 8},    {"HalfStorage", "F16", 2},
+    {"BFloat16Storage", "BF16", 2}, {"LongStorage", "I64", 8},      {"IntStorage", "I32", 4},
+    {"ShortStorage", "I16", 2},     {"CharStorage", "I8", 1},       {"ByteStorage", "U8", 1},
+    {"BoolStorage", "BOOL", 1},     {"ComplexFloatStorage", "", 8}, {"ComplexDoubleStorage", "", 16},
+};
+
+constexpr struct {
+  const char *module, *name;
+  PickleCallable callable;
+} kCallables[] = {
+    {"collections", "OrderedDict", PickleCallable::ordered_dict},
+    {"torch._utils", "_rebuild_tensor", PickleCallable::rebuild_tensor},
+    {"torch._utils", "_rebuild_tensor_v2", PickleCallable::rebuild_tensor_v2},
+    {"torch._utils", "_rebuild_parameter", PickleCallable::rebuild_parameter},
+};
+
+/// A tuple of whole numbers of at least 0: sizes, strides.
+Shape shape_of(const PickleValue& value, const char* what, const ByteStream::Fail& fail) {
+  const auto* list = value.as<PickleList>();
+  if (list == nullptr) fail(str("expected a tuple of ", what, ", got ", value.kind()));
+  if (list->items.size() > kMaxRank)
+    fail(str("expected a tensor of at most ", kMaxRank, " dimensions, got ", list->items.size()));
+  Shape shape;
+  for (const PickleRef item : list->items) {
+    const auto* number = item->as<int64_t>();
+    if (number == nullptr || *number < 0) fail(str("expected ", what, " that are whole numbers of at least 0"));
+    shape.push_back(*number);
+  }
+  return shape;
+}
+
+uint64_t count_of(const PickleValue& value, const char* what, const ByteStream::Fail& fail) {
+  const auto* number = value.as<int64_t>();
+  if (number == nullptr || *number < 0) fail(str("expected ", what, " of at least 0, got ", value.kind()));
+  return static_cast<uint64_t>(*number);
+}
+
+/// The elements from the first to the last that the view touches, or an error where that leaves the storage.
+void check_inside(const PickledTensor& tensor, uint64_t numel, const ByteStream::Fail& fail) {
+  const auto outside = [&] {
+    fail(str("tensor of sizes ", tensor.sizes, " and strides ", tensor.strides, " from element ", tensor.offset,
+             " on: expected it inside its storage of ", numel, " elements"));
+  };
+  uint64_t last = tensor.offset, elements = 1;
+  bool empty = false;
+  for (const int64_t size : tensor.sizes) empty = empty || size == 0;
+  for (int d = 0; d < tensor.sizes.rank(); ++d) {
+    const auto size = static_cast<uint64_t>(tensor.sizes[d]), stride = static_cast<uint64_t>(tensor.strides[d]);
+    uint64_t reach = 0;
+    if (empty) continue;
+    if (__builtin_mul_overflow(size - 1, stride, &reach) || __builtin_add_overflow(last, reach, &last)) outside();
+    // Beyond 2^48 elements no stride of 0 is meant in earnest, and later arithmetic cannot wrap.
+    if (__builtin_mul_overflow(elements, size, &elements) || elements > uint64_t{1} << 48) outside();
+  }
+  if (empty ? tensor.offset > numel : last >= numel) outside();
+}
+
+/// (storage, offset, sizes, strides, …); what follows (requires_grad, hooks) is of no use here.
+void rebuild_tensor(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
+  const auto& items = arguments.items;
+  if (items.size() < 4) fail(str("expected a storage, an offset, sizes and strides, got ", items.size(), " values"));
+  const auto* view = items[0]->as<PickledStorageView>();
+  if (view == nullptr) fail(str("expected a storage, got ", items[0]->kind()));
+  auto tensor = std::make_unique<PickledTensor>();
+  const uint64_t offset = count_of(*items[1], "an offset", fail);
+  tensor->storage = view->storage;
+  tensor->offset = offset;
+  tensor->sizes = shape_of(*items[2], "sizes", fail);
+  tensor->strides = shape_of(*items[3], "strides", fail);
+  if (tensor->sizes.rank() != tensor->strides.rank())
+    fail(str("expected as many strides as sizes, got ", tensor->strides, " for ", tensor->sizes));
+  check_inside(*tensor, view->numel, fail);
+  tensor->offset += view->offset;
+  result.is = std::move(tensor);
+}
+
+/// OrderedDict(), or Python 2's OrderedDict([[key, value], …]).
+void ordered_dict(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
+  PickleDict dict;
+  if (arguments.items.size() > 1) fail(str("OrderedDict: expected one list, got ", arguments.items.size(), " values"));
+  if (arguments.items.size() == 1) {
+    const auto* list = arguments.items[0]->as<PickleList>();
+    if (list == nullptr) fail(str("OrderedDict: expected a list, got ", arguments.items[0]->kind()));
+    for (const PickleRef item : list->items) {
+      const auto* pair = item->as<PickleList>();
+      if (pair == nullptr || pair->items.size() != 2) fail("OrderedDict: expected pairs of key and value");
+      dict.items.emplace_back(pair->items[0], pair->items[1]);
+    }
+  }
+  result.is = std::move(dict);
+}
+
+}  // namespace
+
+const char* PickleValue::kind() const {
+  if (const auto* list = as<PickleList>()) return list->is_tuple ? "a tuple" : "a list";
+  static constexpr const char* kinds[] = {
+      "None",   "a bool", "a whole number",    "a number",       "a text",    "a long number",
+      "a list", "a dict", "a function's name", "a storage type", "a storage", "a tensor"};
+  return kinds[is.index()];
+}
+
+bool find_pickle_global(const std::string& module, const std::string& name, PickleValue& result) {
+  for (const auto& row : kCallables)
+    if (module == row.module && name == row.name) return result.is = row.callable, true;
+  if (module != "torch") return false;
+  for (const TorchStorageType& type : kStorages)
+    if (name == type.name) return result.is = &type, true;
+  return false;
+}
+
+void pickle_call(PickleCallable callable, const PickleList& arguments, PickleValue& result,
+                 const ByteStream::Fail& fail) {
+  switch (callable) {
+    case PickleCallable::ordered_dict:
+      return ordered_dict(arguments, result, fail);
+    case PickleCallable::rebuild_tensor:
+    case PickleCallable::rebuild_tensor_v2:
+      return rebuild_tensor(arguments, result, fail);
+    case PickleCallable::rebuild_parameter: {
+      const PickledTensor* tensor = arguments.items.empty() ? nullptr : arguments.items[0]->tensor();
+      if (tensor == nullptr) fail("_rebuild_parameter: expected a tensor");
+      result.is = std::make_unique<PickledTensor>(*tensor);
+      return;
+    }
+  }
+}
+
+void pickle_storage(Pickle& pickle, const PickleValue& id, PickleValue& result, const ByteStream::Fail& fail) {
+  const auto* list = id.as<PickleList>();
+  if (list == nullptr || list->items.size() < 5 || list->items.size() > 6)
+    fail("expected a persistent id ('storage', type, key, place, size)");
+  const auto& items = list->items;
+  const auto* word = items[0]->as<std::string>();
+  const auto* const* type = items[1]->as<const TorchStorageType*>();
+  const auto* key = items[2]->as<std::string>();
+  if (word == nullptr || *word != "storage") fail("expected a persistent id of a storage, got another");
+  if (type == nullptr) fail(str("expected a storage type, got ", items[1]->kind()));
+  if (key == nullptr) fail(str("expected a storage's key, got ", items[2]->kind()));
+  const uint64_t numel = count_of(*items[4], "a storage's size", fail);
+
+  auto& storages = pickle.storages;
+  const auto known = pickle.storage_of_key.find(*key);
+  size_t index = known == pickle.storage_of_key.end() ? storages.size() : known->second;
+  if (index == storages.size()) {
+    storages.push_back({*key, *type, numel});
+    pickle.storage_of_key.emplace(*key, index);
+  } else if (storages[index].type != *type || storages[index].numel != numel) {
+    fail(str("storage '", *key, "': expected ", storages[index].type->name, " of ", storages[index].numel,
+             " elements as before, got ", (*type)->name, " of ", numel));
+  }
+  PickledStorageView view{index, 0, numel};
+  if (items.size() == 6 && items[5]->as<PickleNone>() == nullptr) {  // (key of the view, offset, size)
+    const auto* range = items[5]->as<PickleList>();
+    if (range == nullptr || range->items.size() != 3) fail("expected a range (key, offset, size) of a storage");
+    view.offset = count_of(*range->items[1], "an offset", fail);
+    view.numel = count_of(*range->items[2], "a size", fail);
+    if (view.offset > numel || view.numel > numel - view.offset)
+      fail(str("storage '", *key, "': expected a range within ", numel, " elements, got ", view.numel, " from ",
+               view.offset, " on"));
+  }
+  result.is = view;
+}
+
+}  // namespace weft::support

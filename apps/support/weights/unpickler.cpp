@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/support/weights/unpickler.h"
+
+#include <bit>
+#include <cstring>
+#include <unordered_map>
+
+#include "apps/support/weights/pickle_opcodes.h"
+#include "kernels/error.h"
+
+namespace weft::support {
+namespace {
+
+constexpr size_t kLongestName = 256;  // of a module or class
+
+/// The machine: a stack of values, where the marks lie in it, and the memo.
+class Machine {
+ public:
+  Machine(ByteStream& bytes, const ByteStream::Fail& fail) : bytes_(bytes), fail_(fail) {}
+
+  Pickle run() {
+    none_ = make(PickleNone{});
+    true_ = make(true);
+    false_ = make(false);
+    while (true) {
+      offset_ = bytes_.position();
+      opcode_ = bytes_.byte("a pickle");
+      ++pickle_.opcodes;
+      const auto op = static_cast<PickleOp>(opcode_);
+      if (op == PickleOp::stop) break;
+      step(op);
+    }
+    pickle_.root = pop();
+    if (!stack_.empty() || !marks_.empty()) bad("expected one value at the end, got more");
+    pickle_.end = bytes_.position();
+    return std::move(pickle_);
+  }
+
+ private:
+  template <class... Parts>
+  [[noreturn]] void bad(const Parts&... parts) const {
+    fail_(str("pickle: ", pickle_opcode_name(opcode_), " at byte ", offset_, ": ", parts...));
+    std::abort();  // not reached: fail_ throws
+  }
+
+  template <class Value>
+  PickleRef make(Value&& value) {
+    pickle_.arena.push_back({std::forward<Value>(value)});
+    return &pickle_.arena.back();
+  }
+  template <class Value>
+  void push(Value&& value) {
+    stack_.push_back(make(std::forward<Value>(value)));
+  }
+
+  size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }  // values below a mark are out of reach
+  PickleRef pop() {
+    if (stack_.size() <= floor()) bad("expected a value on the stack, got none");
+    const PickleRef top = stack_.back();
+    stack_.pop_back();
+    return top;
+  }
+  PickleRef top() {
+    if (stack_.size() <= floor()) bad("expected a value on the stack, got none");
+    return stack_.back();
+  }
+  std::vector<PickleRef> pop_to_mark() {
+    if (marks_.empty()) bad("expected a MARK before, got none");
+    const auto first = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
+    std::vector<PickleRef> items(first, stack_.end());
+    stack_.erase(first, stack_.end());
+    marks_.pop_back();
+    return items;
+  }
+  template <class Kind>
+  Kind& top_as(const char* expected) {
+    auto* value = std::get_if<Kind>(&top()->is);
+    if (value == nullptr) bad("expected ", expected, ", got ", top()->kind());
+    return *value;
+  }
+  PickleList& top_list() {
+    auto& list = top_as<PickleList>("a list");
+    if (list.is_tuple) bad("expected a list, got a tuple");
+    return list;
+  }
+  std::string pop_text() {
+    const PickleRef value = pop();
+    const auto* text = value->as<std::string>();
+    if (text == nullptr) bad("expected a text, got ", value->kind());
+    return *text;
+  }
+
+  void tuple_of(size_t count) {
+    PickleList tuple{std::vector<PickleRef>(count), true};
+    for (size_t i = count; i-- > 0;) tuple.items[i] = pop();
+    push(std::move(tuple));
+  }
+
+  void set_items(PickleDict& dict, const std::vector<PickleRef>& items) {
+    if (items.size() % 2 != 0) bad("expected keys with values, got ", items.size(), " of both");
+    for (size_t i = 0; i < items.size(); i += 2) dict.items.emplace_back(items[i], items[i + 1]);
+  }
+
+  void long_integer(const std::string& digits) {
+    if (digits.size() > 8) return push(PickleBigInteger{digits});
+    uint64_t value = 0;
+    std::memcpy(&value, digits.data(), digits.size());
+    const bool negative = !digits.empty() && (digits.back() & 0x80) != 0;
+    if (negative && digits.size() < 8) value |= ~uint64_t{0} << (8 * digits.size());
+    push(static_cast<int64_t>(value));
+  }
+
+  void put(uint64_t index) { memo_[index] = top(); }
+  void get(uint64_t index) {
+    const auto found = memo_.find(index);
+    if (found == memo_.end()) bad("expected a value under number ", index, ", got none");
+    stack_.push_back(found->second);
+  }
+
+  void global(const std::string& module, const std::string& name) {
+    PickleValue value;
+    if (!find_pickle_global(module, name, value))
+      bad("the file asks for '", module, ".", name,
+          "', which weights do not need; nothing of it was run. If you trust the file, load it in PyTorch and save its "
+          "state_dict() alone");
+    push(std::move(value.is));
+  }
+
+  template <class Function>
+  PickleValue built(Function&& function) {
+    PickleValue value;
+    function(value, [this](const std::string& text) { bad(text); });
+    return value;
+  }
+
+  void reduce() {
+    const PickleRef arguments = pop(), callable = pop();
+    const auto* which = callable->as<PickleCallable>();
+    const auto* list = arguments->as<PickleList>();
+    if (which == nullptr) bad("expected a function to call, got ", callable->kind());
+    if (list == nullptr || !list->is_tuple) bad("expected a tuple of arguments, got ", arguments->kind());
+    push(built([&](PickleValue& value, const auto& fail) { pickle_call(*which, *list, value, fail); }).is);
+  }
+
+  /// OrderedDicts of modules carry `_metadata`, parameters of old files their attributes: nothing that weights need.
+  void build() {
+    pop();
+    if (top()->as<PickleDict>() == nullptr) bad("expected a dict to give attributes to, got ", top()->kind());
+  }
+
+  double big_endian_float() { return std::bit_cast<double>(__builtin_bswap64(bytes_.number(8, "a number"))); }
+
+  void step(PickleOp op);
+
+  ByteStream& bytes_;
+  const ByteStream::Fail& fail_;
+  Pickle pickle_;
+  std::vector<PickleRef> stack_;
+  std::vector<size_t> marks_;
+  std::unordered_map<uint64_t, PickleRef> memo_;
+  PickleRef none_ = nullptr, true_ = nullptr, false_ = nullptr;
+  uint64_t offset_ = 0;
+  uint8_t opcode_ = 0;
+};
+
+void Machine::step(PickleOp op) {
+  const auto number = [&](int bytes) { return bytes_.number(bytes, "a pickle"); };
+  const auto text = [&](int length_bytes) { push(bytes_.take(number(length_bytes), "text")); };
+  switch (op) {
+    case PickleOp::proto: {
+      const uint64_t version = number(1);
+      if (version < 2 || version > 5) bad("expected pickle protocol 2 to 5, got ", version);
+      return;
+    }
+    case PickleOp::frame:
+      static_cast<void>(number(8));
+      return;
+    case PickleOp::mark:
+      marks_.push_back(stack_.size());
+      return;
+    case PickleOp::none:
+      stack_.push_back(none_);
+      return;
+    case PickleOp::new_true:
+      stack_.push_back(true_);
+      return;
+    case PickleOp::new_false:
+      stack_.push_back(false_);
+      return;
+    case PickleOp::bin_int:
+      return push(int64_t{static_cast<int32_t>(number(4))});
+    case PickleOp::bin_int1:
+      return push(static_cast<int64_t>(number(1)));
+    case PickleOp::bin_int2:
+      return push(static_cast<int64_t>(number(2)));
+    case PickleOp::long1:
+      return long_integer(bytes_.take(number(1), "a number"));
+    case PickleOp::bin_float:
+      return push(big_endian_float());
+    case PickleOp::bin_unicode:
+    case PickleOp::bin_string:
+      return text(4);
+    case PickleOp::short_bin_unicode:
+    case PickleOp::short_bin_string:
+      return text(1);
+    case PickleOp::bin_unicode8:
+      return text(8);
+    case PickleOp::empty_tuple:
+      return push(PickleList{{}, true});
+    case PickleOp::tuple:
+      return push(PickleList{pop_to_mark(), true});
+    case PickleOp::tuple1:
+      return tuple_of(1);
+    case PickleOp::tuple2:
+      return tuple_of(2);
+    case PickleOp::tuple3:
+      return tuple_of(3);
+    case PickleOp::empty_list:
+      return push(PickleList{});
+    case PickleOp::append: {
+      const PickleRef item = pop();
+      top_list().items.push_back(item);
+      return;
+    }
+    case PickleOp::appends: {
+      const auto items = pop_to_mark();
+      auto& list = top_list().items;
+      list.insert(list.end(), items.begin(), items.end());
+      return;
+    }
+    case PickleOp::empty_dict:
+      return push(PickleDict{});
+    case PickleOp::set_item: {
+      const PickleRef value = pop(), key = pop();
+      return set_items(top_as<PickleDict>("a dict"), {key, value});
+    }
+    case PickleOp::set_items: {
+      const auto items = pop_to_mark();
+      return set_items(top_as<PickleDict>("a dict"), items);
+    }
+    case PickleOp::bin_put:
+      return put(number(1));
+    case PickleOp::long_bin_put:
+      return put(number(4));
+    case PickleOp::memoize:
+      return put(memo_.size());
+    case PickleOp::bin_get:
+      return get(number(1));
+    case PickleOp::long_bin_get:
+      return get(number(4));
+    case PickleOp::global: {
+      const std::string module = bytes_.line(kLongestName, "a module's name");
+      return global(module, bytes_.line(kLongestName, "a class name"));
+    }
+    case PickleOp::stack_global: {
+      const std::string name = pop_text();
+      return global(pop_text(), name);
+    }
+    case PickleOp::reduce:
+      return reduce();
+    case PickleOp::build:
+      return build();
+    case PickleOp::bin_persid: {
+      const PickleRef id = pop();
+      return push(built([&](PickleValue& value, const auto& fail) { pickle_storage(pickle_, *id, value, fail); }).is);
+    }
+    case PickleOp::stop:
+      return;
+  }
+  bad("weights do not need this opcode, and it is not run");
+}
+
+}  // namespace
+
+Pickle unpickle(ByteStream& bytes, const ByteStream::Fail& fail) { return Machine(bytes, fail).run(); }
+
+}  // namespace weft::support

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "apps/support/weights/unpickler.h"
+#include "apps/support/weights/weights_file.h"
+#include "apps/support/weights/zip_archive.h"
+#include "tests/support_lib/random_state.h"
+#include "tests/support_lib/temporary_folder.h"
+
+namespace weft::test {
+
+inline std::filesystem::path golden(const std::string& name) {
+  return std::filesystem::path(WEFT_GOLDEN_FOLDER) / name;
+}
+
+/// Both of torch.save's formats where libzip is there, else the legacy one.
+inline std::vector<std::string> both_formats(const std::string& name) {
+  if (!support::have_zip()) return {name + "_legacy.pt"};
+  return {name + ".pt", name + "_legacy.pt"};
+}
+
+/// A text in which zeros count.
+inline std::string bytes(std::initializer_list<std::string_view> parts) {
+  std::string all;
+  for (const std::string_view part : parts) all += part;
+  return all;
+}
+
+/// What the machine makes of a pickle's bytes. The result is read within `body`.
+template <class Body>
+void with_pickle(const std::string& pickle, Body&& body) {
+  const support::ByteStream::Fail fail = [](const std::string& text) { weft::fail(text); };
+  support::ByteStream stream(
+      [&](uint64_t offset, void* to, uint64_t count) { std::memcpy(to, pickle.data() + offset, count); }, 0,
+      pickle.size(), fail);
+  const support::Pickle result = support::unpickle(stream, fail);
+  body(result);
+}
+
+inline std::string pickle_error(const std::string& pickle) {
+  return error_of([&] { with_pickle(pickle, [](const support::Pickle&) {}); });
+}
+
+/// Writes a zip archive of these entries.
+inline void write_zip(const std::filesystem::path& path,
+                      const std::vector<std::pair<std::string, std::string>>& entries) {
+  AtomicFile file(path, "test");
+  support::ZipWriter zip(file);
+  for (const auto& [name, content] : entries) {
+    auto owner = std::make_shared<std::string>(content);
+    zip.add(name, content.size(), [owner] { return std::shared_ptr<const void>(owner, owner->data()); });
+  }
+  zip.close();
+  file.commit();
+}
+
+/// `pytorch: PATH: rest` as `rest`.
+inline std::string without_path(const std::string& text, const std::filesystem::path& path) {
+  const size_t place = text.find(path.string() + ": ");
+  return place == std::string::npos ? text : text.substr(place + path.string().size() + 2);
+}
+
+}  // namespace weft::test

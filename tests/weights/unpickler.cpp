@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/support/weights/unpickler.h"
+
+#include "tests/support/shell.h"
+#include "tests/weights/fixture.h"
+
+namespace weft {
+namespace {
+
+using support::Pickle;
+using support::PickleDict;
+using support::PickleList;
+using test::bytes;
+using test::pickle_error;
+using test::with_pickle;
+using namespace std::string_literals;
+
+/// A storage of four floats, key 'k', then what follows it.
+const std::string kStorage = "(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0kX\3\0\0\0cpuK\4tQ"s;
+
+/// _rebuild_tensor_v2(storage, offset, sizes, strides, False, OrderedDict())
+std::string tensor(const std::string& offset, const std::string& sizes, const std::string& strides,
+                   const std::string& storage = kStorage) {
+  return "ctorch._utils\n_rebuild_tensor_v2\n(" + storage + offset + sizes + strides +
+         "\x89"
+         "ccollections\nOrderedDict\n)RtR";
+}
+
+TEST(Unpickler, PlainValues) {
+  with_pickle(
+      "\x80\2](K\xffM\xff\xffJ\xff\xff\xff\xff\x8a\0\x8a\1\xff\x8a\5\0\0\0\0\1G?\xe0\0\0\0\0\0\0U\2abN\x88\x89)"
+      "K\1\x85K\1K\2\x86"
+      "X\2\0\0\0\xc3\xa4"
+      "e."s,
+      [](const Pickle& pickle) {
+        const auto& items = pickle.root->as<PickleList>()->items;
+        ASSERT_EQ(items.size(), 15u);
+        const int64_t numbers[] = {255, 65535, -1, 0, -1, int64_t{1} << 32};
+        for (size_t i = 0; i < 6; ++i) EXPECT_EQ(*items[i]->as<int64_t>(), numbers[i]);
+        EXPECT_EQ(*items[6]->as<double>(), 0.5);
+        EXPECT_EQ(*items[7]->as<std::string>(), "ab");
+        EXPECT_TRUE(items[8]->as<support::PickleNone>());
+        EXPECT_TRUE(*items[9]->as<bool>());
+        EXPECT_FALSE(*items[10]->as<bool>());
+        EXPECT_TRUE(items[11]->as<PickleList>()->is_tuple);
+        EXPECT_EQ(items[12]->as<PickleList>()->items.size(), 1u);
+        EXPECT_EQ(items[13]->as<PickleList>()->items.size(), 2u);
+        EXPECT_EQ(*items[14]->as<std::string>(), "ä");
+      });
+}
+
+TEST(Unpickler, TensorsOfAStorage) {
+  with_pickle(tensor("K\1", "K\1K\2\x86", "K\7K\2\x86") + ".", [](const Pickle& pickle) {
+    const support::PickledTensor* read = pickle.root->tensor();
+    ASSERT_NE(read, nullptr);
+    EXPECT_EQ(read->offset, 1u);
+    EXPECT_EQ(read->sizes, (Shape{1, 2}));
+    EXPECT_EQ(read->strides, (Shape{7, 2}));
+    ASSERT_EQ(pickle.storages.size(), 1u);
+    EXPECT_EQ(pickle.storages[0].key, "k");
+    EXPECT_STREQ(pickle.storages[0].type->name, "FloatStorage");
+    EXPECT_EQ(pickle.storages[0].numel, 4u);
+  });
+}
+
+// PyTorch 0.3's views of storages, and Python 2's OrderedDict([[key, value]]).
+TEST(Unpickler, OldFiles) {
+  const std::string view = "(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0kX\3\0\0\0cpuK\4X\1\0\0\0vK\1K\2\x87tQ"s;
+  with_pickle(tensor("K\1", "K\1\x85", "K\1\x85", view) + ".",
+              [](const Pickle& pickle) { EXPECT_EQ(pickle.root->tensor()->offset, 2u); });
+  with_pickle("ccollections\nOrderedDict\n](](X\1\0\0\0aK\1ee\x85R."s, [](const Pickle& pickle) {
+    const auto& items = pickle.root->as<PickleDict>()->items;
+    ASSERT_EQ(items.size(), 1u);
+    EXPECT_EQ(*items[0].first->as<std::string>(), "a");
+  });
+}
+
+TEST(Unpickler, WhatRunsCodeIsRefusedByName) {
+  const auto refused = [](const std::string& name) {
+    return "the file asks for '" + name +
+           "', which weights do not need; nothing of it was run. If you trust the file, load it in PyTorch and save "
+           "its "
+           "state_dict() alone";
+  };
+  EXPECT_EQ(pickle_error("cos\nsystem\n(X\7\0\0\0touch /tR."s), "pickle: GLOBAL at byte 0: " + refused("os.system"));
+  EXPECT_EQ(pickle_error("\x80\4\x8c\x05posix\x8c\6system\x93)R."s),
+            "pickle: STACK_GLOBAL at byte 17: " + refused("posix.system"));
+  EXPECT_EQ(pickle_error("cbuiltins\neval\n)R."), "pickle: GLOBAL at byte 0: " + refused("builtins.eval"));
+  EXPECT_EQ(pickle_error("ctorch._utils\n_rebuild_tensor_v2.__globals__\n."),
+            "pickle: GLOBAL at byte 0: " + refused("torch._utils._rebuild_tensor_v2.__globals__"));
+  EXPECT_EQ(pickle_error("ctorch\nload\n."), "pickle: GLOBAL at byte 0: " + refused("torch.load"));
+  EXPECT_EQ(pickle_error("cnumpy.core.multiarray\n_reconstruct\n."),
+            "pickle: GLOBAL at byte 0: " + refused("numpy.core.multiarray._reconstruct"));
+  const std::string other = "weights do not need this opcode, and it is not run";
+  EXPECT_EQ(pickle_error("(ios\nsystem\n."), "pickle: INST at byte 1: " + other);
+  EXPECT_EQ(pickle_error("(N}o."), "pickle: OBJ at byte 3: " + other);
+  EXPECT_EQ(pickle_error("N)\x81."), "pickle: NEWOBJ at byte 2: " + other);
+  EXPECT_EQ(pickle_error("N)}\x92."), "pickle: NEWOBJ_EX at byte 3: " + other);
+  EXPECT_EQ(pickle_error("\x82\1."), "pickle: EXT1 at byte 0: " + other);
+  EXPECT_EQ(pickle_error("\x83\1\1."), "pickle: EXT2 at byte 0: " + other);
+  EXPECT_EQ(pickle_error("\x84\1\1\1\1."), "pickle: EXT4 at byte 0: " + other);
+  EXPECT_EQ(pickle_error("Pid\n."), "pickle: PERSID at byte 0: " + other);
+  EXPECT_EQ(pickle_error("\xff."), "pickle: opcode 0xff at byte 0: " + other);
+}
+
+// Only the opcodes of the table do anything; all other bytes are refused where they stand.
+TEST(Unpickler, EveryOtherByteIsRefused) {
+  const std::string known = "(.N\x88\x89JKM\x8aGX\x8c\x8dTU)t\x85\x86\x87]ae}suqr\x94hjc\x93RbQ\x80\x95";
+  int refused = 0;
+  for (int byte = 0; byte < 256; ++byte) {
+    if (known.find(static_cast<char>(byte)) != std::string::npos) continue;
+    ++refused;
+    EXPECT_THAT(pickle_error(std::string(1, static_cast<char>(byte)) + std::string(64, 'N')),
+                testing::EndsWith("at byte 0: weights do not need this opcode, and it is not run"))
+        << byte;
+  }
+  EXPECT_EQ(refused, 256 - 38);
+}
+
+TEST(Unpickler, CallsThatMakeNoTensor) {
+  const std::string rebuild = "ctorch._utils\n_rebuild_tensor_v2\n";
+  EXPECT_EQ(pickle_error("K\1)R."), "pickle: REDUCE at byte 3: expected a function to call, got a whole number");
+  EXPECT_EQ(pickle_error("ctorch\nFloatStorage\n)R."),
+            "pickle: REDUCE at byte 21: expected a function to call, got a storage type");
+  EXPECT_EQ(pickle_error("ccollections\nOrderedDict\n]R."),
+            "pickle: REDUCE at byte 26: expected a tuple of arguments, got a list");
+  EXPECT_EQ(pickle_error("ccollections\nOrderedDict\nK\1\x85R."),
+            "pickle: REDUCE at byte 28: OrderedDict: expected a list, got a whole number");
+  EXPECT_EQ(pickle_error("ccollections\nOrderedDict\n]K\1a\x85R."),
+            "pickle: REDUCE at byte 30: OrderedDict: expected pairs of key and value");
+  EXPECT_EQ(pickle_error("ccollections\nOrderedDict\nNN\x86R."),
+            "pickle: REDUCE at byte 28: OrderedDict: expected one list, got 2 values");
+  EXPECT_EQ(pickle_error(rebuild + ")R."),
+            "pickle: REDUCE at byte 34: expected a storage, an offset, sizes and strides, got 0 values");
+  EXPECT_EQ(pickle_error(rebuild + "(NNNNtR."), "pickle: REDUCE at byte 39: expected a storage, got None");
+  EXPECT_EQ(pickle_error("ctorch._utils\n_rebuild_parameter\nN\x85R."),
+            "pickle: REDUCE at byte 35: _rebuild_parameter: expected a tensor");
+  EXPECT_EQ(pickle_error("NN"
+                         "b."),
+            "pickle: BUILD at byte 2: expected a dict to give attributes to, got None");
+}
+
+std::string tensor_error(const std::string& offset, const std::string& sizes, const std::string& strides) {
+  const std::string text = pickle_error(tensor(offset, sizes, strides) + ".");
+  const size_t place = text.find(": ", 10);
+  return place == std::string::npos ? text : text.substr(place + 2);
+}
+
+TEST(Unpickler, TensorsStayInsideOfTheirStorage) {
+  EXPECT_EQ(tensor_error("K\0"s, "K\4\x85", "K\1\x85"), "(no error)");
+  EXPECT_EQ(tensor_error("K\4", "K\0\x85"s, "K\1\x85"), "(no error)");
+  EXPECT_EQ(tensor_error("K\5", "K\0\x85"s, "K\1\x85"),
+            "tensor of sizes [0] and strides [1] from element 5 on: expected it inside its storage of 4 elements");
+  EXPECT_EQ(tensor_error("K\1", "K\4\x85", "K\1\x85"),
+            "tensor of sizes [4] and strides [1] from element 1 on: expected it inside its storage of 4 elements");
+  EXPECT_EQ(
+      tensor_error("K\0"s, "K\2\x85", "\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x85"),
+      "tensor of sizes [2] and strides [9223372036854775807] from element 0 on: expected it inside its storage of "
+      "4 elements");
+  EXPECT_EQ(
+      tensor_error("K\0"s, "J\xff\xff\xff\x7fJ\xff\xff\xff\x7f\x86", "K\0K\0\x86"s),
+      "tensor of sizes [2147483647,2147483647] and strides [0,0] from element 0 on: expected it inside its storage "
+      "of 4 elements");
+  EXPECT_EQ(tensor_error("K\0"s, "K\1\x85", ")"), "expected as many strides as sizes, got [] for [1]");
+  EXPECT_EQ(tensor_error("K\0"s, "J\xff\xff\xff\xff\x85", "K\1\x85"),
+            "expected sizes that are whole numbers of at least 0");
+  EXPECT_EQ(tensor_error("J\xff\xff\xff\xff", "K\1\x85", "K\1\x85"),
+            "expected an offset of at least 0, got a whole number");
+  EXPECT_EQ(tensor_error("K\0"s, "(K\1K\1K\1K\1K\1K\1K\1K\1K\1t", "K\1\x85"),
+            "expected a tensor of at most 8 dimensions, got 9");
+  EXPECT_EQ(tensor_error("K\0"s, "N", "K\1\x85"), "expected a tuple of sizes, got None");
+}
+
+TEST(Unpickler, StoragesAreCheckedToo) {
+  const auto error = [](const std::string& id) { return pickle_error(id + "Q."); };
+  EXPECT_EQ(error("N"), "pickle: BINPERSID at byte 1: expected a persistent id ('storage', type, key, place, size)");
+  EXPECT_EQ(error("(X\4\0\0\0fileNNNNt"s),
+            "pickle: BINPERSID at byte 15: expected a persistent id of a storage, got another");
+  EXPECT_EQ(error("(X\7\0\0\0storageNNNNt"s), "pickle: BINPERSID at byte 18: expected a storage type, got None");
+  EXPECT_EQ(error("(X\7\0\0\0storagectorch\nByteStorage\nNNNt"s),
+            "pickle: BINPERSID at byte 36: expected a storage's key, got None");
+  EXPECT_EQ(error("(X\7\0\0\0storagectorch\nByteStorage\nX\1\0\0\0kNJ\xff\xff\xff\xfft"s),
+            "pickle: BINPERSID at byte 45: expected a storage's size of at least 0, got a whole number");
+  EXPECT_EQ(
+      error(kStorage + "(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0kX\3\0\0\0cpuK\5t"s),
+      "pickle: BINPERSID at byte 101: storage 'k': expected FloatStorage of 4 elements as before, got FloatStorage of "
+      "5");
+  EXPECT_EQ(error("(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0kX\3\0\0\0cpuK\4X\1\0\0\0vK\3K\2\x87t"s),
+            "pickle: BINPERSID at byte 61: storage 'k': expected a range within 4 elements, got 2 from 3 on");
+}
+
+TEST(Unpickler, TheStackIsGuarded) {
+  EXPECT_EQ(pickle_error("."), "pickle: STOP at byte 0: expected a value on the stack, got none");
+  EXPECT_EQ(pickle_error("NN."), "pickle: STOP at byte 2: expected one value at the end, got more");
+  EXPECT_EQ(pickle_error("(N."), "pickle: STOP at byte 2: expected one value at the end, got more");
+  EXPECT_EQ(pickle_error("N(\x85."), "pickle: TUPLE1 at byte 2: expected a value on the stack, got none");
+  EXPECT_EQ(pickle_error("Nt."), "pickle: TUPLE at byte 1: expected a MARK before, got none");
+  EXPECT_EQ(pickle_error("Na."), "pickle: APPEND at byte 1: expected a value on the stack, got none");
+  EXPECT_EQ(pickle_error(")Na."), "pickle: APPEND at byte 2: expected a list, got a tuple");
+  EXPECT_EQ(pickle_error("NNa."), "pickle: APPEND at byte 2: expected a list, got None");
+  EXPECT_EQ(pickle_error("]NNs."), "pickle: SETITEM at byte 3: expected a dict, got a list");
+  EXPECT_EQ(pickle_error("}(Nu."), "pickle: SETITEMS at byte 3: expected keys with values, got 1 of both");
+  EXPECT_EQ(pickle_error("h\7."), "pickle: BINGET at byte 0: expected a value under number 7, got none");
+  EXPECT_EQ(pickle_error("q\0."s), "pickle: BINPUT at byte 0: expected a value on the stack, got none");
+  EXPECT_EQ(pickle_error("\x80\7."), "pickle: PROTO at byte 0: expected pickle protocol 2 to 5, got 7");
+  EXPECT_EQ(pickle_error("NN\x93."), "pickle: STACK_GLOBAL at byte 2: expected a text, got None");
+}
+
+// Sizes that a few bytes claim cost nothing: they are held against what is there first.
+TEST(Unpickler, BombsAreErrors) {
+  EXPECT_EQ(pickle_error("\x8d\xff\xff\xff\xff\xff\xff\xff\x7f."),
+            "expected 9223372036854775807 bytes of text at byte 9, got 1. Is the file cut short?");
+  EXPECT_EQ(pickle_error("T\xff\xff\xff\xff."),
+            "expected 4294967295 bytes of text at byte 5, got 1. Is the file cut short?");
+  EXPECT_EQ(pickle_error("c" + std::string(300, 'a')), "expected a module's name of at most 256 bytes, got more");
+  EXPECT_EQ(pickle_error(""), "expected 1 byte of a pickle at byte 0, got 0. Is the file cut short?");
+  EXPECT_EQ(pickle_error("Nr\xff\xff\xff\xff."), "(no error)");  // a number far away in the memo
+  with_pickle(std::string(200'000, '(') + std::string(200'000, 't') + ".", [](const Pickle& pickle) {
+    EXPECT_TRUE(pickle.root->as<PickleList>()->is_tuple);  // deep, and neither built nor freed by recursion
+  });
+}
+
+/// A file of the legacy format around a pickle of an object without storages.
+std::string legacy(const std::string& object) {
+  return "\x80\2\x8a\nl\xfc\x9c"
+         "F\xf9 j\xa8P\x19.\x80\2M\xe9\3.\x80\2}." +
+         object + "].";
+}
+
+std::string walk_error(const std::string& object) {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "a", legacy(object));
+  return test::without_path(test::error_of([&] { support::open_torch(folder / "a"); }), folder / "a");
+}
+
+TEST(Unpickler, ValuesThatHoldThemselves) {
+  EXPECT_EQ(walk_error("]q\0h\0a."s), "expected values that end, got one that holds itself, at '0'");
+  EXPECT_EQ(walk_error("}q\0X\1\0\0\0ah\0s."s), "expected values that end, got one that holds itself, at 'a'");
+  EXPECT_EQ(walk_error(std::string(100, '(') + std::string(100, 't') + "."),
+            "expected values nested at most 64 deep, got more");
+  // Thirty lists, each holding the one before ten times.
+  std::string laughs = "]q\0"s;
+  for (char i = 0; i < 30; ++i) {
+    laughs += "](";
+    for (int j = 0; j < 10; ++j) laughs += {'h', i};
+    laughs += {'e', 'q', static_cast<char>(i + 1)};
+  }
+  EXPECT_EQ(walk_error("(" + laughs + "t."),
+            "expected about as many values as the file describes, got far more by repetition");
+  EXPECT_EQ(walk_error("}NNs."), "expected keys that are texts or numbers, got None in ''");
+  EXPECT_EQ(walk_error("K\1."), "expected tensors, got a whole number");
+  EXPECT_EQ(walk_error("}."), "(no error)");
+}
+
+// Python's own bytes for a pickle that would run a command: the file it would leave is not there afterwards.
+TEST(Unpickler, NothingRuns) {
+  const test::TemporaryFolder folder;
+  const std::string sign = (folder / "sign").string();
+  const std::string evil =
+      "cos\nsystem\n(X" + std::string(1, static_cast<char>(sign.size() + 6)) + "\0\0\0touch "s + sign + "tR.";
+  test::write_file(folder / "a", legacy(evil));
+  EXPECT_THROW(support::open_torch(folder / "a"), Error);
+  EXPECT_FALSE(std::filesystem::exists(sign));
+  if (tests::shell("python3 -c 'import pickle'").exit_code != 0) GTEST_SKIP() << "no python3 to show that it would run";
+  test::write_file(folder / "pickle", evil);
+  tests::shell("python3 -c 'import pickle, sys; pickle.load(open(sys.argv[1], \"rb\"))' " +
+               (folder / "pickle").string());
+  EXPECT_TRUE(std::filesystem::exists(sign)) << "the pickle of this test does not run in Python either";
+}
+
+}  // namespace
+}  // namespace weft
