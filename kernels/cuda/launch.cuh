@@ -33,19 +33,18 @@ void end_launch(const Geometry& geometry, cudaError_t status);
 /// Throws weft::Error with the geometry and what the emulator found.
 [[noreturn]] void launch_failed(const Geometry& geometry, const char* reason);
 
-/// Enqueues `kernel<<<grid, block, dynamic_shared>>>(arguments…)`; a grid of size 0 is nothing to do.
-/// Errors: weft::Error with the kernel's name, grid, block, shared bytes and the device's own text.
+/// launch() and launch_cluster(): `attributes` may be null.
 template <class... Parameters, class... Arguments>
-void launch(const Queue& queue, const char* name, dim3 grid, dim3 block, size_t dynamic_shared,
-            void (*kernel)(Parameters...), Arguments&&... arguments) {
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
-  const Geometry geometry{name, grid, block, dynamic_shared};
+void launch_with(const Queue& queue, const Geometry& geometry, cudaLaunchAttribute* attributes, unsigned count,
+                 void (*kernel)(Parameters...), Arguments&&... arguments) {
   begin_launch(queue, geometry, reinterpret_cast<const void*>(kernel));
   cudaLaunchConfig_t config{};
-  config.gridDim = grid;
-  config.blockDim = block;
-  config.dynamicSmemBytes = dynamic_shared;
+  config.gridDim = geometry.grid;
+  config.blockDim = geometry.block;
+  config.dynamicSmemBytes = geometry.dynamic_shared;
   config.stream = static_cast<cudaStream_t>(queue.stream);
+  config.attrs = attributes;
+  config.numAttrs = count;
   cudaError_t status;
   try {
     status = cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
@@ -53,6 +52,29 @@ void launch(const Queue& queue, const char* name, dim3 grid, dim3 block, size_t 
     launch_failed(geometry, e.what());
   }
   end_launch(geometry, status);
+}
+
+/// Enqueues `kernel<<<grid, block, dynamic_shared>>>(arguments…)`; a grid of size 0 is nothing to do.
+/// Errors: weft::Error with the kernel's name, grid, block, shared bytes and the device's own text.
+template <class... Parameters, class... Arguments>
+void launch(const Queue& queue, const char* name, dim3 grid, dim3 block, size_t dynamic_shared,
+            void (*kernel)(Parameters...), Arguments&&... arguments) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+  launch_with(queue, {name, grid, block, dynamic_shared}, nullptr, 0, kernel, std::forward<Arguments>(arguments)...);
+}
+
+/// As launch(), with the blocks in clusters of `cluster` blocks (at most 8), which divide the grid. Compute capability
+/// 9.0 and later.
+template <class... Parameters, class... Arguments>
+void launch_cluster(const Queue& queue, const char* name, dim3 grid, dim3 block, size_t dynamic_shared, dim3 cluster,
+                    void (*kernel)(Parameters...), Arguments&&... arguments) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = cluster.x;
+  attribute.val.clusterDim.y = cluster.y;
+  attribute.val.clusterDim.z = cluster.z;
+  launch_with(queue, {name, grid, block, dynamic_shared}, &attribute, 1, kernel, std::forward<Arguments>(arguments)...);
 }
 
 /// Blocks for a grid-stride loop over `n` elements: enough to fill the largest GPU several times over, and no more.

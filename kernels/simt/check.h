@@ -42,4 +42,43 @@ uint32_t check_copy_issued(const void* destination, size_t bytes, const void* so
 void check_copy_done(const void* destination, size_t bytes, const void* source, size_t source_bytes, SourceLine where,
                      uint32_t issued);
 
+/// A constant: whether any of this does something.
+bool access_checked();
+/// As check_read.
+void check_write(const void* address, size_t bytes, SourceLine where);
+
+// Hopper. `owner` is the block in whose shared memory a barrier or a tile lies.
+
+/// mbarrier `number` of the running block was made.
+void check_mbarrier_made(int number);
+/// The running thread uses the 8 bytes of a barrier.
+void check_mbarrier_access(Worker& owner, const void* address, SourceLine where);
+/// It arrives: what it did before comes before what follows the phase's end.
+void check_mbarrier_release(Worker& owner, int number);
+void check_mbarrier_phase(Worker& owner, int number);
+/// It has waited for a phase of its block's barrier.
+void check_mbarrier_acquire(int number);
+void check_proxy_fence();
+
+/// TMA writes `bytes` bytes from now until check_load_done, as the running thread's doing.
+void check_load_issued(Worker& owner, const void* shared, int bytes, SourceLine where);
+void check_load_done(Worker& owner, const void* shared, int bytes, int barrier, SourceLine where);
+/// TMA reads them from now until check_store_read_done.
+void check_store_issued(const void* shared, int bytes, SourceLine where);
+void check_store_read_done(const void* shared, int bytes, int thread, SourceLine where);
+void check_store_written(const void* global, size_t bytes, int thread, SourceLine where);
+
+/// wgmma reads 16 bytes from now until check_wgmma_read_done.
+void check_wgmma_read(const void* shared, SourceLine where);
+void check_wgmma_read_done(const void* shared, SourceLine where);
+/// All threads of the warpgroup have waited.
+void check_warpgroup_done(int warpgroup);
+
+void check_named_arrive(int id);
+void check_named_complete(int id);
+void check_named_acquire(int id);
+void check_cluster_arrive();
+void check_cluster_barrier();
+void check_cluster_acquire();
+
 }  // namespace weft::emulator

@@ -37,6 +37,8 @@ std::string text_of(const Worker& worker) {
     return str("stack overflow at ", at, ": a thread has ", Stacks::kBytes >> 10,
                " KiB of stack. Is there a large local array or a recursion?");
   if (fault.signal == SIGSEGV && fault.code == SI_KERNEL) return str("misaligned or invalid access at ", at);
+  if (const std::string found = worker.describe_cluster_memory(fault.address); !found.empty())
+    return str("invalid access at ", at, ": ", found);
   return str("invalid access at ", at, ": ", describe_address(fault.address));
 }
 

@@ -11,6 +11,7 @@
 
 #include "kernels/error.h"
 #include "kernels/simt/check.h"
+#include "kernels/simt/cluster.h"
 #include "kernels/simt/simt.h"
 #include "kernels/simt/worker.h"
 
@@ -36,6 +37,12 @@ int threads_from_environment() {
   return std::clamp(wanted, 1, kMost);
 }
 
+int capability_from_environment() {
+  const char* text = std::getenv("WEFT_SIMT_CAPABILITY");
+  return text && std::atoi(text) == 80 ? 80 : 90;
+}
+
+std::atomic<int> capability{capability_from_environment()};
 std::atomic<uint64_t> seed{seed_from_environment()};
 std::atomic<int> threads{threads_from_environment()};
 std::atomic<int64_t> fixed_launches{0}, random_launches{0}, nanoseconds{0};
@@ -49,6 +56,7 @@ class BlockOrder {
     step_ = (seed_ * 0x9e3779b97f4a7c15u >> 20) % blocks;
     while (greatest_common_divisor(step_, blocks) != 1) step_ = (step_ + 1) % blocks;
   }
+  uint64_t blocks() const { return blocks_; }
   uint64_t operator()(uint64_t i) const {
     __extension__ using Wide = unsigned __int128;
     return static_cast<uint64_t>((static_cast<Wide>(i) * step_ + start_) % blocks_);
@@ -63,12 +71,12 @@ class BlockOrder {
 };
 
 struct Job {
-  Job(const Launch& launch_, uint64_t blocks_, uint64_t chunk_, uint64_t seed_)
-      : launch(launch_), blocks(blocks_), chunk(chunk_), order_seed(seed_), order(blocks_, seed_) {}
+  Job(const Launch& launch_, uint64_t blocks_, uint64_t cluster_, uint64_t chunk_, uint64_t seed_)
+      : launch(launch_), blocks(blocks_), chunk(chunk_), order_seed(seed_), order(blocks_ / cluster_, seed_) {}
 
   const Launch& launch;
   const uint64_t blocks, chunk, order_seed;
-  const BlockOrder order;
+  const BlockOrder order;  ///< of clusters, where the launch has such
   const std::shared_ptr<LaunchClock> clock = check_launch(blocks);
   std::atomic<uint64_t> next{0};
   std::atomic<bool> failed{false};
@@ -82,6 +90,26 @@ struct Job {
       if (begin >= end) return;
       for (uint64_t i = begin; i < end; ++i)
         if (!worker.run_block(launch, clock.get(), order(i), order_seed)) return fail(i, worker.error());
+    }
+  }
+
+  /// Clusters run one after the other: their blocks take OS threads of their own, and turns.
+  void work_on_clusters() {
+    const auto c = launch.cluster, g = launch.grid;
+    const int size = static_cast<int>(c.x * c.y * c.z);
+    run_team(size, [&](int) { Worker::mine(); });
+    for (uint64_t i = 0; i < order.blocks() && !failed; ++i) {
+      const uint64_t n = order(i), x = n % (g.x / c.x), y = n / (g.x / c.x) % (g.y / c.y),
+                     z = n / (g.x / c.x) / (g.y / c.y);
+      Cluster cluster(size);
+      run_team(size, [&](int rank) {
+        const uint64_t r = static_cast<uint64_t>(rank);
+        const uint64_t bx = x * c.x + r % c.x, by = y * c.y + r / c.x % c.y, bz = z * c.z + r / c.x / c.y;
+        const uint64_t block = bx + g.x * (by + g.y * bz);
+        Worker& worker = Worker::mine();
+        if (!worker.run_member(cluster, rank, launch, clock.get(), block, order_seed) && !worker.abandoned())
+          fail(i, worker.error());
+      });
     }
   }
 
@@ -151,6 +179,8 @@ void set_schedule_seed(uint64_t value) { seed = value; }
 uint64_t schedule_seed() { return seed; }
 void set_thread_count(int count) { threads = std::clamp(count, 1, 16); }
 int thread_count() { return threads; }
+void set_device_capability(int value) { capability = value; }
+int device_capability() { return capability; }
 Usage usage() { return {fixed_launches, random_launches, static_cast<double>(nanoseconds) * 1e-9}; }
 
 void run_grid(const Launch& launch) {
@@ -158,10 +188,14 @@ void run_grid(const Launch& launch) {
   const uint64_t blocks = uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
   const uint64_t block_threads = uint64_t{launch.block.x} * launch.block.y * launch.block.z;
   const int workers = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(threads.load()), blocks));
-  Job job(launch, blocks, std::max<uint64_t>(1, blocks / (static_cast<uint64_t>(workers) * 8)), seed);
+  const uint64_t cluster = uint64_t{launch.cluster.x} * launch.cluster.y * launch.cluster.z;
+  Job job(launch, blocks, cluster, std::max<uint64_t>(1, blocks / (static_cast<uint64_t>(workers) * 8)), seed);
   // Waking a thread costs some ten microseconds.
   const bool small = blocks * block_threads < 2048;
-  if (workers == 1 || small || !pool().run(job, workers - 1)) job.work(Worker::mine());
+  if (cluster > 1)
+    job.work_on_clusters();
+  else if (workers == 1 || small || !pool().run(job, workers - 1))
+    job.work(Worker::mine());
   ++(job.order_seed == 0 ? fixed_launches : random_launches);
   nanoseconds += std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
   if (job.failed) throw Error(job.error);

@@ -15,20 +15,6 @@ namespace weft::emulator {
 
 namespace {
 
-void check_shared(const char* what, const void* address, size_t bytes, SourceLine where) {
-  Worker& worker = *Worker::running();
-  if (reinterpret_cast<uintptr_t>(address) % bytes)
-    worker.report().fail([&] {
-      return str(what, " at ", where, ": shared address ", hex(reinterpret_cast<uintptr_t>(address)),
-                 " is not a multiple of ", bytes);
-    });
-  if (!worker.is_shared(reinterpret_cast<uintptr_t>(address), bytes))
-    worker.report().fail([&] {
-      return str(what, " at ", where, ": address ", hex(reinterpret_cast<uintptr_t>(address)),
-                 " is not in the shared memory of this block");
-    });
-}
-
 void deliver(const CopyQueue::Copy& copy) {
   std::memcpy(copy.destination, copy.source, copy.source_bytes);
   std::memset(static_cast<char*>(copy.destination) + copy.source_bytes, 0, size_t{copy.bytes} - copy.source_bytes);
@@ -109,7 +95,7 @@ float f16_to_float(uint16_t bits) { return half_bits::from_f16(bits); }
 
 void copy_async(void* shared, const void* global, int bytes, int source_bytes, SourceLine where) {
   Worker& worker = *Worker::running();
-  check_shared("cp.async", shared, static_cast<size_t>(bytes), where);
+  worker.check_shared("cp.async", shared, static_cast<size_t>(bytes), where);
   if (source_bytes) {
     if (reinterpret_cast<uintptr_t>(global) % static_cast<size_t>(bytes))
       worker.report().fail([&] {
@@ -145,7 +131,7 @@ const CollectiveOp kLdmatrixX4Trans{"ldmatrix.x4.trans", [](void** f, uint32_t) 
 
 void ldmatrix(const CollectiveOp& op, int matrices, uint32_t* registers, const void* row, SourceLine where) {
   if (Worker::running()->lane() < 8 * matrices) {  // the other lanes' addresses are not looked at
-    check_shared(op.name, row, 16, where);
+    Worker::running()->check_shared(op.name, row, 16, where);
     check_read(row, 16, where);
   }
   LdmatrixFrame frame{row, registers};

@@ -62,6 +62,8 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorNotReady";
     case cudaErrorNotSupported:
       return "cudaErrorNotSupported";
+    case cudaErrorInvalidClusterSize:
+      return "cudaErrorInvalidClusterSize";
     case cudaErrorStreamCaptureUnsupported:
       return "cudaErrorStreamCaptureUnsupported";
     case cudaErrorStreamCaptureInvalidated:
@@ -98,6 +100,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "device not ready";
     case cudaErrorNotSupported:
       return "operation not supported";
+    case cudaErrorInvalidClusterSize:
+      return "invalid cluster size";
     case cudaErrorStreamCaptureUnsupported:
       return "operation not permitted when stream is capturing";
     case cudaErrorStreamCaptureInvalidated:
@@ -138,7 +142,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->sharedMemPerBlock = kDefaultDynamicShared;
   properties->sharedMemPerBlockOptin = kMaxDynamicShared;
   properties->sharedMemPerMultiprocessor = size_t{228} << 10;
-  properties->major = 9;
+  properties->major = device_capability() / 10;
+  properties->minor = device_capability() % 10;
   properties->multiProcessorCount = thread_count();
   properties->maxThreadsPerBlock = kMaxThreads;
   properties->maxThreadsPerMultiProcessor = 2048;
@@ -150,8 +155,21 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   if (device != 0) return result(cudaErrorInvalidDevice);
-  *value = attribute == cudaDevAttrMultiProcessorCount ? thread_count() : static_cast<int>(kMaxDynamicShared);
-  return cudaSuccess;
+  switch (attribute) {
+    case cudaDevAttrMultiProcessorCount:
+      *value = thread_count();
+      return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = device_capability() / 10;
+      return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = device_capability() % 10;
+      return cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *value = static_cast<int>(kMaxDynamicShared);
+      return cudaSuccess;
+  }
+  return result(cudaErrorInvalidValue);
 }
 
 cudaError_t cudaDeviceSynchronize() { return result(may_call_unsafe()); }
@@ -303,8 +321,22 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute, int va
   return cudaSuccess;
 }
 
+dim3 cluster_of(const cudaLaunchConfig_t& config) {
+  dim3 cluster(1, 1, 1);
+  for (unsigned i = 0; i < config.numAttrs; ++i)
+    if (config.attrs[i].id == cudaLaunchAttributeClusterDimension) {
+      const auto dim = config.attrs[i].val.clusterDim;
+      cluster = dim3(dim.x, dim.y, dim.z);
+    }
+  return cluster;
+}
+
 cudaError_t launch_grid(const Launch& launch) {
-  const dim3 g = launch.grid, b = launch.block;
+  const dim3 g = launch.grid, b = launch.block, c = launch.cluster;
+  // More than 8 blocks in a cluster are not portable.
+  if (c.x * c.y * c.z == 0 || c.x * c.y * c.z > 8 || (c.x * c.y * c.z > 1 && device_capability() < 90))
+    return result(cudaErrorInvalidClusterSize);
+  if (g.x % c.x || g.y % c.y || g.z % c.z) return result(cudaErrorInvalidClusterSize);
   const bool grid_fits = g.x > 0 && g.x <= 0x7fffffffu && g.y > 0 && g.y <= 65535 && g.z > 0 && g.z <= 65535;
   const bool block_fits = b.x > 0 && b.x <= 1024 && b.y > 0 && b.y <= 1024 && b.z > 0 && b.z <= 64 &&
                           b.x * b.y * b.z <= static_cast<unsigned>(kMaxThreads);

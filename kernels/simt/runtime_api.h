@@ -23,6 +23,7 @@ struct Launch {
   const void* arguments;
   size_t arguments_bytes;
   void* stream;  ///< a cudaStream_t
+  api::dim3 cluster{1, 1, 1};
 };
 
 }  // namespace weft::emulator
@@ -38,6 +39,7 @@ enum cudaError_t {
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorNotReady = 600,
   cudaErrorNotSupported = 801,
+  cudaErrorInvalidClusterSize = 912,
   cudaErrorStreamCaptureUnsupported = 900,
   cudaErrorStreamCaptureInvalidated = 901,
   cudaErrorStreamCaptureUnmatched = 903,
@@ -77,7 +79,12 @@ struct cudaDeviceProp {
   int major, minor, multiProcessorCount, maxThreadsPerBlock, maxThreadsPerMultiProcessor, regsPerBlock, warpSize;
   int l2CacheSize;
 };
-enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
+enum cudaDeviceAttr {
+  cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrComputeCapabilityMajor = 75,
+  cudaDevAttrComputeCapabilityMinor = 76,
+  cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
+};
 
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int device);
@@ -136,6 +143,17 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 
+enum cudaDriverEntryPointQueryResult {
+  cudaDriverEntryPointSuccess = 0,
+  cudaDriverEntryPointSymbolNotFound = 1,
+  cudaDriverEntryPointVersionNotSufficent = 2,
+};
+inline constexpr unsigned long long cudaEnableDefault = 0;
+/// The emulated driver has the functions of include/cuda.h.
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version,
+                                             unsigned long long flags,
+                                             cudaDriverEntryPointQueryResult* result = nullptr);
+
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value);
 template <class... P>
@@ -143,8 +161,15 @@ cudaError_t cudaFuncSetAttribute(void (*function)(P...), cudaFuncAttribute attri
   return cudaFuncSetAttribute(reinterpret_cast<const void*>(function), attribute, value);
 }
 
+enum cudaLaunchAttributeID { cudaLaunchAttributeClusterDimension = 4 };
+union cudaLaunchAttributeValue {
+  struct {
+    unsigned x, y, z;
+  } clusterDim;
+};
 struct cudaLaunchAttribute {
-  int id;
+  cudaLaunchAttributeID id;
+  cudaLaunchAttributeValue val;
 };
 struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
@@ -153,6 +178,9 @@ struct cudaLaunchConfig_t {
   cudaLaunchAttribute* attrs;
   unsigned numAttrs;
 };
+
+/// Blocks of the cluster that the launch asks for: (1,1,1) without the attribute.
+dim3 cluster_of(const cudaLaunchConfig_t& config);
 
 /// Runs the grid. Errors in the geometry are returned; errors in the kernel are thrown as weft::Error.
 cudaError_t launch_grid(const Launch& launch);
@@ -172,7 +200,8 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
     std::apply(call.kernel, call.arguments);
   };
   return launch_grid({config->gridDim, config->blockDim, config->dynamicSmemBytes,
-                      reinterpret_cast<const void*>(kernel), invoke, &closure, sizeof(closure), config->stream});
+                      reinterpret_cast<const void*>(kernel), invoke, &closure, sizeof(closure), config->stream,
+                      cluster_of(*config)});
 }
 
 }  // namespace weft::emulator::api

@@ -15,6 +15,23 @@ uint64_t schedule_seed();
 void set_thread_count(int threads);
 int thread_count();
 
+/// The compute capability that the emulated device reports, 80 or 90: kernels of Hopper run at 90 only. Starts as
+/// WEFT_SIMT_CAPABILITY, or 90. Not to be changed while a kernel runs.
+void set_device_capability(int capability);
+int device_capability();
+
+/// Another capability while it lives.
+class CapabilityScope {
+ public:
+  explicit CapabilityScope(int capability) : before_(device_capability()) { set_device_capability(capability); }
+  ~CapabilityScope() { set_device_capability(before_); }
+  CapabilityScope(const CapabilityScope&) = delete;
+  CapabilityScope& operator=(const CapabilityScope&) = delete;
+
+ private:
+  int before_;
+};
+
 /// What this process has run so far.
 struct Usage {
   int64_t fixed_launches, random_launches;  ///< by the order of their threads

@@ -11,7 +11,9 @@
 
 #include "kernels/error.h"
 #include "kernels/simt/check.h"
+#include "kernels/simt/cluster.h"
 #include "kernels/simt/fault.h"
+#include "kernels/simt/hopper_block.h"
 #include "kernels/simt/report.h"
 #include "kernels/simt/switch_fiber.h"
 #include "kernels/simt/warp.h"
@@ -109,21 +111,28 @@ uint3 Worker::block_index(uint64_t block) const {
 }
 
 bool Worker::run_block(const Launch& launch, LaunchClock* clock, uint64_t block, uint64_t seed) {
+  cluster_ = nullptr;
+  rank_ = 0;
+  prepare(launch, clock, block, seed);
+  return run_prepared();
+}
+
+void Worker::prepare(const Launch& launch, LaunchClock* clock, uint64_t block, uint64_t seed) {
   launch_ = &launch;
   block_ = block;
   threads_count_ = static_cast<int>(launch.block.x * launch.block.y * launch.block.z);
   exited_ = at_barrier_ = barrier_sum_ = 0;
   reporting_ = false;
-  copies_used_ = false;
+  copies_used_ = hopper_used_ = abandoned_ = false;
   seeded_ = seed != 0;
-  random_state_ = seed + block * 0x9e3779b97f4a7c15u;
+  block_seed_ = random_state_ = seed + block * 0x9e3779b97f4a7c15u;
   error_.clear();
   const int warps = (threads_count_ + kLanes - 1) / kLanes;
   for (int w = 0; w < warps; ++w) {
     const int lanes = std::min(kLanes, threads_count_ - w * kLanes);
     Warp& warp = warps_[w];
     warp.members = warp.unstarted = lanes == kLanes ? ~0u : (1u << lanes) - 1;
-    warp.ready = warp.exited = warp.in_collective = warp.at_barrier = 0;
+    warp.ready = warp.exited = warp.in_collective = warp.at_barrier = warp.blocked = 0;
     warp.meetings_count = 0;
   }
   warps_ready_ = 0;
@@ -134,14 +143,16 @@ bool Worker::run_block(const Launch& launch, LaunchClock* clock, uint64_t block,
   // Aligned as on the device (1024), and as near as that allows to the guard page behind the arena.
   shared_ = arena_ + kArenaBytes - (launch.dynamic_shared + 1023) / 1024 * 1024;
   if (launch.dynamic_shared) std::memset(shared_, 0xff, launch.dynamic_shared);
+  check_block_begin(*this, clock, block);
+}
 
+bool Worker::run_prepared() {
   bool fresh;
   current_ = 0;
   choose(next_start_, fresh);
   current_ = -2;
   next_stack_ = stacks_.take();
   running_worker = this;
-  check_block_begin(*this, clock, block);
   store_origin(
       switch_fiber(stacks_, make_fcontext(stacks_.top(next_stack_), Stacks::kBytes - 4096, &carrier), &main_context_));
   running_worker = nullptr;
@@ -165,10 +176,13 @@ void Worker::carrier(transfer_t from) {
     worker.exit_thread();
     int next;
     bool fresh;
-    if (!worker.choose(next, fresh)) {
-      if (worker.exited_ == worker.threads_count_) worker.stop();
-      worker.deadlock();
-    }
+    while (!worker.choose(next, fresh)) [[unlikely]] {
+        if (worker.exited_ == worker.threads_count_) {
+          if (worker.hopper_used_) finish_hopper_block(worker);
+          worker.stop();
+        }
+        if (!worker.make_progress()) worker.deadlock();
+      }
     if (fresh) {
       worker.next_start_ = next;
       continue;
@@ -217,9 +231,11 @@ void Worker::exit_thread() {
                  queue.oldest().where);
     });
   }
+  if (hopper_used_) check_hopper_exit(*this);
   Warp& warp = warps_[current_ / kLanes];
   warp.exited |= 1u << lane();
   ++exited_;
+  if (hopper_used_ || cluster_) cluster_thread_exited(*this);
   if (at_barrier_)
     report().fail([&] {
       return str("exits while ", at_barrier_, " of ", threads_count_, " threads wait in ",
@@ -282,7 +298,8 @@ void Worker::park(const char* waits_in, SourceLine where, uint32_t mask) {
   self.index = weft_simt_thread_index;
   int next;
   bool fresh;
-  if (!choose(next, fresh)) deadlock();
+  if (seeded_ && (hopper_used_ || cluster_)) act_at_random();
+  while (!choose(next, fresh)) [[unlikely]] if (!make_progress()) deadlock();
   fcontext_t target;
   if (fresh) {
     next_start_ = next;
@@ -406,7 +423,8 @@ void Worker::stop() {
 void Worker::deadlock() {
   reporting_ = true;
   const uint3 b = weft_simt_block_index;
-  error_ = str("block (", b.x, ",", b.y, ",", b.z, "): deadlock: no thread can run.\n", describe_threads());
+  error_ = str("block (", b.x, ",", b.y, ",", b.z, "): deadlock: no thread can run.\n", describe_threads(),
+               describe_peers());
   stop();
 }
 
@@ -428,6 +446,8 @@ std::string Worker::describe_threads() const {
         state = str("wait in ", thread.waits_in, ", mask ", hex(thread.mask), ", at ", thread.where);
       else if (warp.at_barrier & bit)
         state = str("wait in ", thread.waits_in, " at ", thread.where);
+      else if (warp.blocked & bit)
+        state = describe_blocked(thread);
       else
         state = t == current_ ? "running" : "runnable";
     }

@@ -2,6 +2,7 @@
 #pragma once
 #include <boost/context/detail/fcontext.hpp>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,11 @@
 
 namespace weft::emulator {
 
+class Checker;
+class Cluster;
 class LaunchClock;
+struct ClusterBarrier;
+struct HopperBlock;
 using api::dim3, api::uint3;
 
 inline constexpr int kMaxThreads = 1024;
@@ -30,6 +35,7 @@ struct Thread {
   SourceLine where;
   uint32_t mask;
   uint3 index;
+  const void* on;  ///< what block() was called with
 };
 
 /// A collective that some lanes of a warp have reached and others have not.
@@ -41,7 +47,7 @@ struct Meeting {
 
 /// 32 threads; every field is a set of lanes.
 struct Warp {
-  uint32_t members, unstarted, ready, exited, in_collective, at_barrier;
+  uint32_t members, unstarted, ready, exited, in_collective, at_barrier, blocked;
   int meetings_count;
   Meeting meetings[kLanes];
   void* frames[kLanes];
@@ -64,7 +70,11 @@ class Worker {
 
   /// Runs one block. Returns false when it failed: error() says why, and the block's fibers are abandoned.
   bool run_block(const Launch& launch, LaunchClock* clock, uint64_t block, uint64_t seed);
+  /// As run_block, as one block of a cluster, whose other blocks run on other OS threads.
+  bool run_member(Cluster& cluster, int rank, const Launch& launch, LaunchClock* clock, uint64_t block, uint64_t seed);
   const std::string& error() const { return error_; }
+  /// Whether the block ended only because another one of its cluster failed.
+  bool abandoned() const { return abandoned_; }
 
   void collective(const CollectiveOp& op, uint32_t mask, void* frame, SourceLine where);
   int barrier(BarrierKind kind, int predicate, SourceLine where);
@@ -92,6 +102,52 @@ class Worker {
     return *this;
   }
   bool reporting() const { return reporting_; }
+
+  // Instructions of Hopper (hopper_worker.cpp).
+  /// What the block has for them, made on first use.
+  HopperBlock& hopper() {
+    if (!hopper_used_) begin_hopper();
+    return *hopper_;
+  }
+  /// Parks the calling thread until wake(thread); `on` is what it waits for.
+  void block(const char* waits_in, const void* on, SourceLine where);
+  void wake(int thread) {
+    Warp& warp = warps_[thread / kLanes];
+    const uint32_t bit = 1u << thread % kLanes;
+    if (!(warp.blocked & bit)) return;
+    warp.blocked &= ~bit;
+    make_ready(thread / kLanes, bit);
+  }
+  /// True once in `n` calls in a random order, never in the fixed one.
+  bool chance(unsigned n) { return seeded_ && random() % n == 0; }
+  int threads_count() const { return threads_count_; }
+  int exited_count() const { return exited_; }
+  bool can_run() const { return (warps_ready_ | warps_unstarted_) != 0; }
+  bool has_loads() const;
+  /// The lane that elect_one chooses: the same one throughout a block, 0 in the fixed order.
+  int elected_lane() const { return seeded_ ? static_cast<int>(block_seed_ % kLanes) : 0; }
+  int rank() const { return rank_; }
+  int cluster_size() const;
+  int cluster_threads_left() const;
+  ClusterBarrier& cluster_barrier();
+  /// Block `rank` of the cluster.
+  Worker& member(int rank);
+  /// As member, for an access to its shared memory: ends the kernel when the block has not begun or has ended.
+  Worker& peer(int rank, const char* what, SourceLine where);
+  Worker& peer_of_load(int rank, int thread, SourceLine where);
+  /// The place of this block's shared `pointer` in the shared memory of another block.
+  void* map_to(const Worker& owner, const void* pointer) const;
+  /// Ends the kernel unless [address, address + bytes) is shared memory of this block, aligned to `bytes`.
+  void check_shared(const char* what, const void* address, size_t bytes, SourceLine where);
+  /// True when the 16 bytes at this offset, as matrix descriptors count, are the block's.
+  bool is_operand(uintptr_t offset) const;
+  std::string describe_operand(uintptr_t offset) const;
+  std::string describe_shared(const void* address) const;
+  /// `byte 16 of the dynamic shared memory of block 1 of the cluster, …`; empty for other addresses.
+  std::string describe_cluster_memory(uintptr_t address) const;
+  [[noreturn]] void abandon();
+  Checker* checker() const { return checker_; }
+  void set_checker(Checker* checker) { checker_ = checker; }
 
   char* dynamic_shared() const { return shared_; }
   size_t dynamic_shared_bytes() const { return launch_->dynamic_shared; }
@@ -131,6 +187,14 @@ class Worker {
   static void carrier(boost::context::detail::transfer_t from);
   void run_thread(int thread);
   void exit_thread();
+  void begin_hopper();
+  void prepare(const Launch& launch, LaunchClock* clock, uint64_t block, uint64_t seed);
+  bool run_prepared();
+  /// Nobody in the block can run: lets others of the cluster run, or lets a copy arrive. False when nothing is left.
+  bool make_progress();
+  /// Now and then, in a random order: what the hardware may do at any time.
+  void act_at_random();
+  void protect_arena(bool usable);
   bool choose(int& thread, bool& fresh);
   bool choose_random(int& thread, bool& fresh);
   void park(const char* waits_in, SourceLine where, uint32_t mask);
@@ -146,6 +210,9 @@ class Worker {
   uint3 block_index(uint64_t block) const;
   uint3 thread_index(int thread) const;
   std::string describe_threads() const;
+  std::string describe_blocked(const Thread& thread) const;
+  /// The threads of the other blocks of the cluster.
+  std::string describe_peers() const;
 
   // The block that runs.
   const Launch* launch_ = nullptr;
@@ -165,6 +232,12 @@ class Worker {
   uint64_t random_state_ = 0;
   bool seeded_ = false;
   bool copies_used_ = false;
+  bool hopper_used_ = false;
+  bool abandoned_ = false;
+  uint64_t block_seed_ = 0;
+  Cluster* cluster_ = nullptr;
+  int rank_ = 0;
+  Checker* checker_ = nullptr;
   std::string error_;
   bool reporting_ = false;
   boost::context::detail::fcontext_t main_context_ = nullptr;
@@ -173,6 +246,7 @@ class Worker {
   Warp warps_[kMaxWarps];
   Stacks stacks_;
   std::vector<CopyQueue> copy_queues_;
+  std::unique_ptr<HopperBlock> hopper_;
   char* arena_;
   char* shared_ = nullptr;
   char* fault_stack_;

@@ -2,6 +2,7 @@
 #pragma once
 #include <vector>
 
+#include "kernels/queue.h"
 #include "kernels/runtime.h"
 #include "kernels/simt/simt.h"
 #include "kernels/view.h"

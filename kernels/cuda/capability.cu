@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/capability.cuh"
+
+#include <cuda_runtime.h>
+
+#include <array>
+#include <atomic>
+
+#include "kernels/error.h"
+
+namespace weft::kernels::WEFT_DEVICE {
+
+namespace {
+
+int attribute(cudaDeviceAttr which, int device) {
+  int value = 0;
+  const cudaError_t status = cudaDeviceGetAttribute(&value, which, device);
+  if (status == cudaSuccess) return value;
+  cudaGetLastError();  // the next call starts clean
+  fail("cudaDeviceGetAttribute: ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")");
+}
+
+int ask(int device) {
+  return 10 * attribute(cudaDevAttrComputeCapabilityMajor, device) +
+         attribute(cudaDevAttrComputeCapabilityMinor, device);
+}
+
+}  // namespace
+
+int compute_capability(const Queue& queue) {
+  const int device = queue.device.index;
+#ifdef WEFT_SIMT
+  return ask(device);  // tests change it
+#else
+  static std::array<std::atomic<int>, 64> known{};
+  if (device < 0 || device >= static_cast<int>(known.size())) return ask(device);
+  std::atomic<int>& cached = known[static_cast<size_t>(device)];
+  if (cached == 0) cached = ask(device);
+  return cached;
+#endif
+}
+
+bool has_wgmma(const Queue& queue) { return compute_capability(queue) / 10 == 9; }
+
+}  // namespace weft::kernels::WEFT_DEVICE

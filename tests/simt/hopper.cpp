@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#define WEFT_DEVICE simt
+#include "tests/simt/hopper.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+#include "tests/simt/device_array.h"
+
+// TMA, stmatrix and named barriers, byte by byte against the host's reckoning.
+
+namespace weft::tests {
+namespace {
+
+namespace simt = kernels::simt;
+using simt::Place;
+using simt::Swizzle;
+using simt::TensorMap;
+using simt::TiledTensor;
+using testing::HasSubstr;
+
+std::vector<uint16_t> numbered(size_t count) {
+  std::vector<uint16_t> values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = static_cast<uint16_t>(i + 1);
+  return values;
+}
+
+/// Where byte `i` of the box's plain order stands, as tensor_map.cuh tells it.
+size_t place_of_byte(size_t i, size_t line_bytes, Swizzle swizzle) {
+  const size_t line = i / line_bytes, run = i % line_bytes / 16;
+  size_t moved = run;
+  if (swizzle == Swizzle::bytes128) moved = run ^ (line % 8);
+  if (swizzle == Swizzle::bytes64) moved = run ^ (line / 2 % 4);
+  if (swizzle == Swizzle::bytes32) moved = run ^ (line / 4 % 2);
+  return line * line_bytes + moved * 16 + i % 16;
+}
+
+struct TiledCase {
+  int rank;
+  std::array<int64_t, 5> sizes;
+  int64_t padding;  ///< elements behind each line
+  std::array<int, 5> box;
+  std::array<int, 4> at;
+  Swizzle swizzle;
+};
+
+class Tiled : public testing::TestWithParam<TiledCase> {
+ protected:
+  int64_t pitch(int dimension) const {  // elements
+    const TiledCase& c = GetParam();
+    int64_t pitch = 1;
+    for (int d = 0; d < dimension; ++d) pitch = pitch * c.sizes[d] + (d == 0 ? c.padding : 0);
+    return pitch;
+  }
+  TensorMap map(uint16_t* data) const {
+    const TiledCase& c = GetParam();
+    TiledTensor tensor{data, DType::bf16, c.rank, c.sizes, {}, c.box, c.swizzle};
+    for (int d = 1; d < c.rank; ++d) tensor.pitches[d - 1] = pitch(d) * 2;
+    return simt::tiled_map("test", tensor);
+  }
+  size_t tensor_elements() const { return static_cast<size_t>(pitch(GetParam().rank)); }
+  int box_elements() const {
+    int n = 1;
+    for (int d = 0; d < GetParam().rank; ++d) n *= GetParam().box[d];
+    return n;
+  }
+  /// visit(element of the box, element of the tensor or -1)
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    const TiledCase& c = GetParam();
+    for (int i = 0; i < box_elements(); ++i) {
+      int64_t rest = i, element = 0;
+      bool inside = true;
+      for (int d = 0; d < c.rank; ++d) {
+        const int64_t x = c.at[d] + rest % c.box[d];
+        rest /= c.box[d];
+        inside = inside && x >= 0 && x < c.sizes[d];
+        element += x * pitch(d);
+      }
+      visit(static_cast<size_t>(i), inside ? element : -1);
+    }
+  }
+  uint16_t at_place(const std::vector<uint8_t>& image, size_t i) const {
+    const size_t line = static_cast<size_t>(GetParam().box[0]) * 2;
+    return static_cast<uint16_t>(image[place_of_byte(2 * i, line, GetParam().swizzle)] |
+                                 image[place_of_byte(2 * i + 1, line, GetParam().swizzle)] << 8);
+  }
+};
+
+TEST_P(Tiled, LoadPutsEveryElementInItsPlace) {
+  const std::vector<uint16_t> values = numbered(tensor_elements());
+  const DeviceArray<uint16_t> tensor(values);
+  const int bytes = box_elements() * 2;
+  const DeviceArray<uint8_t> image(static_cast<size_t>(bytes));
+  for_each_schedule([&] {
+    simt::load_box(kSimt, image.data(), map(tensor.data()), GetParam().rank, {GetParam().at, {}}, bytes);
+    const std::vector<uint8_t> got = image.host();
+    for_each([&](size_t i, int64_t element) {
+      ASSERT_EQ(at_place(got, i), element < 0 ? 0 : values[static_cast<size_t>(element)]) << "element " << i;
+    });
+  });
+}
+
+TEST_P(Tiled, StoreWritesWhatIsInTheTensor) {
+  if (GetParam().rank > 3) GTEST_SKIP() << "stores have two or three dimensions";
+  const int bytes = box_elements() * 2;
+  std::vector<uint8_t> image(static_cast<size_t>(bytes));
+  for (size_t i = 0; i < image.size(); ++i) image[i] = static_cast<uint8_t>(i * 7 + i / 256);
+  const DeviceArray<uint8_t> from(image);
+  for_each_schedule([&] {
+    std::vector<uint16_t> expected(tensor_elements(), 9);
+    const DeviceArray<uint16_t> tensor(expected);
+    simt::store_box(kSimt, map(tensor.data()), GetParam().rank, {GetParam().at, {}}, from.data(), bytes);
+    for_each([&](size_t i, int64_t element) {
+      if (element >= 0) expected[static_cast<size_t>(element)] = at_place(image, i);
+    });
+    EXPECT_EQ(tensor.host(), expected);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Simt, Tiled,
+                         testing::Values(TiledCase{2, {64, 40}, 0, {64, 16}, {0, 8}, Swizzle::bytes128},
+                                         TiledCase{2, {128, 40}, 8, {64, 32}, {64, 16}, Swizzle::bytes128},
+                                         TiledCase{2, {96, 20}, 0, {32, 24}, {64, -3}, Swizzle::bytes64},
+                                         TiledCase{2, {24, 20}, 0, {16, 20}, {16, 2}, Swizzle::bytes32},
+                                         TiledCase{2, {40, 9}, 8, {24, 5}, {-8, 6}, Swizzle::none},
+                                         TiledCase{2, {264, 9}, 0, {256, 3}, {5, 1}, Swizzle::none},
+                                         TiledCase{3, {72, 5, 4}, 0, {64, 3, 2}, {16, 3, 1}, Swizzle::bytes128},
+                                         TiledCase{3, {32, 6, 3}, 16, {32, 4, 3}, {0, -1, 1}, Swizzle::bytes64},
+                                         TiledCase{4, {64, 5, 6, 3}, 0, {64, 4, 3, 2}, {0, 2, 4, 2}, Swizzle::bytes128},
+                                         TiledCase{
+                                             4, {16, 5, 6, 3}, 0, {16, 4, 3, 2}, {8, -1, -2, -1}, Swizzle::bytes32}));
+
+struct Im2colCase {
+  int64_t n, h, w, c;
+  int kernel, padding, stride, dilation;
+  int channels, pixels, first_pixel, first_channel;
+  Swizzle swizzle;
+};
+
+class Im2col : public testing::TestWithParam<Im2colCase> {};
+
+TEST_P(Im2col, EveryPixelOfEveryOffset) {
+  const Im2colCase& p = GetParam();
+  const std::vector<uint16_t> values = numbered(static_cast<size_t>(p.n * p.h * p.w * p.c));
+  const DeviceArray<uint16_t> x(values);
+  const int reach = (p.kernel - 1) * p.dilation;
+  const int64_t out_h = (p.h + 2 * p.padding - reach - 1) / p.stride + 1;
+  const int64_t out_w = (p.w + 2 * p.padding - reach - 1) / p.stride + 1;
+  const TensorMap map =
+      simt::im2col_map("test", {x.data(), DType::bf16, p.n, p.h, p.w, p.c, -p.padding, -p.padding, p.padding - reach,
+                                p.padding - reach, p.stride, p.stride, p.channels, p.pixels, p.swizzle});
+  const int bytes = p.channels * p.pixels * 2;
+  const DeviceArray<uint8_t> image(static_cast<size_t>(bytes));
+  const auto corner = [&](int64_t pixel) {
+    struct {
+      int64_t n, h, w;
+    } at{pixel / (out_h * out_w), pixel / out_w % out_h * p.stride - p.padding, pixel % out_w * p.stride - p.padding};
+    return at;
+  };
+  for_each_schedule([&] {
+    for (int kh = 0; kh < p.kernel; ++kh)
+      for (int kw = 0; kw < p.kernel; ++kw) {
+        const auto first = corner(p.first_pixel);
+        const Place place{
+            {p.first_channel, static_cast<int>(first.w), static_cast<int>(first.h), static_cast<int>(first.n)},
+            {kw * p.dilation, kh * p.dilation}};
+        simt::load_box(kSimt, image.data(), map, 0, place, bytes);
+        const std::vector<uint8_t> got = image.host();
+        for (int i = 0; i < p.pixels; ++i) {
+          const auto at = corner(p.first_pixel + i);
+          const int64_t h = at.h + kh * p.dilation, w = at.w + kw * p.dilation;
+          for (int c = 0; c < p.channels; ++c) {
+            const int64_t channel = p.first_channel + c;
+            const bool inside = at.n < p.n && h >= 0 && h < p.h && w >= 0 && w < p.w && channel < p.c;
+            const size_t element = static_cast<size_t>(((at.n * p.h + h) * p.w + w) * p.c + channel);
+            const size_t byte = 2 * static_cast<size_t>(i * p.channels + c), line = static_cast<size_t>(p.channels) * 2;
+            ASSERT_EQ(got[place_of_byte(byte, line, p.swizzle)] | got[place_of_byte(byte + 1, line, p.swizzle)] << 8,
+                      inside ? values[element] : 0)
+                << "pixel " << i << ", channel " << c << ", offset " << kh << "," << kw;
+          }
+        }
+      }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Simt, Im2col,
+                         testing::Values(Im2colCase{2, 5, 6, 64, 3, 1, 1, 1, 64, 16, 0, 0, Swizzle::bytes128},
+                                         Im2colCase{2, 5, 6, 64, 3, 1, 1, 1, 64, 40, 25, 0, Swizzle::bytes128},
+                                         Im2colCase{3, 7, 7, 40, 3, 1, 2, 1, 32, 20, 7, 32, Swizzle::bytes64},
+                                         Im2colCase{2, 8, 9, 16, 3, 2, 1, 2, 16, 33, 5, 0, Swizzle::bytes32},
+                                         Im2colCase{2, 6, 5, 8, 1, 0, 1, 1, 8, 64, 0, 0, Swizzle::none}));
+
+TEST(Hopper, StmatrixIsTheReverseOfLdmatrix) {
+  std::vector<uint32_t> registers(4 * 32);
+  for (size_t i = 0; i < registers.size(); ++i) registers[i] = static_cast<uint32_t>(2 * i + ((2 * i + 1) << 16));
+  const DeviceArray<uint32_t> from(registers);
+  const DeviceArray<uint16_t> out(4 * 64);
+  for (const bool transposed : {false, true})
+    for_each_schedule([&] {
+      simt::store_matrices(kSimt, out.data(), from.data(), transposed);
+      const std::vector<uint16_t> got = out.host();
+      for (size_t m = 0; m < 4; ++m)
+        for (size_t row = 0; row < 8; ++row)
+          for (size_t column = 0; column < 8; ++column) {
+            const size_t i = transposed ? column * 8 + row : row * 8 + column;  // element i is in lane i / 2
+            ASSERT_EQ(got[m * 64 + row * 8 + column], static_cast<uint16_t>(2 * (m * 32 + i / 2) + i % 2));
+          }
+    });
+}
+
+TEST(Hopper, NamedBarriersAndRegisters) {
+  const DeviceArray<int> out(384);
+  for_each_schedule([&] {
+    simt::warpgroups_talk(kSimt, out.data());
+    const std::vector<int> got = out.host();
+    int elected = 0;
+    for (int t = 0; t < 128; ++t) elected += got[static_cast<size_t>(t)];
+    EXPECT_EQ(elected, 4);
+    for (int t = 0; t < 256; ++t)
+      ASSERT_EQ(got[static_cast<size_t>(128 + t)], 4 * (1000 * (t / 128) + 127 - t % 128) + 60);
+  });
+}
+
+TEST(Hopper, TensorMapsAreRefusedAsTheDriverDoes) {
+  const DeviceArray<uint16_t> data(64 * 64);
+  const TiledTensor good{data.data(), DType::bf16, 2, {64, 64}, {128}, {64, 8}, Swizzle::bytes128};
+  const auto error = [&](auto&& change) {
+    TiledTensor tensor = good;
+    change(tensor);
+    return error_of([&] { simt::tiled_map("k", tensor); });
+  };
+  EXPECT_EQ(error([](TiledTensor&) {}), "");
+  EXPECT_THAT(error([&](TiledTensor& t) { t.data = data.data() + 1; }),
+              HasSubstr("k: a tensor map wants an address that is a multiple of 16, got 0x"));
+  EXPECT_THAT(error([](TiledTensor& t) { t.pitches[0] = 136; }),
+              HasSubstr("k: a tensor map wants pitches that are multiples of 16 bytes below 2^40, got 136"));
+  EXPECT_THAT(error([](TiledTensor& t) { t.pitches[0] = int64_t{1} << 40; }),
+              HasSubstr("below 2^40, got 1099511627776"));
+  EXPECT_THAT(error([](TiledTensor& t) { t.box[1] = 257; }),
+              HasSubstr("k: a tensor map's box has 1 to 256 elements in each dimension, got 257"));
+  EXPECT_THAT(error([](TiledTensor& t) { t.box[0] = 32; }),
+              HasSubstr("k: a line of 64 bytes in a tensor map's box: expected the 128 of its swizzle"));
+  EXPECT_THAT(
+      error([](TiledTensor& t) { t.box[0] = 12; }),
+      HasSubstr("k: a line of 12 bf16 in a tensor map's box: expected 1 to 256 elements, a multiple of 16 bytes"));
+  EXPECT_THAT(error([](TiledTensor& t) { t.rank = 6; }), HasSubstr("k: a tensor map has 1 to 5 dimensions, got 6"));
+  EXPECT_THAT(error([](TiledTensor& t) { t.sizes[1] = 0; }),
+              HasSubstr("k: a tensor map wants sizes from 1 to 2^32 elements, got 0"));
+  const emulator::CapabilityScope old(80);
+  EXPECT_THAT(error([](TiledTensor&) {}), HasSubstr("k: the CUDA driver refuses the tensor map (error 801)"));
+}
+
+TEST(Hopper, Im2colMapsAreRefusedAsTheDriverDoes) {
+  const DeviceArray<uint16_t> data(8 * 8 * 64);
+  using simt::Im2colTensor;
+  const Im2colTensor good{data.data(), DType::bf16, 1, 8, 8, 64, -1, -1, -1, -1, 1, 1, 64, 32, Swizzle::bytes128};
+  const auto error = [&](auto&& change) {
+    Im2colTensor tensor = good;
+    change(tensor);
+    return error_of([&] { simt::im2col_map("k", tensor); });
+  };
+  EXPECT_EQ(error([](Im2colTensor&) {}), "");
+  EXPECT_THAT(error([](Im2colTensor& t) { t.c = 60; }),
+              HasSubstr("k: an im2col tensor map wants pixels of a multiple of 16 bytes and pictures below 2^40, got "
+                        "pixels of 120"));
+  EXPECT_THAT(error([](Im2colTensor& t) { t.pixels = 1025; }),
+              HasSubstr("k: an im2col tensor map loads 1 to 1024 pixels, got 1025"));
+  EXPECT_THAT(error([](Im2colTensor& t) { t.lower_w = -129; }),
+              HasSubstr("k: an im2col tensor map's corners are from -128 to 127, got -129"));
+  EXPECT_THAT(error([](Im2colTensor& t) { t.stride_h = 9; }),
+              HasSubstr("k: an im2col tensor map's strides are from 1 to 8, got 9"));
+  EXPECT_THAT(error([](Im2colTensor& t) { t.upper_h = -9; }),
+              HasSubstr("k: an im2col tensor map has no window in pictures of 8x8"));
+}
+
+}  // namespace
+}  // namespace weft::tests
