@@ -25,6 +25,7 @@ Problem matmul(DType dtype, std::span<const int64_t> s) {
   return {dtype, {{M, K}, {K, N}}, {M, N}, 2.0 * static_cast<double>(M * N) * static_cast<double>(K)};
 }
 Problem matmul_f32(std::span<const int64_t> s) { return matmul(DType::f32, s); }
+Problem matmul_bf16(std::span<const int64_t> s) { return matmul(DType::bf16, s); }
 
 Problem reduce(std::span<const int64_t> s) { return {DType::f32, {{s[0]}}, {1}}; }
 Problem transpose(std::span<const int64_t> s) { return {DType::f32, {{s[0], s[1]}}, {s[1], s[0]}}; }
@@ -38,6 +39,12 @@ const std::vector<Ladder>& all() {
       {"reduce", "y = sum of x[N], f32", "N", reduce, {1 << 26}, {1 << 16}},
       {"softmax", "y[m,c] = exp(x[m,c]) / sum of exp(x[m,:]), f32", "M C", softmax, {65536, 1024}, {128, 256}},
       {"matmul_f32", "y[M,N] = a[M,K] b[K,N], f32", "M N K", matmul_f32, {4096, 4096, 4096}, {128, 128, 64}},
+      {"matmul_bf16",
+       "y[M,N] = a[M,K] b[K,N], bf16, sums in f32",
+       "M N K",
+       matmul_bf16,
+       {4096, 4096, 4096},
+       {128, 128, 128}},
   };
   return ladders;
 }

@@ -82,5 +82,24 @@ TEST(Claims, MatmulF32) {
   });
 }
 
+TEST(Claims, MatmulBf16) {
+  with_counts("matmul_bf16", [](const StepCounts& step) {
+    const int64_t M = 128, N = 128, K = 128, mma = M * N * K / 2048;
+    EXPECT_EQ(step[1].loads.sectors, 3 * M * N * K / 32);
+    EXPECT_EQ(step[2].loads.sectors, 48 * mma);
+    EXPECT_EQ(step[3].loads.sectors, 4 * mma);
+    const int64_t stored =
+        2 * K * (M * N / 64) / 128 * 2;  // wavefronts of 128 bytes: each of 64-wide tiles, once per k
+    EXPECT_EQ(step[3].shared.wavefronts, 96 * mma / 8 + stored);
+    EXPECT_EQ(step[4].shared.wavefronts, 16 * mma / 8 + stored);
+    EXPECT_EQ(step[5].shared.wavefronts, step[4].shared.wavefronts);
+    EXPECT_EQ(step[3].barriers, 2 * (K / 32) * (M / 64) * (N / 64));
+    EXPECT_EQ(step[5].barriers, step[3].barriers / 2);
+    EXPECT_EQ(step[6].loads.sectors, 2 * mma);
+    EXPECT_EQ(step[6].shared.wavefronts, 24 * mma / 16 + stored / 2);
+    for (int i = 4; i <= 6; ++i) EXPECT_EQ(step[i].shared.conflicts, 0) << "step " << i;
+  });
+}
+
 }  // namespace
 }  // namespace weft::tests

@@ -49,10 +49,8 @@ Reference softmax(const Problem& p, const Inputs& in) {
 
 Reference reference(const kernels::ladder::Ladder& ladder, const Problem& problem, const Inputs& inputs) {
   static const std::map<std::string, Reference (*)(const Problem&, const Inputs&)> known = {
-      {"transpose", transpose},
-      {"reduce", reduce},
-      {"softmax", softmax},
-      {"matmul_f32", matmul},
+      {"transpose", transpose}, {"reduce", reduce},      {"softmax", softmax},
+      {"matmul_f32", matmul},   {"matmul_bf16", matmul},
   };
   return known.at(ladder.name)(problem, inputs);
 }

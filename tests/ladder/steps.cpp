@@ -17,10 +17,8 @@ using kernels::ladder::Ladder, kernels::ladder::Problem, kernels::ladder::Step;
 /// Sizes that no tile divides.
 const std::map<std::string, Sizes>& odd_sizes() {
   static const std::map<std::string, Sizes> sizes = {
-      {"transpose", {67, 45}},
-      {"reduce", {10007}},
-      {"softmax", {37, 101}},
-      {"matmul_f32", {67, 45, 37}},
+      {"transpose", {67, 45}},      {"reduce", {10007}},           {"softmax", {37, 101}},
+      {"matmul_f32", {67, 45, 37}}, {"matmul_bf16", {67, 45, 37}},
   };
   return sizes;
 }
