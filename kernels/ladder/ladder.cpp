@@ -27,6 +27,16 @@ Problem matmul(DType dtype, std::span<const int64_t> s) {
 Problem matmul_f32(std::span<const int64_t> s) { return matmul(DType::f32, s); }
 Problem matmul_bf16(std::span<const int64_t> s) { return matmul(DType::bf16, s); }
 
+Problem conv2d(std::span<const int64_t> s) {
+  const int64_t N = s[0], H = s[1], W = s[2], C = s[3], O = s[4], R = s[5];
+  const double flop = 2.0 * static_cast<double>(N * H * W) * static_cast<double>(R * R * C * O);
+  return {DType::bf16, {{N, H, W, C}, {O, R, R, C}}, {N, H, W, O}, flop};
+}
+Problem attention(std::span<const int64_t> s) {
+  const int64_t G = s[0], L = s[1], D = s[2];
+  const std::vector<int64_t> heads{G, L, D};
+  return {DType::bf16, {heads, heads, heads}, heads, 4.0 * static_cast<double>(G * L * D) * static_cast<double>(L)};
+}
 Problem reduce(std::span<const int64_t> s) { return {DType::f32, {{s[0]}}, {1}}; }
 Problem transpose(std::span<const int64_t> s) { return {DType::f32, {{s[0], s[1]}}, {s[1], s[0]}}; }
 Problem softmax(std::span<const int64_t> s) { return {DType::f32, {{s[0], s[1]}}, {s[0], s[1]}}; }
@@ -45,6 +55,18 @@ const std::vector<Ladder>& all() {
        matmul_bf16,
        {4096, 4096, 4096},
        {128, 128, 128}},
+      {"conv2d",
+       "y[n,h,w,o] = sum of x[n,h+r-R/2,w+s-R/2,c] f[o,r,s,c], bf16",
+       "N H W C O R",
+       conv2d,
+       {64, 56, 56, 64, 64, 3},
+       {1, 8, 8, 32, 64, 3}},
+      {"attention",
+       "y[g] = softmax(q[g] k[g]^T / sqrt(D)) v[g], bf16, D = 64",
+       "G L D",
+       attention,
+       {64, 2048, 64},
+       {1, 128, 64}},
   };
   return ladders;
 }

@@ -22,7 +22,8 @@ enum class Kind : uint8_t { load, store, shared };
 /// One instruction of one warp, as far as its lanes have come.
 struct Request {
   Kind kind;
-  uint32_t lanes = 0;
+  uint32_t lanes = 0;   // that access memory
+  uint32_t passed = 0;  // and those that passed by without
   uint32_t bytes[kLanes];
   uintptr_t address[kLanes];
 };
@@ -75,7 +76,7 @@ class Counter : public Watcher {
   }
   void copy(const void* destination, size_t bytes, const void* source, size_t source_bytes, SourceLine where) override {
     note(Kind::shared, reinterpret_cast<uintptr_t>(destination), bytes, key_of(where, 1));
-    if (source_bytes) note(Kind::load, reinterpret_cast<uintptr_t>(source), source_bytes, key_of(where, 2));
+    note(Kind::load, reinterpret_cast<uintptr_t>(source), source_bytes, key_of(where, 2));
   }
 
   /// A plain access from instrumented code.
@@ -98,17 +99,18 @@ class Counter : public Watcher {
     return address >= statics.begin && address < statics.end && find_shared_variable(address - statics.begin);
   }
 
+  /// `bytes` 0: the lane takes part and accesses nothing.
   void note(Kind kind, uintptr_t address, size_t bytes, uint64_t key) {
     const int thread = worker_->current(), lane = thread % kLanes;
     Place& place = places_[thread / kLanes][key];
     const uint32_t at = place.visits[lane]++ - place.closed;
-    while (place.open.size() <= at) place.open.push_back({kind, 0, {}, {}});
+    while (place.open.size() <= at) place.open.push_back({kind, 0, 0, {}, {}});
     Request& request = place.open[at];
-    request.lanes |= 1u << lane;
+    (bytes ? request.lanes : request.passed) |= 1u << lane;
     request.address[lane] = address;
     request.bytes[lane] = static_cast<uint32_t>(bytes);
-    while (!place.open.empty() && place.open.front().lanes == 0xffffffffu) {
-      add(place.open.front());
+    while (!place.open.empty() && (place.open.front().lanes | place.open.front().passed) == 0xffffffffu) {
+      if (place.open.front().lanes) add(place.open.front());
       place.open.pop_front();
       ++place.closed;
     }

@@ -101,5 +101,38 @@ TEST(Claims, MatmulBf16) {
   });
 }
 
+TEST(Claims, Conv2d) {
+  with_counts("conv2d", [](const StepCounts& step) {
+    const int64_t H = 8, C = 32, O = 64, K = 9 * C, pixels = H * H;
+    const int64_t inside = (3 * H - 2) * (3 * H - 2);  // taps of all pixels that lie in the picture
+    EXPECT_EQ(step[1].loads.sectors, 33 * inside * C * O / 32);
+    EXPECT_EQ(step[2].stores.sectors - step[3].stores.sectors, pixels * K / 16) << "the buffer, 16 elements a sector";
+    // Both products load tiles of 32 elements, 2 sectors, a warp: f alike, the buffer or what of it lies in the
+    // picture.
+    const int64_t filters = pixels / 32 * (O * K / 16);
+    EXPECT_EQ(step[2].loads.sectors, inside * C / 16 + O / 32 * (pixels * K / 16) + filters);
+    EXPECT_EQ(step[3].loads.sectors, O / 32 * (inside * C / 16) + filters);
+    EXPECT_EQ(step[3].shared.wavefronts, step[2].shared.wavefronts);
+    EXPECT_EQ(step[4].loads.sectors, inside * C / 16 + O * K / 16) << "one tile of 64 x 64";
+    for (int i = 2; i <= 4; ++i) EXPECT_EQ(step[i].shared.conflicts, 0) << "step " << i;
+  });
+}
+
+TEST(Claims, Attention) {
+  with_counts("attention", [](const StepCounts& step) {
+    const int64_t L = 128, D = 64, matrix = L * L / 8,
+                  heads = L * D / 16;  // sectors of the scores, and of q, k, v or y
+    EXPECT_EQ(step[1].stores.sectors, 2 * matrix + heads);
+    // Of q a broadcast, of k one sector a lane; the matrix twice in softmax, once per 32 of D in values; v.
+    EXPECT_EQ(step[1].loads.sectors, 33 * (L * L / 32) * D + 2 * matrix + L * L * (D / 32) + L * heads);
+    for (int i = 2; i <= 4; ++i) EXPECT_LT(step[i].stores.sectors, matrix) << "no score is stored: step " << i;
+    for (int i = 2; i <= 4; ++i)
+      EXPECT_EQ(step[i].loads.sectors, 2 * heads + L / 64 * 2 * heads)
+          << "q in halves of sectors, k and v once per 64 queries: step " << i;
+    EXPECT_EQ(2 * step[4].barriers, step[3].barriers);
+    for (int i = 1; i <= 4; ++i) EXPECT_EQ(step[i].shared.conflicts, 0) << "step " << i;
+  });
+}
+
 }  // namespace
 }  // namespace weft::tests

@@ -18,7 +18,8 @@ using kernels::ladder::Ladder, kernels::ladder::Problem, kernels::ladder::Step;
 const std::map<std::string, Sizes>& odd_sizes() {
   static const std::map<std::string, Sizes> sizes = {
       {"transpose", {67, 45}},      {"reduce", {10007}},           {"softmax", {37, 101}},
-      {"matmul_f32", {67, 45, 37}}, {"matmul_bf16", {67, 45, 37}},
+      {"matmul_f32", {67, 45, 37}}, {"matmul_bf16", {67, 45, 37}}, {"conv2d", {2, 5, 7, 9, 13, 3}},
+      {"attention", {2, 77, 64}},
   };
   return sizes;
 }

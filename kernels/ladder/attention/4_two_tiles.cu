@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/ladder/attention/attention.cuh"
+
+// 4. Two tiles: the next keys and values travel while these are used.
+//
+//     tile pair 0   [load 0][ use 0 ........ ][load 2][ use 2 ........ ]
+//     tile pair 1           [load 1          ][ use 1 ........ ][load 3
+//                           ^ barrier         ^ barrier
+//
+// As in ladder matmul_bf16, step 5, with a ring of two. One barrier per tile: behind it the new tile is there for all,
+// and the tile before it may be overwritten.
+//
+// Saves: half of the barriers, and the wait for 16 KiB per tile: some 600 ns against the 256 to 512 clocks of work on
+// them, unless other blocks fill the gap. 32 KiB of shared memory per block still let an SM hold 4 blocks and more.
+// Predicted: 1.5 to 2 times on a GPU with few blocks per SM, less when many hide the wait already.
+//
+// Limit: exponentials and products still take turns within a warp, and mma.sync on Hopper. FlashAttention-3 (J. Shah et
+// al., arXiv 2407.08608) lets two warp groups alternate, one in the tensor cores (wgmma) while the other takes
+// exponentials, and reaches 740 TFLOP/s, 75% of an H100's peak; cuDNN 9.19 on an H200, D = 128, L = 2048: 633.
+
+namespace weft::kernels::WEFT_DEVICE::attention_4 {
+
+constexpr int kWarps = 4, kQueries = 16 * kWarps, kKeys = 64, kThreads = kWarps * 32, kRuns = kHeadDim / 8;
+constexpr int kTile = kKeys * kHeadDim;
+constexpr unsigned kAllLanes = 0xffffffffu;
+
+/// Where run `run` (8 elements, 16 bytes) of a row stands in its tile, in elements.
+__device__ int place(int row, int run) { return (row * kRuns + (run ^ row % 8)) * 8; }
+
+/// Starts to copy keys first … first + 63; those beyond the last are zeros.
+__device__ void load_keys(bf16* tile, const bf16* from, int first, int L, int thread) {
+  for (int i = thread; i < kKeys * kRuns; i += kThreads) {
+    const bool inside = first + i / kRuns < L;
+    ptx::cp_async_zfill<16>(tile + place(i / kRuns, i % kRuns), inside ? from + first * kHeadDim + i * 8 : from,
+                            inside ? 16 : 0);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    attention_kernel(bf16* y, const bf16* q, const bf16* k, const bf16* v, int L, float scale_log2e) {
+  WEFT_DYNAMIC_SHARED(bf16, ring);  // of two pairs: keys, values
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, group = lane / 4, pair = lane % 4;
+  const int64_t head = static_cast<int64_t>(blockIdx.y) * L * kHeadDim;
+  const int i = static_cast<int>(blockIdx.x) * kQueries + thread / 32 * 16 + group;  // and i + 8
+
+  uint32_t query[kHeadDim / 16][4];
+  WEFT_UNROLL
+  for (int d = 0; d < kHeadDim / 16; ++d) WEFT_UNROLL
+  for (int r = 0; r < 4; ++r) {
+    const int row = i + r % 2 * 8;  // rows beyond the last are zeros, and not stored
+    const bf16* const from = q + head + row * kHeadDim + d * 16 + r / 2 * 8 + pair * 2;
+    query[d][r] = row < L ? *reinterpret_cast<const uint32_t*>(from) : 0;
+  }
+
+  float out[kHeadDim / 8][4] = {}, most[2] = {-INFINITY, -INFINITY}, sum[2] = {};
+  load_keys(ring, k + head, 0, L, thread);
+  load_keys(ring + kTile, v + head, 0, L, thread);
+  for (int first = 0; first < L; first += kKeys) {
+    const bf16* const tile_k = ring + first / kKeys % 2 * 2 * kTile;
+    const bf16* const tile_v = tile_k + kTile;
+    ptx::cp_async_wait_all();
+    __syncthreads();
+    if (const int next = first + kKeys; next < L) {
+      bf16* const other = ring + next / kKeys % 2 * 2 * kTile;
+      load_keys(other, k + head, next, L, thread);
+      load_keys(other + kTile, v + head, next, L, thread);
+    }
+
+    float s[kKeys / 8][4] = {};
+    WEFT_UNROLL
+    for (int d = 0; d < kHeadDim / 16; ++d) WEFT_UNROLL
+    for (int j = 0; j < kKeys / 16; ++j) {
+      uint32_t b[4];
+      ptx::ldmatrix_x4(b, tile_k + place(j * 16 + lane / 16 * 8 + lane % 8, d * 2 + lane / 8 % 2));
+      ptx::mma_m16n8k16<bf16>(s[2 * j], query[d], {b[0], b[1]});
+      ptx::mma_m16n8k16<bf16>(s[2 * j + 1], query[d], {b[2], b[3]});
+    }
+
+    WEFT_UNROLL
+    for (int half = 0; half < 2; ++half) {  // rows i and i + 8
+      float next = most[half];
+      WEFT_UNROLL
+      for (int e = 0; e < kKeys / 4; ++e) {
+        float& score = s[e / 2][half * 2 + e % 2];
+        score = first + e / 2 * 8 + pair * 2 + e % 2 < L ? score * scale_log2e : -INFINITY;
+        next = fmaxf(next, score);
+      }
+      for (int d = 1; d < 4; d *= 2) next = fmaxf(next, __shfl_xor_sync(kAllLanes, next, d));
+      const float shrink = ptx::exp2_approx(most[half] - next);
+      most[half] = next;
+      sum[half] *= shrink;
+      WEFT_UNROLL
+      for (int e = 0; e < kKeys / 4; ++e) {
+        float& score = s[e / 2][half * 2 + e % 2];
+        score = ptx::exp2_approx(score - next);
+        sum[half] += score;
+      }
+      WEFT_UNROLL
+      for (int d = 0; d < kHeadDim / 8; ++d) WEFT_UNROLL
+      for (int e = 0; e < 2; ++e) out[d][half * 2 + e] *= shrink;
+    }
+
+    WEFT_UNROLL
+    for (int j = 0; j < kKeys / 16; ++j) {
+      const auto& left = s[2 * j];
+      const auto& right = s[2 * j + 1];
+      const uint32_t p[4] = {ptx::pack<bf16>(left[0], left[1]), ptx::pack<bf16>(left[2], left[3]),
+                             ptx::pack<bf16>(right[0], right[1]), ptx::pack<bf16>(right[2], right[3])};
+      WEFT_UNROLL
+      for (int d = 0; d < kHeadDim / 16; ++d) {
+        uint32_t b[4];
+        ptx::ldmatrix_x4_trans(b, tile_v + place(j * 16 + lane % 16, d * 2 + lane / 16));
+        ptx::mma_m16n8k16<bf16>(out[2 * d], p, {b[0], b[1]});
+        ptx::mma_m16n8k16<bf16>(out[2 * d + 1], p, {b[2], b[3]});
+      }
+    }
+  }
+
+  WEFT_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    for (int d = 1; d < 4; d *= 2) sum[half] += __shfl_xor_sync(kAllLanes, sum[half], d);
+    const int row = i + half * 8;
+    if (row >= L) continue;
+    WEFT_UNROLL
+    for (int d = 0; d < kHeadDim / 8; ++d)
+      *reinterpret_cast<uint32_t*>(y + head + row * kHeadDim + d * 8 + pair * 2) =
+          ptx::pack<bf16>(out[d][half * 2] / sum[half], out[d][half * 2 + 1] / sum[half]);
+  }
+}
+
+void run(const Queue& queue, const View& y, const View& q, const View& k, const View& v) {
+  const Attention a("attention/4_two_tiles", y, q, k, v);
+  launch(queue, "attention/4_two_tiles", dim3(tiles(a.L, kQueries), static_cast<unsigned>(a.G)), dim3(kThreads),
+         4 * kTile * sizeof(bf16), attention_kernel, a.y, a.q, a.k, a.v, a.L, a.scale * 1.4426950408889634f);
+}
+
+const Rung<run> rung("attention/4_two_tiles", "the next keys travel while these are used");
+
+}  // namespace weft::kernels::WEFT_DEVICE::attention_4
