@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/patch_embed.h"
 
+#include "core/autocast.h"
 #include "core/ops/linear.h"
 
 namespace weft::nn {
@@ -16,8 +17,10 @@ Tensor PatchConv2d::forward(const Tensor& x) const {
              "PatchEmbed: expected pictures whose sides are multiples of ", patch, ", got ", x);
   const int64_t rows = H / patch, columns = W / patch, length = patch * patch * C;
   const Tensor patches = x.reshape({N, rows, patch, columns, patch, C}).permute({0, 1, 3, 2, 4, 5});
-  // The weight is [width, patch, patch, channels] in memory: the order of a patch's pixels.
-  return linear(patches.reshape({N, rows * columns, length}), weight.reshape({weight.size(0), length}), bias);
+  // The weight is [width, patch, patch, channels] in memory: the order of a patch's pixels. Autocast knows the
+  // parameter, not a view of it.
+  const Tensor matrix = autocast_low(weight).reshape({weight.size(0), length});
+  return linear(patches.reshape({N, rows * columns, length}), matrix, bias);
 }
 
 }  // namespace weft::nn

@@ -8,8 +8,8 @@ namespace weft::nn {
 std::vector<std::string> model_names();
 
 /// A model by its name. The stem counts for resnet18/34/50/101/152; the CIFAR family (resnet8/20/32/44/56/110) has its
-/// own, the transformers none. `channels`: of the pictures. Errors: an unknown name (with the nearest known one), classes below 1, a transformer for other
-/// than 3 channels.
+/// own, the transformers none. `channels`: of the pictures. Errors: an unknown name (with the nearest known one),
+/// classes below 1.
 std::shared_ptr<Module> make_model(const std::string& name, int64_t classes, Stem stem = Stem::imagenet,
                                    int64_t channels = 3);
 

@@ -2,11 +2,24 @@
 #include "nn/models/vision_transformer.h"
 
 #include "core/autograd.h"
+#include "core/nearest.h"
 #include "core/ops/add.h"
 #include "core/ops/concat.h"
 
 namespace weft::nn {
 namespace {
+
+struct Size {
+  const char* name;
+  int64_t width, depth, heads, patch, image;
+};
+
+constexpr Size kSizes[] = {
+    {"vit_tiny4", 192, 6, 3, 4, 32},
+    {"vit_small16", 384, 12, 6, 16, 224},
+    {"vit_base16", 768, 12, 12, 16, 224},
+    {"vit_large16", 1024, 24, 16, 16, 224},
+};
 
 TransformerBlockOptions block_options(const VisionTransformerOptions& options, int64_t i) {
   const double share = options.depth > 1 ? static_cast<double>(i) / static_cast<double>(options.depth - 1) : 1;
@@ -124,21 +137,22 @@ void VisionTransformer::fields(Visitor& v) {
   v("head", head);
 }
 
-std::shared_ptr<VisionTransformer> vit_tiny4(int64_t classes) {
-  return std::make_shared<VisionTransformer>(
-      VisionTransformerOptions{.width = 192, .depth = 6, .heads = 3, .patch = 4, .image = 32, .classes = classes});
+std::vector<std::string> vit_names() {
+  std::vector<std::string> names;
+  for (const Size& size : kSizes) names.emplace_back(size.name);
+  return names;
 }
-std::shared_ptr<VisionTransformer> vit_small16(int64_t classes) {
-  return std::make_shared<VisionTransformer>(
-      VisionTransformerOptions{.width = 384, .depth = 12, .heads = 6, .classes = classes});
-}
-std::shared_ptr<VisionTransformer> vit_base16(int64_t classes) {
-  return std::make_shared<VisionTransformer>(
-      VisionTransformerOptions{.width = 768, .depth = 12, .heads = 12, .classes = classes});
-}
-std::shared_ptr<VisionTransformer> vit_large16(int64_t classes) {
-  return std::make_shared<VisionTransformer>(
-      VisionTransformerOptions{.width = 1024, .depth = 24, .heads = 16, .classes = classes});
+
+VisionTransformerOptions vit_options(const std::string& name, int64_t classes) {
+  for (const Size& size : kSizes)
+    if (name == size.name)
+      return {.width = size.width,
+              .depth = size.depth,
+              .heads = size.heads,
+              .patch = size.patch,
+              .image = size.image,
+              .classes = classes};
+  fail("vit_options: no transformer is called '", name, "'.", suggestion(name, vit_names()));
 }
 
 }  // namespace weft::nn

@@ -71,10 +71,12 @@ struct VisionTransformer : Module {
   mutable Resized resized_;
 };
 
-/// For pictures of about 32x32: patches of 4 pixels, width 192, 6 blocks of 3 heads, 2.7 M parameters.
-std::shared_ptr<VisionTransformer> vit_tiny4(int64_t classes = 10);
-std::shared_ptr<VisionTransformer> vit_small16(int64_t classes = 1000);  ///< 22.1 M parameters
-std::shared_ptr<VisionTransformer> vit_base16(int64_t classes = 1000);   ///< 86.6 M parameters
-std::shared_ptr<VisionTransformer> vit_large16(int64_t classes = 1000);  ///< 304.3 M parameters
+/// The names that vit_options() knows: vit_tiny4 (for pictures of about 32x32: 2.7 M parameters), vit_small16,
+/// vit_base16, vit_large16 (22.1, 86.6, 304.3 M).
+std::vector<std::string> vit_names();
+
+/// The options of a transformer by its name: size of its patch, its blocks, pictures of 224 (vit_tiny4: 32) pixels.
+/// Errors: an unknown name, with the nearest known one.
+VisionTransformerOptions vit_options(const std::string& name, int64_t classes = 1000);
 
 }  // namespace weft::nn

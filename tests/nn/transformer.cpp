@@ -144,10 +144,16 @@ TEST(VisionTransformer, SaysWhatIsWrong) {
 
 TEST(VisionTransformer, HasThePublishedNumberOfParameters) {
   const SkipInit sizes_alone;
+  const auto count = [](const char* name) {
+    VisionTransformer model(vit_options(name));
+    return parameter_count(model);
+  };
   // torchvision's vit_b_16, vit_l_16; timm's vit_small_patch16_224.
-  EXPECT_EQ(parameter_count(*vit_small16()), 22050664);
-  EXPECT_EQ(parameter_count(*vit_base16()), 86567656);
-  EXPECT_EQ(parameter_count(*vit_large16()), 304326632);
+  EXPECT_EQ(count("vit_small16"), 22050664);
+  EXPECT_EQ(count("vit_base16"), 86567656);
+  EXPECT_EQ(count("vit_large16"), 304326632);
+  EXPECT_THAT(error_text([] { vit_options("vit_smal16"); }),
+              HasSubstr("vit_options: no transformer is called 'vit_smal16'. Did you mean 'vit_small16'?"));
 }
 
 TEST(Dinov2, HasThePublishedNumberOfParameters) {

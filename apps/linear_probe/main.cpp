@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <iostream>
+
+#include "apps/linear_probe/phase.h"
+#include "apps/linear_probe/probe.h"
+#include "apps/support/device.h"
+#include "apps/support/exit.h"
+#include "core/autocast.h"
+#include "core/autograd.h"
+#include "core/random.h"
+#include "core/safetensors.h"
+#include "dist/wrap_policy.h"
+
+namespace weft::linear_probe {
+namespace {
+
+constexpr double kMostFeatureBytes = 8.0 * (int64_t{1} << 30);
+
+support::ParallelOptions parallel_options(const Options& o, const support::Ranks& ranks) {
+  return {.kind = o.parallel == "auto" ? (ranks.size() > 1 ? "fsdp" : "none") : o.parallel,
+          .strategy = o.fsdp_strategy,
+          .min_num_params = o.min_num_params,
+          .low_precision = o.precision == "bf16"};
+}
+
+/// The run of one process among its ranks.
+class Run {
+ public:
+  Run(const Options& options, const support::Ranks& ranks)
+      : options_(options),
+        ranks_(ranks),
+        backbone_(with_weights()),
+        pictures_(options, ranks, options.image_size > 0 ? options.image_size : default_side()) {
+    WEFT_CHECK(pictures_.side() % backbone_->options.patch == 0, "--image-size: expected a multiple of the patch's ",
+               backbone_->options.patch, " pixels, got ", pictures_.side());
+    if (ranks_.is_first()) record_ = std::make_unique<Record>(options_);
+    probe_ = std::make_shared<Probe>(backbone_, pictures_.classes());
+  }
+
+  void describe() {
+    if (!ranks_.is_first()) return;
+    if (ranks_.size() > 1) std::cout << "ranks   " << ranks_.describe() << '\n';
+    std::cout << "device  " << support::describe(ranks_.device()) << '\n'
+              << "data    " << pictures_.describe() << '\n'
+              << "model   " << options_.model << ", " << nn::parameter_count(*backbone_) << " parameters, weights "
+              << options_.weights << ", " << options_.precision << '\n'
+              << "run     " << options_.out << std::endl;
+  }
+
+  void run() {
+    if (options_.probes()) probe();
+    if (options_.finetunes()) finetune();
+    if (record_) record_->folder.write_summary(summary_);
+  }
+
+ private:
+  std::shared_ptr<nn::VisionTransformer> with_weights() {
+    manual_seed(static_cast<uint64_t>(options_.seed));
+    if (options_.weights == "random") return make_backbone(options_.model, options_.checkpointing == "block");
+    const nn::SkipInit loaded_anyway;
+    auto backbone = make_backbone(options_.model, options_.checkpointing == "block");
+    load_backbone(*backbone, options_.weights);
+    return backbone;
+  }
+  int64_t default_side() const { return std::min<int64_t>(backbone_->options.image, 224); }
+
+  bool keeps_features() const {
+    if (options_.cache_features != "auto") return options_.cache_features == "on";
+    const auto pictures = static_cast<double>(pictures_.size(data::Split::train) + pictures_.size(data::Split::val));
+    return 4.0 * pictures * static_cast<double>(backbone_->options.width) <= kMostFeatureBytes;
+  }
+
+  data::Sampler validation_order() const {
+    return data::Sampler(pictures_.size(data::Split::val),
+                         {.shuffle = false, .rank = ranks_.rank(), .world = ranks_.size(), .tail = data::Tail::uneven});
+  }
+
+  void probe() {
+    std::cout << ranks_.rank() << " linear probe" << std::endl;
+    probe_->freeze();
+    probe_->to(ranks_.device());
+    if (keeps_features())
+      probe_features();
+    else
+      train("probe", probe_, options_.lr, 0);
+    StateDict classifier = probe_->linear.state_dict();
+    if (record_) write_safetensors(record_->folder.file("probe.safetensors"), classifier);
+  }
+
+  /// The classifier alone learns, from what the backbone said of each picture.
+  void probe_features() {
+    Features training, validation;
+    {
+      backbone_->eval();
+      support::ParallelOptions how = parallel_options(options_, ranks_);
+      if (how.kind != "fsdp") how.kind = "none";  // there are no gradients to bring together
+      const auto parallel = support::make_parallel(how, probe_->m, ranks_);
+      const auto run_backbone = [&](const Tensor& x) {
+        const Autocast low(options_.precision == "bf16" ? DType::bf16 : DType::f32);
+        return parallel->forward(x);
+      };
+      training = compute_features(pictures_, data::Split::train, ranks_, run_backbone);
+      validation = compute_features(pictures_, data::Split::val, ranks_, run_backbone);
+      restore(*parallel, *probe_->m);
+    }
+    auto head = std::shared_ptr<nn::Linear>(probe_, &probe_->linear);
+    const auto parallel = support::make_parallel(parallel_options(options_, ranks_), head, ranks_);
+    FeatureSource rows(training, pictures_.training_order(), options_.batch_size);
+    FeatureSource checks(validation, validation_order(), options_.batch_size);
+    finish("probe", Phase(options_, ranks_, record_.get(), 0).run(*parallel, *head, options_.lr, rows, checks));
+    restore(*parallel, *head);
+  }
+
+  void finetune() {
+    std::cout << ranks_.rank() << " finetuning" << std::endl;
+    probe_->thaw();
+    probe_->to(ranks_.device());
+    train("finetune", probe_, options_.lr / 8, options_.probes() ? options_.epochs : 0);
+    if (record_) write_safetensors(record_->folder.file("finetuned.safetensors"), probe_->state_dict());
+  }
+
+  void train(const std::string& phase, const std::shared_ptr<Probe>& model, double lr, int64_t first_epoch) {
+    const auto parallel = support::make_parallel(parallel_options(options_, ranks_), model, ranks_);
+    PictureSource training(pictures_, pictures_.training());
+    PictureSource validation(pictures_, pictures_.in_order(data::Split::val, /*repeat=*/false));
+    finish(phase, Phase(options_, ranks_, record_.get(), first_epoch).run(*parallel, *model, lr, training, validation));
+    restore(*parallel, *model);
+  }
+
+  void finish(const std::string& phase, const PhaseResult& result) {
+    summary_.emplace_back(phase + "_accuracy", result.accuracy);
+    summary_.emplace_back(phase + "_best_accuracy", result.best_accuracy);
+    summary_.emplace_back(phase + "_train_loss", result.train_loss);
+    summary_.emplace_back(phase + "_images_per_second", result.images_per_second);
+  }
+
+  /// A phase's weights go back into the module: sharded ones by way of rank 0, from which the next phase shares them.
+  void restore(support::Parallel& parallel, nn::Module& model) {
+    if (!parallel.is_sharded()) return;
+    const StateDict whole = parallel.model_state();
+    const NoGrad no_grad;
+    for (const auto& [name, parameter] : model.parameters()) {
+      const bool wants = parameter.requires_grad();
+      const Tensor fresh = Tensor::empty(parameter.sizes(), parameter.dtype(), ranks_.device());
+      parameter.requires_grad_(false);
+      parameter.set_data(fresh);
+      parameter.requires_grad_(wants);
+    }
+    if (ranks_.is_first()) model.load_state_dict(whole);
+  }
+
+  const Options& options_;
+  const support::Ranks& ranks_;
+  std::shared_ptr<nn::VisionTransformer> backbone_;
+  Pictures pictures_;
+  std::unique_ptr<Record> record_;
+  std::shared_ptr<Probe> probe_;
+  support::Summary summary_;
+};
+
+/// The units of fsdp with their parameters, without any memory behind them.
+void explain_sharding(const Options& options) {
+  const nn::SkipInit sizes_alone;
+  Probe probe(make_backbone(options.model, false), 100);
+  int64_t rest = nn::parameter_count(probe);
+  const auto units = dist::choose_units(probe, {.min_num_params = options.min_num_params});
+  std::cout << options.model << " with a classifier of 100 classes, min_num_params " << options.min_num_params << ": "
+            << units.size() << " units and the root\n";
+  std::vector<std::pair<std::string, int64_t>> rows;
+  for (const auto& [path, module] : units) {
+    int64_t own = nn::parameter_count(*module);
+    for (const auto& [inner, other] : units)
+      if (inner.starts_with(path + '.')) own -= nn::parameter_count(*other);
+    rows.emplace_back(path, own);
+    rest -= own;
+  }
+  std::printf("%12lld  root\n", static_cast<long long>(rest));
+  for (const auto& [path, count] : rows) std::printf("%12lld  %s\n", static_cast<long long>(count), path.c_str());
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  if (!parse_options(argc, argv, options)) return support::kExitOk;
+  if (options.explain_sharding) {
+    explain_sharding(options);
+    return support::kExitOk;
+  }
+  const support::Ranks ranks(
+      {.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
+  Run run(options, ranks);
+  run.describe();
+  run.run();
+  return support::kExitOk;
+}
+
+}  // namespace
+}  // namespace weft::linear_probe
+
+int main(int argc, char** argv) {
+  return weft::support::guarded_main("linear_probe", [&] { return weft::linear_probe::run(argc, argv); });
+}

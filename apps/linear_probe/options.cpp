@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/linear_probe/options.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "apps/support/flags.h"
+
+namespace weft::linear_probe {
+namespace {
+
+/// The short names of the workflow that this program repeats, as long ones.
+std::vector<std::string> spelled_out(int argc, char** argv) {
+  constexpr std::pair<const char*, const char*> kShort[] = {
+      {"-e", "--epochs"}, {"-b", "--batch-size"}, {"-lr", "--lr"}};
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  for (std::string& argument : arguments) {
+    for (const auto& [brief, full] : kShort)
+      if (argument == brief) argument = full;
+    if (argument.starts_with("--"))
+      std::replace(argument.begin(),
+                   argument.begin() + static_cast<std::ptrdiff_t>(std::min(argument.find('='), argument.size())), '_',
+                   '-');
+  }
+  return arguments;
+}
+
+}  // namespace
+
+bool parse_options(int argc, char** argv, Options& o) {
+  support::Flags flags("linear_probe",
+                       "Trains a linear classifier on a frozen backbone, then fine-tunes both together.");
+  flags.add("data", o.data, "cifar100:DIR | cifar10:DIR | shapes | idx:DIR | folder:DIR");
+  flags.add("model", o.model,
+            "dinov2_vit{s|b|l|g}14[_reg], or vit_tiny4 | vit_small16 | vit_base16 | vit_large16 without their heads");
+  flags.add("weights", o.weights, "of the backbone: a file (names of DINOv2 or of train_image), or random");
+  flags.add_choice("phases", o.phases, {"probe,finetune", "probe", "finetune"},
+                   "probe: the backbone is frozen; finetune: everything learns at an eighth of the rate, the logits an "
+                   "eighth as large");
+  flags.add("epochs", o.epochs, "of each phase (-e)", {.min = 1, .max = 1e6});
+  flags.add("batch-size", o.batch_size, "pictures per step of each rank (-b)", {.min = 1, .max = 1e6});
+  flags.add("lr", o.lr, "learning rate of Adam (-lr)", {.min = 0});
+  flags.add("image-size", o.image_size, "side of the backbone's input in pixels; 0: 224, or that of vit_tiny4",
+            {.min = 0, .max = 4096});
+  flags.add("resize", o.resize, "pixels of the shortest edge before the centre is cut out; 0: 8/7 of --image-size",
+            {.min = 0, .max = 4096});
+  flags.add_choice("interpolation", o.interpolation, {"bilinear", "bicubic"},
+                   "how pictures are resized, always with antialiasing");
+  flags.add_choice("precision", o.precision, {"bf16", "f32"}, "bf16: products in bf16, weights in f32");
+  flags.add_choice("checkpointing", o.checkpointing, {"none", "block"},
+                   "block: backward computes each block a second time, memory for time");
+  flags.add_choice("cache-features", o.cache_features, {"auto", "on", "off"},
+                   "compute what the frozen backbone says of each picture once, not in every epoch; auto: where all of "
+                   "it fits in 8 GiB");
+  flags.add_choice("parallel", o.parallel, {"auto", "none", "ddp", "fsdp"},
+                   "auto: fsdp where there are several ranks (mpirun, srun, weft-run, torchrun's variables)");
+  flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
+                   "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");
+  flags.add_choice("fsdp-strategy", o.fsdp_strategy, {"full_shard", "shard_grad_op", "hybrid_shard", "no_shard"},
+                   "what fsdp shares out");
+  flags.add("min-num-params", o.min_num_params, "parameters that make a part of the model a unit of fsdp",
+            {.min = 1, .max = 1e15});
+  flags.add("explain-sharding", o.explain_sharding, "print the units of fsdp and stop; needs neither data nor weights");
+  flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
+  flags.add("workers", o.workers, "threads that load pictures; 0: the training thread itself", {.min = 0, .max = 1024});
+  flags.add("seed", o.seed, "of weights and order", {.min = 0});
+  flags.add("out", o.out, "run folder: metrics, TensorBoard files, weights, summary");
+  if (!flags.parse(spelled_out(argc, argv))) return false;
+  o.toml = flags.toml();
+  return true;
+}
+
+}  // namespace weft::linear_probe

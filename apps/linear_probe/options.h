@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace weft::linear_probe {
+
+/// The flags of linear_probe, one field each; see options.cpp for what `--help` says about them.
+struct Options {
+  std::string data = "cifar100:./cifar100";
+  std::string model = "dinov2_vitl14_reg";
+  std::string weights = "random";
+  std::string phases = "probe,finetune";
+  int64_t epochs = 5;
+  int64_t batch_size = 256;
+  double lr = 1e-3;
+  int64_t image_size = 0;
+  int64_t resize = 0;
+  std::string interpolation = "bilinear";
+  std::string precision = "bf16";
+  std::string checkpointing = "none";
+  std::string cache_features = "auto";
+  std::string parallel = "auto";
+  std::string backend = "auto";
+  std::string fsdp_strategy = "full_shard";
+  int64_t min_num_params = 1'000'000;
+  bool explain_sharding = false;
+  std::string device = "auto";
+  int64_t workers = 2;
+  int64_t seed = 1;
+  std::string out = "runs/linear_probe";
+
+  std::string toml;  ///< the values in effect, as written to config.toml
+
+  bool probes() const { return phases != "finetune"; }
+  bool finetunes() const { return phases != "probe"; }
+};
+
+/// Reads the command line and --config; `-e`, `-b`, `-lr` are epochs, batch size and learning rate. False: --help was
+/// printed. Errors: UsageError, see support::Flags.
+bool parse_options(int argc, char** argv, Options& options);
+
+}  // namespace weft::linear_probe

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/linear_probe/pictures.h"
+
+#include <algorithm>
+
+#include "apps/support/exit.h"
+
+namespace weft::linear_probe {
+namespace {
+
+// Of ImageNet's training pictures, white being 1: what every published backbone was trained with.
+const std::vector<float> kMean{0.485f, 0.456f, 0.406f}, kStd{0.229f, 0.224f, 0.225f};
+
+}  // namespace
+
+Pictures::Pictures(const Options& options, const support::Ranks& ranks, int64_t side)
+    : options_(options),
+      ranks_(ranks),
+      side_(side),
+      edge_(options.resize > 0 ? options.resize : side * 8 / 7),
+      train_set_(data::open_dataset(options.data, data::Split::train)),
+      val_set_(data::open_dataset(options.data, data::Split::val)) {
+  WEFT_CHECK(train_set_->classes() == val_set_->classes(), "data: training and validation part have other classes");
+  WEFT_CHECK(train_set_->channels() == 3, "--data ", options.data, ": expected pictures of 3 channels, got ",
+             train_set_->channels());
+  if (edge_ < side_)
+    throw support::UsageError(str("--resize: expected at least the input's ", side_, " pixels, got ", edge_));
+  if (train_set_->storage() && val_set_->storage()) {
+    resize_on_device();
+    return;
+  }
+  if (edge_ != side_ * 8 / 7)
+    throw support::UsageError(str("--resize: pictures of several sizes are resized to 8/7 of the input's ", side_,
+                                  " pixels, not to ", edge_));
+  pipeline_ = str("imagenet:", side_);
+}
+
+void Pictures::resize_on_device() {
+  const data::Storage &train = *train_set_->storage(), &val = *val_set_->storage();
+  WEFT_CHECK(train.height == val.height && train.width == val.width, "data: training pictures are ", train.height, "x",
+             train.width, ", validation pictures ", val.height, "x", val.width);
+  pipeline_ = "none";
+  // vit_tiny4 sees small pictures as they are.
+  if (train.height == side_ && train.width == side_ && options_.resize == 0) {
+    edge_ = side_;
+    return;
+  }
+  const int64_t shorter = std::min(train.height, train.width);
+  const Size2d whole{train.height * edge_ / shorter, train.width * edge_ / shorter};
+  const Resize2dWeights weights = resize2d_weights(
+      {train.height, train.width}, whole,
+      {.interpolation = options_.interpolation == "bicubic" ? Interpolation::bicubic : Interpolation::bilinear,
+       .antialias = true},
+      DType::f32);
+  // Only the rows and columns of the centre are computed.
+  const auto centre = [&](const Tensor& all, int64_t size) {
+    return all.slice(0, (size - side_ + 1) / 2, side_).contiguous().to(ranks_.device());
+  };
+  resize_ = {centre(weights.rows, whole.h), centre(weights.columns, whole.w)};
+}
+
+std::string Pictures::describe() const {
+  return str(train_set_->describe(), "; ", val_set_->describe(), "; shortest edge ", edge_, ", centre ", side_, "x",
+             side_);
+}
+
+const std::shared_ptr<const data::Dataset>& Pictures::set(data::Split split) const {
+  return split == data::Split::train ? train_set_ : val_set_;
+}
+
+data::Sampler Pictures::training_order() const {
+  return data::Sampler(train_set_->size(),
+                       {.seed = static_cast<uint64_t>(options_.seed), .rank = ranks_.rank(), .world = ranks_.size()});
+}
+
+std::unique_ptr<data::Loader> Pictures::training() const { return loader(data::Split::train, training_order()); }
+
+std::unique_ptr<data::Loader> Pictures::in_order(data::Split split, bool repeat) const {
+  const data::Sampler order(set(split)->size(), {.shuffle = false,
+                                                 .rank = ranks_.rank(),
+                                                 .world = ranks_.size(),
+                                                 .tail = repeat ? data::Tail::repeat : data::Tail::uneven});
+  return order.size() == 0 ? nullptr : loader(split, order);
+}
+
+std::unique_ptr<data::Loader> Pictures::loader(data::Split split, data::Sampler order) const {
+  const bool on_loader = !resize_.rows.defined();
+  data::PipelineOptions changes;
+  changes.crop.filter = options_.interpolation == "bicubic" ? data::Filter::bicubic : data::Filter::bilinear;
+  const int64_t batch = std::min(options_.batch_size, order.size());
+  return std::make_unique<data::Loader>(set(split), order,
+                                        data::make_pipeline(on_loader ? pipeline_ : "none", data::Split::val, changes),
+                                        data::LoaderOptions{.batch_size = batch,
+                                                            .workers = static_cast<int>(options_.workers),
+                                                            .seed = static_cast<uint64_t>(options_.seed),
+                                                            .device = ranks_.device(),
+                                                            .mean = kMean,
+                                                            .std = kStd});
+}
+
+Tensor Pictures::prepare(const Tensor& images) const {
+  return resize_.rows.defined() ? resize2d(images, resize_) : images;
+}
+
+}  // namespace weft::linear_probe
