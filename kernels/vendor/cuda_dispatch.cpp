@@ -9,8 +9,8 @@
 
 #include "kernels/allocator.h"
 #include "kernels/runtime.h"
-#include "kernels/vendor/capture.h"
 #include "kernels/vendor/cublaslt.h"
+#include "kernels/vendor/cuda_stream.h"
 #include "kernels/vendor/cudnn.h"
 #include "kernels/vendor/dispatch.h"
 #include "kernels/vendor/own_version.h"  // written by CMake: WEFT_OWN_VERSION

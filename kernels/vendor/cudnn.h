@@ -13,7 +13,7 @@ const std::string& missing();
 /// `cuDNN 91900`.
 std::string version();
 
-/// False for f64: our own kernel computes it then.
+/// False for what cuDNN has no engine for, whatever the sizes: our own kernel computes it then.
 bool supports(const Conv2dCall& call);
 
 /// Plans that the heuristic offers for a supported call and that keep the contract, at most four. Errors: the

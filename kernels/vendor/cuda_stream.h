@@ -2,7 +2,17 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
+#include "kernels/error.h"
+
 namespace weft::kernels::vendor {
+
+/// Makes the device that of this thread's CUDA calls.
+inline void select_device(int index) {
+  const cudaError_t status = cudaSetDevice(index);
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // the next call starts clean
+  fail("cudaSetDevice: cuda:", index, ": ", cudaGetErrorString(status));
+}
 
 /// Is a graph captured on the stream?
 inline bool is_capturing(void* stream) {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cudnn_graph.h>
+
+#include <string>
+
+namespace weft::kernels::vendor {
+
+/// The functions of cuDNN that Weft calls, found in libcudnn.so.9 when the first is needed: the graph API in plain C.
+struct CudnnLibrary {
+#define WEFT_CUDNN_FUNCTIONS(X)                                                                                     \
+  X(GetVersion)                                                                                                     \
+  X(GetErrorString)                                                                                                 \
+  X(GetLastErrorString)                                                                                             \
+  X(Create)                                                                                                         \
+  X(SetStream) X(BackendCreateDescriptor) X(BackendDestroyDescriptor) X(BackendSetAttribute) X(BackendGetAttribute) \
+      X(BackendFinalize) X(BackendExecute)
+#define WEFT_CUDNN_MEMBER(name) decltype(&cudnn##name) name = nullptr;
+  WEFT_CUDNN_FUNCTIONS(WEFT_CUDNN_MEMBER)
+#undef WEFT_CUDNN_MEMBER
+
+  /// Why the library cannot be used, with the cure; empty where it can.
+  std::string missing;
+
+  /// Throws `function: status: what cuDNN says of it` unless the status is success.
+  void check(cudnnStatus_t status, const std::string& function) const;
+};
+
+/// Loads it at the first call. Throws nothing: see CudnnLibrary::missing.
+const CudnnLibrary& cudnn_library();
+
+}  // namespace weft::kernels::vendor
