@@ -234,25 +234,40 @@ TEST_F(TuneCacheTest, AnEmptyPathIsNoFile) {
   EXPECT_EQ(cache.find("m", "p"), Found());
 }
 
+/// An environment variable with another value, or none, while it lives.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    const char* const old = std::getenv(name);
+    if (old) old_ = old;
+    set(value);
+  }
+  ~Variable() { set(old_ ? old_->c_str() : nullptr); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  void set(const char* value) const {
+    if (value)
+      setenv(name_, value, 1);
+    else
+      unsetenv(name_);
+  }
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
 TEST_F(TuneCacheTest, WhereItLies) {
   const auto with = [](const char* named, const char* cache, const char* home) {
-    for (const auto& [name, value] : {std::pair{"WEFT_TUNE_CACHE", named}, {"XDG_CACHE_HOME", cache}, {"HOME", home}}) {
-      if (value)
-        setenv(name, value, 1);
-      else
-        unsetenv(name);
-    }
+    const Variable one("WEFT_TUNE_CACHE", named), two("XDG_CACHE_HOME", cache), three("HOME", home);
     return TuneCache::default_path();
   };
-  const char* const home = std::getenv("HOME");
-  const std::string kept = home ? home : "";
   EXPECT_EQ(with("/a/b", "/c", "/d"), "/a/b");
   EXPECT_EQ(with("", "/c", "/d"), "");
   EXPECT_EQ(with(nullptr, "/c", "/d"), "/c/weft/tune.tsv");
   EXPECT_EQ(with(nullptr, "relative", "/d"), "/d/.cache/weft/tune.tsv");
   EXPECT_EQ(with(nullptr, nullptr, "/d"), "/d/.cache/weft/tune.tsv");
   EXPECT_EQ(with(nullptr, nullptr, nullptr), "");
-  with(nullptr, nullptr, home ? kept.c_str() : nullptr);
 }
 
 }  // namespace
