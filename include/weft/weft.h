@@ -125,3 +125,6 @@
 #include "apps/support/run_folder.h"
 #include "apps/support/signals.h"
 #include "apps/support/tensorboard.h"
+#include "apps/support/weights/load_weights.h"
+#include "apps/support/weights/safetensors_shards.h"
+#include "apps/support/weights/weights_file.h"

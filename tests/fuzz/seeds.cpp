@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Usage: fuzz_seeds GOLDEN_PICTURES FOLDER
-// Writes the seed corpora, FOLDER/TARGET/*, with Weft's own writers, so that they follow the formats by themselves.
+// Usage: fuzz_seeds TESTS FOLDER
+// Writes the seed corpora, FOLDER/TARGET/*, with Weft's own writers, so that they follow the formats by themselves;
+// pictures and PyTorch's files are those of TESTS/golden and TESTS/weights.
 #include <iostream>
 
 #include "apps/support/checkpoint.h"
 #include "apps/support/metrics.h"
+#include "apps/support/weights/weights_file.h"
+#include "apps/support/weights/zip_archive.h"
 #include "core/safetensors.h"
 #include "data/cifar.h"
 #include "data/file_bytes.h"
@@ -123,6 +126,27 @@ void tensor_seeds() {
   keep("checkpoint_tree", "links", {0, 0, 5, 0, 0, 6, 2, 1, 2, 6, 0, 2, 16, 6, 1, 0, 3, 3});
 }
 
+/// Files of torch.save, and the pickles in them.
+void weights_seeds(const fs::path& golden) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(golden)) {
+    const std::string name = entry.path().filename().string();
+    keep("torch_file", name, data::read_file(entry.path()));
+    if (!support::have_zip() || name.find("_legacy") != std::string::npos) continue;
+    const support::ZipArchive zip(entry.path());
+    for (size_t i = 0; i < zip.entries().size(); ++i) {
+      if (!zip.entries()[i].name.ends_with("/data.pkl") || !zip.entries()[i].is_stored) continue;
+      Bytes pickle(zip.entries()[i].size);
+      zip.read(i, pickle.data());
+      keep("pickle", name, pickle);
+    }
+  }
+  keep("pickle", "values", bytes_of("](K\xffJ\xff\xff\xff\xff\x8a\1\xffU\2ab\x88\x89)K\1\x85\x8c\1xq\2h\2]}e."));
+  keep("weights_index", "two",
+       bytes_of(R"({"metadata":{"total_size":20},"weight_map":{"a1":"a.safetensors","a2":"a.safetensors",)"
+                R"("b1":"b.safetensors","b2":"b.safetensors"}})"));
+  keep("weights_index", "one", bytes_of(R"({"weight_map":{"a1":"a.safetensors","a2":"a.safetensors"}})"));
+}
+
 void text_seeds() {
   const std::string row = support::to_json({.time = 1, .epoch = 1, .step = 3});
   keep("metrics", "rows",
@@ -185,13 +209,14 @@ void store_seeds() {
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    std::cerr << "usage: fuzz_seeds GOLDEN_PICTURES FOLDER\n";
+    std::cerr << "usage: fuzz_seeds TESTS FOLDER\n";
     return 2;
   }
   folder = argv[2];
   cifar_seeds();
   idx_seeds();
-  picture_seeds(argv[1]);
+  picture_seeds(fs::path(argv[1]) / "golden/pictures");
+  weights_seeds(fs::path(argv[1]) / "weights/golden");
   tensor_seeds();
   text_seeds();
   store_seeds();

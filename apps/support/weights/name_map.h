@@ -9,7 +9,7 @@
 
 namespace weft::support {
 
-/// One row of a table of names. In `from`, `#` stands for a number, `*` for any text, `_` for a number that is dropped,
+/// One row of a table of names. In `from`, `#` stands for a number, `*` for any text, `@` for a number that is dropped,
 /// `{query,key,value}` for one of these words; in `to` each `#` and `*` repeats the next of them. Words on the left:
 /// these tensors become one, stacked along dimension 0 in the order of the words. Words on the right: one tensor is cut
 /// into as many equal parts. An empty `to` leaves the tensor out.

@@ -15,7 +15,7 @@ namespace {
 NameMap dinov2() {
   return {"dinov2",
           "facebookresearch/dinov2, training checkpoints too (--key teacher --prefix backbone.)",
-          {{"blocks._.#.*", "blocks.#.*", false}},
+          {{"blocks.@.#.*", "blocks.#.*", false}},
           {}};
 }
 

@@ -19,7 +19,7 @@ bool match(std::string_view pattern, std::string_view name, NameMatch& result) {
     }
     return false;
   }
-  if (pattern[0] == '#' || pattern[0] == '_') {
+  if (pattern[0] == '#' || pattern[0] == '@') {
     const auto length = static_cast<size_t>(std::find_if_not(name.begin(), name.end(), is_digit) - name.begin());
     if (length == 0) return false;
     if (pattern[0] == '#') result.captures.emplace_back(name.substr(0, length));

@@ -41,7 +41,6 @@ class ShardedWeights : public WeightsFile {
         if (find(info.name) < 0)
           file.bad("tensor '", info.name, "' of ", shard, ": expected it in the index, got none");
     format_ = "sharded";
-    metadata_["files"] = str(shards_.size());
     for (const auto& shard : shards_)
       for (const auto& [key, value] : shard->metadata()) metadata_.emplace(key, value);
   }
