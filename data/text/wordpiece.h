@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace weft::data {
+
+/// One text, or two, as a model reads them.
+struct Encoding {
+  std::vector<int64_t> ids;          ///< [CLS] first [SEP], or [CLS] first [SEP] second [SEP]
+  std::vector<int64_t> token_types;  ///< 1 for the second text and its [SEP], else 0
+};
+
+/// Words cut into the longest pieces of a vocabulary, from the left (Wu et al. 2016; Devlin et al. 2018): "unaffable"
+/// may be un ##aff ##able. A word that cannot be cut so, or of more than 100 characters, is [UNK].
+class WordPiece {
+ public:
+  /// Token i of the vocabulary has the id i. Errors: no [UNK], [CLS], [SEP] or [PAD]; a token twice.
+  explicit WordPiece(std::vector<std::string> vocabulary, bool lowercase = true);
+  /// Reads `vocab.txt`, one token a line. Errors: it cannot be read; as above, with the line.
+  static WordPiece from_file(const std::filesystem::path& path, bool lowercase = true);
+
+  int64_t size() const { return static_cast<int64_t>(vocabulary_.size()); }
+  const std::vector<std::string>& vocabulary() const { return vocabulary_; }
+  /// Errors: an id outside of the vocabulary.
+  const std::string& token(int64_t id) const;
+  int64_t padding_id() const { return padding_; }
+
+  /// The pieces of a text. A special token written out in it ("[SEP]") is that token.
+  std::vector<std::string> pieces(std::string_view text) const;
+  /// The text, or the pair where `second` is given, between the special tokens; cut to `most` ids in all, one piece at
+  /// a time from the longer text. Errors: `most` leaves no room for the special tokens.
+  Encoding encode(std::string_view first, int64_t most = 512) const;
+  Encoding encode(std::string_view first, std::string_view second, int64_t most = 512) const;
+
+ private:
+  int64_t require(std::string_view token) const;
+  void append_ids(std::string_view text, std::vector<int64_t>& ids) const;
+  void append_word(const std::string& word, std::vector<int64_t>& ids) const;
+  std::vector<int64_t> ids_of(std::string_view text) const;
+
+  std::vector<std::string> vocabulary_;
+  std::unordered_map<std::string, int64_t> ids_;
+  bool lowercase_;
+  int64_t unknown_ = 0, first_ = 0, separator_ = 0, padding_ = 0;
+};
+
+/// A vocabulary for texts of which no published one is at hand: the special tokens, every character that occurs (alone
+/// and as a continuation), then the most frequent words, `size` tokens at most. The same for the same texts.
+std::vector<std::string> make_vocabulary(const std::vector<std::string>& texts, int64_t size, bool lowercase = true);
+
+}  // namespace weft::data

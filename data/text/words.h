@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft::data {
+
+/// A UTF-8 text as BERT's words (Devlin et al. 2018; the rules of google-research/bert's BasicTokenizer): control
+/// characters and invalid bytes are left out, white space and the sides of every CJK ideograph part words, every
+/// punctuation mark is a word. With `lowercase`, accents go and letters become small ("Café" is "cafe"). Errors: built
+/// without utf8proc.
+std::vector<std::string> split_words(std::string_view text, bool lowercase);
+
+/// The characters (code points) of a word of split_words(), each as UTF-8.
+std::vector<std::string_view> characters_of(std::string_view word);
+
+}  // namespace weft::data

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/text/text_table.h"
+#include "data/text/wordpiece.h"
+#include "data/text/words.h"
+#include "tests/data/fixture.h"
+
+namespace weft::data::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+void write(const TemporaryFolder& folder, const char* name, const std::string& text) {
+  write_file(folder / name, {text.begin(), text.end()});
+}
+
+#if WEFT_HAVE_UTF8PROC
+
+// The first lines are the examples of google-research/bert's own tests.
+TEST(Words, OfManyScripts) {
+  const auto lower = [](const char* text) { return split_words(text, true); };
+  EXPECT_THAT(lower("ah\u535A\u63A8zz"), ElementsAre("ah", "\u535A", "\u63A8", "zz"));
+  EXPECT_THAT(lower(" \tHeLLo!how  \n Are yoU?  "), ElementsAre("hello", "!", "how", "are", "you", "?"));
+  EXPECT_THAT(lower("H\u00E9llo"), ElementsAre("hello"));
+  EXPECT_THAT(split_words(" \tHeLLo!how  \n Are yoU?  ", false), ElementsAre("HeLLo", "!", "how", "Are", "yoU", "?"));
+  EXPECT_THAT(split_words("H\u00E9llo", false), ElementsAre("H\u00E9llo"));
+
+  EXPECT_THAT(lower("na\u00EFve Stra\u00DFe \u00C5ngstr\u00F6m"), ElementsAre("naive", "stra\u00DFe", "angstrom"));
+  EXPECT_THAT(lower("e\u0301t\u00E9 \u0130zmir \u039F\u0394\u039F\u03A3"),
+              ElementsAre("ete", "izmir", "\u03BF\u03B4\u03BF\u03C3"));
+  EXPECT_THAT(lower("\u00ABHola\u00BB\u2014\u00BFqu\u00E9? 3.5%"),
+              ElementsAre("\u00AB", "hola", "\u00BB", "\u2014", "\u00BF", "que", "?", "3", ".", "5", "%"));
+  EXPECT_THAT(lower("$5 a+b ~x^y `q|"), ElementsAre("$", "5", "a", "+", "b", "~", "x", "^", "y", "`", "q", "|"));
+  EXPECT_THAT(lower("good\u00A0day\u3000\u4F60\u597D\u3002"), ElementsAre("good", "day", "\u4F60", "\u597D", "\u3002"));
+  EXPECT_THAT(lower("\uD55C"), ElementsAre("\u1112\u1161\u11AB")) << "a syllable of Hangul is decomposed";
+  EXPECT_THAT(lower("ok\U0001F44D\U0001F3FD fine"), ElementsAre("ok\U0001F44D\U0001F3FD", "fine")) << "no punctuation";
+  EXPECT_THAT(lower("\U0001F468\u200D\U0001F469"), ElementsAre("\U0001F468\U0001F469"))
+      << "the joiner is a control character";
+}
+
+TEST(Words, WithoutControlCharactersAndBrokenBytes) {
+  EXPECT_THAT(split_words(std::string_view("a\0b\x07"
+                                           "c\u200B\uFEFF\uFFFDd",
+                                           18),
+                          true),
+              ElementsAre("abcd"));
+  EXPECT_THAT(split_words("x\xC3(y \xFF\xFE z\xE2\x82", true), ElementsAre("x", "(", "y", "z"));
+  EXPECT_THAT(split_words("", true), ElementsAre());
+  EXPECT_THAT(split_words(" \r\n\t ", true), ElementsAre());
+}
+
+WordPiece small() {
+  return WordPiece({"[UNK]", "[CLS]", "[SEP]", "want", "##want", "##ed", "wa", "un", "runn", "##ing", "[PAD]", ","});
+}
+
+TEST(WordPiece, TakesTheLongestPieceFromTheLeft) {
+  EXPECT_THAT(small().pieces(""), ElementsAre());
+  EXPECT_THAT(small().pieces("unwanted running"), ElementsAre("un", "##want", "##ed", "runn", "##ing"));
+  EXPECT_THAT(small().pieces("unwantedX running"), ElementsAre("[UNK]", "runn", "##ing"));
+  EXPECT_THAT(small().pieces("Want,WA"), ElementsAre("want", ",", "wa"));
+}
+
+TEST(WordPiece, AWordOfMoreThanAHundredCharactersIsUnknown) {
+  std::string hundred;
+  for (int i = 0; i < 100; ++i) hundred += "\u00DF";
+  const WordPiece pieces({"[UNK]", "[CLS]", "[SEP]", "[PAD]", "\u00DF", "##\u00DF"});
+  EXPECT_EQ(pieces.pieces(hundred).size(), 100u);
+  EXPECT_THAT(pieces.pieces(hundred + "\u00DF"), ElementsAre("[UNK]"));
+}
+
+TEST(WordPiece, SpecialTokensInATextAreThemselves) {
+  EXPECT_THAT(small().pieces("want[SEP]want [MASK] [sep]"),
+              ElementsAre("want", "[SEP]", "want", "[UNK]", "[UNK]", "[UNK]", "[UNK]"))
+      << "this vocabulary has no [MASK], and no brackets";
+}
+
+TEST(WordPiece, EncodesTextsAndPairs) {
+  const Encoding one = small().encode("unwanted, want");
+  EXPECT_THAT(one.ids, ElementsAre(1, 7, 4, 5, 11, 3, 2));
+  EXPECT_THAT(one.token_types, ElementsAre(0, 0, 0, 0, 0, 0, 0));
+  const Encoding two = small().encode("want", "running");
+  EXPECT_THAT(two.ids, ElementsAre(1, 3, 2, 8, 9, 2));
+  EXPECT_THAT(two.token_types, ElementsAre(0, 0, 0, 1, 1, 1));
+  EXPECT_THAT(small().encode("unwanted want", 5).ids, ElementsAre(1, 7, 4, 5, 2));
+  EXPECT_THAT(small().encode("unwanted want", "running", 7).ids, ElementsAre(1, 7, 4, 2, 8, 9, 2))
+      << "the longer text is cut";
+  EXPECT_THAT(error_text([] { small().encode("want", 1); }),
+              HasSubstr("WordPiece: expected room for at least 2 tokens, got 1"));
+  EXPECT_THAT(error_text([] { small().encode("a", "b", 2); }), HasSubstr("expected room for at least 3 tokens, got 2"));
+}
+
+TEST(WordPiece, ReadsAVocabularyFile) {
+  const TemporaryFolder folder;
+  write(folder, "vocab.txt", "[PAD]\r\n[UNK]\n[CLS]\n[SEP]\nhello\n");
+  const WordPiece read = WordPiece::from_file(folder / "vocab.txt");
+  EXPECT_EQ(read.size(), 5);
+  EXPECT_THAT(read.encode("Hello").ids, ElementsAre(2, 4, 3));
+  write(folder, "twice.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\na\n");
+  EXPECT_THAT(error_text([&] { WordPiece::from_file(folder / "twice.txt"); }),
+              HasSubstr("twice.txt: vocabulary: token 'a' stands twice, the second time as number 5"));
+  write(folder, "short.txt", "[PAD]\n[UNK]\n");
+  EXPECT_THAT(error_text([&] { WordPiece::from_file(folder / "short.txt"); }),
+              HasSubstr("expected the token [CLS] among 2 tokens"));
+  EXPECT_THAT(error_text([&] { WordPiece::from_file(folder / "none.txt"); }), HasSubstr("vocabulary: cannot open"));
+  EXPECT_THAT(error_text([&] { read.token(5); }), HasSubstr("vocabulary: expected an id below 5, got 5"));
+}
+
+TEST(WordPiece, MakesAVocabularyThatLosesNothing) {
+  const std::vector<std::string> texts{"The cat saw the dog .", "A dog saw \u00E9clairs !", "the end"};
+  const std::vector<std::string> tokens = make_vocabulary(texts, 41);
+  EXPECT_EQ(tokens.size(), 41u);
+  const WordPiece pieces(tokens);
+  EXPECT_THAT(pieces.pieces("the dog saw"), ElementsAre("the", "dog", "saw"));
+  for (const std::string& text : texts)
+    for (const std::string& piece : pieces.pieces(text)) EXPECT_NE(piece, "[UNK]") << text;
+  EXPECT_EQ(tokens, make_vocabulary(texts, 41));
+  EXPECT_THAT(error_text([&] { make_vocabulary(texts, 30); }), HasSubstr("got room for 30"));
+}
+
+#else
+
+TEST(Words, SaysWhatIsMissing) {
+  EXPECT_THAT(error_text([] { split_words("a", true); }),
+              HasSubstr("words: built without utf8proc. On Debian: apt-get install libutf8proc-dev"));
+}
+
+#endif
+
+TEST(Characters, AreCodePoints) {
+  EXPECT_THAT(characters_of("a\u00DF\u4F60\U0001F44Dz"), ElementsAre("a", "\u00DF", "\u4F60", "\U0001F44D", "z"));
+}
+
+// --- tables --------------------------------------------------------------------------------------------------------
+
+TEST(TextTable, ReadsTheLayoutsOfGlue) {
+  const TemporaryFolder folder;
+  write(folder, "sst2.tsv", "sentence\tlabel\nso \"good\" \t1\r\n\nbad\t0\n");
+  const TextTable sst2 = read_text_table(folder / "sst2.tsv");
+  ASSERT_EQ(sst2.rows.size(), 2u);
+  EXPECT_FALSE(sst2.pairs);
+  EXPECT_EQ(sst2.rows[0].first, "so \"good\" ");
+  EXPECT_EQ(sst2.rows[0].label, 1);
+  EXPECT_EQ(sst2.description, "sst2.tsv: 2 sentences, 2 classes");
+
+  write(folder, "mrpc.tsv",
+        "\xEF\xBB\xBFQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n0\t1\t2\tone\ttwo\n1\t3\t4\tx\ty\n");
+  const TextTable mrpc = read_text_table(folder / "mrpc.tsv");
+  EXPECT_TRUE(mrpc.pairs);
+  EXPECT_EQ(mrpc.rows[0].first + '|' + mrpc.rows[0].second, "one|two");
+  EXPECT_EQ(mrpc.rows[1].label, 1);
+
+  write(folder, "test.tsv", "index\tsentence\n0\tuneasy\n");
+  EXPECT_EQ(read_text_table(folder / "test.tsv").rows[0].label, -1);
+  write(folder, "words.tsv", "text\tlabel\na\tspam\nb\tham\n");
+  EXPECT_THAT(read_text_table(folder / "words.tsv").classes, ElementsAre("ham", "spam"));
+  write(folder, "many.tsv", "text\tlabel\na\t10\nb\t9\n");
+  EXPECT_THAT(read_text_table(folder / "many.tsv").classes, ElementsAre("9", "10"));
+}
+
+TEST(TextTable, SaysWhatIsWrong) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(error_text([&] { read_text_table(folder / "none.tsv"); }), HasSubstr("text table: cannot open"));
+  write(folder, "empty.tsv", "");
+  EXPECT_THAT(error_text([&] { read_text_table(folder / "empty.tsv"); }), HasSubstr("empty.tsv is empty"));
+  write(folder, "header.tsv", "a\tb\n1\t2\n");
+  EXPECT_THAT(error_text([&] { read_text_table(folder / "header.tsv"); }),
+              HasSubstr("header.tsv:1: expected a column named sentence, text, sentence1 or #1 String"));
+  write(folder, "short.tsv", "sentence\tlabel\nfine\t1\nshort\n");
+  EXPECT_THAT(error_text([&] { read_text_table(folder / "short.tsv"); }),
+              HasSubstr("short.tsv:3: expected 2 columns, got 1"));
+}
+
+TEST(TextTable, ReadsSst2) {
+  const std::filesystem::path file = std::filesystem::path(WEFT_SHARED_DATA) / "text/sst2/dev.tsv";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "no " << file;
+  const TextTable table = read_text_table(file);
+  EXPECT_EQ(table.rows.size(), 872u);
+  EXPECT_EQ(table.classes.size(), 2u);
+}
+
+}  // namespace
+}  // namespace weft::data::testing
