@@ -30,7 +30,8 @@ __global__ void im2col_kernel(bf16* columns, const bf16* x, int H, int W, int C,
   const int c = k % C, s = k / C % R, r = k / C / R;
   const int h = pixel / W % H + r - R / 2, w = pixel % W + s - R / 2;
   const bool inside = h >= 0 && h < H && w >= 0 && w < W;
-  columns[i] = to<bf16>(inside ? from<float>(x[((pixel / (H * W) * H + h) * W + w) * C + c]) : 0);
+  const bf16 value = inside ? x[((pixel / (H * W) * H + h) * W + w) * C + c] : to<bf16>(0.0f);
+  columns[i] = value;
 }
 
 __global__ void product_kernel(bf16* y, const bf16* columns, const bf16* f, int pixels, int O, int K) {
