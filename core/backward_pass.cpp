@@ -101,6 +101,15 @@ class Engine {
     return meta.grad.detach();
   }
 
+  // What has come for the node behind input `i` of the running node.
+  Tensor take(size_t i, const Shape& sizes, DType dtype) {
+    Node* const node = running_->inputs[i].node.get();
+    if (!node || !node->arrived.defined()) return {};
+    const Tensor& sum = node->arrived;
+    if (sum.sizes() != sizes || sum.dtype() != dtype || !sum.is_contiguous()) return {};
+    return std::exchange(node->arrived, Tensor());
+  }
+
   /// Does any pass of this thread wait for a gradient of the leaf?
   static bool waits_for(TensorImpl* leaf) {
     for (const Engine* engine = innermost_; engine; engine = engine->outer_)
@@ -285,6 +294,10 @@ Tensor gradient_target(size_t input, const Shape& sizes, DType dtype, Device dev
   if (Engine* engine = running_engine)
     if (Tensor target = engine->offer(input, sizes, dtype); target.defined()) return target;
   return Tensor::empty(sizes, dtype, device);
+}
+
+Tensor arrived_gradient(size_t input, const Shape& sizes, DType dtype) {
+  return running_engine ? running_engine->take(input, sizes, dtype) : Tensor();
 }
 
 bool gradient_pending(const Tensor& leaf) { return Engine::waits_for(leaf.impl()); }

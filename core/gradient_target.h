@@ -9,4 +9,9 @@ namespace weft {
 /// be added to, so that large weights' gradients are written once, in their place in the flat buffer; else new memory.
 Tensor gradient_target(size_t input, const Shape& sizes, DType dtype, Device device);
 
+/// For the backward of an op whose kernel can add: the sum of the gradients that have come for its input number `input`
+/// in this pass so far, where that is a dense tensor of these sizes and dtype; else undefined. It is taken: the
+/// backward must return its own gradient plus it, and so spares the pass that would have added them.
+Tensor arrived_gradient(size_t input, const Shape& sizes, DType dtype);
+
 }  // namespace weft

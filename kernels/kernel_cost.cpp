@@ -83,6 +83,8 @@ constexpr Entry kTable[] = {
     {.name = "layer_norm_backward", .arithmetic = 14},
     {.name = "matmul", .flop = matmul_flop},
     {.name = "matmul_fused", .flop = matmul_fused_flop},
+    {.name = "rms_norm_forward", .arithmetic = 5},
+    {.name = "rms_norm_backward", .arithmetic = 11},
     {.name = "sgd_step", .updated = 0b11, .arithmetic = 6},         // w, velocity
     {.name = "adam_step", .updated = 0b111, .arithmetic = 15},      // w, m, v
     {.name = "adadelta_step", .updated = 0b111, .arithmetic = 15},  // w, square_average, delta_average

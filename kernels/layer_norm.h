@@ -4,15 +4,18 @@
 
 namespace weft::kernels {
 
-// x, y, dy, dx: contiguous [M, C], one floating dtype; weight, bias, dweight, dbias [C]; mean, invstd [M]: f32 (f64 for
-// f64 x). Ba et al. 2016.
+// x, residual, sum, y, dy, dx, more: contiguous [M, C], one floating dtype; weight, bias, dweight, dbias [C]; mean,
+// invstd [M]: f32 (f64 for f64 x). Ba et al. 2016.
 
-/// y = (x - mean) invstd weight + bias over the last dimension; weight and bias may be none.
-WEFT_KERNEL(layer_norm_forward, const Queue& queue, const View& y, const View& mean, const View& invstd, const View& x,
-            const View& weight, const View& bias, double eps);
+/// y = (x - mean) invstd weight + bias over the last dimension; weight and bias may be none. With a residual (else
+/// none, and sum with it) the input is sum = x + residual, rounded to its dtype and written in the same pass.
+WEFT_KERNEL(layer_norm_forward, const Queue& queue, const View& y, const View& mean, const View& invstd,
+            const View& sum, const View& x, const View& residual, const View& weight, const View& bias, double eps);
 
-/// dweight and dbias may be none.
+/// dx = the gradient with respect to the input + more: the gradient that came to the input from elsewhere, added once
+/// the other is rounded, or none. dweight and dbias may be none. x: what was normalised (sum, where there was a
+/// residual).
 WEFT_KERNEL(layer_norm_backward, const Queue& queue, const View& dx, const View& dweight, const View& dbias,
-            const View& dy, const View& x, const View& weight, const View& mean, const View& invstd);
+            const View& dy, const View& x, const View& weight, const View& mean, const View& invstd, const View& more);
 
 }  // namespace weft::kernels

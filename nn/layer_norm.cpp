@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/layer_norm.h"
 
-#include "core/ops/layer_norm.h"
+#include "core/ops/add.h"
 
 namespace weft::nn {
 
@@ -12,6 +12,20 @@ LayerNorm::LayerNorm(int64_t size, double norm_eps) : eps(norm_eps) {
 }
 
 Tensor LayerNorm::forward(const Tensor& x) const { return layer_norm(x, weight, bias, eps); }
+
+NormedSum LayerNorm::add(const Tensor& x, const Tensor& residual) const {
+  NormedSum result;
+  result.y = with_hooks(x, [&] {
+    if (x.dtype() == residual.dtype()) {
+      result = add_layer_norm(x, residual, weight, bias, eps);
+    } else {  // the sum has the wider dtype
+      result.sum = x + residual;
+      result.y = forward(result.sum);
+    }
+    return result.y;
+  });
+  return result;
+}
 
 void LayerNorm::fields(Visitor& v) {
   v("weight", weight);

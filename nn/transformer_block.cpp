@@ -15,9 +15,9 @@ std::shared_ptr<LayerScale> make_scale(const TransformerBlockOptions& options) {
   return options.layer_scale == 0 ? nullptr : std::make_shared<LayerScale>(options.width, options.layer_scale);
 }
 
-Tensor beside(const Tensor& x, const Tensor& branch, const std::shared_ptr<LayerScale>& scale,
-              const DropPath& drop_path) {
-  return x + drop_path(scale ? (*scale)(branch) : branch);
+/// What goes into the residual stream.
+Tensor scaled(const Tensor& branch, const std::shared_ptr<LayerScale>& scale, const DropPath& drop_path) {
+  return drop_path(scale ? (*scale)(branch) : branch);
 }
 
 }  // namespace
@@ -33,8 +33,8 @@ TransformerBlock::TransformerBlock(const TransformerBlockOptions& options)
       drop_path2(options.drop_path) {}
 
 Tensor TransformerBlock::forward(const Tensor& x) const {
-  const Tensor y = beside(x, attn(norm1(x)), ls1, drop_path1);
-  return beside(y, (*mlp)(norm2(y)), ls2, drop_path2);
+  const NormedSum stream = norm2.add(x, scaled(attn(norm1(x)), ls1, drop_path1));
+  return stream.sum + scaled((*mlp)(stream.y), ls2, drop_path2);
 }
 
 void TransformerBlock::fields(Visitor& v) {

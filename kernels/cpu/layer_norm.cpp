@@ -57,17 +57,25 @@ void backward_rows(T* dx, S* gain_sum, S* offset_sum, const T* dy, const T* x, c
 
 }  // namespace
 
-void layer_norm_forward(const Queue&, const View& y, const View& mean, const View& invstd, const View& x,
-                        const View& weight, const View& bias, double eps) {
+void layer_norm_forward(const Queue&, const View& y, const View& mean, const View& invstd, const View& sum_view,
+                        const View& x, const View& residual, const View& weight, const View& bias, double eps) {
   with_types("layer_norm_forward", x, [&]<class T, class S>() {
     const int64_t M = x.sizes[0], C = x.sizes[1];
-    const T* in = x.as<T>();
-    T* out = y.as<T>();
+    const T *in = x.as<T>(), *added = optional<T>(residual);
+    T *out = y.as<T>(), *sums = optional<T>(sum_view);
     S *means = mean.as<S>(), *invstds = invstd.as<S>();
     const S *gain = optional<S>(weight), *offset = optional<S>(bias);
     parallel_for(M, C, [&](int64_t begin, int64_t end) {
       for (int64_t m = begin; m < end; ++m) {
         const T* row = in + m * C;
+        if (added) {
+          const T* other = added + m * C;
+          T* sum_row = sums + m * C;
+#pragma GCC ivdep
+          for (int64_t c = 0; c < C; ++c)
+            sum_row[c] = static_cast<T>(static_cast<S>(row[c]) + static_cast<S>(other[c]));
+          row = sum_row;
+        }
         S sum = 0, square = 0;
 #pragma omp simd reduction(+ : sum)
         for (int64_t c = 0; c < C; ++c) sum += static_cast<S>(row[c]);
@@ -90,10 +98,10 @@ void layer_norm_forward(const Queue&, const View& y, const View& mean, const Vie
 }
 
 void layer_norm_backward(const Queue&, const View& dx, const View& dweight, const View& dbias, const View& dy,
-                         const View& x, const View& weight, const View& mean, const View& invstd) {
+                         const View& x, const View& weight, const View& mean, const View& invstd, const View& more) {
   with_types("layer_norm_backward", x, [&]<class T, class S>() {
     const int64_t M = x.sizes[0], C = x.sizes[1];
-    const T *in = x.as<T>(), *slope = dy.as<T>();
+    const T *in = x.as<T>(), *slope = dy.as<T>(), *added = optional<T>(more);
     T* out = dx.as<T>();
     const S *means = mean.as<S>(), *invstds = invstd.as<S>(), *gain = optional<S>(weight);
     S *dgain = optional<S>(dweight), *doffset = optional<S>(dbias);
@@ -110,6 +118,9 @@ void layer_norm_backward(const Queue&, const View& dx, const View& dweight, cons
         for (; m < chunks.end(i); ++m)
           backward_rows<1>(out + m * C, gain_sum, offset_sum, slope + m * C, in + m * C, gain, means + m, invstds + m,
                            C);
+        // Rounded before it is added to, as if another kernel added: the chunk is in the cache.
+        for (int64_t at = chunks.begin(i) * C; added && at < chunks.end(i) * C; ++at)
+          out[at] = static_cast<T>(static_cast<S>(out[at]) + static_cast<S>(added[at]));
       }
     });
     for (int64_t c = 0; c < C; ++c) {

@@ -4,8 +4,8 @@
 #include "kernels/cuda/row.cuh"
 
 // Grid, block, ownership: row.cuh. Forward reads the logits once for the log of the sum of exponentials; smoothing and
-// probability targets read them again (from cache) for the mean distance from it. Backward recomputes the
-// probabilities. Bytes per element of size e: forward e (2e with probability targets), backward 2e (3e); one
+// probability targets need them again for the mean distance from it. Backward recomputes the probabilities: they are
+// never stored. Bytes per element of size e: forward e (2e with probability targets), backward 2e (3e); one
 // exponential each way. 85% of the bandwidth for rows of 128 bytes and more; few rows (a batch of 128 with 10 classes)
 // are bound by latency.
 
@@ -22,7 +22,7 @@ struct Target {
   int64_t ignore_index;
 };
 
-template <int kGroup, int V, class T>
+template <int kGroup, int V, int kUnits, class T>
 __global__ void cross_entropy_forward_kernel(Accumulate<T>* loss, Accumulate<T>* lse_out, Accumulate<T>* weight,
                                              const T* logits, const Target<T> target, int64_t rows, int64_t C) {
   using A = Accumulate<T>;
@@ -30,20 +30,21 @@ __global__ void cross_entropy_forward_kernel(Accumulate<T>* loss, Accumulate<T>*
   const bool valid = G::row() < rows;
   const int64_t row = valid ? G::row() : rows - 1;
   const T* z = logits + row * C;
-  const RowExponentials<A> e = row_exponentials<kGroup, V>(z, C);
+  const Row<kGroup, V, kUnits, T> in(z, C);
+  const RowExponentials<A> e = row_exponentials(in, C);
   const A lse = e.maximum + log(e.sum);
 
   // The sum of t (lse - z) over the classes, with the target t as given and with 1 for every class.
   A with_target = 0, with_ones = 0;
   bool counts = true;
   if (target.probabilities != nullptr) {
-    for (int64_t c = G::lane() * V; c < C; c += kGroup * V) {
-      const Vec<T, V> unit = Vec<T, V>::load(z + c), t = Vec<T, V>::load(target.probabilities + row * C + c);
+    for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
+      const Vec<T, V> unit = in.at(k, c), t = Vec<T, V>::load(target.probabilities + row * C + c);
       for (int i = 0; i < V; ++i) {
         const A weight_of_class = from<A>(t[i]);
         if (weight_of_class != A(0)) with_target += weight_of_class * (lse - from<A>(unit[i]));
       }
-    }
+    });
     with_target = G::sum(with_target);
   } else {
     const int64_t label = target.classes[row];
@@ -51,10 +52,10 @@ __global__ void cross_entropy_forward_kernel(Accumulate<T>* loss, Accumulate<T>*
     if (counts) with_target = label >= 0 && label < C ? lse - from<A>(z[label]) : A(NAN);
   }
   if (target.smoothing > A(0)) {
-    for (int64_t c = G::lane() * V; c < C; c += kGroup * V) {
-      const Vec<T, V> unit = Vec<T, V>::load(z + c);
+    for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
+      const Vec<T, V> unit = in.at(k, c);
       for (int i = 0; i < V; ++i) with_ones += lse - from<A>(unit[i]);
-    }
+    });
     with_ones = G::sum(with_ones) * (target.smoothing / static_cast<A>(C));
   }
   if (valid && G::lane() == 0) {
@@ -64,7 +65,7 @@ __global__ void cross_entropy_forward_kernel(Accumulate<T>* loss, Accumulate<T>*
   }
 }
 
-template <int kGroup, int V, class T>
+template <int kGroup, int V, int kUnits, class T>
 __global__ void cross_entropy_backward_kernel(T* dlogits, const Accumulate<T>* dloss, const T* logits,
                                               const Accumulate<T>* lse_in, const Target<T> target, int64_t rows,
                                               int64_t C) {
@@ -72,16 +73,17 @@ __global__ void cross_entropy_backward_kernel(T* dlogits, const Accumulate<T>* d
   using G = RowGroup<kGroup>;
   const bool valid = G::row() < rows;
   const int64_t row = valid ? G::row() : rows - 1;
+  const Row<kGroup, V, kUnits, T> in(logits + row * C, C);
   const A kept = A(1) - target.smoothing, spread = target.smoothing / static_cast<A>(C);
   A scale = dloss[row], total = 1;
   const A lse = lse_in[row];
   int64_t label = -1;
   if (target.probabilities != nullptr) {
     A sum = 0;
-    for (int64_t c = G::lane() * V; c < C; c += kGroup * V) {
+    for_units<kGroup, V, kUnits>(C, [&](int, int64_t c) {
       const Vec<T, V> t = Vec<T, V>::load(target.probabilities + row * C + c);
       for (int i = 0; i < V; ++i) sum += from<A>(t[i]);
-    }
+    });
     total = kept * G::sum(sum) + target.smoothing;
   } else {
     label = target.classes[row];
@@ -91,8 +93,9 @@ __global__ void cross_entropy_backward_kernel(T* dlogits, const Accumulate<T>* d
       scale = A(NAN);
   }
   const bool ignored = target.probabilities == nullptr && label == target.ignore_index;
-  for (int64_t c = G::lane() * V; valid && c < C; c += kGroup * V) {
-    const Vec<T, V> unit = Vec<T, V>::load(logits + row * C + c);
+  if (!valid) return;  // whole warps, behind the last exchange
+  for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
+    const Vec<T, V> unit = in.at(k, c);
     Vec<T, V> t, out;
     if (target.probabilities != nullptr) t = Vec<T, V>::load(target.probabilities + row * C + c);
     for (int i = 0; i < V; ++i) {
@@ -101,7 +104,7 @@ __global__ void cross_entropy_backward_kernel(T* dlogits, const Accumulate<T>* d
       out[i] = to<T>(ignored ? A(0) : scale * (p * total - (kept * aim + spread)));
     }
     out.store(dlogits + row * C + c);
-  }
+  });
 }
 
 template <class T>
@@ -128,11 +131,11 @@ void cross_entropy_forward(const Queue& queue, const View& loss, const View& lse
     const Target<T> t = target_of<T>("cross_entropy_forward", target, logits, arguments);
     const int64_t rows = logits.sizes[0], C = logits.sizes[1];
     if (rows == 0 || C == 0) return;
-    with_row_shape<T>(C, {logits.data, t.probabilities}, [&]<int kGroup, int V>() {
+    with_row_shape<T>(C, {logits.data, t.probabilities}, [&]<int kGroup, int V, int kUnits>() {
       using G = RowGroup<kGroup>;
       launch(queue, "cross_entropy_forward", G::grid(rows), dim3(G::kThreads), 0,
-             &cross_entropy_forward_kernel<kGroup, V, T>, loss.as<A>(), lse.as<A>(), weight ? weight.as<A>() : nullptr,
-             static_cast<const T*>(logits.data), t, rows, C);
+             &cross_entropy_forward_kernel<kGroup, V, kUnits, T>, loss.as<A>(), lse.as<A>(),
+             weight ? weight.as<A>() : nullptr, static_cast<const T*>(logits.data), t, rows, C);
     });
   });
 }
@@ -144,11 +147,12 @@ void cross_entropy_backward(const Queue& queue, const View& dlogits, const View&
     const Target<T> t = target_of<T>("cross_entropy_backward", target, logits, arguments);
     const int64_t rows = logits.sizes[0], C = logits.sizes[1];
     if (rows == 0 || C == 0) return;
-    with_row_shape<T>(C, {dlogits.data, logits.data, t.probabilities}, [&]<int kGroup, int V>() {
+    with_row_shape<T>(C, {dlogits.data, logits.data, t.probabilities}, [&]<int kGroup, int V, int kUnits>() {
       using G = RowGroup<kGroup>;
       launch(queue, "cross_entropy_backward", G::grid(rows), dim3(G::kThreads), 0,
-             &cross_entropy_backward_kernel<kGroup, V, T>, dlogits.as<T>(), static_cast<const A*>(dloss.as<A>()),
-             static_cast<const T*>(logits.data), static_cast<const A*>(lse.as<A>()), t, rows, C);
+             &cross_entropy_backward_kernel<kGroup, V, kUnits, T>, dlogits.as<T>(),
+             static_cast<const A*>(dloss.as<A>()), static_cast<const T*>(logits.data),
+             static_cast<const A*>(lse.as<A>()), t, rows, C);
     });
   });
 }

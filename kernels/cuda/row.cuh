@@ -4,12 +4,15 @@
 
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/unroll.cuh"
 #include "kernels/cuda/vec.cuh"
 #include "kernels/view.h"
 
 // Kernels that look at whole rows of a contiguous [R, C] matrix: softmax, cross entropy, layer norm.
-// A row belongs to a group of threads: a warp, 4 of them in a block of 128 (no barrier, no shared memory), or, for rows
-// longer than 4096 elements, a block of 256. Lane k of the group takes units k, k + group, … of V elements.
+// A row belongs to a group of threads: a warp, 4 of them in a block of 128 (no barrier, no shared memory), or a block
+// of 128 or 256. Lane k of the group takes units k, k + group, … of V elements, 16 bytes each where addresses and C
+// allow it. Such a row of up to 4 units a lane is read from memory once, all its loads in flight together, and stays in
+// registers; longer rows and those that are not aligned are read again for each pass, from L1 or L2.
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -61,50 +64,104 @@ struct RowGroup {
   static dim3 grid(int64_t rows) { return dim3(static_cast<unsigned>((rows + kRows - 1) / kRows)); }
 };
 
+/// Calls f(k, c) for the units of this lane, the k-th beginning at column c. kUnits: at most so many, known to the
+/// compiler, so that `k` may index registers; 0: any number.
+template <int kGroup, int V, int kUnits, class F>
+__device__ __forceinline__ void for_units(int64_t C, F&& f) {
+  const int64_t first = RowGroup<kGroup>::lane() * V;
+  if constexpr (kUnits > 0) {
+    WEFT_UNROLL
+    for (int k = 0; k < kUnits; ++k)
+      if (first + k * (kGroup * V) < C) f(k, first + k * (kGroup * V));
+  } else {
+    for (int64_t c = first; c < C; c += kGroup * V) f(0, c);
+  }
+}
+
+/// A row as its lane sees it: in registers (kUnits > 0), or where it lies.
+template <int kGroup, int V, int kUnits, class T>
+class Row {
+ public:
+  __device__ Row(const T* data, int64_t C) : data_(data) {
+    if constexpr (kUnits > 0)
+      for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) { units_[k] = Vec<T, V>::load(data + c); });
+  }
+  __device__ __forceinline__ Vec<T, V> at(int k, int64_t c) const {
+    if constexpr (kUnits > 0)
+      return units_[k];
+    else
+      return Vec<T, V>::load(data_ + c);
+  }
+  /// The row becomes what `data` holds, where the caller has stored `unit`.
+  __device__ __forceinline__ void replace(int k, const Vec<T, V>& unit) {
+    if constexpr (kUnits > 0) units_[k] = unit;
+  }
+  __device__ void now_at(const T* data) { data_ = data; }
+
+ private:
+  const T* data_;
+  Vec<T, V> units_[kUnits > 0 ? kUnits : 1];
+};
+
 /// The maximum of a row and sum(exp(x - maximum)).
 template <class A>
 struct RowExponentials {
   A maximum, sum;
 };
 
-/// One pass over the row: every lane rescales its sum when its maximum rises (Milakov and Gimelshein 2018).
-template <int kGroup, int V, class T>
-__device__ RowExponentials<Accumulate<T>> row_exponentials(const T* x, int64_t C) {
+/// In registers: the maximum first. Else one pass over the row: every lane rescales its sum when its maximum rises
+/// (Milakov and Gimelshein 2018).
+template <int kGroup, int V, int kUnits, class T>
+__device__ RowExponentials<Accumulate<T>> row_exponentials(const Row<kGroup, V, kUnits, T>& x, int64_t C) {
   using A = Accumulate<T>;
   using G = RowGroup<kGroup>;
   A most = -INFINITY, sum = 0;
-  for (int64_t c = G::lane() * V; c < C; c += kGroup * V) {
-    const Vec<T, V> unit = Vec<T, V>::load(x + c);
+  if constexpr (kUnits > 0) {
+    for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
+      const Vec<T, V> unit = x.at(k, c);
+      for (int i = 0; i < V; ++i) most = G::larger(from<A>(unit[i]), most);
+    });
+    const A of_row = G::max(most), base = of_row > A(-INFINITY) ? of_row : A(0);
+    for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
+      const Vec<T, V> unit = x.at(k, c);
+      for (int i = 0; i < V; ++i) sum += exp(from<A>(unit[i]) - base);
+    });
+    return {of_row, G::sum(sum)};
+  }
+  for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
+    const Vec<T, V> unit = x.at(k, c);
     A next = most;
     for (int i = 0; i < V; ++i) next = G::larger(from<A>(unit[i]), next);
     if (next > most) sum *= exp(most - next);
     most = next;
     const A base = most > A(-INFINITY) ? most : A(0);
     for (int i = 0; i < V; ++i) sum += exp(from<A>(unit[i]) - base);
-  }
+  });
   const A all = G::max(most);
   sum = most > A(-INFINITY) ? sum * exp(most - all) : sum;
   return {all, G::sum(sum)};
 }
 
 inline constexpr int64_t kLongRow = 4096;
+inline constexpr int kRowUnits = 4;  ///< of a lane, where the row stays in registers
 
-/// Calls `body.operator()<group, V>()` for rows of C elements of type T at the given addresses.
+/// Calls `body.operator()<group, V, units>()` for rows of C elements of type T at the given addresses.
 template <class T, class Body>
 void with_row_shape(int64_t C, std::initializer_list<const void*> data, Body&& body) {
   constexpr int V = 16 / sizeof(T);
   bool wide = C % V == 0;
   for (const void* p : data) wide = wide && reinterpret_cast<uintptr_t>(p) % 16 == 0;
-  if (C > kLongRow) {
-    if (wide)
-      body.template operator()<256, V>();
+  if (!wide) {
+    if (C > kLongRow)
+      body.template operator()<256, 1, 0>();
     else
-      body.template operator()<256, 1>();
+      body.template operator()<32, 1, 0>();
+  } else if (C <= 32 * V * kRowUnits) {
+    body.template operator()<32, V, kRowUnits>();
+  } else if (C <= 128 * V * kRowUnits) {
+    body.template operator()<128, V, kRowUnits>();
   } else {
-    if (wide)
-      body.template operator()<32, V>();
-    else
-      body.template operator()<32, 1>();
+    body.template operator()<256, V, 0>();
   }
 }
 

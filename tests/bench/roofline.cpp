@@ -120,11 +120,14 @@ TEST(Roofline, AStepOfResNet50) {
 
 TEST(Roofline, AStepOfVitB16) {
   const std::vector<Row> found = roofline("--filter '^vit_b16'");
-  // 17.5 GMAC of one picture's forward (Dosovitskiy et al. 2021 give 17.6 with the norms): 197 tokens, 12 blocks of
-  // 12 D^2 + 2 T D each; backward has twice of it. The patches' convolution is not in it.
-  const double T = 197, D = 768, macs = 12 * T * (12 * D * D + 2 * T * D) + 768 * 1000;
+  // The 17.6 GMAC of one picture's forward (Dosovitskiy et al. 2021): patches, 12 blocks with 12 D^2 per token,
+  // attention. Backward has twice of it, but no gradient of the pictures.
+  const double T = 197, D = 768, gflop = 2 * 256 / 1e9;  // of a multiply-add in each picture
+  const double patches = 196 * D * 768, blocks = 12 * T * 12 * D * D, head = D * 1000, attention = 12 * 2 * T * T * D;
+  EXPECT_NEAR((patches + blocks + head + attention) / 1e9, 17.6, 0.1);
   const Row products = only(found, "matmul", "all");
-  EXPECT_NEAR(number(products, "GFLOP") / (3 * 2 * 256 * macs / 1e9), 1, 0.01);
+  EXPECT_NEAR(number(products, "GFLOP") / (gflop * (2 * patches + 3 * blocks + 3 * head)), 1, 0.001);
+  EXPECT_NEAR(number(only(found, "attention_forward", "all"), "GFLOP") / (gflop * attention), 1, 0.001);
 }
 
 TEST(Roofline, JsonHoldsTheSame) {

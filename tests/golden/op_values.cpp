@@ -32,6 +32,7 @@
 #include "core/ops/pool2d.h"
 #include "core/ops/reciprocal.h"
 #include "core/ops/relu.h"
+#include "core/ops/rms_norm.h"
 #include "core/ops/rsqrt.h"
 #include "core/ops/sigmoid.h"
 #include "core/ops/sin.h"
@@ -142,6 +143,7 @@ const std::map<std::string, Function>& functions() {
       {"linear", [](Case& c) { return linear(c("x"), c("w"), c("b")); }},
       {"matmul", binary([](const Tensor& a, const Tensor& b) { return matmul(a, b); })},
       {"layer_norm", [](Case& c) { return layer_norm(c("x"), c("w"), c("b"), c.number(0)); }},
+      {"rms_norm", [](Case& c) { return rms_norm(c("x"), c("w"), c.number(0)); }},
       {"softmax", [](Case& c) { return softmax(c("x"), c.integer(0)); }},
       {"log_softmax", [](Case& c) { return log_softmax(c("x"), c.integer(0)); }},
       {"cross_entropy", run_cross_entropy},

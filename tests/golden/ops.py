@@ -148,6 +148,13 @@ def norms_and_softmax(cases):
         cases.add(f"log_softmax.{i}", lambda x: F.log_softmax(x, dim), {"x": cases.draw(*shape, scale=5)}, (dim,))
 
 
+def rms_norms(cases):
+    """x / sqrt(mean(x^2) + eps) w: this PyTorch has no rms_norm of its own."""
+    for i, shape in enumerate([(3, 7), (2, 3, 33), (5, 2)]):
+        cases.add(f"rms_norm.{i}", lambda x, w: x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5) * w,
+                  {"x": cases.draw(*shape, scale=3), "w": cases.draw(shape[-1], shift=1.5)}, (1e-5,))
+
+
 def attentions(cases):
     """softmax(scale q k^T) v, [B, N, H, D]; the last row is one head of a ViT."""
     rows = [
@@ -256,6 +263,6 @@ def reductions(cases):
 def all_cases():
     cases = Cases()
     for part in (convolutions, batch_norms, pools, products, norms_and_softmax, losses, elementwise, reductions,
-                 attentions):
+                 attentions, rms_norms):
         part(cases)
     return cases.tensors

@@ -16,6 +16,7 @@
 #include "kernels/pool2d.h"
 #include "kernels/random.h"
 #include "kernels/reduce.h"
+#include "kernels/rms_norm.h"
 #include "kernels/simt/simt.h"
 #include "kernels/softmax.h"
 #include "kernels/unary.h"
@@ -410,7 +411,7 @@ TEST(DevicesAgree, BatchNormKeepsSmallDeviationsFarFromZero) {
 
 TEST(DevicesAgree, LayerNorm) {
   for (const DType dtype : kFloating)
-    for (const Sizes& sizes : {Sizes{5, 7}, Sizes{300, 48}, Sizes{9, 768}, Sizes{2, 5000}})
+    for (const Sizes& sizes : {Sizes{5, 7}, Sizes{300, 48}, Sizes{9, 768}, Sizes{3, 2048}, Sizes{2, 5000}})
       for (const bool affine : {true, false})
         expect_agreement(str("layer norm ", dtype, " of ", sizes[1]), [&](Call& c) {
           const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
@@ -418,12 +419,18 @@ TEST(DevicesAgree, LayerNorm) {
           const View x = c.random(dtype, sizes, 1, 4), dy = c.random(dtype, sizes);
           const View weight = affine ? c.random(wide, {C}, 0.5, 2) : View::none();
           const View bias = affine ? c.random(wide, {C}) : View::none();
+          const View residual = affine ? View::none() : c.random(dtype, sizes);
+          const View sum = affine ? View::none() : c.output(dtype, sizes);
           kernels::layer_norm_forward(c.queue, c.output(dtype, sizes, C), c.output(wide, {M}, C),
-                                      c.output(wide, {M}, C), x, weight, bias, 1e-5);
+                                      c.output(wide, {M}, C), sum, x, residual, weight, bias, 1e-5);
           const View mean = c.random(wide, {M}, 2, 3), invstd = c.random(wide, {M}, 1, 2);
           const View dweight = affine ? c.output(wide, {C}, M * 16) : View::none();
           const View dbias = affine ? c.output(wide, {C}, M * 16) : View::none();
-          kernels::layer_norm_backward(c.queue, c.output(dtype, sizes, C), dweight, dbias, dy, x, weight, mean, invstd);
+          kernels::layer_norm_backward(c.queue, c.output(dtype, sizes, C), dweight, dbias, dy, x, weight, mean, invstd,
+                                       residual);
+          kernels::rms_norm_forward(c.queue, c.output(dtype, sizes, C), c.output(wide, {M}, C), sum, x, residual,
+                                    weight, 1e-5);
+          kernels::rms_norm_backward(c.queue, c.output(dtype, sizes, C), dweight, dy, x, weight, invstd, residual);
         });
 }
 

@@ -92,7 +92,7 @@ TEST(KernelCost, NormsReadTwiceWhatTheirSumsNeedFirst) {
   EXPECT_EQ(cost("batch_norm_forward", std::array{x, c, c, c, c, x, c, c, none}).bytes, 4 * (3 * 800 + 6 * 8));
   EXPECT_EQ(cost("batch_norm_forward", std::array{x, c, c, c, c, x, c, c, x}).bytes, 4 * (4 * 800 + 6 * 8));
   // A row fits on chip: one read.
-  EXPECT_EQ(cost("layer_norm_forward", std::array{x, f32({100}), f32({100}), x, c, c}).bytes,
+  EXPECT_EQ(cost("layer_norm_forward", std::array{x, f32({100}), f32({100}), none, x, none, c, c}).bytes,
             4 * (2 * 800 + 2 * 100 + 2 * 8));
   EXPECT_EQ(cost("batch_norm_forward", std::array{x, c, c, c, c, x, c, c, x}).arithmetic, 8 * 800);
   EXPECT_EQ(cost("batch_norm_forward", std::array{x, c, c, c, c, x, c, c, x}).flop, 0);

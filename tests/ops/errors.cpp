@@ -23,6 +23,7 @@
 #include "core/ops/pad.h"
 #include "core/ops/pool2d.h"
 #include "core/ops/resize2d.h"
+#include "core/ops/rms_norm.h"
 #include "core/ops/softmax.h"
 #include "core/ops/stack.h"
 #include "core/ops/sum.h"
@@ -101,6 +102,15 @@ TEST(Errors, Norms) {
                "batch_norm: expected a residual of the input's sizes f32[2,5] on cpu, got f32[5]");
   EXPECT_ERROR(layer_norm(zeros({2, 5}), zeros({2})),
                "layer_norm: expected weight f32[5] for input f32[2,5] on cpu, got f32[2]");
+  EXPECT_ERROR(layer_norm(Tensor()), "layer_norm: expected a floating input [..., C], got none");
+  EXPECT_ERROR(add_layer_norm(zeros({2, 5}), zeros({5})),
+               "add_layer_norm: expected a floating residual of the input's sizes f32[2,5] on cpu, got f32[5]");
+  EXPECT_ERROR(rms_norm(zeros({2, 5}), zeros({2})),
+               "rms_norm: expected weight f32[5] for input f32[2,5] on cpu, got f32[2]");
+  EXPECT_ERROR(rms_norm(Tensor::zeros({2, 5}, DType::i64)),
+               "rms_norm: expected a floating input [..., C], got i64[2,5]");
+  EXPECT_ERROR(add_rms_norm(zeros({2, 5}), Tensor()),
+               "add_rms_norm: expected a floating residual of the input's sizes f32[2,5] on cpu, got none");
 }
 
 TEST(Errors, Resizing) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/batch_norm.h"
 #include "core/ops/layer_norm.h"
+#include "core/ops/mul.h"
+#include "core/ops/rms_norm.h"
 #include "tests/ops/op_case.h"
 
 namespace weft::test {
@@ -72,6 +74,31 @@ const AddCases cases{
     {"layer_norm_no_rows",
      {{{0, 5}}, wide({5}), wide({5})},
      [](const Inputs& x) { return layer_norm(x[0], x[1], x[2]); }},
+    {"rms_norm", {{{3, 4, 7}}, wide({7})}, [](const Inputs& x) { return rms_norm(x[0], x[1]); }, 12},
+    {"rms_norm_plain", {{{5, 33}}}, [](const Inputs& x) { return rms_norm(x[0]); }, 33},
+    {"rms_norm_transposed",
+     {{{6, 5}, Values::normal, Layout::transposed}, wide({5})},
+     [](const Inputs& x) { return rms_norm(x[0], x[1]); },
+     6},
+    // The stream and its norm are used, so that the stream's gradient comes from two sides.
+    {"add_layer_norm",
+     {{{3, 4, 7}}, {{3, 4, 7}}, wide({7}), wide({7})},
+     [](const Inputs& x) {
+       const NormedSum n = add_layer_norm(x[0], x[1], x[2], x[3]);
+       return mul(n.sum, n.y);
+     },
+     24},
+    {"add_layer_norm_alone",  // the stream ends here
+     {{{5, 16}}, {{5, 16}, Values::normal, Layout::transposed}, wide({16}), wide({16})},
+     [](const Inputs& x) { return add_layer_norm(x[0], x[1], x[2], x[3]).y; },
+     24},
+    {"add_rms_norm",
+     {{{3, 4, 7}}, {{3, 4, 7}}, wide({7})},
+     [](const Inputs& x) {
+       const NormedSum n = add_rms_norm(x[0], x[1], x[2]);
+       return mul(n.sum, n.y);
+     },
+     24},
 };
 
 }  // namespace
