@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "apps/support/weights/load_weights.h"
 #include "core/autograd.h"
 #include "core/nearest.h"
 #include "core/ops/mul.h"
-#include "core/safetensors.h"
 #include "nn/models/dinov2.h"
 
 namespace weft::linear_probe {
@@ -63,11 +63,14 @@ std::shared_ptr<nn::VisionTransformer> make_backbone(const std::string& name, bo
   return std::make_shared<nn::VisionTransformer>(options);
 }
 
-void load_backbone(nn::VisionTransformer& backbone, const std::string& path) {
+void load_backbone(nn::VisionTransformer& backbone, const std::string& path, const std::string& map) {
   try {
-    StateDict weights = read_safetensors(path).state;
-    std::erase_if(weights.tensors, [](const NamedTensor& tensor) { return tensor.name.starts_with("head."); });
-    backbone.load_state_dict(weights);
+    const support::LoadedWeights loaded = support::load_weights(
+        backbone, path, {.strict = false, .key = {}, .rename = {.prefix = {}, .map = map, .add_prefix = {}}});
+    const bool whole = loaded.missing.empty() && loaded.misshapen.empty() &&
+                       std::all_of(loaded.unexpected.begin(), loaded.unexpected.end(),
+                                   [](const std::string& name) { return name.starts_with("head."); });
+    WEFT_CHECK(whole, loaded.text());
   } catch (const Error& error) {
     fail("--weights ", path, ": ", error.what());
   }

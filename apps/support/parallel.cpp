@@ -22,7 +22,7 @@ class Single final : public Parallel {
 
   Tensor forward(const Tensor& x) override { return (*model_)(x); }
   std::vector<NamedTensor> parameters() override { return model_->parameters(); }
-  void clip_grad_norm(double max_norm) override { weft::clip_grad_norm(model_->parameters(), max_norm); }
+  Tensor clip_grad_norm(double max_norm) override { return weft::clip_grad_norm(model_->parameters(), max_norm); }
   StateDict model_state() override { return model_->state_dict(); }
   StateDict optimizer_state(const optim::Optimizer& optimizer) override { return optimizer.state_dict(); }
   void load(const std::string& what, const StateDict& model, const StateDict& optimizer_state,
@@ -45,7 +45,7 @@ class Replicated final : public Parallel {
 
   Tensor forward(const Tensor& x) override { return ddp_(x); }
   std::vector<NamedTensor> parameters() override { return ddp_.parameters(); }
-  void clip_grad_norm(double max_norm) override { weft::clip_grad_norm(ddp_.parameters(), max_norm); }
+  Tensor clip_grad_norm(double max_norm) override { return weft::clip_grad_norm(ddp_.parameters(), max_norm); }
   StateDict model_state() override { return ddp_.module().state_dict(); }
   StateDict optimizer_state(const optim::Optimizer& optimizer) override { return optimizer.state_dict(); }
   void load(const std::string& what, const StateDict& model, const StateDict& optimizer_state,

@@ -31,7 +31,8 @@ class Parallel {
   virtual Tensor forward(const Tensor& x) = 0;
   /// What the optimizer changes.
   virtual std::vector<NamedTensor> parameters() = 0;
-  virtual void clip_grad_norm(double max_norm) = 0;
+  /// Returns the norm before, a device scalar.
+  virtual Tensor clip_grad_norm(double max_norm) = 0;
 
   /// The state of a one-process run: whole on rank 0, of no meaning elsewhere.
   virtual StateDict model_state() = 0;

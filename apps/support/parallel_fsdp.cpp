@@ -34,7 +34,7 @@ class Sharded final : public Parallel {
 
   Tensor forward(const Tensor& x) override { return fsdp_(x); }
   std::vector<NamedTensor> parameters() override { return fsdp_.parameters(); }
-  void clip_grad_norm(double max_norm) override { fsdp_.clip_grad_norm(max_norm); }
+  Tensor clip_grad_norm(double max_norm) override { return fsdp_.clip_grad_norm(max_norm); }
   StateDict model_state() override { return dist::full_state_dict(fsdp_); }
   StateDict optimizer_state(const optim::Optimizer& optimizer) override {
     return dist::full_optimizer_state(fsdp_, optimizer.state_dict());

@@ -3,6 +3,7 @@
 
 #include "kernels/allocator.h"
 #include "kernels/cuda/attention_backward_fma.cuh"
+#include "kernels/cuda/attention_backward_mma.cuh"
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -45,6 +46,11 @@ void attention_backward(const Queue& queue, const View& dq, const View& dk, cons
     launch(queue, "attention_backward (delta)", attention_grid(shape, shape.N, kDeltaThreads / 32), dim3(kDeltaThreads),
            0, &attention_delta_kernel<T, A>, problem.delta, AttentionTensor<const T>(dy), AttentionTensor<const T>(y),
            problem.N, problem.H, problem.D);
+    if constexpr (sizeof(T) == 2) {
+      const View* const views[] = {&dq, &dk, &dv, &dy, &q, &k, &v};
+      if (std::all_of(std::begin(views), std::end(views), [](const View* view) { return fits_attention_mma(*view); }))
+        return attention_backward_mma<T>(queue, dq, dk, dv, dy, q, k, v, shape, problem);
+    }
     attention_backward_fma<T>(queue, dq, dk, dv, dy, q, k, v, shape, problem);
   });
 }

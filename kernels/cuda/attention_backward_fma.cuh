@@ -12,7 +12,7 @@ namespace weft::kernels::WEFT_DEVICE {
 /// for_keys: owns keys (k, v), streams queries (q, dy), writes dk and dv. Else owns queries (q, dy), streams keys
 /// (k, v), writes dq. own_first, streamed_first: k or q.
 template <class Tile, bool for_keys, class T, class A>
-__global__ void __launch_bounds__(Tile::kThreads)
+__global__ void __launch_bounds__(Tile::kThreads, 2)
     attention_backward_fma_kernel(const AttentionTensor<T> d_first, const AttentionTensor<T> d_second,
                                   const AttentionTensor<const T> q, const AttentionTensor<const T> k,
                                   const AttentionTensor<const T> v, const AttentionTensor<const T> dy,

@@ -29,6 +29,7 @@ struct FmaAttention {
   /// A warp's part of: weights [4][kStream] times streamed [kStream][D] added to sums.
   static __device__ __forceinline__ void add_product(A (&sums)[kRowsPerWarp][kPerLane], const A* weights,
                                                      const A* streamed, int D, int lane) {
+    WEFT_UNROLL_BY(2)
     for (int j = 0; j < kStream; ++j) {
       A weight[kRowsPerWarp];
       WEFT_UNROLL
@@ -49,6 +50,7 @@ struct FmaAttention {
     WEFT_UNROLL
     for (int r = 0; r < kRowsPerWarp; ++r) scores[r] = A(0);
     if (lane >= kStream) return;
+    WEFT_UNROLL_BY(2)
     for (int d = 0; d < D; ++d) {
       const A value = streamed[lane * pitch(D) + d];
       WEFT_UNROLL
@@ -89,22 +91,5 @@ void with_fma_attention(int64_t D, Body&& body) {
   else
     body.template operator()<FmaAttention<A, 8>>();
 }
-
-/// Blocks of `rows` rows over all heads.
-inline dim3 attention_grid(const AttentionShape& shape, int64_t count, int rows) {
-  return dim3(static_cast<unsigned>((count + rows - 1) / rows * shape.B * shape.H));
-}
-
-/// Which rows of which head this block owns; blocks of one head lie side by side, so that its rows stay in L2.
-struct AttentionPlace {
-  int first, b, h;
-
-  __device__ AttentionPlace(int count, int rows, int H) {
-    const int tiles = (count + rows - 1) / rows, head = static_cast<int>(blockIdx.x) / tiles;
-    first = static_cast<int>(blockIdx.x) % tiles * rows;
-    b = head / H;
-    h = head % H;
-  }
-};
 
 }  // namespace weft::kernels::WEFT_DEVICE

@@ -2,6 +2,7 @@
 #include "kernels/attention.h"
 
 #include "kernels/cuda/attention_forward_fma.cuh"
+#include "kernels/cuda/attention_forward_mma.cuh"
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -12,6 +13,10 @@ void attention_forward(const Queue& queue, const View& y, const View& lse, const
   check_attention_like("attention_forward", y, q);
   with_dtype<float, bf16, f16, double>(q.dtype, "attention_forward", [&]<class T>() {
     const auto problem = attention_problem<Accumulate<T>>(shape, lse, key_lengths, key_mask, state, arguments);
+    if constexpr (sizeof(T) == 2) {
+      if (fits_attention_mma(y) && fits_attention_mma(q) && fits_attention_mma(k) && fits_attention_mma(v))
+        return attention_forward_mma<T>(queue, y, q, k, v, shape, problem);
+    }
     attention_forward_fma<T>(queue, y, q, k, v, shape, problem);
   });
 }

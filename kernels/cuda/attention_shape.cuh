@@ -84,4 +84,23 @@ AttentionProblem<A> attention_problem(const AttentionShape& shape, const View& l
           nullptr};
 }
 
+/// Blocks of `rows` rows over all heads.
+inline dim3 attention_grid(const AttentionShape& shape, int64_t count, int rows) {
+  return dim3(static_cast<unsigned>((count + rows - 1) / rows * shape.B * shape.H));
+}
+
+/// Which rows of which head this block owns; blocks of one head lie side by side, so that its rows stay in L2.
+struct AttentionPlace {
+  int first, b, h;
+
+  /// last_first: a head's blocks in descending order, where the last rows mean the most work.
+  __device__ AttentionPlace(int count, int rows, int H, bool last_first = false) {
+    const int tiles = (count + rows - 1) / rows, head = static_cast<int>(blockIdx.x) / tiles;
+    const int tile = static_cast<int>(blockIdx.x) % tiles;
+    first = (last_first ? tiles - 1 - tile : tile) * rows;
+    b = head / H;
+    h = head % H;
+  }
+};
+
 }  // namespace weft::kernels::WEFT_DEVICE

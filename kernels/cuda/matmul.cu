@@ -58,7 +58,9 @@ void run(const Queue& queue, const char* name, MatmulCall call) {
   check_operand(name, "b", b);
   if (y.numel() == 0) return;
   const bool plain = call.activation == Activation::none && !call.pre && !call.residual;
-  if (plain && vendor::matmul(queue, y, a, b, bias, {call.alpha, call.grad})) return;
+  if (plain ? vendor::matmul(queue, y, a, b, bias, {call.alpha, call.grad})
+            : vendor::matmul_fused(queue, y, call.pre, a, b, bias, call.residual, {call.alpha, call.activation}))
+    return;
   call.a = settled(a);
   call.b = settled(b);
   with_dtype<float, double, bf16, f16>(a.dtype, name, [&]<class T>() { matmul_of<T>(queue, call); });

@@ -251,9 +251,9 @@ void issue(BulkLoad& load, SwizzleMode swizzle, const char* what) {
     });
   const auto begin_at = [&](Worker& owner) {
     char* const shared = static_cast<char*>(worker.map_to(owner, load.shared));
-    mbarrier_for_load(owner, worker.map_to(owner, load.barrier), what, load.where);
+    const Mbarrier& barrier = mbarrier_for_load(owner, worker.map_to(owner, load.barrier), what, load.where);
     check_mbarrier_access(owner, worker.map_to(owner, load.barrier), load.where);
-    check_load_issued(owner, shared, load.bytes, load.where);
+    check_load_issued(owner, shared, load.bytes, barrier.number, load.where);
     std::memset(shared, 0xff, static_cast<size_t>(load.bytes));
   };
   if (load.blocks == 0) begin_at(worker);
@@ -300,9 +300,9 @@ void bulk_load(void* shared, const void* global, int bytes, void* barrier, Sourc
   check_read(global, static_cast<size_t>(bytes), where);
   BulkLoad load{{}, {}, global, static_cast<char*>(shared), bytes, 0, barrier, worker.current(), where};
   worker.check_shared("bulk_load", barrier, 8, where);
-  mbarrier_for_load(worker, barrier, "bulk_load", where);
+  const Mbarrier& counted = mbarrier_for_load(worker, barrier, "bulk_load", where);
   check_mbarrier_access(worker, barrier, where);
-  check_load_issued(worker, load.shared, bytes, where);
+  check_load_issued(worker, load.shared, bytes, counted.number, where);
   std::memset(shared, 0xff, static_cast<size_t>(bytes));
   worker.hopper().copies.add(worker, load);
   worker.yield_sometimes();

@@ -72,38 +72,9 @@ void check_copy_done(const void* destination, size_t bytes, const void* source, 
                      site_of(where), issued);
 }
 
-bool access_checked() { return true; }
 void check_write(const void* address, size_t bytes, SourceLine where) {
   check_any<Access::write>(address, bytes, site_of(where));
 }
-
-// Whoever waits for something of Hopper is taken to know all that its block has done: no race is made up, some are
-// missed.
-void check_mbarrier_made(int) {}
-void check_mbarrier_access(Worker&, const void*, SourceLine) {}
-void check_mbarrier_release(Worker&, int) {}
-void check_mbarrier_phase(Worker&, int) {}
-void check_mbarrier_acquire(int) { running->clock().barrier(); }
-void check_proxy_fence() {}
-void check_load_issued(Worker&, const void*, int, SourceLine) {}
-void check_load_done(Worker&, const void* shared, int bytes, int, SourceLine where) {
-  running->clock().barrier();
-  check_write(shared, static_cast<size_t>(bytes), where);
-}
-void check_store_issued(const void* shared, int bytes, SourceLine where) {
-  check_read(shared, static_cast<size_t>(bytes), where);
-}
-void check_store_read_done(const void*, int, int, SourceLine) {}
-void check_store_written(const void* global, size_t bytes, int, SourceLine where) { check_write(global, bytes, where); }
-void check_wgmma_read(const void* shared, SourceLine where) { check_read(shared, 16, where); }
-void check_wgmma_read_done(const void*, SourceLine) {}
-void check_warpgroup_done(int) { running->clock().barrier(); }
-void check_named_arrive(int) {}
-void check_named_complete(int) { running->clock().barrier(); }
-void check_named_acquire(int) {}
-void check_cluster_arrive() {}
-void check_cluster_barrier() { running->clock().barrier(); }
-void check_cluster_acquire() {}
 
 void note_atomic(void* address, size_t bytes, SourceLine where) {
   if (!running) return;
@@ -122,6 +93,7 @@ void check_block_begin(Worker& worker, LaunchClock* launch, uint64_t block) {
   static thread_local std::unique_ptr<Checker> checker;
   if (!checker) checker = std::make_unique<Checker>(worker);
   checker->begin(*launch, block);
+  worker.set_checker(checker.get());
   running = checker.get();
 }
 void check_block_end(Worker&, std::string& error) { std::exchange(running, nullptr)->end(error); }

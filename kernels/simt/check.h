@@ -61,17 +61,16 @@ void check_mbarrier_acquire(int number);
 void check_proxy_fence();
 
 /// TMA writes `bytes` bytes from now until check_load_done, as the running thread's doing.
-void check_load_issued(Worker& owner, const void* shared, int bytes, SourceLine where);
+void check_load_issued(Worker& owner, const void* shared, int bytes, int barrier, SourceLine where);
 void check_load_done(Worker& owner, const void* shared, int bytes, int barrier, SourceLine where);
 /// TMA reads them from now until check_store_read_done.
 void check_store_issued(const void* shared, int bytes, SourceLine where);
 void check_store_read_done(const void* shared, int bytes, int thread, SourceLine where);
 void check_store_written(const void* global, size_t bytes, int thread, SourceLine where);
 
-/// wgmma reads 16 bytes from now until check_wgmma_read_done.
-void check_wgmma_read(const void* shared, SourceLine where);
-void check_wgmma_read_done(const void* shared, SourceLine where);
-/// All threads of the warpgroup have waited.
+/// wgmma reads 16 bytes from now until check_warpgroup_done.
+void check_wgmma_read(int warpgroup, const void* shared, SourceLine where);
+/// All threads of the warpgroup have waited. Reads of wgmmas that are still under way are to be told again.
 void check_warpgroup_done(int warpgroup);
 
 void check_named_arrive(int id);

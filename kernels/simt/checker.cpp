@@ -84,6 +84,7 @@ void Checker::begin(LaunchClock& launch, uint64_t block) {
     std::memset(cached_, 0xff, sizeof(cached_));
   }
   found_unwritten_ = false;
+  views_used_ = false;
 }
 
 void Checker::end(std::string& error) {
@@ -169,6 +170,7 @@ void Checker::copy_done(uintptr_t destination, size_t bytes, uintptr_t source, s
 }
 
 std::string Checker::describe(uintptr_t address) const {
+  if (const std::string found = worker_.describe_peer(address); !found.empty()) return found;
   if (worker_.in_dynamic_shared_arena(address)) {
     const int64_t offset = static_cast<int64_t>(address - reinterpret_cast<uintptr_t>(worker_.dynamic_shared()));
     const auto bytes = worker_.dynamic_shared_bytes();
@@ -215,18 +217,29 @@ void Checker::race(const Event& e, const Conflict& conflict) {
   found_unwritten_ = false;
   worker_.fail([&] {
     constexpr const char* kKinds[] = {"write", "read", "atomic access", "cp.async"};
-    const char* const missing[] = {"the wait for the copy", "__syncwarp", "__syncthreads", "an order between blocks"};
+    const char* const missing[] = {
+        "the wait for the copy", "__syncwarp", views_used_ ? "__syncthreads or an mbarrier" : "__syncthreads",
+        clock_.is_live(stamp::block(conflict.stamp)) ? "cluster_sync or an mbarrier" : "an order between blocks"};
     const int distance = stamp::distance(clock_.now(e.thread), conflict.stamp);
-    const std::string other = distance == 0
-                                  ? str("the same thread")
-                                  : worker_.place(stamp::block(conflict.stamp) - clock_.launch().first_block(),
-                                                  stamp::thread(conflict.stamp));
-    const std::string order = conflict.kind == Conflict::copy_in_flight
-                                  ? str("Nobody has waited for the copy.")
-                                  : str("Nothing orders the two (missing: ", missing[distance], ").");
+    const int by = stamp::thread(conflict.stamp);
+    const bool is_thread = by < worker_.threads_count() || by < proxy::kFirst;
+    const char* const kind = is_thread             ? kKinds[conflict.kind]
+                             : proxy::is_load(by)  ? "load by TMA"
+                             : by == proxy::kStore ? "store by TMA"
+                                                   : "wgmma";
+    const std::string other =
+        distance == 0 ? str("the same thread")
+        : is_thread   ? worker_.place(stamp::block(conflict.stamp) - clock_.launch().first_block(), by)
+                      : worker_.place_of_block(stamp::block(conflict.stamp) - clock_.launch().first_block());
+    const std::string order = conflict.kind == Conflict::copy_in_flight ? str("Nobody has waited for the copy.")
+                              : is_thread          ? str("Nothing orders the two (missing: ", missing[distance], ").")
+                              : proxy::is_load(by) ? str("Nothing orders the two (missing: mbarrier_wait).")
+                              : by == proxy::kStore
+                                  ? str("Nothing orders the two (missing: tma_store_wait_read).")
+                                  : str("Nothing orders the two (missing: wgmma_wait, and a barrier behind it).");
     return str("data race: ", kVerbs[static_cast<int>(e.access)], " of ", e.bytes, " bytes at ", site_text(e.at),
-               " against the ", kKinds[conflict.kind], " at ", site_text(conflict.at), " by ", other, ": ",
-               describe(e.address), ". ", order);
+               " against the ", kind, " at ", site_text(conflict.at), " by ", other, ": ", describe(e.address), ". ",
+               order);
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -40,6 +41,22 @@ class Checker {
   uint32_t copy_issued(uintptr_t destination, size_t bytes, uintptr_t source, size_t source_bytes, Site at);
   void copy_done(uintptr_t destination, size_t bytes, uintptr_t source, size_t source_bytes, Site at, uint32_t issued);
 
+  // Hopper (checker_hopper.cpp).
+  /// Views are kept from the first instruction on that needs them.
+  Views& views();
+  Handover& mbarrier(int number, bool made = false);
+  Handover& named(int id);
+  /// Of the whole cluster: kept by its block 0.
+  Handover& cluster();
+  /// As access(), to the shared memory of a block of the cluster, by the running thread.
+  template <Access kAccess>
+  void access_in(Checker& owner, uintptr_t address, size_t bytes, Site at);
+  /// [address, address + bytes) of this block's shared memory is written by `proxy` at this moment, or from now on.
+  void written_by(int proxy, uintptr_t address, size_t bytes, Site at, bool in_flight);
+  /// TMA or wgmma reads this block's shared memory: what threads wrote there must be fenced.
+  void read_by(int proxy, uintptr_t address, size_t bytes, Site at);
+  void global_write_by(int thread, uintptr_t address, size_t bytes, Site at);
+
  private:
   struct Cached {
     uintptr_t page, begin, end;
@@ -51,10 +68,18 @@ class Checker {
   template <Access kAccess>
   void shared_access(Shadow& shadow, size_t offset, uintptr_t address, size_t bytes, Site at);
   template <bool kShared, Access kAccess>
-  void visit(Shadow& shadow, size_t offset, uintptr_t address, size_t bytes, Site at, bool& unwritten);
+  void visit(Shadow& shadow, size_t offset, uintptr_t address, size_t bytes, Site at, bool& unwritten) {
+    visit_as<kShared, kAccess>(worker_.current(), shadow, offset, address, bytes, at, unwritten);
+  }
+  template <bool kShared, Access kAccess>
+  void visit_as(int thread, Shadow& shadow, size_t offset, uintptr_t address, size_t bytes, Site at, bool& unwritten);
+  /// The checker of the block of the cluster whose shared memory has this address, or nullptr.
+  Checker* peer_with(uintptr_t address);
+  [[noreturn]] void not_fenced(const Event& e, const Cell& cell);
+  std::string who(const Conflict& conflict, int distance) const;
   template <bool kShared>
   bool is_split(const Cell& word) const {
-    if (kShared) return word.split == clock_.block();
+    if (kShared) return clock_.is_live(word.split);
     return word.split - clock_.launch().first_block() < clock_.launch().blocks();
   }
   bool stays_in_variable(uint16_t& variable, size_t offset, size_t bytes, Site at);
@@ -89,14 +114,19 @@ class Checker {
   /// writes them there, the report is that of a race, with both places.
   Event unwritten_{};
   bool found_unwritten_ = false;
+  bool views_used_ = false;
+  Views views_;
+  std::vector<Handover> mbarriers_;
+  std::array<Handover, 16> named_;
+  Handover cluster_;
 };
 
 template <bool kShared, Access kAccess>
-void Checker::visit(Shadow& shadow, size_t offset, uintptr_t address, size_t bytes, Site at, bool& unwritten) {
-  const int thread = worker_.current();
+void Checker::visit_as(int thread, Shadow& shadow, size_t offset, uintptr_t address, size_t bytes, Site at,
+                       bool& unwritten) {
   Visitor<kShared> visitor{clock_, thread, clock_.now(thread), at};
   const auto visit_cell = [&](Cell& cell) {
-    if (kShared && kAccess != Access::write && stamp::block(cell.write) != clock_.block()) unwritten = true;
+    if (kShared && kAccess != Access::write && !clock_.is_live(stamp::block(cell.write))) unwritten = true;
     if (!visitor.visit(kAccess, cell, address)) [[unlikely]]
       race({address, bytes, kAccess, at, thread}, visitor.conflict);
   };
@@ -165,6 +195,13 @@ void Checker::shared_access(Shadow& shadow, size_t offset, uintptr_t address, si
     never_written({address, bytes, kAccess, at, worker_.current()});
 }
 
+template <Access kAccess>
+void Checker::access_in(Checker& owner, uintptr_t address, size_t bytes, Site at) {
+  size_t offset;
+  Shadow* const shadow = owner.shared_shadow(address, offset);
+  shared_access<kAccess>(*shadow, offset, address, bytes, at);
+}
+
 template <Access kAccess, size_t kBytes>
 inline void Checker::access(uintptr_t address, size_t bytes, Site at) {
   if (address - stacks_begin_ < stacks_bytes_ || worker_.reporting()) return;
@@ -183,6 +220,8 @@ inline void Checker::access(uintptr_t address, size_t bytes, Site at) {
       out_of_bounds({address, bytes, kAccess, at, worker_.current()}, variable);
     if (!variable) return;  // threadIdx, or a variable that is not __shared__
     shared_access<kAccess>(static_shadow_, offset, address, bytes, at);
+  } else if (Checker* const owner = peer_with(address)) {
+    access_in<kAccess>(*owner, address, bytes, at);
   } else if (!is_program_memory(address, kAccess)) {
     out_of_bounds({address, bytes, kAccess, at, worker_.current()});
   } else {

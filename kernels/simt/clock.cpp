@@ -93,6 +93,7 @@ void BlockClock::begin(LaunchClock& launch, uint64_t block, int threads) {
   warp_floor_.fill(0);
   partial_.fill(false);
   acquired_ = nullptr;
+  views_ = nullptr;
   if (!shared_channels_.empty()) shared_channels_.clear();
 }
 
@@ -106,8 +107,41 @@ void BlockClock::advance() {
   if (accessed_ && tick() < stamp::kLastTick) set_tick(tick() + 1);
 }
 
+void BlockClock::release(int thread, View& to) {
+  advance();
+  View& own = views_->of_thread[static_cast<size_t>(thread)];
+  const size_t warp = static_cast<size_t>(thread) / 32;
+  // What barriers of threads have taught goes into the view, from where others get it.
+  for (int t = 0; t < threads_; ++t) {
+    uint32_t known = block_floor_;
+    if ((t ^ thread) < 32) {
+      known = std::max(known, warp_floor_[warp]);
+      if (partial_[warp]) known = std::max(known, known_[warp][thread % 32][t % 32]);
+    }
+    uint32_t& tick = own.at(views_->rank, t);
+    tick = std::max(tick, known);
+  }
+  own.at(views_->rank, thread) = tick();
+  to.learn(own);
+}
+
+/// Threads first + i, for the bits i of `lanes`, learn what any of them knows.
+void BlockClock::learn_together(int first, uint32_t lanes) {
+  if (!views_) return;
+  View& all = views_->of_thread[static_cast<size_t>(first + std::countr_zero(lanes))];
+  for (uint32_t rest = lanes; rest; rest &= rest - 1)
+    all.learn(views_->of_thread[static_cast<size_t>(first + std::countr_zero(rest))]);
+  for (uint32_t rest = lanes & (lanes - 1); rest; rest &= rest - 1)
+    views_->of_thread[static_cast<size_t>(first + std::countr_zero(rest))] = all;
+}
+
 void BlockClock::barrier() {
   advance();
+  if (views_) [[unlikely]] {
+    View& all = views_->of_thread[0];
+    for (const View& view : views_->of_thread) all.learn(view);
+    for (View& view : views_->of_thread) view = all;
+  }
   // A block that has used up its ticks is no longer checked: all of it counts as ordered.
   block_floor_ = tick() == stamp::kLastTick ? std::numeric_limits<uint32_t>::max() : tick();
   partial_.fill(false);
@@ -124,6 +158,7 @@ void BlockClock::barrier() {
 
 void BlockClock::sync_warp(int warp, uint32_t mask, uint32_t members) {
   advance();
+  learn_together(warp * 32, mask);
   const size_t w = static_cast<size_t>(warp);
   if (tick() == stamp::kLastTick) {
     warp_floor_[w] = std::numeric_limits<uint32_t>::max();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/simt/stamp.h"
+#include "kernels/simt/view.h"
 
 // What is ordered before what: the memory model of CUDA C++ as far as kernels here use it. Inside a block, barriers
 // order all of its threads and __syncwarp the lanes of its mask. Shuffles, votes, ldmatrix and mma order nothing (CUDA
@@ -93,6 +94,13 @@ class BlockClock {
   template <bool kShared>
   bool ordered(uint64_t s, int thread, uintptr_t address) const {
     const uint32_t from = stamp::block(s);
+    if (views_) [[unlikely]]
+      if (const int rank = views_->rank_of(from); rank >= 0) {
+        const int by = stamp::thread(s);
+        if (stamp::tick(s) < views_->of_thread[static_cast<size_t>(thread)].at(rank, by)) return true;
+        if (from != block_) return kShared ? false : knows(s, thread, address);
+        if (by >= proxy::kFirst && by >= threads_) return false;  // no barrier of threads waits for it
+      }
     if (from != block_) {
       if (kShared || from - first_ >= blocks_) return true;
       return knows(s, thread, address);
@@ -106,6 +114,20 @@ class BlockClock {
       if (partial_[warp] && tick < known_[warp][thread % 32][by % 32]) return true;
     }
     return knows(s, thread, address);
+  }
+
+  /// From here on `views` is looked at and kept; until the block ends.
+  void use_views(Views* views) { views_ = views; }
+  const Views* views() const { return views_; }
+  /// False for what happened in shared memory before this block, or this cluster, began.
+  bool is_live(uint32_t block) const { return block == block_ || (views_ && views_->rank_of(block) >= 0); }
+  /// What the thread knows now, all that it has done included, is added to `to`.
+  void release(int thread, View& to);
+  void acquire(int thread, const View& from) { views_->of_thread[static_cast<size_t>(thread)].learn(from); }
+  /// A stamp of somebody who is no thread; what is done until now is before it.
+  uint64_t proxy_stamp(int proxy) {
+    advance();
+    return now(proxy);
   }
 
   void barrier();
@@ -122,10 +144,12 @@ class BlockClock {
 
   bool knows(uint64_t s, int thread, uintptr_t address) const;
   void set_tick(uint32_t tick);
+  void learn_together(int first, uint32_t lanes);
 
   LaunchClock* launch_ = nullptr;
   uint32_t block_ = 0, first_ = 0, blocks_ = 0;
   int threads_ = 0;
+  Views* views_ = nullptr;
   bool accessed_ = false;
   uint64_t now_ = 0;
   uint32_t block_floor_ = 0;

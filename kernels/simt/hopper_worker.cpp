@@ -187,6 +187,22 @@ std::string Worker::describe_cluster_memory(uintptr_t address) const {
   return "";
 }
 
+std::string Worker::describe_peer(uintptr_t address) const {
+  for (int r = 0; cluster_ && r < cluster_->size(); ++r) {
+    if (r == rank_) continue;
+    const Worker& other = cluster_->member(r);
+    if (other.in_dynamic_shared_arena(address) ||
+        address - other.static_shared_.begin < other.static_shared_.end - other.static_shared_.begin)
+      return str(other.describe_shared(reinterpret_cast<const void*>(address)), " of block ", r, " of the cluster");
+  }
+  return "";
+}
+
+std::string Worker::place_of_block(uint64_t block) const {
+  const uint3 b = block_index(block);
+  return str("block (", b.x, ",", b.y, ",", b.z, ")");
+}
+
 std::string Worker::describe_blocked(const Thread& thread) const {
   std::string text = str("wait in ", thread.waits_in, " at ", thread.where);
   // The mbarrier that is waited for is this block's own.

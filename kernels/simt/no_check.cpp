@@ -44,13 +44,12 @@ void check_mbarrier_release(Worker&, int) {}
 void check_mbarrier_phase(Worker&, int) {}
 void check_mbarrier_acquire(int) {}
 void check_proxy_fence() {}
-void check_load_issued(Worker&, const void*, int, SourceLine) {}
+void check_load_issued(Worker&, const void*, int, int, SourceLine) {}
 void check_load_done(Worker&, const void*, int, int, SourceLine) {}
 void check_store_issued(const void*, int, SourceLine) {}
 void check_store_read_done(const void*, int, int, SourceLine) {}
 void check_store_written(const void*, size_t, int, SourceLine) {}
-void check_wgmma_read(const void*, SourceLine) {}
-void check_wgmma_read_done(const void*, SourceLine) {}
+void check_wgmma_read(int, const void*, SourceLine) {}
 void check_warpgroup_done(int) {}
 void check_named_arrive(int) {}
 void check_named_complete(int) {}

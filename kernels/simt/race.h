@@ -85,10 +85,17 @@ struct Visitor {
     return true;
   }
 
+  /// A read by somebody else on this thread's behalf: `s` is kept, and counts from now on.
+  bool read_as(Cell& cell, uintptr_t address, uint64_t s) {
+    if (!after_write(cell, load(cell.write), address)) return false;
+    remember_read(cell, load(cell.reads[0]), load(cell.reads[1]), s, at, address);
+    return true;
+  }
+
   bool ordered(uint64_t s, uintptr_t address) const { return clock.ordered<kShared>(s, thread, address); }
 
   bool in_flight(const Cell& cell, uint64_t written) const {
-    return kShared && (cell.write_at & kInFlight) && stamp::block(written) == clock.block();
+    return kShared && (cell.write_at & kInFlight) && clock.is_live(stamp::block(written));
   }
 
  private:

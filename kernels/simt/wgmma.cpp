@@ -153,7 +153,8 @@ void Warpgroup::check_operand(Worker& worker, const Op& op, bool is_a) const {
         return str("wgmma at ", op.where, ": operand ", name, " at row ", row, ", depth ", depth, " reads ",
                    worker.describe_operand(offset), ", beyond the block's dynamic shared memory");
       });
-    check_wgmma_read(reinterpret_cast<const void*>(worker.dynamic_shared_arena() + offset), op.where);
+    check_wgmma_read(worker.current() / kThreads, reinterpret_cast<const void*>(worker.dynamic_shared_arena() + offset),
+                     op.where);
   }
 }
 
@@ -294,29 +295,19 @@ void Warpgroup::wait(Worker& worker, int pending, SourceLine where) {
   if (end > first_) {
     run_until(worker, end);
     for (; first_ < end; ++first_) {
-      Op& op = ops_.front();
-      if (!op.call.a_registers) check_read_done(worker, op, true);
-      check_read_done(worker, op, false);
-      --sums_[static_cast<size_t>(op.sums)].unfinished;
+      --sums_[static_cast<size_t>(ops_.front().sums)].unfinished;
       ops_.pop_front();
     }
     for (Sums& sums : sums_)
       if (sums.unfinished == 0 && sums.held[t]) deliver(worker, sums, where);
   }
   check_warpgroup_done(first_thread / kThreads);
+  if (access_checked())
+    for (const Op& op : ops_) {
+      if (!op.call.a_registers) check_operand(worker, op, true);
+      check_operand(worker, op, false);
+    }
   for (int i = 0; i < kThreads; ++i) worker.wake(first_thread + i);
-}
-
-void Warpgroup::check_read_done(Worker& worker, const Op& op, bool is_a) const {
-  if (!access_checked()) return;
-  const MatrixDescriptor matrix = MatrixDescriptor::decode(is_a ? op.call.a : op.call.b);
-  const bool along_rows = is_a ? op.call.a_along_rows : op.call.b_along_rows;
-  const int rows = is_a ? kRows : op.call.n;
-  for (int i = 0; i < rows * kDepth / 8; ++i) {
-    const uintptr_t offset =
-        matrix.run(along_rows ? i / kDepth * 8 : i / 2, along_rows ? i % kDepth : i % 2 * 8, along_rows);
-    check_wgmma_read_done(reinterpret_cast<const void*>(worker.dynamic_shared_arena() + offset), op.where);
-  }
 }
 
 const SourceLine* Warpgroup::unfinished(int thread) const {

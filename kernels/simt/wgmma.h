@@ -61,7 +61,6 @@ class Warpgroup {
   int find_sums(Worker& worker, size_t thread, const WgmmaCall& call, SourceLine where);
   void take_sums(Worker& worker, Sums& sums, size_t thread, const WgmmaCall& call, SourceLine where);
   void check_operand(Worker& worker, const Op& op, bool is_a) const;
-  void check_read_done(Worker& worker, const Op& op, bool is_a) const;
   void run(Worker& worker, Op& op);
   /// Computes all wgmmas before number `end`.
   void run_until(Worker& worker, size_t end);

@@ -145,6 +145,8 @@ class Worker {
   std::string describe_shared(const void* address) const;
   /// `byte 16 of the dynamic shared memory of block 1 of the cluster, …`; empty for other addresses.
   std::string describe_cluster_memory(uintptr_t address) const;
+  /// `byte 16 of dynamic shared memory of block 1 of the cluster`; empty for what is not another block's.
+  std::string describe_peer(uintptr_t address) const;
   [[noreturn]] void abandon();
   Checker* checker() const { return checker_; }
   void set_checker(Checker* checker) { checker_ = checker; }
@@ -175,6 +177,7 @@ class Worker {
   /// `block (0,0,0), thread (3,0,0)`: of the running block, or of another one of the grid.
   std::string place(int thread) const;
   std::string place(uint64_t block, int thread) const;
+  std::string place_of_block(uint64_t block) const;
 
   /// Where the signal handler sends a fiber that faulted: a stack of its own, then fail().
   char* fault_stack() { return fault_stack_; }

@@ -14,7 +14,7 @@ int64_t alignment_of(const View& view) {
 }
 
 Problem problem_of(const MatmulCall& call) {
-  const auto& [queue, y, a, b, bias, arguments] = call;
+  const auto& [queue, y, a, b, bias, arguments, activation, residual] = call;
   Problem problem("matmul");
   problem.add("in", a.dtype).add("out", y.dtype);
   problem.add("B", y.sizes[0]).add("M", y.sizes[1]).add("N", y.sizes[2]).add("K", a.sizes[2]);
@@ -26,6 +26,8 @@ Problem problem_of(const MatmulCall& call) {
   else
     problem.add("bias", int64_t{0}).add("bias_align", int64_t{0});
   problem.add("accumulate", arguments.grad == Grad::accumulate);
+  problem.add("activation", static_cast<int64_t>(activation));
+  problem.add("residual_align", residual ? alignment_of(residual) : 0);
   return problem.add("y_align", alignment_of(y)).add("a_align", alignment_of(a)).add("b_align", alignment_of(b));
 }
 

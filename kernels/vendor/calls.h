@@ -6,11 +6,13 @@
 
 namespace weft::kernels::vendor {
 
-/// A call of matmul whose arguments the contract has checked.
+/// A call of matmul, or of matmul_fused without `pre`, whose arguments the contract has checked.
 struct MatmulCall {
   const Queue& queue;
   const View &y, &a, &b, &bias;
   const MatmulArguments& arguments;
+  Activation activation = Activation::none;
+  View residual{};
 };
 
 enum class Direction : uint8_t { forward, backward_input, backward_weight };

@@ -8,16 +8,17 @@ namespace weft::kernels::vendor {
 
 /// The functions of cuBLASLt that Weft calls, found in libcublasLt.so when the first is needed.
 struct CublasLtLibrary {
-#define WEFT_CUBLASLT_FUNCTIONS(X)                                                                     \
-  X(GetVersion)                                                                                        \
-  X(GetStatusName)                                                                                     \
-  X(GetStatusString)                                                                                   \
-  X(Create)                                                                                            \
-  X(Destroy)                                                                                           \
-  X(MatrixLayoutCreate) X(MatrixLayoutDestroy) X(MatrixLayoutSetAttribute) X(MatrixLayoutGetAttribute) \
-      X(MatmulDescCreate) X(MatmulDescDestroy) X(MatmulDescSetAttribute) X(MatmulDescGetAttribute)     \
-          X(MatmulPreferenceCreate) X(MatmulPreferenceDestroy) X(MatmulPreferenceSetAttribute)         \
-              X(MatmulPreferenceGetAttribute) X(MatmulAlgoGetHeuristic) X(Matmul)
+#define WEFT_CUBLASLT_FUNCTIONS(X)                                                                             \
+  X(GetVersion)                                                                                                \
+  X(GetStatusName)                                                                                             \
+  X(GetStatusString)                                                                                           \
+  X(Create)                                                                                                    \
+  X(Destroy)                                                                                                   \
+  X(MatrixLayoutCreate)                                                                                        \
+  X(MatrixLayoutDestroy)                                                                                       \
+  X(MatrixLayoutSetAttribute) X(MatrixLayoutGetAttribute) X(MatmulDescCreate) X(MatmulDescDestroy)             \
+      X(MatmulDescSetAttribute) X(MatmulDescGetAttribute) X(MatmulPreferenceCreate) X(MatmulPreferenceDestroy) \
+          X(MatmulPreferenceSetAttribute) X(MatmulPreferenceGetAttribute) X(MatmulAlgoGetHeuristic) X(Matmul)
 #define WEFT_CUBLASLT_MEMBER(name) decltype(&cublasLt##name) name = nullptr;
   WEFT_CUBLASLT_FUNCTIONS(WEFT_CUBLASLT_MEMBER)
 #undef WEFT_CUBLASLT_MEMBER

@@ -52,9 +52,12 @@ void set_alignment(const CublasLtLibrary& library, cublasLtMatmulPreference_t pr
 }  // namespace
 
 bool cublaslt_supports(const MatmulCall& call) {
-  const auto& [queue, y, a, b, bias, arguments] = call;
+  const auto& [queue, y, a, b, bias, arguments, activation, residual] = call;
   constexpr int64_t kLimit = int64_t{1} << 31;
   if (a.sizes[2] == 0 || y.sizes[0] >= kLimit || !lie_of(a) || !lie_of(b)) return false;
+  // f comes before the residual in the contract, and the library's epilogue after it.
+  const bool is_relu = activation == Activation::relu && !residual;
+  if (activation != Activation::none && (!is_relu || y.dtype == DType::f64)) return false;
   return !bias || (bias.dtype == y.dtype && y.dtype != DType::f64);
 }
 
@@ -107,14 +110,17 @@ CublasLtPlan::Layout CublasLtPlan::make_factor(const View& view, cublasLtMatmulD
 }
 
 void CublasLtPlan::describe(const MatmulCall& call) {
-  const auto& [queue, y, a, b, bias, arguments] = call;
+  const auto& [queue, y, a, b, bias, arguments, activation, residual] = call;
   cublasLtMatmulDesc_t made = nullptr;
   check(library_.MatmulDescCreate(&made, is_f64_ ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
                                   is_f64_ ? CUDA_R_64F : CUDA_R_32F),
         "MatmulDescCreate");
   product_.reset(made);
+  const bool relu = activation == Activation::relu;
+  const auto epilogue = bias ? (relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS)
+                             : (relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT);
+  set(CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<uint32_t>(epilogue));
   if (bias) {
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<uint32_t>(CUBLASLT_EPILOGUE_BIAS));
     set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(data_type(bias.dtype)));
     set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(bias.data));
   }
@@ -137,7 +143,8 @@ void CublasLtPlan::find_algorithms(const MatmulCall& call) {
                                         sizeof reduction);
   set_alignment(library_, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, call.b);
   set_alignment(library_, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, call.a);
-  set_alignment(library_, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, call.y);
+  set_alignment(library_, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+                call.residual ? call.residual : call.y);
   set_alignment(library_, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, call.y);
   cublasLtMatmulHeuristicResult_t results[kAsked] = {};
   int count = 0;
@@ -157,7 +164,8 @@ void CublasLtPlan::run(const MatmulCall& call, int variant) {
   std::optional<Workspace> workspace;
   if (algorithm.workspaceSize) workspace.emplace(call.queue, algorithm.workspaceSize, "cublaslt_matmul");
   const float alpha = static_cast<float>(call.arguments.alpha);
-  const float beta = call.arguments.grad == Grad::accumulate ? 1 : 0;
+  const View& added = call.residual ? call.residual : call.y;
+  const float beta = call.residual || call.arguments.grad == Grad::accumulate ? 1 : 0;
   const double alpha_f64 = call.arguments.alpha, beta_f64 = beta;
   const void* const scale = is_f64_ ? static_cast<const void*>(&alpha_f64) : &alpha;
   const void* const keep = is_f64_ ? static_cast<const void*>(&beta_f64) : &beta;
@@ -167,7 +175,7 @@ void CublasLtPlan::run(const MatmulCall& call, int variant) {
     set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(call.bias.data));
   }
   check(library_.Matmul(handle_, product_.get(), scale, call.b.data, first_.get(), call.a.data, second_.get(), keep,
-                        call.y.data, result_.get(), call.y.data, result_.get(), &algorithm.algo,
+                        added.data, result_.get(), call.y.data, result_.get(), &algorithm.algo,
                         workspace ? workspace->data() : nullptr, algorithm.workspaceSize,
                         static_cast<cudaStream_t>(call.queue.stream)),
         "Matmul");

@@ -11,7 +11,8 @@
 namespace weft::kernels::vendor {
 
 /// Can cuBLASLt compute the call? Not: a depth of 0; rows that overlap (an expanded or windowed view); a bias of
-/// another dtype than y; f64 with bias; sizes of 2^31 and more.
+/// another dtype than y; an activation but relu (the library does not say which GELU it has), or relu with a residual;
+/// f64 with bias or relu; 2^31 batches and more.
 bool cublaslt_supports(const MatmulCall& call);
 
 /// One problem, ready to be enqueued: its layouts and what the heuristic found.

@@ -104,11 +104,12 @@ Choice choose(const Queue& queue, const Problem& problem, const std::vector<Cand
   });
 }
 
-/// `view` over scratch memory where timing must not touch its values: a sum would be added many times.
+/// `view` over scratch memory of the same alignment, where timing must not touch its values: a sum would be added many
+/// times.
 struct Scratch {
   Scratch(const Queue& queue, const View& view)
-      : memory(queue, static_cast<size_t>(view.span()) * size_of(view.dtype), "engine_timing"), copy(view) {
-    copy.data = memory.data();
+      : memory(queue, static_cast<size_t>(view.span()) * size_of(view.dtype) + 16, "engine_timing"), copy(view) {
+    copy.data = memory.as<char>() + reinterpret_cast<uintptr_t>(view.data) % 16;
   }
   Workspace memory;
   View copy;
@@ -116,7 +117,10 @@ struct Scratch {
 
 void own_matmul(const MatmulCall& call) {
   const EngineGuard own(Engine::own);
-  cuda::matmul(call.queue, call.y, call.a, call.b, call.bias, call.arguments);
+  if (call.activation == Activation::none && !call.residual)
+    return cuda::matmul(call.queue, call.y, call.a, call.b, call.bias, call.arguments);
+  cuda::matmul_fused(call.queue, call.y, View::none(), call.a, call.b, call.bias, call.residual,
+                     {call.arguments.alpha, call.activation});
 }
 
 void own_conv2d(const Conv2dCall& call) {
@@ -147,7 +151,7 @@ class PointwiseConv2d {
       y_ = w, a_ = transposed(y), b_ = x;
     }
   }
-  MatmulCall call() const { return {queue_, y_, a_, b_, bias_, arguments_}; }
+  MatmulCall call() const { return {queue_, y_, a_, b_, bias_, arguments_, Activation::none, {}}; }
   bool is_supported() const { return is_matmul_ && cublaslt::missing().empty() && cublaslt::supports(call()); }
 
  private:
@@ -169,8 +173,11 @@ class PointwiseConv2d {
 Choice choose(const MatmulCall& call, const Problem& problem) {
   const UnsafeCallsAllowed guard;
   std::unique_ptr<Scratch> scratch;
-  if (call.arguments.grad == Grad::accumulate) scratch = std::make_unique<Scratch>(call.queue, call.y);
-  const MatmulCall timed{call.queue, scratch ? scratch->copy : call.y, call.a, call.b, call.bias, call.arguments};
+  const bool adds_to_y = call.arguments.grad == Grad::accumulate || call.residual.data == call.y.data;
+  if (adds_to_y) scratch = std::make_unique<Scratch>(call.queue, call.y);
+  const MatmulCall timed{
+      call.queue,   scratch ? scratch->copy : call.y, call.a, call.b, call.bias, call.arguments, call.activation,
+      call.residual};
   std::vector<Candidate> candidates{{{Maker::own, 0}, [&] { own_matmul(timed); }}};
   add_variants(
       candidates, Maker::cublaslt, [&] { return cublaslt::variants(timed); },
@@ -191,6 +198,24 @@ Choice choose(const Conv2dCall& call, const Problem& problem) {
         candidates, Maker::cublaslt, [&] { return cublaslt::variants(pointwise.call()); },
         [&](int variant) { cublaslt::matmul(pointwise.call(), variant); });
   return choose(call.queue, problem, candidates);
+}
+
+bool run_product(const MatmulCall& call) {
+  const std::string& missing = cublaslt::missing();
+  if (engine() == Engine::vendor) {
+    WEFT_CHECK(missing.empty(), "matmul: WEFT_ENGINE=vendor: ", missing);
+    if (!cublaslt::supports(call)) return false;
+    cublaslt::matmul(call, 0);
+    return true;
+  }
+  if (!missing.empty()) warn_once("cuBLASLt", missing);
+  if (!missing.empty() || !cublaslt::supports(call)) return false;
+  const Problem problem = problem_of(call);
+  const auto answer = tuner(call.queue.device.index).known(problem);
+  const Choice choice = answer ? *answer : choose(call, problem);
+  if (choice.maker == Maker::own) return false;
+  cublaslt::matmul(call, choice.variant);
+  return true;
 }
 
 bool run_conv2d(const Conv2dCall& call) {
@@ -218,22 +243,13 @@ bool run_conv2d(const Conv2dCall& call) {
 
 bool run_matmul(const Queue& queue, const View& y, const View& a, const View& b, const View& bias,
                 const MatmulArguments& arguments) {
-  const MatmulCall call{queue, y, a, b, bias, arguments};
-  const std::string& missing = cublaslt::missing();
-  if (engine() == Engine::vendor) {
-    WEFT_CHECK(missing.empty(), "matmul: WEFT_ENGINE=vendor: ", missing);
-    if (!cublaslt::supports(call)) return false;
-    cublaslt::matmul(call, 0);
-    return true;
-  }
-  if (!missing.empty()) warn_once("cuBLASLt", missing);
-  if (!missing.empty() || !cublaslt::supports(call)) return false;
-  const Problem problem = problem_of(call);
-  const auto answer = tuner(queue.device.index).known(problem);
-  const Choice choice = answer ? *answer : choose(call, problem);
-  if (choice.maker == Maker::own) return false;
-  cublaslt::matmul(call, choice.variant);
-  return true;
+  return run_product({queue, y, a, b, bias, arguments, Activation::none, {}});
+}
+bool run_matmul_fused(const Queue& queue, const View& y, const View& pre, const View& a, const View& b,
+                      const View& bias, const View& residual, const MatmulFusedArguments& arguments) {
+  if (pre) return false;  // the library keeps a mask of it at most
+  const MatmulArguments product{arguments.alpha, Grad::overwrite};
+  return run_product({queue, y, a, b, bias, product, arguments.activation, residual});
 }
 
 bool run_conv2d_forward(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,

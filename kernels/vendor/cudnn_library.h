@@ -8,13 +8,14 @@ namespace weft::kernels::vendor {
 
 /// The functions of cuDNN that Weft calls, found in libcudnn.so.9 when the first is needed: the graph API in plain C.
 struct CudnnLibrary {
-#define WEFT_CUDNN_FUNCTIONS(X)                                                                                     \
-  X(GetVersion)                                                                                                     \
-  X(GetErrorString)                                                                                                 \
-  X(GetLastErrorString)                                                                                             \
-  X(Create)                                                                                                         \
-  X(SetStream) X(BackendCreateDescriptor) X(BackendDestroyDescriptor) X(BackendSetAttribute) X(BackendGetAttribute) \
-      X(BackendFinalize) X(BackendExecute)
+#define WEFT_CUDNN_FUNCTIONS(X) \
+  X(GetVersion)                 \
+  X(GetErrorString)             \
+  X(GetLastErrorString)         \
+  X(Create)                     \
+  X(SetStream)                  \
+  X(BackendCreateDescriptor)    \
+  X(BackendDestroyDescriptor) X(BackendSetAttribute) X(BackendGetAttribute) X(BackendFinalize) X(BackendExecute)
 #define WEFT_CUDNN_MEMBER(name) decltype(&cudnn##name) name = nullptr;
   WEFT_CUDNN_FUNCTIONS(WEFT_CUDNN_MEMBER)
 #undef WEFT_CUDNN_MEMBER

@@ -12,6 +12,8 @@ namespace weft::kernels::vendor {
 
 bool run_matmul(const Queue& queue, const View& y, const View& a, const View& b, const View& bias,
                 const MatmulArguments& arguments);
+bool run_matmul_fused(const Queue& queue, const View& y, const View& pre, const View& a, const View& b,
+                      const View& bias, const View& residual, const MatmulFusedArguments& arguments);
 bool run_conv2d_forward(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
                         const Conv2dArguments& arguments);
 bool run_conv2d_backward_input(const Queue& queue, const View& dx, const View& dy, const View& w,
@@ -24,6 +26,10 @@ inline bool is_asked(const Queue& queue) { return engine() != Engine::own && que
 inline bool matmul(const Queue& queue, const View& y, const View& a, const View& b, const View& bias,
                    const MatmulArguments& arguments) {
   return is_asked(queue) && run_matmul(queue, y, a, b, bias, arguments);
+}
+inline bool matmul_fused(const Queue& queue, const View& y, const View& pre, const View& a, const View& b,
+                         const View& bias, const View& residual, const MatmulFusedArguments& arguments) {
+  return is_asked(queue) && run_matmul_fused(queue, y, pre, a, b, bias, residual, arguments);
 }
 inline bool conv2d_forward(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
                            const Conv2dArguments& arguments) {

@@ -7,6 +7,10 @@ namespace weft::kernels::vendor {
 bool run_matmul(const Queue&, const View&, const View&, const View&, const View&, const MatmulArguments&) {
   return false;
 }
+bool run_matmul_fused(const Queue&, const View&, const View&, const View&, const View&, const View&, const View&,
+                      const MatmulFusedArguments&) {
+  return false;
+}
 bool run_conv2d_forward(const Queue&, const View&, const View&, const View&, const View&, const Conv2dArguments&) {
   return false;
 }

@@ -59,7 +59,7 @@ Tensor BertLayer::operator()(const Tensor& x, const AttentionOptions& mask) cons
 }
 
 void BertLayer::fields(Visitor& v) {
-  v("attention", attention);
+  v("attention.self", attention);
   v("attention.output.LayerNorm", attention_norm);
   v("intermediate.dense", intermediate);
   v("output.dense", output);

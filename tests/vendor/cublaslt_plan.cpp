@@ -134,8 +134,11 @@ cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t product, const vo
   const bool tb = product_attribute<int32_t>(product, CUBLASLT_MATMUL_DESC_TRANSB) == CUBLAS_OP_T;
   const auto epilogue = product_attribute<uint32_t>(product, CUBLASLT_MATMUL_DESC_EPILOGUE);
   const void* const bias = product_attribute<const void*>(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER);
-  EXPECT_TRUE(epilogue == CUBLASLT_EPILOGUE_DEFAULT || (epilogue == CUBLASLT_EPILOGUE_BIAS && bias));
-  if (epilogue == CUBLASLT_EPILOGUE_BIAS) {
+  const bool relu = epilogue == CUBLASLT_EPILOGUE_RELU || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
+  const bool with_bias = epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
+  EXPECT_TRUE(relu || with_bias || epilogue == CUBLASLT_EPILOGUE_DEFAULT);
+  EXPECT_TRUE(!with_bias || bias);
+  if (with_bias) {
     EXPECT_EQ(product_attribute<int32_t>(product, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), D.type);
   }
   const auto m = static_cast<int64_t>(D.rows), n = static_cast<int64_t>(D.columns);
@@ -153,12 +156,12 @@ cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t product, const vo
               A.load(ta ? A.at(batch, p, i) : A.at(batch, i, p)) * B.load(tb ? B.at(batch, j, p) : B.at(batch, p, j));
         double value = scalar(alpha) * sum;
         if (scalar(beta) != 0) value += scalar(beta) * C.load(C.at(batch, i, j));
-        if (epilogue == CUBLASLT_EPILOGUE_BIAS) {
+        if (with_bias) {
           Matrix row = D;
           row.data = static_cast<char*>(const_cast<void*>(bias));
           value += row.load(i);
         }
-        D.store(D.at(batch, i, j), value);
+        D.store(D.at(batch, i, j), relu ? std::max(value, 0.0) : value);
       }
   return script.product;
 }
@@ -235,7 +238,7 @@ TEST_F(CublasLt, EveryLayoutDtypeAndEpilogueMeansTheContractsProduct) {
                          b_view = factor(b_array, B, tb, K, N, broadcast ? 0 : K * N);
               const View bias_view = with_bias ? bias_array.view() : View::none(), y_view = y.view();
               const MatmulArguments arguments{0.5, grad};
-              const MatmulCall call{queue, y_view, a_view, b_view, bias_view, arguments};
+              const MatmulCall call{queue, y_view, a_view, b_view, bias_view, arguments, Activation::none, {}};
               ASSERT_TRUE(cublaslt_supports(call));
               CublasLtPlans(library).of(call).run(call, 0);
               std::vector<double> want;
@@ -261,7 +264,20 @@ struct Small {
   View a_view = a, b_view = b, y_view = y, bias_view = View::none();
   MatmulArguments arguments;
   Queue queue;
-  MatmulCall call() const { return {queue, y_view, a_view, b_view, bias_view, arguments}; }
+  Activation activation = Activation::none;
+  View residual = View::none();
+  MatmulCall call() const { return {queue, y_view, a_view, b_view, bias_view, arguments, activation, residual}; }
+  /// a @ b + bias
+  std::vector<double> sums() const {
+    std::vector<double> values;
+    const auto left = a.host(), right = b.host(), row = bias.host();
+    for (size_t i = 0; i < 3; ++i)
+      for (size_t j = 0; j < 4; ++j) {
+        values.push_back(bias_view ? row[j] : 0);
+        for (size_t k = 0; k < 5; ++k) values.back() += left[i * 5 + k] * right[k * 4 + j];
+      }
+    return values;
+  }
 };
 
 TEST_F(CublasLt, ViewsWithPitchAndOffset) {  // columns of a wider matrix, one of several interleaved
@@ -282,6 +298,40 @@ TEST_F(CublasLt, ViewsWithPitchAndOffset) {  // columns of a wider matrix, one o
       for (int k = 0; k < 5; ++k) want.back() += wide[i * 11 + 3 + k] * b[k * 4 + j];
     }
   EXPECT_TRUE(near(small.y.host(), want, tolerance(DType::f32, 5)));
+}
+
+TEST_F(CublasLt, ReluAndAResidualAreEpilogues) {
+  CublasLtPlans plans(library);
+  for (const bool with_bias : {false, true}) {
+    Small small;
+    if (with_bias) small.bias_view = small.bias;
+    small.activation = Activation::relu;
+    ASSERT_TRUE(cublaslt_supports(small.call()));
+    plans.of(small.call()).run(small.call(), 0);
+    auto want = small.sums();
+    for (double& value : want) value = std::max(value, 0.0);
+    EXPECT_TRUE(near(small.y.host(), want, tolerance(DType::f32, 5)));
+
+    const auto values = uniform(12, DType::f32);
+    const DeviceArray residual(DeviceKind::cpu, DType::f32, {1, 3, 4}, values);
+    small.activation = Activation::none;
+    for (const bool in_place : {false, true}) {  // the residual may be y itself
+      if (in_place) small.y.write(values);
+      small.residual = in_place ? small.y_view : residual.view();
+      ASSERT_TRUE(cublaslt_supports(small.call()));
+      plans.of(small.call()).run(small.call(), 0);
+      want = small.sums();
+      for (size_t i = 0; i < want.size(); ++i) want[i] += values[i];
+      EXPECT_TRUE(near(small.y.host(), want, tolerance(DType::f32, 5)));
+    }
+    small.activation = Activation::relu;  // the library would add first
+    EXPECT_FALSE(cublaslt_supports(small.call()));
+    small.residual = View::none();
+    for (const Activation other : {Activation::gelu, Activation::gelu_tanh}) {
+      small.activation = other;
+      EXPECT_FALSE(cublaslt_supports(small.call()));
+    }
+  }
 }
 
 TEST_F(CublasLt, WhatItHasNoLayoutForIsLeftToOurKernel) {
@@ -365,6 +415,7 @@ TEST_F(CublasLt, ErrorsNameTheFunctionTheStatusAndTheProblem) {
   Small small;
   const std::string problem =
       "matmul in=f32 out=f32 B=1 M=3 N=4 K=5 a0=15 a1=5 a2=1 b0=20 b1=4 b2=1 y0=12 bias=0 bias_align=0 accumulate=0 "
+      "activation=0 residual_align=0 "
       "y_align=16 a_align=16 b_align=16";
   script.heuristic = CUBLAS_STATUS_NOT_SUPPORTED;
   EXPECT_EQ(error_text([&] { CublasLtPlans(library).of(small.call()); }),

@@ -90,7 +90,7 @@ TEST(Engine, APartThatLacksNamesItselfAndTheCure) {
   const View none;
   const kernels::MatmulArguments arguments;
   EXPECT_EQ(error_text([&] {
-              cublaslt::matmul({queue, none, none, none, none, arguments}, 0);
+              cublaslt::matmul({queue, none, none, none, none, arguments, kernels::Activation::none, {}}, 0);
             }),
             "matmul: " + cublaslt::missing());
   const kernels::Conv2dArguments convolution;

@@ -73,6 +73,19 @@ TEST(Engines, MatmulOfOddAndNarrowSizes) {
       }
 }
 
+TEST(Engines, MatmulWithReluOrAResidual) {
+  for (const DeviceKind kind : devices())
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
+      for (const bool residual : {false, true})
+        for (const bool bias : {false, true}) {
+          const auto activation = residual ? kernels::Activation::none : kernels::Activation::relu;
+          MatmulProblem problem(
+              kind, {1, 40, 72, 96, dtype, dtype, false, true, bias, Grad::overwrite, activation, residual});
+          for (const Engine engine : kEngines)
+            if (can_run(kind, engine)) check(kind, engine, problem);
+        }
+}
+
 /// Each kind of convolution in ResNet-50 and ViT with small sizes, and what no model here has.
 constexpr Conv2dProblem::Case kConvolutions[] = {
     {"stem", 2, 21, 3, 16, 7, 2, 3},          {"3x3", 2, 9, 16, 24, 3, 1, 1},

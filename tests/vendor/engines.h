@@ -18,7 +18,7 @@ using kernels::Grad;
 using kernels::Queue;
 using kernels::View;
 
-/// y = 0.5 a @ b (+ bias) (+ y), any layout of a and b.
+/// y = relu or not(0.5 a @ b (+ bias)) (+ y), any layout of a and b; y is added by accumulation or as a residual.
 class MatmulProblem {
  public:
   struct Case {
@@ -26,6 +26,8 @@ class MatmulProblem {
     DType in, out;
     bool transpose_a = false, transpose_b = false, bias = false;
     Grad grad = Grad::overwrite;
+    kernels::Activation activation = kernels::Activation::none;
+    bool residual = false;
   };
 
   MatmulProblem(DeviceKind kind, const Case& c)
@@ -45,15 +47,19 @@ class MatmulProblem {
           for (int64_t k = 0; k < c.K; ++k)
             sum += a_values_[n * c.M * c.K + (c.transpose_a ? k * c.M + i : i * c.K + k)] *
                    b_values_[n * c.K * c.N + (c.transpose_b ? j * c.K + k : k * c.N + j)];
-          want_.push_back(0.5 * sum + (c.bias ? bias_values_[j] : 0) +
-                          (c.grad == Grad::accumulate ? old_[want_.size()] : 0));
+          double value = 0.5 * sum + (c.bias ? bias_values_[j] : 0);
+          if (c.activation == kernels::Activation::relu) value = std::max(value, 0.0);
+          want_.push_back(value + (adds_to_y() ? old_[want_.size()] : 0));
         }
   }
 
   void enqueue(const Queue& queue) {
-    kernels::matmul(queue, y_, factor(a_, case_.transpose_a, case_.M, case_.K),
-                    factor(b_, case_.transpose_b, case_.K, case_.N), case_.bias ? bias_.view() : View::none(),
-                    {0.5, case_.grad});
+    const View a = factor(a_, case_.transpose_a, case_.M, case_.K), b = factor(b_, case_.transpose_b, case_.K, case_.N);
+    const View bias = case_.bias ? bias_.view() : View::none();
+    if (case_.activation == kernels::Activation::none && !case_.residual)
+      return kernels::matmul(queue, y_, a, b, bias, {0.5, case_.grad});
+    kernels::matmul_fused(queue, y_, View::none(), a, b, bias, case_.residual ? y_.view() : View::none(),
+                          {0.5, case_.activation});
   }
   testing::AssertionResult run(const Queue& queue) {
     reset();
@@ -62,16 +68,18 @@ class MatmulProblem {
   }
   void reset() {
     y_.poison();
-    if (case_.grad == Grad::accumulate) y_.write(old_);
+    if (adds_to_y()) y_.write(old_);
   }
   testing::AssertionResult is_right() const { return near(y_.host(), want_, tolerance(case_.out, case_.K)); }
   std::string text() const {
     return str("matmul B ", case_.B, " M ", case_.M, " N ", case_.N, " K ", case_.K, ' ', case_.in, "->", case_.out,
                " ta ", case_.transpose_a, " tb ", case_.transpose_b, " bias ", case_.bias, " accumulate ",
-               case_.grad == Grad::accumulate);
+               case_.grad == Grad::accumulate, " relu ", case_.activation == kernels::Activation::relu, " residual ",
+               case_.residual);
   }
 
  private:
+  bool adds_to_y() const { return case_.grad == Grad::accumulate || case_.residual; }
   View factor(const DeviceArray& array, bool transposed, int64_t rows, int64_t columns) const {
     View view = array.view();
     view.sizes = {case_.B, rows, columns};

@@ -162,6 +162,7 @@ TEST(NameMap, HuggingFacesBert) {
                    {layer + "attention.self.query.weight", {4, 4}},
                    {layer + "attention.self.key.weight", {4, 4}},
                    {layer + "attention.self.value.weight", {4, 4}},
+                   {layer + "attention.output.dense.bias", {4}},
                    {layer + "attention.output.LayerNorm.weight", {4}},
                    {"classifier.bias", {2}}});
   auto file =
@@ -170,11 +171,13 @@ TEST(NameMap, HuggingFacesBert) {
                                                            {"bert.embeddings.LayerNorm.weight", {4}},
                                                            {"bert.embeddings.LayerNorm.bias", {4}},
                                                            {layer + "attention.self.qkv.weight", {12, 4}},
+                                                           {layer + "attention.self.proj.bias", {4}},
                                                            {layer + "attention.output.LayerNorm.weight", {4}},
                                                            {"classifier.bias", {2}}}));
   const auto back = renamed_weights(std::move(file), {.prefix = {}, .map = "to_hf_bert", .add_prefix = {}});
   EXPECT_EQ(contents(*back).count(layer + "attention.self.value.weight"), 1u);
-  EXPECT_EQ(back->tensors().size(), 8u);
+  EXPECT_EQ(contents(*back).count(layer + "attention.output.dense.bias"), 1u);
+  EXPECT_EQ(back->tensors().size(), 9u);
 }
 
 TEST(NameMap, PrefixesComeAndGo) {

@@ -117,6 +117,8 @@ def stages(build, device, paths, cores, work):
               prepare=lambda limit: [Command("bench", [str(bench), "--suite", "gpu", "--seconds-total", seconds(limit)])]),
         Stage("bench_pytorch", 75, read=logs.read_bench, needs=["configure"], unless=no_peer, not_here=no_suite, useful=15,
               prepare=lambda limit: [Command("bench_pytorch", ["python3", str(peer), "--device", "cuda", "--seconds-total", seconds(limit)])]),
+        Stage("bench_engines", 100, read=logs.read_bench, needs=["configure"], unless=no_bench, not_here=no_suite, useful=15,
+              prepare=lambda limit: [Command("bench_engines", [str(bench), "--suite", "engines", "--seconds-total", seconds(limit)])]),
         sanitizer_stage("memcheck", 90, build, paths, shards, simt),
         sanitizer_stage("racecheck", 90, build, paths, shards, simt),
         ctest("tests_rest", 300 if simt else 60, build, jobs, ["-LE", f"^({DEVICE_PARTS}|gpu_code)$"], {}),

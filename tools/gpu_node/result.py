@@ -2,6 +2,7 @@
 """The result file: Markdown to read, with the same as one JSON block at the end."""
 import dataclasses
 import json
+import math
 import os
 
 from gpu_node.stages import PASS, SKIPPED
@@ -43,6 +44,25 @@ def bench_table(ours, theirs):
     return rows
 
 
+VENDOR = "@vendor"
+
+
+def engines_section(cases):
+    """`NAME` is Weft's own kernel, `NAME@vendor` the same call by NVIDIA's library."""
+    own = {name: value for name, value in cases.items() if not name.endswith(VENDOR)}
+    vendor = {name[:-len(VENDOR)]: value for name, value in cases.items() if name.endswith(VENDOR)}
+    lines = ["", "## Own kernels beside cuBLASLt and cuDNN", ""]
+    for kind in ("matmul", "conv"):
+        ratios = {name: ratio(own[name][0], vendor[name][0], own[name][1]) for name in own if name.startswith(kind) and name in vendor}
+        ratios = {name: value for name, value in ratios.items() if value}
+        if ratios:
+            least = min(ratios, key=ratios.get)
+            mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
+            lines.append(f"- {kind}: geometric mean {mean:.2f} of {len(ratios)} cases, least {ratios[least]:.2f} ({least})")
+    lines += ["", "Ratio: how many times as fast as the vendor's; above 1, Weft's own kernel is faster.", ""]
+    return lines + table(["case", "own", "vendor", "unit", "ratio"], bench_table(own, vendor))
+
+
 def markdown(title, device, facts, results, planned):
     passed = sum(outcome.status == PASS for outcome in results.values())
     skipped = sum(outcome.status == SKIPPED for outcome in results.values())
@@ -65,6 +85,8 @@ def markdown(title, device, facts, results, planned):
     if ours or theirs:
         lines += ["", "## Benchmarks", "", "Ratio: how many times as fast as PyTorch; above 1, Weft is faster.", ""]
         lines += table(["case", "Weft", "PyTorch", "unit", "ratio"], bench_table(ours, theirs))
+    engines = results["bench_engines"].facts.get("cases", {}) if "bench_engines" in results else {}
+    lines += engines_section(engines) if engines else []
     machine_readable = {"title": title, "verdict": verdict, "device": device, "facts": facts,
                         "stages": {name: dataclasses.asdict(outcome) for name, outcome in results.items()}}
     lines += ["", "## The same as JSON", "", "```json", json.dumps(machine_readable, indent=1, ensure_ascii=False), "```", ""]

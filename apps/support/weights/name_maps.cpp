@@ -53,6 +53,7 @@ NameMap hf_bert() {
               {"*LayerNorm.gamma", "*LayerNorm.weight", false},
               {"*LayerNorm.beta", "*LayerNorm.bias", false},
               {"*encoder.layer.#.attention.self.{query,key,value}.*", "*encoder.layer.#.attention.self.qkv.*"},
+              {"*encoder.layer.#.attention.output.dense.*", "*encoder.layer.#.attention.self.proj.*"},
           },
           {}};
 }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/finetune/bert_files.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "apps/support/weights/load_weights.h"
+#include "core/atomic_file.h"
+#include "core/safetensors.h"
+
+namespace weft::finetune {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A state dict as a file of weights, so that the tables of names apply to it.
+class StateWeights final : public support::WeightsFile {
+ public:
+  explicit StateWeights(const StateDict& state) : state_(state) {
+    format_ = "state dict";
+    for (const NamedTensor& entry : state.tensors) add({entry.name, entry.tensor.dtype(), entry.tensor.sizes(), ""});
+  }
+  Tensor read(size_t index) const override { return state_.tensors[index].tensor.to(Device{}).contiguous(); }
+
+ private:
+  const StateDict& state_;
+};
+
+bool begins_so(const std::vector<std::string>& names, std::initializer_list<std::string_view> beginnings) {
+  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+    return std::any_of(beginnings.begin(), beginnings.end(), [&](std::string_view b) { return name.starts_with(b); });
+  });
+}
+
+bool has_own_prefix(const fs::path& path) {
+  const auto file = support::open_weights(path);
+  return std::any_of(file->tensors().begin(), file->tensors().end(), [](const support::WeightInfo& tensor) {
+    return tensor.name.find("bert.embeddings.") != std::string::npos;
+  });
+}
+
+}  // namespace
+
+fs::path weights_file(const fs::path& path) {
+  if (!fs::is_directory(path)) return path;
+  for (const char* name : {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"})
+    if (fs::exists(path / name)) return path / name;
+  fail("--weights ", path.string(), ": expected model.safetensors or pytorch_model.bin in this folder");
+}
+
+bool load_bert(nn::Bert& model, const fs::path& given) {
+  const fs::path path = weights_file(given);
+  try {
+    support::LoadWeightsOptions options;
+    options.strict = false;
+    options.rename.map = "hf_bert";
+    if (!has_own_prefix(path)) options.rename.add_prefix = "bert.";
+    const support::LoadedWeights loaded = support::load_weights(model, path, options);
+    const bool fits = begins_so(loaded.missing, {"classifier.", "bert.pooler."}) &&
+                      begins_so(loaded.unexpected, {"cls.", "bert.cls."}) &&
+                      begins_so(loaded.misshapen, {"classifier."});
+    WEFT_CHECK(fits, loaded.text());
+    return loaded.missing.empty() && loaded.misshapen.empty();
+  } catch (const Error& error) {
+    fail("--weights ", path.string(), ": ", error.what());
+  }
+}
+
+void save_bert(const fs::path& folder, const StateDict& state, const nn::BertOptions& options,
+               const data::WordPiece& pieces) {
+  fs::create_directories(folder);
+  const auto renamed = support::renamed_weights(std::make_unique<StateWeights>(state),
+                                                {.prefix = {}, .map = "to_hf_bert", .add_prefix = {}});
+  write_safetensors(folder / "model.safetensors", renamed->read_all(), {{"format", "pt"}});
+  std::string vocabulary;
+  for (const std::string& token : pieces.vocabulary()) vocabulary += token + '\n';
+  write_atomically(folder / "vocab.txt", vocabulary, "vocabulary");
+  const nlohmann::ordered_json config{{"architectures", {"BertForSequenceClassification"}},
+                                      {"model_type", "bert"},
+                                      {"vocab_size", options.vocabulary},
+                                      {"hidden_size", options.width},
+                                      {"num_hidden_layers", options.depth},
+                                      {"num_attention_heads", options.heads},
+                                      {"intermediate_size", options.hidden},
+                                      {"hidden_act", "gelu"},
+                                      {"hidden_dropout_prob", options.dropout},
+                                      {"attention_probs_dropout_prob", options.dropout},
+                                      {"max_position_embeddings", options.positions},
+                                      {"type_vocab_size", options.token_types},
+                                      {"layer_norm_eps", options.eps},
+                                      {"num_labels", options.classes},
+                                      {"pad_token_id", pieces.padding_id()}};
+  write_atomically(folder / "config.json", config.dump(2) + '\n', "configuration");
+}
+
+}  // namespace weft::finetune

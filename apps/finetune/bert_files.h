@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <filesystem>
+
+#include "core/state_dict.h"
+#include "data/text/wordpiece.h"
+#include "nn/models/bert.h"
+
+namespace weft::finetune {
+
+/// The file of weights that `path` means: itself, or in a folder model.safetensors, its index, or pytorch_model.bin.
+/// Errors: a folder without any of them.
+std::filesystem::path weights_file(const std::filesystem::path& path);
+
+/// Copies Hugging Face's weights into the model. The classifier may be missing (it keeps its own start), heads of
+/// pre-training are left out, and the encoder may stand without its `bert.`. Returns whether the classifier was there.
+/// Errors: other names or shapes that do not fit.
+bool load_bert(nn::Bert& model, const std::filesystem::path& path);
+
+/// Writes FOLDER/model.safetensors under Hugging Face's names, config.json and vocab.txt. `state`: the model's.
+void save_bert(const std::filesystem::path& folder, const StateDict& state, const nn::BertOptions& options,
+               const data::WordPiece& pieces);
+
+}  // namespace weft::finetune

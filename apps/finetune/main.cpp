@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <iostream>
+
+#include "apps/finetune/bert_files.h"
+#include "apps/finetune/trainer.h"
+#include "apps/support/device.h"
+#include "apps/support/exit.h"
+#include "core/random.h"
+
+namespace weft::finetune {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// --vocab, or the vocabulary beside the weights, or one made from the training texts.
+data::WordPiece make_pieces(const Options& options, const data::TextTable& train) {
+  if (!options.vocab.empty()) return data::WordPiece::from_file(options.vocab);
+  if (options.weights != "random") {
+    const fs::path beside = weights_file(options.weights).parent_path() / "vocab.txt";
+    WEFT_CHECK(fs::exists(beside), "--vocab: there is no ", beside.string(),
+               " beside the weights: name the vocabulary");
+    return data::WordPiece::from_file(beside);
+  }
+  std::vector<std::string> texts;
+  for (const data::LabelledText& row : train.rows) {
+    texts.push_back(row.first);
+    if (train.pairs) texts.push_back(row.second);
+  }
+  return data::WordPiece(data::make_vocabulary(texts, options.vocab_size));
+}
+
+std::shared_ptr<Classifier> make_model(const Options& options, int64_t classes, const data::WordPiece& pieces) {
+  manual_seed(static_cast<uint64_t>(options.seed));
+  nn::BertOptions sizes = bert_options(options.model);
+  sizes.vocabulary = pieces.size();
+  sizes.classes = classes;
+  sizes.dropout = options.dropout;
+  auto bert = std::make_shared<nn::Bert>(sizes);
+  if (options.weights != "random") load_bert(*bert, options.weights);
+  return std::make_shared<Classifier>(std::move(bert));
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  if (!parse_options(argc, argv, options)) return support::kExitOk;
+  const support::Ranks ranks(
+      {.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
+  const data::TextTable train = data::read_text_table(fs::path(options.data) / "train.tsv");
+  const data::TextTable dev = data::read_text_table(fs::path(options.data) / "dev.tsv");
+  WEFT_CHECK(train.classes == dev.classes && train.pairs == dev.pairs, "data: ", options.data,
+             ": train.tsv and dev.tsv have other classes or columns");
+  WEFT_CHECK(train.classes.size() >= 2, "data: ", options.data, ": expected at least two classes, got ",
+             train.classes.size());
+  const data::WordPiece pieces = make_pieces(options, train);
+  const Texts train_texts = encode(train, pieces, options.max_length),
+              dev_texts = encode(dev, pieces, options.max_length);
+  const auto model = make_model(options, static_cast<int64_t>(train.classes.size()), pieces);
+  model->to(ranks.device());
+  if (ranks.is_first()) {
+    if (ranks.size() > 1) std::cout << "ranks   " << ranks.describe() << '\n';
+    std::cout << "device  " << support::describe(ranks.device()) << '\n'
+              << "data    " << train.description << "; " << dev.description << "; " << pieces.size() << " tokens\n"
+              << "model   " << options.model << ", " << nn::parameter_count(*model) << " parameters, weights "
+              << options.weights << ", " << options.precision << '\n'
+              << "run     " << options.out << std::endl;
+  }
+  generator(ranks.device()).seed ^= static_cast<uint64_t>(ranks.rank()) * 0x9E3779B97F4A7C15ull;  // of dropout
+  Trainer(options, ranks, pieces, model, train_texts, dev_texts).run();
+  return support::kExitOk;
+}
+
+}  // namespace
+}  // namespace weft::finetune
+
+int main(int argc, char** argv) {
+  return weft::support::guarded_main("finetune", [&] { return weft::finetune::run(argc, argv); });
+}

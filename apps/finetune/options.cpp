@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/finetune/options.h"
+
+#include "apps/support/flags.h"
+
+namespace weft::finetune {
+
+bool parse_options(int argc, char** argv, Options& o) {
+  support::Flags flags("finetune", "Trains BERT to classify sentences or pairs of them.");
+  flags.add("data", o.data, "folder with train.tsv and dev.tsv: GLUE's SST-2 or MRPC, or columns text and label");
+  flags.add_choice("model", o.model, {"bert_base", "bert_tiny"},
+                   "bert_base: 12 layers, 768 wide; bert_tiny: 2 layers, 128 wide");
+  flags.add("weights", o.weights,
+            "random, or a file or folder under Hugging Face's names (model.safetensors, pytorch_model.bin)");
+  flags.add("vocab", o.vocab, "vocab.txt; default: that beside the weights, or one made from the training texts");
+  flags.add("vocab-size", o.vocab_size, "tokens of a vocabulary that is made", {.min = 100, .max = 1e6});
+  flags.add("max-length", o.max_length, "tokens of the longest text; longer ones are cut", {.min = 3, .max = 512});
+  flags.add("epochs", o.epochs, "passes over the training part", {.min = 1, .max = 1e6});
+  flags.add("batch-size", o.batch_size, "texts per step of each rank", {.min = 1, .max = 1e6});
+  flags.add("lr", o.lr, "learning rate of AdamW; falls to 0 along a line", {.min = 0});
+  flags.add("weight-decay", o.weight_decay, "of matrices; biases and norms have none", {.min = 0});
+  flags.add("warmup-ratio", o.warmup_ratio, "share of the steps in which the rate rises from 0",
+            {.min = 0, .max = 0.99});
+  flags.add("max-grad-norm", o.max_grad_norm, "largest norm of the gradient", {.min = 0, .above = true});
+  flags.add("dropout", o.dropout, "of a model with random weights", {.min = 0, .max = 0.9});
+  flags.add("logging-steps", o.logging_steps, "a line of loss and rate after so many steps", {.min = 1});
+  flags.add("save-steps", o.save_steps, "a folder checkpoint-N after so many steps, and at the end", {.min = 1});
+  flags.add_choice("precision", o.precision, {"f32", "bf16"}, "bf16: products in bf16, weights in f32");
+  flags.add_choice("parallel", o.parallel, {"auto", "none", "ddp", "fsdp"}, "auto: ddp where there are several ranks");
+  flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
+                   "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");
+  flags.add("min-num-params", o.min_num_params, "parameters that make a part of the model a unit of fsdp",
+            {.min = 1, .max = 1e15});
+  flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
+  flags.add("seed", o.seed, "of weights, order and dropout", {.min = 0});
+  flags.add("out", o.out, "folder of the run: checkpoint-N/, metrics, TensorBoard files, summary");
+  if (!flags.parse(argc, argv)) return false;
+  o.toml = flags.toml();
+  return true;
+}
+
+}  // namespace weft::finetune

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benchmarks/cases/cases.h"
+#include "core/ops/random.h"
+#include "kernels/conv2d.h"
+#include "kernels/engine.h"
+#include "kernels/matmul.h"
+
+// The kernels of products and convolutions alone, in TFLOP/s (2 per multiply-add), beside the vendor's: NAME is Weft's
+// own, NAME@vendor the same call by cuBLASLt or cuDNN, measured right after it in the same process. bf16 in and out.
+
+namespace weft::benchmarks {
+namespace {
+
+using kernels::Engine;
+using kernels::EngineGuard;
+
+using Call = std::function<void()>;
+using MakeCall = std::function<Call()>;  ///< allocates, so it runs when the case is measured
+
+void add_engines(Cases& cases, const Target& target, const std::string& name, double flop, const MakeCall& make) {
+  const auto add = [&](const std::string& suffix, Engine engine) {
+    cases.push_back({name + suffix, "TFLOP/s", [=] {
+                       return work_on(
+                           target,
+                           [engine, call = make()] {
+                             const EngineGuard guard(engine);
+                             call();
+                           },
+                           flop);
+                     }});
+  };
+  add("", Engine::own);
+  if (target.device.kind == DeviceKind::cuda) add("@vendor", Engine::vendor);
+}
+
+Tensor filled(const Target& target, const Shape& sizes) {
+  return normal(sizes, 0, 1, DType::bf16, target.device);
+}
+
+struct Product {
+  const char* name;
+  int64_t M, N, K;
+};
+
+/// Squares; ViT-B/16 at batch 64 (197 tokens); the classifier of ResNet-50 at batch 256.
+constexpr Product kProducts[] = {
+    {"1024", 1024, 1024, 1024},       {"2048", 2048, 2048, 2048},       {"4096", 4096, 4096, 4096},
+    {"8192", 8192, 8192, 8192},       {"vit_qkv", 64 * 197, 2304, 768}, {"vit_proj", 64 * 197, 768, 768},
+    {"vit_fc1", 64 * 197, 3072, 768}, {"vit_fc2", 64 * 197, 768, 3072}, {"resnet_fc", 256, 1000, 2048}};
+
+/// A linear layer's three products: y = x w^T, dx = dy w, dw = dy^T x.
+void add_products(Cases& cases, const Target& target, const Product& product) {
+  const int64_t M = target.size(product.M, 40), N = target.size(product.N, 24), K = target.size(product.K, 32);
+  const double flop = 2.0 * static_cast<double>(M) * static_cast<double>(N) * static_cast<double>(K);
+  struct Way {
+    const char* name;
+    std::array<int64_t, 2> y, a, b;
+    bool transpose_a, transpose_b;
+  };
+  const Way ways[] = {{"forward", {M, N}, {M, K}, {N, K}, false, true},
+                      {"backward_input", {M, K}, {M, N}, {N, K}, false, false},
+                      {"backward_weight", {N, K}, {M, N}, {M, K}, true, false}};
+  for (const Way& way : ways)
+    add_engines(cases, target, str("matmul_", product.name, '_', way.name), flop, [=] {
+      const auto matrix = [&](const std::array<int64_t, 2>& sizes) { return filled(target, {1, sizes[0], sizes[1]}); };
+      const Tensor y = matrix(way.y), a = matrix(way.a), b = matrix(way.b);
+      const auto transposed = [](const Tensor& t, bool really) { return really ? t.transpose(1, 2) : t; };
+      const Tensor first = transposed(a, way.transpose_a), second = transposed(b, way.transpose_b);
+      return [=] { kernels::matmul(y.queue(), y, first, second, kernels::View::none(), {}); };
+    });
+}
+
+struct Convolution {
+  int64_t C, O, R, stride, edge;
+};
+
+/// Each convolution of ResNet-50 once.
+constexpr Convolution kConvolutions[] = {
+    {3, 64, 7, 2, 224},     {64, 64, 1, 1, 56},   {64, 64, 3, 1, 56},    {64, 256, 1, 1, 56},   {256, 64, 1, 1, 56},
+    {256, 128, 1, 1, 56},   {128, 128, 3, 2, 56}, {128, 512, 1, 1, 28},  {256, 512, 1, 2, 56},  {512, 128, 1, 1, 28},
+    {128, 128, 3, 1, 28},   {512, 256, 1, 1, 28}, {256, 256, 3, 2, 28},  {256, 1024, 1, 1, 14}, {512, 1024, 1, 2, 28},
+    {1024, 256, 1, 1, 14},  {256, 256, 3, 1, 14}, {1024, 512, 1, 1, 14}, {512, 512, 3, 2, 14},  {512, 2048, 1, 1, 7},
+    {1024, 2048, 1, 2, 14}, {2048, 512, 1, 1, 7}, {512, 512, 3, 1, 7}};
+
+void add_convolutions(Cases& cases, const Target& target, const Convolution& c) {
+  const int64_t N = target.size(256, 2), E = target.size(c.edge, 8), R = c.R;
+  const int64_t C = target.size(c.C, c.C % 8 == 0 ? 16 : c.C), O = target.size(c.O, 16);
+  const kernels::Conv2dArguments arguments{{c.stride, c.stride}, {R / 2, R / 2}};
+  const int64_t P = (E + 2 * (R / 2) - R) / c.stride + 1;
+  const double flop = 2.0 * static_cast<double>(N * P * P * O) * static_cast<double>(R * R * C);
+  const std::string name = str("conv", R, 'x', R, c.stride > 1 ? "s2_" : "_", c.C, '_', c.O, '_', c.edge, '_');
+  struct Tensors {
+    Tensor x, w, y;
+  };
+  const auto make = [=] {
+    return Tensors{filled(target, {N, E, E, C}), filled(target, {O, R, R, C}), filled(target, {N, P, P, O})};
+  };
+  add_engines(cases, target, name + "forward", flop, [=]() -> Call {
+    return [t = make(), arguments] {
+      kernels::conv2d_forward(t.y.queue(), t.y, t.x, t.w, kernels::View::none(), arguments);
+    };
+  });
+  if (c.C > 3)  // a picture needs no gradient
+    add_engines(cases, target, name + "backward_input", flop, [=]() -> Call {
+      return [t = make(), arguments] { kernels::conv2d_backward_input(t.x.queue(), t.x, t.y, t.w, arguments); };
+    });
+  add_engines(cases, target, name + "backward_weight", flop, [=]() -> Call {
+    return [t = make(), arguments] { kernels::conv2d_backward_weight(t.w.queue(), t.w, t.y, t.x, arguments); };
+  });
+}
+
+}  // namespace
+
+void add_engine_cases(Cases& cases, const Target& target) {
+  for (const Product& product : kProducts) add_products(cases, target, product);
+  for (const Convolution& convolution : kConvolutions) add_convolutions(cases, target, convolution);
+}
+
+}  // namespace weft::benchmarks

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/cuda/attention_mma.cuh"
+
+// Attention's forward on the tensor cores, with the online softmax of FlashAttention-2 (Dao 2023).
+//
+// Grid: a block owns 128 queries of one head and goes over the keys, kKeys at a time; a warp owns 32 queries (4 warps,
+// 64 channels) or 16 (8 warps, 128 channels), whose fragments of q stay in registers:
+//
+//   memory --cp.async--> stage 0 | stage 1 (k and v: kKeys rows each) --ldmatrix--> registers
+//   s = q k^T (mma.sync) -> masks -> maximum and exponentials, per row within 4 lanes -> sums = sums again + p v
+//
+// While one stage is used the other one is filled: one barrier per step. A row's maximum, its sum of weights and its
+// sums stay in registers; weights are rounded to T for the second product, the sum of weights is of the unrounded ones.
+// Whether a key is there at all (length, key mask, end of the array) is one bit per key, made by a vote of the warp;
+// only steps with a missing key or on the diagonal of a causal mask look at single weights. With few queries left the
+// last block's rows are zeros.
+//
+// Shared memory: q 16 KiB + 2 stages of 16 KiB = 48 KiB at 64 channels (with dropout 32 KiB), 96 KiB at 128. Registers
+// allow 2 blocks per SM at 64 channels, 1 at 128: 8 warps either way.
+// Work: 4 N M D flops and N M exponentials per head. Bytes at least 2 (2 N + 2 M) D; k and v come from L2 for each of
+// N / 128 blocks: 128 flops per byte. Limit: tensor cores, next to them the exponentials (at 64 channels 256 flops
+// each, 16 per clock and SM on sm_80: a quarter of the products' time). Expected on an A100: 60 to 70% of the peak for
+// long sequences; on sm_90 mma.sync itself ends at about 60% of what wgmma can.
+
+namespace weft::kernels::WEFT_DEVICE {
+
+template <int kChannels, int kWarpCount, int kSquareCount, int kKeyCount>
+struct ForwardMma {
+  using Tile = AttentionTile<kChannels>;
+  static constexpr int kWarps = kWarpCount, kThreads = kWarps * 32, kSquares = kSquareCount, kKeys = kKeyCount;
+  static constexpr int kWarpRows = 16 * kSquares, kQueries = kWarps * kWarpRows;
+  static constexpr int kFirstStage = kQueries * kChannels, kStageElements = 2 * kKeys * kChannels;
+  static constexpr int kSharedElements = kFirstStage + 2 * kStageElements;
+};
+
+template <class Shape, bool with_dropout, class T>
+__global__ void __launch_bounds__(Shape::kThreads)
+    attention_forward_mma_kernel(const AttentionTensor<T> y, const AttentionTensor<const T> q,
+                                 const AttentionTensor<const T> k, const AttentionTensor<const T> v,
+                                 const AttentionProblem<float> problem) {
+  using Tile = typename Shape::Tile;
+  constexpr int kSquares = Shape::kSquares, kKeys = Shape::kKeys, kChannels = Tile::kChannels;
+  constexpr unsigned kAllLanes = 0xffffffffu;
+  WEFT_DYNAMIC_SHARED(T, shared);
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, row = thread / 32 * Shape::kWarpRows;
+  const AttentionPlace place(problem.N, Shape::kQueries, problem.H, /*last_first=*/problem.causal);
+  const int b = place.b, h = place.h, query = place.first + row;
+  const int keys = problem.keys_of(b), end = problem.key_end(keys, place.first + Shape::kQueries);
+  const T *const k_head = k.head(b, h), *const v_head = v.head(b, h);
+
+  const auto fill = [&](int step) {
+    if (step * kKeys < end) {
+      T* const stage = shared + Shape::kFirstStage + step % 2 * Shape::kStageElements;
+      Tile::template load<kKeys, Shape::kThreads>(stage, k, k_head, step * kKeys, keys, problem.D);
+      Tile::template load<kKeys, Shape::kThreads>(stage + kKeys * kChannels, v, v_head, step * kKeys, keys, problem.D);
+    }
+    ptx::cp_async_commit();
+  };
+  Tile::template load<Shape::kQueries, Shape::kThreads>(shared, q, q.head(b, h), place.first, problem.N, problem.D);
+  fill(0);
+
+  uint32_t kept_q[kSquares][kChannels / 16][4];
+  const float scale = problem.scale * 1.44269504f;  // exponentials are powers of 2
+  float sums[kSquares][Tile::kRuns][4] = {}, maximum[kSquares][2], total[kSquares][2] = {};
+  WEFT_UNROLL
+  for (int p = 0; p < kSquares; ++p) maximum[p][0] = maximum[p][1] = -INFINITY;
+
+  for (int step = 0; step * kKeys < end; ++step) {
+    ptx::cp_async_wait_group<0>();
+    __syncthreads();
+    fill(step + 1);
+    const int key = step * kKeys, k_tile = Shape::kFirstStage + step % 2 * Shape::kStageElements;
+    const int v_tile = k_tile + kKeys * kChannels;
+    if (step == 0) {
+      WEFT_UNROLL
+      for (int p = 0; p < kSquares; ++p) WEFT_UNROLL
+      for (int c = 0; c < kChannels / 16; ++c) Tile::left(kept_q[p][c], shared, 0, row + p * 16, c * 16, lane);
+    }
+
+    float s[kSquares][kKeys / 8][4] = {};
+    WEFT_UNROLL
+    for (int c = 0; c < kChannels / 16; ++c) {
+      WEFT_UNROLL
+      for (int n = 0; n < kKeys / 8; n += 2) {
+        uint32_t w[4];
+        Tile::right(w, shared, k_tile, n * 8, c * 16, lane);
+        WEFT_UNROLL
+        for (int p = 0; p < kSquares; ++p) {
+          ptx::mma_m16n8k16<T>(s[p][n], kept_q[p][c], {w[0], w[1]});
+          ptx::mma_m16n8k16<T>(s[p][n + 1], kept_q[p][c], {w[2], w[3]});
+        }
+      }
+    }
+
+    unsigned there[kKeys / 32];
+    bool whole = !(problem.causal && key + kKeys - 1 > query);
+    WEFT_UNROLL
+    for (int w = 0; w < kKeys / 32; ++w) {
+      there[w] = __ballot_sync(kAllLanes, problem.has_key(b, key + w * 32 + lane, keys));
+      whole = whole && there[w] == kAllLanes;
+    }
+    if (!whole) {
+      WEFT_UNROLL
+      for (int p = 0; p < kSquares; ++p) WEFT_UNROLL
+      for (int n = 0; n < kKeys / 8; ++n) WEFT_UNROLL
+      for (int e = 0; e < 4; ++e) {
+        const int column = n * 8 + lane % 4 * 2 + e % 2, i = query + p * 16 + e / 2 * 8 + lane / 4;
+        const bool sees = (there[n / 4] >> (column % 32) & 1) != 0 && (!problem.causal || key + column <= i);
+        s[p][n][e] = sees ? s[p][n][e] : -INFINITY;
+      }
+    }
+
+    WEFT_UNROLL
+    for (int p = 0; p < kSquares; ++p) WEFT_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      float most = maximum[p][half];
+      WEFT_UNROLL
+      for (int n = 0; n < kKeys / 8; ++n) {
+        most = s[p][n][half * 2] > most ? s[p][n][half * 2] : most;
+        most = s[p][n][half * 2 + 1] > most ? s[p][n][half * 2 + 1] : most;
+      }
+      WEFT_UNROLL
+      for (int distance = 1; distance < 4; distance *= 2) {
+        const float other = __shfl_xor_sync(kAllLanes, most, distance);
+        most = other > most ? other : most;
+      }
+      const float base = most > -INFINITY ? most * scale : 0.0f;
+      const float again = ptx::exp2_approx(maximum[p][half] * scale - base);
+      maximum[p][half] = most;
+      float sum = 0;
+      WEFT_UNROLL
+      for (int n = 0; n < kKeys / 8; ++n) WEFT_UNROLL
+      for (int e = half * 2; e < half * 2 + 2; ++e) {
+        s[p][n][e] = ptx::exp2_approx(s[p][n][e] * scale - base);
+        sum += s[p][n][e];
+      }
+      total[p][half] = total[p][half] * again + sum;
+      WEFT_UNROLL
+      for (int n = 0; n < Tile::kRuns; ++n) {
+        sums[p][n][half * 2] *= again;
+        sums[p][n][half * 2 + 1] *= again;
+      }
+    }
+    if constexpr (with_dropout) {
+      const AttentionDropout dropout = problem.kept(b, h);
+      WEFT_UNROLL
+      for (int p = 0; p < kSquares; ++p) WEFT_UNROLL
+      for (int n = 0; n < kKeys / 8; ++n) {
+        bool kept[4];
+        attention_kept<false>(kept, dropout, problem.dropout, query + p * 16, key + n * 8, lane);
+        WEFT_UNROLL
+        for (int e = 0; e < 4; ++e) s[p][n][e] = kept[e] ? s[p][n][e] : 0.0f;
+      }
+    }
+
+    WEFT_UNROLL
+    for (int c = 0; c < kKeys / 16; ++c) {
+      uint32_t a[kSquares][4];
+      WEFT_UNROLL
+      for (int p = 0; p < kSquares; ++p) attention_left<T>(a[p], s[p][2 * c], s[p][2 * c + 1]);
+      WEFT_UNROLL
+      for (int n = 0; n < Tile::kRuns; n += 2) {
+        uint32_t w[4];
+        Tile::right_over_rows(w, shared, v_tile, c * 16, n * 8, lane);
+        WEFT_UNROLL
+        for (int p = 0; p < kSquares; ++p) {
+          ptx::mma_m16n8k16<T>(sums[p][n], a[p], {w[0], w[1]});
+          ptx::mma_m16n8k16<T>(sums[p][n + 1], a[p], {w[2], w[3]});
+        }
+      }
+    }
+  }
+
+  float factor[kSquares][2];
+  WEFT_UNROLL
+  for (int p = 0; p < kSquares; ++p) WEFT_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    float sum = total[p][half];
+    sum += __shfl_xor_sync(kAllLanes, sum, 1);
+    sum += __shfl_xor_sync(kAllLanes, sum, 2);
+    factor[p][half] = sum == 0.0f ? 0.0f : problem.keep_scale / sum;
+    const int i = query + p * 16 + half * 8 + lane / 4;
+    if (lane % 4 == 0 && i < problem.N)
+      problem.lse[(static_cast<int64_t>(b) * problem.H + h) * problem.N + i] =
+          sum == 0.0f ? -INFINITY : maximum[p][half] * problem.scale + logf(sum);
+  }
+  ptx::cp_async_wait_all();  // without any key, q is still on its way
+  __syncthreads();
+  Tile::store(y, y.head(b, h), shared, row, place.first, problem.N, problem.D, lane, sums, factor);
+}
+
+template <class T>
+void attention_forward_mma(const Queue& queue, const View& y, const View& q, const View& k, const View& v,
+                           const AttentionShape& shape, const AttentionProblem<float>& problem) {
+  const auto run = [&]<class Shape, bool with_dropout>() {
+    launch(queue, "attention_forward", attention_grid(shape, shape.N, Shape::kQueries), dim3(Shape::kThreads),
+           sizeof(T) * Shape::kSharedElements, &attention_forward_mma_kernel<Shape, with_dropout, T>,
+           AttentionTensor<T>(y), AttentionTensor<const T>(q), AttentionTensor<const T>(k), AttentionTensor<const T>(v),
+           problem);
+  };
+  // With dropout, half the keys a step: the masks need registers.
+  if (shape.D <= 64) {
+    if (problem.dropout > 0)
+      run.template operator()<ForwardMma<64, 4, 2, 32>, true>();
+    else
+      run.template operator()<ForwardMma<64, 4, 2, 64>, false>();
+  } else {
+    if (problem.dropout > 0)
+      run.template operator()<ForwardMma<128, 8, 1, 64>, true>();
+    else
+      run.template operator()<ForwardMma<128, 8, 1, 64>, false>();
+  }
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE

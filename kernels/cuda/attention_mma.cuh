@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/cuda/attention_shape.cuh"
+#include "kernels/cuda/ptx.cuh"
+
+// What the attention kernels on the tensor cores share (bf16, f16; sm_80 and later).
+//
+// A tile is some rows of a head in shared memory: kChannels elements each, in runs of 8 (16 bytes). ldmatrix reads the
+// same run of 8 neighbouring rows at a time; so that these lie in 8 different groups of 4 banks, run r of row l stands
+// in place r ^ (l mod 8). Rows and channels that are not there are zeros.
+//
+// The sums of mma.sync over a 16 x 8 square lie in its lanes as the left factor of the next product wants them: two
+// neighbouring squares, rounded, are one 16 x 16 fragment. So weights never leave the registers: a kernel that owns
+// queries holds s (queries x keys), one that owns keys holds its transpose.
+
+namespace weft::kernels::WEFT_DEVICE {
+
+template <int kChannelCount>
+struct AttentionTile {
+  static constexpr int kChannels = kChannelCount, kRuns = kChannels / 8;
+
+  /// Offset in elements of a run of 8.
+  static __device__ __forceinline__ int place(int row, int run) { return (row * kRuns + (run ^ (row & 7))) * 8; }
+
+  /// Starts the copies of rows first … first + kRows - 1 of a head, of which those from `end` on become zeros.
+  template <int kRows, int kThreads, class T>
+  static __device__ __forceinline__ void load(T* tile, const AttentionTensor<const T>& tensor, const T* head, int first,
+                                              int end, int D) {
+    static_assert(kThreads % kRuns == 0 && kRows % (kThreads / kRuns) == 0);
+    const int run = static_cast<int>(threadIdx.x) % kRuns, line = static_cast<int>(threadIdx.x) / kRuns;
+    const T* from = head + (first + line) * tensor.row_stride + run * 8;
+    WEFT_UNROLL
+    for (int row = line; row < kRows + line; row += kThreads / kRuns) {
+      // The address must be a valid one even when nothing is read.
+      const bool there = first + row < end && run * 8 < D;
+      ptx::cp_async_zfill<16>(tile + place(row, run), there ? from : head, there ? 16 : 0);
+      from += kThreads / kRuns * tensor.row_stride;
+    }
+  }
+
+  // In ldmatrix, lane l names row l mod 8 of square l / 8. `tile` is an offset in shared memory, and the swizzle is one
+  // exclusive or of the whole offset: what changes from stage to stage cannot be kept in registers for each run.
+
+  /// The left factor's rows row … row + 15 by channels k … k + 15, as mma_m16n8k16's a.
+  template <class T>
+  static __device__ __forceinline__ void left(uint32_t (&to)[4], const T* shared, int tile, int row, int k, int lane) {
+    const int at = (row + lane / 8 % 2 * 8 + lane % 8) * kChannels + (lane / 16 ^ lane % 8) * 8;
+    ptx::ldmatrix_x4(to, shared + ((tile + at) ^ k));
+  }
+  /// The right factor of a product over channels k … k + 15: rows row … row + 15 are two squares of 8 columns.
+  template <class T>
+  static __device__ __forceinline__ void right(uint32_t (&to)[4], const T* shared, int tile, int row, int k, int lane) {
+    const int at = (row + lane / 16 * 8 + lane % 8) * kChannels + (lane / 8 % 2 ^ lane % 8) * 8;
+    ptx::ldmatrix_x4(to, shared + ((tile + at) ^ k));
+  }
+  /// The right factor of a product over rows row … row + 15: channels n … n + 15 are two squares of 8 columns.
+  template <class T>
+  static __device__ __forceinline__ void right_over_rows(uint32_t (&to)[4], const T* shared, int tile, int row, int n,
+                                                         int lane) {
+    const int at = (row + lane / 8 % 2 * 8 + lane % 8) * kChannels + (lane / 16 ^ lane % 8) * 8;
+    ptx::ldmatrix_x4_trans(to, shared + ((tile + at) ^ n));
+  }
+
+  /// A warp's 16 kSquares rows of sums, each times its factor, to memory: through the warp's own rows of `tile`, so
+  /// that memory is written in units of 16 bytes. factor[p][half]: of row 16 p + 8 half + lane / 4.
+  template <int kSquares, class T>
+  static __device__ __forceinline__ void store(const AttentionTensor<T>& tensor, T* head, T* tile, int row, int first,
+                                               int end, int D, int lane, const float (&sums)[kSquares][kRuns][4],
+                                               const float (&factor)[kSquares][2]) {
+    __syncwarp();
+    WEFT_UNROLL
+    for (int p = 0; p < kSquares; ++p) WEFT_UNROLL
+    for (int n = 0; n < kRuns; ++n) WEFT_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      T* const to = tile + place(row + p * 16 + half * 8 + lane / 4, n) + lane % 4 * 2;
+      *reinterpret_cast<uint32_t*>(to) =
+          ptx::pack<T>(sums[p][n][half * 2] * factor[p][half], sums[p][n][half * 2 + 1] * factor[p][half]);
+    }
+    __syncwarp();
+    const int run = lane % kRuns;
+    WEFT_UNROLL
+    for (int line = lane / kRuns; line < kSquares * 16 + lane / kRuns; line += 32 / kRuns) {
+      const int at = first + row + line;
+      if (at < end && run * 8 < D)
+        ptx::st16(head + at * tensor.row_stride + run * 8, ptx::ld16(tile + place(row + line, run)));
+    }
+  }
+};
+
+/// Two squares of sums side by side as the left factor of a product over their 16 columns.
+template <class T>
+__device__ __forceinline__ void attention_left(uint32_t (&to)[4], const float (&first)[4], const float (&second)[4]) {
+  to[0] = ptx::pack<T>(first[0], first[1]);
+  to[1] = ptx::pack<T>(first[2], first[3]);
+  to[2] = ptx::pack<T>(second[0], second[1]);
+  to[3] = ptx::pack<T>(second[2], second[3]);
+}
+
+/// Which of the 4 weights that a lane holds of a 16 x 8 square are kept. A Philox block is 2 x 2 weights: the lane and
+/// its neighbour in the next row (lane ^ 4) need two blocks, compute one each and trade halves. row, column: of the
+/// square's first weight, both even; transposed: rows are keys.
+template <bool transposed>
+__device__ __forceinline__ void attention_kept(bool (&kept)[4], const AttentionDropout& dropout, float probability,
+                                               int row, int column, int lane) {
+  const bool odd = lane / 4 % 2 != 0;
+  const int pair_row = (row + lane / 8 * 2 + (odd ? 8 : 0)) / 2, pair_column = column / 2 + lane % 4;
+  const Philox4 block = transposed ? dropout.block(pair_column, pair_row) : dropout.block(pair_row, pair_column);
+  // The words of the block's first and second row.
+  const uint32_t top[2] = {block.word[0], block.word[transposed ? 2 : 1]};
+  const uint32_t bottom[2] = {block.word[transposed ? 1 : 2], block.word[3]};
+  WEFT_UNROLL
+  for (int e = 0; e < 2; ++e) {
+    const uint32_t other = __shfl_xor_sync(0xffffffffu, odd ? top[e] : bottom[e], 4);
+    kept[e] = !(uniform01(odd ? other : top[e]) < probability);
+    kept[2 + e] = !(uniform01(odd ? bottom[e] : other) < probability);
+  }
+}
+
+/// May the tensor cores' kernels read and write this tensor? Rows must be whole 16-byte units.
+inline bool fits_attention_mma(const View& view) {
+  const auto whole = [&](int d) {
+    return view.sizes[d] <= 1 || view.strides[d] * static_cast<int64_t>(size_of(view.dtype)) % 16 == 0;
+  };
+  return !view || (reinterpret_cast<uintptr_t>(view.data) % 16 == 0 && view.sizes[3] % 8 == 0 && view.sizes[3] <= 128 &&
+                   whole(0) && whole(1) && whole(2));
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// finetune as its users start it, on texts small enough for a test.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
+
+#include "core/safetensors.h"
+#include "tests/support/shell.h"
+#include "tests/support/temporary_folder.h"
+
+namespace weft::tests {
+namespace {
+
+using testing::HasSubstr;
+
+Outcome finetune(const std::string& arguments, const TemporaryFolder& folder, const std::string& out = "run") {
+  return shell("OMP_WAIT_POLICY=passive " FINETUNE " " + arguments + " --out " + (folder / out));
+}
+
+void write(const std::string& path, const std::string& text) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  std::ofstream(path) << text;
+}
+
+void expect_refusal(const std::string& arguments, int exit_code, const std::string& text) {
+  const TemporaryFolder folder;
+  const Outcome run = finetune(arguments, folder);
+  EXPECT_EQ(run.exit_code, exit_code) << arguments << '\n' << run.output;
+  EXPECT_THAT(run.output, HasSubstr("finetune: error: " + text)) << arguments;
+}
+
+#if WEFT_HAVE_UTF8PROC
+
+/// Sentences whose class is one word, in SST-2's layout.
+void write_sentences(const std::string& folder) {
+  const char* const subjects[] = {"the film", "this story", "an actor", "the plot", "her voice"};
+  const char* const verbs[] = {"is", "was", "seems", "remains"};
+  const char* const words[2][3] = {{"bad", "dull", "awful"}, {"good", "moving", "fine"}};
+  std::string train = "sentence\tlabel\n", dev = train;
+  int number = 0;
+  for (const char* subject : subjects)
+    for (const char* verb : verbs)
+      for (int label = 0; label < 2; ++label)
+        for (const char* word : words[label]) {
+          const std::string line = std::string(subject) + ' ' + verb + ' ' + word + '\t' + std::to_string(label) + '\n';
+          (number++ % 5 == 4 ? dev : train) += line;
+        }
+  write(folder + "/train.tsv", train);
+  write(folder + "/dev.tsv", dev);
+}
+
+std::vector<std::string> lines(const std::string& output, const std::string& pattern) {
+  std::vector<std::string> found;
+  std::istringstream in(output);
+  for (std::string line; std::getline(in, line);)
+    if (std::regex_match(line, std::regex(pattern))) found.push_back(line);
+  return found;
+}
+
+const std::string kNumber = R"(-?[0-9.]+(e-?[0-9]+)?)";
+const std::string kLoss = R"(\{'loss': )" + kNumber + R"(, 'grad_norm': )" + kNumber + R"(, 'learning_rate': )" +
+                          kNumber + R"(, 'epoch': [0-9.]+\})";
+const std::string kEval = R"(\{'eval_loss': )" + kNumber + R"(, 'eval_accuracy': )" + kNumber + R"(, 'eval_f1': )" +
+                          kNumber + R"(, 'epoch': [0-9.]+\})";
+// 96 texts: 12 steps of 8 an epoch.
+const std::string kTiny =
+    " --model bert_tiny --vocab-size 100 --lr 1e-3 --epochs 3 --logging-steps 10 --save-steps 20 ";
+
+TEST(Finetune, LearnsPrintsAndSavesAsTheTrainerDoes) {
+  const TemporaryFolder folder;
+  write_sentences(folder / "data");
+  const Outcome run = finetune("--data " + (folder / "data") + kTiny, folder);
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  const std::vector<std::string> losses = lines(run.output, kLoss);
+  ASSERT_EQ(losses.size(), 3u) << run.output;
+  EXPECT_THAT(losses[0], HasSubstr("'learning_rate': 0.0007222222222222222, 'epoch': 0.83}"));  // 1e-3 (1 - 10 / 36)
+  EXPECT_EQ(lines(run.output, kEval).size(), 3u) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("{'train_runtime': "));
+  const auto summary = nlohmann::json::parse(read_text(folder / "run/summary.json"));
+  EXPECT_EQ(summary["steps"], 36);
+  EXPECT_GE(summary["eval_accuracy"], 0.95) << run.output;  // one word decides
+  EXPECT_TRUE(std::filesystem::exists(folder / "run/checkpoint-20/model.safetensors"));
+  const StateDict saved = read_safetensors(folder / "run/checkpoint-36/model.safetensors").state;
+  EXPECT_EQ(saved.tensor("bert.encoder.layer.1.attention.self.key.weight").sizes(), (Shape{128, 128}));
+  EXPECT_EQ(saved.tensor("bert.encoder.layer.0.attention.output.dense.bias").sizes(), (Shape{128}));
+  EXPECT_EQ(saved.tensor("classifier.weight").sizes(), (Shape{2, 128}));
+
+  // Its own checkpoint, at a rate of 0, scores the same: names, vocabulary and weights came back.
+  const Outcome again = finetune("--data " + (folder / "data") + " --model bert_tiny --lr 0 --epochs 1 --weights " +
+                                     (folder / "run/checkpoint-36"),
+                                 folder, "again");
+  ASSERT_EQ(again.exit_code, 0) << again.output;
+  const auto same = nlohmann::json::parse(read_text(folder / "again/summary.json"));
+  EXPECT_EQ(same["eval_accuracy"], summary["eval_accuracy"]);
+  EXPECT_EQ(same["eval_loss"], summary["eval_loss"]);
+}
+
+TEST(Finetune, TakesPairs) {
+  const TemporaryFolder folder;
+  std::string table = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n";
+  for (int i = 0; i < 12; ++i)
+    table += std::to_string(i % 2) + "\t1\t2\tthe cat sat\t" + (i % 2 == 1 ? "the cat sat\n" : "a dog ran away\n");
+  write(folder / "data/train.tsv", table);
+  write(folder / "data/dev.tsv", table);
+  const Outcome run = finetune("--data " + (folder / "data") + kTiny + "--max-length 8 --precision bf16", folder);
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("train.tsv: 12 pairs, 2 classes"));
+}
+
+#if WEFT_HAVE_RANKS
+TEST(Finetune, OnTwoRanks) {
+  const TemporaryFolder folder;
+  write_sentences(folder / "data");
+  for (const char* parallel : {"ddp", "fsdp"}) {
+    const Outcome run =
+        shell("OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1 " WEFT_RUN " --nproc_per_node 2 " FINETUNE " --data " +
+              (folder / "data") + kTiny + "--batch-size 4 --min-num-params 100000 --parallel " + parallel + " --out " +
+              (folder / parallel));
+    ASSERT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_EQ(lines(run.output, kEval).size(), 3u) << run.output;
+    const auto summary = nlohmann::json::parse(read_text(folder / (std::string(parallel) + "/summary.json")));
+    EXPECT_EQ(summary["steps"], 36);
+    EXPECT_GE(summary["eval_accuracy"], 0.95) << run.output;
+    EXPECT_TRUE(std::filesystem::exists(folder / (std::string(parallel) + "/checkpoint-36/model.safetensors")));
+  }
+}
+#endif
+
+TEST(Finetune, SaysWhichWeightsDoNotFit) {
+  const TemporaryFolder folder;
+  write_sentences(folder / "data");
+  std::filesystem::create_directories(folder / "empty");
+  expect_refusal(
+      "--data " + (folder / "data") + " --weights " + (folder / "empty"), 1,
+      "--weights " + (folder / "empty") + ": expected model.safetensors or pytorch_model.bin in this folder");
+  ASSERT_EQ(finetune("--data " + (folder / "data") + kTiny + "--epochs 1", folder).exit_code, 0);
+  expect_refusal("--data " + (folder / "data") + " --model bert_base --weights " + (folder / "run/checkpoint-12"), 1,
+                 "--weights " + (folder / "run/checkpoint-12/model.safetensors"));
+}
+
+TEST(Finetune, SaysWhatIsWrongWithTheTexts) {
+  const TemporaryFolder folder;
+  write(folder / "one/train.tsv", "sentence\tlabel\na\t1\n");
+  write(folder / "one/dev.tsv", "sentence\tlabel\nb\t1\n");
+  expect_refusal("--data " + (folder / "one"), 1,
+                 "data: " + (folder / "one") + ": expected at least two classes, got 1");
+  write(folder / "two/train.tsv", "sentence\tlabel\na\t1\nb\t0\n");
+  write(folder / "two/dev.tsv", "sentence\tlabel\nb\t2\n");
+  expect_refusal("--data " + (folder / "two"), 1,
+                 "data: " + (folder / "two") + ": train.tsv and dev.tsv have other classes or columns");
+}
+
+#endif
+
+TEST(Finetune, SaysWhatIsWrong) {
+  expect_refusal("--data /nowhere", 1, "text table: cannot open /nowhere/train.tsv");
+  expect_refusal("--model bert_large", 2, "--model: ");
+  expect_refusal("--max-length 513", 2, "--max-length: ");
+}
+
+}  // namespace
+}  // namespace weft::tests
