@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -127,6 +128,18 @@ TEST_P(HopperBugs, AreReportedOrComputeWrongNumbers) {
 
 INSTANTIATE_TEST_SUITE_P(Simt, HopperBugs, testing::ValuesIn(kPlants),
                          [](const auto& plant) { return std::string(plant.param.name); });
+
+TEST(HopperBugs, AreInTheReadme) {
+  std::ifstream file(WEFT_SOURCE_DIR "/kernels/simt/README.md");
+  const std::string readme((std::istreambuf_iterator<char>(file)), {});
+  for (const Plant& plant : kPlants) {
+    const size_t begin = readme.find("| " + std::string(plant.name) + " |");
+    ASSERT_NE(begin, readme.npos) << plant.name;
+    const std::string row = readme.substr(begin, readme.find('\n', begin) - begin);
+    EXPECT_THAT(row, HasSubstr(plant.says));
+    EXPECT_THAT(row, HasSubstr(plant.checked));
+  }
+}
 
 TEST(Clusters, ReadEachOthersSharedMemory) {
   const int x = 6, y = 4;
