@@ -142,10 +142,9 @@ void Experiment::make_model() {
   model =
       nn::make_model(options.model, classes, options.stem == "cifar" ? nn::Stem::cifar : nn::Stem::imagenet, channels);
   if (!options.weights.empty()) {
-    const support::LoadWeightsOptions loading{
-        .strict = options.weights_strict == "yes",
-        .key = options.weights_key,
-        .rename = {.prefix = options.weights_prefix, .map = {}, .add_prefix = {}}};
+    const support::LoadWeightsOptions loading{.strict = options.weights_strict == "yes",
+                                              .key = options.weights_key,
+                                              .rename = {.prefix = options.weights_prefix, .map = "auto"}};
     try {
       const support::LoadedWeights loaded = support::load_weights(*model, options.weights, loading);
       if (!loaded.is_whole() && ranks.is_first())

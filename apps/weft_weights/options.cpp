@@ -22,7 +22,7 @@ weft-weights convert [flags] FROM TO    writes TO: .safetensors, .pt (.pth, .th,
 weft-weights diff [flags] A B           compares names, shapes and values; exit code 1 when they differ, 2 on an error
 Reads safetensors, safetensors indexes (model.safetensors.index.json), PyTorch's files and Weft's checkpoints; the content
 decides which. COMMAND --help lists its flags. Names can be changed on the way in, of the first file: --prefix, then --map,
-then --add-prefix.
+then --add-prefix, then --leave-out.
 )";
 
 struct Command {
@@ -92,10 +92,12 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments) 
   flags.add("key", o.key, "which dict of a PyTorch file (a.b for b in a), which part of a checkpoint; '': found");
   flags.add("prefix", o.rename.prefix, "take only names that begin so, without it, such as backbone.");
   std::vector<std::string> maps = support::name_map_names();
-  maps.insert(maps.begin(), "none");
+  maps.insert(maps.begin(), {"none", "auto"});
   std::string map = "none";
-  flags.add_choice("map", map, maps, "change names by this table; docs/weights.md lists them");
+  flags.add_choice("map", map, maps,
+                   "change names by this table; docs/weights.md lists them; auto: by the file's names");
   flags.add("add-prefix", o.rename.add_prefix, "put this before all names");
+  flags.add("leave-out", o.rename.leave_out, "at last, leave out the names that begin so, such as head.");
   if (o.command == "show") flags.add("json", o.json, "as JSON");
   if (o.command == "convert") {
     flags.add_choice("dtype", o.dtype, {"keep", "f32", "f64", "bf16", "f16"}, "what floating tensors become");

@@ -47,9 +47,7 @@ TEST_F(LoadWeights, FromPyTorchWithAPrefix) {
   for (const NamedTensor& entry : before.tensors) wrapped.tensors.push_back({"module.net." + entry.name, entry.tensor});
   support::write_torch(folder_ / "w.pt", wrapped);
   for (const NamedTensor& parameter : model_->parameters()) parameter.tensor.detach().fill_(7);
-  EXPECT_TRUE(load_weights(*model_, folder_ / "w.pt",
-                           {.strict = true, .key = {}, .rename = {.prefix = "net.", .map = {}, .add_prefix = {}}})
-                  .is_whole());
+  EXPECT_TRUE(load_weights(*model_, folder_ / "w.pt", {.strict = true, .rename = {.prefix = "net."}}).is_whole());
   test::expect_same_tensors(before, copy());
 }
 
@@ -65,7 +63,7 @@ TEST_F(LoadWeights, WhatDoesNotFitIsNamedAndNothingChanges) {
             "missing: conv1.weight; unexpected: conv0.weight");
   EXPECT_EQ(weight.to_vector<float>()[0], 5);
 
-  const LoadedWeights loaded = load_weights(*model_, path, {.strict = false, .key = {}, .rename = {}});
+  const LoadedWeights loaded = load_weights(*model_, path, {.strict = false});
   EXPECT_EQ(loaded.missing, std::vector<std::string>{"conv1.weight"});
   EXPECT_EQ(loaded.unexpected, std::vector<std::string>{"conv0.weight"});
   EXPECT_EQ(loaded.misshapen, std::vector<std::string>{"linear.bias (expected [10], got [7])"});
@@ -87,7 +85,7 @@ TEST_F(LoadWeights, CountersMayBeMissing) {
 TEST_F(LoadWeights, NothingInCommonIsAnErrorAlways) {
   StateDict state;
   state.tensors = {{"w", Tensor::zeros({1})}};
-  EXPECT_THAT(error_of([&] { load_weights(*model_, saved(state), {.strict = false, .key = {}, .rename = {}}); }),
+  EXPECT_THAT(error_of([&] { load_weights(*model_, saved(state), {.strict = false}); }),
               testing::StartsWith("load_state_dict: the weights do not fit CifarResNet; missing: conv1.weight, "));
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/support/weights/name_map.h"
 
+#include "apps/support/weights/load_weights.h"
 #include "apps/support/weights/name_pattern.h"
 #include "core/safetensors.h"
+#include "nn/models/bert.h"
 #include "nn/models/make_model.h"
+#include "nn/models/vision_transformer.h"
 #include "tests/weights/fixture.h"
 
 namespace weft {
@@ -113,8 +116,7 @@ const std::map<std::string, Shape> kDinov2{
 TEST(NameMap, HuggingFacesDinov2) {
   const TemporaryFolder folder;
   const StateDict before = file_of(folder, kHfDinov2)->read_all();
-  auto file = renamed_weights(open_weights(folder / "weights.safetensors"),
-                              {.prefix = {}, .map = "hf_dinov2", .add_prefix = {}});
+  auto file = renamed_weights(open_weights(folder / "weights.safetensors"), {.map = "hf_dinov2"});
   EXPECT_EQ(contents(*file), kDinov2);
   // q, k, v in this order, whatever the file's.
   const auto packed = file->read(static_cast<size_t>(file->find("blocks.0.attn.qkv.bias"))).to_vector<float>();
@@ -126,7 +128,7 @@ TEST(NameMap, HuggingFacesDinov2) {
   EXPECT_EQ(packed, expected);
 
   // And back: the same tensors under the same names.
-  const auto back = renamed_weights(std::move(file), {.prefix = {}, .map = "to_hf_dinov2", .add_prefix = {}});
+  const auto back = renamed_weights(std::move(file), {.map = "to_hf_dinov2"});
   const StateDict after = back->read_all();
   ASSERT_EQ(after.tensors.size(), before.tensors.size());
   for (const NamedTensor& entry : before.tensors) {
@@ -138,8 +140,7 @@ TEST(NameMap, HuggingFacesDinov2) {
 TEST(NameMap, AClassifierAroundDinov2) {
   const TemporaryFolder folder;
   file_of(folder, {{"dinov2.layernorm.weight", {4}}, {"classifier.weight", {10, 8}}});
-  EXPECT_EQ(contents(*renamed_weights(open_weights(folder / "weights.safetensors"),
-                                      {.prefix = {}, .map = "hf_dinov2", .add_prefix = {}})),
+  EXPECT_EQ(contents(*renamed_weights(open_weights(folder / "weights.safetensors"), {.map = "hf_dinov2"})),
             (std::map<std::string, Shape>{{"norm.weight", {4}}, {"classifier.weight", {10, 8}}}));
 }
 
@@ -148,7 +149,7 @@ TEST(NameMap, ChunkedBlocksOfTheOriginal) {
   file_of(folder,
           {{"backbone.blocks.1.6.attn.qkv.weight", {3}}, {"backbone.cls_token", {1}}, {"dino_head.mlp.0.weight", {2}}});
   EXPECT_EQ(contents(*renamed_weights(open_weights(folder / "weights.safetensors"),
-                                      {.prefix = "backbone.", .map = "dinov2", .add_prefix = {}})),
+                                      {.prefix = "backbone.", .map = "dinov2"})),
             (std::map<std::string, Shape>{{"blocks.6.attn.qkv.weight", {3}}, {"cls_token", {1}}}));
 }
 
@@ -165,8 +166,7 @@ TEST(NameMap, HuggingFacesBert) {
                    {layer + "attention.output.dense.bias", {4}},
                    {layer + "attention.output.LayerNorm.weight", {4}},
                    {"classifier.bias", {2}}});
-  auto file =
-      renamed_weights(open_weights(folder / "weights.safetensors"), {.prefix = {}, .map = "hf_bert", .add_prefix = {}});
+  auto file = renamed_weights(open_weights(folder / "weights.safetensors"), {.map = "hf_bert"});
   EXPECT_EQ(contents(*file), (std::map<std::string, Shape>{{"bert.embeddings.word_embeddings.weight", {9, 4}},
                                                            {"bert.embeddings.LayerNorm.weight", {4}},
                                                            {"bert.embeddings.LayerNorm.bias", {4}},
@@ -174,7 +174,7 @@ TEST(NameMap, HuggingFacesBert) {
                                                            {layer + "attention.self.proj.bias", {4}},
                                                            {layer + "attention.output.LayerNorm.weight", {4}},
                                                            {"classifier.bias", {2}}}));
-  const auto back = renamed_weights(std::move(file), {.prefix = {}, .map = "to_hf_bert", .add_prefix = {}});
+  const auto back = renamed_weights(std::move(file), {.map = "to_hf_bert"});
   EXPECT_EQ(contents(*back).count(layer + "attention.self.value.weight"), 1u);
   EXPECT_EQ(contents(*back).count(layer + "attention.output.dense.bias"), 1u);
   EXPECT_EQ(back->tensors().size(), 9u);
@@ -187,9 +187,10 @@ TEST(NameMap, PrefixesComeAndGo) {
     return contents(*renamed_weights(open_weights(folder / "weights.safetensors"), options));
   };
   EXPECT_EQ(named({}), (std::map<std::string, Shape>{{"backbone.w", {1}}, {"head.w", {2}}}));
-  EXPECT_EQ(named({.prefix = "backbone.", .map = {}, .add_prefix = {}}), (std::map<std::string, Shape>{{"w", {1}}}));
-  EXPECT_EQ(named({.prefix = "head.", .map = {}, .add_prefix = "x."}), (std::map<std::string, Shape>{{"x.w", {2}}}));
-  EXPECT_EQ(error_of([&] { named({.prefix = "encoder.", .map = {}, .add_prefix = {}}); }),
+  EXPECT_EQ(named({.prefix = "backbone."}), (std::map<std::string, Shape>{{"w", {1}}}));
+  EXPECT_EQ(named({.prefix = "head.", .add_prefix = "x."}), (std::map<std::string, Shape>{{"x.w", {2}}}));
+  EXPECT_EQ(named({.leave_out = "head."}), (std::map<std::string, Shape>{{"backbone.w", {1}}}));
+  EXPECT_EQ(error_of([&] { named({.prefix = "encoder."}); }),
             "weights: expected names that begin with 'encoder.', got none, such as 'module.backbone.w'");
 }
 
@@ -197,9 +198,7 @@ TEST(NameMap, WhatDoesNotFit) {
   const TemporaryFolder folder;
   const auto error = [&](const std::vector<std::pair<std::string, Shape>>& tensors, const std::string& map) {
     file_of(folder, tensors);
-    return error_of([&] {
-      renamed_weights(open_weights(folder / "weights.safetensors"), {.prefix = {}, .map = map, .add_prefix = {}});
-    });
+    return error_of([&] { renamed_weights(open_weights(folder / "weights.safetensors"), {.map = map}); });
   };
   const std::string self = "encoder.layer.0.attention.attention.";
   EXPECT_EQ(error({{self + "query.bias", {4}}, {self + "value.bias", {4}}}, "hf_dinov2"),
@@ -213,6 +212,52 @@ TEST(NameMap, WhatDoesNotFit) {
   EXPECT_EQ(error({{"norm.weight", {4}}, {"layernorm.weight", {4}}}, "hf_dinov2"),
             "weights: expected each name once after renaming, got 'norm.weight' twice, also from 'norm.weight'");
   EXPECT_EQ(error({{"w", {1}}}, "hf_dinov1"), "name map: there is no 'hf_dinov1'. Did you mean 'hf_dinov2'?");
+}
+
+// The real modules: their names become Hugging Face's, and back again, and load strictly.
+template <class Model>
+void expect_round_trip(Model& model, const std::string& map, const std::vector<std::string>& hugging_faces) {
+  const TemporaryFolder folder;
+  write_safetensors(folder / "own.safetensors", model.state_dict());
+  const auto theirs = renamed_weights(open_weights(folder / "own.safetensors"), {.map = "to_" + map});
+  for (const std::string& name : hugging_faces) EXPECT_GE(theirs->find(name), 0) << name;
+  write_safetensors(folder / "theirs.safetensors", theirs->read_all());
+  EXPECT_EQ(support::guess_name_map(*theirs), map);
+  const StateDict before = read_safetensors(folder / "own.safetensors").state;
+  for (const NamedTensor& parameter : model.parameters()) parameter.tensor.detach().fill_(7);
+  EXPECT_TRUE(support::load_weights(model, folder / "theirs.safetensors", {.rename = {.map = "auto"}}).is_whole());
+  for (const NamedTensor& entry : model.state_dict().tensors)
+    EXPECT_TRUE(test::same_bits(entry.tensor.contiguous(), before.tensor(entry.name))) << entry.name;
+}
+
+TEST(NameMap, VisionTransformersOfWeft) {
+  nn::VisionTransformerOptions options{.width = 8, .depth = 2, .heads = 2, .patch = 2, .image = 4, .classes = 0};
+  options.registers = 2;
+  options.layer_scale = 1;
+  options.mask_token = true;
+  std::vector<std::string> names;
+  for (const auto& [name, sizes] : kHfDinov2)
+    if (name.find("layer.11") == std::string::npos) names.push_back(name);
+  nn::VisionTransformer model(options);
+  expect_round_trip(model, "hf_dinov2", names);
+  EXPECT_EQ(model.state_dict().tensors.size(), 4u + 2 + 2 * 14 + 2);  // as many as the published files have
+  options.feed_forward = nn::FeedForward::swiglu;
+  nn::VisionTransformer gated(options);
+  expect_round_trip(gated, "hf_dinov2",
+                    {"encoder.layer.1.mlp.weights_in.weight", "encoder.layer.1.mlp.weights_out.bias"});
+}
+
+TEST(NameMap, BertOfWeft) {
+  nn::Bert model({.vocabulary = 11, .positions = 8, .width = 8, .depth = 2, .heads = 2, .hidden = 16});
+  const std::string layer = "bert.encoder.layer.1.";
+  expect_round_trip(
+      model, "hf_bert",
+      {"bert.embeddings.word_embeddings.weight", "bert.embeddings.position_embeddings.weight",
+       "bert.embeddings.token_type_embeddings.weight", "bert.embeddings.LayerNorm.weight",
+       layer + "attention.self.query.weight", layer + "attention.self.key.bias", layer + "attention.self.value.weight",
+       layer + "attention.output.dense.weight", layer + "attention.output.LayerNorm.bias",
+       layer + "intermediate.dense.weight", layer + "output.dense.bias", layer + "output.LayerNorm.weight",
+       "bert.pooler.dense.weight", "classifier.weight"});
 }
 
 // torchvision's names need no map: a ResNet-50 has them, all 320 (161 parameters, 159 of batch norms).

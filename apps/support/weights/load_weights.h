@@ -11,8 +11,8 @@ namespace weft::support {
 
 struct LoadWeightsOptions {
   bool strict = true;  ///< whatever does not fit is an error; else it is left as the model had it, and reported
-  std::string key;     ///< OpenWeightsOptions::key
-  RenameOptions rename;
+  std::string key{};   ///< OpenWeightsOptions::key
+  RenameOptions rename{};
 };
 
 /// What a file gave to a model, by name.

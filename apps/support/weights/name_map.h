@@ -24,7 +24,11 @@ struct NameMap {
   const char* purpose;
   std::vector<NameRule> rules;
   std::vector<const char*> prefixes;  ///< stripped from names before
+  const char* sign = nullptr;         ///< a name that only such files have: what `auto` goes by
 };
+
+/// Longer names are left as they are: a pattern with two stars takes the square of their length.
+inline constexpr size_t kLongestMappedName = 1000;
 
 /// `dinov2`, `hf_dinov2`, `to_hf_dinov2`, `hf_bert`, `to_hf_bert`: for --map.
 std::vector<std::string> name_map_names();
@@ -32,10 +36,14 @@ std::vector<std::string> name_map_names();
 /// Errors: an unknown name; the nearest is suggested.
 NameMap find_name_map(const std::string& name);
 
-struct RenameOptions {
-  std::string prefix;      ///< only names that begin so, without it: `backbone.`
-  std::string map;         ///< a name of name_map_names(), or "" for none
-  std::string add_prefix;  ///< put before all names at last
+/// The map that a file's names call for; "" for none.
+std::string guess_name_map(const WeightsFile& file);
+
+struct RenameOptions {       // `{}`: g++ then lets callers name some members only
+  std::string prefix{};      ///< only names that begin so, without it: `backbone.`
+  std::string map{};         ///< a name of name_map_names(), `auto`, or "" for none
+  std::string add_prefix{};  ///< put before all names
+  std::string leave_out{};   ///< at last: without the names that begin so, such as `head.`
 };
 
 /// The same tensors under other names, still read when asked for. A `module.` before all names

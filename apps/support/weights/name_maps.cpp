@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "apps/support/weights/name_map.h"
+#include "apps/support/weights/name_pattern.h"
 #include "core/nearest.h"
 #include "core/printable.h"
 
@@ -16,7 +17,8 @@ NameMap dinov2() {
   return {"dinov2",
           "facebookresearch/dinov2, training checkpoints too (--key teacher --prefix backbone.)",
           {{"blocks.@.#.*", "blocks.#.*", false}},
-          {}};
+          {},
+          "*blocks.#.#.*"};
 }
 
 /// huggingface/transformers, models/dinov2 and dinov2_with_registers (convert_dinov2_to_hf.py).
@@ -41,13 +43,14 @@ NameMap hf_dinov2() {
               {"encoder.layer.#.layer_scale2.lambda1", "blocks.#.ls2.gamma"},
               {"layernorm.*", "norm.*"},
           },
-          {"dinov2.", "dinov2_with_registers."}};
+          {"dinov2.", "dinov2_with_registers."},
+          "*encoder.layer.#.attention.attention.query.*"};
 }
 
 /// huggingface/transformers, models/bert; gamma and beta stand in files that were converted from TensorFlow.
 NameMap hf_bert() {
   return {"hf_bert",
-          "Hugging Face's BERT to the same names with query, key and value packed",
+          "Hugging Face's BERT to nn::Bert's names, with query, key and value stacked",
           {
               {"*embeddings.position_ids", "", false},
               {"*LayerNorm.gamma", "*LayerNorm.weight", false},
@@ -55,12 +58,13 @@ NameMap hf_bert() {
               {"*encoder.layer.#.attention.self.{query,key,value}.*", "*encoder.layer.#.attention.self.qkv.*"},
               {"*encoder.layer.#.attention.output.dense.*", "*encoder.layer.#.attention.self.proj.*"},
           },
-          {}};
+          {},
+          "*encoder.layer.#.attention.self.query.*"};
 }
 
 /// The same rows from right to left.
 NameMap inverse(const NameMap& map, const char* name, const char* purpose) {
-  NameMap result{name, purpose, {}, {}};
+  NameMap result{name, purpose, {}, {}, nullptr};
   for (const NameRule& rule : map.rules)
     if (rule.both_ways) result.rules.push_back({rule.to, rule.from});
   return result;
@@ -77,6 +81,14 @@ std::vector<std::string> name_map_names() {
   std::vector<std::string> names;
   for (const NameMap& map : all_maps()) names.emplace_back(map.name);
   return names;
+}
+
+std::string guess_name_map(const WeightsFile& file) {
+  for (const NameMap& map : all_maps())
+    if (map.sign != nullptr)
+      for (const WeightInfo& info : file.tensors())
+        if (info.name.size() <= kLongestMappedName && match_name(map.sign, info.name)) return map.name;
+  return "";
 }
 
 NameMap find_name_map(const std::string& name) {

@@ -12,7 +12,6 @@ namespace weft::support {
 namespace {
 
 constexpr std::string_view kWrapped = "module.";
-constexpr size_t kLongestMapped = 1000;  // patterns with two stars take the square of it
 
 /// A tensor that is to be: some of the file's stacked, or one of them, or part `part` of `parts` of one.
 struct Recipe {
@@ -26,7 +25,8 @@ class RenamedWeights : public WeightsFile {
   RenamedWeights(std::unique_ptr<WeightsFile> file, const RenameOptions& options) : file_(std::move(file)) {
     format_ = file_->format();
     metadata_ = file_->metadata();
-    if (!options.map.empty()) map_ = find_name_map(options.map);
+    const std::string map = options.map == "auto" ? guess_name_map(*file_) : options.map;
+    if (!map.empty()) map_ = find_name_map(map);
     const auto& given = file_->tensors();
     const bool wrapped = !given.empty() && std::all_of(given.begin(), given.end(), [](const WeightInfo& info) {
       return info.name.starts_with(kWrapped);
@@ -41,7 +41,9 @@ class RenamedWeights : public WeightsFile {
     WEFT_CHECK(kept > 0 || given.empty(), "weights: expected names that begin with '", printable(options.prefix),
                "', got none, such as '", printable(given.empty() ? "" : given[0].name), "'");
     for (const auto& [name, recipe] : planned_) {
-      add(describe(options.add_prefix + name, recipe));
+      const std::string full = options.add_prefix + name;
+      if (!options.leave_out.empty() && full.starts_with(options.leave_out)) continue;
+      add(describe(full, recipe));
       recipes_.push_back(recipe);
     }
   }
@@ -66,7 +68,7 @@ class RenamedWeights : public WeightsFile {
         name = name.substr(std::string_view(prefix).size());
         break;
       }
-    if (name.size() <= kLongestMapped)
+    if (name.size() <= kLongestMappedName)
       for (const NameRule& rule : map_.rules)
         if (const auto match = match_name(rule.from, name)) return apply(rule, *match, source, name);
     plan(name, name).sources[0] = static_cast<int64_t>(source);
