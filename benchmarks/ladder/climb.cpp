@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "kernels/allocator.h"
+#include "kernels/engine.h"
 #include "kernels/runtime.h"
 #include "kernels/simt/count.h"
 
@@ -137,19 +138,42 @@ std::string grouped(int64_t value) {
 }
 std::string percent(double part, double whole) { return whole > 0 ? str(number(100 * part / whole, 0), "%") : "-"; }
 
-std::vector<Row> timed(const std::vector<Step>& steps, const Problem& problem, const Climb& climb, const Data& data) {
+double seconds_of(const Step& step, const Climb& climb, const Data& data) {
+  const auto wait = [&] { kernels::runtime(climb.device.kind).synchronize_device(climb.device.index); };
+  return bench::seconds_per_step({[&] { data.run(step); }, 1, {}, wait}, climb.timing);
+}
+
+/// The time of the last step's call when NVIDIA's library computes it.
+double vendor_seconds(const Step& last, const Climb& climb, const Data& data) {
+  const kernels::EngineGuard guard(kernels::Engine::vendor);
+  return seconds_of(last, climb, data);
+}
+
+std::vector<Row> timed(const Ladder& ladder, const std::vector<Step>& steps, const Problem& problem, const Climb& climb,
+                       const Data& data) {
+  const kernels::EngineGuard guard(kernels::Engine::own);
   std::vector<double> seconds;
-  for (const Step& step : steps)
-    seconds.push_back(bench::seconds_per_step(
-        {[&] { data.run(step); }, 1, {}, [&] { kernels::runtime(climb.device.kind).synchronize_device(0); }},
-        climb.timing));
-  const bool flops = problem.flop > 0;
-  std::vector<Row> rows{{"step", "ms", flops ? "TFLOP/s" : "GB/s", "of the last", "idea"}};
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const double rate = flops ? problem.flop / seconds[i] / 1e12 : problem.bytes() / seconds[i] / 1e9;
-    rows.push_back({steps[i].title(), number(seconds[i] * 1e3, 4), number(rate, flops ? 2 : 0),
-                    percent(seconds.back(), seconds[i]), steps[i].idea});
+  for (const Step& step : steps) seconds.push_back(seconds_of(step, climb, data));
+  double vendor = 0;
+  std::string why;
+  if (ladder.vendor != nullptr) {
+    try {
+      vendor = vendor_seconds(steps.back(), climb, data);
+    } catch (const Error& error) {
+      why = error.what();
+    }
   }
+  const bool flops = problem.flop > 0;
+  const auto row = [&](const std::string& title, double one, const std::string& idea) {
+    const double rate = flops ? problem.flop / one / 1e12 : problem.bytes() / one / 1e9;
+    return Row{
+        title, number(one * 1e3, 4), number(rate, flops ? 2 : 0), percent(seconds.back(), one), percent(vendor, one),
+        idea};
+  };
+  std::vector<Row> rows{{"step", "ms", flops ? "TFLOP/s" : "GB/s", "of the last", "of the vendor's", "idea"}};
+  for (size_t i = 0; i < steps.size(); ++i) rows.push_back(row(steps[i].title(), seconds[i], steps[i].idea));
+  if (vendor > 0) rows.push_back(row(ladder.vendor, vendor, "NVIDIA's library, for comparison"));
+  if (ladder.vendor != nullptr && vendor == 0) rows.push_back({ladder.vendor, "-", "-", "-", "-", why});
   return rows;
 }
 
@@ -167,9 +191,21 @@ std::vector<Row> counted(const std::vector<Step>& steps, const Data& data) {
       return percent(static_cast<double>(g.bytes), 32 * static_cast<double>(g.sectors));
     };
     const auto kib = [](const emulator::GlobalCounts& g) { return number(static_cast<double>(g.sectors) / 32, 0); };
-    rows.push_back({step.title(), grouped(c.loads.requests), kib(c.loads), used(c.loads), grouped(c.stores.requests),
-                    kib(c.stores), used(c.stores), grouped(c.shared.requests), grouped(c.shared.wavefronts),
-                    grouped(c.shared.conflicts), grouped(c.barriers), step.idea});
+    Row row{step.title(),
+            grouped(c.loads.requests),
+            kib(c.loads),
+            used(c.loads),
+            grouped(c.stores.requests),
+            kib(c.stores),
+            used(c.stores),
+            grouped(c.shared.requests),
+            grouped(c.shared.wavefronts),
+            grouped(c.shared.conflicts),
+            grouped(c.barriers),
+            step.idea};
+    if (step.runs_on != nullptr)  // TMA and wgmma pass the counters by
+      for (const size_t column : {1, 2, 3, 7, 8, 9}) row[column] = "-";
+    rows.push_back(std::move(row));
   }
   return rows;
 }
@@ -193,8 +229,14 @@ void print_table(std::ostream& out, const Ladder& ladder, const Climb& climb) {
   for (const int64_t size : sizes) WEFT_CHECK(size > 0, "ladder: expected positive sizes, got ", size);
 
   const Problem problem = ladder.problem(sizes);
-  const std::vector<Step> steps = kernels::ladder::steps(ladder, climb.device.kind);
-  Data data({climb.device, nullptr}, problem);
+  const Queue queue{climb.device, nullptr};
+  std::vector<Step> steps = kernels::ladder::steps(ladder, climb.device.kind);
+  std::string left_out;
+  std::erase_if(steps, [&](const Step& step) {
+    if (!step.available(queue)) left_out += str(left_out.empty() ? "" : ", ", step.title());
+    return !step.available(queue);
+  });
+  Data data(queue, problem);
   data.run(steps.back());
   const std::vector<float> want = data.take();
   for (const Step& step : steps) {
@@ -207,7 +249,8 @@ void print_table(std::ostream& out, const Ladder& ladder, const Climb& climb) {
   out << ladder.name << ": " << ladder.formula << "; " << ladder.letters << " =";
   for (const int64_t size : sizes) out << ' ' << size;
   out << ", on " << kernels::runtime(climb.device.kind).describe(climb.device.index) << '\n';
-  print(out, gpu ? timed(steps, problem, climb, data) : counted(steps, data));
+  print(out, gpu ? timed(ladder, steps, problem, climb, data) : counted(steps, data));
+  if (!left_out.empty()) out << "Not for this device: " << left_out << '\n';
 }
 
 }  // namespace weft::benchmarks

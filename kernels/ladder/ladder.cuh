@@ -20,7 +20,8 @@ struct Rung : ladder::Rung<kRun> {
 #else
   static constexpr DeviceKind kDevice = DeviceKind::cuda;
 #endif
-  Rung(const char* name, const char* idea, Sizes sizes = Sizes::any) : ladder::Rung<kRun>(name, idea, kDevice, sizes) {}
+  Rung(const char* name, const char* idea, Sizes sizes = Sizes::any, bool (*runs_on)(const Queue&) = nullptr)
+      : ladder::Rung<kRun>(name, idea, kDevice, sizes, runs_on) {}
 };
 
 /// How many tiles of `tile` cover n.

@@ -20,7 +20,9 @@ struct Step {
   Sizes sizes;
   DeviceKind device;
   void (*run)(const Queue& queue, const View& y, std::span<const View> inputs);
+  bool (*runs_on)(const Queue& queue) = nullptr;  ///< of steps that not every GPU runs
 
+  bool available(const Queue& queue) const { return runs_on == nullptr || runs_on(queue); }
   int number() const;         ///< 3
   std::string title() const;  ///< `3_shared_tile`
 };
@@ -38,6 +40,7 @@ struct Ladder {
   const char* name;     ///< `matmul_f32`
   const char* formula;  ///< what all its steps compute
   const char* letters;  ///< the names of its sizes: `M N K`
+  const char* vendor;   ///< whose library computes the last step under Engine::vendor, or nullptr
   Problem (*problem)(std::span<const int64_t> sizes);
   std::vector<int64_t> timed;    ///< sizes for a GPU
   std::vector<int64_t> counted;  ///< sizes for the emulator: whole tiles of every step
@@ -58,12 +61,14 @@ template <auto kRun>
 struct Rung;
 template <class... Inputs, void (*kRun)(const Queue&, const View&, Inputs...)>
 struct Rung<kRun> {
-  Rung(const char* name, const char* idea, DeviceKind device, Sizes sizes = Sizes::any) {
-    add({name, idea, sizes, device, [](const Queue& queue, const View& y, std::span<const View> inputs) {
+  Rung(const char* name, const char* idea, DeviceKind device, Sizes sizes, bool (*runs_on)(const Queue&)) {
+    add({name, idea, sizes, device,
+         [](const Queue& queue, const View& y, std::span<const View> inputs) {
            WEFT_CHECK(inputs.size() == sizeof...(Inputs), "ladder: expected ", sizeof...(Inputs), " inputs, got ",
                       inputs.size());
            call(queue, y, inputs, std::index_sequence_for<Inputs...>());
-         }});
+         },
+         runs_on});
   }
 
  private:

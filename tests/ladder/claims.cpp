@@ -84,7 +84,7 @@ TEST(Claims, MatmulF32) {
 
 TEST(Claims, MatmulBf16) {
   with_counts("matmul_bf16", [](const StepCounts& step) {
-    const int64_t M = 128, N = 128, K = 128, mma = M * N * K / 2048;
+    const int64_t M = 128, N = 256, K = 128, mma = M * N * K / 2048;
     EXPECT_EQ(step[1].loads.sectors, 3 * M * N * K / 32);
     EXPECT_EQ(step[2].loads.sectors, 48 * mma);
     EXPECT_EQ(step[3].loads.sectors, 4 * mma);
