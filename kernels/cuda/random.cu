@@ -3,14 +3,15 @@
 
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/unroll.cuh"
 #include "kernels/cuda/vec.cuh"
 #include "kernels/random_math.h"
 
 // Grid-stride, 256 threads a block, no barrier. A thread owns the elements of one Philox block: four neighbours (two
-// for uniform and normal f64). The seed and the counter's base are read from device memory, so that a replayed graph
-// draws new numbers. Bytes per element: size_of(y) written (dropout: read as well); about 25 integer operations for its
-// share of Philox, 15 flops more for a normal. 70% of the write bandwidth (f32), bound by integer multiplication in
-// bf16.
+// for uniform and normal f64; dropout: two blocks in bf16, so that it reads and writes 16 bytes). The seed and the
+// counter's base are read from device memory, so that a replayed graph draws new numbers. Bytes per element: size_of(y)
+// written (dropout: read as well); about 25 integer operations for its share of Philox, 15 flops more for a normal. 70%
+// of the write bandwidth (f32), bound by integer multiplication in bf16.
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -61,19 +62,35 @@ __global__ void random_kernel(T* y, int64_t n, const int64_t* state, uint64_t of
   }
 }
 
-/// The mask is drawn as random_bernoulli draws, four elements to a block whatever the dtype.
+/// Elements of a thread: 16 bytes, and whole Philox blocks.
+template <class T>
+inline constexpr int kDropoutUnit = kVecSize<T> < 4 ? 4 : kVecSize<T>;
+
+/// The mask is drawn as random_bernoulli draws, four elements to a block whatever the dtype. A thread owns one or two
+/// blocks; `vectors`: x and y are aligned.
 template <class T>
 __global__ void dropout_kernel(T* y, const T* x, int64_t n, const int64_t* state, uint64_t offset, const float p,
-                               const Accumulate<T> scale) {
+                               const Accumulate<T> scale, const bool vectors) {
   using A = Accumulate<T>;
+  constexpr int V = kDropoutUnit<T>;
   const uint64_t seed = static_cast<uint64_t>(state[0]), base = static_cast<uint64_t>(state[1]) + offset;
-  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x, blocks = (n + 3) / 4;
-  for (int64_t k = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; k < blocks; k += step) {
-    const Philox4 block = philox(seed, base + static_cast<uint64_t>(k));
-    for (int i = 0; i < 4; ++i) {
-      const int64_t at = k * 4 + i;
-      if (at < n) y[at] = uniform01(block.word[i]) >= p ? to<T>(from<A>(x[at]) * scale) : to<T>(A(0));
+  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x * V;
+  for (int64_t at = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * V; at < n; at += step) {
+    const bool whole = vectors && at + V <= n;
+    Vec<T, V> unit;
+    if (whole) unit = Vec<T, V>::load(x + at);
+    WEFT_UNROLL
+    for (int b = 0; b < V; b += 4) {
+      const Philox4 block = philox(seed, base + static_cast<uint64_t>(at + b) / 4);
+      WEFT_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        if (!whole) unit[b + i] = at + b + i < n ? x[at + b + i] : T(0.0f);
+        const bool kept = uniform01(block.word[i]) >= p;
+        unit[b + i] = kept ? to<T>(from<A>(unit[b + i]) * scale) : to<T>(A(0));
+        if (!whole && at + b + i < n) y[at + b + i] = unit[b + i];
+      }
     }
+    if (whole) unit.store(y + at);
   }
 }
 
@@ -137,9 +154,9 @@ void dropout(const Queue& queue, const View& y, const View& x, const View& state
   const int64_t n = y.numel();
   with_dtype<float, bf16, f16, double>(y.dtype, "dropout", [&]<class T>() {
     using A = Accumulate<T>;
-    launch(queue, "dropout", dim3(blocks_for(n, kThreads * 4)), dim3(kThreads), 0, &dropout_kernel<T>, y.as<T>(),
-           static_cast<const T*>(x.data), n, static_cast<const int64_t*>(state.data), random.offset,
-           static_cast<float>(p), static_cast<A>(p < 1 ? 1 / (1 - p) : 0));
+    launch(queue, "dropout", dim3(blocks_for(n, kThreads * kDropoutUnit<T>)), dim3(kThreads), 0, &dropout_kernel<T>,
+           y.as<T>(), static_cast<const T*>(x.data), n, static_cast<const int64_t*>(state.data), random.offset,
+           static_cast<float>(p), static_cast<A>(p < 1 ? 1 / (1 - p) : 0), vectorizable({y.data, x.data}));
   });
 }
 
