@@ -42,4 +42,6 @@ int compute_capability(const Queue& queue) {
 
 bool has_wgmma(const Queue& queue) { return compute_capability(queue) / 10 == 9; }
 
+int multiprocessors(const Queue& queue) { return attribute(cudaDevAttrMultiProcessorCount, queue.device.index); }
+
 }  // namespace weft::kernels::WEFT_DEVICE

@@ -11,4 +11,7 @@ int compute_capability(const Queue& queue);
 /// sm_90a, which no other device runs, later ones included.
 bool has_wgmma(const Queue& queue);
 
+/// Multiprocessors of the queue's device, for grids whose blocks stay: results must not depend on it.
+int multiprocessors(const Queue& queue);
+
 }  // namespace weft::kernels::WEFT_DEVICE

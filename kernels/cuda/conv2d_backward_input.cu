@@ -99,9 +99,16 @@ struct Conv2dBackwardInputProblem {
   }
 };
 
+template <>
+bool conv2d_backward_input_wgmma<bf16>(const Queue&, const View&, const View&, const View&, const Conv2dShape&);
+template <>
+bool conv2d_backward_input_wgmma<f16>(const Queue&, const View&, const View&, const View&, const Conv2dShape&);
+
 template <class T>
 void conv2d_backward_input_gemm(const Queue& queue, const View& dx, const View& dy, const View& w,
                                 const Conv2dShape& shape) {
+  if constexpr (sizeof(T) == 2)
+    if (conv2d_backward_input_wgmma<T>(queue, dx, dy, w, shape)) return;
   const auto [stride_h, stride_w] = shape.stride;
   const int64_t rows = (shape.H + stride_h - 1) / stride_h, columns = (shape.W + stride_w - 1) / stride_w;
   const int64_t m = shape.N * rows * columns, n = shape.group_C;

@@ -38,9 +38,16 @@ struct Conv2dBackwardWeightProblem {
   }
 };
 
+template <>
+bool conv2d_backward_weight_wgmma<bf16>(const Queue&, const View&, const View&, const View&, const Conv2dShape&);
+template <>
+bool conv2d_backward_weight_wgmma<f16>(const Queue&, const View&, const View&, const View&, const Conv2dShape&);
+
 template <class T>
 void conv2d_backward_weight_gemm(const Queue& queue, const View& dw, const View& dy, const View& x,
                                  const Conv2dShape& shape) {
+  if constexpr (sizeof(T) == 2)
+    if (conv2d_backward_weight_wgmma<T>(queue, dw, dy, x, shape)) return;
   const int64_t m = shape.group_O, n = shape.R * shape.S * shape.group_C, k = shape.N * shape.P * shape.Q;
   Conv2dBackwardWeightProblem<T> problem{};
   problem.gradients = {static_cast<const T*>(dy.data), shape.O, static_cast<int>(k), static_cast<int>(m),

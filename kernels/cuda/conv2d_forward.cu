@@ -33,9 +33,16 @@ struct Conv2dForwardProblem {
   }
 };
 
+template <>
+bool conv2d_forward_wgmma<bf16>(const Queue&, const View&, const View&, const View&, const View&, const Conv2dShape&);
+template <>
+bool conv2d_forward_wgmma<f16>(const Queue&, const View&, const View&, const View&, const View&, const Conv2dShape&);
+
 template <class T>
 void conv2d_forward_gemm(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
                          const Conv2dShape& shape) {
+  if constexpr (sizeof(T) == 2)
+    if (conv2d_forward_wgmma<T>(queue, y, x, w, bias, shape)) return;
   const int64_t m = shape.N * shape.P * shape.Q, n = shape.group_O, k = shape.R * shape.S * shape.group_C;
   Conv2dForwardProblem<T> problem{};
   problem.pixels = window_pixels<T, Major::depth>(x, shape);

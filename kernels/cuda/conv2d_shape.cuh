@@ -33,6 +33,18 @@ template <class T>
 void conv2d_backward_weight_gemm(const Queue& queue, const View& dw, const View& dy, const View& x,
                                  const Conv2dShape& shape);
 
+// The same on TMA and wgmma, for bf16 and f16 (conv2d_<dtype>_sm90.cu); false where the device has none or TMA cannot
+// read the operands: groups, channels not a multiple of 8, an input gradient with a stride, corners far out.
+template <class T>
+bool conv2d_forward_wgmma(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
+                          const Conv2dShape& shape);
+template <class T>
+bool conv2d_backward_input_wgmma(const Queue& queue, const View& dx, const View& dy, const View& w,
+                                 const Conv2dShape& shape);
+template <class T>
+bool conv2d_backward_weight_wgmma(const Queue& queue, const View& dw, const View& dy, const View& x,
+                                  const Conv2dShape& shape);
+
 // The same for depthwise convolutions (conv2d_depthwise.cu).
 template <class T>
 void depthwise_forward(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,

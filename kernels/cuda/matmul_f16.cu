@@ -4,8 +4,11 @@
 namespace weft::kernels::WEFT_DEVICE {
 
 template <>
+bool matmul_wgmma<f16>(const Queue& queue, const MatmulCall& call);
+
+template <>
 void matmul_of<f16>(const Queue& queue, const MatmulCall& call) {
-  matmul_by_layout<f16>(queue, call);
+  if (!matmul_wgmma<f16>(queue, call)) matmul_by_layout<f16>(queue, call);
 }
 
 }  // namespace weft::kernels::WEFT_DEVICE

@@ -104,6 +104,11 @@ void matmul_as(const Queue& queue, const MatmulCall& call) {
 template <class T>
 void matmul_of(const Queue& queue, const MatmulCall& call);
 
+/// As matmul_of, on wgmma, for bf16 and f16; false where the device has none or TMA cannot read the operands. Defined in
+/// matmul_<dtype>_sm90.cu.
+template <class T>
+bool matmul_wgmma(const Queue& queue, const MatmulCall& call);
+
 /// The body of matmul_of: one kernel for each of the ways in which a and b may lie.
 template <class T>
 void matmul_by_layout(const Queue& queue, const MatmulCall& call) {

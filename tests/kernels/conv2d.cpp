@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "kernels/cuda/wgmma_plan.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
 #include "tests/support/random_values.h"
@@ -104,12 +105,14 @@ void check(DeviceKind kind, const Case& c, DType dtype) {
 }
 
 TEST(Conv2d, EqualsReferenceInAllDirections) {
+  const emulator::CapabilityScope ampere(80);
   for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (const Case& c : kCases) check(kind, c, dtype);
 }
 
 TEST(Conv2d, RandomShapes) {
+  const emulator::CapabilityScope ampere(80);
   for (const DeviceKind kind : device_runs())
     for (int repeat = 0; repeat < 12; ++repeat) {
       const int64_t groups = pick(1, 3), dilation = pick(1, 2), kernel = pick(1, 4);
@@ -120,6 +123,31 @@ TEST(Conv2d, RandomShapes) {
           pick(1, 4),          {{pick(1, 3), pick(1, 3)}, {pick(0, 2), pick(0, 2)}, {dilation, dilation}, groups}};
       check(kind, c, repeat % 2 ? DType::f32 : DType::bf16);
     }
+}
+
+// TMA's im2col loads and wgmma: channels in multiples of 8, every tile, more than one picture in a chunk of 64 places.
+TEST(Conv2d, OnHopper) {
+  const emulator::CapabilityScope hopper(90);
+  using enum kernels::WgmmaPlan::Tile;
+  const Case cases[] = {
+      {3, 7, 6, 72, 24, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}},  {2, 9, 8, 16, 136, 3, 3, {{2, 2}, {1, 1}, {1, 1}, 1}},
+      {2, 12, 10, 8, 16, 3, 2, {{1, 1}, {2, 2}, {2, 3}, 1}}, {2, 9, 9, 64, 40, 1, 1, {{2, 2}, {0, 0}, {1, 1}, 1}},
+      {1, 11, 13, 8, 8, 7, 5, {{3, 2}, {3, 0}, {1, 1}, 1}},  {5, 4, 4, 8, 8, 3, 3, {{1, 1}, {0, 0}, {1, 1}, 1}},
+  };
+  for (const DeviceKind kind : device_runs()) {
+    if (kind == DeviceKind::cpu) continue;
+    const std::string device = kernels::runtime(kind).describe(0);
+    if (kind == DeviceKind::cuda && device.find(" H") == device.npos && device.find(" GH") == device.npos) continue;
+    int turn = 0;
+    for (const Case& c : cases)
+      for (const int splits : {1, 3}) {
+        const kernels::WgmmaPlanScope scope(
+            {.tile = std::array{small, medium, large}[turn % 3], .splits = splits, .cluster = 1 + turn / 3 % 2});
+        check(kind, c, turn++ % 2 ? DType::f16 : DType::bf16);
+        const bool backward_input = c.arguments.stride == kernels::Size2d{1, 1};
+        EXPECT_EQ(scope.uses(), backward_input ? 5 : 4) << c;
+      }
+  }
 }
 
 TEST(Conv2d, SaysWhatDoesNotFit) {

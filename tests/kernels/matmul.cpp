@@ -99,7 +99,8 @@ TEST(Matmul, BiasAlphaAccumulateAndBroadcast) {
             check(kind, {3, 17, 23, 40, dtype, dtype, false, false, broadcast, bias, 0.5, grad});
 }
 
-TEST(Matmul, WholeVectorsAndAPartialStep) {  // lines of whole 16-byte units, a depth that no tile divides
+TEST(Matmul, WholeVectorsAndAPartialStep) {    // lines of whole 16-byte units, a depth that no tile divides
+  const emulator::CapabilityScope ampere(80);  // Hopper's kernel has tests of its own
   for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (const Grad grad : {Grad::overwrite, Grad::accumulate})

@@ -80,6 +80,7 @@ TEST(MatmulFused, EveryActivationInEveryType) {
 }
 
 TEST(MatmulFused, ResidualAlsoInPlace) {
+  const emulator::CapabilityScope ampere(80);  // Hopper's kernel has tests of its own
   for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::bf16})
       for (const bool pre : {false, true})
@@ -89,6 +90,7 @@ TEST(MatmulFused, ResidualAlsoInPlace) {
 }
 
 TEST(MatmulFused, SharedOutDepth) {  // few sums, long ones: shares of k, then the epilogue
+  const emulator::CapabilityScope ampere(80);
   for (const DeviceKind kind : device_runs())
     for (const int64_t n : {24, 21})
       check(kind, {1, 30, n, 1100, DType::bf16, DType::bf16, Activation::gelu_tanh, true, Residual::other});

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/conv2d_sm90.cuh"
+
+namespace weft::kernels::WEFT_DEVICE {
+
+template <>
+bool conv2d_forward_wgmma<f16>(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
+                               const Conv2dShape& shape) {
+  return conv2d_forward_on_wgmma<f16>(queue, y, x, w, bias, shape);
+}
+
+template <>
+bool conv2d_backward_input_wgmma<f16>(const Queue& queue, const View& dx, const View& dy, const View& w,
+                                      const Conv2dShape& shape) {
+  return conv2d_backward_input_on_wgmma<f16>(queue, dx, dy, w, shape);
+}
+
+template <>
+bool conv2d_backward_weight_wgmma<f16>(const Queue& queue, const View& dw, const View& dy, const View& x,
+                                       const Conv2dShape& shape) {
+  return conv2d_backward_weight_on_wgmma<f16>(queue, dw, dy, x, shape);
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE

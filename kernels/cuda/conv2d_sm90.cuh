@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/allocator.h"
+#include "kernels/cuda/conv2d_shape.cuh"
+#include "kernels/cuda/divider.cuh"
+#include "kernels/cuda/gemm_wgmma_launch.cuh"
+#include "kernels/cuda/split_sum.cuh"
+
+// Convolutions on the main loop of gemm_wgmma.cuh. TMA's im2col mode gathers the pixels under a filter's tap: 64
+// neighbouring places (n, p, q) of the filter, 64 channels of the pixel that the tap meets at each; what lies in the
+// padding arrives as zeros. So a chunk of the im2col matrix is one instruction, and there is no buffer.
+//
+//   direction        rows of a        rows of b   a step of depth                      chunks of a, of b
+//   forward          places (n,p,q)   o           64 channels c at a tap (r,s)         im2col of x, w[o, tap, c]
+//   backward_input   pixels (n,h,w)   c           64 filters o at a tap (r,s)          im2col of dy, w[o, -tap, c]
+//   backward_weight  o                c           64 places, the tap being the slice   dy[place, o], im2col of x
+//
+// The input's gradient, for stride 1, is the convolution of dy with the filters turned by 180 degrees; b then lies
+// along its rows. The weight's sums are long and few: their places are shared out, and split_sum adds the shares.
+
+namespace weft::kernels::WEFT_DEVICE {
+
+/// Where the filter stands at place i = (n, y, x) of a picture's places.
+struct FilterPlaces {
+  Divider per_picture, per_row;
+  int stride_h, stride_w, lower_h, lower_w;  ///< lower: of the first window, minus the padding
+
+  struct Corner {
+    int w, h, n;
+  };
+  __device__ Corner corner(int i) const {
+    const int n = per_picture.split(i);
+    const int y = per_row.split(i);
+    return {lower_w + i * stride_w, lower_h + y * stride_h, n};
+  }
+};
+
+/// Forward, and the input's gradient: the sums over taps and channels at places of the filter.
+template <class T, bool kBackward>
+struct WindowSource {
+  static constexpr ptx::Along kAlongA = ptx::Along::depth, kAlongB = kBackward ? ptx::Along::rows : ptx::Along::depth;
+
+  TensorMap pixels, filters;  ///< im2col of x (or dy); w as [O, R S, C], boxes of 64 filters x 1 tap x 64 channels
+  FilterPlaces places;
+  Divider chunks, taps_w;  ///< steps at one tap; taps in a row of the filter
+  int taps, dilation_h, dilation_w;
+  int steps, share;
+
+  struct Range {
+    int begin, end;
+  };
+  __device__ Range range(int z) const { return {z * share, min(steps, (z + 1) * share)}; }
+
+  struct Tile {
+    const WindowSource& source;
+    int first_m, first_n;
+
+    __device__ __forceinline__ void load_a(void* chunk, ptx::Barrier* full, int i, int step) const {
+      int rest = step;
+      const int tap = source.chunks.split(rest);
+      int s = tap;
+      const int r = source.taps_w.split(s);
+      const auto corner = source.places.corner(first_m + i * kChunkRows);
+      ptx::tma_load_im2col(chunk, source.pixels, full, rest * kWgmmaDepth, corner.w, corner.h, corner.n,
+                           static_cast<uint16_t>(s * source.dilation_w), static_cast<uint16_t>(r * source.dilation_h));
+    }
+    __device__ __forceinline__ void load_b(void* chunk, ptx::Barrier* full, int i, int step, uint16_t blocks) const {
+      int rest = step;
+      const int tap = source.chunks.split(rest), row = first_n + i * kChunkRows, k = rest * kWgmmaDepth;
+      const int c = kBackward ? row : k, o = kBackward ? k : row, at = kBackward ? source.taps - 1 - tap : tap;
+      if (blocks == 0)
+        ptx::tma_load(chunk, source.filters, full, c, at, o);
+      else
+        ptx::tma_load_multicast(chunk, source.filters, full, blocks, c, at, o);
+    }
+  };
+  __device__ Tile tile(int first_m, int first_n, int) const { return {*this, first_m, first_n}; }
+
+  __device__ void prefetch() const {
+    ptx::prefetch_tensor_map(pixels);
+    ptx::prefetch_tensor_map(filters);
+  }
+};
+
+/// The weight's gradient: slice z sums share z / taps of the places for tap z mod taps.
+template <class T>
+struct WeightSource {
+  static constexpr ptx::Along kAlongA = ptx::Along::rows, kAlongB = ptx::Along::rows;
+
+  TensorMap gradients, pixels;  ///< dy as [places, O], boxes of 64 x 64; im2col of x
+  FilterPlaces places;
+  int taps, taps_w, dilation_h, dilation_w;
+  int steps, share;
+
+  struct Range {
+    int begin, end;
+  };
+  __device__ Range range(int z) const {
+    const int split = z / taps;
+    return {split * share, min(steps, (split + 1) * share)};
+  }
+
+  struct Tile {
+    const WeightSource& source;
+    int first_m, first_n;
+    uint16_t offset_w, offset_h;
+
+    __device__ __forceinline__ void load_a(void* chunk, ptx::Barrier* full, int i, int step) const {
+      ptx::tma_load(chunk, source.gradients, full, first_m + i * kChunkRows, step * kWgmmaDepth);
+    }
+    __device__ __forceinline__ void load_b(void* chunk, ptx::Barrier* full, int i, int step, uint16_t) const {
+      const auto corner = source.places.corner(step * kWgmmaDepth);
+      ptx::tma_load_im2col(chunk, source.pixels, full, first_n + i * kChunkRows, corner.w, corner.h, corner.n, offset_w,
+                           offset_h);
+    }
+  };
+  __device__ Tile tile(int first_m, int first_n, int z) const {
+    const int tap = z % taps, r = tap / taps_w, s = tap - r * taps_w;
+    return {*this, first_m, first_n, static_cast<uint16_t>(s * dilation_w), static_cast<uint16_t>(r * dilation_h)};
+  }
+
+  __device__ void prefetch() const {
+    ptx::prefetch_tensor_map(gradients);
+    ptx::prefetch_tensor_map(pixels);
+  }
+};
+
+/// The walk of a filter over pictures, and its map. rows, columns: places of the filter.
+struct WindowWalk {
+  Im2colTensor tensor;
+  FilterPlaces places;
+
+  WindowWalk(const View& pictures, int64_t rows, int64_t columns, const Conv2dShape& shape, Size2d stride,
+             Size2d padding)
+      : tensor{pictures.data,
+               pictures.dtype,
+               pictures.sizes[0],
+               pictures.sizes[1],
+               pictures.sizes[2],
+               pictures.sizes[3],
+               static_cast<int>(-padding.h),
+               static_cast<int>(-padding.w),
+               static_cast<int>(padding.h - (shape.R - 1) * shape.dilation.h),
+               static_cast<int>(padding.w - (shape.S - 1) * shape.dilation.w),
+               static_cast<int>(stride.h),
+               static_cast<int>(stride.w),
+               kWgmmaDepth,
+               kChunkRows,
+               Swizzle::bytes128},
+        places{Divider(rows * columns),      Divider(columns),
+               static_cast<int>(stride.h),   static_cast<int>(stride.w),
+               static_cast<int>(-padding.h), static_cast<int>(-padding.w)} {}
+
+  /// Whether TMA's im2col mode can do it.
+  bool fits(const Conv2dShape& shape) const {
+    const auto corner = [](int64_t c) { return c >= -128 && c <= 127; };
+    return reinterpret_cast<uintptr_t>(tensor.data) % 16 == 0 && tensor.c % 8 == 0 && corner(tensor.lower_h) &&
+           corner(tensor.lower_w) && corner(tensor.upper_h) && corner(tensor.upper_w) && tensor.stride_h <= 8 &&
+           tensor.stride_w <= 8 && (shape.R - 1) * shape.dilation.h < 256 && (shape.S - 1) * shape.dilation.w < 256;
+  }
+};
+
+inline bool conv2d_fits_wgmma(const Queue& queue, const Conv2dShape& shape) {
+  constexpr int64_t kLimit = (int64_t{1} << 31) - 1024;  // the last tile counts a little further
+  return has_wgmma(queue) && shape.groups == 1 && shape.C % 8 == 0 && shape.O % 8 == 0 && !shape.is_empty() &&
+         shape.N * shape.P * shape.Q < kLimit && shape.N * shape.H * shape.W < kLimit;
+}
+
+/// Forward and backward_input: m places, n columns, `depth` channels at each tap.
+template <class T, bool kBackward>
+bool window_wgmma(const Queue& queue, const char* name, const View& y, const WindowWalk& walk, const View& w,
+                  const View& bias, const Conv2dShape& shape, int64_t m, int64_t n, int64_t depth) {
+  if (!walk.fits(shape) || reinterpret_cast<uintptr_t>(w.data) % 16 != 0) return false;
+  const int64_t taps = shape.R * shape.S, chunks = (depth + kWgmmaDepth - 1) / kWgmmaDepth, steps = taps * chunks;
+  const WgmmaPlan plan = wgmma_plan(m, n, steps, 1, true);
+  WgmmaGemm<T, WindowSource<T, kBackward>> gemm{};
+  gemm.source.pixels = im2col_map(name, walk.tensor);
+  gemm.source.filters = tiled_map(name, {w.data,
+                                         w.dtype,
+                                         3,
+                                         {shape.C, taps, shape.O},
+                                         {2 * shape.C, 2 * shape.C * taps},
+                                         {kWgmmaDepth, 1, kChunkRows},
+                                         Swizzle::bytes128});
+  gemm.source.places = walk.places;
+  gemm.source.chunks = Divider(chunks);
+  gemm.source.taps_w = Divider(shape.S);
+  gemm.source.taps = static_cast<int>(taps);
+  gemm.source.dilation_h = static_cast<int>(shape.dilation.h);
+  gemm.source.dilation_w = static_cast<int>(shape.dilation.w);
+  gemm.source.steps = static_cast<int>(steps);
+  gemm.source.share = plan.share;
+  const Epilogue<T> epilogue{
+      y.data, bias.data, 1, false, false, false, n % 4 == 0 && reinterpret_cast<uintptr_t>(y.data) % 16 == 0};
+  if (plan.splits == 1) {
+    gemm.epilogue = wgmma_epilogue<T>(name, epilogue, m, n, 1, m * n);
+    launch_wgmma(queue, name, plan, gemm, m, n, 1);
+    return true;
+  }
+  const Workspace partial(queue, plan.splits * m * n * sizeof(float), name);
+  gemm.epilogue = wgmma_epilogue<T>(name, partial_sums_epilogue<T>(partial.data(), n), m, n, plan.splits, m * n);
+  launch_wgmma(queue, name, plan, gemm, m, n, plan.splits);
+  split_sum<T>(queue, name, epilogue, partial.as<float>(), m * n, n, plan.splits);
+  return true;
+}
+
+template <class T>
+bool conv2d_forward_on_wgmma(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
+                             const Conv2dShape& shape) {
+  if (!conv2d_fits_wgmma(queue, shape)) return false;
+  const WindowWalk walk(x, shape.P, shape.Q, shape, shape.stride, shape.padding);
+  return window_wgmma<T, false>(queue, "conv2d_forward", y, walk, w, bias, shape, shape.N * shape.P * shape.Q, shape.O,
+                                shape.C);
+}
+
+template <class T>
+bool conv2d_backward_input_on_wgmma(const Queue& queue, const View& dx, const View& dy, const View& w,
+                                    const Conv2dShape& shape) {
+  if (!conv2d_fits_wgmma(queue, shape) || shape.stride != Size2d{1, 1}) return false;
+  const Size2d turned{(shape.R - 1) * shape.dilation.h - shape.padding.h,
+                      (shape.S - 1) * shape.dilation.w - shape.padding.w};
+  const WindowWalk walk(dy, shape.H, shape.W, shape, shape.stride, turned);
+  return window_wgmma<T, true>(queue, "conv2d_backward_input", dx, walk, w, View::none(), shape,
+                               shape.N * shape.H * shape.W, shape.C, shape.O);
+}
+
+template <class T>
+bool conv2d_backward_weight_on_wgmma(const Queue& queue, const View& dw, const View& dy, const View& x,
+                                     const Conv2dShape& shape) {
+  constexpr const char* kName = "conv2d_backward_weight";
+  if (!conv2d_fits_wgmma(queue, shape)) return false;
+  const WindowWalk walk(x, shape.P, shape.Q, shape, shape.stride, shape.padding);
+  if (!walk.fits(shape) || reinterpret_cast<uintptr_t>(dy.data) % 16 != 0) return false;
+  const int64_t m = shape.O, n = shape.C, taps = shape.R * shape.S, pixels = shape.N * shape.P * shape.Q;
+  const int64_t steps = (pixels + kWgmmaDepth - 1) / kWgmmaDepth, plane = m * taps * n;
+  WgmmaPlan plan = wgmma_plan(m, n, steps, taps, true);
+  plan.cluster = 1;  // a column of tiles shares im2col loads, which have no multicast here
+  WgmmaGemm<T, WeightSource<T>> gemm{};
+  gemm.source.gradients =
+      tiled_map(kName, {dy.data, dy.dtype, 2, {m, pixels}, {2 * m}, {kWgmmaDepth, kChunkRows}, Swizzle::bytes128});
+  gemm.source.pixels = im2col_map(kName, walk.tensor);
+  gemm.source.places = walk.places;
+  gemm.source.taps = static_cast<int>(taps);
+  gemm.source.taps_w = static_cast<int>(shape.S);
+  gemm.source.dilation_h = static_cast<int>(shape.dilation.h);
+  gemm.source.dilation_w = static_cast<int>(shape.dilation.w);
+  gemm.source.steps = static_cast<int>(steps);
+  gemm.source.share = plan.share;
+  const Epilogue<T> epilogue{
+      dw.data, nullptr, 1, dw.dtype != dtype_of<T>, false, false, reinterpret_cast<uintptr_t>(dw.data) % 16 == 0};
+  const Workspace partial(queue, plan.splits == 1 ? 0 : plan.splits * plane * sizeof(float), kName);
+  WgmmaEpilogue<T>& to = gemm.epilogue;
+  to.to = plan.splits == 1 ? epilogue : partial_sums_epilogue<T>(partial.data(), n);
+  to.pitch_z = plane;
+  to.pitch_inner = n;
+  to.pitch_row = taps * n;
+  to.inner = static_cast<int>(taps);
+  to.m = static_cast<int>(m);
+  to.n = static_cast<int>(n);
+  to.pairs = reinterpret_cast<uintptr_t>(to.to.y) % 8 == 0;  // n is a multiple of 8
+  launch_wgmma(queue, kName, plan, gemm, m, n, taps * plan.splits);
+  if (plan.splits > 1) split_sum<T>(queue, kName, epilogue, partial.as<float>(), plane, n, plan.splits);
+  return true;
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/cuda/gemm_wgmma_epilogue.cuh"
+#include "kernels/cuda/ptx_wgmma.cuh"
+
+// The GEMM main loop for bf16 and f16 on compute capability 9.0: TMA, mbarrier and wgmma. Only files named *_sm90.cu
+// may include this.
+//
+// Grid: persistent; a block (or a cluster of two, one tile above the other) walks over tiles of kM x kN sums. Warpgroup
+// 0 is the producer: one of its threads loads. Each other warpgroup, a consumer, owns 64 rows of the tile in its
+// registers.
+//
+//   memory --TMA--> stage 0 | stage 1 | … | stage kStages-1 --wgmma--> registers --stmatrix--> staging --TMA--> memory
+//                            each: a's kM x 64, then b's kN x 64, as chunks of 64 x 64 (8 KiB)
+//
+// Every stage has two barriers. `full`: its bytes have landed. `empty`: every consumer warp, of both blocks in a
+// cluster, has read it. The producer runs ahead over tiles, so that loads of the next tile overlap this one's epilogue.
+// In a cluster both blocks need the same b: each loads half of its chunks and multicasts them to both.
+//
+// A chunk keeps its operand as memory has it, 64 lines of 128 bytes under TMA's 128-byte swizzle, and wgmma reads
+// either direction: with Along::depth a line is one row (m or n) and depth runs along it; with Along::rows a line is
+// one k.
+//
+//                 wgmma's descriptor: 8 lines to the next 8   64 rows to the next 64   16 k further
+//   Along::depth                      1024 bytes (rows)       8 KiB (8 times 1024)     32 bytes
+//   Along::rows                       1024 bytes (depth)      8 KiB (`leading`)        2048 bytes
+//
+// What lies outside of a matrix arrives as zeros, so odd sizes cost nothing extra; TMA wants lines that begin at
+// multiples of 16 bytes, and what has none goes to gemm_mma.cuh.
+//
+// Work: 2 kM kN flops and 2 (kM + kN) bytes per k, of which a cluster of two loads b's half: 85 flops per byte at
+// 128 x 256 alone, 128 in a cluster, from L2 mostly (the tile order keeps about 2048 x 2048 results in flight). Limit:
+// tensor cores; hand-written kernels of this kind have been measured at 80 to 85% of an H100's peak, cuBLAS's share.
+
+#if defined(WEFT_SIMT) && defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Wpsabi"  // tensor maps are aligned to 64 bytes: a note on GCC before 4.6
+#endif
+
+namespace weft::kernels::WEFT_DEVICE {
+
+constexpr int kChunkBytes = 8192, kChunkRows = 64, kWgmmaDepth = 64;
+
+template <int kRows, int kColumns, int kStageCount, int kBlocks>
+struct WgmmaTile {
+  static constexpr int kM = kRows, kN = kColumns, kStages = kStageCount, kBlocksPerSm = kBlocks;
+  static constexpr int kConsumers = kM / 64, kThreads = 128 * (1 + kConsumers);
+  static constexpr int kChunksA = kM / kChunkRows, kChunksB = kN / kChunkRows;
+  static constexpr int kStageBytes = (kChunksA + kChunksB) * kChunkBytes;
+  static constexpr int kStagingBytes = kConsumers * 4 * 2 * kStagingBoxBytes;
+  static constexpr int kSharedBytes =
+      kStages * kStageBytes + kStagingBytes + 2 * kStages * static_cast<int>(sizeof(ptx::Barrier));
+  /// Three warpgroups begin with 168 registers for each thread; the producer hands most of its share to the consumers.
+  static constexpr bool kMovesRegisters = kConsumers == 2;
+};
+
+/// Which tile comes when: clusters of `cluster` tiles along m; of these, panels of kPanel along m, walked along n, so
+/// that the tiles in flight at a time share lines of a and b in L2.
+struct WgmmaGrid {
+  static constexpr int kPanelTiles = 16;
+  int clusters_m, tiles_n, slices, cluster;
+
+  struct Place {
+    int m, n, z;  ///< in tiles
+  };
+  __device__ int count() const { return clusters_m * tiles_n * slices; }
+  __device__ Place place(int index, int rank) const {
+    const int per_slice = clusters_m * tiles_n, z = index / per_slice, within = index - z * per_slice;
+    const int panel_rows = kPanelTiles / cluster, panel = within / (panel_rows * tiles_n);
+    const int rows = min(panel_rows, clusters_m - panel * panel_rows), rest = within - panel * panel_rows * tiles_n;
+    const int n = rest / rows;
+    return {(panel * panel_rows + rest - n * rows) * cluster + rank, n, z};
+  }
+};
+
+/// Where the ring of stages stands: which stage, and the parity of its present turn.
+template <int kStages>
+struct RingPosition {
+  int stage = 0, parity = 0;
+  __device__ __forceinline__ void advance() {
+    if (++stage == kStages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+/// A *source* is what the operands are: it tells how they lie (kAlongA, kAlongB), the steps of 64 k that slice z
+/// sums over, and loads chunks. tile(m, n, z) gives an object that knows one tile:
+///   load_a(void* chunk, Barrier*, int i, int step)                    chunk i of a's kM rows
+///   load_b(void* chunk, Barrier*, int i, int step, uint16_t blocks)   chunk i of b's; to two blocks, or 0: to this one
+template <class T, class Source>
+struct WgmmaGemm {
+  Source source;
+  WgmmaEpilogue<T> epilogue;
+  WgmmaGrid grid;
+};
+
+template <class Tile, class Source>
+__device__ __forceinline__ void produce(const Source& source, const WgmmaGrid& grid, unsigned char* stages,
+                                        ptx::Barrier* full, ptx::Barrier* empty) {
+  const int rank = grid.cluster > 1 ? ptx::cluster_rank() : 0;
+  const int first = static_cast<int>(blockIdx.x) / grid.cluster, stride = static_cast<int>(gridDim.x) / grid.cluster;
+  RingPosition<Tile::kStages> at;
+  for (int index = first; index < grid.count(); index += stride) {
+    const auto place = grid.place(index, rank);
+    const auto range = source.range(place.z);
+    const auto tile = source.tile(place.m * Tile::kM, place.n * Tile::kN, place.z);
+    for (int step = range.begin; step < range.end; ++step, at.advance()) {
+      if (grid.cluster > 1)
+        ptx::mbarrier_wait_cluster(&empty[at.stage], at.parity ^ 1);
+      else
+        ptx::mbarrier_wait(&empty[at.stage], at.parity ^ 1);
+      unsigned char* const a = stages + at.stage * Tile::kStageBytes;
+      unsigned char* const b = a + Tile::kChunksA * kChunkBytes;
+      ptx::Barrier* const barrier = &full[at.stage];
+      ptx::mbarrier_arrive_expect_tx(barrier, Tile::kStageBytes);
+      for (int i = 0; i < Tile::kChunksA; ++i) tile.load_a(a + i * kChunkBytes, barrier, i, step);
+      if (grid.cluster > 1) {
+        constexpr int kHalf = Tile::kChunksB / 2;
+        for (int i = rank * kHalf; i < rank * kHalf + kHalf; ++i) tile.load_b(b + i * kChunkBytes, barrier, i, step, 3);
+      } else {
+        for (int i = 0; i < Tile::kChunksB; ++i) tile.load_b(b + i * kChunkBytes, barrier, i, step, 0);
+      }
+    }
+  }
+}
+
+template <class Tile, class T, class Source>
+__device__ __forceinline__ void consume(const Source& source, const WgmmaEpilogue<T>& epilogue, const WgmmaGrid& grid,
+                                        const unsigned char* stages, unsigned char* staging, ptx::Barrier* full,
+                                        ptx::Barrier* empty, int consumer) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32 % 4;
+  const int rank = grid.cluster > 1 ? ptx::cluster_rank() : 0;
+  const int first = static_cast<int>(blockIdx.x) / grid.cluster, stride = static_cast<int>(gridDim.x) / grid.cluster;
+  const auto release = [&](int stage) {
+    __syncwarp();
+    if (grid.cluster > 1) {
+      if (lane < 2) ptx::mbarrier_arrive_cluster(&empty[stage], lane);
+    } else if (lane == 0) {
+      ptx::mbarrier_arrive(&empty[stage]);
+    }
+  };
+  EpilogueWarp store(staging + (consumer * 4 + warp) * 2 * kStagingBoxBytes, lane);
+  RingPosition<Tile::kStages> at;
+  for (int index = first; index < grid.count(); index += stride) {
+    const auto place = grid.place(index, rank);
+    const auto range = source.range(place.z);
+    float sums[Tile::kN / 2];
+    int previous = -1;
+    for (int step = range.begin; step < range.end; ++step, at.advance()) {
+      ptx::mbarrier_wait(&full[at.stage], at.parity);
+      const unsigned char* const stage = stages + at.stage * Tile::kStageBytes;
+      const uint64_t a = ptx::wgmma_descriptor(stage + consumer * kChunkBytes, Swizzle::bytes128, kChunkBytes, 1024);
+      const uint64_t b =
+          ptx::wgmma_descriptor(stage + Tile::kChunksA * kChunkBytes, Swizzle::bytes128, kChunkBytes, 1024);
+      // 16 k further, in the descriptor's units of 16 bytes.
+      constexpr int kFurtherA = (Source::kAlongA == ptx::Along::depth ? 32 : 2048) / 16;
+      constexpr int kFurtherB = (Source::kAlongB == ptx::Along::depth ? 32 : 2048) / 16;
+      ptx::wgmma_fence();
+      WEFT_UNROLL
+      for (int k = 0; k < kWgmmaDepth / 16; ++k)
+        ptx::wgmma<T, Tile::kN, Source::kAlongA, Source::kAlongB>(sums, a + k * kFurtherA, b + k * kFurtherB,
+                                                                  step > range.begin || k > 0);
+      ptx::wgmma_commit();
+      if (previous >= 0) {
+        ptx::wgmma_wait<1>();
+        release(previous);
+      }
+      previous = at.stage;
+    }
+    ptx::wgmma_wait<0>();
+    release(previous);
+    epilogue.template store<Tile::kN>(store, place.m * Tile::kM + consumer * 64 + warp * 16, place.n * Tile::kN,
+                                      place.z, sums);
+  }
+  store.finish();
+}
+
+template <class Tile, class T, class Source>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
+    gemm_wgmma_kernel(const __grid_constant__ WgmmaGemm<T, Source> gemm) {
+  WEFT_DYNAMIC_SHARED(unsigned char, shared);
+  unsigned char* const staging = shared + Tile::kStages * Tile::kStageBytes;
+  auto* const full = reinterpret_cast<ptx::Barrier*>(staging + Tile::kStagingBytes);
+  ptx::Barrier* const empty = full + Tile::kStages;
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < Tile::kStages; ++i) {
+      ptx::mbarrier_init(&full[i], 1);
+      ptx::mbarrier_init(&empty[i], Tile::kConsumers * 4 * gemm.grid.cluster);
+    }
+    ptx::mbarrier_init_fence();
+    gemm.source.prefetch();
+  }
+  if (gemm.grid.cluster > 1)
+    ptx::cluster_sync();
+  else
+    __syncthreads();
+  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
+  if (warpgroup == 0) {
+    if constexpr (Tile::kMovesRegisters) ptx::release_registers<40>();
+    if (threadIdx.x == 0) produce<Tile>(gemm.source, gemm.grid, shared, full, empty);
+    __syncwarp();
+  } else {
+    if constexpr (Tile::kMovesRegisters) ptx::acquire_registers<232>();
+    consume<Tile>(gemm.source, gemm.epilogue, gemm.grid, shared, staging, full, empty, warpgroup - 1);
+  }
+  // A block's shared memory must live until its neighbour's multicasts and arrivals have come.
+  if (gemm.grid.cluster > 1) ptx::cluster_sync();
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE

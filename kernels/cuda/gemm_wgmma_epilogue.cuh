@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/cuda/gemm_epilogue.cuh"
+#include "kernels/cuda/ptx_hopper.cuh"
+
+// From wgmma's registers to memory. A warp owns 16 rows of its warpgroup's 64, all columns of the tile; in each group
+// of 8 columns lane l holds row l / 4, columns 2 (l mod 4) and the next, and the same 8 rows below. It walks over the
+// columns in chunks: 64 columns of 16-bit results, or 32 of f32, are 16 lines of 128 bytes, a box that stmatrix (f32:
+// 8-byte stores) writes to shared memory under the 128-byte swizzle and TMA takes to y. Two boxes take turns. No warp
+// waits for another one. Where y forbids TMA (lines not a multiple of 16 bytes), lanes store their pairs themselves.
+
+// Registers have no address, so on a GPU all of this stands in the kernel. On the emulator it is compiled once for all.
+#ifdef WEFT_SIMT
+#define WEFT_INLINE_ON_GPU
+#else
+#define WEFT_INLINE_ON_GPU __forceinline__
+#endif
+
+namespace weft::kernels::WEFT_DEVICE {
+
+constexpr int kStagingBoxBytes = 16 * 128;
+
+/// The two boxes of one warp.
+class EpilogueWarp {
+ public:
+  __device__ EpilogueWarp(unsigned char* boxes, int lane) : boxes_(boxes), lane_(lane) {}
+  __device__ int lane() const { return lane_; }
+
+  /// Writes one box with `fill(box)`, by all lanes, and sends it to column n, row m, slice z of the map.
+  template <class Fill>
+  __device__ __forceinline__ void send(const TensorMap& map, int n, int m, int z, Fill&& fill) {
+    if (lane_ == 0) ptx::tma_store_wait_read<1>();  // the box was sent two turns ago
+    __syncwarp();
+    unsigned char* const box = boxes_ + turn_ * kStagingBoxBytes;
+    fill(box);
+    ptx::fence_proxy_async();
+    __syncwarp();
+    if (lane_ == 0) {
+      ptx::tma_store(map, box, n, m, z);
+      ptx::tma_store_commit();
+    }
+    turn_ ^= 1;
+  }
+  /// Before the block ends: TMA has read all boxes.
+  __device__ void finish() const {
+    if (lane_ == 0) ptx::tma_store_wait_read<0>();
+  }
+
+ private:
+  unsigned char* boxes_;
+  int lane_, turn_ = 0;
+};
+
+/// As Epilogue, for y [slices, inner, m, n] of any pitches; slice z of the launch is (z / inner, z mod inner).
+template <class T>
+struct WgmmaEpilogue {
+  TensorMap y_map, pre_map;  ///< boxes of 16 rows x 128 bytes; only where `by_tma`
+  Epilogue<T> to;
+  int64_t pitch_z, pitch_inner, pitch_row;  ///< elements
+  int inner;                                ///< 1 where by_tma
+  int m, n;
+  bool by_tma;
+  bool pairs;  ///< every row begins at an even element, of memory aligned to two elements
+
+  /// Stores a warp's 16 rows from first_m, kN columns from first_n, of slice z.
+  template <int kN>
+  __device__ __forceinline__ void store(EpilogueWarp& warp, int first_m, int first_n, int z,
+                                        float (&sums)[kN / 2]) const {
+    if (first_m >= m) return;
+    // Not unrolled, so that this code stands here once; the sums move up instead, since registers have no index.
+    WEFT_UNROLL_BY(1)
+    for (int column = 0; column < kN && first_n + column < n; column += 64) {
+      float values[32];
+      WEFT_UNROLL
+      for (int i = 0; i < 32; ++i) values[i] = sums[i];
+      if (to.wide_y)
+        store_chunk<float>(warp, first_m, first_n + column, z, values);
+      else
+        store_chunk<T>(warp, first_m, first_n + column, z, values);
+      if constexpr (kN > 64) {
+        WEFT_UNROLL_BY(kN / 2)
+        for (int i = 0; i < kN / 2 - 32; ++i) sums[i] = sums[i + 32];
+      }
+    }
+  }
+
+ private:
+  template <class Y>
+  __device__ WEFT_INLINE_ON_GPU void store_chunk(EpilogueWarp& warp, int first_m, int first_n, int z,
+                                                 float (&values)[32]) const {
+    const int row = first_m + warp.lane() / 4, column = first_n + warp.lane() % 4 * 2;
+    WEFT_UNROLL
+    for (int j = 0; j < 8; ++j) {
+      const int at = column + 8 * j;
+      const float left = at < n ? to.bias_at(at) : 0.0f, right = at + 1 < n ? to.bias_at(at + 1) : 0.0f;
+      values[4 * j] = values[4 * j] * to.alpha + left;
+      values[4 * j + 1] = values[4 * j + 1] * to.alpha + right;
+      values[4 * j + 2] = values[4 * j + 2] * to.alpha + left;
+      values[4 * j + 3] = values[4 * j + 3] * to.alpha + right;
+    }
+    if (to.pre != nullptr) write(warp, pre_map, static_cast<Y*>(to.pre), first_m, first_n, z, values);
+    activate(to.activation, values);
+    if (to.residual != nullptr) add(static_cast<const Y*>(to.residual), row, column, z, values);
+    if (to.accumulate) add(static_cast<const Y*>(to.y), row, column, z, values);
+    write(warp, y_map, static_cast<Y*>(to.y), first_m, first_n, z, values);
+  }
+
+  /// Calls visit(pointer, columns left, index of the first value) for each of a lane's pairs of neighbours inside y.
+  template <class Y, class Visit>
+  __device__ __forceinline__ void each_pair(Y* base, int row, int column, int z, Visit&& visit) const {
+    Y* const slice = base + (z / inner * pitch_z + z % inner * pitch_inner);
+    WEFT_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      if (row + 8 * half >= m) continue;
+      Y* const line = slice + (row + 8 * half) * pitch_row;
+      WEFT_UNROLL
+      for (int j = 0; j < 8; ++j) {
+        const int at = column + 8 * j;
+        if (at < n) visit(line + at, n - at, 4 * j + 2 * half);
+      }
+    }
+  }
+
+  template <class Y>
+  __device__ WEFT_INLINE_ON_GPU void add(const Y* from, int row, int column, int z, float (&values)[32]) const {
+    each_pair(from, row, column, z, [&](const Y* pair, int left, int i) {
+      if (pairs) {
+        const auto both = Vec<Y, 2>::load(pair);
+        values[i] += static_cast<float>(both[0]);
+        values[i + 1] += static_cast<float>(both[1]);
+      } else {
+        values[i] += static_cast<float>(pair[0]);
+        if (left > 1) values[i + 1] += static_cast<float>(pair[1]);
+      }
+    });
+  }
+
+  template <class Y>
+  __device__ WEFT_INLINE_ON_GPU void write(EpilogueWarp& warp, const TensorMap& map, Y* base, int first_m, int first_n,
+                                           int z, const float (&values)[32]) const {
+    const int lane = warp.lane();
+    if (!by_tma) {
+      each_pair(base, first_m + lane / 4, first_n + lane % 4 * 2, z, [&](Y* pair, int left, int i) {
+        if (pairs) {
+          Vec<Y, 2> both;
+          both[0] = static_cast<Y>(values[i]);
+          both[1] = static_cast<Y>(values[i + 1]);
+          both.store(pair);
+        } else {
+          pair[0] = static_cast<Y>(values[i]);
+          if (left > 1) pair[1] = static_cast<Y>(values[i + 1]);
+        }
+      });
+    } else if constexpr (sizeof(Y) == 2) {
+      warp.send(map, first_n, first_m, z, [&](unsigned char* box) {
+        const int line = lane % 16;  // lanes 0..15 name the rows of 8 columns, 16..31 those of the next 8
+        WEFT_UNROLL
+        for (int j = 0; j < 8; j += 2) {
+          const uint32_t squares[4] = {
+              ptx::pack<Y>(values[4 * j], values[4 * j + 1]), ptx::pack<Y>(values[4 * j + 2], values[4 * j + 3]),
+              ptx::pack<Y>(values[4 * j + 4], values[4 * j + 5]), ptx::pack<Y>(values[4 * j + 6], values[4 * j + 7])};
+          ptx::stmatrix_x4(box + line * 128 + ((j + lane / 16) ^ (line & 7)) * 16, squares);
+        }
+      });
+    } else {
+      WEFT_UNROLL
+      for (int side = 0; side < 2; ++side) {
+        if (first_n + 32 * side >= n) break;
+        warp.send(map, first_n + 32 * side, first_m, z, [&](unsigned char* box) {
+          WEFT_UNROLL
+          for (int j = 0; j < 4; ++j) WEFT_UNROLL
+          for (int half = 0; half < 2; ++half) {
+            const int line = lane / 4 + 8 * half, run = 2 * j + lane % 4 / 2, i = 16 * side + 4 * j + 2 * half;
+            Vec<float, 2> both;
+            both[0] = values[i];
+            both[1] = values[i + 1];
+            both.store(reinterpret_cast<float*>(box + line * 128 + (run ^ (line & 7)) * 16 + lane % 2 * 8));
+          }
+        });
+      }
+    }
+  }
+};
+
+}  // namespace weft::kernels::WEFT_DEVICE
+
+#undef WEFT_INLINE_ON_GPU

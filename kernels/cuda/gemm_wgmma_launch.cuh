@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+
+#include "kernels/cuda/capability.cuh"
+#include "kernels/cuda/gemm_wgmma.cuh"
+#include "kernels/cuda/wgmma_plan.h"
+
+namespace weft::kernels::WEFT_DEVICE {
+
+/// Launches the kernel of one tile.
+template <class Tile, class T, class Source>
+void launch_wgmma(const Queue& queue, const char* name, WgmmaGemm<T, Source>& gemm, int64_t m, int64_t n,
+                  int64_t slices, int cluster) {
+  const int64_t tiles_m = (m + Tile::kM - 1) / Tile::kM, tiles_n = (n + Tile::kN - 1) / Tile::kN;
+  const int64_t clusters_m = (tiles_m + cluster - 1) / cluster, clusters = clusters_m * tiles_n * slices;
+  WEFT_CHECK(clusters < int64_t{1} << 31, name, ": expected less than 2^31 tiles, got ", clusters);
+  gemm.grid = {static_cast<int>(clusters_m), static_cast<int>(tiles_n), static_cast<int>(slices), cluster};
+  const int64_t resident = std::max(1, multiprocessors(queue) * Tile::kBlocksPerSm / cluster);
+  const dim3 grid(static_cast<unsigned>(std::min(clusters, resident) * cluster));
+  launch_cluster(queue, name, grid, dim3(Tile::kThreads), Tile::kSharedBytes, dim3(static_cast<unsigned>(cluster)),
+                 &gemm_wgmma_kernel<Tile, T, Source>, gemm);
+}
+
+template <class T, class Source>
+void launch_wgmma(const Queue& queue, const char* name, const WgmmaPlan& plan, WgmmaGemm<T, Source>& gemm, int64_t m,
+                  int64_t n, int64_t slices) {
+  if (plan.tile == WgmmaPlan::Tile::large)
+    launch_wgmma<WgmmaTile<128, 256, 4, 1>>(queue, name, gemm, m, n, slices, plan.cluster);
+  else if (plan.tile == WgmmaPlan::Tile::medium)
+    launch_wgmma<WgmmaTile<128, 128, 6, 1>>(queue, name, gemm, m, n, slices, plan.cluster);
+  else
+    launch_wgmma<WgmmaTile<64, 64, 6, 2>>(queue, name, gemm, m, n, slices, 1);
+}
+
+/// The epilogue of a dense result [slices, m, n], with TMA where its lines allow it.
+template <class T>
+WgmmaEpilogue<T> wgmma_epilogue(const char* name, const Epilogue<T>& to, int64_t m, int64_t n, int64_t slices,
+                                int64_t pitch_z) {
+  const int64_t size = to.wide_y ? 4 : 2;
+  const auto fits = [&](const void* data, int64_t unit) {
+    return reinterpret_cast<uintptr_t>(data) % unit == 0 && n * size % unit == 0 &&
+           (slices == 1 || pitch_z * size % unit == 0);
+  };
+  WgmmaEpilogue<T> epilogue{};
+  epilogue.to = to;
+  epilogue.pitch_z = pitch_z;
+  epilogue.pitch_row = n;
+  epilogue.inner = 1;
+  epilogue.m = static_cast<int>(m);
+  epilogue.n = static_cast<int>(n);
+  epilogue.by_tma = fits(to.y, 16) && fits(to.pre, 16);
+  epilogue.pairs = fits(to.y, 2 * size) && fits(to.pre, 2 * size) && fits(to.residual, 2 * size);
+  const auto map = [&](const void* data) {
+    return tiled_map(name, {data,
+                            to.wide_y ? DType::f32 : dtype_of<T>,
+                            3,
+                            {n, m, slices},
+                            {n * size, slices == 1 ? m * n * size : pitch_z * size},
+                            {static_cast<int>(128 / size), 16, 1},
+                            Swizzle::bytes128});
+  };
+  if (epilogue.by_tma) epilogue.y_map = map(to.y);
+  if (epilogue.by_tma && to.pre != nullptr) epilogue.pre_map = map(to.pre);
+  return epilogue;
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/matmul_sm90.cuh"
+
+namespace weft::kernels::WEFT_DEVICE {
+
+template <>
+bool matmul_wgmma<bf16>(const Queue& queue, const MatmulCall& call) {
+  return matmul_wgmma_by_layout<bf16>(queue, call);
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE

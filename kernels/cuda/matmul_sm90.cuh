@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/cuda/gemm_wgmma_launch.cuh"
+#include "kernels/cuda/matmul_problem.cuh"
+
+namespace weft::kernels::WEFT_DEVICE {
+
+/// a and b of a matmul as a source of gemm_wgmma.cuh. Slice z is a batch entry or, when the depth is shared out, a
+/// share of the only entry's.
+template <class T, ptx::Along along_a, ptx::Along along_b>
+struct MatmulSource {
+  static constexpr ptx::Along kAlongA = along_a, kAlongB = along_b;
+
+  TensorMap a, b;        ///< [batch, lines, along], boxes of 64 x 64
+  int batch_a, batch_b;  ///< 1, or 0 where one matrix serves all slices
+  int steps, share;      ///< of 64 k: in all, and of one slice
+
+  struct Range {
+    int begin, end;
+  };
+  __device__ Range range(int z) const {
+    if (share == steps) return {0, steps};
+    return {z * share, min(steps, (z + 1) * share)};
+  }
+
+  struct Tile {
+    const MatmulSource& source;
+    int first_m, first_n, z_a, z_b;
+
+    __device__ __forceinline__ void load_a(void* chunk, ptx::Barrier* full, int i, int step) const {
+      const int row = first_m + i * kChunkRows, k = step * kWgmmaDepth;
+      if constexpr (along_a == ptx::Along::depth)
+        ptx::tma_load(chunk, source.a, full, k, row, z_a);
+      else
+        ptx::tma_load(chunk, source.a, full, row, k, z_a);
+    }
+    __device__ __forceinline__ void load_b(void* chunk, ptx::Barrier* full, int i, int step, uint16_t blocks) const {
+      const int row = first_n + i * kChunkRows, k = step * kWgmmaDepth;
+      const int x = along_b == ptx::Along::depth ? k : row, y = along_b == ptx::Along::depth ? row : k;
+      if (blocks == 0)
+        ptx::tma_load(chunk, source.b, full, x, y, z_b);
+      else
+        ptx::tma_load_multicast(chunk, source.b, full, blocks, x, y, z_b);
+    }
+  };
+  __device__ Tile tile(int first_m, int first_n, int z) const {
+    return {*this, first_m, first_n, z * batch_a, z * batch_b};
+  }
+
+  __device__ void prefetch() const {
+    ptx::prefetch_tensor_map(a);
+    ptx::prefetch_tensor_map(b);
+  }
+};
+
+/// Whether TMA can read the view's matrices: lines along `along_dim` that begin at multiples of 16 bytes.
+inline bool fits_tma(const View& view, int along_dim) {
+  const int line_dim = 3 - along_dim;
+  const auto whole = [&](int64_t stride) { return stride > 0 && stride * 2 % 16 == 0; };
+  return reinterpret_cast<uintptr_t>(view.data) % 16 == 0 && view.strides[along_dim] == 1 &&
+         (view.sizes[line_dim] == 1 || whole(view.strides[line_dim])) &&
+         (view.sizes[0] == 1 || view.strides[0] == 0 || whole(view.strides[0]));
+}
+
+inline TensorMap operand_map(const View& view, int along_dim) {
+  const int line_dim = 3 - along_dim;
+  const int64_t along = view.sizes[along_dim], lines = view.sizes[line_dim];
+  const int64_t pitch = lines == 1 ? (along + 7) / 8 * 8 : view.strides[line_dim];
+  const bool one = view.sizes[0] == 1 || view.strides[0] == 0;
+  return tiled_map("matmul", {view.data,
+                              view.dtype,
+                              3,
+                              {along, lines, one ? 1 : view.sizes[0]},
+                              {2 * pitch, 2 * (one ? pitch * lines : view.strides[0])},
+                              {kWgmmaDepth, kChunkRows, 1},
+                              Swizzle::bytes128});
+}
+
+template <class T, ptx::Along along_a, ptx::Along along_b>
+void matmul_wgmma_as(const Queue& queue, const MatmulCall& call) {
+  const View &y = call.y, &a = call.a, &b = call.b;
+  const int64_t batch = y.sizes[0], m = y.sizes[1], n = y.sizes[2], k = a.sizes[2];
+  const int64_t steps = (k + kWgmmaDepth - 1) / kWgmmaDepth;
+  const WgmmaPlan plan = wgmma_plan(m, n, steps, batch, batch == 1);
+  WgmmaGemm<T, MatmulSource<T, along_a, along_b>> gemm{};
+  gemm.source.a = operand_map(a, along_a == ptx::Along::depth ? 2 : 1);
+  gemm.source.b = operand_map(b, along_b == ptx::Along::depth ? 1 : 2);
+  gemm.source.batch_a = batch > 1 && a.strides[0] != 0;
+  gemm.source.batch_b = batch > 1 && b.strides[0] != 0;
+  gemm.source.steps = static_cast<int>(steps);
+  gemm.source.share = plan.share;
+  const Epilogue<T> epilogue = matmul_epilogue<T>(call);
+  if (plan.splits == 1) {
+    gemm.epilogue = wgmma_epilogue<T>("matmul", epilogue, m, n, batch, y.strides[0]);
+    launch_wgmma(queue, "matmul", plan, gemm, m, n, batch);
+    return;
+  }
+  const Workspace partial(queue, plan.splits * m * n * sizeof(float), "matmul");
+  gemm.epilogue = wgmma_epilogue<T>("matmul", partial_sums_epilogue<T>(partial.data(), n), m, n, plan.splits, m * n);
+  launch_wgmma(queue, "matmul", plan, gemm, m, n, plan.splits);
+  split_sum<T>(queue, "matmul_split_sum", epilogue, partial.as<float>(), m * n, n, plan.splits);
+}
+
+/// The body of matmul_wgmma.
+template <class T>
+bool matmul_wgmma_by_layout(const Queue& queue, const MatmulCall& call) {
+  const View &a = call.a, &b = call.b;
+  const bool a_along_k = a.strides[2] == 1, b_along_k = b.strides[1] == 1 && b.strides[2] != 1;
+  if (!has_wgmma(queue) || a.sizes[2] == 0 || !fits_tma(a, a_along_k ? 2 : 1) || !fits_tma(b, b_along_k ? 1 : 2))
+    return false;
+  constexpr auto depth = ptx::Along::depth, rows = ptx::Along::rows;
+  if (a_along_k && b_along_k)
+    matmul_wgmma_as<T, depth, depth>(queue, call);
+  else if (a_along_k)
+    matmul_wgmma_as<T, depth, rows>(queue, call);
+  else if (b_along_k)
+    matmul_wgmma_as<T, rows, depth>(queue, call);
+  else
+    matmul_wgmma_as<T, rows, rows>(queue, call);
+  return true;
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+// Host code without CUDA: which tiles gemm_wgmma.cuh works in.
+
+namespace weft::kernels {
+
+/// How a product is cut into tiles.
+struct WgmmaPlan {
+  enum class Tile { small, medium, large } tile = Tile::small;  ///< 64 x 64, 128 x 128, 128 x 256
+  int splits = 1;                                               ///< shares of the depth
+  int cluster = 1;  ///< blocks that share b's tiles: 1, or 2 of one column of tiles (not the small ones)
+  int share = 0;    ///< steps of 64 k in each share
+};
+
+/// While it lives, products of this thread that run on wgmma are cut as `plan` says (its share is not looked at): for
+/// tests and for tuning.
+class WgmmaPlanScope {
+ public:
+  explicit WgmmaPlanScope(const WgmmaPlan& plan) : plan_(plan), before_(current_) { current_ = this; }
+  ~WgmmaPlanScope() { current_ = before_; }
+  WgmmaPlanScope(const WgmmaPlanScope&) = delete;
+  WgmmaPlanScope& operator=(const WgmmaPlanScope&) = delete;
+
+  /// Products that were cut so.
+  int uses() const { return uses_; }
+  /// The plan in force, or nullptr.
+  static const WgmmaPlan* take() {
+    if (current_ == nullptr) return nullptr;
+    ++current_->uses_;
+    return &current_->plan_;
+  }
+
+ private:
+  static inline thread_local WgmmaPlanScope* current_ = nullptr;
+  WgmmaPlan plan_;
+  WgmmaPlanScope* before_;
+  int uses_ = 0;
+};
+
+/// The plan for `batch` products of m x n sums over `steps` x 64. An estimate of cycles decides, for a chip of 132
+/// multiprocessors whatever the present one has: the answer depends on sizes alone, so that results are the same
+/// everywhere. Depth is shared out only where `may_split`.
+inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, bool may_split) {
+  constexpr int64_t kMultiprocessors = 132;
+  // Cycles of a multiprocessor for a step of one tile: the tensor cores' (128 for 64 x 64 x 64) or those in which L2
+  // delivers the operands at about 40 bytes a cycle, whichever is more; and for a tile's start and end.
+  struct Shape {
+    WgmmaPlan::Tile tile;
+    int64_t rows, columns, step, tile_overhead;
+  };
+  constexpr Shape kShapes[] = {{WgmmaPlan::Tile::large, 128, 256, 1100, 2500},
+                               {WgmmaPlan::Tile::medium, 128, 128, 700, 1800},
+                               {WgmmaPlan::Tile::small, 64, 64, 400, 1200}};
+  WgmmaPlan best{};
+  const auto shares_of = [&](int64_t splits) {
+    best.share = static_cast<int>((steps + splits - 1) / splits);
+    best.splits = static_cast<int>((steps + best.share - 1) / best.share);
+  };
+  if (const WgmmaPlan* const forced = WgmmaPlanScope::take()) {
+    best = *forced;
+    shares_of(may_split ? std::clamp<int64_t>(forced->splits, 1, steps) : 1);
+    return best;
+  }
+  int64_t least = INT64_MAX;
+  for (const Shape& shape : kShapes) {
+    const int64_t tiles = (m + shape.rows - 1) / shape.rows * ((n + shape.columns - 1) / shape.columns) * batch;
+    // Shares: none, or as many as fill the chip once, each at least 8 steps deep.
+    const int64_t wanted = may_split ? std::min(kMultiprocessors / std::max<int64_t>(tiles, 1), steps / 8) : 1;
+    for (const int64_t splits : {int64_t{1}, wanted}) {
+      if (splits < 1) continue;
+      const int64_t share = (steps + splits - 1) / splits, used = (steps + share - 1) / share;
+      const int64_t waves = (tiles * used + kMultiprocessors - 1) / kMultiprocessors;
+      int64_t cycles = waves * (share * shape.step + shape.tile_overhead);
+      // The second pass: a launch, and every plane written and read at about 1500 bytes a cycle.
+      if (used > 1) cycles += 4000 + used * m * n * 8 / 1500;
+      if (cycles < least) {
+        least = cycles;
+        best.tile = shape.tile;
+        shares_of(splits);
+      }
+    }
+  }
+  // Where both blocks of a pair have a tile of their own nearly always, and there are enough of them.
+  const int64_t tiles_m = (m + 127) / 128, tiles_n = (n + 127) / 128;
+  if (best.tile != WgmmaPlan::Tile::small && tiles_m % 2 == 0 && tiles_m * tiles_n * batch * best.splits >= 64)
+    best.cluster = 2;
+  return best;
+}
+
+}  // namespace weft::kernels
