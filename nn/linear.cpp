@@ -2,6 +2,7 @@
 #include "nn/linear.h"
 
 #include "core/ops/linear.h"
+#include "core/ops/linear_gelu.h"
 
 namespace weft::nn {
 
@@ -17,6 +18,10 @@ Linear::Linear(int64_t in, int64_t out, LinearOptions options) {
 }
 
 Tensor Linear::forward(const Tensor& x) const { return linear(x, weight, bias); }
+
+Tensor Linear::forward_gelu(const Tensor& x) const {
+  return with_hooks(x, [&] { return linear_gelu(x, weight, bias); });
+}
 
 void Linear::fields(Visitor& v) {
   v("weight", weight);

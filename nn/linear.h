@@ -16,6 +16,8 @@ struct Linear : Module {
 
   Linear(int64_t in, int64_t out, LinearOptions options = {});
   Tensor forward(const Tensor& x) const override;
+  /// gelu(forward(x)) in one pass over the result.
+  Tensor forward_gelu(const Tensor& x) const;
   void fields(Visitor& v) override;
   int64_t flops(const Shape& x, const Shape& y) const override;
 };

@@ -9,7 +9,7 @@ namespace weft::nn {
 Mlp::Mlp(int64_t width, int64_t hidden)
     : fc1(width, hidden, {.init = Init::transformer}), fc2(hidden, width, {.init = Init::transformer}) {}
 
-Tensor Mlp::forward(const Tensor& x) const { return fc2(gelu(fc1(x))); }
+Tensor Mlp::forward(const Tensor& x) const { return fc2(fc1.forward_gelu(x)); }
 
 void Mlp::fields(Visitor& v) {
   v("fc1", fc1);

@@ -6,48 +6,63 @@
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/gradient_target.h"
+#include "core/ops/linear_gelu.h"
 #include "core/ops/multiply.h"
 #include "core/ops/sum.h"
 #include "core/trace.h"
+#include "kernels/unary.h"
 
 namespace weft {
 namespace {
 
-void check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  WEFT_CHECK(x.defined() && x.dim() >= 1, "linear: expected an input [..., features], got ", x);
+void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  WEFT_CHECK(x.defined() && x.dim() >= 1, op, ": expected an input [..., features], got ", x);
   WEFT_CHECK(weight.defined() && weight.dim() == 2, "linear: expected a weight [out, in], got ", weight);
-  WEFT_CHECK(x.size(-1) == weight.size(1), "linear: weight ", weight, " wants ", weight.size(1), " features, input ", x,
+  WEFT_CHECK(x.size(-1) == weight.size(1), op, ": weight ", weight, " wants ", weight.size(1), " features, input ", x,
              " has ", x.size(-1), ". Was the input flattened?");
-  WEFT_CHECK(!bias.defined() || (bias.dim() == 1 && bias.size(0) == weight.size(0)), "linear: expected a bias [",
+  WEFT_CHECK(!bias.defined() || (bias.dim() == 1 && bias.size(0) == weight.size(0)), op, ": expected a bias [",
              weight.size(0), "], got ", bias);
-  WEFT_CHECK(weight.device() == x.device() && (!bias.defined() || bias.device() == x.device()),
-             "linear: expected tensors on one device, got input ", x, ", weight ", weight, ", bias ", bias);
+  WEFT_CHECK(weight.device() == x.device() && (!bias.defined() || bias.device() == x.device()), op,
+             ": expected tensors on one device, got input ", x, ", weight ", weight, ", bias ", bias);
 }
 
-}  // namespace
-
-Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& input_bias) {
-  const OpScope scope("linear");
-  check(input, weight, input_bias);
+/// y = f(x weight^T + bias); where f is something, what it is applied to is kept for the backward.
+Tensor apply(const char* op, const Tensor& input, const Tensor& weight, const Tensor& input_bias,
+             kernels::Activation activation) {
+  const OpScope scope(op);
+  check(op, input, weight, input_bias);
   const Tensor x = autocast_low(input), w = autocast_low(weight), bias = autocast_low(input_bias);
-  WEFT_CHECK(x.is_floating() && x.dtype() == w.dtype() && (!bias.defined() || bias.dtype() == x.dtype()),
-             "linear: expected one floating dtype, got input ", x, ", weight ", w, ", bias ", bias);
+  WEFT_CHECK(x.is_floating() && x.dtype() == w.dtype() && (!bias.defined() || bias.dtype() == x.dtype()), op,
+             ": expected one floating dtype, got input ", x, ", weight ", w, ", bias ", bias);
   const int64_t in = w.size(1), out = w.size(0);
   Shape sizes = x.sizes();
   sizes[x.dim() - 1] = out;
-  Tensor rows, y;  // x as [M, in]
+  const bool dx = wants_gradient(x), dw = wants_gradient(w), db = wants_gradient(bias);
+  Tensor rows, y, pre;  // x as [M, in]; the sums as [M, out]
   {
     const NoGrad no_grad;
     rows = x.dim() == 2 ? x : x.reshape({sizes.numel() / std::max<int64_t>(out, 1), in});
     if (out == 0) return Tensor::empty(sizes, x.dtype(), x.device());
-    y = multiply(rows, w.transpose(0, 1), bias, x.dtype()).reshape(sizes);
+    if (activation == kernels::Activation::none) {
+      y = multiply(rows, w.transpose(0, 1), bias, x.dtype());
+    } else {
+      y = Tensor::empty({rows.size(0), out}, x.dtype(), x.device());
+      if (dx || dw || db) pre = empty_like(y);
+      multiply_fused_into(y, pre, rows, w.transpose(0, 1), bias, activation);
+    }
+    y = y.reshape(sizes);
   }
-  const bool dx = wants_gradient(x), dw = wants_gradient(w), db = wants_gradient(bias);
   if (!dx && !dw && !db) return y;
-  return differentiable(y, "linear", {x, w, bias},
-                        [db, out, x_sizes = x.sizes(), x_dtype = input.dtype(), w_dtype = weight.dtype(),
-                         rows = dw ? Saved(rows) : Saved(), w = dx ? Saved(w) : Saved()](const Tensor& dy) {
-                          const Tensor d = dy.reshape({dy.numel() / out, out});
+  return differentiable(y, op, {x, w, bias},
+                        [db, out, activation, x_sizes = x.sizes(), x_dtype = input.dtype(), w_dtype = weight.dtype(),
+                         rows = dw ? Saved(rows) : Saved(), w = dx ? Saved(w) : Saved(),
+                         pre = pre.defined() ? Saved(pre) : Saved()](const Tensor& dy) {
+                          Tensor d = dy.reshape({dy.numel() / out, out});
+                          if (pre) {
+                            const Tensor ds = empty_like(d);
+                            kernels::unary_backward(d.queue(), kernels::unary_of(activation), ds, d, Tensor(pre), {});
+                            d = ds;
+                          }
                           Grads grads(3);
                           if (w) grads[0] = multiply(d, w, {}, x_dtype).reshape(x_sizes);
                           if (rows) {
@@ -58,6 +73,17 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& input_bia
                           if (db) grads[2] = sum(d, {0});
                           return grads;
                         });
+}
+
+}  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return apply("linear", x, weight, bias, kernels::Activation::none);
+}
+
+Tensor linear_gelu(const Tensor& x, const Tensor& weight, const Tensor& bias, Gelu approximate) {
+  return apply("linear_gelu", x, weight, bias,
+               approximate == Gelu::erf ? kernels::Activation::gelu : kernels::Activation::gelu_tanh);
 }
 
 }  // namespace weft

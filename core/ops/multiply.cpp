@@ -31,17 +31,34 @@ bool as_matrices(const Tensor& x, kernels::View& view) {
   return false;
 }
 
+/// Calls body(y, a, b) with views that the kernel takes.
+template <class Body>
+void with_matrices(const Tensor& y, const Tensor& a, const Tensor& b, Body&& body) {
+  const NoGrad no_grad;
+  Tensor left = a, right = b;
+  kernels::View a_view, b_view, y_view;
+  if (!as_matrices(left, a_view)) as_matrices(left = left.clone(), a_view);
+  if (!as_matrices(right, b_view)) as_matrices(right = right.clone(), b_view);
+  as_matrices(y, y_view);
+  body(y_view, a_view, b_view);
+}
+
 }  // namespace
 
 void multiply_into(const Tensor& y, const Tensor& a, const Tensor& b, const Tensor& bias) {
-  const NoGrad no_grad;
-  Tensor left = a, right = b;
-  kernels::View a_view, b_view;
-  if (!as_matrices(left, a_view)) as_matrices(left = left.clone(), a_view);
-  if (!as_matrices(right, b_view)) as_matrices(right = right.clone(), b_view);
-  kernels::View y_view;
-  as_matrices(y, y_view);
-  kernels::matmul(y.queue(), y_view, a_view, b_view, bias, {});
+  with_matrices(y, a, b, [&](const kernels::View& y_view, const kernels::View& a_view, const kernels::View& b_view) {
+    kernels::matmul(y.queue(), y_view, a_view, b_view, bias, {});
+  });
+}
+
+void multiply_fused_into(const Tensor& y, const Tensor& pre, const Tensor& a, const Tensor& b, const Tensor& bias,
+                         kernels::Activation activation) {
+  with_matrices(y, a, b, [&](const kernels::View& y_view, const kernels::View& a_view, const kernels::View& b_view) {
+    kernels::View kept = kernels::View::none();
+    if (pre.defined()) as_matrices(pre, kept);
+    kernels::matmul_fused(y.queue(), y_view, kept, a_view, b_view, bias, kernels::View::none(),
+                          {.activation = activation});
+  });
 }
 
 Tensor multiply(const Tensor& a, const Tensor& b, const Tensor& bias, DType dtype) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "core/tensor.h"
+#include "kernels/activation.h"
 
 namespace weft {
 
@@ -10,5 +11,8 @@ namespace weft {
 Tensor multiply(const Tensor& a, const Tensor& b, const Tensor& bias, DType dtype);
 /// The same into `y` (dense).
 void multiply_into(const Tensor& y, const Tensor& a, const Tensor& b, const Tensor& bias);
+/// y = f(s), s = a b + bias, and s itself into `pre`, where that is defined. y and pre are dense, of one dtype.
+void multiply_fused_into(const Tensor& y, const Tensor& pre, const Tensor& a, const Tensor& b, const Tensor& bias,
+                         kernels::Activation activation);
 
 }  // namespace weft

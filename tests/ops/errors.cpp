@@ -16,6 +16,7 @@
 #include "core/ops/index_select.h"
 #include "core/ops/layer_norm.h"
 #include "core/ops/linear.h"
+#include "core/ops/linear_gelu.h"
 #include "core/ops/matmul.h"
 #include "core/ops/max.h"
 #include "core/ops/mse_loss.h"
@@ -66,6 +67,8 @@ TEST(Errors, Products) {
       linear(zeros({2, 3}), zeros({5, 4})),
       "linear: weight f32[5,4] on cpu wants 4 features, input f32[2,3] on cpu has 3. Was the input flattened?");
   EXPECT_ERROR(linear(zeros({2, 3}), zeros({5, 3}), zeros({3})), "linear: expected a bias [5], got f32[3] on cpu");
+  EXPECT_ERROR(linear_gelu(zeros({2, 3}), zeros({5, 3}), zeros({3})),
+               "linear_gelu: expected a bias [5], got f32[3] on cpu");
 }
 
 TEST(Errors, Convolution) {

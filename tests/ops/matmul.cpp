@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/matmul.h"
 #include "core/ops/linear.h"
+#include "core/ops/linear_gelu.h"
 #include "tests/ops/op_case.h"
 
 namespace weft::test {
@@ -39,6 +40,12 @@ const AddCases cases{
      [](const Inputs& x) { return linear(x[0], x[1], x[2]); },
      7},
     {"linear_no_rows", {{{0, 7}}, {{3, 7}}, {{3}}}, [](const Inputs& x) { return linear(x[0], x[1], x[2]); }},
+    {"linear_gelu", {{{5, 7}}, {{3, 7}}, {{3}}}, [](const Inputs& x) { return linear_gelu(x[0], x[1], x[2]); }, 10},
+    {"linear_gelu_tanh",
+     {{{2, 5, 7}}, {{3, 7}}},
+     [](const Inputs& x) { return linear_gelu(x[0], x[1], {}, Gelu::tanh); },
+     10},
+    {"linear_gelu_no_rows", {{{0, 7}}, {{3, 7}}, {{3}}}, [](const Inputs& x) { return linear_gelu(x[0], x[1], x[2]); }},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "kernels/simt/simt.h"
 #include "tests/simt/close.h"
 #include "tests/simt/device_array.h"
 
@@ -92,7 +93,7 @@ struct Data {
 
 /// All three directions.
 template <class T>
-void check(const Case& c) {
+void check_on(const Case& c) {
   SCOPED_TRACE(str("case ", c, ", ", dtype_of<T>));
   const Data<T> data(c);
   const DType dtype = dtype_of<T>;
@@ -139,6 +140,17 @@ void check(const Case& c) {
     const Poisoned<T> y(c.y_size(), o);
     kernels::conv2d_forward(kSimt, y_view(y.data()), x, w, data.device_bias.view(), c.arguments);
     expect_close(y.host(), y_expected, c.R * c.S * c.group_C() + 1);
+  }
+}
+
+/// On the kernels of both generations of GPU, where T has two.
+template <class T>
+void check(const Case& c) {
+  for (const int capability : {80, 90}) {
+    if (capability == 90 && sizeof(T) != 2) continue;
+    SCOPED_TRACE(str("compute capability ", capability));
+    const emulator::CapabilityScope scope(capability);
+    check_on<T>(c);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "kernels/simt/simt.h"
 #include "tests/simt/close.h"
 #include "tests/simt/device_array.h"
 
@@ -34,7 +35,7 @@ View matrix(void* data, DType dtype, int64_t batch, int64_t rows, int64_t column
 
 /// In: dtype of a and b; Out: of y and bias.
 template <class In, class Out>
-void check(const Case& c) {
+void check_on(const Case& c) {
   SCOPED_TRACE(str("case ", c, ", ", dtype_of<In>, " to ", dtype_of<Out>));
   const int64_t b_batch = c.b_shared ? 1 : c.batch;
   const auto a = random_values<In>(c.offset + c.batch * c.m * c.k),
@@ -74,6 +75,17 @@ void check(const Case& c) {
     }
   }
   expect_close(y.host(), expected, c.k + 2);
+}
+
+/// On the kernels of both generations of GPU, where In has two.
+template <class In, class Out>
+void check(const Case& c) {
+  for (const int capability : {80, 90}) {
+    if (capability == 90 && sizeof(In) != 2) continue;
+    SCOPED_TRACE(str("compute capability ", capability));
+    const emulator::CapabilityScope scope(capability);
+    check_on<In, Out>(c);
+  }
 }
 
 void check_all_dtypes(const Case& c) {
