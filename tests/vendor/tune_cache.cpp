@@ -135,6 +135,16 @@ TEST_F(TuneCacheTest, ATornLineCostsItselfAlone) {
   }
 }
 
+TEST_F(TuneCacheTest, ALineStillBeingWrittenIsReadWhenItIsWhole) {
+  TuneCache(path).add("m", "p", "own", "");
+  const std::string line = text();
+  write(line.substr(0, line.size() / 2));
+  TuneCache cache(path);
+  EXPECT_EQ(cache.find("m", "p"), Found());
+  std::ofstream(path, std::ios::app) << line.substr(line.size() / 2);
+  EXPECT_EQ(cache.find("m", "p"), "own");
+}
+
 TEST_F(TuneCacheTest, AFileBegunAnewIsReadFromItsStart) {
   TuneCache cache(path), other(path);
   cache.add("m", "a long problem of many words", "own", "");

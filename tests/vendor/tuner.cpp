@@ -97,6 +97,14 @@ TEST_F(TunerTest, OneSlowSampleDoesNotDecide) {  // the median holds against two
   EXPECT_EQ(tuner.choose(problem(), machine.candidates(), machine.stopwatch()), kLt);
 }
 
+TEST_F(TunerTest, NorDoTwoFastOnes) {
+  Machine machine({{kOwn, 200e-6}, {kLt, 300e-6}});
+  int call = 0;
+  machine.noise = [&] { return ++call == 6 || call == 8 ? 0.01 : 1.0; };  // two samples of cuBLASLt
+  Tuner tuner("m", none);
+  EXPECT_EQ(tuner.choose(problem(), machine.candidates(), machine.stopwatch()), kOwn);
+}
+
 TEST_F(TunerTest, ALibraryThatFailsIsOut) {
   Machine machine({{kOwn, 30e-6}, {kLt, 1e-6, true}, {kDnn, 20e-6}});
   Tuner tuner("m", none);
@@ -172,6 +180,20 @@ TEST_F(TunerFile, AWinnerThatIsNoCandidateIsTimedAnew) {
     EXPECT_GT(machine.timings, 0);
     std::filesystem::remove(path);
   }
+}
+
+TEST_F(TunerTest, TheFirstAnswerHolds) {  // for a thread whose own timing says otherwise
+  Tuner tuner("m", none);
+  Machine slower({{kOwn, 30e-6}, {kLt, 20e-6}, {kDnn, 25e-6}}), faster({{kOwn, 30e-6}, {kLt, 25e-6}, {kDnn, 20e-6}});
+  const Stopwatch stopwatch = slower.stopwatch();
+  const Stopwatch overtaken = [&](const std::function<void()>& run, int repeats) {
+    if (!tuner.known(problem())) {
+      EXPECT_EQ(tuner.choose(problem(), faster.candidates(), faster.stopwatch()), kDnn);
+    }
+    return stopwatch(run, repeats);
+  };
+  EXPECT_EQ(tuner.choose(problem(), slower.candidates(), overtaken), kDnn);
+  EXPECT_EQ(tuner.known(problem()), kDnn);
 }
 
 TEST_F(TunerTest, ThreadsAgree) {
