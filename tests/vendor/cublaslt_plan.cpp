@@ -300,6 +300,19 @@ TEST_F(CublasLt, ViewsWithPitchAndOffset) {  // columns of a wider matrix, one o
   EXPECT_TRUE(near(small.y.host(), want, tolerance(DType::f32, 5)));
 }
 
+TEST_F(CublasLt, OneRowMayHaveAnyStride) {
+  Small small;
+  small.a_view.sizes[1] = small.y_view.sizes[1] = 1;
+  small.a_view.strides[1] = 0;
+  small.y_view.strides[1] = 2;
+  ASSERT_TRUE(cublaslt_supports(small.call()));
+  CublasLtPlans(library).of(small.call()).run(small.call(), 0);
+  auto want = small.sums(), got = small.y.host();
+  want.resize(4);
+  got.resize(4);
+  EXPECT_TRUE(near(got, want, tolerance(DType::f32, 5)));
+}
+
 TEST_F(CublasLt, ReluAndAResidualAreEpilogues) {
   CublasLtPlans plans(library);
   for (const bool with_bias : {false, true}) {
