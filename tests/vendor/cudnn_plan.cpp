@@ -88,6 +88,16 @@ struct Problem3 {
   Conv2dCall call() const { return {direction, queue, x, w, y, bias, arguments}; }
 };
 
+/// Nothing here is square: a picture of 19 x 25, a filter of 3 x 5, strides, padding and dilation of their own.
+Problem3 oblong(Direction direction) {
+  Problem3 problem({"oblong", 2, 19, 6, 12, 3}, direction, DType::bf16);
+  problem.x = View::dense(problem.x.data, DType::bf16, {2, 19, 25, 6});
+  problem.w = View::dense(problem.w.data, DType::bf16, {12, 3, 5, 6});
+  problem.y = View::dense(problem.y.data, DType::bf16, {2, 9, 21, 12});
+  problem.arguments = {.stride = {2, 1}, .padding = {1, 0}, .dilation = {2, 1}};
+  return problem;
+}
+
 constexpr Direction kDirections[] = {Direction::forward, Direction::backward_input, Direction::backward_weight};
 
 class Cudnn : public testing::Test {
@@ -133,12 +143,8 @@ TEST_F(Cudnn, TheBiasIsFused) {
 
 TEST_F(Cudnn, ItsOwnCheckOfSizesSeesEveryWrongOne) {  // and so proves that ours arrive in its order of dimensions
   const CudnnDescriptor gpu = properties(900);
-  const Case odd{"all different", 2, 19, 6, 12, 3, 2, 1, 2};
   for (const Direction direction : kDirections) {
-    Problem3 good(odd, direction, DType::bf16);
-    good.x = View::dense(good.x.data, DType::bf16, {2, 19, 25, 6});
-    good.w = View::dense(good.w.data, DType::bf16, {12, 3, 5, 6});
-    good.y = View::dense(good.y.data, DType::bf16, {2, 9, 10, 12});
+    const Problem3 good = oblong(direction);
     EXPECT_EQ(error_text([&] { CudnnGraph({real(), nullptr, &gpu}, good.call(), false); }), "");
     for (const int d : {0, 1, 2, 3}) {
       Problem3 bad = good;
@@ -281,6 +287,17 @@ TEST_F(CudnnRun, PointersStreamWorkspaceAndStrides) {
     EXPECT_EQ(script.strides[CudnnGraph::kX], (Strides{224 * 224 * 3, 1, 224 * 3, 3}));
     EXPECT_EQ(script.strides[CudnnGraph::kW], (Strides{7 * 7 * 3, 1, 7 * 3, 3}));
     EXPECT_EQ(script.strides[CudnnGraph::kY], (Strides{112 * 112 * 64, 1, 112 * 64, 64}));
+  }
+}
+
+TEST_F(CudnnRun, HeightAndWidthKeepTheirPlaces) {
+  for (const Direction direction : kDirections) {
+    script.strides.clear();
+    CudnnPlans(library).run(oblong(direction).call(), 0);
+    using Strides = std::vector<int64_t>;
+    EXPECT_EQ(script.strides[CudnnGraph::kX], (Strides{19 * 25 * 6, 1, 25 * 6, 6}));
+    EXPECT_EQ(script.strides[CudnnGraph::kW], (Strides{3 * 5 * 6, 1, 5 * 6, 6}));
+    EXPECT_EQ(script.strides[CudnnGraph::kY], (Strides{9 * 21 * 12, 1, 21 * 12, 12}));
   }
 }
 
