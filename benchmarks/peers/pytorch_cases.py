@@ -222,6 +222,10 @@ def suite_cpu(cases):
                 lambda: ([normal(n, n, dtype=dtype), normal(n, n, dtype=dtype)], torch.matmul), 2.0 * n**3))
     rows, into, out = size(2048, 8), size(768, 16), size(3072, 24)
     cases.op("linear", lambda: ([normal(rows, into), normal(out, into, std=0.03), normal(out, std=0.03)], F.linear))
+    batch, tokens, heads, channels = size(8, 2), size(197, 9), size(6, 2), size(64, 8)
+    for dtype in (torch.float32, torch.bfloat16):
+        cases.op(f"attention_{name_of(dtype)}", lambda dtype=dtype: (
+            [normal(batch, tokens, 3, heads, channels, dtype=dtype)], attention))
     add_norms_f32(cases)
     n = size(1 << 24, 1 << 10)
     cases.add("add_16m", "GB/s", lambda: cases.forward(lambda: ([normal(n), normal(n)], torch.add), 12.0 * n))
@@ -230,6 +234,12 @@ def suite_cpu(cases):
     add_optimizers(cases)
     add_tiny_ops(cases)
     cases.add("startup", "ms", value=lambda: startup_ms(cases.device))
+
+
+def attention(qkv):
+    q, k, v = qkv.permute(2, 0, 3, 1, 4)
+    weights = torch.softmax(q * q.shape[-1] ** -0.5 @ k.transpose(2, 3), -1)
+    return (weights @ v).transpose(1, 2).contiguous()
 
 
 def add_norms_f32(cases):

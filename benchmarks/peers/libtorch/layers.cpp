@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include "benchmarks/peers/libtorch/gradients.h"
 
-// Convolution, matrix products, norms, the loss and addition.
+// Convolution, matrix products, attention, norms, the loss and addition.
 
 namespace peer {
 
@@ -29,6 +31,16 @@ void add_matmul_cases(Cases& cases, const Target& target) {
     return Op{{torch::randn({rows, in}), torch::randn({out, in}) * 0.03, torch::randn({out}) * 0.03},
               [](const auto& x) { return torch::linear(x[0], x[1], x[2]); }};
   });
+  for (const bool bf16 : {false, true})
+    add_op_cases(cases, bf16 ? "attention_bf16" : "attention_f32", Layout::nchw, [=] {
+      const int64_t batch = target.size(8, 2), T = target.size(197, 9), H = target.size(6, 2), D = target.size(64, 8);
+      return Op{{torch::randn({batch, T, 3, H, D}).to(bf16 ? torch::kBFloat16 : torch::kFloat32)}, [=](const auto& x) {
+                  const auto parts = x[0].permute({2, 0, 3, 1, 4}).unbind(0);  // [batch, H, T, D] each
+                  const double scale = 1 / std::sqrt(static_cast<double>(D));
+                  const Tensor weights = torch::softmax(torch::matmul(parts[0] * scale, parts[1].transpose(2, 3)), -1);
+                  return torch::matmul(weights, parts[2]).transpose(1, 2).contiguous();
+                }};
+    });
 }
 
 void add_norm_cases(Cases& cases, const Target& target) {
