@@ -40,12 +40,14 @@ const char* name(CollectiveKind kind) {
 }
 
 std::string describe(const Collective& collective) {
-  std::string text = str(name(collective.kind), " #", collective.number);
-  if (!collective.name.empty()) text += str(" '", collective.name, "'");
-  if (collective.tensor().defined())
-    text += str(' ', collective.tensor().dtype(), '[', collective.tensor().numel(), ']');
-  if (collective.kind == CollectiveKind::send) text += str(" to rank ", collective.peer);
-  if (collective.kind == CollectiveKind::receive) text += str(" from rank ", collective.peer);
+  // Each collective is described for the flight log, so no streams here.
+  std::string text = name(collective.kind);
+  text.append(" #").append(std::to_string(collective.number));
+  if (!collective.name.empty()) text.append(" '").append(collective.name).append("'");
+  if (const Tensor& tensor = collective.tensor(); tensor.defined())
+    text.append(" ").append(name(tensor.dtype())).append("[").append(std::to_string(tensor.numel())).append("]");
+  if (collective.kind == CollectiveKind::send) text.append(" to rank ").append(std::to_string(collective.peer));
+  if (collective.kind == CollectiveKind::receive) text.append(" from rank ").append(std::to_string(collective.peer));
   return text;
 }
 

@@ -25,6 +25,7 @@ struct Collective {
   Tensor input{};   ///< of an all_gather and a reduce_scatter
   Tensor scale{};
   ReduceOp op = ReduceOp::sum;
+  bool at_once = false;
   int peer = -1;       ///< root of a broadcast; the other side of a send or receive
   uint64_t entry = 0;  ///< of the flight log
 

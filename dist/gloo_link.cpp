@@ -148,14 +148,15 @@ class GlooLink final : public Link {
     waiting_ = nullptr;
     if (m.done) return;
     if (aborted_) throw TransportError(TransportError::Kind::aborted, reason_);
+    // At the deadline Gloo breaks all connections itself, which look() may have seen.
+    if (Clock::now() >= deadline) throw TransportError(TransportError::Kind::deadline, "deadline");
     if (!lost_.empty()) {
       // What has arrived whole counts, even if look() was faster. (A wait in vain ends all connections; the group
       // ends.)
       m.done = has_come(m, Milliseconds(1), trouble);
       if (m.done) return lost_.clear();
       trouble = lost_;
-    } else if (Clock::now() >= deadline)
-      throw TransportError(TransportError::Kind::deadline, "deadline");
+    }
     throw TransportError(TransportError::Kind::lost, str("the connection to rank ", m.peer, " broke: ", trouble));
   }
 

@@ -32,7 +32,7 @@ GroupRecord::GroupRecord(std::string name_, int rank_, int size_, GroupOptions o
 
 void GroupRecord::begin(const CollectivePtr& collective) {
   log.change(collective->entry, FlightLog::State::running);
-  Progress progress{.group = name, .name = dist::describe(*collective)};
+  Progress progress{.group = name};
   {
     const std::lock_guard lock(mutex_);
     running_ = {collective, Clock::now(), false};
@@ -40,12 +40,18 @@ void GroupRecord::begin(const CollectivePtr& collective) {
     progress.begun = last_begun_;
     progress.finished = last_finished_;
   }
-  if (membership) membership->report(progress);
+  report(std::move(progress), *collective);
+}
+
+void GroupRecord::report(Progress progress, const Collective& collective) const {
+  if (!membership) return;  // the text costs more than a small collective
+  progress.name = dist::describe(collective);
+  membership->report(progress);
 }
 
 void GroupRecord::finish(const Collective& collective, bool well) {
   log.change(collective.entry, well ? FlightLog::State::done : FlightLog::State::failed);
-  Progress progress{.group = name, .name = dist::describe(collective)};
+  Progress progress{.group = name};
   {
     const std::lock_guard lock(mutex_);
     running_ = {};
@@ -55,7 +61,7 @@ void GroupRecord::finish(const Collective& collective, bool well) {
     progress.finished = last_finished_;
   }
   bytes_sent += bytes_to_send(collective, rank, size);
-  if (membership) membership->report(progress);
+  report(std::move(progress), collective);
 }
 
 bool GroupRecord::fail(const std::string& reason, Cause cause) {

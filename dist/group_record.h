@@ -76,6 +76,8 @@ class GroupRecord {
     bool reported = false;
   };
 
+  void report(Progress progress, const Collective& collective) const;
+
   mutable std::mutex mutex_;
   std::condition_variable failed_;
   std::string failure_;

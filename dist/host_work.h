@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -12,10 +13,18 @@ namespace weft::dist {
 /// A collective that a communication thread runs: when it is done, so are its copies to the device.
 class HostWork final : public Work {
  public:
-  explicit HostWork(Device device) : device_(device) {}
+  /// Who has queued the work: may run it on the thread that waits for it.
+  class Helper {
+   public:
+    virtual ~Helper() = default;
+    virtual void help(HostWork& work) = 0;
+  };
+
+  explicit HostWork(Device device, std::weak_ptr<Helper> helper = {}) : device_(device), helper_(std::move(helper)) {}
 
   void wait() override {
     refuse_while_capturing("wait for a collective", device_);
+    if (const auto helper = helper_.lock()) helper->help(*this);
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return done_; });
     if (error_.empty()) return;
@@ -41,6 +50,7 @@ class HostWork final : public Work {
 
  private:
   const Device device_;
+  const std::weak_ptr<Helper> helper_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool done_ = false, aborted_ = false;

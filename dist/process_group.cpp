@@ -78,6 +78,7 @@ WorkPtr ProcessGroup::all_reduce(const Tensor& tensor, ReduceOp op, CollectiveOp
   Collective c{.kind = CollectiveKind::all_reduce, .name = std::move(options.name), .output = tensor};
   c.op = op;
   c.scale = std::move(options.scale);
+  c.at_once = options.at_once;
   check_tensor(c, tensor, "tensor", rank_);
   check_scale(c, rank_);
   return submit(std::move(c));
@@ -86,6 +87,7 @@ WorkPtr ProcessGroup::all_reduce(const Tensor& tensor, ReduceOp op, CollectiveOp
 WorkPtr ProcessGroup::broadcast(const Tensor& tensor, int root, CollectiveOptions options) {
   Collective c{.kind = CollectiveKind::broadcast, .name = std::move(options.name), .output = tensor};
   c.scale = std::move(options.scale);
+  c.at_once = options.at_once;
   c.peer = root;
   check_tensor(c, tensor, "tensor", rank_);
   check_scale(c, rank_);
@@ -96,6 +98,7 @@ WorkPtr ProcessGroup::broadcast(const Tensor& tensor, int root, CollectiveOption
 WorkPtr ProcessGroup::all_gather(const Tensor& output, const Tensor& input, CollectiveOptions options) {
   Collective c{.kind = CollectiveKind::all_gather, .name = std::move(options.name), .output = output, .input = input};
   c.scale = std::move(options.scale);
+  c.at_once = options.at_once;
   check_parts(c, output, input, rank_, size_);
   check_scale(c, rank_);
   return submit(std::move(c));
@@ -107,12 +110,15 @@ WorkPtr ProcessGroup::reduce_scatter(const Tensor& output, const Tensor& input, 
       .kind = CollectiveKind::reduce_scatter, .name = std::move(options.name), .output = output, .input = input};
   c.op = op;
   c.scale = std::move(options.scale);
+  c.at_once = options.at_once;
   check_parts(c, input, output, rank_, size_);
   check_scale(c, rank_);
   return submit(std::move(c));
 }
 
-void ProcessGroup::barrier(const std::string& what) { submit({.kind = CollectiveKind::barrier, .name = what})->wait(); }
+void ProcessGroup::barrier(const std::string& what) {
+  submit({.kind = CollectiveKind::barrier, .name = what, .at_once = true})->wait();
+}
 
 void ProcessGroup::check_peer(const Collective& c) const {
   check_tensor(c, c.output, "tensor", rank_);
@@ -124,6 +130,7 @@ void ProcessGroup::check_peer(const Collective& c) const {
 WorkPtr ProcessGroup::send(const Tensor& tensor, int to, CollectiveOptions options) {
   Collective c{.kind = CollectiveKind::send, .name = std::move(options.name), .output = tensor};
   c.scale = std::move(options.scale);
+  c.at_once = options.at_once;
   c.peer = to;
   check_peer(c);
   return submit(std::move(c));
@@ -132,6 +139,7 @@ WorkPtr ProcessGroup::send(const Tensor& tensor, int to, CollectiveOptions optio
 WorkPtr ProcessGroup::receive(const Tensor& tensor, int from, CollectiveOptions options) {
   Collective c{.kind = CollectiveKind::receive, .name = std::move(options.name), .output = tensor};
   c.scale = std::move(options.scale);
+  c.at_once = options.at_once;
   c.peer = from;
   check_peer(c);
   return submit(std::move(c));
@@ -140,7 +148,8 @@ WorkPtr ProcessGroup::receive(const Tensor& tensor, int from, CollectiveOptions 
 std::vector<std::string> ProcessGroup::all_gather_text(const std::string& text, const std::string& what) {
   const Device device = text_device();
   const Tensor lengths = Tensor::empty({size_}, DType::i64, device);
-  all_gather(lengths, Tensor::from<int64_t>({static_cast<int64_t>(text.size())}, device), {.name = what + " (lengths)"})
+  all_gather(lengths, Tensor::from<int64_t>({static_cast<int64_t>(text.size())}, device),
+             {.name = what + " (lengths)", .scale = {}, .at_once = true})
       ->wait();
   const std::vector<int64_t> length = lengths.to_vector<int64_t>();
   const int64_t longest = *std::ranges::max_element(length);
@@ -148,7 +157,7 @@ std::vector<std::string> ProcessGroup::all_gather_text(const std::string& text, 
   std::vector<uint8_t> padded(text.begin(), text.end());
   padded.resize(static_cast<size_t>(longest));
   const Tensor texts = Tensor::empty({size_, longest}, DType::u8, device);
-  all_gather(texts, Tensor::from(padded, device), {.name = what})->wait();
+  all_gather(texts, Tensor::from(padded, device), {.name = what, .scale = {}, .at_once = true})->wait();
   const std::vector<uint8_t> bytes = texts.to_vector<uint8_t>();
 
   std::vector<std::string> result;

@@ -49,6 +49,9 @@ struct CollectiveOptions {
   /// sum). A tensor, f32 (for f64 inputs also f64) with one element on the input's device, so that a captured step can
   /// change it; undefined: 1.
   Tensor scale{};
+  /// The caller waits at once: mpi, gloo and threads run a collective of CPU tensors on the caller's thread then,
+  /// without waking another one. It may not begin before wait().
+  bool at_once = false;
 };
 
 struct GroupOptions {

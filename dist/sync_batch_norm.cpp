@@ -24,7 +24,7 @@ Joined join_statistics(const Tensor& x, const Tensor& running_mean, const Tensor
   const Tensor part = Tensor::empty({2 * C + 1}, dtype, x.device());
   const Tensor parts = Tensor::empty({group.size(), 2 * C + 1}, dtype, x.device());
   kernels::batch_norm_statistics(x.queue(), part, rows_of(x));
-  group.all_gather(parts, part, {.name = "batch statistics", .scale = {}})->wait();
+  group.all_gather(parts, part, {.name = "batch statistics", .scale = {}, .at_once = true})->wait();
   Joined joined{Tensor::empty({C}, dtype, x.device()), Tensor::empty({C}, dtype, x.device()),
                 Tensor::empty({C}, dtype, x.device()), Tensor::empty({1}, dtype, x.device())};
   const bool move = running_mean.defined() && !recomputing();
@@ -78,7 +78,10 @@ Tensor sync_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& 
           // is asked for without its own such factor: the means are over its own M rows.
           const Tensor weighted = mul(sums, div(Tensor::full({1}, M, sums.dtype(), sums.device()), total.get()));
           if (wanted.x)
-            group->all_reduce(weighted, ReduceOp::sum, {.name = "batch statistics' gradients", .scale = {}})->wait();
+            group
+                ->all_reduce(weighted, ReduceOp::sum,
+                             {.name = "batch statistics' gradients", .scale = {}, .at_once = true})
+                ->wait();
           weighted.mul_(1 / M);
           kernels::batch_norm_backward_input(dy.queue(), rows_of(grads[0]), rows_of(grads[3]), weighted.slice(0, C, C),
                                              weighted.slice(0, 0, C), rows_of(dy), rows_of(in), rows_of(y), weight,

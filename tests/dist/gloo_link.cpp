@@ -106,6 +106,29 @@ TEST(GlooLink, LookingDoesNotDisturbWhatArrives) {
   EXPECT_EQ(to, from);
 }
 
+TEST(GlooLink, ADeadlineIsNoBrokenConnection) {
+  // At a deadline Gloo breaks all connections itself, which look() must not take for the cause.
+  for (int trial = 0; trial < 20; ++trial) {
+    const auto links = two_links();
+    std::byte byte{};
+    const auto received = links[0]->receive(1, {5, 1}, &byte, 1);
+    std::atomic<bool> over{false};
+    std::thread watchdog([&] {
+      while (!over) links[0]->look();
+    });
+    TransportError::Kind kind = TransportError::Kind::differs;
+    try {
+      links[0]->wait(*received, Clock::now() + 10ms);
+    } catch (const TransportError& error) {
+      kind = error.kind;
+    }
+    over = true;
+    watchdog.join();
+    EXPECT_EQ(kind, TransportError::Kind::deadline);
+    for (const auto& link : links) link->abort("test");
+  }
+}
+
 TEST(GlooLink, WhatHasArrivedCountsThoughItsRankHasGone) {
   // A look may fall between a wait's beginning and its end.
   constexpr size_t kMessages = 3000;

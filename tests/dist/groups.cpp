@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <mutex>
+
 #include "core/profile/profiler.h"
 #include "dist/collective.h"
 #include "tests/dist/ranks.h"
@@ -60,6 +62,36 @@ TEST_P(Groups, CollectivesOfTwoGroupsRunBesideEachOther) {
       EXPECT_EQ(y.to_vector<int>(), std::vector<int>(100, 2));
     }
   });
+}
+
+TEST_P(Groups, CollectivesAtOnceKeepTheOrder) {
+  const CollectiveOptions at_once{.name = "at once", .scale = {}, .at_once = true};
+  std::mutex mutex;
+  std::vector<std::pair<Tensor, WorkPtr>> left;
+  run_on(backend_, 3, [&](const ProcessGroupPtr& group) {
+    for (int i = 0; i < 50; ++i) {
+      const Tensor x = Tensor::ones({1000}), y = Tensor::ones({10}), z = Tensor::ones({10}), all = Tensor::empty({30});
+      const WorkPtr a = group->all_reduce(x), b = group->all_gather(all, y, at_once),
+                    c = group->all_reduce(z, ReduceOp::sum, at_once);
+      c->wait();
+      EXPECT_TRUE(a->done() && b->done()) << "those before it";
+      EXPECT_EQ(x.to_vector<int>(), std::vector<int>(1000, 3));
+      EXPECT_EQ(all.to_vector<int>(), std::vector<int>(30, 1));
+      EXPECT_EQ(z.to_vector<int>(), std::vector<int>(10, 3));
+      const WorkPtr d = group->all_reduce(z, ReduceOp::sum, at_once), e = group->all_reduce(x);
+      e->wait();
+      d->wait();
+      EXPECT_EQ(z.to_vector<int>(), std::vector<int>(10, 9));
+    }
+    const Tensor last = Tensor::ones({10});
+    const WorkPtr work = group->all_reduce(last, ReduceOp::sum, at_once);
+    const std::lock_guard lock(mutex);
+    left.emplace_back(last, work);
+  });
+  for (const auto& [tensor, work] : left) {
+    work->wait();  // the group has finished it before it went
+    EXPECT_EQ(tensor.to_vector<int>(), std::vector<int>(10, 3));
+  }
 }
 
 TEST_P(Groups, BytesAreThoseOfTheTheory) {
