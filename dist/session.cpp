@@ -130,10 +130,13 @@ std::string Session::wait_for(const std::string& key, Milliseconds timeout) {
   const TimePoint deadline = Clock::now() + timeout;
   Milliseconds pause(1);
   while (!store_->has(key)) {
+    std::string failure;
     {
       const std::lock_guard lock(mutex_);
-      WEFT_CHECK(failure_.empty(), "init: ", failure_);
+      failure = failure_;
     }
+    // A rank that has ended may have said why under this very key just before.
+    WEFT_CHECK(failure.empty() || store_->has(key), "init: ", failure);
     WEFT_CHECK(Clock::now() < deadline, "init: no rank has set '", key, "' within ",
                static_cast<double>(timeout.count()) / 1e3, " s");
     std::this_thread::sleep_for(pause);
