@@ -96,11 +96,7 @@ BoxPlace place_of(const BoxRequest& request) {
 
 /// Elements outside of the tensor.
 void fill_outside(char* to, int elements, const TensorBox& box) {
-  if (!box.nan_fill) {
-    std::memset(to, 0, static_cast<size_t>(elements) * box.element_bytes);
-    return;
-  }
-  std::memset(to, 0xff, static_cast<size_t>(elements) * box.element_bytes);
+  std::memset(to, box.nan_fill ? 0xff : 0, static_cast<size_t>(elements) * box.element_bytes);
 }
 
 /// The whole box, line by line, as it would lie without a swizzle.
@@ -177,7 +173,7 @@ void BulkCopies::commit(int thread) {
   ++groups;
 }
 
-void BulkCopies::read(Worker& worker, BulkStore& store) {
+void BulkCopies::read(BulkStore& store) {
   if (store.was_read) return;
   store.was_read = true;
   store.content.resize(static_cast<size_t>(store.bytes));
@@ -185,11 +181,10 @@ void BulkCopies::read(Worker& worker, BulkStore& store) {
     std::memcpy(store.content.data() + to, reinterpret_cast<const void*>(from), 16);
   });
   check_store_read_done(store.shared, store.bytes, store.thread, store.where);
-  (void)worker;
 }
 
 void BulkCopies::write(Worker& worker, BulkStore& store) {
-  read(worker, store);
+  read(store);
   const size_t bytes = store.box.element_bytes, line_bytes = static_cast<size_t>(store.box.line_bytes());
   SourceBounds bounds(worker, store.thread, "tma_store", store.where);
   for_each_line(store.box, store.place, [&](int number, const BoxLine& line) {
@@ -211,7 +206,7 @@ void BulkCopies::wait(Worker& worker, int thread, int pending, bool only_reads) 
   for (size_t i = 0; i < stores_.size();) {
     BulkStore& store = stores_[i];
     const bool due = store.thread == thread && store.group >= 0 && store.group < end;
-    if (due && only_reads) read(worker, store);
+    if (due && only_reads) read(store);
     if (due && !only_reads) {
       write(worker, store);
       stores_.erase(stores_.begin() + static_cast<std::ptrdiff_t>(i));
@@ -221,8 +216,8 @@ void BulkCopies::wait(Worker& worker, int thread, int pending, bool only_reads) 
   }
 }
 
-void BulkCopies::read_a_store(Worker& worker, uint64_t random) {
-  if (!stores_.empty()) read(worker, stores_[random % stores_.size()]);
+void BulkCopies::read_a_store(uint64_t random) {
+  if (!stores_.empty()) read(stores_[random % stores_.size()]);
 }
 
 const BulkStore* BulkCopies::unread_of(int thread) const {

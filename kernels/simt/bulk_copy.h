@@ -57,14 +57,14 @@ class BulkCopies {
   const BulkLoad& first_load() const { return loads_.front(); }
   size_t loads_count() const { return loads_.size(); }
   /// Reads one store's source early, as the hardware may.
-  void read_a_store(Worker& worker, uint64_t random);
+  void read_a_store(uint64_t random);
   /// The first store of the thread whose source is not known to be read, or nullptr.
   const BulkStore* unread_of(int thread) const;
   /// Writes what is left: stores need not be waited for beyond their reads.
   void finish(Worker& worker);
 
  private:
-  void read(Worker& worker, BulkStore& store);
+  void read(BulkStore& store);
   void write(Worker& worker, BulkStore& store);
 
   std::vector<BulkLoad> loads_;

@@ -76,7 +76,7 @@ void Worker::act_at_random() {
   if (copies.any_loads())
     copies.deliver(*this, random() % copies.loads_count());
   else
-    copies.read_a_store(*this, random());
+    copies.read_a_store(random());
 }
 
 bool Worker::run_member(Cluster& cluster, int rank, const Launch& launch, LaunchClock* clock, uint64_t block,

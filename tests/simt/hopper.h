@@ -19,7 +19,7 @@ void load_box(const Queue& queue, uint8_t* image, const TensorMap& map, int rank
 /// One TMA store of the shared memory that `image` says. rank: 2 or 3.
 void store_box(const Queue& queue, const TensorMap& map, int rank, const Place& place, const uint8_t* image, int bytes);
 
-/// a[64x64] b[64xN] from images of shared memory.
+/// An operand as the bytes of shared memory that hold it, and what its descriptor says.
 struct WgmmaOperand {
   const uint8_t* image;
   int bytes;
@@ -27,6 +27,7 @@ struct WgmmaOperand {
   uint32_t leading, stride;
   std::array<uint32_t, 4> steps;  ///< bytes from the image's begin to where depth 16 i begins
 };
+/// d[64xN] = a[64x64] b[64xN], by one warpgroup.
 struct WgmmaProblem {
   float* d;  ///< [64,n], row-major
   int n;
@@ -38,7 +39,7 @@ struct WgmmaProblem {
 };
 void wgmma_problem(const Queue& queue, const WgmmaProblem& problem);
 
-/// out[i] = x[i] through stmatrix and ldmatrix-like reads: 4 matrices of 8x8 per warp.
+/// Four 8x8 matrices through stmatrix: register m of lane l is registers[32 m + l], out is shared memory behind it.
 void store_matrices(const Queue& queue, uint16_t* out, const uint32_t* registers, bool transposed);
 /// Two of three warpgroups hand numbers to each other by named barriers and change their registers; out[t] for t < 384.
 void warpgroups_talk(const Queue& queue, int* out);
