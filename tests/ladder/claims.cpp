@@ -97,6 +97,8 @@ TEST(Claims, MatmulBf16) {
     EXPECT_EQ(step[5].barriers, step[3].barriers / 2);
     EXPECT_EQ(step[6].loads.sectors, 2 * mma);
     EXPECT_EQ(step[6].shared.wavefronts, 24 * mma / 16 + stored / 2);
+    EXPECT_EQ(step[7].barriers, (M / 128) * (N / 128) * (1 + K / 64));
+    EXPECT_EQ(step[8].barriers, (M / 128) * (N / 256)) << "once, for the mbarriers";
     for (int i = 4; i <= 6; ++i) EXPECT_EQ(step[i].shared.conflicts, 0) << "step " << i;
   });
 }
