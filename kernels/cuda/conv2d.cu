@@ -8,7 +8,7 @@
 
 // Which kernel computes a convolution: a matmul where the filter is 1x1, the depthwise kernels where each channel has
 // its own filter, and implicit GEMM (conv2d_forward.cu, conv2d_backward_input.cu, conv2d_backward_weight.cu) for the
-// rest.
+// rest; on Hopper, where TMA can read them, conv2d_sm90.cuh.
 
 namespace weft::kernels::WEFT_DEVICE {
 

@@ -27,8 +27,8 @@
 // that forbid 16-byte loads (3 channels, odd sizes) go element by element through registers into the same places.
 //
 // Work: 2 kM kN flops and 2 (kM + kN) bytes per k: 64 flops per byte at 128 x 128, from L2 mostly. Limit: tensor cores;
-// expected share 60 to 70% of an A100's peak. On sm_90 mma.sync reaches about 60% of what wgmma can: the wgmma
-// main loop will take the same operands.
+// expected share 60 to 70% of an A100's peak. On sm_90 mma.sync reaches about 60% of what wgmma can: there
+// gemm_wgmma.cuh takes over whatever TMA can read.
 
 namespace weft::kernels::WEFT_DEVICE {
 
