@@ -215,6 +215,8 @@ TEST(Unpickler, BombsAreErrors) {
   EXPECT_EQ(pickle_error("c" + std::string(300, 'a')), "expected a module's name of at most 256 bytes, got more");
   EXPECT_EQ(pickle_error(""), "expected 1 byte of a pickle at byte 0, got 0. Is the file cut short?");
   EXPECT_EQ(pickle_error("Nr\xff\xff\xff\xff."), "(no error)");  // a number far away in the memo
+  EXPECT_EQ(pickle_error(std::string(10'000'001, '(')),
+            "pickle: MARK at byte 10000000: expected at most 10000000 opcodes, got more");
   with_pickle(std::string(200'000, '(') + std::string(200'000, 't') + ".", [](const Pickle& pickle) {
     EXPECT_TRUE(pickle.root->as<PickleList>()->is_tuple);  // deep, and neither built nor freed by recursion
   });

@@ -12,6 +12,8 @@ namespace weft::support {
 namespace {
 
 constexpr size_t kLongestName = 256;  // of a module or class
+constexpr uint64_t kMostOpcodes =
+    10'000'000;  // about 250,000 tensors; a value of one byte may take a hundred of memory
 
 /// The machine: a stack of values, where the marks lie in it, and the memo.
 class Machine {
@@ -25,7 +27,7 @@ class Machine {
     while (true) {
       offset_ = bytes_.position();
       opcode_ = bytes_.byte("a pickle");
-      ++pickle_.opcodes;
+      if (++pickle_.opcodes > kMostOpcodes) bad("expected at most ", kMostOpcodes, " opcodes, got more");
       const auto op = static_cast<PickleOp>(opcode_);
       if (op == PickleOp::stop) break;
       step(op);

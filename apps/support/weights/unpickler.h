@@ -11,8 +11,8 @@ namespace weft::support {
 /// Builds what a pickle of weights holds: tensors, dicts, OrderedDicts, lists, tuples, numbers, texts, bools and None
 /// (pickle protocols 2 to 5; the opcodes are described in CPython's Lib/pickletools.py). Nothing is imported and
 /// nothing called: REDUCE knows four names, and any other name or opcode is an error that says which and where. Memory
-/// and time are proportional to the pickle's length. Errors: `fail` is called with one text, `pickle: REDUCE at byte
-/// 12: …`.
+/// and time are proportional to the pickle's length, of ten million opcodes at most. Errors: `fail` is called with one
+/// text, `pickle: REDUCE at byte 12: …`.
 Pickle unpickle(ByteStream& bytes, const ByteStream::Fail& fail);
 
 /// `REDUCE`, or `opcode 0xff` for a byte that is none.
