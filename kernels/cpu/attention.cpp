@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attention.h"
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -19,18 +20,19 @@ namespace {
 
 constexpr int64_t kQueries = 64, kKeys = 256;
 
-/// A head's rows [rows, D] in the computing type: in place, or a copy.
+/// A head's rows [rows, D] in the computing type: in place, or a copy in `memory`, which serves one head after another.
 template <class S>
 class Rows {
  public:
-  Rows(const View& view, int64_t b, int64_t h) : view_(view), base_(b * view.strides[0] + h * view.strides[2]) {
+  Rows(const View& view, int64_t b, int64_t h, std::vector<S>& memory)
+      : view_(view), base_(b * view.strides[0] + h * view.strides[2]) {
     if (is_direct()) {
       data_ = static_cast<S*>(view.data) + base_;
       ld_ = view.sizes[1] == 1 ? view.sizes[3] : view.strides[1];
     } else {
       ld_ = view.sizes[3];
-      copy_.resize(static_cast<size_t>(view.sizes[1] * view.sizes[3]));
-      data_ = copy_.data();
+      memory.resize(static_cast<size_t>(view.sizes[1] * view.sizes[3]));
+      data_ = memory.data();
     }
   }
   Rows(const Rows&) = delete;
@@ -60,7 +62,6 @@ class Rows {
   const View& view_;
   int64_t base_, ld_ = 1;
   S* data_ = nullptr;
-  std::vector<S> copy_;
 };
 
 /// Which keys the queries of one batch entry see, and which weights of one head are dropped.
@@ -211,12 +212,14 @@ void attention_forward(const Queue&, const View& y, const View& lse, const View&
     const int64_t parts = std::min(blocks, (threads_for(heads * blocks, work) + heads - 1) / heads);
     parallel_for(heads * parts, work * blocks / parts, [&](int64_t begin, int64_t end) {
       std::vector<S> s(static_cast<size_t>(kQueries * kKeys)), statistics(static_cast<size_t>(2 * kQueries));
+      std::array<std::vector<S>, 4> memory;
       for (int64_t task = begin; task < end; ++task) {
         const int64_t head = task / parts, part = task % parts, b = head / shape.H, h = head % shape.H;
         const int64_t from = blocks * part / parts * kQueries;
         const int64_t to = std::min(shape.N, blocks * (part + 1) / parts * kQueries);
         const Sight sight(shape, b, h, key_lengths, key_mask, state, arguments);
-        const Rows<S> y_rows(y, b, h), q_rows(q, b, h), k_rows(k, b, h), v_rows(v, b, h);
+        const Rows<S> y_rows(y, b, h, memory[0]), q_rows(q, b, h, memory[1]), k_rows(k, b, h, memory[2]),
+            v_rows(v, b, h, memory[3]);
         q_rows.read(from, to);
         k_rows.read(0, sight.key_end(to));
         v_rows.read(0, sight.key_end(to));
@@ -239,11 +242,13 @@ void attention_backward(const Queue&, const View& dq, const View& dk, const View
   with_dtype<float, double, bf16, f16>(q.dtype, "attention_backward", [&]<class T>() {
     using S = Accumulate<T>;
     parallel_for(shape.B * shape.H, shape.N * shape.M * shape.D, [&](int64_t begin, int64_t end) {
+      std::array<std::vector<S>, 8> memory;
       for (int64_t head = begin; head < end; ++head) {
         const int64_t b = head / shape.H, h = head % shape.H;
         const Sight sight(shape, b, h, key_lengths, key_mask, state, arguments);
-        const Rows<S> dq_rows(dq ? dq : q, b, h), dk_rows(dk ? dk : k, b, h), dv_rows(dv ? dv : v, b, h);
-        const Rows<S> dy_rows(dy, b, h), q_rows(q, b, h), k_rows(k, b, h), v_rows(v, b, h), y_rows(y, b, h);
+        const Rows<S> dq_rows(dq ? dq : q, b, h, memory[0]), dk_rows(dk ? dk : k, b, h, memory[1]),
+            dv_rows(dv ? dv : v, b, h, memory[2]), dy_rows(dy, b, h, memory[3]), q_rows(q, b, h, memory[4]),
+            k_rows(k, b, h, memory[5]), v_rows(v, b, h, memory[6]), y_rows(y, b, h, memory[7]);
         for (const Rows<S>* rows : {&dy_rows, &q_rows, &y_rows}) rows->read(0, shape.N);
         for (const Rows<S>* rows : {&k_rows, &v_rows}) rows->read(0, shape.M);
         if (dq) dq_rows.clear();
