@@ -60,7 +60,7 @@ class Run {
     if (options_.weights == "random") return make_backbone(options_.model, options_.checkpointing == "block");
     const nn::SkipInit loaded_anyway;
     auto backbone = make_backbone(options_.model, options_.checkpointing == "block");
-    load_backbone(*backbone, options_.weights, options_.weights_map == "none" ? "" : options_.weights_map);
+    load_backbone(*backbone, options_.weights);
     return backbone;
   }
   int64_t default_side() const { return std::min<int64_t>(backbone_->options.image, 224); }

@@ -34,9 +34,6 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("model", o.model,
             "dinov2_vit{s|b|l|g}14[_reg], or vit_tiny4 | vit_small16 | vit_base16 | vit_large16 without their heads");
   flags.add("weights", o.weights, "of the backbone: random, or a file, safetensors or PyTorch's");
-  flags.add_choice("weights-map", o.weights_map, {"none", "dinov2", "hf_dinov2"},
-                   "names in that file: those of the original DINOv2 or of train_image (none), of its training "
-                   "checkpoints, of Hugging Face's");
   flags.add_choice("phases", o.phases, {"probe,finetune", "probe", "finetune"},
                    "probe: the backbone is frozen; finetune: everything learns at an eighth of the rate, the logits an "
                    "eighth as large");

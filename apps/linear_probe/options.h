@@ -10,7 +10,6 @@ struct Options {
   std::string data = "cifar100:./cifar100";
   std::string model = "dinov2_vitl14_reg";
   std::string weights = "random";
-  std::string weights_map = "none";
   std::string phases = "probe,finetune";
   int64_t epochs = 5;
   int64_t batch_size = 256;

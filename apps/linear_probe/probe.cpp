@@ -63,14 +63,9 @@ std::shared_ptr<nn::VisionTransformer> make_backbone(const std::string& name, bo
   return std::make_shared<nn::VisionTransformer>(options);
 }
 
-void load_backbone(nn::VisionTransformer& backbone, const std::string& path, const std::string& map) {
+void load_backbone(nn::VisionTransformer& backbone, const std::string& path) {
   try {
-    const support::LoadedWeights loaded = support::load_weights(
-        backbone, path, {.strict = false, .key = {}, .rename = {.prefix = {}, .map = map, .add_prefix = {}}});
-    const bool whole = loaded.missing.empty() && loaded.misshapen.empty() &&
-                       std::all_of(loaded.unexpected.begin(), loaded.unexpected.end(),
-                                   [](const std::string& name) { return name.starts_with("head."); });
-    WEFT_CHECK(whole, loaded.text());
+    support::load_weights(backbone, path, {.strict = true, .key = {}, .rename = {.map = "auto", .leave_out = "head."}});
   } catch (const Error& error) {
     fail("--weights ", path, ": ", error.what());
   }

@@ -27,9 +27,9 @@ struct Probe : nn::Module {
 /// A backbone by its name, without a head and with weights as memory is. Errors: an unknown name, with the nearest one.
 std::shared_ptr<nn::VisionTransformer> make_backbone(const std::string& name, bool recompute_blocks);
 
-/// Copies weights from a file of any format (docs/weights.md) into a backbone; a classifier (`head.`) in the file is
-/// left out. `map`: a name of support::name_map_names(), or "". Errors: it cannot be read; names or shapes that do not
-/// fit.
-void load_backbone(nn::VisionTransformer& backbone, const std::string& path, const std::string& map);
+/// Copies weights from a file of any format into a backbone, under the names of the original DINOv2, of train_image or
+/// of Hugging Face (docs/weights.md); a classifier (`head.`) in the file is left out. Errors: it cannot be read; names
+/// or shapes that do not fit.
+void load_backbone(nn::VisionTransformer& backbone, const std::string& path);
 
 }  // namespace weft::linear_probe
