@@ -18,7 +18,7 @@ foreach(folder kernels core nn optim data dist apps/support)
   install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${parent} FILES_MATCHING PATTERN "*.h"
           # Below kernels/ the contracts are public, the devices behind them are not.
           PATTERN "kernels/cpu" EXCLUDE PATTERN "kernels/cuda" EXCLUDE PATTERN "kernels/simt" EXCLUDE
-          PATTERN "kernels/vendor" EXCLUDE PATTERN "kernels/ladder" EXCLUDE)
+          PATTERN "kernels/engines" EXCLUDE PATTERN "kernels/ladder" EXCLUDE)
 endforeach()
 
 install(TARGETS weft_kernels weft_core weft_nn weft_optim weft_data weft_dist weft_support weft_weft

@@ -2,9 +2,9 @@
 #include "kernels/conv2d.h"
 
 #include "kernels/cuda/conv2d_shape.cuh"
+#include "kernels/engines/dispatch.h"
 #include "kernels/fill.h"
 #include "kernels/matmul.h"
-#include "kernels/vendor/dispatch.h"
 
 // Which kernel computes a convolution: a matmul where the filter is 1x1, the depthwise kernels where each channel has
 // its own filter, and implicit GEMM (conv2d_forward.cu, conv2d_backward_input.cu, conv2d_backward_weight.cu) for the

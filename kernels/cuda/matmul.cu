@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/matmul_problem.cuh"
-#include "kernels/vendor/dispatch.h"
+#include "kernels/engines/dispatch.h"
 
 // The way of a matmul: here the checks and the dtype; matmul_<dtype>.cu the layouts; matmul_problem.cuh the operands;
 // gemm_fma.cuh (f32, f64) or gemm_mma.cuh (bf16, f16: tensor cores) the main loop. On Hopper bf16 and f16 go from

@@ -9,7 +9,7 @@ from gpu_node import logs
 from gpu_node.stages import FAIL, PASS, Command, Stage
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-DEVICE_PARTS = "kernels|ops|train_image|golden|vendor"  # these have tests that run on the GPU
+DEVICE_PARTS = "kernels|ops|train_image|golden|engines"  # these have tests that run on the GPU
 GPU_ACCURACY = 0.9                               # six epochs of the embedded shapes reach 0.96 on the CPU
 
 

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/engines/calls.h"
+
+namespace weft::kernels::vendor {
+
+const char* op_of(Direction direction) {
+  constexpr const char* kOps[] = {"conv2d_forward", "conv2d_backward_input", "conv2d_backward_weight"};
+  return kOps[static_cast<int>(direction)];
+}
+
+int64_t alignment_of(const View& view) {
+  const auto address = reinterpret_cast<uintptr_t>(view.data) | 16;
+  return static_cast<int64_t>(address & -address);
+}
+
+Problem problem_of(const MatmulCall& call) {
+  const auto& [queue, y, a, b, bias, arguments, activation, residual] = call;
+  Problem problem("matmul");
+  problem.add("in", a.dtype).add("out", y.dtype);
+  problem.add("B", y.sizes[0]).add("M", y.sizes[1]).add("N", y.sizes[2]).add("K", a.sizes[2]);
+  problem.add("a0", a.strides[0]).add("a1", a.strides[1]).add("a2", a.strides[2]);
+  problem.add("b0", b.strides[0]).add("b1", b.strides[1]).add("b2", b.strides[2]);
+  problem.add("y0", y.strides[0]);
+  if (bias)
+    problem.add("bias", bias.dtype).add("bias_align", alignment_of(bias));
+  else
+    problem.add("bias", int64_t{0}).add("bias_align", int64_t{0});
+  problem.add("accumulate", arguments.grad == Grad::accumulate);
+  problem.add("activation", static_cast<int64_t>(activation));
+  problem.add("residual_align", residual ? alignment_of(residual) : 0);
+  return problem.add("y_align", alignment_of(y)).add("a_align", alignment_of(a)).add("b_align", alignment_of(b));
+}
+
+Problem problem_of(const Conv2dCall& call) {
+  const auto& [direction, queue, x, w, y, bias, arguments] = call;
+  Problem problem(op_of(direction));
+  problem.add("x", x.dtype).add("w", w.dtype);
+  problem.add("N", x.sizes[0]).add("H", x.sizes[1]).add("W", x.sizes[2]).add("C", x.sizes[3]);
+  problem.add("O", w.sizes[0]).add("R", w.sizes[1]).add("S", w.sizes[2]);
+  problem.add("stride_h", arguments.stride.h).add("stride_w", arguments.stride.w);
+  problem.add("padding_h", arguments.padding.h).add("padding_w", arguments.padding.w);
+  problem.add("dilation_h", arguments.dilation.h).add("dilation_w", arguments.dilation.w);
+  problem.add("groups", arguments.groups).add("bias", int64_t{bias ? 1 : 0});
+  problem.add("x_align", alignment_of(x)).add("w_align", alignment_of(w)).add("y_align", alignment_of(y));
+  return problem.add("bias_align", bias ? alignment_of(bias) : 0);
+}
+
+}  // namespace weft::kernels::vendor

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/conv2d.h"
+#include "kernels/engines/problem.h"
+#include "kernels/matmul.h"
+
+namespace weft::kernels::vendor {
+
+/// A call of matmul, or of matmul_fused without `pre`, whose arguments the contract has checked.
+struct MatmulCall {
+  const Queue& queue;
+  const View &y, &a, &b, &bias;
+  const MatmulArguments& arguments;
+  Activation activation = Activation::none;
+  View residual{};
+};
+
+enum class Direction : uint8_t { forward, backward_input, backward_weight };
+
+/// A call of one of the three directions of conv2d, checked. x, w and y are activations, filters and result, or the
+/// gradients that take their places: dx is x of backward_input, dw is w of backward_weight, dy is y of both.
+struct Conv2dCall {
+  Direction direction;
+  const Queue& queue;
+  const View &x, &w, &y, &bias;
+  const Conv2dArguments& arguments;
+};
+
+/// `conv2d_forward`, …
+const char* op_of(Direction direction);
+
+/// What distinguishes the calls: everything but addresses, of which the alignment counts.
+Problem problem_of(const MatmulCall& call);
+Problem problem_of(const Conv2dCall& call);
+
+/// The largest power of two up to 16 that divides the view's address: libraries choose kernels by it.
+int64_t alignment_of(const View& view);
+
+}  // namespace weft::kernels::vendor

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <map>
+
+#include "kernels/engines/cuda_stream.h"
+#include "kernels/engines/cudnn.h"
+#include "kernels/engines/cudnn_plan.h"
+
+namespace weft::kernels::vendor::cudnn {
+namespace {
+
+/// The plans of the call's device, which is the current one from here on.
+CudnnPlans& plans_of(const Conv2dCall& call) {
+  select_device(call.queue.device.index);
+  static std::mutex mutex;
+  static auto& devices = *new std::map<int, std::unique_ptr<CudnnPlans>>;
+  const std::lock_guard lock(mutex);
+  auto& one = devices[call.queue.device.index];
+  if (!one) one = std::make_unique<CudnnPlans>(cudnn_library());
+  return *one;
+}
+
+}  // namespace
+
+const std::string& missing() { return cudnn_library().missing; }
+std::string version() {
+  if (!missing().empty()) return "no cuDNN";
+  return str("cuDNN ", cudnn_library().GetVersion(), nondeterministic_engines_allowed() ? " nondeterministic" : "");
+}
+bool supports(const Conv2dCall& call) { return cudnn_supports(call); }
+int variants(const Conv2dCall& call) { return plans_of(call).variants(call); }
+void conv2d(const Conv2dCall& call, int variant) { plans_of(call).run(call, variant); }
+
+}  // namespace weft::kernels::vendor::cudnn

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled in a build without CUDA, where no queue is on the device cuda.
+#include "kernels/engines/dispatch.h"
+
+namespace weft::kernels::vendor {
+
+bool run_matmul(const Queue&, const View&, const View&, const View&, const View&, const MatmulArguments&) {
+  return false;
+}
+bool run_matmul_fused(const Queue&, const View&, const View&, const View&, const View&, const View&, const View&,
+                      const MatmulFusedArguments&) {
+  return false;
+}
+bool run_conv2d_forward(const Queue&, const View&, const View&, const View&, const View&, const Conv2dArguments&) {
+  return false;
+}
+bool run_conv2d_backward_input(const Queue&, const View&, const View&, const View&, const Conv2dArguments&) {
+  return false;
+}
+bool run_conv2d_backward_weight(const Queue&, const View&, const View&, const View&, const Conv2dArguments&) {
+  return false;
+}
+
+}  // namespace weft::kernels::vendor

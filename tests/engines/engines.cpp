@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/engines/engines.h"
+
+#include <thread>
+
+#include "kernels/engines/cublaslt.h"
+#include "kernels/engines/cudnn.h"
+
+// Every engine on a GPU against f64. The CPU runs the same problems, which holds these tests' own references up; what
+// only a GPU can show is skipped without one.
+
+namespace weft::tests {
+namespace {
+
+constexpr Engine kEngines[] = {Engine::own, Engine::vendor, Engine::automatic};
+
+/// The devices of this file; on a GPU `vendor` needs both libraries.
+std::vector<DeviceKind> devices() {
+  std::vector<DeviceKind> kinds;
+  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::cuda})
+    if (runs_on(kind)) kinds.push_back(kind);
+  return kinds;
+}
+
+std::string why_no_vendor() {
+  if (!runs_on(DeviceKind::cuda)) return "needs a GPU";
+  const std::string &lt = kernels::vendor::cublaslt::missing(), &dnn = kernels::vendor::cudnn::missing();
+  return !lt.empty() ? "needs cuBLASLt: " + lt : !dnn.empty() ? "needs cuDNN: " + dnn : "";
+}
+
+bool can_run(DeviceKind kind, Engine engine) {
+  return kind != DeviceKind::cuda || engine == Engine::own || why_no_vendor().empty();
+}
+
+/// Twice: `auto` times the first call and remembers for the second.
+template <class Problem>
+void check(DeviceKind kind, Engine engine, Problem& problem) {
+  SCOPED_TRACE(str(problem.text(), ", engine ", kernels::name(engine), ", on ", name(kind)));
+  const EngineGuard guard(engine);
+  EXPECT_TRUE(problem.run(queue_on(kind)));
+  EXPECT_TRUE(problem.run(queue_on(kind)));
+}
+
+TEST(Engines, MatmulInEveryLayout) {
+  for (const DeviceKind kind : devices())
+    for (const auto& [in, out] : {std::pair{DType::f32, DType::f32},
+                                  {DType::f64, DType::f64},
+                                  {DType::bf16, DType::bf16},
+                                  {DType::f16, DType::f16},
+                                  {DType::bf16, DType::f32}})
+      for (const bool transpose_a : {false, true})
+        for (const bool transpose_b : {false, true})
+          for (const bool bias : {false, true})
+            for (const Grad grad : {Grad::overwrite, Grad::accumulate}) {
+              MatmulProblem problem(kind, {2, 40, 72, 96, in, out, transpose_a, transpose_b, bias, grad});
+              for (const Engine engine : kEngines)
+                if (can_run(kind, engine)) check(kind, engine, problem);
+            }
+}
+
+TEST(Engines, MatmulOfOddAndNarrowSizes) {
+  for (const DeviceKind kind : devices())
+    for (const auto& [B, M, N, K] : {std::array<int64_t, 4>{1, 1, 37, 129},
+                                     {1, 129, 1, 37},
+                                     {3, 33, 31, 57},
+                                     {1, 127, 65, 1},
+                                     {1, 197, 192, 64},
+                                     {6, 50, 50, 64}})
+      for (const DType dtype : {DType::f32, DType::bf16}) {
+        MatmulProblem problem(kind, {B, M, N, K, dtype, dtype, false, true, true});
+        for (const Engine engine : kEngines)
+          if (can_run(kind, engine)) check(kind, engine, problem);
+      }
+}
+
+TEST(Engines, MatmulWithReluOrAResidual) {
+  for (const DeviceKind kind : devices())
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
+      for (const bool residual : {false, true})
+        for (const bool bias : {false, true}) {
+          const auto activation = residual ? kernels::Activation::none : kernels::Activation::relu;
+          MatmulProblem problem(
+              kind, {1, 40, 72, 96, dtype, dtype, false, true, bias, Grad::overwrite, activation, residual});
+          for (const Engine engine : kEngines)
+            if (can_run(kind, engine)) check(kind, engine, problem);
+        }
+}
+
+/// Each kind of convolution in ResNet-50 and ViT with small sizes, and what no model here has.
+constexpr Conv2dProblem::Case kConvolutions[] = {
+    {"stem", 2, 21, 3, 16, 7, 2, 3},          {"3x3", 2, 9, 16, 24, 3, 1, 1},
+    {"3x3 strided", 2, 9, 16, 16, 3, 2, 1},   {"1x1", 2, 7, 32, 16, 1},
+    {"1x1 strided", 2, 8, 16, 32, 1, 2},      {"patches", 2, 16, 3, 24, 8, 8},
+    {"grouped", 2, 7, 16, 32, 3, 1, 1, 1, 2}, {"depthwise", 2, 7, 16, 16, 3, 1, 1, 1, 16},
+    {"dilated", 2, 9, 8, 8, 3, 1, 2, 2},      {"odd channels", 2, 6, 5, 7, 3, 1, 1}};
+
+TEST(Engines, Conv2dInEveryDirection) {
+  using Direction = Conv2dProblem::Direction;
+  for (const DeviceKind kind : devices())
+    for (const auto& c : kConvolutions)
+      for (const Direction direction :
+           {Direction::forward, Direction::forward_with_bias, Direction::backward_input, Direction::backward_weight})
+        for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+          Conv2dProblem problem(kind, c, direction, dtype);
+          for (const Engine engine : kEngines)
+            if (can_run(kind, engine)) check(kind, engine, problem);
+        }
+}
+
+TEST(Engines, TheVendorsResultsAreTheSameBitsInEveryRun) {
+  if (const std::string why = why_no_vendor(); !why.empty()) GTEST_SKIP() << why;
+  const EngineGuard guard(Engine::vendor);
+  const Queue queue = queue_on(DeviceKind::cuda);
+  const DType dtype = DType::bf16;
+  const DeviceArray x(DeviceKind::cuda, dtype, {8, 14, 14, 64}, uniform(8 * 14 * 14 * 64, dtype)),
+      dy(DeviceKind::cuda, dtype, {8, 14, 14, 64}, uniform(8 * 14 * 14 * 64, dtype));
+  std::vector<double> first;
+  for (int run = 0; run < 5; ++run) {
+    const DeviceArray dw(DeviceKind::cuda, dtype, {64, 3, 3, 64});
+    kernels::conv2d_backward_weight(queue, dw, dy, x, {.padding = {1, 1}});
+    if (run == 0) first = dw.host();
+    EXPECT_EQ(dw.host(), first);
+  }
+}
+
+/// Records `work` on a stream of its own and replays it once.
+template <class Work>
+void capture_and_replay(Work&& work) {
+  const Device device{DeviceKind::cuda, 0};
+  kernels::Runtime& gpu = kernels::runtime(DeviceKind::cuda);
+  kernels::CachingAllocator& allocator = kernels::CachingAllocator::of(device);
+  void* const stream = gpu.create_stream(0);
+  kernels::MemoryPool* const pool = allocator.open_pool(stream);
+  gpu.begin_capture(0, stream);
+  std::string broken = error_text([&] { work(Queue{device, stream}); });
+  allocator.close_pool(pool);
+  if (broken.empty()) {
+    void* const graph = gpu.end_capture(0, stream);
+    gpu.launch_graph(0, graph, stream);
+    gpu.synchronize_stream(0, stream);
+    gpu.destroy_graph(graph);
+  } else {
+    gpu.abandon_capture(0, stream);
+  }
+  allocator.release_pool(pool);
+  gpu.destroy_stream(0, stream);
+  EXPECT_EQ(broken, "");
+}
+
+TEST(Engines, ACapturedCallRepeatsItselfColdAndWarm) {
+  if (const std::string why = why_no_vendor(); !why.empty()) GTEST_SKIP() << why;
+  for (const Engine engine : kEngines)
+    for (const bool warm : {false, true}) {
+      SCOPED_TRACE(str(kernels::name(engine), warm ? " warm" : " cold"));
+      const EngineGuard guard(engine);
+      // sizes of their own, so that no other test has made the plans
+      const int64_t size = 48 + 8 * static_cast<int64_t>(engine) + (warm ? 64 : 0);
+      MatmulProblem product(DeviceKind::cuda, {1, size, 56, 80, DType::bf16, DType::bf16, false, true, true});
+      Conv2dProblem convolution(DeviceKind::cuda, {"3x3", 1, 6, size, 16, 3, 1, 1}, Conv2dProblem::Direction::forward,
+                                DType::bf16);
+      if (warm) {
+        EXPECT_TRUE(product.run(queue_on(DeviceKind::cuda)));
+        EXPECT_TRUE(convolution.run(queue_on(DeviceKind::cuda)));
+      }
+      product.reset();
+      convolution.reset();
+      capture_and_replay([&](const Queue& queue) {
+        product.enqueue(queue);
+        convolution.enqueue(queue);
+      });
+      EXPECT_TRUE(product.is_right());
+      EXPECT_TRUE(convolution.is_right());
+    }
+}
+
+TEST(Engines, ThreadsAndStreams) {
+  if (const std::string why = why_no_vendor(); !why.empty()) GTEST_SKIP() << why;
+  kernels::Runtime& gpu = kernels::runtime(DeviceKind::cuda);
+  for (const Engine engine : {Engine::vendor, Engine::automatic}) {
+    std::vector<std::unique_ptr<MatmulProblem>> products;
+    std::vector<std::unique_ptr<Conv2dProblem>> convolutions;
+    for (int i = 0; i < 4; ++i) {  // the same problems: plans, descriptors and handles are shared
+      products.push_back(std::make_unique<MatmulProblem>(
+          DeviceKind::cuda, MatmulProblem::Case{1, 64, 88, 96, DType::bf16, DType::bf16, false, false, true}));
+      convolutions.push_back(std::make_unique<Conv2dProblem>(DeviceKind::cuda, kConvolutions[1],
+                                                             Conv2dProblem::Direction::forward_with_bias, DType::bf16));
+      products.back()->reset();
+      convolutions.back()->reset();
+    }
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i)
+      threads.emplace_back([&, i] {
+        const EngineGuard guard(engine);
+        void* const stream = gpu.create_stream(0);
+        for (int repeat = 0; repeat < 20; ++repeat) {
+          products[i]->enqueue({{DeviceKind::cuda, 0}, stream});
+          convolutions[i]->enqueue({{DeviceKind::cuda, 0}, stream});
+        }
+        gpu.synchronize_stream(0, stream);
+        gpu.destroy_stream(0, stream);
+      });
+    for (std::thread& thread : threads) thread.join();
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_TRUE(products[i]->is_right());
+      EXPECT_TRUE(convolutions[i]->is_right());
+    }
+  }
+}
+
+TEST(Engines, WhatAGpuMustShow) {  // says in every run without one that the tests above have shown the CPU alone
+  if (const std::string why = why_no_vendor(); !why.empty())
+    GTEST_SKIP() << "cuBLASLt and cuDNN were not run against own kernels and f64: " << why;
+}
+
+}  // namespace
+}  // namespace weft::tests
