@@ -80,7 +80,9 @@ TEST(OneNode, ARankThatAsksForRequeueIsNotStartedAgain) {
   WEFT_NEEDS_SODIUM();
   Child run(line({"--nproc_per_node=2", "--max_restarts=3"}, "echo begin $RANK; exit 75"));
   EXPECT_EQ(run.exit_code(), 75);
-  EXPECT_EQ(count(run.output(), "begin 0"), 1);
+  // The first that ends may stop the other one before it has said anything.
+  EXPECT_GE(count(run.output(), "begin "), 1) << run.output();
+  for (const char* rank : {"begin 0", "begin 1"}) EXPECT_LE(count(run.output(), rank), 1) << run.output();
   EXPECT_THAT(run.output(), Not(HasSubstr("starting all ranks again")));
 }
 
