@@ -6,7 +6,8 @@
 
 #include "kernels/dtype.h"
 
-// Conversions between element types and the types in which kernels compute.
+// Conversions between element types and the types in which kernels compute. Always inline: the checked build sees no store
+// whose value is a call that returns a struct.
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -16,7 +17,7 @@ using Compute = Accumulate<T>;
 
 /// An element as any arithmetic type: `from<float>(x)` is exact for f32, bf16 and f16.
 template <class To, class T>
-__device__ To from(T x) {
+__device__ __forceinline__ To from(T x) {
   if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>)
     return static_cast<To>(static_cast<float>(x));
   else
@@ -25,7 +26,7 @@ __device__ To from(T x) {
 
 /// A computed value as an element, rounded once (to nearest even for floating types, truncated for integers).
 template <class T, class From>
-__device__ T to(From value) {
+__device__ __forceinline__ T to(From value) {
   if constexpr (std::is_same_v<T, bool>)
     return value != From(0);
   else if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>)
