@@ -212,6 +212,31 @@ TEST_P(Ddp, BytesAreThoseOfTheory) {
     });
 }
 
+// Gradients kept under no_sync are weighed once; what has been reduced is left as it is.
+TEST_P(Ddp, ReducedGradientsAreNotTakenForKeptOnes) {
+  run_on(backend_, ranks_, [&](const ProcessGroupPtr& group) {
+    DDP ddp(build(small_net, 3, DeviceKind::cpu), group, small_buckets());
+    const auto add = [&](int step, int64_t count) {
+      cross_entropy(ddp(samples(step, 0, count, {8, 8, 3}, DeviceKind::cpu)), labels(step, 0, count, DeviceKind::cpu))
+          .backward();
+    };
+    const int64_t few = 1 + group->rank(), many = 2 * group->size() - group->rank();
+    {
+      const auto quiet = ddp.no_sync();
+      add(0, 2);
+    }
+    add(1, few);
+    const std::vector<double> before = gradients_of(ddp.module());
+    add(2, many);
+    const std::vector<double> both = gradients_of(ddp.module());
+    ddp.module().zero_grad();
+    add(2, many);
+    const std::vector<double> last = gradients_of(ddp.module());
+    for (size_t i = 0; i < both.size(); ++i)
+      ASSERT_NEAR(both[i], before[i] + last[i], 1e-5 * (std::abs(before[i]) + std::abs(last[i])) + 1e-6) << i;
+  });
+}
+
 TEST_P(Ddp, CompressedGradientsAreWithinTheirBound) {
   std::vector<std::vector<double>> gradients(static_cast<size_t>(ranks_));
   std::vector<double> mean;
