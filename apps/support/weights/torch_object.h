@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/state_dict.h"
+
+namespace weft::support {
+
+/// What a file of torch.save holds when it is more than a dict of tensors: a training checkpoint such as
+/// `{"epoch": 3, "model_state": {…}, "scheduler_state_dict": {"_last_lr": [0.001]}}`.
+struct TorchObject {
+  struct None {};
+  using List = std::vector<TorchObject>;
+  struct Tuple {
+    std::vector<TorchObject> items;
+  };
+  /// In order; keys are texts or, in an optimizer's state, numbers.
+  using Dict = std::vector<std::pair<std::variant<std::string, int64_t>, TorchObject>>;
+
+  std::variant<None, bool, int64_t, double, std::string, Tensor, List, Tuple, Dict> is;
+
+  /// A dict of the state's tensors, its numbers behind them.
+  static TorchObject of(const StateDict& state);
+
+  /// The value under `key`. Errors: not a dict, no such key; `what` (`ckpt.tar`) begins the text.
+  const TorchObject& at(std::string_view key, std::string_view what) const;
+  /// The same, or null.
+  const TorchObject* find(std::string_view key) const;
+  /// Errors: it is none; an integer passes for a number.
+  int64_t integer(std::string_view what) const;
+  double number(std::string_view what) const;
+  /// A dict of tensors, as a model's state. Errors: anything else in it.
+  StateDict state(std::string_view what) const;
+};
+
+/// Writes a file that `torch.load(FILE, weights_only=True)` opens; tensors that are the same memory share it in the
+/// file too. Replaces an old file in one go. Errors: the disk is full, Weft was built without libzip.
+void write_torch(const std::filesystem::path& path, const TorchObject& object);
+
+/// Reads a whole file of torch.save through the machine of unpickler.h, tensors onto the CPU. Errors: those of
+/// open_torch.
+TorchObject read_torch(const std::filesystem::path& path);
+
+}  // namespace weft::support

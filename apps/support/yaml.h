@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/support/flags.h"
+
+namespace weft::support {
+
+/// One section of a YAML file of configurations, such as
+///   default: &DEFAULT
+///     lr: 1E-3
+///   test:
+///     <<: *DEFAULT
+///     batch_size: 16
+/// Anchors and merge keys (also a list of several, also nested) are resolved; `!!bool True`, `!!float 5E-4` are what
+/// they say; the text 'None' is no value. Each `read` binds a key to a variable whose present value is the default.
+/// All errors are UsageErrors of one line, `FILE:LINE: KEY: expected …, got …`.
+class YamlSection {
+ public:
+  /// Errors: no such file, not YAML (with the line), no such section (names those there are).
+  YamlSection(const std::filesystem::path& path, const std::string& section);
+  /// The whole file is one section.
+  explicit YamlSection(const std::filesystem::path& path);
+  ~YamlSection();
+  YamlSection(YamlSection&&) noexcept;
+
+  bool has(std::string_view key) const;
+  /// Each returns whether the key is there and not 'None'. Errors: not such a value, out of range.
+  bool read(const std::string& key, int64_t& variable, Range range = {});
+  bool read(const std::string& key, double& variable, Range range = {});
+  bool read(const std::string& key, bool& variable);
+  bool read(const std::string& key, std::string& variable);
+  bool read(const std::string& key, std::vector<int64_t>& variable);
+  bool read(const std::string& key, std::vector<double>& variable);
+  bool read(const std::string& key, std::vector<std::string>& variable);
+  /// A key that means nothing here and is no error.
+  void ignore(const std::string& key);
+
+  /// The keys of this section that nobody has read or ignored are errors; names the nearest known one.
+  void finish() const;
+
+ private:
+  struct Node;
+  std::unique_ptr<Node> node_;
+};
+
+}  // namespace weft::support
