@@ -3,6 +3,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
+
+#include "apps/support/json_lines.h"
 
 namespace weft::support {
 
@@ -27,19 +30,15 @@ std::string to_json(const MetricRow& row);
 /// Appends to metrics.jsonl, one JSON object a line, each line in one write.
 class Metrics {
  public:
-  /// Opens for appending. With `resumed_step`, lines of later steps and a half-written last line go first: they will be
+  /// Opens for appending; a half-written last line goes. With `resumed_step`, so do lines of later steps: they will be
   /// written again.
-  explicit Metrics(std::filesystem::path path);
-  Metrics(std::filesystem::path path, int64_t resumed_step);
-  ~Metrics();
-  Metrics(const Metrics&) = delete;
-  Metrics& operator=(const Metrics&) = delete;
+  explicit Metrics(std::filesystem::path path) : lines_(std::move(path)) {}
+  Metrics(std::filesystem::path path, int64_t resumed_step) : lines_(std::move(path), resumed_step) {}
 
   void append(MetricRow row);
 
  private:
-  std::filesystem::path path_;
-  int fd_ = -1;
+  JsonLines lines_;
 };
 
 }  // namespace weft::support

@@ -7,11 +7,11 @@
 
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 
+#include "apps/support/event_record.h"
+#include "apps/support/json_lines.h"
 #include "apps/support/protobuf.h"
-#include "core/crc32c.h"
 #include "kernels/error.h"
 
 namespace weft::support {
@@ -19,23 +19,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
-
 std::string host_name() {
   char name[256] = "";
   return ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "localhost";
 }
 
-/// A CRC of data that holds CRCs is a weak check, so the format rotates it by 15 bits and adds a constant.
-uint32_t masked_crc(const void* bytes, size_t size) {
-  const uint32_t crc = crc32c(bytes, size);
-  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
-}
-
 // Field numbers: Event {wall_time 1, step 2, file_version 3, summary 5, session_log 7}, Summary {value 1},
 // Value {tag 1, simple_value 2, image 4, tensor 8, metadata 9}.
 
-Message event(int64_t step) { return Message().fixed64(1, now()).varint(2, static_cast<uint64_t>(step)); }
+Message event(int64_t step) { return Message().fixed64(1, wall_time()).varint(2, static_cast<uint64_t>(step)); }
 
 std::string summary_event(int64_t step, Message&& value) {
   return event(step).message(5, Message().message(1, value)).text();
@@ -60,11 +52,11 @@ Message value_of(const HyperParameter& value) {
 
 TensorBoard::TensorBoard(const fs::path& folder, int64_t resumed_step) {
   static std::atomic<int> files{0};  // several in one process must not share a name
-  path_ = folder / fmt::format("events.out.tfevents.{:010d}.{}.{}.{}", static_cast<int64_t>(now()), host_name(),
+  path_ = folder / fmt::format("events.out.tfevents.{:010d}.{}.{}.{}", static_cast<int64_t>(wall_time()), host_name(),
                                ::getpid(), files++);
   fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
   WEFT_CHECK(fd_ >= 0, "tensorboard: expected to create ", path_.string(), ", got '", std::strerror(errno), "'");
-  append(Message().fixed64(1, now()).bytes(3, "brain.Event:2").text());
+  append(Message().fixed64(1, wall_time()).bytes(3, "brain.Event:2").text());
   // SessionLog {status 1 = START 1}: points of this folder from this step on are from before the resume.
   if (resumed_step >= 0) append(event(resumed_step + 1).message(7, Message().varint(1, 1)).text());
 }
@@ -72,13 +64,7 @@ TensorBoard::TensorBoard(const fs::path& folder, int64_t resumed_step) {
 TensorBoard::~TensorBoard() { ::close(fd_); }
 
 void TensorBoard::append(std::string_view bytes) {
-  const uint64_t length = bytes.size();
-  const uint32_t length_crc = masked_crc(&length, sizeof length), data_crc = masked_crc(bytes.data(), bytes.size());
-  std::string record;
-  record.append(reinterpret_cast<const char*>(&length), sizeof length);
-  record.append(reinterpret_cast<const char*>(&length_crc), sizeof length_crc);
-  record.append(bytes);
-  record.append(reinterpret_cast<const char*>(&data_crc), sizeof data_crc);
+  const std::string record = event_record(bytes);
   const ssize_t written = ::write(fd_, record.data(), record.size());
   WEFT_CHECK(written == static_cast<ssize_t>(record.size()), "tensorboard: expected to append to ", path_.string(),
              ", got '", written < 0 ? std::strerror(errno) : "disk full", "'. Free some space and resume");
@@ -104,13 +90,13 @@ void TensorBoard::hyper_parameters(const HyperParameters& values) {
   Message start;
   for (const auto& [name, value] : values)
     start = std::move(start).message(1, Message().bytes(1, name).message(2, value_of(value)));
-  start = std::move(start).fixed64(5, now());
+  start = std::move(start).fixed64(5, wall_time());
   append(hparams_event("_hparams_/session_start_info", Message().message(3, start)));
 }
 
 void TensorBoard::end(bool success) {
   // session_end_info 4 {status 1: 1 success, 2 failure; end_time_secs 2}
-  const Message end = Message().varint(1, success ? 1 : 2).fixed64(2, now());
+  const Message end = Message().varint(1, success ? 1 : 2).fixed64(2, wall_time());
   append(hparams_event("_hparams_/session_end_info", Message().message(4, end)));
 }
 

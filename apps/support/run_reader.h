@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/support/appended_file.h"
+#include "apps/support/curve.h"
+#include "apps/support/event_file.h"
+
+namespace weft::support {
+
+/// Reads the curves of a run from its folder, again and again while it goes on: metrics.jsonl as Metrics, ScalarLog and
+/// other programs write it, and TensorBoard event files for the names that it lacks. Lines that are no objects are
+/// skipped and noted; texts and objects in a line are no curves; null is a gap.
+class RunReader {
+ public:
+  /// `path`: the run's folder, or one file of it.
+  explicit RunReader(std::filesystem::path path);
+
+  /// Reads what is new; returns whether anything is.
+  bool refresh();
+
+  const std::filesystem::path& folder() const { return folder_; }
+  /// Lines of metrics.jsonl with `split` give `loss/train`, `loss/val`, and so on, as in the TensorBoard files.
+  const std::vector<Curve>& curves() const { return curves_; }
+  const Curve* find(const std::string& name) const;
+  std::vector<std::string> names() const;
+  /// One line for each file that could not be read in full: `metrics.jsonl: skipped 2 of 30 lines (first: line 7)`.
+  std::vector<std::string> notes() const;
+  /// Whether the run has ended, and well, as its newest event file says; empty: it goes on, or nothing tells.
+  std::optional<bool> ended() const { return ended_; }
+
+ private:
+  struct Source {
+    std::map<std::string, Curve> curves;
+    std::vector<std::string> order;
+    Curve& at(const std::string& name);
+  };
+  void find_event_files();
+  bool read_lines();
+  void read_line(const std::string& line);
+  bool read_events();
+  void merge();
+
+  std::filesystem::path folder_;
+  AppendedFile lines_;
+  std::vector<EventFile> event_files_;
+  bool one_file_ = false, reads_lines_ = true;
+  Source from_lines_, from_events_;
+  int64_t line_ = 0, skipped_ = 0, first_skipped_ = 0;
+  std::vector<Curve> curves_;
+  std::optional<bool> ended_;
+};
+
+/// The folders of runs at `path` or below, in the order of their names (`run2` before `run10`). A file is a run, too.
+/// Links to folders are not followed below `path`.
+std::vector<std::filesystem::path> find_runs(const std::filesystem::path& path);
+
+/// What a run was started with, as it wrote it into config.yaml (`key: {value: …}`) or config.toml; empty when it wrote
+/// none.
+std::vector<std::pair<std::string, std::string>> read_run_config(const std::filesystem::path& folder);
+
+}  // namespace weft::support

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/support/run_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "apps/support/metrics.h"
+#include "apps/support/scalar_log.h"
+#include "tests/support_lib/temporary_folder.h"
+
+namespace weft::support {
+namespace {
+
+using test::read_file;
+using test::TemporaryFolder;
+using test::write_file;
+using testing::ElementsAre;
+namespace fs = std::filesystem;
+using namespace std::string_literals;
+
+std::vector<double> values(const RunReader& run, const std::string& name) {
+  std::vector<double> out;
+  if (const Curve* curve = run.find(name))
+    for (const CurvePoint& p : curve->points) out.push_back(p.value);
+  return out;
+}
+
+TEST(RunReader, RowsOfTrainAndValAreCurvesOfTheirOwn) {
+  const TemporaryFolder folder;
+  Metrics metrics(folder / "metrics.jsonl");
+  for (const int64_t epoch : {1, 2}) {
+    const double loss = 1.0 / static_cast<double>(epoch);
+    metrics.append(
+        {.time = 100.0, .epoch = epoch, .step = 10 * epoch, .loss = loss, .lr = 0.1, .images_per_second = 50});
+    metrics.append({.epoch = epoch, .step = 10 * epoch, .split = Split::val, .loss = 2 * loss, .accuracy = 0.5});
+  }
+  RunReader run(folder.path());
+  EXPECT_TRUE(run.refresh());
+  EXPECT_FALSE(run.refresh());
+  EXPECT_THAT(run.names(), ElementsAre("loss/train", "accuracy/train", "lr", "images_per_second", "data_wait",
+                                       "loss/val", "accuracy/val", "images_per_second/val"));
+  EXPECT_THAT(values(run, "loss/train"), ElementsAre(1, 0.5));
+  EXPECT_THAT(values(run, "loss/val"), ElementsAre(2, 1));
+  const CurvePoint first = run.find("loss/train")->points[0];
+  EXPECT_EQ(first.step, 10);
+  EXPECT_EQ(first.epoch, 1);
+  EXPECT_EQ(first.time, 100);
+  EXPECT_THAT(run.notes(), ElementsAre());
+}
+
+TEST(RunReader, FollowsARunThatGoesOnAndOneThatResumes) {
+  const TemporaryFolder folder;
+  RunReader run(folder.path());
+  EXPECT_FALSE(run.refresh());  // nothing yet
+  {
+    ScalarLog log(folder.path());
+    log.log(1, {{"val_loss", 3}});
+    EXPECT_TRUE(run.refresh());
+    log.log(2, {{"val_loss", 2}});
+    log.log(3, {{"val_loss", 1}, {"only in the third", 5}});
+    EXPECT_TRUE(run.refresh());
+    EXPECT_THAT(values(run, "val_loss"), ElementsAre(3, 2, 1));
+    EXPECT_EQ(run.find("only in the third")->points[0].step, 3);
+    EXPECT_FALSE(run.ended().has_value());
+  }
+  ScalarLog again(folder.path(), 1);  // the file is replaced by a shorter one
+  again.log(2, {{"val_loss", 20}});
+  EXPECT_TRUE(run.refresh());
+  EXPECT_THAT(values(run, "val_loss"), ElementsAre(3, 20));
+  again.end(true);
+  run.refresh();
+  EXPECT_EQ(run.ended(), true);
+  ScalarLog third(folder.path(), 2);
+  third.log(3, {{"val_loss", 4}});
+  run.refresh();
+  EXPECT_FALSE(run.ended().has_value());
+  third.end(false);
+  run.refresh();
+  EXPECT_EQ(run.ended(), false);
+}
+
+TEST(RunReader, EveryKindOfBadLineIsSkippedWithOneNote) {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "metrics.jsonl").string();
+  write_file(path,
+             "{\"step\":1,\"loss\":1}\n"
+             "not JSON\n"
+             "{\"step\":2,\"loss\":NaN}\n"
+             "[1,2]\n\n"
+             "{\"step\":3,\"loss\":null,\"text\":\"x\",\"flag\":true,\"deep\":{\"a\":1}}\n"
+             "\0\xff\xfe\n"
+             "{\"step\":\"x\",\"loss\":4}\n"
+             "{\"step\":9,\"loss\":0.5}\n"
+             "{\"step\":10,\"lo"s);
+  RunReader run(folder.path());
+  run.refresh();
+  ASSERT_EQ(run.names(), std::vector<std::string>{"loss"});
+  ASSERT_EQ(run.find("loss")->points.size(), 4u);
+  EXPECT_TRUE(std::isnan(run.find("loss")->points[1].value));
+  EXPECT_EQ(run.find("loss")->points[2].step, 8);  // a step that is no number: the line's number
+  EXPECT_THAT(run.notes(),
+              ElementsAre(path + ": skipped 5 of 10 lines (line 2 is the first that is no JSON object; the last "
+                                 "one is half-written)"));
+  std::ofstream(path, std::ios::app) << "ss\":0.25}\n";
+  run.refresh();
+  EXPECT_EQ(run.find("loss")->last()->value, 0.25);
+  EXPECT_THAT(run.notes(), ElementsAre(path + ": skipped 4 of 10 lines (line 2 is the first that is no JSON object)"));
+}
+
+TEST(RunReader, EventFilesGiveWhatTheLinesLack) {
+  const TemporaryFolder folder;
+  {
+    Metrics metrics(folder / "metrics.jsonl");
+    metrics.append({.epoch = 1, .step = 5, .loss = 7});
+    TensorBoard board(folder.path());
+    board.scalar("loss/train", 1, 5);
+    board.scalar("train/grad_norm", 2.5, 5);
+    board.hyper_parameters({{"lr", 0.1}});
+    board.scalar("train/grad_norm", 3.5, 6);
+  }
+  RunReader run(folder.path());
+  run.refresh();
+  EXPECT_THAT(values(run, "loss/train"), ElementsAre(7));
+  EXPECT_THAT(values(run, "train/grad_norm"), ElementsAre(2.5, 3.5));
+  EXPECT_GT(run.find("train/grad_norm")->points[0].time, 1.6e9);
+}
+
+TEST(RunReader, AResumedEventFileTakesPointsBack) {
+  const TemporaryFolder folder;
+  TensorBoard first(folder.path());
+  for (const int64_t step : {1, 2, 3, 4}) first.scalar("loss", static_cast<double>(step), step);
+  TensorBoard second(folder.path(), 2);
+  second.scalar("loss", 30, 3);
+  RunReader run(folder.path());
+  run.refresh();
+  EXPECT_THAT(values(run, "loss"), ElementsAre(1, 2, 30));
+}
+
+TEST(RunReader, ADamagedEventFileIsReadUpToThere) {
+  const TemporaryFolder folder;
+  fs::path path;
+  {
+    TensorBoard board(folder.path());
+    path = board.path();
+    board.scalar("loss", 1, 1);
+    board.scalar("loss", 2, 2);
+  }
+  std::string bytes = read_file(path);
+  bytes[bytes.size() - 6] ^= 1;
+  write_file(path, bytes);
+  RunReader run(path);
+  run.refresh();
+  EXPECT_THAT(values(run, "loss"), ElementsAre(1));
+  EXPECT_THAT(run.notes(), ElementsAre(path.string() + ": damaged, read up to there"));
+}
+
+TEST(RunReader, EveryCutOfAnEventFileIsAHalfRecord) {
+  const TemporaryFolder folder;
+  fs::path path;
+  {
+    TensorBoard board(folder.path());
+    path = board.path();
+    board.scalar("loss", 1, 1);
+  }
+  const std::string bytes = read_file(path);
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    write_file(folder / "cut.tfevents.1", bytes.substr(0, size));
+    RunReader run(folder / "cut.tfevents.1");
+    run.refresh();
+    EXPECT_TRUE(run.names().empty());
+    EXPECT_TRUE(run.notes().empty()) << size;
+    std::ofstream(folder / "cut.tfevents.1", std::ios::app | std::ios::binary) << bytes.substr(size);
+    run.refresh();
+    EXPECT_THAT(values(run, "loss"), ElementsAre(1)) << size;
+  }
+}
+
+TEST(FindRuns, InTheOrderOfNumbers) {
+  const TemporaryFolder folder;
+  for (const char* name : {"sweep/run10", "sweep/run2", "sweep/deep/er", "sweep/empty"})
+    fs::create_directories(folder / name);
+  for (const char* name : {"sweep/run10", "sweep/run2"}) write_file(folder / name / "metrics.jsonl", "");
+  write_file(folder / "sweep/deep/er/events.out.tfevents.1.h", "");
+  fs::create_directory_symlink(folder / "sweep", folder / "sweep/empty/loop");
+  EXPECT_THAT(find_runs(folder / "sweep"),
+              ElementsAre(folder / "sweep/deep/er", folder / "sweep/run2", folder / "sweep/run10"));
+  EXPECT_THAT(find_runs(folder / "sweep/run2"), ElementsAre(folder / "sweep/run2"));
+  EXPECT_THAT(find_runs(folder / "sweep/run2/metrics.jsonl"), ElementsAre(folder / "sweep/run2/metrics.jsonl"));
+  EXPECT_THAT(find_runs(folder / "none"), ElementsAre());
+}
+
+TEST(RunConfig, OfYamlAndToml) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(read_run_config(folder.path()), ElementsAre());
+  write_file(folder / "config.toml", "# of a run\nlr = 0.1\nmodel = \"resnet18\"\n\n");
+  using Entry = std::pair<std::string, std::string>;
+  EXPECT_THAT(read_run_config(folder.path()), ElementsAre(Entry("lr", "0.1"), Entry("model", "resnet18")));
+  ScalarLog(folder.path()).config({{"lr", 1e-5}, {"a: b", "x: y"}, {"amp", true}});
+  EXPECT_THAT(read_run_config(folder.path()),
+              ElementsAre(Entry("lr", "1.0e-05"), Entry("a: b", "x: y"), Entry("amp", "true")));
+}
+
+}  // namespace
+}  // namespace weft::support
