@@ -6,6 +6,7 @@
 #include "apps/linear_probe/probe.h"
 #include "apps/support/device.h"
 #include "apps/support/exit.h"
+#include "apps/support/resume.h"
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/random.h"
@@ -31,11 +32,12 @@ class Run {
       : options_(options),
         ranks_(ranks),
         backbone_(with_weights()),
-        pictures_(options, ranks, options.image_size > 0 ? options.image_size : default_side()) {
+        pictures_(options, ranks, options.image_size > 0 ? options.image_size : default_side()),
+        session_(options, ranks) {
     WEFT_CHECK(pictures_.side() % backbone_->options.patch == 0, "--image-size: expected a multiple of the patch's ",
                backbone_->options.patch, " pixels, got ", pictures_.side());
-    if (ranks_.is_first()) record_ = std::make_unique<Record>(options_);
     probe_ = std::make_shared<Probe>(backbone_, pictures_.classes());
+    generator(ranks_.device()).seed ^= support::seed_of_rank(ranks_.rank());  // weights are the same on all ranks
   }
 
   void describe() {
@@ -48,10 +50,14 @@ class Run {
               << "run     " << options_.out << std::endl;
   }
 
-  void run() {
-    if (options_.probes()) probe();
-    if (options_.finetunes()) finetune();
-    if (record_) record_->folder.write_summary(summary_);
+  support::RunEnd run() {
+    const bool finished = (!options_.probes() || probe()) && (!options_.finetunes() || finetune());
+    session_.write_summary(finished);
+    if (!finished && ranks_.is_first())
+      std::cout << session_.stop().line("linear_probe", session_.position().step, options_.out) << std::endl;
+    // A launcher may end the others when one rank ends with another code than 0: not before rank 0's files are whole.
+    ranks_.wait_for_all("end of the run");
+    return finished ? support::RunEnd::finished : session_.stop().end();
   }
 
  private:
@@ -76,20 +82,23 @@ class Run {
                          {.shuffle = false, .rank = ranks_.rank(), .world = ranks_.size(), .tail = data::Tail::uneven});
   }
 
-  void probe() {
+  /// The classifier alone learns. False, here and below: the run is to stop.
+  bool probe() {
+    if (!session_.begin("probe", 0)) return true;
     std::cout << ranks_.rank() << " linear probe" << std::endl;
     probe_->freeze();
     probe_->to(ranks_.device());
-    if (keeps_features())
-      probe_features();
-    else
-      train("probe", probe_, options_.lr, 0);
+    const auto head = std::make_shared<ProbeHead>(probe_);
+    session_.load_model(*head);
+    if (!(keeps_features() ? probe_features(head) : train(probe_, {.lr = options_.lr, .saved_prefix = "linear."})))
+      return false;
     StateDict classifier = probe_->linear.state_dict();
-    if (record_) write_safetensors(record_->folder.file("probe.safetensors"), classifier);
+    if (Record* record = session_.record()) write_safetensors(record->folder.file("probe.safetensors"), classifier);
+    return true;
   }
 
-  /// The classifier alone learns, from what the backbone said of each picture.
-  void probe_features() {
+  /// From what the backbone said of each picture.
+  bool probe_features(const std::shared_ptr<ProbeHead>& head) {
     Features training, validation;
     {
       backbone_->eval();
@@ -104,35 +113,36 @@ class Run {
       validation = compute_features(pictures_, data::Split::val, ranks_, run_backbone);
       restore(*parallel, *probe_->m);
     }
-    auto head = std::shared_ptr<nn::Linear>(probe_, &probe_->linear);
-    const auto parallel = support::make_parallel(parallel_options(options_, ranks_), head, ranks_);
     FeatureSource rows(training, pictures_.training_order(), options_.batch_size);
     FeatureSource checks(validation, validation_order(), options_.batch_size);
-    finish("probe", Phase(options_, ranks_, record_.get(), 0).run(*parallel, *head, options_.lr, rows, checks));
-    restore(*parallel, *head);
+    return train(head, {.lr = options_.lr, .saved_prefix = "linear."}, rows, checks);
   }
 
-  void finetune() {
+  bool finetune() {
+    session_.begin("finetune", options_.probes() ? options_.epochs : 0);
     std::cout << ranks_.rank() << " finetuning" << std::endl;
     probe_->thaw();
     probe_->to(ranks_.device());
-    train("finetune", probe_, options_.lr / 8, options_.probes() ? options_.epochs : 0);
-    if (record_) write_safetensors(record_->folder.file("finetuned.safetensors"), probe_->state_dict());
+    session_.load_model(*probe_);
+    if (!train(probe_, {.lr = options_.lr / 8, .saved_prefix = ""})) return false;
+    if (Record* record = session_.record())
+      write_safetensors(record->folder.file("finetuned.safetensors"), probe_->state_dict());
+    return true;
   }
 
-  void train(const std::string& phase, const std::shared_ptr<Probe>& model, double lr, int64_t first_epoch) {
+  bool train(const std::shared_ptr<Probe>& model, const PhaseOptions& how) {
+    PictureSource training(pictures_, pictures_.training(), pictures_.training_order().size());
+    PictureSource validation(pictures_, pictures_.in_order(data::Split::val, /*repeat=*/false),
+                             validation_order().size());
+    return train(model, how, training, validation);
+  }
+
+  bool train(const std::shared_ptr<nn::Module>& model, const PhaseOptions& how, Source& training, Source& validation) {
     const auto parallel = support::make_parallel(parallel_options(options_, ranks_), model, ranks_);
-    PictureSource training(pictures_, pictures_.training());
-    PictureSource validation(pictures_, pictures_.in_order(data::Split::val, /*repeat=*/false));
-    finish(phase, Phase(options_, ranks_, record_.get(), first_epoch).run(*parallel, *model, lr, training, validation));
+    const bool finished = Phase(options_, ranks_, session_, *parallel, *model, how).run(training, validation);
+    if (finished) session_.finish(session_.position().result);
     restore(*parallel, *model);
-  }
-
-  void finish(const std::string& phase, const PhaseResult& result) {
-    summary_.emplace_back(phase + "_accuracy", result.accuracy);
-    summary_.emplace_back(phase + "_best_accuracy", result.best_accuracy);
-    summary_.emplace_back(phase + "_train_loss", result.train_loss);
-    summary_.emplace_back(phase + "_images_per_second", result.images_per_second);
+    return finished;
   }
 
   /// A phase's weights go back into the module: sharded ones by way of rank 0, from which the next phase shares them.
@@ -154,9 +164,8 @@ class Run {
   const support::Ranks& ranks_;
   std::shared_ptr<nn::VisionTransformer> backbone_;
   Pictures pictures_;
-  std::unique_ptr<Record> record_;
+  Session session_;
   std::shared_ptr<Probe> probe_;
-  support::Summary summary_;
 };
 
 /// The units of fsdp with their parameters, without any memory behind them.
@@ -190,8 +199,7 @@ int run(int argc, char** argv) {
       {.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
   Run run(options, ranks);
   run.describe();
-  run.run();
-  return support::kExitOk;
+  return support::exit_code(run.run());
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ bool parse_options(int argc, char** argv, Options& o) {
                    "eighth as large");
   flags.add("epochs", o.epochs, "of each phase (-e)", {.min = 1, .max = 1e6});
   flags.add("batch-size", o.batch_size, "pictures per step of each rank (-b)", {.min = 1, .max = 1e6});
+  flags.add("accumulate", o.accumulate, "batches whose gradients add up to one step", {.min = 1, .max = 1e6});
   flags.add("lr", o.lr, "learning rate of Adam (-lr)", {.min = 0});
   flags.add("image-size", o.image_size, "side of the backbone's input in pixels; 0: 224, or that of vit_tiny4",
             {.min = 0, .max = 4096});
@@ -64,7 +65,12 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
   flags.add("workers", o.workers, "threads that load pictures; 0: the training thread itself", {.min = 0, .max = 1024});
   flags.add("seed", o.seed, "of weights and order", {.min = 0});
-  flags.add("out", o.out, "run folder: metrics, TensorBoard files, weights, summary");
+  flags.add("resume", o.resume, "auto (the run folder's last checkpoint, if any) or a checkpoint file");
+  flags.add("max-steps", o.max_steps, "stop after this many steps of the whole run, as Ctrl-C would; 0: no limit",
+            {.min = 0});
+  flags.add_choice("usr1", o.usr1, {"save", "stop"},
+                   "what SIGUSR1 (sbatch --signal=USR1@120) asks for: a checkpoint, or a checkpoint and exit code 75");
+  flags.add("out", o.out, "run folder: metrics, TensorBoard files, checkpoint, weights, summary");
   if (!flags.parse(spelled_out(argc, argv))) return false;
   o.toml = flags.toml();
   return true;

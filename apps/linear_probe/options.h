@@ -13,6 +13,7 @@ struct Options {
   std::string phases = "probe,finetune";
   int64_t epochs = 5;
   int64_t batch_size = 256;
+  int64_t accumulate = 1;
   double lr = 1e-3;
   int64_t image_size = 0;
   int64_t resize = 0;
@@ -28,6 +29,9 @@ struct Options {
   std::string device = "auto";
   int64_t workers = 2;
   int64_t seed = 1;
+  std::string resume;
+  int64_t max_steps = 0;
+  std::string usr1 = "save";
   std::string out = "runs/linear_probe";
 
   std::string toml;  ///< the values in effect, as written to config.toml

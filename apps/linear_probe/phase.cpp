@@ -3,19 +3,22 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <iostream>
 
-#include "apps/support/progress.h"
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/argmax.h"
 #include "core/ops/compare.h"
 #include "core/ops/cross_entropy.h"
+#include "core/ops/mul.h"
 #include "core/ops/sum.h"
 
 namespace weft::linear_probe {
 namespace {
+
+constexpr int64_t kReadEvery = 20;  // steps between two looks at the loss on a GPU
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -33,97 +36,142 @@ std::string accuracy_line(double accuracy, Device device) {
 
 }  // namespace
 
-Record::Record(const Options& options) : folder(options.out), metrics(folder.metrics()), board(folder.path()) {
-  folder.write_config(options.toml);
+Phase::Phase(const Options& options, const support::Ranks& ranks, Session& session, support::Parallel& parallel,
+             nn::Module& model, PhaseOptions how)
+    : options_(options),
+      ranks_(ranks),
+      session_(session),
+      parallel_(parallel),
+      model_(model),
+      how_(std::move(how)),
+      adam_(std::make_unique<optim::Adam>(parallel.parameters(), optim::AdamOptions{.lr = how_.lr})) {
+  if (precision_of(options_) == DType::bf16 && !parallel_.is_sharded()) adam_->flat()->keep_compute_copy(DType::bf16);
+  session_.load_optimizer(parallel_, *adam_);
+  if (ranks_.is_first()) progress_ = std::make_unique<support::Progress>();
 }
 
-Tensor Phase::forward(support::Parallel& parallel, const Tensor& input) const {
+Tensor Phase::forward(const Tensor& input) const {
   const Autocast low(precision_of(options_));
-  return parallel.forward(input);
+  return parallel_.forward(input);
 }
 
-PhaseResult Phase::run(support::Parallel& parallel, nn::Module& model, double lr, Source& training,
-                       Source& validation) {
-  optim::Adam adam(parallel.parameters(), {.lr = lr});
-  if (precision_of(options_) == DType::bf16 && !parallel.is_sharded()) adam.flat()->keep_compute_copy(DType::bf16);
-  PhaseResult result;
-  for (int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
+bool Phase::run(Source& training, Source& validation) {
+  Position& at = session_.position();
+  bool stopped = session_.stop().must_stop(at.step);
+  while (!stopped && at.epoch < options_.epochs) {
     std::cout << ranks_.rank() << " epoch" << std::endl;
-    model.train();
     const auto start = std::chrono::steady_clock::now();
-    result.train_loss = train_epoch(parallel, adam, training, epoch);
-    result.images_per_second = static_cast<double>(trained_images_) / seconds_since(start);
-    result.accuracy = validate(parallel, model, validation);
-    result.best_accuracy = std::max(result.best_accuracy, result.accuracy);
-    report(first_epoch_ + epoch + 1, lr, result.train_loss, result.accuracy, result.images_per_second);
+    const int64_t before = at.images;
+    stopped = !train_epoch(training);
+    const double speed = static_cast<double>(at.images - before) / seconds_since(start);
+    if (stopped) break;
+    finish_epoch(validate(validation), speed);
+    stopped = session_.stop().must_stop(at.step) && at.epoch < options_.epochs;
   }
-  return result;
+  if (stopped) save();
+  return !stopped;
 }
 
-double Phase::train_epoch(support::Parallel& parallel, optim::Adam& adam, Source& training, int64_t epoch) {
-  std::unique_ptr<support::Progress> progress;  // of rank 0
-  if (ranks_.is_first()) {
-    progress = std::make_unique<support::Progress>();
-    progress->begin(str("epoch ", epoch + 1, '/', options_.epochs), training.steps());
+/// False: to be stopped before the epoch is done.
+bool Phase::train_epoch(Source& training) {
+  Position& at = session_.position();
+  const int64_t in_a_step = options_.batch_size * options_.accumulate;
+  const int64_t steps = (training.examples() + in_a_step - 1) / in_a_step;
+  model_.train();
+  if (progress_) progress_->begin(str("epoch ", at.epoch + 1, '/', options_.epochs), steps, at.step_in_epoch);
+  training.start(at.epoch, at.step_in_epoch * options_.accumulate);
+  bool stop = false;
+  while (!stop && at.step_in_epoch < steps) {
+    session_.sums().count(train_step(training, at.step_in_epoch * in_a_step), 0);
+    ++at.step;
+    ++at.step_in_epoch;
+    if (session_.sums().unread_steps() >= (ranks_.device().kind == DeviceKind::cuda ? kReadEvery : 1)) read_sums();
+    if (session_.stop().wants_checkpoint()) {
+      read_sums();
+      save();
+      if (progress_) progress_->note(str("saved a checkpoint at step ", at.step));
+    }
+    stop = session_.stop().must_stop(at.step);
   }
-  Tensor loss_sum;
-  int64_t images = 0;
-  training.start(epoch);
-  while (auto examples = training.next()) {
-    like_ = examples->input;
-    const Tensor loss = cross_entropy(forward(parallel, examples->input), examples->labels);
-    adam.zero_grad();
-    loss.backward();
-    adam.step();
-    ++step_;
-    const Tensor weighted = loss.detach().to(DType::f64).clone().mul_(static_cast<double>(examples->count));
-    if (loss_sum.defined())
-      loss_sum.add_(weighted);
-    else
-      loss_sum = weighted;
-    images += examples->count;
-    if (progress) progress->step({.images = examples->count * ranks_.size(), .loss = loss.item()});
-  }
-  if (progress) progress->end();
-  const std::vector<double> sums = ranks_.sum({loss_sum.item(), static_cast<double>(images)}, "loss of the epoch");
-  WEFT_CHECK(sums[0] == sums[0], "the loss of epoch ", epoch + 1, " is not a number. Choose a smaller --lr");
-  trained_images_ = static_cast<int64_t>(sums[1]);
-  return sums[0] / sums[1];
+  read_sums();
+  if (progress_) progress_->end();
+  return at.step_in_epoch == steps;
 }
 
-double Phase::validate(support::Parallel& parallel, nn::Module& model, Source& validation) const {
+/// One step on the examples from `first` of this rank's epoch on; returns how many they are. Each batch weighs by its
+/// share of them, so that the gradients of all add up to that of one large batch.
+int64_t Phase::train_step(Source& training, int64_t first) {
+  const int64_t count = std::min(options_.batch_size * options_.accumulate, training.examples() - first);
+  adam_->zero_grad();
+  for (int64_t done = 0; done < count;) {
+    const auto examples = training.next();
+    WEFT_CHECK(examples, "expected ", training.examples(), " pictures in an epoch, got ", first + done);
+    done += examples->count;
+    const std::shared_ptr<void> own = done < count ? parallel_.no_sync() : nullptr;
+    const Tensor loss = cross_entropy(forward(examples->input), examples->labels);
+    session_.sums().add(loss, examples->count);
+    const double share = static_cast<double>(examples->count) / static_cast<double>(count);
+    (share == 1 ? loss : mul(loss, share)).backward();
+  }
+  adam_->step();
+  return count;
+}
+
+void Phase::read_sums() {
+  const support::StepSums::Totals totals = session_.sums().read();
+  if (totals.steps == 0) return;
+  Position& at = session_.position();
+  at.images += totals.images;
+  at.loss_sum += totals.loss;
+  WEFT_CHECK(std::isfinite(at.loss_sum), "the loss of epoch ", at.epoch + 1, " is not a number at step ", at.step,
+             ". Choose a smaller --lr");
+  if (progress_) progress_->step({.images = totals.images, .loss = totals.loss / static_cast<double>(totals.images)});
+}
+
+double Phase::validate(Source& validation) const {
   const NoGrad no_grad;
-  model.eval();
+  model_.eval();
   int64_t steps = 0, right = 0, count = 0;
   validation.start(0);
   while (auto examples = validation.next()) {
-    const Tensor guesses = argmax(forward(parallel, examples->input), 1);
+    const Tensor guesses = argmax(forward(examples->input), 1);
     right += static_cast<int64_t>(sum(eq(guesses, examples->labels).to(DType::i64)).item());
     count += examples->count;
     ++steps;
   }
-  if (parallel.is_sharded()) {  // the others need this rank's part of the weights for each of their steps
+  if (parallel_.is_sharded()) {  // the others need this rank's part of the weights for each of their steps
     const int64_t most = ranks_.max(steps, "steps of the validation");
-    for (; steps < most; ++steps) forward(parallel, like_);
+    for (; steps < most; ++steps) forward(validation.stand_in());
   }
   const std::vector<double> sums =
       ranks_.sum({static_cast<double>(right), static_cast<double>(count)}, "right answers");
   return sums[0] / sums[1];
 }
 
-void Phase::report(int64_t epoch, double lr, double loss, double accuracy, double images_per_second) {
-  if (!ranks_.is_first()) return;
-  std::cout << accuracy_line(accuracy, ranks_.device()) << std::endl;
-  if (!record_) return;
-  record_->metrics.append({.epoch = epoch,
-                           .step = step_,
-                           .split = support::Split::train,
-                           .loss = loss,
-                           .accuracy = accuracy,
-                           .lr = lr,
-                           .images_per_second = images_per_second});
-  record_->board.scalar("validation accuracy", 100 * accuracy, epoch);
-  record_->board.scalar("training loss", loss, epoch);
+void Phase::finish_epoch(double accuracy, double images_per_second) {
+  Position& at = session_.position();
+  at.result = {.accuracy = accuracy,
+               .best_accuracy = std::max(at.result.best_accuracy, accuracy),
+               .train_loss = at.loss_sum / static_cast<double>(at.images),
+               .images_per_second = images_per_second};
+  ++at.epoch;
+  at.step_in_epoch = 0;
+  at.images = 0;
+  at.loss_sum = 0;
+  if (ranks_.is_first()) std::cout << accuracy_line(accuracy, ranks_.device()) << std::endl;
+  if (Record* record = session_.record()) {
+    const int64_t epoch = at.first_epoch + at.epoch;
+    record->metrics.append({.epoch = epoch,
+                            .step = at.step,
+                            .split = support::Split::train,
+                            .loss = at.result.train_loss,
+                            .accuracy = accuracy,
+                            .lr = how_.lr,
+                            .images_per_second = images_per_second});
+    record->board.scalar("validation accuracy", 100 * accuracy, epoch);
+    record->board.scalar("training loss", at.result.train_loss, epoch);
+  }
+  save();
 }
 
 }  // namespace weft::linear_probe

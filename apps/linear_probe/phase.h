@@ -4,54 +4,50 @@
 #include <string>
 
 #include "apps/linear_probe/options.h"
+#include "apps/linear_probe/session.h"
 #include "apps/linear_probe/source.h"
-#include "apps/support/metrics.h"
 #include "apps/support/parallel.h"
-#include "apps/support/run_folder.h"
-#include "apps/support/tensorboard.h"
+#include "apps/support/progress.h"
 #include "nn/module.h"
 #include "optim/adam.h"
 
 namespace weft::linear_probe {
 
-/// What rank 0 writes about a run.
-struct Record {
-  explicit Record(const Options& options);
-  support::RunFolder folder;
-  support::Metrics metrics;
-  support::TensorBoard board;
+/// What a phase trains, and how.
+struct PhaseOptions {
+  double lr = 1e-3;
+  std::string saved_prefix;  ///< a checkpoint has the weights whose names begin so: those that the phase changes
 };
 
-/// How a phase ended.
-struct PhaseResult {
-  double accuracy = 0;           ///< share of right answers on the validation part after the last epoch
-  double best_accuracy = 0;      ///< after any epoch
-  double train_loss = 0;         ///< mean over the last epoch
-  double images_per_second = 0;  ///< on all ranks, over the last epoch's training
-};
-
-/// Some epochs of one model with a fresh Adam, validation behind each.
+/// Some epochs of one model with a fresh Adam, or what the session's checkpoint has left of them; validation behind
+/// each.
 class Phase {
  public:
-  /// `record`: null but on rank 0. `first_epoch`: how many epochs earlier phases had, for the metrics.
-  Phase(const Options& options, const support::Ranks& ranks, Record* record, int64_t first_epoch)
-      : options_(options), ranks_(ranks), record_(record), first_epoch_(first_epoch) {}
+  /// Trains `parallel`, whose module is `model`. All ranks make it.
+  Phase(const Options& options, const support::Ranks& ranks, Session& session, support::Parallel& parallel,
+        nn::Module& model, PhaseOptions how);
 
-  /// Trains `parallel`, whose module is `model`, at `lr`; prints the lines of the workflow. All ranks call it.
-  PhaseResult run(support::Parallel& parallel, nn::Module& model, double lr, Source& training, Source& validation);
+  /// Prints the lines of the workflow; the result is in the session's position. False: the run is to stop, and its
+  /// checkpoint is written. All ranks call it.
+  bool run(Source& training, Source& validation);
 
  private:
-  Tensor forward(support::Parallel& parallel, const Tensor& input) const;
-  double train_epoch(support::Parallel& parallel, optim::Adam& adam, Source& training, int64_t epoch);
-  double validate(support::Parallel& parallel, nn::Module& model, Source& validation) const;
-  void report(int64_t epoch, double lr, double loss, double accuracy, double images_per_second);
+  Tensor forward(const Tensor& input) const;
+  bool train_epoch(Source& training);
+  int64_t train_step(Source& training, int64_t first);
+  void read_sums();
+  double validate(Source& validation) const;
+  void finish_epoch(double accuracy, double images_per_second);
+  void save() { session_.save(parallel_, *adam_, how_.saved_prefix); }
 
   const Options& options_;
   const support::Ranks& ranks_;
-  Record* record_;
-  int64_t first_epoch_, step_ = 0;
-  Tensor like_;  ///< an input, for the steps of ranks that have none
-  int64_t trained_images_ = 0;
+  Session& session_;
+  support::Parallel& parallel_;
+  nn::Module& model_;
+  PhaseOptions how_;
+  std::unique_ptr<optim::Adam> adam_;
+  std::unique_ptr<support::Progress> progress_;  // of rank 0
 };
 
 }  // namespace weft::linear_probe

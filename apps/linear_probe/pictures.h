@@ -19,6 +19,7 @@ class Pictures {
 
   int64_t classes() const { return static_cast<int64_t>(train_set_->classes().size()); }
   int64_t side() const { return side_; }
+  Device device() const { return ranks_.device(); }  ///< where the backbone runs
   std::string describe() const;
 
   /// This rank's loader over the training part, shuffled in every epoch; as many steps on all ranks.

@@ -24,6 +24,15 @@ struct Probe : nn::Module {
   void thaw();
 };
 
+/// The classifier of a Probe alone, under the same names: features [N, width] to logits [N, classes].
+struct ProbeHead : nn::Module {
+  std::shared_ptr<Probe> probe;
+
+  explicit ProbeHead(std::shared_ptr<Probe> whole) : probe(std::move(whole)) {}
+  Tensor forward(const Tensor& x) const override { return probe->linear(x); }
+  void fields(nn::Visitor& v) override { v("linear", probe->linear); }
+};
+
 /// A backbone by its name, without a head and with weights as memory is. Errors: an unknown name, with the nearest one.
 std::shared_ptr<nn::VisionTransformer> make_backbone(const std::string& name, bool recompute_blocks);
 

@@ -14,6 +14,14 @@ std::optional<Examples> PictureSource::next() {
   return Examples{pictures_.prepare(batch->images), batch->labels, batch->count};
 }
 
+Tensor PictureSource::stand_in() const {
+  return Tensor::zeros({1, pictures_.side(), pictures_.side(), 3}, DType::f32, pictures_.device());
+}
+
+Tensor FeatureSource::stand_in() const {
+  return Tensor::zeros({1, features_.values.size(1)}, features_.values.dtype(), features_.values.device());
+}
+
 std::optional<Examples> FeatureSource::next() {
   const int64_t count = std::min(batch_, order_.size() - position_);
   if (count <= 0) return {};

@@ -18,25 +18,31 @@ struct Examples {
 class Source {
  public:
   virtual ~Source() = default;
-  virtual int64_t steps() const = 0;  ///< of this rank in an epoch
-  virtual void start(int64_t epoch) = 0;
+  virtual int64_t examples() const = 0;  ///< of this rank in an epoch
+  /// next() brings batch `batch` of the epoch, and so on.
+  virtual void start(int64_t epoch, int64_t batch = 0) = 0;
   virtual std::optional<Examples> next() = 0;
+  /// An input that is none of the set's, for the steps of ranks that have none.
+  virtual Tensor stand_in() const = 0;
 };
 
 /// Pictures from a loader (null: this rank has none).
 class PictureSource final : public Source {
  public:
-  PictureSource(const Pictures& pictures, std::unique_ptr<data::Loader> loader)
-      : pictures_(pictures), loader_(std::move(loader)) {}
-  int64_t steps() const override { return loader_ ? loader_->steps_per_epoch() : 0; }
-  void start(int64_t epoch) override {
-    if (loader_) loader_->start(epoch);
+  /// `examples`: that the loader brings in an epoch.
+  PictureSource(const Pictures& pictures, std::unique_ptr<data::Loader> loader, int64_t examples)
+      : pictures_(pictures), loader_(std::move(loader)), examples_(examples) {}
+  int64_t examples() const override { return examples_; }
+  void start(int64_t epoch, int64_t batch = 0) override {
+    if (loader_) loader_->start(epoch, batch);
   }
   std::optional<Examples> next() override;
+  Tensor stand_in() const override;
 
  private:
   const Pictures& pictures_;
   std::unique_ptr<data::Loader> loader_;
+  int64_t examples_;
 };
 
 /// Rows of a table of features, in the order and the batches in which PictureSource would bring the pictures.
@@ -44,9 +50,10 @@ class FeatureSource final : public Source {
  public:
   FeatureSource(const Features& features, data::Sampler order, int64_t batch_size)
       : features_(features), order_(order), batch_(batch_size) {}
-  int64_t steps() const override { return (order_.size() + batch_ - 1) / batch_; }
-  void start(int64_t epoch) override { epoch_ = epoch, position_ = 0; }
+  int64_t examples() const override { return order_.size(); }
+  void start(int64_t epoch, int64_t batch = 0) override { epoch_ = epoch, position_ = batch * batch_; }
   std::optional<Examples> next() override;
+  Tensor stand_in() const override;
 
  private:
   const Features& features_;

@@ -8,11 +8,9 @@
 namespace weft::support {
 namespace {
 
-void load_whole(const std::string& what, nn::Module& model, const StateDict& state, const StateDict& optimizer_state,
-                optim::Optimizer& optimizer) {
+void load_whole(const std::string& what, nn::Module& model, const StateDict& state) {
   require_match(what, model.state_dict(), state);
   model.load_state_dict(state);
-  optimizer.load_state_dict(optimizer_state);
 }
 
 /// One rank, or several that know nothing of each other.
@@ -24,11 +22,7 @@ class Single final : public Parallel {
   std::vector<NamedTensor> parameters() override { return model_->parameters(); }
   Tensor clip_grad_norm(double max_norm) override { return weft::clip_grad_norm(model_->parameters(), max_norm); }
   StateDict model_state() override { return model_->state_dict(); }
-  StateDict optimizer_state(const optim::Optimizer& optimizer) override { return optimizer.state_dict(); }
-  void load(const std::string& what, const StateDict& model, const StateDict& optimizer_state,
-            optim::Optimizer& optimizer) override {
-    load_whole(what, *model_, model, optimizer_state, optimizer);
-  }
+  void load_model(const std::string& what, const StateDict& model) override { load_whole(what, *model_, model); }
   std::string describe() const override { return "none"; }
 
  private:
@@ -46,12 +40,11 @@ class Replicated final : public Parallel {
   Tensor forward(const Tensor& x) override { return ddp_(x); }
   std::vector<NamedTensor> parameters() override { return ddp_.parameters(); }
   Tensor clip_grad_norm(double max_norm) override { return weft::clip_grad_norm(ddp_.parameters(), max_norm); }
-  StateDict model_state() override { return ddp_.module().state_dict(); }
-  StateDict optimizer_state(const optim::Optimizer& optimizer) override { return optimizer.state_dict(); }
-  void load(const std::string& what, const StateDict& model, const StateDict& optimizer_state,
-            optim::Optimizer& optimizer) override {
-    load_whole(what, ddp_.module(), model, optimizer_state, optimizer);
+  std::shared_ptr<void> no_sync() override {
+    return std::shared_ptr<dist::DDP::NoSync>(new dist::DDP::NoSync(ddp_.no_sync()));
   }
+  StateDict model_state() override { return ddp_.module().state_dict(); }
+  void load_model(const std::string& what, const StateDict& model) override { load_whole(what, ddp_.module(), model); }
   std::string describe() const override {
     return str("ddp, ", ddp_.buckets().size(), ddp_.buckets().size() == 1 ? " bucket" : " buckets",
                norms_ > 0 ? str(", ", norms_, " batch norms over all ranks") : "");

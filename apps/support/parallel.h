@@ -34,12 +34,24 @@ class Parallel {
   /// Returns the norm before, a device scalar.
   virtual Tensor clip_grad_norm(double max_norm) = 0;
 
-  /// The state of a one-process run: whole on rank 0, of no meaning elsewhere.
+  /// While what this returns lives, forward and backward leave gradients to each rank; they add up, and the next
+  /// backward outside makes them one with those of the other ranks.
+  virtual std::shared_ptr<void> no_sync() { return nullptr; }
+
+  /// The model's state in a one-process run: whole on rank 0, of no meaning elsewhere.
   virtual StateDict model_state() = 0;
-  virtual StateDict optimizer_state(const optim::Optimizer& optimizer) = 0;
-  /// Takes such a state, which every rank has read. Errors: it is of another model; `what` begins the text.
-  virtual void load(const std::string& what, const StateDict& model, const StateDict& optimizer_state,
-                    optim::Optimizer& optimizer) = 0;
+  /// The same of what an optimizer keeps for each parameter (`fc.weight.exp_avg`), from this rank's part of it.
+  virtual StateDict gathered(const StateDict& part) { return part; }
+  StateDict optimizer_state(const optim::Optimizer& optimizer) { return gathered(optimizer.state_dict()); }
+  /// Take such states, which every rank has read. Errors: it is of another model; `what` begins the text.
+  virtual void load_model(const std::string& what, const StateDict& model) = 0;
+  /// This rank's part of what gathered() gave.
+  virtual StateDict part_of(const StateDict& whole) { return whole; }
+  void load(const std::string& what, const StateDict& model, const StateDict& optimizer_state,
+            optim::Optimizer& optimizer) {
+    load_model(what, model);
+    optimizer.load_state_dict(part_of(optimizer_state));
+  }
 
   /// Each forward needs all ranks: parameters are gathered for it.
   virtual bool is_sharded() const { return false; }

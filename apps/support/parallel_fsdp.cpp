@@ -35,18 +35,18 @@ class Sharded final : public Parallel {
   Tensor forward(const Tensor& x) override { return fsdp_(x); }
   std::vector<NamedTensor> parameters() override { return fsdp_.parameters(); }
   Tensor clip_grad_norm(double max_norm) override { return fsdp_.clip_grad_norm(max_norm); }
-  StateDict model_state() override { return dist::full_state_dict(fsdp_); }
-  StateDict optimizer_state(const optim::Optimizer& optimizer) override {
-    return dist::full_optimizer_state(fsdp_, optimizer.state_dict());
+  std::shared_ptr<void> no_sync() override {
+    return std::shared_ptr<dist::FSDP::NoSync>(new dist::FSDP::NoSync(fsdp_.no_sync()));
   }
-  void load(const std::string& what, const StateDict& model, const StateDict& optimizer_state,
-            optim::Optimizer& optimizer) override {
+  StateDict model_state() override { return dist::full_state_dict(fsdp_); }
+  StateDict gathered(const StateDict& part) override { return dist::full_optimizer_state(fsdp_, part); }
+  StateDict part_of(const StateDict& whole) override { return dist::shard_optimizer_state(fsdp_, whole); }
+  void load_model(const std::string& what, const StateDict& model) override {
     try {
       dist::load_full_state_dict(fsdp_, model);
     } catch (const Error& error) {
       fail(what, ": ", error.what());
     }
-    optimizer.load_state_dict(dist::shard_optimizer_state(fsdp_, optimizer_state));
   }
   bool is_sharded() const override { return true; }
   std::string describe() const override {

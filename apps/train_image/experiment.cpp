@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "apps/support/exit.h"
+#include "apps/support/resume.h"
 #include "apps/support/weights/load_weights.h"
 #include "core/random.h"
 #include "data/statistics.h"
@@ -78,7 +79,7 @@ Experiment::Experiment(const Options& given, const support::Ranks& all)
   make_model();
   if (options.summary) summary = nn::summary(*model, {1, height, width, channels});
   parallel = support::make_parallel(parallel_options(options), model, ranks);
-  generator(device).seed ^= seed_of_rank(ranks.rank());  // weights are the same on all ranks, dropout is not
+  generator(device).seed ^= support::seed_of_rank(ranks.rank());  // weights are the same on all ranks, dropout is not
 }
 
 void Experiment::open_sets() {

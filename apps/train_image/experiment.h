@@ -12,9 +12,6 @@
 
 namespace weft::train_image {
 
-/// What tells the random generators of ranks apart; 0 for rank 0, which draws what one process would.
-inline uint64_t seed_of_rank(int rank) { return static_cast<uint64_t>(rank) * 0x9E3779B97F4A7C15ull; }
-
 /// What the options stand for: sets, loaders, the model on its device. `auto` values are resolved in `options`.
 struct Experiment {
   /// Errors: every wrong option that Options could not see: paths, names, devices, sizes that do not fit the set.

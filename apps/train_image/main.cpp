@@ -39,8 +39,8 @@ int run(int argc, char** argv) {
                   result.images_per_second);
   } else {
     if (ranks.is_first()) std::cout << "run     " << options.out << std::endl;
-    const RunEnd end = Trainer(experiment).run();
-    if (end != RunEnd::finished) return end == RunEnd::requeue ? support::kExitRequeue : support::kExitOk;
+    const support::RunEnd end = Trainer(experiment).run();
+    if (end != support::RunEnd::finished) return support::exit_code(end);
   }
   if (!options.export_file.empty()) {
     const StateDict weights = experiment.parallel->model_state();

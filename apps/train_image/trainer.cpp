@@ -9,6 +9,7 @@
 #include "apps/support/device.h"
 #include "apps/support/exit.h"
 #include "apps/support/memory.h"
+#include "apps/support/resume.h"
 #include "apps/train_image/not_finite.h"
 #include "core/autocast.h"
 #include "core/autograd.h"
@@ -16,7 +17,6 @@
 #include "core/ops/compare.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/sum.h"
-#include "core/random.h"
 #include "core/trace.h"
 #include "data/transforms/mixup.h"
 #include "dist/sync_batch_norm.h"
@@ -56,6 +56,7 @@ Trainer::Trainer(Experiment& experiment)
       nowhere_(ranks_.is_first() ? nullptr : std::fopen("/dev/null", "w"), std::fclose),
       progress_(progress_options(nowhere_.get())),
       sums_(ranks_, signals_),
+      stop_(sums_, {.max_steps = experiment.options.max_steps, .usr1_stops = experiment.options.usr1 == "stop"}),
       profile_(ranks_.is_first() ? experiment.options.profile : "", experiment.options.profile_steps) {
   resume();
   make_graph();
@@ -93,35 +94,17 @@ void Trainer::show_samples() {
   if (!pictures.empty()) board_->picture("samples", support::grid(pictures, 8), 0);
 }
 
-/// The checkpoint to go on from, as rank 0 sees it; "": begin anew.
-std::string Trainer::resume_path() {
-  const std::string& wanted = experiment_.options.resume;
-  if (wanted != "auto") return wanted;
-  std::string path;
-  if (folder_ && folder_->has_last_checkpoint()) path = folder_->last_checkpoint().string();
-  return ranks_.first_says(path, "checkpoint to resume");
-}
-
 void Trainer::resume() {
-  const std::string path = resume_path();
+  const std::string path = support::checkpoint_to_resume(experiment_.options.resume, experiment_.options.out, ranks_);
   if (path.empty()) return;
   const support::Checkpoint saved = support::load_checkpoint(path);
   const std::string& model = saved.text("model");
   WEFT_CHECK(model == experiment_.options.model, "checkpoint ", path, " is of model '", model, "', this run trains '",
              experiment_.options.model, "'");
-  // A step is a global batch: any number of ranks may go on whose batches add up to the same.
-  const int64_t batch = saved.integer("batch_size");
-  if (ranks_.size() == 1)
-    WEFT_CHECK(batch == experiment_.global_batch(), "checkpoint ", path, " was made with --batch-size ", batch,
-               ", this run has ", experiment_.global_batch());
-  WEFT_CHECK(batch == experiment_.global_batch(), "checkpoint ", path, " was made with ", batch,
-             " pictures per step, this run has ", experiment_.global_batch(), " (", ranks_.size(), " ranks of ",
-             experiment_.options.batch_size, ")",
-             batch % ranks_.size() == 0 ? str(". Use --batch-size ", batch / ranks_.size()) : "");
+  support::require_same_step(path, saved, {.batch_size = experiment_.options.batch_size}, ranks_);
   experiment_.parallel->load(str("checkpoint ", path, ": model"), saved.part("model"), saved.part("optimizer"),
                              *optimizer_);
-  generator(experiment_.device) = {static_cast<uint64_t>(saved.integer("generator_seed")) ^ seed_of_rank(ranks_.rank()),
-                                   static_cast<uint64_t>(saved.integer("generator_offset"))};
+  support::load_generator(saved, ranks_);
   position_ = {.epoch = saved.integer("epoch"),
                .step_in_epoch = saved.integer("step_in_epoch"),
                .step = saved.integer("step"),
@@ -139,32 +122,25 @@ void Trainer::save(const std::filesystem::path& path) {
   checkpoint.parts = {{"model", experiment_.parallel->model_state()},
                       {"optimizer", experiment_.parallel->optimizer_state(*optimizer_)}};
   if (!folder_) return;
-  const Generator& random = generator(experiment_.device);
   checkpoint.integers = {{"epoch", position_.epoch},
                          {"step_in_epoch", position_.step_in_epoch},
                          {"step", position_.step},
                          {"images", position_.images},
                          {"best_epoch", position_.best_epoch},
-                         {"batch_size", experiment_.global_batch()},
-                         {"generator_seed", static_cast<int64_t>(random.seed)},
-                         {"generator_offset", static_cast<int64_t>(random.offset)}};
+                         {"batch_size", experiment_.global_batch()}};
+  support::save_generator(checkpoint, experiment_.device);
   checkpoint.numbers = {
       {"loss_sum", position_.loss_sum}, {"correct", position_.correct}, {"best_accuracy", position_.best_accuracy}};
   checkpoint.texts = {{"model", experiment_.options.model}, {"config", experiment_.options.toml}};
   support::save_checkpoint(path, checkpoint);
 }
 
-std::string Trainer::stop_signal() { return stop_on_usr1_ ? "SIGUSR1" : sums_.stop_signal(); }
+bool Trainer::must_stop() { return stop_.must_stop(position_.step); }
 
-bool Trainer::must_stop() {
-  const int64_t limit = experiment_.options.max_steps;
-  return !stop_signal().empty() || (limit > 0 && position_.step >= limit);
-}
-
-RunEnd Trainer::run() {
+support::RunEnd Trainer::run() {
   if (position_.epoch >= experiment_.options.epochs) {  // a finished run, resumed: its files stay as they are
     progress_.note(str("all ", position_.epoch, " epochs are done; raise --epochs to go on"));
-    return RunEnd::finished;
+    return support::RunEnd::finished;
   }
   bool stopped = must_stop();
   while (!stopped && position_.epoch < experiment_.options.epochs) {
@@ -172,18 +148,10 @@ RunEnd Trainer::run() {
     if (!stopped) finish_epoch();
     stopped = stopped || (must_stop() && position_.epoch < experiment_.options.epochs);
   }
-  const std::string signal = stop_signal();
   if (stopped) {
-    std::string line = str("stopped by ", signal.empty() ? "--max-steps" : signal, " after step ", position_.step);
     const std::filesystem::path folder = experiment_.options.out;
-    if (support::have_checkpoints()) {
-      save(folder / support::RunFolder::kLastCheckpoint);
-      line += str("; go on with: train_image --config ", (folder / "config.toml").string(),
-                  " --max-steps 0 --resume auto --out ", folder.string());
-    } else {
-      line += "; nothing is saved: this build has no HDF5";
-    }
-    progress_.note(line);
+    if (support::have_checkpoints()) save(folder / support::RunFolder::kLastCheckpoint);
+    progress_.note(stop_.line("train_image", position_.step, folder));
   }
   note(profile_.finish());
   if (folder_) {
@@ -192,8 +160,7 @@ RunEnd Trainer::run() {
   }
   // A launcher may end the others when one rank ends with another code than 0: not before rank 0's files are whole.
   ranks_.wait_for_all("end of the run");
-  if (!stopped) return RunEnd::finished;
-  return signal == "SIGTERM" || signal == "SIGUSR1" ? RunEnd::requeue : RunEnd::stopped;
+  return stopped ? stop_.end() : support::RunEnd::finished;
 }
 
 void Trainer::note(const std::string& line) {
@@ -220,15 +187,11 @@ bool Trainer::train_epoch() {
     waited = now_waited;
     train_step(*batch);
     note(profile_.after_step());
-    if (sums_.take_save_request()) {
-      if (e.options.usr1 == "stop") {
-        stop_on_usr1_ = true;
-      } else if (support::have_checkpoints()) {
-        read_sums();
-        const std::filesystem::path path = std::filesystem::path(e.options.out) / support::RunFolder::kLastCheckpoint;
-        save(path);
-        progress_.note(str("saved ", path.string(), " at step ", position_.step));
-      }
+    if (stop_.wants_checkpoint() && support::have_checkpoints()) {
+      read_sums();
+      const std::filesystem::path path = std::filesystem::path(e.options.out) / support::RunFolder::kLastCheckpoint;
+      save(path);
+      progress_.note(str("saved ", path.string(), " at step ", position_.step));
     }
     if (must_stop()) {
       whole = position_.step_in_epoch == e.steps_per_epoch();
@@ -314,7 +277,7 @@ void Trainer::train_step(const data::Batch& batch) {
   ++position_.step_in_epoch;
   if (sums_.unread_steps() < (e.device.kind == DeviceKind::cuda ? kReadEvery : 1)) return;
   const double before = position_.loss_sum;
-  const StepSums::Totals totals = read_sums();
+  const support::StepSums::Totals totals = read_sums();
   if (!std::isfinite(position_.loss_sum))
     fail_not_finite(!totals.own_loss_is_finite, images, targets, position_.loss_sum - before);
 }
@@ -345,8 +308,8 @@ void Trainer::fail_not_finite(bool here, const Tensor& images, const Tensor& tar
        reason, ". The last good checkpoint is kept");
 }
 
-StepSums::Totals Trainer::read_sums() {
-  const StepSums::Totals totals = sums_.read();
+support::StepSums::Totals Trainer::read_sums() {
+  const support::StepSums::Totals totals = sums_.read();
   if (totals.steps == 0) return totals;
   position_.loss_sum += totals.loss;
   position_.correct += totals.correct;

@@ -5,21 +5,14 @@
 #include "apps/support/progress.h"
 #include "apps/support/run_folder.h"
 #include "apps/support/signals.h"
+#include "apps/support/stop_rule.h"
 #include "apps/support/tensorboard.h"
 #include "apps/train_image/evaluation.h"
 #include "apps/train_image/experiment.h"
 #include "apps/train_image/profile_window.h"
-#include "apps/train_image/step_sums.h"
 #include "core/graph.h"
 
 namespace weft::train_image {
-
-/// How a run ended.
-enum class RunEnd {
-  finished,  ///< the last epoch is done
-  stopped,   ///< by Ctrl-C or --max-steps
-  requeue,   ///< by a signal of the batch system: to be submitted again
-};
 
 /// Trains an experiment's model and keeps its run folder, which rank 0 alone writes. The state between two steps is all
 /// in `Position`, the model, the optimizer and the random generator, so a resumed run does bit for bit what an
@@ -29,7 +22,7 @@ class Trainer {
   explicit Trainer(Experiment& experiment);
 
   /// Until the last epoch, --max-steps, or a signal. All ranks stop behind the same step.
-  RunEnd run();
+  support::RunEnd run();
 
  private:
   /// Where the run stands, and the running sums of the epoch under way.
@@ -47,16 +40,14 @@ class Trainer {
   void train_step(const data::Batch& batch);
   void update(const Tensor& images, const Tensor& targets, const Tensor& labels);
   Tensor forward(const Tensor& images);
-  StepSums::Totals read_sums();
+  support::StepSums::Totals read_sums();
   [[noreturn]] void fail_not_finite(bool here, const Tensor& images, const Tensor& targets, double loss);
   void finish_epoch();
   void write_metrics(double train_loss, double train_accuracy, const support::ProgressState& state);
-  std::string resume_path();
   void save(const std::filesystem::path& path);
   void note(const std::string& line);
   void write_summary(bool finished);
   void show_samples();
-  std::string stop_signal();
   bool must_stop();
 
   Experiment& experiment_;
@@ -70,8 +61,8 @@ class Trainer {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere_;  // of the other ranks' progress
   support::Progress progress_;
   support::Signals signals_;
-  StepSums sums_;
-  bool stop_on_usr1_ = false;
+  support::StepSums sums_;
+  support::StopRule stop_;
   ProfileWindow profile_;
 
   std::unique_ptr<GraphedFunction> graph_;  // update(); none: each step is run op by op

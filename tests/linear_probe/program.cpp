@@ -8,8 +8,7 @@
 #include <sstream>
 
 #include "core/safetensors.h"
-#include "tests/support/shell.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/linear_probe/program.h"
 
 namespace weft::tests {
 namespace {
@@ -20,15 +19,6 @@ using testing::Not;
 
 // 44 pictures: neither 16 nor two ranks of 8 divide them.
 const std::string kSmall = "--data random:44x32x32x3 --model vit_tiny4 --workers 1 --precision f32 -e 2 -lr 1e-3 ";
-
-Outcome probe(const std::string& arguments, const TemporaryFolder& folder, const std::string& out = "run") {
-  return shell("OMP_WAIT_POLICY=passive " LINEAR_PROBE " " + arguments + " --out " + (folder / out));
-}
-
-Outcome probe_on_two(const std::string& arguments, const TemporaryFolder& folder, const std::string& out = "run") {
-  return shell("OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1 " WEFT_RUN " --nproc_per_node 2 " LINEAR_PROBE " " +
-               arguments + " --out " + (folder / out));
-}
 
 /// Lines of the output that `pattern` matches whole.
 std::vector<std::string> lines(const std::string& output, const std::string& pattern) {
@@ -137,7 +127,8 @@ TEST(LinearProbe, TwoRanksTrainTheSameShardedOrNot) {
 TEST(LinearProbe, KeptFeaturesChangeNotABitOnTwoRanks) {
   const TemporaryFolder folder;
   for (const char* kept : {"on", "off"}) {
-    const Outcome run = probe_on_two(kSmall + "-b 8 -e 1 --checkpointing block --cache-features " + std::string(kept), folder, kept);
+    const Outcome run =
+        probe_on_two(kSmall + "-b 8 -e 1 --checkpointing block --cache-features " + std::string(kept), folder, kept);
     ASSERT_EQ(run.exit_code, 0) << run.output;
   }
   EXPECT_EQ(read_text(folder / "on/finetuned.safetensors"), read_text(folder / "off/finetuned.safetensors"));

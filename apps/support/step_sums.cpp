@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/train_image/step_sums.h"
+#include "apps/support/step_sums.h"
 
 #include <cmath>
 #include <string_view>
@@ -7,9 +7,9 @@
 
 #include "core/autograd.h"
 
-namespace weft::train_image {
+namespace weft::support {
 
-StepSums::StepSums(const support::Ranks& ranks, support::Signals& signals)
+StepSums::StepSums(const Ranks& ranks, Signals& signals)
     : ranks_(ranks),
       signals_(signals),
       loss_sum_(Tensor::zeros({}, DType::f32, ranks.device())),
@@ -18,7 +18,7 @@ StepSums::StepSums(const support::Ranks& ranks, support::Signals& signals)
 void StepSums::add(const Tensor& loss, int64_t images, const Tensor& correct) const {
   const NoGrad no_grad;
   loss_sum_.add_(loss.detach(), static_cast<double>(images));
-  correct_sum_.add_(correct);
+  if (correct.defined()) correct_sum_.add_(correct);
 }
 
 void StepSums::count(int64_t images, double waited) {
@@ -59,4 +59,4 @@ bool StepSums::take_save_request() {
   return std::exchange(save_, false);
 }
 
-}  // namespace weft::train_image
+}  // namespace weft::support

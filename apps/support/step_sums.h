@@ -6,7 +6,7 @@
 #include "apps/support/signals.h"
 #include "core/tensor.h"
 
-namespace weft::train_image {
+namespace weft::support {
 
 /// What the steps since the last look added up to, over all ranks. Loss and right answers are summed on the device:
 /// reading them each step would make a GPU wait.
@@ -20,10 +20,10 @@ class StepSums {
     bool own_loss_is_finite = true;
   };
 
-  StepSums(const support::Ranks& ranks, support::Signals& signals);
+  StepSums(const Ranks& ranks, Signals& signals);
 
-  /// On the device; may be captured. `loss` is the mean over `images`.
-  void add(const Tensor& loss, int64_t images, const Tensor& correct) const;
+  /// On the device; may be captured. `loss` is the mean over `images`; `correct` may be left out.
+  void add(const Tensor& loss, int64_t images, const Tensor& correct = {}) const;
   /// On the host, once per step.
   void count(int64_t images, double waited);
   int64_t unread_steps() const { return steps_; }
@@ -38,8 +38,8 @@ class StepSums {
   bool take_save_request();
 
  private:
-  const support::Ranks& ranks_;
-  support::Signals& signals_;
+  const Ranks& ranks_;
+  Signals& signals_;
   Tensor loss_sum_, correct_sum_;
   int64_t images_ = 0, steps_ = 0;
   double waited_ = 0;
@@ -47,4 +47,4 @@ class StepSums {
   bool save_ = false;
 };
 
-}  // namespace weft::train_image
+}  // namespace weft::support
