@@ -27,8 +27,8 @@ Reducer::Reducer(std::shared_ptr<FlatParameters> flat, ProcessGroupPtr group, co
   flat_->zero_grad();
   for (size_t b = 0; b < buckets_.size(); ++b)
     for (size_t i = buckets_[b].first; i < buckets_[b].last; ++i) bucket_of_[i] = b;
-  WEFT_CHECK(!options.compress_bf16 || flat_->dtype() == DType::f32, "ddp: gradients of dtype ", flat_->dtype(),
-             " cannot travel as bf16, expected f32");
+  WEFT_CHECK(!options.compress_bf16 || flat_->dtype() == DType::f32, options.who, ": gradients of dtype ",
+             flat_->dtype(), " cannot travel as bf16, expected f32");
   if (options.compress_bf16)
     for (const Bucket& bucket : buckets_)
       low_.push_back(Tensor::empty({bucket.range.numel}, DType::bf16, flat_->device()));
@@ -65,7 +65,7 @@ void Reducer::arrived(size_t slice) {
   }
   if (!running_) begin_pass();
   const size_t bucket = bucket_of_[slice];
-  WEFT_CHECK(bucket >= launched_, "ddp: parameter '", flat_->slices()[slice].name, "' got gradient ",
+  WEFT_CHECK(bucket >= launched_, options_.who, ": parameter '", flat_->slices()[slice].name, "' got gradient ",
              arrivals_[slice] + 1, " of this backward after its bucket had been reduced; the first backward had ",
              expected_.empty() ? 0 : expected_[slice],
              ". Backward must give each parameter the same number of gradients in each step");
@@ -75,13 +75,24 @@ void Reducer::arrived(size_t slice) {
 }
 
 void Reducer::begin_pass() {
+  after_backward([self = shared_from_this()] { self->finish(); });
+  open_pass();
+}
+
+void Reducer::reduce_kept() {
+  const std::vector<int> expected = expected_;  // this is no pass to learn from
+  open_pass();
+  finish();
+  expected_ = expected;
+}
+
+void Reducer::open_pass() {
   running_ = true;
   launched_ = 0;
   arrivals_.assign(flat_->slices().size(), 0);
   incomplete_.clear();
   for (const Bucket& bucket : buckets_) incomplete_.push_back(bucket.last - bucket.first);
   works_.clear();
-  after_backward([self = shared_from_this()] { self->finish(); });
   Start start = callbacks_.begin();
   weight_ = std::move(start.weight);
   works_ = std::move(start.works);
@@ -112,8 +123,8 @@ void Reducer::check_unused() const {
     if (count++ < kNamed) names += (names.empty() ? "'" : ", '") + flat_->slices()[i].name + "'";
   }
   if (count == 0) return;
-  fail("ddp: backward gave no gradient to ", names, count > kNamed ? str(" and ", count - kNamed, " more") : "",
-       " on rank ", group_->rank(),
+  fail(options_.who, ": backward gave no gradient to ", names,
+       count > kNamed ? str(" and ", count - kNamed, " more") : "", " on rank ", group_->rank(),
        ". Freeze what the loss does not depend on (requires_grad_(false) before DDP is made), or choose Unused::zero");
 }
 
@@ -128,6 +139,10 @@ void Reducer::finish() {
   // What came once in the first pass may come again: a parameter that was not used counts as one that will be.
   if (expected_.empty())
     for (const int count : arrivals_) expected_.push_back(std::max(count, 1));
+  if (!options_.wait_later) wait();
+}
+
+void Reducer::wait() {
   {
     const TraceScope waiting("wait for gradients");
     for (const WorkPtr& work : works_) work->wait();

@@ -16,6 +16,8 @@ struct ReducerOptions {
   BucketOptions buckets = {};
   Unused unused = Unused::error;
   bool compress_bf16 = false;  ///< gradients travel as bf16
+  bool wait_later = false;     ///< the end of backward does not wait: wait() does
+  const char* who = "ddp";     ///< begins error texts
 };
 
 /// Turns the flat gradient of each rank into the weighted mean over all ranks while backward runs: a bucket's
@@ -46,6 +48,10 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   bool enabled() const { return enabled_; }
   /// Forgets a pass that ended with an exception.
   void abandon_pass();
+  /// Waits for what the last pass has begun; gradients are reduced then. Once per pass, with wait_later only.
+  void wait();
+  /// Reduces gradients that earlier passes have left, outside of any backward.
+  void reduce_kept();
   /// A backward without reduction has left gradients that the next reduction will take.
   bool keeps_gradients() const { return keeps_; }
   /// Multiplies all gradients on this rank by `factor` [1].
@@ -59,6 +65,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
 
   void arrived(size_t slice);
   void begin_pass();
+  void open_pass();
   void launch_full_buckets();
   void launch(size_t bucket);
   void finish();

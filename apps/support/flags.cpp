@@ -108,6 +108,8 @@ struct Flags::Flag {
   std::string name;
   std::function<void(const std::string&)> set;  ///< throws UsageError
   std::function<std::string()> toml;
+  bool is_switch = false;
+  std::string required{};  ///< what a positional argument is, for the error when it is missing
   bool given = false;
 };
 
@@ -139,12 +141,12 @@ Flags::Flag& Flags::make(const std::string& name) {
 
 namespace {
 
-/// Registers a flag that takes a text, with its default in the help.
+/// Registers a flag that takes a text (or, as `shown`, an argument without one), with its default in the help.
 template <class Flag>
 CLI::Option* option(CLI::App& app, Flag& flag, const std::string& help, const std::string& type,
-                    const std::string& value) {
+                    const std::string& value, const std::string& shown = "") {
   auto* made = app.add_option_function<std::string>(
-      "--" + flag.name,
+      shown.empty() ? "--" + flag.name : shown,
       [&flag](const std::string& text) {
         flag.set(text);
         flag.given = true;
@@ -157,15 +159,26 @@ CLI::Option* option(CLI::App& app, Flag& flag, const std::string& help, const st
 
 }  // namespace
 
-void Flags::add(const std::string& name, int64_t& variable, const std::string& help, Range range) {
-  Flag& flag = make(name);
-  flag.set = [&variable, name, range](const std::string& text) {
-    const int64_t value = parse_integer("--" + name, text);
-    check_range("--" + name, static_cast<double>(value), text, range);
+void Flags::set_integer(Flag& flag, const std::string& shown, int64_t& variable, Range range) {
+  flag.set = [&variable, shown, range](const std::string& text) {
+    const int64_t value = parse_integer(shown, text);
+    check_range(shown, static_cast<double>(value), text, range);
     variable = value;
   };
   flag.toml = [&variable] { return fmt::format("{}", variable); };
+}
+
+void Flags::add(const std::string& name, int64_t& variable, const std::string& help, Range range) {
+  Flag& flag = make(name);
+  set_integer(flag, "--" + name, variable, range);
   option(parser_->app, flag, help, "N", flag.toml());
+}
+
+void Flags::add_positional(const std::string& name, int64_t& variable, const std::string& help, Range range) {
+  Flag& flag = make(dashes(name));
+  set_integer(flag, name, variable, range);
+  flag.required = name + " (" + help + ")";
+  option(parser_->app, flag, help, "N", "", name);
 }
 
 void Flags::add(const std::string& name, int& variable, const std::string& help, Range range) {
@@ -201,6 +214,7 @@ void Flags::add(const std::string& name, std::string& variable, const std::strin
 
 void Flags::add(const std::string& name, bool& variable, const std::string& help) {
   Flag& flag = make(name);
+  flag.is_switch = true;
   flag.set = [&variable, name](const std::string& text) { variable = parse_switch("--" + name, text); };
   flag.toml = [&variable] { return variable ? "true" : "false"; };
   // A flag alone reads as "true"; `--name=false` gives its text.
@@ -232,8 +246,27 @@ bool Flags::parse(int argc, const char* const* argv) {
   return parse(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
 }
 
+/// Known flags with `-` for `_`; a switch that stands alone says so, or it would swallow the word behind it.
+std::vector<std::string> Flags::spelled_out(const std::vector<std::string>& arguments) const {
+  std::vector<std::string> out = arguments;
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!out[i].starts_with("--")) continue;
+    const size_t equals = std::min(out[i].find('='), out[i].size());
+    const std::string name = dashes(std::string_view(out[i]).substr(2, equals - 2));
+    const auto found = std::find_if(flags_.begin(), flags_.end(), [&](const auto& f) { return f->name == name; });
+    if (found == flags_.end()) continue;
+    out[i].replace(2, equals - 2, name);
+    const std::string next = i + 1 < out.size() ? out[i + 1] : "";
+    const bool word =
+        next == "true" || next == "false" || next == "yes" || next == "no" || next == "on" || next == "off";
+    if ((*found)->is_switch && equals == arguments[i].size() && !word) out[i] += "=true";
+  }
+  return out;
+}
+
 bool Flags::parse(const std::vector<std::string>& arguments) {
-  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as CLI11 wants them
+  std::vector<std::string> reversed = spelled_out(arguments);
+  std::reverse(reversed.begin(), reversed.end());  // as CLI11 wants them
   try {
     parser_->app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
@@ -252,6 +285,8 @@ bool Flags::parse(const std::vector<std::string>& arguments) {
     usage("unknown flag ", word, near ? ". Did you mean " + *near + "?" : ".");
   }
   if (!config_.empty()) read_config(config_);
+  for (const auto& flag : flags_)
+    if (!flag->required.empty() && !flag->given) usage("expected ", flag->required, ", got no such argument");
   return true;
 }
 

@@ -26,7 +26,7 @@ struct Range {
 ///   flags.add_choice("optimizer", options.optimizer, {"sgd", "adamw"}, "how weights are updated");
 ///   if (!flags.parse(argc, argv)) return kExitOk;        // --help was asked for and printed
 /// All errors are UsageErrors; an unknown flag, key or choice suggests the nearest. Flags read `--batch-size 64` or
-/// `--batch-size=64`, TOML keys `batch-size = 64` or `batch_size = 64`; the last of several wins.
+/// `--batch_size=64`, TOML keys `batch-size = 64` or `batch_size = 64`; the last of several wins.
 class Flags {
  public:
   Flags(std::string program, std::string purpose);
@@ -46,6 +46,9 @@ class Flags {
   /// One word of a list.
   void add_choice(const std::string& name, std::string& variable, const std::vector<std::string>& choices,
                   const std::string& help);
+  /// A number without a flag, which must be given: `single_gpu 50 10`. They come in the order of their registration,
+  /// between flags or behind them.
+  void add_positional(const std::string& name, int64_t& variable, const std::string& help, Range range = {});
 
   /// Reads the flags; false when `--help` was asked for, which has then been printed on stdout.
   bool parse(int argc, const char* const* argv);
@@ -62,6 +65,8 @@ class Flags {
   struct Flag;
   struct Parser;
   Flag& make(const std::string& name);
+  void set_integer(Flag& flag, const std::string& shown, int64_t& variable, Range range);
+  std::vector<std::string> spelled_out(const std::vector<std::string>& arguments) const;
   void read_config(const std::filesystem::path& path);
 
   std::string program_;

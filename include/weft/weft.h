@@ -121,6 +121,7 @@
 #include "data/transforms/mixup.h"
 #include "dist/checkpoint_writer.h"
 #include "dist/ddp.h"
+#include "dist/distributed_optimizer.h"
 #include "dist/fsdp.h"
 #include "dist/fsdp_state.h"
 #include "dist/membership.h"

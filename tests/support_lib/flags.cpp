@@ -84,11 +84,62 @@ TEST(Flags, UnknownFlagSuggestsTheNearest) {
   Program p;
   EXPECT_EQ(p.error({"--epcohs", "5"}), "unknown flag --epcohs. Did you mean --epochs?");
   Program q;
-  EXPECT_EQ(q.error({"--out_dir=x"}), "unknown flag --out_dir. Did you mean --out-dir?");
+  EXPECT_EQ(q.error({"--out_dri=x"}), "unknown flag --out_dri. Did you mean --out-dir?");
   Program r;
   EXPECT_EQ(r.error({"--frobnicate-it"}), "unknown flag --frobnicate-it.");
   Program s;
   EXPECT_EQ(s.error({"cifar10"}), "expected flags (--name value), got 'cifar10'");
+}
+
+TEST(Flags, UnderscoresAreDashes) {
+  Program p;
+  p.flags.parse({"--out_dir", "a_b", "--lr=0.5"});
+  EXPECT_EQ(p.out, "a_b");
+  p.flags.parse({"--out_dir=c_d"});
+  EXPECT_EQ(p.out, "c_d");
+}
+
+/// `program 50 10`.
+struct Positional {
+  int64_t total = 0, every = 0;
+  bool dry = false;
+  Flags flags{"program", "Trains."};
+
+  Positional() {
+    flags.add_positional("total_epochs", total, "passes", {.min = 1});
+    flags.add_positional("save_every", every, "a checkpoint after so many");
+    flags.add("dry-run", dry, "trains nothing");
+  }
+  std::string error(const std::vector<std::string>& arguments) {
+    return error_of([&] { flags.parse(arguments); });
+  }
+};
+
+TEST(Flags, PositionalArgumentsComeInTheirOrder) {
+  for (const auto& arguments : {std::vector<std::string>{"50", "10", "--dry-run"},
+                                {"--dry-run", "50", "10"},
+                                {"50", "--dry-run", "10"},
+                                {"50", "10", "--dry_run=true"}}) {
+    Positional p;
+    EXPECT_TRUE(p.flags.parse(arguments));
+    EXPECT_EQ(p.total, 50);
+    EXPECT_EQ(p.every, 10);
+    EXPECT_TRUE(p.dry);
+    EXPECT_TRUE(p.flags.given("total-epochs"));
+  }
+  const TemporaryFolder folder;
+  write_file(folder / "a.toml", "total_epochs = 3\nsave_every = 1\n");
+  Positional p;
+  p.flags.parse({"--config", (folder / "a.toml").string()});
+  EXPECT_EQ(p.total, 3);
+}
+
+TEST(Flags, PositionalArgumentsMustBeThere) {
+  EXPECT_EQ(Positional().error({}), "expected total_epochs (passes), got no such argument");
+  EXPECT_EQ(Positional().error({"50"}), "expected save_every (a checkpoint after so many), got no such argument");
+  EXPECT_EQ(Positional().error({"0", "1"}), "total_epochs: expected a value at least 1, got 0");
+  EXPECT_EQ(Positional().error({"x", "1"}), "total_epochs: expected a whole number, got 'x'");
+  EXPECT_EQ(Positional().error({"1", "2", "3"}), "expected flags (--name value), got '3'");
 }
 
 TEST(Flags, WrongValues) {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// MNIST in one process, by DDP, or by an optimizer that averages; see docs/workflows/ml_dist.md.
+#include <filesystem>
+
+#include "apps/ml_dist/trainer.h"
+#include "apps/support/exit.h"
+
+namespace weft::ml_dist {
+namespace {
+
+int run(const std::string& program, int argc, char** argv) {
+  Options options;
+  if (!parse_options(program, argc, argv, options)) return support::kExitOk;
+  const support::Ranks ranks({.alone = options.mode == "base", .backend = options.backend, .device = options.device});
+  const Mode mode = options.mode == "mpi"                       ? Mode::mpi
+                    : options.mode == "ddp" || ranks.size() > 1 ? Mode::ddp
+                                                                : Mode::base;
+  Trainer(options, mode, ranks).run();
+  return support::kExitOk;
+}
+
+}  // namespace
+}  // namespace weft::ml_dist
+
+int main(int argc, char** argv) {
+  const std::string program = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "mnist";
+  return weft::support::guarded_main(program, [&] { return weft::ml_dist::run(program, argc, argv); });
+}

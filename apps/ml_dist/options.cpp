@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/ml_dist/options.h"
+
+#include "apps/support/flags.h"
+
+namespace weft::ml_dist {
+
+std::string mode_of_program(const std::string& program) {
+  const auto has = [&](const char* part) { return program.find(part) != std::string::npos; };
+  if (has("base")) return "base";
+  if (has("ddp")) return "ddp";
+  if (has("horovod")) return "mpi";
+  return "auto";
+}
+
+bool parse_options(const std::string& program, int argc, char** argv, Options& o) {
+  o.mode = mode_of_program(program);
+  support::Flags flags(program, "Trains a small convolutional network on MNIST, or on any set in its place.");
+  flags.add("batch-size", o.batch_size, "pictures per step of each rank", {.min = 1, .max = 1e6});
+  flags.add("test-batch-size", o.test_batch_size, "pictures at once when testing", {.min = 1, .max = 1e6});
+  flags.add("epochs", o.epochs, "passes over the training part", {.min = 1, .max = 1e6});
+  flags.add("lr", o.lr, "learning rate of Adadelta, times the number of ranks", {.min = 0});
+  flags.add("gamma", o.gamma, "factor of the learning rate after each epoch", {.min = 0, .above = true});
+  flags.add("no-cuda", o.no_cuda, "use the CPU even where there is a GPU");
+  flags.add("dry-run", o.dry_run, "one batch per epoch");
+  flags.add("seed", o.seed, "of weights, order and dropout", {.min = 0});
+  flags.add("log-interval", o.log_interval, "a line of loss after so many batches", {.min = 1});
+  flags.add("save-model", o.save_model, "write mnist_cnn.pt into --output-dir at the end");
+  flags.add("data-dir", o.data_dir, "folder that holds MNIST/raw/ with the four IDX files, plain or .gz");
+  flags.add("output-dir", o.output_dir, "folder of the model");
+  flags.add_choice("mode", o.mode, {"auto", "base", "ddp", "mpi", "horovod"},
+                   "base: one process; ddp: gradients averaged during backward; mpi (or horovod): by the optimizer; "
+                   "auto: ddp where there are several ranks, else base");
+  flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
+  flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
+                   "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");
+  if (!flags.parse(argc, argv)) return false;
+  if (o.no_cuda && o.device != "auto" && o.device != "cpu")
+    throw support::UsageError("--no-cuda: expected no other --device, got --device " + o.device);
+  if (o.no_cuda) o.device = "cpu";
+  if (o.mode == "horovod") o.mode = "mpi";
+  return true;
+}
+
+}  // namespace weft::ml_dist

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace weft::ml_dist {
+
+/// How a run is parallel, and how it prints.
+enum class Mode {
+  base,  ///< one process
+  ddp,   ///< gradients averaged by dist::DDP
+  mpi,   ///< by dist::DistributedOptimizer, as Horovod does
+};
+
+/// The flags of mnist, one field each; see options.cpp for what `--help` says about them.
+struct Options {
+  int64_t batch_size = 64;
+  int64_t test_batch_size = 1000;
+  int64_t epochs = 16;
+  double lr = 1;
+  double gamma = 0.7;
+  bool no_cuda = false;
+  bool dry_run = false;
+  int64_t seed = 1;
+  int64_t log_interval = 10;
+  bool save_model = false;
+  std::string data_dir = "./data";
+  std::string output_dir = "./output/default";
+  std::string mode = "auto";
+  std::string device = "auto";
+  std::string backend = "auto";
+};
+
+/// The mode that a program's name asks for: `base` of mnist_base and base_training, `ddp`, `mpi` of mnist_horovod;
+/// `auto` for any other.
+std::string mode_of_program(const std::string& program);
+
+/// Reads the command line and --config; `program` is what errors and `--help` call it. False: --help was printed.
+/// Errors: UsageError, see support::Flags.
+bool parse_options(const std::string& program, int argc, char** argv, Options& options);
+
+}  // namespace weft::ml_dist

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says whether a GPU can be used, and what this build has; see docs/workflows/vista.md.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+
+#include "apps/support/device.h"
+#include "apps/support/flags.h"
+#include "core/ops/add.h"
+#include "core/ops/sum.h"
+#include "dist/launch_environment.h"
+#include "dist/rank_place.h"
+#include "kernels/engines/cublaslt.h"
+#include "kernels/engines/cudnn.h"
+#include "kernels/runtime.h"
+
+namespace weft::weft_info {
+namespace {
+
+/// A row of the table that configuring prints.
+struct Part {
+  bool found;
+  const char *name, *gives, *cure;
+};
+#include "build_facts.h"
+
+/// What the driver says of itself; nothing where there is none.
+std::string driver() {
+  std::ifstream file("/proc/driver/nvidia/version");
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+/// Computes on the device; empty when the result is right, else what went wrong.
+std::string why_not(Device device) {
+  try {
+    const Tensor ones = Tensor::ones({1 << 16}, DType::f32, device);
+    const double total = sum(add(ones, ones)).item();
+    return total == 2 << 16 ? "" : str("65536 additions of 1 and 1 gave ", total);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+struct Usable {
+  Device device;
+  std::string reason;  ///< why no GPU is usable; empty: `device` is
+};
+
+/// The first GPU that computes, else why the first does not.
+Usable find_usable() {
+  kernels::Runtime& cuda = kernels::runtime(DeviceKind::cuda);
+  const int count = cuda.device_count();
+  Usable result;
+  for (int i = 0; i < count; ++i) {
+    const Device device{DeviceKind::cuda, i};
+    const std::string reason = why_not(device);
+    if (reason.empty()) return {device, ""};
+    if (result.reason.empty()) result.reason = str(device, ": ", reason);
+  }
+  if (count > 0) return result;
+  try {
+    return {{}, "there is none: " + cuda.describe(0)};
+  } catch (const Error& error) {
+    return {{}, driver().empty() ? str("there is no NVIDIA driver (", error.what(), ")") : error.what()};
+  }
+}
+
+std::string launch() {
+  try {
+    const auto place = dist::read_launch_environment(dist::environment_variables());
+    return str("rank ", place.rank, " of ", place.size, " (", place.launcher, ")");
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+void row(const std::string& name, const std::string& text) { std::cout << fmt::format("{:<10}{}\n", name, text); }
+
+void describe() {
+  row("weft", str(kVersion, ", ", kBuild));
+  const std::string found_driver = driver(), none = "none (no /proc/driver/nvidia/version)";
+  row("driver", found_driver.empty() ? none : found_driver);
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) row("visible", str("CUDA_VISIBLE_DEVICES=", visible));
+  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::simt, DeviceKind::cuda})
+    for (int i = 0; i < kernels::runtime(kind).device_count(); ++i) row("device", support::describe({kind, i}));
+  for (const std::string& missing : {kernels::vendor::cublaslt::missing(), kernels::vendor::cudnn::missing()})
+    if (!missing.empty()) row("engine", missing);
+  if (kernels::vendor::cublaslt::missing().empty()) row("engine", kernels::vendor::cublaslt::version());
+  if (kernels::vendor::cudnn::missing().empty()) row("engine", kernels::vendor::cudnn::version());
+  std::string backends;
+  for (const std::string& backend : dist::built_backends()) backends += (backends.empty() ? "" : ", ") + backend;
+  row("backends", backends.empty() ? "none: ranks must be threads of one process" : backends);
+  row("launch", launch());
+  for (const Part& part : kParts)
+    row("part", fmt::format("{:<8}{:<15}{}{}", part.found ? "found" : "MISSING", part.name, part.gives,
+                            part.found ? "" : fmt::format(". Cure: {}", part.cure)));
+}
+
+int run(int argc, char** argv) {
+  bool quiet = false;
+  support::Flags flags("weft-info",
+                       "Says whether a GPU can be used (exit code 0: yes, 1: no), and what this build of Weft has.");
+  flags.add("quiet", quiet, "the first line alone");
+  if (!flags.parse(argc, argv)) return support::kExitOk;
+  const Usable usable = find_usable();
+  const bool yes = usable.reason.empty();
+  std::cout << "GPU usable: " << (yes ? "yes, " + support::describe(usable.device) : "no, " + usable.reason) << '\n';
+  if (!quiet) describe();
+  return yes ? support::kExitOk : support::kExitError;
+}
+
+}  // namespace
+}  // namespace weft::weft_info
+
+int main(int argc, char** argv) {
+  return weft::support::guarded_main("weft-info", [&] { return weft::weft_info::run(argc, argv); });
+}

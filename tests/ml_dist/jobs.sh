@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Submits the three job scripts of the folder $2 to a real Slurm of one machine, as their users do; the programs are in $1.
+# Needs root, slurm-wlm, munge and mpirun; says so and is skipped (exit code 77) without.
+set -euo pipefail
+bin=$1 scripts=$2
+source "$(dirname "$0")/../slurm/cluster.sh"
+enter_cluster
+dir=$cluster
+export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive WEFT_START_TIMEOUT=60 HOME=$dir
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT TMPDIR_SHM
+
+fail() {
+  echo "error: $*" >&2
+  exit 1
+}
+# What an installation looks like.
+mkdir -p "$dir/ml-dist/weft/venv/libexec/weft/ml_dist" "$dir/ml-dist/weft/data/MNIST/raw"
+ln -s "$bin" "$dir/ml-dist/weft/venv/bin"
+for name in mnist base_training ddp_training horovod_training; do
+  ln -s "$bin/$name" "$dir/ml-dist/weft/venv/libexec/weft/ml_dist/$name"
+done
+# 128 pictures of noise for training, 50 for testing, in ten classes.
+python3 - "$dir/ml-dist/weft/data/MNIST/raw" <<'EOF2'
+import os, struct, sys
+for part, count in (("train", 128), ("t10k", 50)):
+    with open(f"{sys.argv[1]}/{part}-images-idx3-ubyte", "wb") as out:
+        out.write(struct.pack(">4I", 0x803, count, 28, 28) + os.urandom(count * 784))
+    with open(f"{sys.argv[1]}/{part}-labels-idx1-ubyte", "wb") as out:
+        out.write(struct.pack(">2I", 0x801, count) + bytes(i % 10 for i in range(count)))
+EOF2
+
+submit() {  # submit NAME TASKS ENVIRONMENT…: runs NAME_pytorch.job to its end; its output in NAME.log
+  local name=$1 tasks=$2 status=0
+  shift 2
+  timeout 120 env ML_DIST_PATH="$dir/ml-dist" TRAIN_ARGS="--epochs 2 --save-model --device cpu" "$@" \
+    sbatch --wait --partition=p --constraint= --ntasks-per-node="$tasks" --overcommit --output="$dir/$name.log" \
+    "$scripts/${name}_pytorch.job" > "$dir/$name.sbatch" 2>&1 || status=$?
+  [[ $status -eq 0 ]] || { cat "$dir/$name.sbatch" "$dir/$name.log" >&2; fail "$name ended with status $status"; }
+}
+expect() {  # expect NAME COUNT PATTERN: so many lines of its output match
+  local got
+  got=$(grep -cE "$3" "$dir/$1.log" || true)
+  [[ $got -eq $2 ]] || { cat "$dir/$1.log" >&2; fail "$1: expected $2 lines of '$3', got $got"; }
+}
+number='[0-9]+\.[0-9]'
+submit base 1
+expect base 2 "^Train Epoch: [12] \[0/128 \(0%\)\]	Loss: ${number}{6}$"
+expect base 2 "^Test set: Average loss: ${number}{4}, Accuracy: [0-9]+/50 \([0-9]+%\)$"
+submit ddp 1 GPUS_PER_NODE=2
+expect ddp 4 "^Train Epoch: [12] \[0/64 \(0%\)\]	Loss: ${number}{6} $"
+expect ddp 4 "^Test set: Average loss: ${number}{4}, Accuracy: [0-9]+/50 \([0-9]+%\)$"
+submit horovod 2
+expect horovod 4 "^Train Epoch: [12] \[0/64 \(0%\)\]	Loss: ${number}{6}$"
+expect horovod 4 "^Test set: Average loss: ${number}{4}, Accuracy: ${number}{4}%$"
+for name in base ddp horovod; do
+  for key in TEST_NAME FRAMEWORK TRAIN_SCRIPT OUTPUT DATA VENV CONTAINER; do expect $name 1 "^### $key: "; done
+  expect $name 1 '^real	'
+  compgen -G "$dir/ml-dist/weft/output/weft-$name-*/mnist_cnn.pt" > /dev/null || fail "$name has left no mnist_cnn.pt"
+  echo "$name: its lines and its model are there"
+done
+
+# What is not there is said before anything runs.
+if env ML_DIST_PATH="$dir/elsewhere" SLURM_JOB_NAME=x bash "$scripts/base_pytorch.job" 2> "$dir/refusal.log"; then
+  fail "base_pytorch.job should miss its program"
+fi
+grep -q '^!!! there is no program .*base_training: set VENV to what Weft was installed to$' "$dir/refusal.log" ||
+  { cat "$dir/refusal.log" >&2; fail "base_pytorch.job should say what it misses"; }
