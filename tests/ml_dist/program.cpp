@@ -10,6 +10,7 @@
 #include "data/idx.h"
 #include "tests/ml_dist/idx_files.h"
 #include "tests/support/compare.h"
+#include "tests/support/devices.h"
 #include "tests/support/shell.h"
 #include "tests/support/temporary_folder.h"
 
@@ -111,16 +112,16 @@ TEST_F(Mnist, ReadsCompressedFiles) {
 }
 #endif
 
-TEST_F(Mnist, RunsOnTheEmulatedGpu) {
+TEST_F(Mnist, EveryDeviceBeginsWithTheSameLoss) {
   write_part(data_ + "/MNIST/raw", "train", made_up(16, 1));
   write_part(data_ + "/MNIST/raw", "t10k", made_up(16, 1));
-  const Outcome simt = run("mnist --device simt --batch-size 8 --dry-run --epochs 1 --data-dir " + data_);
-  ASSERT_EQ(simt.exit_code, 0) << said();
-  const Outcome cpu = run("mnist --no-cuda --batch-size 8 --dry-run --epochs 1 --data-dir " + data_);
-  const auto loss = [](const Outcome& outcome) {
+  const auto loss_on = [&](const std::string& device) {
+    const Outcome outcome = run("mnist " + device + " --batch-size 8 --dry-run --epochs 1 --data-dir " + data_);
+    EXPECT_EQ(outcome.exit_code, 0) << said();
     return std::stod(outcome.output.substr(outcome.output.find("Loss: ") + 6));
   };
-  EXPECT_NEAR(loss(simt), loss(cpu), 1e-4);
+  const double cpu = loss_on("--no-cuda");
+  for (const DeviceKind kind : test_devices()) EXPECT_NEAR(loss_on(str("--device ", name(kind))), cpu, 1e-4);
 }
 
 TEST_F(Mnist, SaysWhatIsWrong) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/support/weights/weights_file.h"
+#include "tests/support/devices.h"
 #include "tests/vista/program.h"
 
 namespace weft::tests {
@@ -66,11 +67,13 @@ TEST(SingleGpu, TheOriginalsLossTrainsNothing) {
   EXPECT_NE(weights_after(""), untouched);
 }
 
-TEST(SingleGpu, RunsOnTheEmulatedGpu) {
+TEST(SingleGpu, RunsOnEveryDevice) {
   WEFT_NEEDS_ZIP();
   const TemporaryFolder folder;
-  const Outcome run = run_in(folder, "single_gpu 1 1 --batch_size 512 --device simt");
-  EXPECT_EQ(run.output, expected_lines(1, 1, 512, 4)) << said(folder);
+  for (const DeviceKind kind : test_devices()) {
+    const Outcome run = run_in(folder, str("single_gpu 1 1 --batch_size 512 --device ", name(kind)));
+    EXPECT_EQ(run.output, expected_lines(1, 1, 512, 4)) << said(folder);
+  }
 }
 
 TEST(SingleGpu, ADryRunTrainsNothing) {
