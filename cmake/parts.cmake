@@ -5,7 +5,7 @@
 set(WEFT_PARTS "" CACHE INTERNAL "rows of the table of parts")
 set(WEFT_WITHOUT "" CACHE STRING "Optional parts to leave out although they are there, by their names in the table, or: all")
 
-set(optional_parts oneDNN OpenBLAS cuBLASLt cuDNN HDF5 libjpeg-turbo libspng zlib libzip utf8proc libsodium Gloo MPI NCCL)
+set(optional_parts oneDNN OpenBLAS cuBLASLt cuDNN HDF5 libjpeg-turbo libspng zlib libzip yaml-cpp utf8proc libsodium Gloo MPI NCCL)
 foreach(part ${WEFT_WITHOUT})
   if(NOT part IN_LIST optional_parts AND NOT part STREQUAL "all")
     list(JOIN optional_parts ", " known)
@@ -161,6 +161,9 @@ weft_part("zlib" "${WEFT_HAVE_ZLIB}" ".gz data files" "apt-get install zlib1g-de
 
 weft_find_library(libzip WEFT_HAVE_ZIP WEFT_ZIP_INCLUDE zip.h WEFT_ZIP zip)
 weft_part("libzip" "${WEFT_HAVE_ZIP}" "PyTorch's files (.pt, .pth)" "apt-get install libzip-dev")
+
+weft_find_library(yaml-cpp WEFT_HAVE_YAML WEFT_YAML_INCLUDE yaml-cpp/yaml.h WEFT_YAML yaml-cpp)
+weft_part("yaml-cpp" "${WEFT_HAVE_YAML}" "configurations (.yaml)" "apt-get install libyaml-cpp-dev")
 
 weft_find_library(utf8proc WEFT_HAVE_UTF8PROC WEFT_UTF8PROC_INCLUDE utf8proc.h WEFT_UTF8PROC utf8proc)
 weft_part("utf8proc" "${WEFT_HAVE_UTF8PROC}" "words of any script" "apt-get install libutf8proc-dev")

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/finetune/trainer.h"
 
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <iostream>
 
 #include "apps/finetune/bert_files.h"
+#include "apps/support/python_number.h"
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/argmax.h"
@@ -15,6 +15,9 @@
 #include "optim/schedule/sequential.h"
 
 namespace weft::finetune {
+
+using support::python_number;
+
 namespace {
 
 DType precision_of(const Options& options) { return options.precision == "bf16" ? DType::bf16 : DType::f32; }
@@ -49,14 +52,6 @@ optim::SchedulePtr make_schedule(double warmup_ratio, int64_t steps) {
 }
 
 }  // namespace
-
-std::string python_number(double value) {
-  char text[40];
-  const auto end = std::to_chars(text, text + sizeof text, value).ptr;
-  std::string number(text, end);
-  if (number.find_first_of(".en") == std::string::npos) number += ".0";
-  return number;
-}
 
 Trainer::Trainer(const Options& options, const support::Ranks& ranks, const data::WordPiece& pieces,
                  const std::shared_ptr<Classifier>& model, const Texts& train, const Texts& dev)

@@ -20,9 +20,6 @@ struct Score {
   double f1 = 0;  ///< of class 1, where there are two classes: 2 P R / (P + R)
 };
 
-/// A number as Python prints it: the shortest text that reads back as the same, with a decimal point or an exponent.
-std::string python_number(double value);
-
 /// Trains a classifier of texts; prints lines as Hugging Face's Trainer does.
 class Trainer {
  public:

@@ -43,16 +43,6 @@ template <class... Parts>
   throw UsageError(printable(str(parts...)));
 }
 
-void check_range(const std::string& flag, double value, const std::string& text, Range range) {
-  const bool low = range.above ? value > range.min : value >= range.min;
-  if (low && value <= range.max) return;
-  const std::string least = fmt::format("{} {}", range.above ? "above" : "at least", range.min);
-  const std::string most = fmt::format("at most {}", range.max);
-  const bool has_min = std::isfinite(range.min), has_max = std::isfinite(range.max);
-  usage(flag, ": expected a value ", has_min ? least : "", has_min && has_max ? " and " : "", has_max ? most : "",
-        ", got ", text);
-}
-
 /// `batch_size` and `batch-size` are the same key.
 std::string dashes(std::string_view key) {
   std::string out(key);
@@ -117,10 +107,12 @@ struct Flags::Parser {
   CLI::App app;
 };
 
-Flags::Flags(std::string program, std::string purpose) : program_(std::move(program)), parser_(new Parser) {
+Flags::Flags(std::string program, std::string purpose, ConfigFlag config)
+    : program_(std::move(program)), has_config_(config == ConfigFlag::toml), parser_(new Parser) {
   parser_->app.description(std::move(purpose));
   parser_->app.name(program_);
   parser_->app.allow_extras();
+  if (!has_config_) return;
   parser_->app
       .add_option_function<std::string>(
           "--config", [this](const std::string& path) { config_ = path; },
@@ -132,7 +124,7 @@ Flags::~Flags() = default;
 
 Flags::Flag& Flags::make(const std::string& name) {
   WEFT_CHECK(std::none_of(flags_.begin(), flags_.end(), [&](const auto& f) { return f->name == name; }) &&
-                 name != "config" && name != "help",
+                 (name != "config" || !has_config_) && name != "help",
              "flags: expected each flag once, got a second --", name);
   flags_.push_back(std::make_unique<Flag>());
   flags_.back()->name = name;
@@ -279,7 +271,8 @@ bool Flags::parse(const std::vector<std::string>& arguments) {
   if (!extras.empty()) {
     const std::string word = extras.front().substr(0, extras.front().find('='));
     if (!word.starts_with("-")) usage("expected flags (--name value), got '", word, "'");
-    std::vector<std::string> names{"--config", "--help"};
+    std::vector<std::string> names{"--help"};
+    if (has_config_) names.push_back("--config");
     for (const auto& flag : flags_) names.push_back("--" + flag->name);
     const auto near = nearest(dashes(word), names);
     usage("unknown flag ", word, near ? ". Did you mean " + *near + "?" : ".");
@@ -333,6 +326,16 @@ std::string Flags::toml() const {
   std::string out;
   for (const auto& flag : flags_) out += flag->name + " = " + flag->toml() + "\n";
   return out;
+}
+
+void check_range(std::string_view flag, double value, const std::string& text, Range range) {
+  const bool low = range.above ? value > range.min : value >= range.min;
+  if (low && value <= range.max) return;
+  const std::string least = fmt::format("{} {}", range.above ? "above" : "at least", range.min);
+  const std::string most = fmt::format("at most {}", range.max);
+  const bool has_min = std::isfinite(range.min), has_max = std::isfinite(range.max);
+  usage(flag, ": expected a value ", has_min ? least : "", has_min && has_max ? " and " : "", has_max ? most : "",
+        ", got ", text);
 }
 
 double parse_number(std::string_view flag, const std::string& text) {

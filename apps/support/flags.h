@@ -20,6 +20,9 @@ struct Range {
   bool above = false;  ///< greater than min, not equal
 };
 
+/// Whether a program has the flag `--config FILE.toml`; without it `config` is a name as any other.
+enum class ConfigFlag { toml, none };
+
 /// A program's flags: from the command line, from `--config FILE.toml`, or their defaults, in this order of precedence.
 ///   Flags flags("train", "Trains a model.");
 ///   flags.add("lr", options.lr, "learning rate", {.min = 0});
@@ -29,7 +32,7 @@ struct Range {
 /// `--batch_size=64`, TOML keys `batch-size = 64` or `batch_size = 64`; the last of several wins.
 class Flags {
  public:
-  Flags(std::string program, std::string purpose);
+  Flags(std::string program, std::string purpose, ConfigFlag config = ConfigFlag::toml);
   ~Flags();
   Flags(const Flags&) = delete;
   Flags& operator=(const Flags&) = delete;
@@ -70,11 +73,15 @@ class Flags {
   void read_config(const std::filesystem::path& path);
 
   std::string program_;
+  bool has_config_;
   std::vector<std::unique_ptr<Flag>> flags_;
   std::unique_ptr<Parser> parser_;
   std::string config_;
 };
 
+/// Errors unless the value is in the range; `text` is how the user wrote it: `--lr: expected a value at least 0, got
+/// -1`.
+void check_range(std::string_view flag, double value, const std::string& text, Range range);
 /// Reads a number. Errors name the flag: `--lr: expected a number, got 'fast'`.
 double parse_number(std::string_view flag, const std::string& text);
 int64_t parse_integer(std::string_view flag, const std::string& text);

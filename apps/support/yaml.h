@@ -38,6 +38,8 @@ class YamlSection {
   bool read(const std::string& key, std::vector<int64_t>& variable);
   bool read(const std::string& key, std::vector<double>& variable);
   bool read(const std::string& key, std::vector<std::string>& variable);
+  /// One word of a list.
+  bool read_choice(const std::string& key, std::string& variable, const std::vector<std::string>& choices);
   /// A key that means nothing here and is no error.
   void ignore(const std::string& key);
 

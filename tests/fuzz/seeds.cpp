@@ -158,6 +158,12 @@ void text_seeds() {
   const std::string toml = "epochs = 3\nlr = 0.1\nout = \"runs/\\u00e4\"\nquick = true\nmean = [0.5, 1, 2e-3]\n";
   keep("flags", "both", joined({{static_cast<uint8_t>(words.size())}, bytes_of(words), bytes_of(toml)}));
   keep("flags", "toml", joined({{0}, bytes_of("optimizer = 'adamw'\nmean = []\n[table]\na = 1979-05-27T07:32:00Z\n")}));
+  keep(
+      "yaml", "sections",
+      bytes_of("default: &DEFAULT\n  lr: !!float 1E-3\n  batch_size: 32\n  log_to_screen: !!bool True\n  model: 'cnn'\n"
+               "test:\n  <<: *DEFAULT\n  sizes: [16, 32]\n  betas: [0.9, 0.999]\n  names: [a, None]\n"));
+  keep("yaml", "merges",
+       bytes_of("a: &A {lr: 1}\nb: &B {lr: 2, model: ~}\ndefault:\n  <<: [*A, *B]\n  x: |\n    text\n"));
   const char* const texts[] = {"1e-3", "-12", "off", "1, 2,3", "cuda:1", "64x32x32x3", "lerning-rate"};
   for (uint8_t kind = 0; kind < 7; ++kind)
     keep("texts", str("kind", int{kind}), joined({{kind}, bytes_of(texts[kind])}));

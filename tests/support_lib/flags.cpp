@@ -52,6 +52,21 @@ TEST(Flags, ReadsEveryKind) {
   EXPECT_TRUE(p.flags.given("lr"));
 }
 
+// Programs whose users know `--config` as something else.
+TEST(Flags, ConfigMayBeAFlagOfTheProgramsOwn) {
+  std::string section = "default", yaml = "a.yaml";
+  Flags flags("train", "Trains.", ConfigFlag::none);
+  flags.add("config", section, "section of the file");
+  flags.add("yaml_config", yaml, "file");
+  EXPECT_TRUE(flags.parse({"--config=test", "--yaml_config", "b.yaml"}));
+  EXPECT_EQ(section, "test");
+  EXPECT_EQ(yaml, "b.yaml");
+  EXPECT_EQ(error_of([&] {
+              flags.parse({"--yaml-config", "b.yaml"});
+            }),
+            "unknown flag --yaml-config. Did you mean --yaml_config?");
+}
+
 TEST(Flags, DefaultsStay) {
   Program p;
   const char* argv[] = {"train"};

@@ -1,230 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch's files. A zip archive holds NAME/data.pkl, a pickle that refers to storages by keys, and NAME/data/KEY,
-// their bytes (torch/serialization.py, caffe2/serialize). The legacy format is a row of pickles (a magic number, the
-// version, facts on the machine, the object, the keys of its storages), then for each storage its size and its bytes.
-#include <algorithm>
-#include <array>
-#include <cstring>
-#include <optional>
-
 #include "apps/support/weights/pickle_tree.h"
-#include "apps/support/weights/unpickler.h"
+#include "apps/support/weights/torch_archive.h"
 #include "apps/support/weights/weights_file.h"
-#include "apps/support/weights/zip_archive.h"
-#include "core/file_reader.h"
-#include "core/stored_dtype.h"
 
 namespace weft::support {
 namespace {
 
-constexpr uint64_t kLargestPickle = 256 << 20;
-constexpr uint64_t kSlack = 64 << 20;
-constexpr std::string_view kMagic("\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 10);
-constexpr int64_t kLegacyVersion = 1001;
-
-/// What is common to both formats: tensors as views into storages that are read when first needed.
+/// The tensors of one dict of a file of torch.save.
 class TorchFile : public WeightsFile {
  public:
-  explicit TorchFile(const std::filesystem::path& path) : file_(path, "pytorch") {
-    fail_ = [this](const std::string& text) { file_.bad(text); };
-  }
-
-  Tensor read(size_t index) const override {
-    const PickledTensor& pickled = *order_.at(index);
-    const PickledStorage& storage = pickle_.storages[pickled.storage];
-    const StoredDType& stored = *find_stored_dtype(storage.type->stored);
-    Tensor memory = kept_[pickled.storage];
-    if (!memory.defined()) {
-      const std::string& name = tensors()[index].name;
-      memory = read_stored(
-          stored, Shape{static_cast<int64_t>(storage.numel)},
-          [&](void* to, uint64_t) { read_storage(pickled.storage, to); },
-          [&](std::string_view text) { file_.bad("tensor '", name, "': ", text); });
-      if (uses_[pickled.storage] > 1) kept_[pickled.storage] = memory;  // the tensors that share it go on sharing it
-    }
-    kernels::View view;
-    view.dtype = stored.dtype;
-    view.data = static_cast<char*>(memory.raw_data()) + pickled.offset * size_of(stored.dtype);
-    view.rank = pickled.sizes.rank();
-    for (int d = 0; d < view.rank; ++d) view.sizes[d] = pickled.sizes[d], view.strides[d] = pickled.strides[d];
-    return memory.alias(view);
-  }
-
- protected:
-  /// Fills the storage's memory, `numel` elements of its type.
-  virtual void read_storage(size_t storage, void* to) const = 0;
-
-  /// Takes the tensors under `key` into the list.
-  void list_tensors(const std::string& key) {
-    PickleTree tree = flatten_pickle(pickle_, key, fail_);
+  TorchFile(const std::filesystem::path& path, const std::string& key) : archive_(open_torch_archive(path)) {
+    format_ = archive_->format();
+    PickleTree tree = flatten_pickle(archive_->pickle(), key, archive_->fail());
     metadata_ = std::move(tree.others);
-    uses_.assign(pickle_.storages.size(), 0);
-    kept_.resize(pickle_.storages.size());
-    // Views may repeat elements (stride 0) and overlap: in all they may need not much more memory than the file has.
-    uint64_t budget = kSlack + 8 * file_.size();
     for (const NamedPickledTensor& named : tree.tensors) {
-      const PickledStorage& storage = pickle_.storages[named.tensor->storage];
-      const StoredDType* stored = find_stored_dtype(storage.type->stored);
-      if (stored == nullptr)
-        file_.bad("tensor '", named.name, "': expected a dtype that Weft has, got torch.", storage.type->name);
-      if (find(named.name) >= 0) file_.bad("tensor '", named.name, "' occurs twice");
-      add({named.name, stored->dtype, named.tensor->sizes, std::string(stored->name)});
-      const uint64_t bytes = tensors().back().bytes();
-      if (bytes > budget)
-        file_.bad("tensor '", named.name, "': expected tensors of about the file's size (", file_.size(),
-                  " bytes), got ", bytes, " bytes of ", stored->dtype, named.tensor->sizes, " on top of others");
-      budget -= bytes;
+      if (find(named.name) >= 0) archive_->fail()("tensor '" + named.name + "' occurs twice");
+      const StoredDType& stored = archive_->announce(*named.tensor, named.name);
+      add({named.name, stored.dtype, named.tensor->sizes, std::string(stored.name)});
       order_.push_back(named.tensor);
-      ++uses_[named.tensor->storage];
     }
   }
 
-  uint64_t bytes_of(const PickledStorage& storage) const {
-    uint64_t bytes = 0;
-    if (__builtin_mul_overflow(storage.numel, storage.type->bytes, &bytes) || bytes > file_.size())
-      file_.bad("storage '", storage.key, "': expected at most the file's ", file_.size(), " bytes, got ",
-                storage.numel, " elements of ", storage.type->name);
-    return bytes;
-  }
-
-  FileReader file_;
-  ByteStream::Fail fail_;
-  Pickle pickle_;
+  Tensor read(size_t index) const override { return archive_->read(*order_.at(index), tensors()[index].name); }
 
  private:
+  std::unique_ptr<TorchArchive> archive_;
   std::vector<const PickledTensor*> order_;
-  std::vector<uint32_t> uses_;        // by how many tensors, for each storage
-  mutable std::vector<Tensor> kept_;  // storages of more than one tensor
-};
-
-class ZipTorchFile : public TorchFile {
- public:
-  ZipTorchFile(const std::filesystem::path& path, const std::string& key) : TorchFile(path), archive_(path) {
-    format_ = "pytorch";
-    const std::string folder = find_folder();
-    if (archive_.find(folder + "constants.pkl") >= 0)
-      file_.bad(
-          "expected weights, got a TorchScript program. In PyTorch: torch.save(torch.jit.load(FILE).state_dict(), …)");
-    if (const std::string order = text(folder + "byteorder", 16); !order.empty() && order != "little")
-      file_.bad("expected byteorder little, got '", order, "'");
-    read_pickle(folder);
-    for (const PickledStorage& storage : pickle_.storages) {
-      const int64_t entry = archive_.find(folder + "data/" + storage.key);
-      if (entry < 0) file_.bad("storage '", storage.key, "': expected a zip entry data/", storage.key, ", got none");
-      const uint64_t size = archive_.entries()[static_cast<size_t>(entry)].size;
-      if (size != bytes_of(storage))
-        file_.bad("storage '", storage.key, "': expected ", bytes_of(storage), " bytes for ", storage.numel,
-                  " elements of ", storage.type->name, ", got ", size);
-      entries_.push_back(static_cast<size_t>(entry));
-    }
-    list_tensors(key);
-  }
-
- private:
-  /// `archive/`: the folder that all entries lie in.
-  std::string find_folder() const {
-    for (const ZipArchive::Entry& entry : archive_.entries()) {
-      const size_t slash = entry.name.find('/');
-      if (slash != std::string::npos && entry.name.substr(slash) == "/data.pkl") return entry.name.substr(0, slash + 1);
-    }
-    file_.bad("expected a zip entry NAME/data.pkl, as torch.save writes it, got none");
-  }
-
-  std::string text(const std::string& name, uint64_t longest) const {
-    const int64_t entry = archive_.find(name);
-    if (entry < 0) return "";
-    const uint64_t size = archive_.entries()[static_cast<size_t>(entry)].size;
-    if (size > longest || size > file_.size())
-      file_.bad("zip entry '", name, "': expected at most ", std::min(longest, file_.size()), " bytes, got ", size);
-    std::string result(size, '\0');
-    archive_.read(static_cast<size_t>(entry), result.data());
-    return result;
-  }
-
-  void read_pickle(const std::string& folder) {
-    const std::string bytes = text(folder + "data.pkl", kLargestPickle);
-    ByteStream stream([&](uint64_t offset, void* to, uint64_t count) { std::memcpy(to, bytes.data() + offset, count); },
-                      0, bytes.size(), fail_);
-    pickle_ = unpickle(stream, fail_);
-  }
-
-  void read_storage(size_t storage, void* to) const override { archive_.read(entries_[storage], to); }
-
-  ZipArchive archive_;
-  std::vector<size_t> entries_;  // of each storage
-};
-
-class LegacyTorchFile : public TorchFile {
- public:
-  LegacyTorchFile(const std::filesystem::path& path, const std::string& key) : TorchFile(path) {
-    format_ = "pytorch (legacy)";
-    ByteStream stream([this](uint64_t offset, void* to, uint64_t bytes) { file_.read(offset, to, bytes); }, 0,
-                      file_.size(), fail_);
-    const Pickle magic = unpickle(stream, fail_), version = unpickle(stream, fail_);
-    const auto* number = magic.root->as<PickleBigInteger>();
-    if (number == nullptr || number->bytes != kMagic) file_.bad("expected the magic number of torch.save, got another");
-    if (const auto* protocol = version.root->as<int64_t>(); protocol == nullptr || *protocol != kLegacyVersion)
-      file_.bad("expected version ", kLegacyVersion, " of the legacy format, got another");
-    check_machine(unpickle(stream, fail_));
-    pickle_ = unpickle(stream, fail_);
-    find_storages(unpickle(stream, fail_));
-    list_tensors(key);
-  }
-
- private:
-  void check_machine(const Pickle& facts) const {
-    if (const auto* dict = facts.root->as<PickleDict>())
-      for (const auto& [name, value] : dict->items)
-        if (const auto* word = name->as<std::string>(); word != nullptr && *word == "little_endian")
-          if (const auto* little = value->as<bool>(); little != nullptr && !*little)
-            file_.bad("expected little-endian data, got big-endian");
-  }
-
-  /// Behind the pickles lie, in the order of `keys`, the storages: a 64-bit count of elements, then the elements.
-  void find_storages(const Pickle& keys) {
-    const auto* list = keys.root->as<PickleList>();
-    if (list == nullptr) file_.bad("expected the list of storage keys, got ", keys.root->kind());
-    offsets_.assign(pickle_.storages.size(), 0);
-    uint64_t position = keys.end;
-    for (const PickleRef item : list->items) {
-      const auto* key = item->as<std::string>();
-      const auto known = key == nullptr ? pickle_.storage_of_key.end() : pickle_.storage_of_key.find(*key);
-      if (known == pickle_.storage_of_key.end())
-        file_.bad("expected keys of storages that tensors use, got ",
-                  key == nullptr ? "another value" : "'" + *key + "'");
-      const PickledStorage& storage = pickle_.storages[known->second];
-      const uint64_t bytes = bytes_of(storage);
-      if (offsets_[known->second] != 0) file_.bad("storage '", storage.key, "' occurs twice");
-      if (position + 8 > file_.size() || bytes > file_.size() - position - 8)
-        file_.bad("storage '", storage.key, "': expected ", bytes, " bytes at ", position + 8, ", got ",
-                  file_.size() - std::min(file_.size(), position + 8), ". Is the file cut short?");
-      uint64_t numel = 0;
-      file_.read(position, &numel, 8);
-      if (numel != storage.numel)
-        file_.bad("storage '", storage.key, "': expected ", storage.numel, " elements, got ", numel);
-      offsets_[known->second] = position + 8;
-      position += 8 + bytes;
-    }
-    for (size_t i = 0; i < offsets_.size(); ++i)
-      if (offsets_[i] == 0) file_.bad("storage '", pickle_.storages[i].key, "': expected its data, got none");
-  }
-
-  void read_storage(size_t storage, void* to) const override {
-    file_.read(offsets_[storage], to, bytes_of(pickle_.storages[storage]));
-  }
-
-  std::vector<uint64_t> offsets_;  // of each storage's data in the file
 };
 
 }  // namespace
 
 std::unique_ptr<WeightsFile> open_torch(const std::filesystem::path& path, const std::string& key) {
-  const FileReader file(path, "pytorch");
-  std::array<char, 4> start{};
-  file.read(0, start.data(), std::min<uint64_t>(file.size(), start.size()));
-  if (start[0] == 'P' && start[1] == 'K') return std::make_unique<ZipTorchFile>(path, key);
-  if (start[0] == '\x80') return std::make_unique<LegacyTorchFile>(path, key);
-  file.bad("expected a file that torch.save wrote (a zip archive, or pickles), got something else");
+  return std::make_unique<TorchFile>(path, key);
 }
 
 }  // namespace weft::support

@@ -39,8 +39,9 @@ struct TorchObject {
   StateDict state(std::string_view what) const;
 };
 
-/// Writes a file that `torch.load(FILE, weights_only=True)` opens; tensors that are the same memory share it in the
-/// file too. Replaces an old file in one go. Errors: the disk is full, Weft was built without libzip.
+/// Writes a file that `torch.load(FILE, weights_only=True)` opens (PyTorch 2; that of 1.13 knows no numbers with a
+/// point); tensors that are the same memory share it in the file too. Replaces an old file in one go. Errors: the disk
+/// is full, Weft was built without libzip.
 void write_torch(const std::filesystem::path& path, const TorchObject& object);
 
 /// Reads a whole file of torch.save through the machine of unpickler.h, tensors onto the CPU. Errors: those of

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pickle of protocol 2 as torch.save makes it: {name: _rebuild_tensor_v2(storage, 0, sizes, strides, False,
-// OrderedDict())}
-#include <cstring>
+// What torch.save writes: a zip archive of a pickle, in which a tensor is _rebuild_tensor_v2(storage, 0, sizes,
+// strides, False, OrderedDict()), and of the storages' bytes.
 #include <map>
+#include <set>
 #include <tuple>
-#include <unordered_set>
 
-#include "apps/support/weights/pickle_opcodes.h"
+#include "apps/support/weights/pickler.h"
+#include "apps/support/weights/torch_object.h"
 #include "apps/support/weights/weights_file.h"
 #include "apps/support/weights/zip_archive.h"
 #include "core/printable.h"
@@ -20,70 +20,107 @@ const char* storage_class(DType dtype) {
   return names[static_cast<int>(dtype)];
 }
 
-/// Writes opcodes; each one line of pickletools.dis.
-class Pickler {
+Shape dense_strides(const Shape& sizes) {
+  Shape strides = sizes;
+  int64_t stride = 1;
+  for (int d = sizes.rank() - 1; d >= 0; --d) {
+    strides[d] = stride;
+    stride *= std::max<int64_t>(sizes[d], 1);
+  }
+  return strides;
+}
+
+/// Pickles values and gathers the storages that they refer to.
+class Writer {
  public:
-  void op(PickleOp op) { bytes_ += static_cast<char>(op); }
-  void global(const char* module, const char* name) {
-    op(PickleOp::global);
-    bytes_ += str(module, "\n", name, "\n");
+  void value(const TorchObject& object) {
+    std::visit([this](const auto& is) { write(is); }, object.is);
   }
-  void text(const std::string& text) {
-    op(PickleOp::bin_unicode);
-    little_endian(text.size(), 4);
-    bytes_ += text;
-  }
-  void integer(int64_t value) {
-    if (value <= 0x7fffffff) {
-      op(PickleOp::bin_int);
-      return little_endian(static_cast<uint64_t>(value), 4);
-    }
-    op(PickleOp::long1);
-    bytes_ += '\x08';
-    little_endian(static_cast<uint64_t>(value), 8);
-  }
-  void numbers(const Shape& values) {
-    op(PickleOp::mark);
-    for (const int64_t value : values) integer(value);
-    op(PickleOp::tuple);
-  }
-  std::string take() { return std::move(bytes_); }
-  void little_endian(uint64_t value, int bytes) {
-    for (int i = 0; i < bytes; ++i) bytes_ += static_cast<char>(value >> (8 * i));
-  }
+
+  std::string finish() { return pickle_.finish(); }
+  /// By key, each dense when it is written.
+  const std::vector<Tensor>& storages() const { return storages_; }
 
  private:
-  std::string bytes_;
-};
+  void write(TorchObject::None) { pickle_.none(); }
+  void write(bool value) { pickle_.boolean(value); }
+  void write(int64_t value) { pickle_.integer(value); }
+  void write(double value) { pickle_.number(value); }
+  void write(const std::string& value) { pickle_.text(value); }
 
-void tensor(Pickler& out, const Tensor& tensor, const std::string& key) {
-  Shape strides = tensor.sizes();
-  int64_t stride = 1;
-  for (int d = strides.rank() - 1; d >= 0; --d) {
-    const int64_t size = strides[d];
-    strides[d] = stride;
-    stride *= std::max<int64_t>(size, 1);
+  void write(const TorchObject::List& list) {
+    pickle_.op(PickleOp::empty_list);
+    pickle_.op(PickleOp::mark);
+    for (const TorchObject& item : list) value(item);
+    pickle_.op(PickleOp::appends);
   }
-  out.global("torch._utils", "_rebuild_tensor_v2");
-  out.op(PickleOp::mark);
-  out.op(PickleOp::mark);
-  out.text("storage");
-  out.global("torch", storage_class(tensor.dtype()));
-  out.text(key);
-  out.text("cpu");
-  out.integer(tensor.numel());
-  out.op(PickleOp::tuple);
-  out.op(PickleOp::bin_persid);
-  out.integer(0);
-  out.numbers(tensor.sizes());
-  out.numbers(strides);
-  out.op(PickleOp::new_false);
-  out.global("collections", "OrderedDict");
-  out.op(PickleOp::empty_tuple);
-  out.op(PickleOp::reduce);
-  out.op(PickleOp::tuple);
-  out.op(PickleOp::reduce);
-}
+
+  void write(const TorchObject::Tuple& tuple) {
+    pickle_.op(PickleOp::mark);
+    for (const TorchObject& item : tuple.items) value(item);
+    pickle_.op(PickleOp::tuple);
+  }
+
+  void write(const TorchObject::Dict& dict) {
+    std::set<std::variant<std::string, int64_t>> keys;
+    pickle_.op(PickleOp::empty_dict);
+    pickle_.op(PickleOp::mark);
+    for (const auto& [key, item] : dict) {
+      const auto* name = std::get_if<std::string>(&key);
+      WEFT_CHECK(keys.insert(key).second, "pytorch: expected each name once, got '",
+                 name != nullptr ? printable(*name) : str(std::get<int64_t>(key)), "' twice");
+      std::visit([this](const auto& is) { write(is); }, key);
+      value(item);
+    }
+    pickle_.op(PickleOp::set_items);
+  }
+
+  void write(const Tensor& tensor) {
+    WEFT_CHECK(tensor.defined(), "pytorch: expected a tensor, got an undefined one");
+    pickle_.global("torch._utils", "_rebuild_tensor_v2");
+    pickle_.op(PickleOp::mark);
+    pickle_.op(PickleOp::mark);
+    pickle_.text("storage");
+    pickle_.global("torch", storage_class(tensor.dtype()));
+    pickle_.text(key_of(tensor));
+    pickle_.text("cpu");
+    pickle_.integer(tensor.numel());
+    pickle_.op(PickleOp::tuple);
+    pickle_.op(PickleOp::bin_persid);
+    pickle_.integer(0);
+    write(tensor.sizes());
+    write(dense_strides(tensor.sizes()));
+    pickle_.boolean(false);
+    pickle_.global("collections", "OrderedDict");
+    pickle_.op(PickleOp::empty_tuple);
+    pickle_.op(PickleOp::reduce);
+    pickle_.op(PickleOp::tuple);
+    pickle_.op(PickleOp::reduce);
+  }
+
+  void write(const Shape& shape) {
+    pickle_.op(PickleOp::mark);
+    for (const int64_t size : shape) pickle_.integer(size);
+    pickle_.op(PickleOp::tuple);
+  }
+
+  /// Tensors that are the same memory get one storage.
+  std::string key_of(const Tensor& tensor) {
+    const Shape sizes = tensor.sizes();
+    const kernels::View& view = tensor.view();
+    const Memory memory{view.data, view.dtype, std::vector<int64_t>(sizes.begin(), sizes.end()),
+                        std::vector<int64_t>(view.strides.begin(), view.strides.begin() + view.rank)};
+    size_t key = storages_.size();
+    if (tensor.numel() > 0) key = keys_.emplace(memory, key).first->second;
+    if (key == storages_.size()) storages_.push_back(tensor);
+    return str(key);
+  }
+
+  using Memory = std::tuple<const void*, DType, std::vector<int64_t>, std::vector<int64_t>>;
+  Pickler pickle_;
+  std::map<Memory, size_t> keys_;
+  std::vector<Tensor> storages_;
+};
 
 /// Dense on the CPU for as long as the pointer lives.
 ZipWriter::Load load_of(const Tensor& tensor) {
@@ -100,44 +137,27 @@ ZipWriter::Load load_of(std::string bytes) {
 
 }  // namespace
 
-void write_torch(const std::filesystem::path& path, const StateDict& state) {
-  WEFT_CHECK(state.scalars.empty(), "pytorch: expected tensors only, got the number '",
-             state.scalars.empty() ? "" : printable(state.scalars[0].name), "'. A checkpoint holds numbers too");
-  // Tensors that are the same memory get one storage.
-  using Memory = std::tuple<const void*, DType, std::vector<int64_t>, std::vector<int64_t>>;
-  std::map<Memory, std::string> keys;
-  std::vector<std::pair<std::string, Tensor>> storages;
-  std::unordered_set<std::string_view> names;
-
-  Pickler pickle;
-  pickle.op(PickleOp::proto);
-  pickle.little_endian(2, 1);
-  pickle.op(PickleOp::empty_dict);
-  pickle.op(PickleOp::mark);
-  for (const NamedTensor& entry : state.tensors) {
-    WEFT_CHECK(names.insert(entry.name).second, "pytorch: expected each name once, got '", printable(entry.name),
-               "' twice");
-    const Shape sizes = entry.tensor.sizes();
-    const kernels::View& view = entry.tensor.view();
-    const Memory memory{entry.tensor.numel() > 0 ? view.data : &entry, view.dtype,
-                        std::vector<int64_t>(sizes.begin(), sizes.end()),
-                        std::vector<int64_t>(view.strides.begin(), view.strides.begin() + view.rank)};
-    const auto [found, is_new] = keys.emplace(memory, str(storages.size()));
-    if (is_new) storages.emplace_back(found->second, entry.tensor);
-    pickle.text(entry.name);
-    tensor(pickle, entry.tensor, found->second);
-  }
-  pickle.op(PickleOp::set_items);
-  pickle.op(PickleOp::stop);
+void write_torch(const std::filesystem::path& path, const TorchObject& object) {
+  Writer writer;
+  writer.value(object);
+  const std::string pickle = writer.finish();
 
   AtomicFile file(path, "pytorch");
   ZipWriter zip(file);
-  const std::string bytes = pickle.take();
-  zip.add("archive/data.pkl", bytes.size(), load_of(bytes));
-  for (const auto& [key, memory] : storages) zip.add("archive/data/" + key, memory.nbytes(), load_of(memory));
+  zip.add("archive/data.pkl", pickle.size(), load_of(pickle));
+  for (size_t key = 0; key < writer.storages().size(); ++key) {
+    const Tensor& storage = writer.storages()[key];
+    zip.add(str("archive/data/", key), storage.nbytes(), load_of(storage));
+  }
   zip.add("archive/version", 2, load_of(std::string("3\n")));
   zip.close();
   file.commit();
+}
+
+void write_torch(const std::filesystem::path& path, const StateDict& state) {
+  WEFT_CHECK(state.scalars.empty(), "pytorch: expected tensors only, got the number '",
+             state.scalars.empty() ? "" : printable(state.scalars[0].name), "'. A checkpoint holds numbers too");
+  write_torch(path, TorchObject::of(state));
 }
 
 }  // namespace weft::support
