@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/profile/recorder.h"
+#include "kernels/profiler_range.h"
 
 namespace weft {
 namespace {
@@ -25,8 +26,11 @@ OpScope::~OpScope() {
   backward_runs = previous_backward_;
 }
 
-TraceScope::TraceScope(const char* name) : name_(name), started_(profile::begin_span()) {}
+TraceScope::TraceScope(const char* name) : name_(name), started_(profile::begin_span()) {
+  kernels::push_profiler_range(name);
+}
 TraceScope::~TraceScope() {
+  kernels::pop_profiler_range();
   if (started_ >= 0) profile::end_span(profile::Category::part, name_, false, started_);
 }
 

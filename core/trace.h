@@ -24,7 +24,8 @@ class OpScope {
   int64_t started_;  // of the profile's clock; below 0: no profile is on
 };
 
-/// A part of the program that a profile shows (`forward`, `optimizer`, `load batch`). `name` must be a string literal.
+/// A part of the program that a profile and NVIDIA's tools (as an NVTX range) show: `forward`, `optimizer`, `load
+/// batch`. `name` must be a string literal.
 class TraceScope {
  public:
   explicit TraceScope(const char* name);

@@ -71,6 +71,15 @@ void cifar_seeds() {
   keep("cifar", "cifar100_coarse", joined({{2}, word(0), {1}, record}));
 }
 
+void npy_seeds() {
+  const std::string magic = "\x93NUMPY";
+  const auto file = [&](const std::string& header, const Bytes& data) {
+    return joined({bytes_of(magic), {1, 0}, word(header.size()), bytes_of(header), data});
+  };
+  keep("npy", "floats", file("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, 1, 1), }\n", Bytes(8, 63)));
+  keep("npy", "bytes", file("{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }\n", Bytes(3, 7)));
+}
+
 void idx_seeds() {
   const Bytes labels{0, 0, 8, 1, 0, 0, 0, 2, 3, 9};
   const Bytes images{0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
@@ -221,6 +230,7 @@ int main(int argc, char** argv) {
   folder = argv[2];
   cifar_seeds();
   idx_seeds();
+  npy_seeds();
   picture_seeds(fs::path(argv[1]) / "golden/pictures");
   weights_seeds(fs::path(argv[1]) / "weights/golden");
   tensor_seeds();

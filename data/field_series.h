@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/hdf5_fields.h"
+
+namespace weft::data {
+
+struct FieldSeriesOptions {
+  int64_t dt = 1;                             ///< steps of time between input and target
+  int64_t in_channels = 0, out_channels = 0;  ///< the first ones of the file
+  int64_t rows = 0, columns = 0;              ///< the first ones of the file
+  int64_t limit = 0;                          ///< use the first so many samples; 0: all
+  std::vector<float> means = {}, stds = {};   ///< of each channel
+};
+
+/// A folder of HDF5 files, one for each year, as pairs of fields: those at time t, and those at t + dt of the same
+/// file. Values are z-scores (x - mean) / std of their channel, channels last.
+class FieldSeries {
+ public:
+  /// Errors: no file NAME.h5 in the folder, files of different sizes or smaller than the window, fewer means or
+  /// standard deviations than channels, one that is not positive, no pair at all; those of open_fields.
+  FieldSeries(const std::filesystem::path& folder, FieldSeriesOptions options);
+
+  int64_t size() const { return size_; }
+  const FieldSeriesOptions& options() const { return options_; }
+  /// input [rows, columns, in_channels], target [rows, columns, out_channels]. From any number of threads at once.
+  void read(int64_t index, float* input, float* target) const;
+  /// `data/train: 3 files, 1095 pairs of 20 x 360 x 720`.
+  std::string describe() const;
+
+ private:
+  void read_time(const FieldFile& file, int64_t time, int64_t channels, float* to) const;
+
+  std::string folder_;
+  FieldSeriesOptions options_;
+  std::vector<std::unique_ptr<FieldFile>> files_;
+  std::vector<int64_t> ends_;  ///< pairs in all files up to this one
+  int64_t size_ = 0;
+};
+
+}  // namespace weft::data

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "core/ops/add.h"
+#include "dist/parallel_block.h"
+#include "nn/transformer_block.h"
+
+namespace weft::dist::testing {
+
+/// A linear layer, blocks, a norm and a linear layer. x [N, tokens, in] to [N, tokens, out].
+struct BlockTower : nn::Module {
+  static constexpr int64_t kIn = 6, kWidth = 24, kHeads = 4, kHidden = 40, kOut = 5;
+  nn::Linear stem{kIn, kWidth};
+  std::vector<std::shared_ptr<nn::Module>> blocks;
+  nn::LayerNorm norm{kWidth, 1e-6};
+  nn::Linear head{kWidth, kOut, {.bias = false}};
+
+  /// Of nn::TransformerBlock without a group, else of ParallelBlock: the same draws.
+  BlockTower(int count, const ProcessGroupPtr& group) {
+    for (int i = 0; i < count; ++i) {
+      if (group)
+        blocks.push_back(std::make_shared<ParallelBlock>(
+            ParallelBlockOptions{.width = kWidth, .heads = kHeads, .hidden = kHidden}, group));
+      else
+        blocks.push_back(std::make_shared<nn::TransformerBlock>(
+            nn::TransformerBlockOptions{.width = kWidth, .heads = kHeads, .hidden = kHidden}));
+    }
+  }
+  Tensor forward(const Tensor& x) const override {
+    Tensor y = stem(x);
+    for (const auto& block : blocks) y = (*block)(y);
+    return head(norm(y));
+  }
+  void fields(nn::Visitor& v) override {
+    v("stem", stem);
+    v("blocks", blocks);
+    v("norm", norm);
+    v("head", head);
+  }
+};
+
+/// One seed, one tower, however many ranks hold it. Biases and norms begin away from 0 and 1, so that a lost one shows.
+std::shared_ptr<BlockTower> tower(int blocks, const ProcessGroupPtr& group, DType dtype, Device device = {});
+
+}  // namespace weft::dist::testing
