@@ -145,7 +145,7 @@ weft_part("cuBLASLt" "${WEFT_HAVE_CUBLASLT}" "matmul of WEFT_ENGINE=vendor and a
 weft_part("cuDNN" "${WEFT_HAVE_CUDNN}" "conv2d of WEFT_ENGINE=vendor and auto" "with CUDA: install cuDNN 9, or set WEFT_CUDNN_ROOT")
 
 weft_find_library(HDF5 WEFT_HAVE_HDF5 WEFT_HDF5_INCLUDE hdf5.h WEFT_HDF5 hdf5 hdf5_serial PATH_SUFFIXES hdf5/serial)
-weft_part("HDF5" "${WEFT_HAVE_HDF5}" "checkpoints (.h5)" "apt-get install libhdf5-dev")
+weft_part("HDF5" "${WEFT_HAVE_HDF5}" "checkpoints (.h5), pictures in HDF5 files" "apt-get install libhdf5-dev")
 
 find_package(nlohmann_json 3.10 QUIET)
 weft_require("nlohmann-json" "${nlohmann_json_FOUND}" "nlohmann-json3-dev")

@@ -62,6 +62,7 @@ class Dataset {
 ///   cifar10:DIR        CIFAR-10, binary version                   cifar100:DIR     CIFAR-100, binary, fine labels
 ///   cifar100-coarse:DIR  CIFAR-100 with its 20 coarse labels      idx:DIR          MNIST and its family, plain or .gz
 ///   folder:DIR         DIR/{train,val}/CLASS/*.{jpg,jpeg,png}     random[:NxHxWxC] uniform noise
+///   hdf5:FILE          pictures in an HDF5 file (JSC's layout)    packed:FILE      the same in Weft's own format
 /// Errors: an unknown kind (the text names the nearest), and all errors of the readers.
 std::shared_ptr<const Dataset> open_dataset(const std::string& text, Split split);
 

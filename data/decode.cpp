@@ -8,7 +8,7 @@
 
 namespace weft::data {
 
-Picture decode(const std::vector<uint8_t>& bytes, const std::string& path, DecodeOptions options) {
+Picture decode(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options) {
   constexpr uint8_t kPng[] = {0x89, 'P', 'N', 'G', 0x0d, 0x0a, 0x1a, 0x0a};
   WEFT_CHECK(!bytes.empty(), "decode: ", path, " is empty");
   if (bytes.size() >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8 && bytes[2] == 0xff)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "data/picture.h"
 
@@ -20,10 +20,10 @@ struct DecodeOptions {
 /// (inverted where an Adobe marker says so), grey replicated, palettes looked up, alpha dropped, 16 bits cut to 8.
 /// A few bytes cannot ask for gigabytes: the picture must be one that a file of this length can hold.
 /// Errors name `path`: unknown format, corrupt, cut short, more than `max_pixels`.
-Picture decode(const std::vector<uint8_t>& bytes, const std::string& path, DecodeOptions options = {});
+Picture decode(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options = {});
 
-Picture decode_jpeg(const std::vector<uint8_t>& bytes, const std::string& path, DecodeOptions options = {});
-Picture decode_png(const std::vector<uint8_t>& bytes, const std::string& path, DecodeOptions options = {});
+Picture decode_jpeg(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options = {});
+Picture decode_png(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options = {});
 
 /// The Exif orientation (1 … 8) of a TIFF block (Exif 2.32, section 4.6; tag 0x0112); 1 where absent or malformed.
 int exif_orientation(const uint8_t* tiff, size_t size);

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "data/file_bytes.h"
+#include "core/file_reader.h"
 #include "kernels/error.h"
 
 namespace weft::data {
@@ -13,64 +13,32 @@ namespace fs = std::filesystem;
 
 bool hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
-bool is_picture(const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return !hidden(path) && (extension == ".jpg" || extension == ".jpeg" || extension == ".png");
-}
-
-std::vector<std::string> class_folders(const fs::path& root) {
-  std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(root))
-    if (entry.is_directory() && !hidden(entry.path())) names.push_back(entry.path().filename().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 std::vector<fs::path> pictures_below(const fs::path& folder) {
   std::vector<fs::path> found;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
-    if (is_picture(entry.path()) && entry.is_regular_file()) found.push_back(entry.path());
+    if (is_picture_name(entry.path()) && entry.is_regular_file()) found.push_back(entry.path());
   std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });
   return found;
 }
 
-class ImageFolder : public Dataset {
+class ImageFolder : public EncodedDataset {
  public:
-  ImageFolder(std::string title, std::vector<std::string> classes, DecodeOptions decoding)
-      : title_(std::move(title)), classes_(std::move(classes)), decoding_(decoding) {}
+  ImageFolder(std::string title, std::vector<std::string> classes, std::vector<fs::path> paths,
+              std::vector<int64_t> labels, DecodeOptions decoding)
+      : EncodedDataset(std::move(title), std::move(classes), std::move(labels), decoding), paths_(std::move(paths)) {}
 
-  void add(std::vector<fs::path> paths, int64_t label) {
-    for (fs::path& path : paths) {
-      paths_.push_back(std::move(path));
-      labels_.push_back(label);
-    }
-  }
-
-  int64_t size() const override { return static_cast<int64_t>(paths_.size()); }
-  const std::vector<std::string>& classes() const override { return classes_; }
-  int64_t channels() const override { return 3; }
-
-  Picture get(int64_t index) const override {
-    WEFT_CHECK(index >= 0 && index < size(), title_, ": expected an index below ", size(), ", got ", index);
-    Picture picture = decode(read_file(paths_[index]), paths_[index].string(), decoding_);
-    picture.label = labels_[index];
-    return picture;
+  std::span<const uint8_t> encoded(int64_t index, std::vector<uint8_t>& buffer) const override {
+    check_index(index);
+    const FileReader file(paths_[index], "folder");
+    const std::span<uint8_t> bytes = room_in(buffer, file.size());
+    file.read(0, bytes.data(), bytes.size());
+    return bytes;
   }
 
   std::string origin(int64_t index) const override { return paths_.at(index).string(); }
 
-  std::string describe() const override {
-    return str(title_, ": ", size(), " pictures of varying size, ", classes_.size(), " classes");
-  }
-
  private:
-  std::string title_;
-  std::vector<std::string> classes_;
-  DecodeOptions decoding_;
   std::vector<fs::path> paths_;
-  std::vector<int64_t> labels_;
 };
 
 /// The first of `names` that is a folder in `directory`; empty where none is.
@@ -92,24 +60,50 @@ void check_classes(const fs::path& root, const std::vector<std::string>& got,
 
 }  // namespace
 
-std::shared_ptr<const Dataset> image_folder_root(const fs::path& root, const std::string& title,
-                                                 std::vector<std::string> expected_classes, DecodeOptions decoding) {
-  WEFT_CHECK(fs::is_directory(root), "folder: expected a folder with one folder per class, got ", root.string(),
-             fs::exists(root) ? ", which is a file" : ", which does not exist");
-  std::vector<std::string> classes = class_folders(root);
-  WEFT_CHECK(!classes.empty(), "folder: expected one folder per class in ", root.string(), ", got none");
-  if (!expected_classes.empty()) check_classes(root, classes, expected_classes);
-  auto set = std::make_shared<ImageFolder>(title, classes, decoding);
-  for (size_t c = 0; c < classes.size(); ++c) {
-    std::vector<fs::path> pictures = pictures_below(root / classes[c]);
-    WEFT_CHECK(!pictures.empty(), "folder: expected .jpg, .jpeg or .png pictures in ", (root / classes[c]).string(),
-               ", got none. Add some, or remove the class.");
-    set->add(std::move(pictures), static_cast<int64_t>(c));
-  }
-  return set;
+bool is_picture_name(const fs::path& path) {
+  std::string extension = path.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return !hidden(path) && (extension == ".jpg" || extension == ".jpeg" || extension == ".png");
 }
 
-std::shared_ptr<const Dataset> image_folder(const fs::path& directory, Split split, DecodeOptions decoding) {
+std::vector<std::string> image_folder_classes(const fs::path& root) {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root))
+    if (entry.is_directory() && !hidden(entry.path())) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::shared_ptr<const EncodedDataset> image_files(const std::string& title, std::vector<std::string> classes,
+                                                  std::vector<fs::path> paths, std::vector<int64_t> labels,
+                                                  DecodeOptions decoding) {
+  WEFT_CHECK(paths.size() == labels.size(), title, ": expected a label for each of ", paths.size(), " pictures, got ",
+             labels.size());
+  return std::make_shared<ImageFolder>(title, std::move(classes), std::move(paths), std::move(labels), decoding);
+}
+
+std::shared_ptr<const EncodedDataset> image_folder_root(const fs::path& root, const std::string& title,
+                                                        std::vector<std::string> expected_classes,
+                                                        DecodeOptions decoding) {
+  WEFT_CHECK(fs::is_directory(root), "folder: expected a folder with one folder per class, got ", root.string(),
+             fs::exists(root) ? ", which is a file" : ", which does not exist");
+  std::vector<std::string> classes = image_folder_classes(root);
+  WEFT_CHECK(!classes.empty(), "folder: expected one folder per class in ", root.string(), ", got none");
+  if (!expected_classes.empty()) check_classes(root, classes, expected_classes);
+  std::vector<fs::path> paths;
+  std::vector<int64_t> labels;
+  for (size_t c = 0; c < classes.size(); ++c) {
+    const std::vector<fs::path> pictures = pictures_below(root / classes[c]);
+    WEFT_CHECK(!pictures.empty(), "folder: expected .jpg, .jpeg or .png pictures in ", (root / classes[c]).string(),
+               ", got none. Add some, or remove the class.");
+    paths.insert(paths.end(), pictures.begin(), pictures.end());
+    labels.insert(labels.end(), pictures.size(), static_cast<int64_t>(c));
+  }
+  return image_files(title, std::move(classes), std::move(paths), std::move(labels), decoding);
+}
+
+std::shared_ptr<const EncodedDataset> image_folder(const fs::path& directory, Split split, DecodeOptions decoding) {
   WEFT_CHECK(fs::is_directory(directory), "folder: expected a folder, got ", directory.string(),
              fs::exists(directory) ? ", which is a file" : ", which does not exist");
   const fs::path train = first_folder(directory, {"train"});
@@ -117,7 +111,7 @@ std::shared_ptr<const Dataset> image_folder(const fs::path& directory, Split spl
   WEFT_CHECK(!root.empty(), "folder: expected ", split == Split::train ? "train" : "val or test", " in ",
              directory.string(), ", got no such folder. The layout is DIR/{train,val}/CLASS/*.jpg");
   std::vector<std::string> expected;
-  if (split == Split::val && !train.empty()) expected = class_folders(train);
+  if (split == Split::val && !train.empty()) expected = image_folder_classes(train);
   return image_folder_root(root, str("folder ", name(split)), std::move(expected), decoding);
 }
 

@@ -3,8 +3,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "data/dataset.h"
-#include "data/decode.h"
+#include "data/encoded_dataset.h"
 
 namespace weft::data {
 
@@ -12,12 +11,22 @@ namespace weft::data {
 /// names, pictures in byte order of their paths. Every picture is decoded to upright RGB when it is asked for.
 /// `expected_classes` (where not empty): the classes that the folder must have, so that a val part gets the labels of
 /// its train part. Errors: no such folder, no class, a class without pictures, a class too many or missing.
-std::shared_ptr<const Dataset> image_folder_root(const std::filesystem::path& root, const std::string& title,
-                                                 std::vector<std::string> expected_classes = {},
-                                                 DecodeOptions decoding = {});
+std::shared_ptr<const EncodedDataset> image_folder_root(const std::filesystem::path& root, const std::string& title,
+                                                        std::vector<std::string> expected_classes = {},
+                                                        DecodeOptions decoding = {});
 
 /// DIR/train and DIR/val (or DIR/test). Errors: as above; no folder for the split (lists what was looked for).
-std::shared_ptr<const Dataset> image_folder(const std::filesystem::path& directory, Split split,
-                                            DecodeOptions decoding = {});
+std::shared_ptr<const EncodedDataset> image_folder(const std::filesystem::path& directory, Split split,
+                                                   DecodeOptions decoding = {});
+
+/// The same of a list: `labels[i]` is the class of `paths[i]`. Errors: a label outside the classes.
+std::shared_ptr<const EncodedDataset> image_files(const std::string& title, std::vector<std::string> classes,
+                                                  std::vector<std::filesystem::path> paths, std::vector<int64_t> labels,
+                                                  DecodeOptions decoding = {});
+
+/// The classes of ROOT: its folders in byte order of their names, hidden ones left out.
+std::vector<std::string> image_folder_classes(const std::filesystem::path& root);
+/// Whether a file of this name counts as a picture.
+bool is_picture_name(const std::filesystem::path& path);
 
 }  // namespace weft::data

@@ -85,7 +85,7 @@ void cmyk_to_rgb(const uint8_t* from, uint8_t* to, int64_t width, bool inverted)
 }
 
 /// Returns false after an error, whose text is in `errors`.
-bool run(jpeg_decompress_struct& jpeg, JpegErrors& errors, const std::vector<uint8_t>& bytes, DecodeOptions options,
+bool run(jpeg_decompress_struct& jpeg, JpegErrors& errors, std::span<const uint8_t> bytes, DecodeOptions options,
          Decoded& out) {
   if (setjmp(errors.back) != 0) return false;
   jpeg_create_decompress(&jpeg);
@@ -127,7 +127,7 @@ bool run(jpeg_decompress_struct& jpeg, JpegErrors& errors, const std::vector<uin
 
 }  // namespace
 
-Picture decode_jpeg(const std::vector<uint8_t>& bytes, const std::string& path, DecodeOptions options) {
+Picture decode_jpeg(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options) {
   JpegErrors errors{};
   jpeg_decompress_struct jpeg{};
   jpeg.err = jpeg_std_error(&errors.manager);

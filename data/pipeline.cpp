@@ -126,7 +126,7 @@ std::string default_pipeline(const std::string& dataset) {
   const std::string kind = dataset.substr(0, dataset.find(':'));
   if (kind == "shapes") return "shapes";
   if (kind.starts_with("cifar")) return "cifar";
-  return kind == "folder" ? "imagenet" : "none";
+  return kind == "folder" || kind == "hdf5" || kind == "packed" ? "imagenet" : "none";
 }
 
 std::string resolve_pipeline(const std::string& text, const std::string& dataset) {

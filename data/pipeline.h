@@ -47,7 +47,8 @@ struct PipelineOptions {
 Pipeline make_pipeline(const std::string& text, Split split, const PipelineOptions& options = {});
 std::vector<std::string> pipeline_names();
 
-/// What suits a set: shapes for the embedded set, cifar for CIFAR, none for others in memory, imagenet for folders.
+/// What suits a set: shapes for the embedded set, cifar for CIFAR, none for others in memory, imagenet for pictures of
+/// varying size.
 std::string default_pipeline(const std::string& dataset);
 
 /// A user's choice as GEOMETRY[+POLICY]: `auto` and `standard` are default_pipeline(dataset), as is what a policy alone

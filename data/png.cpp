@@ -21,7 +21,7 @@ uint64_t row_bytes(const spng_ihdr& header) {
 
 }  // namespace
 
-Picture decode_png(const std::vector<uint8_t>& bytes, const std::string& path, DecodeOptions options) {
+Picture decode_png(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options) {
   const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> png(spng_ctx_new(0), spng_ctx_free);
   WEFT_CHECK(png, "png: no memory to read ", path);
   const auto check = [&](int code) { WEFT_CHECK(code == 0, "png: cannot read ", path, ": ", spng_strerror(code)); };

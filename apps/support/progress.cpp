@@ -121,7 +121,7 @@ void Progress::begin(std::string label, int64_t steps, int64_t done) {
   step_ = first_step_ = done;
   images_ = 0;
   loss_sum_ = correct_ = waited_ = 0;
-  knows_accuracy_ = true;
+  knows_loss_ = knows_accuracy_ = true;
   started_ = shown_ = options_.clock();
   open_ = true;
   if (terminal_) show("");
@@ -130,7 +130,8 @@ void Progress::begin(std::string label, int64_t steps, int64_t done) {
 void Progress::step(const Step& step) {
   ++step_;
   images_ += step.images;
-  loss_sum_ += step.loss * static_cast<double>(step.images);
+  knows_loss_ = knows_loss_ && step.loss;
+  loss_sum_ += step.loss.value_or(0) * static_cast<double>(step.images);
   knows_accuracy_ = knows_accuracy_ && step.correct >= 0;
   correct_ += step.correct;
   waited_ += step.waited;
@@ -158,7 +159,7 @@ ProgressState Progress::state() const {
       .label = label_, .step = step_, .steps = steps_, .first_step = first_step_, .loss = {}, .accuracy = {}};
   state.elapsed = options_.clock() - started_;
   if (images_ > 0) {
-    state.loss = loss_sum_ / static_cast<double>(images_);
+    if (knows_loss_) state.loss = loss_sum_ / static_cast<double>(images_);
     if (knows_accuracy_) state.accuracy = correct_ / static_cast<double>(images_);
   }
   if (state.elapsed > 0) {

@@ -50,9 +50,9 @@ class Progress {
 
   struct Step {
     int64_t images = 0;
-    double loss = 0;      ///< mean over the images
-    double correct = -1;  ///< how many of the images were right; -1: not known
-    double waited = 0;    ///< seconds spent waiting for data
+    std::optional<double> loss = {};  ///< mean over the images; none: not known
+    double correct = -1;              ///< how many of the images were right; -1: not known
+    double waited = 0;                ///< seconds spent waiting for data
   };
 
   /// `done` steps were made before (a resumed epoch).
@@ -77,7 +77,7 @@ class Progress {
   std::string label_;
   int64_t step_ = 0, steps_ = 0, first_step_ = 0, images_ = 0;
   double loss_sum_ = 0, correct_ = 0, waited_ = 0, started_ = 0, shown_ = 0;
-  bool knows_accuracy_ = true;
+  bool knows_loss_ = true, knows_accuracy_ = true;
 };
 
 }  // namespace weft::support

@@ -39,7 +39,8 @@ void check_augmentation(const Options& o) {
 
 bool parse_options(int argc, char** argv, Options& o) {
   support::Flags flags("train_image", "Trains an image classifier, or evaluates one.");
-  flags.add("data", o.data, "shapes | cifar10:DIR | cifar100:DIR | idx:DIR | folder:DIR | random:NxHxWxC");
+  flags.add("data", o.data,
+            "shapes | cifar10:DIR | cifar100:DIR | idx:DIR | folder:DIR | hdf5:FILE | packed:FILE | random:NxHxWxC");
   flags.add("model", o.model,
             "resnet8|20|32|44|56|110 (CIFAR family), resnet18|34|50|101|152, vit_tiny4 (CIFAR) or "
             "vit_small16|base16|large16; auto: resnet20 for pictures up to 64 "

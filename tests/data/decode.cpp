@@ -68,7 +68,7 @@ TEST(DecodePicture, EveryExifOrientationStandsUpright) {
 TEST(DecodePicture, RefusesWhatIsNoPicture) {
   EXPECT_THAT(error_text([] { decode({}, "a.jpg"); }), HasSubstr("a.jpg is empty"));
   EXPECT_THAT(error_text([] {
-                decode({'G', 'I', 'F', '8'}, "a.jpg");
+                decode(std::vector<uint8_t>{'G', 'I', 'F', '8'}, "a.jpg");
               }),
               HasSubstr("expected a JPEG or PNG picture, got something else in a.jpg"));
 }

@@ -23,6 +23,7 @@ TEST(OpenDataset, SuggestsTheNearestKind) {
   EXPECT_THAT(text, HasSubstr("unknown kind 'cifar'. Did you mean 'cifar10'?"));
   EXPECT_THAT(error_text([] { open_dataset("shaps", Split::train); }), HasSubstr("Did you mean 'shapes'?"));
   EXPECT_THAT(error_text([] { open_dataset("folder", Split::train); }), HasSubstr("expected folder:DIR, got 'folder'"));
+  EXPECT_THAT(error_text([] { open_dataset("packed", Split::train); }), HasSubstr("expected packed:FILE, got"));
 }
 
 TEST(RandomPictures, ReadsSizesAndRefusesOthers) {

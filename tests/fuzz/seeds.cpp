@@ -11,6 +11,7 @@
 #include "core/safetensors.h"
 #include "data/cifar.h"
 #include "data/file_bytes.h"
+#include "data/picture_writer.h"
 #include "dist/message.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -103,6 +104,30 @@ void picture_seeds(const fs::path& golden) {
   const Bytes tag{0x12, 1, 3, 0, 1, 0, 0, 0, 6, 0, 0, 0}, big_tag{1, 0x12, 0, 3, 0, 0, 0, 1, 0, 8, 0, 0};
   keep("exif", "little", joined({bytes_of("II"), {42, 0, 8, 0, 0, 0, 1, 0}, tag}));
   keep("exif", "big", joined({bytes_of("MM"), {0, 42, 0, 0, 0, 8, 0, 1}, big_tag}));
+}
+
+/// A packed file, as it is and with checksums that the target renews; a heap of HDF5 with two objects, and references
+/// to them.
+void picture_file_seeds(const fs::path& golden) {
+  const fuzz::Folder work;
+  const auto writer = data::packed_writer(work.path() / "file", {"ants", "bees"});
+  writer->begin_part("train", 2);
+  writer->add(data::read_file(golden / "grey.jpg"), 1);
+  writer->add(data::read_file(golden / "rgb.png"), 0);
+  writer->begin_part("val", 1);
+  writer->add(Bytes{1, 2, 3}, 0);
+  writer->commit();
+  const Bytes packed = data::read_file(work.path() / "file");
+  keep("packed", "as_written", joined({{0}, packed}));
+  keep("packed", "renewed", joined({{1}, packed}));
+  const Bytes heap = joined({bytes_of("GCOL"),
+                             {1, 0, 0, 0, 96, 0, 0, 0, 0, 0, 0, 0},
+                             {7, 0, 1, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 0, 0, 0, 0, 0},
+                             {9, 0, 1, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 0, 0, 0},
+                             {0, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0, 0, 0, 0, 0, 0},
+                             Bytes(16)});
+  keep("hdf5_heap", "first", joined({{3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0}, heap}));
+  keep("hdf5_heap", "second", joined({{5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0}, heap}));
 }
 
 StateDict state() {
@@ -232,6 +257,7 @@ int main(int argc, char** argv) {
   idx_seeds();
   npy_seeds();
   picture_seeds(fs::path(argv[1]) / "golden/pictures");
+  picture_file_seeds(fs::path(argv[1]) / "golden/pictures");
   weights_seeds(fs::path(argv[1]) / "weights/golden");
   tensor_seeds();
   text_seeds();

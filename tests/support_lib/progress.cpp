@@ -135,6 +135,9 @@ TEST(Progress, MeansAreWeightedByImages) {
   EXPECT_DOUBLE_EQ(*w.progress.state().accuracy, 0.75);
   w.progress.step({.images = 1, .loss = 0});  // accuracy not known
   EXPECT_FALSE(w.progress.state().accuracy.has_value());
+  EXPECT_TRUE(w.progress.state().loss.has_value());
+  w.progress.step({.images = 1});  // nor the loss
+  EXPECT_FALSE(w.progress.state().loss.has_value());
 }
 
 }  // namespace

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/encoded_dataset.h"
+
+namespace weft::jsc {
+
+/// How pictures are kept: fs (a folder with a file for each), h5, packed.
+inline const std::vector<std::string> kStorages{"fs", "h5", "packed"};
+
+/// The file or folder that --data_root stands for: itself; or, where h5 or packed is in a folder, ImageNetFinal.h5,
+/// ImageNet1k.h5, ImageNet.h5, or the only file whose name ends in .h5 or .packed. Errors: nothing there, several.
+std::string storage_place(const std::string& storage, const std::string& data_root);
+
+/// The parts (train, val, test) of a set. Errors: those of the readers; none of them.
+std::vector<std::string> parts_of(const std::string& storage, const std::string& place);
+
+/// One of them. A folder is DIR/PART/CLASS/*.jpg, or ImageNet as it is unpacked (imagenet_folder.h).
+std::shared_ptr<const data::EncodedDataset> open_part(const std::string& storage, const std::string& place,
+                                                      const std::string& part);
+
+}  // namespace weft::jsc

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// load_bench: how fast pictures come out of a folder, an HDF5 file, or a packed file.
+#include <algorithm>
+#include <iostream>
+#include <thread>
+
+#include "apps/jsc/arguments.h"
+#include "apps/jsc/elapsed.h"
+#include "apps/jsc/encoded_part.h"
+#include "apps/jsc/load_measure.h"
+#include "apps/jsc/slurm_start.h"
+#include "apps/support/exit.h"
+#include "apps/support/flags.h"
+#include "apps/support/progress.h"
+#include "apps/support/ranks.h"
+#include "data/loader.h"
+#include "data/transforms/resize.h"
+
+namespace weft::jsc {
+namespace {
+
+struct BenchOptions {
+  std::string storage = "fs";
+  std::string data_root = "data/hymenoptera_data";
+  int64_t batch_size = 2048;
+  int64_t workers = -1;
+  int64_t epochs = 1;
+  std::string part = "train";
+  bool shuffle = false, read_only = false, decode_only = false, raw = false;
+  int64_t seed = 42;
+};
+
+bool parse(int argc, char** argv, BenchOptions& o) {
+  support::Flags flags("load_bench",
+                       "Times how fast training pictures come out of a folder, an HDF5 file or a packed file (`pack` "
+                       "writes both): read, decoded, resized to 256x256, cut to 224x224, mirrored, normalised, in "
+                       "batches. Under srun each task takes its part.");
+  flags.add_choice("dset_type", o.storage, kStorages, "how the pictures are kept");
+  flags.add("data_root", o.data_root,
+            "the folder (train/CLASS/*.jpg, or ImageNet's ILSVRC/), the file, or the folder that holds the file (-d)");
+  flags.add("batch_size", o.batch_size, "pictures in a batch", {.min = 1, .max = 1e9});
+  flags.add("workers", o.workers, "threads; 0: the one that asks for batches; -1: SLURM_CPUS_PER_TASK, or all cores",
+            {.min = -1, .max = 1024});
+  flags.add("epochs", o.epochs, "passes over the pictures; rates are the medians", {.min = 1, .max = 1e6});
+  flags.add_choice("part", o.part, {"train", "val", "test"}, "which part");
+  flags.add("shuffle", o.shuffle, "in random order, another one in each epoch");
+  flags.add("seed", o.seed, "of the order and the transforms", {.min = 0});
+  flags.add("decode_only", o.decode_only, "read and decode, no transforms and no batches");
+  flags.add("read_only", o.read_only, "read the encoded bytes and nothing else");
+  flags.add(
+      "raw", o.raw,
+      "also measure what nothing can beat, turn by turn in the same run: plain reading from the disk's cache, and "
+      "libjpeg-turbo alone");
+  std::vector<std::string> arguments = spelled(argc, argv, '-', '_');
+  for (std::string& argument : arguments)
+    if (argument == "-d") argument = "--data_root";
+  if (!flags.parse(arguments)) return false;
+  if (o.read_only && o.decode_only) throw support::UsageError("--read_only: expected it without --decode_only");
+  if (o.workers >= 0) return true;
+  const char* cpus = std::getenv("SLURM_CPUS_PER_TASK");
+  o.workers =
+      cpus != nullptr ? support::parse_integer("SLURM_CPUS_PER_TASK", cpus) : std::thread::hardware_concurrency();
+  if (o.workers < 0 || o.workers > 1024)
+    throw support::UsageError(str("SLURM_CPUS_PER_TASK: expected 0 to 1024, got ", o.workers));
+  return true;
+}
+
+/// The transforms of the course: 256x256, a random window of 224x224, mirrored half of the time.
+data::Pipeline make_pipeline(const std::string& part) {
+  constexpr int64_t kResized = 256, kSide = 224;
+  data::Pipeline pipeline{"course", kSide, kSide, {}, {}};
+  if (part != "train") {
+    pipeline.prepare = [](const data::Picture& picture, data::Draw&) { return data::resize(picture, kSide, kSide); };
+    return pipeline;
+  }
+  pipeline.prepare = [](const data::Picture& picture, data::Draw& draw) {
+    const data::Picture whole = data::resize(picture, kResized, kResized);
+    data::Picture window = data::black_picture(kSide, kSide, 3, picture.label);
+    const auto top = static_cast<int32_t>(draw.below(kResized - kSide + 1));
+    const auto left = static_cast<int32_t>(draw.below(kResized - kSide + 1));
+    data::cut_out(window.pixels.data(), kSide, kSide, {whole.pixels.data(), kResized, kResized, 3}, {top, left, 0});
+    return window;
+  };
+  pipeline.place = [](data::Draw& draw) { return data::Place{0, 0, draw.coin() ? 1 : 0}; };
+  return pipeline;
+}
+
+using Set = std::shared_ptr<const data::EncodedDataset>;
+
+class Bench {
+ public:
+  Bench(const BenchOptions& options, const support::Ranks& ranks, Set set, std::string place)
+      : options_(options),
+        ranks_(ranks),
+        set_(std::move(set)),
+        place_(std::move(place)),
+        order_(set_->size(), {.seed = static_cast<uint64_t>(options.seed),
+                              .shuffle = options.shuffle,
+                              .rank = ranks.rank(),
+                              .world = ranks.size(),
+                              .tail = data::Tail::uneven}) {
+    WEFT_CHECK(order_.size() > 0, "load_bench: expected a picture for each of ", ranks.size(), " ranks, got ",
+               set_->size());
+  }
+
+  void run() {
+    if (options_.read_only || options_.decode_only)
+      measure_pieces();
+    else
+      measure_batches();
+  }
+
+ private:
+  int threads() const { return static_cast<int>(std::max<int64_t>(options_.workers, 1)); }
+
+  void measure_batches() {
+    const data::LoaderOptions loading{.batch_size = std::min(options_.batch_size, order_.size()),
+                                      .workers = static_cast<int>(options_.workers),
+                                      .seed = static_cast<uint64_t>(options_.seed),
+                                      .mean = {0.485f, 0.456f, 0.406f},
+                                      .std = {0.229f, 0.224f, 0.225f}};
+    data::Loader loader(set_, order_, make_pipeline(options_.part), loading);
+    support::Progress progress;
+    std::vector<Pass> passes;
+    for (int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
+      if (ranks_.is_first()) progress.begin(str("epoch ", epoch + 1, '/', options_.epochs), loader.steps_per_epoch());
+      const Stopwatch watch;
+      loader.start(epoch);
+      while (const auto batch = loader.next())
+        if (ranks_.is_first()) progress.step({.images = batch->count});
+      passes.push_back({order_.size(), 0, watch.seconds()});
+      progress.end();
+    }
+    report("load", passes);
+    if (!options_.raw) return;
+    measure_reading();
+    measure_decoding();
+  }
+
+  void measure_pieces() {
+    if (options_.read_only) {
+      measure_reading();
+      return;
+    }
+    std::vector<Pass> passes;
+    for (int64_t epoch = 0; epoch < options_.epochs; ++epoch)
+      passes.push_back(decode_pictures(*set_, order_, epoch, threads()));
+    report("read and decode", passes);
+    if (options_.raw) measure_decoding();
+  }
+
+  void measure_reading() {
+    const RawRead peer(options_.storage, place_, *set_);
+    std::vector<Pass> own, raw;
+    for (int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
+      if (options_.raw) raw.push_back(peer.run(threads()));
+      own.push_back(read_pictures(*set_, order_, epoch, threads()));
+    }
+    const double rate = report("read", own);
+    if (options_.raw) compare("the disk's cache", rate, report("plain pread", raw));
+  }
+
+  void measure_decoding() {
+    const DecodePeers peers(*set_, order_);
+    std::vector<Pass> own, raw;
+    for (int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
+      raw.push_back(peers.raw(threads()));
+      own.push_back(peers.own(threads()));
+    }
+    const double rate = report("decode", own);
+    compare("libjpeg-turbo alone", rate, report("libjpeg-turbo", raw));
+  }
+
+  /// Prints the median of the passes, of all ranks together; returns the rate that peers are compared by.
+  double report(const char* what, const std::vector<Pass>& passes) const {
+    std::vector<double> seconds;
+    for (const Pass& pass : passes) seconds.push_back(pass.seconds);
+    std::sort(seconds.begin(), seconds.end());
+    double slowest = 0;
+    for (const std::string& text : ranks_.texts(str(seconds[seconds.size() / 2]), "seconds of a pass"))
+      slowest = std::max(slowest, std::stod(text));
+    const std::vector<double> all = ranks_.sum(
+        {static_cast<double>(passes[0].pictures), static_cast<double>(passes[0].bytes)}, "pictures of a pass");
+    if (ranks_.is_first()) {
+      std::printf("%-16s", what);
+      if (all[0] > 0) std::printf(" %10.0f images/s", all[0] / slowest);
+      if (all[1] > 0) std::printf(" %10.1f MB/s", all[1] / slowest / 1e6);
+      std::printf("  (%.0f images, %.4f s)\n", all[0], slowest);
+    }
+    return (all[1] > 0 ? all[1] : all[0]) / slowest;
+  }
+
+  void compare(const char* peer, double own, double raw) const {
+    if (ranks_.is_first()) std::printf("%.3f of %s\n", own / raw, peer);
+  }
+
+  const BenchOptions& options_;
+  const support::Ranks& ranks_;
+  Set set_;
+  std::string place_;
+  data::Sampler order_;
+};
+
+/// The first line of the course's programs.
+const char* start_line(const std::string& storage) {
+  return storage == "h5"       ? "Start loading with H5 file"
+         : storage == "packed" ? "Start loading with packed file"
+                               : "Start loading ILSVRC images";
+}
+
+int run(int argc, char** argv) {
+  BenchOptions options;
+  if (!parse(argc, argv, options)) return support::kExitOk;
+  const Stopwatch watch;
+  choose_port();
+  const support::Ranks ranks({.device = "cpu"});
+  const std::string place = storage_place(options.storage, options.data_root);
+  const Set set = open_part(options.storage, place, options.part);
+  if (ranks.is_first()) {
+    std::cerr << set->describe() << "; " << options.workers << " workers" << (ranks.size() > 1 ? " on each of " : "")
+              << (ranks.size() > 1 ? ranks.describe() + " ranks" : "") << std::endl;
+    std::cout << start_line(options.storage) << std::endl;
+  }
+  Bench(options, ranks, set, place).run();
+  if (ranks.is_first()) {
+    std::fflush(stdout);
+    std::cout << elapsed_line(watch.seconds()) << std::endl;
+  }
+  ranks.wait_for_all("end of the run");
+  return support::kExitOk;
+}
+
+}  // namespace
+}  // namespace weft::jsc
+
+int main(int argc, char** argv) {
+  return weft::support::guarded_main("load_bench", [&] { return weft::jsc::run(argc, argv); });
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace weft::jsc {
+
+/// libjpeg-turbo with nothing around it, to measure Weft's decoding by: one decompressor and one buffer for all
+/// pictures of a thread, no checks, no turning upright, no picture that anybody could keep.
+class RawJpeg {
+ public:
+  RawJpeg();
+  ~RawJpeg();
+  /// Decodes to RGB and returns the number of bytes. 0: no JPEG, or one of CMYK. Errors: libjpeg's own; Weft was built
+  /// without it.
+  size_t decode(std::span<const uint8_t> bytes);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace weft::jsc

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+
+#include "core/atomic_file.h"
+#include "data/hdf5_handle.h"
+#include "data/part_count.h"
+#include "data/picture_writer.h"
+#include "kernels/error.h"
+
+namespace weft::data {
+namespace {
+
+/// What a write to the disk failed with; HDF5 passes errno on only inside its texts.
+struct WriteFailed {
+  int error_number;
+};
+
+hid_t wrote(hid_t result) {
+  if (result < 0) throw WriteFailed{errno != 0 ? errno : EIO};
+  return result;
+}
+
+class Hdf5Writer final : public PictureWriter {
+ public:
+  Hdf5Writer(const std::filesystem::path& path, const std::vector<std::string>& classes)
+      : output_(path, "hdf5"),
+        count_("hdf5", classes),
+        file_(-1, H5Fclose),
+        part_(-1, H5Gclose),
+        images_(-1, H5Dclose) {
+    constexpr size_t kMostClasses = 1 << 15;  // targets are i16
+    WEFT_CHECK(classes.size() <= kMostClasses, "hdf5: expected at most ", kMostClasses, " classes, got ",
+               classes.size());
+    guarded([&] {
+      file_ = Hdf5Id(wrote(H5Fcreate(output_.temporary().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)), H5Fclose);
+      write_classes(classes);
+    });
+  }
+
+  void begin_part(const std::string& name, int64_t count) override {
+    count_.begin_part(name, count);
+    guarded([&] {
+      end_part();
+      part_ = Hdf5Id(wrote(H5Gcreate2(file_, name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)), H5Gclose);
+      const auto length = static_cast<hsize_t>(count);
+      const Hdf5Id space(wrote(H5Screate_simple(1, &length, nullptr)), H5Sclose);
+      images_ =
+          Hdf5Id(wrote(H5Dcreate2(part_, "images", sequence_, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)), H5Dclose);
+    });
+  }
+
+  void add(std::span<const uint8_t> bytes, int64_t label) override {
+    count_.add(bytes, label);
+    guarded([&] {
+      const Hdf5Id space(wrote(H5Dget_space(images_)), H5Sclose), one(wrote(H5Screate(H5S_SCALAR)), H5Sclose);
+      const hsize_t index = targets_.size(), length = 1;
+      wrote(H5Sselect_hyperslab(space, H5S_SELECT_SET, &index, nullptr, &length, nullptr));
+      const hvl_t sequence{bytes.size(), const_cast<uint8_t*>(bytes.data())};  // HDF5 only reads it
+      wrote(H5Dwrite(images_, sequence_, one, space, H5P_DEFAULT, &sequence));
+    });
+    targets_.push_back(static_cast<int16_t>(label));
+  }
+
+  void commit() override {
+    count_.finish();
+    guarded([&] {
+      end_part();
+      if (!file_.close()) throw WriteFailed{errno != 0 ? errno : EIO};
+    });
+    output_.commit();
+  }
+
+ private:
+  /// Runs one piece of writing; its failure becomes the error of the file.
+  template <class Body>
+  void guarded(Body&& body) {
+    try {
+      errno = 0;
+      body();
+    } catch (const WriteFailed& failure) {
+      output_.fail_write(failure.error_number);
+    }
+  }
+
+  /// `classes` of the root: texts of one length, with zeros behind the short ones.
+  void write_classes(const std::vector<std::string>& classes) {
+    size_t longest = 1;
+    for (const std::string& name : classes) longest = std::max(longest, name.size());
+    std::string texts;
+    for (const std::string& name : classes) texts += name, texts.append(longest - name.size(), '\0');
+    const Hdf5Id type(wrote(H5Tcopy(H5T_C_S1)), H5Tclose);
+    H5Tset_size(type, longest);
+    H5Tset_strpad(type, H5T_STR_NULLPAD);
+    H5Tset_cset(type, H5T_CSET_UTF8);
+    const hsize_t count = classes.size();
+    const Hdf5Id space(wrote(H5Screate_simple(1, &count, nullptr)), H5Sclose);
+    const Hdf5Id attribute(wrote(H5Acreate2(file_, "classes", type, space, H5P_DEFAULT, H5P_DEFAULT)), H5Aclose);
+    wrote(H5Awrite(attribute, type, texts.data()));
+  }
+
+  void end_part() {
+    if (!part_.valid()) return;
+    const hsize_t length = targets_.size();
+    const Hdf5Id space(wrote(H5Screate_simple(1, &length, nullptr)), H5Sclose);
+    Hdf5Id targets(wrote(H5Dcreate2(part_, "targets", H5T_STD_I16LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)),
+                   H5Dclose);
+    wrote(H5Dwrite(targets, H5T_NATIVE_INT16, H5S_ALL, H5S_ALL, H5P_DEFAULT, targets_.data()));
+    if (!targets.close() || !images_.close() || !part_.close()) throw WriteFailed{errno != 0 ? errno : EIO};
+    targets_.clear();
+  }
+
+  const Hdf5Quiet quiet_;
+  AtomicFile output_;
+  PartCount count_;
+  const Hdf5Id sequence_{H5Tvlen_create(H5T_STD_U8LE), H5Tclose};
+  Hdf5Id file_, part_, images_;
+  std::vector<int16_t> targets_;
+};
+
+}  // namespace
+
+std::unique_ptr<PictureWriter> hdf5_writer(const std::filesystem::path& path, std::vector<std::string> classes) {
+  return std::make_unique<Hdf5Writer>(path, classes);
+}
+
+}  // namespace weft::data
