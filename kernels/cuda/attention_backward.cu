@@ -7,6 +7,15 @@
 
 namespace weft::kernels::WEFT_DEVICE {
 
+template <>
+bool attention_backward_wgmma<bf16>(const Queue& queue, const View& dq, const View& dk, const View& dv, const View& dy,
+                                    const View& q, const View& k, const View& v, const View& y,
+                                    const AttentionShape& shape, const AttentionProblem<float>& problem);
+template <>
+bool attention_backward_wgmma<f16>(const Queue& queue, const View& dq, const View& dk, const View& dv, const View& dy,
+                                   const View& q, const View& k, const View& v, const View& y,
+                                   const AttentionShape& shape, const AttentionProblem<float>& problem);
+
 namespace {
 
 constexpr int kDeltaThreads = 128;
@@ -41,6 +50,9 @@ void attention_backward(const Queue& queue, const View& dq, const View& dk, cons
   with_dtype<float, bf16, f16, double>(q.dtype, "attention_backward", [&]<class T>() {
     using A = Accumulate<T>;
     auto problem = attention_problem<A>(shape, lse, key_lengths, key_mask, state, arguments);
+    if constexpr (sizeof(T) == 2) {
+      if (attention_backward_wgmma<T>(queue, dq, dk, dv, dy, q, k, v, y, shape, problem)) return;
+    }
     const Workspace delta(queue, static_cast<size_t>(shape.B * shape.H * shape.N) * sizeof(A), "attention_backward");
     problem.delta = delta.template as<A>();
     launch(queue, "attention_backward (delta)", attention_grid(shape, shape.N, kDeltaThreads / 32), dim3(kDeltaThreads),

@@ -6,6 +6,13 @@
 
 namespace weft::kernels::WEFT_DEVICE {
 
+template <>
+bool attention_forward_wgmma<bf16>(const Queue& queue, const View& y, const View& q, const View& k, const View& v,
+                                   const AttentionShape& shape, const AttentionProblem<float>& problem);
+template <>
+bool attention_forward_wgmma<f16>(const Queue& queue, const View& y, const View& q, const View& k, const View& v,
+                                  const AttentionShape& shape, const AttentionProblem<float>& problem);
+
 void attention_forward(const Queue& queue, const View& y, const View& lse, const View& q, const View& k, const View& v,
                        const View& key_lengths, const View& key_mask, const View& state, AttentionArguments arguments) {
   const AttentionShape shape =
@@ -14,6 +21,7 @@ void attention_forward(const Queue& queue, const View& y, const View& lse, const
   with_dtype<float, bf16, f16, double>(q.dtype, "attention_forward", [&]<class T>() {
     const auto problem = attention_problem<Accumulate<T>>(shape, lse, key_lengths, key_mask, state, arguments);
     if constexpr (sizeof(T) == 2) {
+      if (attention_forward_wgmma<T>(queue, y, q, k, v, shape, problem)) return;
       if (fits_attention_mma(y) && fits_attention_mma(q) && fits_attention_mma(k) && fits_attention_mma(v))
         return attention_forward_mma<T>(queue, y, q, k, v, shape, problem);
     }

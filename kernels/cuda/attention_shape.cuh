@@ -89,14 +89,15 @@ inline dim3 attention_grid(const AttentionShape& shape, int64_t count, int rows)
   return dim3(static_cast<unsigned>((count + rows - 1) / rows * shape.B * shape.H));
 }
 
-/// Which rows of which head this block owns; blocks of one head lie side by side, so that its rows stay in L2.
+/// Which rows of which head a block owns; blocks of one head lie side by side, so that its rows stay in L2.
 struct AttentionPlace {
   int first, b, h;
 
-  /// last_first: a head's blocks in descending order, where the last rows mean the most work.
-  __device__ AttentionPlace(int count, int rows, int H, bool last_first = false) {
-    const int tiles = (count + rows - 1) / rows, head = static_cast<int>(blockIdx.x) / tiles;
-    const int tile = static_cast<int>(blockIdx.x) % tiles;
+  /// Tile `index` of `rows` of a head's `count` rows. last_first: a head's tiles in descending order, where the last
+  /// rows mean the most work.
+  __device__ AttentionPlace(int count, int rows, int H, bool last_first = false,
+                            int index = static_cast<int>(blockIdx.x)) {
+    const int tiles = (count + rows - 1) / rows, head = index / tiles, tile = index % tiles;
     first = (last_first ? tiles - 1 - tile : tile) * rows;
     b = head / H;
     h = head % H;

@@ -1,54 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <numeric>
-
+#include "kernels/cuda/conv2d_phase.cuh"
 #include "kernels/cuda/conv2d_shape.cuh"
 #include "kernels/cuda/gemm.cuh"
 
 // dx[n, h, w, c] = sum over (r, s, o) of dy[n, p, q, o] w[o, r, s, c], where p stride = h + padding - r dilation (and
 // alike for q): one GEMM with m = (n, h, w), k = (r, s, o), columns = the group's input channels.
 //
-// With a stride, most taps of a pixel hit no p. Which ones depends on h mod stride alone: so the pixels are sorted into
-// stride.h x stride.w *phases*. Within the phase a = h mod stride the taps that count are r = first, first + step, …
-// with step = stride / gcd(stride, dilation), and p = (a + padding - first dilation) / stride + h / stride - i dilation
-// / gcd: a convolution of dy with stride 1 and fewer taps. Nothing is multiplied by zero, and a phase without taps
-// stores zeros.
-//
-//   stride 2, 3 x 3, padding 1:     phase (0,0): 1 tap    phase (0,1): 2 taps
-//                                   phase (1,0): 2 taps   phase (1,1): 4 taps     together 9, not 4 x 9
+// With a stride, the pixels are sorted into phases (conv2d_phase.cuh).
 //
 // a: the im2col matrix of dy (PixelOperand); b: w, line (r, s, o) = C/groups neighbours (FilterOperand). One launch: a
 // slice is (phase, group). Flops: 2 N P Q O R S C / groups, as forward. Limit and bytes: as forward.
 
 namespace weft::kernels::WEFT_DEVICE {
-
-/// The taps of one phase along one axis.
-struct PhaseTaps {
-  int first, count, origin;  ///< origin: the p that tap `first` reaches from the phase's first pixel
-};
-
-struct PhaseAxis {
-  int size;  ///< H or W
-  int taps;  ///< R or S
-  int stride, padding, dilation;
-  int step, tap;  ///< stride / gcd, -dilation / gcd
-
-  PhaseAxis() = default;
-  PhaseAxis(int64_t size_, int64_t taps_, int64_t stride_, int64_t padding_, int64_t dilation_)
-      : size(static_cast<int>(size_)),
-        taps(static_cast<int>(taps_)),
-        stride(static_cast<int>(stride_)),
-        padding(static_cast<int>(padding_)),
-        dilation(static_cast<int>(dilation_)),
-        step(stride / std::gcd(stride, dilation)),
-        tap(-(dilation / std::gcd(stride, dilation))) {}
-
-  __device__ PhaseTaps phase(int a) const {
-    int first = 0;
-    while (first < step && (a + padding - first * dilation) % stride != 0) ++first;
-    if (first == step || first >= taps) return {0, 0, 0};
-    return {first, (taps - 1 - first) / step + 1, (a + padding - first * dilation) / stride};
-  }
-};
 
 /// Rows of one phase: (n, h / stride, w / stride) in dx.
 struct PhaseOut {

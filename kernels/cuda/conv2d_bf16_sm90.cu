@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/conv2d_sm90.cuh"
+#include "kernels/cuda/conv2d_strided_sm90.cuh"
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -12,6 +13,7 @@ bool conv2d_forward_wgmma<bf16>(const Queue& queue, const View& y, const View& x
 template <>
 bool conv2d_backward_input_wgmma<bf16>(const Queue& queue, const View& dx, const View& dy, const View& w,
                                        const Conv2dShape& shape) {
+  if (shape.stride != Size2d{1, 1}) return conv2d_backward_strided_input_on_wgmma<bf16>(queue, dx, dy, w, shape);
   return conv2d_backward_input_on_wgmma<bf16>(queue, dx, dy, w, shape);
 }
 

@@ -34,7 +34,7 @@ void conv2d_backward_weight_gemm(const Queue& queue, const View& dw, const View&
                                  const Conv2dShape& shape);
 
 // The same on TMA and wgmma, for bf16 and f16 (conv2d_<dtype>_sm90.cu); false where the device has none or TMA cannot
-// read the operands: groups, channels not a multiple of 8, an input gradient with a stride, corners far out.
+// read the operands: groups, channels not a multiple of 8, an input gradient with more than 4 phases, corners far out.
 template <class T>
 bool conv2d_forward_wgmma(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
                           const Conv2dShape& shape);

@@ -16,7 +16,8 @@
 //   backward_weight  o                c           64 places, the tap being the slice   dy[place, o], im2col of x
 //
 // The input's gradient, for stride 1, is the convolution of dy with the filters turned by 180 degrees; b then lies
-// along its rows. The weight's sums are long and few: their places are shared out, and split_sum adds the shares.
+// along its rows. With a stride it is one such convolution for each phase: conv2d_strided_sm90.cuh. The weight's sums
+// are long and few: their places are shared out, and split_sum adds the shares.
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -38,6 +39,7 @@ struct FilterPlaces {
 /// Forward, and the input's gradient: the sums over taps and channels at places of the filter.
 template <class T, bool kBackward>
 struct WindowSource {
+  static constexpr bool kScattered = false;
   static constexpr ptx::Along kAlongA = ptx::Along::depth, kAlongB = kBackward ? ptx::Along::rows : ptx::Along::depth;
 
   TensorMap pixels, filters;  ///< im2col of x (or dy); w as [O, R S, C], boxes of 64 filters x 1 tap x 64 channels
@@ -85,6 +87,7 @@ struct WindowSource {
 /// The weight's gradient: slice z sums share z / taps of the places for tap z mod taps.
 template <class T>
 struct WeightSource {
+  static constexpr bool kScattered = false;
   static constexpr ptx::Along kAlongA = ptx::Along::rows, kAlongB = ptx::Along::rows;
 
   TensorMap gradients, pixels;  ///< dy as [places, O], boxes of 64 x 64; im2col of x
@@ -130,35 +133,60 @@ struct WindowWalk {
   Im2colTensor tensor;
   FilterPlaces places;
 
+  /// The windows of a convolution over `pictures`.
   WindowWalk(const View& pictures, int64_t rows, int64_t columns, const Conv2dShape& shape, Size2d stride,
              Size2d padding)
+      : WindowWalk(pictures, rows, columns, {-padding.h, -padding.w}, stride,
+                   {padding.h - (shape.R - 1) * shape.dilation.h, padding.w - (shape.S - 1) * shape.dilation.w}) {}
+
+  /// rows x columns windows of every picture, one pixel apart, the first one's corner at `lower`.
+  WindowWalk(const View& pictures, int64_t rows, int64_t columns, Size2d lower)
+      : WindowWalk(pictures, rows, columns, lower, {1, 1},
+                   {rows + lower.h - pictures.sizes[1], columns + lower.w - pictures.sizes[2]}) {}
+
+  WindowWalk(const View& pictures, int64_t rows, int64_t columns, Size2d lower, Size2d stride, Size2d upper)
       : tensor{pictures.data,
                pictures.dtype,
                pictures.sizes[0],
                pictures.sizes[1],
                pictures.sizes[2],
                pictures.sizes[3],
-               static_cast<int>(-padding.h),
-               static_cast<int>(-padding.w),
-               static_cast<int>(padding.h - (shape.R - 1) * shape.dilation.h),
-               static_cast<int>(padding.w - (shape.S - 1) * shape.dilation.w),
+               static_cast<int>(lower.h),
+               static_cast<int>(lower.w),
+               static_cast<int>(upper.h),
+               static_cast<int>(upper.w),
                static_cast<int>(stride.h),
                static_cast<int>(stride.w),
                kWgmmaDepth,
                kChunkRows,
                Swizzle::bytes128},
-        places{Divider(rows * columns),      Divider(columns),
-               static_cast<int>(stride.h),   static_cast<int>(stride.w),
-               static_cast<int>(-padding.h), static_cast<int>(-padding.w)} {}
+        places{Divider(rows * columns),    Divider(columns),          static_cast<int>(stride.h),
+               static_cast<int>(stride.w), static_cast<int>(lower.h), static_cast<int>(lower.w)} {}
 
   /// Whether TMA's im2col mode can do it.
-  bool fits(const Conv2dShape& shape) const {
+  bool fits() const {
     const auto corner = [](int64_t c) { return c >= -128 && c <= 127; };
     return reinterpret_cast<uintptr_t>(tensor.data) % 16 == 0 && tensor.c % 8 == 0 && corner(tensor.lower_h) &&
            corner(tensor.lower_w) && corner(tensor.upper_h) && corner(tensor.upper_w) && tensor.stride_h <= 8 &&
-           tensor.stride_w <= 8 && (shape.R - 1) * shape.dilation.h < 256 && (shape.S - 1) * shape.dilation.w < 256;
+           tensor.stride_w <= 8;
+  }
+  /// The same, and whether its offsets reach all taps.
+  bool fits(const Conv2dShape& shape) const {
+    return fits() && (shape.R - 1) * shape.dilation.h < 256 && (shape.S - 1) * shape.dilation.w < 256;
   }
 };
+
+/// w as [O, R S, C] in boxes of 64 filters x 1 tap x 64 channels.
+inline TensorMap filter_map(const char* name, const View& w, const Conv2dShape& shape) {
+  const int64_t taps = shape.R * shape.S;
+  return tiled_map(name, {w.data,
+                          w.dtype,
+                          3,
+                          {shape.C, taps, shape.O},
+                          {2 * shape.C, 2 * shape.C * taps},
+                          {kWgmmaDepth, 1, kChunkRows},
+                          Swizzle::bytes128});
+}
 
 inline bool conv2d_fits_wgmma(const Queue& queue, const Conv2dShape& shape) {
   constexpr int64_t kLimit = (int64_t{1} << 31) - 1024;  // the last tile counts a little further
@@ -175,13 +203,7 @@ bool window_wgmma(const Queue& queue, const char* name, const View& y, const Win
   const WgmmaPlan plan = wgmma_plan(m, n, steps, 1, true);
   WgmmaGemm<T, WindowSource<T, kBackward>> gemm{};
   gemm.source.pixels = im2col_map(name, walk.tensor);
-  gemm.source.filters = tiled_map(name, {w.data,
-                                         w.dtype,
-                                         3,
-                                         {shape.C, taps, shape.O},
-                                         {2 * shape.C, 2 * shape.C * taps},
-                                         {kWgmmaDepth, 1, kChunkRows},
-                                         Swizzle::bytes128});
+  gemm.source.filters = filter_map(name, w, shape);
   gemm.source.places = walk.places;
   gemm.source.chunks = Divider(chunks);
   gemm.source.taps_w = Divider(shape.S);
@@ -216,7 +238,7 @@ bool conv2d_forward_on_wgmma(const Queue& queue, const View& y, const View& x, c
 template <class T>
 bool conv2d_backward_input_on_wgmma(const Queue& queue, const View& dx, const View& dy, const View& w,
                                     const Conv2dShape& shape) {
-  if (!conv2d_fits_wgmma(queue, shape) || shape.stride != Size2d{1, 1}) return false;
+  if (!conv2d_fits_wgmma(queue, shape)) return false;
   const Size2d turned{(shape.R - 1) * shape.dilation.h - shape.padding.h,
                       (shape.S - 1) * shape.dilation.w - shape.padding.w};
   const WindowWalk walk(dy, shape.H, shape.W, shape, shape.stride, turned);

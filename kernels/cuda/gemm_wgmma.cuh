@@ -2,6 +2,7 @@
 #pragma once
 #include "kernels/cuda/gemm_wgmma_epilogue.cuh"
 #include "kernels/cuda/ptx_wgmma.cuh"
+#include "kernels/cuda/ring_position.cuh"
 
 // The GEMM main loop for bf16 and f16 on compute capability 9.0: TMA, mbarrier and wgmma. Only files named *_sm90.cu
 // may include this.
@@ -72,26 +73,15 @@ struct WgmmaGrid {
   }
 };
 
-/// Where the ring of stages stands: which stage, and the parity of its present turn.
-template <int kStages>
-struct RingPosition {
-  int stage = 0, parity = 0;
-  __device__ __forceinline__ void advance() {
-    if (++stage == kStages) {
-      stage = 0;
-      parity ^= 1;
-    }
-  }
-};
-
 /// A *source* is what the operands are: it tells how they lie (kAlongA, kAlongB), the steps of 64 k that slice z
-/// sums over, and loads chunks. tile(m, n, z) gives an object that knows one tile:
+/// sums over, and loads chunks. kScattered: a slice may sum over nothing, and rows of y lie as ScatteredRows says.
+/// tile(m, n, z) gives an object that knows one tile:
 ///   load_a(void* chunk, Barrier*, int i, int step)                    chunk i of a's kM rows
 ///   load_b(void* chunk, Barrier*, int i, int step, uint16_t blocks)   chunk i of b's; to two blocks, or 0: to this one
 template <class T, class Source>
 struct WgmmaGemm {
   Source source;
-  WgmmaEpilogue<T> epilogue;
+  WgmmaEpilogue<T, Source::kScattered> epilogue;
   WgmmaGrid grid;
 };
 
@@ -126,9 +116,9 @@ __device__ __forceinline__ void produce(const Source& source, const WgmmaGrid& g
 }
 
 template <class Tile, class T, class Source>
-__device__ __forceinline__ void consume(const Source& source, const WgmmaEpilogue<T>& epilogue, const WgmmaGrid& grid,
-                                        const unsigned char* stages, unsigned char* staging, ptx::Barrier* full,
-                                        ptx::Barrier* empty, int consumer) {
+__device__ __forceinline__ void consume(const Source& source, const WgmmaEpilogue<T, Source::kScattered>& epilogue,
+                                        const WgmmaGrid& grid, const unsigned char* stages, unsigned char* staging,
+                                        ptx::Barrier* full, ptx::Barrier* empty, int consumer) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32 % 4;
   const int rank = grid.cluster > 1 ? ptx::cluster_rank() : 0;
   const int first = static_cast<int>(blockIdx.x) / grid.cluster, stride = static_cast<int>(gridDim.x) / grid.cluster;
@@ -146,6 +136,10 @@ __device__ __forceinline__ void consume(const Source& source, const WgmmaEpilogu
     const auto place = grid.place(index, rank);
     const auto range = source.range(place.z);
     float sums[Tile::kN / 2];
+    if constexpr (Source::kScattered) {
+      WEFT_UNROLL_BY(Tile::kN / 2)
+      for (float& sum : sums) sum = 0;
+    }
     int previous = -1;
     for (int step = range.begin; step < range.end; ++step, at.advance()) {
       ptx::mbarrier_wait(&full[at.stage], at.parity);
@@ -160,7 +154,7 @@ __device__ __forceinline__ void consume(const Source& source, const WgmmaEpilogu
       WEFT_UNROLL
       for (int k = 0; k < kWgmmaDepth / 16; ++k)
         ptx::wgmma<T, Tile::kN, Source::kAlongA, Source::kAlongB>(sums, a + k * kFurtherA, b + k * kFurtherB,
-                                                                  step > range.begin || k > 0);
+                                                                  Source::kScattered || step > range.begin || k > 0);
       ptx::wgmma_commit();
       if (previous >= 0) {
         ptx::wgmma_wait<1>();
@@ -169,7 +163,7 @@ __device__ __forceinline__ void consume(const Source& source, const WgmmaEpilogu
       previous = at.stage;
     }
     ptx::wgmma_wait<0>();
-    release(previous);
+    if (!Source::kScattered || previous >= 0) release(previous);
     epilogue.template store<Tile::kN>(store, place.m * Tile::kM + consumer * 64 + warp * 16, place.n * Tile::kN,
                                       place.z, sums);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "kernels/cuda/divider.cuh"
 #include "kernels/cuda/gemm_epilogue.cuh"
 #include "kernels/cuda/ptx_hopper.cuh"
 
@@ -7,7 +8,8 @@
 // of 8 columns lane l holds row l / 4, columns 2 (l mod 4) and the next, and the same 8 rows below. It walks over the
 // columns in chunks: 64 columns of 16-bit results, or 32 of f32, are 16 lines of 128 bytes, a box that stmatrix (f32:
 // 8-byte stores) writes to shared memory under the 128-byte swizzle and TMA takes to y. Two boxes take turns. No warp
-// waits for another one. Where y forbids TMA (lines not a multiple of 16 bytes), lanes store their pairs themselves.
+// waits for another one. Rows that do not lie side by side (the phases of a strided convolution) leave the box 16 bytes
+// a lane. Where y forbids both (lines not a multiple of 16 bytes), lanes store their pairs themselves.
 
 // Registers have no address, so on a GPU all of this stands in the kernel. On the emulator it is compiled once for all.
 #ifdef WEFT_SIMT
@@ -41,6 +43,20 @@ class EpilogueWarp {
     }
     turn_ ^= 1;
   }
+  /// Writes one box with `fill(box)` and gives its lines of 8 runs of 16 bytes to take(line, run, value). Not together
+  /// with send().
+  template <class Fill, class Take>
+  __device__ __forceinline__ void hand_out(Fill&& fill, Take&& take) {
+    unsigned char* const box = boxes_ + turn_ * kStagingBoxBytes;
+    fill(box);
+    __syncwarp();
+    WEFT_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int line = i * 4 + lane_ / 8, run = lane_ % 8;
+      take(line, run, ptx::ld16(box + line * 128 + (run ^ (line & 7)) * 16));
+    }
+    turn_ ^= 1;  // the box is written again two turns on, behind the next turn's __syncwarp
+  }
   /// Before the block ends: TMA has read all boxes.
   __device__ void finish() const {
     if (lane_ == 0) ptx::tma_store_wait_read<0>();
@@ -51,8 +67,25 @@ class EpilogueWarp {
   int lane_, turn_ = 0;
 };
 
+/// Rows of y that are pixels of pictures: row (n, y, x) of slice z is pixel (y stride_h + rows[z], x stride_w +
+/// columns[z]) of picture n, if it has that one.
+struct ScatteredRows {
+  static constexpr int kMostSlices = 4;
+  Divider per_picture, per_row;
+  int stride_h, stride_w, height, width;
+  int rows[kMostSlices], columns[kMostSlices];
+
+  /// Its number among all pixels, or -1.
+  __device__ int64_t pixel(int row, int z) const {
+    const int n = per_picture.split(row), y = per_row.split(row) * stride_h + rows[z], x = row * stride_w + columns[z];
+    return y < height && x < width ? (static_cast<int64_t>(n) * height + y) * width + x : -1;
+  }
+};
+
+struct NoScatteredRows {};
+
 /// As Epilogue, for y [slices, inner, m, n] of any pitches; slice z of the launch is (z / inner, z mod inner).
-template <class T>
+template <class T, bool kScattered = false>
 struct WgmmaEpilogue {
   TensorMap y_map, pre_map;  ///< boxes of 16 rows x 128 bytes; only where `by_tma`
   Epilogue<T> to;
@@ -61,6 +94,8 @@ struct WgmmaEpilogue {
   int m, n;
   bool by_tma;
   bool pairs;  ///< every row begins at an even element, of memory aligned to two elements
+  /// kScattered: where rows lie, each at a multiple of 16 bytes; pitch_z and pitch_inner do not count.
+  std::conditional_t<kScattered, ScatteredRows, NoScatteredRows> scatter;
 
   /// Stores a warp's 16 rows from first_m, kN columns from first_n, of slice z.
   template <int kN>
@@ -108,11 +143,16 @@ struct WgmmaEpilogue {
   /// Calls visit(pointer, columns left, index of the first value) for each of a lane's pairs of neighbours inside y.
   template <class Y, class Visit>
   __device__ __forceinline__ void each_pair(Y* base, int row, int column, int z, Visit&& visit) const {
-    Y* const slice = base + (z / inner * pitch_z + z % inner * pitch_inner);
+    Y* const slice = kScattered ? base : base + (z / inner * pitch_z + z % inner * pitch_inner);
     WEFT_UNROLL
     for (int half = 0; half < 2; ++half) {
-      if (row + 8 * half >= m) continue;
-      Y* const line = slice + (row + 8 * half) * pitch_row;
+      int64_t at_row = row + 8 * half;
+      if (at_row >= m) continue;
+      if constexpr (kScattered) {
+        at_row = scatter.pixel(row + 8 * half, z);
+        if (at_row < 0) continue;
+      }
+      Y* const line = slice + at_row * pitch_row;
       WEFT_UNROLL
       for (int j = 0; j < 8; ++j) {
         const int at = column + 8 * j;
@@ -139,6 +179,25 @@ struct WgmmaEpilogue {
   __device__ WEFT_INLINE_ON_GPU void write(EpilogueWarp& warp, const TensorMap& map, Y* base, int first_m, int first_n,
                                            int z, const float (&values)[32]) const {
     const int lane = warp.lane();
+    if constexpr (sizeof(Y) == 2) {
+      const auto fill = [&](unsigned char* box) {
+        const int line = lane % 16;  // lanes 0..15 name the rows of 8 columns, 16..31 those of the next 8
+        WEFT_UNROLL
+        for (int j = 0; j < 8; j += 2) {
+          const uint32_t squares[4] = {
+              ptx::pack<Y>(values[4 * j], values[4 * j + 1]), ptx::pack<Y>(values[4 * j + 2], values[4 * j + 3]),
+              ptx::pack<Y>(values[4 * j + 4], values[4 * j + 5]), ptx::pack<Y>(values[4 * j + 6], values[4 * j + 7])};
+          ptx::stmatrix_x4(box + line * 128 + ((j + lane / 16) ^ (line & 7)) * 16, squares);
+        }
+      };
+      if constexpr (kScattered) {
+        return warp.hand_out(fill, [&](int line, int run, uint4 eight) {
+          const int64_t pixel = first_m + line < m && first_n + run * 8 < n ? scatter.pixel(first_m + line, z) : -1;
+          if (pixel >= 0) ptx::st16(base + pixel * pitch_row + first_n + run * 8, eight);
+        });
+      }
+      if (by_tma) return warp.send(map, first_n, first_m, z, fill);
+    }
     if (!by_tma) {
       each_pair(base, first_m + lane / 4, first_n + lane % 4 * 2, z, [&](Y* pair, int left, int i) {
         if (pairs) {
@@ -151,18 +210,7 @@ struct WgmmaEpilogue {
           if (left > 1) pair[1] = static_cast<Y>(values[i + 1]);
         }
       });
-    } else if constexpr (sizeof(Y) == 2) {
-      warp.send(map, first_n, first_m, z, [&](unsigned char* box) {
-        const int line = lane % 16;  // lanes 0..15 name the rows of 8 columns, 16..31 those of the next 8
-        WEFT_UNROLL
-        for (int j = 0; j < 8; j += 2) {
-          const uint32_t squares[4] = {
-              ptx::pack<Y>(values[4 * j], values[4 * j + 1]), ptx::pack<Y>(values[4 * j + 2], values[4 * j + 3]),
-              ptx::pack<Y>(values[4 * j + 4], values[4 * j + 5]), ptx::pack<Y>(values[4 * j + 6], values[4 * j + 7])};
-          ptx::stmatrix_x4(box + line * 128 + ((j + lane / 16) ^ (line & 7)) * 16, squares);
-        }
-      });
-    } else {
+    } else if constexpr (sizeof(Y) == 4) {
       WEFT_UNROLL
       for (int side = 0; side < 2; ++side) {
         if (first_n + 32 * side >= n) break;

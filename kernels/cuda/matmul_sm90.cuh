@@ -9,6 +9,7 @@ namespace weft::kernels::WEFT_DEVICE {
 /// share of the only entry's.
 template <class T, ptx::Along along_a, ptx::Along along_b>
 struct MatmulSource {
+  static constexpr bool kScattered = false;
   static constexpr ptx::Along kAlongA = along_a, kAlongB = along_b;
 
   TensorMap a, b;        ///< [batch, lines, along], boxes of 64 x 64

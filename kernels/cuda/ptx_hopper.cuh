@@ -167,6 +167,11 @@ __device__ __forceinline__ void tma_store(const TensorMap& map, const void* shar
                "r"(shared_address(shared)), "r"(c0), "r"(c1), "r"(c2)
                : "memory");
 }
+__device__ __forceinline__ void tma_store(const TensorMap& map, const void* shared, int c0, int c1, int c2, int c3) {
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&map),
+               "r"(shared_address(shared)), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+               : "memory");
+}
 /// Closes the group of the stores that this thread has started since the last commit.
 __device__ __forceinline__ void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 /// Waits until at most kPending groups of this thread still read shared memory.

@@ -63,6 +63,9 @@ inline void tma_store(const TensorMap& map, const void* shared, int c0, int c1, 
 inline void tma_store(const TensorMap& map, const void* shared, int c0, int c1, int c2, WEFT_SIMT_HERE) {
   emulator::tma_store(&map, shared, {3, {c0, c1, c2}, false, {}}, where);
 }
+inline void tma_store(const TensorMap& map, const void* shared, int c0, int c1, int c2, int c3, WEFT_SIMT_HERE) {
+  emulator::tma_store(&map, shared, {4, {c0, c1, c2, c3}, false, {}}, where);
+}
 inline void tma_store_commit(WEFT_SIMT_HERE) { emulator::tma_store_commit(where); }
 template <int kPending>
 void tma_store_wait_read(WEFT_SIMT_HERE) {

@@ -1,217 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/attention.h"
-
 #include <limits>
 
-#include "kernels/philox.h"
-#include "tests/support/compare.h"
-#include "tests/support/devices.h"
-#include "tests/support/random_values.h"
+#include "tests/kernels/attention_problem.h"
+#include "tests/support/hopper.h"
 
 namespace weft::tests {
 namespace {
 
-using kernels::View;
-
-/// One problem: sizes, and which of the options it uses.
-struct Problem {
-  int64_t B, N, M, H, D;
-  bool causal = false, lengths = false, mask = false;
-  double dropout = 0;
-
-  friend std::ostream& operator<<(std::ostream& out, const Problem& p) {
-    return out << "B " << p.B << " N " << p.N << " M " << p.M << " H " << p.H << " D " << p.D
-               << (p.causal ? " causal" : "") << (p.lengths ? " lengths" : "") << (p.mask ? " mask" : "") << " dropout "
-               << p.dropout;
-  }
-};
-
-/// Inputs of a problem and what f64 makes of them, all row-major.
-struct Reference {
-  Problem p;
-  double scale;
-  int64_t seed, base, offset;
-  std::vector<double> q, k, v, dy, lengths, mask, y, lse, dq, dk, dv;
-
-  Reference(const Problem& problem, DType dtype)
-      : p(problem),
-        scale(uniform(1, DType::f32, 0.5, 2)[0] / std::sqrt(static_cast<double>(p.D))),
-        seed(pick(0, 1 << 30)),
-        base(pick(0, 99)),
-        offset(pick(0, 9)),
-        q(uniform(p.B * p.N * p.H * p.D, dtype, -2, 2)),
-        k(uniform(p.B * p.M * p.H * p.D, dtype, -2, 2)),
-        v(uniform(k.size(), dtype)),
-        dy(uniform(q.size(), dtype)),
-        lengths(integers(p.B, 0, p.M + 3)),
-        mask(integers(p.B * p.M, 0, 1)),
-        y(q.size()),
-        lse(static_cast<size_t>(p.B * p.H * p.N)),
-        dq(q.size()),
-        dk(k.size()),
-        dv(k.size()) {
-    if (!lengths.empty()) lengths.back() = static_cast<double>(p.M / 2 + 1);  // one that hides some keys, but not all
-    for (int64_t b = 0; b < p.B; ++b)
-      for (int64_t h = 0; h < p.H; ++h)
-        for (int64_t i = 0; i < p.N; ++i) row(b, h, i);
-  }
-
- private:
-  bool sees(int64_t b, int64_t i, int64_t j) const {
-    return !(p.causal && j > i) && !(p.lengths && static_cast<double>(j) >= lengths[static_cast<size_t>(b)]) &&
-           !(p.mask && mask[static_cast<size_t>(b * p.M + j)] == 0);
-  }
-  double kept(int64_t head, int64_t i, int64_t j) const {
-    if (p.dropout == 0) return 1;
-    const int64_t block = (head * ((p.N + 1) / 2) + i / 2) * ((p.M + 1) / 2) + j / 2;
-    const Philox4 words = philox(static_cast<uint64_t>(seed), static_cast<uint64_t>(base + offset + block));
-    const bool drop = uniform01(words.word[i % 2 * 2 + j % 2]) < static_cast<float>(p.dropout);
-    return drop ? 0 : 1 / (1 - p.dropout);
-  }
-
-  void row(int64_t b, int64_t h, int64_t i) {
-    const auto at = [&](int64_t rows, int64_t r) { return static_cast<size_t>(((b * rows + r) * p.H + h) * p.D); };
-    const auto dot = [&](const double* a, const double* c) {
-      double sum = 0;
-      for (int64_t d = 0; d < p.D; ++d) sum += a[d] * c[d];
-      return sum;
-    };
-    const size_t place = at(p.N, i);
-    std::vector<double> weight(static_cast<size_t>(p.M));
-    double total = 0;
-    for (int64_t j = 0; j < p.M; ++j)
-      if (sees(b, i, j)) total += weight[static_cast<size_t>(j)] = std::exp(scale * dot(&q[place], &k[at(p.M, j)]));
-    lse[static_cast<size_t>((b * p.H + h) * p.N + i)] = std::log(total);
-    if (total == 0) return;
-    double delta = 0;
-    for (int64_t j = 0; j < p.M; ++j) {
-      double& w = weight[static_cast<size_t>(j)];
-      w /= total;
-      const double factor = kept(b * p.H + h, i, j);
-      for (int64_t d = 0; d < p.D; ++d) {
-        y[place + static_cast<size_t>(d)] += w * factor * v[at(p.M, j) + static_cast<size_t>(d)];
-        dv[at(p.M, j) + static_cast<size_t>(d)] += w * factor * dy[place + static_cast<size_t>(d)];
-      }
-    }
-    delta = dot(&dy[place], &y[place]);
-    for (int64_t j = 0; j < p.M; ++j) {
-      const double dp = kept(b * p.H + h, i, j) * dot(&dy[place], &v[at(p.M, j)]);
-      const double ds = scale * weight[static_cast<size_t>(j)] * (dp - delta);
-      for (int64_t d = 0; d < p.D; ++d) {
-        dq[place + static_cast<size_t>(d)] += ds * k[at(p.M, j) + static_cast<size_t>(d)];
-        dk[at(p.M, j) + static_cast<size_t>(d)] += ds * q[place + static_cast<size_t>(d)];
-      }
-    }
-  }
-};
-
-/// The arrays of one run. q, k, v and their gradients are slices of one packed [B, N, 3, H, D] where M = N.
-class Call {
- public:
-  Call(DeviceKind kind, DType dtype, const Reference& want)
-      : p_(want.p),
-        kind_(kind),
-        packed_(p_.N == p_.M),
-        wide_(dtype == DType::f64 ? DType::f64 : DType::f32),
-        in_(kind, dtype, {packed_size()}, packed(want.q, want.k, want.v)),
-        gradients_(kind, dtype, {packed_size()}),
-        y_(kind, dtype, {p_.B, p_.N, p_.H, p_.D}),
-        dy_(kind, dtype, {p_.B, p_.N, p_.H, p_.D}, want.dy),
-        lse_(kind, wide_, {p_.B, p_.H, p_.N}),
-        lengths_(kind, DType::i64, {p_.B}, want.lengths),
-        mask_(kind, DType::boolean, {p_.B, p_.M}, want.mask),
-        state_(kind, DType::i64, {2}, {static_cast<double>(want.seed), static_cast<double>(want.base)}) {
-    arguments_ = {want.scale, p_.causal, p_.dropout, {static_cast<uint64_t>(want.offset)}};
-  }
-
-  void forward() {
-    kernels::attention_forward(queue_on(kind_), y_, lse_, part(in_, 0), part(in_, 1), part(in_, 2), lengths(), mask(),
-                               state(), arguments_);
-  }
-  void backward(bool dq = true, bool dkv = true) {
-    kernels::attention_backward(queue_on(kind_), dq ? part(gradients_, 0) : View::none(),
-                                dkv ? part(gradients_, 1) : View::none(), dkv ? part(gradients_, 2) : View::none(), dy_,
-                                part(in_, 0), part(in_, 1), part(in_, 2), y_, lse_, lengths(), mask(), state(),
-                                arguments_);
-  }
-  std::vector<double> y() const { return y_.host(); }
-  std::vector<double> lse() const { return lse_.host(); }
-  /// dq, dk or dv.
-  std::vector<double> gradient(int which) const {
-    const std::vector<double> all = gradients_.host();
-    const View view = part(gradients_, which);
-    std::vector<double> values;
-    for (int64_t b = 0; b < view.sizes[0]; ++b)
-      for (int64_t i = 0; i < view.sizes[1]; ++i)
-        for (int64_t c = 0; c < p_.H * p_.D; ++c)
-          values.push_back(all[static_cast<size_t>(start(which) + b * view.strides[0] + i * view.strides[1] + c)]);
-    return values;
-  }
-  void poison() { gradients_.poison(); }
-
- private:
-  int64_t width() const { return p_.H * p_.D; }
-  int64_t packed_size() const { return p_.B * (p_.N + 2 * p_.M) * width(); }
-  /// Where q, k or v begins: a slice of each row, or an array of its own.
-  int64_t start(int which) const {
-    return packed_ ? which * width() : which == 0 ? 0 : p_.B * (p_.N + (which - 1) * p_.M) * width();
-  }
-  View part(const DeviceArray& array, int which) const {
-    const int64_t rows = which == 0 ? p_.N : p_.M, row = packed_ ? 3 * width() : width();
-    View view = array.view();
-    view.rank = 4;
-    view.sizes = {p_.B, rows, p_.H, p_.D};
-    view.strides = {rows * row, row, p_.D, 1};
-    view.data = static_cast<char*>(view.data) + start(which) * static_cast<int64_t>(size_of(view.dtype));
-    return view;
-  }
-  std::vector<double> packed(const std::vector<double>& q, const std::vector<double>& k, const std::vector<double>& v) {
-    std::vector<double> all;
-    if (!packed_) {
-      for (const auto* one : {&q, &k, &v}) all.insert(all.end(), one->begin(), one->end());
-      return all;
-    }
-    for (int64_t row = 0; row < p_.B * p_.N; ++row)
-      for (const auto* one : {&q, &k, &v})
-        all.insert(all.end(), &(*one)[0] + row * width(), &(*one)[0] + (row + 1) * width());
-    return all;
-  }
-  View lengths() const { return p_.lengths ? lengths_.view() : View::none(); }
-  View mask() const { return p_.mask ? mask_.view() : View::none(); }
-  View state() const { return p_.dropout > 0 ? state_.view() : View::none(); }
-
-  Problem p_;
-  DeviceKind kind_;
-  bool packed_;
-  DType wide_;
-  DeviceArray in_, gradients_, y_, dy_, lse_, lengths_, mask_, state_;
-  kernels::AttentionArguments arguments_;
-};
-
-/// Each result has one rounding of its own and one of the weights (or of their slopes) that it is a sum of.
-void check(DeviceKind kind, DType dtype, const Problem& problem) {
-  SCOPED_TRACE(str(dtype, ", ", problem, " on ", name(kind)));
-  const Reference want(problem, dtype);
-  Call run(kind, dtype, want);
-  run.forward();
-  const int64_t K = std::max(problem.M, problem.D);
-  const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
-  EXPECT_TRUE(near(run.y(), want.y, tolerance(dtype, K, 8).times(2))) << "y";
-  EXPECT_TRUE(near(run.lse(), want.lse, tolerance(wide, K, 8))) << "lse";
-  run.backward();
-  const Tolerance allowed = tolerance(dtype, K + problem.N, 16).times(3);
-  EXPECT_TRUE(near(run.gradient(0), want.dq, allowed)) << "dq";
-  EXPECT_TRUE(near(run.gradient(1), want.dk, allowed)) << "dk";
-  EXPECT_TRUE(near(run.gradient(2), want.dv, allowed)) << "dv";
-}
-
 /// A softmax of one key is 1 whatever q and k are: their gradients are rounding noise.
-void expect_no_slope(const Call& run, DType dtype) {
+void expect_no_slope(const AttentionCall& run, DType dtype) {
   for (const int which : {0, 1}) {
     double largest = 0;
     for (const double g : run.gradient(which)) largest = std::max(largest, std::isnan(g) ? INFINITY : std::abs(g));
     EXPECT_LE(largest, 256 * epsilon_of(dtype == DType::f64 ? DType::f64 : DType::f32)) << dtype << ' ' << which;
   }
+}
+
+void check(DeviceKind kind, DType dtype, const AttentionProblem& problem) {
+  const emulator::CapabilityScope ampere(80);  // Hopper's kernels have tests of their own
+  check_attention(kind, dtype, problem);
 }
 
 const DType kTypes[] = {DType::f32, DType::f64, DType::bf16, DType::f16};
@@ -226,16 +33,17 @@ TEST(Attention, EqualsReference) {
 }
 
 TEST(Attention, OneQueryAndOneKey) {
-  for (const DeviceKind kind : device_runs())
+  on_both_generations([](DeviceKind kind) {
     for (const DType dtype : kTypes) {
-      const Reference want({2, 1, 1, 2, 64}, dtype);
-      Call run(kind, dtype, want);
+      const AttentionReference want({2, 1, 1, 2, 64}, dtype);
+      AttentionCall run(kind, dtype, want);
       run.forward();
       run.backward();
       EXPECT_TRUE(near(run.y(), want.v, {})) << dtype;
       EXPECT_TRUE(near(run.gradient(2), want.dy, {})) << dtype;
       expect_no_slope(run, dtype);
     }
+  });
 }
 
 TEST(Attention, OtherLengthOfKeys) {
@@ -282,13 +90,13 @@ TEST(Attention, Dropout) {
 }
 
 TEST(Attention, QueriesThatSeeNoKey) {
-  for (const DeviceKind kind : device_runs())
+  on_both_generations([](DeviceKind kind) {
     for (const DType dtype : kTypes) {
-      Reference want({2, 70, 70, 1, 64, true, true, true}, dtype);
+      AttentionReference want({2, 70, 70, 1, 64, true, true, true}, dtype);
       want.lengths = {0, 70};
       std::fill(want.mask.begin(), want.mask.end(), 0.0);
       want.mask.back() = 1;  // the last query of the second entry sees its own key and nothing else
-      Call run(kind, dtype, want);
+      AttentionCall run(kind, dtype, want);
       run.forward();
       run.backward();
       const std::vector<double> y = run.y(), lse = run.lse();
@@ -300,6 +108,7 @@ TEST(Attention, QueriesThatSeeNoKey) {
       std::copy(want.dy.end() - 64, want.dy.end(), dv.end() - 64);
       EXPECT_TRUE(near(run.gradient(2), dv, tolerance(dtype))) << dtype;
     }
+  });
 }
 
 TEST(Attention, NoKeysAndNoQueries) {
@@ -313,9 +122,9 @@ TEST(Attention, NoKeysAndNoQueries) {
 }
 
 TEST(Attention, LargeScoresDoNotOverflow) {
-  for (const DeviceKind kind : device_runs())
+  on_both_generations([](DeviceKind kind) {
     for (const DType dtype : kTypes) {
-      Reference want({1, 2, 90, 1, 64}, dtype);
+      AttentionReference want({1, 2, 90, 1, 64}, dtype);
       want.scale = 300;  // e^score is beyond f32 and f64
       std::vector<double> y, lse;
       for (const size_t i : {0, 1}) {  // a key along the query: its score is far above all others
@@ -328,18 +137,19 @@ TEST(Attention, LargeScoresDoNotOverflow) {
         }
         lse.push_back(600 * square);
       }
-      Call run(kind, dtype, want);
+      AttentionCall run(kind, dtype, want);
       run.forward();
       EXPECT_TRUE(near(run.y(), y, {})) << dtype;
       EXPECT_TRUE(near(run.lse(), lse, tolerance(dtype == DType::f64 ? dtype : DType::f32, 64))) << dtype;
     }
+  });
 }
 
 TEST(Attention, BackwardGivesTheSameBitsAgainAndInParts) {
-  for (const DeviceKind kind : device_runs())
+  on_both_generations([](DeviceKind kind) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
-      const Reference want({2, 130, 130, 1, 64, false, false, false, 0.2}, dtype);
-      Call run(kind, dtype, want);
+      const AttentionReference want({2, 130, 130, 1, 64, false, false, false, 0.2}, dtype);
+      AttentionCall run(kind, dtype, want);
       run.forward();
       run.backward();
       const auto dq = run.gradient(0), dk = run.gradient(1), dv = run.gradient(2);
@@ -350,6 +160,7 @@ TEST(Attention, BackwardGivesTheSameBitsAgainAndInParts) {
       EXPECT_TRUE(near(run.gradient(1), dk, {})) << dtype;
       EXPECT_TRUE(near(run.gradient(2), dv, {})) << dtype;
     }
+  });
 }
 
 }  // namespace

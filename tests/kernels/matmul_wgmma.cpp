@@ -4,7 +4,7 @@
 #include "kernels/cuda/wgmma_plan.h"
 #include "kernels/matmul.h"
 #include "tests/support/compare.h"
-#include "tests/support/devices.h"
+#include "tests/support/hopper.h"
 #include "tests/support/random_values.h"
 
 // Products on TMA and wgmma (kernels/cuda/gemm_wgmma.cuh), each way of cutting them into tiles on sizes that the
@@ -119,18 +119,6 @@ void check(DeviceKind kind, const Case& c, const WgmmaPlan& plan) {
   const WgmmaPlanScope scope(plan);
   check(kind, c);
   EXPECT_EQ(scope.uses(), 1);
-}
-
-/// The runs on devices that have wgmma: the emulated one, and Hopper.
-template <class Body>
-void on_wgmma(Body&& body) {
-  const emulator::CapabilityScope hopper(90);
-  for (const DeviceKind kind : device_runs()) {
-    if (kind == DeviceKind::cpu) continue;
-    const std::string device = kernels::runtime(kind).describe(0);
-    if (kind == DeviceKind::cuda && device.find(" H") == device.npos && device.find(" GH") == device.npos) continue;
-    body(kind);
-  }
 }
 
 constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh};

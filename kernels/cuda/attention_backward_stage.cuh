@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/cuda/attention_wgmma.cuh"
+
+// The backward's shared memory, tiles and loader (attention_backward_wgmma.cuh): whoever owns queries streams keys, and
+// the other way round.
+
+namespace weft::kernels::WEFT_DEVICE {
+
+template <int kChannelCount, int kStreamCount, int kStageCount>
+struct BackwardWgmma {
+  static constexpr int kChannels = kChannelCount, kStream = kStreamCount, kStages = kStageCount, kOwnedPlaces = 2;
+  using Own = OwnedTile<kChannels>;
+  using Streamed = WgmmaTileOf<kStream, kChannels>;
+  /// Of one tensor: 128 rows.
+  static constexpr int kOwnBytes = kAttentionConsumers * Own::kBytes;
+  static constexpr int kStatisticsBytes = kStream * 2 * static_cast<int>(sizeof(float));
+
+  struct Barriers {
+    AttentionRing<kOwnedPlaces> own;
+    AttentionRing<kStages> streamed;
+  };
+  static constexpr int kFirstStage = kOwnedPlaces * 2 * kOwnBytes;
+  static constexpr int kFirstStatistics = kFirstStage + kStages * 2 * Streamed::kBytes;
+  static constexpr int kFirstBarrier = kFirstStatistics + kStages * kStatisticsBytes;
+  static constexpr int kSharedBytes = kFirstBarrier + static_cast<int>(sizeof(Barriers));
+
+  static __device__ __forceinline__ unsigned char* own(unsigned char* shared, int place, int tensor) {
+    return shared + (2 * place + tensor) * kOwnBytes;
+  }
+  static __device__ __forceinline__ unsigned char* streamed(unsigned char* shared, int stage, int tensor) {
+    return shared + kFirstStage + (2 * stage + tensor) * Streamed::kBytes;
+  }
+  static __device__ __forceinline__ float* statistics(unsigned char* shared, int stage) {
+    return reinterpret_cast<float*>(shared + kFirstStatistics + stage * kStatisticsBytes);
+  }
+};
+
+constexpr int kStatisticsRows = 64;  ///< queries of a block of statistics
+
+struct AttentionBackwardCall {
+  TensorMap own[2], streamed[2];  ///< boxes of 64 and kStream rows: q, dy and k, v; or k, v and q, dy
+  TensorMap to[2];                ///< boxes of 16 rows: dq; or dk, dv
+  AttentionProblem<float> problem;
+  const float* statistics;
+  int tiles;
+
+  __device__ const float* statistics_of(const AttentionPlace& place, int query) const {
+    const int blocks = (problem.N + kStatisticsRows - 1) / kStatisticsRows;
+    const int64_t head = static_cast<int64_t>(place.b) * problem.H + place.h;
+    return statistics + (head * blocks + query / kStatisticsRows) * (2 * kStatisticsRows) + query % kStatisticsRows;
+  }
+};
+
+/// A tile's range of streamed rows, in steps.
+struct StreamedSteps {
+  int begin, end;
+};
+
+/// Queries owned: keys 0 … of the batch entry, as far as the tile's last query sees.
+struct OwnedQueries {
+  static constexpr bool kStatistics = false;
+
+  static __device__ AttentionPlace place(const AttentionProblem<float>& problem, int index) {
+    return AttentionPlace(problem.N, kAttentionRows, problem.H, /*last_first=*/problem.causal, index);
+  }
+  template <int kStream>
+  static __device__ StreamedSteps steps(const AttentionProblem<float>& problem, const AttentionPlace& place, int keys) {
+    return {0, (problem.key_end(keys, place.first + kAttentionRows) + kStream - 1) / kStream};
+  }
+};
+
+/// Keys owned: of a causal problem, keys are seen by themselves and by later queries. Padding is seen by nobody.
+struct OwnedKeys {
+  static constexpr bool kStatistics = true;
+
+  static __device__ AttentionPlace place(const AttentionProblem<float>& problem, int index) {
+    return AttentionPlace(problem.M, kAttentionRows, problem.H, /*last_first=*/false, index);
+  }
+  template <int kStream>
+  static __device__ StreamedSteps steps(const AttentionProblem<float>& problem, const AttentionPlace& place, int keys) {
+    return {problem.causal ? place.first / kStream : 0, place.first < keys ? (problem.N + kStream - 1) / kStream : 0};
+  }
+};
+
+template <class Shape, class Owned>
+__device__ __forceinline__ void attention_backward_produce(const AttentionBackwardCall& call, unsigned char* shared,
+                                                           typename Shape::Barriers& barriers) {
+  using Own = typename Shape::Own;
+  using Streamed = typename Shape::Streamed;
+  RingPosition<Shape::kOwnedPlaces> at_own;
+  RingPosition<Shape::kStages> at;
+  for (int index = static_cast<int>(blockIdx.x); index < call.tiles; index += static_cast<int>(gridDim.x)) {
+    const AttentionPlace place = Owned::place(call.problem, index);
+    const StreamedSteps steps =
+        Owned::template steps<Shape::kStream>(call.problem, place, call.problem.keys_of(place.b));
+    ptx::Barrier* const full = barriers.own.begin(at_own, 2 * Shape::kOwnBytes);
+    for (int tensor = 0; tensor < 2; ++tensor)
+      for (int c = 0; c < kAttentionConsumers; ++c)
+        Own::load(Shape::own(shared, at_own.stage, tensor) + c * Own::kBytes, call.own[tensor], full,
+                  place.first + c * 64, place.b, place.h);
+    at_own.advance();
+    for (int step = steps.begin; step < steps.end; ++step, at.advance()) {
+      const int row = step * Shape::kStream;
+      ptx::Barrier* const landed =
+          barriers.streamed.begin(at, 2 * Streamed::kBytes + (Owned::kStatistics ? Shape::kStatisticsBytes : 0));
+      for (int tensor = 0; tensor < 2; ++tensor)
+        Streamed::load(Shape::streamed(shared, at.stage, tensor), call.streamed[tensor], landed, row, place.b, place.h);
+      if constexpr (Owned::kStatistics)
+        ptx::bulk_load(Shape::statistics(shared, at.stage), call.statistics_of(place, row), Shape::kStatisticsBytes,
+                       landed);
+    }
+  }
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE

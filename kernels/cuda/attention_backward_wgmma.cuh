@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/allocator.h"
+#include "kernels/cuda/attention_backward_stage.cuh"
+#include "kernels/cuda/attention_plan.h"
+#include "kernels/cuda/vec.cuh"
+
+// Attention's backward on TMA and wgmma. As in attention_backward_mma.cuh, one kernel owns queries and writes dq, the
+// other one owns keys and writes dk and dv: no atomics, the same bits in every run, 7 products instead of 5.
+//
+// Grid: persistent; a block walks over tiles of 128 owned rows of one head, each consumer warpgroup owns 64 of them,
+// and goes over the other side's rows, kStream at a time:
+//
+//   memory --TMA--> owned pair (2 places) | ring of streamed pairs --wgmma--> registers -> owned place --TMA--> memory
+//
+//   owned queries: s = q k^T,   dp = dy v^T,   ds = p (dp - delta),  dq += ds k
+//   owned keys:    s^T = k q^T, dp^T = v dy^T, dv += p^T dy,         dk += ds^T q
+//
+// p and ds are made from the sums in registers and are, rounded to T, the next products' left factors. With queries
+// owned, the next keys' s and dp are issued before ds k and made into slopes while it is under way; with keys owned, at
+// 64 channels, the exponentials run beside dp^T and the slopes beside p^T dy. The two consumers fill each other's gaps.
+//
+// A first kernel makes statistics: for each 64 queries lse (in powers of 2), then delta = rowsum(dy y): 512 bytes,
+// which the loader of owned keys brings along with q and dy. Queries beyond the last one have lse = infinity: no
+// weight.
+//
+// Shared memory: two owned pairs of 32 KiB (64 channels) or 64 KiB, and stages of 16 KiB (64 rows of 64 channels)
+// or 32. Registers per consumer thread at 128 channels, keys owned: dk and dv 128, s and dp 64, their roundings 32.
+// Work: 6 N M D flops per head for dq, 8 N M D for dk and dv, N M exponentials each. Bytes at least 2 (4 N + 2 M) D and
+// 2 (2 N + 4 M) D; the streamed rows come from L2 for every 128 owned ones. Limit: tensor cores; at 64 streamed rows
+// the left factors' reads of shared memory are as slow as the products (128 bytes a clock). Expected on an H100: 50 to
+// 60% of the peak of the 7 products.
+
+namespace weft::kernels::WEFT_DEVICE {
+
+/// dq of a tile's 64 queries.
+template <class Shape, class T>
+__device__ __forceinline__ void attention_dq_consume(const AttentionBackwardCall& call, unsigned char* shared,
+                                                     typename Shape::Barriers& barriers, int consumer) {
+  using Own = typename Shape::Own;
+  using Keys = typename Shape::Streamed;
+  constexpr int kKeys = Shape::kStream, kChannels = Shape::kChannels;
+  const AttentionProblem<float>& problem = call.problem;
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32 % 4;
+  const float scale = problem.scale * 1.44269504f;  // exponentials are powers of 2
+  RingPosition<Shape::kOwnedPlaces> at_own;
+  RingPosition<Shape::kStages> at;
+  for (int index = static_cast<int>(blockIdx.x); index < call.tiles; index += static_cast<int>(gridDim.x)) {
+    const AttentionPlace place = OwnedQueries::place(problem, index);
+    const int keys = problem.keys_of(place.b);
+    const int steps = OwnedQueries::steps<kKeys>(problem, place, keys).end;
+    const int first = place.first + consumer * 64, query = first + warp * 16;
+    unsigned char* const own = Shape::own(shared, at_own.stage, 0) + consumer * Own::kBytes;
+    float lse[2] = {}, delta[2] = {};
+    WEFT_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const int i = query + half * 8 + lane / 4;
+      if (i >= problem.N) continue;
+      const float* const statistics = call.statistics_of(place, i);
+      lse[half] = statistics[0];
+      delta[half] = statistics[kStatisticsRows];
+    }
+
+    float dq[kChannels / 2] = {};
+    barriers.own.wait(at_own);
+    if (steps > 0) {
+      const uint64_t q = Own::descriptor(own);
+      const uint64_t dy = Own::descriptor(Shape::own(shared, at_own.stage, 1) + consumer * Own::kBytes);
+      float s[kKeys / 2], dp[kKeys / 2];
+      uint32_t ds[kKeys / 16][4];
+      const auto wait_for = [&](int step) {
+        barriers.streamed.wait(at);
+        if ((step + 1) * kKeys > keys && keys < problem.M)
+          Keys::clear_from(Shape::streamed(shared, at.stage, 0), keys - step * kKeys);
+      };
+      const auto issue = [&] {
+        issue_scores<T, Keys>(s, q, Keys::descriptor(Shape::streamed(shared, at.stage, 0)));
+        issue_scores<T, Keys>(dp, dy, Keys::descriptor(Shape::streamed(shared, at.stage, 1)));
+        ptx::wgmma_commit();
+      };
+      const auto slopes = [&](int step) {
+        mask_scores(s, problem, place.b, step * kKeys, keys, query, lane);
+        WEFT_UNROLL
+        for (int j = 0; j < kKeys / 2; ++j) {
+          const int half = j / 2 % 2;
+          const float weight = ptx::exp2_approx(s[j] * scale - lse[half]);
+          s[j] = s[j] > -INFINITY ? weight * (dp[j] - delta[half]) : 0.0f;
+        }
+      };
+      wait_for(0);
+      ptx::wgmma_fence();
+      issue();
+      ptx::wgmma_wait<0>();
+      slopes(0);
+      pack_left<T>(ds, s);
+      for (int step = 1; step < steps; ++step) {
+        const uint64_t k = Keys::descriptor(Shape::streamed(shared, at.stage, 0));
+        const int previous = at.stage;
+        at.advance();
+        wait_for(step);
+        ptx::wgmma_fence();
+        issue();
+        issue_weighted<T, Keys>(dq, ds, k);
+        ptx::wgmma_commit();
+        ptx::wgmma_wait<1>();
+        slopes(step);
+        ptx::wgmma_wait<0>();
+        barriers.streamed.release(previous, lane);
+        pack_left<T>(ds, s);
+      }
+      ptx::wgmma_fence();
+      issue_weighted<T, Keys>(dq, ds, Keys::descriptor(Shape::streamed(shared, at.stage, 0)));
+      ptx::wgmma_commit();
+      ptx::wgmma_wait<0>();
+      barriers.streamed.release(at.stage, lane);
+      at.advance();
+    }
+    ptx::named_barrier_sync(kWarpgroupBarrier + consumer, 128);  // nobody reads q any more
+    store_rows<T, kChannels>(call.to[0], own, warp, lane, first, problem.N, place.b, place.h, dq,
+                             {problem.scale, problem.scale});
+    if (lane == 0) ptx::tma_store_wait_read<0>();
+    barriers.own.release(at_own.stage, lane);
+    at_own.advance();
+  }
+}
+
+/// dk and dv of a tile's 64 keys.
+template <class Shape, class T>
+__device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCall& call, unsigned char* shared,
+                                                      typename Shape::Barriers& barriers, int consumer) {
+  using Own = typename Shape::Own;
+  using Queries = typename Shape::Streamed;
+  constexpr int kQueries = Shape::kStream, kChannels = Shape::kChannels;
+  static_assert(kQueries == kStatisticsRows);
+  const AttentionProblem<float>& problem = call.problem;
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32 % 4;
+  const float scale = problem.scale * 1.44269504f;  // exponentials are powers of 2
+  RingPosition<Shape::kOwnedPlaces> at_own;
+  RingPosition<Shape::kStages> at;
+  for (int index = static_cast<int>(blockIdx.x); index < call.tiles; index += static_cast<int>(gridDim.x)) {
+    const AttentionPlace place = OwnedKeys::place(problem, index);
+    const int keys = problem.keys_of(place.b);
+    const StreamedSteps steps = OwnedKeys::steps<kQueries>(problem, place, keys);
+    const int first = place.first + consumer * 64, key = first + warp * 16;
+    unsigned char* const own_k = Shape::own(shared, at_own.stage, 0) + consumer * Own::kBytes;
+    unsigned char* const own_v = Shape::own(shared, at_own.stage, 1) + consumer * Own::kBytes;
+    bool there[2];  // the keys of this lane's rows
+    WEFT_UNROLL
+    for (int half = 0; half < 2; ++half) there[half] = problem.has_key(place.b, key + half * 8 + lane / 4, keys);
+
+    float dk[kChannels / 2] = {}, dv[kChannels / 2] = {};
+    barriers.own.wait(at_own);
+    for (int step = steps.begin; step < steps.end; ++step, at.advance()) {
+      barriers.streamed.wait(at);
+      const uint64_t q = Queries::descriptor(Shape::streamed(shared, at.stage, 0));
+      const uint64_t dy = Queries::descriptor(Shape::streamed(shared, at.stage, 1));
+      const float* const lse = Shape::statistics(shared, at.stage) + lane % 4 * 2;
+      const float* const delta = lse + kStatisticsRows;
+      float p[kQueries / 2], ds[kQueries / 2];
+      uint32_t left_p[kQueries / 16][4], left_ds[kQueries / 16][4];
+      const auto issue_dp = [&] {
+        issue_scores<T, Queries>(ds, Own::descriptor(own_v), dy);
+        ptx::wgmma_commit();
+      };
+      ptx::wgmma_fence();
+      issue_scores<T, Queries>(p, Own::descriptor(own_k), q);
+      ptx::wgmma_commit();
+      // At 128 channels the registers do not suffice for dp beside p and its rounding.
+      if constexpr (kChannels == 64) {
+        issue_dp();
+        ptx::wgmma_wait<1>();
+      } else {
+        ptx::wgmma_wait<0>();
+      }
+      const int query = step * kQueries;
+      const bool whole = there[0] && there[1] && !(problem.causal && key + 15 > query);
+      const auto sees = [&](int j) {
+        const int i = query + j / 4 * 8 + lane % 4 * 2 + j % 2, row = key + j / 2 % 2 * 8 + lane / 4;
+        return whole || (there[j / 2 % 2] && (!problem.causal || row <= i));
+      };
+      WEFT_UNROLL
+      for (int j = 0; j < kQueries / 2; j += 4) {
+        const float2 base = *reinterpret_cast<const float2*>(lse + j * 2);
+        WEFT_UNROLL
+        for (int e = 0; e < 4; ++e) {
+          const float weight = ptx::exp2_approx(p[j + e] * scale - (e % 2 == 0 ? base.x : base.y));
+          p[j + e] = sees(j + e) ? weight : 0.0f;
+        }
+      }
+      pack_left<T>(left_p, p);
+      ptx::wgmma_fence();
+      issue_weighted<T, Queries>(dv, left_p, dy);
+      ptx::wgmma_commit();
+      if constexpr (kChannels == 64) {
+        ptx::wgmma_wait<1>();
+      } else {
+        ptx::wgmma_wait<0>();
+        ptx::wgmma_fence();
+        issue_dp();
+        ptx::wgmma_wait<0>();
+      }
+      WEFT_UNROLL
+      for (int j = 0; j < kQueries / 2; j += 4) {
+        const float2 base = *reinterpret_cast<const float2*>(delta + j * 2);
+        WEFT_UNROLL
+        for (int e = 0; e < 4; ++e) {
+          const float slope = p[j + e] * (ds[j + e] - (e % 2 == 0 ? base.x : base.y));
+          ds[j + e] = p[j + e] > 0.0f ? slope : 0.0f;  // v of a key that is not there may be anything
+        }
+      }
+      pack_left<T>(left_ds, ds);
+      ptx::wgmma_fence();
+      issue_weighted<T, Queries>(dk, left_ds, q);
+      ptx::wgmma_commit();
+      ptx::wgmma_wait<0>();
+      barriers.streamed.release(at.stage, lane);
+    }
+    ptx::named_barrier_sync(kWarpgroupBarrier + consumer, 128);  // nobody reads k and v any more
+    store_rows<T, kChannels>(call.to[0], own_k, warp, lane, first, problem.M, place.b, place.h, dk,
+                             {problem.scale, problem.scale});
+    store_rows<T, kChannels>(call.to[1], own_v, warp, lane, first, problem.M, place.b, place.h, dv, {1.0f, 1.0f});
+    if (lane == 0) ptx::tma_store_wait_read<0>();
+    barriers.own.release(at_own.stage, lane);
+    at_own.advance();
+  }
+}
+
+template <class Shape, class Owned, class T>
+__global__ void __launch_bounds__(kAttentionThreads, 1)
+    attention_backward_wgmma_kernel(const __grid_constant__ AttentionBackwardCall call) {
+  WEFT_DYNAMIC_SHARED(unsigned char, shared);
+  auto& barriers = *reinterpret_cast<typename Shape::Barriers*>(shared + Shape::kFirstBarrier);
+  if (threadIdx.x == 0) {
+    barriers.own.init();
+    barriers.streamed.init();
+    ptx::mbarrier_init_fence();
+    for (int i = 0; i < 2; ++i) {
+      ptx::prefetch_tensor_map(call.own[i]);
+      ptx::prefetch_tensor_map(call.streamed[i]);
+    }
+  }
+  __syncthreads();
+  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
+  if (warpgroup == 0) {
+    ptx::release_registers<kAttentionProducerRegisters>();
+    if (threadIdx.x == 0) attention_backward_produce<Shape, Owned>(call, shared, barriers);
+    __syncwarp();
+  } else {
+    ptx::acquire_registers<kAttentionConsumerRegisters>();
+    if constexpr (Owned::kStatistics)
+      attention_dkv_consume<Shape, T>(call, shared, barriers, warpgroup - 1);
+    else
+      attention_dq_consume<Shape, T>(call, shared, barriers, warpgroup - 1);
+  }
+}
+
+/// lse and delta of 64 queries of a head per block. kLanes lanes for each row, 16 bytes of dy and y at a time. Reads
+/// 4 D bytes and writes 8 per query: bound by bandwidth, 80% of it.
+template <int kLanes, class T>
+__global__ void __launch_bounds__(128)
+    attention_statistics_kernel(float* statistics, const AttentionTensor<const T> dy, const AttentionTensor<const T> y,
+                                const AttentionProblem<float> problem) {
+  constexpr int kRowsAtOnce = 128 / kLanes;
+  const AttentionPlace place(problem.N, kStatisticsRows, problem.H);
+  const int lane = static_cast<int>(threadIdx.x) % kLanes, row = static_cast<int>(threadIdx.x) / kLanes;
+  const T *const left = dy.head(place.b, place.h), *const right = y.head(place.b, place.h);
+  const float* const lse = problem.lse + (static_cast<int64_t>(place.b) * problem.H + place.h) * problem.N;
+  float* const to = statistics + static_cast<int64_t>(blockIdx.x) * (2 * kStatisticsRows);
+  WEFT_UNROLL
+  for (int first = 0; first < kStatisticsRows; first += kRowsAtOnce) {
+    const int i = place.first + first + row;
+    const bool there = i < problem.N;
+    float sum = 0;
+    if (there && lane * 8 < problem.D) {
+      const auto a = Vec<T, 8>::load(left + i * dy.row_stride + lane * 8);
+      const auto b = Vec<T, 8>::load(right + i * y.row_stride + lane * 8);
+      WEFT_UNROLL
+      for (int e = 0; e < 8; ++e) sum += static_cast<float>(a[e]) * static_cast<float>(b[e]);
+    }
+    WEFT_UNROLL
+    for (int distance = kLanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
+    if (lane == 0) {
+      to[first + row] = there ? lse[i] * 1.44269504f : INFINITY;
+      to[kStatisticsRows + first + row] = there ? sum : 0.0f;
+    }
+  }
+}
+
+template <class T>
+bool attention_backward_on_wgmma(const Queue& queue, const View& dq, const View& dk, const View& dv, const View& dy,
+                                 const View& q, const View& k, const View& v, const View& y,
+                                 const AttentionShape& shape, const AttentionProblem<float>& problem) {
+  const int64_t tiles_q = attention_tiles(shape, shape.N), tiles_k = attention_tiles(shape, shape.M);
+  if (!has_wgmma(queue) || problem.dropout > 0 || std::max(tiles_q, tiles_k) > kMostAttentionTiles) return false;
+  for (const View* view : {&dq, &dk, &dv, &dy, &q, &k, &v, &y})
+    if (!fits_attention_wgmma(*view)) return false;
+  AttentionPlanScope::take();
+  const int64_t blocks = (shape.N + kStatisticsRows - 1) / kStatisticsRows * shape.B * shape.H;
+  const Workspace statistics(queue, static_cast<size_t>(blocks) * 2 * kStatisticsRows * sizeof(float),
+                             "attention_backward");
+  const auto measure = [&](auto kernel) {
+    launch(queue, "attention_backward (delta)", attention_grid(shape, shape.N, kStatisticsRows), dim3(128), 0, kernel,
+           statistics.as<float>(), AttentionTensor<const T>(dy), AttentionTensor<const T>(y), problem);
+  };
+  shape.D <= 64 ? measure(&attention_statistics_kernel<8, T>) : measure(&attention_statistics_kernel<16, T>);
+  const auto run = [&]<class Shape, class Owned>(const char* name, const View* const(&own)[2],
+                                                 const View* const(&streamed)[2], const View* const(&to)[2],
+                                                 int64_t tiles) {
+    AttentionBackwardCall call{};
+    for (int i = 0; i < 2; ++i) {
+      call.own[i] = attention_map(*own[i], 64);
+      call.streamed[i] = attention_map(*streamed[i], Shape::kStream);
+      if (to[i] != nullptr) call.to[i] = attention_map(*to[i], 16);
+    }
+    call.problem = problem;
+    call.statistics = statistics.as<float>();
+    call.tiles = static_cast<int>(tiles);
+    launch_attention_wgmma(queue, name, call.tiles, Shape::kSharedBytes,
+                           &attention_backward_wgmma_kernel<Shape, Owned, T>, call);
+  };
+  const auto both = [&]<class ForQueries, class ForKeys>() {
+    if (dq)
+      run.template operator()<ForQueries, OwnedQueries>("attention_backward (dq)", {&q, &dy}, {&k, &v}, {&dq, nullptr},
+                                                        tiles_q);
+    if (dk)
+      run.template operator()<ForKeys, OwnedKeys>("attention_backward (dk, dv)", {&k, &v}, {&q, &dy}, {&dk, &dv},
+                                                  tiles_k);
+  };
+  if (shape.D <= 64)
+    both.template operator()<BackwardWgmma<64, 64, 6>, BackwardWgmma<64, 64, 6>>();
+  else
+    both.template operator()<BackwardWgmma<128, 64, 3>, BackwardWgmma<128, 64, 3>>();
+  return true;
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/cuda/attention_plan.h"
+#include "kernels/cuda/attention_wgmma.cuh"
+
+// Attention's forward on TMA and wgmma, after FlashAttention-3 (Shah et al. 2024).
+//
+// Grid: persistent; a block walks over tiles of 128 queries of one head, each consumer warpgroup owns 64 of them, and
+// goes over the keys, kKeys at a time:
+//
+//   memory --TMA--> q (2 tiles) | k ring | v ring --wgmma--> s = q k^T in registers -> masks, online softmax -> p
+//   p (registers) and v --wgmma--> sums -> q's place in shared memory --TMA--> y
+//
+// Two things run beside the softmax, whose exponentials are slow. The warpgroup's own products: s of the next keys is
+// issued before p v of the present ones, and the softmax of s runs while p v is still under way. And the other
+// consumer's: the two take turns in issuing (kTurnBarrier), so that one's products fill the other's softmax.
+//
+//   consumer 0:  s1, p0 v0 | softmax 1 ……… | s2, p1 v1 | softmax 2 ………
+//   consumer 1:  … softmax | s1, p0 v0 | softmax 1 ……… | s2, p1 v1 | …
+//
+// Whether a key is there (length, key mask, end of the array) is one bit per key, made by a vote; only steps with a
+// missing key or on the diagonal of a causal mask look at single weights. y and lse of queries beyond the last one are
+// not written.
+//
+// Shared memory: q 2 tiles of 16 KiB (64 channels) or 32 KiB; k and v 2 to 8 stages, 192 KiB in all at most.
+// Registers per consumer thread at 64 channels and 128 keys: s 64, p 32, sums 32; at 128 channels sums 64.
+// Work: 4 N M D flops and N M exponentials per head. Bytes at least 2 (2 N + 2 M) D; k and v come from L2 for each tile
+// of queries: 128 flops per byte. Limit: tensor cores (4096 flops per clock and multiprocessor) and beside them the
+// exponentials (16 per clock: at 64 channels half of the products' time, at 128 a quarter), which the turns hide.
+// Expected on an H100 for long sequences at 128 channels: 60 to 70% of the peak; for 197 tokens of 64 channels, where
+// 256 x 256 weights are computed for 197 x 197, at most 59% of that.
+
+namespace weft::kernels::WEFT_DEVICE {
+
+template <int kChannelCount, int kKeyCount>
+struct ForwardWgmma {
+  static constexpr int kChannels = kChannelCount, kKeys = kKeyCount;
+  static constexpr int kQueryStages = 2, kStages = 32768 / (kChannels * kKeys);
+  using Own = OwnedTile<kChannels>;
+  using Keys = WgmmaTileOf<kKeys, kChannels>;
+  static constexpr int kQueryBytes = kAttentionConsumers * Own::kBytes;
+
+  struct Barriers {
+    AttentionRing<kQueryStages> q;
+    AttentionRing<kStages> k, v;
+  };
+  static constexpr int kFirstK = kQueryStages * kQueryBytes, kFirstV = kFirstK + kStages * Keys::kBytes;
+  static constexpr int kTileBytes = kFirstV + kStages * Keys::kBytes;
+  static constexpr int kSharedBytes = kTileBytes + static_cast<int>(sizeof(Barriers));
+};
+
+struct AttentionForwardCall {
+  TensorMap q, k, v;  ///< boxes of 64 queries, kKeys keys
+  TensorMap y;        ///< boxes of 16 queries
+  AttentionProblem<float> problem;
+  int tiles;
+
+  __device__ AttentionPlace place(int index) const {
+    return AttentionPlace(problem.N, kAttentionRows, problem.H, /*last_first=*/problem.causal, index);
+  }
+  /// Steps of kKeys keys that a tile needs.
+  template <int kKeys>
+  __device__ int steps(const AttentionPlace& place, int keys) const {
+    return (problem.key_end(keys, place.first + kAttentionRows) + kKeys - 1) / kKeys;
+  }
+};
+
+template <class Shape>
+__device__ __forceinline__ void attention_forward_produce(const AttentionForwardCall& call, unsigned char* shared,
+                                                          typename Shape::Barriers& barriers) {
+  using Own = typename Shape::Own;
+  using Keys = typename Shape::Keys;
+  RingPosition<Shape::kQueryStages> at_q;
+  RingPosition<Shape::kStages> at_k, at_v;
+  for (int index = static_cast<int>(blockIdx.x); index < call.tiles; index += static_cast<int>(gridDim.x)) {
+    const AttentionPlace place = call.place(index);
+    const int steps = call.steps<Shape::kKeys>(place, call.problem.keys_of(place.b));
+    ptx::Barrier* const full = barriers.q.begin(at_q, Shape::kQueryBytes);
+    for (int c = 0; c < kAttentionConsumers; ++c)
+      Own::load(shared + at_q.stage * Shape::kQueryBytes + c * Own::kBytes, call.q, full, place.first + c * 64, place.b,
+                place.h);
+    at_q.advance();
+    // In the order of their use: k 0, k 1, v 0, k 2, v 1, …
+    for (int step = 0; step <= steps; ++step) {
+      if (step < steps) {
+        Keys::load(shared + Shape::kFirstK + at_k.stage * Keys::kBytes, call.k, barriers.k.begin(at_k, Keys::kBytes),
+                   step * Shape::kKeys, place.b, place.h);
+        at_k.advance();
+      }
+      if (step > 0) {
+        Keys::load(shared + Shape::kFirstV + at_v.stage * Keys::kBytes, call.v, barriers.v.begin(at_v, Keys::kBytes),
+                   (step - 1) * Shape::kKeys, place.b, place.h);
+        at_v.advance();
+      }
+    }
+  }
+}
+
+/// The softmax of two rows: this lane's row and the one 8 below, whose weights lie in 4 lanes.
+struct OnlineSoftmax {
+  float maximum[2] = {-INFINITY, -INFINITY}, total[2] = {};
+
+  /// s becomes weights, powers of 2 of s scale - maximum; sums of earlier weights want the factor `again`.
+  template <int kCount>
+  __device__ __forceinline__ void update(float (&s)[kCount], float scale, float (&again)[2]) {
+    WEFT_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      float most = maximum[half];
+      WEFT_UNROLL
+      for (int j = 2 * half; j < kCount; j += 4) most = fmaxf(most, fmaxf(s[j], s[j + 1]));
+      WEFT_UNROLL
+      for (int distance = 1; distance < 4; distance *= 2)
+        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, distance));
+      const float base = most > -INFINITY ? most * scale : 0.0f;
+      again[half] = ptx::exp2_approx(maximum[half] * scale - base);
+      maximum[half] = most;
+      float sum = 0;
+      WEFT_UNROLL
+      for (int j = 2 * half; j < kCount; j += 4) WEFT_UNROLL
+      for (int e = 0; e < 2; ++e) {
+        s[j + e] = ptx::exp2_approx(s[j + e] * scale - base);
+        sum += s[j + e];
+      }
+      total[half] = total[half] * again[half] + sum;
+    }
+  }
+};
+
+/// The consumers' turns in issuing products: consumer 0 begins.
+class IssueTurns {
+ public:
+  __device__ __forceinline__ explicit IssueTurns(int consumer) : consumer_(consumer) {
+    if (consumer == 1) ptx::named_barrier_arrive(kTurnBarrier, 2 * 128);
+  }
+  __device__ __forceinline__ void begin() { ptx::named_barrier_sync(kTurnBarrier + consumer_, 2 * 128); }
+  __device__ __forceinline__ void end() { ptx::named_barrier_arrive(kTurnBarrier + 1 - consumer_, 2 * 128); }
+  /// Consumer 1 has handed over once more than consumer 0 has taken.
+  __device__ __forceinline__ void finish() {
+    if (consumer_ == 0) begin();
+  }
+
+ private:
+  int consumer_;
+};
+
+template <class Shape, class T>
+__device__ __forceinline__ void attention_forward_consume(const AttentionForwardCall& call, unsigned char* shared,
+                                                          typename Shape::Barriers& barriers, int consumer) {
+  using Own = typename Shape::Own;
+  using Keys = typename Shape::Keys;
+  constexpr int kKeys = Shape::kKeys, kChannels = Shape::kChannels;
+  const AttentionProblem<float>& problem = call.problem;
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32 % 4;
+  const float scale = problem.scale * 1.44269504f;  // exponentials are powers of 2
+  unsigned char *const k_ring = shared + Shape::kFirstK, *const v_ring = shared + Shape::kFirstV;
+  RingPosition<Shape::kQueryStages> at_q;
+  RingPosition<Shape::kStages> at_k, at_v;
+  IssueTurns turns(consumer);
+  for (int index = static_cast<int>(blockIdx.x); index < call.tiles; index += static_cast<int>(gridDim.x)) {
+    const AttentionPlace place = call.place(index);
+    const int keys = problem.keys_of(place.b), steps = call.steps<kKeys>(place, keys);
+    const int first = place.first + consumer * 64, query = first + warp * 16;
+    unsigned char* const own = shared + at_q.stage * Shape::kQueryBytes + consumer * Own::kBytes;
+    float sums[kChannels / 2] = {};
+    OnlineSoftmax softmax;
+    barriers.q.wait(at_q);
+    if (steps > 0) {
+      const uint64_t q = Own::descriptor(own);
+      float s[kKeys / 2], again[2];
+      uint32_t p[kKeys / 16][4];
+      barriers.k.wait(at_k);
+      turns.begin();
+      ptx::wgmma_fence();
+      issue_scores<T, Keys>(s, q, Keys::descriptor(k_ring + at_k.stage * Keys::kBytes));
+      ptx::wgmma_commit();
+      turns.end();
+      ptx::wgmma_wait<0>();
+      barriers.k.release(at_k.stage, lane);
+      at_k.advance();
+      mask_scores(s, problem, place.b, 0, keys, query, lane);
+      softmax.update(s, scale, again);
+      pack_left<T>(p, s);
+      for (int step = 1; step < steps; ++step) {
+        barriers.k.wait(at_k);
+        barriers.v.wait(at_v);
+        turns.begin();
+        ptx::wgmma_fence();
+        issue_scores<T, Keys>(s, q, Keys::descriptor(k_ring + at_k.stage * Keys::kBytes));
+        ptx::wgmma_commit();
+        issue_weighted<T, Keys>(sums, p, Keys::descriptor(v_ring + at_v.stage * Keys::kBytes));
+        ptx::wgmma_commit();
+        turns.end();
+        ptx::wgmma_wait<1>();
+        barriers.k.release(at_k.stage, lane);
+        at_k.advance();
+        mask_scores(s, problem, place.b, step * kKeys, keys, query, lane);
+        softmax.update(s, scale, again);
+        ptx::wgmma_wait<0>();
+        barriers.v.release(at_v.stage, lane);
+        at_v.advance();
+        WEFT_UNROLL
+        for (int j = 0; j < kChannels / 2; ++j) sums[j] *= again[j / 2 % 2];
+        pack_left<T>(p, s);
+      }
+      barriers.v.wait(at_v);
+      unsigned char* const v = v_ring + at_v.stage * Keys::kBytes;
+      if (steps * kKeys > keys && keys < problem.M) Keys::clear_from(v, keys - (steps - 1) * kKeys);
+      ptx::wgmma_fence();
+      issue_weighted<T, Keys>(sums, p, Keys::descriptor(v));
+      ptx::wgmma_commit();
+      ptx::wgmma_wait<0>();
+      barriers.v.release(at_v.stage, lane);
+      at_v.advance();
+    }
+
+    float factor[2];
+    WEFT_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      float sum = softmax.total[half];
+      sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+      factor[half] = sum == 0.0f ? 0.0f : 1.0f / sum;
+      const int i = query + half * 8 + lane / 4;
+      if (lane % 4 == 0 && i < problem.N)
+        problem.lse[(static_cast<int64_t>(place.b) * problem.H + place.h) * problem.N + i] =
+            sum == 0.0f ? -INFINITY : softmax.maximum[half] * problem.scale + logf(sum);
+    }
+    ptx::named_barrier_sync(kWarpgroupBarrier + consumer, 128);  // nobody reads q any more
+    store_rows<T, kChannels>(call.y, own, warp, lane, first, problem.N, place.b, place.h, sums, factor);
+    if (lane == 0) ptx::tma_store_wait_read<0>();
+    barriers.q.release(at_q.stage, lane);
+    at_q.advance();
+  }
+  turns.finish();
+}
+
+template <class Shape, class T>
+__global__ void __launch_bounds__(kAttentionThreads, 1)
+    attention_forward_wgmma_kernel(const __grid_constant__ AttentionForwardCall call) {
+  WEFT_DYNAMIC_SHARED(unsigned char, shared);
+  auto& barriers = *reinterpret_cast<typename Shape::Barriers*>(shared + Shape::kTileBytes);
+  if (threadIdx.x == 0) {
+    barriers.q.init();
+    barriers.k.init();
+    barriers.v.init();
+    ptx::mbarrier_init_fence();
+    ptx::prefetch_tensor_map(call.q);
+    ptx::prefetch_tensor_map(call.k);
+    ptx::prefetch_tensor_map(call.v);
+    ptx::prefetch_tensor_map(call.y);
+  }
+  __syncthreads();
+  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
+  if (warpgroup == 0) {
+    ptx::release_registers<kAttentionProducerRegisters>();
+    if (threadIdx.x == 0) attention_forward_produce<Shape>(call, shared, barriers);
+    __syncwarp();
+  } else {
+    ptx::acquire_registers<kAttentionConsumerRegisters>();
+    attention_forward_consume<Shape, T>(call, shared, barriers, warpgroup - 1);
+  }
+}
+
+template <class T>
+bool attention_forward_on_wgmma(const Queue& queue, const View& y, const View& q, const View& k, const View& v,
+                                const AttentionShape& shape, const AttentionProblem<float>& problem) {
+  const int64_t tiles = attention_tiles(shape, shape.N);
+  if (!has_wgmma(queue) || problem.dropout > 0 || tiles > kMostAttentionTiles) return false;
+  for (const View* view : {&y, &q, &k, &v})
+    if (!fits_attention_wgmma(*view)) return false;
+  const auto run = [&]<class Shape>() {
+    const AttentionForwardCall call{attention_map(q, 64),
+                                    attention_map(k, Shape::kKeys),
+                                    attention_map(v, Shape::kKeys),
+                                    attention_map(y, 16),
+                                    problem,
+                                    static_cast<int>(tiles)};
+    launch_attention_wgmma(queue, "attention_forward", call.tiles, Shape::kSharedBytes,
+                           &attention_forward_wgmma_kernel<Shape, T>, call);
+  };
+  const int keys = attention_plan(shape.M, shape.D).keys;
+  if (shape.D <= 64)
+    keys == 64 ? run.template operator()<ForwardWgmma<64, 64>>() : run.template operator()<ForwardWgmma<64, 128>>();
+  else
+    keys == 64 ? run.template operator()<ForwardWgmma<128, 64>>() : run.template operator()<ForwardWgmma<128, 128>>();
+  return true;
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE

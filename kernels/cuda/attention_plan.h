@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+// Host code without CUDA: how attention on Hopper (attention_*_wgmma.cuh) is cut.
+
+namespace weft::kernels {
+
+/// How a head's keys are cut for the forward.
+struct AttentionPlan {
+  int keys = 128;  ///< of one step: 64 or 128
+};
+
+/// While it lives, attention of this thread that runs on wgmma is cut as `plan` says: for tests and for tuning.
+class AttentionPlanScope {
+ public:
+  explicit AttentionPlanScope(const AttentionPlan& plan) : plan_(plan), before_(current_) { current_ = this; }
+  ~AttentionPlanScope() { current_ = before_; }
+  AttentionPlanScope(const AttentionPlanScope&) = delete;
+  AttentionPlanScope& operator=(const AttentionPlanScope&) = delete;
+
+  /// Forwards and backwards that ran on wgmma.
+  int uses() const { return uses_; }
+  /// The plan in force, or nullptr. Counts a use.
+  static const AttentionPlan* take() {
+    if (current_ == nullptr) return nullptr;
+    ++current_->uses_;
+    return &current_->plan_;
+  }
+
+ private:
+  static inline thread_local AttentionPlanScope* current_ = nullptr;
+  AttentionPlan plan_;
+  AttentionPlanScope* before_;
+  int uses_ = 0;
+};
+
+/// The plan for `keys` keys per head. The answer depends on sizes alone, so that results are the same everywhere: keys
+/// beyond the last one cost as much as others, and every step has its barriers and its softmax's start.
+inline AttentionPlan attention_plan(int64_t keys, int64_t channels) {
+  if (const AttentionPlan* const forced = AttentionPlanScope::take()) return *forced;
+  // Cycles of a multiprocessor for 128 queries: the products' at 4096 flops each, and a step's overhead.
+  const auto cycles = [&](int64_t step) {
+    return (keys + step - 1) / step * (4 * 128 * step * (channels <= 64 ? 64 : 128) / 4096 + 250);
+  };
+  return {cycles(64) < cycles(128) ? 64 : 128};
+}
+
+}  // namespace weft::kernels

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+
+#include "kernels/cuda/attention_mma.cuh"
+#include "kernels/cuda/capability.cuh"
+#include "kernels/cuda/ptx_wgmma.cuh"
+#include "kernels/cuda/ring_position.cuh"
+
+// What the attention kernels for compute capability 9.0 share (bf16, f16). Only files named *_sm90.cu may include this.
+//
+// A tile is some rows of a head in shared memory, in chunks of 64 channels: a chunk's lines are its rows, 128 bytes
+// under TMA's 128-byte swizzle. TMA takes them from the strided views themselves, one box [64 channels, 1 head, rows, 1
+// entry] a chunk, and gives zeros for channels and rows that the tensor does not have. wgmma reads a tile both ways:
+//
+//   over its channels (q k^T)   Along::depth   8 lines are 1024 bytes   16 channels further: 32 bytes
+//   over its rows     (p v)     Along::rows    8 lines are 1024 bytes   16 rows further: 2048 bytes, the next 64
+//                                                                       channels: a chunk (`leading`)
+//
+// Blocks are persistent: three warpgroups, of which the first one loads and the others, the consumers, own 64 rows of a
+// tile of 128 each. What a tile owns has two places, so that the next tile's loads run beside this one's end.
+
+#if defined(WEFT_SIMT) && defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Wpsabi"  // tensor maps are aligned to 64 bytes: a note on GCC before 4.6
+#endif
+
+namespace weft::kernels::WEFT_DEVICE {
+
+constexpr int kAttentionRows = 128, kAttentionConsumers = 2, kAttentionThreads = 384, kAttentionWarps = 8;
+constexpr int kAttentionChunk = 64, kAttentionLine = 128;  ///< channels of a chunk, and their bytes
+constexpr int kAttentionProducerRegisters = 24, kAttentionConsumerRegisters = 240;
+
+// Named barriers; 0 is __syncthreads.
+constexpr int kConsumersBarrier = 1, kWarpgroupBarrier = 2 /* and 3 */, kTurnBarrier = 4 /* and 5 */;
+
+/// The stages of a ring: `full` when its bytes have landed, `empty` when every consumer warp has read it.
+template <int kStages>
+struct AttentionRing {
+  ptx::Barrier full[kStages], empty[kStages];
+
+  __device__ void init() {
+    for (int i = 0; i < kStages; ++i) {
+      ptx::mbarrier_init(&full[i], 1);
+      ptx::mbarrier_init(&empty[i], kAttentionWarps);
+    }
+  }
+  /// By the producer: waits for the stage and says how many bytes will come.
+  __device__ __forceinline__ ptx::Barrier* begin(const RingPosition<kStages>& at, int bytes) {
+    ptx::mbarrier_wait(&empty[at.stage], at.parity ^ 1);
+    ptx::mbarrier_arrive_expect_tx(&full[at.stage], bytes);
+    return &full[at.stage];
+  }
+  __device__ __forceinline__ void wait(const RingPosition<kStages>& at) {
+    ptx::mbarrier_wait(&full[at.stage], at.parity);
+  }
+  /// By a whole consumer warp that has read the stage.
+  __device__ __forceinline__ void release(int stage, int lane) {
+    __syncwarp();
+    if (lane == 0) ptx::mbarrier_arrive(&empty[stage]);
+  }
+};
+
+/// Tiles of kRows rows and kChannels channels.
+template <int kRowCount, int kChannelCount>
+struct WgmmaTileOf {
+  static constexpr int kRows = kRowCount, kChannels = kChannelCount, kChunks = kChannels / kAttentionChunk;
+  static constexpr int kChunkBytes = kRows * kAttentionLine, kBytes = kChunks * kChunkBytes;
+
+  static __device__ __forceinline__ void load(unsigned char* tile, const TensorMap& map, ptx::Barrier* full, int first,
+                                              int b, int h) {
+    WEFT_UNROLL
+    for (int c = 0; c < kChunks; ++c)
+      ptx::tma_load(tile + c * kChunkBytes, map, full, c * kAttentionChunk, h, first, b);
+  }
+  static __device__ __forceinline__ uint64_t descriptor(const unsigned char* tile) {
+    return ptx::wgmma_descriptor(tile, Swizzle::bytes128, kChunkBytes, 1024);
+  }
+  /// What leads to channels 16 k … of a tile's descriptor, in its units of 16 bytes.
+  static constexpr uint64_t further(int k) { return (k / 4 * kChunkBytes + k % 4 * 32) / 16; }
+
+  /// Rows from `begin` on become zeros: of keys that a length hides, memory may hold anything. By both consumers, who
+  /// see them afterwards.
+  static __device__ __forceinline__ void clear_from(unsigned char* tile, int begin) {
+    constexpr int kRuns = kAttentionLine / 16;
+    const int thread = static_cast<int>(threadIdx.x) - 128;
+    for (int i = begin * kRuns + thread; i < kRows * kRuns; i += 2 * 128) {
+      WEFT_UNROLL
+      for (int c = 0; c < kChunks; ++c) ptx::st16(tile + c * kChunkBytes + i * 16, {});
+    }
+    ptx::fence_proxy_async();
+    ptx::named_barrier_sync(kConsumersBarrier, 2 * 128);
+  }
+};
+
+/// A consumer's 64 rows of an owned tile.
+template <int kChannels>
+using OwnedTile = WgmmaTileOf<64, kChannels>;
+
+/// sums = a b^T over the channels: the consumer's own 64 rows by kRows rows. Issued, not committed.
+template <class T, class Streamed>
+__device__ __forceinline__ void issue_scores(float (&sums)[Streamed::kRows / 2], uint64_t own, uint64_t streamed) {
+  WEFT_UNROLL
+  for (int k = 0; k < Streamed::kChannels / 16; ++k)
+    ptx::wgmma<T, Streamed::kRows>(sums, own + OwnedTile<Streamed::kChannels>::further(k),
+                                   streamed + Streamed::further(k), k > 0);
+}
+
+/// sums += a b over the streamed rows, a from registers. Issued, not committed.
+template <class T, class Streamed>
+__device__ __forceinline__ void issue_weighted(float (&sums)[Streamed::kChannels / 2],
+                                               const uint32_t (&a)[Streamed::kRows / 16][4], uint64_t streamed) {
+  WEFT_UNROLL
+  for (int k = 0; k < Streamed::kRows / 16; ++k)
+    ptx::wgmma<T, Streamed::kChannels, ptx::Along::rows>(sums, a[k], streamed + k * (2048 / 16));
+}
+
+/// Sums as the left factor of the next product.
+template <class T, int kCount>
+__device__ __forceinline__ void pack_left(uint32_t (&a)[kCount / 8][4], const float (&sums)[kCount]) {
+  WEFT_UNROLL
+  for (int k = 0; k < kCount / 8; ++k) WEFT_UNROLL
+  for (int r = 0; r < 4; ++r) a[k][r] = ptx::pack<T>(sums[8 * k + 2 * r], sums[8 * k + 2 * r + 1]);
+}
+
+/// Weights that a warp's queries do not see become -infinity. key, query: the first ones; lane l holds query l / 4 and
+/// the one 8 below.
+template <int kCount>
+__device__ __forceinline__ void mask_scores(float (&s)[kCount], const AttentionProblem<float>& problem, int b, int key,
+                                            int keys, int query, int lane) {
+  constexpr int kKeys = 2 * kCount;
+  if (key + kKeys <= keys && problem.key_mask == nullptr && !(problem.causal && key + kKeys - 1 > query)) return;
+  unsigned there[kKeys / 32];
+  WEFT_UNROLL
+  for (int w = 0; w < kKeys / 32; ++w)
+    there[w] = __ballot_sync(0xffffffffu, problem.has_key(b, key + w * 32 + lane, keys));
+  WEFT_UNROLL
+  for (int j = 0; j < kKeys / 8; ++j) WEFT_UNROLL
+  for (int e = 0; e < 4; ++e) {
+    const int column = j * 8 + lane % 4 * 2 + e % 2, i = query + e / 2 * 8 + lane / 4;
+    const bool sees = (there[j / 4] >> (column % 32) & 1) != 0 && (!problem.causal || key + column <= i);
+    s[4 * j + e] = sees ? s[4 * j + e] : -INFINITY;
+  }
+}
+
+/// A warp's 16 rows of sums, each times its factor, through the warp's own rows of a consumer's tile to memory. Nobody
+/// may use the warp's rows any more. Started only: wait with tma_store_wait_read in lane 0.
+template <class T, int kChannels>
+__device__ __forceinline__ void store_rows(const TensorMap& map, unsigned char* own, int warp, int lane, int first,
+                                           int end, int b, int h, const float (&sums)[kChannels / 2],
+                                           const float (&factor)[2]) {
+  using Tile = OwnedTile<kChannels>;
+  unsigned char* const rows = own + warp * 16 * kAttentionLine;
+  const int line = lane % 16;  // lanes 0..15 name the rows of 8 channels, 16..31 those of the next 8
+  WEFT_UNROLL
+  for (int c = 0; c < Tile::kChunks; ++c) WEFT_UNROLL
+  for (int j = 0; j < 8; j += 2) {
+    const float* const s = sums + c * 32 + 4 * j;
+    const uint32_t squares[4] = {
+        ptx::pack<T>(s[0] * factor[0], s[1] * factor[0]), ptx::pack<T>(s[2] * factor[1], s[3] * factor[1]),
+        ptx::pack<T>(s[4] * factor[0], s[5] * factor[0]), ptx::pack<T>(s[6] * factor[1], s[7] * factor[1])};
+    ptx::stmatrix_x4(rows + c * Tile::kChunkBytes + line * kAttentionLine + ((j + lane / 16) ^ (line & 7)) * 16,
+                     squares);
+  }
+  ptx::fence_proxy_async();
+  __syncwarp();
+  if (lane == 0) {
+    const int row = first + warp * 16;
+    WEFT_UNROLL
+    for (int c = 0; c < Tile::kChunks; ++c)
+      if (row < end) ptx::tma_store(map, rows + c * Tile::kChunkBytes, c * kAttentionChunk, h, row, b);
+    ptx::tma_store_commit();
+  }
+}
+
+/// Whether TMA can read and write the view's rows.
+inline bool fits_attention_wgmma(const View& view) {
+  const auto apart = [&](int d) { return view.sizes[d] == 1 || view.strides[d] > 0; };
+  return !view || (view.numel() > 0 && fits_attention_mma(view) && apart(0) && apart(1) && apart(2));
+}
+
+/// Boxes of `rows` rows.
+inline TensorMap attention_map(const View& view, int rows) {
+  const auto pitch = [&](int d) { return view.sizes[d] == 1 ? 2 * view.sizes[3] : 2 * view.strides[d]; };
+  return tiled_map("attention", {view.data,
+                                 view.dtype,
+                                 4,
+                                 {view.sizes[3], view.sizes[2], view.sizes[1], view.sizes[0]},
+                                 {pitch(2), pitch(1), pitch(0)},
+                                 {kAttentionChunk, 1, rows, 1},
+                                 Swizzle::bytes128});
+}
+
+constexpr int64_t kMostAttentionTiles = int64_t{1} << 30;
+
+/// Tiles of kAttentionRows rows of all heads.
+inline int64_t attention_tiles(const AttentionShape& shape, int64_t count) {
+  return (count + kAttentionRows - 1) / kAttentionRows * shape.B * shape.H;
+}
+
+/// Starts a kernel whose blocks walk over `tiles` tiles.
+template <class Kernel, class Call>
+void launch_attention_wgmma(const Queue& queue, const char* name, int tiles, size_t shared, Kernel kernel,
+                            const Call& call) {
+  const int resident = std::max(1, multiprocessors(queue));
+  launch(queue, name, dim3(static_cast<unsigned>(std::min(tiles, resident))), dim3(kAttentionThreads), shared, kernel,
+         call);
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE

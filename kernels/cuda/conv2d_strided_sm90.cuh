@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+
+#include "kernels/cuda/conv2d_phase.cuh"
+#include "kernels/cuda/conv2d_sm90.cuh"
+
+// The input's gradient of a strided convolution on the main loop of gemm_wgmma.cuh: a convolution of stride 1 for each
+// of its phases (conv2d_phase.cuh), which is a slice of one launch. Row m of a phase is its pixel (n, h / stride, w /
+// stride); the tap r = first + i step meets dy at p = origin + h / stride - i dilation / gcd, so TMA's im2col walk
+// begins at the lowest p, and tap i stands (count - 1 - i) dilation / gcd behind it. Pixels of one phase do not lie
+// side by side in dx: they are stored 16 bytes a lane (ScatteredRows).
+//
+// Phases with the most taps come first; one without any (three of four for 1 x 1 filters) stores zeros.
+
+namespace weft::kernels::WEFT_DEVICE {
+
+template <class T>
+struct PhaseSource {
+  static constexpr bool kScattered = true;
+  static constexpr ptx::Along kAlongA = ptx::Along::depth, kAlongB = ptx::Along::rows;
+  static constexpr int kMostPhases = ScatteredRows::kMostSlices;
+
+  struct Phase {
+    int steps, taps_w;     ///< steps of 64 filters at all taps; taps in a row
+    int first_r, first_s;  ///< the filter's tap of i = 0
+    int last_h, last_w;    ///< its offset from the lowest p and q
+  };
+  TensorMap pixels[kMostPhases];  ///< im2col of dy
+  TensorMap filters;              ///< w as [O, R S, C], boxes of 64 filters x 1 tap x 64 channels
+  FilterPlaces places[kMostPhases];
+  Phase phases[kMostPhases];
+  Divider chunks;                    ///< steps at one tap
+  int width;                         ///< S
+  int step_r, step_s, tap_h, tap_w;  ///< from tap i to i + 1: in the filter, and back in dy
+
+  struct Range {
+    int begin, end;
+  };
+  __device__ Range range(int z) const { return {0, phases[z].steps}; }
+
+  struct Tile {
+    const PhaseSource& source;
+    const Phase& phase;
+    int first_m, first_n, z;
+
+    struct Tap {
+      int i, j, k;  ///< row and column among the phase's taps, first filter
+    };
+    __device__ __forceinline__ Tap tap(int step) const {
+      const int tap = source.chunks.split(step), i = tap / phase.taps_w;
+      return {i, tap - i * phase.taps_w, step * kWgmmaDepth};
+    }
+    __device__ __forceinline__ void load_a(void* chunk, ptx::Barrier* full, int i, int step) const {
+      const Tap at = tap(step);
+      const auto corner = source.places[z].corner(first_m + i * kChunkRows);
+      ptx::tma_load_im2col(chunk, source.pixels[z], full, at.k, corner.w, corner.h, corner.n,
+                           static_cast<uint16_t>(phase.last_w - at.j * source.tap_w),
+                           static_cast<uint16_t>(phase.last_h - at.i * source.tap_h));
+    }
+    __device__ __forceinline__ void load_b(void* chunk, ptx::Barrier* full, int i, int step, uint16_t blocks) const {
+      const Tap at = tap(step);
+      const int c = first_n + i * kChunkRows;
+      const int line = (phase.first_r + at.i * source.step_r) * source.width + phase.first_s + at.j * source.step_s;
+      if (blocks == 0)
+        ptx::tma_load(chunk, source.filters, full, c, line, at.k);
+      else
+        ptx::tma_load_multicast(chunk, source.filters, full, blocks, c, line, at.k);
+    }
+  };
+  __device__ Tile tile(int first_m, int first_n, int z) const { return {*this, phases[z], first_m, first_n, z}; }
+
+  __device__ void prefetch() const { ptx::prefetch_tensor_map(filters); }
+};
+
+template <class T>
+bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, const View& dy, const View& w,
+                                            const Conv2dShape& shape) {
+  constexpr const char* kName = "conv2d_backward_input";
+  using Source = PhaseSource<T>;
+  const int64_t count = shape.stride.h * shape.stride.w;
+  if (!conv2d_fits_wgmma(queue, shape) || count > Source::kMostPhases ||
+      reinterpret_cast<uintptr_t>(w.data) % 16 != 0 || reinterpret_cast<uintptr_t>(dx.data) % 16 != 0)
+    return false;
+  const int64_t rows = (shape.H + shape.stride.h - 1) / shape.stride.h;
+  const int64_t columns = (shape.W + shape.stride.w - 1) / shape.stride.w;
+  const int64_t m = shape.N * rows * columns, n = shape.C, chunks = (shape.O + kWgmmaDepth - 1) / kWgmmaDepth;
+  if (m >= (int64_t{1} << 31) - 1024) return false;
+  const PhaseAxis axis_h(shape.H, shape.R, shape.stride.h, shape.padding.h, shape.dilation.h);
+  const PhaseAxis axis_w(shape.W, shape.S, shape.stride.w, shape.padding.w, shape.dilation.w);
+
+  struct Work {
+    int row, column;
+    PhaseTaps h, w;
+  };
+  std::array<Work, Source::kMostPhases> works{};
+  for (int i = 0; i < count; ++i) {
+    const int row = i / static_cast<int>(shape.stride.w), column = i % static_cast<int>(shape.stride.w);
+    works[static_cast<size_t>(i)] = {row, column, axis_h.phase(row), axis_w.phase(column)};
+  }
+  std::stable_sort(works.begin(), works.begin() + count,
+                   [](const Work& a, const Work& b) { return a.h.count * a.w.count > b.h.count * b.w.count; });
+
+  WgmmaGemm<T, Source> gemm{};
+  Source& source = gemm.source;
+  ScatteredRows& scatter = gemm.epilogue.scatter;
+  for (int i = 0; i < count; ++i) {
+    const Work& work = works[static_cast<size_t>(i)];
+    const int last_h = std::max(work.h.count - 1, 0) * -axis_h.tap,
+              last_w = std::max(work.w.count - 1, 0) * -axis_w.tap;
+    const int lower_h = work.h.origin - last_h, lower_w = work.w.origin - last_w;
+    const WindowWalk walk(dy, rows, columns, {lower_h, lower_w});
+    source.phases[i] = {static_cast<int>(work.h.count * work.w.count * chunks),
+                        std::max(work.w.count, 1),
+                        work.h.first,
+                        work.w.first,
+                        last_h,
+                        last_w};
+    source.places[i] = walk.places;
+    scatter.rows[i] = work.row;
+    scatter.columns[i] = work.column;
+    if (source.phases[i].steps == 0) continue;
+    if (!walk.fits() || last_h > 255 || last_w > 255) return false;
+    source.pixels[i] = im2col_map(kName, walk.tensor);
+  }
+  source.filters = filter_map(kName, w, shape);
+  source.chunks = Divider(chunks);
+  source.width = static_cast<int>(shape.S);
+  source.step_r = axis_h.step;
+  source.step_s = axis_w.step;
+  source.tap_h = -axis_h.tap;
+  source.tap_w = -axis_w.tap;
+  gemm.epilogue.to = {dx.data, nullptr, 1, false, false, false, true};
+  gemm.epilogue.pitch_row = n;
+  gemm.epilogue.inner = 1;
+  gemm.epilogue.m = static_cast<int>(m);
+  gemm.epilogue.n = static_cast<int>(n);
+  gemm.epilogue.pairs = true;
+  scatter.per_picture = Divider(rows * columns);
+  scatter.per_row = Divider(columns);
+  scatter.stride_h = static_cast<int>(shape.stride.h);
+  scatter.stride_w = static_cast<int>(shape.stride.w);
+  scatter.height = static_cast<int>(shape.H);
+  scatter.width = static_cast<int>(shape.W);
+  const WgmmaPlan plan = wgmma_plan(m, n, source.phases[0].steps, count, false);
+  launch_wgmma(queue, kName, plan, gemm, m, n, count);
+  return true;
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE

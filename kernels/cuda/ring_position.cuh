@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace weft::kernels::WEFT_DEVICE {
+
+/// Where the ring of stages stands: which stage, and the parity of its present turn.
+template <int kStages>
+struct RingPosition {
+  int stage = 0, parity = 0;
+  __device__ __forceinline__ void advance() {
+    if (++stage == kStages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+}  // namespace weft::kernels::WEFT_DEVICE

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
+#include "kernels/cuda/attention_plan.h"
+#include "tests/kernels/attention_problem.h"
+#include "tests/support/hopper.h"
+
+// Attention on TMA and wgmma (kernels/cuda/attention_*_wgmma.cuh), each way of cutting it.
+
+namespace weft::tests {
+namespace {
+
+using kernels::AttentionPlan;
+using kernels::AttentionPlanScope;
+
+/// The problem on Hopper's kernels in steps of this many keys, which must have been taken in both directions.
+void check(DeviceKind kind, DType dtype, const AttentionProblem& problem, int keys = 64) {
+  SCOPED_TRACE(str("steps of ", keys, " keys"));
+  const AttentionPlanScope scope({keys});
+  check_attention(kind, dtype, problem);
+  EXPECT_EQ(scope.uses(), 2);
+}
+
+TEST(AttentionWgmma, EveryStepAndWidth) {
+  on_wgmma([](DeviceKind kind) {
+    for (const int keys : {64, 128})
+      for (const int64_t D : {64, 128})
+        for (const DType dtype : {DType::bf16, DType::f16}) check(kind, dtype, {1, 150, 150, 2, D}, keys);
+  });
+}
+
+TEST(AttentionWgmma, LengthsOfVisionTransformers) {
+  on_wgmma([](DeviceKind kind) {
+    check(kind, DType::bf16, {1, 197, 197, 1, 64}, 128);
+    check(kind, DType::bf16, {1, 257, 257, 1, 64}, 64);
+    check(kind, DType::f16, {1, 261, 261, 1, 128}, 128);
+  });
+}
+
+TEST(AttentionWgmma, OtherLengthOfKeys) {
+  on_wgmma([](DeviceKind kind) {
+    check(kind, DType::bf16, {2, 5, 70, 2, 64});
+    check(kind, DType::bf16, {1, 200, 3, 2, 128}, 128);
+    check(kind, DType::f16, {1, 40, 301, 1, 64, true}, 128);
+    check(kind, DType::bf16, {1, 301, 40, 1, 128, true});
+  });
+}
+
+TEST(AttentionWgmma, AnyNumberOfChannels) {
+  on_wgmma([](DeviceKind kind) {
+    for (const int64_t D : {8, 40, 80, 104}) check(kind, DType::bf16, {1, 70, 70, 2, D}, D == 40 ? 128 : 64);
+  });
+}
+
+TEST(AttentionWgmma, Masks) {
+  on_wgmma([](DeviceKind kind) {
+    for (const int keys : {64, 128})
+      for (const int64_t D : {64, 128}) {
+        check(kind, DType::bf16, {1, 270, 270, 1, D, true}, keys);
+        check(kind, DType::bf16, {3, 150, 150, 1, D, false, true}, keys);
+        check(kind, DType::f16, {2, 140, 140, 1, D, false, false, true}, keys);
+        check(kind, DType::bf16, {2, 140, 140, 1, D, true, true, true}, keys);
+      }
+  });
+}
+
+/// More tiles than blocks: a block's rings go round and its owned tiles change places.
+TEST(AttentionWgmma, OneBlockWalksOverManyTiles) {
+  on_wgmma([](DeviceKind kind) {
+    const int before = emulator::thread_count();
+    emulator::set_thread_count(1);
+    for (const int64_t D : {64, 128}) {
+      check(kind, DType::bf16, {2, 140, 190, 3, D, false, true});
+      check(kind, DType::bf16, {1, 400, 400, 2, D, true}, 128);
+    }
+    emulator::set_thread_count(before);
+  });
+}
+
+TEST(AttentionWgmma, QueriesThatSeeNoKey) {
+  on_wgmma([](DeviceKind kind) {
+    AttentionReference want({2, 150, 150, 1, 64, true, true, true}, DType::bf16);
+    want.lengths = {0, 150};
+    std::fill(want.mask.begin(), want.mask.end(), 0.0);
+    want.mask.back() = 1;  // the last query of the second entry sees its own key and nothing else
+    AttentionCall run(kind, DType::bf16, want);
+    const AttentionPlanScope scope({128});
+    run.forward();
+    run.backward();
+    EXPECT_EQ(scope.uses(), 2);
+    const std::vector<double> y = run.y(), lse = run.lse();
+    for (size_t i = 0; i < y.size() - 64; ++i) ASSERT_EQ(y[i], 0);
+    for (size_t i = 0; i < lse.size() - 1; ++i) ASSERT_EQ(lse[i], -std::numeric_limits<double>::infinity());
+    for (size_t d = 0; d < 64; ++d) EXPECT_EQ(y[y.size() - 64 + d], want.v[want.v.size() - 64 + d]);
+    std::vector<double> dv(want.v.size());
+    std::copy(want.dy.end() - 64, want.dy.end(), dv.end() - 64);
+    EXPECT_TRUE(near(run.gradient(2), dv, tolerance(DType::bf16)));
+  });
+}
+
+TEST(AttentionWgmma, MemoryBehindAnEntrysLengthMayBeAnything) {
+  on_wgmma([](DeviceKind kind) {
+    for (const bool causal : {false, true})
+      for (const int64_t N : {150, 190}) {  // packed with k and v, and apart
+        AttentionReference want({2, N, 190, 1, 64, causal, true}, DType::bf16);
+        const double length = want.lengths.back();
+        want.lengths = {length, length};
+        want.compute();
+        for (size_t b = 0; b < 2; ++b)
+          for (size_t i = static_cast<size_t>(length) * 64; i < 190 * 64; ++i)
+            want.k[b * 190 * 64 + i] = want.v[b * 190 * 64 + i] = NAN;
+        AttentionCall run(kind, DType::bf16, want);
+        const AttentionPlanScope scope({128});
+        run.forward();
+        run.backward();
+        EXPECT_EQ(scope.uses(), 2);
+        EXPECT_TRUE(near(run.y(), want.y, tolerance(DType::bf16, 190, 8).times(2)));
+        const Tolerance allowed = tolerance(DType::bf16, 2 * 190, 16).times(3);
+        EXPECT_TRUE(near(run.gradient(0), want.dq, allowed));
+        EXPECT_TRUE(near(run.gradient(1), want.dk, allowed));
+        EXPECT_TRUE(near(run.gradient(2), want.dv, allowed));
+      }
+  });
+}
+
+TEST(AttentionWgmma, BackwardGivesTheSameBitsAgainAndInParts) {
+  on_wgmma([](DeviceKind kind) {
+    const AttentionReference want({2, 200, 200, 1, 64, true}, DType::bf16);
+    AttentionCall run(kind, DType::bf16, want);
+    const AttentionPlanScope scope({64});
+    run.forward();
+    run.backward();
+    const auto dq = run.gradient(0), dk = run.gradient(1), dv = run.gradient(2);
+    run.poison();
+    run.backward(true, false);
+    EXPECT_TRUE(near(run.gradient(0), dq, {}));
+    run.backward(false, true);
+    EXPECT_TRUE(near(run.gradient(1), dk, {}));
+    EXPECT_TRUE(near(run.gradient(2), dv, {}));
+    EXPECT_EQ(scope.uses(), 4);
+  });
+}
+
+TEST(AttentionWgmma, LeavesWhatItCannotDoToTheOtherKernels) {
+  on_wgmma([](DeviceKind kind) {
+    const AttentionPlanScope scope({64});
+    check_attention(kind, DType::f32, {1, 20, 20, 1, 64});
+    check_attention(kind, DType::bf16, {1, 20, 20, 1, 12});  // rows of 24 bytes
+    check_attention(kind, DType::bf16, {1, 20, 20, 1, 136});
+    check_attention(kind, DType::bf16, {1, 7, 0, 2, 64});
+    check_attention(kind, DType::bf16, {1, 20, 20, 1, 64, false, false, false, 0.2});
+    EXPECT_EQ(scope.uses(), 0);
+  });
+}
+
+TEST(AttentionWgmma, PlansFollowTheSizes) {
+  EXPECT_EQ(kernels::attention_plan(4096, 128).keys, 128);
+  EXPECT_EQ(kernels::attention_plan(197, 64).keys, 128);  // 256 keys either way
+  EXPECT_EQ(kernels::attention_plan(257, 64).keys, 64);   // 320 keys instead of 384
+  EXPECT_EQ(kernels::attention_plan(40, 64).keys, 64);
+}
+
+}  // namespace
+}  // namespace weft::tests
