@@ -16,7 +16,7 @@ struct Encoding {
 };
 
 /// Words cut into the longest pieces of a vocabulary, from the left (Wu et al. 2016; Devlin et al. 2018): "unaffable"
-/// may be un ##aff ##able. A word that cannot be cut so, or of more than 100 characters, is [UNK].
+/// may be `un ##aff ##able`. A word that cannot be cut so, or of more than 100 characters, is [UNK].
 class WordPiece {
  public:
   /// Token i of the vocabulary has the id i. Errors: no [UNK], [CLS], [SEP] or [PAD]; a token twice.

@@ -34,7 +34,7 @@ pretend sudo 'exec "$@"'
 pretend apt-get "echo apt-get \"\$@\" >> $fake/log"
 expect 0 "Installing them" build
 [[ $(cat "$fake/log") == "apt-get update
-apt-get install -y --no-install-recommends libspng-dev" ]]
+apt-get install -y -o DPkg::Lock::Timeout=300 --no-install-recommends libspng-dev" ]]
 pretend apt-get 'echo no network; exit 100'
 expect 1 "no network"
 expect 1 "error: apt-get failed"

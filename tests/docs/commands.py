@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""commands.py BIN ROOT PAGE…: in every command line of the pages that starts one of BIN's programs, or a script of tools/,
+each `--flag` is one that its --help names. Prints those that are not, and exits 1."""
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+FENCE = re.compile(r"^[ ]*```(?:sh|bash)?\n(.*?)^[ ]*```[ ]*$", re.DOTALL | re.MULTILINE)
+INDENTED = re.compile(r"(?:^ {4,}\S.*\n)+", re.MULTILINE)
+ENDS = {"|", "||", "&", "&&", ";", ">", ">>", "{", "}"}
+
+
+def flag_of(word):
+    return word.split("=")[0].replace("_", "-")
+
+
+class Programs:
+    """What each program's --help names, asked once."""
+
+    def __init__(self, folders):
+        self.paths = {path.name: path for folder in folders for path in folder.iterdir() if path.is_file()}
+        self.known = {}
+
+    def flags(self, name):
+        if name not in self.known:
+            done = subprocess.run([self.paths[name], "--help"], capture_output=True, text=True, timeout=60, check=False)
+            words = re.findall(r"--?[A-Za-z][\w-]*", done.stdout + done.stderr)
+            self.known[name] = {flag_of(word) for word in words}
+        return self.known[name]
+
+
+def command_lines(text):
+    """(line number, words) of each command, continued lines joined."""
+    for block in list(FENCE.finditer(text)) + list(INDENTED.finditer(FENCE.sub(lambda m: "\n" * m.group().count("\n"), text))):
+        code, group = (block.group(1), 1) if block.re is FENCE else (block.group(), 0)
+        first = text.count("\n", 0, block.start(group)) + 1
+        code = re.sub(r"[\[\]]", " ", code.replace("\\\n", " \0"))
+        line = first
+        for row in code.split("\n"):
+            try:
+                words = shlex.split(row.replace("\0", " "), comments=True)
+            except ValueError:
+                words = row.replace("\0", " ").split()
+            yield line, words
+            line += 1 + row.count("\0")
+
+
+def faults(programs, root, page):
+    for line, words in command_lines((root / page).read_text(encoding="utf-8")):
+        program = None
+        for word in words:
+            name = word.rsplit("/", 1)[-1]
+            if word in ENDS or word.endswith(";"):
+                program = None
+            elif name in programs.paths and not word.startswith("-") and (word == name or "bin/" in word or "tools/" in word or "./" in word):
+                program = name
+            elif program and re.match(r"--?[A-Za-z][\w-]*", word):
+                if word.startswith("--") and flag_of(word) not in programs.flags(program):
+                    yield f"{page}:{line}: {program} has no {word.split('=')[0]}"
+
+
+if __name__ == "__main__":
+    tree = Path(sys.argv[2])
+    all_programs = Programs([Path(sys.argv[1]), tree / "tools"])
+    found = [fault for page in sys.argv[3:] for fault in faults(all_programs, tree, Path(page))]
+    print("\n".join(found) or f"{len(sys.argv) - 3} pages: every flag of {len(all_programs.known)} programs is there")
+    sys.exit(bool(found))
