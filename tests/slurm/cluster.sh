@@ -54,9 +54,15 @@ JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
-NodeName=$host NodeAddr=127.0.0.1 CPUs=$((cores < 2 ? 2 : cores)) RealMemory=1000 State=UNKNOWN
+GresTypes=gpu
+NodeName=$host NodeAddr=127.0.0.1 CPUs=$((cores < 2 ? 2 : cores)) RealMemory=1000 Gres=gpu:4 Feature=gpu State=UNKNOWN
 PartitionName=p Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES
+PartitionName=booster Nodes=ALL MaxTime=INFINITE State=UP OverSubscribe=YES
+PartitionName=gh Nodes=ALL MaxTime=INFINITE State=UP OverSubscribe=YES
 EOF
+  # Four GPUs for Slurm to count: devices like /dev/null.
+  for gpu in 0 1 2 3; do mknod "$dir/gpu$gpu" c 1 3; done
+  echo "Name=gpu File=$dir/gpu[0-3]" > "$dir/gres.conf"
   export SLURM_CONF=$dir/slurm.conf
   slurmctld
   slurmd

@@ -1,0 +1,15 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# One GPU of any cluster with Slurm. Submit it from the Weft folder:
+#   sbatch --account=YOURS apps/slurm/generic_one_gpu.sh build/bin/train_image --data cifar100:DIR --out runs/a --resume auto --usr1 stop
+#SBATCH --nodes=1 --ntasks-per-node=1 --gres=gpu:1
+#SBATCH --cpus-per-task=8 --time=01:00:00
+#SBATCH --signal=USR1@120
+#SBATCH --requeue --open-mode=append
+#SBATCH --output=%x-%j.out
+set -euo pipefail
+cd "$SLURM_SUBMIT_DIR"
+kit=${WEFT_SLURM:-apps/slurm}
+source "$kit/sites/generic.sh"
+source "$kit/launch.sh"
+weft_launch "$@"

@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# JUWELS Booster: one A100 (nodes are given whole). Submit it from the Weft folder:
+#   sbatch --account=YOURS apps/slurm/juwels_booster_one_gpu.sh build/bin/train_image --data cifar100:DIR --out runs/a --resume auto --usr1 stop
+#SBATCH --partition=booster --gres=gpu:4
+#SBATCH --nodes=1 --ntasks-per-node=1
+#SBATCH --cpus-per-task=48 --time=01:00:00
+#SBATCH --signal=USR1@120
+#SBATCH --requeue --open-mode=append
+#SBATCH --output=%x-%j.out
+set -euo pipefail
+cd "$SLURM_SUBMIT_DIR"
+kit=${WEFT_SLURM:-apps/slurm}
+source "$kit/sites/juwels_booster.sh"
+source "$kit/launch.sh"
+weft_launch "$@"

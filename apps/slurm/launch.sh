@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Source it in a batch script, behind a file of sites/, then:
+#   weft_launch PROGRAM…   runs the program as the ranks of this job: one for each GPU, or as many as --ntasks-per-node says.
+#     WEFT_CONTAINER       an image: the program runs in it
+#     WEFT_LAUNCHER        srun (the default) or mpirun
+# A program that is told of the time limit (#SBATCH --signal=USR1@…) and ends with 75, "my checkpoint is written", is queued
+# again; the job's exit code is the program's.
+
+# In front of the program where an image is asked for, unless the site has its own way.
+if ! declare -F weft_container >/dev/null; then
+  weft_container() {
+    apptainer exec --nv --bind "$PWD" "$WEFT_CONTAINER" "$@"
+  }
+fi
+
+weft_facts() {
+  echo "job ${SLURM_JOB_ID:-none}${SLURM_RESTART_COUNT:+, attempt $((SLURM_RESTART_COUNT + 1))}: ${SLURM_NNODES:-1} nodes" \
+    "${SLURM_JOB_NODELIST:-$(hostname)}, ${SLURM_NTASKS:-1} ranks, by ${WEFT_LAUNCHER:-srun}${WEFT_CONTAINER:+, in $WEFT_CONTAINER}"
+}
+
+weft_launch() {
+  [[ $# -gt 0 ]] || { echo "usage: sbatch SCRIPT PROGRAM…" >&2; return 2; }
+  weft_facts
+  # One thread per core that the task has; a task that is told nothing would take the node's.
+  export OMP_NUM_THREADS=${OMP_NUM_THREADS:-${SLURM_CPUS_PER_TASK:-1}}
+  local launcher
+  case ${WEFT_LAUNCHER:-srun} in
+    srun) launcher=(srun --kill-on-bad-exit=1 --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}") ;;
+    mpirun)
+      local per_node=${SLURM_NTASKS_PER_NODE:-1}
+      launcher=(mpirun -np "$((SLURM_NNODES * per_node))" --map-by "ppr:$per_node:node" --bind-to none)
+      ;;
+    *) echo "error: WEFT_LAUNCHER: expected srun or mpirun, got '$WEFT_LAUNCHER'" >&2; return 2 ;;
+  esac
+  if [[ -n ${WEFT_CONTAINER:-} ]]; then
+    export -f weft_container
+    launcher+=(bash -c 'weft_container "$@"' in_container)
+  fi
+
+  # In the background, so that a signal for this shell reaches the ranks (mpirun forwards it to them).
+  "${launcher[@]}" "$@" &
+  local ranks=$! status=0
+  trap 'kill -USR1 $ranks' USR1
+  wait "$ranks" || status=$?
+  while kill -0 "$ranks" 2>/dev/null; do  # a signal ended the wait, not the ranks
+    status=0
+    wait "$ranks" || status=$?
+  done
+  trap - USR1
+  if [[ $status -eq 75 ]]; then
+    echo "stopped with a checkpoint: queued again"
+    scontrol requeue "$SLURM_JOB_ID"
+  fi
+  return "$status"
+}

@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Perlmutter: two nodes of four A100. Submit it from the Weft folder:
+#   sbatch --account=YOURS apps/slurm/perlmutter_many_nodes.sh build/bin/train_image --data cifar100:DIR --out runs/a --resume auto --usr1 stop
+#SBATCH --constraint=gpu --qos=regular
+#SBATCH --nodes=2 --ntasks-per-node=4 --gpus-per-node=4
+#SBATCH --cpus-per-task=32 --time=01:00:00
+#SBATCH --signal=USR1@120
+#SBATCH --requeue --open-mode=append
+#SBATCH --output=%x-%j.out
+set -euo pipefail
+cd "$SLURM_SUBMIT_DIR"
+kit=${WEFT_SLURM:-apps/slurm}
+source "$kit/sites/perlmutter.sh"
+source "$kit/launch.sh"
+weft_launch "$@"

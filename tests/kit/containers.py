@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""apps/container: both definitions are well formed, do the same, and name files that are there."""
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+HEADERS = {"bootstrap", "from", "stage"}
+SECTIONS = {"files", "post", "environment", "runscript", "test", "labels", "help"}
+INSTRUCTIONS = {"FROM", "COPY", "RUN", "ENV", "LABEL", "CMD"}
+
+
+def stages_of_definition(text):
+    """Each stage of an Apptainer definition: {'from': …, 'stage': …, 'files': [lines], 'post': [lines], …}."""
+    stages, section = [], None
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        if line.lower().startswith("bootstrap:"):
+            stages.append({"bootstrap": line.split(":", 1)[1].strip()})
+            section = None
+        elif line.startswith("%"):
+            name, _, rest = line[1:].partition(" ")
+            assert name in SECTIONS, f"line {number}: there is no section %{name}"
+            section = name if not rest else f"{name} {rest.strip()}"
+            assert section not in stages[-1], f"line {number}: a second %{section}"
+            stages[-1][section] = []
+        elif section is None:
+            key, colon, value = line.partition(":")
+            assert colon and key.lower() in HEADERS, f"line {number}: expected a header, got '{line}'"
+            stages[-1][key.lower()] = value.strip()
+        else:
+            assert line.startswith("    "), f"line {number}: expected an indented line, got '{line}'"
+            stages[-1][section].append(line.strip())
+    return stages
+
+
+def stages_of_dockerfile(text):
+    stages = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        word, _, rest = line.partition(" ")
+        assert word in INSTRUCTIONS, f"line {number}: there is no instruction {word}"
+        if word == "FROM":
+            stages.append([])
+        stages[-1].append((word, rest))
+    return stages
+
+
+class Containers(unittest.TestCase):
+    folder = ROOT / "apps" / "container"
+    definition = stages_of_definition((folder / "weft.def").read_text(encoding="utf-8"))
+    docker = stages_of_dockerfile((folder / "Dockerfile").read_text(encoding="utf-8"))
+
+    def test_both_begin_with_the_same_images(self):
+        self.assertEqual(
+            [stage["from"] for stage in self.definition], [stage[0][1].split(" ")[0] for stage in self.docker]
+        )
+        self.assertIn("-devel-", self.definition[0]["from"])
+        self.assertEqual(self.definition[0]["from"].replace("devel", "runtime"), self.definition[1]["from"])
+
+    def test_both_run_the_same_commands(self):
+        ran = [rest for stage in self.docker for word, rest in stage if word == "RUN"]
+        self.assertEqual([line for stage in self.definition for line in stage["post"]], ran)
+        for command in ran:
+            self.assertRegex(command, r"(/src/apps/container/build|/opt/weft/runtime)\.sh /opt/weft$")
+
+    def test_files_are_there(self):
+        named = [line.split()[0] for stage in self.definition for line in stage.get("files", [])]
+        named += [rest.split()[0] for stage in self.docker for word, rest in stage if word == "COPY" and "--from" not in rest]
+        self.assertGreaterEqual(len(named), 4)
+        for path in named:
+            self.assertTrue((ROOT / path).exists(), f"there is no {path}")
+
+    def test_a_stage_copies_only_from_one_before_it(self):
+        names = {stage["stage"] for stage in self.definition}
+        copied = {section.split()[-1] for stage in self.definition for section in stage if section.startswith("files from")}
+        self.assertEqual(copied, {"build"})
+        self.assertLessEqual(copied, names)
+
+    def test_a_mistake_is_found(self):
+        with self.assertRaisesRegex(AssertionError, "no section %pots"):
+            stages_of_definition("Bootstrap: docker\nFrom: a\n%pots\n    ls")
+        with self.assertRaisesRegex(AssertionError, "no instruction RUM"):
+            stages_of_dockerfile("FROM a\nRUM ls")
+
+
+if __name__ == "__main__":
+    unittest.main()
