@@ -35,6 +35,7 @@ function(weft_program name)
   cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE weft_build_flags ${arg_LINK})
+  set_property(GLOBAL APPEND PROPERTY WEFT_PROGRAMS ${name})
 endfunction()
 
 # weft_test(AREA LINK libraries…): one GoogleTest program of all *.cpp files of this folder; each test is a CTest

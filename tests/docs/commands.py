@@ -10,6 +10,7 @@ from pathlib import Path
 
 FENCE = re.compile(r"^[ ]*```(?:sh|bash)?\n(.*?)^[ ]*```[ ]*$", re.DOTALL | re.MULTILINE)
 INDENTED = re.compile(r"(?:^ {4,}\S.*\n)+", re.MULTILINE)
+SUBCOMMANDS = {"weft-weights": ("show", "convert", "diff")}
 ENDS = {"|", "||", "&", "&&", ";", ">", ">>", "{", "}"}
 
 
@@ -24,12 +25,16 @@ class Programs:
         self.paths = {path.name: path for folder in folders for path in folder.iterdir() if path.is_file()}
         self.known = {}
 
-    def flags(self, name):
-        if name not in self.known:
-            done = subprocess.run([self.paths[name], "--help"], capture_output=True, text=True, timeout=60, check=False)
-            words = re.findall(r"--?[A-Za-z][\w-]*", done.stdout + done.stderr)
-            self.known[name] = {flag_of(word) for word in words}
-        return self.known[name]
+    def folders_of(self, name):
+        """How pages may name the folder of a program: scripts of tools/ always do."""
+        return {"tools"} if self.paths[name].parent.name == "tools" else {"", ".", "bin", "build/bin"}
+
+    def flags(self, *command):
+        if command not in self.known:
+            words = [self.paths[command[0]], *command[1:], "--help"]
+            done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+            self.known[command] = {flag_of(word) for word in re.findall(r"--?[A-Za-z][\w-]*", done.stdout + done.stderr)}
+        return self.known[command]
 
 
 def command_lines(text):
@@ -50,16 +55,17 @@ def command_lines(text):
 
 def faults(programs, root, page):
     for line, words in command_lines((root / page).read_text(encoding="utf-8")):
-        program = None
-        for word in words:
-            name = word.rsplit("/", 1)[-1]
+        command = []
+        for word, before in zip(words, [""] + words):
+            folder, _, name = word.rpartition("/")
             if word in ENDS or word.endswith(";"):
-                program = None
-            elif name in programs.paths and not word.startswith("-") and (word == name or "bin/" in word or "tools/" in word or "./" in word):
-                program = name
-            elif program and re.match(r"--?[A-Za-z][\w-]*", word):
-                if word.startswith("--") and flag_of(word) not in programs.flags(program):
-                    yield f"{page}:{line}: {program} has no {word.split('=')[0]}"
+                command = []
+            elif name in programs.paths and folder in programs.folders_of(name):
+                command = [name]
+            elif command and command[-1] == before and name in SUBCOMMANDS.get(before, ()):
+                command.append(name)
+            elif command and word.startswith("--") and flag_of(word) not in programs.flags(*command):
+                yield f"{page}:{line}: {' '.join(command)} has no {word.split('=')[0]}"
 
 
 if __name__ == "__main__":
