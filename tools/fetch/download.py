@@ -32,7 +32,7 @@ class Broken(Exception):
 def check_sums(path, entry):
     """None when the file has the size and the sums of its entry, else what is wrong."""
     size = os.path.getsize(path)
-    if size != entry["bytes"]:
+    if entry.get("bytes") not in (None, size):
         return f"it has {size} bytes, expected {entry['bytes']}"
     sums = {kind: hashlib.new(kind) for kind in ("sha256", "md5") if kind in entry}
     with open(path, "rb") as file:
@@ -97,18 +97,21 @@ def open_url(url, part, timeout):
     return response, start
 
 
-def transfer(url, part, entry, timeout):
-    """One attempt: appends to `part` until it has all bytes. Errors: NotThere, Broken; OSError of the disk."""
-    try:
-        response, start = open_url(url, part, timeout)
-    except (http.client.HTTPException, ConnectionError, socket.timeout) as error:
-        raise Broken(str(error) or type(error).__name__) from error
-    progress = Progress(entry["name"], entry["bytes"], start)
-    with response, open(part, "r+b" if start else "wb") as file:
+def length_of(response, start):
+    """How large the server says that the whole file is."""
+    length = response.headers.get("Content-Length", "")
+    if not length.isdigit():
+        raise NotThere("the server does not say how large the file is")
+    return start + int(length)
+
+
+def receive(response, part, start, progress):
+    """Writes what comes to `part` from `start` on, at most a block more than the whole."""
+    with open(part, "r+b" if start else "wb") as file:
         file.seek(start)
         file.truncate()
         try:
-            while progress.done <= entry["bytes"]:
+            while progress.done <= progress.total:
                 try:
                     block = response.read1(BLOCK)
                 except (http.client.HTTPException, OSError) as error:
@@ -119,6 +122,20 @@ def transfer(url, part, entry, timeout):
                 progress.advance(len(block))
         finally:
             progress.end()
+
+
+def transfer(url, part, entry, timeout):
+    """One attempt: appends to `part` until it has all bytes. An entry without a size takes the server's. Errors: NotThere,
+    Broken; OSError of the disk."""
+    try:
+        response, start = open_url(url, part, timeout)
+    except (http.client.HTTPException, ConnectionError, socket.timeout) as error:
+        raise Broken(str(error) or type(error).__name__) from error
+    with response:
+        if entry.get("bytes") is None:
+            entry["bytes"] = length_of(response, start)
+        progress = Progress(entry["name"], entry["bytes"], start)
+        receive(response, part, start, progress)
     if progress.done < entry["bytes"]:
         raise Broken(f"the connection ended after {progress.done} of {entry['bytes']} bytes")
 
@@ -130,7 +147,7 @@ def download_from(url, part, entry, options):
     while True:
         before = size_of(part)
         had_part = had_part or before > 0
-        if before == entry["bytes"]:
+        if before > 0 and before == entry.get("bytes"):
             return had_part
         try:
             transfer(url, part, entry, options.timeout)
