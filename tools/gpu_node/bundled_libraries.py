@@ -84,6 +84,13 @@ class Prefix:
             shutil.copyfile(path, self.folder / "lib" / name)
             subprocess.run(["strip", "--strip-debug", str(self.folder / "lib" / name)], check=True)
 
+    def finds_its_neighbours(self, *names):
+        """Lets shared libraries look for those that they need in their own folder: a program's own path does not reach so far."""
+        if shutil.which("patchelf") is None:
+            raise Missing("expected the program patchelf on this machine. apt-get install patchelf")
+        for name in names:
+            subprocess.run(["patchelf", "--set-rpath", "$ORIGIN", str(self.folder / "lib" / name)], check=True)
+
     def header_only_config(self, name, target, version, definitions=""):
         folder = self.folder / "lib/cmake" / name
         folder.mkdir(parents=True)
@@ -157,6 +164,16 @@ def gather(folder):
     prefix.library("zlib1g", LIBRARIES / "libz.so", "libz.so", "libz.so.1")
     prefix.headers("libspng-dev", "spng.h")
     prefix.library("libspng0", LIBRARIES / "libspng.so", "libspng.so", "libspng.so.0")
+
+    # libzip, shared alone as well, needs two libraries that other distributions name otherwise or lack.
+    prefix.headers("libzip-dev", "zip.h", "zipconf.h")
+    prefix.library("libzip4", LIBRARIES / "libzip.so.4", "libzip.so", "libzip.so.4")
+    prefix.library("libbz2-1.0", LIBRARIES / "libbz2.so.1.0", "libbz2.so.1.0")
+    prefix.library("libssl3", LIBRARIES / "libcrypto.so.3", "libcrypto.so.3")
+    prefix.finds_its_neighbours("libzip.so", "libzip.so.4")
+
+    prefix.headers("libutf8proc-dev", "utf8proc.h")
+    prefix.library("libutf8proc-dev", LIBRARIES / "libutf8proc.a", "libutf8proc.a")
 
     prefix.headers("libsodium-dev", "sodium.h", "sodium")
     prefix.library("libsodium-dev", LIBRARIES / "libsodium.a", "libsodium.a")
