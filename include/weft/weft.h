@@ -98,6 +98,8 @@
 #include "nn/models/vision_transformer.h"
 #include "optim/adadelta.h"
 #include "optim/adam.h"
+#include "optim/lbfgs.h"
+#include "optim/line_search.h"
 #include "optim/loss_scaler.h"
 #include "optim/optimizer.h"
 #include "optim/sgd.h"
