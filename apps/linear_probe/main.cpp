@@ -2,6 +2,9 @@
 #include <cstdio>
 #include <iostream>
 
+#include "apps/linear_probe/evaluation.h"
+#include "apps/linear_probe/feature_file.h"
+#include "apps/linear_probe/memory.h"
 #include "apps/linear_probe/phase.h"
 #include "apps/linear_probe/probe.h"
 #include "apps/support/device.h"
@@ -51,6 +54,10 @@ class Run {
   }
 
   support::RunEnd run() {
+    if (options_.eval == "logreg") {
+      run_logreg(options_, features(), pictures_.classes(), ranks_);
+      return support::RunEnd::finished;
+    }
     const bool finished = (!options_.probes() || probe()) && (!options_.finetunes() || finetune());
     session_.write_summary(finished);
     if (!finished && ranks_.is_first())
@@ -72,7 +79,7 @@ class Run {
   int64_t default_side() const { return std::min<int64_t>(backbone_->options.image, 224); }
 
   bool keeps_features() const {
-    if (options_.cache_features != "auto") return options_.cache_features == "on";
+    if (options_.cache_features != "auto") return options_.cache_features != "off";
     const auto pictures = static_cast<double>(pictures_.size(data::Split::train) + pictures_.size(data::Split::val));
     return 4.0 * pictures * static_cast<double>(backbone_->options.width) <= kMostFeatureBytes;
   }
@@ -97,22 +104,35 @@ class Run {
     return true;
   }
 
+  FeatureSets compute_features_of_both() {
+    probe_->freeze();
+    probe_->to(ranks_.device());
+    backbone_->eval();
+    support::ParallelOptions how = parallel_options(options_, ranks_);
+    if (how.kind != "fsdp") how.kind = "none";  // there are no gradients to bring together
+    const auto parallel = support::make_parallel(how, probe_->m, ranks_);
+    const auto run_backbone = [&](const Tensor& x) {
+      const Autocast low(options_.precision == "bf16" ? DType::bf16 : DType::f32);
+      return parallel->forward(x);
+    };
+    const FeatureSets sets{compute_features(pictures_, data::Split::train, ranks_, run_backbone),
+                           compute_features(pictures_, data::Split::val, ranks_, run_backbone)};
+    restore(*parallel, *probe_->m);
+    return sets;
+  }
+
+  /// What the backbone says of each picture, computed or from a file.
+  FeatureSets features() {
+    const auto compute = [this] { return compute_features_of_both(); };
+    if (!options_.has_feature_file()) return compute();
+    const std::string fingerprint =
+        ranks_.is_first() ? features_fingerprint(*backbone_, pictures_, options_.model, options_.precision) : "";
+    return features_of_file(options_.cache_features, fingerprint, ranks_, compute);
+  }
+
   /// From what the backbone said of each picture.
   bool probe_features(const std::shared_ptr<ProbeHead>& head) {
-    Features training, validation;
-    {
-      backbone_->eval();
-      support::ParallelOptions how = parallel_options(options_, ranks_);
-      if (how.kind != "fsdp") how.kind = "none";  // there are no gradients to bring together
-      const auto parallel = support::make_parallel(how, probe_->m, ranks_);
-      const auto run_backbone = [&](const Tensor& x) {
-        const Autocast low(options_.precision == "bf16" ? DType::bf16 : DType::f32);
-        return parallel->forward(x);
-      };
-      training = compute_features(pictures_, data::Split::train, ranks_, run_backbone);
-      validation = compute_features(pictures_, data::Split::val, ranks_, run_backbone);
-      restore(*parallel, *probe_->m);
-    }
+    const auto [training, validation] = features();
     FeatureSource rows(training, pictures_.training_order(), options_.batch_size);
     FeatureSource checks(validation, validation_order(), options_.batch_size);
     return train(head, {.lr = options_.lr, .saved_prefix = "linear."}, rows, checks);
@@ -188,11 +208,27 @@ void explain_sharding(const Options& options) {
   for (const auto& [path, count] : rows) std::printf("%12lld  %s\n", static_cast<long long>(count), path.c_str());
 }
 
+/// What a step of fine-tuning takes, without any memory behind it.
+void explain_step(const Options& options) {
+  const auto backbone = [&] {
+    const nn::SkipInit sizes_alone;
+    return make_backbone(options.model, false);
+  }();
+  const int64_t side = options.image_size > 0 ? options.image_size : std::min<int64_t>(backbone->options.image, 224);
+  std::cout << explain_memory(
+      options.model, backbone->options,
+      {.batch = options.batch_size, .side = side, .precision = options.precision == "bf16" ? DType::bf16 : DType::f32});
+}
+
 int run(int argc, char** argv) {
   Options options;
   if (!parse_options(argc, argv, options)) return support::kExitOk;
   if (options.explain_sharding) {
     explain_sharding(options);
+    return support::kExitOk;
+  }
+  if (options.explain_memory) {
+    explain_step(options);
     return support::kExitOk;
   }
   const support::Ranks ranks(

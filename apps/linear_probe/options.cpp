@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "apps/support/exit.h"
 #include "apps/support/flags.h"
 
 namespace weft::linear_probe {
@@ -50,9 +51,16 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add_choice("precision", o.precision, {"bf16", "f32"}, "bf16: products in bf16, weights in f32");
   flags.add_choice("checkpointing", o.checkpointing, {"none", "block"},
                    "block: backward computes each block a second time, memory for time");
-  flags.add_choice("cache-features", o.cache_features, {"auto", "on", "off"},
-                   "compute what the frozen backbone says of each picture once, not in every epoch; auto: where all of "
-                   "it fits in 8 GiB");
+  flags.add("cache-features", o.cache_features,
+            "auto | on | off | FILE.h5: compute what the frozen backbone says of each picture once, not in every "
+            "epoch; auto: where all of it fits in 8 GiB; FILE.h5: for later runs as well");
+  flags.add_choice("eval", o.eval, {"none", "logreg"},
+                   "logreg: in the place of the phases a logistic regression on the backbone's features, as the "
+                   "DINOv2 paper does for CIFAR-100 (there --resize 224 --interpolation bicubic)");
+  flags.add("logreg-values", o.logreg_values, "of C, from 1e-6 to 1e5, to choose from; 1: C = 1",
+            {.min = 1, .max = 1000});
+  flags.add("logreg-iterations", o.logreg_iterations, "of L-BFGS at most, for each C", {.min = 1});
+  flags.add_choice("logreg-precision", o.logreg_precision, {"f64", "f32"}, "of the logistic regression");
   flags.add_choice("parallel", o.parallel, {"auto", "none", "ddp", "fsdp"},
                    "auto: fsdp where there are several ranks (mpirun, srun, weft-run, torchrun's variables)");
   flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
@@ -62,6 +70,8 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("min-num-params", o.min_num_params, "parameters that make a part of the model a unit of fsdp",
             {.min = 1, .max = 1e15});
   flags.add("explain-sharding", o.explain_sharding, "print the units of fsdp and stop; needs neither data nor weights");
+  flags.add("explain-memory", o.explain_memory,
+            "print what a step of fine-tuning needs on one device and stop; needs neither data nor weights");
   flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
   flags.add("workers", o.workers, "threads that load pictures; 0: the training thread itself", {.min = 0, .max = 1024});
   flags.add("seed", o.seed, "of weights and order", {.min = 0});
@@ -72,6 +82,9 @@ bool parse_options(int argc, char** argv, Options& o) {
                    "what SIGUSR1 (sbatch --signal=USR1@120) asks for: a checkpoint, or a checkpoint and exit code 75");
   flags.add("out", o.out, "run folder: metrics, TensorBoard files, checkpoint, weights, summary");
   if (!flags.parse(spelled_out(argc, argv))) return false;
+  if (o.cache_features != "auto" && o.cache_features != "on" && o.cache_features != "off" && !o.has_feature_file())
+    throw support::UsageError(
+        str("--cache-features: expected auto, on, off or a file that ends in .h5, got '", o.cache_features, "'"));
   o.toml = flags.toml();
   return true;
 }

@@ -21,11 +21,16 @@ struct Options {
   std::string precision = "bf16";
   std::string checkpointing = "none";
   std::string cache_features = "auto";
+  std::string eval = "none";
+  int64_t logreg_values = 45;
+  int64_t logreg_iterations = 1000;
+  std::string logreg_precision = "f64";
   std::string parallel = "auto";
   std::string backend = "auto";
   std::string fsdp_strategy = "full_shard";
   int64_t min_num_params = 1'000'000;
   bool explain_sharding = false;
+  bool explain_memory = false;
   std::string device = "auto";
   int64_t workers = 2;
   int64_t seed = 1;
@@ -36,6 +41,8 @@ struct Options {
 
   std::string toml;  ///< the values in effect, as written to config.toml
 
+  /// Features are kept in a file of this name, not in memory alone.
+  bool has_feature_file() const { return cache_features.ends_with(".h5"); }
   bool probes() const { return phases != "finetune"; }
   bool finetunes() const { return phases != "probe"; }
 };

@@ -2,14 +2,35 @@
 #include "apps/linear_probe/pictures.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "apps/support/exit.h"
+#include "core/crc32c.h"
 
 namespace weft::linear_probe {
 namespace {
 
 // Of ImageNet's training pictures, white being 1: what every published backbone was trained with.
 const std::vector<float> kMean{0.485f, 0.456f, 0.406f}, kStd{0.229f, 0.224f, 0.225f};
+
+/// See Pictures::identity().
+std::string identity_of(const data::Dataset& set) {
+  uint32_t sum = 0;
+  const auto add = [&](const void* bytes, int64_t count) { sum = crc32c(bytes, static_cast<size_t>(count), sum); };
+  if (const data::Storage* all = set.storage()) {
+    add(all->pixels, all->count * all->picture_bytes());
+    add(all->labels, all->count * static_cast<int64_t>(sizeof(int64_t)));
+    return str(set.describe(), " with checksum ", sum);
+  }
+  for (int64_t i = 0; i < set.size(); ++i) {
+    const std::filesystem::path file = set.origin(i);
+    std::error_code ignored;
+    const std::string text = str(file.string(), ' ', std::filesystem::file_size(file, ignored), ' ',
+                                 std::filesystem::last_write_time(file, ignored).time_since_epoch().count(), '\n');
+    add(text.data(), static_cast<int64_t>(text.size()));
+  }
+  return str(set.describe(), " with checksum of files ", sum);
+}
 
 }  // namespace
 
@@ -62,6 +83,13 @@ void Pictures::resize_on_device() {
 std::string Pictures::describe() const {
   return str(train_set_->describe(), "; ", val_set_->describe(), "; shortest edge ", edge_, ", centre ", side_, "x",
              side_);
+}
+
+std::string Pictures::identity() const { return identity_of(*train_set_) + "; " + identity_of(*val_set_); }
+
+std::string Pictures::preprocessing() const {
+  return str("edge ", edge_, ", centre ", side_, ", ", options_.interpolation, ", ",
+             resize_.rows.defined() ? "on the device" : pipeline_, ", mean and deviation of ImageNet");
 }
 
 const std::shared_ptr<const data::Dataset>& Pictures::set(data::Split split) const {

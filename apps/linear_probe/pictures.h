@@ -21,6 +21,10 @@ class Pictures {
   int64_t side() const { return side_; }
   Device device() const { return ranks_.device(); }  ///< where the backbone runs
   std::string describe() const;
+  /// Which pictures they are, with checksums where they are in memory, else with the files' names, sizes and times.
+  std::string identity() const;
+  /// What is done to them.
+  std::string preprocessing() const;
 
   /// This rank's loader over the training part, shuffled in every epoch; as many steps on all ranks.
   std::unique_ptr<data::Loader> training() const;

@@ -23,8 +23,14 @@ def augmentations():
     return all_cases()
 
 
+def logistic():
+    from logistic import all_regressions  # the only one that needs python3-sklearn
+    return all_regressions()
+
+
 HERE = pathlib.Path(__file__).parent
 FILES = {
+    "logistic": logistic,
     "ops": ops.all_cases,
     "augmentations": augmentations,
     "schedules": schedules.all_schedules,

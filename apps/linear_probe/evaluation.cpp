@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/linear_probe/evaluation.h"
+
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+
+#include "apps/linear_probe/logreg.h"
+#include "apps/support/run_folder.h"
+#include "core/safetensors.h"
+
+namespace weft::linear_probe {
+namespace {
+
+/// `logreg C 3.16228e-06: held-out accuracy 12.34, loss 4.60517, 17 iterations`.
+std::string line(const LogregTrial& trial, const char* part) {
+  char text[160];
+  std::snprintf(text, sizeof text, "logreg C %g: %s accuracy %.4f, loss %.6g, %lld iterations", trial.c, part,
+                100 * trial.accuracy, trial.result.loss, static_cast<long long>(trial.result.iterations));
+  // Behind a limit of iterations the model is not the least loss's, and the weaker the pull, the farther from it.
+  return str(text, trial.result.end == optim::LbfgsEnd::iterations ? " (the limit)" : "");
+}
+
+}  // namespace
+
+void run_logreg(const Options& options, const FeatureSets& features, int64_t classes, const support::Ranks& ranks) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto say = [&](const std::string& text) {
+    if (ranks.is_first()) std::cout << text << std::endl;
+  };
+  const LogregResult result = evaluate_logreg(features.training, features.validation, ranks,
+                                              {.classes = classes,
+                                               .grid = options.logreg_values,
+                                               .max_iterations = options.logreg_iterations,
+                                               .dtype = options.logreg_precision == "f64" ? DType::f64 : DType::f32,
+                                               .seed = static_cast<uint64_t>(options.seed)},
+                                              [&](const LogregTrial& trial) { say(line(trial, "held-out")); });
+  say(line(result.refit, "validation"));
+  if (!ranks.is_first()) return;
+  const support::RunFolder folder(options.out);
+  StateDict classifier;
+  classifier.tensors = {{"weight", result.model.weight.to(DType::f32)}, {"bias", result.model.bias.to(DType::f32)}};
+  write_safetensors(folder.file("logreg.safetensors"), classifier);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  folder.write_summary({{"logreg_accuracy", result.refit.accuracy},
+                        {"logreg_c", result.refit.c},
+                        {"logreg_held_out_accuracy", result.chosen.accuracy},
+                        {"logreg_iterations", result.refit.result.iterations},
+                        {"logreg_seconds", seconds}});
+}
+
+}  // namespace weft::linear_probe

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "apps/linear_probe/feature_file.h"
+#include "apps/linear_probe/options.h"
+
+namespace weft::linear_probe {
+
+/// --eval logreg: evaluate_logreg() with a line for each C on stdout, `logreg.safetensors` (weight and bias of the
+/// classifier, f32) and `summary.json` in the run folder. All ranks call it.
+void run_logreg(const Options& options, const FeatureSets& features, int64_t classes, const support::Ranks& ranks);
+
+}  // namespace weft::linear_probe

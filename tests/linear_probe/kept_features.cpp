@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Features in a file, and the evaluation on them, with the program started as its users do.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/safetensors.h"
+#include "tests/support/shell.h"
+#include "tests/support/temporary_folder.h"
+
+namespace weft::tests {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// 44 pictures: neither 16 nor two ranks of 8 divide them.
+const std::string kSmall =
+    "--data random:44x32x32x3 --model vit_tiny4 --workers 1 --precision f32 -b 16 -e 1 -lr 1e-3 --phases probe ";
+
+struct Program {
+  TemporaryFolder folder;
+  std::string before;  ///< what stands in front of the program
+
+  Outcome run(const std::string& arguments, const std::string& out = "run") const {
+    return shell("OMP_WAIT_POLICY=passive " + before + " " LINEAR_PROBE " " + kSmall + arguments + " --out " +
+                 (folder / out));
+  }
+  Outcome run_on_two(const std::string& arguments, const std::string& out) const {
+    return shell("OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1 " WEFT_RUN " --nproc_per_node 2 " LINEAR_PROBE " " +
+                 kSmall + "-b 8 " + arguments + " --out " + (folder / out));
+  }
+  std::string file() const { return folder / "kept.h5"; }
+  std::string keep() const { return "--cache-features " + file() + " "; }
+  std::string classifier(const std::string& out = "run") const {
+    return read_text(folder / (out + "/probe.safetensors"));
+  }
+};
+
+void expect_error(const Outcome& run, int code, const std::string& text) {
+  EXPECT_EQ(run.exit_code, code) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("linear_probe: error: " + text));
+}
+
+#if WEFT_HAVE_HDF5
+TEST(KeptFeatures, AFileChangesNotABitAndIsReadByTheNextRun) {
+  const Program program;
+  ASSERT_EQ(program.run("--cache-features off", "off").exit_code, 0);
+  const Outcome first = program.run(program.keep(), "first");
+  ASSERT_EQ(first.exit_code, 0) << first.output;
+  EXPECT_THAT(first.output, HasSubstr("features " + program.file() + ": computed\n"));
+  const std::string bytes = read_text(program.file());
+  const Outcome second = program.run(program.keep(), "second");
+  ASSERT_EQ(second.exit_code, 0) << second.output;
+  EXPECT_THAT(second.output, HasSubstr("features " + program.file() + ": read, 44 + 44 pictures\n"));
+  EXPECT_EQ(program.classifier("first"), program.classifier("off"));
+  EXPECT_EQ(program.classifier("second"), program.classifier("off"));
+  EXPECT_EQ(read_text(program.file()), bytes);
+}
+
+TEST(KeptFeatures, AreComputedAnewWhenTheyWouldBeOthers) {
+  const Program program;
+  ASSERT_EQ(program.run(program.keep()).exit_code, 0);
+  const auto anew = [&](const std::string& arguments, const std::string& what) {
+    const Outcome run = program.run(program.keep() + arguments);
+    ASSERT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_THAT(run.output, HasSubstr("features " + program.file() +
+                                      ": computed anew, because other than when they were kept: " + what + "\n"));
+    const std::string with_file = program.classifier();
+    ASSERT_EQ(program.run("--cache-features off " + arguments).exit_code, 0);
+    EXPECT_EQ(with_file, program.classifier()) << arguments;
+  };
+  anew("--seed 7", "the weights");
+  anew("--seed 7 --resize 40", "the preprocessing");
+  anew("--seed 7 --resize 40 --interpolation bicubic --precision bf16", "the preprocessing, the precision");
+  anew("--seed 7 --data random:40x32x32x3", "the pictures, the preprocessing, the precision");
+}
+
+TEST(KeptFeatures, AFileOfSomebodyElseIsLeftAlone) {
+  const Program program;
+  shell("echo mine > " + program.file());
+  expect_error(program.run(program.keep()), 1,
+               "--cache-features " + program.file() + ": expected features that linear_probe wrote, got another file");
+  EXPECT_EQ(read_text(program.file()), "mine\n");
+
+  shell("rm " + program.file());
+  ASSERT_EQ(program.run(program.keep()).exit_code, 0);
+  const std::string whole = read_text(program.file());
+  shell("printf x | dd of=" + program.file() + " bs=1 seek=5000 conv=notrunc");
+  ASSERT_NE(read_text(program.file()), whole);
+  expect_error(program.run(program.keep()), 1, "--cache-features " + program.file());
+  shell("truncate -s 5000 " + program.file());
+  expect_error(program.run(program.keep()), 1, "--cache-features " + program.file());
+}
+
+TEST(KeptFeatures, PlacesThatCannotBeWritten) {
+  const Program program;
+  expect_error(program.run("--cache-features /nowhere/kept.h5"), 1, "--cache-features: ");
+  expect_error(program.run("--cache-features yes"), 2,
+               "--cache-features: expected auto, on, off or a file that ends in .h5, got 'yes'");
+}
+
+// The run has what it needs all the same. A limit on file sizes stands for the full disk.
+TEST(KeptFeatures, AFullDiskDoesNotEndTheRun) {
+  Program program;
+  program.before = "trap '' XFSZ; ulimit -f 24;";
+  const Outcome run = program.run(program.keep());
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("features " + program.file() + ": not kept: "));
+  EXPECT_NE(shell("test -e " + program.file()).exit_code, 0);
+}
+
+#else
+TEST(KeptFeatures, NeedHdf5) {
+  const Program program;
+  expect_error(program.run(program.keep()), 1, "--cache-features " + program.file() + ": expected a build with HDF5");
+}
+#endif
+
+#if WEFT_HAVE_RANKS && WEFT_HAVE_HDF5
+TEST(KeptFeatures, OfTwoRanksAreThoseOfOne) {
+  const Program program;
+  const Outcome written = program.run_on_two(program.keep() + "--parallel ddp", "written");
+  ASSERT_EQ(written.exit_code, 0) << written.output;
+  const Outcome read = program.run_on_two(program.keep() + "--parallel ddp", "read");
+  ASSERT_EQ(read.exit_code, 0) << read.output;
+  EXPECT_THAT(read.output, HasSubstr("read, 44 + 44 pictures"));
+  EXPECT_EQ(program.classifier("read"), program.classifier("written"));
+  const Outcome alone = program.run(program.keep(), "alone");
+  EXPECT_THAT(alone.output, HasSubstr("read, 44 + 44 pictures"));
+
+  shell("echo mine > " + program.file());
+  const Outcome refused = program.run_on_two(program.keep(), "refused");
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_THAT(refused.output, HasSubstr("expected features that linear_probe wrote"));
+}
+
+TEST(Evaluation, IsTheSameOnTwoRanks) {
+  const Program program;
+  ASSERT_EQ(program.run("--eval logreg --logreg-values 3 --logreg-iterations 40 " + program.keep(), "one").exit_code,
+            0);
+  const Outcome two =
+      program.run_on_two("--eval logreg --logreg-values 3 --logreg-iterations 40 " + program.keep(), "two");
+  ASSERT_EQ(two.exit_code, 0) << two.output;
+  const auto summary = [&](const std::string& out) {
+    return nlohmann::json::parse(read_text(program.folder / (out + "/summary.json")));
+  };
+  EXPECT_EQ(summary("one")["logreg_accuracy"], summary("two")["logreg_accuracy"]);
+  EXPECT_EQ(summary("one")["logreg_c"], summary("two")["logreg_c"]);
+}
+#endif
+
+TEST(Evaluation, ALogisticRegressionInThePlaceOfThePhases) {
+  const Program program;
+  const Outcome run = program.run("--eval logreg --logreg-values 6 --logreg-iterations 60");
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, Not(HasSubstr("linear probe")));
+  for (const char* c : {"1e-06", "0.000158489", "0.0251189", "3.98107", "630.957", "100000"})
+    EXPECT_THAT(run.output, HasSubstr(std::string("logreg C ") + c + ": held-out accuracy "));
+  EXPECT_THAT(run.output, HasSubstr(": validation accuracy "));
+  const auto summary = nlohmann::json::parse(read_text(program.folder / "run/summary.json"));
+  EXPECT_GT(summary["logreg_iterations"], 0);
+  const StateDict classifier = read_safetensors(program.folder / "run/logreg.safetensors").state;
+  EXPECT_EQ(classifier.tensor("weight").size(1), 192);
+  EXPECT_EQ(classifier.tensor("bias").numel(), classifier.tensor("weight").size(0));
+
+  const Outcome limited = program.run("--eval logreg --logreg-values 1 --logreg-iterations 2 --logreg-precision f32");
+  EXPECT_THAT(limited.output, HasSubstr("logreg C 1: held-out accuracy"));
+  EXPECT_THAT(limited.output, HasSubstr("2 iterations (the limit)"));
+  expect_error(program.run("--eval knn"), 2, "--eval: ");
+}
+
+}  // namespace
+}  // namespace weft::tests
