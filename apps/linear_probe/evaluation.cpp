@@ -23,18 +23,24 @@ std::string line(const LogregTrial& trial, const char* part) {
 
 }  // namespace
 
-void run_logreg(const Options& options, const FeatureSets& features, int64_t classes, const support::Ranks& ranks) {
+void run_logreg(const Options& options, const FeatureSets& features, int64_t classes, const support::Ranks& ranks,
+                const support::Signals& signals) {
   const auto start = std::chrono::steady_clock::now();
   const auto say = [&](const std::string& text) {
     if (ranks.is_first()) std::cout << text << std::endl;
   };
-  const LogregResult result = evaluate_logreg(features.training, features.validation, ranks,
-                                              {.classes = classes,
-                                               .grid = options.logreg_values,
-                                               .max_iterations = options.logreg_iterations,
-                                               .dtype = options.logreg_precision == "f64" ? DType::f64 : DType::f32,
-                                               .seed = static_cast<uint64_t>(options.seed)},
-                                              [&](const LogregTrial& trial) { say(line(trial, "held-out")); });
+  const LogregResult result =
+      evaluate_logreg(features.training, features.validation, ranks,
+                      {.classes = classes,
+                       .grid = options.logreg_values,
+                       .max_iterations = options.logreg_iterations,
+                       .dtype = options.logreg_precision == "f64" ? DType::f64 : DType::f32,
+                       .seed = static_cast<uint64_t>(options.seed)},
+                      [&](const LogregTrial& trial) {
+                        say(line(trial, "held-out"));
+                        WEFT_CHECK(ranks.max(signals.stop_requested(), "stop") == 0, "stopped by a signal behind C ",
+                                   trial.c, "; the evaluation begins again");
+                      });
   say(line(result.refit, "validation"));
   if (!ranks.is_first()) return;
   const support::RunFolder folder(options.out);

@@ -55,7 +55,7 @@ class Run {
 
   support::RunEnd run() {
     if (options_.eval == "logreg") {
-      run_logreg(options_, features(), pictures_.classes(), ranks_);
+      run_logreg(options_, features(), pictures_.classes(), ranks_, session_.signals());
       return support::RunEnd::finished;
     }
     const bool finished = (!options_.probes() || probe()) && (!options_.finetunes() || finetune());

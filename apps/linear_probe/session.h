@@ -54,6 +54,7 @@ class Session {
   Record* record() { return record_.get(); }
   support::StepSums& sums() { return sums_; }
   support::StopRule& stop() { return stop_; }
+  const support::Signals& signals() const { return signals_; }
 
   /// Begins a phase: position() is its start, or, if the checkpoint is of it, where that stands. `false`: the
   /// checkpoint is of a later one.

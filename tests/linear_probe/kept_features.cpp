@@ -103,8 +103,8 @@ TEST(KeptFeatures, PlacesThatCannotBeWritten) {
 // The run has what it needs all the same. A limit on file sizes stands for the full disk.
 TEST(KeptFeatures, AFullDiskDoesNotEndTheRun) {
   Program program;
-  program.before = "trap '' XFSZ; ulimit -f 24;";
-  const Outcome run = program.run(program.keep());
+  program.before = "trap '' XFSZ; ulimit -f 200;";  // blocks of 512 bytes, or of 1024 in bash
+  const Outcome run = program.run("--data random:200x32x32x3 " + program.keep());
   ASSERT_EQ(run.exit_code, 0) << run.output;
   EXPECT_THAT(run.output, HasSubstr("features " + program.file() + ": not kept: "));
   EXPECT_NE(shell("test -e " + program.file()).exit_code, 0);
@@ -168,6 +168,14 @@ TEST(Evaluation, ALogisticRegressionInThePlaceOfThePhases) {
   EXPECT_THAT(limited.output, HasSubstr("logreg C 1: held-out accuracy"));
   EXPECT_THAT(limited.output, HasSubstr("2 iterations (the limit)"));
   expect_error(program.run("--eval knn"), 2, "--eval: ");
+}
+
+TEST(Evaluation, StopsWhenASignalAsks) {
+  Program program;
+  program.before = "timeout -s TERM 3";
+  const Outcome run = program.run("--eval logreg --logreg-values 1000 --logreg-iterations 100000");
+  EXPECT_NE(run.exit_code, 0);
+  EXPECT_THAT(run.output, HasSubstr("linear_probe: error: stopped by a signal behind C "));
 }
 
 }  // namespace

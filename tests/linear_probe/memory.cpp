@@ -55,7 +55,7 @@ void expect_as_computed(nn::VisionTransformerOptions model, const StepShape& ste
                 wanted / (1 << 20), got / wanted, static_cast<double>(memory.blocks) / (1 << 20));
     EXPECT_GT(got, 0.97 * wanted) << recompute;
     EXPECT_LT(got, (1.03 + rounding) * wanted) << recompute;
-    if (recompute) EXPECT_LT(got, kept);
+    EXPECT_TRUE(!recompute || got < kept) << kept;
     kept = got;
   }
 }
@@ -67,7 +67,7 @@ const nn::VisionTransformerOptions kEven{
 
 TEST(StepMemory, OfEvenShapes) {
   expect_as_computed(kEven, {.batch = 16, .side = 126, .precision = DType::f32}, 0.02);
-  expect_as_computed(kEven, {.batch = 16, .side = 126, .precision = DType::bf16}, 0.02);
+  expect_as_computed(kEven, {.batch = 8, .side = 126, .precision = DType::bf16}, 0.02);
 }
 
 TEST(StepMemory, WithoutLayerScaleAndWithSwiGlu) {
