@@ -44,6 +44,7 @@ std::shared_ptr<Classifier> make_model(const Options& options, int64_t classes, 
 int run(int argc, char** argv) {
   Options options;
   if (!parse_options(argc, argv, options)) return support::kExitOk;
+  support::export_rank(options.accelerate);
   const support::Ranks ranks(
       {.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
   const data::TextTable train = data::read_text_table(fs::path(options.data) / "train.tsv");

@@ -1,9 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/finetune/options.h"
 
+#include <cstdlib>
+
 #include "apps/support/flags.h"
 
 namespace weft::finetune {
+namespace {
+
+/// accelerate's word for the precision, from its file or from the launcher.
+void take_precision(const std::string& word, Options& o) {
+  if (word.empty()) return;
+  if (word != "no" && word != "bf16")
+    throw support::UsageError("mixed_precision: expected no or bf16, got '" + word + "'");
+  o.precision = word == "no" ? "f32" : "bf16";
+}
+
+}  // namespace
 
 bool parse_options(int argc, char** argv, Options& o) {
   support::Flags flags("finetune", "Trains BERT to classify sentences or pairs of them.");
@@ -34,7 +47,27 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
   flags.add("seed", o.seed, "of weights, order and dropout", {.min = 0});
   flags.add("out", o.out, "folder of the run: checkpoint-N/, metrics, TensorBoard files, summary");
+  support::AccelerateConfig& a = o.accelerate;
+  std::string config_file;
+  flags.add("config-file", config_file, "accelerate's YAML file, such as multi_config.yaml; flags win");
+  flags.add("machine-rank", a.machine_rank, "accelerate's number of this machine, where it has one process",
+            {.min = -1, .max = 1e6});
+  flags.add("main-process-ip", a.main_process_ip, "host of machine 0");
+  flags.add("main-process-port", a.main_process_port, "where rank 0 listens; 0: 29500", {.min = 0, .max = 65535});
+  flags.add("num-processes", a.num_processes, "processes of the job; 0: as the launcher says", {.min = 0, .max = 1e6});
   if (!flags.parse(argc, argv)) return false;
+  if (!config_file.empty()) {
+    const support::AccelerateConfig file = support::read_accelerate_config(config_file);
+    a.num_machines = file.num_machines;
+    if (!flags.given("machine-rank")) a.machine_rank = file.machine_rank;
+    if (!flags.given("main-process-ip")) a.main_process_ip = file.main_process_ip;
+    if (!flags.given("main-process-port")) a.main_process_port = file.main_process_port;
+    if (!flags.given("num-processes")) a.num_processes = file.num_processes;
+    a.mixed_precision = file.mixed_precision;
+  }
+  if (const char* word = std::getenv("ACCELERATE_MIXED_PRECISION"); word != nullptr && a.mixed_precision.empty())
+    a.mixed_precision = word;
+  if (!flags.given("precision")) take_precision(a.mixed_precision, o);
   o.toml = flags.toml();
   return true;
 }

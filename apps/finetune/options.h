@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "apps/support/accelerate.h"
+
 namespace weft::finetune {
 
 /// The flags of finetune, one field each; see options.cpp for what `--help` says about them.
@@ -29,6 +31,7 @@ struct Options {
   std::string device = "auto";
   int64_t seed = 42;
   std::string out = "test-trainer";
+  support::AccelerateConfig accelerate;  ///< where this process is the only one of its machine
 
   std::string toml;  ///< the values in effect, as written to config.toml
 };

@@ -105,6 +105,7 @@ class Launcher {
           {"TORCHELASTIC_MAX_RESTARTS", std::to_string(options_.max_restarts)},
           {"TORCHELASTIC_RUN_ID", options_.run}};
       for (const auto& [name, value] : more) worker.variables[name] = value;
+      if (!options_.mixed_precision.empty()) worker.variables["ACCELERATE_MIXED_PRECISION"] = options_.mixed_precision;
       workers.push_back(std::move(worker));
     }
     return workers;

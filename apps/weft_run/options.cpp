@@ -5,6 +5,7 @@
 #include <iostream>
 #include <map>
 
+#include "apps/support/accelerate.h"
 #include "apps/support/flags.h"
 #include "core/nearest.h"
 #include "core/printable.h"
@@ -31,14 +32,19 @@ Starts a program as several ranks on this node, and with --nnodes as the part of
   --log_dir FOLDER       each rank writes to FOLDER/rank_N.log instead of the launcher's output
   --grace SECONDS        between SIGTERM and SIGKILL for the ranks that are left when one fails; 10
   --start_timeout S      how long the launchers wait for each other; 300
+As accelerate launch it takes --num_machines, --machine_rank, --main_process_ip, --main_process_port, --num_processes (of all
+machines), --mixed_precision (for programs that look at ACCELERATE_MIXED_PRECISION), --multi_gpu, and
+  --config_file FILE     the same as YAML; flags win
 Flags may be written with - for _.
 )";
 
 const std::vector<std::string>& known_flags() {
-  static const std::vector<std::string> names{"nproc-per-node", "nnodes",       "node-rank",   "rdzv-endpoint",
-                                              "rdzv-backend",   "rdzv-id",      "master-addr", "master-port",
-                                              "standalone",     "max-restarts", "log-dir",     "grace",
-                                              "start-timeout",  "no-python",    "help"};
+  static const std::vector<std::string> names{
+      "nproc-per-node",  "nnodes",       "node-rank",       "rdzv-endpoint",     "rdzv-backend",
+      "rdzv-id",         "master-addr",  "master-port",     "standalone",        "max-restarts",
+      "log-dir",         "grace",        "start-timeout",   "no-python",         "help",
+      "num-machines",    "machine-rank", "main-process-ip", "main-process-port", "num-processes",
+      "mixed-precision", "multi-gpu",    "config-file"};
   return names;
 }
 
@@ -66,7 +72,7 @@ std::map<std::string, std::string> split(const std::vector<std::string>& argumen
     if (std::find(known_flags().begin(), known_flags().end(), name) == known_flags().end())
       throw UsageError("unknown flag '" + printable(arguments[i].substr(0, equals)) + "'." +
                        suggestion(name, known_flags()));
-    const bool is_switch = name == "standalone" || name == "no-python" || name == "help";
+    const bool is_switch = name == "standalone" || name == "no-python" || name == "multi-gpu" || name == "help";
     if (equals < arguments[i].size())
       flags[name] = arguments[i].substr(equals + 1);
     else if (is_switch)
@@ -78,6 +84,28 @@ std::map<std::string, std::string> split(const std::vector<std::string>& argumen
   }
   command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(std::min(i, arguments.size())), arguments.end());
   return flags;
+}
+
+/// accelerate's flags, and those of its file, as torchrun's; its own names stay in the errors of what they hold.
+void translate(std::map<std::string, std::string>& flags) {
+  support::AccelerateConfig file;
+  const bool has_file = flags.contains("config-file");
+  if (has_file) file = support::read_accelerate_config(flags["config-file"]);
+  const auto take = [&](const char* own, const char* name, const std::string& in_file) {
+    const std::string value = flags.contains(name) ? flags[name] : in_file;
+    if (!value.empty() && !flags.contains(own)) flags[own] = value;
+  };
+  const auto number = [](int64_t value, int64_t least) { return value >= least ? std::to_string(value) : ""; };
+  take("nnodes", "num-machines", number(file.num_machines, 1));
+  take("node-rank", "machine-rank", number(file.machine_rank, 0));
+  take("master-addr", "main-process-ip", file.main_process_ip);
+  take("master-port", "main-process-port", number(file.main_process_port, 1));
+  take("mixed-precision", "mixed-precision", file.mixed_precision);
+  if (flags.contains("num-processes"))
+    file.num_processes = parse_count("num-processes", flags["num-processes"], 1, 1 << 20);
+  if (file.num_processes == 0) return;
+  file.num_machines = flags.contains("nnodes") ? parse_count("num-machines", flags["nnodes"], 1, 65536) : 1;
+  take("nproc-per-node", "", std::to_string(file.processes_per_machine()));
 }
 
 /// Usage errors of what is parsed elsewhere.
@@ -117,6 +145,7 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments) 
     std::cout << kHelp;
     return std::nullopt;
   }
+  translate(flags);
   if (options.command.empty())
     throw UsageError("expected a program to run, as in: weft-run --nproc_per_node 2 ./train");
   if (has("nproc-per-node")) options.ranks_per_node = flags["nproc-per-node"];
@@ -125,6 +154,7 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments) 
                      "': jobs do not grow or shrink here");
   if (has("nnodes")) options.nodes = parse_count("nnodes", flags["nnodes"], 1, 65536);
   if (has("node-rank")) options.node_rank = parse_count("node-rank", flags["node-rank"], 0, 65535);
+  if (has("mixed-precision")) options.mixed_precision = flags["mixed-precision"];
   if (has("rdzv-id")) options.run = flags["rdzv-id"];
   if (has("max-restarts")) options.max_restarts = parse_count("max-restarts", flags["max-restarts"], 0, 1'000'000);
   if (has("log-dir")) options.log_folder = flags["log-dir"];

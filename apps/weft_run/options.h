@@ -17,6 +17,7 @@ struct Options {
   std::optional<dist::Address> master;   ///< --master_addr and --master_port, as far as given
   std::string run = "none";
   int max_restarts = 0;
+  std::string mixed_precision;  ///< accelerate's: `no`, `bf16`, `fp16`; empty: not said
   std::string log_folder;
   int grace = 10;           ///< seconds between SIGTERM and SIGKILL
   int start_timeout = 300;  ///< seconds for the launchers to come together

@@ -2,7 +2,9 @@
 #include "apps/weft_run/options.h"
 
 #include "apps/support/exit.h"
+#include "apps/support/yaml_tree.h"
 #include "tests/support/error_text.h"
+#include "tests/support_lib/temporary_folder.h"
 
 namespace weft::weft_run {
 namespace {
@@ -46,6 +48,31 @@ TEST(Options, TorchrunsLinesAreRead) {
   EXPECT_FALSE(parse_options({"x"})->meeting.has_value());
 }
 
+TEST(Options, AcceleratesLinesAreRead) {
+  Options alone = *parse_options({"--multi_gpu", "--num_processes=4", "--mixed_precision", "bf16", "x"});
+  EXPECT_EQ(alone.nodes, 1);
+  EXPECT_EQ(alone.ranks_per_node, "4");
+  EXPECT_EQ(alone.mixed_precision, "bf16");
+  if (!support::have_yaml()) GTEST_SKIP() << "files need yaml-cpp";
+  const test::TemporaryFolder folder;
+  const std::string file = (folder / "multi_config.yaml").string();
+  test::write_file(file, "distributed_type: MULTI_GPU\nnum_machines: 2\nmixed_precision: 'no'\ndynamo_backend: 'no'\n");
+  Options o =
+      *parse_options({"--config_file", file, "--machine_rank=1", "--main_process_ip=gpu1", "--main_process_port=1234",
+                      "--rdzv_backend", "static", "--num_processes", "8", "./finetune", "--lr", "1"});
+  EXPECT_EQ(o.nodes, 2);
+  EXPECT_EQ(o.node_rank, 1);
+  EXPECT_EQ(o.ranks_per_node, "4");
+  EXPECT_EQ(*o.meeting, (Address{"gpu1", 1234}));
+  EXPECT_EQ(o.mixed_precision, "no");
+  EXPECT_THAT(o.command, ElementsAre("./finetune", "--lr", "1"));
+
+  test::write_file(file, "num_machines: 3\nnum_processes: 3\nmachine_rank: 2\nmain_process_ip: gpu1\n");
+  o = *parse_options({"--config_file", file, "--num_machines", "1", "--machine_rank", "0", "x"});
+  EXPECT_EQ(o.nodes, 1);  // flags win
+  EXPECT_EQ(o.ranks_per_node, "3");
+}
+
 TEST(Options, MistakesAreUsageErrors) {
   const auto text = [](const std::vector<std::string>& arguments) -> std::string {
     try {
@@ -57,6 +84,9 @@ TEST(Options, MistakesAreUsageErrors) {
   };
   EXPECT_THAT(text({}), HasSubstr("expected a program to run"));
   EXPECT_EQ(text({"--nproc-pre-node", "2", "x"}), "unknown flag '--nproc-pre-node'. Did you mean 'nproc-per-node'?");
+  EXPECT_EQ(text({"--num_machines", "2", "--num_processes", "3", "--main_process_ip", "a", "--machine_rank", "0", "x"}),
+            "--num-processes: expected a multiple of the 2 machines, got 3");
+  EXPECT_THAT(text({"--config_file", "missing.yaml", "x"}), HasSubstr("missing.yaml"));
   EXPECT_EQ(text({"--nnodes"}), "--nnodes: expected a value");
   EXPECT_EQ(text({"--nnodes", "0", "x"}), "--nnodes: expected 1 to 65536, got 0");
   EXPECT_EQ(text({"--nnodes", "1:4", "x"}),
