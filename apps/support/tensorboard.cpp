@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -57,8 +58,10 @@ TensorBoard::TensorBoard(const fs::path& folder, int64_t resumed_step) {
   fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
   WEFT_CHECK(fd_ >= 0, "tensorboard: expected to create ", path_.string(), ", got '", std::strerror(errno), "'");
   append(Message().fixed64(1, wall_time()).bytes(3, "brain.Event:2").text());
-  // SessionLog {status 1 = START 1}: points of this folder from this step on are from before the resume.
-  if (resumed_step >= 0) append(event(resumed_step + 1).message(7, Message().varint(1, 1)).text());
+  // SessionLog {status 1 = START 1}: points of this folder from this step on are from before. TensorBoard heeds every
+  // such event but a run's first, so that each file needs one (plugin_event_accumulator.py,
+  // _CheckForRestartAndMaybePurge).
+  append(event(std::max<int64_t>(resumed_step + 1, 0)).message(7, Message().varint(1, 1)).text());
 }
 
 TensorBoard::~TensorBoard() { ::close(fd_); }

@@ -20,8 +20,8 @@ using HyperParameters = std::vector<std::pair<std::string, HyperParameter>>;
 /// leaves whole records.
 class TensorBoard {
  public:
-  /// Creates `events.out.tfevents.TIME.HOST.PID.N` in the folder. `resumed_step` (-1: a new run) tells TensorBoard to
-  /// forget the points after it that an earlier run of the same folder wrote.
+  /// Creates `events.out.tfevents.TIME.HOST.PID.N` in the folder. TensorBoard forgets the points behind `resumed_step`
+  /// (-1: a new run) that an earlier run of the same folder wrote.
   explicit TensorBoard(const std::filesystem::path& folder, int64_t resumed_step = -1);
   ~TensorBoard();
   TensorBoard(const TensorBoard&) = delete;

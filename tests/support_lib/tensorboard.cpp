@@ -106,14 +106,14 @@ TEST(TensorBoard, ScalarsReadBack) {
   EXPECT_THAT(board.path().filename().string(),
               testing::MatchesRegex("events.out.tfevents.[0-9]{10}\\..+\\.[0-9]+\\.[0-9]+"));
   const auto events = records(board.path());
-  ASSERT_EQ(events.size(), 3u);
+  ASSERT_EQ(events.size(), 4u);
   EXPECT_EQ(field(events[0], 3), "brain.Event:2");
   EXPECT_GT(number<double>(field(events[0], 1)), 1.6e9);
-  EXPECT_EQ(number<int64_t>(field(events[1], 2)), 300);
-  EXPECT_EQ(field(value_of(events[1]), 1), "loss/train");
-  EXPECT_EQ(number<float>(field(value_of(events[1]), 2)), 0.125f);
-  EXPECT_EQ(number<int64_t>(field(events[2], 2)), int64_t{1} << 40);
-  EXPECT_EQ(number<float>(field(value_of(events[2]), 2)), -2);
+  EXPECT_EQ(number<int64_t>(field(events[2], 2)), 300);
+  EXPECT_EQ(field(value_of(events[2]), 1), "loss/train");
+  EXPECT_EQ(number<float>(field(value_of(events[2]), 2)), 0.125f);
+  EXPECT_EQ(number<int64_t>(field(events[3], 2)), int64_t{1} << 40);
+  EXPECT_EQ(number<float>(field(value_of(events[3]), 2)), -2);
 }
 
 TEST(TensorBoard, PicturesArePng) {
@@ -121,7 +121,7 @@ TEST(TensorBoard, PicturesArePng) {
   const TemporaryFolder folder;
   TensorBoard board(folder.path());
   board.picture("samples", Picture(20, 10, {1, 2, 3}), 7);
-  const std::string image = field(value_of(records(board.path())[1]), 4);
+  const std::string image = field(value_of(records(board.path())[2]), 4);
   EXPECT_EQ(number<int64_t>(field(image, 1)), 10);
   EXPECT_EQ(number<int64_t>(field(image, 2)), 20);
   EXPECT_EQ(number<int64_t>(field(image, 3)), 3);
@@ -134,29 +134,31 @@ TEST(TensorBoard, HyperParameters) {
   board.hyper_parameters({{"lr", 0.1}, {"model", "resnet20"}, {"augment", true}});
   board.end(false);
   const auto events = records(board.path());
-  ASSERT_EQ(events.size(), 3u);
+  ASSERT_EQ(events.size(), 4u);
   const auto content = [](const std::string& event) {
     const std::string plugin = field(field(value_of(event), 9), 1);
     EXPECT_EQ(field(plugin, 1), "hparams");
     return field(plugin, 2);
   };
-  EXPECT_EQ(field(value_of(events[1]), 1), "_hparams_/session_start_info");
-  const auto start = fields(field(content(events[1]), 3));
+  EXPECT_EQ(field(value_of(events[2]), 1), "_hparams_/session_start_info");
+  const auto start = fields(field(content(events[2]), 3));
   std::map<std::string, std::string> values;
   for (auto [at, end] = start.equal_range(1); at != end; ++at) values[field(at->second, 1)] = field(at->second, 2);
   ASSERT_EQ(values.size(), 3u);
   EXPECT_EQ(number<double>(field(values["lr"], 2)), 0.1);
   EXPECT_EQ(field(values["model"], 3), "resnet20");
   EXPECT_EQ(number<int64_t>(field(values["augment"], 4)), 1);
-  EXPECT_EQ(field(value_of(events[2]), 1), "_hparams_/session_end_info");
-  EXPECT_EQ(number<int64_t>(field(field(content(events[2]), 4), 1)), 2);
+  EXPECT_EQ(field(value_of(events[3]), 1), "_hparams_/session_end_info");
+  EXPECT_EQ(number<int64_t>(field(field(content(events[3]), 4), 1)), 2);
 }
 
 TEST(TensorBoard, AResumeForgetsLaterPoints) {
   const TemporaryFolder folder;
   const TensorBoard first(folder.path()), second(folder.path(), 60);
   EXPECT_NE(first.path(), second.path());
-  const auto events = records(second.path());
+  const auto started = records(first.path()), events = records(second.path());
+  ASSERT_EQ(started.size(), 2u);  // only the second such event of a run counts
+  EXPECT_EQ(number<int64_t>(field(started[1], 2)), 0);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(number<int64_t>(field(events[1], 2)), 61);  // points from there on go
   EXPECT_EQ(number<int64_t>(field(field(events[1], 7), 1)), 1);

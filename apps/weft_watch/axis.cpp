@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/weft_watch/axis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "apps/support/progress.h"
+
+namespace weft::weft_watch {
+namespace {
+
+/// The least of 1, 2, 5, 10, … times a power of ten (or of round times) that is at least `step`.
+double round_step(double step) {
+  const double power = std::pow(10, std::floor(std::log10(step)));
+  for (const double factor : {1.0, 2.0, 5.0})
+    if (factor * power >= step * (1 - 1e-9)) return factor * power;
+  return 10 * power;
+}
+
+double round_seconds(double step) {
+  for (const double seconds :
+       {1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400})
+    if (seconds >= step) return seconds;
+  return 86400 * round_step(step / 86400);
+}
+
+/// A tick's text, with the digits that tell it from its neighbours.
+std::string tick_text(double value, double step) {
+  if (value == 0) return "0";
+  const double size = std::abs(value);
+  if (size >= 1e6 || size < 1e-4) return fmt::format("{:.{}g}", value, size >= 1e6 && step < size ? 4 : 3);
+  const int decimals = std::clamp(static_cast<int>(-std::floor(std::log10(step) + 1e-9)), 0, 9);
+  return fmt::format("{:.{}f}", value, decimals);
+}
+
+}  // namespace
+
+std::string number_text(double value) {
+  if (!std::isfinite(value)) return "-";
+  return fmt::format("{:.4g}", value);
+}
+
+Axis::Axis(double low, double high, Scale scale, int ticks) : low_(low), high_(high), scale_(scale) {
+  if (!(high_ > low_)) {  // one value only: put it into the middle
+    const double room = low_ == 0 ? 1 : std::abs(low_) * 0.1;
+    if (scale_ == Scale::log)
+      low_ /= 2, high_ *= 2;
+    else
+      low_ -= room, high_ += room;
+  }
+  if (scale_ == Scale::log)
+    log_ticks(ticks);
+  else
+    linear_ticks(ticks);
+}
+
+double Axis::share(double value) const {
+  if (scale_ == Scale::log) return std::log(value / low_) / std::log(high_ / low_);
+  return (value - low_) / (high_ - low_);
+}
+
+void Axis::linear_ticks(int count) {
+  const double wanted = (high_ - low_) / std::max(count, 1);
+  const double step = scale_ == Scale::clock && wanted >= 0.5 ? round_seconds(wanted) : round_step(wanted);
+  if (!(step > 0) || !std::isfinite(step)) return;
+  const double first = std::ceil(low_ / step - 1e-9), last = std::floor(high_ / step + 1e-9);
+  for (double i = first; i <= last && i < first + 100; ++i) {
+    const double value = i * step == 0 ? 0 : i * step;  // no -0
+    ticks_.push_back(
+        {value, scale_ == Scale::clock && step >= 1 ? support::clock_text(value) : tick_text(value, step)});
+  }
+}
+
+void Axis::log_ticks(int count) {
+  const double decades = std::log10(high_ / low_);
+  const int first = static_cast<int>(std::floor(std::log10(low_)));
+  const int stride = std::max(1, static_cast<int>(std::ceil(decades / std::max(count, 1))));
+  const std::vector<double> factors = decades < 1.5 ? std::vector<double>{1, 2, 3, 5, 7} : std::vector<double>{1};
+  for (int power = first; power <= std::log10(high_) + 1e-9; power += stride)
+    for (const double factor : factors) {
+      const double value = factor * std::pow(10, power);
+      if (value >= low_ * (1 - 1e-9) && value <= high_ * (1 + 1e-9)) ticks_.push_back({value, number_text(value)});
+    }
+  if (ticks_.size() < 2) ticks_ = {{low_, number_text(low_)}, {high_, number_text(high_)}};
+}
+
+}  // namespace weft::weft_watch

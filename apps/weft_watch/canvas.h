@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weft::weft_watch {
+
+/// How a terminal is drawn on.
+struct Style {
+  int width = 80;        ///< columns
+  int height = 12;       ///< rows of a chart
+  bool braille = false;  ///< eight dots a character; else one sign a character, another for each run
+  bool utf8 = false;     ///< lines and dashes beyond ASCII
+  bool color = false;
+};
+
+/// Dots in character cells. Where runs cross, the one drawn last is on top.
+class Canvas {
+ public:
+  Canvas(int columns, int rows, const Style& style);
+
+  int dots_wide() const { return columns_ * (style_.braille ? 2 : 1); }
+  int dots_high() const { return rows_ * (style_.braille ? 4 : 1); }
+  /// (0, 0) is the upper left. Dots outside of the canvas are not drawn.
+  void dot(int x, int y, size_t run);
+  void line(int x0, int y0, int x1, int y1, size_t run);
+
+  /// A row of cells, `columns` wide.
+  std::string row(int row) const;
+
+ private:
+  struct Cell {
+    uint8_t dots = 0;
+    size_t run = 0;
+  };
+  int columns_, rows_;
+  Style style_;
+  std::vector<Cell> cells_;
+};
+
+/// The sign of a run, in its colour.
+std::string marker(size_t run, const Style& style);
+
+}  // namespace weft::weft_watch

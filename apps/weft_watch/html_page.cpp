@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/weft_watch/html_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "apps/weft_watch/svg_chart.h"
+#include "kernels/error.h"
+
+namespace weft::weft_watch {
+namespace {
+
+// The same ten hues on white and on black, far from each other and dark or light enough to read.
+constexpr std::array<const char*, 10> kLight{"#0b62c4", "#d9600a", "#1a8a3f", "#c4262e", "#7a3fc2",
+                                             "#8a5a2b", "#cc3f9a", "#5f6b76", "#8a8a00", "#0090a8"};
+constexpr std::array<const char*, 10> kDark{"#5aa9ff", "#ff9a4d", "#54c878", "#ff6b6b", "#b98cff",
+                                            "#c99a6b", "#ff8ad0", "#a9b4bf", "#c9c93f", "#3fd0e6"};
+constexpr std::array<const char*, 4> kDashes{"none", "7 4", "2 4", "9 3 2 3"};  // the next ten runs, and so on
+
+constexpr const char* kCss = R"(
+:root { color-scheme: light dark; --ground: #ffffff; --ink: #1c2024; --pale: #6a737d; --rule: #e3e6ea; }
+@media (prefers-color-scheme: dark) { :root { --ground: #14171a; --ink: #e6e9ec; --pale: #98a2ad; --rule: #2b3036; } }
+body { margin: 1.5rem auto; max-width: 90rem; padding: 0 1rem; background: var(--ground); color: var(--ink);
+       font: 15px/1.45 system-ui, sans-serif; }
+h1 { font-size: 1.25rem; margin: 0 0 .75rem; }
+label { display: inline-block; margin: 0 1.1rem .35rem .2rem; }
+label b { display: inline-block; width: 1.6rem; height: 0; border-top: 3px solid; vertical-align: middle; margin-right: .35rem; }
+main { display: grid; grid-template-columns: repeat(auto-fill, minmax(26rem, 1fr)); gap: 1.25rem; margin-top: 1rem; }
+figure { margin: 0; border: 1px solid var(--rule); border-radius: 6px; padding: .6rem .7rem .2rem; }
+figcaption { font-weight: 600; }
+svg { display: block; width: 100%; height: auto; }
+svg path { fill: none; stroke: currentColor; stroke-linecap: round; stroke-linejoin: round; }
+svg .line { stroke-width: 1.8; }
+svg .raw { stroke-width: 1; opacity: .35; }
+svg .grid { stroke: var(--rule); stroke-width: 1; }
+svg .tick { fill: var(--pale); font-size: 11px; }
+svg circle { fill: currentColor; }
+svg circle:hover { stroke: currentColor; stroke-width: 6; }
+.scroll { overflow-x: auto; margin-top: 1.5rem; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { text-align: right; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid var(--rule); white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; }
+td small, .note { color: var(--pale); }
+figure p { color: var(--pale); margin: 4rem 0; text-align: center; }
+#log:not(:checked) ~ main .log, #log:checked ~ main .linear { display: none; }
+#raw:not(:checked) ~ main .raw { display: none; }
+)";
+
+std::string css(size_t runs) {
+  std::string out = kCss, dark;
+  for (size_t i = 0; i < runs; ++i) {
+    out += fmt::format(".run{} {{ color: {}; }}\n", i, kLight[i % kLight.size()]);
+    dark += fmt::format(".run{} {{ color: {}; }}\n", i, kDark[i % kDark.size()]);
+    const char* dashes = kDashes[i / kLight.size() % kDashes.size()];
+    if (i >= kLight.size()) out += fmt::format("svg .run{} .line {{ stroke-dasharray: {}; }}\n", i, dashes);
+    out += fmt::format(
+        "#show{}:not(:checked) ~ main .run{}, #show{}:not(:checked) ~ .scroll .row{} {{ display: none; }}\n", i, i, i,
+        i);
+  }
+  return out + "@media (prefers-color-scheme: dark) {\n" + dark + "}\n";
+}
+
+std::string box(const std::string& id, bool checked, const std::string& label) {
+  return fmt::format("<input type=checkbox id={}{}><label for={}>{}</label>\n", id, checked ? " checked" : "", id,
+                     label);
+}
+
+std::string figure(const Chart& chart, const std::vector<Run>& runs, const std::string& x) {
+  const std::string linear = svg_chart(chart, runs, x, false), log = svg_chart(chart, runs, x, true);
+  const std::string none = "no numbers to draw";
+  return "<figure><figcaption>" + html_text(chart.name) + "</figcaption>\n" +
+         (linear.empty() ? "<p class=linear>" + none + "</p>\n" : linear) +
+         (log.empty() ? "<p class=log>" + none + ": a log scale shows what is positive</p>\n" : log) + "</figure>\n";
+}
+
+std::string html_table(const SummaryTable& table) {
+  std::string out = "<div class=scroll><table>\n<tr><th>run<th>state";
+  for (const std::string& key : table.settings) out += "<th>" + html_text(key);
+  for (const std::string& name : table.metrics) out += "<th>" + html_text(name);
+  out += "\n";
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    const SummaryTable::Row& row = table.rows[i];
+    out += fmt::format("<tr class=row{}><td><span class=run{}>\u25CF</span> {}<td>{}", i, i, html_text(row.run),
+                       html_text(row.state));
+    for (const std::string& value : row.settings) out += "<td>" + html_text(value);
+    for (const SummaryTable::Number& n : row.numbers)
+      out +=
+          n.last.empty() ? "<td>\u2013" : "<td>" + n.last + " <small>best " + n.best + " at " + n.best_at + "</small>";
+    out += "\n";
+  }
+  return out + "</table></div>\n";
+}
+
+}  // namespace
+
+std::string html_page(const std::vector<Run>& runs, const std::vector<Chart>& charts, const SummaryTable& table,
+                      const std::vector<std::string>& notes, const Options& options, double again) {
+  const std::string title = runs.size() == 1 ? runs[0].name : str(runs.size(), " runs");
+  std::string out =
+      "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n"
+      "<meta name=viewport content=\"width=device-width\">\n";
+  if (again > 0)
+    out += fmt::format("<meta http-equiv=refresh content={}>\n", std::max(1, static_cast<int>(std::lround(again))));
+  out += "<title>" + html_text(title) + "</title>\n<style>" + css(runs.size()) + "</style>\n<h1>" + html_text(title) +
+         "</h1>\n";
+  for (size_t i = 0; i < runs.size(); ++i)
+    out += box(fmt::format("show{}", i), true, fmt::format("<b class=run{}></b>{}", i, html_text(runs[i].name)));
+  out += "<br>\n" + box("log", options.log, "log scale");
+  if (options.smooth > 0)
+    out += box("raw", true, fmt::format("raw curves behind the means (smooth {})", options.smooth));
+  out += "<main>\n";
+  for (const Chart& chart : charts) out += figure(chart, runs, options.x);
+  out += "</main>\n" + html_table(table);
+  for (const std::string& note : notes) out += "<p class=note>" + html_text(note) + "</p>\n";
+  return out + "</html>\n";
+}
+
+}  // namespace weft::weft_watch

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/weft_watch/options.h"
+
+#include <set>
+
+#include "apps/support/flags.h"
+
+namespace weft::weft_watch {
+namespace {
+
+constexpr const char* kPurpose =
+    R"(Draws the curves of training runs in the terminal, several runs in one chart: weft-watch [flags] RUN…
+
+RUN is a run's folder (what a program got as --out), a metrics.jsonl, a TensorBoard event file, or a folder that holds
+several runs, such as that of a sweep. NAME=RUN gives it a name of its own.
+
+  weft-watch runs/a runs/b --follow            while they go on
+  weft-watch runs/* --html compare.html        one page to look at in a browser, with all curves
+  weft-watch sweep --metrics val_loss,grad --x epoch --smooth 0.6)";
+
+/// Runs, and flags with their values.
+void split(const std::vector<std::string>& arguments, std::vector<std::string>& runs, std::vector<std::string>& flags) {
+  static const std::set<std::string> switches{"--log", "--follow", "--list", "--help", "-h"};
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (!word.starts_with("-")) {
+      runs.push_back(word);
+      continue;
+    }
+    flags.push_back(word);
+    if (!switches.contains(word) && word.find('=') == std::string::npos && i + 1 < arguments.size())
+      flags.push_back(arguments[++i]);
+  }
+}
+
+}  // namespace
+
+std::optional<Options> parse_options(const std::vector<std::string>& arguments) {
+  Options o;
+  std::vector<std::string> given;
+  split(arguments, o.runs, given);
+  support::Flags flags("weft-watch", kPurpose);
+  flags.add("metrics", o.metrics,
+            "which curves, words between commas: a name (val_loss is loss/val, too), a part of a name, or accuracy, "
+            "throughput for all that is that; all: every one. The page has every one unless this is given");
+  flags.add_choice("x", o.x, {"step", "epoch", "time"}, "what lies along: time counts from each run's start");
+  flags.add("smooth", o.smooth, "weight of what came before in a moving mean of the curve; 0: none", {0, 0.999});
+  flags.add("log", o.log, "logarithmic y axis; numbers that are not positive are left out");
+  flags.add("html", o.html, "write this file: one page with all in it, which loads nothing and runs no script");
+  flags.add("follow", o.follow, "draw again while runs go on, until all have ended or Ctrl-C");
+  flags.add("interval", o.interval, "with --follow: seconds between two looks", {0.05, 3600});
+  flags.add("width", o.width, "columns; 0: the terminal's", {0, 1000});
+  flags.add("height", o.height, "rows of a chart", {3, 200});
+  flags.add_choice("color", o.color, {"auto", "always", "never"}, "auto: on a terminal, unless NO_COLOR is set");
+  flags.add_choice("symbols", o.symbols, {"auto", "braille", "ascii"}, "auto: braille where the locale is UTF-8");
+  flags.add("list", o.list, "say which curves there are, draw nothing");
+  if (!flags.parse(given)) return std::nullopt;
+  if (o.runs.empty()) throw support::UsageError("expected at least one RUN, the folder of a run");
+  if (!o.html.empty() && !flags.given("metrics")) o.metrics = "all";
+  return o;
+}
+
+}  // namespace weft::weft_watch
