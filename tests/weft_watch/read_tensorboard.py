@@ -45,7 +45,7 @@ out = {"scalars": {}, "images": {}}
 for run, names in json.loads(get("/data/plugin/scalars/tags")).items():
     for tag in names:
         points = json.loads(get("/data/plugin/scalars/scalars", run=run, tag=tag))
-        out["scalars"].setdefault(run, {})[tag] = [[step, value if value == value else None] for _, step, value in points]
+        out["scalars"].setdefault(run, {})[tag] = [[step, value] for _, step, value in points]
 for run, names in json.loads(get("/data/plugin/images/tags")).items():
     for tag in names:
         listed = json.loads(get("/data/plugin/images/images", run=run, tag=tag, sample=0))

@@ -31,7 +31,7 @@ std::string python() {
                   "WEFT_PYTHON to a python3 that has it"
 
 json what_tensorboard_says(const std::string& folder) {
-  const Outcome said = shell(python() + ' ' + READ_TENSORBOARD + ' ' + folder + " 2>/dev/null");
+  const Outcome said = shell('(' + python() + ' ' + READ_TENSORBOARD + ' ' + folder + " 2>/dev/null)");
   EXPECT_EQ(said.exit_code, 0) << said.output;
   return json::parse(said.output, nullptr, false);
 }

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/weft_sweep/options.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "apps/support/flags.h"
+#include "apps/weft_sweep/sweep_file.h"
+
+namespace weft::weft_sweep {
+namespace {
+
+using support::UsageError;
+
+constexpr const char* kPurpose =
+    R"(Runs a program with many values of its flags and ranks the runs: weft-sweep [flags] -- PROGRAM [its flags]
+
+  weft-sweep --grid lr=1e-5,5e-5,1e-4 batch_size=16,32 --metric val_loss -- train_multi_gpu --config default
+  weft-sweep --random lr=log:1e-5..1e-1 depth=int:2..8 --trials 20 --seed 1 --metric val_accuracy --goal max \
+             -- train_image --data cifar100:data --out {run}
+  weft-sweep --sweep sweep.yaml --out sweeps/lr --slurm --sbatch "--gres=gpu:1 --time=60" -- …
+
+--grid NAME=V,V,… …      all combinations of these values
+--random NAME=… …        combinations drawn at random: V,V,… or LOW..HIGH, log:LOW..HIGH, int:LOW..HIGH
+
+Each point has a folder below --out: {run} in the command stands for it (programs of Weft get it by their own flag when the
+command does not say {run}), {NAME} for a value; values without a place become flags: --NAME=VALUE. Points that are done are
+not run again: the same line goes on with a sweep that was stopped.)";
+
+/// The words of the command line by what they are.
+struct Words {
+  std::vector<std::string> flags, grid, random, command;
+};
+
+Words split(const std::vector<std::string>& arguments) {
+  static const std::set<std::string> switches{"--dry-run", "--rank", "--slurm", "--help", "-h"};
+  Words words;
+  std::vector<std::string>* list = nullptr;  // --grid or --random, whose values follow
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (word == "--") {
+      words.command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1, arguments.end());
+      break;
+    }
+    if (word == "--grid" || word == "--random") {
+      list = word == "--grid" ? &words.grid : &words.random;
+    } else if (word.starts_with("-") &&
+               !(list != nullptr && word.find('=') != std::string::npos && !word.starts_with("--"))) {
+      list = nullptr;
+      words.flags.push_back(word);
+      if (!switches.contains(word) && word.find('=') == std::string::npos && i + 1 < arguments.size())
+        words.flags.push_back(arguments[++i]);
+    } else if (list != nullptr) {
+      list->push_back(word);
+    } else {
+      words.flags.push_back(word);  // Flags says what is wrong with it
+    }
+  }
+  return words;
+}
+
+void check_names(const std::vector<Parameter>& parameters) {
+  std::set<std::string> names{"run"};
+  for (const Parameter& parameter : parameters)
+    if (!names.insert(parameter.name).second)
+      throw UsageError(parameter.name == "run" ? "run: expected another name, {run} is the folder of a run"
+                                               : parameter.name + ": expected each flag once, got it twice");
+}
+
+}  // namespace
+
+std::optional<Options> parse_options(const std::vector<std::string>& arguments) {
+  Options o;
+  std::string file;
+  const Words words = split(arguments);
+  support::Flags flags("weft-sweep", kPurpose);
+  flags.add("sweep", file, "read method, metric and parameters from this YAML file, of wandb's layout for sweeps");
+  flags.add("trials", o.trials, "how many points a random search has", {1, 100'000});
+  flags.add("seed", o.seed, "of a random search: the same seed gives the same points", {.min = 0});
+  flags.add("metric", o.metric, "what the runs are ranked by: a name as in metrics.jsonl or TensorBoard");
+  flags.add_choice("goal", o.goal, {"min", "max"}, "whether the smallest or the largest is the best");
+  flags.add_choice("by", o.by, {"last", "best"}, "which of a run's values counts");
+  flags.add("out", o.out, "folder of the sweep");
+  flags.add("jobs", o.jobs, "how many runs at a time", {1, 1024});
+  flags.add("gpus", o.gpus, "numbers between commas, divided between the runs: 0,1,2,3 with --jobs 4 is one each");
+  flags.add("dry-run", o.dry_run, "print the commands, run nothing");
+  flags.add("rank", o.rank, "rank what has been run, run nothing");
+  flags.add("slurm", o.slurm, "write OUT/sweep.sbatch, a job array of one task a point, --jobs of them at a time");
+  flags.add("sbatch", o.sbatch, "flags for the head of that script, such as '--gres=gpu:1 --time=60'");
+  flags.add("point", o.point, "run this point alone (what a task of the array does)", {.min = 0});
+  if (!flags.parse(words.flags)) return std::nullopt;
+
+  if (!words.grid.empty() && !words.random.empty()) throw UsageError("expected --grid or --random, got both");
+  if (!words.random.empty()) o.method = "random";
+  for (const std::string& text : words.grid.empty() ? words.random : words.grid)
+    o.parameters.push_back(parse_parameter(text));
+  if (!file.empty()) {
+    if (!o.parameters.empty()) throw UsageError("expected --sweep or --grid and --random, got both");
+    const SweepFile sweep = read_sweep_file(file);
+    o.method = sweep.method;
+    o.parameters = sweep.parameters;
+    if (!flags.given("metric")) o.metric = sweep.metric;
+    if (!flags.given("goal") && !sweep.goal.empty()) o.goal = sweep.goal;
+    if (!flags.given("trials")) o.trials = sweep.run_cap;
+  }
+  check_names(o.parameters);
+  if (o.method == "random" && o.trials == 0) throw UsageError("--trials: expected how many points a random search has");
+  if (o.method == "grid" && flags.given("trials"))
+    throw UsageError("--trials: expected a random search, a grid has all points");
+  if (!flags.given("sbatch") || o.slurm) {
+    o.command = words.command;
+  } else {
+    throw UsageError("--sbatch: expected --slurm with it");
+  }
+  if (o.parameters.empty() != o.command.empty())
+    throw UsageError(o.command.empty() ? "expected a program: weft-sweep … -- PROGRAM [its flags]"
+                                       : "expected --grid, --random or --sweep: what flags are to be");
+  return o;
+}
+
+}  // namespace weft::weft_sweep

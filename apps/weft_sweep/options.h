@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/weft_sweep/space.h"
+
+namespace weft::weft_sweep {
+
+/// What the command line asks for.
+struct Options {
+  std::vector<std::string> command;  ///< behind `--`
+  std::vector<Parameter> parameters;
+  std::string method = "grid";   ///< grid, random
+  int64_t trials = 0, seed = 0;  ///< of a random search
+  std::string metric, goal = "min", by = "last";
+  std::string out = "sweep";
+  int jobs = 1;
+  std::string gpus;
+  bool dry_run = false, rank = false, slurm = false;
+  std::string sbatch;  ///< flags for sbatch, in one text
+  int64_t point = -1;  ///< run this one alone
+};
+
+/// Reads `weft-sweep [flags] [--grid NAME=…]… [-- PROGRAM …]`. Empty: help was asked for and printed. Errors:
+/// UsageError.
+std::optional<Options> parse_options(const std::vector<std::string>& arguments);
+
+}  // namespace weft::weft_sweep

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/weft_sweep/ranking.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "apps/support/progress.h"
+#include "apps/support/run_reader.h"
+#include "core/atomic_file.h"
+#include "core/joined.h"
+#include "core/printable.h"
+#include "kernels/error.h"
+
+namespace weft::weft_sweep {
+namespace {
+
+using State = PointResult::State;
+using Json = nlohmann::ordered_json;
+constexpr const char* kStates[] = {"not run", "done", "failed", "stopped"};
+
+/// The last line of a log that says something.
+std::string last_line(const std::filesystem::path& log) {
+  std::ifstream in(log, std::ios::binary | std::ios::ate);
+  const std::streamoff size = in.tellg(), tail = std::min<std::streamoff>(std::max<std::streamoff>(size, 0), 4096);
+  in.seekg(-tail, std::ios::end);
+  std::string line, last;
+  while (std::getline(in, line))
+    if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
+  return printable(last).substr(0, 200);
+}
+
+void read_metric(const std::string& metric, const std::filesystem::path& folder, bool smaller_wins,
+                 Ranking::Entry& entry) {
+  std::vector<std::string> names;
+  for (const std::filesystem::path& path : support::find_runs(folder)) {
+    support::RunReader run(path);
+    run.refresh();
+    const auto name = support::find_curve_name(metric, run.names());
+    const support::Curve* curve = name ? run.find(*name) : nullptr;
+    for (const std::string& other : run.names()) names.push_back(other);
+    if (curve == nullptr || curve->last() == nullptr) continue;
+    entry.last = curve->last()->value;
+    entry.best = curve->best(smaller_wins)->value;
+    entry.best_step = curve->best(smaller_wins)->step;
+    return;
+  }
+  entry.why = names.empty() ? "it wrote no metrics" : printable("no '" + metric + "' among " + joined(names, 8));
+}
+
+std::string number(const std::optional<double>& value) { return value ? fmt::format("{:.6g}", *value) : "-"; }
+
+}  // namespace
+
+Ranking::Ranking(const Sweep& sweep) {
+  for (size_t i = 0; i < sweep.points.size(); ++i) {
+    Entry entry;
+    entry.point = i;
+    const std::filesystem::path folder = sweep.folder_of(sweep.points[i]);
+    entry.result = load_result(folder);
+    if (entry.result.state == State::failed)
+      entry.why = str("exit code ", entry.result.exit_code, ": ", last_line(folder / "log.txt"));
+    if (entry.result.state == State::done && !sweep.metric.empty())
+      read_metric(sweep.metric, folder, sweep.smaller_wins, entry);
+    entries.push_back(std::move(entry));
+  }
+  const auto value = [&](const Entry& entry) { return sweep.by_best ? entry.best : entry.last; };
+  std::stable_sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
+    if (!value(a) || !value(b)) return value(a).has_value() && !value(b);
+    return sweep.smaller_wins ? *value(a) < *value(b) : *value(a) > *value(b);
+  });
+}
+
+size_t Ranking::count(State state) const {
+  return static_cast<size_t>(
+      std::count_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.result.state == state; }));
+}
+
+size_t Ranking::without_value() const {
+  return static_cast<size_t>(std::count_if(entries.begin(), entries.end(),
+                                           [](const Entry& e) { return e.result.state == State::done && !e.last; }));
+}
+
+std::string Ranking::text(const Sweep& sweep) const {
+  size_t width = 5;
+  for (const Point& point : sweep.points) width = std::max(width, name_of(point).size());
+  std::string out;
+  if (!sweep.metric.empty())
+    out = fmt::format("{:>4}  {:<{}}  {:>12}  {:>12}  {:>8}  {:>8}\n", "rank", "point", width, "last " + sweep.metric,
+                      "best", "at step", "time");
+  size_t rank = 0;
+  for (const Entry& entry : entries) {
+    const bool ranked = entry.last.has_value();
+    const std::string name = name_of(sweep.points[entry.point]), time = support::clock_text(entry.result.seconds);
+    if (ranked)
+      out += fmt::format("{:>4}  {:<{}}  {:>12}  {:>12}  {:>8}  {:>8}\n", ++rank, name, width, number(entry.last),
+                         number(entry.best), fmt::format("{:g}", entry.best_step), time);
+    else
+      out += fmt::format("   -  {:<{}}  {}{}\n", name, width, kStates[static_cast<size_t>(entry.result.state)],
+                         entry.why.empty() ? "" : " (" + entry.why + ")");
+  }
+  return out;
+}
+
+void Ranking::save(const Sweep& sweep) const {
+  Json runs = Json::array();
+  for (const Entry& entry : entries) {
+    const Point& point = sweep.points[entry.point];
+    Json values = Json::object();
+    for (const auto& [name, value] : point) values[name] = value;
+    Json run{{"point", entry.point}, {"values", values}, {"state", kStates[static_cast<size_t>(entry.result.state)]}};
+    run["last"] = entry.last ? Json(*entry.last) : Json();
+    run["best"] = entry.best ? Json(*entry.best) : Json();
+    run["best_step"] = entry.best ? Json(entry.best_step) : Json();
+    run["seconds"] = entry.result.seconds;
+    run["folder"] = sweep.folder_of(point).string();
+    if (!entry.why.empty()) run["why"] = entry.why;
+    runs.push_back(std::move(run));
+  }
+  const Json json{{"metric", sweep.metric},
+                  {"goal", sweep.smaller_wins ? "min" : "max"},
+                  {"by", sweep.by_best ? "best" : "last"},
+                  {"runs", runs}};
+  write_atomically(sweep.folder / "ranking.json", json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n",
+                   "ranking");
+}
+
+}  // namespace weft::weft_sweep

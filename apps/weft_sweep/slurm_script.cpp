@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/weft_sweep/slurm_script.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+
+#include "apps/support/exit.h"
+#include "core/printable.h"
+
+namespace weft::weft_sweep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kBody = R"(
+%PROGRAM% --out %OUT% --point "$SLURM_ARRAY_TASK_ID" &
+task=$!
+trap 'kill -TERM "$task"' TERM
+trap 'kill -USR1 "$task"' USR1
+# A signal ends `wait` early: wait again until the task itself has ended.
+wait "$task"; status=$?
+while kill -0 "$task" 2>/dev/null; do wait "$task"; status=$?; done
+if [ "$status" -eq 75 ]; then scontrol requeue "$SLURM_JOB_ID"; fi
+exit "$status"
+)";
+
+std::string own_path() {
+  std::error_code error;
+  const fs::path path = fs::read_symlink("/proc/self/exe", error);
+  return error ? "weft-sweep" : path.string();
+}
+
+void replace(std::string& text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  text.replace(at, from.size(), to);
+}
+
+}  // namespace
+
+std::string shell_word(const std::string& word) {
+  const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0 || std::strchr("_-+./=,:@%", c) != nullptr; };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+std::string slurm_script(const Sweep& sweep, const Options& options) {
+  const std::string folder = fs::absolute(sweep.folder).lexically_normal().string();
+  std::ostringstream out;
+  out << "#!/bin/bash\n"
+      << "# Written by weft-sweep: a task for each point of " << printable(folder) << "/sweep.json.\n"
+      << "#SBATCH --job-name=weft-sweep\n"
+      << "#SBATCH --array=0-" << sweep.points.size() - 1 << '%' << options.jobs << '\n'
+      << "#SBATCH --chdir=\"" << fs::current_path().string() << "\"\n"
+      << "#SBATCH --output=\"" << folder << "/slurm-%A_%a.log\" --open-mode=append --requeue\n";
+  std::istringstream words(options.sbatch);
+  for (std::string word; words >> word;) {
+    if (!word.starts_with("-"))
+      throw support::UsageError("--sbatch: expected flags such as --time=60, got '" + printable(word) + "'");
+    out << "#SBATCH " << word << '\n';
+  }
+  std::string body = kBody;
+  replace(body, "%PROGRAM%", shell_word(own_path()));
+  replace(body, "%OUT%", shell_word(folder));
+  return out.str() + body;
+}
+
+}  // namespace weft::weft_sweep

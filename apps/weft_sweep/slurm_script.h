@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include "apps/weft_sweep/options.h"
+#include "apps/weft_sweep/sweep.h"
+
+namespace weft::weft_sweep {
+
+/// A batch script that runs the sweep as a job array: task i runs point i by `weft-sweep --out … --point i`. It hands
+/// SIGTERM on and asks Slurm to requeue a task whose program ended with a checkpoint (exit code 75).
+/// Errors: words of --sbatch that are no flags.
+std::string slurm_script(const Sweep& sweep, const Options& options);
+
+/// A word as a shell reads it back.
+std::string shell_word(const std::string& word);
+
+}  // namespace weft::weft_sweep

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/weft_sweep/sweep.h"
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "apps/support/exit.h"
+#include "core/atomic_file.h"
+#include "core/printable.h"
+
+namespace weft::weft_sweep {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+/// The flags by which our programs get the folder that they write into.
+const std::map<std::string, std::string> kFolderFlags{
+    {"train_image", "--out"},  {"linear_probe", "--out"},          {"ouai_demo", "--out"},
+    {"finetune", "--out"},     {"train_single_gpu", "--root_dir"}, {"train_multi_gpu", "--root_dir"},
+    {"mnist", "--output-dir"},
+};
+
+/// Replaces `{name}` everywhere; whether it was there.
+bool fill(std::vector<std::string>& command, const std::string& name, const std::string& value) {
+  const std::string placeholder = '{' + name + '}';
+  bool found = false;
+  for (std::string& word : command)
+    for (size_t at = 0; (at = word.find(placeholder, at)) != std::string::npos; at += value.size()) {
+      word.replace(at, placeholder.size(), value);
+      found = true;
+    }
+  return found;
+}
+
+void add_folder_flag(std::vector<std::string>& command, const std::string& folder) {
+  for (const std::string& word : command) {
+    const auto known = kFolderFlags.find(fs::path(word).filename().string());
+    if (known == kFolderFlags.end()) continue;
+    command.push_back(known->second + '=' + folder);
+    return;
+  }
+  throw support::UsageError("expected {run} in the command, which stands for the folder of a run: " +
+                            printable(command[0]) + " is not a program whose flag for it is known");
+}
+
+Json json_of(const Point& point) {
+  Json json = Json::object();
+  for (const auto& [name, value] : point) json[name] = value;
+  return json;
+}
+
+std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+constexpr const char* kStates[] = {"open", "done", "failed", "stopped"};
+
+}  // namespace
+
+std::vector<std::string> Sweep::command_of(const Point& point) const {
+  std::vector<std::string> out = command;
+  std::vector<std::string> flags;
+  for (const auto& [name, value] : point) {
+    if (fill(out, name, value)) continue;
+    if (name[0] == '-')
+      flags.insert(flags.end(), {name, value});
+    else
+      flags.push_back("--" + name + '=' + value);
+  }
+  if (!fill(out, "run", folder_of(point).string())) add_folder_flag(out, folder_of(point).string());
+  out.insert(out.end(), flags.begin(), flags.end());
+  return out;
+}
+
+void Sweep::save() const {
+  Json all = Json::array();
+  for (const Point& point : points) all.push_back(json_of(point));
+  write_atomically(folder / "sweep.json",
+                   dump({{"command", command},
+                         {"metric", metric},
+                         {"goal", smaller_wins ? "min" : "max"},
+                         {"by", by_best ? "best" : "last"},
+                         {"points", all}}),
+                   "sweep");
+}
+
+bool Sweep::exists(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / "sweep.json", ignored);
+}
+
+Sweep Sweep::load(const fs::path& folder) {
+  const fs::path path = folder / "sweep.json";
+  WEFT_CHECK(exists(folder), "expected a sweep in ", folder.string(), ", got no ", path.string());
+  Sweep sweep;
+  sweep.folder = folder;
+  try {
+    std::ifstream in(path);
+    const Json json = Json::parse(in);
+    sweep.command = json.at("command").get<std::vector<std::string>>();
+    sweep.metric = json.at("metric").get<std::string>();
+    sweep.smaller_wins = json.at("goal") == "min";
+    sweep.by_best = json.at("by") == "best";
+    for (const Json& entry : json.at("points")) {
+      Point point;
+      for (const auto& [name, value] : entry.items()) point.emplace_back(name, value.get<std::string>());
+      sweep.points.push_back(std::move(point));
+    }
+  } catch (const Json::exception&) {
+    fail(path.string(), ": expected what weft-sweep writes, got something else. Delete it to begin anew");
+  }
+  WEFT_CHECK(!sweep.command.empty(), path.string(), ": expected a command, got an empty one");
+  return sweep;
+}
+
+void save_result(const fs::path& folder, const Point& point, const PointResult& result) {
+  write_atomically(folder / "point.json",
+                   dump({{"state", kStates[static_cast<size_t>(result.state)]},
+                         {"exit_code", result.exit_code},
+                         {"seconds", result.seconds},
+                         {"values", json_of(point)}}),
+                   "point");
+}
+
+PointResult load_result(const fs::path& folder) {
+  PointResult result;
+  std::ifstream in(folder / "point.json");
+  const Json json = Json::parse(in, nullptr, false);
+  if (!json.is_object()) return result;  // never ran, or half-written by a full disk: run it again
+  const std::string state = json.value("state", "");
+  const auto found = std::find(std::begin(kStates), std::end(kStates), state);
+  if (found == std::end(kStates)) return result;
+  result.state = static_cast<PointResult::State>(found - std::begin(kStates));
+  if (json.contains("exit_code") && json["exit_code"].is_number_integer()) result.exit_code = json["exit_code"];
+  if (json.contains("seconds") && json["seconds"].is_number()) result.seconds = json["seconds"];
+  return result;
+}
+
+}  // namespace weft::weft_sweep

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// weft-sweep as its users start it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/shell.h"
+#include "tests/support/temporary_folder.h"
+
+namespace weft::tests {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+using testing::Not;
+namespace fs = std::filesystem;
+
+/// A program whose loss at its second step is (x - 2)^2 + y, which counts its starts, and which can be made to fail.
+constexpr const char* kProgram = R"(#!/bin/bash
+for word in "$@"; do
+  case $word in --x=*) x=${word#*=};; --y=*) y=${word#*=};; --out=*) out=${word#*=};; esac
+done
+echo "start $x $y gpus ${CUDA_VISIBLE_DEVICES:-all}" >> "$out/../starts"
+[[ -f $out/../fail_$x ]] && { echo "it cannot be done"; exit 3; }
+[[ -f $out/../requeue_$x ]] && exit 75
+[[ -f $out/../sleep_$x ]] && { echo $$ > "$out/../pid"; sleep 60; }
+loss=$(( (x - 2) * (x - 2) + ${y:-0} ))
+printf '{"step":1,"val_loss":%d.5}\n{"step":2,"val_loss":%d}\n' 0 "$loss" > "$out/metrics.jsonl"
+)";
+
+class WeftSweep : public testing::Test {
+ protected:
+  WeftSweep() : out_(folder_ / "sweep"), program_(folder_ / "train") {
+    std::ofstream(program_) << kProgram;
+    chmod(program_.c_str(), 0755);
+  }
+  Outcome sweep(const std::string& arguments) const {
+    return shell("cd " + (folder_ / "") + " && env -u CUDA_VISIBLE_DEVICES " + WEFT_SWEEP + ' ' + arguments);
+  }
+  /// The usual sweep of x, with more flags in front.
+  Outcome usual(const std::string& flags = "", const std::string& x = "1,2,3,4") const {
+    return sweep(flags + " --grid x=" + x + " --metric val_loss --out " + out_ + " -- " + program_ + " --out={run}");
+  }
+  void touch(const std::string& name) const {
+    fs::create_directories(out_);
+    std::ofstream(out_ + "/" + name) << "";
+  }
+  size_t starts() const {
+    const std::string text = read_text(out_ + "/starts");
+    return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+  }
+  json ranking() const { return json::parse(read_text(out_ + "/ranking.json")); }
+
+  TemporaryFolder folder_;
+  std::string out_, program_;
+};
+
+TEST_F(WeftSweep, HelpSaysHow) {
+  const Outcome help = sweep("--help");
+  EXPECT_EQ(help.exit_code, 0);
+  for (const char* text :
+       {"--grid lr=1e-5,5e-5,1e-4 batch_size=16,32", "--random", "--slurm", "{run}", "not run again"})
+    EXPECT_THAT(help.output, HasSubstr(text));
+}
+
+TEST_F(WeftSweep, RanksAGrid) {
+  const Outcome run =
+      sweep("--grid x=1,2 y=5,7 --metric val_loss --goal min --out " + out_ + " -- " + program_ + " --out={run}");
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, MatchesRegex("\\[1/4\\] x=1,y=5: done, 0:0.\n(.|\n)*"
+                                       "   1  x=2,y=5 +5 +0.5 +1 +0:0.\n"
+                                       "   2  x=1,y=5 +6 +0.5 +1 +0:0.\n"
+                                       "   3  x=2,y=7 +7 +0.5 +1 +0:0.\n"
+                                       "   4  x=1,y=7 +8 +0.5 +1 +0:0.\n"));
+  const json best = ranking()["runs"][0];
+  EXPECT_EQ(best["values"], json::parse(R"({"x": "2", "y": "5"})"));
+  EXPECT_EQ(best["last"], 5);
+  EXPECT_EQ(best["best"], 0.5);
+  EXPECT_EQ(best["best_step"], 1);
+  EXPECT_EQ(best["folder"], out_ + "/x=2,y=5");
+  EXPECT_EQ(ranking()["metric"], "val_loss");
+}
+
+TEST_F(WeftSweep, TheLargestOrTheBestMayWin) {
+  EXPECT_EQ(usual("--goal max").exit_code, 0);
+  EXPECT_EQ(ranking()["runs"][0]["values"]["x"], "4");
+  const Outcome again = sweep("--out " + out_ + " --rank --metric val_loss --by best");
+  EXPECT_EQ(again.exit_code, 0);
+  EXPECT_EQ(ranking()["by"], "best");
+  EXPECT_EQ(ranking()["runs"][0]["values"]["x"], "2");
+  EXPECT_EQ(ranking()["runs"][0]["last"], 0);
+  EXPECT_EQ(starts(), 4u);
+}
+
+TEST_F(WeftSweep, PointsThatAreDoneAreNotRunAgain) {
+  EXPECT_EQ(usual("", "1,2").exit_code, 0);
+  const Outcome more = usual("", "1,2,3");  // the grid has grown
+  EXPECT_THAT(more.output, HasSubstr("2 of 3 points are done already\n[1/1] x=3: done"));
+  EXPECT_EQ(starts(), 3u);
+  EXPECT_THAT(sweep("--out " + out_).output,
+              HasSubstr("3 of 3 points are done already\n"));  // the folder knows the rest
+  EXPECT_EQ(starts(), 3u);
+}
+
+TEST_F(WeftSweep, FailedPointsAreReportedAndTriedAgain) {
+  touch("fail_2");
+  const Outcome run = usual();
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.output, HasSubstr("x=2: FAILED (exit code 3, see " + out_ + "/x=2/log.txt)"));
+  EXPECT_THAT(run.output, HasSubstr("   -  x=2    failed (exit code 3: it cannot be done)\n"));
+  EXPECT_THAT(run.output, HasSubstr("weft-sweep: error: 1 of 4 points failed; their logs are in " + out_ + "\n"));
+  EXPECT_EQ(ranking()["runs"][3]["state"], "failed");
+  EXPECT_TRUE(ranking()["runs"][3]["last"].is_null());
+  fs::remove(out_ + "/fail_2");
+  const Outcome again = usual();
+  EXPECT_EQ(again.exit_code, 0);
+  EXPECT_THAT(again.output, HasSubstr("3 of 4 points are done already\n[1/1] x=2: done"));
+  EXPECT_EQ(starts(), 5u);
+}
+
+TEST_F(WeftSweep, AMetricThatNobodyWroteIsAnError) {
+  const Outcome run = sweep("--grid x=1,2 --metric accuracy --out " + out_ + " -- " + program_ + " --out={run}");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.output, HasSubstr("x=1    done (no 'accuracy' among val_loss)"));
+  EXPECT_THAT(run.output, HasSubstr("weft-sweep: error: 2 of 2 points have no value of 'accuracy'\n"));
+}
+
+TEST_F(WeftSweep, SeveralAtATimeShareTheGpus) {
+  EXPECT_EQ(usual("--jobs 2 --gpus 4,5,6,7").exit_code, 0);
+  const std::string text = read_text(out_ + "/starts");
+  EXPECT_THAT(text, HasSubstr("gpus 4,5\n"));
+  EXPECT_THAT(text, HasSubstr("gpus 6,7\n"));
+  EXPECT_THAT(text, Not(HasSubstr("gpus all")));
+}
+
+TEST_F(WeftSweep, AStoppedSweepGoesOn) {
+  touch("sleep_2");
+  // SIGTERM as Slurm sends it, while the second point runs.
+  const Outcome stopped =
+      shell("cd " + (folder_ / "") + "; " + WEFT_SWEEP + " --grid x=1,2,3 --metric val_loss --out " + out_ + " -- " +
+            program_ + " --out={run} & sweep=$!; for i in $(seq 200); do [ -f " + out_ +
+            "/pid ] && break; sleep 0.05; done; kill -TERM $sweep; wait $sweep");
+  EXPECT_EQ(stopped.exit_code, 75) << stopped.output;
+  EXPECT_THAT(stopped.output, HasSubstr("[1/3] x=1: done"));
+  EXPECT_THAT(stopped.output, HasSubstr("[2/3] x=2: stopped"));
+  EXPECT_NE(shell("kill -0 $(cat " + out_ + "/pid)").exit_code, 0);  // nothing runs on
+  fs::remove(out_ + "/sleep_2");
+  const Outcome again = usual("", "1,2,3");
+  EXPECT_EQ(again.exit_code, 0) << again.output;
+  EXPECT_THAT(again.output, HasSubstr("1 of 3 points are done already"));
+  EXPECT_EQ(starts(), 4u);
+}
+
+TEST_F(WeftSweep, ARunThatEndsWithACheckpointIsNotDone) {
+  touch("requeue_2");
+  EXPECT_THAT(usual().output, HasSubstr("x=2: stopped"));
+  EXPECT_EQ(sweep("--out " + out_ + " --point 1").exit_code, 75);
+  fs::remove(out_ + "/requeue_2");
+  EXPECT_EQ(sweep("--out " + out_ + " --point 1").exit_code, 0);
+  EXPECT_EQ(starts(), 6u);
+}
+
+TEST_F(WeftSweep, TwoSweepsOfOneFolderShareThePoints) {
+  touch("sleep_1");
+  const Outcome both =
+      shell("cd " + (folder_ / "") + "; " + WEFT_SWEEP + " --grid x=1,2 --out " + out_ + " -- " + program_ +
+            " --out={run} > first.txt & sweep=$!; for i in $(seq 200); do [ -f " + out_ +
+            "/pid ] && break; sleep 0.05; done; " + WEFT_SWEEP + " --out " + out_ + "; kill -TERM $sweep; wait $sweep");
+  EXPECT_THAT(both.output, HasSubstr("x=1: another weft-sweep is running it\n[1/2] x=2: done"));
+}
+
+TEST_F(WeftSweep, ValuesGoWhereTheCommandSays) {
+  const auto dry = [&](const std::string& arguments) {
+    return sweep("--dry-run --out " + out_ + ' ' + arguments).output;
+  };
+  EXPECT_EQ(dry("--grid lr=0.1 -lr=3 seed=5 -- prog --out {run} s{seed}"),
+            "prog --out " + out_ + "/lr=0.1,-lr=3,seed=5 s5 --lr=0.1 -lr 3\n");
+  EXPECT_EQ(dry("--grid lr=0.1 -- weft-run --nproc_per_node 2 ./bin/train_multi_gpu --config x"),
+            "weft-run --nproc_per_node 2 ./bin/train_multi_gpu --config x --root_dir=" + out_ + "/lr=0.1 --lr=0.1\n");
+  EXPECT_EQ(dry("--grid lr=0.1 -- train_image"), "train_image --out=" + out_ + "/lr=0.1 --lr=0.1\n");
+  EXPECT_FALSE(fs::exists(out_));
+}
+
+TEST_F(WeftSweep, RandomSearchIsTheSeeds) {
+  const std::string space = "--dry-run --random x=log:1e-3..1 n=int:1..9 --trials 5 --out " + out_ + " --seed ";
+  const std::string one = sweep(space + "1 -- prog {run}").output;
+  EXPECT_EQ(std::count(one.begin(), one.end(), '\n'), 5);
+  EXPECT_EQ(sweep(space + "1 -- prog {run}").output, one);
+  EXPECT_NE(sweep(space + "2 -- prog {run}").output, one);
+}
+
+TEST_F(WeftSweep, Errors) {
+  const auto expect = [&](const std::string& arguments, int code, const std::string& text) {
+    const Outcome outcome = sweep(arguments);
+    EXPECT_EQ(outcome.exit_code, code) << arguments;
+    EXPECT_EQ(outcome.output, "weft-sweep: error: " + text + "\n") << arguments;
+  };
+  const std::string help = " (weft-sweep --help lists the flags)";
+  expect("", 1, "expected a sweep in sweep, got no sweep/sweep.json");
+  expect("--grid x=1", 2, "expected a program: weft-sweep … -- PROGRAM [its flags]" + help);
+  expect("-- prog", 2, "expected --grid, --random or --sweep: what flags are to be" + help);
+  expect("--grid x=1 --random y=2 -- prog", 2, "expected --grid or --random, got both" + help);
+  expect("--random x=1..2 -- prog {run}", 2, "--trials: expected how many points a random search has" + help);
+  expect("--grid x=1 x=2 -- prog", 2, "x: expected each flag once, got it twice" + help);
+  expect("--grid run=1 -- prog", 2, "run: expected another name, {run} is the folder of a run" + help);
+  expect("--grid x=1 --goal low -- prog", 2, "--goal: unknown value 'low'. Known: min, max." + help);
+  expect(
+      "--grid x=1 -- prog", 2,
+      "expected {run} in the command, which stands for the folder of a run: prog is not a program whose flag for it is "
+      "known" +
+          help);
+  expect("--grid x=1 --out " + out_ + " -- /no/such/program {run}", 1,
+         "cannot start /no/such/program: No such file or directory");
+  expect("--grid x=1 --out " + out_ + " -- prog {run}", 1,
+         out_ + " holds a sweep of another command (/no/such/program, {run}). Choose another --out");
+  std::ofstream(out_ + "/sweep.json") << "[]";
+  expect("--out " + out_, 1,
+         out_ + "/sweep.json: expected what weft-sweep writes, got something else. Delete it to begin anew");
+}
+
+TEST_F(WeftSweep, ARealProgramsLearningRate) {
+  const Outcome run =
+      sweep("--grid lr=1e-6,0.05 --metric train_loss --out " + out_ + " -- " + TRAIN_IMAGE +
+            " --data random:64x8x8x3 --model resnet8 --batch-size 32 --epochs 3 --device cpu --workers 0");
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(ranking()["runs"][0]["values"]["lr"], "0.05");
+  EXPECT_LT(ranking()["runs"][0]["last"], ranking()["runs"][1]["last"]);
+}
+
+}  // namespace
+}  // namespace weft::tests
