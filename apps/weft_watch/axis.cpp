@@ -27,11 +27,10 @@ double round_seconds(double step) {
   return 86400 * round_step(step / 86400);
 }
 
-/// A tick's text, with the digits that tell it from its neighbours.
-std::string tick_text(double value, double step) {
+/// A tick's text, with the digits that tell it from its neighbours; `largest` of them decides the form of all.
+std::string tick_text(double value, double step, double largest) {
   if (value == 0) return "0";
-  const double size = std::abs(value);
-  if (size >= 1e6 || size < 1e-4) return fmt::format("{:.{}g}", value, size >= 1e6 && step < size ? 4 : 3);
+  if (largest >= 1e6 || step < 1e-7) return fmt::format("{:.{}g}", value, step < largest / 100 ? 4 : 3);
   const int decimals = std::clamp(static_cast<int>(-std::floor(std::log10(step) + 1e-9)), 0, 9);
   return fmt::format("{:.{}f}", value, decimals);
 }
@@ -66,11 +65,14 @@ void Axis::linear_ticks(int count) {
   const double wanted = (high_ - low_) / std::max(count, 1);
   const double step = scale_ == Scale::clock && wanted >= 0.5 ? round_seconds(wanted) : round_step(wanted);
   if (!(step > 0) || !std::isfinite(step)) return;
+  if (std::floor(high_ / step) - std::ceil(low_ / step) < 1 && count < 8)
+    return linear_ticks(count + 1);  // two at least
+  const double largest = std::max(std::abs(low_), std::abs(high_));
   const double first = std::ceil(low_ / step - 1e-9), last = std::floor(high_ / step + 1e-9);
   for (double i = first; i <= last && i < first + 100; ++i) {
     const double value = i * step == 0 ? 0 : i * step;  // no -0
     ticks_.push_back(
-        {value, scale_ == Scale::clock && step >= 1 ? support::clock_text(value) : tick_text(value, step)});
+        {value, scale_ == Scale::clock && step >= 1 ? support::clock_text(value) : tick_text(value, step, largest)});
   }
 }
 

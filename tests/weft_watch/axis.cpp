@@ -21,7 +21,9 @@ TEST(Axis, RoundNumbers) {
   EXPECT_THAT(texts(Axis(0.083, 0.2027, Scale::linear, 4)), ElementsAre("0.10", "0.15", "0.20"));
   EXPECT_THAT(texts(Axis(-0.3, 0.3, Scale::linear, 3)), ElementsAre("-0.2", "0", "0.2"));
   EXPECT_THAT(texts(Axis(0, 3e6, Scale::linear, 3)), ElementsAre("0", "1e+06", "2e+06", "3e+06"));
-  EXPECT_THAT(texts(Axis(0, 3e-5, Scale::linear, 3)), ElementsAre("0", "1e-05", "2e-05", "3e-05"));
+  EXPECT_THAT(texts(Axis(0, 3e-5, Scale::linear, 3)), ElementsAre("0", "0.00001", "0.00002", "0.00003"));
+  EXPECT_THAT(texts(Axis(0, 3e-9, Scale::linear, 3)), ElementsAre("0", "1e-09", "2e-09", "3e-09"));
+  EXPECT_THAT(texts(Axis(0.4, 7, Scale::linear, 1)), ElementsAre("2", "4", "6"));  // never fewer than two
 }
 
 TEST(Axis, OneValueLiesInTheMiddle) {
