@@ -72,6 +72,8 @@ constexpr Entry kTable[] = {
     {.name = "copy"},
     {.name = "cross_entropy_forward", .arithmetic = 4},
     {.name = "cross_entropy_backward", .arithmetic = 5},
+    {.name = "ema_step", .updated = 0b1, .arithmetic = 3},
+    {.name = "exchange", .updated = 0b11},
     {.name = "fill"},
     {.name = "arange", .arithmetic = 2},
     {.name = "image_normalize", .arithmetic = 3},

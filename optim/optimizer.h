@@ -37,6 +37,11 @@ class Optimizer {
   double lr(int group = 0) const { return groups_.at(static_cast<size_t>(group)).lr; }
   /// The learning rate that the group began with: what schedules start from.
   double base_lr(int group = 0) const { return groups_.at(static_cast<size_t>(group)).base_lr; }
+  double weight_decay(int group = 0) const { return groups_.at(static_cast<size_t>(group)).weight_decay; }
+  /// Those of a group that are trained.
+  const std::vector<NamedTensor>& parameters(int group) const {
+    return groups_.at(static_cast<size_t>(group)).parameters;
+  }
   void set_lr(double lr);             ///< of all groups
   void set_lr(double lr, int group);  ///< of one group
   /// Steps so far; waits for the device.

@@ -15,6 +15,7 @@
 #include "core/random.h"
 #include "core/safetensors.h"
 #include "dist/wrap_policy.h"
+#include "optim/layer_decay.h"
 
 namespace weft::linear_probe {
 namespace {
@@ -144,7 +145,7 @@ class Run {
     probe_->thaw();
     probe_->to(ranks_.device());
     session_.load_model(*probe_);
-    if (!train(probe_, {.lr = options_.lr / 8, .saved_prefix = ""})) return false;
+    if (!train(probe_, {.lr = options_.lr / 8, .layer_decay = options_.layer_decay, .saved_prefix = ""})) return false;
     if (Record* record = session_.record())
       write_safetensors(record->folder.file("finetuned.safetensors"), probe_->state_dict());
     return true;
@@ -158,7 +159,10 @@ class Run {
   }
 
   bool train(const std::shared_ptr<nn::Module>& model, const PhaseOptions& how, Source& training, Source& validation) {
-    const auto parallel = support::make_parallel(parallel_options(options_, ranks_), model, ranks_);
+    support::ParallelOptions together = parallel_options(options_, ranks_);
+    if (how.layer_decay < 1)
+      together.order = optim::in_order(optim::by_layer(model->parameters(), {.factor = how.layer_decay}));
+    const auto parallel = support::make_parallel(together, model, ranks_);
     const bool finished = Phase(options_, ranks_, session_, *parallel, *model, how).run(training, validation);
     if (finished) session_.finish(session_.position().result);
     restore(*parallel, *model);

@@ -42,6 +42,12 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("batch-size", o.batch_size, "pictures per step of each rank (-b)", {.min = 1, .max = 1e6});
   flags.add("accumulate", o.accumulate, "batches whose gradients add up to one step", {.min = 1, .max = 1e6});
   flags.add("lr", o.lr, "learning rate of Adam (-lr)", {.min = 0});
+  flags.add("weight-decay", o.weight_decay, "of matrices, apart from the gradient (AdamW); biases and norms have none",
+            {.min = 0});
+  flags.add("layer-decay", o.layer_decay,
+            "fine-tuning: the rate of a block by that of the block behind it (0.75); 1: one rate",
+            {.min = 0, .max = 1, .above = true});
+  support::add_flags(flags, o.averages);
   flags.add("image-size", o.image_size, "side of the backbone's input in pixels; 0: 224, or that of vit_tiny4",
             {.min = 0, .max = 4096});
   flags.add("resize", o.resize, "pixels of the shortest edge before the centre is cut out; 0: 8/7 of --image-size",

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "apps/support/averages.h"
+
 namespace weft::linear_probe {
 
 /// The flags of linear_probe, one field each; see options.cpp for what `--help` says about them.
@@ -15,6 +17,9 @@ struct Options {
   int64_t batch_size = 256;
   int64_t accumulate = 1;
   double lr = 1e-3;
+  double weight_decay = 0;
+  double layer_decay = 1;
+  support::AverageOptions averages;
   int64_t image_size = 0;
   int64_t resize = 0;
   std::string interpolation = "bilinear";

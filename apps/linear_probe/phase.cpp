@@ -14,6 +14,7 @@
 #include "core/ops/cross_entropy.h"
 #include "core/ops/mul.h"
 #include "core/ops/sum.h"
+#include "optim/layer_decay.h"
 
 namespace weft::linear_probe {
 namespace {
@@ -34,6 +35,14 @@ std::string accuracy_line(double accuracy, Device device) {
   return str("{'validation accuracy': tensor(", number, where, ")}");
 }
 
+std::vector<optim::ParameterGroup> groups(const std::vector<NamedTensor>& parameters, const PhaseOptions& how,
+                                          double weight_decay) {
+  if (how.layer_decay < 1)
+    return optim::by_layer(parameters, {.lr = how.lr, .factor = how.layer_decay, .weight_decay = weight_decay});
+  return weight_decay > 0 ? optim::without_decay_on_vectors(parameters)
+                          : std::vector<optim::ParameterGroup>{{parameters}};
+}
+
 }  // namespace
 
 Phase::Phase(const Options& options, const support::Ranks& ranks, Session& session, support::Parallel& parallel,
@@ -44,9 +53,11 @@ Phase::Phase(const Options& options, const support::Ranks& ranks, Session& sessi
       parallel_(parallel),
       model_(model),
       how_(std::move(how)),
-      adam_(std::make_unique<optim::Adam>(parallel.parameters(), optim::AdamOptions{.lr = how_.lr})) {
+      adam_(std::make_unique<optim::AdamW>(groups(parallel.parameters(), how_, options.weight_decay),
+                                           optim::AdamWOptions{.lr = how_.lr, .weight_decay = options.weight_decay})),
+      averages_(support::make_averages(options.averages, *adam_, model)) {
   if (precision_of(options_) == DType::bf16 && !parallel_.is_sharded()) adam_->flat()->keep_compute_copy(DType::bf16);
-  session_.load_optimizer(parallel_, *adam_);
+  session_.load_optimizer(parallel_, *adam_, averages_.get());
   if (ranks_.is_first()) progress_ = std::make_unique<support::Progress>();
 }
 
@@ -68,7 +79,10 @@ bool Phase::run(Source& training, Source& validation) {
     finish_epoch(validate(validation), speed);
     stopped = session_.stop().must_stop(at.step) && at.epoch < options_.epochs;
   }
-  if (stopped) save();
+  if (stopped)
+    save();
+  else if (averages_)
+    averages_->adopt();
   return !stopped;
 }
 
@@ -114,6 +128,7 @@ int64_t Phase::train_step(Source& training, int64_t first) {
     (share == 1 ? loss : mul(loss, share)).backward();
   }
   adam_->step();
+  if (averages_) averages_->update();
   return count;
 }
 
@@ -130,6 +145,7 @@ void Phase::read_sums() {
 
 double Phase::validate(Source& validation) const {
   const NoGrad no_grad;
+  const auto swapped = support::averaged(averages_.get());
   model_.eval();
   int64_t steps = 0, right = 0, count = 0;
   validation.start(0);

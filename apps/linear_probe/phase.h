@@ -10,12 +10,14 @@
 #include "apps/support/progress.h"
 #include "nn/module.h"
 #include "optim/adam.h"
+#include "optim/ema.h"
 
 namespace weft::linear_probe {
 
 /// What a phase trains, and how.
 struct PhaseOptions {
   double lr = 1e-3;
+  double layer_decay = 1;    ///< see optim/layer_decay.h; 1: one rate
   std::string saved_prefix;  ///< a checkpoint has the weights whose names begin so: those that the phase changes
 };
 
@@ -38,7 +40,7 @@ class Phase {
   void read_sums();
   double validate(Source& validation) const;
   void finish_epoch(double accuracy, double images_per_second);
-  void save() { session_.save(parallel_, *adam_, how_.saved_prefix); }
+  void save() { session_.save(parallel_, *adam_, averages_.get(), how_.saved_prefix); }
 
   const Options& options_;
   const support::Ranks& ranks_;
@@ -46,7 +48,8 @@ class Phase {
   support::Parallel& parallel_;
   nn::Module& model_;
   PhaseOptions how_;
-  std::unique_ptr<optim::Adam> adam_;
+  std::unique_ptr<optim::AdamW> adam_;
+  std::unique_ptr<optim::Ema> averages_;
   std::unique_ptr<support::Progress> progress_;  // of rank 0
 };
 

@@ -78,19 +78,22 @@ void Session::load_model(nn::Module& model) const {
   model.load_state_dict(state);
 }
 
-void Session::load_optimizer(support::Parallel& parallel, optim::Optimizer& optimizer) {
+void Session::load_optimizer(support::Parallel& parallel, optim::Optimizer& optimizer, optim::Ema* averages) {
   if (!resumes_) return;
   optimizer.load_state_dict(parallel.part_of(saved_->part("optimizer")));
+  support::load_averages(path_, *saved_, parallel, averages);
   saved_->parts.clear();  // as large as the model, three times
 }
 
-void Session::save(support::Parallel& parallel, const optim::Optimizer& optimizer, const std::string& prefix) {
+void Session::save(support::Parallel& parallel, const optim::Optimizer& optimizer, const optim::Ema* averages,
+                   const std::string& prefix) {
   if (!support::have_checkpoints()) return;
   StateDict model;
   for (const NamedTensor& entry : parallel.model_state().tensors)
     if (entry.name.starts_with(prefix)) model.tensors.push_back(entry);
   support::Checkpoint checkpoint;
   checkpoint.parts = {{"model", std::move(model)}, {"optimizer", parallel.optimizer_state(optimizer)}};
+  support::save_averages(checkpoint, parallel, averages);
   if (!record_) return;
   const Position& at = position_;
   checkpoint.integers = {{"first_epoch", at.first_epoch},

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "apps/linear_probe/options.h"
+#include "apps/support/averages.h"
 #include "apps/support/checkpoint.h"
 #include "apps/support/metrics.h"
 #include "apps/support/parallel.h"
@@ -63,9 +64,10 @@ class Session {
   /// The weights that the checkpoint holds of the phase begun, into the modules that they name; nothing in a phase that
   /// begins anew. To be called before the model is shared out.
   void load_model(nn::Module& model) const;
-  void load_optimizer(support::Parallel& parallel, optim::Optimizer& optimizer);
+  void load_optimizer(support::Parallel& parallel, optim::Optimizer& optimizer, optim::Ema* averages);
   /// Writes checkpoint_last.h5: of the model's state what begins with `prefix`. All ranks call it.
-  void save(support::Parallel& parallel, const optim::Optimizer& optimizer, const std::string& prefix);
+  void save(support::Parallel& parallel, const optim::Optimizer& optimizer, const optim::Ema* averages,
+            const std::string& prefix);
   /// The result of a phase for summary.json, and for the checkpoints of later ones.
   void finish(const PhaseResult& result);
   void write_summary(bool finished);

@@ -34,6 +34,7 @@ class Replicated final : public Parallel {
  public:
   Replicated(const ParallelOptions& options, std::shared_ptr<nn::Module> model, const Ranks& ranks)
       : norms_(synchronise_norms(options, *model, ranks)),
+        flat_(options.order.empty() ? nullptr : FlatParameters::of(options.order)),
         ddp_(std::move(model), ranks.group(),
              {.bucket_mb = options.bucket_mb, .compress_bf16 = options.compress_bf16}) {}
 
@@ -52,6 +53,7 @@ class Replicated final : public Parallel {
 
  private:
   int norms_;
+  std::shared_ptr<FlatParameters> flat_;  // made ahead of ddp_, which finds it
   dist::DDP ddp_;
 };
 

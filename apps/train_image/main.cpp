@@ -31,19 +31,22 @@ int run(int argc, char** argv) {
       {.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
   Experiment experiment(options, ranks);
   describe(experiment);
+  StateDict weights;  // for --export
   if (options.eval_only) {
     const Evaluation result = evaluate(experiment);
     if (ranks.is_first())
       std::printf("val loss %.4f accuracy %.2f%% (%lld of %lld), %.0f images/s\n", result.loss, 100 * result.accuracy,
                   static_cast<long long>(result.correct), static_cast<long long>(result.images),
                   result.images_per_second);
+    if (!options.export_file.empty()) weights = experiment.parallel->model_state();
   } else {
     if (ranks.is_first()) std::cout << "run     " << options.out << std::endl;
-    const support::RunEnd end = Trainer(experiment).run();
+    Trainer trainer(experiment);
+    const support::RunEnd end = trainer.run();
     if (end != support::RunEnd::finished) return support::exit_code(end);
+    if (!options.export_file.empty()) weights = trainer.weights();
   }
   if (!options.export_file.empty()) {
-    const StateDict weights = experiment.parallel->model_state();
     if (!ranks.is_first()) return support::kExitOk;
     write_safetensors(options.export_file, weights);
     std::cout << "wrote   " << options.export_file << std::endl;

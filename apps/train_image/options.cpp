@@ -64,6 +64,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("weight-decay", o.weight_decay, "L2 (adamw: decoupled)", {.min = 0});
   flags.add("label-smoothing", o.label_smoothing, "share of the target spread over all classes", {.min = 0, .max = 1});
   flags.add("clip-norm", o.clip_norm, "largest norm of the gradient; 0: not clipped", {.min = 0});
+  support::add_flags(flags, o.averages);
   flags.add(
       "augment", o.augment,
       "random changes of training pictures: none | standard | flip | shapes (pad 2, crop, flip) | cifar (pad 4) | "

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "apps/support/averages.h"
+
 namespace weft::train_image {
 
 /// The flags of train_image, one field each; see options.cpp for what `--help` says about them.
@@ -23,6 +25,7 @@ struct Options {
   double weight_decay = 5e-4;
   double label_smoothing = 0;
   double clip_norm = 0;
+  support::AverageOptions averages;
   std::string augment = "auto";
   std::vector<double> crop_scale, crop_ratio;
   std::string interpolation = "bilinear";

@@ -52,6 +52,7 @@ Trainer::Trainer(Experiment& experiment)
       ranks_(experiment.ranks),
       folder_(ranks_.is_first() ? std::make_unique<support::RunFolder>(experiment.options.out) : nullptr),
       optimizer_(experiment.make_optimizer()),
+      averages_(support::make_averages(experiment.options.averages, *optimizer_, *experiment.model)),
       schedule_(experiment.make_schedule()),
       nowhere_(ranks_.is_first() ? nullptr : std::fopen("/dev/null", "w"), std::fclose),
       progress_(progress_options(nowhere_.get())),
@@ -104,6 +105,7 @@ void Trainer::resume() {
   support::require_same_step(path, saved, {.batch_size = experiment_.options.batch_size}, ranks_);
   experiment_.parallel->load(str("checkpoint ", path, ": model"), saved.part("model"), saved.part("optimizer"),
                              *optimizer_);
+  support::load_averages(path, saved, *experiment_.parallel, averages_.get());
   support::load_generator(saved, ranks_);
   position_ = {.epoch = saved.integer("epoch"),
                .step_in_epoch = saved.integer("step_in_epoch"),
@@ -121,6 +123,7 @@ void Trainer::save(const std::filesystem::path& path) {
   support::Checkpoint checkpoint;
   checkpoint.parts = {{"model", experiment_.parallel->model_state()},
                       {"optimizer", experiment_.parallel->optimizer_state(*optimizer_)}};
+  support::save_averages(checkpoint, *experiment_.parallel, averages_.get());
   if (!folder_) return;
   checkpoint.integers = {{"epoch", position_.epoch},
                          {"step_in_epoch", position_.step_in_epoch},
@@ -161,6 +164,13 @@ support::RunEnd Trainer::run() {
   // A launcher may end the others when one rank ends with another code than 0: not before rank 0's files are whole.
   ranks_.wait_for_all("end of the run");
   return stopped ? stop_.end() : support::RunEnd::finished;
+}
+
+StateDict Trainer::weights() {
+  const auto swapped = support::averaged(averages_.get());
+  StateDict state = experiment_.parallel->model_state();
+  for (NamedTensor& entry : state.tensors) entry.tensor = entry.tensor.clone();  // the averages leave again
+  return state;
 }
 
 void Trainer::note(const std::string& line) {
@@ -242,6 +252,7 @@ void Trainer::update(const Tensor& images, const Tensor& targets, const Tensor& 
     const TraceScope scope("optimizer");
     if (o.clip_norm > 0) experiment_.parallel->clip_grad_norm(o.clip_norm);
     optimizer_->step();
+    if (averages_) averages_->update();
   }
   const TraceScope scope("metrics");
   const NoGrad no_grad;
@@ -328,7 +339,10 @@ void Trainer::finish_epoch() {
   const double train_loss = position_.loss_sum / images, train_accuracy = position_.correct / images;
   // Workers make the next epoch's first batches while this thread validates.
   if (position_.epoch + 1 < e.options.epochs && !must_stop()) e.train_loader->start(position_.epoch + 1);
-  last_ = evaluate(e);
+  {
+    const auto swapped = support::averaged(averages_.get());
+    last_ = evaluate(e);
+  }
 
   ++position_.epoch;
   position_.step_in_epoch = 0;

@@ -23,6 +23,8 @@ class Trainer {
 
   /// Until the last epoch, --max-steps, or a signal. All ranks stop behind the same step.
   support::RunEnd run();
+  /// The weights of a finished run, by their averages where those are kept: whole on rank 0. All ranks call it.
+  StateDict weights();
 
  private:
   /// Where the run stands, and the running sums of the epoch under way.
@@ -54,6 +56,7 @@ class Trainer {
   const support::Ranks& ranks_;
   std::unique_ptr<support::RunFolder> folder_;  // of rank 0, as all that is written
   std::unique_ptr<optim::Optimizer> optimizer_;
+  std::unique_ptr<optim::Ema> averages_;
   optim::SchedulePtr schedule_;
   Position position_;
   std::unique_ptr<support::Metrics> metrics_;

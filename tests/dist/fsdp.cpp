@@ -82,6 +82,18 @@ TEST_P(Fsdp, WeightDecayIsByTheParametersRank) {
   EXPECT_TRUE(tests::near(got.weights, want.weights, allowed));
 }
 
+TEST_P(Fsdp, RatesByDepthAndAveragesOverTheSteps) {
+  for (const bool replicas : {false, true}) {
+    ShardedTraining t{.make = tower, .parts = equal_parts(kSteps, ranks_, 2), .options = options()};
+    t.replicas = replicas;
+    t.layer_decay = t.averaged = true;
+    const ShardedResult got = train_sharded(t, ranks_), want = train_whole(t);
+    const tests::Tolerance allowed{1e-9, 1e-8};  // as above
+    EXPECT_TRUE(tests::near(got.losses, want.losses, allowed)) << replicas;
+    EXPECT_TRUE(tests::near(got.weights, want.weights, allowed)) << replicas;
+  }
+}
+
 TEST_P(Fsdp, AConvolutionalNetwork) {
   const ShardedTraining t{.make = [] { return nn::resnet8({.classes = 4}); },
                           .parts = equal_parts(4, ranks_, 2),

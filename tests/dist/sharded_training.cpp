@@ -18,6 +18,8 @@
 #include "dist/ddp.h"
 #include "dist/fsdp_state.h"
 #include "optim/adam.h"
+#include "optim/ema.h"
+#include "optim/layer_decay.h"
 #include "optim/sgd.h"
 #include "tests/dist/ranks.h"
 #include "tests/support/compare.h"
@@ -28,6 +30,13 @@ namespace {
 constexpr double kMomentum = 0.9, kRate = 0.05;
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const ShardedTraining& t, const std::vector<NamedTensor>& parameters) {
+  if (t.layer_decay) {
+    auto adam = std::make_unique<optim::AdamW>(
+        optim::by_layer(parameters, {.lr = 0.01, .factor = 0.5, .weight_decay = 0.1}), optim::AdamWOptions{});
+    for (int group = 0; group < adam->groups(); ++group)
+      EXPECT_LE(adam->flat()->ranges(adam->parameters(group)).size(), 1u) << "launches of group " << group;
+    return adam;
+  }
   if (t.adam)
     return std::make_unique<optim::AdamW>(optim::without_decay_on_vectors(parameters),
                                           optim::AdamWOptions{.lr = 0.01, .weight_decay = 0.1});
@@ -37,6 +46,12 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const ShardedTraining& t, const
 /// Samples before and of this rank.
 std::pair<int64_t, int64_t> range_of(const std::vector<int64_t>& parts, int rank) {
   return {std::accumulate(parts.begin(), parts.begin() + rank, int64_t{0}), parts[static_cast<size_t>(rank)]};
+}
+
+std::unique_ptr<optim::Ema> make_averages(const ShardedTraining& t, const optim::Optimizer& optimizer,
+                                          nn::Module& model) {
+  if (!t.averaged) return nullptr;
+  return std::make_unique<optim::Ema>(optimizer.flat(), model.buffers(), optim::EmaOptions{.decay = 0.7});
 }
 
 std::vector<double> values_of(const StateDict& dict) {
@@ -125,6 +140,8 @@ namespace {
 /// FSDP or DDP, as the training says.
 struct Parallel {
   Parallel(const ShardedTraining& t, const std::shared_ptr<nn::Module>& model, const ProcessGroupPtr& group) {
+    if (t.layer_decay && t.replicas)
+      flat = FlatParameters::of(optim::in_order(optim::by_layer(model->parameters(), {})));
     if (t.replicas)
       ddp = std::make_unique<DDP>(model, group, DdpOptions{.bucket_mb = 0.002, .first_bucket_mb = 0.0005});
     else
@@ -138,6 +155,7 @@ struct Parallel {
     if (fsdp) return std::shared_ptr<FSDP::NoSync>(new FSDP::NoSync(fsdp->no_sync()));
     return std::shared_ptr<DDP::NoSync>(new DDP::NoSync(ddp->no_sync()));
   }
+  std::shared_ptr<FlatParameters> flat;
   std::unique_ptr<FSDP> fsdp;
   std::unique_ptr<DDP> ddp;
 };
@@ -150,6 +168,7 @@ ShardedResult train_rank(const ShardedTraining& t, const std::shared_ptr<nn::Mod
   if (t.prepare) t.prepare(*model, group);
   const Parallel parallel(t, model, group);
   const auto optimizer = make_optimizer(t, parallel.parameters());
+  const auto averages = make_averages(t, *optimizer, *model);
   ShardedResult result;
   for (size_t batch = 0; batch < t.parts.size();) {
     optimizer->zero_grad();
@@ -168,10 +187,12 @@ ShardedResult train_rank(const ShardedTraining& t, const std::shared_ptr<nn::Mod
       if (rank == 0) result.norms.push_back(norm);
     }
     optimizer->step();
+    if (averages) averages->update();
   }
   const Tensor losses = Tensor::from(result.losses);
   group->all_reduce(losses, ReduceOp::sum, {.name = "losses", .scale = {}})->wait();
   result.losses = losses.to_vector<double>();
+  if (averages) averages->adopt();
   const StateDict dict = parallel.state();
   if (rank == 0) result.weights = values_of(dict);
   return result;
@@ -191,6 +212,7 @@ ShardedResult train_sharded(const ShardedTraining& t, int ranks) {
 ShardedResult train_whole(const ShardedTraining& t) {
   const std::shared_ptr<nn::Module> model = make_model(t);
   const auto optimizer = make_optimizer(t, model->parameters());
+  const auto averages = make_averages(t, *optimizer, *model);
   const MixedPrecision& precision = t.options.precision;
   ShardedResult result;
   for (size_t batch = 0; batch < t.parts.size();) {
@@ -210,7 +232,9 @@ ShardedResult train_whole(const ShardedTraining& t) {
     }
     if (t.clip > 0) result.norms.push_back(clip_grad_norm(model->parameters(), t.clip).item());
     optimizer->step();
+    if (averages) averages->update();
   }
+  if (averages) averages->adopt();
   result.weights = values_of(model->state_dict());
   return result;
 }

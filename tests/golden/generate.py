@@ -11,6 +11,7 @@ import sys
 
 import torch
 
+import finetuning
 import ops
 import safetensors_file
 import schedules
@@ -33,6 +34,7 @@ FILES = {
     "logistic": logistic,
     "ops": ops.all_cases,
     "augmentations": augmentations,
+    "finetuning": finetuning.all_cases,
     "schedules": schedules.all_schedules,
     "small_net": training.small_net,
     "transformers": transformers.all_cases,

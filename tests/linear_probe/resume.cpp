@@ -37,6 +37,8 @@ void expect_same_bits(const StateDict& a, const StateDict& b) {
 void expect_same_run(const Checkpoint& a, const Checkpoint& b) {
   expect_same_bits(a.part("model"), b.part("model"));
   expect_same_bits(a.part("optimizer"), b.part("optimizer"));
+  ASSERT_EQ(a.parts.size(), b.parts.size());
+  if (a.parts.size() > 2) expect_same_bits(a.part("ema"), b.part("ema"));
   EXPECT_EQ(a.integers, b.integers);
   EXPECT_EQ(a.text("phase"), b.text("phase"));
   const auto without_speeds = [](std::map<std::string, double> numbers) {
@@ -164,7 +166,7 @@ double apart(const std::string& a, const std::string& b) {
 
 // 44 pictures: the last step is 6 and 2. Adam moves a weight by about the rate in each step (1e-4 after the first
 // phase), so batches that weigh wrongly show; a gradient of about 0 may go either way.
-const std::string kAccumulated = "-e 1 -lr 8e-4 ";
+const std::string kAccumulated = "-e 1 -lr 8e-4 --layer-decay 0.8 --weight-decay 0.1 --ema 0.5 ";
 
 TEST_F(Resume, AccumulatedBatchesAreOneLargeBatch) {
   ASSERT_EQ(probe(kRun + kAccumulated + "-b 12", folder_, "large").exit_code, 0);
@@ -176,7 +178,8 @@ TEST_F(Resume, AccumulatedBatchesAreOneLargeBatch) {
 
 #if WEFT_HAVE_RANKS
 TEST_F(Resume, OnTwoRanksBitForBit) {
-  for (const std::string parallel : {"ddp", "fsdp --min-num-params 100000"})
+  for (const std::string parallel :
+       {"ddp", "fsdp --min-num-params 100000 --ema 0.9 --layer-decay 0.7 --weight-decay 0.1"})
     for (const std::string kept : {"on", "off"}) {
       SCOPED_TRACE(parallel + kept);
       const std::string more = "-b 8 -e 4 --parallel " + parallel + " --cache-features " + kept;

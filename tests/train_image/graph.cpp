@@ -21,6 +21,7 @@
 #include "nn/sequential.h"
 #include "optim/adadelta.h"
 #include "optim/adam.h"
+#include "optim/ema.h"
 #include "optim/schedule/cosine.h"
 #include "optim/schedule/scheduler.h"
 #include "optim/sgd.h"
@@ -73,6 +74,7 @@ std::vector<double> train(const Recipe& recipe, Device device, bool graphed) {
   const auto optimizer = recipe.make_optimizer(net->parameters());
   if (recipe.precision == DType::bf16) optimizer->flat()->keep_compute_copy(DType::bf16);
   optim::Scheduler scheduler(*optimizer, std::make_shared<optim::CosineSchedule>(kSteps));
+  optim::Ema ema(optimizer->flat(), net->buffers(), {.decay = 0.9, .warmup = true});
   const Tensor loss_sum = Tensor::zeros({}, DType::f32, device);
 
   const auto step = [&](const std::vector<Tensor>& in) {
@@ -91,6 +93,7 @@ std::vector<double> train(const Recipe& recipe, Device device, bool graphed) {
     }
     if (recipe.clip_norm > 0) clip_grad_norm(net->parameters(), recipe.clip_norm);
     optimizer->step();
+    ema.update();
   };
   std::optional<GraphedFunction> graph;
   if (graphed) graph.emplace(device, step);
@@ -110,6 +113,8 @@ std::vector<double> train(const Recipe& recipe, Device device, bool graphed) {
   };
   add(net->state_dict());
   add(optimizer->state_dict());
+  add(ema.state_dict());
+  add(ema.buffers());
   if (optimizer->flat()->compute_copy().defined())
     for (const double value : optimizer->flat()->compute_copy().to_vector<double>()) left.push_back(value);
   return left;
