@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "apps/finetune/state_weights.h"
 #include "apps/support/weights/load_weights.h"
 #include "core/atomic_file.h"
 #include "core/safetensors.h"
@@ -13,18 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A state dict as a file of weights, so that the tables of names apply to it.
-class StateWeights final : public support::WeightsFile {
- public:
-  explicit StateWeights(const StateDict& state) : state_(state) {
-    format_ = "state dict";
-    for (const NamedTensor& entry : state.tensors) add({entry.name, entry.tensor.dtype(), entry.tensor.sizes(), ""});
-  }
-  Tensor read(size_t index) const override { return state_.tensors[index].tensor.to(Device{}).contiguous(); }
-
- private:
-  const StateDict& state_;
-};
+constexpr const char* kAverages = "ema.safetensors";
+constexpr std::string_view kAverage = ".ema";  // behind the names of Ema's state
 
 bool begins_so(const std::vector<std::string>& names, std::initializer_list<std::string_view> beginnings) {
   return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
@@ -37,6 +28,26 @@ bool has_own_prefix(const fs::path& path) {
   return std::any_of(file->tensors().begin(), file->tensors().end(), [](const support::WeightInfo& tensor) {
     return tensor.name.find("bert.embeddings.") != std::string::npos;
   });
+}
+
+/// vocab.txt and what Hugging Face's BertTokenizer reads beside it.
+void save_tokenizer(const fs::path& folder, const data::WordPiece& pieces, int64_t longest) {
+  std::string vocabulary;
+  for (const std::string& token : pieces.vocabulary()) vocabulary += token + '\n';
+  write_atomically(folder / "vocab.txt", vocabulary, "vocabulary");
+  const nlohmann::ordered_json special{{"cls_token", "[CLS]"},
+                                       {"mask_token", "[MASK]"},
+                                       {"pad_token", "[PAD]"},
+                                       {"sep_token", "[SEP]"},
+                                       {"unk_token", "[UNK]"}};
+  write_atomically(folder / "special_tokens_map.json", special.dump(2) + '\n', "tokenizer");
+  nlohmann::ordered_json tokenizer = special;
+  tokenizer.update({{"do_lower_case", true},
+                    {"model_max_length", longest},
+                    {"strip_accents", nullptr},
+                    {"tokenize_chinese_chars", true},
+                    {"tokenizer_class", "BertTokenizer"}});
+  write_atomically(folder / "tokenizer_config.json", tokenizer.dump(2) + '\n', "tokenizer");
 }
 
 }  // namespace
@@ -66,15 +77,28 @@ bool load_bert(nn::Bert& model, const fs::path& given) {
   }
 }
 
+void save_averages(const fs::path& folder, const StateDict& averages) {
+  StateDict weights;
+  for (const NamedTensor& entry : averages.tensors)
+    weights.tensors.push_back({entry.name.substr(0, entry.name.size() - kAverage.size()), entry.tensor});
+  write_safetensors(folder / kAverages, renamed(weights, "to_hf_bert"), {{"format", "pt"}});
+}
+
+StateDict load_averages(const fs::path& folder, int64_t updates) {
+  const fs::path path = folder / kAverages;
+  WEFT_CHECK(fs::exists(path), "checkpoint ", folder.string(), " was made without --ema: its averages cannot go on");
+  StateDict averages;
+  for (const NamedTensor& entry : renamed(read_safetensors(path).state, "hf_bert").tensors)
+    averages.tensors.push_back({entry.name + std::string(kAverage), entry.tensor});
+  averages.scalars.push_back({"updates", static_cast<double>(updates)});
+  return averages;
+}
+
 void save_bert(const fs::path& folder, const StateDict& state, const nn::BertOptions& options,
                const data::WordPiece& pieces) {
   fs::create_directories(folder);
-  const auto renamed = support::renamed_weights(std::make_unique<StateWeights>(state),
-                                                {.prefix = {}, .map = "to_hf_bert", .add_prefix = {}});
-  write_safetensors(folder / "model.safetensors", renamed->read_all(), {{"format", "pt"}});
-  std::string vocabulary;
-  for (const std::string& token : pieces.vocabulary()) vocabulary += token + '\n';
-  write_atomically(folder / "vocab.txt", vocabulary, "vocabulary");
+  write_safetensors(folder / "model.safetensors", renamed(state, "to_hf_bert"), {{"format", "pt"}});
+  save_tokenizer(folder, pieces, options.positions);
   const nlohmann::ordered_json config{{"architectures", {"BertForSequenceClassification"}},
                                       {"model_type", "bert"},
                                       {"vocab_size", options.vocabulary},

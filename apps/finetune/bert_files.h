@@ -17,8 +17,14 @@ std::filesystem::path weights_file(const std::filesystem::path& path);
 /// Errors: other names or shapes that do not fit.
 bool load_bert(nn::Bert& model, const std::filesystem::path& path);
 
-/// Writes FOLDER/model.safetensors under Hugging Face's names, config.json and vocab.txt. `state`: the model's.
+/// Writes FOLDER/model.safetensors under Hugging Face's names, config.json, and the tokenizer's vocab.txt,
+/// tokenizer_config.json and special_tokens_map.json. `state`: the model's.
 void save_bert(const std::filesystem::path& folder, const StateDict& state, const nn::BertOptions& options,
                const data::WordPiece& pieces);
+
+/// FOLDER/ema.safetensors: the averages of the weights under the same names. `averages`: Ema's state.
+void save_averages(const std::filesystem::path& folder, const StateDict& averages);
+/// Errors: there is no such file: the checkpoint was made without averages.
+StateDict load_averages(const std::filesystem::path& folder, int64_t updates);
 
 }  // namespace weft::finetune

@@ -6,6 +6,7 @@
 #include "apps/finetune/trainer.h"
 #include "apps/support/device.h"
 #include "apps/support/exit.h"
+#include "apps/support/resume.h"
 #include "core/random.h"
 
 namespace weft::finetune {
@@ -37,7 +38,11 @@ std::shared_ptr<Classifier> make_model(const Options& options, int64_t classes, 
   sizes.classes = classes;
   sizes.dropout = options.dropout;
   auto bert = std::make_shared<nn::Bert>(sizes);
-  if (options.weights != "random") load_bert(*bert, options.weights);
+  if (options.weights != "random") {
+    const bool whole = load_bert(*bert, options.weights);
+    WEFT_CHECK(whole || options.resume.empty(), "checkpoint ", options.resume,
+               ": the classifier is missing or of other classes");
+  }
   return std::make_shared<Classifier>(std::move(bert));
 }
 
@@ -47,6 +52,8 @@ int run(int argc, char** argv) {
   support::export_rank(options.accelerate);
   const support::Ranks ranks(
       {.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
+  options.resume = checkpoint_folder(options.resume, options.out);
+  if (!options.resume.empty()) options.weights = options.resume;
   const data::TextTable train = data::read_text_table(fs::path(options.data) / "train.tsv");
   const data::TextTable dev = data::read_text_table(fs::path(options.data) / "dev.tsv");
   WEFT_CHECK(train.classes == dev.classes && train.pairs == dev.pairs, "data: ", options.data,
@@ -66,9 +73,8 @@ int run(int argc, char** argv) {
               << options.weights << ", " << options.precision << '\n'
               << "run     " << options.out << std::endl;
   }
-  generator(ranks.device()).seed ^= static_cast<uint64_t>(ranks.rank()) * 0x9E3779B97F4A7C15ull;  // of dropout
-  Trainer(options, ranks, pieces, model, train_texts, dev_texts).run();
-  return support::kExitOk;
+  generator(ranks.device()).seed ^= support::seed_of_rank(ranks.rank());  // of dropout
+  return support::exit_code(Trainer(options, ranks, pieces, model, train_texts, dev_texts).run());
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/finetune/options.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <vector>
 
 #include "apps/support/flags.h"
 
@@ -14,6 +16,20 @@ void take_precision(const std::string& word, Options& o) {
   if (word != "no" && word != "bf16")
     throw support::UsageError("mixed_precision: expected no or bf16, got '" + word + "'");
   o.precision = word == "no" ? "f32" : "bf16";
+}
+
+/// Hugging Face's spelling: underscores in names, and a bare --resume_from_checkpoint.
+std::vector<std::string> spelled_out(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    std::string& argument = arguments[i];
+    if (!argument.starts_with("--")) continue;
+    const size_t end = std::min(argument.find('='), argument.size());
+    std::replace(argument.begin(), argument.begin() + static_cast<std::ptrdiff_t>(end), '_', '-');
+    const bool bare = i + 1 == arguments.size() || arguments[i + 1].starts_with("--");
+    if (argument == "--resume-from-checkpoint" && bare) argument += "=last";
+  }
+  return arguments;
 }
 
 }  // namespace
@@ -30,8 +46,12 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("max-length", o.max_length, "tokens of the longest text; longer ones are cut", {.min = 3, .max = 512});
   flags.add("epochs", o.epochs, "passes over the training part", {.min = 1, .max = 1e6});
   flags.add("batch-size", o.batch_size, "texts per step of each rank", {.min = 1, .max = 1e6});
+  flags.add("accumulate", o.accumulate, "batches whose gradients add up to one step", {.min = 1, .max = 1e6});
   flags.add("lr", o.lr, "learning rate of AdamW; falls to 0 along a line", {.min = 0});
   flags.add("weight-decay", o.weight_decay, "of matrices; biases and norms have none", {.min = 0});
+  flags.add("layer-decay", o.layer_decay, "the rate of a layer by that of the layer behind it (0.9); 1: one rate",
+            {.min = 0, .max = 1, .above = true});
+  support::add_flags(flags, o.averages);
   flags.add("warmup-ratio", o.warmup_ratio, "share of the steps in which the rate rises from 0",
             {.min = 0, .max = 0.99});
   flags.add("max-grad-norm", o.max_grad_norm, "largest norm of the gradient", {.min = 0, .above = true});
@@ -46,6 +66,10 @@ bool parse_options(int argc, char** argv, Options& o) {
             {.min = 1, .max = 1e15});
   flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
   flags.add("seed", o.seed, "of weights, order and dropout", {.min = 0});
+  flags.add("resume-from-checkpoint", o.resume,
+            "a folder checkpoint-N, last (the one of the largest N in --out), or auto (the last if there is one)");
+  flags.add("max-steps", o.max_steps, "stop after this many steps of the whole run, as Ctrl-C would; 0: no limit",
+            {.min = 0});
   flags.add("out", o.out, "folder of the run: checkpoint-N/, metrics, TensorBoard files, summary");
   support::AccelerateConfig& a = o.accelerate;
   std::string config_file;
@@ -55,7 +79,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("main-process-ip", a.main_process_ip, "host of machine 0");
   flags.add("main-process-port", a.main_process_port, "where rank 0 listens; 0: 29500", {.min = 0, .max = 65535});
   flags.add("num-processes", a.num_processes, "processes of the job; 0: as the launcher says", {.min = 0, .max = 1e6});
-  if (!flags.parse(argc, argv)) return false;
+  if (!flags.parse(spelled_out(argc, argv))) return false;
   if (!config_file.empty()) {
     const support::AccelerateConfig file = support::read_accelerate_config(config_file);
     a.num_machines = file.num_machines;

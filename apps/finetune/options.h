@@ -4,6 +4,7 @@
 #include <string>
 
 #include "apps/support/accelerate.h"
+#include "apps/support/averages.h"
 
 namespace weft::finetune {
 
@@ -17,8 +18,11 @@ struct Options {
   int64_t max_length = 128;
   int64_t epochs = 3;
   int64_t batch_size = 8;
+  int64_t accumulate = 1;
   double lr = 5e-5;
   double weight_decay = 0;
+  double layer_decay = 1;
+  support::AverageOptions averages;
   double warmup_ratio = 0;
   double max_grad_norm = 1;
   double dropout = 0.1;
@@ -30,6 +34,8 @@ struct Options {
   int64_t min_num_params = 1'000'000;
   std::string device = "auto";
   int64_t seed = 42;
+  std::string resume;
+  int64_t max_steps = 0;
   std::string out = "test-trainer";
   support::AccelerateConfig accelerate;  ///< where this process is the only one of its machine
 

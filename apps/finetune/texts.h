@@ -34,7 +34,9 @@ class TextLoader {
   TextLoader(const Texts& texts, data::Sampler order, int64_t batch_size, int64_t padding_id, Device device)
       : texts_(texts), order_(order), batch_(batch_size), padding_(padding_id), device_(device) {}
   int64_t steps() const { return (order_.size() + batch_ - 1) / batch_; }
-  void start(int64_t epoch) { epoch_ = epoch, position_ = 0; }
+  int64_t texts() const { return order_.size(); }  ///< of this rank in an epoch
+  /// next() brings batch `batch` of the epoch, and so on.
+  void start(int64_t epoch, int64_t batch = 0) { epoch_ = epoch, position_ = batch * batch_; }
   std::optional<TextBatch> next();
 
  private:

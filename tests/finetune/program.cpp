@@ -4,25 +4,14 @@
 
 #include <nlohmann/json.hpp>
 #include <regex>
-#include <sstream>
 
 #include "core/safetensors.h"
-#include "tests/support/shell.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/finetune/program.h"
 
 namespace weft::tests {
 namespace {
 
 using testing::HasSubstr;
-
-Outcome finetune(const std::string& arguments, const TemporaryFolder& folder, const std::string& out = "run") {
-  return shell("OMP_WAIT_POLICY=passive " FINETUNE " " + arguments + " --out " + (folder / out));
-}
-
-void write(const std::string& path, const std::string& text) {
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-  std::ofstream(path) << text;
-}
 
 void expect_refusal(const std::string& arguments, int exit_code, const std::string& text) {
   const TemporaryFolder folder;
@@ -32,32 +21,6 @@ void expect_refusal(const std::string& arguments, int exit_code, const std::stri
 }
 
 #if WEFT_HAVE_UTF8PROC
-
-/// Sentences whose class is one word, in SST-2's layout.
-void write_sentences(const std::string& folder) {
-  const char* const subjects[] = {"the film", "this story", "an actor", "the plot", "her voice"};
-  const char* const verbs[] = {"is", "was", "seems", "remains"};
-  const char* const words[2][3] = {{"bad", "dull", "awful"}, {"good", "moving", "fine"}};
-  std::string train = "sentence\tlabel\n", dev = train;
-  int number = 0;
-  for (const char* subject : subjects)
-    for (const char* verb : verbs)
-      for (int label = 0; label < 2; ++label)
-        for (const char* word : words[label]) {
-          const std::string line = std::string(subject) + ' ' + verb + ' ' + word + '\t' + std::to_string(label) + '\n';
-          (number++ % 5 == 4 ? dev : train) += line;
-        }
-  write(folder + "/train.tsv", train);
-  write(folder + "/dev.tsv", dev);
-}
-
-std::vector<std::string> lines(const std::string& output, const std::string& pattern) {
-  std::vector<std::string> found;
-  std::istringstream in(output);
-  for (std::string line; std::getline(in, line);)
-    if (std::regex_match(line, std::regex(pattern))) found.push_back(line);
-  return found;
-}
 
 const std::string kNumber = R"(-?[0-9.]+(e-?[0-9]+)?)";
 const std::string kLoss = R"(\{'loss': )" + kNumber + R"(, 'grad_norm': )" + kNumber + R"(, 'learning_rate': )" +

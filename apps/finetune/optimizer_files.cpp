@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/finetune/optimizer_files.h"
+
+#include <algorithm>
+
+#include "apps/finetune/state_weights.h"
+#include "apps/support/weights/torch_optimizer.h"
+
+namespace weft::finetune {
+namespace {
+
+namespace fs = std::filesystem;
+using support::TorchObject;
+
+constexpr const char* kMoments[] = {"exp_avg", "exp_avg_sq"};
+
+TorchObject object(auto value) { return TorchObject{std::move(value)}; }
+TorchObject text_dict(std::vector<std::pair<std::string, TorchObject>> entries) {
+  TorchObject::Dict dict;
+  for (auto& [key, value] : entries) dict.emplace_back(key, std::move(value));
+  return object(std::move(dict));
+}
+
+/// The parameters of Hugging Face's BertForSequenceClassification in the order of its modules.
+std::vector<std::string> published_order(int64_t depth) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& module, std::initializer_list<const char*> tensors) {
+    for (const char* tensor : tensors) names.push_back(module + '.' + tensor);
+  };
+  for (const char* table : {"word_embeddings", "position_embeddings", "token_type_embeddings"})
+    add(str("bert.embeddings.", table), {"weight"});
+  add("bert.embeddings.LayerNorm", {"weight", "bias"});
+  for (int64_t i = 0; i < depth; ++i)
+    for (const char* module :
+         {"attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
+          "attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm"})
+      add(str("bert.encoder.layer.", i, '.', module), {"weight", "bias"});
+  add("bert.pooler.dense", {"weight", "bias"});
+  add("classifier", {"weight", "bias"});
+  return names;
+}
+
+/// The published names of all groups, one after the other, and how many each group has.
+struct Numbering {
+  std::vector<std::string> names;
+  std::vector<size_t> sizes;
+};
+
+Numbering number(const GroupNames& groups, int64_t depth) {
+  const std::vector<std::string> order = published_order(depth);
+  Numbering result;
+  for (const std::vector<std::string>& group : groups) {
+    StateDict shapes;  // three rows each, so that a stacked tensor can be cut
+    for (const std::string& name : group) shapes.tensors.push_back({name, Tensor::zeros({3})});
+    std::vector<ptrdiff_t> places;
+    for (const NamedTensor& entry : renamed(shapes, "to_hf_bert").tensors) {
+      const auto found = std::find(order.begin(), order.end(), entry.name);
+      WEFT_CHECK(found != order.end(), "optimizer.pt: no place for parameter '", entry.name, "'");
+      places.push_back(found - order.begin());
+    }
+    std::sort(places.begin(), places.end());
+    for (const ptrdiff_t place : places) result.names.push_back(order[static_cast<size_t>(place)]);
+    result.sizes.push_back(places.size());
+  }
+  return result;
+}
+
+std::string file_of_rank(int rank, int ranks) { return ranks == 1 ? "rng_state.pth" : str("rng_state_", rank, ".pth"); }
+
+}  // namespace
+
+void save_optimizer(const fs::path& folder, const StateDict& state, const optim::Optimizer& optimizer,
+                    const GroupNames& groups, const optim::AdamWOptions& options, int64_t depth) {
+  std::vector<StateDict> moments;
+  for (const std::string kind : kMoments) {
+    StateDict own;
+    for (const NamedTensor& entry : state.tensors)
+      if (entry.name.ends_with('.' + kind))
+        own.tensors.push_back({entry.name.substr(0, entry.name.size() - kind.size() - 1), entry.tensor});
+    moments.push_back(renamed(own, "to_hf_bert"));
+  }
+  const Numbering numbering = number(groups, depth);
+  const double step = state.scalar("step");
+  TorchObject::Dict states;  // each with a step of its own: torch.optim counts in place
+  for (const std::string& name : numbering.names)
+    states.emplace_back(static_cast<int64_t>(states.size()),
+                        text_dict({{"step", object(Tensor::full({}, step))},
+                                   {kMoments[0], object(moments[0].tensor(name))},
+                                   {kMoments[1], object(moments[1].tensor(name))}}));
+  TorchObject::List param_groups;
+  int64_t next = 0;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    TorchObject::List members;
+    for (size_t i = 0; i < numbering.sizes[g]; ++i) members.push_back(object(next++));
+    const int group = static_cast<int>(g);
+    TorchObject::Dict entries{{"lr", object(optimizer.lr(group))}};
+    for (auto& [key, value] : support::torch_options(optim::AdamOptions{.beta1 = options.beta1,
+                              .beta2 = options.beta2,
+                              .eps = options.eps,
+                              .weight_decay = optimizer.weight_decay(group)}))
+      entries.emplace_back(key, value);
+    entries.emplace_back("decoupled_weight_decay", object(true));
+    entries.emplace_back("initial_lr", object(optimizer.base_lr(group)));
+    entries.emplace_back("params", object(std::move(members)));
+    param_groups.push_back(object(std::move(entries)));
+  }
+  support::write_torch(folder / "optimizer.pt", text_dict({{"state", object(std::move(states))},
+                                                           {"param_groups", object(std::move(param_groups))}}));
+}
+
+StateDict load_optimizer(const fs::path& folder, const GroupNames& groups, int64_t depth) {
+  const std::string path = (folder / "optimizer.pt").string();
+  const TorchObject file = support::read_torch(path);
+  const Numbering numbering = number(groups, depth);
+  const auto* param_groups = std::get_if<TorchObject::List>(&file.at("param_groups", path).is);
+  const auto* states = std::get_if<TorchObject::Dict>(&file.at("state", path).is);
+  WEFT_CHECK(
+      param_groups && states && param_groups->size() == groups.size() && states->size() == numbering.names.size(), path,
+      ": expected ", groups.size(), " parameter groups and the state of ", numbering.names.size(), " parameters, got ",
+      param_groups ? param_groups->size() : 0, " and ", states ? states->size() : 0);
+  StateDict result;
+  for (const char* kind : kMoments) {
+    StateDict published;
+    for (const auto& [key, state] : *states) {
+      const int64_t* place = std::get_if<int64_t>(&key);
+      WEFT_CHECK(place && *place >= 0 && *place < static_cast<int64_t>(numbering.names.size()), path,
+                 ": expected states of parameters 0 to ", numbering.names.size() - 1);
+      const auto* tensor = std::get_if<Tensor>(&state.at(kind, path).is);
+      WEFT_CHECK(tensor, path, ": expected a tensor ", kind, " of parameter ", *place);
+      published.tensors.push_back({numbering.names[static_cast<size_t>(*place)], *tensor});
+    }
+    for (const NamedTensor& entry : renamed(published, "hf_bert").tensors)
+      result.tensors.push_back({entry.name + '.' + kind, entry.tensor});
+  }
+  const TorchObject& step = states->front().second.at("step", path);
+  const auto* counted = std::get_if<Tensor>(&step.is);
+  result.scalars.push_back({"step", counted ? counted->item() : step.number(path)});
+  for (size_t g = 0; g < groups.size(); ++g)
+    result.scalars.push_back({str("group", g, ".lr"), (*param_groups)[g].at("lr", path).number(path)});
+  return result;
+}
+
+void save_scheduler(const fs::path& folder, const optim::Optimizer& optimizer, int64_t step) {
+  TorchObject::List base, last, functions;
+  for (int group = 0; group < optimizer.groups(); ++group) {
+    base.push_back(object(optimizer.base_lr(group)));
+    last.push_back(object(optimizer.lr(group)));
+    functions.push_back(object(TorchObject::Dict{}));
+  }
+  support::write_torch(folder / "scheduler.pt", text_dict({{"base_lrs", object(std::move(base))},
+                                                           {"last_epoch", object(step)},
+                                                           {"_step_count", object(step + 1)},
+                                                           {"_get_lr_called_within_step", object(false)},
+                                                           {"_last_lr", object(std::move(last))},
+                                                           {"lr_lambdas", object(std::move(functions))}}));
+}
+
+int64_t load_scheduler(const fs::path& folder) {
+  const std::string path = (folder / "scheduler.pt").string();
+  return support::read_torch(path).at("last_epoch", path).integer(path);
+}
+
+void save_generators(const fs::path& folder, const std::vector<Generator>& of_ranks) {
+  const int ranks = static_cast<int>(of_ranks.size());
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Generator& one = of_ranks[static_cast<size_t>(rank)];
+    support::write_torch(
+        folder / file_of_rank(rank, ranks),
+        text_dict({{"weft", text_dict({{"philox_seed", object(static_cast<int64_t>(one.seed))},
+                                       {"philox_offset", object(static_cast<int64_t>(one.offset))}})}}));
+  }
+}
+
+bool load_generator(const fs::path& folder, int rank, int ranks, Generator& generator) {
+  const fs::path file = folder / file_of_rank(rank, ranks);
+  if (!fs::exists(file)) return false;
+  const std::string path = file.string();
+  const TorchObject all = support::read_torch(file);
+  const TorchObject* own = all.find("weft");
+  if (!own) return false;
+  generator = {static_cast<uint64_t>(own->at("philox_seed", path).integer(path)),
+               static_cast<uint64_t>(own->at("philox_offset", path).integer(path))};
+  return true;
+}
+
+}  // namespace weft::finetune

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "apps/finetune/options.h"
+
+namespace weft::finetune {
+
+/// Where a training stands between two steps, as Hugging Face's Trainer keeps it in trainer_state.json. What that has
+/// no place for is there as the state of a callback named `weft`.
+struct TrainerState {
+  int64_t step = 0, total_steps = 0;
+  double epoch = 0;
+  std::vector<std::string> history;  ///< the lines printed so far, each a JSON object
+
+  int64_t texts_per_step = 0;  ///< on all ranks
+  int64_t logged = 0;          ///< the step of the last line
+  double run_loss = 0;         ///< sum over the steps up to it
+  std::vector<double> losses;  ///< of each rank, sum over the steps since
+};
+
+void write_trainer_state(const std::filesystem::path& path, const TrainerState& state, const Options& options);
+
+/// Errors: it cannot be read, is no JSON, or lacks an entry, by name.
+TrainerState read_trainer_state(const std::filesystem::path& path);
+
+/// The folder to go on from: `wanted` itself, or for `last` FOLDER/checkpoint-N of the largest N; for `auto` the same
+/// where there is one, else "". Errors: there is none; it has no trainer_state.json.
+std::string checkpoint_folder(const std::string& wanted, const std::filesystem::path& folder);
+
+}  // namespace weft::finetune
