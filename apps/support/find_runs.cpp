@@ -20,12 +20,14 @@ bool is_run(const fs::path& folder) {
   return false;
 }
 
-/// Numbers inside names count as numbers.
+/// Whole numbers inside names count as numbers; digits behind a point are a fraction, which letters order well.
 bool comes_before(const std::string& a, const std::string& b) {
   const auto digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
   size_t i = 0, j = 0;
+  bool in_fraction = false;
   while (i < a.size() && j < b.size()) {
-    if (digit(a[i]) && digit(b[j])) {
+    in_fraction = in_fraction ? digit(a[i]) : i > 1 && a[i - 1] == '.' && digit(a[i - 2]) && digit(a[i]);
+    if (digit(a[i]) && digit(b[j]) && !in_fraction) {
       size_t m = i, n = j;
       while (m < a.size() && digit(a[m])) ++m;
       while (n < b.size() && digit(b[n])) ++n;

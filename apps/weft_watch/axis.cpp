@@ -39,6 +39,7 @@ std::string tick_text(double value, double step, double largest) {
 
 std::string number_text(double value) {
   if (!std::isfinite(value)) return "-";
+  if (value == std::round(value) && std::abs(value) < 1e7) return fmt::format("{:.0f}", value + 0.0);  // no -0
   return fmt::format("{:.4g}", value);
 }
 

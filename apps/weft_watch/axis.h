@@ -33,7 +33,7 @@ class Axis {
   std::vector<Tick> ticks_;
 };
 
-/// Four significant digits: `0.0853`, `1.25e-05`, `1234`.
+/// Four significant digits: `0.0853`, `1.25e-05`; whole numbers, such as steps, in full.
 std::string number_text(double value);
 
 }  // namespace weft::weft_watch

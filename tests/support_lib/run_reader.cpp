@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
+#include "apps/support/event_record.h"
 #include "apps/support/metrics.h"
 #include "apps/support/scalar_log.h"
 #include "tests/support_lib/temporary_folder.h"
@@ -175,6 +178,36 @@ TEST(RunReader, EveryCutOfAnEventFileIsAHalfRecord) {
   }
 }
 
+// Records whose checksums fit and whose messages are damaged: what is read may be wrong, but nothing outside of them
+// is.
+TEST(RunReader, DamagedMessagesDoNoHarm) {
+  const TemporaryFolder folder;
+  fs::path path;
+  {
+    TensorBoard board(folder.path());
+    path = board.path();
+    board.scalar("loss", 1, 1);
+    board.hyper_parameters({{"lr", 0.1}, {"model", "cnn"}});
+    board.end(true);
+  }
+  const std::string bytes = read_file(path);
+  std::vector<std::string> messages;
+  std::string_view rest = bytes, message;
+  while (take_event_record(rest, message) == RecordState::whole) messages.emplace_back(message);
+  ASSERT_EQ(messages.size(), 5u);
+  std::mt19937 random(std::random_device{}());
+  std::string damaged;
+  for (int i = 0; i < 20000; ++i) {
+    std::string one = messages[random() % messages.size()];
+    for (size_t flips = random() % 4; flips-- > 0;) one[random() % one.size()] = static_cast<char>(random());
+    damaged += event_record(std::string_view(one).substr(0, one.size() - random() % 3));
+  }
+  write_file(folder / "damaged.tfevents.1", damaged);
+  RunReader run(folder / "damaged.tfevents.1");
+  run.refresh();
+  EXPECT_THAT(run.notes(), ElementsAre());  // every record was whole
+}
+
 TEST(FindRuns, InTheOrderOfNumbers) {
   const TemporaryFolder folder;
   for (const char* name : {"sweep/run10", "sweep/run2", "sweep/deep/er", "sweep/empty"})
@@ -187,6 +220,16 @@ TEST(FindRuns, InTheOrderOfNumbers) {
   EXPECT_THAT(find_runs(folder / "sweep/run2"), ElementsAre(folder / "sweep/run2"));
   EXPECT_THAT(find_runs(folder / "sweep/run2/metrics.jsonl"), ElementsAre(folder / "sweep/run2/metrics.jsonl"));
   EXPECT_THAT(find_runs(folder / "none"), ElementsAre());
+}
+
+TEST(FindRuns, FractionsAreNoWholeNumbers) {
+  const TemporaryFolder folder;
+  for (const char* name : {"lr0.1", "lr0.05", "lr10", "lr0.015"}) {
+    fs::create_directories(folder / name);
+    write_file(folder / name / "metrics.jsonl", "");
+  }
+  EXPECT_THAT(find_runs(folder.path()),
+              ElementsAre(folder / "lr0.015", folder / "lr0.05", folder / "lr0.1", folder / "lr10"));
 }
 
 TEST(RunConfig, OfYamlAndToml) {

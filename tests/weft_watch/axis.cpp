@@ -48,6 +48,8 @@ TEST(Axis, ClockCountsInMinutesAndHours) {
 TEST(NumberText, FourDigits) {
   EXPECT_EQ(number_text(0.085312), "0.08531");
   EXPECT_EQ(number_text(1234.5), "1234");
+  EXPECT_EQ(number_text(500000), "500000");
+  EXPECT_EQ(number_text(-0.0), "0");
   EXPECT_EQ(number_text(1.25e-5), "1.25e-05");
   EXPECT_EQ(number_text(0.0 / 0.0), "-");
 }
