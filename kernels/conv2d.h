@@ -22,12 +22,19 @@ struct Conv2dArguments {
 WEFT_KERNEL(conv2d_forward, const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
             Conv2dArguments arguments);
 
-/// dx = gradient with respect to x.
-WEFT_KERNEL(conv2d_backward_input, const Queue& queue, const View& dx, const View& dy, const View& w,
+/// dx = gradient with respect to x, plus `more`, what came for x from elsewhere (none, or contiguous as dx and apart
+/// from it).
+WEFT_KERNEL(conv2d_backward_input, const Queue& queue, const View& dx, const View& dy, const View& w, const View& more,
             Conv2dArguments arguments);
 
 /// dw = gradient with respect to w; dw has the inputs' dtype or f32.
 WEFT_KERNEL(conv2d_backward_weight, const Queue& queue, const View& dw, const View& dy, const View& x,
             Conv2dArguments arguments);
+
+/// Throws unless `more` may be added to dx.
+inline void check_more(const View& dx, const View& more) {
+  WEFT_CHECK(!more || (more.same_sizes(dx) && more.dtype == dx.dtype && more.is_contiguous()),
+             "conv2d_backward_input: expected ", dx, " to add, got ", more);
+}
 
 }  // namespace weft::kernels

@@ -33,9 +33,7 @@ void add_engines(Cases& cases, const Target& target, const std::string& name, do
   if (target.device.kind == DeviceKind::cuda) add("@vendor", Engine::vendor);
 }
 
-Tensor filled(const Target& target, const Shape& sizes) {
-  return normal(sizes, 0, 1, DType::bf16, target.device);
-}
+Tensor filled(const Target& target, const Shape& sizes) { return normal(sizes, 0, 1, DType::bf16, target.device); }
 
 struct Product {
   const char* name;
@@ -102,7 +100,9 @@ void add_convolutions(Cases& cases, const Target& target, const Convolution& c) 
   });
   if (c.C > 3)  // a picture needs no gradient
     add_engines(cases, target, name + "backward_input", flop, [=]() -> Call {
-      return [t = make(), arguments] { kernels::conv2d_backward_input(t.x.queue(), t.x, t.y, t.w, arguments); };
+      return [t = make(), arguments] {
+        kernels::conv2d_backward_input(t.x.queue(), t.x, t.y, t.w, kernels::View::none(), arguments);
+      };
     });
   add_engines(cases, target, name + "backward_weight", flop, [=]() -> Call {
     return [t = make(), arguments] { kernels::conv2d_backward_weight(t.w.queue(), t.w, t.y, t.x, arguments); };

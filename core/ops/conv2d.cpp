@@ -58,7 +58,8 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& input_bia
                           Grads grads(3);
                           if (w) {
                             grads[0] = Tensor::empty(x_sizes, dy.dtype(), dy.device());
-                            kernels::conv2d_backward_input(dy.queue(), grads[0], dy, w, options);
+                            const Tensor more = arrived_gradient(0, x_sizes, dy.dtype());
+                            kernels::conv2d_backward_input(dy.queue(), grads[0], dy, w, more, options);
                           }
                           if (x) {
                             grads[1] = gradient_target(1, w_sizes, w_dtype, dy.device());

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/conv2d.h"
 
+#include "kernels/binary.h"
+
 #include <vector>
 
 #include "kernels/cpu/dnnl_conv2d.h"
@@ -145,12 +147,15 @@ void conv2d_forward(const Queue&, const View& y, const View& x, const View& w, c
   });
 }
 
-void conv2d_backward_input(const Queue&, const View& dx, const View& dy, const View& w, Conv2dArguments arguments) {
+void conv2d_backward_input(const Queue& queue, const View& dx, const View& dy, const View& w, const View& more,
+                           Conv2dArguments arguments) {
   const Geometry geometry("conv2d_backward_input", dx, w, dy, arguments);
-  if (dnnl_conv2d_backward_input(dx, dy, w, arguments)) return;
-  with_dtype<float, double, bf16, f16>(dx.dtype, "conv2d_backward_input", [&]<class T>() {
-    backward_input<T>(geometry, dx.as<T>(), dy.as<T>(), w.as<T>());
-  });
+  check_more(dx, more);
+  if (!dnnl_conv2d_backward_input(dx, dy, w, arguments))
+    with_dtype<float, double, bf16, f16>(dx.dtype, "conv2d_backward_input", [&]<class T>() {
+      backward_input<T>(geometry, dx.as<T>(), dy.as<T>(), w.as<T>());
+    });
+  if (more) binary_forward(queue, Binary::add, dx, dx, more, 1);
 }
 
 void conv2d_backward_weight(const Queue&, const View& dw, const View& dy, const View& x, Conv2dArguments arguments) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/conv2d.h"
 
+#include "kernels/binary.h"
 #include "kernels/cuda/conv2d_shape.cuh"
 #include "kernels/engines/dispatch.h"
 #include "kernels/fill.h"
@@ -85,20 +86,30 @@ void conv2d_forward(const Queue& queue, const View& y, const View& x, const View
   });
 }
 
-void conv2d_backward_input(const Queue& queue, const View& dx, const View& dy, const View& w,
+void conv2d_backward_input(const Queue& queue, const View& dx, const View& dy, const View& w, const View& more,
                            Conv2dArguments arguments) {
   const Conv2dShape shape("conv2d_backward_input", dx, w, dy, arguments);
   WEFT_CHECK(dx.dtype == w.dtype && dx.dtype == dy.dtype, "conv2d_backward_input: expected one dtype, got ", dx, " = ",
              dy, " * ", w);
+  check_more(dx, more);
   if (dx.numel() == 0) return;
-  if (shape.is_empty()) return fill(queue, dx, 0);
-  if (vendor::conv2d_backward_input(queue, dx, dy, w, arguments)) return;
-  if (shape.is_matmul()) return matmul(queue, pixel_matrix(dx), pixel_matrix(dy), pixel_matrix(w), View::none(), {});
+  const auto add_more = [&] {
+    if (more) binary_forward(queue, Binary::add, dx, dx, more, 1);
+  };
+  if (shape.is_empty()) {
+    fill(queue, dx, 0);
+    return add_more();
+  }
+  if (vendor::conv2d_backward_input(queue, dx, dy, w, arguments)) return add_more();
+  if (shape.is_matmul()) {
+    const View y = pixel_matrix(dx), a = pixel_matrix(dy), b = pixel_matrix(w), none;
+    if (more) return matmul_fused(queue, y, none, a, b, none, pixel_matrix(more), {});
+    return matmul(queue, y, a, b, none, {});
+  }
   with_type(dx, "conv2d_backward_input", [&]<class T>() {
-    if (shape.is_depthwise())
-      depthwise_backward_input<T>(queue, dx, dy, w, shape);
-    else
-      conv2d_backward_input_gemm<T>(queue, dx, dy, w, shape);
+    if (!shape.is_depthwise()) return conv2d_backward_input_gemm<T>(queue, dx, dy, w, more, shape);
+    depthwise_backward_input<T>(queue, dx, dy, w, shape);
+    add_more();
   });
 }
 

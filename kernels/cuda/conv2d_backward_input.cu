@@ -63,15 +63,17 @@ struct Conv2dBackwardInputProblem {
 };
 
 template <>
-bool conv2d_backward_input_wgmma<bf16>(const Queue&, const View&, const View&, const View&, const Conv2dShape&);
+bool conv2d_backward_input_wgmma<bf16>(const Queue&, const View&, const View&, const View&, const View&,
+                                       const Conv2dShape&);
 template <>
-bool conv2d_backward_input_wgmma<f16>(const Queue&, const View&, const View&, const View&, const Conv2dShape&);
+bool conv2d_backward_input_wgmma<f16>(const Queue&, const View&, const View&, const View&, const View&,
+                                      const Conv2dShape&);
 
 template <class T>
-void conv2d_backward_input_gemm(const Queue& queue, const View& dx, const View& dy, const View& w,
+void conv2d_backward_input_gemm(const Queue& queue, const View& dx, const View& dy, const View& w, const View& more,
                                 const Conv2dShape& shape) {
   if constexpr (sizeof(T) == 2)
-    if (conv2d_backward_input_wgmma<T>(queue, dx, dy, w, shape)) return;
+    if (conv2d_backward_input_wgmma<T>(queue, dx, dy, w, more, shape)) return;
   const auto [stride_h, stride_w] = shape.stride;
   const int64_t rows = (shape.H + stride_h - 1) / stride_h, columns = (shape.W + stride_w - 1) / stride_w;
   const int64_t m = shape.N * rows * columns, n = shape.group_C;
@@ -112,16 +114,20 @@ void conv2d_backward_input_gemm(const Queue& queue, const View& dx, const View& 
   problem.groups = static_cast<int>(shape.groups);
   problem.m = static_cast<int>(m);
   problem.n = static_cast<int>(n);
-  problem.epilogue = {dx.data, nullptr, 1, false, false, false, allows_vector_store(dx, n)};
+  problem.epilogue = {
+      dx.data, nullptr, 1, false, false, false, allows_vector_store(dx, n) && (!more || allows_vector_store(more, n))};
+  problem.epilogue.residual = more.data;
   const int64_t slices = stride_h * stride_w * shape.groups;
   launch_gemm<T>(queue, "conv2d_backward_input", choose_tile<T>(m, n, slices), problem, m, n, slices);
 }
 
-template void conv2d_backward_input_gemm<float>(const Queue&, const View&, const View&, const View&,
+template void conv2d_backward_input_gemm<float>(const Queue&, const View&, const View&, const View&, const View&,
                                                 const Conv2dShape&);
-template void conv2d_backward_input_gemm<double>(const Queue&, const View&, const View&, const View&,
+template void conv2d_backward_input_gemm<double>(const Queue&, const View&, const View&, const View&, const View&,
                                                  const Conv2dShape&);
-template void conv2d_backward_input_gemm<bf16>(const Queue&, const View&, const View&, const View&, const Conv2dShape&);
-template void conv2d_backward_input_gemm<f16>(const Queue&, const View&, const View&, const View&, const Conv2dShape&);
+template void conv2d_backward_input_gemm<bf16>(const Queue&, const View&, const View&, const View&, const View&,
+                                               const Conv2dShape&);
+template void conv2d_backward_input_gemm<f16>(const Queue&, const View&, const View&, const View&, const View&,
+                                              const Conv2dShape&);
 
 }  // namespace weft::kernels::WEFT_DEVICE

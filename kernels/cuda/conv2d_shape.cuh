@@ -27,7 +27,7 @@ template <class T>
 void conv2d_forward_gemm(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
                          const Conv2dShape& shape);
 template <class T>
-void conv2d_backward_input_gemm(const Queue& queue, const View& dx, const View& dy, const View& w,
+void conv2d_backward_input_gemm(const Queue& queue, const View& dx, const View& dy, const View& w, const View& more,
                                 const Conv2dShape& shape);
 template <class T>
 void conv2d_backward_weight_gemm(const Queue& queue, const View& dw, const View& dy, const View& x,
@@ -39,7 +39,7 @@ template <class T>
 bool conv2d_forward_wgmma(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
                           const Conv2dShape& shape);
 template <class T>
-bool conv2d_backward_input_wgmma(const Queue& queue, const View& dx, const View& dy, const View& w,
+bool conv2d_backward_input_wgmma(const Queue& queue, const View& dx, const View& dy, const View& w, const View& more,
                                  const Conv2dShape& shape);
 template <class T>
 bool conv2d_backward_weight_wgmma(const Queue& queue, const View& dw, const View& dy, const View& x,

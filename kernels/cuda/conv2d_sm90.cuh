@@ -159,7 +159,8 @@ struct WindowWalk {
                static_cast<int>(stride.w),
                kWgmmaDepth,
                kChunkRows,
-               Swizzle::bytes128},
+               Swizzle::bytes128,
+               {2 * pictures.strides[2], 2 * pictures.strides[1], 2 * pictures.strides[0]}},
         places{Divider(rows * columns),    Divider(columns),          static_cast<int>(stride.h),
                static_cast<int>(stride.w), static_cast<int>(lower.h), static_cast<int>(lower.w)} {}
 
@@ -197,7 +198,8 @@ inline bool conv2d_fits_wgmma(const Queue& queue, const Conv2dShape& shape) {
 /// Forward and backward_input: m places, n columns, `depth` channels at each tap.
 template <class T, bool kBackward>
 bool window_wgmma(const Queue& queue, const char* name, const View& y, const WindowWalk& walk, const View& w,
-                  const View& bias, const Conv2dShape& shape, int64_t m, int64_t n, int64_t depth) {
+                  const View& bias, const View& residual, const Conv2dShape& shape, int64_t m, int64_t n,
+                  int64_t depth) {
   if (!walk.fits(shape) || reinterpret_cast<uintptr_t>(w.data) % 16 != 0) return false;
   const int64_t taps = shape.R * shape.S, chunks = (depth + kWgmmaDepth - 1) / kWgmmaDepth, steps = taps * chunks;
   const WgmmaPlan plan = wgmma_plan(m, n, steps, 1, true);
@@ -212,8 +214,10 @@ bool window_wgmma(const Queue& queue, const char* name, const View& y, const Win
   gemm.source.dilation_w = static_cast<int>(shape.dilation.w);
   gemm.source.steps = static_cast<int>(steps);
   gemm.source.share = plan.share;
-  const Epilogue<T> epilogue{
-      y.data, bias.data, 1, false, false, false, n % 4 == 0 && reinterpret_cast<uintptr_t>(y.data) % 16 == 0};
+  Epilogue<T> epilogue{y.data, bias.data, 1, false, false, false, false};
+  epilogue.residual = residual.data;
+  epilogue.vector =
+      n % 4 == 0 && (reinterpret_cast<uintptr_t>(y.data) | reinterpret_cast<uintptr_t>(residual.data)) % 16 == 0;
   if (plan.splits == 1) {
     gemm.epilogue = wgmma_epilogue<T>(name, epilogue, m, n, 1, m * n);
     launch_wgmma(queue, name, plan, gemm, m, n, 1);
@@ -231,18 +235,18 @@ bool conv2d_forward_on_wgmma(const Queue& queue, const View& y, const View& x, c
                              const Conv2dShape& shape) {
   if (!conv2d_fits_wgmma(queue, shape)) return false;
   const WindowWalk walk(x, shape.P, shape.Q, shape, shape.stride, shape.padding);
-  return window_wgmma<T, false>(queue, "conv2d_forward", y, walk, w, bias, shape, shape.N * shape.P * shape.Q, shape.O,
-                                shape.C);
+  return window_wgmma<T, false>(queue, "conv2d_forward", y, walk, w, bias, View::none(), shape,
+                                shape.N * shape.P * shape.Q, shape.O, shape.C);
 }
 
 template <class T>
-bool conv2d_backward_input_on_wgmma(const Queue& queue, const View& dx, const View& dy, const View& w,
+bool conv2d_backward_input_on_wgmma(const Queue& queue, const View& dx, const View& dy, const View& w, const View& more,
                                     const Conv2dShape& shape) {
   if (!conv2d_fits_wgmma(queue, shape)) return false;
   const Size2d turned{(shape.R - 1) * shape.dilation.h - shape.padding.h,
                       (shape.S - 1) * shape.dilation.w - shape.padding.w};
   const WindowWalk walk(dy, shape.H, shape.W, shape, shape.stride, turned);
-  return window_wgmma<T, true>(queue, "conv2d_backward_input", dx, walk, w, View::none(), shape,
+  return window_wgmma<T, true>(queue, "conv2d_backward_input", dx, walk, w, View::none(), more, shape,
                                shape.N * shape.H * shape.W, shape.C, shape.O);
 }
 

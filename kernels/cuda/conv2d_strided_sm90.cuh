@@ -75,12 +75,13 @@ struct PhaseSource {
 
 template <class T>
 bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, const View& dy, const View& w,
-                                            const Conv2dShape& shape) {
+                                            const View& more, const Conv2dShape& shape) {
   constexpr const char* kName = "conv2d_backward_input";
   using Source = PhaseSource<T>;
   const int64_t count = shape.stride.h * shape.stride.w;
   if (!conv2d_fits_wgmma(queue, shape) || count > Source::kMostPhases ||
-      reinterpret_cast<uintptr_t>(w.data) % 16 != 0 || reinterpret_cast<uintptr_t>(dx.data) % 16 != 0)
+      reinterpret_cast<uintptr_t>(w.data) % 16 != 0 ||
+      (reinterpret_cast<uintptr_t>(dx.data) | reinterpret_cast<uintptr_t>(more.data)) % 16 != 0)
     return false;
   const int64_t rows = (shape.H + shape.stride.h - 1) / shape.stride.h;
   const int64_t columns = (shape.W + shape.stride.w - 1) / shape.stride.w;
@@ -131,6 +132,7 @@ bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, 
   source.tap_h = -axis_h.tap;
   source.tap_w = -axis_w.tap;
   gemm.epilogue.to = {dx.data, nullptr, 1, false, false, false, true};
+  gemm.epilogue.to.residual = more.data;
   gemm.epilogue.pitch_row = n;
   gemm.epilogue.inner = 1;
   gemm.epilogue.m = static_cast<int>(m);

@@ -130,10 +130,14 @@ TensorMap im2col_map(const char* kernel, const Im2colTensor& tensor) {
   check_address(kernel, tensor.data);
   check_line(kernel, tensor.channels, tensor.dtype, tensor.swizzle);
   for (const int64_t size : {tensor.n, tensor.h, tensor.w, tensor.c}) check_size(kernel, size);
-  const int64_t pixel = tensor.c * static_cast<int64_t>(size_of(tensor.dtype));
-  WEFT_CHECK(pixel % 16 == 0 && pixel * tensor.w * tensor.h < int64_t{1} << 40, kernel,
-             ": an im2col tensor map wants pixels of a multiple of 16 bytes and pictures below 2^40, got pixels of ",
-             pixel);
+  std::array<int64_t, 3> pitches = tensor.pitches;
+  if (pitches[0] == 0) {
+    const int64_t pixel = tensor.c * static_cast<int64_t>(size_of(tensor.dtype));
+    pitches = {pixel, pixel * tensor.w, pixel * tensor.w * tensor.h};
+  }
+  for (const int64_t pitch : pitches)
+    WEFT_CHECK(pitch > 0 && pitch % 16 == 0 && pitch < int64_t{1} << 40, kernel,
+               ": an im2col tensor map wants pitches that are multiples of 16 bytes below 2^40, got ", pitch);
   WEFT_CHECK(tensor.pixels >= 1 && tensor.pixels <= 1024, kernel, ": an im2col tensor map loads 1 to 1024 pixels, got ",
              tensor.pixels);
   for (const int corner : {tensor.lower_w, tensor.lower_h, tensor.upper_w, tensor.upper_h})
@@ -145,8 +149,8 @@ TensorMap im2col_map(const char* kernel, const Im2colTensor& tensor) {
              ": an im2col tensor map has no window in pictures of ", tensor.h, "x", tensor.w);
   const cuuint64_t sizes[4] = {static_cast<cuuint64_t>(tensor.c), static_cast<cuuint64_t>(tensor.w),
                                static_cast<cuuint64_t>(tensor.h), static_cast<cuuint64_t>(tensor.n)};
-  const cuuint64_t pitches[3] = {static_cast<cuuint64_t>(pixel), static_cast<cuuint64_t>(pixel * tensor.w),
-                                 static_cast<cuuint64_t>(pixel * tensor.w * tensor.h)};
+  const cuuint64_t bytes[3] = {static_cast<cuuint64_t>(pitches[0]), static_cast<cuuint64_t>(pitches[1]),
+                               static_cast<cuuint64_t>(pitches[2])};
   const cuuint32_t steps[4] = {1, static_cast<cuuint32_t>(tensor.stride_w), static_cast<cuuint32_t>(tensor.stride_h),
                                1};
   const int lower[2] = {tensor.lower_w, tensor.lower_h}, upper[2] = {tensor.upper_w, tensor.upper_h};
@@ -154,7 +158,7 @@ TensorMap im2col_map(const char* kernel, const Im2colTensor& tensor) {
       driver_function<std::remove_pointer_t<decltype(&cuTensorMapEncodeIm2col)>>(kernel, "cuTensorMapEncodeIm2col");
   CUtensorMap map;
   const CUresult status =
-      encode(&map, data_type(kernel, tensor.dtype), 4, const_cast<void*>(tensor.data), sizes, pitches, lower, upper,
+      encode(&map, data_type(kernel, tensor.dtype), 4, const_cast<void*>(tensor.data), sizes, bytes, lower, upper,
              static_cast<cuuint32_t>(tensor.channels), static_cast<cuuint32_t>(tensor.pixels), steps,
              CU_TENSOR_MAP_INTERLEAVE_NONE, driver_swizzle(tensor.swizzle), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);

@@ -37,7 +37,7 @@ TensorMap tiled_map(const char* kernel, const TiledTensor& tensor);
 
 /// Pictures [N,H,W,C] for loads of `pixels` windows with `channels` channels each (tma_load_im2col).
 struct Im2colTensor {
-  const void* data;  ///< dense, aligned to 16 bytes; C a multiple of 16 bytes
+  const void* data;  ///< aligned to 16 bytes
   DType dtype;
   int64_t n, h, w, c;
   int lower_h, lower_w;  ///< first corner of a window's box: minus the padding above and left
@@ -46,6 +46,8 @@ struct Im2colTensor {
   int stride_h, stride_w;  ///< from window to window, 1 to 8
   int channels, pixels;    ///< channels at most 256, pixels at most 1024
   Swizzle swizzle;
+  /// Bytes from pixel to pixel, row to row, picture to picture, multiples of 16; pixels may overlap. 0: dense.
+  std::array<int64_t, 3> pitches{};
 };
 
 /// As tiled_map, for im2col loads. Pixels outside of the picture are read as 0.

@@ -129,7 +129,7 @@ void own_conv2d(const Conv2dCall& call) {
     case Direction::forward:
       return cuda::conv2d_forward(call.queue, call.y, call.x, call.w, call.bias, call.arguments);
     case Direction::backward_input:
-      return cuda::conv2d_backward_input(call.queue, call.x, call.y, call.w, call.arguments);
+      return cuda::conv2d_backward_input(call.queue, call.x, call.y, call.w, View::none(), call.arguments);
     case Direction::backward_weight:
       return cuda::conv2d_backward_weight(call.queue, call.w, call.y, call.x, call.arguments);
   }

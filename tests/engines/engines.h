@@ -121,7 +121,7 @@ class Conv2dProblem {
     const kernels::Conv2dArguments arguments{
         {case_.stride, case_.stride}, {case_.padding, case_.padding}, {case_.dilation, case_.dilation}, case_.groups};
     if (direction_ == Direction::backward_input)
-      kernels::conv2d_backward_input(queue, x_, y_, w_, arguments);
+      kernels::conv2d_backward_input(queue, x_, y_, w_, View::none(), arguments);
     else if (direction_ == Direction::backward_weight)
       kernels::conv2d_backward_weight(queue, w_, y_, x_, arguments);
     else

@@ -1,6 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/conv2d.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/autograd.h"
+#include "core/ops/add.h"
+#include "core/ops/affine.h"
+#include "core/ops/sum.h"
+#include "kernels/kernel_trace.h"
 #include "tests/ops/op_case.h"
+#include "tests/support/devices.h"
+#include "tests/support/random_values.h"
 
 namespace weft::test {
 namespace {
@@ -27,6 +39,50 @@ const AddCases cases{
     {"conv2d_transposed_input", {{{2, 5, 6, 6}, Values::normal, Layout::transposed}, {{4, 3, 3, 6}}}, conv<>, 54},
     {"conv2d_no_images", {{{0, 5, 5, 3}}, {{4, 3, 3, 3}}, {{4}}}, conv<>},
 };
+
+struct Calls : kernels::KernelObserver {
+  void before(const kernels::KernelCall& call) override { ++count[std::string(call.name)]; }
+  void after(const kernels::KernelCall&) override {}
+  std::map<std::string, int> count;
+};
+
+TEST(Conv2dGradient, IsAddedToWhatHasComeForTheInput) {
+  for (const DeviceKind kind : tests::test_devices())
+    for (const int64_t stride : {1, 2}) {
+      const auto random = [&](const Shape& sizes) {
+        const auto values = tests::uniform(sizes.numel(), DType::f32);
+        return Tensor::from(std::vector<float>(values.begin(), values.end()), sizes).to(Device{kind, 0});
+      };
+      const Tensor x = random({2, 6, 6, 8}), w = random({8, 3, 3, 8}), v = random({8, 1, 1, 8});
+      const auto gradient = [&](auto&& body) {
+        const Tensor leaf = x.detach().requires_grad_();
+        body(affine(leaf, 2, 0));
+        return leaf.grad().to_vector<float>();
+      };
+      const auto left = [&](const Tensor& input) {
+        return conv2d(input, w, {}, {.stride = {stride, stride}, .padding = {1, 1}});
+      };
+      const auto right = [&](const Tensor& input) { return conv2d(input, v, {}, {.stride = {stride, stride}}); };
+      const auto total = [](const Tensor& y) { return sum(affine(y, 3, 0)); };
+      const auto want = gradient([&](const Tensor& input) {
+        total(left(input)).backward({}, /*retain_graph=*/true);
+        total(right(input)).backward({}, true);
+        if (stride == 1) total(input).backward({}, true);
+      });
+      Calls calls;
+      const auto found = gradient([&](const Tensor& input) {
+        const Tensor both = add(left(input), right(input));
+        const Tensor y = total(stride == 1 ? add(both, input) : both);  // a residual block, and where its size changes
+        kernels::set_kernel_observer(&calls);
+        y.backward();
+        kernels::set_kernel_observer(nullptr);
+      });
+      EXPECT_EQ(calls.count["conv2d_backward_input"], 2);
+      EXPECT_EQ(calls.count["binary_forward"], 0) << "the input's gradients need no pass that adds them";
+      ASSERT_EQ(found.size(), want.size());
+      for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(found[i], want[i], 1e-5 * (1 + std::abs(want[i]))) << i;
+    }
+}
 
 }  // namespace
 }  // namespace weft::test

@@ -119,7 +119,7 @@ void check_on(const Case& c) {
   {
     SCOPED_TRACE("input gradient");
     const Poisoned<T> dx(c.x_size(), o);
-    kernels::conv2d_backward_input(kSimt, x_view(dx.data()), dy, w, c.arguments);
+    kernels::conv2d_backward_input(kSimt, x_view(dx.data()), dy, w, View::none(), c.arguments);
     expect_close(dx.host(), dx_expected, c.R * c.S * c.O / c.arguments.groups);
   }
   {
@@ -230,7 +230,7 @@ TEST(SimtConv2d, AnyScheduleGivesTheSameBits) {
     kernels::conv2d_forward(kSimt, View::dense(y.data(), DType::bf16, {c.N, c.P(), c.Q(), c.O}), x, w, View::none(),
                             c.arguments);
     kernels::conv2d_backward_input(kSimt, View::dense(dx.data(), DType::bf16, {c.N, c.H, c.W, c.C}), dy, w,
-                                   c.arguments);
+                                   View::none(), c.arguments);
     kernels::conv2d_backward_weight(kSimt, View::dense(dw.data(), DType::bf16, {c.O, c.R, c.S, c.C}), dy, x,
                                     c.arguments);
     std::vector<std::vector<uint16_t>> bits;
@@ -252,7 +252,8 @@ TEST(SimtConv2d, RefusesWhatDoesNotFit) {
       }).find("conv2d_forward: weight f32[8,3,3,3] does not fit input f32[1,6,6,4] with groups=1"),
       std::string::npos);
   EXPECT_NE(error_of([&] {
-              kernels::conv2d_backward_input(kSimt, view({1, 6, 6, 4}), view({1, 5, 4, 8}), view({8, 3, 3, 4}), {});
+              kernels::conv2d_backward_input(kSimt, view({1, 6, 6, 4}), view({1, 5, 4, 8}), view({8, 3, 3, 4}),
+                                             View::none(), {});
             }).find("conv2d_backward_input: input f32[1,6,6,4] and weight f32[8,3,3,4] do not give f32[1,5,4,8]"),
             std::string::npos);
 }

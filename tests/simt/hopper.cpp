@@ -268,8 +268,8 @@ TEST(Hopper, Im2colMapsAreRefusedAsTheDriverDoes) {
   };
   EXPECT_EQ(error([](Im2colTensor&) {}), "");
   EXPECT_THAT(error([](Im2colTensor& t) { t.c = 60; }),
-              HasSubstr("k: an im2col tensor map wants pixels of a multiple of 16 bytes and pictures below 2^40, got "
-                        "pixels of 120"));
+              HasSubstr("k: an im2col tensor map wants pitches that are multiples of 16 bytes below 2^40, got 120"));
+  EXPECT_THAT(error([](Im2colTensor& t) { t.pitches = {128, 1000, 8192}; }), HasSubstr("below 2^40, got 1000"));
   EXPECT_THAT(error([](Im2colTensor& t) { t.pixels = 1025; }),
               HasSubstr("k: an im2col tensor map loads 1 to 1024 pixels, got 1025"));
   EXPECT_THAT(error([](Im2colTensor& t) { t.lower_w = -129; }),
