@@ -53,6 +53,10 @@ echo '[==========] Running 1 test from 1 test suite.'
 echo '[       OK ] A.B (1 ms)'
 [ "$2" = racecheck ] && echo '========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)' || echo '========= ERROR SUMMARY: 0 errors'
 """
+LADDER = """
+[ "$FAKE_LADDER_FAILS" = "$1" ] && { echo "error: $1: step 3 is wrong" >&2; exit 1; }
+echo "steps of $*"
+"""
 
 
 class GpuCheck(unittest.TestCase):
@@ -87,7 +91,7 @@ case "$1 $2" in
   *) exec {sys.executable} "$@";;
 esac
 """)
-        for name, script in (("train_image", TRAIN_IMAGE), ("bench", BENCH), ("test_kernels", "exit 1\n")):
+        for name, script in (("train_image", TRAIN_IMAGE), ("bench", BENCH), ("ladder", LADDER), ("test_kernels", "exit 1\n")):
             self.program(self.fakes / "programs" / name, script)
         self.out = pathlib.Path(self.folder.name) / "result.md"
 
@@ -124,6 +128,8 @@ esac
         self.assertIn("| matmul_a | 300 | 200 | TFLOP/s | 1.50 |", self.text)
         self.assertIn("| conv_c | 80 |  | TFLOP/s |  |", self.text)
         self.assertNotIn("- conv:", self.text)
+        self.assertIn("ladder matmul_bf16\nsteps of matmul_bf16 --device cuda --seconds 0.05\nladder conv2d\n", self.text)
+        self.assertEqual(self.block["stages"]["ladders"]["what"], "7 ladders")
         self.assertIn("abc123", self.text)
         self.assertIn("| PyTorch | 2.11.0+cu130 CUDA 13.0 cuDNN 91900 |", self.text)
         self.assertIn("missing parts: oneDNN", self.text)
@@ -142,6 +148,17 @@ esac
         self.assertEqual(stages["bench_pytorch"], "skipped")
         for line in ("FAILED: x.o", "Failed: kernels.B", "expected a validation accuracy of 0.9 at least, got 0.4", "python3 has no PyTorch"):
             self.assertIn(line, self.text)
+
+    def test_every_ladder_is_climbed(self):
+        sys.path.insert(0, str(TOOLS))
+        from gpu_node import plan
+        self.assertEqual(set(plan.LADDERS), {first.parent.name for first in (TOOLS.parent / "kernels/ladder").glob("*/1_*.cu")})
+
+    def test_a_ladder_that_fails_leaves_the_others(self):
+        self.assertEqual(self.check("--only", "configure,ladders", FAKE_LADDER_FAILS="softmax"), 1)
+        self.assertEqual(self.stages(), {"configure": "pass", "ladders": "FAIL"})
+        self.assertIn("error: softmax: step 3 is wrong", self.text)
+        self.assertIn("steps of attention --device cuda", self.text)
 
     def test_a_hanging_stage_uses_up_the_time_and_is_reported(self):
         self.assertEqual(self.check("--minutes", "0.35", FAKE_SANITIZER_HANG="memcheck"), 1)

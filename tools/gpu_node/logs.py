@@ -74,3 +74,11 @@ def read_bench(run, outcome):
     outcome.what = ", ".join([f"{len(cases)} cases"] + ([outcome.what] if outcome.what else []))
     if not cases and outcome.status == PASS:
         outcome.status = FAIL
+
+
+def read_ladders(run, outcome):
+    """The tables as they were printed, each below a line `ladder NAME`."""
+    text = run.log("ladders").strip()
+    count = sum(line.startswith("ladder ") for line in text.splitlines())
+    outcome.facts = {"tables": text}
+    outcome.what = ", ".join([f"{count} ladders"] + ([outcome.what] if outcome.what else []))

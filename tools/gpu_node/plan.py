@@ -10,7 +10,12 @@ from gpu_node.stages import FAIL, PASS, Command, Stage
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DEVICE_PARTS = "kernels|ops|train_image|golden|engines"  # these have tests that run on the GPU
+LADDERS = ["transpose", "reduce", "softmax", "matmul_f32", "matmul_bf16", "conv2d", "attention"]  # of kernels/ladder
 GPU_ACCURACY = 0.9                               # six epochs of the embedded shapes reach 0.96 on the CPU
+
+
+# One after the other, so that none is timed beside another; a step that fails leaves the other ladders.
+CLIMB = 'status=0; for name; do echo "ladder $name"; "$0" "$name" --device cuda --seconds 0.05 || status=1; done; exit $status'
 
 
 def configure_words(build, device, paths):
@@ -87,7 +92,7 @@ def stages(build, device, paths, cores, work):
     keep_going = ["-k", "0"] if shutil.which("ninja") else ["-k"]
     run_folder = work / "train"
     peer = ROOT / "benchmarks/peers/pytorch.py"
-    bench = build / "bin/bench"
+    bench, ladder = build / "bin/bench", build / "bin/ladder"
     training = ["--model", "resnet8", "--batch-size", "16", "--max-steps", "5"] if simt else [
         "--model", "resnet20", "--epochs", "6", "--batch-size", "64", "--schedule", "onecycle", "--workers", "4"]
 
@@ -119,6 +124,8 @@ def stages(build, device, paths, cores, work):
               prepare=lambda limit: [Command("bench_pytorch", ["python3", str(peer), "--device", "cuda", "--seconds-total", seconds(limit)])]),
         Stage("bench_engines", 100, read=logs.read_bench, needs=["configure"], unless=no_bench, not_here=no_suite, useful=15,
               prepare=lambda limit: [Command("bench_engines", [str(bench), "--suite", "engines", "--seconds-total", seconds(limit)])]),
+        Stage("ladders", 60, [Command("ladders", ["sh", "-c", CLIMB, str(ladder), *LADDERS])], logs.read_ladders, needs=["configure"],
+              unless=lambda: None if ladder.exists() else f"{ladder} was not built", not_here=no_suite, useful=15),
         sanitizer_stage("memcheck", 90, build, paths, shards, simt),
         sanitizer_stage("racecheck", 90, build, paths, shards, simt),
         ctest("tests_rest", 300 if simt else 60, build, jobs, ["-LE", f"^({DEVICE_PARTS}|gpu_code)$"], {}),

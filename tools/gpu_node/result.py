@@ -87,6 +87,8 @@ def markdown(title, device, facts, results, planned):
         lines += table(["case", "Weft", "PyTorch", "unit", "ratio"], bench_table(ours, theirs))
     engines = results["bench_engines"].facts.get("cases", {}) if "bench_engines" in results else {}
     lines += engines_section(engines) if engines else []
+    ladders = results["ladders"].facts.get("tables", "") if "ladders" in results else ""
+    lines += ["", "## Ladders", "", "Each step of kernels/ladder, from the naive kernel to Weft's own.", "", "```", ladders, "```"] if ladders else []
     machine_readable = {"title": title, "verdict": verdict, "device": device, "facts": facts,
                         "stages": {name: dataclasses.asdict(outcome) for name, outcome in results.items()}}
     lines += ["", "## The same as JSON", "", "```json", json.dumps(machine_readable, indent=1, ensure_ascii=False), "```", ""]
