@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/nersc_vit/forecast_vit.h"
+
+#include "core/ops/add.h"
+
+namespace weft::nersc_vit {
+namespace {
+
+constexpr double kEps = 1e-6;
+
+Tensor drawn_positions(const ForecastVitOptions& o) {
+  WEFT_CHECK(o.patch > 0 && o.rows > 0 && o.columns > 0 && o.rows % o.patch == 0 && o.columns % o.patch == 0,
+             "ForecastVit: expected fields whose sides are multiples of the patch, got ", o.rows, " x ", o.columns,
+             " and ", o.patch);
+  WEFT_CHECK(o.depth > 0, "ForecastVit: expected at least one block, got ", o.depth);
+  const Tensor positions = Tensor::empty({1, o.rows / o.patch * (o.columns / o.patch), o.width});
+  nn::init_normal_(positions, 0.02);
+  return positions.requires_grad_();
+}
+
+}  // namespace
+
+ForecastVit::ForecastVit(const ForecastVitOptions& given, const dist::ProcessGroupPtr& model_ranks)
+    : options(given),
+      patch_embed(given.patch, given.in_channels, given.width),
+      pos_embed(drawn_positions(given)),
+      norm(given.width, kEps),
+      head(given.width, given.patch * given.patch * given.out_channels,
+           {.bias = false, .init = nn::Init::transformer}) {
+  for (int64_t i = 0; i < given.depth; ++i)
+    blocks.push_back(std::make_shared<dist::ParallelBlock>(
+        dist::ParallelBlockOptions{
+            .width = given.width, .heads = given.heads, .hidden = given.hidden_ratio * given.width, .eps = kEps},
+        model_ranks));
+}
+
+Tensor ForecastVit::forward(const Tensor& x) const {
+  const auto [N, H, W, C] = x.dims<4>();
+  WEFT_CHECK(H == options.rows && W == options.columns, "ForecastVit: expected fields of ", options.rows, " x ",
+             options.columns, ", got ", x);
+  const Tensor patches = patch_embed(x);
+  Tensor tokens = patches + pos_embed.to(patches.dtype());
+  for (const auto& block : blocks) tokens = (*block)(tokens);
+  const int64_t P = options.patch, K = options.out_channels;
+  return head(norm(tokens)).reshape({N, H / P, W / P, P, P, K}).permute({0, 1, 3, 2, 4, 5}).reshape({N, H, W, K});
+}
+
+void ForecastVit::fields(nn::Visitor& v) {
+  v("pos_embed", pos_embed);
+  v("patch_embed", patch_embed);
+  v("blocks", blocks);
+  v("norm", norm);
+  v("head", head);
+}
+
+}  // namespace weft::nersc_vit

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made-up fields in the layout that train_vit reads, for those who have no ERA5 at hand.
+#include <cmath>
+#include <fstream>
+#include <iostream>
+
+#include "apps/nersc_vit/waves.h"
+#include "apps/support/flags.h"
+#include "core/tensor.h"
+#include "data/npy.h"
+
+namespace weft::nersc_vit {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string out = "fields";
+  int64_t years = 3, times = 128, channels = 20, rows = 32, columns = 64, seed = 0;
+};
+
+bool parse_options(int argc, char** argv, Options& o) {
+  support::Flags flags("make_fields",
+                       "Writes made-up weather for train_vit: OUT/train and OUT/valid with a file for each year, their "
+                       "means and standard deviations in OUT/stats, and OUT/ViT.yaml.");
+  flags.add("out", o.out, "folder to write to");
+  flags.add("years", o.years, "files; the last one is for validation", {.min = 2, .max = 1000});
+  flags.add("times", o.times, "times in each file", {.min = 2, .max = 1e6});
+  flags.add("channels", o.channels, "fields at each time", {.min = 1, .max = 1000});
+  flags.add("rows", o.rows, "latitudes", {.min = 2, .max = 1e5});
+  flags.add("columns", o.columns, "longitudes", {.min = 2, .max = 1e5});
+  flags.add("seed", o.seed, "of the years", {.min = 0, .max = 1e15});
+  return flags.parse(argc, argv);
+}
+
+/// Sums over all values of the training years, by channel.
+struct Moments {
+  std::vector<double> sum, squares;
+  double count = 0;
+
+  explicit Moments(int64_t channels) : sum(static_cast<size_t>(channels)), squares(sum.size()) {}
+  void add(const float* values, int64_t places) {
+    for (size_t c = 0; c < sum.size(); ++c)
+      for (int64_t i = 0; i < places; ++i) {
+        const double value = values[static_cast<int64_t>(c) * places + i];
+        sum[c] += value;
+        squares[c] += value * value;
+      }
+    count += static_cast<double>(places);
+  }
+  void write(const fs::path& folder) const {
+    std::vector<float> means, stds;
+    for (size_t c = 0; c < sum.size(); ++c) {
+      const double mean = sum[c] / count;
+      means.push_back(static_cast<float>(mean));
+      stds.push_back(static_cast<float>(std::sqrt(std::max(squares[c] / count - mean * mean, 1e-12))));
+    }
+    const Shape sizes{1, static_cast<int64_t>(sum.size()), 1, 1};
+    data::write_npy(folder / "global_means.npy", Tensor::from(means, sizes));
+    data::write_npy(folder / "global_stds.npy", Tensor::from(stds, sizes));
+  }
+};
+
+/// A configuration that a laptop can train.
+void write_yaml(const Options& o) {
+  const fs::path folder = fs::absolute(o.out).lexically_normal();
+  std::ofstream file(fs::path(o.out) / "ViT.yaml");
+  file << "base: &base\n  embed_dim: 64\n  depth: 2\n  patch_size: 8\n  num_heads: 4\n"
+       << "  img_size: [" << o.rows / 8 * 8 << ", " << o.columns / 8 * 8 << "]\n"
+       << "  n_in_channels: " << o.channels << "\n  n_out_channels: " << o.channels << "\n"
+       << "  dt: 1\n  global_batch_size: 16\n  num_iters: 120\n  lr: 2E-3\n  warmup: 10\n  lr_schedule: 'cosine'\n"
+       << "  optimizer: 'Adam'\n  amp_mode: none\n  num_data_workers: 1\n"
+       << "  expdir: '" << (folder / "logs").string() << "'\n"
+       << "  train_data_path: '" << (folder / "train").string() << "'\n"
+       << "  valid_data_path: '" << (folder / "valid").string() << "'\n"
+       << "  global_means_path: '" << (folder / "stats/global_means.npy").string() << "'\n"
+       << "  global_stds_path: '" << (folder / "stats/global_stds.npy").string() << "'\n"
+       << "  limit_nsamples: None\n  limit_nsamples_val: None\n\n"
+       << "short:\n  <<: *base\n  num_iters: 32\n";
+  WEFT_CHECK(file.flush().good(), "make_fields: cannot write ", o.out, "/ViT.yaml");
+}
+
+int run(int argc, char** argv) {
+  Options o;
+  if (!parse_options(argc, argv, o)) return support::kExitOk;
+  const fs::path out = o.out;
+  for (const char* part : {"train", "valid", "stats"}) fs::create_directories(out / part);
+  const data::FieldSize size{o.times, o.channels, o.rows, o.columns};
+  Moments moments(o.channels);
+  for (int64_t year = 0; year < o.years; ++year) {
+    const bool training = year + 1 < o.years;
+    const Waves waves(size, static_cast<uint64_t>(o.seed * 1000 + year));
+    const fs::path path = out / (training ? "train" : "valid") / str(1979 + year, ".h5");
+    data::write_fields(path, size, [&](int64_t time, float* values) {
+      waves.fill(time, values);
+      if (training) moments.add(values, o.rows * o.columns);
+    });
+    std::cout << path.string() << ": " << o.times << " x " << o.channels << " x " << o.rows << " x " << o.columns
+              << '\n';
+  }
+  moments.write(out / "stats");
+  write_yaml(o);
+  std::cout << "train_vit --yaml_config " << (out / "ViT.yaml").string() << " --config base" << std::endl;
+  return support::kExitOk;
+}
+
+}  // namespace
+}  // namespace weft::nersc_vit
+
+int main(int argc, char** argv) {
+  return weft::support::guarded_main("make_fields", [&] { return weft::nersc_vit::run(argc, argv); });
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/nersc_vit/options.h"
+
+#include <filesystem>
+
+#include "apps/support/flags.h"
+#include "apps/support/yaml.h"
+#include "data/npy.h"
+
+namespace weft::nersc_vit {
+namespace {
+
+using support::UsageError;
+
+constexpr support::Range kPositive{.min = 1, .max = 1e9};
+constexpr support::Range kFromZero{.min = 0, .max = 1e9};
+
+void add_flags(support::Flags& flags, Options& o) {
+  flags.add("run_num", o.run_num, "name of the run: the last folder of its files");
+  flags.add("yaml_config", o.yaml_config, "file of configurations");
+  flags.add("config", o.config, "the section of it that counts");
+  flags.add_choice("amp_mode", o.amp_mode, {"none", "fp16", "bf16"},
+                   "products in f16 (with a loss scale) or bf16; weights stay f32. Over the key amp_mode");
+  flags.add("enable_fused", o.enable_fused, "without effect: Adam is always one kernel");
+  flags.add("enable_jit", o.enable_jit, "without effect: nothing is compiled while it runs; see --graph");
+  flags.add("local_batch_size", o.local_batch_size,
+            "samples per step of each data rank; 0: the key global_batch_size over the data ranks", kFromZero);
+  flags.add("num_iters", o.num_iters, "steps; over the key num_iters", kPositive);
+  flags.add("num_data_workers", o.num_data_workers, "threads of each rank that read fields; over the key",
+            {.min = 0, .max = 256});
+  flags.add_choice("data_loader_config", o.data_loader_config, {"pytorch", "dali"},
+                   "without effect: there is one loader");
+  flags.add("bucket_cap_mb", o.bucket_cap_mb, "MiB of gradients that data ranks average at once",
+            {.min = 1, .max = 100000});
+  flags.add("disable_broadcast_buffers", o.disable_broadcast_buffers, "without effect: this model has no buffers");
+  flags.add("noddp", o.noddp, "data ranks do not average their gradients: what communication costs");
+  flags.add("row_parallel_size", o.row_parallel_size, "ranks that hold each layer together (tensor parallelism)",
+            kPositive);
+  flags.add("col_parallel_size", o.col_parallel_size, "must be 1: only rows of a product are divided", kPositive);
+  flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
+  flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
+                   "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");
+  flags.add_choice("graph", o.graph, {"auto", "on", "off"},
+                   "capture the step once and replay it as a CUDA graph; auto: on a GPU");
+  flags.add("max_grad_norm", o.max_grad_norm, "largest norm of the gradient; 0: no limit", {.min = 0});
+  flags.add("seed", o.seed, "of weights and order", {.min = 0, .max = 1e15});
+  flags.add("resume", o.resume, "go on from checkpoint.h5 of this run where there is one");
+  flags.add("dry-run", o.dry_run, "read flags, files and fields, build the model, say what would run");
+}
+
+/// A number that may be left out or 'None'.
+void read_limit(support::YamlSection& yaml, const std::string& key, int64_t& limit) {
+  limit = 0;
+  yaml.read(key, limit, kPositive);
+}
+
+void read_paths(support::YamlSection& yaml, Options& o) {
+  for (const auto& [key, path] :
+       {std::pair("train_data_path", &o.train_data_path), std::pair("valid_data_path", &o.valid_data_path),
+        std::pair("global_means_path", &o.global_means_path), std::pair("global_stds_path", &o.global_stds_path)})
+    if (!yaml.read(key, *path)) throw UsageError(str(o.yaml_config, ": section ", o.config, ": ", key, " is missing"));
+  for (const char* key : {"inf_data_path", "time_means_path", "wireup_info", "wireup_store", "enable_apex"})
+    yaml.ignore(key);
+}
+
+void read_yaml(Options& o) {
+  support::YamlSection yaml(o.yaml_config, o.config);
+  yaml.read("embed_dim", o.model.width, kPositive);
+  yaml.read("depth", o.model.depth, kPositive);
+  yaml.read("num_heads", o.model.heads, kPositive);
+  yaml.read("mlp_ratio", o.model.hidden_ratio, kPositive);
+  yaml.read("patch_size", o.model.patch, kPositive);
+  yaml.read("n_in_channels", o.model.in_channels, kPositive);
+  yaml.read("n_out_channels", o.model.out_channels, kPositive);
+  yaml.read("dropout", o.dropout, {.min = 0, .max = 1});
+  std::vector<int64_t> size{o.model.rows, o.model.columns};
+  yaml.read("img_size", size);
+  if (size.size() != 2 || size[0] < 1 || size[1] < 1)
+    throw UsageError(str(o.yaml_config, ": img_size: expected two sizes such as [360, 720]"));
+  o.model.rows = size[0], o.model.columns = size[1];
+  yaml.read("dt", o.dt, kPositive);
+  yaml.read("global_batch_size", o.global_batch_size, kPositive);
+  yaml.read("num_iters", o.num_iters, kPositive);
+  yaml.read("lr", o.lr, {.min = 0, .above = true});
+  yaml.read("warmup", o.warmup, kFromZero);
+  yaml.read("expdir", o.expdir);
+  yaml.read("num_data_workers", o.num_data_workers, {.min = 0, .max = 256});
+  yaml.read("enable_fused", o.enable_fused);
+  yaml.read("enable_jit", o.enable_jit);
+  read_limit(yaml, "limit_nsamples", o.limit_nsamples);
+  read_limit(yaml, "limit_nsamples_val", o.limit_nsamples_val);
+  yaml.read_choice("amp_mode", o.amp_mode, {"none", "fp16", "bf16"});
+  yaml.read_choice("lr_schedule", o.lr_schedule, {"cosine", "none"});
+  yaml.read_choice("optimizer", o.optimizer, {"Adam"});
+  yaml.read_choice("data_loader_config", o.data_loader_config, {"pytorch", "dali"});
+  read_paths(yaml, o);
+  yaml.finish();
+}
+
+void check(const Options& o) {
+  if (o.dropout > 0)
+    throw UsageError(str(o.yaml_config, ": dropout: expected 0, got ", o.dropout, ": this model has none"));
+  if (o.col_parallel_size != 1)
+    throw UsageError(str("--col_parallel_size: expected 1, got ", o.col_parallel_size,
+                         ": layers are divided over --row_parallel_size alone"));
+  if (o.model.heads % o.row_parallel_size != 0)
+    throw UsageError(
+        str("--row_parallel_size: ", o.model.heads, " heads (num_heads) do not divide by ", o.row_parallel_size));
+  if (o.graph == "on" && o.amp_mode == "fp16")
+    throw UsageError("--graph on: expected --amp_mode none or bf16, got fp16, whose loss scale the host decides");
+}
+
+void note_what_means_nothing(Options& o) {
+  if (o.enable_fused) o.notes.push_back("enable_fused: Adam is one kernel over all weights, with or without it");
+  if (o.enable_jit) o.notes.push_back("enable_jit: nothing is compiled while it runs; --graph captures the step");
+  if (o.data_loader_config == "dali")
+    o.notes.push_back("data_loader_config dali: there is one loader, with num_data_workers threads");
+  if (o.disable_broadcast_buffers) o.notes.push_back("disable_broadcast_buffers: this model has no buffers");
+}
+
+std::vector<float> statistics(const std::string& path) { return data::read_npy(path).to_vector<float>(); }
+
+}  // namespace
+
+bool parse_options(int argc, char** argv, Options& o) {
+  support::Flags flags(
+      "train_vit",
+      "Trains a vision transformer to forecast weather fields, on one GPU or on a grid of data x model "
+      "ranks.",
+      support::ConfigFlag::none);
+  Options on_command_line;
+  add_flags(flags, on_command_line);
+  if (!flags.parse(argc, argv)) return false;
+  o = on_command_line;
+  read_yaml(o);
+  // A flag wins over the key of the same name.
+  const auto prefer = [&](const char* name, auto Options::*member) {
+    if (flags.given(name)) o.*member = on_command_line.*member;
+  };
+  prefer("amp_mode", &Options::amp_mode);
+  prefer("num_iters", &Options::num_iters);
+  prefer("num_data_workers", &Options::num_data_workers);
+  prefer("data_loader_config", &Options::data_loader_config);
+  prefer("enable_fused", &Options::enable_fused);
+  prefer("enable_jit", &Options::enable_jit);
+  check(o);
+  note_what_means_nothing(o);
+  return true;
+}
+
+std::vector<std::pair<std::string, std::string>> listed(const Options& o) {
+  const auto text = [](const auto& value) { return str(value); };
+  return {{"config", o.config},
+          {"run_num", o.run_num},
+          {"embed_dim", text(o.model.width)},
+          {"depth", text(o.model.depth)},
+          {"num_heads", text(o.model.heads)},
+          {"patch_size", text(o.model.patch)},
+          {"img_size", str('[', o.model.rows, ", ", o.model.columns, ']')},
+          {"n_in_channels", text(o.model.in_channels)},
+          {"n_out_channels", text(o.model.out_channels)},
+          {"dt", text(o.dt)},
+          {"global_batch_size", text(o.global_batch_size)},
+          {"num_iters", text(o.num_iters)},
+          {"lr", text(o.lr)},
+          {"lr_schedule", o.lr_schedule},
+          {"warmup", text(o.warmup)},
+          {"amp_mode", o.amp_mode},
+          {"num_data_workers", text(o.num_data_workers)},
+          {"row_parallel_size", text(o.row_parallel_size)},
+          {"max_grad_norm", text(o.max_grad_norm)},
+          {"seed", text(o.seed)},
+          {"train_data_path", o.train_data_path},
+          {"valid_data_path", o.valid_data_path}};
+}
+
+std::string experiment_folder(const Options& o, int ranks) {
+  const std::string grid = o.row_parallel_size > 1 ? str(o.row_parallel_size, "MP") : str(ranks, "GPU");
+  return (std::filesystem::path(o.expdir) / o.config / grid / o.run_num).string();
+}
+
+data::FieldSeriesOptions series_options(const Options& o, int64_t limit) {
+  return {.dt = o.dt,
+          .in_channels = o.model.in_channels,
+          .out_channels = o.model.out_channels,
+          .rows = o.model.rows,
+          .columns = o.model.columns,
+          .limit = limit,
+          .means = statistics(o.global_means_path),
+          .stds = statistics(o.global_stds_path)};
+}
+
+}  // namespace weft::nersc_vit

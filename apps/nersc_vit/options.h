@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/nersc_vit/forecast_vit.h"
+#include "data/field_series.h"
+
+namespace weft::nersc_vit {
+
+/// What the command line and the section of the YAML file say; see options.cpp for what `--help` says about the flags.
+struct Options {
+  // Flags.
+  std::string run_num = "00";
+  std::string yaml_config = "./config/ViT.yaml", config = "base";
+  bool enable_jit = false;
+  int64_t local_batch_size = 0;  ///< 0: global_batch_size over the data ranks
+  int64_t bucket_cap_mb = 25;
+  bool disable_broadcast_buffers = false, noddp = false;
+  int64_t row_parallel_size = 1, col_parallel_size = 1;
+  std::string device = "auto", backend = "auto", graph = "auto";
+  double max_grad_norm = 0;  ///< 0: gradients are not clipped
+  int64_t seed = 0;
+  bool resume = false, dry_run = false;
+
+  // Flags over keys of the YAML file.
+  std::string amp_mode = "none";
+  bool enable_fused = false;
+  int64_t num_iters = 60000;
+  int64_t num_data_workers = 0;
+  std::string data_loader_config = "pytorch";
+
+  // Keys of the YAML file.
+  ForecastVitOptions model = {};
+  double dropout = 0;
+  int64_t dt = 1, global_batch_size = 16, warmup = 0;
+  double lr = 5e-4;
+  std::string lr_schedule = "cosine", optimizer = "Adam", expdir = "/logs";
+  std::string train_data_path, valid_data_path, global_means_path, global_stds_path;
+  int64_t limit_nsamples = 0, limit_nsamples_val = 0;
+
+  std::vector<std::string> notes;  ///< flags and keys that mean nothing here, one sentence each
+};
+
+/// Reads the command line, then the file. False: --help was printed. Errors: UsageError; a file that is not there.
+bool parse_options(int argc, char** argv, Options& options);
+
+/// The options as `key: value` lines, for the log and a run's configuration.
+std::vector<std::pair<std::string, std::string>> listed(const Options& options);
+
+/// Where the run's files go: `expdir/config/4GPU/run_num`, with tensor parallelism `expdir/config/2MP/run_num`.
+std::string experiment_folder(const Options& options, int ranks);
+
+/// The fields of one part. Errors: those of read_npy and FieldSeries.
+data::FieldSeriesOptions series_options(const Options& options, int64_t limit);
+
+}  // namespace weft::nersc_vit
