@@ -15,7 +15,8 @@
 # Slurm copies this script elsewhere: submit it from its folder, or say where that is.
 folder=${WEFT_NERSC_VIT:-${SLURM_SUBMIT_DIR:-$(dirname "$0")}}
 program=${TRAIN_VIT:-$folder/train_vit}
-export MASTER_ADDR=$(hostname)
+MASTER_ADDR=$(hostname)
+export MASTER_ADDR
 export HDF5_USE_FILE_LOCKING=FALSE
 
 profile=

@@ -238,18 +238,16 @@ bool Flags::parse(int argc, const char* const* argv) {
   return parse(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
 }
 
-/// Known flags as the program spells them, `-` or `_`; a switch that stands alone says so, or it would swallow the word
-/// behind it.
+/// Known flags with `-` for `_`; a switch that stands alone says so, or it would swallow the word behind it.
 std::vector<std::string> Flags::spelled_out(const std::vector<std::string>& arguments) const {
   std::vector<std::string> out = arguments;
   for (size_t i = 0; i < out.size(); ++i) {
     if (!out[i].starts_with("--")) continue;
     const size_t equals = std::min(out[i].find('='), out[i].size());
     const std::string name = dashes(std::string_view(out[i]).substr(2, equals - 2));
-    const auto found =
-        std::find_if(flags_.begin(), flags_.end(), [&](const auto& f) { return dashes(f->name) == name; });
+    const auto found = std::find_if(flags_.begin(), flags_.end(), [&](const auto& f) { return f->name == name; });
     if (found == flags_.end()) continue;
-    out[i].replace(2, equals - 2, (*found)->name);
+    out[i].replace(2, equals - 2, name);
     const std::string next = i + 1 < out.size() ? out[i + 1] : "";
     const bool word =
         next == "true" || next == "false" || next == "yes" || next == "no" || next == "on" || next == "off";

@@ -7,6 +7,7 @@
 #include <regex>
 #include <sstream>
 
+#include "tests/support/devices.h"
 #include "tests/support/shell.h"
 #include "tests/support/temporary_folder.h"
 
@@ -150,7 +151,7 @@ std::string timed(double seconds) { return "timeout -s TERM " + std::to_string(s
 
 TEST_F(TrainVit, StoppedStepsGoOnBitForBit) {
   // Long epochs, so that the stops fall into them.
-  const std::string flags = "--local_batch_size 1 --num_iters 240 --run_num ";
+  const std::string flags = "--local_batch_size 1 --num_iters 1200 --run_num ";
   const Outcome whole = train(flags + "whole");
   ASSERT_EQ(whole.exit_code, 0) << whole.output;
   Outcome run;
@@ -162,7 +163,8 @@ TEST_F(TrainVit, StoppedStepsGoOnBitForBit) {
     seconds += 0.05;
   } while (run.exit_code == 124 && seconds < 30);  // of timeout; the program's own is 75
   ASSERT_EQ(run.exit_code, 0) << run.output;
-  EXPECT_EQ(losses(read_text(logs("1GPU/parts/out.log"))), losses(whole.output)) << stops << " stops";
+  EXPECT_EQ(losses(read_text(logs("1GPU/parts/out.log"))), losses(whole.output));
+  EXPECT_GT(stops, 0) << "no stop fell into the run";
 }
 
 TEST_F(TrainVit, HalfPrecisionTrainsToo) {
@@ -175,23 +177,34 @@ TEST_F(TrainVit, HalfPrecisionTrainsToo) {
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 0x1p-8 * 2) << i;
 }
 
-TEST_F(TrainVit, Fp16TrainsOnTheEmulatedGpuWithALossScale) {
-  const Outcome run = shell(
-      kQuiet +
-      TRAIN_VIT " --device simt --amp_mode fp16 --local_batch_size 1 --num_iters 3 --run_num fp16 --yaml_config " +
-      changed_yaml("limit_nsamples_val: None", "limit_nsamples_val: 1") + " ");
-  ASSERT_EQ(run.exit_code, 0) << run.output;
-  EXPECT_THAT(run.output, HasSubstr("DONE ---- rank 0"));
-  for (const double loss : losses(run.output)) EXPECT_NEAR(loss, 1, 0.2);
+/// What has f16 and graphs.
+std::vector<std::string> gpus() {
+  std::vector<std::string> names;
+  for (const DeviceKind kind : test_devices())
+    if (kind != DeviceKind::cpu) names.emplace_back(name(kind));
+  return names;
+}
+
+TEST_F(TrainVit, Fp16TrainsWithALossScale) {
+  const std::string flags = "--yaml_config " + changed_yaml("limit_nsamples_val: None", "limit_nsamples_val: 1") +
+                            " --amp_mode fp16 --local_batch_size 1 --num_iters 3 --run_num fp16 --device ";
+  for (const std::string& device : gpus()) {
+    const Outcome run = train(flags + device);
+    ASSERT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_THAT(run.output, HasSubstr("DONE ---- rank 0"));
+    for (const double loss : losses(run.output)) EXPECT_NEAR(loss, 1, 0.2);
+  }
 }
 
 TEST_F(TrainVit, ACapturedStepIsTheSameStep) {
-  const std::string path = changed_yaml("limit_nsamples_val: None", "limit_nsamples_val: 1");
-  const std::string flags = " --device simt --local_batch_size 1 --num_iters 5 --yaml_config " + path;
-  const Outcome eager = shell(kQuiet + TRAIN_VIT + flags + " --graph off --run_num eager"),
-                graph = shell(kQuiet + TRAIN_VIT + flags + " --graph on --run_num graph");
-  ASSERT_EQ(graph.exit_code, 0) << graph.output;
-  EXPECT_EQ(losses(graph.output), losses(eager.output));
+  const std::string flags = "--yaml_config " + changed_yaml("limit_nsamples_val: None", "limit_nsamples_val: 1") +
+                            " --local_batch_size 1 --num_iters 5 --device ";
+  for (const std::string& device : gpus()) {
+    const Outcome eager = train(flags + device + " --graph off --run_num eager"),
+                  graph = train(flags + device + " --graph on --run_num graph");
+    ASSERT_EQ(graph.exit_code, 0) << graph.output;
+    EXPECT_EQ(losses(graph.output), losses(eager.output));
+  }
 }
 
 #if WEFT_HAVE_RANKS
