@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <string>
+
+#include "apps/support/weights/torch_object.h"
+
+namespace weft::nersc {
+
+/// What `checkpoints/ckpt.tar` holds. PyTorch's torch.load opens it, and what PyTorch saved under the same five names
+/// is read.
+struct Checkpoint {
+  int64_t iters = 0;      ///< training steps made
+  int64_t epoch = 0;      ///< the last one done, from 0
+  StateDict model_state;  ///< without `module.`
+  support::TorchObject optimizer_state_dict;
+  support::TorchObject scheduler_state_dict;
+  /// Two more names, which PyTorch's trainer passes over: a resumed run remembers what was best.
+  double best_val_loss = std::numeric_limits<double>::infinity();
+  int64_t best_epoch = 0;
+};
+
+/// `ckpt.tar` as `ckpt_best.tar`.
+std::filesystem::path best_of(const std::filesystem::path& path);
+
+/// `prefixed`: names of the model get `module.` in front, as PyTorch's DistributedDataParallel has it.
+void write_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint, bool prefixed);
+
+/// With and without `module.`. Errors: those of read_torch; a name that is missing.
+Checkpoint read_checkpoint(const std::filesystem::path& path);
+
+}  // namespace weft::nersc
