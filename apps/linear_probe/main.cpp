@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 
 #include "apps/linear_probe/evaluation.h"
@@ -54,6 +55,15 @@ class Run {
               << "run     " << options_.out << std::endl;
   }
 
+  /// What run() would do.
+  std::string plan() const {
+    if (options_.eval == "logreg") return str("a logistic regression for ", options_.logreg_values, " values of C");
+    return str(options_.phases, ", ", options_.epochs, " epochs each, ",
+               (pictures_.training_order().size() + options_.batch_size * options_.accumulate - 1) /
+                   (options_.batch_size * options_.accumulate),
+               " steps an epoch, ", parallel_options(options_, ranks_).kind);
+  }
+
   support::RunEnd run() {
     if (options_.eval == "logreg") {
       run_logreg(options_, features(), pictures_.classes(), ranks_, session_.signals());
@@ -62,7 +72,7 @@ class Run {
     const bool finished = (!options_.probes() || probe()) && (!options_.finetunes() || finetune());
     session_.write_summary(finished);
     if (!finished && ranks_.is_first())
-      std::cout << session_.stop().line("linear_probe", session_.position().step, options_.out) << std::endl;
+      std::cout << session_.stop().line(options_.program, session_.position().step, options_.out) << std::endl;
     // A launcher may end the others when one rank ends with another code than 0: not before rank 0's files are whole.
     ranks_.wait_for_all("end of the run");
     return finished ? support::RunEnd::finished : session_.stop().end();
@@ -239,6 +249,10 @@ int run(int argc, char** argv) {
       {.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
   Run run(options, ranks);
   run.describe();
+  if (options.dry_run) {
+    if (ranks.is_first()) std::cout << "dry run: " << run.plan() << "; nothing is trained" << std::endl;
+    return support::kExitOk;
+  }
   return support::exit_code(run.run());
 }
 
@@ -246,5 +260,6 @@ int run(int argc, char** argv) {
 }  // namespace weft::linear_probe
 
 int main(int argc, char** argv) {
-  return weft::support::guarded_main("linear_probe", [&] { return weft::linear_probe::run(argc, argv); });
+  const std::string program = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "linear_probe";
+  return weft::support::guarded_main(program, [&] { return weft::linear_probe::run(argc, argv); });
 }

@@ -2,6 +2,7 @@
 #include "apps/linear_probe/options.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <vector>
 
 #include "apps/support/exit.h"
@@ -26,11 +27,25 @@ std::vector<std::string> spelled_out(int argc, char** argv) {
   return arguments;
 }
 
+/// Where the workflow's own script differs.
+void take_ouai_demos_defaults(Options& o) {
+  o.weights = "hub/checkpoints/dinov2_vitl14_reg4_pretrain.pth";  // where torch.hub keeps it for TORCH_HOME=.
+  o.min_num_params = 10'000'000;
+  o.workers = 12;
+  o.out = "runs/ouai_demo";
+}
+
 }  // namespace
 
 bool parse_options(int argc, char** argv, Options& o) {
-  support::Flags flags("linear_probe",
-                       "Trains a linear classifier on a frozen backbone, then fine-tunes both together.");
+  if (argc > 0) o.program = std::filesystem::path(argv[0]).filename().string();
+  const bool is_demo = o.program == kOuaiDemo;
+  if (is_demo) take_ouai_demos_defaults(o);
+  support::Flags flags(o.program, is_demo ? "The OUAI demo of OSCER: DINOv2 on CIFAR-100 under FSDP, first a linear "
+                                            "classifier on the frozen backbone (-e epochs at -lr), then all of it (as "
+                                            "many at an eighth of the rate)."
+                                          : "Trains a linear classifier on a frozen backbone, then fine-tunes both "
+                                            "together.");
   flags.add("data", o.data, "cifar100:DIR | cifar10:DIR | shapes | idx:DIR | folder:DIR");
   flags.add("model", o.model,
             "dinov2_vit{s|b|l|g}14[_reg], or vit_tiny4 | vit_small16 | vit_base16 | vit_large16 without their heads");
@@ -78,6 +93,8 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("explain-sharding", o.explain_sharding, "print the units of fsdp and stop; needs neither data nor weights");
   flags.add("explain-memory", o.explain_memory,
             "print what a step of fine-tuning needs on one device and stop; needs neither data nor weights");
+  flags.add("dry-run", o.dry_run,
+            "read flags, weights and data, build the model, say what would run, and train nothing");
   flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
   flags.add("workers", o.workers, "threads that load pictures; 0: the training thread itself", {.min = 0, .max = 1024});
   flags.add("seed", o.seed, "of weights and order", {.min = 0});

@@ -44,13 +44,20 @@ struct Options {
   std::string usr1 = "save";
   std::string out = "runs/linear_probe";
 
-  std::string toml;  ///< the values in effect, as written to config.toml
+  bool dry_run = false;
+
+  std::string program = "linear_probe";  ///< the name it was started under
+  std::string toml;                      ///< the values in effect, as written to config.toml
 
   /// Features are kept in a file of this name, not in memory alone.
   bool has_feature_file() const { return cache_features.ends_with(".h5"); }
   bool probes() const { return phases != "finetune"; }
   bool finetunes() const { return phases != "probe"; }
 };
+
+/// Started as `ouai_demo` the program is the OSCER workflow's: its defaults where they differ, its help, and a log with
+/// the names that it gives its tracking service (docs/workflows/oscer.md).
+inline constexpr const char* kOuaiDemo = "ouai_demo";
 
 /// Reads the command line and --config; `-e`, `-b`, `-lr` are epochs, batch size and learning rate. False: --help was
 /// printed. Errors: UsageError, see support::Flags.

@@ -184,7 +184,7 @@ void Phase::finish_epoch(double accuracy, double images_per_second) {
                             .accuracy = accuracy,
                             .lr = how_.lr,
                             .images_per_second = images_per_second});
-    record->board.scalar("validation accuracy", 100 * accuracy, epoch);
+    record->validated(epoch, 100 * accuracy);
     record->board.scalar("training loss", at.result.train_loss, epoch);
   }
   save();

@@ -19,6 +19,20 @@ Record::Record(const Options& options, int64_t step, int64_t epoch)
       metrics(step < 0 ? support::Metrics(folder.metrics()) : support::Metrics(folder.metrics(), step)),
       board(folder.path(), epoch) {
   folder.write_config(options.toml);
+  if (options.program != kOuaiDemo) return;
+  // wandb.init(project, entity, name) of the workflow; its steps count from 0.
+  tracked = std::make_unique<support::ScalarLog>(folder.file("OUAI Demo"), step < 0 ? -1 : epoch - 1);
+  tracked->config({{"project", std::string("OUAI Demo")},
+                   {"entity", std::string("ai2es")},
+                   {"name", std::string("Tuning DINOv2")},
+                   {"epochs", static_cast<double>(options.epochs)},
+                   {"batch_size", static_cast<double>(options.batch_size)},
+                   {"lr", options.lr}});
+}
+
+void Record::validated(int64_t epoch, double accuracy) {
+  board.scalar("validation accuracy", accuracy, epoch);
+  if (tracked) tracked->log(epoch - 1, {{"validation accuracy", accuracy}});
 }
 
 Session::Session(const Options& options, const support::Ranks& ranks)
@@ -33,7 +47,7 @@ Session::Session(const Options& options, const support::Ranks& ranks)
     for (const auto& [name, value] : saved_->numbers)
       if (name.starts_with(kResult)) results_[name.substr(std::string(kResult).size())] = value;
   }
-  if (!ranks_.is_first()) return;
+  if (!ranks_.is_first() || options.dry_run) return;
   record_ = saved_ ? std::make_unique<Record>(options, saved_->integer("step"),
                                               saved_->integer("first_epoch") + saved_->integer("epoch"))
                    : std::make_unique<Record>(options, -1, -1);

@@ -10,6 +10,7 @@
 #include "apps/support/metrics.h"
 #include "apps/support/parallel.h"
 #include "apps/support/run_folder.h"
+#include "apps/support/scalar_log.h"
 #include "apps/support/signals.h"
 #include "apps/support/stop_rule.h"
 #include "apps/support/tensorboard.h"
@@ -23,6 +24,9 @@ struct Record {
   support::RunFolder folder;
   support::Metrics metrics;
   support::TensorBoard board;
+  std::unique_ptr<support::ScalarLog> tracked;  ///< of ouai_demo alone
+  /// One more epoch's accuracy in per cent.
+  void validated(int64_t epoch, double accuracy);
 };
 
 /// How a phase goes.
@@ -51,7 +55,7 @@ class Session {
   /// global batch, or of a phase that --phases leaves out.
   Session(const Options& options, const support::Ranks& ranks);
 
-  /// Of rank 0, else null.
+  /// Of rank 0, else null; null in a dry run.
   Record* record() { return record_.get(); }
   support::StepSums& sums() { return sums_; }
   support::StopRule& stop() { return stop_; }

@@ -147,7 +147,7 @@ TEST(TorchObject, HarmfulPicklesAreRefused) {
               testing::HasSubstr("the file asks for 'os.system', which weights do not need; nothing of it was run."));
   // A list that holds itself: ] q0 h0 a .
   EXPECT_EQ(error_of_pickle(folder, test::bytes({"\x80\2]q", std::string_view("\0h\0", 3), "a."})),
-            "expected values that end, got one that holds itself, at '0'");
+            "pickle: EMPTY_LIST at byte 2: expected values that end, got one that holds itself, at '0'");
   // Twelve lists, each of twelve times the one before.
   std::string nested = "\x80\2](";
   for (char level = 0; level < 12; ++level) {

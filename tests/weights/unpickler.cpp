@@ -214,7 +214,11 @@ TEST(Unpickler, BombsAreErrors) {
             "expected 4294967295 bytes of text at byte 5, got 1. Is the file cut short?");
   EXPECT_EQ(pickle_error("c" + std::string(300, 'a')), "expected a module's name of at most 256 bytes, got more");
   EXPECT_EQ(pickle_error(""), "expected 1 byte of a pickle at byte 0, got 0. Is the file cut short?");
-  EXPECT_EQ(pickle_error("Nr\xff\xff\xff\xff."), "(no error)");  // a number far away in the memo
+  EXPECT_EQ(pickle_error("Nr\xff\xff\xff\xff."),
+            "pickle: LONG_BINPUT at byte 1: expected a number below 10000000 to keep a value under, got 4294967295");
+  EXPECT_EQ(pickle_error("Nr\x7f\x96\x98\0."s), "(no error)");  // 9999999
+  EXPECT_EQ(pickle_error("N" + std::string(10'000'000, '\x94')),
+            "pickle: MEMOIZE at byte 10000000: expected at most 10000000 opcodes, got more");
   EXPECT_EQ(pickle_error(std::string(10'000'001, '(')),
             "pickle: MARK at byte 10000000: expected at most 10000000 opcodes, got more");
   with_pickle(std::string(200'000, '(') + std::string(200'000, 't') + ".", [](const Pickle& pickle) {
@@ -236,8 +240,10 @@ std::string walk_error(const std::string& object) {
 }
 
 TEST(Unpickler, ValuesThatHoldThemselves) {
-  EXPECT_EQ(walk_error("]q\0h\0a."s), "expected values that end, got one that holds itself, at '0'");
-  EXPECT_EQ(walk_error("}q\0X\1\0\0\0ah\0s."s), "expected values that end, got one that holds itself, at 'a'");
+  EXPECT_EQ(walk_error("]q\0h\0a."s),
+            "pickle: EMPTY_LIST at byte 25: expected values that end, got one that holds itself, at '0'");
+  EXPECT_EQ(walk_error("}q\0X\1\0\0\0ah\0s."s),
+            "pickle: EMPTY_DICT at byte 25: expected values that end, got one that holds itself, at 'a'");
   EXPECT_EQ(walk_error(std::string(100, '(') + std::string(100, 't') + "."),
             "expected values nested at most 64 deep, got more");
   // Thirty lists, each holding the one before ten times.

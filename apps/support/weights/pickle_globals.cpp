@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "apps/support/weights/unpickler.h"
+
+#include "apps/support/weights/pickle_opcodes.h"
 #include "kernels/error.h"
 
 namespace weft::support {
@@ -109,6 +111,15 @@ const char* PickleValue::kind() const {
       "None",   "a bool", "a whole number",    "a number",       "a text",    "a long number",
       "a list", "a dict", "a function's name", "a storage type", "a storage", "a tensor"};
   return kinds[is.index()];
+}
+
+std::string PickleValue::begun() const {
+  const auto* list = as<PickleList>();
+  const auto* dict = as<PickleDict>();
+  const uint64_t byte = list != nullptr ? list->begun_at : dict != nullptr ? dict->begun_at : 0;
+  if (byte == 0) return kind();
+  const PickleOp opcode = list != nullptr ? PickleOp::empty_list : PickleOp::empty_dict;
+  return str(pickle_opcode_name(static_cast<uint8_t>(opcode)), " at byte ", byte);
 }
 
 bool find_pickle_global(const std::string& module, const std::string& name, PickleValue& result) {

@@ -55,7 +55,7 @@ class Walk {
  private:
   void visit(const PickleValue& value, const std::string& name) {
     if (std::find(path_.begin(), path_.end(), &value) != path_.end())
-      fail_(str("expected values that end, got one that holds itself, at '", name, "'"));
+      fail_(str("pickle: ", value.begun(), ": expected values that end, got one that holds itself, at '", name, "'"));
     if (path_.size() > kDeepest) fail_(str("expected values nested at most ", kDeepest, " deep, got more"));
     if (visits_left_ == 0 || name.size() > text_left_)
       fail_("expected about as many values as the file describes, got far more by repetition");

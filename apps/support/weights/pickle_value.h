@@ -56,9 +56,11 @@ struct PickleBigInteger {
 struct PickleList {
   std::vector<PickleRef> items;
   bool is_tuple = false;
+  uint64_t begun_at = 0;  ///< the byte of EMPTY_LIST; 0: by another opcode, or by the first
 };
 struct PickleDict {
   std::vector<std::pair<PickleRef, PickleRef>> items;
+  uint64_t begun_at = 0;  ///< the byte of EMPTY_DICT; 0 as above
 };
 
 struct PickleValue {
@@ -76,6 +78,8 @@ struct PickleValue {
   }
   /// `a dict`, `a tensor`: for errors.
   const char* kind() const;
+  /// The opcode that began a list or dict, and where: `EMPTY_LIST at byte 25`; of anything else its kind.
+  std::string begun() const;
 };
 
 /// What one pickle builds.

@@ -37,7 +37,7 @@ class Copy {
 
   TorchObject copy(const PickleValue& value, const std::string& name) {
     if (std::find(path_.begin(), path_.end(), &value) != path_.end())
-      bad("expected values that end, got one that holds itself, at '", name, "'");
+      bad("pickle: ", value.begun(), ": expected values that end, got one that holds itself, at '", name, "'");
     if (path_.size() > kDeepest) bad("expected values nested at most ", kDeepest, " deep, got more");
     const auto* text = value.as<std::string>();
     const uint64_t length = name.size() + (text == nullptr ? 0 : text->size());

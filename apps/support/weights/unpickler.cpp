@@ -112,7 +112,11 @@ class Machine {
     push(static_cast<int64_t>(value));
   }
 
-  void put(uint64_t index) { memo_[index] = top(); }
+  void put(uint64_t index) {
+    // Writers count: a number beyond the opcodes that there may be is nobody's.
+    if (index >= kMostOpcodes) bad("expected a number below ", kMostOpcodes, " to keep a value under, got ", index);
+    memo_[index] = top();
+  }
   void get(uint64_t index) {
     const auto found = memo_.find(index);
     if (found == memo_.end()) bad("expected a value under number ", index, ", got none");
@@ -218,7 +222,7 @@ void Machine::step(PickleOp op) {
     case PickleOp::tuple3:
       return tuple_of(3);
     case PickleOp::empty_list:
-      return push(PickleList{});
+      return push(PickleList{{}, false, offset_});
     case PickleOp::append: {
       const PickleRef item = pop();
       top_list().items.push_back(item);
@@ -231,7 +235,7 @@ void Machine::step(PickleOp op) {
       return;
     }
     case PickleOp::empty_dict:
-      return push(PickleDict{});
+      return push(PickleDict{{}, offset_});
     case PickleOp::set_item: {
       const PickleRef value = pop(), key = pop();
       return set_items(top_as<PickleDict>("a dict"), {key, value});
