@@ -206,6 +206,12 @@ TEST_F(WeftSweep, Errors) {
   expect("-- prog", 2, "expected --grid, --random or --sweep: what flags are to be" + help);
   expect("--grid x=1 --random y=2 -- prog", 2, "expected --grid or --random, got both" + help);
   expect("--random x=1..2 -- prog {run}", 2, "--trials: expected how many points a random search has" + help);
+  expect("--grid x=1 --trials 3 -- prog", 2, "--trials: expected a random search, a grid has all points" + help);
+  expect("--grid x=1 --sweep s.yaml -- prog", 2, "expected --sweep or --grid and --random, got both" + help);
+  expect("--grid x=1 --sbatch --time=5 -- prog {run}", 2, "--sbatch: expected --slurm with it" + help);
+  expect("--grid x=1 --slurm --sbatch=hour --out " + out_ + "2 -- prog {run}", 2,
+         "--sbatch: expected flags such as --time=60, got 'hour'" + help);
+  expect("--grid x=1,2 --point 2 -- prog {run}", 2, "--point: expected a number below 2, got 2" + help);
   expect("--grid x=1 x=2 -- prog", 2, "x: expected each flag once, got it twice" + help);
   expect("--grid run=1 -- prog", 2, "run: expected another name, {run} is the folder of a run" + help);
   expect("--grid x=1 --goal low -- prog", 2, "--goal: unknown value 'low'. Known: min, max." + help);
