@@ -41,7 +41,8 @@ bool parse(int argc, char** argv, BenchOptions& o) {
   flags.add("batch_size", o.batch_size, "pictures in a batch", {.min = 1, .max = 1e9});
   flags.add("workers", o.workers, "threads; 0: the one that asks for batches; -1: SLURM_CPUS_PER_TASK, or all cores",
             {.min = -1, .max = 1024});
-  flags.add("epochs", o.epochs, "passes over the pictures; rates are the medians", {.min = 1, .max = 1e6});
+  flags.add("epochs", o.epochs, "passes over the pictures; with --raw, of each of five rounds, whose median counts",
+            {.min = 1, .max = 1e6});
   flags.add_choice("part", o.part, {"train", "val", "test"}, "which part");
   flags.add("shuffle", o.shuffle, "in random order, another one in each epoch");
   flags.add("seed", o.seed, "of the order and the transforms", {.min = 0});
@@ -111,7 +112,10 @@ class Bench {
   }
 
  private:
+  static constexpr int kRounds = 5;  ///< turns of a measurement and its peer
+
   int threads() const { return static_cast<int>(std::max<int64_t>(options_.workers, 1)); }
+  Load load() const { return {options_.epochs, threads()}; }
 
   void measure_batches() {
     const data::LoaderOptions loading{.batch_size = std::min(options_.batch_size, order_.size()),
@@ -121,17 +125,19 @@ class Bench {
                                       .std = {0.229f, 0.224f, 0.225f}};
     data::Loader loader(set_, order_, make_pipeline(options_.part), loading);
     support::Progress progress;
-    std::vector<Pass> passes;
+    Passes passes;
     for (int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
       if (ranks_.is_first()) progress.begin(str("epoch ", epoch + 1, '/', options_.epochs), loader.steps_per_epoch());
       const Stopwatch watch;
       loader.start(epoch);
-      while (const auto batch = loader.next())
+      while (const auto batch = loader.next()) {
+        passes.pictures += batch->count;
         if (ranks_.is_first()) progress.step({.images = batch->count});
-      passes.push_back({order_.size(), 0, watch.seconds()});
+      }
+      passes.seconds += watch.seconds();
       progress.end();
     }
-    report("load", passes);
+    report("load", {passes});
     if (!options_.raw) return;
     measure_reading();
     measure_decoding();
@@ -142,50 +148,51 @@ class Bench {
       measure_reading();
       return;
     }
-    std::vector<Pass> passes;
-    for (int64_t epoch = 0; epoch < options_.epochs; ++epoch)
-      passes.push_back(decode_pictures(*set_, order_, epoch, threads()));
-    report("read and decode", passes);
+    report("read and decode", {decode_pictures(*set_, order_, load())});
     if (options_.raw) measure_decoding();
   }
 
   void measure_reading() {
-    const RawRead peer(options_.storage, place_, *set_);
-    std::vector<Pass> own, raw;
-    for (int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
-      if (options_.raw) raw.push_back(peer.run(threads()));
-      own.push_back(read_pictures(*set_, order_, epoch, threads()));
+    if (!options_.raw) {
+      report("read", {read_pictures(*set_, order_, load())});
+      return;
+    }
+    const RawRead peer(options_.storage, place_, *set_, read_pictures(*set_, order_, {1, threads()}).bytes);
+    std::vector<Passes> own, raw;
+    for (int round = 0; round < kRounds; ++round) {
+      raw.push_back(peer.run(load()));
+      own.push_back(read_pictures(*set_, order_, load()));
     }
     const double rate = report("read", own);
-    if (options_.raw) compare("the disk's cache", rate, report("plain pread", raw));
+    compare("the disk's cache", rate, report("plain pread", raw));
   }
 
   void measure_decoding() {
     const DecodePeers peers(*set_, order_);
-    std::vector<Pass> own, raw;
-    for (int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
-      raw.push_back(peers.raw(threads()));
-      own.push_back(peers.own(threads()));
+    std::vector<Passes> own, raw;
+    for (int round = 0; round < kRounds; ++round) {
+      raw.push_back(peers.raw(load()));
+      own.push_back(peers.own(load()));
     }
     const double rate = report("decode", own);
     compare("libjpeg-turbo alone", rate, report("libjpeg-turbo", raw));
   }
 
-  /// Prints the median of the passes, of all ranks together; returns the rate that peers are compared by.
-  double report(const char* what, const std::vector<Pass>& passes) const {
+  /// Prints the median of the rounds, of all ranks together; returns the rate that peers are compared by.
+  double report(const char* what, const std::vector<Passes>& rounds) const {
     std::vector<double> seconds;
-    for (const Pass& pass : passes) seconds.push_back(pass.seconds);
+    for (const Passes& round : rounds) seconds.push_back(round.seconds);
     std::sort(seconds.begin(), seconds.end());
     double slowest = 0;
-    for (const std::string& text : ranks_.texts(str(seconds[seconds.size() / 2]), "seconds of a pass"))
+    for (const std::string& text : ranks_.texts(str(seconds[seconds.size() / 2]), "seconds of a round"))
       slowest = std::max(slowest, std::stod(text));
     const std::vector<double> all = ranks_.sum(
-        {static_cast<double>(passes[0].pictures), static_cast<double>(passes[0].bytes)}, "pictures of a pass");
+        {static_cast<double>(rounds[0].pictures), static_cast<double>(rounds[0].bytes)}, "pictures of a round");
     if (ranks_.is_first()) {
       std::printf("%-16s", what);
-      if (all[0] > 0) std::printf(" %10.0f images/s", all[0] / slowest);
-      if (all[1] > 0) std::printf(" %10.1f MB/s", all[1] / slowest / 1e6);
-      std::printf("  (%.0f images, %.4f s)\n", all[0], slowest);
+      if (all[0] > 0) std::printf(" %8.0f images/s", all[0] / slowest);
+      if (all[1] > 0) std::printf(" %8.1f MB/s", all[1] / slowest / 1e6);
+      std::printf("  (%.3f s)\n", slowest);
     }
     return (all[1] > 0 ? all[1] : all[0]) / slowest;
   }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <tuple>
 
 #include "apps/jsc/elapsed.h"
 #include "apps/jsc/raw_jpeg.h"
@@ -28,66 +29,76 @@ void in_pieces(int64_t count, int64_t piece, int threads, Body&& body) {
 }
 
 constexpr int64_t kPiece = 8;
+constexpr uint64_t kBlock = 128 << 10;
 
 }  // namespace
 
-Pass read_pictures(const data::EncodedDataset& set, const data::Sampler& order, int64_t epoch, int threads) {
+Passes read_pictures(const data::EncodedDataset& set, const data::Sampler& order, Load load) {
+  const int64_t size = order.size();
   std::atomic<uint64_t> bytes{0};
   const Stopwatch watch;
-  in_pieces(order.size(), kPiece, threads, [&](const auto& next) {
+  in_pieces(size * load.count, kPiece, load.threads, [&](const auto& next) {
     std::vector<uint8_t> buffer;
     uint64_t own = 0;
     for (auto [i, end] = next(); i < end; std::tie(i, end) = next())
-      for (; i < end; ++i) own += set.encoded(order.index(epoch, i), buffer).size();
+      for (; i < end; ++i) own += set.encoded(order.index(i / size, i % size), buffer).size();
     bytes += own;
   });
-  return {order.size(), bytes, watch.seconds()};
+  return {size * load.count, bytes, watch.seconds()};
 }
 
-Pass decode_pictures(const data::EncodedDataset& set, const data::Sampler& order, int64_t epoch, int threads) {
+Passes decode_pictures(const data::EncodedDataset& set, const data::Sampler& order, Load load) {
+  const int64_t size = order.size();
   const Stopwatch watch;
-  in_pieces(order.size(), kPiece, threads, [&](const auto& next) {
+  in_pieces(size * load.count, kPiece, load.threads, [&](const auto& next) {
     for (auto [i, end] = next(); i < end; std::tie(i, end) = next())
-      for (; i < end; ++i) static_cast<void>(set.get(order.index(epoch, i)));
+      for (; i < end; ++i) static_cast<void>(set.get(order.index(i / size, i % size)));
   });
-  return {order.size(), 0, watch.seconds()};
+  return {size * load.count, 0, watch.seconds()};
 }
 
-RawRead::RawRead(const std::string& storage, const std::string& place, const data::EncodedDataset& set) {
+RawRead::RawRead(const std::string& storage, const std::string& place, const data::EncodedDataset& set, uint64_t bytes)
+    : bytes_(bytes) {
   if (storage != "fs")
     files_.push_back(place);
   else
     for (int64_t i = 0; i < set.size(); ++i) files_.push_back(set.origin(i));
 }
 
-Pass RawRead::run(int threads) const {
-  constexpr uint64_t kBlock = 128 << 10;
+Passes RawRead::run(Load load) const { return files_.size() == 1 ? read_file(load) : read_files(load); }
+
+Passes RawRead::read_file(Load load) const {
+  const FileReader file(files_[0], "--raw");
+  const uint64_t size = std::min(bytes_, file.size());
+  const auto blocks = static_cast<int64_t>((size + kBlock - 1) / kBlock);
+  const Stopwatch watch;
+  in_pieces(blocks * load.count, kPiece, load.threads, [&](const auto& next) {
+    std::vector<char> buffer(kBlock);
+    for (auto [i, end] = next(); i < end; std::tie(i, end) = next())
+      for (; i < end; ++i) {
+        const uint64_t at = static_cast<uint64_t>(i % blocks) * kBlock;
+        file.read(at, buffer.data(), std::min(kBlock, size - at));
+      }
+  });
+  return {0, size * static_cast<uint64_t>(load.count), watch.seconds()};
+}
+
+Passes RawRead::read_files(Load load) const {
+  const auto size = static_cast<int64_t>(files_.size());
   std::atomic<uint64_t> bytes{0};
   const Stopwatch watch;
-  if (files_.size() == 1) {
-    const FileReader file(files_[0], "--raw");
-    const auto blocks = static_cast<int64_t>((file.size() + kBlock - 1) / kBlock);
-    in_pieces(blocks, 32, threads, [&](const auto& next) {
-      std::vector<char> buffer(kBlock);
-      for (auto [i, end] = next(); i < end; std::tie(i, end) = next())
-        for (; i < end; ++i)
-          file.read(static_cast<uint64_t>(i) * kBlock, buffer.data(),
-                    std::min(kBlock, file.size() - static_cast<uint64_t>(i) * kBlock));
-    });
-    return {0, file.size(), watch.seconds()};
-  }
-  in_pieces(static_cast<int64_t>(files_.size()), kPiece, threads, [&](const auto& next) {
+  in_pieces(size * load.count, kPiece, load.threads, [&](const auto& next) {
     std::vector<char> buffer(kBlock);
     uint64_t own = 0;
     for (auto [i, end] = next(); i < end; std::tie(i, end) = next())
       for (; i < end; ++i) {
-        const int fd = ::open(files_[static_cast<size_t>(i)].c_str(), O_RDONLY | O_CLOEXEC);
+        const int fd = ::open(files_[static_cast<size_t>(i % size)].c_str(), O_RDONLY | O_CLOEXEC);
         for (ssize_t got; fd >= 0 && (got = ::read(fd, buffer.data(), kBlock)) > 0;) own += static_cast<uint64_t>(got);
         if (fd >= 0) ::close(fd);
       }
     bytes += own;
   });
-  return {static_cast<int64_t>(files_.size()), bytes, watch.seconds()};
+  return {size * load.count, bytes, watch.seconds()};
 }
 
 DecodePeers::DecodePeers(const data::EncodedDataset& set, const data::Sampler& order) {
@@ -103,25 +114,26 @@ DecodePeers::DecodePeers(const data::EncodedDataset& set, const data::Sampler& o
   WEFT_CHECK(!pictures_.empty(), "--raw: expected JPEG pictures to decode, got none");
 }
 
-Pass DecodePeers::own(int threads) const {
+Passes DecodePeers::own(Load load) const {
   const Stopwatch watch;
-  const auto count = static_cast<int64_t>(pictures_.size());
-  in_pieces(count, kPiece, threads, [&](const auto& next) {
+  const auto size = static_cast<int64_t>(pictures_.size());
+  in_pieces(size * load.count, kPiece, load.threads, [&](const auto& next) {
     for (auto [i, end] = next(); i < end; std::tie(i, end) = next())
-      for (; i < end; ++i) static_cast<void>(data::decode(pictures_[static_cast<size_t>(i)], "a picture in memory"));
+      for (; i < end; ++i)
+        static_cast<void>(data::decode(pictures_[static_cast<size_t>(i % size)], "a picture in memory"));
   });
-  return {count, bytes_, watch.seconds()};
+  return {size * load.count, bytes_ * static_cast<uint64_t>(load.count), watch.seconds()};
 }
 
-Pass DecodePeers::raw(int threads) const {
+Passes DecodePeers::raw(Load load) const {
   const Stopwatch watch;
-  const auto count = static_cast<int64_t>(pictures_.size());
-  in_pieces(count, kPiece, threads, [&](const auto& next) {
+  const auto size = static_cast<int64_t>(pictures_.size());
+  in_pieces(size * load.count, kPiece, load.threads, [&](const auto& next) {
     RawJpeg jpeg;
     for (auto [i, end] = next(); i < end; std::tie(i, end) = next())
-      for (; i < end; ++i) jpeg.decode(pictures_[static_cast<size_t>(i)]);
+      for (; i < end; ++i) jpeg.decode(pictures_[static_cast<size_t>(i % size)]);
   });
-  return {count, bytes_, watch.seconds()};
+  return {size * load.count, bytes_ * static_cast<uint64_t>(load.count), watch.seconds()};
 }
 
 }  // namespace weft::jsc

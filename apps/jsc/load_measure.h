@@ -8,32 +8,38 @@
 
 namespace weft::jsc {
 
-/// What one pass over the pictures took.
-struct Pass {
+/// What some passes over the pictures took.
+struct Passes {
   int64_t pictures = 0;
-  uint64_t bytes = 0;  ///< encoded
+  uint64_t bytes = 0;  ///< encoded; 0: not counted
   double seconds = 0;
-
-  double pictures_per_second() const { return static_cast<double>(pictures) / seconds; }
-  double megabytes_per_second() const { return static_cast<double>(bytes) / seconds / 1e6; }
 };
 
-/// Reads the bytes of every picture of this rank in the sampler's order, from `threads` threads.
-Pass read_pictures(const data::EncodedDataset& set, const data::Sampler& order, int64_t epoch, int threads);
-/// Reads and decodes them.
-Pass decode_pictures(const data::EncodedDataset& set, const data::Sampler& order, int64_t epoch, int threads);
+/// `count` passes over the pictures, from `threads` threads that live through all of them.
+struct Load {
+  int64_t count = 1;
+  int threads = 1;
+};
 
-/// The peer of reading: the same files from front to back with plain pread(2), 128 KiB at once as cat(1) does, from
-/// `threads` threads that have a part of the list or of the file each. What it yields of files that were read before is
-/// the rate of the disk cache.
+/// Reads the bytes of every picture of this rank in the sampler's order.
+Passes read_pictures(const data::EncodedDataset& set, const data::Sampler& order, Load load);
+/// Reads and decodes them.
+Passes decode_pictures(const data::EncodedDataset& set, const data::Sampler& order, Load load);
+
+/// The peer of reading: as many bytes from front to back with plain pread(2), 128 KiB at once as cat(1) does. What it
+/// yields of files that were read before is the rate of the disk's cache.
 class RawRead {
  public:
-  /// A folder: the files of `set`, each opened anew. Else the file `place`.
-  RawRead(const std::string& storage, const std::string& place, const data::EncodedDataset& set);
-  Pass run(int threads) const;
+  /// A folder: the files of `set`, each opened anew. Else the first `bytes` bytes of the file `place`.
+  RawRead(const std::string& storage, const std::string& place, const data::EncodedDataset& set, uint64_t bytes);
+  Passes run(Load load) const;
 
  private:
+  Passes read_file(Load load) const;
+  Passes read_files(Load load) const;
+
   std::vector<std::string> files_;
+  uint64_t bytes_;
 };
 
 /// The peer of decoding: a sample of the set's JPEG pictures in memory, decoded by data::decode, and by libjpeg-turbo
@@ -42,8 +48,8 @@ class DecodePeers {
  public:
   /// The first pictures in the sampler's order, up to 256 MiB.
   DecodePeers(const data::EncodedDataset& set, const data::Sampler& order);
-  Pass own(int threads) const;
-  Pass raw(int threads) const;
+  Passes own(Load load) const;
+  Passes raw(Load load) const;
 
  private:
   std::vector<std::vector<uint8_t>> pictures_;

@@ -48,7 +48,7 @@ TEST_P(Storage, IsPackedVerifiedAndLoadedLikeTheFolder) {
   const Outcome bench = load_bench("--dset_type " + type + " --data_root " + file + " --batch_size 2 --workers 1");
   ASSERT_EQ(bench.exit_code, 0) << bench.output;
   EXPECT_THAT(bench.output, HasSubstr(type == "h5" ? "Start loading with H5 file" : "Start loading with packed file"));
-  EXPECT_THAT(bench.output, ContainsRegex("load  +[0-9]+ images/s  \\(5 images"));
+  EXPECT_THAT(bench.output, ContainsRegex("load  +[0-9]+ images/s  \\([0-9.]+ s\\)"));
   EXPECT_THAT(bench.output, ContainsRegex(kElapsed));
   // The folder that holds the file will do, and so will dashes.
   fs::remove_all(folder / "a"), fs::remove_all(folder / "b");
@@ -70,7 +70,7 @@ TEST(LoadBench, MeasuresAFolderAndItsPeers) {
   EXPECT_THAT(loaded.output, HasSubstr("Start loading ILSVRC images"));
   const Outcome decoded = load_bench("--data_root " + root + " --part val --decode-only --raw --workers 0");
   ASSERT_EQ(decoded.exit_code, 0) << decoded.output;
-  EXPECT_THAT(decoded.output, ContainsRegex("read and decode +[0-9]+ images/s  \\(3 images"));
+  EXPECT_THAT(decoded.output, ContainsRegex("read and decode +[0-9]+ images/s  \\([0-9.]+ s\\)"));
   EXPECT_THAT(decoded.output, ContainsRegex("[0-9.]+ of libjpeg-turbo alone"));
   const Outcome read = load_bench("--data_root " + root + " --read_only --raw");
   ASSERT_EQ(read.exit_code, 0) << read.output;

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/jsc/log_folder.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "apps/support/yaml_text.h"
+#include "core/atomic_file.h"
+#include "kernels/error.h"
+
+namespace weft::jsc {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::string_view kPrefix = "version_";
+
+int next_version(const fs::path& root) {
+  int next = 0;
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root, none)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kPrefix)) continue;
+    int version = -1;
+    const char* const end = name.data() + name.size();
+    if (std::from_chars(name.data() + kPrefix.size(), end, version).ptr == end) next = std::max(next, version + 1);
+  }
+  return next;
+}
+
+std::string yaml_value(const support::HyperParameter& value) {
+  if (const auto* number = std::get_if<double>(&value)) return support::yaml_number(*number);
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  return support::yaml_text(std::get<std::string>(value));
+}
+
+}  // namespace
+
+fs::path make_version_folder(const fs::path& root) {
+  std::error_code problem;
+  fs::create_directories(root, problem);
+  WEFT_CHECK(fs::is_directory(root), "log: expected to create the folder ", root.string(), ", got '", problem.message(),
+             "'");
+  for (;;) {
+    const fs::path folder = root / str(kPrefix, next_version(root));
+    if (fs::create_directory(folder, problem)) return folder;
+    WEFT_CHECK(!problem, "log: expected to create the folder ", folder.string(), ", got '", problem.message(), "'");
+  }
+}
+
+void write_hparams(const fs::path& folder, const support::HyperParameters& values) {
+  std::string text;
+  for (const auto& [name, value] : values) text += support::yaml_key(name) + ": " + yaml_value(value) + "\n";
+  write_atomically(folder / "hparams.yaml", text, "log");
+}
+
+}  // namespace weft::jsc
