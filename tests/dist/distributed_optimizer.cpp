@@ -147,15 +147,27 @@ TEST(DistributedOptimizer, EveryRankCountsTheSame) {
 
 TEST(DistributedOptimizer, SynchronizeLeavesTimeToClip) {
   run_ranks(2, [](const ProcessGroupPtr& group) {
-    Counting one(group);
-    const double before = weights_of(*one.model).front();
-    one.optimizer.zero_grad();
-    one.backward();
-    one.optimizer.synchronize();
-    EXPECT_EQ(one.gradient(), 1.5);
-    one.model->parameters()[0].tensor.grad().mul_(2);
-    one.optimizer.step();  // must not reduce again
-    EXPECT_NEAR(weights_of(*one.model).front(), before - 3, 1e-5);
+    for (const bool low : {false, true}) {
+      Counting one(group, {.compress_bf16 = low});
+      const double before = weights_of(*one.model).front();
+      one.optimizer.zero_grad();
+      one.backward();
+      one.optimizer.synchronize();
+      EXPECT_EQ(one.gradient(), 1.5);
+      one.model->parameters()[0].tensor.grad().mul_(2);
+      one.optimizer.step();  // must not reduce again
+      EXPECT_NEAR(weights_of(*one.model).front(), before - 3, 1e-5);
+    }
+  });
+}
+
+TEST(DistributedOptimizer, OnlyTheLastPassTravels) {
+  run_ranks(3, [](const ProcessGroupPtr& group) {
+    Counting all(group, {.backward_passes_per_step = 3, .op = ReduceOp::sum});
+    all.optimizer.zero_grad();
+    for (int pass = 0; pass < 3; ++pass) all.backward();
+    all.optimizer.synchronize();
+    EXPECT_EQ(all.gradient(), 3 * (1 + 2 + 3));
   });
 }
 
@@ -194,7 +206,14 @@ TEST(DistributedOptimizer, ParametersAndStateComeFromTheRoot) {
       sum((*model)(samples(static_cast<int>(rank), 0, 2, kPicture, DeviceKind::cpu))).backward();
       adam.step();
     }
+    const auto weights = [&] {
+      std::string text;
+      for (const double value : weights_of(*model)) text += str(value, ' ');
+      return text;
+    };
+    const std::string of_root = group->all_gather_text(weights())[1];
     broadcast_parameters(*group, *model, 1);
+    EXPECT_EQ(weights(), of_root);
     broadcast_optimizer_state(*group, adam, 1);
     EXPECT_EQ(adam.steps(), 2);
     EXPECT_DOUBLE_EQ(adam.lr(), 0.2);
