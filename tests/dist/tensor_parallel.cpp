@@ -344,6 +344,18 @@ TEST(TensorParallelCosts, BytesPerStepEqualTheory) {
       }
 }
 
+TEST(TensorParallelCosts, GradientsOfAnF32InputTravelInTheLowPrecision) {
+  run_ranks(2, [](const ProcessGroupPtr& group) {
+    const ColumnParallelLinear layer(8, 4, group);
+    const Tensor x = Tensor::ones({4, 8}).requires_grad_();
+    const Autocast guard(DType::bf16);
+    const uint64_t before = group->bytes_sent();
+    sum(layer(x).to(DType::f32)).backward();
+    EXPECT_EQ(group->bytes_sent() - before, 4u * 8 * sizeof(bf16));
+    EXPECT_EQ(x.grad().dtype(), DType::f32);
+  });
+}
+
 TEST(TensorParallelCosts, DataRanksSendTheGradientsOfTheirPart) {
   const Bytes grid = measure(2, 2, 2, DType::f32), replicas = measure(2, 1, 2, DType::f32);
   constexpr uint64_t kCount = 4;  // of samples: one f32
