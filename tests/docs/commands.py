@@ -11,7 +11,7 @@ from pathlib import Path
 FENCE = re.compile(r"^[ ]*```(?:sh|bash)?\n(.*?)^[ ]*```[ ]*$", re.DOTALL | re.MULTILINE)
 INDENTED = re.compile(r"(?:^ {4,}\S.*\n)+", re.MULTILINE)
 SUBCOMMANDS = {"weft-weights": ("show", "convert", "diff")}
-ENDS = {"|", "||", "&", "&&", ";", ">", ">>", "{", "}"}
+ENDS = {"--", "|", "||", "&", "&&", ";", ">", ">>", "{", "}"}
 
 
 def flag_of(word):

@@ -29,7 +29,7 @@ expect 1 "docs/a.md:3: a.md has no heading '#else'" "$here/links.py" "$house" do
 page <<< $'# A page\n\n`core/gone.h`'
 expect 1 "docs/a.md:3: there is no core/gone.h" "$here/links.py" "$house" docs/a.md
 
-page <<< $'```\nmpirun -np 2 bin/train --steps 3 \\\n  --out=x | tee --append log   # --what\n```'
+page <<< $'```\nmpirun -np 2 bin/train -- other --else \\\n  bin/train --steps 3 --out=x | tee --append log   # --what\n```'
 expect 0 "1 pages" "$here/commands.py" "$house/bin" "$house" docs/a.md
 page <<< $'```sh\nbin/train --steps 3\ntrain --step 3\n```'
 expect 1 "docs/a.md:3: train has no --step" "$here/commands.py" "$house/bin" "$house" docs/a.md
