@@ -175,6 +175,9 @@ def gather(folder):
     prefix.headers("libutf8proc-dev", "utf8proc.h")
     prefix.library("libutf8proc-dev", LIBRARIES / "libutf8proc.a", "libutf8proc.a")
 
+    prefix.headers("libyaml-cpp-dev", "yaml-cpp")
+    prefix.library("libyaml-cpp-dev", LIBRARIES / "libyaml-cpp.a", "libyaml-cpp.a")
+
     prefix.headers("libsodium-dev", "sodium.h", "sodium")
     prefix.library("libsodium-dev", LIBRARIES / "libsodium.a", "libsodium.a")
     return sorted(prefix.packages.items())
