@@ -40,11 +40,10 @@ weft_launch() {
 
   # In the background, so that a signal for this shell reaches the ranks (mpirun forwards it to them).
   "${launcher[@]}" "$@" &
-  local ranks=$! status=0
-  trap 'kill -USR1 $ranks' USR1
-  wait "$ranks" || status=$?
-  while kill -0 "$ranks" 2>/dev/null; do  # a signal ended the wait, not the ranks
-    status=0
+  local ranks=$! status told=yes
+  trap 'told=yes; kill -USR1 $ranks' USR1
+  while [[ $told == yes ]]; do  # a signal ends the wait, not the ranks
+    told=no status=0
     wait "$ranks" || status=$?
   done
   trap - USR1

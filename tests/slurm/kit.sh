@@ -92,7 +92,7 @@ requeue() {  # requeue SCRIPT SCANCEL-OPTION…
     sleep 0.1
   done
   scancel --signal=USR1 "$@" "$job"
-  for _ in $(seq 60); do
+  for _ in $(seq 300); do
     grep -q "queued again" "$dir/requeued_$script.log" && break
     sleep 0.2
   done
