@@ -151,7 +151,7 @@ std::string timed(double seconds) { return "timeout -s TERM " + std::to_string(s
 
 TEST_F(TrainVit, StoppedStepsGoOnBitForBit) {
   // Long epochs, so that the stops fall into them.
-  const std::string flags = "--local_batch_size 1 --num_iters 1200 --run_num ";
+  const std::string flags = "--local_batch_size 1 --num_iters 5000 --run_num ";
   const Outcome whole = train(flags + "whole");
   ASSERT_EQ(whole.exit_code, 0) << whole.output;
   Outcome run;
