@@ -49,7 +49,8 @@ weft_launch() {
   trap - USR1
   if [[ $status -eq 75 ]]; then
     echo "stopped with a checkpoint: queued again"
-    scontrol requeue "$SLURM_JOB_ID"
+    # Slurm ends this script; a script that ends by itself first may end the job instead.
+    scontrol requeue "$SLURM_JOB_ID" && sleep 60
   fi
   return "$status"
 }
