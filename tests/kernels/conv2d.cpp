@@ -132,6 +132,13 @@ TEST(Conv2d, RandomShapes) {
     }
 }
 
+// Enough tiles of 4x4 outputs that oneDNN takes Winograd's algorithm, with edges that no tile fits.
+TEST(Conv2d, ManyTilesOnTheCpu) {
+  for (const Case& c : {Case{6, 15, 18, 16, 24, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}},
+                        Case{9, 16, 13, 32, 16, 3, 3, {{1, 1}, {0, 0}, {1, 1}, 1}}})
+    check(DeviceKind::cpu, c, DType::f32);
+}
+
 // TMA's im2col loads and wgmma: channels in multiples of 8, every tile, more than one picture in a chunk of 64 places.
 TEST(Conv2d, OnHopper) {
   using enum kernels::WgmmaPlan::Tile;
