@@ -2,7 +2,6 @@
 #pragma once
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -12,32 +11,14 @@
 #include "data/file_bytes.h"
 #include "data/picture.h"
 #include "kernels/error.h"
+#include "tests/support/temporary_folder.h"
 
 namespace weft::data::testing {
 
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-/// A fresh folder that goes with the object.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (fs::temp_directory_path() / "weft_data_XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = pattern;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const fs::path& path() const { return path_; }
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
+using TemporaryFolder = tests::TemporaryFolderOf<fs::path>;
 
 /// The text of the weft::Error that `action` throws; a failure where it throws none.
 template <class Action>

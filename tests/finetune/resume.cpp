@@ -11,6 +11,7 @@
 #include "apps/support/weights/torch_object.h"
 #include "core/safetensors.h"
 #include "tests/finetune/program.h"
+#include "tests/support/weights_apart.h"
 
 #if WEFT_HAVE_UTF8PROC && WEFT_HAVE_ZIP
 
@@ -174,17 +175,8 @@ TEST_F(FinetuneResume, LayerDecayGoesOnToo) {
   EXPECT_EQ(groups.back().at("initial_lr", "").number(""), 1e-3);
 }
 
-/// Mean distance between the weights of two checkpoints.
 double apart(const std::string& a, const std::string& b) {
-  const StateDict one = read_safetensors(a + "/model.safetensors").state,
-                  two = read_safetensors(b + "/model.safetensors").state;
-  double sum = 0, count = 0;
-  for (const NamedTensor& entry : one.tensors) {
-    const auto x = entry.tensor.to_vector<double>(), y = two.tensor(entry.name).to_vector<double>();
-    for (size_t i = 0; i < x.size(); ++i) sum += std::abs(x[i] - y[i]);
-    count += static_cast<double>(x.size());
-  }
-  return sum / count;
+  return weights_apart(a + "/model.safetensors", b + "/model.safetensors");
 }
 
 // 96 texts: the ninth step has 6 and 0 texts of 6 and 5; clipping sees the size of the gradient.

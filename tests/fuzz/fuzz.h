@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/error.h"
+#include "tests/support/temporary_folder.h"
 
 /// What every target defines: reads one input. libFuzzer calls it, and so does replay.cpp.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
@@ -43,36 +44,26 @@ class Input {
 };
 
 /// A folder for the files of one input, in memory where the system has such a place; it goes with the process.
-class Folder {
+class Folder : public tests::TemporaryFolderOf<std::filesystem::path> {
  public:
-  Folder() {
-    const std::filesystem::path memory = "/dev/shm";
-    const bool usable = ::access(memory.c_str(), W_OK) == 0;
-    std::string name = ((usable ? memory : std::filesystem::temp_directory_path()) / "weft_fuzz_XXXXXX").string();
-    WEFT_CHECK(::mkdtemp(name.data()) != nullptr, "fuzz: no temporary folder");
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
+  Folder() : TemporaryFolderOf(in_memory()) {}
 
   /// Writes a file of this folder and returns its path.
   std::filesystem::path write(const std::string& name, const std::vector<uint8_t>& bytes) const {
-    const std::filesystem::path file = path_ / name;
+    const std::filesystem::path file = path() / name;
     const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     const bool written = fd >= 0 && ::write(fd, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
     if (fd >= 0) ::close(fd);
     WEFT_CHECK(written, "fuzz: cannot write ", file.string());
     return file;
   }
-  void remove(const std::string& name) const { ::unlink((path_ / name).c_str()); }
-  const std::filesystem::path& path() const { return path_; }
+  void remove(const std::string& name) const { ::unlink((path() / name).c_str()); }
 
  private:
-  std::filesystem::path path_;
+  static std::filesystem::path in_memory() {
+    const std::filesystem::path memory = "/dev/shm";
+    return ::access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::temp_directory_path();
+  }
 };
 
 /// Runs a reader. A weft::Error of one line is its only way to refuse; all else ends the process, as a finding.

@@ -13,6 +13,7 @@
 #include "apps/support/exit.h"
 #include "core/safetensors.h"
 #include "tests/linear_probe/program.h"
+#include "tests/support/weights_apart.h"
 
 namespace weft::tests {
 namespace {
@@ -151,17 +152,8 @@ TEST_F(Resume, SaysWhatDoesNotFit) {
                  " is of model 'vit_tiny4', this run trains 'vit_small16'");
 }
 
-/// Mean distance between the weights of two runs.
 double apart(const std::string& a, const std::string& b) {
-  const StateDict one = read_safetensors(a + "/finetuned.safetensors").state,
-                  two = read_safetensors(b + "/finetuned.safetensors").state;
-  double sum = 0, count = 0;
-  for (const NamedTensor& entry : one.tensors) {
-    const auto x = entry.tensor.to_vector<double>(), y = two.tensor(entry.name).to_vector<double>();
-    for (size_t i = 0; i < x.size(); ++i) sum += std::abs(x[i] - y[i]);
-    count += static_cast<double>(x.size());
-  }
-  return sum / count;
+  return weights_apart(a + "/finetuned.safetensors", b + "/finetuned.safetensors");
 }
 
 // 44 pictures: the last step is 6 and 2. Adam moves a weight by about the rate in each step (1e-4 after the first

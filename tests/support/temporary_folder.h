@@ -8,27 +8,40 @@
 #include <iterator>
 #include <string>
 
+#include "kernels/error.h"
+
 namespace weft::tests {
 
-/// An empty folder of this test's own, removed at the end.
-class TemporaryFolder {
+/// An empty folder of this test's own, removed with its content at the end. `Path` is what its files' names come as.
+template <class Path>
+class TemporaryFolderOf {
  public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "weft_test_XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) std::abort();
+  explicit TemporaryFolderOf(const std::filesystem::path& place = std::filesystem::temp_directory_path()) {
+    std::string name = (place / "weft_test_XXXXXX").string();
+    WEFT_CHECK(mkdtemp(name.data()) != nullptr, "test: cannot make the folder ", name);
     path_ = name;
   }
-  ~TemporaryFolder() {
+  ~TemporaryFolderOf() {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+  TemporaryFolderOf(const TemporaryFolderOf&) = delete;
+  TemporaryFolderOf& operator=(const TemporaryFolderOf&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  Path operator/(const std::string& name) const { return Path(path_ / name); }
+  /// How many entries it has.
+  size_t files() const {
+    const std::filesystem::directory_iterator all(path_);
+    return static_cast<size_t>(std::distance(begin(all), end(all)));
+  }
 
  private:
   std::filesystem::path path_;
 };
+
+/// Of tests that put names into command lines.
+using TemporaryFolder = TemporaryFolderOf<std::string>;
 
 inline std::string read_text(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

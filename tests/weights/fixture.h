@@ -8,6 +8,7 @@
 #include "apps/support/weights/unpickler.h"
 #include "apps/support/weights/weights_file.h"
 #include "apps/support/weights/zip_archive.h"
+#include "tests/support/shell.h"
 #include "tests/support_lib/random_state.h"
 #include "tests/support_lib/temporary_folder.h"
 
@@ -65,3 +66,9 @@ inline std::string without_path(const std::string& text, const std::filesystem::
 }
 
 }  // namespace weft::test
+
+#define NEEDS_ZIP() \
+  if (!weft::support::have_zip()) GTEST_SKIP() << "this build has no libzip"
+#define NEEDS_TORCH()                                                          \
+  if (weft::tests::shell("/usr/bin/python3 -c 'import torch'").exit_code != 0) \
+  GTEST_SKIP() << "NOT TESTED against PyTorch: install python3-torch to do so"

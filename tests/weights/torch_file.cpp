@@ -29,9 +29,6 @@ std::vector<std::string> names(const WeightsFile& file) {
   return result;
 }
 
-#define NEEDS_ZIP() \
-  if (!support::have_zip()) GTEST_SKIP() << "this build has no libzip"
-
 void expect_every_kind(const std::string& name) {
   SCOPED_TRACE(name);
   const auto file = open_torch(golden(name));

@@ -16,12 +16,6 @@ using test::TemporaryFolder;
 using Dict = TorchObject::Dict;
 using List = TorchObject::List;
 
-#define NEEDS_ZIP() \
-  if (!support::have_zip()) GTEST_SKIP() << "this build has no libzip"
-#define NEEDS_TORCH()                                                    \
-  if (tests::shell("/usr/bin/python3 -c 'import torch'").exit_code != 0) \
-  GTEST_SKIP() << "NOT TESTED against PyTorch: install python3-torch to do so"
-
 TorchObject integer(int64_t value) { return {value}; }
 TorchObject number(double value) { return {value}; }
 

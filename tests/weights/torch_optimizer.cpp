@@ -24,12 +24,6 @@ using test::TemporaryFolder;
 using Dict = TorchObject::Dict;
 using List = TorchObject::List;
 
-#define NEEDS_ZIP() \
-  if (!support::have_zip()) GTEST_SKIP() << "this build has no libzip"
-#define NEEDS_TORCH()                                                    \
-  if (tests::shell("/usr/bin/python3 -c 'import torch'").exit_code != 0) \
-  GTEST_SKIP() << "NOT TESTED against PyTorch: install python3-torch to do so"
-
 /// A convolution whose four sizes differ, and a bias in a group of its own.
 struct Net : nn::Module {
   nn::Conv2d conv{2, 5, {3, 4}};

@@ -10,12 +10,6 @@ using support::write_torch;
 using test::error_of;
 using test::TemporaryFolder;
 
-#define NEEDS_ZIP() \
-  if (!support::have_zip()) GTEST_SKIP() << "this build has no libzip"
-#define NEEDS_TORCH()                                                    \
-  if (tests::shell("/usr/bin/python3 -c 'import torch'").exit_code != 0) \
-  GTEST_SKIP() << "NOT TESTED against PyTorch: install python3-torch to do so"
-
 TEST(WriteTorch, RoundTripIsBitwise) {
   NEEDS_ZIP();
   std::mt19937_64 random(std::random_device{}());
