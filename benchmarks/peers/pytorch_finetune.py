@@ -9,9 +9,9 @@ The encoder of BERT (Devlin et al. 2018) with pooler and two classes, dropout 0.
 a line. Beside it: finetune with the same model, batch size and texts of that length.
 """
 import argparse
-import resource
 import sys
-import time
+
+from pytorch_steps import WARM_UP, import_torch, report
 
 MODELS = {"bert_tiny": (128, 2, 2), "bert_base": (768, 12, 12)}
 VOCABULARY, POSITIONS = 30522, 512
@@ -74,31 +74,22 @@ def main():
     parser.add_argument("--steps", type=int, default=50, help="timed, behind three that are not")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     args = parser.parse_args()
-    try:
-        import torch
-    except ImportError as error:
-        sys.exit(f"pytorch_finetune.py: PyTorch cannot be imported: {error}")
-    on_gpu = args.device == "cuda"
-    if on_gpu and not torch.cuda.is_available():
-        sys.exit(f"pytorch_finetune.py: PyTorch {torch.__version__} sees no GPU")
+    torch = import_torch("pytorch_finetune.py", args.device)
     if not 2 <= args.length <= POSITIONS:
         sys.exit(f"pytorch_finetune.py: --length: expected 2 to {POSITIONS}, got {args.length}")
     torch.manual_seed(1)
     model = make_model(torch, args.model).to(args.device)
-    fused = {"fused": True} if on_gpu and torch.__version__ >= "2" else {}
+    fused = {"fused": True} if args.device == "cuda" and torch.__version__ >= "2" else {}
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr, weight_decay=0.0, **fused)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, 1 - step / (args.steps + 3)))
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, 1 - step / (args.steps + WARM_UP)))
     shape = (args.batch_size, args.length)
     tokens = torch.randint(VOCABULARY, shape, device=args.device)
     types = (torch.arange(args.length, device=args.device) >= args.length // 2).long().expand(shape)
     lengths = torch.randint(args.length // 2, args.length + 1, (args.batch_size, 1), device=args.device)
     real = torch.arange(args.length, device=args.device) < lengths
     labels = torch.randint(2, (args.batch_size,), device=args.device)
-    wait = torch.cuda.synchronize if on_gpu else lambda: None
-    for step in range(args.steps + 3):
-        if step == 3:
-            wait()
-            start = time.perf_counter()
+
+    def step():
         with torch.autocast(args.device, torch.bfloat16, enabled=args.precision == "bf16"):
             loss = torch.nn.functional.cross_entropy(model(tokens, types, real), labels)
         optimizer.zero_grad()
@@ -106,10 +97,8 @@ def main():
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
-    wait()
-    rate = args.batch_size * args.steps / (time.perf_counter() - start)
-    peak = torch.cuda.max_memory_allocated() / 2**20 if on_gpu else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-    print(f"{args.model}_finetune\t{rate:.6g}\ttexts/s\n{args.model}_finetune_memory\t{peak:.6g}\tMiB", flush=True)
+
+    report(torch, args.device, f"{args.model}_finetune", step, args.steps, args.batch_size, "texts/s")
     return 0
 
 

@@ -10,9 +10,9 @@ under FSDP (FULL_SHARD, bf16 parameters, world size 1), on the CPU it is bare. B
 """
 import argparse
 import os
-import resource
 import sys
-import time
+
+from pytorch_steps import import_torch, report
 
 MODELS = {"vit_tiny4": (192, 6, 3, 4, 32), "dinov2_vits14": (384, 12, 6, 14, 224), "dinov2_vitb14": (768, 12, 12, 14, 224),
           "dinov2_vitl14": (1024, 24, 16, 14, 224)}
@@ -89,13 +89,8 @@ def main():
     parser.add_argument("--steps", type=int, default=20, help="timed, behind three that are not")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     args = parser.parse_args()
-    try:
-        import torch
-    except ImportError as error:
-        sys.exit(f"pytorch_linear_probe.py: PyTorch cannot be imported: {error}")
+    torch = import_torch("pytorch_linear_probe.py", args.device)
     on_gpu = args.device == "cuda"
-    if on_gpu and not torch.cuda.is_available():
-        sys.exit(f"pytorch_linear_probe.py: PyTorch {torch.__version__} sees no GPU")
     torch.manual_seed(1)
     for phase, lr in (("probe", args.lr), ("finetune", args.lr / 8)):
         model, side = make_model(torch, args.model)
@@ -104,23 +99,16 @@ def main():
         optimizer = torch.optim.Adam(model.parameters(), lr=lr)
         x = torch.randn(args.batch_size, 3, side, side, device=args.device)
         y = torch.randint(100, (args.batch_size,), device=args.device)
-        wait = torch.cuda.synchronize if on_gpu else lambda: None
-        if on_gpu:
-            torch.cuda.reset_peak_memory_stats()
-        for step in range(args.steps + 3):
-            if step == 3:
-                wait()
-                start = time.perf_counter()
+
+        def step(model=model, optimizer=optimizer, x=x, y=y):
             with torch.autocast("cpu", torch.bfloat16, enabled=not on_gpu and args.precision == "bf16"):
                 loss = torch.nn.functional.cross_entropy(model(x), y)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        wait()
-        rate = args.batch_size * args.steps / (time.perf_counter() - start)
-        peak = torch.cuda.max_memory_allocated() / 2**20 if on_gpu else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-        print(f"{args.model}_{phase}\t{rate:.6g}\timages/s\n{args.model}_{phase}_memory\t{peak:.6g}\tMiB", flush=True)
-        del model, optimizer
+
+        report(torch, args.device, f"{args.model}_{phase}", step, args.steps, args.batch_size, "images/s")
+        del model, optimizer, step
     if on_gpu:
         torch.distributed.destroy_process_group()
     return 0
