@@ -23,7 +23,8 @@ trap 'kill -USR1 "$task"' USR1
 # A signal ends `wait` early: wait again until the task itself has ended.
 wait "$task"; status=$?
 while kill -0 "$task" 2>/dev/null; do wait "$task"; status=$?; done
-if [ "$status" -eq 75 ]; then scontrol requeue "$SLURM_JOB_ID"; fi
+# Slurm ends this script behind a requeue; a script that ends by itself first may end the task instead.
+if [ "$status" -eq 75 ]; then scontrol requeue "$SLURM_JOB_ID" && sleep 60; fi
 exit "$status"
 )";
 

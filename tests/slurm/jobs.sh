@@ -54,7 +54,7 @@ cat > "$dir/job.sh" <<'EOF'
 srun --overcommit bash -c 'exec $TRAIN $ARGS --epochs 40 --backend gloo --usr1 stop --resume auto --out $DIR/requeued --export $DIR/requeued.safetensors'
 status=$?
 echo "attempt ${SLURM_RESTART_COUNT:-0} ended with $status"
-[[ $status -eq 75 ]] && scontrol requeue "$SLURM_JOB_ID"
+[[ $status -eq 75 ]] && scontrol requeue "$SLURM_JOB_ID" && sleep 60  # Slurm ends this script; ended first, it may end the job
 exit $status
 EOF
 run whole srun -n 2 --overcommit bash -c 'exec $TRAIN $ARGS --epochs 40 --backend gloo --out $DIR/whole --export $DIR/whole.safetensors'
