@@ -15,12 +15,23 @@ namespace weft::kernels::WEFT_DEVICE {
 
 namespace {
 
+// CUDA 13 dropped the call that names no version; toolkits before 12.5 do not have the other one.
+#if defined(CUDART_VERSION) && CUDART_VERSION < 13000
+cudaError_t entry_point(const char* symbol, void** function, cudaDriverEntryPointQueryResult* found) {
+  return cudaGetDriverEntryPoint(symbol, function, cudaEnableDefault, found);
+}
+#else
+cudaError_t entry_point(const char* symbol, void** function, cudaDriverEntryPointQueryResult* found) {
+  constexpr unsigned kSince = 12000;  // tensor maps came with CUDA 12.0
+  return cudaGetDriverEntryPointByVersion(symbol, function, kSince, cudaEnableDefault, found);
+}
+#endif
+
 template <class Function>
 Function* driver_function(const char* kernel, const char* symbol) {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-  constexpr unsigned kSince = 12000;  // tensor maps came with CUDA 12.0
-  const cudaError_t status = cudaGetDriverEntryPointByVersion(symbol, &function, kSince, cudaEnableDefault, &found);
+  const cudaError_t status = entry_point(symbol, &function, &found);
   if (status != cudaSuccess) cudaGetLastError();
   WEFT_CHECK(status == cudaSuccess && found == cudaDriverEntryPointSuccess && function, kernel,
              ": the CUDA driver has no ", symbol, ": it is older than 12.0");
