@@ -121,7 +121,7 @@ weft_part("CUDA" "${WEFT_HAVE_CUDA}" "--device cuda (kernels for ${architectures
 
 # tools/gpu_check fills these in.
 set(WEFT_CUDNN_ROOT "" CACHE PATH "Folder that holds cuDNN's include/ and lib/")
-set(WEFT_NCCL_ROOT "" CACHE PATH "Folder that holds NCCL's include/")
+set(WEFT_NCCL_ROOT "" CACHE PATH "Folder that holds NCCL's include/ and lib/")
 
 # The vendor engines need headers alone: their libraries are loaded when a call first needs them. The folders are where
 # they are looked for behind the loader's own (LD_LIBRARY_PATH, ld.so.conf).
@@ -181,10 +181,12 @@ if(MPI_C_FOUND AND NOT left_out)
 endif()
 weft_part("MPI" "${WEFT_HAVE_MPI}" "process groups over MPI" "apt-get install libopenmpi-dev openmpi-bin")
 
-# NCCL's header is enough: its library is loaded when a group needs it.
+# NCCL's header is enough: its library is loaded when a group needs it, by the loader's own search or from where it was
+# found (a python package's folder is on no loader's path).
 set(WEFT_HAVE_NCCL FALSE)
 if(WEFT_HAVE_CUDA)
   find_path(WEFT_NCCL_INCLUDE nccl.h HINTS ${WEFT_NCCL_ROOT}/include ${CUDAToolkit_INCLUDE_DIRS})
+  find_library(WEFT_NCCL NAMES nccl libnccl.so.2 HINTS ${WEFT_NCCL_ROOT} ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES lib lib64)
   weft_leaves_out(left_out NCCL)
   if(WEFT_NCCL_INCLUDE AND NOT left_out)
     set(WEFT_HAVE_NCCL TRUE)

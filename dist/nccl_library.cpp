@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include "kernels/engines/shared_library.h"
 #include "kernels/error.h"
 
 namespace weft::dist {
@@ -11,12 +12,12 @@ namespace {
 constexpr int kOldest = 21800;
 
 NcclLibrary load() {
-  void* const library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-  WEFT_CHECK(library, "process group nccl: cannot load libnccl.so.2 (", dlerror(),
+  const kernels::vendor::SharedLibrary shared("libnccl.so.2", WEFT_NCCL_FOLDER);
+  WEFT_CHECK(shared.handle, "process group nccl: cannot load libnccl.so.2 (", shared.error,
              "). Put its folder into LD_LIBRARY_PATH");
   NcclLibrary functions;
-#define WEFT_NCCL_LOAD(name)                                                                 \
-  functions.name = reinterpret_cast<decltype(functions.name)>(dlsym(library, "nccl" #name)); \
+#define WEFT_NCCL_LOAD(name)                                                                       \
+  functions.name = reinterpret_cast<decltype(functions.name)>(dlsym(shared.handle, "nccl" #name)); \
   WEFT_CHECK(functions.name, "process group nccl: libnccl.so.2 has no nccl" #name ". Take NCCL 2.18 or later");
   WEFT_NCCL_FUNCTIONS(WEFT_NCCL_LOAD)
 #undef WEFT_NCCL_LOAD
