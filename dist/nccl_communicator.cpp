@@ -40,6 +40,12 @@ void select(Device device) {
   WEFT_CHECK(status == cudaSuccess, "process group nccl: ", device, ": ", cudaGetErrorString(status));
 }
 
+/// As select, where an error has been told already. The watchdog's thread and the membership's have named no device,
+/// and what they call would make a context (half a GiB) on device 0.
+void try_to_select(Device device) {
+  if (cudaSetDevice(device.index) != cudaSuccess) cudaGetLastError();
+}
+
 ncclConfig_t never_blocking() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
@@ -110,6 +116,13 @@ std::unique_ptr<NcclCommunicator> NcclCommunicator::split(int color, int key, De
   return result;
 }
 
+template <class Call>
+ncclResult_t NcclCommunicator::unless_aborted(Call&& call) {
+  const std::lock_guard lock(mutex_);
+  WEFT_CHECK(!aborted_, "process group nccl: aborted");
+  return call();
+}
+
 ncclResult_t NcclCommunicator::enqueue(const Collective& c, ncclRedOp_t op, cudaStream_t stream) {
   void* const out = c.output.raw_data();
   const ncclDataType_t type = type_of(c.output.dtype());
@@ -137,21 +150,27 @@ void NcclCommunicator::run(const Collective& c, const Tensor& factor, void* stre
   select(device_);
   ncclRedOp_t op = op_of(c.op);
   if (factor.defined())
-    check(nccl().RedOpCreatePreMulSum(&op, factor.raw_data(), type_of(c.output.dtype()), ncclScalarDevice, comm_),
+    check(unless_aborted([&] {
+            return nccl().RedOpCreatePreMulSum(&op, factor.raw_data(), type_of(c.output.dtype()), ncclScalarDevice,
+                                               comm_);
+          }),
           "ncclRedOpCreatePreMulSum", deadline);
-  check(enqueue(c, op, static_cast<cudaStream_t>(stream)), name(c.kind), deadline);
-  if (factor.defined()) check(nccl().RedOpDestroy(op, comm_), "ncclRedOpDestroy", deadline);
+  check(unless_aborted([&] { return enqueue(c, op, static_cast<cudaStream_t>(stream)); }), name(c.kind), deadline);
+  if (factor.defined())
+    check(unless_aborted([&] { return nccl().RedOpDestroy(op, comm_); }), "ncclRedOpDestroy", deadline);
 }
 
 void NcclCommunicator::abort() {
   const std::lock_guard lock(mutex_);
   if (aborted_.exchange(true) || !comm_) return;
+  try_to_select(device_);
   nccl().CommAbort(comm_);
 }
 
 std::string NcclCommunicator::asynchronous_error() {
   const std::lock_guard lock(mutex_);
   if (aborted_) return {};
+  try_to_select(device_);
   ncclResult_t result = ncclSuccess;
   const ncclResult_t asked = nccl().CommGetAsyncError(comm_, &result);
   if (asked != ncclSuccess) result = asked;

@@ -38,6 +38,9 @@ class NcclCommunicator {
  private:
   NcclCommunicator(Device device, ncclComm_t comm) : device_(device), comm_(comm) {}
   void check(ncclResult_t result, const char* what, Deadline deadline);
+  /// What `call` returns. abort() frees what the call works on, so neither runs beside the other. Errors: aborted.
+  template <class Call>
+  ncclResult_t unless_aborted(Call&& call);
   ncclResult_t enqueue(const Collective& collective, ncclRedOp_t op, cudaStream_t stream);
 
   const Device device_;

@@ -27,10 +27,11 @@ struct Flight {
 
 class NcclWork final : public Work {
  public:
-  NcclWork(GroupRecordPtr record, CollectivePtr collective, std::shared_ptr<Event> event, Device device, bool captured)
+  NcclWork(GroupRecordPtr record, const Flight& flight, Device device, bool captured)
       : record_(std::move(record)),
-        collective_(std::move(collective)),
-        event_(std::move(event)),
+        collective_(flight.collective),
+        factor_(flight.factor),
+        event_(flight.done),
         device_(device),
         captured_(captured) {}
 
@@ -48,6 +49,7 @@ class NcclWork final : public Work {
  private:
   const GroupRecordPtr record_;
   const CollectivePtr collective_;
+  const Tensor factor_;  // as the collective's own tensors, in use until wait() has ordered this stream behind it
   const std::shared_ptr<Event> event_;
   const Device device_;
   const bool captured_;
@@ -132,10 +134,12 @@ class NcclGroup final : public ProcessGroup, private Watched {
       record_->check_alive(*c);
     }
     flight.done->record(stream_->handle());
-    for (const Tensor& tensor : {c->output, c->input, flight.factor})
-      if (tensor.defined()) tensor.storage()->record_stream(stream_->handle());
-
-    auto work = std::make_shared<NcclWork>(record_, c, flight.done, device_, captured);
+    auto work = std::make_shared<NcclWork>(record_, flight, device_, captured);
+    // A captured event can never be asked (cudaErrorCapturedEvent), so the allocator learns nothing of a capture: there
+    // the work holds the memory until wait().
+    if (!captured)
+      for (const Tensor& tensor : {c->output, c->input, flight.factor})
+        if (tensor.defined()) tensor.storage()->record_stream(stream_->handle());
     if (captured) {
       record_->log.change(c->entry, FlightLog::State::done);
       on_each_run([record = record_, bytes = bytes_to_send(*c, rank(), size())] { record->bytes_sent += bytes; });

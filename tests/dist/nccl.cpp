@@ -75,7 +75,8 @@ TEST_F(Nccl, SplitsAndEnds) {
 
 TEST_F(Nccl, ACapturedCollectiveRunsWithEachReplay) {
   const ProcessGroupPtr group = make();
-  const Tensor x = Tensor::ones({4}, DType::f32, cuda_), factor = Tensor::full({1}, 2, DType::f32, cuda_);
+  Tensor x = Tensor::ones({4}, DType::f32, cuda_);
+  const Tensor factor = Tensor::full({1}, 2, DType::f32, cuda_);
   const auto step = [&] { group->all_reduce(x, ReduceOp::sum, {.name = "x", .scale = factor})->wait(); };
   step();
   Graph graph;
@@ -84,6 +85,8 @@ TEST_F(Nccl, ACapturedCollectiveRunsWithEachReplay) {
   factor.fill_(3);
   graph.replay();
   EXPECT_EQ(x.to_vector<int>(), std::vector<int>(4, 12));
+  x = Tensor();
+  EXPECT_TRUE(Tensor::empty({4}, DType::f32, cuda_).defined()) << "the allocator asks after no event of a capture";
 }
 
 }  // namespace
