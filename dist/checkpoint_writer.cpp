@@ -12,6 +12,7 @@
 #include <fstream>
 #include <random>
 #include <sstream>
+#include <utility>
 
 #include "core/atomic_file.h"
 #include "core/autograd.h"
@@ -91,7 +92,8 @@ class CheckpointWriter::Arena {
   DeviceKind kind() const { return kind_; }
   void reserve(size_t bytes) {
     if (bytes <= bytes_) return;
-    if (data_) kernels::runtime(kind_).release_pinned(data_);
+    bytes_ = 0;
+    if (data_) kernels::runtime(kind_).release_pinned(std::exchange(data_, nullptr));
     data_ = static_cast<char*>(kernels::runtime(kind_).allocate_pinned(bytes));
     WEFT_CHECK(data_, "sharded checkpoint: no ", bytes, " bytes of host memory for the snapshot");
     bytes_ = bytes;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/staging.h"
 
+#include <utility>
+
 #include "kernels/runtime.h"
 #include "kernels/transfer.h"
 
@@ -16,7 +18,7 @@ PinnedMemory::~PinnedMemory() {
 std::byte* PinnedMemory::at_least(size_t bytes) {
   if (bytes > bytes_ || !memory_) {
     kernels::Runtime& device = kernels::runtime(kind_);
-    if (memory_) device.release_pinned(memory_);
+    if (memory_) device.release_pinned(std::exchange(memory_, nullptr));
     bytes_ = 0;
     memory_ = device.allocate_pinned(bytes > 0 ? bytes : 1);
     WEFT_CHECK(memory_, "process group: cannot get ", bytes, " bytes of pinned memory");
