@@ -67,10 +67,11 @@ struct CachingAllocator::State {
   bool cached;
   mutable std::mutex mutex;
   std::unordered_map<void*, FreeLists> free_by_stream;
-  std::vector<MemoryPool*> open_pools;  // of captures under way
-  std::vector<Block*> waiting;          // freed, but other streams still use them
-  std::vector<Block*> spare;            // Block objects without memory
-  Block live{};                         // head of the ring of live blocks
+  std::vector<MemoryPool*> open_pools;         // of captures under way
+  std::vector<Block*> waiting;                 // freed, but other streams still use them
+  std::unordered_map<void*, void*> stream_of;  // the events of blocks, by event
+  std::vector<Block*> spare;                   // Block objects without memory
+  Block live{};                                // head of the ring of live blocks
   MemoryStats stats;
 
   explicit State(Device d) : device(d), runtime(kernels::runtime(d.kind)), cached(d.kind != DeviceKind::simt) {
@@ -131,6 +132,7 @@ struct CachingAllocator::State {
     std::erase_if(waiting, [&](Block* block) {
       std::erase_if(block->events, [&](void* event) {
         if (!runtime.query_event(event)) return false;
+        stream_of.erase(event);
         runtime.destroy_event(event);
         return true;
       });
@@ -270,9 +272,15 @@ void CachingAllocator::record_stream(Block* block, void* stream) {
   if (s.device.kind == DeviceKind::cpu || stream == block->stream) return;
   const std::lock_guard lock(s.mutex);
   if (s.pool_of(stream)) return;  // a graph's inputs outlive the graph; an event recorded now could not be asked
-  void* event = s.runtime.create_event(s.device.index, false);
+  // A gradient bucket is used by every step: one event for each stream, recorded again, or they would pile up.
+  const auto known = std::ranges::find_if(block->events, [&](void* event) { return s.stream_of.at(event) == stream; });
+  void* event = known == block->events.end() ? nullptr : *known;
+  if (event == nullptr) {
+    event = s.runtime.create_event(s.device.index, false);
+    s.stream_of[event] = stream;
+    block->events.push_back(event);
+  }
   s.runtime.record_event(event, s.device.index, stream);
-  block->events.push_back(event);
 }
 
 MemoryPool* CachingAllocator::open_pool(void* stream) {

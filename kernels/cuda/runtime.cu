@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <atomic>
+
 #include "kernels/error.h"
 
 namespace weft::kernels::WEFT_DEVICE {
@@ -92,6 +94,7 @@ class DeviceRuntime final : public Runtime {
   }
 
   void* allocate_pinned(size_t bytes) override {
+    select_any();
     void* memory = nullptr;
     const cudaError_t status = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
     if (status == cudaErrorMemoryAllocation) {
@@ -101,7 +104,10 @@ class DeviceRuntime final : public Runtime {
     check(status, "cudaHostAlloc");
     return memory;
   }
-  void release_pinned(void* memory) override { check(cudaFreeHost(memory), "cudaFreeHost"); }
+  void release_pinned(void* memory) override {
+    select_any();
+    check(cudaFreeHost(memory), "cudaFreeHost");
+  }
 
   void copy(int index, void* destination, const void* source, size_t bytes, void* stream) override {
     select(index);
@@ -118,7 +124,10 @@ class DeviceRuntime final : public Runtime {
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     return stream;
   }
-  void destroy_stream(int, void* stream) override { ignore(cudaStreamDestroy(to_stream(stream))); }
+  void destroy_stream(int, void* stream) override {
+    select_any();
+    ignore(cudaStreamDestroy(to_stream(stream)));
+  }
   void synchronize_stream(int index, void* stream) override {
     select(index);
     check(cudaStreamSynchronize(to_stream(stream)), "cudaStreamSynchronize");
@@ -135,7 +144,10 @@ class DeviceRuntime final : public Runtime {
           "cudaEventCreateWithFlags");
     return event;
   }
-  void destroy_event(void* event) override { ignore(cudaEventDestroy(to_event(event))); }
+  void destroy_event(void* event) override {
+    select_any();
+    ignore(cudaEventDestroy(to_event(event)));
+  }
   void record_event(void* event, int index, void* stream) override {
     select(index);
     check(cudaEventRecord(to_event(event), to_stream(stream)), "cudaEventRecord");
@@ -145,6 +157,7 @@ class DeviceRuntime final : public Runtime {
     check(cudaStreamWaitEvent(to_stream(stream), to_event(event), 0), "cudaStreamWaitEvent");
   }
   bool query_event(void* event) override {
+    select_any();
     const cudaError_t status = cudaEventQuery(to_event(event));
     if (status == cudaErrorNotReady) {
       cudaGetLastError();
@@ -153,8 +166,12 @@ class DeviceRuntime final : public Runtime {
     check(status, "cudaEventQuery");
     return true;
   }
-  void synchronize_event(void* event) override { check(cudaEventSynchronize(to_event(event)), "cudaEventSynchronize"); }
+  void synchronize_event(void* event) override {
+    select_any();
+    check(cudaEventSynchronize(to_event(event)), "cudaEventSynchronize");
+  }
   float elapsed_ms(void* start, void* stop) override {
+    select_any();
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, to_event(start), to_event(stop)), "cudaEventElapsedTime");
     return milliseconds;
@@ -183,12 +200,32 @@ class DeviceRuntime final : public Runtime {
     select(index);
     check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), to_stream(stream)), "cudaGraphLaunch");
   }
-  void destroy_graph(void* graph) override { ignore(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph))); }
+  void destroy_graph(void* graph) override {
+    select_any();
+    ignore(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)));
+  }
 
  private:
-  static void select(int index) { check(cudaSetDevice(index), "cudaSetDevice"); }
+  static void select(int index) {
+    check(cudaSetDevice(index), "cudaSetDevice");
+    has_device_ = true;
+    if (last_selected_.load(std::memory_order_relaxed) != index) last_selected_.store(index, std::memory_order_relaxed);
+  }
+  /// Before calls that name no device: a thread that has none (a watchdog's, a loader's) works on one that the process
+  /// uses. CUDA would take device 0 and make a context there, half a GiB for each rank of a node.
+  static void select_any() {
+    if (has_device_) return;
+    const int index = last_selected_.load(std::memory_order_relaxed);
+    if (index < 0) return;
+    const cudaError_t status = cudaSetDevice(index);
+    has_device_ = status == cudaSuccess;
+    ignore(status);
+  }
   static cudaStream_t to_stream(void* stream) { return static_cast<cudaStream_t>(stream); }
   static cudaEvent_t to_event(void* event) { return static_cast<cudaEvent_t>(event); }
+
+  static inline thread_local bool has_device_ = false;
+  static inline std::atomic<int> last_selected_{-1};
 };
 
 }  // namespace

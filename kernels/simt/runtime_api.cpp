@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/simt/runtime_api.h"
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
 #include <unordered_map>
 
+#include "kernels/simt/census.h"
 #include "kernels/simt/check.h"
 #include "kernels/simt/memory.h"
 #include "kernels/simt/simt.h"
@@ -18,6 +21,14 @@ namespace weft::emulator::api {
 namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
+thread_local bool has_device = false;  // has this thread called cudaSetDevice?
+std::atomic<int64_t> events{0}, without_device{0};
+
+/// A call that needs a device and names none: CUDA takes the thread's, which is number 0 until the thread says
+/// otherwise.
+void use_device() {
+  if (!has_device) without_device.fetch_add(1, std::memory_order_relaxed);
+}
 
 cudaError_t result(cudaError_t error) { return record_error(error); }
 
@@ -127,7 +138,11 @@ cudaError_t cudaGetDeviceCount(int* count) {
   *count = 1;
   return cudaSuccess;
 }
-cudaError_t cudaSetDevice(int device) { return result(device == 0 ? cudaSuccess : cudaErrorInvalidDevice); }
+cudaError_t cudaSetDevice(int device) {
+  if (device != 0) return result(cudaErrorInvalidDevice);
+  has_device = true;
+  return cudaSuccess;
+}
 cudaError_t cudaGetDevice(int* device) {
   *device = 0;
   return cudaSuccess;
@@ -179,6 +194,7 @@ cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
 }
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  use_device();
   *memory = nullptr;
   if (const cudaError_t status = may_call_unsafe(); status != cudaSuccess) return result(status);
   if (bytes == 0) return cudaSuccess;
@@ -186,16 +202,19 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
   return result(*memory ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 cudaError_t cudaFree(void* memory) {
+  use_device();
   if (const cudaError_t status = may_call_unsafe(); status != cudaSuccess) return result(status);
   return result(!memory || release(memory, false) ? cudaSuccess : cudaErrorInvalidValue);
 }
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
+  use_device();
   if (const cudaError_t status = may_call_unsafe(); status != cudaSuccess) return result(status);
   *memory = bytes ? allocate(bytes, true) : nullptr;
   return result(*memory || !bytes ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 cudaError_t cudaMallocHost(void** memory, size_t bytes) { return cudaHostAlloc(memory, bytes, cudaHostAllocDefault); }
 cudaError_t cudaFreeHost(void* memory) {
+  use_device();
   if (const cudaError_t status = may_call_unsafe(); status != cudaSuccess) return result(status);
   return result(!memory || release(memory, true) ? cudaSuccess : cudaErrorInvalidValue);
 }
@@ -259,6 +278,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  use_device();
   if (!stream) return result(cudaErrorInvalidResourceHandle);
   delete stream;
   return cudaSuccess;
@@ -283,12 +303,16 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*function)(void*), voi
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  use_device();
   *event = new Event;
+  events.fetch_add(1, std::memory_order_relaxed);
   (*event)->timing = !(flags & cudaEventDisableTiming);
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  use_device();
   if (!event) return result(cudaErrorInvalidResourceHandle);
+  events.fetch_sub(1, std::memory_order_relaxed);
   delete event;
   return cudaSuccess;
 }
@@ -301,11 +325,13 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  use_device();
   if (!event) return result(cudaErrorInvalidResourceHandle);
   return result(event->captured ? cudaErrorCapturedEvent : may_call_unsafe());
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) { return cudaEventQuery(event); }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop) {
+  use_device();
   if (!start || !stop || !start->timing || !stop->timing || !start->recorded || !stop->recorded || start->captured ||
       stop->captured)
     return result(cudaErrorInvalidResourceHandle);
@@ -353,3 +379,10 @@ cudaError_t launch_grid(const Launch& launch) {
 }
 
 }  // namespace weft::emulator::api
+
+namespace weft::emulator {
+
+int64_t live_events() { return api::events; }
+int64_t calls_without_device() { return api::without_device; }
+
+}  // namespace weft::emulator

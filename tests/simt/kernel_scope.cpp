@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <thread>
 
 #include "kernels/kernel.h"
 #include "kernels/kernel_trace.h"
+#include "kernels/simt/census.h"
 #include "tests/simt/basics.h"
 #include "tests/simt/device_array.h"
 #include "tests/support/devices.h"
@@ -136,6 +138,28 @@ TEST(Runtime, StreamsEventsAndMemory) {
     ASSERT_NE(pinned, nullptr);
     device.release_pinned(pinned);
   }
+}
+
+// A watchdog's or a loader's thread has named no device. On a node of four GPUs what it calls must not make contexts on
+// GPU 0 beside that of the rank which works there.
+TEST(Runtime, ThreadsThatNameNoDeviceTakeTheOneInUse) {
+  kernels::Runtime& device = kernels::runtime(DeviceKind::simt);
+  void* const event = device.create_event(0, true);
+  device.record_event(event, 0, nullptr);
+  const auto in_a_new_thread = [&](auto&& call) {
+    const int64_t before = emulator::calls_without_device();
+    std::thread(call).join();
+    EXPECT_EQ(emulator::calls_without_device(), before);
+  };
+  in_a_new_thread([&] { device.query_event(event); });
+  in_a_new_thread([&] { device.synchronize_event(event); });
+  in_a_new_thread([&] { device.elapsed_ms(event, event); });
+  in_a_new_thread([&] { device.release_pinned(device.allocate_pinned(100)); });
+  void* const pinned = device.allocate_pinned(100);
+  in_a_new_thread([&] { device.release_pinned(pinned); });
+  void* const stream = device.create_stream(0);
+  in_a_new_thread([&] { device.destroy_stream(0, stream); });
+  in_a_new_thread([&] { device.destroy_event(event); });
 }
 
 }  // namespace

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+// What tests ask of the emulated CUDA runtime and driver, beyond CUDA's own functions.
+
+namespace weft::emulator {
+
+/// Events that were made and not destroyed.
+int64_t live_events();
+
+/// Calls that need a device from threads that had not named one (cudaSetDevice). On a node each would make a context of
+/// its own on GPU 0, whichever GPU the process works on.
+int64_t calls_without_device();
+
+}  // namespace weft::emulator
