@@ -32,6 +32,9 @@ void use_device() {
 
 cudaError_t result(cudaError_t error) { return record_error(error); }
 
+/// What one block may have: 227 KiB on Hopper, 163 KiB on an A100 (CUDA C++ Programming Guide, "Compute Capabilities").
+size_t most_dynamic_shared() { return device_capability() >= 90 ? kMaxDynamicShared : size_t{163} << 10; }
+
 /// Dynamic shared memory above 48 KiB must be asked for, as on the device.
 struct SharedLimits {
   std::mutex mutex;
@@ -155,8 +158,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   size_t free_bytes;
   memory_info(free_bytes, properties->totalGlobalMem);
   properties->sharedMemPerBlock = kDefaultDynamicShared;
-  properties->sharedMemPerBlockOptin = kMaxDynamicShared;
-  properties->sharedMemPerMultiprocessor = size_t{228} << 10;
+  properties->sharedMemPerBlockOptin = most_dynamic_shared();
+  properties->sharedMemPerMultiprocessor = most_dynamic_shared() + 1024;
   properties->major = device_capability() / 10;
   properties->minor = device_capability() % 10;
   properties->multiProcessorCount = thread_count();
@@ -181,7 +184,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       *value = device_capability() % 10;
       return cudaSuccess;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      *value = static_cast<int>(kMaxDynamicShared);
+      *value = static_cast<int>(most_dynamic_shared());
       return cudaSuccess;
   }
   return result(cudaErrorInvalidValue);
@@ -340,7 +343,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 }
 
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute, int value) {
-  if (value < 0 || static_cast<size_t>(value) > kMaxDynamicShared) return result(cudaErrorInvalidValue);
+  if (value < 0 || static_cast<size_t>(value) > most_dynamic_shared()) return result(cudaErrorInvalidValue);
   SharedLimits& limits = shared_limits();
   std::lock_guard lock(limits.mutex);
   limits.bytes[function] = static_cast<size_t>(value);
@@ -367,7 +370,8 @@ cudaError_t launch_grid(const Launch& launch) {
   const bool block_fits = b.x > 0 && b.x <= 1024 && b.y > 0 && b.y <= 1024 && b.z > 0 && b.z <= 64 &&
                           b.x * b.y * b.z <= static_cast<unsigned>(kMaxThreads);
   if (!grid_fits || !block_fits) return result(cudaErrorInvalidConfiguration);
-  if (launch.dynamic_shared > kDefaultDynamicShared && launch.dynamic_shared > shared_limit(launch.function))
+  const size_t shared_most = std::min(shared_limit(launch.function), most_dynamic_shared());
+  if (launch.dynamic_shared > kDefaultDynamicShared && launch.dynamic_shared > shared_most)
     return result(cudaErrorInvalidValue);
   const auto stream = static_cast<cudaStream_t>(launch.stream);
   if (const cudaError_t status = may_run_on(stream); status != cudaSuccess) return result(status);

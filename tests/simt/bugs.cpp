@@ -122,6 +122,10 @@ TEST(Bugs, TooMuchSharedMemory) {
   EXPECT_THAT(error_of([&] { simt::plant_shared(kSimt, data.data(), 227 * 1024); }), IsEmpty());
   EXPECT_THAT(error_of([&] { simt::plant_shared(kSimt, data.data(), 227 * 1024 + 1); }),
               HasSubstr("232449 bytes of dynamic shared memory: the device allows less dynamic shared memory"));
+  const emulator::CapabilityScope ampere(80);  // an A100 has less, also of a kernel that Hopper gave more
+  EXPECT_THAT(error_of([&] { simt::plant_shared(kSimt, data.data(), 163 * 1024); }), IsEmpty());
+  EXPECT_THAT(error_of([&] { simt::plant_shared(kSimt, data.data(), 163 * 1024 + 1); }),
+              HasSubstr("166913 bytes of dynamic shared memory: invalid argument"));
 }
 
 TEST(Bugs, OutOfBounds) {
