@@ -22,6 +22,36 @@
 
 namespace weft::kernels::WEFT_DEVICE {
 
+/// Whether the driver takes im2col maps whose pixels overlap. Its documentation builds each stride up from the sizes
+/// below it, and does not say what becomes of a smaller one. `data`: any address on the device.
+inline bool im2col_pixels_may_overlap(const void* data) {
+  const auto ask = [&] {
+    constexpr int kChannels = 64, kApart = 8, kRow = 16 * kApart + kChannels;  // windows of 128 bytes, 16 apart
+    Im2colTensor windows{};
+    windows.data = reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(data) & ~uintptr_t{15});
+    windows.dtype = DType::bf16;
+    windows.n = 1;
+    windows.h = 8;
+    windows.w = 16;
+    windows.c = windows.channels = windows.pixels = kChannels;
+    windows.stride_h = windows.stride_w = 1;
+    windows.swizzle = Swizzle::bytes128;
+    windows.pitches = {2 * kApart, 2 * kRow, 2 * kRow * 8};
+    try {
+      im2col_map("im2col_pixels_may_overlap", windows);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+#ifdef WEFT_SIMT
+  return ask();  // tests change it
+#else
+  static const bool allowed = ask();
+  return allowed;
+#endif
+}
+
 /// How pictures are packed.
 struct StemPacking {
   static constexpr int kWindow = 64;  ///< channels of a window
@@ -33,11 +63,12 @@ struct StemPacking {
       : channels(shape.stride.w % 2 == 0 && shape.C <= 4 ? 4 : 8),
         columns((shape.Q - 1) * shape.stride.w + kWindow / channels) {}
 
-  bool fits(const Queue& queue, const Conv2dShape& shape) const {
+  /// x: the pictures' memory.
+  bool fits(const Queue& queue, const Conv2dShape& shape, const void* x) const {
     return has_wgmma(queue) && shape.groups == 1 && shape.C < 8 && shape.O % 8 == 0 && shape.dilation.w == 1 &&
            shape.S * channels <= kWindow && shape.stride.h <= 8 && shape.padding.h < 128 &&
            (shape.R - 1) * shape.dilation.h < 128 && !shape.is_empty() &&
-           shape.N * shape.H * columns < int64_t{1} << 31;
+           shape.N * shape.H * columns < int64_t{1} << 31 && im2col_pixels_may_overlap(x);
   }
   /// The convolution that is left.
   Conv2dShape packed(const Conv2dShape& shape) const {
@@ -125,7 +156,7 @@ bool conv2d_forward_stem_on_wgmma(const Queue& queue, const View& y, const View&
                                   const Conv2dShape& shape) {
   constexpr const char* kName = "conv2d_forward (stem)";
   const StemPacking packing(shape);
-  if (!packing.fits(queue, shape)) return false;
+  if (!packing.fits(queue, shape, x.data)) return false;
   const Conv2dShape packed = packing.packed(shape);
   const int64_t count = shape.O * shape.R * StemPacking::kWindow;
   const Workspace filters(queue, static_cast<size_t>(count) * sizeof(T), kName);
@@ -141,7 +172,7 @@ bool conv2d_backward_weight_stem_on_wgmma(const Queue& queue, const View& dw, co
                                           const Conv2dShape& shape) {
   constexpr const char* kName = "conv2d_backward_weight (stem)";
   const StemPacking packing(shape);
-  if (!packing.fits(queue, shape) || reinterpret_cast<uintptr_t>(dy.data) % 16 != 0) return false;
+  if (!packing.fits(queue, shape, x.data) || reinterpret_cast<uintptr_t>(dy.data) % 16 != 0) return false;
   const Conv2dShape packed = packing.packed(shape);
   const Workspace sums(queue, static_cast<size_t>(shape.O * shape.R * StemPacking::kWindow) * sizeof(float), kName);
   {

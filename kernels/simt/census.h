@@ -13,4 +13,8 @@ int64_t live_events();
 /// its own on GPU 0, whichever GPU the process works on.
 int64_t calls_without_device();
 
+/// Whether the emulated driver takes tensor maps whose strides are smaller than what lies below them: yes at first, as
+/// CUDA's is believed to.
+void set_overlapping_maps(bool taken);
+
 }  // namespace weft::emulator

@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensor maps of the emulated driver. What it refuses: CUDA driver API, "Tensor Map Object Management".
+#include <atomic>
 #include <cstring>
 #include <string_view>
 
+#include "kernels/simt/census.h"
 #include "kernels/simt/include/cuda.h"
 #include "kernels/simt/runtime_api.h"
 #include "kernels/simt/simt.h"
 #include "kernels/simt/tensor_box.h"
 
-namespace weft::emulator::api {
+namespace weft::emulator {
+
+namespace {
+std::atomic<bool> overlapping_maps{true};
+}
+
+void set_overlapping_maps(bool taken) { overlapping_maps = taken; }
+
+namespace api {
 
 namespace {
 
@@ -70,6 +80,7 @@ bool describe(TensorBox& box, CUtensorMapDataType type, uint32_t rank, const voi
   box.rank = static_cast<uint8_t>(rank);
   box.element_bytes = static_cast<uint8_t>(bytes);
   box.swizzle = mode_of(swizzle);
+  const bool dense = !overlapping_maps;
   box.nan_fill = fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE;
   for (uint32_t d = 0; d < rank; ++d) {
     if (sizes[d] == 0 || sizes[d] > kMostElements) return false;
@@ -78,6 +89,7 @@ bool describe(TensorBox& box, CUtensorMapDataType type, uint32_t rank, const voi
     box.steps[d] = static_cast<uint8_t>(d == 0 ? 1 : steps[d]);
     if (d == 0) continue;
     if (strides[d - 1] % 16 || strides[d - 1] >= kMostStride) return false;
+    if (dense && strides[d - 1] < sizes[d - 1] * (d == 1 ? static_cast<uint64_t>(bytes) : strides[d - 2])) return false;
     box.strides[d - 1] = strides[d - 1];
   }
   return true;
@@ -149,4 +161,5 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function
   return cudaSuccess;
 }
 
-}  // namespace weft::emulator::api
+}  // namespace api
+}  // namespace weft::emulator

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "kernels/simt/census.h"
 #include "kernels/simt/simt.h"
 #include "tests/simt/close.h"
 #include "tests/simt/device_array.h"
@@ -256,6 +257,12 @@ TEST(SimtConv2d, RefusesWhatDoesNotFit) {
                                              View::none(), {});
             }).find("conv2d_backward_input: input f32[1,6,6,4] and weight f32[8,3,3,4] do not give f32[1,5,4,8]"),
             std::string::npos);
+}
+
+TEST(SimtConv2d, TheStemDoesWithoutMapsThatADriverRefuses) {
+  emulator::set_overlapping_maps(false);
+  check_all_dtypes({2, 15, 13, 3, 16, 7, 7, {.stride = {2, 2}, .padding = {3, 3}}});
+  emulator::set_overlapping_maps(true);
 }
 
 }  // namespace
