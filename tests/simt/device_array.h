@@ -11,12 +11,14 @@ namespace weft::tests {
 
 inline const kernels::Queue kSimt{{DeviceKind::simt, 0}, nullptr};
 
-/// An array in the emulated device's memory.
+/// An array in a device's memory, that of the emulated one unless told otherwise.
 template <class T>
 class DeviceArray {
  public:
-  explicit DeviceArray(size_t size) : size_(size), data_(static_cast<T*>(runtime().allocate(0, size * sizeof(T)))) {}
-  explicit DeviceArray(const std::vector<T>& host) : DeviceArray(host.size()) {
+  explicit DeviceArray(size_t size, DeviceKind kind = DeviceKind::simt)
+      : kind_(kind), size_(size), data_(static_cast<T*>(runtime().allocate(0, size * sizeof(T)))) {}
+  explicit DeviceArray(const std::vector<T>& host, DeviceKind kind = DeviceKind::simt)
+      : DeviceArray(host.size(), kind) {
     runtime().copy(0, data_, host.data(), size_ * sizeof(T), nullptr);
   }
   ~DeviceArray() { runtime().release(0, data_); }
@@ -27,12 +29,14 @@ class DeviceArray {
   std::vector<T> host() const {
     std::vector<T> host(size_);
     runtime().copy(0, host.data(), data_, size_ * sizeof(T), nullptr);
+    runtime().synchronize_stream(0, nullptr);
     return host;
   }
   kernels::View view() const { return kernels::View::dense(data_, dtype_of<T>, {static_cast<int64_t>(size_)}); }
 
  private:
-  static kernels::Runtime& runtime() { return kernels::runtime(DeviceKind::simt); }
+  kernels::Runtime& runtime() const { return kernels::runtime(kind_); }
+  DeviceKind kind_;
   size_t size_;
   T* data_;
 };

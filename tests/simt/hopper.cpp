@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define WEFT_DEVICE simt
 #include "tests/simt/hopper.h"
 
 #include <gmock/gmock.h>
@@ -8,18 +7,18 @@
 #include <random>
 #include <vector>
 
-#include "tests/simt/device_array.h"
+#include "tests/simt/instruction_test.h"
 
 // TMA, stmatrix and named barriers, byte by byte against the host's reckoning.
 
 namespace weft::tests {
 namespace {
 
-namespace simt = kernels::simt;
-using simt::Place;
-using simt::Swizzle;
-using simt::TensorMap;
-using simt::TiledTensor;
+namespace device = kernels::WEFT_DEVICE;
+using device::Place;
+using device::Swizzle;
+using device::TensorMap;
+using device::TiledTensor;
 using testing::HasSubstr;
 
 std::vector<uint16_t> numbered(size_t count) {
@@ -47,7 +46,7 @@ struct TiledCase {
   Swizzle swizzle;
 };
 
-class Tiled : public testing::TestWithParam<TiledCase> {
+class Tiled : public OnHopper<testing::TestWithParam<TiledCase>> {
  protected:
   int64_t pitch(int dimension) const {  // elements
     const TiledCase& c = GetParam();
@@ -59,7 +58,7 @@ class Tiled : public testing::TestWithParam<TiledCase> {
     const TiledCase& c = GetParam();
     TiledTensor tensor{data, DType::bf16, c.rank, c.sizes, {}, c.box, c.swizzle};
     for (int d = 1; d < c.rank; ++d) tensor.pitches[d - 1] = pitch(d) * 2;
-    return simt::tiled_map("test", tensor);
+    return device::tiled_map("test", tensor);
   }
   size_t tensor_elements() const { return static_cast<size_t>(pitch(GetParam().rank)); }
   int box_elements() const {
@@ -92,11 +91,11 @@ class Tiled : public testing::TestWithParam<TiledCase> {
 
 TEST_P(Tiled, LoadPutsEveryElementInItsPlace) {
   const std::vector<uint16_t> values = numbered(tensor_elements());
-  const DeviceArray<uint16_t> tensor(values);
+  const Array<uint16_t> tensor(values);
   const int bytes = box_elements() * 2;
-  const DeviceArray<uint8_t> image(static_cast<size_t>(bytes));
+  const Array<uint8_t> image(static_cast<size_t>(bytes));
   for_each_schedule([&] {
-    simt::load_box(kSimt, image.data(), map(tensor.data()), GetParam().rank, {GetParam().at, {}}, bytes);
+    device::load_box(kQueue, image.data(), map(tensor.data()), GetParam().rank, {GetParam().at, {}}, bytes);
     const std::vector<uint8_t> got = image.host();
     for_each([&](size_t i, int64_t element) {
       ASSERT_EQ(at_place(got, i), element < 0 ? 0 : values[static_cast<size_t>(element)]) << "element " << i;
@@ -111,11 +110,11 @@ TEST_P(TiledStore, WritesWhatIsInTheTensor) {
   const int bytes = box_elements() * 2;
   std::vector<uint8_t> image(static_cast<size_t>(bytes));
   for (size_t i = 0; i < image.size(); ++i) image[i] = static_cast<uint8_t>(i * 7 + i / 256);
-  const DeviceArray<uint8_t> from(image);
+  const Array<uint8_t> from(image);
   for_each_schedule([&] {
     std::vector<uint16_t> expected(tensor_elements(), 9);
-    const DeviceArray<uint16_t> tensor(expected);
-    simt::store_box(kSimt, map(tensor.data()), GetParam().rank, {GetParam().at, {}}, from.data(), bytes);
+    const Array<uint16_t> tensor(expected);
+    device::store_box(kQueue, map(tensor.data()), GetParam().rank, {GetParam().at, {}}, from.data(), bytes);
     for_each([&](size_t i, int64_t element) {
       if (element >= 0) expected[static_cast<size_t>(element)] = at_place(image, i);
     });
@@ -144,20 +143,20 @@ struct Im2colCase {
   Swizzle swizzle;
 };
 
-class Im2col : public testing::TestWithParam<Im2colCase> {};
+class Im2col : public OnHopper<testing::TestWithParam<Im2colCase>> {};
 
 TEST_P(Im2col, EveryPixelOfEveryOffset) {
   const Im2colCase& p = GetParam();
   const std::vector<uint16_t> values = numbered(static_cast<size_t>(p.n * p.h * p.w * p.c));
-  const DeviceArray<uint16_t> x(values);
+  const Array<uint16_t> x(values);
   const int reach = (p.kernel - 1) * p.dilation;
   const int64_t out_h = (p.h + 2 * p.padding - reach - 1) / p.stride + 1;
   const int64_t out_w = (p.w + 2 * p.padding - reach - 1) / p.stride + 1;
   const TensorMap map =
-      simt::im2col_map("test", {x.data(), DType::bf16, p.n, p.h, p.w, p.c, -p.padding, -p.padding, p.padding - reach,
-                                p.padding - reach, p.stride, p.stride, p.channels, p.pixels, p.swizzle});
+      device::im2col_map("test", {x.data(), DType::bf16, p.n, p.h, p.w, p.c, -p.padding, -p.padding, p.padding - reach,
+                                  p.padding - reach, p.stride, p.stride, p.channels, p.pixels, p.swizzle});
   const int bytes = p.channels * p.pixels * 2;
-  const DeviceArray<uint8_t> image(static_cast<size_t>(bytes));
+  const Array<uint8_t> image(static_cast<size_t>(bytes));
   const auto corner = [&](int64_t pixel) {
     struct {
       int64_t n, h, w;
@@ -171,7 +170,7 @@ TEST_P(Im2col, EveryPixelOfEveryOffset) {
         const Place place{
             {p.first_channel, static_cast<int>(first.w), static_cast<int>(first.h), static_cast<int>(first.n)},
             {kw * p.dilation, kh * p.dilation}};
-        simt::load_box(kSimt, image.data(), map, 0, place, bytes);
+        device::load_box(kQueue, image.data(), map, 0, place, bytes);
         const std::vector<uint8_t> got = image.host();
         for (int i = 0; i < p.pixels; ++i) {
           const auto at = corner(p.first_pixel + i);
@@ -190,21 +189,93 @@ TEST_P(Im2col, EveryPixelOfEveryOffset) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Simt, Im2col,
+INSTANTIATE_TEST_SUITE_P(Pictures, Im2col,
                          testing::Values(Im2colCase{2, 5, 6, 64, 3, 1, 1, 1, 64, 16, 0, 0, Swizzle::bytes128},
                                          Im2colCase{2, 5, 6, 64, 3, 1, 1, 1, 64, 40, 25, 0, Swizzle::bytes128},
                                          Im2colCase{3, 7, 7, 40, 3, 1, 2, 1, 32, 20, 7, 32, Swizzle::bytes64},
                                          Im2colCase{2, 8, 9, 16, 3, 2, 1, 2, 16, 33, 5, 0, Swizzle::bytes32},
                                          Im2colCase{2, 6, 5, 8, 1, 0, 1, 1, 8, 64, 0, 0, Swizzle::none}));
 
-TEST(Hopper, StmatrixIsTheReverseOfLdmatrix) {
+class Hopper : public OnHopper<testing::Test> {};
+
+// The stem's convolution reads packed rows as windows that begin 16 bytes apart and are 128 bytes long.
+TEST_F(Hopper, PixelsOfAnIm2colMapMayOverlap) {
+  constexpr int kN = 2, kH = 3, kW = 10, kChannels = 64, kApart = 8, kRow = (kW - 1) * kApart + kChannels, kPixels = 32;
+  const std::vector<uint16_t> values = numbered(kN * kH * kRow);
+  const Array<uint16_t> x(values);
+  const TensorMap map = device::im2col_map("test", {x.data(),
+                                                    DType::bf16,
+                                                    kN,
+                                                    kH,
+                                                    kW,
+                                                    kChannels,
+                                                    -1,
+                                                    0,
+                                                    -1,
+                                                    0,
+                                                    1,
+                                                    1,
+                                                    kChannels,
+                                                    kPixels,
+                                                    Swizzle::bytes128,
+                                                    {2 * kApart, 2 * kRow, 2 * kRow * kH}});
+  const Array<uint8_t> image(kPixels * 128);
+  for (const int first : {0, 7, 45})  // of the places (n, h, w), a row above the pictures' own among them
+    for (const int down : {0, 1}) {
+      const int first_h = first / kW % kH - 1;
+      device::load_box(kQueue, image.data(), map, 0, {{0, first % kW, first_h, first / kW / kH}, {0, down}},
+                       kPixels * 128);
+      const std::vector<uint8_t> got = image.host();
+      for (int i = 0; i < kPixels; ++i) {
+        const int at = first + i, w = at % kW, h = at / kW % kH - 1 + down, n = at / kW / kH;
+        const bool inside = n < kN && h >= 0 && h < kH;
+        for (int c = 0; c < kChannels; ++c) {
+          const size_t byte = 2 * static_cast<size_t>(i * kChannels + c);
+          ASSERT_EQ(got[place_of_byte(byte, 128, Swizzle::bytes128)] |
+                        got[place_of_byte(byte + 1, 128, Swizzle::bytes128)] << 8,
+                    inside ? values[static_cast<size_t>((n * kH + h) * kRow + w * kApart + c)] : 0)
+              << "pixel " << i << " of " << first << ", channel " << c << ", offset " << down;
+        }
+      }
+    }
+}
+
+// Attention reads [B, H, N, D] as rows of heads: there the heads lie further apart than the rows.
+TEST_F(Hopper, StridesOfATiledMapMayComeInAnyOrder) {
+  constexpr int kHeads = 3, kRows = 6, kChannels = 64;
+  const std::vector<uint16_t> values = numbered(kHeads * kRows * kChannels);
+  const Array<uint16_t> x(values);
+  const TensorMap map = device::tiled_map("test", {x.data(),
+                                                   DType::bf16,
+                                                   3,
+                                                   {kChannels, kHeads, kRows},
+                                                   {2 * kRows * kChannels, 2 * kChannels},
+                                                   {kChannels, 1, 4},
+                                                   Swizzle::bytes128});
+  const Array<uint8_t> image(4 * 128);
+  for (int head = 0; head < kHeads; ++head)
+    for (const int first : {0, 4}) {
+      device::load_box(kQueue, image.data(), map, 3, {{0, head, first}, {}}, 4 * 128);
+      const std::vector<uint8_t> got = image.host();
+      for (int i = 0; i < 4 * kChannels; ++i) {
+        const int row = first + i / kChannels;
+        const size_t byte = 2 * static_cast<size_t>(i);
+        ASSERT_EQ(got[place_of_byte(byte, 128, Swizzle::bytes128)] |
+                      got[place_of_byte(byte + 1, 128, Swizzle::bytes128)] << 8,
+                  row < kRows ? values[static_cast<size_t>((head * kRows + row) * kChannels + i % kChannels)] : 0)
+            << "head " << head << ", element " << i;
+      }
+    }
+}
+
+TEST_F(Hopper, StmatrixIsTheReverseOfLdmatrix) {
   std::vector<uint32_t> registers(4 * 32);
   for (size_t i = 0; i < registers.size(); ++i) registers[i] = static_cast<uint32_t>(2 * i + ((2 * i + 1) << 16));
-  const DeviceArray<uint32_t> from(registers);
-  const DeviceArray<uint16_t> out(4 * 64);
+  const Array<uint32_t> from(registers);
+  const Array<uint16_t> out(4 * 64);
   for (const bool transposed : {false, true})
     for_each_schedule([&] {
-      simt::store_matrices(kSimt, out.data(), from.data(), transposed);
+      device::store_matrices(kQueue, out.data(), from.data(), transposed);
       const std::vector<uint16_t> got = out.host();
       for (size_t m = 0; m < 4; ++m)
         for (size_t row = 0; row < 8; ++row)
@@ -215,10 +286,10 @@ TEST(Hopper, StmatrixIsTheReverseOfLdmatrix) {
     });
 }
 
-TEST(Hopper, NamedBarriersAndRegisters) {
-  const DeviceArray<int> out(384);
+TEST_F(Hopper, NamedBarriersAndRegisters) {
+  const Array<int> out(384);
   for_each_schedule([&] {
-    simt::warpgroups_talk(kSimt, out.data());
+    device::warpgroups_talk(kQueue, out.data());
     const std::vector<int> got = out.host();
     int elected = 0;
     for (int t = 0; t < 128; ++t) elected += got[static_cast<size_t>(t)];
@@ -228,13 +299,13 @@ TEST(Hopper, NamedBarriersAndRegisters) {
   });
 }
 
-TEST(Hopper, TensorMapsAreRefusedAsTheDriverDoes) {
-  const DeviceArray<uint16_t> data(64 * 64);
+TEST_F(Hopper, TensorMapsAreRefusedAsTheDriverDoes) {
+  const Array<uint16_t> data(64 * 64);
   const TiledTensor good{data.data(), DType::bf16, 2, {64, 64}, {128}, {64, 8}, Swizzle::bytes128};
   const auto error = [&](auto&& change) {
     TiledTensor tensor = good;
     change(tensor);
-    return error_of([&] { simt::tiled_map("k", tensor); });
+    return error_of([&] { device::tiled_map("k", tensor); });
   };
   EXPECT_EQ(error([](TiledTensor&) {}), "");
   EXPECT_THAT(error([&](TiledTensor& t) { t.data = data.data() + 1; }),
@@ -253,18 +324,19 @@ TEST(Hopper, TensorMapsAreRefusedAsTheDriverDoes) {
   EXPECT_THAT(error([](TiledTensor& t) { t.rank = 6; }), HasSubstr("k: a tensor map has 1 to 5 dimensions, got 6"));
   EXPECT_THAT(error([](TiledTensor& t) { t.sizes[1] = 0; }),
               HasSubstr("k: a tensor map wants sizes from 1 to 2^32 elements, got 0"));
+  if (kKind != DeviceKind::simt) return;
   const emulator::CapabilityScope old(80);
   EXPECT_THAT(error([](TiledTensor&) {}), HasSubstr("k: the CUDA driver refuses the tensor map (error 801)"));
 }
 
-TEST(Hopper, Im2colMapsAreRefusedAsTheDriverDoes) {
-  const DeviceArray<uint16_t> data(8 * 8 * 64);
-  using simt::Im2colTensor;
+TEST_F(Hopper, Im2colMapsAreRefusedAsTheDriverDoes) {
+  const Array<uint16_t> data(8 * 8 * 64);
+  using device::Im2colTensor;
   const Im2colTensor good{data.data(), DType::bf16, 1, 8, 8, 64, -1, -1, -1, -1, 1, 1, 64, 32, Swizzle::bytes128};
   const auto error = [&](auto&& change) {
     Im2colTensor tensor = good;
     change(tensor);
-    return error_of([&] { simt::im2col_map("k", tensor); });
+    return error_of([&] { device::im2col_map("k", tensor); });
   };
   EXPECT_EQ(error([](Im2colTensor&) {}), "");
   EXPECT_THAT(error([](Im2colTensor& t) { t.c = 60; }),

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#define WEFT_DEVICE simt
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <random>
 #include <vector>
 
-#include "tests/simt/device_array.h"
 #include "tests/simt/hopper.h"
+#include "tests/simt/instruction_test.h"
 
 // wgmma against a reckoning in whole numbers, which f32 sums hold exactly: all layouts of its operands.
 
 namespace weft::tests {
 namespace {
 
-namespace simt = kernels::simt;
-using simt::Swizzle;
-using simt::WgmmaOperand;
+namespace device = kernels::WEFT_DEVICE;
+using device::Swizzle;
+using device::WgmmaOperand;
 
 constexpr int kDepth = 64;
 
@@ -79,17 +78,17 @@ struct Operand {
 void expect_exact(int n, Swizzle swizzle_a, Swizzle swizzle_b, bool rows_a, bool rows_b, bool registers, bool is_bf16,
                   bool accumulate) {
   const Operand a(64, swizzle_a, rows_a, is_bf16), b(n, swizzle_b, rows_b, is_bf16);
-  const DeviceArray<uint8_t> a_image(a.image), b_image(b.image);
-  const DeviceArray<uint16_t> a_values(a.bits);
+  const Array<uint8_t> a_image(a.image), b_image(b.image);
+  const Array<uint16_t> a_values(a.bits);
   std::vector<float> before(static_cast<size_t>(64 * n));
   for (size_t i = 0; i < before.size(); ++i) before[i] = static_cast<float>(i % 100);
   for_each_schedule([&] {
-    const DeviceArray<float> d(before);
-    simt::WgmmaProblem problem{d.data(),        n,          rows_a,      rows_b,     is_bf16, registers,
-                               a_values.data(), accumulate, a.described, b.described};
+    const Array<float> d(before);
+    device::WgmmaProblem problem{d.data(),        n,          rows_a,      rows_b,     is_bf16, registers,
+                                 a_values.data(), accumulate, a.described, b.described};
     problem.a.image = a_image.data();
     problem.b.image = b_image.data();
-    simt::wgmma_problem(kSimt, problem);
+    device::wgmma_problem(kQueue, problem);
     const std::vector<float> got = d.host();
     for (int row = 0; row < 64; ++row)
       for (int column = 0; column < n; ++column) {
@@ -104,7 +103,9 @@ void expect_exact(int n, Swizzle swizzle_a, Swizzle swizzle_b, bool rows_a, bool
 
 constexpr Swizzle kSwizzles[] = {Swizzle::none, Swizzle::bytes32, Swizzle::bytes64, Swizzle::bytes128};
 
-TEST(Wgmma, AllLayoutsOfBothOperands) {
+class Wgmma : public OnHopper<testing::Test> {};
+
+TEST_F(Wgmma, AllLayoutsOfBothOperands) {
   for (const Swizzle swizzle : kSwizzles)
     for (const bool rows_a : {false, true})
       for (const bool rows_b : {false, true}) {
@@ -115,7 +116,7 @@ TEST(Wgmma, AllLayoutsOfBothOperands) {
   expect_exact(64, Swizzle::bytes128, Swizzle::bytes32, false, true, false, true, true);
 }
 
-TEST(Wgmma, AllWidths) {
+TEST_F(Wgmma, AllWidths) {
   for (const int n : {32, 64, 96, 128, 192, 256})
     for (const bool rows_b : {false, true}) {
       SCOPED_TRACE(testing::Message() << "n " << n << ", along rows " << rows_b);
@@ -123,12 +124,12 @@ TEST(Wgmma, AllWidths) {
     }
 }
 
-TEST(Wgmma, FirstOperandFromRegisters) {
+TEST_F(Wgmma, FirstOperandFromRegisters) {
   for (const Swizzle swizzle : kSwizzles)
     for (const bool rows_b : {false, true}) expect_exact(128, Swizzle::none, swizzle, false, rows_b, true, true, false);
 }
 
-TEST(Wgmma, HalfPrecision) {
+TEST_F(Wgmma, HalfPrecision) {
   for (const bool registers : {false, true})
     expect_exact(64, Swizzle::bytes128, Swizzle::bytes64, false, false, registers, false, true);
 }
