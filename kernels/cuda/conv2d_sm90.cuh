@@ -128,6 +128,10 @@ struct WeightSource {
   }
 };
 
+/// The largest offset of a tap that CUTLASS uses in im2col loads from pictures (conv: can_implement), one less than 8
+/// bits could hold.
+constexpr int kMostOffset = 254;
+
 /// The walk of a filter over pictures, and its map. rows, columns: places of the filter.
 struct WindowWalk {
   Im2colTensor tensor;
@@ -171,9 +175,9 @@ struct WindowWalk {
            corner(tensor.lower_w) && corner(tensor.upper_h) && corner(tensor.upper_w) && tensor.stride_h <= 8 &&
            tensor.stride_w <= 8;
   }
-  /// The same, and whether its offsets reach all taps.
+  /// The same, and whether its offsets, 8 bits each, reach all taps.
   bool fits(const Conv2dShape& shape) const {
-    return fits() && (shape.R - 1) * shape.dilation.h < 256 && (shape.S - 1) * shape.dilation.w < 256;
+    return fits() && (shape.R - 1) * shape.dilation.h <= kMostOffset && (shape.S - 1) * shape.dilation.w <= kMostOffset;
   }
 };
 

@@ -121,7 +121,7 @@ bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, 
     scatter.rows[i] = work.row;
     scatter.columns[i] = work.column;
     if (source.phases[i].steps == 0) continue;
-    if (!walk.fits() || last_h > 255 || last_w > 255) return false;
+    if (!walk.fits() || last_h > kMostOffset || last_w > kMostOffset) return false;
     source.pixels[i] = im2col_map(kName, walk.tensor);
   }
   source.filters = filter_map(kName, w, shape);

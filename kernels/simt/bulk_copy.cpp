@@ -66,6 +66,15 @@ void check_request(const TensorBox& box, const BoxRequest& request, const char* 
   if (request.im2col != box.im2col)
     worker.report().fail(
         [&] { return str(what, " at ", where, ": the tensor map is ", box.im2col ? "an im2col" : "a tiled", " one"); });
+  if (!box.im2col) return;
+  // 16 bits are shared out among the spatial dimensions (CUTLASS, conv: can_implement of the im2col collectives).
+  const int bits = 16 / (box.rank - 2);
+  for (const int offset : request.offset)
+    if (offset >> bits)
+      worker.report().fail([&] {
+        return str(what, " at ", where, ": offset ", offset, ", of ", bits, " bits in a map of ", int{box.rank},
+                   " dimensions");
+      });
 }
 
 /// The swizzle's pattern begins where the tile does, as wgmma wants it.

@@ -268,6 +268,20 @@ TEST_F(Hopper, StridesOfATiledMapMayComeInAnyOrder) {
     }
 }
 
+TEST_F(Hopper, OffsetsOfAnIm2colLoadAreBytes) {
+  if (kKind != DeviceKind::simt) GTEST_SKIP() << "a GPU says nothing";
+  const Array<uint16_t> x(8 * 8 * 64);
+  const TensorMap map =
+      device::im2col_map("test", {x.data(), DType::bf16, 1, 8, 8, 64, 0, 0, 0, 0, 1, 1, 64, 8, Swizzle::bytes128});
+  const Array<uint8_t> image(8 * 128);
+  const auto error = [&](int w, int h) {
+    return error_of([&] { device::load_box(kQueue, image.data(), map, 0, {{0, 0, 0, 0}, {w, h}}, 8 * 128); });
+  };
+  EXPECT_EQ(error(255, 255), "");
+  EXPECT_THAT(error(256, 0), HasSubstr("offset 256, of 8 bits in a map of 4 dimensions"));
+  EXPECT_THAT(error(0, 300), HasSubstr("offset 300, of 8 bits in a map of 4 dimensions"));
+}
+
 TEST_F(Hopper, StmatrixIsTheReverseOfLdmatrix) {
   std::vector<uint32_t> registers(4 * 32);
   for (size_t i = 0; i < registers.size(); ++i) registers[i] = static_cast<uint32_t>(2 * i + ((2 * i + 1) << 16));
