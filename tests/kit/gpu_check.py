@@ -18,7 +18,7 @@ NVIDIA_SMI = "echo 'NVIDIA H200, 580.1, 9.0, 143771 MiB, 345 MHz, 1980 MHz, 3201
 # Configuring leaves the programs that a build would; FAKE_… makes one of them misbehave.
 CMAKE = r"""
 [ "$1" = --version ] && { echo 'cmake version 3.31.0'; exit; }
-[ "$1" = --build ] && { echo "building"; [ -z "$FAKE_BUILD" ] || { echo 'FAILED: x.o'; echo 'x.cu:1: error: no'; exit 1; }; exit; }
+[ "$1" = --build ] && { echo "$*" >> "$FAKES/builds"; echo "building"; [ -z "$FAKE_BUILD" ] || { echo 'FAILED: x.o'; echo 'x.cu:1: error: no'; exit 1; }; exit; }
 while [ "$1" != -B ]; do shift; done
 mkdir -p "$2/bin"
 cp "$FAKES"/programs/* "$2/bin"
@@ -138,6 +138,9 @@ esac
                      f"-DWEFT_CUDNN_ROOT={self.fakes}/site/nvidia/cudnn"):
             self.assertIn(flag, configured)
         self.assertIn("2.28.9", self.text)
+        first, rest = (self.fakes / "builds").read_text().splitlines()
+        self.assertIn("--target device_check ", first)  # what the next stages need comes first
+        self.assertNotIn("--target", rest)
         self.assertEqual((self.fakes / "devices").read_text(), "WEFT_TEST_DEVICES=cuda\nWEFT_TEST_DEVICES=\n")
 
     def test_failures_leave_the_other_results(self):
@@ -148,6 +151,18 @@ esac
         self.assertEqual(stages["bench_pytorch"], "skipped")
         for line in ("FAILED: x.o", "Failed: kernels.B", "expected a validation accuracy of 0.9 at least, got 0.4", "python3 has no PyTorch"):
             self.assertIn(line, self.text)
+
+    def test_a_few_stages_share_the_minutes(self):
+        self.assertEqual(self.check("--only", "configure,build", "--minutes", "9"), 0)
+        limit = int(self.output.split("== build (at most ")[1].split(" s)")[0])
+        self.assertGreater(limit, 400)
+
+    def test_what_is_built_first_is_what_the_device_tests_are(self):
+        sys.path.insert(0, str(TOOLS))
+        from gpu_node import plan
+        targets = (TOOLS.parent / "CMakeLists.txt").read_text().split("foreach(target ")[1].split(")")[0].split()
+        self.assertEqual({f"test_{part}" for part in plan.DEVICE_PARTS.split("|")}, {one for one in targets if one.startswith("test_")})
+        self.assertLessEqual(set(plan.DEVICE_PARTS.split("|")), {folder.name for folder in (TOOLS.parent / "tests").iterdir()})
 
     def test_every_ladder_is_climbed(self):
         sys.path.insert(0, str(TOOLS))

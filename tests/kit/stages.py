@@ -8,7 +8,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
-from gpu_node.stages import FAIL, PASS, SKIPPED, STOPPED, TIMEOUT, Command, Runner, Stage, first_lines  # noqa: E402
+from gpu_node.stages import FAIL, PASS, SKIPPED, STOPPED, TIMEOUT, Command, Runner, Stage, first_lines, stretch  # noqa: E402
 from processes import ends_soon  # noqa: E402
 
 
@@ -51,6 +51,13 @@ class Stages(unittest.TestCase):
         results = self.run_stages(shell("leaves", "sleep 300 & echo $!"))
         self.assertEqual(results["leaves"].status, PASS)
         self.assertTrue(ends_soon(int((self.logs / "leaves.log").read_text())))
+
+    def test_few_stages_share_the_time(self):
+        few = [shell("configure", "true", limit=60), shell("build", "true", limit=240)]
+        stretch(few, 540)
+        self.assertEqual([stage.limit for stage in few], [108, 432])
+        stretch(few, 200)  # as many as do not fit keep their limits, and the runner's own
+        self.assertEqual([stage.limit for stage in few], [108, 432])
 
     def test_needs_and_reasons(self):
         results = self.run_stages(shell("base", "exit 1"), shell("above", "true", needs=["base"]),

@@ -53,6 +53,14 @@ class Stage:
     not_here: Optional[str] = None
 
 
+def stretch(stages, total):
+    """Lets stages that do not fill `total` seconds together take longer, each in proportion to its limit."""
+    limits = sum(stage.limit for stage in stages)
+    if 0 < limits < total:
+        for stage in stages:
+            stage.limit *= total / limits
+
+
 class StageRun:
     """What a stage's `read` sees: exit codes (None: killed) and logs by command name."""
 
