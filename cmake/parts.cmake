@@ -120,6 +120,7 @@ weft_part("CUDA" "${WEFT_HAVE_CUDA}" "--device cuda (kernels for ${architectures
           "install the CUDA Toolkit 12.x or 13.x, or set CUDACXX to its nvcc")
 
 # tools/gpu_check fills these in.
+set(WEFT_CUBLASLT_ROOT "" CACHE PATH "Folder that holds cuBLASLt's include/ and lib/, where the toolkit has none")
 set(WEFT_CUDNN_ROOT "" CACHE PATH "Folder that holds cuDNN's include/ and lib/")
 set(WEFT_NCCL_ROOT "" CACHE PATH "Folder that holds NCCL's include/ and lib/")
 
@@ -128,8 +129,9 @@ set(WEFT_NCCL_ROOT "" CACHE PATH "Folder that holds NCCL's include/ and lib/")
 set(WEFT_HAVE_CUBLASLT FALSE)
 set(WEFT_HAVE_CUDNN FALSE)
 if(WEFT_HAVE_CUDA)
-  find_path(WEFT_CUBLASLT_INCLUDE cublasLt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-  find_library(WEFT_CUBLASLT cublasLt HINTS ${CUDAToolkit_LIBRARY_DIR})
+  find_path(WEFT_CUBLASLT_INCLUDE cublasLt.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${WEFT_CUBLASLT_ROOT}/include)
+  find_library(WEFT_CUBLASLT NAMES cublasLt libcublasLt.so.13 libcublasLt.so.12 HINTS ${CUDAToolkit_LIBRARY_DIR} ${WEFT_CUBLASLT_ROOT}
+               PATH_SUFFIXES lib lib64)
   weft_leaves_out(left_out cuBLASLt)
   if(WEFT_CUBLASLT_INCLUDE AND NOT left_out)
     set(WEFT_HAVE_CUBLASLT TRUE)
@@ -141,7 +143,7 @@ if(WEFT_HAVE_CUDA)
     set(WEFT_HAVE_CUDNN TRUE)
   endif()
 endif()
-weft_part("cuBLASLt" "${WEFT_HAVE_CUBLASLT}" "matmul of WEFT_ENGINE=vendor and auto" "with CUDA: install the toolkit's cuBLAS headers")
+weft_part("cuBLASLt" "${WEFT_HAVE_CUBLASLT}" "matmul of WEFT_ENGINE=vendor and auto" "with CUDA: install the toolkit's cuBLAS headers, or set WEFT_CUBLASLT_ROOT")
 weft_part("cuDNN" "${WEFT_HAVE_CUDNN}" "conv2d of WEFT_ENGINE=vendor and auto" "with CUDA: install cuDNN 9, or set WEFT_CUDNN_ROOT")
 
 weft_find_library(HDF5 WEFT_HAVE_HDF5 WEFT_HDF5_INCLUDE hdf5.h WEFT_HDF5 hdf5 hdf5_serial PATH_SUFFIXES hdf5/serial)

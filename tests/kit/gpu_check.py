@@ -73,11 +73,11 @@ class GpuCheck(unittest.TestCase):
         (self.fakes / "programs").mkdir(parents=True)
         self.bin.mkdir()
         site = self.fakes / "site"
-        for package, header in (("cudnn", "cudnn.h"), ("nccl", "nccl.h")):
+        for package, header in (("cudnn", "cudnn.h"), ("nccl", "nccl.h"), ("cu13", "cublasLt.h")):
             (site / f"nvidia/{package}/include").mkdir(parents=True)
             (site / f"nvidia/{package}/lib").mkdir()
             (site / f"nvidia/{package}/include/{header}").touch()
-            (site / f"nvidia/{package}/lib/lib{package}.so.9").touch()
+            (site / f"nvidia/{package}/lib/lib{header[:-2]}.so.9").touch()
         (site / "nvidia/nccl/include/nccl.h").write_text("#define NCCL_MAJOR 2\n#define NCCL_MINOR 28\n#define NCCL_PATCH 9\n")
         for tool in ("sh", "bash", "sleep", "mkdir", "cp", "cat", "uname", "env", "kill"):
             (self.bin / tool).symlink_to(shutil.which(tool))
@@ -135,7 +135,7 @@ esac
         self.assertIn("missing parts: oneDNN", self.text)
         configured = (self.fakes / "configured").read_text()
         for flag in ("-DWEFT_CUDA_ARCHITECTURES=90a-real", f"-DCMAKE_PREFIX_PATH={self.root}/deps", f"-DWEFT_NCCL_ROOT={self.fakes}/site/nvidia/nccl",
-                     f"-DWEFT_CUDNN_ROOT={self.fakes}/site/nvidia/cudnn"):
+                     f"-DWEFT_CUDNN_ROOT={self.fakes}/site/nvidia/cudnn", f"-DWEFT_CUBLASLT_ROOT={self.fakes}/site/nvidia/cu13"):
             self.assertIn(flag, configured)
         self.assertIn("2.28.9", self.text)
         first, rest = (self.fakes / "builds").read_text().splitlines()

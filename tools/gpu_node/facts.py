@@ -91,6 +91,7 @@ def gather():
     rows, no_gpu = gpus()
     sites = site_packages()
     compiler = nvcc(sites)
+    cublaslt = library_root("cublasLt.h", "libcublasLt", "cu13", "CUBLAS_ROOT", sites)
     cudnn = library_root("cudnn.h", "libcudnn", "cudnn", "CUDNN_ROOT", sites)
     nccl = library_root("nccl.h", "libnccl", "nccl", "NCCL_ROOT", sites)
     torch = output("python3", "-c", "import torch; print(torch.__version__, 'CUDA', torch.version.cuda, 'cuDNN', torch.backends.cudnn.version())",
@@ -115,6 +116,6 @@ def gather():
         "cuDNN": f"{header_version(cudnn, 'cudnn_version.h', ['CUDNN_MAJOR', 'CUDNN_MINOR', 'CUDNN_PATCHLEVEL'])} ({cudnn})" if cudnn else None,
         "NCCL": f"{header_version(nccl, 'nccl.h', ['NCCL_MAJOR', 'NCCL_MINOR', 'NCCL_PATCH'])} ({nccl})" if nccl else None,
     }
-    paths = {"nvcc": compiler, "compute-sanitizer": facts["compute-sanitizer"], "cudnn": cudnn, "nccl": nccl,
+    paths = {"nvcc": compiler, "compute-sanitizer": facts["compute-sanitizer"], "cublaslt": cublaslt, "cudnn": cudnn, "nccl": nccl,
              "architecture": architecture(rows[0]["compute_cap"]) if rows else None, "no_gpu": no_gpu}
     return facts, paths

@@ -30,6 +30,7 @@ def configure_words(build, device, paths):
     if device == "cuda":
         words += [f"-DWEFT_CUDA_ARCHITECTURES={paths['architecture']}"]
         words += [f"-DCMAKE_CUDA_COMPILER={paths['nvcc']}"] if paths["nvcc"] else []
+        words += [f"-DWEFT_CUBLASLT_ROOT={paths['cublaslt']}"] if paths["cublaslt"] else []
         words += [f"-DWEFT_CUDNN_ROOT={paths['cudnn']}"] if paths["cudnn"] else []
         words += [f"-DWEFT_NCCL_ROOT={paths['nccl']}"] if paths["nccl"] else []
     return words
