@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/linear_probe/features.h"
 
+#include <memory>
+
+#include "apps/support/progress.h"
 #include "core/autograd.h"
 #include "core/ops/concat.h"
 
@@ -31,11 +34,19 @@ Features compute_features(const Pictures& pictures, data::Split split, const sup
   const NoGrad no_grad;
   const auto loader = pictures.in_order(split, /*repeat=*/true);
   std::vector<Tensor> values, labels;
+  std::unique_ptr<support::Progress> progress;
+  if (ranks.is_first()) {
+    progress = std::make_unique<support::Progress>();
+    progress->begin(split == data::Split::train ? "features of the training part" : "features of the validation part",
+                    loader->steps_per_epoch());
+  }
   loader->start(0);
   while (const auto batch = loader->next()) {
     values.push_back(backbone(pictures.prepare(batch->images)).to(DType::f32));
     labels.push_back(batch->labels);
+    if (progress) progress->step({.images = batch->count * ranks.size()});
   }
+  if (progress) progress->end();
   const int64_t count = pictures.size(split);
   return {bring_together(concat(values), count, ranks, "features"),
           bring_together(concat(labels), count, ranks, "labels of features")};

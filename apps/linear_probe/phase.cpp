@@ -148,14 +148,18 @@ double Phase::validate(Source& validation) const {
   const auto swapped = support::averaged(averages_.get());
   model_.eval();
   int64_t steps = 0, right = 0, count = 0;
+  if (progress_)
+    progress_->begin("validation", (validation.examples() + options_.batch_size - 1) / options_.batch_size);
   validation.start(0);
   while (auto examples = validation.next()) {
     const Tensor guesses = argmax(forward(examples->input), 1);
     right += static_cast<int64_t>(sum(eq(guesses, examples->labels).to(DType::i64)).item());
     count += examples->count;
     ++steps;
+    if (progress_) progress_->step({.images = examples->count * ranks_.size()});
   }
-  if (parallel_.is_sharded()) {  // the others need this rank's part of the weights for each of their steps
+  if (progress_) progress_->drop();  // the accuracy's line follows
+  if (parallel_.is_sharded()) {      // the others need this rank's part of the weights for each of their steps
     const int64_t most = ranks_.max(steps, "steps of the validation");
     for (; steps < most; ++steps) forward(validation.stand_in());
   }

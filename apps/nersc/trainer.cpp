@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/nersc/trainer.h"
 
-#include <chrono>
 #include <cmath>
 #include <iostream>
 #include <system_error>
@@ -10,6 +9,7 @@
 #include "apps/support/checkpoint.h"
 #include "apps/support/progress.h"
 #include "apps/support/python_number.h"
+#include "apps/support/stopwatch.h"
 #include "core/autograd.h"
 #include "core/ops/mse_loss.h"
 #include "core/ops/norm.h"
@@ -21,16 +21,9 @@ namespace weft::nersc {
 namespace {
 
 using support::python_number;
+using support::Stopwatch;
 
 constexpr uint64_t kValidation = 0x9E3779B97F4A7C15ull;  // a seed of its own
-
-class Stopwatch {
- public:
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 std::shared_ptr<Cnn> make_model(const Config& config, Device device) {
   manual_seed(static_cast<uint64_t>(config.seed));

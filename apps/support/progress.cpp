@@ -55,8 +55,8 @@ std::vector<std::string> facts(const ProgressState& state, double done_in) {
   if (state.loss) out.push_back(fmt::format("loss {:.4f}", *state.loss));
   if (state.accuracy) out.push_back(fmt::format("accuracy {:.1f}%", 100 * *state.accuracy));
   if (done_in >= 0) out.push_back("ETA " + clock_text(done_in));
-  out.push_back(fmt::format("{:.{}f} images/s", state.images_per_second, state.images_per_second < 10 ? 1 : 0));
-  out.push_back(fmt::format("data wait {:.0f}%", 100 * state.data_wait));
+  out.push_back(fmt::format("{:.{}f} {}/s", state.images_per_second, state.images_per_second < 10 ? 1 : 0, state.unit));
+  if (state.data_wait >= 0) out.push_back(fmt::format("data wait {:.0f}%", 100 * state.data_wait));
   return out;
 }
 
@@ -120,7 +120,8 @@ void Progress::begin(std::string label, int64_t steps, int64_t done) {
   steps_ = steps;
   step_ = first_step_ = done;
   images_ = 0;
-  loss_sum_ = correct_ = waited_ = 0;
+  loss_sum_ = correct_ = 0;
+  waited_ = -1;
   knows_loss_ = knows_accuracy_ = true;
   started_ = shown_ = options_.clock();
   open_ = true;
@@ -134,7 +135,7 @@ void Progress::step(const Step& step) {
   loss_sum_ += step.loss.value_or(0) * static_cast<double>(step.images);
   knows_accuracy_ = knows_accuracy_ && step.correct >= 0;
   correct_ += step.correct;
-  waited_ += step.waited;
+  if (step.waited >= 0) waited_ = std::max(waited_, 0.0) + step.waited;
   const double interval = terminal_ ? options_.bar_interval : options_.plain_interval;
   if (options_.clock() - shown_ >= interval) show("");
 }
@@ -147,6 +148,11 @@ void Progress::end(const std::string& more) {
   drawn_ = open_ = false;
 }
 
+void Progress::drop() {
+  make_way();
+  open_ = false;
+}
+
 void Progress::note(const std::string& text) {
   clear_bar();
   std::fprintf(options_.out, "%s\n", text.c_str());
@@ -155,17 +161,20 @@ void Progress::note(const std::string& text) {
 }
 
 ProgressState Progress::state() const {
-  ProgressState state{
-      .label = label_, .step = step_, .steps = steps_, .first_step = first_step_, .loss = {}, .accuracy = {}};
+  ProgressState state{.label = label_,
+                      .step = step_,
+                      .steps = steps_,
+                      .first_step = first_step_,
+                      .loss = {},
+                      .accuracy = {},
+                      .unit = options_.unit};
   state.elapsed = options_.clock() - started_;
   if (images_ > 0) {
     if (knows_loss_) state.loss = loss_sum_ / static_cast<double>(images_);
     if (knows_accuracy_) state.accuracy = correct_ / static_cast<double>(images_);
   }
-  if (state.elapsed > 0) {
-    state.images_per_second = static_cast<double>(images_) / state.elapsed;
-    state.data_wait = std::clamp(waited_ / state.elapsed, 0.0, 1.0);
-  }
+  if (waited_ >= 0) state.data_wait = state.elapsed > 0 ? std::clamp(waited_ / state.elapsed, 0.0, 1.0) : 0;
+  if (state.elapsed > 0) state.images_per_second = static_cast<double>(images_) / state.elapsed;
   return state;
 }
 
@@ -182,6 +191,11 @@ void Progress::show(const std::string& more) {
   } else {
     std::fprintf(options_.out, "%s%s\n", plain_line(now).c_str(), tail.c_str());
   }
+  std::fflush(options_.out);
+}
+
+void Progress::make_way() {
+  clear_bar();
   std::fflush(options_.out);
 }
 

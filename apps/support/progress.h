@@ -15,8 +15,9 @@ struct ProgressState {
   int64_t first_step = 0;                ///< steps made before the clock started (a resumed epoch)
   std::optional<double> loss, accuracy;  ///< means since then; accuracy is a share; left out when unknown
   double images_per_second = 0;
-  double data_wait = 0;  ///< share of the time spent waiting for data
-  double elapsed = 0;    ///< seconds since the epoch began
+  double data_wait = -1;        ///< share of the time spent waiting for data; -1: not known
+  double elapsed = 0;           ///< seconds since the epoch began
+  std::string unit = "images";  ///< what they are: `texts`, `tensors`
 };
 
 /// One line of at most `width` characters with a bar of eighth blocks, for a terminal that reads UTF-8. When the width
@@ -31,6 +32,7 @@ struct ProgressOptions {
   std::FILE* out = nullptr;       ///< stderr when null
   int width = 0;                  ///< columns; 0: ask the terminal, each time
   int terminal = -1;              ///< 1 a bar, 0 plain lines, -1 whatever `out` is
+  std::string unit = "images";    ///< what a step has many of
   double bar_interval = 0.1;      ///< seconds between two bars
   double plain_interval = 10.0;   ///< seconds between two plain lines
   std::function<double()> clock;  ///< seconds; the steady clock when empty
@@ -52,7 +54,7 @@ class Progress {
     int64_t images = 0;
     std::optional<double> loss = {};  ///< mean over the images; none: not known
     double correct = -1;              ///< how many of the images were right; -1: not known
-    double waited = 0;                ///< seconds spent waiting for data
+    double waited = -1;               ///< seconds spent waiting for data; -1: not known
   };
 
   /// `done` steps were made before (a resumed epoch).
@@ -60,8 +62,12 @@ class Progress {
   void step(const Step& step);
   /// The epoch's last line, with `more` behind it; it stays on the terminal.
   void end(const std::string& more = "");
+  /// Ends without a last line; a bar goes from the terminal.
+  void drop();
   /// A line of text that does not tear the bar apart.
   void note(const std::string& text);
+  /// Takes the bar off the terminal before something else writes a line to it; the next step draws it again.
+  void make_way();
 
   /// The state as it stands: means over the epoch so far, for metrics and summaries.
   ProgressState state() const;
@@ -76,7 +82,8 @@ class Progress {
   bool terminal_ = false, open_ = false, drawn_ = false;
   std::string label_;
   int64_t step_ = 0, steps_ = 0, first_step_ = 0, images_ = 0;
-  double loss_sum_ = 0, correct_ = 0, waited_ = 0, started_ = 0, shown_ = 0;
+  double loss_sum_ = 0, correct_ = 0, started_ = 0, shown_ = 0;
+  double waited_ = -1;  // -1: not known
   bool knows_loss_ = true, knows_accuracy_ = true;
 };
 

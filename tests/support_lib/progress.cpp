@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "tests/support_lib/temporary_folder.h"
 
@@ -49,6 +50,9 @@ TEST(Progress, PlainLine) {
   unknown.loss = unknown.accuracy = std::nullopt;
   unknown.step = 100;
   EXPECT_EQ(plain_line(unknown), "epoch 3/20  step 100/100  812 images/s  data wait 2%  elapsed 1:00");
+  unknown.data_wait = -1;
+  unknown.unit = "texts";
+  EXPECT_EQ(plain_line(unknown), "epoch 3/20  step 100/100  812 texts/s  elapsed 1:00");
   unknown.loss = std::nan("");
   EXPECT_THAT(plain_line(unknown), testing::HasSubstr("loss nan"));
 }
@@ -93,6 +97,36 @@ TEST(Progress, PlainLinesEveryTenSecondsAndAtTheEnd) {
               testing::EndsWith("\nepoch 1/2  step 4/4  loss 0.5000  accuracy 50.0%  2.0 images/s  data wait 25%  "
                                 "elapsed 0:16  val accuracy 60%\n"));
   EXPECT_EQ(w.progress.images(), 32);
+}
+
+TEST(Progress, CountsInItsOwnUnitAndSaysNothingOfAWaitThatNobodyHasMeasured) {
+  const test::TemporaryFolder folder;
+  const auto file =
+      std::unique_ptr<std::FILE, int (*)(std::FILE*)>(std::fopen((folder / "log").c_str(), "w"), std::fclose);
+  double time = 0;
+  Progress progress({.out = file.get(), .terminal = 0, .unit = "tensors", .clock = [&] { return time; }});
+  progress.begin("read", 2);
+  time = 20;
+  progress.step({.images = 10});
+  EXPECT_EQ(test::read_file(folder / "log"), "read  step 1/2  ETA 0:20  0.5 tensors/s  elapsed 0:20\n");
+}
+
+TEST(Progress, MakesWayForTheLinesOfOthers) {
+  Watched w(1);
+  w.progress.begin("epoch 1/1", 2);
+  w.progress.make_way();
+  EXPECT_THAT(w.text(), testing::EndsWith("\r\033[K"));
+  const size_t cleared = w.text().size();
+  w.progress.make_way();  // nothing stands there
+  EXPECT_EQ(w.text().size(), cleared);
+  w.time += 1;
+  w.progress.step({.images = 1});
+  EXPECT_THAT(w.text(), testing::HasSubstr("1/2"));
+  w.progress.drop();
+  EXPECT_THAT(w.text(), testing::EndsWith("\r\033[K"));
+  const std::string dropped = w.text();
+  w.progress.end("what nobody sees");
+  EXPECT_EQ(w.text(), dropped);
 }
 
 TEST(Progress, PlainLinesAreAscii) {
