@@ -104,7 +104,16 @@ struct Flags::Flag {
 };
 
 struct Flags::Parser {
+  /// `Usage: PROGRAM [flags] ARGUMENTS`; CLI11 would put arguments that must be given in brackets.
+  struct Format : CLI::Formatter {
+    std::string arguments;
+    std::string make_usage(const CLI::App*, std::string name) const override {
+      return "Usage: " + name + " [flags]" + arguments + "\n";
+    }
+  };
   CLI::App app;
+  std::shared_ptr<Format> format = std::make_shared<Format>();
+  std::string examples;
 };
 
 Flags::Flags(std::string program, std::string purpose, ConfigFlag config)
@@ -112,12 +121,13 @@ Flags::Flags(std::string program, std::string purpose, ConfigFlag config)
   parser_->app.description(std::move(purpose));
   parser_->app.name(program_);
   parser_->app.allow_extras();
+  parser_->app.formatter(parser_->format);
   if (!has_config_) return;
   parser_->app
       .add_option_function<std::string>(
           "--config", [this](const std::string& path) { config_ = path; },
           "read flags from this TOML file; flags of the command line win")
-      ->type_name("FILE.toml");
+      ->option_text("FILE.toml [none]");
 }
 
 Flags::~Flags() = default;
@@ -133,7 +143,7 @@ Flags::Flag& Flags::make(const std::string& name) {
 
 namespace {
 
-/// Registers a flag that takes a text (or, as `shown`, an argument without one), with its default in the help.
+/// Registers a flag that takes a text (or, as `shown`, an argument without one); the help says `--NAME TYPE [VALUE]`.
 template <class Flag>
 CLI::Option* option(CLI::App& app, Flag& flag, const std::string& help, const std::string& type,
                     const std::string& value, const std::string& shown = "") {
@@ -144,9 +154,9 @@ CLI::Option* option(CLI::App& app, Flag& flag, const std::string& help, const st
         flag.given = true;
       },
       help);
-  made->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)->type_name(type);
-  if (!value.empty()) made->default_str(value);
-  return made;
+  const std::string standard = shown.empty() ? "[" + (value.empty() ? "none" : value) + "]" : "";
+  made->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  return made->option_text(type + (type.empty() || standard.empty() ? "" : " ") + standard);
 }
 
 }  // namespace
@@ -170,6 +180,7 @@ void Flags::add_positional(const std::string& name, int64_t& variable, const std
   Flag& flag = make(dashes(name));
   set_integer(flag, name, variable, range);
   flag.required = name + " (" + help + ")";
+  arguments(name);
   option(parser_->app, flag, help, "N", "", name);
 }
 
@@ -210,7 +221,7 @@ void Flags::add(const std::string& name, bool& variable, const std::string& help
   flag.set = [&variable, name](const std::string& text) { variable = parse_switch("--" + name, text); };
   flag.toml = [&variable] { return variable ? "true" : "false"; };
   // A flag alone reads as "true"; `--name=false` gives its text.
-  option(parser_->app, flag, help, "", variable ? "true" : "")->expected(0, 1);
+  option(parser_->app, flag, help, "", variable ? "on" : "off")->expected(0, 1);
 }
 
 void Flags::add(const std::string& name, std::vector<double>& variable, size_t count, const std::string& help) {
@@ -233,6 +244,13 @@ void Flags::add_choice(const std::string& name, std::string& variable, const std
   for (const std::string& choice : choices) words += (words.empty() ? "" : "|") + choice;
   option(parser_->app, flag, help, words, variable);
 }
+
+void Flags::example(const std::string& line) {
+  parser_->examples += (parser_->examples.empty() ? "Examples:\n  " : "\n  ") + line;
+  parser_->app.footer(parser_->examples);
+}
+
+void Flags::arguments(const std::string& shown) { parser_->format->arguments += " " + shown; }
 
 bool Flags::parse(int argc, const char* const* argv) {
   return parse(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));

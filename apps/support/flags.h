@@ -27,6 +27,7 @@ enum class ConfigFlag { toml, none };
 ///   Flags flags("train", "Trains a model.");
 ///   flags.add("lr", options.lr, "learning rate", {.min = 0});
 ///   flags.add_choice("optimizer", options.optimizer, {"sgd", "adamw"}, "how weights are updated");
+///   flags.example("train --lr 0.1 --optimizer adamw");
 ///   if (!flags.parse(argc, argv)) return kExitOk;        // --help was asked for and printed
 /// All errors are UsageErrors; an unknown flag, key or choice suggests the nearest. Flags read `--batch-size 64` or
 /// `--batch_size=64`, TOML keys `batch-size = 64` or `batch_size = 64`; the last of several wins.
@@ -53,7 +54,13 @@ class Flags {
   /// between flags or behind them.
   void add_positional(const std::string& name, int64_t& variable, const std::string& help, Range range = {});
 
-  /// Reads the flags; false when `--help` was asked for, which has then been printed on stdout.
+  /// A command line that `--help` shows below the flags; several in the order of the calls.
+  void example(const std::string& line);
+  /// What the usage line of `--help` names of arguments that the program takes out by itself: `RUN…`.
+  void arguments(const std::string& shown);
+
+  /// Reads the flags; false when `--help` was asked for, which has then been printed on stdout: purpose, usage, each
+  /// flag with its default in brackets, examples.
   bool parse(int argc, const char* const* argv);
   /// The same without the program's name in front.
   bool parse(const std::vector<std::string>& arguments);

@@ -237,6 +237,12 @@ bool YamlSection::read_choice(const std::string& key, std::string& variable, con
   return true;
 }
 
+std::string YamlSection::where(const std::string& key) const {
+  const auto found =
+      std::find_if(node_->entries.begin(), node_->entries.end(), [&](const Entry& entry) { return entry.key == key; });
+  return found == node_->entries.end() ? str(node_->file, ": ", key) : place(node_->file, found->line, key);
+}
+
 void YamlSection::ignore(const std::string& key) { node_->find(key); }
 
 void YamlSection::finish() const {

@@ -40,6 +40,8 @@ class YamlSection {
   bool read(const std::string& key, std::vector<std::string>& variable);
   /// One word of a list.
   bool read_choice(const std::string& key, std::string& variable, const std::vector<std::string>& choices);
+  /// `FILE:LINE: KEY`, for an error about a value that has been read; `FILE: KEY` where the key is not there.
+  std::string where(const std::string& key) const;
   /// A key that means nothing here and is no error.
   void ignore(const std::string& key);
 

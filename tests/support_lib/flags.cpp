@@ -239,6 +239,30 @@ TEST(Flags, HelpListsFlagsAndDefaults) {
     EXPECT_THAT(help, testing::HasSubstr(part));
 }
 
+TEST(Flags, HelpShowsDefaultsUsageAndExamples) {
+  bool verbose = false;
+  int64_t steps = 5;
+  std::string out, name = "a";
+  std::vector<double> mean;
+  Flags flags("train", "Trains.", ConfigFlag::none);
+  flags.add("verbose", verbose, "say more");
+  flags.add("steps", steps, "how many");
+  flags.add("out", out, "where to");
+  flags.add("name", name, "of the run");
+  flags.add("mean", mean, 3, "of the pixels");
+  flags.add_positional("epochs", steps, "epochs to train");
+  flags.arguments("FILE…");
+  flags.example("train --steps 3");
+  flags.example("train --name b   # another");
+  testing::internal::CaptureStdout();
+  EXPECT_FALSE(flags.parse({"--help"}));
+  const std::string help = testing::internal::GetCapturedStdout();
+  EXPECT_THAT(help, testing::StartsWith("Trains.\nUsage: train [flags] epochs FILE…\n"));
+  for (const char* part : {"--verbose [off] ", "--steps N [5] ", "--out TEXT [none] ", "--name TEXT [a] ",
+                           "--mean R,G,B [none] ", "\nExamples:\n  train --steps 3\n  train --name b   # another\n"})
+    EXPECT_THAT(help, testing::HasSubstr(part));
+}
+
 TEST(Flags, OneNameOneFlag) {
   Program p;
   int64_t again = 0;

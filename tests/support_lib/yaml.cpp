@@ -247,6 +247,14 @@ TEST(Yaml, RangesAndUnknownKeys) {
 }
 
 // Sections that merge each other a thousand deep, or a hundred thousand keys a hundred times, end in an error.
+TEST(Yaml, SaysWhereAValueStands) {
+  NEEDS_YAML();
+  const File file("default:\n  a: 1\n\n  b: 2\n");
+  YamlSection section(file.path(), "default");
+  EXPECT_EQ(section.where("b"), file.path().string() + ":4: b");
+  EXPECT_EQ(section.where("c"), file.path().string() + ": c");
+}
+
 TEST(Yaml, HarmfulMerges) {
   NEEDS_YAML();
   std::string deep = "s0: &S0 {x: 1}\n";
