@@ -22,7 +22,7 @@ bool parse_options(const std::string& program, int argc, char** argv, Options& o
   flags.add("lr", o.lr, "learning rate of Adadelta, times the number of ranks", {.min = 0});
   flags.add("gamma", o.gamma, "factor of the learning rate after each epoch", {.min = 0, .above = true});
   flags.add("no-cuda", o.no_cuda, "use the CPU even where there is a GPU");
-  flags.add("dry-run", o.dry_run, "one batch per epoch");
+  flags.add("dry-run", o.dry_run, "one batch per epoch, and nothing is written");
   flags.add("seed", o.seed, "of weights, order and dropout", {.min = 0});
   flags.add("log-interval", o.log_interval, "a line of loss after so many batches", {.min = 1});
   flags.add("save-model", o.save_model, "write mnist_cnn.pt into --output-dir at the end");
@@ -34,6 +34,10 @@ bool parse_options(const std::string& program, int argc, char** argv, Options& o
   flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
   flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
                    "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");
+  flags.add("log-dir", o.log_dir,
+            "folder for metrics.jsonl, TensorBoard files and config.yaml, as weft-watch draws them; none: not kept");
+  flags.example(program + " --data-dir data --save-model");
+  if (o.mode != "base") flags.example("weft-run --nproc_per_node 4 " + program + " --data-dir data --epochs 3");
   if (!flags.parse(argc, argv)) return false;
   if (o.no_cuda && o.device != "auto" && o.device != "cpu")
     throw support::UsageError("--no-cuda: expected no other --device, got --device " + o.device);

@@ -26,6 +26,7 @@ struct Options {
   bool save_model = false;
   std::string data_dir = "./data";
   std::string output_dir = "./output/default";
+  std::string log_dir;  ///< '': no metrics are kept
   std::string mode = "auto";
   std::string device = "auto";
   std::string backend = "auto";

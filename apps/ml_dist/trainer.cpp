@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 
 #include "apps/support/device.h"
+#include "apps/support/stopwatch.h"
 #include "apps/support/weights/weights_file.h"
 #include "core/autograd.h"
 #include "core/ops/argmax.h"
@@ -88,18 +88,36 @@ std::unique_ptr<data::Loader> Trainer::make_loader(data::Split split) const {
                                                             .std = {0.3081f}});
 }
 
+support::HyperParameters Trainer::hyper_parameters() const {
+  const auto number = [](int64_t value) { return static_cast<double>(value); };
+  return {{"mode", std::string(mode_ == Mode::base  ? "base"
+                               : mode_ == Mode::ddp ? "ddp"
+                                                    : "mpi")},
+          {"batch_size", number(options_.batch_size)},
+          {"world_size", number(ranks_.size())},
+          {"epochs", number(options_.epochs)},
+          {"lr", options_.lr},
+          {"gamma", options_.gamma},
+          {"seed", number(options_.seed)}};
+}
+
 void Trainer::run() {
+  if (ranks_.is_first() && !options_.log_dir.empty() && !options_.dry_run) {
+    log_ = std::make_unique<support::ScalarLog>(options_.log_dir);
+    log_->config(hyper_parameters());
+  }
   for (int64_t epoch = 1; epoch <= options_.epochs; ++epoch) {
     train(epoch);
     test(epoch);
     scheduler_->step();
   }
   if (options_.save_model && ranks_.is_first()) save();
+  if (log_) log_->end(true);
   ranks_.wait_for_all("end of training");
 }
 
 void Trainer::train(int64_t epoch) {
-  const auto start = std::chrono::steady_clock::now();
+  const support::Stopwatch watch;
   model_->train();
   train_loader_->start(epoch);
   int64_t pictures = 0;
@@ -108,13 +126,18 @@ void Trainer::train(int64_t epoch) {
     const Tensor loss = nll_loss(scores, batch->labels);
     update(loss);
     pictures += batch->count;
-    if (batch->step % options_.log_interval == 0) print_train(epoch, *batch, loss.item());
+    ++steps_;
+    if (batch->step % options_.log_interval == 0) {
+      print_train(epoch, *batch, loss.item());
+      if (log_) log_->log(steps_, {{"epoch", static_cast<double>(epoch)}, {"train_loss", loss.item()}});
+    }
     if (options_.dry_run) break;
   }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = watch.seconds();
+  images_per_second_ = static_cast<double>(pictures * ranks_.size()) / seconds;
   if (ranks_.is_first())
     std::fprintf(stderr, "epoch %lld: %.1f s, %.0f pictures/s\n", static_cast<long long>(epoch), seconds,
-                 static_cast<double>(pictures * ranks_.size()) / seconds);
+                 images_per_second_);
 }
 
 void Trainer::update(const Tensor& loss) {
@@ -156,11 +179,22 @@ void Trainer::test(int64_t epoch) {
                                    ? fmt::format("{:.4f}%", percent)
                                    : fmt::format("{:.0f}/{} ({:.0f}%)", sums[1], test_set_->size(), percent);
   print(fmt::format("\nTest set: Average loss: {:.4f}, Accuracy: {}\n\n", sums[0] / count, accuracy));
+  if (log_)
+    log_->log(steps_, {{"epoch", static_cast<double>(epoch)},
+                       {"test_loss", sums[0] / count},
+                       {"test_accuracy", sums[1] / count},
+                       {"learning_rate", adadelta_->lr()},
+                       {"images_per_second", images_per_second_}});
 }
 
 void Trainer::save() const {
+  const fs::path file = fs::path(options_.output_dir) / "mnist_cnn.pt";
+  if (options_.dry_run) {
+    std::fprintf(stderr, "dry run: would write %s\n", file.c_str());
+    return;
+  }
   fs::create_directories(options_.output_dir);
-  support::write_torch(fs::path(options_.output_dir) / "mnist_cnn.pt", model_->state_dict());
+  support::write_torch(file, model_->state_dict());
 }
 
 }  // namespace weft::ml_dist

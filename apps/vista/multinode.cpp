@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // All ranks that a launcher has started; see docs/workflows/vista.md.
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include "apps/support/exit.h"
 #include "apps/support/ranks.h"
+#include "apps/support/stopwatch.h"
 #include "apps/support/weights/torch_object.h"
 #include "apps/vista/regression.h"
 #include "dist/ddp.h"
@@ -23,7 +26,7 @@ void save_snapshot(nn::Module& model, int64_t epoch) {
 }
 
 /// Rank 0 looks for a snapshot in its folder and reads it; the epoch to begin with is the same on all ranks. DDP shares
-/// the weights.
+/// the weights. -1: there is none.
 int64_t resume(nn::Module& model, const support::Ranks& ranks) {
   int64_t epoch = -1;
   if (ranks.is_first() && std::filesystem::exists(kSnapshot)) {
@@ -33,7 +36,7 @@ int64_t resume(nn::Module& model, const support::Ranks& ranks) {
     WEFT_CHECK(epoch >= 0, kSnapshot, ": EPOCHS_RUN: expected a number of epochs, got ", epoch);
   }
   epoch = ranks.max(epoch, "epoch of the snapshot");
-  if (epoch < 0) return 0;
+  if (epoch < 0) return epoch;
   std::cout << "Loading snapshot\n" << str("Resuming training from snapshot at Epoch ", epoch, '\n') << std::flush;
   return epoch;
 }
@@ -50,17 +53,23 @@ int run(int argc, char** argv) {
                        ranks.describe(), "; ", kSnapshot, " every ", options.save_every, " epochs\n");
     return support::kExitOk;
   }
-  const int64_t first_epoch = resume(*model, ranks);
+  const int64_t resumed = resume(*model, ranks), first_epoch = std::max<int64_t>(resumed, 0);
   dist::DDP ddp(model, ranks.group());
   optim::SGD sgd(ddp.parameters(), {.lr = options.lr});
+  std::optional<LossLog> log;
+  if (ranks.is_first() && !options.log_dir.empty()) log.emplace(options, ranks.size(), resumed);
   for (int64_t epoch = first_epoch; epoch < options.total_epochs; ++epoch) {
     print_epoch(ranks.rank(), epoch, pairs);
     if (ranks.is_first() && epoch % options.save_every == 0) save_snapshot(*model, epoch);
+    const support::Stopwatch watch;
     const double loss = train_epoch(
         options, pairs, epoch, [&](const Tensor& x) { return ddp(x); }, sgd);
+    const double of_all = ranks.sum({loss}, "loss of the epoch")[0] / ranks.size();
+    if (log) log->log(epoch + 1, of_all, watch.seconds());
     if (ranks.is_first() && (epoch == first_epoch || epoch + 1 == options.total_epochs))
       std::cerr << str("mean loss of epoch ", epoch, " on rank 0: ", loss, '\n');  // in one piece
   }
+  if (log) log->end();
   ranks.wait_for_all("end of training");
   return support::kExitOk;
 }

@@ -26,7 +26,15 @@ bool parse_options(const std::string& program, int argc, char** argv, Options& o
   if (ranks)
     flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
                      "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");
-  flags.add("dry-run", o.dry_run, "say what would run, train nothing");
+  flags.add("log-dir", o.log_dir,
+            "folder for metrics.jsonl, TensorBoard files and config.yaml, as weft-watch draws them; none: not kept");
+  flags.add("dry-run", o.dry_run, "say what would run, train nothing, write nothing");
+  if (ranks) {
+    flags.example("multinode 50 10");
+    flags.example("mpirun -np 2 --map-by ppr:1:node multinode 50 10 --log-dir logs");
+  } else {
+    flags.example("single_gpu 50 10 --batch_size 64");
+  }
   return flags.parse(argc, argv);
 }
 

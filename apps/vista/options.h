@@ -15,6 +15,7 @@ struct Options {
   int64_t seed = 0;
   std::string device = "auto";
   std::string backend = "auto";  ///< of multinode
+  std::string log_dir;           ///< '': no metrics are kept
   bool dry_run = false;
 };
 

@@ -67,6 +67,21 @@ double train_epoch(const Options& options, const Pairs& pairs, int64_t epoch,
   return sum.item() / static_cast<double>(pairs.steps());
 }
 
+LossLog::LossLog(const Options& o, int ranks, int64_t resumed_epoch) : log_(o.log_dir, resumed_epoch) {
+  log_.config({{"total_epochs", static_cast<double>(o.total_epochs)},
+               {"batch_size", static_cast<double>(o.batch_size)},
+               {"world_size", static_cast<double>(ranks)},
+               {"lr", o.lr},
+               {"loss", o.loss},
+               {"seed", static_cast<double>(o.seed)}});
+}
+
+void LossLog::log(int64_t epochs_run, double loss, double seconds) {
+  log_.log(epochs_run, {{"epoch", static_cast<double>(epochs_run)},
+                        {"train_loss", loss},
+                        {"pairs_per_second", static_cast<double>(kPairs) / seconds}});
+}
+
 std::string describe(const Options& options, const Pairs& pairs, Device device) {
   return str("Linear(20, 1) on ", support::describe(device), ", ", options.total_epochs, " epochs of ", pairs.steps(),
              " steps of ", pairs.first_batch(), " pairs, loss ", options.loss, ", lr ", options.lr);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "apps/support/scalar_log.h"
 #include "apps/vista/options.h"
 #include "data/sampler.h"
 #include "nn/linear.h"
@@ -41,6 +42,18 @@ void print_epoch(int gpu, int64_t epoch, const Pairs& pairs);
 /// One pass over this rank's pairs; returns the mean of the steps' losses.
 double train_epoch(const Options& options, const Pairs& pairs, int64_t epoch,
                    const std::function<Tensor(const Tensor&)>& forward, optim::SGD& sgd);
+
+/// What --log-dir keeps: `train_loss` and `pairs_per_second` by the number of epochs that have been run. Of rank 0.
+class LossLog {
+ public:
+  /// `resumed_epoch` (-1: a new run): later epochs of an earlier run of this folder go.
+  LossLog(const Options& options, int ranks, int64_t resumed_epoch);
+  void log(int64_t epochs_run, double loss, double seconds);
+  void end() { log_.end(true); }
+
+ private:
+  support::ScalarLog log_;
+};
 
 /// `Linear(20, 1) on cpu (…), 50 epochs of 64 steps, …`, for --dry-run.
 std::string describe(const Options& options, const Pairs& pairs, Device device);

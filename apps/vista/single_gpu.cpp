@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // One process on one device; see docs/workflows/vista.md.
 #include <iostream>
+#include <optional>
 
 #include "apps/support/device.h"
 #include "apps/support/exit.h"
+#include "apps/support/stopwatch.h"
 #include "apps/support/weights/weights_file.h"
 #include "apps/vista/regression.h"
 
@@ -24,16 +26,21 @@ int run(int argc, char** argv) {
     return support::kExitOk;
   }
   optim::SGD sgd(model->parameters(), {.lr = options.lr});
+  std::optional<LossLog> log;
+  if (!options.log_dir.empty()) log.emplace(options, 1, -1);
   for (int64_t epoch = 0; epoch < options.total_epochs; ++epoch) {
     print_epoch(device.index, epoch, pairs);
+    const support::Stopwatch watch;
     const double loss = train_epoch(
         options, pairs, epoch, [&](const Tensor& x) { return (*model)(x); }, sgd);
+    if (log) log->log(epoch + 1, loss, watch.seconds());
     if (epoch == 0 || epoch + 1 == options.total_epochs)
       std::cerr << "mean loss of epoch " << epoch << ": " << loss << '\n';
     if (epoch % options.save_every != 0) continue;
     support::write_torch(kCheckpoint, model->state_dict());
     std::cout << "Epoch " << epoch << " | Training checkpoint saved at " << kCheckpoint << std::endl;
   }
+  if (log) log->end();
   return support::kExitOk;
 }
 

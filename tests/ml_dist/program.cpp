@@ -6,6 +6,7 @@
 #include <regex>
 #include <sstream>
 
+#include "apps/support/run_reader.h"
 #include "apps/support/weights/weights_file.h"
 #include "data/idx.h"
 #include "tests/ml_dist/idx_files.h"
@@ -91,6 +92,29 @@ TEST_F(Mnist, ADryRunIsOneBatchPerEpoch) {
   EXPECT_EQ(lines(dry.output, R"(Train Epoch: [12] \[0/640 \(0%\)\])" + kLoss).size(), 2u) << dry.output;
   EXPECT_EQ(lines(dry.output, kTested).size(), 2u) << dry.output;
   EXPECT_FALSE(std::filesystem::exists(folder_ / "output"));  // a model is saved only when asked for
+}
+
+TEST_F(Mnist, KeepsNumbersWhereItIsAskedTo) {
+  const Outcome base =
+      run("mnist --epochs 2 --log-interval 4 --log-dir logs --data-dir " + data_ + " --output-dir out");
+  ASSERT_EQ(base.exit_code, 0) << said();
+  support::RunReader log(folder_ / "logs");
+  log.refresh();
+  const auto points = [&](const std::string& name) {
+    const support::Curve* curve = log.find(name);
+    EXPECT_NE(curve, nullptr) << name;
+    return curve == nullptr ? std::vector<support::CurvePoint>() : curve->points;
+  };
+  EXPECT_EQ(points("train_loss").size(), 6u);  // behind the steps 0, 4 and 8 of ten
+  EXPECT_EQ(points("test_loss").size(), 2u);
+  const auto accuracies = points("test_accuracy"), rates = points("learning_rate");
+  ASSERT_EQ(accuracies.size(), 2u);
+  EXPECT_EQ(accuracies[1].step, 20);
+  EXPECT_NEAR(250 * accuracies[1].value, accuracy(base.output), 1e-6);
+  ASSERT_EQ(rates.size(), 2u);
+  EXPECT_NEAR(rates[1].value, 0.7, 1e-9);
+  EXPECT_EQ(log.ended(), true);
+  EXPECT_THAT(read_text(folder_ / "logs/config.yaml"), HasSubstr("mode:\n  value: base"));
 }
 
 TEST_F(Mnist, ASeedIsARun) {

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "apps/support/run_reader.h"
 #include "apps/support/weights/torch_object.h"
 #include "tests/support/compare.h"
 #include "tests/vista/program.h"
@@ -53,6 +56,23 @@ TEST(Multinode, ResumingRepeatsNothing) {
   ASSERT_EQ(run_in(halves, "multinode 12 3").exit_code, 0) << said(halves);
   EXPECT_EQ(read_snapshot(halves).epochs_run, 9);
   EXPECT_EQ(read_snapshot(halves).weight, read_snapshot(whole).weight);
+}
+
+TEST(Multinode, ItsLogGoesOnWhereTheSnapshotDoes) {
+  WEFT_NEEDS_ZIP();
+  const TemporaryFolder folder;
+  const std::string line = " 4 --log-dir logs";
+  ASSERT_EQ(run_in(folder, "multinode 6" + line).exit_code, 0) << said(folder);
+  ASSERT_EQ(run_in(folder, "multinode 8" + line).exit_code, 0) << said(folder);  // the snapshot is of epoch 4
+  support::RunReader log(folder / "logs");
+  log.refresh();
+  const support::Curve* loss = log.find("train_loss");
+  ASSERT_NE(loss, nullptr);
+  std::vector<double> steps;
+  for (const support::CurvePoint& point : loss->points) steps.push_back(point.step);
+  EXPECT_EQ(steps, (std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8}));
+  const std::string text = read_text(folder / "logs/metrics.jsonl");
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 8);  // what the first run made of the epochs 5 and 6 went
 }
 
 TEST(Multinode, SaysWhatIsWrong) {

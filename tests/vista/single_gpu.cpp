@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "apps/support/run_reader.h"
 #include "apps/support/weights/weights_file.h"
 #include "tests/support/devices.h"
 #include "tests/vista/program.h"
@@ -45,6 +46,23 @@ TEST(SingleGpu, PrintsAndSavesAsTheTutorialDoes) {
   ASSERT_EQ(losses(folder).size(), 2u) << said(folder);
   EXPECT_LT(losses(folder)[1], 0.8 * losses(folder)[0]);  // it learns, unlike the original
   EXPECT_GT(losses(folder)[1], 0.07);                     // a uniform number cannot be guessed better than 1/12
+}
+
+TEST(SingleGpu, KeepsItsLossWhereItIsAskedTo) {
+  WEFT_NEEDS_ZIP();
+  const TemporaryFolder folder;
+  ASSERT_EQ(run_in(folder, "single_gpu 3 10 --log-dir logs/a").exit_code, 0) << said(folder);
+  support::RunReader log(folder / "logs/a");
+  log.refresh();
+  const support::Curve* loss = log.find("train_loss");
+  ASSERT_NE(loss, nullptr);
+  ASSERT_EQ(loss->points.size(), 3u);
+  EXPECT_EQ(loss->points.back().step, 3);
+  EXPECT_NEAR(loss->points.back().value, losses(folder)[1], 1e-5);
+  EXPECT_NE(log.find("pairs_per_second"), nullptr);
+  EXPECT_EQ(log.ended(), true);
+  EXPECT_THAT(read_text(folder / "logs/a/config.yaml"), HasSubstr("batch_size:\n  value: 32"));
+  EXPECT_EQ(folder.files(), 3u);  // checkpoint.pt, logs, stderr.txt
 }
 
 TEST(SingleGpu, TakesABatchSize) {
