@@ -19,7 +19,8 @@ int run(int argc, char** argv) {
   Trainer trainer(options, ranks, dist::Grid(ranks.group(), static_cast<int>(options.row_parallel_size)), log);
   if (options.dry_run) {
     if (ranks.is_first())
-      std::cout << "device  " << support::describe(ranks.device()) << '\n' << trainer.describe() << std::endl;
+      std::cout << "device  " << support::describe(ranks.device()) << '\n'
+                << trainer.describe() << "\ndry run: would train this; nothing is written" << std::endl;
     return support::kExitOk;
   }
   return trainer.run() ? support::kExitOk : support::kExitRequeue;

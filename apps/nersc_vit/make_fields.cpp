@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 struct Options {
   std::string out = "fields";
   int64_t years = 3, times = 128, channels = 20, rows = 32, columns = 64, seed = 0;
+  bool dry_run = false;
 };
 
 bool parse_options(int argc, char** argv, Options& o) {
@@ -30,6 +31,8 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("rows", o.rows, "latitudes", {.min = 2, .max = 1e5});
   flags.add("columns", o.columns, "longitudes", {.min = 2, .max = 1e5});
   flags.add("seed", o.seed, "of the years", {.min = 0, .max = 1e15});
+  flags.add("dry-run", o.dry_run, "say how large the files would be, write nothing");
+  flags.example("make_fields --out fields --years 3 --times 128");
   return flags.parse(argc, argv);
 }
 
@@ -84,7 +87,16 @@ int run(int argc, char** argv) {
   Options o;
   if (!parse_options(argc, argv, o)) return support::kExitOk;
   const fs::path out = o.out;
-  for (const char* part : {"train", "valid", "stats"}) fs::create_directories(out / part);
+  if (o.dry_run) {
+    std::cout << "would write " << o.years << " files of " << o.times * o.channels * o.rows * o.columns * 4
+              << " bytes each below " << o.out << std::endl;
+    return support::kExitOk;
+  }
+  for (const char* part : {"train", "valid", "stats"}) {
+    std::error_code problem;
+    fs::create_directories(out / part, problem);
+    WEFT_CHECK(!problem, "--out: cannot make the folder ", (out / part).string(), ": ", problem.message());
+  }
   const data::FieldSize size{o.times, o.channels, o.rows, o.columns};
   Moments moments(o.channels);
   for (int64_t year = 0; year < o.years; ++year) {

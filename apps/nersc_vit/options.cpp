@@ -45,7 +45,9 @@ void add_flags(support::Flags& flags, Options& o) {
   flags.add("max_grad_norm", o.max_grad_norm, "largest norm of the gradient; 0: no limit", {.min = 0});
   flags.add("seed", o.seed, "of weights and order", {.min = 0, .max = 1e15});
   flags.add("resume", o.resume, "go on from checkpoint.h5 of this run where there is one");
-  flags.add("dry-run", o.dry_run, "read flags, files and fields, build the model, say what would run");
+  flags.add("dry-run", o.dry_run, "read flags, files and fields, build the model, say what would run, write nothing");
+  flags.example("train_vit --yaml_config fields/ViT.yaml --config base");
+  flags.example("srun -n 4 train_vit --config base --row_parallel_size 2 --amp_mode bf16");
 }
 
 /// A number that may be left out or 'None'.
@@ -72,11 +74,13 @@ void read_yaml(Options& o) {
   yaml.read("patch_size", o.model.patch, kPositive);
   yaml.read("n_in_channels", o.model.in_channels, kPositive);
   yaml.read("n_out_channels", o.model.out_channels, kPositive);
-  yaml.read("dropout", o.dropout, {.min = 0, .max = 1});
+  double dropout = 0;
+  yaml.read("dropout", dropout, {.min = 0, .max = 1});
+  if (dropout > 0) throw UsageError(str(yaml.where("dropout"), ": expected 0, got ", dropout, ": this model has none"));
   std::vector<int64_t> size{o.model.rows, o.model.columns};
   yaml.read("img_size", size);
   if (size.size() != 2 || size[0] < 1 || size[1] < 1)
-    throw UsageError(str(o.yaml_config, ": img_size: expected two sizes such as [360, 720]"));
+    throw UsageError(str(yaml.where("img_size"), ": expected two sizes such as [360, 720]"));
   o.model.rows = size[0], o.model.columns = size[1];
   yaml.read("dt", o.dt, kPositive);
   yaml.read("global_batch_size", o.global_batch_size, kPositive);
@@ -98,8 +102,6 @@ void read_yaml(Options& o) {
 }
 
 void check(const Options& o) {
-  if (o.dropout > 0)
-    throw UsageError(str(o.yaml_config, ": dropout: expected 0, got ", o.dropout, ": this model has none"));
   if (o.col_parallel_size != 1)
     throw UsageError(str("--col_parallel_size: expected 1, got ", o.col_parallel_size,
                          ": layers are divided over --row_parallel_size alone"));

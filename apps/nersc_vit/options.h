@@ -33,7 +33,6 @@ struct Options {
 
   // Keys of the YAML file.
   ForecastVitOptions model = {};
-  double dropout = 0;
   int64_t dt = 1, global_batch_size = 16, warmup = 0;
   double lr = 5e-4;
   std::string lr_schedule = "cosine", optimizer = "Adam", expdir = "/logs";

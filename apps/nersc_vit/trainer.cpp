@@ -4,13 +4,14 @@
 #include <chrono>
 #include <cmath>
 
+#include "apps/nersc_vit/forecast_loader.h"
 #include "apps/nersc_vit/forecast_loss.h"
 #include "apps/nersc_vit/forecast_picture.h"
+#include "apps/nersc_vit/memory.h"
 #include "apps/nersc_vit/warmed_cosine.h"
 #include "apps/support/checkpoint.h"
 #include "apps/support/device.h"
 #include "apps/support/exit.h"
-#include "apps/support/memory.h"
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/mul.h"
@@ -19,7 +20,6 @@
 #include "dist/tensor_parallel_state.h"
 #include "kernels/kernel_trace.h"
 #include "kernels/profiler_range.h"
-#include "kernels/runtime.h"
 
 namespace weft::nersc_vit {
 namespace {
@@ -32,31 +32,6 @@ constexpr int64_t kProfiledEpoch = 3;  // what nsys -c cudaProfilerApi records
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-int64_t per_data_rank(const Options& o, const dist::Grid& grid) {
-  if (o.local_batch_size > 0) return o.local_batch_size;
-  const int ranks = grid.data()->size();
-  if (o.global_batch_size % ranks != 0)
-    throw support::UsageError(str("global_batch_size: ", o.global_batch_size, " samples do not divide by ", ranks,
-                                  " data ranks. Choose --local_batch_size"));
-  return o.global_batch_size / ranks;
-}
-
-data::FieldLoader make_loader(const Options& o, const dist::Grid& grid, Device device, bool training) {
-  const auto series =
-      std::make_shared<const data::FieldSeries>(training ? o.train_data_path : o.valid_data_path,
-                                                series_options(o, training ? o.limit_nsamples : o.limit_nsamples_val));
-  // The ranks of a row see the same samples.
-  const data::Sampler order(series->size(), {.seed = static_cast<uint64_t>(o.seed),
-                                             .shuffle = training,
-                                             .rank = grid.data_rank(),
-                                             .world = grid.data()->size()});
-  const int64_t batch = per_data_rank(o, grid);
-  return data::FieldLoader(series, order,
-                           {.batch_size = training ? batch : std::min(batch, order.size()),
-                            .workers = static_cast<int>(o.num_data_workers),
-                            .device = device});
 }
 
 /// With --noddp each row trains by itself.
@@ -79,14 +54,6 @@ class StepRange {
   StepRange& operator=(const StepRange&) = delete;
 };
 
-/// GB (2^30 bytes) in use: of a GPU's memory by everyone, else of this process at most.
-double memory_in_use(Device device) {
-  if (device.kind != DeviceKind::cuda) return static_cast<double>(support::peak_memory_bytes()) / (1 << 30);
-  size_t free = 0, total = 0;
-  kernels::runtime(device.kind).memory_info(device.index, free, total);
-  return static_cast<double>(total - free) / (1 << 30);
-}
-
 }  // namespace
 
 Trainer::Trainer(const Options& options, const support::Ranks& ranks, dist::Grid grid, OutLog& log)
@@ -105,17 +72,17 @@ Trainer::Trainer(const Options& options, const support::Ranks& ranks, dist::Grid
   parallel_ = std::make_unique<dist::TensorParallel>(
       model_, training_grid(options, grid_), dist::DdpOptions{.bucket_mb = static_cast<double>(options.bucket_cap_mb)});
   adam_ = std::make_unique<optim::Adam>(parallel_->parameters(), optim::AdamOptions{.lr = options.lr, .beta2 = 0.95});
-  if (precision() == DType::bf16) adam_->flat()->keep_compute_copy(DType::bf16);
-  if (precision() == DType::f16) scaler_.emplace();
+  if (amp_dtype() == DType::bf16) adam_->flat()->keep_compute_copy(DType::bf16);
+  if (amp_dtype() == DType::f16) scaler_.emplace();
   if (options.lr_schedule == "cosine") schedule_ = std::make_shared<WarmedCosine>(options.num_iters, options.warmup);
   loss_sum_ = Tensor::zeros({}, DType::f64, ranks.device());
 }
 
-DType Trainer::precision() const {
+DType Trainer::amp_dtype() const {
   return options_.amp_mode == "bf16" ? DType::bf16 : options_.amp_mode == "fp16" ? DType::f16 : DType::f32;
 }
 
-int64_t Trainer::local_batch() const { return per_data_rank(options_, grid_); }
+int64_t Trainer::local_batch() const { return local_batch_size(options_, grid_); }
 
 std::string Trainer::describe() const {
   const int64_t steps = train_.steps_per_epoch();
@@ -165,7 +132,7 @@ void Trainer::log_first_losses() {
   train_.start(0);
   const auto batch = train_.next();
   const double loss = mean_over_ranks(relative_l2_loss(forward(batch->input), batch->target).item(), "first loss");
-  const Score score = evaluate(1);
+  const Score score = validate(1);
   if (!scalars_) return;
   scalars_->log(0, {{"Loss/train", loss}, {"Loss/valid", score.loss}, {"RMSE(u10m)/valid", score.rmse.front()}});
 }
@@ -257,7 +224,7 @@ bool Trainer::stop_requested() {
 
 Tensor Trainer::forward(const Tensor& input) {
   const TraceScope scope("forward");
-  const Autocast low(precision());
+  const Autocast low(amp_dtype());
   return (*parallel_)(input);
 }
 
@@ -333,7 +300,7 @@ void Trainer::finish_epoch(double seconds, int64_t steps) {
   const double samples = static_cast<double>(steps * global_batch()) / seconds;
   progress_.end();
   const double start = seconds_now();
-  const Score score = evaluate(valid_.steps_per_epoch());
+  const Score score = validate(valid_.steps_per_epoch());
   parallel_->synchronise();
   ++epoch_;
   step_in_epoch_ = 0;
@@ -357,31 +324,24 @@ void Trainer::finish_epoch(double seconds, int64_t steps) {
                          {"Avg samples per sec", samples}});
 }
 
-Score Trainer::evaluate(int64_t most_steps) {
-  const NoGrad no_grad;
+Score Trainer::validate(int64_t most_steps) {
   model_->eval();
-  valid_.start(0);
-  const int64_t steps = std::min(most_steps, valid_.steps_per_epoch());
-  std::vector<double> sums(1 + static_cast<size_t>(options_.model.out_channels));
-  for (int64_t step = 0; step < steps; ++step) {
-    const auto batch = valid_.next();
-    const Tensor prediction = forward(batch->input);
-    sums[0] += relative_l2_loss(prediction, batch->target).item();
-    const std::vector<double> rmse = latitude_weighted_rmse(prediction, batch->target).to_vector<double>();
-    for (size_t c = 0; c < rmse.size(); ++c) sums[c + 1] += rmse[c];
-    if (step + 1 == steps) draw_forecast(batch->input, batch->target, prediction);
-  }
+  progress_.begin("validation", std::min(most_steps, valid_.steps_per_epoch()));
+  const auto predict = [this](const Tensor& input) {
+    progress_.step({.images = input.size(0) * grid_.data()->size()});
+    return forward(input);
+  };
+  const Score score = evaluate(valid_, most_steps, ranks_, predict,
+                               [this](const std::vector<Tensor>& fields) { draw_forecast(fields); });
+  progress_.drop();
   model_->train();
-  sums = ranks_.sum(sums, "validation");
-  for (double& sum : sums) sum /= static_cast<double>(steps * ranks_.size());
-  return {.loss = sums.front(), .rmse = {sums.begin() + 1, sums.end()}};
+  return score;
 }
 
-void Trainer::draw_forecast(const Tensor& input, const Tensor& target, const Tensor& prediction) {
+void Trainer::draw_forecast(const std::vector<Tensor>& fields) {
   const int64_t channels = std::min(options_.model.in_channels, options_.model.out_channels);
   if (!scalars_ || !support::have_png()) return;
-  const int64_t channel = std::min(kShownChannel, channels - 1);
-  scalars_->picture("Visualization, t2m", draw_channel({input, target, prediction}, channel), iters_);
+  scalars_->picture("Visualization, t2m", draw_channel(fields, std::min(kShownChannel, channels - 1)), iters_);
 }
 
 }  // namespace weft::nersc_vit

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "apps/nersc_vit/evaluation.h"
 #include "apps/nersc_vit/options.h"
 #include "apps/nersc_vit/out_log.h"
 #include "apps/support/progress.h"
@@ -19,12 +20,6 @@
 
 namespace weft::nersc_vit {
 
-/// Over the validation part.
-struct Score {
-  double loss = 0;
-  std::vector<double> rmse;  ///< of each channel, in standard deviations
-};
-
 /// Trains on a grid of ranks; prints and logs what NERSC's tutorial does. All ranks do the same in the same order.
 class Trainer {
  public:
@@ -38,7 +33,7 @@ class Trainer {
  private:
   int64_t local_batch() const;
   int64_t global_batch() const { return local_batch() * grid_.data()->size(); }
-  DType precision() const;
+  DType amp_dtype() const;
   void make_graph();
   void resume();
   void save();
@@ -49,11 +44,11 @@ class Trainer {
   void update(const Tensor& input, const Tensor& target);
   void update_scaled(const Tensor& loss);
   void finish_epoch(double seconds, int64_t steps);
-  Score evaluate(int64_t most_steps);
+  Score validate(int64_t most_steps);
   Tensor forward(const Tensor& input);
   bool stop_requested();
   void read_loss();
-  void draw_forecast(const Tensor& input, const Tensor& target, const Tensor& prediction);
+  void draw_forecast(const std::vector<Tensor>& fields);  // input, target, prediction
   double mean_over_ranks(double value, const char* what) const;
 
   const Options& options_;

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "apps/support/ranks.h"
+#include "data/field_loader.h"
+
+namespace weft::nersc_vit {
+
+/// Over the validation part.
+struct Score {
+  double loss = 0;
+  std::vector<double> rmse;  ///< of each channel, in standard deviations
+};
+
+/// The mean over at most `most_steps` of the loader's steps and all ranks. `shown` gets the last one's input, target
+/// and prediction. All ranks call it.
+Score evaluate(data::FieldLoader& loader, int64_t most_steps, const support::Ranks& ranks,
+               const std::function<Tensor(const Tensor&)>& forward,
+               const std::function<void(const std::vector<Tensor>&)>& shown);
+
+}  // namespace weft::nersc_vit
