@@ -74,7 +74,12 @@ int run(int argc, char** argv) {
               << "run     " << options.out << std::endl;
   }
   generator(ranks.device()).seed ^= support::seed_of_rank(ranks.rank());  // of dropout
-  return support::exit_code(Trainer(options, ranks, pieces, model, train_texts, dev_texts).run());
+  Trainer trainer(options, ranks, pieces, model, train_texts, dev_texts);
+  if (options.dry_run) {
+    if (ranks.is_first()) std::cout << "dry run: would train " << trainer.plan() << std::endl;
+    return support::kExitOk;
+  }
+  return support::exit_code(trainer.run());
 }
 
 }  // namespace

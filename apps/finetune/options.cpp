@@ -79,6 +79,9 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("main-process-ip", a.main_process_ip, "host of machine 0");
   flags.add("main-process-port", a.main_process_port, "where rank 0 listens; 0: 29500", {.min = 0, .max = 65535});
   flags.add("num-processes", a.num_processes, "processes of the job; 0: as the launcher says", {.min = 0, .max = 1e6});
+  flags.add("dry-run", o.dry_run, "read flags, weights and texts, build the model, say what would run, write nothing");
+  flags.example("finetune --data mrpc --weights bert-base-uncased");
+  flags.example("weft-run --nproc_per_node 2 finetune --data sst2 --model bert_tiny --epochs 3 --lr 1e-3");
   if (!flags.parse(spelled_out(argc, argv))) return false;
   if (!config_file.empty()) {
     const support::AccelerateConfig file = support::read_accelerate_config(config_file);

@@ -5,6 +5,7 @@
 
 #include "apps/support/accelerate.h"
 #include "apps/support/averages.h"
+#include "kernels/dtype.h"
 
 namespace weft::finetune {
 
@@ -37,10 +38,13 @@ struct Options {
   std::string resume;
   int64_t max_steps = 0;
   std::string out = "test-trainer";
+  bool dry_run = false;
   support::AccelerateConfig accelerate;  ///< where this process is the only one of its machine
 
   std::string toml;  ///< the values in effect, as written to config.toml
 };
+
+inline DType precision_of(const Options& options) { return options.precision == "bf16" ? DType::bf16 : DType::f32; }
 
 /// Reads the command line and --config. False: --help was printed. Errors: UsageError, see support::Flags.
 bool parse_options(int argc, char** argv, Options& options);

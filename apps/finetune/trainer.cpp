@@ -4,16 +4,13 @@
 #include <chrono>
 #include <cmath>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
 
 #include "apps/finetune/bert_files.h"
 #include "apps/finetune/optimizer_files.h"
-#include "apps/support/python_number.h"
 #include "core/autocast.h"
 #include "core/autograd.h"
-#include "core/ops/argmax.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/mul.h"
 #include "optim/layer_decay.h"
@@ -22,17 +19,9 @@
 
 namespace weft::finetune {
 
-using support::python_number;
-
 namespace {
 
-DType precision_of(const Options& options) { return options.precision == "bf16" ? DType::bf16 : DType::f32; }
-
 constexpr int64_t kReadEvery = 20;  // steps between two looks at signals on a GPU
-
-using Json = nlohmann::ordered_json;
-
-double rounded(double value, double digits) { return std::round(value * digits) / digits; }
 
 support::ParallelOptions parallel_options(const Options& o, Classifier& model) {
   support::ParallelOptions options{
@@ -110,19 +99,20 @@ Trainer::Trainer(const Options& options, const support::Ranks& ranks, const data
   scheduler_ = std::make_unique<optim::Scheduler>(*adam_, make_schedule(options.warmup_ratio, state_.total_steps));
   losses_ = Tensor::zeros({}, DType::f64, ranks.device());
   resume();
-  if (!ranks_.is_first()) return;
-  folder_ = std::make_unique<support::RunFolder>(options.out);
-  folder_->write_config(options.toml);
-  const bool fresh = options.resume.empty();
-  metrics_ = fresh ? std::make_unique<support::Metrics>(folder_->metrics())
-                   : std::make_unique<support::Metrics>(folder_->metrics(),
-                                                        state_.step - (state_.step % steps_per_epoch() == 0 ? 1 : 0));
-  board_ = std::make_unique<support::TensorBoard>(folder_->path(), fresh ? -1 : state_.step);
+  if (!ranks_.is_first() || options.dry_run) return;
+  progress_ = std::make_unique<support::Progress>(support::ProgressOptions{.unit = "texts", .clock = {}});
+  const bool fresh = options.resume.empty(), two_classes = model_->model->options.classes == 2;
+  // An epoch's evaluation is behind its last step.
+  const int64_t evaluated = state_.step - (state_.step % steps_per_epoch() == 0 ? 1 : 0);
+  record_ = std::make_unique<Record>(options, two_classes, fresh ? -1 : evaluated, fresh ? -1 : state_.step);
+}
+
+std::string Trainer::plan() const {
+  return str(options_.epochs, " epochs of ", steps_per_epoch(), " steps, ", state_.texts_per_step, " texts each, lr ",
+             options_.lr, state_.step > 0 ? str(", from step ", state_.step) : "", ", and write ", options_.out);
 }
 
 int64_t Trainer::steps_per_epoch() const { return (loader_.steps() + options_.accumulate - 1) / options_.accumulate; }
-
-double Trainer::epoch() const { return static_cast<double>(state_.step) / static_cast<double>(steps_per_epoch()); }
 
 /// Weights are in the model already: main() has read them from the same folder.
 void Trainer::resume() {
@@ -165,15 +155,16 @@ support::RunEnd Trainer::run() {
   for (; !stopped && epoch < options_.epochs; ++epoch, first = 0) {
     stopped = !train_epoch(epoch, first);
     if (stopped) break;
-    images_per_second_ = static_cast<double>((state_.step - started_) * state_.texts_per_step) / seconds();
-    score = evaluate();
+    texts_per_second_ = static_cast<double>((state_.step - started_) * state_.texts_per_step) / seconds();
+    score = evaluate_all();
   }
   if (stopped) {
     if (saved_ != state_.step) save();
     if (ranks_.is_first())
       std::cout << "stopped by " << stop_.reason() << " after step " << state_.step
-                << "; go on with: finetune --config " << (folder_->path() / "config.toml").string()
-                << " --max-steps 0 --resume-from-checkpoint last --out " << folder_->path().string() << std::endl;
+                << "; go on with: finetune --config " << record_->folder().file("config.toml").string()
+                << " --max-steps 0 --resume-from-checkpoint last --out " << record_->folder().path().string()
+                << std::endl;
   } else {
     finish(seconds(), score);
   }
@@ -188,17 +179,20 @@ bool Trainer::must_stop() { return stop_.must_stop(state_.step) && state_.step <
 bool Trainer::train_epoch(int64_t epoch, int64_t first_step) {
   const int64_t steps = steps_per_epoch(), end = (epoch + 1) * steps;
   model_->train();
+  if (progress_) progress_->begin(str("epoch ", epoch + 1, '/', options_.epochs), steps, first_step);
   loader_.start(epoch, first_step * options_.accumulate);
-  while (state_.step < end) {
+  bool stop = false;
+  while (!stop && state_.step < end) {
     step();
     if (state_.step % options_.logging_steps == 0) log();
     sums_.count(0, 0);
     if (sums_.unread_steps() >= (ranks_.device().kind == DeviceKind::cuda ? kReadEvery : 1)) sums_.read();
     const bool wanted = stop_.wants_checkpoint();
     if (wanted || state_.step % options_.save_steps == 0 || state_.step == state_.total_steps) save();
-    if (must_stop()) return false;
+    stop = must_stop();
   }
-  return true;
+  if (progress_) progress_->end();
+  return !stop;
 }
 
 /// On the next batches, each weighing by its share of their texts, so that gradients add up to those of one batch.
@@ -228,6 +222,8 @@ void Trainer::step() {
   if (averages_) averages_->update();
   scheduler_->step();
   ++state_.step;
+  state_.epoch = static_cast<double>(state_.step) / static_cast<double>(steps_per_epoch());
+  if (progress_) progress_->step({.images = count * ranks_.size()});
 }
 
 void Trainer::log() {
@@ -237,21 +233,9 @@ void Trainer::log() {
   state_.run_loss += sum;
   state_.logged = state_.step;
   losses_.zero_();
-  if (!ranks_.is_first()) return;
-  std::cout << "{'loss': " << python_number(rounded(loss, 1e4)) << ", 'grad_norm': " << python_number(norm)
-            << ", 'learning_rate': " << python_number(lr()) << ", 'epoch': " << python_number(rounded(epoch(), 1e2))
-            << '}' << std::endl;
-  note({{"epoch", epoch()}, {"grad_norm", norm}, {"learning_rate", lr()}, {"loss", rounded(loss, 1e4)}});
-  board_->scalar("train/loss", loss, state_.step);
-  board_->scalar("train/grad_norm", norm, state_.step);
-  board_->scalar("train/learning_rate", lr(), state_.step);
-}
-
-/// Into trainer_state.json's history.
-void Trainer::note(const Json& line) {
-  Json with_step = line;
-  with_step["step"] = state_.step;
-  state_.history.push_back(with_step.dump());
+  if (!record_) return;
+  progress_->make_way();
+  record_->trained(state_, {loss, norm, lr()});
 }
 
 /// The folder appears under its name when it is whole.
@@ -265,100 +249,37 @@ void Trainer::save() {
   state_.losses = ranks_.sum(losses, "losses");
   const Generator own = generator(ranks_.device());
   const std::vector<std::string> all = ranks_.texts(str(own.seed, ' ', own.offset), "random states");
-  if (!folder_) return;
+  if (!record_) return;
   std::vector<Generator> generators;
   for (const std::string& text : all) {
     std::istringstream in(text);
     in >> generators.emplace_back().seed >> generators.back().offset;
   }
   const std::string name = str("checkpoint-", state_.step);
-  const std::filesystem::path made = folder_->file("." + name + ".tmp"), final = folder_->file(name);
+  const std::filesystem::path made = record_->folder().file("." + name + ".tmp"), final = record_->folder().file(name);
   std::filesystem::remove_all(made);
   save_bert(made, without_prefix(whole), model_->model->options, pieces_);
   save_optimizer(made, without_prefix(moments), *adam_, groups(*adam_), {}, depth());
   if (averages_) save_averages(made, without_prefix(averages));
   save_scheduler(made, *adam_, state_.step);
   save_generators(made, generators);
-  state_.epoch = epoch();
   write_trainer_state(made / "trainer_state.json", state_, options_);
   std::filesystem::remove_all(final);
   std::filesystem::rename(made, final);
 }
 
-Score Trainer::evaluate() {
-  const NoGrad no_grad;
+Score Trainer::evaluate_all() {
   const auto swapped = support::averaged(averages_.get());
   model_->eval();
-  const data::Sampler order(
-      static_cast<int64_t>(dev_.labels.size()),
-      {.shuffle = false, .rank = ranks_.rank(), .world = ranks_.size(), .tail = data::Tail::uneven});
-  TextLoader texts(dev_, order, std::max<int64_t>(options_.batch_size, 32), pieces_.padding_id(), ranks_.device());
-  const int64_t most = ranks_.max(texts.steps(), "steps of the evaluation");
-  double loss = 0, count = 0, right = 0, hits = 0, guessed = 0, there = 0;
-  const auto forward = [&](const Tensor& input) {
-    const Autocast low(precision_of(options_));
-    return parallel_->forward(input);
-  };
-  int64_t steps = 0;
-  Tensor like;
-  while (const auto batch = texts.next()) {
-    like = batch->input;
-    const Tensor logits = forward(batch->input);
-    loss += cross_entropy(logits, batch->labels, {.reduction = Reduction::sum}).item();
-    const std::vector<int64_t> guesses = argmax(logits, 1).to_vector<int64_t>(),
-                               labels = batch->labels.to_vector<int64_t>();
-    for (size_t i = 0; i < labels.size(); ++i) {
-      right += guesses[i] == labels[i];
-      hits += guesses[i] == 1 && labels[i] == 1;
-      guessed += guesses[i] == 1;
-      there += labels[i] == 1;
-    }
-    count += static_cast<double>(batch->count);
-    ++steps;
-  }
-  if (!like.defined()) like = Tensor::zeros({1, 3, 2}, DType::i64, ranks_.device());
-  for (; parallel_->is_sharded() && steps < most; ++steps) forward(like);  // the others need this rank's weights
-  const std::vector<double> sums = ranks_.sum({loss, count, right, hits, guessed, there}, "evaluation");
-  const Score score{.loss = sums[0] / sums[1],
-                    .accuracy = sums[2] / sums[1],
-                    .f1 = sums[4] + sums[5] > 0 ? 2 * sums[3] / (sums[4] + sums[5]) : 0};
-  if (!ranks_.is_first()) return score;
-  std::cout << "{'eval_loss': " << python_number(rounded(score.loss, 1e4))
-            << ", 'eval_accuracy': " << python_number(rounded(score.accuracy, 1e4));
-  if (model_->model->options.classes == 2) std::cout << ", 'eval_f1': " << python_number(rounded(score.f1, 1e4));
-  std::cout << ", 'epoch': " << python_number(rounded(epoch(), 1e2)) << '}' << std::endl;
-  Json line{{"epoch", epoch()}, {"eval_accuracy", score.accuracy}, {"eval_loss", score.loss}};
-  if (model_->model->options.classes == 2) line["eval_f1"] = score.f1;
-  note(line);
-  metrics_->append({.epoch = std::llround(epoch()),
-                    .step = state_.step,
-                    .split = support::Split::val,
-                    .loss = score.loss,
-                    .accuracy = score.accuracy,
-                    .lr = lr(),
-                    .images_per_second = images_per_second_});
-  board_->scalar("eval/loss", score.loss, state_.step);
-  board_->scalar("eval/accuracy", score.accuracy, state_.step);
-  board_->scalar("eval/f1", score.f1, state_.step);
+  const Score score = evaluate(options_, ranks_, *parallel_, dev_, pieces_.padding_id(), progress_.get());
+  if (record_) record_->evaluated(state_, score, lr(), texts_per_second_);
   return score;
 }
 
 void Trainer::finish(double seconds, const Score& score) {
   if (state_.logged < state_.step) state_.run_loss += ranks_.sum({losses_.item()}, "losses")[0] / ranks_.size();
-  if (!ranks_.is_first()) return;
   const double texts = static_cast<double>(train_.labels.size()) * static_cast<double>(options_.epochs);
-  const double loss = state_.run_loss / static_cast<double>(state_.step);
-  std::cout << "{'train_runtime': " << python_number(rounded(seconds, 1e4))
-            << ", 'train_samples_per_second': " << python_number(rounded(texts / seconds, 1e3))
-            << ", 'train_steps_per_second': " << python_number(rounded(static_cast<double>(state_.step) / seconds, 1e3))
-            << ", 'train_loss': " << python_number(loss) << ", 'epoch': " << python_number(rounded(epoch(), 1e2)) << '}'
-            << std::endl;
-  folder_->write_summary({{"steps", state_.step},
-                          {"train_loss", loss},
-                          {"eval_loss", score.loss},
-                          {"eval_accuracy", score.accuracy},
-                          {"eval_f1", score.f1},
-                          {"seconds", seconds}});
+  if (record_) record_->finished(state_, score, seconds, texts);
 }
 
 }  // namespace weft::finetune

@@ -1,29 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 
 #include "apps/finetune/classifier.h"
-#include "apps/finetune/options.h"
-#include "apps/finetune/texts.h"
-#include "apps/finetune/trainer_state.h"
-#include "apps/support/metrics.h"
-#include "apps/support/parallel.h"
-#include "apps/support/run_folder.h"
+#include "apps/finetune/record.h"
 #include "apps/support/signals.h"
 #include "apps/support/stop_rule.h"
-#include "apps/support/tensorboard.h"
 #include "optim/adam.h"
 #include "optim/ema.h"
 #include "optim/schedule/scheduler.h"
 
 namespace weft::finetune {
-
-/// Over the whole dev part.
-struct Score {
-  double loss = 0, accuracy = 0;
-  double f1 = 0;  ///< of class 1, where there are two classes: 2 P R / (P + R)
-};
 
 /// Trains a classifier of texts; prints lines as Hugging Face's Trainer does.
 class Trainer {
@@ -33,6 +20,8 @@ class Trainer {
 
   /// All epochs, or what the checkpoint of --resume-from-checkpoint has left of them. All ranks call it.
   support::RunEnd run();
+  /// What run() would do, for --dry-run.
+  std::string plan() const;
 
  private:
   void resume();
@@ -42,11 +31,9 @@ class Trainer {
   void log();
   void save();
   double lr() const { return adam_->lr(adam_->groups() - 1); }  // of the classifier
-  void note(const nlohmann::ordered_json& line);
-  Score evaluate();
+  Score evaluate_all();
   int64_t steps_per_epoch() const;
   int64_t depth() const { return model_->model->options.depth; }
-  double epoch() const;
   void finish(double seconds, const Score& score);
 
   const Options& options_;
@@ -59,14 +46,13 @@ class Trainer {
   std::unique_ptr<optim::AdamW> adam_;
   std::unique_ptr<optim::Ema> averages_;
   std::unique_ptr<optim::Scheduler> scheduler_;
-  std::unique_ptr<support::RunFolder> folder_;  // of rank 0, as what follows
-  std::unique_ptr<support::Metrics> metrics_;
-  std::unique_ptr<support::TensorBoard> board_;
+  std::unique_ptr<Record> record_;  // of rank 0, as what follows; none in a dry run
+  std::unique_ptr<support::Progress> progress_;
   TrainerState state_;
   int64_t saved_ = 0, started_ = 0;  // steps: of the last checkpoint; before this process
   Tensor losses_;                    // sum since the last line, on this rank
   Tensor gradient_norm_;             // of the last step
-  double images_per_second_ = 0;     // texts
+  double texts_per_second_ = 0;      // on all ranks
   support::Signals signals_;
   support::StepSums sums_;
   support::StopRule stop_;

@@ -115,6 +115,29 @@ TEST(Finetune, SaysWhatIsWrongWithTheTexts) {
                  "data: " + (folder / "two") + ": train.tsv and dev.tsv have other classes or columns");
 }
 
+TEST(Finetune, ADryRunReadsAllAndWritesNothing) {
+  const TemporaryFolder folder;
+  write_sentences(folder / "data");
+  const Outcome plan = finetune(
+      "--model bert_tiny --vocab-size 100 --epochs 2 --batch-size 32 --device cpu --dry-run "
+      "--data " +
+          (folder / "data"),
+      folder);
+  EXPECT_EQ(plan.exit_code, 0) << plan.output;
+  EXPECT_THAT(plan.output, HasSubstr("dry run: would train 2 epochs of 3 steps, 32 texts each, lr 5e-05, and write " +
+                                     (folder / "run")));
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
+}
+
+TEST(Finetune, ShowsHowFarAnEpochIs) {
+  const TemporaryFolder folder;
+  write_sentences(folder / "data");
+  const Outcome run = finetune(
+      "--model bert_tiny --vocab-size 100 --epochs 1 --batch-size 32 --device cpu --data " + (folder / "data"), folder);
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(lines(run.output, R"(epoch 1/1  step 3/3  .* texts/s  elapsed 0:..)").size(), 1u) << run.output;
+}
+
 #endif
 
 TEST(Finetune, SaysWhatIsWrong) {

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/finetune/record.h"
+
+#include <cmath>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "apps/support/python_number.h"
+
+namespace weft::finetune {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using support::python_number;
+
+double rounded(double value, double digits) { return std::round(value * digits) / digits; }
+
+void note(TrainerState& state, Json line) {
+  line["step"] = state.step;
+  state.history.push_back(line.dump());
+}
+
+}  // namespace
+
+Record::Record(const Options& options, bool two_classes, int64_t metrics_step, int64_t board_step)
+    : folder_(options.out),
+      metrics_(metrics_step < 0 ? support::Metrics(folder_.metrics())
+                                : support::Metrics(folder_.metrics(), metrics_step)),
+      board_(folder_.path(), board_step),
+      two_classes_(two_classes) {
+  folder_.write_config(options.toml);
+}
+
+void Record::trained(TrainerState& state, const TrainLine& line) {
+  std::cout << "{'loss': " << python_number(rounded(line.loss, 1e4))
+            << ", 'grad_norm': " << python_number(line.gradient_norm) << ", 'learning_rate': " << python_number(line.lr)
+            << ", 'epoch': " << python_number(rounded(state.epoch, 1e2)) << '}' << std::endl;
+  note(state, {{"epoch", state.epoch},
+               {"grad_norm", line.gradient_norm},
+               {"learning_rate", line.lr},
+               {"loss", rounded(line.loss, 1e4)}});
+  board_.scalar("train/loss", line.loss, state.step);
+  board_.scalar("train/grad_norm", line.gradient_norm, state.step);
+  board_.scalar("train/learning_rate", line.lr, state.step);
+}
+
+void Record::evaluated(TrainerState& state, const Score& score, double lr, double texts_per_second) {
+  std::cout << "{'eval_loss': " << python_number(rounded(score.loss, 1e4))
+            << ", 'eval_accuracy': " << python_number(rounded(score.accuracy, 1e4));
+  if (two_classes_) std::cout << ", 'eval_f1': " << python_number(rounded(score.f1, 1e4));
+  std::cout << ", 'epoch': " << python_number(rounded(state.epoch, 1e2)) << '}' << std::endl;
+  Json line{{"epoch", state.epoch}, {"eval_accuracy", score.accuracy}, {"eval_loss", score.loss}};
+  if (two_classes_) line["eval_f1"] = score.f1;
+  note(state, line);
+  metrics_.append({.epoch = std::llround(state.epoch),
+                   .step = state.step,
+                   .split = support::Split::val,
+                   .loss = score.loss,
+                   .accuracy = score.accuracy,
+                   .lr = lr,
+                   .images_per_second = texts_per_second});
+  board_.scalar("eval/loss", score.loss, state.step);
+  board_.scalar("eval/accuracy", score.accuracy, state.step);
+  board_.scalar("eval/f1", score.f1, state.step);
+}
+
+void Record::finished(const TrainerState& state, const Score& score, double seconds, double texts) const {
+  const auto steps = static_cast<double>(state.step);
+  const double loss = state.run_loss / steps;
+  std::cout << "{'train_runtime': " << python_number(rounded(seconds, 1e4))
+            << ", 'train_samples_per_second': " << python_number(rounded(texts / seconds, 1e3))
+            << ", 'train_steps_per_second': " << python_number(rounded(steps / seconds, 1e3))
+            << ", 'train_loss': " << python_number(loss) << ", 'epoch': " << python_number(rounded(state.epoch, 1e2))
+            << '}' << std::endl;
+  folder_.write_summary({{"steps", state.step},
+                         {"train_loss", loss},
+                         {"eval_loss", score.loss},
+                         {"eval_accuracy", score.accuracy},
+                         {"eval_f1", score.f1},
+                         {"seconds", seconds}});
+}
+
+}  // namespace weft::finetune

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "apps/finetune/evaluation.h"
+#include "apps/finetune/trainer_state.h"
+#include "apps/support/metrics.h"
+#include "apps/support/run_folder.h"
+#include "apps/support/tensorboard.h"
+
+namespace weft::finetune {
+
+/// What a line of training tells of the steps since the last one.
+struct TrainLine {
+  double loss = 0;           ///< mean over the steps
+  double gradient_norm = 0;  ///< of the last step, before clipping
+  double lr = 0;
+};
+
+/// What rank 0 prints of a run, in the lines of Hugging Face's Trainer, and what it writes beside checkpoints:
+/// config.toml, metrics.jsonl, TensorBoard files, summary.json. Lines go into the state's history, too.
+class Record {
+ public:
+  /// Of a run that goes on, what was written of steps behind `metrics_step` and `board_step` is dropped; -1: a new run.
+  Record(const Options& options, bool two_classes, int64_t metrics_step, int64_t board_step);
+
+  const support::RunFolder& folder() const { return folder_; }
+  void trained(TrainerState& state, const TrainLine& line);
+  void evaluated(TrainerState& state, const Score& score, double lr, double texts_per_second);
+  /// `texts`: of all epochs.
+  void finished(const TrainerState& state, const Score& score, double seconds, double texts) const;
+
+ private:
+  support::RunFolder folder_;
+  support::Metrics metrics_;
+  support::TensorBoard board_;
+  bool two_classes_;
+};
+
+}  // namespace weft::finetune
