@@ -35,7 +35,7 @@ Tensor forward(Experiment& e, const Tensor& images) {
 
 }  // namespace
 
-Evaluation evaluate(Experiment& e) {
+Evaluation evaluate(Experiment& e, support::Progress& progress) {
   const TraceScope scope("evaluate");
   const bool was_training = e.model->is_training();
   e.model->eval();
@@ -46,6 +46,7 @@ Evaluation evaluate(Experiment& e) {
   int64_t steps = 0, most = 0;
   if (e.parallel->is_sharded())
     most = e.ranks.max(e.val_loader ? e.val_loader->steps_per_epoch() : 0, "steps of the evaluation");
+  progress.begin("validation", e.val_loader ? e.val_loader->steps_per_epoch() : 0);
   if (e.val_loader) e.val_loader->start(0);
   while (e.val_loader) {
     const auto batch = e.val_loader->next();
@@ -60,7 +61,9 @@ Evaluation evaluate(Experiment& e) {
     }
     result.images += batch->count;
     ++steps;
+    progress.step({.images = batch->count * e.ranks.size()});
   }
+  progress.drop();
   // With shards the others need this rank's part of the weights for each of their steps.
   for (; steps < most; ++steps) forward(e, Tensor::zeros({1, e.height, e.width, e.channels}, DType::f32, e.device));
   add_ranks(result, loss_sum, e.ranks);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "apps/support/confusion_matrix.h"
+#include "apps/support/progress.h"
 #include "apps/train_image/experiment.h"
 
 namespace weft::train_image {
@@ -14,7 +15,7 @@ struct Evaluation {
 };
 
 /// Runs the experiment's model, in evaluation mode, over everything that the ranks' loaders have, each picture once;
-/// the counts of all ranks are added up. All ranks call it.
-Evaluation evaluate(Experiment& experiment);
+/// the counts of all ranks are added up. All ranks call it. `progress` shows how far this rank is.
+Evaluation evaluate(Experiment& experiment, support::Progress& progress);
 
 }  // namespace weft::train_image

@@ -9,7 +9,6 @@
 #include "apps/support/resume.h"
 #include "apps/support/weights/load_weights.h"
 #include "core/random.h"
-#include "data/statistics.h"
 #include "nn/models/make_model.h"
 #include "nn/summary.h"
 #include "optim/adadelta.h"
@@ -25,16 +24,6 @@ namespace weft::train_image {
 namespace {
 
 constexpr int64_t kSmallPicture = 64;  // up to here a CIFAR network and stem are the default
-
-std::vector<float> per_channel(const char* flag, const std::vector<double>& given, const std::vector<double>& of_set) {
-  const std::vector<double>& values = given.empty() ? of_set : given;
-  if (values.size() != of_set.size() && values.size() != 1)
-    throw support::UsageError(
-        str("--", flag, ": expected ", of_set.size(), " numbers, one per channel, got ", values.size()));
-  std::vector<float> result(of_set.size());
-  for (size_t c = 0; c < result.size(); ++c) result[c] = static_cast<float>(values[values.size() == 1 ? 0 : c]);
-  return result;
-}
 
 /// Every picture once where all ranks make the same number of steps all the same: then they see together what one
 /// process with batches of all sees, the uneven last batch included. Else some pictures come twice.
@@ -107,18 +96,13 @@ void Experiment::make_loaders() {
   height = val_pipeline.height > 0 ? val_pipeline.height : fixed->height;
   width = val_pipeline.width > 0 ? val_pipeline.width : fixed->width;
 
-  data::ChannelStatistics statistics{std::vector<double>(static_cast<size_t>(channels)),
-                                     std::vector<double>(static_cast<size_t>(channels))};
-  if (options.mean.empty() || options.std.empty())
-    statistics = data::channel_statistics(train_set ? *train_set : *val_set, static_cast<int>(options.workers));
+  pixels = pixel_statistics(options, train_set.get(), *val_set);
   data::LoaderOptions loading{.batch_size = options.batch_size,
                               .workers = static_cast<int>(options.workers),
                               .seed = static_cast<uint64_t>(options.seed),
                               .device = device,
-                              .mean = per_channel("mean", options.mean, statistics.mean),
-                              .std = per_channel("std", options.std, statistics.std)};
-  for (const float value : loading.std)
-    if (!(value > 0)) throw support::UsageError(str("--std: expected positive numbers, got ", value));
+                              .mean = pixels.mean,
+                              .std = pixels.std};
   for (const float value : loading.mean)  // what is erased is 0 after normalisation, up to the rounding to a byte
     changes.erasing.fill.push_back(static_cast<uint8_t>(std::clamp(std::lround(value * 255), 0L, 255L)));
   if (train_set) {

@@ -5,6 +5,7 @@
 #include "apps/support/parallel.h"
 #include "apps/support/ranks.h"
 #include "apps/train_image/options.h"
+#include "apps/train_image/pixel_statistics.h"
 #include "data/loader.h"
 #include "nn/module.h"
 #include "optim/optimizer.h"
@@ -24,6 +25,7 @@ struct Experiment {
   DType precision = DType::f32;
   std::shared_ptr<const data::Dataset> train_set;  ///< none with --eval-only
   std::shared_ptr<const data::Dataset> val_set;
+  PixelStatistics pixels;
   int classes = 0;
   int64_t height = 0, width = 0, channels = 0;             ///< of the model's input
   std::unique_ptr<data::Loader> train_loader, val_loader;  ///< of this rank; no val_loader where it has no picture

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <iostream>
+#include <memory>
 
 #include "apps/support/device.h"
 #include "apps/support/exit.h"
@@ -18,10 +19,28 @@ void describe(Experiment& e) {
   std::cout << "device  " << support::describe(e.device) << '\n';
   if (e.train_set) std::cout << "train   " << e.train_set->describe() << '\n';
   std::cout << "val     " << e.val_set->describe() << '\n';
+  if (e.options.eval_only) std::cout << "pixels  normalised as those of " << e.pixels.origin << '\n';
   std::cout << "model   " << e.options.model << ", " << nn::parameter_count(*e.model) << " parameters, input "
             << e.height << 'x' << e.width << 'x' << e.channels << ", " << e.options.precision << '\n';
   std::cout << e.summary;
   std::cout.flush();
+}
+
+/// What the run would do.
+std::string plan(const Experiment& e) {
+  const Options& o = e.options;
+  if (o.eval_only) return str("dry run: would evaluate ", e.val_set->size(), " pictures");
+  return str("dry run: would train ", o.epochs, " epochs of ", e.steps_per_epoch(), " steps, ", e.global_batch(),
+             " pictures each, ", o.optimizer, " at ", o.lr, ", schedule ", o.schedule, ", and write ", o.out);
+}
+
+Evaluation evaluation_of(Experiment& e) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(
+      e.ranks.is_first() ? nullptr : std::fopen("/dev/null", "w"), std::fclose);
+  support::ProgressOptions where;
+  where.out = nowhere.get();
+  support::Progress progress(where);
+  return evaluate(e, progress);
 }
 
 int run(int argc, char** argv) {
@@ -32,8 +51,12 @@ int run(int argc, char** argv) {
   Experiment experiment(options, ranks);
   describe(experiment);
   StateDict weights;  // for --export
+  if (options.dry_run) {
+    if (ranks.is_first()) std::cout << plan(experiment) << std::endl;
+    return support::kExitOk;
+  }
   if (options.eval_only) {
-    const Evaluation result = evaluate(experiment);
+    const Evaluation result = evaluation_of(experiment);
     if (ranks.is_first())
       std::printf("val loss %.4f accuracy %.2f%% (%lld of %lld), %.0f images/s\n", result.loss, 100 * result.accuracy,
                   static_cast<long long>(result.correct), static_cast<long long>(result.images),
@@ -48,7 +71,7 @@ int run(int argc, char** argv) {
   }
   if (!options.export_file.empty()) {
     if (!ranks.is_first()) return support::kExitOk;
-    write_safetensors(options.export_file, weights);
+    write_safetensors(options.export_file, weights, experiment.pixels.texts());
     std::cout << "wrote   " << options.export_file << std::endl;
   }
   return support::kExitOk;

@@ -2,14 +2,21 @@
 #include "apps/train_image/not_finite.h"
 
 #include <cmath>
+#include <functional>
 
+#include "core/autocast.h"
 #include "core/autograd.h"
+#include "core/ops/cross_entropy.h"
 #include "core/ops/sum.h"
+#include "dist/sync_batch_norm.h"
 #include "kernels/kernel_trace.h"
 
 namespace weft::train_image {
 
-std::string explain_not_finite(const std::vector<NamedTensor>& parameters, const std::function<void()>& step) {
+namespace {
+
+/// Without `step` only the weights are looked at.
+std::string explain(const std::vector<NamedTensor>& parameters, const std::function<void()>& step) {
   const NoGrad no_grad;
   for (const NamedTensor& parameter : parameters)
     if (!std::isfinite(sum(parameter.tensor.to(DType::f64)).item()))
@@ -26,6 +33,31 @@ std::string explain_not_finite(const std::vector<NamedTensor>& parameters, const
   }
   kernels::set_kernel_checks(before);
   return found;
+}
+
+}  // namespace
+
+void fail_not_finite(Experiment& e, const Position& position, const BadStep& bad) {
+  std::string reason;
+  if (bad.here) {
+    // The forward of this rank alone: what asks other ranks would wait for them.
+    dist::convert_sync_batch_norm(*e.model, nullptr);
+    std::function<void()> again = [&] {
+      const Autocast low(e.precision);
+      cross_entropy((*e.model)(bad.images), bad.targets, {.label_smoothing = e.options.label_smoothing});
+    };
+    if (e.parallel->is_sharded()) again = nullptr;
+    reason = explain(e.parallel->parameters(), again);
+  }
+  const std::vector<std::string> reasons = e.ranks.texts(reason, "loss that is not finite");
+  std::string where;
+  for (size_t rank = reasons.size(); rank-- > 0;)
+    if (!reasons[rank].empty()) {
+      reason = reasons[rank];
+      where = e.ranks.size() > 1 ? str(" on rank ", rank) : "";
+    }
+  fail("loss is not finite (", bad.loss, ")", where, " at epoch ", position.epoch + 1, ", step ", position.step, ": ",
+       reason, ". The last good checkpoint is kept");
 }
 
 }  // namespace weft::train_image

@@ -85,8 +85,9 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("workers", o.workers, "threads that load pictures; 0: the training thread itself", {.min = 0, .max = 1024});
   flags.add("seed", o.seed, "of weights, order and augmentation", {.min = 0});
   flags.add("out", o.out, "run folder: metrics, TensorBoard files, checkpoints, summary");
-  flags.add("mean", o.mean, 0, "R,G,B per channel, white is 1; default: of the training set");
-  flags.add("std", o.std, 0, "R,G,B per channel; default: of the training set");
+  flags.add("mean", o.mean, 0,
+            "R,G,B per channel, white is 1; none: of the training part (--eval-only: what --weights was trained with)");
+  flags.add("std", o.std, 0, "R,G,B per channel; none: likewise");
   flags.add("resume", o.resume, "auto (the run folder's last checkpoint, if any) or a checkpoint file");
   flags.add("weights", o.weights, "start from the weights in FILE: safetensors, a PyTorch file, a checkpoint");
   flags.add_choice("weights-strict", o.weights_strict, {"yes", "no"},
@@ -126,6 +127,11 @@ bool parse_options(int argc, char** argv, Options& o) {
             "write a Chrome trace (chrome://tracing, ui.perfetto.dev) of a few steps to FILE.json and the table of ops "
             "to FILE.txt");
   flags.add("profile-steps", o.profile_steps, "A:B: the steps of this process from A to B - 1, counted from 0");
+  flags.add("dry-run", o.dry_run, "read flags, weights and data, build the model, say what would run, write nothing");
+  flags.example("train_image --data shapes --epochs 6");
+  flags.example("train_image --data cifar100:DIR --model resnet18 --epochs 60 --lr 0.1 --out runs/cifar100");
+  flags.example(
+      "weft-run --nproc_per_node 4 train_image --data folder:DIR --model resnet50 --precision bf16 --resume auto");
   if (!flags.parse(argc, argv)) return false;
   check_augmentation(o);
   o.toml = flags.toml();

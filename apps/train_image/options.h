@@ -58,6 +58,7 @@ struct Options {
   bool summary = false;
   std::string profile;
   std::string profile_steps = "5:8";
+  bool dry_run = false;
 
   std::string toml;  ///< the values in effect, as written to config.toml
 };

@@ -4,12 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 
-#include "apps/support/device.h"
 #include "apps/support/exit.h"
-#include "apps/support/memory.h"
-#include "apps/support/resume.h"
 #include "apps/train_image/not_finite.h"
 #include "core/autocast.h"
 #include "core/autograd.h"
@@ -19,8 +15,6 @@
 #include "core/ops/sum.h"
 #include "core/trace.h"
 #include "data/transforms/mixup.h"
-#include "dist/sync_batch_norm.h"
-#include "kernels/allocator.h"
 #include "kernels/kernel_trace.h"
 
 namespace weft::train_image {
@@ -54,88 +48,21 @@ Trainer::Trainer(Experiment& experiment)
       optimizer_(experiment.make_optimizer()),
       averages_(support::make_averages(experiment.options.averages, *optimizer_, *experiment.model)),
       schedule_(experiment.make_schedule()),
+      state_{experiment, *optimizer_, averages_.get(), position_},
       nowhere_(ranks_.is_first() ? nullptr : std::fopen("/dev/null", "w"), std::fclose),
       progress_(progress_options(nowhere_.get())),
+      validation_(progress_options(nowhere_.get())),
       sums_(ranks_, signals_),
       stop_(sums_, {.max_steps = experiment.options.max_steps, .usr1_stops = experiment.options.usr1 == "stop"}),
       profile_(ranks_.is_first() ? experiment.options.profile : "", experiment.options.profile_steps) {
-  resume();
+  if (const std::string path = state_.resume(); !path.empty())
+    note(str("resumed from ", path, " at epoch ", position_.epoch + 1, ", step ", position_.step));
   make_graph();
-  if (!folder_) return;
-  const Options& o = experiment_.options;
-  folder_->write_config(str("# ", ranks_.size(), ranks_.size() == 1 ? " rank: " : " ranks: ",
-                            experiment_.global_batch(), " pictures per step\n", o.toml));
-  const bool fresh = position_.step == 0;
-  metrics_ = fresh ? std::make_unique<support::Metrics>(folder_->metrics())
-                   : std::make_unique<support::Metrics>(folder_->metrics(), position_.step);
-  board_ = std::make_unique<support::TensorBoard>(folder_->path(), fresh ? -1 : position_.step);
-  if (fresh) {
-    board_->hyper_parameters({{"model", o.model},
-                              {"lr", o.lr},
-                              {"batch_size", static_cast<double>(experiment_.global_batch())},
-                              {"optimizer", o.optimizer},
-                              {"weight_decay", o.weight_decay},
-                              {"precision", o.precision}});
-    show_samples();
-  }
+  if (folder_) record_ = std::make_unique<Record>(experiment, *folder_, position_.step);
 }
 
-void Trainer::show_samples() {
-  if (!support::have_png()) return;
-  std::vector<support::Picture> pictures;
-  const int64_t count = std::min<int64_t>(32, experiment_.train_set->size());
-  for (int64_t i = 0; i < count; ++i) {
-    const data::Picture stored = experiment_.train_set->get(i);
-    support::Picture picture(static_cast<int>(stored.width), static_cast<int>(stored.height));
-    for (int64_t p = 0; p < stored.width * stored.height; ++p)
-      for (int64_t c = 0; c < 3; ++c)
-        picture.pixels[p * 3 + c] = stored.pixels[p * stored.channels + std::min(c, stored.channels - 1)];
-    if (picture.width <= 512) pictures.push_back(std::move(picture));
-  }
-  if (!pictures.empty()) board_->picture("samples", support::grid(pictures, 8), 0);
-}
-
-void Trainer::resume() {
-  const std::string path = support::checkpoint_to_resume(experiment_.options.resume, experiment_.options.out, ranks_);
-  if (path.empty()) return;
-  const support::Checkpoint saved = support::load_checkpoint(path);
-  const std::string& model = saved.text("model");
-  WEFT_CHECK(model == experiment_.options.model, "checkpoint ", path, " is of model '", model, "', this run trains '",
-             experiment_.options.model, "'");
-  support::require_same_step(path, saved, {.batch_size = experiment_.options.batch_size}, ranks_);
-  experiment_.parallel->load(str("checkpoint ", path, ": model"), saved.part("model"), saved.part("optimizer"),
-                             *optimizer_);
-  support::load_averages(path, saved, *experiment_.parallel, averages_.get());
-  support::load_generator(saved, ranks_);
-  position_ = {.epoch = saved.integer("epoch"),
-               .step_in_epoch = saved.integer("step_in_epoch"),
-               .step = saved.integer("step"),
-               .images = saved.integer("images"),
-               .loss_sum = saved.number("loss_sum"),
-               .correct = saved.number("correct"),
-               .best_accuracy = saved.number("best_accuracy"),
-               .best_epoch = saved.integer("best_epoch")};
-  progress_.note(str("resumed from ", path, " at epoch ", position_.epoch + 1, ", step ", position_.step));
-}
-
-void Trainer::save(const std::filesystem::path& path) {
-  if (!support::have_checkpoints()) return;
-  support::Checkpoint checkpoint;
-  checkpoint.parts = {{"model", experiment_.parallel->model_state()},
-                      {"optimizer", experiment_.parallel->optimizer_state(*optimizer_)}};
-  support::save_averages(checkpoint, *experiment_.parallel, averages_.get());
-  if (!folder_) return;
-  checkpoint.integers = {{"epoch", position_.epoch},
-                         {"step_in_epoch", position_.step_in_epoch},
-                         {"step", position_.step},
-                         {"images", position_.images},
-                         {"best_epoch", position_.best_epoch},
-                         {"batch_size", experiment_.global_batch()}};
-  support::save_generator(checkpoint, experiment_.device);
-  checkpoint.numbers = {
-      {"loss_sum", position_.loss_sum}, {"correct", position_.correct}, {"best_accuracy", position_.best_accuracy}};
-  checkpoint.texts = {{"model", experiment_.options.model}, {"config", experiment_.options.toml}};
-  support::save_checkpoint(path, checkpoint);
+std::filesystem::path Trainer::file(const char* name) const {
+  return std::filesystem::path(experiment_.options.out) / name;
 }
 
 bool Trainer::must_stop() { return stop_.must_stop(position_.step); }
@@ -152,15 +79,13 @@ support::RunEnd Trainer::run() {
     stopped = stopped || (must_stop() && position_.epoch < experiment_.options.epochs);
   }
   if (stopped) {
-    const std::filesystem::path folder = experiment_.options.out;
-    if (support::have_checkpoints()) save(folder / support::RunFolder::kLastCheckpoint);
-    progress_.note(stop_.line("train_image", position_.step, folder));
+    state_.save(file(support::RunFolder::kLastCheckpoint));
+    progress_.note(stop_.line("train_image", position_.step, experiment_.options.out));
   }
   note(profile_.finish());
-  if (folder_) {
-    board_->end(!stopped);
-    write_summary(!stopped);
-  }
+  if (record_)
+    record_->end(!stopped, position_, last_,
+                 trained_seconds_ > 0 ? static_cast<double>(trained_images_) / trained_seconds_ : 0);
   // A launcher may end the others when one rank ends with another code than 0: not before rank 0's files are whole.
   ranks_.wait_for_all("end of the run");
   return stopped ? stop_.end() : support::RunEnd::finished;
@@ -199,8 +124,8 @@ bool Trainer::train_epoch() {
     note(profile_.after_step());
     if (stop_.wants_checkpoint() && support::have_checkpoints()) {
       read_sums();
-      const std::filesystem::path path = std::filesystem::path(e.options.out) / support::RunFolder::kLastCheckpoint;
-      save(path);
+      const std::filesystem::path path = file(support::RunFolder::kLastCheckpoint);
+      state_.save(path);
       progress_.note(str("saved ", path.string(), " at step ", position_.step));
     }
     if (must_stop()) {
@@ -289,34 +214,10 @@ void Trainer::train_step(const data::Batch& batch) {
   if (sums_.unread_steps() < (e.device.kind == DeviceKind::cuda ? kReadEvery : 1)) return;
   const double before = position_.loss_sum;
   const support::StepSums::Totals totals = read_sums();
-  if (!std::isfinite(position_.loss_sum))
-    fail_not_finite(!totals.own_loss_is_finite, images, targets, position_.loss_sum - before);
-}
-
-/// All ranks come here together; those whose loss it was say why.
-void Trainer::fail_not_finite(bool here, const Tensor& images, const Tensor& targets, double loss) {
-  Experiment& e = experiment_;
-  progress_.end();
-  std::string reason;
-  if (here) {
-    // The forward of this rank alone: what asks other ranks would wait for them.
-    dist::convert_sync_batch_norm(*e.model, nullptr);
-    std::function<void()> again = [&] {
-      const Autocast low(e.precision);
-      cross_entropy((*e.model)(images), targets, {.label_smoothing = e.options.label_smoothing});
-    };
-    if (e.parallel->is_sharded()) again = nullptr;
-    reason = explain_not_finite(e.parallel->parameters(), again);
+  if (!std::isfinite(position_.loss_sum)) {
+    progress_.end();
+    fail_not_finite(e, position_, {images, targets, position_.loss_sum - before, !totals.own_loss_is_finite});
   }
-  const std::vector<std::string> reasons = ranks_.texts(reason, "loss that is not finite");
-  std::string where;
-  for (size_t rank = reasons.size(); rank-- > 0;)
-    if (!reasons[rank].empty()) {
-      reason = reasons[rank];
-      where = ranks_.size() > 1 ? str(" on rank ", rank) : "";
-    }
-  fail("loss is not finite (", loss, ")", where, " at epoch ", position_.epoch + 1, ", step ", position_.step, ": ",
-       reason, ". The last good checkpoint is kept");
 }
 
 support::StepSums::Totals Trainer::read_sums() {
@@ -336,12 +237,13 @@ void Trainer::finish_epoch() {
   Experiment& e = experiment_;
   const support::ProgressState state = progress_.state();
   const double images = static_cast<double>(position_.images);
-  const double train_loss = position_.loss_sum / images, train_accuracy = position_.correct / images;
+  const Training training{position_.loss_sum / images, position_.correct / images, optimizer_->lr(), state};
   // Workers make the next epoch's first batches while this thread validates.
   if (position_.epoch + 1 < e.options.epochs && !must_stop()) e.train_loader->start(position_.epoch + 1);
   {
     const auto swapped = support::averaged(averages_.get());
-    last_ = evaluate(e);
+    progress_.make_way();
+    last_ = evaluate(e, validation_);
   }
 
   ++position_.epoch;
@@ -353,60 +255,11 @@ void Trainer::finish_epoch() {
     position_.best_accuracy = last_.accuracy;
     position_.best_epoch = position_.epoch;
   }
-  if (folder_) write_metrics(train_loss, train_accuracy, state);
-  const std::filesystem::path folder = e.options.out;
-  save(folder / support::RunFolder::kLastCheckpoint);
-  if (best) save(folder / support::RunFolder::kBestCheckpoint);
+  if (record_) record_->epoch(position_, training, last_);
+  state_.save(file(support::RunFolder::kLastCheckpoint));
+  if (best) state_.save(file(support::RunFolder::kBestCheckpoint));
   progress_.end(
       str("val loss ", std::round(last_.loss * 1e4) / 1e4, " accuracy ", percent(last_.accuracy), best ? " *" : ""));
-}
-
-void Trainer::write_metrics(double train_loss, double train_accuracy, const support::ProgressState& state) {
-  const Experiment& e = experiment_;
-  const double lr = optimizer_->lr();
-  metrics_->append({.epoch = position_.epoch,
-                    .step = position_.step,
-                    .split = support::Split::train,
-                    .loss = train_loss,
-                    .accuracy = train_accuracy,
-                    .lr = lr,
-                    .images_per_second = state.images_per_second,
-                    .data_wait = state.data_wait});
-  metrics_->append({.epoch = position_.epoch,
-                    .step = position_.step,
-                    .split = support::Split::val,
-                    .loss = last_.loss,
-                    .accuracy = last_.accuracy,
-                    .lr = lr,
-                    .images_per_second = last_.images_per_second});
-  board_->scalar("loss/train", train_loss, position_.step);
-  board_->scalar("loss/val", last_.loss, position_.step);
-  board_->scalar("accuracy/train", train_accuracy, position_.step);
-  board_->scalar("accuracy/val", last_.accuracy, position_.step);
-  board_->scalar("lr", lr, position_.step);
-  board_->scalar("images_per_second", state.images_per_second, position_.step);
-  if (support::have_png()) board_->picture("confusion", last_.confusion.draw(e.val_set->classes()), position_.step);
-}
-
-void Trainer::write_summary(bool finished) {
-  const Experiment& e = experiment_;
-  constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();  // null in the file
-  const double best = position_.best_epoch > 0 ? position_.best_accuracy : kNotKnown;
-  folder_->write_summary(
-      {{"finished", finished},
-       {"model", e.options.model},
-       {"data", e.options.data},
-       {"device", support::describe(e.device)},
-       {"ranks", static_cast<int64_t>(ranks_.size())},
-       {"epochs", position_.epoch},
-       {"steps", position_.step},
-       {"val_accuracy", last_.images > 0 ? last_.accuracy : kNotKnown},
-       {"val_loss", last_.images > 0 ? last_.loss : kNotKnown},
-       {"best_val_accuracy", best},
-       {"best_epoch", position_.best_epoch},
-       {"images_per_second", trained_seconds_ > 0 ? static_cast<double>(trained_images_) / trained_seconds_ : 0.0},
-       {"peak_memory_bytes", support::peak_memory_bytes()},
-       {"peak_tensor_bytes", static_cast<int64_t>(kernels::CachingAllocator::of(e.device).stats().peak_live)}});
 }
 
 }  // namespace weft::train_image

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "apps/support/checkpoint.h"
-#include "apps/support/metrics.h"
 #include "apps/support/progress.h"
-#include "apps/support/run_folder.h"
 #include "apps/support/signals.h"
 #include "apps/support/stop_rule.h"
-#include "apps/support/tensorboard.h"
-#include "apps/train_image/evaluation.h"
-#include "apps/train_image/experiment.h"
 #include "apps/train_image/profile_window.h"
+#include "apps/train_image/record.h"
+#include "apps/train_image/run_state.h"
 #include "core/graph.h"
 
 namespace weft::train_image {
@@ -27,29 +24,15 @@ class Trainer {
   StateDict weights();
 
  private:
-  /// Where the run stands, and the running sums of the epoch under way.
-  struct Position {
-    int64_t epoch = 0, step_in_epoch = 0, step = 0;
-    int64_t images = 0;
-    double loss_sum = 0, correct = 0;
-    double best_accuracy = -1;
-    int64_t best_epoch = -1;
-  };
-
-  void resume();
   bool train_epoch();
   void make_graph();
   void train_step(const data::Batch& batch);
   void update(const Tensor& images, const Tensor& targets, const Tensor& labels);
   Tensor forward(const Tensor& images);
   support::StepSums::Totals read_sums();
-  [[noreturn]] void fail_not_finite(bool here, const Tensor& images, const Tensor& targets, double loss);
   void finish_epoch();
-  void write_metrics(double train_loss, double train_accuracy, const support::ProgressState& state);
-  void save(const std::filesystem::path& path);
+  std::filesystem::path file(const char* name) const;  // of the run folder
   void note(const std::string& line);
-  void write_summary(bool finished);
-  void show_samples();
   bool must_stop();
 
   Experiment& experiment_;
@@ -59,10 +42,10 @@ class Trainer {
   std::unique_ptr<optim::Ema> averages_;
   optim::SchedulePtr schedule_;
   Position position_;
-  std::unique_ptr<support::Metrics> metrics_;
-  std::unique_ptr<support::TensorBoard> board_;
+  RunState state_;
+  std::unique_ptr<Record> record_;                           // of rank 0
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere_;  // of the other ranks' progress
-  support::Progress progress_;
+  support::Progress progress_, validation_;
   support::Signals signals_;
   support::StepSums sums_;
   support::StopRule stop_;

@@ -2,6 +2,9 @@
 // --weights takes any format, and says what did not fit.
 #include <gmock/gmock.h>
 
+#include <fstream>
+
+#include "apps/support/picture.h"
 #include "apps/support/weights/weights_file.h"
 #include "apps/support/weights/zip_archive.h"
 #include "core/safetensors.h"
@@ -53,6 +56,66 @@ TEST(Weights, OtherFormatsOtherClasses) {
   const Outcome loose = train_image(evaluate + (folder / "b.safetensors") + " --weights-strict no");
   EXPECT_EQ(loose.exit_code, 0) << loose.output;
   EXPECT_THAT(loose.output, HasSubstr("tensors loaded; " + text + "\n"));
+}
+
+/// A folder of grey pictures: those of the validation part are brighter by far.
+void write_pictures(const std::string& root, const std::string& part, int brightness) {
+  for (int label = 0; label < 2; ++label) {
+    const std::string folder = root + "/" + part + "/" + std::to_string(label);
+    std::filesystem::create_directories(folder);
+    for (int i = 0; i < 4; ++i) {
+      support::Picture picture(8, 8);
+      for (size_t p = 0; p < picture.pixels.size(); ++p)
+        picture.pixels[p] = static_cast<uint8_t>(brightness + 40 * label + 7 * i + static_cast<int>(p % 11));
+      const std::string png = support::encode_png(picture);
+      std::ofstream(folder + "/" + std::to_string(i) + ".png", std::ios::binary) << png;
+    }
+  }
+}
+
+TEST(Weights, EvaluationNormalisesAsTrainingDid) {
+  if (!support::have_png()) GTEST_SKIP() << "this build writes no PNG";
+  const TemporaryFolder folder;
+  const std::string set = folder / "set", exported = folder / "a.safetensors";
+  write_pictures(set, "train", 10);
+  write_pictures(set, "val", 140);
+  const std::string common =
+      "--model resnet8 --image-size 8 --batch-size 4 --workers 0 --device cpu --data folder:" + set + " --out " +
+      (folder / "run") + " ";
+  const Outcome run = train_image(common + "--epochs 1 --export " + exported);
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  const auto evaluate = [&](const std::string& flags) {
+    const Outcome outcome = train_image(common + "--eval-only --weights " + flags);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    const size_t at = outcome.output.find("val loss");
+    return std::pair(outcome.output.substr(at, outcome.output.find(" of ", at) - at), outcome.output);
+  };
+  const auto [with_training, page] = evaluate(exported);
+  EXPECT_THAT(page, HasSubstr("normalised as those of " + exported));
+  EXPECT_THAT(run.output, HasSubstr(with_training.substr(0, 14)));  // the last epoch's `val loss 0.1234`
+  StateDict bare = read_safetensors(exported).state;
+  write_safetensors(folder / "bare.safetensors", bare);
+  const auto [of_part, page_of_part] = evaluate(folder / "bare.safetensors");
+  EXPECT_THAT(page_of_part, HasSubstr("normalised as those of the training part"));
+  EXPECT_EQ(of_part, with_training);
+
+  std::filesystem::remove_all(set + "/train");
+  EXPECT_EQ(evaluate(exported).first, with_training);
+  if (std::filesystem::exists(folder / "run/checkpoint_last.h5")) {
+    EXPECT_EQ(evaluate(folder / "run/checkpoint_last.h5").first, with_training);
+  }
+  const auto [without, page_without] = evaluate(folder / "bare.safetensors");
+  EXPECT_THAT(page_without, HasSubstr("normalised as those of the validation part"));
+  EXPECT_NE(without, with_training);
+}
+
+TEST(Weights, ADryRunTrainsNothing) {
+  const TemporaryFolder folder;
+  const Outcome plan = train_image(
+      "--data random:64x8x8x3 --model resnet8 --batch-size 16 --epochs 3 --dry-run --out " + (folder / "run"));
+  EXPECT_EQ(plan.exit_code, 0) << plan.output;
+  EXPECT_THAT(plan.output, HasSubstr("dry run: would train 3 epochs of 4 steps, 16 pictures each, sgd at"));
+  EXPECT_EQ(folder.files(), 0u);
 }
 
 }  // namespace
