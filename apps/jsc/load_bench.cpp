@@ -28,6 +28,7 @@ struct BenchOptions {
   std::string part = "train";
   bool shuffle = false, read_only = false, decode_only = false, raw = false;
   int64_t seed = 42;
+  bool dry_run = false;
 };
 
 bool parse(int argc, char** argv, BenchOptions& o) {
@@ -52,6 +53,9 @@ bool parse(int argc, char** argv, BenchOptions& o) {
       "raw", o.raw,
       "also measure what nothing can beat, turn by turn in the same run: plain reading from the disk's cache, and "
       "libjpeg-turbo alone");
+  flags.add("dry_run", o.dry_run, "open the pictures, say what would be timed, time nothing");
+  flags.example("load_bench --dset_type fs --data_root data/hymenoptera_data --batch_size 64 --workers 4");
+  flags.example("load_bench --dset_type packed --data_root data/hymenoptera_data.packed --read_only --raw");
   std::vector<std::string> arguments = spelled(argc, argv, '-', '_');
   for (std::string& argument : arguments)
     if (argument == "-d") argument = "--data_root";
@@ -219,10 +223,15 @@ int run(int argc, char** argv) {
   BenchOptions options;
   if (!parse(argc, argv, options)) return support::kExitOk;
   const Stopwatch watch;
-  choose_port();
-  const support::Ranks ranks({.device = "cpu"});
+  if (!options.dry_run) choose_port();
+  const support::Ranks ranks({.alone = options.dry_run, .device = "cpu"});
   const std::string place = storage_place(options.storage, options.data_root);
   const Set set = open_part(options.storage, place, options.part);
+  if (options.dry_run) {
+    std::cout << set->describe() << "\nwould time " << options.epochs << (options.epochs == 1 ? " pass" : " passes")
+              << " over them with " << options.workers << " workers" << std::endl;
+    return support::kExitOk;
+  }
   if (ranks.is_first()) {
     std::cerr << set->describe() << "; " << options.workers << " workers" << (ranks.size() > 1 ? " on each of " : "")
               << (ranks.size() > 1 ? ranks.describe() + " ranks" : "") << std::endl;

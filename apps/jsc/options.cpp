@@ -17,6 +17,8 @@ bool parse_options(const std::string& program, const std::string& purpose, int a
   flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
   flags.add("workers", o.workers, "threads that load pictures; 0: the training thread itself", {.min = 0, .max = 1024});
   flags.add("dry-run", o.dry_run, "look at the data, build the model, say what would run, and stop");
+  flags.example(program + " --data data/hymenoptera --epochs 10 --batch-size 8");
+  if (program == "ddp") flags.example("srun -n 4 ddp");
   return flags.parse(spelled(argc, argv, '_', '-'));
 }
 

@@ -22,6 +22,7 @@ struct PackOptions {
   std::string data_root = "data/hymenoptera_data";
   std::string storage = "h5";
   std::string out;
+  bool dry_run = false;
 };
 
 bool parse(int argc, char** argv, PackOptions& o) {
@@ -32,7 +33,10 @@ bool parse(int argc, char** argv, PackOptions& o) {
       "bytes are kept as they are, and compared with the folder's before the file gets its name.");
   flags.add("data_root", o.data_root, "folder with train/CLASS/*.jpg, val/CLASS/*.jpg, test/…; or ImageNet's ILSVRC/");
   flags.add_choice("dset_type", o.storage, {"h5", "packed"}, "what to write");
-  flags.add("out", o.out, "the file; '': beside the folder, with its name and .h5 or .packed");
+  flags.add("out", o.out, "the file; none: beside the folder, with its name and .h5 or .packed");
+  flags.add("dry_run", o.dry_run, "look at the folder, say what would be packed, write nothing");
+  flags.example("pack --data_root data/hymenoptera_data --dset_type h5");
+  flags.example("pack --data_root ILSVRC --dset_type packed --out imagenet.packed");
   return flags.parse(spelled(argc, argv, '-', '_'));
 }
 
@@ -91,6 +95,14 @@ void verify(const PackOptions& o, const fs::path& file, const std::vector<Packed
   }
 }
 
+void say_plan(const PackOptions& o) {
+  for (const std::string& part : parts_of("fs", o.data_root)) {
+    const auto set = open_part("fs", o.data_root, part);
+    std::cout << part << ": " << set->size() << " pictures in " << set->classes().size() << " classes\n";
+  }
+  std::cout << "would write " << o.out << std::endl;
+}
+
 int run(int argc, char** argv) {
   PackOptions o;
   if (!parse(argc, argv, o)) return support::kExitOk;
@@ -101,6 +113,10 @@ int run(int argc, char** argv) {
   // Readers see the file under its name only when it has been read back.
   const fs::path out = o.out, beside = out.parent_path() / str(".unverified.", out.filename().string());
   WEFT_CHECK(!fs::is_directory(out), "--out: expected a file, got the folder ", o.out);
+  if (o.dry_run) {
+    say_plan(o);
+    return support::kExitOk;
+  }
   support::Progress progress;
   try {
     const std::vector<Packed> all = write(o, beside, progress);

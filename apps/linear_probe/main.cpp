@@ -250,7 +250,7 @@ int run(int argc, char** argv) {
   Run run(options, ranks);
   run.describe();
   if (options.dry_run) {
-    if (ranks.is_first()) std::cout << "dry run: " << run.plan() << "; nothing is trained" << std::endl;
+    if (ranks.is_first()) std::cout << "dry run: would train " << run.plan() << "; nothing is written" << std::endl;
     return support::kExitOk;
   }
   return support::exit_code(run.run());

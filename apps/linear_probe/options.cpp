@@ -104,6 +104,15 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add_choice("usr1", o.usr1, {"save", "stop"},
                    "what SIGUSR1 (sbatch --signal=USR1@120) asks for: a checkpoint, or a checkpoint and exit code 75");
   flags.add("out", o.out, "run folder: metrics, TensorBoard files, checkpoint, weights, summary");
+  if (is_demo) {
+    flags.example("ouai_demo -e 5 -b 256 -lr 1e-3");
+    flags.example("weft-run --nproc_per_node 2 ouai_demo -e 5 -b 256 -lr 1e-3");
+  } else {
+    flags.example(
+        "linear_probe -e 5 -b 256 -lr 1e-3 --data cifar100:DIR --weights dinov2_vitl14_reg4_pretrain.pth --precision "
+        "bf16");
+    flags.example("linear_probe --data shapes --model vit_tiny4 --weights random -e 2 -b 64 --precision f32");
+  }
   if (!flags.parse(spelled_out(argc, argv))) return false;
   if (o.cache_features != "auto" && o.cache_features != "on" && o.cache_features != "off" && !o.has_feature_file())
     throw support::UsageError(

@@ -76,6 +76,10 @@ bool parse_options(int argc, char** argv, bool several, Options& o) {
     flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
                      "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");
   flags.add("dry-run", o.dry_run, "read everything, build the model, say what would run, train nothing");
+  if (several)
+    flags.example("srun -n 4 train_multi_gpu --yaml_config configs/default.yaml --config default --run_num 1");
+  else
+    flags.example("train_single_gpu --yaml_config configs/default.yaml --config default --run_num 1");
   if (!flags.parse(argc, argv)) return false;
   if (flags.given("lr")) o.lr = lr;
   if (flags.given("batch_size")) o.batch_size = batch_size;

@@ -20,7 +20,9 @@ int train(int argc, char** argv, bool several) {
       std::cout << str("running on rank ", ranks.rank(), " with world size ", ranks.size(), "\n") << std::flush;
     Trainer trainer(options, config, ranks);
     if (options.dry_run) {
-      if (ranks.is_first()) std::cout << trainer.describe() << "device  " << support::describe(ranks.device()) << '\n';
+      if (ranks.is_first())
+        std::cout << trainer.describe() << "device  " << support::describe(ranks.device())
+                  << "\ndry run: would train this; nothing is written\n";
     } else {
       trainer.run();
     }

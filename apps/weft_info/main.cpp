@@ -105,6 +105,7 @@ int run(int argc, char** argv) {
   support::Flags flags("weft-info",
                        "Says whether a GPU can be used (exit code 0: yes, 1: no), and what this build of Weft has.");
   flags.add("quiet", quiet, "the first line alone");
+  flags.example("weft-info --quiet && train_image --data shapes --device cuda");
   if (!flags.parse(argc, argv)) return support::kExitOk;
   const Usable usable = find_usable();
   const bool yes = usable.reason.empty();

@@ -16,26 +16,30 @@ namespace {
 using support::UsageError;
 
 constexpr const char* kHelp =
-    R"(weft-run [flags] PROGRAM [arguments of the program]
-Starts a program as several ranks on this node, and with --nnodes as the part of this node in a larger job.
+    R"(Starts a program as several ranks on this node, and with --nnodes as the part of this node in a larger job.
+Usage: weft-run [flags] PROGRAM [arguments of the program]
 
-  --nproc_per_node N     ranks on this node: a number, gpu (one for each), cpu (one for each core), auto (gpu, else cpu); 1
-  --nnodes N             nodes; weft-run is started once on each; 1
-  --node_rank N          the number of this node; without it nodes are numbered as they come to --rdzv_endpoint
-  --rdzv_endpoint H:P    where the launchers of several nodes meet: a node's host name or address, and a free port
-  --rdzv_backend NAME    c10d (with --rdzv_endpoint) or static (with --master_addr and --node_rank)
-  --rdzv_id NAME         the name of this job, the same on all nodes
-  --master_addr HOST     node 0; its ranks get MASTER_ADDR from here
-  --master_port PORT     where rank 0 listens; without it a free one
-  --standalone           one node, whatever else is said about meeting
-  --max_restarts N       when a rank fails, all are started again, at most N times; 0
-  --log_dir FOLDER       each rank writes to FOLDER/rank_N.log instead of the launcher's output
-  --grace SECONDS        between SIGTERM and SIGKILL for the ranks that are left when one fails; 10
-  --start_timeout S      how long the launchers wait for each other; 300
+  --nproc_per_node N [1]     ranks on this node: a number, gpu (one for each), cpu (one for each core), auto (gpu, else cpu)
+  --nnodes N [1]             nodes; weft-run is started once on each
+  --node_rank N [none]       the number of this node; none: nodes are numbered as they come to --rdzv_endpoint
+  --rdzv_endpoint H:P [none] where the launchers of several nodes meet: a node's host name or address, and a free port
+  --rdzv_backend NAME [none] c10d (with --rdzv_endpoint) or static (with --master_addr and --node_rank); none: what fits
+  --rdzv_id NAME [none]      the name of this job, the same on all nodes
+  --master_addr HOST [none]  node 0; its ranks get MASTER_ADDR from here
+  --master_port PORT [none]  where rank 0 listens; none: a free one, or 29500 with --master_addr
+  --standalone [off]         one node, whatever else is said about meeting
+  --max_restarts N [0]       when a rank fails, all are started again, at most N times
+  --log_dir FOLDER [none]    each rank writes to FOLDER/rank_N.log instead of the launcher's output
+  --grace SECONDS [10]       between SIGTERM and SIGKILL for the ranks that are left when one fails
+  --start_timeout S [300]    seconds that the launchers wait for each other
 As accelerate launch it takes --num_machines, --machine_rank, --main_process_ip, --main_process_port, --num_processes (of all
 machines), --mixed_precision (for programs that look at ACCELERATE_MIXED_PRECISION), --multi_gpu, and
-  --config_file FILE     the same as YAML; flags win
-Flags may be written with - for _.
+  --config_file FILE [none]  the same as YAML; flags win
+Flags may be written with - for _. What a program would do without doing it says its own --dry-run.
+
+Examples:
+  weft-run --nproc_per_node 2 train_image --data shapes
+  weft-run --nnodes 2 --nproc_per_node 4 --rdzv_endpoint gpu1:29401 train_image --data cifar100:DIR    # on each node
 )";
 
 const std::vector<std::string>& known_flags() {

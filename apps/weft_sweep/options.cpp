@@ -14,19 +14,15 @@ namespace {
 using support::UsageError;
 
 constexpr const char* kPurpose =
-    R"(Runs a program with many values of its flags and ranks the runs: weft-sweep [flags] -- PROGRAM [its flags]
-
-  weft-sweep --grid lr=1e-5,5e-5,1e-4 batch_size=16,32 --metric val_loss -- train_multi_gpu --config default
-  weft-sweep --random lr=log:1e-5..1e-1 depth=int:2..8 --trials 20 --seed 1 --metric val_accuracy --goal max \
-             -- train_image --data cifar100:data --out {run}
-  weft-sweep --sweep sweep.yaml --out sweeps/lr --slurm --sbatch "--gres=gpu:1 --time=60" -- …
+    R"(Runs a program with many values of its flags and ranks the runs.
 
 --grid NAME=V,V,… …      all combinations of these values
 --random NAME=… …        combinations drawn at random: V,V,… or LOW..HIGH, log:LOW..HIGH, int:LOW..HIGH
 
 Each point has a folder below --out: {run} in the command stands for it (programs of Weft get it by their own flag when the
 command does not say {run}), {NAME} for a value; values without a place become flags: --NAME=VALUE. Points that are done are
-not run again: the same line goes on with a sweep that was stopped.)";
+not run again: the same line goes on with a sweep that was stopped.
+)";
 
 /// The words of the command line by what they are.
 struct Words {
@@ -89,6 +85,13 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments) 
   flags.add("slurm", o.slurm, "write OUT/sweep.sbatch, a job array of one task a point, --jobs of them at a time");
   flags.add("sbatch", o.sbatch, "flags for the head of that script, such as '--gres=gpu:1 --time=60'");
   flags.add("point", o.point, "run this point alone (what a task of the array does)", {.min = 0});
+  flags.arguments("-- PROGRAM [its flags]");
+  flags.example(
+      "weft-sweep --grid lr=1e-5,5e-5,1e-4 batch_size=16,32 --metric val_loss -- train_multi_gpu --config default");
+  flags.example(
+      "weft-sweep --random lr=log:1e-5..1e-1 depth=int:2..8 --trials 20 --seed 1 --metric val_accuracy --goal max -- "
+      "train_image --data cifar100:data --out {run}");
+  flags.example("weft-sweep --sweep sweep.yaml --out sweeps/lr --slurm --sbatch '--gres=gpu:1 --time=60' -- …");
   if (!flags.parse(words.flags)) return std::nullopt;
 
   if (!words.grid.empty() && !words.random.empty()) throw UsageError("expected --grid or --random, got both");

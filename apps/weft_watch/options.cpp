@@ -9,14 +9,11 @@ namespace weft::weft_watch {
 namespace {
 
 constexpr const char* kPurpose =
-    R"(Draws the curves of training runs in the terminal, several runs in one chart: weft-watch [flags] RUN…
+    R"(Draws the curves of training runs in the terminal, several runs in one chart.
 
 RUN is a run's folder (what a program got as --out), a metrics.jsonl, a TensorBoard event file, or a folder that holds
 several runs, such as that of a sweep. NAME=RUN gives it a name of its own.
-
-  weft-watch runs/a runs/b --follow            while they go on
-  weft-watch runs/* --html compare.html        one page to look at in a browser, with all curves
-  weft-watch sweep --metrics val_loss,grad --x epoch --smooth 0.6)";
+)";
 
 /// Runs, and flags with their values.
 void split(const std::vector<std::string>& arguments, std::vector<std::string>& runs, std::vector<std::string>& flags) {
@@ -54,6 +51,10 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments) 
   flags.add_choice("color", o.color, {"auto", "always", "never"}, "auto: on a terminal, unless NO_COLOR is set");
   flags.add_choice("symbols", o.symbols, {"auto", "braille", "ascii"}, "auto: braille where the locale is UTF-8");
   flags.add("list", o.list, "say which curves there are, draw nothing");
+  flags.arguments("RUN…");
+  flags.example("weft-watch runs/a runs/b --follow            # while they go on");
+  flags.example("weft-watch runs/* --html compare.html        # one page to look at in a browser, with all curves");
+  flags.example("weft-watch sweep --metrics val_loss,grad --x epoch --smooth 0.6");
   if (!flags.parse(given)) return std::nullopt;
   if (o.runs.empty()) throw support::UsageError("expected at least one RUN, the folder of a run");
   if (!o.html.empty() && !flags.given("metrics")) o.metrics = "all";

@@ -3,6 +3,7 @@
 
 #include "apps/support/checkpoint.h"
 #include "apps/support/exit.h"
+#include "apps/support/progress.h"
 #include "apps/support/weights/safetensors_shards.h"
 #include "apps/weft_weights/options.h"
 #include "apps/weft_weights/sizes.h"
@@ -24,11 +25,32 @@ Format format_of(const std::string& path) {
                    printable(path) + "'");
 }
 
-Tensor converted(const Tensor& tensor, const std::string& dtype) {
-  if (!tensor.is_floating()) return tensor;
-  for (const DType wanted : {DType::f32, DType::f64, DType::bf16, DType::f16})
-    if (name(wanted) == dtype) return tensor.to(wanted);
-  return tensor;  // keep
+/// What a tensor of this dtype becomes.
+DType converted(DType dtype, const std::string& wanted) {
+  if (!is_floating(dtype)) return dtype;
+  for (const DType one : {DType::f32, DType::f64, DType::bf16, DType::f16})
+    if (name(one) == wanted) return one;
+  return dtype;  // keep
+}
+
+uint64_t bytes_of(const support::WeightsFile& file, const std::string& dtype) {
+  uint64_t bytes = 0;
+  for (const support::WeightInfo& info : file.tensors())
+    bytes += static_cast<uint64_t>(info.sizes.numel()) * size_of(converted(info.dtype, dtype));
+  return bytes;
+}
+
+StateDict read(const support::WeightsFile& file, const std::string& dtype) {
+  StateDict state;
+  support::Progress progress({.unit = "tensors", .clock = {}});
+  progress.begin("read", static_cast<int64_t>(file.tensors().size()));
+  for (size_t i = 0; i < file.tensors().size(); ++i) {
+    const support::WeightInfo& info = file.tensors()[i];
+    state.tensors.push_back({info.name, file.read(i).to(converted(info.dtype, dtype))});
+    progress.step({.images = 1});
+  }
+  progress.drop();
+  return state;
 }
 
 }  // namespace
@@ -40,13 +62,13 @@ int convert(const Options& options) {
   if (largest > 0 && format != Format::safetensors)
     throw UsageError("--max-shard-size: expected a name that ends in .safetensors, got '" + printable(to) + "'");
   const auto file = open_first(options);
-  StateDict state;
-  uint64_t bytes = 0;
-  for (size_t i = 0; i < file->tensors().size(); ++i) {
-    state.tensors.push_back({file->tensors()[i].name, converted(file->read(i), options.dtype)});
-    bytes += state.tensors.back().tensor.nbytes();
+  const std::string content =
+      str("        ", file->tensors().size(), " tensors, ", size_text(bytes_of(*file, options.dtype)), '\n');
+  if (options.dry_run) {
+    std::cout << "would write " << printable(to) << '\n' << content;
+    return support::kExitOk;
   }
-
+  const StateDict state = read(*file, options.dtype);
   std::vector<std::filesystem::path> written{to};
   if (format == Format::safetensors) {
     auto metadata = file->metadata();
@@ -61,7 +83,7 @@ int convert(const Options& options) {
     support::save_checkpoint(to, checkpoint);
   }
   for (const auto& path : written) std::cout << "wrote   " << printable(path.string()) << '\n';
-  std::cout << "        " << state.tensors.size() << " tensors, " << size_text(bytes) << '\n';
+  std::cout << content;
   return support::kExitOk;
 }
 

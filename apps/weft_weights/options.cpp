@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <iostream>
+#include <set>
 
 #include "apps/support/flags.h"
 #include "core/joined.h"
@@ -17,23 +18,36 @@ namespace {
 using support::UsageError;
 
 constexpr const char* kHelp =
-    R"(weft-weights show [flags] FILE          names, dtypes, shapes, sizes
-weft-weights convert [flags] FROM TO    writes TO: .safetensors, .pt (.pth, .th, .bin) or .h5 by its name
-weft-weights diff [flags] A B           compares names, shapes and values; exit code 1 when they differ, 2 on an error
+    R"(Shows, converts and compares files of weights.
+Usage: weft-weights show|convert|diff …
+
+  weft-weights show [flags] FILE          names, dtypes, shapes, sizes
+  weft-weights convert [flags] FROM TO    writes TO: .safetensors, .pt (.pth, .th, .bin) or .h5 by its name
+  weft-weights diff [flags] A B           compares names, shapes and values; exit code 1 when they differ, 2 on an error
+
 Reads safetensors, safetensors indexes (model.safetensors.index.json), PyTorch's files and Weft's checkpoints; the content
 decides which. COMMAND --help lists its flags. Names can be changed on the way in, of the first file: --prefix, then --map,
 then --add-prefix, then --leave-out.
+
+Examples:
+  weft-weights show dinov2_vits14_pretrain.pth
+  weft-weights convert --dtype bf16 bert-base-uncased/pytorch_model.bin model.safetensors
+  weft-weights diff a.safetensors b.pt --atol 1e-6
 )";
 
 struct Command {
   const char* name;
   const char* purpose;
+  const char* arguments;
+  const char* example;
   size_t files;
 };
 constexpr std::array<Command, 3> kCommands{
-    {{"show", "FILE: lists the tensors of FILE.", 1},
-     {"convert", "FROM TO: writes the tensors of FROM into TO, whose name decides the format.", 2},
-     {"diff", "A B: compares the tensors of A and B; exit code 0 when equal, 1 when not, 2 on an error.", 2}}};
+    {{"show", "Lists the tensors of a file.", "FILE", "weft-weights show --json model.safetensors", 1},
+     {"convert", "Writes the tensors of FROM into TO, whose name decides the format.", "FROM TO",
+      "weft-weights convert --max-shard-size 5GB pytorch_model.bin model.safetensors", 2},
+     {"diff", "Compares the tensors of A and B; exit code 0 when equal, 1 when not, 2 on an error.", "A B",
+      "weft-weights diff --atol 1e-6 a.safetensors b.pt", 2}}};
 
 const Command& find_command(const std::string& name) {
   for (const Command& command : kCommands)
@@ -52,7 +66,8 @@ void split(const std::vector<std::string>& arguments, std::vector<std::string>& 
       continue;
     }
     flags.push_back(word);
-    const bool is_switch = word == "--json" || word == "--ignore-dtype" || word == "--help" || word == "-h";
+    static const std::set<std::string> switches{"--json", "--ignore-dtype", "--dry-run", "--help", "-h"};
+    const bool is_switch = switches.contains(word);
     if (!is_switch && word.find('=') == std::string::npos && i + 1 < arguments.size()) flags.push_back(arguments[++i]);
   }
 }
@@ -89,7 +104,7 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments) 
   split(arguments, o.files, given);
 
   support::Flags flags(std::string("weft-weights ") + command.name, command.purpose);
-  flags.add("key", o.key, "which dict of a PyTorch file (a.b for b in a), which part of a checkpoint; '': found");
+  flags.add("key", o.key, "which dict of a PyTorch file (a.b for b in a), which part of a checkpoint; none: found");
   flags.add("prefix", o.rename.prefix, "take only names that begin so, without it, such as backbone.");
   std::vector<std::string> maps = support::name_map_names();
   maps.insert(maps.begin(), {"none", "auto"});
@@ -103,12 +118,15 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments) 
     flags.add_choice("dtype", o.dtype, {"keep", "f32", "f64", "bf16", "f16"}, "what floating tensors become");
     flags.add("max-shard-size", o.max_shard_size,
               "more bytes of tensors (5GB, 500MiB) go into several .safetensors files with an index; 0: one file");
+    flags.add("dry-run", o.dry_run, "say what would be written, write nothing");
   }
   if (o.command == "diff") {
     flags.add("atol", o.atol, "values differ when |a - b| > atol + rtol |b|", {.min = 0});
     flags.add("rtol", o.rtol, "see atol", {.min = 0});
     flags.add("ignore-dtype", o.ignore_dtype, "equal values of another dtype are equal");
   }
+  flags.arguments(command.arguments);
+  flags.example(command.example);
   if (!flags.parse(given)) return std::nullopt;
   if (map != "none") o.rename.map = map;
   static_cast<void>(parse_bytes("max-shard-size", o.max_shard_size));

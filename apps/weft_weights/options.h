@@ -18,6 +18,7 @@ struct Options {
   bool json = false;
   std::string dtype = "keep";        ///< f32, bf16, f16, f64: what floating tensors become
   std::string max_shard_size = "0";  ///< bytes; 0: one file
+  bool dry_run = false;              ///< of convert
   double atol = 0, rtol = 0;
   bool ignore_dtype = false;
 };

@@ -80,8 +80,9 @@ TEST(OuaiDemo, ADryRunTrainsNothingAndTouchesNothing) {
   const TemporaryFolder folder;
   const Outcome run = shell(kQuiet + BIN "/ouai_demo -e 3 -b 8 --dry-run " + kSmall + "--out " + (folder / "run"));
   ASSERT_EQ(run.exit_code, 0) << run.output;
-  EXPECT_THAT(run.output,
-              HasSubstr("dry run: probe,finetune, 3 epochs each, 5 steps an epoch, none; nothing is trained"));
+  EXPECT_THAT(
+      run.output,
+      HasSubstr("dry run: would train probe,finetune, 3 epochs each, 5 steps an epoch, none; nothing is written"));
   EXPECT_EQ(count(run.output, "0 linear probe"), 0);
   EXPECT_FALSE(std::filesystem::exists(folder / "run"));
 }

@@ -131,6 +131,14 @@ TEST_F(Program, Diff) {
   EXPECT_THAT(run("diff " + a + " " + b).output, HasSubstr("0 equal, 2 different"));
 }
 
+TEST_F(Program, ConvertSaysWhatItWouldWrite) {
+  const std::string path = saved("a.safetensors", state());
+  const auto plan = run("convert --dtype bf16 --dry-run " + path + " " + file("b.safetensors"));
+  EXPECT_EQ(plan.exit_code, 0);
+  EXPECT_EQ(plan.output, "would write " + file("b.safetensors") + "\n        2 tensors, 16 bytes\n");
+  EXPECT_FALSE(std::filesystem::exists(file("b.safetensors")));
+}
+
 TEST_F(Program, Errors) {
   const std::string a = saved("a.safetensors", state());
   const auto expect = [](const std::string& arguments, int code, const std::string& text) {
