@@ -14,6 +14,9 @@ Ranks::Ranks(const RanksOptions& options) {
   world_ = std::make_unique<dist::World>(dist::init({.backend = options.backend, .device = options.device}));
   group_ = world_->group();
   device_ = size() == 1 ? choose_device(options.device) : world_->device();
+  // Who finds a mistake in its flags or files and leaves breaks off the connections of those that are still being made:
+  // they would tell of that, not of the mistake.
+  wait_for_all("start");
 }
 
 Ranks::Ranks(dist::ProcessGroupPtr group, Device device) : group_(std::move(group)), device_(device) {}

@@ -17,7 +17,7 @@ struct RanksOptions {
 /// This process among those that train together; alone where nobody launched several.
 class Ranks {
  public:
-  /// Finds the other ranks (dist::init). Errors: those of dist::init and choose_device.
+  /// Finds the other ranks (dist::init) and waits until all are there. Errors: those of dist::init and choose_device.
   explicit Ranks(const RanksOptions& options);
   /// As a rank of a group that is there already.
   Ranks(dist::ProcessGroupPtr group, Device device);

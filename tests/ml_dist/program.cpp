@@ -114,7 +114,7 @@ TEST_F(Mnist, KeepsNumbersWhereItIsAskedTo) {
   ASSERT_EQ(rates.size(), 2u);
   EXPECT_NEAR(rates[1].value, 0.7, 1e-9);
   EXPECT_EQ(log.ended(), true);
-  EXPECT_THAT(read_text(folder_ / "logs/config.yaml"), HasSubstr("mode:\n  value: base"));
+  EXPECT_THAT(read_text(folder_ / "logs/config.yaml"), HasSubstr("mode:\n  value: \"base\""));
 }
 
 TEST_F(Mnist, ASeedIsARun) {
@@ -172,8 +172,8 @@ TEST_F(Mnist, HelpNamesTheTwelveFlags) {
   for (const char* flag : {"--batch-size", "--test-batch-size", "--epochs", "--lr", "--gamma", "--no-cuda", "--dry-run",
                            "--seed", "--log-interval", "--save-model", "--data-dir", "--output-dir"})
     EXPECT_THAT(help.output, HasSubstr(flag));
-  for (const char* value :
-       {"--batch-size N=64 ", "--test-batch-size N=1000 ", "--epochs N=16 ", "--gamma X=0.7 ", "=./output/default"})
+  for (const char* value : {"--batch-size N [64] ", "--test-batch-size N [1000] ", "--epochs N [16] ",
+                            "--gamma X [0.7] ", "[./output/default]"})
     EXPECT_THAT(help.output, HasSubstr(value));
 }
 
