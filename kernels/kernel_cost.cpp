@@ -19,6 +19,7 @@ double conv2d_flop(const View& y, const View& w) {
   return w.sizes[0] == 0 ? 0 : 2.0 * static_cast<double>(y.numel()) * static_cast<double>(w.numel() / w.sizes[0]);
 }
 double conv2d_forward_flop(Views v) { return conv2d_flop(*v[0], *v[2]); }          // y, x, w
+double conv2d_statistics_flop(Views v) { return conv2d_flop(*v[0], *v[3]); }       // y, part, x, w
 double conv2d_backward_input_flop(Views v) { return conv2d_flop(*v[1], *v[2]); }   // dx, dy, w
 double conv2d_backward_weight_flop(Views v) { return conv2d_flop(*v[1], *v[0]); }  // dw, dy, x
 
@@ -67,6 +68,8 @@ constexpr Entry kTable[] = {
     {.name = "compare", .arithmetic = 1},
     {.name = "where", .arithmetic = 1},
     {.name = "conv2d_forward", .flop = conv2d_forward_flop},
+    {.name = "conv2d_norm", .flop = conv2d_forward_flop, .arithmetic = 4},
+    {.name = "conv2d_statistics", .flop = conv2d_statistics_flop, .arithmetic = 5},
     {.name = "conv2d_backward_input", .flop = conv2d_backward_input_flop},
     {.name = "conv2d_backward_weight", .flop = conv2d_backward_weight_flop},
     {.name = "copy"},

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/conv2d.h"
 
-#include "kernels/binary.h"
-
 #include <vector>
+
+#include "kernels/batch_norm.h"
+#include "kernels/binary.h"
 
 #include "kernels/cpu/dnnl_conv2d.h"
 #include "kernels/cpu/parallel.h"
@@ -133,6 +134,12 @@ void backward_weight(const Geometry& g, D* dw, const T* dy, const T* x) {
   });
 }
 
+/// y as [places, channels].
+View rows_of(const View& y) {
+  return y.numel() == 0 ? View::dense(y.data, y.dtype, {0, y.sizes[3]})
+                        : View::dense(y.data, y.dtype, {y.numel() / y.sizes[3], y.sizes[3]});
+}
+
 }  // namespace
 
 void conv2d_forward(const Queue&, const View& y, const View& x, const View& w, const View& bias,
@@ -145,6 +152,25 @@ void conv2d_forward(const Queue&, const View& y, const View& x, const View& w, c
   with_dtype<float, double, bf16, f16>(x.dtype, "conv2d_forward", [&]<class T>() {
     forward<T>(geometry, y.as<T>(), x.as<T>(), w.as<T>(), bias ? bias.as<T>() : nullptr);
   });
+}
+
+// The norm takes a pass of its own, in place: behind oneDNN's fastest method for 3 x 3 filters (Winograd) it can stand
+// in no post-op, and the ReLU that oneDNN offers as one makes NaN 0.
+void conv2d_norm(const Queue& queue, const View& y, const View& x, const View& w, const View& bias, const View& mean,
+                 const View& var, const View& weight, const View& shift, const View& residual,
+                 Conv2dNormArguments arguments) {
+  check_norm(y, mean, var, weight, shift, residual);
+  cpu::conv2d_forward(queue, y, x, w, bias, arguments.conv);
+  const View rows = rows_of(y);
+  cpu::batch_norm_inference(queue, rows, rows, mean, var, weight, shift, residual ? rows_of(residual) : residual,
+                            {.eps = arguments.eps, .relu = arguments.relu});
+}
+
+void conv2d_statistics(const Queue& queue, const View& y, const View& part, const View& x, const View& w,
+                       const View& bias, Conv2dArguments arguments) {
+  check_part(y, part);
+  cpu::conv2d_forward(queue, y, x, w, bias, arguments);
+  cpu::batch_norm_statistics(queue, part, rows_of(y));
 }
 
 void conv2d_backward_input(const Queue& queue, const View& dx, const View& dy, const View& w, const View& more,

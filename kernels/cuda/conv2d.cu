@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/conv2d.h"
 
+#include "kernels/batch_norm.h"
 #include "kernels/binary.h"
 #include "kernels/cuda/conv2d_shape.cuh"
+#include "kernels/cuda/matmul_call.cuh"
 #include "kernels/engines/dispatch.h"
 #include "kernels/fill.h"
 #include "kernels/matmul.h"
@@ -65,25 +67,75 @@ void with_type(const View& x, const char* op, Body&& body) {
   with_dtype<float, double, bf16, f16>(x.dtype, op, body);
 }
 
+void check_dtypes(const char* op, const View& y, const View& x, const View& w, const View& bias,
+                  const Conv2dShape& shape) {
+  WEFT_CHECK(x.dtype == w.dtype && x.dtype == y.dtype && (!bias || (bias.dtype == y.dtype && bias.numel() == shape.O)),
+             op, ": expected one dtype, got ", y, " = ", x, " * ", w, " + ", bias);
+}
+
+/// By our own kernels, with whatever stands in the epilogue.
+void own_forward(const Queue& queue, const View& y, const View& x, const View& w, const ChannelEpilogue& epilogue,
+                 const Conv2dShape& shape) {
+  if (shape.is_matmul() && shape.C > 1) {  // more than one channel: w then lies along k
+    const View residual = epilogue.residual ? pixel_matrix(epilogue.residual) : View::none();
+    return own_matmul(queue, "conv2d_forward",
+                      {pixel_matrix(y), View::none(), pixel_matrix(x), pixel_matrix(w, true), epilogue.bias, residual,
+                       1, Grad::overwrite, Activation::none, &epilogue});
+  }
+  with_type(x, "conv2d_forward", [&]<class T>() {
+    if (shape.is_depthwise())
+      depthwise_forward<T>(queue, y, x, w, epilogue, shape);
+    else
+      conv2d_forward_gemm<T>(queue, y, x, w, epilogue, shape);
+  });
+}
+
 }  // namespace
 
 void conv2d_forward(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
                     Conv2dArguments arguments) {
   const Conv2dShape shape("conv2d_forward", x, w, y, arguments);
-  WEFT_CHECK(x.dtype == w.dtype && x.dtype == y.dtype && (!bias || (bias.dtype == y.dtype && bias.numel() == shape.O)),
-             "conv2d_forward: expected one dtype, got ", y, " = ", x, " * ", w, " + ", bias);
+  check_dtypes("conv2d_forward", y, x, w, bias, shape);
   if (y.numel() == 0) return;
   if (!shape.is_empty() && vendor::conv2d_forward(queue, y, x, w, bias, arguments)) return;
   if (shape.is_matmul()) {
     const View columns = View::dense(bias.data, bias.dtype, {shape.O});
     return matmul(queue, pixel_matrix(y), pixel_matrix(x), pixel_matrix(w, true), bias ? columns : View::none(), {});
   }
-  with_type(x, "conv2d_forward", [&]<class T>() {
-    if (shape.is_depthwise())
-      depthwise_forward<T>(queue, y, x, w, bias, shape);
-    else
-      conv2d_forward_gemm<T>(queue, y, x, w, bias, shape);
-  });
+  ChannelEpilogue epilogue;
+  epilogue.bias = bias;
+  own_forward(queue, y, x, w, epilogue, shape);
+}
+
+void conv2d_norm(const Queue& queue, const View& y, const View& x, const View& w, const View& bias, const View& mean,
+                 const View& var, const View& weight, const View& shift, const View& residual,
+                 Conv2dNormArguments arguments) {
+  const Conv2dShape shape("conv2d_norm", x, w, y, arguments.conv);
+  check_dtypes("conv2d_norm", y, x, w, bias, shape);
+  check_norm(y, mean, var, weight, shift, residual);
+  if (y.numel() == 0) return;
+  if (!shape.is_empty() && vendor::conv2d_norm(queue, y, x, w, bias, mean, var, weight, shift, residual, arguments))
+    return;
+  own_forward(queue, y, x, w, {bias, mean, var, weight, shift, residual, arguments.eps, arguments.relu}, shape);
+}
+
+void conv2d_statistics(const Queue& queue, const View& y, const View& part, const View& x, const View& w,
+                       const View& bias, Conv2dArguments arguments) {
+  const Conv2dShape shape("conv2d_statistics", x, w, y, arguments);
+  check_dtypes("conv2d_statistics", y, x, w, bias, shape);
+  check_part(y, part);
+  if (y.numel() == 0) return;
+  if (!shape.is_empty() && vendor::conv2d_statistics(queue, y, part, x, w, bias, arguments)) return;
+  const int64_t rows = shape.N * shape.P * shape.Q;
+  TileMoments moments(queue, rows, shape.O);
+  ChannelEpilogue epilogue;
+  epilogue.bias = bias;
+  epilogue.moments = &moments;
+  own_forward(queue, y, x, w, epilogue, shape);
+  if (moments.taken())
+    moments.join_into(part);
+  else
+    batch_norm_statistics(queue, part, View::dense(y.data, y.dtype, {rows, shape.O}));
 }
 
 void conv2d_backward_input(const Queue& queue, const View& dx, const View& dy, const View& w, const View& more,

@@ -29,6 +29,7 @@ struct PhaseOut {
 
 template <class T>
 struct Conv2dBackwardInputProblem {
+  static constexpr bool kChannels = false;
   using Slice = GemmSlice<PixelOperand<T, Major::depth>, FilterOperand<T>, PhaseOut>;
 
   PixelOperand<T, Major::depth> pixels;

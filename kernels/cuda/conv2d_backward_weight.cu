@@ -19,6 +19,7 @@ namespace weft::kernels::WEFT_DEVICE {
 
 template <class T>
 struct Conv2dBackwardWeightProblem {
+  static constexpr bool kChannels = false;
   using Slice = GemmSlice<MatrixOperand<T, Major::rows>, PixelOperand<T, Major::rows>, RowsOut>;
 
   MatrixOperand<T, Major::rows> gradients;

@@ -6,10 +6,10 @@
 namespace weft::kernels::WEFT_DEVICE {
 
 template <>
-bool conv2d_forward_wgmma<bf16>(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
-                                const Conv2dShape& shape) {
-  return conv2d_forward_on_wgmma<bf16>(queue, y, x, w, bias, shape) ||
-         conv2d_forward_stem_on_wgmma<bf16>(queue, y, x, w, bias, shape);
+bool conv2d_forward_wgmma<bf16>(const Queue& queue, const View& y, const View& x, const View& w,
+                                const ChannelEpilogue& epilogue, const Conv2dShape& shape) {
+  return conv2d_forward_on_wgmma<bf16>(queue, y, x, w, epilogue, shape) ||
+         conv2d_forward_stem_on_wgmma<bf16>(queue, y, x, w, epilogue, shape);
 }
 
 template <>

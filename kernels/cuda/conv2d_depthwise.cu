@@ -71,13 +71,13 @@ void with_width(int64_t channels, std::initializer_list<const void*> pointers, B
 
 }  // namespace
 
-/// Forward: out = y, in = x, place (p, q) reads pixel (p stride - padding + r dilation, …).
-/// Input gradient: out = dx, in = dy, place (h, w) reads (h + padding - r dilation) / stride where that is whole.
+/// Forward: epilogue to y, in = x, place (p, q) reads pixel (p stride - padding + r dilation, …).
+/// Input gradient: to dx, in = dy, place (h, w) reads (h + padding - r dilation) / stride where that is whole.
 /// Shared memory: the block's filters as [tap][channel], so that a tap's channels are one 16-byte read.
 /// Grid: x over places (grid-stride), y over channels.
 template <class T, int kWidth, bool backward_input>
 __global__ void __launch_bounds__(kThreads, 8)
-    depthwise_kernel(T* out, const T* in, const T* w, const T* bias, const DepthwiseSizes sizes) {
+    depthwise_kernel(const Epilogue<T> epilogue, const T* in, const T* w, const DepthwiseSizes sizes) {
   using Sum = Accumulate<T>;
   using Channels = Vec<T, kWidth>;
   WEFT_DYNAMIC_SHARED(T, filters);
@@ -119,13 +119,7 @@ __global__ void __launch_bounds__(kThreads, 8)
         for (int e = 0; e < kWidth; ++e) sums[e] += static_cast<Sum>(x[e]) * static_cast<Sum>(f[e]);
       }
     }
-    Channels result;
-    WEFT_UNROLL
-    for (int e = 0; e < kWidth; ++e) {
-      if (bias != nullptr) sums[e] += static_cast<Sum>(bias[c + e]);
-      result[e] = static_cast<T>(sums[e]);
-    }
-    result.store(out + place * sizes.C + c);
+    epilogue.template store<!backward_input>(place * sizes.C + c, c, sizes.C - c, sums);
   }
 }
 
@@ -183,9 +177,9 @@ __global__ void __launch_bounds__(kThreads, 8)
 namespace {
 
 template <class T, bool backward_input>
-void depthwise(const Queue& queue, const char* name, const View& out, const View& in, const View& w, const View& bias,
-               const Conv2dShape& shape) {
-  with_width<T>(shape.C, {out.data, in.data}, [&]<int kWidth>() {
+void depthwise(const Queue& queue, const char* name, const View& out, const View& in, const View& w,
+               const ChannelEpilogue& epilogue, const Conv2dShape& shape) {
+  with_width<T>(shape.C, {out.data, in.data, epilogue.residual.data}, [&]<int kWidth>() {
     DepthwiseSizes sizes = depthwise_sizes(shape, backward_input, kWidth);
     const int64_t taps = shape.R * shape.S, vector = kWidth * sizeof(T);
     while (sizes.vectors > 1 && taps * sizes.vectors * vector > 48 * 1024) sizes.vectors /= 2;
@@ -194,23 +188,22 @@ void depthwise(const Queue& queue, const char* name, const View& out, const View
     const int slots = kThreads / sizes.vectors;
     const dim3 grid(blocks_for(sizes.places, slots * 8), static_cast<unsigned>((shape.C + channels - 1) / channels));
     launch(queue, name, grid, dim3(kThreads), static_cast<size_t>(shared), depthwise_kernel<T, kWidth, backward_input>,
-           static_cast<T*>(out.data), static_cast<const T*>(in.data), static_cast<const T*>(w.data),
-           static_cast<const T*>(bias.data), sizes);
+           epilogue.on<T>(out, shape.C), static_cast<const T*>(in.data), static_cast<const T*>(w.data), sizes);
   });
 }
 
 }  // namespace
 
 template <class T>
-void depthwise_forward(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
+void depthwise_forward(const Queue& queue, const View& y, const View& x, const View& w, const ChannelEpilogue& epilogue,
                        const Conv2dShape& shape) {
-  depthwise<T, false>(queue, "conv2d_forward_depthwise", y, x, w, bias, shape);
+  depthwise<T, false>(queue, "conv2d_forward_depthwise", y, x, w, epilogue, shape);
 }
 
 template <class T>
 void depthwise_backward_input(const Queue& queue, const View& dx, const View& dy, const View& w,
                               const Conv2dShape& shape) {
-  depthwise<T, true>(queue, "conv2d_backward_input_depthwise", dx, dy, w, View::none(), shape);
+  depthwise<T, true>(queue, "conv2d_backward_input_depthwise", dx, dy, w, {}, shape);
 }
 
 template <class T>
@@ -240,7 +233,7 @@ void depthwise_backward_weight(const Queue& queue, const View& dw, const View& d
 }
 
 #define WEFT_DEPTHWISE(T)                                                                                             \
-  template void depthwise_forward<T>(const Queue&, const View&, const View&, const View&, const View&,                \
+  template void depthwise_forward<T>(const Queue&, const View&, const View&, const View&, const ChannelEpilogue&,     \
                                      const Conv2dShape&);                                                             \
   template void depthwise_backward_input<T>(const Queue&, const View&, const View&, const View&, const Conv2dShape&); \
   template void depthwise_backward_weight<T>(const Queue&, const View&, const View&, const View&, const Conv2dShape&)

@@ -16,6 +16,7 @@ namespace weft::kernels::WEFT_DEVICE {
 
 template <class T>
 struct Conv2dForwardProblem {
+  static constexpr bool kChannels = true;
   using Slice = GemmSlice<PixelOperand<T, Major::depth>, MatrixOperand<T, Major::depth>, RowsOut>;
 
   PixelOperand<T, Major::depth> pixels;
@@ -34,15 +35,17 @@ struct Conv2dForwardProblem {
 };
 
 template <>
-bool conv2d_forward_wgmma<bf16>(const Queue&, const View&, const View&, const View&, const View&, const Conv2dShape&);
+bool conv2d_forward_wgmma<bf16>(const Queue&, const View&, const View&, const View&, const ChannelEpilogue&,
+                                const Conv2dShape&);
 template <>
-bool conv2d_forward_wgmma<f16>(const Queue&, const View&, const View&, const View&, const View&, const Conv2dShape&);
+bool conv2d_forward_wgmma<f16>(const Queue&, const View&, const View&, const View&, const ChannelEpilogue&,
+                               const Conv2dShape&);
 
 template <class T>
-void conv2d_forward_gemm(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
-                         const Conv2dShape& shape) {
+void conv2d_forward_gemm(const Queue& queue, const View& y, const View& x, const View& w,
+                         const ChannelEpilogue& epilogue, const Conv2dShape& shape) {
   if constexpr (sizeof(T) == 2)
-    if (conv2d_forward_wgmma<T>(queue, y, x, w, bias, shape)) return;
+    if (conv2d_forward_wgmma<T>(queue, y, x, w, epilogue, shape)) return;
   const int64_t m = shape.N * shape.P * shape.Q, n = shape.group_O, k = shape.R * shape.S * shape.group_C;
   Conv2dForwardProblem<T> problem{};
   problem.pixels = window_pixels<T, Major::depth>(x, shape);
@@ -52,17 +55,19 @@ void conv2d_forward_gemm(const Queue& queue, const View& y, const View& x, const
   problem.n = static_cast<int>(n);
   problem.k = static_cast<int>(k);
   problem.pitch_y = shape.O;
-  problem.epilogue = {y.data, bias.data, 1, false, false, false, allows_vector_store(y, n)};
-  launch_gemm<T>(queue, "conv2d_forward", choose_tile<T>(m, n, shape.groups), problem, m, n, shape.groups);
+  problem.epilogue = epilogue.on<T>(y, n);
+  const TileSize tile = choose_tile<T>(m, n, shape.groups);
+  if (epilogue.moments != nullptr) epilogue.moments->take(problem.epilogue, tile_edge(tile));
+  launch_gemm<T>(queue, "conv2d_forward", tile, problem, m, n, shape.groups);
 }
 
-template void conv2d_forward_gemm<float>(const Queue&, const View&, const View&, const View&, const View&,
+template void conv2d_forward_gemm<float>(const Queue&, const View&, const View&, const View&, const ChannelEpilogue&,
                                          const Conv2dShape&);
-template void conv2d_forward_gemm<double>(const Queue&, const View&, const View&, const View&, const View&,
+template void conv2d_forward_gemm<double>(const Queue&, const View&, const View&, const View&, const ChannelEpilogue&,
                                           const Conv2dShape&);
-template void conv2d_forward_gemm<bf16>(const Queue&, const View&, const View&, const View&, const View&,
+template void conv2d_forward_gemm<bf16>(const Queue&, const View&, const View&, const View&, const ChannelEpilogue&,
                                         const Conv2dShape&);
-template void conv2d_forward_gemm<f16>(const Queue&, const View&, const View&, const View&, const View&,
+template void conv2d_forward_gemm<f16>(const Queue&, const View&, const View&, const View&, const ChannelEpilogue&,
                                        const Conv2dShape&);
 
 }  // namespace weft::kernels::WEFT_DEVICE

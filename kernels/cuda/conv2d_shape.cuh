@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "kernels/conv2d.h"
+#include "kernels/cuda/channel_epilogue.cuh"
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -24,8 +25,8 @@ struct Conv2dShape {
 // One direction for one element type, as implicit GEMM. Each is defined, for f32, f64, bf16 and f16, in the file of its
 // name.
 template <class T>
-void conv2d_forward_gemm(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
-                         const Conv2dShape& shape);
+void conv2d_forward_gemm(const Queue& queue, const View& y, const View& x, const View& w,
+                         const ChannelEpilogue& epilogue, const Conv2dShape& shape);
 template <class T>
 void conv2d_backward_input_gemm(const Queue& queue, const View& dx, const View& dy, const View& w, const View& more,
                                 const Conv2dShape& shape);
@@ -36,8 +37,8 @@ void conv2d_backward_weight_gemm(const Queue& queue, const View& dw, const View&
 // The same on TMA and wgmma, for bf16 and f16 (conv2d_<dtype>_sm90.cu); false where the device has none or TMA cannot
 // read the operands: groups, channels not a multiple of 8, an input gradient with more than 4 phases, corners far out.
 template <class T>
-bool conv2d_forward_wgmma(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
-                          const Conv2dShape& shape);
+bool conv2d_forward_wgmma(const Queue& queue, const View& y, const View& x, const View& w,
+                          const ChannelEpilogue& epilogue, const Conv2dShape& shape);
 template <class T>
 bool conv2d_backward_input_wgmma(const Queue& queue, const View& dx, const View& dy, const View& w, const View& more,
                                  const Conv2dShape& shape);
@@ -45,9 +46,9 @@ template <class T>
 bool conv2d_backward_weight_wgmma(const Queue& queue, const View& dw, const View& dy, const View& x,
                                   const Conv2dShape& shape);
 
-// The same for depthwise convolutions (conv2d_depthwise.cu).
+// The same for depthwise convolutions (conv2d_depthwise.cu); no moments.
 template <class T>
-void depthwise_forward(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
+void depthwise_forward(const Queue& queue, const View& y, const View& x, const View& w, const ChannelEpilogue& epilogue,
                        const Conv2dShape& shape);
 template <class T>
 void depthwise_backward_input(const Queue& queue, const View& dx, const View& dy, const View& w,

@@ -39,7 +39,7 @@ struct FilterPlaces {
 /// Forward, and the input's gradient: the sums over taps and channels at places of the filter.
 template <class T, bool kBackward>
 struct WindowSource {
-  static constexpr bool kScattered = false;
+  static constexpr bool kScattered = false, kChannels = !kBackward;
   static constexpr ptx::Along kAlongA = ptx::Along::depth, kAlongB = kBackward ? ptx::Along::rows : ptx::Along::depth;
 
   TensorMap pixels, filters;  ///< im2col of x (or dy); w as [O, R S, C], boxes of 64 filters x 1 tap x 64 channels
@@ -87,7 +87,7 @@ struct WindowSource {
 /// The weight's gradient: slice z sums share z / taps of the places for tap z mod taps.
 template <class T>
 struct WeightSource {
-  static constexpr bool kScattered = false;
+  static constexpr bool kScattered = false, kChannels = false;
   static constexpr ptx::Along kAlongA = ptx::Along::rows, kAlongB = ptx::Along::rows;
 
   TensorMap gradients, pixels;  ///< dy as [places, O], boxes of 64 x 64; im2col of x
@@ -202,8 +202,7 @@ inline bool conv2d_fits_wgmma(const Queue& queue, const Conv2dShape& shape) {
 /// Forward and backward_input: m places, n columns, `depth` channels at each tap.
 template <class T, bool kBackward>
 bool window_wgmma(const Queue& queue, const char* name, const View& y, const WindowWalk& walk, const View& w,
-                  const View& bias, const View& residual, const Conv2dShape& shape, int64_t m, int64_t n,
-                  int64_t depth) {
+                  const ChannelEpilogue& channels, const Conv2dShape& shape, int64_t m, int64_t n, int64_t depth) {
   if (!walk.fits(shape) || reinterpret_cast<uintptr_t>(w.data) % 16 != 0) return false;
   const int64_t taps = shape.R * shape.S, chunks = (depth + kWgmmaDepth - 1) / kWgmmaDepth, steps = taps * chunks;
   const WgmmaPlan plan = wgmma_plan(m, n, steps, 1, true);
@@ -218,29 +217,28 @@ bool window_wgmma(const Queue& queue, const char* name, const View& y, const Win
   gemm.source.dilation_w = static_cast<int>(shape.dilation.w);
   gemm.source.steps = static_cast<int>(steps);
   gemm.source.share = plan.share;
-  Epilogue<T> epilogue{y.data, bias.data, 1, false, false, false, false};
-  epilogue.residual = residual.data;
-  epilogue.vector =
-      n % 4 == 0 && (reinterpret_cast<uintptr_t>(y.data) | reinterpret_cast<uintptr_t>(residual.data)) % 16 == 0;
+  const Epilogue<T> epilogue = channels.on<T>(y, n);
   if (plan.splits == 1) {
-    gemm.epilogue = wgmma_epilogue<T>(name, epilogue, m, n, 1, m * n);
+    gemm.epilogue = wgmma_epilogue<T, !kBackward>(name, epilogue, m, n, 1, m * n);
+    gemm.epilogue.take(channels.moments);
     launch_wgmma(queue, name, plan, gemm, m, n, 1);
     return true;
   }
   const Workspace partial(queue, plan.splits * m * n * sizeof(float), name);
-  gemm.epilogue = wgmma_epilogue<T>(name, partial_sums_epilogue<T>(partial.data(), n), m, n, plan.splits, m * n);
+  gemm.epilogue =
+      wgmma_epilogue<T, !kBackward>(name, partial_sums_epilogue<T>(partial.data(), n), m, n, plan.splits, m * n);
   launch_wgmma(queue, name, plan, gemm, m, n, plan.splits);
   split_sum<T>(queue, name, epilogue, partial.as<float>(), m * n, n, plan.splits);
   return true;
 }
 
 template <class T>
-bool conv2d_forward_on_wgmma(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
-                             const Conv2dShape& shape) {
+bool conv2d_forward_on_wgmma(const Queue& queue, const View& y, const View& x, const View& w,
+                             const ChannelEpilogue& epilogue, const Conv2dShape& shape) {
   if (!conv2d_fits_wgmma(queue, shape)) return false;
   const WindowWalk walk(x, shape.P, shape.Q, shape, shape.stride, shape.padding);
-  return window_wgmma<T, false>(queue, "conv2d_forward", y, walk, w, bias, View::none(), shape,
-                                shape.N * shape.P * shape.Q, shape.O, shape.C);
+  return window_wgmma<T, false>(queue, "conv2d_forward", y, walk, w, epilogue, shape, shape.N * shape.P * shape.Q,
+                                shape.O, shape.C);
 }
 
 template <class T>
@@ -250,7 +248,9 @@ bool conv2d_backward_input_on_wgmma(const Queue& queue, const View& dx, const Vi
   const Size2d turned{(shape.R - 1) * shape.dilation.h - shape.padding.h,
                       (shape.S - 1) * shape.dilation.w - shape.padding.w};
   const WindowWalk walk(dy, shape.H, shape.W, shape, shape.stride, turned);
-  return window_wgmma<T, true>(queue, "conv2d_backward_input", dx, walk, w, View::none(), more, shape,
+  ChannelEpilogue epilogue;
+  epilogue.residual = more;
+  return window_wgmma<T, true>(queue, "conv2d_backward_input", dx, walk, w, epilogue, shape,
                                shape.N * shape.H * shape.W, shape.C, shape.O);
 }
 

@@ -152,8 +152,8 @@ class PackedPictures {
 };
 
 template <class T>
-bool conv2d_forward_stem_on_wgmma(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
-                                  const Conv2dShape& shape) {
+bool conv2d_forward_stem_on_wgmma(const Queue& queue, const View& y, const View& x, const View& w,
+                                  const ChannelEpilogue& epilogue, const Conv2dShape& shape) {
   constexpr const char* kName = "conv2d_forward (stem)";
   const StemPacking packing(shape);
   if (!packing.fits(queue, shape, x.data)) return false;
@@ -164,7 +164,7 @@ bool conv2d_forward_stem_on_wgmma(const Queue& queue, const View& y, const View&
          static_cast<const T*>(w.data), count, static_cast<int>(shape.S), static_cast<int>(shape.C), packing.channels);
   const PackedPictures<T> pictures(queue, kName, x, packing, shape);
   const View packed_w = View::dense(filters.data(), w.dtype, {shape.O, shape.R, 1, StemPacking::kWindow});
-  return conv2d_forward_on_wgmma<T>(queue, y, pictures.windows(), packed_w, bias, packed);
+  return conv2d_forward_on_wgmma<T>(queue, y, pictures.windows(), packed_w, epilogue, packed);
 }
 
 template <class T>

@@ -17,7 +17,7 @@ namespace weft::kernels::WEFT_DEVICE {
 
 template <class T>
 struct PhaseSource {
-  static constexpr bool kScattered = true;
+  static constexpr bool kScattered = true, kChannels = false;
   static constexpr ptx::Along kAlongA = ptx::Along::depth, kAlongB = ptx::Along::rows;
   static constexpr int kMostPhases = ScatteredRows::kMostSlices;
 

@@ -11,9 +11,18 @@
 
 namespace weft::kernels::WEFT_DEVICE {
 
+/// A norm by fixed statistics behind a sum: (s - mean[n]) / sqrt(var[n] + eps) weight[n] + shift[n].
+template <class Sum>
+struct ColumnNorm {
+  const Sum *mean, *var;      ///< var is nullptr: none
+  const Sum *weight, *shift;  ///< nullptr: none
+  Sum eps;
+};
+
 /// The way of a sum to memory: y = f(s) (+ residual) (+ y), s = alpha sum (+ bias[n]), and s itself to `pre`. y,
 /// residual and pre, and on its own the bias, hold T or, where their `wide` is set, the type of the sum: one kernel for
-/// both, since the branch is the same for the whole launch.
+/// both, since the branch is the same for the whole launch. Kernels of convolutions (kChannels) also know `norm`,
+/// behind the bias, and `moments`.
 template <class T>
 struct Epilogue {
   using Sum = Accumulate<T>;
@@ -25,15 +34,40 @@ struct Epilogue {
   Activation activation = Activation::none;
   const void* residual = nullptr;  ///< nullptr: none; laid out as y, like `pre`
   void* pre = nullptr;
+  bool relu_last = false;  ///< max(0, …) behind all of it
+  ColumnNorm<Sum> norm{};
+  Sum* moments = nullptr;  ///< statistics of y's columns, see tile_moments.cuh; nullptr: not wanted
+  int channels = 0;        ///< columns of `moments`
+
+  /// What happens to a column's sums first: s = sum scale + shift.
+  struct Column {
+    Sum scale, shift;
+    __device__ Sum operator()(Sum sum) const { return sum * scale + shift; }
+  };
+
+  /// The columns n, n + 1, … of which y still has `left` (may be less than kCount, or none).
+  template <bool kChannels, int kCount>
+  __device__ __forceinline__ void columns(int n, int left, Column (&to)[kCount]) const {
+    WEFT_UNROLL
+    for (int i = 0; i < kCount; ++i) to[i] = i < left ? column<kChannels>(n + i) : Column{alpha, Sum(0)};
+  }
 
   /// Stores `kCount` neighbours of one row of y. offset: of the first of them; n: its column; left: columns that y
   /// still has from there (may be less than kCount, or none).
-  template <int kCount>
+  template <bool kChannels, int kCount>
   __device__ void store(int64_t offset, int n, int left, const Sum (&sums)[kCount]) const {
+    Column of[kCount];
+    columns<kChannels>(n, left, of);
+    store(offset, left, sums, of);
+  }
+
+  /// The same, its columns' constants being at hand.
+  template <int kCount>
+  __device__ void store(int64_t offset, int left, const Sum (&sums)[kCount], const Column (&of)[kCount]) const {
     if (left <= 0) return;
     Sum values[kCount];
     WEFT_UNROLL
-    for (int i = 0; i < kCount; ++i) values[i] = sums[i] * alpha + (i < left ? bias_at(n + i) : Sum(0));
+    for (int i = 0; i < kCount; ++i) values[i] = of[i](sums[i]);
     if (std::is_same_v<T, Sum> || wide_y)
       finish<Sum>(offset, left, values);
     else
@@ -47,13 +81,35 @@ struct Epilogue {
     return static_cast<Sum>(static_cast<const T*>(bias)[n]);
   }
 
+  template <int kCount>
+  __device__ __forceinline__ void clip(Sum (&values)[kCount]) const {
+    if (!relu_last) return;
+    WEFT_UNROLL
+    for (int i = 0; i < kCount; ++i) values[i] = values[i] < Sum(0) ? Sum(0) : values[i];  // NaN passes
+  }
+
  private:
+  template <bool kChannels>
+  __device__ __forceinline__ Column column(int n) const {
+    Column column{alpha, bias_at(n)};
+    if constexpr (kChannels) {
+      if (norm.var != nullptr) {
+        Sum scale = Sum(1) / sqrt(norm.var[n] + norm.eps);
+        if (norm.weight != nullptr) scale *= norm.weight[n];
+        column.scale *= scale;
+        column.shift = (column.shift - norm.mean[n]) * scale + (norm.shift != nullptr ? norm.shift[n] : Sum(0));
+      }
+    }
+    return column;
+  }
+
   template <class Y, int kCount>
   __device__ void finish(int64_t offset, int left, Sum (&values)[kCount]) const {
     if (pre != nullptr) write(static_cast<Y*>(pre) + offset, left, values);
     activate(activation, values);
     if (residual != nullptr) add(static_cast<const Y*>(residual) + offset, left, values);
     if (accumulate) add(static_cast<const Y*>(y) + offset, left, values);
+    clip(values);
     write(static_cast<Y*>(y) + offset, left, values);
   }
 

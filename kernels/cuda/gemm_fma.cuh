@@ -3,6 +3,7 @@
 #include "kernels/cuda/gemm_epilogue.cuh"
 #include "kernels/cuda/gemm_operand.cuh"
 #include "kernels/cuda/gemm_slice.cuh"
+#include "kernels/cuda/tile_moments.cuh"
 
 // The GEMM main loop for f32 and f64, on the ordinary cores.
 //
@@ -159,6 +160,37 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_fma_kernel(const Problem 
     }
   }
 
+  typename Epilogue<T>::Column columns[kQuadsN][4];
+  WEFT_UNROLL
+  for (int q = 0; q < kQuadsN; ++q) {
+    const int n = first_n + column + q * 32;
+    problem.epilogue.template columns<Problem::kChannels>(slice.out.first_n + n, slice.n - n, columns[q]);
+  }
+  if constexpr (Problem::kChannels) {
+    if (problem.epilogue.moments != nullptr) {
+      const int rows = slice.m - first_m - warp / Tile::kWarpsN * Tile::kWarpM;
+      T mean[4 * kQuadsN], m2[4 * kQuadsN];
+      warp_moments<8, 4 * kQuadsM>(
+          mean, m2, min(max(rows, 0), Tile::kWarpM),
+          [&](int r, int c) { return columns[c / 4][c % 4](sums[r / 4][c / 4][r % 4][c % 4]); },
+          [&](int r) { return lane / 8 * 4 + r / 4 * 16 + r % 4 < rows; });
+      __syncthreads();  // the last step's lines have been read
+      if (lane < 8) {
+        T* const to = shared + warp / Tile::kWarpsN * 2 * kN + column;
+        WEFT_UNROLL
+        for (int c = 0; c < 4 * kQuadsN; ++c) {
+          to[c / 4 * 32 + c % 4] = mean[c];
+          to[kN + c / 4 * 32 + c % 4] = m2[c];
+        }
+      }
+      __syncthreads();
+      const int64_t channels = problem.epilogue.channels;
+      store_tile_moments<kM / Tile::kWarpM, Tile::kWarpM, kN, Tile::kThreads>(
+          problem.epilogue.moments + place.m * 2 * channels + slice.out.first_n + first_n, problem.epilogue.channels,
+          shared, slice.m - first_m, slice.n - first_n);
+    }
+  }
+
   WEFT_UNROLL
   for (int p = 0; p < kQuadsM; ++p) {
     WEFT_UNROLL
@@ -169,7 +201,7 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_fma_kernel(const Problem 
       WEFT_UNROLL
       for (int q = 0; q < kQuadsN; ++q) {
         const int n = first_n + column + q * 32;
-        problem.epilogue.store(to + n, slice.out.first_n + n, slice.n - n, sums[p][q][i]);
+        problem.epilogue.store(to + n, slice.n - n, sums[p][q][i], columns[q]);
       }
     }
   }

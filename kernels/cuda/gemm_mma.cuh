@@ -4,6 +4,7 @@
 #include "kernels/cuda/gemm_operand.cuh"
 #include "kernels/cuda/gemm_slice.cuh"
 #include "kernels/cuda/ptx.cuh"
+#include "kernels/cuda/tile_moments.cuh"
 
 // The GEMM main loop for bf16 and f16, on the tensor cores: cp.async, ldmatrix and mma.sync, for sm_80 and later.
 //
@@ -141,6 +142,41 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kThreads == 256 ? 2 : 1)
     }
   }
 
+  typename Epilogue<T>::Column columns[kSquaresN][2];
+  WEFT_UNROLL
+  for (int q = 0; q < kSquaresN; ++q) {
+    const int n = first_n + column + q * 8 + lane % 4 * 2;
+    problem.epilogue.template columns<Problem::kChannels>(slice.out.first_n + n, slice.n - n, columns[q]);
+  }
+  if constexpr (Problem::kChannels) {
+    if (problem.epilogue.moments != nullptr) {
+      const int rows = slice.m - first_m - row;
+      float mean[2 * kSquaresN], m2[2 * kSquaresN];
+      warp_moments<4, 2 * kSquaresM>(
+          mean, m2, min(max(rows, 0), Tile::kWarpM),
+          [&](int r, int c) {
+            const auto& of = columns[c / 2][c % 2];
+            return static_cast<float>(static_cast<T>(of(sums[r / 2][c / 2][r % 2 * 2 + c % 2])));
+          },
+          [&](int r) { return r * 8 + lane / 4 < rows; });
+      auto* const of_warps = reinterpret_cast<float*>(shared);
+      __syncthreads();  // the last step's tiles have been read
+      if (lane < 4) {
+        float* const to = of_warps + warp / Tile::kWarpsN * 2 * Tile::kN + column + lane * 2;
+        WEFT_UNROLL
+        for (int c = 0; c < 2 * kSquaresN; ++c) {
+          to[c / 2 * 8 + c % 2] = mean[c];
+          to[Tile::kN + c / 2 * 8 + c % 2] = m2[c];
+        }
+      }
+      __syncthreads();
+      const int64_t channels = problem.epilogue.channels;
+      store_tile_moments<kM / Tile::kWarpM, Tile::kWarpM, Tile::kN, Tile::kThreads>(
+          problem.epilogue.moments + place.m * 2 * channels + slice.out.first_n + first_n, problem.epilogue.channels,
+          of_warps, slice.m - first_m, slice.n - first_n);
+    }
+  }
+
   // Not unrolled, so that the epilogue's code stands here once; the sums move up instead, since registers have no
   // index.
   WEFT_UNROLL_BY(1)
@@ -154,7 +190,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kThreads == 256 ? 2 : 1)
       for (int q = 0; q < kSquaresN; ++q) {
         const int n = first_n + column + q * 8 + lane % 4 * 2;
         const float pair[2] = {sums[0][q][half * 2], sums[0][q][half * 2 + 1]};
-        problem.epilogue.store(to + n, slice.out.first_n + n, slice.n - n, pair);
+        problem.epilogue.store(to + n, slice.n - n, pair, columns[q]);
       }
     }
     WEFT_UNROLL

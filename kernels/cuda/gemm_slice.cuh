@@ -16,7 +16,7 @@ struct RowsOut {
 };
 
 /// One independent GEMM of a launch: a batch entry, a group, a share of k, or several of these. A *problem* is the
-/// launch's kernel argument and offers `slice(z)` and `epilogue`.
+/// launch's kernel argument and offers `slice(z)` and `epilogue`; kChannels: the epilogue may have a norm and moments.
 template <class A_, class B_, class Out_>
 struct GemmSlice {
   using A = A_;

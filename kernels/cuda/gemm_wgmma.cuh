@@ -75,13 +75,14 @@ struct WgmmaGrid {
 
 /// A *source* is what the operands are: it tells how they lie (kAlongA, kAlongB), the steps of 64 k that slice z
 /// sums over, and loads chunks. kScattered: a slice may sum over nothing, and rows of y lie as ScatteredRows says.
+/// kChannels: the epilogue may have a norm and moments.
 /// tile(m, n, z) gives an object that knows one tile:
 ///   load_a(void* chunk, Barrier*, int i, int step)                    chunk i of a's kM rows
 ///   load_b(void* chunk, Barrier*, int i, int step, uint16_t blocks)   chunk i of b's; to two blocks, or 0: to this one
 template <class T, class Source>
 struct WgmmaGemm {
   Source source;
-  WgmmaEpilogue<T, Source::kScattered> epilogue;
+  WgmmaEpilogue<T, Source::kScattered, Source::kChannels> epilogue;
   WgmmaGrid grid;
 };
 
@@ -116,7 +117,8 @@ __device__ __forceinline__ void produce(const Source& source, const WgmmaGrid& g
 }
 
 template <class Tile, class T, class Source>
-__device__ __forceinline__ void consume(const Source& source, const WgmmaEpilogue<T, Source::kScattered>& epilogue,
+__device__ __forceinline__ void consume(const Source& source,
+                                        const WgmmaEpilogue<T, Source::kScattered, Source::kChannels>& epilogue,
                                         const WgmmaGrid& grid, const unsigned char* stages, unsigned char* staging,
                                         ptx::Barrier* full, ptx::Barrier* empty, int consumer) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32 % 4;
@@ -130,7 +132,7 @@ __device__ __forceinline__ void consume(const Source& source, const WgmmaEpilogu
       ptx::mbarrier_arrive(&empty[stage]);
     }
   };
-  EpilogueWarp store(staging + (consumer * 4 + warp) * 2 * kStagingBoxBytes, lane);
+  EpilogueWarp store(staging + (consumer * 4 + warp) * 2 * kStagingBoxBytes, lane, warp, consumer);
   RingPosition<Tile::kStages> at;
   for (int index = first; index < grid.count(); index += stride) {
     const auto place = grid.place(index, rank);

@@ -3,13 +3,16 @@
 #include "kernels/cuda/divider.cuh"
 #include "kernels/cuda/gemm_epilogue.cuh"
 #include "kernels/cuda/ptx_hopper.cuh"
+#include "kernels/cuda/tile_moments.cuh"
 
 // From wgmma's registers to memory. A warp owns 16 rows of its warpgroup's 64, all columns of the tile; in each group
 // of 8 columns lane l holds row l / 4, columns 2 (l mod 4) and the next, and the same 8 rows below. It walks over the
 // columns in chunks: 64 columns of 16-bit results, or 32 of f32, are 16 lines of 128 bytes, a box that stmatrix (f32:
 // 8-byte stores) writes to shared memory under the 128-byte swizzle and TMA takes to y. Two boxes take turns. No warp
-// waits for another one. Rows that do not lie side by side (the phases of a strided convolution) leave the box 16 bytes
-// a lane. Where y forbids both (lines not a multiple of 16 bytes), lanes store their pairs themselves.
+// waits for another one, unless statistics are wanted (`moments`): then the four warps of a group meet behind each box,
+// and each reads 16 columns of all four boxes, 64 rows of what y will hold, before TMA's second turn on from there.
+// Rows that do not lie side by side (the phases of a strided convolution) leave the box 16 bytes a lane. Where y
+// forbids both (lines not a multiple of 16 bytes), lanes store their pairs themselves.
 
 // Registers have no address, so on a GPU all of this stands in the kernel. On the emulator it is compiled once for all.
 #ifdef WEFT_SIMT
@@ -22,11 +25,26 @@ namespace weft::kernels::WEFT_DEVICE {
 
 constexpr int kStagingBoxBytes = 16 * 128;
 
-/// The two boxes of one warp.
+/// The two boxes of one warp, number `index` of warpgroup `group`; the boxes of the group's four warps lie side by
+/// side.
 class EpilogueWarp {
  public:
-  __device__ EpilogueWarp(unsigned char* boxes, int lane) : boxes_(boxes), lane_(lane) {}
+  __device__ EpilogueWarp(unsigned char* boxes, int lane, int index, int group)
+      : boxes_(boxes), lane_(lane), index_(index), group_(group) {}
   __device__ int lane() const { return lane_; }
+  __device__ int index() const { return index_; }
+
+  /// The box that warp `i` of the group sent last, once all four have come here.
+  __device__ __forceinline__ const unsigned char* sent(int i) const {
+    return boxes_ + (2 * (i - index_) + (turn_ ^ 1)) * kStagingBoxBytes;
+  }
+  __device__ __forceinline__ void meet() const {
+    __syncwarp();
+    if (group_ == 0)  // numbers that the compiler sees: else the block would own all 16
+      ptx::named_barrier_sync(1, 128);
+    else
+      ptx::named_barrier_sync(2, 128);
+  }
 
   /// Writes one box with `fill(box)`, by all lanes, and sends it to column n, row m, slice z of the map.
   template <class Fill>
@@ -64,7 +82,7 @@ class EpilogueWarp {
 
  private:
   unsigned char* boxes_;
-  int lane_, turn_ = 0;
+  int lane_, index_, group_, turn_ = 0;
 };
 
 /// Rows of y that are pixels of pictures: row (n, y, x) of slice z is pixel (y stride_h + rows[z], x stride_w +
@@ -85,7 +103,7 @@ struct ScatteredRows {
 struct NoScatteredRows {};
 
 /// As Epilogue, for y [slices, inner, m, n] of any pitches; slice z of the launch is (z / inner, z mod inner).
-template <class T, bool kScattered = false>
+template <class T, bool kScattered = false, bool kChannels = false>
 struct WgmmaEpilogue {
   TensorMap y_map, pre_map;  ///< boxes of 16 rows x 128 bytes; only where `by_tma`
   Epilogue<T> to;
@@ -97,11 +115,16 @@ struct WgmmaEpilogue {
   /// kScattered: where rows lie, each at a multiple of 16 bytes; pitch_z and pitch_inner do not count.
   std::conditional_t<kScattered, ScatteredRows, NoScatteredRows> scatter;
 
+  /// Finds y's moments, if they are wanted and boxes hold it; then no share of the depth is left to add.
+  void take(TileMoments* moments) {
+    if (moments != nullptr && by_tma && !to.wide_y) moments->take(to, kMomentRows);
+  }
+
   /// Stores a warp's 16 rows from first_m, kN columns from first_n, of slice z.
   template <int kN>
   __device__ __forceinline__ void store(EpilogueWarp& warp, int first_m, int first_n, int z,
                                         float (&sums)[kN / 2]) const {
-    if (first_m >= m) return;
+    if (first_m >= m && (!kChannels || to.moments == nullptr)) return;
     // Not unrolled, so that this code stands here once; the sums move up instead, since registers have no index.
     WEFT_UNROLL_BY(1)
     for (int column = 0; column < kN && first_n + column < n; column += 64) {
@@ -124,20 +147,88 @@ struct WgmmaEpilogue {
   __device__ WEFT_INLINE_ON_GPU void store_chunk(EpilogueWarp& warp, int first_m, int first_n, int z,
                                                  float (&values)[32]) const {
     const int row = first_m + warp.lane() / 4, column = first_n + warp.lane() % 4 * 2;
-    WEFT_UNROLL
-    for (int j = 0; j < 8; ++j) {
-      const int at = column + 8 * j;
-      const float left = at < n ? to.bias_at(at) : 0.0f, right = at + 1 < n ? to.bias_at(at + 1) : 0.0f;
-      values[4 * j] = values[4 * j] * to.alpha + left;
-      values[4 * j + 1] = values[4 * j + 1] * to.alpha + right;
-      values[4 * j + 2] = values[4 * j + 2] * to.alpha + left;
-      values[4 * j + 3] = values[4 * j + 3] * to.alpha + right;
+    bool by_norm = false;
+    if constexpr (kChannels) by_norm = to.norm.var != nullptr;
+    if (by_norm) {
+      normalize(warp.lane(), first_n, values);
+    } else {
+      WEFT_UNROLL
+      for (int j = 0; j < 8; ++j) {
+        const int at = column + 8 * j;
+        const float left = at < n ? to.bias_at(at) : 0.0f, right = at + 1 < n ? to.bias_at(at + 1) : 0.0f;
+        values[4 * j] = values[4 * j] * to.alpha + left;
+        values[4 * j + 1] = values[4 * j + 1] * to.alpha + right;
+        values[4 * j + 2] = values[4 * j + 2] * to.alpha + left;
+        values[4 * j + 3] = values[4 * j + 3] * to.alpha + right;
+      }
     }
     if (to.pre != nullptr) write(warp, pre_map, static_cast<Y*>(to.pre), first_m, first_n, z, values);
     activate(to.activation, values);
     if (to.residual != nullptr) add(static_cast<const Y*>(to.residual), row, column, z, values);
     if (to.accumulate) add(static_cast<const Y*>(to.y), row, column, z, values);
+    if constexpr (kChannels) to.clip(values);
     write(warp, y_map, static_cast<Y*>(to.y), first_m, first_n, z, values);
+    if constexpr (kChannels && sizeof(Y) == 2)
+      if (to.moments != nullptr) find_moments<Y>(warp, first_m, first_n);
+  }
+
+  static constexpr int kMomentRows = 64;  ///< of four warps
+
+  /// Each lane makes the constants of two of the 64 columns and hands them to the lanes that hold their sums.
+  __device__ WEFT_INLINE_ON_GPU void normalize(int lane, int first_n, float (&values)[32]) const {
+    typename Epilogue<T>::Column own[2];
+    to.template columns<true>(first_n + 2 * lane, n - first_n - 2 * lane, own);
+    WEFT_UNROLL
+    for (int j = 0; j < 8; ++j) WEFT_UNROLL
+    for (int side = 0; side < 2; ++side) {
+      const typename Epilogue<T>::Column of{__shfl_sync(0xffffffffu, own[side].scale, 4 * j + lane % 4),
+                                            __shfl_sync(0xffffffffu, own[side].shift, 4 * j + lane % 4)};
+      values[4 * j + side] = of(values[4 * j + side]);
+      values[4 * j + 2 + side] = of(values[4 * j + 2 + side]);
+    }
+  }
+
+  /// A lane takes two neighbouring columns of this warp's 16, and the rows of one of the four boxes. Boxes begin at
+  /// different lines, so that a warp's 32 reads meet 32 banks.
+  template <class Y>
+  __device__ WEFT_INLINE_ON_GPU void find_moments(const EpilogueWarp& warp, int first_m, int first_n) const {
+    warp.meet();
+    const int quarter = warp.lane() / 8, pair = warp.lane() % 8, run = 2 * warp.index() + pair / 4;
+    const int chunk = first_m / kMomentRows, rows = min(m - chunk * kMomentRows, kMomentRows);
+    const unsigned char* const box = warp.sent(quarter);
+    // Read twice, since there are no registers left for 16 pairs beside a large tile's sums.
+    const auto each = [&](auto&& visit) {
+      WEFT_UNROLL_BY(2)
+      for (int i = 0; i < 16; ++i) {
+        const int line = (i + 2 * quarter) % 16;
+        if (quarter * 16 + line >= rows) continue;
+        const auto both =
+            Vec<Y, 2>::load(reinterpret_cast<const Y*>(box + line * 128 + (run ^ (line & 7)) * 16 + pair % 4 * 4));
+        visit(static_cast<float>(both[0]), static_cast<float>(both[1]));
+      }
+    };
+    const auto of_quarters = [](float value) {
+      value += __shfl_xor_sync(0xffffffffu, value, 8);
+      return value + __shfl_xor_sync(0xffffffffu, value, 16);
+    };
+    float mean[2] = {}, m2[2] = {};
+    each([&](float left, float right) { mean[0] += left, mean[1] += right; });
+    WEFT_UNROLL
+    for (float& value : mean) value = of_quarters(value) / static_cast<float>(max(rows, 1));
+    each([&](float left, float right) {
+      m2[0] += (left - mean[0]) * (left - mean[0]);
+      m2[1] += (right - mean[1]) * (right - mean[1]);
+    });
+    WEFT_UNROLL
+    for (float& value : m2) value = of_quarters(value);
+    const int column = first_n + 16 * warp.index() + 2 * pair;
+    if (quarter != 0 || rows <= 0 || column >= n) return;
+    float* const at = to.moments + static_cast<int64_t>(2 * chunk) * to.channels + column;
+    WEFT_UNROLL
+    for (int side = 0; side < 2; ++side) {
+      at[side] = mean[side];
+      at[to.channels + side] = m2[side];
+    }
   }
 
   /// Calls visit(pointer, columns left, index of the first value) for each of a lane's pairs of neighbours inside y.

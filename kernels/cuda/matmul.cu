@@ -39,7 +39,7 @@ View settled(View view) {
 }
 
 /// `name`: the contract's, for messages.
-void run(const Queue& queue, const char* name, MatmulCall call) {
+void check(const char* name, const MatmulCall& call) {
   const View &y = call.y, &a = call.a, &b = call.b, &bias = call.bias;
   WEFT_CHECK(y.rank == 3 && a.rank == 3 && b.rank == 3 && a.dtype == b.dtype && a.sizes[0] == y.sizes[0] &&
                  b.sizes[0] == y.sizes[0] && a.sizes[1] == y.sizes[1] && b.sizes[2] == y.sizes[2] &&
@@ -57,17 +57,26 @@ void run(const Queue& queue, const char* name, MatmulCall call) {
              ": expected sizes below 2^31, got ", y, " = ", a, " @ ", b);
   check_operand(name, "a", a);
   check_operand(name, "b", b);
+}
+
+void run(const Queue& queue, const char* name, const MatmulCall& call) {
+  const View &y = call.y, &a = call.a, &b = call.b, &bias = call.bias;
+  check(name, call);
   if (y.numel() == 0) return;
   const bool plain = call.activation == Activation::none && !call.pre && !call.residual;
   if (plain ? vendor::matmul(queue, y, a, b, bias, {call.alpha, call.grad})
             : vendor::matmul_fused(queue, y, call.pre, a, b, bias, call.residual, {call.alpha, call.activation}))
     return;
-  call.a = settled(a);
-  call.b = settled(b);
-  with_dtype<float, double, bf16, f16>(a.dtype, name, [&]<class T>() { matmul_of<T>(queue, call); });
+  own_matmul(queue, name, call);
 }
 
 }  // namespace
+
+void own_matmul(const Queue& queue, const char* name, MatmulCall call) {
+  call.a = settled(call.a);
+  call.b = settled(call.b);
+  with_dtype<float, double, bf16, f16>(call.a.dtype, name, [&]<class T>() { matmul_of<T>(queue, call); });
+}
 
 void matmul(const Queue& queue, const View& y, const View& a, const View& b, const View& bias,
             MatmulArguments arguments) {

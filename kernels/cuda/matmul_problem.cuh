@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "kernels/cuda/gemm.cuh"
+#include "kernels/cuda/matmul_call.cuh"
 #include "kernels/cuda/split_sum.cuh"
-#include "kernels/matmul.h"
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -10,6 +10,7 @@ namespace weft::kernels::WEFT_DEVICE {
 /// of the only entry, whose sums go to plane z of a workspace.
 template <class T, Major major_a, Major major_b>
 struct MatmulProblem {
+  static constexpr bool kChannels = major_a == Major::depth && major_b == Major::depth;  // a 1x1 convolution
   using Slice = GemmSlice<MatrixOperand<T, major_a>, MatrixOperand<T, major_b>, RowsOut>;
 
   MatrixOperand<T, major_a> a;
@@ -44,16 +45,9 @@ MatrixOperand<T, major> matrix_operand(const View& view, int row_dim, int depth_
           vector};
 }
 
-/// A checked call of the contract, with or without what matmul_fused adds.
-struct MatmulCall {
-  View y, pre, a, b, bias, residual;
-  double alpha;
-  Grad grad;
-  Activation activation;
-};
-
 template <class T>
 Epilogue<T> matmul_epilogue(const MatmulCall& call) {
+  if (call.channels) return call.channels->on<T>(call.y, call.y.sizes[2]);
   const auto aligned = [&](const View& view) { return !view || allows_vector_store(view, call.y.sizes[2]); };
   Epilogue<T> epilogue{call.y.data,
                        call.bias.data,
@@ -88,6 +82,7 @@ void matmul_as(const Queue& queue, const MatmulCall& call) {
   if (splits < 4) {  // fewer shares do not pay for the second pass
     problem.splits = 1;
     problem.epilogue = epilogue;
+    if (call.channels && call.channels->moments) call.channels->moments->take(problem.epilogue, tile_edge(alone));
     launch_gemm<T>(queue, "matmul", alone, problem, m, n, batch);
     return;
   }
@@ -104,8 +99,8 @@ void matmul_as(const Queue& queue, const MatmulCall& call) {
 template <class T>
 void matmul_of(const Queue& queue, const MatmulCall& call);
 
-/// As matmul_of, on wgmma, for bf16 and f16; false where the device has none or TMA cannot read the operands. Defined in
-/// matmul_<dtype>_sm90.cu.
+/// As matmul_of, on wgmma, for bf16 and f16; false where the device has none or TMA cannot read the operands. Defined
+/// in matmul_<dtype>_sm90.cu.
 template <class T>
 bool matmul_wgmma(const Queue& queue, const MatmulCall& call);
 
@@ -114,6 +109,8 @@ template <class T>
 void matmul_by_layout(const Queue& queue, const MatmulCall& call) {
   const bool a_along_k = call.a.strides[2] == 1, b_along_k = call.b.strides[1] == 1 && call.b.strides[2] != 1;
   constexpr Major depth = Major::depth, rows = Major::rows;
+  WEFT_CHECK(!call.channels || (a_along_k && b_along_k), "matmul: expected a and b of a convolution along k, got ",
+             call.a, " and ", call.b);
   if (a_along_k && b_along_k)
     matmul_as<T, depth, depth>(queue, call);
   else if (a_along_k)

@@ -10,6 +10,7 @@ namespace weft::kernels::WEFT_DEVICE {
 template <class T, ptx::Along along_a, ptx::Along along_b>
 struct MatmulSource {
   static constexpr bool kScattered = false;
+  static constexpr bool kChannels = along_a == ptx::Along::depth && along_b == ptx::Along::depth;  // a 1x1 convolution
   static constexpr ptx::Along kAlongA = along_a, kAlongB = along_b;
 
   TensorMap a, b;        ///< [batch, lines, along], boxes of 64 x 64
@@ -83,7 +84,8 @@ void matmul_wgmma_as(const Queue& queue, const MatmulCall& call) {
   const int64_t batch = y.sizes[0], m = y.sizes[1], n = y.sizes[2], k = a.sizes[2];
   const int64_t steps = (k + kWgmmaDepth - 1) / kWgmmaDepth;
   const WgmmaPlan plan = wgmma_plan(m, n, steps, batch, batch == 1);
-  WgmmaGemm<T, MatmulSource<T, along_a, along_b>> gemm{};
+  using Source = MatmulSource<T, along_a, along_b>;
+  WgmmaGemm<T, Source> gemm{};
   gemm.source.a = operand_map(a, along_a == ptx::Along::depth ? 2 : 1);
   gemm.source.b = operand_map(b, along_b == ptx::Along::depth ? 1 : 2);
   gemm.source.batch_a = batch > 1 && a.strides[0] != 0;
@@ -92,12 +94,14 @@ void matmul_wgmma_as(const Queue& queue, const MatmulCall& call) {
   gemm.source.share = plan.share;
   const Epilogue<T> epilogue = matmul_epilogue<T>(call);
   if (plan.splits == 1) {
-    gemm.epilogue = wgmma_epilogue<T>("matmul", epilogue, m, n, batch, y.strides[0]);
+    gemm.epilogue = wgmma_epilogue<T, Source::kChannels>("matmul", epilogue, m, n, batch, y.strides[0]);
+    if (call.channels) gemm.epilogue.take(call.channels->moments);
     launch_wgmma(queue, "matmul", plan, gemm, m, n, batch);
     return;
   }
   const Workspace partial(queue, plan.splits * m * n * sizeof(float), "matmul");
-  gemm.epilogue = wgmma_epilogue<T>("matmul", partial_sums_epilogue<T>(partial.data(), n), m, n, plan.splits, m * n);
+  gemm.epilogue = wgmma_epilogue<T, Source::kChannels>("matmul", partial_sums_epilogue<T>(partial.data(), n), m, n,
+                                                       plan.splits, m * n);
   launch_wgmma(queue, "matmul", plan, gemm, m, n, plan.splits);
   split_sum<T>(queue, "matmul_split_sum", epilogue, partial.as<float>(), m * n, n, plan.splits);
 }

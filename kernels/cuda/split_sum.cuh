@@ -29,12 +29,12 @@ __global__ void __launch_bounds__(128)
         for (int e = 0; e < 4; ++e) sums[e] += i + e < count ? partial[split * count + i + e] : Sum(0);
     }
     if (epilogue.vector) {  // then rows are whole fours
-      epilogue.store(i, static_cast<int>(i % columns), 4, sums);
+      epilogue.template store<true>(i, static_cast<int>(i % columns), 4, sums);
     } else {
       WEFT_UNROLL
       for (int e = 0; e < 4; ++e) {
         const Sum one[1] = {sums[e]};
-        epilogue.store(i + e, static_cast<int>((i + e) % columns), i + e < count ? 1 : 0, one);
+        epilogue.template store<true>(i + e, static_cast<int>((i + e) % columns), i + e < count ? 1 : 0, one);
       }
     }
   }

@@ -8,6 +8,14 @@ const char* op_of(Direction direction) {
   return kOps[static_cast<int>(direction)];
 }
 
+const char* op_of(const Conv2dCall& call) {
+  return call.norm ? "conv2d_norm" : call.part ? "conv2d_statistics" : op_of(call.direction);
+}
+
+Conv2dCall convolution_of(const Conv2dCall& call) {
+  return {call.direction, call.queue, call.x, call.w, call.y, call.bias, call.arguments};
+}
+
 int64_t alignment_of(const View& view) {
   const auto address = reinterpret_cast<uintptr_t>(view.data) | 16;
   return static_cast<int64_t>(address & -address);
@@ -32,8 +40,8 @@ Problem problem_of(const MatmulCall& call) {
 }
 
 Problem problem_of(const Conv2dCall& call) {
-  const auto& [direction, queue, x, w, y, bias, arguments] = call;
-  Problem problem(op_of(direction));
+  const auto& [direction, queue, x, w, y, bias, arguments, norm, part] = call;
+  Problem problem(op_of(call));
   problem.add("x", x.dtype).add("w", w.dtype);
   problem.add("N", x.sizes[0]).add("H", x.sizes[1]).add("W", x.sizes[2]).add("C", x.sizes[3]);
   problem.add("O", w.sizes[0]).add("R", w.sizes[1]).add("S", w.sizes[2]);
@@ -42,7 +50,9 @@ Problem problem_of(const Conv2dCall& call) {
   problem.add("dilation_h", arguments.dilation.h).add("dilation_w", arguments.dilation.w);
   problem.add("groups", arguments.groups).add("bias", int64_t{bias ? 1 : 0});
   problem.add("x_align", alignment_of(x)).add("w_align", alignment_of(w)).add("y_align", alignment_of(y));
-  return problem.add("bias_align", bias ? alignment_of(bias) : 0);
+  problem.add("bias_align", bias ? alignment_of(bias) : 0);
+  if (norm) problem.add("residual_align", norm->residual ? alignment_of(norm->residual) : 0);
+  return problem;
 }
 
 }  // namespace weft::kernels::vendor

@@ -17,6 +17,13 @@ struct MatmulCall {
 
 enum class Direction : uint8_t { forward, backward_input, backward_weight };
 
+/// What conv2d_norm has behind its convolution.
+struct Conv2dNorm {
+  const View &mean, &var, &weight, &shift, &residual;
+  double eps;
+  bool relu;
+};
+
 /// A call of one of the three directions of conv2d, checked. x, w and y are activations, filters and result, or the
 /// gradients that take their places: dx is x of backward_input, dw is w of backward_weight, dy is y of both.
 struct Conv2dCall {
@@ -24,10 +31,16 @@ struct Conv2dCall {
   const Queue& queue;
   const View &x, &w, &y, &bias;
   const Conv2dArguments& arguments;
+  const Conv2dNorm* norm = nullptr;  ///< of conv2d_norm
+  const View* part = nullptr;        ///< of conv2d_statistics
 };
 
 /// `conv2d_forward`, …
 const char* op_of(Direction direction);
+/// The same, and conv2d_norm or conv2d_statistics where those were called.
+const char* op_of(const Conv2dCall& call);
+/// What is left of a call for who computes convolutions alone.
+Conv2dCall convolution_of(const Conv2dCall& call);
 
 /// What distinguishes the calls: everything but addresses, of which the alignment counts.
 Problem problem_of(const MatmulCall& call);

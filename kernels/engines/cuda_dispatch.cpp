@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/allocator.h"
+#include "kernels/batch_norm.h"
 #include "kernels/engines/cublaslt.h"
 #include "kernels/engines/cuda_stream.h"
 #include "kernels/engines/cudnn.h"
@@ -125,6 +126,11 @@ void own_matmul(const MatmulCall& call) {
 
 void own_conv2d(const Conv2dCall& call) {
   const EngineGuard own(Engine::own);
+  if (const Conv2dNorm* const n = call.norm)
+    return cuda::conv2d_norm(call.queue, call.y, call.x, call.w, call.bias, n->mean, n->var, n->weight, n->shift,
+                             n->residual, {call.arguments, n->eps, n->relu});
+  if (call.part)
+    return cuda::conv2d_statistics(call.queue, call.y, *call.part, call.x, call.w, call.bias, call.arguments);
   switch (call.direction) {
     case Direction::forward:
       return cuda::conv2d_forward(call.queue, call.y, call.x, call.w, call.bias, call.arguments);
@@ -133,6 +139,23 @@ void own_conv2d(const Conv2dCall& call) {
     case Direction::backward_weight:
       return cuda::conv2d_backward_weight(call.queue, call.w, call.y, call.x, call.arguments);
   }
+}
+
+/// What stands behind a library's convolution, in y's place.
+void finish(const Conv2dCall& call) {
+  if (!call.norm && !call.part) return;
+  const View rows = View::dense(call.y.data, call.y.dtype, {call.y.numel() / call.y.sizes[3], call.y.sizes[3]});
+  if (call.part) return cuda::batch_norm_statistics(call.queue, *call.part, rows);
+  const auto& [mean, var, weight, shift, residual, eps, relu] = *call.norm;
+  View more = rows;
+  more.data = residual.data;
+  cuda::batch_norm_inference(call.queue, rows, rows, mean, var, weight, shift, residual ? more : View::none(),
+                             {.eps = eps, .relu = relu});
+}
+
+void by_cudnn(const Conv2dCall& call, int variant) {
+  cudnn::conv2d(convolution_of(call), variant);
+  finish(call);
 }
 
 /// A 1x1 convolution as the matmul that it is, by cuBLASLt.
@@ -190,13 +213,16 @@ Choice choose(const Conv2dCall& call, const Problem& problem) {
   std::vector<Candidate> candidates{{{Maker::own, 0}, [&] { own_conv2d(call); }}};
   if (cudnn::missing().empty() && cudnn::supports(call))
     add_variants(
-        candidates, Maker::cudnn, [&] { return cudnn::variants(call); },
-        [&](int variant) { cudnn::conv2d(call, variant); });
+        candidates, Maker::cudnn, [&] { return cudnn::variants(convolution_of(call)); },
+        [&](int variant) { by_cudnn(call, variant); });
   const PointwiseConv2d pointwise(call);
   if (pointwise.is_supported())
     add_variants(
         candidates, Maker::cublaslt, [&] { return cublaslt::variants(pointwise.call()); },
-        [&](int variant) { cublaslt::matmul(pointwise.call(), variant); });
+        [&](int variant) {
+          cublaslt::matmul(pointwise.call(), variant);
+          finish(call);
+        });
   return choose(call.queue, problem, candidates);
 }
 
@@ -221,21 +247,23 @@ bool run_product(const MatmulCall& call) {
 bool run_conv2d(const Conv2dCall& call) {
   const std::string& missing = cudnn::missing();
   if (engine() == Engine::vendor) {
-    WEFT_CHECK(missing.empty(), op_of(call.direction), ": WEFT_ENGINE=vendor: ", missing);
+    WEFT_CHECK(missing.empty(), op_of(call), ": WEFT_ENGINE=vendor: ", missing);
     if (!cudnn::supports(call)) return false;
-    cudnn::conv2d(call, 0);
+    by_cudnn(call, 0);
     return true;
   }
   if (!missing.empty()) warn_once("cuDNN", missing);
   const Problem problem = problem_of(call);
   const auto answer = tuner(call.queue.device.index).known(problem);
   const Choice choice = answer ? *answer : choose(call, problem);
-  if (choice.maker == Maker::own)
+  if (choice.maker == Maker::own) {
     own_conv2d(call);  // and not the caller's, whose matmul of a 1x1 convolution would be chosen anew
-  else if (choice.maker == Maker::cudnn)
-    cudnn::conv2d(call, choice.variant);
-  else
+  } else if (choice.maker == Maker::cudnn) {
+    by_cudnn(call, choice.variant);
+  } else {
     cublaslt::matmul(PointwiseConv2d(call).call(), choice.variant);
+    finish(call);
+  }
   return true;
 }
 
@@ -255,6 +283,16 @@ bool run_matmul_fused(const Queue& queue, const View& y, const View& pre, const 
 bool run_conv2d_forward(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
                         const Conv2dArguments& arguments) {
   return run_conv2d({Direction::forward, queue, x, w, y, bias, arguments});
+}
+bool run_conv2d_norm(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
+                     const View& mean, const View& var, const View& weight, const View& shift, const View& residual,
+                     const Conv2dNormArguments& arguments) {
+  const Conv2dNorm norm{mean, var, weight, shift, residual, arguments.eps, arguments.relu};
+  return run_conv2d({Direction::forward, queue, x, w, y, bias, arguments.conv, &norm});
+}
+bool run_conv2d_statistics(const Queue& queue, const View& y, const View& part, const View& x, const View& w,
+                           const View& bias, const Conv2dArguments& arguments) {
+  return run_conv2d({Direction::forward, queue, x, w, y, bias, arguments, nullptr, &part});
 }
 bool run_conv2d_backward_input(const Queue& queue, const View& dx, const View& dy, const View& w,
                                const Conv2dArguments& arguments) {

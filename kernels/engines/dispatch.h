@@ -16,6 +16,11 @@ bool run_matmul_fused(const Queue& queue, const View& y, const View& pre, const 
                       const View& bias, const View& residual, const MatmulFusedArguments& arguments);
 bool run_conv2d_forward(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
                         const Conv2dArguments& arguments);
+bool run_conv2d_norm(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
+                     const View& mean, const View& var, const View& weight, const View& shift, const View& residual,
+                     const Conv2dNormArguments& arguments);
+bool run_conv2d_statistics(const Queue& queue, const View& y, const View& part, const View& x, const View& w,
+                           const View& bias, const Conv2dArguments& arguments);
 bool run_conv2d_backward_input(const Queue& queue, const View& dx, const View& dy, const View& w,
                                const Conv2dArguments& arguments);
 bool run_conv2d_backward_weight(const Queue& queue, const View& dw, const View& dy, const View& x,
@@ -34,6 +39,15 @@ inline bool matmul_fused(const Queue& queue, const View& y, const View& pre, con
 inline bool conv2d_forward(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
                            const Conv2dArguments& arguments) {
   return is_asked(queue) && run_conv2d_forward(queue, y, x, w, bias, arguments);
+}
+inline bool conv2d_norm(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
+                        const View& mean, const View& var, const View& weight, const View& shift, const View& residual,
+                        const Conv2dNormArguments& arguments) {
+  return is_asked(queue) && run_conv2d_norm(queue, y, x, w, bias, mean, var, weight, shift, residual, arguments);
+}
+inline bool conv2d_statistics(const Queue& queue, const View& y, const View& part, const View& x, const View& w,
+                              const View& bias, const Conv2dArguments& arguments) {
+  return is_asked(queue) && run_conv2d_statistics(queue, y, part, x, w, bias, arguments);
 }
 inline bool conv2d_backward_input(const Queue& queue, const View& dx, const View& dy, const View& w,
                                   const Conv2dArguments& arguments) {

@@ -14,6 +14,14 @@ bool run_matmul_fused(const Queue&, const View&, const View&, const View&, const
 bool run_conv2d_forward(const Queue&, const View&, const View&, const View&, const View&, const Conv2dArguments&) {
   return false;
 }
+bool run_conv2d_norm(const Queue&, const View&, const View&, const View&, const View&, const View&, const View&,
+                     const View&, const View&, const View&, const Conv2dNormArguments&) {
+  return false;
+}
+bool run_conv2d_statistics(const Queue&, const View&, const View&, const View&, const View&, const View&,
+                           const Conv2dArguments&) {
+  return false;
+}
 bool run_conv2d_backward_input(const Queue&, const View&, const View&, const View&, const Conv2dArguments&) {
   return false;
 }

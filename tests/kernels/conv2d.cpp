@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "kernels/cuda/wgmma_plan.h"
+#include "tests/kernels/conv2d_case.h"
 #include "tests/support/compare.h"
 #include "tests/support/hopper.h"
 #include "tests/support/random_values.h"
@@ -11,58 +12,9 @@
 namespace weft::tests {
 namespace {
 
-using kernels::Conv2dArguments;
 using kernels::View;
 
-struct Case {
-  int64_t N, H, W, C, O, R, S;
-  Conv2dArguments arguments;
-
-  int64_t P() const {
-    return (H + 2 * arguments.padding.h - arguments.dilation.h * (R - 1) - 1) / arguments.stride.h + 1;
-  }
-  int64_t Q() const {
-    return (W + 2 * arguments.padding.w - arguments.dilation.w * (S - 1) - 1) / arguments.stride.w + 1;
-  }
-  int64_t group_in() const { return C / arguments.groups; }
-
-  /// body(index of x, index of w, index of y) for each product of the convolution.
-  template <class Body>
-  void for_each_product(Body&& body) const {
-    const auto& a = arguments;
-    const int64_t group_out = O / a.groups;
-    for (int64_t n = 0; n < N; ++n)
-      for (int64_t p = 0; p < P(); ++p)
-        for (int64_t q = 0; q < Q(); ++q)
-          for (int64_t o = 0; o < O; ++o)
-            for (int64_t r = 0; r < R; ++r)
-              for (int64_t s = 0; s < S; ++s) {
-                const int64_t h = p * a.stride.h - a.padding.h + r * a.dilation.h;
-                const int64_t w = q * a.stride.w - a.padding.w + s * a.dilation.w;
-                if (h < 0 || h >= H || w < 0 || w >= W) continue;
-                for (int64_t c = 0; c < group_in(); ++c)
-                  body(((n * H + h) * W + w) * C + o / group_out * group_in() + c,
-                       ((o * R + r) * S + s) * group_in() + c, ((n * P() + p) * Q() + q) * O + o);
-              }
-  }
-};
-
-std::ostream& operator<<(std::ostream& out, const Case& c) {
-  return out << c.N << "x" << c.H << "x" << c.W << "x" << c.C << " to " << c.O << " by " << c.R << "x" << c.S
-             << " stride " << c.arguments.stride.h << "," << c.arguments.stride.w << " padding "
-             << c.arguments.padding.h << "," << c.arguments.padding.w << " dilation " << c.arguments.dilation.h
-             << " groups " << c.arguments.groups;
-}
-
-const Case kCases[] = {
-    {2, 8, 8, 16, 32, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}},  {1, 1, 1, 1, 1, 1, 1, {}},
-    {3, 9, 7, 3, 10, 3, 3, {{2, 2}, {1, 1}, {1, 1}, 1}},   {2, 11, 13, 3, 8, 7, 7, {{2, 2}, {3, 3}, {1, 1}, 1}},
-    {2, 8, 8, 16, 24, 1, 1, {{1, 1}, {0, 0}, {1, 1}, 1}},  {2, 9, 9, 16, 24, 1, 1, {{2, 2}, {0, 0}, {1, 1}, 1}},
-    {2, 12, 10, 8, 12, 3, 3, {{1, 1}, {2, 2}, {2, 2}, 1}}, {2, 8, 9, 12, 18, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 3}},
-    {2, 9, 8, 16, 16, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 16}}, {1, 10, 10, 7, 7, 5, 5, {{2, 2}, {2, 2}, {1, 1}, 7}},
-    {2, 6, 17, 5, 9, 2, 5, {{3, 2}, {0, 4}, {1, 1}, 1}},   {0, 5, 5, 4, 4, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}},
-    {1, 2, 5, 4, 4, 3, 3, {{1, 1}, {0, 0}, {1, 1}, 1}},    {2, 16, 13, 4, 6, 4, 3, {{3, 3}, {2, 1}, {2, 2}, 1}},
-};
+using Case = Conv2dCase;
 
 void check(DeviceKind kind, const Case& c, DType dtype) {
   SCOPED_TRACE(str(c, " ", dtype, " on ", name(kind)));
@@ -115,7 +67,7 @@ TEST(Conv2d, EqualsReferenceInAllDirections) {
   const emulator::CapabilityScope ampere(80);
   for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
-      for (const Case& c : kCases) check(kind, c, dtype);
+      for (const Case& c : kConv2dCases) check(kind, c, dtype);
 }
 
 TEST(Conv2d, RandomShapes) {
@@ -139,22 +91,11 @@ TEST(Conv2d, ManyTilesOnTheCpu) {
     check(DeviceKind::cpu, c, DType::f32);
 }
 
-// TMA's im2col loads and wgmma: channels in multiples of 8, every tile, more than one picture in a chunk of 64 places.
 TEST(Conv2d, OnHopper) {
   using enum kernels::WgmmaPlan::Tile;
-  const Case cases[] = {
-      {3, 7, 6, 72, 24, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}},  {2, 9, 8, 16, 136, 3, 3, {{2, 2}, {1, 1}, {1, 1}, 1}},
-      {2, 12, 10, 8, 16, 3, 2, {{1, 1}, {2, 2}, {2, 3}, 1}}, {2, 9, 9, 64, 40, 1, 1, {{2, 2}, {0, 0}, {1, 1}, 1}},
-      {2, 9, 12, 72, 24, 3, 3, {{1, 2}, {1, 1}, {1, 1}, 1}}, {2, 14, 13, 8, 72, 7, 7, {{2, 2}, {3, 3}, {1, 1}, 1}},
-      {1, 15, 11, 8, 16, 3, 4, {{2, 2}, {2, 1}, {2, 3}, 1}}, {1, 13, 9, 16, 8, 2, 2, {{4, 1}, {0, 0}, {3, 1}, 1}},
-      {2, 15, 13, 3, 16, 7, 7, {{2, 2}, {3, 3}, {1, 1}, 1}}, {2, 9, 8, 3, 72, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}},
-      {3, 6, 7, 1, 8, 3, 2, {{1, 1}, {2, 0}, {2, 1}, 1}},    {1, 12, 9, 5, 8, 2, 3, {{3, 1}, {0, 2}, {1, 1}, 1}},
-      {1, 14, 33, 4, 8, 4, 16, {{4, 4}, {0, 5}, {1, 1}, 1}}, {1, 11, 13, 8, 8, 7, 5, {{3, 2}, {3, 0}, {1, 1}, 1}},
-      {5, 4, 4, 8, 8, 3, 3, {{1, 1}, {0, 0}, {1, 1}, 1}},
-  };
   on_wgmma([&](DeviceKind kind) {
     int turn = 0;
-    for (const Case& c : cases)
+    for (const Case& c : kHopperCases)
       for (const int splits : {1, 3}) {
         const kernels::WgmmaPlanScope scope(
             {.tile = std::array{small, medium, large}[turn % 3], .splits = splits, .cluster = 1 + turn / 3 % 2});

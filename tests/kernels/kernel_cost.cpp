@@ -50,6 +50,12 @@ TEST(KernelCost, ConvolutionsAreExact) {
   EXPECT_EQ(cost("conv2d_forward", std::array{y, x, w, f32({64})}).flop, flop);
   EXPECT_EQ(cost("conv2d_forward", std::array{y, x, w, f32({64})}).bytes, bytes + 4 * 64);
   EXPECT_EQ(cost("conv2d_forward", std::array{y, x, w, View::none()}).bytes, bytes);
+  const View channel = f32({64}), part = f32({129}), none = View::none();
+  const KernelCost norm = cost("conv2d_norm", std::array{y, x, w, none, channel, channel, channel, none, y});
+  EXPECT_EQ(norm.flop, flop);
+  EXPECT_EQ(norm.bytes, bytes + 4 * (3 * 64 + 16 * 64 * 64)) << "and no y read again";
+  EXPECT_EQ(cost("conv2d_statistics", std::array{y, part, x, w, none}).flop, flop);
+  EXPECT_EQ(cost("conv2d_statistics", std::array{y, part, x, w, none}).bytes, bytes + 4 * 129);
   EXPECT_EQ(cost("conv2d_backward_input", std::array{x, y, w}).flop, flop);
   EXPECT_EQ(cost("conv2d_backward_weight", std::array{w, y, x}).flop, flop);
 }

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/cuda/channel_epilogue.cuh"
+#include "kernels/matmul.h"
+
+namespace weft::kernels::WEFT_DEVICE {
+
+/// A checked call of the contract, with or without what matmul_fused adds. channels: what a 1x1 convolution adds to
+/// that (its bias and residual stand here, too), or nullptr; its a and b both lie along k.
+struct MatmulCall {
+  View y, pre, a, b, bias, residual;
+  double alpha;
+  Grad grad;
+  Activation activation;
+  const ChannelEpilogue* channels = nullptr;
+};
+
+/// The call by our own kernels.
+void own_matmul(const Queue& queue, const char* name, MatmulCall call);
+
+}  // namespace weft::kernels::WEFT_DEVICE

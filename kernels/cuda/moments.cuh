@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cuda_runtime.h>
+
+namespace weft::kernels::WEFT_DEVICE::channelwise {
+
+/// Chan et al. 1979: joins (n, mean, m2) of two sets into the first.
+template <class A>
+__device__ void join(A& n, A& mean, A& m2, A other_n, A other_mean, A other_m2) {
+  const A total = n + other_n;
+  if (other_n > A(0)) {
+    const A delta = other_mean - mean, share = other_n / total;
+    mean += delta * share;
+    m2 += other_m2 + delta * delta * n * share;
+    n = total;
+  }
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE::channelwise
