@@ -17,13 +17,13 @@ struct Joined {
   Tensor mean, var, invstd, total;
 };
 
-Joined join_statistics(const Tensor& x, const Tensor& running_mean, const Tensor& running_var,
+Joined join_statistics(const Tensor& x, const Tensor& statistics, const Tensor& running_mean, const Tensor& running_var,
                        const kernels::BatchNormArguments& arguments, ProcessGroup& group) {
   const int64_t C = x.size(-1);
   const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  const Tensor part = Tensor::empty({2 * C + 1}, dtype, x.device());
+  const Tensor part = statistics.defined() ? statistics : Tensor::empty({2 * C + 1}, dtype, x.device());
   const Tensor parts = Tensor::empty({group.size(), 2 * C + 1}, dtype, x.device());
-  kernels::batch_norm_statistics(x.queue(), part, rows_of(x));
+  if (!statistics.defined()) kernels::batch_norm_statistics(x.queue(), part, rows_of(x));
   group.all_gather(parts, part, {.name = "batch statistics", .scale = {}, .at_once = true})->wait();
   Joined joined{Tensor::empty({C}, dtype, x.device()), Tensor::empty({C}, dtype, x.device()),
                 Tensor::empty({C}, dtype, x.device()), Tensor::empty({1}, dtype, x.device())};
@@ -49,7 +49,7 @@ Tensor sync_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& 
   const Tensor x = input.contiguous();
   const Tensor residual = options.residual.defined() ? options.residual.to(x.dtype()).contiguous() : Tensor();
   const kernels::BatchNormArguments arguments{options.eps, options.momentum, options.relu};
-  const Joined all = join_statistics(x, running_mean, running_var, arguments, *group);
+  const Joined all = join_statistics(x, options.statistics, running_mean, running_var, arguments, *group);
   const Tensor y = empty_like(x);
   kernels::batch_norm_inference(y.queue(), rows_of(y), rows_of(x), all.mean, all.var, weight, bias, rows_of(residual),
                                 arguments);

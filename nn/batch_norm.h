@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "core/ops/batch_norm.h"
+#include "nn/conv2d.h"
 #include "nn/module.h"
 
 namespace weft::nn {
@@ -38,7 +39,14 @@ struct BatchNorm2d : Module {
   Tensor forward(const Tensor& x, const Fused& fused) const;
   using Module::operator();
   Tensor operator()(const Tensor& x, const Fused& fused) const;
+  /// (*this)(conv(x), fused) with fewer passes over memory: in evaluation without gradients one kernel; in training the
+  /// convolution finds the statistics. As two calls where a hook of either wants to see them.
+  Tensor behind(const Conv2d& conv, const Tensor& x, const Fused& fused) const;
   void fields(Visitor& v) override;
+
+ private:
+  BatchNormOptions arguments(const Fused& fused) const;
+  Tensor normalize(const Tensor& x, const BatchNormOptions& arguments) const;
 };
 
 }  // namespace weft::nn

@@ -50,6 +50,8 @@ class Module {
   /// for remove_hooks().
   int register_hooks(Before before, After after);
   void remove_hooks(int number);
+  /// Whether somebody watches this forward: it then must run by itself.
+  bool has_hooks() const { return !hooks_.empty(); }
 
   /// Parameters and buffers move to the device / floating ones become `dtype`; the Tensor objects stay the same.
   void to(Device device);

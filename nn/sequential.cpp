@@ -1,7 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/sequential.h"
 
+#include <typeinfo>
+
+#include "nn/batch_norm.h"
+
 namespace weft::nn {
+namespace {
+
+/// A child of exactly this type, or nullptr.
+template <class T>
+const T* as(const std::shared_ptr<Module>& child) {
+  const Module& module = *child;
+  return typeid(module) == typeid(T) ? static_cast<const T*>(&module) : nullptr;
+}
+
+}  // namespace
 
 Sequential::Sequential(std::vector<std::shared_ptr<Module>> modules) {
   for (std::shared_ptr<Module>& module : modules) add(std::move(module));
@@ -14,7 +28,16 @@ void Sequential::add(std::shared_ptr<Module> child) {
 
 Tensor Sequential::forward(const Tensor& x) const {
   Tensor y = x;
-  for (const std::shared_ptr<Module>& child : children) y = (*child)(y);
+  for (size_t i = 0; i < children.size(); ++i) {
+    const auto* const conv = as<Conv2d>(children[i]);
+    const auto* const norm = conv && i + 1 < children.size() ? as<BatchNorm2d>(children[i + 1]) : nullptr;
+    if (norm) {
+      y = norm->behind(*conv, y, {});
+      ++i;
+    } else {
+      y = (*children[i])(y);
+    }
+  }
   return y;
 }
 

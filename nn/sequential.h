@@ -4,7 +4,8 @@
 
 namespace weft::nn {
 
-/// Modules one behind the other, named 0, 1, 2, …
+/// Modules one behind the other, named 0, 1, 2, … A BatchNorm2d right behind a Conv2d runs with it
+/// (BatchNorm2d::behind).
 ///   auto net = nn::sequential(std::make_shared<nn::Linear>(784, 64), std::make_shared<nn::ReLU>(), …);
 struct Sequential : Module {
   std::vector<std::shared_ptr<Module>> children;

@@ -64,6 +64,11 @@ void check_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
   WEFT_CHECK(
       !options.residual.defined() || (options.residual.sizes() == x.sizes() && options.residual.device() == x.device()),
       "batch_norm: expected a residual of the input's sizes ", x, ", got ", options.residual);
+  WEFT_CHECK(!options.statistics.defined() ||
+                 (options.statistics.numel() == 2 * x.size(-1) + 1 && options.statistics.dtype() == vector_dtype(x) &&
+                  options.statistics.device() == x.device() && options.statistics.is_contiguous()),
+             "batch_norm: expected statistics ", vector_dtype(x), "[", 2 * x.size(-1) + 1, "] for input ", x, ", got ",
+             options.statistics);
   if (options.training) {
     WEFT_CHECK(running_mean.defined() == running_var.defined(),
                "batch_norm: expected both running statistics or none, got ", running_mean, " and ", running_var);
@@ -102,8 +107,17 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
   const Tensor mean = Tensor::empty({C}, vector_dtype(x), x.device()), invstd = empty_like(mean);
   const bool move = running_mean.defined() && !recomputing();
   const kernels::View none = kernels::View::none();
-  kernels::batch_norm_forward(y.queue(), rows_of(y), mean, invstd, move ? running_mean.view() : none,
-                              move ? running_var.view() : none, rows_of(x), weight, bias, rows_of(residual), arguments);
+  const kernels::View moving_mean = move ? running_mean.view() : none, moving_var = move ? running_var.view() : none;
+  if (options.statistics.defined()) {
+    const Tensor var = empty_like(mean), total = Tensor::empty({1}, mean.dtype(), x.device());
+    kernels::batch_norm_join(y.queue(), mean, var, invstd, total, moving_mean, moving_var,
+                             options.statistics.reshape({1, 2 * C + 1}), arguments);
+    kernels::batch_norm_inference(y.queue(), rows_of(y), rows_of(x), mean, var, weight, bias, rows_of(residual),
+                                  arguments);
+  } else {
+    kernels::batch_norm_forward(y.queue(), rows_of(y), mean, invstd, moving_mean, moving_var, rows_of(x), weight, bias,
+                                rows_of(residual), arguments);
+  }
   if (move) {
     running_mean.storage()->bump_version();
     running_var.storage()->bump_version();

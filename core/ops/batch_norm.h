@@ -7,9 +7,10 @@ namespace weft {
 struct BatchNormOptions {
   bool training = false;  ///< statistics of the batch (else the running ones)
   double eps = 1e-5;
-  double momentum = 0.1;  ///< weight of this batch in the running statistics
-  bool relu = false;      ///< y = max(0, …) in the same pass
-  Tensor residual = {};   ///< added after the norm and before the ReLU, of x's sizes; may be undefined
+  double momentum = 0.1;   ///< weight of this batch in the running statistics
+  bool relu = false;       ///< y = max(0, …) in the same pass
+  Tensor residual = {};    ///< added after the norm and before the ReLU, of x's sizes; may be undefined
+  Tensor statistics = {};  ///< of x when training, as conv2d_statistics() gives them; undefined: found here
 };
 
 /// y = relu?((x - mean) / sqrt(var + eps) weight + bias + residual?) per channel of x [N, H, W, C] or [N, C] (Ioffe and

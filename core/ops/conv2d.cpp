@@ -4,6 +4,7 @@
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/gradient_target.h"
+#include "core/ops/conv2d_operands.h"
 #include "core/ops/sum.h"
 #include "core/trace.h"
 
@@ -32,28 +33,14 @@ int64_t output_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
   return room < 0 ? 0 : room / stride + 1;
 }
 
-}  // namespace
-
-Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& input_bias, const Conv2dOptions& options) {
-  const OpScope scope("conv2d");
-  check(input, weight, input_bias, options);
-  const Tensor x = autocast_low(input).contiguous(), w = autocast_low(weight).contiguous();
-  const Tensor bias = autocast_low(input_bias);
-  WEFT_CHECK(x.is_floating() && x.dtype() == w.dtype() && (!bias.defined() || bias.dtype() == x.dtype()),
-             "conv2d: expected one floating dtype, got input ", x, ", weight ", w, ", bias ", bias);
-  const int64_t N = x.size(0), H = x.size(1), W = x.size(2);
-  const int64_t O = w.size(0), R = w.size(1), S = w.size(2);
-  const int64_t P = output_size(H, R, options.stride.h, options.padding.h, options.dilation.h);
-  const int64_t Q = output_size(W, S, options.stride.w, options.padding.w, options.dilation.w);
-  WEFT_CHECK(P > 0 && Q > 0, "conv2d: the kernel of weight ", w.view(), " is larger than the padded input ", x.view());
-  const Tensor y = Tensor::empty({N, P, Q, O}, x.dtype(), x.device());
-  kernels::conv2d_forward(y.queue(), y, x, w, bias, options);
-
+/// Records how the gradients of x, w and bias follow from y's.
+Tensor recorded(const Conv2dOperands& operands, DType w_dtype, const Conv2dOptions& options) {
+  const auto& [x, w, bias, y] = operands;
   const bool dx = wants_gradient(x), dw = wants_gradient(w), db = wants_gradient(bias);
   if (!dx && !dw && !db) return y;
   return differentiable(y, "conv2d", {x, w, bias},
-                        [options, db, x_sizes = x.sizes(), w_sizes = w.sizes(), w_dtype = weight.dtype(),
-                         x = dw ? Saved(x) : Saved(), w = dx ? Saved(w) : Saved()](const Tensor& gradient) {
+                        [options, db, x_sizes = x.sizes(), w_sizes = w.sizes(), w_dtype, x = dw ? Saved(x) : Saved(),
+                         w = dx ? Saved(w) : Saved()](const Tensor& gradient) {
                           const Tensor dy = gradient.contiguous();
                           Grads grads(3);
                           if (w) {
@@ -68,6 +55,42 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& input_bia
                           if (db) grads[2] = sum(dy, {0, 1, 2});
                           return grads;
                         });
+}
+
+}  // namespace
+
+Conv2dOperands conv2d_operands(const Tensor& input, const Tensor& weight, const Tensor& input_bias,
+                               const Conv2dOptions& options) {
+  check(input, weight, input_bias, options);
+  const Tensor x = autocast_low(input).contiguous(), w = autocast_low(weight).contiguous();
+  const Tensor bias = autocast_low(input_bias);
+  WEFT_CHECK(x.is_floating() && x.dtype() == w.dtype() && (!bias.defined() || bias.dtype() == x.dtype()),
+             "conv2d: expected one floating dtype, got input ", x, ", weight ", w, ", bias ", bias);
+  const int64_t N = x.size(0), H = x.size(1), W = x.size(2);
+  const int64_t O = w.size(0), R = w.size(1), S = w.size(2);
+  const int64_t P = output_size(H, R, options.stride.h, options.padding.h, options.dilation.h);
+  const int64_t Q = output_size(W, S, options.stride.w, options.padding.w, options.dilation.w);
+  WEFT_CHECK(P > 0 && Q > 0, "conv2d: the kernel of weight ", w.view(), " is larger than the padded input ", x.view());
+  return {x, w, bias, Tensor::empty({N, P, Q, O}, x.dtype(), x.device())};
+}
+
+Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& input_bias, const Conv2dOptions& options) {
+  const OpScope scope("conv2d");
+  const Conv2dOperands operands = conv2d_operands(input, weight, input_bias, options);
+  const auto& [x, w, bias, y] = operands;
+  kernels::conv2d_forward(y.queue(), y, x, w, bias, options);
+  return recorded(operands, weight.dtype(), options);
+}
+
+Conv2dStatistics conv2d_statistics(const Tensor& input, const Tensor& weight, const Tensor& input_bias,
+                                   const Conv2dOptions& options) {
+  const OpScope scope("conv2d");
+  const Conv2dOperands operands = conv2d_operands(input, weight, input_bias, options);
+  const auto& [x, w, bias, y] = operands;
+  if (y.numel() == 0) return {recorded(operands, weight.dtype(), options), {}};
+  const Tensor part = Tensor::empty({2 * y.size(3) + 1}, y.dtype() == DType::f64 ? DType::f64 : DType::f32, y.device());
+  kernels::conv2d_statistics(y.queue(), y, part, x, w, bias, options);
+  return {recorded(operands, weight.dtype(), options), part};
 }
 
 }  // namespace weft

@@ -14,4 +14,15 @@ using Conv2dOptions = kernels::Conv2dArguments;
 /// Under autocast in the low precision. Errors: sizes that do not fit, two dtypes, two devices.
 Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias = {}, const Conv2dOptions& options = {});
 
+/// A convolution and its statistics per channel, [2 O + 1]: means over all places, sums of squared distances from them,
+/// the number of places; f32 (f64 for f64 y). Undefined where y is empty. They carry no gradient.
+struct Conv2dStatistics {
+  Tensor y, statistics;
+};
+
+/// conv2d() for batch_norm() in training (BatchNormOptions::statistics): on GPUs the statistics are found while y is
+/// still in registers, and the norm has one pass less to do.
+Conv2dStatistics conv2d_statistics(const Tensor& x, const Tensor& w, const Tensor& bias = {},
+                                   const Conv2dOptions& options = {});
+
 }  // namespace weft

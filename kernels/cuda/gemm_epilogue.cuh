@@ -11,6 +11,10 @@
 
 namespace weft::kernels::WEFT_DEVICE {
 
+/// 1 / sqrt(x), in f32 to two units in the last place: one instruction, without a division's rare second way.
+__device__ __forceinline__ float inverse_root(float x) { return rsqrtf(x); }
+__device__ __forceinline__ double inverse_root(double x) { return rsqrt(x); }
+
 /// A norm by fixed statistics behind a sum: (s - mean[n]) / sqrt(var[n] + eps) weight[n] + shift[n].
 template <class Sum>
 struct ColumnNorm {
@@ -94,7 +98,7 @@ struct Epilogue {
     Column column{alpha, bias_at(n)};
     if constexpr (kChannels) {
       if (norm.var != nullptr) {
-        Sum scale = Sum(1) / sqrt(norm.var[n] + norm.eps);
+        Sum scale = inverse_root(norm.var[n] + norm.eps);
         if (norm.weight != nullptr) scale *= norm.weight[n];
         column.scale *= scale;
         column.shift = (column.shift - norm.mean[n]) * scale + (norm.shift != nullptr ? norm.shift[n] : Sum(0));

@@ -12,7 +12,7 @@ namespace weft::kernels::WEFT_DEVICE {
 /// Grid-stride; each thread owns 4 neighbours (16 bytes of f32 per plane when planes allow it). Bytes: `splits` reads
 /// and one write per element, mostly from L2, since the planes were just written. No shared memory, no barrier.
 template <class T>
-__global__ void __launch_bounds__(128)
+__global__ void __launch_bounds__(128, 8)
     split_sum_kernel(const Epilogue<T> epilogue, const Accumulate<T>* partial, int64_t count, int columns, int splits) {
   using Sum = Accumulate<T>;
   const int64_t stride = int64_t{4} * gridDim.x * blockDim.x;

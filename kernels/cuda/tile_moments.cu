@@ -14,7 +14,7 @@ constexpr int kChannelsPerBlock = 8, kLanes = 64;
 }  // namespace
 
 template <class A>
-__global__ void __launch_bounds__(kChannelsPerBlock* kLanes)
+__global__ void __launch_bounds__(kChannelsPerBlock* kLanes, 1)
     join_tiles_kernel(A* part, const A* moments, int64_t rows, int64_t channels, int64_t chunks, int64_t per_chunk) {
   __shared__ A shared_n[kLanes][kChannelsPerBlock], shared_mean[kLanes][kChannelsPerBlock],
       shared_m2[kLanes][kChannelsPerBlock];

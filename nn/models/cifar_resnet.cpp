@@ -32,8 +32,8 @@ Tensor CifarBlock::forward(const Tensor& x) const {
     shortcut =
         x.slice(1, 0, (x.size(1) + stride - 1) / stride, stride).slice(2, 0, (x.size(2) + stride - 1) / stride, stride);
   if (zeros != 0) shortcut = pad(shortcut, 3, zeros, zeros);
-  const Tensor y = bn1(conv1(x), {.relu = true});
-  return bn2(conv2(y), {.relu = true, .residual = shortcut});
+  const Tensor y = bn1.behind(conv1, x, {.relu = true});
+  return bn2.behind(conv2, y, {.relu = true, .residual = shortcut});
 }
 
 void CifarBlock::fields(Visitor& v) {
@@ -53,7 +53,7 @@ CifarResNet::CifarResNet(int64_t n, CifarResNetOptions options)
 }
 
 Tensor CifarResNet::forward(const Tensor& x) const {
-  Tensor y = bn1(conv1(x), {.relu = true});
+  Tensor y = bn1.behind(conv1, x, {.relu = true});
   y = layer3(layer2(layer1(y)));
   return linear(adaptive_avg_pool2d(y, {1, 1}).flatten(1));
 }

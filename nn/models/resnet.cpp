@@ -41,8 +41,8 @@ BasicBlock::BasicBlock(int64_t in, int64_t planes, int64_t stride)
 
 Tensor BasicBlock::forward(const Tensor& x) const {
   const Tensor shortcut = downsample ? (*downsample)(x) : x;
-  const Tensor y = bn1(conv1(x), {.relu = true});
-  return bn2(conv2(y), {.relu = true, .residual = shortcut});
+  const Tensor y = bn1.behind(conv1, x, {.relu = true});
+  return bn2.behind(conv2, y, {.relu = true, .residual = shortcut});
 }
 
 void BasicBlock::fields(Visitor& v) {
@@ -64,9 +64,9 @@ Bottleneck::Bottleneck(int64_t in, int64_t planes, int64_t stride)
 
 Tensor Bottleneck::forward(const Tensor& x) const {
   const Tensor shortcut = downsample ? (*downsample)(x) : x;
-  Tensor y = bn1(conv1(x), {.relu = true});
-  y = bn2(conv2(y), {.relu = true});
-  return bn3(conv3(y), {.relu = true, .residual = shortcut});
+  Tensor y = bn1.behind(conv1, x, {.relu = true});
+  y = bn2.behind(conv2, y, {.relu = true});
+  return bn3.behind(conv3, y, {.relu = true, .residual = shortcut});
 }
 
 void Bottleneck::fields(Visitor& v) {
@@ -98,7 +98,7 @@ ResNet::ResNet(const std::array<int64_t, 4>& blocks, bool bottleneck, ResNetOpti
 }
 
 Tensor ResNet::forward(const Tensor& x) const {
-  Tensor y = bn1(conv1(x), {.relu = true});
+  Tensor y = bn1.behind(conv1, x, {.relu = true});
   if (stem == Stem::imagenet) y = max_pool2d(y, {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
   y = layer4(layer3(layer2(layer1(y))));
   return fc(adaptive_avg_pool2d(y, {1, 1}).flatten(1));

@@ -92,21 +92,22 @@ TEST(Roofline, AMatrixProduct) {
 TEST(Roofline, AStepOfResNet50) {
   const std::vector<Row> found = roofline("--filter '^resnet50'");
   // 3x3, 64 to 64 channels on 56x56.
-  const Row conv = only(found, "conv2d_forward", "bf16[256,56,56,64] bf16[256,56,56,64] bf16[64,3,3,64]");
+  const Row conv = only(found, "conv2d_statistics", "bf16[256,56,56,64] f32[129] bf16[256,56,56,64] bf16[64,3,3,64]");
   const double elements = 256.0 * 56 * 56 * 64;
   EXPECT_EQ(conv.empty() ? "" : conv.at("calls"), "3");  // a block each
   EXPECT_NEAR(number(conv, "MB"), (2 * elements + 64 * 9 * 64) * 2 / 1e6, 0.1);
   EXPECT_NEAR(number(conv, "GFLOP"), 2 * elements * 9 * 64 / 1e9, 0.01);
   EXPECT_NEAR(number(conv, "H200 us"), 2 * elements * 9 * 64 / 989.4e6, 0.1);
   EXPECT_NEAR(number(conv, "H100 us"), (2 * elements + 64 * 9 * 64) * 2 / 3.35e6, 0.1);  // there memory is slower
-  // Batch norm reads its input twice and is memory's: the stem's norm, 3 x 2 bytes an element.
-  const Row norm = only(found, "batch_norm_forward", "bf16[3211264,64] bf16[3211264,64]");
-  EXPECT_NEAR(number(norm, "MB"), 3 * 2 * 3211264.0 * 64 / 1e6, 1);
-  EXPECT_NEAR(number(norm, "GH200 us"), 3 * 2 * 3211264.0 * 64 / 4.0e6, 1);
+  // The convolution gave the statistics, so batch norm reads its input once and is memory's: the stem's norm, 2 x 2
+  // bytes an element.
+  const Row norm = only(found, "batch_norm_inference", "bf16[3211264,64] bf16[3211264,64]");
+  EXPECT_NEAR(number(norm, "MB"), 2 * 2 * 3211264.0 * 64 / 1e6, 1);
+  EXPECT_NEAR(number(norm, "GH200 us"), 2 * 2 * 3211264.0 * 64 / 4.0e6, 1);
   EXPECT_EQ(norm.empty() ? "" : norm.at("bound"), "memory");
   // The published 4.09 GMAC of one picture's forward (torchvision's resnet50), and what backward has twice of it but
   // the gradient of the pictures.
-  const Row convs = only(found, "conv2d_forward", "all");
+  const Row convs = only(found, "conv2d_statistics", "all");
   EXPECT_NEAR(number(convs, "GFLOP") / 2 / 256, 4.087, 0.002);
   EXPECT_EQ(number(convs, "calls"), 53);
   EXPECT_NEAR(number(only(found, "conv2d_backward_weight", "all"), "GFLOP"), number(convs, "GFLOP"), 1);

@@ -34,10 +34,8 @@ struct SmallNet : nn::Module {
     bn2 = std::make_shared<nn::BatchNorm2d>(8);
   }
   Tensor forward(const Tensor& x) const override {
-    Tensor y = conv1(x);
-    y = bn1 ? (*bn1)(y, {.relu = true}) : relu(y);
-    y = conv2(y);
-    y = bn2 ? (*bn2)(y, {.relu = true}) : relu(y);
+    Tensor y = bn1 ? bn1->behind(conv1, x, {.relu = true}) : relu(conv1(x));
+    y = bn2 ? bn2->behind(conv2, y, {.relu = true}) : relu(conv2(y));
     return fc(y.flatten(1));
   }
   void fields(nn::Visitor& v) override {

@@ -8,6 +8,7 @@
 #include "core/autograd.h"
 #include "core/ops/add.h"
 #include "core/ops/affine.h"
+#include "core/ops/conv2d_norm.h"
 #include "core/ops/sum.h"
 #include "kernels/kernel_trace.h"
 #include "tests/ops/op_case.h"
@@ -24,7 +25,51 @@ Tensor conv(const Inputs& x) {
   return conv2d(x[0], x[1], x.size() > 2 ? x[2] : Tensor(), options);
 }
 
+// x, w, weight, shift, running mean, running variance, and perhaps a residual. An eps that a gradient feels.
+template <bool with_relu>
+Tensor norm(const Inputs& x) {
+  return conv2d_norm(x[0], x[1], {}, {.padding = {1, 1}}, x[2], x[3], x[4], x[5],
+                     {.eps = 0.1, .relu = with_relu, .residual = x.size() > 6 ? x[6] : Tensor()});
+}
+
+/// In training the statistics come from the convolution.
+Tensor train(const Inputs& x) {
+  const auto [y, statistics] = conv2d_statistics(x[0], x[1], {}, {.padding = {1, 1}});
+  return batch_norm(y, x[2], x[3], {}, {}, {.training = true, .statistics = statistics});
+}
+
+OpInput vector(Values values = Values::normal, bool gradient = true) {
+  return {{4}, values, Layout::dense, 0, gradient, true};
+}
+
 const AddCases cases{
+    {"conv2d_norm",
+     {{{2, 5, 6, 3}},
+      {{4, 3, 3, 3}},
+      vector(),
+      vector(),
+      vector(Values::normal, false),
+      vector(Values::positive, false)},
+     norm<false>,
+     60},
+    {"conv2d_norm_relu_residual",
+     {{{2, 5, 6, 3}},
+      {{4, 3, 3, 3}},
+      vector(),
+      vector(),
+      vector(Values::normal, false),
+      vector(Values::positive, false),
+      {{2, 5, 6, 4}}},
+     norm<true>,
+     60,
+     false},
+    {"conv2d_statistics",
+     {{{2, 5, 6, 3}}, {{4, 3, 3, 3}}, vector(), vector()},
+     train,
+     60,
+     true,
+     true,
+     {"conv2d", "batch_norm"}},
     {"conv2d", {{{2, 5, 6, 3}}, {{4, 3, 3, 3}}, {{4}}}, conv<{.padding = {1, 1}}>, 60},
     {"conv2d_no_bias", {{{1, 4, 4, 2}}, {{3, 3, 3, 2}}}, conv<>, 18},
     {"conv2d_1x1", {{{2, 5, 5, 7}}, {{6, 1, 1, 7}}}, conv<>, 50},

@@ -38,7 +38,7 @@ TEST(TrainProfile, WritesTraceAndTable) {
         .insert(event.at("ph") == "M" ? event.at("args").at("name").get<std::string>()
                                       : event.at("name").get<std::string>());
   EXPECT_THAT(names, IsSupersetOf({"step", "forward", "backward", "optimizer", "next batch", "assemble pictures",
-                                   "conv2d", "conv2d backward", "conv2d_forward", "sgd_step", "memory"}));
+                                   "conv2d", "conv2d backward", "conv2d_statistics", "sgd_step", "memory"}));
   EXPECT_THAT(tracks, IsSupersetOf({"threads", "cpu", "main", "loader 0", "kernels of main"}));
 
   const std::string tool = TOOLS "/trace_picture ", picture = folder / "step.svg";
