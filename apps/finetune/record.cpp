@@ -64,12 +64,12 @@ void Record::evaluated(TrainerState& state, const Score& score, double lr, doubl
   board_.scalar("eval/f1", score.f1, state.step);
 }
 
-void Record::finished(const TrainerState& state, const Score& score, double seconds, double texts) const {
+void Record::finished(const TrainerState& state, const Score& score, const Effort& effort) const {
   const auto steps = static_cast<double>(state.step);
   const double loss = state.run_loss / steps;
-  std::cout << "{'train_runtime': " << python_number(rounded(seconds, 1e4))
-            << ", 'train_samples_per_second': " << python_number(rounded(texts / seconds, 1e3))
-            << ", 'train_steps_per_second': " << python_number(rounded(steps / seconds, 1e3))
+  std::cout << "{'train_runtime': " << python_number(rounded(effort.seconds, 1e4))
+            << ", 'train_samples_per_second': " << python_number(rounded(effort.texts / effort.seconds, 1e3))
+            << ", 'train_steps_per_second': " << python_number(rounded(steps / effort.seconds, 1e3))
             << ", 'train_loss': " << python_number(loss) << ", 'epoch': " << python_number(rounded(state.epoch, 1e2))
             << '}' << std::endl;
   folder_.write_summary({{"steps", state.step},
@@ -77,7 +77,9 @@ void Record::finished(const TrainerState& state, const Score& score, double seco
                          {"eval_loss", score.loss},
                          {"eval_accuracy", score.accuracy},
                          {"eval_f1", score.f1},
-                         {"seconds", seconds}});
+                         {"seconds", effort.seconds},
+                         {"texts_per_second", effort.texts_per_second},
+                         {"peak_tensor_bytes", effort.peak_tensor_bytes}});
 }
 
 }  // namespace weft::finetune

@@ -15,6 +15,14 @@ struct TrainLine {
   double lr = 0;
 };
 
+/// What the work was, and how fast.
+struct Effort {
+  double seconds = 0;             ///< of the whole run, evaluation and checkpoints included
+  double texts = 0;               ///< of all epochs
+  double texts_per_second = 0;    ///< over the last epoch's steps alone
+  int64_t peak_tensor_bytes = 0;  ///< most at once on this rank's device
+};
+
 /// What rank 0 prints of a run, in the lines of Hugging Face's Trainer, and what it writes beside checkpoints:
 /// config.toml, metrics.jsonl, TensorBoard files, summary.json. Lines go into the state's history, too.
 class Record {
@@ -25,8 +33,7 @@ class Record {
   const support::RunFolder& folder() const { return folder_; }
   void trained(TrainerState& state, const TrainLine& line);
   void evaluated(TrainerState& state, const Score& score, double lr, double texts_per_second);
-  /// `texts`: of all epochs.
-  void finished(const TrainerState& state, const Score& score, double seconds, double texts) const;
+  void finished(const TrainerState& state, const Score& score, const Effort& effort) const;
 
  private:
   support::RunFolder folder_;

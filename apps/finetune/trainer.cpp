@@ -9,10 +9,12 @@
 
 #include "apps/finetune/bert_files.h"
 #include "apps/finetune/optimizer_files.h"
+#include "apps/finetune/step_clock.h"
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/mul.h"
+#include "kernels/allocator.h"
 #include "optim/layer_decay.h"
 #include "optim/schedule/linear.h"
 #include "optim/schedule/sequential.h"
@@ -123,7 +125,7 @@ void Trainer::resume() {
              folder.string(), " was made in a run of ", saved.total_steps, " steps of ", saved.texts_per_step,
              " texts, this run has ", state_.total_steps, " of ", state_.texts_per_step);
   state_ = saved;
-  saved_ = started_ = saved.step;
+  saved_ = saved.step;
   adam_->load_state_dict(parallel_->part_of(with_prefix(load_optimizer(folder, groups(*adam_), depth()))));
   if (averages_) averages_->load_state_dict(parallel_->part_of(with_prefix(load_averages(folder, saved.step))), {});
   scheduler_->set_step(load_scheduler(folder));
@@ -155,7 +157,6 @@ support::RunEnd Trainer::run() {
   for (; !stopped && epoch < options_.epochs; ++epoch, first = 0) {
     stopped = !train_epoch(epoch, first);
     if (stopped) break;
-    texts_per_second_ = static_cast<double>((state_.step - started_) * state_.texts_per_step) / seconds();
     score = evaluate_all();
   }
   if (stopped) {
@@ -181,6 +182,8 @@ bool Trainer::train_epoch(int64_t epoch, int64_t first_step) {
   model_->train();
   if (progress_) progress_->begin(str("epoch ", epoch + 1, '/', options_.epochs), steps, first_step);
   loader_.start(epoch, first_step * options_.accumulate);
+  StepClock clock(ranks_.device());
+  const int64_t begin = state_.step;
   bool stop = false;
   while (!stop && state_.step < end) {
     step();
@@ -188,9 +191,16 @@ bool Trainer::train_epoch(int64_t epoch, int64_t first_step) {
     sums_.count(0, 0);
     if (sums_.unread_steps() >= (ranks_.device().kind == DeviceKind::cuda ? kReadEvery : 1)) sums_.read();
     const bool wanted = stop_.wants_checkpoint();
-    if (wanted || state_.step % options_.save_steps == 0 || state_.step == state_.total_steps) save();
+    if (wanted || state_.step % options_.save_steps == 0 || state_.step == state_.total_steps) {
+      clock.pause();
+      save();
+      clock.go_on();
+    }
     stop = must_stop();
   }
+  clock.pause();
+  if (state_.step > begin)  // else the checkpoint was behind the epoch's last step
+    texts_per_second_ = static_cast<double>((state_.step - begin) * state_.texts_per_step) / clock.seconds();
   if (progress_) progress_->end();
   return !stop;
 }
@@ -279,7 +289,13 @@ Score Trainer::evaluate_all() {
 void Trainer::finish(double seconds, const Score& score) {
   if (state_.logged < state_.step) state_.run_loss += ranks_.sum({losses_.item()}, "losses")[0] / ranks_.size();
   const double texts = static_cast<double>(train_.labels.size()) * static_cast<double>(options_.epochs);
-  if (record_) record_->finished(state_, score, seconds, texts);
+  const size_t peak = kernels::CachingAllocator::of(ranks_.device()).stats().peak_live;
+  if (record_)
+    record_->finished(state_, score,
+                      {.seconds = seconds,
+                       .texts = texts,
+                       .texts_per_second = texts_per_second_,
+                       .peak_tensor_bytes = static_cast<int64_t>(peak)});
 }
 
 }  // namespace weft::finetune

@@ -49,10 +49,10 @@ class Trainer {
   std::unique_ptr<Record> record_;  // of rank 0, as what follows; none in a dry run
   std::unique_ptr<support::Progress> progress_;
   TrainerState state_;
-  int64_t saved_ = 0, started_ = 0;  // steps: of the last checkpoint; before this process
-  Tensor losses_;                    // sum since the last line, on this rank
-  Tensor gradient_norm_;             // of the last step
-  double texts_per_second_ = 0;      // on all ranks
+  int64_t saved_ = 0;            // step of the last checkpoint
+  Tensor losses_;                // sum since the last line, on this rank
+  Tensor gradient_norm_;         // of the last step
+  double texts_per_second_ = 0;  // on all ranks, over the last epoch's steps alone
   support::Signals signals_;
   support::StepSums sums_;
   support::StopRule stop_;

@@ -14,6 +14,7 @@
 #include "core/ops/cross_entropy.h"
 #include "core/ops/mul.h"
 #include "core/ops/sum.h"
+#include "kernels/allocator.h"
 #include "optim/layer_decay.h"
 
 namespace weft::linear_probe {
@@ -69,6 +70,7 @@ Tensor Phase::forward(const Tensor& input) const {
 bool Phase::run(Source& training, Source& validation) {
   Position& at = session_.position();
   bool stopped = session_.stop().must_stop(at.step);
+  kernels::CachingAllocator::of(ranks_.device()).reset_peak();
   while (!stopped && at.epoch < options_.epochs) {
     std::cout << ranks_.rank() << " epoch" << std::endl;
     const auto start = std::chrono::steady_clock::now();
@@ -170,10 +172,12 @@ double Phase::validate(Source& validation) const {
 
 void Phase::finish_epoch(double accuracy, double images_per_second) {
   Position& at = session_.position();
-  at.result = {.accuracy = accuracy,
-               .best_accuracy = std::max(at.result.best_accuracy, accuracy),
-               .train_loss = at.loss_sum / static_cast<double>(at.images),
-               .images_per_second = images_per_second};
+  at.result = {
+      .accuracy = accuracy,
+      .best_accuracy = std::max(at.result.best_accuracy, accuracy),
+      .train_loss = at.loss_sum / static_cast<double>(at.images),
+      .images_per_second = images_per_second,
+      .peak_tensor_bytes = static_cast<double>(kernels::CachingAllocator::of(ranks_.device()).stats().peak_live)};
   ++at.epoch;
   at.step_in_epoch = 0;
   at.images = 0;

@@ -133,13 +133,14 @@ void Session::finish(const PhaseResult& result) {
   results_[phase + "best_accuracy"] = result.best_accuracy;
   results_[phase + "train_loss"] = result.train_loss;
   results_[phase + "images_per_second"] = result.images_per_second;
+  results_[phase + "peak_tensor_bytes"] = result.peak_tensor_bytes;
 }
 
 void Session::write_summary(bool finished) {
   if (!record_) return;
   support::Summary summary{{"finished", finished}, {"steps", position_.step}};
   for (const char* phase : {"probe", "finetune"})
-    for (const char* what : {"accuracy", "best_accuracy", "train_loss", "images_per_second"})
+    for (const char* what : {"accuracy", "best_accuracy", "train_loss", "images_per_second", "peak_tensor_bytes"})
       if (const auto found = results_.find(str(phase, '_', what)); found != results_.end())
         summary.emplace_back(found->first, found->second);
   record_->folder.write_summary(summary);

@@ -35,6 +35,7 @@ struct PhaseResult {
   double best_accuracy = 0;      ///< after any epoch
   double train_loss = 0;         ///< mean over the last epoch
   double images_per_second = 0;  ///< on all ranks, over the last epoch's training
+  double peak_tensor_bytes = 0;  ///< most at once on this rank's device, in what this process ran of the phase
 };
 
 /// Where a run stands between two steps; with the weights, the optimizer and the random generator all of its state.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of finetune in eager PyTorch on made-up pairs of sentences: texts/s and peak memory.
+"""The steps of finetune in eager PyTorch on made-up pairs of sentences: texts/s, time of a step, peak memory.
 
   python3 benchmarks/peers/pytorch_finetune.py --model bert_base --batch-size 8 --length 128 --steps 50       # one GPU, f32 as the Trainer
   python3 benchmarks/peers/pytorch_finetune.py --model bert_tiny --batch-size 4 --steps 2 --device cpu

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The two phases of linear_probe in eager PyTorch on made-up pictures: images/s and peak memory of each.
+"""The two phases of linear_probe in eager PyTorch on made-up pictures: images/s, time of a step, peak memory of each.
 
   python3 benchmarks/peers/pytorch_linear_probe.py --model dinov2_vits14 -b 256 --steps 20            # one GPU, bf16
   python3 benchmarks/peers/pytorch_linear_probe.py --model vit_tiny4 -b 4 --steps 2 --device cpu --precision f32

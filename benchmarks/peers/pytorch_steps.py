@@ -19,7 +19,7 @@ def import_torch(program, device):
 
 
 def report(torch, device, name, step, steps, amount, unit):
-    """Calls step() WARM_UP times and then `steps` times more; prints `amount` times those per second and the peak memory."""
+    """Calls step() WARM_UP times and then `steps` times more; prints `amount` times those per second, the time of a step and the peak memory."""
     on_gpu = device == "cuda"
     wait = torch.cuda.synchronize if on_gpu else lambda: None
     if on_gpu:
@@ -33,4 +33,4 @@ def report(torch, device, name, step, steps, amount, unit):
     wait()
     rate = amount * steps / (time.perf_counter() - start)
     peak = torch.cuda.max_memory_allocated() / 2**20 if on_gpu else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-    print(f"{name}\t{rate:.6g}\t{unit}\n{name}_memory\t{peak:.6g}\tMiB", flush=True)
+    print(f"{name}\t{rate:.6g}\t{unit}\n{name}_step\t{1000 * amount / rate:.6g}\tms\n{name}_memory\t{peak:.6g}\tMiB", flush=True)

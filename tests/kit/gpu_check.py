@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tools/gpu_check on a pretended node: its own folder, and a PATH of fakes (nvidia-smi, cmake, ctest, compute-sanitizer …)."""
 import json
+import os
 import pathlib
 import shutil
 import signal
@@ -53,6 +54,31 @@ echo '[==========] Running 1 test from 1 test suite.'
 echo '[       OK ] A.B (1 ms)'
 [ "$2" = racecheck ] && echo '========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)' || echo '========= ERROR SUMMARY: 0 errors'
 """
+# A program that checks the flags it is given and the data it is to read.
+PROGRAM = r"""
+name=$(basename "$0")
+printf '%s\n' "$name $*" >> "$FAKES/programs_started"
+[ "$FAKE_PROGRAM_FAILS" = "$name" ] && { echo "$name: error: out of memory" >&2; exit 1; }
+while [ $# -gt 0 ]; do
+  case "$1" in --out) out=$2;; --data) data=$2;; --vocab) vocab=$2;; esac
+  shift
+done
+mkdir -p "$out"
+case "$name" in
+  linear_probe) echo '{"probe_images_per_second": 2560, "probe_peak_tensor_bytes": 1073741824,
+                       "finetune_images_per_second": 640, "finetune_peak_tensor_bytes": 10737418240}' > "$out/summary.json";;
+  finetune) cat "$data/train.tsv" "$data/dev.tsv" "$vocab" > /dev/null || exit 1
+            echo '{"texts_per_second": 160, "peak_tensor_bytes": 2147483648}' > "$out/summary.json";;
+esac
+[ "$FAKE_PROGRAM_EMPTY" = "$name" ] && echo '{"finished": true}' > "$out/summary.json"
+true
+"""
+PROGRAM_PEER = """import sys
+flags = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+batch, model = int(flags.get('-b', flags.get('--batch-size'))), flags['--model']
+for phase, rate in {rates}.items():
+    print(f'{{model}}_{{phase}}\\t{{rate}}\\t{unit}\\n{{model}}_{{phase}}_step\\t{{1000 * batch / rate}}\\tms\\n{{model}}_{{phase}}_memory\\t4096\\tMiB')
+"""
 LADDER = """
 [ "$FAKE_LADDER_FAILS" = "$1" ] && { echo "error: $1: step 3 is wrong" >&2; exit 1; }
 echo "steps of $*"
@@ -67,6 +93,8 @@ class GpuCheck(unittest.TestCase):
         shutil.copytree(TOOLS, self.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
         (self.root / "benchmarks/peers").mkdir(parents=True)
         (self.root / "benchmarks/peers/pytorch.py").write_text(PEER)
+        for name, rates, unit in (("linear_probe", {"probe": 2000, "finetune": 800}, "images/s"), ("finetune", {"finetune": 80}, "texts/s")):
+            (self.root / f"benchmarks/peers/pytorch_{name}.py").write_text(PROGRAM_PEER.format(rates=rates, unit=unit))
         (self.root / "deps/include").mkdir(parents=True)
         (self.root / "deps/manifest.txt").write_text("commit abc123\nfmt 9\n")
         self.bin = self.fakes / "bin"
@@ -79,7 +107,7 @@ class GpuCheck(unittest.TestCase):
             (site / f"nvidia/{package}/include/{header}").touch()
             (site / f"nvidia/{package}/lib/lib{header[:-2]}.so.9").touch()
         (site / "nvidia/nccl/include/nccl.h").write_text("#define NCCL_MAJOR 2\n#define NCCL_MINOR 28\n#define NCCL_PATCH 9\n")
-        for tool in ("sh", "bash", "sleep", "mkdir", "cp", "cat", "uname", "env", "kill"):
+        for tool in ("sh", "bash", "sleep", "mkdir", "cp", "cat", "uname", "env", "kill", "basename"):
             (self.bin / tool).symlink_to(shutil.which(tool))
         for name, script in (("nvidia-smi", NVIDIA_SMI), ("cmake", CMAKE), ("ctest", CTEST), ("compute-sanitizer", SANITIZER),
                              ("nvcc", "echo 'Cuda compilation tools, release 13.0, V13.0.88'\n"), ("ninja", "echo 1.11\n")):
@@ -91,7 +119,8 @@ case "$1 $2" in
   *) exec {sys.executable} "$@";;
 esac
 """)
-        for name, script in (("train_image", TRAIN_IMAGE), ("bench", BENCH), ("ladder", LADDER), ("test_kernels", "exit 1\n")):
+        for name, script in (("train_image", TRAIN_IMAGE), ("bench", BENCH), ("ladder", LADDER), ("linear_probe", PROGRAM),
+                             ("finetune", PROGRAM), ("test_kernels", "exit 1\n")):
             self.program(self.fakes / "programs" / name, script)
         self.out = pathlib.Path(self.folder.name) / "result.md"
 
@@ -130,6 +159,12 @@ esac
         self.assertNotIn("- conv:", self.text)
         self.assertIn("ladder matmul_bf16\nsteps of matmul_bf16 --device cuda --seconds 0.05\nladder conv2d\n", self.text)
         self.assertEqual(self.block["stages"]["ladders"]["what"], "7 ladders")
+        for row in ("dinov2_vitb14_probe | 2560 | 2000 | images/s | 1.28", "dinov2_vitb14_probe_step | 50 | 64 | ms | 1.28",
+                    "dinov2_vitb14_probe_memory | 1024 | 4096 | MiB | 4.00", "dinov2_vitb14_finetune_step | 200 | 160 | ms | 0.80",
+                    "bert_base_finetune | 160 | 80 | texts/s | 2.00", "bert_base_finetune_step | 50 | 100 | ms | 2.00",
+                    "bert_base_finetune_memory | 2048 | 4096 | MiB | 2.00"):
+            self.assertIn(f"| {row} |", self.text)
+        self.assertEqual(self.block["stages"]["linear_probe"]["what"], "dinov2_vitb14_probe_step 50 ms a step, dinov2_vitb14_finetune_step 200 ms a step")
         self.assertIn("abc123", self.text)
         self.assertIn("| PyTorch | 2.11.0+cu130 CUDA 13.0 cuDNN 91900 |", self.text)
         self.assertIn("missing parts: oneDNN", self.text)
@@ -149,6 +184,8 @@ esac
         self.assertEqual([stages[name] for name in ("build", "tests_device", "train", "tests_rest")], ["FAIL"] * 4)
         self.assertEqual([stages[name] for name in ("bench", "memcheck", "racecheck", "synccheck")], ["pass"] * 4)
         self.assertEqual(stages["bench_pytorch"], "skipped")
+        self.assertEqual([stages[name] for name in ("linear_probe", "linear_probe_pytorch", "finetune", "finetune_pytorch")],
+                         ["pass", "skipped", "pass", "skipped"])
         for line in ("FAILED: x.o", "Failed: kernels.B", "expected a validation accuracy of 0.9 at least, got 0.4", "python3 has no PyTorch"):
             self.assertIn(line, self.text)
 
@@ -163,6 +200,54 @@ esac
         targets = (TOOLS.parent / "CMakeLists.txt").read_text().split("foreach(target ")[1].split(")")[0].split()
         self.assertEqual({f"test_{part}" for part in plan.DEVICE_PARTS.split("|")}, {one for one in targets if one.startswith("test_")})
         self.assertLessEqual(set(plan.DEVICE_PARTS.split("|")), {folder.name for folder in (TOOLS.parent / "tests").iterdir()})
+
+    def test_a_program_that_fails_or_says_nothing_leaves_its_peers_figures(self):
+        self.assertEqual(self.check("--only", "configure,linear_probe,linear_probe_pytorch,finetune,finetune_pytorch",
+                                    FAKE_PROGRAM_FAILS="linear_probe", FAKE_PROGRAM_EMPTY="finetune"), 1)
+        self.assertEqual(self.stages(), {"configure": "pass", "linear_probe": "FAIL", "linear_probe_pytorch": "pass", "finetune": "FAIL",
+                                         "finetune_pytorch": "pass"})
+        self.assertIn("linear_probe: error: out of memory", self.text)
+        self.assertIn("no figures in summary.json: KeyError: 'texts_per_second'", self.text)
+        self.assertIn("| dinov2_vitb14_probe_step |  | 64 | ms |  |", self.text)
+
+    def test_figures_of_an_earlier_check_do_not_count(self):
+        self.assertEqual(self.check("--only", "configure,finetune"), 0)
+        self.program(self.fakes / "programs/finetune", "exit 0\n")
+        self.assertEqual(self.check("--only", "configure,finetune"), 1)
+        self.stages()
+        self.assertIn("FileNotFoundError", self.block["stages"]["finetune"]["what"])
+
+    def test_texts_are_of_the_length_that_the_peer_takes(self):
+        sys.path.insert(0, str(TOOLS))
+        from gpu_node import plan
+        folder = pathlib.Path(self.folder.name) / "texts"
+        plan.write_texts(folder, 400, 128, 30522)
+        vocabulary = (folder / "vocab.txt").read_text().splitlines()
+        self.assertEqual((len(vocabulary), len(set(vocabulary))), (30522, 30522))
+        rows = [line.split("\t") for line in (folder / "train.tsv").read_text().splitlines()]
+        self.assertEqual((rows[0], len(rows)), (["text", "label"], 401))
+        self.assertEqual({label for _, label in rows[1:]}, {"0", "1"})
+        lengths = [len(text.split()) + 2 for text, _ in rows[1:]]  # and [CLS], [SEP]
+        self.assertTrue(all(set(text.split()) <= set(vocabulary) for text, _ in rows[1:]))
+        self.assertGreaterEqual(min(lengths), 64)
+        self.assertTrue(all(max(lengths[i:i + 8]) >= 128 for i in range(0, 400, 8)))  # each batch is cut to 128, not padded to less
+        self.assertEqual({line.split("\t")[1] for line in (folder / "dev.tsv").read_text().splitlines()[1:]}, {"0", "1"})
+
+    def test_programs_and_peers_know_the_flags_they_are_given(self):
+        sys.path.insert(0, str(TOOLS))
+        from gpu_node import plan
+        programs = pathlib.Path(os.environ.get("WEFT_BIN", "/nowhere"))
+        if not all((programs / name).exists() for name in ("linear_probe", "finetune")):
+            self.skipTest("needs the built programs, whose folder WEFT_BIN names")
+        for simt in (False, True):
+            for program in (plan.linear_probe(simt, pathlib.Path("work")), plan.finetune(simt, pathlib.Path("work"))):
+                peer = TOOLS.parent / f"benchmarks/peers/pytorch_{program.name}.py"
+                for command, flags in ((str(programs / program.name), program.flags), (f"{sys.executable} {peer}", program.peer_flags)):
+                    known = subprocess.run([*command.split(), "--help"], capture_output=True, text=True, check=True).stdout
+                    for flag in ["--model", "--device", *(word for word in flags if word.startswith("-"))]:
+                        # linear_probe's -b and -e are noted behind the long ones.
+                        self.assertRegex(known, rf"(?<![\w-]){flag}(?![\w-])", f"{command} {flag}")
+                self.assertIn(program.model, known)
 
     def test_every_ladder_is_climbed(self):
         sys.path.insert(0, str(TOOLS))
@@ -211,6 +296,11 @@ esac
         self.assertEqual(self.check("--dry-run"), 0, self.output if hasattr(self, "output") else "")
         stages = self.stages()
         self.assertEqual([stages[name] for name in ("tests_device", "train", "bench", "memcheck")], ["pass", "pass", "skipped", "skipped"])
+        self.assertEqual([stages[name] for name in ("linear_probe", "linear_probe_pytorch", "finetune", "finetune_pytorch")],
+                         ["pass", "skipped", "pass", "skipped"])
+        started = (self.fakes / "programs_started").read_text()
+        self.assertIn("linear_probe --model vit_tiny4 -b 2", started)
+        self.assertIn("--device simt", started)
         self.assertIn("**PASS** on device `simt`", self.text)
         self.assertEqual((self.fakes / "devices").read_text(), "WEFT_TEST_DEVICES=simt\nWEFT_TEST_DEVICES=\n")
         self.assertIn("-DWEFT_CUDA=OFF", (self.fakes / "configured").read_text())

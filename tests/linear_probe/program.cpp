@@ -51,6 +51,12 @@ TEST(LinearProbe, PrintsTheLinesOfTheWorkflowAndKeepsARunFolder) {
   const auto summary = nlohmann::json::parse(read_text(folder / "run/summary.json"));
   EXPECT_EQ(summary["finetune_accuracy"], rows[3]["accuracy"]);
   EXPECT_EQ(summary["probe_accuracy"], rows[1]["accuracy"]);
+  // Fine-tuning holds the weights, their gradients and two moments; the probe of kept features little beside the
+  // weights.
+  const int64_t weights = 4 * 2'600'000;  // vit_tiny4 has 2.69 million
+  EXPECT_GT(summary["finetune_peak_tensor_bytes"], 4 * weights);
+  EXPECT_GT(summary["probe_peak_tensor_bytes"], weights);
+  EXPECT_LT(summary["probe_peak_tensor_bytes"], summary["finetune_peak_tensor_bytes"]);
   const StateDict tuned = read_safetensors(folder / "run/finetuned.safetensors").state;
   EXPECT_TRUE(tuned.tensor("m.blocks.5.attn.qkv.weight").defined());
   EXPECT_TRUE(tuned.tensor("linear.weight").defined());

@@ -110,7 +110,8 @@ TEST_F(Resume, AStoppedRunEndsAsAWholeOne) {
        pieces = nlohmann::json::parse(read_text(folder_ / "pieces/summary.json"));
   EXPECT_TRUE(whole["finished"].get<bool>());
   EXPECT_EQ(whole["steps"], 12);
-  for (const char* key : {"probe_images_per_second", "finetune_images_per_second"}) {
+  for (const char* key : {"probe_images_per_second", "finetune_images_per_second", "probe_peak_tensor_bytes",
+                          "finetune_peak_tensor_bytes"}) {
     EXPECT_GT(pieces[key], 0);
     whole.erase(key);
     pieces.erase(key);

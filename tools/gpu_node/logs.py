@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the logs of the stages: CTest, GoogleTest under compute-sanitizer, benchmarks."""
+import json
 import re
 
 from gpu_node.stages import FAIL, PASS, STOPPED, TIMEOUT, first_lines
@@ -74,6 +75,26 @@ def read_bench(run, outcome):
     outcome.what = ", ".join([f"{len(cases)} cases"] + ([outcome.what] if outcome.what else []))
     if not cases and outcome.status == PASS:
         outcome.status = FAIL
+
+
+def read_program(summary, batch, cases):
+    """A training program's summary.json as the cases of its peer; cases: name -> (key of the rate, its unit, key of the peak memory)."""
+    def read(_run, outcome):
+        try:
+            values = json.loads(summary.read_text())
+            found = {}
+            for name, (rate, unit, memory) in cases.items():
+                found[name] = (float(values[rate]), unit)
+                found[f"{name}_step"] = (1000 * batch / float(values[rate]), "ms")
+                found[f"{name}_memory"] = (float(values[memory]) / 2**20, "MiB")
+        except (OSError, ValueError, KeyError, TypeError, ZeroDivisionError) as error:
+            if outcome.status == PASS:
+                outcome.status, outcome.what = FAIL, f"no figures in {summary.name}: {type(error).__name__}: {error}"
+            return
+        outcome.facts = {"cases": found}
+        steps = [f"{name} {value:.4g} ms a step" for name, (value, unit) in found.items() if unit == "ms"]
+        outcome.what = ", ".join(steps + ([outcome.what] if outcome.what else []))
+    return read
 
 
 def read_ladders(run, outcome):

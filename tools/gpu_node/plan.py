@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+from random import Random
 
 from gpu_node import logs
 from gpu_node.stages import FAIL, PASS, Command, Stage
@@ -65,6 +66,68 @@ def read_training(folder, needed_accuracy):
     return read
 
 
+class Program:
+    """A training program as its users start it, on made-up data; its peer in PyTorch takes the same steps."""
+
+    def __init__(self, name, model, batch, flags, peer_flags, cases, prepare=lambda: None):
+        self.name, self.model, self.batch, self.flags, self.peer_flags, self.cases, self.prepare = (
+            name, model, batch, flags, peer_flags, cases, prepare)
+
+
+def linear_probe(simt, work):
+    """Both phases, twenty steps an epoch; the second epoch counts. ViT-B/14 at this batch takes some 10 GiB."""
+    model, batch, steps = ("vit_tiny4", 2, 2) if simt else ("dinov2_vitb14", 128, 20)
+    cases = {f"{model}_{phase}": (f"{phase}_images_per_second", "images/s", f"{phase}_peak_tensor_bytes") for phase in ("probe", "finetune")}
+    return Program("linear_probe", model, batch, ["-b", str(batch), "-e", "2", "--data", f"random:{batch * steps}x32x32x3", "--cache-features", "off",
+                                                  "--parallel", "none"],
+                   ["-b", str(batch), "--steps", str(steps)], cases)
+
+
+SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def write_texts(folder, texts, length, vocabulary):
+    """train.tsv, dev.tsv and vocab.txt: sentences of words that are one token each, half of `length` tokens and more, cut to it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    words = [f"w{i}" for i in range(vocabulary - len(SPECIAL_TOKENS))]
+    (folder / "vocab.txt").write_text("".join(word + "\n" for word in SPECIAL_TOKENS + words))
+    random = Random(1)
+    for name, count in (("train.tsv", texts), ("dev.tsv", 32)):
+        rows = [f"{' '.join(random.choices(words, k=random.randint(length // 2, 2 * length)))}\t{random.randint(0, 1)}" for _ in range(count)]
+        rows[:2] = [row[:-1] + str(label) for label, row in enumerate(rows[:2])]  # both classes are there
+        (folder / name).write_text("\n".join(["text\tlabel"] + rows) + "\n")
+
+
+def finetune(simt, work):
+    """In f32 as Hugging Face's Trainer, fifty steps an epoch; the second epoch counts."""
+    model, batch, length, steps, vocabulary = ("bert_tiny", 2, 8, 2, 300) if simt else ("bert_base", 8, 128, 50, 30522)
+    folder = work / "texts"
+    return Program("finetune", model, batch, ["--batch-size", str(batch), "--max-length", str(length), "--epochs", "2", "--data", str(folder),
+                                              "--vocab", str(folder / "vocab.txt"), "--save-steps", "1000000", "--parallel", "none"],
+                   ["--batch-size", str(batch), "--length", str(length), "--steps", str(steps)],
+                   {f"{model}_finetune": ("texts_per_second", "texts/s", "peak_tensor_bytes")},
+                   lambda: write_texts(folder, batch * steps, length, vocabulary))
+
+
+def program_stages(program, build, device, work, no_peer):
+    """The program, and its peer where there is a GPU."""
+    binary, out = build / "bin" / program.name, work / program.name
+    summary = out / "summary.json"
+
+    def commands(_limit):
+        program.prepare()
+        summary.unlink(missing_ok=True)  # of an earlier check
+        return [Command(program.name, [str(binary), "--model", program.model, *program.flags, "--device", device, "--out", str(out)])]
+
+    peer = f"{program.name}_pytorch"
+    script = ROOT / f"benchmarks/peers/pytorch_{program.name}.py"
+    return [Stage(program.name, 60, needs=["configure"], prepare=commands, read=logs.read_program(summary, program.batch, program.cases),
+                  unless=lambda: None if binary.exists() else f"{program.name} was not built", useful=15),
+            Stage(peer, 45, [Command(peer, ["python3", str(script), "--model", program.model, *program.peer_flags, "--device", "cuda"])],
+                  read=logs.read_bench, needs=["configure"], unless=lambda: no_peer(script), useful=15,
+                  not_here="PyTorch's side needs a GPU" if device == "simt" else None)]
+
+
 def sanitizer_stage(tool, limit, build, paths, shards, simt):
     program = build / "bin/test_kernels"
     flags = ["--error-exitcode", "86", "--print-limit", "20"] + (["--leak-check", "no"] if tool == "memcheck" else [])
@@ -102,9 +165,9 @@ def stages(build, device, paths, cores, work):
     def no_bench():
         return None if bench.exists() else f"{bench} was not built"
 
-    def no_peer():
-        if not peer.exists():
-            return f"{peer.relative_to(ROOT)} is not there"
+    def no_peer(script):
+        if not script.exists():
+            return f"{script.relative_to(ROOT)} is not there"
         return None if paths["torch"] else "python3 has no PyTorch"
 
     def seconds(limit):
@@ -122,10 +185,12 @@ def stages(build, device, paths, cores, work):
               unless=lambda: None if (build / "bin/train_image").exists() else "train_image was not built"),
         Stage("bench", 75, read=logs.read_bench, needs=["configure"], unless=no_bench, not_here=no_suite, useful=15,
               prepare=lambda limit: [Command("bench", [str(bench), "--suite", "gpu", "--seconds-total", seconds(limit)])]),
-        Stage("bench_pytorch", 75, read=logs.read_bench, needs=["configure"], unless=no_peer, not_here=no_suite, useful=15,
+        Stage("bench_pytorch", 75, read=logs.read_bench, needs=["configure"], unless=lambda: no_peer(peer), not_here=no_suite, useful=15,
               prepare=lambda limit: [Command("bench_pytorch", ["python3", str(peer), "--device", "cuda", "--seconds-total", seconds(limit)])]),
         Stage("bench_engines", 100, read=logs.read_bench, needs=["configure"], unless=no_bench, not_here=no_suite, useful=15,
               prepare=lambda limit: [Command("bench_engines", [str(bench), "--suite", "engines", "--seconds-total", seconds(limit)])]),
+        *program_stages(linear_probe(simt, work), build, device, work, no_peer),
+        *program_stages(finetune(simt, work), build, device, work, no_peer),
         Stage("ladders", 60, [Command("ladders", ["sh", "-c", CLIMB, str(ladder), *LADDERS])], logs.read_ladders, needs=["configure"],
               unless=lambda: None if ladder.exists() else f"{ladder} was not built", not_here=no_suite, useful=15),
         sanitizer_stage("memcheck", 90, build, paths, shards, simt),

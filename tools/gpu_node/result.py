@@ -63,6 +63,25 @@ def engines_section(cases):
     return lines + table(["case", "own", "vendor", "unit", "ratio"], bench_table(own, vendor))
 
 
+PROGRAMS = ("linear_probe", "finetune")  # stages; the stage NAME_pytorch is its peer
+
+
+def programs_section(results):
+    """Training programs as their users start them: rate, time of a step, peak memory of the device."""
+    def cases(suffix):
+        found = {}
+        for name in PROGRAMS:
+            found.update(results[name + suffix].facts.get("cases", {}) if name + suffix in results else {})
+        return found
+
+    ours, theirs = cases(""), cases("_pytorch")
+    if not ours and not theirs:
+        return []
+    lines = ["", "## Training programs beside PyTorch", "",
+             "Ratio: how many times as fast as PyTorch, or how many times less memory; above 1, Weft is better.", ""]
+    return lines + table(["case", "Weft", "PyTorch", "unit", "ratio"], bench_table(ours, theirs))
+
+
 def markdown(title, device, facts, results, planned):
     passed = sum(outcome.status == PASS for outcome in results.values())
     skipped = sum(outcome.status == SKIPPED for outcome in results.values())
@@ -85,6 +104,7 @@ def markdown(title, device, facts, results, planned):
     if ours or theirs:
         lines += ["", "## Benchmarks", "", "Ratio: how many times as fast as PyTorch; above 1, Weft is faster.", ""]
         lines += table(["case", "Weft", "PyTorch", "unit", "ratio"], bench_table(ours, theirs))
+    lines += programs_section(results)
     engines = results["bench_engines"].facts.get("cases", {}) if "bench_engines" in results else {}
     lines += engines_section(engines) if engines else []
     ladders = results["ladders"].facts.get("tables", "") if "ladders" in results else ""
