@@ -26,9 +26,22 @@ namespace {
 /// How images travel from the worker to the model.
 enum class Route : uint8_t {
   normalized,  ///< the worker normalises into the batch's own f32 memory: CPU in f32
+  on_host,     ///< the worker normalises, f32 travels
   as_stored,   ///< the worker cuts out u8 windows: u8 images
   on_device,   ///< whole u8 pictures and places travel, kernels::image_normalize does the rest
 };
+
+Route route_of(const LoaderOptions& options) {
+  if (options.dtype == DType::u8) return Route::as_stored;
+  const bool on_cpu = options.device.kind == DeviceKind::cpu;
+  if (options.transform_on == TransformOn::host) {
+    WEFT_CHECK(options.dtype == DType::f32, "loader: expected f32 of pictures that are normalised on the host, got ",
+               options.dtype);
+    return on_cpu ? Route::normalized : Route::on_host;
+  }
+  if (options.transform_on == TransformOn::device) return Route::on_device;
+  return on_cpu && options.dtype == DType::f32 ? Route::normalized : Route::on_device;
+}
 
 struct Size {
   int64_t height = 0, width = 0, channels = 0;
@@ -127,10 +140,7 @@ Loader::Workshop::Workshop(std::shared_ptr<const Dataset> set, Sampler sampler, 
   const bool known = options_.dtype == DType::f32 || options_.dtype == DType::f64 || options_.dtype == DType::bf16 ||
                      options_.dtype == DType::u8;
   WEFT_CHECK(known, "loader: expected images in f32, f64, bf16 or u8, got ", options_.dtype);
-  const bool on_cpu = options_.device.kind == DeviceKind::cpu;
-  route_ = options_.dtype == DType::u8              ? Route::as_stored
-           : on_cpu && options_.dtype == DType::f32 ? Route::normalized
-                                                    : Route::on_device;
+  route_ = route_of(options_);
   WEFT_CHECK(options_.mean.size() == options_.std.size(), "loader: expected mean and std of the same length, got ",
              options_.mean.size(), " and ", options_.std.size());
   if (options_.mean.empty() && route_ != Route::as_stored) {
@@ -149,6 +159,8 @@ Loader::Workshop::Workshop(std::shared_ptr<const Dataset> set, Sampler sampler, 
   slots_.resize(static_cast<size_t>(options_.workers == 0 ? 2 : options_.prefetch + 2));
   for (Slot& one : slots_) {
     const DeviceKind kind = options_.device.kind;
+    if (route_ == Route::on_host)
+      one.pixels = StagingMemory(kind, static_cast<size_t>(batch * seen_.count()) * sizeof(float));
     if (route_ == Route::as_stored) one.pixels = StagingMemory(kind, static_cast<size_t>(batch * seen_.count()));
     if (route_ == Route::on_device) one.pixels = StagingMemory(kind, static_cast<size_t>(batch * stored_.count()));
     one.places = StagingMemory(kind, static_cast<size_t>(batch) * sizeof(Place));
@@ -220,8 +232,9 @@ void Loader::Workshop::assemble(Slot& to, int64_t step, int64_t position) {
   const Place place = pipeline_.place ? pipeline_.place(draw) : Place{};
   to.labels.as<int64_t>()[position] = label;
   const TraceScope scope("crop, flip, lay down");
-  if (route_ == Route::normalized) {
-    normalize(to.images.data<float>() + position * seen_.count(), seen_.height, seen_.width, view, place, table_);
+  if (route_ == Route::normalized || route_ == Route::on_host) {
+    float* images = route_ == Route::normalized ? to.images.data<float>() : to.pixels.as<float>();
+    normalize(images + position * seen_.count(), seen_.height, seen_.width, view, place, table_);
   } else if (route_ == Route::as_stored) {
     cut_out(to.pixels.as<uint8_t>() + position * seen_.count(), seen_.height, seen_.width, view, place);
   } else {
@@ -352,8 +365,9 @@ Upload Loader::Workshop::upload(int64_t step) {
   if (route_ == Route::normalized) {
     sent.images = std::exchange(from.images, Tensor());
   } else {
-    const Size& size = route_ == Route::as_stored ? seen_ : stored_;
-    sent.images = copy_over(from.pixels.as<void>(), {n, size.height, size.width, size.channels}, DType::u8);
+    const Size& size = route_ == Route::on_device ? stored_ : seen_;
+    const DType dtype = route_ == Route::on_host ? DType::f32 : DType::u8;
+    sent.images = copy_over(from.pixels.as<void>(), {n, size.height, size.width, size.channels}, dtype);
     if (route_ == Route::on_device) sent.places = copy_over(from.places.as<void>(), {n, 3}, DType::i32);
   }
   from.copied->record(copy_stream_->handle());

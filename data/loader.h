@@ -19,6 +19,13 @@ struct Batch {
   int64_t step = 0;  ///< position in the epoch
 };
 
+/// Where pictures are cropped, mirrored and normalised.
+enum class TransformOn : uint8_t {
+  automatic,  ///< device, but for f32 on the CPU, where a worker's pass writes into the batch itself
+  host,       ///< in the workers, and f32 travels to the device
+  device,     ///< bytes travel, a quarter of that, and kernels::image_normalize does the rest
+};
+
 struct LoaderOptions {
   int64_t batch_size = 64;   ///< of this rank
   int workers = 2;           ///< threads; 0: the caller assembles each batch itself
@@ -27,6 +34,8 @@ struct LoaderOptions {
   uint64_t seed = 0;         ///< of the augmentation
   Device device{};           ///< where batches arrive
   DType dtype = DType::f32;  ///< of the images: f32, f64, bf16, or u8 for pictures as stored
+  /// The same bits either way; host needs f32, and u8 has nothing to transform but a window to cut out, in the workers.
+  TransformOn transform_on = TransformOn::automatic;
   /// Per channel; empty: those of the set (channel_statistics).
   std::vector<float> mean = {}, std = {};
 };
@@ -44,10 +53,10 @@ struct LoaderStatistics {
 ///   loader.start(epoch);                       // or start(epoch, step) to resume
 ///   while (auto batch = loader.next()) { … }
 /// On the CPU in f32, crop, flip and normalisation are one pass in the worker; elsewhere bytes travel and
-/// kernels::image_normalize does that on the device, on the caller's current stream.
+/// kernels::image_normalize does that on the device, on the caller's current stream (TransformOn).
 /// An exception in a worker is thrown again by the next() that would have returned the batch; after it, start anew.
 /// Use it from one thread. Errors: a batch size below 1 or above the number of pictures, workers below 0, pictures of
-/// several sizes in one batch.
+/// several sizes in one batch, TransformOn::host for another dtype than f32.
 class Loader {
  public:
   Loader(std::shared_ptr<const Dataset> set, Sampler sampler, Pipeline pipeline, LoaderOptions options = {});

@@ -80,6 +80,7 @@ constexpr Entry kTable[] = {
     {.name = "fill"},
     {.name = "arange", .arithmetic = 2},
     {.name = "image_normalize", .arithmetic = 3},
+    {.name = "image_mix", .twice = 0b10, .arithmetic = 2},  // x: each picture, and the one before it
     {.name = "index_select"},
     {.name = "index_select_backward", .arithmetic = 1},
     {.name = "gather"},
@@ -88,6 +89,7 @@ constexpr Entry kTable[] = {
     {.name = "layer_norm_backward", .arithmetic = 14},
     {.name = "matmul", .flop = matmul_flop},
     {.name = "matmul_fused", .flop = matmul_fused_flop},
+    {.name = "mixed_targets"},
     {.name = "rms_norm_forward", .arithmetic = 5},
     {.name = "rms_norm_backward", .arithmetic = 11},
     {.name = "sgd_step", .updated = 0b11, .arithmetic = 6},         // w, velocity

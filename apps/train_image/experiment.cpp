@@ -55,6 +55,12 @@ support::ParallelOptions parallel_options(const Options& o) {
           .low_precision = o.precision == "bf16"};
 }
 
+data::TransformOn transform_on(const std::string& word) {
+  return word == "host"     ? data::TransformOn::host
+         : word == "device" ? data::TransformOn::device
+                            : data::TransformOn::automatic;
+}
+
 }  // namespace
 
 Experiment::Experiment(const Options& given, const support::Ranks& all)
@@ -101,6 +107,7 @@ void Experiment::make_loaders() {
                               .workers = static_cast<int>(options.workers),
                               .seed = static_cast<uint64_t>(options.seed),
                               .device = device,
+                              .transform_on = transform_on(options.transform_on),
                               .mean = pixels.mean,
                               .std = pixels.std};
   for (const float value : loading.mean)  // what is erased is 0 after normalisation, up to the rounding to a byte

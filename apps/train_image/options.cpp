@@ -80,6 +80,10 @@ bool parse_options(int argc, char** argv, Options& o) {
             {.min = 0, .max = 1});
   flags.add("mixup", o.mixup, "alpha of mixup; 0: off", {.min = 0});
   flags.add("cutmix", o.cutmix, "alpha of cutmix; 0: off", {.min = 0});
+  flags.add_choice(
+      "transform-on", o.transform_on, {"auto", "host", "device"},
+      "where pictures are cropped, mirrored and normalised. device: they travel as bytes; host: the workers do it and "
+      "four times as much travels; the same bits either way; auto: device, on the CPU host");
   flags.add_choice("precision", o.precision, {"f32", "bf16"}, "bf16: convolutions and matmuls in bf16, weights in f32");
   flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
   flags.add("workers", o.workers, "threads that load pictures; 0: the training thread itself", {.min = 0, .max = 1024});

@@ -13,7 +13,8 @@ struct MixedBatch {
 
 /// mixup (Zhang et al., ICLR 2018): every image is blended with its neighbour in the batch (the first with the last),
 /// x = l x_i + (1 - l) x_{i-1}, and so are the one-hot targets; one l ~ Beta(alpha, alpha) per batch.
-/// images: floating [N, H, W, C]; labels: i64 [N]. Errors: labels outside 0 … classes - 1, alpha not positive.
+/// images: floating [N, H, W, C]; labels: i64 [N], on the same device, where all of it happens: the same draw makes the
+/// same bits on each. Errors: alpha not positive; labels as mixed_targets() says.
 MixedBatch mixup(const Tensor& images, const Tensor& labels, int64_t classes, double alpha, Draw& draw);
 
 /// CutMix (Yun et al., ICCV 2019): a random box of the neighbour is pasted into every image; targets are mixed by area.

@@ -107,12 +107,26 @@ TEST_P(GpuSuite, EveryCaseRuns) {
   const std::map<std::string, std::string> found = rows(outcome.output);
   EXPECT_EQ(static_cast<long>(found.size()), std::count(listed.begin(), listed.end(), '\n'));
   for (const auto& [name, unit] : found) EXPECT_THAT('\n' + listed, HasSubstr('\n' + name + '\t' + unit + '\n'));
-  for (const char* one :
-       {"resnet50_b64_train_bf16", "resnet18_cifar_b256_train_f32", "resnet50_b64_train_memory_bf16",
-        "matmul_8192_bf16", "conv3x3_64_64_56_bf16_forward_backward", "batch_norm_bf16_forward",
-        "layer_norm_f32_forward_backward", "softmax_bf16_forward", "cross_entropy_f32_forward",
-        "vit_attention_bf16_forward", "vit_mlp_bf16_forward_backward", "add_64m_f32", "copy_64m_bf16", "memcpy_256m",
-        "memcpy_256m_from_host", "allocate_4k", "adamw_step", "add_16", "chain_backward"})
+  for (const char* one : {"resnet50_b64_train_bf16",
+                          "resnet18_cifar_b256_train_f32",
+                          "resnet50_b64_train_memory_bf16",
+                          "matmul_8192_bf16",
+                          "conv3x3_64_64_56_bf16_forward_backward",
+                          "batch_norm_bf16_forward",
+                          "layer_norm_f32_forward_backward",
+                          "softmax_bf16_forward",
+                          "cross_entropy_f32_forward",
+                          "vit_attention_bf16_forward",
+                          "vit_mlp_bf16_forward_backward",
+                          "add_64m_f32",
+                          "copy_64m_bf16",
+                          "memcpy_256m",
+                          "memcpy_256m_from_host",
+                          "input_cifar_b256_mixed",
+                          "allocate_4k",
+                          "adamw_step",
+                          "add_16",
+                          "chain_backward"})
     EXPECT_TRUE(found.contains(one)) << one;
 }
 

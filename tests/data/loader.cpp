@@ -263,6 +263,8 @@ TEST(Loader, RefusesWhatMakesNoSense) {
   EXPECT_THAT(text([](auto& o) { o.workers = -1; }), HasSubstr("at least 0 workers"));
   EXPECT_THAT(text([](auto& o) { o.prefetch = 0; }), HasSubstr("1 batch of prefetch, got 2 and 0"));
   EXPECT_THAT(text([](auto& o) { o.dtype = DType::i64; }), HasSubstr("f32, f64, bf16 or u8, got i64"));
+  EXPECT_THAT(text([](auto& o) { o.dtype = DType::bf16, o.transform_on = TransformOn::host; }),
+              HasSubstr("expected f32 of pictures that are normalised on the host, got bf16"));
   EXPECT_THAT(text([](auto& o) { o.std.pop_back(); }), HasSubstr("mean and std of the same length, got 3 and 2"));
   EXPECT_THAT(text([](auto& o) { o.mean = {0.f}, o.std = {1.f}; }), HasSubstr("mean and std of 3 channels, got 1"));
   EXPECT_THAT(text([](auto& o) { o.std[1] = 0; }), HasSubstr("a positive std, got 0 for channel 1"));
@@ -279,24 +281,30 @@ void expect_same_as_cpu(Device device, DType dtype, double tolerance) {
   for (const char* augment : {"cifar", "imagenet:8"}) {
     LoaderOptions options = kPlain;
     Loader reference(set, Sampler(22), make_pipeline(augment, Split::train), options);
-    options.device = device, options.dtype = dtype;
-    Loader loader(set, Sampler(22), make_pipeline(augment, Split::train), options);
-    const Seen expected = epoch_of(reference, 1), got = epoch_of(loader, 1);
-    EXPECT_EQ(got.labels, expected.labels);
-    ASSERT_EQ(got.images.size(), expected.images.size());
-    for (size_t i = 0; i < got.images.size(); ++i) ASSERT_NEAR(got.images[i], expected.images[i], tolerance) << augment;
+    const Seen expected = epoch_of(reference, 1);
+    for (const TransformOn where : {TransformOn::automatic, TransformOn::host, TransformOn::device}) {
+      if (where == TransformOn::host && dtype != DType::f32) continue;
+      options.device = device, options.dtype = dtype, options.transform_on = where;
+      Loader loader(set, Sampler(22), make_pipeline(augment, Split::train), options);
+      const Seen got = epoch_of(loader, 1);
+      EXPECT_EQ(got.labels, expected.labels);
+      ASSERT_EQ(got.images.size(), expected.images.size());
+      for (size_t i = 0; i < got.images.size(); ++i)
+        ASSERT_NEAR(got.images[i], expected.images[i], tolerance) << augment << ' ' << static_cast<int>(where);
+    }
   }
 }
 
 // Values lie in [-2, 2]: half a step of the dtype there, and a few roundings of f32.
 TEST(Loader, BfloatOnTheCpu) { expect_same_as_cpu({}, DType::bf16, 2.0 / 256); }
 TEST(Loader, DoubleOnTheCpu) { expect_same_as_cpu({}, DType::f64, 1e-6); }
+TEST(Loader, FloatOnTheCpuIsTheSameBitsWhicheverWay) { expect_same_as_cpu({}, DType::f32, 0); }
 
 class LoaderOnGpu : public ::testing::TestWithParam<DeviceKind> {};
 
 TEST_P(LoaderOnGpu, EqualsTheCpu) {
   if (!tests::runs_on(GetParam())) GTEST_SKIP() << "the tests run on no " << name(GetParam()) << " device here";
-  expect_same_as_cpu({GetParam(), 0}, DType::f32, 1e-6);
+  expect_same_as_cpu({GetParam(), 0}, DType::f32, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, LoaderOnGpu, ::testing::Values(DeviceKind::simt, DeviceKind::cuda),

@@ -3,7 +3,9 @@
 
 #include <cmath>
 
+#include "core/ops/cast.h"
 #include "tests/data/fixture.h"
+#include "tests/support/devices.h"
 
 namespace weft::data::testing {
 namespace {
@@ -53,11 +55,33 @@ TEST(Cutmix, PastesABoxAndMixesTargetsByItsArea) {
   }
 }
 
+/// On a device without labels on the host, in the dtypes that models see.
+TEST(Mixup, IsTheSameBitsOnEveryDevice) {
+  const std::vector<int64_t> labels{2, 0, 1, 0, 2};
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const Tensor images = random_images(5, 7, 8).to(dtype);
+    for (const DeviceKind kind : tests::device_runs()) {
+      const Device device{kind, 0};
+      for (const uint64_t key : {uint64_t{1}, uint64_t{std::random_device{}()}})
+        for (const auto mix : {&mixup, &cutmix}) {
+          Draw here(key, 3), there(key, 3);
+          const MixedBatch want = mix(images, Tensor::from(labels), 3, 0.7, here);
+          const MixedBatch got = mix(images.to(device), Tensor::from(labels, device), 3, 0.7, there);
+          EXPECT_EQ(got.images.device(), device);
+          EXPECT_EQ(got.images.dtype(), dtype);
+          EXPECT_EQ(got.images.to(DType::f32).to_vector<float>(), want.images.to(DType::f32).to_vector<float>())
+              << name(kind);
+          EXPECT_EQ(got.targets.to_vector<float>(), want.targets.to_vector<float>()) << name(kind);
+        }
+    }
+  }
+}
+
 TEST(Mixup, RefusesWhatDoesNotFit) {
   Draw draw(1, 1);
   const Tensor images = random_images(2, 2, 2), labels = Tensor::from(std::vector<int64_t>{0, 5});
   EXPECT_THAT(error_text([&] { mixup(images, labels, 5, 0.2, draw); }),
-              HasSubstr("mixup: expected labels 0 to 4, got 5"));
+              HasSubstr("mixed_targets: expected labels 0 to 4, got 5 in row 1"));
   EXPECT_THAT(error_text([&] { cutmix(images, labels, 6, 0, draw); }), HasSubstr("cutmix: expected an alpha above 0"));
   EXPECT_THAT(error_text([&] { mixup(images, images, 6, 1, draw); }),
               HasSubstr("expected labels i64[2], got f32[2,2,2,3]"));

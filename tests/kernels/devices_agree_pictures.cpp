@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/image.h"
+#include "kernels/image_mix.h"
+#include "kernels/mixed_targets.h"
 #include "kernels/pool2d.h"
 #include "tests/kernels/devices_agree.h"
 
@@ -52,6 +54,21 @@ TEST(DevicesAgree, Image) {
         const View place = c.given(DType::i32, {3, 3}, {0, 0, 0, -3, 5, 1, 6, -2, 1});
         kernels::image_normalize(c.queue, c.output(dtype, {3, 9, 8, C}), x, place, a);
       });
+}
+
+TEST(DevicesAgree, ImageMix) {
+  for (const DType dtype : kFloating)
+    for (const int64_t C : {1, 3, 4})
+      expect_agreement(str("mixed pictures ", dtype, " ", C), [&](Call& c) {
+        const Sizes sizes{3, 10, 8, C};  // rows are whole units of 16 bytes; by 9 columns they are not
+        kernels::image_mix(c.queue, c.output(dtype, sizes), c.random(dtype, sizes), {0, 10, 0, 8, 0.3});
+        kernels::image_mix(c.queue, c.output(dtype, sizes), c.random(dtype, sizes), {2, 7, 3, 5, 0});
+        const Sizes odd{4, 7, 9, C};
+        kernels::image_mix(c.queue, c.output(dtype, odd), c.random(dtype, odd), {0, 7, 1, 9, 0.7});
+      });
+  expect_agreement("mixed targets", [&](Call& c) {
+    kernels::mixed_targets(c.queue, c.output(DType::f32, {300, 7}), c.integers(DType::i64, {300}, 0, 6), 0.3);
+  });
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 // Ops that draw random numbers: the seed is set before each call, so that every device draws the same.
 #include "core/ops/cast.h"
 #include "core/ops/dropout.h"
+#include "core/ops/image_mix.h"
 #include "core/ops/image_normalize.h"
+#include "core/ops/mixed_targets.h"
 #include "core/ops/random.h"
 #include "tests/ops/op_case.h"
 
@@ -36,6 +38,24 @@ const AddCases cases{
      [](const Inputs& x) {
        return image_normalize(x[0].to(DType::u8), {}, {0.5f, 0.25f, 0.75f}, {0.25f, 0.5f, 0.125f}, 4, 8, DType::f64);
      },
+     1,
+     false,
+     false},
+    {"image_mix",
+     {{{3, 5, 4, 3}}},
+     [](const Inputs& x) { return image_mix(x[0], {.top = 1, .bottom = 5, .left = 0, .right = 3}, 0.3); },
+     1,
+     true,
+     false},
+    {"image_mix_copied",
+     {{{2, 4, 8, 1}, Values::normal, Layout::transposed}},
+     [](const Inputs& x) { return image_mix(x[0], {.top = 0, .bottom = 2, .left = 3, .right = 8}, 0); },
+     1,
+     true,
+     false},
+    {"mixed_targets",
+     {{{6}, Values::classes, Layout::dense, 5}},
+     [](const Inputs& x) { return mixed_targets(x[0], 5, 0.75); },
      1,
      false,
      false},

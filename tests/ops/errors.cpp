@@ -12,6 +12,7 @@
 #include "core/ops/cross_entropy.h"
 #include "core/ops/exp.h"
 #include "core/ops/gather.h"
+#include "core/ops/image_mix.h"
 #include "core/ops/image_normalize.h"
 #include "core/ops/index_select.h"
 #include "core/ops/layer_norm.h"
@@ -19,6 +20,7 @@
 #include "core/ops/linear_gelu.h"
 #include "core/ops/matmul.h"
 #include "core/ops/max.h"
+#include "core/ops/mixed_targets.h"
 #include "core/ops/mse_loss.h"
 #include "core/ops/nll_loss.h"
 #include "core/ops/pad.h"
@@ -182,6 +184,18 @@ TEST(Errors, Pictures) {
                "image_normalize: expected a positive std, got 0 for channel 1");
   EXPECT_ERROR(image_normalize(zeros({1, 4, 4, 3}, DType::u8), zeros({2, 3}, DType::i32), {0, 0, 0}, {1, 1, 1}, 4, 4),
                "image_normalize: expected places i32[1,3] on cpu, got i32[2,3]");
+  EXPECT_ERROR(image_mix(zeros({2, 4, 3}), {0, 1, 0, 1}, 0.5),
+               "image_mix: expected floating pictures [N, H, W, C], got f32[2,4,3]");
+  EXPECT_ERROR(image_mix(zeros({2, 4, 4, 3}), {0, 4, 2, 5}, 0.5),
+               "image_mix: expected a box inside of f32[2,4,4,3] on cpu, got rows 0 to 4, columns 2 to 5");
+  EXPECT_ERROR(image_mix(zeros({2, 4, 4, 3}), {0, 4, 0, 4}, 1.5),
+               "image_mix: expected a share of the picture from 0 to 1, got 1.5");
+  EXPECT_ERROR(mixed_targets(zeros({2}), 3, 0.5), "mixed_targets: expected labels i64[N], got f32[2]");
+  EXPECT_ERROR(mixed_targets(zeros({2}, DType::i64), 0, 0.5), "mixed_targets: expected at least one class, got 0");
+  EXPECT_ERROR(mixed_targets(zeros({2}, DType::i64), 3, -0.5),
+               "mixed_targets: expected a share of the picture's own label from 0 to 1, got -0.5");
+  EXPECT_ERROR(mixed_targets(Tensor::from(std::vector<int64_t>{0, 3}), 3, 0.5),
+               "mixed_targets: expected labels 0 to 2, got 3 in row 1");
 }
 
 }  // namespace
