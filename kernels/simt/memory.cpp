@@ -13,6 +13,7 @@
 
 #include "kernels/error.h"
 #include "kernels/simt/check.h"
+#include "kernels/simt/pages.h"
 #include "kernels/simt/report.h"
 #include "kernels/simt/simt.h"
 
@@ -20,7 +21,6 @@ namespace weft::emulator {
 
 namespace {
 
-constexpr size_t kPage = 4096;
 constexpr size_t kAlignment = 256;
 /// Shadow memory of the checked build takes 51 times these addresses: 3.2 of the 128 TiB that a process has.
 size_t range_bytes() { return (access_checks() ? size_t{64} : size_t{256}) << 30; }
@@ -49,8 +49,8 @@ class Arena {
     std::lock_guard lock(mutex_);
     const size_t rounded = round_up(bytes, kAlignment);
     if (!pinned && used_ + rounded > total_) return nullptr;
-    const size_t usable = round_up(rounded, kPage);
-    const size_t wanted = usable + kPage;  // the guard
+    const size_t usable = round_up(rounded, page_bytes());
+    const size_t wanted = usable + page_bytes();  // the guard
     const auto fit = free_by_size_.lower_bound({wanted, 0});
     if (fit == free_by_size_.end()) return nullptr;
     const auto [size, offset] = *fit;

@@ -6,7 +6,9 @@
 
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include "kernels/error.h"
 
@@ -19,6 +21,14 @@ std::string_view file_name(std::string_view path) { return path.substr(path.rfin
 bool is_emulator_header(std::string_view path) {
   return path.find("kernels/simt/") != path.npos || path.find("/ptx.cuh") != path.npos ||
          path.find("/vec.cuh") != path.npos || path.find("/include/c++/") != path.npos;
+}
+
+/// This program's file, for another process. Under qemu-user /proc/PID/exe is qemu itself; of a file that was replaced
+/// meanwhile it is all there is.
+std::string program_file() {
+  std::error_code problem;
+  const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", problem);
+  return !problem && access(path.c_str(), R_OK) == 0 ? path.string() : str("/proc/", getpid(), "/exe");
 }
 
 }  // namespace
@@ -53,10 +63,8 @@ std::string source_line(const void* code_address) {
   // A return address belongs to the call before it.
   const uintptr_t offset = reinterpret_cast<uintptr_t>(code_address) - reinterpret_cast<uintptr_t>(info.dli_fbase) - 1;
   const bool is_program = std::strchr(info.dli_fname, '/') == nullptr || std::strstr(info.dli_fname, ".so") == nullptr;
-  char program[4096] = "";
-  if (is_program) std::snprintf(program, sizeof(program), "/proc/%d/exe", static_cast<int>(getpid()));
   const std::string command =
-      str("addr2line -i -e '", is_program ? program : info.dli_fname, "' ", hex(offset), " 2>/dev/null");
+      str("addr2line -i -e '", is_program ? program_file() : info.dli_fname, "' ", hex(offset), " 2>/dev/null");
   FILE* pipe = popen(command.c_str(), "r");
   if (!pipe) return unknown;
   std::string found;

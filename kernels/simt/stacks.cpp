@@ -3,19 +3,22 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+
 #include "kernels/error.h"
+#include "kernels/simt/pages.h"
 
 namespace weft::emulator {
 
-Stacks::Stacks(int count) : count_(count) {
-  void* memory = mmap(nullptr, static_cast<size_t>(count) * kStride, PROT_NONE,
+Stacks::Stacks(int count) : guard_(std::max(page_bytes(), kProbedBytes)), stride_(kBytes + guard_), count_(count) {
+  void* memory = mmap(nullptr, static_cast<size_t>(count) * stride_, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   WEFT_CHECK(memory != MAP_FAILED, "simt: no address space for ", count, " fiber stacks. Is ulimit -v set?");
   base_ = static_cast<char*>(memory);
   free_.reserve(static_cast<size_t>(count));
 }
 
-Stacks::~Stacks() { munmap(base_, static_cast<size_t>(count_) * kStride); }
+Stacks::~Stacks() { munmap(base_, static_cast<size_t>(count_) * stride_); }
 
 int Stacks::take() {
   if (!free_.empty()) {
@@ -23,7 +26,7 @@ int Stacks::take() {
     free_.pop_back();
     return stack;
   }
-  char* bottom = base_ + static_cast<size_t>(made_) * kStride + kGuard;
+  char* bottom = base_ + static_cast<size_t>(made_) * stride_ + guard_;
   WEFT_CHECK(made_ < count_ && mprotect(bottom, kBytes, PROT_READ | PROT_WRITE) == 0,
              "simt: no memory for fiber stack ", made_, " of ", count_);
   return made_++;

@@ -14,6 +14,7 @@
 #include "kernels/simt/cluster.h"
 #include "kernels/simt/fault.h"
 #include "kernels/simt/hopper_block.h"
+#include "kernels/simt/pages.h"
 #include "kernels/simt/report.h"
 #include "kernels/simt/switch_fiber.h"
 #include "kernels/simt/warp.h"
@@ -70,7 +71,7 @@ int program_tls(dl_phdr_info* info, size_t, void* found) {
 
 Worker::Worker()
     : stacks_(kMaxThreads + 1),
-      arena_(map_memory(kArenaBytes, 4096)),
+      arena_(map_memory(kArenaBytes, page_bytes())),
       fault_stack_(map_memory(kFaultStackBytes, 0) + kFaultStackBytes),
       signal_stack_(install_fault_handler()),
       static_shared_{} {
@@ -79,7 +80,7 @@ Worker::Worker()
 
 Worker::~Worker() {
   remove_signal_stack(signal_stack_);
-  munmap(arena_, kArenaBytes + 4096);
+  munmap(arena_, kArenaBytes + page_bytes());
   munmap(fault_stack_ - kFaultStackBytes, kFaultStackBytes);
 }
 
