@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Toolchain: for aarch64 (GH200's Grace) on a Debian of another architecture; tests run under qemu-user.
-#   dpkg --add-architecture arm64 && apt-get update
-#   apt-get install g++-aarch64-linux-gnu qemu-user lib{boost-context,fmt,gtest,gmock}-dev:arm64
+#   tools/test aarch64
+# or, with the packages of that group in tools/packages.txt,
 #   cmake -S . -B build-aarch64 -G Ninja -DCMAKE_TOOLCHAIN_FILE=cmake/aarch64.cmake -DWEFT_WITHOUT=all -DWEFT_CUDA=OFF
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
