@@ -16,6 +16,15 @@ void expect_no_slope(const AttentionCall& run, DType dtype) {
   }
 }
 
+/// How far e^(score - score) may lie from 1 where the kernel subtracts a rounded score from a product and the compiler
+/// fuses the two (nvcc does; GCC for aarch64 does, for x86-64 without FMA it cannot): the product is not rounded, so
+/// half a unit of the score is left, |score| eps / 2.
+double fused_score_error(const std::vector<double>& scores, DType wide) {
+  double largest = 0;
+  for (const double score : scores) largest = std::max(largest, std::abs(score));
+  return largest * epsilon_of(wide) / 2;
+}
+
 void check(DeviceKind kind, DType dtype, const AttentionProblem& problem) {
   const emulator::CapabilityScope ampere(80);  // Hopper's kernels have tests of their own
   check_attention(kind, dtype, problem);
@@ -40,7 +49,10 @@ TEST(Attention, OneQueryAndOneKey) {
       run.forward();
       run.backward();
       EXPECT_TRUE(near(run.y(), want.v, {})) << dtype;
-      EXPECT_TRUE(near(run.gradient(2), want.dy, {})) << dtype;
+      // The weight is 1 once it is rounded to bf16 or f16. In f32 and f64 its product is rounded too.
+      const bool low = dtype == DType::bf16 || dtype == DType::f16;
+      const double error = low ? 0 : fused_score_error(want.lse, dtype) + epsilon_of(dtype) / 2;
+      EXPECT_TRUE(near(run.gradient(2), want.dy, {error, error})) << dtype;
       expect_no_slope(run, dtype);
     }
   });
@@ -139,7 +151,11 @@ TEST(Attention, LargeScoresDoNotOverflow) {
       }
       AttentionCall run(kind, dtype, want);
       run.forward();
-      EXPECT_TRUE(near(run.y(), y, {})) << dtype;
+      // The largest weight enters the product as 1, in bf16 and f16, and the sum of the row as it is. In f32 and f64 it
+      // is the same in both, and their quotient within one unit of 1.
+      const bool low = dtype == DType::bf16 || dtype == DType::f16;
+      const double error = epsilon_of(dtype) + (low ? fused_score_error(lse, DType::f32) : 0);
+      EXPECT_TRUE(near(run.y(), y, {error, error})) << dtype;
       EXPECT_TRUE(near(run.lse(), lse, tolerance(dtype == DType::f64 ? dtype : DType::f32, 64))) << dtype;
     }
   });
