@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/activation_node.h"
 #include "core/autograd.h"
 #include "core/autograd_meta.h"
 #include "core/gradient_target.h"
@@ -57,6 +58,7 @@ class Engine {
       node->waiting = 0;
       node->arrived = {};
     }
+    for (ActivationNode* node : taken_) node->set_taken(false);
     for (auto& [leaf, state] : leaves_) take_back(*leaf, state);
   }
   Engine(const Engine&) = delete;
@@ -108,6 +110,20 @@ class Engine {
     const Tensor& sum = node->arrived;
     if (sum.sizes() != sizes || sum.dtype() != dtype || !sum.is_contiguous()) return {};
     return std::exchange(node->arrived, Tensor());
+  }
+
+  // The activation behind input `i` of the running node; that one's node is told.
+  TakenActivation take_activation(size_t i, DType dtype) {
+    Node* const node = running_->inputs[i].node.get();
+    if (!node || node->waiting != 1 || node->arrived.defined() || !node->hooks.empty() || node->dtype != dtype)
+      return {};
+    auto* const activation = dynamic_cast<ActivationNode*>(node);
+    if (!activation || !activation->saved()) return {};
+    const Tensor saved = activation->saved();
+    if (!saved.is_contiguous() || saved.dtype() != dtype) return {};
+    activation->set_taken(true);
+    taken_.push_back(activation);
+    return {activation->f(), saved};
   }
 
   /// Does any pass of this thread wait for a gradient of the leaf?
@@ -250,6 +266,7 @@ class Engine {
   Engine* outer_;                       // runs this one inside, as checkpoint() does
   std::vector<Node*> roots_, reached_;  // the outputs of the caller keep all nodes alive
   std::vector<Node*> ready_;            // a heap: the youngest node first
+  std::vector<ActivationNode*> taken_;  // told that their gradient comes multiplied
   std::unordered_map<TensorImpl*, Leaf> leaves_;
 };
 
@@ -298,6 +315,10 @@ Tensor gradient_target(size_t input, const Shape& sizes, DType dtype, Device dev
 
 Tensor arrived_gradient(size_t input, const Shape& sizes, DType dtype) {
   return running_engine ? running_engine->take(input, sizes, dtype) : Tensor();
+}
+
+TakenActivation take_activation(size_t input, DType dtype) {
+  return running_engine ? running_engine->take_activation(input, dtype) : TakenActivation{};
 }
 
 bool gradient_pending(const Tensor& leaf) { return Engine::waits_for(leaf.impl()); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "core/tensor.h"
+#include "kernels/activation.h"
 
 namespace weft {
 
@@ -13,5 +14,17 @@ Tensor gradient_target(size_t input, const Shape& sizes, DType dtype, Device dev
 /// in this pass so far, where that is a dense tensor of these sizes and dtype; else undefined. It is taken: the
 /// backward must return its own gradient plus it, and so spares the pass that would have added them.
 Tensor arrived_gradient(size_t input, const Shape& sizes, DType dtype);
+
+/// What take_activation found: nothing, or f and what it was applied to, dense.
+struct TakenActivation {
+  kernels::Activation f = kernels::Activation::none;
+  Tensor saved;
+};
+
+/// For the backward of a product whose kernel can multiply the gradient of input number `input`, in `dtype`, by the
+/// derivative of the activation that made this input: that activation, where the op behind it is one of
+/// core/activation_node.h, the gradient is the only one of the pass and no hook wants to see it; else none. It is
+/// taken: the backward must return the product times f'(saved).
+TakenActivation take_activation(size_t input, DType dtype);
 
 }  // namespace weft

@@ -29,4 +29,16 @@ WEFT_HD void activate(Activation activation, T (&values)[kCount]) {
   }
 }
 
+/// values[i] *= f'(saved[i]). `saved` is what f was applied to; for relu its result does as well.
+template <int kCount, class T>
+WEFT_HD void activate_backward(Activation activation, T (&values)[kCount], const T (&saved)[kCount]) {
+  if (activation == Activation::relu) {
+    for (int i = 0; i < kCount; ++i) values[i] = unary_gradient<Unary::relu>(values[i], saved[i], T(0), T(0));
+  } else if (activation == Activation::gelu) {
+    for (int i = 0; i < kCount; ++i) values[i] = unary_gradient<Unary::gelu>(values[i], saved[i], T(0), T(0));
+  } else if (activation == Activation::gelu_tanh) {
+    for (int i = 0; i < kCount; ++i) values[i] = unary_gradient<Unary::gelu_tanh>(values[i], saved[i], T(0), T(0));
+  }
+}
+
 }  // namespace weft::kernels

@@ -14,6 +14,10 @@ double matmul_flop(Views v) { return 2.0 * static_cast<double>(v[0]->numel() * v
 
 double matmul_fused_flop(Views v) { return 2.0 * static_cast<double>(v[0]->numel() * v[2]->sizes[2]); }  // y, pre, a
 
+/// dx [M, I] = dy [M, O] w [O, I]; dw [O, I], db, dy [M, O].
+double linear_backward_input_flop(Views v) { return 2.0 * static_cast<double>(v[0]->numel() * v[1]->sizes[1]); }
+double linear_backward_weight_flop(Views v) { return 2.0 * static_cast<double>(v[0]->numel() * v[2]->sizes[0]); }
+
 /// Every element of y meets the R S C / groups weights of its channel: 2 numel(y) numel(w) / O.
 double conv2d_flop(const View& y, const View& w) {
   return w.sizes[0] == 0 ? 0 : 2.0 * static_cast<double>(y.numel()) * static_cast<double>(w.numel() / w.sizes[0]);
@@ -87,6 +91,8 @@ constexpr Entry kTable[] = {
     {.name = "gather_backward", .arithmetic = 1},
     {.name = "layer_norm_forward", .arithmetic = 7},
     {.name = "layer_norm_backward", .arithmetic = 14},
+    {.name = "linear_backward_input", .flop = linear_backward_input_flop},
+    {.name = "linear_backward_weight", .flop = linear_backward_weight_flop},
     {.name = "matmul", .flop = matmul_flop},
     {.name = "matmul_fused", .flop = matmul_fused_flop},
     {.name = "mixed_targets"},

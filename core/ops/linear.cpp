@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/activation_node.h"
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/gradient_target.h"
@@ -53,26 +54,42 @@ Tensor apply(const char* op, const Tensor& input, const Tensor& weight, const Te
     y = y.reshape(sizes);
   }
   if (!dx && !dw && !db) return y;
-  return differentiable(y, op, {x, w, bias},
-                        [db, out, activation, x_sizes = x.sizes(), x_dtype = input.dtype(), w_dtype = weight.dtype(),
-                         rows = dw ? Saved(rows) : Saved(), w = dx ? Saved(w) : Saved(),
-                         pre = pre.defined() ? Saved(pre) : Saved()](const Tensor& dy) {
-                          Tensor d = dy.reshape({dy.numel() / out, out});
-                          if (pre) {
-                            const Tensor ds = empty_like(d);
-                            kernels::unary_backward(d.queue(), kernels::unary_of(activation), ds, d, Tensor(pre), {});
-                            d = ds;
-                          }
-                          Grads grads(3);
-                          if (w) grads[0] = multiply(d, w, {}, x_dtype).reshape(x_sizes);
-                          if (rows) {
-                            const Tensor kept = rows;
-                            grads[1] = gradient_target(1, {out, kept.size(1)}, w_dtype, kept.device());
-                            multiply_into(grads[1], d.transpose(0, 1), kept, {});
-                          }
-                          if (db) grads[2] = sum(d, {0});
-                          return grads;
-                        });
+  // From the gradient of the sums.
+  const auto backward = [db, out, x_sizes = x.sizes(), x_dtype = input.dtype(), w_dtype = weight.dtype(),
+                         bias_dtype = db ? input_bias.dtype() : DType::f32, rows = dw ? Saved(rows) : Saved(),
+                         w = dx ? Saved(w) : Saved()](const Tensor& d) {
+    Grads grads(3);
+    if (w) {
+      const TakenActivation taken = take_activation(0, x_dtype);
+      grads[0] = taken.saved.defined() ? multiply_backward(d, w, taken.saved, taken.f) : multiply(d, w, {}, x_dtype);
+      grads[0] = grads[0].reshape(x_sizes);
+    }
+    if (rows) {
+      const Tensor kept = rows;
+      grads[1] = gradient_target(1, {out, kept.size(1)}, w_dtype, kept.device());
+      if (db) {
+        grads[2] = gradient_target(2, {out}, bias_dtype, kept.device());
+        multiply_rows_into(grads[1], grads[2], d, kept);
+      } else {
+        multiply_into(grads[1], d.transpose(0, 1), kept, {});
+      }
+    } else if (db) {
+      grads[2] = sum(d, {0});
+    }
+    return grads;
+  };
+  const auto flat = [out](const Tensor& dy) { return dy.reshape({dy.numel() / out, out}); };
+  if (!pre.defined())
+    return differentiable(y, op, {x, w, bias}, [backward, flat](const Tensor& dy) { return backward(flat(dy)); });
+  return differentiable_activation(y, op, {x, w, bias}, activation, pre,
+                                   [backward, flat, activation, pre = Saved(pre)](const Tensor& dy, bool taken) {
+                                     const Tensor d = flat(dy);
+                                     if (taken) return backward(d);
+                                     const Tensor ds = empty_like(d);
+                                     kernels::unary_backward(d.queue(), kernels::unary_of(activation), ds, d,
+                                                             Tensor(pre), {});
+                                     return backward(ds);
+                                   });
 }
 
 }  // namespace

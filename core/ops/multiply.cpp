@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/autograd.h"
+#include "kernels/linear.h"
 #include "kernels/matmul.h"
 
 namespace weft {
@@ -59,6 +60,28 @@ void multiply_fused_into(const Tensor& y, const Tensor& pre, const Tensor& a, co
     kernels::matmul_fused(y.queue(), y_view, kept, a_view, b_view, bias, kernels::View::none(),
                           {.activation = activation});
   });
+}
+
+Tensor multiply_backward(const Tensor& dy, const Tensor& w, const Tensor& saved, kernels::Activation f) {
+  const NoGrad no_grad;
+  const Tensor dx = Tensor::empty({dy.size(0), w.size(1)}, saved.dtype(), dy.device());
+  const auto readable = [](const Tensor& x) {
+    kernels::View view;
+    return as_matrices(x, view) ? x : x.clone();
+  };
+  kernels::linear_backward_input(dy.queue(), dx, readable(dy), readable(w), saved.reshape(dx.sizes()), f);
+  return dx;
+}
+
+void multiply_rows_into(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x) {
+  const NoGrad no_grad;
+  const auto by_rows = [](const Tensor& t) {
+    const kernels::View view = t;
+    const bool fits = (view.sizes[1] <= 1 || view.strides[1] == 1) &&
+                      (view.sizes[0] <= 1 || view.strides[0] >= std::max<int64_t>(view.sizes[1], 1));
+    return fits ? t : t.clone();
+  };
+  kernels::linear_backward_weight(dy.queue(), dw, db, by_rows(dy), by_rows(x));
 }
 
 Tensor multiply(const Tensor& a, const Tensor& b, const Tensor& bias, DType dtype) {

@@ -11,6 +11,10 @@ namespace weft {
 Tensor multiply(const Tensor& a, const Tensor& b, const Tensor& bias, DType dtype);
 /// The same into `y` (dense).
 void multiply_into(const Tensor& y, const Tensor& a, const Tensor& b, const Tensor& bias);
+/// dx = (dy w) f'(saved) by linear_backward_input: dy [M, O], w [O, I], saved dense, M I elements of dx's dtype.
+Tensor multiply_backward(const Tensor& dy, const Tensor& w, const Tensor& saved, kernels::Activation f);
+/// dw = dy^T x and db = the sums of dy's columns: dy [M, O], x [M, I], dw [O, I] and db [O] dense.
+void multiply_rows_into(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x);
 /// y = f(s), s = a b + bias, and s itself into `pre`, where that is defined. y and pre are dense, of one dtype.
 void multiply_fused_into(const Tensor& y, const Tensor& pre, const Tensor& a, const Tensor& b, const Tensor& bias,
                          kernels::Activation activation);

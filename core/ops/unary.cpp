@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/unary.h"
 
+#include "core/activation_node.h"
 #include "core/autograd.h"
 #include "core/trace.h"
 #include "kernels/unary_math.h"
 
 namespace weft {
+namespace {
+
+/// The function as what a product's epilogue may apply.
+kernels::Activation activation_of(kernels::Unary f) {
+  using kernels::Activation;
+  for (const Activation activation : {Activation::relu, Activation::gelu, Activation::gelu_tanh})
+    if (kernels::unary_of(activation) == f) return activation;
+  return Activation::none;
+}
+
+}  // namespace
 
 Tensor unary(const char* op, kernels::Unary f, const Tensor& x, kernels::UnaryArguments arguments) {
   const OpScope scope(op);
@@ -15,12 +27,17 @@ Tensor unary(const char* op, kernels::Unary f, const Tensor& x, kernels::UnaryAr
   Tensor y = empty_like(x);
   kernels::unary_forward(x.queue(), f, y, x, arguments);
   if (!wants_gradient(x)) return y;
-  return differentiable(y, op, {x},
-                        [f, arguments, saved = Saved(kernels::unary_saves_output(f) ? y : x)](const Tensor& dy) {
-                          Tensor dx = empty_like(dy);
-                          kernels::unary_backward(dy.queue(), f, dx, dy, saved, arguments);
-                          return Grads{dx};
-                        });
+  const Tensor kept = kernels::unary_saves_output(f) ? y : x;
+  const auto backward = [f, arguments, saved = Saved(kept)](const Tensor& dy) {
+    Tensor dx = empty_like(dy);
+    kernels::unary_backward(dy.queue(), f, dx, dy, saved, arguments);
+    return Grads{dx};
+  };
+  const kernels::Activation activation = activation_of(f);
+  if (activation == kernels::Activation::none) return differentiable(y, op, {x}, backward);
+  return differentiable_activation(y, op, {x}, activation, kept, [backward](const Tensor& dy, bool taken) {
+    return taken ? Grads{dy} : backward(dy);
+  });
 }
 
 }  // namespace weft

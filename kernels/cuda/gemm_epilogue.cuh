@@ -23,10 +23,10 @@ struct ColumnNorm {
   Sum eps;
 };
 
-/// The way of a sum to memory: y = f(s) (+ residual) (+ y), s = alpha sum (+ bias[n]), and s itself to `pre`. y,
-/// residual and pre, and on its own the bias, hold T or, where their `wide` is set, the type of the sum: one kernel for
-/// both, since the branch is the same for the whole launch. Kernels of convolutions (kChannels) also know `norm`,
-/// behind the bias, and `moments`.
+/// The way of a sum to memory: y = f(s) (+ residual) (+ y), s = alpha sum (+ bias[n]), and s itself to `pre`; or, where
+/// `saved` is given, s f'(saved) in the place of f(s). y, residual, pre and saved, and on its own the bias, hold T or,
+/// where their `wide` is set, the type of the sum: one kernel for both, since the branch is the same for the whole
+/// launch. Kernels of convolutions (kChannels) also know `norm`, behind the bias, and `moments`.
 template <class T>
 struct Epilogue {
   using Sum = Accumulate<T>;
@@ -34,10 +34,11 @@ struct Epilogue {
   const void* bias;  ///< nullptr: none
   Sum alpha;
   bool wide_y, wide_bias, accumulate;
-  bool vector;  ///< every row of y begins at a multiple of 4 elements, and y (residual, pre) on 16 bytes
+  bool vector;  ///< every row of y begins at a multiple of 4 elements, and y (residual, pre, saved) on 16 bytes
   Activation activation = Activation::none;
   const void* residual = nullptr;  ///< nullptr: none; laid out as y, like `pre`
   void* pre = nullptr;
+  const void* saved = nullptr;  ///< nullptr: none; laid out as y
   bool relu_last = false;  ///< max(0, …) behind all of it
   ColumnNorm<Sum> norm{};
   Sum* moments = nullptr;  ///< statistics of y's columns, see tile_moments.cuh; nullptr: not wanted
@@ -110,7 +111,13 @@ struct Epilogue {
   template <class Y, int kCount>
   __device__ void finish(int64_t offset, int left, Sum (&values)[kCount]) const {
     if (pre != nullptr) write(static_cast<Y*>(pre) + offset, left, values);
-    activate(activation, values);
+    if (saved != nullptr) {
+      Sum at[kCount] = {};
+      read<Y, kCount>(static_cast<const Y*>(saved) + offset, left, [&](int i, Sum value) { at[i] = value; });
+      activate_backward(activation, values, at);
+    } else {
+      activate(activation, values);
+    }
     if (residual != nullptr) add(static_cast<const Y*>(residual) + offset, left, values);
     if (accumulate) add(static_cast<const Y*>(y) + offset, left, values);
     clip(values);
@@ -120,21 +127,27 @@ struct Epilogue {
   template <class Y, int kCount>
   static constexpr int kVector = sizeof(Y) * kCount <= 16 ? kCount : 16 / static_cast<int>(sizeof(Y));
 
-  template <class Y, int kCount>
-  __device__ void add(const Y* from, int left, Sum (&values)[kCount]) const {
+  /// Calls visit(i, element i) for the first `left` of kCount neighbours.
+  template <class Y, int kCount, class Visit>
+  __device__ __forceinline__ void read(const Y* from, int left, Visit&& visit) const {
     if (vector && left >= kCount) {
       constexpr int kWidth = kVector<Y, kCount>;
       WEFT_UNROLL
       for (int i = 0; i < kCount; i += kWidth) {
         const auto part = Vec<Y, kWidth>::load(from + i);
         WEFT_UNROLL
-        for (int j = 0; j < kWidth; ++j) values[i + j] += static_cast<Sum>(part[j]);
+        for (int j = 0; j < kWidth; ++j) visit(i + j, static_cast<Sum>(part[j]));
       }
       return;
     }
     WEFT_UNROLL
     for (int i = 0; i < kCount; ++i)
-      if (i < left) values[i] += static_cast<Sum>(from[i]);
+      if (i < left) visit(i, static_cast<Sum>(from[i]));
+  }
+
+  template <class Y, int kCount>
+  __device__ void add(const Y* from, int left, Sum (&values)[kCount]) const {
+    read<Y, kCount>(from, left, [&](int i, Sum value) { values[i] += value; });
   }
 
   template <class Y, int kCount>

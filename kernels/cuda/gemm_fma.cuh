@@ -23,6 +23,9 @@
 // are turned on the way in: the 4 elements of a run go to 4 lines. So that the stores of a warp (8 lines x 4 runs) hit
 // 32 banks, element m of line k is kept at m ^ 8 (k / 4 mod 4).
 //
+// A problem with `row_sums` (linear_backward_weight) also wants the sum of each of a's rows: where the tile is the
+// first of its row, thread m adds line by line what stands in column m.
+//
 // Work: 2 kM kN flops and (kM + kN) sizeof(T) bytes per k: 32 flops per byte at 128 x 128 f32. Limit: the FMA pipes;
 // expected share 70 to 80% of their peak on large matrices.
 
@@ -126,6 +129,10 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_fma_kernel(const Problem 
   FmaStage<typename decltype(slice)::A, kM, Tile::kThreads> stage_a(slice.a, first_m, thread);
   FmaStage<typename decltype(slice)::B, kN, Tile::kThreads> stage_b(slice.b, first_n, thread);
 
+  constexpr bool kSumsRows = requires { problem.row_sums; };
+  static_assert(!kSumsRows || Tile::kThreads >= kM);
+  const bool sums_a_row = kSumsRows && place.n == 0 && thread < kM;
+  [[maybe_unused]] T row_sum = 0;
   T sums[kQuadsM][kQuadsN][4][4] = {};
   const int k_end = slice.k_end;
   if (slice.k_begin < k_end) {
@@ -158,6 +165,17 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_fma_kernel(const Problem 
       for (int q = 0; q < kQuadsN; ++q) WEFT_UNROLL
       for (int j = 0; j < 4; ++j) sums[p][q][i][j] += x[p][i] * w[q][j];
     }
+    if constexpr (kSumsRows) {
+      if (sums_a_row) {
+        WEFT_UNROLL
+        for (int depth = 0; depth < kDepth; ++depth) row_sum += a[depth * kM + fma_slot(depth, thread)];
+      }
+    }
+  }
+  if constexpr (kSumsRows) {
+    const T one[1] = {row_sum};
+    if (sums_a_row)
+      problem.row_sums.template store<false>(int64_t{place.z} * slice.m + first_m + thread, 0, slice.m - first_m - thread, one);
   }
 
   typename Epilogue<T>::Column columns[kQuadsN][4];

@@ -24,6 +24,10 @@
 // (l / 2 mod 4) (lines of 4 runs: two lines cover all banks). cp.async writes whole groups of 8 runs: no conflicts
 // there either.
 //
+// A problem with `row_sums` (linear_backward_weight) also wants the sum of each of a's rows: where the tile is the
+// first of its row, the tensor cores multiply a by a square of ones as well. The warps that hold the same rows share
+// them out.
+//
 // What lies outside the matrix or in a picture's padding is written as zeros (cp.async with source size 0). Operands
 // that forbid 16-byte loads (3 channels, odd sizes) go element by element through registers into the same places.
 //
@@ -119,6 +123,11 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kThreads == 256 ? 2 : 1)
     ptx::cp_async_commit();
   };
 
+  constexpr bool kSumsRows = requires { problem.row_sums; };
+  static_assert(!kSumsRows || kSquaresM % Tile::kWarpsN == 0);
+  constexpr int kRowSquares = kSquaresM / Tile::kWarpsN > 0 ? kSquaresM / Tile::kWarpsN : 1;  // that one warp sums
+  const int first_square = kSumsRows && place.n == 0 ? warp % Tile::kWarpsN * kRowSquares : kSquaresM;
+  [[maybe_unused]] float row_sums[kRowSquares][4] = {};
   float sums[kSquaresM][kSquaresN][4] = {};
   WEFT_UNROLL
   for (int step = 0; step < kStages - 1; ++step) fill(step);
@@ -139,6 +148,23 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kThreads == 256 ? 2 : 1)
       for (int p = 0; p < kSquaresM; ++p) WEFT_UNROLL
       for (int q = 0; q < kSquaresN; ++q)
         ptx::mma_m16n8k16<T>(sums[p][q], x[p], {w[q / 2][q % 2 * 2], w[q / 2][q % 2 * 2 + 1]});
+      if constexpr (kSumsRows) {
+        const uint32_t ones = ptx::pack<T>(1, 1);
+        WEFT_UNROLL
+        for (int p = 0; p < kSquaresM; ++p)  // a branch of whole warps: registers have no index
+          if (p / kRowSquares * kRowSquares == first_square)
+            ptx::mma_m16n8k16<T>(row_sums[p % kRowSquares], x[p], {ones, ones});
+      }
+    }
+  }
+  if constexpr (kSumsRows) {
+    WEFT_UNROLL
+    for (int i = 0; i < kRowSquares; ++i) WEFT_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      if (first_square >= kSquaresM || lane % 4 != 0) continue;  // all columns of the square are the same
+      const int m = first_m + row + (first_square + i) * 16 + half * 8 + lane / 4;
+      const float one[1] = {row_sums[i][half * 2]};
+      problem.row_sums.template store<false>(int64_t{place.z} * slice.m + m, 0, slice.m - m, one);
     }
   }
 

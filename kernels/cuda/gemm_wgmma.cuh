@@ -26,6 +26,9 @@
 //   Along::depth                      1024 bytes (rows)       8 KiB (8 times 1024)     32 bytes
 //   Along::rows                       1024 bytes (depth)      8 KiB (`leading`)        2048 bytes
 //
+// A source with `row_sums` (linear_backward_weight) also wants the sum of each of a's rows, which lie along the lines:
+// in the first tile of its row a consumer warp adds up the 16 rows that it owns, while wgmma multiplies them.
+//
 // What lies outside of a matrix arrives as zeros, so odd sizes cost nothing extra; TMA wants lines that begin at
 // multiples of 16 bytes, and what has none goes to gemm_mma.cuh.
 //
@@ -116,6 +119,42 @@ __device__ __forceinline__ void produce(const Source& source, const WgmmaGrid& g
   }
 }
 
+/// Sums of a warp's 16 rows of a, lines being steps of k: lane l adds 8 neighbours (run l mod 2) of four lines in every
+/// chunk, of which the 8 lanes that read together hit all banks.
+template <class T>
+class RowSums {
+ public:
+  __device__ RowSums(int warp, int lane)
+      : run_(warp * 2 + lane % 2), line_(lane % 8 / 2 * 2 + lane / 8 % 2 + lane / 16 * 8) {}
+
+  __device__ void clear() {
+    WEFT_UNROLL
+    for (float& sum : sums_) sum = 0;
+  }
+  __device__ __forceinline__ void add(const unsigned char* chunk) {
+    WEFT_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int line = line_ + 16 * i;
+      const auto eight = Vec<T, 8>::load(reinterpret_cast<const T*>(chunk + line * 128 + (run_ ^ (line & 7)) * 16));
+      WEFT_UNROLL
+      for (int e = 0; e < 8; ++e) sums_[e] += static_cast<float>(eight[e]);
+    }
+  }
+  /// Stores them as columns first_m … of row z of a matrix [slices, m].
+  __device__ __forceinline__ void store(const Epilogue<T>& to, int first_m, int m, int z, int lane) {
+    WEFT_UNROLL
+    for (int e = 0; e < 8; ++e) {
+      WEFT_UNROLL
+      for (int distance = 2; distance < 32; distance *= 2) sums_[e] += __shfl_xor_sync(0xffffffffu, sums_[e], distance);
+    }
+    if (lane < 2) to.template store<false>(int64_t{z} * m + first_m + lane * 8, 0, m - first_m - lane * 8, sums_);
+  }
+
+ private:
+  int run_, line_;
+  float sums_[8];
+};
+
 template <class Tile, class T, class Source>
 __device__ __forceinline__ void consume(const Source& source,
                                         const WgmmaEpilogue<T, Source::kScattered, Source::kChannels>& epilogue,
@@ -133,10 +172,13 @@ __device__ __forceinline__ void consume(const Source& source,
     }
   };
   EpilogueWarp store(staging + (consumer * 4 + warp) * 2 * kStagingBoxBytes, lane, warp, consumer);
+  constexpr bool kSumsRows = requires { source.row_sums; };
+  [[maybe_unused]] RowSums<T> row_sums(warp, lane);
   RingPosition<Tile::kStages> at;
   for (int index = first; index < grid.count(); index += stride) {
     const auto place = grid.place(index, rank);
     const auto range = source.range(place.z);
+    if constexpr (kSumsRows) row_sums.clear();
     float sums[Tile::kN / 2];
     if constexpr (Source::kScattered) {
       WEFT_UNROLL_BY(Tile::kN / 2)
@@ -158,6 +200,9 @@ __device__ __forceinline__ void consume(const Source& source,
         ptx::wgmma<T, Tile::kN, Source::kAlongA, Source::kAlongB>(sums, a + k * kFurtherA, b + k * kFurtherB,
                                                                   Source::kScattered || step > range.begin || k > 0);
       ptx::wgmma_commit();
+      if constexpr (kSumsRows) {
+        if (place.n == 0) row_sums.add(stage + consumer * kChunkBytes);
+      }
       if (previous >= 0) {
         ptx::wgmma_wait<1>();
         release(previous);
@@ -166,6 +211,10 @@ __device__ __forceinline__ void consume(const Source& source,
     }
     ptx::wgmma_wait<0>();
     if (!Source::kScattered || previous >= 0) release(previous);
+    if constexpr (kSumsRows) {
+      if (place.n == 0)
+        row_sums.store(source.row_sums, place.m * Tile::kM + consumer * 64 + warp * 16, source.m, place.z, lane);
+    }
     epilogue.template store<Tile::kN>(store, place.m * Tile::kM + consumer * 64 + warp * 16, place.n * Tile::kN,
                                       place.z, sums);
   }

@@ -163,7 +163,13 @@ struct WgmmaEpilogue {
       }
     }
     if (to.pre != nullptr) write(warp, pre_map, static_cast<Y*>(to.pre), first_m, first_n, z, values);
-    activate(to.activation, values);
+    if (to.saved != nullptr) {
+      float at[32] = {};
+      read(static_cast<const Y*>(to.saved), row, column, z, [&](int i, float value) { at[i] = value; });
+      activate_backward(to.activation, values, at);
+    } else {
+      activate(to.activation, values);
+    }
     if (to.residual != nullptr) add(static_cast<const Y*>(to.residual), row, column, z, values);
     if (to.accumulate) add(static_cast<const Y*>(to.y), row, column, z, values);
     if constexpr (kChannels) to.clip(values);
@@ -252,18 +258,24 @@ struct WgmmaEpilogue {
     }
   }
 
-  template <class Y>
-  __device__ WEFT_INLINE_ON_GPU void add(const Y* from, int row, int column, int z, float (&values)[32]) const {
+  /// Calls visit(index of the value, element) for a lane's elements of a tensor that lies as y.
+  template <class Y, class Visit>
+  __device__ __forceinline__ void read(const Y* from, int row, int column, int z, Visit&& visit) const {
     each_pair(from, row, column, z, [&](const Y* pair, int left, int i) {
       if (pairs) {
         const auto both = Vec<Y, 2>::load(pair);
-        values[i] += static_cast<float>(both[0]);
-        values[i + 1] += static_cast<float>(both[1]);
+        visit(i, static_cast<float>(both[0]));
+        visit(i + 1, static_cast<float>(both[1]));
       } else {
-        values[i] += static_cast<float>(pair[0]);
-        if (left > 1) values[i + 1] += static_cast<float>(pair[1]);
+        visit(i, static_cast<float>(pair[0]));
+        if (left > 1) visit(i + 1, static_cast<float>(pair[1]));
       }
     });
+  }
+
+  template <class Y>
+  __device__ WEFT_INLINE_ON_GPU void add(const Y* from, int row, int column, int z, float (&values)[32]) const {
+    read(from, row, column, z, [&](int i, float value) { values[i] += value; });
   }
 
   template <class Y>

@@ -50,7 +50,8 @@ WgmmaEpilogue<T, false, kChannels> wgmma_epilogue(const char* name, const Epilog
   epilogue.m = static_cast<int>(m);
   epilogue.n = static_cast<int>(n);
   epilogue.by_tma = fits(to.y, 16) && fits(to.pre, 16);
-  epilogue.pairs = fits(to.y, 2 * size) && fits(to.pre, 2 * size) && fits(to.residual, 2 * size);
+  epilogue.pairs =
+      fits(to.y, 2 * size) && fits(to.pre, 2 * size) && fits(to.residual, 2 * size) && fits(to.saved, 2 * size);
   const auto map = [&](const void* data) {
     return tiled_map(name, {data,
                             to.wide_y ? DType::f32 : dtype_of<T>,

@@ -59,17 +59,6 @@ void check(const char* name, const MatmulCall& call) {
   check_operand(name, "b", b);
 }
 
-void run(const Queue& queue, const char* name, const MatmulCall& call) {
-  const View &y = call.y, &a = call.a, &b = call.b, &bias = call.bias;
-  check(name, call);
-  if (y.numel() == 0) return;
-  const bool plain = call.activation == Activation::none && !call.pre && !call.residual;
-  if (plain ? vendor::matmul(queue, y, a, b, bias, {call.alpha, call.grad})
-            : vendor::matmul_fused(queue, y, call.pre, a, b, bias, call.residual, {call.alpha, call.activation}))
-    return;
-  own_matmul(queue, name, call);
-}
-
 }  // namespace
 
 void own_matmul(const Queue& queue, const char* name, MatmulCall call) {
@@ -78,14 +67,27 @@ void own_matmul(const Queue& queue, const char* name, MatmulCall call) {
   with_dtype<float, double, bf16, f16>(call.a.dtype, name, [&]<class T>() { matmul_of<T>(queue, call); });
 }
 
+void run_matmul(const Queue& queue, const char* name, const MatmulCall& call) {
+  const View &y = call.y, &a = call.a, &b = call.b, &bias = call.bias;
+  check(name, call);
+  if (y.numel() == 0) return;
+  const bool plain = call.activation == Activation::none && !call.pre && !call.residual;
+  if (call.saved ? false
+      : plain    ? vendor::matmul(queue, y, a, b, bias, {call.alpha, call.grad})
+                 : vendor::matmul_fused(queue, y, call.pre, a, b, bias, call.residual, {call.alpha, call.activation}))
+    return;
+  own_matmul(queue, name, call);
+}
+
 void matmul(const Queue& queue, const View& y, const View& a, const View& b, const View& bias,
             MatmulArguments arguments) {
-  run(queue, "matmul", {y, View::none(), a, b, bias, View::none(), arguments.alpha, arguments.grad, Activation::none});
+  run_matmul(queue, "matmul", {.y = y, .a = a, .b = b, .bias = bias, .alpha = arguments.alpha, .grad = arguments.grad});
 }
 
 void matmul_fused(const Queue& queue, const View& y, const View& pre, const View& a, const View& b, const View& bias,
                   const View& residual, MatmulFusedArguments arguments) {
-  run(queue, "matmul_fused", {y, pre, a, b, bias, residual, arguments.alpha, Grad::overwrite, arguments.activation});
+  run_matmul(queue, "matmul_fused",
+             {y, pre, a, b, bias, residual, arguments.alpha, Grad::overwrite, arguments.activation});
 }
 
 }  // namespace weft::kernels::WEFT_DEVICE

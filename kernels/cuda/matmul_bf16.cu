@@ -11,4 +11,12 @@ void matmul_of<bf16>(const Queue& queue, const MatmulCall& call) {
   if (!matmul_wgmma<bf16>(queue, call)) matmul_by_layout<bf16>(queue, call);
 }
 
+template <>
+bool row_sums_matmul_wgmma<bf16>(const Queue& queue, const MatmulCall& call);
+
+template <>
+void row_sums_matmul_of<bf16>(const Queue& queue, const MatmulCall& call) {
+  if (!row_sums_matmul_wgmma<bf16>(queue, call)) row_sums_matmul<bf16>(queue, call);
+}
+
 }  // namespace weft::kernels::WEFT_DEVICE

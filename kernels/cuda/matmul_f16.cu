@@ -11,4 +11,12 @@ void matmul_of<f16>(const Queue& queue, const MatmulCall& call) {
   if (!matmul_wgmma<f16>(queue, call)) matmul_by_layout<f16>(queue, call);
 }
 
+template <>
+bool row_sums_matmul_wgmma<f16>(const Queue& queue, const MatmulCall& call);
+
+template <>
+void row_sums_matmul_of<f16>(const Queue& queue, const MatmulCall& call) {
+  if (!row_sums_matmul_wgmma<f16>(queue, call)) row_sums_matmul<f16>(queue, call);
+}
+
 }  // namespace weft::kernels::WEFT_DEVICE

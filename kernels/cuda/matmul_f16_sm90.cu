@@ -8,4 +8,9 @@ bool matmul_wgmma<f16>(const Queue& queue, const MatmulCall& call) {
   return matmul_wgmma_by_layout<f16>(queue, call);
 }
 
+template <>
+bool row_sums_matmul_wgmma<f16>(const Queue& queue, const MatmulCall& call) {
+  return row_sums_matmul_wgmma_by_tma<f16>(queue, call);
+}
+
 }  // namespace weft::kernels::WEFT_DEVICE

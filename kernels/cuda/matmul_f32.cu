@@ -8,4 +8,9 @@ void matmul_of<float>(const Queue& queue, const MatmulCall& call) {
   matmul_by_layout<float>(queue, call);
 }
 
+template <>
+void row_sums_matmul_of<float>(const Queue& queue, const MatmulCall& call) {
+  row_sums_matmul<float>(queue, call);
+}
+
 }  // namespace weft::kernels::WEFT_DEVICE

@@ -8,4 +8,9 @@ void matmul_of<double>(const Queue& queue, const MatmulCall& call) {
   matmul_by_layout<double>(queue, call);
 }
 
+template <>
+void row_sums_matmul_of<double>(const Queue& queue, const MatmulCall& call) {
+  row_sums_matmul<double>(queue, call);
+}
+
 }  // namespace weft::kernels::WEFT_DEVICE

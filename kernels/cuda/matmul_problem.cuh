@@ -34,6 +34,12 @@ struct MatmulProblem {
   }
 };
 
+/// The same with the sums of a's rows: `row_sums` stores element m of slice z as z * (a's rows) + m.
+template <class T>
+struct RowSumsProblem : MatmulProblem<T, Major::rows, Major::rows> {
+  Epilogue<T> row_sums;
+};
+
 /// A view's matrix as an operand: rows x depth elements, `row_dim` and `depth_dim` being its dimensions.
 template <class T, Major major>
 MatrixOperand<T, major> matrix_operand(const View& view, int row_dim, int depth_dim) {
@@ -45,6 +51,10 @@ MatrixOperand<T, major> matrix_operand(const View& view, int row_dim, int depth_
           vector};
 }
 
+/// Checks a call that wants no row sums and runs it, by an engine where one takes it. `name`: the contract's, for
+/// messages. Defined in matmul.cu.
+void run_matmul(const Queue& queue, const char* name, const MatmulCall& call);
+
 template <class T>
 Epilogue<T> matmul_epilogue(const MatmulCall& call) {
   if (call.channels) return call.channels->on<T>(call.y, call.y.sizes[2]);
@@ -55,18 +65,28 @@ Epilogue<T> matmul_epilogue(const MatmulCall& call) {
                        call.y.dtype != dtype_of<T>,
                        call.bias.dtype != dtype_of<T>,
                        call.grad == Grad::accumulate,
-                       aligned(call.y) && aligned(call.residual) && aligned(call.pre) && call.y.strides[0] % 4 == 0};
+                       aligned(call.y) && aligned(call.residual) && aligned(call.pre) && aligned(call.saved) &&
+                           call.y.strides[0] % 4 == 0};
   epilogue.activation = call.activation;
   epilogue.residual = call.residual.data;
   epilogue.pre = call.pre.data;
+  epilogue.saved = call.saved.data;
   return epilogue;
 }
 
-template <class T, Major major_a, Major major_b>
+/// The epilogue of the sums of a's rows.
+template <class T>
+Epilogue<T> row_sums_epilogue(const MatmulCall& call) {
+  return {call.row_sums.data, nullptr, 1, call.row_sums.dtype != dtype_of<T>, false, false, false};
+}
+
+/// The problem's operands must lie as major_a and major_b say.
+template <class T, Major major_a, Major major_b, class Problem = MatmulProblem<T, major_a, major_b>>
 void matmul_as(const Queue& queue, const MatmulCall& call) {
+  constexpr bool kSumsRows = requires(Problem p) { p.row_sums; };
   const View &y = call.y, &a = call.a, &b = call.b;
   const int64_t batch = y.sizes[0], m = y.sizes[1], n = y.sizes[2], k = a.sizes[2];
-  MatmulProblem<T, major_a, major_b> problem{};
+  Problem problem{};
   problem.a = matrix_operand<T, major_a>(a, 1, 2);
   problem.b = matrix_operand<T, major_b>(b, 2, 1);
   problem.pitch_a = a.strides[0];
@@ -83,16 +103,24 @@ void matmul_as(const Queue& queue, const MatmulCall& call) {
     problem.splits = 1;
     problem.epilogue = epilogue;
     if (call.channels && call.channels->moments) call.channels->moments->take(problem.epilogue, tile_edge(alone));
+    if constexpr (kSumsRows) problem.row_sums = row_sums_epilogue<T>(call);
     launch_gemm<T>(queue, "matmul", alone, problem, m, n, batch);
     return;
   }
   problem.depth = static_cast<int>(split_depth(k, splits));
   problem.splits = static_cast<int>((k + problem.depth - 1) / problem.depth);
   problem.pitch_y = m * n;
-  const Workspace partial(queue, problem.splits * m * n * sizeof(Accumulate<T>), "matmul");
+  const int64_t rows = kSumsRows ? m : 0;
+  const Workspace partial(queue, problem.splits * (m * n + rows) * sizeof(Accumulate<T>), "matmul");
   problem.epilogue = partial_sums_epilogue<T>(partial.data(), n);
+  SplitVector<T> beside;
+  if constexpr (kSumsRows) {
+    Accumulate<T>* const sums = partial.as<Accumulate<T>>() + problem.splits * m * n;
+    problem.row_sums = {sums, nullptr, 1, true, false, false, false};
+    beside = {row_sums_epilogue<T>(call), sums, static_cast<int>(m)};
+  }
   launch_gemm<T>(queue, "matmul", shared_out, problem, m, n, problem.splits);
-  split_sum<T>(queue, "matmul_split_sum", epilogue, partial.as<Accumulate<T>>(), m * n, n, problem.splits);
+  split_sum<T>(queue, "matmul_split_sum", epilogue, partial.as<Accumulate<T>>(), m * n, n, problem.splits, beside);
 }
 
 /// The product for one element type. Defined in matmul_<dtype>.cu, one file per type to keep compile times short.
@@ -103,6 +131,21 @@ void matmul_of(const Queue& queue, const MatmulCall& call);
 /// in matmul_<dtype>_sm90.cu.
 template <class T>
 bool matmul_wgmma(const Queue& queue, const MatmulCall& call);
+
+/// The product with the sums of a's rows. a is dense along its rows, b along its columns (both Major::rows). Defined
+/// beside matmul_of.
+template <class T>
+void row_sums_matmul_of(const Queue& queue, const MatmulCall& call);
+
+/// As row_sums_matmul_of, as matmul_wgmma.
+template <class T>
+bool row_sums_matmul_wgmma(const Queue& queue, const MatmulCall& call);
+
+/// The body of row_sums_matmul_of.
+template <class T>
+void row_sums_matmul(const Queue& queue, const MatmulCall& call) {
+  matmul_as<T, Major::rows, Major::rows, RowSumsProblem<T>>(queue, call);
+}
 
 /// The body of matmul_of: one kernel for each of the ways in which a and b may lie.
 template <class T>

@@ -55,6 +55,13 @@ struct MatmulSource {
   }
 };
 
+/// The same with the sums of a's rows: see RowSums and RowSumsProblem.
+template <class T>
+struct RowSumsSource : MatmulSource<T, ptx::Along::rows, ptx::Along::rows> {
+  Epilogue<T> row_sums;
+  int m;
+};
+
 /// Whether TMA can read the view's matrices: lines along `along_dim` that begin at multiples of 16 bytes.
 inline bool fits_tma(const View& view, int along_dim) {
   const int line_dim = 3 - along_dim;
@@ -78,13 +85,13 @@ inline TensorMap operand_map(const View& view, int along_dim) {
                               Swizzle::bytes128});
 }
 
-template <class T, ptx::Along along_a, ptx::Along along_b>
+template <class T, ptx::Along along_a, ptx::Along along_b, class Source = MatmulSource<T, along_a, along_b>>
 void matmul_wgmma_as(const Queue& queue, const MatmulCall& call) {
+  constexpr bool kSumsRows = requires(Source s) { s.row_sums; };
   const View &y = call.y, &a = call.a, &b = call.b;
   const int64_t batch = y.sizes[0], m = y.sizes[1], n = y.sizes[2], k = a.sizes[2];
   const int64_t steps = (k + kWgmmaDepth - 1) / kWgmmaDepth;
   const WgmmaPlan plan = wgmma_plan(m, n, steps, batch, batch == 1);
-  using Source = MatmulSource<T, along_a, along_b>;
   WgmmaGemm<T, Source> gemm{};
   gemm.source.a = operand_map(a, along_a == ptx::Along::depth ? 2 : 1);
   gemm.source.b = operand_map(b, along_b == ptx::Along::depth ? 1 : 2);
@@ -93,17 +100,36 @@ void matmul_wgmma_as(const Queue& queue, const MatmulCall& call) {
   gemm.source.steps = static_cast<int>(steps);
   gemm.source.share = plan.share;
   const Epilogue<T> epilogue = matmul_epilogue<T>(call);
+  if constexpr (kSumsRows) {
+    gemm.source.row_sums = row_sums_epilogue<T>(call);
+    gemm.source.m = static_cast<int>(m);
+  }
   if (plan.splits == 1) {
     gemm.epilogue = wgmma_epilogue<T, Source::kChannels>("matmul", epilogue, m, n, batch, y.strides[0]);
     if (call.channels) gemm.epilogue.take(call.channels->moments);
     launch_wgmma(queue, "matmul", plan, gemm, m, n, batch);
     return;
   }
-  const Workspace partial(queue, plan.splits * m * n * sizeof(float), "matmul");
+  const int64_t rows = kSumsRows ? m : 0;
+  const Workspace partial(queue, plan.splits * (m * n + rows) * sizeof(float), "matmul");
+  SplitVector<T> beside;
+  if constexpr (kSumsRows) {
+    float* const sums = partial.as<float>() + plan.splits * m * n;
+    gemm.source.row_sums = {sums, nullptr, 1, true, false, false, false};
+    beside = {row_sums_epilogue<T>(call), sums, static_cast<int>(m)};
+  }
   gemm.epilogue = wgmma_epilogue<T, Source::kChannels>("matmul", partial_sums_epilogue<T>(partial.data(), n), m, n,
                                                        plan.splits, m * n);
   launch_wgmma(queue, "matmul", plan, gemm, m, n, plan.splits);
-  split_sum<T>(queue, "matmul_split_sum", epilogue, partial.as<float>(), m * n, n, plan.splits);
+  split_sum<T>(queue, "matmul_split_sum", epilogue, partial.as<float>(), m * n, n, plan.splits, beside);
+}
+
+/// The body of row_sums_matmul_wgmma.
+template <class T>
+bool row_sums_matmul_wgmma_by_tma(const Queue& queue, const MatmulCall& call) {
+  if (!has_wgmma(queue) || call.a.sizes[2] == 0 || !fits_tma(call.a, 1) || !fits_tma(call.b, 2)) return false;
+  matmul_wgmma_as<T, ptx::Along::rows, ptx::Along::rows, RowSumsSource<T>>(queue, call);
+  return true;
 }
 
 /// The body of matmul_wgmma.

@@ -10,10 +10,11 @@ namespace weft::kernels::WEFT_DEVICE {
 /// y), always in this order, so that results are the same in every run.
 ///
 /// Grid-stride; each thread owns 4 neighbours (16 bytes of f32 per plane when planes allow it). Bytes: `splits` reads
-/// and one write per element, mostly from L2, since the planes were just written. No shared memory, no barrier.
+/// and one write per element, mostly from L2, since the planes were just written. No shared memory, no barrier. Behind
+/// y the same of a vector, where the launch has one.
 template <class T>
-__global__ void __launch_bounds__(128, 8)
-    split_sum_kernel(const Epilogue<T> epilogue, const Accumulate<T>* partial, int64_t count, int columns, int splits) {
+__device__ __forceinline__ void add_planes(const Epilogue<T>& epilogue, const Accumulate<T>* partial, int64_t count,
+                                           int columns, int splits) {
   using Sum = Accumulate<T>;
   const int64_t stride = int64_t{4} * gridDim.x * blockDim.x;
   for (int64_t i = int64_t{4} * (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x); i < count; i += stride) {
@@ -40,6 +41,22 @@ __global__ void __launch_bounds__(128, 8)
   }
 }
 
+/// Shares of a vector [splits, count] that were summed beside those of y.
+template <class T>
+struct SplitVector {
+  Epilogue<T> epilogue{};
+  const Accumulate<T>* partial = nullptr;
+  int count = 0;
+};
+
+template <class T>
+__global__ void __launch_bounds__(128, 8)
+    split_sum_kernel(const Epilogue<T> epilogue, const Accumulate<T>* partial, int64_t count, int columns, int splits,
+                     const SplitVector<T> beside) {
+  add_planes(epilogue, partial, count, columns, splits);
+  if (beside.count > 0) add_planes(beside.epilogue, beside.partial, beside.count, beside.count, splits);
+}
+
 /// The epilogue of the first stage: plain sums to a plane whose rows have n elements.
 template <class T>
 Epilogue<T> partial_sums_epilogue(void* partial, int64_t n) {
@@ -49,10 +66,10 @@ Epilogue<T> partial_sums_epilogue(void* partial, int64_t n) {
 /// Adds the planes of `count` sums each; `columns`: of y, which is dense.
 template <class T>
 void split_sum(const Queue& queue, const char* name, const Epilogue<T>& epilogue, const Accumulate<T>* partial,
-               int64_t count, int64_t columns, int splits) {
-  const int64_t blocks = std::min<int64_t>((count + 511) / 512, 4096);
+               int64_t count, int64_t columns, int splits, const SplitVector<T>& beside = {}) {
+  const int64_t blocks = std::min<int64_t>((std::max<int64_t>(count, beside.count) + 511) / 512, 4096);
   launch(queue, name, dim3(static_cast<unsigned>(blocks)), dim3(128), 0, split_sum_kernel<T>, epilogue, partial, count,
-         static_cast<int>(columns), splits);
+         static_cast<int>(columns), splits, beside);
 }
 
 }  // namespace weft::kernels::WEFT_DEVICE

@@ -22,7 +22,7 @@ int64_t alignment_of(const View& view) {
 }
 
 Problem problem_of(const MatmulCall& call) {
-  const auto& [queue, y, a, b, bias, arguments, activation, residual] = call;
+  const auto& [queue, y, a, b, bias, arguments, activation, residual, row_sums] = call;
   Problem problem("matmul");
   problem.add("in", a.dtype).add("out", y.dtype);
   problem.add("B", y.sizes[0]).add("M", y.sizes[1]).add("N", y.sizes[2]).add("K", a.sizes[2]);
@@ -36,6 +36,7 @@ Problem problem_of(const MatmulCall& call) {
   problem.add("accumulate", arguments.grad == Grad::accumulate);
   problem.add("activation", static_cast<int64_t>(activation));
   problem.add("residual_align", residual ? alignment_of(residual) : 0);
+  problem.add("row_sums_align", row_sums ? alignment_of(row_sums) : 0);
   return problem.add("y_align", alignment_of(y)).add("a_align", alignment_of(a)).add("b_align", alignment_of(b));
 }
 

@@ -6,13 +6,15 @@
 
 namespace weft::kernels::vendor {
 
-/// A call of matmul, or of matmul_fused without `pre`, whose arguments the contract has checked.
+/// A call of matmul, of matmul_fused without `pre`, or of linear_backward_weight as a matmul, whose arguments the
+/// contract has checked.
 struct MatmulCall {
   const Queue& queue;
   const View &y, &a, &b, &bias;
   const MatmulArguments& arguments;
   Activation activation = Activation::none;
   View residual{};
+  View row_sums{};  ///< given: receives the sums of a's rows
 };
 
 enum class Direction : uint8_t { forward, backward_input, backward_weight };

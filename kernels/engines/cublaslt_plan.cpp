@@ -52,12 +52,13 @@ void set_alignment(const CublasLtLibrary& library, cublasLtMatmulPreference_t pr
 }  // namespace
 
 bool cublaslt_supports(const MatmulCall& call) {
-  const auto& [queue, y, a, b, bias, arguments, activation, residual] = call;
+  const auto& [queue, y, a, b, bias, arguments, activation, residual, row_sums] = call;
   constexpr int64_t kLimit = int64_t{1} << 31;
   if (a.sizes[2] == 0 || y.sizes[0] >= kLimit || !lie_of(a) || !lie_of(b)) return false;
   // f comes before the residual in the contract, and the library's epilogue after it.
   const bool is_relu = activation == Activation::relu && !residual;
   if (activation != Activation::none && (!is_relu || y.dtype == DType::f64)) return false;
+  if (row_sums && (row_sums.dtype != y.dtype || y.dtype == DType::f64)) return false;
   return !bias || (bias.dtype == y.dtype && y.dtype != DType::f64);
 }
 
@@ -110,19 +111,21 @@ CublasLtPlan::Layout CublasLtPlan::make_factor(const View& view, cublasLtMatmulD
 }
 
 void CublasLtPlan::describe(const MatmulCall& call) {
-  const auto& [queue, y, a, b, bias, arguments, activation, residual] = call;
+  const auto& [queue, y, a, b, bias, arguments, activation, residual, row_sums] = call;
   cublasLtMatmulDesc_t made = nullptr;
   check(library_.MatmulDescCreate(&made, is_f64_ ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
                                   is_f64_ ? CUDA_R_64F : CUDA_R_32F),
         "MatmulDescCreate");
   product_.reset(made);
   const bool relu = activation == Activation::relu;
-  const auto epilogue = bias ? (relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS)
-                             : (relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT);
+  // "B" of the library is our a; its columns are our rows.
+  const auto epilogue = row_sums ? CUBLASLT_EPILOGUE_BGRADB
+                        : bias   ? (relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS)
+                                 : (relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT);
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<uint32_t>(epilogue));
-  if (bias) {
-    set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(data_type(bias.dtype)));
-    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(bias.data));
+  if (const View& vector = row_sums ? row_sums : bias) {
+    set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(data_type(vector.dtype)));
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(vector.data));
   }
   first_ = make_factor(b, CUBLASLT_MATMUL_DESC_TRANSA);
   second_ = make_factor(a, CUBLASLT_MATMUL_DESC_TRANSB);
@@ -170,9 +173,9 @@ void CublasLtPlan::run(const MatmulCall& call, int variant) {
   const void* const scale = is_f64_ ? static_cast<const void*>(&alpha_f64) : &alpha;
   const void* const keep = is_f64_ ? static_cast<const void*>(&beta_f64) : &beta;
   std::unique_lock lock(mutex_, std::defer_lock);
-  if (call.bias) {
+  if (const View& vector = call.row_sums ? call.row_sums : call.bias) {
     lock.lock();
-    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(call.bias.data));
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(vector.data));
   }
   check(library_.Matmul(handle_, product_.get(), scale, call.b.data, first_.get(), call.a.data, second_.get(), keep,
                         added.data, result_.get(), call.y.data, result_.get(), &algorithm.algo,

@@ -12,7 +12,7 @@ namespace weft::kernels::vendor {
 
 /// Can cuBLASLt compute the call? Not: a depth of 0; rows that overlap (an expanded or windowed view); a bias of
 /// another dtype than y; an activation but relu (the library does not say which GELU it has), or relu with a residual;
-/// f64 with bias or relu; 2^31 batches and more.
+/// f64 with bias, relu or row sums; row sums of another dtype than y; 2^31 batches and more.
 bool cublaslt_supports(const MatmulCall& call);
 
 /// One problem, ready to be enqueued: its layouts and what the heuristic found.
@@ -46,7 +46,7 @@ class CublasLtPlan {
   const cublasLtHandle_t handle_;
   const Problem problem_;
   const bool is_f64_;
-  std::mutex mutex_;  ///< the bias pointer is part of the descriptor
+  std::mutex mutex_;  ///< the pointer to the bias, or to the row sums, is part of the descriptor
   Product product_;
   Layout first_, second_, result_;
   std::vector<cublasLtMatmulHeuristicResult_t> algorithms_;

@@ -15,6 +15,7 @@
 #include "kernels/engines/dispatch.h"
 #include "kernels/engines/own_version.h"  // written by CMake: WEFT_OWN_VERSION
 #include "kernels/engines/tuner.h"
+#include "kernels/linear.h"
 #include "kernels/runtime.h"
 
 namespace weft::kernels::vendor {
@@ -118,6 +119,17 @@ struct Scratch {
 
 void own_matmul(const MatmulCall& call) {
   const EngineGuard own(Engine::own);
+  if (call.row_sums) {
+    const auto matrix = [](View view, bool transposed) {
+      const int rows = transposed ? 2 : 1, columns = 3 - rows;
+      view.rank = 2;
+      view.strides = {view.strides[rows], view.strides[columns]};
+      view.sizes = {view.sizes[rows], view.sizes[columns]};
+      return view;
+    };
+    return cuda::linear_backward_weight(call.queue, matrix(call.y, false), call.row_sums, matrix(call.a, true),
+                                        matrix(call.b, false));
+  }
   if (call.activation == Activation::none && !call.residual)
     return cuda::matmul(call.queue, call.y, call.a, call.b, call.bias, call.arguments);
   cuda::matmul_fused(call.queue, call.y, View::none(), call.a, call.b, call.bias, call.residual,
@@ -174,7 +186,7 @@ class PointwiseConv2d {
       y_ = w, a_ = transposed(y), b_ = x;
     }
   }
-  MatmulCall call() const { return {queue_, y_, a_, b_, bias_, arguments_, Activation::none, {}}; }
+  MatmulCall call() const { return {queue_, y_, a_, b_, bias_, arguments_}; }
   bool is_supported() const { return is_matmul_ && cublaslt::missing().empty() && cublaslt::supports(call()); }
 
  private:
@@ -198,9 +210,11 @@ Choice choose(const MatmulCall& call, const Problem& problem) {
   std::unique_ptr<Scratch> scratch;
   const bool adds_to_y = call.arguments.grad == Grad::accumulate || call.residual.data == call.y.data;
   if (adds_to_y) scratch = std::make_unique<Scratch>(call.queue, call.y);
-  const MatmulCall timed{
-      call.queue,   scratch ? scratch->copy : call.y, call.a, call.b, call.bias, call.arguments, call.activation,
-      call.residual};
+  const MatmulCall timed{call.queue,      scratch ? scratch->copy : call.y,
+                         call.a,          call.b,
+                         call.bias,       call.arguments,
+                         call.activation, call.residual,
+                         call.row_sums};
   std::vector<Candidate> candidates{{{Maker::own, 0}, [&] { own_matmul(timed); }}};
   add_variants(
       candidates, Maker::cublaslt, [&] { return cublaslt::variants(timed); },
@@ -271,13 +285,19 @@ bool run_conv2d(const Conv2dCall& call) {
 
 bool run_matmul(const Queue& queue, const View& y, const View& a, const View& b, const View& bias,
                 const MatmulArguments& arguments) {
-  return run_product({queue, y, a, b, bias, arguments, Activation::none, {}});
+  return run_product({queue, y, a, b, bias, arguments});
 }
 bool run_matmul_fused(const Queue& queue, const View& y, const View& pre, const View& a, const View& b,
                       const View& bias, const View& residual, const MatmulFusedArguments& arguments) {
   if (pre) return false;  // the library keeps a mask of it at most
   const MatmulArguments product{arguments.alpha, Grad::overwrite};
   return run_product({queue, y, a, b, bias, product, arguments.activation, residual});
+}
+
+bool run_linear_backward_weight(const Queue& queue, const View& y, const View& row_sums, const View& a, const View& b) {
+  const View none = View::none();
+  const MatmulArguments arguments;
+  return run_product({queue, y, a, b, none, arguments, Activation::none, {}, row_sums});
 }
 
 bool run_conv2d_forward(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,

@@ -14,6 +14,8 @@ bool run_matmul(const Queue& queue, const View& y, const View& a, const View& b,
                 const MatmulArguments& arguments);
 bool run_matmul_fused(const Queue& queue, const View& y, const View& pre, const View& a, const View& b,
                       const View& bias, const View& residual, const MatmulFusedArguments& arguments);
+/// y = a @ b, row_sums[m] = sum over k of a[m, k]: linear_backward_weight as a matmul.
+bool run_linear_backward_weight(const Queue& queue, const View& y, const View& row_sums, const View& a, const View& b);
 bool run_conv2d_forward(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
                         const Conv2dArguments& arguments);
 bool run_conv2d_norm(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
@@ -35,6 +37,10 @@ inline bool matmul(const Queue& queue, const View& y, const View& a, const View&
 inline bool matmul_fused(const Queue& queue, const View& y, const View& pre, const View& a, const View& b,
                          const View& bias, const View& residual, const MatmulFusedArguments& arguments) {
   return is_asked(queue) && run_matmul_fused(queue, y, pre, a, b, bias, residual, arguments);
+}
+inline bool linear_backward_weight(const Queue& queue, const View& y, const View& row_sums, const View& a,
+                                   const View& b) {
+  return is_asked(queue) && run_linear_backward_weight(queue, y, row_sums, a, b);
 }
 inline bool conv2d_forward(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
                            const Conv2dArguments& arguments) {

@@ -11,6 +11,7 @@ bool run_matmul_fused(const Queue&, const View&, const View&, const View&, const
                       const MatmulFusedArguments&) {
   return false;
 }
+bool run_linear_backward_weight(const Queue&, const View&, const View&, const View&, const View&) { return false; }
 bool run_conv2d_forward(const Queue&, const View&, const View&, const View&, const View&, const Conv2dArguments&) {
   return false;
 }

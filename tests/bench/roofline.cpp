@@ -128,9 +128,21 @@ TEST(Roofline, AStepOfVitB16) {
   EXPECT_NEAR((patches + blocks + head + attention) / 1e9, 17.6, 0.1);
   double products = 0;  // with and without an epilogue
   for (const Row& row : found)
-    if (row.at("shapes") == "all" && row.at("kernel").starts_with("matmul")) products += number(row, "GFLOP");
+    if (row.at("shapes") == "all" &&
+        (row.at("kernel").starts_with("matmul") || row.at("kernel").starts_with("linear_backward")))
+      products += number(row, "GFLOP");
   EXPECT_NEAR(products / (gflop * (2 * patches + 3 * blocks + 3 * head)), 1, 0.001);
   EXPECT_NEAR(number(only(found, "attention_forward", "all"), "GFLOP") / (gflop * attention), 1, 0.001);
+  // Every linear layer's bias gradient comes with its weight's, and gelu's derivative with the product before it: what
+  // is still summed alone are the class token and the positions, over the pictures.
+  EXPECT_EQ(number(only(found, "linear_backward_weight", "all"), "calls"), 1 + 12 * 4 + 1);
+  EXPECT_EQ(number(only(found, "linear_backward_input", "all"), "calls"), 12);
+  for (const Row& row : found) {
+    EXPECT_NE(row.at("kernel"), "unary_backward");
+    if (row.at("kernel") == "reduce" && row.at("shapes") != "all") {
+      EXPECT_THAT(row.at("shapes"), testing::HasSubstr("[256,"));
+    }
+  }
 }
 
 TEST(Roofline, JsonHoldsTheSame) {

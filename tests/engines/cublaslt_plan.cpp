@@ -136,9 +136,10 @@ cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t product, const vo
   const void* const bias = product_attribute<const void*>(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER);
   const bool relu = epilogue == CUBLASLT_EPILOGUE_RELU || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
   const bool with_bias = epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
-  EXPECT_TRUE(relu || with_bias || epilogue == CUBLASLT_EPILOGUE_DEFAULT);
-  EXPECT_TRUE(!with_bias || bias);
-  if (with_bias) {
+  const bool sums_columns = epilogue == CUBLASLT_EPILOGUE_BGRADB;
+  EXPECT_TRUE(relu || with_bias || sums_columns || epilogue == CUBLASLT_EPILOGUE_DEFAULT);
+  EXPECT_TRUE(!(with_bias || sums_columns) || bias);
+  if (with_bias || sums_columns) {
     EXPECT_EQ(product_attribute<int32_t>(product, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), D.type);
   }
   const auto m = static_cast<int64_t>(D.rows), n = static_cast<int64_t>(D.columns);
@@ -163,6 +164,16 @@ cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t product, const vo
         }
         D.store(D.at(batch, i, j), relu ? std::max(value, 0.0) : value);
       }
+  if (sums_columns) {  // over k, one for each column of D
+    EXPECT_EQ(D.batches, 1);
+    Matrix to = D;
+    to.data = static_cast<char*>(const_cast<void*>(bias));
+    for (int64_t j = 0; j < n; ++j) {
+      double sum = 0;
+      for (int64_t p = 0; p < k; ++p) sum += B.load(tb ? B.at(0, j, p) : B.at(0, p, j));
+      to.store(j, sum);
+    }
+  }
   return script.product;
 }
 
@@ -265,8 +276,10 @@ struct Small {
   MatmulArguments arguments;
   Queue queue;
   Activation activation = Activation::none;
-  View residual = View::none();
-  MatmulCall call() const { return {queue, y_view, a_view, b_view, bias_view, arguments, activation, residual}; }
+  View residual = View::none(), row_sums = View::none();
+  MatmulCall call() const {
+    return {queue, y_view, a_view, b_view, bias_view, arguments, activation, residual, row_sums};
+  }
   /// a @ b + bias
   std::vector<double> sums() const {
     std::vector<double> values;
@@ -344,6 +357,36 @@ TEST_F(CublasLt, ReluAndAResidualAreEpilogues) {
       small.activation = other;
       EXPECT_FALSE(cublaslt_supports(small.call()));
     }
+  }
+}
+
+TEST_F(CublasLt, SumsOfRowsAreABiasGradient) {
+  for (const bool transposed : {false, true}) {  // linear_backward_weight's a is
+    Small small;
+    if (transposed) small.a_view.strides = {15, 1, 3};
+    CublasLtPlans plans(library);
+    const auto run = [&](const DeviceArray& to) {
+      small.row_sums = to;
+      ASSERT_TRUE(cublaslt_supports(small.call()));
+      plans.of(small.call()).run(small.call(), 0);
+      std::vector<double> want(3), product(12);
+      const auto a = small.a.host(), b = small.b.host();
+      for (size_t i = 0; i < 3; ++i)
+        for (size_t k = 0; k < 5; ++k) {
+          const double left = a[transposed ? k * 3 + i : i * 5 + k];
+          want[i] += left;
+          for (size_t j = 0; j < 4; ++j) product[i * 4 + j] += left * b[k * 4 + j];
+        }
+      EXPECT_TRUE(near(to.host(), want, tolerance(DType::f32, 5)));
+      EXPECT_TRUE(near(small.y.host(), product, tolerance(DType::f32, 5)));
+    };
+    const DeviceArray one(DeviceKind::cpu, DType::f32, {3}), other(DeviceKind::cpu, DType::f32, {3});
+    run(one);
+    run(other);  // the pointer is that of each call
+    small.row_sums.dtype = DType::bf16;
+    EXPECT_FALSE(cublaslt_supports(small.call()));
+    small.row_sums.dtype = small.y_view.dtype = small.a_view.dtype = small.b_view.dtype = DType::f64;
+    EXPECT_FALSE(cublaslt_supports(small.call()));
   }
 }
 
@@ -428,7 +471,7 @@ TEST_F(CublasLt, ErrorsNameTheFunctionTheStatusAndTheProblem) {
   Small small;
   const std::string problem =
       "matmul in=f32 out=f32 B=1 M=3 N=4 K=5 a0=15 a1=5 a2=1 b0=20 b1=4 b2=1 y0=12 bias=0 bias_align=0 accumulate=0 "
-      "activation=0 residual_align=0 "
+      "activation=0 residual_align=0 row_sums_align=0 "
       "y_align=16 a_align=16 b_align=16";
   script.heuristic = CUBLAS_STATUS_NOT_SUPPORTED;
   EXPECT_EQ(error_text([&] { CublasLtPlans(library).of(small.call()); }),

@@ -5,6 +5,7 @@
 
 #include "kernels/engines/cublaslt.h"
 #include "kernels/engines/cudnn.h"
+#include "kernels/linear.h"
 
 // Every engine on a GPU against f64. The CPU runs the same problems, which holds these tests' own references up; what
 // only a GPU can show is skipped without one.
@@ -84,6 +85,36 @@ TEST(Engines, MatmulWithReluOrAResidual) {
           for (const Engine engine : kEngines)
             if (can_run(kind, engine)) check(kind, engine, problem);
         }
+}
+
+TEST(Engines, LinearBackwardWeight) {
+  for (const DeviceKind kind : devices())
+    for (const auto& [in, out] : {std::pair{DType::f32, DType::f32},
+                                  {DType::bf16, DType::bf16},
+                                  {DType::f16, DType::f16},
+                                  {DType::bf16, DType::f32}})
+      for (const auto& [M, I, O] : {std::array<int64_t, 3>{96, 40, 72}, {57, 33, 31}, {1300, 64, 24}}) {
+        const auto dy = uniform(M * O, in), x = uniform(M * I, in);
+        const DeviceArray dy_array(kind, in, {M, O}, dy), x_array(kind, in, {M, I}, x);
+        std::vector<double> want(static_cast<size_t>(O * I)), sums(static_cast<size_t>(O));
+        for (int64_t m = 0; m < M; ++m)
+          for (int64_t o = 0; o < O; ++o) {
+            sums[o] += dy[m * O + o];
+            for (int64_t i = 0; i < I; ++i) want[o * I + i] += dy[m * O + o] * x[m * I + i];
+          }
+        for (const Engine engine : kEngines) {
+          if (!can_run(kind, engine)) continue;
+          SCOPED_TRACE(str("M ", M, " I ", I, " O ", O, ' ', in, "->", out, ", engine ", kernels::name(engine), ", on ",
+                           name(kind)));
+          const EngineGuard guard(engine);
+          for (int run = 0; run < 2; ++run) {  // `auto` times the first call and remembers for the second
+            const DeviceArray dw(kind, out, {O, I}), db(kind, out, {O});
+            kernels::linear_backward_weight(queue_on(kind), dw, db, dy_array, x_array);
+            EXPECT_TRUE(near(dw.host(), want, tolerance(out, M)));
+            EXPECT_TRUE(near(db.host(), sums, tolerance(out, M)));
+          }
+        }
+      }
 }
 
 /// Each kind of convolution in ResNet-50 and ViT with small sizes, and what no model here has.

@@ -75,6 +75,14 @@ TEST(KernelCost, Matmul) {
   EXPECT_EQ(got.bytes, 4 * (3 * 5 * 7 + 3 * 5 * 11 + 11 * 7));
 }
 
+TEST(KernelCost, LinearBackward) {
+  const View dx = f32({5, 7}), dy = f32({5, 11}), w = f32({11, 7}), db = f32({11});
+  EXPECT_EQ(cost("linear_backward_input", std::array{dx, dy, w, dx}).flop, 2.0 * 5 * 7 * 11);
+  EXPECT_EQ(cost("linear_backward_input", std::array{dx, dy, w, dx}).bytes, 4 * (2 * 5 * 7 + 5 * 11 + 11 * 7));
+  EXPECT_EQ(cost("linear_backward_weight", std::array{w, db, dy, dx}).flop, 2.0 * 5 * 7 * 11);
+  EXPECT_EQ(cost("linear_backward_weight", std::array{w, db, dy, dx}).bytes, 4 * (11 * 7 + 11 + 5 * 11 + 5 * 7));
+}
+
 TEST(KernelCost, Attention) {
   // 3 batch entries, 5 queries, 7 keys, 2 heads of 16 channels: 2 products forward, 5 backward.
   const View q = f32({3, 5, 2, 16}), k = f32({3, 7, 2, 16}), lse = f32({3, 2, 5}), none = View::none();
