@@ -61,7 +61,7 @@ const std::vector<Ladder>& all() {
        "cuBLASLt",
        matmul_bf16,
        {4096, 4096, 4096},
-       {128, 256, 128}},
+       {256, 256, 128}},
       {"conv2d",
        "y[n,h,w,o] = sum of x[n,h+r-R/2,w+s-R/2,c] f[o,r,s,c], bf16",
        "N H W C O R",

@@ -84,7 +84,7 @@ TEST(Claims, MatmulF32) {
 
 TEST(Claims, MatmulBf16) {
   with_counts("matmul_bf16", [](const StepCounts& step) {
-    const int64_t M = 128, N = 256, K = 128, mma = M * N * K / 2048;
+    const int64_t M = 256, N = 256, K = 128, mma = M * N * K / 2048;
     EXPECT_EQ(step[1].loads.sectors, 3 * M * N * K / 32);
     EXPECT_EQ(step[2].loads.sectors, 48 * mma);
     EXPECT_EQ(step[3].loads.sectors, 4 * mma);
@@ -99,6 +99,9 @@ TEST(Claims, MatmulBf16) {
     EXPECT_EQ(step[6].shared.wavefronts, 24 * mma / 16 + stored / 2);
     EXPECT_EQ(step[7].barriers, (M / 128) * (N / 128) * (1 + K / 64));
     EXPECT_EQ(step[8].barriers, (M / 128) * (N / 256)) << "once, for the mbarriers";
+    EXPECT_EQ(step[9].barriers, step[9].blocks);
+    EXPECT_LE(step[9].blocks, step[8].blocks);
+    EXPECT_EQ(step[10].blocks, 2) << "one cluster";
     for (int i = 4; i <= 6; ++i) EXPECT_EQ(step[i].shared.conflicts, 0) << "step " << i;
   });
 }

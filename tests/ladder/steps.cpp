@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(All, Ladders, testing::ValuesIn(names()), [](const auto
 /// The sizes of the tables are too small for a ring of stages to go round.
 TEST(Ladder, RingsOfStagesGoRound) {
   const Ladder& ladder = kernels::ladder::find("matmul_bf16");
-  const Data deep(ladder, {128, 256, 448});
+  const Data deep(ladder, {256, 256, 448});
   for (const DeviceKind kind : device_runs())
     for (const Step& step : kernels::ladder::steps(ladder, kind)) {
       if (step.number() < 5 || !step.available(queue_on(kind))) continue;
@@ -108,6 +108,23 @@ TEST(Ladder, RingsOfStagesGoRound) {
       deep.run(step, y);
       EXPECT_TRUE(near(y.host(), deep.want.y, tolerance(deep.problem.dtype, deep.want.terms)));
     }
+}
+
+/// More tiles than the emulated device has multiprocessors, more than a panel of rows of them, and a panel that is not
+/// full: blocks that stay go from tile to tile while the ring goes on.
+TEST(Ladder, BlocksThatStayTakeManyTiles) {
+  const Ladder& ladder = kernels::ladder::find("matmul_bf16");
+  for (const Sizes& sizes : {Sizes{2304, 512, 64}, Sizes{512, 768, 192}}) {
+    const Data data(ladder, sizes);
+    for (const DeviceKind kind : device_runs())
+      for (const Step& step : kernels::ladder::steps(ladder, kind)) {
+        if (step.number() < 9 || !step.available(queue_on(kind))) continue;
+        SCOPED_TRACE(str(step.name, " on ", name(kind)));
+        const DeviceArray y(kind, data.problem.dtype, data.problem.output);
+        data.run(step, y);
+        EXPECT_TRUE(near(y.host(), data.want.y, tolerance(data.problem.dtype, data.want.terms)));
+      }
+  }
 }
 
 TEST(Ladder, NamesTheLaddersWhenAskedForAnother) {

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/ladder/matmul.cuh"
+#include "kernels/matmul.h"
+
+// 11. Weft: the framework's own product.
+//
+// sm_80's main loop is kernels/cuda/gemm_mma.cuh: step 6 with any size (cp.async fills what lies outside with zeros),
+// either operand transposed, batches, K shared out over blocks where the output is small, bias, accumulation, f32
+// output, convolutions.
+//
+// sm_90a's is kernels/cuda/gemm_wgmma.cuh: step 10 with all of that, tiles and clusters chosen by the sizes
+// (wgmma_plan.h), the wgmmas of one step issued while those of the step before still run, and stores that pass through
+// shared memory: stmatrix, then TMA, 128 bytes a line. Others' gains for these, on an H100: 660 -> 704 (barriers by
+// PTX) for the second, 734 -> 763 TFLOP/s (stores, Hilbert order) for the last, where cuBLAS has 716
+// (github.com/pranjalssh/fast.cu and its worklog).
+//
+// Predicted: on an A100 60 to 70% of the peak of 312 TFLOP/s (the best cuBLAS products measured there reach 271:
+// stas00, ml-engineering); on an H100 the bar is 80% of 989.
+
+namespace weft::kernels::WEFT_DEVICE::matmul_bf16_11 {
+
+void run(const Queue& queue, const View& y, const View& a, const View& b) {
+  const Matmul<bf16> p("matmul_bf16/11_weft", y, a, b);
+  matmul(queue, View::dense(p.y, y.dtype, {1, p.M, p.N}), View::dense(a.data, a.dtype, {1, p.M, p.K}),
+         View::dense(b.data, b.dtype, {1, p.K, p.N}), View::none(), {});
+}
+
+const Rung<run> rung("matmul_bf16/11_weft", "Weft's kernel: any size, transposes, batches, epilogues");
+
+}  // namespace weft::kernels::WEFT_DEVICE::matmul_bf16_11
