@@ -13,6 +13,7 @@
 #include "core/safetensors.h"
 #include "core/state_dict.h"
 #include "core/tensor.h"
+#include "core/tf32.h"
 #include "core/ops/abs.h"
 #include "core/ops/add.h"
 #include "core/ops/affine.h"

@@ -6,6 +6,7 @@
 #include "kernels/allocator.h"
 #include "kernels/cuda/gemm_fma.cuh"
 #include "kernels/cuda/gemm_mma.cuh"
+#include "kernels/tf32.h"
 #include "kernels/view.h"
 
 // Launches a GEMM problem: picks the tile, and the number of shares of k where the result alone cannot fill a GPU.
@@ -14,17 +15,15 @@ namespace weft::kernels::WEFT_DEVICE {
 
 enum class TileSize { small, medium, large };
 
-/// Tiles for sums over T: {32, 64, 128} rows and columns.
-template <class T, TileSize size>
-using GemmTile = std::conditional_t<
-    std::is_same_v<T, double>, FmaTile<32, 32, 1>,
-    std::conditional_t<
-        std::is_same_v<T, float>,
-        std::conditional_t<size == TileSize::small, FmaTile<32, 32, 1>,
-                           std::conditional_t<size == TileSize::medium, FmaTile<64, 64, 2>, FmaTile<128, 128, 2>>>,
-        std::conditional_t<
-            size == TileSize::small, MmaTile<32, 32, 32, 32, 3>,
-            std::conditional_t<size == TileSize::medium, MmaTile<64, 64, 32, 32, 3>, MmaTile<128, 128, 64, 32, 4>>>>>;
+/// Tiles of {32, 64, 128} rows and columns: on the ordinary cores, and on the tensor cores.
+template <TileSize size>
+using FmaTileOf =
+    std::conditional_t<size == TileSize::small, FmaTile<32, 32, 1>,
+                       std::conditional_t<size == TileSize::medium, FmaTile<64, 64, 2>, FmaTile<128, 128, 2>>>;
+template <TileSize size>
+using MmaTileOf = std::conditional_t<
+    size == TileSize::small, MmaTile<32, 32, 32, 32, 3>,
+    std::conditional_t<size == TileSize::medium, MmaTile<64, 64, 32, 32, 3>, MmaTile<128, 128, 64, 32, 4>>>;
 
 constexpr int64_t tile_edge(TileSize size) {
   return size == TileSize::small ? 32 : size == TileSize::medium ? 64 : 128;
@@ -59,29 +58,33 @@ inline int64_t split_depth(int64_t k, int64_t splits) { return ((k + splits - 1)
 template <class T, class Problem>
 void launch_gemm(const Queue& queue, const char* name, TileSize size, const Problem& problem, int64_t m, int64_t n,
                  int64_t slices) {
-  const auto run = [&]<TileSize chosen>() {
-    using Tile = GemmTile<T, chosen>;
+  const auto run = [&]<class Tile>(auto kernel) {
     const int64_t tiles_m = (m + Tile::kM - 1) / Tile::kM, tiles_n = (n + Tile::kN - 1) / Tile::kN;
     const int64_t blocks = tiles_m * tiles_n * slices;
     WEFT_CHECK(blocks < int64_t{1} << 31, name, ": expected less than 2^31 tiles, got ", blocks);
     const GemmGrid grid{static_cast<int>(tiles_m), static_cast<int>(tiles_n)};
-    constexpr auto kernel = [] {
-      if constexpr (sizeof(T) == 2)
-        return &gemm_mma_kernel<Tile, T, Problem>;
-      else
-        return &gemm_fma_kernel<Tile, T, Problem>;
-    }();
     launch(queue, name, dim3(static_cast<unsigned>(blocks)), dim3(Tile::kThreads), Tile::template kSharedBytes<T>,
            kernel, problem, grid);
   };
+  const auto run_sized = [&]<TileSize chosen>() {
+    using OnTensorCores = MmaTileOf<chosen>;
+    using Ordinary = FmaTileOf<chosen>;
+    if constexpr (sizeof(T) == 2) {
+      run.template operator()<OnTensorCores>(&gemm_mma_kernel<OnTensorCores, T, Problem>);
+    } else {
+      if constexpr (std::is_same_v<T, float>)
+        if (allow_tf32()) return run.template operator()<OnTensorCores>(&gemm_mma_kernel<OnTensorCores, T, Problem>);
+      run.template operator()<Ordinary>(&gemm_fma_kernel<Ordinary, T, Problem>);
+    }
+  };
   if constexpr (std::is_same_v<T, double>)
-    run.template operator()<TileSize::small>();
+    run_sized.template operator()<TileSize::small>();
   else if (size == TileSize::large)
-    run.template operator()<TileSize::large>();
+    run_sized.template operator()<TileSize::large>();
   else if (size == TileSize::medium)
-    run.template operator()<TileSize::medium>();
+    run_sized.template operator()<TileSize::medium>();
   else
-    run.template operator()<TileSize::small>();
+    run_sized.template operator()<TileSize::small>();
 }
 
 /// True where rows of y beginning at multiples of `pitch` elements allow stores of 4 elements.

@@ -6,13 +6,14 @@
 #include "kernels/cuda/ptx.cuh"
 #include "kernels/cuda/tile_moments.cuh"
 
-// The GEMM main loop for bf16 and f16, on the tensor cores: cp.async, ldmatrix and mma.sync, for sm_80 and later.
+// The GEMM main loop for bf16, f16 and, where allowed, f32 as tf32, on the tensor cores: cp.async, ldmatrix and
+// mma.sync, for sm_80 and later.
 //
 // Grid: one block per kM x kN tile of the result and per slice; a warp owns kWarpM x kWarpN of it as 16 x 8 squares of
 // f32 sums. In a square, lane l holds row l / 4, columns 2 (l mod 4) and the next; and the same 8 rows below.
 //
 //   memory --cp.async 16 B--> stage 0 | stage 1 | … | stage kStages-1 --ldmatrix--> registers --mma.sync--> sums
-//                                      each: a's kM x 32, then b's kN x 32
+//                                      each: a's kM x kDepth, then b's kN x kDepth; kDepth: 64 bytes, 32 or 16 elements
 //
 // kStages - 1 steps of k are on their way while one is used. One barrier per step: after it, the step that just arrived
 // may be read by all, and the stage read in the step before may be filled again.
@@ -24,9 +25,14 @@
 // (l / 2 mod 4) (lines of 4 runs: two lines cover all banks). cp.async writes whole groups of 8 runs: no conflicts
 // there either.
 //
+// tf32: 16 bytes are 4 elements, and mma_m16n8k8_tf32's registers hold one element each, otherwise everything is as for
+// two: ldmatrix does not care. Only it cannot turn squares of 4-byte elements: with Major::rows lanes read their
+// elements themselves, 8 rows of 4 lines at a time, and run r of line l stands in place r ^ 2 (l mod 4), in banks of
+// its own. Elements are rounded to tf32 (cvt.rna) on the way to the tensor cores, which would cut them off.
+//
 // A problem with `row_sums` (linear_backward_weight) also wants the sum of each of a's rows: where the tile is the
-// first of its row, the tensor cores multiply a by a square of ones as well. The warps that hold the same rows share
-// them out.
+// first of its row, the tensor cores multiply a by a square of ones as well (tf32: lanes add what is not rounded
+// yet). The warps that hold the same rows share them out.
 //
 // What lies outside the matrix or in a picture's padding is written as zeros (cp.async with source size 0). Operands
 // that forbid 16-byte loads (3 channels, odd sizes) go element by element through registers into the same places.
@@ -39,28 +45,49 @@ namespace weft::kernels::WEFT_DEVICE {
 
 template <int kRows, int kColumns, int kWarpRows, int kWarpColumns, int kStageCount>
 struct MmaTile {
-  static constexpr int kM = kRows, kN = kColumns, kDepth = 32, kWarpM = kWarpRows, kWarpN = kWarpColumns;
+  static constexpr int kM = kRows, kN = kColumns, kWarpM = kWarpRows, kWarpN = kWarpColumns;
   static constexpr int kStages = kStageCount, kWarpsN = kN / kWarpN;
   static constexpr int kThreads = kM / kWarpM * kWarpsN * 32;
-  static constexpr int kStageElements = kDepth * (kM + kN);
   template <class T>
-  static constexpr int kSharedBytes = static_cast<int>(sizeof(T)) * kStages* kStageElements;
+  static constexpr int kDepth = 64 / static_cast<int>(sizeof(T));
+  template <class T>
+  static constexpr int kSharedBytes = 64 * kStages*(kM + kN);
 };
+
+/// A square of sums: d[16x8] += a b over 32 bytes of depth.
+template <class T>
+__device__ __forceinline__ void multiply_square(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  if constexpr (std::is_same_v<T, float>)
+    ptx::mma_m16n8k8_tf32(d, a, b);
+  else
+    ptx::mma_m16n8k16<T>(d, a, b);
+}
+
+/// What the tensor cores shall see of f32 elements.
+template <class T>
+__device__ __forceinline__ void round_fragment(uint32_t (&bits)[4]) {
+  if constexpr (std::is_same_v<T, float>) {
+    WEFT_UNROLL
+    for (int i = 0; i < 4; ++i) bits[i] = ptx::to_tf32(__uint_as_float(bits[i]));
+  }
+}
 
 /// One operand's tiles in shared memory: filled from memory, read as mma.sync's fragments.
 template <class Operand, int kRows, int kThreads>
 class MmaStage {
  public:
   using T = typename Operand::Element;
-  using Walk = TileWalk<Operand, kRows, 32, 8, kThreads>;
+  static constexpr int kRun = 16 / static_cast<int>(sizeof(T));  ///< elements of a run
+  using Walk = TileWalk<Operand, kRows, 4 * kRun, kRun, kThreads>;
   static constexpr int kRuns = Walk::kRunsPerLine;
+  static constexpr bool kTurnsByHand = sizeof(T) == 4 && !Walk::kAlongDepth;
 
   __device__ MmaStage(const Operand& operand, int first_row, int thread) : walk_(operand, first_row, thread) {}
 
   /// Offset in elements of a run within a tile.
   __device__ static int place(int line, int run) {
-    const int turned = kRuns >= 8 ? run ^ (line & 7) : run ^ ((line >> 1) & 3);
-    return (line * kRuns + turned) * 8;
+    const int turned = kTurnsByHand ? run ^ ((line & 3) << 1) : kRuns >= 8 ? run ^ (line & 7) : run ^ ((line >> 1) & 3);
+    return (line * kRuns + turned) * kRun;
   }
 
   __device__ __forceinline__ void fill(T* tile, int k) const {
@@ -73,19 +100,31 @@ class MmaStage {
     } else {
       walk_.template each_element<2>(k, [&](int i, int e, const T* from) {
         T* const to = tile + place(walk_.line(i), walk_.run()) + e;
-        to->bits = from != nullptr ? from->bits : static_cast<uint16_t>(0);
+        if constexpr (sizeof(T) == 4)
+          *to = from != nullptr ? *from : T(0);
+        else
+          to->bits = from != nullptr ? from->bits : static_cast<uint16_t>(0);
       });
     }
   }
 
-  /// Four 8 x 8 squares: rows row … row + 15 by k … k + 15. Squares 0 and 1 lie side by side along the rows when
-  /// `rows_first` (the order of mma's a), along k otherwise (b of two neighbouring n8 squares).
+  /// Four squares of 8 rows by 16 bytes of depth: rows row … row + 15, twice that depth from k. Squares 0 and 1 lie
+  /// side by side along the rows when `rows_first` (the order of mma's a), along k otherwise (b of two neighbouring n8
+  /// squares).
   template <bool rows_first>
   __device__ __forceinline__ static void fragment(uint32_t (&to)[4], const T* tile, int row, int k, int lane) {
     const int square = lane / 8;
-    const int down = (rows_first ? square & 1 : square >> 1) * 8, along = (rows_first ? square >> 1 : square & 1) * 8;
+    const int down = (rows_first ? square & 1 : square >> 1) * 8;
+    const int along = (rows_first ? square >> 1 : square & 1) * kRun;
     if constexpr (Walk::kAlongDepth) {
-      ptx::ldmatrix_x4(to, tile + place(row + down + lane % 8, (k + along) / 8));
+      ptx::ldmatrix_x4(to, tile + place(row + down + lane % 8, (k + along) / kRun));
+    } else if constexpr (kTurnsByHand) {
+      WEFT_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const int m = row + (rows_first ? i & 1 : i >> 1) * 8 + lane / 4;
+        const int line = k + (rows_first ? i >> 1 : i & 1) * kRun + lane % 4;
+        to[i] = __float_as_uint(tile[place(line, m / kRun) + m % kRun]);
+      }
     } else {
       ptx::ldmatrix_x4_trans(to, tile + place(k + along + lane % 8, (row + down) / 8));
     }
@@ -98,7 +137,8 @@ class MmaStage {
 template <class Tile, class T, class Problem>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kThreads == 256 ? 2 : 1)
     gemm_mma_kernel(const Problem problem, const GemmGrid grid) {
-  constexpr int kM = Tile::kM, kDepth = Tile::kDepth, kStages = Tile::kStages;
+  constexpr int kM = Tile::kM, kDepth = Tile::template kDepth<T>, kStages = Tile::kStages;
+  constexpr int kStageElements = kDepth * (kM + Tile::kN), kStep = kDepth / 2;
   constexpr int kSquaresM = Tile::kWarpM / 16, kSquaresN = Tile::kWarpN / 8;
   WEFT_DYNAMIC_SHARED(T, shared);
   const auto place = grid.place();
@@ -116,7 +156,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kThreads == 256 ? 2 : 1)
   // Steps beyond the last commit an empty group, so that "all but the newest kStages - 2" always means step `step`.
   const auto fill = [&](int step) {
     if (step < steps) {
-      T* const tile = shared + step % kStages * Tile::kStageElements;
+      T* const tile = shared + step % kStages * kStageElements;
       stage_a.fill(tile, slice.k_begin + step * kDepth);
       stage_b.fill(tile + kM * kDepth, slice.k_begin + step * kDepth);
     }
@@ -135,20 +175,33 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kThreads == 256 ? 2 : 1)
     ptx::cp_async_wait_group<kStages - 2>();
     __syncthreads();
     fill(step + kStages - 1);
-    const T* const a = shared + step % kStages * Tile::kStageElements;
+    const T* const a = shared + step % kStages * kStageElements;
     const T* const b = a + kM * kDepth;
     WEFT_UNROLL
-    for (int k = 0; k < kDepth; k += 16) {
+    for (int k = 0; k < kDepth; k += kStep) {
       uint32_t x[kSquaresM][4], w[kSquaresN / 2][4];
       WEFT_UNROLL
       for (int p = 0; p < kSquaresM; ++p) StageA::template fragment<true>(x[p], a, row + p * 16, k, lane);
       WEFT_UNROLL
       for (int q = 0; q < kSquaresN / 2; ++q) StageB::template fragment<false>(w[q], b, column + q * 16, k, lane);
+      if constexpr (kSumsRows && sizeof(T) == 4) {
+        WEFT_UNROLL
+        for (int p = 0; p < kSquaresM; ++p)
+          if (p / kRowSquares * kRowSquares == first_square) {
+            float(&to)[4] = row_sums[p % kRowSquares];
+            to[0] += __uint_as_float(x[p][0]) + __uint_as_float(x[p][2]);
+            to[2] += __uint_as_float(x[p][1]) + __uint_as_float(x[p][3]);
+          }
+      }
+      WEFT_UNROLL
+      for (int p = 0; p < kSquaresM; ++p) round_fragment<T>(x[p]);
+      WEFT_UNROLL
+      for (int q = 0; q < kSquaresN / 2; ++q) round_fragment<T>(w[q]);
       WEFT_UNROLL
       for (int p = 0; p < kSquaresM; ++p) WEFT_UNROLL
       for (int q = 0; q < kSquaresN; ++q)
-        ptx::mma_m16n8k16<T>(sums[p][q], x[p], {w[q / 2][q % 2 * 2], w[q / 2][q % 2 * 2 + 1]});
-      if constexpr (kSumsRows) {
+        multiply_square<T>(sums[p][q], x[p], {w[q / 2][q % 2 * 2], w[q / 2][q % 2 * 2 + 1]});
+      if constexpr (kSumsRows && sizeof(T) == 2) {
         const uint32_t ones = ptx::pack<T>(1, 1);
         WEFT_UNROLL
         for (int p = 0; p < kSquaresM; ++p)  // a branch of whole warps: registers have no index
@@ -161,6 +214,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kThreads == 256 ? 2 : 1)
     WEFT_UNROLL
     for (int i = 0; i < kRowSquares; ++i) WEFT_UNROLL
     for (int half = 0; half < 2; ++half) {
+      if constexpr (sizeof(T) == 4) {  // a lane of four has a quarter
+        row_sums[i][half * 2] += __shfl_xor_sync(0xffffffffu, row_sums[i][half * 2], 1);
+        row_sums[i][half * 2] += __shfl_xor_sync(0xffffffffu, row_sums[i][half * 2], 2);
+      }
       if (first_square >= kSquaresM || lane % 4 != 0) continue;  // all columns of the square are the same
       const int m = first_m + row + (first_square + i) * 16 + half * 8 + lane / 4;
       const float one[1] = {row_sums[i][half * 2]};

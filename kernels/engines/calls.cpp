@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/engines/calls.h"
 
+#include "kernels/tf32.h"
+
 namespace weft::kernels::vendor {
 
 const char* op_of(Direction direction) {
@@ -21,6 +23,8 @@ int64_t alignment_of(const View& view) {
   return static_cast<int64_t>(address & -address);
 }
 
+bool may_use_tf32(DType dtype) { return dtype == DType::f32 && allow_tf32(); }
+
 Problem problem_of(const MatmulCall& call) {
   const auto& [queue, y, a, b, bias, arguments, activation, residual, row_sums] = call;
   Problem problem("matmul");
@@ -37,6 +41,7 @@ Problem problem_of(const MatmulCall& call) {
   problem.add("activation", static_cast<int64_t>(activation));
   problem.add("residual_align", residual ? alignment_of(residual) : 0);
   problem.add("row_sums_align", row_sums ? alignment_of(row_sums) : 0);
+  if (may_use_tf32(a.dtype)) problem.add("tf32", int64_t{1});
   return problem.add("y_align", alignment_of(y)).add("a_align", alignment_of(a)).add("b_align", alignment_of(b));
 }
 
@@ -49,6 +54,7 @@ Problem problem_of(const Conv2dCall& call) {
   problem.add("stride_h", arguments.stride.h).add("stride_w", arguments.stride.w);
   problem.add("padding_h", arguments.padding.h).add("padding_w", arguments.padding.w);
   problem.add("dilation_h", arguments.dilation.h).add("dilation_w", arguments.dilation.w);
+  if (may_use_tf32(x.dtype)) problem.add("tf32", int64_t{1});
   problem.add("groups", arguments.groups).add("bias", int64_t{bias ? 1 : 0});
   problem.add("x_align", alignment_of(x)).add("w_align", alignment_of(w)).add("y_align", alignment_of(y));
   problem.add("bias_align", bias ? alignment_of(bias) : 0);

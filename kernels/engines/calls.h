@@ -44,7 +44,11 @@ const char* op_of(const Conv2dCall& call);
 /// What is left of a call for who computes convolutions alone.
 Conv2dCall convolution_of(const Conv2dCall& call);
 
-/// What distinguishes the calls: everything but addresses, of which the alignment counts.
+/// Factors of this dtype may be rounded to tf32 (kernels/tf32.h).
+bool may_use_tf32(DType dtype);
+
+/// What distinguishes the calls: everything but addresses, of which the alignment counts; and for f32
+/// whether tf32 is allowed.
 Problem problem_of(const MatmulCall& call);
 Problem problem_of(const Conv2dCall& call);
 

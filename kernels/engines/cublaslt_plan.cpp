@@ -113,7 +113,10 @@ CublasLtPlan::Layout CublasLtPlan::make_factor(const View& view, cublasLtMatmulD
 void CublasLtPlan::describe(const MatmulCall& call) {
   const auto& [queue, y, a, b, bias, arguments, activation, residual, row_sums] = call;
   cublasLtMatmulDesc_t made = nullptr;
-  check(library_.MatmulDescCreate(&made, is_f64_ ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+  check(library_.MatmulDescCreate(&made,
+                                  is_f64_                      ? CUBLAS_COMPUTE_64F
+                                  : may_use_tf32(call.a.dtype) ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                               : CUBLAS_COMPUTE_32F,
                                   is_f64_ ? CUDA_R_64F : CUDA_R_32F),
         "MatmulDescCreate");
   product_.reset(made);

@@ -31,11 +31,12 @@ std::vector<cudnnBackendNumericalNote_t> notes_of(const CudnnLibrary& library, c
 
 }  // namespace
 
-bool keeps_contract(const std::vector<cudnnBackendNumericalNote_t>& notes, DType dtype, bool nondeterministic) {
+bool keeps_contract(const std::vector<cudnnBackendNumericalNote_t>& notes, DType dtype, bool nondeterministic,
+                    bool tf32) {
   return std::ranges::none_of(notes, [&](cudnnBackendNumericalNote_t note) {
     switch (note) {
       case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
-        return dtype == DType::f32;  // tf32
+        return dtype == DType::f32 && !tf32;
       case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
         return !nondeterministic;
       case CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP:
@@ -101,7 +102,8 @@ bool CudnnPlan::next() {
     const CudnnDescriptor configuration = std::move(engines_.front());
     engines_.pop_front();
     try {
-      if (!keeps_contract(notes_of(target_.library, configuration), dtype_, nondeterministic_engines_allowed()))
+      if (!keeps_contract(notes_of(target_.library, configuration), dtype_, nondeterministic_engines_allowed(),
+                          may_use_tf32(dtype_)))
         continue;
       CudnnDescriptor plan(target_.library, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "plan");
       if (target_.handle) plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, target_.handle);

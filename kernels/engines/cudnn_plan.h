@@ -26,9 +26,10 @@ inline bool cudnn_supports(const Conv2dCall& call) {
 }
 
 /// May an engine with these numerical notes compute the contract's convolution? Sums are in f32 and, for f32, so are
-/// the products (no tf32); no transform (Winograd, FFT) that trades accuracy; the same bits in every run unless
-/// `nondeterministic` ones are allowed.
-bool keeps_contract(const std::vector<cudnnBackendNumericalNote_t>& notes, DType dtype, bool nondeterministic);
+/// the products unless `tf32` is allowed; no transform (Winograd, FFT) that trades accuracy; the same bits in every run
+/// unless `nondeterministic` ones are allowed.
+bool keeps_contract(const std::vector<cudnnBackendNumericalNote_t>& notes, DType dtype, bool nondeterministic,
+                    bool tf32 = false);
 
 /// WEFT_VENDOR_NONDETERMINISTIC=1: engines whose sums have no fixed order may run, too.
 bool nondeterministic_engines_allowed();

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "kernels/tf32.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
 #include "tests/support/random_values.h"
@@ -92,6 +93,7 @@ struct Script {
   uint32_t alignments[3] = {};  ///< of the library's A, B, D
   uint32_t reduction = 0;
   uint64_t algorithm = 0;  ///< of the last product
+  int32_t compute_type = 0;
   size_t workspace = 0;
   bool workspace_given = false;
 } script;
@@ -124,8 +126,11 @@ cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t product, const vo
   script.workspace_given = workspace != nullptr;
   const Matrix A(a_layout, a_data), B(b_layout, b_data), C(c_layout, c_data), D(d_layout, d_data);
   const bool f64 = D.type == CUDA_R_64F;
-  EXPECT_EQ(product_attribute<int32_t>(product, CUBLASLT_MATMUL_DESC_COMPUTE_TYPE),
-            f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F);
+  script.compute_type = product_attribute<int32_t>(product, CUBLASLT_MATMUL_DESC_COMPUTE_TYPE);
+  EXPECT_EQ(script.compute_type, f64 ? CUBLAS_COMPUTE_64F
+                                 : kernels::allow_tf32() && Matrix(a_layout, a_data).type == CUDA_R_32F
+                                     ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                     : CUBLAS_COMPUTE_32F);
   EXPECT_EQ(product_attribute<int32_t>(product, CUBLASLT_MATMUL_DESC_SCALE_TYPE), f64 ? CUDA_R_64F : CUDA_R_32F);
   const auto scalar = [&](const void* p) {
     return f64 ? *static_cast<const double*>(p) : *static_cast<const float*>(p);
@@ -358,6 +363,23 @@ TEST_F(CublasLt, ReluAndAResidualAreEpilogues) {
       EXPECT_FALSE(cublaslt_supports(small.call()));
     }
   }
+}
+
+TEST_F(CublasLt, Tf32IsAnotherPlan) {
+  Small small;
+  CublasLtPlans plans(library);
+  CublasLtPlan& exact = plans.of(small.call());
+  exact.run(small.call(), 0);
+  EXPECT_EQ(script.compute_type, CUBLAS_COMPUTE_32F);
+  {
+    const Tf32Scope scope;
+    CublasLtPlan& rounded = plans.of(small.call());
+    EXPECT_NE(&rounded, &exact);
+    rounded.run(small.call(), 0);
+    EXPECT_EQ(script.compute_type, CUBLAS_COMPUTE_32F_FAST_TF32);
+    EXPECT_THAT(problem_of(small.call()).text(), testing::HasSubstr(" tf32=1 "));
+  }
+  EXPECT_EQ(&plans.of(small.call()), &exact);
 }
 
 TEST_F(CublasLt, SumsOfRowsAreABiasGradient) {

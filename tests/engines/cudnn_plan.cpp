@@ -189,6 +189,7 @@ TEST(CudnnNotes, EnginesThatBreakTheContractAreOut) {
   EXPECT_TRUE(keeps_contract(tensor_core, DType::bf16, false));
   EXPECT_TRUE(keeps_contract(tensor_core, DType::f16, false));
   EXPECT_FALSE(keeps_contract(tensor_core, DType::f32, false));  // tf32
+  EXPECT_TRUE(keeps_contract(tensor_core, DType::f32, false, /*tf32=*/true));
   EXPECT_FALSE(keeps_contract(random, DType::bf16, false));
   EXPECT_TRUE(keeps_contract(random, DType::bf16, true));
   EXPECT_TRUE(keeps_contract({CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP}, DType::f32, false));

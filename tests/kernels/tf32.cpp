@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/tf32.h"
+
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+
+#include "kernels/conv2d.h"
+#include "kernels/linear.h"
+#include "kernels/matmul.h"
+#include "tests/support/compare.h"
+#include "tests/support/hopper.h"
+#include "tests/support/random_values.h"
+
+// Products of f32 on tensor cores: equal to f64 to f32's last bits once the factors are rounded to tf32, and to f32
+// where that is not allowed.
+
+namespace weft::tests {
+namespace {
+
+using kernels::Activation;
+using kernels::Tf32Scope;
+using kernels::View;
+
+/// To 10 bits of significand, ties away from zero: cvt.rna.tf32.f32 (PTX ISA 8.5, section 9.7.9.21).
+double tf32(double value) {
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(static_cast<float>(value)) + 0x1000u) & 0xffffe000u);
+}
+
+/// What a device computes with where tf32 is allowed.
+std::vector<double> seen(DeviceKind kind, std::vector<double> values) {
+  if (kind != DeviceKind::cpu)
+    for (double& value : values) value = tf32(value);
+  return values;
+}
+
+struct Case {
+  int64_t B, M, N, K;
+  bool transpose_a = false, transpose_b = false;
+};
+
+void check(DeviceKind kind, const Case& c) {
+  SCOPED_TRACE(str("B ", c.B, " M ", c.M, " N ", c.N, " K ", c.K, " ta ", c.transpose_a, " tb ", c.transpose_b, " on ",
+                   name(kind)));
+  const auto a = uniform(c.B * c.M * c.K, DType::f32), b = uniform(c.B * c.K * c.N, DType::f32),
+             bias = uniform(c.N, DType::f32);
+  const DeviceArray a_array(kind, DType::f32, {c.B, c.M, c.K}, a), b_array(kind, DType::f32, {c.B, c.K, c.N}, b),
+      bias_array(kind, DType::f32, {c.N}, bias), y(kind, DType::f32, {c.B, c.M, c.N});
+  View a_view = a_array, b_view = b_array;
+  if (c.transpose_a) a_view.strides = {c.M * c.K, 1, c.M};
+  if (c.transpose_b) b_view.strides = {c.K * c.N, 1, c.K};
+  const auto want = [&](const std::vector<double>& left, const std::vector<double>& right) {
+    std::vector<double> values(static_cast<size_t>(c.B * c.M * c.N));
+    for (int64_t n = 0; n < c.B; ++n)
+      for (int64_t i = 0; i < c.M; ++i)
+        for (int64_t j = 0; j < c.N; ++j) {
+          double sum = bias[j];
+          for (int64_t k = 0; k < c.K; ++k)
+            sum += left[n * c.M * c.K + (c.transpose_a ? k * c.M + i : i * c.K + k)] *
+                   right[n * c.K * c.N + (c.transpose_b ? j * c.K + k : k * c.N + j)];
+          values[(n * c.M + i) * c.N + j] = sum;
+        }
+    return values;
+  };
+  const auto run = [&] { kernels::matmul(queue_on(kind), y, a_view, b_view, bias_array, {}); };
+  run();
+  EXPECT_TRUE(near(y.host(), want(a, b), tolerance(DType::f32, c.K)));
+  const Tf32Scope scope;
+  run();
+  EXPECT_TRUE(near(y.host(), want(seen(kind, a), seen(kind, b)), tolerance(DType::f32, c.K)));
+}
+
+TEST(Tf32, IsOffUntilItIsAllowed) {
+  if (std::getenv("WEFT_ALLOW_TF32") == nullptr) {
+    EXPECT_FALSE(kernels::allow_tf32());
+  }
+  for (const DeviceKind kind : device_runs()) {
+    constexpr double kValue = 1 + 0x1p-12;  // tf32 has 1
+    const DeviceArray a(kind, DType::f32, {1, 1, 1}, {kValue}), b(kind, DType::f32, {1, 1, 1}, {1}),
+        y(kind, DType::f32, {1, 1, 1});
+    const auto run = [&] {
+      kernels::matmul(queue_on(kind), y, a, b, View::none(), {});
+      return y.host()[0];
+    };
+    const Tf32Scope outer(false);
+    EXPECT_EQ(run(), kValue);
+    {
+      const Tf32Scope inner;
+      EXPECT_EQ(run(), kind == DeviceKind::cpu ? kValue : 1);
+    }
+    EXPECT_EQ(run(), kValue);
+  }
+}
+
+TEST(Tf32, TiesGoAwayFromZeroAndNanStays) {
+  for (const DeviceKind kind : device_runs()) {
+    if (kind == DeviceKind::cpu) continue;
+    const Tf32Scope scope;
+    const std::vector<double> values{1 + 0x1p-11, -1 - 0x1p-11, 1 + 0x1p-11 - 0x1p-23, 3 - 0x1p-22, NAN, INFINITY,
+                                     0,           0x1p-126};
+    const DeviceArray a(kind, DType::f32, {1, 8, 1}, values), b(kind, DType::f32, {1, 1, 1}, {1}),
+        y(kind, DType::f32, {1, 8, 1});
+    kernels::matmul(queue_on(kind), y, a, b, View::none(), {});
+    EXPECT_TRUE(near(y.host(), {1 + 0x1p-10, -1 - 0x1p-10, 1, 3, NAN, INFINITY, 0, 0x1p-126}, {}));
+  }
+}
+
+TEST(Tf32, MatmulInEveryLayout) {
+  on_both_generations([](DeviceKind kind) {
+    for (const bool ta : {false, true})
+      for (const bool tb : {false, true}) {
+        check(kind, {pick(1, 3), pick(1, 70), pick(1, 70), pick(1, 200), ta, tb});
+        check(kind, {2, 40, 72, 88, ta, tb});    // whole runs
+        check(kind, {1, 30, 24, 1100, ta, tb});  // a shared-out depth
+      }
+  });
+}
+
+TEST(Tf32, MatmulOnLargerTiles) {
+  const emulator::CapabilityScope ampere(80);
+  for (const DeviceKind kind : device_runs())
+    for (const bool turned : {false, true}) {
+      check(kind, {1, 264, 256, 40, turned, !turned});
+      if (kind != DeviceKind::cpu) check(kind, {1, 1288, 1160, 20, turned, turned});
+    }
+}
+
+TEST(Tf32, LinearBackwardKeepsTheBiasInF32) {
+  on_both_generations([](DeviceKind kind) {
+    for (const auto& [M, I, O] : {std::array<int64_t, 3>{57, 33, 31}, {96, 40, 72}, {1300, 24, 40}, {24, 264, 256}}) {
+      SCOPED_TRACE(str("M ", M, " I ", I, " O ", O, " on ", name(kind)));
+      const Tf32Scope scope;
+      const auto dy = uniform(M * O, DType::f32), x = uniform(M * I, DType::f32), w = uniform(O * I, DType::f32),
+                 saved = uniform(M * I, DType::f32);
+      const DeviceArray dy_array(kind, DType::f32, {M, O}, dy), x_array(kind, DType::f32, {M, I}, x),
+          w_array(kind, DType::f32, {O, I}, w), saved_array(kind, DType::f32, {M, I}, saved),
+          dw(kind, DType::f32, {O, I}), db(kind, DType::f32, {O}), dx(kind, DType::f32, {M, I});
+      kernels::linear_backward_weight(queue_on(kind), dw, db, dy_array, x_array);
+      kernels::linear_backward_input(queue_on(kind), dx, dy_array, w_array, saved_array, Activation::relu);
+      const auto dy_seen = seen(kind, dy), x_seen = seen(kind, x), w_seen = seen(kind, w);
+      std::vector<double> want_dw(static_cast<size_t>(O * I)), want_db(static_cast<size_t>(O)),
+          want_dx(static_cast<size_t>(M * I));
+      for (int64_t m = 0; m < M; ++m)
+        for (int64_t o = 0; o < O; ++o) {
+          want_db[o] += dy[m * O + o];
+          for (int64_t i = 0; i < I; ++i) {
+            want_dw[o * I + i] += dy_seen[m * O + o] * x_seen[m * I + i];
+            if (saved[m * I + i] > 0) want_dx[m * I + i] += dy_seen[m * O + o] * w_seen[o * I + i];
+          }
+        }
+      EXPECT_TRUE(near(dw.host(), want_dw, tolerance(DType::f32, M)));
+      EXPECT_TRUE(near(db.host(), want_db, tolerance(DType::f32, M)));
+      EXPECT_TRUE(near(dx.host(), want_dx, tolerance(DType::f32, O)));
+    }
+  });
+}
+
+TEST(Tf32, Conv2dInEveryDirection) {
+  struct Shape {
+    int64_t N, H, C, O, R, stride, padding, groups;
+  };
+  for (const DeviceKind kind : device_runs())
+    for (const auto& [N, H, C, O, R, stride, padding, groups] : {Shape{2, 7, 8, 12, 3, 1, 1, 1},
+                                                                 {2, 9, 3, 16, 5, 2, 2, 1},
+                                                                 {1, 8, 16, 8, 1, 1, 0, 1},
+                                                                 {2, 6, 16, 8, 3, 1, 1, 2}}) {
+      SCOPED_TRACE(str("N ", N, " H ", H, " C ", C, " O ", O, " R ", R, " stride ", stride, " groups ", groups, " on ",
+                       name(kind)));
+      const Tf32Scope scope;
+      const int64_t P = (H + 2 * padding - R) / stride + 1, group_C = C / groups, group_O = O / groups;
+      const auto x = uniform(N * H * H * C, DType::f32), w = uniform(O * R * R * group_C, DType::f32),
+                 dy = uniform(N * P * P * O, DType::f32);
+      const DeviceArray x_array(kind, DType::f32, {N, H, H, C}, x), w_array(kind, DType::f32, {O, R, R, group_C}, w),
+          dy_array(kind, DType::f32, {N, P, P, O}, dy), y(kind, DType::f32, {N, P, P, O}),
+          dx(kind, DType::f32, {N, H, H, C}), dw(kind, DType::f32, {O, R, R, group_C});
+      const kernels::Conv2dArguments arguments{
+          .stride = {stride, stride}, .padding = {padding, padding}, .groups = groups};
+      kernels::conv2d_forward(queue_on(kind), y, x_array, w_array, View::none(), arguments);
+      kernels::conv2d_backward_input(queue_on(kind), dx, dy_array, w_array, View::none(), arguments);
+      kernels::conv2d_backward_weight(queue_on(kind), dw, dy_array, x_array, arguments);
+      const auto xs = seen(kind, x), ws = seen(kind, w), ds = seen(kind, dy);
+      std::vector<double> want_y(dy.size()), want_dx(x.size()), want_dw(w.size());
+      for (int64_t n = 0; n < N; ++n)
+        for (int64_t p = 0; p < P * P; ++p)
+          for (int64_t r = 0; r < R * R; ++r) {
+            const int64_t h = p / P * stride - padding + r / R, v = p % P * stride - padding + r % R;
+            if (h < 0 || h >= H || v < 0 || v >= H) continue;
+            for (int64_t o = 0; o < O; ++o)
+              for (int64_t c = 0; c < group_C; ++c) {
+                const int64_t at_x = ((n * H + h) * H + v) * C + o / group_O * group_C + c;
+                const int64_t at_w = (o * R * R + r) * group_C + c, at_y = (n * P * P + p) * O + o;
+                want_y[at_y] += xs[at_x] * ws[at_w];
+                want_dx[at_x] += ds[at_y] * ws[at_w];
+                want_dw[at_w] += ds[at_y] * xs[at_x];
+              }
+          }
+      EXPECT_TRUE(near(y.host(), want_y, tolerance(DType::f32, R * R * group_C)));
+      EXPECT_TRUE(near(dx.host(), want_dx, tolerance(DType::f32, R * R * group_O)));
+      EXPECT_TRUE(near(dw.host(), want_dw, tolerance(DType::f32, N * P * P)));
+    }
+}
+
+/// In a process of its own, since a process reads its environment once.
+TEST(Tf32DeathTest, TheVariable) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto said = [](const char* text) {
+    setenv("WEFT_ALLOW_TF32", text, 1);
+    std::fputs(error_text([] { std::fputs(kernels::allow_tf32() ? "yes" : "no", stderr); }).c_str(), stderr);
+    std::exit(0);
+  };
+  EXPECT_EXIT(said("1"), testing::ExitedWithCode(0), "^yes$");
+  EXPECT_EXIT(said("0"), testing::ExitedWithCode(0), "^no$");
+  EXPECT_EXIT(said(""), testing::ExitedWithCode(0), "^no$");
+  EXPECT_EXIT(said("on"), testing::ExitedWithCode(0), "^WEFT_ALLOW_TF32: expected 0 or 1, got 'on'$");
+}
+
+}  // namespace
+}  // namespace weft::tests
