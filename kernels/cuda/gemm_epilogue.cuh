@@ -39,7 +39,7 @@ struct Epilogue {
   const void* residual = nullptr;  ///< nullptr: none; laid out as y, like `pre`
   void* pre = nullptr;
   const void* saved = nullptr;  ///< nullptr: none; laid out as y
-  bool relu_last = false;  ///< max(0, …) behind all of it
+  bool relu_last = false;       ///< max(0, …) behind all of it
   ColumnNorm<Sum> norm{};
   Sum* moments = nullptr;  ///< statistics of y's columns, see tile_moments.cuh; nullptr: not wanted
   int channels = 0;        ///< columns of `moments`

@@ -175,7 +175,8 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_fma_kernel(const Problem 
   if constexpr (kSumsRows) {
     const T one[1] = {row_sum};
     if (sums_a_row)
-      problem.row_sums.template store<false>(int64_t{place.z} * slice.m + first_m + thread, 0, slice.m - first_m - thread, one);
+      problem.row_sums.template store<false>(int64_t{place.z} * slice.m + first_m + thread, 0,
+                                             slice.m - first_m - thread, one);
   }
 
   typename Epilogue<T>::Column columns[kQuadsN][4];

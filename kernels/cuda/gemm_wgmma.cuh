@@ -215,8 +215,10 @@ __device__ __forceinline__ void consume(const Source& source,
       if (place.n == 0)
         row_sums.store(source.row_sums, place.m * Tile::kM + consumer * 64 + warp * 16, source.m, place.z, lane);
     }
-    epilogue.template store<Tile::kN>(store, place.m * Tile::kM + consumer * 64 + warp * 16, place.n * Tile::kN,
-                                      place.z, sums);
+    constexpr bool kDerives = requires { Source::kDerives; }
+    &&!kSumsRows;  // registers are scarce there
+    epilogue.template store<Tile::kN, kDerives>(store, place.m * Tile::kM + consumer * 64 + warp * 16,
+                                                place.n * Tile::kN, place.z, sums);
   }
   store.finish();
 }

@@ -120,8 +120,8 @@ struct WgmmaEpilogue {
     if (moments != nullptr && by_tma && !to.wide_y) moments->take(to, kMomentRows);
   }
 
-  /// Stores a warp's 16 rows from first_m, kN columns from first_n, of slice z.
-  template <int kN>
+  /// Stores a warp's 16 rows from first_m, kN columns from first_n, of slice z. kDerives: `saved` may be given.
+  template <int kN, bool kDerives>
   __device__ __forceinline__ void store(EpilogueWarp& warp, int first_m, int first_n, int z,
                                         float (&sums)[kN / 2]) const {
     if (first_m >= m && (!kChannels || to.moments == nullptr)) return;
@@ -132,9 +132,9 @@ struct WgmmaEpilogue {
       WEFT_UNROLL
       for (int i = 0; i < 32; ++i) values[i] = sums[i];
       if (to.wide_y)
-        store_chunk<float>(warp, first_m, first_n + column, z, values);
+        store_chunk<float, kDerives>(warp, first_m, first_n + column, z, values);
       else
-        store_chunk<T>(warp, first_m, first_n + column, z, values);
+        store_chunk<T, kDerives>(warp, first_m, first_n + column, z, values);
       if constexpr (kN > 64) {
         WEFT_UNROLL_BY(kN / 2)
         for (int i = 0; i < kN / 2 - 32; ++i) sums[i] = sums[i + 32];
@@ -143,7 +143,7 @@ struct WgmmaEpilogue {
   }
 
  private:
-  template <class Y>
+  template <class Y, bool kDerives>
   __device__ WEFT_INLINE_ON_GPU void store_chunk(EpilogueWarp& warp, int first_m, int first_n, int z,
                                                  float (&values)[32]) const {
     const int row = first_m + warp.lane() / 4, column = first_n + warp.lane() % 4 * 2;
@@ -163,13 +163,10 @@ struct WgmmaEpilogue {
       }
     }
     if (to.pre != nullptr) write(warp, pre_map, static_cast<Y*>(to.pre), first_m, first_n, z, values);
-    if (to.saved != nullptr) {
-      float at[32] = {};
-      read(static_cast<const Y*>(to.saved), row, column, z, [&](int i, float value) { at[i] = value; });
-      activate_backward(to.activation, values, at);
-    } else {
+    if (kDerives && to.saved != nullptr)
+      activate_backward(static_cast<const Y*>(to.saved), row, column, z, values);
+    else
       activate(to.activation, values);
-    }
     if (to.residual != nullptr) add(static_cast<const Y*>(to.residual), row, column, z, values);
     if (to.accumulate) add(static_cast<const Y*>(to.y), row, column, z, values);
     if constexpr (kChannels) to.clip(values);
@@ -271,6 +268,21 @@ struct WgmmaEpilogue {
         if (left > 1) visit(i + 1, static_cast<float>(pair[1]));
       }
     });
+  }
+
+  /// values *= f'(saved), each as soon as it is read: 32 more registers would spill.
+  template <class Y>
+  __device__ WEFT_INLINE_ON_GPU void activate_backward(const Y* saved, int row, int column, int z,
+                                                       float (&values)[32]) const {
+    const auto multiply = [&]<Unary f>() {
+      read(saved, row, column, z, [&](int i, float at) { values[i] = unary_gradient<f>(values[i], at, 0.0f, 0.0f); });
+    };
+    if (to.activation == Activation::relu)
+      multiply.template operator()<Unary::relu>();
+    else if (to.activation == Activation::gelu)
+      multiply.template operator()<Unary::gelu>();
+    else if (to.activation == Activation::gelu_tanh)
+      multiply.template operator()<Unary::gelu_tanh>();
   }
 
   template <class Y>

@@ -5,8 +5,8 @@
 
 namespace weft::kernels::WEFT_DEVICE {
 
-/// A checked call of the contract, with or without what matmul_fused and linear.h add. channels: what a 1x1 convolution adds to
-/// that (its bias and residual stand here, too), or nullptr; its a and b both lie along k.
+/// A checked call of the contract, with or without what matmul_fused and linear.h add. channels: what a 1x1 convolution
+/// adds to that (its bias and residual stand here, too), or nullptr; its a and b both lie along k.
 struct MatmulCall {
   View y, pre{}, a, b, bias{}, residual{};
   double alpha = 1;

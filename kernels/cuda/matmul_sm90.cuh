@@ -11,6 +11,7 @@ template <class T, ptx::Along along_a, ptx::Along along_b>
 struct MatmulSource {
   static constexpr bool kScattered = false;
   static constexpr bool kChannels = along_a == ptx::Along::depth && along_b == ptx::Along::depth;  // a 1x1 convolution
+  static constexpr bool kDerives = true;  // linear_backward_input
   static constexpr ptx::Along kAlongA = along_a, kAlongB = along_b;
 
   TensorMap a, b;        ///< [batch, lines, along], boxes of 64 x 64
