@@ -20,6 +20,8 @@
 // owned, the next keys' s and dp are issued before ds k and made into slopes while it is under way; with keys owned, at
 // 64 channels, the exponentials run beside dp^T and the slopes beside p^T dy. The two consumers fill each other's gaps.
 //
+// With dropout, which of the next weights are kept is drawn (Philox) while their scores are under way, a bit each.
+//
 // A first kernel makes statistics: for each 64 queries lse (in powers of 2), then delta = rowsum(dy y): 512 bytes,
 // which the loader of owned keys brings along with q and dy. Queries beyond the last one have lse = infinity: no
 // weight.
@@ -29,12 +31,13 @@
 // Work: 6 N M D flops per head for dq, 8 N M D for dk and dv, N M exponentials each. Bytes at least 2 (4 N + 2 M) D and
 // 2 (2 N + 4 M) D; the streamed rows come from L2 for every 128 owned ones. Limit: tensor cores; at 64 streamed rows
 // the left factors' reads of shared memory are as slow as the products (128 bytes a clock). Expected on an H100: 50 to
-// 60% of the peak of the 7 products.
+// 60% of the peak of the 7 products. With dropout the draws, about 20 instructions per weight and kernel, are half as
+// much work again beside the products at 128 channels and as much at 64.
 
 namespace weft::kernels::WEFT_DEVICE {
 
 /// dq of a tile's 64 queries.
-template <class Shape, class T>
+template <class Shape, bool with_dropout, class T>
 __device__ __forceinline__ void attention_dq_consume(const AttentionBackwardCall& call, unsigned char* shared,
                                                      typename Shape::Barriers& barriers, int consumer) {
   using Own = typename Shape::Own;
@@ -68,10 +71,15 @@ __device__ __forceinline__ void attention_dq_consume(const AttentionBackwardCall
       const uint64_t dy = Own::descriptor(Shape::own(shared, at_own.stage, 1) + consumer * Own::kBytes);
       float s[kKeys / 2], dp[kKeys / 2];
       uint32_t ds[kKeys / 16][4];
+      KeptWeights<with_dropout, kKeys / 2> kept{};
       const auto wait_for = [&](int step) {
         barriers.streamed.wait(at);
         if ((step + 1) * kKeys > keys && keys < problem.M)
           Keys::clear_from(Shape::streamed(shared, at.stage, 0), keys - step * kKeys);
+      };
+      const auto draw = [&](int step) {
+        if constexpr (with_dropout)
+          kept.template draw<false>(problem.kept(place.b, place.h), problem.dropout, query, step * kKeys, lane);
       };
       const auto issue = [&] {
         issue_scores<T, Keys>(s, q, Keys::descriptor(Shape::streamed(shared, at.stage, 0)));
@@ -84,12 +92,14 @@ __device__ __forceinline__ void attention_dq_consume(const AttentionBackwardCall
         for (int j = 0; j < kKeys / 2; ++j) {
           const int half = j / 2 % 2;
           const float weight = ptx::exp2_approx(s[j] * scale - lse[half]);
-          s[j] = s[j] > -INFINITY ? weight * (dp[j] - delta[half]) : 0.0f;
+          const float slope = with_dropout ? kept(j, dp[j] * problem.keep_scale) : dp[j];
+          s[j] = s[j] > -INFINITY ? weight * (slope - delta[half]) : 0.0f;
         }
       };
       wait_for(0);
       ptx::wgmma_fence();
       issue();
+      draw(0);
       ptx::wgmma_wait<0>();
       slopes(0);
       pack_left<T>(ds, s);
@@ -102,6 +112,7 @@ __device__ __forceinline__ void attention_dq_consume(const AttentionBackwardCall
         issue();
         issue_weighted<T, Keys>(dq, ds, k);
         ptx::wgmma_commit();
+        draw(step);
         ptx::wgmma_wait<1>();
         slopes(step);
         ptx::wgmma_wait<0>();
@@ -125,7 +136,7 @@ __device__ __forceinline__ void attention_dq_consume(const AttentionBackwardCall
 }
 
 /// dk and dv of a tile's 64 keys.
-template <class Shape, class T>
+template <class Shape, bool with_dropout, class T>
 __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCall& call, unsigned char* shared,
                                                       typename Shape::Barriers& barriers, int consumer) {
   using Own = typename Shape::Own;
@@ -165,14 +176,21 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
       ptx::wgmma_fence();
       issue_scores<T, Queries>(p, Own::descriptor(own_k), q);
       ptx::wgmma_commit();
+      const int query = step * kQueries;
+      KeptWeights<with_dropout, kQueries / 2> kept{};
+      const auto draw = [&] {
+        if constexpr (with_dropout)
+          kept.template draw<true>(problem.kept(place.b, place.h), problem.dropout, key, query, lane);
+      };
       // At 128 channels the registers do not suffice for dp beside p and its rounding.
       if constexpr (kChannels == 64) {
         issue_dp();
+        draw();
         ptx::wgmma_wait<1>();
       } else {
+        draw();
         ptx::wgmma_wait<0>();
       }
-      const int query = step * kQueries;
       const bool whole = there[0] && there[1] && !(problem.causal && key + 15 > query);
       const auto sees = [&](int j) {
         const int i = query + j / 4 * 8 + lane % 4 * 2 + j % 2, row = key + j / 2 % 2 * 8 + lane / 4;
@@ -187,7 +205,7 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
           p[j + e] = sees(j + e) ? weight : 0.0f;
         }
       }
-      pack_left<T>(left_p, p);
+      pack_left<T>(left_p, p, kept);
       ptx::wgmma_fence();
       issue_weighted<T, Queries>(dv, left_p, dy);
       ptx::wgmma_commit();
@@ -204,7 +222,8 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
         const float2 base = *reinterpret_cast<const float2*>(delta + j * 2);
         WEFT_UNROLL
         for (int e = 0; e < 4; ++e) {
-          const float slope = p[j + e] * (ds[j + e] - (e % 2 == 0 ? base.x : base.y));
+          const float dp = with_dropout ? kept(j + e, ds[j + e] * problem.keep_scale) : ds[j + e];
+          const float slope = p[j + e] * (dp - (e % 2 == 0 ? base.x : base.y));
           ds[j + e] = p[j + e] > 0.0f ? slope : 0.0f;  // v of a key that is not there may be anything
         }
       }
@@ -218,14 +237,15 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
     ptx::named_barrier_sync(kWarpgroupBarrier + consumer, 128);  // nobody reads k and v any more
     store_rows<T, kChannels>(call.to[0], own_k, warp, lane, first, problem.M, place.b, place.h, dk,
                              {problem.scale, problem.scale});
-    store_rows<T, kChannels>(call.to[1], own_v, warp, lane, first, problem.M, place.b, place.h, dv, {1.0f, 1.0f});
+    store_rows<T, kChannels>(call.to[1], own_v, warp, lane, first, problem.M, place.b, place.h, dv,
+                             {problem.keep_scale, problem.keep_scale});
     if (lane == 0) ptx::tma_store_wait_read<0>();
     barriers.own.release(at_own.stage, lane);
     at_own.advance();
   }
 }
 
-template <class Shape, class Owned, class T>
+template <class Shape, class Owned, bool with_dropout, class T>
 __global__ void __launch_bounds__(kAttentionThreads, 1)
     attention_backward_wgmma_kernel(const __grid_constant__ AttentionBackwardCall call) {
   WEFT_DYNAMIC_SHARED(unsigned char, shared);
@@ -248,9 +268,9 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
   } else {
     ptx::acquire_registers<kAttentionConsumerRegisters>();
     if constexpr (Owned::kStatistics)
-      attention_dkv_consume<Shape, T>(call, shared, barriers, warpgroup - 1);
+      attention_dkv_consume<Shape, with_dropout, T>(call, shared, barriers, warpgroup - 1);
     else
-      attention_dq_consume<Shape, T>(call, shared, barriers, warpgroup - 1);
+      attention_dq_consume<Shape, with_dropout, T>(call, shared, barriers, warpgroup - 1);
   }
 }
 
@@ -291,7 +311,7 @@ bool attention_backward_on_wgmma(const Queue& queue, const View& dq, const View&
                                  const View& q, const View& k, const View& v, const View& y,
                                  const AttentionShape& shape, const AttentionProblem<float>& problem) {
   const int64_t tiles_q = attention_tiles(shape, shape.N), tiles_k = attention_tiles(shape, shape.M);
-  if (!has_wgmma(queue) || problem.dropout > 0 || std::max(tiles_q, tiles_k) > kMostAttentionTiles) return false;
+  if (!has_wgmma(queue) || std::max(tiles_q, tiles_k) > kMostAttentionTiles) return false;
   for (const View* view : {&dq, &dk, &dv, &dy, &q, &k, &v, &y})
     if (!fits_attention_wgmma(*view)) return false;
   AttentionPlanScope::take();
@@ -316,7 +336,9 @@ bool attention_backward_on_wgmma(const Queue& queue, const View& dq, const View&
     call.statistics = statistics.as<float>();
     call.tiles = static_cast<int>(tiles);
     launch_attention_wgmma(queue, name, call.tiles, Shape::kSharedBytes,
-                           &attention_backward_wgmma_kernel<Shape, Owned, T>, call);
+                           problem.dropout > 0 ? &attention_backward_wgmma_kernel<Shape, Owned, true, T>
+                                               : &attention_backward_wgmma_kernel<Shape, Owned, false, T>,
+                           call);
   };
   const auto both = [&]<class ForQueries, class ForKeys>() {
     if (dq)

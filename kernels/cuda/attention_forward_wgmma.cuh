@@ -18,6 +18,9 @@
 //   consumer 0:  s1, p0 v0 | softmax 1 ……… | s2, p1 v1 | softmax 2 ………
 //   consumer 1:  … softmax | s1, p0 v0 | softmax 1 ……… | s2, p1 v1 | …
 //
+// With dropout, which of the next weights are kept is drawn (Philox) while their scores are under way, a bit each, and
+// p's rounding heeds it; the sum of weights is of all of them, as is lse.
+//
 // Whether a key is there (length, key mask, end of the array) is one bit per key, made by a vote; only steps with a
 // missing key or on the diagonal of a causal mask look at single weights. y and lse of queries beyond the last one are
 // not written.
@@ -28,7 +31,9 @@
 // of queries: 128 flops per byte. Limit: tensor cores (4096 flops per clock and multiprocessor) and beside them the
 // exponentials (16 per clock: at 64 channels half of the products' time, at 128 a quarter), which the turns hide.
 // Expected on an H100 for long sequences at 128 channels: 60 to 70% of the peak; for 197 tokens of 64 channels, where
-// 256 x 256 weights are computed for 197 x 197, at most 59% of that.
+// 256 x 256 weights are computed for 197 x 197, at most 59% of that. With dropout a warp's Philox takes about 20
+// instructions for each weight of a lane, 2600 issue slots for 128 queries by 128 keys where the products take 1024
+// clocks (64 channels) or 2048: expected a third or half of the speed.
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -143,7 +148,7 @@ class IssueTurns {
   int consumer_;
 };
 
-template <class Shape, class T>
+template <class Shape, bool with_dropout, class T>
 __device__ __forceinline__ void attention_forward_consume(const AttentionForwardCall& call, unsigned char* shared,
                                                           typename Shape::Barriers& barriers, int consumer) {
   using Own = typename Shape::Own;
@@ -163,6 +168,12 @@ __device__ __forceinline__ void attention_forward_consume(const AttentionForward
     unsigned char* const own = shared + at_q.stage * Shape::kQueryBytes + consumer * Own::kBytes;
     float sums[kChannels / 2] = {};
     OnlineSoftmax softmax;
+    const auto draw = [&](int step) {
+      KeptWeights<with_dropout, kKeys / 2> kept{};
+      if constexpr (with_dropout)
+        kept.template draw<false>(problem.kept(place.b, place.h), problem.dropout, query, step * kKeys, lane);
+      return kept;
+    };
     barriers.q.wait(at_q);
     if (steps > 0) {
       const uint64_t q = Own::descriptor(own);
@@ -174,12 +185,13 @@ __device__ __forceinline__ void attention_forward_consume(const AttentionForward
       issue_scores<T, Keys>(s, q, Keys::descriptor(k_ring + at_k.stage * Keys::kBytes));
       ptx::wgmma_commit();
       turns.end();
+      auto kept = draw(0);
       ptx::wgmma_wait<0>();
       barriers.k.release(at_k.stage, lane);
       at_k.advance();
       mask_scores(s, problem, place.b, 0, keys, query, lane);
       softmax.update(s, scale, again);
-      pack_left<T>(p, s);
+      pack_left<T>(p, s, kept);
       for (int step = 1; step < steps; ++step) {
         barriers.k.wait(at_k);
         barriers.v.wait(at_v);
@@ -190,6 +202,7 @@ __device__ __forceinline__ void attention_forward_consume(const AttentionForward
         issue_weighted<T, Keys>(sums, p, Keys::descriptor(v_ring + at_v.stage * Keys::kBytes));
         ptx::wgmma_commit();
         turns.end();
+        kept = draw(step);
         ptx::wgmma_wait<1>();
         barriers.k.release(at_k.stage, lane);
         at_k.advance();
@@ -200,7 +213,7 @@ __device__ __forceinline__ void attention_forward_consume(const AttentionForward
         at_v.advance();
         WEFT_UNROLL
         for (int j = 0; j < kChannels / 2; ++j) sums[j] *= again[j / 2 % 2];
-        pack_left<T>(p, s);
+        pack_left<T>(p, s, kept);
       }
       barriers.v.wait(at_v);
       unsigned char* const v = v_ring + at_v.stage * Keys::kBytes;
@@ -219,7 +232,7 @@ __device__ __forceinline__ void attention_forward_consume(const AttentionForward
       float sum = softmax.total[half];
       sum += __shfl_xor_sync(0xffffffffu, sum, 1);
       sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-      factor[half] = sum == 0.0f ? 0.0f : 1.0f / sum;
+      factor[half] = sum == 0.0f ? 0.0f : problem.keep_scale / sum;
       const int i = query + half * 8 + lane / 4;
       if (lane % 4 == 0 && i < problem.N)
         problem.lse[(static_cast<int64_t>(place.b) * problem.H + place.h) * problem.N + i] =
@@ -234,7 +247,7 @@ __device__ __forceinline__ void attention_forward_consume(const AttentionForward
   turns.finish();
 }
 
-template <class Shape, class T>
+template <class Shape, bool with_dropout, class T>
 __global__ void __launch_bounds__(kAttentionThreads, 1)
     attention_forward_wgmma_kernel(const __grid_constant__ AttentionForwardCall call) {
   WEFT_DYNAMIC_SHARED(unsigned char, shared);
@@ -257,7 +270,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
     __syncwarp();
   } else {
     ptx::acquire_registers<kAttentionConsumerRegisters>();
-    attention_forward_consume<Shape, T>(call, shared, barriers, warpgroup - 1);
+    attention_forward_consume<Shape, with_dropout, T>(call, shared, barriers, warpgroup - 1);
   }
 }
 
@@ -265,7 +278,7 @@ template <class T>
 bool attention_forward_on_wgmma(const Queue& queue, const View& y, const View& q, const View& k, const View& v,
                                 const AttentionShape& shape, const AttentionProblem<float>& problem) {
   const int64_t tiles = attention_tiles(shape, shape.N);
-  if (!has_wgmma(queue) || problem.dropout > 0 || tiles > kMostAttentionTiles) return false;
+  if (!has_wgmma(queue) || tiles > kMostAttentionTiles) return false;
   for (const View* view : {&y, &q, &k, &v})
     if (!fits_attention_wgmma(*view)) return false;
   const auto run = [&]<class Shape>() {
@@ -276,7 +289,9 @@ bool attention_forward_on_wgmma(const Queue& queue, const View& y, const View& q
                                     problem,
                                     static_cast<int>(tiles)};
     launch_attention_wgmma(queue, "attention_forward", call.tiles, Shape::kSharedBytes,
-                           &attention_forward_wgmma_kernel<Shape, T>, call);
+                           problem.dropout > 0 ? &attention_forward_wgmma_kernel<Shape, true, T>
+                                               : &attention_forward_wgmma_kernel<Shape, false, T>,
+                           call);
   };
   const int keys = attention_plan(shape.M, shape.D).keys;
   if (shape.D <= 64)

@@ -125,8 +125,8 @@ inline bool fits_attention_mma(const View& view) {
                    whole(0) && whole(1) && whole(2));
 }
 
-// The same on TMA and wgmma (attention_*_wgmma.cuh), or false where they cannot: another device than Hopper, dropout,
-// views that TMA cannot read. Defined in attention_*_sm90.cu for bf16 and f16.
+// The same on TMA and wgmma (attention_*_wgmma.cuh), or false where they cannot: another device than Hopper, views that
+// TMA cannot read. Defined in attention_*_sm90.cu for bf16 and f16.
 template <class T>
 bool attention_forward_wgmma(const Queue& queue, const View& y, const View& q, const View& k, const View& v,
                              const AttentionShape& shape, const AttentionProblem<float>& problem);

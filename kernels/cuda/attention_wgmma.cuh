@@ -114,12 +114,50 @@ __device__ __forceinline__ void issue_weighted(float (&sums)[Streamed::kChannels
     ptx::wgmma<T, Streamed::kChannels, ptx::Along::rows>(sums, a[k], streamed + k * (2048 / 16));
 }
 
-/// Sums as the left factor of the next product.
-template <class T, int kCount>
-__device__ __forceinline__ void pack_left(uint32_t (&a)[kCount / 8][4], const float (&sums)[kCount]) {
+/// Which of a lane's kCount weights of 16 rows are kept, a bit each: drawn while products are under way, before there
+/// are weights.
+template <bool with_dropout, int kCount>
+struct KeptWeights {
+  uint32_t bits[kCount / 32];
+
+  /// row, column: of the first weight; transposed: rows are keys (attention_kept).
+  template <bool transposed>
+  __device__ __forceinline__ void draw(const AttentionDropout& dropout, float probability, int row, int column,
+                                       int lane) {
+    if constexpr (!with_dropout) return;
+    WEFT_UNROLL
+    for (int w = 0; w < kCount / 32; ++w) {
+      bits[w] = 0;
+      WEFT_UNROLL_BY(2)  // all at once would want more registers than there are
+      for (int j = 0; j < 8; ++j) {
+        bool kept[4];
+        attention_kept<transposed>(kept, dropout, probability, row, column + w * 64 + j * 8, lane);
+        WEFT_UNROLL
+        for (int e = 0; e < 4; ++e) bits[w] |= static_cast<uint32_t>(kept[e]) << (4 * j + e);
+      }
+    }
+  }
+  /// `value` where weight j is kept, else 0.
+  __device__ __forceinline__ float operator()(int j, float value) const {
+    return !with_dropout || (bits[j / 32] >> (j % 32) & 1) != 0 ? value : 0.0f;
+  }
+};
+
+/// Sums as the left factor of the next product, of which `kept` makes some zeros.
+template <class T, bool with_dropout, int kCount>
+__device__ __forceinline__ void pack_left(uint32_t (&a)[kCount / 8][4], const float (&sums)[kCount],
+                                          const KeptWeights<with_dropout, kCount>& kept) {
   WEFT_UNROLL
   for (int k = 0; k < kCount / 8; ++k) WEFT_UNROLL
-  for (int r = 0; r < 4; ++r) a[k][r] = ptx::pack<T>(sums[8 * k + 2 * r], sums[8 * k + 2 * r + 1]);
+  for (int r = 0; r < 4; ++r) {
+    const int j = 8 * k + 2 * r;
+    a[k][r] = ptx::pack<T>(kept(j, sums[j]), kept(j + 1, sums[j + 1]));
+  }
+}
+/// All of them.
+template <class T, int kCount>
+__device__ __forceinline__ void pack_left(uint32_t (&a)[kCount / 8][4], const float (&sums)[kCount]) {
+  pack_left<T>(a, sums, KeptWeights<false, kCount>{});
 }
 
 /// Weights that a warp's queries do not see become -infinity. key, query: the first ones; lane l holds query l / 4 and

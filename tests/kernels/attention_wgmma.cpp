@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <limits>
 
 #include "kernels/cuda/attention_plan.h"
@@ -64,6 +65,65 @@ TEST(AttentionWgmma, Masks) {
   });
 }
 
+TEST(AttentionWgmma, Dropout) {
+  on_wgmma([](DeviceKind kind) {
+    for (const int keys : {64, 128})
+      for (const int64_t D : {64, 128}) {
+        check(kind, DType::bf16, {1, 150, 150, 2, D, false, false, false, 0.3}, keys);
+        check(kind, DType::f16, {2, 141, 268, 1, D, true, true, true, 0.5}, keys);
+      }
+    check(kind, DType::bf16, {1, 201, 39, 3, 40, false, true, false, 0.1});  // odd sizes: blocks of draws are cut
+    check(kind, DType::bf16, {1, 70, 70, 1, 64, false, false, false, 1});    // nothing is kept
+  });
+}
+
+/// Weights that are kept, one per element: of an identity for v they are y's, of an identity for dy they are dv's.
+struct Kept {
+  std::vector<bool> of_y, of_dv;
+  bool operator==(const Kept&) const = default;
+  double share() const {
+    return static_cast<double>(std::count(of_y.begin(), of_y.end(), true)) / static_cast<double>(of_y.size());
+  }
+};
+
+Kept kept_weights(DeviceKind kind, DType dtype, const AttentionReference& want) {
+  AttentionCall run(kind, dtype, want);
+  run.forward();
+  run.backward();
+  Kept kept;
+  for (const double y : run.y()) kept.of_y.push_back(y != 0);
+  for (const double dv : run.gradient(2)) kept.of_dv.push_back(dv != 0);
+  return kept;
+}
+
+TEST(AttentionWgmma, DropsTheWeightsThatEveryOtherKernelDrops) {
+  on_wgmma([](DeviceKind kind) {
+    constexpr int64_t kSize = 128;
+    AttentionReference want({1, kSize, kSize, 1, kSize, false, false, false, 0.4}, DType::bf16);
+    for (std::vector<double>* const one : {&want.v, &want.dy})
+      for (size_t i = 0; i < one->size(); ++i) (*one)[i] = i % (kSize + 1) == 0 ? 1 : 0;
+    for (std::vector<double>* const one : {&want.q, &want.k})  // no weight comes near 0
+      for (double& value : *one) value *= 0.1;
+    Kept hopper, mma, fma;
+    {
+      const AttentionPlanScope scope({128});
+      hopper = kept_weights(kind, DType::bf16, want);
+      EXPECT_EQ(scope.uses(), 2);
+    }
+    {
+      const emulator::CapabilityScope ampere(80);
+      mma = kept_weights(kind, DType::bf16, want);
+      fma = kept_weights(kind, DType::f32, want);
+    }
+    EXPECT_NEAR(hopper.share(), 0.6, 0.03);  // six deviations of 16384 draws are 0.023
+    EXPECT_TRUE(hopper == mma);
+    EXPECT_TRUE(hopper == fma);
+    for (size_t i = 0; i < static_cast<size_t>(kSize); ++i)  // dv = p^T: the same weights, transposed
+      for (size_t j = 0; j < static_cast<size_t>(kSize); ++j)
+        ASSERT_EQ(hopper.of_dv[j * kSize + i], hopper.of_y[i * kSize + j]) << i << ' ' << j;
+  });
+}
+
 /// More tiles than blocks: a block's rings go round and its owned tiles change places.
 TEST(AttentionWgmma, OneBlockWalksOverManyTiles) {
   on_wgmma([](DeviceKind kind) {
@@ -72,6 +132,7 @@ TEST(AttentionWgmma, OneBlockWalksOverManyTiles) {
     for (const int64_t D : {64, 128}) {
       check(kind, DType::bf16, {2, 140, 190, 3, D, false, true});
       check(kind, DType::bf16, {1, 400, 400, 2, D, true}, 128);
+      check(kind, DType::bf16, {2, 200, 200, 2, D, false, false, false, 0.2}, 128);
     }
     emulator::set_thread_count(before);
   });
@@ -125,19 +186,21 @@ TEST(AttentionWgmma, MemoryBehindAnEntrysLengthMayBeAnything) {
 
 TEST(AttentionWgmma, BackwardGivesTheSameBitsAgainAndInParts) {
   on_wgmma([](DeviceKind kind) {
-    const AttentionReference want({2, 200, 200, 1, 64, true}, DType::bf16);
-    AttentionCall run(kind, DType::bf16, want);
-    const AttentionPlanScope scope({64});
-    run.forward();
-    run.backward();
-    const auto dq = run.gradient(0), dk = run.gradient(1), dv = run.gradient(2);
-    run.poison();
-    run.backward(true, false);
-    EXPECT_TRUE(near(run.gradient(0), dq, {}));
-    run.backward(false, true);
-    EXPECT_TRUE(near(run.gradient(1), dk, {}));
-    EXPECT_TRUE(near(run.gradient(2), dv, {}));
-    EXPECT_EQ(scope.uses(), 4);
+    for (const double dropout : {0.0, 0.25}) {
+      const AttentionReference want({2, 200, 200, 1, 64, true, false, false, dropout}, DType::bf16);
+      AttentionCall run(kind, DType::bf16, want);
+      const AttentionPlanScope scope({64});
+      run.forward();
+      run.backward();
+      const auto dq = run.gradient(0), dk = run.gradient(1), dv = run.gradient(2);
+      run.poison();
+      run.backward(true, false);
+      EXPECT_TRUE(near(run.gradient(0), dq, {}));
+      run.backward(false, true);
+      EXPECT_TRUE(near(run.gradient(1), dk, {}));
+      EXPECT_TRUE(near(run.gradient(2), dv, {}));
+      EXPECT_EQ(scope.uses(), 4);
+    }
   });
 }
 
@@ -148,7 +211,7 @@ TEST(AttentionWgmma, LeavesWhatItCannotDoToTheOtherKernels) {
     check_attention(kind, DType::bf16, {1, 20, 20, 1, 12});  // rows of 24 bytes
     check_attention(kind, DType::bf16, {1, 20, 20, 1, 136});
     check_attention(kind, DType::bf16, {1, 7, 0, 2, 64});
-    check_attention(kind, DType::bf16, {1, 20, 20, 1, 64, false, false, false, 0.2});
+    check_attention(kind, DType::bf16, {1, 20, 20, 1, 12, false, false, false, 0.2});
     EXPECT_EQ(scope.uses(), 0);
   });
 }
