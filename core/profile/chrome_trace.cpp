@@ -62,7 +62,7 @@ class Writer {
   }
 
   void write(const Span& span) {
-    const std::string name = str(span.name, span.backward && span.category == Category::op ? " backward" : "");
+    const std::string name = str(span.kernel(), span.backward && span.category == Category::op ? " backward" : "");
     std::string fields = str("\"ph\":\"X\",\"name\":", quoted(name), ",\"cat\":\"", name_of(span.category),
                              "\",\"pid\":", process(recording_.tracks[static_cast<size_t>(span.track)].process),
                              ",\"tid\":", span.track + 1, ",\"ts\":", microseconds(span.start),

@@ -27,7 +27,7 @@ std::string number(double value) { return value > 0 ? formatted("%.*f", value < 
 
 std::string line_of(const OpRow& row, int64_t duration) {
   const double ns = static_cast<double>(std::max<int64_t>(row.time, 1));
-  return formatted("%-28s %-28s %6lld %10.3f %6.1f%% %9s %9s %8s %9s\n", row.op.c_str(), row.kernel.c_str(),
+  return formatted("%-28s %-32s %6lld %10.3f %6.1f%% %9s %9s %8s %9s\n", row.op.c_str(), row.kernel.c_str(),
                    static_cast<long long>(row.calls), milliseconds(row.time), share(row.time, duration),
                    number(static_cast<double>(row.bytes) * 1e-6).c_str(), number(row.flop * 1e-9).c_str(),
                    number(static_cast<double>(row.bytes) / ns).c_str(), number(row.flop / ns).c_str());
@@ -43,7 +43,7 @@ std::string part_lines(const Recording& recording) {
   }
   std::string text;
   for (const auto& [name, part] : parts)
-    text += formatted("%-57s %6lld %10.3f %6.1f%%\n", name.c_str(), static_cast<long long>(part.first),
+    text += formatted("%-61s %6lld %10.3f %6.1f%%\n", name.c_str(), static_cast<long long>(part.first),
                       milliseconds(part.second), share(part.second, recording.duration));
   return text;
 }
@@ -55,9 +55,9 @@ std::vector<OpRow> op_rows(const Recording& recording) {
   for (const Span& span : recording.spans) {
     if (span.category != Category::kernel) continue;
     const std::string op = str(span.op, span.backward ? " backward" : "");
-    OpRow& row = by_name[{op, span.name}];
+    OpRow& row = by_name[{op, span.kernel()}];
     row.op = op;
-    row.kernel = span.name;
+    row.kernel = span.kernel();
     ++row.calls;
     row.time += span.end - span.start;
     row.bytes += span.bytes;
@@ -70,7 +70,7 @@ std::vector<OpRow> op_rows(const Recording& recording) {
 }
 
 std::string op_table(const Recording& recording) {
-  std::string text = formatted("%-28s %-28s %6s %10s %7s %9s %9s %8s %9s\n", "op", "kernel", "calls", "ms", "share",
+  std::string text = formatted("%-28s %-32s %6s %10s %7s %9s %9s %8s %9s\n", "op", "kernel", "calls", "ms", "share",
                                "MB", "GFLOP", "GB/s", "GFLOP/s");
   OpRow total;
   total.op = "all kernels";
@@ -82,9 +82,9 @@ std::string op_table(const Recording& recording) {
     total.flop += row.flop;
   }
   text += line_of(total, recording.duration);
-  text += formatted("%-57s %6s %10.3f %6.1f%%\n", "wall clock", "", milliseconds(recording.duration), 100.0);
+  text += formatted("%-61s %6s %10.3f %6.1f%%\n", "wall clock", "", milliseconds(recording.duration), 100.0);
   const std::string parts = part_lines(recording);
-  if (!parts.empty()) text += formatted("\n%-57s %6s %10s %7s\n", "part", "calls", "ms", "share") + parts;
+  if (!parts.empty()) text += formatted("\n%-61s %6s %10s %7s\n", "part", "calls", "ms", "share") + parts;
   return text;
 }
 

@@ -13,6 +13,7 @@
 #include "kernels/allocator.h"
 #include "kernels/kernel_cost.h"
 #include "kernels/kernel_trace.h"
+#include "kernels/kernel_variant.h"
 #include "kernels/runtime.h"
 
 namespace weft::profile {
@@ -102,6 +103,7 @@ class Recorder final : public kernels::KernelObserver {
       pending.event = take_event(base, call.queue.device);
       kernels::runtime(call.queue.device.kind).record_event(pending.event, call.queue.device.index, call.queue.stream);
     }
+    kernels::note_kernel_variant("");
     pending.started = steady_now();
   }
 
@@ -115,6 +117,7 @@ class Recorder final : public kernels::KernelObserver {
               .backward = in_backward(),
               .track = 0,
               .name = call.name,
+              .variant = kernels::noted_kernel_variant(),
               .op = current_op(),
               .start = pending.started - origin_,
               .end = end - origin_,

@@ -21,10 +21,14 @@ struct Span {
   bool backward = false;  ///< in the backward of an op
   int track = 0;          ///< index into Recording::tracks
   const char* name = "";
-  const char* op = "";  ///< of a kernel: the op that called it
+  const char* variant = "";  ///< of a kernel, see kernels/kernel_variant.h
+  const char* op = "";       ///< of a kernel: the op that called it
   int64_t start = 0, end = 0;
   int64_t bytes = 0;  ///< of a kernel, see kernels/kernel_cost.h
   double flop = 0;
+
+  /// `conv2d_forward`; `conv2d_forward_sm90` where other kernels than the plain ones of kernels/cuda computed it.
+  std::string kernel() const { return *variant ? std::string(name) + '_' + variant : name; }
 };
 
 /// One line of the picture. On one track spans nest or follow each other.

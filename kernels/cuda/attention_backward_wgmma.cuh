@@ -319,8 +319,8 @@ bool attention_backward_on_wgmma(const Queue& queue, const View& dq, const View&
   const Workspace statistics(queue, static_cast<size_t>(blocks) * 2 * kStatisticsRows * sizeof(float),
                              "attention_backward");
   const auto measure = [&](auto kernel) {
-    launch(queue, "attention_backward (delta)", attention_grid(shape, shape.N, kStatisticsRows), dim3(128), 0, kernel,
-           statistics.as<float>(), AttentionTensor<const T>(dy), AttentionTensor<const T>(y), problem);
+    launch(queue, "attention_backward_sm90 (delta)", attention_grid(shape, shape.N, kStatisticsRows), dim3(128), 0,
+           kernel, statistics.as<float>(), AttentionTensor<const T>(dy), AttentionTensor<const T>(y), problem);
   };
   shape.D <= 64 ? measure(&attention_statistics_kernel<8, T>) : measure(&attention_statistics_kernel<16, T>);
   const auto run = [&]<class Shape, class Owned>(const char* name, const View* const(&own)[2],
@@ -342,10 +342,10 @@ bool attention_backward_on_wgmma(const Queue& queue, const View& dq, const View&
   };
   const auto both = [&]<class ForQueries, class ForKeys>() {
     if (dq)
-      run.template operator()<ForQueries, OwnedQueries>("attention_backward (dq)", {&q, &dy}, {&k, &v}, {&dq, nullptr},
-                                                        tiles_q);
+      run.template operator()<ForQueries, OwnedQueries>("attention_backward_sm90 (dq)", {&q, &dy}, {&k, &v},
+                                                        {&dq, nullptr}, tiles_q);
     if (dk)
-      run.template operator()<ForKeys, OwnedKeys>("attention_backward (dk, dv)", {&k, &v}, {&q, &dy}, {&dk, &dv},
+      run.template operator()<ForKeys, OwnedKeys>("attention_backward_sm90 (dk, dv)", {&k, &v}, {&q, &dy}, {&dk, &dv},
                                                   tiles_k);
   };
   if (shape.D <= 64)

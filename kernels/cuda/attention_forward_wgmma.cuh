@@ -288,7 +288,7 @@ bool attention_forward_on_wgmma(const Queue& queue, const View& y, const View& q
                                     attention_map(y, 16),
                                     problem,
                                     static_cast<int>(tiles)};
-    launch_attention_wgmma(queue, "attention_forward", call.tiles, Shape::kSharedBytes,
+    launch_attention_wgmma(queue, "attention_forward_sm90", call.tiles, Shape::kSharedBytes,
                            problem.dropout > 0 ? &attention_forward_wgmma_kernel<Shape, true, T>
                                                : &attention_forward_wgmma_kernel<Shape, false, T>,
                            call);

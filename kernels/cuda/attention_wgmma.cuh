@@ -6,6 +6,7 @@
 #include "kernels/cuda/capability.cuh"
 #include "kernels/cuda/ptx_wgmma.cuh"
 #include "kernels/cuda/ring_position.cuh"
+#include "kernels/kernel_variant.h"
 
 // What the attention kernels for compute capability 9.0 share (bf16, f16). Only files named *_sm90.cu may include this.
 //
@@ -240,6 +241,7 @@ template <class Kernel, class Call>
 void launch_attention_wgmma(const Queue& queue, const char* name, int tiles, size_t shared, Kernel kernel,
                             const Call& call) {
   const int resident = std::max(1, multiprocessors(queue));
+  note_kernel_variant("sm90");
   launch(queue, name, dim3(static_cast<unsigned>(std::min(tiles, resident))), dim3(kAttentionThreads), shared, kernel,
          call);
 }

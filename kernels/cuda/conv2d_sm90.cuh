@@ -237,7 +237,7 @@ bool conv2d_forward_on_wgmma(const Queue& queue, const View& y, const View& x, c
                              const ChannelEpilogue& epilogue, const Conv2dShape& shape) {
   if (!conv2d_fits_wgmma(queue, shape)) return false;
   const WindowWalk walk(x, shape.P, shape.Q, shape, shape.stride, shape.padding);
-  return window_wgmma<T, false>(queue, "conv2d_forward", y, walk, w, epilogue, shape, shape.N * shape.P * shape.Q,
+  return window_wgmma<T, false>(queue, "conv2d_forward_sm90", y, walk, w, epilogue, shape, shape.N * shape.P * shape.Q,
                                 shape.O, shape.C);
 }
 
@@ -250,14 +250,14 @@ bool conv2d_backward_input_on_wgmma(const Queue& queue, const View& dx, const Vi
   const WindowWalk walk(dy, shape.H, shape.W, shape, shape.stride, turned);
   ChannelEpilogue epilogue;
   epilogue.residual = more;
-  return window_wgmma<T, true>(queue, "conv2d_backward_input", dx, walk, w, epilogue, shape,
+  return window_wgmma<T, true>(queue, "conv2d_backward_input_sm90", dx, walk, w, epilogue, shape,
                                shape.N * shape.H * shape.W, shape.C, shape.O);
 }
 
 template <class T>
 bool conv2d_backward_weight_on_wgmma(const Queue& queue, const View& dw, const View& dy, const View& x,
                                      const Conv2dShape& shape) {
-  constexpr const char* kName = "conv2d_backward_weight";
+  constexpr const char* kName = "conv2d_backward_weight_sm90";
   if (!conv2d_fits_wgmma(queue, shape)) return false;
   const WindowWalk walk(x, shape.P, shape.Q, shape, shape.stride, shape.padding);
   if (!walk.fits(shape) || reinterpret_cast<uintptr_t>(dy.data) % 16 != 0) return false;

@@ -154,7 +154,7 @@ class PackedPictures {
 template <class T>
 bool conv2d_forward_stem_on_wgmma(const Queue& queue, const View& y, const View& x, const View& w,
                                   const ChannelEpilogue& epilogue, const Conv2dShape& shape) {
-  constexpr const char* kName = "conv2d_forward (stem)";
+  constexpr const char* kName = "conv2d_forward_sm90 (stem)";
   const StemPacking packing(shape);
   if (!packing.fits(queue, shape, x.data)) return false;
   const Conv2dShape packed = packing.packed(shape);
@@ -170,7 +170,7 @@ bool conv2d_forward_stem_on_wgmma(const Queue& queue, const View& y, const View&
 template <class T>
 bool conv2d_backward_weight_stem_on_wgmma(const Queue& queue, const View& dw, const View& dy, const View& x,
                                           const Conv2dShape& shape) {
-  constexpr const char* kName = "conv2d_backward_weight (stem)";
+  constexpr const char* kName = "conv2d_backward_weight_sm90 (stem)";
   const StemPacking packing(shape);
   if (!packing.fits(queue, shape, x.data) || reinterpret_cast<uintptr_t>(dy.data) % 16 != 0) return false;
   const Conv2dShape packed = packing.packed(shape);

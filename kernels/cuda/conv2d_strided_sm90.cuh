@@ -76,7 +76,7 @@ struct PhaseSource {
 template <class T>
 bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, const View& dy, const View& w,
                                             const View& more, const Conv2dShape& shape) {
-  constexpr const char* kName = "conv2d_backward_input";
+  constexpr const char* kName = "conv2d_backward_input_sm90";
   using Source = PhaseSource<T>;
   const int64_t count = shape.stride.h * shape.stride.w;
   if (!conv2d_fits_wgmma(queue, shape) || count > Source::kMostPhases ||

@@ -5,6 +5,7 @@
 #include "kernels/cuda/capability.cuh"
 #include "kernels/cuda/gemm_wgmma.cuh"
 #include "kernels/cuda/wgmma_plan.h"
+#include "kernels/kernel_variant.h"
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -18,6 +19,7 @@ void launch_wgmma(const Queue& queue, const char* name, WgmmaGemm<T, Source>& ge
   gemm.grid = {static_cast<int>(clusters_m), static_cast<int>(tiles_n), static_cast<int>(slices), cluster};
   const int64_t resident = std::max(1, multiprocessors(queue) * Tile::kBlocksPerSm / cluster);
   const dim3 grid(static_cast<unsigned>(std::min(clusters, resident) * cluster));
+  note_kernel_variant("sm90");
   launch_cluster(queue, name, grid, dim3(Tile::kThreads), Tile::kSharedBytes, dim3(static_cast<unsigned>(cluster)),
                  &gemm_wgmma_kernel<Tile, T, Source>, gemm);
 }

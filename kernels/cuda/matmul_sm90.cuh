@@ -108,7 +108,7 @@ void matmul_wgmma_as(const Queue& queue, const MatmulCall& call) {
   if (plan.splits == 1) {
     gemm.epilogue = wgmma_epilogue<T, Source::kChannels>("matmul", epilogue, m, n, batch, y.strides[0]);
     if (call.channels) gemm.epilogue.take(call.channels->moments);
-    launch_wgmma(queue, "matmul", plan, gemm, m, n, batch);
+    launch_wgmma(queue, "matmul_sm90", plan, gemm, m, n, batch);
     return;
   }
   const int64_t rows = kSumsRows ? m : 0;
@@ -121,7 +121,7 @@ void matmul_wgmma_as(const Queue& queue, const MatmulCall& call) {
   }
   gemm.epilogue = wgmma_epilogue<T, Source::kChannels>("matmul", partial_sums_epilogue<T>(partial.data(), n), m, n,
                                                        plan.splits, m * n);
-  launch_wgmma(queue, "matmul", plan, gemm, m, n, plan.splits);
+  launch_wgmma(queue, "matmul_sm90", plan, gemm, m, n, plan.splits);
   split_sum<T>(queue, "matmul_split_sum", epilogue, partial.as<float>(), m * n, n, plan.splits, beside);
 }
 

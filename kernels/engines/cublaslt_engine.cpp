@@ -4,6 +4,7 @@
 #include "kernels/engines/cublaslt.h"
 #include "kernels/engines/cublaslt_plan.h"
 #include "kernels/engines/cuda_stream.h"
+#include "kernels/kernel_variant.h"
 
 namespace weft::kernels::vendor::cublaslt {
 namespace {
@@ -29,6 +30,9 @@ const std::string& missing() { return cublaslt_library().missing; }
 std::string version() { return missing().empty() ? str("cuBLASLt ", cublaslt_library().GetVersion()) : "no cuBLASLt"; }
 bool supports(const MatmulCall& call) { return cublaslt_supports(call); }
 int variants(const MatmulCall& call) { return plan_of(call).variants(); }
-void matmul(const MatmulCall& call, int variant) { plan_of(call).run(call, variant); }
+void matmul(const MatmulCall& call, int variant) {
+  plan_of(call).run(call, variant);
+  note_kernel_variant("cublaslt");
+}
 
 }  // namespace weft::kernels::vendor::cublaslt

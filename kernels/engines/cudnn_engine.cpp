@@ -4,6 +4,7 @@
 #include "kernels/engines/cuda_stream.h"
 #include "kernels/engines/cudnn.h"
 #include "kernels/engines/cudnn_plan.h"
+#include "kernels/kernel_variant.h"
 
 namespace weft::kernels::vendor::cudnn {
 namespace {
@@ -28,6 +29,9 @@ std::string version() {
 }
 bool supports(const Conv2dCall& call) { return cudnn_supports(call); }
 int variants(const Conv2dCall& call) { return plans_of(call).variants(call); }
-void conv2d(const Conv2dCall& call, int variant) { plans_of(call).run(call, variant); }
+void conv2d(const Conv2dCall& call, int variant) {
+  plans_of(call).run(call, variant);
+  note_kernel_variant("cudnn");
+}
 
 }  // namespace weft::kernels::vendor::cudnn

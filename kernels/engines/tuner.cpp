@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/error.h"
+#include "kernels/kernel_variant.h"
 
 namespace weft::kernels::vendor {
 namespace {
@@ -25,7 +26,7 @@ double median(std::vector<double> values) {
 
 struct Tuner::Timing {
   Choice winner;
-  std::string times;  ///< `own 12.3 us, cublaslt 11.9 us`
+  std::string times;  ///< `own_sm90 12.3 us, cublaslt 11.9 us`
 };
 
 std::optional<Choice> Tuner::known(const Problem& problem) const {
@@ -59,16 +60,21 @@ Tuner::Timing Tuner::time(std::span<const Candidate> candidates, const Stopwatch
   struct Runner {
     const Candidate* candidate;
     int repeats;
+    const char* variant;  ///< of ours
     std::vector<double> samples;
   };
   std::vector<Runner> runners;
   for (const Candidate& candidate : candidates) {
     const bool own = &candidate == &candidates[0];
+    note_kernel_variant("");
     try {
       stopwatch(candidate.run, 1);  // warms up: code is loaded, memory is obtained, clocks rise
       const double seconds = std::max(stopwatch(candidate.run, 1), 1e-9);
       const double repeats = std::ceil(kSampleSeconds / seconds);
-      runners.push_back({&candidate, static_cast<int>(std::clamp<double>(repeats, 1, kMostRepeats)), {}});
+      runners.push_back({&candidate,
+                         static_cast<int>(std::clamp<double>(repeats, 1, kMostRepeats)),
+                         own ? noted_kernel_variant() : "",
+                         {}});
     } catch (const Error&) {
       if (own) throw;
     }
@@ -81,13 +87,14 @@ Tuner::Timing Tuner::time(std::span<const Candidate> candidates, const Stopwatch
   for (const Runner& runner : runners) {
     const double seconds = median(runner.samples);
     const bool own = runner.candidate == &candidates[0];
-    timing.times +=
-        str(own ? "" : ", ", text_of(runner.candidate->choice), ' ', std::round(seconds * 1e8) / 100, " us");
+    timing.times += str(own ? "" : ", ", text_of(runner.candidate->choice), *runner.variant ? "_" : "", runner.variant,
+                        ' ', std::round(seconds * 1e8) / 100, " us");
     if (own || seconds * (timing.winner == candidates[0].choice ? 1 + kMargin : 1) < best) {
       best = seconds;
       timing.winner = runner.candidate->choice;
     }
   }
+  note_kernel_variant("");  // nothing of the call itself has run yet
   return timing;
 }
 

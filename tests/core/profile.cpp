@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "core/autograd.h"
+#include "core/ops/attention.h"
 #include "core/ops/conv2d.h"
+#include "core/ops/matmul.h"
 #include "core/ops/random.h"
 #include "core/ops/relu.h"
 #include "core/ops/sum.h"
@@ -17,6 +20,7 @@
 #include "core/profile/recorder.h"
 #include "core/trace.h"
 #include "kernels/allocator.h"
+#include "kernels/simt/simt.h"
 #include "tests/support/devices.h"
 
 namespace weft {
@@ -145,6 +149,48 @@ TEST(Profile, EventsTimeKernelsOnTheirStream) {
   EXPECT_GE(kernels, 5);
   EXPECT_GT(sum, 0);
   EXPECT_LE(sum, seen.duration);
+}
+
+/// What a profile calls the kernels of products, convolutions and attention in bf16, each name once.
+std::vector<std::string> kernels_of_tensor_cores(int capability) {
+  const emulator::CapabilityScope scope(capability);
+  const Device simt{DeviceKind::simt, 0};
+  const auto random = [&](Shape sizes) {
+    return normal(std::move(sizes), 0, 1, DType::f32, simt).to(DType::bf16).requires_grad_();
+  };
+  const Tensor x = random({1, 6, 6, 16}), w = random({16, 3, 3, 16}), q = random({1, 20, 1, 64});
+  const Tensor a = random({24, 16}), b = random({16, 24});
+  Profiler profiler;
+  sum(conv2d(x, w, {}, {.padding = {1, 1}})).backward();
+  sum(matmul(a, b)).backward();
+  sum(attention(q, q, q)).backward();
+  const Recording seen = profiler.stop();
+  std::set<std::string> found;
+  for (const Span& span : seen.spans) {
+    const std::string op = span.op;
+    if (span.category == Category::kernel && (op == "conv2d" || op == "matmul" || op == "attention") &&
+        !std::string(span.name).starts_with("copy") && span.name != std::string("binary_forward"))
+      found.insert(span.kernel());
+  }
+  const nlohmann::json trace = nlohmann::json::parse(profile::chrome_trace(seen));
+  const std::string table = profile::op_table(seen);
+  for (const std::string& name : found) {
+    EXPECT_THAT(table, HasSubstr(' ' + name + ' '));
+    EXPECT_TRUE(std::ranges::any_of(trace.at("traceEvents"), [&](const auto& event) {
+      return event.at("name") == name;
+    })) << name;
+  }
+  return {found.begin(), found.end()};
+}
+
+TEST(Profile, NamesTellHoppersKernelsFromOthers) {
+  if (!tests::runs_on(DeviceKind::simt)) GTEST_SKIP() << "needs the device simt";
+  const std::vector<std::string> contracts{"attention_backward",     "attention_forward", "conv2d_backward_input",
+                                           "conv2d_backward_weight", "conv2d_forward",    "matmul"};
+  EXPECT_EQ(kernels_of_tensor_cores(80), contracts);
+  std::vector<std::string> hopper;
+  for (const std::string& name : contracts) hopper.push_back(name + "_sm90");
+  EXPECT_EQ(kernels_of_tensor_cores(90), hopper);
 }
 
 TEST(Profile, ThreadsHaveTracksOfTheirOwn) {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/engines/tuner.h"
 
+#include <gmock/gmock.h>
+
 #include <filesystem>
+#include <fstream>
 #include <random>
 #include <thread>
 
+#include "kernels/kernel_variant.h"
 #include "tests/support/error_text.h"
 
 // The tuner with engines and a clock that the test makes up.
@@ -157,6 +161,26 @@ TEST_F(TunerFile, TheNextProcessTimesNothing) {
   // while a graph is captured the file still answers
   Tuner capturing("H200; driver 580", cache);
   EXPECT_EQ(capturing.choose(problem(), second.candidates(), nullptr), kLt1);
+}
+
+TEST_F(TunerFile, TheTimesSayWhichKernelsOfOursRan) {
+  {
+    TuneCache cache(path);
+    Machine machine({{kOwn, 30e-6}, {kLt1, 20e-6}});
+    auto candidates = machine.candidates();
+    const auto run = candidates[0].run;
+    candidates[0].run = [run] {
+      run();
+      kernels::note_kernel_variant("sm90");
+    };
+    Tuner("m", cache).choose(problem(), candidates, machine.stopwatch());
+    EXPECT_STREQ(kernels::noted_kernel_variant(), "");
+    Tuner("m", cache).choose(problem(65), machine.candidates(), machine.stopwatch());
+  }
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(text, testing::HasSubstr("\town_sm90 30 us, cublaslt#1 20 us\t"));
+  EXPECT_THAT(text, testing::HasSubstr("\town 30 us, cublaslt#1 20 us\t"));
 }
 
 TEST_F(TunerFile, AnotherMachineOrProblemIsTimedAnew) {
