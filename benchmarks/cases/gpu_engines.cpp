@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include "benchmarks/cases/cases.h"
 #include "core/ops/random.h"
+#include "kernels/attention.h"
 #include "kernels/conv2d.h"
 #include "kernels/engine.h"
 #include "kernels/matmul.h"
 
-// The kernels of products and convolutions alone, in TFLOP/s (2 per multiply-add), beside the vendor's: NAME is Weft's
+// The kernels of products, convolutions and attention alone, in TFLOP/s (2 per multiply-add), beside the vendor's: NAME is Weft's
 // own, NAME@vendor the same call by cuBLASLt or cuDNN, measured right after it in the same process. bf16 in and out.
 
 namespace weft::benchmarks {
@@ -109,11 +112,58 @@ void add_convolutions(Cases& cases, const Target& target, const Convolution& c) 
   });
 }
 
+struct Heads {
+  const char* name;
+  int64_t B, N, H, D;
+  bool causal;
+};
+
+/// ViT-B/16 and DINOv2's ViT-L/14 at 518 pixels, BERT-base with padding, and long causal sequences of both widths.
+constexpr Heads kHeads[] = {{"vit", 64, 197, 12, 64, false},
+                            {"dinov2", 8, 1374, 16, 64, false},
+                            {"causal_2048_64", 8, 2048, 16, 64, true},
+                            {"4096_128", 4, 4096, 16, 128, false},
+                            {"causal_4096_128", 4, 4096, 16, 128, true}};
+
+/// Two products forward, five backward, the masked half of a causal one left out. q, k, v and their gradients are slices
+/// of packed arrays.
+void add_attention(Cases& cases, const Target& target, const Heads& heads) {
+  const int64_t B = target.size(heads.B, 2), N = target.size(heads.N, 24), H = target.size(heads.H, 2), D = heads.D;
+  const double product = 2.0 * static_cast<double>(B * H * N) * static_cast<double>(N * D) * (heads.causal ? 0.5 : 1.0);
+  struct Tensors {
+    Tensor qkv, gradients, y, dy, lse;
+
+    Tensor part(const Tensor& packed, int64_t which) const { return packed.select(2, which); }
+  };
+  const kernels::AttentionArguments arguments{1 / std::sqrt(static_cast<double>(D)), heads.causal, 0, {}};
+  const kernels::View none;
+  const auto forward = [=](const Tensors& t) {
+    kernels::attention_forward(t.y.queue(), t.y, t.lse, t.part(t.qkv, 0), t.part(t.qkv, 1), t.part(t.qkv, 2), none, none,
+                               none, arguments);
+  };
+  const auto make = [=] {
+    Tensors t{filled(target, {B, N, 3, H, D}), filled(target, {B, N, 3, H, D}), filled(target, {B, N, H, D}),
+              filled(target, {B, N, H, D}), normal({B, H, N}, 0, 1, DType::f32, target.device)};
+    forward(t);
+    return t;
+  };
+  const std::string name = str("attention_", heads.name, '_');
+  add_engines(cases, target, name + "forward", 2 * product, [=]() -> Call { return [=, t = make()] { forward(t); }; });
+  add_engines(cases, target, name + "backward", 5 * product, [=]() -> Call {
+    return [=, t = make()] {
+      const auto gradient = [&](int64_t which) { return t.part(t.gradients, which); };
+      kernels::attention_backward(t.y.queue(), gradient(0), gradient(1), gradient(2), t.dy, t.part(t.qkv, 0),
+                                  t.part(t.qkv, 1), t.part(t.qkv, 2), t.y, t.lse, none, none, none, arguments);
+    };
+  });
+}
+
 }  // namespace
 
 void add_engine_cases(Cases& cases, const Target& target) {
   for (const Product& product : kProducts) add_products(cases, target, product);
   for (const Convolution& convolution : kConvolutions) add_convolutions(cases, target, convolution);
+  for (const Heads& heads : kHeads) add_attention(cases, target, heads);
 }
 
 }  // namespace weft::benchmarks

@@ -4,6 +4,7 @@
 #include "kernels/allocator.h"
 #include "kernels/cuda/attention_backward_fma.cuh"
 #include "kernels/cuda/attention_backward_mma.cuh"
+#include "kernels/engines/dispatch.h"
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -47,6 +48,7 @@ void attention_backward(const Queue& queue, const View& dq, const View& dk, cons
       attention_shape("attention_backward", q, k, v, lse, key_lengths, key_mask, state, arguments);
   check_attention_backward("attention_backward", dq, dk, dv, dy, q, k, y);
   if (shape.B * shape.H == 0) return;
+  if (vendor::attention_backward(queue, dq, dk, dv, dy, q, k, v, y, lse, key_lengths, key_mask, arguments)) return;
   with_dtype<float, bf16, f16, double>(q.dtype, "attention_backward", [&]<class T>() {
     using A = Accumulate<T>;
     auto problem = attention_problem<A>(shape, lse, key_lengths, key_mask, state, arguments);

@@ -153,6 +153,17 @@ void own_conv2d(const Conv2dCall& call) {
   }
 }
 
+void own_attention(const AttentionCall& call) {
+  const EngineGuard own(Engine::own);
+  const View none;  // the state: dropout is ours alone
+  if (call.backward)
+    cuda::attention_backward(call.queue, call.dq, call.dk, call.dv, call.dy, call.q, call.k, call.v, call.y, call.lse,
+                             call.key_lengths, call.key_mask, none, call.arguments);
+  else
+    cuda::attention_forward(call.queue, call.y, call.lse, call.q, call.k, call.v, call.key_lengths, call.key_mask, none,
+                            call.arguments);
+}
+
 /// What stands behind a library's convolution, in y's place.
 void finish(const Conv2dCall& call) {
   if (!call.norm && !call.part) return;
@@ -240,6 +251,15 @@ Choice choose(const Conv2dCall& call, const Problem& problem) {
   return choose(call.queue, problem, candidates);
 }
 
+Choice choose(const AttentionCall& call, const Problem& problem) {
+  const UnsafeCallsAllowed guard;
+  std::vector<Candidate> candidates{{{Maker::own, 0}, [&] { own_attention(call); }}};
+  add_variants(
+      candidates, Maker::cudnn, [&] { return cudnn::variants(call); },
+      [&](int variant) { cudnn::attention(call, variant); });
+  return choose(call.queue, problem, candidates);
+}
+
 bool run_product(const MatmulCall& call) {
   const std::string& missing = cublaslt::missing();
   if (engine() == Engine::vendor) {
@@ -278,6 +298,24 @@ bool run_conv2d(const Conv2dCall& call) {
     cublaslt::matmul(PointwiseConv2d(call).call(), choice.variant);
     finish(call);
   }
+  return true;
+}
+
+bool run_attention(const AttentionCall& call) {
+  const std::string& missing = cudnn::missing();
+  if (engine() == Engine::vendor) {
+    WEFT_CHECK(missing.empty(), call.op(), ": WEFT_ENGINE=vendor: ", missing);
+    if (!cudnn::refusal(call).empty()) return false;
+    cudnn::attention(call, 0);
+    return true;
+  }
+  if (!missing.empty()) warn_once("cuDNN", missing);
+  if (!missing.empty() || !cudnn::refusal(call).empty()) return false;
+  const Problem problem = problem_of(call);
+  const auto answer = tuner(call.queue.device.index).known(problem);
+  const Choice choice = answer ? *answer : choose(call, problem);
+  if (choice.maker == Maker::own) return false;
+  cudnn::attention(call, choice.variant);
   return true;
 }
 
@@ -323,6 +361,17 @@ bool run_conv2d_backward_weight(const Queue& queue, const View& dw, const View& 
                                 const Conv2dArguments& arguments) {
   const View none;
   return run_conv2d({Direction::backward_weight, queue, x, dw, dy, none, arguments});
+}
+
+bool run_attention_forward(const Queue& queue, const View& y, const View& lse, const View& q, const View& k,
+                           const View& v, const View& key_lengths, const View& key_mask,
+                           const AttentionArguments& arguments) {
+  return run_attention({queue, y, lse, q, k, v, key_lengths, key_mask, arguments, {}, {}, {}, {}, false});
+}
+bool run_attention_backward(const Queue& queue, const View& dq, const View& dk, const View& dv, const View& dy,
+                            const View& q, const View& k, const View& v, const View& y, const View& lse,
+                            const View& key_lengths, const View& key_mask, const AttentionArguments& arguments) {
+  return run_attention({queue, y, lse, q, k, v, key_lengths, key_mask, arguments, dy, dq, dk, dv, true});
 }
 
 }  // namespace weft::kernels::vendor

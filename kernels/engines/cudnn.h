@@ -2,9 +2,10 @@
 #pragma once
 #include <string>
 
+#include "kernels/engines/attention_call.h"
 #include "kernels/engines/calls.h"
 
-// Convolution by cuDNN's graph API: cudnn_*.cpp, or no_cudnn.cpp in a build without it.
+// Convolution and attention by cuDNN's graph API: cudnn_*.cpp, or no_cudnn.cpp in a build without it.
 
 namespace weft::kernels::vendor::cudnn {
 
@@ -21,5 +22,11 @@ bool supports(const Conv2dCall& call);
 int variants(const Conv2dCall& call);
 /// Enqueues the call. Errors: as variants; there is no such variant.
 void conv2d(const Conv2dCall& call, int variant);
+
+/// Why cuDNN cannot compute a call of attention, whatever the GPU; empty where it can. Our own kernel computes it else.
+std::string refusal(const AttentionCall& call);
+/// As those of conv2d, of a call without a refusal.
+int variants(const AttentionCall& call);
+void attention(const AttentionCall& call, int variant);
 
 }  // namespace weft::kernels::vendor::cudnn

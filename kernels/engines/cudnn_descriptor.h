@@ -43,6 +43,10 @@ struct CudnnType<cudnnPointwiseMode_t> {
   static constexpr auto type = CUDNN_TYPE_POINTWISE_MODE;
 };
 template <>
+struct CudnnType<cudnnReduceTensorOp_t> {
+  static constexpr auto type = CUDNN_TYPE_REDUCTION_OPERATOR_TYPE;
+};
+template <>
 struct CudnnType<cudnnBackendHeurMode_t> {
   static constexpr auto type = CUDNN_TYPE_HEUR_MODE;
 };

@@ -3,20 +3,22 @@
 
 #include "kernels/engines/cuda_stream.h"
 #include "kernels/engines/cudnn.h"
+#include "kernels/engines/cudnn_attention.h"
 #include "kernels/engines/cudnn_plan.h"
 #include "kernels/kernel_variant.h"
 
 namespace weft::kernels::vendor::cudnn {
 namespace {
 
-/// The plans of the call's device, which is the current one from here on.
-CudnnPlans& plans_of(const Conv2dCall& call) {
-  select_device(call.queue.device.index);
+/// The plans of a queue's device, which is the current one from here on.
+template <class Plans>
+Plans& plans_on(const Queue& queue) {
+  select_device(queue.device.index);
   static std::mutex mutex;
-  static auto& devices = *new std::map<int, std::unique_ptr<CudnnPlans>>;
+  static auto& devices = *new std::map<int, std::unique_ptr<Plans>>;
   const std::lock_guard lock(mutex);
-  auto& one = devices[call.queue.device.index];
-  if (!one) one = std::make_unique<CudnnPlans>(cudnn_library());
+  auto& one = devices[queue.device.index];
+  if (!one) one = std::make_unique<Plans>(cudnn_library());
   return *one;
 }
 
@@ -28,9 +30,16 @@ std::string version() {
   return str("cuDNN ", cudnn_library().GetVersion(), nondeterministic_engines_allowed() ? " nondeterministic" : "");
 }
 bool supports(const Conv2dCall& call) { return cudnn_supports(call); }
-int variants(const Conv2dCall& call) { return plans_of(call).variants(call); }
+int variants(const Conv2dCall& call) { return plans_on<CudnnPlans>(call.queue).variants(call); }
 void conv2d(const Conv2dCall& call, int variant) {
-  plans_of(call).run(call, variant);
+  plans_on<CudnnPlans>(call.queue).run(call, variant);
+  note_kernel_variant("cudnn");
+}
+
+std::string refusal(const AttentionCall& call) { return cudnn_refusal(call); }
+int variants(const AttentionCall& call) { return plans_on<CudnnAttentionPlans>(call.queue).variants(call); }
+void attention(const AttentionCall& call, int variant) {
+  plans_on<CudnnAttentionPlans>(call.queue).run(call, variant);
   note_kernel_variant("cudnn");
 }
 

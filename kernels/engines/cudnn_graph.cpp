@@ -6,17 +6,6 @@
 namespace weft::kernels::vendor {
 namespace {
 
-cudnnDataType_t data_type(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return CUDNN_DATA_FLOAT;
-    case DType::bf16:
-      return CUDNN_DATA_BFLOAT16;
-    default:
-      return CUDNN_DATA_HALF;
-  }
-}
-
 /// cuDNN's order of dimensions over ours: {N, C, H, W} of a dense [N, H, W, C].
 std::vector<int64_t> channels_second(const View& view) {
   return {view.sizes[0], view.sizes[3], view.sizes[1], view.sizes[2]};
@@ -32,7 +21,7 @@ std::vector<int64_t> channels_last_strides(const std::vector<int64_t>& dims) {
 CudnnDescriptor CudnnGraph::tensor(Id id, DType dtype, const std::vector<int64_t>& dims, int64_t alignment,
                                    bool is_virtual) const {
   CudnnDescriptor tensor(target_.library, CUDNN_BACKEND_TENSOR_DESCRIPTOR, "tensor");
-  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, data_type(dtype))
+  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, cudnn_data_type(dtype))
       .set(CUDNN_ATTR_TENSOR_DIMENSIONS, dims)
       .set(CUDNN_ATTR_TENSOR_STRIDES, channels_last_strides(dims))
       .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, static_cast<int64_t>(id))

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -8,31 +7,14 @@
 #include <vector>
 
 #include "kernels/engines/calls.h"
-#include "kernels/engines/cudnn_descriptor.h"
+#include "kernels/engines/cudnn_engines.h"
 
 namespace weft::kernels::vendor {
-
-/// For whom plans are made: a GPU by its handle, or one that is not here by its properties (cuDNN 9.8), for which plans
-/// can be made and not run.
-struct CudnnTarget {
-  const CudnnLibrary& library;
-  cudnnHandle_t handle = nullptr;
-  const CudnnDescriptor* properties = nullptr;
-};
 
 /// Not: f64 (no engine of the graph API), and a weight gradient in f32 of 16-bit factors (none in cuDNN 9.19).
 inline bool cudnn_supports(const Conv2dCall& call) {
   return call.x.dtype != DType::f64 && call.w.dtype == call.x.dtype;
 }
-
-/// May an engine with these numerical notes compute the contract's convolution? Sums are in f32 and, for f32, so are
-/// the products unless `tf32` is allowed; no transform (Winograd, FFT) that trades accuracy; the same bits in every run
-/// unless `nondeterministic` ones are allowed.
-bool keeps_contract(const std::vector<cudnnBackendNumericalNote_t>& notes, DType dtype, bool nondeterministic,
-                    bool tf32 = false);
-
-/// WEFT_VENDOR_NONDETERMINISTIC=1: engines whose sums have no fixed order may run, too.
-bool nondeterministic_engines_allowed();
 
 /// The operation graph of one problem: convolution [+ bias]. NHWC and OHWI are told by strides.
 class CudnnGraph {
@@ -50,37 +32,26 @@ class CudnnGraph {
   CudnnDescriptor graph_;
 };
 
-/// One problem: the engines that the heuristic likes (mode A, then the fallbacks), each made into a plan when it is
-/// asked for. Engines that break the contract or whose plan cannot be made are passed over.
+/// One problem: its graph and the plans that compute it.
 class CudnnPlan {
  public:
   /// Errors: no engine can compute it; the sizes contradict each other.
   CudnnPlan(const CudnnTarget& target, const Conv2dCall& call);
 
   /// How many plans there are, `most` at most.
-  int make(int most);
+  int make(int most) { return engines_.make(most); }
   /// The workspace of a plan in bytes.
-  int64_t workspace(int variant) const { return plans_[static_cast<size_t>(variant)].workspace; }
+  int64_t workspace(int variant) const { return engines_.workspace(variant); }
   /// Is the bias added by the plan itself? Else by a kernel of ours behind it.
   bool adds_bias() const { return adds_bias_; }
   /// Enqueues a plan that was made on the stream of the target's handle.
   void run(const Conv2dCall& call, int variant, void* workspace) const;
 
  private:
-  struct Plan {
-    CudnnDescriptor descriptor;
-    int64_t workspace;
-  };
-  void find_engines(cudnnBackendHeurMode_t mode, const CudnnGraph& graph);
-  bool next();
-
   const CudnnTarget target_;
-  const DType dtype_;
+  CudnnEngines engines_;
   bool adds_bias_;
   std::unique_ptr<CudnnGraph> graph_;
-  std::deque<CudnnDescriptor> engines_;  ///< configurations not yet tried
-  std::vector<Plan> plans_;
-  std::string last_error_;
 };
 
 /// The plans of one device, made when they are first needed. Thread-safe.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "kernels/attention.h"
 #include "kernels/conv2d.h"
 #include "kernels/engine.h"
 #include "kernels/matmul.h"
 
-// Where the contracts of matmul and conv2d turn to NVIDIA's libraries. The functions below stand in kernels/cuda,
-// behind the checks of the contract: false means that the caller's own kernel shall run. They are compiled for simt
-// too, where they look that WEFT_ENGINE is valid and no more.
+// Where the contracts of matmul, conv2d and attention turn to NVIDIA's libraries. The functions below stand in
+// kernels/cuda, behind the checks of the contract: false means that the caller's own kernel shall run. They are
+// compiled for simt too, where they look that WEFT_ENGINE is valid and no more.
 
 namespace weft::kernels::vendor {
 
@@ -27,6 +28,12 @@ bool run_conv2d_backward_input(const Queue& queue, const View& dx, const View& d
                                const Conv2dArguments& arguments);
 bool run_conv2d_backward_weight(const Queue& queue, const View& dw, const View& dy, const View& x,
                                 const Conv2dArguments& arguments);
+bool run_attention_forward(const Queue& queue, const View& y, const View& lse, const View& q, const View& k,
+                           const View& v, const View& key_lengths, const View& key_mask,
+                           const AttentionArguments& arguments);
+bool run_attention_backward(const Queue& queue, const View& dq, const View& dk, const View& dv, const View& dy,
+                            const View& q, const View& k, const View& v, const View& y, const View& lse,
+                            const View& key_lengths, const View& key_mask, const AttentionArguments& arguments);
 
 inline bool is_asked(const Queue& queue) { return engine() != Engine::own && queue.device.kind == DeviceKind::cuda; }
 
@@ -62,6 +69,17 @@ inline bool conv2d_backward_input(const Queue& queue, const View& dx, const View
 inline bool conv2d_backward_weight(const Queue& queue, const View& dw, const View& dy, const View& x,
                                    const Conv2dArguments& arguments) {
   return is_asked(queue) && run_conv2d_backward_weight(queue, dw, dy, x, arguments);
+}
+inline bool attention_forward(const Queue& queue, const View& y, const View& lse, const View& q, const View& k,
+                              const View& v, const View& key_lengths, const View& key_mask,
+                              const AttentionArguments& arguments) {
+  return is_asked(queue) && run_attention_forward(queue, y, lse, q, k, v, key_lengths, key_mask, arguments);
+}
+inline bool attention_backward(const Queue& queue, const View& dq, const View& dk, const View& dv, const View& dy,
+                               const View& q, const View& k, const View& v, const View& y, const View& lse,
+                               const View& key_lengths, const View& key_mask, const AttentionArguments& arguments) {
+  return is_asked(queue) &&
+         run_attention_backward(queue, dq, dk, dv, dy, q, k, v, y, lse, key_lengths, key_mask, arguments);
 }
 
 }  // namespace weft::kernels::vendor

@@ -29,5 +29,14 @@ bool run_conv2d_backward_input(const Queue&, const View&, const View&, const Vie
 bool run_conv2d_backward_weight(const Queue&, const View&, const View&, const View&, const Conv2dArguments&) {
   return false;
 }
+bool run_attention_forward(const Queue&, const View&, const View&, const View&, const View&, const View&, const View&,
+                           const View&, const AttentionArguments&) {
+  return false;
+}
+bool run_attention_backward(const Queue&, const View&, const View&, const View&, const View&, const View&, const View&,
+                            const View&, const View&, const View&, const View&, const View&,
+                            const AttentionArguments&) {
+  return false;
+}
 
 }  // namespace weft::kernels::vendor

@@ -13,5 +13,8 @@ std::string version() { return "no cuDNN"; }
 bool supports(const Conv2dCall&) { return false; }
 int variants(const Conv2dCall&) { return 0; }
 void conv2d(const Conv2dCall& call, int) { fail(op_of(call.direction), ": ", missing()); }
+std::string refusal(const AttentionCall&) { return missing(); }
+int variants(const AttentionCall&) { return 0; }
+void attention(const AttentionCall& call, int) { fail(call.op(), ": ", missing()); }
 
 }  // namespace weft::kernels::vendor::cudnn

@@ -34,7 +34,7 @@ class Problem {
 
   const char* op_;
   size_t count_ = 0;
-  std::array<Field, 28> fields_;
+  std::array<Field, 40> fields_;
 };
 
 struct ProblemHash {

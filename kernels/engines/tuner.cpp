@@ -94,7 +94,8 @@ Tuner::Timing Tuner::time(std::span<const Candidate> candidates, const Stopwatch
       timing.winner = runner.candidate->choice;
     }
   }
-  note_kernel_variant("");  // nothing of the call itself has run yet
+  // Nothing of the call itself has run yet.
+  note_kernel_variant("");
   return timing;
 }
 

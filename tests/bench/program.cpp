@@ -140,10 +140,10 @@ TEST_P(GpuSuite, TheSuiteEnginesRunsOwnKernelsAndOnAGpuTheVendors) {
     ++(name.ends_with("@vendor") ? vendor : own);
     EXPECT_EQ(unit, "TFLOP/s") << name;
   }
-  EXPECT_EQ(own, 9 * 3 + 23 * 3 - 1);
+  EXPECT_EQ(own, 9 * 3 + 23 * 3 - 1 + 5 * 2);
   EXPECT_EQ(vendor, GetParam() == DeviceKind::cuda ? own : 0);
   for (const char* one : {"matmul_8192_forward", "matmul_vit_fc1_backward_weight", "conv7x7s2_3_64_224_backward_weight",
-                          "conv3x3_512_512_7_backward_input"})
+                          "conv3x3_512_512_7_backward_input", "attention_vit_forward", "attention_causal_4096_128_backward"})
     EXPECT_TRUE(found.contains(one)) << one;
 }
 

@@ -6,6 +6,7 @@
 #include "kernels/engines/cublaslt.h"
 #include "kernels/engines/cudnn.h"
 #include "kernels/linear.h"
+#include "tests/kernels/attention_problem.h"
 
 // Every engine on a GPU against f64. The CPU runs the same problems, which holds these tests' own references up; what
 // only a GPU can show is skipped without one.
@@ -136,6 +137,21 @@ TEST(Engines, Conv2dInEveryDirection) {
           for (const Engine engine : kEngines)
             if (can_run(kind, engine)) check(kind, engine, problem);
         }
+}
+
+TEST(Engines, AttentionInBothDirections) {
+  for (const DeviceKind kind : devices())
+    for (const DType dtype : {DType::bf16, DType::f16})
+      for (const int64_t D : {64, 128})
+        for (const bool causal : {false, true})
+          for (const bool lengths : {false, true})
+            for (const Engine engine : kEngines) {
+              if (!can_run(kind, engine)) continue;
+              SCOPED_TRACE(str("engine ", kernels::name(engine)));
+              const EngineGuard guard(engine);
+              check_attention(kind, dtype, {3, 70, 70, 2, D, causal, lengths});
+              check_attention(kind, dtype, {2, 40, 133, 1, D, causal, lengths});
+            }
 }
 
 TEST(Engines, TheVendorsResultsAreTheSameBitsInEveryRun) {

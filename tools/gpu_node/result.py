@@ -52,7 +52,7 @@ def engines_section(cases):
     own = {name: value for name, value in cases.items() if not name.endswith(VENDOR)}
     vendor = {name[:-len(VENDOR)]: value for name, value in cases.items() if name.endswith(VENDOR)}
     lines = ["", "## Own kernels beside cuBLASLt and cuDNN", ""]
-    for kind in ("matmul", "conv"):
+    for kind in ("matmul", "conv", "attention"):
         ratios = {name: ratio(own[name][0], vendor[name][0], own[name][1]) for name in own if name.startswith(kind) and name in vendor}
         ratios = {name: value for name, value in ratios.items() if value}
         if ratios:

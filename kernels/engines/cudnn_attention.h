@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "kernels/engines/attention_call.h"
+#include "kernels/engines/cudnn_operations.h"
+
+namespace weft::kernels::vendor {
+
+/// Why cuDNN's engines cannot compute the call, whatever the GPU; empty where they can.
+std::string cudnn_refusal(const AttentionCall& call);
+
+/// The graph that cuDNN knows as flash attention, forward or backward: it looks for this pattern of products, pointwise
+/// operations and reductions, of which only q, k, v, y, lse and their gradients are ever in memory.
+class CudnnAttentionGraph {
+ public:
+  /// ordered: dq is added in a fixed order (cuDNN then stores ds), else with atomics in f32 memory of its own.
+  CudnnAttentionGraph(const CudnnTarget& target, const AttentionCall& call, bool ordered);
+  const CudnnDescriptor& descriptor() const { return *graph_; }
+
+  enum Id : int64_t {
+    kQ = 1,
+    kK,
+    kV,
+    kY,
+    kLse,
+    kDy,
+    kDq,
+    kDk,
+    kDv,
+    kScale,
+    kMasked,
+    kOne,
+    kQueries,
+    kKeys,
+    kDelta,
+    kSums
+  };
+
+ private:
+  struct Builder;
+  CudnnOperations operations_;
+  const CudnnDescriptor* graph_;
+};
+
+/// One problem: its graph and the plans that compute it.
+class CudnnAttentionPlan {
+ public:
+  /// Errors: no engine can compute it.
+  CudnnAttentionPlan(const CudnnTarget& target, const AttentionCall& call);
+
+  int make(int most) { return engines_.make(most); }
+  /// Bytes of a run: the plan's own, and what the graph has in memory beside the call's tensors.
+  int64_t workspace(int variant) const { return own_bytes_ + engines_.workspace(variant); }
+  /// Enqueues a plan that was made on the stream of the target's handle, between two kernels of ours that make lengths
+  /// cuDNN's and clear what no query sees.
+  void run(const AttentionCall& call, int variant, void* workspace) const;
+
+ private:
+  const CudnnTarget target_;
+  CudnnEngines engines_;
+  bool ordered_;
+  int64_t own_bytes_;
+  std::unique_ptr<CudnnAttentionGraph> graph_;
+};
+
+/// The plans of one device, made when they are first needed. Thread-safe.
+class CudnnAttentionPlans {
+ public:
+  explicit CudnnAttentionPlans(const CudnnLibrary& library) : library_(library) {}
+
+  int variants(const AttentionCall& call);
+  void run(const AttentionCall& call, int variant);
+
+ private:
+  CudnnAttentionPlan& of(const AttentionCall& call);
+
+  const CudnnLibrary& library_;
+  std::mutex mutex_;  ///< a handle belongs to one thread at a time, and so does its stream
+  cudnnHandle_t handle_ = nullptr;
+  std::unordered_map<Problem, std::unique_ptr<CudnnAttentionPlan>, ProblemHash> plans_;
+};
+
+}  // namespace weft::kernels::vendor
