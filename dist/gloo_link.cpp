@@ -67,6 +67,15 @@ std::string address_for_all(int rank, int size, dist::Store& store, const std::s
   return one_host ? local_addresses().front() : address_towards(others);
 }
 
+/// A rank that went on at once, failed and left would break off connections that others are still making, and they
+/// would tell of that instead of what the rank met.
+void wait_until_all_are_connected(int size, dist::Store& store, const std::string& prefix,
+                                  Transport::Deadline deadline) {
+  const std::string connected = prefix + "/connected";
+  if (store.add(connected, 1) == size) store.set(connected + "/all", "");
+  store.get(connected + "/all", time_to(deadline));
+}
+
 /// Tells whether the connection to a rank still stands. When one breaks, Gloo 2022 wakes who waits for a message that
 /// has not begun, but not who waits for one that has arrived or gone in part: it has taken that one from the lists
 /// which Pair::signalException() goes through. So a receive that never begins is posted on each connection, and asked.
@@ -118,6 +127,7 @@ class GlooLink final : public Link {
       for (int r = 0; r < size; ++r)
         tripwires_.push_back(r == rank ? nullptr : std::make_unique<Tripwire>(*context, r));
       context_ = std::move(context);
+      wait_until_all_are_connected(size, *store_, prefix_, deadline);
     } catch (const gloo::Exception& error) {
       fail("process group gloo: rank ", rank, " cannot connect to the others from ", address, ": ", error.what());
     }
