@@ -130,6 +130,11 @@ TEST(LinearBackward, InputOfASharedOutDepth) {  // few sums, long ones
   });
 }
 
+TEST(LinearBackward, InputOfManyRowsOnTheCpu) {  // which takes them in slabs
+  for (const Activation f : kActivations)
+    check(DeviceKind::cpu, Input{530, 1000, 8, DType::bf16, DType::bf16, f, false, 3});
+}
+
 TEST(LinearBackward, InputOnEveryTileOfWgmma) {
   on_wgmma([](DeviceKind kind) {
     for (const auto& [tile, cluster] : {std::pair{small, 1}, {medium, 1}, {medium, 2}, {large, 2}})
