@@ -135,7 +135,7 @@ class MmaStage {
 };
 
 template <class Tile, class T, class Problem>
-__global__ void __launch_bounds__(Tile::kThreads, Tile::kThreads == 256 ? 2 : 1)
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kThreads == 256 && sizeof(T) == 2 ? 2 : 1)
     gemm_mma_kernel(const Problem problem, const GemmGrid grid) {
   constexpr int kM = Tile::kM, kDepth = Tile::template kDepth<T>, kStages = Tile::kStages;
   constexpr int kStageElements = kDepth * (kM + Tile::kN), kStep = kDepth / 2;
