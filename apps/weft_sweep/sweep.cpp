@@ -16,12 +16,19 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// The flags by which our programs get the folder that they write into.
-const std::map<std::string, std::string> kFolderFlags{
-    {"train_image", "--out"},  {"linear_probe", "--out"},          {"ouai_demo", "--out"},
-    {"finetune", "--out"},     {"train_single_gpu", "--root_dir"}, {"train_multi_gpu", "--root_dir"},
-    {"mnist", "--output-dir"},
-};
+/// The flags by which our programs get the folder that they write into, and write the numbers that runs are ranked by:
+/// `{run}` is the run's folder, `{sweep}` the name of the sweep's.
+const std::map<std::string, std::vector<std::string>>& folder_flags() {
+  static const std::vector<std::string> out{"--out={run}"}, nersc{"--root_dir={run}", "--sweep_id={sweep}"},
+      mnist{"--output-dir={run}", "--log-dir={run}"};
+  static const std::map<std::string, std::vector<std::string>> flags{
+      {"train_image", out},        {"linear_probe", out},       {"ouai_demo", out},       {"finetune", out},
+      {"train_single_gpu", nersc}, {"train_multi_gpu", nersc},  {"mnist", mnist},         {"mnist_base", mnist},
+      {"mnist_ddp", mnist},        {"mnist_horovod", mnist},    {"base_training", mnist}, {"ddp_training", mnist},
+      {"ddp_example", mnist},      {"horovod_training", mnist},
+  };
+  return flags;
+}
 
 /// Replaces `{name}` everywhere; whether it was there.
 bool fill(std::vector<std::string>& command, const std::string& name, const std::string& value) {
@@ -35,11 +42,20 @@ bool fill(std::vector<std::string>& command, const std::string& name, const std:
   return found;
 }
 
-void add_folder_flag(std::vector<std::string>& command, const std::string& folder) {
+/// What the sweep's folder is called, whatever way its path is written.
+std::string name_of_folder(const fs::path& folder) {
+  const std::string name = (fs::absolute(folder) / "").lexically_normal().parent_path().filename().string();
+  return name.empty() ? "sweep" : name;
+}
+
+void add_folder_flags(std::vector<std::string>& command, const std::string& run, const std::string& sweep) {
   for (const std::string& word : command) {
-    const auto known = kFolderFlags.find(fs::path(word).filename().string());
-    if (known == kFolderFlags.end()) continue;
-    command.push_back(known->second + '=' + folder);
+    const auto known = folder_flags().find(fs::path(word).filename().string());
+    if (known == folder_flags().end()) continue;
+    std::vector<std::string> flags = known->second;
+    fill(flags, "run", run);
+    fill(flags, "sweep", sweep);
+    command.insert(command.end(), flags.begin(), flags.end());
     return;
   }
   throw support::UsageError("expected {run} in the command, which stands for the folder of a run: " +
@@ -68,7 +84,8 @@ std::vector<std::string> Sweep::command_of(const Point& point) const {
     else
       flags.push_back("--" + name + '=' + value);
   }
-  if (!fill(out, "run", folder_of(point).string())) add_folder_flag(out, folder_of(point).string());
+  if (!fill(out, "run", folder_of(point).string()))
+    add_folder_flags(out, folder_of(point).string(), name_of_folder(folder));
   out.insert(out.end(), flags.begin(), flags.end());
   return out;
 }

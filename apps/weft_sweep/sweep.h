@@ -20,7 +20,8 @@ struct Sweep {
 
   std::filesystem::path folder_of(const Point& point) const { return folder / name_of(point); }
   /// The command of one point: placeholders filled in; values that have none become flags behind it (`--NAME=VALUE`, or
-  /// `-NAME VALUE` for a name with a dash), and so does the run's folder, by the flag that the program has for it.
+  /// `-NAME VALUE` for a name with a dash), and so does the run's folder, by the flags that the program has for it and
+  /// for the numbers that runs are ranked by.
   /// Errors: a program whose flag for its folder is not known.
   std::vector<std::string> command_of(const Point& point) const;
 

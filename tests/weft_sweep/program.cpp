@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/ml_dist/idx_files.h"
 #include "tests/support/shell.h"
 #include "tests/support/temporary_folder.h"
 
@@ -181,7 +182,10 @@ TEST_F(WeftSweep, ValuesGoWhereTheCommandSays) {
   EXPECT_EQ(dry("--grid lr=0.1 -lr=3 seed=5 -- prog --out {run} s{seed}"),
             "prog --out " + out_ + "/lr=0.1,-lr=3,seed=5 s5 --lr=0.1 -lr 3\n");
   EXPECT_EQ(dry("--grid lr=0.1 -- weft-run --nproc_per_node 2 ./bin/train_multi_gpu --config x"),
-            "weft-run --nproc_per_node 2 ./bin/train_multi_gpu --config x --root_dir=" + out_ + "/lr=0.1 --lr=0.1\n");
+            "weft-run --nproc_per_node 2 ./bin/train_multi_gpu --config x --root_dir=" + out_ +
+                "/lr=0.1 --sweep_id=sweep --lr=0.1\n");
+  EXPECT_EQ(dry("--grid lr=0.1 -- ddp_training"),
+            "ddp_training --output-dir=" + out_ + "/lr=0.1 --log-dir=" + out_ + "/lr=0.1 --lr=0.1\n");
   EXPECT_EQ(dry("--grid lr=0.1 -- train_image"), "train_image --out=" + out_ + "/lr=0.1 --lr=0.1\n");
   EXPECT_FALSE(fs::exists(out_));
 }
@@ -236,6 +240,30 @@ TEST_F(WeftSweep, ARealProgramsLearningRate) {
   EXPECT_EQ(run.exit_code, 0) << run.output;
   EXPECT_EQ(ranking()["runs"][0]["values"]["lr"], "0.05");
   EXPECT_LT(ranking()["runs"][0]["last"], ranking()["runs"][1]["last"]);
+}
+
+// A configuration that is not tracked, as the shipped default is: the sweep makes its runs write what they are ranked
+// by.
+TEST_F(WeftSweep, NerscsProgramsAreRankedByTheirValidationLoss) {
+  if (!WEFT_HAVE_YAML || !WEFT_HAVE_ZIP) GTEST_SKIP() << "needs a build with yaml-cpp and libzip";
+  std::ofstream(folder_ / "small.yaml") << "default:\n  num_samples: 4\n  img_size: 4\n  depth: 2\n  batch_size: 4\n"
+                                           "  valid_batch_size: 4\n  max_epochs: 2\n";
+  const Outcome run = sweep("--grid lr=1e-4,0.5 batch_size=2,4 --metric val_loss --out sweeps/lr/ -- " TRAIN_MULTI_GPU
+                            " --yaml_config small.yaml --config default --device cpu");
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("last val_loss"));
+  EXPECT_TRUE(fs::exists(folder_ / "sweeps/lr/lr=1e-4,batch_size=2/sweeps/lr/0/wandb/metrics.jsonl"));
+  EXPECT_THAT(read_text(folder_ / "sweeps/lr/lr=1e-4,batch_size=2/sweeps/lr/0/hyperparams.yaml"),
+              HasSubstr("lr: 0.0001\n"));
+}
+
+TEST_F(WeftSweep, MnistIsRankedByItsTest) {
+  write_part(folder_ / "data/MNIST/raw", "train", made_up(64, 1));
+  write_part(folder_ / "data/MNIST/raw", "t10k", made_up(20, 2));
+  const Outcome run = sweep("--grid lr=1e-9,1 --metric test_loss --out " + out_ +
+                            " -- " MNIST " --data-dir data --epochs 1 --batch-size 8 --device cpu");
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(ranking()["runs"][0]["values"]["lr"], "1");
 }
 
 }  // namespace
