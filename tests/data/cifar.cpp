@@ -2,6 +2,7 @@
 #include "data/cifar.h"
 
 #include "tests/data/fixture.h"
+#include "tests/data/python2_pickle.h"
 
 namespace weft::data::testing {
 namespace {
@@ -114,6 +115,59 @@ TEST(Cifar100, ReadsFineAndCoarseLabelsAndNames) {
   write_file(folder / "test.bin", bytes);
   EXPECT_THAT(error_text([&] { cifar100(folder.path(), Split::val); }), HasSubstr("100"));
   EXPECT_THAT(error_text([&] { cifar100(folder.path(), Split::train); }), HasSubstr("train.bin"));
+}
+
+TEST(Cifar100, ReadsThePythonVersionThatTorchvisionKeeps) {
+  const TemporaryFolder folder;
+  const fs::path archive = folder / "cifar-100-python";
+  fs::create_directories(archive);
+  fs::create_directories(folder / "train");  // a folder is no file of records
+  const std::vector<uint8_t> planes = random_bytes(3 * 3072);
+  write_file(archive / "train", python_cifar(planes, {{"fine_labels", {99, 0, 42}}, {"coarse_labels", {19, 3, 7}}}));
+  Python2Pickle meta;
+  std::vector<std::string> fine_names, coarse_names;
+  for (int i = 0; i < 100; ++i) fine_names.push_back("fine" + std::to_string(i));
+  for (int i = 0; i < 20; ++i) coarse_names.push_back("coarse" + std::to_string(i));
+  meta.op("}").put().op("(").text("fine_label_names").texts(fine_names).text("coarse_label_names").texts(coarse_names);
+  write_file(archive / "meta", meta.op("u.").bytes);
+
+  const auto fine = cifar100(folder.path(), Split::train);
+  ASSERT_EQ(fine->size(), 3);
+  EXPECT_EQ(fine->get(0).label, 99);
+  EXPECT_EQ(fine->get(2).label, 42);
+  EXPECT_EQ(fine->classes()[42], "fine42");
+  for (int64_t i = 0; i < 3; ++i) expect_record(fine->get(i), &planes[static_cast<size_t>(i) * 3072]);
+  EXPECT_THAT(fine->origin(1), HasSubstr("cifar-100-python/train record 1"));
+  const auto coarse = cifar100(archive, Split::train, CifarLabels::coarse);  // the archive's own folder will do
+  EXPECT_EQ(coarse->get(0).label, 19);
+  EXPECT_EQ(coarse->classes()[7], "coarse7");
+  EXPECT_THAT(error_text([&] { cifar100(folder.path(), Split::val); }),
+              HasSubstr("expected at least one of test.bin in " + folder.path().string() +
+                        " or in its cifar-100-binary, or the python version in its cifar-100-python, got none"));
+
+  write_file(archive / "train", python_cifar(planes, {{"fine_labels", {99, 0, 100}}}));
+  EXPECT_THAT(error_text([&] { cifar100(folder.path(), Split::train); }), HasSubstr("got 100 in"));
+  EXPECT_THAT(error_text([&] { cifar100(folder.path(), Split::train, CifarLabels::coarse); }),
+              HasSubstr("expected a key 'coarse_labels', got none"));
+  write_file(archive / "train", python_cifar(random_bytes(3 * 3071), {{"fine_labels", {1, 2, 3}}}));
+  EXPECT_THAT(error_text([&] { cifar100(folder.path(), Split::train); }), HasSubstr("got 3 of 3071 and 3 labels"));
+}
+
+TEST(Cifar10, ReadsThePythonVersionBatchByBatch) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "cifar-10-batches-py");
+  const std::vector<uint8_t> planes = random_bytes(2 * 3072);
+  for (const char* batch : {"data_batch_1", "data_batch_4"})
+    write_file(folder.path() / "cifar-10-batches-py" / batch, python_cifar(planes, {{"labels", {9, 4}}}));
+  const auto set = cifar10(folder.path(), Split::train);
+  ASSERT_EQ(set->size(), 4);
+  EXPECT_EQ(set->get(2).label, 9);
+  EXPECT_EQ(set->classes()[3], "cat");
+  expect_record(set->get(3), &planes[3072]);
+  EXPECT_THAT(set->origin(3), HasSubstr("data_batch_4 record 1"));
+  // The binary version is taken where both are there.
+  write_file(folder / "data_batch_2.bin", cifar10_bytes(3));
+  EXPECT_EQ(cifar10(folder.path(), Split::train)->size(), 3);
 }
 
 }  // namespace

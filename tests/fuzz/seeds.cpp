@@ -13,6 +13,7 @@
 #include "data/file_bytes.h"
 #include "data/picture_writer.h"
 #include "dist/message.h"
+#include "tests/data/python2_pickle.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {
@@ -70,6 +71,10 @@ void cifar_seeds() {
   keep("cifar", "cifar10_names", joined({{0}, word(20), bytes_of("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n"), record}));
   keep("cifar", "cifar100", joined({{1}, word(0), {1}, record}));
   keep("cifar", "cifar100_coarse", joined({{2}, word(0), {1}, record}));
+  using data::testing::python_cifar;
+  keep("cifar", "cifar10_python", joined({{3}, word(0), python_cifar(pixels, {{"labels", {3}}})}));
+  keep("cifar", "cifar100_python",
+       joined({{4}, word(0), python_cifar(pixels, {{"fine_labels", {3}}, {"coarse_labels", {1}}})}));
 }
 
 void npy_seeds() {
