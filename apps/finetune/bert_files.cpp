@@ -52,6 +52,15 @@ void save_tokenizer(const fs::path& folder, const data::WordPiece& pieces, int64
 
 }  // namespace
 
+std::string standard_weights(const std::string& model) {
+  if (model != "bert_base") return "random";
+  for (const char* folder : {"bert-base-uncased", "bert_base_uncased"})
+    if (fs::is_directory(folder)) return folder;
+  fail(
+      "--weights: there is no folder bert-base-uncased here, from whose weights to start. `tools/fetch_weights "
+      "bert_base_uncased .` brings it, --weights names another place; --weights random starts from nothing");
+}
+
 fs::path weights_file(const fs::path& path) {
   if (!fs::is_directory(path)) return path;
   for (const char* name : {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"})

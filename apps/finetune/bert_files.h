@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <filesystem>
+#include <string>
 
 #include "core/state_dict.h"
 #include "data/text/wordpiece.h"
 #include "nn/models/bert.h"
 
 namespace weft::finetune {
+
+/// The weights that --weights auto means: for bert_base the folder bert-base-uncased of the working folder (or
+/// bert_base_uncased, as tools/fetch_weights calls it), for any other model `random`. Errors: neither folder is there.
+std::string standard_weights(const std::string& model);
 
 /// The file of weights that `path` means: itself, or in a folder model.safetensors, its index, or pytorch_model.bin.
 /// Errors: a folder without any of them.

@@ -54,12 +54,16 @@ int run(int argc, char** argv) {
       {.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
   options.resume = checkpoint_folder(options.resume, options.out);
   if (!options.resume.empty()) options.weights = options.resume;
+  WEFT_CHECK(
+      fs::is_directory(options.data), "--data: there is no folder ", options.data,
+      ", which should hold train.tsv and dev.tsv: GLUE's MRPC or SST-2, or your own with columns text and label");
   const data::TextTable train = data::read_text_table(fs::path(options.data) / "train.tsv");
   const data::TextTable dev = data::read_text_table(fs::path(options.data) / "dev.tsv");
   WEFT_CHECK(train.classes == dev.classes && train.pairs == dev.pairs, "data: ", options.data,
              ": train.tsv and dev.tsv have other classes or columns");
   WEFT_CHECK(train.classes.size() >= 2, "data: ", options.data, ": expected at least two classes, got ",
              train.classes.size());
+  if (options.weights == "auto") options.weights = standard_weights(options.model);
   const data::WordPiece pieces = make_pieces(options, train);
   const Texts train_texts = encode(train, pieces, options.max_length),
               dev_texts = encode(dev, pieces, options.max_length);

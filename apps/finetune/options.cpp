@@ -39,8 +39,10 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("data", o.data, "folder with train.tsv and dev.tsv: GLUE's SST-2 or MRPC, or columns text and label");
   flags.add_choice("model", o.model, {"bert_base", "bert_tiny"},
                    "bert_base: 12 layers, 768 wide; bert_tiny: 2 layers, 128 wide");
-  flags.add("weights", o.weights,
-            "random, or a file or folder under Hugging Face's names (model.safetensors, pytorch_model.bin)");
+  flags.add(
+      "weights", o.weights,
+      "auto, random, or a file or folder under Hugging Face's names (model.safetensors, pytorch_model.bin); auto: for "
+      "bert_base the folder bert-base-uncased, for bert_tiny random");
   flags.add("vocab", o.vocab, "vocab.txt; default: that beside the weights, or one made from the training texts");
   flags.add("vocab-size", o.vocab_size, "tokens of a vocabulary that is made", {.min = 100, .max = 1e6});
   flags.add("max-length", o.max_length, "tokens of the longest text; longer ones are cut", {.min = 3, .max = 512});
@@ -80,7 +82,8 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("main-process-port", a.main_process_port, "where rank 0 listens; 0: 29500", {.min = 0, .max = 65535});
   flags.add("num-processes", a.num_processes, "processes of the job; 0: as the launcher says", {.min = 0, .max = 1e6});
   flags.add("dry-run", o.dry_run, "read flags, weights and texts, build the model, say what would run, write nothing");
-  flags.example("finetune --data mrpc --weights bert-base-uncased");
+  flags.example("finetune");
+  flags.example("finetune --data glue/mrpc --weights models/bert-base-uncased --precision bf16");
   flags.example("weft-run --nproc_per_node 2 finetune --data sst2 --model bert_tiny --epochs 3 --lr 1e-3");
   if (!flags.parse(spelled_out(argc, argv))) return false;
   if (!config_file.empty()) {

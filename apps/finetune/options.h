@@ -13,7 +13,7 @@ namespace weft::finetune {
 struct Options {
   std::string data = "mrpc";
   std::string model = "bert_base";
-  std::string weights = "random";
+  std::string weights = "auto";
   std::string vocab;
   int64_t vocab_size = 8000;
   int64_t max_length = 128;

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/support/python_number.h"
+#include "apps/support/scalar_log.h"
+#include "core/atomic_file.h"
 
 namespace weft::finetune {
 namespace {
@@ -20,6 +22,22 @@ void note(TrainerState& state, Json line) {
   state.history.push_back(line.dump());
 }
 
+/// Under the names of Hugging Face's TrainingArguments where it has them.
+support::HyperParameters hyper_parameters(const Options& o) {
+  const auto number = [](int64_t value) { return static_cast<double>(value); };
+  return {{"model", o.model},
+          {"weights", o.weights},
+          {"per_device_train_batch_size", number(o.batch_size)},
+          {"gradient_accumulation_steps", number(o.accumulate)},
+          {"num_train_epochs", number(o.epochs)},
+          {"learning_rate", o.lr},
+          {"weight_decay", o.weight_decay},
+          {"warmup_ratio", o.warmup_ratio},
+          {"max_grad_norm", o.max_grad_norm},
+          {"bf16", o.precision == "bf16"},
+          {"seed", number(o.seed)}};
+}
+
 }  // namespace
 
 Record::Record(const Options& options, bool two_classes, int64_t metrics_step, int64_t board_step)
@@ -29,6 +47,9 @@ Record::Record(const Options& options, bool two_classes, int64_t metrics_step, i
       board_(folder_.path(), board_step),
       two_classes_(two_classes) {
   folder_.write_config(options.toml);
+  const support::HyperParameters values = hyper_parameters(options);
+  write_atomically(folder_.file("config.yaml"), support::wandb_config(values), "config");
+  board_.hyper_parameters(values);
 }
 
 void Record::trained(TrainerState& state, const TrainLine& line) {

@@ -19,15 +19,19 @@ std::string yaml_value(const HyperParameter& value) {
 
 }  // namespace
 
+std::string wandb_config(const HyperParameters& values) {
+  std::string yaml = "wandb_version: 1\n";  // of the layout
+  for (const auto& [key, value] : values) yaml += "\n" + yaml_key(key) + ":\n  value: " + yaml_value(value) + "\n";
+  return yaml;
+}
+
 ScalarLog::ScalarLog(std::filesystem::path folder, int64_t resumed_step)
     : folder_(std::move(folder)),
       lines_(folder_.metrics(), resumed_step < 0 ? std::nullopt : std::optional(resumed_step)),
       board_(folder_.path(), resumed_step) {}
 
 void ScalarLog::config(const HyperParameters& values) {
-  std::string yaml = "wandb_version: 1\n";  // of the layout
-  for (const auto& [key, value] : values) yaml += "\n" + yaml_key(key) + ":\n  value: " + yaml_value(value) + "\n";
-  write_atomically(folder_.file("config.yaml"), yaml, "config");
+  write_atomically(folder_.file("config.yaml"), wandb_config(values), "config");
   board_.hyper_parameters(values);
 }
 

@@ -16,6 +16,10 @@ namespace weft::support {
 
 using NamedNumbers = std::vector<std::pair<std::string, double>>;
 
+/// One entry `key: {value: …}` in two lines, as wandb writes its own config.yaml (wandb 0.28, sdk/lib/config_util.py:
+/// `wandb.init(config="FOLDER/config.yaml")` reads it).
+std::string wandb_config(const HyperParameters& values);
+
 /// What a run logs under names of its own, where others call a tracking service: `FOLDER/metrics.jsonl` (one object a
 /// line: `{"step": 3, "time": …, "train_loss": 0.1}`), a TensorBoard event file with the same names, and
 /// `FOLDER/config.yaml` with what the run was started with. weft-watch reads all such folders. The first rank alone
@@ -26,8 +30,7 @@ class ScalarLog {
   /// of this folder go. Errors: those of RunFolder.
   explicit ScalarLog(std::filesystem::path folder, int64_t resumed_step = -1);
 
-  /// Writes config.yaml, one entry `key: {value: …}` in two lines, as wandb writes its own (wandb 0.28,
-  /// sdk/lib/config_util.py: `wandb.init(config="FOLDER/config.yaml")` reads it), and the HPARAMS page. Call it once.
+  /// Writes config.yaml and the HPARAMS page. Call it once.
   void config(const HyperParameters& values);
   /// Numbers that are not finite become null in metrics.jsonl. Errors: the disk is full.
   void log(int64_t step, const NamedNumbers& values);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # multinode.sh [flags of finetune]: finetune on every node of an allocation, one launcher per node. mpirun starts it once per node:
-#   mpirun -np 2 --map-by ppr:1:node multinode.sh --data mrpc --weights bert-base-uncased
+#   mpirun -np 2 --map-by ppr:1:node multinode.sh
 # GPUS_PER_NODE (1) is the number of ranks per node, MASTER_PORT (1234) where the nodes meet, MIXED_PRECISION (no) no or bf16.
 set -euo pipefail
 LOCAL_RANK=${OMPI_COMM_WORLD_RANK:?is not set: start multinode.sh with mpirun}

@@ -46,6 +46,7 @@ TEST(Finetune, LearnsPrintsAndSavesAsTheTrainerDoes) {
   EXPECT_GT(summary["texts_per_second"], 0);
   EXPECT_GT(summary["peak_tensor_bytes"], 4 * 4 * 400'000);  // bert_tiny's blocks, with gradients and two moments
   EXPECT_GE(summary["eval_accuracy"], 0.95) << run.output;   // one word decides
+  EXPECT_THAT(read_text(folder / "run/config.yaml"), HasSubstr("num_train_epochs:\n  value: 3\n"));
   EXPECT_TRUE(std::filesystem::exists(folder / "run/checkpoint-20/model.safetensors"));
   const StateDict saved = read_safetensors(folder / "run/checkpoint-36/model.safetensors").state;
   EXPECT_EQ(saved.tensor("bert.encoder.layer.1.attention.self.key.weight").sizes(), (Shape{128, 128}));
@@ -131,6 +132,27 @@ TEST(Finetune, ADryRunReadsAllAndWritesNothing) {
   EXPECT_FALSE(std::filesystem::exists(folder / "run"));
 }
 
+// The workflow gives no flags: MRPC, and the pretrained weights that lie beside it.
+TEST(Finetune, WithoutArgumentsItIsTheWorkflow) {
+  const TemporaryFolder folder;
+  const auto run_here = [&](const std::string& arguments) {
+    return shell("cd " + (folder / "") + " && OMP_WAIT_POLICY=passive " FINETUNE " --device cpu " + arguments);
+  };
+  EXPECT_THAT(run_here("").output, HasSubstr("finetune: error: --data: there is no folder mrpc, which should hold"));
+  write_sentences(folder / "mrpc");
+  const Outcome bare = run_here("");
+  EXPECT_EQ(bare.exit_code, 1);
+  EXPECT_THAT(bare.output, HasSubstr("finetune: error: --weights: there is no folder bert-base-uncased here"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "test-trainer"));
+  for (const char* name : {"bert_base_uncased", "bert-base-uncased"}) {  // the second wins
+    std::filesystem::create_directories(folder / name);
+    EXPECT_THAT(run_here("").output,
+                HasSubstr(std::string("--weights ") + name + ": expected model.safetensors or pytorch_model.bin"));
+  }
+  EXPECT_THAT(run_here("--model bert_tiny --vocab-size 100 --dry-run").output,
+              HasSubstr("dry run: would train 3 epochs of 12 steps, 8 texts each, lr 5e-05, and write test-trainer"));
+}
+
 TEST(Finetune, ShowsHowFarAnEpochIs) {
   const TemporaryFolder folder;
   write_sentences(folder / "data");
@@ -143,7 +165,7 @@ TEST(Finetune, ShowsHowFarAnEpochIs) {
 #endif
 
 TEST(Finetune, SaysWhatIsWrong) {
-  expect_refusal("--data /nowhere", 1, "text table: cannot open /nowhere/train.tsv");
+  expect_refusal("--data /nowhere", 1, "--data: there is no folder /nowhere, which should hold train.tsv and dev.tsv");
   expect_refusal("--model bert_large", 2, "--model: ");
   expect_refusal("--max-length 513", 2, "--max-length: ");
 }

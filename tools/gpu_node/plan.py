@@ -103,7 +103,7 @@ def finetune(simt, work):
     model, batch, length, steps, vocabulary = ("bert_tiny", 2, 8, 2, 300) if simt else ("bert_base", 8, 128, 50, 30522)
     folder = work / "texts"
     return Program("finetune", model, batch, ["--batch-size", str(batch), "--max-length", str(length), "--epochs", "2", "--data", str(folder),
-                                              "--vocab", str(folder / "vocab.txt"), "--save-steps", "1000000", "--parallel", "none"],
+                                              "--weights", "random", "--vocab", str(folder / "vocab.txt"), "--save-steps", "1000000", "--parallel", "none"],
                    ["--batch-size", str(batch), "--length", str(length), "--steps", str(steps)],
                    {f"{model}_finetune": ("texts_per_second", "texts/s", "peak_tensor_bytes")},
                    lambda: write_texts(folder, batch * steps, length, vocabulary))
