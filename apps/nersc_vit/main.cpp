@@ -23,7 +23,7 @@ int run(int argc, char** argv) {
                 << trainer.describe() << "\ndry run: would train this; nothing is written" << std::endl;
     return support::kExitOk;
   }
-  return trainer.run() ? support::kExitOk : support::kExitRequeue;
+  return support::exit_code(trainer.run());
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ struct Options {
   // Flags over keys of the YAML file.
   std::string amp_mode = "none";
   bool enable_fused = false;
-  int64_t num_iters = 60000;
+  int64_t num_iters = 30000;
   int64_t num_data_workers = 0;
   std::string data_loader_config = "pytorch";
 

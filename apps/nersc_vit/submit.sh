@@ -17,7 +17,8 @@ folder=${WEFT_NERSC_VIT:-${SLURM_SUBMIT_DIR:-$(dirname "$0")}}
 program=${TRAIN_VIT:-$folder/train_vit}
 MASTER_ADDR=$(hostname)
 export MASTER_ADDR
-export HDF5_USE_FILE_LOCKING=FALSE
+export HDF5_USE_FILE_LOCKING=FALSE        # Lustre without locks
+export FI_MR_CACHE_MONITOR=userfaultfd    # libfabric and memory that goes and comes: otherwise hangs
 
 profile=
 if [[ ${ENABLE_PROFILING:-0} == 1 ]]; then

@@ -92,11 +92,13 @@ std::string Trainer::describe() const {
              " of validation\n", "run     ", folder_.string());
 }
 
-bool Trainer::run() {
+support::RunEnd Trainer::run() {
   resume();
   make_graph();
   if (ranks_.is_first()) {
-    fs::create_directories(folder_ / "logs");
+    std::error_code problem;
+    fs::create_directories(folder_ / "logs", problem);
+    WEFT_CHECK(!problem, "expdir: cannot create ", (folder_ / "logs").string(), ": ", problem.message());
     log_.open(folder_ / "out.log");
     scalars_ = std::make_unique<support::ScalarLog>(folder_ / "logs", iters_ > 0 ? iters_ : -1);
     log_beginning();
@@ -106,8 +108,9 @@ bool Trainer::run() {
   while (!stopped && iters_ < options_.num_iters) stopped = !train_epoch();
   if (scalars_) scalars_->end(!stopped);
   ranks_.wait_for_all("end of the run");
-  if (!stopped) log_.info(str("DONE ---- rank ", ranks_.rank()));
-  return !stopped;
+  if (stopped) return stop_ > 1 ? support::RunEnd::requeue : support::RunEnd::stopped;
+  log_.info(str("DONE ---- rank ", ranks_.rank()));
+  return support::RunEnd::finished;
 }
 
 void Trainer::log_beginning() {
@@ -219,7 +222,9 @@ bool Trainer::train_epoch() {
 
 bool Trainer::stop_requested() {
   if (ranks_.device().kind == DeviceKind::cuda && iters_ % kReadEvery != 0) return false;
-  return ranks_.max(signals_.stop_requested() ? 1 : 0, "stop") > 0;
+  const std::string_view name = signals_.stop_signal();
+  stop_ = ranks_.max(name == "SIGTERM" ? 2 : name == "SIGINT" ? 1 : 0, "stop");
+  return stop_ > 0;
 }
 
 Tensor Trainer::forward(const Tensor& input) {

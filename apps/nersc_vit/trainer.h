@@ -11,6 +11,7 @@
 #include "apps/support/ranks.h"
 #include "apps/support/scalar_log.h"
 #include "apps/support/signals.h"
+#include "apps/support/stop_rule.h"
 #include "core/graph.h"
 #include "data/field_loader.h"
 #include "dist/tensor_parallel.h"
@@ -27,8 +28,8 @@ class Trainer {
 
   /// What --dry-run says.
   std::string describe() const;
-  /// All steps that are left. False: a signal ended it, and the checkpoint is written.
-  bool run();
+  /// All steps that are left, or a checkpoint behind the step in which a signal came.
+  support::RunEnd run();
 
  private:
   int64_t local_batch() const;
@@ -65,6 +66,7 @@ class Trainer {
   std::unique_ptr<GraphedFunction> graph_;
   std::unique_ptr<support::ScalarLog> scalars_;  // of rank 0
   support::Signals signals_;
+  int64_t stop_ = 0;  // what came to any rank: 1 SIGINT, 2 SIGTERM
 
   int64_t epoch_ = 0, step_in_epoch_ = 0, iters_ = 0;
   Tensor loss_sum_;                                          // of the epoch, f64 on the device

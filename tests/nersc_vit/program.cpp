@@ -167,6 +167,19 @@ TEST_F(TrainVit, StoppedStepsGoOnBitForBit) {
   EXPECT_GT(stops, 0) << "no stop fell into the run";
 }
 
+// The batch system is told to submit it again, who pressed Ctrl-C is not.
+TEST_F(TrainVit, SignalsEndItWithACheckpoint) {
+  for (const auto& [signal, exit_code] : {std::pair("INT", 0), std::pair("TERM", 75)}) {
+    const std::string name = std::string("stopped_by_") + signal, log = *folder_ / (name + ".txt");
+    const Outcome run = shell(kQuiet + line("--local_batch_size 1 --num_iters 1000000 --run_num " + name) + " > " +
+                              log + " 2>&1 & run=$!; for i in $(seq 1200); do grep -q 'Memory usage after forward' " +
+                              log + " && break; sleep 0.05; done; kill -" + signal + " $run; wait $run");
+    EXPECT_EQ(run.exit_code, exit_code) << read_text(log);
+    EXPECT_THAT(read_text(log), HasSubstr("go on with --resume"));
+    EXPECT_TRUE(std::filesystem::exists(logs("1GPU/" + name + "/checkpoint.h5")));
+  }
+}
+
 TEST_F(TrainVit, HalfPrecisionTrainsToo) {
   const Outcome full = train("--num_iters 20 --run_num f32"),
                 low = train("--num_iters 20 --amp_mode bf16 --run_num bf16");
@@ -326,13 +339,17 @@ TEST_F(TrainVit, RefusesWithOneLine) {
   expect_refusal("--yaml_config " + changed_yaml("fields/train'", "fields/rain'"), 1,
                  "expected a folder of HDF5 files at ");
   expect_refusal("--yaml_config " + changed_yaml("global_stds.npy", "global_std.npy"), 1, "global_std.npy");
+  expect_refusal("--yaml_config " + changed_yaml("expdir: '", "expdir: '/dev/null"), 1,
+                 "expdir: cannot create /dev/null");
   expect_refusal("--yaml_config " + changed_yaml("  train_data_path", "  inf_data_path"), 2,
                  "train_data_path is missing");
 }
 
 TEST(TrainVitFiles, EverySectionOfTheConfigurationReads) {
   // Its paths are those of a container: each section ends at the first file that is missing, and not before.
-  for (const char* section : {"base", "short", "short_opt", "opt", "bs16_opt", "bs2048_opt", "mp", "short_mp"}) {
+  for (const char* section :
+       {"base", "short", "short_opt", "opt", "bs16_opt", "bs32_opt", "bs64_opt", "bs128_opt", "bs256_opt", "bs512_opt",
+        "bs1024_opt", "bs2048_opt", "mp", "mp_bs16", "mp_bs32", "mp_patch4", "short_mp"}) {
     const Outcome run = shell(
         kQuiet + TRAIN_VIT " --device cpu --dry-run --yaml_config " SCRIPTS "/config/ViT.yaml --config " + section);
     EXPECT_EQ(run.exit_code, 1) << run.output;
