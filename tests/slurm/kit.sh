@@ -64,15 +64,17 @@ for path in "$root"/apps/slurm/*_*.sh; do
   echo "$script: the weights of $first"
 done
 
-# In an image.
-for script in generic_one_node perlmutter_one_node; do
-  job=$(WEFT_CONTAINER=weft:1 submit $script image "${small[@]}" -- "$train_image" "${arguments[@]}" --max-steps 1 --out "$dir/image_$script")
-  wait_for "$job" image
+# In an image: by srun and by mpirun.
+in_images=(generic_one_node perlmutter_one_node juwels_booster_one_node)
+[[ $has_mpi != 1 ]] || in_images+=(vista_many_nodes)
+for script in "${in_images[@]}"; do
+  job=$(WEFT_CONTAINER=weft:1 submit $script "in_$script" "${small[@]}" -- "$train_image" "${arguments[@]}" --max-steps 1 --out "$dir/image_$script")
+  wait_for "$job" "in_$script"
   case $script in
-    generic*) expected="apptainer exec --nv --bind $root weft:1" ;;
-    *) expected="shifter --image=weft:1 --module=gpu,nccl-plugin" ;;
+    perlmutter*) expected="shifter --image=weft:1 --module=gpu,nccl-plugin" ;;
+    *) expected="apptainer exec --nv --bind $root weft:1" ;;
   esac
-  [[ $(grep -cF "$expected" "$dir/image.log") -eq 2 ]] || { cat "$dir/image.log" >&2; fail "$script: expected two ranks in '$expected'"; }
+  [[ $(grep -cF "$expected" "$dir/in_$script.log") -eq 2 ]] || { cat "$dir/in_$script.log" >&2; fail "$script: expected two ranks in '$expected'"; }
   echo "$script: in its image"
 done
 
