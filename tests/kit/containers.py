@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """apps/container: both definitions are well formed, do the same, and name files that are there."""
+import re
 import unittest
 from pathlib import Path
 
@@ -77,6 +78,21 @@ class Containers(unittest.TestCase):
         copied = {section.split()[-1] for stage in self.definition for section in stage if section.startswith("files from")}
         self.assertEqual(copied, {"build"})
         self.assertLessEqual(copied, names)
+
+    def test_programs_are_found_by_their_names(self):
+        """Workflows' job scripts start programs in the image by name alone: each folder that installs some is in PATH."""
+        folders = set()
+        for rules in (ROOT / "apps").glob("*/CMakeLists.txt"):
+            text = rules.read_text(encoding="utf-8")
+            folders |= {"/opt/weft/bin"} if "CMAKE_INSTALL_BINDIR" in text else set()
+            folders |= {f"$WEFT/{name}" for name in re.findall(r"\$\{CMAKE_INSTALL_LIBEXECDIR\}/weft/(\w+)", text)}
+        self.assertGreaterEqual(len(folders), 7)
+        settings = [rest for stage in self.docker for word, rest in stage if word == "ENV"]
+        paths = [line.removeprefix("export ") for line in self.definition[-1]["environment"]]
+        for lines in (settings, paths):
+            self.assertIn("WEFT=/opt/weft/libexec/weft", lines)
+            path = next(line for line in lines if line.startswith("PATH=")).split(" ")[0].removeprefix("PATH=")
+            self.assertLessEqual(folders, set(path.split(":")))
 
     def test_a_mistake_is_found(self):
         with self.assertRaisesRegex(AssertionError, "no section %pots"):

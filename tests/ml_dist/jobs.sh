@@ -31,13 +31,13 @@ for part, count in (("train", 128), ("t10k", 50)):
         out.write(struct.pack(">2I", 0x801, count) + bytes(i % 10 for i in range(count)))
 EOF2
 
-submit() {  # submit NAME TASKS ENVIRONMENT…: runs NAME_pytorch.job to its end; its output in NAME.log
-  local name=$1 tasks=$2 status=0
+submit() {  # submit NAME TASKS ENVIRONMENT…: runs NAME_pytorch.job to its end; its output in NAME$suffix.log
+  local name=$1 tasks=$2 status=0 log=$1${suffix:-}
   shift 2
   timeout 120 env ML_DIST_PATH="$dir/ml-dist" TRAIN_ARGS="--epochs 2 --save-model --device cpu" "$@" \
-    sbatch --wait --partition=p --constraint= --ntasks-per-node="$tasks" --overcommit --output="$dir/$name.log" \
-    "$scripts/${name}_pytorch.job" > "$dir/$name.sbatch" 2>&1 || status=$?
-  [[ $status -eq 0 ]] || { cat "$dir/$name.sbatch" "$dir/$name.log" >&2; fail "$name ended with status $status"; }
+    sbatch --wait --partition=p --constraint= --ntasks-per-node="$tasks" --overcommit --output="$dir/$log.log" \
+    "$scripts/${name}_pytorch.job" > "$dir/$log.sbatch" 2>&1 || status=$?
+  [[ $status -eq 0 ]] || { cat "$dir/$log.sbatch" "$dir/$log.log" >&2; fail "$log ended with status $status"; }
 }
 expect() {  # expect NAME COUNT PATTERN: so many lines of its output match
   local got
@@ -59,6 +59,23 @@ for name in base ddp horovod; do
   expect $name 1 '^real	'
   compgen -G "$dir/ml-dist/weft/output/weft-$name-*/mnist_cnn.pt" > /dev/null || fail "$name has left no mnist_cnn.pt"
   echo "$name: its lines and its model are there"
+done
+
+# In the image, whose programs are in its PATH; apptainer notes what it was asked for, and runs the rest.
+mkdir "$dir/fake"
+printf '#!/bin/bash\necho "apptainer ${*:1:5}"\nexec "${@:6}"\n' > "$dir/fake/apptainer"
+chmod +x "$dir/fake/apptainer"
+touch "$dir/weft.sif"
+image=(USE_CONTAINER=1 CONTAINER="$dir/weft.sif" PATH="$dir/fake:$bin:$PATH")
+suffix=_image
+submit base 1 "${image[@]}" TEST_NAME=image-base
+submit ddp 1 "${image[@]}" TEST_NAME=image-ddp GPUS_PER_NODE=2
+submit horovod 2 "${image[@]}" TEST_NAME=image-horovod
+for name in base ddp horovod; do
+  expect ${name}_image "$([[ $name == horovod ]] && echo 2 || echo 1)" "^apptainer run --nv -B $dir/ml-dist:$dir/ml-dist $dir/weft\.sif$"
+  expect ${name}_image "$([[ $name == base ]] && echo 2 || echo 4)" "^Test set: Average loss: "
+  compgen -G "$dir/ml-dist/weft/output/image-$name-*/mnist_cnn.pt" > /dev/null || fail "$name has left no mnist_cnn.pt from its image"
+  echo "$name: the same in its image"
 done
 
 # What is not there is said before anything runs.
