@@ -10,7 +10,7 @@ bool parse_options(const std::string& program, const std::string& purpose, int a
   support::Flags flags(program, purpose);
   flags.add("data", o.data,
             "folder with train/CLASS/*.jpg and val/CLASS/*.jpg (and test/…), or hdf5:FILE, packed:FILE, as `pack` "
-            "writes them; `tools/fetch_data hymenoptera data` brings the ants and bees");
+            "writes them; `tools/fetch_data hymenoptera data` brings the ants and bees to data/hymenoptera");
   flags.add("epochs", o.epochs, "passes over the training pictures", {.min = 1, .max = 1e6});
   flags.add("batch-size", o.batch_size, "pictures per step of each rank", {.min = 1, .max = 1e6});
   flags.add("seed", o.seed, "of weights, order and flips", {.min = 0});

@@ -24,7 +24,7 @@ std::string with_kind(const std::string& text) {
   if (said) return text;
   WEFT_CHECK(fs::exists(text), "data: expected pictures in ", text,
              ", got nothing there. `tools/fetch_data hymenoptera data` brings the ants and bees to "
-             "data/hymenoptera_data, --data names another place");
+             "data/hymenoptera, --data names that or another place");
   return "folder:" + text;
 }
 

@@ -82,6 +82,9 @@ class Run {
   std::shared_ptr<nn::VisionTransformer> with_weights() {
     manual_seed(static_cast<uint64_t>(options_.seed));
     if (options_.weights == "random") return make_backbone(options_.model, options_.checkpointing == "block");
+    WEFT_CHECK(std::filesystem::exists(options_.weights), "--weights ", options_.weights,
+               ": there is no such file. `tools/fetch_weights ", options_.model,
+               "` brings a published backbone, `--weights random` starts from nothing");
     const nn::SkipInit loaded_anyway;
     auto backbone = make_backbone(options_.model, options_.checkpointing == "block");
     load_backbone(*backbone, options_.weights);

@@ -8,8 +8,10 @@
 #include <filesystem>
 
 #include "apps/support/device.h"
+#include "apps/support/run_folder.h"
 #include "apps/support/stopwatch.h"
 #include "apps/support/weights/weights_file.h"
+#include "apps/support/weights/zip_archive.h"
 #include "core/autograd.h"
 #include "core/ops/argmax.h"
 #include "core/ops/nll_loss.h"
@@ -32,7 +34,8 @@ void print(const std::string& text) {
 std::shared_ptr<const data::Dataset> read(const Options& options, data::Split split) {
   const fs::path raw = fs::path(options.data_dir) / "MNIST" / "raw";
   WEFT_CHECK(fs::is_directory(options.data_dir), "--data-dir: there is no folder ", options.data_dir,
-             ", which should hold MNIST/raw with MNIST's four files. tools/fetch_data mnist brings them");
+             ", which should hold MNIST/raw with MNIST's four files. `tools/fetch_data mnist` brings them to "
+             "datasets/mnist, --data-dir names that or another place");
   auto set = data::idx(fs::is_directory(raw) ? raw : fs::path(options.data_dir), split);
   const data::Storage& pictures = *set->storage();
   WEFT_CHECK(pictures.height == 28 && pictures.width == 28 && pictures.channels == 1 && set->classes().size() == 10,
@@ -101,7 +104,15 @@ support::HyperParameters Trainer::hyper_parameters() const {
           {"seed", number(options_.seed)}};
 }
 
+/// Before anything is trained: better now than behind the last epoch.
+void Trainer::require_that_it_can_be_saved() const {
+  WEFT_CHECK(support::have_zip(),
+             "--save-model: built without libzip. On Debian: apt-get install libzip-dev, then configure again.");
+  const support::RunFolder writable(options_.output_dir);
+}
+
 void Trainer::run() {
+  if (options_.save_model && !options_.dry_run && ranks_.is_first()) require_that_it_can_be_saved();
   if (ranks_.is_first() && !options_.log_dir.empty() && !options_.dry_run) {
     log_ = std::make_unique<support::ScalarLog>(options_.log_dir);
     log_->config(hyper_parameters());
@@ -193,7 +204,6 @@ void Trainer::save() const {
     std::fprintf(stderr, "dry run: would write %s\n", file.c_str());
     return;
   }
-  fs::create_directories(options_.output_dir);
   support::write_torch(file, model_->state_dict());
 }
 

@@ -28,6 +28,7 @@ class Trainer {
   void print_train(int64_t epoch, const data::Batch& batch, double loss) const;
   void test(int64_t epoch);
   support::HyperParameters hyper_parameters() const;
+  void require_that_it_can_be_saved() const;
   void save() const;
 
   const Options& options_;

@@ -159,7 +159,7 @@ TEST(OneGpu, SaysWhatItCannotUse) {
   const TemporaryFolder folder;
   expect_refusal(in(folder, "one_gpu --device cpu"), 1,
                  "one_gpu: error: data: expected pictures in data/hymenoptera_data, got nothing there. "
-                 "`tools/fetch_data hymenoptera data` brings the ants and bees");
+                 "`tools/fetch_data hymenoptera data` brings the ants and bees to data/hymenoptera, --data names that");
   expect_refusal(in(folder, "ddp --device cpu --data packed:none"), 1, "ddp: error: packed: none: expected to open it");
   expect_refusal(in(folder, "one_gpu --epoch 3"), 2, "unknown flag --epoch. Did you mean --epochs?");
   expect_refusal(in(folder, "one_gpu --epochs many"), 2, "--epochs: expected a whole number, got 'many'");

@@ -148,9 +148,21 @@ TEST_F(Mnist, EveryDeviceBeginsWithTheSameLoss) {
   for (const DeviceKind kind : test_devices()) EXPECT_NEAR(loss_on(str("--device ", name(kind))), cpu, 1e-4);
 }
 
+// Behind sixteen epochs it would be too late.
+TEST_F(Mnist, SaysBeforeTrainingThatItCannotSave) {
+#if WEFT_HAVE_ZIP
+  expect_refusal("mnist --save-model --data-dir " + data_ + " --output-dir /dev/null/out", 1,
+                 "run folder: expected to create /dev/null/out");
+#else
+  expect_refusal("mnist --save-model --data-dir " + data_, 1, "--save-model: built without libzip");
+#endif
+  EXPECT_THAT(said(), testing::Not(HasSubstr("epoch 1")));
+}
+
 TEST_F(Mnist, SaysWhatIsWrong) {
   expect_refusal("mnist --data-dir nowhere", 1,
-                 "--data-dir: there is no folder nowhere, which should hold MNIST/raw with MNIST's four files");
+                 "--data-dir: there is no folder nowhere, which should hold MNIST/raw with MNIST's four files. "
+                 "`tools/fetch_data mnist` brings them to datasets/mnist");
   std::filesystem::create_directories(folder_ / "empty");
   expect_refusal("mnist --data-dir empty", 1, "idx: expected one of train-images-idx3-ubyte, ");
   std::filesystem::resize_file(data_ + "/MNIST/raw/train-images-idx3-ubyte", 1000);

@@ -71,6 +71,7 @@ TEST(OuaiDemo, ItsDefaultsAreTheWorkflows) {
   const Outcome bare = shell("cd " + (folder / "") + " && " BIN "/ouai_demo -e 5 -b 256 -lr 1e-3");
   EXPECT_EQ(bare.exit_code, 1) << bare.output;
   EXPECT_THAT(bare.output, HasSubstr("ouai_demo: error: --weights hub/checkpoints/dinov2_vitl14_reg4_pretrain.pth: "));
+  EXPECT_THAT(bare.output, HasSubstr("there is no such file. `tools/fetch_weights dinov2_vitl14_reg` brings"));
   const Outcome units = shell(BIN "/ouai_demo --explain-sharding");
   EXPECT_THAT(units.output, HasSubstr("min_num_params 10000000: 24 units and the root\n     2116708  root\n"));
   EXPECT_THAT(shell(BIN "/ouai_demo -x 3").output, HasSubstr("ouai_demo: error: "));
