@@ -196,6 +196,7 @@ TEST(Nersc, ShippedConfigurationsAreTheWorkflows) {
   const std::string tracked = dry("--yaml_config=configs/wandb.yaml --config test2");
   EXPECT_THAT(tracked, HasSubstr("schedule none\nrun     /nowhere/expts/test2/0: epochs 1 to 50\n"));
   EXPECT_THAT(tracked, HasSubstr("8 steps of 16 samples"));
+  EXPECT_THAT(dry("--yaml_config=configs/wandb.yaml --config test"), HasSubstr("4 steps of 32 samples"));
   EXPECT_THAT(dry("--sweep_id s1 --run_num b --lr 5e-5 --batch_size 16"),
               HasSubstr("with    adam, lr 5e-05, schedule cosine\nrun     /nowhere/sweeps/s1/b: epochs 1 to 25\n"));
 }
