@@ -151,7 +151,7 @@ std::string timed(double seconds) { return "timeout -s TERM " + std::to_string(s
 
 TEST_F(TrainVit, StoppedStepsGoOnBitForBit) {
   // Long epochs, so that the stops fall into them.
-  const std::string flags = "--local_batch_size 1 --num_iters 5000 --run_num ";
+  const std::string flags = "--local_batch_size 1 --num_iters 2000 --run_num ";
   const Outcome whole = train(flags + "whole");
   ASSERT_EQ(whole.exit_code, 0) << whole.output;
   Outcome run;
@@ -160,7 +160,7 @@ TEST_F(TrainVit, StoppedStepsGoOnBitForBit) {
   do {
     run = shell(kQuiet + timed(seconds) + line(flags + "parts --resume"));
     stops += run.output.find("go on with --resume") != std::string::npos;
-    seconds += 0.05;
+    seconds *= 1.25;
   } while (run.exit_code == 124 && seconds < 30);  // of timeout; the program's own is 75
   ASSERT_EQ(run.exit_code, 0) << run.output;
   EXPECT_EQ(losses(read_text(logs("1GPU/parts/out.log"))), losses(whole.output));
