@@ -17,4 +17,7 @@ struct ImageMixArguments {
 /// fused multiply-add and one rounding to the dtype: the same bits on every device.
 WEFT_KERNEL(image_mix, const Queue& queue, const View& y, const View& x, ImageMixArguments arguments);
 
+/// What the contract demands of its arguments; errors say what does not fit.
+void check_image_mix(const View& y, const View& x, const ImageMixArguments& arguments);
+
 }  // namespace weft::kernels

@@ -9,12 +9,7 @@
 namespace weft::kernels::cpu {
 
 void image_mix(const Queue&, const View& y, const View& x, ImageMixArguments a) {
-  WEFT_CHECK(x.rank == 4 && y.same_sizes(x) && y.dtype == x.dtype && x.is_contiguous() && y.is_contiguous(),
-             "image_mix: expected contiguous x and y [N, H, W, C] of one dtype, got x ", x, ", y ", y);
-  WEFT_CHECK(0 <= a.top && a.top <= a.bottom && a.bottom <= x.sizes[1] && 0 <= a.left && a.left <= a.right &&
-                 a.right <= x.sizes[2],
-             "image_mix: expected a box inside of ", x, ", got rows ", a.top, " to ", a.bottom, ", columns ", a.left,
-             " to ", a.right);
+  check_image_mix(y, x, a);
   const int64_t N = x.sizes[0], H = x.sizes[1], row_size = x.sizes[2] * x.sizes[3];
   const int64_t begin_of_box = a.left * x.sizes[3], end_of_box = a.right * x.sizes[3];
   with_dtype<float, double, bf16, f16>(x.dtype, "image_mix", [&]<class T>() {

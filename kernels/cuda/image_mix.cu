@@ -44,12 +44,7 @@ __global__ void image_mix_kernel(T* y, const T* x, const Box box, Accumulate<T> 
 }  // namespace
 
 void image_mix(const Queue& queue, const View& y, const View& x, ImageMixArguments a) {
-  WEFT_CHECK(x.rank == 4 && y.same_sizes(x) && y.dtype == x.dtype && x.is_contiguous() && y.is_contiguous(),
-             "image_mix: expected contiguous x and y [N, H, W, C] of one dtype, got x ", x, ", y ", y);
-  WEFT_CHECK(0 <= a.top && a.top <= a.bottom && a.bottom <= x.sizes[1] && 0 <= a.left && a.left <= a.right &&
-                 a.right <= x.sizes[2],
-             "image_mix: expected a box inside of ", x, ", got rows ", a.top, " to ", a.bottom, ", columns ", a.left,
-             " to ", a.right);
+  check_image_mix(y, x, a);
   const int64_t C = x.sizes[3];
   const Box box{x.sizes[0], x.sizes[1], x.sizes[2] * C, a.top, a.bottom, a.left * C, a.right * C};
   with_dtype<float, double, bf16, f16>(x.dtype, "image_mix", [&]<class T>() {

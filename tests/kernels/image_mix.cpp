@@ -72,6 +72,32 @@ TEST(ImageMix, RefusesABoxThatReachesOutside) {
   }
 }
 
+TEST(ImageMix, SaysWhatDoesNotFit) {
+  for (const DeviceKind kind : device_runs()) {
+    const DeviceArray x(kind, DType::f32, {2, 3, 4, 1}, std::vector<double>(24)), y(kind, DType::f32, {2, 3, 4, 1}),
+        smaller(kind, DType::f32, {2, 3, 3, 1}), bf16s(kind, DType::bf16, {2, 3, 4, 1}),
+        f16s(kind, DType::f16, {2, 3, 4, 1});
+    const auto error = [&](const kernels::View& to, const kernels::View& from,
+                           const kernels::ImageMixArguments& a = {}) {
+      return error_text([&] { kernels::image_mix(queue_on(kind), to, from, a); });
+    };
+    EXPECT_EQ(error(y, x), "");
+    EXPECT_EQ(error(y, x, {1, 4, 0, 2}),
+              str("image_mix: expected a box inside of ", x.view(), ", got rows 1 to 4, columns 0 to 2"));
+    kernels::View pixels = x, gaps = y;
+    pixels.rank = 3;
+    gaps.strides[0] *= 2;
+    for (const auto& [to, from] : {std::pair<kernels::View, kernels::View>{smaller, x},
+                                   {bf16s, x},
+                                   {bf16s, f16s},
+                                   {y, gaps},
+                                   {gaps, x},
+                                   {pixels, pixels}})
+      EXPECT_EQ(error(to, from),
+                str("image_mix: expected contiguous x and y [N, H, W, C] of one dtype, got x ", from, ", y ", to));
+  }
+}
+
 TEST(MixedTargets, AreSharesOfTwoLabels) {
   for (const DeviceKind kind : device_runs()) {
     const int64_t N = pick(2, 300), C = pick(1, 40);
