@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/engines/cudnn_attention.h"
 
-#include <algorithm>
 #include <limits>
 
-#include "kernels/allocator.h"
 #include "kernels/cuda/attention_lengths.h"
-#include "kernels/engines/cuda_stream.h"
 
 namespace weft::kernels::vendor {
 namespace {
@@ -16,8 +13,6 @@ template <class Function, class... Arguments>
 void on_device(Function* on_cuda, Function* on_simt, const Queue& queue, const Arguments&... arguments) {
   (queue.device.kind == DeviceKind::simt ? on_simt : on_cuda)(queue, arguments...);
 }
-
-constexpr int kMostVariants = 4;
 
 int64_t padded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
@@ -102,50 +97,6 @@ void CudnnAttentionPlan::run(const AttentionCall& call, int variant, void* works
   else
     on_device(&cuda::attention_clear_results, &simt::attention_clear_results, call.queue, call.y, call.lse,
               call.key_lengths);
-}
-
-CudnnAttentionPlan& CudnnAttentionPlans::of(const AttentionCall& call) {
-  const Problem problem = problem_of(call);
-  if (const auto found = plans_.find(problem); found != plans_.end()) return *found->second;
-  const UnsafeCallsAllowed guard;
-  if (!handle_) library_.check(library_.Create(&handle_), "cudnnCreate");
-  return *plans_.emplace(problem, std::make_unique<CudnnAttentionPlan>(CudnnTarget{library_, handle_}, call))
-              .first->second;
-}
-
-/// Errors of the library, with the op and the problem.
-template <class Body>
-static auto named(const AttentionCall& call, Body&& body) {
-  try {
-    return body();
-  } catch (const OutOfMemory&) {
-    throw;  // says what it wanted
-  } catch (const Error& error) {
-    fail(call.op(), ": ", error.what(), "; ", problem_of(call).text());
-  }
-}
-
-int CudnnAttentionPlans::variants(const AttentionCall& call) {
-  return named(call, [&] {
-    const std::lock_guard lock(mutex_);
-    const UnsafeCallsAllowed guard;
-    return of(call).make(kMostVariants);
-  });
-}
-
-void CudnnAttentionPlans::run(const AttentionCall& call, int variant) {
-  named(call, [&] {
-    const std::lock_guard lock(mutex_);
-    CudnnAttentionPlan& plan = of(call);
-    if (variant > 0) {  // an answer of the tuning cache may ask for one that this process has not made yet
-      const UnsafeCallsAllowed guard;
-      WEFT_CHECK(plan.make(variant + 1) > variant, "cuDNN offers no plan number ", variant);
-    }
-    const Workspace workspace(call.queue, static_cast<size_t>(std::max<int64_t>(plan.workspace(variant), 1)),
-                              call.op());
-    library_.check(library_.SetStream(handle_, static_cast<cudaStream_t>(call.queue.stream)), "cudnnSetStream");
-    plan.run(call, variant, workspace.data());
-  });
 }
 
 }  // namespace weft::kernels::vendor

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <memory>
-#include <mutex>
 #include <string>
-#include <unordered_map>
 
 #include "kernels/engines/attention_call.h"
 #include "kernels/engines/cudnn_operations.h"
+#include "kernels/engines/cudnn_plan_cache.h"
 
 namespace weft::kernels::vendor {
 
@@ -67,21 +66,6 @@ class CudnnAttentionPlan {
   std::unique_ptr<CudnnAttentionGraph> graph_;
 };
 
-/// The plans of one device, made when they are first needed. Thread-safe.
-class CudnnAttentionPlans {
- public:
-  explicit CudnnAttentionPlans(const CudnnLibrary& library) : library_(library) {}
-
-  int variants(const AttentionCall& call);
-  void run(const AttentionCall& call, int variant);
-
- private:
-  CudnnAttentionPlan& of(const AttentionCall& call);
-
-  const CudnnLibrary& library_;
-  std::mutex mutex_;  ///< a handle belongs to one thread at a time, and so does its stream
-  cudnnHandle_t handle_ = nullptr;
-  std::unordered_map<Problem, std::unique_ptr<CudnnAttentionPlan>, ProblemHash> plans_;
-};
+using CudnnAttentionPlans = CudnnPlanCache<CudnnAttentionPlan, AttentionCall>;
 
 }  // namespace weft::kernels::vendor

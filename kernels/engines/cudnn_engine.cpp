@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
+#include <memory>
+#include <mutex>
 
 #include "kernels/engines/cuda_stream.h"
 #include "kernels/engines/cudnn.h"

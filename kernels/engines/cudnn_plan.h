@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <memory>
-#include <mutex>
-#include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "kernels/engines/calls.h"
-#include "kernels/engines/cudnn_engines.h"
+#include "kernels/engines/cudnn_plan_cache.h"
 
 namespace weft::kernels::vendor {
 
@@ -44,7 +41,7 @@ class CudnnPlan {
   int64_t workspace(int variant) const { return engines_.workspace(variant); }
   /// Is the bias added by the plan itself? Else by a kernel of ours behind it.
   bool adds_bias() const { return adds_bias_; }
-  /// Enqueues a plan that was made on the stream of the target's handle.
+  /// Enqueues a plan that was made on the stream of the target's handle, and the bias behind it where it adds none.
   void run(const Conv2dCall& call, int variant, void* workspace) const;
 
  private:
@@ -54,21 +51,6 @@ class CudnnPlan {
   std::unique_ptr<CudnnGraph> graph_;
 };
 
-/// The plans of one device, made when they are first needed. Thread-safe.
-class CudnnPlans {
- public:
-  explicit CudnnPlans(const CudnnLibrary& library) : library_(library) {}
-
-  int variants(const Conv2dCall& call);
-  void run(const Conv2dCall& call, int variant);
-
- private:
-  CudnnPlan& of(const Conv2dCall& call);
-
-  const CudnnLibrary& library_;
-  std::mutex mutex_;  ///< a handle belongs to one thread at a time, and so does its stream
-  cudnnHandle_t handle_ = nullptr;
-  std::unordered_map<Problem, std::unique_ptr<CudnnPlan>, ProblemHash> plans_;
-};
+using CudnnPlans = CudnnPlanCache<CudnnPlan, Conv2dCall>;
 
 }  // namespace weft::kernels::vendor
