@@ -38,6 +38,16 @@ function(weft_program name)
   set_property(GLOBAL APPEND PROPERTY WEFT_PROGRAMS ${name})
 endfunction()
 
+# weft_needs_apps(): what follows in this file of tests/ starts programs of apps/. A build without them leaves it out, and
+# says so when all parts are known.
+macro(weft_needs_apps)
+  if(NOT WEFT_BUILD_APPS)
+    get_filename_component(part ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+    set_property(GLOBAL APPEND PROPERTY WEFT_LEFT_OUT ${part})
+    return()
+  endif()
+endmacro()
+
 # weft_test(AREA LINK libraries…): one GoogleTest program of all *.cpp files of this folder; each test is a CTest
 # test named AREA.Suite.Name and labelled AREA. What GoogleTest skips is skipped, and so is a test that the program does not
 # have at that moment: CTest's list is made without WEFT_TEST_DEVICES, which takes whole devices away.
