@@ -54,7 +54,7 @@ struct Entry {
   unsigned updated = 0;  // bit i: view i is read and written
   double (*flop)(Views) = nullptr;
   unsigned twice = 0;                      // bit i: view i is read, or written and read again, twice
-  double arithmetic = 0;                   // operations per element of the largest view
+  double arithmetic = 0;                   // without flop: operations per element of the largest view
   int64_t (*more_bytes)(Views) = nullptr;  // what the bits do not say
 };
 
@@ -72,8 +72,8 @@ constexpr Entry kTable[] = {
     {.name = "compare", .arithmetic = 1},
     {.name = "where", .arithmetic = 1},
     {.name = "conv2d_forward", .flop = conv2d_forward_flop},
-    {.name = "conv2d_norm", .flop = conv2d_forward_flop, .arithmetic = 4},
-    {.name = "conv2d_statistics", .flop = conv2d_statistics_flop, .arithmetic = 5},
+    {.name = "conv2d_norm", .flop = conv2d_forward_flop},
+    {.name = "conv2d_statistics", .flop = conv2d_statistics_flop},
     {.name = "conv2d_backward_input", .flop = conv2d_backward_input_flop},
     {.name = "conv2d_backward_weight", .flop = conv2d_backward_weight_flop},
     {.name = "copy"},
@@ -120,6 +120,8 @@ constexpr Entry kTable[] = {
     {.name = "unary_forward", .arithmetic = 20},  // gelu; the others have fewer
     {.name = "unary_backward", .arithmetic = 30},
 };
+
+static_assert(std::ranges::none_of(kTable, [](const Entry& e) { return e.flop != nullptr && e.arithmetic > 0; }));
 
 const Entry* entry_of(std::string_view name) {
   const Entry* const found =

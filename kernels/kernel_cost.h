@@ -11,12 +11,14 @@ struct KernelCost {
   /// again to normalise).
   int64_t bytes = 0;
   double flop = 0;             ///< of a product or convolution: what tensor cores do; 0 for the others
-  double arithmetic = 0;       ///< of everything else, roughly: a count per element of the largest tensor
+  double arithmetic = 0;       ///< of a kernel without a product, roughly: a count per element of the largest tensor
   DType product = DType::f32;  ///< what the product multiplies; f32 without one
 };
 
 /// The cost of a call. Convolutions count 2 R S C / groups operations per output element, padding included; products
-/// 2 K per element; attention 4 N M D per head forward and 10 backward, whatever is masked. A name that the table (kernel_cost.cpp) does not know costs the bytes of its views.
+/// 2 K per element; attention 4 N M D per head forward and 10 backward, whatever is masked; none of them what is done
+/// to the sums: bias, activation, residual, statistics, softmax. A name that the table (kernel_cost.cpp) does not know
+/// costs the bytes of its views.
 KernelCost cost_of(const KernelCall& call);
 
 /// True where the table has an entry.

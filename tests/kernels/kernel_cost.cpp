@@ -54,7 +54,9 @@ TEST(KernelCost, ConvolutionsAreExact) {
   const KernelCost norm = cost("conv2d_norm", std::array{y, x, w, none, channel, channel, channel, none, y});
   EXPECT_EQ(norm.flop, flop);
   EXPECT_EQ(norm.bytes, bytes + 4 * (3 * 64 + 16 * 64 * 64)) << "and no y read again";
+  EXPECT_EQ(norm.arithmetic, 0) << "products alone are counted";
   EXPECT_EQ(cost("conv2d_statistics", std::array{y, part, x, w, none}).flop, flop);
+  EXPECT_EQ(cost("conv2d_statistics", std::array{y, part, x, w, none}).arithmetic, 0);
   EXPECT_EQ(cost("conv2d_statistics", std::array{y, part, x, w, none}).bytes, bytes + 4 * 129);
   EXPECT_EQ(cost("conv2d_backward_input", std::array{x, y, w}).flop, flop);
   EXPECT_EQ(cost("conv2d_backward_weight", std::array{w, y, x}).flop, flop);
@@ -73,6 +75,11 @@ TEST(KernelCost, Matmul) {
   const KernelCost got = cost("matmul", std::array{y, a, b, View::none()});
   EXPECT_EQ(got.flop, 2.0 * 3 * 5 * 7 * 11);
   EXPECT_EQ(got.bytes, 4 * (3 * 5 * 7 + 3 * 5 * 11 + 11 * 7));
+  // With everything behind it that a product can have: y, pre, a, b, bias, residual.
+  const KernelCost fused = cost("matmul_fused", std::array{y, y, a, b, f32({7}), y});
+  EXPECT_EQ(fused.flop, got.flop);
+  EXPECT_EQ(fused.arithmetic, 0);
+  EXPECT_EQ(fused.bytes, got.bytes + 4 * (2 * 3 * 5 * 7 + 7));
 }
 
 TEST(KernelCost, LinearBackward) {
