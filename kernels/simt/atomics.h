@@ -6,40 +6,38 @@
 
 namespace weft::emulator {
 
-// Not instrumented in the checked build: note_atomic reports the access instead.
+// Not instrumented in the checked build: atomic_begins reports the access instead.
 #define WEFT_SIMT_ATOMIC \
   template <class T>     \
   __attribute__((no_sanitize("thread")))
 
-WEFT_SIMT_ATOMIC T begin_atomic(T* address, SourceLine where) {
-  note_atomic(address, sizeof(T), where);
-  T value;
-  __atomic_load(address, &value, __ATOMIC_RELAXED);
-  return value;
-}
-
 template <class T, class Update>
 __attribute__((no_sanitize("thread"))) T atomic_update(T* address, SourceLine where, Update update) {
   yield_when_seeded();
-  T old = begin_atomic(address, where);
-  for (;;) {
-    T wanted = update(old);
-    if (__atomic_compare_exchange(address, &old, &wanted, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return old;
-  }
+  const bool noted = atomic_begins(address, sizeof(T), where);
+  T old;
+  __atomic_load(address, &old, __ATOMIC_RELAXED);
+  T wanted = update(old);
+  while (!__atomic_compare_exchange(address, &old, &wanted, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    wanted = update(old);
+  if (noted) atomic_ends();
+  return old;
 }
 
 WEFT_SIMT_ATOMIC T atomic_exchange(T* address, T value, SourceLine where) {
   yield_when_seeded();
-  note_atomic(address, sizeof(T), where);
+  const bool noted = atomic_begins(address, sizeof(T), where);
   T old;
   __atomic_exchange(address, &value, &old, __ATOMIC_ACQ_REL);
+  if (noted) atomic_ends();
   return old;
 }
 
 WEFT_SIMT_ATOMIC T atomic_compare_exchange(T* address, T expected, T value, SourceLine where) {
   yield_when_seeded();
-  note_atomic(address, sizeof(T), where);
+  const bool noted = atomic_begins(address, sizeof(T), where);
   __atomic_compare_exchange(address, &expected, &value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  if (noted) atomic_ends();
   return expected;
 }
 #undef WEFT_SIMT_ATOMIC

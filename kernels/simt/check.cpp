@@ -76,12 +76,18 @@ void check_write(const void* address, size_t bytes, SourceLine where) {
   check_any<Access::write>(address, bytes, site_of(where));
 }
 
-void note_atomic(void* address, size_t bytes, SourceLine where) {
-  if (!running) return;
+bool atomic_begins(void* address, size_t bytes, SourceLine where) {
+  if (!running) return false;
   const uintptr_t begin = reinterpret_cast<uintptr_t>(address);
-  running->clock().atomic(begin, !in_device_range(begin), running->worker().current());
-  check_any<Access::atomic>(address, bytes, site_of(where));
+  const int thread = running->worker().current();
+  const bool shared = !in_device_range(begin);
+  running->clock().atomic(begin, shared, thread);
+  check_any<Access::atomic>(address, bytes, site_of(where));  // may end the kernel, so nothing is locked yet
+  if (shared) return false;
+  running->clock().atomic_begins(begin, thread);
+  return true;
 }
+void atomic_ends() { running->clock().atomic_ends(); }
 
 void check_fence(bool own_block_only) {
   if (running) running->clock().fence(running->worker().current(), own_block_only);

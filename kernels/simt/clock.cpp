@@ -203,29 +203,35 @@ void BlockClock::fence(int thread, bool own_block_only) {
   fences.at_device = fence;
 }
 
-void BlockClock::atomic(uintptr_t address, bool shared, int thread) {
-  const bool gives = fenced_;
-  if (!gives && !launch_->has_channels_.load(std::memory_order_relaxed)) return;
-  std::lock_guard lock(launch_->mutex_);
-  Channel* channel = nullptr;
+Channel* BlockClock::channel_of(uintptr_t address, bool shared) const {
   if (shared) {
     const auto found = shared_channels_.find(address);
-    if (found != shared_channels_.end()) channel = found->second;
-  } else {
-    const auto found = launch_->global_.find(address);
-    if (found != launch_->global_.end()) channel = found->second.get();
+    return found == shared_channels_.end() ? nullptr : found->second;
   }
-  if (channel) {  // take
-    if (!acquired_) {
-      launch_->acquired_.push_back(std::make_unique<Acquired>());
-      acquired_ = launch_->acquired_.back().get();
-    }
-    acquired_->entries.push_back({static_cast<uint32_t>(thread), tick(), channel, channel->releases.size()});
-    accessed_ = true;
+  const auto found = launch_->global_.find(address);
+  return found == launch_->global_.end() ? nullptr : found->second.get();
+}
+
+void BlockClock::take(const Channel* channel, int thread) {
+  if (!channel) return;
+  if (!acquired_) {
+    launch_->acquired_.push_back(std::make_unique<Acquired>());
+    acquired_ = launch_->acquired_.back().get();
   }
-  if (!gives) return;
+  const uint32_t by = static_cast<uint32_t>(thread);
+  const size_t count = channel->releases.size();
+  if (!acquired_->entries.empty()) {
+    const Acquired::Entry& last = acquired_->entries.back();
+    if (last.channel == channel && last.thread == by && last.count == count) return;
+  }
+  acquired_->entries.push_back({by, tick(), channel, count});
+  accessed_ = true;
+}
+
+void BlockClock::give(Channel* channel, uintptr_t address, bool shared, int thread) {
+  if (!fenced_) return;
   const ThreadFences& fences = fences_[static_cast<size_t>(thread)];
-  const auto give = [&](Fence fence, bool own_block_only) {
+  const auto release = [&](const Fence& fence, bool own_block_only) {
     if (!channel) {
       auto made = std::make_unique<Channel>();
       made->address = address;
@@ -247,10 +253,36 @@ void BlockClock::atomic(uintptr_t address, bool shared, int thread) {
       fence.block_floor = std::max(fence.block_floor, published_fence_.block_floor);
       fence.acquired_count = std::max(fence.acquired_count, published_fence_.acquired_count);
     }
-    give(fence, false);
+    release(fence, false);
   }
   if (fences.own_block && (!fences.device || fences.at_own_block.tick > fences.at_device.tick))
-    give(fences.at_own_block, true);
+    release(fences.at_own_block, true);
+}
+
+void BlockClock::atomic(uintptr_t address, bool shared, int thread) {
+  if (!may_exchange()) return;
+  const std::lock_guard lock(launch_->mutex_);
+  Channel* const channel = channel_of(address, shared);
+  take(channel, thread);
+  if (shared) give(channel, address, shared, thread);
+}
+
+void BlockClock::atomic_begins(uintptr_t address, int thread) {
+  begun_ = {address, thread};
+  if (!may_exchange()) return;
+  exchanging_ = std::unique_lock(launch_->mutex_);
+  Channel* const channel = channel_of(address, false);
+  take(channel, thread);
+  give(channel, address, false, thread);
+}
+
+void BlockClock::atomic_ends() {
+  if (exchanging_) {
+    exchanging_ = {};
+  } else if (may_exchange()) {  // somebody has given meanwhile: ours may have come behind
+    const std::lock_guard lock(launch_->mutex_);
+    take(channel_of(begun_.address, false), begun_.thread);
+  }
 }
 
 bool BlockClock::knows(uint64_t s, int thread, uintptr_t address) const {

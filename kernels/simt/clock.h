@@ -136,8 +136,14 @@ class BlockClock {
   void fence(int thread, bool own_block_only);
   /// The thread is about to write global memory.
   void global_write(uint64_t now) { last_global_write_[stamp::thread(now)] = now; }
-  /// An atomic: gives what a fence of this thread ordered, takes what others gave.
+  /// An atomic gives what a fence of this thread ordered, and takes what others gave. Asked before the access is
+  /// checked; in the block's own shared memory that is all.
   void atomic(uintptr_t address, bool shared, int thread);
+  /// In global memory another block, on another OS thread, may come later and still run its atomic first. So all is
+  /// exchanged (again) together with the atomic, which happens between these two: while it does, no other that gives
+  /// anything. In between nothing of this clock may be asked.
+  void atomic_begins(uintptr_t address, int thread);
+  void atomic_ends();
 
  private:
   static constexpr size_t kThreads = 1024, kWarps = 32;
@@ -145,6 +151,10 @@ class BlockClock {
   bool knows(uint64_t s, int thread, uintptr_t address) const;
   void set_tick(uint32_t tick);
   void learn_together(int first, uint32_t lanes);
+  bool may_exchange() const { return fenced_ || launch_->has_channels_.load(std::memory_order_relaxed); }
+  Channel* channel_of(uintptr_t address, bool shared) const;
+  void take(const Channel* channel, int thread);
+  void give(Channel* channel, uintptr_t address, bool shared, int thread);
 
   LaunchClock* launch_ = nullptr;
   uint32_t block_ = 0, first_ = 0, blocks_ = 0;
@@ -170,6 +180,11 @@ class BlockClock {
   Fence published_fence_{};
   Acquired* acquired_ = nullptr;
   std::unordered_map<uintptr_t, Channel*> shared_channels_;
+  struct {
+    uintptr_t address;
+    int thread;
+  } begun_{};                                ///< the atomic of atomic_begins
+  std::unique_lock<std::mutex> exchanging_;  ///< of launch_->mutex_
 };
 
 }  // namespace weft::emulator

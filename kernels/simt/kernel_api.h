@@ -46,8 +46,10 @@ inline void check_aligned(const void* address, size_t alignment, SourceLine wher
     fail_kernel("misaligned access", where);
 }
 
-/// An atomic is about to touch memory: for the checked build.
-void note_atomic(void* address, size_t bytes, SourceLine where);
+/// An atomic is about to touch memory: for the checked build. True: atomic_ends must follow at once, with nothing but
+/// the atomic in between.
+bool atomic_begins(void* address, size_t bytes, SourceLine where);
+void atomic_ends();
 
 /// Orders what the thread did before and after, as other threads see it.
 void memory_fence(bool own_block_only);

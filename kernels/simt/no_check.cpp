@@ -33,7 +33,8 @@ uint32_t check_copy_issued(const void* destination, size_t bytes, const void* so
   return 0;
 }
 void check_copy_done(const void*, size_t, const void*, size_t, SourceLine, uint32_t) {}
-void note_atomic(void*, size_t, SourceLine) {}
+bool atomic_begins(void*, size_t, SourceLine) { return false; }
+void atomic_ends() {}
 void check_fence(bool) {}
 
 bool access_checked() { return false; }

@@ -158,6 +158,21 @@ TEST(Races, TheLastBlockMayReadWhatFencesAndAtomicsPublished) {
     });
 }
 
+TEST(Races, TheOrderOfAtomicsIsThatInWhichTheyHappen) {  // whatever thread of the machine runs the last block
+  const int n = 4096;
+  const DeviceArray<int> from(std::vector<int>(n, 1)), partial(64), sum(1);
+  const DeviceArray<unsigned> count(std::vector<unsigned>(1));
+  const int threads = emulator::thread_count();
+  emulator::set_thread_count(4);
+  for (int i = 0; i < 100 && !HasFailure(); ++i) {
+    EXPECT_THAT(
+        error_of([&] { simt::last_block_sum(kSimt, sum.data(), partial.data(), count.data(), from.data(), n, 64); }),
+        IsEmpty());
+    EXPECT_EQ(sum.host()[0], n);
+  }
+  emulator::set_thread_count(threads);
+}
+
 TEST(Races, LaunchesAreOrdered) {
   const DeviceArray<int> data(std::vector<int>(1024));
   for_each_schedule([&] {
