@@ -1,0 +1,13 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# movable_sources.sh BUILD: the sources that the build writes around kernels include no file by an absolute path, which a
+# compiler cache would miss in every new folder. Prints those that do, and exits 1.
+set -euo pipefail
+shopt -s nullglob
+cd "$1"
+sources=(kernels/simt/*.cpp kernels/ladder/simt/*.cpp kernels/ladder/units/*.cu tests/simt/simt/*.cpp)
+if [[ ${#sources[@]} -lt 20 ]]; then
+  echo "movable_sources: expected the sources around kernels in $1, found ${#sources[@]}"
+  exit 1
+fi
+if grep -n '#include "/' "${sources[@]}"; then exit 1; fi
