@@ -68,11 +68,15 @@ __device__ __forceinline__ void wgmma_wait() {
 #define WEFT_WGMMA_SUMS_192(d) WEFT_SUMS_32(d, 0), WEFT_SUMS_32(d, 32), WEFT_SUMS_32(d, 64)
 #define WEFT_WGMMA_SUMS_256(d) WEFT_SUMS_32(d, 0), WEFT_SUMS_32(d, 32), WEFT_SUMS_32(d, 64), WEFT_SUMS_32(d, 96)
 
-// One instruction: TYPE is bf16 or f16; operands %C and on are a, b and what follows.
+// One instruction: TYPE is bf16 or f16; operands %C and on are a, b and what follows. tf32 has no say in how it lies.
 #define WEFT_WGMMA(N, TYPE, A, B, ACCUMULATE, ALONG_A, ALONG_B) \
   asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" ACCUMULATE ", 0;\n" \
                "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" WEFT_WGMMA_NAMES_##N "}, %" A ", %" B ", add, 1, 1, %" ALONG_A ", %" ALONG_B ";\n}" \
                : WEFT_WGMMA_SUMS_##N(d) : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)), "n"(static_cast<int>(along_a)), "n"(static_cast<int>(along_b)) : "memory")
+#define WEFT_WGMMA_TF32(N, A, B, ACCUMULATE) \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" ACCUMULATE ", 0;\n" \
+               "wgmma.mma_async.sync.aligned.m64n" #N "k8.f32.tf32.tf32 {" WEFT_WGMMA_NAMES_##N "}, %" A ", %" B ", add, 1, 1;\n}" \
+               : WEFT_WGMMA_SUMS_##N(d) : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)) : "memory")
 #define WEFT_WGMMA_REGISTERS(N, TYPE, A0, A1, A2, A3, B, ACCUMULATE, ALONG_B) \
   asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" ACCUMULATE ", 0;\n" \
                "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" WEFT_WGMMA_NAMES_##N "}, {%" A0 ", %" A1 ", %" A2 ", %" A3 "}, %" B ", add, 1, 1, %" ALONG_B ";\n}" \
@@ -82,12 +86,21 @@ __device__ __forceinline__ void wgmma_wait() {
 /// d[64xN] (+)= a[64x16] b[16xN], T = bf16 or f16, N one of 32, 64, 96, 128, 192, 256. Without `accumulate` d is
 /// overwritten. Thread t of the warpgroup, warp w = t / 32, group = t % 32 / 4, pair = t % 4, holds for each j < N / 8:
 ///   d[4 j .. +1]: (16 w + group, 8 j + 2 pair .. +1)   d[4 j + 2 .. +3]: (16 w + group + 8, 8 j + 2 pair .. +1)
+/// T = float: d[64xN] (+)= a[64x8] b[8xN] in tf32, N one of 64, 128, 256, both along the depth. The lower 13 bits of an
+/// element are cut off: round before (tensor maps do). 8 elements further along the depth are 32 bytes, too.
 template <class T, int N, Along along_a = Along::depth, Along along_b = Along::depth>
 __device__ __forceinline__ void wgmma(float (&d)[N / 2], uint64_t a, uint64_t b, bool accumulate = true) {
-  static_assert(std::is_same_v<T, bf16> || std::is_same_v<T, f16>);
+  constexpr bool kBf16 = std::is_same_v<T, bf16>, kTf32 = std::is_same_v<T, float>;
+  static_assert(kBf16 || kTf32 || std::is_same_v<T, f16>);
   static_assert(N == 32 || N == 64 || N == 96 || N == 128 || N == 192 || N == 256);
-  constexpr bool kBf16 = std::is_same_v<T, bf16>;
-  if constexpr (N == 32 && kBf16)
+  static_assert(!kTf32 || ((N == 64 || N == 128 || N == 256) && along_a == Along::depth && along_b == Along::depth));
+  if constexpr (N == 64 && kTf32)
+    WEFT_WGMMA_TF32(64, "32", "33", "34");
+  else if constexpr (N == 128 && kTf32)
+    WEFT_WGMMA_TF32(128, "64", "65", "66");
+  else if constexpr (N == 256 && kTf32)
+    WEFT_WGMMA_TF32(256, "128", "129", "130");
+  else if constexpr (N == 32 && kBf16)
     WEFT_WGMMA(32, "bf16", "16", "17", "18", "19", "20");
   else if constexpr (N == 32)
     WEFT_WGMMA(32, "f16", "16", "17", "18", "19", "20");
@@ -146,6 +159,7 @@ __device__ __forceinline__ void wgmma(float (&d)[N / 2], const uint32_t (&a)[4],
 }
 
 #undef WEFT_WGMMA
+#undef WEFT_WGMMA_TF32
 #undef WEFT_WGMMA_REGISTERS
 #undef WEFT_WGMMA_NAMES_32
 #undef WEFT_WGMMA_SUMS_32

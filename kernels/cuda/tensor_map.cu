@@ -38,10 +38,12 @@ Function* driver_function(const char* kernel, const char* symbol) {
   return reinterpret_cast<Function*>(function);
 }
 
-CUtensorMapDataType data_type(const char* kernel, DType dtype) {
+CUtensorMapDataType data_type(const char* kernel, DType dtype, bool rounds_to_tf32) {
+  WEFT_CHECK(!rounds_to_tf32 || dtype == DType::f32, kernel, ": a tensor map that rounds to tf32: expected f32, got ",
+             dtype);
   switch (dtype) {
     case DType::f32:
-      return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+      return rounds_to_tf32 ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
     case DType::f64:
       return CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
     case DType::bf16:
@@ -131,7 +133,7 @@ TensorMap tiled_map(const char* kernel, const TiledTensor& tensor) {
       driver_function<std::remove_pointer_t<decltype(&cuTensorMapEncodeTiled)>>(kernel, "cuTensorMapEncodeTiled");
   CUtensorMap map;
   const CUresult status =
-      encode(&map, data_type(kernel, tensor.dtype), static_cast<cuuint32_t>(tensor.rank),
+      encode(&map, data_type(kernel, tensor.dtype, tensor.rounds_to_tf32), static_cast<cuuint32_t>(tensor.rank),
              const_cast<void*>(tensor.data), sizes, pitches, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
              driver_swizzle(tensor.swizzle), CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return take(kernel, status, map);
@@ -169,9 +171,9 @@ TensorMap im2col_map(const char* kernel, const Im2colTensor& tensor) {
       driver_function<std::remove_pointer_t<decltype(&cuTensorMapEncodeIm2col)>>(kernel, "cuTensorMapEncodeIm2col");
   CUtensorMap map;
   const CUresult status =
-      encode(&map, data_type(kernel, tensor.dtype), 4, const_cast<void*>(tensor.data), sizes, bytes, lower, upper,
-             static_cast<cuuint32_t>(tensor.channels), static_cast<cuuint32_t>(tensor.pixels), steps,
-             CU_TENSOR_MAP_INTERLEAVE_NONE, driver_swizzle(tensor.swizzle), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+      encode(&map, data_type(kernel, tensor.dtype, tensor.rounds_to_tf32), 4, const_cast<void*>(tensor.data), sizes,
+             bytes, lower, upper, static_cast<cuuint32_t>(tensor.channels), static_cast<cuuint32_t>(tensor.pixels),
+             steps, CU_TENSOR_MAP_INTERLEAVE_NONE, driver_swizzle(tensor.swizzle), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return take(kernel, status, map);
 }

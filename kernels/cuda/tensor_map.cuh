@@ -7,6 +7,11 @@
 
 // How TMA reads and writes a tensor in global memory: maps are made on the host and passed to kernels by value, as
 // `const __grid_constant__ TensorMap`. Source of the rules: CUDA driver API, "Tensor Map Object Management".
+//
+// A map may say that f32 elements are tf32 (CU_TENSOR_MAP_DATA_TYPE_TFLOAT32). Loads then round them on their way: to
+// 10 bits of significand, to nearest, ties to even; infinities and NaN pass. NVIDIA's page names the type and says no
+// more; that loads round is how CUTLASS feeds f32 to wgmma, and ties and specials are as Triton's tests of TMA measure
+// them (pull request 11751). tests/hopper asks the GPU.
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -29,6 +34,7 @@ struct TiledTensor {
   std::array<int64_t, 4> pitches;  ///< bytes from one element of dimension 1, 2, … to the next; multiples of 16
   std::array<int, 5> box;          ///< elements, at most 256 each; with a swizzle box[0] fills its bytes
   Swizzle swizzle;
+  bool rounds_to_tf32 = false;  ///< f32 only: what loads bring
 };
 
 /// The map of a tiled tensor. Elements outside of the tensor are read as 0 and not written.
@@ -48,6 +54,7 @@ struct Im2colTensor {
   Swizzle swizzle;
   /// Bytes from pixel to pixel, row to row, picture to picture, multiples of 16; pixels may overlap. 0: dense.
   std::array<int64_t, 3> pitches{};
+  bool rounds_to_tf32 = false;  ///< f32 only: what loads bring
 };
 
 /// As tiled_map, for im2col loads. Pixels outside of the picture are read as 0.

@@ -124,6 +124,18 @@ void gather(const TensorBox& box, const BoxPlace& place, char* lines, Check&& ch
   });
 }
 
+/// What a map of CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 brings of f32: 10 bits of significand, to nearest, ties to even;
+/// infinities and NaN as they are (cuda/tensor_map.cuh has the sources).
+void round_to_tf32(char* lines, size_t bytes) {
+  for (size_t i = 0; i < bytes; i += sizeof(uint32_t)) {
+    uint32_t bits;
+    std::memcpy(&bits, lines + i, sizeof(bits));
+    if ((bits & 0x7f800000u) == 0x7f800000u) continue;
+    bits = (bits + 0xfffu + (bits >> 13 & 1u)) & 0xffffe000u;
+    std::memcpy(lines + i, &bits, sizeof(bits));
+  }
+}
+
 /// Between the plain order of lines and shared memory, 16 bytes at a time.
 template <class Copy>
 void for_each_run(const char* shared, int bytes, SwizzleMode swizzle, Copy&& copy) {
@@ -159,6 +171,7 @@ void BulkCopies::deliver(Worker& worker, size_t i) {
     std::memcpy(lines.data(), load.plain, lines.size());
   } else {
     gather(load.box, load.place, lines.data(), [&](uintptr_t data, size_t bytes) { bounds.check(data, bytes); });
+    if (load.box.tf32) round_to_tf32(lines.data(), lines.size());
   }
   const SwizzleMode swizzle = load.plain ? SwizzleMode::none : load.box.swizzle;
   const auto arrive = [&](Worker& owner) {

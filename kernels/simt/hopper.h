@@ -54,10 +54,13 @@ void wgmma_fence(SourceLine where);
 void wgmma_commit(SourceLine where);
 void wgmma_wait(int pending, SourceLine where);
 
+/// What wgmma multiplies: 16 of depth of two bytes each, or 8 of four, whose lower 13 bits are not looked at.
+enum class WgmmaType { bf16, f16, tf32 };
+
 /// One thread's part of a wgmma.
 struct WgmmaCall {
   int n;
-  bool is_bf16;
+  WgmmaType type;
   bool a_along_rows, b_along_rows;
   bool accumulate;
   uint64_t a, b;

@@ -74,9 +74,6 @@ void mma_half(void** frames, uint32_t) {
   multiply_add(frames, tile);
 }
 
-/// tf32: the lower 13 bits of each operand are not looked at.
-float from_tf32(uint32_t bits) { return half_bits::bit_cast<float>(bits & 0xffffe000u); }
-
 void mma_tf32(void** frames, uint32_t) {
   Tile<8> tile;
   for (int lane = 0; lane < kLanes; ++lane) {

@@ -33,6 +33,8 @@ struct MmaFrame {
   const uint32_t* b;
 };
 extern const CollectiveOp kMmaK16Bf16, kMmaK16F16, kMmaK8Bf16, kMmaK8F16, kMmaK8Tf32;
+/// What tensor cores see of f32: the lower 13 bits are not looked at.
+inline float from_tf32(uint32_t bits) { return half_bits::bit_cast<float>(bits & 0xffffe000u); }
 void mma(const CollectiveOp& op, float* d, const uint32_t* a, const uint32_t* b, SourceLine where);
 
 }  // namespace weft::emulator

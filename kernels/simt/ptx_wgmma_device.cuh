@@ -16,19 +16,25 @@ void wgmma_wait(WEFT_SIMT_HERE) {
   emulator::wgmma_wait(kPending, where);
 }
 
+template <class T>
+inline constexpr emulator::WgmmaType kWgmmaType = std::is_same_v<T, bf16>  ? emulator::WgmmaType::bf16
+                                                  : std::is_same_v<T, f16> ? emulator::WgmmaType::f16
+                                                                           : emulator::WgmmaType::tf32;
+
 template <class T, int N, Along along_a = Along::depth, Along along_b = Along::depth>
 void wgmma(float (&d)[N / 2], uint64_t a, uint64_t b, bool accumulate = true, WEFT_SIMT_HERE) {
-  static_assert(std::is_same_v<T, bf16> || std::is_same_v<T, f16>);
+  constexpr bool kTf32 = std::is_same_v<T, float>;
+  static_assert(kTf32 || std::is_same_v<T, bf16> || std::is_same_v<T, f16>);
   static_assert(N == 32 || N == 64 || N == 96 || N == 128 || N == 192 || N == 256);
-  emulator::wgmma(
-      {N, std::is_same_v<T, bf16>, along_a == Along::rows, along_b == Along::rows, accumulate, a, b, nullptr, d},
-      where);
+  static_assert(!kTf32 || ((N == 64 || N == 128 || N == 256) && along_a == Along::depth && along_b == Along::depth));
+  emulator::wgmma({N, kWgmmaType<T>, along_a == Along::rows, along_b == Along::rows, accumulate, a, b, nullptr, d},
+                  where);
 }
 template <class T, int N, Along along_b = Along::depth>
 void wgmma(float (&d)[N / 2], const uint32_t (&a)[4], uint64_t b, bool accumulate = true, WEFT_SIMT_HERE) {
   static_assert(std::is_same_v<T, bf16> || std::is_same_v<T, f16>);
   static_assert(N == 32 || N == 64 || N == 96 || N == 128 || N == 192 || N == 256);
-  emulator::wgmma({N, std::is_same_v<T, bf16>, false, along_b == Along::rows, accumulate, 0, b, a, d}, where);
+  emulator::wgmma({N, kWgmmaType<T>, false, along_b == Along::rows, accumulate, 0, b, a, d}, where);
 }
 
 }  // namespace weft::kernels::simt::ptx

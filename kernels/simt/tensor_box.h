@@ -35,6 +35,7 @@ struct TensorBox {
   uint8_t rank, element_bytes;
   SwizzleMode swizzle;
   bool im2col, nan_fill;
+  bool tf32;  ///< loads round f32
 
   int64_t size(int dimension) const { return int64_t{last_index[dimension]} + 1; }
   /// Elements that arrive along a dimension of a tiled box.

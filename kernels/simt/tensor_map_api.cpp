@@ -74,7 +74,10 @@ bool describe(TensorBox& box, CUtensorMapDataType type, uint32_t rank, const voi
   if (!bytes || rank < 1 || rank > 5 || !address || !sizes || !steps || (rank > 1 && !strides)) return false;
   if (reinterpret_cast<uintptr_t>(address) % 16 || swizzle > CU_TENSOR_MAP_SWIZZLE_128B) return false;
   if (fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE && !is_float(type)) return false;
-  if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return false;  // not modelled
+  // Not modelled: interleaved layouts, and subnormals that become 0.
+  if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || type == CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ ||
+      type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ)
+    return false;
   box.magic = TensorBox::kMagic;
   box.data = reinterpret_cast<uint64_t>(address);
   box.rank = static_cast<uint8_t>(rank);
@@ -82,6 +85,7 @@ bool describe(TensorBox& box, CUtensorMapDataType type, uint32_t rank, const voi
   box.swizzle = mode_of(swizzle);
   const bool dense = !overlapping_maps;
   box.nan_fill = fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE;
+  box.tf32 = type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
   for (uint32_t d = 0; d < rank; ++d) {
     if (sizes[d] == 0 || sizes[d] > kMostElements) return false;
     if (steps[d] == 0 || steps[d] > kMostStep) return false;

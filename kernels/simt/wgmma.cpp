@@ -8,6 +8,7 @@
 #include "kernels/half.h"
 #include "kernels/simt/check.h"
 #include "kernels/simt/hopper_block.h"
+#include "kernels/simt/ptx.h"
 #include "kernels/simt/report.h"
 #include "kernels/simt/wgmma_multiply.h"
 #include "kernels/simt/worker.h"
@@ -16,7 +17,7 @@ namespace weft::emulator {
 
 namespace {
 
-constexpr int kRows = 64, kDepth = 16;
+constexpr int kRows = 64, kDepth = 16;  // of tf32 8, two places each
 
 /// Thread t holds d[4 j + 2 i .. +1] = (16 (t / 32) + t % 32 / 4 + 8 i, 8 j + 2 (t % 4) .. +1).
 template <class Visit>
@@ -150,8 +151,9 @@ void Warpgroup::check_operand(Worker& worker, const Op& op, bool is_a) const {
     const uintptr_t offset = matrix.run(row, depth, along_rows);
     if (!worker.is_operand(offset))
       worker.report().fail([&] {
-        return str("wgmma at ", op.where, ": operand ", name, " at row ", row, ", depth ", depth, " reads ",
-                   worker.describe_operand(offset), ", beyond the block's dynamic shared memory");
+        return str("wgmma at ", op.where, ": operand ", name, " at row ", row, ", depth ",
+                   op.call.type == WgmmaType::tf32 ? depth / 2 : depth, " reads ", worker.describe_operand(offset),
+                   ", beyond the block's dynamic shared memory");
       });
     check_wgmma_read(worker.current() / kThreads, reinterpret_cast<const void*>(worker.dynamic_shared_arena() + offset),
                      op.where);
@@ -176,7 +178,7 @@ void Warpgroup::issue(Worker& worker, const WgmmaCall& call, SourceLine where) {
   }
   Op& op = ops_[number - first_];
   const WgmmaCall& other = op.call;
-  if (where.line != op.where.line || call.n != other.n || call.is_bf16 != other.is_bf16 ||
+  if (where.line != op.where.line || call.n != other.n || call.type != other.type ||
       (call.a_registers == nullptr) != (other.a_registers == nullptr))
     worker.report().fail([&] {
       return str("divergent wgmma: it runs the one at ", where, ", others of its warpgroup that at ", op.where);
@@ -219,11 +221,21 @@ void Warpgroup::run(Worker& worker, Op& op) {
   Sums& sums = sums_[static_cast<size_t>(op.sums)];
   const char* const shared = reinterpret_cast<const char*>(worker.dynamic_shared_arena());
   const auto number = [&](uint16_t bits) {
-    return call.is_bf16 ? half_bits::from_bf16(bits) : half_bits::from_f16(bits);
+    return call.type == WgmmaType::bf16 ? half_bits::from_bf16(bits) : half_bits::from_f16(bits);
   };
   // Both with depth as the slow index.
   float a[kDepth * kRows], b[kDepth * 256];
+  const auto load_tf32 = [&](uint64_t descriptor, int rows, float* to) {
+    const MatrixDescriptor matrix = MatrixDescriptor::decode(descriptor);
+    for (int row = 0; row < rows; ++row)
+      for (int depth = 0; depth < kDepth; depth += 8) {
+        uint32_t run[4];
+        std::memcpy(run, shared + matrix.run(row, depth, false), sizeof(run));
+        for (int k = 0; k < 4; ++k) to[(depth / 2 + k) * rows + row] = from_tf32(run[k]);
+      }
+  };
   const auto load = [&](uint64_t descriptor, bool along_rows, int rows, float* to) {
+    if (call.type == WgmmaType::tf32) return load_tf32(descriptor, rows, to);
     const MatrixDescriptor matrix = MatrixDescriptor::decode(descriptor);
     for (int i = 0; i < rows * kDepth / 8; ++i) {
       const int row = along_rows ? i / kDepth * 8 : i / 2, depth = along_rows ? i % kDepth : i % 2 * 8;
@@ -245,7 +257,7 @@ void Warpgroup::run(Worker& worker, Op& op) {
   }
   load(call.b, call.b_along_rows, call.n, b);
   if (!call.accumulate) std::fill(sums.values.begin(), sums.values.end(), 0.0f);
-  multiply_add(sums.values.data(), a, b, kRows, call.n, kDepth);
+  multiply_add(sums.values.data(), a, b, kRows, call.n, call.type == WgmmaType::tf32 ? kDepth / 2 : kDepth);
   op.done = true;
 }
 

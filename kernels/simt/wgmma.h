@@ -21,7 +21,8 @@ struct MatrixDescriptor {
   SwizzleMode swizzle;
 
   static MatrixDescriptor decode(uint64_t bits);
-  /// Where the 8 elements (16 bytes) lie that begin at (row, depth): 8 of depth or, `along_rows`, 8 rows.
+  /// Where the 8 elements (16 bytes) lie that begin at (row, depth): 8 of depth or, `along_rows`, 8 rows. Elements of
+  /// four bytes lie as two of two.
   uintptr_t run(int row, int depth, bool along_rows) const;
 };
 

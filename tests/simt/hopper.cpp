@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <iterator>
 #include <random>
 #include <vector>
 
@@ -268,6 +272,48 @@ TEST_F(Hopper, StridesOfATiledMapMayComeInAnyOrder) {
     }
 }
 
+// f32 that a map calls tf32: 10 bits of significand, to nearest, ties to even; infinities and NaN pass. Without that
+// word all 32 bits arrive.
+TEST_F(Hopper, LoadsRoundToTf32WhereTheMapSaysSo) {
+  struct {
+    uint32_t bits, rounded;
+  } constexpr kCases[] = {{0x3f800000, 0x3f800000}, {0x3f800fff, 0x3f800000}, {0x3f801000, 0x3f800000},
+                          {0x3f801001, 0x3f802000}, {0x3f802fff, 0x3f802000}, {0x3f803000, 0x3f804000},
+                          {0xbf801000, 0xbf800000}, {0xbf803000, 0xbf804000}, {0x3ffff000, 0x40000000},
+                          {0x3fffefff, 0x3fffe000}, {0x7f7fffff, 0x7f800000}, {0x7f800000, 0x7f800000},
+                          {0xff800000, 0xff800000}, {0x00800000, 0x00800000}, {0x80000000, 0x80000000}};
+  constexpr int kCount = std::size(kCases), kChannels = 32, kLines = 8;
+  std::vector<uint32_t> values(kChannels * kLines);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = kCases[i % kCount].bits;
+  values[40] = 0x7fc12345;  // NaN
+  const Array<uint32_t> x(values);
+  const Array<uint8_t> image(kLines * 128);
+  const auto expect_loaded = [&](const TensorMap& map, int rank, bool rounds) {
+    for_each_schedule([&] {
+      device::load_box(kQueue, image.data(), map, rank, {{0, 0, 0, 0}, {}}, kLines * 128);
+      const std::vector<uint8_t> got = image.host();
+      for (size_t i = 0; i < values.size(); ++i) {
+        uint32_t bits = 0;
+        std::memcpy(&bits, got.data() + place_of_byte(4 * i, 128, Swizzle::bytes128), 4);
+        if (i == 40)
+          EXPECT_TRUE(std::isnan(std::bit_cast<float>(bits))) << bits;
+        else
+          ASSERT_EQ(bits, rounds ? kCases[i % kCount].rounded : values[i]) << "element " << i;
+      }
+    });
+  };
+  for (const bool rounds : {false, true}) {
+    SCOPED_TRACE(rounds ? "as tf32" : "as f32");
+    TiledTensor tiled{x.data(), DType::f32, 2, {kChannels, kLines}, {128}, {kChannels, kLines}, Swizzle::bytes128};
+    tiled.rounds_to_tf32 = rounds;
+    expect_loaded(device::tiled_map("test", tiled), 2, rounds);
+    device::Im2colTensor pictures{x.data(), DType::f32, 1, 2,         4,      kChannels,        0, 0, 0,
+                                  0,        1,          1, kChannels, kLines, Swizzle::bytes128};
+    pictures.rounds_to_tf32 = rounds;
+    expect_loaded(device::im2col_map("test", pictures), 0, rounds);
+  }
+}
+
 TEST_F(Hopper, OffsetsOfAnIm2colLoadAreBytes) {
   if (kKind != DeviceKind::simt) GTEST_SKIP() << "a GPU says nothing";
   const Array<uint16_t> x(8 * 8 * 64);
@@ -335,6 +381,8 @@ TEST_F(Hopper, TensorMapsAreRefusedAsTheDriverDoes) {
   EXPECT_THAT(
       error([](TiledTensor& t) { t.box[0] = 12; }),
       HasSubstr("k: a line of 12 bf16 in a tensor map's box: expected 1 to 256 elements, a multiple of 16 bytes"));
+  EXPECT_THAT(error([](TiledTensor& t) { t.rounds_to_tf32 = true; }),
+              HasSubstr("k: a tensor map that rounds to tf32: expected f32, got bf16"));
   EXPECT_THAT(error([](TiledTensor& t) { t.rank = 6; }), HasSubstr("k: a tensor map has 1 to 5 dimensions, got 6"));
   EXPECT_THAT(error([](TiledTensor& t) { t.sizes[1] = 0; }),
               HasSubstr("k: a tensor map wants sizes from 1 to 2^32 elements, got 0"));

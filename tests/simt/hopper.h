@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/tensor_map.cuh"
+#include "kernels/dtype.h"
 #include "kernels/half.h"
 #include "kernels/queue.h"
 
@@ -25,13 +26,14 @@ struct WgmmaOperand {
   int bytes;
   Swizzle swizzle;
   uint32_t leading, stride;
-  std::array<uint32_t, 4> steps;  ///< bytes from the image's begin to where depth 16 i begins
+  std::array<uint32_t, 4> steps;  ///< bytes from the image's begin to where depth 16 i (f32: 8 i) begins
 };
-/// d[64xN] = a[64x64] b[64xN], by one warpgroup.
+/// d[64xN] = a[64xK] b[KxN], by one warpgroup; K is 64, of f32 (as tf32) 32.
 struct WgmmaProblem {
   float* d;  ///< [64,n], row-major
   int n;
-  bool along_rows_a, along_rows_b, is_bf16;
+  bool along_rows_a, along_rows_b;
+  DType dtype;     ///< bf16, f16 or f32; f32 neither along the rows nor from registers
   bool registers;  ///< a comes from registers: `a_values` is [64,64], row-major
   const uint16_t* a_values;
   bool accumulate;  ///< onto d instead of 0

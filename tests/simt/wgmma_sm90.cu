@@ -80,7 +80,11 @@ void run(const Queue& queue, const WgmmaProblem& p) {
 }  // namespace
 
 void wgmma_problem(const Queue& queue, const WgmmaProblem& p) {
-  if (!p.is_bf16) return run<f16, 64>(queue, p);
+  constexpr Along depth = Along::depth;
+  if (p.dtype == DType::f32 && p.n == 64) return run<float, 64, depth, depth, false>(queue, p);
+  if (p.dtype == DType::f32 && p.n == 128) return run<float, 128, depth, depth, false>(queue, p);
+  if (p.dtype == DType::f32) return run<float, 256, depth, depth, false>(queue, p);
+  if (p.dtype == DType::f16) return run<f16, 64>(queue, p);
   if (p.n == 32) return run<bf16, 32>(queue, p);
   if (p.n == 64) return run<bf16, 64>(queue, p);
   if (p.n == 96) return run<bf16, 96>(queue, p);
