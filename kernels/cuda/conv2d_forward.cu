@@ -35,6 +35,9 @@ struct Conv2dForwardProblem {
 };
 
 template <>
+bool conv2d_forward_wgmma<float>(const Queue&, const View&, const View&, const View&, const ChannelEpilogue&,
+                                 const Conv2dShape&);
+template <>
 bool conv2d_forward_wgmma<bf16>(const Queue&, const View&, const View&, const View&, const ChannelEpilogue&,
                                 const Conv2dShape&);
 template <>
@@ -44,8 +47,10 @@ bool conv2d_forward_wgmma<f16>(const Queue&, const View&, const View&, const Vie
 template <class T>
 void conv2d_forward_gemm(const Queue& queue, const View& y, const View& x, const View& w,
                          const ChannelEpilogue& epilogue, const Conv2dShape& shape) {
-  if constexpr (sizeof(T) == 2)
-    if (conv2d_forward_wgmma<T>(queue, y, x, w, epilogue, shape)) return;
+  if constexpr (!std::is_same_v<T, double>) {
+    const bool on_tensor_cores = sizeof(T) == 2 || allow_tf32();
+    if (on_tensor_cores && conv2d_forward_wgmma<T>(queue, y, x, w, epilogue, shape)) return;
+  }
   const int64_t m = shape.N * shape.P * shape.Q, n = shape.group_O, k = shape.R * shape.S * shape.group_C;
   Conv2dForwardProblem<T> problem{};
   problem.pixels = window_pixels<T, Major::depth>(x, shape);

@@ -34,8 +34,9 @@ template <class T>
 void conv2d_backward_weight_gemm(const Queue& queue, const View& dw, const View& dy, const View& x,
                                  const Conv2dShape& shape);
 
-// The same on TMA and wgmma, for bf16 and f16 (conv2d_<dtype>_sm90.cu); false where the device has none or TMA cannot
-// read the operands: groups, channels not a multiple of 8, an input gradient with more than 4 phases, corners far out.
+// The same on TMA and wgmma, for bf16 and f16, and forward for f32 as tf32 (conv2d_<dtype>_sm90.cu); false where the
+// device has none or TMA cannot read the operands: groups, channels not a multiple of 8 (f32: 4), an input gradient
+// with more than 4 phases, corners far out.
 template <class T>
 bool conv2d_forward_wgmma(const Queue& queue, const View& y, const View& x, const View& w,
                           const ChannelEpilogue& epilogue, const Conv2dShape& shape);

@@ -8,7 +8,8 @@
 
 // Convolutions on the main loop of gemm_wgmma.cuh. TMA's im2col mode gathers the pixels under a filter's tap: 64
 // neighbouring places (n, p, q) of the filter, 64 channels of the pixel that the tap meets at each; what lies in the
-// padding arrives as zeros. So a chunk of the im2col matrix is one instruction, and there is no buffer.
+// padding arrives as zeros. So a chunk of the im2col matrix is one instruction, and there is no buffer. Of f32 as tf32
+// 32 channels, and forward only: there alone both operands lie along the depth.
 //
 //   direction        rows of a        rows of b   a step of depth                      chunks of a, of b
 //   forward          places (n,p,q)   o           64 channels c at a tap (r,s)         im2col of x, w[o, tap, c]
@@ -42,7 +43,7 @@ struct WindowSource {
   static constexpr bool kScattered = false, kChannels = !kBackward;
   static constexpr ptx::Along kAlongA = ptx::Along::depth, kAlongB = kBackward ? ptx::Along::rows : ptx::Along::depth;
 
-  TensorMap pixels, filters;  ///< im2col of x (or dy); w as [O, R S, C], boxes of 64 filters x 1 tap x 64 channels
+  TensorMap pixels, filters;  ///< im2col of x (or dy); w as [O, R S, C], boxes of 64 filters x 1 tap x 128 bytes
   FilterPlaces places;
   Divider chunks, taps_w;  ///< steps at one tap; taps in a row of the filter
   int taps, dilation_h, dilation_w;
@@ -63,12 +64,12 @@ struct WindowSource {
       int s = tap;
       const int r = source.taps_w.split(s);
       const auto corner = source.places.corner(first_m + i * kChunkRows);
-      ptx::tma_load_im2col(chunk, source.pixels, full, rest * kWgmmaDepth, corner.w, corner.h, corner.n,
+      ptx::tma_load_im2col(chunk, source.pixels, full, rest * kWgmmaDepth<T>, corner.w, corner.h, corner.n,
                            static_cast<uint16_t>(s * source.dilation_w), static_cast<uint16_t>(r * source.dilation_h));
     }
     __device__ __forceinline__ void load_b(void* chunk, ptx::Barrier* full, int i, int step, uint16_t blocks) const {
       int rest = step;
-      const int tap = source.chunks.split(rest), row = first_n + i * kChunkRows, k = rest * kWgmmaDepth;
+      const int tap = source.chunks.split(rest), row = first_n + i * kChunkRows, k = rest * kWgmmaDepth<T>;
       const int c = kBackward ? row : k, o = kBackward ? k : row, at = kBackward ? source.taps - 1 - tap : tap;
       if (blocks == 0)
         ptx::tma_load(chunk, source.filters, full, c, at, o);
@@ -109,10 +110,10 @@ struct WeightSource {
     uint16_t offset_w, offset_h;
 
     __device__ __forceinline__ void load_a(void* chunk, ptx::Barrier* full, int i, int step) const {
-      ptx::tma_load(chunk, source.gradients, full, first_m + i * kChunkRows, step * kWgmmaDepth);
+      ptx::tma_load(chunk, source.gradients, full, first_m + i * kChunkRows, step * kWgmmaDepth<T>);
     }
     __device__ __forceinline__ void load_b(void* chunk, ptx::Barrier* full, int i, int step, uint16_t) const {
-      const auto corner = source.places.corner(step * kWgmmaDepth);
+      const auto corner = source.places.corner(step * kWgmmaDepth<T>);
       ptx::tma_load_im2col(chunk, source.pixels, full, first_n + i * kChunkRows, corner.w, corner.h, corner.n, offset_w,
                            offset_h);
     }
@@ -131,6 +132,11 @@ struct WeightSource {
 /// The largest offset of a tap that CUTLASS uses in im2col loads from pictures (conv: can_implement), one less than 8
 /// bits could hold.
 constexpr int kMostOffset = 254;
+
+/// Whether so many elements are a multiple of 16 bytes.
+inline bool is_whole_runs(int64_t elements, DType dtype) {
+  return elements * static_cast<int64_t>(size_of(dtype)) % 16 == 0;
+}
 
 /// The walk of a filter over pictures, and its map. rows, columns: places of the filter.
 struct WindowWalk {
@@ -161,50 +167,57 @@ struct WindowWalk {
                static_cast<int>(upper.w),
                static_cast<int>(stride.h),
                static_cast<int>(stride.w),
-               kWgmmaDepth,
+               wgmma_depth(pictures.dtype),
                kChunkRows,
                Swizzle::bytes128,
-               {2 * pictures.strides[2], 2 * pictures.strides[1], 2 * pictures.strides[0]}},
+               {bytes(pictures, 2), bytes(pictures, 1), bytes(pictures, 0)},
+               pictures.dtype == DType::f32},
         places{Divider(rows * columns),    Divider(columns),          static_cast<int>(stride.h),
                static_cast<int>(stride.w), static_cast<int>(lower.h), static_cast<int>(lower.w)} {}
 
   /// Whether TMA's im2col mode can do it.
   bool fits() const {
     const auto corner = [](int64_t c) { return c >= -128 && c <= 127; };
-    return reinterpret_cast<uintptr_t>(tensor.data) % 16 == 0 && tensor.c % 8 == 0 && corner(tensor.lower_h) &&
-           corner(tensor.lower_w) && corner(tensor.upper_h) && corner(tensor.upper_w) && tensor.stride_h <= 8 &&
-           tensor.stride_w <= 8;
+    return reinterpret_cast<uintptr_t>(tensor.data) % 16 == 0 && is_whole_runs(tensor.c, tensor.dtype) &&
+           corner(tensor.lower_h) && corner(tensor.lower_w) && corner(tensor.upper_h) && corner(tensor.upper_w) &&
+           tensor.stride_h <= 8 && tensor.stride_w <= 8;
   }
   /// The same, and whether its offsets, 8 bits each, reach all taps.
   bool fits(const Conv2dShape& shape) const {
     return fits() && (shape.R - 1) * shape.dilation.h <= kMostOffset && (shape.S - 1) * shape.dilation.w <= kMostOffset;
   }
+
+ private:
+  static int64_t bytes(const View& pictures, int dimension) {
+    return static_cast<int64_t>(size_of(pictures.dtype)) * pictures.strides[dimension];
+  }
 };
 
-/// w as [O, R S, C] in boxes of 64 filters x 1 tap x 64 channels.
+/// w as [O, R S, C] in boxes of 64 filters x 1 tap x 128 bytes of channels.
 inline TensorMap filter_map(const char* name, const View& w, const Conv2dShape& shape) {
-  const int64_t taps = shape.R * shape.S;
+  const int64_t taps = shape.R * shape.S, filter = shape.C * static_cast<int64_t>(size_of(w.dtype));
   return tiled_map(name, {w.data,
                           w.dtype,
                           3,
                           {shape.C, taps, shape.O},
-                          {2 * shape.C, 2 * shape.C * taps},
-                          {kWgmmaDepth, 1, kChunkRows},
-                          Swizzle::bytes128});
+                          {filter, filter * taps},
+                          {wgmma_depth(w.dtype), 1, kChunkRows},
+                          Swizzle::bytes128,
+                          w.dtype == DType::f32});
 }
 
-inline bool conv2d_fits_wgmma(const Queue& queue, const Conv2dShape& shape) {
+inline bool conv2d_fits_wgmma(const Queue& queue, const Conv2dShape& shape, DType dtype) {
   constexpr int64_t kLimit = (int64_t{1} << 31) - 1024;  // the last tile counts a little further
-  return has_wgmma(queue) && shape.groups == 1 && shape.C % 8 == 0 && shape.O % 8 == 0 && !shape.is_empty() &&
-         shape.N * shape.P * shape.Q < kLimit && shape.N * shape.H * shape.W < kLimit;
+  return has_wgmma(queue) && shape.groups == 1 && is_whole_runs(shape.C, dtype) && is_whole_runs(shape.O, dtype) &&
+         !shape.is_empty() && shape.N * shape.P * shape.Q < kLimit && shape.N * shape.H * shape.W < kLimit;
 }
 
-/// Forward and backward_input: m places, n columns, `depth` channels at each tap.
+/// Forward and backward_input (T of two bytes): m places, n columns, `depth` channels at each tap.
 template <class T, bool kBackward>
 bool window_wgmma(const Queue& queue, const char* name, const View& y, const WindowWalk& walk, const View& w,
                   const ChannelEpilogue& channels, const Conv2dShape& shape, int64_t m, int64_t n, int64_t depth) {
   if (!walk.fits(shape) || reinterpret_cast<uintptr_t>(w.data) % 16 != 0) return false;
-  const int64_t taps = shape.R * shape.S, chunks = (depth + kWgmmaDepth - 1) / kWgmmaDepth, steps = taps * chunks;
+  const int64_t taps = shape.R * shape.S, chunks = (depth + kWgmmaDepth<T> - 1) / kWgmmaDepth<T>, steps = taps * chunks;
   const WgmmaPlan plan = wgmma_plan(m, n, steps, 1, true);
   WgmmaGemm<T, WindowSource<T, kBackward>> gemm{};
   gemm.source.pixels = im2col_map(name, walk.tensor);
@@ -235,7 +248,7 @@ bool window_wgmma(const Queue& queue, const char* name, const View& y, const Win
 template <class T>
 bool conv2d_forward_on_wgmma(const Queue& queue, const View& y, const View& x, const View& w,
                              const ChannelEpilogue& epilogue, const Conv2dShape& shape) {
-  if (!conv2d_fits_wgmma(queue, shape)) return false;
+  if (!conv2d_fits_wgmma(queue, shape, x.dtype)) return false;
   const WindowWalk walk(x, shape.P, shape.Q, shape, shape.stride, shape.padding);
   return window_wgmma<T, false>(queue, "conv2d_forward_sm90", y, walk, w, epilogue, shape, shape.N * shape.P * shape.Q,
                                 shape.O, shape.C);
@@ -244,7 +257,7 @@ bool conv2d_forward_on_wgmma(const Queue& queue, const View& y, const View& x, c
 template <class T>
 bool conv2d_backward_input_on_wgmma(const Queue& queue, const View& dx, const View& dy, const View& w, const View& more,
                                     const Conv2dShape& shape) {
-  if (!conv2d_fits_wgmma(queue, shape)) return false;
+  if (!conv2d_fits_wgmma(queue, shape, dy.dtype)) return false;
   const Size2d turned{(shape.R - 1) * shape.dilation.h - shape.padding.h,
                       (shape.S - 1) * shape.dilation.w - shape.padding.w};
   const WindowWalk walk(dy, shape.H, shape.W, shape, shape.stride, turned);
@@ -258,16 +271,16 @@ template <class T>
 bool conv2d_backward_weight_on_wgmma(const Queue& queue, const View& dw, const View& dy, const View& x,
                                      const Conv2dShape& shape) {
   constexpr const char* kName = "conv2d_backward_weight_sm90";
-  if (!conv2d_fits_wgmma(queue, shape)) return false;
+  if (!conv2d_fits_wgmma(queue, shape, x.dtype)) return false;
   const WindowWalk walk(x, shape.P, shape.Q, shape, shape.stride, shape.padding);
   if (!walk.fits(shape) || reinterpret_cast<uintptr_t>(dy.data) % 16 != 0) return false;
   const int64_t m = shape.O, n = shape.C, taps = shape.R * shape.S, pixels = shape.N * shape.P * shape.Q;
-  const int64_t steps = (pixels + kWgmmaDepth - 1) / kWgmmaDepth, plane = m * taps * n;
+  const int64_t steps = (pixels + kWgmmaDepth<T> - 1) / kWgmmaDepth<T>, plane = m * taps * n;
   WgmmaPlan plan = wgmma_plan(m, n, steps, taps, true);
   plan.cluster = 1;  // a column of tiles shares im2col loads, which have no multicast here
   WgmmaGemm<T, WeightSource<T>> gemm{};
   gemm.source.gradients =
-      tiled_map(kName, {dy.data, dy.dtype, 2, {m, pixels}, {2 * m}, {kWgmmaDepth, kChunkRows}, Swizzle::bytes128});
+      tiled_map(kName, {dy.data, dy.dtype, 2, {m, pixels}, {2 * m}, {kWgmmaDepth<T>, kChunkRows}, Swizzle::bytes128});
   gemm.source.pixels = im2col_map(kName, walk.tensor);
   gemm.source.places = walk.places;
   gemm.source.taps = static_cast<int>(taps);

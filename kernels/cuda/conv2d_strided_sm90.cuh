@@ -49,7 +49,7 @@ struct PhaseSource {
     };
     __device__ __forceinline__ Tap tap(int step) const {
       const int tap = source.chunks.split(step), i = tap / phase.taps_w;
-      return {i, tap - i * phase.taps_w, step * kWgmmaDepth};
+      return {i, tap - i * phase.taps_w, step * kWgmmaDepth<T>};
     }
     __device__ __forceinline__ void load_a(void* chunk, ptx::Barrier* full, int i, int step) const {
       const Tap at = tap(step);
@@ -79,13 +79,13 @@ bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, 
   constexpr const char* kName = "conv2d_backward_input_sm90";
   using Source = PhaseSource<T>;
   const int64_t count = shape.stride.h * shape.stride.w;
-  if (!conv2d_fits_wgmma(queue, shape) || count > Source::kMostPhases ||
+  if (!conv2d_fits_wgmma(queue, shape, dy.dtype) || count > Source::kMostPhases ||
       reinterpret_cast<uintptr_t>(w.data) % 16 != 0 ||
       (reinterpret_cast<uintptr_t>(dx.data) | reinterpret_cast<uintptr_t>(more.data)) % 16 != 0)
     return false;
   const int64_t rows = (shape.H + shape.stride.h - 1) / shape.stride.h;
   const int64_t columns = (shape.W + shape.stride.w - 1) / shape.stride.w;
-  const int64_t m = shape.N * rows * columns, n = shape.C, chunks = (shape.O + kWgmmaDepth - 1) / kWgmmaDepth;
+  const int64_t m = shape.N * rows * columns, n = shape.C, chunks = (shape.O + kWgmmaDepth<T> - 1) / kWgmmaDepth<T>;
   if (m >= (int64_t{1} << 31) - 1024) return false;
   const PhaseAxis axis_h(shape.H, shape.R, shape.stride.h, shape.padding.h, shape.dilation.h);
   const PhaseAxis axis_w(shape.W, shape.S, shape.stride.w, shape.padding.w, shape.dilation.w);

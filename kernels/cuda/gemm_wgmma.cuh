@@ -4,8 +4,8 @@
 #include "kernels/cuda/ptx_wgmma.cuh"
 #include "kernels/cuda/ring_position.cuh"
 
-// The GEMM main loop for bf16 and f16 on compute capability 9.0: TMA, mbarrier and wgmma. Only files named *_sm90.cu
-// may include this.
+// The GEMM main loop for bf16, f16 and, where allowed, f32 as tf32, on compute capability 9.0: TMA, mbarrier and wgmma.
+// Only files named *_sm90.cu may include this.
 //
 // Grid: persistent; a block (or a cluster of two, one tile above the other) walks over tiles of kM x kN sums. Warpgroup
 // 0 is the producer: one of its threads loads. Each other warpgroup, a consumer, owns 64 rows of the tile in its
@@ -29,12 +29,18 @@
 // A source with `row_sums` (linear_backward_weight) also wants the sum of each of a's rows, which lie along the lines:
 // in the first tile of its row a consumer warp adds up the 16 rows that it owns, while wgmma multiplies them.
 //
+// tf32: a line of 128 bytes is 32 elements and a wgmma takes 8 of them, 32 bytes as ever; so a chunk is 64 rows of 32
+// k, and nothing else changes. wgmma reads f32 along the depth only (its transposing is for two bytes): what lies along
+// its rows goes to gemm_mma.cuh. It cuts the lower 13 bits off; TMA rounds the elements before, on their way to shared
+// memory (tensor_map.cuh), to nearest as gemm_mma.cuh does, but ties to even.
+//
 // What lies outside of a matrix arrives as zeros, so odd sizes cost nothing extra; TMA wants lines that begin at
 // multiples of 16 bytes, and what has none goes to gemm_mma.cuh.
 //
 // Work: 2 kM kN flops and 2 (kM + kN) bytes per k, of which a cluster of two loads b's half: 85 flops per byte at
-// 128 x 256 alone, 128 in a cluster, from L2 mostly (the tile order keeps about 2048 x 2048 results in flight). Limit:
-// tensor cores; hand-written kernels of this kind have been measured at 80 to 85% of an H100's peak, cuBLAS's share.
+// 128 x 256 alone, 128 in a cluster, from L2 mostly (the tile order keeps about 2048 x 2048 results in flight); tf32 has
+// twice the bytes, and half the flops in a cycle. Limit: tensor cores; hand-written kernels of this kind have been
+// measured at 80 to 85% of an H100's peak, cuBLAS's share.
 
 #if defined(WEFT_SIMT) && defined(__GNUC__)
 #pragma GCC diagnostic ignored "-Wpsabi"  // tensor maps are aligned to 64 bytes: a note on GCC before 4.6
@@ -42,7 +48,11 @@
 
 namespace weft::kernels::WEFT_DEVICE {
 
-constexpr int kChunkBytes = 8192, kChunkRows = 64, kWgmmaDepth = 64;
+constexpr int kChunkBytes = 8192, kChunkRows = 64;
+/// Of a chunk along the depth: 128 bytes, a step of the main loop.
+template <class T>
+inline constexpr int kWgmmaDepth = 128 / static_cast<int>(sizeof(T));
+inline int wgmma_depth(DType dtype) { return 128 / static_cast<int>(size_of(dtype)); }
 
 template <int kRows, int kColumns, int kStageCount, int kBlocks>
 struct WgmmaTile {
@@ -76,9 +86,10 @@ struct WgmmaGrid {
   }
 };
 
-/// A *source* is what the operands are: it tells how they lie (kAlongA, kAlongB), the steps of 64 k that slice z
-/// sums over, and loads chunks. kScattered: a slice may sum over nothing, and rows of y lie as ScatteredRows says.
-/// kChannels: the epilogue may have a norm and moments.
+/// A *source* is what the operands are: it tells how they lie (kAlongA, kAlongB), the steps of kWgmmaDepth<T> k that
+/// slice z sums over, and loads chunks. kScattered: a slice may sum over nothing, and rows of y lie as ScatteredRows
+/// says. kChannels: the epilogue may have a norm and moments.
+///
 /// tile(m, n, z) gives an object that knows one tile:
 ///   load_a(void* chunk, Barrier*, int i, int step)                    chunk i of a's kM rows
 ///   load_b(void* chunk, Barrier*, int i, int step, uint16_t blocks)   chunk i of b's; to two blocks, or 0: to this one
@@ -191,12 +202,12 @@ __device__ __forceinline__ void consume(const Source& source,
       const uint64_t a = ptx::wgmma_descriptor(stage + consumer * kChunkBytes, Swizzle::bytes128, kChunkBytes, 1024);
       const uint64_t b =
           ptx::wgmma_descriptor(stage + Tile::kChunksA * kChunkBytes, Swizzle::bytes128, kChunkBytes, 1024);
-      // 16 k further, in the descriptor's units of 16 bytes.
+      // 16 k (tf32: 8) further, in the descriptor's units of 16 bytes.
       constexpr int kFurtherA = (Source::kAlongA == ptx::Along::depth ? 32 : 2048) / 16;
       constexpr int kFurtherB = (Source::kAlongB == ptx::Along::depth ? 32 : 2048) / 16;
       ptx::wgmma_fence();
       WEFT_UNROLL
-      for (int k = 0; k < kWgmmaDepth / 16; ++k)
+      for (int k = 0; k < 4; ++k)
         ptx::wgmma<T, Tile::kN, Source::kAlongA, Source::kAlongB>(sums, a + k * kFurtherA, b + k * kFurtherB,
                                                                   Source::kScattered || step > range.begin || k > 0);
       ptx::wgmma_commit();

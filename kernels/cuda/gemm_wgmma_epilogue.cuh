@@ -10,7 +10,8 @@
 // columns in chunks: 64 columns of 16-bit results, or 32 of f32, are 16 lines of 128 bytes, a box that stmatrix (f32:
 // 8-byte stores) writes to shared memory under the 128-byte swizzle and TMA takes to y. Two boxes take turns. No warp
 // waits for another one, unless statistics are wanted (`moments`): then the four warps of a group meet behind each box,
-// and each reads 16 columns of all four boxes, 64 rows of what y will hold, before TMA's second turn on from there.
+// and each reads a quarter of the columns of all four, 64 rows of what y will hold, before TMA's second turn on from
+// there.
 // Rows that do not lie side by side (the phases of a strided convolution) leave the box 16 bytes a lane. Where y
 // forbids both (lines not a multiple of 16 bytes), lanes store their pairs themselves.
 
@@ -131,7 +132,7 @@ struct WgmmaEpilogue {
       float values[32];
       WEFT_UNROLL
       for (int i = 0; i < 32; ++i) values[i] = sums[i];
-      if (to.wide_y)
+      if (std::is_same_v<T, float> || to.wide_y)
         store_chunk<float, kDerives>(warp, first_m, first_n + column, z, values);
       else
         store_chunk<T, kDerives>(warp, first_m, first_n + column, z, values);
@@ -170,9 +171,10 @@ struct WgmmaEpilogue {
     if (to.residual != nullptr) add(static_cast<const Y*>(to.residual), row, column, z, values);
     if (to.accumulate) add(static_cast<const Y*>(to.y), row, column, z, values);
     if constexpr (kChannels) to.clip(values);
-    write(warp, y_map, static_cast<Y*>(to.y), first_m, first_n, z, values);
-    if constexpr (kChannels && sizeof(Y) == 2)
-      if (to.moments != nullptr) find_moments<Y>(warp, first_m, first_n);
+    write(warp, y_map, static_cast<Y*>(to.y), first_m, first_n, z, values, [&](int column_of_box) {
+      if constexpr (kChannels && std::is_same_v<Y, T>)
+        if (to.moments != nullptr) find_moments<Y>(warp, first_m, column_of_box);
+    });
   }
 
   static constexpr int kMomentRows = 64;  ///< of four warps
@@ -191,12 +193,14 @@ struct WgmmaEpilogue {
     }
   }
 
-  /// A lane takes two neighbouring columns of this warp's 16, and the rows of one of the four boxes. Boxes begin at
-  /// different lines, so that a warp's 32 reads meet 32 banks.
+  /// Of the boxes just sent, whose first column is first_n. A lane takes 4 bytes, two neighbouring columns (f32: one)
+  /// of this warp's 8 lanes' worth, and the rows of one of the four boxes. Boxes begin at different lines, so that a
+  /// warp's 32 reads meet 32 banks.
   template <class Y>
   __device__ WEFT_INLINE_ON_GPU void find_moments(const EpilogueWarp& warp, int first_m, int first_n) const {
+    constexpr int kColumns = 4 / static_cast<int>(sizeof(Y));
     warp.meet();
-    const int quarter = warp.lane() / 8, pair = warp.lane() % 8, run = 2 * warp.index() + pair / 4;
+    const int quarter = warp.lane() / 8, place = warp.lane() % 8, run = 2 * warp.index() + place / 4;
     const int chunk = first_m / kMomentRows, rows = min(m - chunk * kMomentRows, kMomentRows);
     const unsigned char* const box = warp.sent(quarter);
     // Read twice, since there are no registers left for 16 pairs beside a large tile's sums.
@@ -205,32 +209,30 @@ struct WgmmaEpilogue {
       for (int i = 0; i < 16; ++i) {
         const int line = (i + 2 * quarter) % 16;
         if (quarter * 16 + line >= rows) continue;
-        const auto both =
-            Vec<Y, 2>::load(reinterpret_cast<const Y*>(box + line * 128 + (run ^ (line & 7)) * 16 + pair % 4 * 4));
-        visit(static_cast<float>(both[0]), static_cast<float>(both[1]));
+        const auto values = Vec<Y, kColumns>::load(
+            reinterpret_cast<const Y*>(box + line * 128 + (run ^ (line & 7)) * 16 + place % 4 * 4));
+        WEFT_UNROLL
+        for (int c = 0; c < kColumns; ++c) visit(c, static_cast<float>(values[c]));
       }
     };
     const auto of_quarters = [](float value) {
       value += __shfl_xor_sync(0xffffffffu, value, 8);
       return value + __shfl_xor_sync(0xffffffffu, value, 16);
     };
-    float mean[2] = {}, m2[2] = {};
-    each([&](float left, float right) { mean[0] += left, mean[1] += right; });
+    float mean[kColumns] = {}, m2[kColumns] = {};
+    each([&](int c, float value) { mean[c] += value; });
     WEFT_UNROLL
     for (float& value : mean) value = of_quarters(value) / static_cast<float>(max(rows, 1));
-    each([&](float left, float right) {
-      m2[0] += (left - mean[0]) * (left - mean[0]);
-      m2[1] += (right - mean[1]) * (right - mean[1]);
-    });
+    each([&](int c, float value) { m2[c] += (value - mean[c]) * (value - mean[c]); });
     WEFT_UNROLL
     for (float& value : m2) value = of_quarters(value);
-    const int column = first_n + 16 * warp.index() + 2 * pair;
+    const int column = first_n + (8 * warp.index() + place) * kColumns;
     if (quarter != 0 || rows <= 0 || column >= n) return;
     float* const at = to.moments + static_cast<int64_t>(2 * chunk) * to.channels + column;
     WEFT_UNROLL
-    for (int side = 0; side < 2; ++side) {
-      at[side] = mean[side];
-      at[to.channels + side] = m2[side];
+    for (int c = 0; c < kColumns; ++c) {
+      at[c] = mean[c];
+      at[to.channels + c] = m2[c];
     }
   }
 
@@ -290,9 +292,14 @@ struct WgmmaEpilogue {
     read(from, row, column, z, [&](int i, float value) { values[i] += value; });
   }
 
-  template <class Y>
+  struct Nothing {
+    __device__ void operator()(int) const {}
+  };
+
+  /// sent(column): behind each box that goes to TMA, whose first column it is.
+  template <class Y, class Sent = Nothing>
   __device__ WEFT_INLINE_ON_GPU void write(EpilogueWarp& warp, const TensorMap& map, Y* base, int first_m, int first_n,
-                                           int z, const float (&values)[32]) const {
+                                           int z, const float (&values)[32], Sent&& sent = {}) const {
     const int lane = warp.lane();
     if constexpr (sizeof(Y) == 2) {
       const auto fill = [&](unsigned char* box) {
@@ -311,7 +318,10 @@ struct WgmmaEpilogue {
           if (pixel >= 0) ptx::st16(base + pixel * pitch_row + first_n + run * 8, eight);
         });
       }
-      if (by_tma) return warp.send(map, first_n, first_m, z, fill);
+      if (by_tma) {
+        warp.send(map, first_n, first_m, z, fill);
+        return sent(first_n);
+      }
     }
     if (!by_tma) {
       each_pair(base, first_m + lane / 4, first_n + lane % 4 * 2, z, [&](Y* pair, int left, int i) {
@@ -340,6 +350,7 @@ struct WgmmaEpilogue {
             both.store(reinterpret_cast<float*>(box + line * 128 + (run ^ (line & 7)) * 16 + lane % 2 * 8));
           }
         });
+        sent(first_n + 32 * side);
       }
     }
   }

@@ -39,7 +39,7 @@ void launch_wgmma(const Queue& queue, const char* name, const WgmmaPlan& plan, W
 template <class T, bool kChannels = false>
 WgmmaEpilogue<T, false, kChannels> wgmma_epilogue(const char* name, const Epilogue<T>& to, int64_t m, int64_t n,
                                                   int64_t slices, int64_t pitch_z) {
-  const int64_t size = to.wide_y ? 4 : 2;
+  const int64_t size = to.wide_y ? 4 : static_cast<int64_t>(sizeof(T));
   const auto fits = [&](const void* data, int64_t unit) {
     return reinterpret_cast<uintptr_t>(data) % unit == 0 && n * size % unit == 0 &&
            (slices == 1 || pitch_z * size % unit == 0);

@@ -3,8 +3,8 @@
 #include "kernels/engines/dispatch.h"
 
 // The way of a matmul: here the checks and the dtype; matmul_<dtype>.cu the layouts; matmul_problem.cuh the operands;
-// gemm_fma.cuh (f32, f64) or gemm_mma.cuh (bf16, f16, f32 as tf32: tensor cores) the main loop. On Hopper bf16 and f16
-// go from matmul_<dtype>_sm90.cu to gemm_wgmma.cuh, unless TMA cannot read them.
+// gemm_fma.cuh (f32, f64) or gemm_mma.cuh (bf16, f16, f32 as tf32: tensor cores) the main loop. On Hopper these three
+// go from matmul_<dtype>_sm90.cu to gemm_wgmma.cuh, unless TMA cannot read them; tf32 only where both lie along k.
 
 namespace weft::kernels::WEFT_DEVICE {
 

@@ -4,8 +4,11 @@
 namespace weft::kernels::WEFT_DEVICE {
 
 template <>
+bool matmul_wgmma<float>(const Queue& queue, const MatmulCall& call);
+
+template <>
 void matmul_of<float>(const Queue& queue, const MatmulCall& call) {
-  matmul_by_layout<float>(queue, call);
+  if (!allow_tf32() || !matmul_wgmma<float>(queue, call)) matmul_by_layout<float>(queue, call);
 }
 
 template <>

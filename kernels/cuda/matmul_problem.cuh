@@ -127,8 +127,8 @@ void matmul_as(const Queue& queue, const MatmulCall& call) {
 template <class T>
 void matmul_of(const Queue& queue, const MatmulCall& call);
 
-/// As matmul_of, on wgmma, for bf16 and f16; false where the device has none or TMA cannot read the operands. Defined
-/// in matmul_<dtype>_sm90.cu.
+/// As matmul_of, on wgmma, for bf16 and f16, and f32 as tf32 where both operands lie along k; false where the device
+/// has none, TMA cannot read the operands or wgmma not as they lie. Defined in matmul_<dtype>_sm90.cu.
 template <class T>
 bool matmul_wgmma(const Queue& queue, const MatmulCall& call);
 
@@ -137,7 +137,7 @@ bool matmul_wgmma(const Queue& queue, const MatmulCall& call);
 template <class T>
 void row_sums_matmul_of(const Queue& queue, const MatmulCall& call);
 
-/// As row_sums_matmul_of, as matmul_wgmma.
+/// As row_sums_matmul_of, as matmul_wgmma, for bf16 and f16.
 template <class T>
 bool row_sums_matmul_wgmma(const Queue& queue, const MatmulCall& call);
 

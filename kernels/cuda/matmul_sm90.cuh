@@ -14,9 +14,9 @@ struct MatmulSource {
   static constexpr bool kDerives = true;  // linear_backward_input
   static constexpr ptx::Along kAlongA = along_a, kAlongB = along_b;
 
-  TensorMap a, b;        ///< [batch, lines, along], boxes of 64 x 64
+  TensorMap a, b;        ///< [batch, lines, along], boxes of 64 x 128 bytes
   int batch_a, batch_b;  ///< 1, or 0 where one matrix serves all slices
-  int steps, share;      ///< of 64 k: in all, and of one slice
+  int steps, share;      ///< of kWgmmaDepth<T> k: in all, and of one slice
 
   struct Range {
     int begin, end;
@@ -31,14 +31,14 @@ struct MatmulSource {
     int first_m, first_n, z_a, z_b;
 
     __device__ __forceinline__ void load_a(void* chunk, ptx::Barrier* full, int i, int step) const {
-      const int row = first_m + i * kChunkRows, k = step * kWgmmaDepth;
+      const int row = first_m + i * kChunkRows, k = step * kWgmmaDepth<T>;
       if constexpr (along_a == ptx::Along::depth)
         ptx::tma_load(chunk, source.a, full, k, row, z_a);
       else
         ptx::tma_load(chunk, source.a, full, row, k, z_a);
     }
     __device__ __forceinline__ void load_b(void* chunk, ptx::Barrier* full, int i, int step, uint16_t blocks) const {
-      const int row = first_n + i * kChunkRows, k = step * kWgmmaDepth;
+      const int row = first_n + i * kChunkRows, k = step * kWgmmaDepth<T>;
       const int x = along_b == ptx::Along::depth ? k : row, y = along_b == ptx::Along::depth ? row : k;
       if (blocks == 0)
         ptx::tma_load(chunk, source.b, full, x, y, z_b);
@@ -66,7 +66,9 @@ struct RowSumsSource : MatmulSource<T, ptx::Along::rows, ptx::Along::rows> {
 /// Whether TMA can read the view's matrices: lines along `along_dim` that begin at multiples of 16 bytes.
 inline bool fits_tma(const View& view, int along_dim) {
   const int line_dim = 3 - along_dim;
-  const auto whole = [&](int64_t stride) { return stride > 0 && stride * 2 % 16 == 0; };
+  const auto whole = [&](int64_t stride) {
+    return stride > 0 && stride * static_cast<int64_t>(size_of(view.dtype)) % 16 == 0;
+  };
   return reinterpret_cast<uintptr_t>(view.data) % 16 == 0 && view.strides[along_dim] == 1 &&
          (view.sizes[line_dim] == 1 || whole(view.strides[line_dim])) &&
          (view.sizes[0] == 1 || view.strides[0] == 0 || whole(view.strides[0]));
@@ -75,15 +77,17 @@ inline bool fits_tma(const View& view, int along_dim) {
 inline TensorMap operand_map(const View& view, int along_dim) {
   const int line_dim = 3 - along_dim;
   const int64_t along = view.sizes[along_dim], lines = view.sizes[line_dim];
-  const int64_t pitch = lines == 1 ? (along + 7) / 8 * 8 : view.strides[line_dim];
+  const int64_t size = static_cast<int64_t>(size_of(view.dtype)), run = 16 / size;
+  const int64_t pitch = lines == 1 ? (along + run - 1) / run * run : view.strides[line_dim];
   const bool one = view.sizes[0] == 1 || view.strides[0] == 0;
   return tiled_map("matmul", {view.data,
                               view.dtype,
                               3,
                               {along, lines, one ? 1 : view.sizes[0]},
-                              {2 * pitch, 2 * (one ? pitch * lines : view.strides[0])},
-                              {kWgmmaDepth, kChunkRows, 1},
-                              Swizzle::bytes128});
+                              {size * pitch, size * (one ? pitch * lines : view.strides[0])},
+                              {wgmma_depth(view.dtype), kChunkRows, 1},
+                              Swizzle::bytes128,
+                              view.dtype == DType::f32});
 }
 
 template <class T, ptx::Along along_a, ptx::Along along_b, class Source = MatmulSource<T, along_a, along_b>>
@@ -91,7 +95,7 @@ void matmul_wgmma_as(const Queue& queue, const MatmulCall& call) {
   constexpr bool kSumsRows = requires(Source s) { s.row_sums; };
   const View &y = call.y, &a = call.a, &b = call.b;
   const int64_t batch = y.sizes[0], m = y.sizes[1], n = y.sizes[2], k = a.sizes[2];
-  const int64_t steps = (k + kWgmmaDepth - 1) / kWgmmaDepth;
+  const int64_t steps = (k + kWgmmaDepth<T> - 1) / kWgmmaDepth<T>;
   const WgmmaPlan plan = wgmma_plan(m, n, steps, batch, batch == 1);
   WgmmaGemm<T, Source> gemm{};
   gemm.source.a = operand_map(a, along_a == ptx::Along::depth ? 2 : 1);
@@ -140,15 +144,17 @@ bool matmul_wgmma_by_layout(const Queue& queue, const MatmulCall& call) {
   const bool a_along_k = a.strides[2] == 1, b_along_k = b.strides[1] == 1 && b.strides[2] != 1;
   if (!has_wgmma(queue) || a.sizes[2] == 0 || !fits_tma(a, a_along_k ? 2 : 1) || !fits_tma(b, b_along_k ? 1 : 2))
     return false;
-  constexpr auto depth = ptx::Along::depth, rows = ptx::Along::rows;
+  using ptx::Along;
   if (a_along_k && b_along_k)
-    matmul_wgmma_as<T, depth, depth>(queue, call);
+    matmul_wgmma_as<T, Along::depth, Along::depth>(queue, call);
+  else if constexpr (sizeof(T) == 4)
+    return false;  // tf32 along its rows is nothing that wgmma reads
   else if (a_along_k)
-    matmul_wgmma_as<T, depth, rows>(queue, call);
+    matmul_wgmma_as<T, Along::depth, Along::rows>(queue, call);
   else if (b_along_k)
-    matmul_wgmma_as<T, rows, depth>(queue, call);
+    matmul_wgmma_as<T, Along::rows, Along::depth>(queue, call);
   else
-    matmul_wgmma_as<T, rows, rows>(queue, call);
+    matmul_wgmma_as<T, Along::rows, Along::rows>(queue, call);
   return true;
 }
 

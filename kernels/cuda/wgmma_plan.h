@@ -12,7 +12,7 @@ struct WgmmaPlan {
   enum class Tile { small, medium, large } tile = Tile::small;  ///< 64 x 64, 128 x 128, 128 x 256
   int splits = 1;                                               ///< shares of the depth
   int cluster = 1;  ///< blocks that share b's tiles: 1, or 2 of one column of tiles (not the small ones)
-  int share = 0;    ///< steps of 64 k in each share
+  int share = 0;    ///< steps of 128 bytes of depth (64 k, of tf32 32) in each share
 };
 
 /// While it lives, products of this thread that run on wgmma are cut as `plan` says (its share is not looked at): for
@@ -40,13 +40,14 @@ class WgmmaPlanScope {
   int uses_ = 0;
 };
 
-/// The plan for `batch` products of m x n sums over `steps` x 64. An estimate of cycles decides, for a chip of 132
+/// The plan for `batch` products of m x n sums over `steps` x 128 bytes of depth. An estimate of cycles decides, for a chip of 132
 /// multiprocessors whatever the present one has: the answer depends on sizes alone, so that results are the same
 /// everywhere. Depth is shared out only where `may_split`.
 inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, bool may_split) {
   constexpr int64_t kMultiprocessors = 132;
-  // Cycles of a multiprocessor for a step of one tile: the tensor cores' (128 for 64 x 64 x 64) or those in which L2
-  // delivers the operands at about 40 bytes a cycle, whichever is more; and for a tile's start and end.
+  // Cycles of a multiprocessor for a step of one tile: the tensor cores' (128 for 64 x 64 x 64, and for 64 x 64 x 32 of
+  // tf32) or those in which L2 delivers the operands at about 40 bytes a cycle, whichever is more; and for a tile's
+  // start and end.
   struct Shape {
     WgmmaPlan::Tile tile;
     int64_t rows, columns, step, tile_overhead;

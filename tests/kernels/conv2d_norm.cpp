@@ -4,10 +4,11 @@
 #include <cmath>
 
 #include "kernels/cuda/wgmma_plan.h"
+#include "kernels/tf32.h"
 #include "tests/kernels/conv2d_case.h"
 #include "tests/support/compare.h"
 #include "tests/support/hopper.h"
-#include "tests/support/random_values.h"
+#include "tests/support/tf32.h"
 
 namespace weft::tests {
 namespace {
@@ -30,7 +31,11 @@ void check(DeviceKind kind, const Conv2dCase& c, DType dtype, const Given& given
                    given.residual, " relu ", given.relu, " on ", name(kind)));
   const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
   const double eps = 0.25;
-  const auto x = uniform(count_of(c.x_sizes()), dtype), w = uniform(count_of(c.w_sizes()), dtype);
+  const auto factor = [&](const Sizes& sizes) {
+    return dtype == DType::f32 && kernels::allow_tf32() ? tf32::exact(count_of(sizes))
+                                                        : uniform(count_of(sizes), dtype);
+  };
+  const auto x = factor(c.x_sizes()), w = factor(c.w_sizes());
   const auto residual = uniform(count_of(c.y_sizes()), dtype), bias = uniform(c.O, dtype, -2, 2);
   const auto mean = uniform(c.O, wide), var = uniform(c.O, wide, 0.2, 2), weight = uniform(c.O, wide, -2, 2),
              shift = uniform(c.O, wide, -2, 2);
@@ -89,16 +94,20 @@ TEST(Conv2dNorm, OnHopper) {
       for (const int splits : {1, 3}) {
         const kernels::WgmmaPlanScope scope(
             {.tile = std::array{small, medium, large}[turn % 3], .splits = splits, .cluster = 1 + turn / 3 % 2});
-        check(kind, c, turn % 2 ? DType::f16 : DType::bf16, kGiven[turn % 5]);
+        const DType dtype = std::array{DType::bf16, DType::f16, DType::f32, DType::f16}[turn / 2 % 4];
+        const kernels::Tf32Scope tf32_scope(dtype == DType::f32);
+        check(kind, c, dtype, kGiven[turn % 5]);
         ++turn;
-        EXPECT_EQ(scope.uses(), 1) << c;
+        EXPECT_EQ(scope.uses(), dtype == DType::f32 && c.C % 4 != 0 ? 0 : 1) << c << ' ' << dtype;
       }
     // A 1x1 filter is a product.
-    for (const auto tile : {small, medium, large}) {
-      const kernels::WgmmaPlanScope scope({.tile = tile, .splits = 1, .cluster = 1});
-      check(kind, {2, 9, 8, 72, 136, 1, 1, {}}, DType::bf16, kGiven[turn++ % 5]);
-      EXPECT_EQ(scope.uses(), 1);
-    }
+    for (const DType dtype : {DType::bf16, DType::f32})
+      for (const auto tile : {small, medium, large}) {
+        const kernels::WgmmaPlanScope scope({.tile = tile, .splits = 1, .cluster = 1});
+        const kernels::Tf32Scope tf32_scope(dtype == DType::f32);
+        check(kind, {2, 9, 8, 72, 136, 1, 1, {}}, dtype, kGiven[turn++ % 5]);
+        EXPECT_EQ(scope.uses(), 1);
+      }
   });
 }
 

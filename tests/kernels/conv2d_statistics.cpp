@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "kernels/cuda/wgmma_plan.h"
+#include "kernels/tf32.h"
 #include "tests/kernels/conv2d_case.h"
 #include "tests/support/compare.h"
 #include "tests/support/hopper.h"
@@ -79,14 +80,16 @@ TEST(Conv2dStatistics, OnHopper) {
     const auto run = [&](const Conv2dCase& c, int splits) {
       const kernels::WgmmaPlanScope scope(
           {.tile = std::array{small, medium, large}[turn % 3], .splits = splits, .cluster = 1 + turn / 3 % 2});
-      check(kind, c, turn % 2 ? DType::f16 : DType::bf16, turn % 4 == 3 ? 100 : 0.5);
+      const DType dtype = std::array{DType::bf16, DType::f16, DType::f32, DType::f16}[turn / 2 % 4];
+      const kernels::Tf32Scope tf32_scope(dtype == DType::f32);
+      check(kind, c, dtype, turn % 4 == 1 ? 100 : 0.5);
       ++turn;
-      EXPECT_EQ(scope.uses(), 2) << c;
+      EXPECT_EQ(scope.uses(), dtype == DType::f32 && c.C % 4 != 0 ? 0 : 2) << c << ' ' << dtype;
     };
     for (const Conv2dCase& c : kHopperCases)
       for (const int splits : {1, 3}) run(c, splits);
     // Several tiles for each block, chunks of which a warpgroup has all, some or no rows; and 1x1 filters.
-    for (int repeat = 0; repeat < 3; ++repeat) {
+    for (int repeat = 0; repeat < 6; ++repeat) {
       run({3, 17, 13, 8, 72, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}}, 1);
       run({2, 12, 11, 16, 264, 1, 1, {}}, 1);
     }

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/matmul_sm90.cuh"
+
+// As tf32: whoever calls has asked allow_tf32().
+
+namespace weft::kernels::WEFT_DEVICE {
+
+template <>
+bool matmul_wgmma<float>(const Queue& queue, const MatmulCall& call) {
+  return matmul_wgmma_by_layout<float>(queue, call);
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE
