@@ -74,9 +74,9 @@ void with_width(int64_t channels, std::initializer_list<const void*> pointers, B
 /// Forward: epilogue to y, in = x, place (p, q) reads pixel (p stride - padding + r dilation, …).
 /// Input gradient: to dx, in = dy, place (h, w) reads (h + padding - r dilation) / stride where that is whole.
 /// Shared memory: the block's filters as [tap][channel], so that a tap's channels are one 16-byte read.
-/// Grid: x over places (grid-stride), y over channels.
+/// Grid: x over places (grid-stride), y over channels. Doubles want more than the 64 registers of 8 blocks.
 template <class T, int kWidth, bool backward_input>
-__global__ void __launch_bounds__(kThreads, 8)
+__global__ void __launch_bounds__(kThreads, sizeof(T) == 8 ? 4 : 8)
     depthwise_kernel(const Epilogue<T> epilogue, const T* in, const T* w, const DepthwiseSizes sizes) {
   using Sum = Accumulate<T>;
   using Channels = Vec<T, kWidth>;

@@ -15,15 +15,16 @@ namespace weft::kernels::WEFT_DEVICE {
 
 enum class TileSize { small, medium, large };
 
-/// Tiles of {32, 64, 128} rows and columns: on the ordinary cores, and on the tensor cores.
+/// Tiles of {32, 64, 128} rows and columns: on the ordinary cores, and on the tensor cores. Squares of f32 that are
+/// turned by hand leave no registers for warps of 64 x 64.
 template <TileSize size>
 using FmaTileOf =
     std::conditional_t<size == TileSize::small, FmaTile<32, 32, 1>,
                        std::conditional_t<size == TileSize::medium, FmaTile<64, 64, 2>, FmaTile<128, 128, 2>>>;
-template <TileSize size>
-using MmaTileOf = std::conditional_t<
-    size == TileSize::small, MmaTile<32, 32, 32, 32, 3>,
-    std::conditional_t<size == TileSize::medium, MmaTile<64, 64, 32, 32, 3>, MmaTile<128, 128, 64, 32, 4>>>;
+template <TileSize size, class T>
+using MmaTileOf = std::conditional_t<size == TileSize::small, MmaTile<32, 32, 32, 32, 3>,
+                                     std::conditional_t<size == TileSize::medium, MmaTile<64, 64, 32, 32, 3>,
+                                                        MmaTile<128, 128, 64, sizeof(T) == 4 ? 32 : 64, 4>>>;
 
 constexpr int64_t tile_edge(TileSize size) {
   return size == TileSize::small ? 32 : size == TileSize::medium ? 64 : 128;
@@ -67,7 +68,7 @@ void launch_gemm(const Queue& queue, const char* name, TileSize size, const Prob
            kernel, problem, grid);
   };
   const auto run_sized = [&]<TileSize chosen>() {
-    using OnTensorCores = MmaTileOf<chosen>;
+    using OnTensorCores = MmaTileOf<chosen, T>;
     using Ordinary = FmaTileOf<chosen>;
     if constexpr (sizeof(T) == 2) {
       run.template operator()<OnTensorCores>(&gemm_mma_kernel<OnTensorCores, T, Problem>);

@@ -31,15 +31,17 @@
 // its own. Elements are rounded to tf32 (cvt.rna) on the way to the tensor cores, which would cut them off.
 //
 // A problem with `row_sums` (linear_backward_weight) also wants the sum of each of a's rows: where the tile is the
-// first of its row, the tensor cores multiply a by a square of ones as well (tf32: lanes add what is not rounded
-// yet). The warps that hold the same rows share them out.
+// first of its row, threads add up what the stage holds, while the tensor cores are busy with it.
 //
 // What lies outside the matrix or in a picture's padding is written as zeros (cp.async with source size 0). Operands
 // that forbid 16-byte loads (3 channels, odd sizes) go element by element through registers into the same places.
 //
-// Work: 2 kM kN flops and 2 (kM + kN) bytes per k: 64 flops per byte at 128 x 128, from L2 mostly. Limit: tensor cores;
-// expected share 60 to 70% of an A100's peak. On sm_90 mma.sync reaches about 60% of what wgmma can: there
-// gemm_wgmma.cuh takes over whatever TMA can read.
+// Work: 2 kM kN flops and 2 (kM + kN) bytes per k: 64 flops per byte at 128 x 128, from L2 mostly. Limit: tensor cores.
+// An A100's (1,024 products a cycle in each multiprocessor) take 64 cycles for 64 x 64 sums and 16 of k. A warp's
+// fragments for them are 4 KiB of shared memory, 32 cycles at 128 bytes, and a quarter of the tile's next 8 KiB comes
+// in, 16 cycles: three quarters of what shared memory can give (warps of 64 x 32 would want all of it). Expected share
+// 70 to 80% of an A100's peak. On sm_90 mma.sync reaches about 60% of what wgmma can: there gemm_wgmma.cuh takes over
+// whatever TMA can read.
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -48,6 +50,7 @@ struct MmaTile {
   static constexpr int kM = kRows, kN = kColumns, kWarpM = kWarpRows, kWarpN = kWarpColumns;
   static constexpr int kStages = kStageCount, kWarpsN = kN / kWarpN;
   static constexpr int kThreads = kM / kWarpM * kWarpsN * 32;
+  static constexpr int kBlocksPerSm = kWarpN == 64 ? 2 : 1;  // at least: 255 registers for its 128 sums
   template <class T>
   static constexpr int kDepth = 64 / static_cast<int>(sizeof(T));
   template <class T>
@@ -134,8 +137,48 @@ class MmaStage {
   Walk walk_;
 };
 
+/// Sums of a tile's rows of a, whose lines are steps of k. Thread t adds the 4 bytes t mod kWords of its share of each
+/// step's lines: a warp reads 128 bytes in all banks, and no fragment has to stay in registers.
+template <class Tile, class T>
+class MmaRowSums {
+  static constexpr int kM = Tile::kM, kEach = 4 / static_cast<int>(sizeof(T)), kWords = kM / kEach;
+  static constexpr int kShares = Tile::kThreads / kWords, kLines = Tile::template kDepth<T> / kShares;
+  static_assert(kShares * kWords == Tile::kThreads && kM <= Tile::kThreads);
+
+ public:
+  __device__ explicit MmaRowSums(int thread) : thread_(thread) {}
+
+  template <class Stage>
+  __device__ __forceinline__ void add(const T* tile) {
+    const int m = thread_ % kWords * kEach, first_line = thread_ / kWords * kLines;
+    WEFT_UNROLL
+    for (int i = 0; i < kLines; ++i) {
+      const auto word = Vec<T, kEach>::load(tile + Stage::place(first_line + i, m / Stage::kRun) + m % Stage::kRun);
+      WEFT_UNROLL
+      for (int e = 0; e < kEach; ++e) sums_[e] += static_cast<float>(word[e]);
+    }
+  }
+
+  /// Adds the shares, in order, and stores the rows first_m … of slice z, each of m rows. All threads of the block;
+  /// `shares`: shared memory for what each has summed.
+  __device__ __forceinline__ void store(const Epilogue<T>& to, float* shares, int first_m, int m, int z) const {
+    WEFT_UNROLL
+    for (int e = 0; e < kEach; ++e) shares[thread_ * kEach + e] = sums_[e];
+    __syncthreads();
+    if (thread_ >= kM) return;
+    float sum[1] = {0};
+    WEFT_UNROLL
+    for (int share = 0; share < kShares; ++share) sum[0] += shares[share * kM + thread_];
+    to.template store<false>(int64_t{z} * m + first_m + thread_, 0, m - first_m - thread_, sum);
+  }
+
+ private:
+  int thread_;
+  float sums_[kEach] = {};
+};
+
 template <class Tile, class T, class Problem>
-__global__ void __launch_bounds__(Tile::kThreads, Tile::kThreads == 256 && sizeof(T) == 2 ? 2 : 1)
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
     gemm_mma_kernel(const Problem problem, const GemmGrid grid) {
   constexpr int kM = Tile::kM, kDepth = Tile::template kDepth<T>, kStages = Tile::kStages;
   constexpr int kStageElements = kDepth * (kM + Tile::kN), kStep = kDepth / 2;
@@ -164,10 +207,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kThreads == 256 && sizeo
   };
 
   constexpr bool kSumsRows = requires { problem.row_sums; };
-  static_assert(!kSumsRows || kSquaresM % Tile::kWarpsN == 0);
-  constexpr int kRowSquares = kSquaresM / Tile::kWarpsN > 0 ? kSquaresM / Tile::kWarpsN : 1;  // that one warp sums
-  const int first_square = kSumsRows && place.n == 0 ? warp % Tile::kWarpsN * kRowSquares : kSquaresM;
-  [[maybe_unused]] float row_sums[kRowSquares][4] = {};
+  [[maybe_unused]] MmaRowSums<Tile, T> row_sums(thread);
   float sums[kSquaresM][kSquaresN][4] = {};
   WEFT_UNROLL
   for (int step = 0; step < kStages - 1; ++step) fill(step);
@@ -184,15 +224,6 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kThreads == 256 && sizeo
       for (int p = 0; p < kSquaresM; ++p) StageA::template fragment<true>(x[p], a, row + p * 16, k, lane);
       WEFT_UNROLL
       for (int q = 0; q < kSquaresN / 2; ++q) StageB::template fragment<false>(w[q], b, column + q * 16, k, lane);
-      if constexpr (kSumsRows && sizeof(T) == 4) {
-        WEFT_UNROLL
-        for (int p = 0; p < kSquaresM; ++p)
-          if (p / kRowSquares * kRowSquares == first_square) {
-            float(&to)[4] = row_sums[p % kRowSquares];
-            to[0] += __uint_as_float(x[p][0]) + __uint_as_float(x[p][2]);
-            to[2] += __uint_as_float(x[p][1]) + __uint_as_float(x[p][3]);
-          }
-      }
       WEFT_UNROLL
       for (int p = 0; p < kSquaresM; ++p) round_fragment<T>(x[p]);
       WEFT_UNROLL
@@ -201,28 +232,14 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kThreads == 256 && sizeo
       for (int p = 0; p < kSquaresM; ++p) WEFT_UNROLL
       for (int q = 0; q < kSquaresN; ++q)
         multiply_square<T>(sums[p][q], x[p], {w[q / 2][q % 2 * 2], w[q / 2][q % 2 * 2 + 1]});
-      if constexpr (kSumsRows && sizeof(T) == 2) {
-        const uint32_t ones = ptx::pack<T>(1, 1);
-        WEFT_UNROLL
-        for (int p = 0; p < kSquaresM; ++p)  // a branch of whole warps: registers have no index
-          if (p / kRowSquares * kRowSquares == first_square)
-            ptx::mma_m16n8k16<T>(row_sums[p % kRowSquares], x[p], {ones, ones});
-      }
+    }
+    if constexpr (kSumsRows) {
+      if (place.n == 0) row_sums.template add<StageA>(a);
     }
   }
   if constexpr (kSumsRows) {
-    WEFT_UNROLL
-    for (int i = 0; i < kRowSquares; ++i) WEFT_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      if constexpr (sizeof(T) == 4) {  // a lane of four has a quarter
-        row_sums[i][half * 2] += __shfl_xor_sync(0xffffffffu, row_sums[i][half * 2], 1);
-        row_sums[i][half * 2] += __shfl_xor_sync(0xffffffffu, row_sums[i][half * 2], 2);
-      }
-      if (first_square >= kSquaresM || lane % 4 != 0) continue;  // all columns of the square are the same
-      const int m = first_m + row + (first_square + i) * 16 + half * 8 + lane / 4;
-      const float one[1] = {row_sums[i][half * 2]};
-      problem.row_sums.template store<false>(int64_t{place.z} * slice.m + m, 0, slice.m - m, one);
-    }
+    __syncthreads();  // the last step's tiles have been read
+    if (place.n == 0) row_sums.store(problem.row_sums, reinterpret_cast<float*>(shared), first_m, slice.m, place.z);
   }
 
   typename Epilogue<T>::Column columns[kSquaresN][2];

@@ -29,17 +29,21 @@ struct GemmSlice {
   int k_begin, k_end;
 };
 
-/// Blocks of a launch: tiles along n fastest (neighbours share a's lines in L2), then along m, then slices.
+/// Blocks of a launch: slices one behind the other, each in panels of 8 rows of tiles, a panel column by column. The
+/// blocks that run at a time are then about as many rows as columns, and share most of what they read in L2.
 struct GemmGrid {
+  static constexpr int kPanelRows = 8;
   int tiles_m, tiles_n;
 
   struct Place {
     int m, n, z;  ///< in tiles
   };
   __device__ Place place() const {
-    const unsigned tile = blockIdx.x;
-    const unsigned row = tile / tiles_n;
-    return {static_cast<int>(row % tiles_m), static_cast<int>(tile % tiles_n), static_cast<int>(row / tiles_m)};
+    const int z = static_cast<int>(blockIdx.x) / (tiles_m * tiles_n);
+    const int tile = static_cast<int>(blockIdx.x) - z * tiles_m * tiles_n;
+    const int first_row = tile / (kPanelRows * tiles_n) * kPanelRows;
+    const int rows = min(kPanelRows, tiles_m - first_row), within = tile - first_row * tiles_n;
+    return {first_row + within % rows, within / rows, z};
   }
 };
 

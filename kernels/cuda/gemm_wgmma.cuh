@@ -130,13 +130,15 @@ __device__ __forceinline__ void produce(const Source& source, const WgmmaGrid& g
   }
 }
 
-/// Sums of a warp's 16 rows of a, lines being steps of k: lane l adds 8 neighbours (run l mod 2) of four lines in every
-/// chunk, of which the 8 lanes that read together hit all banks.
+/// Sums of a warp's 16 rows of a, lines being steps of k: lane l adds the 4 neighbours l mod 4 of every eighth line of
+/// a chunk. The 16 lanes that read 8 bytes together do so in even lines, or odd ones, and hit all banks.
 template <class T>
 class RowSums {
  public:
-  __device__ RowSums(int warp, int lane)
-      : run_(warp * 2 + lane % 2), line_(lane % 8 / 2 * 2 + lane / 8 % 2 + lane / 16 * 8) {}
+  __device__ RowSums(int warp, int lane) {
+    const int line = lane % 16 / 4 * 2 + lane / 16, run = warp * 2 + lane % 4 / 2;
+    offset_ = line * 128 + (run ^ line) * 16 + lane % 2 * 8;
+  }
 
   __device__ void clear() {
     WEFT_UNROLL
@@ -144,26 +146,25 @@ class RowSums {
   }
   __device__ __forceinline__ void add(const unsigned char* chunk) {
     WEFT_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const int line = line_ + 16 * i;
-      const auto eight = Vec<T, 8>::load(reinterpret_cast<const T*>(chunk + line * 128 + (run_ ^ (line & 7)) * 16));
+    for (int i = 0; i < 8; ++i) {
+      const auto four = Vec<T, 4>::load(reinterpret_cast<const T*>(chunk + offset_ + i * 1024));
       WEFT_UNROLL
-      for (int e = 0; e < 8; ++e) sums_[e] += static_cast<float>(eight[e]);
+      for (int e = 0; e < 4; ++e) sums_[e] += static_cast<float>(four[e]);
     }
   }
   /// Stores them as columns first_m … of row z of a matrix [slices, m].
   __device__ __forceinline__ void store(const Epilogue<T>& to, int first_m, int m, int z, int lane) {
     WEFT_UNROLL
-    for (int e = 0; e < 8; ++e) {
+    for (int e = 0; e < 4; ++e) {
       WEFT_UNROLL
-      for (int distance = 2; distance < 32; distance *= 2) sums_[e] += __shfl_xor_sync(0xffffffffu, sums_[e], distance);
+      for (int distance = 4; distance < 32; distance *= 2) sums_[e] += __shfl_xor_sync(0xffffffffu, sums_[e], distance);
     }
-    if (lane < 2) to.template store<false>(int64_t{z} * m + first_m + lane * 8, 0, m - first_m - lane * 8, sums_);
+    if (lane < 4) to.template store<false>(int64_t{z} * m + first_m + lane * 4, 0, m - first_m - lane * 4, sums_);
   }
 
  private:
-  int run_, line_;
-  float sums_[8];
+  int offset_;
+  float sums_[4];
 };
 
 template <class Tile, class T, class Source>

@@ -143,9 +143,9 @@ __device__ __forceinline__ void row_gradient(const RowNormBackward<T>& n, int64_
   });
 }
 
-/// Rows in registers: dx and the block's parts of the sums.
+/// Rows in registers: dx and the block's parts of the sums, of which layer norm has twice as many.
 template <bool kCentred, int kGroup, int V, int kUnits, class T>
-__global__ void __launch_bounds__(128)
+__global__ void __launch_bounds__(128, kCentred ? 2 : 3)
     row_norm_backward_kernel(const RowNormBackward<T> n, int64_t rows, int64_t C, int64_t per_block) {
   using A = Accumulate<T>;
   using G = RowGroup<kGroup>;

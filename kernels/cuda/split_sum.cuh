@@ -50,7 +50,7 @@ struct SplitVector {
 };
 
 template <class T>
-__global__ void __launch_bounds__(128, sizeof(Accumulate<T>) == 8 ? 4 : 8)
+__global__ void __launch_bounds__(128, sizeof(Accumulate<T>) == 8 ? 2 : 8)
     split_sum_kernel(const Epilogue<T> epilogue, const Accumulate<T>* partial, int64_t count, int columns, int splits,
                      const SplitVector<T> beside) {
   add_planes(epilogue, partial, count, columns, splits);

@@ -49,6 +49,19 @@ void set_alignment(const CublasLtLibrary& library, cublasLtMatmulPreference_t pr
   library.MatmulPreferenceSetAttribute(preference, attribute, &bytes, sizeof bytes);
 }
 
+bool has_epilogue(Activation activation, DType dtype) {
+  if (activation == Activation::relu) return dtype != DType::f64;
+  return activation == Activation::gelu_tanh && (dtype == DType::bf16 || dtype == DType::f16);
+}
+
+cublasLtEpilogue_t epilogue_of(const MatmulCall& call) {
+  if (call.row_sums) return CUBLASLT_EPILOGUE_BGRADB;  // "B" of the library is our a; its columns are our rows
+  const bool biased = static_cast<bool>(call.bias);
+  if (call.activation == Activation::relu) return biased ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+  if (call.activation == Activation::gelu_tanh) return biased ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+  return biased ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
 }  // namespace
 
 bool cublaslt_supports(const MatmulCall& call) {
@@ -56,8 +69,7 @@ bool cublaslt_supports(const MatmulCall& call) {
   constexpr int64_t kLimit = int64_t{1} << 31;
   if (a.sizes[2] == 0 || y.sizes[0] >= kLimit || !lie_of(a) || !lie_of(b)) return false;
   // f comes before the residual in the contract, and the library's epilogue after it.
-  const bool is_relu = activation == Activation::relu && !residual;
-  if (activation != Activation::none && (!is_relu || y.dtype == DType::f64)) return false;
+  if (activation != Activation::none && (residual || !has_epilogue(activation, y.dtype))) return false;
   if (row_sums && (row_sums.dtype != y.dtype || y.dtype == DType::f64)) return false;
   return !bias || (bias.dtype == y.dtype && y.dtype != DType::f64);
 }
@@ -120,12 +132,7 @@ void CublasLtPlan::describe(const MatmulCall& call) {
                                   is_f64_ ? CUDA_R_64F : CUDA_R_32F),
         "MatmulDescCreate");
   product_.reset(made);
-  const bool relu = activation == Activation::relu;
-  // "B" of the library is our a; its columns are our rows.
-  const auto epilogue = row_sums ? CUBLASLT_EPILOGUE_BGRADB
-                        : bias   ? (relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS)
-                                 : (relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT);
-  set(CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<uint32_t>(epilogue));
+  set(CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<uint32_t>(epilogue_of(call)));
   if (const View& vector = row_sums ? row_sums : bias) {
     set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(data_type(vector.dtype)));
     set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(vector.data));

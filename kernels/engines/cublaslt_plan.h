@@ -11,8 +11,9 @@
 namespace weft::kernels::vendor {
 
 /// Can cuBLASLt compute the call? Not: a depth of 0; rows that overlap (an expanded or windowed view); a bias of
-/// another dtype than y; an activation but relu (the library does not say which GELU it has), or relu with a residual;
-/// f64 with bias, relu or row sums; row sums of another dtype than y; 2^31 batches and more.
+/// another dtype than y; GELU with erf (the library's is the one with tanh: NVIDIA/TensorRT-LLM#17693), or of 32 bits,
+/// whose tanh the library might round; an activation with a residual; f64 with bias, activation or row sums; row sums
+/// of another dtype than y; 2^31 batches and more.
 bool cublaslt_supports(const MatmulCall& call);
 
 /// One problem, ready to be enqueued: its layouts and what the heuristic found.

@@ -75,11 +75,12 @@ TEST_F(CublasLt, EveryLayoutDtypeAndEpilogueMeansTheContractsProduct) {
             }
 }
 
-/// y [3, 4] = a [3, 5] @ b [5, 4] in f32.
+/// y [3, 4] = a [3, 5] @ b [5, 4].
 struct Small {
-  DeviceArray a{DeviceKind::cpu, DType::f32, {1, 3, 5}, uniform(15)},
-      b{DeviceKind::cpu, DType::f32, {1, 5, 4}, uniform(20)}, y{DeviceKind::cpu, DType::f32, {1, 3, 4}},
-      bias{DeviceKind::cpu, DType::f32, {4}, uniform(4)};
+  DType dtype = DType::f32;
+  DeviceArray a{DeviceKind::cpu, dtype, {1, 3, 5}, uniform(15, dtype)},
+      b{DeviceKind::cpu, dtype, {1, 5, 4}, uniform(20, dtype)}, y{DeviceKind::cpu, dtype, {1, 3, 4}},
+      bias{DeviceKind::cpu, dtype, {4}, uniform(4, dtype)};
   View a_view = a, b_view = b, y_view = y, bias_view = View::none();
   MatmulArguments arguments;
   Queue queue;
@@ -161,11 +162,31 @@ TEST_F(CublasLt, ReluAndAResidualAreEpilogues) {
     small.activation = Activation::relu;  // the library would add first
     EXPECT_FALSE(cublaslt_supports(small.call()));
     small.residual = View::none();
-    for (const Activation other : {Activation::gelu, Activation::gelu_tanh}) {
+    for (const Activation other : {Activation::gelu, Activation::gelu_tanh}) {  // of f32
       small.activation = other;
       EXPECT_FALSE(cublaslt_supports(small.call()));
     }
   }
+}
+
+TEST_F(CublasLt, TheTanhGeluOf16BitsIsAnEpilogue) {
+  CublasLtPlans plans(library);
+  for (const DType dtype : {DType::bf16, DType::f16})
+    for (const bool with_bias : {false, true}) {
+      Small small{dtype};
+      if (with_bias) small.bias_view = small.bias;
+      small.activation = Activation::gelu_tanh;
+      ASSERT_TRUE(cublaslt_supports(small.call()));
+      plans.of(small.call()).run(small.call(), 0);
+      auto want = small.sums();
+      for (double& value : want) value = unary_value<Unary::gelu_tanh>(value, 0.0, 0.0);
+      EXPECT_TRUE(near(small.y.host(), want, tolerance(dtype, 5)));
+      small.activation = Activation::gelu;  // with erf
+      EXPECT_FALSE(cublaslt_supports(small.call()));
+      small.activation = Activation::gelu_tanh;
+      small.residual = small.y;  // the library would add first
+      EXPECT_FALSE(cublaslt_supports(small.call()));
+    }
 }
 
 TEST_F(CublasLt, Tf32IsAnotherPlan) {

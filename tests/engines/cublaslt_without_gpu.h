@@ -144,9 +144,11 @@ inline cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t product, c
   const auto epilogue = product_attribute<uint32_t>(product, CUBLASLT_MATMUL_DESC_EPILOGUE);
   const void* const bias = product_attribute<const void*>(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER);
   const bool relu = epilogue == CUBLASLT_EPILOGUE_RELU || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
-  const bool with_bias = epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
+  const bool gelu = epilogue == CUBLASLT_EPILOGUE_GELU || epilogue == CUBLASLT_EPILOGUE_GELU_BIAS;
+  const bool with_bias = epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS ||
+                         epilogue == CUBLASLT_EPILOGUE_GELU_BIAS;
   const bool sums_columns = epilogue == CUBLASLT_EPILOGUE_BGRADB;
-  EXPECT_TRUE(relu || with_bias || sums_columns || epilogue == CUBLASLT_EPILOGUE_DEFAULT);
+  EXPECT_TRUE(relu || gelu || with_bias || sums_columns || epilogue == CUBLASLT_EPILOGUE_DEFAULT);
   EXPECT_TRUE(!(with_bias || sums_columns) || bias);
   if (with_bias || sums_columns) {
     EXPECT_EQ(product_attribute<int32_t>(product, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), D.type);
@@ -171,7 +173,9 @@ inline cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t product, c
           row.data = static_cast<char*>(const_cast<void*>(bias));
           value += row.load(i);
         }
-        D.store(D.at(batch, i, j), relu ? std::max(value, 0.0) : value);
+        if (relu) value = std::max(value, 0.0);
+        if (gelu) value = kernels::unary_value<kernels::Unary::gelu_tanh>(value, 0.0, 0.0);
+        D.store(D.at(batch, i, j), value);
       }
   if (sums_columns) {  // over k, one for each column of D
     EXPECT_EQ(D.batches, 1);

@@ -75,17 +75,27 @@ TEST(Engines, MatmulOfOddAndNarrowSizes) {
       }
 }
 
-TEST(Engines, MatmulWithReluOrAResidual) {
+TEST(Engines, MatmulWithAnActivation) {
   for (const DeviceKind kind : devices())
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
-      for (const bool residual : {false, true})
+      for (const auto activation :
+           {kernels::Activation::relu, kernels::Activation::gelu, kernels::Activation::gelu_tanh})
         for (const bool bias : {false, true}) {
-          const auto activation = residual ? kernels::Activation::none : kernels::Activation::relu;
-          MatmulProblem problem(
-              kind, {1, 40, 72, 96, dtype, dtype, false, true, bias, Grad::overwrite, activation, residual});
+          MatmulProblem problem(kind, {1, 40, 72, 96, dtype, dtype, false, true, bias, Grad::overwrite, activation});
           for (const Engine engine : kEngines)
             if (can_run(kind, engine)) check(kind, engine, problem);
         }
+}
+
+TEST(Engines, MatmulWithAResidual) {
+  for (const DeviceKind kind : devices())
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
+      for (const bool bias : {false, true}) {
+        MatmulProblem problem(
+            kind, {1, 40, 72, 96, dtype, dtype, false, true, bias, Grad::overwrite, kernels::Activation::none, true});
+        for (const Engine engine : kEngines)
+          if (can_run(kind, engine)) check(kind, engine, problem);
+      }
 }
 
 TEST(Engines, LinearBackwardWeight) {

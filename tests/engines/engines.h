@@ -18,7 +18,8 @@ using kernels::Grad;
 using kernels::Queue;
 using kernels::View;
 
-/// y = relu or not(0.5 a @ b (+ bias)) (+ y), any layout of a and b; y is added by accumulation or as a residual.
+/// y = f(0.5 a @ b (+ bias)) (+ y), f an activation or none, any layout of a and b; y is added by accumulation or as a
+/// residual.
 class MatmulProblem {
  public:
   struct Case {
@@ -48,7 +49,9 @@ class MatmulProblem {
             sum += a_values_[n * c.M * c.K + (c.transpose_a ? k * c.M + i : i * c.K + k)] *
                    b_values_[n * c.K * c.N + (c.transpose_b ? j * c.K + k : k * c.N + j)];
           double value = 0.5 * sum + (c.bias ? bias_values_[j] : 0);
-          if (c.activation == kernels::Activation::relu) value = std::max(value, 0.0);
+          double one[1] = {value};
+          kernels::activate(c.activation, one);
+          value = one[0];
           want_.push_back(value + (adds_to_y() ? old_[want_.size()] : 0));
         }
   }
@@ -74,7 +77,7 @@ class MatmulProblem {
   std::string text() const {
     return str("matmul B ", case_.B, " M ", case_.M, " N ", case_.N, " K ", case_.K, ' ', case_.in, "->", case_.out,
                " ta ", case_.transpose_a, " tb ", case_.transpose_b, " bias ", case_.bias, " accumulate ",
-               case_.grad == Grad::accumulate, " relu ", case_.activation == kernels::Activation::relu, " residual ",
+               case_.grad == Grad::accumulate, " activation ", static_cast<int>(case_.activation), " residual ",
                case_.residual);
   }
 

@@ -120,6 +120,12 @@ TEST(Matmul, LargeEnoughForEveryThread) {
     check(kind, {1, 260, 190, kind == DeviceKind::cpu ? 600 : 70, DType::f32, DType::f32, false, true});
 }
 
+TEST(Matmul, PanelsOfTiles) {  // ten rows of tiles: a panel of eight and one of two, in both slices
+  const emulator::CapabilityScope ampere(80);
+  for (const DeviceKind kind : device_runs())
+    for (const DType dtype : {DType::f32, DType::bf16}) check(kind, {2, 300, 40, 9, dtype, dtype});
+}
+
 TEST(Matmul, SaysWhatDoesNotFit) {
   const DeviceArray a(DeviceKind::cpu, DType::f32, {1, 2, 3}), y(DeviceKind::cpu, DType::f32, {1, 2, 2});
   EXPECT_EQ(error_text([&] { kernels::matmul(queue_on(DeviceKind::cpu), y, a, a, View::none(), {}); }),
