@@ -84,7 +84,8 @@ int fsync(int fd) {
   return weft::crash::change({DiskCall::sync, weft::crash::path_of(fd)}, [=] { return ::syscall(SYS_fsync, fd); });
 }
 int rename(const char* from, const char* to) noexcept {
-  return weft::crash::change({DiskCall::rename, to}, [=] { return ::syscall(SYS_rename, from, to); });
+  return weft::crash::change({DiskCall::rename, to},
+                             [=] { return ::syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to); });
 }
 
 }  // extern "C"

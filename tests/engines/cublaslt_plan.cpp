@@ -82,8 +82,8 @@ struct Small {
       b{DeviceKind::cpu, dtype, {1, 5, 4}, uniform(20, dtype)}, y{DeviceKind::cpu, dtype, {1, 3, 4}},
       bias{DeviceKind::cpu, dtype, {4}, uniform(4, dtype)};
   View a_view = a, b_view = b, y_view = y, bias_view = View::none();
-  MatmulArguments arguments;
-  Queue queue;
+  MatmulArguments arguments{};
+  Queue queue{};
   Activation activation = Activation::none;
   View residual = View::none(), row_sums = View::none();
   MatmulCall call() const {

@@ -58,7 +58,7 @@ const std::string kLoss = R"(\tLoss: [0-9]+\.[0-9]{6})";
 const std::string kTested = R"(Test set: Average loss: [0-9]+\.[0-9]{4}, Accuracy: [0-9]+/250 \([0-9]+%\))";
 const std::string kTestedByMpi = R"(Test set: Average loss: [0-9]+\.[0-9]{4}, Accuracy: [0-9]+\.[0-9]{4}%)";
 
-void expect_names_and_shapes(const StateDict& state) {
+[[maybe_unused]] void expect_names_and_shapes(const StateDict& state) {
   std::vector<std::string> names;
   for (const NamedTensor& entry : state.tensors) names.push_back(str(entry.name, entry.tensor.sizes()));
   EXPECT_THAT(names, testing::UnorderedElementsAre("conv1.weight[32,1,3,3]", "conv1.bias[32]",
