@@ -69,21 +69,27 @@ void batch_moments(std::vector<double>& mean, std::vector<double>& variance, con
   }
 }
 
-/// y = relu?(x scale + shift + residual?), one pass.
+/// y = relu?(x scale + shift + residual?), one pass; y may be x. Through a few values of its own, since GCC would run
+/// the loop without vectors where it finds that the two overlap.
 template <class T, class S>
 void scale_rows(T* y, const T* x, const T* residual, const S* scale, const S* shift, bool relu, int64_t M, int64_t C) {
+  constexpr int64_t kBlock = 64;
   parallel_for(M, C, [&](int64_t begin, int64_t end) {
     const auto rows = [&](auto with_residual, auto with_relu) {
       for (int64_t m = begin; m < end; ++m) {
         const T* in = x + m * C;
         const T* add = with_residual ? residual + m * C : nullptr;
         T* out = y + m * C;
-#pragma GCC ivdep
-        for (int64_t c = 0; c < C; ++c) {
-          S value = static_cast<S>(in[c]) * scale[c] + shift[c];
-          if constexpr (with_residual) value += static_cast<S>(add[c]);
-          if constexpr (with_relu) value = value < 0 ? S(0) : value;  // NaN passes
-          out[c] = static_cast<T>(value);
+        for (int64_t first = 0; first < C; first += kBlock) {
+          const int64_t last = std::min(C, first + kBlock);
+          S values[kBlock];
+          for (int64_t c = first; c < last; ++c) {
+            S value = static_cast<S>(in[c]) * scale[c] + shift[c];
+            if constexpr (with_residual) value += static_cast<S>(add[c]);
+            if constexpr (with_relu) value = value < 0 ? S(0) : value;  // NaN passes
+            values[c - first] = value;
+          }
+          for (int64_t c = first; c < last; ++c) out[c] = static_cast<T>(values[c - first]);
         }
       }
     };
