@@ -3,6 +3,7 @@
 # and munge.
 #   enter_cluster    the node is idle when it returns: SLURM_CONF and the cluster's folder $cluster are set, and all is ended
 #                    when the script ends. Where there can be no Slurm the script says so and ends with 77.
+#   wake_requeued JOB  lets a job that rests after a requeue start now; nothing for one that does not rest
 
 export PATH=$PATH:/usr/sbin:/sbin
 
@@ -86,6 +87,15 @@ stop_cluster() {
     for _ in $(seq 50); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
     kill -9 "$pid" 2>/dev/null || true
   done
+}
+
+# Slurm lets a requeued job rest for two minutes, with a reason: slurmd refuses an attempt whose credential is of the second in
+# which the one before was killed ("already killed, do not launch"), and the job has then failed. So two seconds' rest, from when
+# the kill is over (the state is COMPLETING until then).
+wake_requeued() {
+  [[ $(scontrol show job "$1" 2>/dev/null) == *JobState=PENDING* ]] || return 0
+  sleep 2
+  scontrol update JobId="$1" StartTime=now 2>/dev/null || true
 }
 
 enter_cluster() {

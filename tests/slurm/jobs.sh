@@ -65,8 +65,7 @@ for _ in $(seq 300); do
 done
 scancel --signal=USR1 "$job"  # to the step's tasks
 for _ in $(seq 60); do
-  # Slurm lets a requeued job rest for two minutes.
-  scontrol update JobId="$job" StartTime=now 2>/dev/null || true
+  wake_requeued "$job"
   grep -q "attempt 1 ended" "$dir/requeued.log" && break
   sleep 1
 done

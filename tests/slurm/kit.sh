@@ -100,7 +100,7 @@ requeue() {  # requeue SCRIPT SCANCEL-OPTION…
   done
   grep -q "queued again" "$dir/requeued_$script.log" || { cat "$dir/requeued_$script.log" >&2; fail "$script was not queued again"; }
   for _ in $(seq 100); do
-    scontrol update JobId="$job" StartTime=now 2>/dev/null || true  # Slurm lets a requeued job rest for two minutes
+    wake_requeued "$job"
     grep -q "attempt 2" "$dir/requeued_$script.log" && break
     sleep 0.5
   done

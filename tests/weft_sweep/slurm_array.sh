@@ -22,8 +22,7 @@ grep -qx '#SBATCH --array=0-2%2' "a sweep/sweep.sbatch" || { cat "a sweep/sweep.
 grep -qx '#SBATCH --time=5' "a sweep/sweep.sbatch" || { cat "a sweep/sweep.sbatch"; exit 1; }
 job=$(sbatch --parsable "a sweep/sweep.sbatch")
 for _ in $(seq 120); do
-  # Slurm lets a requeued job rest for two minutes.
-  for task in $(squeue -h -r -t PENDING -o %i); do scontrol update JobId="$task" StartTime=now 2>/dev/null || true; done
+  for task in $(squeue -h -r -t PENDING -o %i); do wake_requeued "$task"; done
   [[ -z $(squeue -h -j "$job" 2>/dev/null) ]] && break
   sleep 1
 done
