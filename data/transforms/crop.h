@@ -5,6 +5,11 @@
 
 namespace weft::data {
 
+/// A part of a picture, in pixels.
+struct Window {
+  int64_t top = 0, left = 0, height = 0, width = 0;
+};
+
 /// The window of height x width whose upper left corner is (top, left); what lies outside the picture is black.
 Picture crop(const Picture& picture, int64_t top, int64_t left, int64_t height, int64_t width);
 

@@ -1,24 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/transforms/normalize.h"
 
+#include <algorithm>
+
 #include "kernels/error.h"
 
 namespace weft::data {
 namespace {
 
-/// Calls put(y index, channel, byte) for every element of the window.
-template <class Put>
-void for_window(int64_t rows, int64_t columns, const PictureView& x, Place place, Put&& put) {
-  int64_t at = 0;
+/// Writes one row of a window: value(c, byte) of each byte. `pixels` is the stored row, or null where the window's row
+/// lies outside; columns outside are black. The channels are known when this is compiled, so that no loop is over three
+/// bytes.
+template <int Channels, class Out, class Value>
+void lay_row(Out* y, int64_t columns, const uint8_t* pixels, int64_t width, Place place, const Value& value) {
+  const auto lay_black = [&](int64_t from, int64_t to) {
+    for (int64_t q = from; q < to; ++q)
+      for (int c = 0; c < Channels; ++c) y[q * Channels + c] = value(c, 0);
+  };
+  // Column q of the window is column left + q of the picture, or of the mirrored picture.
+  const int64_t left = place.flip ? width - columns - place.left : place.left;
+  const int64_t first = pixels ? std::clamp<int64_t>(-left, 0, columns) : columns;
+  const int64_t end = pixels ? std::clamp<int64_t>(width - left, first, columns) : columns;
+  lay_black(0, first);
+  if (first == end) {
+    // Nothing of the picture, which may not even have this row.
+  } else if (place.flip) {
+    const uint8_t* pixel = pixels + (width - 1 - left - first) * Channels;
+    for (int64_t q = first; q < end; ++q, pixel -= Channels)
+      for (int c = 0; c < Channels; ++c) y[q * Channels + c] = value(c, pixel[c]);
+  } else {
+    const uint8_t* pixel = pixels + (left + first) * Channels;
+    for (int64_t q = first; q < end; ++q, pixel += Channels)
+      for (int c = 0; c < Channels; ++c) y[q * Channels + c] = value(c, pixel[c]);
+  }
+  lay_black(end, columns);
+}
+
+template <class Out, class Value>
+void lay_window(Out* y, int64_t rows, int64_t columns, const PictureView& x, Place place, const Value& value) {
+  constexpr decltype(&lay_row<1, Out, Value>) kRows[] = {lay_row<1, Out, Value>, lay_row<2, Out, Value>,
+                                                         lay_row<3, Out, Value>, lay_row<4, Out, Value>};
+  WEFT_CHECK(x.channels >= 1 && x.channels <= 4, "normalize: expected a picture of 1 to 4 channels, got ", x.channels);
+  const auto lay = kRows[x.channels - 1];
   for (int64_t p = 0; p < rows; ++p) {
     const int64_t v = place.top + p;
-    const bool row_inside = v >= 0 && v < x.height;
-    for (int64_t q = 0; q < columns; ++q) {
-      const int64_t u = place.left + (place.flip ? columns - 1 - q : q);
-      const bool is_inside = row_inside && u >= 0 && u < x.width;
-      const uint8_t* pixel = is_inside ? x.pixels + (v * x.width + u) * x.channels : nullptr;
-      for (int64_t c = 0; c < x.channels; ++c) put(at++, c, pixel ? pixel[c] : uint8_t{0});
-    }
+    const uint8_t* pixels = v >= 0 && v < x.height ? x.pixels + v * x.width * x.channels : nullptr;
+    lay(y + p * columns * x.channels, columns, pixels, x.width, place, value);
   }
 }
 
@@ -35,11 +62,11 @@ NormalizeTable::NormalizeTable(const std::vector<float>& mean, const std::vector
 
 void normalize(float* y, int64_t rows, int64_t columns, const PictureView& x, Place place,
                const NormalizeTable& table) {
-  for_window(rows, columns, x, place, [&](int64_t at, int64_t c, uint8_t byte) { y[at] = table.value[c][byte]; });
+  lay_window(y, rows, columns, x, place, [&](int c, uint8_t byte) { return table.value[c][byte]; });
 }
 
 void cut_out(uint8_t* y, int64_t rows, int64_t columns, const PictureView& x, Place place) {
-  for_window(rows, columns, x, place, [&](int64_t at, int64_t, uint8_t byte) { y[at] = byte; });
+  lay_window(y, rows, columns, x, place, [](int, uint8_t byte) { return byte; });
 }
 
 }  // namespace weft::data

@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "data/transforms/crop.h"
 #include "kernels/error.h"
 
 namespace weft::data {
@@ -30,8 +29,7 @@ Window random_window(int64_t height, int64_t width, const RandomResizedCropOptio
 
 Picture random_resized_crop(const Picture& picture, const RandomResizedCropOptions& options, Draw& draw) {
   const Window window = random_window(picture.height, picture.width, options, draw);
-  return resize(crop(picture, window.top, window.left, window.height, window.width), options.height, options.width,
-                options.filter);
+  return resize(picture, window, options.height, options.width, options.filter);
 }
 
 }  // namespace weft::data

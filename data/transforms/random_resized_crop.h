@@ -15,10 +15,6 @@ struct RandomResizedCropOptions {
   Filter filter = Filter::bilinear;
 };
 
-struct Window {
-  int64_t top = 0, left = 0, height = 0, width = 0;
-};
-
 /// The window that random_resized_crop takes: area uniform, ratio log-uniform, position uniform; after ten windows that
 /// do not fit, the largest middle window of an allowed ratio (Szegedy et al. 2015, section 6; torchvision's rules).
 Window random_window(int64_t height, int64_t width, const RandomResizedCropOptions& options, Draw& draw);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -11,6 +12,7 @@
 #include "data/transforms/normalize.h"
 #include "data/transforms/random_resized_crop.h"
 #include "data/transforms/resize.h"
+#include "data/transforms/taps.h"
 #include "tests/data/fixture.h"
 
 namespace weft::data::testing {
@@ -50,6 +52,57 @@ TEST(Resize, KeepsConstantsAndLabelsForAnyChannels) {
   }
   EXPECT_THAT(error_text([] { resize(black_picture(2, 2, 3), 0, 4); }), HasSubstr("at least 1x1, got 0x4"));
   EXPECT_THAT(error_text([] { resize(black_picture(2, 2, 5), 4, 4); }), HasSubstr("1 to 4 channels, got 2x2x5"));
+}
+
+/// The two passes as plain sums over the taps, with bytes between them.
+Picture plainly_resized(const Picture& x, int64_t height, int64_t width, Filter filter) {
+  const auto to_byte = [](int64_t sum) { return static_cast<uint8_t>(std::clamp<int64_t>(sum >> kTapBits, 0, 255)); };
+  const int64_t half = 1 << (kTapBits - 1);
+  Picture between = black_picture(x.height, width, x.channels, x.label);
+  const Taps across = make_taps(x.width, width, filter), down = make_taps(x.height, height, filter);
+  for (int64_t y = 0; y < x.height; ++y)
+    for (int64_t q = 0; q < width; ++q)
+      for (int64_t c = 0; c < x.channels; ++c) {
+        const Taps::Span& span = across.spans[q];
+        int64_t sum = half;
+        for (int64_t t = 0; t < span.count; ++t)
+          sum += int64_t{across.weights[span.at + t]} * x.row(y)[(span.first + t) * x.channels + c];
+        between.row(y)[q * x.channels + c] = to_byte(sum);
+      }
+  Picture out = black_picture(height, width, x.channels, x.label);
+  for (int64_t p = 0; p < height; ++p)
+    for (int64_t i = 0; i < width * x.channels; ++i) {
+      const Taps::Span& span = down.spans[p];
+      int64_t sum = half;
+      for (int64_t t = 0; t < span.count; ++t)
+        sum += int64_t{down.weights[span.at + t]} * between.row(span.first + t)[i];
+      out.row(p)[i] = to_byte(sum);
+    }
+  return out;
+}
+
+TEST(Resize, IsThePlainSumOfItsTaps) {
+  const Window windows[] = {{0, 0, 23, 31}, {22, 30, 1, 1}, {0, 0, 1, 1},
+                            {5, 7, 18, 24}, {3, 0, 20, 9},  {0, 30, 23, 1}};
+  const int64_t sizes[][2] = {{1, 1}, {23, 31}, {7, 5}, {40, 61}, {18, 3}, {1, 90}, {20, 24}};
+  for (int64_t channels = 1; channels <= 4; ++channels) {
+    const Picture picture = random_picture(23, 31, channels);
+    for (const Window& w : windows)
+      for (const auto& [height, width] : sizes)
+        for (const Filter filter : {Filter::bilinear, Filter::bicubic}) {
+          const Picture cut = crop(picture, w.top, w.left, w.height, w.width);
+          const Picture got = resize(picture, w, height, width, filter);
+          EXPECT_EQ(got.pixels, plainly_resized(cut, height, width, filter).pixels)
+              << w.height << "x" << w.width << " of " << channels << " channels to " << height << "x" << width;
+          EXPECT_EQ(got.label, picture.label);
+        }
+  }
+  const Picture large = random_picture(1600, 5, 3);  // more rows between the passes than a thread keeps
+  EXPECT_EQ(resize(large, 3, 1000).pixels, plainly_resized(large, 3, 1000, Filter::bilinear).pixels);
+  for (const Window& outside :
+       {Window{0, 0, 24, 1}, {0, 0, 1, 32}, {-1, 0, 2, 2}, {0, -1, 2, 2}, {0, 0, 0, 1}, {0, 0, 1, 0}})
+    EXPECT_THAT(error_text([&] { resize(random_picture(23, 31, 3), outside, 4, 4); }),
+                HasSubstr("expected a window in the picture of 23x31, got "));
 }
 
 TEST(Resize, ShortestEdgeKeepsTheRatio) {
@@ -172,6 +225,32 @@ TEST(Normalize, IsCropFlipAndScaleInOnePass) {
   }
   EXPECT_THAT(error_text([] { NormalizeTable({0.5f}, {0.0f}); }), HasSubstr("positive std, got 0 for channel 0"));
   EXPECT_THAT(error_text([] { NormalizeTable({0.5f}, {}); }), HasSubstr("got 1 and 0"));
+}
+
+TEST(Normalize, LaysDownAnyWindowOfAnyChannels) {
+  const NormalizeTable table({0.5f, 0.4f, 0.3f, 0.2f}, {0.2f, 0.25f, 0.3f, 0.35f});
+  for (int64_t channels = 1; channels <= 4; ++channels) {
+    const Picture picture = random_picture(6, 5, channels);
+    const PictureView view{picture.pixels.data(), 6, 5, channels};
+    for (const int top : {-9, -4, -1, 0, 2, 5, 6})
+      for (const int left : {-9, -3, -1, 0, 1, 4, 5, 8})
+        for (const int flip : {0, 1}) {
+          std::vector<uint8_t> bytes(4 * 3 * channels, 77);
+          std::vector<float> y(bytes.size());
+          cut_out(bytes.data(), 4, 3, view, {top, left, flip});
+          normalize(y.data(), 4, 3, view, {top, left, flip}, table);
+          Picture expected = crop(picture, top, left, 4, 3);
+          if (flip) expected = horizontal_flip(expected);
+          ASSERT_EQ(bytes, expected.pixels) << top << ", " << left << " mirrored " << flip;
+          for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], table.value[i % channels][expected.pixels[i]]);
+        }
+  }
+  float y = 0;
+  const uint8_t pixel[5] = {};
+  EXPECT_THAT(error_text([&] {
+                normalize(&y, 1, 1, {pixel, 1, 1, 5}, {}, table);
+              }),
+              HasSubstr("1 to 4 channels, got 5"));
 }
 
 TEST(ColorJitter, KeepsThePictureWithoutReachAndMovesItWithin) {
