@@ -18,8 +18,10 @@ Picture blend(const Picture& ground, Picture picture, double factor) {
              "blend: expected pictures of one size, got ", ground.height, "x", ground.width, "x", ground.channels,
              " and ", picture.height, "x", picture.width, "x", picture.channels);
   const auto share = static_cast<float>(factor);
-  for (size_t i = 0; i < picture.pixels.size(); ++i)
-    picture.pixels[i] = blend(ground.pixels[i], picture.pixels[i], share);
+  const uint8_t* const from = ground.pixels.data();
+  uint8_t* const to = picture.pixels.data();  // pointers of its own: a byte that is written may be a vector's inside
+  const size_t count = picture.pixels.size();
+  for (size_t i = 0; i < count; ++i) to[i] = blend(from[i], to[i], share);
   return picture;
 }
 

@@ -9,50 +9,65 @@
 namespace weft::data {
 namespace {
 
-struct Hsv {
-  uint8_t hue = 0, saturation = 0, value = 0;
+/// Pixels are taken apart so many at a time: the loops over them are over plain arrays and vectorise. They have
+/// selections where a pixel by itself would have branches, which are what costs.
+constexpr int kBlock = 64;
+
+struct Block {
+  int32_t red[kBlock] = {}, green[kBlock] = {}, blue[kBlock] = {};
 };
 
-uint8_t to_byte(double value) { return static_cast<uint8_t>(std::clamp(static_cast<int>(value), 0, 255)); }
+/// Three bytes each; hue 0 to 255 is a whole turn.
+struct HsvBlock {
+  int32_t hue[kBlock], saturation[kBlock], value[kBlock];
+};
+
+void to_hsv(const Block& rgb, HsvBlock& hsv) {
+  for (int i = 0; i < kBlock; ++i) {
+    const int32_t red = rgb.red[i], green = rgb.green[i], blue = rgb.blue[i];
+    const int32_t most = std::max(std::max(red, green), blue), least = std::min(std::min(red, green), blue);
+    const bool is_grey = most == least, is_red = red == most, is_green = green == most;
+    const auto range = static_cast<float>(is_grey ? 1 : most - least);
+    // How far below the largest are the two others, in sixths of a turn from the sector's middle.
+    const int32_t behind = is_red ? blue : is_green ? red : green, ahead = is_red ? green : is_green ? blue : red;
+    const double middle = is_red ? 0.0 : is_green ? 2.0 : 4.0;
+    const float below_behind = static_cast<float>(most - behind) / range;
+    const float below_ahead = static_cast<float>(most - ahead) / range;
+    const auto sixths = static_cast<float>(middle + below_behind - below_ahead);
+    const double turns = sixths / 6.0 + 1.0;  // 5/6 to 11/6: what is above one whole turn is left
+    const auto turn = static_cast<float>(turns < 1 ? turns : turns - 1);
+    const auto share = range / static_cast<float>(std::max(most, 1));
+    hsv.hue[i] = static_cast<int32_t>(turn * 255.0);
+    hsv.saturation[i] = is_grey ? 0 : static_cast<int32_t>(share * 255.0);
+    hsv.value[i] = most;
+  }
+}
 
 /// Half up; as std::round for what is not negative, without its call.
-int rounded(double value) {
-  const int whole = static_cast<int>(value);
+int32_t rounded(double value) {
+  const auto whole = static_cast<int32_t>(value);
   return whole + (value - whole >= 0.5 ? 1 : 0);
 }
 
-Hsv to_hsv(const uint8_t* rgb) {
-  const auto [least, most] = std::minmax({rgb[0], rgb[1], rgb[2]});
-  if (least == most) return {0, 0, most};
-  const auto range = static_cast<float>(most - least);
-  const auto below = [&](int c) { return static_cast<float>(most - rgb[c]) / range; };
-  const float red = below(0), green = below(1), blue = below(2);
-  float turn;  // in sixths of a turn
-  if (rgb[0] == most)
-    turn = blue - green;
-  else if (rgb[1] == most)
-    turn = static_cast<float>(2.0 + red - blue);
-  else
-    turn = static_cast<float>(4.0 + green - red);
-  const double turns = turn / 6.0 + 1.0;  // 5/6 to 11/6: what is above one whole turn is left
-  turn = static_cast<float>(turns < 1 ? turns : turns - 1);
-  return {to_byte(turn * 255.0), to_byte(range / static_cast<float>(most) * 255.0), most};
-}
-
-void to_rgb(const Hsv& hsv, uint8_t* rgb) {
-  const uint8_t v = hsv.value;
-  if (hsv.saturation == 0) {
-    rgb[0] = rgb[1] = rgb[2] = v;
-    return;
+void to_rgb(const HsvBlock& hsv, Block& rgb) {
+  int32_t sector[kBlock], p[kBlock], q[kBlock], t[kBlock];
+  for (int i = 0; i < kBlock; ++i) {
+    const double sixths = static_cast<double>(hsv.hue[i]) * 6.0 / 255.0;
+    const auto whole = static_cast<int32_t>(sixths);
+    const auto part = static_cast<float>(sixths - whole);
+    const auto saturation = static_cast<float>(static_cast<double>(hsv.saturation[i]) / 255.0);
+    const auto value = static_cast<double>(hsv.value[i]);
+    sector[i] = whole;
+    p[i] = rounded(value * (1.0 - saturation));
+    q[i] = rounded(value * (1.0 - saturation * part));
+    t[i] = rounded(value * (1.0 - saturation * (1.0 - part)));
   }
-  const double sixths = static_cast<float>(hsv.hue) * 6.0 / 255.0;
-  const auto sector = static_cast<int>(sixths);
-  const auto part = static_cast<float>(sixths - sector);
-  const auto saturation = static_cast<float>(static_cast<float>(hsv.saturation) / 255.0);
-  const auto level = [&](double share) { return static_cast<uint8_t>(rounded(static_cast<float>(v) * (1.0 - share))); };
-  const uint8_t p = level(saturation), q = level(saturation * part), t = level(saturation * (1.0 - part));
-  const uint8_t sectors[6][3] = {{v, t, p}, {q, v, p}, {p, v, t}, {p, q, v}, {t, p, v}, {v, p, q}};
-  std::copy_n(sectors[sector % 6], 3, rgb);
+  for (int i = 0; i < kBlock; ++i) {  // sectors 0 to 5: vtp, qvp, pvt, pqv, tpv, vpq; 6 is 0
+    const int32_t s = sector[i], v = hsv.value[i];
+    rgb.red[i] = s == 1 ? q[i] : s == 2 || s == 3 ? p[i] : s == 4 ? t[i] : v;
+    rgb.green[i] = s == 1 || s == 2 ? v : s == 3 ? q[i] : s == 4 || s == 5 ? p[i] : t[i];
+    rgb.blue[i] = s == 2 ? t[i] : s == 3 || s == 4 ? v : s == 5 ? q[i] : p[i];
+  }
 }
 
 }  // namespace
@@ -61,10 +76,25 @@ Picture hue(Picture picture, double shift) {
   WEFT_CHECK(shift >= -0.5 && shift <= 0.5, "hue: expected a shift from -0.5 to 0.5, got ", shift);
   if (picture.channels < 3) return picture;
   const auto step = static_cast<uint8_t>(static_cast<int>(shift * 255));  // wraps, as a turn does
-  for (size_t i = 0; i < picture.pixels.size(); i += static_cast<size_t>(picture.channels)) {
-    Hsv hsv = to_hsv(&picture.pixels[i]);
-    hsv.hue = static_cast<uint8_t>(hsv.hue + step);
-    to_rgb(hsv, &picture.pixels[i]);
+  const int64_t pixels = picture.height * picture.width, channels = picture.channels;
+  Block rgb;
+  HsvBlock hsv;
+  for (int64_t first = 0; first < pixels; first += kBlock) {
+    const int64_t count = std::min<int64_t>(kBlock, pixels - first);
+    uint8_t* const bytes = picture.pixels.data() + first * channels;
+    for (int64_t i = 0; i < count; ++i) {
+      rgb.red[i] = bytes[i * channels];
+      rgb.green[i] = bytes[i * channels + 1];
+      rgb.blue[i] = bytes[i * channels + 2];
+    }
+    to_hsv(rgb, hsv);
+    for (int i = 0; i < kBlock; ++i) hsv.hue[i] = (hsv.hue[i] + step) & 255;
+    to_rgb(hsv, rgb);
+    for (int64_t i = 0; i < count; ++i) {
+      bytes[i * channels] = static_cast<uint8_t>(rgb.red[i]);
+      bytes[i * channels + 1] = static_cast<uint8_t>(rgb.green[i]);
+      bytes[i * channels + 2] = static_cast<uint8_t>(rgb.blue[i]);
+    }
   }
   return picture;
 }
