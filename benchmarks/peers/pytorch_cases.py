@@ -10,6 +10,7 @@ from typing import Callable, Optional
 import torch
 import torch.nn.functional as F
 
+from pytorch_pictures import add_pictures
 from pytorch_resnet import ResNet
 
 BLOCK = 1000  # additions of one step of the tiny ops
@@ -233,6 +234,7 @@ def suite_cpu(cases):
         lambda: ([normal(n), normal(n)], lambda a, b: a.add_(b)), 12.0 * n))
     add_optimizers(cases)
     add_tiny_ops(cases)
+    add_pictures(cases, Work)
     cases.add("startup", "ms", value=lambda: startup_ms(cases.device))
 
 
