@@ -61,6 +61,21 @@ broken 's/^@.*/@ while (/'
 expect 2 "the anchor stands 0 times"
 broken 's/^+ 3 .*/+ 3 * (x[i]/'
 expect 2 "neither one expression nor statements that end in a semicolon: 3 * (x[i]"
+broken 's/^+ 3 .*/+ .x = 3/'
+expect 2 "neither one expression nor statements that end in a semicolon: .x = 3"
+broken 's/^+ 3 .*/+ i == 1 ? x[i]/'
+expect 2 "neither one expression nor statements that end in a semicolon: i == 1 ? x[i]"
+broken 's/^+ 3 .*/+ 3 * x[i] +/'
+expect 2 "neither one expression nor statements that end in a semicolon: 3 * x[i] +"
+broken 's/^+$/+ y[0] = 3 * x[0]/'
+expect 2 "expected statements that end in a semicolon, or nothing: y[0] = 3 * x[0]"
+cp "$house/kernels/cpu/twice.cpp" "$house/kernels/cpu/usual"
+echo 'void twice(T* y, T* x) { const T z = 2 * x[0]; WEFT_UNROLL for (int i = 0; i < n; ++i) y[i] = z; }' > "$house/kernels/cpu/twice.cpp"
+broken 's/2 \* x\[i\]/const T z = 2 * x[0];/; s/3 \* x\[i\]/const T z = 3 * x[0];/; /^@/d'
+expect 2 "the text declares z, which what follows needs. Take the expression alone: const T z = 2 * x[0];"
+broken 's/2 \* x\[i\]/2 * x[0]/; /^@/d'
+expect 2 "stands in the head of a loop with a pragma. Take its body: i < n"
+mv "$house/kernels/cpu/usual" "$house/kernels/cpu/twice.cpp"
 broken 's/^file .*cpp/file kernels\/cpu\/once.cpp/'
 expect 2 "there is no kernels/cpu/once.cpp"
 broken 's/the last is dropped/thrice/'
