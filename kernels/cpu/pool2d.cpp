@@ -93,6 +93,25 @@ auto window_divisor(const Geometry& g, const Pool2dArguments& a) {
   };
 }
 
+/// A window's first pixel: its values are the largest so far.
+template <class T>
+void take_all(const T* pixel, int32_t position, Accumulate<T>* best, int32_t* at, int64_t channels) {
+  for (int64_t c = 0; c < channels; ++c) best[c] = static_cast<Accumulate<T>>(pixel[c]), at[c] = position;
+}
+
+/// Takes what is larger than the largest so far, and the first NaN. Both results are written whether they change or
+/// not: that is what vectorises.
+template <class T>
+void take_larger(const T* __restrict pixel, int32_t position, Accumulate<T>* __restrict best, int32_t* __restrict at,
+                 int64_t channels) {
+  for (int64_t c = 0; c < channels; ++c) {
+    const auto value = static_cast<Accumulate<T>>(pixel[c]), old = best[c];
+    const bool takes = (value > old) | ((value != value) & (old == old));
+    best[c] = takes ? value : old;
+    at[c] = takes ? position : at[c];
+  }
+}
+
 }  // namespace
 
 void max_pool2d_forward(const Queue&, const View& y, const View& index, const View& x, Pool2dArguments a) {
@@ -108,20 +127,12 @@ void max_pool2d_forward(const Queue&, const View& y, const View& index, const Vi
           const Span hs = window(np % g.P, a.stride.h, a.padding.h, a.kernel.h, g.H);
           const Span ws = window(q, a.stride.w, a.padding.w, a.kernel.w, g.W);
           int32_t* at = where + (np * g.Q + q) * g.C;
-          bool first = true;
+          take_all(in + ((np / g.P * g.H + hs.begin) * g.W + ws.begin) * g.C,
+                   static_cast<int32_t>(hs.begin * g.W + ws.begin), best.data(), at, g.C);
           for (int64_t h = hs.begin; h < hs.end; ++h)
-            for (int64_t w = ws.begin; w < ws.end; ++w) {
-              const T* pixel = in + ((np / g.P * g.H + h) * g.W + w) * g.C;
-              const int32_t position = static_cast<int32_t>(h * g.W + w);
-              for (int64_t c = 0; c < g.C; ++c) {
-                const auto value = static_cast<Accumulate<T>>(pixel[c]);
-                if (first || value > best[c] || (value != value && best[c] == best[c])) {
-                  best[c] = value;
-                  at[c] = position;
-                }
-              }
-              first = false;
-            }
+            for (int64_t w = ws.begin; w < ws.end; ++w)
+              take_larger(in + ((np / g.P * g.H + h) * g.W + w) * g.C, static_cast<int32_t>(h * g.W + w), best.data(),
+                          at, g.C);
           for (int64_t c = 0; c < g.C; ++c) out[(np * g.Q + q) * g.C + c] = static_cast<T>(best[c]);
         }
     });
