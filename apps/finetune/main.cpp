@@ -46,14 +46,20 @@ std::shared_ptr<Classifier> make_model(const Options& options, int64_t classes, 
   return std::make_shared<Classifier>(std::move(bert));
 }
 
+/// What --resume-from-checkpoint (`wanted`) means now.
+void choose_start(const std::string& wanted, Options& options) {
+  options.resume = checkpoint_folder(wanted, options.out);
+  if (!options.resume.empty()) options.weights = options.resume;
+}
+
 int run(int argc, char** argv) {
   Options options;
   if (!parse_options(argc, argv, options)) return support::kExitOk;
   support::export_rank(options.accelerate);
   const support::Ranks ranks(
       {.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
-  options.resume = checkpoint_folder(options.resume, options.out);
-  if (!options.resume.empty()) options.weights = options.resume;
+  const std::string wanted = options.resume;
+  choose_start(wanted, options);
   WEFT_CHECK(
       fs::is_directory(options.data), "--data: there is no folder ", options.data,
       ", which should hold train.tsv and dev.tsv: GLUE's MRPC or SST-2, or your own with columns text and label");
@@ -64,6 +70,8 @@ int run(int argc, char** argv) {
   WEFT_CHECK(train.classes.size() >= 2, "data: ", options.data, ": expected at least two classes, got ",
              train.classes.size());
   if (options.weights == "auto") options.weights = standard_weights(options.model);
+  const auto folder = options.dry_run ? nullptr : support::open_run_folder(options.out, ranks);
+  choose_start(wanted, options);  // an attempt that was still ending may have written one more
   const data::WordPiece pieces = make_pieces(options, train);
   const Texts train_texts = encode(train, pieces, options.max_length),
               dev_texts = encode(dev, pieces, options.max_length);
@@ -78,7 +86,7 @@ int run(int argc, char** argv) {
               << "run     " << options.out << std::endl;
   }
   generator(ranks.device()).seed ^= support::seed_of_rank(ranks.rank());  // of dropout
-  Trainer trainer(options, ranks, pieces, model, train_texts, dev_texts);
+  Trainer trainer(options, folder.get(), ranks, pieces, model, train_texts, dev_texts);
   if (options.dry_run) {
     if (ranks.is_first()) std::cout << "dry run: would train " << trainer.plan() << std::endl;
     return support::kExitOk;

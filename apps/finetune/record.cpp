@@ -40,8 +40,9 @@ support::HyperParameters hyper_parameters(const Options& o) {
 
 }  // namespace
 
-Record::Record(const Options& options, bool two_classes, int64_t metrics_step, int64_t board_step)
-    : folder_(options.out),
+Record::Record(const Options& options, const support::RunFolder& folder, bool two_classes, int64_t metrics_step,
+               int64_t board_step)
+    : folder_(folder),
       metrics_(metrics_step < 0 ? support::Metrics(folder_.metrics())
                                 : support::Metrics(folder_.metrics(), metrics_step)),
       board_(folder_.path(), board_step),

@@ -28,7 +28,9 @@ struct Effort {
 class Record {
  public:
   /// Of a run that goes on, what was written of steps behind `metrics_step` and `board_step` is dropped; -1: a new run.
-  Record(const Options& options, bool two_classes, int64_t metrics_step, int64_t board_step);
+  /// `folder` must outlive it.
+  Record(const Options& options, const support::RunFolder& folder, bool two_classes, int64_t metrics_step,
+         int64_t board_step);
 
   const support::RunFolder& folder() const { return folder_; }
   void trained(TrainerState& state, const TrainLine& line);
@@ -36,7 +38,7 @@ class Record {
   void finished(const TrainerState& state, const Score& score, const Effort& effort) const;
 
  private:
-  support::RunFolder folder_;
+  const support::RunFolder& folder_;
   support::Metrics metrics_;
   support::TensorBoard board_;
   bool two_classes_;

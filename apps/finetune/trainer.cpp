@@ -75,8 +75,9 @@ GroupNames groups(const optim::Optimizer& optimizer) {
 
 }  // namespace
 
-Trainer::Trainer(const Options& options, const support::Ranks& ranks, const data::WordPiece& pieces,
-                 const std::shared_ptr<Classifier>& model, const Texts& train, const Texts& dev)
+Trainer::Trainer(const Options& options, const support::RunFolder* folder, const support::Ranks& ranks,
+                 const data::WordPiece& pieces, const std::shared_ptr<Classifier>& model, const Texts& train,
+                 const Texts& dev)
     : options_(options),
       ranks_(ranks),
       pieces_(pieces),
@@ -101,12 +102,12 @@ Trainer::Trainer(const Options& options, const support::Ranks& ranks, const data
   scheduler_ = std::make_unique<optim::Scheduler>(*adam_, make_schedule(options.warmup_ratio, state_.total_steps));
   losses_ = Tensor::zeros({}, DType::f64, ranks.device());
   resume();
-  if (!ranks_.is_first() || options.dry_run) return;
+  if (folder == nullptr) return;
   progress_ = std::make_unique<support::Progress>(support::ProgressOptions{.unit = "texts", .clock = {}});
   const bool fresh = options.resume.empty(), two_classes = model_->model->options.classes == 2;
   // An epoch's evaluation is behind its last step.
   const int64_t evaluated = state_.step - (state_.step % steps_per_epoch() == 0 ? 1 : 0);
-  record_ = std::make_unique<Record>(options, two_classes, fresh ? -1 : evaluated, fresh ? -1 : state_.step);
+  record_ = std::make_unique<Record>(options, *folder, two_classes, fresh ? -1 : evaluated, fresh ? -1 : state_.step);
 }
 
 std::string Trainer::plan() const {

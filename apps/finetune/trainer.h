@@ -15,8 +15,10 @@ namespace weft::finetune {
 /// Trains a classifier of texts; prints lines as Hugging Face's Trainer does.
 class Trainer {
  public:
-  Trainer(const Options& options, const support::Ranks& ranks, const data::WordPiece& pieces,
-          const std::shared_ptr<Classifier>& model, const Texts& train, const Texts& dev);
+  /// `folder`: of rank 0, null on the others and in a dry run. All that is given must outlive it.
+  Trainer(const Options& options, const support::RunFolder* folder, const support::Ranks& ranks,
+          const data::WordPiece& pieces, const std::shared_ptr<Classifier>& model, const Texts& train,
+          const Texts& dev);
 
   /// All epochs, or what the checkpoint of --resume-from-checkpoint has left of them. All ranks call it.
   support::RunEnd run();

@@ -14,8 +14,8 @@ support::StepSize step_size(const Options& options) {
 
 }  // namespace
 
-Record::Record(const Options& options, int64_t step, int64_t epoch)
-    : folder(options.out),
+Record::Record(const Options& options, const support::RunFolder& run_folder, int64_t step, int64_t epoch)
+    : folder(run_folder),
       metrics(step < 0 ? support::Metrics(folder.metrics()) : support::Metrics(folder.metrics(), step)),
       board(folder.path(), epoch) {
   folder.write_config(options.toml);
@@ -38,6 +38,7 @@ void Record::validated(int64_t epoch, double accuracy) {
 Session::Session(const Options& options, const support::Ranks& ranks)
     : options_(options),
       ranks_(ranks),
+      folder_(options.dry_run ? nullptr : support::open_run_folder(options.out, ranks)),
       path_(support::checkpoint_to_resume(options.resume, options.out, ranks)),
       sums_(ranks, signals_),
       stop_(sums_, {.max_steps = options.max_steps, .usr1_stops = options.usr1 == "stop"}) {
@@ -47,10 +48,10 @@ Session::Session(const Options& options, const support::Ranks& ranks)
     for (const auto& [name, value] : saved_->numbers)
       if (name.starts_with(kResult)) results_[name.substr(std::string(kResult).size())] = value;
   }
-  if (!ranks_.is_first() || options.dry_run) return;
-  record_ = saved_ ? std::make_unique<Record>(options, saved_->integer("step"),
+  if (!folder_) return;
+  record_ = saved_ ? std::make_unique<Record>(options, *folder_, saved_->integer("step"),
                                               saved_->integer("first_epoch") + saved_->integer("epoch"))
-                   : std::make_unique<Record>(options, -1, -1);
+                   : std::make_unique<Record>(options, *folder_, -1, -1);
 }
 
 void Session::check(const std::string& path) const {

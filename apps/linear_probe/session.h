@@ -20,8 +20,9 @@ namespace weft::linear_probe {
 /// What rank 0 writes about a run.
 struct Record {
   /// Of a run that goes on behind this step and epoch (-1: of a new one), what was written of later ones is dropped.
-  Record(const Options& options, int64_t step, int64_t epoch);
-  support::RunFolder folder;
+  /// `folder` must outlive it.
+  Record(const Options& options, const support::RunFolder& folder, int64_t step, int64_t epoch);
+  const support::RunFolder& folder;
   support::Metrics metrics;
   support::TensorBoard board;
   std::unique_ptr<support::ScalarLog> tracked;  ///< of ouai_demo alone
@@ -52,8 +53,8 @@ struct Position {
 /// What lasts over the phases of a run: its folder, the checkpoint that it goes on from, what may stop it.
 class Session {
  public:
-  /// Reads the checkpoint of --resume. All ranks make it. Errors: the checkpoint's; it is of another model, of another
-  /// global batch, or of a phase that --phases leaves out.
+  /// Opens the run folder and reads the checkpoint of --resume. All ranks make it. Errors: the folder's, the
+  /// checkpoint's; it is of another model, of another global batch, or of a phase that --phases leaves out.
   Session(const Options& options, const support::Ranks& ranks);
 
   /// Of rank 0, else null; null in a dry run.
@@ -82,7 +83,8 @@ class Session {
 
   const Options& options_;
   const support::Ranks& ranks_;
-  std::string path_;  ///< of `saved_`
+  std::unique_ptr<support::RunFolder> folder_;  ///< of rank 0; none in a dry run
+  std::string path_;                            ///< of `saved_`
   std::optional<support::Checkpoint> saved_;
   bool resumes_ = false;  ///< the phase begun is that of `saved_`
   Position position_;

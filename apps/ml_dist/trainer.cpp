@@ -8,7 +8,6 @@
 #include <filesystem>
 
 #include "apps/support/device.h"
-#include "apps/support/run_folder.h"
 #include "apps/support/stopwatch.h"
 #include "apps/support/weights/weights_file.h"
 #include "apps/support/weights/zip_archive.h"
@@ -104,15 +103,15 @@ support::HyperParameters Trainer::hyper_parameters() const {
           {"seed", number(options_.seed)}};
 }
 
-/// Before anything is trained: better now than behind the last epoch.
-void Trainer::require_that_it_can_be_saved() const {
+/// Before anything is trained: what cannot be saved is better known now than behind the last epoch.
+void Trainer::open_output() {
   WEFT_CHECK(support::have_zip(),
              "--save-model: built without libzip. On Debian: apt-get install libzip-dev, then configure again.");
-  const support::RunFolder writable(options_.output_dir);
+  output_ = support::open_run_folder(options_.output_dir, ranks_);
 }
 
 void Trainer::run() {
-  if (options_.save_model && !options_.dry_run && ranks_.is_first()) require_that_it_can_be_saved();
+  if (options_.save_model && !options_.dry_run) open_output();
   if (ranks_.is_first() && !options_.log_dir.empty() && !options_.dry_run) {
     log_ = std::make_unique<support::ScalarLog>(options_.log_dir);
     log_->config(hyper_parameters());

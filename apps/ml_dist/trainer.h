@@ -5,6 +5,7 @@
 #include "apps/ml_dist/net.h"
 #include "apps/ml_dist/options.h"
 #include "apps/support/ranks.h"
+#include "apps/support/run_folder.h"
 #include "apps/support/scalar_log.h"
 #include "data/loader.h"
 #include "dist/ddp.h"
@@ -28,7 +29,7 @@ class Trainer {
   void print_train(int64_t epoch, const data::Batch& batch, double loss) const;
   void test(int64_t epoch);
   support::HyperParameters hyper_parameters() const;
-  void require_that_it_can_be_saved() const;
+  void open_output();
   void save() const;
 
   const Options& options_;
@@ -41,7 +42,8 @@ class Trainer {
   std::unique_ptr<optim::Adadelta> adadelta_;
   std::unique_ptr<dist::DistributedOptimizer> distributed_;  // of mode mpi
   std::unique_ptr<optim::Scheduler> scheduler_;
-  std::unique_ptr<support::ScalarLog> log_;  // of rank 0, with --log-dir
+  std::unique_ptr<support::RunFolder> output_;  // of rank 0, with --save-model
+  std::unique_ptr<support::ScalarLog> log_;     // of rank 0, with --log-dir
   int64_t steps_ = 0;
   double images_per_second_ = 0;  // on all ranks, over the last epoch's training
 };

@@ -95,6 +95,7 @@ Trainer::Trainer(const Options& options, const Config& config, const support::Ra
   else
     optimizer_ = std::make_unique<optim::Adam>(parallel_->parameters(), adam_options(config));
   learning_rate_ = std::make_unique<LearningRate>(config, *optimizer_);
+  if (!options.dry_run) open_folder();
   load_if_there();
 }
 
@@ -173,7 +174,6 @@ void Trainer::validate(int64_t epoch, Epoch& result) {
 }
 
 void Trainer::run() {
-  if (ranks_.is_first()) make_folder();
   if (ranks_.is_first() && is_tracked()) log_ = std::make_unique<RunLog>(folder_, config_, first_epoch_);
   const bool prints = ranks_.is_first() && config_.log_to_screen;
   if (prints) {
@@ -227,10 +227,11 @@ void Trainer::say(const std::string& text) const {
   std::cout << (is_tracked() ? logging_line(text) : text) + "\n" << std::flush;  // a line of one write: ranks share it
 }
 
-void Trainer::make_folder() {
+void Trainer::open_folder() {
   std::error_code error;
-  std::filesystem::create_directories(folder_ / "checkpoints", error);
+  if (ranks_.is_first()) std::filesystem::create_directories(folder_ / "checkpoints", error);
   WEFT_CHECK(!error, "root_dir: cannot create ", (folder_ / "checkpoints").string(), ": ", error.message());
+  run_folder_ = support::open_run_folder(folder_, ranks_);
 }
 
 std::string Trainer::describe() const {

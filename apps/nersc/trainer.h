@@ -10,6 +10,7 @@
 #include "apps/nersc/run_log.h"
 #include "apps/support/parallel.h"
 #include "apps/support/progress.h"
+#include "apps/support/run_folder.h"
 #include "apps/support/weights/torch_optimizer.h"
 
 namespace weft::nersc {
@@ -35,7 +36,8 @@ class Trainer {
   bool is_tracked() const;
   /// A line of stdout.
   void say(const std::string& text) const;
-  void make_folder();
+  /// So that no other run changes what this one goes on from.
+  void open_folder();
   void train(int64_t epoch, Epoch& result);
   void validate(int64_t epoch, Epoch& result);
   support::TorchOptimizer torch_optimizer() const;
@@ -54,8 +56,9 @@ class Trainer {
   std::unique_ptr<LearningRate> learning_rate_;
   RandomFields training_, validation_;
   std::filesystem::path folder_;
-  std::unique_ptr<support::Progress> progress_;  // of the first rank, as what follows
-  std::unique_ptr<RunLog> log_;                  // of a tracked run
+  std::unique_ptr<support::RunFolder> run_folder_;  // of the first rank, as what follows; none in a dry run
+  std::unique_ptr<support::Progress> progress_;
+  std::unique_ptr<RunLog> log_;  // of a tracked run
   int64_t iters_ = 0, first_epoch_ = 0;
   double best_loss_ = std::numeric_limits<double>::infinity();
   int64_t best_epoch_ = 0;

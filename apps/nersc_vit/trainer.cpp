@@ -93,12 +93,10 @@ std::string Trainer::describe() const {
 }
 
 support::RunEnd Trainer::run() {
-  resume();
   make_graph();
+  open_folder();
+  resume();
   if (ranks_.is_first()) {
-    std::error_code problem;
-    fs::create_directories(folder_ / "logs", problem);
-    WEFT_CHECK(!problem, "expdir: cannot create ", (folder_ / "logs").string(), ": ", problem.message());
     log_.open(folder_ / "out.log");
     scalars_ = std::make_unique<support::ScalarLog>(folder_ / "logs", iters_ > 0 ? iters_ : -1);
     log_beginning();
@@ -111,6 +109,13 @@ support::RunEnd Trainer::run() {
   if (stopped) return stop_ > 1 ? support::RunEnd::requeue : support::RunEnd::stopped;
   log_.info(str("DONE ---- rank ", ranks_.rank()));
   return support::RunEnd::finished;
+}
+
+void Trainer::open_folder() {
+  std::error_code problem;
+  if (ranks_.is_first()) fs::create_directories(folder_ / "logs", problem);
+  WEFT_CHECK(!problem, "expdir: cannot create ", (folder_ / "logs").string(), ": ", problem.message());
+  run_folder_ = support::open_run_folder(folder_, ranks_);
 }
 
 void Trainer::log_beginning() {

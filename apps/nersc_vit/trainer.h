@@ -9,6 +9,7 @@
 #include "apps/nersc_vit/out_log.h"
 #include "apps/support/progress.h"
 #include "apps/support/ranks.h"
+#include "apps/support/run_folder.h"
 #include "apps/support/scalar_log.h"
 #include "apps/support/signals.h"
 #include "apps/support/stop_rule.h"
@@ -35,6 +36,7 @@ class Trainer {
   int64_t local_batch() const;
   int64_t global_batch() const { return local_batch() * grid_.data()->size(); }
   DType amp_dtype() const;
+  void open_folder();
   void make_graph();
   void resume();
   void save();
@@ -57,6 +59,7 @@ class Trainer {
   dist::Grid grid_;
   OutLog& log_;
   std::filesystem::path folder_;
+  std::unique_ptr<support::RunFolder> run_folder_;  // of rank 0, once it trains
   data::FieldLoader train_, valid_;
   std::shared_ptr<ForecastVit> model_;
   std::unique_ptr<dist::TensorParallel> parallel_;

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/support/ranks.h"
 #include "core/atomic_file.h"
 #include "kernels/error.h"
 
@@ -12,7 +13,7 @@ namespace weft::support {
 
 namespace fs = std::filesystem;
 
-RunFolder::RunFolder(fs::path path) : path_(std::move(path)) {
+RunFolder::RunFolder(fs::path path, const RunLockOptions& lock) : path_(std::move(path)) {
   std::error_code error;
   WEFT_CHECK(!path_.empty(), "run folder: expected a path, got an empty one");
   const bool exists = fs::exists(path_, error);
@@ -28,6 +29,7 @@ RunFolder::RunFolder(fs::path path) : path_(std::move(path)) {
   } catch (const Error& reason) {
     fail("run folder: expected a folder that can be written, got ", path_.string(), " (", reason.what(), ")");
   }
+  lock_ = RunLock::hold(path_, lock);
 }
 
 bool RunFolder::has_last_checkpoint() const {
@@ -42,6 +44,19 @@ void RunFolder::write_summary(const Summary& summary) const {
   for (const auto& [key, value] : summary) std::visit([&](const auto& v) { json[key] = v; }, value);
   write_atomically(file("summary.json"), json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
                    "summary");
+}
+
+std::unique_ptr<RunFolder> open_run_folder(const fs::path& path, const Ranks& ranks) {
+  std::unique_ptr<RunFolder> folder;
+  std::string problem;
+  try {
+    if (ranks.is_first()) folder = std::make_unique<RunFolder>(path);
+  } catch (const Error& error) {
+    problem = error.what();
+  }
+  problem = ranks.first_says(problem, "run folder");
+  WEFT_CHECK(problem.empty(), problem);
+  return folder;
 }
 
 }  // namespace weft::support

@@ -2,13 +2,18 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "apps/support/run_lock.h"
+
 namespace weft::support {
+
+class Ranks;
 
 /// One entry of summary.json.
 using SummaryValue = std::variant<bool, int64_t, double, std::string>;
@@ -16,12 +21,12 @@ using SummaryValue = std::variant<bool, int64_t, double, std::string>;
 using Summary = std::vector<std::pair<std::string, SummaryValue>>;
 
 /// The folder that holds everything of one run: config.toml, metrics.jsonl, TensorBoard event files, checkpoints,
-/// summary.json.
+/// summary.json. While it or a copy of it lives, no other process can have it (run_lock.h).
 class RunFolder {
  public:
   /// Creates the folder (and those above it), or opens it. Errors: it cannot be created, or nothing can be written in
-  /// it.
-  explicit RunFolder(std::filesystem::path path);
+  /// it, or another run has it.
+  explicit RunFolder(std::filesystem::path path, const RunLockOptions& lock = {});
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path file(std::string_view name) const { return path_ / name; }
@@ -38,6 +43,11 @@ class RunFolder {
 
  private:
   std::filesystem::path path_;
+  std::shared_ptr<const RunLock> lock_;
 };
+
+/// The run's folder on rank 0, null on the others, which wait until it is open: what they read in it then, no other run
+/// changes. All ranks call it. Errors: rank 0's, on all of them.
+std::unique_ptr<RunFolder> open_run_folder(const std::filesystem::path& path, const Ranks& ranks);
 
 }  // namespace weft::support

@@ -44,7 +44,7 @@ support::ProgressOptions progress_options(std::FILE* out) {
 Trainer::Trainer(Experiment& experiment)
     : experiment_(experiment),
       ranks_(experiment.ranks),
-      folder_(ranks_.is_first() ? std::make_unique<support::RunFolder>(experiment.options.out) : nullptr),
+      folder_(support::open_run_folder(experiment.options.out, ranks_)),
       optimizer_(experiment.make_optimizer()),
       averages_(support::make_averages(experiment.options.averages, *optimizer_, *experiment.model)),
       schedule_(experiment.make_schedule()),

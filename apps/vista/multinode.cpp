@@ -7,6 +7,7 @@
 
 #include "apps/support/exit.h"
 #include "apps/support/ranks.h"
+#include "apps/support/run_folder.h"
 #include "apps/support/stopwatch.h"
 #include "apps/support/weights/torch_object.h"
 #include "apps/vista/regression.h"
@@ -53,6 +54,7 @@ int run(int argc, char** argv) {
                        ranks.describe(), "; ", kSnapshot, " every ", options.save_every, " epochs\n");
     return support::kExitOk;
   }
+  const auto folder = support::open_run_folder(std::filesystem::current_path(), ranks);
   const int64_t resumed = resume(*model, ranks), first_epoch = std::max<int64_t>(resumed, 0);
   dist::DDP ddp(model, ranks.group());
   optim::SGD sgd(ddp.parameters(), {.lr = options.lr});

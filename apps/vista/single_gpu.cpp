@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // One process on one device; see docs/workflows/vista.md.
+#include <filesystem>
 #include <iostream>
 #include <optional>
 
 #include "apps/support/device.h"
 #include "apps/support/exit.h"
+#include "apps/support/run_folder.h"
 #include "apps/support/stopwatch.h"
 #include "apps/support/weights/weights_file.h"
 #include "apps/vista/regression.h"
@@ -25,6 +27,7 @@ int run(int argc, char** argv) {
               << options.save_every << " epochs\n";
     return support::kExitOk;
   }
+  const support::RunFolder folder(std::filesystem::current_path());
   optim::SGD sgd(model->parameters(), {.lr = options.lr});
   std::optional<LossLog> log;
   if (!options.log_dir.empty()) log.emplace(options, 1, -1);

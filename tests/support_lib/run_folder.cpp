@@ -6,10 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cmath>
 
 #include "apps/support/memory.h"
+#include "apps/support/ranks.h"
 #include "core/atomic_file.h"
 #include "tests/support_lib/temporary_folder.h"
 
@@ -25,8 +27,9 @@ using test::write_file;
 TEST(RunFolder, CreatesAndOpens) {
   const TemporaryFolder folder;
   const RunFolder run(folder / "runs/a");
-  EXPECT_TRUE(std::filesystem::is_directory(folder / "runs/a"));
-  EXPECT_TRUE(std::filesystem::is_empty(folder / "runs/a"));
+  EXPECT_TRUE(fs::is_directory(folder / "runs/a"));
+  fs::remove(folder / "runs/a" / RunLock::kFile);
+  EXPECT_TRUE(fs::is_empty(folder / "runs/a"));
   EXPECT_EQ(run.metrics(), folder / "runs/a/metrics.jsonl");
   EXPECT_FALSE(run.has_last_checkpoint());
   write_file(run.last_checkpoint(), "x");
@@ -46,7 +49,7 @@ TEST(RunFolder, WritesConfigAndSummary) {
   EXPECT_EQ(read_file(folder / "summary.json"),
             "{\n  \"val_accuracy\": 0.75,\n  \"best_epoch\": 3,\n  \"model\": \"resnet20\",\n  \"ok\": true,\n"
             "  \"loss\": null\n}\n");
-  EXPECT_EQ(folder.files(), 2u);
+  EXPECT_EQ(folder.files(), 3u) << "with that of the lock";
 }
 
 TEST(RunFolder, Errors) {
@@ -60,6 +63,26 @@ TEST(RunFolder, Errors) {
   EXPECT_THAT(error_of([] { RunFolder run("/proc/1"); }),
               testing::StartsWith(
                   "run folder: expected a folder that can be written, got /proc/1 (run folder: expected to write "));
+}
+
+TEST(RunFolder, RanksOpenItTogether) {
+  const TemporaryFolder folder;
+  std::array<bool, 3> have{};
+  dist::run_ranks(3, [&](const dist::ProcessGroupPtr& group) {
+    const Ranks ranks(group, Device{});
+    const auto run = open_run_folder(folder / "a", ranks);
+    EXPECT_TRUE(fs::exists(folder / "a")) << "nobody goes on before it is open";
+    have[static_cast<size_t>(ranks.rank())] = run != nullptr;
+  });
+  EXPECT_THAT(have, testing::ElementsAre(true, false, false));
+
+  write_file(folder / "b", "x");
+  std::array<std::string, 3> errors;
+  dist::run_ranks(3, [&](const dist::ProcessGroupPtr& group) {
+    const Ranks ranks(group, Device{});
+    errors[static_cast<size_t>(ranks.rank())] = error_of([&] { open_run_folder(folder / "b", ranks); });
+  });
+  EXPECT_THAT(errors, testing::Each("run folder: expected a folder, got the file " + (folder / "b").string()));
 }
 
 TEST(AtomicFile, AnExceptionLeavesTheOldFile) {
