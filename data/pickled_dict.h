@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/file_reader.h"
+#include "core/pickle/pickle_value.h"
+
 namespace weft::data {
 
 /// A pickled dict of numbers, texts, lists of them and NumPy arrays of bytes: what the python version of CIFAR is
 /// (Python 2's protocol 2, and what Python 3 writes of the same by protocols 3 and 4). The classes that a pickle names
-/// are looked up in a table of three; nothing is imported or run. Sources: CPython, Lib/pickletools.py; NumPy,
-/// ndarray.__reduce__.
+/// are looked up in a table of three; nothing is imported or run. Source: NumPy, ndarray.__reduce__.
 class PickledDict {
  public:
-  /// Errors: those of read_file; `pickle: FILE: expected …, got …`.
+  /// Errors: `data: FILE: …`: no such file, no pickle, one that asks for anything else (core/pickle/unpickler.h).
   explicit PickledDict(const std::filesystem::path& path);
 
   /// An array of two dimensions, u8 [rows, columns] row by row, in the memory of the PickledDict.
@@ -29,22 +30,13 @@ class PickledDict {
   Rows rows(std::string_view key) const;
 
  private:
-  class Machine;
-  struct Value {
-    enum class Kind : uint8_t { none, boolean, integer, text, list, tuple, dict, callable, dtype, array };
-    Kind kind = Kind::none;
-    int64_t integer = 0;            ///< of callables their number in the table
-    std::string_view text = {};     ///< into the file; of an array its bytes, of a dtype its name
-    std::vector<uint32_t> items{};  ///< values by number; of a dict keys and values in turn, of an array its sizes
-  };
-  static const char* name(Value::Kind kind);
-  const Value& at(std::string_view key, Value::Kind kind) const;
-  const std::vector<uint32_t>& list(std::string_view key, Value::Kind of) const;
+  template <class T>
+  const T& at(std::string_view key, const char* expected) const;
+  template <class T>
+  std::vector<const T*> list(std::string_view key, const char* expected) const;
 
-  std::string path_;
-  std::vector<uint8_t> bytes_;
-  std::deque<Value> values_;
-  uint32_t root_ = 0;
+  FileReader file_;
+  Pickle pickle_;
 };
 
 }  // namespace weft::data

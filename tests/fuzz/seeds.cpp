@@ -71,8 +71,13 @@ void cifar_seeds() {
   keep("cifar", "cifar10_names", joined({{0}, word(20), bytes_of("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n"), record}));
   keep("cifar", "cifar100", joined({{1}, word(0), {1}, record}));
   keep("cifar", "cifar100_coarse", joined({{2}, word(0), {1}, record}));
+  using data::testing::Python2Pickle;
   using data::testing::python_cifar;
   keep("cifar", "cifar10_python", joined({{3}, word(0), python_cifar(pixels, {{"labels", {3}}})}));
+  Python2Pickle meta;
+  meta.op("}").put().op("(").text("label_names").texts({"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}).op("u.");
+  keep("cifar", "cifar10_python_names",
+       joined({{3}, word(meta.bytes.size()), meta.bytes, python_cifar(pixels, {{"labels", {3}}})}));
   keep("cifar", "cifar100_python",
        joined({{4}, word(0), python_cifar(pixels, {{"fine_labels", {3}}, {"coarse_labels", {1}}})}));
 }

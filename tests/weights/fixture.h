@@ -3,9 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
-
-#include "apps/support/weights/unpickler.h"
+#include "apps/support/weights/torch_pickle.h"
 #include "apps/support/weights/weights_file.h"
 #include "apps/support/weights/zip_archive.h"
 #include "tests/support/shell.h"
@@ -34,16 +32,14 @@ inline std::string bytes(std::initializer_list<std::string_view> parts) {
 /// What the machine makes of a pickle's bytes. The result is read within `body`.
 template <class Body>
 void with_pickle(const std::string& pickle, Body&& body) {
-  const support::ByteStream::Fail fail = [](const std::string& text) { weft::fail(text); };
-  support::ByteStream stream(
-      [&](uint64_t offset, void* to, uint64_t count) { std::memcpy(to, pickle.data() + offset, count); }, 0,
-      pickle.size(), fail);
-  const support::Pickle result = support::unpickle(stream, fail);
+  const ByteStream::Fail fail = [](const std::string& text) { weft::fail(text); };
+  ByteStream stream(pickle, fail);
+  const support::TorchPickle result = support::unpickle_torch(stream, fail);
   body(result);
 }
 
 inline std::string pickle_error(const std::string& pickle) {
-  return error_of([&] { with_pickle(pickle, [](const support::Pickle&) {}); });
+  return error_of([&] { with_pickle(pickle, [](const support::TorchPickle&) {}); });
 }
 
 /// Writes a zip archive of these entries.

@@ -37,8 +37,9 @@ const PickleValue* entry(const PickleValue& value, const std::string& key) {
 
 bool holds_tensors(const PickleValue& value) {
   const auto* dict = value.as<PickleDict>();
-  return dict != nullptr && std::any_of(dict->items.begin(), dict->items.end(),
-                                        [](const auto& item) { return item.second->tensor() != nullptr; });
+  return dict != nullptr && std::any_of(dict->items.begin(), dict->items.end(), [](const PickleDict::Item& item) {
+           return item.second->as<PickledTensor>() != nullptr;
+         });
 }
 
 /// A walk over the tree below a value. The values form a graph: what is referred to twice is visited twice, but no more
@@ -62,7 +63,7 @@ class Walk {
     --visits_left_;
     text_left_ -= name.size();
     path_.push_back(&value);
-    if (const PickledTensor* tensor = value.tensor()) {
+    if (const auto* tensor = value.as<PickledTensor>()) {
       tree_.tensors.push_back({name, tensor});
     } else if (const auto* dict = value.as<PickleDict>()) {
       for (const auto& [key, item] : dict->items) {
@@ -124,7 +125,7 @@ PickleTree flatten_pickle(const Pickle& pickle, const std::string& key, const By
       return tree;
     }
   }
-  if (root->as<PickleDict>() == nullptr && root->as<PickleList>() == nullptr && root->tensor() == nullptr)
+  if (root->as<PickleDict>() == nullptr && root->as<PickleList>() == nullptr && root->as<PickledTensor>() == nullptr)
     fail(str("expected tensors, got ", root->kind()));
   return Walk(pickle, fail).run(*root);
 }

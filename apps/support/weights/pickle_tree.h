@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/support/weights/byte_stream.h"
-#include "apps/support/weights/pickle_value.h"
+#include "apps/support/weights/torch_pickle.h"
 
 namespace weft::support {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "apps/support/weights/pickle_opcodes.h"
+#include "core/pickle/pickle_opcodes.h"
 
 namespace weft::support {
 

@@ -59,7 +59,7 @@ class Copy {
     if (const auto* text = value.as<std::string>()) return {*text};
     if (const auto* list = value.as<PickleList>()) return list_of(*list, name);
     if (const auto* dict = value.as<PickleDict>()) return dict_of(*dict, name);
-    if (const PickledTensor* tensor = value.tensor()) {
+    if (const auto* tensor = value.as<PickledTensor>()) {
       if (is_reading_) return {archive_.read(*tensor, name)};
       archive_.announce(*tensor, name);
       return {};

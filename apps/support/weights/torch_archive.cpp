@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "apps/support/weights/zip_archive.h"
 
@@ -62,9 +61,8 @@ class ZipTorchArchive : public TorchArchive {
 
   void read_pickle(const std::string& folder) {
     const std::string bytes = text(folder + "data.pkl", kLargestPickle);
-    ByteStream stream([&](uint64_t offset, void* to, uint64_t count) { std::memcpy(to, bytes.data() + offset, count); },
-                      0, bytes.size(), fail_);
-    set_pickle(unpickle(stream, fail_));
+    ByteStream stream(bytes, fail_);
+    set_pickle(unpickle_torch(stream, fail_));
   }
 
   void read_storage(size_t storage, void* to) const override { archive_.read(entries_[storage], to); }
@@ -78,14 +76,14 @@ class LegacyTorchArchive : public TorchArchive {
   explicit LegacyTorchArchive(const std::filesystem::path& path) : TorchArchive(path, "pytorch (legacy)") {
     ByteStream stream([this](uint64_t offset, void* to, uint64_t bytes) { file_.read(offset, to, bytes); }, 0,
                       file_.size(), fail_);
-    const Pickle magic = unpickle(stream, fail_), version = unpickle(stream, fail_);
+    const TorchPickle magic = unpickle_torch(stream, fail_), version = unpickle_torch(stream, fail_);
     const auto* number = magic.root->as<PickleBigInteger>();
     if (number == nullptr || number->bytes != kMagic) file_.bad("expected the magic number of torch.save, got another");
     if (const auto* protocol = version.root->as<int64_t>(); protocol == nullptr || *protocol != kLegacyVersion)
       file_.bad("expected version ", kLegacyVersion, " of the legacy format, got another");
-    check_machine(unpickle(stream, fail_));
-    set_pickle(unpickle(stream, fail_));
-    find_storages(unpickle(stream, fail_));
+    check_machine(unpickle_torch(stream, fail_));
+    set_pickle(unpickle_torch(stream, fail_));
+    find_storages(unpickle_torch(stream, fail_));
   }
 
  private:
@@ -141,7 +139,7 @@ TorchArchive::TorchArchive(const std::filesystem::path& path, const char* format
       format_(format),
       budget_(kSlack + 8 * file_.size()) {}
 
-void TorchArchive::set_pickle(Pickle pickle) {
+void TorchArchive::set_pickle(TorchPickle pickle) {
   pickle_ = std::move(pickle);
   uses_.assign(pickle_.storages.size(), 0);
   kept_.resize(pickle_.storages.size());

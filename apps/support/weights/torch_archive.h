@@ -5,16 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "apps/support/weights/pickle_value.h"
-#include "apps/support/weights/unpickler.h"
+#include "apps/support/weights/torch_pickle.h"
 #include "core/file_reader.h"
 #include "core/stored_dtype.h"
 #include "core/tensor.h"
 
 namespace weft::support {
 
-/// A file of torch.save of either format: its pickle, run by the machine of unpickler.h, and the storages that it
-/// refers to, each read when one of its tensors is first needed.
+/// A file of torch.save of either format: its pickle, run by the machine of core/pickle/unpickler.h, and the storages
+/// that it refers to, each read when one of its tensors is first needed.
 class TorchArchive {
  public:
   virtual ~TorchArchive() = default;
@@ -22,7 +21,7 @@ class TorchArchive {
   TorchArchive& operator=(const TorchArchive&) = delete;
 
   const char* format() const { return format_; }  ///< `pytorch`, `pytorch (legacy)`
-  const Pickle& pickle() const { return pickle_; }
+  const TorchPickle& pickle() const { return pickle_; }
   const ByteStream::Fail& fail() const { return fail_; }  ///< throws `pytorch: FILE: TEXT`
 
   /// The element type of a tensor that will be read. Before any read(), each tensor is announced once: those that share
@@ -34,7 +33,7 @@ class TorchArchive {
  protected:
   TorchArchive(const std::filesystem::path& path, const char* format);
   /// Takes the pickle, whose storages can then be read.
-  void set_pickle(Pickle pickle);
+  void set_pickle(TorchPickle pickle);
   /// Fills the storage's memory, `numel` elements of its type.
   virtual void read_storage(size_t storage, void* to) const = 0;
   /// Errors: more than the file holds.
@@ -45,7 +44,7 @@ class TorchArchive {
 
  private:
   const char* format_;
-  Pickle pickle_;
+  TorchPickle pickle_;
   uint64_t budget_;             // bytes that tensors may still need
   std::vector<uint32_t> uses_;  // by how many tensors, for each storage
   std::vector<Tensor> kept_;    // storages of more than one tensor

@@ -44,8 +44,8 @@ struct TorchObject {
 /// is full, Weft was built without libzip.
 void write_torch(const std::filesystem::path& path, const TorchObject& object);
 
-/// Reads a whole file of torch.save through the machine of unpickler.h, tensors onto the CPU. Errors: those of
-/// open_torch.
+/// Reads a whole file of torch.save through the machine of core/pickle/unpickler.h, tensors onto the CPU. Errors: those
+/// of open_torch.
 TorchObject read_torch(const std::filesystem::path& path);
 
 }  // namespace weft::support

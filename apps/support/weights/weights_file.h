@@ -61,9 +61,9 @@ struct OpenWeightsOptions {
 std::unique_ptr<WeightsFile> open_weights(const std::filesystem::path& path, const OpenWeightsOptions& options = {});
 
 /// Opens a file that torch.save wrote, zip archive or legacy format. Pickles are run by a machine that builds tensors,
-/// dicts, lists and numbers and nothing else (unpickler.h). The tensors are those of the dict under `key`; without a
-/// key those of the outermost dict, or of its `state_dict`, `model_state_dict` or `model` where it holds none itself,
-/// or else all, their names joined with dots. Errors: `pytorch: FILE: …`.
+/// dicts, lists and numbers and nothing else (core/pickle/unpickler.h). The tensors are those of the dict under `key`;
+/// without a key those of the outermost dict, or of its `state_dict`, `model_state_dict` or `model` where it holds none
+/// itself, or else all, their names joined with dots. Errors: `pytorch: FILE: …`.
 std::unique_ptr<WeightsFile> open_torch(const std::filesystem::path& path, const std::string& key = "");
 
 /// Writes a file that `torch.load(FILE, weights_only=True)` opens as a dict of tensors; equal tensors that share memory

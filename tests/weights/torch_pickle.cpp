@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/support/weights/unpickler.h"
+#include "apps/support/weights/torch_pickle.h"
 
 #include "tests/support/shell.h"
 #include "tests/weights/fixture.h"
@@ -7,10 +7,7 @@
 namespace weft {
 namespace {
 
-using support::Pickle;
-using support::PickleDict;
-using support::PickleList;
-using test::bytes;
+using support::TorchPickle;
 using test::pickle_error;
 using test::with_pickle;
 using namespace std::string_literals;
@@ -26,32 +23,9 @@ std::string tensor(const std::string& offset, const std::string& sizes, const st
          "ccollections\nOrderedDict\n)RtR";
 }
 
-TEST(Unpickler, PlainValues) {
-  with_pickle(
-      "\x80\2](K\xffM\xff\xffJ\xff\xff\xff\xff\x8a\0\x8a\1\xff\x8a\5\0\0\0\0\1G?\xe0\0\0\0\0\0\0U\2abN\x88\x89)"
-      "K\1\x85K\1K\2\x86"
-      "X\2\0\0\0\xc3\xa4"
-      "e."s,
-      [](const Pickle& pickle) {
-        const auto& items = pickle.root->as<PickleList>()->items;
-        ASSERT_EQ(items.size(), 15u);
-        const int64_t numbers[] = {255, 65535, -1, 0, -1, int64_t{1} << 32};
-        for (size_t i = 0; i < 6; ++i) EXPECT_EQ(*items[i]->as<int64_t>(), numbers[i]);
-        EXPECT_EQ(*items[6]->as<double>(), 0.5);
-        EXPECT_EQ(*items[7]->as<std::string>(), "ab");
-        EXPECT_TRUE(items[8]->as<support::PickleNone>());
-        EXPECT_TRUE(*items[9]->as<bool>());
-        EXPECT_FALSE(*items[10]->as<bool>());
-        EXPECT_TRUE(items[11]->as<PickleList>()->is_tuple);
-        EXPECT_EQ(items[12]->as<PickleList>()->items.size(), 1u);
-        EXPECT_EQ(items[13]->as<PickleList>()->items.size(), 2u);
-        EXPECT_EQ(*items[14]->as<std::string>(), "ä");
-      });
-}
-
-TEST(Unpickler, TensorsOfAStorage) {
-  with_pickle(tensor("K\1", "K\1K\2\x86", "K\7K\2\x86") + ".", [](const Pickle& pickle) {
-    const support::PickledTensor* read = pickle.root->tensor();
+TEST(TorchPickle, TensorsOfAStorage) {
+  with_pickle(tensor("K\1", "K\1K\2\x86", "K\7K\2\x86") + ".", [](const TorchPickle& pickle) {
+    const support::PickledTensor* read = pickle.root->as<support::PickledTensor>();
     ASSERT_NE(read, nullptr);
     EXPECT_EQ(read->offset, 1u);
     EXPECT_EQ(read->sizes, (Shape{1, 2}));
@@ -64,18 +38,18 @@ TEST(Unpickler, TensorsOfAStorage) {
 }
 
 // PyTorch 0.3's views of storages, and Python 2's OrderedDict([[key, value]]).
-TEST(Unpickler, OldFiles) {
+TEST(TorchPickle, OldFiles) {
   const std::string view = "(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0kX\3\0\0\0cpuK\4X\1\0\0\0vK\1K\2\x87tQ"s;
   with_pickle(tensor("K\1", "K\1\x85", "K\1\x85", view) + ".",
-              [](const Pickle& pickle) { EXPECT_EQ(pickle.root->tensor()->offset, 2u); });
-  with_pickle("ccollections\nOrderedDict\n](](X\1\0\0\0aK\1ee\x85R."s, [](const Pickle& pickle) {
+              [](const TorchPickle& pickle) { EXPECT_EQ(pickle.root->as<support::PickledTensor>()->offset, 2u); });
+  with_pickle("ccollections\nOrderedDict\n](](X\1\0\0\0aK\1ee\x85R."s, [](const TorchPickle& pickle) {
     const auto& items = pickle.root->as<PickleDict>()->items;
     ASSERT_EQ(items.size(), 1u);
     EXPECT_EQ(*items[0].first->as<std::string>(), "a");
   });
 }
 
-TEST(Unpickler, WhatRunsCodeIsRefusedByName) {
+TEST(TorchPickle, WhatRunsCodeIsRefusedByName) {
   const auto refused = [](const std::string& name) {
     return "the file asks for '" + name +
            "', which weights do not need; nothing of it was run. If you trust the file, load it in PyTorch and save "
@@ -104,7 +78,7 @@ TEST(Unpickler, WhatRunsCodeIsRefusedByName) {
 }
 
 // Only the opcodes of the table do anything; all other bytes are refused where they stand.
-TEST(Unpickler, EveryOtherByteIsRefused) {
+TEST(TorchPickle, EveryOtherByteIsRefused) {
   const std::string known = "(.N\x88\x89JKM\x8aGX\x8c\x8dTU)t\x85\x86\x87]ae}suqr\x94hjc\x93RbQ\x80\x95";
   int refused = 0;
   for (int byte = 0; byte < 256; ++byte) {
@@ -117,7 +91,7 @@ TEST(Unpickler, EveryOtherByteIsRefused) {
   EXPECT_EQ(refused, 256 - 38);
 }
 
-TEST(Unpickler, CallsThatMakeNoTensor) {
+TEST(TorchPickle, CallsThatMakeNoTensor) {
   const std::string rebuild = "ctorch._utils\n_rebuild_tensor_v2\n";
   EXPECT_EQ(pickle_error("K\1)R."), "pickle: REDUCE at byte 3: expected a function to call, got a whole number");
   EXPECT_EQ(pickle_error("ctorch\nFloatStorage\n)R."),
@@ -146,7 +120,7 @@ std::string tensor_error(const std::string& offset, const std::string& sizes, co
   return place == std::string::npos ? text : text.substr(place + 2);
 }
 
-TEST(Unpickler, TensorsStayInsideOfTheirStorage) {
+TEST(TorchPickle, TensorsStayInsideOfTheirStorage) {
   EXPECT_EQ(tensor_error("K\0"s, "K\4\x85", "K\1\x85"), "(no error)");
   EXPECT_EQ(tensor_error("K\4", "K\0\x85"s, "K\1\x85"), "(no error)");
   EXPECT_EQ(tensor_error("K\5", "K\0\x85"s, "K\1\x85"),
@@ -171,7 +145,7 @@ TEST(Unpickler, TensorsStayInsideOfTheirStorage) {
   EXPECT_EQ(tensor_error("K\0"s, "N", "K\1\x85"), "expected a tuple of sizes, got None");
 }
 
-TEST(Unpickler, StoragesAreCheckedToo) {
+TEST(TorchPickle, StoragesAreCheckedToo) {
   const auto error = [](const std::string& id) { return pickle_error(id + "Q."); };
   EXPECT_EQ(error("N"), "pickle: BINPERSID at byte 1: expected a persistent id ('storage', type, key, place, size)");
   EXPECT_EQ(error("(X\4\0\0\0fileNNNNt"s),
@@ -189,43 +163,6 @@ TEST(Unpickler, StoragesAreCheckedToo) {
             "pickle: BINPERSID at byte 61: storage 'k': expected a range within 4 elements, got 2 from 3 on");
 }
 
-TEST(Unpickler, TheStackIsGuarded) {
-  EXPECT_EQ(pickle_error("."), "pickle: STOP at byte 0: expected a value on the stack, got none");
-  EXPECT_EQ(pickle_error("NN."), "pickle: STOP at byte 2: expected one value at the end, got more");
-  EXPECT_EQ(pickle_error("(N."), "pickle: STOP at byte 2: expected one value at the end, got more");
-  EXPECT_EQ(pickle_error("N(\x85."), "pickle: TUPLE1 at byte 2: expected a value on the stack, got none");
-  EXPECT_EQ(pickle_error("Nt."), "pickle: TUPLE at byte 1: expected a MARK before, got none");
-  EXPECT_EQ(pickle_error("Na."), "pickle: APPEND at byte 1: expected a value on the stack, got none");
-  EXPECT_EQ(pickle_error(")Na."), "pickle: APPEND at byte 2: expected a list, got a tuple");
-  EXPECT_EQ(pickle_error("NNa."), "pickle: APPEND at byte 2: expected a list, got None");
-  EXPECT_EQ(pickle_error("]NNs."), "pickle: SETITEM at byte 3: expected a dict, got a list");
-  EXPECT_EQ(pickle_error("}(Nu."), "pickle: SETITEMS at byte 3: expected keys with values, got 1 of both");
-  EXPECT_EQ(pickle_error("h\7."), "pickle: BINGET at byte 0: expected a value under number 7, got none");
-  EXPECT_EQ(pickle_error("q\0."s), "pickle: BINPUT at byte 0: expected a value on the stack, got none");
-  EXPECT_EQ(pickle_error("\x80\7."), "pickle: PROTO at byte 0: expected pickle protocol 2 to 5, got 7");
-  EXPECT_EQ(pickle_error("NN\x93."), "pickle: STACK_GLOBAL at byte 2: expected a text, got None");
-}
-
-// Sizes that a few bytes claim cost nothing: they are held against what is there first.
-TEST(Unpickler, BombsAreErrors) {
-  EXPECT_EQ(pickle_error("\x8d\xff\xff\xff\xff\xff\xff\xff\x7f."),
-            "expected 9223372036854775807 bytes of text at byte 9, got 1. Is the file cut short?");
-  EXPECT_EQ(pickle_error("T\xff\xff\xff\xff."),
-            "expected 4294967295 bytes of text at byte 5, got 1. Is the file cut short?");
-  EXPECT_EQ(pickle_error("c" + std::string(300, 'a')), "expected a module's name of at most 256 bytes, got more");
-  EXPECT_EQ(pickle_error(""), "expected 1 byte of a pickle at byte 0, got 0. Is the file cut short?");
-  EXPECT_EQ(pickle_error("Nr\xff\xff\xff\xff."),
-            "pickle: LONG_BINPUT at byte 1: expected a number below 10000000 to keep a value under, got 4294967295");
-  EXPECT_EQ(pickle_error("Nr\x7f\x96\x98\0."s), "(no error)");  // 9999999
-  EXPECT_EQ(pickle_error("N" + std::string(10'000'000, '\x94')),
-            "pickle: MEMOIZE at byte 10000000: expected at most 10000000 opcodes, got more");
-  EXPECT_EQ(pickle_error(std::string(10'000'001, '(')),
-            "pickle: MARK at byte 10000000: expected at most 10000000 opcodes, got more");
-  with_pickle(std::string(200'000, '(') + std::string(200'000, 't') + ".", [](const Pickle& pickle) {
-    EXPECT_TRUE(pickle.root->as<PickleList>()->is_tuple);  // deep, and neither built nor freed by recursion
-  });
-}
-
 /// A file of the legacy format around a pickle of an object without storages.
 std::string legacy(const std::string& object) {
   return "\x80\2\x8a\nl\xfc\x9c"
@@ -239,7 +176,7 @@ std::string walk_error(const std::string& object) {
   return test::without_path(test::error_of([&] { support::open_torch(folder / "a"); }), folder / "a");
 }
 
-TEST(Unpickler, ValuesThatHoldThemselves) {
+TEST(TorchPickle, ValuesThatHoldThemselves) {
   EXPECT_EQ(walk_error("]q\0h\0a."s),
             "pickle: EMPTY_LIST at byte 25: expected values that end, got one that holds itself, at '0'");
   EXPECT_EQ(walk_error("}q\0X\1\0\0\0ah\0s."s),
@@ -261,7 +198,7 @@ TEST(Unpickler, ValuesThatHoldThemselves) {
 }
 
 // Python's own bytes for a pickle that would run a command: the file it would leave is not there afterwards.
-TEST(Unpickler, NothingRuns) {
+TEST(TorchPickle, NothingRuns) {
   const test::TemporaryFolder folder;
   const std::string sign = (folder / "sign").string();
   const std::string evil =

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the names in a pickle of weights stand for: the safe part of torch._utils, torch's storages, OrderedDict.
-#include <algorithm>
+#include "apps/support/weights/torch_pickle.h"
 
-#include "apps/support/weights/unpickler.h"
-
-#include "apps/support/weights/pickle_opcodes.h"
+#include "core/pickle/unpickler.h"
 #include "kernels/error.h"
 
 namespace weft::support {
@@ -17,14 +15,19 @@ constexpr TorchStorageType kStorages[] = {
     {"BoolStorage", "BOOL", 1},     {"ComplexFloatStorage", "", 8}, {"ComplexDoubleStorage", "", 16},
 };
 
-constexpr struct {
-  const char *module, *name;
-  PickleCallable callable;
-} kCallables[] = {
-    {"collections", "OrderedDict", PickleCallable::ordered_dict},
-    {"torch._utils", "_rebuild_tensor", PickleCallable::rebuild_tensor},
-    {"torch._utils", "_rebuild_tensor_v2", PickleCallable::rebuild_tensor_v2},
-    {"torch._utils", "_rebuild_parameter", PickleCallable::rebuild_parameter},
+struct StorageType final : PickleObject {
+  explicit StorageType(const TorchStorageType* of) : row(of) {}
+  const char* kind() const override { return "a storage type"; }
+
+  const TorchStorageType* row;
+};
+
+/// A storage, or (in files of PyTorch 0.3 and older) a range of one.
+struct StorageView final : PickleObject {
+  const char* kind() const override { return "a storage"; }
+
+  size_t storage = 0;  // index into TorchPickle::storages
+  uint64_t offset = 0, numel = 0;
 };
 
 /// A tuple of whole numbers of at least 0: sizes, strides.
@@ -72,7 +75,7 @@ void check_inside(const PickledTensor& tensor, uint64_t numel, const ByteStream:
 void rebuild_tensor(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
   const auto& items = arguments.items;
   if (items.size() < 4) fail(str("expected a storage, an offset, sizes and strides, got ", items.size(), " values"));
-  const auto* view = items[0]->as<PickledStorageView>();
+  const auto* view = items[0]->as<StorageView>();
   if (view == nullptr) fail(str("expected a storage, got ", items[0]->kind()));
   auto tensor = std::make_unique<PickledTensor>();
   const uint64_t offset = count_of(*items[1], "an offset", fail);
@@ -103,58 +106,38 @@ void ordered_dict(const PickleList& arguments, PickleValue& result, const ByteSt
   result.is = std::move(dict);
 }
 
-}  // namespace
-
-const char* PickleValue::kind() const {
-  if (const auto* list = as<PickleList>()) return list->is_tuple ? "a tuple" : "a list";
-  static constexpr const char* kinds[] = {
-      "None",   "a bool", "a whole number",    "a number",       "a text",    "a long number",
-      "a list", "a dict", "a function's name", "a storage type", "a storage", "a tensor"};
-  return kinds[is.index()];
+void rebuild_parameter(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
+  const auto* tensor = arguments.items.empty() ? nullptr : arguments.items[0]->as<PickledTensor>();
+  if (tensor == nullptr) fail("_rebuild_parameter: expected a tensor");
+  result.is = std::make_unique<PickledTensor>(*tensor);
 }
 
-std::string PickleValue::begun() const {
-  const auto* list = as<PickleList>();
-  const auto* dict = as<PickleDict>();
-  const uint64_t byte = list != nullptr ? list->begun_at : dict != nullptr ? dict->begun_at : 0;
-  if (byte == 0) return kind();
-  const PickleOp opcode = list != nullptr ? PickleOp::empty_list : PickleOp::empty_dict;
-  return str(pickle_opcode_name(static_cast<uint8_t>(opcode)), " at byte ", byte);
-}
+constexpr struct {
+  const char *module, *name;
+  PickleFunction::Call call;
+} kFunctions[] = {
+    {"collections", "OrderedDict", ordered_dict},
+    {"torch._utils", "_rebuild_tensor", rebuild_tensor},
+    {"torch._utils", "_rebuild_tensor_v2", rebuild_tensor},
+    {"torch._utils", "_rebuild_parameter", rebuild_parameter},
+};
 
-bool find_pickle_global(const std::string& module, const std::string& name, PickleValue& result) {
-  for (const auto& row : kCallables)
-    if (module == row.module && name == row.name) return result.is = row.callable, true;
+bool find_global(const std::string& module, const std::string& name, PickleValue& result) {
+  for (const auto& row : kFunctions)
+    if (module == row.module && name == row.name) return result.is = std::make_unique<PickleFunction>(row.call), true;
   if (module != "torch") return false;
   for (const TorchStorageType& type : kStorages)
-    if (name == type.name) return result.is = &type, true;
+    if (name == type.name) return result.is = std::make_unique<StorageType>(&type), true;
   return false;
 }
 
-void pickle_call(PickleCallable callable, const PickleList& arguments, PickleValue& result,
-                 const ByteStream::Fail& fail) {
-  switch (callable) {
-    case PickleCallable::ordered_dict:
-      return ordered_dict(arguments, result, fail);
-    case PickleCallable::rebuild_tensor:
-    case PickleCallable::rebuild_tensor_v2:
-      return rebuild_tensor(arguments, result, fail);
-    case PickleCallable::rebuild_parameter: {
-      const PickledTensor* tensor = arguments.items.empty() ? nullptr : arguments.items[0]->tensor();
-      if (tensor == nullptr) fail("_rebuild_parameter: expected a tensor");
-      result.is = std::make_unique<PickledTensor>(*tensor);
-      return;
-    }
-  }
-}
-
-void pickle_storage(Pickle& pickle, const PickleValue& id, PickleValue& result, const ByteStream::Fail& fail) {
+void load_storage(TorchPickle& pickle, const PickleValue& id, PickleValue& result, const ByteStream::Fail& fail) {
   const auto* list = id.as<PickleList>();
   if (list == nullptr || list->items.size() < 5 || list->items.size() > 6)
     fail("expected a persistent id ('storage', type, key, place, size)");
   const auto& items = list->items;
   const auto* word = items[0]->as<std::string>();
-  const auto* const* type = items[1]->as<const TorchStorageType*>();
+  const auto* type = items[1]->as<StorageType>();
   const auto* key = items[2]->as<std::string>();
   if (word == nullptr || *word != "storage") fail("expected a persistent id of a storage, got another");
   if (type == nullptr) fail(str("expected a storage type, got ", items[1]->kind()));
@@ -165,13 +148,15 @@ void pickle_storage(Pickle& pickle, const PickleValue& id, PickleValue& result, 
   const auto known = pickle.storage_of_key.find(*key);
   size_t index = known == pickle.storage_of_key.end() ? storages.size() : known->second;
   if (index == storages.size()) {
-    storages.push_back({*key, *type, numel});
+    storages.push_back({*key, type->row, numel});
     pickle.storage_of_key.emplace(*key, index);
-  } else if (storages[index].type != *type || storages[index].numel != numel) {
+  } else if (storages[index].type != type->row || storages[index].numel != numel) {
     fail(str("storage '", *key, "': expected ", storages[index].type->name, " of ", storages[index].numel,
-             " elements as before, got ", (*type)->name, " of ", numel));
+             " elements as before, got ", type->row->name, " of ", numel));
   }
-  PickledStorageView view{index, 0, numel};
+  StorageView view;
+  view.storage = index;
+  view.numel = numel;
   if (items.size() == 6 && items[5]->as<PickleNone>() == nullptr) {  // (key of the view, offset, size)
     const auto* range = items[5]->as<PickleList>();
     if (range == nullptr || range->items.size() != 3) fail("expected a range (key, offset, size) of a storage");
@@ -181,7 +166,22 @@ void pickle_storage(Pickle& pickle, const PickleValue& id, PickleValue& result, 
       fail(str("storage '", *key, "': expected a range within ", numel, " elements, got ", view.numel, " from ",
                view.offset, " on"));
   }
-  result.is = view;
+  result.is = std::make_unique<StorageView>(view);
+}
+
+}  // namespace
+
+TorchPickle unpickle_torch(ByteStream& bytes, const ByteStream::Fail& fail) {
+  TorchPickle pickle;
+  const PickleVocabulary weights{
+      .holds = "weights",
+      .advice = ". If you trust the file, load it in PyTorch and save its state_dict() alone",
+      .find = find_global,
+      .load_persistent = [&](const PickleValue& id, PickleValue& result, const ByteStream::Fail& bad) {
+        load_storage(pickle, id, result, bad);
+      }};
+  static_cast<Pickle&>(pickle) = unpickle(bytes, weights, fail);
+  return pickle;
 }
 
 }  // namespace weft::support

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/support/weights/unpickler.h"
+#include "core/pickle/unpickler.h"
 
 #include <bit>
 #include <cstring>
 #include <unordered_map>
 
-#include "apps/support/weights/pickle_opcodes.h"
+#include "core/pickle/pickle_opcodes.h"
 #include "kernels/error.h"
 
-namespace weft::support {
+namespace weft {
 namespace {
 
 constexpr size_t kLongestName = 256;  // of a module or class
-constexpr uint64_t kMostOpcodes =
-    10'000'000;  // about 250,000 tensors; a value of one byte may take a hundred of memory
 
 /// The machine: a stack of values, where the marks lie in it, and the memo.
 class Machine {
  public:
-  Machine(ByteStream& bytes, const ByteStream::Fail& fail) : bytes_(bytes), fail_(fail) {}
+  Machine(ByteStream& bytes, const PickleVocabulary& vocabulary, const ByteStream::Fail& fail)
+      : bytes_(bytes), vocabulary_(vocabulary), fail_(fail) {}
 
   Pickle run() {
     none_ = make(PickleNone{});
@@ -27,7 +26,8 @@ class Machine {
     while (true) {
       offset_ = bytes_.position();
       opcode_ = bytes_.byte("a pickle");
-      if (++pickle_.opcodes > kMostOpcodes) bad("expected at most ", kMostOpcodes, " opcodes, got more");
+      if (++pickle_.opcodes > vocabulary_.most_opcodes)
+        bad("expected at most ", vocabulary_.most_opcodes, " opcodes, got more");
       const auto op = static_cast<PickleOp>(opcode_);
       if (op == PickleOp::stop) break;
       step(op);
@@ -114,7 +114,8 @@ class Machine {
 
   void put(uint64_t index) {
     // Writers count: a number beyond the opcodes that there may be is nobody's.
-    if (index >= kMostOpcodes) bad("expected a number below ", kMostOpcodes, " to keep a value under, got ", index);
+    if (index >= vocabulary_.most_opcodes)
+      bad("expected a number below ", vocabulary_.most_opcodes, " to keep a value under, got ", index);
     memo_[index] = top();
   }
   void get(uint64_t index) {
@@ -125,41 +126,50 @@ class Machine {
 
   void global(const std::string& module, const std::string& name) {
     PickleValue value;
-    if (!find_pickle_global(module, name, value))
-      bad("the file asks for '", module, ".", name,
-          "', which weights do not need; nothing of it was run. If you trust the file, load it in PyTorch and save its "
-          "state_dict() alone");
+    if (!vocabulary_.find(module, name, value))
+      bad("the file asks for '", module, ".", name, "', which ", vocabulary_.holds,
+          " do not need; nothing of it was run", vocabulary_.advice);
     push(std::move(value.is));
-  }
-
-  template <class Function>
-  PickleValue built(Function&& function) {
-    PickleValue value;
-    function(value, [this](const std::string& text) { bad(text); });
-    return value;
   }
 
   void reduce() {
     const PickleRef arguments = pop(), callable = pop();
-    const auto* which = callable->as<PickleCallable>();
+    const auto* function = callable->as<PickleFunction>();
     const auto* list = arguments->as<PickleList>();
-    if (which == nullptr) bad("expected a function to call, got ", callable->kind());
+    if (function == nullptr) bad("expected a function to call, got ", callable->kind());
     if (list == nullptr || !list->is_tuple) bad("expected a tuple of arguments, got ", arguments->kind());
-    push(built([&](PickleValue& value, const auto& fail) { pickle_call(*which, *list, value, fail); }).is);
+    PickleValue value;
+    function->call(*list, value, bad_);
+    push(std::move(value.is));
   }
 
-  /// OrderedDicts of modules carry `_metadata`, parameters of old files their attributes: nothing that weights need.
+  /// Attributes of dicts are left out: `_metadata` of PyTorch's OrderedDicts, those of parameters in old files.
   void build() {
-    pop();
-    if (top()->as<PickleDict>() == nullptr) bad("expected a dict to give attributes to, got ", top()->kind());
+    const PickleRef state = pop(), target = top();
+    if (auto* object = std::get_if<std::unique_ptr<PickleObject>>(&target->is))
+      (*object)->build(*state, bad_);
+    else if (target->as<PickleDict>() == nullptr)
+      bad("expected a dict to give attributes to, got ", target->kind());
   }
+
+  void persistent() {
+    if (!vocabulary_.load_persistent) refuse();
+    const PickleRef id = pop();
+    PickleValue value;
+    vocabulary_.load_persistent(*id, value, bad_);
+    push(std::move(value.is));
+  }
+
+  [[noreturn]] void refuse() const { bad(vocabulary_.holds, " do not need this opcode, and it is not run"); }
 
   double big_endian_float() { return std::bit_cast<double>(__builtin_bswap64(bytes_.number(8, "a number"))); }
 
   void step(PickleOp op);
 
   ByteStream& bytes_;
+  const PickleVocabulary& vocabulary_;
   const ByteStream::Fail& fail_;
+  const ByteStream::Fail bad_ = [this](const std::string& text) { bad(text); };
   Pickle pickle_;
   std::vector<PickleRef> stack_;
   std::vector<size_t> marks_;
@@ -172,6 +182,10 @@ class Machine {
 void Machine::step(PickleOp op) {
   const auto number = [&](int bytes) { return bytes_.number(bytes, "a pickle"); };
   const auto text = [&](int length_bytes) { push(bytes_.take(number(length_bytes), "text")); };
+  const auto bytes = [&](int length_bytes) {
+    if (!vocabulary_.has_bytes) refuse();
+    text(length_bytes);
+  };
   switch (op) {
     case PickleOp::proto: {
       const uint64_t version = number(1);
@@ -211,6 +225,12 @@ void Machine::step(PickleOp op) {
       return text(1);
     case PickleOp::bin_unicode8:
       return text(8);
+    case PickleOp::bin_bytes:
+      return bytes(4);
+    case PickleOp::short_bin_bytes:
+      return bytes(1);
+    case PickleOp::bin_bytes8:
+      return bytes(8);
     case PickleOp::empty_tuple:
       return push(PickleList{{}, true});
     case PickleOp::tuple:
@@ -266,18 +286,18 @@ void Machine::step(PickleOp op) {
       return reduce();
     case PickleOp::build:
       return build();
-    case PickleOp::bin_persid: {
-      const PickleRef id = pop();
-      return push(built([&](PickleValue& value, const auto& fail) { pickle_storage(pickle_, *id, value, fail); }).is);
-    }
+    case PickleOp::bin_persid:
+      return persistent();
     case PickleOp::stop:
       return;
   }
-  bad("weights do not need this opcode, and it is not run");
+  refuse();
 }
 
 }  // namespace
 
-Pickle unpickle(ByteStream& bytes, const ByteStream::Fail& fail) { return Machine(bytes, fail).run(); }
+Pickle unpickle(ByteStream& bytes, const PickleVocabulary& vocabulary, const ByteStream::Fail& fail) {
+  return Machine(bytes, vocabulary, fail).run();
+}
 
-}  // namespace weft::support
+}  // namespace weft

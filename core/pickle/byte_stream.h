@@ -3,8 +3,9 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
-namespace weft::support {
+namespace weft {
 
 /// Bytes front to back out of a file, through a small buffer, so that a stream of a few kilobytes at the start of a
 /// file of gigabytes costs a few kilobytes.
@@ -15,6 +16,8 @@ class ByteStream {
 
   /// [begin, end) of what `read` reads.
   ByteStream(Read read, uint64_t begin, uint64_t end, Fail fail);
+  /// Bytes in memory, which outlive the stream.
+  ByteStream(std::string_view bytes, Fail fail);
 
   uint64_t position() const { return buffer_start_ + next_; }
   uint64_t left() const { return end_ - position(); }
@@ -35,4 +38,4 @@ class ByteStream {
   size_t next_ = 0;
 };
 
-}  // namespace weft::support
+}  // namespace weft

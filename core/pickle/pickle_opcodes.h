@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <string>
 
-namespace weft::support {
+namespace weft {
 
-/// The opcodes that pickles of weights are made of (CPython, Lib/pickletools.py).
+/// The opcodes that Weft's pickles are made of (CPython, Lib/pickletools.py).
 enum class PickleOp : uint8_t {
   mark = '(',
   stop = '.',
@@ -21,6 +22,9 @@ enum class PickleOp : uint8_t {
   bin_unicode8 = 0x8d,
   bin_string = 'T',
   short_bin_string = 'U',
+  bin_bytes = 'B',
+  short_bin_bytes = 'C',
+  bin_bytes8 = 0x8e,
   empty_tuple = ')',
   tuple = 't',
   tuple1 = 0x85,
@@ -46,4 +50,7 @@ enum class PickleOp : uint8_t {
   frame = 0x95,
 };
 
-}  // namespace weft::support
+/// `REDUCE`, or `opcode 0xff` for a byte that is none.
+std::string pickle_opcode_name(uint8_t opcode);
+
+}  // namespace weft

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/support/weights/byte_stream.h"
+#include "core/pickle/byte_stream.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 
 #include "kernels/error.h"
 
-namespace weft::support {
+namespace weft {
 namespace {
 
 constexpr uint64_t kBuffer = 16384;
@@ -16,6 +16,10 @@ constexpr uint64_t kBuffer = 16384;
 
 ByteStream::ByteStream(Read read, uint64_t begin, uint64_t end, Fail fail)
     : read_(std::move(read)), fail_(std::move(fail)), end_(end), buffer_start_(begin) {}
+
+ByteStream::ByteStream(std::string_view bytes, Fail fail)
+    : ByteStream([bytes](uint64_t offset, void* to, uint64_t count) { std::memcpy(to, bytes.data() + offset, count); },
+                 0, bytes.size(), std::move(fail)) {}
 
 void ByteStream::need(uint64_t bytes, const char* what) const {
   if (bytes > left())
@@ -66,4 +70,4 @@ std::string ByteStream::line(size_t longest, const char* what) {
   }
 }
 
-}  // namespace weft::support
+}  // namespace weft

@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <utility>
 
-#include "apps/support/weights/unpickler.h"
+#include "core/pickle/pickle_opcodes.h"
 
-namespace weft::support {
+namespace weft {
 namespace {
 
 // All opcodes of protocols 0 to 5, those that are refused too, under their names in Lib/pickletools.py.
@@ -90,4 +90,4 @@ std::string pickle_opcode_name(uint8_t opcode) {
   return text;
 }
 
-}  // namespace weft::support
+}  // namespace weft

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/pickle/pickle_value.h"
+#include "core/shape.h"
+
+namespace weft::support {
+
+/// PyTorch's storage classes: `FloatStorage`, its element type as core/stored_dtype.h calls it ("" where Weft has no
+/// lossless dtype), and bytes of one element.
+struct TorchStorageType {
+  const char* name;
+  const char* stored;
+  uint64_t bytes;
+};
+
+/// The memory behind tensors, as a file names it.
+struct PickledStorage {
+  std::string key;
+  const TorchStorageType* type = nullptr;
+  uint64_t numel = 0;  ///< elements
+};
+
+/// A strided view into a storage; all of it lies inside.
+struct PickledTensor final : PickleObject {
+  const char* kind() const override { return "a tensor"; }
+
+  size_t storage = 0;   ///< index into TorchPickle::storages
+  uint64_t offset = 0;  ///< elements
+  Shape sizes, strides;
+};
+
+struct TorchPickle : Pickle {
+  std::vector<PickledStorage> storages;
+  std::unordered_map<std::string, size_t> storage_of_key;
+};
+
+/// Builds what a pickle of weights holds: tensors, OrderedDicts and plain values. It knows four functions, torch's
+/// storage types, and the persistent ids `('storage', type, key, place, numel[, view])`. Errors: those of unpickle().
+TorchPickle unpickle_torch(ByteStream& bytes, const ByteStream::Fail& fail);
+
+}  // namespace weft::support

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/pickle/byte_stream.h"
+
+namespace weft {
+
+struct PickleValue;
+using PickleRef =
+    PickleValue*;  ///< owned by a Pickle's arena, so that what refers to itself neither leaks nor recurses
+
+struct PickleNone {};
+/// An integer beyond 64 bits: its bytes, little-endian two's complement.
+struct PickleBigInteger {
+  std::string bytes;
+};
+struct PickleList {
+  std::vector<PickleRef> items;
+  bool is_tuple = false;
+  uint64_t begun_at = 0;  ///< the byte of EMPTY_LIST; 0: by another opcode, or by the first
+};
+struct PickleDict {
+  using Item = std::pair<PickleRef, PickleRef>;
+  std::vector<Item> items;
+  uint64_t begun_at = 0;  ///< the byte of EMPTY_DICT; 0 as above
+};
+
+/// What only some pickles hold: a tensor, an array. It may refer to values of its Pickle.
+struct PickleObject {
+  virtual ~PickleObject() = default;
+  virtual const char* kind() const = 0;  ///< `a tensor`: for errors
+  /// BUILD: takes its state. Errors: through `fail`; most objects have none.
+  virtual void build(const PickleValue& state, const ByteStream::Fail& fail);
+};
+
+/// A callable, looked up in a table by its name; nothing is imported.
+struct PickleFunction final : PickleObject {
+  /// Sets `result` to what it makes of its arguments. Errors: through `fail`.
+  using Call = void (*)(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail);
+  explicit PickleFunction(Call function) : call(function) {}
+  const char* kind() const override { return "a function's name"; }
+
+  Call call;
+};
+
+struct PickleValue {
+  std::variant<PickleNone, bool, int64_t, double, std::string, PickleBigInteger, PickleList, PickleDict,
+               std::unique_ptr<PickleObject>>
+      is;
+
+  /// The value as a T, which may be a PickleObject of some kind, or null.
+  template <class T>
+  const T* as() const {
+    if constexpr (std::is_base_of_v<PickleObject, T>) {
+      const auto* object = std::get_if<std::unique_ptr<PickleObject>>(&is);
+      return object == nullptr ? nullptr : dynamic_cast<const T*>(object->get());
+    } else {
+      return std::get_if<T>(&is);
+    }
+  }
+  /// `a dict`, `a tensor`: for errors.
+  const char* kind() const;
+  /// The opcode that began a list or dict, and where: `EMPTY_LIST at byte 25`; of anything else its kind.
+  std::string begun() const;
+};
+
+/// What one pickle builds.
+struct Pickle {
+  std::deque<PickleValue> arena;
+  PickleRef root = nullptr;
+  uint64_t end = 0;      ///< the byte behind STOP
+  uint64_t opcodes = 0;  ///< how many were run
+};
+
+}  // namespace weft
