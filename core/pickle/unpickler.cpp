@@ -85,10 +85,11 @@ class Machine {
     if (list.is_tuple) bad("expected a list, got a tuple");
     return list;
   }
-  std::string pop_text() {
+  std::string pop_name() {
     const PickleRef value = pop();
     const auto* text = value->as<std::string>();
     if (text == nullptr) bad("expected a text, got ", value->kind());
+    if (text->size() > kLongestName) bad("expected a name of at most ", kLongestName, " bytes, got ", text->size());
     return *text;
   }
 
@@ -140,6 +141,11 @@ class Machine {
     if (list == nullptr || !list->is_tuple) bad("expected a tuple of arguments, got ", arguments->kind());
     PickleValue value;
     function->call(*list, value, bad_);
+    if (const auto* dict = value.as<PickleDict>()) {  // made of a list, which many calls could be given
+      copied_ += dict->items.size();
+      if (copied_ > pickle_.opcodes)
+        bad("expected about as many values as the file describes, got far more by repetition");
+    }
     push(std::move(value.is));
   }
 
@@ -175,7 +181,7 @@ class Machine {
   std::vector<size_t> marks_;
   std::unordered_map<uint64_t, PickleRef> memo_;
   PickleRef none_ = nullptr, true_ = nullptr, false_ = nullptr;
-  uint64_t offset_ = 0;
+  uint64_t offset_ = 0, copied_ = 0;
   uint8_t opcode_ = 0;
 };
 
@@ -279,8 +285,8 @@ void Machine::step(PickleOp op) {
       return global(module, bytes_.line(kLongestName, "a class name"));
     }
     case PickleOp::stack_global: {
-      const std::string name = pop_text();
-      return global(pop_text(), name);
+      const std::string name = pop_name();
+      return global(pop_name(), name);
     }
     case PickleOp::reduce:
       return reduce();

@@ -203,6 +203,32 @@ TEST(Unpickler, BombsAreErrors) {
   });
 }
 
+/// A dict of a list's values, each under itself.
+void make_twins(const PickleList& arguments, PickleValue& result, const ByteStream::Fail&) {
+  PickleDict twins;
+  for (const PickleRef item : arguments.items.at(0)->as<PickleList>()->items) twins.items.emplace_back(item, item);
+  result.is = std::move(twins);
+}
+
+// A few bytes that refer to a long value could ask for it again and again.
+TEST(Unpickler, RepetitionIsBounded) {
+  const std::string name = "X\x2c\1\0\0"s + std::string(300, 'a');
+  EXPECT_EQ(pickle_error("U\4shop" + name + "\x93."),
+            "pickle: STACK_GLOBAL at byte 311: expected a name of at most 256 bytes, got 300");
+  EXPECT_EQ(pickle_error(name + "U\3bag\x93."),
+            "pickle: STACK_GLOBAL at byte 310: expected a name of at most 256 bytes, got 300");
+  PickleVocabulary twins = kShop;
+  twins.find = [](const std::string&, const std::string&, PickleValue& result) {
+    return result.is = std::make_unique<PickleFunction>(make_twins), true;
+  };
+  const std::string list = "](" + std::string(100, 'N') + "e\x85q\0"s, start = "ctwin\ns\n" + list + "R";
+  EXPECT_EQ(pickle_error(start + ".", twins), "(no error)");
+  std::string again = "(" + start;
+  for (int i = 0; i < 9; ++i) again += "ctwin\ns\nh\0R"s;
+  EXPECT_THAT(pickle_error(again + "t.", twins),
+              testing::EndsWith("expected about as many values as the file describes, got far more by repetition"));
+}
+
 TEST(Unpickler, BytesOfAFileAreReadOnceAndInOrder) {
   const std::string text(100'000, 'x');
   const std::string pickle = "(K\7B\xa0\x86\1\0"s + text + "K\x08t."s;

@@ -155,6 +155,8 @@ TEST(TorchPickle, StoragesAreCheckedToo) {
             "pickle: BINPERSID at byte 36: expected a storage's key, got None");
   EXPECT_EQ(error("(X\7\0\0\0storagectorch\nByteStorage\nX\1\0\0\0kNJ\xff\xff\xff\xfft"s),
             "pickle: BINPERSID at byte 45: expected a storage's size of at least 0, got a whole number");
+  EXPECT_EQ(error("(X\7\0\0\0storagectorch\nByteStorage\nX\x2c\1\0\0"s + std::string(300, 'k') + "NK\1t"),
+            "pickle: BINPERSID at byte 341: expected a storage's key of at most 256 bytes, got 300");
   EXPECT_EQ(
       error(kStorage + "(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0kX\3\0\0\0cpuK\5t"s),
       "pickle: BINPERSID at byte 101: storage 'k': expected FloatStorage of 4 elements as before, got FloatStorage of "
@@ -195,6 +197,28 @@ TEST(TorchPickle, ValuesThatHoldThemselves) {
   EXPECT_EQ(walk_error("}NNs."), "expected keys that are texts or numbers, got None in ''");
   EXPECT_EQ(walk_error("K\1."), "expected tensors, got a whole number");
   EXPECT_EQ(walk_error("}."), "(no error)");
+}
+
+// One text of a megabyte under a hundred keys: alone, and beside the dict of tensors.
+TEST(TorchPickle, TextsAreNotMultiplied) {
+  const std::string text = "K\x7fX\0\0\x10\0"s + std::string(1 << 20, 'x') + "q\0"s;
+  std::string keys;
+  for (char i = 0; i < 100; ++i) keys += "K"s + i + "h\0"s;
+  const std::string refusal = "expected about as many values as the file describes, got far more by repetition";
+  EXPECT_EQ(walk_error("}(" + text + keys + "u."), refusal);
+  EXPECT_EQ(walk_error("}(" + text + "u."), "(no error)");
+
+  const std::string model = "X\5\0\0\0model}K\1"s + tensor("K\0"s, "K\4\x85", "K\1\x85") + "s";
+  const std::string storages = "]X\1\0\0\0ka."s + "\4\0\0\0\0\0\0\0"s + std::string(16, '\0');
+  const auto error = [&](const std::string& items) {
+    std::string file = legacy("}(" + model + items + "u.");
+    file.replace(file.size() - 2, 2, storages);
+    const test::TemporaryFolder folder;
+    test::write_file(folder / "a", file);
+    return test::without_path(test::error_of([&] { support::open_torch(folder / "a"); }), folder / "a");
+  };
+  EXPECT_EQ(error(text + keys), refusal);
+  EXPECT_EQ(error(text), "(no error)");
 }
 
 // Python's own bytes for a pickle that would run a command: the file it would leave is not there afterwards.

@@ -11,7 +11,8 @@ namespace weft::support {
 namespace {
 
 constexpr size_t kDeepest = 64;
-constexpr uint64_t kMostText = 64 << 20;  // of all names together
+constexpr size_t kShown = 100;            // bytes of a name in an error
+constexpr uint64_t kMostText = 64 << 20;  // of all names and texts together
 
 std::string text_of(const PickleValue& value) {
   if (const auto* text = value.as<std::string>()) return *text;
@@ -48,20 +49,21 @@ class Walk {
  public:
   Walk(const Pickle& pickle, const ByteStream::Fail& fail) : visits_left_(pickle.opcodes), fail_(fail) {}
 
-  PickleTree run(const PickleValue& root) {
-    visit(root, "");
-    return std::move(tree_);
+  void visit_all(const PickleValue& root) { visit(root, ""); }
+  /// A number, text or bool beside the tensors.
+  void keep(const std::string& name, const PickleValue& value) {
+    if (const auto* text = value.as<std::string>()) take(text->size());
+    if (const std::string text = text_of(value); !text.empty()) tree_.others[name] = text;
   }
+  PickleTree finish() { return std::move(tree_); }
 
  private:
   void visit(const PickleValue& value, const std::string& name) {
     if (std::find(path_.begin(), path_.end(), &value) != path_.end())
       fail_(str("pickle: ", value.begun(), ": expected values that end, got one that holds itself, at '", name, "'"));
     if (path_.size() > kDeepest) fail_(str("expected values nested at most ", kDeepest, " deep, got more"));
-    if (visits_left_ == 0 || name.size() > text_left_)
-      fail_("expected about as many values as the file describes, got far more by repetition");
+    take(name.size());
     --visits_left_;
-    text_left_ -= name.size();
     path_.push_back(&value);
     if (const auto* tensor = value.as<PickledTensor>()) {
       tree_.tensors.push_back({name, tensor});
@@ -72,10 +74,16 @@ class Walk {
       }
     } else if (const auto* list = value.as<PickleList>()) {
       for (size_t i = 0; i < list->items.size(); ++i) visit(*list->items[i], below(name, str(i)));
-    } else if (const std::string text = text_of(value); !text.empty()) {
-      tree_.others[name] = text;
+    } else {
+      keep(name, value);
     }
     path_.pop_back();
+  }
+
+  void take(uint64_t text) {
+    if (visits_left_ == 0 || text > text_left_)
+      fail_("expected about as many values as the file describes, got far more by repetition");
+    text_left_ -= text;
   }
 
   static std::string below(const std::string& name, const std::string& key) {
@@ -108,7 +116,7 @@ PickleTree flatten_pickle(const Pickle& pickle, const std::string& key, const By
       std::vector<std::string> names;
       if (const auto* dict = pickle.root->as<PickleDict>())
         for (const auto& [name, value] : dict->items)
-          if (is_key(*name) && value->as<PickleDict>() != nullptr) names.push_back(text_of(*name));
+          if (is_key(*name) && value->as<PickleDict>() != nullptr) names.push_back(text_of(*name).substr(0, kShown));
       fail(str("expected a dict under the key '", key, "', got none.",
                names.empty() ? " There are no dicts in it" : " There are: " + joined(names, 10)));
     }
@@ -118,16 +126,19 @@ PickleTree flatten_pickle(const Pickle& pickle, const std::string& key, const By
     for (const char* usual : {"state_dict", "model_state_dict", "model"}) {
       const PickleValue* inner = entry(*root, usual);
       if (inner == nullptr || !holds_tensors(*inner)) continue;
-      PickleTree tree = Walk(pickle, fail).run(*inner);
+      Walk walk(pickle, fail);
+      walk.visit_all(*inner);
       for (const auto& [name, value] : root->as<PickleDict>()->items)  // the epoch and the like, not the optimizer
         if (is_key(*name) && value->as<PickleDict>() == nullptr && value->as<PickleList>() == nullptr)
-          if (const std::string text = text_of(*value); !text.empty()) tree.others[text_of(*name)] = text;
-      return tree;
+          walk.keep(text_of(*name), *value);
+      return walk.finish();
     }
   }
   if (root->as<PickleDict>() == nullptr && root->as<PickleList>() == nullptr && root->as<PickledTensor>() == nullptr)
     fail(str("expected tensors, got ", root->kind()));
-  return Walk(pickle, fail).run(*root);
+  Walk walk(pickle, fail);
+  walk.visit_all(*root);
+  return walk.finish();
 }
 
 }  // namespace weft::support

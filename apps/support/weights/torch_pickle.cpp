@@ -8,6 +8,8 @@
 namespace weft::support {
 namespace {
 
+constexpr size_t kLongestKey = 256;
+
 constexpr TorchStorageType kStorages[] = {
     {"FloatStorage", "F32", 4},     {"DoubleStorage", "F64", 8},    {"HalfStorage", "F16", 2},
     {"BFloat16Storage", "BF16", 2}, {"LongStorage", "I64", 8},      {"IntStorage", "I32", 4},
@@ -142,6 +144,8 @@ void load_storage(TorchPickle& pickle, const PickleValue& id, PickleValue& resul
   if (word == nullptr || *word != "storage") fail("expected a persistent id of a storage, got another");
   if (type == nullptr) fail(str("expected a storage type, got ", items[1]->kind()));
   if (key == nullptr) fail(str("expected a storage's key, got ", items[2]->kind()));
+  if (key->size() > kLongestKey)
+    fail(str("expected a storage's key of at most ", kLongestKey, " bytes, got ", key->size()));
   const uint64_t numel = count_of(*items[4], "a storage's size", fail);
 
   auto& storages = pickle.storages;
