@@ -69,20 +69,20 @@ void ndarray(const PickleList&, PickleValue&, const ByteStream::Fail& fail) {
   fail("expected an array by _reconstruct, got a call of ndarray");
 }
 
-constexpr struct {
+const struct {
   const char *module, *name;
-  PickleFunction::Call call;
+  PickleFunction function;
 } kFunctions[] = {
-    {"numpy.core.multiarray", "_reconstruct", reconstruct},
-    {"numpy._core.multiarray", "_reconstruct", reconstruct},  // NumPy 2
-    {"numpy", "ndarray", ndarray},
-    {"numpy", "dtype", dtype},
+    {"numpy.core.multiarray", "_reconstruct", PickleFunction(reconstruct)},
+    {"numpy._core.multiarray", "_reconstruct", PickleFunction(reconstruct)},  // NumPy 2
+    {"numpy", "ndarray", PickleFunction(ndarray)},
+    {"numpy", "dtype", PickleFunction(dtype)},
 };
 
-bool find_global(const std::string& module, const std::string& name, PickleValue& result) {
+const PickleObject* find_global(const std::string& module, const std::string& name) {
   for (const auto& row : kFunctions)
-    if (module == row.module && name == row.name) return result.is = std::make_unique<PickleFunction>(row.call), true;
-  return false;
+    if (module == row.module && name == row.name) return &row.function;
+  return nullptr;
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ struct PickleDict {
 
 /// What only some pickles hold: a tensor, an array. It may refer to values of its Pickle.
 struct PickleObject {
-  virtual ~PickleObject() = default;
+  constexpr PickleObject() = default;
+  constexpr virtual ~PickleObject() = default;
   virtual const char* kind() const = 0;  ///< `a tensor`: for errors
   /// BUILD: takes its state. Errors: through `fail`; most objects have none.
   virtual void build(const PickleValue& state, const ByteStream::Fail& fail);
@@ -45,7 +46,7 @@ struct PickleObject {
 struct PickleFunction final : PickleObject {
   /// Sets `result` to what it makes of its arguments. Errors: through `fail`.
   using Call = void (*)(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail);
-  explicit PickleFunction(Call function) : call(function) {}
+  constexpr explicit PickleFunction(Call function) : call(function) {}
   const char* kind() const override { return "a function's name"; }
 
   Call call;
@@ -53,15 +54,16 @@ struct PickleFunction final : PickleObject {
 
 struct PickleValue {
   std::variant<PickleNone, bool, int64_t, double, std::string, PickleBigInteger, PickleList, PickleDict,
-               std::unique_ptr<PickleObject>>
-      is;
+               std::unique_ptr<PickleObject>, const PickleObject*>
+      is;  ///< an object of its own, or one of the vocabulary's names
 
   /// The value as a T, which may be a PickleObject of some kind, or null.
   template <class T>
   const T* as() const {
     if constexpr (std::is_base_of_v<PickleObject, T>) {
-      const auto* object = std::get_if<std::unique_ptr<PickleObject>>(&is);
-      return object == nullptr ? nullptr : dynamic_cast<const T*>(object->get());
+      if (const auto* own = std::get_if<std::unique_ptr<PickleObject>>(&is)) return dynamic_cast<const T*>(own->get());
+      const auto* name = std::get_if<const PickleObject*>(&is);
+      return name == nullptr ? nullptr : dynamic_cast<const T*>(*name);
     } else {
       return std::get_if<T>(&is);
     }

@@ -126,11 +126,11 @@ class Machine {
   }
 
   void global(const std::string& module, const std::string& name) {
-    PickleValue value;
-    if (!vocabulary_.find(module, name, value))
+    const PickleObject* object = vocabulary_.find(module, name);
+    if (object == nullptr)
       bad("the file asks for '", module, ".", name, "', which ", vocabulary_.holds,
           " do not need; nothing of it was run", vocabulary_.advice);
-    push(std::move(value.is));
+    push(object);
   }
 
   void reduce() {

@@ -16,8 +16,8 @@ struct PickleVocabulary {
   uint64_t most_opcodes = 10'000'000;  ///< a value of one byte may take a hundred of memory
   bool has_bytes = false;              ///< whether Python 3's `bytes` are known; they become texts
 
-  /// Sets `result` to what `module.name` stands for; false where this kind of pickle has no business with it.
-  std::function<bool(const std::string& module, const std::string& name, PickleValue& result)> find;
+  /// What `module.name` stands for, which outlives the pickle; null where this kind of pickle has no business with it.
+  std::function<const PickleObject*(const std::string& module, const std::string& name)> find;
   /// Sets `result` to what a persistent id means. Errors: through `fail`. Without it such ids are refused.
   std::function<void(const PickleValue& id, PickleValue& result, const ByteStream::Fail& fail)> load_persistent = {};
 };

@@ -34,11 +34,14 @@ void make_bag(const PickleList& arguments, PickleValue& result, const ByteStream
   result.is = std::make_unique<Bag>();
 }
 
-bool find_shop(const std::string& module, const std::string& name, PickleValue& result) {
-  if (module != "shop") return false;
-  if (name == "bag") return result.is = std::make_unique<PickleFunction>(make_bag), true;
-  if (name == "label") return result.is = std::make_unique<Label>(), true;
-  return false;
+const PickleFunction kBag(make_bag);
+const Label kLabel{};
+
+const PickleObject* find_shop(const std::string& module, const std::string& name) {
+  if (module != "shop") return nullptr;
+  if (name == "bag") return &kBag;
+  if (name == "label") return &kLabel;
+  return nullptr;
 }
 
 const PickleVocabulary kShop{.holds = "shops", .advice = ". Ask the owner", .find = find_shop};
@@ -217,10 +220,9 @@ TEST(Unpickler, RepetitionIsBounded) {
             "pickle: STACK_GLOBAL at byte 311: expected a name of at most 256 bytes, got 300");
   EXPECT_EQ(pickle_error(name + "U\3bag\x93."),
             "pickle: STACK_GLOBAL at byte 310: expected a name of at most 256 bytes, got 300");
+  const PickleFunction twin(make_twins);
   PickleVocabulary twins = kShop;
-  twins.find = [](const std::string&, const std::string&, PickleValue& result) {
-    return result.is = std::make_unique<PickleFunction>(make_twins), true;
-  };
+  twins.find = [&](const std::string&, const std::string&) { return &twin; };
   const std::string list = "](" + std::string(100, 'N') + "e\x85q\0"s, start = "ctwin\ns\n" + list + "R";
   EXPECT_EQ(pickle_error(start + ".", twins), "(no error)");
   std::string again = "(" + start;

@@ -10,18 +10,11 @@ namespace {
 
 constexpr size_t kLongestKey = 256;
 
-constexpr TorchStorageType kStorages[] = {
+const TorchStorageType kStorages[] = {
     {"FloatStorage", "F32", 4},     {"DoubleStorage", "F64", 8},    {"HalfStorage", "F16", 2},
     {"BFloat16Storage", "BF16", 2}, {"LongStorage", "I64", 8},      {"IntStorage", "I32", 4},
     {"ShortStorage", "I16", 2},     {"CharStorage", "I8", 1},       {"ByteStorage", "U8", 1},
     {"BoolStorage", "BOOL", 1},     {"ComplexFloatStorage", "", 8}, {"ComplexDoubleStorage", "", 16},
-};
-
-struct StorageType final : PickleObject {
-  explicit StorageType(const TorchStorageType* of) : row(of) {}
-  const char* kind() const override { return "a storage type"; }
-
-  const TorchStorageType* row;
 };
 
 /// A storage, or (in files of PyTorch 0.3 and older) a range of one.
@@ -114,23 +107,23 @@ void rebuild_parameter(const PickleList& arguments, PickleValue& result, const B
   result.is = std::make_unique<PickledTensor>(*tensor);
 }
 
-constexpr struct {
+const struct {
   const char *module, *name;
-  PickleFunction::Call call;
+  PickleFunction function;
 } kFunctions[] = {
-    {"collections", "OrderedDict", ordered_dict},
-    {"torch._utils", "_rebuild_tensor", rebuild_tensor},
-    {"torch._utils", "_rebuild_tensor_v2", rebuild_tensor},
-    {"torch._utils", "_rebuild_parameter", rebuild_parameter},
+    {"collections", "OrderedDict", PickleFunction(ordered_dict)},
+    {"torch._utils", "_rebuild_tensor", PickleFunction(rebuild_tensor)},
+    {"torch._utils", "_rebuild_tensor_v2", PickleFunction(rebuild_tensor)},
+    {"torch._utils", "_rebuild_parameter", PickleFunction(rebuild_parameter)},
 };
 
-bool find_global(const std::string& module, const std::string& name, PickleValue& result) {
+const PickleObject* find_global(const std::string& module, const std::string& name) {
   for (const auto& row : kFunctions)
-    if (module == row.module && name == row.name) return result.is = std::make_unique<PickleFunction>(row.call), true;
-  if (module != "torch") return false;
+    if (module == row.module && name == row.name) return &row.function;
+  if (module != "torch") return nullptr;
   for (const TorchStorageType& type : kStorages)
-    if (name == type.name) return result.is = std::make_unique<StorageType>(&type), true;
-  return false;
+    if (name == type.name) return &type;
+  return nullptr;
 }
 
 void load_storage(TorchPickle& pickle, const PickleValue& id, PickleValue& result, const ByteStream::Fail& fail) {
@@ -139,7 +132,7 @@ void load_storage(TorchPickle& pickle, const PickleValue& id, PickleValue& resul
     fail("expected a persistent id ('storage', type, key, place, size)");
   const auto& items = list->items;
   const auto* word = items[0]->as<std::string>();
-  const auto* type = items[1]->as<StorageType>();
+  const auto* type = items[1]->as<TorchStorageType>();
   const auto* key = items[2]->as<std::string>();
   if (word == nullptr || *word != "storage") fail("expected a persistent id of a storage, got another");
   if (type == nullptr) fail(str("expected a storage type, got ", items[1]->kind()));
@@ -152,11 +145,11 @@ void load_storage(TorchPickle& pickle, const PickleValue& id, PickleValue& resul
   const auto known = pickle.storage_of_key.find(*key);
   size_t index = known == pickle.storage_of_key.end() ? storages.size() : known->second;
   if (index == storages.size()) {
-    storages.push_back({*key, type->row, numel});
+    storages.push_back({*key, type, numel});
     pickle.storage_of_key.emplace(*key, index);
-  } else if (storages[index].type != type->row || storages[index].numel != numel) {
+  } else if (storages[index].type != type || storages[index].numel != numel) {
     fail(str("storage '", *key, "': expected ", storages[index].type->name, " of ", storages[index].numel,
-             " elements as before, got ", type->row->name, " of ", numel));
+             " elements as before, got ", type->name, " of ", numel));
   }
   StorageView view;
   view.storage = index;

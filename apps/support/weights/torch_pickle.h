@@ -12,7 +12,11 @@ namespace weft::support {
 
 /// PyTorch's storage classes: `FloatStorage`, its element type as core/stored_dtype.h calls it ("" where Weft has no
 /// lossless dtype), and bytes of one element.
-struct TorchStorageType {
+struct TorchStorageType final : PickleObject {
+  constexpr TorchStorageType(const char* class_name, const char* stored_as, uint64_t element)
+      : name(class_name), stored(stored_as), bytes(element) {}
+  const char* kind() const override { return "a storage type"; }
+
   const char* name;
   const char* stored;
   uint64_t bytes;
