@@ -65,6 +65,7 @@ TEST(TorchPickle, WhatRunsCodeIsRefusedByName) {
   EXPECT_EQ(pickle_error("ctorch\nload\n."), "pickle: GLOBAL at byte 0: " + refused("torch.load"));
   EXPECT_EQ(pickle_error("cnumpy.core.multiarray\n_reconstruct\n."),
             "pickle: GLOBAL at byte 0: " + refused("numpy.core.multiarray._reconstruct"));
+  EXPECT_EQ(pickle_error("cos\nOrderedDict\n."), "pickle: GLOBAL at byte 0: " + refused("os.OrderedDict"));
   const std::string other = "weights do not need this opcode, and it is not run";
   EXPECT_EQ(pickle_error("(ios\nsystem\n."), "pickle: INST at byte 1: " + other);
   EXPECT_EQ(pickle_error("(N}o."), "pickle: OBJ at byte 3: " + other);
