@@ -3,8 +3,8 @@
 
 #include <dlfcn.h>
 
-#include "kernels/engines/shared_library.h"
 #include "kernels/error.h"
+#include "kernels/shared_library.h"
 
 namespace weft::dist {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 constexpr int kOldest = 21800;
 
 NcclLibrary load() {
-  const kernels::vendor::SharedLibrary shared("libnccl.so.2", WEFT_NCCL_FOLDER);
+  const kernels::SharedLibrary shared("libnccl.so.2", WEFT_NCCL_FOLDER);
   WEFT_CHECK(shared.handle, "process group nccl: cannot load libnccl.so.2 (", shared.error,
              "). Put its folder into LD_LIBRARY_PATH");
   NcclLibrary functions;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/engines/cudnn_library.h"
 
-#include "kernels/engines/shared_library.h"
 #include "kernels/error.h"
+#include "kernels/shared_library.h"
 
 namespace weft::kernels::vendor {
 namespace {

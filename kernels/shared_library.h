@@ -4,14 +4,14 @@
 
 #include <string>
 
-namespace weft::kernels::vendor {
+namespace weft::kernels {
 
 /// A shared library that is loaded when it is needed: by the loader's own search, else from a folder.
 struct SharedLibrary {
   void* handle = nullptr;
   std::string error;  ///< the loader's text, where handle is null
 
-  SharedLibrary(const std::string& file, const std::string& folder) {
+  explicit SharedLibrary(const std::string& file, const std::string& folder = "") {
     handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle) return;
     error = dlerror();
@@ -19,4 +19,4 @@ struct SharedLibrary {
   }
 };
 
-}  // namespace weft::kernels::vendor
+}  // namespace weft::kernels
