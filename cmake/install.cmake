@@ -19,7 +19,7 @@ foreach(folder kernels core nn optim data dist apps/support)
           # Below kernels/ the contracts are public, the devices behind them are not.
           PATTERN "kernels/cpu" EXCLUDE PATTERN "kernels/cuda" EXCLUDE PATTERN "kernels/simt" EXCLUDE
           PATTERN "kernels/engines" EXCLUDE PATTERN "kernels/ladder" EXCLUDE
-          PATTERN "hdf5_handle.h" EXCLUDE)  # needs HDF5's own headers
+          PATTERN "hdf5_handle.h" EXCLUDE PATTERN "hdf5_library.h" EXCLUDE)  # need HDF5's own headers
 endforeach()
 
 install(TARGETS weft_kernels weft_core weft_nn weft_optim weft_data weft_dist weft_support weft_weft

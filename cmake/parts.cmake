@@ -36,6 +36,30 @@ function(weft_find_library name out include header library)
   endif()
 endfunction()
 
+# weft_soname(FILE FOLDER LIBRARY): the name by which programs that link this shared library load it, and where it lies under that name.
+# FILE is empty where that cannot be said: a static library, a linker script.
+function(weft_soname file folder library)
+  set(${file} "" PARENT_SCOPE)
+  set(${folder} "" PARENT_SCOPE)
+  if(NOT CMAKE_READELF OR NOT library MATCHES "\\.so(\\.|$)")
+    return()
+  endif()
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env LC_ALL=C ${CMAKE_READELF} -d ${library} OUTPUT_VARIABLE text ERROR_QUIET)
+  if(NOT text MATCHES "\\(SONAME\\)[^[]*\\[([^]]+)\\]")
+    return()
+  endif()
+  set(name ${CMAKE_MATCH_1})
+  set(${file} ${name} PARENT_SCOPE)
+  get_filename_component(behind_links ${library} REALPATH)
+  foreach(place ${library} ${behind_links})
+    get_filename_component(place ${place} DIRECTORY)
+    if(EXISTS ${place}/${name})
+      set(${folder} ${place} PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+endfunction()
+
 # weft_part(NAME found? "what it gives" "cure"): one row of the table.
 function(weft_part name found gives cure)
   if(found)
@@ -147,6 +171,11 @@ weft_part("cuBLASLt" "${WEFT_HAVE_CUBLASLT}" "matmul of WEFT_ENGINE=vendor and a
 weft_part("cuDNN" "${WEFT_HAVE_CUDNN}" "conv2d of WEFT_ENGINE=vendor and auto" "with CUDA: install cuDNN 9, or set WEFT_CUDNN_ROOT")
 
 weft_find_library(HDF5 WEFT_HAVE_HDF5 WEFT_HDF5_INCLUDE hdf5.h WEFT_HDF5 hdf5 hdf5_serial PATH_SUFFIXES hdf5/serial)
+# A shared HDF5 is loaded at its first use (data/hdf5_library.cpp); any other is linked.
+set(WEFT_HDF5_FILE "")
+if(WEFT_HAVE_HDF5)
+  weft_soname(WEFT_HDF5_FILE WEFT_HDF5_FOLDER ${WEFT_HDF5})
+endif()
 weft_part("HDF5" "${WEFT_HAVE_HDF5}" "checkpoints (.h5), pictures in HDF5 files" "apt-get install libhdf5-dev")
 
 find_package(nlohmann_json 3.10 QUIET)

@@ -59,9 +59,11 @@ class Fields final : public FieldFile {
     const std::array<hsize_t, 4> start{static_cast<hsize_t>(time), 0, 0, 0};
     const std::array<hsize_t, 4> count{1, static_cast<hsize_t>(window.channels), static_cast<hsize_t>(window.rows),
                                        static_cast<hsize_t>(window.columns)};
-    const Hdf5Id from(H5Dget_space(dataset_), H5Sclose), room(H5Screate_simple(4, count.data(), nullptr), H5Sclose);
-    const bool read = H5Sselect_hyperslab(from, H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr) >= 0 &&
-                      H5Dread(dataset_, H5T_NATIVE_FLOAT, room, from, H5P_DEFAULT, to) >= 0;
+    const Hdf5Id from(hdf5().Dget_space(dataset_), hdf5().Sclose),
+        room(hdf5().Screate_simple(4, count.data(), nullptr), hdf5().Sclose);
+    const bool read =
+        hdf5().Sselect_hyperslab(from, H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr) >= 0 &&
+        hdf5().Dread(dataset_, hdf5().T_NATIVE_FLOAT(), room, from, H5P_DEFAULT, to) >= 0;
     if (!read) file_->bad("cannot read time ", time, ". Is the file whole?");
   }
 
@@ -87,28 +89,28 @@ std::unique_ptr<FieldFile> open_fields(const std::filesystem::path& path) {
   if (!is_hdf5(*file)) file->bad("expected an HDF5 file with the dataset 'fields', got another format");
   const std::lock_guard lock(library_mutex());
   const Hdf5Quiet quiet;
-  Hdf5Id hdf5(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
-  if (!hdf5.valid()) file->bad("damaged or cut short");
-  Hdf5Id dataset(H5Dopen2(hdf5, kDataset, H5P_DEFAULT), H5Dclose);
+  Hdf5Id opened(hdf5().Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), hdf5().Fclose);
+  if (!opened.valid()) file->bad("damaged or cut short");
+  Hdf5Id dataset(hdf5().Dopen2(opened, kDataset, H5P_DEFAULT), hdf5().Dclose);
   if (!dataset.valid()) file->bad("expected the dataset 'fields', got none");
-  const Hdf5Id space(H5Dget_space(dataset), H5Sclose), type(H5Dget_type(dataset), H5Tclose);
-  const int rank = H5Sget_simple_extent_ndims(space);
+  const Hdf5Id space(hdf5().Dget_space(dataset), hdf5().Sclose), type(hdf5().Dget_type(dataset), hdf5().Tclose);
+  const int rank = hdf5().Sget_simple_extent_ndims(space);
   if (rank != 4) file->bad("fields: expected [time, channel, latitude, longitude], got ", rank, " dimensions");
-  if (H5Tget_class(type) != H5T_FLOAT) file->bad("fields: expected floating point numbers, got another type");
+  if (hdf5().Tget_class(type) != H5T_FLOAT) file->bad("fields: expected floating point numbers, got another type");
   std::array<hsize_t, 4> sizes{};
-  H5Sget_simple_extent_dims(space, sizes.data(), nullptr);
+  hdf5().Sget_simple_extent_dims(space, sizes.data(), nullptr);
   constexpr hsize_t kMost = hsize_t{1} << 32;
   hsize_t values = 1;
   for (const hsize_t size : sizes) {
     if (size == 0 || size > kMost || values > kMost * 1024 / size) file->bad("fields: sizes of 0 or beyond all reason");
     values *= size;
   }
-  haddr_t offset = H5Tequal(type, H5T_IEEE_F32LE) > 0 ? H5Dget_offset(dataset) : HADDR_UNDEF;
+  haddr_t offset = hdf5().Tequal(type, hdf5().T_IEEE_F32LE()) > 0 ? hdf5().Dget_offset(dataset) : HADDR_UNDEF;
   if (offset != HADDR_UNDEF && (offset > file->size() || (file->size() - offset) / sizeof(float) < values))
     file->bad("cut short: ", values, " values do not fit into it");
   const FieldSize size{static_cast<int64_t>(sizes[0]), static_cast<int64_t>(sizes[1]), static_cast<int64_t>(sizes[2]),
                        static_cast<int64_t>(sizes[3])};
-  return std::make_unique<Fields>(std::move(file), size, std::move(hdf5), std::move(dataset), offset);
+  return std::make_unique<Fields>(std::move(file), size, std::move(opened), std::move(dataset), offset);
 }
 
 void write_fields(const std::filesystem::path& path, const FieldSize& size,
@@ -120,20 +122,21 @@ void write_fields(const std::filesystem::path& path, const FieldSize& size,
     return result;
   };
   errno = 0;
-  Hdf5Id file(check(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)), H5Fclose);
+  Hdf5Id file(check(hdf5().Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)), hdf5().Fclose);
   const std::array<hsize_t, 4> sizes{static_cast<hsize_t>(size.times), static_cast<hsize_t>(size.channels),
                                      static_cast<hsize_t>(size.rows), static_cast<hsize_t>(size.columns)};
-  const Hdf5Id space(check(H5Screate_simple(4, sizes.data(), nullptr)), H5Sclose);
-  Hdf5Id dataset(check(H5Dcreate2(file, kDataset, H5T_IEEE_F32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)),
-                 H5Dclose);
+  const Hdf5Id space(check(hdf5().Screate_simple(4, sizes.data(), nullptr)), hdf5().Sclose);
+  Hdf5Id dataset(
+      check(hdf5().Dcreate2(file, kDataset, hdf5().T_IEEE_F32LE(), space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)),
+      hdf5().Dclose);
   const std::array<hsize_t, 4> one{1, sizes[1], sizes[2], sizes[3]};
-  const Hdf5Id room(check(H5Screate_simple(4, one.data(), nullptr)), H5Sclose);
+  const Hdf5Id room(check(hdf5().Screate_simple(4, one.data(), nullptr)), hdf5().Sclose);
   std::vector<float> values(static_cast<size_t>(size.values()));
   for (int64_t time = 0; time < size.times; ++time) {
     fill(time, values.data());
     const std::array<hsize_t, 4> start{static_cast<hsize_t>(time), 0, 0, 0};
-    check(H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), nullptr, one.data(), nullptr));
-    check(H5Dwrite(dataset, H5T_NATIVE_FLOAT, room, space, H5P_DEFAULT, values.data()));
+    check(hdf5().Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), nullptr, one.data(), nullptr));
+    check(hdf5().Dwrite(dataset, hdf5().T_NATIVE_FLOAT(), room, space, H5P_DEFAULT, values.data()));
   }
   check(dataset.close() ? 0 : -1);
   check(file.close() ? 0 : -1);

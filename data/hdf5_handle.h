@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <hdf5.h>
-
 #include <utility>
+
+#include "data/hdf5_library.h"
 
 namespace weft::data {
 
@@ -37,13 +37,10 @@ class Hdf5Id {
 class Hdf5Quiet {
  public:
   Hdf5Quiet() {
-    // Nor may it clean up at exit: after a damaged file that prints. Every identifier here closes itself.
-    static const herr_t no_cleanup = H5dont_atexit();
-    static_cast<void>(no_cleanup);
-    H5Eget_auto2(H5E_DEFAULT, &handler_, &data_);
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+    hdf5().Eget_auto2(H5E_DEFAULT, &handler_, &data_);
+    hdf5().Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   }
-  ~Hdf5Quiet() { H5Eset_auto2(H5E_DEFAULT, handler_, data_); }
+  ~Hdf5Quiet() { hdf5().Eset_auto2(H5E_DEFAULT, handler_, data_); }
   Hdf5Quiet(const Hdf5Quiet&) = delete;
   Hdf5Quiet& operator=(const Hdf5Quiet&) = delete;
 

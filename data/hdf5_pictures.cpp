@@ -27,11 +27,11 @@ class Reader {
     group_ = part;
     if (!is_group(part) && part == "val" && is_group("test")) group_ = "test";
     if (!is_group(group_)) bytes_.bad("expected a group '", part, "' with images and targets, got none");
-    const Hdf5Id plist(H5Fget_create_plist(file_), H5Pclose);
+    const Hdf5Id plist(hdf5().Fget_create_plist(file_), hdf5().Pclose);
     size_t offset_bytes = 0, length_bytes = 0;
     hsize_t user_block = 0;
-    H5Pget_sizes(plist, &offset_bytes, &length_bytes);
-    H5Pget_userblock(plist, &user_block);
+    hdf5().Pget_sizes(plist, &offset_bytes, &length_bytes);
+    hdf5().Pget_userblock(plist, &user_block);
     if (offset_bytes != 8 || length_bytes != 8 || user_block != 0)
       bytes_.bad("expected offsets and lengths of 8 bytes and no user block, got ", offset_bytes, ", ", length_bytes,
                  " and ", user_block, " bytes");
@@ -42,19 +42,19 @@ class Reader {
   /// Where the pictures lie.
   std::vector<HeapReference> images() const {
     const Hdf5Id set = dataset(group_, "images");
-    const Hdf5Id type(H5Dget_type(set), H5Tclose);
-    const Hdf5Id element(H5Tget_class(type) == H5T_VLEN ? H5Tget_super(type) : -1, H5Tclose);
-    if (!element.valid() || H5Tget_class(element) != H5T_INTEGER || H5Tget_size(element) != 1)
+    const Hdf5Id type(hdf5().Dget_type(set), hdf5().Tclose);
+    const Hdf5Id element(hdf5().Tget_class(type) == H5T_VLEN ? hdf5().Tget_super(type) : -1, hdf5().Tclose);
+    if (!element.valid() || hdf5().Tget_class(element) != H5T_INTEGER || hdf5().Tget_size(element) != 1)
       bytes_.bad(group_, "/images: expected variable-length sequences of bytes (u8), got another type");
-    const Hdf5Id plist(H5Dget_create_plist(set), H5Pclose);
-    if (H5Pget_nfilters(plist) != 0)
+    const Hdf5Id plist(hdf5().Dget_create_plist(set), hdf5().Pclose);
+    if (hdf5().Pget_nfilters(plist) != 0)
       bytes_.bad(group_, "/images: expected them stored without compression or other filters, which act on the ",
                  "references alone. Write them again with `pack`, or in h5py without compression=");
     const uint64_t count = length_of(set, group_, "images", kHeapReferenceBytes);
     std::vector<uint8_t> stored(count * kHeapReferenceBytes);
-    const H5D_layout_t layout = H5Pget_layout(plist);
+    const H5D_layout_t layout = hdf5().Pget_layout(plist);
     if (layout == H5D_CONTIGUOUS) {
-      copy(H5Dget_offset(set), stored.size(), stored.data());
+      copy(hdf5().Dget_offset(set), stored.size(), stored.data());
     } else if (layout == H5D_CHUNKED) {
       copy_chunks(set, plist, stored);
     } else {
@@ -75,12 +75,12 @@ class Reader {
 
   /// The attribute `classes`, or the numbers up to the largest label of any part.
   std::vector<std::string> classes() const {
-    if (H5Aexists(file_, "classes") > 0) return named_classes();
+    if (hdf5().Aexists(file_, "classes") > 0) return named_classes();
     int64_t largest = 0;
     std::vector<std::string> all = parts();
     all.push_back(group_);
     for (const std::string& part : all)
-      if (H5Lexists(file_, (part + "/targets").c_str(), H5P_DEFAULT) > 0)
+      if (hdf5().Lexists(file_, (part + "/targets").c_str(), H5P_DEFAULT) > 0)
         for (const int64_t label : labels_of(part)) largest = std::max(largest, label);
     constexpr int64_t kMost = 1 << 20;
     if (largest >= kMost) bytes_.bad("expected labels below ", kMost, ", got ", largest);
@@ -91,16 +91,16 @@ class Reader {
 
  private:
   std::vector<std::string> named_classes() const {
-    const Hdf5Id attribute(H5Aopen(file_, "classes", H5P_DEFAULT), H5Aclose);
-    const Hdf5Id type(H5Aget_type(attribute), H5Tclose), space(H5Aget_space(attribute), H5Sclose);
-    const hssize_t count = H5Sget_simple_extent_npoints(space);
-    const size_t length = H5Tget_size(type);
+    const Hdf5Id attribute(hdf5().Aopen(file_, "classes", H5P_DEFAULT), hdf5().Aclose);
+    const Hdf5Id type(hdf5().Aget_type(attribute), hdf5().Tclose), space(hdf5().Aget_space(attribute), hdf5().Sclose);
+    const hssize_t count = hdf5().Sget_simple_extent_npoints(space);
+    const size_t length = hdf5().Tget_size(type);
     constexpr hssize_t kMost = 1 << 20;
-    if (!attribute.valid() || H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0 || count < 1 ||
-        count > kMost || length > 4096 || static_cast<uint64_t>(count) * length > bytes_.size())
+    if (!attribute.valid() || hdf5().Tget_class(type) != H5T_STRING || hdf5().Tis_variable_str(type) != 0 ||
+        count < 1 || count > kMost || length > 4096 || static_cast<uint64_t>(count) * length > bytes_.size())
       bytes_.bad("attribute 'classes': expected texts of one length, got something else");
     std::vector<char> texts(static_cast<size_t>(count) * length);
-    if (H5Aread(attribute, type, texts.data()) < 0) bytes_.bad("attribute 'classes': damaged: cannot be read");
+    if (hdf5().Aread(attribute, type, texts.data()) < 0) bytes_.bad("attribute 'classes': damaged: cannot be read");
     std::vector<std::string> names;
     for (auto at = texts.begin(); at != texts.end(); at += static_cast<std::ptrdiff_t>(length))
       names.emplace_back(at, std::find(at, at + static_cast<std::ptrdiff_t>(length), '\0'));
@@ -108,9 +108,9 @@ class Reader {
   }
 
   static Hdf5Id open(const FileReader& bytes) {
-    Hdf5Id file(H5Fopen(bytes.path().c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+    Hdf5Id file(hdf5().Fopen(bytes.path().c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), hdf5().Fclose);
     if (!file.valid())
-      bytes.bad(H5Fis_hdf5(bytes.path().c_str()) > 0
+      bytes.bad(hdf5().Fis_hdf5(bytes.path().c_str()) > 0
                     ? "libhdf5 cannot open it. Is it cut short, or open for writing? Where the file system has no "
                       "locks: HDF5_USE_FILE_LOCKING=FALSE"
                     : "expected an HDF5 file, got another");
@@ -118,26 +118,26 @@ class Reader {
   }
 
   bool is_group(const std::string& name) const {
-    if (H5Lexists(file_, name.c_str(), H5P_DEFAULT) <= 0) return false;
-    return Hdf5Id(H5Gopen2(file_, name.c_str(), H5P_DEFAULT), H5Gclose).valid();
+    if (hdf5().Lexists(file_, name.c_str(), H5P_DEFAULT) <= 0) return false;
+    return Hdf5Id(hdf5().Gopen2(file_, name.c_str(), H5P_DEFAULT), hdf5().Gclose).valid();
   }
 
   Hdf5Id dataset(const std::string& part, const char* name) const {
-    Hdf5Id set(H5Dopen2(file_, (part + "/" + name).c_str(), H5P_DEFAULT), H5Dclose);
+    Hdf5Id set(hdf5().Dopen2(file_, (part + "/" + name).c_str(), H5P_DEFAULT), hdf5().Dclose);
     if (!set.valid()) bytes_.bad(part, ": expected the datasets images and targets, got no ", name);
     return set;
   }
 
   /// The length of a dataset of one dimension, whose values a file of this size can hold.
   uint64_t length_of(hid_t set, const std::string& part, const char* name, uint64_t value_bytes) const {
-    const Hdf5Id space(H5Dget_space(set), H5Sclose);
+    const Hdf5Id space(hdf5().Dget_space(set), hdf5().Sclose);
     hsize_t length = 0;
-    if (H5Sget_simple_extent_ndims(space) != 1 || H5Sget_simple_extent_dims(space, &length, nullptr) != 1)
+    if (hdf5().Sget_simple_extent_ndims(space) != 1 || hdf5().Sget_simple_extent_dims(space, &length, nullptr) != 1)
       bytes_.bad(part, "/", name, ": expected one dimension, got another number");
-    const Hdf5Id plist(H5Dget_create_plist(set), H5Pclose);
-    if (H5Pget_layout(plist) == H5D_VIRTUAL || H5Pget_external_count(plist) != 0)
+    const Hdf5Id plist(hdf5().Dget_create_plist(set), hdf5().Pclose);
+    if (hdf5().Pget_layout(plist) == H5D_VIRTUAL || hdf5().Pget_external_count(plist) != 0)
       bytes_.bad(part, "/", name, ": expected values in this file, got another file's");
-    if (length > bytes_.size() / value_bytes && H5Pget_nfilters(plist) == 0)
+    if (length > bytes_.size() / value_bytes && hdf5().Pget_nfilters(plist) == 0)
       bytes_.bad(part, "/", name, ": expected at most ", bytes_.size() / value_bytes,
                  " values in a file of this length, got ", length);
     constexpr hsize_t kMost = hsize_t{1} << 32;
@@ -147,10 +147,10 @@ class Reader {
 
   std::vector<int64_t> labels_of(const std::string& part) const {
     const Hdf5Id set = dataset(part, "targets");
-    const Hdf5Id type(H5Dget_type(set), H5Tclose);
-    if (H5Tget_class(type) != H5T_INTEGER) bytes_.bad(part, "/targets: expected whole numbers, got another type");
-    std::vector<int64_t> labels(length_of(set, part, "targets", H5Tget_size(type)));
-    if (H5Dread(set, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, labels.data()) < 0)
+    const Hdf5Id type(hdf5().Dget_type(set), hdf5().Tclose);
+    if (hdf5().Tget_class(type) != H5T_INTEGER) bytes_.bad(part, "/targets: expected whole numbers, got another type");
+    std::vector<int64_t> labels(length_of(set, part, "targets", hdf5().Tget_size(type)));
+    if (hdf5().Dread(set, hdf5().T_NATIVE_INT64(), H5S_ALL, H5S_ALL, H5P_DEFAULT, labels.data()) < 0)
       bytes_.bad(part, "/targets: damaged: cannot be read");
     return labels;
   }
@@ -166,13 +166,14 @@ class Reader {
 
   void copy_chunks(hid_t set, hid_t plist, std::vector<uint8_t>& stored) const {
     hsize_t chunk = 0;
-    if (H5Pget_chunk(plist, 1, &chunk) != 1 || chunk == 0) bytes_.bad(group_, "/images: damaged: a chunk of length 0");
+    if (hdf5().Pget_chunk(plist, 1, &chunk) != 1 || chunk == 0)
+      bytes_.bad(group_, "/images: damaged: a chunk of length 0");
     const uint64_t count = stored.size() / kHeapReferenceBytes;
     for (hsize_t first = 0; first < count; first += chunk) {
       unsigned filters = 0;
       haddr_t address = HADDR_UNDEF;
       hsize_t size = 0;
-      if (H5Dget_chunk_info_by_coord(set, &first, &filters, &address, &size) < 0)
+      if (hdf5().Dget_chunk_info_by_coord(set, &first, &filters, &address, &size) < 0)
         bytes_.bad(group_, "/images: damaged: a chunk cannot be found");
       const uint64_t some = std::min<uint64_t>(chunk, count - first) * kHeapReferenceBytes;
       if (address != HADDR_UNDEF && size < some) bytes_.bad(group_, "/images: damaged: a chunk is too short");

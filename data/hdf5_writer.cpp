@@ -26,14 +26,15 @@ class Hdf5Writer final : public PictureWriter {
   Hdf5Writer(const std::filesystem::path& path, const std::vector<std::string>& classes)
       : output_(path, "hdf5"),
         count_("hdf5", classes),
-        file_(-1, H5Fclose),
-        part_(-1, H5Gclose),
-        images_(-1, H5Dclose) {
+        file_(-1, hdf5().Fclose),
+        part_(-1, hdf5().Gclose),
+        images_(-1, hdf5().Dclose) {
     constexpr size_t kMostClasses = 1 << 15;  // targets are i16
     WEFT_CHECK(classes.size() <= kMostClasses, "hdf5: expected at most ", kMostClasses, " classes, got ",
                classes.size());
     guarded([&] {
-      file_ = Hdf5Id(wrote(H5Fcreate(output_.temporary().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)), H5Fclose);
+      file_ = Hdf5Id(wrote(hdf5().Fcreate(output_.temporary().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)),
+                     hdf5().Fclose);
       write_classes(classes);
     });
   }
@@ -42,22 +43,23 @@ class Hdf5Writer final : public PictureWriter {
     count_.begin_part(name, count);
     guarded([&] {
       end_part();
-      part_ = Hdf5Id(wrote(H5Gcreate2(file_, name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)), H5Gclose);
+      part_ = Hdf5Id(wrote(hdf5().Gcreate2(file_, name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)), hdf5().Gclose);
       const auto length = static_cast<hsize_t>(count);
-      const Hdf5Id space(wrote(H5Screate_simple(1, &length, nullptr)), H5Sclose);
-      images_ =
-          Hdf5Id(wrote(H5Dcreate2(part_, "images", sequence_, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)), H5Dclose);
+      const Hdf5Id space(wrote(hdf5().Screate_simple(1, &length, nullptr)), hdf5().Sclose);
+      images_ = Hdf5Id(wrote(hdf5().Dcreate2(part_, "images", sequence_, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)),
+                       hdf5().Dclose);
     });
   }
 
   void add(std::span<const uint8_t> bytes, int64_t label) override {
     count_.add(bytes, label);
     guarded([&] {
-      const Hdf5Id space(wrote(H5Dget_space(images_)), H5Sclose), one(wrote(H5Screate(H5S_SCALAR)), H5Sclose);
+      const Hdf5Id space(wrote(hdf5().Dget_space(images_)), hdf5().Sclose),
+          one(wrote(hdf5().Screate(H5S_SCALAR)), hdf5().Sclose);
       const hsize_t index = targets_.size(), length = 1;
-      wrote(H5Sselect_hyperslab(space, H5S_SELECT_SET, &index, nullptr, &length, nullptr));
+      wrote(hdf5().Sselect_hyperslab(space, H5S_SELECT_SET, &index, nullptr, &length, nullptr));
       const hvl_t sequence{bytes.size(), const_cast<uint8_t*>(bytes.data())};  // HDF5 only reads it
-      wrote(H5Dwrite(images_, sequence_, one, space, H5P_DEFAULT, &sequence));
+      wrote(hdf5().Dwrite(images_, sequence_, one, space, H5P_DEFAULT, &sequence));
     });
     targets_.push_back(static_cast<int16_t>(label));
   }
@@ -89,23 +91,25 @@ class Hdf5Writer final : public PictureWriter {
     for (const std::string& name : classes) longest = std::max(longest, name.size());
     std::string texts;
     for (const std::string& name : classes) texts += name, texts.append(longest - name.size(), '\0');
-    const Hdf5Id type(wrote(H5Tcopy(H5T_C_S1)), H5Tclose);
-    H5Tset_size(type, longest);
-    H5Tset_strpad(type, H5T_STR_NULLPAD);
-    H5Tset_cset(type, H5T_CSET_UTF8);
+    const Hdf5Id type(wrote(hdf5().Tcopy(hdf5().T_C_S1())), hdf5().Tclose);
+    hdf5().Tset_size(type, longest);
+    hdf5().Tset_strpad(type, H5T_STR_NULLPAD);
+    hdf5().Tset_cset(type, H5T_CSET_UTF8);
     const hsize_t count = classes.size();
-    const Hdf5Id space(wrote(H5Screate_simple(1, &count, nullptr)), H5Sclose);
-    const Hdf5Id attribute(wrote(H5Acreate2(file_, "classes", type, space, H5P_DEFAULT, H5P_DEFAULT)), H5Aclose);
-    wrote(H5Awrite(attribute, type, texts.data()));
+    const Hdf5Id space(wrote(hdf5().Screate_simple(1, &count, nullptr)), hdf5().Sclose);
+    const Hdf5Id attribute(wrote(hdf5().Acreate2(file_, "classes", type, space, H5P_DEFAULT, H5P_DEFAULT)),
+                           hdf5().Aclose);
+    wrote(hdf5().Awrite(attribute, type, texts.data()));
   }
 
   void end_part() {
     if (!part_.valid()) return;
     const hsize_t length = targets_.size();
-    const Hdf5Id space(wrote(H5Screate_simple(1, &length, nullptr)), H5Sclose);
-    Hdf5Id targets(wrote(H5Dcreate2(part_, "targets", H5T_STD_I16LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)),
-                   H5Dclose);
-    wrote(H5Dwrite(targets, H5T_NATIVE_INT16, H5S_ALL, H5S_ALL, H5P_DEFAULT, targets_.data()));
+    const Hdf5Id space(wrote(hdf5().Screate_simple(1, &length, nullptr)), hdf5().Sclose);
+    Hdf5Id targets(
+        wrote(hdf5().Dcreate2(part_, "targets", hdf5().T_STD_I16LE(), space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)),
+        hdf5().Dclose);
+    wrote(hdf5().Dwrite(targets, hdf5().T_NATIVE_INT16(), H5S_ALL, H5S_ALL, H5P_DEFAULT, targets_.data()));
     if (!targets.close() || !images_.close() || !part_.close()) throw WriteFailed{errno != 0 ? errno : EIO};
     targets_.clear();
   }
@@ -113,7 +117,7 @@ class Hdf5Writer final : public PictureWriter {
   const Hdf5Quiet quiet_;
   AtomicFile output_;
   PartCount count_;
-  const Hdf5Id sequence_{H5Tvlen_create(H5T_STD_U8LE), H5Tclose};
+  const Hdf5Id sequence_{hdf5().Tvlen_create(hdf5().T_STD_U8LE()), hdf5().Tclose};
   Hdf5Id file_, part_, images_;
   std::vector<int16_t> targets_;
 };

@@ -16,9 +16,13 @@ cmake -S . -B "$build" -G Ninja -DWEFT_BUILD_TESTS=OFF -DWEFT_BUILD_BENCHMARKS=O
 ninja -C "$build" -j "${JOBS:-$(nproc)}"
 cmake --install "$build"
 
-# The packages of the libraries that the programs load. A library may be listed under /lib where its package says /usr/lib.
+# The packages of the libraries that the programs load, at their start or, as HDF5, when it is needed. A library may be listed
+# under /lib where its package says /usr/lib.
 mkdir -p "$prefix/share/weft"
-find "$prefix" -type f -executable -exec ldd {} + 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u \
+{
+  find "$prefix" -type f -executable -exec ldd {} + 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// { print $3 }'
+  sed -n 's/^WEFT_HDF5:FILEPATH=\(.*\.so\)$/\1/p' "$build/CMakeCache.txt"
+} | sort -u \
   | while read -r library; do
     dpkg-query --search "$(realpath "$library")" 2>/dev/null || dpkg-query --search "/usr$library" 2>/dev/null || true
   done | cut -d: -f1 | sort -u > "$prefix/share/weft/runtime_packages"

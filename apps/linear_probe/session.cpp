@@ -42,6 +42,7 @@ Session::Session(const Options& options, const support::Ranks& ranks)
       path_(support::checkpoint_to_resume(options.resume, options.out, ranks)),
       sums_(ranks, signals_),
       stop_(sums_, {.max_steps = options.max_steps, .usr1_stops = options.usr1 == "stop"}) {
+  if (!options.dry_run) support::prepare_checkpoints();
   if (!path_.empty()) {
     saved_ = support::load_checkpoint(path_);
     check(path_);

@@ -8,7 +8,6 @@
 // carry HDF5's own checksums (format version 1.8), the data carry ours. Behind the HDF5 file stands a seal
 // (core/seal.h), which HDF5 and its tools ignore: libhdf5 can crash on damaged files, so it sees only those whose seal
 // is whole.
-#include <hdf5.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +21,7 @@
 #include "core/crc32c.h"
 #include "core/printable.h"
 #include "core/seal.h"
+#include "data/hdf5_handle.h"
 
 namespace weft::support {
 namespace {
@@ -30,48 +30,8 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kFormat = 2;
 
-/// An HDF5 identifier that closes itself.
-class Id {
- public:
-  using Close = herr_t (*)(hid_t);
-  Id(hid_t id, Close closer) : id_(id), closer_(closer) {}
-  ~Id() {
-    if (id_ >= 0) closer_(id_);
-  }
-  Id(Id&& other) noexcept : id_(std::exchange(other.id_, -1)), closer_(other.closer_) {}
-  Id& operator=(Id&&) = delete;
-  operator hid_t() const { return id_; }  // NOLINT(google-explicit-constructor)
-  bool valid() const { return id_ >= 0; }
-  /// Closes now and says whether that succeeded.
-  bool close() {
-    const hid_t id = std::exchange(id_, -1);
-    return id >= 0 && closer_(id) >= 0;
-  }
-
- private:
-  hid_t id_;
-  Close closer_;
-};
-
-/// HDF5 prints its own traces on stderr unless told not to.
-class Quiet {
- public:
-  Quiet() {
-    // Nor may it clean up at exit: after a damaged file that prints "infinite loop closing library". Every identifier
-    // here closes itself. Without effect where the program has used HDF5 before.
-    static const herr_t no_cleanup = H5dont_atexit();
-    static_cast<void>(no_cleanup);
-    H5Eget_auto2(H5E_DEFAULT, &handler_, &data_);
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  }
-  ~Quiet() { H5Eset_auto2(H5E_DEFAULT, handler_, data_); }
-  Quiet(const Quiet&) = delete;
-  Quiet& operator=(const Quiet&) = delete;
-
- private:
-  H5E_auto2_t handler_ = nullptr;
-  void* data_ = nullptr;
-};
+using Id = data::Hdf5Id;
+using data::hdf5;
 
 /// What a write to the disk failed with; HDF5 passes errno on only inside its texts.
 struct WriteFailed {
@@ -88,54 +48,55 @@ Id element_type(DType dtype) {
   hid_t base = -1;
   switch (dtype) {
     case DType::f32:
-      base = H5T_IEEE_F32LE;
+      base = hdf5().T_IEEE_F32LE();
       break;
     case DType::f64:
-      base = H5T_IEEE_F64LE;
+      base = hdf5().T_IEEE_F64LE();
       break;
     case DType::bf16:
-      base = H5T_STD_U16LE;
+      base = hdf5().T_STD_U16LE();
       break;
     case DType::f16:
-      base = H5T_IEEE_F32LE;
+      base = hdf5().T_IEEE_F32LE();
       break;
     case DType::i64:
-      base = H5T_STD_I64LE;
+      base = hdf5().T_STD_I64LE();
       break;
     case DType::i32:
-      base = H5T_STD_I32LE;
+      base = hdf5().T_STD_I32LE();
       break;
     case DType::u8:
-      base = H5T_STD_U8LE;
+      base = hdf5().T_STD_U8LE();
       break;
     case DType::boolean:
-      base = H5T_STD_U8LE;
+      base = hdf5().T_STD_U8LE();
       break;
   }
-  const hid_t type = H5Tcopy(base);
+  const hid_t type = hdf5().Tcopy(base);
   if (dtype == DType::f16) {
     // IEEE binary16: sign at bit 15, five exponent bits from 10, ten significand bits from 0.
-    H5Tset_fields(type, 15, 10, 5, 0, 10);
-    H5Tset_size(type, 2);
-    H5Tset_ebias(type, 15);
+    hdf5().Tset_fields(type, 15, 10, 5, 0, 10);
+    hdf5().Tset_size(type, 2);
+    hdf5().Tset_ebias(type, 15);
   }
-  return {type, H5Tclose};
+  return {type, hdf5().Tclose};
 }
 
 Id text_type(size_t length) {
-  const hid_t type = H5Tcopy(H5T_C_S1);
-  H5Tset_size(type, std::max<size_t>(length, 1));
-  H5Tset_strpad(type, H5T_STR_NULLPAD);
-  H5Tset_cset(type, H5T_CSET_UTF8);
-  return {type, H5Tclose};
+  const hid_t type = hdf5().Tcopy(hdf5().T_C_S1());
+  hdf5().Tset_size(type, std::max<size_t>(length, 1));
+  hdf5().Tset_strpad(type, H5T_STR_NULLPAD);
+  hdf5().Tset_cset(type, H5T_CSET_UTF8);
+  return {type, hdf5().Tclose};
 }
 
 // Writing.
 
 void write_attribute(hid_t object, const std::string& name, hid_t type, const void* value) {
-  const Id space(wrote(H5Screate(H5S_SCALAR)), H5Sclose);
-  const Id attribute(wrote(H5Acreate2(object, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT)), H5Aclose);
-  wrote(H5Awrite(attribute, type, value));
+  const Id space(wrote(hdf5().Screate(H5S_SCALAR)), hdf5().Sclose);
+  const Id attribute(wrote(hdf5().Acreate2(object, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT)),
+                     hdf5().Aclose);
+  wrote(hdf5().Awrite(attribute, type, value));
 }
 
 void write_text(hid_t object, const std::string& name, const std::string& text) {
@@ -143,11 +104,11 @@ void write_text(hid_t object, const std::string& name, const std::string& text) 
 }
 
 void write_integer(hid_t object, const std::string& name, int64_t value) {
-  write_attribute(object, name, H5T_STD_I64LE, &value);
+  write_attribute(object, name, hdf5().T_STD_I64LE(), &value);
 }
 
 void write_number(hid_t object, const std::string& name, double value) {
-  write_attribute(object, name, H5T_IEEE_F64LE, &value);
+  write_attribute(object, name, hdf5().T_IEEE_F64LE(), &value);
 }
 
 void write_tensor(hid_t group, const NamedTensor& entry, int64_t index) {
@@ -156,19 +117,20 @@ void write_tensor(hid_t group, const NamedTensor& entry, int64_t index) {
   const Shape shape = dense.sizes();
   std::copy(shape.begin(), shape.end(), sizes.begin());
   const Id type = element_type(dense.dtype());
-  const Id space(
-      wrote(shape.rank() == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(shape.rank(), sizes.data(), nullptr)),
-      H5Sclose);
-  const Id dataset(wrote(H5Dcreate2(group, entry.name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)),
-                   H5Dclose);
+  const Id space(wrote(shape.rank() == 0 ? hdf5().Screate(H5S_SCALAR)
+                                         : hdf5().Screate_simple(shape.rank(), sizes.data(), nullptr)),
+                 hdf5().Sclose);
+  const Id dataset(
+      wrote(hdf5().Dcreate2(group, entry.name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)),
+      hdf5().Dclose);
   write_text(dataset, "dtype", std::string(name(dense.dtype())));
   write_integer(dataset, "crc32c", crc32c(dense.raw_data(), dense.nbytes()));
   write_integer(dataset, "index", index);
-  if (dense.numel() > 0) wrote(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, dense.raw_data()));
+  if (dense.numel() > 0) wrote(hdf5().Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, dense.raw_data()));
 }
 
 void write_part(hid_t file, const std::string& part, const StateDict& state) {
-  const Id group(wrote(H5Gcreate2(file, part.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)), H5Gclose);
+  const Id group(wrote(hdf5().Gcreate2(file, part.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)), hdf5().Gclose);
   for (const NamedScalar& scalar : state.scalars) write_number(group, "number:" + scalar.name, scalar.value);
   int64_t index = 0;
   for (const NamedTensor& entry : state.tensors) write_tensor(group, entry, index++);
@@ -224,11 +186,11 @@ struct Source {
 
 /// Opens an attribute of the expected class: an attribute of another kind is damage (or another program's).
 Id open_attribute(const Source& source, hid_t object, const std::string& name, H5T_class_t kind) {
-  Id attribute(source.read(H5Aopen(object, name.c_str(), H5P_DEFAULT), "attribute '" + name + "'"), H5Aclose);
-  const Id type(source.read(H5Aget_type(attribute), "attribute '" + name + "'"), H5Tclose);
-  const Id space(source.read(H5Aget_space(attribute), "attribute '" + name + "'"), H5Sclose);
-  if (H5Tget_class(type) != kind || H5Sget_simple_extent_npoints(space) != 1 ||
-      (kind == H5T_STRING && H5Tis_variable_str(type) != 0))
+  Id attribute(source.read(hdf5().Aopen(object, name.c_str(), H5P_DEFAULT), "attribute '" + name + "'"), hdf5().Aclose);
+  const Id type(source.read(hdf5().Aget_type(attribute), "attribute '" + name + "'"), hdf5().Tclose);
+  const Id space(source.read(hdf5().Aget_space(attribute), "attribute '" + name + "'"), hdf5().Sclose);
+  if (hdf5().Tget_class(type) != kind || hdf5().Sget_simple_extent_npoints(space) != 1 ||
+      (kind == H5T_STRING && hdf5().Tis_variable_str(type) != 0))
     source.bad("attribute '", name, "' is of another kind than Weft writes");
   return attribute;
 }
@@ -236,22 +198,22 @@ Id open_attribute(const Source& source, hid_t object, const std::string& name, H
 int64_t read_integer(const Source& source, hid_t object, const std::string& name) {
   int64_t value = 0;
   const Id attribute = open_attribute(source, object, name, H5T_INTEGER);
-  source.read(H5Aread(attribute, H5T_NATIVE_INT64, &value), "attribute '" + name + "'");
+  source.read(hdf5().Aread(attribute, hdf5().T_NATIVE_INT64(), &value), "attribute '" + name + "'");
   return value;
 }
 
 double read_number(const Source& source, hid_t object, const std::string& name) {
   double value = 0;
   const Id attribute = open_attribute(source, object, name, H5T_FLOAT);
-  source.read(H5Aread(attribute, H5T_NATIVE_DOUBLE, &value), "attribute '" + name + "'");
+  source.read(hdf5().Aread(attribute, hdf5().T_NATIVE_DOUBLE(), &value), "attribute '" + name + "'");
   return value;
 }
 
 std::string read_text(const Source& source, hid_t object, const std::string& name) {
   const Id attribute = open_attribute(source, object, name, H5T_STRING);
-  const Id type(source.read(H5Aget_type(attribute), "attribute '" + name + "'"), H5Tclose);
-  std::string text(H5Tget_size(type), '\0');
-  source.read(H5Aread(attribute, type, text.data()), "attribute '" + name + "'");
+  const Id type(source.read(hdf5().Aget_type(attribute), "attribute '" + name + "'"), hdf5().Tclose);
+  std::string text(hdf5().Tget_size(type), '\0');
+  source.read(hdf5().Aread(attribute, type, text.data()), "attribute '" + name + "'");
   text.erase(std::find(text.begin(), text.end(), '\0'), text.end());
   return text;
 }
@@ -263,7 +225,7 @@ std::vector<std::string> attribute_names(const Source& source, hid_t object, con
     static_cast<std::vector<std::string>*>(to)->emplace_back(attribute);
     return 0;
   };
-  source.read(H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names), "the list of attributes");
+  source.read(hdf5().Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names), "the list of attributes");
   std::erase_if(names, [&](const std::string& attribute) { return !attribute.starts_with(prefix); });
   for (std::string& attribute : names) attribute.erase(0, prefix.size());
   return names;
@@ -278,33 +240,35 @@ DType read_dtype(const Source& source, hid_t dataset, const std::string& tensor)
 }
 
 Shape read_shape(const Source& source, hid_t dataset, const std::string& tensor) {
-  const Id space(source.read(H5Dget_space(dataset), "tensor '" + tensor + "'"), H5Sclose);
-  const int rank = H5Sget_simple_extent_ndims(space);
+  const Id space(source.read(hdf5().Dget_space(dataset), "tensor '" + tensor + "'"), hdf5().Sclose);
+  const int rank = hdf5().Sget_simple_extent_ndims(space);
   if (rank < 0 || rank > kMaxRank) source.bad("tensor '", tensor, "' has ", rank, " dimensions, at most ", kMaxRank);
   std::array<hsize_t, kMaxRank> sizes{};
-  H5Sget_simple_extent_dims(space, sizes.data(), nullptr);
+  hdf5().Sget_simple_extent_dims(space, sizes.data(), nullptr);
   Shape shape;
   for (int d = 0; d < rank; ++d) shape.push_back(static_cast<int64_t>(sizes[d]));
   return shape;
 }
 
 Tensor read_tensor(const Source& source, hid_t group, const std::string& tensor, int64_t& index) {
-  const Id dataset(source.read(H5Dopen2(group, tensor.c_str(), H5P_DEFAULT), "tensor '" + tensor + "'"), H5Dclose);
+  const Id dataset(source.read(hdf5().Dopen2(group, tensor.c_str(), H5P_DEFAULT), "tensor '" + tensor + "'"),
+                   hdf5().Dclose);
   const DType dtype = read_dtype(source, dataset, tensor);
   const Shape shape = read_shape(source, dataset, tensor);
   const Id type = element_type(dtype);
-  const Id stored(source.read(H5Dget_type(dataset), "tensor '" + tensor + "'"), H5Tclose);
-  if (H5Tequal(type, stored) <= 0) source.bad("tensor '", tensor, "' is not stored as its dtype ", dtype);
+  const Id stored(source.read(hdf5().Dget_type(dataset), "tensor '" + tensor + "'"), hdf5().Tclose);
+  if (hdf5().Tequal(type, stored) <= 0) source.bad("tensor '", tensor, "' is not stored as its dtype ", dtype);
   index = read_integer(source, dataset, "index");
   // The data must be there before memory is asked for: a damaged shape would ask for any amount.
   uint64_t bytes = size_of(dtype);
   for (const int64_t size : shape)
     if (size < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes)) bytes = ~uint64_t{0};
-  if (H5Dget_storage_size(dataset) != bytes)
+  if (hdf5().Dget_storage_size(dataset) != bytes)
     source.bad("damaged: tensor '", tensor, "' has data of another size than its shape");
   const Tensor result = Tensor::empty(shape, dtype);
   if (bytes > 0)
-    source.read(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, result.raw_data()), "tensor '" + tensor + "'");
+    source.read(hdf5().Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, result.raw_data()),
+                "tensor '" + tensor + "'");
   const auto expected = static_cast<uint32_t>(read_integer(source, dataset, "crc32c"));
   const uint32_t got = crc32c(result.raw_data(), bytes);
   if (got != expected)
@@ -321,13 +285,13 @@ bool begins_as_hdf5(const fs::path& path) {
 }
 
 StateDict read_part(const Source& source, hid_t file, const std::string& part) {
-  const Id group(source.read(H5Gopen2(file, part.c_str(), H5P_DEFAULT), "part '" + part + "'"), H5Gclose);
+  const Id group(source.read(hdf5().Gopen2(file, part.c_str(), H5P_DEFAULT), "part '" + part + "'"), hdf5().Gclose);
   std::vector<std::string> names;
   const auto collect = [](hid_t, const char* link, const H5L_info_t*, void* to) -> herr_t {
     static_cast<std::vector<std::string>*>(to)->emplace_back(link);
     return 0;
   };
-  source.read(H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names), "the list of tensors");
+  source.read(hdf5().Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names), "the list of tensors");
   std::vector<std::pair<int64_t, NamedTensor>> found;
   for (const std::string& tensor : names) {
     int64_t index = 0;
@@ -345,19 +309,20 @@ StateDict read_part(const Source& source, hid_t file, const std::string& part) {
 }  // namespace
 
 bool have_checkpoints() { return true; }
+void prepare_checkpoints() { hdf5(); }
 
 void save_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {
   check_names(checkpoint);
-  const Quiet quiet;
+  const data::Hdf5Quiet quiet;
   AtomicFile file(path, "checkpoint");
-  const Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-  H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18);
+  const Id access(hdf5().Pcreate(hdf5().P_CLS_FILE_ACCESS_ID()), hdf5().Pclose);
+  hdf5().Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18);
   errno = 0;
-  Id id(H5Fcreate(file.temporary().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access), H5Fclose);
+  Id id(hdf5().Fcreate(file.temporary().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access), hdf5().Fclose);
   if (!id.valid()) file.fail_write(errno != 0 ? errno : EIO);
   try {
     write_all(id, checkpoint);
-    wrote(H5Fflush(id, H5F_SCOPE_GLOBAL));
+    wrote(hdf5().Fflush(id, H5F_SCOPE_GLOBAL));
   } catch (const WriteFailed& reason) {
     // HDF5 must write once more to close, and a file that it cannot close stays open for good. Freeing what was written
     // gives the disk room for that.
@@ -373,7 +338,7 @@ void save_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {
 
 Checkpoint load_checkpoint(const fs::path& path) {
   const Source source{path.string()};
-  const Quiet quiet;
+  const data::Hdf5Quiet quiet;
   std::error_code ignored;
   if (!fs::exists(path, ignored)) source.bad("expected a checkpoint, got no such file");
   if (!fs::is_regular_file(path, ignored)) source.bad("expected a checkpoint, got something that is not a file");
@@ -383,9 +348,9 @@ Checkpoint load_checkpoint(const fs::path& path) {
     source.bad("damaged or cut short: it does not end with a seal. Resume from another checkpoint");
   if (state == SealState::broken)
     source.bad("damaged: its bytes do not fit the checksum at its end. Resume from another checkpoint");
-  const Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+  const Id file(hdf5().Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), hdf5().Fclose);
   if (!file.valid()) source.bad("damaged or cut short. Resume from another checkpoint");
-  if (H5Aexists(file, "weft_format") <= 0) source.bad("expected a checkpoint of Weft, got another HDF5 file");
+  if (hdf5().Aexists(file, "weft_format") <= 0) source.bad("expected a checkpoint of Weft, got another HDF5 file");
   const int64_t format = read_integer(source, file, "weft_format");
   if (format != kFormat) source.bad("expected format ", kFormat, ", got ", format, ". Use the Weft that wrote it");
 

@@ -13,6 +13,7 @@ namespace {
 }  // namespace
 
 bool have_checkpoints() { return false; }
+void prepare_checkpoints() {}
 void save_checkpoint(const std::filesystem::path& path, const Checkpoint&) { missing(path); }
 Checkpoint load_checkpoint(const std::filesystem::path& path) { missing(path); }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "apps/support/checkpoint.h"
 #include "apps/support/exit.h"
 #include "apps/train_image/not_finite.h"
 #include "core/autocast.h"
@@ -55,6 +56,7 @@ Trainer::Trainer(Experiment& experiment)
       sums_(ranks_, signals_),
       stop_(sums_, {.max_steps = experiment.options.max_steps, .usr1_stops = experiment.options.usr1 == "stop"}),
       profile_(ranks_.is_first() ? experiment.options.profile : "", experiment.options.profile_steps) {
+  support::prepare_checkpoints();
   if (const std::string path = state_.resume(); !path.empty())
     note(str("resumed from ", path, " at epoch ", position_.epoch + 1, ", step ", position_.step));
   make_graph();

@@ -10,6 +10,7 @@
 #include "apps/support/flags.h"
 #include "core/ops/add.h"
 #include "core/ops/sum.h"
+#include "data/hdf5_state.h"
 #include "dist/launch_environment.h"
 #include "dist/rank_place.h"
 #include "kernels/engines/cublaslt.h"
@@ -95,6 +96,7 @@ void describe() {
   for (const std::string& backend : dist::built_backends()) backends += (backends.empty() ? "" : ", ") + backend;
   row("backends", backends.empty() ? "none: ranks must be threads of one process" : backends);
   row("launch", launch());
+  row("HDF5", data::describe_hdf5());
   for (const Part& part : kParts)
     row("part", fmt::format("{:<8}{:<15}{}{}", part.found ? "found" : "MISSING", part.name, part.gives,
                             part.found ? "" : fmt::format(". Cure: {}", part.cure)));

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """apps/container: both definitions are well formed, do the same, and name files that are there."""
 import re
+import subprocess
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -72,6 +74,17 @@ class Containers(unittest.TestCase):
         self.assertGreaterEqual(len(named), 4)
         for path in named:
             self.assertTrue((ROOT / path).exists(), f"there is no {path}")
+
+    def test_a_library_that_is_loaded_late_is_installed_too(self):
+        """ldd does not show HDF5: build.sh takes its name from CMake."""
+        script = (self.folder / "build.sh").read_text(encoding="utf-8")
+        (line,) = [line for line in script.split("\n") if line.strip().startswith("sed ")]
+        for library, listed in (("/opt/hdf5/lib/libhdf5.so", True), ("/opt/hdf5/lib/libhdf5.a", False), ("WEFT_HDF5-NOTFOUND", False)):
+            with tempfile.TemporaryDirectory() as build:
+                cache = f"WEFT_HDF5:FILEPATH={library}\nWEFT_HDF5_INCLUDE:PATH=/opt/hdf5/include\n"
+                (Path(build) / "CMakeCache.txt").write_text(cache, encoding="utf-8")
+                found = subprocess.run(["bash", "-c", f"build={build}\n{line}"], capture_output=True, text=True, check=True)
+            self.assertEqual(found.stdout, f"{library}\n" if listed else "")
 
     def test_a_stage_copies_only_from_one_before_it(self):
         names = {stage["stage"] for stage in self.definition}

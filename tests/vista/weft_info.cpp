@@ -16,7 +16,7 @@ TEST(WeftInfo, SaysFirstWhetherAGpuIsUsable) {
   EXPECT_EQ(run.exit_code, has_gpu() ? 0 : 1) << run.output;
   EXPECT_THAT(run.output, StartsWith(has_gpu() ? "GPU usable: yes, cuda:0 (" : "GPU usable: no, "));
   for (const char* text : {"\nweft      0.", "\ndriver    ", "\ndevice    cpu (", "\ndevice    simt (", "\nlaunch    ",
-                           "\nbackends  ", "HDF5 ", "libzip "})
+                           "\nbackends  ", "\nHDF5      ", "libzip "})
     EXPECT_THAT(run.output, HasSubstr(text));
   EXPECT_THAT(run.output, HasSubstr(WEFT_HAVE_ZIP ? "part      found   libzip" : "part      MISSING libzip"));
 }
