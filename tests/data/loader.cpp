@@ -275,22 +275,31 @@ TEST(Loader, RefusesWhatMakesNoSense) {
   EXPECT_FALSE(loader.next());
 }
 
+/// Windows of another size than the set's pictures have, which no pipeline with a name cuts from a set in memory. All
+/// reach out of the picture on both sides, some below.
+Pipeline windows() {
+  return {.name = "windows", .height = 4, .width = 7, .prepare = {}, .place = [](Draw& draw) {
+            return Place{static_cast<int32_t>(draw.below(5)), -1, static_cast<int32_t>(draw.below(2))};
+          }};
+}
+
 /// What arrives on another device, or in another dtype, is what the fused CPU path makes.
 void expect_same_as_cpu(Device device, DType dtype, double tolerance) {
   const auto set = some_pictures(22);
-  for (const char* augment : {"cifar", "imagenet:8"}) {
+  for (const Pipeline& pipeline :
+       {make_pipeline("cifar", Split::train), make_pipeline("imagenet:8", Split::train), windows()}) {
     LoaderOptions options = kPlain;
-    Loader reference(set, Sampler(22), make_pipeline(augment, Split::train), options);
+    Loader reference(set, Sampler(22), pipeline, options);
     const Seen expected = epoch_of(reference, 1);
     for (const TransformOn where : {TransformOn::automatic, TransformOn::host, TransformOn::device}) {
       if (where == TransformOn::host && dtype != DType::f32) continue;
       options.device = device, options.dtype = dtype, options.transform_on = where;
-      Loader loader(set, Sampler(22), make_pipeline(augment, Split::train), options);
+      Loader loader(set, Sampler(22), pipeline, options);
       const Seen got = epoch_of(loader, 1);
       EXPECT_EQ(got.labels, expected.labels);
       ASSERT_EQ(got.images.size(), expected.images.size());
       for (size_t i = 0; i < got.images.size(); ++i)
-        ASSERT_NEAR(got.images[i], expected.images[i], tolerance) << augment << ' ' << static_cast<int>(where);
+        ASSERT_NEAR(got.images[i], expected.images[i], tolerance) << pipeline.name << ' ' << static_cast<int>(where);
     }
   }
 }

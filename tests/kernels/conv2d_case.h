@@ -63,6 +63,7 @@ inline const Conv2dCase kConv2dCases[] = {
     {2, 9, 8, 16, 16, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 16}}, {1, 10, 10, 7, 7, 5, 5, {{2, 2}, {2, 2}, {1, 1}, 7}},
     {2, 6, 17, 5, 9, 2, 5, {{3, 2}, {0, 4}, {1, 1}, 1}},   {0, 5, 5, 4, 4, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}},
     {1, 2, 5, 4, 4, 3, 3, {{1, 1}, {0, 0}, {1, 1}, 1}},    {2, 16, 13, 4, 6, 4, 3, {{3, 3}, {2, 1}, {2, 2}, 1}},
+    {2, 10, 9, 8, 12, 2, 2, {{2, 2}, {1, 0}, {2, 2}, 1}},  // strides as long as what dilation adds to a filter
 };
 
 /// TMA's im2col loads and wgmma: channels in multiples of 8 and stems, more than one picture in a chunk of 64 places.

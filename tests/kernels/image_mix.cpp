@@ -18,18 +18,28 @@ double mixed(DType dtype, double own, double x, double before) {
   return rounded(std::fma(static_cast<float>(1 - own), static_cast<float>(before), product), dtype);
 }
 
+/// Which part of a picture is mixed. Rows of 16 numbers are whole units of 16 bytes in every dtype; columns 3 to 12
+/// begin and end inside of one.
+enum class Box { whole, any, inside_units };
+
 TEST(ImageMix, BlendsABoxWithThePictureBefore) {
   for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (const double share : {-1.0, 0.0, 1.0})
-        for (const bool whole : {true, false}) {
-          // Rows of 8 pixels are whole units of 16 bytes, which boxes begin and end inside of.
-          const int64_t N = pick(1, 5), H = pick(1, 7), W = pick(0, 1) ? 8 : pick(1, 9), C = pick(1, 4);
+        for (const Box box : {Box::whole, Box::any, Box::inside_units}) {
+          const bool units = box == Box::inside_units;
+          const int64_t N = pick(units ? 2 : 1, 5), H = pick(units ? 3 : 1, 7),
+                        W = units        ? 16
+                            : pick(0, 1) ? 8
+                                         : pick(1, 9),
+                        C = units ? 1 : pick(1, 4);
           const double own = share < 0 ? uniform(1, DType::f64, 0, 1)[0] : share;
           kernels::ImageMixArguments a{0, H, 0, W, own};
-          if (!whole) {
+          if (box == Box::any) {
             a.top = pick(0, H), a.bottom = pick(a.top, H);
             a.left = pick(0, W), a.right = pick(a.left, W);
+          } else if (units) {
+            a = {1, H - 1, 3, 13, own};
           }
           SCOPED_TRACE(str(dtype, " ", N, "x", H, "x", W, "x", C, " rows ", a.top, " to ", a.bottom, " columns ",
                            a.left, " to ", a.right, " own ", own, " on ", name(kind)));
@@ -99,24 +109,25 @@ TEST(ImageMix, SaysWhatDoesNotFit) {
 }
 
 TEST(MixedTargets, AreSharesOfTwoLabels) {
-  for (const DeviceKind kind : device_runs()) {
-    const int64_t N = pick(2, 300), C = pick(1, 40);
-    const double own = uniform(1, DType::f64, 0, 1)[0];
-    auto labels = integers(N, 0, C - 1);
-    const int64_t unknown = pick(0, 2);  // rows of an unknown label, and those behind them
-    if (unknown > 0) labels[static_cast<size_t>(N - 1)] = unknown == 1 ? -1 : static_cast<double>(C);
-    std::vector<double> want;
-    for (int64_t n = 0; n < N; ++n)
-      for (int64_t c = 0; c < C; ++c) {
-        const double label = labels[static_cast<size_t>(n)], before = labels[static_cast<size_t>((n + N - 1) % N)];
-        const float share = (label == static_cast<double>(c) ? static_cast<float>(own) : 0.0f) +
-                            (before == static_cast<double>(c) ? static_cast<float>(1 - own) : 0.0f);
-        want.push_back(unknown > 0 && (n == 0 || n == N - 1) ? NAN : static_cast<double>(share));
-      }
-    const DeviceArray targets(kind, DType::f32, {N, C});
-    kernels::mixed_targets(queue_on(kind), targets, DeviceArray(kind, DType::i64, {N}, labels), own);
-    EXPECT_TRUE(near(targets.host(), want, {})) << name(kind) << ' ' << N << 'x' << C << ' ' << unknown;
-  }
+  for (const DeviceKind kind : device_runs())
+    for (const int unknown : {0, 1, 2}) {  // rows of an unknown label, and those behind them
+      const int64_t N = pick(3, 300), C = pick(1, 40);
+      const double own = uniform(1, DType::f64, 0, 1)[0];
+      auto labels = integers(N, 0, C - 1);
+      labels[1] = labels[0];  // both shares fall on one class
+      if (unknown > 0) labels[static_cast<size_t>(N - 1)] = unknown == 1 ? -1 : static_cast<double>(C);
+      std::vector<double> want;
+      for (int64_t n = 0; n < N; ++n)
+        for (int64_t c = 0; c < C; ++c) {
+          const double label = labels[static_cast<size_t>(n)], before = labels[static_cast<size_t>((n + N - 1) % N)];
+          const float share = (label == static_cast<double>(c) ? static_cast<float>(own) : 0.0f) +
+                              (before == static_cast<double>(c) ? static_cast<float>(1 - own) : 0.0f);
+          want.push_back(unknown > 0 && (n == 0 || n == N - 1) ? NAN : static_cast<double>(share));
+        }
+      const DeviceArray targets(kind, DType::f32, {N, C});
+      kernels::mixed_targets(queue_on(kind), targets, DeviceArray(kind, DType::i64, {N}, labels), own);
+      EXPECT_TRUE(near(targets.host(), want, {})) << name(kind) << ' ' << N << 'x' << C << ' ' << unknown;
+    }
 }
 
 }  // namespace
