@@ -75,12 +75,16 @@ std::string refusal(Hdf5Library& library, const std::string& absent) {
 
 /// Takes the library from one file and says why not; nothing where it could.
 std::string take(const std::string& file, Hdf5Library& library) {
-  // Local: other libraries of the process do not find these symbols, nor those of what HDF5 brings along. A process
-  // that links the same HDF5 itself, or a filter's plugin that does, shares it: the loader knows it by its name.
+  // A process that links the same HDF5 itself shares it: the loader knows it by its name.
   const kernels::SharedLibrary shared(file);
   if (!shared.handle) return shared.error;
   const std::string absent = fill(library, shared.handle), why = refusal(library, absent);
-  if (why.empty()) return "";
+  if (why.empty()) {
+    // Its symbols become everybody's, as if it were linked: plugins of filters need not name the library that they
+    // call.
+    dlopen(file.c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
+    return "";
+  }
   dlclose(shared.handle);
   return file + ": " + why;
 }

@@ -2,4 +2,4 @@
 #pragma once
 
 /// Of the numbers that HDF5 leaves to tests (256 to 511).
-constexpr int kAddsOne = 311;
+constexpr int kAddsOne = 311, kAddsOneUnlinked = 312;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A filter as HDF5 loads it from HDF5_PLUGIN_PATH: one is added to each byte in the file. It calls the library that it
-// is linked with, as the HDF Group's own plugins do, and fails where that is another copy than the one which reads the
-// file.
+// A filter as HDF5 loads it from HDF5_PLUGIN_PATH: one is added to each byte in the file. It calls HDF5, linked with it
+// or not, and fails where that is another copy than the one which reads the file.
 #include "tests/hdf5/helpers/filter.h"
 
 #include <H5PLextern.h>
@@ -17,7 +16,7 @@ size_t filter(unsigned flags, size_t, const unsigned*, size_t bytes, size_t*, vo
   return bytes;
 }
 
-const H5Z_class2_t kFilter{H5Z_CLASS_T_VERS, kAddsOne, 1, 1, "adds one", nullptr, nullptr, filter};
+const H5Z_class2_t kFilter{H5Z_CLASS_T_VERS, FILTER, 1, 1, "adds one", nullptr, nullptr, filter};
 
 }  // namespace
 
