@@ -132,7 +132,7 @@ StateDict load_optimizer(const fs::path& folder, const GroupNames& groups, int64
     for (const NamedTensor& entry : renamed(published, "hf_bert").tensors)
       result.tensors.push_back({entry.name + '.' + kind, entry.tensor});
   }
-  const TorchObject& step = states->front().second.at("step", path);
+  const TorchObject& step = states->front().value.at("step", path);
   const auto* counted = std::get_if<Tensor>(&step.is);
   result.scalars.push_back({"step", counted ? counted->item() : step.number(path)});
   for (size_t g = 0; g < groups.size(); ++g)

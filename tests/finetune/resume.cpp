@@ -88,8 +88,8 @@ TEST_F(FinetuneResume, ACheckpointHoldsWhatTheTrainerKeeps) {
   EXPECT_EQ(vectors.front().integer(""), static_cast<int64_t>(matrices.size()));
   const auto& states = std::get<TorchObject::Dict>(optimizer.at("state", "").is);
   ASSERT_EQ(states.size(), matrices.size() + vectors.size());
-  const auto moment = [&](size_t number) { return std::get<Tensor>(states[number].second.at("exp_avg", "").is); };
-  EXPECT_EQ(std::get<Tensor>(states[0].second.at("step", "").is).item(), 20);
+  const auto moment = [&](size_t number) { return std::get<Tensor>(states[number].value.at("exp_avg", "").is); };
+  EXPECT_EQ(std::get<Tensor>(states[0].value.at("step", "").is).item(), 20);
   EXPECT_EQ(moment(1).sizes(), (Shape{512, 128}));  // positions
   EXPECT_EQ(moment(2).sizes(), (Shape{2, 128}));    // token types
   EXPECT_EQ(moment(4).sizes(), (Shape{128, 128}));  // the first layer's key

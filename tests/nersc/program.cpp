@@ -15,7 +15,7 @@ using testing::Not;
 
 std::vector<std::string> names_of(const TorchObject& object) {
   std::vector<std::string> names;
-  for (const auto& item : std::get<TorchObject::Dict>(object.is)) names.push_back(std::get<std::string>(item.first));
+  for (const auto& item : std::get<TorchObject::Dict>(object.is)) names.push_back(std::get<std::string>(item.key));
   return names;
 }
 

@@ -79,7 +79,7 @@ TEST(NerscPyTorch, GoesOnWithOurCheckpointAndWeWithIts) {
     const auto file = read_torch(path);
     EXPECT_EQ(file.at("iters", "").integer(""), 2 * 2 + 1 + 2);
     const auto& adam = std::get<support::TorchObject::Dict>(file.at("optimizer_state_dict", "").at("state", "").is);
-    EXPECT_EQ(std::get<Tensor>(adam.at(0).second.at("step", "").is).item(), 2 * 2 + 1 + 2) << "its steps count";
+    EXPECT_EQ(std::get<Tensor>(adam.at(0).value.at("step", "").is).item(), 2 * 2 + 1 + 2) << "its steps count";
   }
 }
 

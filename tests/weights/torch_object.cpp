@@ -41,9 +41,9 @@ std::string repr(const TorchObject& object) {
   return "{" +
          items(std::get<Dict>(object.is),
                [](const auto& item) {
-                 const auto* name = std::get_if<std::string>(&item.first);
-                 return (name != nullptr ? "'" + *name + "'" : str(std::get<int64_t>(item.first))) + ": " +
-                        repr(item.second);
+                 const auto* name = std::get_if<std::string>(&item.key);
+                 return (name != nullptr ? "'" + *name + "'" : str(std::get<int64_t>(item.key))) + ": " +
+                        repr(item.value);
                }) +
          "}";
 }
@@ -168,8 +168,8 @@ TEST(TorchObject, PyTorchReadsIt) {
   write_torch(folder / "a.pt", values());
   TorchObject without_floats = values();  // which the weights_only of PyTorch 1.13 refuses
   std::erase_if(std::get<Dict>(without_floats.is), [](const auto& item) {
-    return item.first == Dict::value_type::first_type("numbers") ||
-           item.first == Dict::value_type::first_type("tuples");
+    return item.key == std::variant<std::string, int64_t>("numbers") ||
+           item.key == std::variant<std::string, int64_t>("tuples");
   });
   write_torch(folder / "d.pt", without_floats);
   test::write_file(folder / "again.py",
@@ -218,8 +218,8 @@ torch.save({'iters': 1, 'epoch': 0, 'model_state': model.state_dict(), 'optimize
   const TorchObject& adam = read.at("optimizer_state_dict", "c");
   const auto& state = std::get<Dict>(adam.at("state", "c").is);
   ASSERT_EQ(state.size(), 2u);
-  EXPECT_EQ(std::get<int64_t>(state[1].first), 1);
-  EXPECT_EQ(state[0].second.state("c").tensor("exp_avg").sizes(), (Shape{2, 3}));
+  EXPECT_EQ(std::get<int64_t>(state[1].key), 1);
+  EXPECT_EQ(state[0].value.state("c").tensor("exp_avg").sizes(), (Shape{2, 3}));
   const TorchObject& group = std::get<List>(adam.at("param_groups", "c").is).at(0);
   EXPECT_EQ(group.at("initial_lr", "c").number("c"), 0.5);
   EXPECT_EQ(repr(group.at("betas", "c")), "(0.9, 0.999)");

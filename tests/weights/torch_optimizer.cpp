@@ -123,12 +123,12 @@ TEST(TorchOptimizer, LayoutIsPyTorchs) {
   const TorchObject object = torch.state();
   const auto& state = std::get<Dict>(object.at("state", "a").is);
   ASSERT_EQ(state.size(), 2u);
-  EXPECT_EQ(std::get<int64_t>(state[1].first), 1);
-  const StateDict weight = state[0].second.state("a");
+  EXPECT_EQ(std::get<int64_t>(state[1].key), 1);
+  const StateDict weight = state[0].value.state("a");
   EXPECT_EQ(weight.tensor("exp_avg").sizes(), (Shape{5, 2, 3, 4}));
   EXPECT_EQ(weight.tensor("step").sizes(), Shape{});
   EXPECT_EQ(weight.tensor("step").item(), 1);
-  EXPECT_NE(weight.tensor("step").raw_data(), state[1].second.state("a").tensor("step").raw_data())
+  EXPECT_NE(weight.tensor("step").raw_data(), state[1].value.state("a").tensor("step").raw_data())
       << "PyTorch counts each up in place";
   const auto& groups = std::get<List>(object.at("param_groups", "a").is);
   ASSERT_EQ(groups.size(), 2u);

@@ -41,7 +41,7 @@ const TorchObject& TorchObject::at(std::string_view key, std::string_view what) 
   const auto* dict = std::get_if<Dict>(&is);
   if (dict == nullptr) fail(what, ": expected a dict with the key '", key, "', got ", kind(*this));
   std::vector<std::string> names;
-  for (const auto& item : *dict) names.push_back(text_of(item.first));
+  for (const auto& item : *dict) names.push_back(text_of(item.key));
   fail(what, ": expected the key '", key, "', got none.",
        names.empty() ? " The dict is empty" : " There are: " + joined(names, 10));
 }

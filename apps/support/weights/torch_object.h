@@ -20,8 +20,9 @@ struct TorchObject {
   struct Tuple {
     std::vector<TorchObject> items;
   };
-  /// In order; keys are texts or, in an optimizer's state, numbers.
-  using Dict = std::vector<std::pair<std::variant<std::string, int64_t>, TorchObject>>;
+  struct Item;
+  /// In order.
+  using Dict = std::vector<Item>;
 
   std::variant<None, bool, int64_t, double, std::string, Tensor, List, Tuple, Dict> is;
 
@@ -37,6 +38,15 @@ struct TorchObject {
   double number(std::string_view what) const;
   /// A dict of tensors, as a model's state. Errors: anything else in it.
   StateDict state(std::string_view what) const;
+};
+
+/// A key, which is a text or, in an optimizer's state, a number, and its value.
+struct TorchObject::Item {
+  std::variant<std::string, int64_t> key;
+  TorchObject value;
+
+  template <class Key>
+  Item(Key&& k, TorchObject v) : key(std::forward<Key>(k)), value(std::move(v)) {}
 };
 
 /// Writes a file that `torch.load(FILE, weights_only=True)` opens (PyTorch 2; that of 1.13 knows no numbers with a

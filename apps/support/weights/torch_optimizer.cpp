@@ -90,8 +90,8 @@ TorchObject TorchOptimizer::state() const {
     Dict entry{{"lr", {trained ? optimizer.lr(group) : given.lr.value_or(optimizer.lr())}}};
     for (const auto& option : options) {
       entry.push_back(option);
-      if (given.weight_decay && std::get<std::string>(option.first) == "weight_decay")
-        entry.back().second = {*given.weight_decay};
+      if (given.weight_decay && std::get<std::string>(option.key) == "weight_decay")
+        entry.back().value = {*given.weight_decay};
     }
     entry.emplace_back("initial_lr",
                        TorchObject{trained ? optimizer.base_lr(group) : given.lr.value_or(optimizer.lr())});
