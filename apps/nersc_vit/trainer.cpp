@@ -104,6 +104,7 @@ support::RunEnd Trainer::run() {
   if (iters_ == 0) log_first_losses();
   bool stopped = false;
   while (!stopped && iters_ < options_.num_iters) stopped = !train_epoch();
+  if (stopped && ranks_.is_first()) log_.info(str("stopped after step ", iters_, "; go on with --resume"));
   if (scalars_) scalars_->end(!stopped);
   ranks_.wait_for_all("end of the run");
   if (stopped) return stop_ > 1 ? support::RunEnd::requeue : support::RunEnd::stopped;
@@ -218,7 +219,6 @@ bool Trainer::train_epoch() {
   if (stopped) {
     progress_.end();
     save();
-    if (ranks_.is_first()) log_.info(str("stopped after step ", iters_, "; go on with --resume"));
     return false;
   }
   finish_epoch(seconds_now() - start, step_in_epoch_ - first);
