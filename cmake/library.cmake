@@ -65,3 +65,17 @@ function(weft_test area)
   gtest_discover_tests(test_${area} TEST_PREFIX "${area}." DISCOVERY_TIMEOUT 120
     PROPERTIES SKIP_REGULAR_EXPRESSION ".  SKIPPED .|0 tests from 0 test suites ran" LABELS ${area} TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "OMP_NUM_THREADS=2;OMP_WAIT_POLICY=passive;${arg_ENVIRONMENT}")
 endfunction()
+
+# weft_loops(sources… OPTIONS flags…): files whose loops are written to vectorise, built for WEFT_MARCH and at -O3 (sanitizers
+# choose a level of their own).
+function(weft_loops)
+  cmake_parse_arguments(PARSE_ARGV 0 loops "" "" "OPTIONS")
+  set(options ${loops_OPTIONS})
+  if(NOT WEFT_SANITIZE)
+    list(PREPEND options -O3)
+  endif()
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND WEFT_MARCH)
+    list(APPEND options -march=${WEFT_MARCH})
+  endif()
+  set_source_files_properties(${loops_UNPARSED_ARGUMENTS} PROPERTIES COMPILE_OPTIONS "${options}")
+endfunction()
