@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/capture.h"
 
+#include <atomic>
+
 namespace weft {
 namespace {
 thread_local capture_detail::Capture* running = nullptr;
 }
 
 bool is_capturing(Device device) { return running && running->device == device; }
+
+uint64_t capture_number() { return running ? running->number : 0; }
 
 void refuse_while_capturing(const char* what, Device device) {
   WEFT_CHECK(!is_capturing(device), what, ": needs the host, while a graph is captured on ", device,
@@ -24,6 +28,8 @@ namespace capture_detail {
 
 CaptureGuard::CaptureGuard(Capture& capture) {
   WEFT_CHECK(!running, "graph: capture inside the capture of another graph");
+  static std::atomic<uint64_t> captures{0};
+  capture.number = ++captures;
   running = &capture;
 }
 CaptureGuard::~CaptureGuard() { running = nullptr; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -11,6 +12,9 @@ namespace weft {
 
 /// True while this thread captures a graph on the device: work is recorded, not run.
 bool is_capturing(Device device);
+
+/// The number of the graph that this thread captures, on whatever device; 0 outside of a capture.
+uint64_t capture_number();
 
 /// Throws `what: needs the host, …` while this thread captures a graph on the device: what a replay could not repeat.
 void refuse_while_capturing(const char* what, Device device);
@@ -25,6 +29,7 @@ namespace capture_detail {
 struct Capture {
   Device device;
   std::vector<std::function<void()>> each_run;
+  uint64_t number = 0;
 };
 
 /// Makes `capture` the thread's own until the guard goes. Errors: there is one already.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph.h"
 
+#include <exception>
+
 #include "core/autograd.h"
 #include "core/capture.h"
 #include "core/random.h"
@@ -17,13 +19,10 @@ kernels::CachingAllocator& allocator_of(Device device) { return kernels::Caching
 /// Memory of the graph's own; in use while it is open.
 class Pool {
  public:
-  Pool(Device device, void* stream) : device_(device), pool_(allocator_of(device).open_pool(stream)) {}
+  explicit Pool(Device device) : device_(device), pool_(allocator_of(device).open_pool()) {}
   ~Pool() {
     close();
-    try {
-      allocator_of(device_).release_pool(pool_);
-    } catch (const Error&) {  // a device that failed has told so elsewhere
-    }
+    allocator_of(device_).release_pool(pool_);
   }
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
@@ -44,7 +43,7 @@ struct Graph::State {
   void* executable = nullptr;
   capture_detail::Capture capture;
 
-  explicit State(Device d) : device(d), stream(d), random(d), pool(d, stream.handle()), capture{d, {}} {}
+  explicit State(Device d) : device(d), stream(d), random(d), pool(d), capture{d, {}} {}
   ~State() {
     if (!executable) return;
     kernels::Runtime& runtime = kernels::runtime(device.kind);
@@ -58,6 +57,7 @@ struct Graph::State {
 
 Graph::Graph() = default;
 Graph::~Graph() = default;
+void Graph::clear() { state_.reset(); }
 
 void Graph::capture(Device device, const std::function<void()>& step) {
   WEFT_CHECK(device.kind != DeviceKind::cpu,
@@ -85,12 +85,12 @@ void Graph::capture(Device device, const std::function<void()>& step) {
     throw;
   }
   state->random.finish();
-  state->pool.close();
   try {
     state->executable = runtime.end_capture(device.index, stream);
   } catch (const Error& e) {
     fail("graph: the step cannot be captured: ", e.what());
   }
+  state->pool.close();
   state_ = std::move(state);
 }
 
@@ -122,18 +122,25 @@ bool GraphedFunction::fits(const std::vector<Tensor>& inputs) const {
 
 void GraphedFunction::capture(const std::vector<Tensor>& inputs) {
   for (const Tensor& input : inputs) inputs_.push_back(empty_like(input));
+  std::exception_ptr own;
   try {
     graph_.capture(device_, [&] { function_(inputs_); });
   } catch (const Error& e) {
-    inputs_.clear();
-    if (!options_.may_run_eagerly) throw;
+    own = std::current_exception();
     failure_ = e.what();
   }
+  if (agreed(!own)) return;
+  graph_.clear();
+  inputs_.clear();
+  if (!own) failure_ = "another rank could not capture the step";
+  if (options_.may_run_eagerly) return;
+  if (own) std::rethrow_exception(own);
+  fail("graph: ", failure_);
 }
 
 void GraphedFunction::operator()(const std::vector<Tensor>& inputs) {
   if (!graph_.is_captured() && failure_.empty() && runs_++ >= options_.warm_up) capture(inputs);
-  if (!graph_.is_captured() || !fits(inputs)) return function_(inputs);
+  if (!graph_.is_captured() || !agreed(fits(inputs))) return function_(inputs);
   const NoGrad no_grad;
   for (size_t i = 0; i < inputs.size(); ++i) inputs_[i].copy_(inputs[i]);
   graph_.replay();

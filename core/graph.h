@@ -37,6 +37,8 @@ class Graph {
   void replay();
 
   bool is_captured() const { return static_cast<bool>(state_); }
+  /// Waits for the device and forgets what was captured.
+  void clear();
 
  private:
   struct State;
@@ -46,11 +48,15 @@ class Graph {
 struct GraphedFunctionOptions {
   int warm_up = 2;               ///< eager runs before the capture
   bool may_run_eagerly = false;  ///< after a capture that fails; else its error is thrown
+  /// Where several ranks call the function together: true when all of them say so (a collective). A collective that one
+  /// rank replays and another one runs eagerly waits for ever, so the ranks agree on the capture, and before each
+  /// replay. Empty: there is one rank.
+  std::function<bool(bool own)> all_agree = {};
 };
 
 /// A function of tensors that runs eagerly at first, then as a graph: `f` gets tensors of its own, into which each call
-/// copies its inputs. Calls with inputs of other sizes or dtypes than those of the capture (the last batch of an epoch)
-/// run eagerly.
+/// copies its inputs. Calls with inputs of other sizes or dtypes than those of the capture (the last batch of an
+/// epoch), on any of the ranks, run eagerly on all.
 class GraphedFunction {
  public:
   using Function = std::function<void(const std::vector<Tensor>& inputs)>;
@@ -65,6 +71,7 @@ class GraphedFunction {
   const std::string& failure() const { return failure_; }
 
  private:
+  bool agreed(bool own) const { return options_.all_agree ? options_.all_agree(own) : own; }
   bool fits(const std::vector<Tensor>& inputs) const;
   void capture(const std::vector<Tensor>& inputs);
 

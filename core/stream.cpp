@@ -2,6 +2,10 @@
 #include "core/stream.h"
 
 #include <array>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 #include "core/capture.h"
 #include "kernels/runtime.h"
@@ -17,6 +21,36 @@ void*& stream_slot(Device device) {
   return streams[static_cast<int>(device.kind)][device.index];
 }
 
+/// Streams that no Stream has now.
+class SpareStreams {
+ public:
+  void* take(Device device) {
+    {
+      const std::lock_guard lock(mutex_);
+      std::vector<void*>& spare = spare_[{device.kind, device.index}];
+      if (!spare.empty()) {
+        void* const handle = spare.back();
+        spare.pop_back();
+        return handle;
+      }
+    }
+    return kernels::runtime(device.kind).create_stream(device.index);
+  }
+  void put(Device device, void* handle) {
+    const std::lock_guard lock(mutex_);
+    spare_[{device.kind, device.index}].push_back(handle);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<DeviceKind, int>, std::vector<void*>> spare_;
+};
+
+SpareStreams& spare_streams() {
+  static SpareStreams& spare = *new SpareStreams;  // outlives every static object that holds a Stream
+  return spare;
+}
+
 }  // namespace
 
 void* current_stream(Device device) { return device.kind == DeviceKind::cpu ? nullptr : stream_slot(device); }
@@ -30,10 +64,10 @@ void synchronize(Device device) {
 }
 
 Stream::Stream(Device device) : device_(device) {
-  if (device.kind != DeviceKind::cpu) handle_ = kernels::runtime(device.kind).create_stream(device.index);
+  if (device.kind != DeviceKind::cpu) handle_ = spare_streams().take(device);
 }
 Stream::~Stream() {
-  if (handle_) kernels::runtime(device_.kind).destroy_stream(device_.index, handle_);
+  if (handle_) spare_streams().put(device_, handle_);
 }
 void Stream::synchronize() const {
   refuse_while_capturing("synchronize", device_);

@@ -11,7 +11,8 @@ kernels::Queue current_queue(Device device);
 /// Waits for everything enqueued on the device's current stream of this thread.
 void synchronize(Device device);
 
-/// A stream of its own on a device (nothing on the CPU). Destroyed with the object; copies are not possible.
+/// A stream of its own on a device (nothing on the CPU) until the object goes; another Stream may get the device's
+/// stream then. It is never destroyed, since the allocator asks it for as long as tensors live that used it.
 class Stream {
  public:
   explicit Stream(Device device);

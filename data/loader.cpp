@@ -17,8 +17,8 @@
 #include "core/trace.h"
 #include "data/staging_memory.h"
 #include "data/statistics.h"
+#include "data/upload.h"
 #include "kernels/error.h"
-#include "kernels/transfer.h"
 
 namespace weft::data {
 namespace {
@@ -96,8 +96,7 @@ class Loader::Workshop {
   void wait_for(int64_t step);
   void stop_claims();
   bool is_whole(int64_t step);
-  Upload upload(int64_t step);
-  Tensor copy_over(const void* from, const Shape& sizes, DType dtype);
+  Upload send(int64_t step);
 
   std::shared_ptr<const Dataset> set_;
   Sampler sampler_;
@@ -342,33 +341,19 @@ void Loader::Workshop::wait_for(int64_t step) {
   }
 }
 
-/// Enqueues a copy from staging memory on the copy stream. The memory belongs to that stream; the allocator learns that
-/// the caller's stream uses it too.
-Tensor Loader::Workshop::copy_over(const void* from, const Shape& sizes, DType dtype) {
-  const Device device = options_.device;
-  Tensor to;
-  {
-    const StreamGuard guard(*copy_stream_);
-    to = Tensor::empty(sizes, dtype, device);
-  }
-  kernels::transfer({device, copy_stream_->handle()}, "copy_to_device", to.raw_data(), from, to.nbytes());
-  if (device.kind != DeviceKind::cpu) to.storage()->record_stream(current_stream(device));
-  return to;
-}
-
 /// Sends a whole slot on its way.
-Upload Loader::Workshop::upload(int64_t step) {
+Upload Loader::Workshop::send(int64_t step) {
   const TraceScope scope("upload batch");
   Slot& from = slot(step);
   const int64_t n = from.count;
-  Upload sent{step, {}, {}, copy_over(from.labels.as<void>(), {n}, DType::i64)};
+  Upload sent{step, {}, {}, upload(from.labels.as<void>(), {n}, DType::i64, *copy_stream_)};
   if (route_ == Route::normalized) {
     sent.images = std::exchange(from.images, Tensor());
   } else {
     const Size& size = route_ == Route::on_device ? stored_ : seen_;
     const DType dtype = route_ == Route::on_host ? DType::f32 : DType::u8;
-    sent.images = copy_over(from.pixels.as<void>(), {n, size.height, size.width, size.channels}, dtype);
-    if (route_ == Route::on_device) sent.places = copy_over(from.places.as<void>(), {n, 3}, DType::i32);
+    sent.images = upload(from.pixels.as<void>(), {n, size.height, size.width, size.channels}, dtype, *copy_stream_);
+    if (route_ == Route::on_device) sent.places = upload(from.places.as<void>(), {n, 3}, DType::i32, *copy_stream_);
   }
   from.copied->record(copy_stream_->handle());
   return sent;
@@ -387,10 +372,10 @@ std::optional<Batch> Loader::Workshop::next() {
   if (step >= steps) return std::nullopt;
   if (!ahead_) {
     wait_for(step);
-    ahead_ = upload(step);
+    ahead_ = send(step);
   }
   Upload sent = *std::exchange(ahead_, std::nullopt);
-  slot(step).copied->block(current_stream(options_.device));
+  hand_over(*slot(step).copied, {sent.images, sent.places, sent.labels});
   Batch batch{sent.images, sent.labels, slot(step).count, epoch_, step};
   if (route_ == Route::on_device)
     batch.images = image_normalize(sent.images, sent.places, options_.mean, options_.std, seen_.height, seen_.width,
@@ -411,7 +396,7 @@ std::optional<Batch> Loader::Workshop::next() {
   }
   // The next batch travels while the model works on this one.
   const bool overlaps = options_.device.kind != DeviceKind::cpu;
-  if (overlaps && next_step_ < steps && is_whole(next_step_)) ahead_ = upload(next_step_);
+  if (overlaps && next_step_ < steps && is_whole(next_step_)) ahead_ = send(next_step_);
   return batch;
 }
 

@@ -61,7 +61,7 @@ class NcclGroup final : public ProcessGroup, private Watched {
       : ProcessGroup(std::move(record)),
         communicator_(std::move(communicator)),
         device_(device),
-        stream_(new Stream(device)),
+        stream_(device),
         word_(Tensor::zeros({1}, DType::u8, device)) {
     weft::synchronize(device);
     if (record_->membership)
@@ -121,28 +121,32 @@ class NcclGroup final : public ProcessGroup, private Watched {
     }
     Event ready(device_);
     ready.record(current_stream(device_));
-    ready.block(stream_->handle());
+    ready.block(stream_.handle());
     Collective call = *c;
     if (barrier) {
       call.kind = CollectiveKind::all_reduce;
       call.output = word_;
     }
     try {
-      communicator_->run(call, flight.factor, stream_->handle(), deadline());
+      communicator_->run(call, flight.factor, stream_.handle(), deadline());
     } catch (const Error& error) {
       fail_with(str(record_->describe(*c), " on rank ", rank(), ": ", error.what()));
       record_->check_alive(*c);
     }
-    flight.done->record(stream_->handle());
+    flight.done->record(stream_.handle());
     auto work = std::make_shared<NcclWork>(record_, flight, device_, captured);
-    // A captured event can never be asked (cudaErrorCapturedEvent), so the allocator learns nothing of a capture: there
-    // the work holds the memory until wait().
+    // In a capture the work holds the memory until wait().
     if (!captured)
       for (const Tensor& tensor : {c->output, c->input, flight.factor})
-        if (tensor.defined()) tensor.storage()->record_stream(stream_->handle());
+        if (tensor.defined()) tensor.storage()->record_stream(stream_.handle());
     if (captured) {
       record_->log.change(c->entry, FlightLog::State::done);
       on_each_run([record = record_, bytes = bytes_to_send(*c, rank(), size())] { record->bytes_sent += bytes; });
+      if (watched_capture_ != capture_number())
+        on_each_run([group = weak_from_this(), first = dist::describe(*c)] {
+          if (const auto alive = group.lock()) static_cast<NcclGroup&>(*alive).watch_replay(first);
+        });
+      watched_capture_ = capture_number();
     } else {
       const std::lock_guard lock(mutex_);
       flights_.push_back(std::move(flight));
@@ -157,6 +161,20 @@ class NcclGroup final : public ProcessGroup, private Watched {
   void fail_with(const std::string& reason) {
     if (record_->fail(reason, GroupRecord::Cause::here)) record_->publish(reason, /*announce=*/true);
     communicator_->abort();
+  }
+
+  /// A captured event can never be asked (cudaErrorCapturedEvent). So each replay of a graph with collectives of this
+  /// group counts as one more of them, with an event behind it: if it hangs, it passes its deadline as any other.
+  void watch_replay(const std::string& first) {
+    Collective replay{
+        .kind = CollectiveKind::barrier, .number = next_number(), .name = "replay of a graph from " + first};
+    record_->check_alive(replay);
+    replay.entry = record_->log.add(dist::describe(replay));
+    Flight flight{std::make_shared<const Collective>(std::move(replay)), {}, std::make_shared<Event>(device_)};
+    flight.done->record(current_stream(device_));
+    const std::lock_guard lock(mutex_);
+    flights_.push_back(std::move(flight));
+    reap();
   }
 
   /// Takes note of what the device has done; the first that is left is the one under way. Under the lock.
@@ -194,9 +212,10 @@ class NcclGroup final : public ProcessGroup, private Watched {
 
   const std::shared_ptr<NcclCommunicator> communicator_;
   const Device device_;
-  Stream* const stream_;  // never destroyed: the allocator may ask for it as long as tensors live that used it
-  const Tensor word_;     // what a barrier reduces
+  const Stream stream_;
+  const Tensor word_;  // what a barrier reduces
   int callback_ = 0;
+  uint64_t watched_capture_ = 0;
 
   std::mutex mutex_;
   std::deque<Flight> flights_;

@@ -67,7 +67,7 @@ WorkPtr ProcessGroup::submit(Collective c) {
       c.number = ++received_[static_cast<size_t>(c.peer)];
       break;
     default:
-      c.number = ++collectives_;
+      c.number = next_number();
   }
   record_->check_alive(c);
   c.entry = record_->log.add(describe(c));

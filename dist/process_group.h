@@ -115,6 +115,8 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
 
   /// Takes a checked collective; only a backend knows how it runs.
   virtual WorkPtr enqueue(std::shared_ptr<const Collective> collective) = 0;
+  /// Of one more collective.
+  uint64_t next_number() { return ++collectives_; }
   /// Where all_gather_text's tensors lie: the backend's own kind of memory.
   virtual Device text_device() const { return {}; }
 

@@ -53,15 +53,22 @@ World World::around(ProcessGroupPtr group, Device device) {
   return world;
 }
 
+namespace {
+/// Those that this process sees; not asked for where none is wanted, so that a driver that cannot be used does not keep
+/// the CPU from training.
+int count_gpus(const std::string& device) {
+  return device == "cpu" || device == "simt" ? 0 : kernels::runtime(DeviceKind::cuda).device_count();
+}
+}  // namespace
+
 World init(const InitOptions& options) {
   const EnvironmentVariables variables = environment_variables();
   const LaunchEnvironment environment = read_launch_environment(variables);
-  const int gpus = kernels::runtime(DeviceKind::cuda).device_count();
   World world;
   world.launcher_ = environment.launcher;
   world.restarts_ = environment.restarts;
   if (environment.size == 1) {
-    world.device_ = choose_device(options.device, 0, gpus);
+    world.device_ = choose_device(options.device, 0, count_gpus(options.device));
     world.group_ = make_process_group_alone();
     return world;
   }
@@ -78,7 +85,7 @@ World init(const InitOptions& options) {
   const std::vector<RankPlace> hosts = exchange_places(*world.session_, "host", own, environment, timeout);
   if (own.local_rank < 0) own.local_rank = local_rank_of(hosts, environment.rank).rank;
   try {
-    own.device = choose_device(options.device, own.local_rank, gpus);
+    own.device = choose_device(options.device, own.local_rank, count_gpus(options.device));
     own.gpu = kernels::runtime(own.device.kind).identity(own.device.index);
     own.backend = choose_backend(options.backend, own.device, environment, built_backends());
   } catch (const Error& error) {

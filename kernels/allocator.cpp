@@ -5,9 +5,12 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cstdlib>
 #include <iomanip>
 #include <map>
 #include <mutex>
+#include <string_view>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 
@@ -50,13 +53,46 @@ std::string readable(size_t bytes) {
 
 using FreeLists = std::vector<std::vector<Block*>>;  // by size class
 
-FreeLists empty_lists() { return FreeLists(8 * 48); }
+/// Of free blocks, by their stream.
+class FreeBlocks {
+ public:
+  std::vector<Block*>& of(void* stream, int size_class) {
+    FreeLists& found = by_stream_[stream];
+    if (found.empty()) found.resize(8 * 48);
+    return found[static_cast<size_t>(size_class)];
+  }
+  template <class F>
+  void for_each_list(F&& f) {
+    for (auto& [stream, lists] : by_stream_)
+      for (std::vector<Block*>& list : lists) f(list);
+  }
+
+ private:
+  std::unordered_map<void*, FreeLists> by_stream_;
+};
+
+/// Memory on its way back to the device. Make it before the lock is taken: it calls the runtime, which may wait, when
+/// it goes.
+struct Leaving {
+  Runtime& runtime;
+  const int index;
+  std::vector<void*> memory;
+
+  ~Leaving() {
+    for (void* one : memory) runtime.release(index, one);
+  }
+};
+
+bool caching_is_off() {
+  const char* const text = std::getenv("WEFT_NO_CACHE");
+  return text && *text && std::string_view(text) != "0";
+}
 
 }  // namespace
 
 struct MemoryPool {
-  void* stream;
-  FreeLists free = empty_lists();
+  std::thread::id thread;  // that captures
+  FreeBlocks free;
   bool released = false;
   int blocks = 0;  // that belong to it, live or free
 };
@@ -66,32 +102,30 @@ struct CachingAllocator::State {
   Runtime& runtime;
   bool cached;
   mutable std::mutex mutex;
-  std::unordered_map<void*, FreeLists> free_by_stream;
-  std::vector<MemoryPool*> open_pools;         // of captures under way
-  std::vector<Block*> waiting;                 // freed, but other streams still use them
-  std::unordered_map<void*, void*> stream_of;  // the events of blocks, by event
-  std::vector<Block*> spare;                   // Block objects without memory
-  Block live{};                                // head of the ring of live blocks
+  FreeBlocks free;
+  std::vector<MemoryPool*> open_pools;  // of captures under way
+  std::vector<Block*> waiting;          // freed, but other streams still use them
+  std::vector<void*> spare_events;
+  std::vector<Block*> spare;  // Block objects without memory
+  Block live{};               // head of the ring of live blocks
   MemoryStats stats;
 
-  explicit State(Device d) : device(d), runtime(kernels::runtime(d.kind)), cached(d.kind != DeviceKind::simt) {
+  explicit State(Device d)
+      : device(d), runtime(kernels::runtime(d.kind)), cached(d.kind != DeviceKind::simt && !caching_is_off()) {
     live.previous = live.next = &live;
   }
 
-  FreeLists& lists(void* stream) {
-    FreeLists& found = free_by_stream[stream];
-    if (found.empty()) found = empty_lists();
-    return found;
-  }
+  Leaving leaving() { return {runtime, device.index, {}}; }
 
-  MemoryPool* pool_of(void* stream) const {
+  /// Of this thread's capture.
+  MemoryPool* open_pool() const {
     for (MemoryPool* pool : open_pools)
-      if (pool->stream == stream) return pool;
+      if (pool->thread == std::this_thread::get_id()) return pool;
     return nullptr;
   }
 
   Block* take_cached(int size_class, void* stream, MemoryPool* pool) {
-    std::vector<Block*>& list = (pool ? pool->free : lists(stream))[size_class];
+    std::vector<Block*>& list = (pool ? pool->free : free).of(stream, size_class);
     if (list.empty()) return nullptr;
     Block* block = list.back();
     list.pop_back();
@@ -99,10 +133,7 @@ struct CachingAllocator::State {
     return block;
   }
 
-  Block* take_new(int size_class, size_t bytes, void* stream, MemoryPool* pool) {
-    const size_t capacity = cached || pool ? capacity_of(size_class) : std::max<size_t>(bytes, 1);
-    void* data = runtime.allocate(device.index, capacity);
-    if (data == nullptr) return nullptr;
+  Block* block_of(void* data, size_t capacity, int size_class, void* stream, MemoryPool* pool) {
     ++stats.raw_allocations;
     Block* block;
     if (spare.empty()) {
@@ -128,50 +159,74 @@ struct CachingAllocator::State {
       hook(device, stats);
   }
 
-  void collect_waiting() {
+  /// Puts an event behind all that the block's users were given. Not during a capture: the event would become part of
+  /// it. Where the device refuses, users stay, and so does the block: nobody gets memory that may be in use.
+  void mark_uses(Block* block) noexcept {
+    try {
+      while (!block->users.empty()) {
+        void* event;
+        if (spare_events.empty()) {
+          event = runtime.create_event(device.index, false);
+        } else {
+          event = spare_events.back();
+          spare_events.pop_back();
+        }
+        block->events.push_back(event);
+        runtime.record_event(event, device.index, block->users.back());
+        block->users.pop_back();
+      }
+    } catch (const Error&) {  // a device that failed tells so elsewhere
+    }
+  }
+
+  /// False also where the device has failed: it tells so elsewhere.
+  bool has_passed(void* event) noexcept {
+    try {
+      return runtime.query_event(event);
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  void collect_waiting(Leaving& leaving) {
+    if (!open_pools.empty()) return;
     std::erase_if(waiting, [&](Block* block) {
+      mark_uses(block);
       std::erase_if(block->events, [&](void* event) {
-        if (!runtime.query_event(event)) return false;
-        stream_of.erase(event);
-        runtime.destroy_event(event);
+        if (!has_passed(event)) return false;
+        spare_events.push_back(event);
         return true;
       });
-      if (!block->events.empty()) return false;
-      put(block);
+      if (!block->events.empty() || !block->users.empty()) return false;
+      put(block, leaving);
       return true;
     });
   }
 
-  void put(Block* block) {
+  void put(Block* block, Leaving& leaving) {
     MemoryPool* const pool = block->pool;
-    if (pool ? pool->released : !cached) return give_back(block);
+    if (pool ? pool->released : !cached) return give_back(block, leaving);
     stats.cached += block->capacity;
-    (pool ? pool->free : lists(block->stream))[block->size_class].push_back(block);
+    (pool ? pool->free : free).of(block->stream, block->size_class).push_back(block);
   }
 
-  void give_back(Block* block) {
+  void give_back(Block* block, Leaving& leaving) {
     if (MemoryPool* const pool = std::exchange(block->pool, nullptr)) {
       stats.in_graphs -= block->capacity;
       if (--pool->blocks == 0 && pool->released) delete pool;
     }
-    runtime.release(device.index, block->data);
-    block->data = nullptr;
+    leaving.memory.push_back(std::exchange(block->data, nullptr));
     spare.push_back(block);
   }
 
-  void drop(FreeLists& by_class) {
-    for (std::vector<Block*>& list : by_class) {
+  void drop(FreeBlocks& blocks, Leaving& leaving) {
+    blocks.for_each_list([&](std::vector<Block*>& list) {
       for (Block* block : list) {
         stats.cached -= block->capacity;
-        give_back(block);
+        give_back(block, leaving);
       }
       list.clear();
-    }
-  }
-
-  void drop_cache() {
-    collect_waiting();
-    for (auto& [stream, by_class] : free_by_stream) drop(by_class);
+    });
   }
 
   std::string report() const {
@@ -225,22 +280,29 @@ CachingAllocator& CachingAllocator::of(Device device) {
 
 Block* CachingAllocator::allocate(size_t bytes, void* stream, const char* owner) {
   State& s = *state_;
-  const std::lock_guard lock(s.mutex);
   WEFT_CHECK(bytes < (size_t{1} << 46), owner, ": cannot allocate ", bytes, " bytes");
   const int size_class = size_class_of(bytes);
-  MemoryPool* const pool = s.pool_of(stream);
-  const bool capturing = !s.open_pools.empty();  // perhaps on this thread, which must not wait then
-  if (!s.waiting.empty() && !capturing) s.collect_waiting();
+  Leaving leaving = s.leaving();
+  std::unique_lock lock(s.mutex);
+  MemoryPool* const pool = s.open_pool();
+  const bool capturing = !s.open_pools.empty();
+  if (!s.waiting.empty()) s.collect_waiting(leaving);
   Block* block = s.cached || pool ? s.take_cached(size_class, stream, pool) : nullptr;
-  if (block == nullptr) block = s.take_new(size_class, bytes, stream, pool);
-  if (block == nullptr && !capturing) {
-    s.runtime.synchronize_device(s.device.index);
-    s.drop_cache();
-    block = s.take_new(size_class, bytes, stream, pool);
+  if (block == nullptr) {
+    const size_t capacity = s.cached || pool ? capacity_of(size_class) : std::max<size_t>(bytes, 1);
+    lock.unlock();
+    void* data = s.runtime.allocate(s.device.index, capacity);
+    if (data == nullptr && !capturing) {
+      s.runtime.synchronize_device(s.device.index);
+      empty_cache();
+      data = s.runtime.allocate(s.device.index, capacity);
+    }
+    lock.lock();
+    if (data == nullptr)
+      throw OutOfMemory(str("out of memory on ", s.device, ": ", owner, " asks for ", readable(bytes),
+                            capturing ? " while a graph is captured" : "", "; ", s.report()));
+    block = s.block_of(data, capacity, size_class, stream, pool);
   }
-  if (block == nullptr)
-    throw OutOfMemory(str("out of memory on ", s.device, ": ", owner, " asks for ", readable(bytes),
-                          capturing ? " while a graph is captured" : "", "; ", s.report()));
   block->bytes = bytes;
   block->owner = owner;
   block->next = s.live.next;
@@ -256,14 +318,17 @@ Block* CachingAllocator::allocate(size_t bytes, void* stream, const char* owner)
 
 void CachingAllocator::free(Block* block) noexcept {
   State& s = *state_;
+  Leaving leaving = s.leaving();
   const std::lock_guard lock(s.mutex);
   block->previous->next = block->next;
   block->next->previous = block->previous;
   s.stats.live -= block->capacity;
-  if (block->events.empty())
-    s.put(block);
-  else
+  if (block->users.empty()) {
+    s.put(block, leaving);
+  } else {
+    if (s.open_pools.empty()) s.mark_uses(block);
     s.waiting.push_back(block);
+  }
   s.tell_hook();
 }
 
@@ -271,22 +336,14 @@ void CachingAllocator::record_stream(Block* block, void* stream) {
   State& s = *state_;
   if (s.device.kind == DeviceKind::cpu || stream == block->stream) return;
   const std::lock_guard lock(s.mutex);
-  if (s.pool_of(stream)) return;  // a graph's inputs outlive the graph; an event recorded now could not be asked
-  // A gradient bucket is used by every step: one event for each stream, recorded again, or they would pile up.
-  const auto known = std::ranges::find_if(block->events, [&](void* event) { return s.stream_of.at(event) == stream; });
-  void* event = known == block->events.end() ? nullptr : *known;
-  if (event == nullptr) {
-    event = s.runtime.create_event(s.device.index, false);
-    s.stream_of[event] = stream;
-    block->events.push_back(event);
-  }
-  s.runtime.record_event(event, s.device.index, stream);
+  if (s.open_pool() && !block->pool) return;  // a graph's inputs outlive the graph
+  if (std::ranges::find(block->users, stream) == block->users.end()) block->users.push_back(stream);
 }
 
-MemoryPool* CachingAllocator::open_pool(void* stream) {
+MemoryPool* CachingAllocator::open_pool() {
   const std::lock_guard lock(state_->mutex);
-  WEFT_CHECK(state_->pool_of(stream) == nullptr, "allocator: a graph is captured on this stream already");
-  state_->open_pools.push_back(new MemoryPool{stream});
+  WEFT_CHECK(state_->open_pool() == nullptr, "allocator: a graph is captured on this thread already");
+  state_->open_pools.push_back(new MemoryPool{std::this_thread::get_id(), {}});
   return state_->open_pools.back();
 }
 
@@ -296,10 +353,11 @@ void CachingAllocator::close_pool(MemoryPool* pool) {
 }
 
 void CachingAllocator::release_pool(MemoryPool* pool) {
+  Leaving leaving = state_->leaving();
   const std::lock_guard lock(state_->mutex);
   ++pool->blocks;  // the pool stays until the end of this function
   pool->released = true;
-  state_->drop(pool->free);
+  state_->drop(pool->free, leaving);
   if (--pool->blocks == 0) delete pool;
 }
 
@@ -314,8 +372,10 @@ void CachingAllocator::reset_peak() {
 }
 
 void CachingAllocator::empty_cache() {
+  Leaving leaving = state_->leaving();
   const std::lock_guard lock(state_->mutex);
-  state_->drop_cache();
+  state_->collect_waiting(leaving);
+  state_->drop(state_->free, leaving);
 }
 
 std::string CachingAllocator::report() const {

@@ -20,7 +20,8 @@ struct Block {
   void* stream = nullptr;  ///< the stream on which the block may be used again at once
   int size_class = 0;
   MemoryPool* pool = nullptr;  ///< that the block belongs to, for good
-  std::vector<void*> events;   ///< uses on other streams that must finish before reuse
+  std::vector<void*> users;    ///< other streams that used it
+  std::vector<void*> events;   ///< once it is freed: what they must have done before it is used again
   Block* previous = nullptr;
   Block* next = nullptr;
 };
@@ -40,11 +41,12 @@ void set_memory_hook(MemoryHook hook);
 
 /// Memory of one device, kept for reuse so that training steps do not ask the driver. A freed block goes back to the
 /// list of its size class *and stream*: work enqueued later on that stream may use it at once, since it runs after. A
-/// block used on another stream (record_stream) waits for that stream's event. Size classes are eighths of powers of
-/// two, so at most 12.5% is lost. Thread-safe.
+/// block that other streams used (record_stream) waits until they have done all that they were given until it was
+/// freed. Size classes are eighths of powers of two, so at most 12.5% is lost. Thread-safe; the lock is not held while
+/// the device is asked for memory or waited for, so a thread that ends a device's hung work gets through.
 ///
-/// On simt nothing is cached but in the pools of graphs: every tensor is its own emulated allocation, so that each
-/// overrun is seen.
+/// On simt, and with WEFT_NO_CACHE=1 everywhere, nothing is cached but in the pools of graphs: every tensor is an
+/// allocation of its own, so that the emulator and compute-sanitizer see each overrun and each use after free.
 class CachingAllocator {
  public:
   static CachingAllocator& of(Device device);
@@ -52,15 +54,17 @@ class CachingAllocator {
   /// Never returns nullptr. Errors: OutOfMemory with live / cached / free bytes and the largest live blocks by op.
   Block* allocate(size_t bytes, void* stream, const char* owner);
   void free(Block* block) noexcept;
-  /// Tells that work on `stream` uses the block: it is reused only after that work.
+  /// Tells that work on `stream` uses the block, now or until it is freed: it is reused only after that work. The
+  /// stream must be there until then, as a weft::Stream's always is.
   void record_stream(Block* block, void* stream);
 
   MemoryStats stats() const;
   void reset_peak();
-  /// Memory of a captured graph: from here to close_pool, blocks for `stream` come from a pool of their own and go back
-  /// to it, so that nobody else gets an address that the graph will write to. The device is asked for nothing but new
-  /// memory meanwhile: neither events nor the device are waited for, which a capture forbids.
-  MemoryPool* open_pool(void* stream);
+  /// Memory of a captured graph: from here to close_pool, blocks for this thread, whatever the stream, come from a pool
+  /// of their own and go back to it, so that nobody else gets an address that the graph will write to. The device is
+  /// asked for nothing but new memory meanwhile: neither events nor the device are waited for, which a capture forbids.
+  MemoryPool* open_pool();
+  /// After the capture's end: only then may events be recorded again on streams that took part.
   void close_pool(MemoryPool* pool);
   /// The graph is gone and its work is done: the pool's memory goes back to the device, what is live as soon as it is
   /// freed.

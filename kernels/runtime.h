@@ -14,6 +14,7 @@ class Runtime {
  public:
   virtual ~Runtime() = default;
 
+  /// 0 without a device or a driver. Errors: there is a driver that cannot be used (too old for this build, for one).
   virtual int device_count() = 0;
   /// `NVIDIA H200, 132 SMs, 139 GiB` / `emulated GPU on 2 threads` / the CPU's model name.
   virtual std::string describe(int index) = 0;
@@ -25,22 +26,27 @@ class Runtime {
 
   /// Raw memory, at least 256-byte aligned (64 on the CPU). Returns nullptr when there is none left.
   virtual void* allocate(int index, size_t bytes) = 0;
-  virtual void release(int index, void* memory) = 0;
+  /// As all that gives something back, without errors: destructors call it while an error is under way. A device that
+  /// has failed says so at the next call.
+  virtual void release(int index, void* memory) noexcept = 0;
   /// Host memory that the device can copy from and to without staging.
   virtual void* allocate_pinned(size_t bytes) = 0;
-  virtual void release_pinned(void* memory) = 0;
+  virtual void release_pinned(void* memory) noexcept = 0;
 
   /// Enqueues a copy between any of host, pinned and this device's memory.
   virtual void copy(int index, void* destination, const void* source, size_t bytes, void* stream) = 0;
+  /// True where a copy from pageable host memory has read it when the call returns. A GPU that reads the host's page
+  /// tables itself (GH200) may read later.
+  virtual bool stages_pageable_memory(int index) = 0;
   virtual void fill_bytes(int index, void* destination, int byte, size_t bytes, void* stream) = 0;
 
   virtual void* create_stream(int index) = 0;
-  virtual void destroy_stream(int index, void* stream) = 0;
+  virtual void destroy_stream(int index, void* stream) noexcept = 0;
   virtual void synchronize_stream(int index, void* stream) = 0;
   virtual void synchronize_device(int index) = 0;
 
   virtual void* create_event(int index, bool timing) = 0;
-  virtual void destroy_event(void* event) = 0;
+  virtual void destroy_event(void* event) noexcept = 0;
   virtual void record_event(void* event, int index, void* stream) = 0;
   /// Later work on `stream` waits for the event.
   virtual void wait_event(int index, void* stream, void* event) = 0;
@@ -57,10 +63,13 @@ class Runtime {
   /// Ends a capture that has failed.
   virtual void abandon_capture(int index, void* stream) noexcept = 0;
   virtual void launch_graph(int index, void* graph, void* stream) = 0;
-  virtual void destroy_graph(void* graph) = 0;
+  virtual void destroy_graph(void* graph) noexcept = 0;
 };
 
 Runtime& runtime(DeviceKind kind);
+/// Puts another runtime in the kind's place, for tests of what the host asks of a device; nullptr: its own again. A
+/// CachingAllocator keeps the runtime it was made with.
+void replace_runtime(DeviceKind kind, Runtime* runtime);
 
 namespace cpu {
 Runtime& runtime();

@@ -59,7 +59,7 @@ Trainer::Trainer(const Options& options, const support::Ranks& ranks, const Pict
       progress_(progress_on(nowhere_.get())) {
   WEFT_CHECK(support::have_zip(), kCheckpoint,
              ": built without libzip. On Debian: apt-get install libzip-dev, then configure again.");
-  if (ranks.device().kind == DeviceKind::cuda)
+  if (ranks.device().kind == DeviceKind::cuda && ranks.size() == 1)
     graph_ = std::make_unique<GraphedFunction>(
         ranks.device(), [this](const std::vector<Tensor>& in) { update(in[0], in[1]); },
         GraphedFunctionOptions{.may_run_eagerly = true});

@@ -41,7 +41,7 @@ void add_flags(support::Flags& flags, Options& o) {
   flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
                    "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");
   flags.add_choice("graph", o.graph, {"auto", "on", "off"},
-                   "capture the step once and replay it as a CUDA graph; auto: on a GPU");
+                   "capture the step once and replay it as a CUDA graph; auto: on a GPU with one rank");
   flags.add("max_grad_norm", o.max_grad_norm, "largest norm of the gradient; 0: no limit", {.min = 0});
   flags.add("seed", o.seed, "of weights and order", {.min = 0, .max = 1e15});
   flags.add("resume", o.resume, "go on from checkpoint.h5 of this run where there is one");

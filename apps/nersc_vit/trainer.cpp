@@ -151,12 +151,13 @@ void Trainer::make_graph() {
   const kernels::KernelChecks checks = kernels::kernel_checks();
   const bool watched = checks.synchronize || checks.not_finite;
   if (options_.graph == "off" || scaler_) return;
-  if (options_.graph == "auto" && (device.kind != DeviceKind::cuda || watched)) return;
+  const bool suits = device.kind == DeviceKind::cuda && !watched && ranks_.size() == 1;
+  if (options_.graph == "auto" && !suits) return;
   if (device.kind == DeviceKind::cpu)
     throw support::UsageError("--graph on: expected --device cuda or simt, got cpu, which runs each op at once");
   graph_ = std::make_unique<GraphedFunction>(
       device, [this](const std::vector<Tensor>& in) { update(in[0], in[1]); },
-      GraphedFunctionOptions{.may_run_eagerly = options_.graph == "auto"});
+      GraphedFunctionOptions{.may_run_eagerly = options_.graph == "auto", .all_agree = ranks_.all_agree()});
 }
 
 void Trainer::resume() {

@@ -7,10 +7,11 @@
 namespace weft::support {
 
 Device choose_device(const std::string& text) {
-  const int gpus = kernels::runtime(DeviceKind::cuda).device_count();
-  if (text == "auto") return {gpus > 0 ? DeviceKind::cuda : DeviceKind::cpu, 0};
+  const auto count_gpus = [] { return kernels::runtime(DeviceKind::cuda).device_count(); };
+  if (text == "auto") return {count_gpus() > 0 ? DeviceKind::cuda : DeviceKind::cpu, 0};
   const Device device = parse_device(printable(text));  // the same, where it is one
-  if (device.kind == DeviceKind::cuda && device.index >= gpus) {
+  if (device.kind != DeviceKind::cuda) return device;
+  if (const int gpus = count_gpus(); device.index >= gpus) {
     if (gpus > 0) fail("device: expected cuda:0 … cuda:", gpus - 1, ", got '", text, "'");
     std::string reason;
     try {

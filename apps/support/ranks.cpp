@@ -42,6 +42,11 @@ int64_t Ranks::max(int64_t value, const std::string& what) const {
   return all.to_vector<int64_t>().front();
 }
 
+std::function<bool(bool)> Ranks::all_agree() const {
+  if (size() == 1) return {};
+  return [this](bool own) { return max(own ? 0 : 1, "the same graph on all ranks") == 0; };
+}
+
 std::vector<std::string> Ranks::texts(const std::string& own, const std::string& what) const {
   if (size() == 1) return {own};
   return group_->all_gather_text(own, what);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,8 @@ class Ranks {
   /// The sums over all ranks; in the order of the ranks, so the same everywhere. Waits for all of them.
   std::vector<double> sum(const std::vector<double>& values, const std::string& what) const;
   int64_t max(int64_t value, const std::string& what) const;
+  /// What GraphedFunctionOptions wants of several ranks; empty where this one is alone.
+  std::function<bool(bool)> all_agree() const;
   /// All ranks' texts.
   std::vector<std::string> texts(const std::string& own, const std::string& what) const;
   /// Returns when all ranks have come here.

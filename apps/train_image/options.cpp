@@ -102,9 +102,10 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("eval-only", o.eval_only, "evaluate on the validation part and stop; needs only that part of the set");
   flags.add("max-steps", o.max_steps, "stop after this many steps of the whole run, as Ctrl-C would; 0: no limit",
             {.min = 0});
-  flags.add_choice("graph", o.graph, {"auto", "on", "off"},
-                   "launch a step as one CUDA graph; auto: on cuda, unless --profile wants to see its kernels, and "
-                   "without graph where the capture fails");
+  flags.add_choice(
+      "graph", o.graph, {"auto", "on", "off"},
+      "launch a step as one CUDA graph; auto: on cuda with one rank, unless --profile wants to see its kernels, and "
+      "without graph where the capture fails");
   flags.add("deterministic", o.deterministic,
             "same bits on every run; so it is always today, since every kernel is deterministic");
   flags.add_choice(

@@ -151,12 +151,13 @@ void Trainer::make_graph() {
   }
   const kernels::KernelChecks checks = kernels::kernel_checks();
   const bool watched = checks.synchronize || checks.not_finite || !o.profile.empty();
-  if (o.graph == "off" || (o.graph == "auto" && (device.kind != DeviceKind::cuda || watched))) return;
+  const bool suits = device.kind == DeviceKind::cuda && !watched && ranks_.size() == 1;
+  if (o.graph == "off" || (o.graph == "auto" && !suits)) return;
   if (device.kind == DeviceKind::cpu)
     throw support::UsageError("--graph on: expected --device cuda or simt, got cpu, which runs each op at once");
   graph_ = std::make_unique<GraphedFunction>(
       device, [this](const std::vector<Tensor>& in) { update(in[0], in[1], in[2]); },
-      GraphedFunctionOptions{.may_run_eagerly = o.graph == "auto"});
+      GraphedFunctionOptions{.may_run_eagerly = o.graph == "auto", .all_agree = ranks_.all_agree()});
 }
 
 Tensor Trainer::forward(const Tensor& images) {

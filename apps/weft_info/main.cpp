@@ -54,7 +54,12 @@ struct Usable {
 /// The first GPU that computes, else why the first does not.
 Usable find_usable() {
   kernels::Runtime& cuda = kernels::runtime(DeviceKind::cuda);
-  const int count = cuda.device_count();
+  int count = 0;
+  try {
+    count = cuda.device_count();
+  } catch (const Error& error) {  // there is a driver that cannot be used
+    return {{}, error.what()};
+  }
   Usable result;
   for (int i = 0; i < count; ++i) {
     const Device device{DeviceKind::cuda, i};
@@ -86,8 +91,13 @@ void describe() {
   const std::string found_driver = driver(), none = "none (no /proc/driver/nvidia/version)";
   row("driver", found_driver.empty() ? none : found_driver);
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) row("visible", str("CUDA_VISIBLE_DEVICES=", visible));
-  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::simt, DeviceKind::cuda})
-    for (int i = 0; i < kernels::runtime(kind).device_count(); ++i) row("device", support::describe({kind, i}));
+  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::simt, DeviceKind::cuda}) {
+    try {
+      for (int i = 0; i < kernels::runtime(kind).device_count(); ++i) row("device", support::describe({kind, i}));
+    } catch (const Error& error) {
+      row("device", str(name(kind), ": ", error.what()));
+    }
+  }
   for (const std::string& missing : {kernels::vendor::cublaslt::missing(), kernels::vendor::cudnn::missing()})
     if (!missing.empty()) row("engine", missing);
   if (kernels::vendor::cublaslt::missing().empty()) row("engine", kernels::vendor::cublaslt::version());

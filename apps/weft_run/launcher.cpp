@@ -36,6 +36,12 @@ sigset_t block_signals() {
   return set;
 }
 
+/// Asked where the number of ranks depends on it.
+int count_gpus(const std::string& ranks_per_node) {
+  const bool matters = ranks_per_node == "gpu" || ranks_per_node == "auto";
+  return matters ? kernels::runtime(DeviceKind::cuda).device_count() : 0;
+}
+
 class Launcher {
  public:
   explicit Launcher(const Options& options)
@@ -43,7 +49,7 @@ class Launcher {
         signals_(block_signals()),
         variables_(dist::environment_variables()),
         cores_(count_cores()),
-        local_ranks_(count_ranks(options.ranks_per_node, kernels::runtime(DeviceKind::cuda).device_count(), cores_)) {
+        local_ranks_(count_ranks(options.ranks_per_node, count_gpus(options.ranks_per_node), cores_)) {
     if (local_ranks_ * options.nodes > 1) make_secrets();
     if (!options.log_folder.empty()) std::filesystem::create_directories(options.log_folder);
     if (!variables_.contains("OMP_NUM_THREADS")) {

@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   CLI::App app{
       "Climbs a ladder of kernels, from the naive one to Weft's own: times each step on a GPU; without one, "
       "counts on the emulated GPU what each step asks of memory."};
-  std::string name, device = kernels::runtime(DeviceKind::cuda).device_count() > 0 ? "cuda" : "simt";
+  std::string name, device;
   benchmarks::Climb climb;
   app.add_option("LADDER", name, "which one; without it, a list");
   app.add_option("--device", device, "cuda or simt (default: cuda where there is a GPU)");
@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
       benchmarks::print_list(std::cout);
       return 0;
     }
+    if (device.empty()) device = kernels::runtime(DeviceKind::cuda).device_count() > 0 ? "cuda" : "simt";
     climb.device = parse_device(device);
     benchmarks::print_table(std::cout, kernels::ladder::find(name), climb);
     return 0;

@@ -4,6 +4,7 @@
 #include "core/capture.h"
 #include "core/tensor.h"
 #include "core/trace.h"
+#include "kernels/runtime.h"
 #include "kernels/transfer.h"
 
 namespace weft {
@@ -11,16 +12,15 @@ namespace {
 
 /// Dense bytes between two devices, one of them the CPU or both of one kind.
 void transfer(const Tensor& y, const Tensor& x) {
-  const Device device = y.device().kind == DeviceKind::cpu ? x.device() : y.device();
-  refuse_while_capturing(y.device().kind == DeviceKind::cpu ? "copy to the host" : "copy from the host", device);
-  const kernels::Queue queue = current_queue(device);
-  const char* const name = y.device().kind == DeviceKind::cpu   ? "copy_to_host"
-                           : x.device().kind == DeviceKind::cpu ? "copy_to_device"
-                                                                : "copy_between_devices";
+  const bool to_host = y.device().kind == DeviceKind::cpu, from_host = x.device().kind == DeviceKind::cpu;
+  const Device device = to_host ? x.device() : y.device();
+  refuse_while_capturing(to_host ? "copy to the host" : "copy from the host", device);
+  const char* const name = to_host ? "copy_to_host" : from_host ? "copy_to_device" : "copy_between_devices";
   const kernels::View& from = x;
-  kernels::transfer(queue, name, y.raw_data(), from.data, x.nbytes());
-  // The host may read y at once. It may also free x: cuda has staged pageable memory by now, the emulator has not.
-  if (y.device().kind == DeviceKind::cpu || device.kind != DeviceKind::cuda) synchronize(device);
+  kernels::transfer(current_queue(device), name, y.raw_data(), from.data, x.nbytes());
+  // The host may read y at once, and it may free x.
+  if (to_host || (from_host && !kernels::runtime(device.kind).stages_pageable_memory(device.index)))
+    synchronize(device);
 }
 
 }  // namespace

@@ -52,21 +52,22 @@ class CpuRuntime final : public Runtime {
     if (memory && alignment == kHugePage) madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
     return memory;
   }
-  void release(int, void* memory) override { std::free(memory); }
+  void release(int, void* memory) noexcept override { std::free(memory); }
   void* allocate_pinned(size_t bytes) override { return allocate(0, bytes); }
-  void release_pinned(void* memory) override { std::free(memory); }
+  void release_pinned(void* memory) noexcept override { std::free(memory); }
   void copy(int, void* destination, const void* source, size_t bytes, void*) override {
     if (bytes) std::memmove(destination, source, bytes);
   }
+  bool stages_pageable_memory(int) override { return true; }
   void fill_bytes(int, void* destination, int byte, size_t bytes, void*) override {
     if (bytes) std::memset(destination, byte, bytes);
   }
   void* create_stream(int) override { return nullptr; }
-  void destroy_stream(int, void*) override {}
+  void destroy_stream(int, void*) noexcept override {}
   void synchronize_stream(int, void*) override {}
   void synchronize_device(int) override {}
   void* create_event(int, bool) override { return new Event; }
-  void destroy_event(void* event) override { delete static_cast<Event*>(event); }
+  void destroy_event(void* event) noexcept override { delete static_cast<Event*>(event); }
   void record_event(void* event, int, void*) override {
     static_cast<Event*>(event)->time = std::chrono::steady_clock::now();
   }
@@ -81,7 +82,7 @@ class CpuRuntime final : public Runtime {
   void* end_capture(int, void*) override { return nullptr; }
   void abandon_capture(int, void*) noexcept override {}
   void launch_graph(int, void*, void*) override {}
-  void destroy_graph(void*) override {}
+  void destroy_graph(void*) noexcept override {}
 };
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <string>
 
+#include "kernels/sticky_error.h"
+
 namespace weft::kernels::WEFT_DEVICE {
 
 namespace {
@@ -30,7 +32,8 @@ void raise_shared_limit(const Geometry& geometry, const void* kernel, int device
                                                   static_cast<int>(geometry.dynamic_shared));
   if (status != cudaSuccess) {
     cudaGetLastError();
-    fail(describe(geometry), "the device allows less dynamic shared memory: ", cudaGetErrorString(status));
+    fail(describe(geometry), "the device allows less dynamic shared memory: ", cudaGetErrorString(status),
+         sticky_error_hint(status));
   }
   limit = geometry.dynamic_shared;
 }
@@ -40,7 +43,7 @@ void raise_shared_limit(const Geometry& geometry, const void* kernel, int device
 void begin_launch(const Queue& queue, const Geometry& geometry, const void* kernel) {
   if (const cudaError_t status = cudaSetDevice(queue.device.index); status != cudaSuccess) {
     cudaGetLastError();
-    fail(describe(geometry), "device ", queue.device, ": ", cudaGetErrorString(status));
+    fail(describe(geometry), "device ", queue.device, ": ", cudaGetErrorString(status), sticky_error_hint(status));
   }
   if (geometry.dynamic_shared > kDefaultShared) raise_shared_limit(geometry, kernel, queue.device.index);
   nvtxRangePushA(geometry.name);
@@ -50,7 +53,7 @@ void end_launch(const Geometry& geometry, cudaError_t status) {
   nvtxRangePop();
   if (status == cudaSuccess) return;
   cudaGetLastError();  // the next call starts clean
-  fail(describe(geometry), cudaGetErrorString(status), " (", cudaGetErrorName(status), ")");
+  fail(describe(geometry), cudaGetErrorString(status), " (", cudaGetErrorName(status), ")", sticky_error_hint(status));
 }
 
 void launch_failed(const Geometry& geometry, const char* reason) {

@@ -33,17 +33,18 @@ class NoCuda final : public Runtime {
   std::string identity(int) override { missing("device cuda"); }
   void memory_info(int, size_t&, size_t&) override { missing("device cuda"); }
   void* allocate(int, size_t) override { missing("device cuda"); }
-  void release(int, void*) override { missing("device cuda"); }
+  void release(int, void*) noexcept override {}
   void* allocate_pinned(size_t) override { missing("device cuda"); }
-  void release_pinned(void*) override { missing("device cuda"); }
+  void release_pinned(void*) noexcept override {}
   void copy(int, void*, const void*, size_t, void*) override { missing("device cuda"); }
+  bool stages_pageable_memory(int) override { missing("device cuda"); }
   void fill_bytes(int, void*, int, size_t, void*) override { missing("device cuda"); }
   void* create_stream(int) override { missing("device cuda"); }
-  void destroy_stream(int, void*) override { missing("device cuda"); }
+  void destroy_stream(int, void*) noexcept override {}
   void synchronize_stream(int, void*) override { missing("device cuda"); }
   void synchronize_device(int) override { missing("device cuda"); }
   void* create_event(int, bool) override { missing("device cuda"); }
-  void destroy_event(void*) override { missing("device cuda"); }
+  void destroy_event(void*) noexcept override {}
   void record_event(void*, int, void*) override { missing("device cuda"); }
   void wait_event(int, void*, void*) override { missing("device cuda"); }
   bool query_event(void*) override { missing("device cuda"); }
@@ -53,7 +54,7 @@ class NoCuda final : public Runtime {
   void* end_capture(int, void*) override { missing("device cuda"); }
   void abandon_capture(int, void*) noexcept override {}
   void launch_graph(int, void*, void*) override { missing("device cuda"); }
-  void destroy_graph(void*) override { missing("device cuda"); }
+  void destroy_graph(void*) noexcept override {}
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "kernels/error.h"
+#include "kernels/sticky_error.h"
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -14,13 +15,35 @@ namespace {
 void check(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
   cudaGetLastError();  // the next call starts clean
-  fail(call, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")");
+  fail(call, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")", sticky_error_hint(status));
 }
 
-/// In destructors: an error there has been reported by the call that caused it.
+/// Of calls that give something back: an error there is of earlier work, and the next call tells of it.
 void ignore(cudaError_t status) {
   if (status != cudaSuccess) cudaGetLastError();
 }
+
+#ifndef WEFT_SIMT
+/// `12.4` of 12040.
+std::string version_text(int version) { return str(version / 1000, '.', version % 1000 / 10); }
+
+/// No devices where there is no driver, or the driver has none; throws whatever else keeps the GPUs from use.
+void check_no_device(cudaError_t status) {
+  if (status == cudaErrorNoDevice) return;
+  int driver = 0;
+  ignore(cudaDriverGetVersion(&driver));
+  if (driver == 0) return;  // no libcuda.so.1, which CUDA calls an insufficient driver, too
+  if (status != cudaErrorInsufficientDriver) check(status, "cudaGetDeviceCount");
+  constexpr int kMajor = CUDART_VERSION / 1000;
+  fail("cudaGetDeviceCount: ", cudaGetErrorString(status), " (", cudaGetErrorName(status), "): the driver is for CUDA ",
+       version_text(driver), ", and this program needs one for CUDA ", kMajor, ".0 or later",
+       kMajor == 13   ? " (version 580 or later)"
+       : kMajor == 12 ? " (version 525 or later)"
+                      : "");
+}
+#else
+void check_no_device(cudaError_t status) { check(status, "cudaGetDeviceCount"); }
+#endif
 
 /// While it lives, this thread may call what a capture holds for unsafe, cudaMalloc for one: new memory is no part of
 /// the captured work, and it stays where it is while the graph lives.
@@ -42,7 +65,8 @@ class DeviceRuntime final : public Runtime {
     const cudaError_t status = cudaGetDeviceCount(&count);
     if (status == cudaSuccess) return count;
     cudaGetLastError();
-    return 0;  // no driver, or no device
+    check_no_device(status);
+    return 0;
   }
 
   std::string describe(int index) override {
@@ -87,10 +111,10 @@ class DeviceRuntime final : public Runtime {
     check(status, "cudaMalloc");
     return memory;
   }
-  void release(int index, void* memory) override {
-    select(index);
+  void release(int index, void* memory) noexcept override {
+    ignore(cudaSetDevice(index));
     const UnsafeCallsAllowed guard;
-    check(cudaFree(memory), "cudaFree");
+    ignore(cudaFree(memory));
   }
 
   void* allocate_pinned(size_t bytes) override {
@@ -104,14 +128,25 @@ class DeviceRuntime final : public Runtime {
     check(status, "cudaHostAlloc");
     return memory;
   }
-  void release_pinned(void* memory) override {
+  void release_pinned(void* memory) noexcept override {
     select_any();
-    check(cudaFreeHost(memory), "cudaFreeHost");
+    ignore(cudaFreeHost(memory));
   }
 
   void copy(int index, void* destination, const void* source, size_t bytes, void* stream) override {
     select(index);
     check(cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDefault, to_stream(stream)), "cudaMemcpyAsync");
+  }
+  bool stages_pageable_memory(int index) override {
+#ifdef WEFT_SIMT
+    static_cast<void>(index);
+    return false;
+#else
+    int coherent = 0;
+    check(cudaDeviceGetAttribute(&coherent, cudaDevAttrPageableMemoryAccessUsesHostPageTables, index),
+          "cudaDeviceGetAttribute");
+    return coherent == 0;
+#endif
   }
   void fill_bytes(int index, void* destination, int byte, size_t bytes, void* stream) override {
     select(index);
@@ -124,7 +159,7 @@ class DeviceRuntime final : public Runtime {
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     return stream;
   }
-  void destroy_stream(int, void* stream) override {
+  void destroy_stream(int, void* stream) noexcept override {
     select_any();
     ignore(cudaStreamDestroy(to_stream(stream)));
   }
@@ -144,7 +179,7 @@ class DeviceRuntime final : public Runtime {
           "cudaEventCreateWithFlags");
     return event;
   }
-  void destroy_event(void* event) override {
+  void destroy_event(void* event) noexcept override {
     select_any();
     ignore(cudaEventDestroy(to_event(event)));
   }
@@ -200,7 +235,7 @@ class DeviceRuntime final : public Runtime {
     select(index);
     check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), to_stream(stream)), "cudaGraphLaunch");
   }
-  void destroy_graph(void* graph) override {
+  void destroy_graph(void* graph) noexcept override {
     select_any();
     ignore(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)));
   }
@@ -213,7 +248,7 @@ class DeviceRuntime final : public Runtime {
   }
   /// Before calls that name no device: a thread that has none (a watchdog's, a loader's) works on one that the process
   /// uses. CUDA would take device 0 and make a context there, half a GiB for each rank of a node.
-  static void select_any() {
+  static void select_any() noexcept {
     if (has_device_) return;
     const int index = last_selected_.load(std::memory_order_relaxed);
     if (index < 0) return;

@@ -103,6 +103,7 @@ TensorMap take(const char* kernel, CUresult status, const CUtensorMap& map) {
   WEFT_CHECK(status == CUDA_SUCCESS, kernel, ": the CUDA driver refuses the tensor map (error ",
              static_cast<int>(status), ")");
   static_assert(sizeof(TensorMap) == sizeof(CUtensorMap));
+  static_assert(alignof(TensorMap) >= alignof(CUtensorMap));
   TensorMap result;
   std::memcpy(&result, &map, sizeof(result));
   return result;

@@ -15,8 +15,8 @@
 
 namespace weft::kernels::WEFT_DEVICE {
 
-/// The driver's 128 opaque bytes (CUtensorMap).
-struct alignas(64) TensorMap {
+/// The driver's 128 opaque bytes. CUtensorMap is aligned to 64 bytes in CUDA 12 and to 128 in CUDA 13.
+struct alignas(128) TensorMap {
   uint64_t opaque[16];
 };
 

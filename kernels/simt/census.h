@@ -6,9 +6,6 @@
 
 namespace weft::emulator {
 
-/// Events that were made and not destroyed.
-int64_t live_events();
-
 /// Calls that need a device from threads that had not named one (cudaSetDevice). On a node each would make a context of
 /// its own on GPU 0, whichever GPU the process works on.
 int64_t calls_without_device();

@@ -22,7 +22,7 @@ namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
 thread_local bool has_device = false;  // has this thread called cudaSetDevice?
-std::atomic<int64_t> events{0}, without_device{0};
+std::atomic<int64_t> without_device{0};
 
 /// A call that needs a device and names none: CUDA takes the thread's, which is number 0 until the thread says
 /// otherwise.
@@ -308,14 +308,12 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlag
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   use_device();
   *event = new Event;
-  events.fetch_add(1, std::memory_order_relaxed);
   (*event)->timing = !(flags & cudaEventDisableTiming);
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   use_device();
   if (!event) return result(cudaErrorInvalidResourceHandle);
-  events.fetch_sub(1, std::memory_order_relaxed);
   delete event;
   return cudaSuccess;
 }
@@ -386,7 +384,6 @@ cudaError_t launch_grid(const Launch& launch) {
 
 namespace weft::emulator {
 
-int64_t live_events() { return api::events; }
 int64_t calls_without_device() { return api::without_device; }
 
 }  // namespace weft::emulator

@@ -266,6 +266,44 @@ TEST_P(GraphOn, AFunctionThatCannotBeCaptured) {
   EXPECT_EQ(total.item(), 4 + 3 * 9);
 }
 
+TEST_P(GraphOn, RanksReplayTogetherOrNotAtAll) {
+  const Tensor total = filled(0, 1);
+  std::vector<bool> asked;
+  bool others = true;  // what the other ranks say
+  const GraphedFunctionOptions options{.warm_up = 1, .may_run_eagerly = true, .all_agree = [&](bool own) {
+                                         asked.push_back(own);
+                                         return own && others;
+                                       }};
+  int calls = 0;
+  const auto f = [&](const std::vector<Tensor>& in) {
+    ++calls;
+    total.add_(sum(in[0]));
+  };
+  GraphedFunction add(device(), f, options);
+  add({filled(1, 4)});
+  EXPECT_TRUE(asked.empty()) << "to warm up";
+  add({filled(1, 4)});
+  EXPECT_EQ(asked, (std::vector<bool>{true, true})) << "on the capture and on its first replay";
+  others = false;  // one of them has a smaller batch
+  add({filled(1, 4)});
+  EXPECT_EQ(calls, 3) << "run, captured, run";
+  others = true;
+  add({filled(1, 3)});
+  EXPECT_EQ(asked, (std::vector<bool>{true, true, true, false}));
+  EXPECT_EQ(calls, 4);
+  EXPECT_EQ(total.item(), 15);
+
+  GraphedFunction alone(device(), f, options);
+  alone({filled(1, 4)});
+  others = false;
+  asked.clear();
+  for (int i = 0; i < 3; ++i) alone({filled(1, 4)});
+  EXPECT_EQ(alone.failure(), "another rank could not capture the step");
+  EXPECT_FALSE(alone.is_captured());
+  EXPECT_EQ(asked, std::vector<bool>{true}) << "eager for good: nothing is left to agree on";
+  EXPECT_EQ(total.item(), 31);
+}
+
 TEST(GraphErrors, TheCpuHasNone) {
   Graph graph;
   const std::string text =

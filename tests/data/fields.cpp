@@ -3,9 +3,11 @@
 #include <fstream>
 
 #include "data/field_loader.h"
+#include "kernels/transfer.h"
 #include "tests/data/fixture.h"
 #include "tests/support/devices.h"
 #include "tests/support/error_text.h"
+#include "tests/support/still_device.h"
 
 namespace weft::data::testing {
 namespace {
@@ -109,6 +111,30 @@ TEST_F(Fields, BatchesAreTheSameForAnyNumberOfWorkers) {
       loader.start(0);  // dropped while threads read
     }
   }
+}
+
+TEST_F(Fields, TravelWhileAStepReadsThoseBefore) {
+  const tests::StillGpu still;
+  const auto series = std::make_shared<const FieldSeries>(folder_.path(), options());
+  FieldLoader reference(series, Sampler(5), {.batch_size = 1});
+  FieldLoader loader(series, Sampler(5), {.batch_size = 1, .workers = 2, .prefetch = 1, .device = still.device});
+  const int64_t pinned = still.gpu.count("allocate_pinned");
+  for (int64_t epoch = 0; epoch < 3; ++epoch) {
+    std::vector<float> seen(5 * 24), expected;
+    reference.start(epoch);
+    loader.start(epoch);
+    float* to = seen.data();
+    while (const auto batch = loader.next()) {
+      EXPECT_FALSE(still.gpu.is_idle(nullptr)) << "the host waits for no step";
+      kernels::transfer(batch->input.queue(), "step", to, batch->input.raw_data(), batch->input.nbytes());
+      to += 24;
+      const std::vector<float> one = reference.next()->input.to_vector<float>();
+      expected.insert(expected.end(), one.begin(), one.end());
+    }
+    still.gpu.synchronize_device(0);
+    EXPECT_EQ(seen, expected);
+  }
+  EXPECT_EQ(still.gpu.count("allocate_pinned"), pinned) << "pinned memory is used again";
 }
 
 TEST_F(Fields, AFileThatWasCutShortMeanwhileIsAnErrorOfItsBatch) {

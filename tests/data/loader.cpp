@@ -9,8 +9,10 @@
 #include "data/statistics.h"
 #include "data/transforms/crop.h"
 #include "data/transforms/flip.h"
+#include "kernels/transfer.h"
 #include "tests/data/fixture.h"
 #include "tests/support/devices.h"
+#include "tests/support/still_device.h"
 
 namespace weft::data::testing {
 namespace {
@@ -318,6 +320,47 @@ TEST_P(LoaderOnGpu, EqualsTheCpu) {
 
 INSTANTIATE_TEST_SUITE_P(Gpu, LoaderOnGpu, ::testing::Values(DeviceKind::simt, DeviceKind::cuda),
                          [](const auto& test) { return std::string(name(test.param)); });
+
+// The host runs ahead of the GPU: here no step has begun before all batches were uploaded.
+TEST(LoaderOnAStillGpu, NoBatchIsOverwrittenWhileAStepReadsIt) {
+  const tests::StillGpu still;
+  const auto set = some_pictures(60);
+  LoaderOptions options = kPlain;
+  Loader reference(set, Sampler(60), make_pipeline("cifar", Split::train), options);
+  const Seen expected = epoch_of(reference, 0);
+  options.device = still.device, options.transform_on = TransformOn::host;
+  Loader loader(set, Sampler(60), make_pipeline("cifar", Split::train), options);
+  Seen seen{std::vector<float>(expected.images.size()), std::vector<int64_t>(expected.labels.size()), {}};
+  const auto step = [&](const Tensor& from, void* to) {
+    kernels::transfer(from.queue(), "step", to, from.raw_data(), from.nbytes());
+  };
+  loader.start(0);
+  size_t image = 0, label = 0;
+  while (const auto batch = loader.next()) {
+    step(batch->images, &seen.images[image]);
+    step(batch->labels, &seen.labels[label]);
+    image += static_cast<size_t>(batch->images.numel()), label += static_cast<size_t>(batch->count);
+    seen.counts.push_back(batch->count);
+  }
+  still.gpu.synchronize_device(0);
+  EXPECT_EQ(seen.labels, expected.labels);
+  EXPECT_TRUE(seen.images == expected.images);
+  EXPECT_EQ(seen.counts, expected.counts);
+}
+
+TEST(LoaderOnAStillGpu, GoesWithoutAnErrorWhenTheDeviceHasFailed) {
+  const tests::StillGpu still;
+  LoaderOptions options = kPlain;
+  options.device = still.device, options.transform_on = TransformOn::host;
+  {
+    Loader loader(some_pictures(20), Sampler(20), make_pipeline("none", Split::val), options);
+    loader.start(0);
+    const auto batch = loader.next();
+    still.gpu.failure = "an illegal memory access was encountered";
+    EXPECT_THAT(error_text([&] { loader.next(); }), HasSubstr("an illegal memory access"));
+  }  // destructors run while the error is under way: one that throws would end the process
+  still.gpu.failure.clear();
+}
 
 }  // namespace
 }  // namespace weft::data::testing

@@ -85,6 +85,7 @@ TEST_F(Nccl, ACapturedCollectiveRunsWithEachReplay) {
   factor.fill_(3);
   graph.replay();
   EXPECT_EQ(x.to_vector<int>(), std::vector<int>(4, 12));
+  EXPECT_THAT(group->flight_log(), HasSubstr("'replay of a graph from all_reduce")) << "each has a deadline";
   x = Tensor();
   EXPECT_TRUE(Tensor::empty({4}, DType::f32, cuda_).defined()) << "the allocator asks after no event of a capture";
 }

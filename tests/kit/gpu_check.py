@@ -42,6 +42,10 @@ printf 'matmul\t500\tGFLOP/s\nadd\t2\tms\n'
 """
 PEER = "print('matmul\\t400\\tGFLOP/s\\nadd\\t3\\tms')\n"
 CTEST = r"""
+case " $* " in
+  *" -N "*) echo '  Test  #1: core.A/simt  # GetParam() = simt'; [ -n "$FAKE_NO_TWINS" ] || echo '  Test  #2: core.A/cuda'; exit;;
+  *" --rerun-failed "*) echo "again: WEFT_SYNC=$WEFT_SYNC error: relu failed on cuda:0"; exit 1;;
+esac
 [ -z "$FAKE_HANG" ] || { sleep 300 & echo "$!" > "$FAKES/child"; wait; }
 echo "WEFT_TEST_DEVICES=$WEFT_TEST_DEVICES" >> "$FAKES/devices"
 echo '1/2 Test #1: kernels.A ......   Passed    0.16 sec'
@@ -149,8 +153,10 @@ esac
 
     def test_everything_passes(self):
         self.assertEqual(self.check(), 0, self.out.exists() and self.out.read_text())
-        self.assertEqual(set(self.stages().values()), {"pass"})
-        self.assertEqual(list(self.block["stages"])[:4], ["configure", "build", "tests_device", "train"])
+        stages = self.stages()
+        self.assertEqual(stages.pop("two_gpus"), "skipped")
+        self.assertEqual(set(stages.values()), {"pass"})
+        self.assertEqual(list(self.block["stages"])[:4], ["configure", "build", "discovery", "tests_first"])
         self.assertIn("| matmul | 500 | 400 | GFLOP/s | 1.25 |", self.text)
         self.assertIn("| add | 2 | 3 | ms | 1.50 |", self.text)
         self.assertIn("- matmul: geometric mean 1.00 of 2 cases, least 0.67 (matmul_b)", self.text)
@@ -174,9 +180,28 @@ esac
             self.assertIn(flag, configured)
         self.assertIn("2.28.9", self.text)
         first, rest = (self.fakes / "builds").read_text().splitlines()
-        self.assertIn("--target device_check ", first)  # what the next stages need comes first
+        self.assertIn("--target device_check test_core test_data test_dist weft-run ", first)  # what the next stages need comes first
         self.assertNotIn("--target", rest)
-        self.assertEqual((self.fakes / "devices").read_text(), "WEFT_TEST_DEVICES=cuda\nWEFT_TEST_DEVICES=\n")
+        self.assertEqual((self.fakes / "devices").read_text(), "WEFT_TEST_DEVICES=cuda\n" * 2 + "WEFT_TEST_DEVICES=\n")
+
+    def test_a_list_of_tests_from_a_machine_without_a_gpu_fails(self):
+        self.assertEqual(self.check("--only", "discovery,tests_first", FAKE_NO_TWINS="1"), 1)
+        self.assertEqual(self.stages(), {"discovery": "FAIL", "tests_first": "pass"})
+        self.assertIn("1 tests have no twin on cuda: build on a node with a GPU", self.text)
+        self.assertIn("core.A/cuda", self.text)
+
+    def test_what_failed_runs_again_kernel_by_kernel(self):
+        self.assertEqual(self.check("--only", "tests_device", FAKE_TEST="***Failed"), 1)
+        self.stages()
+        self.assertIn("-- those that failed, again with WEFT_SYNC=1\nagain: WEFT_SYNC=1 error: relu failed on cuda:0", self.text)
+
+    def test_two_gpus_train_with_and_without_a_graph(self):
+        self.program(self.bin / "nvidia-smi", NVIDIA_SMI * 2)
+        self.program(self.fakes / "programs/weft-run", 'echo "timeout $WEFT_TIMEOUT: $*"\n')
+        self.assertEqual(self.check("--only", "configure,two_gpus"), 0)
+        log = (self.root / "build-cuda/gpu_check/two_gpus.log").read_text()
+        for graph in ("off", "on"):
+            self.assertRegex(log, f"timeout 20: --nproc-per-node 2 \\S+/train_image .*--graph {graph} ")
 
     def test_failures_leave_the_other_results(self):
         self.assertEqual(self.check(FAKE_BUILD="1", FAKE_TEST="***Failed", FAKE_ACCURACY="0.4", FAKE_NO_TORCH="1"), 1)
@@ -277,8 +302,8 @@ esac
         output, _ = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 1, output)
         stages = self.stages()
-        self.assertEqual([stages[name] for name in ("configure", "build", "tests_device", "train")], ["pass", "pass", "STOPPED", "skipped"])
-        self.assertEqual(self.block["stages"]["tests_device"]["what"].split(", ")[-1], "stopped by SIGTERM")
+        self.assertEqual([stages[name] for name in ("configure", "build", "tests_first", "train")], ["pass", "pass", "STOPPED", "skipped"])
+        self.assertEqual(self.block["stages"]["tests_first"]["what"].split(", ")[-1], "stopped by SIGTERM")
         self.assertTrue(ends_soon(int((self.fakes / "child").read_text())))
 
     def test_without_a_gpu(self):
@@ -302,7 +327,7 @@ esac
         self.assertIn("linear_probe --model vit_tiny4 -b 2", started)
         self.assertIn("--device simt", started)
         self.assertIn("**PASS** on device `simt`", self.text)
-        self.assertEqual((self.fakes / "devices").read_text(), "WEFT_TEST_DEVICES=simt\nWEFT_TEST_DEVICES=\n")
+        self.assertEqual((self.fakes / "devices").read_text(), "WEFT_TEST_DEVICES=simt\n" * 2 + "WEFT_TEST_DEVICES=\n")
         self.assertIn("-DWEFT_CUDA=OFF", (self.fakes / "configured").read_text())
 
     def test_stages_by_name(self):

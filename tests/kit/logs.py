@@ -69,6 +69,18 @@ class Logs(unittest.TestCase):
     def test_a_failed_test_fails_the_stage_whatever_ctest_returned(self):
         self.assertEqual(self.read(logs.read_ctest, CTEST).status, FAIL)
 
+    def test_twins(self):
+        simt = ["core.Devices/GraphOn.RunsABackward/simt  # GetParam() = simt", 'dist.Collectives.AllReduce/gloo_simt_3  # GetParam() = ("gloo", simt, 3)',
+                "simt.Planted.IsReported/simt", "kernels.Schedules.SimtComesInBothOrders"]
+        cuda = ["core.Devices/GraphOn.RunsABackward/cuda", "dist.Collectives.AllReduce/gloo_cuda_3"]
+
+        def listed(names):
+            return self.read(logs.read_twins, "".join(f"  Test #{i}: {name}\n" for i, name in enumerate(names)))
+        self.assertEqual(listed(simt + cuda).status, PASS)
+        self.assertEqual(listed(simt).lines[1:], cuda)
+        self.assertEqual(listed(simt + cuda[:1]).lines[1:], cuda[1:])
+        self.assertEqual([listed(simt).status, listed([]).status], [FAIL, FAIL])
+
     def test_sanitizer(self):
         outcome = self.read(logs.read_sanitizer, SANITIZER)
         self.assertEqual(outcome.status, FAIL)

@@ -132,7 +132,6 @@ TEST(Runtime, StreamsEventsAndMemory) {
       device.memory_info(0, free_after, total);
       EXPECT_EQ(free_after, free_before + (1 << 20));
       EXPECT_EQ(device.allocate(0, total + 1), nullptr);
-      EXPECT_THAT(error_of([&] { device.release(0, &total); }), HasSubstr("cudaFree: invalid argument"));
     }
     void* const pinned = device.allocate_pinned(1000);
     ASSERT_NE(pinned, nullptr);

@@ -16,9 +16,9 @@ namespace weft::tests {
 /// Do the tests run on this device? On every one that is there; WEFT_TEST_DEVICES=simt,cuda names some. A named device
 /// that is not there is an error: a run that was asked to test the GPU must not pass without one.
 inline bool runs_on(DeviceKind kind) {
-  const bool there = kernels::runtime(kind).device_count() > 0;
+  const auto there = [kind] { return kernels::runtime(kind).device_count() > 0; };
   const char* const chosen = std::getenv("WEFT_TEST_DEVICES");
-  if (chosen == nullptr) return there;
+  if (chosen == nullptr) return there();
   bool named = false;
   std::istringstream names(chosen);
   for (std::string one; std::getline(names, one, ',');) {
@@ -26,7 +26,7 @@ inline bool runs_on(DeviceKind kind) {
       throw std::runtime_error("WEFT_TEST_DEVICES: expected some of cpu,simt,cuda, got '" + one + "'");
     named |= one == name(kind);
   }
-  if (named && !there)
+  if (named && !there())
     throw std::runtime_error("WEFT_TEST_DEVICES names " + std::string(name(kind)) +
                              ", but there is none on this machine");
   return named;

@@ -38,6 +38,25 @@ TEST(WeftInfo, SaysWhyNot) {
   EXPECT_THAT(run.output, HasSubstr("visible   CUDA_VISIBLE_DEVICES=\n"));
 }
 
+// A driver that cannot be used is no machine without GPUs: nobody shall train on the CPU for weeks and not know.
+TEST(WeftInfo, TellsAnOldDriverFromNone) {
+  if (!WEFT_HAVE_CUDA) GTEST_SKIP() << "needs CUDA's runtime, which asks the driver";
+  const TemporaryFolder folder;
+  const std::string old = "LD_LIBRARY_PATH=" OLD_DRIVER " ";
+  const auto refusal =
+      HasSubstr("(cudaErrorInsufficientDriver): the driver is for CUDA 12.4, and this program needs one ");
+  const Outcome run = run_in(folder, old + "weft-info");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.output, StartsWith("GPU usable: no, cudaGetDeviceCount: CUDA driver version is insufficient"));
+  EXPECT_THAT(run.output, refusal);
+  EXPECT_EQ(run_in(folder, old + "single_gpu 1 1 --device auto").exit_code, 1);
+  EXPECT_THAT(said(folder), refusal);
+  EXPECT_NE(run_in(folder, old + "weft-run --nproc-per-node gpu single_gpu 1 1").exit_code, 0);
+  EXPECT_THAT(said(folder), refusal);
+  EXPECT_EQ(run_in(folder, old + "weft-run --nproc-per-node 1 single_gpu 1 1 --device cpu").exit_code, 0)
+      << said(folder);
+}
+
 TEST(WeftInfo, SaysHowThisProcessWasLaunched) {
   const TemporaryFolder folder;
   EXPECT_THAT(run_in(folder, "RANK=1 WORLD_SIZE=4 MASTER_ADDR=localhost weft-info").output,

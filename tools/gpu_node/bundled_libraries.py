@@ -5,13 +5,15 @@ No symbolic links and no folders per architecture, so that any CMake finds them 
 copying keeps them whole. Where a package's own CMake files name other folders, this writes its own.
 """
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
 
 INCLUDE = pathlib.Path("/usr/include")
-LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
-ARCHITECTURE_INCLUDE = INCLUDE / "x86_64-linux-gnu"
+TRIPLET = f"{platform.machine()}-linux-gnu"  # Debian's; the node is of this machine's architecture
+LIBRARIES = pathlib.Path("/usr/lib") / TRIPLET
+ARCHITECTURE_INCLUDE = INCLUDE / TRIPLET
 
 HEADER_ONLY = """# SPDX-License-Identifier: Apache-2.0
 # Written by tools/bundle: {package} as headers alone.

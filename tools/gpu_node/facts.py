@@ -117,5 +117,5 @@ def gather():
         "NCCL": f"{header_version(nccl, 'nccl.h', ['NCCL_MAJOR', 'NCCL_MINOR', 'NCCL_PATCH'])} ({nccl})" if nccl else None,
     }
     paths = {"nvcc": compiler, "compute-sanitizer": facts["compute-sanitizer"], "cublaslt": cublaslt, "cudnn": cudnn, "nccl": nccl,
-             "architecture": architecture(rows[0]["compute_cap"]) if rows else None, "no_gpu": no_gpu}
+             "architecture": architecture(rows[0]["compute_cap"]) if rows else None, "no_gpu": no_gpu, "gpus": len(rows)}
     return facts, paths

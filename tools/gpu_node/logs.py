@@ -7,12 +7,26 @@ from gpu_node.stages import FAIL, PASS, STOPPED, TIMEOUT, first_lines
 
 # The name may hold blanks: CTest adds the parameter's value to it.
 TEST = re.compile(r"^ *\d+/(\d+) Test +#\d+: (\S+)[^\n]*? \.{2,} *(Passed|\*\*\*[A-Za-z ]+?)(?:: \S+)? +([\d.]+) sec", re.M)
+LISTED = re.compile(r"^ *Test +#\d+: (\S+)", re.M)
 STARTED = re.compile(r"^ *Start +\d+: (\S+)", re.M)
 SUMMARIES = re.compile(r"^=+ ((?:ERROR|RACECHECK) SUMMARY: .*)$", re.M)
 
 
+def read_twins(run, outcome):
+    """`ctest -N`: each test on the emulated GPU has its twin on the GPU. Tests are listed when they are built: where that was on a
+    machine without a GPU, the twins are missing, and nobody would notice that they do not run."""
+    names = set(LISTED.findall(run.all_logs()))
+    twins = {name: re.sub(r"([/_])simt(?=$|_\d+$)", r"\1cuda", name) for name in names if not name.startswith("simt.")}
+    missing = sorted(twin for name, twin in twins.items() if twin not in names)
+    outcome.facts = {"tests": len(names), "on the GPU": len([name for name in names if "/cuda" in name or "_cuda_" in name]), "missing": missing}
+    outcome.what = f"{len(names)} tests listed, {outcome.facts['on the GPU']} of them for cuda by name"
+    if outcome.status == PASS and (missing or not outcome.facts["on the GPU"]):
+        outcome.status = FAIL
+        outcome.lines = [f"{len(missing)} tests have no twin on cuda: build on a node with a GPU, where they are listed"] + missing[:20]
+
+
 def read_ctest(run, outcome):
-    """Counts what passed, failed and was skipped; a run with no test at all fails."""
+    """Counts what passed, failed and was skipped; a run with no test at all fails. Of tests that ran again, the first lines."""
     text = run.all_logs()
     found = list(TEST.finditer(text))
     by_state = {}
@@ -39,6 +53,9 @@ def read_ctest(run, outcome):
             if test[2] in [name for names in bad.values() for name in names][:6]:
                 after = text[test.end():].split("\n      Start ", 1)[0]
                 outcome.lines += ["", f"-- {test[2]}"] + first_lines(TEST.split(after)[0], 8)
+    for name in run.exit_codes:
+        if again := run.log(f"{name}_again"):
+            outcome.lines += ["", "-- those that failed, again with WEFT_SYNC=1"] + first_lines(again, 16)
 
 
 def read_sanitizer(run, outcome):

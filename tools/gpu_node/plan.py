@@ -11,6 +11,10 @@ from gpu_node.stages import FAIL, PASS, Command, Stage
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DEVICE_PARTS = "hopper|kernels|ops|train_image|golden|engines"  # these have tests that run on the GPU
+HOST_PARTS = "core|data|dist"  # so have these, of what the host asks of a GPU: graphs, streams, the loader, NCCL
+# Of the parts above, what a GPU can refuse first: single instructions, then the host's side.
+FIRST_TESTS = r"^hopper\.|/cuda|_cuda_|\.Nccl\.|OnAStillGpu|\.Fields\."
+SECONDS_A_TEST = 15  # on a GPU: a kernel that waits for a lost barrier would spin for ever
 LADDERS = ["transpose", "reduce", "softmax", "matmul_f32", "matmul_bf16", "conv2d", "attention"]  # of kernels/ladder
 GPU_ACCURACY = 0.9                               # six epochs of the embedded shapes reach 0.96 on the CPU
 
@@ -19,11 +23,20 @@ GPU_ACCURACY = 0.9                               # six epochs of the embedded sh
 CLIMB = 'status=0; for name; do echo "ladder $name"; "$0" "$name" --device cuda --seconds 0.05 || status=1; done; exit $status'
 
 
+# What failed is run again with WEFT_SYNC=1, which names the kernel that raised an error. $0: the second run's log.
+AGAIN = ': > "$0"; "$@" && exit; status=$?; WEFT_SYNC=1 "$@" --rerun-failed > "$0" 2>&1; exit $status'
+
+# Two ranks of one node: step by step first, then each step as a graph. A rank that waits for ever ends with WEFT_TIMEOUT.
+TWO_GPUS = ('status=0; for graph in off on; do echo "two ranks, --graph $graph"; WEFT_TIMEOUT=20 "$0/weft-run" --nproc-per-node 2 "$0/train_image" '
+            '--data shapes --model resnet20 --batch-size 64 --max-steps 60 --device cuda --parallel ddp --graph $graph --out "$1/$graph" '
+            '|| status=1; done; exit $status')
+
+
 def configure_words(build, device, paths):
     """CMake's flags: this GPU's own architecture, the bundle's libraries, and where cuDNN and NCCL are."""
     words = ["cmake", "-S", str(ROOT), "-B", str(build), "-DCMAKE_BUILD_TYPE=Release", "-DWEFT_BUILD_TESTS=ON",
              "-DWEFT_BUILD_APPS=ON", "-DWEFT_BUILD_BENCHMARKS=ON", "-DWEFT_WERROR=OFF",
-             f"-DWEFT_TEST_TIMEOUT={300 if device == 'simt' else 90}", f"-DWEFT_CUDA={'ON' if device == 'cuda' else 'OFF'}"]
+             f"-DWEFT_TEST_TIMEOUT={300 if device == 'simt' else SECONDS_A_TEST}", f"-DWEFT_CUDA={'ON' if device == 'cuda' else 'OFF'}"]
     if shutil.which("ninja"):
         words += ["-G", "Ninja"]
     if (ROOT / "deps/include").is_dir():
@@ -137,17 +150,19 @@ def sanitizer_stage(tool, limit, build, paths, shards, simt):
             return "compute-sanitizer was not found: it comes with the CUDA toolkit"
         return None if program.exists() else f"{program} was not built"
 
+    # Without the cache each tensor is an allocation of its own: overruns and uses after free do not land in the next one.
     return Stage(tool, limit, needs=["configure"], unless=unless,
                  not_here="needs a GPU; the emulated one has tools/test racecheck" if simt else None, useful=15, read=logs.read_sanitizer, commands=[
         Command(f"{tool}_{i}", [paths["compute-sanitizer"] or "", "--tool", tool, *flags, str(program)],
-                {"WEFT_TEST_DEVICES": "cuda", "GTEST_TOTAL_SHARDS": str(shards), "GTEST_SHARD_INDEX": str(i),
+                {"WEFT_TEST_DEVICES": "cuda", "WEFT_NO_CACHE": "1", "GTEST_TOTAL_SHARDS": str(shards), "GTEST_SHARD_INDEX": str(i),
                  "OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}) for i in range(shards)])
 
 
-def ctest(name, limit, build, jobs, select, environment):
+def ctest(name, limit, build, work, jobs, select, environment):
+    """Each test is a process of its own: an error that a kernel leaves behind ends with it."""
     return Stage(name, limit, needs=["configure"], read=logs.read_ctest, useful=10, commands=[
-        Command(name, ["ctest", "--test-dir", str(build), "--output-on-failure", "--no-tests=error", "-j", str(jobs),
-                       *select], environment)])
+        Command(name, ["sh", "-c", AGAIN, str(work / f"{name}_again.log"), "ctest", "--test-dir", str(build), "--output-on-failure",
+                       "--no-tests=error", "-j", str(jobs), *select], environment)])
 
 
 def stages(build, device, paths, cores, work):
@@ -176,13 +191,20 @@ def stages(build, device, paths, cores, work):
     return [
         Stage("configure", 60, [Command("configure", configure_words(build, device, paths))], read_configure),
         Stage("build", 600 if simt else 240,
-              [Command("build", ["cmake", "--build", str(build), "-j", str(cores), "--target", "device_check", "--", *keep_going])],
+              [Command("build", ["cmake", "--build", str(build), "-j", str(cores), "--target", "device_check",
+                                 *(f"test_{part}" for part in HOST_PARTS.split("|")), "weft-run", "--", *keep_going])],
               needs=["configure"]),
-        ctest("tests_device", 300 if simt else 110, build, jobs, ["-L", f"^({DEVICE_PARTS})$"], {"WEFT_TEST_DEVICES": device}),
+        Stage("discovery", 20, [Command("discovery", ["ctest", "--test-dir", str(build), "-N", "-L", f"^({DEVICE_PARTS}|{HOST_PARTS})$"])],
+              logs.read_twins, needs=["configure"], not_here=no_suite),
+        ctest("tests_first", 120 if simt else 60, build, work, jobs, ["-L", f"^(hopper|{HOST_PARTS})$", "-R", FIRST_TESTS.replace("cuda", device)],
+              {"WEFT_TEST_DEVICES": device}),
+        ctest("tests_device", 300 if simt else 110, build, work, jobs, ["-L", f"^({DEVICE_PARTS})$", "-LE", "^hopper$"], {"WEFT_TEST_DEVICES": device}),
         Stage("train", 60, [Command("train", [str(build / "bin/train_image"), "--data", "shapes", "--device", device, "--precision", "bf16",
                                               "--out", str(run_folder), *training])],
               read_training(run_folder, None if simt else GPU_ACCURACY), needs=["configure"],
               unless=lambda: None if (build / "bin/train_image").exists() else "train_image was not built"),
+        Stage("two_gpus", 60, [Command("two_gpus", ["sh", "-c", TWO_GPUS, str(build / "bin"), str(work / "two_gpus")])], needs=["configure"],
+              not_here=None if paths["gpus"] > 1 else "needs two GPUs", useful=30),
         Stage("bench", 75, read=logs.read_bench, needs=["configure"], unless=no_bench, not_here=no_suite, useful=15,
               prepare=lambda limit: [Command("bench", [str(bench), "--suite", "gpu", "--seconds-total", seconds(limit)])]),
         Stage("bench_pytorch", 75, read=logs.read_bench, needs=["configure"], unless=lambda: no_peer(peer), not_here=no_suite, useful=15,
@@ -197,7 +219,7 @@ def stages(build, device, paths, cores, work):
         sanitizer_stage("racecheck", 90, build, paths, shards, simt),
         Stage("build_rest", 600 if simt else 120, [Command("build_rest", ["cmake", "--build", str(build), "-j", str(cores), "--", *keep_going])],
               needs=["configure"]),
-        ctest("tests_rest", 300 if simt else 60, build, jobs, ["-LE", f"^({DEVICE_PARTS}|gpu_code)$"], {}),
+        ctest("tests_rest", 300 if simt else 60, build, work, jobs, ["-LE", f"^({DEVICE_PARTS}|gpu_code)$"], {}),
         sanitizer_stage("synccheck", 45, build, paths, shards, simt),
         sanitizer_stage("initcheck", 45, build, paths, shards, simt),
     ]

@@ -8,7 +8,7 @@ import re
 import subprocess
 
 FAMILIES = ("GLIBC", "GLIBCXX")
-PROVIDERS = ("libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2")
+PROVIDERS = ("libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1")
 VERSIONED = re.compile(r" (\w) (\S+?)@{1,2}(GLIBCXX|GLIBC)_(\d[\d.]*)$")
 
 

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+
+#include <string>
+#include <string_view>
+
+#include "emulator/cuda/driver/call.h"
+
+using namespace emulator;
+using namespace emulator::cuda;
+
+namespace {
+
+/// Calls whose form has changed: which symbol stands for the name from which version of CUDA on. Sources: cuda.h's
+/// renaming macros, and cudaTypedefs.h for the versions.
+struct Form {
+  std::string_view name;
+  int since;
+  const char* symbol;
+};
+constexpr Form kForms[] = {
+#include "emulator/cuda/driver/forms.inc"
+};
+
+void* own(const std::string& symbol) {
+  static void* const library = [] {
+    Dl_info self{};
+    dladdr(reinterpret_cast<void*>(&own), &self);
+    return dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+  }();
+  return dlsym(library, symbol.c_str());
+}
+
+}  // namespace
+
+// Of a call that is refused, too, there is an address: it says so when it is called.
+CUresult cuGetProcAddress(const char* name, void** function, int version, cuuint64_t flags,
+                          CUdriverProcAddressQueryResult* status) {
+  if (!name || !function) return CUDA_ERROR_INVALID_VALUE;
+  *function = nullptr;
+  std::string symbol = name;
+  int best = -1;
+  bool later = false;
+  for (const Form& form : kForms) {
+    if (form.name != name) continue;
+    if (form.since > version) {
+      later = true;
+    } else if (form.since > best) {
+      best = form.since;
+      symbol = form.symbol;
+    }
+  }
+  if (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) {
+    *function = own(symbol + "_ptsz");
+    if (!*function) *function = own(symbol + "_ptds");
+  }
+  if (!*function && !(later && best < 0)) *function = own(symbol);
+  if (status) {
+    *status = *function ? CU_GET_PROC_ADDRESS_SUCCESS
+              : later   ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+                        : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  }
+  return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+#undef cuGetProcAddress
+WEFT_EXPORT CUresult cuGetProcAddress(const char* name, void** function, int version, cuuint64_t flags) {
+  return cuGetProcAddress_v2(name, function, version, flags, nullptr);
+}

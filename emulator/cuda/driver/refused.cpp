@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+// So that every program links and loads; see runtime/refused.cpp. CUDA_ERROR_NOT_SUPPORTED has the runtime's number.
+namespace emulator::cuda {
+int refuse(const char* call);
+}
+
+#define REFUSED(name) \
+  extern "C" __attribute__((visibility("default"))) int name() { return emulator::cuda::refuse(#name); }
+#include "emulator/cuda/driver/refused.inc"

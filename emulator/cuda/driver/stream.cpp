@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "emulator/cuda/driver/call.h"
+
+using namespace emulator;
+using namespace emulator::cuda;
+
+namespace {
+
+/// The host's threads, other streams and kernels change the value: nobody tells us when, so it is looked at.
+template <class T>
+bool reached(const T* where, T value, unsigned flags) {
+  const T now = std::atomic_ref<const T>(*where).load(std::memory_order_acquire);
+  switch (flags & ~unsigned{CU_STREAM_WAIT_VALUE_FLUSH}) {
+    case CU_STREAM_WAIT_VALUE_EQ:
+      return now == value;
+    case CU_STREAM_WAIT_VALUE_AND:
+      return (now & value) != 0;
+    case CU_STREAM_WAIT_VALUE_NOR:
+      return ~(now | value) != 0;
+    default:
+      return std::make_signed_t<T>(now - value) >= 0;
+  }
+}
+
+template <class T>
+CUresult wait_value(CUstream handle, CUdeviceptr where, T value, unsigned flags) {
+  return call([&] {
+    require(where % sizeof(T) == 0);
+    Lock lock = lock_state();
+    Stream& stream = stream_of(handle);
+    // On a thread of its own: the write may come from another stream of this device.
+    HostWork host;
+    host.call = [=] {
+      while (!reached(static_cast<T*>(pointer(where)), value, flags)) {
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      }
+    };
+    submit(lock, stream, make_work(std::move(host), stream.device));
+  });
+}
+
+template <class T>
+CUresult write_value(CUstream handle, CUdeviceptr where, T value) {
+  return call([&] {
+    require(where % sizeof(T) == 0);
+    Lock lock = lock_state();
+    Stream& stream = stream_of(handle);
+    const auto write = [=] {
+      std::atomic_ref<T>(*static_cast<T*>(pointer(where))).store(value, std::memory_order_release);
+    };
+    submit(lock, stream, make_work(CallWork{write}, stream.device));
+  });
+}
+
+}  // namespace
+
+CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
+  return call([&] { *stream = stream_create(flags, 0); });
+}
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
+  return call([&] { *stream = stream_create(flags, priority); });
+}
+CUresult cuStreamDestroy(CUstream stream) {
+  return call([&] { stream_destroy(stream); });
+}
+CUresult cuStreamSynchronize(CUstream stream) {
+  return call([&] { stream_synchronize(stream); });
+}
+CUresult cuStreamQuery(CUstream stream) {
+  return call([&] { stream_query(stream); });
+}
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+  return call([&] { stream_wait_event(stream, event, flags); });
+}
+CUresult cuStreamGetFlags(CUstream handle, unsigned* flags) {
+  return call([&] {
+    const Lock lock = lock_state();
+    *flags = stream_of(handle).flags;
+  });
+}
+CUresult cuStreamGetPriority(CUstream handle, int* priority) {
+  return call([&] {
+    const Lock lock = lock_state();
+    *priority = stream_of(handle).priority;
+  });
+}
+CUresult cuStreamGetId(CUstream handle, unsigned long long* id) {
+  return call([&] {
+    const Lock lock = lock_state();
+    const Stream& stream = stream_of(handle);
+    *id = stream.role == Stream::Role::legacy ? 1 + uint64_t(stream.device) : 1024 + stream.number;
+  });
+}
+CUresult cuStreamGetDevice(CUstream handle, CUdevice* device) {
+  return call([&] {
+    const Lock lock = lock_state();
+    *device = stream_of(handle).device;
+  });
+}
+WEFT_EXPORT CUresult(cuStreamGetCtx)(CUstream handle, CUcontext* context) {
+  return call([&] {
+    const Lock lock = lock_state();
+    *context = reinterpret_cast<CUcontext>(primary_context(stream_of(handle).device));
+  });
+}
+CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
+  return call([&] {
+    require(function != nullptr);
+    Lock lock = lock_state();
+    Stream& stream = stream_of(handle);
+    submit(lock, stream, make_work(HostWork{function, data, nullptr}, stream.device));
+  });
+}
+CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* data, unsigned flags) {
+  return call([&] {
+    require(callback != nullptr && flags == 0);
+    Lock lock = lock_state();
+    Stream& stream = stream_of(handle);
+    refuse_while_capturing(stream);
+    HostWork host;
+    host.call = [=] { callback(handle, CUDA_SUCCESS, data); };
+    submit(lock, stream, make_work(std::move(host), stream.device));
+  });
+}
+CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr where, cuuint32_t value, unsigned flags) {
+  return wait_value<uint32_t>(stream, where, value, flags);
+}
+CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr where, cuuint64_t value, unsigned flags) {
+  return wait_value<uint64_t>(stream, where, value, flags);
+}
+CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr where, cuuint32_t value, unsigned) {
+  return write_value<uint32_t>(stream, where, value);
+}
+CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr where, cuuint64_t value, unsigned) {
+  return write_value<uint64_t>(stream, where, value);
+}
+
+CUresult cuEventCreate(CUevent* event, unsigned flags) {
+  return call([&] { *event = event_create(flags); });
+}
+CUresult cuEventDestroy(CUevent event) {
+  return call([&] { event_destroy(event); });
+}
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  return call([&] { event_record(event, stream, 0); });
+}
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
+  return call([&] { event_record(event, stream, flags); });
+}
+CUresult cuEventQuery(CUevent event) {
+  return call([&] { event_query(event); });
+}
+CUresult cuEventSynchronize(CUevent event) {
+  return call([&] { event_synchronize(event); });
+}
+CUresult cuEventElapsedTime(float* ms, CUevent start, CUevent end) {
+  return call([&] { *ms = event_elapsed(start, end); });
+}
+
+CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
+  return call([&] { begin_capture(stream, cudaStreamCaptureMode(mode)); });
+}
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  return call([&] {
+    *graph = nullptr;
+    *graph = end_capture(stream);
+  });
+}
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
+  return call([&] { *status = CUstreamCaptureStatus(capture_status(stream)); });
+}
+CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+                                const CUgraphNode** dependencies, const CUgraphEdgeData** edges, size_t* count) {
+  return call([&] {
+    const CaptureInfo info = capture_info(stream);
+    *status = CUstreamCaptureStatus(info.status);
+    if (id) *id = info.id;
+    if (graph) *graph = info.graph;
+    if (dependencies) *dependencies = info.dependencies;
+    if (edges) *edges = nullptr;
+    if (count) *count = info.count;
+  });
+}
+CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* dependencies, const CUgraphEdgeData*,
+                                           size_t count, unsigned flags) {
+  return call([&] { update_capture(stream, dependencies, count, flags); });
+}
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  return call([&] { *mode = CUstreamCaptureMode(exchange_mode(cudaStreamCaptureMode(*mode))); });
+}
+
+CUresult cuGraphCreate(CUgraph* graph, unsigned flags) {
+  return call([&] {
+    require(flags == 0);
+    const Lock lock = lock_state();
+    *graph = adopt(make_graph());
+  });
+}
+CUresult cuGraphDestroy(CUgraph graph) {
+  return call([&] { graph_destroy(graph); });
+}
+#undef cuGraphInstantiate
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
+  return call([&] { *exec = graph_instantiate(graph, flags); });
+}
+CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* p) {
+  return call([&] {
+    p->hErrNode_out = nullptr;
+    p->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+    *exec = graph_instantiate(graph, p->flags);
+    p->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
+  });
+}
+CUresult cuGraphExecDestroy(CUgraphExec exec) {
+  return call([&] { graph_exec_destroy(exec); });
+}
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+  return call([&] { graph_launch(exec, stream); });
+}
+CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, size_t* count) {
+  return call([&] {
+    const Lock lock = lock_state();
+    const Graph& graph = graph_of(handle);
+    for (size_t i = 0; nodes && i < *count && i < graph.nodes.size(); ++i) nodes[i] = handle_of(graph.nodes[i].get());
+    *count = nodes ? std::min(*count, graph.nodes.size()) : graph.nodes.size();
+  });
+}
+CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
+  return call([&] {
+    const Lock lock = lock_state();
+    *type = CUgraphNodeType(type_of(node_of(node)));
+  });
+}
+/// Before CUDA 12.3 there were no data of edges.
+WEFT_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                               CUgraph* graph, const CUgraphNode** dependencies, size_t* count) {
+  return cuStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, nullptr, count);
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <driver_types.h>
+
+#include <string>
+
+#include "emulator/machine/fault.h"
+
+namespace emulator::cuda {
+
+/// What a call fails with. CUresult has the same numbers but for the few that driver_code() translates.
+struct Error {
+  cudaError_t code;
+};
+
+[[noreturn]] inline void fail(cudaError_t code) { throw Error{code}; }
+/// cudaErrorInvalidValue unless `right`.
+inline void require(bool right, cudaError_t code = cudaErrorInvalidValue) {
+  if (!right) fail(code);
+}
+/// One line on stderr: `weft-emulate: …`.
+void report(const std::string& text);
+/// The same; then the call fails.
+[[noreturn]] void fail(cudaError_t code, const std::string& text);
+
+const char* error_name(int code);    ///< nullptr: no such code
+const char* error_string(int code);  ///< nullptr: no such code
+
+/// cudaGetLastError of this thread.
+void remember(cudaError_t code);
+cudaError_t last_error(bool clear);
+
+/// Turns what is being thrown into a code; call it in a catch block.
+cudaError_t code_of_exception();
+/// The fault that the current device's context died of, or cudaSuccess.
+cudaError_t sticky_error();
+/// Says once what CUDA call a program needs that the emulator does not have.
+int refuse(const char* call);
+
+/// The frame of every call of the runtime.
+template <class F>
+cudaError_t runtime_call(F&& body) noexcept {
+  cudaError_t code = sticky_error();
+  if (code == cudaSuccess) {
+    try {
+      body();
+      code = sticky_error();
+    } catch (...) {
+      code = code_of_exception();
+    }
+  }
+  if (code != cudaSuccess) remember(code);
+  return code;
+}
+
+/// CUresult's number for a cudaError_t.
+int driver_code(cudaError_t code);
+/// The same for calls of the driver.
+template <class F>
+int driver_call(F&& body) noexcept {
+  cudaError_t code = sticky_error();
+  if (code == cudaSuccess) {
+    try {
+      body();
+      code = sticky_error();
+    } catch (...) {
+      code = code_of_exception();
+    }
+  }
+  return driver_code(code);
+}
+
+}  // namespace emulator::cuda

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <mutex>
+#include <new>
+#include <set>
+
+#include "emulator/cuda/device.h"
+#include "emulator/cuda/error.h"
+
+namespace emulator::cuda {
+namespace {
+
+thread_local cudaError_t last = cudaSuccess;
+
+struct Text {
+  int code;
+  const char *name, *text;
+};
+constexpr Text kTexts[] = {
+#include "emulator/cuda/error_texts.inc"
+};
+
+const Text* find(int code) {
+  for (const Text& text : kTexts)
+    if (text.code == code) return &text;
+  return nullptr;
+}
+
+}  // namespace
+
+void report(const std::string& text) {
+  const std::string line = "weft-emulate: " + text + "\n";
+  std::fputs(line.c_str(), stderr);
+  std::fflush(stderr);
+}
+
+void fail(cudaError_t code, const std::string& text) {
+  report(text);
+  fail(code);
+}
+
+const char* error_name(int code) {
+  const Text* const text = find(code);
+  return text ? text->name : nullptr;
+}
+const char* error_string(int code) {
+  const Text* const text = find(code);
+  return text ? text->text : nullptr;
+}
+
+void remember(cudaError_t code) { last = code; }
+
+cudaError_t last_error(bool clear) {
+  if (const cudaError_t sticky = sticky_error(); sticky != cudaSuccess) return sticky;
+  const cudaError_t code = last;
+  if (clear) last = cudaSuccess;
+  return code;
+}
+
+cudaError_t code_of_exception() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error.code;
+  } catch (const Fault& fault) {
+    report(fault.text);
+    return cudaError_t(fault.code);
+  } catch (const std::bad_alloc&) {
+    return cudaErrorMemoryAllocation;
+  } catch (const std::exception& other) {
+    report(other.what());
+    return cudaErrorUnknown;
+  }
+}
+
+cudaError_t sticky_error() { return Device::current().fault(); }
+
+int refuse(const char* call) {
+  static std::mutex mutex;
+  static std::set<std::string> told;
+  const std::lock_guard lock(mutex);
+  if (told.insert(call).second) report(cat(call, " is not emulated"));
+  remember(cudaErrorNotSupported);
+  return cudaErrorNotSupported;
+}
+
+int driver_code(cudaError_t code) {
+  switch (code) {
+    // The runtime's own, which the driver numbers otherwise.
+    case cudaErrorInvalidConfiguration:
+    case cudaErrorInvalidPitchValue:
+    case cudaErrorInvalidMemcpyDirection:
+    case cudaErrorInvalidDeviceFunction:
+      return 1;  // CUDA_ERROR_INVALID_VALUE
+    case cudaErrorInvalidSymbol:
+      return 500;  // CUDA_ERROR_NOT_FOUND
+    default:
+      return int(code);
+  }
+}
+
+}  // namespace emulator::cuda

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulator/cuda/fatbin.h"
+
+#include <zstd.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "emulator/cuda/error.h"
+
+// The container's layout is not documented; shared/docs/emulator-abi.md has what nvcc 13.0 writes.
+
+namespace emulator::cuda {
+namespace {
+
+constexpr uint32_t kWrapperMagic = 0x466243b1, kContainerMagic = 0xba55ed50;
+constexpr uint64_t kCompressedLz = 0x2000, kCompressedZstd = 0x8000;
+constexpr uint16_t kPtx = 1, kElf = 2;
+
+template <class T>
+T at(const char* base, size_t offset) {
+  T value;
+  std::memcpy(&value, base + offset, sizeof value);
+  return value;
+}
+
+/// What `.target sm_90a` says; the container's number has no room for the letter.
+void read_target(std::string_view text, Fatbin::Entry& entry) {
+  const size_t found = text.find(".target");
+  if (found == std::string_view::npos) return;
+  const size_t sm = text.find("sm_", found);
+  if (sm == std::string_view::npos || sm > found + 64) return;
+  size_t i = sm + 3;
+  int arch = 0;
+  while (i < text.size() && text[i] >= '0' && text[i] <= '9') arch = arch * 10 + (text[i++] - '0');
+  entry.arch = arch;
+  entry.arch_specific = i < text.size() && (text[i] == 'a' || text[i] == 'f');
+}
+
+std::string unpack(const Fatbin::Entry& entry, const std::string& name) {
+  if (!entry.text.empty()) return entry.text;
+  std::string text;
+  if (!entry.compressed) {
+    text.assign(entry.payload, entry.bytes);
+  } else if (entry.bytes >= 4 && at<uint32_t>(entry.payload, 0) == ZSTD_MAGICNUMBER) {
+    text.resize(entry.raw_bytes);
+    const size_t size = ZSTD_decompress(text.data(), text.size(), entry.payload, entry.bytes);
+    if (ZSTD_isError(size)) {
+      fail(cudaErrorInvalidKernelImage, cat("damaged PTX in ", name, ": ", ZSTD_getErrorName(size)));
+    }
+    text.resize(size);
+  } else {
+    fail(cudaErrorNotSupported, cat("the PTX in ", name,
+                                    " is compressed in the way of older nvcc: build with --compress-mode=none or with "
+                                    "nvcc 12.8 or newer"));
+  }
+  // nvcc pads text with zeros.
+  text.resize(text.find_last_not_of('\0') + 1);
+  return text;
+}
+
+void read_container(const char* data, Fatbin& fatbin) {
+  if (at<uint32_t>(data, 0) != kContainerMagic) {
+    fail(cudaErrorInvalidKernelImage, "a module's image is neither a fat binary nor PTX");
+  }
+  const size_t header = at<uint16_t>(data, 6);
+  const char* entry = data + header;
+  const char* const end = entry + at<uint64_t>(data, 8);
+  while (entry + 64 <= end) {
+    const uint16_t kind = at<uint16_t>(entry, 0);
+    const uint32_t skip = at<uint32_t>(entry, 4);
+    const uint64_t payload = at<uint64_t>(entry, 8);
+    if (skip < 64 || payload > uint64_t(end - entry) - skip) {
+      fail(cudaErrorInvalidKernelImage, "a damaged fat binary");
+    }
+    Fatbin::Entry one;
+    one.is_ptx = kind == kPtx;
+    one.arch = int(at<uint32_t>(entry, 28));
+    one.payload = entry + skip;
+    const uint64_t flags = at<uint64_t>(entry, 40);
+    const uint32_t packed = at<uint32_t>(entry, 16);
+    one.compressed = (flags & (kCompressedLz | kCompressedZstd)) != 0;
+    one.bytes = one.compressed && packed != 0 ? packed : payload;
+    one.raw_bytes = at<uint64_t>(entry, 56);
+    if (kind == kPtx || kind == kElf) fatbin.entries.push_back(std::move(one));
+    entry += skip + payload;
+  }
+}
+
+}  // namespace
+
+std::string Fatbin::ptx_for(int capability) const {
+  std::string best;
+  int best_rank = -1;
+  for (const Entry& entry : entries) {
+    if (!entry.is_ptx || entry.arch > capability) continue;
+    Entry one = entry;
+    std::string text = unpack(entry, name);
+    read_target(text, one);
+    if (one.arch > capability || (one.arch_specific && one.arch != capability)) continue;
+    const int rank = one.arch * 2 + one.arch_specific;
+    if (rank > best_rank) {
+      best_rank = rank;
+      best = std::move(text);
+    }
+  }
+  return best;
+}
+
+std::string Fatbin::describe() const {
+  std::string text;
+  for (const Entry& entry : entries) {
+    if (!text.empty()) text += ", ";
+    text += cat(entry.is_ptx ? "PTX for compute_" : "machine code for sm_", entry.arch);
+  }
+  return text.empty() ? "no code" : text;
+}
+
+Fatbin read_image(const void* image) {
+  require(image != nullptr);
+  Fatbin fatbin;
+  const char* data = static_cast<const char*>(image);
+  // nvcc's wrapper: magic, version, the container, a name or nothing.
+  if (at<uint32_t>(data, 0) == kWrapperMagic) data = at<const char*>(data, 8);
+  fatbin.name = "a module";
+  const bool is_text = *data == '/' || *data == '.' || *data == ' ' || *data == '\n' || *data == '\t' || *data == '\r';
+  if (is_text) {
+    Fatbin::Entry entry;
+    entry.is_ptx = true;
+    entry.text = data;
+    read_target(entry.text, entry);
+    fatbin.entries.push_back(std::move(entry));
+  } else if (std::memcmp(data, "\177ELF", 4) == 0) {
+    fail(cudaErrorNoKernelImageForDevice,
+         "a module is machine code (a cubin) without PTX: build it with code=compute_…");
+  } else {
+    read_container(data, fatbin);
+  }
+  return fatbin;
+}
+
+}  // namespace emulator::cuda

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace emulator::cuda {
+
+/// The code in a fat binary, or in whatever else a program gives as a module.
+struct Fatbin {
+  struct Entry {
+    bool is_ptx = false;
+    int arch = 0;                ///< 90: of PTX the oldest GPU that it is for, of machine code the GPU
+    bool arch_specific = false;  ///< sm_90a: for this very GPU
+    const char* payload = nullptr;
+    size_t bytes = 0, raw_bytes = 0;
+    bool compressed = false;
+    std::string text;  ///< of a module that is given as PTX
+  };
+  std::vector<Entry> entries;
+  std::string name;  ///< for reports
+
+  /// The text of the newest PTX that a GPU of this capability can run. Empty: there is none.
+  /// Errors: Error (a damaged or unknown form).
+  std::string ptx_for(int capability) const;
+  /// `machine code for sm_90, PTX for compute_80`, or `no code`.
+  std::string describe() const;
+};
+
+/// From __cudaRegisterFatBinary's wrapper, a bare container, or PTX text. Errors: Error.
+Fatbin read_image(const void* image);
+
+}  // namespace emulator::cuda

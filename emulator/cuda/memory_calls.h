@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <driver_types.h>
+
+#include <cstddef>
+
+#include "emulator/cuda/pool.h"
+
+namespace emulator::cuda {
+
+// Errors: Error.
+void* device_allocate(size_t bytes);
+void* managed_allocate(size_t bytes, unsigned flags);
+void* host_allocate(size_t bytes, unsigned flags);
+void device_free(void* memory);
+void host_free(void* memory);
+void host_register(void* memory, size_t bytes, unsigned flags);
+void host_unregister(void* memory);
+unsigned host_flags(void* memory);
+void* host_device_pointer(void* memory);
+
+void* stream_allocate(size_t bytes, Pool* pool, cudaStream_t stream);
+void stream_free(void* memory, cudaStream_t stream);
+Pool* pool_of(cudaMemPool_t handle);
+Pool* pool_create(int device);
+void pool_destroy(Pool* pool);
+void pool_set(Pool& pool, int attribute, void* value);
+void pool_get(Pool& pool, int attribute, void* value);
+
+cudaPointerAttributes pointer_attributes(const void* pointer);
+/// cudaDeviceReset: what a device holds goes.
+void device_reset(int device);
+/// Memory for a graph's allocation node, and what holds it.
+void add_graph_memory(cudaGraph_t graph, void* memory);
+
+}  // namespace emulator::cuda

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace emulator::cuda {
+
+/// What a cudaMemPool_t points at. It keeps no memory of its own: what is freed goes back to the device at once.
+struct Pool {
+  int device = 0;
+  uint64_t release_threshold = 0;
+  int reuse[3] = {1, 1, 1};  ///< follow event dependencies, opportunistic, internal dependencies
+  uint64_t used = 0, used_high = 0;
+  bool is_default = true;
+};
+
+}  // namespace emulator::cuda

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs as a whole; nodes are in graph_nodes.cpp.
+#include <algorithm>
+
+#include "emulator/cuda/graph_nodes.h"
+#include "emulator/cuda/runtime/call.h"
+#include "emulator/cuda/user_object.h"
+
+using namespace emulator;
+using namespace emulator::cuda;
+
+namespace {
+
+/// Fills a caller's list, or says how long it must be.
+void give(const std::vector<Node*>& nodes, cudaGraphNode_t* list, size_t* count) {
+  require(count != nullptr);
+  if (list) {
+    for (size_t i = 0; i < *count; ++i) list[i] = i < nodes.size() ? handle_of(nodes[i]) : nullptr;
+    *count = std::min(*count, nodes.size());
+  } else {
+    *count = nodes.size();
+  }
+}
+
+}  // namespace
+
+cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned flags) {
+  return runtime_call([&] {
+    require(flags == 0);
+    const Lock lock = lock_state();
+    *graph = adopt(make_graph());
+  });
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  return runtime_call([&] { graph_destroy(graph); });
+}
+cudaError_t cudaGraphClone(cudaGraph_t* clone, cudaGraph_t graph) {
+  return runtime_call([&] {
+    const Lock lock = lock_state();
+    *clone = adopt(graph_of(graph).clone());
+  });
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
+  return runtime_call([&] { *exec = graph_instantiate(graph, flags); });
+}
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
+  return cudaGraphInstantiate(exec, graph, flags);
+}
+cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t* exec, cudaGraph_t graph, cudaGraphInstantiateParams* p) {
+  return runtime_call([&] {
+    p->errNode_out = nullptr;
+    p->result_out = cudaGraphInstantiateError;
+    *exec = graph_instantiate(graph, p->flags);
+    p->result_out = cudaGraphInstantiateSuccess;
+  });
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+  return runtime_call([&] { graph_exec_destroy(exec); });
+}
+cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t exec, unsigned long long* flags) {
+  return runtime_call([&] {
+    const Lock lock = lock_state();
+    *flags = executable_of(exec).flags;
+  });
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+  return runtime_call([&] { graph_launch(exec, stream); });
+}
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream) {
+  return runtime_call([&] {
+    const Lock lock = lock_state();
+    executable_of(exec);
+    stream_of(stream);
+  });
+}
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo* info) {
+  return runtime_call([&] {
+    cudaGraphExecUpdateResultInfo own{};
+    graph_exec_update(exec, graph, info ? *info : own);
+  });
+}
+cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char* path, unsigned) {
+  return runtime_call([&] { write_dot(graph, path); });
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
+  return runtime_call([&] {
+    const Lock lock = lock_state();
+    std::vector<Node*> all;
+    for (const auto& node : graph_of(graph).nodes) all.push_back(node.get());
+    give(all, nodes, count);
+  });
+}
+cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
+  return runtime_call([&] {
+    const Lock lock = lock_state();
+    std::vector<Node*> roots;
+    for (const auto& node : graph_of(graph).nodes)
+      if (node->dependencies.empty()) roots.push_back(node.get());
+    give(roots, nodes, count);
+  });
+}
+cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t* from, cudaGraphNode_t* to, cudaGraphEdgeData* data,
+                              size_t* count) {
+  return runtime_call([&] {
+    const Lock lock = lock_state();
+    std::vector<Node*> begins, ends;
+    for (const auto& node : graph_of(graph).nodes) {
+      for (Node* before : node->dependencies) {
+        begins.push_back(before);
+        ends.push_back(node.get());
+      }
+    }
+    size_t same = count ? *count : 0;
+    if (data) std::fill_n(data, std::min(same, begins.size()), cudaGraphEdgeData{});
+    give(begins, from, count);
+    if (to) give(ends, to, &same);
+  });
+}
+cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t* nodes, cudaGraphEdgeData* data,
+                                         size_t* count) {
+  return runtime_call([&] {
+    const Lock lock = lock_state();
+    give(node_of(node).dependencies, nodes, count);
+    if (data && nodes) std::fill_n(data, *count, cudaGraphEdgeData{});
+  });
+}
+cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t* nodes, cudaGraphEdgeData* data,
+                                           size_t* count) {
+  return runtime_call([&] {
+    const Lock lock = lock_state();
+    give(node_of(node).dependents, nodes, count);
+    if (data && nodes) std::fill_n(data, *count, cudaGraphEdgeData{});
+  });
+}
+cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to,
+                                     const cudaGraphEdgeData*, size_t count) {
+  return runtime_call([&] {
+    const Lock lock = lock_state();
+    for (size_t i = 0; i < count; ++i) graph_of(graph).connect(&node_of(from[i]), &node_of(to[i]));
+  });
+}
+cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to,
+                                        const cudaGraphEdgeData*, size_t count) {
+  return runtime_call([&] {
+    const Lock lock = lock_state();
+    for (size_t i = 0; i < count; ++i) graph_of(graph).disconnect(&node_of(from[i]), &node_of(to[i]));
+  });
+}
+cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node) {
+  return runtime_call([&] { graph_node_destroy(node); });
+}
+cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t* found, cudaGraphNode_t original, cudaGraph_t clone) {
+  return runtime_call([&] {
+    const Lock lock = lock_state();
+    for (const auto& node : graph_of(clone).nodes) {
+      if (handle_of(const_cast<Node*>(node->original)) == original) {
+        *found = handle_of(node.get());
+        return;
+      }
+    }
+    fail(cudaErrorInvalidValue);
+  });
+}
+
+cudaError_t cudaUserObjectCreate(cudaUserObject_t* object, void* pointer, cudaHostFn_t destroy, unsigned references,
+                                 unsigned flags) {
+  return runtime_call([&] {
+    require(destroy != nullptr && references > 0 && flags == cudaUserObjectNoDestructorSync);
+    *object = reinterpret_cast<cudaUserObject_t>(new UserObject{pointer, destroy, references});
+  });
+}
+cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned count) {
+  return runtime_call([&] { retain(*reinterpret_cast<UserObject*>(object), count); });
+}
+cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned count) {
+  return runtime_call([&] { release(*reinterpret_cast<UserObject*>(object), count); });
+}
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned count, unsigned flags) {
+  return runtime_call([&] {
+    const Lock lock = lock_state();
+    if (!(flags & cudaGraphUserObjectMove)) retain(*reinterpret_cast<UserObject*>(object), count);
+    graph_of(graph).objects[object] += count;
+  });
+}
+cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned count) {
+  return runtime_call([&] {
+    const Lock lock = lock_state();
+    auto& objects = graph_of(graph).objects;
+    const auto found = objects.find(object);
+    require(found != objects.end() && found->second >= count);
+    if ((found->second -= count) == 0) objects.erase(found);
+    release(*reinterpret_cast<UserObject*>(object), count);
+  });
+}

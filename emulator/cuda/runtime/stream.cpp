@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulator/cuda/runtime/call.h"
+
+using namespace emulator;
+using namespace emulator::cuda;
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  return runtime_call([&] { *stream = stream_create(0, 0); });
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return runtime_call([&] { *stream = stream_create(flags, 0); });
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  return runtime_call([&] { *stream = stream_create(flags, priority); });
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  return runtime_call([&] { stream_destroy(stream); });
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return runtime_call([&] { stream_synchronize(stream); });
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  return runtime_call([&] { stream_query(stream); });
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+  return runtime_call([&] { stream_wait_event(stream, event, flags); });
+}
+cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* priority) {
+  return runtime_call([&] {
+    const Lock lock = lock_state();
+    *priority = stream_of(handle).priority;
+  });
+}
+cudaError_t cudaStreamGetFlags(cudaStream_t handle, unsigned* flags) {
+  return runtime_call([&] {
+    const Lock lock = lock_state();
+    *flags = stream_of(handle).flags;
+  });
+}
+cudaError_t cudaStreamGetId(cudaStream_t handle, unsigned long long* id) {
+  return runtime_call([&] {
+    const Lock lock = lock_state();
+    const Stream& stream = stream_of(handle);
+    *id = stream.role == Stream::Role::legacy ? 1 + uint64_t(stream.device) : 1024 + stream.number;
+  });
+}
+cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* device) {
+  return runtime_call([&] {
+    const Lock lock = lock_state();
+    *device = stream_of(handle).device;
+  });
+}
+cudaError_t cudaCtxResetPersistingL2Cache() {
+  return runtime_call([] {});
+}
+cudaError_t cudaStreamCopyAttributes(cudaStream_t to, cudaStream_t from) {
+  return runtime_call([&] {
+    const Lock lock = lock_state();
+    Stream &a = stream_of(to), &b = stream_of(from);
+    a.policy = b.policy;
+    a.window = b.window;
+    a.domain = b.domain;
+    a.priority = b.priority;
+  });
+}
+cudaError_t cudaStreamGetAttribute(cudaStream_t handle, cudaStreamAttrID attribute, cudaStreamAttrValue* value) {
+  return runtime_call([&] {
+    const Lock lock = lock_state();
+    Stream& stream = stream_of(handle);
+    switch (attribute) {
+      case cudaLaunchAttributeAccessPolicyWindow:
+        *value = stream.window;
+        return;
+      case cudaLaunchAttributeSynchronizationPolicy:
+        *value = stream.policy;
+        return;
+      case cudaLaunchAttributeMemSyncDomain:
+        *value = stream.domain;
+        return;
+      case cudaLaunchAttributePriority:
+        value->priority = stream.priority;
+        return;
+      default:
+        fail(cudaErrorInvalidValue);
+    }
+  });
+}
+cudaError_t cudaStreamSetAttribute(cudaStream_t handle, cudaStreamAttrID attribute, const cudaStreamAttrValue* value) {
+  return runtime_call([&] {
+    const Lock lock = lock_state();
+    Stream& stream = stream_of(handle);
+    switch (attribute) {
+      case cudaLaunchAttributeAccessPolicyWindow:
+        stream.window = *value;
+        return;
+      case cudaLaunchAttributeSynchronizationPolicy:
+        stream.policy = *value;
+        return;
+      case cudaLaunchAttributeMemSyncDomain:
+        stream.domain = *value;
+        return;
+      case cudaLaunchAttributePriority:
+        stream.priority = value->priority;
+        return;
+      default:
+        fail(cudaErrorInvalidValue);
+    }
+  });
+}
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t handle, void* memory, size_t, unsigned) {
+  return runtime_call([&] {
+    const Lock lock = lock_state();
+    stream_of(handle);
+    require(pointer_attributes(memory).type != cudaMemoryTypeDevice);
+  });
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void* data) {
+  return runtime_call([&] {
+    require(function != nullptr);
+    Lock lock = lock_state();
+    Stream& stream = stream_of(handle);
+    submit(lock, stream, make_work(HostWork{function, data, nullptr}, stream.device));
+  });
+}
+cudaError_t cudaStreamAddCallback(cudaStream_t handle, cudaStreamCallback_t callback, void* data, unsigned flags) {
+  return runtime_call([&] {
+    require(callback != nullptr && flags == 0);
+    Lock lock = lock_state();
+    Stream& stream = stream_of(handle);
+    refuse_while_capturing(stream);
+    HostWork host;
+    host.call = [=] { callback(handle, cudaSuccess, data); };
+    submit(lock, stream, make_work(std::move(host), stream.device));
+  });
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  return runtime_call([&] { begin_capture(stream, mode); });
+}
+cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                          const cudaGraphEdgeData*, size_t count, cudaStreamCaptureMode mode) {
+  return runtime_call([&] { begin_capture_to(stream, graph, dependencies, count, mode); });
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  return runtime_call([&] {
+    require(graph != nullptr);
+    *graph = nullptr;
+    *graph = end_capture(stream);
+  });
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  return runtime_call([&] { *status = capture_status(stream); });
+}
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id,
+                                     cudaGraph_t* graph, const cudaGraphNode_t** dependencies,
+                                     const cudaGraphEdgeData** edges, size_t* count) {
+  return runtime_call([&] {
+    const CaptureInfo info = capture_info(stream);
+    *status = info.status;
+    if (id) *id = info.id;
+    if (graph) *graph = info.graph;
+    if (dependencies) *dependencies = info.dependencies;
+    if (edges) *edges = nullptr;
+    if (count) *count = info.count;
+  });
+}
+cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t* dependencies,
+                                                const cudaGraphEdgeData*, size_t count, unsigned flags) {
+  return runtime_call([&] { update_capture(stream, dependencies, count, flags); });
+}
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  return runtime_call([&] { *mode = exchange_mode(*mode); });
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  return runtime_call([&] { *event = event_create(0); });
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  return runtime_call([&] { *event = event_create(flags); });
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  return runtime_call([&] { event_destroy(event); });
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return runtime_call([&] { event_record(event, stream, 0); });
+}
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  return runtime_call([&] { event_record(event, stream, flags); });
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return runtime_call([&] { event_query(event); });
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return runtime_call([&] { event_synchronize(event); });
+}
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
+  return runtime_call([&] { *ms = event_elapsed(start, end); });
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulator/cuda/stream.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <unordered_set>
+
+#include "emulator/cuda/capture.h"
+#include "emulator/cuda/device.h"
+#include "emulator/cuda/error.h"
+#include "emulator/cuda/work.h"
+
+namespace emulator::cuda {
+namespace {
+
+thread_local bool null_is_per_thread = false;
+
+std::unordered_set<const void*>& live_streams() {
+  static auto* const all = new std::unordered_set<const void*>;
+  return *all;
+}
+
+bool launches_block() {
+  static const bool yes = [] {
+    const char* const text = std::getenv("CUDA_LAUNCH_BLOCKING");
+    return text && *text == '1';
+  }();
+  return yes;
+}
+
+Stream& per_thread_stream(int device) {
+  static thread_local std::map<int, Stream*> own;
+  Stream*& stream = own[device];
+  if (!stream) stream = make_stream(device, 0, 0, Stream::Role::per_thread);
+  return *stream;
+}
+
+}  // namespace
+
+PerThreadDefault::PerThreadDefault() : before_(null_is_per_thread) { null_is_per_thread = true; }
+PerThreadDefault::~PerThreadDefault() { null_is_per_thread = before_; }
+
+std::string Stream::name() const {
+  if (role == Role::legacy) return "the default stream";
+  return cat("stream ", number);
+}
+
+Stream* make_stream(int device, unsigned flags, int priority, Stream::Role role) {
+  static uint64_t created = 0;
+  auto* const stream = new Stream;
+  stream->number = role == Stream::Role::legacy ? 0 : ++created;
+  stream->device = device;
+  stream->flags = flags;
+  stream->priority = priority;
+  stream->role = role;
+  Device::get(device).streams.insert(stream);
+  live_streams().insert(stream);
+  return stream;
+}
+
+Stream& stream_of(cudaStream_t handle) {
+  Device& device = Device::current();
+  device.active = true;
+  if (handle == nullptr) return null_is_per_thread ? per_thread_stream(device.ordinal()) : device.legacy_stream();
+  if (handle == cudaStreamLegacy) return device.legacy_stream();
+  if (handle == cudaStreamPerThread) return per_thread_stream(device.ordinal());
+  require(live_streams().contains(handle), cudaErrorInvalidResourceHandle);
+  return *reinterpret_cast<Stream*>(handle);
+}
+
+std::vector<Op> everything_before(Stream& stream) {
+  std::vector<Op> ops{stream.last};
+  if (stream.role == Stream::Role::legacy) {
+    for (const Stream* other : Device::get(stream.device).streams)
+      if (other->blocking()) ops.push_back(other->last);
+    std::erase_if(stream.orphans, [](const Op& op) { return op->done; });
+    std::erase_if(stream.unordered_orphans, [](const Op& op) { return op->done; });
+    ops.insert(ops.end(), stream.orphans.begin(), stream.orphans.end());
+  } else if (stream.blocking()) {
+    ops.push_back(Device::get(stream.device).legacy_stream().last);
+  }
+  std::erase_if(ops, [](const Op& op) { return !op || op->done; });
+  return ops;
+}
+
+Op issue(Lock& lock, Stream& stream, Operation::Kind kind, std::function<void()> work, std::vector<Op> after) {
+  for (Op& op : everything_before(stream)) after.push_back(std::move(op));
+  Scheduler& scheduler = Scheduler::get();
+  const Op op = scheduler.issue(lock, stream.device, stream.number, kind, std::move(work), after);
+  stream.last = op;
+  scheduler.step(lock);
+  if (kind == Operation::Kind::device && launches_block()) scheduler.wait(lock, op);
+  return op;
+}
+
+void submit(Lock& lock, Stream& stream, std::shared_ptr<const Work> work) {
+  refuse_implicit(stream);
+  if (stream.capture) {
+    capture_work(stream, std::move(work));
+    return;
+  }
+  enqueue(lock, stream, std::move(work));
+}
+
+cudaStream_t stream_create(unsigned flags, int priority) {
+  const Lock lock = lock_state();
+  require((flags & ~unsigned{cudaStreamNonBlocking}) == 0);
+  Device& device = Device::current();
+  device.active = true;
+  return reinterpret_cast<cudaStream_t>(
+      make_stream(device.ordinal(), flags, std::clamp(priority, -5, 0), Stream::Role::own));
+}
+
+void stream_destroy(cudaStream_t handle) {
+  const Lock lock = lock_state();
+  require(handle != nullptr && handle != cudaStreamLegacy && handle != cudaStreamPerThread,
+          cudaErrorInvalidResourceHandle);
+  Stream& stream = stream_of(handle);
+  require(stream.role == Stream::Role::own, cudaErrorInvalidResourceHandle);
+  if (stream.capture) abandon_capture(stream);
+  // What it holds goes on; a later use of the default stream has to wait for it all the same.
+  if (stream.blocking() && stream.last && !stream.last->done) {
+    Stream& legacy = Device::get(stream.device).legacy_stream();
+    legacy.orphans.push_back(stream.last);
+  } else if (stream.last && !stream.last->done) {
+    Device::get(stream.device).legacy_stream().unordered_orphans.push_back(stream.last);
+  }
+  Device::get(stream.device).streams.erase(&stream);
+  live_streams().erase(&stream);
+  delete &stream;
+}
+
+void stream_synchronize(cudaStream_t handle) {
+  Lock lock = lock_state();
+  Stream& stream = stream_of(handle);
+  refuse_while_capturing(stream);
+  const std::vector<Op> ops = everything_before(stream);
+  const int device = stream.device;
+  Scheduler::get().wait(lock, ops);
+  require(!Device::get(device).faulted(), Device::get(device).fault());
+}
+
+void stream_query(cudaStream_t handle) {
+  Lock lock = lock_state();
+  Stream& stream = stream_of(handle);
+  refuse_while_capturing(stream);
+  const std::vector<Op> ops = everything_before(stream);
+  const int device = stream.device;
+  for (const Op& op : ops) require(Scheduler::get().query(lock, op), cudaErrorNotReady);
+  require(!Device::get(device).faulted(), Device::get(device).fault());
+}
+
+void stream_wait_event(cudaStream_t handle, cudaEvent_t event_handle, unsigned flags) {
+  Lock lock = lock_state();
+  Stream& stream = stream_of(handle);
+  Event& event = event_of(event_handle);
+  require((flags & ~unsigned{cudaEventWaitExternal}) == 0);
+  refuse_implicit(stream);
+  if (capture_wait(stream, event, event_handle, flags)) return;
+  if (!event.recorded || event.recorded->done) return;
+  issue(lock, stream, Operation::Kind::marker, nullptr, {event.recorded});
+}
+
+void device_synchronize(Lock& lock, int device) {
+  std::vector<Op> ops;
+  for (Stream* stream : Device::get(device).streams) {
+    ops.push_back(stream->last);
+    ops.insert(ops.end(), stream->orphans.begin(), stream->orphans.end());
+    ops.insert(ops.end(), stream->unordered_orphans.begin(), stream->unordered_orphans.end());
+  }
+  std::ranges::sort(ops, {}, [](const Op& op) { return op ? op->number : 0; });
+  Scheduler::get().wait(lock, ops);
+}
+
+void device_synchronize() {
+  Lock lock = lock_state();
+  Device& device = Device::current();
+  device.active = true;
+  refuse_unsafe(lock);
+  for (Stream* stream : device.streams) refuse_while_capturing(*stream);
+  device_synchronize(lock, device.ordinal());
+}
+
+}  // namespace emulator::cuda

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <exception>
+#include <sstream>
+#include <string>
+#include <utility>
+
+namespace emulator {
+
+/// What a kernel died of, as CUDA numbers it (cudaError_t and CUresult agree on these). All are sticky but
+/// `invalid_value` and `unsupported`.
+enum class FaultCode : int {
+  invalid_value = 1,
+  unsupported = 801,            ///< an instruction or a call that the emulator does not know: never silently skipped
+  illegal_address = 700,
+  launch_timeout = 702,         ///< deadlock: nobody in the grid can run any more
+  hardware_stack_error = 714,
+  illegal_instruction = 715,
+  misaligned_address = 716,
+  invalid_address_space = 717,
+  assertion = 710,
+  launch_failure = 719,         ///< everything else: trap, a wrong use that the hardware leaves undefined
+};
+
+/// Thrown inside of a kernel's execution; the text says what, where (kernel, block, thread, source line) and why.
+struct Fault : std::exception {
+  Fault(FaultCode c, std::string t) : code(c), text(std::move(t)) {}
+  const char* what() const noexcept override { return text.c_str(); }
+  FaultCode code;
+  std::string text;
+};
+
+/// The arguments, one after the other, as text.
+template <class... T>
+std::string cat(const T&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return out.str();
+}
+
+}  // namespace emulator

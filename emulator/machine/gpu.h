@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <string_view>
+
+namespace emulator {
+
+/// What programs can learn of a GPU, and the limits that it holds them to.
+/// Source: CUDA C++ Programming Guide, "Compute Capabilities"; NVIDIA's data sheets and white papers.
+struct Gpu {
+  std::string_view key;   ///< as `weft-emulate --gpu` has it
+  std::string_view name;  ///< as cudaGetDeviceProperties has it
+  int major, minor;
+  int processors;                  ///< SMs
+  size_t memory_bytes;             ///< as reported; what a machine can back is less, see machine/memory.h
+  size_t l2_bytes;
+  int shared_per_processor;        ///< bytes
+  int shared_per_block_optin;      ///< bytes
+  int threads_per_processor, blocks_per_processor;
+  int clock_khz, memory_clock_khz, memory_bus_bits;
+
+  int capability() const { return major * 10 + minor; }
+  bool coherent_host() const { return key == "gh200"; }  ///< kernels may read pageable memory, by the host's page tables
+};
+
+/// nullptr when there is no such GPU.
+const Gpu* find_gpu(std::string_view key);
+/// `h100 a100 h200 …`
+std::string_view gpu_keys();
+
+}  // namespace emulator

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulator/machine/memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+
+#include "emulator/machine/fault.h"
+#include "emulator/machine/options.h"
+
+namespace emulator {
+
+namespace {
+
+constexpr size_t kAlignment = 512;
+constexpr size_t kArena = size_t{8} << 40;       // addresses, not memory
+constexpr size_t kQuarantine = size_t{1} << 38;  // freed addresses that stay unreadable
+/// Larger allocations get their 0xff from pages that they share until they are written.
+constexpr size_t kSharedFill = size_t{64} << 20;
+
+size_t page_bytes() {
+  static const size_t bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+size_t round_up(size_t value, size_t to) { return (value + to - 1) / to * to; }
+
+struct Freed {
+  uintptr_t begin, end;    // as it was allocated
+  uintptr_t page, bytes;   // the pages, with the guard behind them
+  MemoryKind kind;
+};
+
+class Registry {
+ public:
+  static Registry& get() {
+    static Registry* const registry = new Registry;  // outlives every static object that frees memory
+    return *registry;
+  }
+
+  void* allocate(size_t bytes, MemoryKind kind, int device) {
+    const std::unique_lock lock(mutex_);
+    const bool on_device = kind == MemoryKind::device || kind == MemoryKind::module;
+    if (on_device && used(device) + bytes > budget()) return nullptr;
+    const size_t page = page_bytes(), wanted = std::max<size_t>(bytes, 1);
+    const size_t whole = round_up(round_up(wanted, kAlignment), page);
+    const uintptr_t pages = take_addresses(whole + page);
+    if (pages == 0 || !back(pages, whole, kind)) return nullptr;
+    const uintptr_t begin = pages + whole - round_up(wanted, kAlignment);
+    live_[begin] = {{begin, begin + bytes, kind, device, ++number_}, pages, whole + page};
+    if (on_device) used(device) += bytes;
+    changed();
+    return reinterpret_cast<void*>(begin);
+  }
+
+  bool release(void* memory, MemoryKind kind) {
+    const std::unique_lock lock(mutex_);
+    const auto found = live_.find(reinterpret_cast<uintptr_t>(memory));
+    if (found == live_.end() || found->second.owner.kind != kind || found->second.bytes == 0) return false;
+    const Entry entry = found->second;
+    live_.erase(found);
+    if (kind == MemoryKind::device || kind == MemoryKind::module)
+      used(entry.owner.device) -= entry.owner.end - entry.owner.begin;
+    changed();
+    // One mapping for pages and guard again, so that neighbours that were freed merge in the system's tables.
+    mmap(reinterpret_cast<void*>(entry.pages), entry.bytes, PROT_NONE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    quarantine_.push_back({entry.owner.begin, entry.owner.end, entry.pages, entry.bytes, kind});
+    quarantined_ += entry.bytes;
+    while (quarantined_ > kQuarantine) {
+      const Freed& oldest = quarantine_.front();
+      quarantined_ -= oldest.bytes;
+      reusable_.emplace(oldest.bytes, oldest.page);
+      quarantine_.pop_front();
+    }
+    return true;
+  }
+
+  void register_range(void* memory, size_t bytes, MemoryKind kind, int device) {
+    const std::unique_lock lock(mutex_);
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(memory);
+    live_[begin] = {{begin, begin + bytes, kind, device, ++number_}, 0, 0};
+    changed();
+  }
+  bool unregister_range(void* memory) {
+    const std::unique_lock lock(mutex_);
+    const auto found = live_.find(reinterpret_cast<uintptr_t>(memory));
+    if (found == live_.end() || found->second.bytes != 0) return false;
+    live_.erase(found);
+    changed();
+    return true;
+  }
+
+  bool find(uintptr_t address, Allocation& found) const {
+    const std::shared_lock lock(mutex_);
+    const Entry* const entry = before(address);
+    if (!entry || address >= std::max(entry->owner.end, entry->owner.begin + 1)) return false;
+    found = entry->owner;
+    return true;
+  }
+
+  void info(int device, size_t& free_bytes, size_t& total_bytes) {
+    const std::shared_lock lock(mutex_);
+    total_bytes = budget();
+    const size_t taken = used(device);
+    free_bytes = total_bytes > taken ? total_bytes - taken : 0;
+  }
+
+  std::string describe(uintptr_t address) const {
+    const std::shared_lock lock(mutex_);
+    if (address == 0) return "a null pointer";
+    if (address < 4096) return cat("a null pointer and ", address, " bytes");
+    if (const Entry* const entry = before(address)) {
+      const Allocation& a = entry->owner;
+      if (address < a.end) return cat("byte ", address - a.begin, " of ", text(a.kind), " of ", a.end - a.begin, " bytes");
+      const uintptr_t reach = entry->bytes ? entry->pages + entry->bytes : a.end + 4096;
+      if (address < reach) return cat(address - a.end, " bytes behind the end of ", text(a.kind), " of ", a.end - a.begin, " bytes");
+    }
+    const auto next = live_.upper_bound(address);
+    if (next != live_.end() && next->second.bytes && address >= next->second.pages)
+      return cat(next->first - address, " bytes before ", text(next->second.owner.kind), " of ",
+                 next->second.owner.end - next->second.owner.begin, " bytes");
+    for (auto freed = quarantine_.rbegin(); freed != quarantine_.rend(); ++freed)
+      if (address >= freed->page && address < freed->page + freed->bytes)
+        return cat("byte ", static_cast<int64_t>(address - freed->begin), " of ", text(freed->kind), " of ",
+                   freed->end - freed->begin, " bytes that was freed");
+    std::ostringstream hex;
+    hex << "0x" << std::hex << address;
+    return hex.str() + ", which is no memory that a kernel may use";
+  }
+
+ private:
+  struct Entry {
+    Allocation owner;
+    uintptr_t pages;
+    size_t bytes;  // 0: registered, not ours
+  };
+
+  static const char* text(MemoryKind kind) {
+    switch (kind) {
+      case MemoryKind::device:
+        return "a device allocation";
+      case MemoryKind::pinned:
+        return "pinned host memory";
+      case MemoryKind::managed:
+        return "managed memory";
+      case MemoryKind::module:
+        return "a variable";
+      case MemoryKind::parameters:
+        return "kernel parameters";
+    }
+    return "memory";
+  }
+
+  static void changed() { memory_generation_count.fetch_add(1, std::memory_order_acq_rel); }
+
+  /// What one device has: the GPU's memory, or its share of three quarters of this machine's.
+  static size_t budget() {
+    static const size_t bytes = [] {
+      const size_t machine = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * page_bytes() / 4 * 3;
+      return std::min(options().gpu->memory_bytes, machine / static_cast<size_t>(std::max(1, options().gpus)));
+    }();
+    return bytes;
+  }
+  size_t& used(int device) { return used_[static_cast<size_t>(device) % used_.size()]; }
+
+  const Entry* before(uintptr_t address) const {
+    auto next = live_.upper_bound(address);
+    return next == live_.begin() ? nullptr : &std::prev(next)->second;
+  }
+
+  uintptr_t take_addresses(size_t bytes) {
+    if (arena_ == 0) {
+      void* const reserved =
+          mmap(nullptr, kArena, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (reserved == MAP_FAILED) return 0;
+      arena_ = next_ = reinterpret_cast<uintptr_t>(reserved);
+    }
+    const auto reused = reusable_.lower_bound(bytes);
+    if (reused != reusable_.end()) {
+      const auto [size, pages] = *reused;
+      reusable_.erase(reused);
+      if (size > bytes) reusable_.emplace(size - bytes, pages + bytes);
+      return pages;
+    }
+    if (next_ + bytes > arena_ + kArena) return 0;
+    return std::exchange(next_, next_ + bytes);
+  }
+
+  /// Real memory for [pages, pages + bytes).
+  bool back(uintptr_t pages, size_t bytes, MemoryKind kind) {
+    const bool poison = kind == MemoryKind::device;
+    if (poison && bytes > kSharedFill && shared_fill() >= 0) {
+      for (size_t at = 0; at < bytes; at += kSharedFill)
+        if (mmap(reinterpret_cast<void*>(pages + at), std::min(kSharedFill, bytes - at), PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, shared_fill(), 0) == MAP_FAILED)
+          return false;
+      return true;
+    }
+    if (mprotect(reinterpret_cast<void*>(pages), bytes, PROT_READ | PROT_WRITE) != 0) return false;
+    if (poison) std::memset(reinterpret_cast<void*>(pages), 0xff, bytes);
+    return true;
+  }
+
+  static int shared_fill() {
+    static const int file = [] {
+      const int fd = memfd_create("weft-emulate-fill", MFD_CLOEXEC);
+      if (fd < 0 || ftruncate(fd, static_cast<off_t>(kSharedFill)) != 0) return -1;
+      void* const pages = mmap(nullptr, kSharedFill, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+      if (pages == MAP_FAILED) return -1;
+      std::memset(pages, 0xff, kSharedFill);
+      munmap(pages, kSharedFill);
+      return fd;
+    }();
+    return file;
+  }
+
+  mutable std::shared_mutex mutex_;
+  std::map<uintptr_t, Entry> live_;
+  std::deque<Freed> quarantine_;
+  size_t quarantined_ = 0;
+  std::multimap<size_t, uintptr_t> reusable_;
+  std::array<size_t, 64> used_{};
+  uintptr_t arena_ = 0, next_ = 0;
+  uint64_t number_ = 0;
+};
+
+}  // namespace
+
+void* allocate(size_t bytes, MemoryKind kind, int device) { return Registry::get().allocate(bytes, kind, device); }
+bool release(void* memory, MemoryKind kind) { return Registry::get().release(memory, kind); }
+void register_range(void* memory, size_t bytes, MemoryKind kind, int device) {
+  Registry::get().register_range(memory, bytes, kind, device);
+}
+bool unregister_range(void* memory) { return Registry::get().unregister_range(memory); }
+void memory_info(int device, size_t& free_bytes, size_t& total_bytes) {
+  Registry::get().info(device, free_bytes, total_bytes);
+}
+bool find_allocation(uintptr_t address, Allocation& found) { return Registry::get().find(address, found); }
+std::string describe_address(uintptr_t address) { return Registry::get().describe(address); }
+
+}  // namespace emulator

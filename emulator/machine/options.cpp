@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulator/machine/options.h"
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <thread>
+
+#include "emulator/machine/fault.h"
+
+namespace emulator {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& text) {
+  std::fprintf(stderr, "weft-emulate: %s\n", text.c_str());
+  std::exit(2);
+}
+
+std::string_view variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
+}
+
+uint64_t number(const char* name, uint64_t otherwise, uint64_t least, uint64_t most) {
+  const std::string_view text = variable(name);
+  if (text.empty()) return otherwise;
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most)
+    refuse(cat(name, ": expected a number from ", least, " to ", most, ", got '", text, "'"));
+  return value;
+}
+
+Options read_options() {
+  Options o;
+  const std::string_view gpu = variable("WEFT_EMULATE_GPU");
+  o.gpu = find_gpu(gpu.empty() ? "h100" : gpu);
+  if (!o.gpu) refuse(cat("WEFT_EMULATE_GPU: expected one of ", gpu_keys(), ", got '", gpu, "'"));
+  o.gpus = static_cast<int>(number("WEFT_EMULATE_GPUS", 1, 0, 16));
+  o.seed = number("WEFT_EMULATE_SEED", 0, 0, ~uint64_t{0});
+  o.threads = static_cast<int>(number("WEFT_EMULATE_THREADS", 0, 0, 1024));
+  if (o.threads == 0) o.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+
+  const std::string_view streams = variable("WEFT_EMULATE_STREAMS");
+  if (streams.empty() || streams == "inorder") {
+    o.streams = StreamOrder::inorder;
+  } else if (streams == "lazy") {
+    o.streams = StreamOrder::lazy;
+  } else if (streams == "random") {
+    o.streams = StreamOrder::random;
+    if (o.seed == 0) o.seed = 1;
+  } else if (streams.starts_with("starve:")) {
+    o.streams = StreamOrder::starve;
+    const std::string_view k = streams.substr(7);
+    const auto [end, error] = std::from_chars(k.data(), k.data() + k.size(), o.starved);
+    if (error != std::errc{} || end != k.data() + k.size() || o.starved < 0)
+      refuse(cat("WEFT_EMULATE_STREAMS: expected starve:K with the number of a stream, got '", streams, "'"));
+  } else {
+    refuse(cat("WEFT_EMULATE_STREAMS: expected inorder, lazy, random or starve:K, got '", streams, "'"));
+  }
+
+  std::string_view checks = variable("WEFT_EMULATE_CHECK");
+  while (!checks.empty()) {
+    const size_t comma = checks.find(',');
+    const std::string_view check = checks.substr(0, comma);
+    checks = comma == std::string_view::npos ? "" : checks.substr(comma + 1);
+    if (check == "races")
+      o.check_races = true;
+    else if (check == "uninitialised")
+      o.check_uninitialised = true;
+    else if (check == "streams")
+      o.check_streams = true;
+    else if (check != "bounds")  // always on
+      refuse(cat("WEFT_EMULATE_CHECK: expected races, bounds, uninitialised, streams, got '", check, "'"));
+  }
+  o.break_at = variable("WEFT_EMULATE_BREAK");
+  return o;
+}
+
+}  // namespace
+
+const Options& options() {
+  static const Options read = read_options();
+  return read;
+}
+
+}  // namespace emulator

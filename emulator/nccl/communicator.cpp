@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulator/nccl/communicator.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "emulator/machine/fault.h"
+#include "emulator/nccl/watch.h"
+
+namespace emulator::nccl {
+namespace {
+
+constexpr std::chrono::milliseconds kSleep{50};
+
+/// Names the physical GPU: which of the visible ones, on which host (NCCL_HOSTID stands for another host, as in NCCL).
+std::string gpu_name(int device) {
+  const char* const host = std::getenv("NCCL_HOSTID");
+  std::string name = std::to_string(device);
+  if (const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible && *visible) {
+    std::string list = visible;
+    for (int i = 0; i < device && !list.empty(); ++i) list.erase(0, std::min(list.find(','), list.size() - 1) + 1);
+    if (!list.empty()) name = list.substr(0, list.find(','));
+  }
+  return cat(host ? cat("host ", host, ", ") : "", "GPU ", name);
+}
+
+}  // namespace
+
+void report(const std::string& text) {
+  const std::string line = "weft-emulate: NCCL: " + text + '\n';  // one write: processes share stderr
+  std::fputs(line.c_str(), stderr);
+  remember(text);
+}
+
+namespace {
+std::mutex last_mutex;
+std::string& last_text() {
+  static auto& text = *new std::string;  // threads may outlive main
+  return text;
+}
+}  // namespace
+
+void remember(const std::string& text) {
+  const std::lock_guard lock(last_mutex);
+  last_text() = text;
+}
+
+std::string last_error() {
+  const std::lock_guard lock(last_mutex);
+  return last_text();
+}
+
+double timeout_seconds() {
+  static const double seconds = [] {
+    const char* const text = std::getenv("WEFT_EMULATE_NCCL_TIMEOUT");
+    if (!text || !*text) return 0.0;
+    char* end = nullptr;
+    const double value = std::strtod(text, &end);
+    if (*end == 0 && value >= 0) return value;
+    std::fprintf(stderr, "weft-emulate: WEFT_EMULATE_NCCL_TIMEOUT: expected seconds, got %s\n", text);
+    std::exit(2);
+  }();
+  return seconds;
+}
+
+Communicator::Communicator(int device, const ncclConfig_t& config) : device_(device), config_(config) {
+  if (config.commName) name_ = config.commName;
+  config_.commName = nullptr;  // the caller's string may go
+  config_.netName = nullptr;
+}
+
+void Communicator::place(int rank, int size) {
+  rank_ = rank;
+  size_ = size;
+  transfers_.assign(static_cast<size_t>(size) * 4, 0);
+}
+
+std::shared_ptr<Segment> Communicator::segment() const {
+  const std::lock_guard lock(mutex_);
+  return segment_;
+}
+
+ncclResult_t Communicator::join(const ncclUniqueId& id, const Communicator* parent) {
+  const auto s = std::make_shared<Segment>();
+  if (const auto failure = Segment::open(id, size_, rank_, *s)) {
+    fail(failure->code, failure->text);
+    return failure->code;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    segment_ = s;
+  }
+  RankSlot& mine = s->slot(rank_);
+  Presence absent = Presence::absent;
+  try {
+    if (!mine.presence.compare_exchange_strong(absent, Presence::joining)) {
+      fail(ncclInvalidUsage, cat("ncclCommInitRank: rank ", rank_, " of ", size_, " has joined already (processes ",
+                                 mine.pid, " and ", getpid(), ")"));
+      throw Stopped{};
+    }
+    mine.pid = getpid();
+    mine.started = start_of_process(mine.pid);
+    mine.gpu[gpu_name(device_).copy(mine.gpu, sizeof mine.gpu - 1)] = 0;
+    mine.presence.store(Presence::here);
+    ring_all(*s);
+    int missing = rank_;
+    const auto done = [&] {
+      for (int r = 0; r < size_; ++r)
+        if (const Presence p = s->slot(r).presence.load(); p == Presence::absent || p == Presence::joining) {
+          missing = r;
+          return false;
+        }
+      return true;
+    };
+    const auto what = [this] { return cat("the meeting of ", size_, " ranks (ncclCommInitRank)"); };
+    Wait w{done, [&missing] { return missing; }, what};
+    w.parent = parent;
+    wait(*s, w);
+    Segment::forget(id);
+    check_duplicates(*s);
+  } catch (const Stopped&) {
+    const ncclResult_t result = state();
+    remember(error_text());
+    return result == ncclSuccess || result == ncclInProgress ? ncclInternalError : result;
+  }
+  return ncclSuccess;
+}
+
+void Communicator::check_duplicates(Segment& s) {
+  for (int a = 0; a < size_; ++a)
+    for (int b = a + 1; b < size_; ++b)
+      if (std::strcmp(s.slot(a).gpu, s.slot(b).gpu) == 0) {
+        fail(ncclInvalidUsage,
+             cat("rank ", a, " and rank ", b, " use the same GPU (", s.slot(a).gpu,
+                 "), which NCCL refuses. Give each a GPU of its own: WEFT_EMULATE_GPUS, cudaSetDevice. "
+                 "NCCL_HOSTID tells hosts apart"));
+        throw Stopped{};
+      }
+}
+
+ncclResult_t Communicator::state() {
+  const auto s = segment();
+  if (s && s->header().error.is_here()) return static_cast<ncclResult_t>(s->header().error.code);
+  {
+    const std::lock_guard lock(mutex_);
+    if (result_ != ncclSuccess) return result_;
+  }
+  if (working_ > 0) return ncclInProgress;
+  if (!finalizing_ || pending_ == 0) return ncclSuccess;
+  // A question is also what lets lazy streams go on. A device that has failed runs nothing more.
+  const cudaError_t code = last_ ? cudaEventQuery(last_) : cudaSuccess;
+  if (code != cudaSuccess && code != cudaErrorNotReady) {
+    fail(ncclUnhandledCudaError, cat("rank ", rank_, ": cudaEventQuery: ", cudaGetErrorString(code)));
+    return ncclUnhandledCudaError;
+  }
+  return pending_ == 0 ? ncclSuccess : ncclInProgress;
+}
+
+std::string Communicator::error_text() const {
+  const auto s = segment();
+  if (s && s->header().error.is_here()) return s->header().error.text;
+  const std::lock_guard lock(mutex_);
+  return text_;
+}
+
+void Communicator::set_result(ncclResult_t code, const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  if (result_ != ncclSuccess) return;
+  result_ = code;
+  text_ = text;
+}
+
+void Communicator::fail(ncclResult_t code, const std::string& text) {
+  const std::string named = name_.empty() ? text : cat("communicator ", name_, ": ", text);
+  const auto s = segment();
+  if (s && !s->header().error.post(code, rank_, named)) return;
+  set_result(code, named);
+  report(named);
+  if (s) ring_all(*s);
+}
+
+void Communicator::require_ready() {
+  switch (const ncclResult_t now = state()) {
+    case ncclSuccess:
+      break;
+    case ncclInProgress:
+      throw Failure{ncclInvalidArgument, "the communicator is used before its last call has ended (ncclInProgress)"};
+    default:
+      throw Failure{now, error_text(), true};
+  }
+  if (finalizing_) throw Failure{ncclInvalidUsage, "the communicator is used after ncclCommFinalize"};
+  if (stopped_) throw Failure{ncclInvalidUsage, "the communicator is used after ncclCommShrink with NCCL_SHRINK_ABORT"};
+}
+
+void Communicator::start(std::function<ncclResult_t()> work) {
+  begin_work();
+  const std::lock_guard lock(mutex_);
+  threads_.emplace_back([this, work = std::move(work)] { end_work(work()); });
+}
+
+void Communicator::end_work(ncclResult_t result) {
+  if (result != ncclSuccess) set_result(result, "the communicator could not be made");
+  --working_;
+}
+
+void Communicator::ring_all(Segment& s) const {
+  for (int r = 0; r < size_; ++r) s.slot(r).bell.ring();
+}
+
+bool Communicator::stopped(const Segment& s, const Wait& wait) const {
+  return aborted_ || (wait.parent && wait.parent->aborted()) ||
+         (!wait.despite_errors && (stopped_ || s.header().error.is_here()));
+}
+
+void Communicator::wait(Segment& s, const Wait& wait) {
+  Bell& bell = s.slot(rank_).bell;
+  Watch watch(*this, s, wait);
+  for (;;) {
+    const uint32_t rung = bell.rung();
+    if (wait.done()) return;
+    if (stopped(s, wait)) throw Stopped{};
+    bell.wait(rung, kSleep);
+    if (wait.done()) return;
+    watch.look();
+  }
+}
+
+void Communicator::leave(Presence presence) {
+  if (const auto s = segment()) {
+    s->slot(rank_).presence.store(presence);
+    ring_all(*s);
+  }
+}
+
+void Communicator::finalize() {
+  require_ready();
+  finalizing_ = true;
+  if (blocking() && last_) cudaEventSynchronize(last_);
+  if (pending_ == 0) leave(Presence::left);
+}
+
+void Communicator::destroy() {
+  std::vector<std::thread> threads;
+  {
+    const std::lock_guard lock(mutex_);
+    threads.swap(threads_);
+  }
+  for (std::thread& thread : threads) thread.join();
+  // Operations under way end first, or by the communicator's error.
+  if (last_) {
+    cudaEventSynchronize(last_);
+    cudaEventDestroy(std::exchange(last_, nullptr));
+  }
+  finalizing_ = true;
+  closed_ = true;
+  leave(Presence::left);
+  const std::lock_guard lock(mutex_);
+  segment_ = nullptr;
+}
+
+void Communicator::abort() {
+  aborted_ = true;
+  closed_ = true;
+  const auto s = segment();
+  if (s && s->slot(rank_).presence.load() != Presence::left) {
+    if (s->header().error.post(ncclRemoteError, rank_, cat("rank ", rank_, " has aborted the communicator")))
+      set_result(ncclInvalidUsage, "the communicator was aborted");
+    leave(Presence::aborted);
+  }
+  std::vector<std::thread> threads;
+  {
+    const std::lock_guard lock(mutex_);
+    threads.swap(threads_);
+  }
+  for (std::thread& thread : threads) thread.join();
+  // Each wait of a running operation sees the abort; after this the buffers are the caller's.
+  while (running_ > 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+  if (last_) cudaEventDestroy(std::exchange(last_, nullptr));
+  const std::lock_guard lock(mutex_);
+  segment_ = nullptr;
+}
+
+void Communicator::stop_operations() {
+  stopped_ = true;
+  if (const auto s = segment()) s->slot(rank_).bell.ring();
+  while (running_ > 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+}
+
+ncclRedOp_t Communicator::add_operator(const ReductionOperator& op) {
+  const std::lock_guard lock(mutex_);
+  const auto free = std::find_if(operators_.begin(), operators_.end(), [](const auto& o) { return !o.first; });
+  const auto place = free == operators_.end() ? operators_.insert(free, {true, op}) : free;
+  *place = {true, op};
+  return static_cast<ncclRedOp_t>(ncclNumOps + (place - operators_.begin()));
+}
+
+ReductionOperator Communicator::find_operator(ncclRedOp_t op) const {
+  const std::lock_guard lock(mutex_);
+  const auto i = static_cast<size_t>(op) - ncclNumOps;
+  if (op < ncclNumOps || i >= operators_.size() || !operators_[i].first)
+    throw Failure{ncclInvalidArgument,
+                  cat("reduction operator ", static_cast<int>(op), " is none of this communicator")};
+  return operators_[i].second;
+}
+
+void Communicator::remove_operator(ncclRedOp_t op) {
+  find_operator(op);
+  const std::lock_guard lock(mutex_);
+  operators_[static_cast<size_t>(op) - ncclNumOps].first = false;
+}
+
+void* Communicator::add_registration() {
+  const std::lock_guard lock(mutex_);
+  void* const handle = new char;  // nothing but an address of its own
+  registrations_.insert(handle);
+  return handle;
+}
+
+void Communicator::remove_registration(void* handle) {
+  const std::lock_guard lock(mutex_);
+  if (registrations_.erase(handle) == 0) throw Failure{ncclInvalidArgument, "no such registration of the communicator"};
+  delete static_cast<char*>(handle);
+}
+
+}  // namespace emulator::nccl

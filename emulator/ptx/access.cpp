@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulator/ptx/access.h"
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "emulator/machine/options.h"
+
+namespace emulator::ptx {
+
+namespace {
+
+std::string hex(uint64_t value) {
+  std::ostringstream out;
+  out << "0x" << std::hex << value;
+  return out.str();
+}
+
+const char* verb(bool write) { return write ? "write" : "read"; }
+
+/// Pageable memory, for GPUs that share the host's page tables: can this process read it?
+bool is_pageable(uint64_t address, uint64_t bytes) {
+  if (!options().gpu->coherent_host() || address == 0 || (address & kWindowMask) != 0) return false;
+  const uint64_t ends[2] = {address, address + bytes - 1};
+  for (const uint64_t end : ends) {
+    char byte;
+    const iovec here{&byte, 1}, there{reinterpret_cast<void*>(end), 1};
+    if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) != 1) return false;
+  }
+  return true;
+}
+
+bool is_aligned(uint64_t address, uint64_t bytes) {
+  return !std::has_single_bit(bytes) || (address & (bytes - 1)) == 0;
+}
+
+std::string misaligned(uint64_t address, uint64_t bytes, bool write, const char* space) {
+  return cat("misaligned ", verb(write), " of ", bytes, " bytes at ", space, " address ", hex(address));
+}
+
+/// Why an address of global memory is none, or nothing.
+std::string wrong_global(uint64_t address, uint64_t bytes, bool write) {
+  Allocation owner;
+  if (find_allocation(address, owner)) {
+    if (owner.holds(address, bytes)) return {};
+    return cat("illegal ", verb(write), " of ", bytes, " bytes that begin at ", describe_address(address),
+               " and go beyond its end");
+  }
+  if (is_pageable(address, bytes)) return {};
+  const uint64_t window = address & kWindowMask;
+  if (window == kSharedWindow || window == kLocalWindow)
+    return cat("illegal global ", verb(write), " of ", bytes, " bytes: the address ", hex(address), " is one of ",
+               window == kSharedWindow ? "shared" : "local", " memory");
+  return cat("illegal ", verb(write), " of ", bytes, " bytes at ", describe_address(address));
+}
+
+std::string wrong_shared(const Block& block, uint64_t address, uint64_t bytes, bool write) {
+  const uint64_t offset = address & ((uint64_t{1} << kRankShift) - 1);
+  std::string where;
+  if (offset < kSharedBase)
+    where = "before its beginning";
+  else if (offset >= block.shared_end)
+    where = cat(offset - block.shared_end, " bytes behind its end");
+  else
+    where = "across its end";
+  std::string text = cat("illegal ", verb(write), " of ", bytes, " bytes of shared memory, ", where, " (address ",
+                         hex(address), "; the block has ", block.shared_end - kSharedBase, " bytes");
+  const Kernel& kernel = *block.grid->kernel;
+  for (size_t k = 0; k < kernel.shared_variables.size() && k < kernel.shared_offsets.size(); ++k)
+    if (kernel.shared_offsets[k] + kernel.shared_variables[k].bytes == offset)
+      text += cat("; `", kernel.shared_variables[k].name, "` ends here");
+  return text + ')';
+}
+
+struct Located {
+  char* at;
+  Space space;
+};
+
+/// Where a generic address points, for one lane.
+Located resolve_any(Warp& w, const Instruction* i, int lane, uint64_t address, uint32_t bytes, bool write) {
+  switch (address & kWindowMask) {
+    case kSharedWindow:
+      if ((address & ~kWindowMask) <= std::numeric_limits<uint32_t>::max())
+        return {resolve_shared(w, i, lane, static_cast<uint32_t>(address), bytes, write), Space::shared};
+      break;
+    case kLocalWindow:
+      if ((address & ~kWindowMask) <= std::numeric_limits<uint32_t>::max())
+        return {resolve_local(w, i, lane, static_cast<uint32_t>(address), bytes, write), Space::local};
+      break;
+    default:
+      break;
+  }
+  return {resolve_global(w, i, lane, address, bytes, write), Space::global};
+}
+
+uint32_t narrow(Warp& w, const Instruction* i, int lane, uint64_t address, uint32_t bytes, bool write) {
+  if (address > std::numeric_limits<uint32_t>::max())
+    w.fail(i, lane, FaultCode::illegal_address,
+           cat("illegal ", verb(write), " of ", bytes, " bytes: ", hex(address),
+               " is no address of shared or local memory"));
+  return static_cast<uint32_t>(address);
+}
+
+}  // namespace
+
+const Block::Known* find_range(Warp& w, const Instruction* i, uint64_t address) {
+  Block::Known& known = w.block->known[(reinterpret_cast<uintptr_t>(i) / sizeof(Instruction)) % 32];
+  // The generation first: what is found afterwards is at least as new.
+  const uint64_t generation = memory_generation();
+  Allocation found;
+  if (!find_allocation(address, found) || address >= found.end) return nullptr;
+  known = {found.begin, found.end - found.begin, generation};
+  return &known;
+}
+
+char* resolve_global(Warp& w, const Instruction* i, int lane, uint64_t address, uint32_t bytes, bool write) {
+  const Block::Known* const known = known_range(w, i, address);
+  if (!known || known->bytes < bytes || address - known->begin > known->bytes - bytes) {
+    const std::string why = wrong_global(address, bytes, write);
+    if (!why.empty()) w.fail(i, lane, FaultCode::illegal_address, why);
+  }
+  if (!is_aligned(address, bytes))
+    w.fail(i, lane, FaultCode::misaligned_address, misaligned(address, bytes, write, "global"));
+  return reinterpret_cast<char*>(address);
+}
+
+char* resolve_shared(Warp& w, const Instruction* i, int lane, uint32_t address, uint32_t bytes, bool write) {
+  Block* block = w.block;
+  const uint32_t rank = address >> kRankShift, offset = address & ((1u << kRankShift) - 1);
+  if (rank != 0) {
+    block = w.block->cluster->block(rank - 1);
+    if (!block)
+      w.fail(i, lane, FaultCode::illegal_address,
+             cat("illegal ", verb(write), " of shared memory of rank ", rank - 1, " in a cluster of ",
+                 w.block->cluster->blocks.size(), " blocks (address ", hex(address), ")"));
+    if (block->done())
+      w.fail(i, lane, FaultCode::illegal_address,
+             cat("illegal ", verb(write), " of shared memory of rank ", rank - 1, ", whose block has ended"));
+  }
+  if (offset < kSharedBase || offset >= block->shared_end || bytes > block->shared_end - offset)
+    w.fail(i, lane, FaultCode::illegal_address, wrong_shared(*block, address, bytes, write));
+  if (!is_aligned(offset, bytes))
+    w.fail(i, lane, FaultCode::misaligned_address, misaligned(address, bytes, write, "shared"));
+  return block->shared + offset;
+}
+
+char* resolve_local(Warp& w, const Instruction* i, int lane, uint32_t address, uint32_t bytes, bool write) {
+  const uint32_t size = w.kernel().local_bytes;
+  if (address >= size || bytes > size - address)
+    w.fail(i, lane, FaultCode::illegal_address,
+           cat("illegal ", verb(write), " of ", bytes, " bytes of local memory at ", address, "; a thread has ", size,
+               " bytes"));
+  if (!is_aligned(address, bytes))
+    w.fail(i, lane, FaultCode::misaligned_address, misaligned(address, bytes, write, "local"));
+  return w.local + static_cast<size_t>(lane) * size + address;
+}
+
+char* resolve_generic(Warp& w, const Instruction* i, int lane, uint64_t address, uint32_t bytes, bool write) {
+  return resolve_any(w, i, lane, address, bytes, write).at;
+}
+
+char* resolve_async(Warp& w, uint32_t line, const char* what, uint64_t address, uint64_t bytes, bool write) {
+  if ((address & kWindowMask) == kSharedWindow) {
+    const uint64_t at = address & ~kWindowMask, offset = at & ((uint64_t{1} << kRankShift) - 1),
+                   rank = at >> kRankShift;
+    Block* const block = rank == 0 ? w.block : w.block->cluster->block(static_cast<uint32_t>(rank - 1));
+    if (!block)
+      w.fail_later(line, -1, FaultCode::illegal_address, cat(what, ": no block of rank ", rank - 1, " in the cluster"));
+    if (offset < kSharedBase || offset > block->shared_end || bytes > block->shared_end - offset)
+      w.fail_later(line, -1, FaultCode::illegal_address, cat(what, ": ", wrong_shared(*block, at, bytes, write)));
+    return block->shared + offset;
+  }
+  const std::string why = wrong_global(address, bytes, write);
+  if (!why.empty()) w.fail_later(line, -1, FaultCode::illegal_address, cat(what, ": ", why));
+  return reinterpret_cast<char*>(address);
+}
+
+bool take_modifier(std::string_view mod, AccessForm& form) {
+  struct Place {
+    std::string_view name;
+    Space space;
+  };
+  static constexpr Place kSpaces[] = {
+      {"global", Space::global},          {"shared", Space::shared},     {"shared::cta", Space::shared},
+      {"shared::cluster", Space::shared}, {"local", Space::local},       {"param", Space::param},
+      {"param::entry", Space::param},     {"param::func", Space::param}, {"const", Space::constant}};
+  for (const Place& place : kSpaces)
+    if (place.name == mod) return form.space = place.space, true;
+  struct Promise {
+    std::string_view name;
+    Order order;
+  };
+  static constexpr Promise kOrders[] = {{"weak", Order::weak},       {"volatile", Order::volatile_},
+                                        {"relaxed", Order::relaxed}, {"acquire", Order::acquire},
+                                        {"release", Order::release}, {"acq_rel", Order::acq_rel},
+                                        {"sc", Order::sc},           {"mmio", Order::mmio}};
+  for (const Promise& promise : kOrders)
+    if (promise.name == mod) {
+      if (form.order != Order::mmio) form.order = promise.order;  // .mmio.relaxed
+      return true;
+    }
+  struct Reach {
+    std::string_view name;
+    Scope scope;
+  };
+  static constexpr Reach kScopes[] = {
+      {"cta", Scope::cta}, {"cluster", Scope::cluster}, {"gpu", Scope::gpu}, {"sys", Scope::sys}, {"gl", Scope::gpu}};
+  for (const Reach& reach : kScopes)
+    if (reach.name == mod) return form.scope = reach.scope, true;
+  // Caches are not modelled: these change how fast an access is.
+  static constexpr std::string_view kCaches[] = {"ca",
+                                                 "cg",
+                                                 "cs",
+                                                 "lu",
+                                                 "cv",
+                                                 "wb",
+                                                 "wt",
+                                                 "nc",
+                                                 "L2::cache_hint",
+                                                 "L2::64B",
+                                                 "L2::128B",
+                                                 "L2::256B",
+                                                 "L1::evict_normal",
+                                                 "L1::evict_unchanged",
+                                                 "L1::evict_first",
+                                                 "L1::evict_last",
+                                                 "L1::no_allocate",
+                                                 "L2::evict_normal",
+                                                 "L2::evict_first",
+                                                 "L2::evict_last"};
+  return std::ranges::find(kCaches, mod) != std::end(kCaches);
+}
+
+void take_address(Lowering& l, const Operand& operand, AccessForm& form) {
+  if (operand.kind != Operand::Kind::address) l.unknown("an address is expected");
+  if (operand.parts.size() > 1) l.unknown("the address has too many parts");
+  const Lowering::Address address = l.address(operand);
+  form.base = address.base;
+  form.base_bytes = static_cast<uint8_t>(address.base_bytes);
+  form.offset = address.offset;
+  const bool is_narrow = form.space == Space::shared || form.space == Space::local || form.space == Space::param;
+  if (address.is_constant && is_narrow) {
+    form.base = l.constant(address.base_value, 4);
+    form.base_bytes = 4;
+  }
+  if (!is_narrow && form.base_bytes != 8) l.unknown("an address of this space has 64 bits");
+}
+
+void expect_policy(Lowering& l, size_t n) {
+  if (l.operands() <= n) return;
+  if (!l.has("L2::cache_hint") || l.operands() > n + 1) l.unknown("too many operands");
+}
+
+uint64_t address_of(const Warp& w, const AccessForm& form, int lane) {
+  if (form.base_bytes == 4)
+    return static_cast<uint32_t>(w.in<uint32_t>(form.base)[lane] + static_cast<uint32_t>(form.offset));
+  return w.in<uint64_t>(form.base)[lane] + static_cast<uint64_t>(form.offset);
+}
+
+void locate(Warp& w, const Instruction* i, const AccessForm& form, uint32_t lanes, bool write, bool atomic, char** at) {
+  const uint32_t bytes = uint32_t{form.bytes} * form.count;
+  std::array<uint32_t, 6> where{};  // lanes by space
+  for (uint32_t left = lanes; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    const uint64_t address = address_of(w, form, lane);
+    Space space = form.space;
+    switch (form.space) {
+      case Space::generic: {
+        const Located found = resolve_any(w, i, lane, address, bytes, write);
+        at[lane] = found.at;
+        space = found.space;
+        break;
+      }
+      case Space::shared:
+        at[lane] = resolve_shared(w, i, lane, narrow(w, i, lane, address, bytes, write), bytes, write);
+        break;
+      case Space::local:
+        at[lane] = resolve_local(w, i, lane, narrow(w, i, lane, address, bytes, write), bytes, write);
+        break;
+      case Space::param: {
+        const uint32_t size = w.kernel().parameter_bytes;
+        if (address > size || bytes > size - address)
+          w.fail(i, lane, FaultCode::illegal_address,
+                 cat("illegal ", verb(write), " of ", bytes, " bytes of parameters at ", address, "; there are ", size,
+                     " bytes"));
+        at[lane] = w.block->grid->parameters + address;
+        break;
+      }
+      case Space::global:
+      case Space::constant:
+        at[lane] = resolve_global(w, i, lane, address, bytes, write);
+        break;
+    }
+    where[static_cast<size_t>(space)] |= 1u << lane;
+  }
+  if (!checked(w)) return;
+  for (size_t space = 0; space < where.size(); ++space)
+    if (where[space] != 0)
+      note_access(w, i,
+                  {static_cast<Space>(space), form.order, form.scope, write, atomic, false, where[space], bytes, at});
+}
+
+}  // namespace emulator::ptx

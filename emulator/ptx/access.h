@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+#include "emulator/ptx/lanes.h"
+#include "emulator/ptx/lowering.h"
+#include "emulator/ptx/warp.h"
+
+// How instructions reach memory. Every access is held against what it touches: 32 addresses at once where they lie in
+// one range, lane by lane else. Memory of grids is shared by OS threads; shared and local memory belong to one.
+
+namespace emulator::ptx {
+
+/// PTX ISA 8.8 "Memory Consistency Model": what an operation or a fence promises.
+enum class Order : uint8_t { weak, volatile_, relaxed, acquire, release, acq_rel, sc, mmio };
+enum class Scope : uint8_t { none, cta, cluster, gpu, sys };
+
+/// One access of some lanes of a warp, as checkers hear of it.
+struct AccessNote {
+  Space space;  ///< where the addresses lie; never generic
+  Order order;
+  Scope scope;
+  bool write, atomic;  ///< an atomic operation reads and writes
+  bool asynchronous;   ///< begun here (cp.async), done at the wait
+  uint32_t lanes, bytes;
+  char* const* addresses;  ///< of the process, by lane
+};
+/// A fence or a barrier; `what` is its spelling or the barrier's name, `key` tells barriers and their phases apart.
+struct OrderNote {
+  enum class Kind : uint8_t { fence, arrive, wait, copies_done } kind;
+  Order order;
+  Scope scope;
+  uint32_t lanes;
+  const char* what;
+  uint64_t key;
+};
+
+/// Whoever checks kernels. It is asked only while Grid::checked is set.
+class Checker {
+ public:
+  virtual void access(Warp& w, const Instruction* i, const AccessNote& note) = 0;
+  virtual void order(Warp& w, const Instruction* i, const OrderNote& note) = 0;
+
+ protected:
+  ~Checker() = default;
+};
+inline Checker* checker = nullptr;
+
+inline bool checked(const Warp& w) { return w.block->grid->checked; }
+inline void note_access(Warp& w, const Instruction* i, const AccessNote& note) {
+  if (checker) checker->access(w, i, note);
+}
+inline void note_order(Warp& w, const Instruction* i, const OrderNote& note) {
+  if (checked(w) && checker) checker->order(w, i, note);
+}
+
+/// What a memory instruction says before its operands.
+struct AccessForm {
+  Space space = Space::generic;
+  Order order = Order::weak;
+  Scope scope = Scope::none;
+  Type type = Type::none;          ///< of an element
+  uint8_t bytes = 0;               ///< of an element
+  uint8_t count = 1;               ///< elements
+  uint8_t base_bytes = 8;          ///< of a lane of the address
+  uint8_t register_bytes[8] = {};  ///< declared widths
+  Ref base = kNoRef;
+  Ref registers[8] = {};  ///< of the elements
+  int64_t offset = 0;
+
+  bool strong() const { return order != Order::weak; }
+};
+
+/// Takes a modifier that names a space, an order, a scope, a cache operation, an eviction priority or a prefetch size.
+/// False: it is none of these.
+bool take_modifier(std::string_view mod, AccessForm& form);
+/// Fills in base, base_bytes and offset. A constant base of shared or local memory has lanes of 4 bytes.
+void take_address(Lowering& l, const Operand& operand, AccessForm& form);
+/// Operand `n` and those behind it are a cache policy, or not there; anything else is refused.
+void expect_policy(Lowering& l, size_t n);
+
+/// The addresses as the lanes have them, offset included.
+uint64_t address_of(const Warp& w, const AccessForm& form, int lane);
+/// Where the lanes' accesses of form.bytes * form.count bytes lie. Tells checkers. Errors: Fault.
+void locate(Warp& w, const Instruction* i, const AccessForm& form, uint32_t lanes, bool write, bool atomic, char** at);
+
+/// The range around an address of global memory, as long as nothing is freed: from the slot of this instruction.
+/// nullptr: nobody owns the address.
+const Block::Known* find_range(Warp& w, const Instruction* i, uint64_t address);
+inline const Block::Known* known_range(Warp& w, const Instruction* i, uint64_t address) {
+  const Block::Known& known = w.block->known[(reinterpret_cast<uintptr_t>(i) / sizeof(Instruction)) % 32];
+  if (known.generation == memory_generation() && address - known.begin < known.bytes) [[likely]]
+    return &known;
+  return find_range(w, i, address);
+}
+
+/// Addresses of a warp that all lie in one range: lane l's bytes are at origin + Base(base[l] + offset).
+template <class Base>
+struct Span {
+  const Base* base;
+  Base offset;
+  uintptr_t origin;  ///< 0 of global memory; a number, as nothing may be based on a null pointer
+  char* at(int lane) const { return reinterpret_cast<char*>(origin + static_cast<Base>(base[lane] + offset)); }
+};
+
+/// 32 bytes of lanes as one vector. memcpy would go through halves, which stalls whoever reads the whole next.
+template <class Word>
+struct Row {
+  typedef Word Vector [[gnu::vector_size(32)]];
+  typedef Word Anywhere [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]];
+  static Vector load(const Word* from) { return *reinterpret_cast<const Anywhere*>(from); }
+  static void store(Word* to, Vector value) { *reinterpret_cast<Anywhere*>(to) = value; }
+};
+/// 32 lanes from memory to registers or back.
+template <class Word>
+[[gnu::always_inline]] inline void copy_row(void* to, const void* from) {
+  constexpr int kRows = kLanes * sizeof(Word) / 32;
+  typename Row<Word>::Vector rows[kRows];
+  for (int k = 0; k < kRows; ++k) rows[k] = Row<Word>::load(static_cast<const Word*>(from) + k * (kLanes / kRows));
+  for (int k = 0; k < kRows; ++k) Row<Word>::store(static_cast<Word*>(to) + k * (kLanes / kRows), rows[k]);
+}
+
+enum class Pattern : uint8_t { outside, scattered, dense, same };
+
+/// Holds 32 addresses against [begin, begin + size): `outside` also when one is not aligned to Bytes. Dense: lane l's
+/// are the Bytes behind lane l - 1's.
+template <uint32_t Bytes, class Base>
+[[gnu::always_inline]] inline Pattern scan(const Base* base, Base offset, Base begin, uint64_t size) {
+  if (size < Bytes) return Pattern::outside;
+  constexpr int kWide = 32 / sizeof(Base);
+  using Signed = std::conditional_t<sizeof(Base) == 8, int64_t, int32_t>;
+  using Vector = typename Row<Signed>::Vector;
+  using Unsigned = typename Row<Base>::Vector;
+  const Base limit = static_cast<Base>(size - Bytes), first = base[0];
+  Unsigned expected, outside{}, low{}, apart{};
+  for (int k = 0; k < kWide; ++k) expected[k] = first + static_cast<Base>(k) * Bytes;
+  for (int k = 0; k < kLanes; k += kWide) {
+    const Unsigned address = Row<Base>::load(base + k);
+    apart |= address ^ expected;
+    expected += static_cast<Base>(kWide * Bytes);
+    const Unsigned there = address + offset, distance = there - begin;
+    low |= there;
+    outside |= distance | (limit - distance);  // the sign says it: ranges are shorter than half of all addresses
+  }
+  const Vector sign = reinterpret_cast<Vector&>(outside) < 0;
+  Base any_outside = 0, any_low = 0, any_apart = 0;
+  for (int k = 0; k < kWide; ++k) {
+    any_outside |= static_cast<Base>(sign[k]);
+    any_low |= low[k];
+    any_apart |= apart[k];
+  }
+  if (any_outside != 0 || (any_low & (Bytes - 1)) != 0) [[unlikely]]
+    return Pattern::outside;
+  if (any_apart == 0) return Pattern::dense;
+  if (base[1] == first && base[kLanes - 1] == first) {
+    Base differs = 0;
+    for (int k = 0; k < kLanes; ++k) differs |= base[k] ^ first;
+    if (differs == 0) return Pattern::same;
+  }
+  return Pattern::scattered;
+}
+
+/// The same for some lanes only: true when all of them are inside and aligned.
+template <uint32_t Bytes, class Base>
+[[gnu::always_inline]] inline bool inside(const Base* base, Base offset, Base begin, uint64_t size, uint32_t lanes) {
+  if (size < Bytes) return false;
+  const Base limit = static_cast<Base>(size - Bytes);
+  bool good = true;
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const Base there = base[std::countr_zero(lanes)] + offset;
+    good &= static_cast<Base>(there - begin) <= limit && (there & (Bytes - 1)) == 0;
+  }
+  return good;
+}
+
+}  // namespace emulator::ptx

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulator/ptx/bulk_copy.h"
+
+#include <algorithm>
+
+#include "emulator/machine/tensor_map.h"
+#include "emulator/ptx/mbarrier.h"
+
+namespace emulator::ptx {
+
+namespace {
+
+constexpr uint64_t kRun = 16;
+constexpr uint32_t kTileAlignment = 128;
+
+/// What maps of f32 variants change of what is loaded. Rounding to TF32: 10 bits of significand, to nearest, ties to
+/// even; infinities and NaN as they are (NVIDIA's page names the type and says no more; so Triton's tests of TMA
+/// measure it).
+void convert(char* data, uint64_t bytes, TensorType type) {
+  const bool rounds = type == TensorType::tf32 || type == TensorType::tf32_ftz;
+  const bool flushes = type == TensorType::f32_ftz || type == TensorType::tf32_ftz;
+  if (!rounds && !flushes) return;
+  constexpr uint32_t kExponent = 0x7f800000u, kSign = 0x80000000u;
+  for (uint64_t k = 0; k < bytes; k += sizeof(uint32_t)) {
+    uint32_t x;
+    std::memcpy(&x, data + k, sizeof(x));
+    if (flushes && (x & kExponent) == 0) x &= kSign;
+    if (rounds && (x & kExponent) != kExponent) x = (x + 0xfffu + (x >> 13 & 1u)) & 0xffffe000u;
+    std::memcpy(data + k, &x, sizeof(x));
+  }
+}
+
+/// Between the plain order of a tile and shared memory, 16 bytes at a time: visit(place in the tile, shared address,
+/// bytes).
+template <class Visit>
+void for_each_run(uint32_t begin, uint64_t bytes, SwizzleMode swizzle, Visit&& visit) {
+  if (swizzle == SwizzleMode::none) return visit(uint64_t{0}, uint64_t{begin}, bytes);
+  for (uint64_t k = 0; k < bytes; k += kRun) visit(k, swizzled(begin + k, swizzle), kRun);
+}
+
+BulkGroups& groups_of(Warp& w) {
+  if (!w.bulk) w.bulk = std::make_shared<BulkGroups>();
+  return *static_cast<BulkGroups*>(w.bulk.get());
+}
+
+}  // namespace
+
+void BulkCopy::fail(FaultCode code, const std::string& what) const {
+  warp->fail_later(line, lane, code, cat(form->name, ": ", what));
+}
+
+/// The whole box, line by line, as it would lie without a swizzle.
+void BulkCopy::gather() {
+  const uint64_t element = static_cast<uint64_t>(box.element_bytes()),
+                 line_bytes = static_cast<uint64_t>(box.line_bytes());
+  const int fill = box.nan_fill ? 0xff : 0;
+  for_each_line(box, place, [&](int number, const BoxLine& l) {
+    char* const to = content.data() + static_cast<uint64_t>(number) * line_bytes;
+    const uint64_t begin = static_cast<uint64_t>(l.begin) * element, end = static_cast<uint64_t>(l.end) * element;
+    std::memset(to, fill, begin);
+    if (end > begin) {
+      std::memcpy(to + begin, resolve_async(*warp, line, form->name, l.data, end - begin, false), end - begin);
+      convert(to + begin, end - begin, box.type);
+    }
+    std::memset(to + end, fill, line_bytes - end);
+  });
+}
+
+void BulkCopy::read() {
+  if (was_read) return;
+  was_read = true;
+  content.resize(bytes);
+  if (form->way != BulkForm::Way::global_to_shared)
+    for_each_run(shared.at, bytes, swizzle(), [&](uint64_t to, uint64_t from, uint64_t count) {
+      std::memcpy(content.data() + to, shared.block->shared + from, count);
+    });
+  else if (form->tensor)
+    gather();
+  else
+    std::memcpy(content.data(), resolve_async(*warp, line, form->name, global, bytes, false), bytes);
+}
+
+void BulkCopy::reduce(char* to, const char* with, uint64_t count, TensorType type) const {
+  const uint64_t element = static_cast<uint64_t>(bytes_of(type));
+  for (uint64_t k = 0; k < count; k += element) reduce_element(to + k, with + k, type, form->op);
+}
+
+void BulkCopy::write_tensor() {
+  const uint64_t element = static_cast<uint64_t>(box.element_bytes()),
+                 line_bytes = static_cast<uint64_t>(box.line_bytes());
+  for_each_line(box, place, [&](int number, const BoxLine& l) {
+    const uint64_t inside = static_cast<uint64_t>(l.end - l.begin) * element;
+    if (inside == 0) return;
+    char* const to = resolve_async(*warp, line, form->name, l.data, inside, true);
+    const char* const from =
+        content.data() + static_cast<uint64_t>(number) * line_bytes + static_cast<uint64_t>(l.begin) * element;
+    if (form->op == Reduction::none)
+      std::memcpy(to, from, inside);
+    else
+      reduce(to, from, inside, box.type);
+  });
+}
+
+void BulkCopy::arrive(const Arrival& arrival) {
+  const Block& block = *arrival.to.block;
+  if (block.done() && !warp->block->done() && &block != warp->block)
+    fail(FaultCode::launch_failure, cat("it arrives in block ", block.rank, " of the cluster, which has ended"));
+  if (form->op != Reduction::none)
+    reduce(arrival.to.data(), content.data(), bytes, form->type);
+  else
+    for_each_run(arrival.to.at, bytes, swizzle(), [&](uint64_t from, uint64_t to, uint64_t count) {
+      std::memcpy(block.shared + to, content.data() + from, count);
+    });
+  mbarrier_complete(*warp, line, lane, arrival.barrier, bytes, form->name);
+}
+
+void BulkCopy::apply() {
+  if (done) return;
+  done = true;
+  read();
+  if (form->way != BulkForm::Way::shared_to_global) {
+    for (const Arrival& arrival : arrivals) arrive(arrival);
+  } else if (form->tensor) {
+    write_tensor();
+  } else {
+    char* const to = resolve_async(*warp, line, form->name, global, bytes, true);
+    if (form->op == Reduction::none)
+      std::memcpy(to, content.data(), bytes);
+    else
+      reduce(to, content.data(), bytes, form->type);
+  }
+  content = {};
+}
+
+namespace {
+
+/// What a tensor copy names, held against its map.
+void read_tensor(BulkCopy& copy, Warp& w, const Instruction* i, uint64_t map) {
+  const BulkForm& form = *copy.form;
+  const auto fail = [&](const std::string& what) {
+    w.fail(i, copy.lane, FaultCode::launch_failure, cat(form.name, ": ", what));
+  };
+  if (map % 64) fail(cat("its tensor map at 0x", std::hex, map, " is not a multiple of 64"));
+  std::memcpy(&copy.box, resolve_async(w, i->line, form.name, map, 128, false), sizeof(copy.box));
+  if (const char* const why = why_unusable(copy.box)) fail(cat("its tensor map cannot be used: ", why));
+  const TensorBox& box = copy.box;
+  if (box.rank != form.rank) fail(cat(form.rank, " coordinates for a tensor map of ", int{box.rank}, " dimensions"));
+  if (box.im2col != form.im2col) fail(cat("its tensor map is ", box.im2col ? "an im2col" : "a tiled", " one"));
+  if (form.op != Reduction::none && !can_reduce(box.type, form.op)) fail("elements of this type cannot be reduced so");
+  const auto value = [&](Ref ref) { return w.in<int32_t>(ref)[copy.lane]; };
+  for (size_t d = 0; d < static_cast<size_t>(form.rank); ++d) copy.place.at[d] = value(form.at[d]);
+  for (size_t d = 0; d < 3; ++d) {
+    if (form.offset[d] == kNoRef) continue;
+    // 16 bits are shared out among the spatial dimensions (CUTLASS, conv: can_implement of the im2col collectives).
+    const int offset = value(form.offset[d]) & 0xffff, bits = 16 / std::max(1, box.rank - 2);
+    if (bits < 16 && offset >> bits)
+      fail(cat("offset ", offset, ", of ", bits, " bits in a map of ", int{box.rank}, " dimensions"));
+    copy.place.offset[d] = offset;
+  }
+  copy.bytes = static_cast<uint64_t>(box.bytes());
+}
+
+/// Where a load arrives: at one place, or at the same place of several blocks. Its destinations become NaN.
+void begin_arrivals(BulkCopy& copy, Warp& w, const Instruction* i, uint32_t alignment) {
+  const BulkForm& form = *copy.form;
+  const int lane = copy.lane;
+  const SharedPlace to = shared_place(w, i, lane, Where::shared, form.to.at(w, lane), copy.bytes, alignment, form.name);
+  const SharedPlace barrier = shared_place(w, i, lane, Where::shared, form.barrier.at(w, lane), 8, 8, form.name);
+  if (form.blocks == kNoRef) {
+    if (to.block != barrier.block)
+      w.fail(i, lane, FaultCode::launch_failure,
+             cat(form.name, ": its mbarrier is in another block than its destination"));
+    copy.arrivals.push_back({to, barrier});
+  } else {
+    const uint32_t blocks = w.in<uint32_t>(form.blocks)[lane] & 0xffffu;
+    const Cluster& cluster = *w.block->cluster;
+    if (blocks == 0 || blocks >> cluster.blocks.size())
+      w.fail(i, lane, FaultCode::launch_failure,
+             cat(form.name, ": blocks 0x", std::hex, blocks, " of a cluster of ", std::dec, cluster.blocks.size()));
+    for (uint32_t rank = 0; rank < cluster.blocks.size(); ++rank) {
+      if ((blocks >> rank & 1) == 0) continue;
+      Block* const block = cluster.block(rank);
+      if (block->done() && block != w.block)
+        w.fail(i, lane, FaultCode::launch_failure, cat(form.name, ": block ", rank, " of the cluster has ended"));
+      copy.arrivals.push_back({{block, to.at}, {block, barrier.at}});
+    }
+  }
+  for (const BulkCopy::Arrival& arrival : copy.arrivals) {
+    mbarrier_at(w, i->line, lane, arrival.barrier, form.name);
+    for (const auto& other : w.block->pending) {
+      const auto* const load = dynamic_cast<const BulkCopy*>(other.get());
+      if (!load || form.op != Reduction::none || load->form->op != Reduction::none) continue;
+      for (const BulkCopy::Arrival& its : load->arrivals)
+        if (its.to.block == arrival.to.block && its.to.at < arrival.to.at + copy.bytes &&
+            arrival.to.at < its.to.at + load->bytes)
+          w.fail(i, lane, FaultCode::launch_failure,
+                 cat(form.name, ": it overwrites shared address ", std::max(its.to.at, arrival.to.at),
+                     ", to which another copy of this block is still under way"));
+    }
+  }
+  if (form.op == Reduction::none)
+    for (const BulkCopy::Arrival& arrival : copy.arrivals) std::memset(arrival.to.data(), 0xff, copy.bytes);
+}
+
+}  // namespace
+
+const Instruction* issue_bulk(Warp& w, const Instruction* i) {
+  const auto& form = *static_cast<const BulkForm*>(i->more);
+  for (uint32_t left = w.lanes(i); left; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    auto copy = std::make_shared<BulkCopy>();
+    copy->form = &form;
+    copy->warp = &w;
+    copy->lane = lane;
+    copy->line = i->line;
+    const bool stores = form.way == BulkForm::Way::shared_to_global;
+    const uint64_t to = form.to.at(w, lane), from = form.from.at(w, lane);
+    uint32_t alignment = kRun;
+    if (form.tensor) {
+      read_tensor(*copy, w, i, stores ? to : from);
+      alignment = kTileAlignment;
+    } else {
+      copy->bytes = w.in<uint32_t>(form.size)[lane];
+      copy->global = stores ? to : from;
+      if (copy->bytes % kRun)
+        w.fail(i, lane, FaultCode::misaligned_address,
+               cat(form.name, ": ", copy->bytes, " bytes are not a multiple of 16"));
+      if (form.way != BulkForm::Way::shared_to_shared && copy->global % kRun)
+        w.fail(i, lane, FaultCode::misaligned_address,
+               cat(form.name, ": global address 0x", std::hex, copy->global, " is not a multiple of 16"));
+    }
+    if (form.way != BulkForm::Way::global_to_shared) {
+      copy->shared = shared_place(w, i, lane, Where::shared, from, copy->bytes, alignment, form.name);
+      if (copy->shared.block != w.block)
+        w.fail(i, lane, FaultCode::launch_failure, cat(form.name, ": its source is another block's shared memory"));
+    }
+    if (stores)
+      groups_of(w).lanes[static_cast<size_t>(lane)].open.push_back(copy);
+    else
+      begin_arrivals(*copy, w, i, alignment);
+    w.block->pending.push_back(std::move(copy));
+  }
+  return i + 1;
+}
+
+const Instruction* commit_bulk(Warp& w, const Instruction* i) {
+  BulkGroups& groups = groups_of(w);
+  for (uint32_t left = w.lanes(i); left; left &= left - 1) {
+    BulkGroups::Lane& lane = groups.lanes[static_cast<size_t>(std::countr_zero(left))];
+    lane.groups.push_back(std::move(lane.open));
+    lane.open.clear();
+  }
+  return i + 1;
+}
+
+const Instruction* wait_bulk(Warp& w, const Instruction* i) {
+  if (!w.bulk) return i + 1;
+  for (uint32_t left = w.lanes(i); left; left &= left - 1) {
+    BulkGroups::Lane& lane = groups_of(w).lanes[static_cast<size_t>(std::countr_zero(left))];
+    if (lane.groups.size() <= i->imm) continue;
+    const size_t due = lane.groups.size() - i->imm;
+    for (size_t g = 0; g < due; ++g)
+      for (const auto& copy : lane.groups[g]) {
+        if (i->aux) {
+          copy->read();
+          continue;
+        }
+        copy->apply();
+        std::erase(w.block->pending, std::static_pointer_cast<Pending>(copy));
+      }
+    if (!i->aux) lane.groups.erase(lane.groups.begin(), lane.groups.begin() + static_cast<std::ptrdiff_t>(due));
+  }
+  return i + 1;
+}
+
+}  // namespace emulator::ptx

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "emulator/machine/tensor_box.h"
+#include "emulator/ptx/addresses.h"
+#include "emulator/ptx/reduction.h"
+
+// Copies by TMA. One that reports to an mbarrier fills its destination with 0xff when it is issued and brings its bytes
+// when nobody in the cluster can run, or by chance before: who does not wait computes NaN. A store to global memory
+// reads its source at the last moment that the waits allow, and is written at wait_group or when the cluster has ended.
+
+namespace emulator::ptx {
+
+/// A form of cp.async.bulk, cp.async.bulk.tensor, cp.reduce.async.bulk or cp.reduce.async.bulk.tensor as written.
+struct BulkForm {
+  enum class Way : uint8_t { global_to_shared, shared_to_global, shared_to_shared } way{};
+  bool tensor = false, im2col = false, tiled_only = false;
+  Addresses to, from;  ///< of the side that is a tensor: where the map is
+  Addresses barrier;
+  Ref size = kNoRef;
+  Ref blocks = kNoRef;  ///< of a multicast
+  int rank = 0;
+  std::array<Ref, 5> at{};
+  std::array<Ref, 3> offset{};  ///< kNoRef: 0
+  Reduction op = Reduction::none;
+  TensorType type = TensorType::u8;  ///< of a reduction without a tensor
+  const char* name = "";
+};
+
+/// One copy of one lane, from its issue on.
+struct BulkCopy : Pending {
+  const BulkForm* form = nullptr;
+  Warp* warp = nullptr;
+  int lane = 0;
+  uint32_t line = 0;
+  TensorBox box{};
+  BoxPlace place{};
+  uint64_t bytes = 0;
+  uint64_t global = 0;  ///< of a copy without a tensor
+  SharedPlace shared;   ///< the source of a store and of a copy between blocks, the destination of a load
+  struct Arrival {
+    SharedPlace to, barrier;
+  };
+  std::vector<Arrival> arrivals;  ///< of loads, and of copies between blocks
+  bool was_read = false, done = false;
+  std::vector<char> content;
+
+  void apply() override;
+  /// Reads the source, once.
+  void read();
+
+ private:
+  [[noreturn]] void fail(FaultCode code, const std::string& what) const;
+  SwizzleMode swizzle() const { return form->tensor ? box.swizzle : SwizzleMode::none; }
+  void gather();
+  void write_tensor();
+  void reduce(char* to, const char* with, uint64_t count, TensorType type) const;
+  void arrive(const Arrival& arrival);
+};
+
+/// The bulk groups of the lanes of one warp.
+struct BulkGroups {
+  struct Lane {
+    std::vector<std::shared_ptr<BulkCopy>> open;                ///< not committed
+    std::deque<std::vector<std::shared_ptr<BulkCopy>>> groups;  ///< nobody has waited for
+  };
+  std::array<Lane, kLanes> lanes;
+};
+
+const Instruction* issue_bulk(Warp& w, const Instruction* i);
+const Instruction* commit_bulk(Warp& w, const Instruction* i);
+/// imm: groups that may be pending; aux: 1 when only the sources must have been read.
+const Instruction* wait_bulk(Warp& w, const Instruction* i);
+
+// tensormap.cpp
+void lower_tensormap_replace(Lowering& l);
+void lower_tensormap_copy(Lowering& l);
+void lower_tensormap_fence(Lowering& l);
+
+}  // namespace emulator::ptx

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a grid runs: OS threads take clusters in order; a cluster's warps take turns. A cluster whose warps only spin lets the
+// next one begin, so that blocks may wait for each other as far as a GPU would hold them at the same time.
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <new>
+#include <thread>
+
+#include "emulator/machine/options.h"
+#include "emulator/ptx/warp.h"
+
+namespace emulator::ptx {
+
+namespace {
+
+constexpr int32_t kFuel = 1 << 14;  // backward branches of a turn
+constexpr size_t kAlignment = 64;
+
+size_t round_up(size_t value, size_t to) { return (value + to - 1) / to * to; }
+
+uint64_t mixed(uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+/// Memory of blocks that have ended, for the next ones: one per OS thread.
+class BlockMemory {
+ public:
+  static void release(void* memory) {
+    if (pool().size() < 64)
+      pool().push_back({static_cast<Header*>(memory)[-1].bytes, static_cast<char*>(memory)});
+    else
+      std::free(static_cast<char*>(memory) - kAlignment);
+  }
+  static char* take(size_t bytes) {
+    for (size_t k = pool().size(); k-- > 0;)
+      if (pool()[k].first >= bytes && pool()[k].first <= 2 * bytes) {
+        char* const memory = pool()[k].second;
+        pool().erase(pool().begin() + static_cast<std::ptrdiff_t>(k));
+        return memory;
+      }
+    char* const whole = static_cast<char*>(std::aligned_alloc(kAlignment, round_up(bytes, kAlignment) + kAlignment));
+    if (!whole) throw std::bad_alloc();
+    reinterpret_cast<Header*>(whole + kAlignment)[-1].bytes = bytes;
+    return whole + kAlignment;
+  }
+
+ private:
+  struct Header {
+    size_t bytes;
+  };
+  static std::vector<std::pair<size_t, char*>>& pool() {
+    static thread_local struct Pool {
+      std::vector<std::pair<size_t, char*>> free;
+      ~Pool() {
+        for (const auto& [bytes, memory] : free) std::free(memory - kAlignment);
+      }
+    } pool;
+    return pool.free;
+  }
+};
+
+void begin_block(Block& block, const Grid& grid) {
+  const Kernel& kernel = *grid.kernel;
+  const Launch& launch = *grid.launch;
+  block.threads = block.live_threads = static_cast<uint32_t>(launch.block.count());
+  const uint32_t warps = (block.threads + kLanes - 1) / kLanes;
+  const uint32_t dynamic_begin =
+      static_cast<uint32_t>(round_up(kSharedBase + kernel.static_shared, std::max(16u, kernel.dynamic_align)));
+  block.shared_end = dynamic_begin + launch.dynamic_shared;
+
+  const size_t register_bytes = round_up(kernel.register_bytes, kAlignment);
+  const size_t predicate_bytes = round_up(size_t{kernel.predicates} * sizeof(uint32_t), kAlignment);
+  const size_t local_bytes = round_up(size_t{kernel.local_bytes} * kLanes, kAlignment);
+  const size_t warp_bytes = register_bytes + predicate_bytes + local_bytes;
+  // Shared memory as the hardware aligns it: swizzles look at its addresses, which are offsets here.
+  const size_t shared_bytes = round_up(block.shared_end, 1024);
+  char* memory = BlockMemory::take(shared_bytes + warps * warp_bytes);
+  block.memory = {memory, BlockMemory::release};
+  block.shared = memory;
+  std::memset(memory + kSharedBase, 0xff, shared_bytes - kSharedBase);
+  memory += shared_bytes;
+
+  block.warps.resize(warps);
+  for (uint32_t w = 0; w < warps; ++w, memory += warp_bytes) {
+    Warp& warp = block.warps[w];
+    warp.registers = memory;
+    warp.predicates = reinterpret_cast<uint32_t*>(memory + register_bytes);
+    warp.local = memory + register_bytes + predicate_bytes;
+    warp.constants = kernel.constants;
+    std::memset(warp.predicates, 0, predicate_bytes);
+    if (local_bytes) std::memset(warp.local, 0xff, local_bytes);
+    warp.block = &block;
+    warp.index = w;
+    warp.first_thread = w * kLanes;
+    const uint32_t lanes = std::min<uint32_t>(kLanes, block.threads - w * kLanes);
+    const uint32_t mask = lanes == kLanes ? ~0u : (1u << lanes) - 1;
+    warp.exited = ~mask;
+    warp.groups.assign(1, {kernel.code.data(), mask, Group::State::ready, nullptr, 0});
+  }
+}
+
+/// Applies one thing that was begun; false when there is none. The oldest of the first block that has one, or by chance.
+bool apply_pending(Cluster& cluster) {
+  size_t count = 0;
+  for (const auto& block : cluster.blocks) count += block->pending.size();
+  if (count == 0) return false;
+  size_t chosen = cluster.choose(static_cast<uint32_t>(count));
+  for (const auto& block : cluster.blocks) {
+    auto& pending = block->pending;
+    if (chosen >= pending.size()) {
+      chosen -= pending.size();
+      continue;
+    }
+    const std::shared_ptr<Pending> next = pending[chosen];
+    pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(chosen));
+    next->apply();
+    return true;
+  }
+  return false;
+}
+
+enum class Round { worked, spins, stuck, done };
+
+/// A turn for every warp of the cluster that can run.
+Round run_round(Cluster& cluster) {
+  bool worked = false, yielded = false, spins = false;
+  const bool random = cluster.random_order();
+  for (const auto& block : cluster.blocks) {
+    const size_t warps = block->warps.size(), first = random ? cluster.choose(static_cast<uint32_t>(warps)) : 0;
+    for (size_t k = 0; k < warps; ++k) {
+      Warp& warp = block->warps[(first + k) % warps];
+      if (warp.groups.empty()) continue;
+      if (warp.groups.size() == 1 && warp.groups[0].state == Group::State::blocked) continue;
+      warp.spins = false;
+      const Turn turn = warp.run(random ? 1 + static_cast<int32_t>(cluster.choose(kFuel)) : kFuel);
+      worked = worked || turn == Turn::waits;
+      yielded = yielded || turn == Turn::yields;
+      spins = spins || warp.spins;
+      if (random && cluster.choose(4) == 3) apply_pending(cluster);
+    }
+  }
+  if (cluster.live_threads == 0) {
+    while (apply_pending(cluster)) {
+    }
+    return Round::done;
+  }
+  if (worked) return Round::worked;
+  if (apply_pending(cluster)) return Round::worked;
+  if (yielded) return spins ? Round::spins : Round::worked;
+  return Round::stuck;
+}
+
+/// What every thread of a cluster waits for.
+std::string waits_text(const Cluster& cluster) {
+  std::string text;
+  int lines = 0;
+  for (const auto& block : cluster.blocks)
+    for (const Warp& warp : block->warps)
+      for (const Group& group : warp.groups) {
+        if (++lines > 16) return text + "\n  …";
+        text += cat("\n  ", thread_text(warp, std::countr_zero(group.mask)),
+                    std::popcount(group.mask) > 1 ? cat(" and ", std::popcount(group.mask) - 1, " more of its warp") : "",
+                    " waits for ", group.waits_for ? group.waits_for : "nothing", " at ",
+                    warp.kernel().where(group.pc));
+      }
+  return text;
+}
+
+class Run {
+ public:
+  explicit Run(const Launch& launch) : launch_(launch) {
+    grid_.launch = &launch;
+    grid_.kernel = launch.kernel;
+    grid_.blocks = launch.grid.count();
+    grid_.cluster_dim = launch.cluster;
+    grid_.cluster_blocks = static_cast<uint32_t>(launch.cluster.count());
+    clusters_ = grid_.blocks / grid_.cluster_blocks;
+    const size_t bytes = round_up(std::max<size_t>(1, launch.parameters.size()), kAlignment);
+    parameters_.reset(static_cast<char*>(std::aligned_alloc(kAlignment, bytes)));
+    std::memcpy(parameters_.get(), launch.parameters.data(), launch.parameters.size());
+    register_range(parameters_.get(), bytes, MemoryKind::parameters, launch.device);
+    grid_.parameters = parameters_.get();
+    if (launch.cooperative) {
+      constexpr uint32_t kWorkspace = 4096;
+      workspace_ = static_cast<char*>(allocate(kWorkspace, MemoryKind::managed, launch.device));
+      if (!workspace_) throw Fault(FaultCode::launch_failure, "no memory for a cooperative launch");
+      std::memset(workspace_, 0, kWorkspace);
+      std::memcpy(workspace_, &kWorkspace, sizeof(kWorkspace));  // its size comes first
+      grid_.sync_workspace = workspace_;
+    }
+  }
+  ~Run() {
+    unregister_range(parameters_.get());
+    if (workspace_) release(workspace_, MemoryKind::managed);
+  }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  void work() {
+    std::vector<std::unique_ptr<Cluster>> resident;
+    size_t turn = 0;
+    try {
+      for (;;) {
+        if (grid_.failed.load(std::memory_order_relaxed)) return;
+        if (resident.empty() && !begin_cluster(resident)) return;
+        turn %= resident.size();
+        const Round round = run_round(*resident[turn]);
+        if (round == Round::done) {
+          resident.erase(resident.begin() + static_cast<std::ptrdiff_t>(turn));
+          continue;
+        }
+        if (round == Round::worked) continue;
+        // What a cluster's threads block on lies in its own shared memory: nobody else can wake them.
+        if (round == Round::stuck)
+          throw Fault(FaultCode::launch_timeout,
+                      cat(launch_text(launch_), ": deadlock: no thread can run any more", waits_text(*resident[turn])));
+        // It reads what other clusters may write: the next one, or one that has not begun.
+        const bool begun = resident.size() < most_resident() && begin_cluster(resident);
+        turn = begun ? resident.size() - 1 : turn + 1;
+      }
+    } catch (...) {
+      fail(std::current_exception());
+    }
+  }
+
+  uint64_t clusters() const { return clusters_; }
+  void rethrow() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  /// As many as a GPU could hold, within reason for memory.
+  size_t most_resident() const {
+    if (launch_.cooperative) return clusters_;
+    const uint64_t warps = std::max<uint64_t>(1, (launch_.block.count() + kLanes - 1) / kLanes * grid_.cluster_blocks);
+    return std::max<uint64_t>(1, std::min<uint64_t>(256, 4096 / warps));
+  }
+
+  bool begin_cluster(std::vector<std::unique_ptr<Cluster>>& resident) {
+    const uint64_t number = grid_.next_cluster.fetch_add(1, std::memory_order_relaxed);
+    if (number >= clusters_) return false;
+    auto cluster = std::make_unique<Cluster>();
+    cluster->grid = &grid_;
+    cluster->number = number;
+    cluster->random = mixed(options().seed ^ mixed(launch_.number ^ mixed(number)));
+    const Dim3 size = grid_.cluster_dim, count{launch_.grid.x / size.x, launch_.grid.y / size.y, launch_.grid.z / size.z};
+    cluster->index = {static_cast<uint32_t>(number % count.x), static_cast<uint32_t>(number / count.x % count.y),
+                      static_cast<uint32_t>(number / count.x / count.y)};
+    for (uint32_t rank = 0; rank < grid_.cluster_blocks; ++rank) {
+      auto block = std::make_unique<Block>();
+      block->grid = &grid_;
+      block->cluster = cluster.get();
+      block->rank = rank;
+      block->index = {cluster->index.x * size.x + rank % size.x, cluster->index.y * size.y + rank / size.x % size.y,
+                      cluster->index.z * size.z + rank / size.x / size.y};
+      block->number = block->index.x + uint64_t{launch_.grid.x} * (block->index.y + uint64_t{launch_.grid.y} * block->index.z);
+      begin_block(*block, grid_);
+      cluster->threads += block->threads;
+      cluster->blocks.push_back(std::move(block));
+    }
+    cluster->live_threads = cluster->threads;
+    resident.push_back(std::move(cluster));
+    return true;
+  }
+
+  void fail(std::exception_ptr failure) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::move(failure);
+    grid_.failed = true;
+  }
+
+  struct Free {
+    void operator()(char* memory) const { std::free(memory); }
+  };
+  const Launch& launch_;
+  Grid grid_;
+  uint64_t clusters_ = 0;
+  std::unique_ptr<char, Free> parameters_;
+  char* workspace_ = nullptr;
+  std::mutex mutex_;
+  std::exception_ptr failure_;
+};
+
+/// OS threads that help the one that launches. They are never joined: the process ends with them asleep.
+class Helpers {
+ public:
+  static Helpers& get() {
+    static Helpers* const helpers = new Helpers;
+    return *helpers;
+  }
+
+  /// Calls `work` on this thread and on `others` more.
+  void run(uint32_t others, const std::function<void()>& work) {
+    const std::lock_guard one_at_a_time(runs_);
+    {
+      std::unique_lock lock(mutex_);
+      while (threads_ < others) {
+        std::thread([this, number = threads_] { sleep(number); }).detach();
+        ++threads_;
+      }
+      work_ = &work;
+      wanted_ = left_ = others;
+      ++generation_;
+    }
+    begin_.notify_all();
+    work();
+    std::unique_lock lock(mutex_);
+    end_.wait(lock, [&] { return left_ == 0; });
+  }
+
+ private:
+  void sleep(uint32_t number) {
+    uint64_t seen = 0;
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      begin_.wait(lock, [&] { return generation_ != seen && number < wanted_ && left_ > 0; });
+      seen = generation_;
+      const std::function<void()>& work = *work_;
+      lock.unlock();
+      work();
+      lock.lock();
+      if (--left_ == 0) end_.notify_all();
+    }
+  }
+
+  std::mutex runs_, mutex_;
+  std::condition_variable begin_, end_;
+  const std::function<void()>* work_ = nullptr;
+  uint32_t threads_ = 0, wanted_ = 0, left_ = 0;
+  uint64_t generation_ = 0;
+};
+
+}  // namespace
+
+uint32_t Cluster::choose(uint32_t bound) {
+  if (options().seed == 0 || bound <= 1) return 0;
+  random = mixed(random);
+  return static_cast<uint32_t>((random >> 32) * bound >> 32);
+}
+
+bool Cluster::random_order() const { return options().seed != 0; }
+
+void run(const Launch& launch) {
+  Run run(launch);
+  const uint64_t most = static_cast<uint64_t>(std::max(1, options().threads));
+  const uint32_t workers = static_cast<uint32_t>(std::min<uint64_t>(most, run.clusters()));
+  const auto work = [&run] { run.work(); };
+  if (workers <= 1)
+    work();
+  else
+    Helpers::get().run(workers - 1, work);
+  run.rethrow();
+}
+
+}  // namespace emulator::ptx

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "emulator/ptx/ast.h"
+#include "emulator/ptx/instruction.h"
+
+namespace emulator::ptx {
+
+class Module;
+
+struct Parameter {
+  uint32_t offset, bytes, align;
+};
+
+/// A kernel ready to run.
+struct Kernel {
+  std::string name;  ///< mangled
+  const Module* module = nullptr;
+  std::vector<Instruction> code;  ///< the last one never runs: it reports a body that does not end
+  uint32_t register_bytes = 0;    ///< of a warp
+  uint32_t predicates = 0;        ///< of a warp
+  char* constants = nullptr;      ///< 64-byte aligned
+  std::vector<Parameter> parameters;
+  uint32_t parameter_bytes = 0;
+  uint32_t static_shared = 0;     ///< bytes from kSharedBase on; dynamic shared memory follows, aligned to `dynamic_align`
+  uint32_t dynamic_align = 16;
+  uint32_t local_bytes = 0;       ///< of a lane
+  int max_threads = 1024, required_threads[3] = {0, 0, 0};
+  int min_blocks = 0;
+  int cluster[3] = {0, 0, 0};     ///< .reqnctapercluster
+  int registers_per_thread = 0;   ///< an estimate of what ptxas would take; 0: unknown
+  std::vector<Line> lines;
+  std::vector<std::shared_ptr<void>> kept;  ///< what Instruction::more points at
+  std::shared_ptr<char> constants_owner;
+  std::vector<Variable> shared_variables;   ///< for reports: names, with `bytes`; offsets in shared_offsets
+  std::vector<uint32_t> shared_offsets;
+
+  /// `file.cu:12` or, without line information, `PTX line 345`; inlined calls behind it.
+  std::string where(const Instruction* i) const;
+};
+
+/// A module on one device: its variables have memory there, its kernels are compiled at their first launch.
+class Module {
+ public:
+  /// Errors: Fault.
+  Module(std::string ptx, int device, int capability);
+  ~Module();
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  /// nullptr when there is none of this name. Errors: Fault with what cannot be compiled.
+  const Kernel* kernel(std::string_view name);
+  /// The names of all kernels and, apart from them, whether one exists without compiling it.
+  bool has_kernel(std::string_view name) const;
+  std::vector<std::string_view> kernel_names() const;
+  /// The address of a .global or .const variable, nullptr when there is none.
+  char* variable(std::string_view name, uint64_t* bytes = nullptr) const;
+  /// A kernel or device function of this name, as parsed so far; nullptr when there is none.
+  Function* function(std::string_view name);
+  const Text& text() const { return *text_; }
+  int device() const { return device_; }
+  int capability() const { return capability_; }
+
+ private:
+  std::unique_ptr<Text> text_;
+  int device_, capability_;
+  struct Place {
+    char* data;
+    uint64_t bytes;
+  };
+  std::unordered_map<std::string_view, Place> places_;
+  std::unordered_map<std::string_view, std::unique_ptr<Kernel>> kernels_;
+  std::unordered_map<std::string_view, Function*> functions_;
+  std::mutex mutex_;
+  friend class Lowering;
+};
+
+}  // namespace emulator::ptx

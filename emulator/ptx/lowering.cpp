@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulator/ptx/lowering.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+#include "emulator/ptx/inline.h"
+#include "emulator/ptx/lowering_state.h"
+#include "emulator/ptx/warp.h"
+
+namespace emulator::ptx {
+
+namespace {
+
+/// What stands behind a body's last instruction.
+const Instruction* run_off(Warp& w, const Instruction* i) {
+  w.fail(i, std::countr_zero(w.mask), FaultCode::illegal_instruction, "the kernel's code ends without ret or exit");
+}
+
+uint32_t product(const int (&sizes)[3]) {
+  return static_cast<uint32_t>(sizes[0]) * static_cast<uint32_t>(sizes[1]) * static_cast<uint32_t>(sizes[2]);
+}
+
+/// What ptxas might take: a little more than is alive at once, by eights, and no more than the launch bounds leave.
+int estimate_registers(const Function& f, int most_alive) {
+  constexpr int kOwn = 10;  // what the system and addresses of its own take
+  int most = 255;
+  const uint32_t threads = std::max(product(f.max_threads), product(f.required_threads));
+  if (threads > 0) {
+    const uint32_t all = threads * static_cast<uint32_t>(std::max(1, f.min_blocks));
+    most = std::min(most, static_cast<int>(65536 / all / 8 * 8));
+  }
+  if (f.max_registers > 0) most = std::min(most, f.max_registers);
+  const int wanted = (most_alive + kOwn + 7) / 8 * 8;
+  return std::clamp(std::min(wanted, most), 16, 255);
+}
+
+void describe(const Function& f, Kernel& kernel) {
+  kernel.max_threads = 1024;
+  if (const uint32_t threads = product(f.max_threads); threads > 0) kernel.max_threads = static_cast<int>(threads);
+  if (const uint32_t threads = product(f.required_threads); threads > 0) kernel.max_threads = static_cast<int>(threads);
+  std::copy(std::begin(f.required_threads), std::end(f.required_threads), kernel.required_threads);
+  std::copy(std::begin(f.cluster), std::end(f.cluster), kernel.cluster);
+  kernel.min_blocks = f.min_blocks;
+}
+
+/// Both ends of a mov lie in one place: it has nothing to do.
+bool is_nothing(const Function& f, const Statement& s, const RegisterPlaces& places) {
+  return is_copy(f, s) &&
+         places.place[static_cast<size_t>(s.operands[0].reg)] == places.place[static_cast<size_t>(s.operands[1].reg)];
+}
+
+/// Statements by number become distances; where lanes may meet is marked.
+void link(const Function& f, const std::vector<size_t>& start, Kernel& kernel) {
+  std::vector<Instruction>& code = kernel.code;
+  for (size_t n = 0; n < code.size(); ++n) {
+    if (!(code[n].flags & kJump)) continue;
+    const size_t target = start[code[n].imm];
+    code[n].imm = static_cast<uint64_t>((static_cast<int64_t>(target) - static_cast<int64_t>(n)) *
+                                        static_cast<int64_t>(sizeof(Instruction)));
+  }
+  code.front().flags |= kLeader;
+  for (size_t i = 0; i < f.code.size(); ++i) {
+    for_each_target(f, f.code[i], [&](int target) { code[start[static_cast<size_t>(target)]].flags |= kLeader; });
+    if (ends_block(f.code[i])) code[start[i + 1]].flags |= kLeader;
+  }
+}
+
+void own_constants(const std::vector<char>& constants, Kernel& kernel) {
+  const size_t bytes = std::max<size_t>(64, constants.size());
+  kernel.constants_owner = {static_cast<char*>(::operator new (bytes, std::align_val_t{64})),
+                            [](char* p) { ::operator delete (p, std::align_val_t{64}); }};
+  kernel.constants = kernel.constants_owner.get();
+  std::copy(constants.begin(), constants.end(), kernel.constants);
+}
+
+}  // namespace
+
+const Statement& Lowering::statement() const { return state_->body.code[state_->current]; }
+const Operand& Lowering::operand(size_t i) const {
+  static const Operand none;
+  return i < operands() ? statement().operands[i] : none;
+}
+size_t Lowering::operands() const { return statement().operands.size(); }
+std::string_view Lowering::op() const { return statement().op; }
+bool Lowering::has(std::string_view mod) const { return statement().has(mod); }
+Type Lowering::type(int i) const { return statement().type(i); }
+const std::vector<std::string_view>& Lowering::mods() const { return statement().mods; }
+Kernel& Lowering::kernel() { return *state_->kernel; }
+const Function& Lowering::function() const { return state_->body; }
+const Module& Lowering::module() const { return state_->module; }
+int Lowering::capability() const { return state_->module.capability(); }
+
+Instruction& Lowering::emit(Handler run, Ref d, Ref a, Ref b, Ref c) {
+  const Statement& s = statement();
+  Instruction& i = state_->kernel->code.emplace_back();
+  i.run = run;
+  i.d = d;
+  i.a = a;
+  i.b = b;
+  i.c = c;
+  if (s.guard >= 0) i.guard = (state_->places.place[static_cast<size_t>(s.guard)] + 1) * 2 + s.guard_negated;
+  i.line = s.line;
+  return i;
+}
+
+void Lowering::unknown(std::string_view why) const {
+  const Statement& s = statement();
+  std::string text(s.op);
+  for (const std::string_view mod : s.mods) text += cat(".", mod);
+  if (const std::string_view name = callee(); !name.empty()) text += cat(" ", name);
+  text = cat("unsupported PTX: \"", text, "\" at ", describe_line(module().text().files, state_->body.lines, s.line));
+  if (!why.empty()) text += cat(" (", why, ")");
+  throw Fault(FaultCode::unsupported, text);
+}
+
+std::string_view Lowering::callee() const {
+  if (op() != "call") return {};
+  const Operand* const callee = read_call(statement()).callee;
+  return callee != nullptr && callee->kind == Operand::Kind::symbol ? callee->name : std::string_view();
+}
+
+size_t Lowering::call_arguments() const {
+  const Operand* const arguments = read_call(statement()).arguments;
+  return arguments == nullptr ? 0 : arguments->parts.size();
+}
+
+Ref Lowering::call_argument(size_t i) {
+  if (call_argument_bytes(i) == 0) unknown(cat("argument ", i, " is no register of 32 or 64 bits"));
+  return source(read_call(statement()).arguments->parts[i], Type::none);
+}
+
+int Lowering::call_argument_bytes(size_t i) const {
+  const int bytes = i < call_arguments() ? register_bytes(read_call(statement()).arguments->parts[i]) : 0;
+  return bytes == 4 || bytes == 8 ? bytes : 0;
+}
+
+Ref Lowering::call_result() {
+  const Operand* const results = read_call(statement()).results;
+  if (results == nullptr || results->parts.empty()) return kNoRef;
+  if (results->parts.size() > 1 || results->parts[0].kind == Operand::Kind::symbol)
+    unknown("the result is no register of 32 or 64 bits");
+  return destination(results->parts[0]);
+}
+
+int Lowering::call_result_bytes() const {
+  const Operand* const results = read_call(statement()).results;
+  return results == nullptr || results->parts.empty() ? 0 : register_bytes(results->parts[0]);
+}
+
+std::unique_ptr<Kernel> lower(Module& module, Function& function) {
+  Lowering::State state{.module = module,
+                        .body = inline_calls(module, function),
+                        .kernel = std::make_unique<Kernel>(),
+                        .places = {},
+                        .symbols = nullptr,
+                        .constants = {},
+                        .constant_refs = {},
+                        .scratch = {}};
+  Lowering l;
+  l.state_ = &state;
+  Function& body = state.body;
+  Kernel& kernel = *state.kernel;
+  kernel.name = body.name;
+  kernel.module = &module;
+  place_call_parameters(body);
+  describe(body, kernel);
+
+  std::vector<const Opcode*> opcodes(body.code.size());
+  for (state.current = 0; state.current < body.code.size(); ++state.current) {
+    opcodes[state.current] = find_opcode(l.statement());
+    if (opcodes[state.current] == nullptr) l.unknown("no such instruction");
+  }
+  const Accesses accesses(body, opcodes);
+  state.places = place_registers(body, accesses, Liveness(body, accesses), opcodes);
+  kernel.register_bytes = state.places.bytes;
+  kernel.predicates = state.places.predicates;
+  kernel.registers_per_thread = estimate_registers(body, state.places.most_alive);
+  state.symbols = std::make_unique<Symbols>(module, body, kernel);
+
+  kernel.code.reserve(body.code.size() + 1);
+  std::vector<size_t> start(body.code.size() + 1);
+  for (size_t i = 0; i < body.code.size(); ++i) {
+    state.current = i;
+    start[i] = kernel.code.size();
+    if (!is_nothing(body, body.code[i], state.places)) opcodes[i]->lower(l);
+  }
+  start.back() = kernel.code.size();
+  Instruction& last = kernel.code.emplace_back();
+  last.run = run_off;
+  if (!body.code.empty()) last.line = body.code.back().line;
+  link(body, start, kernel);
+  own_constants(state.constants, kernel);
+  kernel.lines = std::move(body.lines);
+  return std::move(state.kernel);
+}
+
+}  // namespace emulator::ptx

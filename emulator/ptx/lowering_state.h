@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <map>
+#include <utility>
+
+#include "emulator/ptx/lowering.h"
+#include "emulator/ptx/register_places.h"
+#include "emulator/ptx/symbols.h"
+
+namespace emulator::ptx {
+
+struct Lowering::State {
+  Module& module;
+  Function body;  ///< calls inlined
+  std::unique_ptr<Kernel> kernel;
+  RegisterPlaces places;
+  std::unique_ptr<Symbols> symbols;
+  size_t current = 0;  ///< statement
+
+  std::vector<char> constants;
+  std::map<std::pair<uint64_t, int>, Ref> constant_refs;
+  std::map<std::pair<int, int>, Ref> scratch;  ///< by bytes and number; of predicates by 0 and number
+  Ref false_predicate = kNoRef;                ///< a word that nobody writes
+};
+
+}  // namespace emulator::ptx

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// mma.sync, and what wmma.mma shares with it. Products and sums are computed in f32 (tensor cores keep a few bits more
+// or less of each sum, which PTX leaves open), sums of f16 are rounded once per instruction, integers and f64 are
+// exact.
+#include <charconv>
+
+#include "emulator/ptx/matrix_layout.h"
+#include "emulator/ptx/matrix_numbers.h"
+
+namespace emulator::ptx::matrix {
+
+namespace {
+
+constexpr int kLine = 8;  // lines of a block
+constexpr int kBlock = kLine * kLine;
+constexpr int kMostLines = 32, kMostDepth = 32, kMostSums = 4;
+
+template <class E>
+constexpr int kPart = sizeof(typename E::Bits) == 8 ? 4 : 16 / static_cast<int>(sizeof(typename E::Bits));
+
+/// a as it lies: part by part of depth, in each line by line.
+template <class E>
+void unpack(const Warp& w, const Registers& registers, int blocks, int block, int parts, typename E::Number* to) {
+  constexpr int kElements = kLine * kPart<E>;
+  for (int part = 0; part < parts; ++part) {
+    const auto* const from = w.in<typename E::Bits>(registers[static_cast<size_t>(block + part * blocks)]);
+    for (int e = 0; e < kElements; ++e) to[part * kElements + e] = E::number(from[e]);
+  }
+}
+
+/// b turned around: for each depth its 8 columns.
+template <class E>
+void unpack_turned(const Warp& w, const Registers& registers, int blocks, int block, int parts,
+                   typename E::Number* to) {
+  alignas(64) typename E::Number lines[kLine * kMostDepth];
+  unpack<E>(w, registers, blocks, block, parts, lines);
+  for (int part = 0; part < parts; ++part)
+    for (int k = 0; k < kPart<E>; ++k)
+      for (int line = 0; line < kLine; ++line)
+        to[(part * kPart<E> + k) * kLine + line] = lines[(part * kLine + line) * kPart<E> + k];
+}
+
+template <class N>
+void load_sums(const Warp& w, const Multiply& m, int block, N* to) {
+  const size_t r = static_cast<size_t>(block);
+  if (m.c_type == Type::f16) {
+    const uint16_t* const from = w.in<uint16_t>(m.c[r]);
+    for (int e = 0; e < kBlock; ++e) to[e] = static_cast<N>(F16::number(from[e]));
+    return;
+  }
+  const N *const even = w.in<N>(m.c[2 * r]), *const odd = w.in<N>(m.c[2 * r + 1]);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    to[2 * lane] = even[lane];
+    to[2 * lane + 1] = odd[lane];
+  }
+}
+
+template <class N>
+void store_sums(const Warp& w, const Multiply& m, int block, const N* from) {
+  const size_t r = static_cast<size_t>(block);
+  if (m.d_type == Type::f16) {
+    if (m.d[r] == kNoRef) return;
+    uint16_t* const to = w.out<uint16_t>(m.d[r]);
+    for (int e = 0; e < kBlock; ++e) to[e] = F16::bits(static_cast<float>(from[e]));
+    return;
+  }
+  for (size_t odd = 0; odd < 2; ++odd) {
+    const Ref ref = m.d[2 * r + odd];
+    if (ref == kNoRef) continue;
+    N* const to = w.out<N>(ref);
+    for (size_t lane = 0; lane < kLanes; ++lane) to[lane] = from[2 * lane + odd];
+  }
+}
+
+/// sums += a b for a block of 8 x 8.
+template <class E>
+EMULATOR_FUSED void multiply_block(const typename E::Number* a, const typename E::Number* b, int parts,
+                                   typename E::Number* sums) {
+  using N = typename E::Number;
+  Eight<N> sum[kLine];
+  for (int row = 0; row < kLine; ++row) sum[row] = eight_at(sums + row * kLine);
+  for (int part = 0; part < parts; ++part)
+    for (int k = 0; k < kPart<E>; ++k) {
+      const Eight<N> y = eight_at(b + (part * kPart<E> + k) * kLine);
+      for (int row = 0; row < kLine; ++row) sum[row] += a[(part * kLine + row) * kPart<E> + k] * y;
+    }
+  for (int row = 0; row < kLine; ++row) eight_at(sums + row * kLine) = sum[row];
+}
+
+template <class A, class B>
+const Instruction* multiply(Warp& w, const Instruction* i) {
+  static_assert(kPart<A> == kPart<B>);
+  using N = typename A::Number;
+  const Instruction* next = nullptr;
+  if (!whole_warp(w, i, "mma.sync", next)) return next;
+  const auto& m = *static_cast<const Multiply*>(i->more);
+  const int rows = m.shape.m / kLine, columns = m.shape.n / kLine, parts = m.shape.k / kPart<A>;
+  const int depth = parts * kPart<A>;
+  alignas(64) N a[kMostLines * kMostDepth], b[kMostLines * kMostDepth], sums[kMostSums * kBlock];
+  for (int row = 0; row < rows; ++row) unpack<A>(w, m.a, rows, row, parts, a + row * kLine * depth);
+  for (int column = 0; column < columns; ++column)
+    unpack_turned<B>(w, m.b, columns, column, parts, b + column * kLine * depth);
+  // Registers of d may be those of a, b and c in any order: nothing is written before all is read.
+  for (int column = 0; column < columns; ++column)
+    for (int row = 0; row < rows; ++row) {
+      const int block = row + rows * column;
+      N* const sum = sums + block * kBlock;
+      if constexpr (std::is_same_v<N, int32_t>) {
+        alignas(64) N products[kBlock] = {};
+        multiply_block<A>(a + row * kLine * depth, b + column * kLine * depth, parts, products);
+        load_sums(w, m, block, sum);
+        for (int e = 0; e < kBlock; ++e) sum[e] = add_s32(sum[e], products[e], m.saturate);
+      } else {
+        load_sums(w, m, block, sum);
+        multiply_block<A>(a + row * kLine * depth, b + column * kLine * depth, parts, sum);
+      }
+    }
+  for (int block = 0; block < rows * columns; ++block) store_sums(w, m, block, sums + block * kBlock);
+  return i + 1;
+}
+
+bool is_sum_of(Type sum, Type element) {
+  if (element == Type::f64) return sum == Type::f64;
+  if (element == Type::s8 || element == Type::u8) return sum == Type::s32;
+  if (element == Type::bf16 || element == Type::tf32) return sum == Type::f32;
+  return sum == Type::f32 || sum == Type::f16;
+}
+
+bool has_shape(Type a, const Shape& s) {
+  if (a == Type::f64) return s == Shape{8, 8, 4} || (s.m == 16 && s.n == 8 && (s.k == 4 || s.k == 8 || s.k == 16));
+  if (a == Type::tf32) return s.m == 16 && s.n == 8 && (s.k == 4 || s.k == 8);
+  if (a == Type::f16 || a == Type::bf16) return s.m == 16 && s.n == 8 && (s.k == 8 || s.k == 16);
+  if (a == Type::s8 || a == Type::u8)
+    return s == Shape{8, 8, 16} || (s.m == 16 && s.n == 8 && (s.k == 16 || s.k == 32));
+  return s.m == 16 && s.n == 8 && (s.k == 16 || s.k == 32);
+}
+
+void lower_mma(Lowering& l) {
+  Multiply m;
+  bool sync = false;
+  for (const std::string_view mod : l.mods()) {
+    if (mod == "sync")
+      sync = true;
+    else if (mod == "satfinite")
+      m.saturate = true;
+    else if (read_shape(mod, m.shape) || mod == "aligned" || mod == "row" || mod == "col" || mod == "rn" ||
+             type_of(mod) != Type::none)
+      continue;
+    else
+      l.unknown(cat('.', mod));
+  }
+  m.d_type = l.type(0);
+  m.c_type = l.type(3);
+  const Type a = l.type(1), b = l.type(2);
+  const Handler handler = multiply_handler(a, b);
+  // m8n8k4 of f16 works by quarters of a warp (sm_70), with layouts of its own.
+  if (!sync || !handler || !has_shape(a, m.shape)) l.unknown("no such mma here");
+  if (!is_sum_of(m.d_type, a) || m.c_type != m.d_type) l.unknown("the type of the sums");
+  const bool integers = a == Type::s8 || a == Type::u8;
+  if (m.saturate && !integers) l.unknown(".satfinite");
+  const Type word = a == Type::f64 ? Type::f64 : Type::b32;
+  const Type sum = m.c_type == Type::f16 ? Type::b32 : m.c_type;
+  const int sums = sum_registers(m.shape.m, m.shape.n, m.d_type);
+  if (read_registers(l, l.operand(0), sum, true, m.d) != sums ||
+      read_registers(l, l.operand(1), word, false, m.a) != operand_registers(m.shape.m, m.shape.k, a) ||
+      read_registers(l, l.operand(2), word, false, m.b) != operand_registers(m.shape.n, m.shape.k, b) ||
+      read_registers(l, l.operand(3), sum, false, m.c) != sums)
+    l.unknown("the number of registers");
+  l.emit(handler).more = l.keep(m);
+}
+
+}  // namespace
+
+bool read_shape(std::string_view text, Shape& shape) {
+  Shape s;
+  const char *at = text.data(), *const end = at + text.size();
+  for (const auto& [letter, value] : {std::pair{'m', &s.m}, {'n', &s.n}, {'k', &s.k}}) {
+    if (at == end || *at != letter) return false;
+    const auto [behind, error] = std::from_chars(at + 1, end, *value);
+    if (error != std::errc() || *value <= 0) return false;
+    at = behind;
+  }
+  if (at != end) return false;
+  shape = s;
+  return true;
+}
+
+int operand_registers(int lines, int depth, Type type) {
+  const int part = type == Type::f64 ? 4 : type == Type::tf32 ? 4 : 16 / bytes_of(type);
+  return lines / kLine * (depth / part);
+}
+
+int sum_registers(int m, int n, Type type) { return m / kLine * (n / kLine) * (type == Type::f16 ? 1 : 2); }
+
+Handler multiply_handler(Type a, Type b) {
+  if (a == b) switch (a) {
+      case Type::f16:
+        return multiply<F16, F16>;
+      case Type::bf16:
+        return multiply<Bf16, Bf16>;
+      case Type::tf32:
+        return multiply<Tf32, Tf32>;
+      case Type::f64:
+        return multiply<F64, F64>;
+      case Type::e4m3:
+        return multiply<E4m3, E4m3>;
+      case Type::e5m2:
+        return multiply<E5m2, E5m2>;
+      case Type::s8:
+        return multiply<S8, S8>;
+      case Type::u8:
+        return multiply<U8, U8>;
+      default:
+        return nullptr;
+    }
+  if (a == Type::e4m3 && b == Type::e5m2) return multiply<E4m3, E5m2>;
+  if (a == Type::e5m2 && b == Type::e4m3) return multiply<E5m2, E4m3>;
+  if (a == Type::s8 && b == Type::u8) return multiply<S8, U8>;
+  if (a == Type::u8 && b == Type::s8) return multiply<U8, S8>;
+  return nullptr;
+}
+
+}  // namespace emulator::ptx::matrix
+
+namespace emulator::ptx {
+
+Family matrix_family() {
+  using namespace matrix;
+  static constexpr Opcode kOpcodes[] = {
+      {"ldmatrix", lower_ldmatrix},   {"stmatrix", lower_stmatrix, Roles::all_read},
+      {"movmatrix", lower_movmatrix}, {"mma", lower_mma},
+      {"wmma.load", lower_wmma_load}, {"wmma.store", lower_wmma_store, Roles::all_read},
+      {"wmma.mma", lower_wmma_mma},
+  };
+  return {kOpcodes, std::size(kOpcodes)};
+}
+
+}  // namespace emulator::ptx

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "emulator/ptx/addresses.h"
+
+namespace emulator::ptx {
+
+/// An mbarrier object (PTX ISA 9.0, "mbarrier"). All of it lies in its 64 bits of shared memory, so that a copy of them
+/// is a copy of it: from bit 0 the parity of the phase, from 1 the arrivals that are missing, from 21 those that each
+/// phase expects, from 41 the bytes that are missing (below 0 when they came before they were expected), then 1, 0 as a
+/// mark: neither 0 nor the 0xff of fresh memory is an mbarrier.
+struct Mbarrier {
+  static constexpr int kMostArrivals = (1 << 20) - 1;
+  static constexpr int kMostBytes = (1 << 20) - 1;
+
+  uint32_t pending = 0, expected = 0;
+  int32_t bytes = 0;
+  bool odd = false;
+
+  static std::optional<Mbarrier> decode(uint64_t word);
+  uint64_t word() const;
+  /// `1 of 2 arrivals and 4096 bytes are missing`
+  std::string text() const;
+};
+
+/// The mbarrier at a place. `what` is who asks: an asynchronous copy has no instruction at hand, only its line.
+Mbarrier mbarrier_at(Warp& w, uint32_t line, int lane, const SharedPlace& place, const char* what);
+/// So many bytes have come: may end the phase.
+void mbarrier_complete(Warp& w, uint32_t line, int lane, const SharedPlace& place, uint64_t bytes, const char* what);
+
+}  // namespace emulator::ptx

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+
+#include "emulator/machine/options.h"
+#include "emulator/ptx/arithmetic.h"
+
+// What mov and cvt read by name (PTX ISA 10).
+
+namespace emulator::ptx {
+namespace {
+
+uint32_t part(const Dim3& d, char axis) { return axis == 'x' ? d.x : axis == 'y' ? d.y : d.z; }
+
+uint64_t nanoseconds() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+uint64_t time_of_day() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+template <char axis>
+uint64_t ntid(const Warp& w, uint32_t) {
+  return part(w.block->grid->launch->block, axis);
+}
+template <char axis>
+uint64_t tid(const Warp& w, uint32_t lane) {
+  const Dim3& d = w.block->grid->launch->block;
+  const uint32_t t = w.first_thread + lane;
+  return axis == 'x' ? t % d.x : axis == 'y' ? t / d.x % d.y : t / d.x / d.y;
+}
+template <char axis>
+uint64_t ctaid(const Warp& w, uint32_t) {
+  return part(w.block->index, axis);
+}
+template <char axis>
+uint64_t nctaid(const Warp& w, uint32_t) {
+  return part(w.block->grid->launch->grid, axis);
+}
+template <char axis>
+uint64_t cluster_nctaid(const Warp& w, uint32_t) {
+  return part(w.block->grid->cluster_dim, axis);
+}
+template <char axis>
+uint64_t cluster_ctaid(const Warp& w, uint32_t lane) {
+  return ctaid<axis>(w, lane) % cluster_nctaid<axis>(w, lane);
+}
+template <char axis>
+uint64_t clusterid(const Warp& w, uint32_t lane) {
+  return ctaid<axis>(w, lane) / cluster_nctaid<axis>(w, lane);
+}
+template <char axis>
+uint64_t nclusterid(const Warp& w, uint32_t lane) {
+  return nctaid<axis>(w, lane) / cluster_nctaid<axis>(w, lane);
+}
+
+uint64_t processors() { return static_cast<uint64_t>(options().gpu->processors); }
+
+struct Special {
+  std::string_view name;
+  uint64_t (*read)(const Warp& w, uint32_t lane);
+  bool by_lane = false;  ///< else one value for the warp
+  bool is_wide = false;  ///< 64 bits
+};
+
+constexpr Special kSpecials[] = {
+    {"tid.x", tid<'x'>, true},
+    {"tid.y", tid<'y'>, true},
+    {"tid.z", tid<'z'>, true},
+    {"ntid.x", ntid<'x'>},
+    {"ntid.y", ntid<'y'>},
+    {"ntid.z", ntid<'z'>},
+    {"ctaid.x", ctaid<'x'>},
+    {"ctaid.y", ctaid<'y'>},
+    {"ctaid.z", ctaid<'z'>},
+    {"nctaid.x", nctaid<'x'>},
+    {"nctaid.y", nctaid<'y'>},
+    {"nctaid.z", nctaid<'z'>},
+    {"clusterid.x", clusterid<'x'>},
+    {"clusterid.y", clusterid<'y'>},
+    {"clusterid.z", clusterid<'z'>},
+    {"nclusterid.x", nclusterid<'x'>},
+    {"nclusterid.y", nclusterid<'y'>},
+    {"nclusterid.z", nclusterid<'z'>},
+    {"cluster_ctaid.x", cluster_ctaid<'x'>},
+    {"cluster_ctaid.y", cluster_ctaid<'y'>},
+    {"cluster_ctaid.z", cluster_ctaid<'z'>},
+    {"cluster_nctaid.x", cluster_nctaid<'x'>},
+    {"cluster_nctaid.y", cluster_nctaid<'y'>},
+    {"cluster_nctaid.z", cluster_nctaid<'z'>},
+    {"cluster_ctarank", [](const Warp& w, uint32_t) -> uint64_t { return w.block->rank; }},
+    {"cluster_nctarank", [](const Warp& w, uint32_t) -> uint64_t { return w.block->grid->cluster_blocks; }},
+    {"laneid", [](const Warp&, uint32_t lane) -> uint64_t { return lane; }, true},
+    {"lanemask_eq", [](const Warp&, uint32_t lane) -> uint64_t { return uint64_t{1} << lane; }, true},
+    {"lanemask_lt", [](const Warp&, uint32_t lane) -> uint64_t { return (uint64_t{1} << lane) - 1; }, true},
+    {"lanemask_le", [](const Warp&, uint32_t lane) -> uint64_t { return (uint64_t{2} << lane) - 1; }, true},
+    {"lanemask_ge", [](const Warp&, uint32_t lane) -> uint64_t { return kAllLanes << lane; }, true},
+    {"lanemask_gt", [](const Warp&, uint32_t lane) -> uint64_t { return kAllLanes << lane << 1; }, true},
+    {"warpid", [](const Warp& w, uint32_t) -> uint64_t { return w.index; }},
+    {"nwarpid",
+     [](const Warp&, uint32_t) -> uint64_t {
+       return static_cast<uint64_t>(options().gpu->threads_per_processor / kLanes);
+     }},
+    {"smid", [](const Warp& w, uint32_t) -> uint64_t { return w.block->number % processors(); }},
+    {"nsmid", [](const Warp&, uint32_t) -> uint64_t { return processors(); }},
+    {"gridid", [](const Warp& w, uint32_t) -> uint64_t { return w.block->grid->launch->number; }, false, true},
+    {"clock", [](const Warp&, uint32_t) -> uint64_t { return nanoseconds(); }},
+    {"clock_hi", [](const Warp&, uint32_t) -> uint64_t { return nanoseconds() >> 32; }},
+    {"clock64", [](const Warp&, uint32_t) -> uint64_t { return nanoseconds(); }, false, true},
+    {"globaltimer", [](const Warp&, uint32_t) -> uint64_t { return time_of_day(); }, false, true},
+    {"globaltimer_lo", [](const Warp&, uint32_t) -> uint64_t { return time_of_day(); }},
+    {"globaltimer_hi", [](const Warp&, uint32_t) -> uint64_t { return time_of_day() >> 32; }},
+    {"dynamic_smem_size", [](const Warp& w, uint32_t) -> uint64_t { return w.block->grid->launch->dynamic_shared; }},
+    // aggr_smem_size counts the system's own first KiB, total_smem_size does not.
+    {"total_smem_size", [](const Warp& w, uint32_t) -> uint64_t { return w.block->shared_end - kSharedBase; }},
+    {"aggr_smem_size", [](const Warp& w, uint32_t) -> uint64_t { return w.block->shared_end; }},
+    {"reserved_smem_offset_begin", [](const Warp&, uint32_t) -> uint64_t { return 0; }},
+    {"reserved_smem_offset_end", [](const Warp&, uint32_t) -> uint64_t { return kSharedBase; }},
+    {"reserved_smem_offset_cap", [](const Warp&, uint32_t) -> uint64_t { return kSharedBase; }},
+    {"reserved_smem_offset_1",
+     [](const Warp& w, uint32_t) -> uint64_t {
+       const Kernel& kernel = w.kernel();
+       for (size_t k = 0; k < kernel.shared_variables.size(); ++k)
+         if (kernel.shared_variables[k].name == "reserved_smem_offset_1") return kernel.shared_offsets[k];
+       return 0;
+     }},
+    // Where grid.sync() of cooperative launches finds its workspace: the upper and the lower half of an address.
+    {"envreg1",
+     [](const Warp& w, uint32_t) -> uint64_t {
+       return reinterpret_cast<uintptr_t>(w.block->grid->sync_workspace) >> 32;
+     }},
+    {"envreg2",
+     [](const Warp& w, uint32_t) -> uint64_t { return reinterpret_cast<uintptr_t>(w.block->grid->sync_workspace); }},
+    {"current_graph_exec", [](const Warp&, uint32_t) -> uint64_t { return 0; }, false, true},
+};
+constexpr Special kZero{"", [](const Warp&, uint32_t) -> uint64_t { return 0; }};
+constexpr Special kWideZero{"", [](const Warp&, uint32_t) -> uint64_t { return 0; }, false, true};
+
+const Special* find(std::string_view name) {
+  for (const Special& s : kSpecials)
+    if (s.name == name) return &s;
+  // Environment registers that nobody has set, performance counters that nobody counts with.
+  if (name.substr(0, 6) == "envreg") return &kZero;
+  if (name.substr(0, 2) == "pm") return name.size() > 3 && name.substr(name.size() - 3) == "_64" ? &kWideZero : &kZero;
+  return nullptr;
+}
+
+template <class T>
+const Instruction* read_special(Warp& w, const Instruction* i) {
+  const Special& s = *static_cast<const Special*>(i->more);
+  alignas(64) T r[kLanes];
+  if (s.by_lane) {
+    for (uint32_t l = 0; l < kLanes; ++l) r[l] = static_cast<T>(s.read(w, l) & i->imm);
+  } else {
+    const T v = static_cast<T>(s.read(w, 0) & i->imm);
+    EMULATOR_EACH_LANE r[l] = v;
+  }
+  blend(w.out<T>(i->d), r, w.lanes(i));
+  return i + 1;
+}
+
+const Instruction* read_explicit_cluster(Warp& w, const Instruction* i) {
+  const Grid& grid = *w.block->grid;
+  w.set_predicate(i->d, w.lanes(i), grid.cluster_blocks > 1 || grid.kernel->cluster[0] != 0 ? kAllLanes : 0);
+  return i + 1;
+}
+
+}  // namespace
+
+void lower_special_register(Lowering& l) {
+  const std::string_view name = l.operand(1).name;
+  const Type t = l.type();
+  if (t == Type::pred) {
+    if (name != "is_explicit_cluster") l.unknown("special register");
+    l.emit(read_explicit_cluster, l.predicate(l.operand(0)));
+    return;
+  }
+  // cvt reads by its second type. It may extend, which changes no unsigned value, and do nothing else.
+  const bool converts = l.op() == "cvt";
+  const Type read = converts ? l.type(1) : t;
+  const Special* const s = find(name);
+  const int bytes = bytes_of(read), to_bytes = bytes_of(t);
+  if (s == nullptr || is_float(t) || is_float(read) || bytes > 8) l.unknown("special register");
+  if (converts && (l.mods().size() != 2 || to_bytes < bytes || (is_signed(read) && to_bytes != bytes)))
+    l.unknown("special register");
+  Instruction& i = l.emit(to_bytes == 8 ? read_special<uint64_t> : read_special<uint32_t>, result(l));
+  i.more = s;
+  // Of the special register's own width, in a register that may be wider.
+  i.imm = bytes == 8 ? (s->is_wide ? ~uint64_t{0} : 0xffffffff) : (uint64_t{1} << (8 * bytes)) - 1;
+}
+
+}  // namespace emulator::ptx

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulator/ptx/warp.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+
+namespace emulator::ptx {
+
+namespace {
+
+std::string demangled(const std::string& name) {
+  int status = 0;
+  char* const text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
+  std::string result = status == 0 && text ? text : name;
+  std::free(text);
+  return result;
+}
+
+std::string triple(uint64_t x, uint64_t y, uint64_t z) { return cat('(', x, ',', y, ',', z, ')'); }
+
+}  // namespace
+
+std::string thread_text(const Warp& w, int lane) {
+  const Launch& launch = *w.block->grid->launch;
+  const uint64_t thread = w.first_thread + static_cast<uint32_t>(lane);
+  return cat("block ", triple(w.block->index.x, w.block->index.y, w.block->index.z), ", thread ",
+             triple(thread % launch.block.x, thread / launch.block.x % launch.block.y,
+                    thread / launch.block.x / launch.block.y));
+}
+
+std::string launch_text(const Launch& launch) {
+  return cat(demangled(launch.kernel->name), " <<<", triple(launch.grid.x, launch.grid.y, launch.grid.z), ", ",
+             triple(launch.block.x, launch.block.y, launch.block.z), ", ", launch.dynamic_shared, ">>>",
+             launch.stream.empty() ? "" : " on ", launch.stream);
+}
+
+const Kernel& Warp::kernel() const { return *block->grid->kernel; }
+
+const Instruction* Warp::block_lanes(const Instruction* next, const char* what, uint64_t key) {
+  Group& group = groups[current];
+  group.pc = next;
+  group.state = Group::State::blocked;
+  group.waits_for = what;
+  group.wait_key = key;
+  turn = Turn::waits;
+  return nullptr;
+}
+
+const Instruction* Warp::poll(const Instruction* again, const char* what) {
+  Group& group = groups[current];
+  turn = group.state == Group::State::polling && group.pc == again ? Turn::polls : Turn::waits;
+  group.pc = again;
+  group.state = Group::State::polling;
+  group.waits_for = what;
+  return nullptr;
+}
+
+const Instruction* Warp::yield(const Instruction* next) {
+  Group& group = groups[current];
+  group.pc = next;
+  group.state = Group::State::polling;
+  group.waits_for = nullptr;
+  turn = Turn::yields;
+  return nullptr;
+}
+
+const Instruction* Warp::meet(const Instruction* i, const char* what, uint32_t members) {
+  Group& group = groups[current];
+  group.pc = i;
+  group.state = Group::State::meeting;
+  group.waits_for = what;
+  group.wait_key = members;
+  turn = Turn::again;
+  return nullptr;
+}
+
+const Instruction* Warp::branch(const Instruction* next, const Instruction* target, uint32_t taken) {
+  taken &= mask;
+  if (taken == mask) return target;
+  if (taken == 0) return next;
+  groups[current].pc = next;
+  groups[current].mask = mask & ~taken;
+  groups.push_back({target, taken, Group::State::ready, nullptr, 0});
+  turn = Turn::again;
+  return nullptr;
+}
+
+const Instruction* Warp::exit_lanes(const Instruction* next, uint32_t lanes) {
+  lanes &= mask;
+  const uint32_t left = mask & ~lanes, count = static_cast<uint32_t>(std::popcount(lanes));
+  exited |= lanes;
+  block->live_threads -= count;
+  block->cluster->live_threads -= count;
+  turn = Turn::again;
+  if (left == 0) {
+    groups.erase(groups.begin() + current);
+  } else {
+    groups[current].pc = next;
+    groups[current].mask = mask = left;
+  }
+  // Who waits for lanes that will not come any more looks again.
+  for (Group& group : groups)
+    if (group.state == Group::State::meeting) group.state = Group::State::ready;
+  block->threads_exited();
+  return nullptr;
+}
+
+void Warp::wake(uint32_t lanes) {
+  for (size_t k = 0; k < groups.size(); ++k) {
+    Group& group = groups[k];
+    if (group.state != Group::State::blocked || (group.mask & lanes) == 0) continue;
+    if ((group.mask & ~lanes) == 0) {
+      group.state = Group::State::ready;
+      continue;
+    }
+    Group woken = group;
+    woken.mask &= lanes;
+    woken.state = Group::State::ready;
+    group.mask &= ~lanes;
+    groups.push_back(woken);
+  }
+}
+
+void Warp::fail(const Instruction* i, int lane, FaultCode code, const std::string& what) const {
+  fail_later(i ? i->line : 0, lane, code, what);
+}
+
+void Warp::fail_later(uint32_t line, int lane, FaultCode code, const std::string& what) const {
+  Instruction at{};
+  at.line = line;
+  throw Fault(code, cat(launch_text(*block->grid->launch), ": ", thread_text(*this, lane < 0 ? std::countr_zero(mask | 1u << 31) : lane),
+                        line ? cat(" at ", kernel().where(&at)) : "", ": ", what));
+}
+
+bool Warp::pick() {
+  if (groups.size() > 1) merge();
+  size_t best = groups.size();
+  for (size_t k = 0; k < groups.size(); ++k) {
+    if (groups[k].state != Group::State::ready) continue;
+    if (best == groups.size() || groups[k].pc < groups[best].pc) best = k;
+  }
+  // Those that only asked again come after all others, in turn.
+  for (size_t n = 0; best == groups.size() && n < groups.size(); ++n) {
+    const size_t k = (current + 1 + n) % groups.size();
+    if (groups[k].state == Group::State::polling) best = k;
+  }
+  if (best == groups.size()) return false;
+  current = static_cast<uint32_t>(best);
+  mask = groups[best].mask;
+  return true;
+}
+
+/// Groups at one place become one. One that gathers lanes is ready again when it has grown.
+void Warp::merge() {
+  for (size_t a = 0; a + 1 < groups.size(); ++a)
+    for (size_t b = a + 1; b < groups.size();) {
+      if (groups[a].pc != groups[b].pc || groups[a].state == Group::State::blocked ||
+          groups[b].state == Group::State::blocked) {
+        ++b;
+        continue;
+      }
+      groups[a].mask |= groups[b].mask;
+      groups[a].state = Group::State::ready;
+      groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(b));
+    }
+}
+
+Turn Warp::run(int32_t turns_fuel) {
+  fuel = turns_fuel;
+  bool worked = false;
+  turn = Turn::none;
+  while (pick()) {
+    const Instruction* i = groups[current].pc;
+    turn = Turn::again;
+    if (groups.size() == 1) {
+      while (i) i = i->run(*this, i);
+    } else {
+      do i = i->run(*this, i);
+      while (i && !(i->flags & kLeader));
+      if (i) {
+        groups[current].pc = i;
+        groups[current].state = Group::State::ready;
+        if (worked = true; --fuel < 0) break;
+        continue;
+      }
+    }
+    worked = worked || turn != Turn::polls;
+    if (turn == Turn::again) continue;
+    if (std::ranges::none_of(groups, [](const Group& g) { return g.state == Group::State::ready; })) break;
+  }
+  if (turn == Turn::none) return turn;
+  if (turn == Turn::polls && worked) return Turn::waits;
+  return turn == Turn::again ? Turn::waits : turn;
+}
+
+}  // namespace emulator::ptx

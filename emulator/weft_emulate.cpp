@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// weft-emulate [options] PROGRAM [arguments]: starts the program with our libcudart, libcuda and libnccl in front of the
+// system's. The options travel as environment variables, so that ranks which the program starts are emulated too.
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "emulator/machine/gpu.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The folder of our libraries: beside this program where it was built or installed.
+fs::path library_folder() {
+  const fs::path program = fs::read_symlink("/proc/self/exe").parent_path();
+  for (const fs::path& folder : {program / "../emulator/lib", program / "../lib/weft-emulate"})
+    if (fs::exists(folder / "libcudart.so.13")) return fs::canonical(folder);
+  return {};
+}
+
+void set(const char* name, const std::string& value) {
+  if (!value.empty()) setenv(name, value.c_str(), 1);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Runs a CUDA program on a GPU in software. The program must link CUDA's runtime as a shared library\n"
+               "(nvcc -cudart shared) and hold PTX (-gencode arch=compute_90a,code=compute_90a or -arch=compute_80).",
+               "weft-emulate"};
+  std::string gpu, gpus, streams, check, seed, threads, break_at;
+  app.add_option("--gpu", gpu, "Which GPU: " + std::string(emulator::gpu_keys()) + " (default h100)");
+  app.add_option("--gpus", gpus, "How many of it (default 1)");
+  app.add_option("--streams", streams,
+                 "What streams do with their freedom: inorder (default), lazy (nothing runs before somebody waits for it), "
+                 "random (by --seed), starve:K (stream K as late as lazy)");
+  app.add_option("--check", check, "What is checked besides bounds: races, uninitialised, streams, with commas between");
+  app.add_option("--seed", seed, "Order of streams, blocks, warps and asynchronous copies; 0 (default): fixed orders");
+  app.add_option("--threads", threads, "Threads of this machine that run blocks (default: all processors)");
+  app.add_option("--break", break_at, "KERNEL or KERNEL:LINE: print the registers of the first warp that comes there");
+  app.prefix_command();  // what follows the first word that is no option of ours is the program's
+  CLI11_PARSE(app, argc, argv);
+  std::vector<std::string> program = app.remaining();
+  if (program.empty() || program[0].starts_with("-")) {
+    std::cerr << "weft-emulate: " << (program.empty() ? "expected a PROGRAM" : "unknown option " + program[0])
+              << "; weft-emulate --help lists the options\n";
+    return 2;
+  }
+
+  const fs::path folder = library_folder();
+  if (folder.empty()) {
+    std::cerr << "weft-emulate: libcudart.so.13 of the emulator is not beside this program: expected ../emulator/lib or "
+                 "../lib/weft-emulate\n";
+    return 2;
+  }
+  set("WEFT_EMULATE_GPU", gpu);
+  set("WEFT_EMULATE_GPUS", gpus);
+  set("WEFT_EMULATE_STREAMS", streams);
+  set("WEFT_EMULATE_CHECK", check);
+  set("WEFT_EMULATE_SEED", seed);
+  set("WEFT_EMULATE_THREADS", threads);
+  set("WEFT_EMULATE_BREAK", break_at);
+  const char* const paths = std::getenv("LD_LIBRARY_PATH");
+  setenv("LD_LIBRARY_PATH", (folder.string() + (paths && *paths ? ":" + std::string(paths) : "")).c_str(), 1);
+
+  std::vector<char*> words;
+  for (std::string& word : program) words.push_back(word.data());
+  words.push_back(nullptr);
+  execvp(words[0], words.data());
+  std::cerr << "weft-emulate: cannot start " << program[0] << ": " << std::strerror(errno) << '\n';
+  return 127;
+}

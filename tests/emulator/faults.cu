@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs with one planted fault each, named by the argument: tests/emulator/CMakeLists.txt has what the emulator must say.
+// A name with `_right` is the repaired twin, which must pass in silence.
+#include <cuda_runtime.h>
+
+#include <cassert>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+__global__ void write_at(float* data, int index) { data[index] = 1; }
+
+__global__ void read_misaligned(const char* data, float* out) { *out = *reinterpret_cast<const float*>(data + 1); }
+
+__global__ void shared_beyond(float* out, int index) {
+  extern __shared__ float tile[];
+  tile[index] = 1;
+  __syncthreads();
+  *out = tile[0];
+}
+
+__global__ void divergent_barrier(int* out) {
+  if (threadIdx.x < 32) __syncthreads();
+  // The other warp waits at a barrier of its own, which the first one never meets.
+  if (threadIdx.x >= 32) asm volatile("barrier.sync 1, 64;");
+  *out = 1;
+}
+
+__global__ void missing_arrival(int* out) {
+  __shared__ alignas(8) unsigned long long barrier;
+  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+  if (threadIdx.x == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], 2;" ::"r"(address));
+  __syncthreads();
+  if (threadIdx.x == 0) asm volatile("{ .reg .b64 state; mbarrier.arrive.shared::cta.b64 state, [%0]; }" ::"r"(address));
+  unsigned done = 0;
+  while (!done)
+    asm volatile(
+        "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
+        : "=r"(done)
+        : "r"(address)
+        : "memory");
+  *out = 1;
+}
+
+__global__ void stop() { asm volatile("trap;"); }
+
+__device__ int never = 1;
+__global__ void assertion() {
+  assert(never == 0);
+}
+
+/// A copy that is read before its wait: NaN, on any GPU perhaps.
+__global__ void copy_without_wait(const float* from, float* to, bool waits) {
+  __shared__ alignas(16) float tile[128];
+  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(&tile[threadIdx.x * 4]));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from + threadIdx.x * 4) : "memory");
+  asm volatile("cp.async.commit_group;" ::: "memory");
+  if (waits) asm volatile("cp.async.wait_group 0;" ::: "memory");
+  for (int i = 0; i < 4; ++i) to[threadIdx.x * 4 + i] = tile[threadIdx.x * 4 + i];
+}
+
+__global__ void slow(float* data, int n) {
+  for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) data[i] += 1;
+}
+__global__ void copy(const float* from, float* to, int n) {
+  for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) to[i] = from[i];
+}
+
+int report(cudaError_t status) {
+  std::printf("%s\n", cudaGetErrorName(status));
+  return status == cudaSuccess ? 0 : 1;
+}
+
+float* floats(int n) {
+  float* data = nullptr;
+  if (cudaMalloc(&data, static_cast<size_t>(n) * sizeof(float)) != cudaSuccess) std::abort();
+  cudaMemset(data, 0, static_cast<size_t>(n) * sizeof(float));
+  return data;
+}
+
+/// Two streams and no order between them: right only where the second happens to run later.
+int streams(bool ordered) {
+  constexpr int kN = 1 << 12;
+  float *a = floats(kN), *b = floats(kN);
+  cudaStream_t producer, consumer;
+  cudaStreamCreateWithFlags(&producer, cudaStreamNonBlocking);
+  cudaStreamCreateWithFlags(&consumer, cudaStreamNonBlocking);
+  cudaEvent_t ready;
+  cudaEventCreateWithFlags(&ready, cudaEventDisableTiming);
+  cudaDeviceSynchronize();
+  slow<<<1, 32, 0, producer>>>(a, kN);
+  cudaEventRecord(ready, producer);
+  if (ordered) cudaStreamWaitEvent(consumer, ready);
+  copy<<<1, 32, 0, consumer>>>(a, b, kN);
+  float last = 0;
+  cudaStreamSynchronize(consumer);
+  cudaMemcpy(&last, b + kN - 1, sizeof(float), cudaMemcpyDeviceToHost);
+  std::printf("last %g\n", last);
+  return last == 1 ? 0 : 1;
+}
+
+/// The host overwrites a pinned buffer that a copy may still read.
+int pinned(bool waits) {
+  constexpr int kN = 1 << 12;
+  float *device = floats(kN), *host = nullptr, last = 0;
+  cudaMallocHost(&host, kN * sizeof(float));
+  cudaStream_t stream;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  cudaDeviceSynchronize();
+  for (int i = 0; i < kN; ++i) host[i] = 1;
+  cudaMemcpyAsync(device, host, kN * sizeof(float), cudaMemcpyHostToDevice, stream);
+  if (waits) cudaStreamSynchronize(stream);
+  for (int i = 0; i < kN; ++i) host[i] = 2;
+  cudaStreamSynchronize(stream);
+  cudaMemcpy(&last, device + kN - 1, sizeof(float), cudaMemcpyDeviceToHost);
+  std::printf("last %g\n", last);
+  return last == 1 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const char* const fault = argc > 1 ? argv[1] : "";
+  const auto is = [&](const char* name) { return std::strcmp(fault, name) == 0; };
+  if (is("streams")) return streams(false);
+  if (is("streams_right")) return streams(true);
+  if (is("pinned")) return pinned(false);
+  if (is("pinned_right")) return pinned(true);
+
+  float* const data = floats(256);
+  int* const flag = reinterpret_cast<int*>(floats(1));
+  if (is("global_beyond")) write_at<<<1, 1>>>(data, 256);
+  if (is("global_before")) write_at<<<1, 1>>>(data, -1);
+  if (is("global_right")) write_at<<<1, 1>>>(data, 255);
+  if (is("null")) write_at<<<1, 1>>>(nullptr, 0);
+  if (is("freed")) {
+    cudaFree(data);
+    write_at<<<1, 1>>>(data, 3);
+  }
+  if (is("host_memory")) {
+    static float host[4];
+    write_at<<<1, 1>>>(host, 0);
+  }
+  if (is("misaligned")) read_misaligned<<<1, 1>>>(reinterpret_cast<const char*>(data), data);
+  if (is("shared_beyond")) shared_beyond<<<1, 1, 64>>>(data, 16);
+  if (is("shared_right")) shared_beyond<<<1, 1, 64>>>(data, 15);
+  if (is("divergent_barrier")) divergent_barrier<<<1, 64>>>(flag);
+  if (is("missing_arrival")) missing_arrival<<<1, 32>>>(flag);
+  if (is("trap")) stop<<<1, 1>>>();
+  if (is("assertion")) assertion<<<1, 1>>>();
+  if (is("too_many_threads")) stop<<<1, 2048>>>();
+  if (is("too_much_shared")) stop<<<1, 1, 100 << 10>>>();
+  if (is("copy_without_wait") || is("copy_right")) {
+    float* const to = floats(256);
+    copy_without_wait<<<1, 32>>>(data, to, is("copy_right"));
+    float host[128];
+    if (cudaMemcpy(host, to, sizeof(host), cudaMemcpyDeviceToHost) == cudaSuccess)
+      for (const float value : host)
+        if (value != 0) {
+          std::printf("read %g before the wait\n", value);
+          return 1;
+        }
+  }
+  const cudaError_t launched = cudaGetLastError();
+  if (launched != cudaSuccess) return report(launched);
+  const cudaError_t first = cudaDeviceSynchronize();
+  if (first != cudaSuccess && cudaMemset(data, 0, 4) != first) std::printf("not sticky\n");
+  return report(first);
+}

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a GPU promises to every program, one small kernel for each promise, as a stand-alone CUDA program: it passes on a GPU and
+// must pass on the emulator, in every order of streams, blocks and warps. Prints `ok NAME` or `FAILED NAME`; exits with 1 on failure.
+#include <cooperative_groups.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace cg = cooperative_groups;
+
+namespace {
+
+void must(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  std::printf("FAILED %s: %s\n", what, cudaGetErrorString(status));
+  std::exit(1);
+}
+#define MUST(call) must(call, #call)
+
+template <class T>
+struct Array {
+  explicit Array(int n, T value = T{}) : count(n) {
+    MUST(cudaMalloc(&data, sizeof(T) * static_cast<size_t>(n)));
+    set(std::vector<T>(static_cast<size_t>(n), value));
+  }
+  explicit Array(const std::vector<T>& values) : Array(static_cast<int>(values.size())) { set(values); }
+  ~Array() { cudaFree(data); }
+  /// A copy from pageable memory returns when its source may be changed, which can be before it has arrived.
+  void set(const std::vector<T>& v) {
+    MUST(cudaMemcpy(data, v.data(), sizeof(T) * v.size(), cudaMemcpyHostToDevice));
+    MUST(cudaDeviceSynchronize());
+  }
+  std::vector<T> get() const {
+    std::vector<T> v(static_cast<size_t>(count));
+    MUST(cudaMemcpy(v.data(), data, sizeof(T) * v.size(), cudaMemcpyDeviceToHost));
+    return v;
+  }
+  T* data = nullptr;
+  int count;
+};
+
+// Lanes, warps, blocks.
+
+__global__ void block_sum(const int* in, int* out, int n) {
+  __shared__ int partial[32];
+  int sum = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) sum += in[i];
+  for (int k = 16; k > 0; k /= 2) sum += __shfl_xor_sync(~0u, sum, k);
+  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = sum;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    sum = threadIdx.x < blockDim.x / 32 ? partial[threadIdx.x] : 0;
+    for (int k = 16; k > 0; k /= 2) sum += __shfl_down_sync(~0u, sum, k);
+    if (threadIdx.x == 0) *out = sum;
+  }
+}
+
+bool sums_a_block() {
+  std::vector<int> v(10000);
+  std::iota(v.begin(), v.end(), -77);
+  Array<int> in(v), out(1);
+  block_sum<<<1, 256>>>(in.data, out.data, in.count);
+  return out.get()[0] == std::accumulate(v.begin(), v.end(), 0);
+}
+
+/// Halves of a warp take different ways with different loop counts and meet again.
+__global__ void diverge(int* out) {
+  const int lane = static_cast<int>(threadIdx.x);
+  int value = lane;
+  if (lane % 2) {
+    for (int i = 0; i < lane; ++i) value += i % 3;
+    value += __shfl_sync(0xaaaaaaaau, value, 1);
+  } else {
+    value = __reduce_add_sync(0x55555555u, value);
+  }
+  __syncwarp();
+  out[lane] = value + __shfl_sync(~0u, value, 0);
+}
+
+bool meets_again() {
+  Array<int> out(32);
+  diverge<<<1, 32>>>(out.data);
+  const std::vector<int> got = out.get();
+  std::vector<int> value(32);
+  int even = 0;
+  for (int l = 0; l < 32; l += 2) even += l;
+  for (int l = 0; l < 32; ++l) {
+    value[l] = l;
+    for (int i = 0; l % 2 && i < l; ++i) value[l] += i % 3;
+  }
+  const int one = value[1];
+  for (int l = 0; l < 32; ++l) {
+    const int expected = (l % 2 ? value[l] + one : even) + even;
+    if (got[l] != expected) return false;
+  }
+  return true;
+}
+
+/// A lock that lanes of one warp take in turn: right only where lanes run on their own.
+__global__ void locked(int* lock, int* count) {
+  for (bool done = false; !done;) {
+    if (atomicCAS(lock, 0, 1) == 0) {
+      volatile int* const seen = count;
+      *seen = *seen + 1;
+      __threadfence();
+      atomicExch(lock, 0);
+      done = true;
+    }
+  }
+}
+
+bool lanes_take_a_lock() {
+  Array<int> lock(1), count(1);
+  locked<<<3, 64>>>(lock.data, count.data);
+  return count.get()[0] == 192;
+}
+
+/// Each block waits for the one before it.
+__global__ void chained(volatile int* flags, int* order) {
+  if (threadIdx.x == 0) {
+    while (blockIdx.x > 0 && flags[blockIdx.x - 1] == 0) {
+    }
+    order[blockIdx.x] = blockIdx.x == 0 ? 1 : order[blockIdx.x - 1] + 1;
+    __threadfence();
+    flags[blockIdx.x] = 1;
+  }
+}
+
+bool blocks_wait_for_blocks() {
+  Array<int> flags(40), order(40);
+  chained<<<40, 32>>>(flags.data, order.data);
+  return order.get()[39] == 40;
+}
+
+__global__ void grid_sync(int* data, int n) {
+  const cg::grid_group grid = cg::this_grid();
+  for (int round = 0; round < 3; ++round) {
+    const int i = static_cast<int>(grid.thread_rank());
+    const int next = data[(round % 2) * n + (i + 1) % n];
+    data[((round + 1) % 2) * n + i] = next;
+    grid.sync();
+  }
+}
+
+bool grids_synchronise() {
+  constexpr int kN = 16 * 64;
+  std::vector<int> v(2 * kN);
+  std::iota(v.begin(), v.begin() + kN, 0);
+  Array<int> data(v);
+  int n = kN;
+  void* arguments[] = {&data.data, &n};
+  MUST(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(grid_sync), dim3(16), dim3(64), arguments, 0, nullptr));
+  const std::vector<int> got = data.get();
+  for (int i = 0; i < kN; ++i)
+    if (got[kN + i] != (i + 3) % kN) return false;
+  return true;
+}
+
+__global__ void histogram(const unsigned char* in, unsigned* bins, int n) {
+  __shared__ unsigned mine[256];
+  for (int i = static_cast<int>(threadIdx.x); i < 256; i += static_cast<int>(blockDim.x)) mine[i] = 0;
+  __syncthreads();
+  for (int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < n; i += static_cast<int>(gridDim.x * blockDim.x))
+    atomicAdd(&mine[in[i]], 1u);
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < 256; i += static_cast<int>(blockDim.x)) atomicAdd(&bins[i], mine[i]);
+}
+
+bool counts_a_histogram() {
+  std::vector<unsigned char> v(40000);
+  std::vector<unsigned> expected(256);
+  for (size_t i = 0; i < v.size(); ++i) ++expected[v[i] = static_cast<unsigned char>(i * i >> 3)];
+  Array<unsigned char> in(v);
+  Array<unsigned> bins(256);
+  histogram<<<7, 160>>>(in.data, bins.data, in.count);
+  return bins.get() == expected;
+}
+
+__constant__ float table[8];
+__device__ int counter = 5;
+
+__global__ void variables(float* out) {
+  out[threadIdx.x] = table[threadIdx.x] * static_cast<float>(counter);
+  float local[8];
+  for (int i = 0; i < 8; ++i) local[(i * 3) % 8] = static_cast<float>(i);
+  out[8 + threadIdx.x] = local[threadIdx.x];
+}
+
+bool has_variables() {
+  const float values[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  MUST(cudaMemcpyToSymbol(table, values, sizeof(values)));
+  int five = 0;
+  MUST(cudaMemcpyFromSymbol(&five, counter, sizeof(five)));
+  Array<float> out(16);
+  variables<<<1, 8>>>(out.data);
+  const std::vector<float> got = out.get();
+  for (int i = 0; i < 8; ++i)
+    if (five != 5 || got[i] != values[i] * 5 || got[8 + (i * 3) % 8] != static_cast<float>(i)) return false;
+  return true;
+}
+
+/// A float's way through bf16, f16 and the fast functions.
+__global__ void numbers(const float* in, float* out, int n) {
+  const int i = static_cast<int>(threadIdx.x);
+  if (i >= n) return;
+  const float x = in[i];
+  out[i] = __bfloat162float(__float2bfloat16(x));
+  out[n + i] = __half2float(__hfma(__float2half(x), __float2half(2.0f), __float2half(1.0f)));
+  out[2 * n + i] = expf(x) / (1.0f + fabsf(x)) + sqrtf(fabsf(x)) + tanhf(x);
+  out[3 * n + i] = static_cast<float>(static_cast<int>(x * 1000) / 7 % 13);
+  out[4 * n + i] = static_cast<float>(__popc(__float_as_int(x)) + __clz(__float_as_int(x)) + __brev(static_cast<unsigned>(i)) % 7);
+  out[5 * n + i] = static_cast<float>(sin(static_cast<double>(x)) * 1e3);
+}
+
+bool computes_numbers() {
+  std::vector<float> v;
+  for (int i = 0; i < 32; ++i) v.push_back(static_cast<float>(i - 16) * 0.37f + 0.011f);
+  const int n = static_cast<int>(v.size());
+  Array<float> in(v), out(6 * n);
+  numbers<<<1, 32>>>(in.data, out.data, n);
+  const std::vector<float> got = out.get();
+  bool right = true;
+  const auto close = [&](float a, double b, double tolerance) { right = right && std::fabs(a - b) <= tolerance * (1 + std::fabs(b)); };
+  for (int i = 0; i < n; ++i) {
+    const double x = v[static_cast<size_t>(i)];
+    close(got[i], x, 1.0 / 256);
+    close(got[n + i], 2 * x + 1, 1.0 / 1024);
+    close(got[2 * n + i], std::exp(x) / (1 + std::fabs(x)) + std::sqrt(std::fabs(x)) + std::tanh(x), 1e-5);
+    right = right && got[3 * n + i] == static_cast<float>(static_cast<int>(v[static_cast<size_t>(i)] * 1000) / 7 % 13);
+    close(got[5 * n + i], std::sin(x) * 1e3, 1e-5);
+  }
+  return right;
+}
+
+// Clusters, asynchronous copies.
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+__global__ void __cluster_dims__(4, 1, 1) cluster_ring(int* out) {
+  __shared__ int mine;
+  const cg::cluster_group cluster = cg::this_cluster();
+  if (threadIdx.x == 0) mine = static_cast<int>(blockIdx.x) * 10;
+  cluster.sync();
+  const unsigned next = (cluster.block_rank() + 1) % cluster.num_blocks();
+  if (threadIdx.x == 0) out[blockIdx.x] = *cluster.map_shared_rank(&mine, next);
+  cluster.sync();
+}
+
+__global__ void bulk_copy(const float* from, float* to) {
+  __shared__ alignas(128) float tile[256];
+  __shared__ alignas(8) unsigned long long barrier;
+  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+  const unsigned place = static_cast<unsigned>(__cvta_generic_to_shared(tile));
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address));
+    asm volatile("fence.mbarrier_init.release.cluster;");
+  }
+  __syncthreads();
+  for (int round = 0; round < 3; ++round) {
+    if (threadIdx.x == 0) {
+      asm volatile("{ .reg .b64 s; mbarrier.arrive.expect_tx.shared::cta.b64 s, [%0], 1024; }" ::"r"(address));
+      asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 1024, [%2];" ::"r"(place),
+                   "l"(from + 256 * round), "r"(address)
+                   : "memory");
+    }
+    unsigned done = 0;
+    while (!done)
+      asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                   : "=r"(done)
+                   : "r"(address), "r"(round & 1)
+                   : "memory");
+    to[256 * round + static_cast<int>(threadIdx.x)] = tile[threadIdx.x] * 2;
+    __syncthreads();
+  }
+}
+
+#else
+__global__ void cluster_ring(int*) {}
+__global__ void bulk_copy(const float*, float*) {}
+#endif
+
+bool clusters_share_memory() {
+  Array<int> out(8);
+  cluster_ring<<<8, 32>>>(out.data);
+  return out.get() == std::vector<int>{10, 20, 30, 0, 50, 60, 70, 40};
+}
+
+bool copies_in_bulk() {
+  std::vector<float> v(768);
+  std::iota(v.begin(), v.end(), 0.0f);
+  Array<float> from(v), to(768);
+  bulk_copy<<<1, 256>>>(from.data, to.data);
+  const std::vector<float> got = to.get();
+  for (size_t i = 0; i < v.size(); ++i)
+    if (got[i] != 2 * v[i]) return false;
+  return true;
+}
+
+// Streams, events, graphs.
+
+__global__ void add(float* data, float value, int n) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < n) data[i] = data[i] * 2 + value;
+}
+
+bool orders_streams() {
+  constexpr int kN = 1000;
+  Array<float> data(kN);
+  float* host = nullptr;
+  MUST(cudaMallocHost(&host, kN * sizeof(float)));
+  cudaStream_t a, b;
+  cudaEvent_t done;
+  MUST(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
+  MUST(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
+  MUST(cudaEventCreate(&done));
+  for (int i = 0; i < 4; ++i) {
+    cudaStream_t from = i % 2 ? b : a, to = i % 2 ? a : b;
+    add<<<4, 256, 0, from>>>(data.data, static_cast<float>(i), kN);
+    MUST(cudaEventRecord(done, from));
+    MUST(cudaStreamWaitEvent(to, done));
+  }
+  MUST(cudaMemcpyAsync(host, data.data, kN * sizeof(float), cudaMemcpyDeviceToHost, a));
+  MUST(cudaStreamSynchronize(a));
+  const bool right = host[kN - 1] == ((0 * 2 + 1) * 2 + 2) * 2 + 3;
+  MUST(cudaEventDestroy(done));
+  MUST(cudaStreamDestroy(a));
+  MUST(cudaStreamDestroy(b));
+  MUST(cudaFreeHost(host));
+  return right;
+}
+
+bool replays_graphs() {
+  constexpr int kN = 512;
+  Array<float> data(kN), side(kN);
+  cudaStream_t main, fork;
+  cudaEvent_t begin, end;
+  MUST(cudaStreamCreateWithFlags(&main, cudaStreamNonBlocking));
+  MUST(cudaStreamCreateWithFlags(&fork, cudaStreamNonBlocking));
+  MUST(cudaEventCreateWithFlags(&begin, cudaEventDisableTiming));
+  MUST(cudaEventCreateWithFlags(&end, cudaEventDisableTiming));
+  MUST(cudaStreamBeginCapture(main, cudaStreamCaptureModeThreadLocal));
+  add<<<2, 256, 0, main>>>(data.data, 1, kN);
+  MUST(cudaEventRecord(begin, main));
+  MUST(cudaStreamWaitEvent(fork, begin));
+  MUST(cudaMemcpyAsync(side.data, data.data, kN * sizeof(float), cudaMemcpyDeviceToDevice, fork));
+  add<<<2, 256, 0, fork>>>(side.data, 10, kN);
+  MUST(cudaEventRecord(end, fork));
+  MUST(cudaStreamWaitEvent(main, end));
+  add<<<2, 256, 0, main>>>(data.data, 0, kN);
+  cudaGraph_t graph;
+  MUST(cudaStreamEndCapture(main, &graph));
+  cudaGraphExec_t exec;
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+  MUST(cudaGraphDestroy(graph));
+  for (int i = 0; i < 3; ++i) MUST(cudaGraphLaunch(exec, main));
+  MUST(cudaStreamSynchronize(main));
+  float x = 0, s = 0;
+  for (int i = 0; i < 3; ++i) {
+    x = x * 2 + 1;
+    s = x * 2 + 10;
+    x = x * 2;
+  }
+  const bool right = data.get()[kN - 1] == x && side.get()[0] == s;
+  MUST(cudaGraphExecDestroy(exec));
+  return right;
+}
+
+bool calls_the_host() {
+  int called = 0;
+  cudaStream_t stream;
+  MUST(cudaStreamCreate(&stream));
+  for (int i = 0; i < 3; ++i)
+    MUST(cudaLaunchHostFunc(stream, [](void* p) { ++*static_cast<int*>(p); }, &called));
+  MUST(cudaStreamSynchronize(stream));
+  MUST(cudaStreamDestroy(stream));
+  return called == 3;
+}
+
+bool allocates_in_stream_order() {
+  cudaStream_t stream;
+  MUST(cudaStreamCreate(&stream));
+  float* data = nullptr;
+  MUST(cudaMallocAsync(&data, 1024, stream));
+  MUST(cudaMemsetAsync(data, 0, 1024, stream));
+  add<<<1, 256, 0, stream>>>(data, 3, 256);
+  float last = 0;
+  MUST(cudaMemcpyAsync(&last, data + 255, sizeof(float), cudaMemcpyDeviceToHost, stream));
+  MUST(cudaFreeAsync(data, stream));
+  MUST(cudaStreamSynchronize(stream));
+  MUST(cudaStreamDestroy(stream));
+  return last == 3;
+}
+
+}  // namespace
+
+int main() {
+  const struct {
+    const char* name;
+    std::function<bool()> passes;
+    int capability;
+  } promises[] = {
+      {"sums_a_block", sums_a_block, 80},
+      {"meets_again", meets_again, 80},
+      {"lanes_take_a_lock", lanes_take_a_lock, 80},
+      {"blocks_wait_for_blocks", blocks_wait_for_blocks, 80},
+      {"grids_synchronise", grids_synchronise, 80},
+      {"counts_a_histogram", counts_a_histogram, 80},
+      {"has_variables", has_variables, 80},
+      {"computes_numbers", computes_numbers, 80},
+      {"clusters_share_memory", clusters_share_memory, 90},
+      {"copies_in_bulk", copies_in_bulk, 90},
+      {"orders_streams", orders_streams, 80},
+      {"replays_graphs", replays_graphs, 80},
+      {"calls_the_host", calls_the_host, 80},
+      {"allocates_in_stream_order", allocates_in_stream_order, 80},
+  };
+  cudaDeviceProp device;
+  MUST(cudaGetDeviceProperties(&device, 0));
+  int failed = 0;
+  for (const auto& promise : promises) {
+    if (device.major * 10 + device.minor < promise.capability) {
+      std::printf("skipped %s: needs compute capability %d\n", promise.name, promise.capability);
+      continue;
+    }
+    const bool passed = promise.passes();
+    must(cudaDeviceSynchronize(), promise.name);
+    std::printf("%s %s\n", passed ? "ok" : "FAILED", promise.name);
+    failed += passed ? 0 : 1;
+  }
+  return failed ? 1 : 0;
+}

@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program of NCCL as anybody writes one: its ranks are threads of one process, then processes. It prints a line for
+// each check and ends with the number of those that failed. `nccl_program speed` times an all-reduce of 64 MiB instead.
+// The mistakes that it makes on purpose are such that NVIDIA's NCCL would hang or compute nonsense.
+#include <fcntl.h>
+#include <nccl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/emulator/nccl_ranks.h"
+
+namespace nccl_program {
+namespace {
+
+enum Kind { kAllReduce, kReduce, kBroadcast, kAllGather, kReduceScatter, kAllToAll, kGather, kScatter, kKinds };
+
+/// One collective, its buffers and what must come out.
+void collective(const Rank& r, int kind, ncclDataType_t type, ncclRedOp_t op, size_t n, int root, bool in_place) {
+  const size_t w = size_of(type), ranks = static_cast<size_t>(r.size), own = static_cast<size_t>(r.rank) * n;
+  const bool pieces = kind == kReduceScatter || kind == kAllToAll || kind == kScatter;
+  const bool gathers = kind == kAllGather || kind == kAllToAll || kind == kGather, is_root = r.rank == root;
+  in_place = in_place && kind != kAllToAll;
+  const size_t sent = pieces ? n * ranks : n, received = gathers ? n * ranks : n;
+  Buffer send(values(r.rank, type, 0, sent)), out(received * w);
+  char* from = send.at();
+  char* to = out.at();
+  const Buffer* result = &out;
+  size_t begin = 0;
+  if (in_place && (kind == kAllGather || kind == kGather)) {
+    CUDA(cudaMemcpy(out.at(own * w), send.at(), n * w, cudaMemcpyDeviceToDevice));
+    from = out.at(own * w);
+  } else if (in_place) {
+    result = &send;
+    begin = kind == kReduceScatter || kind == kScatter ? own : 0;
+    to = send.at(begin * w);
+  }
+  CUDA(cudaDeviceSynchronize());
+  const auto elsewhere = [&](char* p, bool used) { return used || in_place ? p : nullptr; };
+  switch (kind) {
+    case kAllReduce:
+      NCCL(ncclAllReduce(from, to, n, type, op, r.comm, r.stream));
+      break;
+    case kReduce:
+      NCCL(ncclReduce(from, elsewhere(to, is_root), n, type, op, root, r.comm, r.stream));
+      break;
+    case kBroadcast:
+      NCCL(ncclBroadcast(elsewhere(from, is_root), to, n, type, root, r.comm, r.stream));
+      break;
+    case kAllGather:
+      NCCL(ncclAllGather(from, to, n, type, r.comm, r.stream));
+      break;
+    case kReduceScatter:
+      NCCL(ncclReduceScatter(from, to, n, type, op, r.comm, r.stream));
+      break;
+    case kAllToAll:
+      NCCL(ncclAlltoAll(from, to, n, type, r.comm, r.stream));
+      break;
+    case kGather:
+      NCCL(ncclGather(from, elsewhere(to, is_root), n, type, root, r.comm, r.stream));
+      break;
+    default:
+      NCCL(ncclScatter(elsewhere(from, is_root), to, n, type, root, r.comm, r.stream));
+  }
+  r.finish();
+  CHECK(r.error() == ncclSuccess);
+  const auto sum = [&](size_t i) { return reduced(op, type, r.size, i); };
+  for (size_t q = 0; gathers && q < ranks && (kind != kGather || is_root); ++q)
+    SAME(*result, type, q * n, n,
+         [&](size_t i) { return value(static_cast<int>(q), i + (kind == kAllToAll ? own : 0)); });
+  if (kind == kAllReduce || (kind == kReduce && is_root)) SAME(*result, type, begin, n, sum);
+  if (kind == kBroadcast) SAME(*result, type, begin, n, [&](size_t i) { return value(root, i); });
+  if (kind == kReduceScatter) SAME(*result, type, begin, n, [&](size_t i) { return sum(own + i); });
+  if (kind == kScatter) SAME(*result, type, begin, n, [&](size_t i) { return value(root, own + i); });
+}
+
+void every_type_and_operator(Rank& r) {
+  for (int type = 0; type < ncclNumTypes; ++type)
+    for (int op = 0; op < ncclNumOps; ++op)
+      for (const size_t n : {size_t{0}, size_t{1}, size_t{1037}}) {
+        collective(r, kAllReduce, static_cast<ncclDataType_t>(type), static_cast<ncclRedOp_t>(op), n, 0, op % 2);
+        collective(r, kReduceScatter, static_cast<ncclDataType_t>(type), static_cast<ncclRedOp_t>(op), n, 0, type % 2);
+      }
+}
+
+void every_kind(Rank& r) {
+  for (int kind = 0; kind < kKinds; ++kind)
+    for (const size_t n : {size_t{0}, size_t{1}, size_t{333}, size_t{200'001}})
+      for (const bool in_place : {false, true}) collective(r, kind, ncclFloat32, ncclSum, n, r.size - 1, in_place);
+}
+
+void random_ones(Rank& r) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 1000; ++i) {
+    const int kind = static_cast<int>(random() % kKinds), type = static_cast<int>(random() % ncclNumTypes);
+    const int op = static_cast<int>(random() % ncclNumOps),
+              root = static_cast<int>(random() % static_cast<unsigned>(r.size));
+    const size_t n = random() % (i % 50 == 0 ? 100'000 : 300);
+    collective(r, kind, static_cast<ncclDataType_t>(type), static_cast<ncclRedOp_t>(op), n, root, random() % 2);
+  }
+}
+
+void transfers(Rank& r) {
+  const auto n = static_cast<size_t>(r.size);
+  constexpr size_t kCount = 300'000;
+  Buffer out(values(r.rank, ncclInt32, 0, kCount)), in(n * kCount * 4), little(n * 4);
+  NCCL(ncclGroupStart());
+  for (size_t p = 0; p < n; ++p) {  // all sends first: in a group they wait for nobody. With itself too
+    NCCL(ncclSend(out.at(), kCount, ncclInt32, static_cast<int>(p), r.comm, r.stream));
+    NCCL(ncclSend(out.at(p * 4), 1, ncclInt32, static_cast<int>(p), r.comm, r.stream));
+    NCCL(ncclSend(out.at(), 0, ncclInt32, static_cast<int>(p), r.comm, r.stream));
+  }
+  for (size_t p = 0; p < n; ++p) {
+    NCCL(ncclRecv(in.at(p * kCount * 4), kCount, ncclInt32, static_cast<int>(p), r.comm, r.stream));
+    NCCL(ncclRecv(little.at(p * 4), 1, ncclInt32, static_cast<int>(p), r.comm, r.stream));
+    NCCL(ncclRecv(little.at(), 0, ncclInt32, static_cast<int>(p), r.comm, r.stream));
+  }
+  NCCL(ncclGroupEnd());
+  for (int i = 0; i < 20 && r.size > 1; ++i) {  // without a group, one after the other
+    Buffer& b = i % 2 ? in : out;
+    if (r.rank == 0) NCCL(ncclSend(out.at(), 1000, ncclInt32, 1, r.comm, r.stream));
+    if (r.rank == 1) NCCL(ncclRecv((&b == &out ? in : b).at(), 1000, ncclInt32, 0, r.comm, r.stream));
+  }
+  r.finish();
+  CHECK(r.error() == ncclSuccess);
+  for (size_t p = 0; p < n; ++p) {
+    SAME(in, ncclInt32, p * kCount, kCount, [&](size_t i) { return value(static_cast<int>(p), i); });
+    SAME(little, ncclInt32, p, 1, [&](size_t) { return value(static_cast<int>(p), static_cast<size_t>(r.rank)); });
+  }
+}
+
+void scaled_sums(Rank& r) {
+  Buffer x(values(r.rank, ncclBfloat16, 0, 100)), y(200), factor(2);
+  std::vector<char> two(2), half(2);
+  put(two, ncclBfloat16, 0, 2);
+  put(half, ncclBfloat16, 0, 0.5);
+  factor.set(half);
+  ncclRedOp_t now, later;
+  NCCL(ncclRedOpCreatePreMulSum(&now, two.data(), ncclBfloat16, ncclScalarHostImmediate, r.comm));
+  NCCL(ncclRedOpCreatePreMulSum(&later, factor.at(), ncclBfloat16, ncclScalarDevice, r.comm));
+  NCCL(ncclAllReduce(x.at(), y.at(), 100, ncclBfloat16, now, r.comm, r.stream));
+  NCCL(ncclRedOpDestroy(now, r.comm));
+  r.finish();
+  SAME(y, ncclBfloat16, 0, 100, [&](size_t i) { return 2 * reduced(ncclSum, ncclFloat32, r.size, i); });
+  NCCL(ncclAllReduce(x.at(), y.at(), 100, ncclBfloat16, later, r.comm, r.stream));
+  NCCL(ncclRedOpDestroy(later, r.comm));
+  r.finish();
+  SAME(y, ncclBfloat16, 0, 100, [&](size_t i) { return reduced(ncclSum, ncclFloat32, r.size, i) / 2; });
+  CHECK(ncclAllReduce(x.at(), y.at(), 100, ncclBfloat16, later, r.comm, r.stream) == ncclInvalidArgument);
+}
+
+void parts(Rank& r) {
+  Rank half = r, none = r, rest = r;
+  NCCL(ncclCommSplit(r.comm, r.rank % 2, -r.rank, &half.comm, nullptr));
+  NCCL(ncclCommCount(half.comm, &half.size));
+  NCCL(ncclCommUserRank(half.comm, &half.rank));
+  CHECK(half.size == (r.size + 1 - r.rank % 2) / 2 && half.rank == half.size - 1 - r.rank / 2);
+  every_kind(half);
+  NCCL(ncclCommSplit(r.comm, r.rank == 0 ? 0 : NCCL_SPLIT_NOCOLOR, 0, &none.comm, nullptr));
+  CHECK((none.comm != nullptr) == (r.rank == 0));
+  NCCL(ncclCommDestroy(none.comm));
+  NCCL(ncclCommDestroy(half.comm));
+  int last = r.size - 1;
+  if (r.size > 1 && r.rank < last) {
+    NCCL(ncclCommShrink(r.comm, &last, 1, &rest.comm, nullptr, NCCL_SHRINK_DEFAULT));
+    --rest.size;
+    every_kind(rest);
+    NCCL(ncclCommDestroy(rest.comm));
+  }
+  collective(r, kAllReduce, ncclFloat32, ncclSum, 10, 0, false);
+}
+
+/// As a framework that polls: no call blocks.
+void without_blocking(Rank& r) {
+  const auto until_done = [](ncclComm_t comm, ncclResult_t result) {
+    while (result == ncclInProgress) NCCL(ncclCommGetAsyncError(comm, &result));
+    CHECK(result == ncclSuccess, ncclGetLastError(comm));
+  };
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  Rank mine = r, part = r;
+  mine.comm = nullptr;
+  NCCL(ncclCommDestroy(r.comm));
+  r.meet(0);
+  if (r.rank == 0) board->id_is_here = 0;
+  r.meet(1);
+  const ncclResult_t result = ncclCommInitRankConfig(&mine.comm, r.size, r.id(), r.rank, &config);
+  CHECK(result == ncclInProgress && mine.comm);
+  until_done(mine.comm, result);
+  collective(mine, kAllReduce, ncclFloat32, ncclSum, 1000, 0, true);
+  until_done(mine.comm, ncclCommSplit(mine.comm, 3, r.rank, &part.comm, &config));
+  until_done(part.comm, ncclInProgress);
+  collective(part, kAllGather, ncclFloat32, ncclSum, 1000, 0, true);
+  r.meet(2);
+  NCCL(ncclCommAbort(part.comm));
+  until_done(mine.comm, ncclCommFinalize(mine.comm));
+  NCCL(ncclCommDestroy(mine.comm));
+  r.comm = nullptr;
+}
+
+void captured(Rank& r) {
+  Buffer x(values(r.rank, ncclFloat32, 0, 5000)), y(5000 * 4), in(4);
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  CUDA(cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal));
+  NCCL(ncclAllReduce(x.at(), y.at(), 5000, ncclFloat32, ncclSum, r.comm, r.stream));
+  NCCL(ncclBroadcast(y.at(), x.at(), 5000, ncclFloat32, 0, r.comm, r.stream));
+  NCCL(ncclGroupStart());
+  NCCL(ncclSend(x.at(), 1, ncclFloat32, (r.rank + 1) % r.size, r.comm, r.stream));
+  NCCL(ncclRecv(in.at(), 1, ncclFloat32, (r.rank + r.size - 1) % r.size, r.comm, r.stream));
+  NCCL(ncclGroupEnd());
+  CUDA(cudaStreamEndCapture(r.stream, &graph));
+  CUDA(cudaGraphInstantiate(&exec, graph, 0));
+  double factor = 1;
+  for (int i = 0; i < 5; ++i) {
+    CUDA(cudaGraphLaunch(exec, r.stream));
+    collective(r, kAllReduce, ncclInt32, ncclSum, 100, 0, false);  // between the replays
+    SAME(x, ncclFloat32, 0, 5000, [&](size_t k) { return factor * reduced(ncclSum, ncclFloat32, r.size, k); });
+    SAME(in, ncclFloat32, 0, 1, [&](size_t) { return factor * reduced(ncclSum, ncclFloat32, r.size, 0); });
+    factor *= r.size;
+  }
+  CUDA(cudaGraphExecDestroy(exec));
+  CUDA(cudaGraphDestroy(graph));
+}
+
+void several_streams(Rank& r) {
+  cudaStream_t other;
+  CUDA(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  Buffer x(values(r.rank, ncclFloat32, 0, 3000)), y(12000), z(12000);
+  for (int i = 0; i < 20; ++i) {
+    NCCL(ncclAllReduce(x.at(), y.at(), 3000, ncclFloat32, ncclSum, r.comm, i % 2 ? other : r.stream));
+    NCCL(ncclGroupStart());
+    NCCL(ncclAllReduce(x.at(), y.at(), 3000, ncclFloat32, ncclSum, r.comm, r.stream));
+    NCCL(ncclAllReduce(x.at(), z.at(), 3000, ncclFloat32, ncclMax, r.comm, other));
+    NCCL(ncclGroupEnd());
+  }
+  r.finish();  // of the group both streams wait for the whole
+  SAME(z, ncclFloat32, 0, 3000, [&](size_t i) { return reduced(ncclMax, ncclFloat32, r.size, i); });
+  SAME(y, ncclFloat32, 0, 3000, [&](size_t i) { return reduced(ncclSum, ncclFloat32, r.size, i); });
+  CUDA(cudaStreamDestroy(other));
+}
+
+/// One thread speaks for all ranks.
+void one_thread(Rank& r) {
+  NCCL(ncclCommDestroy(r.comm));
+  r.comm = nullptr;
+  constexpr int kRanks = 4;
+  ncclComm_t all[kRanks], halves[kRanks];
+  cudaStream_t streams[kRanks];
+  NCCL(ncclCommInitAll(all, kRanks, nullptr));
+  std::vector<Buffer*> x, y;
+  for (int i = 0; i < kRanks; ++i) {
+    CUDA(cudaSetDevice(i));
+    CUDA(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
+    x.push_back(new Buffer(values(i, ncclFloat32, 0, 1000)));
+    y.push_back(new Buffer(4000));
+  }
+  NCCL(ncclGroupStart());
+  for (int i = 0; i < kRanks; ++i) NCCL(ncclCommSplit(all[i], i / 2, i, &halves[i], nullptr));
+  NCCL(ncclGroupEnd());
+  for (ncclComm_t* comms : {all, halves}) {
+    NCCL(ncclGroupStart());
+    for (int i = 0; i < kRanks; ++i)
+      NCCL(ncclAllReduce(x[i]->at(), y[i]->at(), 1000, ncclFloat32, ncclSum, comms[i], streams[i]));
+    NCCL(ncclGroupEnd());
+    for (cudaStream_t stream : streams) CUDA(cudaStreamSynchronize(stream));
+    SAME(*y[0], ncclFloat32, 0, 1000, [&](size_t i) { return reduced(ncclSum, ncclFloat32, comms == all ? 4 : 2, i); });
+  }
+  for (int i = 0; i < kRanks; ++i) {
+    NCCL(ncclCommDestroy(halves[i]));
+    NCCL(ncclCommDestroy(all[i]));
+  }
+}
+
+// Mistakes. The call that sees one fails, and the operations of all ranks end.
+
+void other_kind(Rank& r) {
+  collective(r, kAllReduce, ncclFloat32, ncclSum, 10, 0, false);
+  r.meet(0);
+  Buffer x(4096);
+  if (r.rank == 0) ncclAllReduce(x.at(), x.at(), 1024, ncclFloat32, ncclSum, r.comm, r.stream);
+  if (r.rank != 0) ncclBroadcast(x.at(), x.at(), 512, ncclBfloat16, 0, r.comm, r.stream);
+  r.expect(ncclInvalidUsage,
+           {"collective #2", "rank 0 calls all_reduce of 1024 f32 (sum)", "broadcast of 512 bf16 (root 0)"});
+  CHECK(ncclAllReduce(x.at(), x.at(), 8, ncclFloat32, ncclSum, r.comm, r.stream) == ncclInvalidUsage);
+}
+
+void other_root(Rank& r) {
+  Buffer x(4096);
+  ncclBroadcast(x.at(), x.at(), 512, ncclBfloat16, r.rank == 0 ? 0 : 1, r.comm, r.stream);
+  r.expect(ncclInvalidUsage, {"collective #1", "root 0", "root 1"});
+}
+
+void captured_on_one(Rank& r) {
+  Buffer x(4096);
+  cudaGraph_t graph;
+  if (r.rank == 0) CUDA(cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal));
+  ncclAllReduce(x.at(), x.at(), 100, ncclFloat32, ncclSum, r.comm, r.stream);
+  if (r.rank == 0) CUDA(cudaStreamEndCapture(r.stream, &graph));
+  r.expect(ncclInvalidUsage, {"collective #1", "rank 0 calls all_reduce of 100 f32 (sum, captured into a graph)"});
+}
+
+void no_device_memory(Rank& r) {
+  Buffer x(4096);
+  std::vector<char> host(4096);
+  ncclAllReduce(r.rank == 1 ? host.data() : x.at(), x.at(), 100, ncclFloat32, ncclSum, r.comm, r.stream);
+  r.expect(ncclInvalidUsage, {"rank 1's send buffer", "no device memory"});
+}
+
+void buffers_overlap(Rank& r) {
+  Buffer x(4096);
+  ncclAllReduce(x.at(), x.at(r.rank == 1 ? 4 : 0), 100, ncclFloat32, ncclSum, r.comm, r.stream);
+  r.expect(ncclInvalidUsage, {"rank 1's send buffer", "overlap"});
+}
+
+void other_device(Rank& r) {
+  Buffer x(4096);
+  cudaStream_t elsewhere;
+  CUDA(cudaSetDevice((r.rank + 1) % r.size));
+  CUDA(cudaStreamCreateWithFlags(&elsewhere, cudaStreamNonBlocking));
+  CUDA(cudaSetDevice(r.rank));
+  ncclAllReduce(x.at(), x.at(), 100, ncclFloat32, ncclSum, r.comm, r.rank == 1 ? elsewhere : r.stream);
+  r.expect(ncclInvalidUsage, {"rank 1's communicator is on device 1, its stream on device"});
+}
+
+void other_count(Rank& r) {
+  Buffer x(4096);
+  if (r.rank == 0) ncclSend(x.at(), 12, ncclFloat32, 1, r.comm, r.stream);
+  if (r.rank == 1) ncclRecv(x.at(), 10, ncclFloat32, 0, r.comm, r.stream);
+  r.expect(ncclInvalidUsage, {"send of 12 f32 to rank 1", "receive of 10 f32 from rank 0"});
+}
+
+void sends_face_to_face(Rank& r) {
+  Buffer x(4096);
+  if (r.rank < 2) ncclSend(x.at(), 1, ncclFloat32, 1 - r.rank, r.comm, r.stream);
+  r.expect(ncclInvalidUsage, {"deadlock", "send of 1 f32 to rank 1 for rank 1", "send of 1 f32 to rank 0 for rank 0"});
+}
+
+void send_without_receive(Rank& r) {
+  Buffer x(4096);
+  if (r.rank == 0) ncclSend(x.at(), 1, ncclFloat32, 1, r.comm, r.stream);
+  ncclAllReduce(x.at(), x.at(), 100, ncclFloat32, ncclSum, r.comm, r.stream);
+  r.expect(ncclInvalidUsage, {"deadlock", "send of 1 f32 to rank 1", "collective #1 (all_reduce of 100 f32 (sum))"});
+}
+
+void leaves_early(Rank& r) {
+  Buffer x(4096);
+  if (r.rank == 1) {
+    NCCL(ncclCommDestroy(r.comm));
+    CHECK(ncclAllReduce(x.at(), x.at(), 100, ncclFloat32, ncclSum, r.comm, r.stream) == ncclInvalidArgument);
+    r.comm = nullptr;
+    return;
+  }
+  ncclAllReduce(x.at(), x.at(), 100, ncclFloat32, ncclSum, r.comm, r.stream);
+  r.expect(ncclInvalidUsage,
+           {"collective #1", "waits for rank 1, which has left the communicator after 0 collectives"});
+}
+
+void aborts(Rank& r) {
+  Buffer x(4096);
+  if (r.rank != 1) ncclAllReduce(x.at(), x.at(), 100, ncclFloat32, ncclSum, r.comm, r.stream);
+  if (r.rank == 0) {  // an operation under way ends by this rank's abort
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    NCCL(ncclCommAbort(r.comm));
+    r.finish();
+    r.comm = nullptr;
+    return;
+  }
+  r.expect(ncclRemoteError, {"rank 0 has aborted the communicator"});
+  NCCL(ncclCommAbort(r.comm));
+  r.comm = nullptr;
+}
+
+void dies(Rank& r) {
+  Buffer x(size_t{4} << 20);
+  ncclAllReduce(x.at(), x.at(), 1000, ncclFloat32, ncclSum, r.comm, r.stream);
+  r.finish();
+  if (r.rank == 1) raise(SIGKILL);
+  const auto begin = Clock::now();
+  ncclAllReduce(x.at(), x.at(), size_t{1} << 20, ncclFloat32, ncclSum, r.comm, r.stream);
+  r.expect(ncclRemoteError, {"rank 1 has died"});
+  CHECK(Clock::now() - begin < std::chrono::seconds(5));
+  Rank rest = r;
+  int dead = 1;
+  NCCL(ncclCommShrink(r.comm, &dead, 1, &rest.comm, nullptr, NCCL_SHRINK_ABORT));
+  NCCL(ncclCommCount(rest.comm, &rest.size));
+  NCCL(ncclCommUserRank(rest.comm, &rest.rank));
+  every_kind(rest);
+  NCCL(ncclCommDestroy(rest.comm));
+  NCCL(ncclCommAbort(r.comm));
+  r.comm = nullptr;
+}
+
+void same_gpu(Rank& r) {
+  CUDA(cudaSetDevice(0));
+  ncclComm_t comm;
+  CHECK(ncclCommInitRank(&comm, r.size, r.id(), r.rank) == ncclInvalidUsage && !comm);
+  CHECK(std::strstr(ncclGetLastError(nullptr), "same GPU"));
+}
+
+void speed(Rank& r) {
+  const size_t bytes = size_t{64} << 20;
+  Buffer x(bytes);
+  CUDA(cudaMemset(x.at(), 0, bytes));
+  CUDA(cudaDeviceSynchronize());
+  for (int i = 0; i < 4; ++i) {
+    const auto begin = Clock::now();
+    NCCL(ncclAllReduce(x.at(), x.at(), bytes / 4, ncclFloat32, ncclSum, r.comm, r.stream));
+    r.finish();
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (r.rank == 0)
+      std::printf("  64 MiB f32: %.1f ms, %.2f GB/s\n", 1e3 * seconds, static_cast<double>(bytes) / seconds / 1e9);
+  }
+}
+
+struct Check {
+  const char* name;
+  void (*body)(Rank&);
+  int from, to;  ///< ranks
+  bool threads = true, processes = true, joined = true;
+  int killed = -1;
+};
+
+void run_rank(const Check& check, int rank, int size) {
+  Rank r{rank, size};
+  CUDA(cudaSetDevice(rank));
+  if (check.joined) r.init();
+  check.body(r);
+  if (r.comm) NCCL(ncclCommDestroy(r.comm));
+}
+
+/// In processes that this one, which never calls CUDA, forks.
+bool run(const Check& check, int size, bool threads) {
+  new (board) Board{};
+  const int log = memfd_create("log", 0);
+  std::fflush(stdout);
+  std::vector<pid_t> children;
+  for (int p = 0; p < (threads ? 1 : size); ++p) {
+    const pid_t child = fork();
+    if (child == 0) {
+      dup2(log, 2);
+      alarm(120);
+      std::vector<std::thread> others;
+      for (int q = 1; threads && q < size; ++q) others.emplace_back([&, q] { run_rank(check, q, size); });
+      run_rank(check, p, size);
+      for (std::thread& other : others) other.join();
+      std::fflush(stdout);
+      _exit(0);
+    }
+    children.push_back(child);
+  }
+  bool good = true;
+  for (int p = 0; p < static_cast<int>(children.size()); ++p) {
+    int status = 0;
+    waitpid(children[static_cast<size_t>(p)], &status, 0);
+    const bool right = p == check.killed ? WIFSIGNALED(status) != 0 : WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (!right) {
+      std::printf("process %d of %zu ended with status %#x\n", p, children.size(), static_cast<unsigned>(status));
+      for (const pid_t other : children)  // waits for nothing any more
+        if (good && other != children[static_cast<size_t>(p)]) kill(other, SIGKILL);
+      good = false;
+    }
+  }
+  std::printf("%s %s (%d %s)\n", good ? "ok    " : "FAILED", check.name, size, threads ? "threads" : "processes");
+  char text[4096];
+  lseek(log, 0, SEEK_SET);
+  for (ssize_t n; !good && (n = read(log, text, sizeof text)) > 0;)
+    std::fwrite(text, 1, static_cast<size_t>(n), stdout);
+  close(log);
+  return good;
+}
+
+constexpr Check kChecks[] = {
+    {"every type and operator", every_type_and_operator, 1, 4},
+    {"every kind of collective", every_kind, 1, 4},
+    {"1000 random collectives", random_ones, 3, 3},
+    {"sends and receives in groups", transfers, 1, 4},
+    {"scaled sums", scaled_sums, 1, 3},
+    {"split and shrink", parts, 1, 4},
+    {"calls that do not block", without_blocking, 1, 4},
+    {"collectives in a graph", captured, 2, 3},
+    {"several streams", several_streams, 2, 3},
+    {"one thread for four ranks", one_thread, 1, 1, true, false},
+    {"mistake: another kind", other_kind, 2, 3},
+    {"mistake: another root", other_root, 2, 2},
+    {"mistake: captured on one rank", captured_on_one, 2, 3},
+    {"mistake: no device memory", no_device_memory, 2, 2},
+    {"mistake: buffers overlap", buffers_overlap, 2, 2},
+    {"mistake: a stream of another device", other_device, 2, 2},
+    {"mistake: another count", other_count, 2, 3},
+    {"mistake: sends face to face", sends_face_to_face, 2, 3},
+    {"mistake: a send without a receive", send_without_receive, 2, 2},
+    {"mistake: a rank leaves early", leaves_early, 2, 3},
+    {"mistake: two ranks on one GPU", same_gpu, 2, 2, true, true, false},
+    {"a rank aborts", aborts, 2, 3},
+    {"a process dies", dies, 2, 4, false, true, true, 1},
+};
+
+}  // namespace
+}  // namespace nccl_program
+
+int main(int argc, char** argv) {
+  using namespace nccl_program;
+  const std::string wanted = argc > 1 ? argv[1] : "";
+  setenv("WEFT_EMULATE_GPUS", "4", /*overwrite=*/0);
+  board = static_cast<Board*>(mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  int failed = 0;
+  if (wanted == "speed") {
+    for (const bool threads : {true, false}) failed += !run({"speed", speed, 2, 2}, 2, threads);
+    return failed;
+  }
+  for (const Check& check : kChecks)
+    for (const bool threads : {true, false})
+      for (int size = check.from; size <= check.to; ++size)
+        if ((threads ? check.threads : check.processes) && std::string(check.name).find(wanted) != std::string::npos)
+          failed += !run(check, size, threads);
+  return failed;
+}

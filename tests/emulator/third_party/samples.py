@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Builds and runs NVIDIA's cuda-samples on the emulator and prints a table: passed, failed, or what a sample needs.
+
+Usage: samples.py SAMPLES [--emulate build/bin/weft-emulate] [--gpu h100] [--only NAME,…] [--work DIR] [--timeout 120] [--markdown FILE]
+
+SAMPLES is a checkout of https://github.com/NVIDIA/cuda-samples. A sample passes when it ends with 0; one that waives itself (exit
+code 2, EXIT_WAIVED) is said so. Exit code: 0 when none failed."""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+# What a sample includes or calls says what it wants besides CUDA's runtime and driver.
+NEEDS = [
+    (r"GL/|GLFW|glut|freeglut|helper_gl\.h", "OpenGL"),
+    (r"vulkan|GLFW/glfw3", "Vulkan"),
+    (r"EGL/|eglext", "EGL"),
+    (r"d3d1[0-2]|dxgi", "Direct3D"),
+    (r"nvrtc\.h|nvrtc_helper", "NVRTC"),
+    (r"nvJitLink", "nvJitLink"),
+    (r"nvvm\.h", "NVVM"),
+    (r"cudla|nvmedia", "Tegra"),
+    (r"\bnvml\.h", "NVML"),
+    (r"npp[is]?\.h|nppi", "NPP"),
+    (r"cufftdx|cufft\w*\.h", "cuFFT"),
+    (r"cublas\w*\.h|cublasXt", "cuBLAS"),
+    (r"cusparse\w*\.h", "cuSPARSE"),
+    (r"cusolver\w*\.h|cusolverdx", "cuSOLVER"),
+    (r"curand\.h|curand_kernel\.h", "cuRAND"),
+    (r"nvjpeg\.h", "nvJPEG"),
+    (r"nvscibuf|nvsci", "NvSci"),
+    (r"FreeImage", "FreeImage"),
+    (r"\bmpi\.h", "MPI"),
+    (r"\btexture<|cudaTextureObject_t|tex[123]D|cudaSurfaceObject_t|surf[123]D|cuTexRef", "textures"),
+]
+
+
+def needs_of(folder):
+    """What the sources of a sample want that the emulator does not have, or None."""
+    text = code = ""
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in (".cu", ".cpp", ".cuh", ".h", ".hpp"):
+            text += path.read_text(errors="replace")
+        if path.suffix in (".cu", ".cpp", ".cuh"):
+            code += path.read_text(errors="replace")
+    includes = "\n".join(re.findall(r'#\s*include\s*[<"][^>"]+[>"]', text))
+    for pattern, name in NEEDS:
+        if re.search(pattern, code if name == "textures" else includes):
+            return name
+    cmake = (folder / "CMakeLists.txt").read_text() if (folder / "CMakeLists.txt").exists() else ""
+    if re.search(r"CUDA_SEPARABLE_COMPILATION ON", cmake) and re.search(r"<<<", text) and "cdp" in folder.name:
+        return "device-side launches"
+    return None
+
+
+def build(folder, samples, work, capability):
+    """The program's path, or the compiler's first error. A program that is there already stays."""
+    program = work / folder.name
+    cmake = (folder / "CMakeLists.txt").read_text()
+    listed = re.findall(r"[\w./]+\.(?:cu|cpp|c)\b", " ".join(re.findall(r"add_executable\(([^)]*)\)", cmake)))
+    sources = [folder / name for name in dict.fromkeys(listed) if (folder / name).exists()]
+    sources = sources or [p for p in sorted(folder.iterdir()) if p.suffix in (".cu", ".cpp")]
+    # Kernels that the sample loads at run time: PTX or a fatbin beside the program.
+    named = {folder / name for name in re.findall(r"([\w./]+\.cu)\b", cmake)}
+    loaded = [p for p in sorted(named) if p.exists() and p not in sources] if re.search(r"fatbin|-ptx", cmake) else []
+    includes = [samples / "Common", folder, *(folder / name for name in ("inc", "common", "common/inc") if (folder / name).exists())]
+    common = ["-std=c++17", "-w", "-O2", "-lineinfo", *(f"-I{p}" for p in includes), "--extended-lambda",
+              f"-gencode=arch=compute_{capability},code=compute_{capability}"]
+    if program.exists():
+        return program, None
+    for path in loaded:
+        for form in ("ptx", "fatbin"):
+            done = subprocess.run(["nice", "nvcc", *common, f"--{form}", str(path), "-o", str(work / f"{path.stem}64.{form}")],
+                                  capture_output=True, text=True)
+            if done.returncode:
+                return None, first_error(done.stderr)
+            (work / f"{path.stem}.{form}").write_bytes((work / f"{path.stem}64.{form}").read_bytes())
+    done = subprocess.run(["nice", "nvcc", "-cudart", "shared", "-Xcompiler", "-fopenmp", *common, *map(str, sources), "-o", str(program),
+                           "-L/usr/local/cuda/lib64/stubs", "-lcuda"], capture_output=True, text=True)
+    return (program, None) if done.returncode == 0 else (None, first_error(done.stderr + done.stdout))
+
+
+def first_error(text):
+    lines = [line for line in text.splitlines() if "error" in line or "undefined" in line or "fatal" in line]
+    return (lines or text.splitlines() or ["?"])[0][:160]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("samples", type=pathlib.Path)
+    parser.add_argument("--emulate", default="build/bin/weft-emulate")
+    parser.add_argument("--gpu", default="h100")
+    parser.add_argument("--capability", default="80")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--options", default="", help="more options of weft-emulate, separated by spaces")
+    parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("samples"))
+    parser.add_argument("--timeout", type=float, default=120)
+    parser.add_argument("--build-only", action="store_true")
+    parser.add_argument("--markdown", type=pathlib.Path)
+    options = parser.parse_args()
+    work = options.work.resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    only = set(filter(None, options.only.split(",")))
+    emulate = [str(pathlib.Path(options.emulate).resolve()), "--gpu", options.gpu, *options.options.split()]
+
+    rows = []
+    folders = sorted(p.parent for p in options.samples.glob("Samples/*/*/CMakeLists.txt"))
+    for folder in folders:
+        if only and folder.name not in only:
+            continue
+        started = time.time()
+        need = needs_of(folder)
+        if need:
+            rows.append((folder.name, "needs", need, 0))
+        else:
+            program, error = build(folder, options.samples, work, options.capability)
+            if not program:
+                rows.append((folder.name, "not built", error, 0))
+            elif options.build_only:
+                rows.append((folder.name, "built", "", time.time() - started))
+            else:
+                for data in folder.rglob("data/*"):
+                    target = work / "data" / data.name
+                    target.parent.mkdir(exist_ok=True)
+                    if data.is_file() and not target.exists():
+                        target.write_bytes(data.read_bytes())
+                began = time.time()
+                try:
+                    done = subprocess.run([*emulate, str(program)], cwd=work, capture_output=True, text=True, errors="replace", timeout=options.timeout)
+                    verdict = "passed" if done.returncode == 0 else "waived" if done.returncode == 2 else "failed"
+                    if "weft-emulate: " in done.stderr:  # some samples ignore errors
+                        verdict = "failed"
+                    said = [line for line in (done.stderr + "\n" + done.stdout).splitlines() if line.strip()]
+                    chosen = [line for line in said if re.search(r"weft-emulate:|error|fail|FAIL|unsupported", line)] or said[-1:]
+                    detail = "" if verdict == "passed" else (chosen or [""])[0][:200]
+                except subprocess.TimeoutExpired:
+                    verdict, detail = "too slow", f"more than {options.timeout:g} s"
+                rows.append((folder.name, verdict, detail, time.time() - began))
+        name, verdict, detail, seconds = rows[-1]
+        print(f"{verdict:10} {name:32} {seconds:6.1f} s  {detail}", flush=True)
+    counts = {}
+    for _, verdict, _, _ in rows:
+        counts[verdict] = counts.get(verdict, 0) + 1
+    print(", ".join(f"{verdict} {count}" for verdict, count in sorted(counts.items())))
+    if options.markdown:
+        lines = ["| sample | result | seconds | why |", "| --- | --- | --- | --- |"]
+        lines += [f"| {name} | {verdict} | {seconds:.1f} | {detail.replace('|', '/')} |" for name, verdict, detail, seconds in rows]
+        options.markdown.write_text("\n".join(lines) + "\n")
+    return 1 if counts.get("failed") else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
