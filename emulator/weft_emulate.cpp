@@ -6,11 +6,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <string>
 #include <unistd.h>
 #include <vector>
 
+#include "emulator/cuda/fatbin.h"
 #include "emulator/machine/gpu.h"
 
 namespace {
@@ -29,13 +31,44 @@ void set(const char* name, const std::string& value) {
   if (!value.empty()) setenv(name, value.c_str(), 1);
 }
 
+/// The containers of a file, as nvcc lays them down in the section .nv_fatbin: each begins at a multiple of 8.
+int print_ptx(const std::string& path, const std::string& key) {
+  const emulator::Gpu* const gpu = emulator::find_gpu(key);
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+  if (!file || !gpu) {
+    std::cerr << "weft-emulate: " << (gpu ? "cannot read " + path : "--gpu: there is no '" + key + "'") << '\n';
+    return 2;
+  }
+  // Aligned as in the file.
+  const std::vector<uint64_t> words = [&] {
+    std::vector<uint64_t> copy(bytes.size() / 8 + 1);
+    std::memcpy(copy.data(), bytes.data(), bytes.size());
+    return copy;
+  }();
+  constexpr uint64_t kBegin = 0x00100001ba55ed50u;  // magic, version 1, a header of 16 bytes
+  bool found = false;
+  for (size_t i = 0; i + 1 < words.size(); ++i) {
+    if (words[i] != kBegin || words[i + 1] > bytes.size() - i * 8) continue;
+    try {
+      const std::string text = emulator::cuda::read_image(&words[i]).ptx_for(gpu->capability());
+      std::cout << text;
+      found = found || !text.empty();
+    } catch (...) {  // what is wrong has been said
+      return 1;
+    }
+  }
+  if (!found) std::cerr << "weft-emulate: no PTX in " << path << " that a GPU of compute capability " << gpu->capability() << " can run\n";
+  return found ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{"Runs a CUDA program on a GPU in software. The program must link CUDA's runtime as a shared library\n"
                "(nvcc -cudart shared) and hold PTX (-gencode arch=compute_90a,code=compute_90a or -arch=compute_80).",
                "weft-emulate"};
-  std::string gpu, gpus, streams, check, seed, threads, break_at;
+  std::string gpu, gpus, streams, check, seed, threads, break_at, ptx;
   app.add_option("--gpu", gpu, "Which GPU: " + std::string(emulator::gpu_keys()) + " (default h100)");
   app.add_option("--gpus", gpus, "How many of it (default 1)");
   app.add_option("--streams", streams,
@@ -45,8 +78,10 @@ int main(int argc, char** argv) {
   app.add_option("--seed", seed, "Order of streams, blocks, warps and asynchronous copies; 0 (default): fixed orders");
   app.add_option("--threads", threads, "Threads of this machine that run blocks (default: all processors)");
   app.add_option("--break", break_at, "KERNEL or KERNEL:LINE: print the registers of the first warp that comes there");
+  app.add_option("--ptx", ptx, "Print the PTX in this program, library or object that the GPU would run, and run nothing");
   app.prefix_command();  // what follows the first word that is no option of ours is the program's
   CLI11_PARSE(app, argc, argv);
+  if (!ptx.empty()) return print_ptx(ptx, gpu.empty() ? "h100" : gpu);
   std::vector<std::string> program = app.remaining();
   if (program.empty() || program[0].starts_with("-")) {
     std::cerr << "weft-emulate: " << (program.empty() ? "expected a PROGRAM" : "unknown option " + program[0])

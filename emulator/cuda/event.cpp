@@ -4,6 +4,7 @@
 #include "emulator/cuda/capture.h"
 #include "emulator/cuda/device.h"
 #include "emulator/cuda/error.h"
+#include "emulator/cuda/stream_check.h"
 #include "emulator/cuda/stream.h"
 
 namespace emulator::cuda {
@@ -80,6 +81,7 @@ float event_elapsed(cudaEvent_t start_handle, cudaEvent_t end_handle) {
     require(!event->capture, cudaErrorCapturedEvent);
     require(!(event->flags & cudaEventDisableTiming) && event->recorded, cudaErrorInvalidResourceHandle);
     require(event->recorded->done, cudaErrorNotReady);
+    if (stream_check::on()) stream_check::known_to_host(*event->recorded);
   }
   return std::chrono::duration<float, std::milli>(end.recorded->ended - start.recorded->ended).count();
 }

@@ -8,6 +8,7 @@
 #include "emulator/cuda/capture.h"
 #include "emulator/cuda/device.h"
 #include "emulator/cuda/error.h"
+#include "emulator/cuda/stream_check.h"
 #include "emulator/cuda/user_object.h"
 
 namespace emulator::cuda {
@@ -54,6 +55,7 @@ Node* Graph::add(std::shared_ptr<const Work> work, const std::vector<Node*>& dep
   node->number = next_node();
   node->graph = this;
   node->work = std::move(work);
+  if (stream_check::on()) node->site = std::make_shared<const CallSite>(CallSite::here());
   Node* const added = node.get();
   nodes.push_back(std::move(node));
   for (Node* before : dependencies) connect(before, added);
@@ -117,6 +119,7 @@ std::shared_ptr<Graph> Graph::clone() const {
     Node* const twin = copy->add(std::move(work), {});
     twin->original = node.get();
     twin->enabled = node->enabled;
+    twin->site = node->site;
     twins[node.get()] = twin;
   }
   for (const auto& node : nodes)

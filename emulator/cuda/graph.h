@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "emulator/cuda/work.h"
+#include "emulator/machine/call_site.h"
 
 namespace emulator::cuda {
 
@@ -19,6 +20,7 @@ struct Node {
   std::shared_ptr<const Work> work;
   std::vector<Node*> dependencies, dependents;
   bool enabled = true;
+  std::shared_ptr<const CallSite> site;  ///< of the call that added it, while streams are checked
   const Node* original = nullptr;  ///< of a clone: the node that it was made from
 };
 

@@ -6,6 +6,7 @@
 #include "emulator/cuda/device.h"
 #include "emulator/cuda/error.h"
 #include "emulator/cuda/graph.h"
+#include "emulator/cuda/stream_check.h"
 
 namespace emulator::cuda {
 namespace {
@@ -42,6 +43,7 @@ Op launch(Lock& lock, const std::shared_ptr<Graph>& graph, const Stream& stream,
       if (kind != Operation::Kind::marker) {
         call = [shared = node->work, owner = graph] { shared->perform(); };
       }
+      const stream_check::Issuing issuing(&node->work, node);
       op = scheduler.issue(lock, kind == Operation::Kind::marker ? stream.device : work.device, stream.number, kind,
                            std::move(call), after);
       if (const auto* record = std::get_if<RecordWork>(&work.what)) {
@@ -156,7 +158,7 @@ void graph_launch(cudaGraphExec_t handle, cudaStream_t stream_handle) {
     return;
   }
   std::vector<Op> before = everything_before(stream);
-  if (executable.last && !executable.last->done) before.push_back(executable.last);
+  if (executable.last && (!executable.last->done || stream_check::on())) before.push_back(executable.last);
   const Op last = launch(lock, executable.graph, stream, before);
   executable.last = stream.last = last;
   Scheduler::get().step(lock);

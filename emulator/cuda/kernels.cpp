@@ -190,7 +190,8 @@ cudaFuncAttributes function_attributes(Function& function) {
   a.localSizeBytes = code.local_bytes;
   a.maxThreadsPerBlock = code.max_threads;
   a.numRegs = code.registers_per_thread > 0 ? code.registers_per_thread : 32;
-  a.ptxVersion = a.binaryVersion = Device::get(function.device).gpu().capability();
+  a.ptxVersion = function.code->module->text().target;
+  a.binaryVersion = Device::get(function.device).gpu().capability();
   a.maxDynamicSharedSizeBytes = function.most_dynamic_shared();
   a.preferredShmemCarveout = function.carveout;
   a.clusterDimMustBeSet = code.cluster[0] != 0;

@@ -9,6 +9,7 @@
 #include "emulator/cuda/device.h"
 #include "emulator/cuda/error.h"
 #include "emulator/cuda/kernels.h"
+#include "emulator/cuda/stream_check.h"
 #include "emulator/machine/memory.h"
 
 namespace emulator::cuda {
@@ -82,6 +83,9 @@ void device_free(void* memory) {
     refuse_free(memory);
   }
   drain(lock, found.device);
+  // Other devices may use it, too, and this call does not wait for them.
+  if (stream_check::on())
+    stream_check::host_frees("cudaFree", memory, found.end - found.begin, stream_check::host_clock());
   if (!release(memory, found.kind)) refuse_free(memory);
   const auto pooled = books().from_pool.find(memory);
   if (pooled != books().from_pool.end()) {
@@ -96,7 +100,10 @@ void host_free(void* memory) {
   Allocation found;
   if (!find_begin(memory, found) || found.kind != MemoryKind::pinned) refuse_free(memory);
   refuse_unsafe(lock);
+  std::vector<uint32_t> knew;
+  if (stream_check::on()) knew = stream_check::host_clock();
   for (int device = 0; device < Device::count(); ++device) device_synchronize(lock, device);
+  if (stream_check::on()) stream_check::host_frees("cudaFreeHost", memory, found.end - found.begin, knew);
   if (!release(memory, MemoryKind::pinned)) refuse_free(memory);
   books().host_flags.erase(memory);
 }
@@ -157,7 +164,8 @@ void* stream_allocate(size_t bytes, Pool* pool, cudaStream_t handle) {
   from.used += bytes;
   from.used_high = std::max(from.used_high, from.used);
   books().from_pool[memory] = &from;
-  issue(lock, stream, Operation::Kind::marker, nullptr);
+  const Op op = issue(lock, stream, Operation::Kind::marker, nullptr);
+  if (stream_check::on()) stream_check::allocated(*op, memory, bytes);
   return memory;
 }
 
@@ -179,6 +187,14 @@ void stream_free(void* memory, cudaStream_t handle) {
     books().from_pool.erase(pooled);
   }
   const auto call = [memory, pool, bytes] {
+    if (stream_check::touched()) {
+      stream_check::freed(memory, bytes);
+      stream_check::release_later([memory, pool, bytes] {
+        release(memory, MemoryKind::device);
+        give_back(pool, bytes);
+      });
+      return;
+    }
     if (!release(memory, MemoryKind::device)) {
       throw Fault(FaultCode::illegal_address,
                   cat("cudaFreeAsync frees ", describe_address(reinterpret_cast<uintptr_t>(memory))));

@@ -2,10 +2,12 @@
 #include "emulator/cuda/scheduler.h"
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 
 #include "emulator/cuda/device.h"
 #include "emulator/cuda/host_threads.h"
+#include "emulator/cuda/stream_check.h"
 
 namespace emulator::cuda {
 namespace {
@@ -64,6 +66,7 @@ Op Scheduler::issue(Lock&, int device, uint64_t stream, Operation::Kind kind, st
     op->dependencies.push_back(before.get());
     before->dependents.push_back(op);
   }
+  if (stream_check::on()) stream_check::issued(*op, after);
   if (op->dependencies.empty()) make_ready(op);
   return op;
 }
@@ -103,6 +106,7 @@ void Scheduler::complete(Operation& op) {
     one.ended = std::chrono::steady_clock::now();
     one.work = nullptr;
     ++completed_;
+    if (stream_check::on()) stream_check::ended(one);
     for (Op& next : one.dependents) {
       std::erase(next->dependencies, &one);
       if (next->dependencies.empty()) freed.push_back(std::move(next));
@@ -160,9 +164,14 @@ Op Scheduler::pick(Executor& e) {
 void Scheduler::perform(Lock& lock, Operation& op) {
   // A context that has died runs nothing more; what was queued ends without effect.
   if (op.work && !Device::get(op.device).faulted()) {
+    const bool checked = stream_check::on();
+    if (checked && op.kind == Operation::Kind::host) stream_check::host_function_begins(op);
     lock.unlock();
     try {
+      std::optional<stream_check::Running> running;
+      if (checked) running.emplace(op);
       op.work();
+      if (running) running->finish();
     } catch (const Fault& fault) {
       Device::get(op.device).die(fault);
     } catch (const std::exception& other) {
@@ -228,7 +237,11 @@ void Scheduler::insist(Lock&) {
 }
 
 void Scheduler::wait(Lock& lock, const Op& op) {
-  if (!op || op->done) return;
+  if (!op) return;
+  if (op->done) {
+    if (stream_check::on()) stream_check::known_to_host(*op);
+    return;
+  }
   want(*op);
   awaited_.push_back(op.get());
   wake_all();
@@ -248,6 +261,7 @@ void Scheduler::wait(Lock& lock, const Op& op) {
     }
   }
   awaited_.erase(std::ranges::find(awaited_, op.get()));
+  if (stream_check::on()) stream_check::known_to_host(*op);
 }
 
 void Scheduler::wait(Lock& lock, const std::vector<Op>& ops) {
@@ -255,9 +269,12 @@ void Scheduler::wait(Lock& lock, const std::vector<Op>& ops) {
 }
 
 bool Scheduler::query(Lock& lock, const Op& op) {
-  if (!op || op->done) return true;
-  step(lock);
-  if (op->done) return true;
+  if (!op) return true;
+  if (!op->done) step(lock);
+  if (op->done) {
+    if (stream_check::on()) stream_check::known_to_host(*op);
+    return true;
+  }
   if (++op->polls == kPollsAreWaiting) want(*op);
   return false;
 }

@@ -14,6 +14,7 @@
 namespace emulator::cuda {
 
 struct Stream;
+struct Trace;
 
 /// One lock holds the state of streams, events, captures and graphs. Work runs without it.
 using Lock = std::unique_lock<std::mutex>;
@@ -36,6 +37,7 @@ struct Operation {
   std::vector<Operation*> dependencies;                ///< those that have not ended
   std::vector<std::shared_ptr<Operation>> dependents;  ///< those that wait for this one
   std::chrono::steady_clock::time_point ended;
+  std::shared_ptr<Trace> trace;  ///< only while streams are checked
 };
 using Op = std::shared_ptr<Operation>;
 

@@ -9,6 +9,7 @@
 #include "emulator/cuda/capture.h"
 #include "emulator/cuda/device.h"
 #include "emulator/cuda/error.h"
+#include "emulator/cuda/stream_check.h"
 #include "emulator/cuda/work.h"
 
 namespace emulator::cuda {
@@ -27,6 +28,11 @@ bool launches_block() {
     return text && *text == '1';
   }();
   return yes;
+}
+
+/// It has ended, and nobody asks who waited for it.
+bool nobody_needs(const Operation& op) {
+  return op.done && (!stream_check::on() || stream_check::host_knows(op));
 }
 
 Stream& per_thread_stream(int device) {
@@ -74,13 +80,14 @@ std::vector<Op> everything_before(Stream& stream) {
   if (stream.role == Stream::Role::legacy) {
     for (const Stream* other : Device::get(stream.device).streams)
       if (other->blocking()) ops.push_back(other->last);
-    std::erase_if(stream.orphans, [](const Op& op) { return op->done; });
-    std::erase_if(stream.unordered_orphans, [](const Op& op) { return op->done; });
+    std::erase_if(stream.orphans, [](const Op& op) { return nobody_needs(*op); });
+    std::erase_if(stream.unordered_orphans, [](const Op& op) { return nobody_needs(*op); });
     ops.insert(ops.end(), stream.orphans.begin(), stream.orphans.end());
   } else if (stream.blocking()) {
     ops.push_back(Device::get(stream.device).legacy_stream().last);
   }
-  std::erase_if(ops, [](const Op& op) { return !op || op->done; });
+  // The check of streams wants to know the order, not the luck that it was kept.
+  std::erase_if(ops, [](const Op& op) { return !op || (op->done && !stream_check::on()); });
   return ops;
 }
 
@@ -120,10 +127,10 @@ void stream_destroy(cudaStream_t handle) {
   require(stream.role == Stream::Role::own, cudaErrorInvalidResourceHandle);
   if (stream.capture) abandon_capture(stream);
   // What it holds goes on; a later use of the default stream has to wait for it all the same.
-  if (stream.blocking() && stream.last && !stream.last->done) {
+  if (stream.blocking() && stream.last && !nobody_needs(*stream.last)) {
     Stream& legacy = Device::get(stream.device).legacy_stream();
     legacy.orphans.push_back(stream.last);
-  } else if (stream.last && !stream.last->done) {
+  } else if (stream.last && !nobody_needs(*stream.last)) {
     Device::get(stream.device).legacy_stream().unordered_orphans.push_back(stream.last);
   }
   Device::get(stream.device).streams.erase(&stream);
@@ -158,7 +165,7 @@ void stream_wait_event(cudaStream_t handle, cudaEvent_t event_handle, unsigned f
   require((flags & ~unsigned{cudaEventWaitExternal}) == 0);
   refuse_implicit(stream);
   if (capture_wait(stream, event, event_handle, flags)) return;
-  if (!event.recorded || event.recorded->done) return;
+  if (!event.recorded || nobody_needs(*event.recorded)) return;
   issue(lock, stream, Operation::Kind::marker, nullptr, {event.recorded});
 }
 

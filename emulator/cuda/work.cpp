@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "emulator/cuda/error.h"
+#include "emulator/cuda/stream_check.h"
+#include "emulator/machine/fresh.h"
 #include "emulator/machine/memory.h"
 
 namespace emulator::cuda {
@@ -29,12 +31,18 @@ void check_span(const char* what, const void* memory, size_t bytes) {
   }
 }
 
+void note(const void* memory, size_t bytes, Touch touch) {
+  if (Touched* const touched = stream_check::touched()) touched->note(reinterpret_cast<uintptr_t>(memory), bytes, touch);
+}
+
 template <class T>
 void fill_rows(const FillWork& fill) {
   const T value = static_cast<T>(fill.value);
   for (size_t z = 0; z < fill.depth; ++z) {
     for (size_t y = 0; y < fill.height; ++y) {
       char* const row = fill.to + z * fill.slice + y * fill.pitch;
+      note(row, fill.width * sizeof(T), Touch::write);
+      mark_written(row, fill.width * sizeof(T));
       if constexpr (sizeof(T) == 1) {
         std::memset(row, int(value), fill.width);
       } else {
@@ -45,7 +53,7 @@ void fill_rows(const FillWork& fill) {
 }
 
 struct Perform {
-  void operator()(const KernelWork& kernel) const { ptx::run(kernel.launch); }
+  void operator()(const KernelWork& kernel) const { ptx::run(kernel.launch, stream_check::touched()); }
   void operator()(const CopyWork& copy) const { perform_copy(copy); }
   void operator()(const FillWork& fill) const { perform_fill(fill); }
   void operator()(const HostWork& host) const {
@@ -55,8 +63,16 @@ struct Perform {
       host.function(host.data);
     }
   }
-  void operator()(const AllocWork& alloc) const { std::memset(alloc.said.dptr, 0xff, alloc.said.bytesize); }
-  void operator()(const FreeWork&) const {}
+  void operator()(const AllocWork& alloc) const {
+    note(alloc.said.dptr, alloc.said.bytesize, Touch::write);
+    std::memset(alloc.said.dptr, 0xff, alloc.said.bytesize);
+    mark_fresh(alloc.said.dptr, alloc.said.bytesize);
+  }
+  void operator()(const FreeWork& free) const {
+    Allocation found;
+    if (stream_check::touched() && find_allocation(reinterpret_cast<uintptr_t>(free.memory), found))
+      stream_check::freed(free.memory, found.end - found.begin);
+  }
   void operator()(const CallWork& call) const { call.call(); }
   // The scheduler's own: they have no work.
   void operator()(const EmptyWork&) const {}
@@ -85,10 +101,11 @@ void Work::perform() const { std::visit(Perform{}, what); }
 
 void enqueue(Lock& lock, Stream& stream, std::shared_ptr<const Work> work) {
   const Operation::Kind kind = work->kind();
+  const stream_check::Issuing issuing(&work);
   if (kind == Operation::Kind::marker) {
     issue(lock, stream, kind, nullptr);
   } else {
-    issue(lock, stream, kind, [work = std::move(work)] { work->perform(); });
+    issue(lock, stream, kind, [work] { work->perform(); });
   }
 }
 
@@ -96,10 +113,15 @@ void perform_copy(const CopyWork& copy) {
   check_span("a copy writes", copy.to, copy.to_span());
   if (!copy.staged) check_span("a copy reads", copy.from, copy.from_span());
   const char* const from = copy.staged ? copy.staged->data() : copy.from;
+  if (stream_check::touched()) stream_check::copy_runs(copy.from);
   for (size_t z = 0; z < copy.depth; ++z) {
     for (size_t y = 0; y < copy.height; ++y) {
-      std::memmove(copy.to + z * copy.to_slice + y * copy.to_pitch, from + z * copy.from_slice + y * copy.from_pitch,
-                   copy.width);
+      char* const to_row = copy.to + z * copy.to_slice + y * copy.to_pitch;
+      const char* const from_row = from + z * copy.from_slice + y * copy.from_pitch;
+      if (!copy.staged) note(from_row, copy.width, Touch::read);
+      note(to_row, copy.width, Touch::write);
+      mark_copied(to_row, from_row, copy.width);
+      std::memmove(to_row, from_row, copy.width);
     }
   }
 }

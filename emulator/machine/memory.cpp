@@ -13,6 +13,7 @@
 #include <shared_mutex>
 
 #include "emulator/machine/fault.h"
+#include "emulator/machine/fresh.h"
 #include "emulator/machine/options.h"
 
 namespace emulator {
@@ -233,12 +234,30 @@ class Registry {
 
 }  // namespace
 
-void* allocate(size_t bytes, MemoryKind kind, int device) { return Registry::get().allocate(bytes, kind, device); }
-bool release(void* memory, MemoryKind kind) { return Registry::get().release(memory, kind); }
+void* allocate(size_t bytes, MemoryKind kind, int device) {
+  void* const memory = Registry::get().allocate(bytes, kind, device);
+  // The host can write the others without a call.
+  if (memory && kind == MemoryKind::device) mark_fresh(memory, bytes);
+  if (memory && kind != MemoryKind::device) mark_written(memory, bytes);
+  return memory;
+}
+bool release(void* memory, MemoryKind kind) {
+  Allocation ending;
+  const bool tell = memory_released && find_allocation(reinterpret_cast<uintptr_t>(memory), ending);
+  if (!Registry::get().release(memory, kind)) return false;
+  if (tell) memory_released(ending.begin, ending.end);
+  return true;
+}
 void register_range(void* memory, size_t bytes, MemoryKind kind, int device) {
   Registry::get().register_range(memory, bytes, kind, device);
 }
-bool unregister_range(void* memory) { return Registry::get().unregister_range(memory); }
+bool unregister_range(void* memory) {
+  Allocation ending;
+  const bool tell = memory_released && find_allocation(reinterpret_cast<uintptr_t>(memory), ending);
+  if (!Registry::get().unregister_range(memory)) return false;
+  if (tell && ending.kind != MemoryKind::parameters) memory_released(ending.begin, ending.end);
+  return true;
+}
 void memory_info(int device, size_t& free_bytes, size_t& total_bytes) {
   Registry::get().info(device, free_bytes, total_bytes);
 }

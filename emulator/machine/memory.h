@@ -27,6 +27,8 @@ void* allocate(size_t bytes, MemoryKind kind, int device);
 /// False when no live allocation of this kind begins there. The addresses are unreadable from now on, and are not
 /// given out again for a while: use after free is seen.
 bool release(void* memory, MemoryKind kind);
+/// Called when a range has ended, if anybody wants to know.
+inline void (*memory_released)(uintptr_t begin, uintptr_t end) = nullptr;
 /// Memory of the program's own that kernels may use (cudaHostRegister, kernel parameters).
 void register_range(void* memory, size_t bytes, MemoryKind kind, int device);
 bool unregister_range(void* memory);

@@ -49,6 +49,7 @@ struct TensorBox {
   static constexpr uint64_t kMagic = 0x70616d726f736e65;
 
   uint64_t magic;
+  uint64_t unused;  ///< CUTLASS clears bit 21 of a map's second word when the tensor has less than 128 KiB
   uint64_t data;
   uint64_t strides[4];     ///< bytes, of dimensions 1, 2, …
   uint32_t last_index[5];  ///< sizes less 1

@@ -10,11 +10,26 @@ namespace emulator::nccl {
 // Storage types of the formats that C++ has no type for. Each names the type that sums are accumulated in, and converts
 // to it and back (round to nearest, ties to even).
 
+/// By integers, since not every compiler has _Float16; loops over these vectorise.
 struct Half {
   using Wide = float;
-  _Float16 value;
-  float widen() const { return static_cast<float>(value); }
-  static Half narrow(float x) { return {static_cast<_Float16>(x)}; }
+  uint16_t bits;
+  float widen() const {
+    const uint32_t magnitude = bits & 0x7fffu, sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
+    // The exponents' biases differ by 112. The product makes subnormals normal.
+    const auto finite = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude << 13) * 0x1p112f);
+    return std::bit_cast<float>(sign | (magnitude >= 0x7c00u ? 0x7f800000u | magnitude << 13 : finite));
+  }
+  static Half narrow(float x) {
+    const auto u = std::bit_cast<uint32_t>(x), magnitude = u & 0x7fffffffu;
+    const uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - (112u << 23)) >> 13;
+    // 0.5f has the spacing of a half's subnormals: the addition rounds.
+    const auto shifted = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f);
+    const uint32_t subnormal = shifted - std::bit_cast<uint32_t>(0.5f);
+    const uint32_t special = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
+    const uint32_t result = magnitude < 0x38800000u ? subnormal : magnitude >= 0x47800000u ? special : normal;
+    return {static_cast<uint16_t>((u >> 16 & 0x8000u) | result)};
+  }
 };
 
 struct Bfloat16 {

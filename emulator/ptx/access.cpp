@@ -164,7 +164,8 @@ char* resolve_generic(Warp& w, const Instruction* i, int lane, uint64_t address,
   return resolve_any(w, i, lane, address, bytes, write).at;
 }
 
-char* resolve_async(Warp& w, uint32_t line, const char* what, uint64_t address, uint64_t bytes, bool write) {
+char* resolve_async(Warp& w, uint32_t line, const char* what, uint64_t address, uint64_t bytes, bool write,
+                    bool atomic) {
   if ((address & kWindowMask) == kSharedWindow) {
     const uint64_t at = address & ~kWindowMask, offset = at & ((uint64_t{1} << kRankShift) - 1),
                    rank = at >> kRankShift;
@@ -177,7 +178,22 @@ char* resolve_async(Warp& w, uint32_t line, const char* what, uint64_t address, 
   }
   const std::string why = wrong_global(address, bytes, write);
   if (!why.empty()) w.fail_later(line, -1, FaultCode::illegal_address, cat(what, ": ", why));
+  if (Touched* const all = touched(w)) all->note(address, bytes, touch_of(Order::weak, write, atomic));
   return reinterpret_cast<char*>(address);
+}
+
+void note_lanes(Touched& touched, const uint64_t* base, uint64_t offset, uint32_t lanes, uint32_t bytes, Touch touch) {
+  char* at[kLanes];
+  uint64_t apart = lanes ^ kAllLanes;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const uint64_t address = base[lane] + offset;
+    apart |= address ^ (base[0] + offset + static_cast<uint64_t>(lane) * bytes);
+    at[lane] = reinterpret_cast<char*>(address);
+  }
+  if (apart == 0)
+    touched.note(reinterpret_cast<uintptr_t>(at[0]), size_t{bytes} * kLanes, touch);
+  else
+    touched.note(at, lanes, bytes, touch);
 }
 
 bool take_modifier(std::string_view mod, AccessForm& form) {
@@ -298,11 +314,16 @@ void locate(Warp& w, const Instruction* i, const AccessForm& form, uint32_t lane
     }
     where[static_cast<size_t>(space)] |= 1u << lane;
   }
+  if (Touched* const all = touched(w)) {
+    const uint32_t global = where[static_cast<size_t>(Space::global)] | where[static_cast<size_t>(Space::constant)];
+    all->note(at, global, bytes, touch_of(form.order, write, atomic));
+  }
   if (!checked(w)) return;
   for (size_t space = 0; space < where.size(); ++space)
     if (where[space] != 0)
       note_access(w, i,
-                  {static_cast<Space>(space), form.order, form.scope, write, atomic, false, where[space], bytes, at});
+                  {static_cast<Space>(space), form.order, form.scope, write, atomic, where[space], bytes, at, nullptr, 0,
+                   write && !atomic && form.type != Type::none ? &form : nullptr});
 }
 
 }  // namespace emulator::ptx

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include "emulator/machine/touched.h"
 #include "emulator/ptx/lanes.h"
 #include "emulator/ptx/lowering.h"
 #include "emulator/ptx/warp.h"
@@ -15,44 +16,45 @@ namespace emulator::ptx {
 enum class Order : uint8_t { weak, volatile_, relaxed, acquire, release, acq_rel, sc, mmio };
 enum class Scope : uint8_t { none, cta, cluster, gpu, sys };
 
-/// One access of some lanes of a warp, as checkers hear of it.
+struct AccessForm;
+
+/// One access of some lanes of a warp, as checks hear of it.
 struct AccessNote {
   Space space;  ///< where the addresses lie; never generic
   Order order;
   Scope scope;
   bool write, atomic;  ///< an atomic operation reads and writes
-  bool asynchronous;   ///< begun here (cp.async), done at the wait
   uint32_t lanes, bytes;
-  char* const* addresses;  ///< of the process, by lane
+  char* const* addresses;  ///< of the process, by lane; nullptr: lane l's is at first + l * stride
+  char* first = nullptr;
+  uint32_t stride = 0;
+  const AccessForm* stored = nullptr;  ///< of a store: where its values are
+  char* at(int lane) const { return addresses ? addresses[lane] : first + static_cast<uint32_t>(lane) * stride; }
 };
-/// A fence or a barrier; `what` is its spelling or the barrier's name, `key` tells barriers and their phases apart.
-struct OrderNote {
-  enum class Kind : uint8_t { fence, arrive, wait, copies_done } kind;
+/// A fence; `what` is its spelling.
+struct FenceNote {
   Order order;
   Scope scope;
   uint32_t lanes;
   const char* what;
-  uint64_t key;
 };
 
-/// Whoever checks kernels. It is asked only while Grid::checked is set.
-class Checker {
- public:
-  virtual void access(Warp& w, const Instruction* i, const AccessNote& note) = 0;
-  virtual void order(Warp& w, const Instruction* i, const OrderNote& note) = 0;
-
- protected:
-  ~Checker() = default;
-};
-inline Checker* checker = nullptr;
+// checker.cpp: to be called only when checked().
+void note_access(Warp& w, const Instruction* i, const AccessNote& note);
+void note_fence(Warp& w, const FenceNote& note);
+/// __syncwarp of `lanes`.
+void note_sync_warp(Warp& w, uint32_t lanes);
 
 inline bool checked(const Warp& w) { return w.block->grid->checked; }
-inline void note_access(Warp& w, const Instruction* i, const AccessNote& note) {
-  if (checker) checker->access(w, i, note);
+/// Where the accesses of global memory are noted, or nullptr. What is not weak counts as atomic: it is made for others
+/// who run at the same time.
+inline Touched* touched(const Warp& w) { return w.block->grid->touched; }
+inline Touch touch_of(Order order, bool write, bool atomic) {
+  return atomic || order != Order::weak ? Touch::atomic : write ? Touch::write : Touch::read;
 }
-inline void note_order(Warp& w, const Instruction* i, const OrderNote& note) {
-  if (checked(w) && checker) checker->order(w, i, note);
-}
+
+/// Notes accesses at base[lane] + offset.
+void note_lanes(Touched& touched, const uint64_t* base, uint64_t offset, uint32_t lanes, uint32_t bytes, Touch touch);
 
 /// What a memory instruction says before its operands.
 struct AccessForm {

@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "emulator/ptx/access.h"
+#include "emulator/ptx/checker.h"
 #include "emulator/ptx/synchronised.h"
 
 namespace emulator::ptx {
@@ -43,6 +44,8 @@ void give_result(Warp& w, const Instruction* i, uint32_t lanes, uint32_t value) 
 void complete(Block& block, size_t id) {
   Block::Barrier& barrier = block.barriers[id];
   const uint64_t key = key_of(id, barrier.phase);
+  BlockChecks* const checks = race_checks_of(block);
+  if (checks) checks->barrier_complete(id, barrier.uncounted);
   for (Warp& w : block.warps) {
     uint32_t lanes = 0;
     for (const Group& group : w.groups)
@@ -50,6 +53,7 @@ void complete(Block& block, size_t id) {
         give_result(w, group.pc - 1, group.mask, barrier.value);
         lanes |= group.mask;
       }
+    if (lanes && checks && !barrier.uncounted) checks->barrier_acquire(w, lanes, id);
     if (lanes) w.wake(lanes);
   }
   const uint32_t phase = barrier.phase + 1;
@@ -119,6 +123,10 @@ bool arrive(Warp& w, const Instruction* i, const BarrierForm& form, const Reques
   } else if (request.expected != 0) {
     state.all = false;
   }
+  if (request.expected == 0)
+    state.uncounted = true;
+  else if (BlockChecks* const checks = race_checks_of(block))
+    checks->barrier_arrive(w, lanes, request.id);
   state.arrived += static_cast<uint32_t>(std::popcount(lanes));
   // Counts are of whole warps: what is missing of a warp comes with its lowest thread.
   if ((lanes >> std::countr_one(w.exited) & 1) != 0) state.padding += static_cast<uint32_t>(std::popcount(w.exited));
@@ -131,10 +139,6 @@ bool arrive(Warp& w, const Instruction* i, const BarrierForm& form, const Reques
     else
       state.value = state.value != 0 || yes != 0;
   }
-  const uint64_t key = key_of(request.id, state.phase);
-  note_order(w, i, {OrderNote::Kind::arrive, Order::acq_rel, Scope::cta, lanes, kNames[request.id], key});
-  if (form.act != Act::arrive)
-    note_order(w, i, {OrderNote::Kind::wait, Order::acq_rel, Scope::cta, lanes, kNames[request.id], key});
   return is_full(block, state);
 }
 
@@ -148,7 +152,10 @@ const Instruction* barrier(Warp& w, const Instruction* i) {
     const uint64_t key = key_of(request.id, w.block->barriers[request.id].phase);
     if (arrive(w, i, form, request, lanes)) {
       give_result(w, i, lanes, w.block->barriers[request.id].value);
+      const bool counted = !w.block->barriers[request.id].uncounted;
       complete(*w.block, request.id);
+      if (BlockChecks* const checks = race_checks_of(*w.block); checks && counted && form.act != Act::arrive)
+        checks->barrier_acquire(w, lanes, request.id);
     } else if (form.act != Act::arrive) {
       if (lanes == w.mask) return w.block_lanes(i + 1, kNames[request.id], key);
       put_to_sleep(w, lanes, i + 1, kNames[request.id], key);
@@ -159,9 +166,8 @@ const Instruction* barrier(Warp& w, const Instruction* i) {
 
 /// bar.warp.sync: being together is all.
 struct WarpBarrier {
-  void operator()(Warp& w, const Instruction* i, uint32_t lanes, uint32_t members) const {
-    note_order(w, i, {OrderNote::Kind::arrive, Order::acq_rel, Scope::cta, lanes, "bar.warp.sync", members});
-    note_order(w, i, {OrderNote::Kind::wait, Order::acq_rel, Scope::cta, lanes, "bar.warp.sync", members});
+  void operator()(Warp& w, const Instruction*, uint32_t lanes, uint32_t) const {
+    if (checked(w)) note_sync_warp(w, lanes);
   }
 };
 const Instruction* warp_barrier(Warp& w, const Instruction* i) {
@@ -172,11 +178,13 @@ void complete_cluster(Cluster& cluster) {
   const uint64_t key = kClusterKey | cluster.barrier_phase;
   ++cluster.barrier_phase;
   cluster.barrier_arrived = 0;
+  if (BlockChecks* const checks = race_checks_of(*cluster.blocks[0])) checks->cluster_complete();
   for (const auto& block : cluster.blocks)
     for (Warp& w : block->warps) {
       uint32_t lanes = 0;
       for (const Group& group : w.groups)
         if (group.state == Group::State::blocked && group.wait_key == key) lanes |= group.mask;
+      if (BlockChecks* const checks = race_checks_of(*block); checks && lanes) checks->cluster_acquire(w, lanes);
       if (lanes) w.wake(lanes);
     }
 }
@@ -190,9 +198,8 @@ const Instruction* cluster_arrive(Warp& w, const Instruction* i) {
            "barrier.cluster.arrive twice without barrier.cluster.wait");
   w.cluster_arrived |= lanes;
   w.cluster_phase = (w.cluster_phase & ~lanes) | ((cluster.barrier_phase & 1) != 0 ? lanes : 0);
-  note_order(w, i,
-             {OrderNote::Kind::arrive, static_cast<Order>(i->aux), Scope::cluster, lanes, "barrier.cluster",
-              kClusterKey | cluster.barrier_phase});
+  if (BlockChecks* const checks = race_checks_of(*w.block))
+    checks->cluster_arrive(w, lanes, static_cast<Order>(i->aux) == Order::relaxed);
   cluster.barrier_arrived += static_cast<uint32_t>(std::popcount(lanes));
   if (cluster.barrier_arrived >= cluster.live_threads) complete_cluster(cluster);
   return i + 1;
@@ -208,12 +215,9 @@ const Instruction* cluster_wait(Warp& w, const Instruction* i) {
   const uint32_t waits = lanes & ((cluster.barrier_phase & 1) != 0 ? w.cluster_phase : ~w.cluster_phase);
   w.cluster_arrived &= ~lanes;
   const uint64_t key = kClusterKey | cluster.barrier_phase;
-  if (lanes & ~waits)
-    note_order(w, i,
-               {OrderNote::Kind::wait, Order::acquire, Scope::cluster, lanes & ~waits, "barrier.cluster",
-                kClusterKey | (cluster.barrier_phase - 1)});
+  if (BlockChecks* const checks = race_checks_of(*w.block); checks && (lanes & ~waits) != 0)
+    checks->cluster_acquire(w, lanes & ~waits);
   if (waits == 0) return i + 1;
-  note_order(w, i, {OrderNote::Kind::wait, Order::acquire, Scope::cluster, waits, "barrier.cluster", key});
   if (waits == w.mask) return w.block_lanes(i + 1, "barrier.cluster.wait", key);
   put_to_sleep(w, waits, i + 1, "barrier.cluster.wait", key);
   return go_on(w, i + 1);
@@ -224,9 +228,7 @@ const Instruction* fence(Warp& w, const Instruction* i) {
   const Scope scope = static_cast<Scope>(i->aux);
   if (scope == Scope::gpu || scope == Scope::sys) std::atomic_thread_fence(std::memory_order_seq_cst);
   if (checked(w))
-    note_order(w, i,
-               {OrderNote::Kind::fence, static_cast<Order>(i->c), scope, w.lanes(i),
-                static_cast<const std::string*>(i->more)->c_str(), 0});
+    note_fence(w, {static_cast<Order>(i->c), scope, w.lanes(i), static_cast<const std::string*>(i->more)->c_str()});
   return i + 1;
 }
 

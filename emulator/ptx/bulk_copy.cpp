@@ -3,7 +3,10 @@
 
 #include <algorithm>
 
+#include "emulator/machine/options.h"
+#include "emulator/machine/fresh.h"
 #include "emulator/machine/tensor_map.h"
+#include "emulator/ptx/checker.h"
 #include "emulator/ptx/mbarrier.h"
 
 namespace emulator::ptx {
@@ -49,6 +52,35 @@ void BulkCopy::fail(FaultCode code, const std::string& what) const {
   warp->fail_later(line, lane, code, cat(form->name, ": ", what));
 }
 
+void BulkCopy::note_global(const char* memory, uint64_t count, bool write) const {
+  if (BlockChecks* const checks = warp->block->checks.get())
+    checks->global_access({*warp, lane, site, form->name}, memory, count, write, form->op != Reduction::none);
+}
+
+void BulkCopy::note_issue() {
+  if (BlockChecks* const checks = race_checks_of(*warp->block)) {
+    const BlockChecks::Issuer by{*warp, lane, site, form->name};
+    if (form->way != BulkForm::Way::global_to_shared)
+      for_each_run(shared.at, bytes, swizzle(), [&](uint64_t, uint64_t from, uint64_t count) {
+        moment = checks->store_issued(by, shared.block->shared + from, count);
+      });
+    for (const Arrival& arrival : arrivals)
+      if (form->op == Reduction::none)
+        for_each_run(arrival.to.at, bytes, swizzle(), [&](uint64_t, uint64_t to, uint64_t count) {
+          arrival.to.block->checks->load_issued(by, arrival.to.block->shared + to, count, arrival.barrier.at);
+        });
+  }
+  if (!checked(*warp)) return;
+  const bool write = form->way == BulkForm::Way::shared_to_global;
+  if (form->way == BulkForm::Way::shared_to_shared) return;
+  if (!form->tensor) return note_global(reinterpret_cast<const char*>(global), bytes, write);
+  const uint64_t element = static_cast<uint64_t>(box.element_bytes());
+  for_each_line(box, place, [&](int, const BoxLine& l) {
+    if (l.end > l.begin)
+      note_global(reinterpret_cast<const char*>(l.data), static_cast<uint64_t>(l.end - l.begin) * element, write);
+  });
+}
+
 /// The whole box, line by line, as it would lie without a swizzle.
 void BulkCopy::gather() {
   const uint64_t element = static_cast<uint64_t>(box.element_bytes()),
@@ -91,7 +123,7 @@ void BulkCopy::write_tensor() {
   for_each_line(box, place, [&](int number, const BoxLine& l) {
     const uint64_t inside = static_cast<uint64_t>(l.end - l.begin) * element;
     if (inside == 0) return;
-    char* const to = resolve_async(*warp, line, form->name, l.data, inside, true);
+    char* const to = resolve_async(*warp, line, form->name, l.data, inside, true, form->op != Reduction::none);
     const char* const from =
         content.data() + static_cast<uint64_t>(number) * line_bytes + static_cast<uint64_t>(l.begin) * element;
     if (form->op == Reduction::none)
@@ -103,7 +135,7 @@ void BulkCopy::write_tensor() {
 
 void BulkCopy::arrive(const Arrival& arrival) {
   const Block& block = *arrival.to.block;
-  if (block.done() && !warp->block->done() && &block != warp->block)
+  if (block.done() && !warp->block->done() && &block != warp->block && options().check_races)
     fail(FaultCode::launch_failure, cat("it arrives in block ", block.rank, " of the cluster, which has ended"));
   if (form->op != Reduction::none)
     reduce(arrival.to.data(), content.data(), bytes, form->type);
@@ -111,6 +143,11 @@ void BulkCopy::arrive(const Arrival& arrival) {
     for_each_run(arrival.to.at, bytes, swizzle(), [&](uint64_t from, uint64_t to, uint64_t count) {
       std::memcpy(block.shared + to, content.data() + from, count);
     });
+  if (BlockChecks* const checks = race_checks_of(block); checks && form->op == Reduction::none)
+    for_each_run(arrival.to.at, bytes, swizzle(), [&](uint64_t, uint64_t to, uint64_t count) {
+      checks->load_done({*warp, lane, site, form->name}, block.shared + to, count, arrival.barrier.at);
+    });
+  if (form->op == Reduction::none) mark_written(arrival.to.data(), bytes);
   mbarrier_complete(*warp, line, lane, arrival.barrier, bytes, form->name);
 }
 
@@ -123,7 +160,7 @@ void BulkCopy::apply() {
   } else if (form->tensor) {
     write_tensor();
   } else {
-    char* const to = resolve_async(*warp, line, form->name, global, bytes, true);
+    char* const to = resolve_async(*warp, line, form->name, global, bytes, true, form->op != Reduction::none);
     if (form->op == Reduction::none)
       std::memcpy(to, content.data(), bytes);
     else
@@ -213,6 +250,7 @@ const Instruction* issue_bulk(Warp& w, const Instruction* i) {
     copy->warp = &w;
     copy->lane = lane;
     copy->line = i->line;
+    copy->site = static_cast<uint32_t>(i - w.kernel().code.data());
     const bool stores = form.way == BulkForm::Way::shared_to_global;
     const uint64_t to = form.to.at(w, lane), from = form.from.at(w, lane);
     uint32_t alignment = kRun;
@@ -238,6 +276,7 @@ const Instruction* issue_bulk(Warp& w, const Instruction* i) {
       groups_of(w).lanes[static_cast<size_t>(lane)].open.push_back(copy);
     else
       begin_arrivals(*copy, w, i, alignment);
+    if (checked(w)) copy->note_issue();
     w.block->pending.push_back(std::move(copy));
   }
   return i + 1;
@@ -268,6 +307,13 @@ const Instruction* wait_bulk(Warp& w, const Instruction* i) {
         copy->apply();
         std::erase(w.block->pending, std::static_pointer_cast<Pending>(copy));
       }
+    if (BlockChecks* const checks = race_checks_of(*w.block)) {
+      uint32_t before = checks->moment();
+      for (size_t g = due; g < lane.groups.size(); ++g)
+        for (const auto& copy : lane.groups[g]) before = std::min(before, copy->moment);
+      for (const auto& copy : lane.open) before = std::min(before, copy->moment);
+      checks->stores_read(w, std::countr_zero(left), before);
+    }
     if (!i->aux) lane.groups.erase(lane.groups.begin(), lane.groups.begin() + static_cast<std::ptrdiff_t>(due));
   }
   return i + 1;

@@ -38,6 +38,8 @@ struct BulkCopy : Pending {
   Warp* warp = nullptr;
   int lane = 0;
   uint32_t line = 0;
+  uint32_t site = 0;    ///< for the checks: of the instruction
+  uint32_t moment = 0;  ///< for the checks: of the issue
   TensorBox box{};
   BoxPlace place{};
   uint64_t bytes = 0;
@@ -53,9 +55,12 @@ struct BulkCopy : Pending {
   void apply() override;
   /// Reads the source, once.
   void read();
+  /// Tells the checks of the issue: what is read or written from now on.
+  void note_issue();
 
  private:
   [[noreturn]] void fail(FaultCode code, const std::string& what) const;
+  void note_global(const char* memory, uint64_t count, bool write) const;
   SwizzleMode swizzle() const { return form->tensor ? box.swizzle : SwizzleMode::none; }
   void gather();
   void write_tensor();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "emulator/ptx/checker.h"
 #include "emulator/ptx/memory_transfer.h"
 
 namespace emulator::ptx {
@@ -17,6 +18,7 @@ struct Copies {
   uint32_t lanes = 0;  ///< that are not applied
   uint32_t group = 0;
   uint32_t line = 0;
+  uint32_t site = 0;                      ///< for the checks: of the instruction
   uint32_t bytes = 0;                     ///< of a lane
   bool whole = true;                      ///< every lane copies all of its bytes
   bool from_row = false, to_row = false;  ///< lane after lane
@@ -56,8 +58,17 @@ void look_again(Warp& w, const Copies& c, uint32_t lanes) {
   }
 }
 
-void apply(Warp& w, Copies& c, uint32_t lanes) {
+/// Lane's part, as the checks have it.
+BlockChecks::Copy part_of(const Copies& c, int lane) {
+  return {c.to[lane], c.bytes, c.from[lane], c.given[lane], c.site};
+}
+
+/// `mbarrier`: where this is told, or nullptr when the threads themselves have waited.
+void apply(Warp& w, Copies& c, uint32_t lanes, const SharedPlace* mbarrier = nullptr) {
   c.lanes &= ~lanes;
+  if (BlockChecks* const checks = race_checks_of(*w.block))
+    for (uint32_t left = lanes; left != 0; left &= left - 1)
+      checks->copy_done(w, std::countr_zero(left), part_of(c, std::countr_zero(left)), mbarrier);
   if (c.generation != memory_generation()) look_again(w, c, lanes);
   if (!c.whole) {
     for (; lanes != 0; lanes &= lanes - 1) {
@@ -88,7 +99,8 @@ void tidy(Queue& q) {
 }
 
 /// Applies the lanes' copies of groups that have `open` or more committed ones behind them; of all when `everything`.
-void complete(Warp& w, Queue& q, uint32_t lanes, uint32_t open, bool everything) {
+void complete(Warp& w, Queue& q, uint32_t lanes, uint32_t open, bool everything,
+              const SharedPlace* mbarrier = nullptr) {
   uint32_t differs = 0;
   for (int lane = 0; lane < kLanes; ++lane) differs |= q.committed[lane] ^ q.committed[0];
   for (size_t k = q.first; k < q.copies.size(); ++k) {
@@ -102,14 +114,16 @@ void complete(Warp& w, Queue& q, uint32_t lanes, uint32_t open, bool everything)
         if (int64_t{c.group} + open >= q.committed[lane]) done &= ~(1u << lane);
       }
     }
-    if (done) apply(w, c, done);
+    if (done) apply(w, c, done, mbarrier);
   }
   tidy(q);
 }
 
-/// Under a seed, copies that nobody waits for yet land now and then, in any order.
+/// Under a seed, copies that nobody waits for yet land now and then, in any order. The checks see a missing wait in any
+/// case, and would not see it behind such a landing.
 void land_some(Warp& w, Queue& q) {
   Cluster& cluster = *w.block->cluster;
+  if (checked(w)) return;
   if (!cluster.random_order() || cluster.choose(4) != 3 || q.first == q.copies.size()) return;
   Copies& c = q.copies[q.first + cluster.choose(static_cast<uint32_t>(q.copies.size() - q.first))];
   if (c.lanes) apply(w, c, c.lanes);
@@ -157,15 +171,20 @@ bool find_places(Warp& w, const Instruction* i, Ref base, int64_t offset, uint32
 void find_all(Warp& w, const Instruction* i, const AccessForm& form, uint32_t lanes, bool write, char** at) {
   if (lanes == 0) return;
   bool good = false;
-  if (!checked(w)) {
-    if (form.space == Space::shared)
-      good = form.base_bytes == 4
-                 ? find_places<Reach::shared, uint32_t>(w, i, form.base, form.offset, form.bytes, lanes, at)
-                 : find_places<Reach::shared, uint64_t>(w, i, form.base, form.offset, form.bytes, lanes, at);
-    else if (form.space == Space::global)
-      good = find_places<Reach::global, uint64_t>(w, i, form.base, form.offset, form.bytes, lanes, at);
+  if (form.space == Space::shared)
+    good = form.base_bytes == 4
+               ? find_places<Reach::shared, uint32_t>(w, i, form.base, form.offset, form.bytes, lanes, at)
+               : find_places<Reach::shared, uint64_t>(w, i, form.base, form.offset, form.bytes, lanes, at);
+  else if (form.space == Space::global)
+    good = find_places<Reach::global, uint64_t>(w, i, form.base, form.offset, form.bytes, lanes, at);
+  if (!good) {
+    locate(w, i, form, lanes, write, false, at);
+    return;
   }
-  if (!good) locate(w, i, form, lanes, write, false, at);
+  if (form.space == Space::global && touched(w))
+    touched(w)->note(at, lanes, form.bytes, touch_of(Order::weak, write, false));
+  if (checked(w))
+    note_access(w, i, {form.space, Order::weak, Scope::none, write, false, lanes, form.bytes, at});
 }
 
 bool is_row(char* const* at, uint32_t bytes) {
@@ -218,6 +237,11 @@ void begin_copies(Warp& w, const Instruction* i, const CopyForm& form, Queue& q,
     }
   }
   std::memcpy(c.from, from, sizeof(from));
+  if (BlockChecks* const checks = race_checks_of(*w.block)) {
+    c.site = checks->site(i);
+    for (uint32_t left = lanes; left != 0; left &= left - 1)
+      checks->copy_issued(w, std::countr_zero(left), part_of(c, std::countr_zero(left)));
+  }
   c.to_row = lanes == kAllLanes && is_row(c.to, c.bytes);
   c.from_row = lanes == kAllLanes && c.whole && is_row(from, c.bytes);
   if (c.to_row)
@@ -257,7 +281,6 @@ const Instruction* commit(Warp& w, const Instruction* i) {
 const Instruction* wait(Warp& w, const Instruction* i) {
   const uint32_t lanes = w.lanes(i);
   if (Queue* const q = queue_of(w)) complete(w, *q, lanes, static_cast<uint32_t>(i->imm), i->aux != 0);
-  note_order(w, i, {OrderNote::Kind::copies_done, Order::weak, Scope::cta, lanes, "cp.async.wait_group", i->imm});
   return i + 1;
 }
 
@@ -320,7 +343,9 @@ constexpr Opcode kOpcodes[] = {
 void land_copies_of(Warp& w, uint32_t lanes) {
   if (Queue* const q = queue_of(w)) complete(w, *q, lanes, 0, true);
 }
-void land_copies(Warp& w, int lane) { land_copies_of(w, 1u << lane); }
+void land_copies(Warp& w, int lane, const SharedPlace& mbarrier) {
+  if (Queue* const q = queue_of(w)) complete(w, *q, 1u << lane, 0, true, &mbarrier);
+}
 
 bool has_copies(const Warp& w, uint32_t lanes) {
   const Queue* const q = queue_of(w);

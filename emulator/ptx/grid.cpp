@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "emulator/machine/options.h"
+#include "emulator/ptx/checker.h"
 #include "emulator/ptx/warp.h"
 
 namespace emulator::ptx {
@@ -142,7 +143,7 @@ Round run_round(Cluster& cluster) {
       worked = worked || turn == Turn::waits;
       yielded = yielded || turn == Turn::yields;
       spins = spins || warp.spins;
-      if (random && cluster.choose(4) == 3) apply_pending(cluster);
+      if (random && cluster.choose(4) == 3 && apply_pending(cluster)) worked = true;
     }
   }
   if (cluster.live_threads == 0) {
@@ -174,7 +175,8 @@ std::string waits_text(const Cluster& cluster) {
 
 class Run {
  public:
-  explicit Run(const Launch& launch) : launch_(launch) {
+  Run(const Launch& launch, Touched* touched) : launch_(launch) {
+    grid_.touched = touched;
     grid_.launch = &launch;
     grid_.kernel = launch.kernel;
     grid_.blocks = launch.grid.count();
@@ -194,6 +196,7 @@ class Run {
       std::memcpy(workspace_, &kWorkspace, sizeof(kWorkspace));  // its size comes first
       grid_.sync_workspace = workspace_;
     }
+    begin_checks(grid_);
   }
   ~Run() {
     unregister_range(parameters_.get());
@@ -229,7 +232,10 @@ class Run {
     }
   }
 
-  uint64_t clusters() const { return clusters_; }
+  /// How many OS threads may run it: the checks want one.
+  uint64_t most_workers() const {
+    return grid_.checked ? 1 : std::min(clusters_, static_cast<uint64_t>(std::max(1, options().threads)));
+  }
   void rethrow() const {
     if (failure_) std::rethrow_exception(failure_);
   }
@@ -265,6 +271,7 @@ class Run {
       cluster->blocks.push_back(std::move(block));
     }
     cluster->live_threads = cluster->threads;
+    if (grid_.checked) begin_checks(*cluster);
     resident.push_back(std::move(cluster));
     return true;
   }
@@ -346,10 +353,9 @@ uint32_t Cluster::choose(uint32_t bound) {
 
 bool Cluster::random_order() const { return options().seed != 0; }
 
-void run(const Launch& launch) {
-  Run run(launch);
-  const uint64_t most = static_cast<uint64_t>(std::max(1, options().threads));
-  const uint32_t workers = static_cast<uint32_t>(std::min<uint64_t>(most, run.clusters()));
+void run(const Launch& launch, Touched* touched) {
+  Run run(launch, touched);
+  const uint32_t workers = static_cast<uint32_t>(run.most_workers());
   const auto work = [&run] { run.work(); };
   if (workers <= 1)
     work();

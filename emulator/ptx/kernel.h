@@ -14,6 +14,7 @@
 namespace emulator::ptx {
 
 class Module;
+struct DebugTable;
 
 struct Parameter {
   uint32_t offset, bytes, align;
@@ -41,6 +42,7 @@ struct Kernel {
   std::shared_ptr<char> constants_owner;
   std::vector<Variable> shared_variables;   ///< for reports: names, with `bytes`; offsets in shared_offsets
   std::vector<uint32_t> shared_offsets;
+  std::shared_ptr<const DebugTable> debug;  ///< for --break; else nullptr
 
   /// `file.cu:12` or, without line information, `PTX line 345`; inlined calls behind it.
   std::string where(const Instruction* i) const;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "emulator/ptx/breakpoint.h"
 #include "emulator/ptx/inline.h"
 #include "emulator/ptx/lowering_state.h"
 #include "emulator/ptx/warp.h"
@@ -173,7 +174,8 @@ std::unique_ptr<Kernel> lower(Module& module, Function& function) {
     if (opcodes[state.current] == nullptr) l.unknown("no such instruction");
   }
   const Accesses accesses(body, opcodes);
-  state.places = place_registers(body, accesses, Liveness(body, accesses), opcodes);
+  const Liveness liveness(body, accesses);
+  state.places = place_registers(body, accesses, liveness, opcodes);
   kernel.register_bytes = state.places.bytes;
   kernel.predicates = state.places.predicates;
   kernel.registers_per_thread = estimate_registers(body, state.places.most_alive);
@@ -192,6 +194,7 @@ std::unique_ptr<Kernel> lower(Module& module, Function& function) {
   if (!body.code.empty()) last.line = body.code.back().line;
   link(body, start, kernel);
   own_constants(state.constants, kernel);
+  if (breaks_in(kernel)) keep_debug_table(kernel, body, liveness, state.places, start);
   kernel.lines = std::move(body.lines);
   return std::move(state.kernel);
 }

@@ -29,7 +29,7 @@ void find_lines(Warp& w, const Instruction* i, const Move& m, bool write, char**
   }
   if (checked(w)) {
     const uint32_t lanes = count == kLanes ? kAllLanes : (1u << count) - 1;
-    note_access(w, i, {Space::shared, Order::weak, Scope::none, write, false, false, lanes, kLineBytes, at});
+    note_access(w, i, {Space::shared, Order::weak, Scope::none, write, false, lanes, kLineBytes, at});
   }
 }
 

@@ -2,6 +2,7 @@
 // wmma.load, wmma.store, wmma.mma. PTX leaves the fragments open; here they are those of mma.sync, so that element e of
 // one accumulator is element e of every other of the same shape, of f16 or f32 alike. A fragment with more registers
 // than elements (f16) holds its elements several times, as on the hardware.
+#include "emulator/ptx/access.h"
 #include "emulator/ptx/matrix_layout.h"
 #include "emulator/ptx/matrix_numbers.h"
 
@@ -23,6 +24,10 @@ struct Fragment {
   bool along_lines = false;   ///< lines run fastest in memory
   Registers registers;
 };
+
+bool is_shared(const Warp& w, const char* memory) {
+  return memory >= w.block->shared && memory < w.block->shared + w.block->shared_end;
+}
 
 /// Where element `e` of the lane's part of register `r` lies: (line, depth).
 struct Element {
@@ -53,6 +58,7 @@ const Instruction* move(Warp& w, const Instruction* i) {
   const size_t register_bytes = size_t{word} * kLanes;
   for (int r = 0; r < f.count; ++r) {
     char* const lanes = words + static_cast<size_t>(r) * register_bytes;
+    char* places[8][kLanes];  // by element
     if (!kLoad) std::memcpy(lanes, w.in<char>(f.registers[static_cast<size_t>(r)]), register_bytes);
     for (int lane = 0; lane < kLanes; ++lane) {
       const uint64_t begin = f.address.at(w, lane);
@@ -62,6 +68,7 @@ const Instruction* move(Warp& w, const Instruction* i) {
         const uint64_t fast = static_cast<uint64_t>(f.along_lines ? line : depth);
         const uint64_t slow = static_cast<uint64_t>(f.along_lines ? depth : line);
         char* const memory = resolve(w, i, lane, f.where, begin + (slow * stride + fast) * f.bytes, f.bytes, !kLoad);
+        places[e][lane] = memory;
         char* const element = lanes + static_cast<uint32_t>(lane) * word + static_cast<uint32_t>(e) * f.bytes;
         if (kLoad)
           std::memcpy(element, memory, f.bytes);
@@ -69,6 +76,10 @@ const Instruction* move(Warp& w, const Instruction* i) {
           std::memcpy(memory, element, f.bytes);
       }
     }
+    if (checked(w)) [[unlikely]]
+      for (int e = 0; e < each; ++e)
+        note_access(w, i, {is_shared(w, places[e][0]) ? Space::shared : Space::global, Order::weak, Scope::none, !kLoad, false,
+                           kAllLanes, f.bytes, places[e]});
   }
   if (kLoad)
     for (int r = 0; r < f.count; ++r)

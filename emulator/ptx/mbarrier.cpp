@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "emulator/machine/fresh.h"
+#include "emulator/ptx/checker.h"
 #include "emulator/ptx/copy_async.h"
 
 namespace emulator::ptx {
@@ -21,7 +23,7 @@ struct Operands {
   Ref state = kNoRef;  ///< read or written, lanes of 8 bytes
   Ref count = kNoRef, bytes = kNoRef;
   Ref done = kNoRef;  ///< a predicate
-  bool no_complete = false, drop = false, by_parity = false, expects = false;
+  bool no_complete = false, drop = false, by_parity = false, expects = false, relaxed = false;
 };
 const Operands& operands_of(const Instruction* i) { return *static_cast<const Operands*>(i->more); }
 
@@ -35,6 +37,7 @@ void settle(const SharedPlace& place, Mbarrier barrier) {
   if (barrier.pending == 0 && barrier.bytes == 0) {
     barrier.odd = !barrier.odd;
     barrier.pending = barrier.expected;
+    if (BlockChecks* const checks = race_checks_of(*place.block)) checks->mbarrier_phase(place.at);
   }
   place.block->cluster->progressed = true;
   store(place, barrier);
@@ -52,6 +55,13 @@ SharedPlace place_of(Warp& w, const Instruction* i, int lane, const Operands& o,
   return shared_place(w, i, lane, o.where, o.address.at(w, lane), kWord, kWord, what);
 }
 
+/// The place of an mbarrier that the lane uses as others do at the same time.
+SharedPlace used_place(Warp& w, const Instruction* i, int lane, const Operands& o, const char* what) {
+  const SharedPlace place = place_of(w, i, lane, o, what);
+  if (BlockChecks* const checks = race_checks_of(*w.block)) checks->mbarrier_use(w, i, lane, place.data());
+  return place;
+}
+
 const Instruction* init(Warp& w, const Instruction* i) {
   const Operands& o = operands_of(i);
   for (uint32_t left = w.lanes(i); left; left &= left - 1) {
@@ -61,6 +71,8 @@ const Instruction* init(Warp& w, const Instruction* i) {
     if (count == 0 || count > Mbarrier::kMostArrivals)
       w.fail(i, lane, FaultCode::launch_failure,
              cat("mbarrier.init: ", count, " arrivals, the range is 1 to 2^20 - 1"));
+    if (BlockChecks* const checks = race_checks_of(*w.block)) checks->mbarrier_init(w, i, lane, place.data());
+    mark_written(place.data(), kWord);
     store(place, {count, count, 0, false});
   }
   return i + 1;
@@ -72,6 +84,7 @@ const Instruction* inval(Warp& w, const Instruction* i) {
     const int lane = std::countr_zero(left);
     const SharedPlace place = place_of(w, i, lane, o, "mbarrier.inval");
     mbarrier_at(w, i->line, lane, place, "mbarrier.inval");
+    if (BlockChecks* const checks = race_checks_of(*w.block)) checks->mbarrier_init(w, i, lane, place.data());
     std::memset(place.data(), 0xff, kWord);
   }
   return i + 1;
@@ -84,8 +97,9 @@ const Instruction* arrive(Warp& w, const Instruction* i) {
   uint64_t states[kLanes];  // the state's register may be that of the address
   for (uint32_t left = lanes; left; left &= left - 1) {
     const int lane = std::countr_zero(left);
-    const SharedPlace place = place_of(w, i, lane, o, what);
+    const SharedPlace place = used_place(w, i, lane, o, what);
     Mbarrier barrier = mbarrier_at(w, i->line, lane, place, what);
+    if (BlockChecks* const checks = race_checks_of(*w.block)) checks->mbarrier_arrive(w, lane, place, o.relaxed);
     states[lane] = barrier.word();
     if (o.expects) change_bytes(w, i->line, lane, barrier, w.in<uint32_t>(o.bytes)[lane], what);
     const uint32_t count = o.count == kNoRef ? 1 : w.in<uint32_t>(o.count)[lane];
@@ -112,7 +126,7 @@ const Instruction* tx(Warp& w, const Instruction* i) {
   const char* const what = kExpect ? "mbarrier.expect_tx" : "mbarrier.complete_tx";
   for (uint32_t left = w.lanes(i); left; left &= left - 1) {
     const int lane = std::countr_zero(left);
-    const SharedPlace place = place_of(w, i, lane, o, what);
+    const SharedPlace place = used_place(w, i, lane, o, what);
     const uint32_t bytes = w.in<uint32_t>(o.bytes)[lane];
     if (!kExpect) {
       mbarrier_complete(w, i->line, lane, place, bytes, what);
@@ -133,7 +147,7 @@ const Instruction* wait(Warp& w, const Instruction* i) {
   uint32_t done = 0;
   for (uint32_t left = lanes; left; left &= left - 1) {
     const int lane = std::countr_zero(left);
-    const SharedPlace place = place_of(w, i, lane, o, kWhat);
+    const SharedPlace place = used_place(w, i, lane, o, kWhat);
     if (place.block != w.block)
       w.fail(i, lane, FaultCode::launch_failure, cat(kWhat, ": the mbarrier is another block's"));
     const Mbarrier barrier = mbarrier_at(w, i->line, lane, place, kWhat);
@@ -147,7 +161,9 @@ const Instruction* wait(Warp& w, const Instruction* i) {
       if (!then) w.fail(i, lane, FaultCode::launch_failure, cat(kWhat, ": its state comes from no mbarrier.arrive"));
       odd = then->odd;
     }
-    if (barrier.odd != odd) done |= 1u << lane;
+    if (barrier.odd == odd) continue;
+    done |= 1u << lane;
+    if (BlockChecks* const checks = race_checks_of(*w.block)) checks->mbarrier_acquire(w, lane, place.at);
   }
   // Lanes for which it is so must not wait for the others: they may be who brings it about.
   if (lanes == 0 || done != 0 || !kTry) {
@@ -184,7 +200,7 @@ struct CopiesArrive : Pending {
 
   void apply() override {
     constexpr const char* kWhat = "cp.async.mbarrier.arrive";
-    land_copies(*warp, lane);
+    land_copies(*warp, lane, place);
     Mbarrier barrier = mbarrier_at(*warp, line, lane, place, kWhat);
     if (barrier.pending == 0)
       warp->fail_later(line, lane, FaultCode::launch_failure,
@@ -203,7 +219,7 @@ const Instruction* copies_arrive(Warp& w, const Instruction* i) {
     arrival->warp = &w;
     arrival->lane = lane;
     arrival->line = i->line;
-    arrival->place = place_of(w, i, lane, o, "cp.async.mbarrier.arrive");
+    arrival->place = used_place(w, i, lane, o, "cp.async.mbarrier.arrive");
     Mbarrier barrier = mbarrier_at(w, i->line, lane, arrival->place, "cp.async.mbarrier.arrive");
     if (kCounted) {  // without .noinc the arrival is one more than those of mbarrier.init
       if (barrier.pending == Mbarrier::kMostArrivals)
@@ -216,8 +232,8 @@ const Instruction* copies_arrive(Warp& w, const Instruction* i) {
   return i + 1;
 }
 
-// What lowering reads. Qualifiers of ordering (.release, .acquire, .relaxed, scopes) change nothing here: the threads
-// of a cluster run one at a time, in order.
+// What lowering reads. Qualifiers of ordering (.release, .acquire, .relaxed, scopes) change no result here: the threads
+// of a cluster run one at a time, in order. The checks know of them.
 
 void allow(Lowering& l, std::initializer_list<std::string_view> more) {
   constexpr std::string_view kAll[] = {"shared",  "shared::cta", "shared::cluster", "b64", "release", "acquire",
@@ -231,6 +247,7 @@ Operands read_place(Lowering& l, size_t at) {
   Operands o;
   o.address = read_addresses(l, l.operand(at));
   o.where = read_where(l);
+  o.relaxed = l.has("relaxed");
   return o;
 }
 

@@ -151,7 +151,40 @@ inline void locate_quickly(Warp& w, const Instruction* i, const AccessForm& form
       good = form.base_bytes == 4 ? quick_addresses<Reach::shared, uint32_t>(w, i, bytes, lanes, at)
                                   : quick_addresses<Reach::shared, uint64_t>(w, i, bytes, lanes, at);
   }
-  if (!good) locate(w, i, form, lanes, write, atomic, at);
+  if (!good) {
+    locate(w, i, form, lanes, write, atomic, at);
+  } else if (form.space != Space::shared && touched(w)) {
+    touched(w)->note(at, lanes, bytes, touch_of(form.order, write, atomic));
+  }
+}
+/// Weak accesses by the quick path; its window is of shared memory when it has an origin.
+template <Reach S, class Base>
+[[gnu::always_inline]] inline void note_touched(Warp& w, const LaneSpan<Base, S == Reach::local>& span, uint32_t lanes,
+                                                uint32_t bytes, Touch touch) {
+  if constexpr (S == Reach::global || S == Reach::generic) {
+    if (Touched* const all = touched(w)) [[unlikely]]
+      if (span.origin == 0) note_lanes(*all, reinterpret_cast<const uint64_t*>(span.base), span.offset, lanes, bytes, touch);
+  }
+}
+
+/// Tells the checks of weak accesses by the quick path.
+template <Reach S, class Base>
+[[gnu::noinline]] void note_span(Warp& w, const Instruction* i, const LaneSpan<Base, S == Reach::local>& span,
+                                 uint32_t lanes, uint32_t bytes, bool write, Pattern pattern) {
+  const AccessForm& form = *static_cast<const AccessForm*>(i->more);
+  constexpr Space kSpace = S == Reach::shared ? Space::shared : S == Reach::local ? Space::local : Space::global;
+  // A generic window that has an origin is the block's shared memory.
+  AccessNote note{S == Reach::generic && span.origin != 0 ? Space::shared : kSpace, form.order, form.scope, write, false,
+                  lanes, bytes, nullptr, nullptr, 0, write ? &form : nullptr};
+  char* at[kLanes];
+  if (S != Reach::local && (pattern == Pattern::dense || pattern == Pattern::same)) {
+    note.first = span.at(0);
+    note.stride = pattern == Pattern::dense ? bytes : 0;
+  } else {
+    for (uint32_t left = lanes; left != 0; left &= left - 1) at[std::countr_zero(left)] = span.at(std::countr_zero(left));
+    note.addresses = at;
+  }
+  note_access(w, i, note);
 }
 
 const Instruction* load_any(Warp& w, const Instruction* i);
@@ -164,11 +197,14 @@ const Instruction* load(Warp& w, const Instruction* i) {
   if (lanes == 0) return i + 1;
   LaneSpan<Base, S == Reach::local> span;
   Window<Base> window;
-  if (checked(w) || !find_window<S>(w, i, std::countr_zero(lanes), span, window)) [[unlikely]]
+  if (!find_window<S>(w, i, std::countr_zero(lanes), span, window)) [[unlikely]]
     return load_any(w, i);
   const Columns<R, V> d(w, i, i->d);
   if (lanes != kAllLanes) {
     if (!inside<kBytes>(span.base, span.offset, window.begin, window.size, lanes)) return load_any(w, i);
+    note_touched<S, Base>(w, span, lanes, kBytes, Touch::read);
+    if (checked(w)) [[unlikely]]
+      note_span<S, Base>(w, i, span, lanes, kBytes, false, Pattern::scattered);
     for (uint32_t left = lanes; left != 0; left &= left - 1) {
       const int lane = std::countr_zero(left);
       const char* const at = span.at(lane);
@@ -179,6 +215,9 @@ const Instruction* load(Warp& w, const Instruction* i) {
   const Pattern pattern = scan<kBytes>(span.base, span.offset, window.begin, window.size);
   if (pattern == Pattern::outside) [[unlikely]]
     return load_any(w, i);
+  note_touched<S, Base>(w, span, lanes, kBytes, Touch::read);
+  if (checked(w)) [[unlikely]]
+    note_span<S, Base>(w, i, span, lanes, kBytes, false, pattern);
   if constexpr (S != Reach::local) {
     const char* const first = span.at(0);
     if (V == 1 && pattern == Pattern::dense) {
@@ -233,7 +272,7 @@ const Instruction* store(Warp& w, const Instruction* i) {
   if (lanes == 0) return i + 1;
   LaneSpan<Base, S == Reach::local> span;
   Window<Base> window;
-  if (checked(w) || !find_window<S>(w, i, std::countr_zero(lanes), span, window)) [[unlikely]]
+  if (!find_window<S>(w, i, std::countr_zero(lanes), span, window)) [[unlikely]]
     return store_any(w, i);
   const Columns<R, V> source(w, i, i->b);
   const auto put = [&](int lane) __attribute__((always_inline)) {
@@ -248,12 +287,18 @@ const Instruction* store(Warp& w, const Instruction* i) {
   };
   if (lanes != kAllLanes) {
     if (!inside<kBytes>(span.base, span.offset, window.begin, window.size, lanes)) return store_any(w, i);
+    note_touched<S, Base>(w, span, lanes, kBytes, Touch::write);
+    if (checked(w)) [[unlikely]]
+      note_span<S, Base>(w, i, span, lanes, kBytes, true, Pattern::scattered);
     for (uint32_t left = lanes; left != 0; left &= left - 1) put(std::countr_zero(left));
     return i + 1;
   }
   const Pattern pattern = scan<kBytes>(span.base, span.offset, window.begin, window.size);
   if (pattern == Pattern::outside) [[unlikely]]
     return store_any(w, i);
+  note_touched<S, Base>(w, span, lanes, kBytes, Touch::write);
+  if (checked(w)) [[unlikely]]
+    note_span<S, Base>(w, i, span, lanes, kBytes, true, pattern);
   if constexpr (S != Reach::local && V == 1) {
     if (pattern == Pattern::dense) {
       if constexpr (std::is_same_v<T, R>) {

@@ -5,9 +5,15 @@
 
 #include <algorithm>
 
+#include "emulator/ptx/breakpoint.h"
+
 namespace emulator::ptx {
 
 namespace {
+
+std::string triple(uint64_t x, uint64_t y, uint64_t z) { return cat('(', x, ',', y, ',', z, ')'); }
+
+}  // namespace
 
 std::string demangled(const std::string& name) {
   int status = 0;
@@ -16,10 +22,6 @@ std::string demangled(const std::string& name) {
   std::free(text);
   return result;
 }
-
-std::string triple(uint64_t x, uint64_t y, uint64_t z) { return cat('(', x, ',', y, ',', z, ')'); }
-
-}  // namespace
 
 std::string thread_text(const Warp& w, int lane) {
   const Launch& launch = *w.block->grid->launch;
@@ -169,19 +171,22 @@ void Warp::merge() {
 Turn Warp::run(int32_t turns_fuel) {
   fuel = turns_fuel;
   bool worked = false;
+  const bool watched = kernel().debug != nullptr;  // one instruction at a time
   turn = Turn::none;
   while (pick()) {
     const Instruction* i = groups[current].pc;
     turn = Turn::again;
-    if (groups.size() == 1) {
+    if (watched) [[unlikely]]
+      look_at(*this, i);
+    if (groups.size() == 1 && !watched) {
       while (i) i = i->run(*this, i);
     } else {
       do i = i->run(*this, i);
-      while (i && !(i->flags & kLeader));
+      while (i && !(i->flags & kLeader) && !watched);
       if (i) {
         groups[current].pc = i;
         groups[current].state = Group::State::ready;
-        if (worked = true; --fuel < 0) break;
+        if (worked = true; !watched && --fuel < 0) break;
         continue;
       }
     }

@@ -17,12 +17,18 @@
 // What runs: a grid of clusters of blocks of warps of 32 lanes. One OS thread runs all blocks of a cluster, warp by warp;
 // a warp runs until it blocks, ends or its turn is over, so nothing here needs a stack of its own.
 
+namespace emulator {
+class Touched;
+}
+
 namespace emulator::ptx {
 
 struct Block;
+class BlockChecks;
 struct Cluster;
 struct Grid;
 struct Launch;
+struct LaunchChecks;
 
 // The windows of generic addresses. All else is an address of the process. No pointer of x86-64 or aarch64 is in them.
 constexpr uint64_t kSharedWindow = uint64_t{1} << 56;  ///< + shared::cluster address
@@ -139,6 +145,8 @@ struct Warp {
   void merge();
 };
 
+/// A name as C++ has it.
+std::string demangled(const std::string& name);
 /// `block (0,0,0), thread (31,0,0)`; `kernel <<<(1,1,1), (32,1,1), 0>>> on stream 3`.
 std::string thread_text(const Warp& w, int lane);
 std::string launch_text(const Launch& launch);
@@ -166,6 +174,7 @@ struct Block {
     uint32_t arrived = 0;   ///< threads
     uint32_t expected = 0;  ///< threads; 0: nobody has come yet
     bool all = false;       ///< expects all threads of the block, also those that exit meanwhile
+    bool uncounted = false; ///< somebody named no count: __syncthreads
     uint32_t value = 0;     ///< of barrier.red: what the arrived have brought (or, and: bit; popc: count)
     uint32_t phase = 0;
     uint32_t padding = 0;   ///< lanes that ended or never were, of the warps that arrived: counts are of whole warps
@@ -177,6 +186,8 @@ struct Block {
   };
   std::array<Known, 32> known;
   std::shared_ptr<void> hopper;  ///< mbarriers, pending bulk copies, warpgroups: hopper_*.cpp's own
+
+  std::shared_ptr<BlockChecks> checks;  ///< checker.h: of --check races and uninitialised, or nullptr
 
   /// What was begun in this block and has not taken effect, oldest first. Owners may apply and remove entries themselves.
   std::deque<std::shared_ptr<Pending>> pending;
@@ -225,11 +236,14 @@ struct Grid {
   std::atomic<bool> failed{false};
   char* sync_workspace = nullptr;  ///< the workspace of a cooperative launch: %envreg1 has the high half of its address, %envreg2 the low one
   Dim3 cluster_dim{1, 1, 1};
-  bool checked = false;          ///< every access is told to the checkers, see access.h
+  bool checked = false;          ///< every access is told to the checks, see access.h
+  std::shared_ptr<LaunchChecks> checks;
+  Touched* touched = nullptr;    ///< what the grid touches of global memory is noted here
 };
 
 /// Runs the whole grid; returns when its last thread has ended. Errors: Fault. Launch limits are the caller's to check.
-void run(const Launch& launch);
+/// `touched`: takes what the grid touches of global memory, or nullptr.
+void run(const Launch& launch, Touched* touched = nullptr);
 
 // Memory of kernels, for all families.
 
@@ -241,6 +255,7 @@ char* resolve_global(Warp& w, const Instruction* i, int lane, uint64_t address, 
 char* resolve_shared(Warp& w, const Instruction* i, int lane, uint32_t address, uint32_t bytes, bool write);
 char* resolve_local(Warp& w, const Instruction* i, int lane, uint32_t address, uint32_t bytes, bool write);
 /// The same for whoever is no lane: a copy that arrives. `what` names it in the report.
-char* resolve_async(Warp& w, uint32_t line, const char* what, uint64_t address, uint64_t bytes, bool write);
+char* resolve_async(Warp& w, uint32_t line, const char* what, uint64_t address, uint64_t bytes, bool write,
+                    bool atomic = false);
 
 }  // namespace emulator::ptx

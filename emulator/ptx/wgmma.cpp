@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "emulator/ptx/checker.h"
+
 namespace emulator::ptx::matrix {
 
 namespace {
@@ -66,7 +68,8 @@ void for_each_run(const MatrixDescriptor& matrix, int first_line, int lines, boo
 void check_operand(Warp& w, const Instruction* i, uint64_t bits, int first_line, int lines, bool along_lines,
                    const char* name) {
   const MatrixDescriptor matrix = MatrixDescriptor::decode(bits);
-  if (!matrix.begins_in_pattern())
+  // With a base offset of 0 the swizzle goes by addresses, as TMA's does, so that any line may be the first.
+  if (matrix.base_offset != 0 && !matrix.begins_in_pattern())
     w.fail(i, 0, FaultCode::launch_failure,
            cat("wgmma: operand ", name, " begins at shared address ", matrix.start,
                ", not in the first line of the pattern of a ", swizzle_bytes(matrix.swizzle),
@@ -142,6 +145,19 @@ void WarpMatrices::deliver(Warp& w, const Instruction* i, Sums& sums) {
   sums.known = true;
 }
 
+/// The whole warpgroup's operands, by the warp that comes first.
+void WarpMatrices::tell_checks(Warp& w, const Instruction* i, const Wgmma& form, const Op& op) const {
+  BlockChecks* const checks = race_checks_of(*w.block);
+  if (!checks || !checks->wgmma_issued(w, issued() - 1)) return;
+  const auto tell = [&](uint64_t bits, int lines, bool along_lines) {
+    for_each_run(MatrixDescriptor::decode(bits), 0, lines, along_lines, [&](uint32_t address, uint32_t, uint32_t) {
+      checks->wgmma_read({w, 0, checks->site(i), "wgmma"}, w.block->shared + address, kRun);
+    });
+  };
+  if (!form.a_from_registers) tell(op.a, kRows, form.a_along_lines);
+  tell(op.b, form.shape.n, form.b_along_lines);
+}
+
 void WarpMatrices::issue(Warp& w, const Instruction* i, const Wgmma& form) {
   if (!ever_fenced_ || (form.a_from_registers && !fenced_))
     w.fail(i, 0, FaultCode::launch_failure,
@@ -165,6 +181,7 @@ void WarpMatrices::issue(Warp& w, const Instruction* i, const Wgmma& form) {
   }
   op.b = same_in_all_lanes(w, i, form.b, "b");
   check_operand(w, i, op.b, 0, form.shape.n, form.b_along_lines, "b");
+  tell_checks(w, i, form, op);
   op.sums = find_sums(w, i, form);
   Sums& sums = sums_[op.sums];
   if (!sums.held) take(w, i, sums, op.accumulate);
@@ -247,6 +264,10 @@ void WarpMatrices::run(Warp& w, Op& op) {
   return b == a ? run_as<U8, U8>(w, op) : run_as<U8, S8>(w, op);
 }
 
+void WarpMatrices::compute(Warp& w, size_t end) {
+  for (size_t k = 0; k < ops_.size() && first_ + k < end; ++k) run(w, ops_[k]);
+}
+
 void WarpMatrices::wait(Warp& w, const Instruction* i, size_t pending) {
   fenced_ = false;
   if (groups_.size() > pending) {
@@ -300,7 +321,18 @@ const Instruction* commit(Warp& w, const Instruction* i) {
 const Instruction* wait(Warp& w, const Instruction* i) {
   const Instruction* next = nullptr;
   if (!whole_warp(w, i, "wgmma.wait_group", next)) return next;
-  matrices_of(w, i, "wgmma.wait_group").wait(w, i, i->imm);
+  WarpMatrices& own = matrices_of(w, i, "wgmma.wait_group");
+  // A wgmma is its warpgroup's: it is done when all four warps have issued it and their rows are computed. Programs rely
+  // on that when one warp fills the operands' memory again.
+  if (const size_t due = own.due(i->imm); due != 0) {
+    const uint32_t first = w.index / kWarps * kWarps;
+    WarpMatrices* const all = &own - (w.index - first);
+    for (uint32_t k = 0; k < kWarps; ++k)
+      if (all[k].issued() < due) return w.poll(i, "wgmma.wait_group");
+    for (uint32_t k = 0; k < kWarps; ++k) all[k].compute(w.block->warps[first + k], due);
+  }
+  own.wait(w, i, i->imm);
+  if (BlockChecks* const checks = race_checks_of(*w.block)) checks->wgmma_waited(w, own.finished());
   return i + 1;
 }
 

@@ -38,6 +38,12 @@ class WarpMatrices {
   void issue(Warp& w, const Instruction* i, const Wgmma& form);
   void commit() { groups_.push_back(first_ + ops_.size()); }
   void wait(Warp& w, const Instruction* i, size_t pending);
+  /// How many it has issued, and of these the first that may be unfinished after wait(pending).
+  size_t issued() const { return first_ + ops_.size(); }
+  size_t finished() const { return first_; }
+  size_t due(size_t pending) const { return groups_.size() > pending ? groups_[groups_.size() - pending - 1] : 0; }
+  /// Computes all before number `end`; they are delivered at the wait.
+  void compute(Warp& w, size_t end);
 
  private:
   /// Sums that wgmmas add up, as [column][row of the warp]: f32, or s32 by their bits.
@@ -56,6 +62,7 @@ class WarpMatrices {
     alignas(32) std::array<std::array<uint32_t, kLanes>, 4> a_registers;
   };
 
+  void tell_checks(Warp& w, const Instruction* i, const Wgmma& form, const Op& op) const;
   size_t find_sums(Warp& w, const Instruction* i, const Wgmma& form);
   void take(Warp& w, const Instruction* i, Sums& sums, bool values);
   void deliver(Warp& w, const Instruction* i, Sums& sums);

@@ -23,67 +23,6 @@
 namespace nccl_program {
 namespace {
 
-enum Kind { kAllReduce, kReduce, kBroadcast, kAllGather, kReduceScatter, kAllToAll, kGather, kScatter, kKinds };
-
-/// One collective, its buffers and what must come out.
-void collective(const Rank& r, int kind, ncclDataType_t type, ncclRedOp_t op, size_t n, int root, bool in_place) {
-  const size_t w = size_of(type), ranks = static_cast<size_t>(r.size), own = static_cast<size_t>(r.rank) * n;
-  const bool pieces = kind == kReduceScatter || kind == kAllToAll || kind == kScatter;
-  const bool gathers = kind == kAllGather || kind == kAllToAll || kind == kGather, is_root = r.rank == root;
-  in_place = in_place && kind != kAllToAll;
-  const size_t sent = pieces ? n * ranks : n, received = gathers ? n * ranks : n;
-  Buffer send(values(r.rank, type, 0, sent)), out(received * w);
-  char* from = send.at();
-  char* to = out.at();
-  const Buffer* result = &out;
-  size_t begin = 0;
-  if (in_place && (kind == kAllGather || kind == kGather)) {
-    CUDA(cudaMemcpy(out.at(own * w), send.at(), n * w, cudaMemcpyDeviceToDevice));
-    from = out.at(own * w);
-  } else if (in_place) {
-    result = &send;
-    begin = kind == kReduceScatter || kind == kScatter ? own : 0;
-    to = send.at(begin * w);
-  }
-  CUDA(cudaDeviceSynchronize());
-  const auto elsewhere = [&](char* p, bool used) { return used || in_place ? p : nullptr; };
-  switch (kind) {
-    case kAllReduce:
-      NCCL(ncclAllReduce(from, to, n, type, op, r.comm, r.stream));
-      break;
-    case kReduce:
-      NCCL(ncclReduce(from, elsewhere(to, is_root), n, type, op, root, r.comm, r.stream));
-      break;
-    case kBroadcast:
-      NCCL(ncclBroadcast(elsewhere(from, is_root), to, n, type, root, r.comm, r.stream));
-      break;
-    case kAllGather:
-      NCCL(ncclAllGather(from, to, n, type, r.comm, r.stream));
-      break;
-    case kReduceScatter:
-      NCCL(ncclReduceScatter(from, to, n, type, op, r.comm, r.stream));
-      break;
-    case kAllToAll:
-      NCCL(ncclAlltoAll(from, to, n, type, r.comm, r.stream));
-      break;
-    case kGather:
-      NCCL(ncclGather(from, elsewhere(to, is_root), n, type, root, r.comm, r.stream));
-      break;
-    default:
-      NCCL(ncclScatter(elsewhere(from, is_root), to, n, type, root, r.comm, r.stream));
-  }
-  r.finish();
-  CHECK(r.error() == ncclSuccess);
-  const auto sum = [&](size_t i) { return reduced(op, type, r.size, i); };
-  for (size_t q = 0; gathers && q < ranks && (kind != kGather || is_root); ++q)
-    SAME(*result, type, q * n, n,
-         [&](size_t i) { return value(static_cast<int>(q), i + (kind == kAllToAll ? own : 0)); });
-  if (kind == kAllReduce || (kind == kReduce && is_root)) SAME(*result, type, begin, n, sum);
-  if (kind == kBroadcast) SAME(*result, type, begin, n, [&](size_t i) { return value(root, i); });
-  if (kind == kReduceScatter) SAME(*result, type, begin, n, [&](size_t i) { return sum(own + i); });
-  if (kind == kScatter) SAME(*result, type, begin, n, [&](size_t i) { return value(root, own + i); });
-}
-
 void every_type_and_operator(Rank& r) {
   for (int type = 0; type < ncclNumTypes; ++type)
     for (int op = 0; op < ncclNumOps; ++op)

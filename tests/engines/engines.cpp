@@ -187,7 +187,7 @@ void capture_and_replay(Work&& work) {
   kernels::Runtime& gpu = kernels::runtime(DeviceKind::cuda);
   kernels::CachingAllocator& allocator = kernels::CachingAllocator::of(device);
   void* const stream = gpu.create_stream(0);
-  kernels::MemoryPool* const pool = allocator.open_pool(stream);
+  kernels::MemoryPool* const pool = allocator.open_pool();
   gpu.begin_capture(0, stream);
   std::string broken = error_text([&] { work(Queue{device, stream}); });
   allocator.close_pool(pool);

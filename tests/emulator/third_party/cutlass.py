@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 
+GPU = {"80": "a100", "90a": "h100"}
 SIZE = "--m=256 --n=256 --k=256 --iterations=1"
 CONVOLUTION = "--n=1 --h=16 --w=16 --c=64 --k=64 --r=3 --s=3 --iterations=1 --ref-check"
 
@@ -71,7 +72,7 @@ def run(emulate, program, arguments, timeout):
         return "too slow", f"more than {timeout:g} s"
     text = done.stderr + "\n" + done.stdout
     said = [line.strip() for line in text.splitlines() if line.strip()]
-    wrong = [line for line in said if re.search(r"weft-emulate:|rror|FAIL|fail|ncorrect", line)]
+    wrong = [line for line in said if re.search(r"weft-emulate: |Error|CUDA error|FAIL|[Ff]ailed|ncorrect", line)]
     if done.returncode == 0 and not wrong:
         good = [line for line in said if re.search(r"pass|Pass|OK|success|Disposition", line)]
         return ("passed", f"{len(good)} checks of its own") if good else ("ran", "it did not say that it verified")
@@ -105,7 +106,7 @@ def main():
             print(f"{name}: {error or 'built'} in {time.time() - began:.0f} s", flush=True)
             continue
         began = time.time()
-        verdict, detail = ("not built", error) if error else run(emulate, program, arguments.split(), options.timeout)
+        verdict, detail = ("not built", error) if error else run([*emulate, "--gpu", GPU[capability]], program, arguments.split(), options.timeout)
         rows.append((folder, about, verdict, time.time() - began, detail))
         counts[verdict] += 1
         print("{2:9} {0:52} {3:6.1f} s  {4}".format(*rows[-1]), flush=True)

@@ -38,6 +38,10 @@ NEEDS = [
 ]
 
 
+# Smaller problems, where a sample can be asked for them.
+ARGUMENTS = {"matrixMul": "-wA=64 -hA=64 -wB=64 -hB=64"}
+
+
 def needs_of(folder):
     """What the sources of a sample want that the emulator does not have, or None."""
     text = code = ""
@@ -64,20 +68,22 @@ def build(folder, samples, work, capability):
     sources = [folder / name for name in dict.fromkeys(listed) if (folder / name).exists()]
     sources = sources or [p for p in sorted(folder.iterdir()) if p.suffix in (".cu", ".cpp")]
     # Kernels that the sample loads at run time: PTX or a fatbin beside the program.
-    named = {folder / name for name in re.findall(r"([\w./]+\.cu)\b", cmake)}
+    named = {folder / name.lstrip("/") for name in re.findall(r"([\w./]+\.cu)\b", cmake)}
     loaded = [p for p in sorted(named) if p.exists() and p not in sources] if re.search(r"fatbin|-ptx", cmake) else []
     includes = [samples / "Common", folder, *(folder / name for name in ("inc", "common", "common/inc") if (folder / name).exists())]
     common = ["-std=c++17", "-w", "-O2", "-lineinfo", *(f"-I{p}" for p in includes), "--extended-lambda",
               f"-gencode=arch=compute_{capability},code=compute_{capability}"]
-    if program.exists():
-        return program, None
     for path in loaded:
+        if (work / f"{path.stem}.fatbin").exists():
+            continue
         for form in ("ptx", "fatbin"):
             done = subprocess.run(["nice", "nvcc", *common, f"--{form}", str(path), "-o", str(work / f"{path.stem}64.{form}")],
                                   capture_output=True, text=True)
             if done.returncode:
                 return None, first_error(done.stderr)
             (work / f"{path.stem}.{form}").write_bytes((work / f"{path.stem}64.{form}").read_bytes())
+    if program.exists():
+        return program, None
     done = subprocess.run(["nice", "nvcc", "-cudart", "shared", "-Xcompiler", "-fopenmp", *common, *map(str, sources), "-o", str(program),
                            "-L/usr/local/cuda/lib64/stubs", "-lcuda"], capture_output=True, text=True)
     return (program, None) if done.returncode == 0 else (None, first_error(done.stderr + done.stdout))
@@ -129,9 +135,9 @@ def main():
                         target.write_bytes(data.read_bytes())
                 began = time.time()
                 try:
-                    done = subprocess.run([*emulate, str(program)], cwd=work, capture_output=True, text=True, errors="replace", timeout=options.timeout)
+                    done = subprocess.run([*emulate, str(program), *ARGUMENTS.get(folder.name, "").split()], cwd=work, capture_output=True, text=True, errors="replace", timeout=options.timeout)
                     verdict = "passed" if done.returncode == 0 else "waived" if done.returncode == 2 else "failed"
-                    if "weft-emulate: " in done.stderr:  # some samples ignore errors
+                    if "weft-emulate: " in done.stderr and folder.name != "simpleAssert":  # some samples ignore errors
                         verdict = "failed"
                     said = [line for line in (done.stderr + "\n" + done.stdout).splitlines() if line.strip()]
                     chosen = [line for line in said if re.search(r"weft-emulate:|error|fail|FAIL|unsupported", line)] or said[-1:]

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clocks: which operation comes before which, and what the host knows.
+#include "emulator/cuda/stream_check.h"
+
+#include <algorithm>
+#include <map>
+
+#include "emulator/cuda/graph.h"
+#include "emulator/cuda/stream_check_history.h"
+#include "emulator/cuda/stream_check_host.h"
+#include "emulator/cuda/stream_check_report.h"
+#include "emulator/cuda/work.h"
+
+namespace emulator::cuda::stream_check {
+namespace {
+
+/// Under the state's lock.
+struct Clocks {
+  std::vector<uint32_t> last;  ///< of each timeline: the time of its last operation
+  std::vector<uint32_t> host;  ///< what the host knows to have ended; one for all its threads, as they tell each other
+  std::map<uint64_t, std::shared_ptr<Trace>> unfinished;
+  struct Release {
+    std::shared_ptr<const Trace> free;
+    uint64_t number;  ///< of the last operation that was issued before it ran
+    std::function<void()> release;
+  };
+  std::vector<Release> releases;
+};
+Clocks& clocks() {
+  static Clocks* const all = new Clocks;
+  return *all;
+}
+
+thread_local const std::shared_ptr<const Work>* issued_work = nullptr;
+thread_local const Node* issued_node = nullptr;
+thread_local std::shared_ptr<Trace> running;
+thread_local Touched* running_touched = nullptr;
+
+void join(std::vector<uint32_t>& into, const std::vector<uint32_t>& other) {
+  if (into.size() < other.size()) into.resize(other.size());
+  for (size_t k = 0; k < other.size(); ++k) into[k] = std::max(into[k], other[k]);
+}
+
+/// A line of operations each of which is before the next one: that of one of `after`, its own stream's first, or any
+/// other whose last operation is before this one. So the lines of streams that are gone are used again.
+uint32_t choose_timeline(const Operation& op, const std::vector<uint32_t>& clock, const std::vector<Op>& after) {
+  std::vector<uint32_t>& last = clocks().last;
+  for (const bool own : {true, false})
+    for (const Op& before : after) {
+      if (!before || !before->trace || (own && (before->stream != op.stream || before->device != op.device))) continue;
+      const Trace& trace = *before->trace;
+      if (trace.time == last[trace.timeline]) return trace.timeline;
+    }
+  for (uint32_t k = 0; k < last.size(); ++k)
+    if (last[k] <= (k < clock.size() ? clock[k] : 0)) return k;
+  last.push_back(0);
+  return static_cast<uint32_t>(last.size() - 1);
+}
+
+/// What the host has not waited for may get company yet.
+void release_some() {
+  Clocks& c = clocks();
+  const uint64_t oldest = c.unfinished.empty() ? ~uint64_t{0} : c.unfinished.begin()->first;
+  std::erase_if(c.releases, [&](const Clocks::Release& one) {
+    if (one.number >= oldest || !one.free->before(c.host)) return false;
+    one.release();
+    return true;
+  });
+}
+
+void report_all(const std::vector<Conflict>& conflicts) {
+  for (const Conflict& conflict : conflicts) report(conflict);
+}
+
+}  // namespace
+
+Issuing::Issuing(const std::shared_ptr<const Work>* work, const Node* node)
+    : work_before_(std::exchange(issued_work, work)), node_before_(std::exchange(issued_node, node)) {}
+Issuing::~Issuing() {
+  issued_work = work_before_;
+  issued_node = node_before_;
+}
+
+void issued(Operation& op, const std::vector<Op>& after) {
+  Clocks& c = clocks();
+  auto trace = std::make_shared<Trace>();
+  trace->clock = c.host;
+  for (const Op& before : after)
+    if (before && before->trace) join(trace->clock, before->trace->clock);
+  trace->timeline = choose_timeline(op, trace->clock, after);
+  trace->time = ++c.last[trace->timeline];
+  if (trace->clock.size() <= trace->timeline) trace->clock.resize(trace->timeline + 1);
+  trace->clock[trace->timeline] = trace->time;
+  trace->number = op.number;
+  trace->device = op.device;
+  trace->stream = op.stream;
+  op.trace = trace;
+  if (op.kind == Operation::Kind::marker) return;
+  trace->site = CallSite::here();
+  if (issued_node) trace->added = issued_node->site;
+  if (issued_work) describe(*trace, **issued_work);
+  c.unfinished[op.number] = trace;
+  guard_host_memory(trace, issued_work ? *issued_work : nullptr);
+}
+
+void known_to_host(const Operation& op) {
+  if (!op.trace) return;
+  if (op.trace->before(clocks().host)) return;
+  join(clocks().host, op.trace->clock);
+  look_at_sources(clocks().host);
+  release_some();
+}
+
+bool host_knows(const Operation& op) { return !op.trace || op.trace->before(clocks().host); }
+
+void host_function_begins(const Operation& op) {
+  if (op.trace) look_at_sources(op.trace->clock);
+}
+
+void ended(const Operation& op) {
+  if (!op.trace || op.kind == Operation::Kind::marker) return;
+  Clocks& c = clocks();
+  c.unfinished.erase(op.number);
+  forget_guards(op.number);
+  // A host function can tell any thread of the host, by ways that we do not see.
+  if (op.kind == Operation::Kind::host) known_to_host(op);
+  release_some();
+}
+
+std::vector<uint32_t> host_clock() { return clocks().host; }
+
+void host_frees(const char* call, void* memory, size_t bytes, const std::vector<uint32_t>& knew) {
+  auto host = std::make_shared<Trace>();
+  host->clock = knew;
+  host->timeline = ~uint32_t{0};
+  host->time = 1;
+  host->what = call;
+  host->site = CallSite::here();
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(memory);
+  report_all(History::get().use(host, begin, begin + bytes, Use::free));
+}
+
+void allocated(const Operation& op, void* memory, size_t bytes) {
+  if (!op.trace) return;
+  op.trace->allocates = true;
+  op.trace->what = cat("cudaMallocAsync of ", bytes, " bytes");
+  op.trace->site = CallSite::here();
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(memory);
+  report_all(History::get().use(op.trace, begin, begin + bytes, Use::write));
+}
+
+Running::Running(const Operation& op) : trace_(op.trace) {
+  running = trace_;
+  running_touched = trace_ ? &touched_ : nullptr;
+}
+Running::~Running() {
+  running.reset();
+  running_touched = nullptr;
+}
+void Running::finish() {
+  if (trace_ && !touched_.empty()) report_all(History::get().merge(trace_, touched_));
+}
+
+Touched* touched() { return running_touched; }
+
+void copy_runs(const void* from) {
+  if (!running) return;
+  const Lock lock = lock_state();
+  look_at_source(running->number, from);
+}
+
+void freed(void* memory, size_t bytes) {
+  if (!running) return;
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(memory);
+  report_all(History::get().use(running, begin, begin + bytes, Use::free));
+}
+
+void release_later(std::function<void()> release) {
+  const Lock lock = lock_state();
+  Clocks& c = clocks();
+  const uint64_t last = c.unfinished.empty() ? 0 : c.unfinished.rbegin()->first;
+  c.releases.push_back({running, last, std::move(release)});
+}
+
+}  // namespace emulator::cuda::stream_check

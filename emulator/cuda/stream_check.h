@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulator/cuda/scheduler.h"
+#include "emulator/machine/call_site.h"
+#include "emulator/machine/options.h"
+#include "emulator/machine/touched.h"
+
+// `--check streams`: is there an order between two operations that touch the same bytes? Every operation has a vector
+// clock: of all that it waits for, and of all that the host knew to have ended when it was issued. What it touches is
+// observed while it runs. So an order that is missing is found in every run, also in one that came out right.
+
+namespace emulator::cuda {
+
+struct Node;
+struct Stream;
+struct Work;
+
+/// An operation as the check sees it. It lives as long as something remembers bytes that it touched.
+struct Trace {
+  std::vector<uint32_t> clock;  ///< by timeline; its own time included
+  uint32_t timeline = 0, time = 0;
+  uint64_t number = 0;  ///< order of issue; 0: the host itself
+  int device = 0;
+  uint64_t stream = 0;  ///< Stream::number
+  bool allocates = false;
+  std::string kernel;  ///< the symbol of a kernel, or empty
+  std::string what;    ///< the rest: `copy of 64 bytes from pinned host memory to device memory`
+  CallSite site;       ///< the issuing call; of a graph's node the graph's launch
+  std::shared_ptr<const CallSite> added;  ///< of a graph's node: the call that made it
+
+  /// All that this one did comes before `later`; true also of itself.
+  bool before(const std::vector<uint32_t>& later) const {
+    return timeline < later.size() && later[timeline] >= time;
+  }
+  std::string text() const;
+};
+
+namespace stream_check {
+
+inline bool on() {
+  static const bool yes = options().check_streams;
+  return yes;
+}
+
+// All of these are called only while on().
+
+/// What the next operations of this thread do, until it goes. `node`: of which graph's node.
+class Issuing {
+ public:
+  explicit Issuing(const std::shared_ptr<const Work>* work, const Node* node = nullptr);
+  ~Issuing();
+  Issuing(const Issuing&) = delete;
+  Issuing& operator=(const Issuing&) = delete;
+
+ private:
+  const std::shared_ptr<const Work>* work_before_;
+  const Node* node_before_;
+};
+
+// Under the state's lock.
+void issued(Operation& op, const std::vector<Op>& after);
+/// The host has learnt that the operation has ended.
+void known_to_host(const Operation& op);
+bool host_knows(const Operation& op);
+void ended(const Operation& op);
+/// A host function begins: it may write memory that copies behind it read.
+void host_function_begins(const Operation& op);
+/// Memory that a stream-ordered allocation returned: it is the program's behind `op`.
+void allocated(const Operation& op, void* memory, size_t bytes);
+
+// Where an operation runs, without the state's lock.
+
+/// One operation of this thread, from its begin to its end.
+class Running {
+ public:
+  explicit Running(const Operation& op);
+  ~Running();
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  /// It has ended well: what it touched is held against what others did.
+  void finish();
+
+ private:
+  std::shared_ptr<Trace> trace_;
+  Touched touched_;
+};
+/// What the operation of this thread touches is to be noted here. nullptr: nobody asks.
+Touched* touched();
+/// The operation of this thread gives memory back; the range may be a part of an allocation.
+void freed(void* memory, size_t bytes);
+/// The operation of this thread would release memory. It is done when the host has waited for it and those that were
+/// issued before it ran have ended: so that whoever uses the memory without an order, or too late, is reported instead
+/// of killed.
+void release_later(std::function<void()> release);
+/// Copies look once more at what they are about to read.
+void copy_runs(const void* from);
+
+/// The host frees memory by a call that waits for nobody; under the state's lock, when all has run.
+/// `knew`: what the host knew before the call.
+std::vector<uint32_t> host_clock();
+void host_frees(const char* call, void* memory, size_t bytes, const std::vector<uint32_t>& knew);
+
+}  // namespace stream_check
+}  // namespace emulator::cuda

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "emulator/cuda/stream_check.h"
+
+// What the host does to memory that copies use can only be guessed from its content. All under the state's lock.
+
+namespace emulator::cuda::stream_check {
+
+/// Of a copy from pinned or managed memory: keeps a sum of its source. Of a copy to pinned memory: fills its
+/// destination with 0xff, so that a host that reads too early computes with NaN. Neither where other operations that
+/// have not ended may use the memory, too. `work` may be nullptr.
+void guard_host_memory(const std::shared_ptr<Trace>& trace, const std::shared_ptr<const Work>& work);
+/// The operation has ended: its memory is free for the guards of others.
+void forget_guards(uint64_t number);
+/// The copy is about to read its source.
+void look_at_source(uint64_t number, const void* from);
+/// The copies that are before `clock` have ended: the host may write their sources from now on.
+void look_at_sources(const std::vector<uint32_t>& clock);
+
+}  // namespace emulator::cuda::stream_check

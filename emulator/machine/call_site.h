@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace emulator {
+
+/// Where the program called us: return addresses, which are given names only when somebody asks.
+class CallSite {
+ public:
+  static CallSite here();
+  /// `/path/program(function+0x12)`, innermost first, from the first frame that is not of our libraries.
+  std::string text() const;
+  bool empty() const { return count_ == 0; }
+
+ private:
+  std::array<void*, 20> frames_{};
+  int count_ = 0;
+};
+
+/// A symbol as C++ has it, or the symbol itself.
+std::string demangled(const char* symbol);
+
+}  // namespace emulator

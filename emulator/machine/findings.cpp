@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulator/machine/findings.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <set>
+
+namespace emulator {
+namespace {
+
+constexpr size_t kMostOfAKind = 20;
+
+struct Findings {
+  std::mutex mutex;
+  std::map<std::string, std::set<std::string>> keys;  ///< by kind
+};
+Findings& findings() {
+  static Findings* const all = new Findings;
+  return *all;
+}
+
+/// Runs after the program's own handlers and destructors, as it is registered before they are.
+void end_with_findings() {
+  size_t found = 0;
+  {
+    const std::lock_guard lock(findings().mutex);
+    for (const auto& [kind, keys] : findings().keys) found += keys.size();
+  }
+  if (found == 0) return;
+  std::fflush(nullptr);
+  std::fprintf(stderr, "weft-emulate: %zu finding%s\n", found, found == 1 ? "" : "s");
+  _exit(kFindingsExitCode);
+}
+
+[[gnu::constructor]] void register_end() { std::atexit(end_with_findings); }
+
+}  // namespace
+
+bool report_finding(std::string kind, std::string text, std::string key) {
+  const std::lock_guard lock(findings().mutex);
+  std::set<std::string>& keys = findings().keys[kind];
+  if (!keys.insert(std::move(key)).second || keys.size() > kMostOfAKind + 1) return false;
+  if (keys.size() == kMostOfAKind + 1) {
+    std::fprintf(stderr, "weft-emulate: %s: there is more of this kind\n", kind.c_str());
+    return false;
+  }
+  std::fprintf(stderr, "weft-emulate: %s: %s\n", kind.c_str(), text.c_str());
+  return true;
+}
+
+}  // namespace emulator

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+namespace emulator {
+
+/// How a program ends in which a check has found something.
+constexpr int kFindingsExitCode = 86;
+
+/// Says `weft-emulate: KIND: TEXT` on stderr, once per key, and at most 20 times a kind. The program goes on; it will
+/// end with kFindingsExitCode. Returns whether the text was printed.
+bool report_finding(std::string kind, std::string text, std::string key);
+
+}  // namespace emulator

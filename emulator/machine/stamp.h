@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+namespace emulator {
+
+/// Who accessed memory, when and how, in 63 bits: the number of the block (26 bits, unique over launches), the block's
+/// tick (22), how (3), and who in the block (12). 0 is nobody: blocks count from 1. The sign bit stays 0, so that rows of
+/// stamps are compared by the vector instructions of signed numbers.
+///
+/// A block's tick advances at barriers, __syncwarp, fences and the like, if memory was accessed since the last one:
+/// "before the barrier" is "at a smaller tick".
+namespace stamp {
+
+inline constexpr int kHowShift = 12, kTickShift = 15, kTickBits = 22, kBlockShift = kTickShift + kTickBits;
+inline constexpr uint32_t kLastBlock = (1u << (63 - kBlockShift)) - 1;
+/// What is under way has this tick: it comes before nothing.
+inline constexpr uint32_t kUnderWay = (1u << kTickBits) - 1, kLastTick = kUnderWay - 1;
+inline constexpr uint64_t kWhoMask = (1u << kHowShift) - 1;
+inline constexpr uint64_t kBlockMask = ~uint64_t{0} << kBlockShift;
+
+/// How: `strong` accesses (atomic, volatile, relaxed, …) do not race with each other, if each one's scope reaches the
+/// other: `narrow` is one of the block only. `wrote` tells writes from reads.
+inline constexpr uint64_t kStrong = 1u << kHowShift, kWrote = 2u << kHowShift, kNarrow = 4u << kHowShift;
+
+// Who.
+inline constexpr int kThreads = 1024;
+inline constexpr int kCopies = kThreads;       ///< + thread: its cp.async
+inline constexpr int kWarpAll = 2 * kThreads;  ///< + warp: all of its lanes
+inline constexpr int kWarpSome = kWarpAll + 32;  ///< + warp: several of its lanes
+inline constexpr int kProxies = 3 * kThreads;  ///< + number: TMA or wgmma, see view.h
+
+constexpr uint64_t make(uint32_t block, uint32_t tick) {
+  return uint64_t{block} << kBlockShift | uint64_t{tick} << kTickShift;
+}
+constexpr uint32_t block(uint64_t s) { return static_cast<uint32_t>(s >> kBlockShift); }
+constexpr uint32_t tick(uint64_t s) { return static_cast<uint32_t>(s >> kTickShift) & kUnderWay; }
+constexpr int who(uint64_t s) { return static_cast<int>(s & kWhoMask); }
+constexpr bool strong(uint64_t s) { return s & kStrong; }
+constexpr bool wrote(uint64_t s) { return s & kWrote; }
+constexpr bool under_way(uint64_t s) { return tick(s) == kUnderWay; }
+
+/// A thread to name for who: its own, the first of a warp, or -1 of a proxy.
+constexpr int thread(int who) {
+  if (who < kWarpAll) return who % kThreads;
+  return who < kProxies ? who % 32 * 32 : -1;
+}
+constexpr int warp(int who) { return who < kProxies ? thread(who) / 32 : -1; }
+
+/// 3: different blocks, 2: different warps or proxies, 1: different lanes of a warp, 0: one thread.
+constexpr int distance(uint64_t a, uint64_t b) {
+  if (block(a) != block(b)) return 3;
+  if (who(a) == who(b)) return who(a) >= kWarpAll && who(a) < kProxies ? 1 : 0;
+  return warp(who(a)) == warp(who(b)) && warp(who(a)) >= 0 ? 1 : 2;
+}
+
+}  // namespace stamp
+}  // namespace emulator

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <deque>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "emulator/machine/race.h"
+#include "emulator/ptx/access.h"
+#include "emulator/ptx/addresses.h"
+
+// `weft-emulate --check races` and `--check uninitialised`: accesses of kernels against each other and against what was
+// ever written. The rule for one access is machine/race.h, what is ordered says machine/clock.h, what is remembered
+// machine/shadow.h. A warp runs in lock step here, but its lanes are threads of their own: what two of them do in
+// different instructions is ordered by __syncwarp only. Lanes that write the same address in one instruction race if
+// they write different values.
+
+namespace emulator::ptx {
+
+/// Of one launch. One OS thread runs all of its blocks.
+struct LaunchChecks {
+  bool races, fresh;
+  LaunchClock clock;
+  /// Pairs of sites that were reported in this launch.
+  std::unordered_set<uint64_t> reported;
+
+  explicit LaunchChecks(const Launch& launch);
+};
+
+/// Of one block.
+class BlockChecks {
+ public:
+  explicit BlockChecks(Block& block);
+  ~BlockChecks();
+  BlockChecks(const BlockChecks&) = delete;
+  BlockChecks& operator=(const BlockChecks&) = delete;
+
+  BlockClock& clock() { return clock_; }
+  Site site(const Instruction* i) const;
+  void access(Warp& w, const Instruction* i, const AccessNote& note);
+
+  // Barriers.
+  void barrier_arrive(Warp& w, uint32_t lanes, size_t id);
+  void barrier_complete(size_t id, bool whole);
+  void barrier_acquire(Warp& w, uint32_t lanes, size_t id);
+  void cluster_arrive(Warp& w, uint32_t lanes, bool relaxed);
+  void cluster_complete();
+  void cluster_acquire(Warp& w, uint32_t lanes);
+
+  // mbarriers. `place`: in whichever block of the cluster; without one, in this block.
+  void mbarrier_init(Warp& w, const Instruction* i, int lane, const char* place);
+  void mbarrier_use(Warp& w, const Instruction* i, int lane, const char* place);
+  void mbarrier_arrive(Warp& w, int lane, const SharedPlace& place, bool relaxed);
+  void mbarrier_phase(uint32_t at);
+  void mbarrier_acquire(Warp& w, int lane, uint32_t at);
+
+  void fence(Warp& w, const FenceNote& note);
+
+  /// A cp.async of a lane, from its issue to the wait of its thread, or, with `mbarrier`, to what that one's phase tells.
+  struct Copy {
+    const char* to;
+    uint32_t bytes;
+    const char* from;
+    uint32_t given;
+    Site at;
+  };
+  void copy_issued(Warp& w, int lane, const Copy& copy);
+  void copy_done(Warp& w, int lane, const Copy& copy, const SharedPlace* mbarrier);
+
+  // Copies by TMA and wgmma, which read and write on a thread's behalf.
+  /// Who issues and from where.
+  struct Issuer {
+    Warp& w;
+    int lane;
+    Site at;
+    const char* what;
+  };
+  /// This block's shared memory is written from now until load_done, which the mbarrier at `mbarrier` tells.
+  void load_issued(const Issuer& by, const char* to, uint64_t bytes, uint32_t mbarrier);
+  void load_done(const Issuer& by, const char* to, uint64_t bytes, uint32_t mbarrier);
+  /// Shared memory is read from now until stores_read says so. Returns its moment.
+  uint32_t store_issued(const Issuer& by, const char* from, uint64_t bytes);
+  /// What the lane's stores that were issued before a moment read has been read.
+  void stores_read(Warp& w, int lane, uint32_t before);
+  uint32_t moment() {
+    clock_.now();
+    clock_.advance();
+    return clock_.tick();
+  }
+  /// Global memory is read or written now; `reduces`: as by an atomic operation.
+  void global_access(const Issuer& by, const char* memory, uint64_t bytes, bool write, bool reduces);
+  /// wgmma `count` of a warp, the first having 0. True when it is the first of its warpgroup that issues it: then its
+  /// operands are to be told.
+  bool wgmma_issued(Warp& w, size_t count);
+  void wgmma_read(const Issuer& by, const char* from, uint64_t bytes);
+  /// The warp has waited for all wgmmas before number `pending`.
+  void wgmma_waited(Warp& w, size_t pending);
+
+ private:
+  template <bool kShared>
+  void visit(Warp& w, const Instruction* i, const AccessNote& note);
+  template <bool kShared>
+  void visit_lane(Warp& w, Visitor<kShared>& visitor, int lane, char* memory, uint32_t bytes, const AccessNote* note);
+  template <bool kShared>
+  bool same_value(const Warp& w, const AccessNote& note, int lane, const Visitor<kShared>& visitor, uintptr_t address,
+                  size_t bytes) const;
+  /// A range that one lane accesses; `mark` is the stamp that stays.
+  template <bool kShared>
+  void visit_range(Warp& w, int lane, Site site, uint64_t mark, const char* memory, uint64_t bytes, bool write,
+                   const char* what);
+  void stamp_range(const char* memory, uint64_t bytes, uint64_t mark, Site site);
+  void strong(Warp& w, const AccessNote& note);
+  void fresh(Warp& w, const Instruction* i, const AccessNote& note);
+  bool is_fenced(uint64_t written) const;
+
+  // checker_report.cpp
+  void report(Warp& w, int lane, Site at, const Conflict& conflict, bool shared, const char* verb, uintptr_t address,
+              uint64_t bytes);
+  void report_unfenced(Warp& w, int lane, Site at, Site written_at, uint64_t writer, const char* what,
+                       uintptr_t address);
+  void report_fresh(Warp& w, int lane, Site at, const char* memory, uint64_t bytes, Space space);
+  bool is_new(Site a, Site b);
+  std::string who_text(uint64_t stamp) const;
+  std::string place_text(uintptr_t address, bool shared) const;
+  std::string where(Site at) const;
+
+  Views& views();
+  Handover& handover(Handover& one);
+  int mbarrier_number(uint32_t at);
+  Handover& mbarrier(uint32_t at);
+  BlockChecks& keeper() const;
+  BlockChecks* owner_of(uintptr_t address) const;
+
+  Block& block_;
+  LaunchChecks& launch_;
+  BlockClock clock_;
+  bool views_used_ = false;
+  Views views_;
+  View fenced_;  ///< what some thread knew when it ran fence.proxy.async
+  std::vector<uint32_t> mbarrier_places_;
+  std::vector<Handover> mbarriers_;
+  std::array<Handover, 16> named_;
+  Handover cluster_;
+  struct Warpgroup {
+    size_t first = 0;
+    std::deque<uint32_t> ticks;  ///< of wgmmas from `first` on
+  };
+  std::array<Warpgroup, 8> warpgroups_;
+};
+
+/// The checks of a block when races are looked for, else nullptr.
+inline BlockChecks* race_checks_of(const Block& block) {
+  return block.checks && block.grid->checks->races ? block.checks.get() : nullptr;
+}
+
+/// What the launch of a grid and the beginning of a cluster's blocks do.
+void begin_checks(Grid& grid);
+void begin_checks(Cluster& cluster);
+
+}  // namespace emulator::ptx

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of what the checks find.
+#include <algorithm>
+
+#include "emulator/machine/findings.h"
+#include "emulator/ptx/checker.h"
+
+namespace emulator::ptx {
+
+namespace {
+
+std::string triple(uint64_t x, uint64_t y, uint64_t z) { return cat('(', x, ',', y, ',', z, ')'); }
+
+const char* kind_text(const Conflict& conflict, bool shared) {
+  const int who = stamp::who(conflict.stamp);
+  const bool wrote = stamp::wrote(conflict.stamp);
+  if (proxy::is_load(who)) return "asynchronous copy to shared memory";
+  if (proxy::is_store(who)) return "asynchronous store";
+  if (proxy::is_proxy(who)) return "wgmma";
+  if (stamp::under_way(conflict.stamp)) return shared || !wrote ? "cp.async" : "asynchronous store";
+  if (stamp::strong(conflict.stamp)) return wrote ? "atomic or volatile write" : "atomic or volatile read";
+  return wrote ? "write" : "read";
+}
+
+}  // namespace
+
+std::string BlockChecks::where(Site at) const {
+  const Kernel& kernel = *block_.grid->kernel;
+  return at < kernel.code.size() ? kernel.where(&kernel.code[at]) : "an unknown place";
+}
+
+std::string BlockChecks::who_text(uint64_t s) const {
+  const Grid& grid = *block_.grid;
+  const Dim3 size = grid.cluster_dim, all = grid.launch->grid, threads = grid.launch->block;
+  const uint64_t number = stamp::block(s) - launch_.clock.first_block();
+  const uint64_t cluster = number / grid.cluster_blocks, rank = number % grid.cluster_blocks;
+  const uint64_t across = all.x / size.x, down = all.y / size.y;
+  std::string text = cat("block ", triple(cluster % across * size.x + rank % size.x,
+                                          cluster / across % down * size.y + rank / size.x % size.y,
+                                          cluster / across / down * size.z + rank / size.x / size.y));
+  const int thread = stamp::thread(stamp::who(s));
+  if (thread < 0) return text;
+  const uint64_t t = static_cast<uint64_t>(thread);
+  text += cat(", thread ", triple(t % threads.x, t / threads.x % threads.y, t / threads.x / threads.y));
+  return stamp::who(s) >= stamp::kWarpAll ? text + " and others of its warp" : text;
+}
+
+std::string BlockChecks::place_text(uintptr_t address, bool shared) const {
+  if (!shared) return cat("global memory, ", describe_address(address));
+  const Block& owner = owner_of(address)->block_;
+  const uint64_t offset = address - reinterpret_cast<uintptr_t>(owner.shared);
+  const Kernel& kernel = *block_.grid->kernel;
+  std::string text = "shared memory, ";
+  bool found = false;
+  for (size_t k = 0; k < kernel.shared_variables.size() && k < kernel.shared_offsets.size() && !found; ++k)
+    if (const uint64_t begin = kernel.shared_offsets[k];
+        offset - begin < static_cast<uint64_t>(kernel.shared_variables[k].bytes)) {
+      text += cat("byte ", offset - begin, " of `", demangled(std::string(kernel.shared_variables[k].name)), '`');
+      found = true;
+    }
+  if (!found) {
+    const uint64_t dynamic = block_.shared_end - block_.grid->launch->dynamic_shared;
+    text += offset >= dynamic ? cat("byte ", offset - dynamic, " of dynamic shared memory") : cat("address ", offset);
+  }
+  if (&owner != &block_) text += cat(" of block ", owner.rank, " of the cluster");
+  return text;
+}
+
+/// Once for two places in a launch; report_finding() knows the launches before.
+bool BlockChecks::is_new(Site a, Site b) {
+  return launch_.reported.insert(uint64_t{std::min(a, b)} << 32 | std::max(a, b)).second;
+}
+
+void BlockChecks::report(Warp& w, int lane, Site at, const Conflict& conflict, bool shared, const char* verb,
+                         uintptr_t address, uint64_t bytes) {
+  if (!is_new(at, conflict.at)) return;
+  const uint64_t mine = stamp::make(clock_.block(), 0) | (w.first_thread + static_cast<uint32_t>(lane));
+  const int who = stamp::who(conflict.stamp);
+  const bool own = (stamp::block(conflict.stamp) == clock_.block() && !proxy::is_proxy(who) && who < stamp::kWarpAll &&
+                    who % stamp::kThreads == stamp::who(mine));
+  const bool near = stamp::block(conflict.stamp) - (clock_.block() - block_.rank) < block_.grid->cluster_blocks;
+  const char* const missing[] = {
+      "the wait for the copy", "__syncwarp", views_used_ ? "__syncthreads or an mbarrier" : "__syncthreads",
+      near ? "a barrier of the cluster or an mbarrier" : "an order between blocks: a fence before an atomic or a release, and an acquire"};
+  std::string order;
+  if (proxy::is_load(who))
+    order = "Nothing orders the two (missing: the wait on the mbarrier of the copy).";
+  else if (proxy::is_store(who))
+    order = "Nothing orders the two (missing: cp.async.bulk.wait_group.read, and a barrier behind it).";
+  else if (proxy::is_proxy(who))
+    order = "Nothing orders the two (missing: wgmma.wait_group, and a barrier behind it).";
+  else if (stamp::under_way(conflict.stamp))
+    order = "Nobody has waited for the copy.";
+  else
+    order = cat("Nothing orders the two (missing: ", missing[stamp::distance(mine, conflict.stamp)], ").");
+  const std::string here = where(at), there = where(conflict.at);
+  const std::string text = cat(
+      launch_text(*block_.grid->launch), ": ", thread_text(w, lane), ": data race: ", verb, " of ", bytes, " bytes at ",
+      here, " against the ", kind_text(conflict, shared), " at ", there, " by ",
+      own ? "the same thread" : who_text(conflict.stamp), ": ", place_text(address, shared), ". ", order);
+  report_finding("race", text, cat(block_.grid->kernel->name, '\n', std::min(here, there), '\n', std::max(here, there)));
+}
+
+void BlockChecks::report_unfenced(Warp& w, int lane, Site at, Site written_at, uint64_t writer, const char* what,
+                                  uintptr_t address) {
+  if (!is_new(at, written_at)) return;
+  const std::string here = where(at), there = where(written_at);
+  report_finding("race",
+                 cat(launch_text(*block_.grid->launch), ": ", thread_text(w, lane), ": the async proxy (", what, " at ",
+                     here, ") reads what ", who_text(writer), " wrote at ", there, ": ", place_text(address, true),
+                     ". Missing: fence.proxy.async in the thread that wrote, before the barrier."),
+                 cat(block_.grid->kernel->name, '\n', here, '\n', there, "\nfence"));
+}
+
+void BlockChecks::report_fresh(Warp& w, int lane, Site at, const char* memory, uint64_t bytes, Space space) {
+  if (!is_new(at, ~Site{0})) return;
+  const std::string here = where(at);
+  const uintptr_t address = reinterpret_cast<uintptr_t>(memory);
+  const std::string place = space == Space::local
+                                ? cat("local memory, byte ", (address - reinterpret_cast<uintptr_t>(w.local)) % w.kernel().local_bytes)
+                                : place_text(address, space == Space::shared);
+  report_finding("uninitialised",
+                 cat(launch_text(*block_.grid->launch), ": ", thread_text(w, lane), ": read of ", bytes,
+                     " bytes that were never written at ", here, ": ", place, '.'),
+                 cat(block_.grid->kernel->name, '\n', here));
+}
+
+}  // namespace emulator::ptx

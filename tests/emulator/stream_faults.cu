@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs with one planted fault of order or lifetime each, named by the argument; stream_faults.cmake has what
+// `weft-emulate --check streams` must say. With `_right` behind the name it is the repaired twin, which must pass in silence.
+// Most of them compute the right numbers on most days: that is what the check is for.
+#include <cuda_runtime.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr int kN = 1 << 12;
+constexpr size_t kBytes = kN * sizeof(float);
+
+void must(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  std::printf("FAILED %s: %s\n", what, cudaGetErrorName(status));
+  std::exit(1);
+}
+#define MUST(call) must(call, #call)
+
+__global__ void add(float* data, float value, int n) {
+  for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) data[i] += value;
+}
+__global__ void copy(const float* from, float* to, int n) {
+  for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) to[i] = from[i];
+}
+__global__ void count(int* counter, int n) {
+  for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) atomicAdd(counter, 1);
+}
+/// Each thread writes one byte of a word whose others are somebody else's.
+__global__ void write_bytes(unsigned char* data, int first, int n) {
+  for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) data[4 * i + first] = 7;
+}
+
+struct Stream {
+  explicit Stream(unsigned flags = cudaStreamNonBlocking) { MUST(cudaStreamCreateWithFlags(&handle, flags)); }
+  ~Stream() { cudaStreamDestroy(handle); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  operator cudaStream_t() const { return handle; }
+  void wait() const { MUST(cudaStreamSynchronize(handle)); }
+  cudaStream_t handle = nullptr;
+};
+struct Event {
+  Event() { MUST(cudaEventCreateWithFlags(&handle, cudaEventDisableTiming)); }
+  ~Event() { cudaEventDestroy(handle); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  void record(cudaStream_t stream) const { MUST(cudaEventRecord(handle, stream)); }
+  void block(cudaStream_t stream) const { MUST(cudaStreamWaitEvent(stream, handle)); }
+  cudaEvent_t handle = nullptr;
+};
+
+float* zeros(size_t bytes = kBytes) {
+  float* data = nullptr;
+  MUST(cudaMalloc(&data, bytes));
+  MUST(cudaMemset(data, 0, bytes));
+  MUST(cudaDeviceSynchronize());
+  return data;
+}
+float* pinned(float value) {
+  float* data = nullptr;
+  MUST(cudaMallocHost(&data, kBytes));
+  for (int i = 0; i < kN; ++i) data[i] = value;
+  return data;
+}
+float last_of(const float* data) {
+  MUST(cudaDeviceSynchronize());
+  float last = 0;
+  MUST(cudaMemcpy(&last, data + kN - 1, sizeof(last), cudaMemcpyDeviceToHost));
+  return last;
+}
+
+void two_kernels(bool right) {
+  float *a = zeros(), *b = zeros();
+  Stream producer, consumer;
+  Event ready;
+  add<<<1, 64, 0, producer>>>(a, 1, kN);
+  ready.record(producer);
+  if (right) ready.block(consumer);
+  copy<<<1, 64, 0, consumer>>>(a, b, kN);
+  MUST(cudaDeviceSynchronize());
+}
+
+/// Readers of one tensor, atomic operations on one counter, and neighbours in one word need no order.
+void no_conflict_right() {
+  float *a = zeros(), *b = zeros(), *c = zeros();
+  int* const counter = reinterpret_cast<int*>(zeros());
+  unsigned char* const bytes = reinterpret_cast<unsigned char*>(zeros());
+  Stream one, two;
+  copy<<<1, 64, 0, one>>>(a, b, kN);
+  copy<<<1, 64, 0, two>>>(a, c, kN);
+  count<<<1, 64, 0, one>>>(counter, kN);
+  count<<<1, 64, 0, two>>>(counter, kN);
+  write_bytes<<<1, 64, 0, one>>>(bytes, 0, kN);
+  write_bytes<<<1, 64, 0, two>>>(bytes, 1, kN);
+  MUST(cudaDeviceSynchronize());
+}
+
+/// A counter that one stream clears while the other counts.
+void atomic_and_fill(bool right) {
+  int* const counter = reinterpret_cast<int*>(zeros());
+  Stream one, two;
+  Event counted;
+  count<<<1, 64, 0, one>>>(counter, kN);
+  counted.record(one);
+  if (right) counted.block(two);
+  MUST(cudaMemsetAsync(counter, 0, sizeof(int), two));
+  MUST(cudaDeviceSynchronize());
+}
+
+void copy_and_kernel(bool right) {
+  float *a = zeros(), *host = pinned(3);
+  Stream upload, compute;
+  Event arrived;
+  MUST(cudaMemcpyAsync(a, host, kBytes, cudaMemcpyHostToDevice, upload));
+  arrived.record(upload);
+  if (right) arrived.block(compute);
+  add<<<1, 64, 0, compute>>>(a, 1, kN);
+  MUST(cudaDeviceSynchronize());
+}
+
+/// A loader with two device buffers: batch 2 goes where batch 0 was, which a slow step may still read.
+void ring_reuse(bool right) {
+  float *ring[2] = {zeros(), zeros()}, *sum = zeros(), *host[4];
+  Stream upload, compute;
+  Event arrived[2], used[2];
+  for (int step = 0; step < 4; ++step) {
+    const int slot = step % 2;
+    host[step] = pinned(static_cast<float>(step));
+    if (right && step >= 2) used[slot].block(upload);
+    MUST(cudaMemcpyAsync(ring[slot], host[step], kBytes, cudaMemcpyHostToDevice, upload));
+    arrived[slot].record(upload);
+    arrived[slot].block(compute);
+    copy<<<1, 64, 0, compute>>>(ring[slot], sum, kN);
+    used[slot].record(compute);
+  }
+  MUST(cudaDeviceSynchronize());
+}
+
+/// The event is recorded before the work that it is to tell of.
+void recorded_too_early(bool right) {
+  float *a = zeros(), *b = zeros();
+  Stream producer, consumer;
+  Event ready;
+  if (!right) ready.record(producer);
+  add<<<1, 64, 0, producer>>>(a, 1, kN);
+  if (right) ready.record(producer);
+  ready.block(consumer);
+  copy<<<1, 64, 0, consumer>>>(a, b, kN);
+  MUST(cudaDeviceSynchronize());
+}
+
+void wrong_stream_waits(bool right) {
+  float *a = zeros(), *b = zeros();
+  Stream producer, consumer, other;
+  Event ready;
+  add<<<1, 64, 0, producer>>>(a, 1, kN);
+  ready.record(producer);
+  ready.block(right ? consumer : other);
+  copy<<<1, 64, 0, consumer>>>(a, b, kN);
+  MUST(cudaDeviceSynchronize());
+}
+
+/// One event for two producers: whoever waits gets the last recording alone.
+void recorded_again(bool right) {
+  float *a = zeros(), *b = zeros(), *c = zeros();
+  Stream one, two, consumer;
+  Event ready, ready_too;
+  add<<<1, 64, 0, one>>>(a, 1, kN);
+  ready.record(one);
+  add<<<1, 64, 0, two>>>(b, 1, kN);
+  (right ? ready_too : ready).record(two);
+  ready.block(consumer);
+  if (right) ready_too.block(consumer);
+  copy<<<1, 64, 0, consumer>>>(a, c, kN);
+  copy<<<1, 64, 0, consumer>>>(b, c, kN);
+  MUST(cudaDeviceSynchronize());
+}
+
+/// The default stream waits for blocking streams, and for no others.
+void default_stream(bool right) {
+  float *a = zeros(), *b = zeros();
+  Stream own(right ? cudaStreamDefault : cudaStreamNonBlocking);
+  add<<<1, 64, 0, own>>>(a, 1, kN);
+  copy<<<1, 64>>>(a, b, kN);
+  MUST(cudaDeviceSynchronize());
+}
+
+/// cudaMemset returns before the memory is set, and only the default stream is behind it.
+void fill_and_stream(bool right) {
+  float* a = nullptr;
+  MUST(cudaMalloc(&a, kBytes));
+  Stream own;
+  MUST(cudaMemset(a, 0, kBytes));
+  if (right) MUST(cudaDeviceSynchronize());
+  add<<<1, 64, 0, own>>>(a, 1, kN);
+  MUST(cudaDeviceSynchronize());
+}
+
+void freed_on_another_stream(bool right) {
+  Stream own, other;
+  Event done;
+  float* a = nullptr;
+  MUST(cudaMallocAsync(&a, kBytes, own));
+  MUST(cudaMemsetAsync(a, 0, kBytes, own));
+  add<<<1, 64, 0, own>>>(a, 1, kN);
+  done.record(own);
+  if (right) done.block(other);
+  MUST(cudaFreeAsync(a, other));
+  MUST(cudaDeviceSynchronize());
+}
+
+void allocated_on_another_stream(bool right) {
+  Stream own, other;
+  Event there;
+  float* a = nullptr;
+  MUST(cudaMallocAsync(&a, kBytes, own));
+  there.record(own);
+  if (right) there.block(other);
+  MUST(cudaMemsetAsync(a, 0, kBytes, other));
+  MUST(cudaDeviceSynchronize());
+  MUST(cudaFree(a));
+}
+
+/// The memory is freed in its stream, and the next kernel of this very stream uses it.
+void used_after_free(bool right) {
+  Stream own;
+  float *a = nullptr, *b = zeros();
+  MUST(cudaMallocAsync(&a, kBytes, own));
+  MUST(cudaMemsetAsync(a, 0, kBytes, own));
+  if (!right) MUST(cudaFreeAsync(a, own));
+  copy<<<1, 64, 0, own>>>(a, b, kN);
+  if (right) MUST(cudaFreeAsync(a, own));
+  MUST(cudaStreamSynchronize(own));
+}
+
+/// Pinned memory goes while a copy may still read it.
+void pinned_freed(bool right) {
+  float *a = zeros(), *host = pinned(1);
+  Stream own;
+  MUST(cudaMemcpyAsync(a, host, kBytes, cudaMemcpyHostToDevice, own));
+  if (right) own.wait();
+  MUST(cudaFreeHost(host));
+  MUST(cudaDeviceSynchronize());
+}
+
+/// Two branches of a captured graph write one tensor.
+void graph_branches(bool right) {
+  float *a = zeros(), *b = zeros();
+  Stream main, fork;
+  Event begin, middle, end;
+  MUST(cudaStreamBeginCapture(main, cudaStreamCaptureModeThreadLocal));
+  add<<<1, 64, 0, main>>>(b, 1, kN);
+  begin.record(main);
+  begin.block(fork);
+  add<<<1, 64, 0, main>>>(a, 1, kN);
+  middle.record(main);
+  if (right) middle.block(fork);
+  add<<<1, 64, 0, fork>>>(a, 2, kN);
+  end.record(fork);
+  end.block(main);
+  cudaGraph_t graph;
+  MUST(cudaStreamEndCapture(main, &graph));
+  cudaGraphExec_t exec;
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+  for (int i = 0; i < 3; ++i) MUST(cudaGraphLaunch(exec, main));
+  MUST(cudaDeviceSynchronize());
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaGraphDestroy(graph));
+}
+
+/// A kernel of another stream reads what a graph writes.
+void graph_and_kernel(bool right) {
+  float *a = zeros(), *b = zeros();
+  Stream main, eager;
+  Event done;
+  MUST(cudaStreamBeginCapture(main, cudaStreamCaptureModeThreadLocal));
+  add<<<1, 64, 0, main>>>(a, 1, kN);
+  cudaGraph_t graph;
+  MUST(cudaStreamEndCapture(main, &graph));
+  cudaGraphExec_t exec;
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+  MUST(cudaGraphLaunch(exec, main));
+  done.record(main);
+  if (right) done.block(eager);
+  copy<<<1, 64, 0, eager>>>(a, b, kN);
+  MUST(cudaDeviceSynchronize());
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaGraphDestroy(graph));
+}
+
+/// A host function is a part of its stream: others do not wait for it, and the kernel in front of it is as unordered as before.
+void host_function(bool right) {
+  float *a = zeros(), *b = zeros();
+  Stream producer, consumer;
+  Event ready;
+  static int called = 0;
+  add<<<1, 64, 0, producer>>>(a, 1, kN);
+  MUST(cudaLaunchHostFunc(producer, [](void*) { ++called; }, nullptr));
+  ready.record(producer);
+  if (right) ready.block(consumer);
+  copy<<<1, 64, 0, consumer>>>(a, b, kN);
+  MUST(cudaDeviceSynchronize());
+}
+
+/// The host overwrites what an upload has not read yet.
+void source_written(bool right) {
+  float *a = zeros(), *host = pinned(1);
+  Stream own;
+  MUST(cudaMemcpyAsync(a, host, kBytes, cudaMemcpyHostToDevice, own));
+  if (right) own.wait();
+  host[17] = 2;
+  MUST(cudaDeviceSynchronize());
+}
+
+/// The host reads a download that has not arrived: nothing can see it, but the value is NaN.
+void read_too_early(bool right) {
+  float *a = zeros(), *host = pinned(1);
+  Stream own;
+  add<<<1, 64, 0, own>>>(a, 5, kN);
+  MUST(cudaMemcpyAsync(host, a, kBytes, cudaMemcpyDeviceToHost, own));
+  if (right) own.wait();
+  const float read = host[kN - 1];
+  MUST(cudaDeviceSynchronize());
+  std::printf("read %g\n", read);
+}
+
+/// A caching allocator as programs write them. `record_stream` says that another stream uses a block, too: wrongly by an event
+/// of this moment; rightly the event is recorded when the block is freed, behind that stream's last use.
+class Cache {
+ public:
+  explicit Cache(bool right) : right_(right) {}
+  float* take(cudaStream_t stream) {
+    if (free_.empty()) return zeros();
+    const Block block = free_.back();
+    free_.pop_back();
+    for (const Event* event : block.uses) event->block(stream);
+    return block.data;
+  }
+  void record_stream(cudaStream_t user) {
+    if (right_) {
+      users_.push_back(user);
+    } else {
+      uses_.push_back(new Event);
+      uses_.back()->record(user);
+    }
+  }
+  void give(float* data) {
+    for (cudaStream_t user : users_) {
+      uses_.push_back(new Event);
+      uses_.back()->record(user);
+    }
+    free_.push_back({data, uses_});
+    uses_.clear();
+    users_.clear();
+  }
+
+ private:
+  struct Block {
+    float* data;
+    std::vector<Event*> uses;
+  };
+  bool right_;
+  std::vector<Block> free_;
+  std::vector<cudaStream_t> users_;
+  std::vector<Event*> uses_;
+};
+
+void cached_memory(bool right) {
+  Stream upload, compute;
+  Event arrived;
+  Cache cache(right);
+  float *sum = zeros(), *host = pinned(1);
+  for (int step = 0; step < 2; ++step) {
+    float* const batch = cache.take(upload);
+    MUST(cudaMemcpyAsync(batch, host, kBytes, cudaMemcpyHostToDevice, upload));
+    arrived.record(upload);
+    arrived.block(compute);
+    cache.record_stream(compute);
+    copy<<<1, 64, 0, compute>>>(batch, sum, kN);
+    cache.give(batch);
+  }
+  MUST(cudaDeviceSynchronize());
+}
+
+/// The host polls an event: a query that says yes is as good as a wait, one that says no is none.
+void query(bool right) {
+  float *a = zeros(), *b = zeros();
+  Stream producer, consumer;
+  Event ready, never;
+  add<<<1, 64, 0, producer>>>(a, 1, kN);
+  ready.record(producer);
+  while (right && cudaEventQuery(ready.handle) == cudaErrorNotReady) {
+  }
+  if (!right) (void)cudaEventQuery(never.handle);
+  copy<<<1, 64, 0, consumer>>>(a, b, kN);
+  MUST(cudaDeviceSynchronize());
+}
+
+/// The order goes through a third stream that is destroyed before it has run.
+void order_through_others_right() {
+  float *a = zeros(), *b = zeros();
+  Stream producer, consumer;
+  for (int i = 0; i < 50; ++i) {
+    Stream between;
+    Event ready, passed;
+    add<<<1, 64, 0, producer>>>(a, 1, kN);
+    ready.record(producer);
+    ready.block(between);
+    passed.record(between);
+    passed.block(consumer);
+    copy<<<1, 64, 0, consumer>>>(a, b, kN);
+    Event used;
+    used.record(consumer);
+    used.block(producer);
+  }
+  if (last_of(b) != 50) std::exit(1);
+}
+
+/// A blocking stream that is destroyed with work in it is still one that the default stream waits for.
+void destroyed_stream_right() {
+  float *a = zeros(), *b = zeros();
+  {
+    Stream own(cudaStreamDefault);
+    add<<<1, 64, 0, own>>>(a, 1, kN);
+  }
+  copy<<<1, 64>>>(a, b, kN);
+  if (last_of(b) != 1) std::exit(1);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const struct {
+    const char* name;
+    std::function<void(bool)> run;
+  } faults[] = {
+      {"two_kernels", two_kernels},
+      {"atomic_and_fill", atomic_and_fill},
+      {"copy_and_kernel", copy_and_kernel},
+      {"ring_reuse", ring_reuse},
+      {"recorded_too_early", recorded_too_early},
+      {"wrong_stream_waits", wrong_stream_waits},
+      {"recorded_again", recorded_again},
+      {"default_stream", default_stream},
+      {"fill_and_stream", fill_and_stream},
+      {"freed_on_another_stream", freed_on_another_stream},
+      {"allocated_on_another_stream", allocated_on_another_stream},
+      {"used_after_free", used_after_free},
+      {"pinned_freed", pinned_freed},
+      {"graph_branches", graph_branches},
+      {"graph_and_kernel", graph_and_kernel},
+      {"host_function", host_function},
+      {"source_written", source_written},
+      {"read_too_early", read_too_early},
+      {"cached_memory", cached_memory},
+      {"query", query},
+  };
+  const std::string asked = argc > 1 ? argv[1] : "";
+  if (asked == "no_conflict_right") return no_conflict_right(), 0;
+  if (asked == "order_through_others_right") return order_through_others_right(), 0;
+  if (asked == "destroyed_stream_right") return destroyed_stream_right(), 0;
+  for (const auto& fault : faults)
+    for (const bool right : {false, true})
+      if (asked == fault.name + std::string(right ? "_right" : "")) return fault.run(right), 0;
+  std::printf("unknown: %s\n", asked.c_str());
+  return 2;
+}
