@@ -59,7 +59,8 @@ RankPlace unpacked(const std::string& bytes) {
 }  // namespace
 
 Device choose_device(const std::string& text, int local_rank, int gpus) {
-  if (text == "auto") return gpus == 0 ? Device{} : Device{DeviceKind::cuda, local_rank % gpus};
+  if (text == "auto" && gpus == 0) return Device{};
+  if ((text == "auto" || text == "cuda") && gpus > 0) return Device{DeviceKind::cuda, local_rank % gpus};
   const Device device = parse_device(text);
   WEFT_CHECK(device.kind != DeviceKind::cuda || device.index < gpus, "init: device ", device,
              " cannot be used: this process sees ", gpus == 0 ? "no GPU" : str(gpus, gpus == 1 ? " GPU" : " GPUs"),

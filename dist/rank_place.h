@@ -20,8 +20,8 @@ struct RankPlace {
   std::string error;  ///< why this rank cannot go on
 };
 
-/// The device for a rank: `auto` is the GPU number local_rank of those that it sees (the only one where a launcher
-/// shows each rank its own), or the CPU; else what the text names. Errors: no such device.
+/// The device for a rank: `cuda` is the GPU number local_rank of those that it sees (the only one where a launcher
+/// shows each rank its own), `auto` that or the CPU; else what the text names. Errors: no such device.
 Device choose_device(const std::string& text, int local_rank, int gpus);
 
 /// The places of all ranks, in their order. Collective; `name` once per job. Errors: a rank died, or did not come.

@@ -96,6 +96,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   set("WEFT_EMULATE_GPU", gpu);
+  setenv("WEFT_EMULATE_GPU", "h100", 0);  // always there: a program that must know it is emulated looks for it
   set("WEFT_EMULATE_GPUS", gpus);
   set("WEFT_EMULATE_STREAMS", streams);
   set("WEFT_EMULATE_CHECK", check);

@@ -279,6 +279,24 @@ bool Scheduler::query(Lock& lock, const Op& op) {
   return false;
 }
 
+void Scheduler::drain(Lock& lock) {
+  constexpr auto kPatience = std::chrono::seconds(5);
+  for (;;) {
+    bool busy = false;
+    for (auto& [device, e] : executors_) {
+      busy = busy || e->running > 0;
+      for (auto& [number, op] : e->ready) {
+        if (op->kind == Operation::Kind::host) continue;
+        op->wanted = busy = true;
+      }
+    }
+    if (!busy) return;
+    wake_all();
+    const uint64_t seen = completed_;
+    if (!changed_.wait_for(lock, kPatience, [&] { return seen != completed_; })) return;
+  }
+}
+
 void Scheduler::step(Lock& lock) {
   if (options().streams != StreamOrder::random) return;
   // Mostly nothing, sometimes a run of several.

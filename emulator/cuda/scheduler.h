@@ -55,6 +55,8 @@ class Scheduler {
   void wait(Lock& lock, const Op& op);
   void wait(Lock& lock, const std::vector<Op>& ops);
   bool query(Lock& lock, const Op& op);
+  /// The process ends: what was issued and nobody waits for may run now, as long as it needs no host function.
+  void drain(Lock& lock);
   /// In random order: a moment at which work may run. Called once per operation that a program issues.
   void step(Lock& lock);
 

@@ -10,6 +10,7 @@
 #include "emulator/cuda/stream_check_host.h"
 #include "emulator/cuda/stream_check_report.h"
 #include "emulator/cuda/work.h"
+#include "emulator/machine/findings.h"
 
 namespace emulator::cuda::stream_check {
 namespace {
@@ -27,7 +28,13 @@ struct Clocks {
   std::vector<Release> releases;
 };
 Clocks& clocks() {
-  static Clocks* const all = new Clocks;
+  static Clocks* const all = [] {
+    before_the_end = [] {
+      Lock lock = lock_state();
+      Scheduler::get().drain(lock);
+    };
+    return new Clocks;
+  }();
   return *all;
 }
 

@@ -28,15 +28,13 @@ struct Trace {
   int device = 0;
   uint64_t stream = 0;  ///< Stream::number
   bool allocates = false;
-  std::string kernel;  ///< the symbol of a kernel, or empty
-  std::string what;    ///< the rest: `copy of 64 bytes from pinned host memory to device memory`
-  CallSite site;       ///< the issuing call; of a graph's node the graph's launch
+  std::string kernel;                     ///< the symbol of a kernel, or empty
+  std::string what;                       ///< the rest: `copy of 64 bytes from pinned host memory to device memory`
+  CallSite site;                          ///< the issuing call; of a graph's node the graph's launch
   std::shared_ptr<const CallSite> added;  ///< of a graph's node: the call that made it
 
   /// All that this one did comes before `later`; true also of itself.
-  bool before(const std::vector<uint32_t>& later) const {
-    return timeline < later.size() && later[timeline] >= time;
-  }
+  bool before(const std::vector<uint32_t>& later) const { return timeline < later.size() && later[timeline] >= time; }
   std::string text() const;
 };
 

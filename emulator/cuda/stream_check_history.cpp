@@ -130,7 +130,8 @@ std::vector<Conflict> History::merge(const TracePtr& trace, const Touched& touch
     // A page with bytes of an allocation has no others': allocations have pages of their own, but for registered
     // memory, of which nothing else is known.
     Mask masks[3] = {};
-    for (; k < pages.size() && pages[k].begin == begin; ++k) masks[static_cast<size_t>(pages[k].touch)] = *pages[k].mask;
+    for (; k < pages.size() && pages[k].begin == begin; ++k)
+      masks[static_cast<size_t>(pages[k].touch)] = *pages[k].mask;
     --k;
     uintptr_t first = begin;
     for (const Mask& mask : masks) {
@@ -181,7 +182,8 @@ bool History::written_since(uint64_t number, uintptr_t begin, uintptr_t end) {
     const Mask range = mask_of(at, begin, end);
     for (const Mark& mark : marks) {
       if (mark.use == Use::read || mark.trace->number <= number) continue;
-      for (size_t i = 0; i < range.size(); ++i) written = written || (range[i] & (mark.mask ? (*mark.mask)[i] : ~uint64_t{0}));
+      for (size_t i = 0; i < range.size(); ++i)
+        written = written || (range[i] & (mark.mask ? (*mark.mask)[i] : ~uint64_t{0}));
     }
   });
   return written;

@@ -35,7 +35,7 @@ std::string stream_text(const Trace& trace) {
 }  // namespace
 
 std::string Trace::text() const {
-  std::string text = kernel.empty() ? what : cat("kernel ", demangled(kernel.c_str()), what);
+  std::string text = kernel.empty() ? what : cat("kernel ", function_name(kernel.c_str()), what);
   if (number != 0) text += cat(", ", stream_text(*this));
   if (added && !added->empty()) text += cat(", a node of a graph that was added at ", added->text());
   return cat(text, number == 0 ? ", called at " : added ? ", launched at " : ", issued at ", site.text());
@@ -121,24 +121,27 @@ void report(const Conflict& conflict) {
               &second = swapped ? *conflict.earlier : *conflict.later;
   const Use first_use = swapped ? conflict.later_use : conflict.earlier_use,
             second_use = swapped ? conflict.earlier_use : conflict.later_use;
-  const std::string key =
-      cat(first.kernel, '|', first.site.text(), '|', second.kernel, '|', second.site.text(), '|', int(first_use), int(second_use));
+  const std::string key = cat(first.kernel, '|', first.site.text(), '|', second.kernel, '|', second.site.text(), '|',
+                              int(first_use), int(second_use));
   const std::string bytes = bytes_text(conflict.begin, conflict.end);
   if (conflict.after_free) {
-    report_finding("use after free in stream order",
-                   cat("\n  ", second.text(), "\n    ", verb(second_use), ' ', bytes, ",\n    which was freed by ", first.text()), key);
+    report_finding(
+        "use after free in stream order",
+        cat("\n  ", second.text(), "\n    ", verb(second_use), ' ', bytes, ",\n    which was freed by ", first.text()),
+        key);
     return;
   }
   report_finding("no order between streams",
-                 cat("\n  ", first.text(), "\n    ", verb(first_use), ",\n  ", second.text(), "\n    ", verb(second_use), ' ',
-                     bytes, ";\n  ", missing(first, second)),
+                 cat("\n  ", first.text(), "\n    ", verb(first_use), ",\n  ", second.text(), "\n    ",
+                     verb(second_use), ' ', bytes, ";\n  ", missing(first, second)),
                  key);
 }
 
 void report_written_source(const Trace& copy) {
-  report_finding("the host wrote the source of a copy that had not run",
-                 cat("\n  ", copy.text(), "\n  missing: the host must wait for ", stream_text(copy), " before it writes there"),
-                 copy.site.text());
+  report_finding(
+      "the host wrote the source of a copy that had not run",
+      cat("\n  ", copy.text(), "\n  missing: the host must wait for ", stream_text(copy), " before it writes there"),
+      copy.site.text());
 }
 
 }  // namespace stream_check

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "emulator/machine/fault.h"
+#include "emulator/machine/symbols.h"
 
 namespace emulator {
 namespace {
@@ -29,12 +30,40 @@ std::string hex(uintptr_t value) {
   return out.str();
 }
 
+/// The program's own functions are mostly not exported, so the dynamic linker does not know them. Empty for what nvcc
+/// puts between a launch and its kernel.
+std::string frame_text(const Dl_info& info, uintptr_t address) {
+  const uint64_t in_file = address - reinterpret_cast<uintptr_t>(info.dli_fbase);
+  uint64_t begin = 0;
+  std::string symbol = local_symbol(info.dli_fname, in_file, begin);
+  if (symbol.empty() && info.dli_sname) {
+    symbol = info.dli_sname;
+    begin = reinterpret_cast<uintptr_t>(info.dli_saddr) - reinterpret_cast<uintptr_t>(info.dli_fbase);
+  }
+  if (symbol.find("__device_stub__") != std::string::npos) return {};
+  return cat(info.dli_fname, '(', symbol.empty() ? "" : function_name(symbol.c_str()), hex(in_file - begin), ')');
+}
+
 }  // namespace
 
 std::string demangled(const char* symbol) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(symbol, nullptr, nullptr, &status), std::free);
   return status == 0 && text ? text.get() : symbol;
+}
+
+std::string function_name(const char* symbol) {
+  std::string name = demangled(symbol);
+  constexpr size_t kMost = 60;
+  if (name.size() <= kMost) return name;
+  // The last parenthesis that closes is that of the arguments, or `const` is behind it.
+  size_t at = name.rfind(')');
+  if (at == std::string::npos || at == 0 || name.find("::", at) != std::string::npos) return name;
+  for (int open = 1; at > 0 && open > 0;) {
+    --at;
+    open += name[at] == ')' ? 1 : name[at] == '(' ? -1 : 0;
+  }
+  return at > 0 ? name.substr(0, at) : name;
 }
 
 CallSite CallSite::here() {
@@ -53,10 +82,8 @@ std::string CallSite::text() const {
     if (dladdr(reinterpret_cast<void*>(address), &info) == 0 || !info.dli_fname || is_ours(info.dli_fname)) continue;
     // The C library's own frames are below main.
     if (std::string_view(info.dli_fname).find("/libc.so") != std::string_view::npos) break;
-    const bool named = info.dli_sname != nullptr;
-    const uintptr_t base = reinterpret_cast<uintptr_t>(named ? info.dli_saddr : info.dli_fbase);
-    if (shown++ > 0) text += " < ";
-    text += cat(info.dli_fname, '(', named ? demangled(info.dli_sname) : "", hex(address - base), ')');
+    const std::string frame = frame_text(info, address);
+    if (!frame.empty()) text += cat(shown++ > 0 ? " < " : "", frame);
   }
   return text.empty() ? "an unknown place" : text;
 }

@@ -21,5 +21,7 @@ class CallSite {
 
 /// A symbol as C++ has it, or the symbol itself.
 std::string demangled(const char* symbol);
+/// The same; without its arguments when they make it long.
+std::string function_name(const char* symbol);
 
 }  // namespace emulator

@@ -38,13 +38,32 @@ class Search {
  public:
   Search(const LaunchClock& launch, uint64_t s, uintptr_t address) : launch_(launch), s_(s), address_(address) {}
 
-  /// In the releases [first, count), as a thread of block `by` acquired them with this reach.
-  bool operator()(const Channel& channel, size_t first, size_t count, uint32_t by, Reach reach) {
-    auto [known, is_new] = seen_.try_emplace(&channel, first, first);
+  /// In what was acquired by a thread of block `by`.
+  bool operator()(const Acquired::Entry& entry, uint32_t by) {
+    open_.push_back({entry, by});
+    // By a list, not by recursion: thousands of blocks may hand on one to the next.
+    while (!open_.empty()) {
+      const auto [next, block] = open_.back();
+      open_.pop_back();
+      if (look(next, block)) {
+        open_.clear();
+        return true;
+      }
+    }
+    return false;
+  }
+
+  uint32_t block_floor = 0;  ///< of the release that was found
+
+ private:
+  bool look(const Acquired::Entry& entry, uint32_t by) {
+    const Channel& channel = *entry.channel;
+    const size_t count = entry.count;
+    auto [known, is_new] = seen_.try_emplace(&channel, entry.first, entry.first);
     auto& [from, to] = known->second;
-    if (!is_new && from <= first && to >= count) return false;
-    const size_t begin = is_new || from > first ? first : std::max(first, to);
-    from = std::min(from, first);
+    if (!is_new && from <= entry.first && to >= count) return false;
+    const size_t begin = is_new || from > entry.first ? entry.first : std::max(entry.first, to);
+    from = std::min(from, entry.first);
     to = std::max(to, count);
     const int who = stamp::who(s_);
     const uint32_t tick = stamp::tick(s_);
@@ -54,9 +73,9 @@ class Search {
         if (i < begin) continue;
         if (i >= count) break;
         const Release& r = channel.releases[i];
-        if (!reaches(r, by, reach)) continue;
+        if (!reaches(r, by, entry.reach)) continue;
         if (before_fence(r, who, tick)) {
-          block_floor = r.fence.block_floor;
+          block_floor = tick < r.fence.block_floor ? r.fence.block_floor : 0;
           return true;
         }
         // The write that released is itself ordered, though it comes after its fence.
@@ -66,20 +85,15 @@ class Search {
       }
     for (size_t i = begin; i < count; ++i) {
       const Release& r = channel.releases[i];
-      if (!r.acquired || !reaches(r, by, reach)) continue;
+      if (!r.acquired || !reaches(r, by, entry.reach)) continue;
       for (size_t k = 0; k < r.fence.acquired_count; ++k) {
-        const Acquired::Entry& entry = r.acquired->entries[k];
-        if (before_fence(r, static_cast<int>(entry.thread), entry.tick) &&
-            (*this)(*entry.channel, entry.first, entry.count, r.block, entry.reach))
-          return true;
+        const Acquired::Entry& earlier = r.acquired->entries[k];
+        if (before_fence(r, static_cast<int>(earlier.thread), earlier.tick)) open_.push_back({earlier, r.block});
       }
     }
     return false;
   }
 
-  uint32_t block_floor = 0;  ///< of the release that was found
-
- private:
   bool reaches(const Release& r, uint32_t by, Reach reach) const {
     if (r.block == by) return true;
     const Reach narrow = std::min(r.reach, reach);
@@ -90,6 +104,7 @@ class Search {
   uint64_t s_;
   uintptr_t address_;
   std::unordered_map<const Channel*, std::pair<size_t, size_t>> seen_;
+  std::vector<std::pair<Acquired::Entry, uint32_t>> open_;
 };
 
 }  // namespace
@@ -315,6 +330,15 @@ void BlockClock::give(Channels& channels, uintptr_t address, int thread, const F
     channel->address = address;
     launch_->has_channels_ = true;
   }
+  if (channel->releases.size() > channel->first) {
+    // Nothing has been fenced since: the same release goes on.
+    Release& last = channel->releases.back();
+    if (last.block == block_ && static_cast<int>(last.thread) == thread && last.fence.tick == fence.tick &&
+        last.reach == reach) {
+      last.write_tick = tick();
+      return;
+    }
+  }
   channel->of_block[block_].push_back(static_cast<uint32_t>(channel->releases.size()));
   channel->releases.push_back({block_, static_cast<uint32_t>(thread), tick(), reach, fence, acquired_});
 }
@@ -375,7 +399,7 @@ bool BlockClock::knows(uint64_t s, int thread, uintptr_t address) const {
   if (known != block_known_.end() && stamp::tick(s) < known->second) return true;
   Search search(*launch_, s, address);
   for (auto entry = acquired_->entries.rbegin(); entry != acquired_->entries.rend(); ++entry) {
-    if (!visible(*entry, thread) || !search(*entry->channel, entry->first, entry->count, block_, entry->reach)) continue;
+    if (!visible(*entry, thread) || !search(*entry, block_)) continue;
     if (entry->tick < block_floor_ && search.block_floor != 0) {
       uint32_t& floor = block_known_[from];
       floor = std::max(floor, search.block_floor);

@@ -25,6 +25,7 @@ Findings& findings() {
 
 /// Runs after the program's own handlers and destructors, as it is registered before they are.
 void end_with_findings() {
+  if (before_the_end) before_the_end();
   size_t found = 0;
   {
     const std::lock_guard lock(findings().mutex);

@@ -71,9 +71,8 @@ std::vector<Touched::Page> Touched::pages() const {
   all.reserve(masks_.size());
   for (const auto& [key, mask] : masks_)
     all.push_back({key / kTouches * kPageBytes, static_cast<Touch>(key % kTouches), mask});
-  std::ranges::sort(all, [](const Page& a, const Page& b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.touch < b.touch;
-  });
+  std::ranges::sort(
+      all, [](const Page& a, const Page& b) { return a.begin != b.begin ? a.begin < b.begin : a.touch < b.touch; });
   return all;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/engines/cublaslt_library.h"
 
+#include "kernels/engines/under_emulator.h"
 #include "kernels/error.h"
 #include "kernels/shared_library.h"
 
@@ -9,8 +10,10 @@ namespace {
 
 CublasLtLibrary load() {
   const std::string file = str("libcublasLt.so.", CUBLAS_VER_MAJOR);  // another major version has another ABI
-  const SharedLibrary shared(file, WEFT_CUBLASLT_FOLDER);
   CublasLtLibrary library;
+  library.missing = why_not_under_emulator(file);
+  if (!library.missing.empty()) return library;
+  const SharedLibrary shared(file, WEFT_CUBLASLT_FOLDER);
   if (!shared.handle) {
     library.missing = str("cannot load ", file, " (", shared.error, "). Put its folder into LD_LIBRARY_PATH");
     return library;

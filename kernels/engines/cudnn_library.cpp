@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/engines/cudnn_library.h"
 
+#include "kernels/engines/under_emulator.h"
 #include "kernels/error.h"
 #include "kernels/shared_library.h"
 
@@ -9,8 +10,10 @@ namespace {
 
 CudnnLibrary load() {
   constexpr const char* kFile = "libcudnn.so.9";
-  const SharedLibrary shared(kFile, WEFT_CUDNN_FOLDER);
   CudnnLibrary library;
+  library.missing = why_not_under_emulator(kFile);
+  if (!library.missing.empty()) return library;
+  const SharedLibrary shared(kFile, WEFT_CUDNN_FOLDER);
   if (!shared.handle) {
     library.missing = str("cannot load ", kFile, " (", shared.error, "). Put its folder into LD_LIBRARY_PATH");
     return library;

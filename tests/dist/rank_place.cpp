@@ -21,6 +21,7 @@ TEST(RankPlace, DeviceFollowsTheLocalRank) {
   EXPECT_EQ(choose_device("auto", 3, 1), kFirst) << "a launcher may show each rank its own GPU";
   EXPECT_EQ(choose_device("auto", 1, 4), kSecond);
   EXPECT_EQ(choose_device("auto", 5, 4), kSecond);
+  EXPECT_EQ(choose_device("cuda", 1, 4), kSecond) << "every rank of a job says --device cuda";
   EXPECT_EQ(choose_device("cuda:1", 0, 2), kSecond);
   EXPECT_EQ(choose_device("simt", 2, 0), kSimt);
   EXPECT_EQ(error_text([] { choose_device("cuda:2", 0, 2); }),

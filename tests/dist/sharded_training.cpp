@@ -189,7 +189,7 @@ ShardedResult train_rank(const ShardedTraining& t, const std::shared_ptr<nn::Mod
     optimizer->step();
     if (averages) averages->update();
   }
-  const Tensor losses = Tensor::from(result.losses);
+  const Tensor losses = Tensor::from(result.losses).to(t.device);  // where its backend works
   group->all_reduce(losses, ReduceOp::sum, {.name = "losses", .scale = {}})->wait();
   result.losses = losses.to_vector<double>();
   if (averages) averages->adopt();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs with one planted fault each, named by the argument: tests/emulator/CMakeLists.txt has what the emulator must say.
 // A name with `_right` is the repaired twin, which must pass in silence.
+#undef NDEBUG  // its assertion is to be met
 #include <cuda_runtime.h>
 
 #include <cassert>

@@ -13,7 +13,7 @@ function(stream_fault name expect)
 endfunction()
 
 set(bytes "bytes 0..16383 of the device allocation of 16384 bytes")
-set(add "no order between streams: *\n *kernel [^\n]*add[^\n]*issued at [^\n]*\n *writes,")
+set(add "no order between streams: *\n *kernel [^\n]*add\\(float[^\n]*\n *writes,")
 stream_fault(two_kernels "${add}\n *kernel [^\n]*copy[^\n]*\n *reads ${bytes};\n *missing: an event of stream [0-9]+")
 stream_fault(atomic_and_fill "no order between streams: *\n *kernel [^\n]*count[^\n]*\n *updates,\n *a fill of 4 bytes[^\n]*\n *writes bytes 0..3 of")
 stream_fault(copy_and_kernel "no order between streams: *\n *a copy of 16384 bytes from pinned host memory to device memory[^\n]*\n *writes,\n *kernel [^\n]*add[^\n]*\n *writes ${bytes}")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Usage: dist_equal_ranks cpu|simt STEPS [RANKS]
+// Usage: dist_equal_ranks cpu|simt|cuda STEPS [RANKS]
 // n ranks equal one: trains small models with DDP and with each strategy of FSDP, and in one process on the same global
 // batches, and compares losses and weights. With RANKS the ranks are threads of this process; without, they are
 // processes, whose backend the launcher decides. Rank 0 prints a line per case with the errors, what they may be, and a
@@ -112,9 +112,11 @@ bool report(const std::string& name, const Case& c, int ranks, const ShardedResu
   return near;
 }
 
-int run(Device device, int steps, int threads) {
+/// `text` names a kind of device; which of them a rank has is its world's to say.
+int run(const std::string& text, int steps, int threads) {
   World world;
-  if (threads == 0) world = init({.device = str(device)});
+  if (threads == 0) world = init({.device = text});
+  const Device device = threads == 0 ? world.device() : parse_device(text);
   const int ranks = threads > 0 ? threads : world.size();
   bool all_near = true;
   for (const Strategy& strategy : strategies(ranks))
@@ -134,8 +136,8 @@ int run(Device device, int steps, int threads) {
 
 int main(int argc, char** argv) {
   try {
-    WEFT_CHECK(argc == 3 || argc == 4, "usage: dist_equal_ranks cpu|simt STEPS [RANKS]");
-    return run(parse_device(argv[1]), std::atoi(argv[2]), argc > 3 ? std::atoi(argv[3]) : 0);
+    WEFT_CHECK(argc == 3 || argc == 4, "usage: dist_equal_ranks cpu|simt|cuda STEPS [RANKS]");
+    return run(argv[1], std::atoi(argv[2]), argc > 3 ? std::atoi(argv[3]) : 0);
   } catch (const std::exception& error) {
     std::cerr << str("dist_equal_ranks: ", error.what(), "\n");
     return 1;

@@ -23,6 +23,18 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 # Why the verdicts may differ; looked at kernel by kernel. A key is the start of a path.
 REASONS = {
+    "annotation_tests/test_axiom": "__axiom says for the proof that blockIdx is 16; a launch has all blocks",
+    "cooperative_groups/fail/divergence_": "threads that skip the barrier end, and CUDA's barrier waits for those that have not ended",
+    "globalarray/fail": "GPUVerify assumes that the host changed the __constant__ array; with its own values no thread writes",
+    "memcpy/fail_arrayofstruct": "both lanes of one store write the same value: no matter which of them stays",
+    "misc/fail/miscfail2": "about the proof: a loop invariant is missing",
+    "misc/fail/miscfail7": "GPUVerify asks whether the argument may be null; it gets a buffer",
+    "pointertests/test12": "all threads write the same pointer to shared memory and read it without a barrier: a race that its front end removes",
+    "pointertests/test_copy_between_": "all threads write the same value to one place, which GPUVerify calls benign; CUDA does not",
+    "warpsync/2d": "relies on a warp in lockstep (--warp-sync), which CUDA does not promise since Volta",
+    "warpsync/intragroup_scan": "relies on a warp in lockstep (--warp-sync), which CUDA does not promise since Volta",
+    "warpsync/scan_warp": "relies on a warp in lockstep (--warp-sync), which CUDA does not promise since Volta",
+    "warpsync/shuffle": "relies on a warp in lockstep (--warp-sync), which CUDA does not promise since Volta",
 }
 
 Kernel = collections.namedtuple("Kernel", "name path fails front_end lines grid block defines code function parameters")
@@ -176,11 +188,11 @@ def main():
                 report = reports[kernel.name].result()
                 agrees = bool(report) == kernel.fails
                 reason = next((text for start, text in REASONS.items() if kernel.name.startswith(start)), "")
-                verdict = "agrees" if agrees else "differs" if reason else "OPEN"
+                verdict = "agrees" if agrees else "differs" if reason else "open"
                 place = ""
                 if agrees and kernel.lines:
                     place = " (at its line)" if any(f"kernel.cu:{n}" in line for n in kernel.lines for line in report) else " (not at its line)"
-                open_ += verdict == "OPEN"
+                open_ += verdict == "open"
                 rows.append((kernel.name, expected, verdict + place, reason if not agrees and reason else " ".join(report)[:160]))
             counts[rows[-1][2].split(" (")[0]] += 1
             print("{2:10} {0:58} {1:7} {3}".format(*rows[-1]), flush=True)

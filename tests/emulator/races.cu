@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs with one planted race or read of memory that nobody has written, named by the argument: races.cmake has what
+// the emulator must say under --check. A name with `_right` is the repaired twin, which must pass in silence.
+#include <cuda_runtime.h>
+#include <mma.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/emulator/races.h"
+
+namespace {
+
+constexpr int kThreads = 64;
+
+enum class Race {
+  no_barrier_before_reading,
+  no_barrier_at_the_end_of_the_loop,
+  shared_histogram_without_atomics,
+  atomic_read_plainly,
+  warp_synchronous,
+  shuffle_is_no_barrier,
+  partial_mask,
+  one_place_two_values,
+  between_warps,
+  copy_waits_for_too_few,
+  copy_never_waited_for_here,
+  no_barrier_after_the_wait,
+  copy_source_overwritten,
+  blocks_overlap,
+  histogram_without_atomics,
+  atomic_of_the_block,
+  last_block_without_fence,
+  last_block_with_a_fence_of_the_block,
+  last_block_without_atomic,
+  other_threads_not_published,
+  flag_without_release,
+  volatile_flag_without_fence,
+  ldmatrix_too_early,
+  wmma_too_early,
+  named_barrier_of_others,
+  arrival_is_no_wait,
+  uninitialised_global,
+  uninitialised_shared,
+  uninitialised_local,
+  uninitialised_copy,
+  sub_word,
+};
+
+__global__ void shared_kernel(Race race, bool right, int* data) {
+  __shared__ int tile[kThreads];
+  const int t = static_cast<int>(threadIdx.x), lane = t % 32;
+  const unsigned full = 0xffffffffu;
+  switch (race) {
+    case Race::no_barrier_before_reading:
+      tile[t] = data[t];
+      if (right) __syncthreads();
+      data[t] = tile[kThreads - 1 - t];
+      return;
+    case Race::no_barrier_at_the_end_of_the_loop:
+      for (int i = 0; i < 2; ++i) {
+        tile[t] = data[t + i];
+        __syncthreads();
+        data[256 + t] += tile[kThreads - 1 - t];
+        if (right) __syncthreads();
+      }
+      return;
+    case Race::shared_histogram_without_atomics:
+      tile[t] = 0;
+      __syncthreads();
+      if (right)
+        atomicAdd(&tile[data[t] % 4], 1);
+      else
+        tile[data[t] % 4] += 1;
+      __syncthreads();
+      data[t] = tile[t];
+      return;
+    case Race::atomic_read_plainly:
+      if (t == 0) tile[0] = 0;
+      __syncthreads();
+      atomicAdd(&tile[0], 1);
+      if (right) __syncthreads();
+      data[t] = tile[0];
+      return;
+    case Race::warp_synchronous: {
+      int* const own = tile + t / 32 * 32;
+      own[lane] = data[t];
+      __syncwarp();
+      for (int distance = 16; distance > 0; distance /= 2) {
+        if (lane < distance) own[lane] += own[lane + distance];
+        if (right) __syncwarp();
+      }
+      if (lane == 0) data[t] = own[0];
+      return;
+    }
+    case Race::shuffle_is_no_barrier:
+      tile[t] = data[t];
+      data[256 + t] = __shfl_xor_sync(full, t, 1);
+      if (right) __syncwarp();
+      data[t] = tile[t ^ 1];
+      return;
+    case Race::partial_mask:
+      // The halves of a warp each wait for themselves; the lower one reads what the upper one wrote.
+      tile[t] = data[t];
+      if (right)
+        __syncwarp();
+      else
+        __syncwarp(lane < 16 ? 0x0000ffffu : 0xffff0000u);
+      data[t] = tile[t ^ 1];
+      if (lane < 16) data[256 + t] = tile[t + 16];
+      return;
+    case Race::one_place_two_values:
+      if (t < 32) tile[0] = right ? 7 : lane;
+      __syncthreads();
+      data[t] = tile[0];
+      return;
+    case Race::between_warps:
+      // Each warp is in order with itself.
+      tile[t] = data[t];
+      __syncwarp();
+      data[256 + t] = tile[t ^ 1];
+      if (right) __syncthreads();
+      data[t] = tile[(t + 32) % kThreads];
+      return;
+    case Race::sub_word: {
+      // Neighbours of a word are no race.
+      char* const bytes = reinterpret_cast<char*>(tile);
+      bytes[t] = static_cast<char>(data[t]);
+      if (right) __syncthreads();
+      data[t] = reinterpret_cast<short*>(tile)[t / 2];
+      return;
+    }
+    case Race::uninitialised_shared:
+      if (right || t < 63) tile[t] = t;
+      __syncthreads();
+      data[t] = tile[kThreads - 1 - t];
+      return;
+    case Race::uninitialised_local: {
+      int own[8];
+      for (int i = 0; i < (right ? 8 : 7); ++i) own[(i + data[512]) % 8] = i;
+      data[t] = own[data[513 + t] % 8];
+      return;
+    }
+    case Race::arrival_is_no_wait:
+      // The first warp tells the second, which tells it nothing.
+      if (t < 32) {
+        asm volatile("bar.arrive 1, 64;" ::: "memory");
+        if (right) asm volatile("bar.sync 2, 64;" ::: "memory");
+        data[t] = tile[t];
+      } else {
+        tile[t - 32] = t;
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+        if (right) asm volatile("bar.sync 2, 64;" ::: "memory");
+      }
+      return;
+    default:
+      return;
+  }
+}
+
+__global__ void three_warps_kernel(bool right, int* data) {
+  __shared__ int tile[96];
+  const int t = static_cast<int>(threadIdx.x);
+  if (t < 64) tile[t] = data[t];
+  if (right)
+    asm volatile("bar.sync 1, 96;" ::: "memory");
+  else if (t < 64)
+    asm volatile("bar.sync 1, 64;" ::: "memory");
+  if (t < 32) data[256 + t] = tile[t + 32];
+  if (t >= 64) data[t] = tile[t - 64];
+}
+
+__device__ void copy_async(int* to, const int* from) {
+  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;\n\tcp.async.commit_group;" ::"r"(address), "l"(from) : "memory");
+}
+template <int kOpen>
+__device__ void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kOpen) : "memory");
+}
+
+__global__ void copy_kernel(Race race, bool right, int* data) {
+  extern __shared__ int stages[];  // [2][kThreads]
+  const int t = static_cast<int>(threadIdx.x);
+  switch (race) {
+    case Race::copy_waits_for_too_few:
+      for (int stage = 0; stage < 2; ++stage) copy_async(stages + stage * kThreads + t, data + stage * kThreads + t);
+      if (right)
+        wait_copies<1>();
+      else
+        wait_copies<2>();
+      __syncthreads();
+      data[256 + t] = stages[kThreads - 1 - t];
+      wait_copies<0>();
+      return;
+    case Race::copy_never_waited_for_here:
+      copy_async(stages + t, data + t);
+      if (right) wait_copies<0>();
+      data[256 + t] = stages[t];
+      wait_copies<0>();
+      return;
+    case Race::no_barrier_after_the_wait:
+      copy_async(stages + t, data + t);
+      wait_copies<0>();
+      if (right) __syncthreads();
+      data[256 + t] = stages[kThreads - 1 - t];
+      return;
+    case Race::copy_source_overwritten:
+      copy_async(stages + t, data + t);
+      if (right) wait_copies<0>();
+      __syncthreads();
+      data[kThreads - 1 - t] = t;
+      wait_copies<0>();
+      return;
+    default:
+      return;
+  }
+}
+
+__global__ void matrix_kernel(Race race, bool right, int* data) {
+  __shared__ alignas(32) __half tile[16 * 16];
+  const int t = static_cast<int>(threadIdx.x);
+  for (int i = t; i < 256; i += 32) tile[i] = __int2half_rn(data[i]);
+  if (right) __syncwarp();
+  if (race == Race::ldmatrix_too_early) {
+    const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(tile + t % 16 * 16));
+    unsigned x, y;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(x), "=r"(y) : "r"(address) : "memory");
+    data[t] = static_cast<int>(x ^ y);
+  } else {
+    nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, __half, nvcuda::wmma::row_major> a;
+    nvcuda::wmma::load_matrix_sync(a, tile, 16);
+    data[t] = __half2int_rn(a.x[0]);
+  }
+}
+
+/// Two blocks, or more.
+__global__ void grid_kernel(Race race, bool right, int* data) {
+  const int t = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.x);
+  const int blocks = static_cast<int>(gridDim.x);
+  int *const partial = data, *const sum = data + 600;
+  unsigned* const count = reinterpret_cast<unsigned*>(data + 512);
+  switch (race) {
+    case Race::blocks_overlap:
+      data[block * (right ? kThreads : kThreads - 1) + t] = block;
+      return;
+    case Race::histogram_without_atomics:
+      if (right)
+        atomicAdd(&data[512 + data[t] % 4], 1);
+      else
+        data[512 + data[t] % 4] += 1;
+      return;
+    case Race::atomic_of_the_block:
+      if (right)
+        atomicAdd(&data[512], 1);
+      else
+        atomicAdd_block(&data[512], 1);
+      return;
+    case Race::last_block_without_fence:
+    case Race::last_block_with_a_fence_of_the_block:
+      if (t == 0) {
+        partial[block] = block;
+        if (right)
+          __threadfence();
+        else if (race == Race::last_block_with_a_fence_of_the_block)
+          __threadfence_block();
+        if (atomicAdd(count, 1u) == static_cast<unsigned>(blocks - 1))
+          for (int i = 0; i < blocks; ++i) *sum += partial[i];
+      }
+      return;
+    case Race::last_block_without_atomic:
+      if (t == 0) {
+        partial[block] = block;
+        __threadfence();
+        const int finished = right ? static_cast<int>(atomicAdd(count, 1u)) : block;
+        if (finished == blocks - 1) *sum = partial[0];
+      }
+      return;
+    case Race::other_threads_not_published:
+      // The fence of one thread stands for the block only behind a barrier.
+      partial[block * kThreads + t] = block;
+      if (right) __syncthreads();
+      if (t == kThreads - 1) {
+        __threadfence();
+        if (atomicAdd(count, 1u) == static_cast<unsigned>(blocks - 1)) *sum = partial[0];
+      }
+      return;
+    case Race::flag_without_release:
+      if (t != 0) return;
+      if (block == 0) {
+        partial[0] = 17;
+        if (right)
+          asm volatile("st.release.gpu.global.u32 [%0], 1;" ::"l"(count) : "memory");
+        else
+          asm volatile("st.relaxed.gpu.global.u32 [%0], 1;" ::"l"(count) : "memory");
+      } else if (block == 1) {
+        unsigned flag = 0;
+        while (flag == 0) asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(flag) : "l"(count) : "memory");
+        *sum = partial[0];
+      }
+      return;
+    case Race::volatile_flag_without_fence: {
+      if (t != 0) return;
+      volatile unsigned* const flag = count;
+      if (block == 0) {
+        partial[0] = 17;
+        if (right) __threadfence();
+        *flag = 1;
+      } else if (block == 1) {
+        while (*flag == 0) {
+        }
+        if (right) __threadfence();
+        *sum = partial[0];
+      }
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+__global__ void fresh_kernel(bool right, int* data, int* fresh) {
+  const int t = static_cast<int>(threadIdx.x);
+  if (right) fresh[t] = t;
+  data[t] = fresh[t];
+}
+
+struct Named {
+  const char* name;
+  Race race;
+};
+constexpr Named kNames[] = {
+    {"no_barrier_before_reading", Race::no_barrier_before_reading},
+    {"no_barrier_at_the_end_of_the_loop", Race::no_barrier_at_the_end_of_the_loop},
+    {"shared_histogram_without_atomics", Race::shared_histogram_without_atomics},
+    {"atomic_read_plainly", Race::atomic_read_plainly},
+    {"warp_synchronous", Race::warp_synchronous},
+    {"shuffle_is_no_barrier", Race::shuffle_is_no_barrier},
+    {"partial_mask", Race::partial_mask},
+    {"one_place_two_values", Race::one_place_two_values},
+    {"between_warps", Race::between_warps},
+    {"copy_waits_for_too_few", Race::copy_waits_for_too_few},
+    {"copy_never_waited_for_here", Race::copy_never_waited_for_here},
+    {"no_barrier_after_the_wait", Race::no_barrier_after_the_wait},
+    {"copy_source_overwritten", Race::copy_source_overwritten},
+    {"blocks_overlap", Race::blocks_overlap},
+    {"histogram_without_atomics", Race::histogram_without_atomics},
+    {"atomic_of_the_block", Race::atomic_of_the_block},
+    {"last_block_without_fence", Race::last_block_without_fence},
+    {"last_block_with_a_fence_of_the_block", Race::last_block_with_a_fence_of_the_block},
+    {"last_block_without_atomic", Race::last_block_without_atomic},
+    {"other_threads_not_published", Race::other_threads_not_published},
+    {"flag_without_release", Race::flag_without_release},
+    {"volatile_flag_without_fence", Race::volatile_flag_without_fence},
+    {"ldmatrix_too_early", Race::ldmatrix_too_early},
+    {"wmma_too_early", Race::wmma_too_early},
+    {"named_barrier_of_others", Race::named_barrier_of_others},
+    {"arrival_is_no_wait", Race::arrival_is_no_wait},
+    {"uninitialised_global", Race::uninitialised_global},
+    {"uninitialised_shared", Race::uninitialised_shared},
+    {"uninitialised_local", Race::uninitialised_local},
+    {"uninitialised_copy", Race::uninitialised_copy},
+    {"sub_word", Race::sub_word},
+};
+
+void launch(Race race, bool right, int* data) {
+  switch (race) {
+    case Race::copy_waits_for_too_few:
+    case Race::copy_never_waited_for_here:
+    case Race::no_barrier_after_the_wait:
+    case Race::copy_source_overwritten:
+      return copy_kernel<<<1, kThreads, 2 * kThreads * sizeof(int)>>>(race, right, data);
+    case Race::blocks_overlap:
+    case Race::histogram_without_atomics:
+    case Race::atomic_of_the_block:
+    case Race::last_block_without_fence:
+    case Race::last_block_with_a_fence_of_the_block:
+    case Race::last_block_without_atomic:
+    case Race::other_threads_not_published:
+    case Race::flag_without_release:
+    case Race::volatile_flag_without_fence:
+      return grid_kernel<<<4, kThreads>>>(race, right, data);
+    case Race::ldmatrix_too_early:
+    case Race::wmma_too_early:
+      return matrix_kernel<<<1, 32>>>(race, right, data);
+    case Race::named_barrier_of_others:
+      return three_warps_kernel<<<1, 96>>>(right, data);
+    case Race::uninitialised_global:
+    case Race::uninitialised_copy: {
+      int *fresh = nullptr, *copy = nullptr;
+      cudaMalloc(&fresh, kThreads * sizeof(int));
+      cudaMalloc(&copy, kThreads * sizeof(int));
+      if (race == Race::uninitialised_global) return fresh_kernel<<<1, kThreads>>>(right, data, fresh);
+      if (right) cudaMemset(fresh, 0, kThreads * sizeof(int));
+      cudaMemcpy(copy, fresh, kThreads * sizeof(int), cudaMemcpyDeviceToDevice);
+      return fresh_kernel<<<1, kThreads>>>(false, data, copy);
+    }
+    default:
+      return shared_kernel<<<1, kThreads>>>(race, right, data);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  char name[128] = "";
+  if (argc > 1) std::strncpy(name, argv[1], sizeof(name) - 1);
+  char* const suffix = std::strstr(name, "_right");
+  const bool right = suffix != nullptr;
+  if (right) *suffix = '\0';
+  int* data = nullptr;
+  constexpr size_t kBytes = 1 << 16;
+  if (cudaMalloc(&data, kBytes) != cudaSuccess) return 1;
+  cudaMemset(data, 0, kBytes);
+  bool found = launch_hopper(name, right, data);
+  for (const Named& known : kNames)
+    if (std::strcmp(known.name, name) == 0) {
+      launch(known.race, right, data);
+      found = true;
+    }
+  if (!found) {
+    std::printf("no race of this name\n");
+    return 2;
+  }
+  const cudaError_t status = cudaDeviceSynchronize();
+  std::printf("%s\n", cudaGetErrorName(status));
+  return status == cudaSuccess ? 0 : 1;
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Planted races of races.cu that need compute capability 9.0: mbarriers, bulk copies, wgmma, clusters.
+#include <cuda_runtime.h>
+
+#include <cstring>
+
+#include "tests/emulator/races.h"
+
+namespace {
+
+enum class Race {
+  mbarrier_without_wait,
+  mbarrier_relaxed_arrival,
+  mbarrier_not_published,
+  copy_told_to_nobody,
+  load_without_wait,
+  load_waited_for_by_one,
+  load_overwrites_what_is_read,
+  store_without_proxy_fence,
+  store_source_overwritten,
+  store_waits_for_too_few,
+  store_result_too_early,
+  wgmma_without_proxy_fence,
+  wgmma_operand_overwritten,
+  remote_write_too_early,
+  remote_read_too_early,
+  cluster_relaxed_arrival,
+};
+struct Named {
+  const char* name;
+  Race race;
+};
+constexpr Named kNames[] = {
+    {"mbarrier_without_wait", Race::mbarrier_without_wait},
+    {"mbarrier_relaxed_arrival", Race::mbarrier_relaxed_arrival},
+    {"mbarrier_not_published", Race::mbarrier_not_published},
+    {"copy_told_to_nobody", Race::copy_told_to_nobody},
+    {"load_without_wait", Race::load_without_wait},
+    {"load_waited_for_by_one", Race::load_waited_for_by_one},
+    {"load_overwrites_what_is_read", Race::load_overwrites_what_is_read},
+    {"store_without_proxy_fence", Race::store_without_proxy_fence},
+    {"store_source_overwritten", Race::store_source_overwritten},
+    {"store_waits_for_too_few", Race::store_waits_for_too_few},
+    {"store_result_too_early", Race::store_result_too_early},
+    {"wgmma_without_proxy_fence", Race::wgmma_without_proxy_fence},
+    {"wgmma_operand_overwritten", Race::wgmma_operand_overwritten},
+    {"remote_write_too_early", Race::remote_write_too_early},
+    {"remote_read_too_early", Race::remote_read_too_early},
+    {"cluster_relaxed_arrival", Race::cluster_relaxed_arrival},
+};
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+
+constexpr int kThreads = 128;
+constexpr unsigned kBytes = kThreads * sizeof(int);
+
+__device__ unsigned shared_address(const void* memory) { return static_cast<unsigned>(__cvta_generic_to_shared(memory)); }
+
+__device__ void init(unsigned barrier, int count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n\tfence.mbarrier_init.release.cluster;" ::"r"(barrier), "r"(count)
+               : "memory");
+}
+__device__ void arrive(unsigned barrier) {
+  asm volatile("{ .reg .b64 state; mbarrier.arrive.shared::cta.b64 state, [%0]; }" ::"r"(barrier) : "memory");
+}
+__device__ void arrive_relaxed(unsigned barrier) {
+  asm volatile("{ .reg .b64 state; mbarrier.arrive.relaxed.cta.shared::cta.b64 state, [%0]; }" ::"r"(barrier) : "memory");
+}
+__device__ void wait(unsigned barrier, int parity) {
+  unsigned done = 0;
+  while (!done)
+    asm volatile(
+        "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+        : "=r"(done)
+        : "r"(barrier), "r"(parity)
+        : "memory");
+}
+__device__ void load(int* to, const int* from, unsigned bytes, unsigned barrier) {
+  asm volatile(
+      "{ .reg .b64 state; mbarrier.arrive.expect_tx.shared::cta.b64 state, [%3], %2; }\n\t"
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
+      "l"(from), "r"(bytes), "r"(barrier)
+      : "memory");
+}
+__device__ void store(int* to, const int* from, unsigned bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n\tcp.async.bulk.commit_group;" ::"l"(to),
+               "r"(shared_address(from)), "r"(bytes)
+               : "memory");
+}
+template <int kOpen>
+__device__ void wait_until_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kOpen) : "memory");
+}
+__device__ void proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+/// 64 x 8 x 16, both operands in shared memory without a swizzle.
+__device__ void multiply(const void* a, const void* b, float* d) {
+  const auto descriptor = [](const void* matrix) {
+    return static_cast<unsigned long long>((shared_address(matrix) & 0x3ffff) >> 4) | 8ull << 16 | 16ull << 32;
+  };
+  asm volatile(
+      "wgmma.fence.sync.aligned;\n\t"
+      "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0, %1, %2, %3}, %4, %5, 1, 1, 1, 0, 0;\n\t"
+      "wgmma.commit_group.sync.aligned;"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "l"(descriptor(a)), "l"(descriptor(b))
+      : "memory");
+}
+
+__global__ void block_kernel(Race race, bool right, int* data) {
+  __shared__ alignas(128) int tile[1024];
+  __shared__ alignas(8) unsigned long long barriers[2];
+  const int t = static_cast<int>(threadIdx.x);
+  const unsigned barrier = shared_address(barriers), other = shared_address(barriers + 1);
+  const bool by_all = race == Race::mbarrier_without_wait || race == Race::mbarrier_relaxed_arrival ||
+                      race == Race::mbarrier_not_published || race == Race::copy_told_to_nobody;
+  if (t == 0) {
+    init(barrier, by_all ? kThreads : 1);
+    init(other, 1);
+  }
+  if (right || race != Race::mbarrier_not_published) __syncthreads();
+  switch (race) {
+    case Race::mbarrier_without_wait:
+      tile[t] = data[t];
+      arrive(barrier);
+      if (right) wait(barrier, 0);
+      data[t] = tile[kThreads - 1 - t];
+      return;
+    case Race::mbarrier_relaxed_arrival:
+      tile[t] = data[t];
+      if (right)
+        arrive(barrier);
+      else
+        arrive_relaxed(barrier);
+      wait(barrier, 0);
+      data[t] = tile[kThreads - 1 - t];
+      return;
+    case Race::mbarrier_not_published:
+      arrive(barrier);
+      wait(barrier, 0);
+      return;
+    case Race::copy_told_to_nobody:
+      asm volatile(
+          "cp.async.ca.shared.global [%0], [%1], 4;\n\t"
+          "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%2];" ::"r"(shared_address(tile + t)),
+          "l"(data + t), "r"(barrier)
+          : "memory");
+      if (right) wait(barrier, 0);
+      data[256 + t] = tile[kThreads - 1 - t];
+      wait(barrier, 0);
+      return;
+    case Race::load_without_wait:
+      if (t == 0) load(tile, data, kBytes, barrier);
+      if (right) wait(barrier, 0);
+      data[256 + t] = tile[t];
+      wait(barrier, 0);
+      return;
+    case Race::load_waited_for_by_one:
+      if (t == 0) {
+        load(tile, data, kBytes, barrier);
+        wait(barrier, 0);
+      }
+      if (right)
+        __syncthreads();
+      else
+        __syncwarp();
+      data[256 + t] = tile[t];
+      return;
+    case Race::load_overwrites_what_is_read:
+      tile[t] = t;
+      __syncthreads();
+      data[256 + t] = tile[kThreads - 1 - t];
+      if (right) __syncthreads();
+      if (t == 0) load(tile, data, kBytes, barrier);
+      wait(barrier, 0);
+      return;
+    case Race::store_without_proxy_fence:
+      tile[t] = t;
+      if (right) proxy_fence();
+      __syncthreads();
+      if (t == 0) {
+        store(data, tile, kBytes);
+        wait_until_read<0>();
+      }
+      return;
+    case Race::store_source_overwritten:
+      tile[t] = t;
+      proxy_fence();
+      __syncthreads();
+      if (t == 0) {
+        store(data, tile, kBytes);
+        if (right) wait_until_read<0>();
+      }
+      __syncthreads();
+      tile[t] = -1;
+      return;
+    case Race::store_waits_for_too_few:
+      for (int i = 0; i < 4; ++i) tile[i * kThreads + t] = t;
+      proxy_fence();
+      __syncthreads();
+      if (t == 0) {
+        for (int i = 0; i < 2; ++i) store(data + i * kThreads, tile + i * kThreads, kBytes);
+        if (right)
+          wait_until_read<0>();
+        else
+          wait_until_read<1>();
+      }
+      __syncthreads();
+      tile[t] = -1;  // of the first store: it has been read
+      tile[kThreads + t] = -1;
+      return;
+    case Race::store_result_too_early:
+      tile[t] = t;
+      proxy_fence();
+      __syncthreads();
+      if (t == 0) {
+        store(data, tile, kBytes);
+        if (right)
+          asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+        else
+          wait_until_read<0>();
+        data[256] = data[3];
+      }
+      return;
+    case Race::wgmma_without_proxy_fence:
+    case Race::wgmma_operand_overwritten: {
+      float sums[4] = {};
+      for (int i = t; i < 1024; i += kThreads) tile[i] = 0;
+      if (right || race != Race::wgmma_without_proxy_fence) proxy_fence();
+      __syncthreads();
+      multiply(tile, tile + 512, sums);
+      if (right || race != Race::wgmma_operand_overwritten) asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+      __syncthreads();
+      tile[t] = 1;
+      asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+      data[t] = static_cast<int>(sums[0] + sums[1] + sums[2] + sums[3]);
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+__global__ void __cluster_dims__(2, 1, 1) cluster_kernel(Race race, bool right, int* data) {
+  __shared__ int tile[32];
+  const int t = static_cast<int>(threadIdx.x);
+  unsigned rank, remote;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(shared_address(tile + t)), "r"(1 - rank));
+  const auto meet = [] {
+    asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
+  };
+  meet();
+  if (race == Race::remote_read_too_early) {
+    tile[t] = t;
+    if (right)
+      meet();
+    else
+      __syncthreads();
+    int value;
+    asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(remote) : "memory");
+    data[rank * 32 + t] = value;
+  } else {
+    asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(remote), "r"(t) : "memory");
+    if (right)
+      meet();
+    else if (race == Race::cluster_relaxed_arrival)
+      asm volatile("barrier.cluster.arrive.relaxed.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
+    else
+      __syncthreads();
+    data[rank * 32 + t] = tile[t];
+  }
+  meet();
+}
+
+#else
+
+__global__ void block_kernel(Race, bool, int*) {}
+__global__ void cluster_kernel(Race, bool, int*) {}
+
+#endif
+
+}  // namespace
+
+bool launch_hopper(const char* name, bool right, int* data) {
+  for (const Named& known : kNames) {
+    if (std::strcmp(known.name, name) != 0) continue;
+    if (known.race >= Race::remote_write_too_early)
+      cluster_kernel<<<2, 32>>>(known.race, right, data);
+    else
+      block_kernel<<<1, 128>>>(known.race, right, data);
+    return true;
+  }
+  return false;
+}
