@@ -21,15 +21,12 @@ Numbers& numbers() {
   return numbers;
 }
 
-bool is_some(int who) { return who >= stamp::kWarpSome && who < stamp::kProxies; }
-bool is_all(int who) { return who >= stamp::kWarpAll && who < stamp::kWarpSome; }
-
 /// True when `tick` of `who`, in the block of `r`, comes before the fence of `r`.
 bool before_fence(const Release& r, int who, uint32_t tick) {
   if (tick < r.fence.block_floor) return true;
   if (stamp::warp(who) != static_cast<int>(r.thread) / 32) return false;
   // Of several lanes of a warp nobody knows which: rather a race missed than one made up.
-  return tick < r.fence.warp_floor || (tick < r.fence.tick && (who == static_cast<int>(r.thread) || is_some(who)));
+  return tick < r.fence.warp_floor || (tick < r.fence.tick && (who == static_cast<int>(r.thread) || stamp::is_some(who)));
 }
 
 /// Looks for an access in what the releases of a channel have given, directly or through what their own threads had
@@ -135,6 +132,7 @@ void BlockClock::begin(LaunchClock& launch, uint32_t block, int threads, uint32_
   block_floor_ = 0;
   warp_floor_.fill(0);
   partial_.fill(false);
+  known_stamps_.fill({});
   last_global_write_.assign((static_cast<size_t>(threads) + 31) / 32 * 32, 0);
   acquired_ = nullptr;
   views_ = nullptr;
@@ -154,8 +152,8 @@ bool BlockClock::in_warp(uint64_t s, int thread) const {
   if (!partial_[warp]) return false;
   const auto& known = (*known_[warp])[static_cast<size_t>(thread % 32)];
   const int who = stamp::who(s);
-  if (is_all(who)) return std::ranges::all_of(known, [&](uint32_t k) { return tick < k; });
-  if (is_some(who)) {
+  if (stamp::is_all(who)) return std::ranges::all_of(known, [&](uint32_t k) { return tick < k; });
+  if (stamp::is_some(who)) {
     for (int j = 0; j < 32; ++j)
       if (j != thread % 32 && tick < known[static_cast<size_t>(j)]) return true;
     return false;
@@ -167,11 +165,11 @@ bool BlockClock::in_view(const View& view, int rank, uint64_t s) const {
   const int who = stamp::who(s);
   const uint32_t tick = stamp::tick(s);
   if (who < threads_ || proxy::is_proxy(who)) return tick < view.at(rank, who);
-  if (who < stamp::kWarpAll) return false;
+  if (!stamp::is_warp(who)) return false;
   const int first = stamp::thread(who), end = std::min(first + 32, threads_);
   for (int t = first; t < end; ++t)
-    if ((tick < view.at(rank, t)) == is_some(who)) return is_some(who);
-  return is_all(who);
+    if ((tick < view.at(rank, t)) == stamp::is_some(who)) return stamp::is_some(who);
+  return stamp::is_all(who);
 }
 
 void BlockClock::release(int thread, View& to) {

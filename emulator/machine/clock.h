@@ -103,24 +103,43 @@ class BlockClock {
     if (accessed_ && tick() < stamp::kLastTick) set_tick(tick() + 1);
   }
 
-  /// What is ordered at a glance, for vector instructions, too. A stamp s is before what `who` of this block does now
-  /// when s - from is negative or not less than span (nobody who runs now did it), or when s - own is from 0 to less than
-  /// floor, or when it is the same thread's.
+  /// What is ordered at a glance, for vector instructions, too. A stamp s is before what a thread of a warp does now when
+  /// s - from is negative or not less than span (nobody who runs now did it), or when s - own is from 0 to less than
+  /// floor, or of the same warp less than warp_floor, or when it is the same thread's. `known` are stamps that a closer
+  /// look has found to be before.
   struct Glance {
-    int64_t from, span, own, floor;
+    int64_t from, span, own, floor, warp_floor, warp;
+    int64_t known[2];
+    bool exact;  ///< nothing else orders accesses
     bool operator()(uint64_t s, uint64_t now) const {
       const int64_t live = static_cast<int64_t>(s) - from, mine = static_cast<int64_t>(s) - own;
       const uint64_t apart = (s ^ now) & (stamp::kBlockMask | stamp::kWhoMask);
       const bool by_proxy = (s & stamp::kProxies) == stamp::kProxies;  // no barrier of threads waits for these
-      return (live < 0) | (live >= span) | ((mine >= 0) & (mine < floor) & !by_proxy) | (apart == 0);
+      const bool same_warp = static_cast<int64_t>(s & stamp::kWarpMask) == warp;
+      return (live < 0) | (live >= span) |
+             ((mine >= 0) & !by_proxy & ((mine < floor) | (same_warp & (mine < warp_floor)))) | (apart == 0) |
+             (static_cast<int64_t>(s & ~stamp::kWrote) == known[0]) | (static_cast<int64_t>(s & ~stamp::kWrote) == known[1]);
     }
   };
   template <bool kShared>
-  Glance glance() const {
+  Glance glance(uint32_t warp_index) const {
     const uint64_t from = stamp::make(kShared ? cluster_first_ : launch_->first_, 0);
     const uint64_t span = stamp::make(kShared ? cluster_blocks_ : launch_->blocks_, 0);
-    return {static_cast<int64_t>(from), static_cast<int64_t>(span), static_cast<int64_t>(stamp::make(block_, 0)),
-            static_cast<int64_t>(stamp::make(0, std::min(block_floor_, stamp::kUnderWay)))};
+    const auto& known = known_stamps_[warp_index];
+    return {static_cast<int64_t>(from),
+            static_cast<int64_t>(span),
+            static_cast<int64_t>(stamp::make(block_, 0)),
+            static_cast<int64_t>(stamp::make(0, block_floor_)),
+            static_cast<int64_t>(stamp::make(0, warp_floor_[warp_index])),
+            static_cast<int64_t>(warp_index) * 32,
+            {known[0], known[1]},
+            !views_ && !acquired_ && !partial_[warp_index]};
+  }
+  /// All lanes of a warp know of what this stamp stands for; what is known once stays so.
+  void all_know(uint32_t warp_index, uint64_t s) {
+    auto& known = known_stamps_[warp_index];
+    known[1] = known[0];
+    known[0] = static_cast<int64_t>(s & ~stamp::kWrote);
   }
 
   /// True when an access to `address` that was stamped `s` comes before what `thread` does now.
@@ -180,6 +199,7 @@ class BlockClock {
   uint32_t block_floor_ = 0;
   std::array<uint32_t, kWarps> warp_floor_{};
   std::array<bool, kWarps> partial_{};
+  std::array<std::array<int64_t, 2>, kWarps> known_stamps_{};  ///< 0: nobody's
   /// [warp][i][j]: what lane j did before this tick comes before what lane i does now. Only where partial_.
   std::array<std::unique_ptr<Known>, kWarps> known_;
 

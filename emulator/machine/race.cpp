@@ -7,8 +7,8 @@ namespace emulator {
 
 namespace {
 
-constexpr size_t kAtOnce = 4;
-typedef int64_t Four [[gnu::vector_size(kAtOnce * sizeof(int64_t))]];
+using Cells = ShadowPage::Cells;
+typedef int64_t Four [[gnu::vector_size(Cells::kCount * sizeof(int64_t))]];
 
 Four load(const uint64_t* from) {
   Four row;
@@ -16,89 +16,122 @@ Four load(const uint64_t* from) {
   return row;
 }
 void store(uint64_t* to, Four row) { std::memcpy(to, &row, sizeof(row)); }
-Four all(int64_t value) { return Four{} + value; }
+Four all(uint64_t value) { return Four{} + static_cast<int64_t>(value); }
+constexpr int64_t bits(uint64_t value) { return static_cast<int64_t>(value); }
+bool any(Four row) { return (row[0] | row[1] | row[2] | row[3]) != 0; }
 
 /// -1 where a stamp comes before what happens now: BlockClock::Glance for four.
 struct Glances {
-  Four from, span, own, floor;
-  explicit Glances(const BlockClock::Glance& g) : from(all(g.from)), span(all(g.span)), own(all(g.own)), floor(all(g.floor)) {}
-  Four operator()(Four s, Four now) const {
+  Four from, span, own, floor, warp_floor, warp, known0, known1;
+  explicit Glances(const BlockClock::Glance& g)
+      : from(Four{} + g.from),
+        span(Four{} + g.span),
+        own(Four{} + g.own),
+        floor(Four{} + g.floor),
+        warp_floor(Four{} + g.warp_floor),
+        warp(Four{} + g.warp),
+        known0(Four{} + g.known[0]),
+        known1(Four{} + g.known[1]) {}
+  [[gnu::always_inline]] Four operator()(Four s, Four now) const {
     const Four live = s - from, mine = s - own;
-    const Four apart = (s ^ now) & static_cast<int64_t>(stamp::kBlockMask | stamp::kWhoMask);
-    constexpr int64_t kProxy = stamp::kProxies;
-    return (live < 0) | (live >= span) | ((mine >= 0) & (mine < floor) & ((s & kProxy) != kProxy)) | (apart == 0);
+    const Four apart = (s ^ now) & bits(stamp::kBlockMask | stamp::kWhoMask);
+    const Four is_thread = (s & bits(stamp::kProxies)) != bits(stamp::kProxies);
+    const Four same_warp = (s & bits(stamp::kWarpMask)) == warp;
+    const Four plain = s & ~bits(stamp::kWrote);
+    return (live < 0) | (live >= span) |
+           ((mine >= 0) & is_thread & ((mine < floor) | (same_warp & (mine < warp_floor)))) | (apart == 0) |
+           (plain == known0) | (plain == known1);
   }
 };
 
 /// Lane k / 2^shift for cells k, k + 1, …
-Four lanes_of(size_t k, int shift) {
+[[gnu::always_inline]] inline Four lanes_of(size_t k, int shift) {
   constexpr Four kFirst = {0, 1, 2, 3};
   return (kFirst + static_cast<int64_t>(k)) >> shift;
 }
 
-bool any(Four row) { return (row[0] | row[1] | row[2] | row[3]) != 0; }
+RowResult look_closer(const Cells* four, size_t cells, uint64_t mark, int shift, const BlockClock::Glance& glance) {
+  for (size_t k = 0; k < cells; ++k) {
+    const uint64_t s = four[k / Cells::kCount].write[k % Cells::kCount];
+    if (!glance(s, mark + (k >> shift))) return {RowResult::write_unknown, s};
+  }
+  return {RowResult::look};
+}
 
 }  // namespace
 
-bool read_row(ShadowPage& page, size_t cell, size_t cells, int shift, uint64_t mark, Site at,
-              const BlockClock::Glance& glance) {
-  if (cells % kAtOnce != 0) return false;
+RowResult read_row(ShadowPage& page, size_t cell, size_t cells, int shift, uint64_t mark, Site at,
+                   const BlockClock::Glance& glance) {
+  if ((cells | cell) % Cells::kCount != 0) return {RowResult::look};
   const Glances before(glance);
-  const uint64_t *const write = page.write + cell;
-  uint64_t *const first = page.reads[0] + cell, *const second = page.reads[1] + cell;
-  Four bad{}, not_first{}, changes{};
-  for (size_t k = 0; k < cells; k += kAtOnce) {
-    const Four now = all(static_cast<int64_t>(mark)) + lanes_of(k, shift);
-    const Four r0 = load(first + k), r1 = load(second + k);
+  Cells* const row = page.cells + cell / Cells::kCount;
+  const size_t groups = cells / Cells::kCount;
+  const Four exact = Four{} - int64_t{glance.exact};
+  const Four block = all(mark & stamp::kBlockMask);
+  const Four tick = all(mark & ~(stamp::kWhoMask | uint64_t{7} << stamp::kHowShift));
+  Four unknown{}, bad{}, not_first{}, changes{};
+  for (size_t g = 0; g < groups; ++g) {
+    const Four now = all(mark) + lanes_of(g * Cells::kCount, shift);
+    const Four r0 = load(row[g].reads[0]), r1 = load(row[g].reads[1]);
     const Four o0 = before(r0, now), o1 = before(r1, now);
-    // Two of different blocks are as far apart as can be.
-    const Four far = ((r0 ^ r1) & static_cast<int64_t>(stamp::kBlockMask)) != 0;
-    const Four wrote = (((r0 & static_cast<int64_t>(stamp::kWrote)) != 0) & ~o0) |
-                       (((r1 & static_cast<int64_t>(stamp::kWrote)) != 0) & ~o1);
-    bad |= ~before(load(write + k), now) | ~(o0 | o1 | far) | wrote;
+    // No need for a third where two of different blocks are kept, or of different warps of this block. What else may
+    // order them, then, cannot have happened in this tick.
+    const Four apart = r0 ^ r1;
+    const Four blocks = (apart & bits(stamp::kBlockMask)) != 0;
+    const Four own = (((r0 ^ block) & bits(stamp::kBlockMask)) == 0) & (((r1 ^ block) & bits(stamp::kBlockMask)) == 0);
+    const Four threads = ((r0 & bits(stamp::kProxies)) != bits(stamp::kProxies)) &
+                         ((r1 & bits(stamp::kProxies)) != bits(stamp::kProxies));
+    const Four warps = own & threads & ((apart & bits(stamp::kWarpMask)) != 0);
+    const Four this_tick = (r0 >= tick) & (r1 >= tick);
+    const Four keep = ((blocks | warps) & exact) | (warps & this_tick);
+    const Four wrote = (((r0 & bits(stamp::kWrote)) != 0) & ~o0) | (((r1 & bits(stamp::kWrote)) != 0) & ~o1);
+    unknown |= ~before(load(row[g].write), now);
+    bad |= ~(o0 | o1 | keep) | wrote;
     not_first |= ~o0;
     changes |= o0 | o1;
   }
-  if (any(bad)) return false;
-  if (!any(changes)) return true;
-  Site* const first_at = page.reads_at[0] + cell;
+  if (any(unknown)) return look_closer(row, cells, mark, shift, glance);
+  if (any(bad)) return {RowResult::look};
+  if (!any(changes)) return {RowResult::done};
   if (!any(not_first)) {
-    for (size_t k = 0; k < cells; k += kAtOnce) store(first + k, all(static_cast<int64_t>(mark)) + lanes_of(k, shift));
-    for (size_t k = 0; k < cells; ++k) first_at[k] = at;
-    return true;
+    for (size_t g = 0; g < groups; ++g) {
+      store(row[g].reads[0], all(mark) + lanes_of(g * Cells::kCount, shift));
+      for (Site& site : row[g].reads_at[0]) site = at;
+    }
+    return {RowResult::done};
   }
   for (size_t k = 0; k < cells; ++k) {
+    const Cell one(page, cell + k);
     const uint64_t now = mark + (k >> shift);
-    const int slot = glance(first[k], now) ? 0 : glance(second[k], now) ? 1 : 2;
+    const int slot = glance(one.read(0), now) ? 0 : glance(one.read(1), now) ? 1 : 2;
     if (slot == 2) continue;
-    page.reads[slot][cell + k] = now;
-    page.reads_at[slot][cell + k] = at;
+    one.read(slot) = now;
+    one.read_at(slot) = at;
   }
-  return true;
+  return {RowResult::done};
 }
 
-bool write_row(ShadowPage& page, size_t cell, size_t cells, int shift, uint64_t mark, Site at,
-               const BlockClock::Glance& glance) {
-  if (cells % kAtOnce != 0) return false;
+RowResult write_row(ShadowPage& page, size_t cell, size_t cells, int shift, uint64_t mark, Site at,
+                    const BlockClock::Glance& glance) {
+  if ((cells | cell) % Cells::kCount != 0) return {RowResult::look};
   const Glances before(glance);
-  uint64_t *const write = page.write + cell, *const first = page.reads[0] + cell, *const second = page.reads[1] + cell;
-  Four bad{}, live{};
-  for (size_t k = 0; k < cells; k += kAtOnce) {
-    const Four now = all(static_cast<int64_t>(mark)) + lanes_of(k, shift);
-    const Four r0 = load(first + k), r1 = load(second + k);
-    bad |= ~(before(load(write + k), now) & before(r0, now) & before(r1, now));
-    live |= (r0 >= before.from) | (r1 >= before.from);
+  Cells* const row = page.cells + cell / Cells::kCount;
+  const size_t groups = cells / Cells::kCount;
+  Four unknown{}, bad{};
+  for (size_t g = 0; g < groups; ++g) {
+    const Four now = all(mark) + lanes_of(g * Cells::kCount, shift);
+    unknown |= ~before(load(row[g].write), now);
+    bad |= ~(before(load(row[g].reads[0]), now) & before(load(row[g].reads[1]), now));
   }
-  if (any(bad)) return false;
-  const uint64_t wrote = mark | stamp::kWrote;
-  for (size_t k = 0; k < cells; k += kAtOnce) store(write + k, all(static_cast<int64_t>(wrote)) + lanes_of(k, shift));
-  Site* const write_at = page.write_at + cell;
-  for (size_t k = 0; k < cells; ++k) write_at[k] = at;
-  if (any(live)) {
-    std::memset(first, 0, cells * sizeof(*first));
-    std::memset(second, 0, cells * sizeof(*second));
+  if (any(unknown)) return look_closer(row, cells, mark, shift, glance);
+  if (any(bad)) return {RowResult::look};
+  for (size_t g = 0; g < groups; ++g) {
+    store(row[g].write, all(mark | stamp::kWrote) + lanes_of(g * Cells::kCount, shift));
+    store(row[g].reads[0], Four{});
+    store(row[g].reads[1], Four{});
+    for (Site& site : row[g].write_at) site = at;
   }
-  return true;
+  return {RowResult::done};
 }
 
 }  // namespace emulator

@@ -29,47 +29,57 @@ struct Visitor {
   Conflict conflict{};
 
   /// False when the access races with what `conflict` then says. It is remembered all the same.
-  bool read(ShadowPage& page, size_t cell, uintptr_t address) {
-    const uint64_t written = page.write[cell];
+  [[gnu::always_inline]] bool read(const Cell& cell, uintptr_t address) {
     bool good = true;
-    if (!glance(written, now)) [[unlikely]]
-      good = after(written, page.write_at[cell], address);
-    return read_after(page, cell, address) && good;
+    if (!glance(cell.write(), now)) [[unlikely]]
+      good = after(cell.write(), cell.write_at(), address);
+    return read_after(cell, address) && good;
   }
   /// The same where the cell's write is known to come before.
-  bool read_after(ShadowPage& page, size_t cell, uintptr_t address) {
+  [[gnu::always_inline]] bool read_after(const Cell& cell, uintptr_t address) {
+    const uint64_t first = cell.read(0), second = cell.read(1);
+    if (((first | second) & stamp::kWrote) == 0 && glance(first, now)) [[likely]] {
+      cell.read(0) = mark;
+      cell.read_at(0) = at;
+      return true;
+    }
     bool good = true;
-    const uint64_t first = page.reads[0][cell], second = page.reads[1][cell];
     if (((first | second) & stamp::kWrote) != 0) [[unlikely]]
-      for (int k = 0; k < 2; ++k)
-        if (const uint64_t s = page.reads[k][cell]; stamp::wrote(s) && !glance(s, now))
-          good = after(s, page.reads_at[k][cell], address) && good;
-    remember(page, cell, first, second, mark, at, address);
+      for (int slot = 0; slot < 2; ++slot)
+        if (const uint64_t s = cell.read(slot); stamp::wrote(s) && !glance(s, now))
+          good = after(s, cell.read_at(slot), address) && good;
+    remember(cell, mark, at, address);
     return good;
   }
 
-  bool write(ShadowPage& page, size_t cell, uintptr_t address) {
-    const uint64_t written = page.write[cell];
+  [[gnu::always_inline]] bool write(const Cell& cell, uintptr_t address) {
+    const uint64_t written = cell.write();
     bool good = true, stays = false;
     if (!glance(written, now)) [[unlikely]] {
       stays = compatible(written);
-      good = after(written, page.write_at[cell], address);
+      good = after(written, cell.write_at(), address);
     }
-    for (int k = 0; k < 2; ++k) {
-      uint64_t& s = page.reads[k][cell];
+    const Site written_at = cell.write_at();
+    for (int slot = 0; slot < 2; ++slot) {
+      const uint64_t s = cell.read(slot);
       if (s == 0) continue;
       if (!glance(s, now)) {
         if (compatible(s)) continue;
-        good = after(s, page.reads_at[k][cell], address) && good;
+        good = after(s, cell.read_at(slot), address) && good;
       }
-      s = 0;
+      cell.read(slot) = 0;
     }
     // An atomic of somebody else stays, so that a plain access can be held against it.
-    if (stays)
-      remember(page, cell, page.reads[0][cell], page.reads[1][cell], written, page.write_at[cell], address);
-    page.write[cell] = mark | stamp::kWrote;
-    page.write_at[cell] = at;
+    if (stays) remember(cell, written, written_at, address);
+    cell.write() = mark | stamp::kWrote;
+    cell.write_at() = at;
     return good;
+  }
+
+  bool ordered(uint64_t s, uintptr_t address) const {
+    for (uint32_t left = lanes; left != 0; left &= left - 1)
+      if (!clock.ordered<kShared>(s, first_thread + std::countr_zero(left), address)) return false;
+    return true;
   }
 
  private:
@@ -77,30 +87,30 @@ struct Visitor {
     if ((s & mark & stamp::kStrong) == 0) return false;
     return ((s | mark) & stamp::kNarrow) == 0 || stamp::block(s) == stamp::block(mark);
   }
-  bool ordered(uint64_t s, uintptr_t address) const {
-    for (uint32_t left = lanes; left != 0; left &= left - 1)
-      if (!clock.ordered<kShared>(s, first_thread + std::countr_zero(left), address)) return false;
-    return true;
-  }
   bool after(uint64_t s, Site where, uintptr_t address) {
     if (compatible(s) || ordered(s, address)) return true;
     conflict = {s, where};
     return false;
   }
 
-  void remember(ShadowPage& page, size_t cell, uint64_t first, uint64_t second, uint64_t s, Site where,
-                uintptr_t address) {
-    // A strong write must not be displaced by a read that asks less of others.
-    const bool keeps_first = stamp::wrote(first) && !stamp::wrote(s), keeps_second = stamp::wrote(second) && !stamp::wrote(s);
+  void remember(const Cell& cell, uint64_t s, Site where, uintptr_t address) {
+    const uint64_t first = cell.read(0), second = cell.read(1);
     int slot;
     if (glance(first, now)) {
       slot = 0;
+    } else if (first == of_several(s)) {
+      return;
+    } else if (((first ^ s) & ~uint64_t{31}) == 0 && stamp::who(s) < stamp::kThreads) {
+      s = of_several(s);  // another lane of this warp, in the same tick
+      slot = 0;
     } else if (glance(second, now)) {
       slot = 1;
-    } else if (((first ^ s) & ~uint64_t{31}) == 0 && stamp::who(s) < stamp::kThreads) {
-      s = stamp_of_several(s);  // another lane of this warp, in the same tick
-      slot = 0;
-    } else if (first == stamp_of_several(s)) {
+    } else if (second == of_several(s)) {
+      return;
+    } else if (((second ^ s) & ~uint64_t{31}) == 0 && stamp::who(s) < stamp::kThreads) {
+      s = of_several(s);
+      slot = 1;
+    } else if (glance.exact && !stamp::wrote(s) && far(first, second, s)) {
       return;
     } else if (ordered(first, address)) {
       slot = 0;
@@ -114,24 +124,37 @@ struct Visitor {
           (held >= 2 || (stamp::tick(first) >= stamp::tick(s) && stamp::tick(second) >= stamp::tick(s))))
         return;
       slot = to_first > to_second || (to_first == to_second && stamp::tick(second) < stamp::tick(first)) ? 1 : 0;
-      if (slot == 0 ? keeps_first : keeps_second) slot = 1 - slot;
-      if (slot == 0 ? keeps_first : keeps_second) return;
+      // A strong write must not be displaced by a read, which asks less of others.
+      const auto stays = [&](uint64_t other) { return stamp::wrote(other) && !stamp::wrote(s); };
+      if (stays(slot == 0 ? first : second)) slot = 1 - slot;
+      if (stays(slot == 0 ? first : second)) return;
     }
-    page.reads[slot][cell] = s;
-    page.reads_at[slot][cell] = where;
+    cell.read(slot) = s;
+    cell.read_at(slot) = where;
   }
 
-  static uint64_t stamp_of_several(uint64_t s) {
+  /// No third one stands further from the two than they from each other.
+  static bool far(uint64_t first, uint64_t second, uint64_t s) {
+    const int held = stamp::distance(first, second);
+    return held >= 2 && held >= stamp::distance(first, s) && held >= stamp::distance(second, s);
+  }
+
+  static uint64_t of_several(uint64_t s) {
     if (stamp::who(s) >= stamp::kThreads) return s;
-    return (s & ~stamp::kWhoMask) | static_cast<uint64_t>(stamp::kWarpSome + stamp::who(s) / 32);
+    return (s & ~stamp::kWhoMask) | static_cast<uint64_t>(stamp::warp_some(stamp::who(s) / 32));
   }
 };
 
 /// A row of cells, of which each 2^shift belong to a lane; `mark` is the first lane's stamp, and so on. Plain accesses
-/// only. False: it takes a closer look at each cell, and nothing has been changed.
-bool read_row(ShadowPage& page, size_t cell, size_t cells, int shift, uint64_t mark, Site at,
-              const BlockClock::Glance& glance);
-bool write_row(ShadowPage& page, size_t cell, size_t cells, int shift, uint64_t mark, Site at,
-               const BlockClock::Glance& glance);
+/// only. Otherwise than `done`, nothing has been changed: it takes a closer look at each cell, or `unknown` is the stamp of
+/// a write that is not known to come before.
+struct RowResult {
+  enum Kind : uint8_t { done, look, write_unknown } kind;
+  uint64_t unknown = 0;
+};
+RowResult read_row(ShadowPage& page, size_t cell, size_t cells, int shift, uint64_t mark, Site at,
+                   const BlockClock::Glance& glance);
+RowResult write_row(ShadowPage& page, size_t cell, size_t cells, int shift, uint64_t mark, Site at,
+                    const BlockClock::Glance& glance);
 
 }  // namespace emulator

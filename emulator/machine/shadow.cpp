@@ -14,7 +14,9 @@ namespace {
 
 constexpr int kAddressBits = 48;  // of user space
 constexpr size_t kSlab = size_t{64} << 20;
-constexpr size_t kCellBytes = 3 * (sizeof(uint64_t) + sizeof(Site));
+constexpr size_t cell_bytes(int cell_shift) {
+  return (ShadowPage::kBytes >> cell_shift) / ShadowPage::Cells::kCount * sizeof(ShadowPage::Cells);
+}
 
 }  // namespace
 
@@ -48,17 +50,8 @@ char* Shadow::take(size_t bytes) {
 }
 
 void Shadow::give_cells(ShadowPage& page, int cell_shift) {
-  const size_t cells = ShadowPage::kBytes >> cell_shift;
-  char* const memory = take(cells * kCellBytes);
-  uint64_t* const stamps = reinterpret_cast<uint64_t*>(memory);
-  Site* const sites = reinterpret_cast<Site*>(stamps + 3 * cells);
   page.cell_shift = cell_shift;
-  page.write = stamps;
-  page.reads[0] = stamps + cells;
-  page.reads[1] = stamps + 2 * cells;
-  page.write_at = sites;
-  page.reads_at[0] = sites + cells;
-  page.reads_at[1] = sites + 2 * cells;
+  page.cells = reinterpret_cast<ShadowPage::Cells*>(take(cell_bytes(cell_shift)));
 }
 
 ShadowPage& Shadow::make(uintptr_t address, size_t bytes) {
@@ -71,16 +64,15 @@ ShadowPage& Shadow::make(uintptr_t address, size_t bytes) {
     pages_.push_back(page);
     __atomic_store_n(&known, page, __ATOMIC_RELEASE);
   } else if (known->cell_shift > fine) {
-    const ShadowPage old = *known;
+    ShadowPage old = *known;
     give_cells(*known, fine);
-    const size_t cells = ShadowPage::kBytes >> fine;
-    const int from = old.cell_shift - fine;
-    for (size_t k = 0; k < cells; ++k) {
-      known->write[k] = old.write[k >> from];
-      known->write_at[k] = old.write_at[k >> from];
-      for (int r = 0; r < 2; ++r) {
-        known->reads[r][k] = old.reads[r][k >> from];
-        known->reads_at[r][k] = old.reads_at[r][k >> from];
+    for (size_t k = 0; k < ShadowPage::kBytes >> fine; ++k) {
+      const Cell to(*known, k), from(old, k >> (old.cell_shift - fine));
+      to.write() = from.write();
+      to.write_at() = from.write_at();
+      for (int slot = 0; slot < 2; ++slot) {
+        to.read(slot) = from.read(slot);
+        to.read_at(slot) = from.read_at(slot);
       }
     }
   }
@@ -90,7 +82,7 @@ ShadowPage& Shadow::make(uintptr_t address, size_t bytes) {
 void Shadow::clear() {
   const std::lock_guard lock(mutex_);
   for (ShadowPage* const page : pages_)
-    std::memset(page->write, 0, (ShadowPage::kBytes >> page->cell_shift) * kCellBytes);
+    std::memset(static_cast<void*>(page->cells), 0, cell_bytes(page->cell_shift));
 }
 
 }  // namespace emulator

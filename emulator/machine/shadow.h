@@ -18,13 +18,29 @@ struct ShadowPage {
   static constexpr int kShift = 14;
   static constexpr size_t kBytes = size_t{1} << kShift;
 
+  /// Four cells: what vector instructions look at together, and what lies together.
+  struct Cells {
+    static constexpr size_t kCount = 4;
+    uint64_t write[kCount], reads[2][kCount];
+    Site write_at[kCount], reads_at[2][kCount];
+  };
+
   int cell_shift = 2;
-  uint64_t* write = nullptr;
-  uint64_t* reads[2] = {};
-  Site* write_at = nullptr;
-  Site* reads_at[2] = {};
+  Cells* cells = nullptr;
 
   size_t cell(uintptr_t address) const { return (address & (kBytes - 1)) >> cell_shift; }
+};
+
+/// One cell.
+struct Cell {
+  ShadowPage::Cells& four;
+  size_t k;
+  Cell(ShadowPage& page, size_t cell)
+      : four(page.cells[cell / ShadowPage::Cells::kCount]), k(cell % ShadowPage::Cells::kCount) {}
+  uint64_t& write() const { return four.write[k]; }
+  Site& write_at() const { return four.write_at[k]; }
+  uint64_t& read(int slot) const { return four.reads[slot][k]; }
+  Site& read_at(int slot) const { return four.reads_at[slot][k]; }
 };
 
 /// The pages of this process's whole memory. They are never cleared but by clear(): the stamps of earlier launches mean

@@ -26,9 +26,15 @@ inline constexpr uint64_t kStrong = 1u << kHowShift, kWrote = 2u << kHowShift, k
 // Who.
 inline constexpr int kThreads = 1024;
 inline constexpr int kCopies = kThreads;       ///< + thread: its cp.async
-inline constexpr int kWarpAll = 2 * kThreads;  ///< + warp: all of its lanes
-inline constexpr int kWarpSome = kWarpAll + 32;  ///< + warp: several of its lanes
+inline constexpr int kWarps = 2 * kThreads;    ///< + 32 * warp: all of its lanes, or with 1 more several of them
 inline constexpr int kProxies = 3 * kThreads;  ///< + number: TMA or wgmma, see view.h
+/// The warp of whoever is no proxy.
+inline constexpr uint64_t kWarpMask = kThreads - 32;
+constexpr int warp_all(int warp) { return kWarps + 32 * warp; }
+constexpr int warp_some(int warp) { return warp_all(warp) + 1; }
+constexpr bool is_warp(int who) { return who >= kWarps && who < kProxies; }
+constexpr bool is_all(int who) { return is_warp(who) && who % 32 == 0; }
+constexpr bool is_some(int who) { return is_warp(who) && who % 32 != 0; }
 
 constexpr uint64_t make(uint32_t block, uint32_t tick) {
   return uint64_t{block} << kBlockShift | uint64_t{tick} << kTickShift;
@@ -42,15 +48,15 @@ constexpr bool under_way(uint64_t s) { return tick(s) == kUnderWay; }
 
 /// A thread to name for who: its own, the first of a warp, or -1 of a proxy.
 constexpr int thread(int who) {
-  if (who < kWarpAll) return who % kThreads;
-  return who < kProxies ? who % 32 * 32 : -1;
+  if (who < kWarps) return who % kThreads;
+  return who < kProxies ? static_cast<int>(static_cast<uint64_t>(who) & kWarpMask) : -1;
 }
-constexpr int warp(int who) { return who < kProxies ? thread(who) / 32 : -1; }
+constexpr int warp(int who) { return who < kProxies ? who % kThreads / 32 : -1; }
 
 /// 3: different blocks, 2: different warps or proxies, 1: different lanes of a warp, 0: one thread.
 constexpr int distance(uint64_t a, uint64_t b) {
   if (block(a) != block(b)) return 3;
-  if (who(a) == who(b)) return who(a) >= kWarpAll && who(a) < kProxies ? 1 : 0;
+  if (who(a) == who(b)) return is_warp(who(a)) ? 1 : 0;
   return warp(who(a)) == warp(who(b)) && warp(who(a)) >= 0 ? 1 : 2;
 }
 

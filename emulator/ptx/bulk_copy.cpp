@@ -52,32 +52,44 @@ void BulkCopy::fail(FaultCode code, const std::string& what) const {
   warp->fail_later(line, lane, code, cat(form->name, ": ", what));
 }
 
-void BulkCopy::note_global(const char* memory, uint64_t count, bool write) const {
-  if (BlockChecks* const checks = warp->block->checks.get())
-    checks->global_access({*warp, lane, site, form->name}, memory, count, write, form->op != Reduction::none);
+/// All of the tile at this place, for the checks. A swizzle that finds all of its lines there changes only their order.
+std::vector<BlockChecks::Run> BulkCopy::runs(const SharedPlace& at) const {
+  std::vector<BlockChecks::Run> found;
+  const bool whole = (at.at | bytes) % static_cast<uint64_t>(swizzle_bytes(swizzle())) == 0;
+  for_each_run(at.at, bytes, whole ? SwizzleMode::none : swizzle(), [&](uint64_t, uint64_t to, uint64_t count) {
+    found.push_back({at.block->shared + to, count});
+  });
+  return found;
+}
+
+/// Calls act(memory, bytes) for what is read or written of global memory.
+template <class Act>
+void BulkCopy::for_each_global(const Act& act) const {
+  if (form->way == BulkForm::Way::shared_to_shared) return;
+  if (!form->tensor) return act(reinterpret_cast<const char*>(global), bytes);
+  const uint64_t element = static_cast<uint64_t>(box.element_bytes());
+  for_each_line(box, place, [&](int, const BoxLine& l) {
+    if (l.end > l.begin) act(reinterpret_cast<const char*>(l.data), static_cast<uint64_t>(l.end - l.begin) * element);
+  });
 }
 
 void BulkCopy::note_issue() {
+  const BlockChecks::Issuer by{*warp, lane, site, form->name};
   if (BlockChecks* const checks = race_checks_of(*warp->block)) {
-    const BlockChecks::Issuer by{*warp, lane, site, form->name};
-    if (form->way != BulkForm::Way::global_to_shared)
-      for_each_run(shared.at, bytes, swizzle(), [&](uint64_t, uint64_t from, uint64_t count) {
-        moment = checks->store_issued(by, shared.block->shared + from, count);
-      });
-    for (const Arrival& arrival : arrivals)
-      if (form->op == Reduction::none)
-        for_each_run(arrival.to.at, bytes, swizzle(), [&](uint64_t, uint64_t to, uint64_t count) {
-          arrival.to.block->checks->load_issued(by, arrival.to.block->shared + to, count, arrival.barrier.at);
-        });
+    if (form->way != BulkForm::Way::global_to_shared) moment = checks->store_issued(by, runs(shared));
+    if (form->op == Reduction::none)
+      for (const Arrival& arrival : arrivals)
+        arrival.to.block->checks->load_issued(by, runs(arrival.to), arrival.barrier.at);
   }
-  if (!checked(*warp)) return;
-  const bool write = form->way == BulkForm::Way::shared_to_global;
-  if (form->way == BulkForm::Way::shared_to_shared) return;
-  if (!form->tensor) return note_global(reinterpret_cast<const char*>(global), bytes, write);
-  const uint64_t element = static_cast<uint64_t>(box.element_bytes());
-  for_each_line(box, place, [&](int, const BoxLine& l) {
-    if (l.end > l.begin)
-      note_global(reinterpret_cast<const char*>(l.data), static_cast<uint64_t>(l.end - l.begin) * element, write);
+  for_each_global([&](const char* memory, uint64_t count) {
+    warp->block->checks->global_access(by, memory, count, form->way == BulkForm::Way::shared_to_global,
+                                       form->op != Reduction::none);
+  });
+}
+
+void BulkCopy::note_done() const {
+  for_each_global([&](const char* memory, uint64_t count) {
+    warp->block->checks->global_written({*warp, lane, site, form->name}, memory, count);
   });
 }
 
@@ -144,9 +156,7 @@ void BulkCopy::arrive(const Arrival& arrival) {
       std::memcpy(block.shared + to, content.data() + from, count);
     });
   if (BlockChecks* const checks = race_checks_of(block); checks && form->op == Reduction::none)
-    for_each_run(arrival.to.at, bytes, swizzle(), [&](uint64_t, uint64_t to, uint64_t count) {
-      checks->load_done({*warp, lane, site, form->name}, block.shared + to, count, arrival.barrier.at);
-    });
+    checks->load_done({*warp, lane, site, form->name}, runs(arrival.to), arrival.barrier.at);
   if (form->op == Reduction::none) mark_written(arrival.to.data(), bytes);
   mbarrier_complete(*warp, line, lane, arrival.barrier, bytes, form->name);
 }
@@ -305,6 +315,7 @@ const Instruction* wait_bulk(Warp& w, const Instruction* i) {
           continue;
         }
         copy->apply();
+        if (race_checks_of(*w.block)) copy->note_done();
         std::erase(w.block->pending, std::static_pointer_cast<Pending>(copy));
       }
     if (BlockChecks* const checks = race_checks_of(*w.block)) {

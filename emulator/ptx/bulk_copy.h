@@ -8,6 +8,7 @@
 
 #include "emulator/machine/tensor_box.h"
 #include "emulator/ptx/addresses.h"
+#include "emulator/ptx/checker.h"
 #include "emulator/ptx/reduction.h"
 
 // Copies by TMA. One that reports to an mbarrier fills its destination with 0xff when it is issued and brings its bytes
@@ -57,10 +58,14 @@ struct BulkCopy : Pending {
   void read();
   /// Tells the checks of the issue: what is read or written from now on.
   void note_issue();
+  /// And that the thread has waited until the copy was done.
+  void note_done() const;
 
  private:
   [[noreturn]] void fail(FaultCode code, const std::string& what) const;
-  void note_global(const char* memory, uint64_t count, bool write) const;
+  std::vector<BlockChecks::Run> runs(const SharedPlace& at) const;
+  template <class Act>
+  void for_each_global(const Act& act) const;
   SwizzleMode swizzle() const { return form->tensor ? box.swizzle : SwizzleMode::none; }
   void gather();
   void write_tensor();

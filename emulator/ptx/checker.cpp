@@ -109,9 +109,31 @@ BlockChecks* BlockChecks::owner_of(uintptr_t address) const {
   return block_.checks.get();
 }
 
+/// A row that lanes access one beside the other, at a glance.
+template <bool kShared>
+bool BlockChecks::visit_row(Warp& w, Site at, const AccessNote& note) {
+  const uintptr_t first = number(note.first);
+  ShadowPage& page = Shadow::get().page(first, note.bytes);
+  const size_t bytes = size_t{note.bytes} * kLanes;
+  if ((first & (ShadowPage::kBytes - 1)) + bytes > ShadowPage::kBytes) return false;
+  const int shift = std::countr_zero(note.bytes) - page.cell_shift;
+  const uint64_t mark = clock_.now() | w.first_thread;
+  for (int attempt = 0;; ++attempt) {
+    const auto row = note.write ? write_row : read_row;
+    const RowResult result = row(page, page.cell(first), bytes >> page.cell_shift, shift, mark, at,
+                                 clock_.glance<kShared>(w.index));
+    if (result.kind == RowResult::done) return true;
+    // A tile that was loaded by one copy has one stamp.
+    const bool may_know = result.kind == RowResult::write_unknown && proxy::is_proxy(stamp::who(result.unknown));
+    if (!may_know || attempt == 2) return false;
+    for (int lane = 0; lane < kLanes; ++lane)
+      if (!clock_.ordered<kShared>(result.unknown, static_cast<int>(w.first_thread) + lane, first)) return false;
+    clock_.all_know(w.index, result.unknown);
+  }
+}
+
 template <bool kShared>
 void BlockChecks::visit(Warp& w, const Instruction* i, const AccessNote& note) {
-  const BlockClock::Glance glance = clock_.glance<kShared>();
   const bool is_strong = note.atomic || note.order != Order::weak;
   const uint64_t how = (is_strong ? stamp::kStrong : 0) | (is_strong && note.scope == Scope::cta ? stamp::kNarrow : 0);
   const uint64_t now = clock_.now();
@@ -119,43 +141,45 @@ void BlockChecks::visit(Warp& w, const Instruction* i, const AccessNote& note) {
   const int first_thread = static_cast<int>(w.first_thread), warp = static_cast<int>(w.index);
   const bool together = note.addresses == nullptr && !is_strong;
   if (together && note.stride == note.bytes && note.lanes == kAllLanes && std::has_single_bit(note.bytes)) {
-    const uintptr_t first = number(note.first);
-    ShadowPage& page = Shadow::get().page(first, note.bytes);
-    const size_t bytes = size_t{note.bytes} * kLanes;
-    if ((first & (ShadowPage::kBytes - 1)) + bytes <= ShadowPage::kBytes) {
-      const int shift = std::countr_zero(note.bytes) - page.cell_shift;
-      const auto row = note.write ? write_row : read_row;
-      if (row(page, page.cell(first), bytes >> page.cell_shift, shift, now | w.first_thread, at, glance)) return;
-    }
+    if (visit_row<kShared>(w, at, note)) return;
   } else if (together && note.stride == 0 && !note.write && (note.lanes & (note.lanes - 1)) != 0) {
     // One access for all.
     const bool all = note.lanes == kAllLanes && w.exited == 0;
-    const uint64_t mark = now | static_cast<uint64_t>((all ? stamp::kWarpAll : stamp::kWarpSome) + warp);
-    Visitor<kShared> visitor{clock_, glance, mark, mark, at, first_thread, note.lanes};
-    visit_lane(w, visitor, std::countr_zero(note.lanes), note.first, note.bytes, &note);
+    const uint64_t mark = now | static_cast<uint64_t>(all ? stamp::warp_all(warp) : stamp::warp_some(warp));
+    Visitor<kShared> visitor{clock_, clock_.glance<kShared>(w.index), mark, mark, at, first_thread, note.lanes};
+    visit_lane(w, visitor, std::countr_zero(note.lanes), note.first, note.bytes, note);
     return;
   }
+  Visitor<kShared> visitor{clock_, clock_.glance<kShared>(w.index), 0, 0, at, first_thread, 0};
   for (uint32_t left = note.lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
-    const uint64_t mine = now | (w.first_thread + static_cast<uint32_t>(lane));
-    Visitor<kShared> visitor{clock_, glance, mine, mine | how, at, first_thread, 1u << lane};
-    visit_lane(w, visitor, lane, note.at(lane), note.bytes, &note);
+    visitor.now = now | (w.first_thread + static_cast<uint32_t>(lane));
+    visitor.mark = visitor.now | how;
+    visitor.lanes = 1u << lane;
+    visit_lane(w, visitor, lane, note.at(lane), note.bytes, note);
   }
 }
 
 template <bool kShared>
-void BlockChecks::visit_lane(Warp& w, Visitor<kShared>& visitor, int lane, char* memory, uint32_t bytes,
-                             const AccessNote* note) {
+inline void BlockChecks::visit_lane(Warp& w, Visitor<kShared>& visitor, int lane, char* memory, uint32_t bytes,
+                                    const AccessNote& note) {
   const uintptr_t begin = number(memory);
   ShadowPage& page = Shadow::get().page(begin, bytes);
   const size_t cell_bytes = size_t{1} << page.cell_shift;
   size_t cell = page.cell(begin);
-  for (uintptr_t at = begin; at < begin + bytes; at += cell_bytes, ++cell) {
-    if (note->write ? visitor.write(page, cell, at) : visitor.read(page, cell, at)) [[likely]]
-      continue;
-    if (note->stored && same_value(w, *note, lane, visitor, at, cell_bytes)) continue;
-    report(w, lane, visitor.at, visitor.conflict, kShared, verb(*note), at, bytes);
-  }
+  const auto look = [&]<bool kWrite>() {
+    for (uintptr_t at = begin; at < begin + bytes; at += cell_bytes, ++cell) {
+      const Cell one(page, cell);
+      if (kWrite ? visitor.write(one, at) : visitor.read(one, at)) [[likely]]
+        continue;
+      if (note.stored && same_value(w, note, lane, visitor, at, cell_bytes)) continue;
+      report(w, lane, visitor.at, visitor.conflict, kShared, verb(note), at, bytes);
+    }
+  };
+  if (note.write)
+    look.template operator()<true>();
+  else
+    look.template operator()<false>();
 }
 
 /// Lanes of a warp that write the same value to one place by one instruction: nobody can see an order.
@@ -183,43 +207,59 @@ bool BlockChecks::same_value(const Warp& w, const AccessNote& note, int lane, co
 }
 
 template <bool kShared>
-void BlockChecks::visit_range(Warp& w, int lane, Site site, uint64_t mark, const char* memory, uint64_t bytes,
-                              bool write, const char* what) {
-  const uint64_t now = clock_.now() | (w.first_thread + static_cast<uint32_t>(lane));
+void BlockChecks::visit_runs(const Issuer& by, uint64_t mark, std::span<const Run> runs, bool write) {
+  const uint64_t now = clock_.now() | (by.w.first_thread + static_cast<uint32_t>(by.lane));
   const bool by_proxy = proxy::is_proxy(stamp::who(mark));
-  Visitor<kShared> visitor{clock_, clock_.glance<kShared>(), now, mark, site, static_cast<int>(w.first_thread), 1u << lane};
-  uintptr_t at = number(memory);
-  for (const uintptr_t end = at + bytes; at < end;) {
-    const size_t here = std::min<uintptr_t>(end, (at | (ShadowPage::kBytes - 1)) + 1) - at;
-    ShadowPage& page = Shadow::get().page(at, here);
-    const size_t first = page.cell(at), cells = here >> page.cell_shift;
-    const auto row = write ? write_row : read_row;
-    if (mark == now && row(page, first, cells, kOneActor, mark, site, visitor.glance)) {
-      at += here;
-      continue;
-    }
-    uint64_t known = 0;  // tiles are written by one
-    for (size_t k = 0; k < cells; ++k) {
-      const uintptr_t address = at + (k << page.cell_shift);
-      const uint64_t written = page.write[first + k];
-      bool good;
-      if (write) {
-        good = visitor.write(page, first + k, address);
-      } else {
-        good = known != 0 && written == known ? visitor.read_after(page, first + k, address)
-                                              : visitor.read(page, first + k, address);
-        if (kShared && by_proxy && good && written != known && !is_fenced(written))
-          report_unfenced(w, lane, site, page.write_at[first + k], written, what, address);
-        known = written;
+  Visitor<kShared> visitor{clock_, clock_.glance<kShared>(by.w.index), now, mark, by.at,
+                           static_cast<int>(by.w.first_thread), 1u << by.lane};
+  // Tiles are written by one and read by one: what was found of the last cell is so of the next.
+  uint64_t known_write = 0, known_read = 0;
+  const auto is_known = [&](uint64_t s) {
+    return s == known_read || visitor.glance(s, now) || ((s ^ mark) & (stamp::kBlockMask | stamp::kWhoMask)) == 0;
+  };
+  for (const Run& run : runs) {
+    uintptr_t at = number(run.memory);
+    for (const uintptr_t end = at + run.bytes; at < end;) {
+      const size_t here = std::min<uintptr_t>(end, (at | (ShadowPage::kBytes - 1)) + 1) - at;
+      ShadowPage& page = Shadow::get().page(at, here);
+      const size_t first = page.cell(at), cells = here >> page.cell_shift;
+      const auto row = write ? write_row : read_row;
+      if (mark == now && row(page, first, cells, kOneActor, mark, by.at, visitor.glance).kind == RowResult::done) {
+        at += here;
+        continue;
       }
-      if (!good) report(w, lane, site, visitor.conflict, kShared, what, address, bytes);
+      for (size_t k = 0; k < cells; ++k) {
+        const Cell cell(page, first + k);
+        const uint64_t written = cell.write(), read = cell.read(0), other = cell.read(1);
+        if (written == known_write && ((read | other) & stamp::kWrote) == 0 && is_known(read) &&
+            (!write || is_known(other))) {
+          if (write) {
+            cell.write() = mark | stamp::kWrote;
+            cell.write_at() = by.at;
+            cell.read(0) = cell.read(1) = 0;
+          } else {
+            cell.read(0) = mark;
+            cell.read_at(0) = by.at;
+          }
+          continue;
+        }
+        const uintptr_t address = at + (k << page.cell_shift);
+        if (!(write ? visitor.write(cell, address) : visitor.read(cell, address))) {
+          report(by.w, by.lane, by.at, visitor.conflict, kShared, by.what, address, run.bytes);
+        } else if (kShared && by_proxy && !write && !is_fenced(written)) {
+          report_unfenced(by.w, by.lane, by.at, cell.write_at(), written, by.what, address);
+        } else {
+          known_write = written;
+          if (write) known_read = read;
+        }
+      }
+      at += here;
     }
-    at += here;
   }
 }
 
-template void BlockChecks::visit_range<true>(Warp&, int, Site, uint64_t, const char*, uint64_t, bool, const char*);
-template void BlockChecks::visit_range<false>(Warp&, int, Site, uint64_t, const char*, uint64_t, bool, const char*);
+template void BlockChecks::visit_runs<true>(const Issuer&, uint64_t, std::span<const Run>, bool);
+template void BlockChecks::visit_runs<false>(const Issuer&, uint64_t, std::span<const Run>, bool);
 
 /// Whether some thread that knew of a write has run fence.proxy.async since.
 bool BlockChecks::is_fenced(uint64_t written) const {
@@ -236,11 +276,25 @@ void BlockChecks::stamp_range(const char* memory, uint64_t bytes, uint64_t mark,
     ShadowPage& page = Shadow::get().page(at, here);
     const size_t first = page.cell(at), cells = here >> page.cell_shift;
     for (size_t k = first; k < first + cells; ++k) {
-      page.write[k] = mark | stamp::kWrote;
-      page.write_at[k] = site;
-      page.reads[0][k] = page.reads[1][k] = 0;
+      const Cell cell(page, k);
+      cell.write() = mark | stamp::kWrote;
+      cell.write_at() = site;
+      cell.read(0) = cell.read(1) = 0;
     }
     at += here;
+  }
+}
+
+/// What was begun to be written becomes something else: done.
+void BlockChecks::restamp_range(const char* memory, uint64_t bytes, uint64_t from, uint64_t to) {
+  uintptr_t at = number(memory);
+  for (const uintptr_t end = at + bytes; at < end;) {
+    ShadowPage& page = Shadow::get().page(at, end - at);
+    const Cell cell(page, page.cell(at));
+    if (cell.write() == (from | stamp::kWrote)) cell.write() = to | stamp::kWrote;
+    for (int slot = 0; slot < 2; ++slot)
+      if (cell.read(slot) == from) cell.read(slot) = to;
+    at += size_t{1} << page.cell_shift;
   }
 }
 

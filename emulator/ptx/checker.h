@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <deque>
+#include <span>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -67,6 +68,8 @@ class BlockChecks {
   };
   void copy_issued(Warp& w, int lane, const Copy& copy);
   void copy_done(Warp& w, int lane, const Copy& copy, const SharedPlace* mbarrier);
+  /// Behind all that are told at once.
+  void copies_told(const SharedPlace& mbarrier);
 
   // Copies by TMA and wgmma, which read and write on a thread's behalf.
   /// Who issues and from where.
@@ -76,11 +79,15 @@ class BlockChecks {
     Site at;
     const char* what;
   };
+  struct Run {
+    const char* memory;
+    uint64_t bytes;
+  };
   /// This block's shared memory is written from now until load_done, which the mbarrier at `mbarrier` tells.
-  void load_issued(const Issuer& by, const char* to, uint64_t bytes, uint32_t mbarrier);
-  void load_done(const Issuer& by, const char* to, uint64_t bytes, uint32_t mbarrier);
+  void load_issued(const Issuer& by, std::span<const Run> runs, uint32_t mbarrier);
+  void load_done(const Issuer& by, std::span<const Run> runs, uint32_t mbarrier);
   /// Shared memory is read from now until stores_read says so. Returns its moment.
-  uint32_t store_issued(const Issuer& by, const char* from, uint64_t bytes);
+  uint32_t store_issued(const Issuer& by, std::span<const Run> runs);
   /// What the lane's stores that were issued before a moment read has been read.
   void stores_read(Warp& w, int lane, uint32_t before);
   uint32_t moment() {
@@ -88,12 +95,13 @@ class BlockChecks {
     clock_.advance();
     return clock_.tick();
   }
-  /// Global memory is read or written now; `reduces`: as by an atomic operation.
+  /// Global memory is read now, or written from now until global_written; `reduces`: now, as by an atomic operation.
   void global_access(const Issuer& by, const char* memory, uint64_t bytes, bool write, bool reduces);
+  void global_written(const Issuer& by, const char* memory, uint64_t bytes);
   /// wgmma `count` of a warp, the first having 0. True when it is the first of its warpgroup that issues it: then its
   /// operands are to be told.
   bool wgmma_issued(Warp& w, size_t count);
-  void wgmma_read(const Issuer& by, const char* from, uint64_t bytes);
+  void wgmma_read(const Issuer& by, std::span<const Run> runs);
   /// The warp has waited for all wgmmas before number `pending`.
   void wgmma_waited(Warp& w, size_t pending);
 
@@ -101,15 +109,17 @@ class BlockChecks {
   template <bool kShared>
   void visit(Warp& w, const Instruction* i, const AccessNote& note);
   template <bool kShared>
-  void visit_lane(Warp& w, Visitor<kShared>& visitor, int lane, char* memory, uint32_t bytes, const AccessNote* note);
+  bool visit_row(Warp& w, Site at, const AccessNote& note);
+  template <bool kShared>
+  void visit_lane(Warp& w, Visitor<kShared>& visitor, int lane, char* memory, uint32_t bytes, const AccessNote& note);
   template <bool kShared>
   bool same_value(const Warp& w, const AccessNote& note, int lane, const Visitor<kShared>& visitor, uintptr_t address,
                   size_t bytes) const;
-  /// A range that one lane accesses; `mark` is the stamp that stays.
+  /// What one lane accesses; `mark` is the stamp that stays.
   template <bool kShared>
-  void visit_range(Warp& w, int lane, Site site, uint64_t mark, const char* memory, uint64_t bytes, bool write,
-                   const char* what);
+  void visit_runs(const Issuer& by, uint64_t mark, std::span<const Run> runs, bool write);
   void stamp_range(const char* memory, uint64_t bytes, uint64_t mark, Site site);
+  void restamp_range(const char* memory, uint64_t bytes, uint64_t from, uint64_t to);
   void strong(Warp& w, const AccessNote& note);
   void fresh(Warp& w, const Instruction* i, const AccessNote& note);
   bool is_fenced(uint64_t written) const;
@@ -125,6 +135,9 @@ class BlockChecks {
   std::string place_text(uintptr_t address, bool shared) const;
   std::string where(Site at) const;
 
+  uint64_t stamp_of(const Warp& w, int lane);
+  /// The stamp of what a thread's asynchronous copy touches until it is done.
+  uint64_t under_way(const Warp& w, int lane) const;
   Views& views();
   Handover& handover(Handover& one);
   int mbarrier_number(uint32_t at);

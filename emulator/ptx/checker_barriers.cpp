@@ -9,8 +9,6 @@ namespace emulator::ptx {
 
 namespace {
 
-uintptr_t number(const void* address) { return reinterpret_cast<uintptr_t>(address); }
-
 /// Calls act(thread) for lanes of a warp.
 template <class Act>
 void for_each_thread(const Warp& w, uint32_t lanes, const Act& act) {
@@ -91,13 +89,13 @@ int BlockChecks::mbarrier_number(uint32_t at) {
 Handover& BlockChecks::mbarrier(uint32_t at) { return handover(mbarriers_[static_cast<size_t>(mbarrier_number(at))]); }
 
 void BlockChecks::mbarrier_init(Warp& w, const Instruction* i, int lane, const char* place) {
-  visit_range<true>(w, lane, site(i), clock_.now() | (w.first_thread + static_cast<uint32_t>(lane)), place, 8, true,
-                    "mbarrier.init");
+  const Run word[] = {{place, 8}};
+  visit_runs<true>({w, lane, site(i), "mbarrier.init"}, stamp_of(w, lane), word, true);
 }
 
 void BlockChecks::mbarrier_use(Warp& w, const Instruction* i, int lane, const char* place) {
-  const uint64_t mark = clock_.now() | (w.first_thread + static_cast<uint32_t>(lane)) | stamp::kStrong;
-  visit_range<true>(w, lane, site(i), mark, place, 8, false, "use of an mbarrier");
+  const Run word[] = {{place, 8}};
+  visit_runs<true>({w, lane, site(i), "use of an mbarrier"}, stamp_of(w, lane) | stamp::kStrong, word, false);
 }
 
 void BlockChecks::mbarrier_arrive(Warp& w, int lane, const SharedPlace& place, bool relaxed) {
@@ -136,60 +134,60 @@ void BlockChecks::fence(Warp& w, const FenceNote& note) {
   clock_.fence(static_cast<int>(w.index), note.lanes, reach);
 }
 
+uint64_t BlockChecks::stamp_of(const Warp& w, int lane) {
+  return clock_.now() | (w.first_thread + static_cast<uint32_t>(lane));
+}
+uint64_t BlockChecks::under_way(const Warp& w, int lane) const {
+  return stamp::make(clock_.block(), stamp::kUnderWay) |
+         static_cast<uint64_t>(stamp::kCopies + static_cast<int>(w.first_thread) + lane);
+}
+
 void BlockChecks::copy_issued(Warp& w, int lane, const Copy& copy) {
-  const uint64_t mark = stamp::make(clock_.block(), stamp::kUnderWay) |
-                        static_cast<uint64_t>(stamp::kCopies + static_cast<int>(w.first_thread) + lane);
+  const uint64_t mark = under_way(w, lane);
   // That nobody else touches the destination now was looked at before.
   stamp_range(copy.to, copy.bytes, mark, copy.at);
-  if (copy.given != 0) visit_range<false>(w, lane, copy.at, mark, copy.from, copy.given, false, "cp.async");
+  if (copy.given == 0) return;
+  const Run from[] = {{copy.from, copy.given}};
+  visit_runs<false>({w, lane, copy.at, "cp.async"}, mark, from, false);
 }
 
 void BlockChecks::copy_done(Warp& w, int lane, const Copy& copy, const SharedPlace* mbarrier) {
-  const uint64_t thread = w.first_thread + static_cast<uint32_t>(lane);
-  const uint64_t under_way = stamp::make(clock_.block(), stamp::kUnderWay) | (stamp::kCopies + thread);
-  uint64_t mark = clock_.now() | thread;
-  if (mbarrier) {
-    // Only who waits for the mbarrier knows, as of a load by TMA.
-    BlockChecks& owner = *mbarrier->block->checks;
-    const int loads = proxy::load(owner.mbarrier_number(mbarrier->at));
-    mark = clock_.now() | static_cast<uint64_t>(loads);
-    clock_.advance();
-    uint32_t& known = owner.mbarrier(mbarrier->at).arriving.at(views().rank, loads);
-    known = std::max(known, clock_.tick());
-  }
+  uint64_t mark = stamp_of(w, lane);
+  if (mbarrier)  // only who waits for that one knows, as of a load by TMA
+    mark = clock_.now() | static_cast<uint64_t>(proxy::load(mbarrier->block->checks->mbarrier_number(mbarrier->at)));
   stamp_range(copy.to, copy.bytes, mark, copy.at);
-  uintptr_t at = number(copy.from);
-  for (const uintptr_t end = at + copy.given; at < end;) {
-    ShadowPage& page = Shadow::get().page(at, end - at);
-    const size_t cell = page.cell(at);
-    for (auto* const reads : page.reads)
-      if (reads[cell] == under_way) reads[cell] = mark;
-    at += size_t{1} << page.cell_shift;
-  }
+  if (copy.given != 0) restamp_range(copy.from, copy.given, under_way(w, lane), mark);
 }
 
-void BlockChecks::load_issued(const Issuer& by, const char* to, uint64_t bytes, uint32_t mbarrier) {
+void BlockChecks::copies_told(const SharedPlace& mbarrier) {
+  BlockChecks& owner = *mbarrier.block->checks;
+  uint32_t& known = owner.mbarrier(mbarrier.at)
+                        .arriving.at(views().rank, proxy::load(owner.mbarrier_number(mbarrier.at)));
+  known = std::max(known, moment());
+}
+
+void BlockChecks::load_issued(const Issuer& by, std::span<const Run> runs, uint32_t mbarrier) {
   views();
   BlockChecks& asking = *by.w.block->checks;
   asking.views();
   const uint64_t mark = stamp::make(clock_.block(), stamp::kUnderWay) |
                         static_cast<uint64_t>(proxy::load(mbarrier_number(mbarrier)));
-  asking.visit_range<true>(by.w, by.lane, by.at, mark, to, bytes, true, by.what);
+  asking.visit_runs<true>(by, mark, runs, true);
 }
 
-void BlockChecks::load_done(const Issuer& by, const char* to, uint64_t bytes, uint32_t mbarrier) {
+void BlockChecks::load_done(const Issuer& by, std::span<const Run> runs, uint32_t mbarrier) {
   const int loads = proxy::load(mbarrier_number(mbarrier));
   Handover& barrier = this->mbarrier(mbarrier);
-  stamp_range(to, bytes, clock_.now() | static_cast<uint64_t>(loads), by.at);
-  clock_.advance();
-  barrier.arriving.at(views_.rank, loads) = clock_.tick();
+  for (const Run& run : runs)
+    stamp_range(run.memory, run.bytes, clock_.now() | static_cast<uint64_t>(loads), by.at);
+  barrier.arriving.at(views_.rank, loads) = moment();
 }
 
-uint32_t BlockChecks::store_issued(const Issuer& by, const char* from, uint64_t bytes) {
+uint32_t BlockChecks::store_issued(const Issuer& by, std::span<const Run> runs) {
   views();
   clock_.advance();
   const uint64_t mark = clock_.now() | static_cast<uint64_t>(proxy::store(static_cast<int>(by.w.index)));
-  visit_range<true>(by.w, by.lane, by.at, mark, from, bytes, false, by.what);
+  visit_runs<true>(by, mark, runs, false);
   return clock_.tick();
 }
 
@@ -206,9 +204,18 @@ void BlockChecks::global_access(const Issuer& by, const char* memory, uint64_t b
     if (write) mark_written(memory, bytes);
   }
   if (!launch_.races) return;
-  const uint64_t mine = clock_.now() | (by.w.first_thread + static_cast<uint32_t>(by.lane));
-  if (write) clock_.global_writes(static_cast<int>(by.w.index), 1u << by.lane);
-  visit_range<false>(by.w, by.lane, by.at, reduces ? mine | stamp::kStrong : mine, memory, bytes, write, by.what);
+  const Run run[] = {{memory, bytes}};
+  uint64_t mark = stamp_of(by.w, by.lane);
+  if (reduces)
+    mark |= stamp::kStrong;
+  else if (write)
+    mark = under_way(by.w, by.lane);
+  visit_runs<false>(by, mark, run, write);
+}
+
+void BlockChecks::global_written(const Issuer& by, const char* memory, uint64_t bytes) {
+  clock_.global_writes(static_cast<int>(by.w.index), 1u << by.lane);
+  restamp_range(memory, bytes, under_way(by.w, by.lane), stamp_of(by.w, by.lane));
 }
 
 bool BlockChecks::wgmma_issued(Warp& w, size_t count) {
@@ -226,9 +233,9 @@ bool BlockChecks::wgmma_issued(Warp& w, size_t count) {
   return true;
 }
 
-void BlockChecks::wgmma_read(const Issuer& by, const char* from, uint64_t bytes) {
-  const uint64_t mark = clock_.now() | static_cast<uint64_t>(proxy::warpgroup(static_cast<int>(by.w.index) / 4));
-  visit_range<true>(by.w, 0, by.at, mark, from, bytes, false, by.what);
+void BlockChecks::wgmma_read(const Issuer& by, std::span<const Run> runs) {
+  visit_runs<true>(by, clock_.now() | static_cast<uint64_t>(proxy::warpgroup(static_cast<int>(by.w.index) / 4)), runs,
+                   false);
 }
 
 void BlockChecks::wgmma_waited(Warp& w, size_t pending) {

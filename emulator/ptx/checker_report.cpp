@@ -42,7 +42,7 @@ std::string BlockChecks::who_text(uint64_t s) const {
   if (thread < 0) return text;
   const uint64_t t = static_cast<uint64_t>(thread);
   text += cat(", thread ", triple(t % threads.x, t / threads.x % threads.y, t / threads.x / threads.y));
-  return stamp::who(s) >= stamp::kWarpAll ? text + " and others of its warp" : text;
+  return stamp::is_warp(stamp::who(s)) ? text + " and others of its warp" : text;
 }
 
 std::string BlockChecks::place_text(uintptr_t address, bool shared) const {
@@ -76,7 +76,7 @@ void BlockChecks::report(Warp& w, int lane, Site at, const Conflict& conflict, b
   if (!is_new(at, conflict.at)) return;
   const uint64_t mine = stamp::make(clock_.block(), 0) | (w.first_thread + static_cast<uint32_t>(lane));
   const int who = stamp::who(conflict.stamp);
-  const bool own = (stamp::block(conflict.stamp) == clock_.block() && !proxy::is_proxy(who) && who < stamp::kWarpAll &&
+  const bool own = (stamp::block(conflict.stamp) == clock_.block() && !proxy::is_proxy(who) && !stamp::is_warp(who) &&
                     who % stamp::kThreads == stamp::who(mine));
   const bool near = stamp::block(conflict.stamp) - (clock_.block() - block_.rank) < block_.grid->cluster_blocks;
   const char* const missing[] = {

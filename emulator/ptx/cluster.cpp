@@ -144,7 +144,7 @@ struct StoreArrives : Pending {
     else
       reduce_element(place.data(), values, store->type, store->op);
     if (BlockChecks* const checks = race_checks_of(*place.block); checks && store->op == Reduction::none)
-      checks->load_done({*warp, lane, site, what()}, place.data(), bytes, barrier.at);
+      checks->load_done({*warp, lane, site, what()}, {{{place.data(), bytes}}}, barrier.at);
     mark_written(place.data(), bytes);
     mbarrier_complete(*warp, line, lane, barrier, bytes, what());
   }
@@ -171,7 +171,7 @@ const Instruction* store_async(Warp& w, const Instruction* i) {
                   w.in<char>(s.values[static_cast<size_t>(k)]) + static_cast<uint32_t>(lane) * s.bytes, s.bytes);
     arrival->site = static_cast<uint32_t>(i - w.kernel().code.data());
     if (BlockChecks* const checks = race_checks_of(*arrival->place.block); checks && s.op == Reduction::none)
-      checks->load_issued({w, lane, arrival->site, what}, arrival->place.data(), bytes, arrival->barrier.at);
+      checks->load_issued({w, lane, arrival->site, what}, {{{arrival->place.data(), bytes}}}, arrival->barrier.at);
     if (s.op == Reduction::none) std::memset(arrival->place.data(), 0xff, bytes);
     w.block->pending.push_back(std::move(arrival));
   }

@@ -69,6 +69,7 @@ void apply(Warp& w, Copies& c, uint32_t lanes, const SharedPlace* mbarrier = nul
   if (BlockChecks* const checks = race_checks_of(*w.block))
     for (uint32_t left = lanes; left != 0; left &= left - 1)
       checks->copy_done(w, std::countr_zero(left), part_of(c, std::countr_zero(left)), mbarrier);
+  if (BlockChecks* const checks = race_checks_of(*w.block); checks && mbarrier) checks->copies_told(*mbarrier);
   if (c.generation != memory_generation()) look_again(w, c, lanes);
   if (!c.whole) {
     for (; lanes != 0; lanes &= lanes - 1) {

@@ -147,7 +147,7 @@ const Instruction* wait(Warp& w, const Instruction* i) {
   uint32_t done = 0;
   for (uint32_t left = lanes; left; left &= left - 1) {
     const int lane = std::countr_zero(left);
-    const SharedPlace place = used_place(w, i, lane, o, kWhat);
+    const SharedPlace place = place_of(w, i, lane, o, kWhat);
     if (place.block != w.block)
       w.fail(i, lane, FaultCode::launch_failure, cat(kWhat, ": the mbarrier is another block's"));
     const Mbarrier barrier = mbarrier_at(w, i->line, lane, place, kWhat);
@@ -163,7 +163,10 @@ const Instruction* wait(Warp& w, const Instruction* i) {
     }
     if (barrier.odd == odd) continue;
     done |= 1u << lane;
-    if (BlockChecks* const checks = race_checks_of(*w.block)) checks->mbarrier_acquire(w, lane, place.at);
+    if (BlockChecks* const checks = race_checks_of(*w.block)) {
+      checks->mbarrier_use(w, i, lane, place.data());
+      checks->mbarrier_acquire(w, lane, place.at);
+    }
   }
   // Lanes for which it is so must not wait for the others: they may be who brings it about.
   if (lanes == 0 || done != 0 || !kTry) {

@@ -149,13 +149,21 @@ void WarpMatrices::deliver(Warp& w, const Instruction* i, Sums& sums) {
 void WarpMatrices::tell_checks(Warp& w, const Instruction* i, const Wgmma& form, const Op& op) const {
   BlockChecks* const checks = race_checks_of(*w.block);
   if (!checks || !checks->wgmma_issued(w, issued() - 1)) return;
-  const auto tell = [&](uint64_t bits, int lines, bool along_lines) {
+  std::vector<BlockChecks::Run> runs;
+  const auto gather = [&](uint64_t bits, int lines, bool along_lines) {
     for_each_run(MatrixDescriptor::decode(bits), 0, lines, along_lines, [&](uint32_t address, uint32_t, uint32_t) {
-      checks->wgmma_read({w, 0, checks->site(i), "wgmma"}, w.block->shared + address, kRun);
+      const char* const memory = w.block->shared + address;
+      if (!runs.empty() && runs.back().memory + runs.back().bytes == memory)
+        runs.back().bytes += kRun;
+      else if (!runs.empty() && memory + kRun == runs.back().memory)
+        runs.back() = {memory, runs.back().bytes + kRun};
+      else
+        runs.push_back({memory, kRun});
     });
   };
-  if (!form.a_from_registers) tell(op.a, kRows, form.a_along_lines);
-  tell(op.b, form.shape.n, form.b_along_lines);
+  if (!form.a_from_registers) gather(op.a, kRows, form.a_along_lines);
+  gather(op.b, form.shape.n, form.b_along_lines);
+  checks->wgmma_read({w, 0, checks->site(i), "wgmma"}, runs);
 }
 
 void WarpMatrices::issue(Warp& w, const Instruction* i, const Wgmma& form) {

@@ -6,7 +6,7 @@
 
 The cuda device alone is tested (WEFT_TEST_DEVICES=cuda). Many tests share one process. After a failure, a crash or a test
 that is stopped at --limit, a new process goes on with the next one: a fault of a kernel stays with its process, so those
-behind it would fail as well. Ends with 0 when no test failed or was stopped."""
+behind it would fail as well. Ends with 0 when no test failed or was stopped, and at least --least passed."""
 import argparse
 import os
 import queue
@@ -55,6 +55,7 @@ def arguments():
     parser.add_argument("--emulate", type=Path, help="weft-emulate (default: the one in --bin)")
     parser.add_argument("--filter", help="GoogleTest's filter, instead of the tests that meet a GPU")
     parser.add_argument("--limit", type=float, default=60, help="seconds that a test may take (default 60)")
+    parser.add_argument("--least", type=int, default=1, help="fail when fewer tests pass (default 1)")
     parser.add_argument("--log", type=Path, help="a line for each test as it ends, with the output of those that fail")
     parser.add_argument("--markdown", type=Path, help="write the table here")
     for option in ("--gpu", "--gpus", "--streams", "--check", "--seed", "--threads"):
@@ -175,6 +176,7 @@ def main():
         results.append(result)
         if result.outcome not in ("passed", "skipped"):
             print(f"{result.program} {result.name}: {result.outcome} after {result.seconds:.1f} s", flush=True)
+            print(result.output, flush=True)
         if log:
             log.write(f"{result.outcome}\t{result.seconds:.3f}\t{result.program}\t{result.name}\n")
             if result.outcome != "passed":
@@ -191,8 +193,9 @@ def main():
     print(text)
     if options.markdown:
         options.markdown.write_text(text)
-    if not results:
-        sys.exit("twins.py: no test was run")
+    passed = sum(r.outcome == "passed" for r in results)
+    if passed < options.least:
+        sys.exit(f"twins.py: expected at least {options.least} tests to pass, {passed} did")
     return 1 if any(r.outcome in ("failed", "crashed", "too slow") for r in results) else 0
 
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/engine.h"
 
+#include <cstdlib>
 #include <thread>
 
 #include "kernels/engines/cublaslt.h"
@@ -79,7 +80,7 @@ TEST(EngineDeathTest, AnInvalidVariableIsOneErrorOfTheFirstCall) {
 
 TEST(Engine, APartThatLacksNamesItselfAndTheCure) {
   using namespace kernels::vendor;
-  if (cublaslt::version() != "no cuBLASLt" || cudnn::version() != "no cuDNN")
+  if (std::getenv("WEFT_EMULATE_GPU") || cublaslt::version() != "no cuBLASLt" || cudnn::version() != "no cuDNN")
     GTEST_SKIP() << "this build has the libraries";
   EXPECT_EQ(cublaslt::missing(),
             "this build has no cuBLASLt. Configure with -DWEFT_CUDA=ON and the toolkit's cuBLAS headers (cublasLt.h)");
@@ -98,6 +99,20 @@ TEST(Engine, APartThatLacksNamesItselfAndTheCure) {
               cudnn::conv2d({Direction::backward_input, queue, none, none, none, none, convolution}, 0);
             }),
             "conv2d_backward_input: " + cudnn::missing());
+}
+
+// Under weft-emulate the libraries of the build are there and cannot compute: auto does without them.
+TEST(Engine, UnderTheEmulatorVendorSaysWhyNot) {
+  if (!std::getenv("WEFT_EMULATE_GPU") || !runs_on(DeviceKind::cuda)) GTEST_SKIP() << "needs weft-emulate";
+  const auto want = product(DeviceKind::cuda);
+  {
+    const EngineGuard automatic(Engine::automatic);
+    EXPECT_EQ(product(DeviceKind::cuda), want);
+  }
+  const EngineGuard vendor(Engine::vendor);
+  EXPECT_EQ(error_text([] { product(DeviceKind::cuda); }),
+            "matmul: WEFT_ENGINE=vendor: " + kernels::vendor::cublaslt::missing());
+  EXPECT_NE(kernels::vendor::cublaslt::missing(), "");
 }
 
 }  // namespace
