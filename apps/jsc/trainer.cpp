@@ -113,27 +113,26 @@ Trainer::Result Trainer::train_epoch(int64_t epoch) {
   progress_.begin(str("epoch ", epoch + 1, "/", options_.epochs), training_->steps_per_epoch());
   const int64_t look_every = ranks_.device().kind == DeviceKind::cuda ? kLookEvery : 1;
   double loss = 0, correct = 0;
-  int64_t images = 0;
+  int64_t images = 0, unread = 0;
   const auto look = [&] {
     const double more_loss = sums_.loss.item(), more_correct = sums_.correct.item();
     const auto count = static_cast<double>(sums_.images);
     if (!std::isfinite(more_loss)) progress_.end();
     WEFT_CHECK(std::isfinite(more_loss), "loss is not finite (", more_loss / count, ") in epoch ", epoch + 1,
                " before step ", steps_);
-    progress_.step({.images = sums_.images, .loss = more_loss / count, .correct = more_correct});
+    progress_.step({.images = sums_.images, .loss = more_loss / count, .correct = more_correct, .steps = unread});
     loss += more_loss, correct += more_correct, images += sums_.images;
     const Result result{more_loss / count, more_correct / count};
     sums_.clear();
+    unread = 0;
     return result;
   };
   training_->start(epoch);
-  int64_t unread = 0;
   while (const auto batch = training_->next()) {
     train_step(*batch);
     ++steps_;
     const bool logs = steps_ % kLogEvery == 0;
     if (++unread < look_every && !logs) continue;
-    unread = 0;
     const Result result = look();
     if (logs) log_step(result);
   }

@@ -296,7 +296,7 @@ void Trainer::read_loss() {
   const double now = loss_sum_.item(), mean = (now - loss_read_) / static_cast<double>(unread_);
   WEFT_CHECK(std::isfinite(now), "the loss is not a number at step ", iters_,
              ". Choose a smaller lr, a warm-up, or --max_grad_norm 1");
-  progress_.step({.images = unread_ * global_batch(), .loss = mean});
+  progress_.step({.images = unread_ * global_batch(), .loss = mean, .steps = unread_});
   loss_read_ = now;
   unread_ = 0;
 }

@@ -129,7 +129,7 @@ void Progress::begin(std::string label, int64_t steps, int64_t done) {
 }
 
 void Progress::step(const Step& step) {
-  ++step_;
+  step_ += step.steps;
   images_ += step.images;
   knows_loss_ = knows_loss_ && step.loss;
   loss_sum_ += step.loss.value_or(0) * static_cast<double>(step.images);

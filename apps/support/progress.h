@@ -55,6 +55,7 @@ class Progress {
     std::optional<double> loss = {};  ///< mean over the images; none: not known
     double correct = -1;              ///< how many of the images were right; -1: not known
     double waited = -1;               ///< seconds spent waiting for data; -1: not known
+    int64_t steps = 1;                ///< that all of this is of: a GPU's losses are read every few steps
   };
 
   /// `done` steps were made before (a resumed epoch).

@@ -232,7 +232,8 @@ support::StepSums::Totals Trainer::read_sums() {
   progress_.step({.images = totals.images,
                   .loss = totals.loss / static_cast<double>(totals.images),
                   .correct = totals.correct,
-                  .waited = totals.waited});
+                  .waited = totals.waited,
+                  .steps = totals.steps});
   return totals;
 }
 

@@ -111,14 +111,17 @@ class BlockClock {
     int64_t from, span, own, floor, warp_floor, warp;
     int64_t known[2];
     bool exact;  ///< nothing else orders accesses
-    bool operator()(uint64_t s, uint64_t now) const {
-      const int64_t live = static_cast<int64_t>(s) - from, mine = static_cast<int64_t>(s) - own;
-      const uint64_t apart = (s ^ now) & (stamp::kBlockMask | stamp::kWhoMask);
-      const bool by_proxy = (s & stamp::kProxies) == stamp::kProxies;  // no barrier of threads waits for these
-      const bool same_warp = static_cast<int64_t>(s & stamp::kWarpMask) == warp;
-      return (live < 0) | (live >= span) |
-             ((mine >= 0) & !by_proxy & ((mine < floor) | (same_warp & (mine < warp_floor)))) | (apart == 0) |
-             (static_cast<int64_t>(s & ~stamp::kWrote) == known[0]) | (static_cast<int64_t>(s & ~stamp::kWrote) == known[1]);
+    bool dead(uint64_t s) const { return s - static_cast<uint64_t>(from) >= static_cast<uint64_t>(span); }
+    [[gnu::always_inline]] bool operator()(uint64_t s, uint64_t now) const {
+      if (dead(s)) return true;
+      const uint64_t mine = s - static_cast<uint64_t>(own);
+      if ((s & stamp::kProxies) != stamp::kProxies) [[likely]] {
+        if (mine < static_cast<uint64_t>(floor)) return true;
+        if (mine < static_cast<uint64_t>(warp_floor) && static_cast<int64_t>(s & stamp::kWarpMask) == warp) return true;
+      }
+      if (((s ^ now) & (stamp::kBlockMask | stamp::kWhoMask)) == 0) return true;
+      const int64_t plain = static_cast<int64_t>(s & ~stamp::kWrote);
+      return plain == known[0] || plain == known[1];
     }
   };
   template <bool kShared>

@@ -38,10 +38,22 @@ struct Visitor {
   /// The same where the cell's write is known to come before.
   [[gnu::always_inline]] bool read_after(const Cell& cell, uintptr_t address) {
     const uint64_t first = cell.read(0), second = cell.read(1);
-    if (((first | second) & stamp::kWrote) == 0 && glance(first, now)) [[likely]] {
-      cell.read(0) = mark;
-      cell.read_at(0) = at;
-      return true;
+    if (((first | second) & stamp::kWrote) == 0) [[likely]] {
+      const uint64_t to_first = first ^ mark, to_second = second ^ mark, held = first ^ second;
+      if (to_first <= stamp::kWhoMask && ((first | mark) & kOther) == 0) {
+        // Of this tick: by this warp, or by another, and then the second may be by this one or by a third.
+        if (to_first == 0) return true;
+        if ((to_first & stamp::kWarpMask) == 0) return join(cell, 0, first);
+        if (to_second <= stamp::kWhoMask && ((second ^ first) & stamp::kWarpMask) != 0 && (second & kOther) == 0)
+          return (to_second & stamp::kWarpMask) == 0 && to_second != 0 ? join(cell, 1, second) : true;
+      } else if (glance.exact && (held & stamp::kBlockMask) != 0 && (to_first & stamp::kBlockMask) != 0 &&
+                 (to_second & stamp::kBlockMask) != 0 && !glance.dead(first) && !glance.dead(second)) {
+        return true;  // three blocks
+      } else if (glance(first, now)) {
+        cell.read(0) = mark;
+        cell.read_at(0) = at;
+        return true;
+      }
     }
     bool good = true;
     if (((first | second) & stamp::kWrote) != 0) [[unlikely]]
@@ -83,6 +95,16 @@ struct Visitor {
   }
 
  private:
+  /// What copies and proxies have in who, and threads and warps have not.
+  static constexpr uint64_t kOther = stamp::kCopies;
+  static_assert((stamp::kWarps & stamp::kCopies) == 0 && (stamp::kProxies & stamp::kCopies) != 0);
+
+  /// Another lane of the warp has read the cell in this tick: they become several.
+  bool join(const Cell& cell, int slot, uint64_t s) const {
+    if (stamp::is_warp(stamp::who(s))) return true;
+    cell.read(slot) = of_several(s);
+    return true;
+  }
   bool compatible(uint64_t s) const {
     if ((s & mark & stamp::kStrong) == 0) return false;
     return ((s | mark) & stamp::kNarrow) == 0 || stamp::block(s) == stamp::block(mark);

@@ -27,6 +27,41 @@ const char* verb(const AccessNote& note) {
   return note.write ? "strong write" : "strong read";
 }
 
+/// The lanes of an access by address.
+struct SameAddress {
+  int groups = 0;
+  uint32_t lanes[kLanes];
+
+  explicit SameAddress(const AccessNote& note) {
+    constexpr size_t kSlots = 64;
+    uint8_t slots[kSlots];
+    std::memset(slots, 0xff, sizeof(slots));
+    uintptr_t at[kLanes], last = 0;
+    for (uint32_t left = note.lanes; left != 0; left &= left - 1) {
+      const int lane = std::countr_zero(left);
+      const uintptr_t address = number(note.at(lane));
+      const uint32_t bit = 1u << lane;
+      if (groups != 0 && address == last) {
+        lanes[found] |= bit;
+        continue;
+      }
+      last = address;
+      size_t slot = (address >> 2 ^ address >> 8) % kSlots;
+      while (slots[slot] != 0xff && at[slots[slot]] != address) slot = (slot + 1) % kSlots;
+      if (slots[slot] == 0xff) {
+        slots[slot] = static_cast<uint8_t>(groups);
+        at[groups] = address;
+        lanes[groups++] = 0;
+      }
+      found = slots[slot];
+      lanes[found] |= bit;
+    }
+  }
+
+ private:
+  int found = 0;
+};
+
 }  // namespace
 
 LaunchChecks::LaunchChecks(const Launch& launch)
@@ -151,12 +186,27 @@ void BlockChecks::visit(Warp& w, const Instruction* i, const AccessNote& note) {
     return;
   }
   Visitor<kShared> visitor{clock_, clock_.glance<kShared>(w.index), 0, 0, at, first_thread, 0};
-  for (uint32_t left = note.lanes; left != 0; left &= left - 1) {
-    const int lane = std::countr_zero(left);
+  const auto visit_one = [&](int lane) {
     visitor.now = now | (w.first_thread + static_cast<uint32_t>(lane));
     visitor.mark = visitor.now | how;
     visitor.lanes = 1u << lane;
     visit_lane(w, visitor, lane, note.at(lane), note.bytes, note);
+  };
+  if (note.write || is_strong) {
+    for (uint32_t left = note.lanes; left != 0; left &= left - 1) visit_one(std::countr_zero(left));
+    return;
+  }
+  // Lanes that read the same are one.
+  SameAddress same(note);
+  for (int g = 0; g < same.groups; ++g) {
+    const uint32_t lanes = same.lanes[g];
+    if ((lanes & (lanes - 1)) == 0) {
+      visit_one(std::countr_zero(lanes));
+      continue;
+    }
+    visitor.now = visitor.mark = now | static_cast<uint64_t>(stamp::warp_some(warp));
+    visitor.lanes = lanes;
+    visit_lane(w, visitor, std::countr_zero(lanes), note.at(std::countr_zero(lanes)), note.bytes, note);
   }
 }
 

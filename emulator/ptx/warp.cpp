@@ -179,6 +179,8 @@ Turn Warp::run(int32_t turns_fuel) {
     if (watched) [[unlikely]]
       look_at(*this, i);
     if (groups.size() == 1 && !watched) {
+      i = i->run(*this, i);
+      if (i) groups[current].state = Group::State::ready;  // polling at this place again is then no standstill
       while (i) i = i->run(*this, i);
     } else {
       do i = i->run(*this, i);

@@ -139,7 +139,7 @@ __global__ void shared_kernel(Race race, bool right, int* data) {
     case Race::uninitialised_local: {
       int own[8];
       for (int i = 0; i < (right ? 8 : 7); ++i) own[(i + data[512]) % 8] = i;
-      data[t] = own[data[513 + t] % 8];
+      data[t] = own[(data[513 + t] + t) % 8];
       return;
     }
     case Race::arrival_is_no_wait:

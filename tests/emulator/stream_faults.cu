@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs with one planted fault of order or lifetime each, named by the argument; stream_faults.cmake has what
-// `weft-emulate --check streams` must say. With `_right` behind the name it is the repaired twin, which must pass in silence.
-// Most of them compute the right numbers on most days: that is what the check is for.
+// `weft-emulate --check streams` must say. With `_right` behind the name it is the repaired twin, which must pass in
+// silence. Most of them compute the right numbers on most days: that is what the check is for.
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -34,6 +34,26 @@ __global__ void count(int* counter, int n) {
 /// Each thread writes one byte of a word whose others are somebody else's.
 __global__ void write_bytes(unsigned char* data, int first, int n) {
   for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) data[4 * i + first] = 7;
+}
+
+/// The same as copy() for 256 floats, by copies that are under way while the kernel goes on.
+__global__ void copy_later(const float* from, float* to) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  __shared__ alignas(128) float tile[256];
+  const unsigned place = static_cast<unsigned>(__cvta_generic_to_shared(tile));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place + threadIdx.x * 16), "l"(from + threadIdx.x * 4)
+               : "memory");
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  asm volatile("fence.proxy.async;" ::: "memory");
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 1024;" ::"l"(to), "r"(place) : "memory");
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+  }
+#else
+  for (int i = 0; i < 4; ++i) to[threadIdx.x * 4 + i] = from[threadIdx.x * 4 + i];
+#endif
 }
 
 struct Stream {
@@ -83,6 +103,27 @@ void two_kernels(bool right) {
   ready.record(producer);
   if (right) ready.block(consumer);
   copy<<<1, 64, 0, consumer>>>(a, b, kN);
+  MUST(cudaDeviceSynchronize());
+}
+
+void asynchronous_read(bool right) {
+  float *a = zeros(), *b = zeros();
+  Stream producer, consumer;
+  Event ready;
+  add<<<1, 64, 0, producer>>>(a, 1, kN);
+  ready.record(producer);
+  if (right) ready.block(consumer);
+  copy_later<<<1, 64, 0, consumer>>>(a, b);
+  MUST(cudaDeviceSynchronize());
+}
+void asynchronous_write(bool right) {
+  float *a = zeros(), *b = zeros(), *c = zeros();
+  Stream producer, consumer;
+  Event ready;
+  copy_later<<<1, 64, 0, producer>>>(a, b);
+  ready.record(producer);
+  if (right) ready.block(consumer);
+  copy<<<1, 64, 0, consumer>>>(b, c, kN);
   MUST(cudaDeviceSynchronize());
 }
 
@@ -294,14 +335,16 @@ void graph_and_kernel(bool right) {
   MUST(cudaGraphDestroy(graph));
 }
 
-/// A host function is a part of its stream: others do not wait for it, and the kernel in front of it is as unordered as before.
+/// A host function is a part of its stream: others do not wait for it, and the kernel in front of it is as unordered as
+/// before.
 void host_function(bool right) {
   float *a = zeros(), *b = zeros();
   Stream producer, consumer;
   Event ready;
   static int called = 0;
   add<<<1, 64, 0, producer>>>(a, 1, kN);
-  MUST(cudaLaunchHostFunc(producer, [](void*) { ++called; }, nullptr));
+  MUST(cudaLaunchHostFunc(
+      producer, [](void*) { ++called; }, nullptr));
   ready.record(producer);
   if (right) ready.block(consumer);
   copy<<<1, 64, 0, consumer>>>(a, b, kN);
@@ -330,8 +373,8 @@ void read_too_early(bool right) {
   std::printf("read %g\n", read);
 }
 
-/// A caching allocator as programs write them. `record_stream` says that another stream uses a block, too: wrongly by an event
-/// of this moment; rightly the event is recorded when the block is freed, behind that stream's last use.
+/// A caching allocator as programs write them. `record_stream` says that another stream uses a block, too: wrongly by
+/// an event of this moment; rightly the event is recorded when the block is freed, behind that stream's last use.
 class Cache {
  public:
   explicit Cache(bool right) : right_(right) {}
@@ -441,6 +484,8 @@ int main(int argc, char** argv) {
     std::function<void(bool)> run;
   } faults[] = {
       {"two_kernels", two_kernels},
+      {"asynchronous_read", asynchronous_read},
+      {"asynchronous_write", asynchronous_write},
       {"atomic_and_fill", atomic_and_fill},
       {"copy_and_kernel", copy_and_kernel},
       {"ring_reuse", ring_reuse},

@@ -57,6 +57,17 @@ TEST(Progress, PlainLine) {
   EXPECT_THAT(plain_line(unknown), testing::HasSubstr("loss nan"));
 }
 
+TEST(Progress, CountsTheStepsWhoseLossesAreReadTogether) {
+  ProgressOptions options;
+  options.terminal = 0;
+  Progress progress(options);
+  progress.begin("epoch 1/1", 79);
+  progress.step({.images = 2560, .loss = 2.0, .steps = 20});
+  progress.step({.images = 1280, .loss = 1.5, .steps = 10});
+  EXPECT_EQ(progress.state().step, 30);
+  progress.drop();
+}
+
 TEST(Progress, EtaCountsTheStepsMadeSinceTheResume) {
   ProgressState resumed = example();
   resumed.first_step = 40;  // 10 steps in 60 s, 50 to go

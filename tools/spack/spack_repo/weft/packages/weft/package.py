@@ -31,6 +31,7 @@ class Weft(CMakePackage, CudaPackage):
     variant("mpi", default=True, description="Process groups over MPI")
     variant("nccl", default=True, when="+cuda", description="Process groups between GPUs")
     variant("cudnn", default=True, when="+cuda", description="cuDNN's convolutions beside our own")
+    variant("emulator", default=True, when="+cuda", description="weft-emulate: CUDA programs without a GPU")
     variant("tests", default=False, description="Build the tests")
 
     generator("ninja")
@@ -60,6 +61,7 @@ class Weft(CMakePackage, CudaPackage):
     depends_on("cuda@12:", when="+cuda")
     depends_on("nccl@2.18:", when="+nccl")
     depends_on("cudnn@9:", when="+cudnn")
+    depends_on("zstd", when="+emulator")
     depends_on("googletest+gmock", when="+tests")
     depends_on("python@3.9:", type="test", when="+tests")
 
@@ -82,6 +84,7 @@ class Weft(CMakePackage, CudaPackage):
             "MPI": "+mpi",
             "NCCL": "+nccl",
             "cuDNN": "+cudnn",
+            "libzstd": "+emulator",
         }
         args = [
             self.define_from_variant("WEFT_CUDA", "cuda"),
