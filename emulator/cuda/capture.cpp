@@ -148,10 +148,14 @@ bool capture_wait(Stream& stream, Event& event, cudaEvent_t handle, unsigned fla
 
 void abandon_capture(Stream& stream) {
   const std::shared_ptr<Capture> capture = stream.capture;
-  capture->invalid = true;
   capture->streams.erase(&stream);
   stream.capture.reset();
-  if (capture->origin == &stream) finish(capture);
+  if (capture->origin != &stream) {
+    capture->left.insert(capture->left.end(), stream.tail.begin(), stream.tail.end());
+    return;
+  }
+  capture->invalid = true;
+  finish(capture);
 }
 
 void begin_capture(cudaStream_t handle, cudaStreamCaptureMode mode) {
@@ -189,6 +193,7 @@ cudaGraph_t end_capture(cudaStream_t handle) {
   bool joined = true;
   for (const Stream* other : capture->streams)
     for (const Node* node : other->tail) joined = joined && reached.contains(node);
+  for (const Node* node : capture->left) joined = joined && reached.contains(node);
   const bool invalid = capture->invalid;
   finish(capture);
   require(!invalid, cudaErrorStreamCaptureInvalidated);

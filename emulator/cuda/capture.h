@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "emulator/cuda/graph.h"
 #include "emulator/cuda/stream.h"
@@ -20,6 +21,7 @@ struct Capture {
   std::thread::id thread;
   Stream* origin = nullptr;
   std::set<Stream*> streams;
+  std::vector<Node*> left;  ///< the last nodes of streams that were destroyed: the origin must wait for these too
   bool invalid = false, ended = false;
 };
 

@@ -32,7 +32,7 @@ cudaError_t last_error(bool clear);
 
 /// Turns what is being thrown into a code; call it in a catch block.
 cudaError_t code_of_exception();
-/// The fault that the current device's context died of, or cudaSuccess.
+/// The fault that the current device's context died of, cudaErrorNoDevice where there is no device, or cudaSuccess.
 cudaError_t sticky_error();
 /// Says once what CUDA call a program needs that the emulator does not have.
 int refuse(const char* call);

@@ -51,7 +51,8 @@ const char* error_string(int code) {
 void remember(cudaError_t code) { last = code; }
 
 cudaError_t last_error(bool clear) {
-  if (const cudaError_t sticky = sticky_error(); sticky != cudaSuccess) return sticky;
+  const cudaError_t sticky = sticky_error();
+  if (sticky != cudaSuccess && sticky != cudaErrorNoDevice) return sticky;
   const cudaError_t code = last;
   if (clear) last = cudaSuccess;
   return code;
@@ -73,7 +74,7 @@ cudaError_t code_of_exception() {
   }
 }
 
-cudaError_t sticky_error() { return Device::current().fault(); }
+cudaError_t sticky_error() { return Device::count() == 0 ? cudaErrorNoDevice : Device::current().fault(); }
 
 int refuse(const char* call) {
   static std::mutex mutex;

@@ -26,7 +26,8 @@ bool before_fence(const Release& r, int who, uint32_t tick) {
   if (tick < r.fence.block_floor) return true;
   if (stamp::warp(who) != static_cast<int>(r.thread) / 32) return false;
   // Of several lanes of a warp nobody knows which: rather a race missed than one made up.
-  return tick < r.fence.warp_floor || (tick < r.fence.tick && (who == static_cast<int>(r.thread) || stamp::is_some(who)));
+  return tick < r.fence.warp_floor ||
+         (tick < r.fence.tick && (who == static_cast<int>(r.thread) || stamp::is_some(who)));
 }
 
 /// Looks for an access in what the releases of a channel have given, directly or through what their own threads had
@@ -181,7 +182,8 @@ void BlockClock::release(int thread, View& to) {
     uint32_t known = block_floor_;
     if ((t ^ thread) < 32) {
       known = std::max(known, warp_floor_[warp]);
-      if (partial_[warp]) known = std::max(known, (*known_[warp])[static_cast<size_t>(thread % 32)][static_cast<size_t>(t % 32)]);
+      if (partial_[warp])
+        known = std::max(known, (*known_[warp])[static_cast<size_t>(thread % 32)][static_cast<size_t>(t % 32)]);
     }
     uint32_t& tick = own.at(views_->rank, t);
     tick = std::max(tick, known);
@@ -385,7 +387,8 @@ bool BlockClock::visible(const Acquired::Entry& entry, int thread) const {
   const size_t warp = static_cast<size_t>(thread) / 32;
   if (by / 32 == thread / 32 &&
       (entry.tick < warp_floor_[warp] ||
-       (partial_[warp] && entry.tick < (*known_[warp])[static_cast<size_t>(thread % 32)][static_cast<size_t>(by % 32)])))
+       (partial_[warp] &&
+        entry.tick < (*known_[warp])[static_cast<size_t>(thread % 32)][static_cast<size_t>(by % 32)])))
     return true;
   return views_ && entry.tick < view(thread).at(views_->rank, by);
 }

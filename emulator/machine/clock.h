@@ -11,12 +11,12 @@
 #include "emulator/machine/stamp.h"
 #include "emulator/machine/view.h"
 
-// What is ordered before what: the memory model of PTX and of CUDA C++. Inside a block, barriers order all of its threads
-// and __syncwarp the lanes of its mask. Shuffles, votes, ldmatrix and mma order nothing (CUDA C++ Programming Guide, warp
-// shuffle and vote functions: "do not imply a memory barrier"). Everything else, above all two blocks of a launch, is
-// ordered only where one thread releases and another acquires: a fence before a strong write or an atomic (or a write
-// that is itself a release), and a later atomic, acquire, or strong read before a fence, on the same address. Launches
-// are ordered.
+// What is ordered before what: the memory model of PTX and of CUDA C++. Inside a block, barriers order all of its
+// threads and __syncwarp the lanes of its mask. Shuffles, votes, ldmatrix and mma order nothing (CUDA C++ Programming
+// Guide, warp shuffle and vote functions: "do not imply a memory barrier"). Everything else, above all two blocks of a
+// launch, is ordered only where one thread releases and another acquires: a fence before a strong write or an atomic
+// (or a write that is itself a release), and a later atomic, acquire, or strong read before a fence, on the same
+// address. Launches are ordered.
 
 namespace emulator {
 
@@ -103,10 +103,10 @@ class BlockClock {
     if (accessed_ && tick() < stamp::kLastTick) set_tick(tick() + 1);
   }
 
-  /// What is ordered at a glance, for vector instructions, too. A stamp s is before what a thread of a warp does now when
-  /// s - from is negative or not less than span (nobody who runs now did it), or when s - own is from 0 to less than
-  /// floor, or of the same warp less than warp_floor, or when it is the same thread's. `known` are stamps that a closer
-  /// look has found to be before.
+  /// What is ordered at a glance, for vector instructions, too. A stamp s is before what a thread of a warp does now
+  /// when s - from is negative or not less than span (nobody who runs now did it), or when s - own is from 0 to less
+  /// than floor, or of the same warp less than warp_floor, or when it is the same thread's. `known` are stamps that a
+  /// closer look has found to be before.
   struct Glance {
     int64_t from, span, own, floor, warp_floor, warp;
     int64_t known[2];
@@ -166,15 +166,14 @@ class BlockClock {
   /// Lanes are about to write global memory.
   void global_writes(int warp, uint32_t lanes);
 
-  /// A strong access of a thread to an address, before it is checked. `acquires` and `releases`: by its own spelling. An
-  /// atomic operation reads and writes; that it may acquire without a fence behind it is more than PTX promises, and what
-  /// everybody does. Channels of shared memory belong to the block whose memory it is.
+  /// A strong access of a thread to an address, before it is checked. `acquires` and `releases`: by its own spelling.
+  /// An atomic operation reads and writes; that it may acquire without a fence behind it is more than PTX promises, and
+  /// what everybody does. Channels of shared memory belong to the block whose memory it is.
   struct Strong {
     bool reads, writes, acquires, releases;
     Reach reach;
   };
   void strong(uintptr_t address, BlockClock* owner_of_shared, int thread, const Strong& access);
-
 
  private:
   static constexpr size_t kWarps = 32;

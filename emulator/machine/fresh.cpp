@@ -17,7 +17,8 @@ constexpr uintptr_t kPage = uintptr_t{1} << kPageShift;
 
 /// Bits by page; a page without any is not there.
 struct Fresh {
-  uint8_t** table = static_cast<uint8_t**>(reserve_zeroed((size_t{1} << (kAddressBits - kPageShift)) * sizeof(uint8_t*)));
+  uint8_t** table =
+      static_cast<uint8_t**>(reserve_zeroed((size_t{1} << (kAddressBits - kPageShift)) * sizeof(uint8_t*)));
   std::mutex mutex;
 
   static Fresh& get() {

@@ -75,6 +75,7 @@ Options read_options() {
     else if (check != "bounds")  // always on
       refuse(cat("WEFT_EMULATE_CHECK: expected races, bounds, uninitialised, streams, got '", check, "'"));
   }
+  o.count = number("WEFT_EMULATE_COUNT", 0, 0, 1) != 0;
   o.break_at = variable("WEFT_EMULATE_BREAK");
   return o;
 }

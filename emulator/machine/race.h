@@ -14,6 +14,7 @@ namespace emulator {
 struct Conflict {
   uint64_t stamp;
   Site at;
+  int lane;  ///< who of the later ones does not know of it
 };
 
 /// Who accesses cells at one moment. kShared: memory of the blocks of one cluster.
@@ -88,10 +89,12 @@ struct Visitor {
     return good;
   }
 
-  bool ordered(uint64_t s, uintptr_t address) const {
+  bool ordered(uint64_t s, uintptr_t address) const { return ignorant(s, address) < 0; }
+  /// The first lane that a stamp does not come before; -1: it comes before all.
+  int ignorant(uint64_t s, uintptr_t address) const {
     for (uint32_t left = lanes; left != 0; left &= left - 1)
-      if (!clock.ordered<kShared>(s, first_thread + std::countr_zero(left), address)) return false;
-    return true;
+      if (!clock.ordered<kShared>(s, first_thread + std::countr_zero(left), address)) return std::countr_zero(left);
+    return -1;
   }
 
  private:
@@ -110,8 +113,10 @@ struct Visitor {
     return ((s | mark) & stamp::kNarrow) == 0 || stamp::block(s) == stamp::block(mark);
   }
   bool after(uint64_t s, Site where, uintptr_t address) {
-    if (compatible(s) || ordered(s, address)) return true;
-    conflict = {s, where};
+    if (compatible(s)) return true;
+    const int lane = ignorant(s, address);
+    if (lane < 0) return true;
+    conflict = {s, where, lane};
     return false;
   }
 
@@ -168,8 +173,8 @@ struct Visitor {
 };
 
 /// A row of cells, of which each 2^shift belong to a lane; `mark` is the first lane's stamp, and so on. Plain accesses
-/// only. Otherwise than `done`, nothing has been changed: it takes a closer look at each cell, or `unknown` is the stamp of
-/// a write that is not known to come before.
+/// only. Otherwise than `done`, nothing has been changed: it takes a closer look at each cell, or `unknown` is the
+/// stamp of a write that is not known to come before.
 struct RowResult {
   enum Kind : uint8_t { done, look, write_unknown } kind;
   uint64_t unknown = 0;

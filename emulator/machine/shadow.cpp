@@ -81,8 +81,7 @@ ShadowPage& Shadow::make(uintptr_t address, size_t bytes) {
 
 void Shadow::clear() {
   const std::lock_guard lock(mutex_);
-  for (ShadowPage* const page : pages_)
-    std::memset(static_cast<void*>(page->cells), 0, cell_bytes(page->cell_shift));
+  for (ShadowPage* const page : pages_) std::memset(static_cast<void*>(page->cells), 0, cell_bytes(page->cell_shift));
 }
 
 }  // namespace emulator

@@ -5,8 +5,8 @@
 namespace emulator {
 
 /// Who accessed memory, when and how, in 63 bits: the number of the block (26 bits, unique over launches), the block's
-/// tick (22), how (3), and who in the block (12). 0 is nobody: blocks count from 1. The sign bit stays 0, so that rows of
-/// stamps are compared by the vector instructions of signed numbers.
+/// tick (22), how (3), and who in the block (12). 0 is nobody: blocks count from 1. The sign bit stays 0, so that rows
+/// of stamps are compared by the vector instructions of signed numbers.
 ///
 /// A block's tick advances at barriers, __syncwarp, fences and the like, if memory was accessed since the last one:
 /// "before the barrier" is "at a smaller tick".

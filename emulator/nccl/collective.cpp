@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "emulator/machine/fault.h"
+#include "emulator/machine/fresh.h"
 #include "emulator/nccl/communicator.h"
 #include "emulator/nccl/reduction.h"
 
@@ -93,6 +94,12 @@ void Exchange::reduce_chunks(size_t offset, std::byte* out, size_t count) {
   reduce(call_.what, parts_, out, count);
 }
 
+/// What arrives counts as written.
+void receive(std::byte* to, const std::byte* from, size_t bytes) {
+  std::memcpy(to, from, bytes);
+  mark_written(to, bytes);
+}
+
 /// Each rank reduces a slice of every chunk; then `root`, or all without one, gather the slices.
 void reduce_all(Exchange& x, const Collective& call, int rank, int ranks) {
   const size_t width = size_of(call.what.dtype()), per_round = Segment::kChunk / width;
@@ -106,7 +113,7 @@ void reduce_all(Exchange& x, const Collective& call, int rank, int ranks) {
     x.publish();
     if (call.what.root < 0 || call.what.root == rank)
       for (int r = 0; r < ranks; ++r)
-        std::memcpy(call.recv + done * width + slice(r), x.of(r) + slice(r), slice(r + 1) - slice(r));
+        receive(call.recv + done * width + slice(r), x.of(r) + slice(r), slice(r + 1) - slice(r));
     x.end();
   }
 }
@@ -127,13 +134,15 @@ void exchange(Exchange& x, const Collective& call, int rank, int ranks) {
         std::memcpy(chunk + times(r, bytes), call.send + times(r, block) + offset, bytes);
     }
     x.publish();
-    if (kind == Kind::reduce_scatter)
+    if (kind == Kind::reduce_scatter) {
       x.reduce_chunks(times(rank, bytes), call.recv + offset, count);
-    else if (from_root)
-      std::memcpy(call.recv + offset, x.of(call.what.root) + (pieces ? times(rank, bytes) : 0), bytes);
-    else if (kind != Kind::gather || is_root)
+      mark_written(call.recv + offset, bytes);
+    } else if (from_root) {
+      receive(call.recv + offset, x.of(call.what.root) + (pieces ? times(rank, bytes) : 0), bytes);
+    } else if (kind != Kind::gather || is_root) {
       for (int r = 0; r < ranks; ++r)
-        std::memcpy(call.recv + times(r, block) + offset, x.of(r) + (pieces ? times(rank, bytes) : 0), bytes);
+        receive(call.recv + times(r, block) + offset, x.of(r) + (pieces ? times(rank, bytes) : 0), bytes);
+    }
     x.end();
   }
 }

@@ -6,6 +6,7 @@
 #include <deque>
 
 #include "emulator/machine/fault.h"
+#include "emulator/machine/fresh.h"
 #include "emulator/nccl/communicator.h"
 
 namespace emulator::nccl {
@@ -105,6 +106,7 @@ bool Line::move() {
     while (read < first_chunk_ + chunks_ && read < channel_.written.load()) {
       const auto [data, bytes] = piece(read);
       std::memcpy(data, s_.message(captured_, from_, to_, read), bytes);
+      mark_written(data, bytes);
       channel_.read.store(++read);
       s_.slot(from_).bell.ring();
       moved = true;
@@ -147,7 +149,10 @@ void run_transfers(Communicator& c, Segment& s, const std::vector<Transfer>& tra
     Line& its = line != lines.end() ? *line : lines.emplace_back(c, s, t.sends, t.peer, run, captured);
     its.add(t);
   }
-  for (size_t i = 0; i < own[0].size(); ++i) std::memmove(own[0][i].buffer, own[1][i].buffer, own[0][i].bytes());
+  for (size_t i = 0; i < own[0].size(); ++i) {
+    std::memmove(own[0][i].buffer, own[1][i].buffer, own[0][i].bytes());
+    mark_written(own[0][i].buffer, own[0][i].bytes());
+  }
   const auto first = [&lines] {
     return std::find_if(lines.begin(), lines.end(), [](const Line& l) { return !l.done(); });
   };

@@ -108,8 +108,7 @@ uint32_t narrow(Warp& w, const Instruction* i, int lane, uint64_t address, uint3
 
 }  // namespace
 
-const Block::Known* find_range(Warp& w, const Instruction* i, uint64_t address) {
-  Block::Known& known = w.block->known[(reinterpret_cast<uintptr_t>(i) / sizeof(Instruction)) % 32];
+const Block::Known* find_range(Block::Known& known, uint64_t address) {
   // The generation first: what is found afterwards is at least as new.
   const uint64_t generation = memory_generation();
   Allocation found;
@@ -176,8 +175,11 @@ char* resolve_async(Warp& w, uint32_t line, const char* what, uint64_t address, 
       w.fail_later(line, -1, FaultCode::illegal_address, cat(what, ": ", wrong_shared(*block, at, bytes, write)));
     return block->shared + offset;
   }
-  const std::string why = wrong_global(address, bytes, write);
-  if (!why.empty()) w.fail_later(line, -1, FaultCode::illegal_address, cat(what, ": ", why));
+  const Block::Known* const known = known_range(w.block->known[line % Block::kKnown], address);
+  if (!known || known->bytes < bytes || address - known->begin > known->bytes - bytes) {
+    const std::string why = wrong_global(address, bytes, write);
+    if (!why.empty()) w.fail_later(line, -1, FaultCode::illegal_address, cat(what, ": ", why));
+  }
   if (Touched* const all = touched(w)) all->note(address, bytes, touch_of(Order::weak, write, atomic));
   return reinterpret_cast<char*>(address);
 }
@@ -323,7 +325,7 @@ void locate(Warp& w, const Instruction* i, const AccessForm& form, uint32_t lane
     if (where[space] != 0)
       note_access(w, i,
                   {static_cast<Space>(space), form.order, form.scope, write, atomic, where[space], bytes, at, nullptr, 0,
-                   write && !atomic && form.type != Type::none ? &form : nullptr});
+                   write && !atomic && form.type != Type::none ? &form : nullptr, form.replaces});
 }
 
 }  // namespace emulator::ptx

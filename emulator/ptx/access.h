@@ -29,6 +29,7 @@ struct AccessNote {
   char* first = nullptr;
   uint32_t stride = 0;
   const AccessForm* stored = nullptr;  ///< of a store: where its values are
+  bool replaces = false;               ///< of an atomic operation: what was there before does not matter
   char* at(int lane) const { return addresses ? addresses[lane] : first + static_cast<uint32_t>(lane) * stride; }
 };
 /// A fence; `what` is its spelling.
@@ -65,6 +66,7 @@ struct AccessForm {
   uint8_t bytes = 0;               ///< of an element
   uint8_t count = 1;               ///< elements
   uint8_t base_bytes = 8;          ///< of a lane of the address
+  bool replaces = false;           ///< an exchange
   uint8_t register_bytes[8] = {};  ///< declared widths
   Ref base = kNoRef;
   Ref registers[8] = {};  ///< of the elements
@@ -86,14 +88,17 @@ uint64_t address_of(const Warp& w, const AccessForm& form, int lane);
 /// Where the lanes' accesses of form.bytes * form.count bytes lie. Tells checkers. Errors: Fault.
 void locate(Warp& w, const Instruction* i, const AccessForm& form, uint32_t lanes, bool write, bool atomic, char** at);
 
-/// The range around an address of global memory, as long as nothing is freed: from the slot of this instruction.
-/// nullptr: nobody owns the address.
-const Block::Known* find_range(Warp& w, const Instruction* i, uint64_t address);
-inline const Block::Known* known_range(Warp& w, const Instruction* i, uint64_t address) {
-  const Block::Known& known = w.block->known[(reinterpret_cast<uintptr_t>(i) / sizeof(Instruction)) % 32];
+/// The range around an address of global memory, as long as nothing is freed: from a slot, or looked up. nullptr: nobody
+/// owns the address.
+const Block::Known* find_range(Block::Known& known, uint64_t address);
+inline const Block::Known* known_range(Block::Known& known, uint64_t address) {
   if (known.generation == memory_generation() && address - known.begin < known.bytes) [[likely]]
     return &known;
-  return find_range(w, i, address);
+  return find_range(known, address);
+}
+/// From the slot of this instruction.
+inline const Block::Known* known_range(const Warp& w, const Instruction* i, uint64_t address) {
+  return known_range(w.block->known[(reinterpret_cast<uintptr_t>(i) / sizeof(Instruction)) % Block::kKnown], address);
 }
 
 /// Addresses of a warp that all lie in one range: lane l's bytes are at origin + Base(base[l] + offset).

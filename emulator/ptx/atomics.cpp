@@ -310,6 +310,7 @@ void lower_atomic(Lowering& l) {
   if (form.returns) take_elements(l, l.operand(n++), form, true);
   const size_t address = n++;
   take_elements(l, l.operand(n++), form, false);
+  form.replaces = op == "exch";
   if (op == "cas") form.c = l.source(l.operand(n++), form.type);
   expect_policy(l, n);
   take_address(l, l.operand(address), form);

@@ -107,9 +107,7 @@ BlockChecks::~BlockChecks() {
   for (const Warp& w : block_.warps) mark_written(w.local, size_t{w.kernel().local_bytes} * kLanes);
 }
 
-Site BlockChecks::site(const Instruction* i) const {
-  return static_cast<Site>(i - block_.grid->kernel->code.data());
-}
+Site BlockChecks::site(const Instruction* i) const { return static_cast<Site>(i - block_.grid->kernel->code.data()); }
 
 void BlockChecks::access(Warp& w, const Instruction* i, const AccessNote& note) {
   if (note.space != Space::global && note.space != Space::shared && note.space != Space::local) return;
@@ -155,8 +153,8 @@ bool BlockChecks::visit_row(Warp& w, Site at, const AccessNote& note) {
   const uint64_t mark = clock_.now() | w.first_thread;
   for (int attempt = 0;; ++attempt) {
     const auto row = note.write ? write_row : read_row;
-    const RowResult result = row(page, page.cell(first), bytes >> page.cell_shift, shift, mark, at,
-                                 clock_.glance<kShared>(w.index));
+    const RowResult result =
+        row(page, page.cell(first), bytes >> page.cell_shift, shift, mark, at, clock_.glance<kShared>(w.index));
     if (result.kind == RowResult::done) return true;
     // A tile that was loaded by one copy has one stamp.
     const bool may_know = result.kind == RowResult::write_unknown && proxy::is_proxy(stamp::who(result.unknown));
@@ -223,7 +221,7 @@ inline void BlockChecks::visit_lane(Warp& w, Visitor<kShared>& visitor, int lane
       if (kWrite ? visitor.write(one, at) : visitor.read(one, at)) [[likely]]
         continue;
       if (note.stored && same_value(w, note, lane, visitor, at, cell_bytes)) continue;
-      report(w, lane, visitor.at, visitor.conflict, kShared, verb(note), at, bytes);
+      report(w, visitor.at, visitor.conflict, kShared, verb(note), at, bytes);
     }
   };
   if (note.write)
@@ -260,8 +258,8 @@ template <bool kShared>
 void BlockChecks::visit_runs(const Issuer& by, uint64_t mark, std::span<const Run> runs, bool write) {
   const uint64_t now = clock_.now() | (by.w.first_thread + static_cast<uint32_t>(by.lane));
   const bool by_proxy = proxy::is_proxy(stamp::who(mark));
-  Visitor<kShared> visitor{clock_, clock_.glance<kShared>(by.w.index), now, mark, by.at,
-                           static_cast<int>(by.w.first_thread), 1u << by.lane};
+  Visitor<kShared> visitor{clock_, clock_.glance<kShared>(by.w.index),  now,          mark,
+                           by.at,  static_cast<int>(by.w.first_thread), 1u << by.lane};
   // Tiles are written by one and read by one: what was found of the last cell is so of the next.
   uint64_t known_write = 0, known_read = 0;
   const auto is_known = [&](uint64_t s) {
@@ -295,7 +293,7 @@ void BlockChecks::visit_runs(const Issuer& by, uint64_t mark, std::span<const Ru
         }
         const uintptr_t address = at + (k << page.cell_shift);
         if (!(write ? visitor.write(cell, address) : visitor.read(cell, address))) {
-          report(by.w, by.lane, by.at, visitor.conflict, kShared, by.what, address, run.bytes);
+          report(by.w, by.at, visitor.conflict, kShared, by.what, address, run.bytes);
         } else if (kShared && by_proxy && !write && !is_fenced(written)) {
           report_unfenced(by.w, by.lane, by.at, cell.write_at(), written, by.what, address);
         } else {
@@ -350,7 +348,7 @@ void BlockChecks::restamp_range(const char* memory, uint64_t bytes, uint64_t fro
 
 void BlockChecks::fresh(Warp& w, const Instruction* i, const AccessNote& note) {
   const bool row = note.addresses == nullptr && note.stride == note.bytes && note.lanes == kAllLanes;
-  if (note.atomic || !note.write) {
+  if ((note.atomic && !note.replaces) || !note.write) {
     if (!row || any_fresh(note.first, size_t{note.bytes} * kLanes))
       for (uint32_t left = note.lanes; left != 0; left &= left - 1) {
         const int lane = std::countr_zero(left);

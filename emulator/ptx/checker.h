@@ -58,7 +58,8 @@ class BlockChecks {
 
   void fence(Warp& w, const FenceNote& note);
 
-  /// A cp.async of a lane, from its issue to the wait of its thread, or, with `mbarrier`, to what that one's phase tells.
+  /// A cp.async of a lane, from its issue to the wait of its thread, or, with `mbarrier`, to what that one's phase
+  /// tells.
   struct Copy {
     const char* to;
     uint32_t bytes;
@@ -105,6 +106,9 @@ class BlockChecks {
   /// The warp has waited for all wgmmas before number `pending`.
   void wgmma_waited(Warp& w, size_t pending);
 
+  /// A lane reaches shared memory of a block of the cluster that has ended.
+  void report_ended(Warp& w, const Instruction* i, int lane, const char* what, const Block& block);
+
  private:
   template <bool kShared>
   void visit(Warp& w, const Instruction* i, const AccessNote& note);
@@ -122,10 +126,11 @@ class BlockChecks {
   void restamp_range(const char* memory, uint64_t bytes, uint64_t from, uint64_t to);
   void strong(Warp& w, const AccessNote& note);
   void fresh(Warp& w, const Instruction* i, const AccessNote& note);
+  void fresh_read(const Issuer& by, std::span<const Run> runs);
   bool is_fenced(uint64_t written) const;
 
   // checker_report.cpp
-  void report(Warp& w, int lane, Site at, const Conflict& conflict, bool shared, const char* verb, uintptr_t address,
+  void report(Warp& w, Site at, const Conflict& conflict, bool shared, const char* verb, uintptr_t address,
               uint64_t bytes);
   void report_unfenced(Warp& w, int lane, Site at, Site written_at, uint64_t writer, const char* what,
                        uintptr_t address);

@@ -71,9 +71,10 @@ bool BlockChecks::is_new(Site a, Site b) {
   return launch_.reported.insert(uint64_t{std::min(a, b)} << 32 | std::max(a, b)).second;
 }
 
-void BlockChecks::report(Warp& w, int lane, Site at, const Conflict& conflict, bool shared, const char* verb,
-                         uintptr_t address, uint64_t bytes) {
+void BlockChecks::report(Warp& w, Site at, const Conflict& conflict, bool shared, const char* verb, uintptr_t address,
+                         uint64_t bytes) {
   if (!is_new(at, conflict.at)) return;
+  const int lane = conflict.lane;
   const uint64_t mine = stamp::make(clock_.block(), 0) | (w.first_thread + static_cast<uint32_t>(lane));
   const int who = stamp::who(conflict.stamp);
   const bool own = (stamp::block(conflict.stamp) == clock_.block() && !proxy::is_proxy(who) && !stamp::is_warp(who) &&
@@ -81,7 +82,8 @@ void BlockChecks::report(Warp& w, int lane, Site at, const Conflict& conflict, b
   const bool near = stamp::block(conflict.stamp) - (clock_.block() - block_.rank) < block_.grid->cluster_blocks;
   const char* const missing[] = {
       "the wait for the copy", "__syncwarp", views_used_ ? "__syncthreads or an mbarrier" : "__syncthreads",
-      near ? "a barrier of the cluster or an mbarrier" : "an order between blocks: a fence before an atomic or a release, and an acquire"};
+      near ? "a barrier of the cluster or an mbarrier"
+           : "an order between blocks: a fence before an atomic or a release, and an acquire"};
   std::string order;
   if (proxy::is_load(who))
     order = "Nothing orders the two (missing: the wait on the mbarrier of the copy).";
@@ -94,11 +96,12 @@ void BlockChecks::report(Warp& w, int lane, Site at, const Conflict& conflict, b
   else
     order = cat("Nothing orders the two (missing: ", missing[stamp::distance(mine, conflict.stamp)], ").");
   const std::string here = where(at), there = where(conflict.at);
-  const std::string text = cat(
-      launch_text(*block_.grid->launch), ": ", thread_text(w, lane), ": data race: ", verb, " of ", bytes, " bytes at ",
-      here, " against the ", kind_text(conflict, shared), " at ", there, " by ",
-      own ? "the same thread" : who_text(conflict.stamp), ": ", place_text(address, shared), ". ", order);
-  report_finding("race", text, cat(block_.grid->kernel->name, '\n', std::min(here, there), '\n', std::max(here, there)));
+  const std::string text =
+      cat(launch_text(*block_.grid->launch), ": ", thread_text(w, lane), ": data race: ", verb, " of ", bytes,
+          " bytes at ", here, " against the ", kind_text(conflict, shared), " at ", there, " by ",
+          own ? "the same thread" : who_text(conflict.stamp), ": ", place_text(address, shared), ". ", order);
+  report_finding("race", text,
+                 cat(block_.grid->kernel->name, '\n', std::min(here, there), '\n', std::max(here, there)));
 }
 
 void BlockChecks::report_unfenced(Warp& w, int lane, Site at, Site written_at, uint64_t writer, const char* what,
@@ -112,13 +115,25 @@ void BlockChecks::report_unfenced(Warp& w, int lane, Site at, Site written_at, u
                  cat(block_.grid->kernel->name, '\n', here, '\n', there, "\nfence"));
 }
 
+void BlockChecks::report_ended(Warp& w, const Instruction* i, int lane, const char* what, const Block& block) {
+  if (!is_new(site(i), ~Site{0} - 1)) return;
+  const std::string here = where(site(i));
+  report_finding(
+      "race",
+      cat(launch_text(*block_.grid->launch), ": ", thread_text(w, lane), ": ", what, " at ", here,
+          " reaches the shared memory of block ", block.rank,
+          " of the cluster, which has ended. Missing: a barrier of the cluster before the end of its blocks."),
+      cat(block_.grid->kernel->name, '\n', here, "\nended"));
+}
+
 void BlockChecks::report_fresh(Warp& w, int lane, Site at, const char* memory, uint64_t bytes, Space space) {
   if (!is_new(at, ~Site{0})) return;
   const std::string here = where(at);
   const uintptr_t address = reinterpret_cast<uintptr_t>(memory);
-  const std::string place = space == Space::local
-                                ? cat("local memory, byte ", (address - reinterpret_cast<uintptr_t>(w.local)) % w.kernel().local_bytes)
-                                : place_text(address, space == Space::shared);
+  const std::string place =
+      space == Space::local
+          ? cat("local memory, byte ", (address - reinterpret_cast<uintptr_t>(w.local)) % w.kernel().local_bytes)
+          : place_text(address, space == Space::shared);
   report_finding("uninitialised",
                  cat(launch_text(*block_.grid->launch), ": ", thread_text(w, lane), ": read of ", bytes,
                      " bytes that were never written at ", here, ": ", place, '.'),

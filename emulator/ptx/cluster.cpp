@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "emulator/machine/options.h"
 #include "emulator/machine/fresh.h"
 #include "emulator/ptx/checker.h"
 #include "emulator/ptx/matrix_layout.h"
@@ -38,8 +37,8 @@ SharedPlace shared_place(Warp& w, const Instruction* i, int lane, Where where, u
            cat(what, ": shared address ", at, " is not a multiple of ", alignment));
   // CUDA leaves undefined what reaches a block that has ended. An H100 keeps the shared memory of a cluster until its last block ends,
   // and kernels that are in use arrive at such mbarriers (fast.cu, 8 to 10): only a check says so.
-  if (block != w.block && block->done() && options().check_races)
-    w.fail(i, lane, FaultCode::launch_failure, cat(what, ": block ", block->rank, " of the cluster has ended"));
+  if (block != w.block && block->done())
+    if (BlockChecks* const checks = race_checks_of(*w.block)) checks->report_ended(w, i, lane, what, *block);
   return {block, static_cast<uint32_t>(at)};
 }
 

@@ -3,6 +3,7 @@
 
 #include "emulator/ptx/arithmetic.h"
 #include "emulator/ptx/conversion.h"
+#include "emulator/ptx/float_operations.h"
 
 // cvt (PTX ISA 9.7.9.22 and 23). What programs use all the time has loops of its own; all else goes through Conversion.
 
@@ -85,6 +86,11 @@ struct ToU32 {
 template <bool ftz, Rounding rounding>
 struct Integral {
   float operator()(float v) const { return canonical(whole(ftz ? flushed(v) : v, rounding)); }
+};
+/// f32 to f32 with .sat, which expf has.
+template <bool ftz>
+struct Saturated {
+  float operator()(float v) const { return saturated(ftz ? flushed(v) : v); }
 };
 template <template <class, Rounding> class F, class From>
 Handler rounded_handler(Rounding r) {
@@ -182,6 +188,8 @@ struct F32ToTf32 {
 
 /// The handler for exactly this conversion, nullptr when it takes the long way.
 Handler quick_handler(const Conversion& c) {
+  if (c.from == Type::f32 && c.to == Type::f32 && c.sat && !c.to_integral && !c.satfinite && !c.relu)
+    return c.ftz ? each<Saturated<true>> : each<Saturated<false>>;
   if (c.sat || c.satfinite || c.relu) return nullptr;
   const bool nearest = c.rounding == Rounding::nearest;
   if (c.from == Type::f32 && c.to == Type::f32 && c.to_integral)

@@ -11,6 +11,7 @@
 
 #include "emulator/machine/options.h"
 #include "emulator/ptx/checker.h"
+#include "emulator/ptx/count.h"
 #include "emulator/ptx/warp.h"
 
 namespace emulator::ptx {
@@ -152,7 +153,11 @@ Round run_round(Cluster& cluster) {
     return Round::done;
   }
   if (worked) return Round::worked;
-  if (apply_pending(cluster)) return Round::worked;
+  // Mostly threads wait for mbarriers: in the fixed order they are not asked again before a phase has ended.
+  bool applied = false;
+  cluster.phase_ended = false;
+  while (!cluster.phase_ended && !(applied && random) && apply_pending(cluster)) applied = true;
+  if (applied) return Round::worked;
   if (yielded) return spins ? Round::spins : Round::worked;
   return Round::stuck;
 }
@@ -205,13 +210,41 @@ class Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
+  /// What one OS thread does of it.
   void work() {
+    Worker own;
+    const double begun = counts() ? thread_seconds() : 0;
+    work(own);
+    if (!counts()) return;
+    const std::lock_guard lock(mutex_);
+    count_.warp_instructions += own.count.warp_instructions;
+    count_.lane_instructions += own.count.lane_instructions;
+    count_.seconds += thread_seconds() - begun;
+  }
+
+  /// How many OS threads may run it: the checks want one.
+  uint64_t most_workers() const {
+    return grid_.checked ? 1 : std::min(clusters_, static_cast<uint64_t>(std::max(1, options().threads)));
+  }
+  const Count& count() const { return count_; }
+  void rethrow() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  struct Worker {
+    std::array<Block::Known, Block::kKnown> known;
+    Count count;
     std::vector<std::unique_ptr<Cluster>> resident;
+  };
+
+  void work(Worker& own) {
+    std::vector<std::unique_ptr<Cluster>>& resident = own.resident;
     size_t turn = 0;
     try {
       for (;;) {
         if (grid_.failed.load(std::memory_order_relaxed)) return;
-        if (resident.empty() && !begin_cluster(resident)) return;
+        if (resident.empty() && !begin_cluster(own)) return;
         turn %= resident.size();
         const Round round = run_round(*resident[turn]);
         if (round == Round::done) {
@@ -224,7 +257,7 @@ class Run {
           throw Fault(FaultCode::launch_timeout,
                       cat(launch_text(launch_), ": deadlock: no thread can run any more", waits_text(*resident[turn])));
         // It reads what other clusters may write: the next one, or one that has not begun.
-        const bool begun = resident.size() < most_resident() && begin_cluster(resident);
+        const bool begun = resident.size() < most_resident() && begin_cluster(own);
         turn = begun ? resident.size() - 1 : turn + 1;
       }
     } catch (...) {
@@ -232,15 +265,6 @@ class Run {
     }
   }
 
-  /// How many OS threads may run it: the checks want one.
-  uint64_t most_workers() const {
-    return grid_.checked ? 1 : std::min(clusters_, static_cast<uint64_t>(std::max(1, options().threads)));
-  }
-  void rethrow() const {
-    if (failure_) std::rethrow_exception(failure_);
-  }
-
- private:
   /// As many as a GPU could hold, within reason for memory.
   size_t most_resident() const {
     if (launch_.cooperative) return clusters_;
@@ -248,12 +272,13 @@ class Run {
     return std::max<uint64_t>(1, std::min<uint64_t>(256, 4096 / warps));
   }
 
-  bool begin_cluster(std::vector<std::unique_ptr<Cluster>>& resident) {
+  bool begin_cluster(Worker& own) {
     const uint64_t number = grid_.next_cluster.fetch_add(1, std::memory_order_relaxed);
     if (number >= clusters_) return false;
     auto cluster = std::make_unique<Cluster>();
     cluster->grid = &grid_;
     cluster->number = number;
+    if (counts()) cluster->count = &own.count;
     cluster->random = mixed(options().seed ^ mixed(launch_.number ^ mixed(number)));
     const Dim3 size = grid_.cluster_dim, count{launch_.grid.x / size.x, launch_.grid.y / size.y, launch_.grid.z / size.z};
     cluster->index = {static_cast<uint32_t>(number % count.x), static_cast<uint32_t>(number / count.x % count.y),
@@ -262,6 +287,7 @@ class Run {
       auto block = std::make_unique<Block>();
       block->grid = &grid_;
       block->cluster = cluster.get();
+      block->known = own.known.data();
       block->rank = rank;
       block->index = {cluster->index.x * size.x + rank % size.x, cluster->index.y * size.y + rank / size.x % size.y,
                       cluster->index.z * size.z + rank / size.x / size.y};
@@ -272,7 +298,7 @@ class Run {
     }
     cluster->live_threads = cluster->threads;
     if (grid_.checked) begin_checks(*cluster);
-    resident.push_back(std::move(cluster));
+    own.resident.push_back(std::move(cluster));
     return true;
   }
 
@@ -292,6 +318,7 @@ class Run {
   char* workspace_ = nullptr;
   std::mutex mutex_;
   std::exception_ptr failure_;
+  Count count_;
 };
 
 /// OS threads that help the one that launches. They are never joined: the process ends with them asleep.
@@ -312,13 +339,15 @@ class Helpers {
         ++threads_;
       }
       work_ = &work;
-      wanted_ = left_ = others;
+      wanted_ = others;
       ++generation_;
     }
     begin_.notify_all();
     work();
+    // Who has not begun by now would find nothing to do.
     std::unique_lock lock(mutex_);
-    end_.wait(lock, [&] { return left_ == 0; });
+    wanted_ = 0;
+    end_.wait(lock, [&] { return running_ == 0; });
   }
 
  private:
@@ -326,20 +355,21 @@ class Helpers {
     uint64_t seen = 0;
     std::unique_lock lock(mutex_);
     for (;;) {
-      begin_.wait(lock, [&] { return generation_ != seen && number < wanted_ && left_ > 0; });
+      begin_.wait(lock, [&] { return generation_ != seen && number < wanted_; });
       seen = generation_;
       const std::function<void()>& work = *work_;
+      ++running_;
       lock.unlock();
       work();
       lock.lock();
-      if (--left_ == 0) end_.notify_all();
+      if (--running_ == 0) end_.notify_all();
     }
   }
 
   std::mutex runs_, mutex_;
   std::condition_variable begin_, end_;
   const std::function<void()>* work_ = nullptr;
-  uint32_t threads_ = 0, wanted_ = 0, left_ = 0;
+  uint32_t threads_ = 0, wanted_ = 0, running_ = 0;
   uint64_t generation_ = 0;
 };
 
@@ -361,6 +391,7 @@ void run(const Launch& launch, Touched* touched) {
     work();
   else
     Helpers::get().run(workers - 1, work);
+  if (counts()) count_launch(*launch.kernel, run.count());
   run.rethrow();
 }
 

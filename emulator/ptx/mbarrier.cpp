@@ -37,9 +37,9 @@ void settle(const SharedPlace& place, Mbarrier barrier) {
   if (barrier.pending == 0 && barrier.bytes == 0) {
     barrier.odd = !barrier.odd;
     barrier.pending = barrier.expected;
+    place.block->cluster->phase_ended = true;
     if (BlockChecks* const checks = race_checks_of(*place.block)) checks->mbarrier_phase(place.at);
   }
-  place.block->cluster->progressed = true;
   store(place, barrier);
 }
 
@@ -139,34 +139,55 @@ const Instruction* tx(Warp& w, const Instruction* i) {
   return i + 1;
 }
 
+/// Whether the phase is over that a lane asks about.
+bool is_over(Warp& w, const Instruction* i, int lane, const Operands& o, const char* what) {
+  const SharedPlace place = place_of(w, i, lane, o, what);
+  if (place.block != w.block)
+    w.fail(i, lane, FaultCode::launch_failure, cat(what, ": the mbarrier is another block's"));
+  const Mbarrier barrier = mbarrier_at(w, i->line, lane, place, what);
+  bool odd;  // the phase that is asked about
+  if (o.by_parity) {
+    const uint32_t parity = w.in<uint32_t>(o.state)[lane];
+    if (parity > 1) w.fail(i, lane, FaultCode::launch_failure, cat(what, ": parity ", parity, ", expected 0 or 1"));
+    odd = parity != 0;
+  } else {
+    const auto then = Mbarrier::decode(w.in<uint64_t>(o.state)[lane]);
+    if (!then) w.fail(i, lane, FaultCode::launch_failure, cat(what, ": its state comes from no mbarrier.arrive"));
+    odd = then->odd;
+  }
+  if (barrier.odd == odd) return false;
+  if (BlockChecks* const checks = race_checks_of(*w.block)) {
+    checks->mbarrier_use(w, i, lane, place.data());
+    checks->mbarrier_acquire(w, lane, place.at);
+  }
+  return true;
+}
+
+template <class T>
+bool are_same(const T* lanes) {
+  T differ = 0;
+  for (int lane = 0; lane < kLanes; ++lane) differ |= lanes[lane] ^ lanes[0];
+  return differ == 0;
+}
+bool ask_the_same(const Warp& w, const Operands& o) {
+  const Addresses& a = o.address;
+  return (a.wide ? are_same(w.in<uint64_t>(a.base)) : are_same(w.in<uint32_t>(a.base))) &&
+         (o.by_parity ? are_same(w.in<uint32_t>(o.state)) : are_same(w.in<uint64_t>(o.state)));
+}
+
 template <bool kTry>
 const Instruction* wait(Warp& w, const Instruction* i) {
   const Operands& o = operands_of(i);
   constexpr const char* kWhat = kTry ? "mbarrier.try_wait" : "mbarrier.test_wait";
   const uint32_t lanes = w.lanes(i);
+  // Mostly all lanes ask the same.
+  const bool same = lanes == kAllLanes && race_checks_of(*w.block) == nullptr && ask_the_same(w, o);
   uint32_t done = 0;
-  for (uint32_t left = lanes; left; left &= left - 1) {
-    const int lane = std::countr_zero(left);
-    const SharedPlace place = place_of(w, i, lane, o, kWhat);
-    if (place.block != w.block)
-      w.fail(i, lane, FaultCode::launch_failure, cat(kWhat, ": the mbarrier is another block's"));
-    const Mbarrier barrier = mbarrier_at(w, i->line, lane, place, kWhat);
-    bool odd;  // the phase that is asked about
-    if (o.by_parity) {
-      const uint32_t parity = w.in<uint32_t>(o.state)[lane];
-      if (parity > 1) w.fail(i, lane, FaultCode::launch_failure, cat(kWhat, ": parity ", parity, ", expected 0 or 1"));
-      odd = parity != 0;
-    } else {
-      const auto then = Mbarrier::decode(w.in<uint64_t>(o.state)[lane]);
-      if (!then) w.fail(i, lane, FaultCode::launch_failure, cat(kWhat, ": its state comes from no mbarrier.arrive"));
-      odd = then->odd;
-    }
-    if (barrier.odd == odd) continue;
-    done |= 1u << lane;
-    if (BlockChecks* const checks = race_checks_of(*w.block)) {
-      checks->mbarrier_use(w, i, lane, place.data());
-      checks->mbarrier_acquire(w, lane, place.at);
-    }
+  if (same) {
+    if (is_over(w, i, 0, o, kWhat)) done = lanes;
+  } else {
+    for (uint32_t left = lanes; left; left &= left - 1)
+      if (const int lane = std::countr_zero(left); is_over(w, i, lane, o, kWhat)) done |= 1u << lane;
   }
   // Lanes for which it is so must not wait for the others: they may be who brings it about.
   if (lanes == 0 || done != 0 || !kTry) {

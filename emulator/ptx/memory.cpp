@@ -162,7 +162,8 @@ Handler for_space(const AccessForm& form, Pick pick) {
       return wide ? pick.template operator()<Reach::local, uint64_t>()
                   : pick.template operator()<Reach::local, uint32_t>();
     case Space::param:
-      return nullptr;
+      return wide ? pick.template operator()<Reach::parameter, uint64_t>()
+                  : pick.template operator()<Reach::parameter, uint32_t>();
   }
   return nullptr;
 }

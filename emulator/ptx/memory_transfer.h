@@ -7,7 +7,7 @@
 
 namespace emulator::ptx {
 
-enum class Reach : uint8_t { global, shared, generic, local };
+enum class Reach : uint8_t { global, shared, generic, local, parameter };
 
 /// 16 bytes of memory or of a lane.
 struct alignas(16) Wide {
@@ -41,6 +41,12 @@ template <Reach S, class Base>
     span.origin = reinterpret_cast<uintptr_t>(w.local);
     span.stride = w.kernel().local_bytes;
     window = {0, span.stride};
+    return true;
+  }
+  if constexpr (S == Reach::parameter) {
+    const Grid& grid = *w.block->grid;
+    span.origin = reinterpret_cast<uintptr_t>(grid.parameters);
+    window = {0, grid.kernel->parameter_bytes};
     return true;
   }
   if constexpr (S == Reach::shared) {

@@ -4,6 +4,7 @@
 
 #include "emulator/machine/fault.h"
 #include "emulator/machine/memory.h"
+#include "emulator/ptx/count.h"
 #include "emulator/ptx/inline.h"
 #include "emulator/ptx/lowering.h"
 
@@ -62,7 +63,10 @@ const Kernel* Module::kernel(std::string_view name) {
   if (f == nullptr || !f->is_kernel || f->body.data() == nullptr) return nullptr;
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Kernel>& kernel = kernels_[f->name];
-  if (kernel == nullptr) kernel = lower(*this, *f);
+  if (kernel != nullptr) return kernel.get();
+  const double begun = counts() ? thread_seconds() : 0;
+  kernel = lower(*this, *f);
+  if (counts()) count_compilation(*kernel, thread_seconds() - begun);
   return kernel.get();
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "emulator/ptx/breakpoint.h"
+#include "emulator/ptx/count.h"
 
 namespace emulator::ptx {
 
@@ -168,6 +169,22 @@ void Warp::merge() {
     }
 }
 
+namespace {
+
+/// Runs a group's turn and counts it. `alone`: there is no other group that its lanes may meet.
+const Instruction* run_counted(Warp& w, const Instruction* i, bool alone, bool one_step) {
+  Count& count = *w.block->cluster->count;
+  do {
+    ++count.warp_instructions;
+    count.lane_instructions += static_cast<uint64_t>(std::popcount(w.lanes(i)));
+    i = i->run(w, i);
+    if (i) w.groups[w.current].state = Group::State::ready;
+  } while (i && !one_step && (alone || !(i->flags & kLeader)));
+  return i;
+}
+
+}  // namespace
+
 Turn Warp::run(int32_t turns_fuel) {
   fuel = turns_fuel;
   bool worked = false;
@@ -178,19 +195,21 @@ Turn Warp::run(int32_t turns_fuel) {
     turn = Turn::again;
     if (watched) [[unlikely]]
       look_at(*this, i);
-    if (groups.size() == 1 && !watched) {
+    if (block->cluster->count) [[unlikely]] {
+      i = run_counted(*this, i, groups.size() == 1, watched);
+    } else if (groups.size() == 1 && !watched) {
       i = i->run(*this, i);
       if (i) groups[current].state = Group::State::ready;  // polling at this place again is then no standstill
       while (i) i = i->run(*this, i);
     } else {
       do i = i->run(*this, i);
       while (i && !(i->flags & kLeader) && !watched);
-      if (i) {
-        groups[current].pc = i;
-        groups[current].state = Group::State::ready;
-        if (worked = true; !watched && --fuel < 0) break;
-        continue;
-      }
+    }
+    if (i) {
+      groups[current].pc = i;
+      groups[current].state = Group::State::ready;
+      if (worked = true; !watched && --fuel < 0) break;
+      continue;
     }
     worked = worked || turn != Turn::polls;
     if (turn == Turn::again) continue;

@@ -26,6 +26,7 @@ namespace emulator::ptx {
 struct Block;
 class BlockChecks;
 struct Cluster;
+struct Count;
 struct Grid;
 struct Launch;
 struct LaunchChecks;
@@ -180,11 +181,13 @@ struct Block {
     uint32_t padding = 0;   ///< lanes that ended or never were, of the warps that arrived: counts are of whole warps
   };
   std::array<Barrier, 16> barriers;
-  /// Ranges of global memory that instructions found last; a slot each, by the instruction's address.
+  /// Ranges of global memory that instructions found last; a slot each, by the instruction's address. All blocks that an
+  /// OS thread runs of a grid share them.
   struct Known {
     uint64_t begin = 0, bytes = 0, generation = 0;
   };
-  std::array<Known, 32> known;
+  static constexpr size_t kKnown = 64;
+  Known* known = nullptr;
   std::shared_ptr<void> hopper;  ///< mbarriers, pending bulk copies, warpgroups: hopper_*.cpp's own
 
   std::shared_ptr<BlockChecks> checks;  ///< checker.h: of --check races and uninitialised, or nullptr
@@ -205,7 +208,8 @@ struct Cluster {
   uint32_t barrier_arrived = 0, barrier_phase = 0;  ///< barrier.cluster: threads of all blocks
   uint32_t threads = 0, live_threads = 0;
   uint64_t random = 0;  ///< state of its generator
-  bool progressed = false;
+  bool phase_ended = false;  ///< of an mbarrier, since somebody cleared it
+  Count* count = nullptr;  ///< of the OS thread that runs it, with --count
 
   /// 0 .. bound - 1; always 0 under seed 0, so that 0 must be the fixed order's choice.
   uint32_t choose(uint32_t bound);

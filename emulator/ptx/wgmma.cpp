@@ -64,6 +64,20 @@ void for_each_run(const MatrixDescriptor& matrix, int first_line, int lines, boo
     for (uint32_t depth = 0; depth < kDepthBytes; depth += kRun) visit(matrix.along_depth(line, depth), line, depth);
 }
 
+/// Where an operand may reach at most: [first, end). A swizzle moves bytes within their 128.
+struct Extent {
+  uint32_t first, end;
+};
+Extent extent_of(const MatrixDescriptor& matrix, int first_line, int lines, bool along_lines) {
+  const uint32_t first = static_cast<uint32_t>(first_line), last = first + static_cast<uint32_t>(lines) - 1;
+  if (matrix.swizzle == SwizzleMode::none)
+    return {matrix.start, matrix.start + 7 * 16 + matrix.leading + last / 8 * matrix.stride + kRun};
+  const uint32_t bytes = static_cast<uint32_t>(swizzle_bytes(matrix.swizzle));
+  const uint32_t most = along_lines ? bytes + last * 2 / bytes * matrix.leading + 7 * bytes + matrix.stride
+                                    : kDepthBytes + 7 * bytes + last / 8 * matrix.stride;
+  return {matrix.start / 128 * 128, (matrix.start + most + 127) / 128 * 128};
+}
+
 /// That the operand is in the block's shared memory, and where its swizzle wants it.
 void check_operand(Warp& w, const Instruction* i, uint64_t bits, int first_line, int lines, bool along_lines,
                    const char* name) {
@@ -75,6 +89,9 @@ void check_operand(Warp& w, const Instruction* i, uint64_t bits, int first_line,
                ", not in the first line of the pattern of a ", swizzle_bytes(matrix.swizzle),
                "-byte swizzle, which begins at multiples of ", swizzle_pattern(matrix.swizzle),
                ", and its descriptor's base offset ", matrix.base_offset, " does not say so"));
+  if (const Extent extent = extent_of(matrix, first_line, lines, along_lines);
+      extent.first >= kSharedBase && extent.end <= w.block->shared_end)
+    return;
   uint32_t least = ~0u, most = 0;
   for_each_run(matrix, first_line, lines, along_lines, [&](uint32_t address, uint32_t, uint32_t) {
     least = std::min(least, address);
@@ -196,18 +213,23 @@ void WarpMatrices::issue(Warp& w, const Instruction* i, const Wgmma& form) {
   ++sums.unfinished;
   constexpr uint32_t kChance = 4;  // the hardware may be done at once
   if (w.block->cluster->random_order() && w.block->cluster->choose(kChance) == 0)
-    for (Op& earlier : ops_) run(w, earlier);
+    for (Op& earlier : ops_) run(w, earlier, nullptr);
 }
 
 template <class A, class B>
-void WarpMatrices::run_as(Warp& w, Op& op) {
+void WarpMatrices::run_as(Warp& w, Op& op, Loaded* loaded) {
   using N = typename A::Number;
   const Wgmma& form = *op.form;
   constexpr int kElements = kRun / static_cast<int>(sizeof(typename A::Bits)), kDepth = 2 * kElements;
   const int n = form.shape.n;
   const char* const shared = w.block->shared;
   alignas(64) N a[kDepth * kWarpRows];
-  alignas(64) static thread_local N b[kDepth * kMostColumns];
+  static thread_local struct {
+    alignas(64) N numbers[kDepth * kMostColumns];
+    bool zeros[kMostColumns / kColumns];
+    int zero_fours;
+  } b_at_hand;
+  auto& [b, zeros, zero_fours] = b_at_hand;
 
   if (form.a_from_registers) {
     for (int r = 0; r < 4; ++r)
@@ -229,19 +251,27 @@ void WarpMatrices::run_as(Warp& w, Op& op) {
   }
   if (form.negative)
     for (N& x : a) x = -x;
-  for_each_run(
-      MatrixDescriptor::decode(op.b), 0, n, form.b_along_lines, [&](uint32_t address, uint32_t line, uint32_t depth) {
-        convert<B>(shared + address, form.b_along_lines ? b + depth * static_cast<uint32_t>(n) + line
-                                                        : b + line * kDepth + depth / sizeof(typename B::Bits));
-      });
+  if (!loaded || loaded->form != &form || loaded->b != op.b) {
+    for_each_run(MatrixDescriptor::decode(op.b), 0, n, form.b_along_lines,
+                 [&, to = &b[0]](uint32_t address, uint32_t line, uint32_t depth) {
+                   convert<B>(shared + address, form.b_along_lines
+                                                    ? to + depth * static_cast<uint32_t>(n) + line
+                                                    : to + line * kDepth + depth / sizeof(typename B::Bits));
+                 });
+    zero_fours =
+        form.b_along_lines ? find_zeros<N, true>(b, n, kDepth, zeros) : find_zeros<N, false>(b, n, kDepth, zeros);
+  }
+  if (loaded) *loaded = {&form, op.b};
+  static constexpr bool kNone[kMostColumns / kColumns] = {};
+  const bool* const skips = zero_fours > 0 && are_finite(a, kDepth * kWarpRows) ? zeros : kNone;
 
   float* const values = sums_[op.sums].values.get();
   const size_t count = static_cast<size_t>(n) * kWarpRows;
   const auto multiply = [&](N* sums) {
     if (form.b_along_lines)
-      multiply_columns<N, true>(sums, a, b, n, kDepth);
+      multiply_columns<N, true>(sums, a, b, n, kDepth, skips);
     else
-      multiply_columns<N, false>(sums, a, b, n, kDepth);
+      multiply_columns<N, false>(sums, a, b, n, kDepth, skips);
   };
   if constexpr (std::is_same_v<N, int32_t>) {
     alignas(64) static thread_local N products[kWarpRows * kMostColumns];
@@ -259,21 +289,21 @@ void WarpMatrices::run_as(Warp& w, Op& op) {
   }
 }
 
-void WarpMatrices::run(Warp& w, Op& op) {
+void WarpMatrices::run(Warp& w, Op& op, Loaded* loaded) {
   if (op.done) return;
   op.done = true;
   const Type a = op.form->a_type, b = op.form->b_type;
-  if (a == Type::bf16) return run_as<Bf16, Bf16>(w, op);
-  if (a == Type::f16) return run_as<F16, F16>(w, op);
-  if (a == Type::tf32) return run_as<Tf32, Tf32>(w, op);
-  if (a == Type::e4m3) return b == a ? run_as<E4m3, E4m3>(w, op) : run_as<E4m3, E5m2>(w, op);
-  if (a == Type::e5m2) return b == a ? run_as<E5m2, E5m2>(w, op) : run_as<E5m2, E4m3>(w, op);
-  if (a == Type::s8) return b == a ? run_as<S8, S8>(w, op) : run_as<S8, U8>(w, op);
-  return b == a ? run_as<U8, U8>(w, op) : run_as<U8, S8>(w, op);
+  if (a == Type::bf16) return run_as<Bf16, Bf16>(w, op, loaded);
+  if (a == Type::f16) return run_as<F16, F16>(w, op, loaded);
+  if (a == Type::tf32) return run_as<Tf32, Tf32>(w, op, loaded);
+  if (a == Type::e4m3) return b == a ? run_as<E4m3, E4m3>(w, op, loaded) : run_as<E4m3, E5m2>(w, op, loaded);
+  if (a == Type::e5m2) return b == a ? run_as<E5m2, E5m2>(w, op, loaded) : run_as<E5m2, E4m3>(w, op, loaded);
+  if (a == Type::s8) return b == a ? run_as<S8, S8>(w, op, loaded) : run_as<S8, U8>(w, op, loaded);
+  return b == a ? run_as<U8, U8>(w, op, loaded) : run_as<U8, S8>(w, op, loaded);
 }
 
-void WarpMatrices::compute(Warp& w, size_t end) {
-  for (size_t k = 0; k < ops_.size() && first_ + k < end; ++k) run(w, ops_[k]);
+void WarpMatrices::compute(Warp& w, size_t number, Loaded& loaded) {
+  if (number >= first_) run(w, ops_[number - first_], &loaded);
 }
 
 void WarpMatrices::wait(Warp& w, const Instruction* i, size_t pending) {
@@ -282,7 +312,7 @@ void WarpMatrices::wait(Warp& w, const Instruction* i, size_t pending) {
     const size_t finished = groups_.size() - pending, end = groups_[finished - 1];
     groups_.erase(groups_.begin(), groups_.begin() + static_cast<std::ptrdiff_t>(finished));
     for (; first_ < end; ++first_) {
-      run(w, ops_.front());
+      run(w, ops_.front(), nullptr);
       --sums_[ops_.front().sums].unfinished;
       ops_.pop_front();
     }
@@ -330,14 +360,18 @@ const Instruction* wait(Warp& w, const Instruction* i) {
   const Instruction* next = nullptr;
   if (!whole_warp(w, i, "wgmma.wait_group", next)) return next;
   WarpMatrices& own = matrices_of(w, i, "wgmma.wait_group");
-  // A wgmma is its warpgroup's: it is done when all four warps have issued it and their rows are computed. Programs rely
-  // on that when one warp fills the operands' memory again.
+  // A wgmma is its warpgroup's: it is done when all four warps have issued it and their rows are computed. Programs
+  // rely on that when one warp fills the operands' memory again.
   if (const size_t due = own.due(i->imm); due != 0) {
     const uint32_t first = w.index / kWarps * kWarps;
     WarpMatrices* const all = &own - (w.index - first);
     for (uint32_t k = 0; k < kWarps; ++k)
       if (all[k].issued() < due) return w.poll(i, "wgmma.wait_group");
-    for (uint32_t k = 0; k < kWarps; ++k) all[k].compute(w.block->warps[first + k], due);
+    size_t number = due;
+    for (uint32_t k = 0; k < kWarps; ++k) number = std::min(number, all[k].finished());
+    WarpMatrices::Loaded loaded;
+    for (; number < due; ++number)
+      for (uint32_t k = 0; k < kWarps; ++k) all[k].compute(w.block->warps[first + k], number, loaded);
   }
   own.wait(w, i, i->imm);
   if (BlockChecks* const checks = race_checks_of(*w.block)) checks->wgmma_waited(w, own.finished());

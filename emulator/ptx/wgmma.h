@@ -42,8 +42,13 @@ class WarpMatrices {
   size_t issued() const { return first_ + ops_.size(); }
   size_t finished() const { return first_; }
   size_t due(size_t pending) const { return groups_.size() > pending ? groups_[groups_.size() - pending - 1] : 0; }
-  /// Computes all before number `end`; they are delivered at the wait.
-  void compute(Warp& w, size_t end);
+  /// Whose b the OS thread has at hand as numbers, while nothing else runs: the four warps of a wgmma share it.
+  struct Loaded {
+    const Wgmma* form = nullptr;
+    uint64_t b = 0;
+  };
+  /// Computes number `number`, which is delivered at the wait.
+  void compute(Warp& w, size_t number, Loaded& loaded);
 
  private:
   /// Sums that wgmmas add up, as [column][row of the warp]: f32, or s32 by their bits.
@@ -66,9 +71,9 @@ class WarpMatrices {
   size_t find_sums(Warp& w, const Instruction* i, const Wgmma& form);
   void take(Warp& w, const Instruction* i, Sums& sums, bool values);
   void deliver(Warp& w, const Instruction* i, Sums& sums);
-  void run(Warp& w, Op& op);
+  void run(Warp& w, Op& op, Loaded* loaded);
   template <class A, class B>
-  void run_as(Warp& w, Op& op);
+  void run_as(Warp& w, Op& op, Loaded* loaded);
 
   std::deque<Op> ops_;
   size_t first_ = 0;           ///< the number of ops_.front()

@@ -38,3 +38,16 @@ endforeach()
 twins(kernels.random test_kernels 195 --streams random --seed 1)
 twins(ladder.random test_ladder 30 --streams random --seed 1)
 twins(hopper.random test_hopper 33 --streams random --seed 1)
+# Nothing is to be found: no race in a kernel or between streams, nothing read that was never written.
+set(all_checks --check races,uninitialised,streams)
+twins(kernels.checked test_kernels 195 ${all_checks})
+twins(hopper.checked test_hopper 33 ${all_checks})
+twins(ops.checked test_ops 600 ${all_checks})
+twins(ladder.checked test_ladder 30 ${all_checks})
+twins(core.checked test_core 16 ${all_checks})
+twins(dist.checked test_dist 50 ${all_checks})
+
+# A machine with CUDA's driver and no GPU.
+if(TARGET weft-info)
+  emulated_test(twins.no_gpu OPTIONS --gpus 0 COMMAND $<TARGET_FILE:weft-info> EXPECT "GPU usable: no,.*cudaErrorNoDevice")
+endif()

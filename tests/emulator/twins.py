@@ -148,6 +148,8 @@ def run_some(options, program, names, report):
             return [other for other in names if other != name]
         if names:
             sys.exit(f"twins.py: {program} ended with 0 and did not run {names[0]}")
+        if status != 0:  # of all tests together: 86 where --check found something
+            report(Result(program, "exit", "crashed", 0, f"{output}\nexit status {status}"))
         return []
 
 

@@ -34,10 +34,8 @@ const char* cudaGetErrorString(cudaError_t code) {
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  return runtime_call([&] {
-    require(count != nullptr);
-    *count = Device::count();
-  });
+  if (count) *count = Device::count();  // 0 beside cudaErrorNoDevice
+  return runtime_call([&] { require(count != nullptr); });
 }
 // These work also when the context has died: they ask nothing of it.
 cudaError_t cudaSetDevice(int device) {

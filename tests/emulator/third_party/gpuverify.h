@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gpuverify.py compiles GPUVerify's kernels with. GPUVerify's annotations talk about all inputs and about pairs of threads;
-// a program that runs can only test those that speak of one thread: __assert. The others are hints for the proof.
+// What gpuverify.py compiles GPUVerify's kernels with. GPUVerify's annotations talk about all inputs and about pairs of
+// threads; a program that runs can only test those that speak of one thread: __assert. The others are hints for the
+// proof.
 #pragma once
 #include <cooperative_groups.h>
 #include <cuda.h>
@@ -31,7 +32,8 @@ struct Case {
   Case(const char* name, void (*run)()) { cases()[name] = run; }
 };
 
-/// What a function that a kernel declares and leaves undefined returns: some bit. A counter would be a race or an order of its own.
+/// What a function that a kernel declares and leaves undefined returns: some bit. A counter would be a race or an order
+/// of its own.
 __device__ inline int any_bit(const unsigned seed) {
   unsigned x = (static_cast<unsigned>(clock64()) + seed) * 2654435761u + threadIdx.x * 40503u;
   x ^= x >> 15;
@@ -58,7 +60,8 @@ inline curandStateMtgp32* generators() {
   return states;
 }
 
-/// An argument of type T: a buffer, a structure whose 8-byte words are buffers, the address of a function, or the number.
+/// An argument of type T: a buffer, a structure whose 8-byte words are buffers, the address of a function, or the
+/// number.
 template <class T>
 T argument(const long long value) {
   using Pointee = std::remove_pointer_t<T>;
@@ -90,8 +93,8 @@ long long address(F& symbol) {
 }
 
 template <class... P, size_t... I>
-void launch_with(void (*kernel)(P...), const dim3 grid, const dim3 block, const bool cooperative, const std::vector<long long>& values,
-                 std::index_sequence<I...>) {
+void launch_with(void (*kernel)(P...), const dim3 grid, const dim3 block, const bool cooperative,
+                 const std::vector<long long>& values, std::index_sequence<I...>) {
   std::tuple<std::remove_const_t<P>...> arguments{argument<std::remove_const_t<P>>(values[I])...};
   void* pointers[sizeof...(P) + 1] = {static_cast<void*>(&std::get<I>(arguments))...};
   if (cooperative)
@@ -101,7 +104,8 @@ void launch_with(void (*kernel)(P...), const dim3 grid, const dim3 block, const 
 }
 
 template <class... P>
-void launch(void (*kernel)(P...), const dim3 grid, const dim3 block, const bool cooperative, const std::vector<long long>& values) {
+void launch(void (*kernel)(P...), const dim3 grid, const dim3 block, const bool cooperative,
+            const std::vector<long long>& values) {
   launch_with(kernel, grid, block, cooperative, values, std::index_sequence_for<P...>{});
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the forward pass of FlashAttention-2 (its csrc/flash_attn/src is an include folder) or, with -DHOPPER, of FlashAttention-3
-// (its hopper/) without PyTorch, against attention in f64. Arguments: none. Prints a line for each case; exit code 1 when one is
-// wrong. -DELEMENT=half_t|bfloat16_t and -DHEAD=64|128 choose the instance.
+// Runs the forward pass of FlashAttention-2 (its csrc/flash_attn/src is an include folder) or, with -DHOPPER, of
+// FlashAttention-3 (its hopper/) without PyTorch, against attention in f64. Arguments: none. Prints a line for each
+// case; exit code 1 when one is wrong. -DELEMENT=half_t|bfloat16_t and -DHEAD=64|128 choose the instance.
 #include "flash_fwd_launch_template.h"
 
 #include <chrono>
@@ -38,7 +38,8 @@ struct Numbers {
     cudaMemcpy(device, host.data(), host.size() * sizeof(Element), cudaMemcpyHostToDevice);
   }
   double at(const int b, const int row, const int head, const int d) const {
-    return static_cast<double>(static_cast<float>(host[((static_cast<size_t>(b) * rows + row) * heads + head) * kHead + d]));
+    return static_cast<double>(
+        static_cast<float>(host[((static_cast<size_t>(b) * rows + row) * heads + head) * kHead + d]));
   }
   int64_t row_stride() const { return static_cast<int64_t>(heads) * kHead; }
   int64_t batch_stride() const { return rows * row_stride(); }
@@ -67,7 +68,8 @@ bool run(const Problem& s) {
   p.q_batch_stride = q.batch_stride(), p.k_batch_stride = k.batch_stride(), p.v_batch_stride = v.batch_stride();
   p.o_batch_stride = out.batch_stride();
   const auto rounded = [](const int n) { return (n + 127) / 128 * 128; };
-  p.b = s.batch, p.h = s.heads, p.h_k = s.key_heads, p.seqlen_q = s.queries, p.seqlen_k = s.keys, p.d = p.d_rounded = kHead;
+  p.b = s.batch, p.h = s.heads, p.h_k = s.key_heads, p.seqlen_q = s.queries, p.seqlen_k = s.keys,
+  p.d = p.d_rounded = kHead;
   p.seqlen_q_rounded = rounded(s.queries), p.seqlen_k_rounded = rounded(s.keys);
   p.scale_softmax = scale;
   p.p_dropout = p.rp_dropout = 1, p.p_dropout_in_uint8_t = 255;
@@ -118,7 +120,8 @@ bool run(const Problem& s) {
           weights[static_cast<size_t>(j)] = dot * scale;
           largest = std::max(largest, dot * scale);
         }
-        for (int j = 0; j < seen; ++j) sum += weights[static_cast<size_t>(j)] = std::exp(weights[static_cast<size_t>(j)] - largest);
+        for (int j = 0; j < seen; ++j)
+          sum += weights[static_cast<size_t>(j)] = std::exp(weights[static_cast<size_t>(j)] - largest);
         for (int d = 0; d < kHead; ++d) {
           double expected = 0;
           for (int j = 0; j < seen; ++j) expected += weights[static_cast<size_t>(j)] / sum * v.at(b, j, kh, d);
@@ -133,9 +136,10 @@ bool run(const Problem& s) {
       }
   const double allowed = p.is_bf16 ? 2e-2 : 3e-3;
   const bool passed = status == cudaSuccess && worst < allowed && worst_sum < 1e-3;
-  std::printf("%s %s %s head %d, %d x %d queries %d keys %d heads of %d%s: %.2f s, largest error %.1e, of the sums %.1e\n",
-              passed ? "ok" : "FAILED", kName, p.is_bf16 ? "bf16" : "f16", kHead, s.batch, s.queries, s.keys, s.heads, s.key_heads,
-              s.causal ? ", causal" : "", seconds, worst, worst_sum);
+  std::printf(
+      "%s %s %s head %d, %d x %d queries %d keys %d heads of %d%s: %.2f s, largest error %.1e, of the sums %.1e\n",
+      passed ? "ok" : "FAILED", kName, p.is_bf16 ? "bf16" : "f16", kHead, s.batch, s.queries, s.keys, s.heads,
+      s.key_heads, s.causal ? ", causal" : "", seconds, worst, worst_sum);
   if (status != cudaSuccess) std::printf("  CUDA says: %s\n", cudaGetErrorName(status));
   std::fflush(stdout);
   return passed;
@@ -146,7 +150,8 @@ bool run(const Problem& s) {
 int main() {
   int failed = 0;
   for (const bool causal : {false, true})
-    for (const Problem& s : {Problem{1, 128, 128, 2, 2, causal}, Problem{2, 200, 200, 2, 1, causal}, Problem{1, 65, 257, 2, 2, causal}})
+    for (const Problem& s :
+         {Problem{1, 128, 128, 2, 2, causal}, Problem{2, 200, 200, 2, 1, causal}, Problem{1, 65, 257, 2, 2, causal}})
       failed += run(s) ? 0 : 1;
   return failed ? 1 : 0;
 }
