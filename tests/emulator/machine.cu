@@ -128,6 +128,7 @@ __global__ void chained(volatile int* flags, int* order) {
   if (threadIdx.x == 0) {
     while (blockIdx.x > 0 && flags[blockIdx.x - 1] == 0) {
     }
+    __threadfence();
     order[blockIdx.x] = blockIdx.x == 0 ? 1 : order[blockIdx.x - 1] + 1;
     __threadfence();
     flags[blockIdx.x] = 1;
