@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/support/device.h"
 #include "benchmarks/cases/cases.h"
 #include "benchmarks/harness/program.h"
 #include "benchmarks/roofline/table.h"
+#include "core/choose_device.h"
 
 namespace weft::benchmarks {
 
@@ -14,6 +14,7 @@ namespace {
 
 void add_cpu_suite(Cases& cases, const Target& target) {
   add_network_cases(cases, target);
+  add_transformer_cases(cases, target);
   add_convolution_cases(cases, target);
   add_matmul_cases(cases, target);
   add_norm_cases(cases, target);
@@ -39,7 +40,7 @@ void add_gpu_suite(Cases& cases, const Target& target) {
 Cases make_cases(const bench::Setting& setting) {
   const bool gpu = setting.suite == "gpu", engines = setting.suite == "engines";
   const std::string device = !setting.device.empty() ? setting.device : gpu || engines ? "cuda" : "cpu";
-  const Target target{support::choose_device(device), setting.tiny};
+  const Target target{weft::choose_device(device), setting.tiny};
   Cases cases;
   if (setting.suite == "dist") {
     add_collective_cases(cases, target);

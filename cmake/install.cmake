@@ -13,16 +13,16 @@ add_library(weft::weft ALIAS weft_weft)
 target_include_directories(weft_weft INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 install(DIRECTORY include/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-foreach(folder kernels core nn optim data dist apps/support)
+foreach(folder kernels core io nn optim data dist train apps/support)
   get_filename_component(parent weft/${folder} DIRECTORY)
   install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${parent} FILES_MATCHING PATTERN "*.h"
           # Below kernels/ the contracts are public, the devices behind them are not.
-          PATTERN "kernels/cpu" EXCLUDE PATTERN "kernels/cuda" EXCLUDE PATTERN "kernels/simt" EXCLUDE
+          PATTERN "kernels/cpu" EXCLUDE PATTERN "kernels/cuda" EXCLUDE
           PATTERN "kernels/engines" EXCLUDE PATTERN "kernels/ladder" EXCLUDE
           PATTERN "hdf5_handle.h" EXCLUDE PATTERN "hdf5_library.h" EXCLUDE)  # need HDF5's own headers
 endforeach()
 
-install(TARGETS weft_kernels weft_core weft_nn weft_optim weft_data weft_dist weft_support weft_weft
+install(TARGETS weft_kernels weft_core weft_io weft_nn weft_optim weft_data weft_dist weft_train weft_support weft_weft
         EXPORT weft-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 set(weft_cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
 install(EXPORT weft-targets NAMESPACE weft:: DESTINATION ${weft_cmake_folder})

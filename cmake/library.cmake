@@ -4,6 +4,15 @@
 add_library(weft_build_flags INTERFACE)
 target_compile_options(weft_build_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow $<$<BOOL:${WEFT_WERROR}>:-Werror>>)
+if(WEFT_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(weft_build_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)  # true of no file by itself
+endif()
+
+# weft_by_the_dozen(TARGET): WEFT_UNITY compiles these sources in groups. Most files are short, and reading headers is most of their
+# cost. Files with flags of their own are left out by CMake.
+function(weft_by_the_dozen target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${WEFT_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+endfunction()
 
 # weft_library(NAME folder-name): a static library of the *.cpp files of this folder (and the named SUBFOLDERS),
 # with the alias weft::NAME and the house root as include folder.
@@ -18,6 +27,7 @@ function(weft_library name)
     add_library(weft_${name} STATIC ${sources})
     set(scope PUBLIC)
     target_link_libraries(weft_${name} PRIVATE $<BUILD_INTERFACE:weft_build_flags> ${arg_PRIVATE_LINK})
+    weft_by_the_dozen(weft_${name})
   else()
     add_library(weft_${name} INTERFACE)
     set(scope INTERFACE)
@@ -35,6 +45,7 @@ function(weft_program name)
   cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE weft_build_flags ${arg_LINK})
+  weft_by_the_dozen(${name})
   set_property(GLOBAL APPEND PROPERTY WEFT_PROGRAMS ${name})
 endfunction()
 
@@ -64,6 +75,19 @@ function(weft_test area)
   target_link_libraries(test_${area} PRIVATE weft_build_flags ${arg_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
   gtest_discover_tests(test_${area} TEST_PREFIX "${area}." DISCOVERY_TIMEOUT 120
     PROPERTIES SKIP_REGULAR_EXPRESSION ".  SKIPPED .|0 tests from 0 test suites ran" LABELS ${area} TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "OMP_NUM_THREADS=2;OMP_WAIT_POLICY=passive;${arg_ENVIRONMENT}")
+endfunction()
+
+# weft_optional(LIBRARY [FOLDER/]NAME found? include libraries…): of this folder, the files NAME.cpp and NAME_*.cpp or their stub
+# no_NAME.cpp. What they include and link stays private to the library.
+function(weft_optional library part found include)
+  if(found)
+    string(REGEX REPLACE "([^/]+)$" "no_\\1.cpp" other ${part})
+    target_include_directories(weft_${library} SYSTEM PRIVATE ${include})
+    target_link_libraries(weft_${library} PRIVATE ${ARGN})
+  else()
+    file(GLOB other CONFIGURE_DEPENDS ${part}.cpp ${part}_*.cpp)
+  endif()
+  set_source_files_properties(${other} PROPERTIES HEADER_FILE_ONLY TRUE)
 endfunction()
 
 # weft_loops(sources… OPTIONS flags…): files whose loops are written to vectorise, built for WEFT_MARCH and at -O3 (sanitizers

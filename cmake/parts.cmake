@@ -5,7 +5,7 @@
 set(WEFT_PARTS "" CACHE INTERNAL "rows of the table of parts")
 set(WEFT_WITHOUT "" CACHE STRING "Optional parts to leave out although they are there, by their names in the table, or: all")
 
-set(optional_parts oneDNN OpenBLAS cuBLASLt cuDNN HDF5 libjpeg-turbo libspng zlib libzstd libzip yaml-cpp utf8proc libsodium Gloo MPI NCCL)
+set(optional_parts oneDNN cuBLASLt cuDNN HDF5 libjpeg-turbo libspng zlib libzstd libzip yaml-cpp utf8proc libsodium Gloo MPI NCCL)
 foreach(part ${WEFT_WITHOUT})
   if(NOT part IN_LIST optional_parts AND NOT part STREQUAL "all")
     list(JOIN optional_parts ", " known)
@@ -112,10 +112,6 @@ weft_require("Boost.Context" "${Boost_CONTEXT_FOUND}" "libboost-context-dev")
 weft_find_library(oneDNN WEFT_HAVE_DNNL WEFT_DNNL_INCLUDE oneapi/dnnl/dnnl.hpp WEFT_DNNL dnnl)
 weft_part("oneDNN" "${WEFT_HAVE_DNNL}" "fast CPU convolution and bf16 matmul" "apt-get install libdnnl-dev")
 
-weft_find_library(OpenBLAS WEFT_HAVE_OPENBLAS WEFT_CBLAS_INCLUDE cblas.h WEFT_OPENBLAS openblas
-  PATH_SUFFIXES openblas openblas-openmp ${CMAKE_LIBRARY_ARCHITECTURE}/openblas-openmp)
-weft_part("OpenBLAS" "${WEFT_HAVE_OPENBLAS}" "fast CPU matmul" "apt-get install libopenblas-openmp-dev")
-
 set(WEFT_HAVE_CUDA FALSE)
 if(NOT WEFT_CUDA STREQUAL "OFF")
   include(CheckLanguage)
@@ -175,12 +171,12 @@ weft_part("cuBLASLt" "${WEFT_HAVE_CUBLASLT}" "matmul of WEFT_ENGINE=vendor and a
 weft_part("cuDNN" "${WEFT_HAVE_CUDNN}" "conv2d of WEFT_ENGINE=vendor and auto" "with CUDA: install cuDNN 9, or set WEFT_CUDNN_ROOT")
 
 weft_find_library(HDF5 WEFT_HAVE_HDF5 WEFT_HDF5_INCLUDE hdf5.h WEFT_HDF5 hdf5 hdf5_serial PATH_SUFFIXES hdf5/serial)
-# A shared HDF5 is loaded at its first use (data/hdf5_library.cpp); any other is linked.
+# A shared HDF5 is loaded at its first use (io/hdf5/hdf5_library.cpp); any other is linked.
 set(WEFT_HDF5_FILE "")
 if(WEFT_HAVE_HDF5)
   weft_soname(WEFT_HDF5_FILE WEFT_HDF5_FOLDER ${WEFT_HDF5})
 endif()
-weft_part("HDF5" "${WEFT_HAVE_HDF5}" "checkpoints (.h5), pictures in HDF5 files" "apt-get install libhdf5-dev")
+weft_part("HDF5" "${WEFT_HAVE_HDF5}" "images in HDF5 files, checkpoints of earlier versions" "apt-get install libhdf5-dev")
 
 find_package(nlohmann_json 3.10 QUIET)
 weft_require("nlohmann-json" "${nlohmann_json_FOUND}" "nlohmann-json3-dev")
@@ -188,9 +184,9 @@ find_package(fmt QUIET)
 weft_require("fmt" "${fmt_FOUND}" "libfmt-dev")
 
 weft_find_library(libjpeg-turbo WEFT_HAVE_JPEG WEFT_JPEG_INCLUDE jpeglib.h WEFT_JPEG jpeg)
-weft_part("libjpeg-turbo" "${WEFT_HAVE_JPEG}" "JPEG pictures" "apt-get install libjpeg62-turbo-dev")
+weft_part("libjpeg-turbo" "${WEFT_HAVE_JPEG}" "JPEG images" "apt-get install libjpeg62-turbo-dev")
 weft_find_library(libspng WEFT_HAVE_SPNG WEFT_SPNG_INCLUDE spng.h WEFT_SPNG spng)
-weft_part("libspng" "${WEFT_HAVE_SPNG}" "PNG pictures" "apt-get install libspng-dev")
+weft_part("libspng" "${WEFT_HAVE_SPNG}" "PNG images" "apt-get install libspng-dev")
 weft_find_library(zlib WEFT_HAVE_ZLIB WEFT_ZLIB_INCLUDE zlib.h WEFT_ZLIB z)
 weft_part("zlib" "${WEFT_HAVE_ZLIB}" ".gz data files" "apt-get install zlib1g-dev")
 

@@ -2,6 +2,7 @@
 #include "core/autocast.h"
 
 #include "core/autograd.h"
+#include "core/ops/cast.h"
 
 namespace weft {
 namespace {
@@ -22,8 +23,7 @@ Tensor autocast_low(const Tensor& x) {
   const AutogradMeta* meta = x.impl()->autograd.get();
   if (meta && meta->compute_copy.defined() && meta->compute_copy.dtype() == *active &&
       meta->compute_version == x.storage()->version())
-    return differentiable(meta->compute_copy.detach(), "cast", {x},
-                          [](const Tensor& dy) { return Grads{dy.to(DType::f32)}; });
+    return recorded_cast(meta->compute_copy.detach(), x);
   return x.to(*active);
 }
 

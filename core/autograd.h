@@ -6,13 +6,15 @@
 #include <optional>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/tensor.h"
 
 namespace weft {
 
-class FlatParameters;  // core/flat_parameters.h
+class FlatParameters;   // core/flat_parameters.h
+class BackwardContext;  // core/backward_context.h
 
 /// True while ops record their backward (the default). Per thread.
 bool grad_enabled();
@@ -85,15 +87,19 @@ class Node : public RefCounted {
   Device device;
   std::vector<std::function<Tensor(const Tensor&)>> hooks;
 
-  // State of the backward pass that is under way (core/autograd.cpp): its number, 0 between passes; how many gradients
-  // the node still waits for; the sum of those that came.
+  // State of the backward pass that is under way (core/backward_pass.cpp): its number, 0 between passes; how many
+  // gradients the node still waits for; the sum of those that came; whether that comes multiplied by the derivative of
+  // the node's activation.
   uint64_t pass = 0;
   int waiting = 0;
   Tensor arrived;
+  bool activation_is_taken = false;
 
-  virtual Grads backward(const Tensor& dy) = 0;
+  virtual Grads backward(const Tensor& dy, BackwardContext& context) = 0;
+  /// Whether backward returns a dy of this dtype as it is: a cast does, where the dtype is that of its input.
+  virtual bool hands_on(DType) const { return false; }
   /// Frees the saved tensors after a backward that does not retain the graph.
-  virtual void release() = 0;
+  virtual void release() {}
 
   ~Node() override;
   /// Nodes that go while another one goes wait in a list: a chain of any length is freed without recursion.
@@ -115,16 +121,24 @@ struct AutogradMeta {
 
 namespace autograd_detail {
 
-template <class Backward>
-class LambdaNode final : public Node {
+template <class Backward, class Base = Node>
+class LambdaNode final : public Base {
  public:
-  explicit LambdaNode(Backward backward) : backward_(std::move(backward)) {}
-  Grads backward(const Tensor& dy) override {
-    WEFT_CHECK(backward_.has_value(), op,
+  template <class... Arguments>
+  explicit LambdaNode(Backward backward, Arguments&&... base)
+      : Base(std::forward<Arguments>(base)...), backward_(std::move(backward)) {}
+  Grads backward(const Tensor& dy, BackwardContext& context) override {
+    WEFT_CHECK(backward_.has_value(), this->op,
                ": backward a second time through the same graph. Pass retain_graph = true to the first backward");
-    return (*backward_)(dy);
+    if constexpr (std::is_invocable_v<Backward&, const Tensor&, BackwardContext&>)
+      return (*backward_)(dy, context);
+    else
+      return (*backward_)(dy);
   }
-  void release() override { backward_.reset(); }
+  void release() override {
+    backward_.reset();
+    Base::release();
+  }
 
  private:
   std::optional<Backward> backward_;
@@ -138,8 +152,9 @@ void connect(const Tensor& y, Ref<Node> node, const char* op, const Tensor* inpu
 
 /// Records that `y` was computed from `inputs` and how the gradients of the inputs follow from dy:
 ///   return differentiable(y, "gelu", {x}, [x = Saved(x)](const Tensor& dy) { return Grads{gelu_backward(dy, x)}; });
-/// The lambda must be a pure function of what it captured and must return one gradient per input (undefined: none), of
-/// the input's sizes. Does nothing while gradients are off or when no input wants one. Returns y.
+/// The lambda takes dy, or dy and a BackwardContext& (core/backward_context.h). It must be a pure function of these and
+/// of what it captured, and must return one gradient per input (undefined: none), of the input's sizes. Does nothing
+/// while gradients are off or when no input wants one. Returns y.
 template <class Inputs, class Backward>
 Tensor differentiable_from(Tensor y, const char* op, const Inputs& inputs, Backward&& backward) {
   if (grad_enabled() && autograd_detail::any_requires_grad(inputs)) {
@@ -158,7 +173,7 @@ Tensor differentiable(Tensor y, const char* op, const std::vector<Tensor>& input
   return differentiable_from(std::move(y), op, inputs, std::forward<Backward>(backward));
 }
 
-/// To be called from a hook: `callback` runs once, behind the backward pass that is under way (the outermost one, where
+/// To be called from a hook: `callback` runs once, after the backward pass that is under way (the outermost one, where
 /// a checkpoint() runs another inside). Callbacks run in the order of their registration; after an exception none does.
 /// Errors: no backward is running on this thread.
 void after_backward(std::function<void()> callback);

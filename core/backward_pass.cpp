@@ -9,7 +9,7 @@
 #include "core/activation_node.h"
 #include "core/autograd.h"
 #include "core/autograd_meta.h"
-#include "core/gradient_target.h"
+#include "core/backward_context.h"
 #include "core/ops/add.h"
 #include "core/trace.h"
 
@@ -42,9 +42,6 @@ void accumulate(Tensor& sum, Tensor gradient) {
 
 std::atomic<uint64_t> passes{0};
 
-class Engine;
-thread_local Engine* running_engine = nullptr;
-
 /// One run of backward. Nodes run in the opposite order of their creation, each when all its gradients have come; the
 /// bookkeeping lives in the nodes, so that a step costs no look-up.
 class Engine {
@@ -57,8 +54,8 @@ class Engine {
       node->pass = 0;
       node->waiting = 0;
       node->arrived = {};
+      node->activation_is_taken = false;
     }
-    for (ActivationNode* node : taken_) node->set_taken(false);
     for (auto& [leaf, state] : leaves_) take_back(*leaf, state);
   }
   Engine(const Engine&) = delete;
@@ -85,47 +82,6 @@ class Engine {
     while (!leaves_.empty()) finish_leaf(leaves_.begin()->first);
   }
 
-  // The grad() memory of the leaf behind input `i` of the running node, if this gradient is all that the leaf gets.
-  Tensor offer(size_t i, const Shape& sizes, DType dtype) {
-    const Node::Edge* edge = &running_->inputs[i];
-    // A cast to the dtype that the gradient has already hands it on as it is.
-    if (edge->node && edge->node->waiting == 1 && edge->node->hooks.empty() &&
-        edge->node->op == std::string_view("cast"))
-      edge = &edge->node->inputs[0];
-    if (!edge->leaf || !edge->leaf->autograd) return {};
-    Leaf& leaf = leaves_.at(edge->leaf.get());
-    AutogradMeta& meta = *edge->leaf->autograd;
-    const bool fits = meta.grad_is_zero && meta.grad.sizes() == sizes && meta.grad.dtype() == dtype &&
-                      meta.grad.is_contiguous() && meta.hooks.empty();
-    if (!fits || leaf.waiting != 1 || leaf.sum.defined()) return {};
-    meta.grad_is_zero = false;  // so that nobody fills it with zeros meanwhile
-    leaf.offered = true;
-    return meta.grad.detach();
-  }
-
-  // What has come for the node behind input `i` of the running node.
-  Tensor take(size_t i, const Shape& sizes, DType dtype) {
-    Node* const node = running_->inputs[i].node.get();
-    if (!node || !node->arrived.defined()) return {};
-    const Tensor& sum = node->arrived;
-    if (sum.sizes() != sizes || sum.dtype() != dtype || !sum.is_contiguous()) return {};
-    return std::exchange(node->arrived, Tensor());
-  }
-
-  // The activation behind input `i` of the running node; that one's node is told.
-  TakenActivation take_activation(size_t i, DType dtype) {
-    Node* const node = running_->inputs[i].node.get();
-    if (!node || node->waiting != 1 || node->arrived.defined() || !node->hooks.empty() || node->dtype != dtype)
-      return {};
-    auto* const activation = dynamic_cast<ActivationNode*>(node);
-    if (!activation || !activation->saved()) return {};
-    const Tensor saved = activation->saved();
-    if (!saved.is_contiguous() || saved.dtype() != dtype) return {};
-    activation->set_taken(true);
-    taken_.push_back(activation);
-    return {activation->f(), saved};
-  }
-
   /// Does any pass of this thread wait for a gradient of the leaf?
   static bool waits_for(TensorImpl* leaf) {
     for (const Engine* engine = innermost_; engine; engine = engine->outer_)
@@ -145,25 +101,58 @@ class Engine {
     if (std::exchange(state.offered, false)) leaf.autograd->grad_is_zero = true;
   }
 
-  // Makes the engine and node known to offer() while the node's backward runs; backward may run inside it.
-  class Running {
+  // What the backward of one node gets to ask.
+  class Context final : public BackwardContext {
    public:
-    Running(Engine* engine, Node* node)
-        : engine_(engine),
-          outer_(std::exchange(running_engine, engine)),
-          outer_node_(std::exchange(engine->running_, node)) {}
-    ~Running() {
-      running_engine = outer_;
-      engine_->running_ = outer_node_;
+    Context(Engine& engine, const Node& node) : engine_(engine), node_(node) {}
+
+    Tensor gradient_target(size_t input, const Shape& sizes, DType dtype, Device device) override {
+      Tensor place = engine_.offer(node_.inputs[input], sizes, dtype);
+      return place.defined() ? place : Tensor::empty(sizes, dtype, device);
     }
-    Running(const Running&) = delete;
-    Running& operator=(const Running&) = delete;
+
+    Tensor arrived_gradient(size_t input, const Shape& sizes, DType dtype) override {
+      Node* const node = node_.inputs[input].node.get();
+      if (!node || !node->arrived.defined()) return {};
+      const Tensor& sum = node->arrived;
+      if (sum.sizes() != sizes || sum.dtype() != dtype || !sum.is_contiguous()) return {};
+      return std::exchange(node->arrived, Tensor());
+    }
+
+    TakenActivation take_activation(size_t input, DType dtype) override {
+      Node* const node = node_.inputs[input].node.get();
+      if (!node || node->waiting != 1 || node->arrived.defined() || !node->hooks.empty() || node->dtype != dtype)
+        return {};
+      auto* const activation = dynamic_cast<ActivationNode*>(node);
+      if (!activation || !activation->saved()) return {};
+      const Tensor saved = activation->saved();
+      if (!saved.is_contiguous() || saved.dtype() != dtype) return {};
+      activation->activation_is_taken = true;
+      return {activation->f(), saved};
+    }
+
+    bool activation_is_taken() const override { return node_.activation_is_taken; }
 
    private:
-    Engine* engine_;
-    Engine* outer_;
-    Node* outer_node_;
+    Engine& engine_;
+    const Node& node_;
   };
+
+  // The grad() memory of the leaf at the end of the edge, if the gradient on it is all that the leaf gets.
+  Tensor offer(const Node::Edge& from, const Shape& sizes, DType dtype) {
+    const Node* const node = from.node.get();
+    const bool through = node && node->waiting == 1 && node->hooks.empty() && node->hands_on(dtype);
+    const Ref<TensorImpl>& target = through ? node->inputs[0].leaf : from.leaf;
+    if (!target || !target->autograd) return {};
+    Leaf& leaf = leaves_.at(target.get());
+    AutogradMeta& meta = *target->autograd;
+    const bool fits = meta.grad_is_zero && meta.grad.sizes() == sizes && meta.grad.dtype() == dtype &&
+                      meta.grad.is_contiguous() && meta.hooks.empty();
+    if (!fits || leaf.waiting != 1 || leaf.sum.defined()) return {};
+    meta.grad_is_zero = false;  // so that nobody fills it with zeros meanwhile
+    leaf.offered = true;
+    return meta.grad.detach();
+  }
 
   static Node* node_of(const Tensor& tensor) { return tensor.impl()->autograd->node.get(); }
   static bool created_before(const Node* a, const Node* b) { return a->sequence < b->sequence; }
@@ -207,10 +196,8 @@ class Engine {
       if (!node.hooks.empty()) dy = run_hooks(node.hooks, std::move(dy));
       WEFT_CHECK(dy.sizes() == node.sizes, node.op, ": backward got the gradient ", dy, " for an output of sizes ",
                  node.sizes);
-      {
-        const Running running(this, &node);
-        grads = node.backward(dy);
-      }
+      Context context(*this, node);
+      grads = node.backward(dy, context);
       WEFT_CHECK(grads.size() == node.inputs.size(), node.op, ": backward returned ", grads.size(), " gradients for ",
                  node.inputs.size(), " inputs");
       dy = {};
@@ -262,11 +249,9 @@ class Engine {
   static thread_local Engine* innermost_;
   bool retain_graph_;
   uint64_t pass_;
-  Node* running_ = nullptr;
   Engine* outer_;                       // runs this one inside, as checkpoint() does
   std::vector<Node*> roots_, reached_;  // the outputs of the caller keep all nodes alive
   std::vector<Node*> ready_;            // a heap: the youngest node first
-  std::vector<ActivationNode*> taken_;  // told that their gradient comes multiplied
   std::unordered_map<TensorImpl*, Leaf> leaves_;
 };
 
@@ -305,20 +290,6 @@ void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gra
     Engine(retain_graph).run(outputs, std::move(starts));
   }
   for (const auto& callback : callbacks) callback();
-}
-
-Tensor gradient_target(size_t input, const Shape& sizes, DType dtype, Device device) {
-  if (Engine* engine = running_engine)
-    if (Tensor target = engine->offer(input, sizes, dtype); target.defined()) return target;
-  return Tensor::empty(sizes, dtype, device);
-}
-
-Tensor arrived_gradient(size_t input, const Shape& sizes, DType dtype) {
-  return running_engine ? running_engine->take(input, sizes, dtype) : Tensor();
-}
-
-TakenActivation take_activation(size_t input, DType dtype) {
-  return running_engine ? running_engine->take_activation(input, dtype) : TakenActivation{};
 }
 
 bool gradient_pending(const Tensor& leaf) { return Engine::waits_for(leaf.impl()); }

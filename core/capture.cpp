@@ -5,12 +5,12 @@
 
 namespace weft {
 namespace {
-thread_local capture_detail::Capture* running = nullptr;
+thread_local capture_detail::Capture* capturing = nullptr;
 }
 
-bool is_capturing(Device device) { return running && running->device == device; }
+bool is_capturing(Device device) { return capturing && capturing->device == device; }
 
-uint64_t capture_number() { return running ? running->number : 0; }
+uint64_t capture_number() { return capturing ? capturing->number : 0; }
 
 void refuse_while_capturing(const char* what, Device device) {
   WEFT_CHECK(!is_capturing(device), what, ": needs the host, while a graph is captured on ", device,
@@ -18,8 +18,8 @@ void refuse_while_capturing(const char* what, Device device) {
 }
 
 void on_each_run(std::function<void()> work) {
-  if (running)
-    running->each_run.push_back(std::move(work));
+  if (capturing)
+    capturing->each_run.push_back(std::move(work));
   else
     work();
 }
@@ -27,12 +27,12 @@ void on_each_run(std::function<void()> work) {
 namespace capture_detail {
 
 CaptureGuard::CaptureGuard(Capture& capture) {
-  WEFT_CHECK(!running, "graph: capture inside the capture of another graph");
+  WEFT_CHECK(!capturing, "graph: capture inside the capture of another graph");
   static std::atomic<uint64_t> captures{0};
   capture.number = ++captures;
-  running = &capture;
+  capturing = &capture;
 }
-CaptureGuard::~CaptureGuard() { running = nullptr; }
+CaptureGuard::~CaptureGuard() { capturing = nullptr; }
 
 }  // namespace capture_detail
 }  // namespace weft

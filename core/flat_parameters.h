@@ -38,7 +38,7 @@ class FlatParameters {
 
   /// The same with places that the caller has chosen, in buffers of `numel` elements: the shards of all ranks must line
   /// up. Offsets ascend; what no slice covers is padding. Slices may be empty. Errors: those of the other form; an
-  /// offset that is no multiple of kAlignment, slices that overlap or reach behind the end.
+  /// offset that is no multiple of kAlignment, slices that overlap or reach past the end.
   static std::shared_ptr<FlatParameters> of(std::vector<FlatSlice> slices, int64_t numel);
 
   /// Use of(); public for std::make_shared only.

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/tensor.h"
@@ -38,5 +39,15 @@ struct StateDict {
     fail("state dict: no number named '", name, "'");
   }
 };
+
+/// The tensors of a dict by name. A `module.` before all names, as a wrapped PyTorch model writes them, is left out.
+/// Errors: a name that occurs twice.
+std::unordered_map<std::string, Tensor> tensors_by_name(const StateDict& dict);
+/// The same names, in the dict's order.
+std::vector<std::string> names_of(const StateDict& dict);
+
+/// What follows "the weights do not fit": five names of each list that is not empty. Empty where all are.
+std::string mismatch_text(const std::vector<std::string>& misshapen, const std::vector<std::string>& missing,
+                          const std::vector<std::string>& unexpected);
 
 }  // namespace weft

@@ -4,7 +4,7 @@
 #include <array>
 #include <map>
 #include <mutex>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "core/capture.h"
@@ -24,26 +24,26 @@ void*& stream_slot(Device device) {
 /// Streams that no Stream has now.
 class SpareStreams {
  public:
-  void* take(Device device) {
+  void* take(Device device, int priority) {
     {
       const std::lock_guard lock(mutex_);
-      std::vector<void*>& spare = spare_[{device.kind, device.index}];
+      std::vector<void*>& spare = spare_[{device.kind, device.index, priority}];
       if (!spare.empty()) {
         void* const handle = spare.back();
         spare.pop_back();
         return handle;
       }
     }
-    return kernels::runtime(device.kind).create_stream(device.index);
+    return kernels::runtime(device.kind).create_stream(device.index, priority);
   }
-  void put(Device device, void* handle) {
+  void put(Device device, int priority, void* handle) {
     const std::lock_guard lock(mutex_);
-    spare_[{device.kind, device.index}].push_back(handle);
+    spare_[{device.kind, device.index, priority}].push_back(handle);
   }
 
  private:
   std::mutex mutex_;
-  std::map<std::pair<DeviceKind, int>, std::vector<void*>> spare_;
+  std::map<std::tuple<DeviceKind, int, int>, std::vector<void*>> spare_;
 };
 
 SpareStreams& spare_streams() {
@@ -63,11 +63,11 @@ void synchronize(Device device) {
     kernels::runtime(device.kind).synchronize_stream(device.index, current_stream(device));
 }
 
-Stream::Stream(Device device) : device_(device) {
-  if (device.kind != DeviceKind::cpu) handle_ = spare_streams().take(device);
+Stream::Stream(Device device, int priority) : device_(device), priority_(priority) {
+  if (device.kind != DeviceKind::cpu) handle_ = spare_streams().take(device, priority);
 }
 Stream::~Stream() {
-  if (handle_) spare_streams().put(device_, handle_);
+  if (handle_) spare_streams().put(device_, priority_, handle_);
 }
 void Stream::synchronize() const {
   refuse_while_capturing("synchronize", device_);

@@ -15,7 +15,8 @@ void synchronize(Device device);
 /// stream then. It is never destroyed, since the allocator asks it for as long as tensors live that used it.
 class Stream {
  public:
-  explicit Stream(Device device);
+  /// `priority`: work of a stream of a lower number starts first where both could; 0 is usual, GPUs offer -5 to 0.
+  explicit Stream(Device device, int priority = 0);
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -25,6 +26,7 @@ class Stream {
 
  private:
   Device device_;
+  int priority_;
   void* handle_ = nullptr;
 };
 

@@ -8,21 +8,21 @@
 
 namespace weft {
 namespace {
-thread_local const char* running = "tensor";
+thread_local const char* current_name = "tensor";
 thread_local bool backward_runs = false;
 }  // namespace
 
-const char* current_op() { return running; }
+const char* current_op() { return current_name; }
 bool in_backward() { return backward_runs; }
 
 OpScope::OpScope(const char* op, bool backward)
-    : previous_(std::exchange(running, op)),
+    : previous_(std::exchange(current_name, op)),
       previous_backward_(std::exchange(backward_runs, backward)),
       started_(profile::begin_span()) {}
 
 OpScope::~OpScope() {
-  if (started_ >= 0) profile::end_span(profile::Category::op, running, backward_runs, started_);
-  running = previous_;
+  if (started_ >= 0) profile::end_span(profile::Category::op, current_name, backward_runs, started_);
+  current_name = previous_;
   backward_runs = previous_backward_;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/cifar.h"
 
-#include "data/file_bytes.h"
 #include "data/fixed_dataset.h"
 #include "data/pickled_dict.h"
+#include "io/file_bytes.h"
 #include "kernels/error.h"
 
 namespace weft::data {

@@ -24,7 +24,7 @@ enum class CifarLabels : uint8_t { fine, coarse };
 std::shared_ptr<const Dataset> cifar100(const std::filesystem::path& directory, Split split,
                                         CifarLabels labels = CifarLabels::fine);
 
-/// Packs pictures u8 [n, 32, 32, 3] and labels into CIFAR-10's records, the inverse of reading.
+/// Packs images u8 [n, 32, 32, 3] and labels into CIFAR-10's records, the inverse of reading.
 std::vector<uint8_t> cifar10_records(const uint8_t* pixels, const int64_t* labels, int64_t count);
 
 }  // namespace weft::data

@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "data/picture.h"
+#include "data/image.h"
 
 namespace weft::data {
 
 enum class Split : uint8_t { train, val };
 const char* name(Split split);
 
-/// The contiguous memory of a set whose pictures all have one size: pixels u8 [count, height, width, channels].
+/// The contiguous memory of a set whose images all have one size: pixels u8 [count, height, width, channels].
 struct Storage {
   const uint8_t* pixels = nullptr;
   const int64_t* labels = nullptr;
@@ -23,8 +23,8 @@ struct Storage {
   int64_t width = 0;
   int64_t channels = 0;
 
-  int64_t picture_bytes() const { return height * width * channels; }
-  const uint8_t* picture(int64_t index) const { return pixels + index * picture_bytes(); }
+  int64_t image_bytes() const { return height * width * channels; }
+  const uint8_t* image(int64_t index) const { return pixels + index * image_bytes(); }
 };
 
 /// Mean and standard deviation per channel, in units where white is 1.
@@ -33,7 +33,7 @@ struct ChannelStatistics {
   std::vector<double> std;
 };
 
-/// A set of pictures with one label each. `get` may be called from several threads at once.
+/// A set of images with one label each. `get` may be called from several threads at once.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -42,13 +42,13 @@ class Dataset {
   /// One name per class; the label is the position.
   virtual const std::vector<std::string>& classes() const = 0;
   virtual int64_t channels() const = 0;
-  /// Picture `index`, decoded. Errors: index outside the set; an unreadable picture (the text names the file).
-  virtual Picture get(int64_t index) const = 0;
-  /// The whole set in memory, when all pictures have one size; else nullptr.
+  /// Image `index`, decoded. Errors: index outside the set; an unreadable image (the text names the file).
+  virtual Image get(int64_t index) const = 0;
+  /// The whole set in memory, when all images have one size; else nullptr.
   virtual const Storage* storage() const { return nullptr; }
-  /// Where a picture comes from, for error texts: `data_batch_1.bin record 17`.
+  /// Where an image comes from, for error texts: `data_batch_1.bin record 17`.
   virtual std::string origin(int64_t index) const = 0;
-  /// `cifar10 train: 50000 pictures 32x32x3, 10 classes`.
+  /// `cifar10 train: 50000 images 32x32x3, 10 classes`.
   virtual std::string describe() const = 0;
 
  private:
@@ -62,7 +62,7 @@ class Dataset {
 ///   cifar10:DIR        CIFAR-10, binary version                   cifar100:DIR     CIFAR-100, binary, fine labels
 ///   cifar100-coarse:DIR  CIFAR-100 with its 20 coarse labels      idx:DIR          MNIST and its family, plain or .gz
 ///   folder:DIR         DIR/{train,val}/CLASS/*.{jpg,jpeg,png}     random[:NxHxWxC] uniform noise
-///   hdf5:FILE          pictures in an HDF5 file (JSC's layout)    packed:FILE      the same in Weft's own format
+///   hdf5:FILE          images in an HDF5 file (JSC's layout)    packed:FILE      the same in Weft's own format
 /// Errors: an unknown kind (the text names the nearest), and all errors of the readers.
 std::shared_ptr<const Dataset> open_dataset(const std::string& text, Split split);
 

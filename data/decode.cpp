@@ -8,14 +8,14 @@
 
 namespace weft::data {
 
-Picture decode(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options) {
+Image decode(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options) {
   constexpr uint8_t kPng[] = {0x89, 'P', 'N', 'G', 0x0d, 0x0a, 0x1a, 0x0a};
   WEFT_CHECK(!bytes.empty(), "decode: ", path, " is empty");
   if (bytes.size() >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8 && bytes[2] == 0xff)
     return decode_jpeg(bytes, path, options);
   if (bytes.size() >= sizeof(kPng) && std::memcmp(bytes.data(), kPng, sizeof(kPng)) == 0)
     return decode_png(bytes, path, options);
-  fail("decode: expected a JPEG or PNG picture, got something else in ", path);
+  fail("decode: expected a JPEG or PNG image, got something else in ", path);
 }
 
 int exif_orientation(const uint8_t* tiff, size_t size) {
@@ -43,20 +43,20 @@ int exif_orientation(const uint8_t* tiff, size_t size) {
   return 1;
 }
 
-Picture upright(Picture picture, int orientation) {
-  if (orientation <= 1 || orientation > 8) return picture;
-  // What stands at (y, x) of the upright picture is found in the stored one by: transpose, then mirror rows / columns.
+Image upright(Image image, int orientation) {
+  if (orientation <= 1 || orientation > 8) return image;
+  // What stands at (y, x) of the upright image is found in the stored one by: transpose, then mirror rows / columns.
   const bool transpose = orientation >= 5;
   const bool mirror_y = orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
   const bool mirror_x = orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;
-  Picture out = black_picture(picture.height, picture.width, picture.channels, picture.label);
+  Image out = black_image(image.height, image.width, image.channels, image.label);
   if (transpose) std::swap(out.height, out.width);
   for (int64_t y = 0; y < out.height; ++y)
     for (int64_t x = 0; x < out.width; ++x) {
       const int64_t v = mirror_y ? out.height - 1 - y : y;
       const int64_t u = mirror_x ? out.width - 1 - x : x;
-      const uint8_t* from = transpose ? picture.row(u) + v * picture.channels : picture.row(v) + u * picture.channels;
-      std::memcpy(out.row(y) + x * picture.channels, from, static_cast<size_t>(picture.channels));
+      const uint8_t* from = transpose ? image.row(u) + v * image.channels : image.row(v) + u * image.channels;
+      std::memcpy(out.row(y) + x * image.channels, from, static_cast<size_t>(image.channels));
     }
   return out;
 }

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "data/picture.h"
+#include "data/image.h"
 
 namespace weft::data {
 
@@ -18,16 +18,16 @@ struct DecodeOptions {
 
 /// Decodes a JPEG or PNG, recognised by its first bytes, to upright RGB: Exif rotation applied, CMYK converted
 /// (inverted where an Adobe marker says so), grey replicated, palettes looked up, alpha dropped, 16 bits cut to 8.
-/// A few bytes cannot ask for gigabytes: the picture must be one that a file of this length can hold.
+/// A few bytes cannot ask for gigabytes: the image must be one that a file of this length can hold.
 /// Errors name `path`: unknown format, corrupt, cut short, more than `max_pixels`.
-Picture decode(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options = {});
+Image decode(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options = {});
 
-Picture decode_jpeg(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options = {});
-Picture decode_png(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options = {});
+Image decode_jpeg(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options = {});
+Image decode_png(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options = {});
 
 /// The Exif orientation (1 … 8) of a TIFF block (Exif 2.32, section 4.6; tag 0x0112); 1 where absent or malformed.
 int exif_orientation(const uint8_t* tiff, size_t size);
-/// Turns and mirrors a picture as its Exif orientation asks, so that it stands upright.
-Picture upright(Picture picture, int orientation);
+/// Turns and mirrors an image as its Exif orientation asks, so that it stands upright.
+Image upright(Image image, int orientation);
 
 }  // namespace weft::data

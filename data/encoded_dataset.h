@@ -7,11 +7,11 @@
 
 namespace weft::data {
 
-/// A set whose pictures are kept as JPEG or PNG bytes, and decoded to upright RGB when they are asked for.
+/// A set whose images are kept as JPEG or PNG bytes, and decoded to upright RGB when they are asked for.
 class EncodedDataset : public Dataset {
  public:
-  /// The bytes of picture `index` as they are stored: a view of `buffer`, which grows where it must and is best used
-  /// again for the next picture. Threads bring a buffer each. Errors: index outside the set; unreadable.
+  /// The bytes of image `index` as they are stored: a view of `buffer`, which grows where it must and is best used
+  /// again for the next image. Threads bring a buffer each. Errors: index outside the set; unreadable.
   virtual std::span<const uint8_t> encoded(int64_t index, std::vector<uint8_t>& buffer) const = 0;
   /// Compares the bytes with the checksum that the set keeps, if any. Errors: they are damaged.
   virtual void check(int64_t index, std::span<const uint8_t> bytes) const;
@@ -21,11 +21,11 @@ class EncodedDataset : public Dataset {
   const std::vector<std::string>& classes() const override { return classes_; }
   int64_t channels() const override { return 3; }
   /// Checked, then decoded.
-  Picture get(int64_t index) const override;
+  Image get(int64_t index) const override;
   std::string describe() const override;
 
  protected:
-  /// `title`: `folder train`. Errors: no picture, a label outside the classes.
+  /// `title`: `folder train`. Errors: no image, a label outside the classes.
   EncodedDataset(std::string title, std::vector<std::string> classes, std::vector<int64_t> labels,
                  DecodeOptions decoding);
   void check_index(int64_t index) const;

@@ -6,7 +6,7 @@
 
 namespace weft::data {
 
-/// A set held in memory, all pictures of one size.
+/// A set held in memory, all images of one size.
 class FixedDataset : public Dataset {
  public:
   struct Contents {
@@ -17,7 +17,7 @@ class FixedDataset : public Dataset {
     int64_t width = 0;
     int64_t channels = 0;
     std::vector<std::string> classes;
-    /// Names the source of a picture; `TITLE picture N` where absent.
+    /// Names the source of an image; `TITLE image N` where absent.
     std::function<std::string(int64_t)> origin;
   };
 
@@ -27,7 +27,7 @@ class FixedDataset : public Dataset {
   int64_t size() const override { return storage_.count; }
   const std::vector<std::string>& classes() const override { return contents_.classes; }
   int64_t channels() const override { return contents_.channels; }
-  Picture get(int64_t index) const override;
+  Image get(int64_t index) const override;
   const Storage* storage() const override { return &storage_; }
   std::string origin(int64_t index) const override;
   std::string describe() const override;

@@ -8,8 +8,8 @@
 #include <mutex>
 #include <vector>
 
-#include "core/file_reader.h"
-#include "data/hdf5_handle.h"
+#include "io/file_reader.h"
+#include "io/hdf5/hdf5_handle.h"
 
 namespace weft::data {
 namespace {

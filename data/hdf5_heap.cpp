@@ -33,19 +33,19 @@ HeapReference parse_heap_reference(const uint8_t* stored) {
 std::span<const uint8_t> read_heap_object(const FileReader& file, const HeapReference& reference, std::string_view part,
                                           int64_t index, std::vector<uint8_t>& buffer) {
   const auto [bytes, number, address] = reference;
-  const auto bad = [&](const auto&... parts) { file.bad(part, " picture ", index, parts...); };
-  if (bytes == 0) bad(": expected a picture, got 0 bytes");
+  const auto bad = [&](const auto&... parts) { file.bad(part, " image ", index, parts...); };
+  if (bytes == 0) bad(": expected an image, got 0 bytes");
   if (address > file.size() || file.size() - address < kHeader + kObject)
     bad(": expected it before the file's end, byte ", file.size(), ", got byte ", address, ". Is the file cut short?");
-  const uint64_t behind = file.size() - address;  // the collection cannot be longer
+  const uint64_t rest = file.size() - address;  // the collection cannot be longer
 
-  // Picture and both headers in one read, on the guess that the picture is the first object.
-  std::span<uint8_t> room = room_in(buffer, std::min(behind, kHeader + kObject + bytes));
+  // Image and both headers in one read, on the guess that the image is the first object.
+  std::span<uint8_t> room = room_in(buffer, std::min(rest, kHeader + kObject + bytes));
   file.read(address, room.data(), room.size());
   if (!is_collection(room.data())) bad(": expected a global heap at byte ", address, ", got something else");
   const auto collection = at<uint64_t>(room.data(), 8);
-  if (collection < kHeader + kObject || collection > behind)
-    bad(": expected a global heap of at most ", behind, " bytes, got ", collection);
+  if (collection < kHeader + kObject || collection > rest)
+    bad(": expected a global heap of at most ", rest, " bytes, got ", collection);
   const bool first = at<uint16_t>(room.data(), kHeader) == number;
   if (!first && room.size() < collection) {
     room = room_in(buffer, collection);
@@ -66,8 +66,7 @@ std::span<const uint8_t> read_heap_object(const FileReader& file, const HeapRefe
     if (padded > end - offset) break;
     offset += padded;
   }
-  file.bad(part, " picture ", index, ": expected object ", number, " in the global heap at byte ", address,
-           ", got none");
+  file.bad(part, " image ", index, ": expected object ", number, " in the global heap at byte ", address, ", got none");
 }
 
 }  // namespace weft::data

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/file_reader.h"
+#include "io/file_reader.h"
 
 namespace weft::data {
 
@@ -19,9 +19,9 @@ struct HeapReference {
 inline constexpr uint64_t kHeapReferenceBytes = 16;
 HeapReference parse_heap_reference(const uint8_t* stored);
 
-/// The element itself, a view of `buffer`. Where it is the first object of its collection, as a picture is that fills
+/// The element itself, a view of `buffer`. Where it is the first object of its collection, as an image is that fills
 /// one, this is a single read straight to the place; libhdf5 would copy it twice more, under a lock. Errors name the
-/// file and `part` picture `index`: no collection there, no such object, one of another length, cut short.
+/// file and `part` image `index`: no collection there, no such object, one of another length, cut short.
 std::span<const uint8_t> read_heap_object(const FileReader& file, const HeapReference& reference, std::string_view part,
                                           int64_t index, std::vector<uint8_t>& buffer);
 

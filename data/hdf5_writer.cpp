@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "core/atomic_file.h"
-#include "data/hdf5_handle.h"
+#include "data/image_writer.h"
 #include "data/part_count.h"
-#include "data/picture_writer.h"
+#include "io/atomic_file.h"
+#include "io/hdf5/hdf5_handle.h"
 #include "kernels/error.h"
 
 namespace weft::data {
@@ -21,7 +21,7 @@ hid_t wrote(hid_t result) {
   return result;
 }
 
-class Hdf5Writer final : public PictureWriter {
+class Hdf5Writer final : public ImageWriter {
  public:
   Hdf5Writer(const std::filesystem::path& path, const std::vector<std::string>& classes)
       : output_(path, "hdf5"),
@@ -85,7 +85,7 @@ class Hdf5Writer final : public PictureWriter {
     }
   }
 
-  /// `classes` of the root: texts of one length, with zeros behind the short ones.
+  /// `classes` of the root: texts of one length, with zeros after the short ones.
   void write_classes(const std::vector<std::string>& classes) {
     size_t longest = 1;
     for (const std::string& name : classes) longest = std::max(longest, name.size());
@@ -124,7 +124,7 @@ class Hdf5Writer final : public PictureWriter {
 
 }  // namespace
 
-std::unique_ptr<PictureWriter> hdf5_writer(const std::filesystem::path& path, std::vector<std::string> classes) {
+std::unique_ptr<ImageWriter> hdf5_writer(const std::filesystem::path& path, std::vector<std::string> classes) {
   return std::make_unique<Hdf5Writer>(path, classes);
 }
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "data/file_bytes.h"
 #include "data/fixed_dataset.h"
+#include "io/file_bytes.h"
 #include "kernels/error.h"
 
 namespace weft::data {
@@ -69,11 +69,11 @@ std::shared_ptr<const Dataset> idx(const fs::path& directory, Split split) {
   IdxFile images = read_idx(image_path);
   const IdxFile labels = read_idx(label_path);
   const size_t rank = images.sizes.size();
-  WEFT_CHECK(rank == 3 || rank == 4, "idx: expected pictures [n, h, w] or [n, h, w, c] in ", image_path.string(),
+  WEFT_CHECK(rank == 3 || rank == 4, "idx: expected images [n, h, w] or [n, h, w, c] in ", image_path.string(),
              ", got ", rank, " dimensions");
   WEFT_CHECK(labels.sizes.size() == 1, "idx: expected one dimension of labels in ", label_path.string(), ", got ",
              labels.sizes.size());
-  WEFT_CHECK(labels.sizes[0] == images.sizes[0], "idx: expected as many labels as pictures, got ", labels.sizes[0],
+  WEFT_CHECK(labels.sizes[0] == images.sizes[0], "idx: expected as many labels as images, got ", labels.sizes[0],
              " in ", label_path.string(), " and ", images.sizes[0], " in ", image_path.string());
 
   FixedDataset::Contents contents;
@@ -82,14 +82,14 @@ std::shared_ptr<const Dataset> idx(const fs::path& directory, Split split) {
   contents.width = images.sizes[2];
   contents.channels = rank == 4 ? images.sizes[3] : 1;
   WEFT_CHECK(contents.height > 0 && contents.width > 0 && contents.channels >= 1 && contents.channels <= 4,
-             "idx: expected pictures of at least 1x1 with 1 to 4 channels in ", image_path.string(), ", got ",
+             "idx: expected images of at least 1x1 with 1 to 4 channels in ", image_path.string(), ", got ",
              contents.height, "x", contents.width, "x", contents.channels);
   contents.pixels = std::move(images.bytes);
   contents.labels.assign(labels.bytes.begin(), labels.bytes.end());
   int64_t largest = 9;
   for (const int64_t label : contents.labels) largest = std::max(largest, label);
   for (int64_t i = 0; i <= largest; ++i) contents.classes.push_back(std::to_string(i));
-  contents.origin = [path = image_path.string()](int64_t index) { return str(path, " picture ", index); };
+  contents.origin = [path = image_path.string()](int64_t index) { return str(path, " image ", index); };
   return std::make_shared<FixedDataset>(std::move(contents));
 }
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/file_reader.h"
+#include "io/file_reader.h"
 #include "kernels/error.h"
 
 namespace weft::data {
@@ -13,10 +13,10 @@ namespace fs = std::filesystem;
 
 bool hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
-std::vector<fs::path> pictures_below(const fs::path& folder) {
+std::vector<fs::path> images_below(const fs::path& folder) {
   std::vector<fs::path> found;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
-    if (is_picture_name(entry.path()) && entry.is_regular_file()) found.push_back(entry.path());
+    if (is_image_name(entry.path()) && entry.is_regular_file()) found.push_back(entry.path());
   std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });
   return found;
 }
@@ -60,7 +60,7 @@ void check_classes(const fs::path& root, const std::vector<std::string>& got,
 
 }  // namespace
 
-bool is_picture_name(const fs::path& path) {
+bool is_image_name(const fs::path& path) {
   std::string extension = path.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -78,7 +78,7 @@ std::vector<std::string> image_folder_classes(const fs::path& root) {
 std::shared_ptr<const EncodedDataset> image_files(const std::string& title, std::vector<std::string> classes,
                                                   std::vector<fs::path> paths, std::vector<int64_t> labels,
                                                   DecodeOptions decoding) {
-  WEFT_CHECK(paths.size() == labels.size(), title, ": expected a label for each of ", paths.size(), " pictures, got ",
+  WEFT_CHECK(paths.size() == labels.size(), title, ": expected a label for each of ", paths.size(), " images, got ",
              labels.size());
   return std::make_shared<ImageFolder>(title, std::move(classes), std::move(paths), std::move(labels), decoding);
 }
@@ -94,11 +94,11 @@ std::shared_ptr<const EncodedDataset> image_folder_root(const fs::path& root, co
   std::vector<fs::path> paths;
   std::vector<int64_t> labels;
   for (size_t c = 0; c < classes.size(); ++c) {
-    const std::vector<fs::path> pictures = pictures_below(root / classes[c]);
-    WEFT_CHECK(!pictures.empty(), "folder: expected .jpg, .jpeg or .png pictures in ", (root / classes[c]).string(),
+    const std::vector<fs::path> images = images_below(root / classes[c]);
+    WEFT_CHECK(!images.empty(), "folder: expected .jpg, .jpeg or .png images in ", (root / classes[c]).string(),
                ", got none. Add some, or remove the class.");
-    paths.insert(paths.end(), pictures.begin(), pictures.end());
-    labels.insert(labels.end(), pictures.size(), static_cast<int64_t>(c));
+    paths.insert(paths.end(), images.begin(), images.end());
+    labels.insert(labels.end(), images.size(), static_cast<int64_t>(c));
   }
   return image_files(title, std::move(classes), std::move(paths), std::move(labels), decoding);
 }

@@ -7,10 +7,10 @@
 
 namespace weft::data {
 
-/// Pictures of one split: ROOT/CLASS/**/*.{jpg,jpeg,png}, the extension in any case; classes in byte order of their
-/// names, pictures in byte order of their paths. Every picture is decoded to upright RGB when it is asked for.
+/// Images of one split: ROOT/CLASS/**/*.{jpg,jpeg,png}, the extension in any case; classes in byte order of their
+/// names, images in byte order of their paths. Every image is decoded to upright RGB when it is asked for.
 /// `expected_classes` (where not empty): the classes that the folder must have, so that a val part gets the labels of
-/// its train part. Errors: no such folder, no class, a class without pictures, a class too many or missing.
+/// its train part. Errors: no such folder, no class, a class without images, a class too many or missing.
 std::shared_ptr<const EncodedDataset> image_folder_root(const std::filesystem::path& root, const std::string& title,
                                                         std::vector<std::string> expected_classes = {},
                                                         DecodeOptions decoding = {});
@@ -26,7 +26,7 @@ std::shared_ptr<const EncodedDataset> image_files(const std::string& title, std:
 
 /// The classes of ROOT: its folders in byte order of their names, hidden ones left out.
 std::vector<std::string> image_folder_classes(const std::filesystem::path& root);
-/// Whether a file of this name counts as a picture.
-bool is_picture_name(const std::filesystem::path& path);
+/// Whether a file of this name counts as an image.
+bool is_image_name(const std::filesystem::path& path);
 
 }  // namespace weft::data

@@ -25,7 +25,7 @@ struct JpegErrors {
   bool cut_short;
 };
 
-/// Each scan of a progressive picture passes over all of it: a small file of many scans would take hours.
+/// Each scan of a progressive image passes over all of it: a small file of many scans would take hours.
 constexpr int kMostScans = 100;
 /// Huffman codes spend 8 bits or more on 1024 pixels: one bit per block of 8x8 samples, and the most thinly sampled
 /// components that the format allows (4x1 beside 1x4) have 8 blocks in 32x32 pixels.
@@ -39,7 +39,7 @@ void on_error(j_common_ptr state) {
 
 void on_message(j_common_ptr state, int level) {
   auto* errors = reinterpret_cast<JpegErrors*>(state->err);
-  // Stray bytes and the like are warnings that every viewer tolerates; missing picture data is not.
+  // Stray bytes and the like are warnings that every viewer tolerates; missing image data is not.
   if (level < 0 && errors->manager.msg_code == JWRN_JPEG_EOF) errors->cut_short = true;
 }
 
@@ -55,7 +55,7 @@ void print_nothing(j_common_ptr) {}
 
 /// What decoding leaves behind; plain memory that is written between setjmp and longjmp.
 struct Decoded {
-  Picture picture;
+  Image image;
   std::vector<uint8_t> line;
   int components = 0;
   bool adobe = false;
@@ -110,16 +110,16 @@ bool run(jpeg_decompress_struct& jpeg, JpegErrors& errors, std::span<const uint8
   }
   jpeg_start_decompress(&jpeg);
   out.components = jpeg.output_components;
-  out.picture.height = jpeg.output_height;
-  out.picture.width = jpeg.output_width;
-  out.picture.channels = 3;
-  out.picture.pixels.resize(size_t{3} * jpeg.output_height * jpeg.output_width);
+  out.image.height = jpeg.output_height;
+  out.image.width = jpeg.output_width;
+  out.image.channels = 3;
+  out.image.pixels.resize(size_t{3} * jpeg.output_height * jpeg.output_width);
   out.line.resize(size_t{4} * jpeg.output_width);
   while (jpeg.output_scanline < jpeg.output_height) {
-    uint8_t* const row = out.picture.row(jpeg.output_scanline);
+    uint8_t* const row = out.image.row(jpeg.output_scanline);
     JSAMPROW target = cmyk ? out.line.data() : row;
     jpeg_read_scanlines(&jpeg, &target, 1);
-    if (cmyk) cmyk_to_rgb(out.line.data(), row, out.picture.width, out.adobe);
+    if (cmyk) cmyk_to_rgb(out.line.data(), row, out.image.width, out.adobe);
   }
   jpeg_finish_decompress(&jpeg);
   return true;
@@ -127,7 +127,7 @@ bool run(jpeg_decompress_struct& jpeg, JpegErrors& errors, std::span<const uint8
 
 }  // namespace
 
-Picture decode_jpeg(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options) {
+Image decode_jpeg(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options) {
   JpegErrors errors{};
   jpeg_decompress_struct jpeg{};
   jpeg.err = jpeg_std_error(&errors.manager);
@@ -145,7 +145,7 @@ Picture decode_jpeg(std::span<const uint8_t> bytes, const std::string& path, Dec
   WEFT_CHECK(!out.refused, "jpeg: expected ", path, " to hold ", out.pixels, " pixels, got a file of ", bytes.size(),
              " bytes. Is it cut short?");
   WEFT_CHECK(!errors.cut_short, "jpeg: ", path, " is cut short after ", bytes.size(), " bytes");
-  return upright(std::move(out.picture), out.orientation);
+  return upright(std::move(out.image), out.orientation);
 }
 
 }  // namespace weft::data

@@ -4,7 +4,7 @@
 
 namespace weft::data {
 
-Picture decode_jpeg(std::span<const uint8_t>, const std::string& path, DecodeOptions) {
+Image decode_jpeg(std::span<const uint8_t>, const std::string& path, DecodeOptions) {
   fail("jpeg: cannot read ", path,
        ": built without libjpeg. On Debian: apt-get install libjpeg62-turbo-dev, then configure again.");
 }

@@ -4,7 +4,7 @@
 
 namespace weft::data {
 
-Picture decode_png(std::span<const uint8_t>, const std::string& path, DecodeOptions) {
+Image decode_png(std::span<const uint8_t>, const std::string& path, DecodeOptions) {
   fail("png: cannot read ", path,
        ": built without libspng. On Debian: apt-get install libspng-dev, then configure again.");
 }

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include "core/crc32c.h"
+#include "io/crc32c.h"
 
 namespace weft::data {
 namespace {
@@ -14,7 +14,7 @@ static_assert(std::endian::native == std::endian::little, "packed files are litt
 
 constexpr char kMagic[] = "WEFTPACK";
 constexpr uint32_t kVersion = 1;
-constexpr uint64_t kPictureBytes = 24;
+constexpr uint64_t kImageBytes = 24;
 constexpr uint32_t kMostNames = 1 << 20, kLongestName = 4096;
 
 template <class T>
@@ -64,19 +64,19 @@ class Cursor {
   size_t next_ = 0;
 };
 
-PackedIndex::Picture take_picture(const FileReader& file, Cursor& cursor, uint64_t index_offset, size_t classes) {
-  PackedIndex::Picture picture;
-  picture.offset = cursor.take<uint64_t>("a picture");
-  picture.bytes = cursor.take<uint32_t>("a picture");
-  picture.crc = cursor.take<uint32_t>("a picture");
-  picture.label = cursor.take<uint32_t>("a picture");
-  cursor.take<uint32_t>("a picture");
-  if (picture.bytes == 0 || picture.offset < kPackedHeaderBytes || picture.offset > index_offset ||
-      picture.bytes > index_offset - picture.offset)
-    file.bad("expected a picture between bytes ", kPackedHeaderBytes, " and ", index_offset, ", got ", picture.bytes,
-             " bytes at ", picture.offset);
-  if (picture.label >= classes) file.bad("expected labels below ", classes, ", got ", picture.label);
-  return picture;
+PackedIndex::Image take_image(const FileReader& file, Cursor& cursor, uint64_t index_offset, size_t classes) {
+  PackedIndex::Image image;
+  image.offset = cursor.take<uint64_t>("an image");
+  image.bytes = cursor.take<uint32_t>("an image");
+  image.crc = cursor.take<uint32_t>("an image");
+  image.label = cursor.take<uint32_t>("an image");
+  cursor.take<uint32_t>("an image");
+  if (image.bytes == 0 || image.offset < kPackedHeaderBytes || image.offset > index_offset ||
+      image.bytes > index_offset - image.offset)
+    file.bad("expected an image between bytes ", kPackedHeaderBytes, " and ", index_offset, ", got ", image.bytes,
+             " bytes at ", image.offset);
+  if (image.label >= classes) file.bad("expected labels below ", classes, ", got ", image.label);
+  return image;
 }
 
 void require_unique(const FileReader& file, std::vector<std::string> names, const char* what) {
@@ -115,16 +115,15 @@ PackedIndex read_packed_index(const FileReader& file) {
   for (uint32_t p = 0; p < parts; ++p) {
     PackedIndex::Part part;
     part.name = cursor.take_name("a part");
-    const auto pictures = cursor.take<uint64_t>("a part");
-    if (pictures > cursor.left() / kPictureBytes) file.bad("damaged: the index ends within part '", part.name, "'");
-    part.pictures.reserve(pictures);
-    for (uint64_t i = 0; i < pictures; ++i)
-      part.pictures.push_back(take_picture(file, cursor, offset, index.classes.size()));
+    const auto images = cursor.take<uint64_t>("a part");
+    if (images > cursor.left() / kImageBytes) file.bad("damaged: the index ends within part '", part.name, "'");
+    part.images.reserve(images);
+    for (uint64_t i = 0; i < images; ++i) part.images.push_back(take_image(file, cursor, offset, index.classes.size()));
     names.push_back(part.name);
     index.parts.push_back(std::move(part));
   }
   require_unique(file, names, "part");
-  if (cursor.left() > 0) file.bad("damaged: ", cursor.left(), " bytes stand behind the index");
+  if (cursor.left() > 0) file.bad("damaged: ", cursor.left(), " bytes follow the index");
   return index;
 }
 
@@ -139,10 +138,10 @@ std::string packed_index_text(const PackedIndex& index) {
   put(text, static_cast<uint32_t>(index.parts.size()));
   for (const PackedIndex::Part& part : index.parts) {
     put_name(part.name);
-    put(text, static_cast<uint64_t>(part.pictures.size()));
-    for (const PackedIndex::Picture& picture : part.pictures) {
-      put(text, picture.offset);
-      for (const uint32_t value : {picture.bytes, picture.crc, picture.label, uint32_t{0}}) put(text, value);
+    put(text, static_cast<uint64_t>(part.images.size()));
+    for (const PackedIndex::Image& image : part.images) {
+      put(text, image.offset);
+      for (const uint32_t value : {image.bytes, image.crc, image.label, uint32_t{0}}) put(text, value);
     }
   }
   return text;

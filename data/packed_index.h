@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/file_reader.h"
+#include "io/file_reader.h"
 
 namespace weft::data {
 
@@ -16,18 +16,18 @@ namespace weft::data {
 ///                       16  u64 bytes of the file                           24  u64 offset of the index
 ///                       32  u64 bytes of the index                          40  u32 CRC-32C of the index
 ///                       44  zeros                                           60  u32 CRC-32C of bytes 0 to 59
-///   pictures             their JPEG or PNG bytes, one behind the other, in the order of the index
+///   images             their JPEG or PNG bytes, one after the other, in the order of the index
 ///   index                u32 classes; of each: u32 length, name in UTF-8
-///                        u32 parts; of each: u32 length, name in UTF-8, u64 pictures; of each picture, 24 bytes:
+///                        u32 parts; of each: u32 length, name in UTF-8, u64 images; of each image, 24 bytes:
 ///                        u64 offset, u32 length, u32 CRC-32C, u32 label, u32 zero
 struct PackedIndex {
-  struct Picture {
+  struct Image {
     uint64_t offset = 0;
     uint32_t bytes = 0, crc = 0, label = 0;
   };
   struct Part {
     std::string name;
-    std::vector<Picture> pictures;
+    std::vector<Image> images;
   };
   std::vector<std::string> classes;
   std::vector<Part> parts;
@@ -38,7 +38,7 @@ inline constexpr uint64_t kPackedHeaderBytes = 64;
 /// Errors name the file: no packed file, of another version, cut short, damaged, contents that contradict each other.
 PackedIndex read_packed_index(const FileReader& file);
 
-/// The index as it stands behind the pictures.
+/// The index, which follows the images.
 std::string packed_index_text(const PackedIndex& index);
 /// The header of a file whose index, this one, begins at `offset`.
 std::array<char, kPackedHeaderBytes> packed_header(uint64_t offset, const std::string& index);

@@ -5,17 +5,17 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "core/atomic_file.h"
-#include "core/crc32c.h"
+#include "data/image_writer.h"
 #include "data/packed_index.h"
 #include "data/part_count.h"
-#include "data/picture_writer.h"
+#include "io/atomic_file.h"
+#include "io/crc32c.h"
 
 namespace weft::data {
 namespace {
 
-/// Writes the pictures as they come, then the index, then the header into the space kept for it.
-class PackedWriter final : public PictureWriter {
+/// Writes the images as they come, then the index, then the header into the space kept for it.
+class PackedWriter final : public ImageWriter {
  public:
   PackedWriter(const std::filesystem::path& path, std::vector<std::string> classes)
       : file_(path, "packed"), count_("packed", classes), out_(file_) {
@@ -32,8 +32,8 @@ class PackedWriter final : public PictureWriter {
   void add(std::span<const uint8_t> bytes, int64_t label) override {
     count_.add(bytes, label);
     out_.write(bytes.data(), bytes.size());
-    index_.parts.back().pictures.push_back({offset_, static_cast<uint32_t>(bytes.size()),
-                                            crc32c(bytes.data(), bytes.size()), static_cast<uint32_t>(label)});
+    index_.parts.back().images.push_back({offset_, static_cast<uint32_t>(bytes.size()),
+                                          crc32c(bytes.data(), bytes.size()), static_cast<uint32_t>(label)});
     offset_ += bytes.size();
   }
 
@@ -61,7 +61,7 @@ class PackedWriter final : public PictureWriter {
 
 }  // namespace
 
-std::unique_ptr<PictureWriter> packed_writer(const std::filesystem::path& path, std::vector<std::string> classes) {
+std::unique_ptr<ImageWriter> packed_writer(const std::filesystem::path& path, std::vector<std::string> classes) {
   return std::make_unique<PackedWriter>(path, std::move(classes));
 }
 

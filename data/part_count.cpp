@@ -28,7 +28,7 @@ void PartCount::begin_part(const std::string& name, int64_t count) {
              ": expected a part's name of 1 to 255 bytes without '/', got '", name, "'");
   WEFT_CHECK(std::find(parts_.begin(), parts_.end(), name) == parts_.end(), what_, ": expected each part once, got '",
              name, "' twice");
-  WEFT_CHECK(count > 0, what_, ": expected at least one picture in part '", name, "', got ", count);
+  WEFT_CHECK(count > 0, what_, ": expected at least one image in part '", name, "', got ", count);
   parts_.push_back(name);
   wanted_ = count;
   got_ = 0;
@@ -36,15 +36,15 @@ void PartCount::begin_part(const std::string& name, int64_t count) {
 
 void PartCount::add(std::span<const uint8_t> bytes, int64_t label) {
   WEFT_CHECK(!parts_.empty(), what_, ": expected begin_part() before add()");
-  WEFT_CHECK(got_ < wanted_, what_, ": expected ", wanted_, " pictures in part '", parts_.back(), "', got one more");
+  WEFT_CHECK(got_ < wanted_, what_, ": expected ", wanted_, " images in part '", parts_.back(), "', got one more");
   WEFT_CHECK(!bytes.empty() && bytes.size() <= std::numeric_limits<uint32_t>::max(), what_,
-             ": expected a picture of 1 byte to 4 GiB, got ", bytes.size(), " bytes");
+             ": expected an image of 1 byte to 4 GiB, got ", bytes.size(), " bytes");
   WEFT_CHECK(label >= 0 && label < classes_, what_, ": expected labels 0 to ", classes_ - 1, ", got ", label);
   ++got_;
 }
 
 void PartCount::finish() const {
-  WEFT_CHECK(got_ == wanted_, what_, ": expected ", wanted_, " pictures in part '", parts_.back(), "', got ", got_);
+  WEFT_CHECK(got_ == wanted_, what_, ": expected ", wanted_, " images in part '", parts_.back(), "', got ", got_);
 }
 
 }  // namespace weft::data

@@ -7,7 +7,7 @@
 
 namespace weft::data {
 
-/// What every PictureWriter holds its caller to.
+/// What every ImageWriter holds its caller to.
 class PartCount {
  public:
   /// `what` opens the error texts. Errors: no class, a class without a name or named twice.

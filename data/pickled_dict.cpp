@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "core/pickle/unpickler.h"
 #include "core/shape.h"
+#include "io/pickle/unpickler.h"
 
 namespace weft::data {
 namespace {
@@ -92,7 +92,7 @@ PickledDict::PickledDict(const std::filesystem::path& path) : file_(path, "data"
   ByteStream stream([this](uint64_t offset, void* to, uint64_t bytes) { file_.read(offset, to, bytes); }, 0,
                     file_.size(), fail);
   const PickleVocabulary arrays{
-      .holds = "pictures and labels", .most_opcodes = kMostOpcodes, .has_bytes = true, .find = find_global};
+      .holds = "images and labels", .most_opcodes = kMostOpcodes, .has_bytes = true, .find = find_global};
   pickle_ = unpickle(stream, arrays, fail);
   expect<PickleDict>(*pickle_.root, "a pickled dict of arrays and lists", fail);
 }

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/file_reader.h"
-#include "core/pickle/pickle_value.h"
+#include "io/file_reader.h"
+#include "io/pickle/pickle_value.h"
 
 namespace weft::data {
 
@@ -16,7 +16,7 @@ namespace weft::data {
 /// are looked up in a table of three; nothing is imported or run. Source: NumPy, ndarray.__reduce__.
 class PickledDict {
  public:
-  /// Errors: `data: FILE: …`: no such file, no pickle, one that asks for anything else (core/pickle/unpickler.h).
+  /// Errors: `data: FILE: …`: no such file, no pickle, one that asks for anything else (io/pickle/unpickler.h).
   explicit PickledDict(const std::filesystem::path& path);
 
   /// An array of two dimensions, u8 [rows, columns] row by row, in the memory of the PickledDict.

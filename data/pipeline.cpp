@@ -39,12 +39,12 @@ Pipeline imagenet(int64_t size, Split split, const PipelineOptions& options) {
   RandomResizedCropOptions crop = options.crop;
   crop.height = crop.width = size;
   if (split == Split::train) {
-    pipeline.prepare = [crop](const Picture& picture, Draw& draw) { return random_resized_crop(picture, crop, draw); };
+    pipeline.prepare = [crop](const Image& image, Draw& draw) { return random_resized_crop(image, crop, draw); };
     pipeline.place = random_flip;
   } else {
     const int64_t edge = size * 8 / 7;
-    pipeline.prepare = [size, edge, filter = crop.filter](const Picture& picture, Draw&) {
-      return centre_crop(resize_shortest_edge(picture, edge, filter), size, size);
+    pipeline.prepare = [size, edge, filter = crop.filter](const Image& image, Draw&) {
+      return centre_crop(resize_shortest_edge(image, edge, filter), size, size);
     };
   }
   return pipeline;
@@ -52,7 +52,7 @@ Pipeline imagenet(int64_t size, Split split, const PipelineOptions& options) {
 
 Pipeline resizing(int64_t edge, Split split, Filter filter) {
   Pipeline pipeline{"resize", edge, edge, {}, {}};
-  pipeline.prepare = [edge, filter](const Picture& picture, Draw&) { return resize(picture, edge, edge, filter); };
+  pipeline.prepare = [edge, filter](const Image& image, Draw&) { return resize(image, edge, edge, filter); };
   if (split == Split::train) pipeline.place = random_flip;
   return pipeline;
 }
@@ -78,20 +78,20 @@ Pipeline make_geometry(const std::string& text, Split split, const PipelineOptio
 }
 
 /// Appends a change of pixels to what `prepare` does.
-void append(Pipeline& pipeline, PicturePolicy change) {
-  pipeline.prepare = [before = std::move(pipeline.prepare), change = std::move(change)](Picture picture, Draw& draw) {
-    if (before) picture = before(std::move(picture), draw);
-    return change(std::move(picture), draw);
+void append(Pipeline& pipeline, ImagePolicy change) {
+  pipeline.prepare = [before = std::move(pipeline.prepare), change = std::move(change)](Image image, Draw& draw) {
+    if (before) image = before(std::move(image), draw);
+    return change(std::move(image), draw);
   };
 }
 
-/// Moves window and mirroring from `place` into `prepare`: what follows sees the picture as the model does.
+/// Moves window and mirroring from `place` into `prepare`: what follows sees the image as the model does.
 void settle_place(Pipeline& pipeline) {
   if (!pipeline.place) return;
-  append(pipeline, [place = std::move(pipeline.place)](const Picture& picture, Draw& draw) {
-    Picture out = black_picture(picture.height, picture.width, picture.channels, picture.label);
-    cut_out(out.pixels.data(), out.height, out.width,
-            {picture.pixels.data(), picture.height, picture.width, picture.channels}, place(draw));
+  append(pipeline, [place = std::move(pipeline.place)](const Image& image, Draw& draw) {
+    Image out = black_image(image.height, image.width, image.channels, image.label);
+    cut_out(out.pixels.data(), out.height, out.width, {image.pixels.data(), image.height, image.width, image.channels},
+            place(draw));
     return out;
   });
   pipeline.place = nullptr;
@@ -105,18 +105,18 @@ Pipeline make_pipeline(const std::string& text, Split split, const PipelineOptio
   const size_t plus = text.find('+');
   Pipeline pipeline = make_geometry(text.substr(0, plus), split, options);
   check(options.jitter);
-  PicturePolicy policy;
+  ImagePolicy policy;
   if (plus != std::string::npos) policy = make_policy(text.substr(plus + 1));
   if (split == Split::val) return pipeline;
   pipeline.name = text;
   if (policy) append(pipeline, std::move(policy));
   const ColorJitterOptions& jitter = options.jitter;
   if (jitter.brightness > 0 || jitter.contrast > 0 || jitter.saturation > 0 || jitter.hue > 0)
-    append(pipeline, [jitter](Picture picture, Draw& draw) { return color_jitter(std::move(picture), jitter, draw); });
+    append(pipeline, [jitter](Image image, Draw& draw) { return color_jitter(std::move(image), jitter, draw); });
   if (options.erasing.probability > 0) {
     settle_place(pipeline);
-    append(pipeline, [erasing = options.erasing](Picture picture, Draw& draw) {
-      return random_erasing(std::move(picture), erasing, draw);
+    append(pipeline, [erasing = options.erasing](Image image, Draw& draw) {
+      return random_erasing(std::move(image), erasing, draw);
     });
   }
   return pipeline;

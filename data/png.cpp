@@ -10,7 +10,7 @@ namespace weft::data {
 
 namespace {
 
-/// The fewest bytes that the rows of a picture fill before compression.
+/// The fewest bytes that the rows of an image fill before compression.
 uint64_t row_bytes(const spng_ihdr& header) {
   const uint64_t channels = header.color_type == SPNG_COLOR_TYPE_TRUECOLOR         ? 3
                             : header.color_type == SPNG_COLOR_TYPE_GRAYSCALE_ALPHA ? 2
@@ -21,7 +21,7 @@ uint64_t row_bytes(const spng_ihdr& header) {
 
 }  // namespace
 
-Picture decode_png(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options) {
+Image decode_png(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options) {
   const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> png(spng_ctx_new(0), spng_ctx_free);
   WEFT_CHECK(png, "png: no memory to read ", path);
   const auto check = [&](int code) { WEFT_CHECK(code == 0, "png: cannot read ", path, ": ", spng_strerror(code)); };
@@ -36,13 +36,13 @@ Picture decode_png(std::span<const uint8_t> bytes, const std::string& path, Deco
   constexpr uint64_t kDeflateRatio = 1032;  // the most that a byte of deflate can stand for
   WEFT_CHECK(row_bytes(header) <= kDeflateRatio * bytes.size(), "png: expected ", path, " to hold ", header.width, "x",
              header.height, " pixels, got a file of ", bytes.size(), " bytes. Is it cut short?");
-  Picture picture = black_picture(header.height, header.width, 3);
-  check(spng_decode_image(png.get(), picture.pixels.data(), picture.pixels.size(), SPNG_FMT_RGB8, 0));
+  Image image = black_image(header.height, header.width, 3);
+  check(spng_decode_image(png.get(), image.pixels.data(), image.pixels.size(), SPNG_FMT_RGB8, 0));
   spng_exif exif{};
   const bool has_exif = spng_get_exif(png.get(), &exif) == 0;
   return has_exif
-             ? upright(std::move(picture), exif_orientation(reinterpret_cast<const uint8_t*>(exif.data), exif.length))
-             : picture;
+             ? upright(std::move(image), exif_orientation(reinterpret_cast<const uint8_t*>(exif.data), exif.length))
+             : image;
 }
 
 }  // namespace weft::data

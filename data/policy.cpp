@@ -16,12 +16,12 @@ namespace {
 
 constexpr int kMostOps = 16;
 
-PicturePolicy auto_policy(const std::string& learned_on) {
+ImagePolicy auto_policy(const std::string& learned_on) {
   std::vector<std::string> names;
   for (const PolicyOf policy : {PolicyOf::imagenet, PolicyOf::cifar10, PolicyOf::svhn}) {
     names.emplace_back(name(policy));
     if (learned_on == names.back() || (learned_on.empty() && policy == PolicyOf::imagenet))
-      return [policy](Picture picture, Draw& draw) { return auto_augment(std::move(picture), policy, {}, draw); };
+      return [policy](Image image, Draw& draw) { return auto_augment(std::move(image), policy, {}, draw); };
   }
   fail("augment: expected autoaugment:imagenet, :cifar10 or :svhn, got 'autoaugment:", learned_on, "'.",
        suggestion(learned_on, names));
@@ -35,7 +35,7 @@ bool take_number(std::string& text, int most, int& value) {
   return true;
 }
 
-PicturePolicy random_policy(const std::string& numbers) {
+ImagePolicy random_policy(const std::string& numbers) {
   RandAugmentOptions options;
   if (!numbers.empty()) {
     std::string rest = numbers;
@@ -45,7 +45,7 @@ PicturePolicy random_policy(const std::string& numbers) {
     WEFT_CHECK(good, "augment: expected randaugment:N,M with N from 1 to ", kMostOps, " and M from 0 to ",
                kRandAugmentSpace.bins - 1, ", got 'randaugment:", numbers, "'");
   }
-  return [options](Picture picture, Draw& draw) { return rand_augment(std::move(picture), options, draw); };
+  return [options](Image image, Draw& draw) { return rand_augment(std::move(image), options, draw); };
 }
 
 }  // namespace
@@ -57,16 +57,16 @@ bool is_policy(const std::string& text) {
   return std::find(names.begin(), names.end(), text.substr(0, text.find(':'))) != names.end();
 }
 
-PicturePolicy make_policy(const std::string& text) {
+ImagePolicy make_policy(const std::string& text) {
   const size_t colon = text.find(':');
   const std::string kind = text.substr(0, colon), rest = colon == std::string::npos ? "" : text.substr(colon + 1);
   WEFT_CHECK(is_policy(text), "augment: unknown policy '", kind, "'.", suggestion(kind, policy_names()));
-  WEFT_CHECK(colon == std::string::npos || !rest.empty(), "augment: expected something behind the colon of '", text,
+  WEFT_CHECK(colon == std::string::npos || !rest.empty(), "augment: expected something after the colon of '", text,
              "'");
   if (kind == "autoaugment") return auto_policy(rest);
   if (kind == "randaugment") return random_policy(rest);
   WEFT_CHECK(rest.empty(), "augment: expected trivialaugment alone, it has nothing to tune; got '", text, "'");
-  return [](Picture picture, Draw& draw) { return trivial_augment(std::move(picture), {}, draw); };
+  return [](Image image, Draw& draw) { return trivial_augment(std::move(image), {}, draw); };
 }
 
 }  // namespace weft::data

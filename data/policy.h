@@ -5,20 +5,20 @@
 #include <vector>
 
 #include "data/draw.h"
-#include "data/picture.h"
+#include "data/image.h"
 
 namespace weft::data {
 
-/// Changes the pixels of one picture, as a pure function of the picture and the draw.
-using PicturePolicy = std::function<Picture(Picture, Draw&)>;
+/// Changes the pixels of one image, as a pure function of the image and the draw.
+using ImagePolicy = std::function<Image(Image, Draw&)>;
 
 /// An augmentation policy by name:
 ///   autoaugment[:imagenet|cifar10|svhn]   one of 25 learned pairs of ops (transforms/auto_augment.h); imagenet
 ///   randaugment[:N,M]                     N random ops at magnitude M of 0 … 30 (transforms/rand_augment.h); 2,9
 ///   trivialaugment                        one random op at a random magnitude (transforms/trivial_augment.h)
-/// What comes into the picture from outside is black, positions are rounded to the nearest pixel, as torchvision's
+/// What comes into the image from outside is black, positions are rounded to the nearest pixel, as torchvision's
 /// defaults. Errors: an unknown name, policy or number.
-PicturePolicy make_policy(const std::string& text);
+ImagePolicy make_policy(const std::string& text);
 
 /// Whether the text begins with a policy's name.
 bool is_policy(const std::string& text);

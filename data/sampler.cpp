@@ -7,7 +7,7 @@
 namespace weft::data {
 
 Sampler::Sampler(int64_t set_size, SamplerOptions options) : set_size_(set_size), options_(options) {
-  WEFT_CHECK(set_size > 0, "sampler: expected a set of at least one picture, got ", set_size);
+  WEFT_CHECK(set_size > 0, "sampler: expected a set of at least one image, got ", set_size);
   WEFT_CHECK(options.world > 0 && options.rank >= 0 && options.rank < options.world,
              "sampler: expected a rank from 0 to world - 1, got rank ", options.rank, " of ", options.world);
   const int64_t whole = set_size / options.world, rest = set_size % options.world;

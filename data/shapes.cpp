@@ -7,16 +7,16 @@
 
 #include "data/cifar.h"
 #include "data/draw.h"
-#include "data/file_bytes.h"
 #include "data/fixed_dataset.h"
 #include "data/parallel_for.h"
+#include "io/file_bytes.h"
 #include "kernels/error.h"
 
 namespace weft::data {
 namespace {
 
-constexpr int64_t kEdge = 32;
-constexpr int64_t kPixelBytes = 3 * kEdge * kEdge;
+constexpr int64_t kSide = 32;
+constexpr int64_t kShapeBytes = 3 * kSide * kSide;
 
 struct Point {
   double x = 0, y = 0;
@@ -28,13 +28,13 @@ using Colour = std::array<double, 3>;
 Colour random_colour(Draw& draw) { return {draw.uniform(0, 255), draw.uniform(0, 255), draw.uniform(0, 255)}; }
 double distance(const Colour& a, const Colour& b) { return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]); }
 
-/// A colour that runs from one side of the picture to the other.
+/// A colour that runs from one side of the image to the other.
 struct Gradient {
   Colour from, to;
   Point direction;
 
   Colour at(Point p) const {
-    const double t = std::clamp(0.5 + dot(p, direction) / kEdge, 0.0, 1.0);
+    const double t = std::clamp(0.5 + dot(p, direction) / kSide, 0.0, 1.0);
     Colour colour;
     for (int c = 0; c < 3; ++c) colour[c] = from[c] + t * (to[c] - from[c]);
     return colour;
@@ -102,7 +102,7 @@ bool inside(int64_t label, Point p) {
   }
 }
 
-/// A thin line across the picture.
+/// A thin line across the image.
 struct Line {
   Point through, normal;
   double half_width;
@@ -136,7 +136,7 @@ Scene random_scene(Draw& draw) {
   Scene scene;
   scene.label = draw.below(static_cast<int64_t>(kShapeNames.size()));
   scene.radius = draw.uniform(7, 13);
-  const double room = kEdge / 2.0 - 0.85 * scene.radius;
+  const double room = kSide / 2.0 - 0.85 * scene.radius;
   scene.centre = {draw.uniform(-room, room), draw.uniform(-room, room)};
   scene.axis = random_direction(draw);
   scene.ground = random_gradient(draw);
@@ -179,45 +179,45 @@ struct Drawn {
 };
 
 Drawn draw_all(uint64_t seed, Split split, int64_t count) {
-  Drawn drawn{std::vector<uint8_t>(count * kPixelBytes), std::vector<int64_t>(count)};
+  Drawn drawn{std::vector<uint8_t>(count * kShapeBytes), std::vector<int64_t>(count)};
   parallel_for(count, 0, [&](int64_t i) {
-    const Picture picture = draw_shape(seed, split, i);
-    std::copy(picture.pixels.begin(), picture.pixels.end(), drawn.pixels.begin() + i * kPixelBytes);
-    drawn.labels[i] = picture.label;
+    const Image image = draw_shape(seed, split, i);
+    std::copy(image.pixels.begin(), image.pixels.end(), drawn.pixels.begin() + i * kShapeBytes);
+    drawn.labels[i] = image.label;
   });
   return drawn;
 }
 
 }  // namespace
 
-Picture draw_shape(uint64_t seed, Split split, int64_t index) {
+Image draw_shape(uint64_t seed, Split split, int64_t index) {
   Draw draw(seed ^ 0x5A9E500000000000ull, static_cast<uint64_t>(split) << 40 | static_cast<uint64_t>(index));
   const Scene scene = random_scene(draw);
-  Picture picture = black_picture(kEdge, kEdge, 3, scene.label);
-  for (int64_t y = 0; y < kEdge; ++y)
-    for (int64_t x = 0; x < kEdge; ++x) {
-      const Point p{static_cast<double>(x) + 0.5 - kEdge / 2, static_cast<double>(y) + 0.5 - kEdge / 2};
+  Image image = black_image(kSide, kSide, 3, scene.label);
+  for (int64_t y = 0; y < kSide; ++y)
+    for (int64_t x = 0; x < kSide; ++x) {
+      const Point p{static_cast<double>(x) + 0.5 - kSide / 2, static_cast<double>(y) + 0.5 - kSide / 2};
       Colour colour = scene.ground.at(p);
       for (const Line& line : scene.behind) blend(colour, line.colour, line.cover(p));
       blend(colour, scene.shape.at(p), shape_cover(scene, p));
       for (const Line& line : scene.before) blend(colour, line.colour, line.cover(p));
       for (int64_t c = 0; c < 3; ++c) {
         const double noisy = colour[c] + scene.noise * noise_value(draw);
-        picture.row(y)[3 * x + c] = static_cast<uint8_t>(std::clamp(std::nearbyint(noisy), 0.0, 255.0));
+        image.row(y)[3 * x + c] = static_cast<uint8_t>(std::clamp(std::nearbyint(noisy), 0.0, 255.0));
       }
     }
-  return picture;
+  return image;
 }
 
 std::shared_ptr<const Dataset> shapes(Split split, ShapesOptions options) {
   const int64_t count = split == Split::train ? options.train : options.val;
-  WEFT_CHECK(count > 0, "shapes: expected at least one picture, got ", count);
+  WEFT_CHECK(count > 0, "shapes: expected at least one image, got ", count);
   Drawn drawn = draw_all(options.seed, split, count);
   FixedDataset::Contents contents;
   contents.title = str("shapes ", name(split));
   contents.pixels = std::move(drawn.pixels);
   contents.labels = std::move(drawn.labels);
-  contents.height = contents.width = kEdge;
+  contents.height = contents.width = kSide;
   contents.channels = 3;
   contents.classes.assign(kShapeNames.begin(), kShapeNames.end());
   return std::make_shared<FixedDataset>(std::move(contents));
@@ -235,7 +235,7 @@ void write_shapes(const std::filesystem::path& directory, ShapesOptions options)
   const int64_t each = options.train / kBatches;
   for (int64_t b = 0; b < kBatches; ++b)
     write_file(directory / str("data_batch_", b + 1, ".bin"),
-               cifar10_records(train.pixels.data() + b * each * kPixelBytes, train.labels.data() + b * each, each));
+               cifar10_records(train.pixels.data() + b * each * kShapeBytes, train.labels.data() + b * each, each));
   std::string names;
   for (const char* shape : kShapeNames) names += str(shape, "\n");
   write_file(directory / "batches.meta.txt", {names.begin(), names.end()});

@@ -8,7 +8,7 @@
 
 namespace weft::data {
 
-/// The embedded set: 32x32 colour pictures of ten shapes, drawn by a seeded generator, so that a network can learn
+/// The embedded set: 32x32 colour images of ten shapes, drawn by a seeded generator, so that a network can learn
 /// something real without a download. Position, size and rotation are random; foreground and background are colour
 /// gradients; thin lines distract and noise covers all. Linear classifiers stay under 60 %, a small ResNet passes 90 %.
 inline constexpr std::array<const char*, 10> kShapeNames = {"circle", "ring",  "square",   "frame", "triangle",
@@ -20,8 +20,8 @@ struct ShapesOptions {
   int64_t val = 2000;
 };
 
-/// Picture `index` of a split; a pure function of (seed, split, index). The label is uniform.
-Picture draw_shape(uint64_t seed, Split split, int64_t index);
+/// Image `index` of a split; a pure function of (seed, split, index). The label is uniform.
+Image draw_shape(uint64_t seed, Split split, int64_t index);
 
 /// Drawn in memory.
 std::shared_ptr<const Dataset> shapes(Split split, ShapesOptions options = {});

@@ -34,19 +34,19 @@ Moments moments(const uint8_t* pixels, int64_t count, int64_t channels) {
 ChannelStatistics compute(const Dataset& set, int threads) {
   // Chunks of fixed size, summed in order: the result does not depend on the number of threads.
   const Storage* storage = set.storage();
-  const int64_t used = storage ? set.size() : std::min(set.size(), kStatisticsPictures);
+  const int64_t used = storage ? set.size() : std::min(set.size(), kStatisticsImages);
   const int64_t per_chunk = storage ? 512 : 1;
   const int64_t chunks = (used + per_chunk - 1) / per_chunk;
   std::vector<Moments> parts(static_cast<size_t>(chunks));
   parallel_for(chunks, threads, [&](int64_t chunk) {
     if (storage != nullptr) {
       const int64_t first = chunk * per_chunk, count = std::min(per_chunk, used - first);
-      parts[chunk] = moments(storage->picture(first), count * storage->height * storage->width, storage->channels);
+      parts[chunk] = moments(storage->image(first), count * storage->height * storage->width, storage->channels);
       for (double& value : parts[chunk].first) value *= static_cast<double>(count);
       for (double& value : parts[chunk].second) value *= static_cast<double>(count);
     } else {
-      const Picture picture = set.get(chunk * set.size() / used);
-      parts[chunk] = moments(picture.pixels.data(), picture.height * picture.width, picture.channels);
+      const Image image = set.get(chunk * set.size() / used);
+      parts[chunk] = moments(image.pixels.data(), image.height * image.width, image.channels);
     }
   });
   ChannelStatistics result;

@@ -31,7 +31,7 @@ void set(const char* name, const std::string& value) {
   if (!value.empty()) setenv(name, value.c_str(), 1);
 }
 
-/// The containers of a file, as nvcc lays them down in the section .nv_fatbin: each begins at a multiple of 8.
+/// The containers of a file, as nvcc stores them in the section .nv_fatbin: each begins at a multiple of 8.
 int print_ptx(const std::string& path, const std::string& key) {
   const emulator::Gpu* const gpu = emulator::find_gpu(key);
   std::ifstream file(path, std::ios::binary);
@@ -54,7 +54,7 @@ int print_ptx(const std::string& path, const std::string& key) {
       const std::string text = emulator::cuda::read_image(&words[i]).ptx_for(gpu->capability());
       std::cout << text;
       found = found || !text.empty();
-    } catch (...) {  // what is wrong has been said
+    } catch (...) {  // the error has been printed
       return 1;
     }
   }
@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
   app.add_option("--gpu", gpu, "Which GPU: " + std::string(emulator::gpu_keys()) + " (default h100)");
   app.add_option("--gpus", gpus, "How many of it (default 1)");
   app.add_option("--streams", streams,
-                 "What streams do with their freedom: inorder (default), lazy (nothing runs before somebody waits for it), "
+                 "The order of work in streams: inorder (default), lazy (nothing runs before it is waited for), "
                  "random (by --seed), starve:K (stream K as late as lazy)");
   app.add_option("--check", check, "What is checked besides bounds: races, uninitialised, streams, with commas between");
   app.add_option("--seed", seed, "Order of streams, blocks, warps and asynchronous copies; 0 (default): fixed orders");
@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
   app.add_option("--break", break_at, "KERNEL or KERNEL:LINE: print the registers of the first warp that comes there");
   app.add_option("--ptx", ptx, "Print the PTX in this program, library or object that the GPU would run, and run nothing");
   app.add_flag("--count", count, "Print at the end what each kernel cost: time, launches, instructions");
-  app.prefix_command();  // what follows the first word that is no option of ours is the program's
+  app.prefix_command();  // all after the first word that is no option belongs to the program
   CLI11_PARSE(app, argc, argv);
   if (!ptx.empty()) return print_ptx(ptx, gpu.empty() ? "h100" : gpu);
   std::vector<std::string> program = app.remaining();

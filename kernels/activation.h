@@ -4,7 +4,7 @@
 
 namespace weft::kernels {
 
-/// What a product's epilogue may apply to its sums.
+/// Activations that a product's epilogue may apply to its sums.
 enum class Activation : uint8_t {
   none,
   relu,

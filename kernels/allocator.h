@@ -10,19 +10,21 @@
 namespace weft::kernels {
 
 struct MemoryPool;  // of one captured graph; see CachingAllocator::open_pool
+struct Segment;     // what the device gave at once: one block, or several side by side
 
 /// One piece of device memory, handed out by a CachingAllocator. Fields other than data, bytes and owner are its own.
 struct Block {
   void* data = nullptr;
-  size_t bytes = 0;        ///< as asked for
-  size_t capacity = 0;     ///< as obtained from the device
-  const char* owner = "";  ///< the op that asked (a string literal)
-  void* stream = nullptr;  ///< the stream on which the block may be used again at once
-  int size_class = 0;
-  MemoryPool* pool = nullptr;  ///< that the block belongs to, for good
-  std::vector<void*> users;    ///< other streams that used it
-  std::vector<void*> events;   ///< once it is freed: what they must have done before it is used again
-  Block* previous = nullptr;
+  size_t bytes = 0;            ///< as asked for
+  size_t capacity = 0;         ///< as taken from its segment
+  const char* owner = "";      ///< the op that asked (a string literal)
+  Segment* segment = nullptr;  ///< that the block lies in
+  Block* before = nullptr;     ///< its neighbours in there
+  Block* after = nullptr;
+  bool is_free = false;       ///< in a list of free blocks
+  std::vector<void*> users;   ///< other streams that used it
+  std::vector<void*> events;  ///< once it is freed: what they must have done before it is used again
+  Block* previous = nullptr;  ///< the ring of live blocks
   Block* next = nullptr;
 };
 
@@ -39,11 +41,15 @@ struct MemoryStats {
 using MemoryHook = void (*)(Device device, const MemoryStats& stats);
 void set_memory_hook(MemoryHook hook);
 
-/// Memory of one device, kept for reuse so that training steps do not ask the driver. A freed block goes back to the
-/// list of its size class *and stream*: work enqueued later on that stream may use it at once, since it runs after. A
-/// block that other streams used (record_stream) waits until they have done all that they were given until it was
-/// freed. Size classes are eighths of powers of two, so at most 12.5% is lost. Thread-safe; the lock is not held while
-/// the device is asked for memory or waited for, so a thread that ends a device's hung work gets through.
+/// Memory of one device, kept for reuse so that training steps do not ask the driver. A freed block is kept for its
+/// *stream*: work enqueued later on that stream may use it at once, since it runs after. A block that other streams used
+/// (record_stream) waits for all work that they were given before it was freed. Thread-safe; the lock is not
+/// held while the device is asked for memory or waited for, so a thread that ends a device's hung work gets through.
+///
+/// Blocks up to 1 MiB have size classes, eighths of powers of two: at most 12.5% is lost. A GPU is asked for 2 MiB of
+/// them at once. A larger block of a GPU is cut from the smallest free piece that holds it, and when it is freed it is
+/// joined with its free neighbours, so that a batch of another size uses the same memory again. On the CPU, where a
+/// fresh allocation costs little, each block is an allocation of its own and large ones have size classes too.
 ///
 /// On simt, and with WEFT_NO_CACHE=1 everywhere, nothing is cached but in the pools of graphs: every tensor is an
 /// allocation of its own, so that the emulator and compute-sanitizer see each overrun and each use after free.
@@ -54,15 +60,16 @@ class CachingAllocator {
   /// Never returns nullptr. Errors: OutOfMemory with live / cached / free bytes and the largest live blocks by op.
   Block* allocate(size_t bytes, void* stream, const char* owner);
   void free(Block* block) noexcept;
-  /// Tells that work on `stream` uses the block, now or until it is freed: it is reused only after that work. The
+  /// Notes that work on `stream` uses the block, now or until it is freed: it is reused only after that work. The
   /// stream must be there until then, as a weft::Stream's always is.
   void record_stream(Block* block, void* stream);
 
   MemoryStats stats() const;
   void reset_peak();
   /// Memory of a captured graph: from here to close_pool, blocks for this thread, whatever the stream, come from a pool
-  /// of their own and go back to it, so that nobody else gets an address that the graph will write to. The device is
-  /// asked for nothing but new memory meanwhile: neither events nor the device are waited for, which a capture forbids.
+  /// of their own and go back to it, so that no other tensor gets an address that the graph will write to. The device
+  /// is asked for nothing but new memory meanwhile: neither events nor the device are waited for, which a capture
+  /// forbids.
   MemoryPool* open_pool();
   /// After the capture's end: only then may events be recorded again on streams that took part.
   void close_pool(MemoryPool* pool);
@@ -74,6 +81,10 @@ class CachingAllocator {
   void empty_cache();
   /// The report that OutOfMemory carries: totals and the ten largest owners.
   std::string report() const;
+  /// Every segment with its blocks, as JSON: `{"device", "live", "cached", …, "segments": [{"address", "bytes", "stream",
+  /// "in_graph", "blocks": [{"offset", "bytes", "state", "owner"}]}]}`; states are `live`, `free` and `waiting` (for
+  /// streams that still use it). With WEFT_MEMORY_SNAPSHOT=FILE, an OutOfMemory writes it there.
+  std::string snapshot() const;
 
  private:
   explicit CachingAllocator(Device device);

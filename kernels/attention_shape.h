@@ -3,7 +3,7 @@
 #include "kernels/attention.h"
 #include "kernels/philox.h"
 
-// What the implementations of kernels/attention.h share.
+// Shared by the implementations of kernels/attention.h.
 
 namespace weft::kernels {
 

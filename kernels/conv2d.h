@@ -28,22 +28,22 @@ struct Conv2dNormArguments {
   bool relu = false;
 };
 
-/// y = relu?((conv2d(x, w) + bias - mean) / sqrt(var + eps) weight + shift + residual?): a convolution and the
-/// batch_norm_inference behind it, on GPUs in one pass over y, before any rounding of the sums. mean, var, weight and
-/// shift [O] are f32 (f64 for f64 x); residual is contiguous, of y's sizes and dtype, and apart from y. bias, weight,
-/// shift and residual may be none.
+/// y = relu?((conv2d(x, w) + bias - mean) / sqrt(var + eps) weight + norm_bias + residual?): a convolution and the
+/// batch_norm_inference after it, on GPUs in one pass over y, before any rounding of the sums. mean, var, weight and
+/// norm_bias [O] are f32 (f64 for f64 x); residual is contiguous, of y's sizes and dtype, and apart from y. bias,
+/// weight, norm_bias and residual may be none.
 WEFT_KERNEL(conv2d_norm, const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
-            const View& mean, const View& var, const View& weight, const View& shift, const View& residual,
+            const View& mean, const View& var, const View& weight, const View& norm_bias, const View& residual,
             Conv2dNormArguments arguments);
 
-/// conv2d_forward, and part [2 O + 1] = batch_norm_statistics of y (at least one place): on GPUs out of the sums'
-/// registers wherever the depth is not shared out.
+/// conv2d_forward, and part [2 O + 1] = batch_norm_statistics of y (at least one position): on GPUs out of the sums'
+/// registers wherever the depth is not split.
 WEFT_KERNEL(conv2d_statistics, const Queue& queue, const View& y, const View& part, const View& x, const View& w,
             const View& bias, Conv2dArguments arguments);
 
-/// dx = gradient with respect to x, plus `more`, what came for x from elsewhere (none, or contiguous as dx and apart
+/// dx = gradient with respect to x, plus `dx_in`, x's gradient from elsewhere (none, or contiguous as dx and apart
 /// from it).
-WEFT_KERNEL(conv2d_backward_input, const Queue& queue, const View& dx, const View& dy, const View& w, const View& more,
+WEFT_KERNEL(conv2d_backward_input, const Queue& queue, const View& dx, const View& dy, const View& w, const View& dx_in,
             Conv2dArguments arguments);
 
 /// dw = gradient with respect to w; dw has the inputs' dtype or f32.
@@ -51,15 +51,15 @@ WEFT_KERNEL(conv2d_backward_weight, const Queue& queue, const View& dw, const Vi
             Conv2dArguments arguments);
 
 /// Throws unless the vectors and the residual of conv2d_norm fit y.
-inline void check_norm(const View& y, const View& mean, const View& var, const View& weight, const View& shift,
+inline void check_norm(const View& y, const View& mean, const View& var, const View& weight, const View& norm_bias,
                        const View& residual) {
   const DType dtype = y.dtype == DType::f64 ? DType::f64 : DType::f32;
   const auto fits = [&](const View& v) {
     return v.rank == 1 && v.numel() == y.sizes[3] && v.dtype == dtype && v.is_contiguous();
   };
-  WEFT_CHECK(fits(mean) && fits(var) && (!weight || fits(weight)) && (!shift || fits(shift)),
-             "conv2d_norm: expected mean, var, weight and shift ", dtype, "[", y.sizes[3], "], got ", mean, ", ", var,
-             ", ", weight, " and ", shift);
+  WEFT_CHECK(fits(mean) && fits(var) && (!weight || fits(weight)) && (!norm_bias || fits(norm_bias)),
+             "conv2d_norm: expected mean, var, weight and norm_bias ", dtype, "[", y.sizes[3], "], got ", mean, ", ",
+             var, ", ", weight, " and ", norm_bias);
   WEFT_CHECK(!residual || (residual.same_sizes(y) && residual.dtype == y.dtype && residual.is_contiguous()),
              "conv2d_norm: expected a residual ", y, ", got ", residual);
 }
@@ -69,14 +69,14 @@ inline void check_part(const View& y, const View& part) {
   const DType dtype = y.dtype == DType::f64 ? DType::f64 : DType::f32;
   WEFT_CHECK(y.sizes[0] * y.sizes[1] * y.sizes[2] > 0 && part.numel() == 2 * y.sizes[3] + 1 && part.dtype == dtype &&
                  part.is_contiguous(),
-             "conv2d_statistics: expected places and a part ", dtype, "[", 2 * y.sizes[3] + 1, "], got ", y, " and ",
+             "conv2d_statistics: expected positions and a part ", dtype, "[", 2 * y.sizes[3] + 1, "], got ", y, " and ",
              part);
 }
 
-/// Throws unless `more` may be added to dx.
-inline void check_more(const View& dx, const View& more) {
-  WEFT_CHECK(!more || (more.same_sizes(dx) && more.dtype == dx.dtype && more.is_contiguous()),
-             "conv2d_backward_input: expected ", dx, " to add, got ", more);
+/// Throws unless `dx_in` may be added to dx.
+inline void check_dx_in(const View& dx, const View& dx_in) {
+  WEFT_CHECK(!dx_in || (dx_in.same_sizes(dx) && dx_in.dtype == dx.dtype && dx_in.is_contiguous()),
+             "conv2d_backward_input: expected ", dx, " to add, got ", dx_in);
 }
 
 }  // namespace weft::kernels

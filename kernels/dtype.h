@@ -13,7 +13,7 @@ namespace weft {
 
 enum class DType : uint8_t { f32, f64, bf16, f16, i64, i32, u8, boolean };
 
-/// `f32`, `bf16`, … `bool`: how a dtype is printed and how flags name it.
+/// `f32`, `bf16`, … `bool`: a dtype's name in print and in flags.
 constexpr std::string_view name(DType dtype) {
   constexpr std::string_view names[] = {"f32", "f64", "bf16", "f16", "i64", "i32", "u8", "bool"};
   return names[static_cast<int>(dtype)];

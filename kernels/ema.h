@@ -16,7 +16,7 @@ struct EmaArguments {
 WEFT_KERNEL(ema_step, const Queue& queue, const View& average, const View& w, const View& count,
             EmaArguments arguments);
 
-/// The values of two ranges change places.
+/// Swaps the values of two ranges.
 WEFT_KERNEL(exchange, const Queue& queue, const View& a, const View& b);
 
 }  // namespace weft::kernels

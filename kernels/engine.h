@@ -6,8 +6,8 @@
 
 namespace weft::kernels {
 
-/// Who computes matmul and conv2d on the device cuda (docs/engines.md): Weft's own kernels; NVIDIA's libraries
-/// (cuBLASLt, cuDNN); or, for each problem, whoever was faster when both were timed. The other devices have own kernels
+/// The engine of matmul and conv2d on the device cuda (docs/engines.md): Weft's own kernels; NVIDIA's libraries
+/// (cuBLASLt, cuDNN); or, for each problem, the faster one when both were timed. The other devices have own kernels
 /// alone.
 enum class Engine : uint8_t { own, vendor, automatic };
 

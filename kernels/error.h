@@ -6,7 +6,7 @@
 
 namespace weft {
 
-/// What every function of Weft throws when the caller's request cannot be met.
+/// Every function of Weft throws this when it cannot do what the caller asks.
 /// The text reads `op: expected …, got …. hint` and prints values, not expressions.
 class Error : public std::runtime_error {
  public:

@@ -10,7 +10,7 @@
 
 namespace weft::kernels {
 
-/// What happens to a gradient that a kernel produces.
+/// What a kernel does with the gradient that it produces.
 enum class Grad : uint8_t { overwrite, accumulate };
 
 /// One call of a kernel contract, as hooks see it. `views`: its tensors in the order of the contract, the output first
@@ -21,7 +21,7 @@ struct KernelCall {
   std::span<const View* const> views;
 };
 
-/// True while somebody wants to see each call (kernel_trace.h): the one branch that a call pays for tracing.
+/// True while calls are observed (kernel_trace.h): the one branch that a call pays for tracing.
 inline std::atomic<bool> kernel_calls_watched{false};
 
 /// Around a call that is watched: the observer, WEFT_SYNC=1, WEFT_CHECK_NAN=1.
@@ -81,7 +81,7 @@ struct Kernel<void(const Queue&, Args...)> {
 /// Declares a kernel contract inside namespace weft::kernels:
 ///   WEFT_KERNEL(relu_forward, const Queue& queue, const View& y, const View& x);
 /// declares cpu::relu_forward, simt::relu_forward, cuda::relu_forward (each defined in the folder of its name; a build
-/// without CUDA defines the last ones in cuda/no_cuda.cpp) and the callable relu_forward that picks one by the queue.
+/// without a device defines its ones in no_device.cpp) and the callable relu_forward that picks one by the queue.
 #ifndef WEFT_KERNEL
 #define WEFT_KERNEL(kernel_name, ...)                                       \
   namespace cpu {                                                           \

@@ -34,7 +34,7 @@ double attention_flop(const View& q, const View& k) {
 double attention_forward_flop(Views v) { return 2 * attention_flop(*v[2], *v[3]); }   // y, lse, q, k
 double attention_backward_flop(Views v) { return 5 * attention_flop(*v[4], *v[5]); }  // dq, dk, dv, dy, q, k
 
-/// What lies in memory: an expanded view (stride 0) holds less than its sizes say, one with gaps less than its span.
+/// The bytes in memory: an expanded view (stride 0) holds less than its sizes say, one with gaps less than its span.
 int64_t bytes_of(const View& view) {
   return view ? std::min(view.span(), view.numel()) * static_cast<int64_t>(size_of(view.dtype)) : 0;
 }
@@ -55,7 +55,7 @@ struct Entry {
   double (*flop)(Views) = nullptr;
   unsigned twice = 0;                      // bit i: view i is read, or written and read again, twice
   double arithmetic = 0;                   // without flop: operations per element of the largest view
-  int64_t (*more_bytes)(Views) = nullptr;  // what the bits do not say
+  int64_t (*more_bytes)(Views) = nullptr;  // the cases that bits do not describe
 };
 
 // One line per contract (WEFT_KERNEL), in the order of its header; a test holds the two together.
@@ -84,7 +84,7 @@ constexpr Entry kTable[] = {
     {.name = "fill"},
     {.name = "arange", .arithmetic = 2},
     {.name = "image_normalize", .arithmetic = 3},
-    {.name = "image_mix", .twice = 0b10, .arithmetic = 2},  // x: each picture, and the one before it
+    {.name = "image_mix", .twice = 0b10, .arithmetic = 2},  // x: each image, and the one before it
     {.name = "index_select"},
     {.name = "index_select_backward", .arithmetic = 1},
     {.name = "gather"},
@@ -146,7 +146,7 @@ KernelCost cost_of(const KernelCall& call) {
   if (e.more_bytes) cost.bytes += e.more_bytes(call.views);
   if (e.flop) {
     cost.flop = e.flop(call.views);
-    for (const View* view : call.views)  // f32 sums and outputs may stand beside
+    for (const View* view : call.views)  // besides f32 sums and outputs
       if (*view && view->rank >= 2 && size_of(view->dtype) == 2) cost.product = view->dtype;
   }
   return cost;

@@ -4,10 +4,10 @@
 
 namespace weft::kernels {
 
-/// What a kernel call must do at least.
+/// The least work of a kernel call.
 struct KernelCost {
-  /// What its tensors hold, each read or written once: both for those that are updated in place, twice for those that
-  /// no chip can hold until the sums over all of them are known (batch norm reads its input for the statistics and
+  /// The bytes of its tensors, each read or written once: both for those that are updated in place, twice for those
+  /// that no chip can hold until the sums over all of them are known (batch norm reads its input for the statistics and
   /// again to normalise).
   int64_t bytes = 0;
   double flop = 0;             ///< of a product or convolution: what tensor cores do; 0 for the others

@@ -11,7 +11,7 @@ class KernelObserver {
   virtual void before(const KernelCall& call) = 0;
   /// After the kernel was enqueued (on the CPU: done); left out when the call threw.
   virtual void after(const KernelCall& call) = 0;
-  /// False: calls are seen and not run, whatever they would write stays as it was. For what a step costs by its shapes
+  /// False: calls are seen and not run, their outputs stay unchanged. For a step's cost by its shapes
   /// alone: nothing touches the tensors' memory. Read once per call, before `before`.
   virtual bool runs() const { return true; }
 };
@@ -20,7 +20,7 @@ class KernelObserver {
 /// observer that other threads see must outlive them.
 void set_kernel_observer(KernelObserver* observer);
 
-/// Runs what is no kernel contract as one under the given name (a string literal): hooks see it.
+/// Runs other work as a kernel contract under the given name (a string literal): hooks see it.
 template <class Run>
 void run_as_kernel(const Queue& queue, const char* name, std::span<const View* const> views, Run&& run) {
   if (!kernel_calls_watched.load(std::memory_order_relaxed)) return run();

@@ -4,7 +4,7 @@
 
 namespace weft::kernels {
 
-// x, residual, sum, y, dy, dx, more: contiguous [M, C], one floating dtype; weight, bias, dweight, dbias [C]; mean,
+// x, residual, sum, y, dy, dx, dx_in: contiguous [M, C], one floating dtype; weight, bias, dweight, dbias [C]; mean,
 // invstd [M]: f32 (f64 for f64 x). Ba et al. 2016.
 
 /// y = (x - mean) invstd weight + bias over the last dimension; weight and bias may be none. With a residual (else
@@ -12,10 +12,10 @@ namespace weft::kernels {
 WEFT_KERNEL(layer_norm_forward, const Queue& queue, const View& y, const View& mean, const View& invstd,
             const View& sum, const View& x, const View& residual, const View& weight, const View& bias, double eps);
 
-/// dx = the gradient with respect to the input + more: the gradient that came to the input from elsewhere, added once
-/// the other is rounded, or none. dweight and dbias may be none. x: what was normalised (sum, where there was a
+/// dx = the gradient with respect to the input + dx_in: the input's gradient from elsewhere, added after
+/// the former is rounded, or none. dweight and dbias may be none. x: what was normalised (sum, where there was a
 /// residual).
 WEFT_KERNEL(layer_norm_backward, const Queue& queue, const View& dx, const View& dweight, const View& dbias,
-            const View& dy, const View& x, const View& weight, const View& mean, const View& invstd, const View& more);
+            const View& dy, const View& x, const View& weight, const View& mean, const View& invstd, const View& dx_in);
 
 }  // namespace weft::kernels

@@ -3,12 +3,12 @@
 #include "kernels/activation.h"
 #include "kernels/kernel.h"
 
-// The gradients of y = x w^T + bias, x [M, I], w [O, I], y [M, O], where more is wanted than one product (that one is
+// The gradients of y = x w^T + bias, x [M, I], w [O, I], y [M, O], where one product is not enough (that one is
 // matmul's, and so is the forward).
 
 namespace weft::kernels {
 
-/// dx = (dy @ w) f'(saved), elementwise: the gradient of what was x = f(saved), in one pass over it. f' is applied to
+/// dx = (dy @ w) f'(saved), elementwise: the gradient through x = f(saved), in one pass. f' is applied to
 /// the sums before any rounding. dx, saved [M, I], laid out alike, of one dtype, dx dense; dy [M, O], w [O, I], each
 /// with stride 1 in one of its dimensions. dtypes: dy and w equal (f32, f64, bf16, f16); dx equal to them or, for
 /// bf16 and f16, f32. f: not none. For relu `saved` may be f's result. O = 0 gives 0.
@@ -21,7 +21,7 @@ WEFT_KERNEL(linear_backward_input, const Queue& queue, const View& dx, const Vie
 /// sizes alone. M = 0 gives 0.
 WEFT_KERNEL(linear_backward_weight, const Queue& queue, const View& dw, const View& db, const View& dy, const View& x);
 
-/// What the contracts demand of their arguments; errors say what does not fit.
+/// Check the contracts' arguments.
 void check_linear_backward_input(const View& dx, const View& dy, const View& w, const View& saved, Activation f);
 void check_linear_backward_weight(const View& dw, const View& db, const View& dy, const View& x);
 

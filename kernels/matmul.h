@@ -7,7 +7,7 @@ namespace weft::kernels {
 
 struct MatmulArguments {
   double alpha = 1;
-  Grad grad = Grad::overwrite;  ///< accumulate adds to what y holds
+  Grad grad = Grad::overwrite;  ///< accumulate adds to y
 };
 
 /// y[b] = alpha a[b] @ b[b] (+ bias): a [B, M, K], b [B, K, N], y [B, M, N], bias [N] or none. Rank 3 always; a batch
@@ -23,13 +23,13 @@ struct MatmulFusedArguments {
   Activation activation = Activation::none;
 };
 
-/// y[b] = f(s) + residual[b], s = alpha a[b] @ b[b] (+ bias): matmul and what follows it in one pass over y. f is
+/// y[b] = f(s) + residual[b], s = alpha a[b] @ b[b] (+ bias): matmul and its epilogue in one pass over y. f is
 /// applied to s as it was summed, before any rounding. `pre` (or none) receives s, which f's backward needs; residual
 /// may be none, or y itself. Both have y's sizes, strides and dtype; everything else is as in matmul.
 WEFT_KERNEL(matmul_fused, const Queue& queue, const View& y, const View& pre, const View& a, const View& b,
             const View& bias, const View& residual, MatmulFusedArguments arguments);
 
-/// What matmul_fused wants of pre and residual: y's dtype, sizes and strides (those of a dimension of size 1 are free).
+/// Checks pre and residual of matmul_fused: y's dtype, sizes and strides (those of a dimension of size 1 are free).
 inline bool is_laid_out_as(const View& view, const View& y) {
   bool same = view.dtype == y.dtype && view.same_sizes(y);
   for (int d = 0; d < y.rank; ++d) same = same && (y.sizes[d] == 1 || view.strides[d] == y.strides[d]);

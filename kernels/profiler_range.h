@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What NVIDIA's profilers see of a program (nsys, ncu). Without CUDA in the build, and without a profiler around the
+// Marks for NVIDIA's profilers (nsys, ncu). Without CUDA in the build, and without a profiler around the
 // process, these do nothing.
 
 namespace weft::kernels {

@@ -4,7 +4,7 @@
 
 namespace weft::kernels {
 
-/// Where random numbers come from: the function Philox4x32-10(key = seed, counter) of kernels/philox.h; the same
+/// Random numbers are the function Philox4x32-10(key = seed, counter) of kernels/philox.h; the same
 /// numbers on every device. `state` is an i64[2] tensor on the device: {seed, base}; counters start at base + offset,
 /// so that a replayed graph advances by raising `base` in device memory. Element i uses word i % 4 of block
 /// base + offset + i / 4, whatever the launch geometry (f64 draws use two words: words 2 (i % 2), 2 (i % 2) + 1 of

@@ -7,7 +7,7 @@
 
 namespace weft::kernels {
 
-/// What a kind of device offers below the kernels: memory, streams and events. One object per kind;
+/// A kind of device below the kernels: memory, streams and events. One object per kind;
 /// cpu/runtime.cpp, and cuda/runtime.cu compiled twice (for cuda and for simt). Errors: weft::Error with the
 /// device's own text.
 class Runtime {
@@ -26,8 +26,8 @@ class Runtime {
 
   /// Raw memory, at least 256-byte aligned (64 on the CPU). Returns nullptr when there is none left.
   virtual void* allocate(int index, size_t bytes) = 0;
-  /// As all that gives something back, without errors: destructors call it while an error is under way. A device that
-  /// has failed says so at the next call.
+  /// Throws nothing, like all that releases something: destructors call it while an error is under way. A device that
+  /// has failed reports it at the next call.
   virtual void release(int index, void* memory) noexcept = 0;
   /// Host memory that the device can copy from and to without staging.
   virtual void* allocate_pinned(size_t bytes) = 0;
@@ -40,7 +40,9 @@ class Runtime {
   virtual bool stages_pageable_memory(int index) = 0;
   virtual void fill_bytes(int index, void* destination, int byte, size_t bytes, void* stream) = 0;
 
-  virtual void* create_stream(int index) = 0;
+  /// `priority`: streams of a lower number are served first, 0 is the usual one; a priority that the device lacks is
+  /// replaced by the nearest.
+  virtual void* create_stream(int index, int priority = 0) = 0;
   virtual void destroy_stream(int index, void* stream) noexcept = 0;
   virtual void synchronize_stream(int index, void* stream) = 0;
   virtual void synchronize_device(int index) = 0;
@@ -67,7 +69,7 @@ class Runtime {
 };
 
 Runtime& runtime(DeviceKind kind);
-/// Puts another runtime in the kind's place, for tests of what the host asks of a device; nullptr: its own again. A
+/// Replaces the kind's runtime, for tests of the host's calls; nullptr: its own again. A
 /// CachingAllocator keeps the runtime it was made with.
 void replace_runtime(DeviceKind kind, Runtime* runtime);
 

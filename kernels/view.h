@@ -11,8 +11,8 @@ namespace weft::kernels {
 
 inline constexpr int kMaxRank = 8;
 
-/// What a kernel sees of a tensor: memory, sizes, strides (in elements), dtype. It owns nothing.
-/// A view with `data == nullptr` and no elements to touch stands for "not given" (`View::none()`).
+/// A tensor as a kernel sees it: memory, sizes, strides (in elements), dtype. It owns nothing.
+/// A view with `data == nullptr` and no elements to touch means "not given" (`View::none()`).
 struct View {
   void* data = nullptr;
   DType dtype = DType::f32;

@@ -2,7 +2,7 @@
 #pragma once
 #include "core/ops/gelu.h"
 #include "core/ops/leaky_relu.h"
-#include "core/ops/relu.h"
+#include "core/ops/unary.h"
 #include "nn/module.h"
 
 namespace weft::nn {

@@ -2,7 +2,6 @@
 #include "nn/batch_norm.h"
 
 #include "core/capture.h"
-#include "core/ops/conv2d_norm.h"
 
 namespace weft::nn {
 
@@ -19,29 +18,19 @@ BatchNorm2d::BatchNorm2d(int64_t channels, BatchNorm2dOptions norm_options) : op
 }
 
 BatchNormOptions BatchNorm2d::arguments(const Fused& fused) const {
-  return {.training = is_training() || !running_mean.defined(),
+  return {.training = uses_batch_statistics(),
           .eps = options.eps,
           .momentum = options.momentum,
           .relu = fused.relu,
-          .residual = fused.residual};
+          .residual = fused.residual,
+          .statistics = fused.statistics};
 }
 
-Tensor BatchNorm2d::normalize(const Tensor& x, const BatchNormOptions& arguments) const {
+Tensor BatchNorm2d::forward(const Tensor& x, const Fused& fused) const {
   if (is_training() && running_mean.defined()) on_each_run([this] { ++num_batches_tracked; });
-  if (is_training() && training_norm) return training_norm(x, weight, bias, running_mean, running_var, arguments);
-  return batch_norm(x, weight, bias, running_mean, running_var, arguments);
-}
-
-Tensor BatchNorm2d::forward(const Tensor& x, const Fused& fused) const { return normalize(x, arguments(fused)); }
-
-Tensor BatchNorm2d::behind(const Conv2d& conv, const Tensor& x, const Fused& fused) const {
-  if (has_hooks() || conv.has_hooks()) return (*this)(conv(x), fused);
-  BatchNormOptions norm = arguments(fused);
-  if (!norm.training)
-    return conv2d_norm(x, conv.weight, conv.bias, conv.arguments, weight, bias, running_mean, running_var, norm);
-  const auto [y, statistics] = conv2d_statistics(x, conv.weight, conv.bias, conv.arguments);
-  norm.statistics = statistics;
-  return normalize(y, norm);
+  if (is_training() && training_norm)
+    return training_norm(x, weight, bias, running_mean, running_var, arguments(fused));
+  return batch_norm(x, weight, bias, running_mean, running_var, arguments(fused));
 }
 
 Tensor BatchNorm2d::operator()(const Tensor& x, const Fused& fused) const {

@@ -3,7 +3,6 @@
 #include <functional>
 
 #include "core/ops/batch_norm.h"
-#include "nn/conv2d.h"
 #include "nn/module.h"
 
 namespace weft::nn {
@@ -18,10 +17,11 @@ struct BatchNorm2dOptions {
 /// y = (x - mean) / sqrt(var + eps) weight + bias per channel: of the batch in training, of the running statistics in
 /// evaluation (Ioffe and Szegedy 2015). x [N, H, W, C] or [N, C].
 struct BatchNorm2d : Module {
-  /// What runs in the same kernel behind the norm: y = relu?(norm(x) + residual?).
+  /// What runs in the same kernel as the norm: y = relu?(norm(x) + residual?).
   struct Fused {
     bool relu = false;
     Tensor residual = {};
+    Tensor statistics = {};  ///< in training: x's, where its convolution has computed them (nn/conv_bn.h)
   };
 
   /// What normalises a batch in training: batch_norm(), or one whose statistics are those of several processes.
@@ -39,14 +39,11 @@ struct BatchNorm2d : Module {
   Tensor forward(const Tensor& x, const Fused& fused) const;
   using Module::operator();
   Tensor operator()(const Tensor& x, const Fused& fused) const;
-  /// (*this)(conv(x), fused) with fewer passes over memory: in evaluation without gradients one kernel; in training the
-  /// convolution finds the statistics. As two calls where a hook of either wants to see them.
-  Tensor behind(const Conv2d& conv, const Tensor& x, const Fused& fused) const;
-  void fields(Visitor& v) override;
-
- private:
+  /// Whether the batch is normalised by its own statistics: in training, and without running ones.
+  bool uses_batch_statistics() const { return is_training() || !running_mean.defined(); }
+  /// What batch_norm() is called with.
   BatchNormOptions arguments(const Fused& fused) const;
-  Tensor normalize(const Tensor& x, const BatchNormOptions& arguments) const;
+  void fields(Visitor& v) override;
 };
 
 }  // namespace weft::nn

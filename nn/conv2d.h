@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "core/ops/size2d.h"
+#include "core/ops/conv2d.h"
 #include "nn/init.h"
 #include "nn/module.h"
 
 namespace weft::nn {
 
-struct Conv2dOptions {
-  Size2d stride{1, 1}, padding{0, 0}, dilation{1, 1};
-  int64_t groups = 1;
+/// What a Conv2d learns, and what it begins with.
+struct Conv2dWeights {
   bool bias = true;
   Init init = Init::kaiming_uniform;
 };
@@ -16,9 +15,9 @@ struct Conv2dOptions {
 /// y [N, P, Q, out] = convolution of x [N, H, W, in] with weight [out, R, S, in / groups] (OHWI; files hold OIHW).
 struct Conv2d : Module {
   Tensor weight, bias;
-  kernels::Conv2dArguments arguments;
+  Conv2dOptions options;
 
-  Conv2d(int64_t in, int64_t out, Size2d kernel, Conv2dOptions options = {});
+  Conv2d(int64_t in, int64_t out, Size2d kernel, Conv2dOptions options = {}, Conv2dWeights weights = {});
   Tensor forward(const Tensor& x) const override;
   void fields(Visitor& v) override;
   int64_t flops(const Shape& x, const Shape& y) const override;

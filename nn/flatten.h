@@ -4,8 +4,8 @@
 
 namespace weft::nn {
 
-/// [N, …] to [N, the rest]. Images [N, H, W, C] are flattened in the order C, H, W, so that the Linear behind them
-/// takes PyTorch's weights as they are; behind a pool to 1x1 nothing moves.
+/// [N, …] to [N, the rest]. Images [N, H, W, C] are flattened in the order C, H, W, so that the Linear after them
+/// takes PyTorch's weights as they are; after a pool to 1x1 nothing moves.
 struct Flatten : Module {
   Tensor forward(const Tensor& x) const override {
     if (x.dim() != 4 || x.size(1) * x.size(2) == 1) return x.flatten(1);

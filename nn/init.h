@@ -13,7 +13,7 @@ Fans fans_of(const Tensor& weight);
 
 enum class Fan { in, out };
 
-/// gain = sqrt(2 / (1 + slope^2)), the slope of the leaky ReLU behind the weight (0: ReLU).
+/// gain = sqrt(2 / (1 + slope^2)), the slope of the leaky ReLU after the weight (0: ReLU).
 struct KaimingOptions {
   double slope = 0;
   Fan fan = Fan::in;
@@ -22,8 +22,8 @@ struct KaimingOptions {
 /// How the weight of a layer begins.
 enum class Init {
   kaiming_uniform,         ///< PyTorch's default for Linear and Conv2d: slope sqrt(5), which is ± 1 / sqrt(fan in)
-  kaiming_normal,          ///< for a ReLU behind, by the inputs
-  kaiming_normal_fan_out,  ///< for a ReLU behind, by the outputs
+  kaiming_normal,          ///< for a ReLU after it, by the inputs
+  kaiming_normal_fan_out,  ///< for a ReLU after it, by the outputs
   transformer,             ///< normal of standard deviation 0.02, bias 0 (Devlin et al. 2018; Touvron et al. 2021)
 };
 

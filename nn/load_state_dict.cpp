@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <unordered_map>
 
 #include "core/autograd.h"
-#include "core/joined.h"
 #include "nn/module.h"
 
 namespace weft::nn {
 namespace {
-
-constexpr size_t kShown = 5;  // names of each kind in an error
 
 /// The tensor as files show it: OHWI weights as OIHW views of the same memory.
 Tensor presented(const Tensor& tensor, Layout layout) {
@@ -32,20 +28,6 @@ struct State : Visitor {
   }
 };
 
-/// The dict's tensors by name, without the `module.` that a wrapped PyTorch model puts before all of them.
-std::unordered_map<std::string, Tensor> by_name(const StateDict& dict) {
-  static const std::string kPrefix = "module.";
-  const bool wrapped =
-      !dict.tensors.empty() && std::all_of(dict.tensors.begin(), dict.tensors.end(),
-                                           [](const NamedTensor& entry) { return entry.name.starts_with(kPrefix); });
-  std::unordered_map<std::string, Tensor> result;
-  for (const auto& [name, tensor] : dict.tensors) {
-    const std::string path = wrapped ? name.substr(kPrefix.size()) : name;
-    WEFT_CHECK(result.emplace(path, tensor).second, "load_state_dict: '", path, "' occurs twice");
-  }
-  return result;
-}
-
 }  // namespace
 
 StateDict Module::state_dict() {
@@ -59,7 +41,7 @@ LoadReport Module::load_state_dict(const StateDict& dict, LoadOptions options) {
   const NoGrad no_grad;
   State state;
   fields(state);
-  std::unordered_map<std::string, Tensor> given = by_name(dict);
+  std::unordered_map<std::string, Tensor> given = tensors_by_name(dict);
 
   LoadReport report;
   std::vector<std::string> misshapen;
@@ -76,18 +58,12 @@ LoadReport Module::load_state_dict(const StateDict& dict, LoadOptions options) {
       misshapen.push_back(str(mine.name, " (expected ", mine.tensor.sizes(), ", got ", found->second.sizes(), ")"));
     given.erase(found);
   }
-  for (const NamedTensor& theirs : dict.tensors) {  // in the file's order
-    const std::string& name = theirs.name;
-    if (given.contains(name))
-      report.unexpected.push_back(name);
-    else if (name.starts_with("module.") && given.contains(name.substr(7)))
-      report.unexpected.push_back(name.substr(7));
-  }
+  for (const std::string& name : names_of(dict))
+    if (given.contains(name)) report.unexpected.push_back(name);
 
-  std::string text;
-  if (!misshapen.empty()) text += "; wrong shape: " + joined(misshapen, kShown);
-  if (options.strict && !report.missing.empty()) text += "; missing: " + joined(report.missing, kShown);
-  if (options.strict && !report.unexpected.empty()) text += "; unexpected: " + joined(report.unexpected, kShown);
+  using Names = std::vector<std::string>;
+  const std::string text =
+      mismatch_text(misshapen, options.strict ? report.missing : Names(), options.strict ? report.unexpected : Names());
   WEFT_CHECK(text.empty(), "load_state_dict: the weights do not fit ", kind(), text);
 
   for (const auto& [mine, theirs] : pairs) {

@@ -2,7 +2,7 @@
 #include "nn/mlp.h"
 
 #include "core/ops/mul.h"
-#include "core/ops/sigmoid.h"
+#include "core/ops/unary.h"
 
 namespace weft::nn {
 

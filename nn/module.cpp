@@ -3,6 +3,7 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <typeinfo>
 
@@ -76,13 +77,17 @@ Tensor Module::with_hooks(const Tensor& x, const std::function<Tensor()>& functi
   return y;
 }
 
-int Module::register_hooks(Before before, After after) {
-  hooks_.push_back({next_hooks_, std::move(before), std::move(after)});
+int Module::register_hooks(Before before, After after, Watch watch) {
+  hooks_.push_back({next_hooks_, std::move(before), std::move(after), watch});
   return next_hooks_++;
 }
 
 void Module::remove_hooks(int number) {
   std::erase_if(hooks_, [number](const Hooks& hooks) { return hooks.number == number; });
+}
+
+bool Module::watches_tensors() const {
+  return std::any_of(hooks_.begin(), hooks_.end(), [](const Hooks& hooks) { return hooks.watch == Watch::tensors; });
 }
 
 void Module::to(Device device) {

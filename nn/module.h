@@ -18,6 +18,12 @@ struct LoadReport {
   std::vector<std::string> unexpected;  ///< names of the file that the model lacks
 };
 
+/// What the hooks of a module look at.
+enum class Watch : uint8_t {
+  tensors,  ///< x and y, too: where a kernel that spans two modules never makes one of them, two kernels run
+  calls,    ///< that the forward begins and ends: x or y is undefined where such a kernel never makes it
+};
+
 /// A part of a model: tensors, children and a forward. Members are the registration; fields() names them:
 ///   struct Linear : Module {
 ///     Tensor weight, bias;
@@ -45,13 +51,16 @@ class Module {
 
   /// forward() between the hooks. Parents call their children this way.
   Tensor operator()(const Tensor& x) const;
-  /// `before` runs ahead of each forward of this module, `after` behind it (it may replace y by what it returns, or
-  /// return an undefined tensor). Either may be empty. Sharding, summaries and debuggers hang here. Returns a number
-  /// for remove_hooks().
-  int register_hooks(Before before, After after);
+  /// `before` runs before each forward of this module, `after` after it (it may replace y by what it returns, or
+  /// return an undefined tensor). Either may be empty. Sharding, summaries and debuggers use them. Returns a number for
+  /// remove_hooks().
+  int register_hooks(Before before, After after, Watch watch = Watch::tensors);
   void remove_hooks(int number);
-  /// Whether somebody watches this forward: it then must run by itself.
-  bool has_hooks() const { return !hooks_.empty(); }
+  /// Whether a hook of Watch::tensors is registered.
+  bool watches_tensors() const;
+  /// `function()` between the hooks, as operator() does: for another form of forward, or a kernel that spans this
+  /// module and another.
+  Tensor with_hooks(const Tensor& x, const std::function<Tensor()>& function) const;
 
   /// Parameters and buffers move to the device / floating ones become `dtype`; the Tensor objects stay the same.
   void to(Device device);
@@ -78,15 +87,12 @@ class Module {
   /// Calls `function` with every child, deepest first, and at last with this module.
   void apply(const std::function<void(Module&)>& function);
 
- protected:
-  /// What operator() does around any other form of forward.
-  Tensor with_hooks(const Tensor& x, const std::function<Tensor()>& function) const;
-
  private:
   struct Hooks {
     int number;
     Before before;
     After after;
+    Watch watch;
   };
   bool training_ = true;
   int next_hooks_ = 0;

@@ -14,7 +14,7 @@ struct PatchConv2d : Conv2d {
   std::string kind() const override { return "Conv2d"; }
 };
 
-/// Pictures cut into squares of patch x patch pixels, each one a token (Dosovitskiy et al. 2020): x [N, H, W, channels]
+/// Images cut into squares of patch x patch pixels, each one a token (Dosovitskiy et al. 2020): x [N, H, W, channels]
 /// to [N, patches, width].
 struct PatchEmbed : Module {
   PatchConv2d proj;

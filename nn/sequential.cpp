@@ -3,7 +3,7 @@
 
 #include <typeinfo>
 
-#include "nn/batch_norm.h"
+#include "nn/conv_bn.h"
 
 namespace weft::nn {
 namespace {
@@ -32,7 +32,7 @@ Tensor Sequential::forward(const Tensor& x) const {
     const auto* const conv = as<Conv2d>(children[i]);
     const auto* const norm = conv && i + 1 < children.size() ? as<BatchNorm2d>(children[i + 1]) : nullptr;
     if (norm) {
-      y = norm->behind(*conv, y, {});
+      y = conv_bn(*conv, *norm, y);
       ++i;
     } else {
       y = (*children[i])(y);

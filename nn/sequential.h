@@ -4,8 +4,7 @@
 
 namespace weft::nn {
 
-/// Modules one behind the other, named 0, 1, 2, … A BatchNorm2d right behind a Conv2d runs with it
-/// (BatchNorm2d::behind).
+/// Modules one after the other, named 0, 1, 2, … A Conv2d and a BatchNorm2d right after it run as conv_bn().
 ///   auto net = nn::sequential(std::make_shared<nn::Linear>(784, 64), std::make_shared<nn::ReLU>(), …);
 struct Sequential : Module {
   std::vector<std::shared_ptr<Module>> children;

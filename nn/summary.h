@@ -4,7 +4,7 @@
 
 namespace weft::nn {
 
-/// A table of the layers that one forward of a zero picture batch of shape `input` passes through, in evaluation and on
+/// A table of the layers that one forward of a zero image batch of shape `input` passes through, in evaluation and on
 /// the model's device: path, kind, output shape, parameters, FLOPs (2 per multiply-add; norms, activations and pools
 /// count as none), and the totals.
 std::string summary(Module& model, const Shape& input);

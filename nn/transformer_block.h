@@ -8,7 +8,7 @@
 
 namespace weft::nn {
 
-/// What stands behind the attention of a block.
+/// What follows the attention of a block.
 enum class FeedForward { mlp, swiglu };
 
 struct TransformerBlockOptions {

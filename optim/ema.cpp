@@ -10,7 +10,7 @@ namespace {
 
 Tensor flattened(const Tensor& tensor) { return tensor.detach().reshape({tensor.numel()}); }
 
-/// Errors unless `given` has what `mine` has.
+/// Errors unless `given` has the names and shapes of `mine`.
 void check_fits(const StateDict& mine, const StateDict& given) {
   for (const auto& [name, tensor] : mine.tensors) {
     const Tensor other = given.tensor(name);
@@ -53,7 +53,7 @@ int64_t Ema::updates() const { return static_cast<int64_t>(count_.item()); }
 void Ema::swap() {
   const OpScope scope("Ema");
   const NoGrad no_grad;
-  if (!is_swapped_) flat_->check_bound("Ema");  // the way back is in a destructor
+  if (!is_swapped_) flat_->check_bound("Ema");  // not on the way back, which is in a destructor
   kernels::exchange(average_.queue(), average_, flat_->master());
   flat_->weights_changed(/*copied=*/false);
   for (const Buffer& buffer : buffers_) {

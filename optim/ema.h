@@ -14,9 +14,9 @@ struct EmaOptions {
 };
 
 /// The exponential moving average of a model's weights over its steps (Polyak and Juditsky 1992; Tarvainen and Valpola
-/// 2017): average = d average + (1 - d) weights behind each step, from the weights at the start on. Floating buffers
+/// 2017): average = d average + (1 - d) weights after each step; it begins with the initial weights. Floating buffers
 /// (running statistics) are averaged likewise, so that they fit the averaged weights. One launch over the flat weights
-/// and one per buffer; the count of updates lies in device memory, so a captured step can be replayed.
+/// and one per buffer; the count of updates is in device memory, so a captured step can be replayed.
 ///   Ema ema(adam.flat(), model->buffers(), {.decay = 0.999});
 ///   for (…) { …; adam.step(); ema.update(); }
 ///   { const auto averaged = ema.swapped(); evaluate(model); }
@@ -28,12 +28,12 @@ class Ema {
   Ema(const Ema&) = delete;
   Ema& operator=(const Ema&) = delete;
 
-  /// Behind each step of the optimizer. Errors: while swapped() lives.
+  /// After each step of the optimizer. Errors: while a swapped() is alive.
   void update();
   /// Updates so far; waits for the device.
   int64_t updates() const;
 
-  /// While it lives, the model has the averages, and its own weights are kept here.
+  /// While it is alive, the model has the averages, and its own weights are kept here.
   class [[nodiscard]] Swapped {
    public:
     explicit Swapped(Ema& ema) : ema_(ema) { ema_.swap(); }
@@ -45,14 +45,14 @@ class Ema {
     Ema& ema_;
   };
   Swapped swapped() { return Swapped(*this); }
-  /// The averages become the model's weights for good.
+  /// The averages permanently become the model's weights.
   void adopt();
 
   /// The averages of the weights as `fc.weight.ema`, in the parameters' sizes, and the count of updates. Shares memory.
   StateDict state_dict() const;
   /// Those of the buffers as `bn1.running_mean.ema`.
   StateDict buffers() const;
-  /// Errors: missing or unexpected names, wrong shapes; nothing has been changed then.
+  /// Errors: missing or unexpected names, wrong shapes; then nothing is changed.
   void load_state_dict(const StateDict& weights, const StateDict& buffers);
 
  private:

@@ -10,7 +10,7 @@
 namespace weft::optim {
 namespace {
 
-/// `m.blocks` and 3 of `m.blocks.3.attn.qkv.weight`: the first part of a path that is a number; -1 where none is.
+/// `m.blocks` and 3 of `m.blocks.3.attn.qkv.weight`: the first part of a path that is a number; -1 if there is none.
 struct Block {
   std::string_view list;
   int64_t number = -1;
@@ -44,14 +44,15 @@ std::vector<ParameterGroup> by_layer(const std::vector<NamedTensor>& parameters,
                "' and '", without_dot(block.list), "'");
     blocks = std::max(blocks, block.number + 1);
   }
-  WEFT_CHECK(blocks > 0, "layer decay: no parameter is of a numbered block (blocks.0.…), which tells its depth");
+  WEFT_CHECK(blocks > 0,
+             "layer decay: expected a parameter of a numbered block (blocks.0.…), which tells its depth, got none");
 
-  bool behind = false;  // the blocks
+  bool after_blocks = false;
   std::map<std::pair<int64_t, bool>, ParameterGroup> groups;
   for (const NamedTensor& parameter : parameters) {
     const Block block = block_of(parameter.name);
-    behind = behind || block.number >= 0;
-    const int64_t depth = block.number >= 0 ? block.number + 1 : behind ? blocks + 1 : 0;
+    after_blocks = after_blocks || block.number >= 0;
+    const int64_t depth = block.number >= 0 ? block.number + 1 : after_blocks ? blocks + 1 : 0;
     const bool is_vector = parameter.tensor.dim() <= 1 && !options.decay_vectors;
     ParameterGroup& group = groups[{depth, is_vector}];
     group.lr = options.lr * std::pow(options.factor, static_cast<double>(blocks + 1 - depth));

@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "core/autograd.h"
-#include "core/ops/abs.h"
 #include "core/ops/max.h"
 #include "core/ops/mul.h"
-#include "core/ops/neg.h"
 #include "core/ops/sub.h"
 #include "core/ops/sum.h"
+#include "core/ops/unary.h"
+#include "optim/optimizer.h"
 
 namespace weft::optim {
 namespace {
@@ -19,14 +19,6 @@ namespace {
 double dot(const Tensor& a, const Tensor& b) { return sum(a.to(DType::f64) * b.to(DType::f64)).item(); }
 
 double largest(const Tensor& gradient) { return max(abs(gradient)).item(); }
-
-std::vector<NamedTensor> trainable(const std::vector<NamedTensor>& parameters) {
-  std::vector<NamedTensor> result;
-  for (const NamedTensor& parameter : parameters)
-    if (parameter.tensor.requires_grad()) result.push_back(parameter);
-  WEFT_CHECK(!result.empty(), "Lbfgs: no parameter requires a gradient");
-  return result;
-}
 
 }  // namespace
 
@@ -41,7 +33,9 @@ Lbfgs::Lbfgs(const std::vector<NamedTensor>& parameters, const LbfgsOptions& opt
              "Lbfgs: expected tolerances of at least 0, got ", options.gradient_tolerance, " and ",
              options.loss_tolerance);
   const NoGrad no_grad;
-  flat_ = FlatParameters::of(trainable(parameters));
+  const std::vector<NamedTensor> trained = trainable(parameters);
+  WEFT_CHECK(!trained.empty(), "Lbfgs: no parameter requires a gradient");
+  flat_ = FlatParameters::of(trained);
 }
 
 double Lbfgs::evaluate(const std::function<double()>& loss, LbfgsResult& result) {
@@ -73,7 +67,7 @@ Tensor Lbfgs::direction(const Tensor& gradient) const {
 
 void Lbfgs::remember(const Tensor& step, const Tensor& change) {
   const double product = dot(step, change);
-  if (!(product > 1e-16 * dot(change, change))) return;  // a curvature that rounding has spoiled
+  if (!(product > 1e-16 * dot(change, change))) return;  // rounding has spoiled the curvature
   pairs_.push_back({step, change, product});
   if (pairs_.size() > static_cast<size_t>(options_.history)) pairs_.pop_front();
 }
@@ -96,7 +90,7 @@ LbfgsResult Lbfgs::minimize(const std::function<double()>& loss) {
     ++result.iterations;
     const Tensor along = direction(gradient), start = flat_->master().clone();
     const double slope = dot(gradient, along);
-    LineSearchResult search;  // none where rounding has spoiled the direction
+    LineSearchResult search;  // empty if rounding has spoiled the direction
     if (slope < 0) {
       const double first = pairs_.empty() ? std::min(1.0, 1 / std::sqrt(-slope)) : 1;
       search = strong_wolfe(
@@ -107,12 +101,13 @@ LbfgsResult Lbfgs::minimize(const std::function<double()>& loss) {
             return {step, there, dot(flat_->gradient(), along)};
           },
           options_.line_search);
-      if (!search.found) {  // the place tried last is not the best one
+      if (!search.found) {  // the last point is not the best one
         move_to(start, along, search.point.step);
         evaluate(loss, result);
       }
     }
-    if (search.point.step == 0) {  // once more along the gradient itself, then this is as low as numbers resolve
+    // Retry along the gradient itself; if that fails too, this is the lowest loss that rounding allows.
+    if (search.point.step == 0) {
       if (pairs_.empty()) {
         result.end = LbfgsEnd::line_search;
         return result;

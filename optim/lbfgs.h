@@ -12,9 +12,9 @@ namespace weft::optim {
 
 struct LbfgsOptions {
   int64_t max_iterations = 1000;
-  int history = 10;                  ///< pairs of steps and changes of the gradient that are kept
-  double gradient_tolerance = 1e-8;  ///< ends where no element of the gradient is larger
-  double loss_tolerance = 1e-12;     ///< ends after an iteration that lowers the loss by less than this share; 0: never
+  int history = 10;                  ///< pairs of steps and gradient changes to keep
+  double gradient_tolerance = 1e-8;  ///< ends if no element of the gradient is larger
+  double loss_tolerance = 1e-12;     ///< ends if an iteration lowers the loss by less than this share; 0: never
   LineSearchOptions line_search{};
 };
 
@@ -31,17 +31,17 @@ struct LbfgsResult {
 };
 
 /// L-BFGS: each step goes along -H g, where H approximates the inverse Hessian by the last steps s and changes y of the
-/// gradient (Nocedal 1980; Nocedal and Wright 2006, algorithm 7.4, first H = s'y / y'y), as far as a line search with
-/// the strong Wolfe conditions says. For losses that are the same whenever they are evaluated (all examples, no
-/// dropout). The parameters are moved into flat buffers, as by any optimizer; f64 ones reach smaller tolerances.
+/// gradient (Nocedal 1980; Nocedal and Wright 2006, algorithm 7.4, first H = s'y / y'y), with the length from a line
+/// search with the strong Wolfe conditions. For deterministic losses (all examples, no dropout). The parameters are
+/// moved into flat buffers, as by any optimizer; f64 reaches smaller tolerances.
 class Lbfgs {
  public:
   /// Errors: no parameter requires a gradient, no history, a tolerance below 0.
   explicit Lbfgs(const std::vector<NamedTensor>& parameters, const LbfgsOptions& options = {});
 
   /// Lowers `loss` from where the parameters are until a tolerance is met. `loss` runs the backward pass and returns
-  /// the value; the gradients are zero before. On several ranks it brings values and gradients (flat()->gradient())
-  /// together; all ranks then take the same steps. Errors: a loss or gradient that is no number at the start.
+  /// the value; the gradients are zero before. On several ranks it reduces values and gradients (flat()->gradient()),
+  /// and all ranks take the same steps. Errors: a loss or gradient that is not finite at the start.
   LbfgsResult minimize(const std::function<double()>& loss);
 
   const std::shared_ptr<FlatParameters>& flat() const { return flat_; }

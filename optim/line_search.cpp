@@ -9,14 +9,14 @@
 namespace weft::optim {
 namespace {
 
-/// Where the cubic through two points and their slopes has its minimum; not a number where it has none.
+/// The minimum of the cubic through two points and their slopes; NaN if it has none.
 double cubic_minimum(const LinePoint& a, const LinePoint& b) {
   const double d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.step - b.step);
   const double d2 = std::copysign(std::sqrt(d1 * d1 - a.slope * b.slope), b.step - a.step);
   return b.step - (b.step - a.step) * (b.slope + d2 - d1) / (b.slope - a.slope + 2 * d2);
 }
 
-/// A search under way: the conditions, and the evaluations that it may still make.
+/// A running search: the conditions, and the evaluations left.
 class Search {
  public:
   Search(const LinePoint& start, const std::function<LinePoint(double)>& at, const LineSearchOptions& options)
@@ -53,20 +53,20 @@ class Search {
   double rounding(const LinePoint& a, const LinePoint& b) const {
     return options_.rounding * std::max(std::abs(a.loss), std::abs(b.loss));
   }
-  /// As far as rounded losses can say.
+  /// Compares with the precision that rounded losses have.
   bool not_above(const LinePoint& point, const LinePoint& than) const {
     return point.loss <= than.loss + rounding(point, than);
   }
   bool flat_enough(const LinePoint& point) const { return std::abs(point.slope) <= -options_.curvature * start_.slope; }
   LineSearchResult give_up() const { return {best_, false, evaluations_}; }
 
-  /// Between `low`, the best place that decreases enough, and `high` lies a place that satisfies both conditions.
+  /// A point between `low`, the best point that decreases enough, and `high` satisfies both conditions.
   LineSearchResult zoom(LinePoint low, LinePoint high) {
     while (evaluations_ < options_.evaluations) {
       const double width = high.step - low.step;
       if (std::abs(width) <= 1e-12 * std::max(low.step, high.step)) break;
       const double share = (cubic_minimum(low, high) - low.step) / width;
-      // Neither too near to an end, nor a bracket that hardly shrinks; also where there is no minimum.
+      // Bisect if the point is too near to an end, if the bracket hardly shrinks, or if there is no minimum.
       const LinePoint point = evaluate(low.step + width * (share > 0.1 && share < 0.9 ? share : 0.5));
       if (too_high(point) || !not_above(point, low)) {
         high = point;

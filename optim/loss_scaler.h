@@ -7,13 +7,13 @@
 namespace weft::optim {
 
 struct LossScalerOptions {
-  double scale = 65536;              ///< to begin with
-  double growth = 2, backoff = 0.5;  ///< what the scale is multiplied by
+  double scale = 65536;              ///< initial
+  double growth = 2, backoff = 0.5;  ///< factors of the scale
   int64_t growth_interval = 2000;    ///< steps without overflow after which it grows
 };
 
-/// The factor that lifts the gradients of a loss into the range of f16 (Micikevicius et al. 2018, section 3.2), found
-/// by trying: it shrinks when a gradient overflows, and that step is left out, and grows after many that did not.
+/// Dynamic loss scaling, which lifts gradients into the range of f16 (Micikevicius et al. 2018, section 3.2): the scale
+/// shrinks when a gradient overflows, and that step is skipped; it grows after many steps without overflow.
 ///   (loss * scaler.scale()).backward();
 ///   if (scaler.update(std::isfinite(norm of the gradients))) { gradients *= 1 / scale before update; adam.step(); }
 class LossScaler {
@@ -22,7 +22,7 @@ class LossScaler {
   explicit LossScaler(LossScalerOptions options = {});
 
   double scale() const { return scale_; }
-  /// After each backward: whether the step is to be made.
+  /// After each backward: returns whether to make the step.
   bool update(bool gradients_are_finite);
 
   StateDict state_dict() const;

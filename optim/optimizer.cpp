@@ -13,18 +13,18 @@ namespace {
 
 enum Scalar { kLr, kStep, kGradientScale, kScalars };
 
+Tensor part(const Tensor& flat, FlatRange range) {
+  return flat.defined() ? flat.slice(0, range.offset, range.numel) : Tensor();
+}
+
+}  // namespace
+
 std::vector<NamedTensor> trainable(const std::vector<NamedTensor>& parameters) {
   std::vector<NamedTensor> result;
   for (const NamedTensor& parameter : parameters)
     if (parameter.tensor.requires_grad()) result.push_back(parameter);
   return result;
 }
-
-Tensor part(const Tensor& flat, FlatRange range) {
-  return flat.defined() ? flat.slice(0, range.offset, range.numel) : Tensor();
-}
-
-}  // namespace
 
 std::vector<ParameterGroup> without_decay_on_vectors(const std::vector<NamedTensor>& parameters) {
   ParameterGroup weights, vectors;
@@ -66,7 +66,7 @@ Optimizer::Optimizer(const char* name, const std::vector<ParameterGroup>& given_
 
 void Optimizer::set_lr(double lr, int group) {
   WEFT_CHECK(group >= 0 && group < groups(), name_, ": set_lr: there are ", groups(), " groups, got ", group);
-  refuse_while_capturing("set_lr", flat_->device());  // the graph would keep this rate for ever
+  refuse_while_capturing("set_lr", flat_->device());  // a graph would repeat this rate forever
   groups_[static_cast<size_t>(group)].lr = lr;
   scalars_.select(0, group).select(0, kLr).fill_(lr);
 }

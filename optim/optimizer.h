@@ -9,20 +9,23 @@
 
 namespace weft::optim {
 
-/// Parameters that share a learning rate and a weight decay; the optimizer's own where left out.
+/// Parameters that share a learning rate and a weight decay; the optimizer's if left out.
 struct ParameterGroup {
   std::vector<NamedTensor> parameters = {};
   std::optional<double> lr = {}, weight_decay = {};
 };
 
-/// Two groups: weights, and what has one dimension at most (biases, norms) with weight decay 0 (Goyal et al. 2017 and
-/// He et al. 2019, "Bag of tricks").
+/// Two groups: weights, and parameters of at most one dimension (biases, norms) with weight decay 0 (Goyal et al. 2017
+/// and He et al. 2019, "Bag of tricks").
 std::vector<ParameterGroup> without_decay_on_vectors(const std::vector<NamedTensor>& parameters);
 
+/// Those that require a gradient.
+std::vector<NamedTensor> trainable(const std::vector<NamedTensor>& parameters);
+
 /// Changes parameters by their gradients, in place. The parameters are moved into flat buffers (core/flat_parameters.h)
-/// unless they are in such already, group by group, so that a step is one kernel per group. Learning rate, step count
-/// and gradient scale lie in device memory, so a captured step can be replayed. Parameters that do not require a
-/// gradient are left out; one that no backward reached takes part with gradient 0 (PyTorch passes it over).
+/// unless they already are, group by group, so that a step is one kernel per group. Learning rate, step count
+/// and gradient scale are in device memory, so a captured step can be replayed. Parameters that do not require a
+/// gradient are left out; one that no backward reached has gradient 0 (PyTorch skips it).
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -35,10 +38,10 @@ class Optimizer {
 
   int groups() const { return static_cast<int>(groups_.size()); }
   double lr(int group = 0) const { return groups_.at(static_cast<size_t>(group)).lr; }
-  /// The learning rate that the group began with: what schedules start from.
+  /// The group's initial learning rate, the base of schedules.
   double base_lr(int group = 0) const { return groups_.at(static_cast<size_t>(group)).base_lr; }
   double weight_decay(int group = 0) const { return groups_.at(static_cast<size_t>(group)).weight_decay; }
-  /// Those of a group that are trained.
+  /// The trained parameters of a group.
   const std::vector<NamedTensor>& parameters(int group) const {
     return groups_.at(static_cast<size_t>(group)).parameters;
   }
@@ -51,11 +54,11 @@ class Optimizer {
   /// The moving averages under the names of PyTorch (`fc.weight.exp_avg`) in the parameters' sizes (convolution weights
   /// OHWI), the step count, the learning rates. Shares memory.
   StateDict state_dict() const;
-  /// Errors: missing or unexpected names, wrong shapes, another number of groups; nothing has been changed then.
+  /// Errors: missing or unexpected names, wrong shapes, another number of groups; then nothing is changed.
   void load_state_dict(const StateDict& dict);
 
  protected:
-  /// What one launch works on.
+  /// The data of one launch.
   struct Range {
     Tensor w, g, compute_copy, scalars;
     std::vector<Tensor> states;

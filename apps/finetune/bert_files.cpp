@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/finetune/state_weights.h"
-#include "apps/support/weights/load_weights.h"
-#include "core/atomic_file.h"
-#include "core/safetensors.h"
+#include "io/atomic_file.h"
+#include "io/safetensors.h"
+#include "train/load_weights.h"
 
 namespace weft::finetune {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kAverages = "ema.safetensors";
-constexpr std::string_view kAverage = ".ema";  // behind the names of Ema's state
+constexpr std::string_view kAverage = ".ema";  // after the names of Ema's state
 
 bool begins_so(const std::vector<std::string>& names, std::initializer_list<std::string_view> beginnings) {
   return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
@@ -24,8 +24,8 @@ bool begins_so(const std::vector<std::string>& names, std::initializer_list<std:
 }
 
 bool has_own_prefix(const fs::path& path) {
-  const auto file = support::open_weights(path);
-  return std::any_of(file->tensors().begin(), file->tensors().end(), [](const support::WeightInfo& tensor) {
+  const auto file = open_weights(path);
+  return std::any_of(file->tensors().begin(), file->tensors().end(), [](const WeightInfo& tensor) {
     return tensor.name.find("bert.embeddings.") != std::string::npos;
   });
 }
@@ -71,11 +71,11 @@ fs::path weights_file(const fs::path& path) {
 bool load_bert(nn::Bert& model, const fs::path& given) {
   const fs::path path = weights_file(given);
   try {
-    support::LoadWeightsOptions options;
+    train::LoadWeightsOptions options;
     options.strict = false;
     options.rename.map = "hf_bert";
     if (!has_own_prefix(path)) options.rename.add_prefix = "bert.";
-    const support::LoadedWeights loaded = support::load_weights(model, path, options);
+    const train::LoadedWeights loaded = train::load_weights(model, path, options);
     const bool fits = begins_so(loaded.missing, {"classifier.", "bert.pooler."}) &&
                       begins_so(loaded.unexpected, {"cls.", "bert.cls."}) &&
                       begins_so(loaded.misshapen, {"classifier."});

@@ -3,32 +3,26 @@
 
 #include <algorithm>
 
-#include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/argmax.h"
 #include "core/ops/cross_entropy.h"
 
 namespace weft::finetune {
 
-Score evaluate(const Options& options, const support::Ranks& ranks, support::Parallel& parallel, const Texts& texts,
-               int64_t padding_id, support::Progress* progress) {
+Score evaluate(train::Engine& engine, const Options& options, const Texts& texts, int64_t padding_id) {
   const NoGrad no_grad;
+  const dist::World& world = engine.parts().world;
   const data::Sampler order(
       static_cast<int64_t>(texts.labels.size()),
-      {.shuffle = false, .rank = ranks.rank(), .world = ranks.size(), .tail = data::Tail::uneven});
-  TextLoader loader(texts, order, std::max<int64_t>(options.batch_size, 32), padding_id, ranks.device());
-  const int64_t most = ranks.max(loader.steps(), "steps of the evaluation");
+      {.shuffle = false, .rank = world.rank(), .world = world.size(), .tail = data::Tail::uneven});
+  TextLoader loader(texts, order, std::max<int64_t>(options.batch_size, 32), padding_id, world.device());
+  const int64_t idle = engine.parts().strategy.steps_to_join(world, loader.steps_per_epoch());
   double loss = 0, count = 0, right = 0, hits = 0, guessed = 0, there = 0;
-  const auto forward = [&](const Tensor& input) {
-    const Autocast low(precision_of(options));
-    return parallel.forward(input);
-  };
-  int64_t steps = 0;
   Tensor like;
-  if (progress) progress->begin("evaluation", loader.steps());
+  engine.progress().begin("evaluation", loader.steps_per_epoch());
   while (const auto batch = loader.next()) {
     like = batch->input;
-    const Tensor logits = forward(batch->input);
+    const Tensor logits = engine.forward(batch->input);
     loss += cross_entropy(logits, batch->labels, {.reduction = Reduction::sum}).item();
     const std::vector<int64_t> guesses = argmax(logits, 1).to_vector<int64_t>(),
                                labels = batch->labels.to_vector<int64_t>();
@@ -39,13 +33,12 @@ Score evaluate(const Options& options, const support::Ranks& ranks, support::Par
       there += labels[i] == 1;
     }
     count += static_cast<double>(batch->count);
-    ++steps;
-    if (progress) progress->step({.images = batch->count * ranks.size()});
+    engine.progress().step({.images = batch->count * world.size()});
   }
-  if (progress) progress->drop();
-  if (!like.defined()) like = Tensor::zeros({1, 3, 2}, DType::i64, ranks.device());
-  for (; parallel.is_sharded() && steps < most; ++steps) forward(like);  // the others need this rank's weights
-  const std::vector<double> sums = ranks.sum({loss, count, right, hits, guessed, there}, "evaluation");
+  engine.progress().drop();
+  if (!like.defined()) like = Tensor::zeros({1, 3, 2}, DType::i64, world.device());
+  for (int64_t step = 0; step < idle; ++step) engine.forward(like);
+  const std::vector<double> sums = world.sum({loss, count, right, hits, guessed, there}, "evaluation");
   return {.loss = sums[0] / sums[1],
           .accuracy = sums[2] / sums[1],
           .f1 = sums[4] + sums[5] > 0 ? 2 * sums[3] / (sums[4] + sums[5]) : 0};

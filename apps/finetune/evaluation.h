@@ -2,8 +2,7 @@
 #pragma once
 #include "apps/finetune/options.h"
 #include "apps/finetune/texts.h"
-#include "apps/support/parallel.h"
-#include "apps/support/progress.h"
+#include "train/engine.h"
 
 namespace weft::finetune {
 
@@ -14,8 +13,7 @@ struct Score {
 };
 
 /// Runs the model, which is in evaluation mode, over all texts, each once; the counts of all ranks are added up. All
-/// ranks call it. `progress` may be null.
-Score evaluate(const Options& options, const support::Ranks& ranks, support::Parallel& parallel, const Texts& texts,
-               int64_t padding_id, support::Progress* progress);
+/// ranks call it.
+Score evaluate(train::Engine& engine, const Options& options, const Texts& texts, int64_t padding_id);
 
 }  // namespace weft::finetune

@@ -4,10 +4,10 @@
 
 #include "apps/finetune/bert_files.h"
 #include "apps/finetune/trainer.h"
-#include "apps/support/device.h"
-#include "apps/support/exit.h"
-#include "apps/support/resume.h"
+#include "core/choose_device.h"
 #include "core/random.h"
+#include "train/exit.h"
+#include "train/resume.h"
 
 namespace weft::finetune {
 namespace {
@@ -33,17 +33,17 @@ data::WordPiece make_pieces(const Options& options, const data::TextTable& train
 
 std::shared_ptr<Classifier> make_model(const Options& options, int64_t classes, const data::WordPiece& pieces) {
   manual_seed(static_cast<uint64_t>(options.seed));
-  nn::BertOptions sizes = bert_options(options.model);
+  nn::BertOptions sizes = nn::bert_options(options.model);
   sizes.vocabulary = pieces.size();
   sizes.classes = classes;
   sizes.dropout = options.dropout;
-  auto bert = std::make_shared<nn::Bert>(sizes);
+  auto model = std::make_shared<Classifier>(sizes);
   if (options.weights != "random") {
-    const bool whole = load_bert(*bert, options.weights);
+    const bool whole = load_bert(*model, options.weights);
     WEFT_CHECK(whole || options.resume.empty(), "checkpoint ", options.resume,
                ": the classifier is missing or of other classes");
   }
-  return std::make_shared<Classifier>(std::move(bert));
+  return model;
 }
 
 /// What --resume-from-checkpoint (`wanted`) means now.
@@ -54,10 +54,10 @@ void choose_start(const std::string& wanted, Options& options) {
 
 int run(int argc, char** argv) {
   Options options;
-  if (!parse_options(argc, argv, options)) return support::kExitOk;
+  if (!parse_options(argc, argv, options)) return train::kExitOk;
   support::export_rank(options.accelerate);
-  const support::Ranks ranks(
-      {.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
+  const dist::World ranks =
+      dist::init({.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
   const std::string wanted = options.resume;
   choose_start(wanted, options);
   WEFT_CHECK(
@@ -70,7 +70,7 @@ int run(int argc, char** argv) {
   WEFT_CHECK(train.classes.size() >= 2, "data: ", options.data, ": expected at least two classes, got ",
              train.classes.size());
   if (options.weights == "auto") options.weights = standard_weights(options.model);
-  const auto folder = options.dry_run ? nullptr : support::open_run_folder(options.out, ranks);
+  const auto folder = options.dry_run ? nullptr : train::open_run_folder(options.out, ranks);
   choose_start(wanted, options);  // an attempt that was still ending may have written one more
   const data::WordPiece pieces = make_pieces(options, train);
   const Texts train_texts = encode(train, pieces, options.max_length),
@@ -79,24 +79,24 @@ int run(int argc, char** argv) {
   model->to(ranks.device());
   if (ranks.is_first()) {
     if (ranks.size() > 1) std::cout << "ranks   " << ranks.describe() << '\n';
-    std::cout << "device  " << support::describe(ranks.device()) << '\n'
+    std::cout << "device  " << weft::describe(ranks.device()) << '\n'
               << "data    " << train.description << "; " << dev.description << "; " << pieces.size() << " tokens\n"
               << "model   " << options.model << ", " << nn::parameter_count(*model) << " parameters, weights "
               << options.weights << ", " << options.precision << '\n'
               << "run     " << options.out << std::endl;
   }
-  generator(ranks.device()).seed ^= support::seed_of_rank(ranks.rank());  // of dropout
+  generator(ranks.device()).seed ^= train::seed_of_rank(ranks.rank());  // of dropout
   Trainer trainer(options, folder.get(), ranks, pieces, model, train_texts, dev_texts);
   if (options.dry_run) {
     if (ranks.is_first()) std::cout << "dry run: would train " << trainer.plan() << std::endl;
-    return support::kExitOk;
+    return train::kExitOk;
   }
-  return support::exit_code(trainer.run());
+  return train::exit_code(trainer.run());
 }
 
 }  // namespace
 }  // namespace weft::finetune
 
 int main(int argc, char** argv) {
-  return weft::support::guarded_main("finetune", [&] { return weft::finetune::run(argc, argv); });
+  return weft::train::guarded_main("finetune", [&] { return weft::finetune::run(argc, argv); });
 }

@@ -2,15 +2,15 @@
 #include "apps/finetune/optimizer_files.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include "apps/finetune/state_weights.h"
-#include "apps/support/weights/torch_optimizer.h"
+#include "train/torch_optimizer.h"
 
 namespace weft::finetune {
 namespace {
 
 namespace fs = std::filesystem;
-using support::TorchObject;
 
 constexpr const char* kMoments[] = {"exp_avg", "exp_avg_sq"};
 
@@ -40,18 +40,19 @@ std::vector<std::string> published_order(int64_t depth) {
   return names;
 }
 
-/// The published names of all groups, one after the other, and how many each group has.
+/// The published names of an optimizer's groups, one after the other, and how many each group has.
 struct Numbering {
   std::vector<std::string> names;
   std::vector<size_t> sizes;
 };
 
-Numbering number(const GroupNames& groups, int64_t depth) {
+Numbering number(const optim::Optimizer& optimizer, int64_t depth) {
   const std::vector<std::string> order = published_order(depth);
   Numbering result;
-  for (const std::vector<std::string>& group : groups) {
+  for (int group = 0; group < optimizer.groups(); ++group) {
     StateDict shapes;  // three rows each, so that a stacked tensor can be cut
-    for (const std::string& name : group) shapes.tensors.push_back({name, Tensor::zeros({3})});
+    for (const NamedTensor& parameter : optimizer.parameters(group))
+      shapes.tensors.push_back({parameter.name, Tensor::zeros({3})});
     std::vector<ptrdiff_t> places;
     for (const NamedTensor& entry : renamed(shapes, "to_hf_bert").tensors) {
       const auto found = std::find(order.begin(), order.end(), entry.name);
@@ -69,8 +70,7 @@ std::string file_of_rank(int rank, int ranks) { return ranks == 1 ? "rng_state.p
 
 }  // namespace
 
-void save_optimizer(const fs::path& folder, const StateDict& state, const optim::Optimizer& optimizer,
-                    const GroupNames& groups, const optim::AdamWOptions& options, int64_t depth) {
+void save_optimizer(const fs::path& folder, const StateDict& state, const optim::AdamW& optimizer, int64_t depth) {
   std::vector<StateDict> moments;
   for (const std::string kind : kMoments) {
     StateDict own;
@@ -79,7 +79,7 @@ void save_optimizer(const fs::path& folder, const StateDict& state, const optim:
         own.tensors.push_back({entry.name.substr(0, entry.name.size() - kind.size() - 1), entry.tensor});
     moments.push_back(renamed(own, "to_hf_bert"));
   }
-  const Numbering numbering = number(groups, depth);
+  const Numbering numbering = number(optimizer, depth);
   const double step = state.scalar("step");
   TorchObject::Dict states;  // each with a step of its own: torch.optim counts in place
   for (const std::string& name : numbering.names)
@@ -89,34 +89,31 @@ void save_optimizer(const fs::path& folder, const StateDict& state, const optim:
                                    {kMoments[1], object(moments[1].tensor(name))}}));
   TorchObject::List param_groups;
   int64_t next = 0;
-  for (size_t g = 0; g < groups.size(); ++g) {
+  for (int group = 0; group < optimizer.groups(); ++group) {
     TorchObject::List members;
-    for (size_t i = 0; i < numbering.sizes[g]; ++i) members.push_back(object(next++));
-    const int group = static_cast<int>(g);
+    for (size_t i = 0; i < numbering.sizes[static_cast<size_t>(group)]; ++i) members.push_back(object(next++));
     TorchObject::Dict entries{{"lr", object(optimizer.lr(group))}};
-    for (auto& [key, value] : support::torch_options(optim::AdamOptions{.beta1 = options.beta1,
-                              .beta2 = options.beta2,
-                              .eps = options.eps,
-                              .weight_decay = optimizer.weight_decay(group)}))
+    for (auto& [key, value] : train::torch_options(optim::AdamOptions{.weight_decay = optimizer.weight_decay(group)}))
       entries.emplace_back(key, value);
     entries.emplace_back("decoupled_weight_decay", object(true));
     entries.emplace_back("initial_lr", object(optimizer.base_lr(group)));
     entries.emplace_back("params", object(std::move(members)));
     param_groups.push_back(object(std::move(entries)));
   }
-  support::write_torch(folder / "optimizer.pt", text_dict({{"state", object(std::move(states))},
-                                                           {"param_groups", object(std::move(param_groups))}}));
+  write_torch(folder / "optimizer.pt",
+              text_dict({{"state", object(std::move(states))}, {"param_groups", object(std::move(param_groups))}}));
 }
 
-StateDict load_optimizer(const fs::path& folder, const GroupNames& groups, int64_t depth) {
+StateDict load_optimizer(const fs::path& folder, const optim::AdamW& optimizer, int64_t depth) {
   const std::string path = (folder / "optimizer.pt").string();
-  const TorchObject file = support::read_torch(path);
-  const Numbering numbering = number(groups, depth);
+  const TorchObject file = read_torch(path);
+  const Numbering numbering = number(optimizer, depth);
+  const size_t groups = numbering.sizes.size();
   const auto* param_groups = std::get_if<TorchObject::List>(&file.at("param_groups", path).is);
   const auto* states = std::get_if<TorchObject::Dict>(&file.at("state", path).is);
   WEFT_CHECK(
-      param_groups && states && param_groups->size() == groups.size() && states->size() == numbering.names.size(), path,
-      ": expected ", groups.size(), " parameter groups and the state of ", numbering.names.size(), " parameters, got ",
+      param_groups && states && param_groups->size() == groups && states->size() == numbering.names.size(), path,
+      ": expected ", groups, " parameter groups and the state of ", numbering.names.size(), " parameters, got ",
       param_groups ? param_groups->size() : 0, " and ", states ? states->size() : 0);
   StateDict result;
   for (const char* kind : kMoments) {
@@ -135,7 +132,7 @@ StateDict load_optimizer(const fs::path& folder, const GroupNames& groups, int64
   const TorchObject& step = states->front().value.at("step", path);
   const auto* counted = std::get_if<Tensor>(&step.is);
   result.scalars.push_back({"step", counted ? counted->item() : step.number(path)});
-  for (size_t g = 0; g < groups.size(); ++g)
+  for (size_t g = 0; g < groups; ++g)
     result.scalars.push_back({str("group", g, ".lr"), (*param_groups)[g].at("lr", path).number(path)});
   return result;
 }
@@ -147,27 +144,36 @@ void save_scheduler(const fs::path& folder, const optim::Optimizer& optimizer, i
     last.push_back(object(optimizer.lr(group)));
     functions.push_back(object(TorchObject::Dict{}));
   }
-  support::write_torch(folder / "scheduler.pt", text_dict({{"base_lrs", object(std::move(base))},
-                                                           {"last_epoch", object(step)},
-                                                           {"_step_count", object(step + 1)},
-                                                           {"_get_lr_called_within_step", object(false)},
-                                                           {"_last_lr", object(std::move(last))},
-                                                           {"lr_lambdas", object(std::move(functions))}}));
+  write_torch(folder / "scheduler.pt", text_dict({{"base_lrs", object(std::move(base))},
+                                                  {"last_epoch", object(step)},
+                                                  {"_step_count", object(step + 1)},
+                                                  {"_get_lr_called_within_step", object(false)},
+                                                  {"_last_lr", object(std::move(last))},
+                                                  {"lr_lambdas", object(std::move(functions))}}));
 }
 
 int64_t load_scheduler(const fs::path& folder) {
   const std::string path = (folder / "scheduler.pt").string();
-  return support::read_torch(path).at("last_epoch", path).integer(path);
+  return read_torch(path).at("last_epoch", path).integer(path);
+}
+
+std::vector<Generator> generators_of_ranks(const dist::World& world) {
+  const Generator own = generator(world.device());
+  std::vector<Generator> generators;
+  for (const std::string& text : world.texts(str(own.seed, ' ', own.offset), "random states")) {
+    std::istringstream in(text);
+    in >> generators.emplace_back().seed >> generators.back().offset;
+  }
+  return generators;
 }
 
 void save_generators(const fs::path& folder, const std::vector<Generator>& of_ranks) {
   const int ranks = static_cast<int>(of_ranks.size());
   for (int rank = 0; rank < ranks; ++rank) {
     const Generator& one = of_ranks[static_cast<size_t>(rank)];
-    support::write_torch(
-        folder / file_of_rank(rank, ranks),
-        text_dict({{"weft", text_dict({{"philox_seed", object(static_cast<int64_t>(one.seed))},
-                                       {"philox_offset", object(static_cast<int64_t>(one.offset))}})}}));
+    write_torch(folder / file_of_rank(rank, ranks),
+                text_dict({{"weft", text_dict({{"philox_seed", object(static_cast<int64_t>(one.seed))},
+                                               {"philox_offset", object(static_cast<int64_t>(one.offset))}})}}));
   }
 }
 
@@ -175,7 +181,7 @@ bool load_generator(const fs::path& folder, int rank, int ranks, Generator& gene
   const fs::path file = folder / file_of_rank(rank, ranks);
   if (!fs::exists(file)) return false;
   const std::string path = file.string();
-  const TorchObject all = support::read_torch(file);
+  const TorchObject all = read_torch(file);
   const TorchObject* own = all.find("weft");
   if (!own) return false;
   generator = {static_cast<uint64_t>(own->at("philox_seed", path).integer(path)),

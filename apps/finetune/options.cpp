@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/support/flags.h"
+#include "nn/models/bert.h"
 
 namespace weft::finetune {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 void take_precision(const std::string& word, Options& o) {
   if (word.empty()) return;
   if (word != "no" && word != "bf16")
-    throw support::UsageError("mixed_precision: expected no or bf16, got '" + word + "'");
+    throw train::UsageError("mixed_precision: expected no or bf16, got '" + word + "'");
   o.precision = word == "no" ? "f32" : "bf16";
 }
 
@@ -37,8 +38,7 @@ std::vector<std::string> spelled_out(int argc, char** argv) {
 bool parse_options(int argc, char** argv, Options& o) {
   support::Flags flags("finetune", "Trains BERT to classify sentences or pairs of them.");
   flags.add("data", o.data, "folder with train.tsv and dev.tsv: GLUE's SST-2 or MRPC, or columns text and label");
-  flags.add_choice("model", o.model, {"bert_base", "bert_tiny"},
-                   "bert_base: 12 layers, 768 wide; bert_tiny: 2 layers, 128 wide");
+  flags.add_choice("model", o.model, nn::bert_names(), "bert_base: 12 layers, 768 wide; bert_tiny: 2 layers, 128 wide");
   flags.add(
       "weights", o.weights,
       "auto, random, or a file or folder under Hugging Face's names (model.safetensors, pytorch_model.bin); auto: for "
@@ -51,7 +51,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("accumulate", o.accumulate, "batches whose gradients add up to one step", {.min = 1, .max = 1e6});
   flags.add("lr", o.lr, "learning rate of AdamW; falls to 0 along a line", {.min = 0});
   flags.add("weight-decay", o.weight_decay, "of matrices; biases and norms have none", {.min = 0});
-  flags.add("layer-decay", o.layer_decay, "the rate of a layer by that of the layer behind it (0.9); 1: one rate",
+  flags.add("layer-decay", o.layer_decay, "the rate of a layer by that of the layer after it (0.9); 1: one rate",
             {.min = 0, .max = 1, .above = true});
   support::add_flags(flags, o.averages);
   flags.add("warmup-ratio", o.warmup_ratio, "share of the steps in which the rate rises from 0",

@@ -4,8 +4,7 @@
 #include <string>
 
 #include "apps/support/accelerate.h"
-#include "apps/support/averages.h"
-#include "kernels/dtype.h"
+#include "train/averages.h"
 
 namespace weft::finetune {
 
@@ -23,7 +22,7 @@ struct Options {
   double lr = 5e-5;
   double weight_decay = 0;
   double layer_decay = 1;
-  support::AverageOptions averages;
+  train::AverageOptions averages;
   double warmup_ratio = 0;
   double max_grad_norm = 1;
   double dropout = 0.1;
@@ -43,8 +42,6 @@ struct Options {
 
   std::string toml;  ///< the values in effect, as written to config.toml
 };
-
-inline DType precision_of(const Options& options) { return options.precision == "bf16" ? DType::bf16 : DType::f32; }
 
 /// Reads the command line and --config. False: --help was printed. Errors: UsageError, see support::Flags.
 bool parse_options(int argc, char** argv, Options& options);

@@ -5,9 +5,9 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "apps/support/python_number.h"
-#include "apps/support/scalar_log.h"
-#include "core/atomic_file.h"
+#include "apps/support/python_text.h"
+#include "io/atomic_file.h"
+#include "train/scalar_log.h"
 
 namespace weft::finetune {
 namespace {
@@ -23,7 +23,7 @@ void note(TrainerState& state, Json line) {
 }
 
 /// Under the names of Hugging Face's TrainingArguments where it has them.
-support::HyperParameters hyper_parameters(const Options& o) {
+train::HyperParameters hyper_parameters(const Options& o) {
   const auto number = [](int64_t value) { return static_cast<double>(value); };
   return {{"model", o.model},
           {"weights", o.weights},
@@ -40,16 +40,15 @@ support::HyperParameters hyper_parameters(const Options& o) {
 
 }  // namespace
 
-Record::Record(const Options& options, const support::RunFolder& folder, bool two_classes, int64_t metrics_step,
+Record::Record(const Options& options, const train::RunFolder& folder, bool two_classes, int64_t metrics_step,
                int64_t board_step)
     : folder_(folder),
-      metrics_(metrics_step < 0 ? support::Metrics(folder_.metrics())
-                                : support::Metrics(folder_.metrics(), metrics_step)),
+      metrics_(metrics_step < 0 ? train::Metrics(folder_.metrics()) : train::Metrics(folder_.metrics(), metrics_step)),
       board_(folder_.path(), board_step),
       two_classes_(two_classes) {
   folder_.write_config(options.toml);
-  const support::HyperParameters values = hyper_parameters(options);
-  write_atomically(folder_.file("config.yaml"), support::wandb_config(values), "config");
+  const train::HyperParameters values = hyper_parameters(options);
+  write_atomically(folder_.file("config.yaml"), train::wandb_config(values), "config");
   board_.hyper_parameters(values);
 }
 
@@ -76,7 +75,7 @@ void Record::evaluated(TrainerState& state, const Score& score, double lr, doubl
   note(state, line);
   metrics_.append({.epoch = std::llround(state.epoch),
                    .step = state.step,
-                   .split = support::Split::val,
+                   .split = train::Split::val,
                    .loss = score.loss,
                    .accuracy = score.accuracy,
                    .lr = lr,

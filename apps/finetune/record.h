@@ -2,9 +2,9 @@
 #pragma once
 #include "apps/finetune/evaluation.h"
 #include "apps/finetune/trainer_state.h"
-#include "apps/support/metrics.h"
-#include "apps/support/run_folder.h"
-#include "apps/support/tensorboard.h"
+#include "train/metrics.h"
+#include "train/run_folder.h"
+#include "train/tensorboard.h"
 
 namespace weft::finetune {
 
@@ -27,20 +27,20 @@ struct Effort {
 /// config.toml, metrics.jsonl, TensorBoard files, summary.json. Lines go into the state's history, too.
 class Record {
  public:
-  /// Of a run that goes on, what was written of steps behind `metrics_step` and `board_step` is dropped; -1: a new run.
+  /// Of a run that goes on, what was written of steps after `metrics_step` and `board_step` is dropped; -1: a new run.
   /// `folder` must outlive it.
-  Record(const Options& options, const support::RunFolder& folder, bool two_classes, int64_t metrics_step,
+  Record(const Options& options, const train::RunFolder& folder, bool two_classes, int64_t metrics_step,
          int64_t board_step);
 
-  const support::RunFolder& folder() const { return folder_; }
+  const train::RunFolder& folder() const { return folder_; }
   void trained(TrainerState& state, const TrainLine& line);
   void evaluated(TrainerState& state, const Score& score, double lr, double texts_per_second);
   void finished(const TrainerState& state, const Score& score, const Effort& effort) const;
 
  private:
-  const support::RunFolder& folder_;
-  support::Metrics metrics_;
-  support::TensorBoard board_;
+  const train::RunFolder& folder_;
+  train::Metrics metrics_;
+  train::TensorBoard board_;
   bool two_classes_;
 };
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "apps/support/weights/name_map.h"
+#include "io/weights/name_map.h"
 
 namespace weft::finetune {
 
 /// A state dict as a file of weights, so that the tables of names apply to it. The state must outlive it.
-class StateWeights final : public support::WeightsFile {
+class StateWeights final : public WeightsFile {
  public:
   explicit StateWeights(const StateDict& state) : state_(state) {
     format_ = "state dict";
@@ -19,7 +19,7 @@ class StateWeights final : public support::WeightsFile {
 
 /// The state under the names of a table.
 inline StateDict renamed(const StateDict& state, const char* map) {
-  return support::renamed_weights(std::make_unique<StateWeights>(state), {.prefix = {}, .map = map, .add_prefix = {}})
+  return renamed_weights(std::make_unique<StateWeights>(state), {.prefix = {}, .map = map, .add_prefix = {}})
       ->read_all();
 }
 

@@ -4,6 +4,36 @@
 #include <algorithm>
 
 namespace weft::finetune {
+namespace {
+
+struct TextSet {
+  const Texts& texts;
+  Text get(int64_t index) const {
+    const auto row = static_cast<size_t>(index);
+    return {&texts.encodings[row], texts.labels[row]};
+  }
+};
+
+std::vector<Tensor> padded(const std::vector<Text>& batch, int64_t padding) {
+  size_t longest = 0;
+  for (const Text& text : batch) longest = std::max(longest, text.encoding->ids.size());
+  std::vector<int64_t> input, labels;
+  for (const auto& [encoding, label] : batch) {
+    const size_t length = encoding->ids.size();
+    const auto append = [&](const std::vector<int64_t>& values, int64_t after) {
+      input.insert(input.end(), values.begin(), values.end());
+      input.insert(input.end(), longest - length, after);
+    };
+    append(encoding->ids, padding);
+    append(encoding->token_types, 0);
+    append(std::vector<int64_t>(length, 1), 0);
+    labels.push_back(label);
+  }
+  const auto count = static_cast<int64_t>(batch.size());
+  return {Tensor::from(input, {count, 3, static_cast<int64_t>(longest)}), Tensor::from(labels)};
+}
+
+}  // namespace
 
 Texts encode(const data::TextTable& table, const data::WordPiece& pieces, int64_t max_length) {
   Texts texts;
@@ -16,31 +46,11 @@ Texts encode(const data::TextTable& table, const data::WordPiece& pieces, int64_
   return texts;
 }
 
-std::optional<TextBatch> TextLoader::next() {
-  const int64_t count = std::min(batch_, order_.size() - position_);
-  if (count <= 0) return {};
-  std::vector<size_t> rows;
-  size_t longest = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    rows.push_back(static_cast<size_t>(order_.index(epoch_, position_ + i)));
-    longest = std::max(longest, texts_.encodings[rows.back()].ids.size());
-  }
-  position_ += count;
-  std::vector<int64_t> input, labels;
-  for (const size_t row : rows) {
-    const data::Encoding& encoding = texts_.encodings[row];
-    const size_t length = encoding.ids.size();
-    const auto append = [&](const std::vector<int64_t>& values, int64_t behind) {
-      input.insert(input.end(), values.begin(), values.end());
-      input.insert(input.end(), longest - length, behind);
-    };
-    append(encoding.ids, padding_);
-    append(encoding.token_types, 0);
-    append(std::vector<int64_t>(length, 1), 0);
-    labels.push_back(texts_.labels[row]);
-  }
-  return TextBatch{Tensor::from(input, {count, 3, static_cast<int64_t>(longest)}, device_),
-                   Tensor::from(labels, device_), count};
+TextLoader::TextLoader(const Texts& texts, const data::Sampler& order, int64_t batch_size, int64_t padding_id,
+                       Device device)
+    : Loader(std::make_shared<const TextSet>(texts), order, {.batch_size = batch_size, .workers = 0, .device = device},
+             [padding_id](const std::vector<Text>& batch) { return padded(batch, padding_id); }) {
+  start(0);
 }
 
 }  // namespace weft::finetune

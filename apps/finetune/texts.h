@@ -4,11 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "apps/support/ranks.h"
-#include "core/tensor.h"
-#include "data/sampler.h"
+#include "data/loader.h"
 #include "data/text/text_table.h"
 #include "data/text/wordpiece.h"
+#include "dist/group/world.h"
 
 namespace weft::finetune {
 
@@ -25,26 +24,20 @@ Texts encode(const data::TextTable& table, const data::WordPiece& pieces, int64_
 struct TextBatch {
   Tensor input;   ///< i64 [count, 3, tokens]: ids, token types, and 1 up to the end of the text
   Tensor labels;  ///< i64 [count]
-  int64_t count = 0;
+  int64_t count = 0, epoch = 0, step = 0;
 };
 
-/// Brings the texts of this rank, an epoch at a time. `order` says which text comes when.
-class TextLoader {
- public:
-  TextLoader(const Texts& texts, data::Sampler order, int64_t batch_size, int64_t padding_id, Device device)
-      : texts_(texts), order_(order), batch_(batch_size), padding_(padding_id), device_(device) {}
-  int64_t steps() const { return (order_.size() + batch_ - 1) / batch_; }
-  int64_t texts() const { return order_.size(); }  ///< of this rank in an epoch
-  /// next() brings batch `batch` of the epoch, and so on.
-  void start(int64_t epoch, int64_t batch = 0) { epoch_ = epoch, position_ = batch * batch_; }
-  std::optional<TextBatch> next();
+/// A text of a set that lives elsewhere.
+struct Text {
+  using Batch = TextBatch;
+  const data::Encoding* encoding;
+  int64_t label;
+};
 
- private:
-  const Texts& texts_;
-  data::Sampler order_;
-  int64_t batch_, padding_;
-  Device device_;
-  int64_t epoch_ = 0, position_ = 0;
+/// Brings the texts of this rank, an epoch at a time, from the first epoch on. `order` says which text comes when.
+class TextLoader : public data::Loader<Text> {
+ public:
+  TextLoader(const Texts& texts, const data::Sampler& order, int64_t batch_size, int64_t padding_id, Device device);
 };
 
 }  // namespace weft::finetune

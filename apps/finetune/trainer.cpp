@@ -1,42 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/finetune/trainer.h"
 
-#include <chrono>
 #include <cmath>
 #include <iostream>
 #include <numeric>
-#include <sstream>
 
 #include "apps/finetune/bert_files.h"
 #include "apps/finetune/optimizer_files.h"
-#include "apps/finetune/step_clock.h"
 #include "core/autocast.h"
-#include "core/autograd.h"
 #include "core/ops/cross_entropy.h"
-#include "core/ops/mul.h"
 #include "kernels/allocator.h"
 #include "optim/layer_decay.h"
 #include "optim/schedule/linear.h"
 #include "optim/schedule/sequential.h"
 
 namespace weft::finetune {
-
 namespace {
 
-constexpr int64_t kReadEvery = 20;  // steps between two looks at signals on a GPU
+/// As many steps on all ranks; the last texts come twice where they do not divide.
+data::Sampler training_order(const Options& options, const dist::World& world, const Texts& texts) {
+  return data::Sampler(static_cast<int64_t>(texts.labels.size()),
+                       {.seed = static_cast<uint64_t>(options.seed), .rank = world.rank(), .world = world.size()});
+}
 
-support::ParallelOptions parallel_options(const Options& o, Classifier& model) {
-  support::ParallelOptions options{
+train::StrategyOptions strategy_options(const Options& o, Classifier& model) {
+  train::StrategyOptions options{
       .kind = o.parallel, .min_num_params = o.min_num_params, .low_precision = o.precision == "bf16"};
   if (o.layer_decay < 1)
     options.order = optim::in_order(optim::by_layer(model.parameters(), {.factor = o.layer_decay}));
   return options;
 }
 
-/// As many steps on all ranks; the last texts come twice where they do not divide.
-data::Sampler training_order(const Options& options, const support::Ranks& ranks, const Texts& texts) {
-  return data::Sampler(static_cast<int64_t>(texts.labels.size()),
-                       {.seed = static_cast<uint64_t>(options.seed), .rank = ranks.rank(), .world = ranks.size()});
+std::unique_ptr<optim::AdamW> make_adam(const Options& o, train::Strategy& strategy) {
+  const std::vector<NamedTensor> parameters = strategy.parameters();
+  const optim::LayerDecayOptions layers{.lr = o.lr, .factor = o.layer_decay, .weight_decay = o.weight_decay};
+  auto adam = std::make_unique<optim::AdamW>(
+      o.layer_decay < 1 ? optim::by_layer(parameters, layers) : optim::without_decay_on_vectors(parameters),
+      optim::AdamWOptions{.lr = o.lr, .weight_decay = o.weight_decay});
+  if (o.precision == "bf16" && !strategy.is_sharded()) adam->flat()->keep_compute_copy(DType::bf16);
+  return adam;
 }
 
 optim::SchedulePtr make_schedule(double warmup_ratio, int64_t steps) {
@@ -49,77 +51,57 @@ optim::SchedulePtr make_schedule(double warmup_ratio, int64_t steps) {
                                                      std::vector<int64_t>{warmup});
 }
 
-constexpr std::string_view kPrefix = "model.";  // of what Classifier holds
-
-StateDict without_prefix(const StateDict& state) {
-  StateDict result{{}, state.scalars};
-  for (const NamedTensor& entry : state.tensors)
-    result.tensors.push_back({entry.name.substr(kPrefix.size()), entry.tensor});
-  return result;
-}
-
-StateDict with_prefix(const StateDict& state) {
-  StateDict result{{}, state.scalars};
-  for (const NamedTensor& entry : state.tensors)
-    result.tensors.push_back({std::string(kPrefix) + entry.name, entry.tensor});
-  return result;
-}
-
-GroupNames groups(const optim::Optimizer& optimizer) {
-  GroupNames names(static_cast<size_t>(optimizer.groups()));
-  for (int group = 0; group < optimizer.groups(); ++group)
-    for (const NamedTensor& parameter : optimizer.parameters(group))
-      names[static_cast<size_t>(group)].push_back(parameter.name.substr(kPrefix.size()));
-  return names;
+train::EngineOptions engine_options(const Options& o) {
+  return {.epochs = o.epochs,
+          .accumulate = o.accumulate,
+          .clip_norm = o.max_grad_norm,
+          .precision = train::precision_named(o.precision),
+          .sum = train::LossSum::per_step,
+          .log_interval = o.logging_steps,
+          .save_interval = o.save_steps,
+          .saves_epochs = false,
+          .line_before_validation = true,
+          .unit = "texts",
+          .validates_after_saving = true};
 }
 
 }  // namespace
 
-Trainer::Trainer(const Options& options, const support::RunFolder* folder, const support::Ranks& ranks,
+Trainer::Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
                  const data::WordPiece& pieces, const std::shared_ptr<Classifier>& model, const Texts& train,
                  const Texts& dev)
-    : options_(options),
-      ranks_(ranks),
+    : LoaderTask(std::make_shared<TextLoader>(train, training_order(options, world, train), options.batch_size,
+                                              pieces.padding_id(), world.device())),
+      options_(options),
+      world_(world),
       pieces_(pieces),
       model_(model),
       train_(train),
       dev_(dev),
-      loader_(train, training_order(options, ranks, train), options.batch_size, pieces.padding_id(), ranks.device()),
-      parallel_(support::make_parallel(parallel_options(options, *model), model, ranks)),
-      sums_(ranks, signals_),
-      stop_(sums_, {.max_steps = options.max_steps}) {
-  const std::vector<optim::ParameterGroup> groups =
-      options.layer_decay < 1
-          ? optim::by_layer(parallel_->parameters(),
-                            {.lr = options.lr, .factor = options.layer_decay, .weight_decay = options.weight_decay})
-          : optim::without_decay_on_vectors(parallel_->parameters());
-  adam_ = std::make_unique<optim::AdamW>(groups,
-                                         optim::AdamWOptions{.lr = options.lr, .weight_decay = options.weight_decay});
-  if (precision_of(options) == DType::bf16 && !parallel_->is_sharded()) adam_->flat()->keep_compute_copy(DType::bf16);
-  averages_ = support::make_averages(options.averages, *adam_, *model_);
-  state_.total_steps = options.epochs * steps_per_epoch();
-  state_.texts_per_step = options.batch_size * options.accumulate * ranks.size();
-  scheduler_ = std::make_unique<optim::Scheduler>(*adam_, make_schedule(options.warmup_ratio, state_.total_steps));
-  losses_ = Tensor::zeros({}, DType::f64, ranks.device());
-  resume();
+      strategy_(train::make_strategy(strategy_options(options, *model), model, world)),
+      adam_(make_adam(options, *strategy_)),
+      averages_(train::make_averages(options.averages, *adam_, *model_)),
+      interruption_(world, {.max_steps = options.max_steps}, train::LossSum::per_step),
+      engine_(*this, {world, *model_, *strategy_, *adam_, averages_.get()}, engine_options(options), interruption_),
+      state_{.total_steps = options.epochs * engine_.steps_per_epoch(), .texts_per_step = engine_.global_batch()},
+      scheduler_(*adam_, make_schedule(options.warmup_ratio, state_.total_steps)) {
+  if (!options.resume.empty()) resume();
   if (folder == nullptr) return;
-  progress_ = std::make_unique<support::Progress>(support::ProgressOptions{.unit = "texts", .clock = {}});
-  const bool fresh = options.resume.empty(), two_classes = model_->model->options.classes == 2;
-  // An epoch's evaluation is behind its last step.
-  const int64_t evaluated = state_.step - (state_.step % steps_per_epoch() == 0 ? 1 : 0);
-  record_ = std::make_unique<Record>(options, *folder, two_classes, fresh ? -1 : evaluated, fresh ? -1 : state_.step);
+  const bool fresh = options.resume.empty();
+  // The validation of an epoch follows its last step.
+  const int64_t validated = state_.step - (engine_.position().step_in_epoch == engine_.steps_per_epoch() ? 1 : 0);
+  record_ = std::make_unique<Record>(options, *folder, model_->options.classes == 2, fresh ? -1 : validated,
+                                     fresh ? -1 : state_.step);
 }
 
 std::string Trainer::plan() const {
-  return str(options_.epochs, " epochs of ", steps_per_epoch(), " steps, ", state_.texts_per_step, " texts each, lr ",
-             options_.lr, state_.step > 0 ? str(", from step ", state_.step) : "", ", and write ", options_.out);
+  return str(options_.epochs, " epochs of ", engine_.steps_per_epoch(), " steps, ", state_.texts_per_step,
+             " texts each, lr ", options_.lr, state_.step > 0 ? str(", from step ", state_.step) : "", ", and write ",
+             options_.out);
 }
-
-int64_t Trainer::steps_per_epoch() const { return (loader_.steps() + options_.accumulate - 1) / options_.accumulate; }
 
 /// Weights are in the model already: main() has read them from the same folder.
 void Trainer::resume() {
-  if (options_.resume.empty()) return;
   const std::filesystem::path folder = options_.resume;
   const TrainerState saved = read_trainer_state(folder / "trainer_state.json");
   WEFT_CHECK(saved.texts_per_step == state_.texts_per_step && saved.total_steps == state_.total_steps, "checkpoint ",
@@ -127,176 +109,105 @@ void Trainer::resume() {
              " texts, this run has ", state_.total_steps, " of ", state_.texts_per_step);
   state_ = saved;
   saved_ = saved.step;
-  adam_->load_state_dict(parallel_->part_of(with_prefix(load_optimizer(folder, groups(*adam_), depth()))));
-  if (averages_) averages_->load_state_dict(parallel_->part_of(with_prefix(load_averages(folder, saved.step))), {});
-  scheduler_->set_step(load_scheduler(folder));
-  WEFT_CHECK(scheduler_->steps() == state_.step && adam_->steps() == state_.step, "checkpoint ", folder.string(),
-             ": trainer_state.json is of step ", state_.step, ", scheduler.pt of ", scheduler_->steps(),
+  adam_->load_state_dict(strategy_->part_of(load_optimizer(folder, *adam_, model_->options.depth)));
+  if (averages_) averages_->load_state_dict(strategy_->part_of(load_averages(folder, saved.step)), {});
+  scheduler_.set_step(load_scheduler(folder));
+  WEFT_CHECK(scheduler_.steps() == saved.step && adam_->steps() == saved.step, "checkpoint ", folder.string(),
+             ": trainer_state.json is of step ", saved.step, ", scheduler.pt of ", scheduler_.steps(),
              ", optimizer.pt of ", adam_->steps());
-  if (!load_generator(folder, ranks_.rank(), ranks_.size(), generator(ranks_.device())))
-    std::cout << "rank " << ranks_.rank() << ": " << folder.string()
+  if (!load_generator(folder, world_.rank(), world_.size(), generator(world_.device())))
+    std::cout << "rank " << world_.rank() << ": " << folder.string()
               << " has no random state for it: dropout begins anew" << std::endl;
+  // After the last step of an epoch its validation is still to come.
+  const int64_t steps = engine_.steps_per_epoch(), epoch = std::max<int64_t>(saved.step - 1, 0) / steps;
+  engine_.position() = {.epoch = epoch, .step_in_epoch = saved.step - epoch * steps, .step = saved.step};
   // The mean over the ranks goes on where there are as many as before, else from the first one.
-  double own = 0;
-  if (saved.losses.size() == static_cast<size_t>(ranks_.size()))
-    own = saved.losses[static_cast<size_t>(ranks_.rank())];
-  else if (ranks_.is_first())
-    own = std::accumulate(saved.losses.begin(), saved.losses.end(), 0.0) * ranks_.size() /
-          static_cast<double>(saved.losses.size());
-  losses_.fill_(own);
-  if (ranks_.is_first()) std::cout << "resumed from " << folder.string() << " at step " << state_.step << std::endl;
+  train::StepSums::Totals& sums = engine_.since_log();
+  sums.steps = saved.step - saved.logged;
+  if (saved.losses.size() == static_cast<size_t>(world_.size()))
+    sums.own_loss = saved.losses[static_cast<size_t>(world_.rank())];
+  else if (world_.is_first())
+    sums.own_loss = std::accumulate(saved.losses.begin(), saved.losses.end(), 0.0) * world_.size() /
+                    static_cast<double>(saved.losses.size());
+  sums.loss = world_.sum({sums.own_loss}, "losses")[0];
+  if (world_.is_first()) std::cout << "resumed from " << folder.string() << " at step " << saved.step << std::endl;
 }
 
-support::RunEnd Trainer::run() {
-  const auto start = std::chrono::steady_clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
-  // Behind the last step of an epoch its evaluation is still to come.
-  int64_t epoch = std::max<int64_t>(state_.step - 1, 0) / steps_per_epoch();
-  int64_t first = state_.step - epoch * steps_per_epoch();
-  Score score;
-  bool stopped = must_stop();
-  for (; !stopped && epoch < options_.epochs; ++epoch, first = 0) {
-    stopped = !train_epoch(epoch, first);
-    if (stopped) break;
-    score = evaluate_all();
-  }
-  if (stopped) {
-    if (saved_ != state_.step) save();
-    if (ranks_.is_first())
-      std::cout << "stopped by " << stop_.reason() << " after step " << state_.step
-                << "; go on with: finetune --config " << record_->folder().file("config.toml").string()
-                << " --max-steps 0 --resume-from-checkpoint last --out " << record_->folder().path().string()
-                << std::endl;
-  } else {
-    finish(seconds(), score);
-  }
-  // A launcher may end the others when one rank ends with another code than 0: not before rank 0's files are whole.
-  ranks_.wait_for_all("end of the run");
-  return stopped ? stop_.end() : support::RunEnd::finished;
+train::RunEnd Trainer::run() {
+  watch_ = {};
+  return engine_.run();
 }
 
-bool Trainer::must_stop() { return stop_.must_stop(state_.step) && state_.step < state_.total_steps; }
-
-/// False: the run is to stop, before the epoch's evaluation.
-bool Trainer::train_epoch(int64_t epoch, int64_t first_step) {
-  const int64_t steps = steps_per_epoch(), end = (epoch + 1) * steps;
-  model_->train();
-  if (progress_) progress_->begin(str("epoch ", epoch + 1, '/', options_.epochs), steps, first_step);
-  loader_.start(epoch, first_step * options_.accumulate);
-  StepClock clock(ranks_.device());
-  const int64_t begin = state_.step;
-  bool stop = false;
-  while (!stop && state_.step < end) {
-    step();
-    if (state_.step % options_.logging_steps == 0) log();
-    sums_.count(0, 0);
-    if (sums_.unread_steps() >= (ranks_.device().kind == DeviceKind::cuda ? kReadEvery : 1)) sums_.read();
-    const bool wanted = stop_.wants_checkpoint();
-    if (wanted || state_.step % options_.save_steps == 0 || state_.step == state_.total_steps) {
-      clock.pause();
-      save();
-      clock.go_on();
-    }
-    stop = must_stop();
-  }
-  clock.pause();
-  if (state_.step > begin)  // else the checkpoint was behind the epoch's last step
-    texts_per_second_ = static_cast<double>((state_.step - begin) * state_.texts_per_step) / clock.seconds();
-  if (progress_) progress_->end();
-  return !stop;
+void Trainer::ended(train::RunEnd end) {
+  if (!record_ || end != train::RunEnd::finished) return;
+  state_.run_loss += engine_.since_log().loss / world_.size();
+  const size_t peak = kernels::CachingAllocator::of(world_.device()).stats().peak_live;
+  record_->finished(state_, score_,
+                    {.seconds = watch_.seconds(),
+                     .texts = static_cast<double>(train_.labels.size()) * static_cast<double>(options_.epochs),
+                     .texts_per_second = texts_per_second_,
+                     .peak_tensor_bytes = static_cast<int64_t>(peak)});
 }
 
-/// On the next batches, each weighing by its share of their texts, so that gradients add up to those of one batch.
-void Trainer::step() {
-  adam_->zero_grad();
-  const int64_t in_a_step = options_.batch_size * options_.accumulate;
-  const int64_t first = state_.step % steps_per_epoch() * in_a_step;
-  const int64_t count = std::min(in_a_step, loader_.texts() - first);
-  for (int64_t done = 0; done < count;) {
-    const auto batch = loader_.next();
-    WEFT_CHECK(batch, "expected ", loader_.texts(), " texts in an epoch, got ", first + done);
-    done += batch->count;
-    const std::shared_ptr<void> own = done < count ? parallel_->no_sync() : nullptr;
-    Tensor loss;
-    {
-      const Autocast low(precision_of(options_));
-      loss = cross_entropy(parallel_->forward(batch->input), batch->labels);
-    }
-    const double share = static_cast<double>(batch->count) / static_cast<double>(count);
-    if (share != 1) loss = mul(loss, share);
-    loss.backward();
-    const NoGrad no_grad;
-    losses_.add_(loss.detach().to(DType::f64));
-  }
-  gradient_norm_ = parallel_->clip_grad_norm(options_.max_grad_norm);
-  adam_->step();
-  if (averages_) averages_->update();
-  scheduler_->step();
-  ++state_.step;
-  state_.epoch = static_cast<double>(state_.step) / static_cast<double>(steps_per_epoch());
-  if (progress_) progress_->step({.images = count * ranks_.size()});
+train::Measured Trainer::loss(const std::vector<Tensor>& batch) {
+  const Autocast low(train::precision_named(options_.precision));
+  return {cross_entropy(engine_.forward(batch[0]), batch[1])};
 }
 
-void Trainer::log() {
-  const double sum = ranks_.sum({losses_.item()}, "losses")[0] / ranks_.size();
-  const double loss = sum / static_cast<double>(state_.step - state_.logged), norm = gradient_norm_.item();
-  WEFT_CHECK(std::isfinite(loss), "the loss is not a number at step ", state_.step, ". Choose a smaller --lr");
+void Trainer::after_step() {
+  scheduler_.step();
+  state_.step = engine_.position().step;
+  state_.epoch = static_cast<double>(state_.step) / static_cast<double>(engine_.steps_per_epoch());
+}
+
+void Trainer::log_steps(const train::StepSums::Totals& totals) {
+  const double sum = totals.loss / world_.size();
   state_.run_loss += sum;
   state_.logged = state_.step;
-  losses_.zero_();
   if (!record_) return;
-  progress_->make_way();
-  record_->trained(state_, {loss, norm, lr()});
+  engine_.progress().make_way();
+  record_->trained(state_, {sum / static_cast<double>(totals.steps), engine_.gradient_norm().item(), lr()});
+}
+
+train::Validation Trainer::validate(const train::Epoch& epoch) {
+  model_->eval();
+  score_ = evaluate(engine_, options_, dev_, pieces_.padding_id());
+  if (epoch.steps > 0) texts_per_second_ = static_cast<double>(epoch.samples) / epoch.seconds;
+  if (record_) record_->evaluated(state_, score_, lr(), texts_per_second_);
+  return {};
 }
 
 /// The folder appears under its name when it is whole.
-void Trainer::save() {
+std::string Trainer::save() {
+  if (saved_ == state_.step) return "";
   saved_ = state_.step;
-  const StateDict whole = parallel_->model_state(), moments = parallel_->optimizer_state(*adam_);
-  StateDict averages;
-  if (averages_) averages = parallel_->gathered(averages_->state_dict());
-  std::vector<double> losses(static_cast<size_t>(ranks_.size()));
-  losses[static_cast<size_t>(ranks_.rank())] = losses_.item();
-  state_.losses = ranks_.sum(losses, "losses");
-  const Generator own = generator(ranks_.device());
-  const std::vector<std::string> all = ranks_.texts(str(own.seed, ' ', own.offset), "random states");
-  if (!record_) return;
-  std::vector<Generator> generators;
-  for (const std::string& text : all) {
-    std::istringstream in(text);
-    in >> generators.emplace_back().seed >> generators.back().offset;
-  }
+  const StateDict whole = strategy_->model_state(), moments = strategy_->optimizer_state(*adam_);
+  const StateDict averages = averages_ ? strategy_->gathered(averages_->state_dict()) : StateDict();
+  state_.losses.assign(static_cast<size_t>(world_.size()), 0);
+  state_.losses[static_cast<size_t>(world_.rank())] = engine_.since_log().own_loss;
+  state_.losses = world_.sum(state_.losses, "losses");
+  const std::vector<Generator> generators = generators_of_ranks(world_);
+  if (!record_) return "";
   const std::string name = str("checkpoint-", state_.step);
   const std::filesystem::path made = record_->folder().file("." + name + ".tmp"), final = record_->folder().file(name);
   std::filesystem::remove_all(made);
-  save_bert(made, without_prefix(whole), model_->model->options, pieces_);
-  save_optimizer(made, without_prefix(moments), *adam_, groups(*adam_), {}, depth());
-  if (averages_) save_averages(made, without_prefix(averages));
+  save_bert(made, whole, model_->options, pieces_);
+  save_optimizer(made, moments, *adam_, model_->options.depth);
+  if (averages_) save_averages(made, averages);
   save_scheduler(made, *adam_, state_.step);
   save_generators(made, generators);
   write_trainer_state(made / "trainer_state.json", state_, options_);
   std::filesystem::remove_all(final);
   std::filesystem::rename(made, final);
+  return final.string();
 }
 
-Score Trainer::evaluate_all() {
-  const auto swapped = support::averaged(averages_.get());
-  model_->eval();
-  const Score score = evaluate(options_, ranks_, *parallel_, dev_, pieces_.padding_id(), progress_.get());
-  if (record_) record_->evaluated(state_, score, lr(), texts_per_second_);
-  return score;
-}
-
-void Trainer::finish(double seconds, const Score& score) {
-  if (state_.logged < state_.step) state_.run_loss += ranks_.sum({losses_.item()}, "losses")[0] / ranks_.size();
-  const double texts = static_cast<double>(train_.labels.size()) * static_cast<double>(options_.epochs);
-  const size_t peak = kernels::CachingAllocator::of(ranks_.device()).stats().peak_live;
-  if (record_)
-    record_->finished(state_, score,
-                      {.seconds = seconds,
-                       .texts = texts,
-                       .texts_per_second = texts_per_second_,
-                       .peak_tensor_bytes = static_cast<int64_t>(peak)});
+void Trainer::stopped(train::StopRule& rule) {
+  if (!record_) return;
+  const train::RunFolder& folder = record_->folder();
+  std::cout << "stopped by " << rule.reason() << " after step " << state_.step << "; go on with: finetune --config "
+            << folder.file("config.toml").string() << " --max-steps 0 --resume-from-checkpoint last --out "
+            << folder.path().string() << std::endl;
 }
 
 }  // namespace weft::finetune

@@ -4,60 +4,54 @@
 
 #include "apps/finetune/classifier.h"
 #include "apps/finetune/record.h"
-#include "apps/support/signals.h"
-#include "apps/support/stop_rule.h"
 #include "optim/adam.h"
-#include "optim/ema.h"
 #include "optim/schedule/scheduler.h"
+#include "train/loader_task.h"
+#include "train/stopwatch.h"
 
 namespace weft::finetune {
 
 /// Trains a classifier of texts; prints lines as Hugging Face's Trainer does.
-class Trainer {
+class Trainer final : public train::LoaderTask {
  public:
   /// `folder`: of rank 0, null on the others and in a dry run. All that is given must outlive it.
-  Trainer(const Options& options, const support::RunFolder* folder, const support::Ranks& ranks,
+  Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
           const data::WordPiece& pieces, const std::shared_ptr<Classifier>& model, const Texts& train,
           const Texts& dev);
 
   /// All epochs, or what the checkpoint of --resume-from-checkpoint has left of them. All ranks call it.
-  support::RunEnd run();
+  train::RunEnd run();
   /// What run() would do, for --dry-run.
   std::string plan() const;
 
  private:
+  train::Measured loss(const std::vector<Tensor>& batch) override;
+  void after_step() override;
+  void log_steps(const train::StepSums::Totals& totals) override;
+  train::Validation validate(const train::Epoch& epoch) override;
+  std::string save() override;
+  void stopped(train::StopRule& rule) override;
+  void ended(train::RunEnd end) override;
   void resume();
-  bool must_stop();
-  bool train_epoch(int64_t epoch, int64_t first_step);
-  void step();
-  void log();
-  void save();
   double lr() const { return adam_->lr(adam_->groups() - 1); }  // of the classifier
-  Score evaluate_all();
-  int64_t steps_per_epoch() const;
-  int64_t depth() const { return model_->model->options.depth; }
-  void finish(double seconds, const Score& score);
 
   const Options& options_;
-  const support::Ranks& ranks_;
+  const dist::World& world_;
   const data::WordPiece& pieces_;
   std::shared_ptr<Classifier> model_;
   const Texts &train_, &dev_;
-  TextLoader loader_;
-  std::unique_ptr<support::Parallel> parallel_;
+  std::unique_ptr<train::Strategy> strategy_;
   std::unique_ptr<optim::AdamW> adam_;
   std::unique_ptr<optim::Ema> averages_;
-  std::unique_ptr<optim::Scheduler> scheduler_;
-  std::unique_ptr<Record> record_;  // of rank 0, as what follows; none in a dry run
-  std::unique_ptr<support::Progress> progress_;
+  train::Interruption interruption_;
+  train::Engine engine_;
   TrainerState state_;
+  optim::Scheduler scheduler_;
+  std::unique_ptr<Record> record_;  // of rank 0; none in a dry run
+  Score score_;
+  train::Stopwatch watch_;       // since run() began
   int64_t saved_ = 0;            // step of the last checkpoint
-  Tensor losses_;                // sum since the last line, on this rank
-  Tensor gradient_norm_;         // of the last step
   double texts_per_second_ = 0;  // on all ranks, over the last epoch's steps alone
-  support::Signals signals_;
-  support::StepSums sums_;
-  support::StopRule stop_;
 };
 
 }  // namespace weft::finetune

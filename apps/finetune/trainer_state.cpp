@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/atomic_file.h"
+#include "io/atomic_file.h"
 #include "kernels/error.h"
 
 namespace weft::finetune {

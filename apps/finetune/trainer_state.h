@@ -14,12 +14,12 @@ namespace weft::finetune {
 struct TrainerState {
   int64_t step = 0, total_steps = 0;
   double epoch = 0;
-  std::vector<std::string> history;  ///< the lines printed so far, each a JSON object
+  std::vector<std::string> history = {};  ///< the lines printed so far, each a JSON object
 
   int64_t texts_per_step = 0;  ///< on all ranks
   int64_t logged = 0;          ///< the step of the last line
   double run_loss = 0;         ///< sum over the steps up to it
-  std::vector<double> losses;  ///< of each rank, sum over the steps since
+  std::vector<double> losses = {};  ///< of each rank, sum over the steps since
 };
 
 void write_trainer_state(const std::filesystem::path& path, const TrainerState& state, const Options& options);

@@ -2,11 +2,11 @@
 #pragma once
 #include <string>
 
-#include "apps/support/stopwatch.h"
+#include "train/stopwatch.h"
 
 namespace weft::jsc {
 
-using support::Stopwatch;
+using train::Stopwatch;
 
 /// `elapsed: 00 hours 06 min 04 sec`, the line by which the course compares runs.
 std::string elapsed_line(double seconds);

@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "apps/jsc/imagenet_folder.h"
-#include "data/hdf5_pictures.h"
+#include "data/hdf5_images.h"
 #include "data/image_folder.h"
-#include "data/packed_pictures.h"
+#include "data/packed_images.h"
 #include "kernels/error.h"
 
 namespace weft::jsc {
@@ -25,7 +25,7 @@ std::vector<std::string> folder_parts(const fs::path& folder) {
 }  // namespace
 
 std::string storage_place(const std::string& storage, const std::string& data_root) {
-  WEFT_CHECK(fs::exists(data_root), "--data_root: expected pictures in ", data_root, ", got nothing there");
+  WEFT_CHECK(fs::exists(data_root), "--data_root: expected images in ", data_root, ", got nothing there");
   if (storage == "fs" || !fs::is_directory(data_root)) return data_root;
   for (const char* name : {"ImageNetFinal.h5", "ImageNet1k.h5", "ImageNet.h5"})
     if (storage == "h5" && fs::exists(fs::path(data_root) / name)) return (fs::path(data_root) / name).string();
@@ -51,8 +51,8 @@ std::vector<std::string> parts_of(const std::string& storage, const std::string&
 
 std::shared_ptr<const data::EncodedDataset> open_part(const std::string& storage, const std::string& place,
                                                       const std::string& part) {
-  if (storage == "h5") return data::hdf5_pictures(place, part);
-  if (storage == "packed") return data::packed_pictures(place, part);
+  if (storage == "h5") return data::hdf5_images(place, part);
+  if (storage == "packed") return data::packed_images(place, part);
   if (is_imagenet_folder(place)) return imagenet_folder(place, part);
   const fs::path folder = fs::path(place) / part;
   std::vector<std::string> classes;

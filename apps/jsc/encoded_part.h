@@ -8,7 +8,7 @@
 
 namespace weft::jsc {
 
-/// How pictures are kept: fs (a folder with a file for each), h5, packed.
+/// How images are kept: fs (a folder with a file for each), h5, packed.
 inline const std::vector<std::string> kStorages{"fs", "h5", "packed"};
 
 /// The file or folder that --data_root stands for: itself; or, where h5 or packed is in a folder, ImageNetFinal.h5,

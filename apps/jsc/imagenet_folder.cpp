@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path pictures_of(const fs::path& root, const std::string& part) { return root / "ILSVRC/Data/CLS-LOC" / part; }
+fs::path images_of(const fs::path& root, const std::string& part) { return root / "ILSVRC/Data/CLS-LOC" / part; }
 
 nlohmann::json read_labels(const fs::path& file) {
   std::ifstream in(file);
@@ -26,17 +26,17 @@ nlohmann::json read_labels(const fs::path& file) {
 
 }  // namespace
 
-bool is_imagenet_folder(const fs::path& root) { return fs::is_directory(pictures_of(root, "train")); }
+bool is_imagenet_folder(const fs::path& root) { return fs::is_directory(images_of(root, "train")); }
 
 std::shared_ptr<const data::EncodedDataset> imagenet_folder(const fs::path& root, const std::string& part) {
   WEFT_CHECK(part == "train" || part == "val", "imagenet: expected the part train or val, got ", part);
-  if (part == "train") return data::image_folder_root(pictures_of(root, part), "imagenet train");
-  const std::vector<std::string> classes = data::image_folder_classes(pictures_of(root, "train"));
+  if (part == "train") return data::image_folder_root(images_of(root, part), "imagenet train");
+  const std::vector<std::string> classes = data::image_folder_classes(images_of(root, "train"));
   const fs::path file = root / "ILSVRC2012_val_labels.json";
   const nlohmann::json labels = read_labels(file);
   std::vector<fs::path> paths;
-  for (const fs::directory_entry& entry : fs::directory_iterator(pictures_of(root, part)))
-    if (data::is_picture_name(entry.path())) paths.push_back(entry.path());
+  for (const fs::directory_entry& entry : fs::directory_iterator(images_of(root, part)))
+    if (data::is_image_name(entry.path())) paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   std::vector<int64_t> numbers;
   for (const fs::path& path : paths) {

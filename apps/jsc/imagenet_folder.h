@@ -13,7 +13,7 @@ namespace weft::jsc {
 bool is_imagenet_folder(const std::filesystem::path& root);
 
 /// `train` or `val`; classes are the synsets in byte order, which is the order of the published class numbers. Errors:
-/// no labels for val, a picture without one, a synset that train has not.
+/// no labels for val, an image without one, a synset that train has not.
 std::shared_ptr<const data::EncodedDataset> imagenet_folder(const std::filesystem::path& root, const std::string& part);
 
 }  // namespace weft::jsc

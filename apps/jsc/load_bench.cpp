@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// load_bench: how fast pictures come out of a folder, an HDF5 file, or a packed file.
+// load_bench: how fast images come out of a folder, an HDF5 file, or a packed file.
 #include <algorithm>
 #include <iostream>
 #include <thread>
@@ -9,12 +9,12 @@
 #include "apps/jsc/encoded_part.h"
 #include "apps/jsc/load_measure.h"
 #include "apps/jsc/slurm_start.h"
-#include "apps/support/exit.h"
 #include "apps/support/flags.h"
-#include "apps/support/progress.h"
-#include "apps/support/ranks.h"
-#include "data/loader.h"
+#include "data/image_loader.h"
 #include "data/transforms/resize.h"
+#include "dist/group/world.h"
+#include "train/exit.h"
+#include "train/progress.h"
 
 namespace weft::jsc {
 namespace {
@@ -33,16 +33,16 @@ struct BenchOptions {
 
 bool parse(int argc, char** argv, BenchOptions& o) {
   support::Flags flags("load_bench",
-                       "Times how fast training pictures come out of a folder, an HDF5 file or a packed file (`pack` "
+                       "Times how fast training images come out of a folder, an HDF5 file or a packed file (`pack` "
                        "writes both): read, decoded, resized to 256x256, cut to 224x224, mirrored, normalised, in "
                        "batches. Under srun each task takes its part.");
-  flags.add_choice("dset_type", o.storage, kStorages, "how the pictures are kept");
+  flags.add_choice("dset_type", o.storage, kStorages, "how the images are kept");
   flags.add("data_root", o.data_root,
             "the folder (train/CLASS/*.jpg, or ImageNet's ILSVRC/), the file, or the folder that holds the file (-d)");
-  flags.add("batch_size", o.batch_size, "pictures in a batch", {.min = 1, .max = 1e9});
+  flags.add("batch_size", o.batch_size, "images in a batch", {.min = 1, .max = 1e9});
   flags.add("workers", o.workers, "threads; 0: the one that asks for batches; -1: SLURM_CPUS_PER_TASK, or all cores",
             {.min = -1, .max = 1024});
-  flags.add("epochs", o.epochs, "passes over the pictures; with --raw, of each of five rounds, whose median counts",
+  flags.add("epochs", o.epochs, "passes over the images; with --raw, of each of five rounds, whose median counts",
             {.min = 1, .max = 1e6});
   flags.add_choice("part", o.part, {"train", "val", "test"}, "which part");
   flags.add("shuffle", o.shuffle, "in random order, another one in each epoch");
@@ -53,20 +53,20 @@ bool parse(int argc, char** argv, BenchOptions& o) {
       "raw", o.raw,
       "also measure what nothing can beat, turn by turn in the same run: plain reading from the disk's cache, and "
       "libjpeg-turbo alone");
-  flags.add("dry_run", o.dry_run, "open the pictures, say what would be timed, time nothing");
+  flags.add("dry_run", o.dry_run, "open the images, say what would be timed, time nothing");
   flags.example("load_bench --dset_type fs --data_root data/hymenoptera_data --batch_size 64 --workers 4");
   flags.example("load_bench --dset_type packed --data_root data/hymenoptera_data.packed --read_only --raw");
   std::vector<std::string> arguments = spelled(argc, argv, '-', '_');
   for (std::string& argument : arguments)
     if (argument == "-d") argument = "--data_root";
   if (!flags.parse(arguments)) return false;
-  if (o.read_only && o.decode_only) throw support::UsageError("--read_only: expected it without --decode_only");
+  if (o.read_only && o.decode_only) throw train::UsageError("--read_only: expected it without --decode_only");
   if (o.workers >= 0) return true;
   const char* cpus = std::getenv("SLURM_CPUS_PER_TASK");
   o.workers =
       cpus != nullptr ? support::parse_integer("SLURM_CPUS_PER_TASK", cpus) : std::thread::hardware_concurrency();
   if (o.workers < 0 || o.workers > 1024)
-    throw support::UsageError(str("SLURM_CPUS_PER_TASK: expected 0 to 1024, got ", o.workers));
+    throw train::UsageError(str("SLURM_CPUS_PER_TASK: expected 0 to 1024, got ", o.workers));
   return true;
 }
 
@@ -75,12 +75,12 @@ data::Pipeline make_pipeline(const std::string& part) {
   constexpr int64_t kResized = 256, kSide = 224;
   data::Pipeline pipeline{"course", kSide, kSide, {}, {}};
   if (part != "train") {
-    pipeline.prepare = [](const data::Picture& picture, data::Draw&) { return data::resize(picture, kSide, kSide); };
+    pipeline.prepare = [](const data::Image& image, data::Draw&) { return data::resize(image, kSide, kSide); };
     return pipeline;
   }
-  pipeline.prepare = [](const data::Picture& picture, data::Draw& draw) {
-    const data::Picture whole = data::resize(picture, kResized, kResized);
-    data::Picture window = data::black_picture(kSide, kSide, 3, picture.label);
+  pipeline.prepare = [](const data::Image& image, data::Draw& draw) {
+    const data::Image whole = data::resize(image, kResized, kResized);
+    data::Image window = data::black_image(kSide, kSide, 3, image.label);
     const auto top = static_cast<int32_t>(draw.below(kResized - kSide + 1));
     const auto left = static_cast<int32_t>(draw.below(kResized - kSide + 1));
     data::cut_out(window.pixels.data(), kSide, kSide, {whole.pixels.data(), kResized, kResized, 3}, {top, left, 0});
@@ -94,7 +94,7 @@ using Set = std::shared_ptr<const data::EncodedDataset>;
 
 class Bench {
  public:
-  Bench(const BenchOptions& options, const support::Ranks& ranks, Set set, std::string place)
+  Bench(const BenchOptions& options, const dist::World& ranks, Set set, std::string place)
       : options_(options),
         ranks_(ranks),
         set_(std::move(set)),
@@ -104,7 +104,7 @@ class Bench {
                               .rank = ranks.rank(),
                               .world = ranks.size(),
                               .tail = data::Tail::uneven}) {
-    WEFT_CHECK(order_.size() > 0, "load_bench: expected a picture for each of ", ranks.size(), " ranks, got ",
+    WEFT_CHECK(order_.size() > 0, "load_bench: expected an image for each of ", ranks.size(), " ranks, got ",
                set_->size());
   }
 
@@ -122,20 +122,20 @@ class Bench {
   Load load() const { return {options_.epochs, threads()}; }
 
   void measure_batches() {
-    const data::LoaderOptions loading{.batch_size = std::min(options_.batch_size, order_.size()),
+    const data::ImageLoaderOptions loading{.batch_size = std::min(options_.batch_size, order_.size()),
                                       .workers = static_cast<int>(options_.workers),
                                       .seed = static_cast<uint64_t>(options_.seed),
                                       .mean = {0.485f, 0.456f, 0.406f},
                                       .std = {0.229f, 0.224f, 0.225f}};
-    data::Loader loader(set_, order_, make_pipeline(options_.part), loading);
-    support::Progress progress;
+    data::ImageLoader loader(set_, order_, make_pipeline(options_.part), loading);
+    train::Progress progress;
     Passes passes;
     for (int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
       if (ranks_.is_first()) progress.begin(str("epoch ", epoch + 1, '/', options_.epochs), loader.steps_per_epoch());
       const Stopwatch watch;
       loader.start(epoch);
       while (const auto batch = loader.next()) {
-        passes.pictures += batch->count;
+        passes.images += batch->count;
         if (ranks_.is_first()) progress.step({.images = batch->count});
       }
       passes.seconds += watch.seconds();
@@ -152,20 +152,20 @@ class Bench {
       measure_reading();
       return;
     }
-    report("read and decode", {decode_pictures(*set_, order_, load())});
+    report("read and decode", {decode_images(*set_, order_, load())});
     if (options_.raw) measure_decoding();
   }
 
   void measure_reading() {
     if (!options_.raw) {
-      report("read", {read_pictures(*set_, order_, load())});
+      report("read", {read_images(*set_, order_, load())});
       return;
     }
-    const RawRead peer(options_.storage, place_, *set_, read_pictures(*set_, order_, {1, threads()}).bytes);
+    const RawRead peer(options_.storage, place_, *set_, read_images(*set_, order_, {1, threads()}).bytes);
     std::vector<Passes> own, raw;
     for (int round = 0; round < kRounds; ++round) {
       raw.push_back(peer.run(load()));
-      own.push_back(read_pictures(*set_, order_, load()));
+      own.push_back(read_images(*set_, order_, load()));
     }
     const double rate = report("read", own);
     compare("the disk's cache", rate, report("plain pread", raw));
@@ -191,7 +191,7 @@ class Bench {
     for (const std::string& text : ranks_.texts(str(seconds[seconds.size() / 2]), "seconds of a round"))
       slowest = std::max(slowest, std::stod(text));
     const std::vector<double> all = ranks_.sum(
-        {static_cast<double>(rounds[0].pictures), static_cast<double>(rounds[0].bytes)}, "pictures of a round");
+        {static_cast<double>(rounds[0].images), static_cast<double>(rounds[0].bytes)}, "images of a round");
     if (ranks_.is_first()) {
       std::printf("%-16s", what);
       if (all[0] > 0) std::printf(" %8.0f images/s", all[0] / slowest);
@@ -206,7 +206,7 @@ class Bench {
   }
 
   const BenchOptions& options_;
-  const support::Ranks& ranks_;
+  const dist::World& ranks_;
   Set set_;
   std::string place_;
   data::Sampler order_;
@@ -221,16 +221,16 @@ const char* start_line(const std::string& storage) {
 
 int run(int argc, char** argv) {
   BenchOptions options;
-  if (!parse(argc, argv, options)) return support::kExitOk;
+  if (!parse(argc, argv, options)) return train::kExitOk;
   const Stopwatch watch;
   if (!options.dry_run) choose_port();
-  const support::Ranks ranks({.alone = options.dry_run, .device = "cpu"});
+  const dist::World ranks = dist::init({.alone = options.dry_run, .device = "cpu"});
   const std::string place = storage_place(options.storage, options.data_root);
   const Set set = open_part(options.storage, place, options.part);
   if (options.dry_run) {
     std::cout << set->describe() << "\nwould time " << options.epochs << (options.epochs == 1 ? " pass" : " passes")
               << " over them with " << options.workers << " workers" << std::endl;
-    return support::kExitOk;
+    return train::kExitOk;
   }
   if (ranks.is_first()) {
     std::cerr << set->describe() << "; " << options.workers << " workers" << (ranks.size() > 1 ? " on each of " : "")
@@ -243,12 +243,12 @@ int run(int argc, char** argv) {
     std::cout << elapsed_line(watch.seconds()) << std::endl;
   }
   ranks.wait_for_all("end of the run");
-  return support::kExitOk;
+  return train::kExitOk;
 }
 
 }  // namespace
 }  // namespace weft::jsc
 
 int main(int argc, char** argv) {
-  return weft::support::guarded_main("load_bench", [&] { return weft::jsc::run(argc, argv); });
+  return weft::train::guarded_main("load_bench", [&] { return weft::jsc::run(argc, argv); });
 }

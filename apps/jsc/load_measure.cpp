@@ -10,8 +10,8 @@
 
 #include "apps/jsc/elapsed.h"
 #include "apps/jsc/raw_jpeg.h"
-#include "core/file_reader.h"
 #include "data/parallel_for.h"
+#include "io/file_reader.h"
 
 namespace weft::jsc {
 namespace {
@@ -33,7 +33,7 @@ constexpr uint64_t kBlock = 128 << 10;
 
 }  // namespace
 
-Passes read_pictures(const data::EncodedDataset& set, const data::Sampler& order, Load load) {
+Passes read_images(const data::EncodedDataset& set, const data::Sampler& order, Load load) {
   const int64_t size = order.size();
   std::atomic<uint64_t> bytes{0};
   const Stopwatch watch;
@@ -47,7 +47,7 @@ Passes read_pictures(const data::EncodedDataset& set, const data::Sampler& order
   return {size * load.count, bytes, watch.seconds()};
 }
 
-Passes decode_pictures(const data::EncodedDataset& set, const data::Sampler& order, Load load) {
+Passes decode_images(const data::EncodedDataset& set, const data::Sampler& order, Load load) {
   const int64_t size = order.size();
   const Stopwatch watch;
   in_pieces(size * load.count, kPiece, load.threads, [&](const auto& next) {
@@ -108,30 +108,30 @@ DecodePeers::DecodePeers(const data::EncodedDataset& set, const data::Sampler& o
   for (int64_t i = 0; i < order.size() && bytes_ < kMost; ++i) {
     const std::span<const uint8_t> bytes = set.encoded(order.index(0, i), buffer);
     if (trial.decode(bytes) == 0) continue;
-    pictures_.emplace_back(bytes.begin(), bytes.end());
+    images_.emplace_back(bytes.begin(), bytes.end());
     bytes_ += bytes.size();
   }
-  WEFT_CHECK(!pictures_.empty(), "--raw: expected JPEG pictures to decode, got none");
+  WEFT_CHECK(!images_.empty(), "--raw: expected JPEG images to decode, got none");
 }
 
 Passes DecodePeers::own(Load load) const {
   const Stopwatch watch;
-  const auto size = static_cast<int64_t>(pictures_.size());
+  const auto size = static_cast<int64_t>(images_.size());
   in_pieces(size * load.count, kPiece, load.threads, [&](const auto& next) {
     for (auto [i, end] = next(); i < end; std::tie(i, end) = next())
       for (; i < end; ++i)
-        static_cast<void>(data::decode(pictures_[static_cast<size_t>(i % size)], "a picture in memory"));
+        static_cast<void>(data::decode(images_[static_cast<size_t>(i % size)], "an image in memory"));
   });
   return {size * load.count, bytes_ * static_cast<uint64_t>(load.count), watch.seconds()};
 }
 
 Passes DecodePeers::raw(Load load) const {
   const Stopwatch watch;
-  const auto size = static_cast<int64_t>(pictures_.size());
+  const auto size = static_cast<int64_t>(images_.size());
   in_pieces(size * load.count, kPiece, load.threads, [&](const auto& next) {
     RawJpeg jpeg;
     for (auto [i, end] = next(); i < end; std::tie(i, end) = next())
-      for (; i < end; ++i) jpeg.decode(pictures_[static_cast<size_t>(i % size)]);
+      for (; i < end; ++i) jpeg.decode(images_[static_cast<size_t>(i % size)]);
   });
   return {size * load.count, bytes_ * static_cast<uint64_t>(load.count), watch.seconds()};
 }

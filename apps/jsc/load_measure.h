@@ -8,23 +8,23 @@
 
 namespace weft::jsc {
 
-/// What some passes over the pictures took.
+/// What some passes over the images took.
 struct Passes {
-  int64_t pictures = 0;
+  int64_t images = 0;
   uint64_t bytes = 0;  ///< encoded; 0: not counted
   double seconds = 0;
 };
 
-/// `count` passes over the pictures, from `threads` threads that live through all of them.
+/// `count` passes over the images, from `threads` threads that live through all of them.
 struct Load {
   int64_t count = 1;
   int threads = 1;
 };
 
-/// Reads the bytes of every picture of this rank in the sampler's order.
-Passes read_pictures(const data::EncodedDataset& set, const data::Sampler& order, Load load);
+/// Reads the bytes of every image of this rank in the sampler's order.
+Passes read_images(const data::EncodedDataset& set, const data::Sampler& order, Load load);
 /// Reads and decodes them.
-Passes decode_pictures(const data::EncodedDataset& set, const data::Sampler& order, Load load);
+Passes decode_images(const data::EncodedDataset& set, const data::Sampler& order, Load load);
 
 /// The peer of reading: as many bytes from front to back with plain pread(2), 128 KiB at once as cat(1) does. What it
 /// yields of files that were read before is the rate of the disk's cache.
@@ -42,17 +42,17 @@ class RawRead {
   uint64_t bytes_;
 };
 
-/// The peer of decoding: a sample of the set's JPEG pictures in memory, decoded by data::decode, and by libjpeg-turbo
+/// The peer of decoding: a sample of the set's JPEG images in memory, decoded by data::decode, and by libjpeg-turbo
 /// alone (raw_jpeg.h).
 class DecodePeers {
  public:
-  /// The first pictures in the sampler's order, up to 256 MiB.
+  /// The first images in the sampler's order, up to 256 MiB.
   DecodePeers(const data::EncodedDataset& set, const data::Sampler& order);
   Passes own(Load load) const;
   Passes raw(Load load) const;
 
  private:
-  std::vector<std::vector<uint8_t>> pictures_;
+  std::vector<std::vector<uint8_t>> images_;
   uint64_t bytes_ = 0;
 };
 

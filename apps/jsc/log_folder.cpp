@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <charconv>
 
-#include "apps/support/yaml_text.h"
-#include "core/atomic_file.h"
+#include "io/atomic_file.h"
 #include "kernels/error.h"
+#include "train/scalar_log.h"
+#include "train/yaml_text.h"
 
 namespace weft::jsc {
 namespace {
@@ -27,12 +28,6 @@ int next_version(const fs::path& root) {
   return next;
 }
 
-std::string yaml_value(const support::HyperParameter& value) {
-  if (const auto* number = std::get_if<double>(&value)) return support::yaml_number(*number);
-  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
-  return support::yaml_text(std::get<std::string>(value));
-}
-
 }  // namespace
 
 fs::path make_version_folder(const fs::path& root) {
@@ -47,9 +42,9 @@ fs::path make_version_folder(const fs::path& root) {
   }
 }
 
-void write_hparams(const fs::path& folder, const support::HyperParameters& values) {
+void write_hparams(const fs::path& folder, const train::HyperParameters& values) {
   std::string text;
-  for (const auto& [name, value] : values) text += support::yaml_key(name) + ": " + yaml_value(value) + "\n";
+  for (const auto& [name, value] : values) text += train::yaml_key(name) + ": " + train::yaml_value(value) + "\n";
   write_atomically(folder / "hparams.yaml", text, "log");
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <filesystem>
 
-#include "apps/support/tensorboard.h"
+#include "train/tensorboard.h"
 
 namespace weft::jsc {
 
@@ -11,6 +11,6 @@ namespace weft::jsc {
 std::filesystem::path make_version_folder(const std::filesystem::path& root);
 
 /// `hparams.yaml`, a line for each value.
-void write_hparams(const std::filesystem::path& folder, const support::HyperParameters& values);
+void write_hparams(const std::filesystem::path& folder, const train::HyperParameters& values);
 
 }  // namespace weft::jsc

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pack: a folder of pictures into one file. A parallel file system opens one file a thousand times faster than it opens
+// pack: a folder of images into one file. A parallel file system opens one file a thousand times faster than it opens
 // a million.
 #include <filesystem>
 #include <iostream>
@@ -7,11 +7,11 @@
 #include "apps/jsc/arguments.h"
 #include "apps/jsc/elapsed.h"
 #include "apps/jsc/encoded_part.h"
-#include "apps/support/exit.h"
 #include "apps/support/flags.h"
-#include "apps/support/progress.h"
-#include "core/crc32c.h"
-#include "data/picture_writer.h"
+#include "data/image_writer.h"
+#include "io/crc32c.h"
+#include "train/exit.h"
+#include "train/progress.h"
 
 namespace weft::jsc {
 namespace {
@@ -28,7 +28,7 @@ struct PackOptions {
 bool parse(int argc, char** argv, PackOptions& o) {
   support::Flags flags(
       "pack",
-      "Packs a folder of pictures, with all its parts, into one file that one_gpu, ddp, train_image and "
+      "Packs a folder of images, with all its parts, into one file that one_gpu, ddp, train_image and "
       "load_bench read: an HDF5 file in the layout of JSC's course, or Weft's packed format. The files' "
       "bytes are kept as they are, and compared with the folder's before the file gets its name.");
   flags.add("data_root", o.data_root, "folder with train/CLASS/*.jpg, val/CLASS/*.jpg, test/…; or ImageNet's ILSVRC/");
@@ -40,17 +40,17 @@ bool parse(int argc, char** argv, PackOptions& o) {
   return flags.parse(spelled(argc, argv, '-', '_'));
 }
 
-/// What was packed of one part: a checksum and a label for each picture.
+/// What was packed of one part: a checksum and a label for each image.
 struct Packed {
   std::string part;
   std::vector<uint32_t> crcs;
   std::vector<int64_t> labels;
 };
 
-/// Calls visit(bytes, label) for each picture.
+/// Calls visit(bytes, label) for each image.
 template <class Visit>
-void for_each_picture(const data::EncodedDataset& set, const std::string& title, support::Progress& progress,
-                      Visit&& visit) {
+void for_each_image(const data::EncodedDataset& set, const std::string& title, train::Progress& progress,
+                    Visit&& visit) {
   std::vector<uint8_t> buffer;
   progress.begin(title, set.size());
   for (int64_t i = 0; i < set.size(); ++i) {
@@ -62,16 +62,16 @@ void for_each_picture(const data::EncodedDataset& set, const std::string& title,
 
 uint32_t crc_of(std::span<const uint8_t> bytes) { return crc32c(bytes.data(), bytes.size()); }
 
-std::vector<Packed> write(const PackOptions& o, const fs::path& file, support::Progress& progress) {
+std::vector<Packed> write(const PackOptions& o, const fs::path& file, train::Progress& progress) {
   std::vector<Packed> all;
-  std::unique_ptr<data::PictureWriter> writer;
+  std::unique_ptr<data::ImageWriter> writer;
   for (const std::string& part : parts_of("fs", o.data_root)) {
     const auto set = open_part("fs", o.data_root, part);
     if (!writer)
       writer = o.storage == "h5" ? data::hdf5_writer(file, set->classes()) : data::packed_writer(file, set->classes());
     writer->begin_part(part, set->size());
     Packed& packed = all.emplace_back(Packed{part, {}, {}});
-    for_each_picture(*set, "pack " + part, progress, [&](std::span<const uint8_t> bytes, int64_t label) {
+    for_each_image(*set, "pack " + part, progress, [&](std::span<const uint8_t> bytes, int64_t label) {
       writer->add(bytes, label);
       packed.crcs.push_back(crc_of(bytes));
       packed.labels.push_back(label);
@@ -81,13 +81,13 @@ std::vector<Packed> write(const PackOptions& o, const fs::path& file, support::P
   return all;
 }
 
-void verify(const PackOptions& o, const fs::path& file, const std::vector<Packed>& all, support::Progress& progress) {
+void verify(const PackOptions& o, const fs::path& file, const std::vector<Packed>& all, train::Progress& progress) {
   for (const Packed& packed : all) {
     const auto set = open_part(o.storage, file.string(), packed.part);
     size_t i = 0;
     WEFT_CHECK(set->size() == static_cast<int64_t>(packed.crcs.size()), "pack: expected ", packed.crcs.size(),
-               " pictures in part ", packed.part, ", read back ", set->size());
-    for_each_picture(*set, "verify " + packed.part, progress, [&](std::span<const uint8_t> bytes, int64_t label) {
+               " images in part ", packed.part, ", read back ", set->size());
+    for_each_image(*set, "verify " + packed.part, progress, [&](std::span<const uint8_t> bytes, int64_t label) {
       WEFT_CHECK(crc_of(bytes) == packed.crcs[i] && label == packed.labels[i],
                  "pack: ", set->origin(static_cast<int64_t>(i)), " reads back with other bytes than were written");
       ++i;
@@ -98,16 +98,16 @@ void verify(const PackOptions& o, const fs::path& file, const std::vector<Packed
 void say_plan(const PackOptions& o) {
   for (const std::string& part : parts_of("fs", o.data_root)) {
     const auto set = open_part("fs", o.data_root, part);
-    std::cout << part << ": " << set->size() << " pictures in " << set->classes().size() << " classes\n";
+    std::cout << part << ": " << set->size() << " images in " << set->classes().size() << " classes\n";
   }
   std::cout << "would write " << o.out << std::endl;
 }
 
 int run(int argc, char** argv) {
   PackOptions o;
-  if (!parse(argc, argv, o)) return support::kExitOk;
+  if (!parse(argc, argv, o)) return train::kExitOk;
   const Stopwatch watch;
-  WEFT_CHECK(fs::is_directory(o.data_root), "--data_root: expected a folder of pictures, got ", o.data_root,
+  WEFT_CHECK(fs::is_directory(o.data_root), "--data_root: expected a folder of images, got ", o.data_root,
              fs::exists(o.data_root) ? ", which is a file" : ", which does not exist");
   if (o.out.empty()) o.out = (fs::path(o.data_root) / "").parent_path().string() + "." + o.storage;
   // Readers see the file under its name only when it has been read back.
@@ -115,14 +115,14 @@ int run(int argc, char** argv) {
   WEFT_CHECK(!fs::is_directory(out), "--out: expected a file, got the folder ", o.out);
   if (o.dry_run) {
     say_plan(o);
-    return support::kExitOk;
+    return train::kExitOk;
   }
-  support::Progress progress;
+  train::Progress progress;
   try {
     const std::vector<Packed> all = write(o, beside, progress);
     verify(o, beside, all, progress);
     fs::rename(beside, out);
-    for (const Packed& packed : all) std::cout << packed.part << ": " << packed.crcs.size() << " pictures\n";
+    for (const Packed& packed : all) std::cout << packed.part << ": " << packed.crcs.size() << " images\n";
   } catch (...) {
     std::error_code ignored;
     fs::remove(beside, ignored);
@@ -130,12 +130,12 @@ int run(int argc, char** argv) {
   }
   std::cout << "wrote " << o.out << ", " << fs::file_size(out) << " bytes\n"
             << elapsed_line(watch.seconds()) << std::endl;
-  return support::kExitOk;
+  return train::kExitOk;
 }
 
 }  // namespace
 }  // namespace weft::jsc
 
 int main(int argc, char** argv) {
-  return weft::support::guarded_main("pack", [&] { return weft::jsc::run(argc, argv); });
+  return weft::train::guarded_main("pack", [&] { return weft::jsc::run(argc, argv); });
 }

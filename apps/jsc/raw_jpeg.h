@@ -8,7 +8,7 @@
 namespace weft::jsc {
 
 /// libjpeg-turbo with nothing around it, to measure Weft's decoding by: one decompressor and one buffer for all
-/// pictures of a thread, no checks, no turning upright, no picture that anybody could keep.
+/// images of a thread, no checks, no turning upright, no image that anybody could keep.
 class RawJpeg {
  public:
   RawJpeg();

@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "dist/launch_environment.h"
+#include "dist/rendezvous/launch_environment.h"
 #include "kernels/error.h"
 
 namespace weft::jsc {

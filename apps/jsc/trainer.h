@@ -2,69 +2,57 @@
 #pragma once
 #include <filesystem>
 
-#include "apps/jsc/pictures.h"
-#include "apps/support/parallel.h"
-#include "apps/support/progress.h"
-#include "apps/support/scalar_log.h"
-#include "core/graph.h"
+#include "apps/jsc/images.h"
 #include "optim/adam.h"
+#include "train/loader_task.h"
+#include "train/scalar_log.h"
 
 namespace weft::jsc {
 
 /// Trains ResNet-18 from scratch with Adam. Rank 0 prints a line per epoch on stdout, keeps
 /// `tb_logs/my_model/version_N`, and writes `image_classification_model.pt` at the end.
-class Trainer {
+class Trainer final : public train::LoaderTask {
  public:
   static constexpr double kLearningRate = 1e-3;
   static constexpr const char* kCheckpoint = "image_classification_model.pt";
   static constexpr const char* kLogs = "tb_logs/my_model";
 
-  /// The objects must outlive it. Errors: a batch larger than a rank's pictures; no libzip, without which the result
+  /// The objects must outlive it. Errors: a batch larger than a rank's images; no libzip, without which the result
   /// could not be written.
-  Trainer(const Options& options, const support::Ranks& ranks, const Pictures& pictures);
+  Trainer(const Options& options, const dist::World& ranks, const Images& images);
 
   /// `resnet18, 11177538 parameters, 2 classes`.
   std::string describe() const;
   /// All epochs. Errors: a loss that is not finite, the disk's.
-  void run();
+  train::RunEnd run();
 
  private:
-  /// Mean loss and share of right answers, over the pictures of all ranks.
+  /// Mean loss and share of right answers, over the images of all ranks.
   struct Result {
     double cross_entropy = 0, accuracy = 0;
   };
-  /// What steps add up on the device: reading it each step would make a GPU wait.
-  struct Sums {
-    Tensor loss, correct;
-    int64_t images = 0;
 
-    void clear();
-  };
-
-  Result train_epoch(int64_t epoch);
-  Result evaluate(data::Loader* loader, const char* what);
-  void train_step(const data::Batch& batch);
-  void update(const Tensor& images, const Tensor& labels);
-  void add(const Tensor& logits, const Tensor& loss, const Tensor& labels);
-  Result of_all_ranks(double loss, double correct, int64_t images, const char* what) const;
-  void log_step(const Result& result);
-  void log_epoch(int64_t epoch, const Result& train, const Result& val);
-  void save();
-  support::HyperParameters hyper_parameters() const;
+  train::Measured loss(const std::vector<Tensor>& batch) override;
+  void log_steps(const train::StepSums::Totals&) override;
+  train::Validation validate(const train::Epoch& epoch) override;
+  void epoch_saved(const train::Epoch& epoch, const train::Validation&) override;
+  std::string save() override;
+  void stopped(train::StopRule& rule) override;
+  void ended(train::RunEnd end) override;
+  Result evaluate(data::ImageLoader* loader, const char* what);
+  train::HyperParameters hyper_parameters() const;
 
   const Options& options_;
-  const support::Ranks& ranks_;
-  const Pictures& pictures_;
-  std::unique_ptr<data::Loader> training_, validation_, test_;
+  const dist::World& ranks_;
+  const Images& images_;
+  std::unique_ptr<data::ImageLoader> validation_, test_;
   std::shared_ptr<nn::Module> model_;
-  std::unique_ptr<support::Parallel> parallel_;
+  std::unique_ptr<train::Strategy> strategy_;
   optim::Adam adam_;
-  std::unique_ptr<GraphedFunction> graph_;  ///< update() on a GPU: a step of one picture is many small kernels
-  Sums sums_;
-  int64_t steps_ = 0;
-  std::unique_ptr<support::ScalarLog> log_;                  ///< of rank 0
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere_;  ///< of the other ranks' progress
-  support::Progress progress_;
+  train::Interruption interruption_;
+  train::Engine engine_;
+  Result validated_;
+  std::unique_ptr<train::ScalarLog> log_;  ///< of rank 0
 };
 
 }  // namespace weft::jsc

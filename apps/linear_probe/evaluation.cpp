@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/linear_probe/evaluation.h"
 
-#include <chrono>
 #include <cstdio>
 #include <iostream>
 
 #include "apps/linear_probe/logreg.h"
-#include "apps/support/run_folder.h"
-#include "core/safetensors.h"
+#include "io/safetensors.h"
+#include "train/run_folder.h"
+#include "train/stopwatch.h"
 
 namespace weft::linear_probe {
 namespace {
@@ -23,9 +23,9 @@ std::string line(const LogregTrial& trial, const char* part) {
 
 }  // namespace
 
-void run_logreg(const Options& options, const FeatureSets& features, int64_t classes, const support::Ranks& ranks,
-                const support::Signals& signals) {
-  const auto start = std::chrono::steady_clock::now();
+void run_logreg(const Options& options, const FeatureSets& features, int64_t classes, const dist::World& ranks,
+                const train::Signals& signals) {
+  const train::Stopwatch watch;
   const auto say = [&](const std::string& text) {
     if (ranks.is_first()) std::cout << text << std::endl;
   };
@@ -38,21 +38,20 @@ void run_logreg(const Options& options, const FeatureSets& features, int64_t cla
                        .seed = static_cast<uint64_t>(options.seed)},
                       [&](const LogregTrial& trial) {
                         say(line(trial, "held-out"));
-                        WEFT_CHECK(ranks.max(signals.stop_requested(), "stop") == 0, "stopped by a signal behind C ",
+                        WEFT_CHECK(ranks.max(signals.stop_requested(), "stop") == 0, "stopped by a signal after C ",
                                    trial.c, "; the evaluation begins again");
                       });
   say(line(result.refit, "validation"));
   if (!ranks.is_first()) return;
-  const support::RunFolder folder(options.out);
+  const train::RunFolder folder(options.out);
   StateDict classifier;
   classifier.tensors = {{"weight", result.model.weight.to(DType::f32)}, {"bias", result.model.bias.to(DType::f32)}};
   write_safetensors(folder.file("logreg.safetensors"), classifier);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   folder.write_summary({{"logreg_accuracy", result.refit.accuracy},
                         {"logreg_c", result.refit.c},
                         {"logreg_held_out_accuracy", result.chosen.accuracy},
                         {"logreg_iterations", result.refit.result.iterations},
-                        {"logreg_seconds", seconds}});
+                        {"logreg_seconds", watch.seconds()}});
 }
 
 }  // namespace weft::linear_probe

@@ -4,9 +4,9 @@
 #include <iostream>
 #include <sstream>
 
-#include "apps/support/checkpoint.h"
-#include "core/atomic_file.h"
-#include "core/crc32c.h"
+#include "io/atomic_file.h"
+#include "io/checkpoint.h"
+#include "io/crc32c.h"
 
 namespace weft::linear_probe {
 namespace {
@@ -32,7 +32,7 @@ std::vector<std::string> lines(const std::string& text) {
   return result;
 }
 
-/// `the weights`, `the pictures and the precision`: the first words of the lines that are not the same.
+/// `the weights`, `the images and the precision`: the first words of the lines that are not the same.
 std::string differing(const std::string& wanted, const std::string& found) {
   const std::vector<std::string> a = lines(wanted), b = lines(found);
   std::string names;
@@ -41,19 +41,19 @@ std::string differing(const std::string& wanted, const std::string& found) {
   return names;
 }
 
-support::Checkpoint packed(const FeatureSets& sets, const std::string& fingerprint) {
+Checkpoint packed(const FeatureSets& sets, const std::string& fingerprint) {
   const auto part = [](const Features& features) {
     StateDict state;
     state.tensors = {{"values", features.values}, {"labels", features.labels}};
     return state;
   };
-  support::Checkpoint file;
+  Checkpoint file;
   file.parts = {{"train", part(sets.training)}, {"val", part(sets.validation)}};
   file.texts = {{"kind", kKind}, {"fingerprint", fingerprint}};
   return file;
 }
 
-Features unpacked(const support::Checkpoint& file, const char* name) {
+Features unpacked(const Checkpoint& file, const char* name) {
   const StateDict& part = file.part(name);
   return {part.tensor("values"), part.tensor("labels")};
 }
@@ -67,14 +67,10 @@ struct Found {
 Found look(const fs::path& path, const std::string& fingerprint) {
   const AtomicFile place(path, "--cache-features");  // its folder must be there before the work begins
   std::error_code ignored;
-  if (!fs::exists(path, ignored)) {
-    WEFT_CHECK(support::have_checkpoints(), "--cache-features ", path.string(),
-               ": expected a build with HDF5, got one without. Install libhdf5-dev, configure and build again");
-    return {{}, "computed"};
-  }
-  support::Checkpoint file;
+  if (!fs::exists(path, ignored)) return {{}, "computed"};
+  Checkpoint file;
   try {
-    file = support::load_checkpoint(path);
+    file = load_checkpoint(path);
     WEFT_CHECK(file.text("kind") == kKind, "it holds something else");
   } catch (const Error& error) {
     fail("--cache-features ", path.string(), ": expected features that linear_probe wrote, got another file or a ",
@@ -86,7 +82,7 @@ Found look(const fs::path& path, const std::string& fingerprint) {
 }
 
 /// Rank 0's tensor on all ranks, there on `device`.
-Tensor from_first(const Tensor& own, DType dtype, const support::Ranks& ranks, const std::string& what) {
+Tensor from_first(const Tensor& own, DType dtype, const dist::World& ranks, const std::string& what) {
   std::istringstream said(ranks.first_says(
       ranks.is_first() ? str(own.size(0), ' ', own.dim() > 1 ? own.size(1) : 0) : "", "size of " + what));
   int64_t rows = 0, width = 0;
@@ -98,7 +94,7 @@ Tensor from_first(const Tensor& own, DType dtype, const support::Ranks& ranks, c
   return all.to(ranks.device());
 }
 
-Features from_first(const Features& own, const support::Ranks& ranks) {
+Features from_first(const Features& own, const dist::World& ranks) {
   if (ranks.size() == 1) return {own.values.to(ranks.device()), own.labels.to(ranks.device())};
   return {from_first(own.values, DType::f32, ranks, "features"),
           from_first(own.labels, DType::i64, ranks, "labels of features")};
@@ -106,13 +102,13 @@ Features from_first(const Features& own, const support::Ranks& ranks) {
 
 }  // namespace
 
-std::string features_fingerprint(nn::Module& backbone, const Pictures& pictures, const std::string& model,
+std::string features_fingerprint(nn::Module& backbone, const Images& images, const std::string& model,
                                  const std::string& precision) {
-  return str("weights ", model, checksums(backbone.state_dict()), "\npictures ", pictures.identity(),
-             "\npreprocessing ", pictures.preprocessing(), "\nprecision ", precision, '\n');
+  return str("weights ", model, checksums(backbone.state_dict()), "\nimages ", images.identity(), "\npreprocessing ",
+             images.preprocessing(), "\nprecision ", precision, '\n');
 }
 
-FeatureSets features_of_file(const fs::path& path, const std::string& fingerprint, const support::Ranks& ranks,
+FeatureSets features_of_file(const fs::path& path, const std::string& fingerprint, const dist::World& ranks,
                              const std::function<FeatureSets()>& compute) {
   Found found;
   std::string error;
@@ -131,14 +127,14 @@ FeatureSets features_of_file(const fs::path& path, const std::string& fingerprin
   };
   if (reason.empty()) {
     const FeatureSets sets{from_first(found.sets.training, ranks), from_first(found.sets.validation, ranks)};
-    say("read, ", sets.training.labels.numel(), " + ", sets.validation.labels.numel(), " pictures");
+    say("read, ", sets.training.labels.numel(), " + ", sets.validation.labels.numel(), " images");
     return sets;
   }
   say(reason);
   FeatureSets sets = compute();
   if (!ranks.is_first()) return sets;
   try {
-    support::save_checkpoint(path, packed(sets, fingerprint));
+    save_checkpoint(path, packed(sets, fingerprint));
   } catch (const Error& full) {  // the run has what it needs
     say("not kept: ", full.what());
   }

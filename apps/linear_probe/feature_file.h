@@ -5,7 +5,7 @@
 #include <string>
 
 #include "apps/linear_probe/features.h"
-#include "apps/support/ranks.h"
+#include "dist/group/world.h"
 #include "nn/module.h"
 
 namespace weft::linear_probe {
@@ -16,16 +16,16 @@ struct FeatureSets {
 };
 
 /// What features depend on, one line each: the backbone's weights (names, shapes, checksums), both parts of the set
-/// (pictures and labels), what happens to pictures on the way, the precision. Equal texts mean equal features, up to
+/// (images and labels), what happens to images on the way, the precision. Equal texts mean equal features, up to
 /// the order of sums on another device or for another batch size.
-std::string features_fingerprint(nn::Module& backbone, const Pictures& pictures, const std::string& model,
+std::string features_fingerprint(nn::Module& backbone, const Images& images, const std::string& model,
                                  const std::string& precision);
 
-/// Features in an HDF5 file, so that the next run needs no backbone: read when the file was made from the same
-/// fingerprint, else computed by `compute` and written, whole or not at all. Rank 0 reads and writes for all ranks, at
-/// any number of them. Says on stdout what it did. All ranks call it. Errors: the file is no file of features (it is
-/// left alone), it is damaged, its folder cannot be written, Weft was built without HDF5.
+/// Features in a file (io/checkpoint.h), so that the next run needs no backbone: read when the file was made from the
+/// same fingerprint, else computed by `compute` and written, whole or not at all. Rank 0 reads and writes for all
+/// ranks, at any number of them. Says on stdout what it did. All ranks call it. Errors: the file is no file of features
+/// (it is left alone), it is damaged, its folder cannot be written.
 FeatureSets features_of_file(const std::filesystem::path& path, const std::string& fingerprint,
-                             const support::Ranks& ranks, const std::function<FeatureSets()>& compute);
+                             const dist::World& ranks, const std::function<FeatureSets()>& compute);
 
 }  // namespace weft::linear_probe

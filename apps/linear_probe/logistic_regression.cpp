@@ -29,8 +29,7 @@ void for_each_part(const Features& own, Body&& body) {
 
 }  // namespace
 
-LogisticModel fit_logistic_regression(const Features& own, const support::Ranks& ranks,
-                                      const LogisticOptions& options) {
+LogisticModel fit_logistic_regression(const Features& own, const dist::World& ranks, const LogisticOptions& options) {
   WEFT_CHECK(options.c > 0, "logistic regression: expected a C above 0, got ", options.c);
   const double count = ranks.sum({static_cast<double>(own.labels.numel())}, "examples").front();
   WEFT_CHECK(count > 0, "logistic regression: expected examples, got none");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "apps/linear_probe/features.h"
-#include "apps/support/ranks.h"
+#include "dist/group/world.h"
 #include "optim/lbfgs.h"
 
 namespace weft::linear_probe {
@@ -23,7 +23,7 @@ struct LogisticModel {
 /// multinomial logistic regression of scikit-learn and cuML with penalty l2. Each rank gives its own examples (values
 /// [n, width], f32 or f64, in which all is computed); sums of loss and gradient travel, and all ranks get the same
 /// model, to the last bit. All ranks call it. Errors: no examples at all, C not above 0, labels outside the classes.
-LogisticModel fit_logistic_regression(const Features& own, const support::Ranks& ranks, const LogisticOptions& options);
+LogisticModel fit_logistic_regression(const Features& own, const dist::World& ranks, const LogisticOptions& options);
 
 /// Right answers of a model on this rank's examples.
 int64_t count_right(const LogisticModel& model, const Features& own);

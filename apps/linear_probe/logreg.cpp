@@ -11,15 +11,15 @@ namespace weft::linear_probe {
 namespace {
 
 /// This rank's share of the examples at `first`, `first` + 1, … (`count` of them) of a random order.
-Features share(const Features& all, const data::Sampler& order, int64_t first, int64_t count,
-               const support::Ranks& ranks, DType dtype) {
+Features share(const Features& all, const data::Sampler& order, int64_t first, int64_t count, const dist::World& ranks,
+               DType dtype) {
   std::vector<int64_t> rows;
   for (int64_t i = ranks.rank(); i < count; i += ranks.size()) rows.push_back(order.index(0, first + i));
   const Tensor index = Tensor::from(rows, all.values.device());
   return {index_select(all.values, 0, index).to(dtype), index_select(all.labels, 0, index)};
 }
 
-double accuracy(const LogisticModel& model, const Features& own, const support::Ranks& ranks) {
+double accuracy(const LogisticModel& model, const Features& own, const dist::World& ranks) {
   const std::vector<double> sums = ranks.sum(
       {static_cast<double>(count_right(model, own)), static_cast<double>(own.labels.numel())}, "right answers");
   return sums[0] / sums[1];
@@ -35,7 +35,7 @@ std::vector<double> logreg_grid(int64_t values) {
   return grid;
 }
 
-LogregResult evaluate_logreg(const Features& training, const Features& validation, const support::Ranks& ranks,
+LogregResult evaluate_logreg(const Features& training, const Features& validation, const dist::World& ranks,
                              const LogregOptions& options, const std::function<void(const LogregTrial&)>& report) {
   const NoGrad no_grad;
   const int64_t all = training.labels.numel();

@@ -33,7 +33,7 @@ struct LogregResult {
 /// on the rest for each C of the grid, the C with the most right answers on the tenth (the smallest of several) is
 /// trained again on all and counted on the validation part. Every rank has all features and works on its share of the
 /// rows. `report` is told of each trial. All ranks call it. Errors: fewer than two training examples.
-LogregResult evaluate_logreg(const Features& training, const Features& validation, const support::Ranks& ranks,
+LogregResult evaluate_logreg(const Features& training, const Features& validation, const dist::World& ranks,
                              const LogregOptions& options, const std::function<void(const LogregTrial&)>& report);
 
 /// The values of C.

@@ -8,22 +8,22 @@
 #include "apps/linear_probe/memory.h"
 #include "apps/linear_probe/phase.h"
 #include "apps/linear_probe/probe.h"
-#include "apps/support/device.h"
-#include "apps/support/exit.h"
-#include "apps/support/resume.h"
 #include "core/autocast.h"
 #include "core/autograd.h"
+#include "core/choose_device.h"
 #include "core/random.h"
-#include "core/safetensors.h"
-#include "dist/wrap_policy.h"
+#include "dist/fsdp/wrap_policy.h"
+#include "io/safetensors.h"
 #include "optim/layer_decay.h"
+#include "train/exit.h"
+#include "train/resume.h"
 
 namespace weft::linear_probe {
 namespace {
 
 constexpr double kMostFeatureBytes = 8.0 * (int64_t{1} << 30);
 
-support::ParallelOptions parallel_options(const Options& o, const support::Ranks& ranks) {
+train::StrategyOptions parallel_options(const Options& o, const dist::World& ranks) {
   return {.kind = o.parallel == "auto" ? (ranks.size() > 1 ? "fsdp" : "none") : o.parallel,
           .strategy = o.fsdp_strategy,
           .min_num_params = o.min_num_params,
@@ -33,23 +33,23 @@ support::ParallelOptions parallel_options(const Options& o, const support::Ranks
 /// The run of one process among its ranks.
 class Run {
  public:
-  Run(const Options& options, const support::Ranks& ranks)
+  Run(const Options& options, const dist::World& ranks)
       : options_(options),
         ranks_(ranks),
         backbone_(with_weights()),
-        pictures_(options, ranks, options.image_size > 0 ? options.image_size : default_side()),
+        images_(options, ranks, options.image_size > 0 ? options.image_size : default_side()),
         session_(options, ranks) {
-    WEFT_CHECK(pictures_.side() % backbone_->options.patch == 0, "--image-size: expected a multiple of the patch's ",
-               backbone_->options.patch, " pixels, got ", pictures_.side());
-    probe_ = std::make_shared<Probe>(backbone_, pictures_.classes());
-    generator(ranks_.device()).seed ^= support::seed_of_rank(ranks_.rank());  // weights are the same on all ranks
+    WEFT_CHECK(images_.side() % backbone_->options.patch == 0, "--image-size: expected a multiple of the patch's ",
+               backbone_->options.patch, " pixels, got ", images_.side());
+    probe_ = std::make_shared<Probe>(backbone_, images_.classes());
+    generator(ranks_.device()).seed ^= train::seed_of_rank(ranks_.rank());  // weights are the same on all ranks
   }
 
   void describe() {
     if (!ranks_.is_first()) return;
     if (ranks_.size() > 1) std::cout << "ranks   " << ranks_.describe() << '\n';
-    std::cout << "device  " << support::describe(ranks_.device()) << '\n'
-              << "data    " << pictures_.describe() << '\n'
+    std::cout << "device  " << weft::describe(ranks_.device()) << '\n'
+              << "data    " << images_.describe() << '\n'
               << "model   " << options_.model << ", " << nn::parameter_count(*backbone_) << " parameters, weights "
               << options_.weights << ", " << options_.precision << '\n'
               << "run     " << options_.out << std::endl;
@@ -59,23 +59,23 @@ class Run {
   std::string plan() const {
     if (options_.eval == "logreg") return str("a logistic regression for ", options_.logreg_values, " values of C");
     return str(options_.phases, ", ", options_.epochs, " epochs each, ",
-               (pictures_.training_order().size() + options_.batch_size * options_.accumulate - 1) /
+               (images_.training_order().size() + options_.batch_size * options_.accumulate - 1) /
                    (options_.batch_size * options_.accumulate),
                " steps an epoch, ", parallel_options(options_, ranks_).kind);
   }
 
-  support::RunEnd run() {
+  train::RunEnd run() {
     if (options_.eval == "logreg") {
-      run_logreg(options_, features(), pictures_.classes(), ranks_, session_.signals());
-      return support::RunEnd::finished;
+      run_logreg(options_, features(), images_.classes(), ranks_, session_.interruption().signals);
+      return train::RunEnd::finished;
     }
     const bool finished = (!options_.probes() || probe()) && (!options_.finetunes() || finetune());
     session_.write_summary(finished);
     if (!finished && ranks_.is_first())
-      std::cout << session_.stop().line(options_.program, session_.position().step, options_.out) << std::endl;
+      std::cout << session_.interruption().stop.line(options_.program, session_.step(), options_.out) << std::endl;
     // A launcher may end the others when one rank ends with another code than 0: not before rank 0's files are whole.
     ranks_.wait_for_all("end of the run");
-    return finished ? support::RunEnd::finished : session_.stop().end();
+    return finished ? train::RunEnd::finished : session_.interruption().stop.end();
   }
 
  private:
@@ -94,12 +94,12 @@ class Run {
 
   bool keeps_features() const {
     if (options_.cache_features != "auto") return options_.cache_features != "off";
-    const auto pictures = static_cast<double>(pictures_.size(data::Split::train) + pictures_.size(data::Split::val));
-    return 4.0 * pictures * static_cast<double>(backbone_->options.width) <= kMostFeatureBytes;
+    const auto images = static_cast<double>(images_.size(data::Split::train) + images_.size(data::Split::val));
+    return 4.0 * images * static_cast<double>(backbone_->options.width) <= kMostFeatureBytes;
   }
 
   data::Sampler validation_order() const {
-    return data::Sampler(pictures_.size(data::Split::val),
+    return data::Sampler(images_.size(data::Split::val),
                          {.shuffle = false, .rank = ranks_.rank(), .world = ranks_.size(), .tail = data::Tail::uneven});
   }
 
@@ -122,32 +122,32 @@ class Run {
     probe_->freeze();
     probe_->to(ranks_.device());
     backbone_->eval();
-    support::ParallelOptions how = parallel_options(options_, ranks_);
+    train::StrategyOptions how = parallel_options(options_, ranks_);
     if (how.kind != "fsdp") how.kind = "none";  // there are no gradients to bring together
-    const auto parallel = support::make_parallel(how, probe_->m, ranks_);
+    const auto parallel = train::make_strategy(how, probe_->m, ranks_);
     const auto run_backbone = [&](const Tensor& x) {
-      const Autocast low(options_.precision == "bf16" ? DType::bf16 : DType::f32);
+      const Autocast low(train::precision_named(options_.precision));
       return parallel->forward(x);
     };
-    const FeatureSets sets{compute_features(pictures_, data::Split::train, ranks_, run_backbone),
-                           compute_features(pictures_, data::Split::val, ranks_, run_backbone)};
+    const FeatureSets sets{compute_features(images_, data::Split::train, ranks_, run_backbone),
+                           compute_features(images_, data::Split::val, ranks_, run_backbone)};
     restore(*parallel, *probe_->m);
     return sets;
   }
 
-  /// What the backbone says of each picture, computed or from a file.
+  /// What the backbone says of each image, computed or from a file.
   FeatureSets features() {
     const auto compute = [this] { return compute_features_of_both(); };
     if (!options_.has_feature_file()) return compute();
     const std::string fingerprint =
-        ranks_.is_first() ? features_fingerprint(*backbone_, pictures_, options_.model, options_.precision) : "";
+        ranks_.is_first() ? features_fingerprint(*backbone_, images_, options_.model, options_.precision) : "";
     return features_of_file(options_.cache_features, fingerprint, ranks_, compute);
   }
 
-  /// From what the backbone said of each picture.
+  /// From what the backbone said of each image.
   bool probe_features(const std::shared_ptr<ProbeHead>& head) {
     const auto [training, validation] = features();
-    FeatureSource rows(training, pictures_.training_order(), options_.batch_size);
+    FeatureSource rows(training, images_.training_order(), options_.batch_size);
     FeatureSource checks(validation, validation_order(), options_.batch_size);
     return train(head, {.lr = options_.lr, .saved_prefix = "linear."}, rows, checks);
   }
@@ -165,25 +165,23 @@ class Run {
   }
 
   bool train(const std::shared_ptr<Probe>& model, const PhaseOptions& how) {
-    PictureSource training(pictures_, pictures_.training(), pictures_.training_order().size());
-    PictureSource validation(pictures_, pictures_.in_order(data::Split::val, /*repeat=*/false),
-                             validation_order().size());
+    ImageSource training(images_, images_.training(), images_.training_order().size());
+    ImageSource validation(images_, images_.in_order(data::Split::val, /*repeat=*/false), validation_order().size());
     return train(model, how, training, validation);
   }
 
   bool train(const std::shared_ptr<nn::Module>& model, const PhaseOptions& how, Source& training, Source& validation) {
-    support::ParallelOptions together = parallel_options(options_, ranks_);
+    train::StrategyOptions together = parallel_options(options_, ranks_);
     if (how.layer_decay < 1)
       together.order = optim::in_order(optim::by_layer(model->parameters(), {.factor = how.layer_decay}));
-    const auto parallel = support::make_parallel(together, model, ranks_);
-    const bool finished = Phase(options_, ranks_, session_, *parallel, *model, how).run(training, validation);
-    if (finished) session_.finish(session_.position().result);
-    restore(*parallel, *model);
+    const auto strategy = train::make_strategy(together, model, ranks_);
+    const bool finished = Phase(options_, ranks_, session_, *strategy, *model, how, training, validation).run();
+    restore(*strategy, *model);
     return finished;
   }
 
   /// A phase's weights go back into the module: sharded ones by way of rank 0, from which the next phase shares them.
-  void restore(support::Parallel& parallel, nn::Module& model) {
+  void restore(train::Strategy& parallel, nn::Module& model) {
     if (!parallel.is_sharded()) return;
     const StateDict whole = parallel.model_state();
     const NoGrad no_grad;
@@ -198,9 +196,9 @@ class Run {
   }
 
   const Options& options_;
-  const support::Ranks& ranks_;
+  const dist::World& ranks_;
   std::shared_ptr<nn::VisionTransformer> backbone_;
-  Pictures pictures_;
+  Images images_;
   Session session_;
   std::shared_ptr<Probe> probe_;
 };
@@ -234,29 +232,29 @@ void explain_step(const Options& options) {
   const int64_t side = options.image_size > 0 ? options.image_size : std::min<int64_t>(backbone->options.image, 224);
   std::cout << explain_memory(
       options.model, backbone->options,
-      {.batch = options.batch_size, .side = side, .precision = options.precision == "bf16" ? DType::bf16 : DType::f32});
+      {.batch = options.batch_size, .side = side, .precision = train::precision_named(options.precision)});
 }
 
 int run(int argc, char** argv) {
   Options options;
-  if (!parse_options(argc, argv, options)) return support::kExitOk;
+  if (!parse_options(argc, argv, options)) return train::kExitOk;
   if (options.explain_sharding) {
     explain_sharding(options);
-    return support::kExitOk;
+    return train::kExitOk;
   }
   if (options.explain_memory) {
     explain_step(options);
-    return support::kExitOk;
+    return train::kExitOk;
   }
-  const support::Ranks ranks(
-      {.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
+  const dist::World ranks =
+      dist::init({.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
   Run run(options, ranks);
   run.describe();
   if (options.dry_run) {
     if (ranks.is_first()) std::cout << "dry run: would train " << run.plan() << "; nothing is written" << std::endl;
-    return support::kExitOk;
+    return train::kExitOk;
   }
-  return support::exit_code(run.run());
+  return train::exit_code(run.run());
 }
 
 }  // namespace
@@ -264,5 +262,5 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const std::string program = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "linear_probe";
-  return weft::support::guarded_main(program, [&] { return weft::linear_probe::run(argc, argv); });
+  return weft::train::guarded_main(program, [&] { return weft::linear_probe::run(argc, argv); });
 }

@@ -54,7 +54,7 @@ StepMemory step_memory(const nn::VisionTransformerOptions& model, const StepShap
   memory.moments = 8 * parameters;
   memory.copies = step.precision == DType::f32 ? 0 : a * parameters;
   memory.blocks = tokens * (model.recompute ? model.depth * input + block - input : model.depth * block);
-  memory.pictures = step.batch * step.side * step.side * model.channels * (4 + a);
+  memory.images = step.batch * step.side * step.side * model.channels * (4 + a);
   memory.working = tokens * working_bytes(model, a);
   return memory;
 }
@@ -64,7 +64,7 @@ std::string explain_memory(const std::string& name, nn::VisionTransformerOptions
   const StepMemory kept = step_memory(model, step);
   model.recompute = true;
   const StepMemory again = step_memory(model, step);
-  std::string text = str(name, ", ", step.batch, " pictures of ", step.side, "x", step.side, ", ", step.precision,
+  std::string text = str(name, ", ", step.batch, " images of ", step.side, "x", step.side, ", ", step.precision,
                          ", GiB:\n", "  --checkpointing   none  block\n");
   const auto row = [&](const char* what, int64_t StepMemory::*part) {
     char line[96];
@@ -77,7 +77,7 @@ std::string explain_memory(const std::string& name, nn::VisionTransformerOptions
   row("Adam's moments", &StepMemory::moments);
   row("weights copied", &StepMemory::copies);
   row("blocks", &StepMemory::blocks);
-  row("pictures", &StepMemory::pictures);
+  row("images", &StepMemory::images);
   row("working", &StepMemory::working);
   char line[160];
   std::snprintf(line, sizeof line, "  %-14s %7.2f %6.2f\n", "all", static_cast<double>(kept.total()) / kGiB,

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "apps/support/exit.h"
 #include "apps/support/flags.h"
+#include "train/exit.h"
 
 namespace weft::linear_probe {
 namespace {
@@ -54,13 +54,13 @@ bool parse_options(int argc, char** argv, Options& o) {
                    "probe: the backbone is frozen; finetune: everything learns at an eighth of the rate, the logits an "
                    "eighth as large");
   flags.add("epochs", o.epochs, "of each phase (-e)", {.min = 1, .max = 1e6});
-  flags.add("batch-size", o.batch_size, "pictures per step of each rank (-b)", {.min = 1, .max = 1e6});
+  flags.add("batch-size", o.batch_size, "images per step of each rank (-b)", {.min = 1, .max = 1e6});
   flags.add("accumulate", o.accumulate, "batches whose gradients add up to one step", {.min = 1, .max = 1e6});
   flags.add("lr", o.lr, "learning rate of Adam (-lr)", {.min = 0});
   flags.add("weight-decay", o.weight_decay, "of matrices, apart from the gradient (AdamW); biases and norms have none",
             {.min = 0});
   flags.add("layer-decay", o.layer_decay,
-            "fine-tuning: the rate of a block by that of the block behind it (0.75); 1: one rate",
+            "fine-tuning: the rate of a block by that of the block after it (0.75); 1: one rate",
             {.min = 0, .max = 1, .above = true});
   support::add_flags(flags, o.averages);
   flags.add("image-size", o.image_size, "side of the backbone's input in pixels; 0: 224, or that of vit_tiny4",
@@ -68,13 +68,13 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("resize", o.resize, "pixels of the shortest edge before the centre is cut out; 0: 8/7 of --image-size",
             {.min = 0, .max = 4096});
   flags.add_choice("interpolation", o.interpolation, {"bilinear", "bicubic"},
-                   "how pictures are resized, always with antialiasing");
+                   "how images are resized, always with antialiasing");
   flags.add_choice("precision", o.precision, {"bf16", "f32"}, "bf16: products in bf16, weights in f32");
   flags.add_choice("checkpointing", o.checkpointing, {"none", "block"},
                    "block: backward computes each block a second time, memory for time");
   flags.add("cache-features", o.cache_features,
-            "auto | on | off | FILE.h5: compute what the frozen backbone says of each picture once, not in every "
-            "epoch; auto: where all of it fits in 8 GiB; FILE.h5: for later runs as well");
+            "auto | on | off | FILE.safetensors: compute what the frozen backbone says of each image once, not in "
+            "every epoch; auto: where all of it fits in 8 GiB; FILE.safetensors: for later runs as well");
   flags.add_choice("eval", o.eval, {"none", "logreg"},
                    "logreg: in the place of the phases a logistic regression on the backbone's features, as the "
                    "DINOv2 paper does for CIFAR-100 (there --resize 224 --interpolation bicubic)");
@@ -96,7 +96,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("dry-run", o.dry_run,
             "read flags, weights and data, build the model, say what would run, and train nothing");
   flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
-  flags.add("workers", o.workers, "threads that load pictures; 0: the training thread itself", {.min = 0, .max = 1024});
+  flags.add("workers", o.workers, "threads that load images; 0: the training thread itself", {.min = 0, .max = 1024});
   flags.add("seed", o.seed, "of weights and order", {.min = 0});
   flags.add("resume", o.resume, "auto (the run folder's last checkpoint, if any) or a checkpoint file");
   flags.add("max-steps", o.max_steps, "stop after this many steps of the whole run, as Ctrl-C would; 0: no limit",
@@ -115,8 +115,8 @@ bool parse_options(int argc, char** argv, Options& o) {
   }
   if (!flags.parse(spelled_out(argc, argv))) return false;
   if (o.cache_features != "auto" && o.cache_features != "on" && o.cache_features != "off" && !o.has_feature_file())
-    throw support::UsageError(
-        str("--cache-features: expected auto, on, off or a file that ends in .h5, got '", o.cache_features, "'"));
+    throw train::UsageError(str("--cache-features: expected auto, on, off or a file that ends in .safetensors, got '",
+                                o.cache_features, "'"));
   o.toml = flags.toml();
   return true;
 }

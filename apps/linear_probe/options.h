@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "apps/support/averages.h"
+#include "train/averages.h"
 
 namespace weft::linear_probe {
 
@@ -19,7 +19,7 @@ struct Options {
   double lr = 1e-3;
   double weight_decay = 0;
   double layer_decay = 1;
-  support::AverageOptions averages;
+  train::AverageOptions averages;
   int64_t image_size = 0;
   int64_t resize = 0;
   std::string interpolation = "bilinear";
@@ -49,8 +49,8 @@ struct Options {
   std::string program = "linear_probe";  ///< the name it was started under
   std::string toml;                      ///< the values in effect, as written to config.toml
 
-  /// Features are kept in a file of this name, not in memory alone.
-  bool has_feature_file() const { return cache_features.ends_with(".h5"); }
+  /// Features are kept in a file of this name, not in memory alone. Earlier versions wrote `.h5`.
+  bool has_feature_file() const { return cache_features.ends_with(".safetensors") || cache_features.ends_with(".h5"); }
   bool probes() const { return phases != "finetune"; }
   bool finetunes() const { return phases != "probe"; }
 };

@@ -6,11 +6,9 @@
 #include "apps/linear_probe/options.h"
 #include "apps/linear_probe/session.h"
 #include "apps/linear_probe/source.h"
-#include "apps/support/parallel.h"
-#include "apps/support/progress.h"
 #include "nn/module.h"
 #include "optim/adam.h"
-#include "optim/ema.h"
+#include "train/engine.h"
 
 namespace weft::linear_probe {
 
@@ -21,36 +19,37 @@ struct PhaseOptions {
   std::string saved_prefix;  ///< a checkpoint has the weights whose names begin so: those that the phase changes
 };
 
-/// Some epochs of one model with a fresh Adam, or what the session's checkpoint has left of them; validation behind
-/// each.
-class Phase {
+/// Some epochs of one model with a fresh Adam, or what the session's checkpoint has left of them; validation after
+/// each. Prints the lines of the workflow.
+class Phase final : public train::Task {
  public:
-  /// Trains `parallel`, whose module is `model`. All ranks make it.
-  Phase(const Options& options, const support::Ranks& ranks, Session& session, support::Parallel& parallel,
-        nn::Module& model, PhaseOptions how);
+  /// Trains `strategy`, whose module is `model`. All ranks make it.
+  Phase(const Options& options, const dist::World& ranks, Session& session, train::Strategy& strategy,
+        nn::Module& model, const PhaseOptions& how, Source& training, Source& validation);
 
-  /// Prints the lines of the workflow; the result is in the session's position. False: the run is to stop, and its
-  /// checkpoint is written. All ranks call it.
-  bool run(Source& training, Source& validation);
+  /// False: the run is to stop, and its checkpoint is written. All ranks call it.
+  bool run();
 
  private:
-  Tensor forward(const Tensor& input) const;
-  bool train_epoch(Source& training);
-  int64_t train_step(Source& training, int64_t first);
-  void read_sums();
-  double validate(Source& validation) const;
-  void finish_epoch(double accuracy, double images_per_second);
-  void save() { session_.save(parallel_, *adam_, averages_.get(), how_.saved_prefix); }
+  int64_t samples() const override { return training_.examples(); }
+  int64_t batch_size() const override { return options_.batch_size; }
+  void start_epoch(int64_t epoch, int64_t batch) override { training_.start(epoch, batch); }
+  std::optional<train::Batch> next() override;
+  void epoch_begins() override;
+  train::Measured loss(const std::vector<Tensor>& batch) override;
+  train::Validation validate(const train::Epoch&) override;
+  void epoch_done(const train::Epoch& epoch, const train::Validation&) override;
+  std::string save() override;
 
   const Options& options_;
-  const support::Ranks& ranks_;
+  const dist::World& ranks_;
   Session& session_;
-  support::Parallel& parallel_;
-  nn::Module& model_;
-  PhaseOptions how_;
-  std::unique_ptr<optim::AdamW> adam_;
+  Source &training_, &validation_;
+  double lr_;
+  optim::AdamW adam_;
   std::unique_ptr<optim::Ema> averages_;
-  std::unique_ptr<support::Progress> progress_;  // of rank 0
+  train::Engine engine_;
+  double accuracy_ = 0;  // of the last validation
 };
 
 }  // namespace weft::linear_probe

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "apps/support/weights/load_weights.h"
 #include "core/autograd.h"
 #include "core/nearest.h"
 #include "core/ops/mul.h"
 #include "nn/models/dinov2.h"
+#include "train/load_weights.h"
 
 namespace weft::linear_probe {
 namespace {
@@ -65,7 +65,7 @@ std::shared_ptr<nn::VisionTransformer> make_backbone(const std::string& name, bo
 
 void load_backbone(nn::VisionTransformer& backbone, const std::string& path) {
   try {
-    support::load_weights(backbone, path, {.strict = true, .key = {}, .rename = {.map = "auto", .leave_out = "head."}});
+    train::load_weights(backbone, path, {.strict = true, .key = {}, .rename = {.map = "auto", .leave_out = "head."}});
   } catch (const Error& error) {
     fail("--weights ", path, ": ", error.what());
   }

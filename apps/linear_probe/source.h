@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <optional>
 
 #include "apps/linear_probe/features.h"
-#include "apps/linear_probe/pictures.h"
+#include "apps/linear_probe/images.h"
 
 namespace weft::linear_probe {
 
-/// What one step eats: pictures for a backbone, or what a backbone said of them, for the classifier alone.
+/// What one step eats: images for a backbone, or what a backbone said of them, for the classifier alone.
 struct Examples {
   Tensor input, labels;
-  int64_t count = 0;
+  int64_t count = 0, epoch = 0, step = 0;
 };
 
 /// Where the steps of a phase come from.
@@ -26,39 +27,39 @@ class Source {
   virtual Tensor stand_in() const = 0;
 };
 
-/// Pictures from a loader (null: this rank has none).
-class PictureSource final : public Source {
+/// Images from a loader (null: this rank has none).
+class ImageSource final : public Source {
  public:
   /// `examples`: that the loader brings in an epoch.
-  PictureSource(const Pictures& pictures, std::unique_ptr<data::Loader> loader, int64_t examples)
-      : pictures_(pictures), loader_(std::move(loader)), examples_(examples) {}
+  ImageSource(const Images& images, std::unique_ptr<data::ImageLoader> loader, int64_t examples)
+      : images_(images), loader_(std::move(loader)), examples_(examples) {}
   int64_t examples() const override { return examples_; }
   void start(int64_t epoch, int64_t batch = 0) override {
-    if (loader_) loader_->start(epoch, batch);
+    if (loader_) loader_->start(epoch, std::min(batch, loader_->steps_per_epoch()));
   }
   std::optional<Examples> next() override;
   Tensor stand_in() const override;
 
  private:
-  const Pictures& pictures_;
-  std::unique_ptr<data::Loader> loader_;
+  const Images& images_;
+  std::unique_ptr<data::ImageLoader> loader_;
   int64_t examples_;
 };
 
-/// Rows of a table of features, in the order and the batches in which PictureSource would bring the pictures.
+/// Rows of a table of features, in the order and the batches in which ImageSource would bring the images.
 class FeatureSource final : public Source {
  public:
-  FeatureSource(const Features& features, data::Sampler order, int64_t batch_size)
-      : features_(features), order_(order), batch_(batch_size) {}
-  int64_t examples() const override { return order_.size(); }
-  void start(int64_t epoch, int64_t batch = 0) override { epoch_ = epoch, position_ = batch * batch_; }
-  std::optional<Examples> next() override;
+  FeatureSource(const Features& features, const data::Sampler& order, int64_t batch_size);
+  int64_t examples() const override { return loader_.samples_per_epoch(); }
+  void start(int64_t epoch, int64_t batch = 0) override {
+    loader_.start(epoch, std::min(batch, loader_.steps_per_epoch()));
+  }
+  std::optional<Examples> next() override { return loader_.next(); }
   Tensor stand_in() const override;
 
  private:
   const Features& features_;
-  data::Sampler order_;
-  int64_t batch_, epoch_ = 0, position_ = 0;
+  data::BatchLoader<Examples> loader_;
 };
 
 }  // namespace weft::linear_probe

@@ -3,20 +3,20 @@
 #include <filesystem>
 
 #include "apps/ml_dist/trainer.h"
-#include "apps/support/exit.h"
+#include "train/exit.h"
 
 namespace weft::ml_dist {
 namespace {
 
 int run(const std::string& program, int argc, char** argv) {
   Options options;
-  if (!parse_options(program, argc, argv, options)) return support::kExitOk;
-  const support::Ranks ranks({.alone = options.mode == "base", .backend = options.backend, .device = options.device});
+  if (!parse_options(program, argc, argv, options)) return train::kExitOk;
+  const dist::World ranks =
+      dist::init({.alone = options.mode == "base", .backend = options.backend, .device = options.device});
   const Mode mode = options.mode == "mpi"                       ? Mode::mpi
                     : options.mode == "ddp" || ranks.size() > 1 ? Mode::ddp
                                                                 : Mode::base;
-  Trainer(options, mode, ranks).run();
-  return support::kExitOk;
+  return train::exit_code(Trainer(options, mode, ranks, Sets(options)).run());
 }
 
 }  // namespace
@@ -24,5 +24,5 @@ int run(const std::string& program, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const std::string program = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "mnist";
-  return weft::support::guarded_main(program, [&] { return weft::ml_dist::run(program, argc, argv); });
+  return weft::train::guarded_main(program, [&] { return weft::ml_dist::run(program, argc, argv); });
 }

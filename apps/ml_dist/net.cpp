@@ -3,7 +3,7 @@
 
 #include "core/ops/log_softmax.h"
 #include "core/ops/pool2d.h"
-#include "core/ops/relu.h"
+#include "core/ops/unary.h"
 
 namespace weft::ml_dist {
 

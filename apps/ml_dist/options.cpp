@@ -16,8 +16,8 @@ std::string mode_of_program(const std::string& program) {
 bool parse_options(const std::string& program, int argc, char** argv, Options& o) {
   o.mode = mode_of_program(program);
   support::Flags flags(program, "Trains a small convolutional network on MNIST, or on any set in its place.");
-  flags.add("batch-size", o.batch_size, "pictures per step of each rank", {.min = 1, .max = 1e6});
-  flags.add("test-batch-size", o.test_batch_size, "pictures at once when testing", {.min = 1, .max = 1e6});
+  flags.add("batch-size", o.batch_size, "images per step of each rank", {.min = 1, .max = 1e6});
+  flags.add("test-batch-size", o.test_batch_size, "images at once when testing", {.min = 1, .max = 1e6});
   flags.add("epochs", o.epochs, "passes over the training part", {.min = 1, .max = 1e6});
   flags.add("lr", o.lr, "learning rate of Adadelta, times the number of ranks", {.min = 0});
   flags.add("gamma", o.gamma, "factor of the learning rate after each epoch", {.min = 0, .above = true});
@@ -40,7 +40,7 @@ bool parse_options(const std::string& program, int argc, char** argv, Options& o
   if (o.mode != "base") flags.example("weft-run --nproc_per_node 4 " + program + " --data-dir data --epochs 3");
   if (!flags.parse(argc, argv)) return false;
   if (o.no_cuda && o.device != "auto" && o.device != "cpu")
-    throw support::UsageError("--no-cuda: expected no other --device, got --device " + o.device);
+    throw train::UsageError("--no-cuda: expected no other --device, got --device " + o.device);
   if (o.no_cuda) o.device = "cpu";
   if (o.mode == "horovod") o.mode = "mpi";
   return true;

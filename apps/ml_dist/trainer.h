@@ -4,48 +4,54 @@
 
 #include "apps/ml_dist/net.h"
 #include "apps/ml_dist/options.h"
-#include "apps/support/ranks.h"
-#include "apps/support/run_folder.h"
-#include "apps/support/scalar_log.h"
-#include "data/loader.h"
-#include "dist/ddp.h"
-#include "dist/distributed_optimizer.h"
+#include "data/image_loader.h"
 #include "optim/adadelta.h"
 #include "optim/schedule/scheduler.h"
+#include "train/loader_task.h"
+#include "train/run_folder.h"
+#include "train/scalar_log.h"
 
 namespace weft::ml_dist {
 
-/// Trains and tests, epoch by epoch, and prints as the workflow's three programs do.
-class Trainer {
- public:
+struct Sets {
   /// Errors: files that are missing or wrong.
-  Trainer(const Options& options, Mode mode, const support::Ranks& ranks);
-  void run();
+  explicit Sets(const Options& options);
+  std::shared_ptr<const data::Dataset> train, test;
+};
+
+/// Trains and tests, epoch by epoch, and prints as the workflow's three programs do.
+class Trainer final : public train::LoaderTask {
+ public:
+  Trainer(const Options& options, Mode mode, const dist::World& ranks, const Sets& sets);
+  train::RunEnd run();
 
  private:
-  std::unique_ptr<data::Loader> make_loader(data::Split split) const;
-  void train(int64_t epoch);
-  void update(const Tensor& loss);
-  void print_train(int64_t epoch, const data::Batch& batch, double loss) const;
-  void test(int64_t epoch);
-  support::HyperParameters hyper_parameters() const;
+  int64_t samples() const override { return options_.dry_run ? batch_size() : LoaderTask::samples(); }
+  void start_epoch(int64_t epoch, int64_t batch) override { LoaderTask::start_epoch(epoch + 1, batch); }
+  train::Measured loss(const std::vector<Tensor>& batch) override;
+  void after_step() override;
+  train::Validation validate(const train::Epoch& epoch) override;
+  void epoch_saved(const train::Epoch&, const train::Validation&) override { scheduler_->step(); }
+  std::string save() override;
+  void stopped(train::StopRule& rule) override;
+  void ended(train::RunEnd end) override;
+
+  train::HyperParameters hyper_parameters() const;
   void open_output();
-  void save() const;
 
   const Options& options_;
   Mode mode_;
-  const support::Ranks& ranks_;
-  std::shared_ptr<const data::Dataset> train_set_, test_set_;
-  std::unique_ptr<data::Loader> train_loader_, test_loader_;
+  const dist::World& ranks_;
+  const Sets& sets_;
+  std::unique_ptr<data::ImageLoader> test_loader_;
   std::shared_ptr<Net> model_;
-  std::unique_ptr<dist::DDP> ddp_;  // of mode ddp
+  std::unique_ptr<train::Strategy> strategy_;
   std::unique_ptr<optim::Adadelta> adadelta_;
-  std::unique_ptr<dist::DistributedOptimizer> distributed_;  // of mode mpi
   std::unique_ptr<optim::Scheduler> scheduler_;
-  std::unique_ptr<support::RunFolder> output_;  // of rank 0, with --save-model
-  std::unique_ptr<support::ScalarLog> log_;     // of rank 0, with --log-dir
-  int64_t steps_ = 0;
-  double images_per_second_ = 0;  // on all ranks, over the last epoch's training
+  std::unique_ptr<train::RunFolder> output_;  // of rank 0, with --save-model
+  std::unique_ptr<train::ScalarLog> log_;     // of rank 0, with --log-dir
+  train::Interruption interruption_;
+  std::unique_ptr<train::Engine> engine_;
 };
 
 }  // namespace weft::ml_dist

@@ -4,8 +4,6 @@
 namespace weft::nersc {
 namespace {
 
-using support::TorchObject;
-
 constexpr std::string_view kPrefix = "module.";
 
 }  // namespace
@@ -19,17 +17,17 @@ void write_checkpoint(const std::filesystem::path& path, const Checkpoint& check
   StateDict state = checkpoint.model_state;
   for (NamedTensor& entry : state.tensors)
     if (prefixed) entry.name.insert(0, kPrefix);
-  support::write_torch(path, {TorchObject::Dict{{"iters", {checkpoint.iters}},
-                                                {"epoch", {checkpoint.epoch}},
-                                                {"model_state", TorchObject::of(state)},
-                                                {"optimizer_state_dict", checkpoint.optimizer_state_dict},
-                                                {"scheduler_state_dict", checkpoint.scheduler_state_dict},
-                                                {"best_val_loss", {checkpoint.best_val_loss}},
-                                                {"best_epoch", {checkpoint.best_epoch}}}});
+  write_torch(path, {TorchObject::Dict{{"iters", {checkpoint.iters}},
+                                       {"epoch", {checkpoint.epoch}},
+                                       {"model_state", TorchObject::of(state)},
+                                       {"optimizer_state_dict", checkpoint.optimizer_state_dict},
+                                       {"scheduler_state_dict", checkpoint.scheduler_state_dict},
+                                       {"best_val_loss", {checkpoint.best_val_loss}},
+                                       {"best_epoch", {checkpoint.best_epoch}}}});
 }
 
 Checkpoint read_checkpoint(const std::filesystem::path& path) {
-  const TorchObject file = support::read_torch(path);
+  const TorchObject file = read_torch(path);
   const std::string what = "checkpoint " + path.string();
   const auto at = [&](const char* name) -> const TorchObject& { return file.at(name, what); };
   Checkpoint checkpoint{.iters = at("iters").integer(what + ": iters"),

@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-#include "apps/support/weights/torch_object.h"
+#include "io/torch/torch_object.h"
 
 namespace weft::nersc {
 
@@ -15,8 +15,8 @@ struct Checkpoint {
   int64_t iters = 0;      ///< training steps made
   int64_t epoch = 0;      ///< the last one done, from 0
   StateDict model_state;  ///< without `module.`
-  support::TorchObject optimizer_state_dict;
-  support::TorchObject scheduler_state_dict;
+  TorchObject optimizer_state_dict;
+  TorchObject scheduler_state_dict;
   /// Two more names, which PyTorch's trainer passes over: a resumed run remembers what was best.
   double best_val_loss = std::numeric_limits<double>::infinity();
   int64_t best_epoch = 0;

@@ -8,7 +8,7 @@ namespace weft::nersc {
 namespace {
 
 std::shared_ptr<nn::Sequential> block(int64_t in, int64_t out) {
-  return nn::sequential(std::make_shared<nn::Conv2d>(in, out, Size2d{3, 3}, nn::Conv2dOptions{.padding = {1, 1}}),
+  return nn::sequential(std::make_shared<nn::Conv2d>(in, out, Size2d{3, 3}, Conv2dOptions{.padding = {1, 1}}),
                         std::make_shared<nn::LeakyReLU>(0.01));
 }
 

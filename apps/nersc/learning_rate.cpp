@@ -6,7 +6,6 @@
 namespace weft::nersc {
 namespace {
 
-using support::TorchObject;
 using Dict = TorchObject::Dict;
 using List = TorchObject::List;
 

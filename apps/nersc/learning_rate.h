@@ -4,7 +4,7 @@
 #include <string>
 
 #include "apps/nersc/options.h"
-#include "apps/support/weights/torch_object.h"
+#include "io/torch/torch_object.h"
 #include "optim/optimizer.h"
 #include "optim/schedule/reduce_on_plateau.h"
 
@@ -16,16 +16,16 @@ class LearningRate {
  public:
   LearningRate(const Config& config, optim::Optimizer& optimizer);
 
-  /// Once per epoch, behind the validation.
+  /// Once per epoch, after the validation.
   void step(double val_loss);
 
-  support::TorchObject state() const;
+  TorchObject state() const;
   /// Errors: it is of another schedule; `what` begins the text.
-  void load(const support::TorchObject& state, const std::string& what);
+  void load(const TorchObject& state, const std::string& what);
 
  private:
-  support::TorchObject cosine_state() const;
-  support::TorchObject plateau_state() const;
+  TorchObject cosine_state() const;
+  TorchObject plateau_state() const;
 
   const Config& config_;
   optim::Optimizer& optimizer_;

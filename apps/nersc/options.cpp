@@ -2,7 +2,7 @@
 #include "apps/nersc/options.h"
 
 #include "apps/support/flags.h"
-#include "apps/support/python_number.h"
+#include "apps/support/python_text.h"
 #include "apps/support/yaml.h"
 #include "core/printable.h"
 
@@ -85,7 +85,7 @@ bool parse_options(int argc, char** argv, bool several, Options& o) {
   if (flags.given("batch_size")) o.batch_size = batch_size;
   for (const auto& [flag, name] : {std::pair{"run_num", &o.run_num}, std::pair{"sweep_id", &o.sweep_id}})
     if (name->find('/') != std::string::npos || *name == ".." || (name == &o.run_num && name->empty()))
-      throw support::UsageError(printable(str("--", flag, ": expected a name without '/', got '", *name, "'")));
+      throw train::UsageError(printable(str("--", flag, ": expected a name without '/', got '", *name, "'")));
   return true;
 }
 
@@ -121,8 +121,8 @@ std::string yaml(const Config& config) {
   return out;
 }
 
-support::HyperParameters hyper_parameters(const Config& config) {
-  support::HyperParameters out;
+train::HyperParameters hyper_parameters(const Config& config) {
+  train::HyperParameters out;
   visit_keys(config, [&](const char* key, const auto& value, const auto&) {
     if constexpr (std::is_same_v<decltype(value), const int64_t&>)
       out.emplace_back(key, static_cast<double>(value));

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "apps/support/tensorboard.h"
+#include "train/tensorboard.h"
 
 namespace weft::nersc {
 
@@ -47,6 +47,6 @@ std::filesystem::path experiment_folder(const Options& options, const Config& co
 
 /// All values of the configuration as a YAML file: hyperparams.yaml.
 std::string yaml(const Config& config);
-support::HyperParameters hyper_parameters(const Config& config);
+train::HyperParameters hyper_parameters(const Config& config);
 
 }  // namespace weft::nersc

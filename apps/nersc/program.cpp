@@ -4,29 +4,28 @@
 #include <iostream>
 
 #include "apps/nersc/trainer.h"
-#include "apps/support/device.h"
-#include "apps/support/exit.h"
+#include "core/choose_device.h"
+#include "train/exit.h"
 
 namespace weft::nersc {
 
 int train(int argc, char** argv, bool several) {
-  return support::guarded_main(several ? "train_multi_gpu" : "train_single_gpu", [&] {
+  return train::guarded_main(several ? "train_multi_gpu" : "train_single_gpu", [&] {
     Options options;
-    if (!parse_options(argc, argv, several, options)) return support::kExitOk;
+    if (!parse_options(argc, argv, several, options)) return train::kExitOk;
     const Config config = read_config(options);
     // One GPU means alone, also in an allocation of several tasks.
-    const support::Ranks ranks({.alone = !several, .backend = options.backend, .device = options.device});
+    const dist::World ranks = dist::init({.alone = !several, .backend = options.backend, .device = options.device});
     if (several)
       std::cout << str("running on rank ", ranks.rank(), " with world size ", ranks.size(), "\n") << std::flush;
     Trainer trainer(options, config, ranks);
     if (options.dry_run) {
       if (ranks.is_first())
-        std::cout << trainer.describe() << "device  " << support::describe(ranks.device())
+        std::cout << trainer.describe() << "device  " << weft::describe(ranks.device())
                   << "\ndry run: would train this; nothing is written\n";
-    } else {
-      trainer.run();
+      return train::kExitOk;
     }
-    return support::kExitOk;
+    return train::exit_code(trainer.run());
   });
 }
 

@@ -2,11 +2,8 @@
 #include "apps/nersc/run_log.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <ctime>
 
-#include "core/atomic_file.h"
+#include "io/atomic_file.h"
 
 namespace weft::nersc {
 namespace {
@@ -19,31 +16,18 @@ std::filesystem::path made(const std::filesystem::path& folder) {
 }
 
 /// The first channel of the first field as grey, 0 black and 1 white.
-support::Picture picture_of(const Tensor& fields) {
+train::Canvas image_of(const Tensor& fields) {
   const auto [N, H, W, C] = fields.dims<4>();
   const std::vector<float> values = fields.slice(0, 0, 1).slice(3, 0, 1).to_vector<float>();
-  support::Picture picture(static_cast<int>(W), static_cast<int>(H));
+  train::Canvas image(static_cast<int>(W), static_cast<int>(H));
   for (size_t i = 0; i < values.size(); ++i) {
     const auto grey = static_cast<uint8_t>(std::clamp(values[i], 0.0f, 1.0f) * 255);
-    std::fill_n(picture.pixels.begin() + static_cast<std::ptrdiff_t>(3 * i), 3, grey);
+    std::fill_n(image.pixels.begin() + static_cast<std::ptrdiff_t>(3 * i), 3, grey);
   }
-  return picture;
+  return image;
 }
 
 }  // namespace
-
-std::string logging_line(const std::string& text) {
-  const auto now = std::chrono::system_clock::now();
-  const auto milliseconds =
-      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
-  std::tm local{};
-  localtime_r(&seconds, &local);
-  char stamp[64];
-  const size_t length = std::strftime(stamp, sizeof stamp, "%Y-%m-%d %H:%M:%S", &local);
-  std::snprintf(stamp + length, sizeof stamp - length, ",%03d", static_cast<int>(milliseconds));
-  return str(stamp, " - root - INFO - ", text);
-}
 
 RunLog::RunLog(const std::filesystem::path& folder, const Config& config, int64_t done)
     : log_(made(folder) / "wandb", done > 0 ? done : -1) {
@@ -52,7 +36,7 @@ RunLog::RunLog(const std::filesystem::path& folder, const Config& config, int64_
 }
 
 void RunLog::fields(int64_t epoch, const Tensor& target, const Tensor& prediction) {
-  if (support::have_png()) log_.picture("vis", support::grid({picture_of(target), picture_of(prediction)}, 2), epoch);
+  if (train::have_png()) log_.image("vis", train::grid({image_of(target), image_of(prediction)}, 2), epoch);
 }
 
 }  // namespace weft::nersc

@@ -5,12 +5,9 @@
 
 #include "apps/nersc/options.h"
 #include "apps/nersc/random_fields.h"
-#include "apps/support/scalar_log.h"
+#include "train/scalar_log.h"
 
 namespace weft::nersc {
-
-/// `2026-11-22 01:55:14,123 - root - INFO - TEXT`, as Python's logging writes a line.
-std::string logging_line(const std::string& text);
 
 /// What a tracked run (`log_to_wandb`, --sweep_id) leaves beside its checkpoints: `hyperparams.yaml`, and under
 /// `wandb/` the numbers of each epoch as metrics.jsonl, TensorBoard file and config.yaml. Of the first rank.
@@ -20,13 +17,13 @@ class RunLog {
   RunLog(const std::filesystem::path& folder, const Config& config, int64_t done);
 
   /// `epoch`: from 1.
-  void log(int64_t epoch, const support::NamedNumbers& numbers) { log_.log(epoch, numbers); }
+  void log(int64_t epoch, const train::NamedNumbers& numbers) { log_.log(epoch, numbers); }
   /// The first target of the batch and what the model made of it, side by side.
   void fields(int64_t epoch, const Tensor& target, const Tensor& prediction);
-  void end() { log_.end(true); }
+  void end(bool finished) { log_.end(finished); }
 
  private:
-  support::ScalarLog log_;
+  train::ScalarLog log_;
 };
 
 }  // namespace weft::nersc

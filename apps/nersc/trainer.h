@@ -8,61 +8,75 @@
 #include "apps/nersc/options.h"
 #include "apps/nersc/random_fields.h"
 #include "apps/nersc/run_log.h"
-#include "apps/support/parallel.h"
-#include "apps/support/progress.h"
-#include "apps/support/run_folder.h"
-#include "apps/support/weights/torch_optimizer.h"
+#include "train/loader_task.h"
+#include "train/run_folder.h"
+#include "train/torch_optimizer.h"
 
 namespace weft::nersc {
 
-/// Trains, validates and saves, epoch by epoch; goes on from `checkpoints/ckpt.tar` where that is there.
-class Trainer {
+/// The mean over a pass's steps of a number that each of them has, kept on the device.
+class Mean {
  public:
-  Trainer(const Options& options, const Config& config, const support::Ranks& ranks);
+  void add(const Tensor& value) {
+    const Tensor now = value.detach().to(DType::f64).clone();
+    sum_ = sum_.defined() ? sum_.add_(now) : now;
+    ++count_;
+  }
+  double get() const { return sum_.defined() ? sum_.item() / static_cast<double>(count_) : 0; }
+
+ private:
+  Tensor sum_;
+  int64_t count_ = 0;
+};
+
+/// Trains, validates and saves, epoch by epoch; goes on from `checkpoints/ckpt.tar` where that is there.
+class Trainer final : public train::LoaderTask {
+ public:
+  Trainer(const Options& options, const Config& config, const dist::World& ranks);
 
   /// All epochs that are left. All ranks call it.
-  void run();
+  train::RunEnd run();
 
   /// What would be trained, in lines.
   std::string describe() const;
 
  private:
-  struct Epoch {
-    double train_loss = 0, val_loss = 0;        // means of the batches' losses, over all ranks
-    double train_seconds = 0, val_seconds = 0;  // of this rank
-    double gradient_norm = 0;                   // mean over the steps
-  };
+  train::Measured loss(const std::vector<Tensor>& batch) override;
+  void before_update() override;
+  train::Validation validate(const train::Epoch& epoch) override;
+  void epoch_done(const train::Epoch& epoch, const train::Validation&) override;
+  void stopped(train::StopRule& rule) override;
+  void ended(train::RunEnd end) override;
 
   bool is_tracked() const;
   /// A line of stdout.
   void say(const std::string& text) const;
   /// So that no other run changes what this one goes on from.
   void open_folder();
-  void train(int64_t epoch, Epoch& result);
-  void validate(int64_t epoch, Epoch& result);
-  support::TorchOptimizer torch_optimizer() const;
+  train::TorchOptimizer torch_optimizer() const;
   std::filesystem::path checkpoint() const;
-  void save(int64_t epoch, bool is_best) const;
+  void write(int64_t epoch, bool is_best) const;
   void load_if_there();
-  /// `epoch`: from 1.
-  void log(int64_t epoch, const Epoch& result, double lr, double seconds);
+  void log(const train::Epoch& epoch, double lr);
 
   const Options& options_;
   const Config& config_;
-  const support::Ranks& ranks_;
+  const dist::World& ranks_;
   std::shared_ptr<Cnn> model_;
-  std::unique_ptr<support::Parallel> parallel_;
+  std::unique_ptr<train::Strategy> strategy_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<LearningRate> learning_rate_;
-  RandomFields training_, validation_;
+  RandomFields validation_;
   std::filesystem::path folder_;
-  std::unique_ptr<support::RunFolder> run_folder_;  // of the first rank, as what follows; none in a dry run
-  std::unique_ptr<support::Progress> progress_;
-  std::unique_ptr<RunLog> log_;  // of a tracked run
-  int64_t iters_ = 0, first_epoch_ = 0;
+  std::unique_ptr<train::RunFolder> run_folder_;  // of the first rank, as what follows; none in a dry run
+  std::unique_ptr<RunLog> log_;                   // of a tracked run
+  train::Interruption interruption_;
+  std::unique_ptr<train::Engine> engine_;
   double best_loss_ = std::numeric_limits<double>::infinity();
   int64_t best_epoch_ = 0;
-  FieldBatch shown_;  // the last batch of the validation: y, and in x what the model makes of it
+  double val_loss_ = 0, val_seconds_ = 0;  // of the last validation: over all ranks, and this one's time
+  Mean norms_;                             // of an epoch's gradients, in a tracked run
+  FieldBatch shown_;                       // the last batch of the validation: y, and in x what the model makes of it
 };
 
 }  // namespace weft::nersc

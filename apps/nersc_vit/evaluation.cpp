@@ -8,7 +8,7 @@
 
 namespace weft::nersc_vit {
 
-Score evaluate(data::FieldLoader& loader, int64_t most_steps, const support::Ranks& ranks,
+Score evaluate(data::FieldLoader& loader, int64_t most_steps, const dist::World& ranks,
                const std::function<Tensor(const Tensor&)>& forward,
                const std::function<void(const std::vector<Tensor>&)>& shown) {
   const NoGrad no_grad;

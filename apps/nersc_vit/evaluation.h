@@ -3,8 +3,8 @@
 #include <functional>
 #include <vector>
 
-#include "apps/support/ranks.h"
 #include "data/field_loader.h"
+#include "dist/group/world.h"
 
 namespace weft::nersc_vit {
 
@@ -16,7 +16,7 @@ struct Score {
 
 /// The mean over at most `most_steps` of the loader's steps and all ranks. `shown` gets the last one's input, target
 /// and prediction. All ranks call it.
-Score evaluate(data::FieldLoader& loader, int64_t most_steps, const support::Ranks& ranks,
+Score evaluate(data::FieldLoader& loader, int64_t most_steps, const dist::World& ranks,
                const std::function<Tensor(const Tensor&)>& forward,
                const std::function<void(const std::vector<Tensor>&)>& shown);
 

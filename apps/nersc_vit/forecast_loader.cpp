@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "apps/support/exit.h"
+#include "train/exit.h"
 
 namespace weft::nersc_vit {
 
@@ -11,8 +11,8 @@ int64_t local_batch_size(const Options& o, const dist::Grid& grid) {
   if (o.local_batch_size > 0) return o.local_batch_size;
   const int ranks = grid.data()->size();
   if (o.global_batch_size % ranks != 0)
-    throw support::UsageError(str("global_batch_size: ", o.global_batch_size, " samples do not divide by ", ranks,
-                                  " data ranks. Choose --local_batch_size"));
+    throw train::UsageError(str("global_batch_size: ", o.global_batch_size, " samples do not divide by ", ranks,
+                                " data ranks. Choose --local_batch_size"));
   return o.global_batch_size / ranks;
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 #include "apps/nersc_vit/options.h"
 #include "data/field_loader.h"
-#include "dist/grid.h"
+#include "dist/group/grid.h"
 
 namespace weft::nersc_vit {
 

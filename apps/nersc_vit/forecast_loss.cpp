@@ -9,9 +9,8 @@
 #include "core/ops/mean.h"
 #include "core/ops/mul.h"
 #include "core/ops/norm.h"
-#include "core/ops/sqrt.h"
-#include "core/ops/square.h"
 #include "core/ops/sub.h"
+#include "core/ops/unary.h"
 
 namespace weft::nersc_vit {
 namespace {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "dist/parallel_block.h"
+#include "dist/tensor/parallel_block.h"
 #include "nn/patch_embed.h"
 
 namespace weft::nersc_vit {

@@ -7,7 +7,7 @@
 #include "apps/nersc_vit/waves.h"
 #include "apps/support/flags.h"
 #include "core/tensor.h"
-#include "data/npy.h"
+#include "io/npy.h"
 
 namespace weft::nersc_vit {
 namespace {
@@ -59,8 +59,8 @@ struct Moments {
       stds.push_back(static_cast<float>(std::sqrt(std::max(squares[c] / count - mean * mean, 1e-12))));
     }
     const Shape sizes{1, static_cast<int64_t>(sum.size()), 1, 1};
-    data::write_npy(folder / "global_means.npy", Tensor::from(means, sizes));
-    data::write_npy(folder / "global_stds.npy", Tensor::from(stds, sizes));
+    write_npy(folder / "global_means.npy", Tensor::from(means, sizes));
+    write_npy(folder / "global_stds.npy", Tensor::from(stds, sizes));
   }
 };
 
@@ -85,12 +85,12 @@ void write_yaml(const Options& o) {
 
 int run(int argc, char** argv) {
   Options o;
-  if (!parse_options(argc, argv, o)) return support::kExitOk;
+  if (!parse_options(argc, argv, o)) return train::kExitOk;
   const fs::path out = o.out;
   if (o.dry_run) {
     std::cout << "would write " << o.years << " files of " << o.times * o.channels * o.rows * o.columns * 4
               << " bytes each below " << o.out << std::endl;
-    return support::kExitOk;
+    return train::kExitOk;
   }
   for (const char* part : {"train", "valid", "stats"}) {
     std::error_code problem;
@@ -113,12 +113,12 @@ int run(int argc, char** argv) {
   moments.write(out / "stats");
   write_yaml(o);
   std::cout << "train_vit --yaml_config " << (out / "ViT.yaml").string() << " --config base" << std::endl;
-  return support::kExitOk;
+  return train::kExitOk;
 }
 
 }  // namespace
 }  // namespace weft::nersc_vit
 
 int main(int argc, char** argv) {
-  return weft::support::guarded_main("make_fields", [&] { return weft::nersc_vit::run(argc, argv); });
+  return weft::train::guarded_main("make_fields", [&] { return weft::nersc_vit::run(argc, argv); });
 }

@@ -5,12 +5,12 @@
 
 #include "apps/support/flags.h"
 #include "apps/support/yaml.h"
-#include "data/npy.h"
+#include "io/npy.h"
 
 namespace weft::nersc_vit {
 namespace {
 
-using support::UsageError;
+using train::UsageError;
 
 constexpr support::Range kPositive{.min = 1, .max = 1e9};
 constexpr support::Range kFromZero{.min = 0, .max = 1e9};
@@ -44,7 +44,7 @@ void add_flags(support::Flags& flags, Options& o) {
                    "capture the step once and replay it as a CUDA graph; auto: on a GPU with one rank");
   flags.add("max_grad_norm", o.max_grad_norm, "largest norm of the gradient; 0: no limit", {.min = 0});
   flags.add("seed", o.seed, "of weights and order", {.min = 0, .max = 1e15});
-  flags.add("resume", o.resume, "go on from checkpoint.h5 of this run where there is one");
+  flags.add("resume", o.resume, "go on from checkpoint.safetensors of this run where there is one");
   flags.add("dry-run", o.dry_run, "read flags, files and fields, build the model, say what would run, write nothing");
   flags.example("train_vit --yaml_config fields/ViT.yaml --config base");
   flags.example("srun -n 4 train_vit --config base --row_parallel_size 2 --amp_mode bf16");
@@ -120,7 +120,7 @@ void note_what_means_nothing(Options& o) {
   if (o.disable_broadcast_buffers) o.notes.push_back("disable_broadcast_buffers: this model has no buffers");
 }
 
-std::vector<float> statistics(const std::string& path) { return data::read_npy(path).to_vector<float>(); }
+std::vector<float> statistics(const std::string& path) { return read_npy(path).to_vector<float>(); }
 
 }  // namespace
 

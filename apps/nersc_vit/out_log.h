@@ -2,23 +2,29 @@
 #pragma once
 #include <filesystem>
 #include <fstream>
-#include <string>
+#include <iostream>
+
+#include "apps/support/python_text.h"
+#include "kernels/error.h"
 
 namespace weft::nersc_vit {
 
-/// Lines as Python's logging writes them, `2026-11-22 01:30:00,123 - root - INFO - TEXT`, on stdout and, on rank 0, in
-/// the run's out.log.
+/// Lines as Python's logging writes them, on stdout and, on rank 0, in the run's out.log.
 class OutLog {
  public:
-  /// Lines go to this file too, behind what it holds. Errors: it cannot be opened.
-  void open(const std::filesystem::path& path);
-  void info(const std::string& text);
+  /// Lines go to this file too, after what it holds. Errors: it cannot be opened.
+  void open(const std::filesystem::path& path) {
+    file_.open(path, std::ios::app);
+    WEFT_CHECK(file_.is_open(), "out.log: cannot write ", path.string());
+  }
+  void info(const std::string& text) {
+    const std::string line = support::python_log_line(text) + '\n';
+    std::cout << line << std::flush;  // in one piece: other ranks write too
+    if (file_.is_open()) file_ << line << std::flush;
+  }
 
  private:
   std::ofstream file_;
 };
-
-/// A number as Python prints it: the shortest text that reads back as the same, with a decimal point or an exponent.
-std::string python_number(double value);
 
 }  // namespace weft::nersc_vit

@@ -22,7 +22,8 @@ constexpr const char* kPassedOver[] = {
 int64_t AccelerateConfig::processes_per_machine() const {
   const int64_t machines = std::max<int64_t>(num_machines, 1), processes = num_processes > 0 ? num_processes : machines;
   if (processes % machines != 0)
-    throw UsageError(str("--num-processes: expected a multiple of the ", machines, " machines, got ", processes));
+    throw train::UsageError(
+        str("--num-processes: expected a multiple of the ", machines, " machines, got ", processes));
   return processes / machines;
 }
 
@@ -48,15 +49,17 @@ void export_rank(const AccelerateConfig& config) {
   AccelerateConfig whole = config;
   if (whole.num_machines == 0) whole.num_machines = whole.num_processes;  // one process on each
   if (whole.processes_per_machine() != 1)
-    throw UsageError(str("--num-processes: expected one process on each of the ", whole.num_machines, " machines, got ",
-                         whole.num_processes, ". weft-run takes the same flags and starts several on each"));
+    throw train::UsageError(str("--num-processes: expected one process on each of the ", whole.num_machines,
+                                " machines, got ", whole.num_processes,
+                                ". weft-run takes the same flags and starts several on each"));
   if (whole.num_processes > 1 && whole.machine_rank < 0)
-    throw UsageError("--machine-rank: expected 0 to " + std::to_string(whole.num_machines - 1) +
-                     " beside --num-processes");
+    throw train::UsageError("--machine-rank: expected 0 to " + std::to_string(whole.num_machines - 1) +
+                            " beside --num-processes");
   if (whole.num_processes > 1 && whole.main_process_ip.empty())
-    throw UsageError("--main-process-ip: expected the host of machine 0 beside --num-processes");
+    throw train::UsageError("--main-process-ip: expected the host of machine 0 beside --num-processes");
   if (whole.machine_rank >= whole.num_machines)
-    throw UsageError(str("--machine-rank: expected 0 to ", whole.num_machines - 1, ", got ", whole.machine_rank));
+    throw train::UsageError(
+        str("--machine-rank: expected 0 to ", whole.num_machines - 1, ", got ", whole.machine_rank));
   const auto set = [](const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); };
   set("RANK", std::to_string(std::max<int64_t>(whole.machine_rank, 0)));
   set("WORLD_SIZE", std::to_string(whole.num_processes));

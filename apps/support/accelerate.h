@@ -16,7 +16,7 @@ struct AccelerateConfig {
   int64_t main_process_port = 0;
   std::string mixed_precision = {};  ///< `no`, `bf16` or `fp16`
 
-  /// Processes on each machine (1 where nothing is said). Errors: UsageError when they do not divide.
+  /// Processes on each machine (1 where nothing is said). Errors: train::UsageError when they do not divide.
   int64_t processes_per_machine() const;
 };
 

@@ -22,7 +22,7 @@ struct Curve {
   std::vector<CurvePoint> points = {};
   double shift = 0;  ///< steps of earlier phases: what add() counts on from
 
-  /// Adds a point. A step that is not behind the last one is made again: a run went on from an earlier checkpoint, or
+  /// Adds a point. A step that is not after the last one is made again: a run went on from an earlier checkpoint, or
   /// was started anew, and what stands from there on goes. Unless its epoch is a later one: then the program counts its
   /// steps from 0 in each phase, and they are counted on.
   void add(CurvePoint point);

@@ -16,11 +16,11 @@ bool is_run(const fs::path& folder) {
   std::error_code error;
   if (fs::is_regular_file(folder / "metrics.jsonl", error)) return true;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-    if (EventFile::is_one(at->path())) return true;
+    if (train::EventFile::is_one(at->path())) return true;
   return false;
 }
 
-/// Whole numbers inside names count as numbers; digits behind a point are a fraction, which letters order well.
+/// Whole numbers inside names count as numbers; digits after a point are a fraction, which letters order well.
 bool comes_before(const std::string& a, const std::string& b) {
   const auto digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
   size_t i = 0, j = 0;

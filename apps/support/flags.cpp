@@ -34,13 +34,14 @@ constexpr void check_toml(bool holds, const char* text) {
 
 #include "core/nearest.h"
 #include "core/printable.h"
+#include "train/averages.h"
 
 namespace weft::support {
 namespace {
 
 template <class... Parts>
 [[noreturn]] void usage(const Parts&... parts) {
-  throw UsageError(printable(str(parts...)));
+  throw train::UsageError(printable(str(parts...)));
 }
 
 /// `batch_size` and `batch-size` are the same key.
@@ -96,7 +97,7 @@ std::string as_text(const toml::node& node) {
 
 struct Flags::Flag {
   std::string name;
-  std::function<void(const std::string&)> set;  ///< throws UsageError
+  std::function<void(const std::string&)> set;  ///< throws train::UsageError
   std::function<std::string()> toml;
   bool is_switch = false;
   std::string required{};  ///< what a positional argument is, for the error when it is missing
@@ -224,6 +225,13 @@ void Flags::add(const std::string& name, bool& variable, const std::string& help
   option(parser_->app, flag, help, "", variable ? "on" : "off")->expected(0, 1);
 }
 
+void Flags::retired(const std::string& name) {
+  Flag& flag = make(name);
+  flag.is_switch = true;
+  flag.set = [name](const std::string& text) { parse_switch("--" + name, text); };
+  option(parser_->app, flag, "", "", "off")->expected(0, 1)->group("");  // CLI11 hides the group without a name
+}
+
 void Flags::add(const std::string& name, std::vector<double>& variable, size_t count, const std::string& help) {
   Flag& flag = make(name);
   flag.set = [&variable, name, count](const std::string& text) { variable = parse_list("--" + name, text, count); };
@@ -256,7 +264,7 @@ bool Flags::parse(int argc, const char* const* argv) {
   return parse(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
 }
 
-/// Known flags with `-` for `_`; a switch that stands alone says so, or it would swallow the word behind it.
+/// Known flags with `-` for `_`; a switch takes no value: without that mark it would take the next word as one.
 std::vector<std::string> Flags::spelled_out(const std::vector<std::string>& arguments) const {
   std::vector<std::string> out = arguments;
   for (size_t i = 0; i < out.size(); ++i) {
@@ -328,7 +336,7 @@ void Flags::read_config(const std::filesystem::path& path) {
     try {
       (*found)->set(as_text(node));
       (*found)->given = true;
-    } catch (const UsageError& error) {
+    } catch (const train::UsageError& error) {
       usage(where, error.what());
     }
   }
@@ -342,7 +350,8 @@ bool Flags::given(const std::string& name) const {
 
 std::string Flags::toml() const {
   std::string out;
-  for (const auto& flag : flags_) out += flag->name + " = " + flag->toml() + "\n";
+  for (const auto& flag : flags_)
+    if (flag->toml) out += flag->name + " = " + flag->toml() + "\n";
   return out;
 }
 
@@ -392,6 +401,14 @@ std::vector<double> parse_list(std::string_view flag, const std::string& text, s
   if (count != 0 && values.size() != count)
     usage(flag, ": expected ", count, " numbers between commas, got ", values.size(), " in '", text, "'");
   return values;
+}
+
+void add_flags(Flags& flags, train::AverageOptions& options) {
+  flags.add("ema", options.decay,
+            "decay of a moving average of the weights (0.999), which is what is validated and written in the end; 0: "
+            "none",
+            {.min = 0, .max = 0.9999999});
+  flags.add("ema-warmup", options.warmup, "the decay of step t is at most (1 + t) / (10 + t)");
 }
 
 }  // namespace weft::support

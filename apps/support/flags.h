@@ -9,7 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/support/exit.h"
+#include "train/exit.h"
+
+namespace weft::train {
+struct AverageOptions;
+}
 
 namespace weft::support {
 
@@ -28,7 +32,7 @@ enum class ConfigFlag { toml, none };
 ///   flags.add("lr", options.lr, "learning rate", {.min = 0});
 ///   flags.add_choice("optimizer", options.optimizer, {"sgd", "adamw"}, "how weights are updated");
 ///   flags.example("train --lr 0.1 --optimizer adamw");
-///   if (!flags.parse(argc, argv)) return kExitOk;        // --help was asked for and printed
+///   if (!flags.parse(argc, argv)) return train::kExitOk;        // --help was asked for and printed
 /// All errors are UsageErrors; an unknown flag, key or choice suggests the nearest. Flags read `--batch-size 64` or
 /// `--batch_size=64`, TOML keys `batch-size = 64` or `batch_size = 64`; the last of several wins.
 class Flags {
@@ -50,8 +54,11 @@ class Flags {
   /// One word of a list.
   void add_choice(const std::string& name, std::string& variable, const std::vector<std::string>& choices,
                   const std::string& help);
+  /// A switch of earlier versions, so that their command lines and files are still read. It does nothing and is not
+  /// shown.
+  void retired(const std::string& name);
   /// A number without a flag, which must be given: `single_gpu 50 10`. They come in the order of their registration,
-  /// between flags or behind them.
+  /// between flags or after them.
   void add_positional(const std::string& name, int64_t& variable, const std::string& help, Range range = {});
 
   /// A command line that `--help` shows below the flags; several in the order of the calls.
@@ -96,5 +103,8 @@ int64_t parse_integer(std::string_view flag, const std::string& text);
 bool parse_switch(std::string_view flag, const std::string& text);
 /// `R,G,B`: numbers between commas; `count` of them (0: at least one).
 std::vector<double> parse_list(std::string_view flag, const std::string& text, size_t count);
+
+/// `--ema`, `--ema-warmup`.
+void add_flags(Flags& flags, train::AverageOptions& options);
 
 }  // namespace weft::support

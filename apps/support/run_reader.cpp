@@ -37,8 +37,8 @@ RunReader::RunReader(fs::path path) : folder_(std::move(path)), lines_(folder_ /
   if (!fs::is_regular_file(folder_, ignored)) return;
   const fs::path file = folder_;
   one_file_ = true;
-  reads_lines_ = !EventFile::is_one(file);
-  lines_ = AppendedFile(file);
+  reads_lines_ = !train::EventFile::is_one(file);
+  lines_ = train::AppendedFile(file);
   if (!reads_lines_) event_files_.emplace_back(file);
   folder_ = file.parent_path();
 }
@@ -50,9 +50,9 @@ bool RunReader::refresh() {
 }
 
 bool RunReader::read_lines() {
-  const AppendedFile::Change change = lines_.refresh();
-  if (change == AppendedFile::Change::none) return false;
-  if (change == AppendedFile::Change::replaced) {
+  const train::AppendedFile::Change change = lines_.refresh();
+  if (change == train::AppendedFile::Change::none) return false;
+  if (change == train::AppendedFile::Change::replaced) {
     from_lines_ = {};
     line_ = skipped_ = first_skipped_ = 0;
   }
@@ -93,10 +93,10 @@ void RunReader::find_event_files() {
   std::error_code error;
   std::vector<fs::path> found;
   for (fs::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error))
-    if (EventFile::is_one(at->path())) found.push_back(at->path());
+    if (train::EventFile::is_one(at->path())) found.push_back(at->path());
   std::sort(found.begin(), found.end());  // names begin with the time
   for (const fs::path& path : found) {
-    const auto same = [&](const EventFile& file) { return file.path() == path; };
+    const auto same = [&](const train::EventFile& file) { return file.path() == path; };
     if (std::none_of(event_files_.begin(), event_files_.end(), same)) event_files_.emplace_back(path);
   }
 }
@@ -104,8 +104,8 @@ void RunReader::find_event_files() {
 bool RunReader::read_events() {
   find_event_files();
   bool any = false;
-  for (EventFile& file : event_files_) {
-    any |= file.refresh([&](const Event& event) {
+  for (train::EventFile& file : event_files_) {
+    any |= file.refresh([&](const train::Event& event) {
       ended_ = event.ends_session;
       const auto step = static_cast<double>(event.step);
       if (event.starts_session)
@@ -142,7 +142,7 @@ std::vector<std::string> RunReader::notes() const {
     out.push_back(str(lines_.path().string(), ": skipped ", skipped_ + half, " of ", line_ + half, " lines (",
                       skipped_ > 0 ? str("line ", first_skipped_, " is the first that is no JSON object") : "",
                       skipped_ > 0 && half ? "; " : "", half ? "the last one is half-written" : "", ")"));
-  for (const EventFile& file : event_files_)
+  for (const train::EventFile& file : event_files_)
     if (file.damaged()) out.push_back(file.path().string() + ": damaged, read up to there");
   return out;
 }

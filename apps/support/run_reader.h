@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "apps/support/appended_file.h"
 #include "apps/support/curve.h"
-#include "apps/support/event_file.h"
+#include "train/appended_file.h"
+#include "train/event_file.h"
 
 namespace weft::support {
 
@@ -47,8 +47,8 @@ class RunReader {
   void merge();
 
   std::filesystem::path folder_;
-  AppendedFile lines_;
-  std::vector<EventFile> event_files_;
+  train::AppendedFile lines_;
+  std::vector<train::EventFile> event_files_;
   bool one_file_ = false, reads_lines_ = true;
   Source from_lines_, from_events_;
   int64_t line_ = 0, skipped_ = 0, first_skipped_ = 0;

@@ -24,8 +24,8 @@ struct Entry {
 using Entries = std::vector<Entry>;
 
 template <class... Parts>
-[[noreturn]] void usage(const Parts&... parts) {
-  throw UsageError(printable(str(parts...)));
+[[noreturn]] void bad(const Parts&... parts) {
+  throw train::UsageError(printable(str(parts...)));
 }
 
 /// `'5E-4'`, `the text '5E-4'` (in quotes), `!!int '5'`, `a list`: what an error shows of a value.
@@ -50,13 +50,13 @@ class Merger {
     const auto known = merged_.find(&map);
     if (known != merged_.end()) return known->second;
     if (++depth_ > kDeepestMerge)
-      usage(file_, ":", map.line, ": expected '<<' to reach at most ", kDeepestMerge, " sections deep, got more");
+      bad(file_, ":", map.line, ": expected '<<' to reach at most ", kDeepestMerge, " sections deep, got more");
     Entries entries;
     std::unordered_map<std::string, int> lines;
     for (const auto& [key, value] : map.entries) {
       const auto [first, is_new] = lines.emplace(key->text, key->line);
       if (!is_new)
-        usage(file_, ":", key->line, ": expected each key once, got '", key->text, "' again after line ", first->second,
+        bad(file_, ":", key->line, ": expected each key once, got '", key->text, "' again after line ", first->second,
               key->text == "<<" ? ". Several sections are merged by a list: <<: [*A, *B]" : "");
       if (key->text != "<<") entries.push_back({key->text, key->line, value});
     }
@@ -64,7 +64,7 @@ class Merger {
       if (key->text == "<<") merge(*key, *value, entries, lines);
     entries_ += entries.size();
     if (entries_ > kMostEntries)
-      usage(file_, ":", map.line, ": expected at most ", kMostEntries, " merged keys, got more");
+      bad(file_, ":", map.line, ": expected at most ", kMostEntries, " merged keys, got more");
     --depth_;
     return merged_[&map] = std::move(entries);
   }
@@ -76,7 +76,7 @@ class Merger {
     if (value.kind == YamlNode::Kind::sequence) maps = value.items;
     for (const YamlNode* map : maps) {
       if (map->kind != YamlNode::Kind::map)
-        usage(file_, ":", key.line, ": <<: expected a section or a list of sections (<<: *NAME), got ", shown(*map));
+        bad(file_, ":", key.line, ": <<: expected a section or a list of sections (<<: *NAME), got ", shown(*map));
       for (const Entry& entry : of(*map))
         if (lines.emplace(entry.key, entry.line).second) entries.push_back(entry);
     }
@@ -98,7 +98,7 @@ const std::string& plain(const std::string& where, const YamlNode& node, const c
                     (node.tag.empty() || std::any_of(tags.begin(), tags.end(), [&](const char* tag) {
                        return node.tag == str("tag:yaml.org,2002:", tag);
                      }));
-  if (!fits) usage(where, ": expected ", expected, ", got ", shown(node));
+  if (!fits) bad(where, ": expected ", expected, ", got ", shown(node));
   return node.text;
 }
 
@@ -122,17 +122,17 @@ void convert(const std::string& where, const YamlNode& node, bool& value) {
     if (text == yes) return static_cast<void>(value = true);
   for (const char* no : {"false", "no", "off"})
     if (text == no) return static_cast<void>(value = false);
-  usage(where, ": expected true or false, got ", shown(node));
+  bad(where, ": expected true or false, got ", shown(node));
 }
 
 void convert(const std::string& where, const YamlNode& node, std::string& value) {
-  if (node.kind != YamlNode::Kind::scalar) usage(where, ": expected a text, got ", shown(node));
+  if (node.kind != YamlNode::Kind::scalar) bad(where, ": expected a text, got ", shown(node));
   value = node.text;
 }
 
 template <class T>
 void convert(const std::string& where, const YamlNode& node, std::vector<T>& values) {
-  if (node.kind != YamlNode::Kind::sequence) usage(where, ": expected a list, got ", shown(node));
+  if (node.kind != YamlNode::Kind::sequence) bad(where, ": expected a list, got ", shown(node));
   std::vector<T> read(node.items.size());
   for (size_t i = 0; i < read.size(); ++i) {
     T item{};
@@ -146,9 +146,9 @@ void convert(const std::string& where, const YamlNode& node, std::vector<T>& val
 
 struct YamlSection::Node {
   explicit Node(const std::filesystem::path& path) : file(path.string()), tree(parse_yaml(path)) {
-    if (tree.root == nullptr) usage(file, ": expected keys with values, got an empty file");
+    if (tree.root == nullptr) bad(file, ": expected keys with values, got an empty file");
     if (tree.root->kind != YamlNode::Kind::map)
-      usage(file, ":", tree.root->line, ": expected keys with values, got ", shown(*tree.root));
+      bad(file, ":", tree.root->line, ": expected keys with values, got ", shown(*tree.root));
   }
 
   /// The entry of this key, which is then known; null when it is not there or no value.
@@ -195,11 +195,11 @@ YamlSection::YamlSection(const std::filesystem::path& path, const std::string& s
     names.push_back(entry.key);
     if (entry.key != section) continue;
     if (entry.value->kind != YamlNode::Kind::map)
-      usage(place(node_->file, entry.line, section), ": expected keys with values, got ", shown(*entry.value));
+      bad(place(node_->file, entry.line, section), ": expected keys with values, got ", shown(*entry.value));
     node_->entries = merger.of(*entry.value);
     return;
   }
-  usage(node_->file, ": expected a section '", section, "', got none.", suggestion(section, names));
+  bad(node_->file, ": expected a section '", section, "', got none.", suggestion(section, names));
 }
 
 YamlSection::YamlSection(const std::filesystem::path& path) : node_(new Node(path)) {
@@ -232,7 +232,7 @@ bool YamlSection::read_choice(const std::string& key, std::string& variable, con
   std::string word;
   if (!read(key, word)) return false;
   if (std::find(choices.begin(), choices.end(), word) == choices.end())
-    usage(place(node_->file, node_->find(key)->line, key), ": unknown value '", word, "'.", suggestion(word, choices));
+    bad(place(node_->file, node_->find(key)->line, key), ": unknown value '", word, "'.", suggestion(word, choices));
   variable = word;
   return true;
 }
@@ -248,7 +248,7 @@ void YamlSection::ignore(const std::string& key) { node_->find(key); }
 void YamlSection::finish() const {
   for (const Entry& entry : node_->entries)
     if (!entry.is_used)
-      usage(node_->file, ":", entry.line, ": unknown key '", entry.key, "'.", suggestion(entry.key, node_->known));
+      bad(node_->file, ":", entry.line, ": unknown key '", entry.key, "'.", suggestion(entry.key, node_->known));
 }
 
 }  // namespace weft::support

@@ -7,9 +7,9 @@
 #include <sstream>
 #include <unordered_map>
 
-#include "apps/support/exit.h"
 #include "apps/support/yaml_tree.h"
 #include "core/printable.h"
+#include "train/exit.h"
 
 namespace weft::support {
 namespace {
@@ -38,7 +38,7 @@ class Builder : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const YamlNode* node = anchors_.at(anchor);
     for (const Open& open : open_)
-      if (open.node == node) bad(mark, "expected values that end, got one that holds itself");
+      if (open.node == node) bad(mark, "expected values that end, got one that contains itself");
     place(node, mark);
   }
 
@@ -61,7 +61,7 @@ class Builder : public YAML::EventHandler {
   };
 
   [[noreturn]] void bad(const YAML::Mark& mark, const char* text) const {
-    throw UsageError(printable(str(path_, ":", mark.line + 1, ": ", text)));
+    throw train::UsageError(printable(str(path_, ":", mark.line + 1, ": ", text)));
   }
 
   YamlNode* make(YamlNode::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
@@ -104,12 +104,12 @@ std::string read_whole(const std::filesystem::path& path) {
   std::error_code ignored;
   std::ifstream in(path, std::ios::binary);
   if (!in || std::filesystem::is_directory(path, ignored))
-    throw UsageError(printable(path.string()) + ": expected a YAML file, got none there");
+    throw train::UsageError(printable(path.string()) + ": expected a YAML file, got none there");
   std::string text(kLargestFile + 1, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(in.gcount()));
   if (text.size() > kLargestFile)
-    throw UsageError(printable(path.string()) + ": expected a YAML file of at most 4 MiB, got a larger one");
+    throw train::UsageError(printable(path.string()) + ": expected a YAML file of at most 4 MiB, got a larger one");
   return text;
 }
 
@@ -127,7 +127,7 @@ YamlTree parse_yaml(const std::filesystem::path& path) {
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& error) {
-    throw UsageError(printable(str(name, ":", error.mark.line + 1, ": not YAML: ", error.msg)));
+    throw train::UsageError(printable(str(name, ":", error.mark.line + 1, ": not YAML: ", error.msg)));
   }
   return tree;
 }

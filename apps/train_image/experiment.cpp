@@ -5,9 +5,6 @@
 #include <cmath>
 #include <iostream>
 
-#include "apps/support/exit.h"
-#include "apps/support/resume.h"
-#include "apps/support/weights/load_weights.h"
 #include "core/random.h"
 #include "nn/models/make_model.h"
 #include "nn/summary.h"
@@ -19,17 +16,21 @@
 #include "optim/schedule/one_cycle.h"
 #include "optim/schedule/sequential.h"
 #include "optim/sgd.h"
+#include "train/engine.h"
+#include "train/exit.h"
+#include "train/load_weights.h"
+#include "train/resume.h"
 
 namespace weft::train_image {
 namespace {
 
-constexpr int64_t kSmallPicture = 64;  // up to here a CIFAR network and stem are the default
+constexpr int64_t kSmallImage = 64;  // up to here a CIFAR network and stem are the default
 
-/// Every picture once where all ranks make the same number of steps all the same: then they see together what one
-/// process with batches of all sees, the uneven last batch included. Else some pictures come twice.
+/// Every image once where all ranks make the same number of steps all the same: then they see together what one
+/// process with batches of all sees, the uneven last batch included. Else some images come twice.
 data::Tail tail_for(int64_t set_size, int world, int64_t batch_size) {
   const int64_t fewest = set_size / world, most = fewest + (set_size % world > 0 ? 1 : 0);
-  const auto steps = [&](int64_t pictures) { return (pictures + batch_size - 1) / batch_size; };
+  const auto steps = [&](int64_t images) { return (images + batch_size - 1) / batch_size; };
   return fewest > 0 && steps(fewest) == steps(most) ? data::Tail::uneven : data::Tail::repeat;
 }
 
@@ -44,7 +45,7 @@ data::PipelineOptions pipeline_options(const Options& o) {
   return changes;
 }
 
-support::ParallelOptions parallel_options(const Options& o) {
+train::StrategyOptions strategy_options(const Options& o) {
   return {.kind = o.parallel,
           .bucket_mb = o.bucket_mb,
           .compress_bf16 = o.grad_compression == "bf16",
@@ -63,18 +64,15 @@ data::TransformOn transform_on(const std::string& word) {
 
 }  // namespace
 
-Experiment::Experiment(const Options& given, const support::Ranks& all)
-    : options(given),
-      ranks(all),
-      device(all.device()),
-      precision(given.precision == "bf16" ? DType::bf16 : DType::f32) {
+Experiment::Experiment(const Options& given, const dist::World& all)
+    : options(given), ranks(all), device(all.device()), precision(train::precision_named(given.precision)) {
   manual_seed(static_cast<uint64_t>(options.seed));
   open_sets();
   make_loaders();
   make_model();
   if (options.summary) summary = nn::summary(*model, {1, height, width, channels});
-  parallel = support::make_parallel(parallel_options(options), model, ranks);
-  generator(device).seed ^= support::seed_of_rank(ranks.rank());  // weights are the same on all ranks, dropout is not
+  strategy = train::make_strategy(strategy_options(options), model, ranks);
+  generator(device).seed ^= train::seed_of_rank(ranks.rank());  // weights are the same on all ranks, dropout is not
 }
 
 void Experiment::open_sets() {
@@ -103,13 +101,13 @@ void Experiment::make_loaders() {
   width = val_pipeline.width > 0 ? val_pipeline.width : fixed->width;
 
   pixels = pixel_statistics(options, train_set.get(), *val_set);
-  data::LoaderOptions loading{.batch_size = options.batch_size,
-                              .workers = static_cast<int>(options.workers),
-                              .seed = static_cast<uint64_t>(options.seed),
-                              .device = device,
-                              .transform_on = transform_on(options.transform_on),
-                              .mean = pixels.mean,
-                              .std = pixels.std};
+  data::ImageLoaderOptions loading{.batch_size = options.batch_size,
+                                   .workers = static_cast<int>(options.workers),
+                                   .seed = static_cast<uint64_t>(options.seed),
+                                   .device = device,
+                                   .transform_on = transform_on(options.transform_on),
+                                   .mean = pixels.mean,
+                                   .std = pixels.std};
   for (const float value : loading.mean)  // what is erased is 0 after normalisation, up to the rounding to a byte
     changes.erasing.fill.push_back(static_cast<uint8_t>(std::clamp(std::lround(value * 255), 0L, 255L)));
   if (train_set) {
@@ -117,28 +115,29 @@ void Experiment::make_loaders() {
                                      .rank = ranks.rank(),
                                      .world = ranks.size(),
                                      .tail = tail_for(train_set->size(), ranks.size(), options.batch_size)};
-    train_loader = std::make_unique<data::Loader>(train_set, data::Sampler(train_set->size(), order),
-                                                  data::make_pipeline(pipeline, data::Split::train, changes), loading);
+    train_loader =
+        std::make_unique<data::ImageLoader>(train_set, data::Sampler(train_set->size(), order),
+                                            data::make_pipeline(pipeline, data::Split::train, changes), loading);
   }
   const data::Sampler order(
       val_set->size(), {.shuffle = false, .rank = ranks.rank(), .world = ranks.size(), .tail = data::Tail::uneven});
   if (order.size() == 0) return;
   loading.batch_size = std::min(std::max<int64_t>(options.batch_size, 1), order.size());
-  val_loader = std::make_unique<data::Loader>(val_set, order, val_pipeline, loading);
+  val_loader = std::make_unique<data::ImageLoader>(val_set, order, val_pipeline, loading);
 }
 
 void Experiment::make_model() {
-  const bool small = std::max(height, width) <= kSmallPicture;
+  const bool small = std::max(height, width) <= kSmallImage;
   if (options.model == "auto") options.model = small ? "resnet20" : "resnet18";
   if (options.stem == "auto") options.stem = small ? "cifar" : "imagenet";
   model =
       nn::make_model(options.model, classes, options.stem == "cifar" ? nn::Stem::cifar : nn::Stem::imagenet, channels);
   if (!options.weights.empty()) {
-    const support::LoadWeightsOptions loading{.strict = options.weights_strict == "yes",
-                                              .key = options.weights_key,
-                                              .rename = {.prefix = options.weights_prefix, .map = "auto"}};
+    const train::LoadWeightsOptions loading{.strict = options.weights_strict == "yes",
+                                            .key = options.weights_key,
+                                            .rename = {.prefix = options.weights_prefix, .map = "auto"}};
     try {
-      const support::LoadedWeights loaded = support::load_weights(*model, options.weights, loading);
+      const train::LoadedWeights loaded = train::load_weights(*model, options.weights, loading);
       if (!loaded.is_whole() && ranks.is_first())
         std::cout << "weights " << options.weights << ": " << loaded.text(20) << std::endl;
     } catch (const Error& error) {
@@ -149,7 +148,7 @@ void Experiment::make_model() {
 }
 
 std::unique_ptr<optim::Optimizer> Experiment::make_optimizer() const {
-  const auto parameters = parallel->parameters();
+  const auto parameters = strategy->parameters();
   const Options& o = options;
   std::unique_ptr<optim::Optimizer> optimizer;
   if (o.optimizer == "sgd")
@@ -166,7 +165,7 @@ std::unique_ptr<optim::Optimizer> Experiment::make_optimizer() const {
   else
     optimizer = std::make_unique<optim::Adadelta>(parameters,
                                                   optim::AdadeltaOptions{.lr = o.lr, .weight_decay = o.weight_decay});
-  if (precision == DType::bf16 && !parallel->is_sharded()) optimizer->flat()->keep_compute_copy(precision);
+  if (precision == DType::bf16 && !strategy->is_sharded()) optimizer->flat()->keep_compute_copy(precision);
   return optimizer;
 }
 

@@ -2,14 +2,14 @@
 #pragma once
 #include <memory>
 
-#include "apps/support/parallel.h"
-#include "apps/support/ranks.h"
 #include "apps/train_image/options.h"
 #include "apps/train_image/pixel_statistics.h"
-#include "data/loader.h"
+#include "data/image_loader.h"
+#include "dist/group/world.h"
 #include "nn/module.h"
 #include "optim/optimizer.h"
 #include "optim/schedule/schedule.h"
+#include "train/strategy.h"
 
 namespace weft::train_image {
 
@@ -17,27 +17,27 @@ namespace weft::train_image {
 struct Experiment {
   /// Errors: every wrong option that Options could not see: paths, names, devices, sizes that do not fit the set.
   /// `ranks` must outlive it.
-  Experiment(const Options& given, const support::Ranks& ranks);
+  Experiment(const Options& given, const dist::World& ranks);
 
   Options options;
-  const support::Ranks& ranks;
+  const dist::World& ranks;
   Device device;
   DType precision = DType::f32;
   std::shared_ptr<const data::Dataset> train_set;  ///< none with --eval-only
   std::shared_ptr<const data::Dataset> val_set;
   PixelStatistics pixels;
   int classes = 0;
-  int64_t height = 0, width = 0, channels = 0;             ///< of the model's input
-  std::unique_ptr<data::Loader> train_loader, val_loader;  ///< of this rank; no val_loader where it has no picture
+  int64_t height = 0, width = 0, channels = 0;                  ///< of the model's input
+  std::shared_ptr<data::ImageLoader> train_loader, val_loader;  ///< of this rank; no val_loader where it has no image
   std::shared_ptr<nn::Module> model;
-  std::unique_ptr<support::Parallel> parallel;
+  std::unique_ptr<train::Strategy> strategy;
   std::string summary;  ///< the table of layers, with --summary
 
   std::unique_ptr<optim::Optimizer> make_optimizer() const;
   /// The learning rate as a function of the step of the whole run.
   optim::SchedulePtr make_schedule() const;
   int64_t steps_per_epoch() const { return train_loader->steps_per_epoch(); }
-  /// Pictures of a whole step on all ranks.
+  /// Images of a whole step on all ranks.
   int64_t global_batch() const { return options.batch_size * ranks.size(); }
   int64_t total_steps() const { return steps_per_epoch() * options.epochs; }
 

@@ -3,10 +3,10 @@
 #include <iostream>
 #include <memory>
 
-#include "apps/support/device.h"
-#include "apps/support/exit.h"
 #include "apps/train_image/trainer.h"
-#include "core/safetensors.h"
+#include "core/choose_device.h"
+#include "io/safetensors.h"
+#include "train/exit.h"
 
 namespace weft::train_image {
 namespace {
@@ -14,9 +14,9 @@ namespace {
 void describe(Experiment& e) {
   if (!e.ranks.is_first()) return;
   if (e.ranks.size() > 1)
-    std::cout << "ranks   " << e.ranks.describe() << ", " << e.parallel->describe() << "; " << e.options.batch_size
-              << " pictures each per step, " << e.global_batch() << " together\n";
-  std::cout << "device  " << support::describe(e.device) << '\n';
+    std::cout << "ranks   " << e.ranks.describe() << ", " << e.strategy->describe() << "; " << e.options.batch_size
+              << " images each per step, " << e.global_batch() << " together\n";
+  std::cout << "device  " << weft::describe(e.device) << '\n';
   if (e.train_set) std::cout << "train   " << e.train_set->describe() << '\n';
   std::cout << "val     " << e.val_set->describe() << '\n';
   if (e.options.eval_only) std::cout << "pixels  normalised as those of " << e.pixels.origin << '\n';
@@ -29,31 +29,31 @@ void describe(Experiment& e) {
 /// What the run would do.
 std::string plan(const Experiment& e) {
   const Options& o = e.options;
-  if (o.eval_only) return str("dry run: would evaluate ", e.val_set->size(), " pictures");
+  if (o.eval_only) return str("dry run: would evaluate ", e.val_set->size(), " images");
   return str("dry run: would train ", o.epochs, " epochs of ", e.steps_per_epoch(), " steps, ", e.global_batch(),
-             " pictures each, ", o.optimizer, " at ", o.lr, ", schedule ", o.schedule, ", and write ", o.out);
+             " images each, ", o.optimizer, " at ", o.lr, ", schedule ", o.schedule, ", and write ", o.out);
 }
 
 Evaluation evaluation_of(Experiment& e) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(
       e.ranks.is_first() ? nullptr : std::fopen("/dev/null", "w"), std::fclose);
-  support::ProgressOptions where;
+  train::ProgressOptions where;
   where.out = nowhere.get();
-  support::Progress progress(where);
+  train::Progress progress(where);
   return evaluate(e, progress);
 }
 
 int run(int argc, char** argv) {
   Options options;
-  if (!parse_options(argc, argv, options)) return support::kExitOk;
-  const support::Ranks ranks(
-      {.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
+  if (!parse_options(argc, argv, options)) return train::kExitOk;
+  const dist::World ranks =
+      dist::init({.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
   Experiment experiment(options, ranks);
   describe(experiment);
   StateDict weights;  // for --export
   if (options.dry_run) {
     if (ranks.is_first()) std::cout << plan(experiment) << std::endl;
-    return support::kExitOk;
+    return train::kExitOk;
   }
   if (options.eval_only) {
     const Evaluation result = evaluation_of(experiment);
@@ -61,25 +61,25 @@ int run(int argc, char** argv) {
       std::printf("val loss %.4f accuracy %.2f%% (%lld of %lld), %.0f images/s\n", result.loss, 100 * result.accuracy,
                   static_cast<long long>(result.correct), static_cast<long long>(result.images),
                   result.images_per_second);
-    if (!options.export_file.empty()) weights = experiment.parallel->model_state();
+    if (!options.export_file.empty()) weights = experiment.strategy->model_state();
   } else {
     if (ranks.is_first()) std::cout << "run     " << options.out << std::endl;
     Trainer trainer(experiment);
-    const support::RunEnd end = trainer.run();
-    if (end != support::RunEnd::finished) return support::exit_code(end);
+    const train::RunEnd end = trainer.run();
+    if (end != train::RunEnd::finished) return train::exit_code(end);
     if (!options.export_file.empty()) weights = trainer.weights();
   }
   if (!options.export_file.empty()) {
-    if (!ranks.is_first()) return support::kExitOk;
+    if (!ranks.is_first()) return train::kExitOk;
     write_safetensors(options.export_file, weights, experiment.pixels.texts());
     std::cout << "wrote   " << options.export_file << std::endl;
   }
-  return support::kExitOk;
+  return train::kExitOk;
 }
 
 }  // namespace
 }  // namespace weft::train_image
 
 int main(int argc, char** argv) {
-  return weft::support::guarded_main("train_image", [&] { return weft::train_image::run(argc, argv); });
+  return weft::train::guarded_main("train_image", [&] { return weft::train_image::run(argc, argv); });
 }

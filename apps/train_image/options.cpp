@@ -4,16 +4,18 @@
 #include <string_view>
 
 #include "apps/support/flags.h"
+#include "core/joined.h"
 #include "data/pipeline.h"
 #include "kernels/error.h"
+#include "nn/models/make_model.h"
 
 namespace weft::train_image {
 namespace {
 
 void check_pair(std::string_view flag, const std::vector<double>& pair, double most) {
   if (!pair.empty() && !(pair[0] > 0 && pair[0] <= pair[1] && pair[1] <= most))
-    throw support::UsageError(str("--", flag, ": expected two numbers above 0 in ascending order, up to ", most,
-                                  ", got ", pair[0], ",", pair[1]));
+    throw train::UsageError(str("--", flag, ": expected two numbers above 0 in ascending order, up to ", most, ", got ",
+                                pair[0], ",", pair[1]));
 }
 
 void check_augmentation(const Options& o) {
@@ -23,16 +25,16 @@ void check_augmentation(const Options& o) {
   try {
     chosen = data::resolve_pipeline(o.augment, o.data);
   } catch (const Error& error) {
-    throw support::UsageError(str("--", error.what()));
+    throw train::UsageError(str("--", error.what()));
   }
   if (!chosen.starts_with("imagenet") && (!o.crop_scale.empty() || !o.crop_ratio.empty()))
-    throw support::UsageError(
+    throw train::UsageError(
         str("--crop-", o.crop_scale.empty() ? "ratio" : "scale", ": expected --augment imagenet, got ", chosen));
   if (o.color_jitter.empty()) return;
   for (const double reach : o.color_jitter)
-    if (reach < 0) throw support::UsageError(str("--color-jitter: expected numbers of at least 0, got ", reach));
+    if (reach < 0) throw train::UsageError(str("--color-jitter: expected numbers of at least 0, got ", reach));
   if (o.color_jitter[3] > 0.5)
-    throw support::UsageError(str("--color-jitter: expected a hue of at most 0.5, got ", o.color_jitter[3]));
+    throw train::UsageError(str("--color-jitter: expected a hue of at most 0.5, got ", o.color_jitter[3]));
 }
 
 }  // namespace
@@ -41,16 +43,13 @@ bool parse_options(int argc, char** argv, Options& o) {
   support::Flags flags("train_image", "Trains an image classifier, or evaluates one.");
   flags.add("data", o.data,
             "shapes | cifar10:DIR | cifar100:DIR | idx:DIR | folder:DIR | hdf5:FILE | packed:FILE | random:NxHxWxC");
-  flags.add("model", o.model,
-            "resnet8|20|32|44|56|110 (CIFAR family), resnet18|34|50|101|152, vit_tiny4 (CIFAR) or "
-            "vit_small16|base16|large16; auto: resnet20 for pictures up to 64 "
-            "pixels, else resnet18");
+  flags.add("model", o.model, joined(nn::model_names()) + "; auto: resnet20 for images up to 64 pixels, else resnet18");
   flags.add_choice("stem", o.stem, {"auto", "cifar", "imagenet"},
-                   "first layers of resnet18 … 152: 3x3 stride 1, or 7x7 stride 2 and max-pool; auto: by picture size");
+                   "first layers of resnet18 … 152: 3x3 stride 1, or 7x7 stride 2 and max-pool; auto: by image size");
   flags.add("image-size", o.image_size, "side of the model's square input in pixels; 0: of the set (folder: 224)",
             {.min = 0, .max = 4096});
   flags.add("epochs", o.epochs, "passes over the training set", {.min = 1, .max = 1e6});
-  flags.add("batch-size", o.batch_size, "pictures per step of each rank; on N ranks a step sees N times as many",
+  flags.add("batch-size", o.batch_size, "images per step of each rank; on N ranks a step sees N times as many",
             {.min = 1, .max = 1e6});
   flags.add("lr", o.lr, "peak learning rate", {.min = 0});
   flags.add_choice("optimizer", o.optimizer, {"sgd", "adam", "adamw", "adadelta"},
@@ -65,28 +64,26 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("label-smoothing", o.label_smoothing, "share of the target spread over all classes", {.min = 0, .max = 1});
   flags.add("clip-norm", o.clip_norm, "largest norm of the gradient; 0: not clipped", {.min = 0});
   support::add_flags(flags, o.averages);
-  flags.add(
-      "augment", o.augment,
-      "random changes of training pictures: none | standard | flip | shapes (pad 2, crop, flip) | cifar (pad 4) | "
-      "imagenet (random resized crop, flip), and autoaugment[:imagenet|cifar10|svhn] | randaugment[:N,M] | "
-      "trivialaugment, alone (with the standard crop and flip) or as flip+trivialaugment; auto, standard: what "
-      "suits the set");
+  flags.add("augment", o.augment,
+            "random changes of training images: none | standard | flip | shapes (pad 2, crop, flip) | cifar (pad 4) | "
+            "imagenet (random resized crop, flip), and autoaugment[:imagenet|cifar10|svhn] | randaugment[:N,M] | "
+            "trivialaugment, alone (with the standard crop and flip) or as flip+trivialaugment; auto, standard: what "
+            "suits the set");
   flags.add("crop-scale", o.crop_scale, 2, "smallest and largest share of the area that imagenet crops (0.08,1)");
   flags.add("crop-ratio", o.crop_ratio, 2, "smallest and largest width over height that imagenet crops (0.75,1.3333)");
   flags.add_choice("interpolation", o.interpolation, {"bilinear", "bicubic"},
-                   "how pictures are resized, always with antialiasing");
+                   "how images are resized, always with antialiasing");
   flags.add("color-jitter", o.color_jitter, 4, "B,C,S,H: reach of brightness, contrast, saturation, and hue (to 0.5)");
-  flags.add("random-erasing", o.random_erasing, "probability that a box of the picture is erased",
-            {.min = 0, .max = 1});
+  flags.add("random-erasing", o.random_erasing, "probability that a box of the image is erased", {.min = 0, .max = 1});
   flags.add("mixup", o.mixup, "alpha of mixup; 0: off", {.min = 0});
   flags.add("cutmix", o.cutmix, "alpha of cutmix; 0: off", {.min = 0});
   flags.add_choice(
       "transform-on", o.transform_on, {"auto", "host", "device"},
-      "where pictures are cropped, mirrored and normalised. device: they travel as bytes; host: the workers do it and "
+      "where images are cropped, mirrored and normalised. device: they travel as bytes; host: the workers do it and "
       "four times as much travels; the same bits either way; auto: device, on the CPU host");
   flags.add_choice("precision", o.precision, {"f32", "bf16"}, "bf16: convolutions and matmuls in bf16, weights in f32");
   flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
-  flags.add("workers", o.workers, "threads that load pictures; 0: the training thread itself", {.min = 0, .max = 1024});
+  flags.add("workers", o.workers, "threads that load images; 0: the training thread itself", {.min = 0, .max = 1024});
   flags.add("seed", o.seed, "of weights, order and augmentation", {.min = 0});
   flags.add("out", o.out, "run folder: metrics, TensorBoard files, checkpoints, summary");
   flags.add("mean", o.mean, 0,
@@ -102,16 +99,17 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("eval-only", o.eval_only, "evaluate on the validation part and stop; needs only that part of the set");
   flags.add("max-steps", o.max_steps, "stop after this many steps of the whole run, as Ctrl-C would; 0: no limit",
             {.min = 0});
+  flags.retired("deterministic");  // every run is
+  flags.add("log-interval", o.log_interval, "steps between two rows of metrics within an epoch; 0: one an epoch",
+            {.min = 0});
   flags.add_choice(
       "graph", o.graph, {"auto", "on", "off"},
       "launch a step as one CUDA graph; auto: on cuda with one rank, unless --profile wants to see its kernels, and "
       "without graph where the capture fails");
-  flags.add("deterministic", o.deterministic,
-            "same bits on every run; so it is always today, since every kernel is deterministic");
   flags.add_choice(
       "parallel", o.parallel, {"auto", "none", "ddp", "fsdp"},
       "ddp: several ranks (mpirun, srun, weft-run, torchrun's variables) train one model, each on its part "
-      "of the pictures; fsdp: the same, and weights, gradients and optimizer state are shared out over them; auto: "
+      "of the images; fsdp: the same, and weights, gradients and optimizer state are shared out over them; auto: "
       "ddp where there are several ranks; none: ranks do not know each other");
   flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
                    "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/support/averages.h"
+#include "train/averages.h"
 
 namespace weft::train_image {
 
@@ -25,7 +25,7 @@ struct Options {
   double weight_decay = 5e-4;
   double label_smoothing = 0;
   double clip_norm = 0;
-  support::AverageOptions averages;
+  train::AverageOptions averages;
   std::string augment = "auto";
   std::vector<double> crop_scale, crop_ratio;
   std::string interpolation = "bilinear";
@@ -45,8 +45,8 @@ struct Options {
   std::string export_file;
   bool eval_only = false;
   int64_t max_steps = 0;
+  int64_t log_interval = 0;
   std::string graph = "auto";
-  bool deterministic = false;
   std::string parallel = "auto";
   std::string backend = "auto";
   double bucket_mb = 25;

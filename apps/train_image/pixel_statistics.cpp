@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "apps/support/flags.h"
-#include "apps/support/weights/weights_file.h"
 #include "data/statistics.h"
+#include "io/weights/weights_file.h"
 
 namespace weft::train_image {
 namespace {
@@ -22,8 +22,7 @@ std::string joined(const std::vector<float>& values) {
 
 std::vector<float> per_channel(const char* flag, const std::vector<double>& given, size_t channels) {
   if (given.size() != channels && given.size() != 1)
-    throw support::UsageError(
-        str("--", flag, ": expected ", channels, " numbers, one per channel, got ", given.size()));
+    throw train::UsageError(str("--", flag, ": expected ", channels, " numbers, one per channel, got ", given.size()));
   std::vector<float> result(channels);
   for (size_t c = 0; c < channels; ++c) result[c] = static_cast<float>(given[given.size() == 1 ? 0 : c]);
   return result;
@@ -32,7 +31,7 @@ std::vector<float> per_channel(const char* flag, const std::vector<double>& give
 /// What the file tells beside its tensors; nothing where it cannot be read: who loads the weights says why.
 std::map<std::string, std::string> metadata(const Options& options) {
   try {
-    return support::open_weights(options.weights, {.key = options.weights_key})->metadata();
+    return open_weights(options.weights, {.key = options.weights_key})->metadata();
   } catch (const Error&) {
     return {};
   }
@@ -85,7 +84,7 @@ PixelStatistics pixel_statistics(const Options& options, const data::Dataset* tr
   if (!options.std.empty()) result.std = per_channel("std", options.std, channels);
   if (!options.mean.empty() && !options.std.empty()) result.origin = "--mean and --std";
   for (const float value : result.std)
-    if (!(value > 0)) throw support::UsageError(str("--std: expected positive numbers, got ", value));
+    if (!(value > 0)) throw train::UsageError(str("--std: expected positive numbers, got ", value));
   return result;
 }
 

@@ -4,21 +4,21 @@
 #include <algorithm>
 #include <limits>
 
-#include "apps/support/device.h"
-#include "apps/support/memory.h"
+#include "core/choose_device.h"
 #include "kernels/allocator.h"
+#include "train/memory.h"
 
 namespace weft::train_image {
 
-Record::Record(const Experiment& experiment, const support::RunFolder& folder, int64_t step)
+Record::Record(const Experiment& experiment, const train::RunFolder& folder, int64_t step)
     : experiment_(experiment),
       folder_(folder),
-      metrics_(step == 0 ? support::Metrics(folder.metrics()) : support::Metrics(folder.metrics(), step)),
+      metrics_(step == 0 ? train::Metrics(folder.metrics()) : train::Metrics(folder.metrics(), step)),
       board_(folder.path(), step == 0 ? -1 : step) {
   const Options& o = experiment.options;
   const int ranks = experiment.ranks.size();
   folder_.write_config(
-      str("# ", ranks, ranks == 1 ? " rank: " : " ranks: ", experiment.global_batch(), " pictures per step\n", o.toml));
+      str("# ", ranks, ranks == 1 ? " rank: " : " ranks: ", experiment.global_batch(), " images per step\n", o.toml));
   if (step > 0) return;
   board_.hyper_parameters({{"model", o.model},
                            {"lr", o.lr},
@@ -30,24 +30,35 @@ Record::Record(const Experiment& experiment, const support::RunFolder& folder, i
 }
 
 void Record::show_samples() {
-  if (!support::have_png()) return;
-  std::vector<support::Picture> pictures;
+  if (!train::have_png()) return;
+  std::vector<train::Canvas> samples;
   const int64_t count = std::min<int64_t>(32, experiment_.train_set->size());
   for (int64_t i = 0; i < count; ++i) {
-    const data::Picture stored = experiment_.train_set->get(i);
-    support::Picture picture(static_cast<int>(stored.width), static_cast<int>(stored.height));
+    const data::Image stored = experiment_.train_set->get(i);
+    train::Canvas sample(static_cast<int>(stored.width), static_cast<int>(stored.height));
     for (int64_t p = 0; p < stored.width * stored.height; ++p)
       for (int64_t c = 0; c < 3; ++c)
-        picture.pixels[p * 3 + c] = stored.pixels[p * stored.channels + std::min(c, stored.channels - 1)];
-    if (picture.width <= 512) pictures.push_back(std::move(picture));
+        sample.pixels[p * 3 + c] = stored.pixels[p * stored.channels + std::min(c, stored.channels - 1)];
+    if (sample.width <= 512) samples.push_back(std::move(sample));
   }
-  if (!pictures.empty()) board_.picture("samples", support::grid(pictures, 8), 0);
+  if (!samples.empty()) board_.image("samples", train::grid(samples, 8), 0);
 }
 
-void Record::epoch(const Position& at, const Training& training, const Evaluation& evaluation) {
+void Record::steps(const train::Position& at, const train::StepSums::Totals& totals, double lr) {
+  const double samples = static_cast<double>(totals.samples);
+  metrics_.append({.epoch = at.epoch + 1,
+                   .step = at.step,
+                   .split = train::Split::steps,
+                   .loss = totals.loss / samples,
+                   .accuracy = totals.correct / samples,
+                   .lr = lr});
+  board_.scalar("loss/steps", totals.loss / samples, at.step);
+}
+
+void Record::epoch(const train::Position& at, const train::Epoch& training, const Evaluation& evaluation) {
   metrics_.append({.epoch = at.epoch,
                    .step = at.step,
-                   .split = support::Split::train,
+                   .split = train::Split::train,
                    .loss = training.loss,
                    .accuracy = training.accuracy,
                    .lr = training.lr,
@@ -55,7 +66,7 @@ void Record::epoch(const Position& at, const Training& training, const Evaluatio
                    .data_wait = std::max(training.pace.data_wait, 0.0)});
   metrics_.append({.epoch = at.epoch,
                    .step = at.step,
-                   .split = support::Split::val,
+                   .split = train::Split::val,
                    .loss = evaluation.loss,
                    .accuracy = evaluation.accuracy,
                    .lr = training.lr,
@@ -66,11 +77,10 @@ void Record::epoch(const Position& at, const Training& training, const Evaluatio
   board_.scalar("accuracy/val", evaluation.accuracy, at.step);
   board_.scalar("lr", training.lr, at.step);
   board_.scalar("images_per_second", training.pace.images_per_second, at.step);
-  if (support::have_png())
-    board_.picture("confusion", evaluation.confusion.draw(experiment_.val_set->classes()), at.step);
+  if (train::have_png()) board_.image("confusion", evaluation.confusion.draw(experiment_.val_set->classes()), at.step);
 }
 
-void Record::end(bool finished, const Position& at, const Evaluation& last, double images_per_second) {
+void Record::end(bool finished, const train::Position& at, const Evaluation& last, double images_per_second) {
   const Experiment& e = experiment_;
   constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();  // null in the file
   board_.end(finished);
@@ -78,16 +88,16 @@ void Record::end(bool finished, const Position& at, const Evaluation& last, doub
       {{"finished", finished},
        {"model", e.options.model},
        {"data", e.options.data},
-       {"device", support::describe(e.device)},
+       {"device", weft::describe(e.device)},
        {"ranks", static_cast<int64_t>(e.ranks.size())},
        {"epochs", at.epoch},
        {"steps", at.step},
        {"val_accuracy", last.images > 0 ? last.accuracy : kNotKnown},
        {"val_loss", last.images > 0 ? last.loss : kNotKnown},
-       {"best_val_accuracy", at.best_epoch > 0 ? at.best_accuracy : kNotKnown},
+       {"best_val_accuracy", at.best_epoch > 0 ? at.best_score : kNotKnown},
        {"best_epoch", at.best_epoch},
        {"images_per_second", images_per_second},
-       {"peak_memory_bytes", support::peak_memory_bytes()},
+       {"peak_memory_bytes", train::peak_memory_bytes()},
        {"peak_tensor_bytes", static_cast<int64_t>(kernels::CachingAllocator::of(e.device).stats().peak_live)}});
 }
 

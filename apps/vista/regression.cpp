@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <iostream>
-#include <numeric>
 
-#include "apps/support/device.h"
+#include "core/choose_device.h"
 #include "core/ops/cross_entropy.h"
-#include "core/ops/index_select.h"
 #include "core/ops/mse_loss.h"
 #include "core/ops/random.h"
 #include "core/random.h"
@@ -19,24 +17,16 @@ constexpr int64_t kPairs = 2048, kInputs = 20;
 
 }  // namespace
 
-Pairs::Pairs(const Options& options, Device device, int rank, int world)
-    : sampler_(kPairs, {.seed = static_cast<uint64_t>(options.seed), .rank = rank, .world = world}),
-      batch_size_(options.batch_size) {
+std::shared_ptr<data::LoaderEngine> make_pairs(const Options& options, const dist::World& world) {
+  const data::Sampler order(kPairs,
+                            {.seed = static_cast<uint64_t>(options.seed), .rank = world.rank(), .world = world.size()});
   manual_seed(static_cast<uint64_t>(options.seed));
-  x_ = uniform({kPairs, kInputs}, 0, 1, DType::f32, device);
-  y_ = uniform({kPairs, 1}, 0, 1, DType::f32, device);
-}
-
-int64_t Pairs::steps() const { return (sampler_.size() - 1) / batch_size_ + 1; }
-
-int64_t Pairs::first_batch() const { return std::min(batch_size_, sampler_.size()); }
-
-Pairs::Batch Pairs::batch(int64_t epoch, int64_t step) const {
-  std::vector<int64_t> places;
-  for (int64_t i = step * batch_size_; i < std::min((step + 1) * batch_size_, sampler_.size()); ++i)
-    places.push_back(sampler_.index(epoch, i));
-  const Tensor rows = Tensor::from(places, x_.device());
-  return {index_select(x_, 0, rows), index_select(y_, 0, rows)};
+  const Tensor x = uniform({kPairs, kInputs}, 0, 1, DType::f32, world.device());
+  const Tensor y = uniform({kPairs, 1}, 0, 1, DType::f32, world.device());
+  return std::make_shared<data::LoaderEngine>(
+      data::rows_of({x, y}), order,
+      data::LoaderOptions{
+          .batch_size = std::min(options.batch_size, order.size()), .workers = 0, .device = world.device()});
 }
 
 std::shared_ptr<nn::Linear> make_model(const Options& options, Device device) {
@@ -46,45 +36,62 @@ std::shared_ptr<nn::Linear> make_model(const Options& options, Device device) {
   return model;
 }
 
-void print_epoch(int gpu, int64_t epoch, const Pairs& pairs) {
-  std::cout << str("[GPU", gpu, "] Epoch ", epoch, " | Batchsize: ", pairs.first_batch(), " | Steps: ", pairs.steps(),
-                   '\n')
+std::string describe(const Options& options, const data::LoaderEngine& pairs, Device device) {
+  return str("Linear(20, 1) on ", weft::describe(device), ", ", options.total_epochs, " epochs of ",
+             pairs.steps_per_epoch(), " steps of ", pairs.options().batch_size, " pairs, loss ", options.loss, ", lr ",
+             options.lr);
+}
+
+Regression::Regression(const Options& options, const dist::World& world, std::shared_ptr<data::LoaderEngine> pairs,
+                       std::shared_ptr<nn::Module> model, train::Strategy& strategy, int64_t resumed_epoch)
+    : LoaderTask(std::move(pairs)),
+      options_(options),
+      world_(world),
+      model_(std::move(model)),
+      sgd_(strategy.parameters(), {.lr = options.lr}),
+      interruption_(world, {}, train::LossSum::per_step),
+      engine_(*this, {world, *model_, strategy, sgd_},
+              {.epochs = options.total_epochs, .sum = train::LossSum::per_step, .saves_epochs = false, .quiet = true},
+              interruption_),
+      first_epoch_(std::max<int64_t>(resumed_epoch, 0)) {
+  engine_.position() = {.epoch = first_epoch_, .step = first_epoch_ * engine_.steps_per_epoch()};
+  if (!world.is_first() || options.log_dir.empty()) return;
+  log_.emplace(options.log_dir, resumed_epoch);
+  log_->config({{"total_epochs", static_cast<double>(options.total_epochs)},
+                {"batch_size", static_cast<double>(options.batch_size)},
+                {"world_size", static_cast<double>(world.size())},
+                {"lr", options.lr},
+                {"loss", options.loss},
+                {"seed", static_cast<double>(options.seed)}});
+}
+
+void Regression::print_epoch(int gpu) const {
+  std::cout << str("[GPU", gpu, "] Epoch ", epoch(), " | Batchsize: ", batch_size(),
+                   " | Steps: ", loader().steps_per_epoch(), '\n')
             << std::flush;
 }
 
-double train_epoch(const Options& options, const Pairs& pairs, int64_t epoch,
-                   const std::function<Tensor(const Tensor&)>& forward, optim::SGD& sgd) {
-  Tensor sum = Tensor::zeros({}, DType::f64, pairs.batch(epoch, 0).x.device());
-  for (int64_t step = 0; step < pairs.steps(); ++step) {
-    const Pairs::Batch batch = pairs.batch(epoch, step);
-    const Tensor out = forward(batch.x);
-    const Tensor loss = options.loss == "mse" ? mse_loss(out, batch.y) : cross_entropy(out, batch.y);
-    sgd.zero_grad();
-    loss.backward();
-    sgd.step();
-    sum.add_(loss.detach().to(DType::f64));
-  }
-  return sum.item() / static_cast<double>(pairs.steps());
+train::Measured Regression::loss(const std::vector<Tensor>& batch) {
+  const Tensor out = engine_.forward(batch[0]);
+  return {options_.loss == "mse" ? mse_loss(out, batch[1]) : cross_entropy(out, batch[1])};
 }
 
-LossLog::LossLog(const Options& o, int ranks, int64_t resumed_epoch) : log_(o.log_dir, resumed_epoch) {
-  log_.config({{"total_epochs", static_cast<double>(o.total_epochs)},
-               {"batch_size", static_cast<double>(o.batch_size)},
-               {"world_size", static_cast<double>(ranks)},
-               {"lr", o.lr},
-               {"loss", o.loss},
-               {"seed", static_cast<double>(o.seed)}});
+void Regression::epoch_done(const train::Epoch& epoch, const train::Validation&) {
+  if (log_)
+    log_->log(epoch.number, {{"epoch", static_cast<double>(epoch.number)},
+                             {"train_loss", epoch.loss},
+                             {"pairs_per_second", static_cast<double>(kPairs) / epoch.seconds}});
+  if (world_.is_first() && (epoch.number == first_epoch_ + 1 || epoch.number == options_.total_epochs))
+    print_loss(epoch.number - 1, epoch.own_loss);
 }
 
-void LossLog::log(int64_t epochs_run, double loss, double seconds) {
-  log_.log(epochs_run, {{"epoch", static_cast<double>(epochs_run)},
-                        {"train_loss", loss},
-                        {"pairs_per_second", static_cast<double>(kPairs) / seconds}});
+void Regression::stopped(train::StopRule& rule) {
+  if (world_.is_first())
+    std::cerr << str("stopped by ", rule.reason(), " after step ", engine_.position().step, " of the run\n");
 }
 
-std::string describe(const Options& options, const Pairs& pairs, Device device) {
-  return str("Linear(20, 1) on ", support::describe(device), ", ", options.total_epochs, " epochs of ", pairs.steps(),
-             " steps of ", pairs.first_batch(), " pairs, loss ", options.loss, ", lr ", options.lr);
+void Regression::ended(train::RunEnd end) {
+  if (log_ && end == train::RunEnd::finished) log_->end(true);
 }
 
 }  // namespace weft::vista

@@ -1,61 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
-#include "apps/support/scalar_log.h"
 #include "apps/vista/options.h"
-#include "data/sampler.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"
+#include "train/loader_task.h"
+#include "train/scalar_log.h"
 
 namespace weft::vista {
 
-/// 2048 pairs of x [20] and y [1], uniform in [0, 1), the same for one seed on every rank; they lie on the device.
-class Pairs {
- public:
-  /// `rank` of `world` takes its share of each epoch, in batches of `batch_size`.
-  Pairs(const Options& options, Device device, int rank = 0, int world = 1);
-
-  struct Batch {
-    Tensor x, y;  ///< [n, 20], [n, 1]
-  };
-  /// Steps of an epoch on this rank.
-  int64_t steps() const;
-  /// Pairs in the first step of an epoch.
-  int64_t first_batch() const;
-  Batch batch(int64_t epoch, int64_t step) const;
-
- private:
-  Tensor x_, y_;
-  data::Sampler sampler_;
-  int64_t batch_size_;
-};
+/// 2048 pairs of x [20] and y [1], uniform in [0, 1), the same for one seed on every rank; they lie on the device. Each
+/// rank takes its share of an epoch.
+std::shared_ptr<data::LoaderEngine> make_pairs(const Options& options, const dist::World& world);
 
 /// Linear(20, 1), on the device.
 std::shared_ptr<nn::Linear> make_model(const Options& options, Device device);
 
-/// `[GPU0] Epoch 3 | Batchsize: 32 | Steps: 64`.
-void print_epoch(int gpu, int64_t epoch, const Pairs& pairs);
+/// `Linear(20, 1) on cpu (…), 50 epochs of 64 steps, …`, for --dry-run.
+std::string describe(const Options& options, const data::LoaderEngine& pairs, Device device);
 
-/// One pass over this rank's pairs; returns the mean of the steps' losses.
-double train_epoch(const Options& options, const Pairs& pairs, int64_t epoch,
-                   const std::function<Tensor(const Tensor&)>& forward, optim::SGD& sgd);
-
-/// What --log-dir keeps: `train_loss` and `pairs_per_second` by the number of epochs that have been run. Of rank 0.
-class LossLog {
+/// The regression by SGD, from the start or from `resumed_epoch` on (-1: a new run). The programs differ in the files
+/// that they write, and when. --log-dir keeps `train_loss` and `pairs_per_second` by the number of epochs that have
+/// been run.
+class Regression : public train::LoaderTask {
  public:
-  /// `resumed_epoch` (-1: a new run): later epochs of an earlier run of this folder go.
-  LossLog(const Options& options, int ranks, int64_t resumed_epoch);
-  void log(int64_t epochs_run, double loss, double seconds);
-  void end() { log_.end(true); }
+  /// All must outlive it.
+  Regression(const Options& options, const dist::World& world, std::shared_ptr<data::LoaderEngine> pairs,
+             std::shared_ptr<nn::Module> model, train::Strategy& strategy, int64_t resumed_epoch = -1);
+  train::RunEnd run() { return engine_.run(); }
+
+ protected:
+  /// After the first epoch and the last one, on rank 0.
+  virtual void print_loss(int64_t epoch, double mean) const = 0;
+  /// `[GPU0] Epoch 3 | Batchsize: 32 | Steps: 64`.
+  void print_epoch(int gpu) const;
+  train::Measured loss(const std::vector<Tensor>& batch) override;
+  void epoch_done(const train::Epoch& epoch, const train::Validation&) override;
+  void stopped(train::StopRule& rule) override;
+  void ended(train::RunEnd end) override;
+  int64_t epoch() const { return engine_.position().epoch; }
+
+  const Options& options_;
+  const dist::World& world_;
+  std::shared_ptr<nn::Module> model_;
 
  private:
-  support::ScalarLog log_;
+  optim::SGD sgd_;
+  train::Interruption interruption_;
+  train::Engine engine_;
+  std::optional<train::ScalarLog> log_;  // of rank 0
+  int64_t first_epoch_;
 };
-
-/// `Linear(20, 1) on cpu (…), 50 epochs of 64 steps, …`, for --dry-run.
-std::string describe(const Options& options, const Pairs& pairs, Device device);
 
 }  // namespace weft::vista

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says whether a GPU can be used, and what this build has; see docs/workflows/vista.md.
+// Reports whether a GPU can be used, and the parts of this build; see docs/workflows/vista.md.
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
 
-#include "apps/support/device.h"
 #include "apps/support/flags.h"
+#include "core/choose_device.h"
 #include "core/ops/add.h"
 #include "core/ops/sum.h"
-#include "data/hdf5_state.h"
-#include "dist/launch_environment.h"
-#include "dist/rank_place.h"
+#include "dist/rendezvous/launch_environment.h"
+#include "dist/rendezvous/rank_place.h"
+#include "io/hdf5/hdf5_state.h"
 #include "kernels/engines/cublaslt.h"
 #include "kernels/engines/cudnn.h"
 #include "kernels/runtime.h"
@@ -27,7 +27,7 @@ struct Part {
 };
 #include "build_facts.h"
 
-/// What the driver says of itself; nothing where there is none.
+/// The driver's version; nothing without a driver.
 std::string driver() {
   std::ifstream file("/proc/driver/nvidia/version");
   std::string line;
@@ -35,7 +35,7 @@ std::string driver() {
   return line;
 }
 
-/// Computes on the device; empty when the result is right, else what went wrong.
+/// Computes on the device; empty if the result is right, else the error.
 std::string why_not(Device device) {
   try {
     const Tensor ones = Tensor::ones({1 << 16}, DType::f32, device);
@@ -51,13 +51,13 @@ struct Usable {
   std::string reason;  ///< why no GPU is usable; empty: `device` is
 };
 
-/// The first GPU that computes, else why the first does not.
+/// The first GPU that computes, else why the first one does not.
 Usable find_usable() {
   kernels::Runtime& cuda = kernels::runtime(DeviceKind::cuda);
   int count = 0;
   try {
     count = cuda.device_count();
-  } catch (const Error& error) {  // there is a driver that cannot be used
+  } catch (const Error& error) {  // there is a driver, but it cannot be used
     return {{}, error.what()};
   }
   Usable result;
@@ -93,7 +93,7 @@ void describe() {
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) row("visible", str("CUDA_VISIBLE_DEVICES=", visible));
   for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::simt, DeviceKind::cuda}) {
     try {
-      for (int i = 0; i < kernels::runtime(kind).device_count(); ++i) row("device", support::describe({kind, i}));
+      for (int i = 0; i < kernels::runtime(kind).device_count(); ++i) row("device", weft::describe({kind, i}));
     } catch (const Error& error) {
       row("device", str(name(kind), ": ", error.what()));
     }
@@ -106,7 +106,7 @@ void describe() {
   for (const std::string& backend : dist::built_backends()) backends += (backends.empty() ? "" : ", ") + backend;
   row("backends", backends.empty() ? "none: ranks must be threads of one process" : backends);
   row("launch", launch());
-  row("HDF5", data::describe_hdf5());
+  row("HDF5", describe_hdf5());
   for (const Part& part : kParts)
     row("part", fmt::format("{:<8}{:<15}{}{}", part.found ? "found" : "MISSING", part.name, part.gives,
                             part.found ? "" : fmt::format(". Cure: {}", part.cure)));
@@ -118,17 +118,17 @@ int run(int argc, char** argv) {
                        "Says whether a GPU can be used (exit code 0: yes, 1: no), and what this build of Weft has.");
   flags.add("quiet", quiet, "the first line alone");
   flags.example("weft-info --quiet && train_image --data shapes --device cuda");
-  if (!flags.parse(argc, argv)) return support::kExitOk;
+  if (!flags.parse(argc, argv)) return train::kExitOk;
   const Usable usable = find_usable();
   const bool yes = usable.reason.empty();
-  std::cout << "GPU usable: " << (yes ? "yes, " + support::describe(usable.device) : "no, " + usable.reason) << '\n';
+  std::cout << "GPU usable: " << (yes ? "yes, " + weft::describe(usable.device) : "no, " + usable.reason) << '\n';
   if (!quiet) describe();
-  return yes ? support::kExitOk : support::kExitError;
+  return yes ? train::kExitOk : train::kExitError;
 }
 
 }  // namespace
 }  // namespace weft::weft_info
 
 int main(int argc, char** argv) {
-  return weft::support::guarded_main("weft-info", [&] { return weft::weft_info::run(argc, argv); });
+  return weft::train::guarded_main("weft-info", [&] { return weft::weft_info::run(argc, argv); });
 }

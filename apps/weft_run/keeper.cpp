@@ -17,7 +17,7 @@ namespace {
 
 /// Reads the groups until the launcher's end of the pipe closes.
 [[noreturn]] void keep(int pipe) {
-  ::setpgid(0, 0);  // what is sent to the launcher's group is not meant for us
+  ::setpgid(0, 0);  // signals to the launcher's group must not reach this process
   ::prctl(PR_SET_NAME, "weft-run-keeper");
   sigset_t all;
   sigfillset(&all);
@@ -25,7 +25,7 @@ namespace {
   std::set<pid_t> groups;
   int value;
   while (true) {
-    const ssize_t got = ::read(pipe, &value, sizeof value);  // whole: a pipe takes four bytes at once
+    const ssize_t got = ::read(pipe, &value, sizeof value);  // never partial: a pipe writes four bytes at once
     if (got < 0 && errno == EINTR) continue;
     if (got != sizeof value) break;
     if (value > 0)
@@ -61,7 +61,7 @@ void Keeper::watch(pid_t group) { tell(group); }
 void Keeper::forget(pid_t group) { tell(-group); }
 
 void Keeper::tell(int value) {
-  if (::write(pipe_.fd(), &value, sizeof value) != sizeof value) pipe_.close();  // it was killed: nothing to be done
+  if (::write(pipe_.fd(), &value, sizeof value) != sizeof value) pipe_.close();  // the keeper was killed
 }
 
 }  // namespace weft::weft_run

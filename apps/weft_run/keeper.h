@@ -2,23 +2,23 @@
 #pragma once
 #include <sys/types.h>
 
-#include "dist/socket.h"
+#include "dist/rendezvous/socket.h"
 
 namespace weft::weft_run {
 
-/// A process beside the launcher that ends what is left of the ranks' process groups when the launcher is gone, in
-/// whatever way: a rank may be a shell script, whose own children no signal of the kernel's would reach.
+/// A process that kills the ranks' remaining process groups after the launcher has ended in any way: a rank may be a
+/// shell script, and the kernel sends no signal to a script's children.
 class Keeper {
  public:
-  /// Before there are other threads.
+  /// Call it before other threads exist: it forks.
   Keeper();
   ~Keeper();
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
 
-  /// A process group that must not outlive the launcher.
+  /// Adds a process group that must not outlive the launcher.
   void watch(pid_t group);
-  /// It is gone.
+  /// The group has ended.
   void forget(pid_t group);
 
  private:

@@ -8,12 +8,12 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "apps/support/exit.h"
+#include "train/exit.h"
 #include "apps/weft_run/nodes.h"
 #include "apps/weft_run/workers.h"
 #include "core/printable.h"
-#include "dist/job_secret.h"
-#include "dist/keyed_hash.h"
+#include "dist/rendezvous/job_secret.h"
+#include "dist/rendezvous/keyed_hash.h"
 #include "kernels/runtime.h"
 
 namespace weft::weft_run {
@@ -27,7 +27,7 @@ int count_cores() {
   return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-/// SIGCHLD and what is forwarded, taken one at a time instead of interrupting. Threads made later inherit this.
+/// Blocks SIGCHLD and the forwarded signals, to read them one at a time. Later threads inherit this.
 sigset_t block_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -36,7 +36,7 @@ sigset_t block_signals() {
   return set;
 }
 
-/// Asked where the number of ranks depends on it.
+/// The number of GPUs, if the number of ranks depends on it.
 int count_gpus(const std::string& ranks_per_node) {
   const bool matters = ranks_per_node == "gpu" || ranks_per_node == "auto";
   return matters ? kernels::runtime(DeviceKind::cuda).device_count() : 0;
@@ -71,18 +71,18 @@ class Launcher {
       }
       say(failure->text);
       if (!failure->may_restart || stop_signal_ != 0 || round >= options_.max_restarts) {
-        nodes.wait_until_stopped(round);  // the others read the reason at the store that this node may hold
+        nodes.wait_until_stopped(round);  // the others read the reason from the store, which this node may own
         nodes.leave();
         return failure->code;
       }
       nodes.wait_until_stopped(round);
-      say(str("starting all ranks again, restart ", round + 1, " of ", options_.max_restarts));
+      say(str("restarting all ranks, restart ", round + 1, " of ", options_.max_restarts));
     }
   }
 
  private:
   void make_secrets() {
-    // One node needs no cookie: its ranks get what nobody else has ever seen.
+    // One node needs no cookie: its ranks get a random secret.
     meeting_secret_ =
         options_.nodes > 1
             ? dist::hexadecimal(dist::keyed_hash(dist::job_secret(variables_, "run " + options_.run), "launchers"))
@@ -117,18 +117,18 @@ class Launcher {
     return workers;
   }
 
-  /// Nothing when all ranks of all nodes ended with 0.
+  /// Nothing if all ranks of all nodes ended with 0.
   std::optional<RoundFailure> run_round(Nodes& nodes, int round) {
     Workers workers(options_.command, workers_of(nodes, round), keeper_);
     while (true) {
       while (const std::optional<Ending> ending = workers.take_ended())
         if (ending->code() != 0) {
-          // A rank that asks for its job to be submitted again has nothing to gain here.
-          const bool may_restart = stop_signal_ == 0 && ending->code() != support::kExitRequeue;
+          // A rank that asks to submit its job again is not restarted here.
+          const bool may_restart = stop_signal_ == 0 && ending->code() != train::kExitRequeue;
           nodes.fail(round, {ending->code(), may_restart, ending->text()});
         }
       if (std::optional<RoundFailure> failure = nodes.failure(round)) {
-        // Ranks that were told to end from outside end by themselves, perhaps after a checkpoint.
+        // Ranks that got a signal to end do so by themselves, perhaps after a checkpoint.
         while (stop_signal_ != 0 && !workers.empty()) {
           take_signal(workers);
           workers.take_ended();
@@ -141,7 +141,7 @@ class Launcher {
     }
   }
 
-  /// Waits a little for a signal, and passes it on.
+  /// Waits a little for a signal and forwards it.
   void take_signal(Workers& workers) {
     const timespec wait{0, 100'000'000};
     const int number = ::sigtimedwait(&signals_, nullptr, &wait);
@@ -156,7 +156,7 @@ class Launcher {
   }
 
   const Options options_;
-  Keeper keeper_;  // the first: it forks, and this process has no other threads yet
+  Keeper keeper_;  // first member: it forks before this process has other threads
   const sigset_t signals_;
   dist::EnvironmentVariables variables_;
   int cores_, local_ranks_;

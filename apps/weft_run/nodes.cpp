@@ -5,9 +5,9 @@
 #include <thread>
 #include <utility>
 
-#include "dist/find_store.h"
-#include "dist/listeners.h"
-#include "dist/message.h"
+#include "dist/rendezvous/find_store.h"
+#include "dist/rendezvous/listeners.h"
+#include "dist/rendezvous/message.h"
 #include "kernels/error.h"
 
 namespace weft::weft_run {
@@ -19,7 +19,7 @@ using dist::TimePoint;
 
 constexpr Milliseconds kPatience{60'000};
 
-/// Whether one of the addresses is this host's: binding says so, and binds nothing that lasts.
+/// Whether one of the addresses is this host's, found by binding to it for a moment.
 bool is_here(const dist::Address& address) {
   dist::Listeners ignored;
   return dist::try_listen({address.host, 0}, dist::resolve(address), ignored) == 0;
@@ -47,7 +47,8 @@ Nodes::Nodes(const Options& options, int local_ranks, const std::string& secret)
                                                       dist::TcpMembershipOptions{.rank = node_, .size = options.nodes});
   membership_->on_failure([this](const dist::Failure& failure) {
     const std::lock_guard lock(mutex_);
-    lost_ = "the launcher of a node is gone: node" + failure.reason.substr(std::min<size_t>(4, failure.reason.size()));
+    lost_ =
+        "the launcher of a node has ended: node" + failure.reason.substr(std::min<size_t>(4, failure.reason.size()));
   });
   try {
     membership_->wait_for_all(timeout);
@@ -62,8 +63,8 @@ Nodes::Nodes(const Options& options, int local_ranks, const std::string& secret)
   }
 }
 
-/// The launcher that comes first to a host's own address opens the store, the others find it. Nobody passes over a port
-/// before it has shown itself to be a stranger's.
+/// The launcher that first reaches its own host's address opens the store, the others find it. A port is skipped only
+/// when it is known to be another program's.
 void Nodes::meet(const std::string& secret) {
   const dist::Address& meeting = *options_.meeting;
   const std::string who = options_.node_rank ? str("node ", *options_.node_rank) : str("a node");
@@ -82,17 +83,17 @@ void Nodes::meet(const std::string& secret) {
       }
     const bool nobody = why.find("cannot be reached") != std::string::npos;
     if (!nobody) {
-      ++i;  // somebody else's
+      ++i;  // another program's
       continue;
     }
     try {
-      // On this very port: its neighbours are tried one after the other by this loop.
+      // On exactly this port: the loop tries its neighbours.
       server_ = std::make_unique<dist::StoreServer>(
           here, dist::StoreServerOptions{.size = options_.nodes, .secret = secret, .ports = 1});
       break;
     } catch (const Error&) {
       WEFT_CHECK(Clock::now() < deadline, "cannot open the meeting point ", here);
-      std::this_thread::sleep_for(Milliseconds(20));  // another launcher of this host was quicker: it is there now
+      std::this_thread::sleep_for(Milliseconds(20));  // another launcher of this host was faster: find its store
     }
   }
   const dist::Address at = server_ ? server_->address() : meeting;
@@ -109,7 +110,7 @@ int Nodes::claim_number() {
     store_->set("numbered", "1");
     return *options_.node_rank;
   }
-  // Who opened the store is node 0, whose host the ranks look for.
+  // The node that opened the store is node 0, to whose host the ranks connect.
   const int number = server_ ? 0 : static_cast<int>(store_->add("nodes", 1));
   WEFT_CHECK(!store_->has("numbered"), "some nodes have a --node-rank, this one has none: give it to all, or to none");
   WEFT_CHECK(number < options_.nodes, "expected ", options_.nodes, " nodes at ", *options_.meeting, ", got one more");

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "apps/weft_run/options.h"
-#include "dist/store_server.h"
-#include "dist/tcp_membership.h"
-#include "dist/tcp_store.h"
+#include "dist/rendezvous/store_server.h"
+#include "dist/rendezvous/tcp_membership.h"
+#include "dist/rendezvous/tcp_store.h"
 
 namespace weft::weft_run {
 
@@ -20,10 +20,10 @@ struct RoundFailure {
   std::string text;  ///< `rank 3 ended with exit code 1`
 };
 
-/// What the launchers of a job tell each other; each counts as one node. With one node it needs no network.
+/// The launchers' communication; each launcher is one node. A single node needs no network.
 class Nodes {
  public:
-  /// Meets the others. Errors: they do not come in time (named by number), or expect another number of nodes.
+  /// Connects to the others. Errors: nodes (named by number) are late, or expect another number of nodes.
   Nodes(const Options& options, int local_ranks, const std::string& secret);
 
   int node() const { return node_; }
@@ -31,15 +31,15 @@ class Nodes {
   int first_rank() const { return first_rank_; }
   int ranks() const { return ranks_; }
 
-  /// Where the ranks of this round meet: the same on all nodes.
+  /// The address for the ranks of this round: the same on all nodes.
   dist::Address master_of(int round);
-  /// Tells the others that a rank of this node failed; the first one counts.
+  /// Tells the others that a rank of this node failed; the first failure counts.
   void fail(int round, const RoundFailure& failure);
   /// The failure of this round, or of a launcher.
   std::optional<RoundFailure> failure(int round);
-  /// All ranks of this node have ended well; true when those of all nodes have.
+  /// All ranks of this node have succeeded; true if those of all nodes have.
   bool finished(int round);
-  /// This node's ranks are stopped; returns when those of all nodes are.
+  /// This node's ranks have stopped; returns when those of all nodes have.
   void wait_until_stopped(int round);
   void leave();
 
@@ -52,7 +52,7 @@ class Nodes {
   bool done_ = false;
   std::optional<RoundFailure> alone_;  // with one node
   std::mutex mutex_;
-  std::string lost_;  // why a launcher is gone
+  std::string lost_;  // why a launcher has ended
   std::unique_ptr<dist::StoreServer> server_;
   std::unique_ptr<dist::TcpStore> store_;
   std::unique_ptr<dist::TcpMembership> membership_;

@@ -13,7 +13,7 @@
 namespace weft::weft_run {
 namespace {
 
-using support::UsageError;
+using train::UsageError;
 
 constexpr const char* kHelp =
     R"(Starts a program as several ranks on this node, and with --nnodes as the part of this node in a larger job.
@@ -59,7 +59,7 @@ int parse_count(const std::string& flag, const std::string& text, int least, int
   return static_cast<int>(value);
 }
 
-/// The flags in front of the program, and the program with its arguments.
+/// The flags before the program, and the program with its arguments.
 std::map<std::string, std::string> split(const std::vector<std::string>& arguments, std::vector<std::string>& command) {
   std::map<std::string, std::string> flags;
   size_t i = 0;
@@ -90,7 +90,7 @@ std::map<std::string, std::string> split(const std::vector<std::string>& argumen
   return flags;
 }
 
-/// accelerate's flags, and those of its file, as torchrun's; its own names stay in the errors of what they hold.
+/// Translates the flags of accelerate and of its file to torchrun's; errors about values show accelerate's names.
 void translate(std::map<std::string, std::string>& flags) {
   support::AccelerateConfig file;
   const bool has_file = flags.contains("config-file");
@@ -112,7 +112,7 @@ void translate(std::map<std::string, std::string>& flags) {
   take("nproc-per-node", "", std::to_string(file.processes_per_machine()));
 }
 
-/// Usage errors of what is parsed elsewhere.
+/// Turns parse errors of other modules into usage errors.
 template <class Function>
 auto usage(Function&& function) {
   try {

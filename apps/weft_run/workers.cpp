@@ -16,11 +16,11 @@
 namespace weft::weft_run {
 namespace {
 
-/// In the child, between fork and exec. Returns only when something failed, with errno.
+/// Runs in the child between fork and exec. Returns only after a failure, with errno.
 void become(char* const* arguments, char* const* variables, const char* log, bool keeps_input, pid_t launcher) {
   if (::setpgid(0, 0) != 0) return;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != launcher) ::_exit(137);  // it died before the line above
+  if (::getppid() != launcher) ::_exit(137);  // the launcher died before the line above
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -67,7 +67,7 @@ void Workers::start(const std::vector<std::string>& command, const Worker& worke
   std::vector<std::string> assignments;
   for (const auto& [name, value] : worker.variables) assignments.push_back(name + "=" + value);
   const std::vector<char*> arguments = pointers(command), variables = pointers(assignments);
-  // A terminal would stop a rank that reads from it in the background; and ranks cannot share one input.
+  // A terminal would stop a background rank that reads from it, and ranks cannot share one input.
   const bool keeps_input = running_.empty() && !::isatty(STDIN_FILENO);
   int failure[2];
   WEFT_CHECK(::pipe2(failure, O_CLOEXEC) == 0, "cannot make a pipe: ", dist::error_words(errno));
@@ -81,7 +81,7 @@ void Workers::start(const std::vector<std::string>& command, const Worker& worke
   const dist::Descriptor reader(failure[0]);
   ::close(failure[1]);
   WEFT_CHECK(process > 0, "cannot start a process: ", dist::error_words(errno));
-  ::setpgid(process, process);  // here too: who comes first
+  ::setpgid(process, process);  // also here, since either process may run first
   keeper_.watch(process);
   running_[process] = worker.rank;
   int number = 0;
@@ -97,7 +97,7 @@ std::optional<Ending> Workers::take_ended() {
     const pid_t ended = ::waitpid(process, &status, WNOHANG);
     if (ended != process) continue;
     const Ending ending{rank, status};
-    ::kill(-process, SIGKILL);  // what the rank has left in its group
+    ::kill(-process, SIGKILL);  // the rank's remaining processes
     keeper_.forget(process);
     running_.erase(process);
     return ending;
@@ -112,7 +112,7 @@ void Workers::signal(int number) const {
 void Workers::stop(int grace) {
   const dist::TimePoint deadline = dist::Clock::now() + std::chrono::seconds(grace);
   if (grace > 0) signal(SIGTERM);
-  signal(SIGCONT);  // a stopped process takes no SIGTERM
+  signal(SIGCONT);  // a stopped process does not handle SIGTERM
   bool killed = false;
   while (!running_.empty()) {
     if (!killed && dist::Clock::now() >= deadline) {

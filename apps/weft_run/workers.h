@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "apps/weft_run/keeper.h"
-#include "dist/launch_environment.h"
+#include "dist/rendezvous/launch_environment.h"
 
 namespace weft::weft_run {
 
@@ -22,18 +22,18 @@ struct Ending {
   std::string text() const;
 };
 
-/// One rank to be started.
+/// One rank to start.
 struct Worker {
   int rank = 0;
   std::string log;  ///< a file for its output; empty: the launcher's
   dist::EnvironmentVariables variables;
 };
 
-/// The ranks of this node: each a process group of its own, which ends when the launcher does.
+/// The ranks of this node, each in its own process group, which ends with the launcher.
 class Workers {
  public:
   Workers(const std::vector<std::string>& command, const std::vector<Worker>& workers, Keeper& keeper);
-  /// Kills what is left.
+  /// Kills the remaining ranks.
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;

@@ -8,22 +8,22 @@
 #include <set>
 #include <sstream>
 
-#include "apps/support/exit.h"
-#include "apps/support/progress.h"
+#include "train/exit.h"
+#include "train/progress.h"
 #include "apps/weft_sweep/options.h"
 #include "apps/weft_sweep/pool.h"
 #include "apps/weft_sweep/ranking.h"
 #include "apps/weft_sweep/slurm_script.h"
-#include "core/atomic_file.h"
 #include "core/joined.h"
 #include "core/printable.h"
+#include "io/atomic_file.h"
 
 namespace weft::weft_sweep {
 namespace {
 
 using State = PointResult::State;
 
-/// The sweep that the command line describes, or the one that the folder holds.
+/// The sweep of the command line, or that of the folder.
 Sweep make_sweep(const Options& o) {
   if (o.command.empty()) {
     Sweep sweep = Sweep::load(o.out);
@@ -57,7 +57,7 @@ void print_commands(const Sweep& sweep) {
   }
 }
 
-/// The points that are to be run.
+/// The points to run.
 std::vector<size_t> open_points(const Sweep& sweep, const Options& o) {
   std::vector<size_t> out;
   for (size_t i = 0; i < sweep.points.size(); ++i) {
@@ -74,7 +74,7 @@ std::vector<std::string> words_of(const std::string& text) {
   return out;
 }
 
-/// Runs what is open; returns the signal that stopped it, or 0.
+/// Runs the open points; returns the signal that stopped it, or 0.
 int run_points(const Sweep& sweep, const Options& o) {
   const std::vector<size_t> open = open_points(sweep, o);
   const size_t asked = o.point >= 0 ? 1 : sweep.points.size();
@@ -87,7 +87,7 @@ int run_points(const Sweep& sweep, const Options& o) {
     if (result.state == State::failed)
       std::cout << " (exit code " << result.exit_code << ", see "
                 << (sweep.folder_of(sweep.points[index]) / "log.txt").string() << ")";
-    std::cout << ", " << support::clock_text(result.seconds) << std::endl;
+    std::cout << ", " << train::clock_text(result.seconds) << std::endl;
   };
   const auto busy = [&](size_t index) {
     std::cout << name_of(sweep.points[index]) << ": another weft-sweep is running it" << std::endl;
@@ -97,7 +97,7 @@ int run_points(const Sweep& sweep, const Options& o) {
   return pool.stopped_by();
 }
 
-/// Prints and keeps the ranking; returns the exit code.
+/// Prints and saves the ranking; returns the exit code.
 int rank(const Sweep& sweep) {
   const Ranking ranking(sweep);
   ranking.save(sweep);
@@ -107,18 +107,17 @@ int rank(const Sweep& sweep) {
              sweep.folder.string());
   WEFT_CHECK(unknown == 0, unknown, " of ", sweep.points.size(), " points have no value of '", printable(sweep.metric),
              "'");
-  return support::kExitOk;
+  return train::kExitOk;
 }
 
 int run(const Options& o) {
   const Sweep sweep = make_sweep(o);
   if (o.point >= static_cast<int64_t>(sweep.points.size()))
-    throw support::UsageError(str("--point: expected a number below ", sweep.points.size(), ", got ", o.point));
-  for (const Point& point : sweep.points)
-    static_cast<void>(sweep.command_of(point));  // what is wrong with it, before any runs
+    throw train::UsageError(str("--point: expected a number below ", sweep.points.size(), ", got ", o.point));
+  for (const Point& point : sweep.points) static_cast<void>(sweep.command_of(point));  // reports errors before any run
   if (o.dry_run) {
     print_commands(sweep);
-    return support::kExitOk;
+    return train::kExitOk;
   }
   std::error_code error;
   std::filesystem::create_directories(sweep.folder, error);
@@ -129,17 +128,17 @@ int run(const Options& o) {
     write_atomically(script, slurm_script(sweep, o), "sweep");
     std::cout << "wrote " << script << ": " << sweep.points.size() << " points. Then\n  sbatch " << shell_word(script)
               << "\n  weft-sweep --out " << sweep.folder.string() << " --rank\n";
-    return support::kExitOk;
+    return train::kExitOk;
   }
   if (!o.rank) {
     const int signal = run_points(sweep, o);
     if (signal == SIGINT) return 130;
-    if (signal != 0) return support::kExitRequeue;
+    if (signal != 0) return train::kExitRequeue;
     if (o.point >= 0) {
       const PointResult result = load_result(sweep.folder_of(sweep.points[static_cast<size_t>(o.point)]));
-      return result.state == State::stopped ? support::kExitRequeue
-             : result.state == State::done  ? support::kExitOk
-                                            : support::kExitError;
+      return result.state == State::stopped ? train::kExitRequeue
+             : result.state == State::done  ? train::kExitOk
+                                            : train::kExitError;
     }
   }
   return rank(sweep);
@@ -150,8 +149,8 @@ int run(const Options& o) {
 
 int main(int argc, char** argv) {
   using namespace weft::weft_sweep;
-  return weft::support::guarded_main("weft-sweep", [&] {
+  return weft::train::guarded_main("weft-sweep", [&] {
     const auto options = parse_options({argv + 1, argv + argc});
-    return options ? run(*options) : weft::support::kExitOk;
+    return options ? run(*options) : weft::train::kExitOk;
   });
 }

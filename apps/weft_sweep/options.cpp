@@ -11,7 +11,7 @@
 namespace weft::weft_sweep {
 namespace {
 
-using support::UsageError;
+using train::UsageError;
 
 constexpr const char* kPurpose =
     R"(Runs a program with many values of its flags and ranks the runs.
@@ -24,7 +24,7 @@ command does not say {run}), {NAME} for a value; values without a place become f
 not run again: the same line goes on with a sweep that was stopped.
 )";
 
-/// The words of the command line by what they are.
+/// The words of the command line by kind.
 struct Words {
   std::vector<std::string> flags, grid, random, command;
 };
@@ -32,7 +32,7 @@ struct Words {
 Words split(const std::vector<std::string>& arguments) {
   static const std::set<std::string> switches{"--dry-run", "--rank", "--slurm", "--help", "-h"};
   Words words;
-  std::vector<std::string>* list = nullptr;  // --grid or --random, whose values follow
+  std::vector<std::string>* list = nullptr;  // of --grid or --random, whose values follow
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
     if (word == "--") {
@@ -50,7 +50,7 @@ Words split(const std::vector<std::string>& arguments) {
     } else if (list != nullptr) {
       list->push_back(word);
     } else {
-      words.flags.push_back(word);  // Flags says what is wrong with it
+      words.flags.push_back(word);  // Flags reports the error
     }
   }
   return words;
@@ -72,19 +72,19 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments) 
   const Words words = split(arguments);
   support::Flags flags("weft-sweep", kPurpose);
   flags.add("sweep", file, "read method, metric and parameters from this YAML file, of wandb's layout for sweeps");
-  flags.add("trials", o.trials, "how many points a random search has", {1, 100'000});
-  flags.add("seed", o.seed, "of a random search: the same seed gives the same points", {.min = 0});
-  flags.add("metric", o.metric, "what the runs are ranked by: a name as in metrics.jsonl or TensorBoard");
-  flags.add_choice("goal", o.goal, {"min", "max"}, "whether the smallest or the largest is the best");
-  flags.add_choice("by", o.by, {"last", "best"}, "which of a run's values counts");
+  flags.add("trials", o.trials, "number of points of a random search", {1, 100'000});
+  flags.add("seed", o.seed, "seed of a random search: the same seed gives the same points", {.min = 0});
+  flags.add("metric", o.metric, "metric that ranks the runs: a name of metrics.jsonl or TensorBoard");
+  flags.add_choice("goal", o.goal, {"min", "max"}, "whether the smallest or the largest value is best");
+  flags.add_choice("by", o.by, {"last", "best"}, "which value of a run counts");
   flags.add("out", o.out, "folder of the sweep");
-  flags.add("jobs", o.jobs, "how many runs at a time", {1, 1024});
-  flags.add("gpus", o.gpus, "numbers between commas, divided between the runs: 0,1,2,3 with --jobs 4 is one each");
+  flags.add("jobs", o.jobs, "number of runs at a time", {1, 1024});
+  flags.add("gpus", o.gpus, "comma-separated GPU numbers, divided among the runs: 0,1,2,3 with --jobs 4 is one each");
   flags.add("dry-run", o.dry_run, "print the commands, run nothing");
-  flags.add("rank", o.rank, "rank what has been run, run nothing");
-  flags.add("slurm", o.slurm, "write OUT/sweep.sbatch, a job array of one task a point, --jobs of them at a time");
-  flags.add("sbatch", o.sbatch, "flags for the head of that script, such as '--gres=gpu:1 --time=60'");
-  flags.add("point", o.point, "run this point alone (what a task of the array does)", {.min = 0});
+  flags.add("rank", o.rank, "rank the finished runs, run nothing");
+  flags.add("slurm", o.slurm, "write OUT/sweep.sbatch, a job array with one task per point, --jobs of them at a time");
+  flags.add("sbatch", o.sbatch, "#SBATCH flags of that script, such as '--gres=gpu:1 --time=60'");
+  flags.add("point", o.point, "run only this point (as a task of the array does)", {.min = 0});
   flags.arguments("-- PROGRAM [its flags]");
   flags.example(
       "weft-sweep --grid lr=1e-5,5e-5,1e-4 batch_size=16,32 --metric val_loss -- train_multi_gpu --config default");
@@ -108,17 +108,18 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments) 
     if (!flags.given("trials")) o.trials = sweep.run_cap;
   }
   check_names(o.parameters);
-  if (o.method == "random" && o.trials == 0) throw UsageError("--trials: expected how many points a random search has");
+  if (o.method == "random" && o.trials == 0)
+    throw UsageError("--trials: expected the number of points of a random search");
   if (o.method == "grid" && flags.given("trials"))
     throw UsageError("--trials: expected a random search, a grid has all points");
   if (!flags.given("sbatch") || o.slurm) {
     o.command = words.command;
   } else {
-    throw UsageError("--sbatch: expected --slurm with it");
+    throw UsageError("--sbatch: needs --slurm");
   }
   if (o.parameters.empty() != o.command.empty())
     throw UsageError(o.command.empty() ? "expected a program: weft-sweep … -- PROGRAM [its flags]"
-                                       : "expected --grid, --random or --sweep: what flags are to be");
+                                       : "expected --grid, --random or --sweep, which give the values of flags");
   return o;
 }
 

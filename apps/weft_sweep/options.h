@@ -9,9 +9,9 @@
 
 namespace weft::weft_sweep {
 
-/// What the command line asks for.
+/// The command line.
 struct Options {
-  std::vector<std::string> command;  ///< behind `--`
+  std::vector<std::string> command;  ///< after `--`
   std::vector<Parameter> parameters;
   std::string method = "grid";   ///< grid, random
   int64_t trials = 0, seed = 0;  ///< of a random search
@@ -20,11 +20,11 @@ struct Options {
   int jobs = 1;
   std::string gpus;
   bool dry_run = false, rank = false, slurm = false;
-  std::string sbatch;  ///< flags for sbatch, in one text
-  int64_t point = -1;  ///< run this one alone
+  std::string sbatch;  ///< flags for sbatch, in one string
+  int64_t point = -1;  ///< run only this point
 };
 
-/// Reads `weft-sweep [flags] [--grid NAME=…]… [-- PROGRAM …]`. Empty: help was asked for and printed. Errors:
+/// Reads `weft-sweep [flags] [--grid NAME=…]… [-- PROGRAM …]`. Empty: help was printed. Errors:
 /// UsageError.
 std::optional<Options> parse_options(const std::vector<std::string>& arguments);
 

@@ -12,19 +12,19 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "apps/support/exit.h"
+#include "train/exit.h"
 #include "core/printable.h"
 
 namespace weft::weft_sweep {
 namespace {
 
-/// In the child, between fork and exec. Returns only when something failed, with errno.
+/// Runs in the child between fork and exec. Returns only after a failure, with errno.
 void become(char* const* arguments, const char* log, int lock, const sigset_t& mask, pid_t parent) {
   if (::setpgid(0, 0) != 0) return;
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != parent) ::_exit(128 + SIGTERM);  // it died before the line above
+  if (::getppid() != parent) ::_exit(128 + SIGTERM);  // the parent died before the line above
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
-  ::fcntl(lock, F_SETFD, 0);  // the point is taken for as long as its program runs, whatever becomes of the sweep
+  ::fcntl(lock, F_SETFD, 0);  // the point stays locked while its program runs, even if the sweep ends
   const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   const int file = ::open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (null < 0 || file < 0) return;
@@ -32,7 +32,7 @@ void become(char* const* arguments, const char* log, int lock, const sigset_t& m
   ::execvp(arguments[0], arguments);
 }
 
-/// An exclusive lock on FOLDER/.lock; -1 when somebody else has it. On a file system without locks the file alone.
+/// An exclusive lock on FOLDER/.lock; -1 if another process has it. On a file system without locks only the file.
 int lock_folder(const std::filesystem::path& folder) {
   const int lock = ::open((folder / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   WEFT_CHECK(lock >= 0, "expected to write into ", folder.string(), ", got '", std::strerror(errno), "'");
@@ -41,7 +41,7 @@ int lock_folder(const std::filesystem::path& folder) {
   return -1;
 }
 
-/// Place `place` of `places` gets its share of the GPUs.
+/// The GPUs of job slot `place` of `places`.
 std::string share(const std::vector<std::string>& gpus, int place, int places) {
   std::string out;
   const size_t count = gpus.size(), p = static_cast<size_t>(place), n = static_cast<size_t>(places);
@@ -59,7 +59,7 @@ Pool::Pool(const Sweep& sweep, Options options) : sweep_(sweep), options_(std::m
 }
 
 Pool::~Pool() {
-  for (const Running& running : running_) {  // an exception is on its way
+  for (const Running& running : running_) {  // after an exception
     ::kill(-running.process, SIGTERM);
     ::waitpid(running.process, nullptr, 0);
     ::close(running.lock);
@@ -146,8 +146,8 @@ void Pool::end(const Running& running, int status, const std::function<void(size
   PointResult result;
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - running.start).count();
-  const bool was_stopped = stopped_by_ != 0 || result.exit_code == support::kExitRequeue;
-  // A program that a signal has ended early may say so with 0: only what it did unasked is done.
+  const bool was_stopped = stopped_by_ != 0 || result.exit_code == train::kExitRequeue;
+  // A program that a signal ended early may return 0: the point is done only if no signal was sent.
   result.state = was_stopped ? State::stopped : result.exit_code == 0 ? State::done : State::failed;
   const Point& point = sweep_.points[running.point];
   save_result(sweep_.folder_of(point), point, result);

@@ -13,20 +13,20 @@
 namespace weft::weft_sweep {
 
 /// Runs the points of a sweep, a few at a time, each with its own log (`log.txt` in its folder) and process group.
-/// SIGINT, SIGTERM and SIGUSR1 are handed on to them; after the first two no new one starts, and a second one kills.
+/// SIGINT, SIGTERM and SIGUSR1 are forwarded to them; after the first two no new run starts, and a second one kills.
 class Pool {
  public:
   struct Options {
     int at_a_time = 1;
-    std::vector<std::string> gpus = {};  ///< divided between the places; empty: CUDA_VISIBLE_DEVICES stays as it is
+    std::vector<std::string> gpus = {};  ///< divided among the job slots; empty: CUDA_VISIBLE_DEVICES stays unchanged
   };
   Pool(const Sweep& sweep, Options options);
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  /// Runs these points, in their order; `ended` hears of each. Points that another process is running are left out, and
-  /// `busy` hears of them. Errors: the program cannot be started.
+  /// Runs these points, in their order, and calls `ended` after each. Points that another process is running are
+  /// skipped, and `busy` is called for them. Errors: the program cannot be started.
   void run(const std::vector<size_t>& points, const std::function<void(size_t, const PointResult&)>& ended,
            const std::function<void(size_t)>& busy);
 

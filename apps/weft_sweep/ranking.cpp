@@ -7,12 +7,12 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "apps/support/progress.h"
 #include "apps/support/run_reader.h"
-#include "core/atomic_file.h"
 #include "core/joined.h"
 #include "core/printable.h"
+#include "io/atomic_file.h"
 #include "kernels/error.h"
+#include "train/progress.h"
 
 namespace weft::weft_sweep {
 namespace {
@@ -21,7 +21,7 @@ using State = PointResult::State;
 using Json = nlohmann::ordered_json;
 constexpr const char* kStates[] = {"not run", "done", "failed", "stopped"};
 
-/// The last line of a log that says something.
+/// The last line of a log that is not empty.
 std::string last_line(const std::filesystem::path& log) {
   std::ifstream in(log, std::ios::binary | std::ios::ate);
   const std::streamoff size = in.tellg(), tail = std::min<std::streamoff>(std::max<std::streamoff>(size, 0), 4096);
@@ -93,7 +93,7 @@ std::string Ranking::text(const Sweep& sweep) const {
   size_t rank = 0;
   for (const Entry& entry : entries) {
     const bool ranked = entry.last.has_value();
-    const std::string name = name_of(sweep.points[entry.point]), time = support::clock_text(entry.result.seconds);
+    const std::string name = name_of(sweep.points[entry.point]), time = train::clock_text(entry.result.seconds);
     if (ranked)
       out += fmt::format("{:>4}  {:<{}}  {:>12}  {:>12}  {:>8}  {:>8}\n", ++rank, name, width, number(entry.last),
                          number(entry.best), fmt::format("{:g}", entry.best_step), time);

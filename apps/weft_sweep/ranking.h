@@ -8,21 +8,21 @@
 
 namespace weft::weft_sweep {
 
-/// The points of a sweep, the best first; behind them those without a value.
+/// The points of a sweep, the best first, then those without a value.
 struct Ranking {
   struct Entry {
     size_t point = 0;
     PointResult result;
     std::optional<double> last, best;  ///< of the metric
     double best_step = 0;
-    std::string why;  ///< why it has no value; of a failed one the last line of its log
+    std::string why;  ///< why it has no value; for a failed run the last line of its log
   };
   std::vector<Entry> entries;
 
   explicit Ranking(const Sweep& sweep);
 
   size_t count(PointResult::State state) const;
-  size_t without_value() const;  ///< of those that are done
+  size_t without_value() const;  ///< of the finished points
   /// As a table of text.
   std::string text(const Sweep& sweep) const;
   /// FOLDER/ranking.json.

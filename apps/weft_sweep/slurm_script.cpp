@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <sstream>
 
-#include "apps/support/exit.h"
 #include "core/printable.h"
+#include "train/exit.h"
 
 namespace weft::weft_sweep {
 namespace {
@@ -23,7 +23,7 @@ trap 'kill -USR1 "$task"' USR1
 # A signal ends `wait` early: wait again until the task itself has ended.
 wait "$task"; status=$?
 while kill -0 "$task" 2>/dev/null; do wait "$task"; status=$?; done
-# Slurm ends this script behind a requeue; a script that ends by itself first may end the task instead.
+# Slurm ends this script after a requeue; a script that ends by itself first may end the task instead.
 if [ "$status" -eq 75 ]; then scontrol requeue "$SLURM_JOB_ID" && sleep 60; fi
 exit "$status"
 )";
@@ -53,7 +53,7 @@ std::string slurm_script(const Sweep& sweep, const Options& options) {
   const std::string folder = fs::absolute(sweep.folder).lexically_normal().string();
   std::ostringstream out;
   out << "#!/bin/bash\n"
-      << "# Written by weft-sweep: a task for each point of " << printable(folder) << "/sweep.json.\n"
+      << "# Written by weft-sweep: one task per point of " << printable(folder) << "/sweep.json.\n"
       << "#SBATCH --job-name=weft-sweep\n"
       << "#SBATCH --array=0-" << sweep.points.size() - 1 << '%' << options.jobs << '\n'
       << "#SBATCH --chdir=\"" << fs::current_path().string() << "\"\n"
@@ -61,7 +61,7 @@ std::string slurm_script(const Sweep& sweep, const Options& options) {
   std::istringstream words(options.sbatch);
   for (std::string word; words >> word;) {
     if (!word.starts_with("-"))
-      throw support::UsageError("--sbatch: expected flags such as --time=60, got '" + printable(word) + "'");
+      throw train::UsageError("--sbatch: expected flags such as --time=60, got '" + printable(word) + "'");
     out << "#SBATCH " << word << '\n';
   }
   std::string body = kBody;

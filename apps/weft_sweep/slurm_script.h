@@ -7,12 +7,12 @@
 
 namespace weft::weft_sweep {
 
-/// A batch script that runs the sweep as a job array: task i runs point i by `weft-sweep --out … --point i`. It hands
-/// SIGTERM on and asks Slurm to requeue a task whose program ended with a checkpoint (exit code 75).
-/// Errors: words of --sbatch that are no flags.
+/// A batch script that runs the sweep as a job array: task i runs point i by `weft-sweep --out … --point i`. It
+/// forwards SIGTERM and asks Slurm to requeue a task whose program ended with a checkpoint (exit code 75).
+/// Errors: --sbatch holds a word that is no flag.
 std::string slurm_script(const Sweep& sweep, const Options& options);
 
-/// A word as a shell reads it back.
+/// A word quoted for a shell.
 std::string shell_word(const std::string& word);
 
 }  // namespace weft::weft_sweep

@@ -10,19 +10,19 @@
 #include <sstream>
 
 #include "apps/support/flags.h"
-#include "core/crc32c.h"
 #include "core/printable.h"
 #include "data/draw.h"
+#include "io/crc32c.h"
 
 namespace weft::weft_sweep {
 namespace {
 
 constexpr size_t kMostPoints = 100'000, kLongestName = 100;
-constexpr int kMostTries = 1000;  // to draw a point that was not drawn before
+constexpr int kMostTries = 1000;  // to draw a new point
 
 template <class... Parts>
 [[noreturn]] void usage(const Parts&... parts) {
-  throw support::UsageError(printable(str(parts...)));
+  throw train::UsageError(printable(str(parts...)));
 }
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -43,7 +43,7 @@ std::string draw_value(const Parameter& parameter, data::Draw& draw) {
   const bool is_log = parameter.kind == Parameter::Kind::log_uniform;
   const double value = is_log ? std::exp(draw.uniform(std::log(parameter.low), std::log(parameter.high)))
                               : draw.uniform(parameter.low, parameter.high);
-  return fmt::format("{:.4g}", std::clamp(value, parameter.low, parameter.high));  // four digits say enough
+  return fmt::format("{:.4g}", std::clamp(value, parameter.low, parameter.high));  // four digits are enough
 }
 
 }  // namespace

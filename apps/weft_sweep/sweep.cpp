@@ -6,9 +6,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "apps/support/exit.h"
-#include "core/atomic_file.h"
 #include "core/printable.h"
+#include "io/atomic_file.h"
+#include "train/exit.h"
 
 namespace weft::weft_sweep {
 namespace {
@@ -16,8 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// The flags by which our programs get the folder that they write into, and write the numbers that runs are ranked by:
-/// `{run}` is the run's folder, `{sweep}` the name of the sweep's.
+/// The flags of Weft's programs for their output folder and for the metrics that rank runs: `{run}` is the run's
+/// folder, `{sweep}` the name of the sweep's folder.
 const std::map<std::string, std::vector<std::string>>& folder_flags() {
   static const std::vector<std::string> out{"--out={run}"}, nersc{"--root_dir={run}", "--sweep_id={sweep}"},
       mnist{"--output-dir={run}", "--log-dir={run}"};
@@ -30,7 +30,7 @@ const std::map<std::string, std::vector<std::string>>& folder_flags() {
   return flags;
 }
 
-/// Replaces `{name}` everywhere; whether it was there.
+/// Replaces `{name}` everywhere; returns whether it occurred.
 bool fill(std::vector<std::string>& command, const std::string& name, const std::string& value) {
   const std::string placeholder = '{' + name + '}';
   bool found = false;
@@ -42,7 +42,7 @@ bool fill(std::vector<std::string>& command, const std::string& name, const std:
   return found;
 }
 
-/// What the sweep's folder is called, whatever way its path is written.
+/// The name of the sweep's folder, however its path is written.
 std::string name_of_folder(const fs::path& folder) {
   const std::string name = (fs::absolute(folder) / "").lexically_normal().parent_path().filename().string();
   return name.empty() ? "sweep" : name;
@@ -58,8 +58,8 @@ void add_folder_flags(std::vector<std::string>& command, const std::string& run,
     command.insert(command.end(), flags.begin(), flags.end());
     return;
   }
-  throw support::UsageError("expected {run} in the command, which stands for the folder of a run: " +
-                            printable(command[0]) + " is not a program whose flag for it is known");
+  throw train::UsageError("expected {run} in the command, which stands for the folder of a run: " +
+                          printable(command[0]) + " is not a program whose flag for it is known");
 }
 
 Json json_of(const Point& point) {
@@ -70,7 +70,7 @@ Json json_of(const Point& point) {
 
 std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
-constexpr const char* kStates[] = {"open", "done", "failed", "stopped"};
+constexpr const char* kStateNames[] = {"open", "done", "failed", "stopped"};
 
 }  // namespace
 
@@ -125,7 +125,7 @@ Sweep Sweep::load(const fs::path& folder) {
       sweep.points.push_back(std::move(point));
     }
   } catch (const Json::exception&) {
-    fail(path.string(), ": expected what weft-sweep writes, got something else. Delete it to begin anew");
+    fail(path.string(), ": expected a file of weft-sweep, got something else. Delete it to start over");
   }
   WEFT_CHECK(!sweep.command.empty(), path.string(), ": expected a command, got an empty one");
   return sweep;
@@ -133,7 +133,7 @@ Sweep Sweep::load(const fs::path& folder) {
 
 void save_result(const fs::path& folder, const Point& point, const PointResult& result) {
   write_atomically(folder / "point.json",
-                   dump({{"state", kStates[static_cast<size_t>(result.state)]},
+                   dump({{"state", kStateNames[static_cast<size_t>(result.state)]},
                          {"exit_code", result.exit_code},
                          {"seconds", result.seconds},
                          {"values", json_of(point)}}),
@@ -146,9 +146,9 @@ PointResult load_result(const fs::path& folder) {
   const Json json = Json::parse(in, nullptr, false);
   if (!json.is_object()) return result;  // never ran, or half-written by a full disk: run it again
   const std::string state = json.value("state", "");
-  const auto found = std::find(std::begin(kStates), std::end(kStates), state);
-  if (found == std::end(kStates)) return result;
-  result.state = static_cast<PointResult::State>(found - std::begin(kStates));
+  const auto found = std::find(std::begin(kStateNames), std::end(kStateNames), state);
+  if (found == std::end(kStateNames)) return result;
+  result.state = static_cast<PointResult::State>(found - std::begin(kStateNames));
   if (json.contains("exit_code") && json["exit_code"].is_number_integer()) result.exit_code = json["exit_code"];
   if (json.contains("seconds") && json["seconds"].is_number()) result.seconds = json["seconds"];
   return result;

@@ -44,7 +44,7 @@ class Reader {
  private:
   template <class... Parts>
   [[noreturn]] void bad(int line, const Parts&... parts) const {
-    throw support::UsageError(printable(str(path_, ":", line, ": ", parts...)));
+    throw train::UsageError(printable(str(path_, ":", line, ": ", parts...)));
   }
   std::string at(const YamlNode& node, const std::string& what) const { return str(path_, ":", node.line, ": ", what); }
 

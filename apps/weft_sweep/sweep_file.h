@@ -9,7 +9,7 @@
 
 namespace weft::weft_sweep {
 
-/// A sweep as wandb's users write it:
+/// A sweep in the format of wandb:
 ///   method: random            # or grid
 ///   metric: {name: val_loss, goal: minimize}
 ///   run_cap: 20               # points of a random search
@@ -17,8 +17,8 @@ namespace weft::weft_sweep {
 ///     lr: {distribution: log_uniform_values, min: 1.0e-5, max: 1.0e-1}
 ///     batch_size: {values: [16, 32]}
 ///     epochs: {value: 10}
-/// Also distributions uniform, int_uniform, categorical, constant; none named: uniform, of whole numbers when both ends
-/// are. Keys that say what wandb does with a sweep (program, project, entity, name, command, …) mean nothing here.
+/// Also distributions uniform, int_uniform, categorical, constant; default: uniform, of whole numbers if both ends are.
+/// Keys for wandb itself (program, project, entity, name, command, …) are ignored.
 struct SweepFile {
   std::string method = "grid", metric, goal;  ///< goal: min, max or empty
   std::vector<Parameter> parameters;

@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-#include "apps/support/progress.h"
+#include "train/progress.h"
 
 namespace weft::weft_watch {
 namespace {
@@ -27,7 +27,7 @@ double round_seconds(double step) {
   return 86400 * round_step(step / 86400);
 }
 
-/// A tick's text, with the digits that tell it from its neighbours; `largest` of them decides the form of all.
+/// A tick's label, with enough digits to differ from its neighbours; the `largest` one decides the format of all.
 std::string tick_text(double value, double step, double largest) {
   if (value == 0) return "0";
   if (largest >= 1e6 || step < 1e-7) return fmt::format("{:.{}g}", value, step < largest / 100 ? 4 : 3);
@@ -44,7 +44,7 @@ std::string number_text(double value) {
 }
 
 Axis::Axis(double low, double high, Scale scale, int ticks) : low_(low), high_(high), scale_(scale) {
-  if (!(high_ > low_)) {  // one value only: put it into the middle
+  if (!(high_ > low_)) {  // only one value: centre it
     const double room = low_ == 0 ? 1 : std::abs(low_) * 0.1;
     if (scale_ == Scale::log)
       low_ /= 2, high_ *= 2;
@@ -67,13 +67,13 @@ void Axis::linear_ticks(int count) {
   const double step = scale_ == Scale::clock && wanted >= 0.5 ? round_seconds(wanted) : round_step(wanted);
   if (!(step > 0) || !std::isfinite(step)) return;
   if (std::floor(high_ / step) - std::ceil(low_ / step) < 1 && count < 8)
-    return linear_ticks(count + 1);  // two at least
+    return linear_ticks(count + 1);  // at least two
   const double largest = std::max(std::abs(low_), std::abs(high_));
   const double first = std::ceil(low_ / step - 1e-9), last = std::floor(high_ / step + 1e-9);
   for (double i = first; i <= last && i < first + 100; ++i) {
     const double value = i * step == 0 ? 0 : i * step;  // no -0
     ticks_.push_back(
-        {value, scale_ == Scale::clock && step >= 1 ? support::clock_text(value) : tick_text(value, step, largest)});
+        {value, scale_ == Scale::clock && step >= 1 ? train::clock_text(value) : tick_text(value, step, largest)});
   }
 }
 

@@ -8,7 +8,7 @@ namespace weft::weft_watch {
 /// Numbers along one side of a chart.
 class Axis {
  public:
-  enum class Scale { linear, log, clock };  ///< clock: linear, in seconds, with texts such as 1:30
+  enum class Scale { linear, log, clock };  ///< clock: linear, in seconds, with labels such as 1:30
 
   /// From `low` to `high`, with about `ticks` ticks at round numbers; a range of no width is widened. On a log scale
   /// both must be positive.
@@ -19,7 +19,7 @@ class Axis {
     std::string text;
   };
   const std::vector<Tick>& ticks() const { return ticks_; }
-  /// Where a value lies: 0 at `low`, 1 at `high`.
+  /// The position of a value: 0 at `low`, 1 at `high`.
   double share(double value) const;
   double low() const { return low_; }
   double high() const { return high_; }

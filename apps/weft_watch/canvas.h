@@ -6,12 +6,12 @@
 
 namespace weft::weft_watch {
 
-/// How a terminal is drawn on.
+/// How to draw on a terminal.
 struct Style {
   int width = 80;        ///< columns
   int height = 12;       ///< rows of a chart
-  bool braille = false;  ///< eight dots a character; else one sign a character, another for each run
-  bool utf8 = false;     ///< lines and dashes beyond ASCII
+  bool braille = false;  ///< eight dots per character; else one sign per character, different for each run
+  bool utf8 = false;     ///< lines and dashes that are not ASCII
   bool color = false;
 };
 

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <sstream>
 
-#include "apps/support/exit.h"
 #include "core/joined.h"
 #include "core/printable.h"
+#include "train/exit.h"
 
 namespace weft::weft_watch {
 namespace {
@@ -45,7 +45,7 @@ bool holds_any(const std::string& name, std::initializer_list<const char*> parts
                      [&](const char* part) { return text.find(part) != std::string::npos; });
 }
 
-/// The names that a word of --metrics means.
+/// The names that a word of --metrics selects.
 std::vector<std::string> matches(const std::string& word, const std::vector<std::string>& names) {
   if (word == "all") return names;
   if (const auto one = support::find_curve_name(word, names)) return {*one};
@@ -105,7 +105,7 @@ void Comparison::find() {
   name_runs();
 }
 
-/// A run is called by its label, or by what of its path tells it from the others.
+/// A run's name is its label, or the part of its path that distinguishes it.
 void Comparison::name_runs() {
   std::map<std::string, std::vector<Run*>> groups;  // by label
   for (Run& run : runs_) groups[run.label].push_back(&run);
@@ -146,8 +146,7 @@ std::vector<std::string> Comparison::chosen() const {
   for (const std::string& word : words) {
     const std::vector<std::string> found = matches(word, all);
     if (found.empty() && !all.empty() && !preset && !options_.follow)
-      throw support::UsageError(
-          printable("--metrics: no curve is called '" + word + "'. There are: " + joined(all, 20)));
+      throw train::UsageError(printable("--metrics: no curve is called '" + word + "'. There are: " + joined(all, 20)));
     for (const std::string& name : found)
       if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
   }

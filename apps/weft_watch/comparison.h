@@ -14,29 +14,29 @@ namespace weft::weft_watch {
 struct Run {
   std::string label;           ///< of NAME=RUN
   std::filesystem::path path;  ///< its folder or file
-  std::string name;            ///< as charts and tables show it
+  std::string name;            ///< in charts and tables
   std::shared_ptr<support::RunReader> reader;
 };
 
-/// One number of all runs that have it.
+/// One metric of all runs that have it.
 struct Chart {
   std::string name;
   std::vector<Trace> traces;
 };
 
-/// The runs that the command line names, and what they have in common.
+/// The runs of the command line, and their common metrics.
 class Comparison {
  public:
-  /// Errors: nothing at a path; no run in a folder (unless it is to be followed: one may begin there).
+  /// Errors: nothing at a path; no run in a folder (unless following: one may begin there).
   explicit Comparison(const Options& options);
 
-  /// Reads what is new, also runs that have begun since; returns whether anything is.
+  /// Reads new data, also of new runs; returns whether there is any.
   bool refresh();
 
   const std::vector<Run>& runs() const { return runs_; }
   /// The names of all curves, in the order in which runs have them.
   std::vector<std::string> names() const;
-  /// The charts that are asked for. Errors: a word of --metrics that fits no curve, when not following.
+  /// The requested charts. Errors: a word of --metrics that matches no curve, unless following.
   std::vector<Chart> charts() const;
   std::vector<std::string> notes() const;
   bool all_ended() const;

@@ -13,12 +13,12 @@
 namespace weft::weft_watch {
 namespace {
 
-// The same ten hues on white and on black, far from each other and dark or light enough to read.
+// The same ten hues on white and on black, distinct and dark or light enough to read.
 constexpr std::array<const char*, 10> kLight{"#0b62c4", "#d9600a", "#1a8a3f", "#c4262e", "#7a3fc2",
                                              "#8a5a2b", "#cc3f9a", "#5f6b76", "#8a8a00", "#0090a8"};
 constexpr std::array<const char*, 10> kDark{"#5aa9ff", "#ff9a4d", "#54c878", "#ff6b6b", "#b98cff",
                                             "#c99a6b", "#ff8ad0", "#a9b4bf", "#c9c93f", "#3fd0e6"};
-constexpr std::array<const char*, 4> kDashes{"none", "7 4", "2 4", "9 3 2 3"};  // the next ten runs, and so on
+constexpr std::array<const char*, 4> kDashes{"none", "7 4", "2 4", "9 3 2 3"};  // one for each ten runs
 
 constexpr const char* kCss = R"(
 :root { color-scheme: light dark; --ground: #ffffff; --ink: #1c2024; --pale: #6a737d; --rule: #e3e6ea; }
@@ -110,7 +110,7 @@ std::string html_page(const std::vector<Run>& runs, const std::vector<Chart>& ch
     out += box(fmt::format("show{}", i), true, fmt::format("<b class=run{}></b>{}", i, html_text(runs[i].name)));
   out += "<br>\n" + box("log", options.log, "log scale");
   if (options.smooth > 0)
-    out += box("raw", true, fmt::format("raw curves behind the means (smooth {})", options.smooth));
+    out += box("raw", true, fmt::format("raw curves besides the means (smooth {})", options.smooth));
   out += "<main>\n";
   for (const Chart& chart : charts) out += figure(chart, runs, options.x);
   out += "</main>\n" + html_table(table);

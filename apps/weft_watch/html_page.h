@@ -8,9 +8,9 @@
 
 namespace weft::weft_watch {
 
-/// The whole comparison as one HTML page that loads nothing and runs no script: charts as inline SVG; boxes that hide a
-/// run, show the log scale or the raw curves, by CSS alone; a table; light or dark as the reader's system is.
-/// `again`: seconds after which a browser loads it again, 0: never.
+/// The whole comparison as one HTML page that loads nothing and runs no script: charts as inline SVG; boxes that hide
+/// a run, or show the log scale or the raw curves, by CSS alone; a table; light or dark as the reader's system.
+/// `again`: seconds after which a browser reloads it, 0: never.
 std::string html_page(const std::vector<Run>& runs, const std::vector<Chart>& charts, const SummaryTable& table,
                       const std::vector<std::string>& notes, const Options& options, double again);
 

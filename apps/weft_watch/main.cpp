@@ -4,21 +4,21 @@
 #include <iostream>
 #include <thread>
 
-#include "apps/support/exit.h"
 #include "apps/weft_watch/comparison.h"
 #include "apps/weft_watch/html_page.h"
 #include "apps/weft_watch/summary_table.h"
 #include "apps/weft_watch/terminal.h"
 #include "apps/weft_watch/terminal_chart.h"
-#include "core/atomic_file.h"
 #include "core/printable.h"
+#include "io/atomic_file.h"
+#include "train/exit.h"
 
 namespace weft::weft_watch {
 namespace {
 
 constexpr int kNarrowestChart = 60, kBetween = 2;  // columns; wider terminals get charts side by side
 
-/// Charts, side by side where the width allows, and the table.
+/// Charts, side by side if the width allows, and the table.
 std::string terminal_page(const Comparison& comparison, const std::vector<Chart>& charts, const Options& options) {
   const Style whole = terminal_style(options, comparison.runs().size());
   const int fitting = std::max(1, (whole.width + kBetween) / (kNarrowestChart + kBetween));
@@ -46,7 +46,7 @@ std::string terminal_page(const Comparison& comparison, const std::vector<Chart>
   return out;
 }
 
-/// Draws over what was drawn before: each line is cleared behind its text, and all below the last one.
+/// Draws over the previous frame: clears the rest of each line and everything below the last one.
 void print(const std::string& page, bool again) {
   if (!again || !is_terminal()) {
     std::cout << page << std::flush;
@@ -72,7 +72,7 @@ int run(const Options& options) {
   comparison.refresh();
   if (options.list) {
     list(comparison);
-    return support::kExitOk;
+    return train::kExitOk;
   }
   if (options.follow && is_terminal() && options.html.empty()) std::cout << "\033[2J";
   while (true) {
@@ -89,7 +89,7 @@ int run(const Options& options) {
       std::cout << "wrote " << options.html << ": " << comparison.runs().size() << " runs, " << charts.size()
                 << " charts" << std::endl;
     }
-    if (last) return support::kExitOk;
+    if (last) return train::kExitOk;
     do std::this_thread::sleep_for(std::chrono::duration<double>(options.interval));
     while (!comparison.refresh());
   }
@@ -100,8 +100,8 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   using namespace weft::weft_watch;
-  return weft::support::guarded_main("weft-watch", [&] {
+  return weft::train::guarded_main("weft-watch", [&] {
     const auto options = parse_options({argv + 1, argv + argc});
-    return options ? run(*options) : weft::support::kExitOk;
+    return options ? run(*options) : weft::train::kExitOk;
   });
 }

@@ -38,25 +38,25 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments) 
   split(arguments, o.runs, given);
   support::Flags flags("weft-watch", kPurpose);
   flags.add("metrics", o.metrics,
-            "which curves, words between commas: a name (val_loss is loss/val, too), a part of a name, or accuracy, "
-            "throughput for all that is that; all: every one. The page has every one unless this is given");
-  flags.add_choice("x", o.x, {"step", "epoch", "time"}, "what lies along: time counts from each run's start");
-  flags.add("smooth", o.smooth, "weight of what came before in a moving mean of the curve; 0: none", {0, 0.999});
-  flags.add("log", o.log, "logarithmic y axis; numbers that are not positive are left out");
-  flags.add("html", o.html, "write this file: one page with all in it, which loads nothing and runs no script");
-  flags.add("follow", o.follow, "draw again while runs go on, until all have ended or Ctrl-C");
-  flags.add("interval", o.interval, "with --follow: seconds between two looks", {0.05, 3600});
+            "comma-separated curves: a name (val_loss is loss/val, too), a part of a name, or accuracy, throughput for "
+            "all curves of that kind; all: every curve. The page has every curve unless this is given");
+  flags.add_choice("x", o.x, {"step", "epoch", "time"}, "the x axis; time counts from each run's start");
+  flags.add("smooth", o.smooth, "weight of earlier points in a moving mean of the curve; 0: no smoothing", {0, 0.999});
+  flags.add("log", o.log, "logarithmic y axis; values that are not positive are left out");
+  flags.add("html", o.html, "write a page to this file; it loads nothing else and runs no script");
+  flags.add("follow", o.follow, "redraw until all runs have ended or Ctrl-C");
+  flags.add("interval", o.interval, "with --follow: seconds between redraws", {0.05, 3600});
   flags.add("width", o.width, "columns; 0: the terminal's", {0, 1000});
   flags.add("height", o.height, "rows of a chart", {3, 200});
   flags.add_choice("color", o.color, {"auto", "always", "never"}, "auto: on a terminal, unless NO_COLOR is set");
   flags.add_choice("symbols", o.symbols, {"auto", "braille", "ascii"}, "auto: braille where the locale is UTF-8");
-  flags.add("list", o.list, "say which curves there are, draw nothing");
+  flags.add("list", o.list, "list the curves, draw nothing");
   flags.arguments("RUN…");
   flags.example("weft-watch runs/a runs/b --follow            # while they go on");
   flags.example("weft-watch runs/* --html compare.html        # one page to look at in a browser, with all curves");
   flags.example("weft-watch sweep --metrics val_loss,grad --x epoch --smooth 0.6");
   if (!flags.parse(given)) return std::nullopt;
-  if (o.runs.empty()) throw support::UsageError("expected at least one RUN, the folder of a run");
+  if (o.runs.empty()) throw train::UsageError("expected at least one RUN, the folder of a run");
   if (!o.html.empty() && !flags.given("metrics")) o.metrics = "all";
   return o;
 }

@@ -11,7 +11,7 @@
 namespace weft::weft_watch {
 namespace {
 
-/// Settings that are another in every run and tell nothing.
+/// Settings that differ in every run without meaning.
 bool is_place(const std::string& key) {
   return key == "out" || key == "run_num" || key == "root_dir" || key == "resume";
 }
@@ -86,7 +86,7 @@ std::vector<std::string> text_of(const SummaryTable& table, const Style& style) 
       return n.last.empty() ? std::string("-") : n.last + " (" + n.best + " at " + n.best_at + ")";
     });
 
-  // As many columns a block as the width holds.
+  // As many columns per block as fit the width.
   std::vector<std::string> out;
   for (size_t begin = 0; begin < columns.size();) {
     size_t end = begin;

@@ -8,9 +8,9 @@
 
 namespace weft::weft_watch {
 
-/// What the runs have come to: a row each.
+/// The results of the runs, one row each.
 struct SummaryTable {
-  /// The headers behind `run`: what of the configuration differs between the runs, then each chart's name.
+  /// The headers after `run`: settings that differ between the runs, then each chart's name.
   std::vector<std::string> settings, metrics;
   struct Number {
     std::string last, best;  ///< empty: the run has none

@@ -16,7 +16,7 @@ namespace {
 
 // In the units of the view box.
 constexpr double kWidth = 460, kHeight = 260, kLeft = 58, kRight = 12, kTop = 10, kBottom = 40;
-constexpr int kColumns = 390;      // of the plot: what thinning keeps the extremes of
+constexpr int kColumns = 390;      // of the plot; thinning keeps the extremes of each
 constexpr size_t kMostDots = 120;  // points that get a dot with their numbers; a longer curve is a line alone
 
 struct Frame {
@@ -67,7 +67,7 @@ std::string grid(const Frame& frame, const std::string& x_name) {
          fmt::format("<text class=tick x=\"{}\" y=\"{}\" text-anchor=end>{}</text>\n", right, kHeight - 4, x_name);
 }
 
-/// A dot at each point whose tooltip says its numbers.
+/// A dot with a tooltip at each point.
 std::string dots(const Trace& trace, const std::string& run, const Frame& frame, const std::string& x_name, bool log) {
   std::string out;
   if (trace.raw.size() > kMostDots) return out;
@@ -109,7 +109,7 @@ std::string html_text(const std::string& text) {
 std::string svg_chart(const Chart& chart, const std::vector<Run>& runs, const std::string& x, bool log) {
   Extent e = extent_of(chart, log);
   if (!e.drawable) return "";
-  for (const Trace& trace : chart.traces)  // the pale lines of the raw numbers must fit, too
+  for (const Trace& trace : chart.traces)  // the pale raw curves must fit, too
     if (!trace.smooth.empty())
       for (const Point& p : trace.raw)
         if (is_drawn(p, log)) e.y_low = std::min(e.y_low, p.y), e.y_high = std::max(e.y_high, p.y);

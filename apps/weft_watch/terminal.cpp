@@ -20,7 +20,7 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// The locale's character set, of the variables that decide it in their order.
+/// The locale's character set, from the deciding variables in their order.
 bool locale_is_utf8() {
   std::string locale;
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
@@ -49,7 +49,7 @@ Style terminal_style(const Options& options, size_t runs) {
   style.color =
       options.color == "always" || (options.color == "auto" && is_terminal() && environment("NO_COLOR").empty());
   style.utf8 = options.symbols == "braille" || (options.symbols == "auto" && locale_is_utf8());
-  // Without colour, several runs in dots could not be told apart.
+  // Without colour, several runs in dots look the same.
   style.braille = options.symbols == "braille" || (style.utf8 && (style.color || runs <= 1));
   return style;
 }

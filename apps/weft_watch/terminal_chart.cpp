@@ -9,7 +9,7 @@
 namespace weft::weft_watch {
 namespace {
 
-/// Where a value lies on a line of `dots` dots.
+/// The position of a value on a line of `dots` dots.
 int dot_of(const Axis& axis, double value, int dots) {
   return static_cast<int>(std::lround(std::clamp(axis.share(value), 0.0, 1.0) * (dots - 1)));
 }
@@ -33,7 +33,7 @@ void draw_trace(Canvas& canvas, const Trace& trace, const Axis& x, const Axis& y
   }
 }
 
-/// The texts below the x axis: centred below their ticks, those left out that would touch the one before.
+/// The labels below the x axis, centred below their ticks; labels that would touch the previous one are left out.
 std::string x_texts(const Axis& x, int left, int columns, const std::string& name) {
   std::string line(static_cast<size_t>(left + columns), ' ');
   const size_t room = line.size() - std::min(line.size(), name.size() + 1);

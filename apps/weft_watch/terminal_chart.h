@@ -14,13 +14,13 @@ struct Extent {
   double x_low = 0, x_high = 0, y_low = 0, y_high = 0;
   bool drawable = false;
 };
-/// With `log`, points that are not positive count for nothing.
+/// With `log`, points that are not positive are ignored.
 Extent extent_of(const Chart& chart, bool log);
 
-/// A chart as lines, each `style.width` columns wide: title, plot with axes, texts of the x axis.
+/// A chart as lines, each `style.width` columns wide: title, plot with axes, labels of the x axis.
 std::vector<std::string> draw_chart(const Chart& chart, const std::string& x, bool log, const Style& style);
 
-/// Text cut or filled with blanks to this many columns.
+/// Text cut or padded to this many columns.
 std::string fit(const std::string& text, int columns);
 /// Columns that a UTF-8 text takes: every character here is one column wide.
 int columns_of(const std::string& text);

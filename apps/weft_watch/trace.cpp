@@ -7,7 +7,7 @@
 namespace weft::weft_watch {
 namespace {
 
-/// What stays of points that share a column and are no gaps.
+/// The points to keep of those that share a column and are no gaps.
 void append_extremes(const std::vector<Point>& column, std::vector<Point>& out) {
   if (column.empty()) return;
   const auto [least, most] =

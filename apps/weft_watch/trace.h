@@ -10,13 +10,13 @@ namespace weft::weft_watch {
 
 struct Point {
   double x = 0, y = 0;
-  /// Whether it can be drawn; where it cannot, the line is broken.
+  /// Whether it can be drawn; if not, the line has a gap.
   bool is_gap() const { return !std::isfinite(x) || !std::isfinite(y); }
 };
 
 /// One line of a chart.
 struct Trace {
-  size_t run = 0;                  ///< its number among the runs: what decides the colour
+  size_t run = 0;                  ///< its number among the runs, which decides the colour
   std::vector<Point> raw, smooth;  ///< `smooth` is empty without smoothing
 
   const std::vector<Point>& shown() const { return smooth.empty() ? raw : smooth; }
@@ -26,10 +26,10 @@ struct Trace {
 std::vector<Point> points_of(const support::Curve& curve, const std::string& x, double start);
 
 /// The exponential moving mean s_i = w s_{i-1} + (1 - w) y_i with the start taken out: s_i / (1 - w^i), as Adam does
-/// (Kingma and Ba 2015, section 3). Gaps stay gaps and count for nothing.
+/// (Kingma and Ba 2015, section 3). Gaps stay gaps and do not change the mean.
 std::vector<Point> smoothed(const std::vector<Point>& points, double weight);
 
-/// As many points as `columns` of a picture can show between x = `low` and `high`: of each column the first, the
+/// As many points as `columns` columns can show between x = `low` and `high`: of each column the first, the
 /// smallest, the largest and the last, so that no peak is lost. A gap stays where it leaves a column empty.
 std::vector<Point> thinned(const std::vector<Point>& points, double low, double high, int columns);
 

@@ -1,31 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
 
-#include "apps/support/checkpoint.h"
-#include "apps/support/exit.h"
-#include "apps/support/progress.h"
-#include "apps/support/weights/safetensors_shards.h"
 #include "apps/weft_weights/options.h"
 #include "apps/weft_weights/sizes.h"
 #include "core/printable.h"
+#include "io/checkpoint.h"
+#include "io/weights/safetensors_shards.h"
+#include "train/exit.h"
+#include "train/progress.h"
 
 namespace weft::weft_weights {
 namespace {
 
-using support::UsageError;
+using train::UsageError;
 
-enum class Format { safetensors, torch, checkpoint };
+enum class Format { safetensors, torch };
 
 Format format_of(const std::string& path) {
   const std::string extension = std::filesystem::path(path).extension().string();
   if (extension == ".safetensors") return Format::safetensors;
   if (extension == ".pt" || extension == ".pth" || extension == ".th" || extension == ".bin") return Format::torch;
-  if (extension == ".h5") return Format::checkpoint;
-  throw UsageError("convert: expected a name that ends in .safetensors, .pt, .pth, .th, .bin or .h5, got '" +
+  throw UsageError("convert: expected a name that ends in .safetensors, .pt, .pth, .th or .bin, got '" +
                    printable(path) + "'");
 }
 
-/// What a tensor of this dtype becomes.
+/// The dtype that a tensor of this dtype is converted to.
 DType converted(DType dtype, const std::string& wanted) {
   if (!is_floating(dtype)) return dtype;
   for (const DType one : {DType::f32, DType::f64, DType::bf16, DType::f16})
@@ -33,19 +32,19 @@ DType converted(DType dtype, const std::string& wanted) {
   return dtype;  // keep
 }
 
-uint64_t bytes_of(const support::WeightsFile& file, const std::string& dtype) {
+uint64_t bytes_of(const WeightsFile& file, const std::string& dtype) {
   uint64_t bytes = 0;
-  for (const support::WeightInfo& info : file.tensors())
+  for (const WeightInfo& info : file.tensors())
     bytes += static_cast<uint64_t>(info.sizes.numel()) * size_of(converted(info.dtype, dtype));
   return bytes;
 }
 
-StateDict read(const support::WeightsFile& file, const std::string& dtype) {
+StateDict read(const WeightsFile& file, const std::string& dtype) {
   StateDict state;
-  support::Progress progress({.unit = "tensors", .clock = {}});
+  train::Progress progress({.unit = "tensors", .clock = {}});
   progress.begin("read", static_cast<int64_t>(file.tensors().size()));
   for (size_t i = 0; i < file.tensors().size(); ++i) {
-    const support::WeightInfo& info = file.tensors()[i];
+    const WeightInfo& info = file.tensors()[i];
     state.tensors.push_back({info.name, file.read(i).to(converted(info.dtype, dtype))});
     progress.step({.images = 1});
   }
@@ -53,9 +52,26 @@ StateDict read(const support::WeightsFile& file, const std::string& dtype) {
   return state;
 }
 
+/// The checkpoint as this version writes it.
+void convert_checkpoint(const Options& options) {
+  const std::string& to = options.files[1];
+  const RenameOptions& rename = options.rename;
+  if (format_of(to) != Format::safetensors)
+    throw UsageError("--checkpoint: expected a name that ends in .safetensors, got '" + printable(to) + "'");
+  if (!(options.key + rename.prefix + rename.map + rename.add_prefix + rename.leave_out).empty() ||
+      options.dtype != "keep" || options.max_shard_size != "0")
+    throw UsageError("--checkpoint: expected --dry-run at most beside it: a checkpoint stays as it is");
+  const Checkpoint checkpoint = load_checkpoint(options.files[0]);
+  if (!options.dry_run) save_checkpoint(to, checkpoint);
+  std::cout << (options.dry_run ? "would write " : "wrote   ") << printable(to) << '\n';
+  for (const auto& [part, state] : checkpoint.parts)
+    std::cout << "        " << printable(part) << ": " << state.tensors.size() << " tensors\n";
+}
+
 }  // namespace
 
 int convert(const Options& options) {
+  if (options.checkpoint) return convert_checkpoint(options), train::kExitOk;
   const std::string& to = options.files[1];
   const Format format = format_of(to);
   const uint64_t largest = parse_bytes("max-shard-size", options.max_shard_size);
@@ -66,25 +82,20 @@ int convert(const Options& options) {
       str("        ", file->tensors().size(), " tensors, ", size_text(bytes_of(*file, options.dtype)), '\n');
   if (options.dry_run) {
     std::cout << "would write " << printable(to) << '\n' << content;
-    return support::kExitOk;
+    return train::kExitOk;
   }
   const StateDict state = read(*file, options.dtype);
   std::vector<std::filesystem::path> written{to};
   if (format == Format::safetensors) {
     auto metadata = file->metadata();
-    metadata.emplace("format", "pt");  // Hugging Face's libraries look for it
-    written = support::write_safetensors_shards(to, state, largest > 0 ? largest : UINT64_MAX, metadata);
-  } else if (format == Format::torch) {
-    support::write_torch(to, state);
+    metadata.emplace("format", "pt");  // Hugging Face's libraries need it
+    written = write_safetensors_shards(to, state, largest > 0 ? largest : UINT64_MAX, metadata);
   } else {
-    support::Checkpoint checkpoint;
-    checkpoint.parts = {{"model", state}};
-    checkpoint.texts = file->metadata();
-    support::save_checkpoint(to, checkpoint);
+    write_torch(to, state);
   }
   for (const auto& path : written) std::cout << "wrote   " << printable(path.string()) << '\n';
   std::cout << content;
-  return support::kExitOk;
+  return train::kExitOk;
 }
 
 }  // namespace weft::weft_weights

@@ -4,18 +4,16 @@
 #include <cstring>
 #include <iostream>
 
-#include "apps/support/exit.h"
 #include "apps/weft_weights/options.h"
 #include "core/printable.h"
+#include "train/exit.h"
 
 namespace weft::weft_weights {
 namespace {
 
-using support::WeightInfo;
-
 constexpr int kTrouble = 2;  // as diff(1): 1 is for files that differ
 
-/// How far apart the values of two tensors of one shape are.
+/// The distance of two tensors of one shape.
 struct Distance {
   int64_t differing = 0, numel = 0;
   double largest = 0;            ///< max |a - b|
@@ -42,8 +40,8 @@ Distance distance(const Tensor& first, const Tensor& second, const Options& opti
              others = exact ? b.to_vector<int64_t>() : std::vector<int64_t>();
   for (size_t i = 0; i < x.size(); ++i) {
     if (std::isnan(x[i]) && std::isnan(y[i])) continue;
-    const double gap = x[i] == y[i] ? 0.0 : std::abs(x[i] - y[i]);  // equal infinities have none
-    // Not <=: a NaN on one side differs. Whole numbers beyond 2^53 may differ although their doubles do not.
+    const double gap = x[i] == y[i] ? 0.0 : std::abs(x[i] - y[i]);  // equal infinities have no distance
+    // Not <=: a NaN on one side differs. Integers beyond 2^53 may differ although their doubles are equal.
     if (!(gap <= options.atol + options.rtol * std::abs(y[i])) || (exact && whole[i] != others[i])) ++result.differing;
     if (!(gap <= result.largest)) result.largest = gap;
     result.squares += gap * gap;
@@ -56,7 +54,7 @@ std::string what(const WeightInfo& info) { return str(info.dtype, info.sizes); }
 
 int compare(const Options& options) {
   const auto a = open_first(options);
-  const auto b = support::open_weights(options.files[1]);
+  const auto b = open_weights(options.files[1]);
   size_t equal = 0, differ = 0, only_a = 0, only_b = 0;
   for (size_t i = 0; i < a->tensors().size(); ++i) {
     const WeightInfo& mine = a->tensors()[i];

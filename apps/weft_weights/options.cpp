@@ -15,14 +15,14 @@
 namespace weft::weft_weights {
 namespace {
 
-using support::UsageError;
+using train::UsageError;
 
 constexpr const char* kHelp =
     R"(Shows, converts and compares files of weights.
 Usage: weft-weights show|convert|diff …
 
   weft-weights show [flags] FILE          names, dtypes, shapes, sizes
-  weft-weights convert [flags] FROM TO    writes TO: .safetensors, .pt (.pth, .th, .bin) or .h5 by its name
+  weft-weights convert [flags] FROM TO    writes TO: .safetensors or .pt (.pth, .th, .bin) by its name
   weft-weights diff [flags] A B           compares names, shapes and values; exit code 1 when they differ, 2 on an error
 
 Reads safetensors, safetensors indexes (model.safetensors.index.json), PyTorch's files and Weft's checkpoints; the content
@@ -56,7 +56,7 @@ const Command& find_command(const std::string& name) {
                    suggestion(name, {"show", "convert", "diff"}));
 }
 
-/// Files, and flags with their values, in the order in which they come.
+/// Files, and flags with their values, in their order.
 void split(const std::vector<std::string>& arguments, std::vector<std::string>& files,
            std::vector<std::string>& flags) {
   for (size_t i = 1; i < arguments.size(); ++i) {
@@ -66,7 +66,8 @@ void split(const std::vector<std::string>& arguments, std::vector<std::string>& 
       continue;
     }
     flags.push_back(word);
-    static const std::set<std::string> switches{"--json", "--ignore-dtype", "--dry-run", "--help", "-h"};
+    static const std::set<std::string> switches{"--json",    "--ignore-dtype", "--checkpoint",
+                                                "--dry-run", "--help",         "-h"};
     const bool is_switch = switches.contains(word);
     if (!is_switch && word.find('=') == std::string::npos && i + 1 < arguments.size()) flags.push_back(arguments[++i]);
   }
@@ -104,26 +105,30 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments) 
   split(arguments, o.files, given);
 
   support::Flags flags(std::string("weft-weights ") + command.name, command.purpose);
-  flags.add("key", o.key, "which dict of a PyTorch file (a.b for b in a), which part of a checkpoint; none: found");
-  flags.add("prefix", o.rename.prefix, "take only names that begin so, without it, such as backbone.");
-  std::vector<std::string> maps = support::name_map_names();
+  flags.add("key", o.key, "which dict of a PyTorch file (a.b for b in a), which part of a checkpoint; none: detected");
+  flags.add("prefix", o.rename.prefix, "keep only names with this prefix, without it, such as backbone.");
+  std::vector<std::string> maps = name_map_names();
   maps.insert(maps.begin(), {"none", "auto"});
   std::string map = "none";
   flags.add_choice("map", map, maps,
-                   "change names by this table; docs/weights.md lists them; auto: by the file's names");
-  flags.add("add-prefix", o.rename.add_prefix, "put this before all names");
-  flags.add("leave-out", o.rename.leave_out, "at last, leave out the names that begin so, such as head.");
+                   "rename by this table (docs/weights.md lists them); auto: detected from the file's names");
+  flags.add("add-prefix", o.rename.add_prefix, "add this prefix to all names");
+  flags.add("leave-out", o.rename.leave_out, "last, drop names with this prefix, such as head.");
   if (o.command == "show") flags.add("json", o.json, "as JSON");
   if (o.command == "convert") {
-    flags.add_choice("dtype", o.dtype, {"keep", "f32", "f64", "bf16", "f16"}, "what floating tensors become");
+    flags.add_choice("dtype", o.dtype, {"keep", "f32", "f64", "bf16", "f16"},
+                     "dtype of floating tensors in the output");
     flags.add("max-shard-size", o.max_shard_size,
               "more bytes of tensors (5GB, 500MiB) go into several .safetensors files with an index; 0: one file");
+    flags.add("checkpoint", o.checkpoint,
+              "FROM and TO are whole checkpoints, to be resumed: from an .h5 file of an earlier version, or the folder "
+              "of a sharded one");
     flags.add("dry-run", o.dry_run, "say what would be written, write nothing");
   }
   if (o.command == "diff") {
     flags.add("atol", o.atol, "values differ when |a - b| > atol + rtol |b|", {.min = 0});
     flags.add("rtol", o.rtol, "see atol", {.min = 0});
-    flags.add("ignore-dtype", o.ignore_dtype, "equal values of another dtype are equal");
+    flags.add("ignore-dtype", o.ignore_dtype, "equal values of different dtypes are equal");
   }
   flags.arguments(command.arguments);
   flags.example(command.example);
@@ -136,8 +141,8 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments) 
   return o;
 }
 
-std::unique_ptr<support::WeightsFile> open_first(const Options& options) {
-  return support::renamed_weights(support::open_weights(options.files[0], {.key = options.key}), options.rename);
+std::unique_ptr<WeightsFile> open_first(const Options& options) {
+  return renamed_weights(open_weights(options.files[0], {.key = options.key}), options.rename);
 }
 
 }  // namespace weft::weft_weights

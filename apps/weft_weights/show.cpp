@@ -3,16 +3,13 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "apps/support/exit.h"
 #include "apps/weft_weights/options.h"
 #include "apps/weft_weights/sizes.h"
 #include "core/printable.h"
+#include "train/exit.h"
 
 namespace weft::weft_weights {
 namespace {
-
-using support::WeightInfo;
-using support::WeightsFile;
 
 struct Totals {
   int64_t elements = 0;
@@ -22,7 +19,7 @@ struct Totals {
   }
 };
 
-/// `f32`, or `i32 (I8)` for what the file holds narrower.
+/// `f32`, or `i32 (I8)` if the file's type is narrower.
 std::string dtype_text(const WeightInfo& info) {
   return is_stored_as_is(info) ? str(info.dtype) : str(info.dtype, " (", info.stored, ")");
 }
@@ -48,7 +45,7 @@ int show(const Options& options) {
   const auto file = open_first(options);
   if (options.json) {
     print_json(options.files[0], *file);
-    return support::kExitOk;
+    return train::kExitOk;
   }
   const Totals totals(*file);
   std::cout << printable(options.files[0]) << ": " << file->format() << ", " << file->tensors().size() << " tensors, "
@@ -71,7 +68,7 @@ int show(const Options& options) {
   for (const WeightInfo& info : file->tensors())
     std::cout << padded(printable(info.name), widest) << "  " << padded(dtype_text(info), dtypes) << "  " << info.sizes
               << '\n';
-  return support::kExitOk;
+  return train::kExitOk;
 }
 
 }  // namespace weft::weft_weights

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <string>
 
-#include "apps/support/weights/weights_file.h"
-#include "core/stored_dtype.h"
+#include "io/stored_dtype.h"
+#include "io/weights/weights_file.h"
 
 namespace weft::weft_weights {
 
@@ -20,6 +20,6 @@ inline std::string size_text(uint64_t bytes) {
 }
 
 /// Whether the file holds the dtype that it is read as.
-inline bool is_stored_as_is(const support::WeightInfo& info) { return stored_name(info.dtype) == info.stored; }
+inline bool is_stored_as_is(const WeightInfo& info) { return stored_name(info.dtype) == info.stored; }
 
 }  // namespace weft::weft_weights

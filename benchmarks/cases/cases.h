@@ -24,6 +24,7 @@ Work work_on(const Target& target, std::function<void()> step, double amount = 1
 
 // The suite cpu.
 void add_network_cases(Cases& cases, const Target& target);
+void add_transformer_cases(Cases& cases, const Target& target);
 void add_convolution_cases(Cases& cases, const Target& target);
 void add_matmul_cases(Cases& cases, const Target& target);
 void add_norm_cases(Cases& cases, const Target& target);

@@ -101,7 +101,7 @@ void add_convolutions(Cases& cases, const Target& target, const Convolution& c) 
       kernels::conv2d_forward(t.y.queue(), t.y, t.x, t.w, kernels::View::none(), arguments);
     };
   });
-  if (c.C > 3)  // a picture needs no gradient
+  if (c.C > 3)  // an image needs no gradient
     add_engines(cases, target, name + "backward_input", flop, [=]() -> Call {
       return [t = make(), arguments] {
         kernels::conv2d_backward_input(t.x.queue(), t.x, t.y, t.w, kernels::View::none(), arguments);

@@ -4,8 +4,8 @@
 #include "core/ops/random.h"
 #include "kernels/runtime.h"
 
-// Memory of a GPU: how near kernels come to the device's own copy (memcpy_256m is the yardstick), what the host pays
-// for an allocation from the cache, and how long one op takes to come back.
+// Memory of a GPU: how near kernels come to the device's own copy (memcpy_256m), the host's cost of
+// an allocation from the cache, and the latency of one op.
 
 namespace weft::benchmarks {
 

@@ -6,7 +6,7 @@
 #include "core/ops/random.h"
 #include "core/ops/softmax.h"
 
-// What reads and writes memory and little else, on a GPU, in microseconds: norms, softmax and the loss.
+// Ops that mainly read and write memory, on a GPU, in microseconds: norms, softmax and the loss.
 
 namespace weft::benchmarks {
 

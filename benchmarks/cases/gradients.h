@@ -8,7 +8,7 @@
 
 namespace weft::benchmarks {
 
-/// An op with its inputs, made when its case is.
+/// An op with its inputs, made together with its case.
 struct Op {
   std::vector<Tensor> inputs;
   std::function<Tensor(const std::vector<Tensor>&)> forward;
@@ -20,7 +20,7 @@ Work forward(const Target& target, const Op& op, double amount = 1);
 /// loss.
 Work forward_backward(const Target& target, const Op& op, double amount = 1);
 
-/// What an op's time is told in: a unit, and for a rate what one forward does (with its backward: three times as much).
+/// The unit of an op's time, and for a rate the work of one forward (with its backward: three times as much).
 struct Told {
   std::string unit = "ms";
   double amount = 1;

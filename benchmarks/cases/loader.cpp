@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/loader.h"
+#include "data/image_loader.h"
 
 #include "benchmarks/cases/cases.h"
-#include "benchmarks/harness/pictures.h"
+#include "benchmarks/harness/image_folder.h"
 #include "data/image_folder.h"
 
-// A folder of 256 JPEG pictures through two workers: decoded, random resized crop to 224x224, mirrored half of the
-// time, normalised, in batches of 32. One step is one epoch. And what each augmentation costs one thread: from a
-// decoded picture 500x375 to 224x224 bytes.
+// A folder of 256 JPEG images through two workers: decoded, random resized crop to 224x224, mirrored half of the
+// time, normalised, in batches of 32. One step is one epoch. And the cost of each augmentation on one thread: from a
+// decoded image 500x375 to 224x224 bytes.
 
 namespace weft::benchmarks {
 
 namespace {
 
-struct Pictures {
-  bench::PictureFolder folder;
-  data::Loader loader;
+struct Images {
+  bench::ImageFolder folder;
+  data::ImageLoader loader;
   int64_t epoch = 0;
 
-  Pictures(int per_class, int64_t edge, int64_t batch)
+  Images(int per_class, int64_t edge, int64_t batch)
       : folder(2, per_class), loader(set(), data::Sampler(2 * per_class), pipeline(edge), options(batch)) {}
 
   void run_epoch() {
@@ -32,18 +32,18 @@ struct Pictures {
   static data::Pipeline pipeline(int64_t edge) {
     return data::make_pipeline(str("imagenet:", edge), data::Split::train);
   }
-  static data::LoaderOptions options(int64_t batch) {
+  static data::ImageLoaderOptions options(int64_t batch) {
     return {.batch_size = batch, .mean = {0.485f, 0.456f, 0.406f}, .std = {0.229f, 0.224f, 0.225f}};
   }
 };
 
 /// Smooth with some noise, as a photograph.
-data::Picture photograph() {
-  data::Picture picture = data::black_picture(375, 500, 3);
+data::Image photograph() {
+  data::Image image = data::black_image(375, 500, 3);
   data::Draw draw(1, 2);
-  for (size_t i = 0; i < picture.pixels.size(); ++i)
-    picture.pixels[i] = static_cast<uint8_t>((i / 1500 + i % 1500 / (i % 3 + 7) + draw.below(16)) % 256);
-  return picture;
+  for (size_t i = 0; i < image.pixels.size(); ++i)
+    image.pixels[i] = static_cast<uint8_t>((i / 1500 + i % 1500 / (i % 3 + 7) + draw.below(16)) % 256);
+  return image;
 }
 
 void add_augmentation(Cases& cases, const Target& target, const char* name, const std::string& policy,
@@ -55,10 +55,10 @@ void add_augmentation(Cases& cases, const Target& target, const char* name, cons
                      const int64_t count = target.size(64, 2);  // so that a step sees many draws
                      return work_on(
                          target,
-                         [=, picture = photograph()] {
+                         [=, image = photograph()] {
                            for (int64_t i = 0; i < count; ++i) {
                              data::Draw draw(7, (*counter)++);
-                             prepare(picture, draw);
+                             prepare(image, draw);
                            }
                          },
                          static_cast<double>(count));
@@ -70,10 +70,10 @@ void add_augmentation(Cases& cases, const Target& target, const char* name, cons
 void add_loader_cases(Cases& cases, const Target& target) {
   cases.push_back({"loader_jpeg", "images/s", [=] {
                      const int64_t per_class = target.size(128, 2);
-                     const auto pictures = std::make_shared<Pictures>(static_cast<int>(per_class), target.size(224, 32),
+                     const auto images = std::make_shared<Images>(static_cast<int>(per_class), target.size(224, 32),
                                                                       target.size(32, 2));
                      return work_on(
-                         target, [=] { pictures->run_epoch(); }, 2 * static_cast<double>(per_class));
+                         target, [=] { images->run_epoch(); }, 2 * static_cast<double>(per_class));
                    }});
   add_augmentation(cases, target, "augment_standard", "");
   add_augmentation(cases, target, "augment_autoaugment", "+autoaugment");

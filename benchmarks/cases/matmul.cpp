@@ -7,7 +7,7 @@
 #include "core/ops/random.h"
 
 // Square matrix products, the linear layer of a transformer's feed-forward part (2048 rows, 768 to 3072), and the
-// attention of a ViT-S/16 block (8 pictures of 197 tokens, 6 heads of 64 channels) from its packed projection.
+// attention of a ViT-S/16 block (8 images of 197 tokens, 6 heads of 64 channels) from its packed projection.
 
 namespace weft::benchmarks {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benchmarks/cases/training.h"
 
-// What takes a process of its own: the start of a program that makes one tensor, and the peak memory of a training.
+// Cases with a process of their own: the start of a program that makes one tensor, and the peak memory of a training.
 
 namespace weft::benchmarks {
 

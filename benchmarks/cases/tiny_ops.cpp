@@ -4,7 +4,7 @@
 #include "core/ops/add.h"
 #include "core/ops/random.h"
 
-// What an op costs beside its arithmetic: additions of 16 elements, alone and as a chain of 1000 with its backward.
+// The cost of an op beside its arithmetic: additions of 16 elements, alone and as a chain of 1000 with its backward.
 
 namespace weft::benchmarks {
 
@@ -41,7 +41,7 @@ struct Chain {
 
 Work chain_forward(const Target& target) {
   const auto chain = std::make_shared<Chain>(target.device);
-  // The graph of the step before goes outside of the time.
+  // The previous step's graph is freed outside of the timing.
   return work_on(
       target, [=] { chain->forward(); }, kBlock, [=] { chain->y = {}; });
 }

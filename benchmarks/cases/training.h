@@ -17,9 +17,9 @@ struct NetworkSize {
   bool tiny = false;  ///< one block where there are several
 };
 
-/// ResNet-18 with the CIFAR stem on 32x32 pictures.
+/// ResNet-18 with the CIFAR stem on 32x32 images.
 NetworkSize resnet18_size(const Target& target, int64_t batch, DType precision);
-/// ResNet-18, ResNet-50 on 224x224 pictures.
+/// ResNet-18, ResNet-50 on 224x224 images.
 NetworkSize resnet18_imagenet_size(const Target& target, int64_t batch, DType precision);
 NetworkSize resnet50_size(const Target& target, int64_t batch, DType precision);
 

@@ -8,8 +8,8 @@
 
 #include "benchmarks/dist/raw.h"
 #include "benchmarks/harness/measure.h"
-#include "dist/file_store.h"
-#include "dist/process_group.h"
+#include "dist/group/process_group.h"
+#include "dist/rendezvous/file_store.h"
 
 // One rank of the suite dist (benchmarks/cases/collectives.cpp starts it): Weft's collectives and the
 // library's own take turns on the same memory. Rank 0 prints `collective<TAB>backend<TAB>bytes<TAB>weft<TAB>raw`,
@@ -38,7 +38,7 @@ double seconds_of(const std::function<void()>& call, int64_t calls, ProcessGroup
   return std::chrono::duration<double>(Clock::now() - start).count() / static_cast<double>(calls);
 }
 
-/// How many calls fill a block: rank 0's opinion.
+/// The number of calls in a block, decided by rank 0.
 int64_t calls_for(const Rank& rank, const std::function<void()>& call) {
   call();
   const double one = seconds_of(call, 3, rank.control);

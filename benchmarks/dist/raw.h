@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-// The libraries' own collectives, called as their users call them: what Weft's are held against.
+// The libraries' own collectives, called as their users call them, for comparison with Weft's.
 
 namespace weft::benchmarks {
 

@@ -4,29 +4,29 @@
 #include <string>
 #include <vector>
 
-// What Weft's benchmarks and those of its peers share: a case is a name, a unit and something to run. Nothing here
-// knows a framework, so that both programs measure with the same clock in the same way.
+// Shared by Weft's benchmarks and those of its peers: a case is a name, a unit and something to run. Nothing here
+// depends on a framework, so that both programs measure with the same clock in the same way.
 
 namespace bench {
 
-/// Something to time, with its data ready.
+/// Work to time, with its data ready.
 struct Work {
-  std::function<void()> step;         ///< what is timed, again and again
-  double amount = 1;                  ///< what one step does: images, floating-point operations, bytes, ops
+  std::function<void()> step;         ///< the timed step, run repeatedly
+  double amount = 1;                  ///< the amount of one step: images, floating-point operations, bytes, ops
   std::function<void()> before = {};  ///< runs ahead of each step, outside of the time
   std::function<void()> wait = {};    ///< returns when the device has done all work of the steps so far
 };
 
-/// The unit tells the direction. A rate (images/s, GFLOP/s, TFLOP/s, GB/s) is Work::amount per second: more is better.
+/// The unit implies the direction. A rate (images/s, GFLOP/s, TFLOP/s, GB/s) is Work::amount per second: more is better.
 /// A time (ms, us, ns) is that of one step divided by Work::amount, and MiB is memory: less is better.
 struct Case {
   std::string name;
   std::string unit;
   std::function<Work()> prepare = {};
-  /// In place of `prepare`: the body of a process of its own. The value is the process's peak memory (MiB) or the time
+  /// Instead of `prepare`: the body of a process of its own. The value is the process's peak memory (MiB) or the time
   /// from its start to its end (ms).
   std::function<void()> process = {};
-  /// In place of both: the value itself.
+  /// Instead of both: the value itself.
   std::function<double()> value = {};
 };
 

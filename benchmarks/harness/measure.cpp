@@ -18,7 +18,7 @@ void wait(const Work& work) {
   if (work.wait) work.wait();
 }
 
-/// Seconds of `count` steps, without what comes before each.
+/// Seconds of `count` steps, without the preparation of each.
 double time_steps(const Work& work, long count) {
   double seconds = 0;
   if (work.before) {
@@ -43,7 +43,7 @@ double time_steps(const Work& work, long count) {
 
 double seconds_per_step(const Work& work, const Timing& timing) {
   const double target = timing.seconds / timing.repetitions;
-  // Warm: the first step builds kernels and fills caches; then so many at a time that the clock's grain does not
+  // Warm: the first step builds kernels and fills caches; then so many at a time that the clock's resolution does not
   // matter.
   const auto begin = Clock::now();
   time_steps(work, 1);

@@ -12,7 +12,7 @@ struct Timing {
 /// Runs the work until it is warm, then times it: the median over the repetitions of the seconds of one step.
 double seconds_per_step(const Work& work, const Timing& timing);
 
-/// What one step of `seconds` means in the case's unit. Errors: a unit that is not known.
+/// One step of `seconds` in the case's unit. Errors: an unknown unit.
 double in_unit(const std::string& unit, double seconds, double amount);
 
 /// The middle value, or the mean of the two middle ones.

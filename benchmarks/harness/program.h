@@ -10,15 +10,15 @@
 
 namespace bench {
 
-/// What the cases are built for.
+/// The settings that the cases are built for.
 struct Setting {
   std::string suite = "cpu";
   std::string device = "";  ///< empty: the suite's own
-  bool tiny = false;        ///< sizes that run in no time anywhere: a test of the cases, not a measurement
+  bool tiny = false;        ///< sizes that run quickly anywhere: a test of the cases, not a measurement
   std::string json = "";    ///< a file for a suite that prints a table of its own
 };
 
-/// What makes one program's cases from a setting. Errors: a device that is not there.
+/// Makes a program's cases from a setting. Errors: a device that is missing.
 using MakeCases = std::function<Cases(const Setting&)>;
 
 /// A suite that measures nothing and prints a table of its own: takes the setting, the names that are wanted, and
@@ -26,7 +26,7 @@ using MakeCases = std::function<Cases(const Setting&)>;
 using PrintTable = std::function<int(const Setting&, const std::regex& wanted, bool list)>;
 
 /// The whole of main: reads the flags, measures the chosen cases and prints for each `case<TAB>value<TAB>unit`.
-/// Messages go to stderr. Status 0; 1 when a case failed (the others are measured all the same) or no case was chosen;
+/// Messages go to stderr. Status 0; 1 when a case failed (the others are still measured) or no case was chosen;
 /// 2 for a flag that is wrong.
 ///   --suite cpu|gpu  --device NAME  --list  --filter REGEX  --seconds S  --repetitions N  --seconds-total S  --tiny
 /// `tables`: the suites among them that print tables; their flag is --json FILE.

@@ -8,10 +8,10 @@
 #include <random>
 #include <sstream>
 
+#include "emulator/source/count.h"
 #include "kernels/allocator.h"
 #include "kernels/engine.h"
 #include "kernels/runtime.h"
-#include "kernels/simt/count.h"
 
 namespace weft::benchmarks {
 namespace {
@@ -181,16 +181,18 @@ std::vector<Row> counted(const std::vector<Step>& steps, const Data& data) {
   std::vector<Row> rows{{"step", "loads", "load KiB", "used", "stores", "store KiB", "used", "shared", "wavefronts",
                          "conflicts", "barriers", "idea"}};
   for (const Step& step : steps) {
-    const emulator::Counts c = emulator::count([&] { data.run(step); });
+    const emulator::source::Counts c = emulator::source::count([&] { data.run(step); });
     // Weft's own kernels are compiled without instrumentation: their plain accesses cannot be counted.
     if (&step == &steps.back()) {
       rows.push_back({step.title(), "-", "-", "-", "-", "-", "-", "-", "-", "-", grouped(c.barriers), step.idea});
       continue;
     }
-    const auto used = [](const emulator::GlobalCounts& g) {
+    const auto used = [](const emulator::source::GlobalCounts& g) {
       return percent(static_cast<double>(g.bytes), 32 * static_cast<double>(g.sectors));
     };
-    const auto kib = [](const emulator::GlobalCounts& g) { return number(static_cast<double>(g.sectors) / 32, 0); };
+    const auto kib = [](const emulator::source::GlobalCounts& g) {
+      return number(static_cast<double>(g.sectors) / 32, 0);
+    };
     Row row{step.title(),
             grouped(c.loads.requests),
             kib(c.loads),

@@ -17,8 +17,8 @@ struct Climb {
 void print_list(std::ostream& out);
 
 /// One line per step. On cuda: time, rate, share of the last step and of NVIDIA's library
-/// where it has such a call and is built. On simt, whose times mean nothing: what the steps
-/// ask of memory (simt/count.h). Errors: a device that is not there, sizes that are not as many as the ladder's letters
+/// where it has such a call and is built. On simt, whose times mean nothing: the steps'
+/// requests to memory (emulator/source/count.h). Errors: a missing device, sizes that are not as many as the ladder's letters
 /// or that a step does not take, a step whose result is not the last one's.
 void print_table(std::ostream& out, const kernels::ladder::Ladder& ladder, const Climb& climb);
 

@@ -5,7 +5,8 @@
   python3 benchmarks/peers/pytorch.py --device cuda --seconds-total 60     # the suite gpu
   python3 benchmarks/peers/pytorch.py --device cpu --filter resnet18       # the suite cpu
 
-A case whose pictures may lie in two orders is there twice, NAME (NCHW) and NAME@channels_last; the better one counts.
+A case whose images may lie in two orders is there twice, NAME (NCHW) and NAME@channels_last, a network a third time as
+NAME@compiled (torch.compile); the best one counts.
 The flags are those of bench. f32 means f32: TF32 is off, as in Weft.
 """
 

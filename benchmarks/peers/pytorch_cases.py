@@ -10,11 +10,14 @@ from typing import Callable, Optional
 import torch
 import torch.nn.functional as F
 
-from pytorch_pictures import add_pictures
+from pytorch_images import add_images
 from pytorch_resnet import ResNet
+from pytorch_transformers import add_transformers
 
 BLOCK = 1000  # additions of one step of the tiny ops
 LAYOUTS = {"": torch.contiguous_format, "@channels_last": torch.channels_last}
+# A network runs in either order of its images, and compiled.
+NETWORKS = {**{ending: (layout, False) for ending, layout in LAYOUTS.items()}, "@compiled": (torch.channels_last, True)}
 
 
 @dataclasses.dataclass
@@ -81,21 +84,21 @@ class Cases(list):
         self.add(f"{name}_forward{ending}", unit, lambda: self.forward(make, amount))
         self.add(f"{name}_forward_backward{ending}", unit, lambda: self.forward_backward(make, both))
 
-    def network(self, bottleneck, cifar, batch, precision, layout):
-        return Network(self, bottleneck, cifar, batch, precision, layout)
+    def network(self, bottleneck, cifar, batch, precision, layout, compiled=False):
+        return Network(self, bottleneck, cifar, batch, precision, layout, compiled)
 
     def train(self, name, bottleneck, cifar, batch, precision):
-        for ending, layout in LAYOUTS.items():
-            def prepare(layout=layout):
-                network = self.network(bottleneck, cifar, batch, precision, layout)
+        for ending, form in NETWORKS.items():
+            def prepare(form=form):
+                network = self.network(bottleneck, cifar, batch, precision, *form)
                 return Work(network.train_step, network.batch)
 
             self.add(f"{name}_train_{name_of(precision)}{ending}", "images/s", prepare)
 
     def infer(self, name, bottleneck, cifar, batch, precision):
-        for ending, layout in LAYOUTS.items():
-            def prepare(layout=layout):
-                network = self.network(bottleneck, cifar, batch, precision, layout)
+        for ending, form in NETWORKS.items():
+            def prepare(form=form):
+                network = self.network(bottleneck, cifar, batch, precision, *form)
                 network.model.eval()
                 return Work(network.infer_step, network.batch)
 
@@ -105,20 +108,21 @@ class Cases(list):
 class Network:
     """A residual network with its batch and optimizer."""
 
-    def __init__(self, cases, bottleneck, cifar, batch, precision, layout):
+    def __init__(self, cases, bottleneck, cifar, batch, precision, layout, compiled):
         self.batch = cases.size(batch, 2)
         edge = cases.size(32 if cifar else 224, 8 if cifar else 32)
         classes = 10 if cifar else cases.size(1000, 10)
         self.precision = precision
         self.device = cases.device.split(":")[0]
         self.model = ResNet(bottleneck, cifar, classes, cases.tiny).to(cases.device, memory_format=layout)
+        self.run = torch.compile(self.model) if compiled else self.model
         self.x = cases.normal(self.batch, 3, edge, edge, layout=layout)
         self.labels = torch.arange(self.batch, device=cases.device) % classes
         self.sgd = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9)
 
     def forward(self):
         with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.precision == torch.bfloat16):
-            return self.model(self.x)
+            return self.run(self.x)
 
     def train_step(self):
         loss = F.cross_entropy(self.forward(), self.labels)
@@ -211,6 +215,7 @@ def suite_cpu(cases):
         for precision in (torch.float32, torch.bfloat16):
             cases.train(name, bottleneck, not bottleneck, batch, precision)
             cases.infer(name, bottleneck, not bottleneck, batch, precision)
+    add_transformers(cases, Work, name_of)
     N, E, C = size(8, 2), size(56, 6), size(64, 8)
     for ending, layout in LAYOUTS.items():
         cases.op("conv3x3", lambda layout=layout: (
@@ -234,7 +239,7 @@ def suite_cpu(cases):
         lambda: ([normal(n), normal(n)], lambda a, b: a.add_(b)), 12.0 * n))
     add_optimizers(cases)
     add_tiny_ops(cases)
-    add_pictures(cases, Work)
+    add_images(cases, Work)
     cases.add("startup", "ms", value=lambda: startup_ms(cases.device))
 
 

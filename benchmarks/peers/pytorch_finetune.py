@@ -22,7 +22,7 @@ def make_model(torch, name):
     width, depth, heads = MODELS[name]
 
     class Layer(nn.Module):
-        """Norms behind the residual sums."""
+        """Norms after the residual sums."""
 
         def __init__(self):
             super().__init__()
@@ -71,7 +71,7 @@ def main():
     parser.add_argument("--length", type=int, default=128, help="tokens of the longest text; the others have half of them and more")
     parser.add_argument("--lr", type=float, default=5e-5)
     parser.add_argument("--precision", choices=["bf16", "f32"], default="f32")
-    parser.add_argument("--steps", type=int, default=50, help="timed, behind three that are not")
+    parser.add_argument("--steps", type=int, default=50, help="timed, after three that are not")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     args = parser.parse_args()
     torch = import_torch("pytorch_finetune.py", args.device)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The two phases of linear_probe in eager PyTorch on made-up pictures: images/s, time of a step, peak memory of each.
+"""The two phases of linear_probe in eager PyTorch on made-up images: images/s, time of a step, peak memory of each.
 
   python3 benchmarks/peers/pytorch_linear_probe.py --model dinov2_vits14 -b 256 --steps 20            # one GPU, bf16
   python3 benchmarks/peers/pytorch_linear_probe.py --model vit_tiny4 -b 4 --steps 2 --device cpu --precision f32
@@ -19,7 +19,7 @@ MODELS = {"vit_tiny4": (192, 6, 3, 4, 32), "dinov2_vits14": (384, 12, 6, 14, 224
 
 
 def make_model(torch, name):
-    """The transformer of the DINOv2 paper without registers; positions are those of its own picture size."""
+    """The transformer of the DINOv2 paper without registers; positions are those of its own image size."""
     nn, functional = torch.nn, torch.nn.functional
     width, depth, heads, patch, side = MODELS[name]
 
@@ -86,7 +86,7 @@ def main():
     parser.add_argument("-lr", "--lr", type=float, default=1e-3)
     parser.add_argument("--precision", choices=["bf16", "f32"], default="bf16")
     parser.add_argument("--min-num-params", type=int, default=1_000_000)
-    parser.add_argument("--steps", type=int, default=20, help="timed, behind three that are not")
+    parser.add_argument("--steps", type=int, default=20, help="timed, after three that are not")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     args = parser.parse_args()
     torch = import_torch("pytorch_linear_probe.py", args.device)

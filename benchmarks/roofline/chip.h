@@ -6,7 +6,7 @@
 
 namespace weft::benchmarks {
 
-/// One GPU: what its data sheet promises, and what somebody has measured on it.
+/// One GPU: figures of its data sheet, and published measurements.
 struct Chip {
   std::string_view name;
   double bandwidth;           ///< bytes/s of device memory, data sheet
@@ -32,7 +32,7 @@ inline constexpr Chip kChips[] = {
 enum class Ceiling { data_sheet, measured };
 enum class Bound { memory, product, arithmetic };
 
-/// The least time of a call, and what keeps it from being shorter.
+/// The least time of a call, and its limit.
 struct Floor {
   double seconds = 0;
   Bound bound = Bound::memory;

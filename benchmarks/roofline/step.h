@@ -16,7 +16,7 @@ struct CountedCall {
   kernels::KernelCost cost;  ///< of one call
 };
 
-/// Something whose kernels are counted: a training step, or one product.
+/// Work whose kernels are counted: a training step, or one product.
 struct CountedStep {
   std::string name;
   std::function<std::function<void()>()> make;  ///< builds it, returns the step

@@ -23,7 +23,7 @@ struct Line {
   double seconds[std::size(kChips)] = {}, measured[std::size(kChips)] = {};  // of one call, or of all
   std::string bound = "-";                                                   // on the last chip but one, H200
 
-  /// Operations per byte, of products or of what is done to elements: what the floor is made of.
+  /// Operations per byte, of products or of elementwise work: the parts of the floor.
   double intensity() const { return bytes > 0 ? (flop + arithmetic) / bytes : 0; }
 
   void add(const Line& call, double times) {

@@ -4,7 +4,7 @@
 
 namespace weft::benchmarks {
 
-/// The suite roofline: what each kernel call of the steps must move and compute, and the least time for it on each
+/// The suite roofline: the bytes and operations of each kernel call of the steps, and its least time on each
 /// chip. Nothing runs. Lines of tab-separated columns on stdout, the first one their names: a line per kernel and shape
 /// (times of one call), one per kernel (`all`: times of all its calls) and one per step; --json FILE writes the same.
 /// `wanted` is searched in `step/kernel`. Status 1: nothing chosen, or the file cannot be written.

@@ -4,13 +4,13 @@
 #include <algorithm>
 
 #include "core/autograd.h"
-#include "core/gradient_target.h"
+#include "core/backward_context.h"
 #include "core/ops/affine.h"
 #include "core/ops/mul.h"
 #include "core/ops/rows.h"
-#include "core/ops/rsqrt.h"
 #include "core/ops/sub.h"
 #include "core/ops/sum.h"
+#include "core/ops/unary.h"
 #include "core/trace.h"
 #include "kernels/batch_norm.h"
 #include "kernels/unary.h"
@@ -123,21 +123,23 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
     running_var.storage()->bump_version();
   }
   if (!recorded) return y;
-  return differentiable(
-      y, "batch_norm", {x, weight, bias, residual},
-      [arguments, wanted, x = Saved(x), y = arguments.relu ? Saved(y) : Saved(), weight = Saved(weight),
-       bias = arguments.relu && !residual.defined() ? Saved(bias) : Saved(), mean = Saved(mean),
-       invstd = Saved(invstd)](const Tensor& gradient) {
-        const Tensor dy = gradient.contiguous(), input_x = x;
-        const Tensor dx = empty_like(input_x);
-        const auto vector = [&](size_t i) { return gradient_target(i, mean.sizes(), mean.dtype(), dy.device()); };
-        Grads grads{dx, wanted.weight ? vector(1) : Tensor(), wanted.bias ? vector(2) : Tensor(),
-                    wanted.residual && arguments.relu ? empty_like(input_x) : Tensor()};
-        kernels::batch_norm_backward(dy.queue(), rows_of(dx), rows_of(grads[3]), grads[1], grads[2], rows_of(dy),
-                                     rows_of(input_x), rows_of(y), weight, bias, mean, invstd, arguments);
-        if (wanted.residual && !arguments.relu) grads[3] = dy;
-        return grads;
-      });
+  return differentiable(y, "batch_norm", {x, weight, bias, residual},
+                        [arguments, wanted, x = Saved(x), y = arguments.relu ? Saved(y) : Saved(),
+                         weight = Saved(weight), bias = arguments.relu && !residual.defined() ? Saved(bias) : Saved(),
+                         mean = Saved(mean), invstd = Saved(invstd)](const Tensor& gradient, BackwardContext& context) {
+                          const Tensor dy = gradient.contiguous(), input_x = x;
+                          const Tensor dx = empty_like(input_x);
+                          const auto vector = [&](size_t i) {
+                            return context.gradient_target(i, mean.sizes(), mean.dtype(), dy.device());
+                          };
+                          Grads grads{dx, wanted.weight ? vector(1) : Tensor(), wanted.bias ? vector(2) : Tensor(),
+                                      wanted.residual && arguments.relu ? empty_like(input_x) : Tensor()};
+                          kernels::batch_norm_backward(dy.queue(), rows_of(dx), rows_of(grads[3]), grads[1], grads[2],
+                                                       rows_of(dy), rows_of(input_x), rows_of(y), weight, bias, mean,
+                                                       invstd, arguments);
+                          if (wanted.residual && !arguments.relu) grads[3] = dy;
+                          return grads;
+                        });
 }
 
 }  // namespace weft

@@ -8,4 +8,7 @@ namespace weft {
 /// The gradient goes back in x's dtype; none flows through integers.
 Tensor cast(const Tensor& x, DType dtype);
 
+/// Records that `y` holds x's values in another dtype. Returns y.
+Tensor recorded_cast(Tensor y, const Tensor& x);
+
 }  // namespace weft

@@ -4,7 +4,6 @@
 #include "core/autograd.h"
 #include "core/ops/broadcast.h"
 #include "core/trace.h"
-#include "kernels/binary.h"
 
 namespace weft {
 namespace {
@@ -26,24 +25,13 @@ Tensor compared(const char* op, kernels::Compare f, const Tensor& a, double b) {
 
 }  // namespace
 
-Tensor eq(const Tensor& a, const Tensor& b) { return compared("eq", kernels::Compare::eq, a, b); }
-Tensor eq(const Tensor& a, double b) { return compared("eq", kernels::Compare::eq, a, b); }
-Tensor ne(const Tensor& a, const Tensor& b) { return compared("ne", kernels::Compare::ne, a, b); }
-Tensor ne(const Tensor& a, double b) { return compared("ne", kernels::Compare::ne, a, b); }
-Tensor lt(const Tensor& a, const Tensor& b) { return compared("lt", kernels::Compare::lt, a, b); }
-Tensor lt(const Tensor& a, double b) { return compared("lt", kernels::Compare::lt, a, b); }
-Tensor le(const Tensor& a, const Tensor& b) { return compared("le", kernels::Compare::le, a, b); }
-Tensor le(const Tensor& a, double b) { return compared("le", kernels::Compare::le, a, b); }
-Tensor gt(const Tensor& a, const Tensor& b) { return compared("gt", kernels::Compare::gt, a, b); }
-Tensor gt(const Tensor& a, double b) { return compared("gt", kernels::Compare::gt, a, b); }
-Tensor ge(const Tensor& a, const Tensor& b) { return compared("ge", kernels::Compare::ge, a, b); }
-Tensor ge(const Tensor& a, double b) { return compared("ge", kernels::Compare::ge, a, b); }
-
-Tensor logical_and(const Tensor& a, const Tensor& b) {
-  return compared("logical_and", kernels::Compare::logical_and, a, b);
-}
-Tensor logical_or(const Tensor& a, const Tensor& b) {
-  return compared("logical_or", kernels::Compare::logical_or, a, b);
-}
+#define WEFT_LOGICAL(name, ...) \
+  Tensor name(const Tensor& a, const Tensor& b) { return compared(#name, kernels::Compare::name, a, b); }
+#define WEFT_COMPARISON(name, ...) \
+  WEFT_LOGICAL(name)               \
+  Tensor name(const Tensor& a, double b) { return compared(#name, kernels::Compare::name, a, b); }
+WEFT_COMPARE_TABLE(WEFT_COMPARISON, WEFT_LOGICAL)
+#undef WEFT_COMPARISON
+#undef WEFT_LOGICAL
 
 }  // namespace weft

@@ -1,26 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "core/tensor.h"
+#include "kernels/binary.h"
 
 namespace weft {
 
-/// bool tensors, element by element, with broadcasting and promotion; no gradient. Comparisons with NaN are false (ne:
-/// true).
-Tensor eq(const Tensor& a, const Tensor& b);  ///< a == b
-Tensor eq(const Tensor& a, double b);
-Tensor ne(const Tensor& a, const Tensor& b);  ///< a != b
-Tensor ne(const Tensor& a, double b);
-Tensor lt(const Tensor& a, const Tensor& b);  ///< a < b
-Tensor lt(const Tensor& a, double b);
-Tensor le(const Tensor& a, const Tensor& b);  ///< a <= b
-Tensor le(const Tensor& a, double b);
-Tensor gt(const Tensor& a, const Tensor& b);  ///< a > b
-Tensor gt(const Tensor& a, double b);
-Tensor ge(const Tensor& a, const Tensor& b);  ///< a >= b
-Tensor ge(const Tensor& a, double b);
-
-/// Of bool tensors; other dtypes count as x != 0.
-Tensor logical_and(const Tensor& a, const Tensor& b);
-Tensor logical_or(const Tensor& a, const Tensor& b);
+// bool tensors, element by element, with broadcasting and promotion; no gradient: eq (a == b), ne, lt, le, gt, ge, and
+// logical_and, logical_or of bool tensors (other dtypes count as x != 0). Comparisons with NaN are false (ne: true).
+// The rows of kernels/binary_table.h.
+#define WEFT_LOGICAL(name, ...) Tensor name(const Tensor& a, const Tensor& b);
+#define WEFT_COMPARISON(name, ...) \
+  WEFT_LOGICAL(name)               \
+  Tensor name(const Tensor& a, double b);
+WEFT_COMPARE_TABLE(WEFT_COMPARISON, WEFT_LOGICAL)
+#undef WEFT_COMPARISON
+#undef WEFT_LOGICAL
 
 }  // namespace weft

@@ -3,10 +3,11 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
-#include "core/gradient_target.h"
+#include "core/backward_context.h"
 #include "core/ops/conv2d_operands.h"
 #include "core/ops/sum.h"
 #include "core/trace.h"
+#include "kernels/conv2d_size.h"
 
 namespace weft {
 namespace {
@@ -28,11 +29,6 @@ void check(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOpt
              "conv2d: expected tensors on one device, got input ", x, ", weight ", w, ", bias ", bias);
 }
 
-int64_t output_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
-  const int64_t room = in + 2 * padding - dilation * (kernel - 1) - 1;
-  return room < 0 ? 0 : room / stride + 1;
-}
-
 /// Records how the gradients of x, w and bias follow from y's.
 Tensor recorded(const Conv2dOperands& operands, DType w_dtype, const Conv2dOptions& options) {
   const auto& [x, w, bias, y] = operands;
@@ -40,16 +36,16 @@ Tensor recorded(const Conv2dOperands& operands, DType w_dtype, const Conv2dOptio
   if (!dx && !dw && !db) return y;
   return differentiable(y, "conv2d", {x, w, bias},
                         [options, db, x_sizes = x.sizes(), w_sizes = w.sizes(), w_dtype, x = dw ? Saved(x) : Saved(),
-                         w = dx ? Saved(w) : Saved()](const Tensor& gradient) {
+                         w = dx ? Saved(w) : Saved()](const Tensor& gradient, BackwardContext& context) {
                           const Tensor dy = gradient.contiguous();
                           Grads grads(3);
                           if (w) {
                             grads[0] = Tensor::empty(x_sizes, dy.dtype(), dy.device());
-                            const Tensor more = arrived_gradient(0, x_sizes, dy.dtype());
+                            const Tensor more = context.arrived_gradient(0, x_sizes, dy.dtype());
                             kernels::conv2d_backward_input(dy.queue(), grads[0], dy, w, more, options);
                           }
                           if (x) {
-                            grads[1] = gradient_target(1, w_sizes, w_dtype, dy.device());
+                            grads[1] = context.gradient_target(1, w_sizes, w_dtype, dy.device());
                             kernels::conv2d_backward_weight(dy.queue(), grads[1], dy, x, options);
                           }
                           if (db) grads[2] = sum(dy, {0, 1, 2});
@@ -66,12 +62,9 @@ Conv2dOperands conv2d_operands(const Tensor& input, const Tensor& weight, const 
   const Tensor bias = autocast_low(input_bias);
   WEFT_CHECK(x.is_floating() && x.dtype() == w.dtype() && (!bias.defined() || bias.dtype() == x.dtype()),
              "conv2d: expected one floating dtype, got input ", x, ", weight ", w, ", bias ", bias);
-  const int64_t N = x.size(0), H = x.size(1), W = x.size(2);
-  const int64_t O = w.size(0), R = w.size(1), S = w.size(2);
-  const int64_t P = output_size(H, R, options.stride.h, options.padding.h, options.dilation.h);
-  const int64_t Q = output_size(W, S, options.stride.w, options.padding.w, options.dilation.w);
+  const auto [P, Q] = kernels::conv2d_output_size({x.size(1), x.size(2)}, {w.size(1), w.size(2)}, options);
   WEFT_CHECK(P > 0 && Q > 0, "conv2d: the kernel of weight ", w.view(), " is larger than the padded input ", x.view());
-  return {x, w, bias, Tensor::empty({N, P, Q, O}, x.dtype(), x.device())};
+  return {x, w, bias, Tensor::empty({x.size(0), P, Q, w.size(0)}, x.dtype(), x.device())};
 }
 
 Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& input_bias, const Conv2dOptions& options) {

@@ -5,7 +5,7 @@
 #include "core/ops/affine.h"
 #include "core/ops/broadcast.h"
 #include "core/ops/mul.h"
-#include "core/ops/reciprocal.h"
+#include "core/ops/unary.h"
 #include "core/promotion.h"
 #include "core/trace.h"
 #include "kernels/binary.h"

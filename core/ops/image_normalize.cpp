@@ -11,7 +11,7 @@ Tensor image_normalize(const Tensor& x, const Tensor& place, const std::vector<f
                        const std::vector<float>& std, int64_t h, int64_t w, DType dtype) {
   const OpScope scope("image_normalize");
   WEFT_CHECK(x.defined() && x.dtype() == DType::u8 && x.dim() == 4 && x.size(3) >= 1 && x.size(3) <= 4,
-             "image_normalize: expected pictures u8[N, H, W, C], C from 1 to 4, got ", x);
+             "image_normalize: expected images u8[N, H, W, C], C from 1 to 4, got ", x);
   WEFT_CHECK(!place.defined() ||
                  (place.dtype() == DType::i32 && place.sizes() == Shape{x.size(0), 3} && place.device() == x.device()),
              "image_normalize: expected places i32[", x.size(0), ",3] on ", x.device(), ", got ", place);

@@ -4,8 +4,8 @@
 
 namespace weft {
 
-/// Stored pictures to the model's input in one pass: crop, flip, scale to [0, 1], normalise. x u8 [N, H, W, C], C <= 4;
-/// place i32 [N, 3] = {top, left, flip} per picture (a position outside the picture counts as black: pad-and-crop), or
+/// Stored images to the model's input in one pass: crop, flip, scale to [0, 1], normalise. x u8 [N, H, W, C], C <= 4;
+/// place i32 [N, 3] = {top, left, flip} per image (a position outside the image counts as black: pad-and-crop), or
 /// undefined: the centre. y [N, h, w, C] = (x / 255 - mean[c]) / std[c] in `dtype` (f32, bf16, f64). No gradient.
 /// Errors: sizes or dtypes that do not fit, a std of 0.
 Tensor image_normalize(const Tensor& x, const Tensor& place, const std::vector<float>& mean,

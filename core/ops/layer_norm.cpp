@@ -2,7 +2,7 @@
 #include "core/ops/layer_norm.h"
 
 #include "core/autograd.h"
-#include "core/gradient_target.h"
+#include "core/backward_context.h"
 #include "core/ops/normed_sum.h"
 #include "core/ops/rows.h"
 #include "core/trace.h"
@@ -29,12 +29,12 @@ Tensor normalize(const Tensor& x, const Tensor& sum, const Tensor& residual, con
   if (!wants_gradient(input) && !dweight && !dbias) return y;
   return differentiable(y, "layer_norm", {input, weight, bias},
                         [dweight, dbias, dtype, x = Saved(input), weight = Saved(weight), mean = Saved(mean),
-                         invstd = Saved(invstd)](const Tensor& gradient) {
+                         invstd = Saved(invstd)](const Tensor& gradient, BackwardContext& context) {
                           const Tensor dy = gradient.contiguous(), input_x = x, dx = empty_like(input_x);
                           const Shape vector{input_x.size(-1)};
-                          const Tensor dw = dweight ? gradient_target(1, vector, dtype, dy.device()) : Tensor();
-                          const Tensor db = dbias ? gradient_target(2, vector, dtype, dy.device()) : Tensor();
-                          const Tensor more = arrived_gradient(0, dx.sizes(), dx.dtype());
+                          const Tensor dw = dweight ? context.gradient_target(1, vector, dtype, dy.device()) : Tensor();
+                          const Tensor db = dbias ? context.gradient_target(2, vector, dtype, dy.device()) : Tensor();
+                          const Tensor more = context.arrived_gradient(0, dx.sizes(), dx.dtype());
                           kernels::layer_norm_backward(dy.queue(), rows_of(dx), dw, db, rows_of(dy), rows_of(input_x),
                                                        weight, mean, invstd, rows_of(more));
                           return Grads{dx, dw, db};

@@ -6,7 +6,7 @@
 #include "core/activation_node.h"
 #include "core/autocast.h"
 #include "core/autograd.h"
-#include "core/gradient_target.h"
+#include "core/backward_context.h"
 #include "core/ops/linear_gelu.h"
 #include "core/ops/multiply.h"
 #include "core/ops/sum.h"
@@ -16,7 +16,7 @@
 namespace weft {
 namespace {
 
-void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+void check_operands(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   WEFT_CHECK(x.defined() && x.dim() >= 1, op, ": expected an input [..., features], got ", x);
   WEFT_CHECK(weight.defined() && weight.dim() == 2, "linear: expected a weight [out, in], got ", weight);
   WEFT_CHECK(x.size(-1) == weight.size(1), op, ": weight ", weight, " wants ", weight.size(1), " features, input ", x,
@@ -31,7 +31,7 @@ void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& 
 Tensor apply(const char* op, const Tensor& input, const Tensor& weight, const Tensor& input_bias,
              kernels::Activation activation) {
   const OpScope scope(op);
-  check(op, input, weight, input_bias);
+  check_operands(op, input, weight, input_bias);
   const Tensor x = autocast_low(input), w = autocast_low(weight), bias = autocast_low(input_bias);
   WEFT_CHECK(x.is_floating() && x.dtype() == w.dtype() && (!bias.defined() || bias.dtype() == x.dtype()), op,
              ": expected one floating dtype, got input ", x, ", weight ", w, ", bias ", bias);
@@ -57,18 +57,18 @@ Tensor apply(const char* op, const Tensor& input, const Tensor& weight, const Te
   // From the gradient of the sums.
   const auto backward = [db, out, x_sizes = x.sizes(), x_dtype = input.dtype(), w_dtype = weight.dtype(),
                          bias_dtype = db ? input_bias.dtype() : DType::f32, rows = dw ? Saved(rows) : Saved(),
-                         w = dx ? Saved(w) : Saved()](const Tensor& d) {
+                         w = dx ? Saved(w) : Saved()](const Tensor& d, BackwardContext& context) {
     Grads grads(3);
     if (w) {
-      const TakenActivation taken = take_activation(0, x_dtype);
+      const TakenActivation taken = context.take_activation(0, x_dtype);
       grads[0] = taken.saved.defined() ? multiply_backward(d, w, taken.saved, taken.f) : multiply(d, w, {}, x_dtype);
       grads[0] = grads[0].reshape(x_sizes);
     }
     if (rows) {
       const Tensor kept = rows;
-      grads[1] = gradient_target(1, {out, kept.size(1)}, w_dtype, kept.device());
+      grads[1] = context.gradient_target(1, {out, kept.size(1)}, w_dtype, kept.device());
       if (db) {
-        grads[2] = gradient_target(2, {out}, bias_dtype, kept.device());
+        grads[2] = context.gradient_target(2, {out}, bias_dtype, kept.device());
         multiply_rows_into(grads[1], grads[2], d, kept);
       } else {
         multiply_into(grads[1], d.transpose(0, 1), kept, {});
@@ -80,16 +80,18 @@ Tensor apply(const char* op, const Tensor& input, const Tensor& weight, const Te
   };
   const auto flat = [out](const Tensor& dy) { return dy.reshape({dy.numel() / out, out}); };
   if (!pre.defined())
-    return differentiable(y, op, {x, w, bias}, [backward, flat](const Tensor& dy) { return backward(flat(dy)); });
-  return differentiable_activation(y, op, {x, w, bias}, activation, pre,
-                                   [backward, flat, activation, pre = Saved(pre)](const Tensor& dy, bool taken) {
-                                     const Tensor d = flat(dy);
-                                     if (taken) return backward(d);
-                                     const Tensor ds = empty_like(d);
-                                     kernels::unary_backward(d.queue(), kernels::unary_of(activation), ds, d,
-                                                             Tensor(pre), {});
-                                     return backward(ds);
-                                   });
+    return differentiable(y, op, {x, w, bias}, [backward, flat](const Tensor& dy, BackwardContext& context) {
+      return backward(flat(dy), context);
+    });
+  return differentiable_activation(
+      y, op, {x, w, bias}, activation, pre,
+      [backward, flat, activation, pre = Saved(pre)](const Tensor& dy, BackwardContext& context) {
+        const Tensor d = flat(dy);
+        if (context.activation_is_taken()) return backward(d, context);
+        const Tensor ds = empty_like(d);
+        kernels::unary_backward(d.queue(), kernels::unary_of(activation), ds, d, Tensor(pre), {});
+        return backward(ds, context);
+      });
 }
 
 }  // namespace

@@ -7,4 +7,7 @@ namespace weft {
 /// y = the larger of a and b, element by element, with broadcasting; NaN wins. Equal elements share the gradient.
 Tensor maximum(const Tensor& a, const Tensor& b);
 
+/// The smaller of a and b, otherwise as maximum.
+Tensor minimum(const Tensor& a, const Tensor& b);
+
 }  // namespace weft

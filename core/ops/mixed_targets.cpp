@@ -11,7 +11,7 @@ Tensor mixed_targets(const Tensor& labels, int64_t classes, double own) {
   WEFT_CHECK(labels.defined() && labels.dtype() == DType::i64 && labels.dim() == 1,
              "mixed_targets: expected labels i64[N], got ", labels);
   WEFT_CHECK(classes >= 1, "mixed_targets: expected at least one class, got ", classes);
-  WEFT_CHECK(own >= 0 && own <= 1, "mixed_targets: expected a share of the picture's own label from 0 to 1, got ", own);
+  WEFT_CHECK(own >= 0 && own <= 1, "mixed_targets: expected a share of the image's own label from 0 to 1, got ", own);
   const Tensor whole = labels.contiguous();
   if (labels.device().kind == DeviceKind::cpu)
     for (int64_t n = 0; n < labels.size(0); ++n) {

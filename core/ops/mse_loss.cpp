@@ -3,9 +3,9 @@
 
 #include "core/autocast.h"
 #include "core/ops/mean.h"
-#include "core/ops/square.h"
 #include "core/ops/sub.h"
 #include "core/ops/sum.h"
+#include "core/ops/unary.h"
 
 namespace weft {
 

@@ -5,8 +5,8 @@
 #include "core/ops/compare.h"
 #include "core/ops/div.h"
 #include "core/ops/gather.h"
-#include "core/ops/neg.h"
 #include "core/ops/sum.h"
+#include "core/ops/unary.h"
 #include "core/ops/where.h"
 #include "core/trace.h"
 

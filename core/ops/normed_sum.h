@@ -2,7 +2,7 @@
 #pragma once
 #include "core/autograd.h"
 
-// What the norms over rows share: layer_norm and rms_norm, alone and behind a residual.
+// What the norms over rows share: layer_norm and rms_norm, alone and after a residual.
 
 namespace weft {
 

@@ -5,7 +5,6 @@
 #include "core/ops/affine.h"
 #include "core/ops/broadcast.h"
 #include "core/ops/compare.h"
-#include "core/ops/log.h"
 #include "core/ops/mul.h"
 #include "core/ops/unary.h"
 #include "core/ops/where.h"

@@ -76,9 +76,9 @@ Tensor resize2d(const Tensor& x, const Resize2dWeights& weights) {
   const auto [N, H, W, C] = x.dims<4>();
   const auto [new_h, old_h] = weights.rows.dims<2>();
   const auto [new_w, old_w] = weights.columns.dims<2>();
-  WEFT_CHECK(old_h == H && old_w == W, "resize2d: weights for pictures of ", old_h, " x ", old_w, ", got ", x);
+  WEFT_CHECK(old_h == H && old_w == W, "resize2d: weights for images of ", old_h, " x ", old_w, ", got ", x);
   const Autocast off(DType::f32);
-  if (H < new_h) {  // the direction first that makes the smaller picture in between, and fewer products
+  if (H < new_h) {  // the direction first that makes the smaller image in between, and fewer products
     const Tensor wide = matmul(weights.columns, x.reshape({N * H, W, C}));
     return matmul(weights.rows, wide.reshape({N, H, new_w * C})).reshape({N, new_h, new_w, C});
   }

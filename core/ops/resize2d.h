@@ -20,7 +20,7 @@ struct Resize2dWeights {
   Tensor columns;  ///< [new width, old width]
 };
 
-/// The weights for pictures of `from` to become `to`; computed on the host, so keep them where they are used in every
+/// The weights for images of `from` to become `to`; computed on the host, so keep them where they are used in every
 /// step. Errors: sizes below 1, not a floating dtype.
 Resize2dWeights resize2d_weights(Size2d from, Size2d to, const Resize2dOptions& options = {}, DType dtype = DType::f32,
                                  Device device = {});

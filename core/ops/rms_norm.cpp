@@ -2,7 +2,7 @@
 #include "core/ops/rms_norm.h"
 
 #include "core/autograd.h"
-#include "core/gradient_target.h"
+#include "core/backward_context.h"
 #include "core/ops/normed_sum.h"
 #include "core/ops/rows.h"
 #include "core/trace.h"
@@ -21,10 +21,11 @@ Tensor normalize(const Tensor& x, const Tensor& sum, const Tensor& residual, con
   if (!wants_gradient(input) && !dweight) return y;
   return differentiable(
       y, "rms_norm", {input, weight},
-      [dweight, dtype, x = Saved(input), weight = Saved(weight), invrms = Saved(invrms)](const Tensor& gradient) {
+      [dweight, dtype, x = Saved(input), weight = Saved(weight), invrms = Saved(invrms)](const Tensor& gradient,
+                                                                                         BackwardContext& context) {
         const Tensor dy = gradient.contiguous(), input_x = x, dx = empty_like(input_x);
-        const Tensor dw = dweight ? gradient_target(1, Shape{input_x.size(-1)}, dtype, dy.device()) : Tensor();
-        const Tensor more = arrived_gradient(0, dx.sizes(), dx.dtype());
+        const Tensor dw = dweight ? context.gradient_target(1, Shape{input_x.size(-1)}, dtype, dy.device()) : Tensor();
+        const Tensor more = context.arrived_gradient(0, dx.sizes(), dx.dtype());
         kernels::rms_norm_backward(dy.queue(), rows_of(dx), dw, rows_of(dy), rows_of(input_x), weight, invrms,
                                    rows_of(more));
         return Grads{dx, dw};

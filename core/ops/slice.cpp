@@ -9,7 +9,7 @@ namespace {
 
 kernels::View part(const kernels::View& x, int dim, int64_t start, int64_t length, int64_t step) {
   kernels::View view = x;
-  // An empty slice may begin behind the end: its address is never read and stays inside.
+  // An empty slice may begin past the end: its address is never read and stays inside.
   if (length > 0)
     view.data = static_cast<char*>(x.data) + start * x.strides[dim] * static_cast<int64_t>(size_of(x.dtype));
   view.sizes[dim] = length;

@@ -4,7 +4,6 @@
 #include "core/activation_node.h"
 #include "core/autograd.h"
 #include "core/trace.h"
-#include "kernels/unary_math.h"
 
 namespace weft {
 namespace {
@@ -35,9 +34,15 @@ Tensor unary(const char* op, kernels::Unary f, const Tensor& x, kernels::UnaryAr
   };
   const kernels::Activation activation = activation_of(f);
   if (activation == kernels::Activation::none) return differentiable(y, op, {x}, backward);
-  return differentiable_activation(y, op, {x}, activation, kept, [backward](const Tensor& dy, bool taken) {
-    return taken ? Grads{dy} : backward(dy);
-  });
+  return differentiable_activation(y, op, {x}, activation, kept,
+                                   [backward](const Tensor& dy, BackwardContext& context) {
+                                     return context.activation_is_taken() ? Grads{dy} : backward(dy);
+                                   });
 }
+
+#define WEFT_ROW(name, ...) \
+  Tensor name(const Tensor& x) { return unary(#name, kernels::Unary::name, x); }
+WEFT_UNARY_TABLE(WEFT_ROW, WEFT_NO_ROW)
+#undef WEFT_ROW
 
 }  // namespace weft

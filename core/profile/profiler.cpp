@@ -158,7 +158,7 @@ class Recorder final : public kernels::KernelObserver {
     return device.kind == DeviceKind::cuda || (device.kind == DeviceKind::simt && options_.simt_events);
   }
 
-  /// The first kernel of a recording on a device waits for it before and behind the base, so that both clocks are read
+  /// The first kernel of a recording on a device waits for it before and after the base, so that both clocks are read
   /// together.
   Base& base_of(const kernels::Queue& queue) {
     Base& base = bases_[key(queue.device)];
@@ -166,7 +166,7 @@ class Recorder final : public kernels::KernelObserver {
     kernels::Runtime& device = kernels::runtime(queue.device.kind);
     device.synchronize_device(queue.device.index);
     base.event = device.create_event(queue.device.index, /*timing=*/true);
-    base.time = steady_now();  // not behind the event: then no kernel seems to end after the recording
+    base.time = steady_now();  // not after the event: then no kernel seems to end after the recording
     device.record_event(base.event, queue.device.index, queue.stream);
     device.synchronize_event(base.event);
     return base;

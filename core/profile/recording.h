@@ -31,7 +31,7 @@ struct Span {
   std::string kernel() const { return *variant ? std::string(name) + '_' + variant : name; }
 };
 
-/// One line of the picture. On one track spans nest or follow each other.
+/// One line of the image. On one track spans nest or follow each other.
 struct Track {
   std::string process;  ///< `threads`, or the device
   std::string name;     ///< of the thread or stream

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "data/picture.h"
+#include "data/image.h"
 
 namespace weft::data {
 
@@ -8,7 +8,7 @@ namespace weft::data {
 /// the border taken from the border.
 enum class Sampling : uint8_t { nearest, bilinear };
 
-/// What lies outside the picture, one byte per channel; empty: black.
+/// What lies outside the image, one byte per channel; empty: black.
 using Fill = std::vector<uint8_t>;
 
 struct AffineOptions {
@@ -22,11 +22,23 @@ struct AffineMatrix {
   double d = 0, e = 1, f = 0;
 };
 
-/// The picture seen through a matrix, in its own size: the arithmetic of Pillow's Image.transform, whose values it
+/// The image seen through a matrix, in its own size: the arithmetic of Pillow's Image.transform, whose values it
 /// reproduces. Errors: a fill of another number of channels, more than 4 channels.
-Picture affine(const Picture& picture, const AffineMatrix& matrix, const AffineOptions& options = {});
+Image affine(const Image& image, const AffineMatrix& matrix, const AffineOptions& options = {});
 
-/// A picture of `like`'s size and label in the fill colour. Errors: see affine.
-Picture filled(const Picture& like, const Fill& fill);
+/// An image of `like`'s size and label in the fill colour. Errors: see affine.
+Image filled(const Image& like, const Fill& fill);
+
+/// Turned counter-clockwise about the centre, in degrees, in its own size: corners are lost.
+Image rotate(const Image& image, double degrees, const AffineOptions& options = {});
+
+/// Rows pushed sideways in proportion to their distance from the upper edge: u = x + slope y, with the upper left
+/// corner at rest.
+Image shear_x(const Image& image, double slope, const AffineOptions& options = {});
+/// Columns pushed up or down: v = y + slope x.
+Image shear_y(const Image& image, double slope, const AffineOptions& options = {});
+
+/// Moved `right` and `down` by whole pixels; negative: left and up.
+Image translate(const Image& image, int64_t right, int64_t down, const Fill& fill = {});
 
 }  // namespace weft::data

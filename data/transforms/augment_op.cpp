@@ -4,18 +4,9 @@
 #include <cmath>
 #include <utility>
 
-#include "data/transforms/autocontrast.h"
-#include "data/transforms/brightness.h"
-#include "data/transforms/contrast.h"
-#include "data/transforms/equalize.h"
-#include "data/transforms/invert.h"
-#include "data/transforms/posterize.h"
-#include "data/transforms/rotate.h"
-#include "data/transforms/saturation.h"
-#include "data/transforms/sharpness.h"
-#include "data/transforms/shear.h"
-#include "data/transforms/solarize.h"
-#include "data/transforms/translate.h"
+#include "data/transforms/affine.h"
+#include "data/transforms/blend.h"
+#include "data/transforms/lookup.h"
 #include "kernels/error.h"
 
 namespace weft::data {
@@ -69,47 +60,47 @@ double magnitude(AugmentOp op, int bin, const MagnitudeSpace& space, int64_t hei
   }
 }
 
-Picture apply(AugmentOp op, double magnitude, Picture picture, const AffineOptions& options) {
+Image apply(AugmentOp op, double magnitude, Image image, const AffineOptions& options) {
   switch (op) {
     case AugmentOp::identity:
-      return picture;
+      return image;
     case AugmentOp::shear_x:
-      return shear_x(picture, magnitude, options);
+      return shear_x(image, magnitude, options);
     case AugmentOp::shear_y:
-      return shear_y(picture, magnitude, options);
+      return shear_y(image, magnitude, options);
     case AugmentOp::translate_x:
-      return translate(picture, static_cast<int64_t>(magnitude), 0, options.fill);
+      return translate(image, static_cast<int64_t>(magnitude), 0, options.fill);
     case AugmentOp::translate_y:
-      return translate(picture, 0, static_cast<int64_t>(magnitude), options.fill);
+      return translate(image, 0, static_cast<int64_t>(magnitude), options.fill);
     case AugmentOp::rotate:
-      return rotate(picture, magnitude, options);
+      return rotate(image, magnitude, options);
     case AugmentOp::brightness:
-      return brightness(std::move(picture), 1 + magnitude);
+      return brightness(std::move(image), 1 + magnitude);
     case AugmentOp::color:
-      return saturation(std::move(picture), 1 + magnitude);
+      return saturation(std::move(image), 1 + magnitude);
     case AugmentOp::contrast:
-      return contrast(std::move(picture), 1 + magnitude);
+      return contrast(std::move(image), 1 + magnitude);
     case AugmentOp::sharpness:
-      return sharpness(std::move(picture), 1 + magnitude);
+      return sharpness(std::move(image), 1 + magnitude);
     case AugmentOp::posterize:
-      return posterize(std::move(picture), static_cast<int>(magnitude));
+      return posterize(std::move(image), static_cast<int>(magnitude));
     case AugmentOp::solarize:
-      return solarize(std::move(picture), magnitude);
+      return solarize(std::move(image), magnitude);
     case AugmentOp::autocontrast:
-      return autocontrast(std::move(picture));
+      return autocontrast(std::move(image));
     case AugmentOp::equalize:
-      return equalize(std::move(picture));
+      return equalize(std::move(image));
     case AugmentOp::invert:
-      return invert(std::move(picture));
+      return invert(std::move(image));
   }
-  return picture;
+  return image;
 }
 
-Picture apply_at(AugmentOp op, int bin, const MagnitudeSpace& space, Picture picture, const AffineOptions& options,
-                 Draw& draw) {
-  double strength = magnitude(op, bin, space, picture.height, picture.width);
+Image apply_at(AugmentOp op, int bin, const MagnitudeSpace& space, Image image, const AffineOptions& options,
+               Draw& draw) {
+  double strength = magnitude(op, bin, space, image.height, image.width);
   if (is_signed(op) && draw.coin()) strength = -strength;
-  return apply(op, strength, std::move(picture), options);
+  return apply(op, strength, std::move(image), options);
 }
 
 }  // namespace weft::data

@@ -46,11 +46,11 @@ double magnitude(AugmentOp op, int bin, const MagnitudeSpace& space, int64_t hei
 /// Whether the magnitude is taken negative half of the time.
 bool is_signed(AugmentOp op);
 
-/// The picture after the op at a magnitude with its sign; enhancements by the factor 1 + magnitude.
-Picture apply(AugmentOp op, double magnitude, Picture picture, const AffineOptions& options = {});
+/// The image after the op at a magnitude with its sign; enhancements by the factor 1 + magnitude.
+Image apply(AugmentOp op, double magnitude, Image image, const AffineOptions& options = {});
 
 /// `op` at `bin` of the space with a random sign.
-Picture apply_at(AugmentOp op, int bin, const MagnitudeSpace& space, Picture picture, const AffineOptions& options,
-                 Draw& draw);
+Image apply_at(AugmentOp op, int bin, const MagnitudeSpace& space, Image image, const AffineOptions& options,
+               Draw& draw);
 
 }  // namespace weft::data

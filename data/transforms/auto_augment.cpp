@@ -86,11 +86,11 @@ const std::array<SubPolicy, 25>& auto_augment_policy(PolicyOf policy) {
   }
 }
 
-Picture auto_augment(Picture picture, PolicyOf policy, const AffineOptions& options, Draw& draw) {
+Image auto_augment(Image image, PolicyOf policy, const AffineOptions& options, Draw& draw) {
   const MagnitudeSpace space{};
   for (const PolicyStep& step : auto_augment_policy(policy)[static_cast<size_t>(draw.below(25))])
-    if (draw.coin(step.probability)) picture = apply_at(step.op, step.bin, space, std::move(picture), options, draw);
-  return picture;
+    if (draw.coin(step.probability)) image = apply_at(step.op, step.bin, space, std::move(image), options, draw);
+  return image;
 }
 
 }  // namespace weft::data

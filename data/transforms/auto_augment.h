@@ -23,6 +23,6 @@ const char* name(PolicyOf policy);
 const std::array<SubPolicy, 25>& auto_augment_policy(PolicyOf policy);
 
 /// AutoAugment: one of the 25 sub-policies, both of its steps one after the other, each with its probability and sign.
-Picture auto_augment(Picture picture, PolicyOf policy, const AffineOptions& options, Draw& draw);
+Image auto_augment(Image image, PolicyOf policy, const AffineOptions& options, Draw& draw);
 
 }  // namespace weft::data

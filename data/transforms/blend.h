@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "data/picture.h"
+#include "data/image.h"
 
 namespace weft::data {
 
@@ -10,11 +10,25 @@ namespace weft::data {
 uint8_t blend(uint8_t ground, uint8_t value, float factor);
 
 /// Pixel by pixel. Errors: sizes that differ.
-Picture blend(const Picture& ground, Picture picture, double factor);
+Image blend(const Image& ground, Image image, double factor);
 
 /// Luma of ITU-R BT.601 in 16-bit fixed point, of a pixel with at least three channels.
 inline uint8_t grey_of(const uint8_t* pixel) {
   return static_cast<uint8_t>((pixel[0] * 19595 + pixel[1] * 38470 + pixel[2] * 7471 + 0x8000) >> 16);
 }
+
+/// Blended with black: every byte times the factor. Errors: a factor below 0.
+Image brightness(Image image, double factor);
+
+/// Blended with the mean of the grey image, rounded to a byte. Errors: a factor below 0.
+Image contrast(Image image, double factor);
+
+/// Blended with the image's own grey version; with fewer than three channels it stays as it is. Errors: a factor
+/// below 0.
+Image saturation(Image image, double factor);
+
+/// Blended with a smoothed version, (sum of 3x3 + 4 centre) / 13, whose border stays as it is (Pillow's SMOOTH): 0
+/// smooths, 1 keeps, 2 sharpens. Errors: a factor below 0.
+Image sharpness(Image image, double factor);
 
 }  // namespace weft::data

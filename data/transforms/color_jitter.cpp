@@ -5,10 +5,8 @@
 #include <array>
 #include <utility>
 
-#include "data/transforms/brightness.h"
-#include "data/transforms/contrast.h"
+#include "data/transforms/blend.h"
 #include "data/transforms/hue.h"
-#include "data/transforms/saturation.h"
 #include "kernels/error.h"
 
 namespace weft::data {
@@ -20,7 +18,7 @@ void check(const ColorJitterOptions& o) {
   WEFT_CHECK(o.hue <= 0.5, "color_jitter: expected a hue of at most 0.5, got ", o.hue);
 }
 
-Picture color_jitter(Picture picture, const ColorJitterOptions& o, Draw& draw) {
+Image color_jitter(Image image, const ColorJitterOptions& o, Draw& draw) {
   check(o);
   const auto factor = [&](double reach) { return draw.uniform(std::max(0.0, 1 - reach), 1 + reach); };
   const double brighter = factor(o.brightness), starker = factor(o.contrast), richer = factor(o.saturation);
@@ -28,12 +26,12 @@ Picture color_jitter(Picture picture, const ColorJitterOptions& o, Draw& draw) {
   std::array<int, 4> order{0, 1, 2, 3};
   for (int i = 3; i > 0; --i) std::swap(order[i], order[draw.below(i + 1)]);
   for (const int step : order) {
-    if (step == 0 && o.brightness > 0) picture = brightness(std::move(picture), brighter);
-    if (step == 1 && o.contrast > 0) picture = contrast(std::move(picture), starker);
-    if (step == 2 && o.saturation > 0) picture = saturation(std::move(picture), richer);
-    if (step == 3 && o.hue > 0) picture = hue(std::move(picture), turn);
+    if (step == 0 && o.brightness > 0) image = brightness(std::move(image), brighter);
+    if (step == 1 && o.contrast > 0) image = contrast(std::move(image), starker);
+    if (step == 2 && o.saturation > 0) image = saturation(std::move(image), richer);
+    if (step == 3 && o.hue > 0) image = hue(std::move(image), turn);
   }
-  return picture;
+  return image;
 }
 
 }  // namespace weft::data

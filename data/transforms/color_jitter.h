@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "data/draw.h"
-#include "data/picture.h"
+#include "data/image.h"
 
 namespace weft::data {
 
@@ -14,9 +14,9 @@ struct ColorJitterOptions {
   double hue = 0;
 };
 
-/// Changes of brightness, contrast, saturation and hue in random order, as torchvision's ColorJitter. Pictures with
+/// Changes of brightness, contrast, saturation and hue in random order, as torchvision's ColorJitter. Images with
 /// fewer than three channels keep their saturation and hue. Errors: a negative option, a hue above 0.5.
-Picture color_jitter(Picture picture, const ColorJitterOptions& options, Draw& draw);
+Image color_jitter(Image image, const ColorJitterOptions& options, Draw& draw);
 
 /// Errors: see color_jitter.
 void check(const ColorJitterOptions& options);

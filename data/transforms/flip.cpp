@@ -5,13 +5,12 @@
 
 namespace weft::data {
 
-Picture horizontal_flip(const Picture& picture) {
-  Picture out = black_picture(picture.height, picture.width, picture.channels, picture.label);
-  const auto pixel = static_cast<size_t>(picture.channels);
-  for (int64_t y = 0; y < picture.height; ++y)
-    for (int64_t x = 0; x < picture.width; ++x)
-      std::memcpy(out.row(y) + x * picture.channels, picture.row(y) + (picture.width - 1 - x) * picture.channels,
-                  pixel);
+Image horizontal_flip(const Image& image) {
+  Image out = black_image(image.height, image.width, image.channels, image.label);
+  const auto pixel = static_cast<size_t>(image.channels);
+  for (int64_t y = 0; y < image.height; ++y)
+    for (int64_t x = 0; x < image.width; ++x)
+      std::memcpy(out.row(y) + x * image.channels, image.row(y) + (image.width - 1 - x) * image.channels, pixel);
   return out;
 }
 

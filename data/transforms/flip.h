@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "data/picture.h"
+#include "data/image.h"
 
 namespace weft::data {
 
-/// The picture as a mirror shows it: left and right exchanged.
-Picture horizontal_flip(const Picture& picture);
+/// The image as a mirror shows it: left and right exchanged.
+Image horizontal_flip(const Image& image);
 
 }  // namespace weft::data

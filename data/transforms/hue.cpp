@@ -72,16 +72,16 @@ void to_rgb(const HsvBlock& hsv, Block& rgb) {
 
 }  // namespace
 
-Picture hue(Picture picture, double shift) {
+Image hue(Image image, double shift) {
   WEFT_CHECK(shift >= -0.5 && shift <= 0.5, "hue: expected a shift from -0.5 to 0.5, got ", shift);
-  if (picture.channels < 3) return picture;
+  if (image.channels < 3) return image;
   const auto step = static_cast<uint8_t>(static_cast<int>(shift * 255));  // wraps, as a turn does
-  const int64_t pixels = picture.height * picture.width, channels = picture.channels;
+  const int64_t pixels = image.height * image.width, channels = image.channels;
   Block rgb;
   HsvBlock hsv;
   for (int64_t first = 0; first < pixels; first += kBlock) {
     const int64_t count = std::min<int64_t>(kBlock, pixels - first);
-    uint8_t* const bytes = picture.pixels.data() + first * channels;
+    uint8_t* const bytes = image.pixels.data() + first * channels;
     for (int64_t i = 0; i < count; ++i) {
       rgb.red[i] = bytes[i * channels];
       rgb.green[i] = bytes[i * channels + 1];
@@ -96,7 +96,7 @@ Picture hue(Picture picture, double shift) {
       bytes[i * channels + 2] = static_cast<uint8_t>(rgb.blue[i]);
     }
   }
-  return picture;
+  return image;
 }
 
 }  // namespace weft::data

@@ -17,13 +17,13 @@ void lay_row(Out* y, int64_t columns, const uint8_t* pixels, int64_t width, Plac
     for (int64_t q = from; q < to; ++q)
       for (int c = 0; c < Channels; ++c) y[q * Channels + c] = value(c, 0);
   };
-  // Column q of the window is column left + q of the picture, or of the mirrored picture.
+  // Column q of the window is column left + q of the image, or of the mirrored image.
   const int64_t left = place.flip ? width - columns - place.left : place.left;
   const int64_t first = pixels ? std::clamp<int64_t>(-left, 0, columns) : columns;
   const int64_t end = pixels ? std::clamp<int64_t>(width - left, first, columns) : columns;
   lay_black(0, first);
   if (first == end) {
-    // Nothing of the picture, which may not even have this row.
+    // Nothing of the image, which may not even have this row.
   } else if (place.flip) {
     const uint8_t* pixel = pixels + (width - 1 - left - first) * Channels;
     for (int64_t q = first; q < end; ++q, pixel -= Channels)
@@ -37,10 +37,10 @@ void lay_row(Out* y, int64_t columns, const uint8_t* pixels, int64_t width, Plac
 }
 
 template <class Out, class Value>
-void lay_window(Out* y, int64_t rows, int64_t columns, const PictureView& x, Place place, const Value& value) {
+void lay_window(Out* y, int64_t rows, int64_t columns, const ImageView& x, Place place, const Value& value) {
   constexpr decltype(&lay_row<1, Out, Value>) kRows[] = {lay_row<1, Out, Value>, lay_row<2, Out, Value>,
                                                          lay_row<3, Out, Value>, lay_row<4, Out, Value>};
-  WEFT_CHECK(x.channels >= 1 && x.channels <= 4, "normalize: expected a picture of 1 to 4 channels, got ", x.channels);
+  WEFT_CHECK(x.channels >= 1 && x.channels <= 4, "normalize: expected an image of 1 to 4 channels, got ", x.channels);
   const auto lay = kRows[x.channels - 1];
   for (int64_t p = 0; p < rows; ++p) {
     const int64_t v = place.top + p;
@@ -60,12 +60,11 @@ NormalizeTable::NormalizeTable(const std::vector<float>& mean, const std::vector
   }
 }
 
-void normalize(float* y, int64_t rows, int64_t columns, const PictureView& x, Place place,
-               const NormalizeTable& table) {
+void normalize(float* y, int64_t rows, int64_t columns, const ImageView& x, Place place, const NormalizeTable& table) {
   lay_window(y, rows, columns, x, place, [&](int c, uint8_t byte) { return table.value[c][byte]; });
 }
 
-void cut_out(uint8_t* y, int64_t rows, int64_t columns, const PictureView& x, Place place) {
+void cut_out(uint8_t* y, int64_t rows, int64_t columns, const ImageView& x, Place place) {
   lay_window(y, rows, columns, x, place, [](int, uint8_t byte) { return byte; });
 }
 

@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/picture.h"
+#include "data/image.h"
 
 namespace weft::data {
 
-/// Where the model's input lies in a stored picture, and whether it is mirrored: a row of the `place` argument of
+/// Where the model's input lies in a stored image, and whether it is mirrored: a row of the `place` argument of
 /// kernels::image_normalize. top and left may be negative: what lies outside counts as black.
 struct Place {
   int32_t top = 0;
@@ -24,17 +24,17 @@ struct NormalizeTable {
   NormalizeTable(const std::vector<float>& mean, const std::vector<float>& std);
 };
 
-/// The picture in memory that a place refers to: u8 [height, width, channels].
-struct PictureView {
+/// The image in memory that a place refers to: u8 [height, width, channels].
+struct ImageView {
   const uint8_t* pixels = nullptr;
   int64_t height = 0, width = 0, channels = 0;
 };
 
-/// One picture of kernels::image_normalize, crop, flip and normalisation fused in one pass:
+/// One image of kernels::image_normalize, crop, flip and normalisation fused in one pass:
 /// y[p, q, c] = (x[top + p, left + (flip ? Q - 1 - q : q), c] / 255 - mean[c]) / std[c]; y is f32 [rows, columns, c].
-void normalize(float* y, int64_t rows, int64_t columns, const PictureView& x, Place place, const NormalizeTable& table);
+void normalize(float* y, int64_t rows, int64_t columns, const ImageView& x, Place place, const NormalizeTable& table);
 
 /// The same window and mirroring without arithmetic: y is u8 [rows, columns, c].
-void cut_out(uint8_t* y, int64_t rows, int64_t columns, const PictureView& x, Place place);
+void cut_out(uint8_t* y, int64_t rows, int64_t columns, const ImageView& x, Place place);
 
 }  // namespace weft::data

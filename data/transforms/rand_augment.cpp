@@ -7,13 +7,13 @@
 
 namespace weft::data {
 
-Picture rand_augment(Picture picture, const RandAugmentOptions& o, Draw& draw) {
+Image rand_augment(Image image, const RandAugmentOptions& o, Draw& draw) {
   WEFT_CHECK(o.ops >= 0, "rand_augment: expected at least 0 ops, got ", o.ops);
   for (int step = 0; step < o.ops; ++step) {
     const auto op = static_cast<AugmentOp>(draw.below(kAugmentOps - 1));  // invert is the last
-    picture = apply_at(op, o.magnitude, kRandAugmentSpace, std::move(picture), o.affine, draw);
+    image = apply_at(op, o.magnitude, kRandAugmentSpace, std::move(image), o.affine, draw);
   }
-  return picture;
+  return image;
 }
 
 }  // namespace weft::data

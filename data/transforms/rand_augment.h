@@ -5,7 +5,7 @@
 namespace weft::data {
 
 struct RandAugmentOptions {
-  int ops = 2;        ///< steps per picture
+  int ops = 2;        ///< steps per image
   int magnitude = 9;  ///< of each, 0 … 30
   AffineOptions affine = {};
 };
@@ -15,6 +15,6 @@ inline constexpr MagnitudeSpace kRandAugmentSpace{.bins = 31};
 
 /// RandAugment (Cubuk et al., NeurIPS 2020): `ops` steps, each one of 14 ops (all but invert) at the same magnitude
 /// with a random sign. Errors: ops below 0, a magnitude outside 0 … 30.
-Picture rand_augment(Picture picture, const RandAugmentOptions& options, Draw& draw);
+Image rand_augment(Image image, const RandAugmentOptions& options, Draw& draw);
 
 }  // namespace weft::data

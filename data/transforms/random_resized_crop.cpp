@@ -27,9 +27,9 @@ Window random_window(int64_t height, int64_t width, const RandomResizedCropOptio
   return {(height - h) / 2, (width - w) / 2, h, w};
 }
 
-Picture random_resized_crop(const Picture& picture, const RandomResizedCropOptions& options, Draw& draw) {
-  const Window window = random_window(picture.height, picture.width, options, draw);
-  return resize(picture, window, options.height, options.width, options.filter);
+Image random_resized_crop(const Image& image, const RandomResizedCropOptions& options, Draw& draw) {
+  const Window window = random_window(image.height, image.width, options, draw);
+  return resize(image, window, options.height, options.width, options.filter);
 }
 
 }  // namespace weft::data

@@ -8,7 +8,7 @@ namespace weft::data {
 struct RandomResizedCropOptions {
   int64_t height = 224;
   int64_t width = 224;
-  double least_area = 0.08;  ///< share of the picture's area
+  double least_area = 0.08;  ///< share of the image's area
   double most_area = 1.0;
   double least_ratio = 3.0 / 4;  ///< width over height
   double most_ratio = 4.0 / 3;
@@ -20,6 +20,6 @@ struct RandomResizedCropOptions {
 Window random_window(int64_t height, int64_t width, const RandomResizedCropOptions& options, Draw& draw);
 
 /// A random window, resized. Errors: shares or ratios out of order or not positive.
-Picture random_resized_crop(const Picture& picture, const RandomResizedCropOptions& options, Draw& draw);
+Image random_resized_crop(const Image& image, const RandomResizedCropOptions& options, Draw& draw);
 
 }  // namespace weft::data

@@ -46,7 +46,7 @@ void store(Ints4 sums, uint8_t* to) {
 
 uint8_t to_byte(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> kTapBits, 0, 255)); }
 
-/// A pixel's channels are worked out as four, whatever they are: reads and writes up to kSlack bytes behind the row.
+/// A pixel's channels are worked out as four, whatever they are: reads and writes up to kSlack bytes after the row.
 constexpr int64_t kSlack = 4;
 
 template <int Channels>
@@ -90,7 +90,7 @@ void resample_column(const Rows& from, const Taps::Span& span, const int32_t* we
   }
 }
 
-/// Rows between the two passes. Kept for the thread's next picture, unless they are many: memory from the system is
+/// Rows between the two passes. Kept for the thread's next image, unless they are many: memory from the system is
 /// slow at its first touch.
 class Between {
  public:
@@ -112,15 +112,15 @@ class Between {
 thread_local std::vector<uint8_t> Between::bytes_;
 
 /// The window's rows, each resampled to `width` pixels, with kSlack bytes or more between them.
-Rows resample_rows(const Picture& picture, const Window& window, int64_t width, Filter filter, Between& between) {
-  const int64_t channels = picture.channels, stride = width * channels + kSlack;
+Rows resample_rows(const Image& image, const Window& window, int64_t width, Filter filter, Between& between) {
+  const int64_t channels = image.channels, stride = width * channels + kSlack;
   const Taps taps = make_taps(window.width, width, filter);
   constexpr decltype(&resample_row<1>) kRows[] = {resample_row<1>, resample_row<2>, resample_row<3>, resample_row<4>};
   const auto resample = kRows[channels - 1];
-  const uint8_t* const end = picture.pixels.data() + picture.pixels.size();
-  std::vector<uint8_t> last;  // a row without slack behind it, with some
+  const uint8_t* const end = image.pixels.data() + image.pixels.size();
+  std::vector<uint8_t> last;  // a row without slack after it, with some
   for (int64_t y = 0; y < window.height; ++y) {
-    const uint8_t* row = picture.row(window.top + y) + window.left * channels;
+    const uint8_t* row = image.row(window.top + y) + window.left * channels;
     const int64_t bytes = window.width * channels;
     if (end - row < bytes + kSlack) {
       last.assign(row, row + bytes);
@@ -134,22 +134,22 @@ Rows resample_rows(const Picture& picture, const Window& window, int64_t width, 
 
 }  // namespace
 
-Picture resize(const Picture& picture, const Window& window, int64_t height, int64_t width, Filter filter) {
+Image resize(const Image& image, const Window& window, int64_t height, int64_t width, Filter filter) {
   WEFT_CHECK(height > 0 && width > 0, "resize: expected a size of at least 1x1, got ", height, "x", width);
-  WEFT_CHECK(picture.height > 0 && picture.width > 0 && picture.channels >= 1 && picture.channels <= 4,
-             "resize: expected a picture of at least 1x1 with 1 to 4 channels, got ", picture.height, "x",
-             picture.width, "x", picture.channels);
+  WEFT_CHECK(image.height > 0 && image.width > 0 && image.channels >= 1 && image.channels <= 4,
+             "resize: expected an image of at least 1x1 with 1 to 4 channels, got ", image.height, "x", image.width,
+             "x", image.channels);
   WEFT_CHECK(window.height > 0 && window.width > 0 && window.top >= 0 && window.left >= 0 &&
-                 window.top + window.height <= picture.height && window.left + window.width <= picture.width,
-             "resize: expected a window in the picture of ", picture.height, "x", picture.width, ", got ",
-             window.height, "x", window.width, " at ", window.top, ", ", window.left);
-  const int64_t channels = picture.channels, bytes = width * channels;
+                 window.top + window.height <= image.height && window.left + window.width <= image.width,
+             "resize: expected a window in the image of ", image.height, "x", image.width, ", got ", window.height, "x",
+             window.width, " at ", window.top, ", ", window.left);
+  const int64_t channels = image.channels, bytes = width * channels;
   const bool wide = width != window.width, high = height != window.height;
-  if (!wide && !high) return crop(picture, window.top, window.left, height, width);
+  if (!wide && !high) return crop(image, window.top, window.left, height, width);
   Between between(wide ? window.height * (bytes + kSlack) : 0);
-  const Rows rows = wide ? resample_rows(picture, window, width, filter, between)
-                         : Rows{picture.row(window.top) + window.left * channels, picture.width * channels};
-  Picture out = black_picture(height, width, channels, picture.label);
+  const Rows rows = wide ? resample_rows(image, window, width, filter, between)
+                         : Rows{image.row(window.top) + window.left * channels, image.width * channels};
+  Image out = black_image(height, width, channels, image.label);
   if (!high) {
     for (int64_t y = 0; y < height; ++y) std::memcpy(out.row(y), rows.row(y), static_cast<size_t>(bytes));
     return out;
@@ -160,17 +160,17 @@ Picture resize(const Picture& picture, const Window& window, int64_t height, int
   return out;
 }
 
-Picture resize(const Picture& picture, int64_t height, int64_t width, Filter filter) {
-  if (height == picture.height && width == picture.width) return picture;
-  return resize(picture, {0, 0, picture.height, picture.width}, height, width, filter);
+Image resize(const Image& image, int64_t height, int64_t width, Filter filter) {
+  if (height == image.height && width == image.width) return image;
+  return resize(image, {0, 0, image.height, image.width}, height, width, filter);
 }
 
-Picture resize_shortest_edge(const Picture& picture, int64_t edge, Filter filter) {
-  const int64_t shorter = std::min(picture.height, picture.width), longer = std::max(picture.height, picture.width);
-  WEFT_CHECK(shorter > 0, "resize_shortest_edge: expected a picture of at least 1x1, got ", picture.height, "x",
-             picture.width);
+Image resize_shortest_edge(const Image& image, int64_t edge, Filter filter) {
+  const int64_t shorter = std::min(image.height, image.width), longer = std::max(image.height, image.width);
+  WEFT_CHECK(shorter > 0, "resize_shortest_edge: expected an image of at least 1x1, got ", image.height, "x",
+             image.width);
   const int64_t other = edge * longer / shorter;
-  return picture.height <= picture.width ? resize(picture, edge, other, filter) : resize(picture, other, edge, filter);
+  return image.height <= image.width ? resize(image, edge, other, filter) : resize(image, other, edge, filter);
 }
 
 }  // namespace weft::data

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "data/picture.h"
+#include "data/image.h"
 #include "data/transforms/crop.h"
 
 namespace weft::data {
@@ -11,13 +11,12 @@ enum class Filter : uint8_t { bilinear, bicubic };
 /// Separable resampling with antialiasing: when shrinking, the filter is stretched by the scale, so that every pixel
 /// counts. Rows first, then columns, 8-bit values between, weights in 22-bit fixed point: the arithmetic of Pillow's
 /// Image.resize, whose values it reproduces. Errors: a size below 1.
-Picture resize(const Picture& picture, int64_t height, int64_t width, Filter filter = Filter::bilinear);
+Image resize(const Image& image, int64_t height, int64_t width, Filter filter = Filter::bilinear);
 
-/// The same of a part of the picture, as if that were cut out first. Errors: a window that is not in the picture.
-Picture resize(const Picture& picture, const Window& window, int64_t height, int64_t width,
-               Filter filter = Filter::bilinear);
+/// The same of a part of the image, as if that were cut out first. Errors: a window that is not in the image.
+Image resize(const Image& image, const Window& window, int64_t height, int64_t width, Filter filter = Filter::bilinear);
 
 /// The shorter edge becomes `edge`, the longer one int(edge * longer / shorter), as torchvision's Resize(edge).
-Picture resize_shortest_edge(const Picture& picture, int64_t edge, Filter filter = Filter::bilinear);
+Image resize_shortest_edge(const Image& image, int64_t edge, Filter filter = Filter::bilinear);
 
 }  // namespace weft::data

@@ -7,7 +7,7 @@
 
 namespace weft::data {
 
-/// Weights of a resampling are fixed-point numbers with so many bits behind the point.
+/// Weights of a resampling are fixed-point numbers with so many bits after the point.
 constexpr int kTapBits = 22;
 
 /// Which inputs each output takes, and how much of each: output o is the sum of weights[at + t] * input[first + t], t

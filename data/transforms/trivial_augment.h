@@ -10,6 +10,6 @@ inline constexpr MagnitudeSpace kTrivialAugmentSpace{
 
 /// TrivialAugment Wide (Müller and Hutter, ICCV 2021): one of 14 ops (all but invert) at a random magnitude with a
 /// random sign. It has nothing to tune.
-Picture trivial_augment(Picture picture, const AffineOptions& options, Draw& draw);
+Image trivial_augment(Image image, const AffineOptions& options, Draw& draw);
 
 }  // namespace weft::data

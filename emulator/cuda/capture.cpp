@@ -182,7 +182,7 @@ cudaGraph_t end_capture(cudaStream_t handle) {
   if (capture->mode != cudaStreamCaptureModeRelaxed && capture->thread != std::this_thread::get_id()) {
     fail(cudaErrorStreamCaptureWrongThread);
   }
-  // What the origin has waited for, directly or not.
+  // All nodes that the origin has waited for, directly or not.
   std::unordered_set<const Node*> reached;
   std::vector<Node*> open = stream.tail;
   while (!open.empty()) {

@@ -12,7 +12,7 @@
 
 namespace emulator::cuda {
 
-/// Streams that record what they are given into one graph.
+/// Streams that record their work into one graph.
 struct Capture {
   uint64_t number = 0;
   std::shared_ptr<Graph> graph;
@@ -25,14 +25,14 @@ struct Capture {
   bool invalid = false, ended = false;
 };
 
-// What calls ask before they do something; all under the state's lock.
+// Checks that calls make first; all under the state's lock.
 
 /// A call on the legacy stream while a blocking stream captures: cudaErrorStreamCaptureImplicit. An invalidated
 /// capture: cudaErrorStreamCaptureInvalidated.
 void refuse_implicit(Stream& stream);
 /// cudaErrorStreamCaptureUnsupported, and the capture is lost.
 void refuse_while_capturing(Stream& stream);
-/// Calls that may wait for everybody (cudaMalloc, cudaEventQuery, …): by the modes of this thread and of the captures.
+/// Calls that may wait for all work (cudaMalloc, cudaEventQuery, …): by the modes of this thread and of the captures.
 void refuse_unsafe(const Lock& lock);
 /// The thread's mode becomes `mode`; returns the one before.
 cudaStreamCaptureMode exchange_mode(cudaStreamCaptureMode mode);

@@ -20,7 +20,7 @@ std::unordered_set<const void*>& live_arrays() {
   return *all;
 }
 
-/// Of memory that is known, all must be there; the call says so at once, as CUDA's does.
+/// Known memory must hold the whole span; else the call fails at once, as CUDA's does.
 void check_range(const void* memory, size_t bytes, bool must_be_device) {
   if (bytes == 0) return;
   require(memory != nullptr);
@@ -51,10 +51,16 @@ struct Side {
   size_t pitch = 0, slice = 0;
 };
 
-Side side_of(cudaArray_const_t array, const cudaPitchedPtr& pointer, const cudaPos& pos, size_t element) {
+Side side_of(cudaArray_const_t array, const cudaPitchedPtr& pointer, const cudaPos& pos, const cudaExtent& extent, size_t element) {
   Side side;
   if (array) {
     Array& a = array_of(array);
+    const auto fits = [](size_t at, size_t count, size_t size) {
+      const size_t most = std::max<size_t>(1, size);  // 0: the array has no such dimension
+      return at <= most && count <= most - at;
+    };
+    require(fits(pos.x, extent.width, a.extent.width) && fits(pos.y, extent.height, a.extent.height) &&
+            fits(pos.z, extent.depth, a.extent.depth));
     side = {a.data + pos.z * a.slice + pos.y * a.pitch + pos.x * element, a.pitch, a.slice};
   } else {
     const size_t rows = pointer.ysize ? pointer.ysize : 1;
@@ -76,6 +82,11 @@ Array& array_of(cudaArray_const_t handle) {
 cudaArray_t array_create(const cudaChannelFormatDesc& format, const cudaExtent& extent, unsigned flags) {
   const size_t element = size_t(format.x + format.y + format.z + format.w) / 8;
   require(element > 0 && extent.width > 0);
+  if (flags & (cudaArraySparse | cudaArrayDeferredMapping)) fail(cudaErrorNotSupported, "sparse arrays are not emulated");
+  if (flags & cudaArrayCubemap) {
+    require(extent.width == extent.height && extent.depth >= 6 && extent.depth % 6 == 0);
+    require((flags & cudaArrayLayered) != 0 || extent.depth == 6);
+  }
   auto* const array = new Array{format, extent, flags, nullptr, element, 0, 0, current_device()};
   array->pitch = (extent.width * element + 31) / 32 * 32;
   array->slice = array->pitch * std::max<size_t>(extent.height, 1);
@@ -155,8 +166,8 @@ CopyWork copy_box(const cudaMemcpy3DParms& p) {
     require(!p.srcArray || element == other);
     element = other;
   }
-  const Side to = side_of(p.dstArray, p.dstPtr, p.dstPos, element),
-             from = side_of(p.srcArray, p.srcPtr, p.srcPos, element);
+  const Side to = side_of(p.dstArray, p.dstPtr, p.dstPos, p.extent, element),
+             from = side_of(p.srcArray, p.srcPtr, p.srcPos, p.extent, element);
   CopyWork copy;
   copy.to = to.data;
   copy.to_pitch = to.pitch;
@@ -189,7 +200,7 @@ void submit_copy(CopyWork copy, cudaStream_t handle, bool blocking) {
     refuse_implicit(stream);
     if (to == Home::device && from == Home::pageable) {
       // Staged: the source may change when the call returns, but the copy may not have arrived.
-      if (blocking) Scheduler::get().wait(lock, everything_before(stream));
+      if (blocking) scheduler().wait(lock, everything_before(stream));
       auto staged = std::make_shared<std::string>(copy.from, copy.from_span());
       copy.staged = std::move(staged);
     } else if (to == Home::pageable) {
@@ -204,7 +215,7 @@ void submit_copy(CopyWork copy, cudaStream_t handle, bool blocking) {
   submit(lock, stream, make_work(std::move(copy), device));
   if (wait) {
     const Op last = stream.last;
-    Scheduler::get().wait(lock, last);
+    scheduler().wait(lock, last);
     require(!Device::get(device).faulted(), Device::get(device).fault());
   }
 }
@@ -233,7 +244,7 @@ void submit_fill(FillWork fill, cudaStream_t handle, bool blocking) {
   const bool wait = blocking && home_of(fill.to) == Home::pinned;
   const int device = stream.device;
   submit(lock, stream, make_work(std::move(fill), device));
-  if (wait) Scheduler::get().wait(lock, Op(stream.last));
+  if (wait) scheduler().wait(lock, Op(stream.last));
 }
 
 }  // namespace emulator::cuda

@@ -24,10 +24,10 @@ CopyWork copy_bytes(void* to, const void* from, size_t bytes, cudaMemcpyKind kin
 CopyWork copy_rows(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
                    cudaMemcpyKind kind);
 CopyWork copy_box(const cudaMemcpy3DParms& p);
-/// What a node tells about a copy.
+/// A copy's parameters, as a node reports them.
 cudaMemcpy3DParms said_of(const CopyWork& copy, cudaMemcpyKind kind);
 
-/// Whose memory a pointer is.
+/// The kind of memory that a pointer addresses.
 enum class Home { pageable, pinned, device };
 Home home_of(const void* pointer);
 

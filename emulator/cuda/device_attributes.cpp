@@ -7,7 +7,7 @@ namespace emulator::cuda {
 namespace {
 
 constexpr int kMaxPitch = 0x7fffffff;
-// Textures and surfaces are refused; programs print these limits all the same.
+// Of textures and surfaces.
 constexpr int k1d = 131072, k2dWidth = 131072, k2dHeight = 65536, k3d = 16384, kLayers = 2048, kCube = 32768;
 
 }  // namespace
@@ -213,7 +213,10 @@ bool device_attribute(const Device& device, int attribute, int& value) {
     case cudaDevAttrMaxTexture2DLinearPitch:
       value = 2097120;
       break;
-    // All else that exists is 0: not integrated, no time limit, no interprocess events, no RDMA, …
+    case cudaDevAttrIpcEventSupport:
+      value = 1;
+      break;
+    // All else that exists is 0: not integrated, no time limit, no RDMA, …
     default:
       return attribute > 0 && attribute <= cudaDevAttrOnlyPartialHostNativeAtomicSupported;
   }

@@ -8,7 +8,7 @@
 
 namespace emulator::cuda {
 
-/// What a call fails with. CUresult has the same numbers but for the few that driver_code() translates.
+/// The error of a call. CUresult has the same numbers but for the few that driver_code() translates.
 struct Error {
   cudaError_t code;
 };
@@ -30,14 +30,14 @@ const char* error_string(int code);  ///< nullptr: no such code
 void remember(cudaError_t code);
 cudaError_t last_error(bool clear);
 
-/// Turns what is being thrown into a code; call it in a catch block.
+/// The code of the current exception; call it in a catch block.
 cudaError_t code_of_exception();
 /// The fault that the current device's context died of, cudaErrorNoDevice where there is no device, or cudaSuccess.
 cudaError_t sticky_error();
-/// Says once what CUDA call a program needs that the emulator does not have.
+/// Reports once that the program needs a CUDA call that the emulator lacks.
 int refuse(const char* call);
 
-/// The frame of every call of the runtime.
+/// Runs every call of the runtime: exceptions become codes.
 template <class F>
 cudaError_t runtime_call(F&& body) noexcept {
   cudaError_t code = sticky_error();

@@ -87,7 +87,7 @@ int refuse(const char* call) {
 
 int driver_code(cudaError_t code) {
   switch (code) {
-    // The runtime's own, which the driver numbers otherwise.
+    // Codes of the runtime, which have other numbers in the driver.
     case cudaErrorInvalidConfiguration:
     case cudaErrorInvalidPitchValue:
     case cudaErrorInvalidMemcpyDirection:

@@ -6,7 +6,7 @@
 
 namespace emulator::cuda {
 
-/// The code in a fat binary, or in whatever else a program gives as a module.
+/// The code in a fat binary, or in another form of module.
 struct Fatbin {
   struct Entry {
     bool is_ptx = false;

@@ -14,7 +14,7 @@
 namespace emulator::cuda {
 namespace {
 
-// Handles that stand for something. A lock of its own: a graph may end where the state's lock is held, or is not.
+// Live handles. They have a lock of their own: a graph may end with or without the state's lock held.
 struct Live {
   std::mutex mutex;
   std::unordered_set<const void*> graphs, nodes;
@@ -189,6 +189,7 @@ cudaGraphNodeType type_of(const Node& node) {
     cudaGraphNodeType operator()(const AllocWork&) const { return cudaGraphNodeTypeMemAlloc; }
     cudaGraphNodeType operator()(const FreeWork&) const { return cudaGraphNodeTypeMemFree; }
     cudaGraphNodeType operator()(const CallWork&) const { return cudaGraphNodeTypeEmpty; }
+    cudaGraphNodeType operator()(const LibraryWork&) const { return cudaGraphNodeTypeKernel; }
   };
   return std::visit(Type{}, node.work->what);
 }

@@ -77,7 +77,7 @@ void graph_node_destroy(cudaGraphNode_t node);
 cudaGraphNode_t graph_add(cudaGraph_t graph, const cudaGraphNode_t* dependencies, size_t count,
                           std::shared_ptr<const Work> work);
 cudaGraphNodeType type_of(const Node& node);
-/// Puts a kind of work in the place of one of the same kind.
+/// Replaces a node's work by work of the same kind.
 void replace_work(Node& node, std::shared_ptr<const Work> work);
 
 }  // namespace emulator::cuda

@@ -23,9 +23,8 @@ void index_nodes(const Graph& graph, std::unordered_map<const Node*, Node*>& by_
   }
 }
 
-/// Issues a graph's nodes behind `before`, in any order that its edges allow. Returns what ends with the last of them.
+/// Issues a graph's nodes after `before`, in any order that its edges allow. Returns an operation that ends with the last of them.
 Op launch(Lock& lock, const std::shared_ptr<Graph>& graph, const Stream& stream, const std::vector<Op>& before) {
-  Scheduler& scheduler = Scheduler::get();
   std::unordered_map<const Node*, Op> issued;
   std::vector<Op> leaves;
   for (Node* node : graph->ordered()) {
@@ -44,7 +43,7 @@ Op launch(Lock& lock, const std::shared_ptr<Graph>& graph, const Stream& stream,
         call = [shared = node->work, owner = graph] { shared->perform(); };
       }
       const stream_check::Issuing issuing(&node->work, node);
-      op = scheduler.issue(lock, kind == Operation::Kind::marker ? stream.device : work.device, stream.number, kind,
+      op = scheduler().issue(lock, kind == Operation::Kind::marker ? stream.device : work.device, stream.number, kind,
                            std::move(call), after);
       if (const auto* record = std::get_if<RecordWork>(&work.what)) {
         Event& event = event_of(record->event);
@@ -57,7 +56,7 @@ Op launch(Lock& lock, const std::shared_ptr<Graph>& graph, const Stream& stream,
     if (node->dependents.empty()) leaves.push_back(op);
   }
   if (leaves.empty()) leaves = before;
-  return scheduler.issue(lock, stream.device, stream.number, Operation::Kind::marker, nullptr, leaves);
+  return scheduler().issue(lock, stream.device, stream.number, Operation::Kind::marker, nullptr, leaves);
 }
 
 bool same_form(const Graph& a, const Graph& b, cudaGraphExecUpdateResultInfo& info) {
@@ -161,7 +160,7 @@ void graph_launch(cudaGraphExec_t handle, cudaStream_t stream_handle) {
   if (executable.last && (!executable.last->done || stream_check::on())) before.push_back(executable.last);
   const Op last = launch(lock, executable.graph, stream, before);
   executable.last = stream.last = last;
-  Scheduler::get().step(lock);
+  scheduler().step(lock);
 }
 
 void graph_exec_update(cudaGraphExec_t handle, cudaGraph_t graph_handle, cudaGraphExecUpdateResultInfo& info) {

@@ -8,7 +8,7 @@
 
 namespace emulator::cuda {
 
-// Work from what programs give for nodes. Errors: Error.
+// Work from the parameters that programs pass for nodes. Errors: Error.
 using SharedWork = std::shared_ptr<const Work>;
 SharedWork kernel_node(const cudaKernelNodeParams& p);
 SharedWork copy_node(const CopyWork& copy);

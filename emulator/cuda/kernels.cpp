@@ -109,7 +109,7 @@ Image* register_image(const void* wrapper) {
 }
 
 void unregister_image(Image*) {
-  // Programs do this while they end; work in streams may still use the code, and the process gives it back anyway.
+  // Programs do this while they end; work in streams may still use the code, and the process's end frees it anyway.
 }
 
 void register_kernel(Image* image, const void* host, const char* name) {

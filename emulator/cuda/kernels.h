@@ -17,7 +17,7 @@ namespace emulator::cuda {
 struct Image;
 struct Kernel;
 
-/// A kernel on one device. What a CUfunction or cudaFunction_t points at.
+/// A kernel on one device. A CUfunction or cudaFunction_t points at it.
 struct Function {
   Kernel* kernel = nullptr;
   int device = 0;
@@ -31,12 +31,12 @@ struct Function {
   int most_dynamic_shared() const;  ///< what a launch may ask for
 };
 
-/// A kernel of an image, whatever the device. What a CUkernel or cudaKernel_t points at.
+/// A kernel of an image, for all devices. A CUkernel or cudaKernel_t points at it.
 struct Kernel {
   Image* image = nullptr;
   std::string name;
   const void* host = nullptr;  ///< the stub that `<<<>>>` calls, or nullptr
-  /// Compiles it for the device if nobody has. Errors: Error.
+  /// Compiles it for the device unless that is done. Errors: Error.
   Function& on(int device);
   void forget(int device) { functions_.erase(device); }
 
@@ -79,7 +79,7 @@ struct LoadedModule {
 /// One lock for images, kernels and their attributes; never held together with the state's.
 std::recursive_mutex& kernels_mutex();
 
-// What programs register when they start.
+// Programs register these when they start.
 Image* register_image(const void* wrapper);
 void unregister_image(Image* image);
 void register_kernel(Image* image, const void* host, const char* name);

@@ -126,7 +126,7 @@ void read_attributes(const cudaLaunchAttribute* attributes, unsigned count, Laun
           fail(cudaErrorNotSupported, "kernel nodes that kernels update are not emulated");
         }
         break;
-      // Hints, or an overlap with the kernel before that the stream is free not to use.
+      // Hints, or an optional overlap with the previous kernel.
       case cudaLaunchAttributeIgnore:
       case cudaLaunchAttributeAccessPolicyWindow:
       case cudaLaunchAttributeSynchronizationPolicy:
@@ -161,6 +161,7 @@ std::shared_ptr<const Work> make_launch(const LaunchRequest& request, int device
   kernel.launch.block = dims(request.block);
   kernel.launch.cluster = cluster;
   kernel.launch.dynamic_shared = uint32_t(request.shared);
+  kernel.launch.stack_bytes = uint32_t(Device::get(device).limits[cudaLimitStackSize]);
   kernel.launch.cooperative = request.cooperative;
   kernel.launch.device = device;
   kernel.launch.number = ++launches;

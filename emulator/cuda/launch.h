@@ -8,7 +8,7 @@
 
 namespace emulator::cuda {
 
-/// What a launch asks for, whichever call it came by.
+/// A launch's parameters, from any of the calls.
 struct LaunchRequest {
   const void* handle = nullptr;  ///< a host stub, a cudaKernel_t or a CUfunction
   dim3 grid, block;
@@ -17,7 +17,7 @@ struct LaunchRequest {
   void** arguments = nullptr;
   void** extra = nullptr;  ///< the driver's packed form, instead of arguments
   bool cooperative = false;
-  cudaEvent_t event = nullptr;  ///< recorded behind the kernel
+  cudaEvent_t event = nullptr;  ///< recorded after the kernel
 };
 
 /// Reads cudaLaunchAttributes, which CUlaunchAttributes are too. Errors: Error.

@@ -38,7 +38,7 @@ void* take(size_t bytes, MemoryKind kind) {
   return memory;
 }
 
-/// Frees wait for all that a device has been given: it may use the memory.
+/// Frees wait for all work of a device: it may use the memory.
 void drain(Lock& lock, int device) {
   refuse_unsafe(lock);
   device_synchronize(lock, device);
@@ -146,7 +146,7 @@ void* stream_allocate(size_t bytes, Pool* pool, cudaStream_t handle) {
   Pool& from = pool ? *pool : device.pool ? *device.pool : device.default_pool();
   void* memory = allocate(bytes, MemoryKind::device, from.device);
   if (!memory) {
-    // What is freed in streams may not have been given back yet.
+    // Memory freed in streams may not have been returned yet.
     if (!stream.capture) device_synchronize(lock, from.device);
     memory = allocate(bytes, MemoryKind::device, from.device);
   }
@@ -285,7 +285,7 @@ void pool_get(Pool& pool, int attribute, void* value) {
 cudaPointerAttributes pointer_attributes(const void* pointer) {
   cudaPointerAttributes a{};
   Allocation found;
-  a.device = -2;  // what CUDA says of memory that it does not know
+  a.device = -2;  // CUDA's answer for unknown memory
   a.type = cudaMemoryTypeUnregistered;
   a.hostPointer = const_cast<void*>(pointer);
   if (!find_allocation(reinterpret_cast<uintptr_t>(pointer), found)) return a;

@@ -28,9 +28,9 @@ void pool_set(Pool& pool, int attribute, void* value);
 void pool_get(Pool& pool, int attribute, void* value);
 
 cudaPointerAttributes pointer_attributes(const void* pointer);
-/// cudaDeviceReset: what a device holds goes.
+/// cudaDeviceReset: frees all that a device holds.
 void device_reset(int device);
-/// Memory for a graph's allocation node, and what holds it.
+/// Memory for a graph's allocation node, and its owner.
 void add_graph_memory(cudaGraph_t graph, void* memory);
 
 }  // namespace emulator::cuda

@@ -5,7 +5,7 @@
 
 namespace emulator::cuda {
 
-/// What a cudaMemPool_t points at. It keeps no memory of its own: what is freed goes back to the device at once.
+/// A cudaMemPool_t points at it. It keeps no memory: freed memory goes back to the device at once.
 struct Pool {
   int device = 0;
   uint64_t release_threshold = 0;

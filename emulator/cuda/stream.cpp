@@ -30,10 +30,35 @@ bool launches_block() {
   return yes;
 }
 
-/// It has ended, and nobody asks who waited for it.
+/// It has ended, and no check needs to know what waited for it.
 bool nobody_needs(const Operation& op) {
   return op.done && (!stream_check::on() || stream_check::host_knows(op));
 }
+
+/// A context that has died runs nothing more; queued work ends without effect.
+class Devices final : public StreamOwner {
+ public:
+  bool dead(int device) override { return Device::get(device).faulted(); }
+  void die(int device, const Fault& fault) override { Device::get(device).die(fault); }
+  void run(Operation& op) override {
+    if (!stream_check::on()) return op.work();
+    stream_check::Running running(op);
+    op.work();
+    running.finish();
+  }
+  void issued(Operation& op, const std::vector<Op>& after) override {
+    if (stream_check::on()) stream_check::issued(op, after);
+  }
+  void begins(const Operation& op) override {
+    if (stream_check::on() && op.kind == Operation::Kind::host) stream_check::host_function_begins(op);
+  }
+  void ended(const Operation& op) override {
+    if (stream_check::on()) stream_check::ended(op);
+  }
+  void known_to_host(const Operation& op) override {
+    if (stream_check::on()) stream_check::known_to_host(op);
+  }
+};
 
 Stream& per_thread_stream(int device) {
   static thread_local std::map<int, Stream*> own;
@@ -46,6 +71,11 @@ Stream& per_thread_stream(int device) {
 
 PerThreadDefault::PerThreadDefault() : before_(null_is_per_thread) { null_is_per_thread = true; }
 PerThreadDefault::~PerThreadDefault() { null_is_per_thread = before_; }
+
+Scheduler& scheduler() {
+  static Scheduler& scheduler = *new Scheduler(options().streams, *new Devices);
+  return scheduler;
+}
 
 std::string Stream::name() const {
   if (role == Role::legacy) return "the default stream";
@@ -86,18 +116,18 @@ std::vector<Op> everything_before(Stream& stream) {
   } else if (stream.blocking()) {
     ops.push_back(Device::get(stream.device).legacy_stream().last);
   }
-  // The check of streams wants to know the order, not the luck that it was kept.
+  // The check of streams needs the order that the program demands, not the one that happened.
   std::erase_if(ops, [](const Op& op) { return !op || (op->done && !stream_check::on()); });
   return ops;
 }
 
-Op issue(Lock& lock, Stream& stream, Operation::Kind kind, std::function<void()> work, std::vector<Op> after) {
+Op issue(Lock& lock, Stream& stream, Operation::Kind kind, std::function<void()> work, std::vector<Op> after,
+         const Op& unchecked) {
   for (Op& op : everything_before(stream)) after.push_back(std::move(op));
-  Scheduler& scheduler = Scheduler::get();
-  const Op op = scheduler.issue(lock, stream.device, stream.number, kind, std::move(work), after);
+  const Op op = scheduler().issue(lock, stream.device, stream.number, kind, std::move(work), after, unchecked);
   stream.last = op;
-  scheduler.step(lock);
-  if (kind == Operation::Kind::device && launches_block()) scheduler.wait(lock, op);
+  scheduler().step(lock);
+  if (kind == Operation::Kind::device && launches_block()) scheduler().wait(lock, op);
   return op;
 }
 
@@ -126,7 +156,7 @@ void stream_destroy(cudaStream_t handle) {
   Stream& stream = stream_of(handle);
   require(stream.role == Stream::Role::own, cudaErrorInvalidResourceHandle);
   if (stream.capture) abandon_capture(stream);
-  // What it holds goes on; a later use of the default stream has to wait for it all the same.
+  // Its work goes on; a later use of the default stream still has to wait for it.
   if (stream.blocking() && stream.last && !nobody_needs(*stream.last)) {
     Stream& legacy = Device::get(stream.device).legacy_stream();
     legacy.orphans.push_back(stream.last);
@@ -144,7 +174,7 @@ void stream_synchronize(cudaStream_t handle) {
   refuse_while_capturing(stream);
   const std::vector<Op> ops = everything_before(stream);
   const int device = stream.device;
-  Scheduler::get().wait(lock, ops);
+  scheduler().wait(lock, ops);
   require(!Device::get(device).faulted(), Device::get(device).fault());
 }
 
@@ -154,7 +184,7 @@ void stream_query(cudaStream_t handle) {
   refuse_while_capturing(stream);
   const std::vector<Op> ops = everything_before(stream);
   const int device = stream.device;
-  for (const Op& op : ops) require(Scheduler::get().query(lock, op), cudaErrorNotReady);
+  for (const Op& op : ops) require(scheduler().query(lock, op), cudaErrorNotReady);
   require(!Device::get(device).faulted(), Device::get(device).fault());
 }
 
@@ -165,6 +195,8 @@ void stream_wait_event(cudaStream_t handle, cudaEvent_t event_handle, unsigned f
   require((flags & ~unsigned{cudaEventWaitExternal}) == 0);
   refuse_implicit(stream);
   if (capture_wait(stream, event, event_handle, flags)) return;
+  if (auto wait = wait_for_others(event))
+    return static_cast<void>(issue(lock, stream, Operation::Kind::waiting, std::move(wait)));
   if (!event.recorded || nobody_needs(*event.recorded)) return;
   issue(lock, stream, Operation::Kind::marker, nullptr, {event.recorded});
 }
@@ -177,7 +209,7 @@ void device_synchronize(Lock& lock, int device) {
     ops.insert(ops.end(), stream->unordered_orphans.begin(), stream->unordered_orphans.end());
   }
   std::ranges::sort(ops, {}, [](const Op& op) { return op ? op->number : 0; });
-  Scheduler::get().wait(lock, ops);
+  scheduler().wait(lock, ops);
 }
 
 void device_synchronize() {

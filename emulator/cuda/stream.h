@@ -7,15 +7,16 @@
 #include <thread>
 #include <vector>
 
-#include "emulator/cuda/scheduler.h"
+#include "emulator/machine/scheduler.h"
 
 namespace emulator::cuda {
 
 struct Capture;
 struct Node;
+struct SharedEvent;
 struct Work;
 
-/// A queue of operations. What a cudaStream_t or CUstream points at.
+/// A queue of operations. A cudaStream_t or CUstream points at it.
 struct Stream {
   enum class Role : uint8_t { legacy, per_thread, own };
   uint64_t number = 0;  ///< 0: a legacy default stream; else in order of creation over the process
@@ -40,10 +41,12 @@ struct Event {
   Op recorded;                       ///< nullptr: never
   std::shared_ptr<Capture> capture;  ///< recorded into this capture
   std::vector<Node*> nodes;
+  std::shared_ptr<SharedEvent> shared;  ///< of cudaEventInterprocess
+  uint64_t own_recording = 0;           ///< the last one of this process
 };
 
 Stream* make_stream(int device, unsigned flags, int priority, Stream::Role role);
-/// What a handle stands for: nullptr, cudaStreamLegacy and cudaStreamPerThread are default streams.
+/// The stream of a handle: nullptr, cudaStreamLegacy and cudaStreamPerThread are default streams.
 /// Errors: cudaErrorInvalidResourceHandle.
 Stream& stream_of(cudaStream_t handle);
 Event& event_of(cudaEvent_t handle);
@@ -60,12 +63,16 @@ class PerThreadDefault {
   bool before_;
 };
 
+/// Of all streams, by options().streams.
+Scheduler& scheduler();
+
 /// Puts work into a stream: into its capture, or to the scheduler.
 void submit(Lock& lock, Stream& stream, std::shared_ptr<const Work> work);
-/// The operation behind everything issued to the stream so far and, for a legacy stream, to all blocking streams.
+/// The operation that follows everything issued to the stream so far and, for a legacy stream, to all blocking streams.
 std::vector<Op> everything_before(Stream& stream);
-/// Adds an operation to a stream that is not capturing.
-Op issue(Lock& lock, Stream& stream, Operation::Kind kind, std::function<void()> work, std::vector<Op> after = {});
+/// Adds an operation to a stream that is not capturing. `unchecked`: Scheduler::issue().
+Op issue(Lock& lock, Stream& stream, Operation::Kind kind, std::function<void()> work, std::vector<Op> after = {},
+         const Op& unchecked = nullptr);
 
 // The calls. All take the state's lock themselves. Errors: Error.
 cudaStream_t stream_create(unsigned flags, int priority);
@@ -77,7 +84,11 @@ void device_synchronize(Lock& lock, int device);
 void device_synchronize();
 
 cudaEvent_t event_create(unsigned flags);
+/// An event that another process has made.
+cudaEvent_t event_open(std::shared_ptr<SharedEvent> shared, int device);
 void event_destroy(cudaEvent_t event);
+/// The work by which a stream waits for the last recording when another process has made it; nullptr: nothing. Under the lock.
+std::function<void()> wait_for_others(const Event& event);
 void event_record(cudaEvent_t event, cudaStream_t stream, unsigned flags);
 void event_query(cudaEvent_t event);
 void event_synchronize(cudaEvent_t event);

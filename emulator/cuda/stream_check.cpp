@@ -31,7 +31,7 @@ Clocks& clocks() {
   static Clocks* const all = [] {
     before_the_end = [] {
       Lock lock = lock_state();
-      Scheduler::get().drain(lock);
+      scheduler().drain(lock);
     };
     return new Clocks;
   }();
@@ -64,7 +64,7 @@ uint32_t choose_timeline(const Operation& op, const std::vector<uint32_t>& clock
   return static_cast<uint32_t>(last.size() - 1);
 }
 
-/// What the host has not waited for may get company yet.
+/// More may join the operations that the host has not waited for.
 void release_some() {
   Clocks& c = clocks();
   const uint64_t oldest = c.unfinished.empty() ? ~uint64_t{0} : c.unfinished.begin()->first;
@@ -129,7 +129,7 @@ void ended(const Operation& op) {
   Clocks& c = clocks();
   c.unfinished.erase(op.number);
   forget_guards(op.number);
-  // A host function can tell any thread of the host, by ways that we do not see.
+  // A host function can notify any thread of the host in ways that we do not see.
   if (op.kind == Operation::Kind::host) known_to_host(op);
   release_some();
 }

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "emulator/cuda/scheduler.h"
+#include "emulator/machine/scheduler.h"
 #include "emulator/machine/call_site.h"
 #include "emulator/machine/options.h"
 #include "emulator/machine/touched.h"
 
-// `--check streams`: is there an order between two operations that touch the same bytes? Every operation has a vector
-// clock: of all that it waits for, and of all that the host knew to have ended when it was issued. What it touches is
-// observed while it runs. So an order that is missing is found in every run, also in one that came out right.
+// `--check streams`: are two operations that touch the same bytes ordered? Every operation has a vector
+// clock: of all that it waits for, and of all that the host knew to have ended when it was issued. The bytes that it touches are
+// observed while it runs. So a missing order is found in every run, even when the result is right.
 
 namespace emulator::cuda {
 
@@ -47,7 +47,7 @@ inline bool on() {
 
 // All of these are called only while on().
 
-/// What the next operations of this thread do, until it goes. `node`: of which graph's node.
+/// While it lives: the work of this thread's next operations. `node`: the graph's node that issues them.
 class Issuing {
  public:
   explicit Issuing(const std::shared_ptr<const Work>* work, const Node* node = nullptr);
@@ -62,13 +62,13 @@ class Issuing {
 
 // Under the state's lock.
 void issued(Operation& op, const std::vector<Op>& after);
-/// The host has learnt that the operation has ended.
+/// The host knows now that the operation has ended.
 void known_to_host(const Operation& op);
 bool host_knows(const Operation& op);
 void ended(const Operation& op);
-/// A host function begins: it may write memory that copies behind it read.
+/// A host function begins: it may write memory that later copies read.
 void host_function_begins(const Operation& op);
-/// Memory that a stream-ordered allocation returned: it is the program's behind `op`.
+/// Memory that a stream-ordered allocation returned: the program may use it after `op`.
 void allocated(const Operation& op, void* memory, size_t bytes);
 
 // Where an operation runs, without the state's lock.
@@ -80,26 +80,26 @@ class Running {
   ~Running();
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
-  /// It has ended well: what it touched is held against what others did.
+  /// It has ended without error: compares its accesses with those of others.
   void finish();
 
  private:
   std::shared_ptr<Trace> trace_;
   Touched touched_;
 };
-/// What the operation of this thread touches is to be noted here. nullptr: nobody asks.
+/// Where to note the accesses of this thread's operation. nullptr: nowhere.
 Touched* touched();
 /// The operation of this thread gives memory back; the range may be a part of an allocation.
 void freed(void* memory, size_t bytes);
 /// The operation of this thread would release memory. It is done when the host has waited for it and those that were
-/// issued before it ran have ended: so that whoever uses the memory without an order, or too late, is reported instead
-/// of killed.
+/// issued before it ran have ended: so that a use of the memory without an order, or too late, is reported instead
+/// of crashing.
 void release_later(std::function<void()> release);
-/// Copies look once more at what they are about to read.
+/// Copies check their source again just before they read it.
 void copy_runs(const void* from);
 
-/// The host frees memory by a call that waits for nobody; under the state's lock, when all has run.
-/// `knew`: what the host knew before the call.
+/// The host frees memory by a call that does not wait; under the state's lock, when all has run.
+/// `knew`: the host's clock before the call.
 std::vector<uint32_t> host_clock();
 void host_frees(const char* call, void* memory, size_t bytes, const std::vector<uint32_t>& knew);
 

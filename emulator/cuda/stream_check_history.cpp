@@ -13,7 +13,7 @@ bool conflict(Use a, Use b) {
   if (a == Use::write || b == Use::write || a == Use::free || b == Use::free) return true;
   return a != b;  // a read and an atomic operation
 }
-/// Whoever conflicts with the old one conflicts with the new one, which comes behind it.
+/// Every access that conflicts with the old one conflicts with the new one, which comes after it.
 bool replaces(Use now, Use old) { return now == Use::write || now == Use::free || (now == old && old != Use::write); }
 
 bool is_empty(const Touched::Mask& mask) {
@@ -41,7 +41,7 @@ Touched::Mask mask_of(uintptr_t page, uintptr_t begin, uintptr_t end) {
 
 }  // namespace
 
-/// What one operation conflicts with, joined over pages.
+/// The conflicts of one operation, joined over pages.
 class History::Found {
  public:
   void add(const TracePtr& earlier, Use earlier_use, const TracePtr& later, Use later_use, uintptr_t page,
@@ -53,7 +53,7 @@ class History::Found {
     const uintptr_t end = page + last * 64 + 64 - static_cast<uintptr_t>(std::countl_zero(common[last]));
     for (Conflict& c : all)
       if (c.earlier == earlier && c.earlier_use == earlier_use && c.later_use == later_use) {
-        // Two tensors are two conflicts, but one report is enough: that of the first.
+        // Conflicts on two tensors are reported once, for the first.
         if (begin <= c.end + kPageBytes) c.end = end;
         return;
       }
@@ -92,7 +92,7 @@ void History::add(Page& page, uintptr_t address, const TracePtr& trace, Use use,
     const bool ordered = own || mark.trace->before(trace->clock);
     const bool wrong = !own && conflict(mark.use, use) &&
                        (ordered ? mark.use == Use::free && !trace->allocates : !trace->before(mark.trace->clock));
-    const bool gone = !own && replaces(use, mark.use) && (ordered || wrong);  // what is reported once is enough
+    const bool gone = !own && replaces(use, mark.use) && (ordered || wrong);  // one report is enough
     if (!wrong && !gone) {
       ++k;
       continue;

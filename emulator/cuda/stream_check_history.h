@@ -20,11 +20,11 @@ enum class Use : uint8_t { read, write, atomic, free };
 struct Conflict {
   TracePtr earlier, later;  ///< as they ran
   Use earlier_use, later_use;
-  uintptr_t begin, end;  ///< the first and behind the last byte
+  uintptr_t begin, end;  ///< the first byte and one past the last
   bool after_free;       ///< there is an order, but `earlier` freed the memory
 };
 
-/// Who touched which byte last. Of each byte it remembers the last writer, and the readers and atomic operations since
+/// The last accesses to every byte: the last writer, and the readers and atomic operations since
 /// that are not before another one: an operation that conflicts with a forgotten one conflicts with its successor.
 class History {
  public:
@@ -33,9 +33,9 @@ class History {
   /// Errors found are returned, one for a pair of operations and their uses.
   std::vector<Conflict> merge(const TracePtr& trace, const Touched& touched);
   std::vector<Conflict> use(const TracePtr& trace, uintptr_t begin, uintptr_t end, Use use);
-  /// Was it written by an operation that was issued behind `number`?
+  /// Was it written by an operation issued after `number`?
   bool written_since(uint64_t number, uintptr_t begin, uintptr_t end);
-  /// The memory is another's from now on.
+  /// The memory has a new owner from now on.
   void forget(uintptr_t begin, uintptr_t end);
 
  private:

@@ -17,7 +17,7 @@ struct Range {
   bool meets(uintptr_t b, uintptr_t e) const { return begin < e && b < end; }
 };
 
-/// What an operation that has not ended may use of the host's memory.
+/// Host memory that an unfinished operation may use.
 struct Uses {
   bool host_function = false;
   std::vector<Range> reads, writes;
@@ -75,7 +75,7 @@ uint64_t sum_of(const CopyWork& copy) {
   return sum;
 }
 
-/// Memory that the host can write, as far as we know.
+/// Memory that the host may write.
 bool is_hosts(const void* memory, Allocation& owner) {
   return find_allocation(reinterpret_cast<uintptr_t>(memory), owner) &&
          (owner.kind == MemoryKind::pinned || owner.kind == MemoryKind::managed);
@@ -100,6 +100,12 @@ Uses uses_of(const std::shared_ptr<const Work>& work) {
     const uintptr_t to = reinterpret_cast<uintptr_t>(fill->to);
     uses.writes.push_back(
         {to, to + CopyWork::span(fill->width * fill->element, fill->height, fill->depth, fill->pitch, fill->slice)});
+  }
+  if (const auto* library = std::get_if<LibraryWork>(&work->what)) {
+    for (const LibraryWork::Access& access : library->accesses) {
+      const uintptr_t begin = reinterpret_cast<uintptr_t>(access.at);
+      (access.touch == Touch::read ? uses.reads : uses.writes).push_back({begin, begin + access.bytes});
+    }
   }
   return uses;
 }
@@ -128,7 +134,7 @@ void guard_host_memory(const std::shared_ptr<Trace>& trace, const std::shared_pt
   if (is_hosts(copy->to, owner) && owner.kind == MemoryKind::pinned && owner.holds(to, copy->to_span()) &&
       !Range{to, to + copy->to_span()}.meets(from, from + copy->from_span()) &&
       !used_by_others(trace->number, to, to + copy->to_span(), owner, /*writing=*/false)) {
-    // What a copy behind this one would have read of an earlier content is its own fault, if nobody waited.
+    // If nobody waited, a later copy that would have read the earlier content is at fault itself.
     for (size_t z = 0; z < copy->depth; ++z)
       for (size_t y = 0; y < copy->height; ++y)
         std::memset(copy->to + z * copy->to_slice + y * copy->to_pitch, 0xff, copy->width);

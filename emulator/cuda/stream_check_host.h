@@ -5,7 +5,7 @@
 
 #include "emulator/cuda/stream_check.h"
 
-// What the host does to memory that copies use can only be guessed from its content. All under the state's lock.
+// The host's own accesses are invisible; changed content gives them away. All under the state's lock.
 
 namespace emulator::cuda::stream_check {
 
@@ -13,7 +13,7 @@ namespace emulator::cuda::stream_check {
 /// destination with 0xff, so that a host that reads too early computes with NaN. Neither where other operations that
 /// have not ended may use the memory, too. `work` may be nullptr.
 void guard_host_memory(const std::shared_ptr<Trace>& trace, const std::shared_ptr<const Work>& work);
-/// The operation has ended: its memory is free for the guards of others.
+/// The operation has ended: other guards may use its memory.
 void forget_guards(uint64_t number);
 /// The copy is about to read its source.
 void look_at_source(uint64_t number, const void* from);

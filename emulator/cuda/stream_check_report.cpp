@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of operations and of missing orders.
+// Texts about operations and missing orders.
 #include "emulator/cuda/stream_check_report.h"
 
 #include "emulator/cuda/kernels.h"
@@ -23,6 +23,8 @@ const char* memory_text(const void* memory) {
       return "a variable";
     case MemoryKind::parameters:
       return "kernel parameters";
+    case MemoryKind::imported:
+      return "memory of another process";
   }
   return "memory";
 }
@@ -77,7 +79,7 @@ std::string missing(const Trace& first, const Trace& second) {
   if (first.device == second.device && first.stream == second.stream)
     return first.added && second.added ? "missing: an edge from one node of the graph to the other"
                                        : "missing: a dependency between the two";
-  return cat("missing: an event of ", stream_text(first), " behind the former that ", stream_text(second),
+  return cat("missing: an event of ", stream_text(first), " after the former that ", stream_text(second),
              " waits for before the latter");
 }
 
@@ -106,6 +108,7 @@ void describe(Trace& trace, const Work& work) {
     }
     void operator()(const FreeWork&) const { trace.what = "a free"; }
     void operator()(const CallWork&) const { trace.what = "cudaFreeAsync"; }
+    void operator()(const LibraryWork& library) const { trace.what = library.what; }
     void operator()(const EmptyWork&) const {}
     void operator()(const RecordWork&) const {}
     void operator()(const WaitWork&) const {}
@@ -115,7 +118,7 @@ void describe(Trace& trace, const Work& work) {
 }
 
 void report(const Conflict& conflict) {
-  // In the order of the calls, which is what the program's text has.
+  // In the order of the calls in the program.
   const bool swapped = conflict.earlier->number > conflict.later->number && conflict.later->number != 0;
   const Trace &first = swapped ? *conflict.later : *conflict.earlier,
               &second = swapped ? *conflict.earlier : *conflict.later;

@@ -3,7 +3,7 @@
 
 #include <mutex>
 
-#include "emulator/cuda/host_threads.h"
+#include "emulator/machine/host_threads.h"
 
 namespace emulator::cuda {
 namespace {

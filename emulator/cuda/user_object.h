@@ -4,7 +4,7 @@
 
 namespace emulator::cuda {
 
-/// What a cudaUserObject_t points at: something of the program's that graphs keep alive.
+/// A cudaUserObject_t points at it: an object of the program that graphs keep alive.
 struct UserObject {
   void* object = nullptr;
   cudaHostFn_t destroy = nullptr;

@@ -3,15 +3,17 @@
 
 #include <cstring>
 
+#include "emulator/cuda/capture.h"
 #include "emulator/cuda/error.h"
 #include "emulator/cuda/stream_check.h"
 #include "emulator/machine/fresh.h"
 #include "emulator/machine/memory.h"
+#include "emulator/ptx/standstill.h"
 
 namespace emulator::cuda {
 namespace {
 
-/// Memory that is known must hold the whole span; unknown memory is the program's own, and nobody can tell its size.
+/// Known memory must hold the whole span; unknown memory is the program's own, of unknown size.
 void check_span(const char* what, const void* memory, size_t bytes) {
   if (bytes == 0) return;
   const auto address = reinterpret_cast<uintptr_t>(memory);
@@ -24,15 +26,14 @@ void check_span(const char* what, const void* memory, size_t bytes) {
     }
     return;
   }
-  const std::string text = describe_address(address);
-  if (text.find("freed") != std::string::npos || text.find("null") != std::string::npos ||
-      text.find("behind") != std::string::npos) {
-    throw Fault(FaultCode::illegal_address, cat(what, " ", bytes, " bytes at ", text));
-  }
+  const AddressDescription description = look_up_address(address);
+  if (description.is_invalid)
+    throw Fault(FaultCode::illegal_address, cat(what, " ", bytes, " bytes at ", description.text));
 }
 
 void note(const void* memory, size_t bytes, Touch touch) {
-  if (Touched* const touched = stream_check::touched()) touched->note(reinterpret_cast<uintptr_t>(memory), bytes, touch);
+  if (Touched* const touched = stream_check::touched())
+    touched->note(reinterpret_cast<uintptr_t>(memory), bytes, touch);
 }
 
 template <class T>
@@ -53,7 +54,13 @@ void fill_rows(const FillWork& fill) {
 }
 
 struct Perform {
-  void operator()(const KernelWork& kernel) const { ptx::run(kernel.launch, stream_check::touched()); }
+  void operator()(const KernelWork& kernel) const {
+    ptx::others_may_change_memory = [](int device) {
+      Lock lock = lock_state();
+      return scheduler().relieve(lock, device);
+    };
+    ptx::run(kernel.launch, stream_check::touched());
+  }
   void operator()(const CopyWork& copy) const { perform_copy(copy); }
   void operator()(const FillWork& fill) const { perform_fill(fill); }
   void operator()(const HostWork& host) const {
@@ -74,6 +81,10 @@ struct Perform {
       stream_check::freed(free.memory, found.end - found.begin);
   }
   void operator()(const CallWork& call) const { call.call(); }
+  void operator()(const LibraryWork& library) const {
+    for (const LibraryWork::Access& access : library.accesses) note(access.at, access.bytes, access.touch);
+    library.call();
+  }
   // The scheduler's own: they have no work.
   void operator()(const EmptyWork&) const {}
   void operator()(const RecordWork&) const {}
@@ -94,19 +105,30 @@ Operation::Kind Work::kind() const {
       std::holds_alternative<WaitWork>(what) || std::holds_alternative<ChildWork>(what)) {
     return Operation::Kind::marker;
   }
-  return Operation::Kind::device;
+  const auto* const library = std::get_if<LibraryWork>(&what);
+  return library && library->waits ? Operation::Kind::waiting : Operation::Kind::device;
 }
 
 void Work::perform() const { std::visit(Perform{}, what); }
 
-void enqueue(Lock& lock, Stream& stream, std::shared_ptr<const Work> work) {
+Op enqueue(Lock& lock, Stream& stream, std::shared_ptr<const Work> work, const Op& unchecked) {
   const Operation::Kind kind = work->kind();
   const stream_check::Issuing issuing(&work);
-  if (kind == Operation::Kind::marker) {
-    issue(lock, stream, kind, nullptr);
-  } else {
-    issue(lock, stream, kind, [work] { work->perform(); });
-  }
+  if (kind == Operation::Kind::marker) return issue(lock, stream, kind, nullptr);
+  return issue(
+      lock, stream, kind, [work] { work->perform(); }, {}, unchecked);
+}
+
+cudaError_t enqueue_library_work(cudaStream_t handle, LibraryWork library,
+                                 std::shared_ptr<Operation>* previous) noexcept {
+  return runtime_call([&] {
+    Lock lock = lock_state();
+    Stream& stream = stream_of(handle);
+    const auto work = make_work(std::move(library), stream.device);
+    if (stream.capture || !previous) return submit(lock, stream, work);
+    refuse_implicit(stream);
+    *previous = enqueue(lock, stream, work, *previous);
+  });
 }
 
 void perform_copy(const CopyWork& copy) {

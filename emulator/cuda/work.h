@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "emulator/cuda/library.h"
 #include "emulator/cuda/stream.h"
 #include "emulator/ptx/warp.h"
 
@@ -17,7 +18,7 @@ struct Function;
 struct Graph;
 struct Kernel;
 
-/// What a stream or a graph's node does. All parameters are its own: nothing of the caller's is read later but memory.
+/// The work of a stream or a graph's node. It copies all parameters; of the caller it later reads memory only.
 
 struct KernelWork {
   Function* function = nullptr;
@@ -36,7 +37,7 @@ struct CopyWork {
   cudaMemcpy3DParms said{};             ///< for those who ask a node
   std::shared_ptr<std::string> staged;  ///< the pageable source, as it was at the call
 
-  /// Bytes from the first to behind the last.
+  /// Bytes from the first to one past the last.
   static size_t span(size_t width, size_t height, size_t depth, size_t pitch, size_t slice);
   size_t to_span() const { return span(width, height, depth, to_pitch, to_slice); }
   size_t from_span() const { return span(width, height, depth, from_pitch, from_slice); }
@@ -79,7 +80,7 @@ struct CallWork {
 
 struct Work {
   std::variant<KernelWork, CopyWork, FillWork, HostWork, EmptyWork, RecordWork, WaitWork, ChildWork, AllocWork,
-               FreeWork, CallWork>
+               FreeWork, CallWork, LibraryWork>
       what;
   int device = 0;
 
@@ -93,8 +94,8 @@ std::shared_ptr<const Work> make_work(T what, int device) {
   return std::make_shared<const Work>(Work{std::move(what), device});
 }
 
-/// Hands work to the scheduler for a stream that does not capture.
-void enqueue(Lock& lock, Stream& stream, std::shared_ptr<const Work> work);
+/// Hands work to the scheduler for a stream that does not capture. `unchecked`: Scheduler::issue().
+Op enqueue(Lock& lock, Stream& stream, std::shared_ptr<const Work> work, const Op& unchecked = nullptr);
 
 void perform_copy(const CopyWork& copy);
 void perform_fill(const FillWork& fill);

@@ -17,11 +17,16 @@ namespace {
 
 constexpr int kFramesShown = 4;
 
+std::string_view folder_of(std::string_view path) { return path.substr(0, path.rfind('/') + 1); }
+
+/// The emulator's libraries have a folder of their own.
 bool is_ours(std::string_view path) {
-  const std::string_view name = path.substr(path.rfind('/') + 1);
-  for (const std::string_view library : {"libweft_gpu.so", "libcudart.so", "libcuda.so", "libnccl.so"})
-    if (name.starts_with(library)) return true;
-  return false;
+  static const std::string folder = [] {
+    Dl_info info{};
+    dladdr(reinterpret_cast<void*>(&CallSite::here), &info);
+    return std::string(folder_of(info.dli_fname ? info.dli_fname : ""));
+  }();
+  return folder_of(path) == folder;
 }
 
 std::string hex(uintptr_t value) {
@@ -56,7 +61,7 @@ std::string function_name(const char* symbol) {
   std::string name = demangled(symbol);
   constexpr size_t kMost = 60;
   if (name.size() <= kMost) return name;
-  // The last parenthesis that closes is that of the arguments, or `const` is behind it.
+  // The last parenthesis that closes is that of the arguments, or `const` follows it.
   size_t at = name.rfind(')');
   if (at == std::string::npos || at == 0 || name.find("::", at) != std::string::npos) return name;
   for (int open = 1; at > 0 && open > 0;) {
@@ -76,7 +81,7 @@ std::string CallSite::text() const {
   std::string text;
   int shown = 0;
   for (int k = 0; k < count_ && shown < kFramesShown; ++k) {
-    // A return address is behind its call, which may have been the last instruction of its function.
+    // A return address follows its call, which may have been the last instruction of its function.
     const uintptr_t address = reinterpret_cast<uintptr_t>(frames_[static_cast<size_t>(k)]) - 1;
     Dl_info info{};
     if (dladdr(reinterpret_cast<void*>(address), &info) == 0 || !info.dli_fname || is_ours(info.dli_fname)) continue;
@@ -85,7 +90,7 @@ std::string CallSite::text() const {
     const std::string frame = frame_text(info, address);
     if (!frame.empty()) text += cat(shown++ > 0 ? " < " : "", frame);
   }
-  return text.empty() ? "an unknown place" : text;
+  return text.empty() ? "an unknown address" : text;
 }
 
 }  // namespace emulator

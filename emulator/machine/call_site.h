@@ -6,11 +6,11 @@
 
 namespace emulator {
 
-/// Where the program called us: return addresses, which are given names only when somebody asks.
+/// The program's call: return addresses, named only on demand.
 class CallSite {
  public:
   static CallSite here();
-  /// `/path/program(function+0x12)`, innermost first, from the first frame that is not of our libraries.
+  /// `/path/program(function+0x12)`, innermost first, from the first frame outside our libraries.
   std::string text() const;
   bool empty() const { return count_ == 0; }
 

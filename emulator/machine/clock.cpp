@@ -25,13 +25,13 @@ Numbers& numbers() {
 bool before_fence(const Release& r, int who, uint32_t tick) {
   if (tick < r.fence.block_floor) return true;
   if (stamp::warp(who) != static_cast<int>(r.thread) / 32) return false;
-  // Of several lanes of a warp nobody knows which: rather a race missed than one made up.
+  // Several lanes of a warp, and which one is unknown: a missed race is better than a false one.
   return tick < r.fence.warp_floor ||
          (tick < r.fence.tick && (who == static_cast<int>(r.thread) || stamp::is_some(who)));
 }
 
-/// Looks for an access in what the releases of a channel have given, directly or through what their own threads had
-/// taken.
+/// Looks for an access in the releases of a channel, directly or through what their own threads had
+/// acquired.
 class Search {
  public:
   Search(const LaunchClock& launch, uint64_t s, uintptr_t address) : launch_(launch), s_(s), address_(address) {}
@@ -39,7 +39,7 @@ class Search {
   /// In what was acquired by a thread of block `by`.
   bool operator()(const Acquired::Entry& entry, uint32_t by) {
     open_.push_back({entry, by});
-    // By a list, not by recursion: thousands of blocks may hand on one to the next.
+    // By a list, not by recursion: thousands of blocks may form a chain.
     while (!open_.empty()) {
       const auto [next, block] = open_.back();
       open_.pop_back();
@@ -177,7 +177,7 @@ void BlockClock::release(int thread, View& to) {
   advance();
   View& own = view(thread);
   const size_t warp = static_cast<size_t>(thread) / 32;
-  // What barriers of threads have taught goes into the view, from where others get it.
+  // Knowledge gained in barriers goes into the view, from which others take it.
   for (int t = 0; t < threads_; ++t) {
     uint32_t known = block_floor_;
     if ((t ^ thread) < 32) {
@@ -223,7 +223,7 @@ void BlockClock::barrier() {
   block_floor_ = tick() == stamp::kLastTick ? stamp::kUnderWay : tick();
   partial_.fill(false);
   if (!fenced_) return;
-  // All threads may fence and then one of them, behind the barrier, runs the atomic for all.
+  // All threads may fence and then one of them, after the barrier, runs the atomic for all.
   for (size_t t = 0; t < static_cast<size_t>(threads_); ++t) {
     const uint64_t write = last_global_write_[t];
     const ThreadFences& fences = fences_[t];
@@ -267,7 +267,7 @@ void BlockClock::sync_warp(int warp, uint32_t mask, uint32_t members) {
 
 Fence BlockClock::fence_now(int thread) const {
   const size_t warp = static_cast<size_t>(thread) / 32;
-  // After a partial __syncwarp the warp counts as ordered: rather a race missed than one made up.
+  // After a partial __syncwarp the warp counts as ordered: a missed race is better than a false one.
   return {tick(), block_floor_, partial_[warp] ? tick() : std::max(block_floor_, warp_floor_[warp]),
           acquired_ ? acquired_->entries.size() : 0};
 }
@@ -278,7 +278,7 @@ void BlockClock::fence(int warp, uint32_t lanes, Reach reach) {
     fenced_ = true;
     fences_.assign(static_cast<size_t>(threads_), {});
   }
-  // What was read before is acquired now.
+  // Earlier reads acquire now.
   if (!seen_.empty())
     std::erase_if(seen_, [&](const Seen& seen) {
       if (seen.thread / 32 != warp || (lanes >> seen.thread % 32 & 1) == 0) return false;

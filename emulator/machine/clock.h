@@ -11,7 +11,7 @@
 #include "emulator/machine/stamp.h"
 #include "emulator/machine/view.h"
 
-// What is ordered before what: the memory model of PTX and of CUDA C++. Inside a block, barriers order all of its
+// The order of accesses: the memory model of PTX and of CUDA C++. Inside a block, barriers order all of its
 // threads and __syncwarp the lanes of its mask. Shuffles, votes, ldmatrix and mma order nothing (CUDA C++ Programming
 // Guide, warp shuffle and vote functions: "do not imply a memory barrier"). Everything else, above all two blocks of a
 // launch, is ordered only where one thread releases and another acquires: a fence before a strong write or an atomic
@@ -25,7 +25,7 @@ struct Channel;
 /// How far a fence or a release reaches.
 enum class Reach : uint8_t { none, block, cluster, device };
 
-/// What the threads of one block have learned by acquiring, in the order in which they did.
+/// The releases that the threads of one block have acquired, in that order.
 struct Acquired {
   struct Entry {
     uint32_t thread, tick;
@@ -44,7 +44,7 @@ struct Fence {
   size_t acquired_count;
 };
 
-/// A strong write after a fence: whoever acquires at the same address knows what the fence ordered.
+/// A strong write after a fence: an acquire at the same address then knows what the fence ordered.
 struct Release {
   uint32_t block, thread;
   uint32_t write_tick;
@@ -92,7 +92,7 @@ class BlockClock {
 
   uint32_t block() const { return block_; }
   LaunchClock& launch() const { return *launch_; }
-  /// The stamp of an access at this moment, but for who and how.
+  /// The stamp of an access at this moment, without who and how.
   uint64_t now() {
     accessed_ = true;
     return now_;
@@ -103,14 +103,19 @@ class BlockClock {
     if (accessed_ && tick() < stamp::kLastTick) set_tick(tick() + 1);
   }
 
-  /// What is ordered at a glance, for vector instructions, too. A stamp s is before what a thread of a warp does now
+  /// A quick test for ordered stamps, also for vector instructions. A stamp s is before what a thread of a warp does now
   /// when s - from is negative or not less than span (nobody who runs now did it), or when s - own is from 0 to less
   /// than floor, or of the same warp less than warp_floor, or when it is the same thread's. `known` are stamps that a
-  /// closer look has found to be before.
+  /// closer look has found to be before. What is at less than `common` from own is before whatever anybody does now.
   struct Glance {
     int64_t from, span, own, floor, warp_floor, warp;
     int64_t known[2];
     bool exact;  ///< nothing else orders accesses
+    int64_t common;
+    bool settled(uint64_t s) const {
+      return dead(s) || ((s & stamp::kProxies) != stamp::kProxies &&
+                         s - static_cast<uint64_t>(own) < static_cast<uint64_t>(common));
+    }
     bool dead(uint64_t s) const { return s - static_cast<uint64_t>(from) >= static_cast<uint64_t>(span); }
     [[gnu::always_inline]] bool operator()(uint64_t s, uint64_t now) const {
       if (dead(s)) return true;
@@ -129,6 +134,7 @@ class BlockClock {
     const uint64_t from = stamp::make(kShared ? cluster_first_ : launch_->first_, 0);
     const uint64_t span = stamp::make(kShared ? cluster_blocks_ : launch_->blocks_, 0);
     const auto& known = known_stamps_[warp_index];
+    const bool alone = (kShared ? cluster_blocks_ : launch_->blocks_) == 1;
     return {static_cast<int64_t>(from),
             static_cast<int64_t>(span),
             static_cast<int64_t>(stamp::make(block_, 0)),
@@ -136,9 +142,10 @@ class BlockClock {
             static_cast<int64_t>(stamp::make(0, warp_floor_[warp_index])),
             static_cast<int64_t>(warp_index) * 32,
             {known[0], known[1]},
-            !views_ && !acquired_ && !partial_[warp_index]};
+            !views_ && !acquired_ && !partial_[warp_index],
+            static_cast<int64_t>(stamp::make(0, alone ? block_floor_ : 0))};
   }
-  /// All lanes of a warp know of what this stamp stands for; what is known once stays so.
+  /// All lanes of a warp know of this stamp's access; that stays so.
   void all_know(uint32_t warp_index, uint64_t s) {
     auto& known = known_stamps_[warp_index];
     known[1] = known[0];
@@ -152,9 +159,9 @@ class BlockClock {
   /// From here on `views` is looked at and kept; until the block ends.
   void use_views(Views* views) { views_ = views; }
   Views* views() const { return views_; }
-  /// What the thread knows now, all that it has done included, is added to `to`.
+  /// Adds what the thread knows now, including its own accesses, to `to`.
   void release(int thread, View& to);
-  /// The same of a relaxed arrival: only what the thread's last fence ordered.
+  /// The same for a relaxed arrival: adds only what the thread's last fence ordered.
   void release_fenced(int thread, View& to);
   void acquire(int thread, const View& from) { view(thread).learn(from); }
   View& view(int thread) const { return views_->of_thread[static_cast<size_t>(thread)]; }
@@ -167,8 +174,8 @@ class BlockClock {
   void global_writes(int warp, uint32_t lanes);
 
   /// A strong access of a thread to an address, before it is checked. `acquires` and `releases`: by its own spelling.
-  /// An atomic operation reads and writes; that it may acquire without a fence behind it is more than PTX promises, and
-  /// what everybody does. Channels of shared memory belong to the block whose memory it is.
+  /// An atomic operation reads and writes; that it may acquire without a fence after it is more than PTX promises, and
+  /// what all GPUs do. Channels of shared memory belong to the block whose memory it is.
   struct Strong {
     bool reads, writes, acquires, releases;
     Reach reach;

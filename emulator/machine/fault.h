@@ -13,7 +13,7 @@ enum class FaultCode : int {
   invalid_value = 1,
   unsupported = 801,            ///< an instruction or a call that the emulator does not know: never silently skipped
   illegal_address = 700,
-  launch_timeout = 702,         ///< deadlock: nobody in the grid can run any more
+  launch_timeout = 702,         ///< deadlock: no thread of the grid can run any more
   hardware_stack_error = 714,
   illegal_instruction = 715,
   misaligned_address = 716,
@@ -22,7 +22,7 @@ enum class FaultCode : int {
   launch_failure = 719,         ///< everything else: trap, a wrong use that the hardware leaves undefined
 };
 
-/// Thrown inside of a kernel's execution; the text says what, where (kernel, block, thread, source line) and why.
+/// Thrown inside of a kernel's execution; the text gives the error, its location (kernel, block, thread, source line) and its cause.
 struct Fault : std::exception {
   Fault(FaultCode c, std::string t) : code(c), text(std::move(t)) {}
   const char* what() const noexcept override { return text.c_str(); }

@@ -4,13 +4,13 @@
 
 namespace emulator {
 
-/// How a program ends in which a check has found something.
+/// Exit code of a program in which a check has found something.
 constexpr int kFindingsExitCode = 86;
 
-/// Says `weft-emulate: KIND: TEXT` on stderr, once per key, and at most 20 times a kind. The program goes on; it will
+/// Prints `weft-emulate: KIND: TEXT` on stderr, once per key, and at most 20 times a kind. The program goes on; it will
 /// end with kFindingsExitCode. Returns whether the text was printed.
 bool report_finding(std::string kind, std::string text, std::string key);
-/// Is called when the program has ended, before its findings are counted.
+/// Called at the program's end, before its findings are counted.
 inline void (*before_the_end)() = nullptr;
 
 }  // namespace emulator

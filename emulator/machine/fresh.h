@@ -3,13 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 
-// Memory that nobody has written yet, for `--check uninitialised`: a bit for each byte of device memory since its
+// Unwritten memory, for `--check uninitialised`: a bit for each byte of device memory since its
 // allocation, and of shared and local memory since its block began. Memory of the host counts as written. Without the
 // check all of this does nothing.
 
 namespace emulator {
 
-/// [memory, memory + bytes) is fresh; or somebody has written it.
+/// [memory, memory + bytes) is fresh; or has been written.
 void mark_fresh(const void* memory, size_t bytes);
 void mark_written(const void* memory, size_t bytes);
 /// A copy: fresh bytes stay fresh.

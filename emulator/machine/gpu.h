@@ -5,14 +5,14 @@
 
 namespace emulator {
 
-/// What programs can learn of a GPU, and the limits that it holds them to.
+/// A GPU's properties, as programs can query them, and its limits.
 /// Source: CUDA C++ Programming Guide, "Compute Capabilities"; NVIDIA's data sheets and white papers.
 struct Gpu {
   std::string_view key;   ///< as `weft-emulate --gpu` has it
   std::string_view name;  ///< as cudaGetDeviceProperties has it
   int major, minor;
   int processors;                  ///< SMs
-  size_t memory_bytes;             ///< as reported; what a machine can back is less, see machine/memory.h
+  size_t memory_bytes;             ///< as reported; the machine may have less, see machine/memory.h
   size_t l2_bytes;
   int shared_per_processor;        ///< bytes
   int shared_per_block_optin;      ///< bytes

@@ -6,7 +6,7 @@
 
 namespace emulator {
 
-/// An operand in shared memory, as wgmma's matrix descriptor says it (PTX ISA 9.0, "Matrix Descriptor Format").
+/// An operand in shared memory, as wgmma's matrix descriptor describes it (PTX ISA 9.0, "Matrix Descriptor Format").
 struct MatrixDescriptor {
   uint32_t start;            ///< address in the block's shared memory
   uint32_t leading, stride;  ///< bytes
@@ -34,7 +34,7 @@ struct MatrixDescriptor {
     const uint32_t bytes = static_cast<uint32_t>(swizzle_bytes(swizzle)), at = line * 2;
     return place(start + at % bytes + at / bytes * leading + depth % 8 * bytes + depth / 8 * stride);
   }
-  /// The pattern of the swizzle has 8 lines: the first element stands in the line that the base offset names.
+  /// The pattern of the swizzle has 8 lines: the first element is in the line that the base offset names.
   bool begins_in_pattern() const {
     if (swizzle == SwizzleMode::none) return true;
     const uint32_t mask = static_cast<uint32_t>(swizzle_bytes(swizzle)) / 16 - 1;

@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <shared_mutex>
+#include <vector>
 
 #include "emulator/machine/fault.h"
 #include "emulator/machine/fresh.h"
@@ -34,7 +35,7 @@ size_t round_up(size_t value, size_t to) { return (value + to - 1) / to * to; }
 
 struct Freed {
   uintptr_t begin, end;    // as it was allocated
-  uintptr_t page, bytes;   // the pages, with the guard behind them
+  uintptr_t page, bytes;   // the pages, with the guard after them
   MemoryKind kind;
 };
 
@@ -54,7 +55,7 @@ class Registry {
     const uintptr_t pages = take_addresses(whole + page);
     if (pages == 0 || !back(pages, whole, kind)) return nullptr;
     const uintptr_t begin = pages + whole - round_up(wanted, kAlignment);
-    live_[begin] = {{begin, begin + bytes, kind, device, ++number_}, pages, whole + page};
+    live_[begin] = {{begin, begin + bytes, kind, false, device, ++number_}, pages, whole + page};
     if (on_device) used(device) += bytes;
     changed();
     return reinterpret_cast<void*>(begin);
@@ -69,6 +70,7 @@ class Registry {
     if (kind == MemoryKind::device || kind == MemoryKind::module)
       used(entry.owner.device) -= entry.owner.end - entry.owner.begin;
     changed();
+    if (entry.file >= 0) close(entry.file);
     // One mapping for pages and guard again, so that neighbours that were freed merge in the system's tables.
     mmap(reinterpret_cast<void*>(entry.pages), entry.bytes, PROT_NONE,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -83,10 +85,16 @@ class Registry {
     return true;
   }
 
+  void make_read_only(void* memory) {
+    const std::unique_lock lock(mutex_);
+    live_.at(reinterpret_cast<uintptr_t>(memory)).owner.read_only = true;
+    changed();
+  }
+
   void register_range(void* memory, size_t bytes, MemoryKind kind, int device) {
     const std::unique_lock lock(mutex_);
     const uintptr_t begin = reinterpret_cast<uintptr_t>(memory);
-    live_[begin] = {{begin, begin + bytes, kind, device, ++number_}, 0, 0};
+    live_[begin] = {{begin, begin + bytes, kind, false, device, ++number_}, 0, 0};
     changed();
   }
   bool unregister_range(void* memory) {
@@ -96,6 +104,80 @@ class Registry {
     live_.erase(found);
     changed();
     return true;
+  }
+
+  bool share(uintptr_t address, SharedMemory& shared) {
+    const std::unique_lock lock(mutex_);
+    auto next = live_.upper_bound(address);
+    if (next == live_.begin()) return false;
+    Entry& entry = std::prev(next)->second;
+    if (address >= entry.owner.end || entry.owner.kind != MemoryKind::device || entry.bytes == 0) return false;
+    const size_t whole = entry.bytes - page_bytes();
+    if (entry.file < 0) {
+      const SharedFile file = create_shared_file(whole);
+      if (file.file < 0) return false;
+      char* const copy = static_cast<char*>(map_file(file.file, whole));
+      if (copy) std::memcpy(copy, reinterpret_cast<void*>(entry.pages), whole);
+      if (!copy || !map_file(file.file, whole, reinterpret_cast<void*>(entry.pages))) return close(file.file), false;
+      munmap(copy, whole);
+      entry.file = file.file;
+      entry.file_number = file.number;
+    }
+    shared = {{getpid(), entry.file, entry.file_number, whole},
+              entry.owner.begin - entry.pages,
+              entry.owner.end - entry.owner.begin,
+              entry.owner.device};
+    return true;
+  }
+
+  void* import_shared(const SharedMemory& shared) {
+    const int file = open_shared_file(shared.file);
+    if (file < 0) return nullptr;
+    const std::unique_lock lock(mutex_);
+    const size_t whole = shared.file.bytes;
+    const uintptr_t pages = take_addresses(whole + page_bytes());
+    const bool mapped = pages != 0 && map_file(file, whole, reinterpret_cast<void*>(pages));
+    close(file);
+    if (!mapped) return nullptr;
+    const uintptr_t begin = pages + shared.offset;
+    live_[begin] = {{begin, begin + shared.bytes, MemoryKind::imported, false, shared.device, ++number_}, pages, whole + page_bytes()};
+    changed();
+    return reinterpret_cast<void*>(begin);
+  }
+
+  void* reserve(size_t bytes, size_t alignment) {
+    const std::unique_lock lock(mutex_);
+    const uintptr_t pages = take_addresses(bytes + alignment);
+    return reinterpret_cast<void*>(round_up(pages, alignment));
+  }
+
+  void free_reserved(uintptr_t begin, size_t bytes) {
+    const std::unique_lock lock(mutex_);
+    forget(begin, begin + bytes);
+    mmap(reinterpret_cast<void*>(begin), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    quarantine_.push_back({begin, begin + bytes, begin, bytes, MemoryKind::device});
+    quarantined_ += bytes;
+  }
+
+  void register_mapped(uintptr_t begin, uintptr_t end, int device) {
+    const std::unique_lock lock(mutex_);
+    forget(begin, end);
+    const auto joins = [&](const Entry& e) { return e.mapped && e.owner.device == device; };
+    if (const Entry* const before_it = before(begin); before_it && joins(*before_it) && before_it->owner.end == begin) {
+      begin = before_it->owner.begin;
+      live_.erase(begin);
+    }
+    if (const auto next = live_.find(end); next != live_.end() && joins(next->second)) {
+      end = next->second.owner.end;
+      live_.erase(next);
+    }
+    live_[begin] = {{begin, end, MemoryKind::device, false, device, ++number_}, 0, 0, -1, 0, true};
+    changed();
+  }
+
+  void unregister_mapped(uintptr_t begin, uintptr_t end) {
+    const std::unique_lock lock(mutex_);
+    forget(begin, end);
   }
 
   bool find(uintptr_t address, Allocation& found) const {
@@ -113,27 +195,30 @@ class Registry {
     free_bytes = total_bytes > taken ? total_bytes - taken : 0;
   }
 
-  std::string describe(uintptr_t address) const {
+  AddressDescription describe(uintptr_t address) const {
     const std::shared_lock lock(mutex_);
-    if (address == 0) return "a null pointer";
-    if (address < 4096) return cat("a null pointer and ", address, " bytes");
+    if (address == 0) return {"a null pointer", true};
+    if (address < 4096) return {cat("a null pointer and ", address, " bytes"), true};
     if (const Entry* const entry = before(address)) {
       const Allocation& a = entry->owner;
-      if (address < a.end) return cat("byte ", address - a.begin, " of ", text(a.kind), " of ", a.end - a.begin, " bytes");
+      if (address < a.end)
+        return {cat("byte ", address - a.begin, " of ", text(a.kind), " of ", a.end - a.begin, " bytes")};
       const uintptr_t reach = entry->bytes ? entry->pages + entry->bytes : a.end + 4096;
-      if (address < reach) return cat(address - a.end, " bytes behind the end of ", text(a.kind), " of ", a.end - a.begin, " bytes");
+      if (address < reach)
+        return {cat(address - a.end, " bytes past the end of ", text(a.kind), " of ", a.end - a.begin, " bytes"), true};
     }
     const auto next = live_.upper_bound(address);
     if (next != live_.end() && next->second.bytes && address >= next->second.pages)
-      return cat(next->first - address, " bytes before ", text(next->second.owner.kind), " of ",
-                 next->second.owner.end - next->second.owner.begin, " bytes");
+      return {cat(next->first - address, " bytes before ", text(next->second.owner.kind), " of ",
+                  next->second.owner.end - next->second.owner.begin, " bytes")};
     for (auto freed = quarantine_.rbegin(); freed != quarantine_.rend(); ++freed)
       if (address >= freed->page && address < freed->page + freed->bytes)
-        return cat("byte ", static_cast<int64_t>(address - freed->begin), " of ", text(freed->kind), " of ",
-                   freed->end - freed->begin, " bytes that was freed");
+        return {cat("byte ", static_cast<int64_t>(address - freed->begin), " of ", text(freed->kind), " of ",
+                    freed->end - freed->begin, " bytes that was freed"),
+                true};
     std::ostringstream hex;
     hex << "0x" << std::hex << address;
-    return hex.str() + ", which is no memory that a kernel may use";
+    return {hex.str() + ", which is no memory that a kernel may use"};
   }
 
  private:
@@ -141,6 +226,9 @@ class Registry {
     Allocation owner;
     uintptr_t pages;
     size_t bytes;  // 0: registered, not ours
+    int file = -1;  // that other processes may open
+    uint64_t file_number = 0;
+    bool mapped = false;  // piece by piece, at addresses that were reserved
   };
 
   static const char* text(MemoryKind kind) {
@@ -155,13 +243,15 @@ class Registry {
         return "a variable";
       case MemoryKind::parameters:
         return "kernel parameters";
+      case MemoryKind::imported:
+        return "memory of another process";
     }
     return "memory";
   }
 
   static void changed() { memory_generation_count.fetch_add(1, std::memory_order_acq_rel); }
 
-  /// What one device has: the GPU's memory, or its share of three quarters of this machine's.
+  /// The memory of one device: the GPU's memory, or its share of three quarters of this machine's.
   static size_t budget() {
     static const size_t bytes = [] {
       const size_t machine = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * page_bytes() / 4 * 3;
@@ -174,6 +264,27 @@ class Registry {
   const Entry* before(uintptr_t address) const {
     auto next = live_.upper_bound(address);
     return next == live_.begin() ? nullptr : &std::prev(next)->second;
+  }
+
+  /// Forgets the mapped pieces of [begin, end); memory around them stays.
+  void forget(uintptr_t begin, uintptr_t end) {
+    std::vector<uintptr_t> ranges;
+    auto next = live_.lower_bound(begin);
+    if (next != live_.begin() && std::prev(next)->second.owner.end > begin) ranges.push_back(std::prev(next)->first);
+    for (; next != live_.end() && next->first < end; ++next) ranges.push_back(next->first);
+    for (const uintptr_t range : ranges) cut(range, begin, end);
+    changed();
+  }
+  void cut(uintptr_t at, uintptr_t begin, uintptr_t end) {
+    const Entry whole = live_.at(at);
+    live_.erase(at);
+    for (const auto& [from, to] : {std::pair{at, begin}, std::pair{end, whole.owner.end}}) {
+      if (from >= to) continue;
+      Entry part = whole;
+      part.owner.begin = from;
+      part.owner.end = to;
+      live_[from] = part;
+    }
   }
 
   uintptr_t take_addresses(size_t bytes) {
@@ -248,6 +359,26 @@ bool release(void* memory, MemoryKind kind) {
   if (tell) memory_released(ending.begin, ending.end);
   return true;
 }
+bool share(const void* memory, SharedMemory& shared) {
+  return Registry::get().share(reinterpret_cast<uintptr_t>(memory), shared);
+}
+void* import_shared(const SharedMemory& shared) {
+  void* const memory = Registry::get().import_shared(shared);
+  if (memory) mark_written(memory, shared.bytes);  // by other processes, which do not report it
+  return memory;
+}
+void* reserve_addresses(size_t bytes, size_t alignment) { return Registry::get().reserve(bytes, alignment); }
+void free_addresses(void* begin, size_t bytes) { Registry::get().free_reserved(reinterpret_cast<uintptr_t>(begin), bytes); }
+void register_mapped(void* begin, size_t bytes, int device) {
+  const auto at = reinterpret_cast<uintptr_t>(begin);
+  Registry::get().register_mapped(at, at + bytes, device);
+}
+void unregister_mapped(void* begin, size_t bytes) {
+  const auto at = reinterpret_cast<uintptr_t>(begin);
+  if (memory_released) memory_released(at, at + bytes);
+  Registry::get().unregister_mapped(at, at + bytes);
+}
+void make_read_only(void* memory) { Registry::get().make_read_only(memory); }
 void register_range(void* memory, size_t bytes, MemoryKind kind, int device) {
   Registry::get().register_range(memory, bytes, kind, device);
 }
@@ -262,6 +393,6 @@ void memory_info(int device, size_t& free_bytes, size_t& total_bytes) {
   Registry::get().info(device, free_bytes, total_bytes);
 }
 bool find_allocation(uintptr_t address, Allocation& found) { return Registry::get().find(address, found); }
-std::string describe_address(uintptr_t address) { return Registry::get().describe(address); }
+AddressDescription look_up_address(uintptr_t address) { return Registry::get().describe(address); }
 
 }  // namespace emulator

@@ -44,22 +44,13 @@ Options read_options() {
   if (o.threads == 0) o.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 
   const std::string_view streams = variable("WEFT_EMULATE_STREAMS");
-  if (streams.empty() || streams == "inorder") {
-    o.streams = StreamOrder::inorder;
-  } else if (streams == "lazy") {
-    o.streams = StreamOrder::lazy;
-  } else if (streams == "random") {
-    o.streams = StreamOrder::random;
-    if (o.seed == 0) o.seed = 1;
-  } else if (streams.starts_with("starve:")) {
-    o.streams = StreamOrder::starve;
-    const std::string_view k = streams.substr(7);
-    const auto [end, error] = std::from_chars(k.data(), k.data() + k.size(), o.starved);
-    if (error != std::errc{} || end != k.data() + k.size() || o.starved < 0)
-      refuse(cat("WEFT_EMULATE_STREAMS: expected starve:K with the number of a stream, got '", streams, "'"));
-  } else {
-    refuse(cat("WEFT_EMULATE_STREAMS: expected inorder, lazy, random or starve:K, got '", streams, "'"));
+  if (!streams.empty()) {
+    const auto order = parse_streams(streams);
+    if (!order) refuse(cat("WEFT_EMULATE_STREAMS: expected inorder, lazy, random or starve:K, got '", streams, "'"));
+    o.streams = *order;
   }
+  if (o.streams.order == StreamOrder::random && o.seed == 0) o.seed = 1;
+  o.streams.seed = o.seed;
 
   std::string_view checks = variable("WEFT_EMULATE_CHECK");
   while (!checks.empty()) {

@@ -20,7 +20,7 @@ Four all(uint64_t value) { return Four{} + static_cast<int64_t>(value); }
 constexpr int64_t bits(uint64_t value) { return static_cast<int64_t>(value); }
 bool any(Four row) { return (row[0] | row[1] | row[2] | row[3]) != 0; }
 
-/// -1 where a stamp comes before what happens now: BlockClock::Glance for four.
+/// -1 where a stamp is ordered before the current access: BlockClock::Glance for four.
 struct Glances {
   Four from, span, own, floor, warp_floor, warp, known0, known1;
   explicit Glances(const BlockClock::Glance& g)
@@ -74,8 +74,8 @@ RowResult read_row(ShadowPage& page, size_t cell, size_t cells, int shift, uint6
     const Four now = all(mark) + lanes_of(g * Cells::kCount, shift);
     const Four r0 = load(row[g].reads[0]), r1 = load(row[g].reads[1]);
     const Four o0 = before(r0, now), o1 = before(r1, now);
-    // No need for a third where two of different blocks are kept, or of different warps of this block. What else may
-    // order them, then, cannot have happened in this tick.
+    // Two of different blocks, or of different warps of this block, need no third. Anything else that may
+    // order them cannot have happened in this tick.
     const Four apart = r0 ^ r1;
     const Four blocks = (apart & bits(stamp::kBlockMask)) != 0;
     const Four own = (((r0 ^ block) & bits(stamp::kBlockMask)) == 0) & (((r1 ^ block) & bits(stamp::kBlockMask)) == 0);

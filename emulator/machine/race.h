@@ -5,7 +5,7 @@
 #include "emulator/machine/clock.h"
 #include "emulator/machine/shadow.h"
 
-// What one access means for one cell: compared with the accesses that the cell remembers, then remembered. Two accesses
+// One access to one cell: compared with the accesses that the cell remembers, then remembered. Two accesses
 // race when neither is ordered before the other, one of them writes, and not both are strong.
 
 namespace emulator {
@@ -14,7 +14,7 @@ namespace emulator {
 struct Conflict {
   uint64_t stamp;
   Site at;
-  int lane;  ///< who of the later ones does not know of it
+  int lane;  ///< the later thread that does not know of it
 };
 
 /// Who accesses cells at one moment. kShared: memory of the blocks of one cluster.
@@ -22,8 +22,8 @@ template <bool kShared>
 struct Visitor {
   BlockClock& clock;
   BlockClock::Glance glance;
-  uint64_t now;   ///< the stamp of who asks, plain
-  uint64_t mark;  ///< the stamp that stays: with how; of somebody else, where that one accesses for who asks
+  uint64_t now;   ///< the accessing thread's stamp, plain
+  uint64_t mark;  ///< the stamp that is kept, with how; of the proxy, if one accesses for the thread
   Site at;
   int first_thread;  ///< of the warp
   uint32_t lanes;    ///< that access this cell together
@@ -67,9 +67,9 @@ struct Visitor {
 
   [[gnu::always_inline]] bool write(const Cell& cell, uintptr_t address) {
     const uint64_t written = cell.write();
-    bool good = true, stays = false;
+    bool good = true, stays = outlasts(written, mark);
     if (!glance(written, now)) [[unlikely]] {
-      stays = compatible(written);
+      stays = stays || compatible(written);
       good = after(written, cell.write_at(), address);
     }
     const Site written_at = cell.write_at();
@@ -80,9 +80,9 @@ struct Visitor {
         if (compatible(s)) continue;
         good = after(s, cell.read_at(slot), address) && good;
       }
-      cell.read(slot) = 0;
+      if (!outlasts(s, mark)) cell.read(slot) = 0;
     }
-    // An atomic of somebody else stays, so that a plain access can be held against it.
+    // Another thread's atomic stays, so that plain accesses are compared with it.
     if (stays) remember(cell, written, written_at, address);
     cell.write() = mark | stamp::kWrote;
     cell.write_at() = at;
@@ -98,7 +98,7 @@ struct Visitor {
   }
 
  private:
-  /// What copies and proxies have in who, and threads and warps have not.
+  /// The bits of `who` that copies and proxies have, and threads and warps do not.
   static constexpr uint64_t kOther = stamp::kCopies;
   static_assert((stamp::kWarps & stamp::kCopies) == 0 && (stamp::kProxies & stamp::kCopies) != 0);
 
@@ -112,6 +112,10 @@ struct Visitor {
     if ((s & mark & stamp::kStrong) == 0) return false;
     return ((s | mark) & stamp::kNarrow) == 0 || stamp::block(s) == stamp::block(mark);
   }
+  /// A plain access before a strong one: other strong accesses do not race with the latter and would miss the former.
+  bool outlasts(uint64_t s, uint64_t later) const {
+    return (later & ~s & stamp::kStrong) != 0 && !glance.settled(s);
+  }
   bool after(uint64_t s, Site where, uintptr_t address) {
     if (compatible(s)) return true;
     const int lane = ignorant(s, address);
@@ -122,15 +126,16 @@ struct Visitor {
 
   void remember(const Cell& cell, uint64_t s, Site where, uintptr_t address) {
     const uint64_t first = cell.read(0), second = cell.read(1);
+    const bool first_goes = !outlasts(first, s), second_goes = !outlasts(second, s);
     int slot;
-    if (glance(first, now)) {
+    if (first_goes && glance(first, now)) {
       slot = 0;
     } else if (first == of_several(s)) {
       return;
     } else if (((first ^ s) & ~uint64_t{31}) == 0 && stamp::who(s) < stamp::kThreads) {
       s = of_several(s);  // another lane of this warp, in the same tick
       slot = 0;
-    } else if (glance(second, now)) {
+    } else if (second_goes && glance(second, now)) {
       slot = 1;
     } else if (second == of_several(s)) {
       return;
@@ -139,12 +144,12 @@ struct Visitor {
       slot = 1;
     } else if (glance.exact && !stamp::wrote(s) && far(first, second, s)) {
       return;
-    } else if (ordered(first, address)) {
+    } else if (first_goes && ordered(first, address)) {
       slot = 0;
-    } else if (ordered(second, address)) {
+    } else if (second_goes && ordered(second, address)) {
       slot = 1;
     } else {
-      // Three that nothing orders: keep the two that stand furthest apart, else the later ones.
+      // Three that nothing orders: keep the two that are furthest apart, else the later ones.
       const int held = stamp::distance(first, second);
       const int to_first = stamp::distance(first, s), to_second = stamp::distance(second, s);
       if (held >= to_first && held >= to_second &&
@@ -152,7 +157,9 @@ struct Visitor {
         return;
       slot = to_first > to_second || (to_first == to_second && stamp::tick(second) < stamp::tick(first)) ? 1 : 0;
       // A strong write must not be displaced by a read, which asks less of others.
-      const auto stays = [&](uint64_t other) { return stamp::wrote(other) && !stamp::wrote(s); };
+      const auto stays = [&](uint64_t other) {
+        return (stamp::wrote(other) && !stamp::wrote(s)) || outlasts(other, s);
+      };
       if (stays(slot == 0 ? first : second)) slot = 1 - slot;
       if (stays(slot == 0 ? first : second)) return;
     }
@@ -160,7 +167,7 @@ struct Visitor {
     cell.read_at(slot) = where;
   }
 
-  /// No third one stands further from the two than they from each other.
+  /// No third one is further from the two than they are from each other.
   static bool far(uint64_t first, uint64_t second, uint64_t s) {
     const int held = stamp::distance(first, second);
     return held >= 2 && held >= stamp::distance(first, s) && held >= stamp::distance(second, s);

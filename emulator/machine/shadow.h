@@ -7,10 +7,10 @@
 
 namespace emulator {
 
-/// A place in the source, as the one who checks numbers them. All accesses that can race are of one launch.
+/// A source location, as the checker numbers them. All accesses that can race are of one launch.
 using Site = uint32_t;
 
-/// What the race check remembers of a piece of memory of 16 KiB: for each cell of 4, 2 or 1 bytes the last write, and
+/// The race check's record of 16 KiB of memory: for each cell of 4, 2 or 1 bytes the last write, and
 /// two reads since then that nothing orders (of different blocks if there are such, else of different warps, else of
 /// different lanes: then a write that races with any of them races with one of these two). See stamp.h. The cells are
 /// as fine as the finest access so far.

@@ -4,7 +4,7 @@
 
 namespace emulator {
 
-/// Who accessed memory, when and how, in 63 bits: the number of the block (26 bits, unique over launches), the block's
+/// An access's thread, time and kind in 63 bits: the number of the block (26 bits, unique over launches), the block's
 /// tick (22), how (3), and who in the block (12). 0 is nobody: blocks count from 1. The sign bit stays 0, so that rows
 /// of stamps are compared by the vector instructions of signed numbers.
 ///
@@ -14,7 +14,7 @@ namespace stamp {
 
 inline constexpr int kHowShift = 12, kTickShift = 15, kTickBits = 22, kBlockShift = kTickShift + kTickBits;
 inline constexpr uint32_t kLastBlock = (1u << (63 - kBlockShift)) - 1;
-/// What is under way has this tick: it comes before nothing.
+/// Work under way has this tick: it is before nothing.
 inline constexpr uint32_t kUnderWay = (1u << kTickBits) - 1, kLastTick = kUnderWay - 1;
 inline constexpr uint64_t kWhoMask = (1u << kHowShift) - 1;
 inline constexpr uint64_t kBlockMask = ~uint64_t{0} << kBlockShift;
@@ -28,7 +28,7 @@ inline constexpr int kThreads = 1024;
 inline constexpr int kCopies = kThreads;       ///< + thread: its cp.async
 inline constexpr int kWarps = 2 * kThreads;    ///< + 32 * warp: all of its lanes, or with 1 more several of them
 inline constexpr int kProxies = 3 * kThreads;  ///< + number: TMA or wgmma, see view.h
-/// The warp of whoever is no proxy.
+/// The warp of a thread (not of a proxy).
 inline constexpr uint64_t kWarpMask = kThreads - 32;
 constexpr int warp_all(int warp) { return kWarps + 32 * warp; }
 constexpr int warp_some(int warp) { return warp_all(warp) + 1; }

@@ -3,8 +3,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
-// What the emulated driver writes into the 128 opaque bytes of a tensor map, and what TMA reads there.
+// The 128 opaque bytes of a tensor map, as the emulated driver writes them and TMA reads them.
 
 namespace emulator {
 
@@ -78,7 +79,7 @@ struct TensorBox {
 };
 static_assert(sizeof(TensorBox) <= 128);
 
-/// Innermost first; the offsets of an im2col load behind them.
+/// Innermost first; the offsets of an im2col load after them.
 struct BoxPlace {
   std::array<int32_t, 5> at;
   std::array<int32_t, 3> offset;
@@ -124,7 +125,7 @@ void for_each_line(const TensorBox& box, const BoxPlace& place, Visit&& visit) {
     }
     return;
   }
-  // Pixels of the box of corners: along W, then H (and D), then to the next picture.
+  // Pixels of the box of corners: along W, then H (and D), then to the next image.
   const int spatial = box.rank - 2;
   for (size_t d = 1; d < 5; ++d) at[d] = place.at[d];
   for (int line = 0; line < lines; ++line) {
@@ -140,6 +141,42 @@ void for_each_line(const TensorBox& box, const BoxPlace& place, Visit&& visit) {
     }
     if (s == spatial) ++at[static_cast<size_t>(spatial) + 1];
   }
+}
+
+/// How maps of f32 variants change loaded values. Rounding to TF32: 10 bits of significand, to nearest, ties to
+/// even; infinities and NaN as they are (NVIDIA's page names the type and says no more; so Triton's tests of TMA
+/// measure it).
+inline void convert_loaded(char* data, uint64_t bytes, TensorType type) {
+  const bool rounds = type == TensorType::tf32 || type == TensorType::tf32_ftz;
+  const bool flushes = type == TensorType::f32_ftz || type == TensorType::tf32_ftz;
+  if (!rounds && !flushes) return;
+  constexpr uint32_t kExponent = 0x7f800000u, kSign = 0x80000000u;
+  for (uint64_t k = 0; k < bytes; k += sizeof(uint32_t)) {
+    uint32_t x;
+    std::memcpy(&x, data + k, sizeof(x));
+    if (flushes && (x & kExponent) == 0) x &= kSign;
+    if (rounds && (x & kExponent) != kExponent) x = (x + 0xfffu + (x >> 13 & 1u)) & 0xffffe000u;
+    std::memcpy(data + k, &x, sizeof(x));
+  }
+}
+
+/// The loaded bytes, line by line, in the order without a swizzle. `find(address, bytes)` is the memory of a line,
+/// or ends the kernel.
+template <class Find>
+void gather_box(const TensorBox& box, const BoxPlace& place, char* lines, Find&& find) {
+  const uint64_t element = static_cast<uint64_t>(box.element_bytes()),
+                 line_bytes = static_cast<uint64_t>(box.line_bytes());
+  const int fill = box.nan_fill ? 0xff : 0;
+  for_each_line(box, place, [&](int number, const BoxLine& line) {
+    char* const to = lines + static_cast<uint64_t>(number) * line_bytes;
+    const uint64_t begin = static_cast<uint64_t>(line.begin) * element, end = static_cast<uint64_t>(line.end) * element;
+    std::memset(to, fill, begin);
+    if (end > begin) {
+      std::memcpy(to + begin, find(line.data, end - begin), end - begin);
+      convert_loaded(to + begin, end - begin, box.type);
+    }
+    std::memset(to + end, fill, line_bytes - end);
+  });
 }
 
 }  // namespace emulator

@@ -5,8 +5,8 @@
 #include "emulator/machine/tensor_box.h"
 
 // Tensor maps as the driver makes them, without CUDA's headers: enumerations are their numbers in cuda.h, results those
-// of CUresult (0: success, 1: invalid value, 801: a form that is not emulated). What the driver refuses: CUDA driver
-// API, "Tensor Map Object Management". L2 promotion changes no result and is only held against its range.
+// of CUresult (0: success, 1: invalid value, 801: a form that is not emulated). The driver's refusals: CUDA driver
+// API, "Tensor Map Object Management". L2 promotion changes no result; only its range is checked.
 
 namespace emulator {
 

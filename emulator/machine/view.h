@@ -9,14 +9,14 @@
 
 namespace emulator {
 
-// What single threads know, for blocks with barriers that only some of their threads meet (mbarrier, named barriers,
+// The knowledge of single threads, for blocks with barriers that only some of their threads meet (mbarrier, named barriers,
 // clusters) and with readers and writers that are no threads (TMA, wgmma).
 
-/// Who accesses memory on a thread's behalf, in the block whose shared memory it is.
+/// Proxies: they access memory on a thread's behalf, in the block whose shared memory it is.
 namespace proxy {
 
 inline constexpr int kLoads = 56, kStores = 32, kWarpgroups = 8, kCount = kLoads + kStores + kWarpgroups;
-/// The copies that complete on mbarrier `number` of the block: only who waits for that one knows of them.
+/// The copies that complete on mbarrier `number` of the block: only threads that wait for that one know of them.
 constexpr int load(int number) { return stamp::kProxies + number % kLoads; }
 /// The stores that a warp's threads have issued.
 constexpr int store(int warp) { return stamp::kProxies + kLoads + warp; }
@@ -54,7 +54,7 @@ class View {
   std::vector<uint32_t> ticks_;
 };
 
-/// What a barrier hands on: from who arrives in this phase, and to who waits for the last one.
+/// Knowledge that a barrier passes on: from arrivals in this phase, to waiters for the last one.
 struct Handover {
   View arriving, ended;
 

@@ -22,7 +22,7 @@ using namespace emulator::nccl;
 
 namespace {
 
-/// The frame of every call: what it throws becomes its code, and one line on stderr.
+/// Runs every call: an exception becomes its code and one line on stderr.
 template <class F>
 ncclResult_t call(const char* name, F&& body) noexcept {
   ncclResult_t code = ncclInternalError;
@@ -94,7 +94,7 @@ ncclResult_t transfer(const char* name, bool sends, const void* buffer, size_t c
   });
 }
 
-/// A communicator that is there, whatever became of its operations.
+/// A live communicator, even if its operations have failed.
 template <class F>
 ncclResult_t ask(const char* name, ncclComm_t comm, int* result, F&& question) {
   return call(name, [&] {
@@ -275,7 +275,7 @@ ncclResult_t ncclMemFree(void* pointer) {
   });
 }
 
-// Registration makes transfers faster on GPUs and changes nothing that a program could see.
+// Registration makes transfers faster on GPUs and has no effect that a program could see.
 
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buffer, size_t, void** handle) {
   return call("ncclCommRegister", [&] {

@@ -6,7 +6,7 @@
 
 namespace emulator::nccl {
 
-/// What a rank sleeps on, in memory that processes share. Who changes something that the rank may wait for rings.
+/// A rank sleeps on it, in memory that processes share. Every change that the rank may wait for rings it.
 class Bell {
  public:
   uint32_t rung() const { return count_.load(); }

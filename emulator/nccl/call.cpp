@@ -54,21 +54,12 @@ bool overlap(const std::byte* a, size_t a_bytes, const std::byte* b, size_t b_by
 void require_buffers(Communicator& c, const Collective& call) {
   const Descriptor& what = call.what;
   const Kind kind = what.kind;
-  const size_t block = what.bytes(), all = block * static_cast<size_t>(c.size());
-  const bool is_root = what.root == c.rank();
-  const size_t send = kind == Kind::broadcast                                    ? (is_root ? block : 0)
-                      : kind == Kind::scatter                                    ? (is_root ? all : 0)
-                      : kind == Kind::reduce_scatter || kind == Kind::all_to_all ? all
-                                                                                 : block;
-  const size_t recv = kind == Kind::reduce                                   ? (is_root ? block : 0)
-                      : kind == Kind::gather                                 ? (is_root ? all : 0)
-                      : kind == Kind::all_gather || kind == Kind::all_to_all ? all
-                                                                             : block;
+  const auto [send, recv] = buffer_sizes(what, c.rank(), c.size());
   const std::string text = what.text();
   require_buffer(c, text, "send", call.send, send);
   require_buffer(c, text, "receive", call.recv, recv);
   if (!overlap(call.send, send, call.recv, recv)) return;
-  const size_t own = block * static_cast<size_t>(c.rank());
+  const size_t own = what.bytes() * static_cast<size_t>(c.rank());
   const bool in_place = kind == Kind::all_gather || kind == Kind::gather        ? call.send == call.recv + own
                         : kind == Kind::reduce_scatter || kind == Kind::scatter ? call.recv == call.send + own
                         : kind == Kind::all_to_all ? c.size() == 1 && call.send == call.recv

@@ -27,14 +27,14 @@ class Exchange {
     for (int r = 0; r < c_.size(); ++r) wait(r, [this, r] { return s_.side(lane_, r).read.load() + 1 >= round_; });
     return s_.chunk(lane_, c_.rank(), round_);
   }
-  /// Where it writes in the round after. Only when it has read all others' chunks of this one: who wrote that has read
-  /// the round before, whose place this is.
+  /// Where it writes in the round after. Only when it has read all others' chunks of this one: a rank that wrote that has read
+  /// the round before, whose chunk this is.
   std::byte* next() const { return s_.chunk(lane_, c_.rank(), round_ + 1); }
   void publish() {
     mine_.written.store(round_ + 1);
     c_.ring_all(s_);
   }
-  /// What that rank wrote.
+  /// That rank's chunk.
   const std::byte* of(int rank) {
     wait(rank, [this, rank] { return s_.side(lane_, rank).written.load() > round_; });
     return s_.chunk(lane_, rank, round_);
@@ -94,7 +94,7 @@ void Exchange::reduce_chunks(size_t offset, std::byte* out, size_t count) {
   reduce(call_.what, parts_, out, count);
 }
 
-/// What arrives counts as written.
+/// Received bytes count as written.
 void receive(std::byte* to, const std::byte* from, size_t bytes) {
   std::memcpy(to, from, bytes);
   mark_written(to, bytes);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kSleep{50};
 
-/// Names the physical GPU: which of the visible ones, on which host (NCCL_HOSTID stands for another host, as in NCCL).
+/// Names the physical GPU: which of the visible ones, on which host (NCCL_HOSTID names another host, as in NCCL).
 std::string gpu_name(int device) {
   const char* const host = std::getenv("NCCL_HOSTID");
   std::string name = std::to_string(device);
@@ -152,9 +152,10 @@ ncclResult_t Communicator::state() {
   }
   if (working_ > 0) return ncclInProgress;
   if (!finalizing_ || pending_ == 0) return ncclSuccess;
-  // A question is also what lets lazy streams go on. A device that has failed runs nothing more.
-  const cudaError_t code = last_ ? cudaEventQuery(last_) : cudaSuccess;
-  if (code != cudaSuccess && code != cudaErrorNotReady) {
+  // A query also lets lazy streams go on. A device that has failed runs nothing more.
+  for (const auto& [stream, end] : ends_) {
+    const cudaError_t code = cudaEventQuery(end);
+    if (code == cudaSuccess || code == cudaErrorNotReady) continue;
     fail(ncclUnhandledCudaError, cat("rank ", rank_, ": cudaEventQuery: ", cudaGetErrorString(code)));
     return ncclUnhandledCudaError;
   }
@@ -240,8 +241,15 @@ void Communicator::leave(Presence presence) {
 void Communicator::finalize() {
   require_ready();
   finalizing_ = true;
-  if (blocking() && last_) cudaEventSynchronize(last_);
+  if (blocking())
+    for (const auto& [stream, end] : ends_) cudaEventSynchronize(end);
   if (pending_ == 0) leave(Presence::left);
+}
+
+void Communicator::forget_ends() {
+  for (const auto& [stream, end] : ends_) cudaEventDestroy(end);
+  ends_.clear();
+  last_ = nullptr;
 }
 
 void Communicator::destroy() {
@@ -252,10 +260,8 @@ void Communicator::destroy() {
   }
   for (std::thread& thread : threads) thread.join();
   // Operations under way end first, or by the communicator's error.
-  if (last_) {
-    cudaEventSynchronize(last_);
-    cudaEventDestroy(std::exchange(last_, nullptr));
-  }
+  for (const auto& [stream, end] : ends_) cudaEventSynchronize(end);
+  forget_ends();
   finalizing_ = true;
   closed_ = true;
   leave(Presence::left);
@@ -280,7 +286,7 @@ void Communicator::abort() {
   for (std::thread& thread : threads) thread.join();
   // Each wait of a running operation sees the abort; after this the buffers are the caller's.
   while (running_ > 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
-  if (last_) cudaEventDestroy(std::exchange(last_, nullptr));
+  forget_ends();
   const std::lock_guard lock(mutex_);
   segment_ = nullptr;
 }

@@ -109,7 +109,7 @@ ncclResult_t run_jobs(std::vector<Job> jobs) {
   return result;
 }
 
-/// Runs what the group has, unless it is still open.
+/// Runs the group's calls, unless it is still open.
 ncclResult_t run_unless_open() {
   Group& g = group();
   if (g.depth > 0) return ncclSuccess;

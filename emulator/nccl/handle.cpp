@@ -27,7 +27,7 @@ Handles& handles() {
 
 constexpr unsigned kConfigMagic = 0xcafebeef;  // NCCL_CONFIG_INITIALIZER's
 
-/// A member of a communicator that comes of `parent` joins it. `where` is how it finds its place.
+/// A member of a communicator that comes of `parent` joins it. `where` finds its rank.
 ncclResult_t join_part(const CommunicatorPtr& parent, const CommunicatorPtr& part,
                        const std::function<std::optional<Communicator::Place>()>& where) {
   ncclResult_t result = ncclSuccess;

@@ -4,10 +4,10 @@
 
 namespace emulator::nccl {
 
-// What a program holds of a communicator. Those that are gone stay known, so that a use after the end says so.
+// Handles of communicators. Destroyed ones stay known, so that a use after the end is reported.
 
 ncclComm_t add_handle(const CommunicatorPtr& c);
-/// Throws Failure for nullptr, a stranger, or one that was destroyed.
+/// Throws Failure for nullptr, an unknown handle, or a destroyed one.
 CommunicatorPtr find(ncclComm_t handle);
 void forget(ncclComm_t handle);
 

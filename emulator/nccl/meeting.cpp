@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Meetings of the hosts, in which new communicators come of old ones.
+// Meetings of the hosts, in which new communicators are made from old ones.
 #include <algorithm>
 
 #include "emulator/machine/fault.h"
@@ -64,7 +64,7 @@ std::optional<Communicator::Place> Communicator::meet(const std::vector<int>& me
     place = Place{static_cast<int>(std::find(part.begin(), part.end(), rank_) - part.begin()),
                   static_cast<int>(part.size()), first.id};
   }
-  // Nobody writes for the next meeting before all have read this one's.
+  // No rank writes for the next meeting before all have read this one's.
   for (const int r : members) s->met(rank_, r).store(mark);
   ring_all(*s);
   all([&](int r) -> auto& { return s->met(r, rank_); });

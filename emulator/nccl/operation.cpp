@@ -63,6 +63,29 @@ std::string Descriptor::text() const {
   return text + notes + (notes.empty() ? "" : ")");
 }
 
+BufferSizes buffer_sizes(const Descriptor& what, int rank, int ranks) {
+  const size_t block = what.bytes(), all = block * static_cast<size_t>(ranks);
+  const size_t block_of_root = what.root == rank ? block : 0, all_of_root = what.root == rank ? all : 0;
+  switch (what.kind) {
+    case Kind::reduce:
+      return {block, block_of_root};
+    case Kind::broadcast:
+      return {block_of_root, block};
+    case Kind::gather:
+      return {block, all_of_root};
+    case Kind::scatter:
+      return {all_of_root, block};
+    case Kind::all_gather:
+      return {block, all};
+    case Kind::reduce_scatter:
+      return {all, block};
+    case Kind::all_to_all:
+      return {all, all};
+    default:
+      return {block, block};
+  }
+}
+
 std::string Transfer::text() const {
   return cat(sends ? "send" : "receive", " of ", count, ' ', name_of(type), sends ? " to rank " : " from rank ", peer,
              captured ? " (captured into a graph)" : "");

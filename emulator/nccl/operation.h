@@ -46,6 +46,12 @@ struct Descriptor {
   std::string text() const;
 };
 
+/// Bytes of a rank's buffers in a collective.
+struct BufferSizes {
+  size_t send, recv;
+};
+BufferSizes buffer_sizes(const Descriptor& what, int rank, int ranks);
+
 /// A collective as a rank has called it.
 struct Collective {
   Descriptor what;

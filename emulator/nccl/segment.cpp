@@ -23,7 +23,7 @@ constexpr uint64_t kMagic = 0x6c63636e74666577;  // "weftnccl"
 constexpr size_t kPage = 4096;
 static_assert(sizeof(SegmentHeader) <= kPage);
 
-/// What an ncclUniqueId of ours holds.
+/// The content of an ncclUniqueId of ours.
 struct Id {
   uint64_t magic;
   std::array<uint64_t, 2> nonce;
@@ -155,7 +155,7 @@ void Segment::lay_out(int size) {
   lanes_ = place(kLanes * sizeof(Lane), 64);
   sides_ = place(kLanes * n * sizeof(LaneSide), 64);
   channels_ = place(2 * n * n * sizeof(Channel), 64);
-  // Pages that nobody touches cost nothing; many ranks still share 64 MiB of messages.
+  // Untouched pages cost nothing; many ranks still share 64 MiB of messages.
   message_chunk_ = std::clamp(((size_t{64} << 20) / (4 * n * n)) / kPage * kPage, kPage, kChunk);
   messages_ = place(2 * n * n * 2 * message_chunk_, kPage);
   chunks_ = place(kLanes * n * 2 * kChunk, kPage);

@@ -29,20 +29,20 @@ struct SharedError {
 
   std::atomic<uint32_t> state;  ///< 0 none, 1 being written, 2 here
   int32_t code;
-  int32_t rank;  ///< who found it
+  int32_t rank;  ///< the rank that found it
   char text[1024];
 };
 
 struct SegmentHeader {
   uint64_t magic;
   std::array<uint64_t, 2> nonce;
-  std::atomic<uint64_t> size;  ///< ranks, and the rank that said so above bit 32
+  std::atomic<uint64_t> size;  ///< ranks; above bit 32 the rank that set it
   std::atomic<uint32_t> complete;
   pthread_mutex_t lanes;  ///< robust: guards the claims of lanes
   SharedError error;
 };
 
-/// What a rank waits for while it runs an operation. A rank in a wait does nothing else, so a circle of ranks in waits
+/// A rank's wait in an operation. A rank in a wait does nothing else, so a circle of ranks in waits
 /// that each looked again (beats) and have not moved (moves) is a deadlock.
 struct SharedWait {
   std::atomic<int32_t> peer;  ///< rank + 1; 0: it does not wait
@@ -80,7 +80,7 @@ struct alignas(64) LaneSide {
     std::atomic<uint64_t> number, word, count, factor;
   };
   std::atomic<uint64_t> entered;        ///< collectives that it has begun here
-  std::array<Entry, 2> entries;         ///< by parity: nobody is further ahead than one
+  std::array<Entry, 2> entries;         ///< by parity: no rank is more than one ahead
   std::atomic<uint64_t> written, read;  ///< rounds of chunks
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a communicator puts on CUDA's streams, and what runs there.
+// A communicator's work on CUDA's streams.
 #include <algorithm>
 #include <utility>
 
@@ -8,12 +8,6 @@
 
 namespace emulator::nccl {
 namespace {
-
-/// What a host function holds of its communicator: it may come after ncclCommDestroy.
-struct Enqueued {
-  CommunicatorPtr communicator;
-  std::shared_ptr<Batch> batch;
-};
 
 void check(cudaError_t code, const char* call) {
   if (code == cudaSuccess) return;
@@ -55,25 +49,42 @@ class Event {
 
 }  // namespace
 
+std::string Batch::text() const {
+  const size_t calls = collectives.size() + transfers.size();
+  const std::string first = collectives.empty() ? transfers.front().text() : collectives.front().what.text();
+  return calls == 1 ? first : cat("a group of ", calls, " calls, the first: ", first);
+}
+
+std::vector<cuda::LibraryWork::Access> Batch::accesses(int rank, int ranks) const {
+  std::vector<cuda::LibraryWork::Access> all;
+  for (const Collective& call : collectives) {
+    const BufferSizes sizes = buffer_sizes(call.what, rank, ranks);
+    all.push_back({call.send, sizes.send, Touch::read});
+    all.push_back({call.recv, sizes.recv, Touch::write});
+    if (call.device_factor) all.push_back({call.device_factor, size_of(call.what.dtype()), Touch::read});
+  }
+  for (const Transfer& t : transfers) all.push_back({t.buffer, t.bytes(), t.sends ? Touch::read : Touch::write});
+  return all;
+}
+
 void Communicator::enqueue(std::shared_ptr<Batch> batch, cudaStream_t stream, const std::vector<cudaStream_t>& others) {
   const bool captured = batch->captured;
   bool counted = false;
-  // Of a captured batch it lives for ever: nothing tells when the last graph that holds it goes.
-  auto enqueued = std::make_unique<Enqueued>(Enqueued{shared_from_this(), std::move(batch)});
+  cuda::LibraryWork work{batch->text(), batch->accesses(rank_, size_), nullptr, /*waits=*/true};
+  work.call = [self = shared_from_this(), batch] {  // it may come after ncclCommDestroy
+    self->run(*batch);
+    if (!batch->captured && --self->pending_ == 0 && self->finalizing_) self->leave(Presence::left);
+  };
   try {
     const OnDevice guard(device_);
-    if (!captured) {
-      if (!last_) check(cudaEventCreateWithFlags(&last_, cudaEventDisableTiming), "cudaEventCreate");
-      // Operations of one communicator run in the order of their calls, whatever streams they name.
-      if (pending_ > 0) check(cudaStreamWaitEvent(stream, last_, 0), "cudaStreamWaitEvent");
-    }
     for (cudaStream_t other : others) Event().order(other, stream);
     if (!captured) ++pending_;
     counted = !captured;
-    check(cudaLaunchHostFunc(stream, &Communicator::run_on_stream, enqueued.get()), "cudaLaunchHostFunc");
+    // Operations of one communicator run in the order of their calls, whatever streams they name, but NCCL does not
+    // promise it to their buffers.
+    check(cuda::enqueue_library_work(stream, std::move(work), &last_), "the work of a stream");
     counted = false;
-    enqueued.release();
-    if (!captured) check(cudaEventRecord(last_, stream), "cudaEventRecord");
+    if (!captured) mark_end(stream);
     for (cudaStream_t other : others) Event().order(stream, other);
   } catch (const Failure& failure) {
     if (counted) --pending_;
@@ -82,22 +93,18 @@ void Communicator::enqueue(std::shared_ptr<Batch> batch, cudaStream_t stream, co
   }
 }
 
-void Communicator::run_on_stream(void* pointer) {
-  auto* const enqueued = static_cast<Enqueued*>(pointer);
-  const CommunicatorPtr c = enqueued->communicator;
-  const std::shared_ptr<Batch> batch = enqueued->batch;
-  if (!batch->captured) delete enqueued;
-  c->run(*batch);
-  if (!batch->captured && --c->pending_ == 0 && c->finalizing_) c->leave(Presence::left);
+void Communicator::mark_end(cudaStream_t stream) {
+  cudaEvent_t& end = ends_[stream];
+  if (!end) check(cudaEventCreateWithFlags(&end, cudaEventDisableTiming), "cudaEventCreate");
+  check(cudaEventRecord(end, stream), "cudaEventRecord");
 }
 
 void Communicator::run(Batch& batch) {
   ++running_;
   const auto s = segment();
   if (closed_ && batch.captured && !late_.exchange(true))
-    report(cat("a graph runs ",
-               batch.collectives.empty() ? batch.transfers.front().text() : batch.collectives.front().what.text(),
-               " of a communicator that was destroyed (rank ", rank_, " of ", size_, ")"));
+    report(
+        cat("a graph runs ", batch.text(), " of a communicator that was destroyed (rank ", rank_, " of ", size_, ")"));
   if (s && !closed_ && !aborted_ && !stopped_ && !s->header().error.is_here()) {
     try {
       run_in_segment(*s, batch);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends and receives. All of a group advance together, so none of them waits for another; and a send ends only when it
-// has been received, so that a program that lives by NCCL's buffers fails here always, and not one day.
+// has been received, so that a program that relies on NCCL's buffers always fails here, not only sometimes.
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -33,7 +33,7 @@ class Line {
   int peer() const { return sends_ ? to_ : from_; }
   std::string text() const { return waiting_.front().text(); }
 
-  /// Does what can be done now; whether that was anything.
+  /// Advances as far as possible now; returns whether anything was done.
   bool advance();
 
  private:
@@ -63,7 +63,7 @@ void Line::announce() {
   mine_.word[turn_ % 2].store(word(t));
   mine_.count[turn_ % 2].store(t.count);
   mine_.announced.store(turn_);
-  // What each side alone counts on is its own counter; both are the same between messages.
+  // Each side advances its own counter; both are the same between messages.
   first_chunk_ = sends_ ? channel_.written.load() : channel_.read.load();
   chunks_ = (t.bytes() + s_.message_chunk() - 1) / s_.message_chunk();
   announced_ = true;

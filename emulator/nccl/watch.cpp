@@ -26,7 +26,7 @@ Watch::~Watch() {
 
 void Watch::look() {
   const int peer = wait_.peer();
-  // Not only now and then: who has left has told it by the bell.
+  // At every wake-up, since a rank that leaves rings the bell.
   const Presence presence = s_.slot(peer).presence.load();
   if ((presence == Presence::left || presence == Presence::aborted) && !wait_.done()) {
     if (presence == Presence::left)
@@ -99,7 +99,7 @@ void Watch::look_for_deadlock() {
   ++mine.beats;
   if (wait_.done()) return;
   const std::vector<Member> now = circle();
-  // Real if each member has looked again, all of it, since the last time, and none has moved: two beats have one whole
+  // Real if each member has completed another look since the last time, and none has moved: two beats have one whole
   // look between them.
   const auto stuck = [](const Member& before, const Member& after) {
     return before.rank == after.rank && before.moves == after.moves && after.beats >= before.beats + 2;

@@ -8,7 +8,7 @@
 
 namespace emulator::nccl {
 
-/// Looks, while a rank sleeps, whether what it waits for can still come.
+/// Checks, while a rank sleeps, whether its wait can still end.
 class Watch {
  public:
   Watch(Communicator& c, Segment& s, const Communicator::Wait& wait);
@@ -34,7 +34,7 @@ class Watch {
   const Clock::time_point begin_ = Clock::now();
   Clock::time_point next_look_ = begin_ + std::chrono::milliseconds(100);
   bool published_ = false;
-  std::vector<Member> circle_;  ///< as it was a look ago
+  std::vector<Member> circle_;  ///< as at the previous look
 };
 
 }  // namespace emulator::nccl

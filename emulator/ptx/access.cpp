@@ -42,10 +42,12 @@ std::string misaligned(uint64_t address, uint64_t bytes, bool write, const char*
   return cat("misaligned ", verb(write), " of ", bytes, " bytes at ", space, " address ", hex(address));
 }
 
-/// Why an address of global memory is none, or nothing.
+/// Why an address is no global memory; empty if it is.
 std::string wrong_global(uint64_t address, uint64_t bytes, bool write) {
   Allocation owner;
   if (find_allocation(address, owner)) {
+    if (write && owner.read_only)
+      return cat("illegal write of ", bytes, " bytes that begin at ", describe_address(address), ": __constant__ memory is read-only");
     if (owner.holds(address, bytes)) return {};
     return cat("illegal ", verb(write), " of ", bytes, " bytes that begin at ", describe_address(address),
                " and go beyond its end");
@@ -64,7 +66,7 @@ std::string wrong_shared(const Block& block, uint64_t address, uint64_t bytes, b
   if (offset < kSharedBase)
     where = "before its beginning";
   else if (offset >= block.shared_end)
-    where = cat(offset - block.shared_end, " bytes behind its end");
+    where = cat(offset - block.shared_end, " bytes past its end");
   else
     where = "across its end";
   std::string text = cat("illegal ", verb(write), " of ", bytes, " bytes of shared memory, ", where, " (address ",
@@ -108,17 +110,17 @@ uint32_t narrow(Warp& w, const Instruction* i, int lane, uint64_t address, uint3
 
 }  // namespace
 
-const Block::Known* find_range(Block::Known& known, uint64_t address) {
+const Block::Known* find_range(Block::Known& known, uint64_t address, bool write) {
   // The generation first: what is found afterwards is at least as new.
   const uint64_t generation = memory_generation();
   Allocation found;
-  if (!find_allocation(address, found) || address >= found.end) return nullptr;
+  if (!find_allocation(address, found) || address >= found.end || (write && found.read_only)) return nullptr;
   known = {found.begin, found.end - found.begin, generation};
   return &known;
 }
 
 char* resolve_global(Warp& w, const Instruction* i, int lane, uint64_t address, uint32_t bytes, bool write) {
-  const Block::Known* const known = known_range(w, i, address);
+  const Block::Known* const known = known_range(w, i, address, write);
   if (!known || known->bytes < bytes || address - known->begin > known->bytes - bytes) {
     const std::string why = wrong_global(address, bytes, write);
     if (!why.empty()) w.fail(i, lane, FaultCode::illegal_address, why);
@@ -149,7 +151,7 @@ char* resolve_shared(Warp& w, const Instruction* i, int lane, uint32_t address, 
 }
 
 char* resolve_local(Warp& w, const Instruction* i, int lane, uint32_t address, uint32_t bytes, bool write) {
-  const uint32_t size = w.kernel().local_bytes;
+  const uint32_t size = w.local_bytes;
   if (address >= size || bytes > size - address)
     w.fail(i, lane, FaultCode::illegal_address,
            cat("illegal ", verb(write), " of ", bytes, " bytes of local memory at ", address, "; a thread has ", size,
@@ -175,7 +177,7 @@ char* resolve_async(Warp& w, uint32_t line, const char* what, uint64_t address, 
       w.fail_later(line, -1, FaultCode::illegal_address, cat(what, ": ", wrong_shared(*block, at, bytes, write)));
     return block->shared + offset;
   }
-  const Block::Known* const known = known_range(w.block->known[line % Block::kKnown], address);
+  const Block::Known* const known = known_range(w.block->known[(size_t{line} * 2 + write) % Block::kKnown], address, write);
   if (!known || known->bytes < bytes || address - known->begin > known->bytes - bytes) {
     const std::string why = wrong_global(address, bytes, write);
     if (!why.empty()) w.fail_later(line, -1, FaultCode::illegal_address, cat(what, ": ", why));

@@ -7,12 +7,12 @@
 #include "emulator/ptx/lowering.h"
 #include "emulator/ptx/warp.h"
 
-// How instructions reach memory. Every access is held against what it touches: 32 addresses at once where they lie in
+// How instructions reach memory. Every access is checked against its memory: 32 addresses at once where they lie in
 // one range, lane by lane else. Memory of grids is shared by OS threads; shared and local memory belong to one.
 
 namespace emulator::ptx {
 
-/// PTX ISA 8.8 "Memory Consistency Model": what an operation or a fence promises.
+/// PTX ISA 8.8 "Memory Consistency Model": the order of an operation or a fence.
 enum class Order : uint8_t { weak, volatile_, relaxed, acquire, release, acq_rel, sc, mmio };
 enum class Scope : uint8_t { none, cta, cluster, gpu, sys };
 
@@ -57,7 +57,7 @@ inline Touch touch_of(Order order, bool write, bool atomic) {
 /// Notes accesses at base[lane] + offset.
 void note_lanes(Touched& touched, const uint64_t* base, uint64_t offset, uint32_t lanes, uint32_t bytes, Touch touch);
 
-/// What a memory instruction says before its operands.
+/// The modifiers of a memory instruction.
 struct AccessForm {
   Space space = Space::generic;
   Order order = Order::weak;
@@ -80,25 +80,26 @@ struct AccessForm {
 bool take_modifier(std::string_view mod, AccessForm& form);
 /// Fills in base, base_bytes and offset. A constant base of shared or local memory has lanes of 4 bytes.
 void take_address(Lowering& l, const Operand& operand, AccessForm& form);
-/// Operand `n` and those behind it are a cache policy, or not there; anything else is refused.
+/// Operand `n` and those after it are a cache policy, or not there; anything else is refused.
 void expect_policy(Lowering& l, size_t n);
 
-/// The addresses as the lanes have them, offset included.
+/// The lanes' addresses, offset included.
 uint64_t address_of(const Warp& w, const AccessForm& form, int lane);
-/// Where the lanes' accesses of form.bytes * form.count bytes lie. Tells checkers. Errors: Fault.
+/// Where the lanes' accesses of form.bytes * form.count bytes lie. Informs the checks. Errors: Fault.
 void locate(Warp& w, const Instruction* i, const AccessForm& form, uint32_t lanes, bool write, bool atomic, char** at);
 
-/// The range around an address of global memory, as long as nothing is freed: from a slot, or looked up. nullptr: nobody
-/// owns the address.
-const Block::Known* find_range(Block::Known& known, uint64_t address);
-inline const Block::Known* known_range(Block::Known& known, uint64_t address) {
+/// The range around an address of global memory, as long as nothing is freed: from a slot, or looked up. nullptr: no range
+/// holds the address, or `write` and it is constant memory. A slot is of reads or of writes only.
+const Block::Known* find_range(Block::Known& known, uint64_t address, bool write);
+inline const Block::Known* known_range(Block::Known& known, uint64_t address, bool write) {
   if (known.generation == memory_generation() && address - known.begin < known.bytes) [[likely]]
     return &known;
-  return find_range(known, address);
+  return find_range(known, address, write);
 }
 /// From the slot of this instruction.
-inline const Block::Known* known_range(const Warp& w, const Instruction* i, uint64_t address) {
-  return known_range(w.block->known[(reinterpret_cast<uintptr_t>(i) / sizeof(Instruction)) % Block::kKnown], address);
+inline const Block::Known* known_range(const Warp& w, const Instruction* i, uint64_t address, bool write) {
+  const size_t slot = reinterpret_cast<uintptr_t>(i) / sizeof(Instruction) * 2 + write;
+  return known_range(w.block->known[slot % Block::kKnown], address, write);
 }
 
 /// Addresses of a warp that all lie in one range: lane l's bytes are at origin + Base(base[l] + offset).
@@ -110,7 +111,7 @@ struct Span {
   char* at(int lane) const { return reinterpret_cast<char*>(origin + static_cast<Base>(base[lane] + offset)); }
 };
 
-/// 32 bytes of lanes as one vector. memcpy would go through halves, which stalls whoever reads the whole next.
+/// 32 bytes of lanes as one vector. memcpy would go through halves, which stalls the next read of the whole.
 template <class Word>
 struct Row {
   typedef Word Vector [[gnu::vector_size(32)]];
@@ -129,8 +130,8 @@ template <class Word>
 
 enum class Pattern : uint8_t { outside, scattered, dense, same };
 
-/// Holds 32 addresses against [begin, begin + size): `outside` also when one is not aligned to Bytes. Dense: lane l's
-/// are the Bytes behind lane l - 1's.
+/// Checks 32 addresses against [begin, begin + size): `outside` also when one is not aligned to Bytes. Dense: lane l's
+/// are the Bytes after lane l - 1's.
 template <uint32_t Bytes, class Base>
 [[gnu::always_inline]] inline Pattern scan(const Base* base, Base offset, Base begin, uint64_t size) {
   if (size < Bytes) return Pattern::outside;

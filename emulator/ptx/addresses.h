@@ -39,13 +39,13 @@ inline char* resolve(Warp& w, const Instruction* i, int lane, Where where, uint6
                                 : resolve_generic(w, i, lane, address, bytes, write);
 }
 
-/// A place in the shared memory of some block of the cluster.
+/// A location in the shared memory of a block of the cluster.
 struct SharedPlace {
   Block* block = nullptr;
   uint32_t at = 0;
   char* data() const { return block->shared + at; }
 };
-/// The place that a shared::cta, shared::cluster or generic address names. Errors: an address that is none of shared
+/// The location of a shared::cta, shared::cluster or generic address. Errors: an address that is none of shared
 /// memory, `bytes` beyond its end, one that is not a multiple of `alignment`, a block that has ended.
 SharedPlace shared_place(Warp& w, const Instruction* i, int lane, Where where, uint64_t address, uint64_t bytes,
                          uint32_t alignment, const char* what);

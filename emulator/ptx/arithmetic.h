@@ -9,7 +9,7 @@
 #include "emulator/ptx/lowering.h"
 #include "emulator/ptx/numbers.h"
 
-// What the arithmetic families share: one opcode serves integers, floats and halves, and its type decides which file
+// Shared by the arithmetic families: one opcode serves integers, floats and halves, and its type decides which file
 // lowers it.
 
 namespace emulator::ptx {
@@ -42,7 +42,7 @@ inline void allow(const Lowering& l, std::initializer_list<std::string_view> kno
 inline void expect_operands(const Lowering& l, size_t count) {
   if (l.operands() != count) l.unknown("number of operands");
 }
-/// The place that an instruction writes, which must not be `_`.
+/// The destination of an instruction, which must not be `_`.
 inline Ref result(Lowering& l) {
   const Ref d = l.destination(l.operand(0));
   if (d == kNoRef) l.unknown("no destination");

@@ -239,7 +239,7 @@ void lower_predicate_logic(Lowering& l) {
   l.emit(run, d, a, b).flags |= (not_a ? kNotA : 0u) | (not_b ? kNotB : 0u);
 }
 
-// lop3 with a predicate: p = (d != 0) BoolOp q. Emitted behind the lop3 proper, with the guard of the same instruction.
+// lop3 with a predicate: p = (d != 0) BoolOp q. Emitted after the lop3 proper, with the guard of the same instruction.
 template <Logic logic>
 const Instruction* any_bit(Warp& w, const Instruction* i) {
   const uint32_t* const a = w.in<uint32_t>(i->a);

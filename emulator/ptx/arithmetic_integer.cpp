@@ -104,7 +104,7 @@ struct Sad {
   }
 };
 
-// PTX leaves a division by zero open; what the hardware's routine gives is all ones, of the remainder as well.
+// PTX leaves a division by zero open; the hardware's routine gives all ones, for the remainder as well.
 template <class T>
 struct Div {
   static constexpr bool kCostly = true;
@@ -131,7 +131,7 @@ template <class T>
 T quotient(T a, T b) {
   const double q = __builtin_trunc(wide_of(a) / wide_of(b));
   if constexpr (std::is_signed_v<T>) {
-    // Only -2^31 / -1 = 2^31 does not fit: it wraps around. b = 0 gives what is not used.
+    // Only -2^31 / -1 = 2^31 does not fit: it wraps around. The result for b = 0 is unused.
     const double fits = q < 0x1p31 ? q : -0x1p31;
     return static_cast<int32_t>(fits > -0x1p31 ? fits : -0x1p31);
   } else {

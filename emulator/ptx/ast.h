@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-// PTX as text says it (PTX ISA 9.0). Names are views into the module's text, which outlives the tree.
+// PTX as written (PTX ISA 9.0). Names are views into the module's text, which outlives the tree.
 
 namespace emulator::ptx {
 
@@ -35,7 +35,7 @@ struct Operand {
     vector,   ///< { … }: `parts`
     address,  ///< [ … ]: parts[0] is the base (reg, symbol, or integer), `value` the offset in bytes; of [ a, {…} ] and
               ///< [ a, b ] parts[1] … are what follows
-    symbol,   ///< a variable, parameter, function or label by `name`, `value` bytes behind it
+    symbol,   ///< a variable, parameter, function or label by `name`, plus `value` bytes
     sink,     ///< _
     pair,     ///< p|q: two parts
     list,     ///< ( … ) of a call: `parts`
@@ -45,7 +45,7 @@ struct Operand {
   bool single = false;
   int reg = -1;  ///< of a symbol that is a variable of the body: its index in Function::variables
   int64_t value = 0;
-  std::string_view name;  ///< of a register: the selector behind it (`b0`, `h1`), mostly empty
+  std::string_view name;  ///< of a register: the selector after it (`b0`, `h1`), mostly empty
   std::vector<Operand> parts;
 };
 
@@ -56,7 +56,8 @@ struct Statement {
   std::string_view op;                ///< `mad`; everything before the first dot
   std::vector<std::string_view> mods; ///< `lo`, `s32`; `shared::cta` is one, and so is `cg::sync`
   std::vector<Operand> operands;
-  int target = -1;  ///< of bra: the index of the instruction that the label stands at; of brx.idx: index in Function::tables
+  int target = -1;  ///< of bra: the index of the instruction at the label; of brx.idx: index in Function::tables;
+                    ///< of a call through a register: index in Function::prototypes
   uint32_t line = 0;  ///< index in Function::lines
 
   bool has(std::string_view mod) const {
@@ -74,7 +75,7 @@ struct Register {
   Type type = Type::none;
 };
 
-/// Where an instruction comes from; `inlined_at` is an index in the same list, or 0. Entry 0 says nothing.
+/// Where an instruction comes from; `inlined_at` is an index in the same list, or 0. Entry 0 is unknown.
 struct Line {
   uint32_t file = 0;  ///< index in Module's files
   uint32_t line = 0;  ///< from 1; 0: unknown
@@ -102,6 +103,15 @@ struct Variable {
     uint8_t shift = 0;  ///< in bits: `0xFF00(name)` stores one byte, the second
   };
   std::vector<Address> addresses;
+  int base = -1;        ///< of a variable in a call's frame: the register that holds its base address …
+  uint64_t offset = 0;  ///< … by so many bytes
+};
+
+/// `name: .callprototype (…) _ (…);`, or `.calltargets`, which are the first function's.
+struct Prototype {
+  std::string_view name;
+  std::vector<Variable> results, parameters;
+  std::string_view target;
 };
 
 /// A kernel (.entry) or a device function (.func). A kernel's body is parsed when it is first launched.
@@ -125,7 +135,15 @@ struct Function {
   std::vector<Variable> variables;  ///< .shared and .local ones of the body, .param ones of its calls
   std::vector<Statement> code;
   std::vector<std::vector<int>> tables;  ///< .branchtargets: indices of instructions
+  std::vector<Prototype> prototypes;
   std::vector<Line> lines;
+  /// With calls inlined: the called sections after the kernel's own code, which is [0] (frames.h).
+  struct Section {
+    const Function* function = nullptr;
+    int first_variable = 0, last_variable = 0;  ///< [first, last)
+    int incoming = -1, frame = -1, top = -1;    ///< registers: the arguments, the variables, the first free byte
+  };
+  std::vector<Section> sections;
 };
 
 /// The header of a module and its functions, whose bodies are skipped. Errors: Fault with the line of the text.

@@ -7,12 +7,13 @@
 
 #include "emulator/ptx/memory_transfer.h"
 #include "emulator/ptx/numbers.h"
+#include "emulator/ptx/standstill.h"
 
 namespace emulator::ptx {
 
 namespace {
 
-/// What an operation has at hand. `flushes`: f32 sums in global memory have no subnormals (PTX ISA 9.0, "atom").
+/// The inputs of an operation. `flushes`: f32 sums in global memory have no subnormals (PTX ISA 9.0, "atom").
 template <class Word>
 struct Inputs {
   Word old, b, c;
@@ -87,7 +88,7 @@ struct AddF64 {
 };
 
 enum class HalfOp : uint8_t { add, min, max };
-/// The sum of two halves is exact in f32 or rounds there without harm: f32 has more than twice their places.
+/// The sum of two halves is exact in f32 or rounds there without harm: f32 has more than twice their bits.
 template <HalfOp Op, bool Brain>
 uint32_t half_result(uint32_t x, uint32_t y) {
   const float a = Brain ? f32_of_bf16(x) : f32_of_f16(x), b = Brain ? f32_of_bf16(y) : f32_of_f16(y);
@@ -108,7 +109,7 @@ struct Half {
   }
 };
 
-/// The old value; the new one is in its place. `shared`: no other OS thread sees it.
+/// Stores the new value and returns the old one. `shared`: no other OS thread sees it.
 template <class F, class W>
 W update(char* at, W b, W c, bool shared) {
   W* const place = reinterpret_cast<W*>(at);
@@ -152,11 +153,14 @@ const Instruction* atomic(Warp& w, const Instruction* i) {
     for (int e = 0; e < form.count; ++e) {
       const W b = static_cast<W>(w.in<Stored<W>>(form.b[e])[lane]);
       const W c = form.c == kNoRef ? W{} : static_cast<W>(w.in<Stored<W>>(form.c)[lane]);
-      const W old = update<F, W>(at[lane] + static_cast<size_t>(e) * sizeof(W), b, c, shared);
+      char* const place = at[lane] + static_cast<size_t>(e) * sizeof(W);
+      const W old = update<F, W>(place, b, c, shared);
+      w.changed = w.changed || __atomic_load_n(reinterpret_cast<const W*>(place), __ATOMIC_RELAXED) != old;
       if (form.registers[e] != kNoRef) w.out<Stored<W>>(form.registers[e])[lane] = old;
     }
   }
   w.spins = w.spins || form.returns;
+  if (form.returns && w.block->grid->suspected) note_spin(w, lanes, at);
   return i + 1;
 }
 
@@ -197,7 +201,7 @@ const Instruction* atomic_wide(Warp& w, const Instruction* i) {
     }
     if (form.registers[0] != kNoRef) w.out<Wide>(form.registers[0])[lane] = old;
   }
-  w.spins = true;
+  w.spins = w.changed = true;
   return i + 1;
 }
 

@@ -40,7 +40,7 @@ void give_result(Warp& w, const Instruction* i, uint32_t lanes, uint32_t value) 
   }
 }
 
-/// All have come: those that sleep wake with what .red found, and the next phase begins.
+/// All have come: sleeping lanes wake with the result of .red, and the next phase begins.
 void complete(Block& block, size_t id) {
   Block::Barrier& barrier = block.barriers[id];
   const uint64_t key = key_of(id, barrier.phase);
@@ -128,7 +128,7 @@ bool arrive(Warp& w, const Instruction* i, const BarrierForm& form, const Reques
   else if (BlockChecks* const checks = race_checks_of(block))
     checks->barrier_arrive(w, lanes, request.id);
   state.arrived += static_cast<uint32_t>(std::popcount(lanes));
-  // Counts are of whole warps: what is missing of a warp comes with its lowest thread.
+  // Counts are of whole warps: a warp's missing lanes count with its lowest thread.
   if ((lanes >> std::countr_one(w.exited) & 1) != 0) state.padding += static_cast<uint32_t>(std::popcount(w.exited));
   if (form.value != kNoRef) {
     const uint32_t yes = w.predicate(form.value, form.value_negated) & lanes;

@@ -10,7 +10,7 @@ namespace emulator::ptx {
 class Liveness;
 struct RegisterPlaces;
 
-/// What a kernel keeps for --break: which virtual registers hold a value at each instruction, and where.
+/// A kernel's table for --break: which virtual registers hold a value at each instruction, and where.
 struct DebugTable {
   struct Register {
     std::string name;

@@ -165,7 +165,7 @@ std::string formatted(const std::string& format, Arguments& arguments) {
       case 's':
         print_one(out, spec + 's', arguments.text().c_str());
         break;
-      default:  // not a conversion: the text as it stands
+      default:  // not a conversion: the plain text
         out += format.substr(begin, at - begin);
         break;
     }
@@ -209,7 +209,7 @@ const Instruction* run_call(Warp& w, const Instruction* i) {
   return i + 1;
 }
 
-/// Every thread that fails says so before the kernel ends.
+/// Every failing thread reports before the kernel ends.
 const Instruction* run_assertion(Warp& w, const Instruction* i) {
   const uint32_t lanes = w.lanes(i);
   if (lanes == 0) return i + 1;

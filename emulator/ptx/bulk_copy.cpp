@@ -16,24 +16,7 @@ namespace {
 constexpr uint64_t kRun = 16;
 constexpr uint32_t kTileAlignment = 128;
 
-/// What maps of f32 variants change of what is loaded. Rounding to TF32: 10 bits of significand, to nearest, ties to
-/// even; infinities and NaN as they are (NVIDIA's page names the type and says no more; so Triton's tests of TMA
-/// measure it).
-void convert(char* data, uint64_t bytes, TensorType type) {
-  const bool rounds = type == TensorType::tf32 || type == TensorType::tf32_ftz;
-  const bool flushes = type == TensorType::f32_ftz || type == TensorType::tf32_ftz;
-  if (!rounds && !flushes) return;
-  constexpr uint32_t kExponent = 0x7f800000u, kSign = 0x80000000u;
-  for (uint64_t k = 0; k < bytes; k += sizeof(uint32_t)) {
-    uint32_t x;
-    std::memcpy(&x, data + k, sizeof(x));
-    if (flushes && (x & kExponent) == 0) x &= kSign;
-    if (rounds && (x & kExponent) != kExponent) x = (x + 0xfffu + (x >> 13 & 1u)) & 0xffffe000u;
-    std::memcpy(data + k, &x, sizeof(x));
-  }
-}
-
-/// Between the plain order of a tile and shared memory, 16 bytes at a time: visit(place in the tile, shared address,
+/// Between the plain order of a tile and shared memory, 16 bytes at a time: visit(offset in the tile, shared address,
 /// bytes).
 template <class Visit>
 void for_each_run(uint32_t begin, uint64_t bytes, SwizzleMode swizzle, Visit&& visit) {
@@ -52,7 +35,7 @@ void BulkCopy::fail(FaultCode code, const std::string& what) const {
   warp->fail_later(line, lane, code, cat(form->name, ": ", what));
 }
 
-/// All of the tile at this place, for the checks. A swizzle that finds all of its lines there changes only their order.
+/// The whole tile at this address, for the checks. A swizzle that finds all of its lines there changes only their order.
 std::vector<BlockChecks::Run> BulkCopy::runs(const SharedPlace& at) const {
   std::vector<BlockChecks::Run> found;
   const bool whole = (at.at | bytes) % static_cast<uint64_t>(swizzle_bytes(swizzle())) == 0;
@@ -73,6 +56,13 @@ void BulkCopy::for_each_global(const Act& act) const {
   });
 }
 
+bool BulkCopy::repeats(const BulkCopy& other) const {
+  return form == other.form && form->way == BulkForm::Way::shared_to_global && form->op == Reduction::none &&
+         bytes == other.bytes && shared.at == other.shared.at && global == other.global &&
+         place.at == other.place.at && place.offset == other.place.offset &&
+         std::memcmp(&box, &other.box, sizeof(box)) == 0;
+}
+
 void BulkCopy::note_issue() {
   const BlockChecks::Issuer by{*warp, lane, site, form->name};
   if (BlockChecks* const checks = race_checks_of(*warp->block)) {
@@ -81,6 +71,7 @@ void BulkCopy::note_issue() {
       for (const Arrival& arrival : arrivals)
         arrival.to.block->checks->load_issued(by, runs(arrival.to), arrival.barrier.at);
   }
+  if (is_repeated) return;
   for_each_global([&](const char* memory, uint64_t count) {
     warp->block->checks->global_access(by, memory, count, form->way == BulkForm::Way::shared_to_global,
                                        form->op != Reduction::none);
@@ -88,28 +79,13 @@ void BulkCopy::note_issue() {
 }
 
 void BulkCopy::note_done() const {
+  if (is_repeated) return;
   for_each_global([&](const char* memory, uint64_t count) {
     warp->block->checks->global_written({*warp, lane, site, form->name}, memory, count);
   });
 }
 
 /// The whole box, line by line, as it would lie without a swizzle.
-void BulkCopy::gather() {
-  const uint64_t element = static_cast<uint64_t>(box.element_bytes()),
-                 line_bytes = static_cast<uint64_t>(box.line_bytes());
-  const int fill = box.nan_fill ? 0xff : 0;
-  for_each_line(box, place, [&](int number, const BoxLine& l) {
-    char* const to = content.data() + static_cast<uint64_t>(number) * line_bytes;
-    const uint64_t begin = static_cast<uint64_t>(l.begin) * element, end = static_cast<uint64_t>(l.end) * element;
-    std::memset(to, fill, begin);
-    if (end > begin) {
-      std::memcpy(to + begin, resolve_async(*warp, line, form->name, l.data, end - begin, false), end - begin);
-      convert(to + begin, end - begin, box.type);
-    }
-    std::memset(to + end, fill, line_bytes - end);
-  });
-}
-
 void BulkCopy::read() {
   if (was_read) return;
   was_read = true;
@@ -119,7 +95,9 @@ void BulkCopy::read() {
       std::memcpy(content.data() + to, shared.block->shared + from, count);
     });
   else if (form->tensor)
-    gather();
+    gather_box(box, place, content.data(), [&](uint64_t from, uint64_t count) {
+      return resolve_async(*warp, line, form->name, from, count, false);
+    });
   else
     std::memcpy(content.data(), resolve_async(*warp, line, form->name, global, bytes, false), bytes);
 }
@@ -181,7 +159,7 @@ void BulkCopy::apply() {
 
 namespace {
 
-/// What a tensor copy names, held against its map.
+/// A tensor copy's operands, checked against its map.
 void read_tensor(BulkCopy& copy, Warp& w, const Instruction* i, uint64_t map) {
   const BulkForm& form = *copy.form;
   const auto fail = [&](const std::string& what) {
@@ -207,7 +185,7 @@ void read_tensor(BulkCopy& copy, Warp& w, const Instruction* i, uint64_t map) {
   copy.bytes = static_cast<uint64_t>(box.bytes());
 }
 
-/// Where a load arrives: at one place, or at the same place of several blocks. Its destinations become NaN.
+/// The destinations of a load: one address, or the same offset in several blocks. Its destinations become NaN.
 void begin_arrivals(BulkCopy& copy, Warp& w, const Instruction* i, uint32_t alignment) {
   const BulkForm& form = *copy.form;
   const int lane = copy.lane;
@@ -253,6 +231,7 @@ void begin_arrivals(BulkCopy& copy, Warp& w, const Instruction* i, uint32_t alig
 
 const Instruction* issue_bulk(Warp& w, const Instruction* i) {
   const auto& form = *static_cast<const BulkForm*>(i->more);
+  std::shared_ptr<BulkCopy> first;
   for (uint32_t left = w.lanes(i); left; left &= left - 1) {
     const int lane = std::countr_zero(left);
     auto copy = std::make_shared<BulkCopy>();
@@ -286,6 +265,11 @@ const Instruction* issue_bulk(Warp& w, const Instruction* i) {
       groups_of(w).lanes[static_cast<size_t>(lane)].open.push_back(copy);
     else
       begin_arrivals(*copy, w, i, alignment);
+    // CUTLASS's epilogues let a whole warp issue a store of one tile: the order of equal stores is invisible.
+    if (first)
+      copy->is_repeated = copy->repeats(*first);
+    else
+      first = copy;
     if (checked(w)) copy->note_issue();
     w.block->pending.push_back(std::move(copy));
   }

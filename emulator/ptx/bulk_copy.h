@@ -12,7 +12,7 @@
 #include "emulator/ptx/reduction.h"
 
 // Copies by TMA. One that reports to an mbarrier fills its destination with 0xff when it is issued and brings its bytes
-// when nobody in the cluster can run, or by chance before: who does not wait computes NaN. A store to global memory
+// when no thread of the cluster can run, or at random before: a missing wait computes NaN. A store to global memory
 // reads its source at the last moment that the waits allow, and is written at wait_group or when the cluster has ended.
 
 namespace emulator::ptx {
@@ -51,12 +51,15 @@ struct BulkCopy : Pending {
   };
   std::vector<Arrival> arrivals;  ///< of loads, and of copies between blocks
   bool was_read = false, done = false;
+  bool is_repeated = false;  ///< another lane of the same instruction stores the same bytes to the same address
   std::vector<char> content;
 
   void apply() override;
   /// Reads the source, once.
   void read();
-  /// Tells the checks of the issue: what is read or written from now on.
+  /// A store of the same bytes to the same address.
+  bool repeats(const BulkCopy& other) const;
+  /// Informs the checks of the issue: the memory read or written from now on.
   void note_issue();
   /// And that the thread has waited until the copy was done.
   void note_done() const;
@@ -67,7 +70,6 @@ struct BulkCopy : Pending {
   template <class Act>
   void for_each_global(const Act& act) const;
   SwizzleMode swizzle() const { return form->tensor ? box.swizzle : SwizzleMode::none; }
-  void gather();
   void write_tensor();
   void reduce(char* to, const char* with, uint64_t count, TensorType type) const;
   void arrive(const Arrival& arrival);

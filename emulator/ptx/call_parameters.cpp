@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "emulator/ptx/frames.h"
 #include "emulator/ptx/inline.h"
 
 namespace emulator::ptx {
@@ -139,10 +140,7 @@ class Placer {
       f_.code.push_back(std::move(s));
     }
     start.back() = static_cast<int>(f_.code.size());
-    for (Statement& s : f_.code)
-      if (s.op == "bra" && s.target >= 0) s.target = start[static_cast<size_t>(s.target)];
-    for (std::vector<int>& table : f_.tables)
-      for (int& target : table) target = start[static_cast<size_t>(target)];
+    replace_code(f_, std::move(f_.code), start);
     for (size_t i = 0; i < variables_.size(); ++i) {
       Variable& variable = f_.variables[i];
       if (variable.space == Space::param) {

@@ -96,15 +96,15 @@ BlockChecks::BlockChecks(Block& block) : block_(block), launch_(*block.grid->che
   clock_.begin(launch_.clock, first + block.rank, static_cast<int>(block.threads), first, blocks);
   if (!launch_.fresh) return;
   mark_fresh(block.shared + kSharedBase, block.shared_end - kSharedBase);
-  for (const Warp& w : block.warps) mark_fresh(w.local, size_t{w.kernel().local_bytes} * kLanes);
+  for (const Warp& w : block.warps) mark_fresh(w.local, size_t{w.local_bytes} * kLanes);
 }
 
 BlockChecks::~BlockChecks() {
   clock_.end();
   if (!launch_.fresh) return;
-  // The memory goes to others.
+  // The memory gets a new owner.
   mark_written(block_.shared + kSharedBase, block_.shared_end - kSharedBase);
-  for (const Warp& w : block_.warps) mark_written(w.local, size_t{w.kernel().local_bytes} * kLanes);
+  for (const Warp& w : block_.warps) mark_written(w.local, size_t{w.local_bytes} * kLanes);
 }
 
 Site BlockChecks::site(const Instruction* i) const { return static_cast<Site>(i - block_.grid->kernel->code.data()); }
@@ -123,7 +123,7 @@ void BlockChecks::access(Warp& w, const Instruction* i, const AccessNote& note) 
   }
 }
 
-/// What a strong access hands on or takes.
+/// The order that a strong access passes on or takes.
 void BlockChecks::strong(Warp& w, const AccessNote& note) {
   const BlockClock::Strong access{note.atomic || !note.write, note.write, acquires(note.order), releases(note.order),
                                   reach_of(note.scope)};
@@ -142,7 +142,7 @@ BlockChecks* BlockChecks::owner_of(uintptr_t address) const {
   return block_.checks.get();
 }
 
-/// A row that lanes access one beside the other, at a glance.
+/// The quick test for a row of adjacent cells, one or more a lane.
 template <bool kShared>
 bool BlockChecks::visit_row(Warp& w, Site at, const AccessNote& note) {
   const uintptr_t first = number(note.first);
@@ -230,7 +230,7 @@ inline void BlockChecks::visit_lane(Warp& w, Visitor<kShared>& visitor, int lane
     look.template operator()<false>();
 }
 
-/// Lanes of a warp that write the same value to one place by one instruction: nobody can see an order.
+/// Lanes of a warp that write the same value to one address by one instruction: their order is invisible.
 template <bool kShared>
 bool BlockChecks::same_value(const Warp& w, const AccessNote& note, int lane, const Visitor<kShared>& visitor,
                              uintptr_t address, size_t bytes) const {
@@ -255,12 +255,13 @@ bool BlockChecks::same_value(const Warp& w, const AccessNote& note, int lane, co
 }
 
 template <bool kShared>
-void BlockChecks::visit_runs(const Issuer& by, uint64_t mark, std::span<const Run> runs, bool write) {
+void BlockChecks::visit_runs(const Issuer& by, uint64_t mark, std::span<const Run> runs, bool write,
+                             std::vector<Source>* sources) {
   const uint64_t now = clock_.now() | (by.w.first_thread + static_cast<uint32_t>(by.lane));
   const bool by_proxy = proxy::is_proxy(stamp::who(mark));
   Visitor<kShared> visitor{clock_, clock_.glance<kShared>(by.w.index),  now,          mark,
                            by.at,  static_cast<int>(by.w.first_thread), 1u << by.lane};
-  // Tiles are written by one and read by one: what was found of the last cell is so of the next.
+  // Tiles are written by one and read by one: the answer for one cell holds for the next.
   uint64_t known_write = 0, known_read = 0;
   const auto is_known = [&](uint64_t s) {
     return s == known_read || visitor.glance(s, now) || ((s ^ mark) & (stamp::kBlockMask | stamp::kWhoMask)) == 0;
@@ -297,6 +298,7 @@ void BlockChecks::visit_runs(const Issuer& by, uint64_t mark, std::span<const Ru
         } else if (kShared && by_proxy && !write && !is_fenced(written)) {
           report_unfenced(by.w, by.lane, by.at, cell.write_at(), written, by.what, address);
         } else {
+          if (sources && written != known_write) sources->push_back({written, cell.write_at(), address, run.bytes});
           known_write = written;
           if (write) known_read = read;
         }
@@ -306,8 +308,8 @@ void BlockChecks::visit_runs(const Issuer& by, uint64_t mark, std::span<const Ru
   }
 }
 
-template void BlockChecks::visit_runs<true>(const Issuer&, uint64_t, std::span<const Run>, bool);
-template void BlockChecks::visit_runs<false>(const Issuer&, uint64_t, std::span<const Run>, bool);
+template void BlockChecks::visit_runs<true>(const Issuer&, uint64_t, std::span<const Run>, bool, std::vector<Source>*);
+template void BlockChecks::visit_runs<false>(const Issuer&, uint64_t, std::span<const Run>, bool, std::vector<Source>*);
 
 /// Whether some thread that knew of a write has run fence.proxy.async since.
 bool BlockChecks::is_fenced(uint64_t written) const {

@@ -11,9 +11,9 @@
 #include "emulator/ptx/access.h"
 #include "emulator/ptx/addresses.h"
 
-// `weft-emulate --check races` and `--check uninitialised`: accesses of kernels against each other and against what was
-// ever written. The rule for one access is machine/race.h, what is ordered says machine/clock.h, what is remembered
-// machine/shadow.h. A warp runs in lock step here, but its lanes are threads of their own: what two of them do in
+// `weft-emulate --check races` and `--check uninitialised`: accesses of kernels against each other and against
+// uninitialised memory. The rule for one access is machine/race.h, the order is machine/clock.h, the record
+// is machine/shadow.h. A warp runs in lock step here, but its lanes are threads of their own: what two of them do in
 // different instructions is ordered by __syncwarp only. Lanes that write the same address in one instruction race if
 // they write different values.
 
@@ -49,7 +49,7 @@ class BlockChecks {
   void cluster_complete();
   void cluster_acquire(Warp& w, uint32_t lanes);
 
-  // mbarriers. `place`: in whichever block of the cluster; without one, in this block.
+  // mbarriers. `place`: in any block of the cluster; without one, in this block.
   void mbarrier_init(Warp& w, const Instruction* i, int lane, const char* place);
   void mbarrier_use(Warp& w, const Instruction* i, int lane, const char* place);
   void mbarrier_arrive(Warp& w, int lane, const SharedPlace& place, bool relaxed);
@@ -58,8 +58,8 @@ class BlockChecks {
 
   void fence(Warp& w, const FenceNote& note);
 
-  /// A cp.async of a lane, from its issue to the wait of its thread, or, with `mbarrier`, to what that one's phase
-  /// tells.
+  /// A cp.async of a lane, from its issue to the wait of its thread, or, with `mbarrier`, to the end of that
+  /// barrier's phase.
   struct Copy {
     const char* to;
     uint32_t bytes;
@@ -69,11 +69,11 @@ class BlockChecks {
   };
   void copy_issued(Warp& w, int lane, const Copy& copy);
   void copy_done(Warp& w, int lane, const Copy& copy, const SharedPlace* mbarrier);
-  /// Behind all that are told at once.
+  /// After all findings that are told at once.
   void copies_told(const SharedPlace& mbarrier);
 
   // Copies by TMA and wgmma, which read and write on a thread's behalf.
-  /// Who issues and from where.
+  /// The issuing thread and source line.
   struct Issuer {
     Warp& w;
     int lane;
@@ -87,9 +87,9 @@ class BlockChecks {
   /// This block's shared memory is written from now until load_done, which the mbarrier at `mbarrier` tells.
   void load_issued(const Issuer& by, std::span<const Run> runs, uint32_t mbarrier);
   void load_done(const Issuer& by, std::span<const Run> runs, uint32_t mbarrier);
-  /// Shared memory is read from now until stores_read says so. Returns its moment.
+  /// Shared memory is read from now until stores_read. Returns its moment.
   uint32_t store_issued(const Issuer& by, std::span<const Run> runs);
-  /// What the lane's stores that were issued before a moment read has been read.
+  /// The lane's stores issued before a moment have read their sources.
   void stores_read(Warp& w, int lane, uint32_t before);
   uint32_t moment() {
     clock_.now();
@@ -99,10 +99,11 @@ class BlockChecks {
   /// Global memory is read now, or written from now until global_written; `reduces`: now, as by an atomic operation.
   void global_access(const Issuer& by, const char* memory, uint64_t bytes, bool write, bool reduces);
   void global_written(const Issuer& by, const char* memory, uint64_t bytes);
-  /// wgmma `count` of a warp, the first having 0. True when it is the first of its warpgroup that issues it: then its
-  /// operands are to be told.
+  /// wgmma `count` of a warp, the first having 0. True when it is the first of its warpgroup that issues it: then all
+  /// of b is to be told.
   bool wgmma_issued(Warp& w, size_t count);
-  void wgmma_read(const Issuer& by, std::span<const Run> runs);
+  /// What it reads: the warp's own rows of a, and all of b, whose runs only the warpgroup's first warp reports.
+  void wgmma_read(const Issuer& by, size_t count, std::span<const Run> rows_of_a, std::span<const Run> b);
   /// The warp has waited for all wgmmas before number `pending`.
   void wgmma_waited(Warp& w, size_t pending);
 
@@ -119,9 +120,17 @@ class BlockChecks {
   template <bool kShared>
   bool same_value(const Warp& w, const AccessNote& note, int lane, const Visitor<kShared>& visitor, uintptr_t address,
                   size_t bytes) const;
-  /// What one lane accesses; `mark` is the stamp that stays.
+  /// The writer of a piece that was read.
+  struct Source {
+    uint64_t written;
+    Site at;
+    uintptr_t address;
+    uint64_t bytes;
+  };
+  /// What one lane accesses; `mark` is the stamp that stays. `sources`: receives the writers of what is read.
   template <bool kShared>
-  void visit_runs(const Issuer& by, uint64_t mark, std::span<const Run> runs, bool write);
+  void visit_runs(const Issuer& by, uint64_t mark, std::span<const Run> runs, bool write,
+                  std::vector<Source>* sources = nullptr);
   void stamp_range(const char* memory, uint64_t bytes, uint64_t mark, Site site);
   void restamp_range(const char* memory, uint64_t bytes, uint64_t from, uint64_t to);
   void strong(Warp& w, const AccessNote& note);
@@ -155,14 +164,18 @@ class BlockChecks {
   BlockClock clock_;
   bool views_used_ = false;
   Views views_;
-  View fenced_;  ///< what some thread knew when it ran fence.proxy.async
+  View fenced_;  ///< some thread's knowledge at its fence.proxy.async
   std::vector<uint32_t> mbarrier_places_;
   std::vector<Handover> mbarriers_;
   std::array<Handover, 16> named_;
   Handover cluster_;
+  struct Wgmma {
+    uint32_t tick;
+    std::vector<Source> b;  ///< its writers, as the first issuing warp saw them
+  };
   struct Warpgroup {
     size_t first = 0;
-    std::deque<uint32_t> ticks;  ///< of wgmmas from `first` on
+    std::deque<Wgmma> wgmmas;  ///< from `first` on
   };
   std::array<Warpgroup, 8> warpgroups_;
 };
@@ -172,7 +185,7 @@ inline BlockChecks* race_checks_of(const Block& block) {
   return block.checks && block.grid->checks->races ? block.checks.get() : nullptr;
 }
 
-/// What the launch of a grid and the beginning of a cluster's blocks do.
+/// Called at the launch of a grid and at the beginning of a cluster's blocks.
 void begin_checks(Grid& grid);
 void begin_checks(Cluster& cluster);
 

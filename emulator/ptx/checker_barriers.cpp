@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What barriers that only some threads meet hand on: named barriers, mbarriers, those of clusters; fences.
+// The order that partial barriers pass on: named barriers, mbarriers, those of clusters; fences.
 #include <bit>
 
 #include "emulator/ptx/checker.h"

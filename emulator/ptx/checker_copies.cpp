@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is under way: cp.async, copies by TMA, wgmma.
+// Asynchronous work: cp.async, copies by TMA, wgmma.
 #include "emulator/machine/fresh.h"
 #include "emulator/ptx/checker.h"
 
@@ -15,7 +15,7 @@ uint64_t BlockChecks::under_way(const Warp& w, int lane) const {
 
 void BlockChecks::copy_issued(Warp& w, int lane, const Copy& copy) {
   const uint64_t mark = under_way(w, lane);
-  // That nobody else touches the destination now was looked at before.
+  // Other accesses to the destination were checked before.
   stamp_range(copy.to, copy.bytes, mark, copy.at);
   if (copy.given == 0) return;
   const Run from[] = {{copy.from, copy.given}};
@@ -24,7 +24,7 @@ void BlockChecks::copy_issued(Warp& w, int lane, const Copy& copy) {
 
 void BlockChecks::copy_done(Warp& w, int lane, const Copy& copy, const SharedPlace* mbarrier) {
   uint64_t mark = stamp_of(w, lane);
-  if (mbarrier)  // only who waits for that one knows, as of a load by TMA
+  if (mbarrier)  // only threads that wait for that barrier know of it, as for a load by TMA
     mark = clock_.now() | static_cast<uint64_t>(proxy::load(mbarrier->block->checks->mbarrier_number(mbarrier->at)));
   stamp_range(copy.to, copy.bytes, mark, copy.at);
   if (copy.given != 0) restamp_range(copy.from, copy.given, under_way(w, lane), mark);
@@ -53,7 +53,7 @@ void BlockChecks::load_done(const Issuer& by, std::span<const Run> runs, uint32_
   barrier.arriving.at(views_.rank, loads) = moment();
 }
 
-/// Shared memory that nobody has written.
+/// Unwritten shared memory.
 void BlockChecks::fresh_read(const Issuer& by, std::span<const Run> runs) {
   if (!launch_.fresh) return;
   for (const Run& run : runs)
@@ -102,30 +102,44 @@ void BlockChecks::global_written(const Issuer& by, const char* memory, uint64_t 
 
 bool BlockChecks::wgmma_issued(Warp& w, size_t count) {
   Warpgroup& group = warpgroups_[w.index / 4];
-  if (count < group.first + group.ticks.size()) return false;
+  if (count < group.first + group.wgmmas.size()) return false;
   views();
   clock_.advance();
   clock_.now();
-  group.ticks.push_back(clock_.tick());
-  constexpr size_t kMost = 4096;  // nobody is so far behind
-  if (group.ticks.size() > kMost) {
-    group.ticks.pop_front();
+  group.wgmmas.push_back({clock_.tick(), {}});
+  constexpr size_t kMost = 4096;  // no reader lags that far
+  if (group.wgmmas.size() > kMost) {
+    group.wgmmas.pop_front();
     ++group.first;
   }
   return true;
 }
 
-void BlockChecks::wgmma_read(const Issuer& by, std::span<const Run> runs) {
-  fresh_read(by, runs);
-  visit_runs<true>(by, clock_.now() | static_cast<uint64_t>(proxy::warpgroup(static_cast<int>(by.w.index) / 4)), runs,
-                   false);
+/// The hardware's order, on which programs rely: each warp of a warpgroup reads its own rows of a when it issues the
+/// wgmma, and all of b. The wgmma is one: all that it reads has the moment of its first issue, and is waited for at once.
+void BlockChecks::wgmma_read(const Issuer& by, size_t count, std::span<const Run> rows_of_a, std::span<const Run> b) {
+  fresh_read(by, rows_of_a);
+  fresh_read(by, b);
+  Warpgroup& group = warpgroups_[by.w.index / 4];
+  if (count < group.first) return;
+  Wgmma& wgmma = group.wgmmas[count - group.first];
+  const uint64_t mark = stamp::make(clock_.block(), wgmma.tick) |
+                        static_cast<uint64_t>(proxy::warpgroup(static_cast<int>(by.w.index) / 4));
+  visit_runs<true>(by, mark, rows_of_a, false);
+  if (!b.empty()) return visit_runs<true>(by, mark, b, false, &wgmma.b);
+  // Those that come later read the same b, but each must know by itself that it is there.
+  const int thread = static_cast<int>(by.w.first_thread) + by.lane;
+  for (const Source& source : wgmma.b)
+    if (!clock_.ordered<true>(source.written, thread, source.address))
+      report(by.w, by.at, {source.written, source.at, by.lane}, true, by.what, source.address, source.bytes);
 }
 
 void BlockChecks::wgmma_waited(Warp& w, size_t pending) {
   views();
   const int group = static_cast<int>(w.index) / 4;
   Warpgroup& its = warpgroups_[static_cast<size_t>(group)];
-  const uint32_t before = pending - its.first < its.ticks.size() ? its.ticks[pending - its.first] : moment();
+  const uint32_t before =
+      pending - its.first < its.wgmmas.size() ? its.wgmmas[pending - its.first].tick : moment();
   for (int lane = 0; lane < kLanes; ++lane) {
     uint32_t& known = clock_.view(static_cast<int>(w.first_thread) + lane).at(views_.rank, proxy::warpgroup(group));
     known = std::max(known, before);

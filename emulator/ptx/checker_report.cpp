@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of what the checks find.
+// The texts of the checks' findings.
 #include <algorithm>
 
 #include "emulator/machine/findings.h"
@@ -26,7 +26,7 @@ const char* kind_text(const Conflict& conflict, bool shared) {
 
 std::string BlockChecks::where(Site at) const {
   const Kernel& kernel = *block_.grid->kernel;
-  return at < kernel.code.size() ? kernel.where(&kernel.code[at]) : "an unknown place";
+  return at < kernel.code.size() ? kernel.where(&kernel.code[at]) : "an unknown line";
 }
 
 std::string BlockChecks::who_text(uint64_t s) const {
@@ -66,7 +66,7 @@ std::string BlockChecks::place_text(uintptr_t address, bool shared) const {
   return text;
 }
 
-/// Once for two places in a launch; report_finding() knows the launches before.
+/// Once for two lines in a launch; report_finding() knows the launches before.
 bool BlockChecks::is_new(Site a, Site b) {
   return launch_.reported.insert(uint64_t{std::min(a, b)} << 32 | std::max(a, b)).second;
 }
@@ -88,11 +88,11 @@ void BlockChecks::report(Warp& w, Site at, const Conflict& conflict, bool shared
   if (proxy::is_load(who))
     order = "Nothing orders the two (missing: the wait on the mbarrier of the copy).";
   else if (proxy::is_store(who))
-    order = "Nothing orders the two (missing: cp.async.bulk.wait_group.read, and a barrier behind it).";
+    order = "Nothing orders the two (missing: cp.async.bulk.wait_group.read, and a barrier after it).";
   else if (proxy::is_proxy(who))
-    order = "Nothing orders the two (missing: wgmma.wait_group, and a barrier behind it).";
+    order = "Nothing orders the two (missing: wgmma.wait_group, and a barrier after it).";
   else if (stamp::under_way(conflict.stamp))
-    order = "Nobody has waited for the copy.";
+    order = "No thread has waited for the copy.";
   else
     order = cat("Nothing orders the two (missing: ", missing[stamp::distance(mine, conflict.stamp)], ").");
   const std::string here = where(at), there = where(conflict.at);
@@ -132,7 +132,7 @@ void BlockChecks::report_fresh(Warp& w, int lane, Site at, const char* memory, u
   const uintptr_t address = reinterpret_cast<uintptr_t>(memory);
   const std::string place =
       space == Space::local
-          ? cat("local memory, byte ", (address - reinterpret_cast<uintptr_t>(w.local)) % w.kernel().local_bytes)
+          ? cat("local memory, byte ", (address - reinterpret_cast<uintptr_t>(w.local)) % w.local_bytes)
           : place_text(address, space == Space::shared);
   report_finding("uninitialised",
                  cat(launch_text(*block_.grid->launch), ": ", thread_text(w, lane), ": read of ", bytes,

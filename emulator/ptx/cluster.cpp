@@ -35,8 +35,8 @@ SharedPlace shared_place(Warp& w, const Instruction* i, int lane, Where where, u
   if (at % alignment)
     w.fail(i, lane, FaultCode::misaligned_address,
            cat(what, ": shared address ", at, " is not a multiple of ", alignment));
-  // CUDA leaves undefined what reaches a block that has ended. An H100 keeps the shared memory of a cluster until its last block ends,
-  // and kernels that are in use arrive at such mbarriers (fast.cu, 8 to 10): only a check says so.
+  // CUDA leaves accesses to a block that has ended undefined. An H100 keeps the shared memory of a cluster until its last block ends,
+  // and kernels that are in use arrive at such mbarriers (fast.cu, 8 to 10): only a check reports it.
   if (block != w.block && block->done())
     if (BlockChecks* const checks = race_checks_of(*w.block)) checks->report_ended(w, i, lane, what, *block);
   return {block, static_cast<uint32_t>(at)};
@@ -212,7 +212,7 @@ void lower_store_async(Lowering& l) {
   l.emit(store_async).more = l.keep(s);
 }
 
-/// The numbers of registers are the hardware's affair; that all warps of a warpgroup say the same is not looked at.
+/// The numbers of registers are the hardware's affair; that all warps of a warpgroup agree is not checked.
 const Instruction* setmaxnreg(Warp& w, const Instruction* i) {
   const Instruction* next = nullptr;
   return matrix::whole_warp(w, i, "setmaxnreg", next) ? i + 1 : next;

@@ -43,7 +43,7 @@ constexpr bool holds(T a, T b) {
   }
 }
 
-/// What a lane holds of a type, as something that C++ compares: bit patterns of halves become f32.
+/// A lane's value as a type that C++ compares: bit patterns of halves become f32.
 struct AsIs {
   template <class T>
   static T value(T v) {
@@ -192,7 +192,7 @@ Chosen choose(Type t, Relation r, bool ftz, bool upper) {
 
 enum class Logic : uint8_t { none, conjunction, disjunction, exclusive };
 
-/// A comparison with all that may belong to it.
+/// A comparison with all its operands.
 struct Full {
   Compare low = nullptr, high = nullptr;  ///< high: of the upper half of packed types
   Logic logic = Logic::none;

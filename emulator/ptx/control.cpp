@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jumps, ends, and what does nothing here.
+// Jumps, ends, and instructions without effect here.
 #include "emulator/ptx/control.h"
 
 #include "emulator/ptx/barrier.h"
@@ -14,9 +14,10 @@ const Instruction* target_of(const Instruction* i) {
   return reinterpret_cast<const Instruction*>(reinterpret_cast<const char*>(i) + static_cast<int64_t>(i->imm));
 }
 
-/// A turn has so many jumps backwards: then other warps come.
+/// Backward jumps in a turn, far fewer for polling loops: then other warps run.
 const Instruction* jump(Warp& w, const Instruction* i, const Instruction* target) {
-  if (target <= i && --w.fuel < 0) [[unlikely]]
+  constexpr int32_t kLooks = 256;
+  if (target <= i && (w.fuel -= w.spins && !w.changed ? kLooks : 1) < 0) [[unlikely]]
     return w.yield(target);
   return target;
 }
@@ -89,7 +90,7 @@ void lower_return(Lowering& l) {
 }
 void lower_trap(Lowering& l) { l.emit(trap).aux = l.op() == "brkpt"; }
 
-/// Kernels of a stream run one after the other, so griddepcontrol has nothing to wait for and nobody to tell.
+/// Kernels of a stream run one after the other, so griddepcontrol does nothing.
 void lower_nothing(Lowering&) {}
 
 void lower_call(Lowering& l) {

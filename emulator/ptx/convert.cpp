@@ -5,7 +5,7 @@
 #include "emulator/ptx/conversion.h"
 #include "emulator/ptx/float_operations.h"
 
-// cvt (PTX ISA 9.7.9.22 and 23). What programs use all the time has loops of its own; all else goes through Conversion.
+// cvt (PTX ISA 9.7.9.22 and 23). Frequent conversions have loops of their own; all others go through Conversion.
 
 namespace emulator::ptx {
 namespace {
@@ -178,7 +178,7 @@ struct IntToF16 {
   uint16_t operator()(From v) const { return static_cast<uint16_t>(f16_of_f32(static_cast<float>(v))); }
 };
 
-/// .rna: half a place more and the rest cut off; infinity stays, a NaN is the canonical one.
+/// .rna: adds half a unit in the last place and truncates; infinity stays, a NaN is the canonical one.
 struct F32ToTf32 {
   uint32_t operator()(float v) const {
     const uint32_t bits = bits_of(v), magnitude = bits & 0x7fffffff;
@@ -308,7 +308,7 @@ const Instruction* convert_pair(Warp& w, const Instruction* i) {
   return i + 1;
 }
 
-/// cvt.pack: two saturated integers, and below 16 bits what is left of c above them.
+/// cvt.pack: two saturated integers, and below 16 bits the rest of c above them.
 template <bool has_c>
 const Instruction* pack(Warp& w, const Instruction* i) {
   const int bits = static_cast<int>(i->imm & 0xff);

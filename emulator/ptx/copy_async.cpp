@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cp.async. A copy takes effect when its thread waits for its group: in the fixed order not before, under a seed at
-// some moment since its issue. Until then its destination holds 0xff, a NaN, so that whoever reads too early sees it.
+// some moment since its issue. Until then its destination holds 0xff, a NaN, so that an early read sees it.
 #include "emulator/ptx/copy_async.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 /// One instruction's copies, of lanes whose group has the same number.
 struct Copies {
-  Copies() {}          // the arrays stay as they are: only the lanes' places are looked at
+  Copies() {}          // the arrays stay as they are: only the lanes' entries are used
   uint32_t lanes = 0;  ///< that are not applied
   uint32_t group = 0;
   uint32_t line = 0;
@@ -28,7 +28,7 @@ struct Copies {
   uint8_t given[kLanes];  ///< bytes that are copied; the others become 0
 };
 
-/// What is under way in a warp, oldest first.
+/// A warp's copies under way, oldest first.
 struct Queue {
   std::vector<Copies> copies;
   size_t first = 0;                 ///< those before are applied
@@ -63,7 +63,7 @@ BlockChecks::Copy part_of(const Copies& c, int lane) {
   return {c.to[lane], c.bytes, c.from[lane], c.given[lane], c.site};
 }
 
-/// `mbarrier`: where this is told, or nullptr when the threads themselves have waited.
+/// `mbarrier`: the barrier that reports it, or nullptr when the threads themselves have waited.
 void apply(Warp& w, Copies& c, uint32_t lanes, const SharedPlace* mbarrier = nullptr) {
   c.lanes &= ~lanes;
   if (BlockChecks* const checks = race_checks_of(*w.block))
@@ -99,7 +99,7 @@ void tidy(Queue& q) {
   }
 }
 
-/// Applies the lanes' copies of groups that have `open` or more committed ones behind them; of all when `everything`.
+/// Applies the lanes' copies of groups that have `open` or more committed ones after them; of all when `everything`.
 void complete(Warp& w, Queue& q, uint32_t lanes, uint32_t open, bool everything,
               const SharedPlace* mbarrier = nullptr) {
   uint32_t differs = 0;
@@ -108,7 +108,7 @@ void complete(Warp& w, Queue& q, uint32_t lanes, uint32_t open, bool everything,
     Copies& c = q.copies[k];
     uint32_t done = c.lanes & lanes;
     if (!everything && differs == 0) {
-      if (int64_t{c.group} + open >= q.committed[0]) break;  // and so are all behind it
+      if (int64_t{c.group} + open >= q.committed[0]) break;  // and so are all after it
     } else if (!everything) {
       for (uint32_t left = done; left != 0; left &= left - 1) {
         const int lane = std::countr_zero(left);
@@ -120,8 +120,8 @@ void complete(Warp& w, Queue& q, uint32_t lanes, uint32_t open, bool everything,
   tidy(q);
 }
 
-/// Under a seed, copies that nobody waits for yet land now and then, in any order. The checks see a missing wait in any
-/// case, and would not see it behind such a landing.
+/// Under a seed, copies not yet waited for land now and then, in any order. The checks see a missing wait in any
+/// case, and would not see it after such a landing.
 void land_some(Warp& w, Queue& q) {
   Cluster& cluster = *w.block->cluster;
   if (checked(w)) return;
@@ -151,7 +151,7 @@ bool find_places(Warp& w, const Instruction* i, Ref base, int64_t offset, uint32
     span.origin = reinterpret_cast<uintptr_t>(w.block->shared);
     window = {kSharedBase, w.block->shared_end - kSharedBase};
   } else {
-    const Block::Known* const known = known_range(w, i, first);
+    const Block::Known* const known = known_range(w, i, first, false);
     if (!known) return false;
     span.origin = 0;
     window = {known->begin, known->bytes};
@@ -226,7 +226,7 @@ void begin_copies(Warp& w, const Instruction* i, const CopyForm& form, Queue& q,
   if (c.whole) {
     find_all(w, i, form.from, reads, false, from);
   } else {
-    // What is not copied is not touched either: it may lie behind an end.
+    // Bytes that are not copied are not touched: they may lie past the end.
     for (uint32_t left = reads; left != 0; left &= left - 1) {
       const int lane = std::countr_zero(left);
       AccessForm part = form.from;

@@ -12,6 +12,7 @@
 #include "emulator/machine/options.h"
 #include "emulator/ptx/checker.h"
 #include "emulator/ptx/count.h"
+#include "emulator/ptx/standstill.h"
 #include "emulator/ptx/warp.h"
 
 namespace emulator::ptx {
@@ -78,7 +79,8 @@ void begin_block(Block& block, const Grid& grid) {
 
   const size_t register_bytes = round_up(kernel.register_bytes, kAlignment);
   const size_t predicate_bytes = round_up(size_t{kernel.predicates} * sizeof(uint32_t), kAlignment);
-  const size_t local_bytes = round_up(size_t{kernel.local_bytes} * kLanes, kAlignment);
+  const size_t lane_bytes = kernel.local_bytes + (kernel.has_stack ? round_up(launch.stack_bytes, 16) : 0);
+  const size_t local_bytes = round_up(lane_bytes * kLanes, kAlignment);
   const size_t warp_bytes = register_bytes + predicate_bytes + local_bytes;
   // Shared memory as the hardware aligns it: swizzles look at its addresses, which are offsets here.
   const size_t shared_bytes = round_up(block.shared_end, 1024);
@@ -96,18 +98,19 @@ void begin_block(Block& block, const Grid& grid) {
     warp.local = memory + register_bytes + predicate_bytes;
     warp.constants = kernel.constants;
     std::memset(warp.predicates, 0, predicate_bytes);
-    if (local_bytes) std::memset(warp.local, 0xff, local_bytes);
+    warp.local_bytes = static_cast<uint32_t>(lane_bytes);
+    for (size_t l = 0; kernel.local_bytes && l < kLanes; ++l) std::memset(warp.local + l * lane_bytes, 0xff, kernel.local_bytes);
     warp.block = &block;
     warp.index = w;
     warp.first_thread = w * kLanes;
     const uint32_t lanes = std::min<uint32_t>(kLanes, block.threads - w * kLanes);
     const uint32_t mask = lanes == kLanes ? ~0u : (1u << lanes) - 1;
     warp.exited = ~mask;
-    warp.groups.assign(1, {kernel.code.data(), mask, Group::State::ready, nullptr, 0});
+    warp.groups.assign(1, {kernel.code.data(), mask, Group::State::ready, nullptr, 0, 0});
   }
 }
 
-/// Applies one thing that was begun; false when there is none. The oldest of the first block that has one, or by chance.
+/// Applies one pending operation; false when there is none. The oldest of the first block that has one, or a random one.
 bool apply_pending(Cluster& cluster) {
   size_t count = 0;
   for (const auto& block : cluster.blocks) count += block->pending.size();
@@ -129,22 +132,24 @@ bool apply_pending(Cluster& cluster) {
 
 enum class Round { worked, spins, stuck, done };
 
-/// A turn for every warp of the cluster that can run.
+/// A turn for every warp of the cluster that can run. `spins`: all threads only read memory.
 Round run_round(Cluster& cluster) {
-  bool worked = false, yielded = false, spins = false;
-  const bool random = cluster.random_order();
+  bool worked = false, yielded = false, spins = false, changed = false;
+  const bool random = cluster.random_order() && !cluster.grid->suspected;
+  const uint32_t live_threads = cluster.live_threads;
   for (const auto& block : cluster.blocks) {
     const size_t warps = block->warps.size(), first = random ? cluster.choose(static_cast<uint32_t>(warps)) : 0;
     for (size_t k = 0; k < warps; ++k) {
       Warp& warp = block->warps[(first + k) % warps];
       if (warp.groups.empty()) continue;
       if (warp.groups.size() == 1 && warp.groups[0].state == Group::State::blocked) continue;
-      warp.spins = false;
+      warp.spins = warp.changed = false;
       const Turn turn = warp.run(random ? 1 + static_cast<int32_t>(cluster.choose(kFuel)) : kFuel);
       worked = worked || turn == Turn::waits;
       yielded = yielded || turn == Turn::yields;
       spins = spins || warp.spins;
-      if (random && cluster.choose(4) == 3 && apply_pending(cluster)) worked = true;
+      changed = changed || warp.changed;
+      if (random && cluster.choose(4) == 3 && apply_pending(cluster)) worked = changed = true;
     }
   }
   if (cluster.live_threads == 0) {
@@ -152,7 +157,8 @@ Round run_round(Cluster& cluster) {
     }
     return Round::done;
   }
-  if (worked) return Round::worked;
+  if (changed || cluster.live_threads != live_threads || (worked && !spins)) return Round::worked;
+  if (worked) return Round::spins;
   // Mostly threads wait for mbarriers: in the fixed order they are not asked again before a phase has ended.
   bool applied = false;
   cluster.phase_ended = false;
@@ -162,7 +168,7 @@ Round run_round(Cluster& cluster) {
   return Round::stuck;
 }
 
-/// What every thread of a cluster waits for.
+/// Describes what every thread of a cluster waits for.
 std::string waits_text(const Cluster& cluster) {
   std::string text;
   int lines = 0;
@@ -172,7 +178,7 @@ std::string waits_text(const Cluster& cluster) {
         if (++lines > 16) return text + "\n  …";
         text += cat("\n  ", thread_text(warp, std::countr_zero(group.mask)),
                     std::popcount(group.mask) > 1 ? cat(" and ", std::popcount(group.mask) - 1, " more of its warp") : "",
-                    " waits for ", group.waits_for ? group.waits_for : "nothing", " at ",
+                    " waits for ", group.waits_for ? group.waits_for : "a change of memory", " at ",
                     warp.kernel().where(group.pc));
       }
   return text;
@@ -194,7 +200,7 @@ class Run {
     register_range(parameters_.get(), bytes, MemoryKind::parameters, launch.device);
     grid_.parameters = parameters_.get();
     if (launch.cooperative) {
-      constexpr uint32_t kWorkspace = 4096;
+      constexpr uint32_t kWorkspace = Grid::kWorkspace;
       workspace_ = static_cast<char*>(allocate(kWorkspace, MemoryKind::managed, launch.device));
       if (!workspace_) throw Fault(FaultCode::launch_failure, "no memory for a cooperative launch");
       std::memset(workspace_, 0, kWorkspace);
@@ -210,7 +216,7 @@ class Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  /// What one OS thread does of it.
+  /// One OS thread's part of the grid.
   void work() {
     Worker own;
     const double begun = counts() ? thread_seconds() : 0;
@@ -241,28 +247,51 @@ class Run {
   void work(Worker& own) {
     std::vector<std::unique_ptr<Cluster>>& resident = own.resident;
     size_t turn = 0;
+    Standstill standstill(grid_);
     try {
       for (;;) {
         if (grid_.failed.load(std::memory_order_relaxed)) return;
         if (resident.empty() && !begin_cluster(own)) return;
         turn %= resident.size();
         const Round round = run_round(*resident[turn]);
+        if (round == Round::done || round == Round::worked) standstill.moved();
         if (round == Round::done) {
           resident.erase(resident.begin() + static_cast<std::ptrdiff_t>(turn));
           continue;
         }
         if (round == Round::worked) continue;
-        // What a cluster's threads block on lies in its own shared memory: nobody else can wake them.
+        // What a cluster's threads block on lies in its own shared memory: no other cluster can wake them.
         if (round == Round::stuck)
           throw Fault(FaultCode::launch_timeout,
                       cat(launch_text(launch_), ": deadlock: no thread can run any more", waits_text(*resident[turn])));
         // It reads what other clusters may write: the next one, or one that has not begun.
         const bool begun = resident.size() < most_resident() && begin_cluster(own);
         turn = begun ? resident.size() - 1 : turn + 1;
+        if (begun) standstill.moved();
+        if (turn < resident.size() || !standstill.is_final(resident)) continue;
+        if (std::ranges::any_of(resident, [](const auto& cluster) { return apply_pending(*cluster); }))
+          standstill.moved();
+        else if (others_may_change_memory && others_may_change_memory(launch_.device))
+          standstill.moved();
+        else
+          throw Fault(FaultCode::launch_timeout, cat(launch_text(launch_), ": deadlock: ", resident_text(resident)));
       }
     } catch (...) {
       fail(std::current_exception());
     }
+  }
+
+  /// The waits of all threads when all only read memory.
+  std::string resident_text(const std::vector<std::unique_ptr<Cluster>>& resident) const {
+    std::string text = "all threads that run read memory that nothing changes";
+    const uint64_t begun = std::min(grid_.next_cluster.load(), clusters_);
+    if (begun < clusters_) text += cat("; ", clusters_ - begun, " of ", clusters_, " blocks or clusters have not begun");
+    if (launch_.cooperative) text += "; a barrier of the grid waits for all of its blocks";
+    for (const auto& cluster : resident) {
+      if (text.size() > 4000) return text + "\n  …";
+      text += waits_text(*cluster);
+    }
+    return text;
   }
 
   /// As many as a GPU could hold, within reason for memory.
@@ -329,9 +358,10 @@ class Helpers {
     return *helpers;
   }
 
-  /// Calls `work` on this thread and on `others` more.
+  /// Calls `work` on this thread and on `others` more; on this one alone while they help another launch, which may
+  /// be waiting for this work.
   void run(uint32_t others, const std::function<void()>& work) {
-    const std::lock_guard one_at_a_time(runs_);
+    if (busy_.test_and_set()) return work();
     {
       std::unique_lock lock(mutex_);
       while (threads_ < others) {
@@ -344,10 +374,11 @@ class Helpers {
     }
     begin_.notify_all();
     work();
-    // Who has not begun by now would find nothing to do.
+    // Threads that have not begun by now would find nothing to do.
     std::unique_lock lock(mutex_);
     wanted_ = 0;
     end_.wait(lock, [&] { return running_ == 0; });
+    busy_.clear();
   }
 
  private:
@@ -366,7 +397,8 @@ class Helpers {
     }
   }
 
-  std::mutex runs_, mutex_;
+  std::atomic_flag busy_;
+  std::mutex mutex_;
   std::condition_variable begin_, end_;
   const std::function<void()>* work_ = nullptr;
   uint32_t threads_ = 0, wanted_ = 0, running_ = 0;

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-// The bytecode: what a PTX instruction becomes when a kernel is first launched.
+// The bytecode: PTX instructions are lowered to it when a kernel is first launched.
 
 namespace emulator::ptx {
 
@@ -12,7 +12,7 @@ struct Warp;
 struct Instruction;
 
 /// Executes one instruction for the lanes of warp.mask and returns the one to go on with: normally `i + 1`.
-/// nullptr ends the warp's turn; then the handler has said why through Warp (block, yield, exit; see warp.h).
+/// nullptr ends the warp's turn; then the handler has set the reason in Warp (block, yield, exit; see warp.h).
 using Handler = const Instruction* (*)(Warp& warp, const Instruction* i);
 
 /// Where an operand lies: a byte offset into the warp's registers, or, with kConstant set, into the kernel's constants.

@@ -16,6 +16,13 @@ namespace emulator::ptx {
 class Module;
 struct DebugTable;
 
+/// A function placed after a kernel's code, for calls that are not inlined.
+struct CalledFunction {
+  const Function* function = nullptr;
+  size_t code = 0;       ///< its first instruction
+  uint64_t address = 0;  ///< Module::function_address
+};
+
 struct Parameter {
   uint32_t offset, bytes, align;
 };
@@ -32,19 +39,21 @@ struct Kernel {
   uint32_t parameter_bytes = 0;
   uint32_t static_shared = 0;     ///< bytes from kSharedBase on; dynamic shared memory follows, aligned to `dynamic_align`
   uint32_t dynamic_align = 16;
-  uint32_t local_bytes = 0;       ///< of a lane
+  uint32_t local_bytes = 0;       ///< of a lane, without the stack
+  bool has_stack = false;         ///< calls, or asks for memory of the stack
+  std::vector<CalledFunction> functions;
   int max_threads = 1024, required_threads[3] = {0, 0, 0};
   int min_blocks = 0;
   int cluster[3] = {0, 0, 0};     ///< .reqnctapercluster
-  int registers_per_thread = 0;   ///< an estimate of what ptxas would take; 0: unknown
+  int registers_per_thread = 0;   ///< an estimate of ptxas's allocation; 0: unknown
   std::vector<Line> lines;
-  std::vector<std::shared_ptr<void>> kept;  ///< what Instruction::more points at
+  std::vector<std::shared_ptr<void>> kept;  ///< the targets of Instruction::more
   std::shared_ptr<char> constants_owner;
   std::vector<Variable> shared_variables;   ///< for reports: names, with `bytes`; offsets in shared_offsets
   std::vector<uint32_t> shared_offsets;
   std::shared_ptr<const DebugTable> debug;  ///< for --break; else nullptr
 
-  /// `file.cu:12` or, without line information, `PTX line 345`; inlined calls behind it.
+  /// `file.cu:12` or, without line information, `PTX line 345`; inlined calls after it.
   std::string where(const Instruction* i) const;
 };
 
@@ -66,6 +75,11 @@ class Module {
   char* variable(std::string_view name, uint64_t* bytes = nullptr) const;
   /// A kernel or device function of this name, as parsed so far; nullptr when there is none.
   Function* function(std::string_view name);
+  /// What `mov %rd, f` gives: no memory, but calls find the function by it.
+  uint64_t function_address(const Function& f) const;
+  const Function* function_at(uint64_t address) const;  ///< nullptr: of this module, none has this address
+  /// The device functions whose addresses are taken, in code or as a variable's first value.
+  const std::vector<Function*>& pointed_functions();
   const Text& text() const { return *text_; }
   int device() const { return device_; }
   int capability() const { return capability_; }
@@ -80,6 +94,9 @@ class Module {
   std::unordered_map<std::string_view, Place> places_;
   std::unordered_map<std::string_view, std::unique_ptr<Kernel>> kernels_;
   std::unordered_map<std::string_view, Function*> functions_;
+  uint64_t number_;  ///< unique over the process
+  std::vector<Function*> pointed_;
+  bool has_pointed_ = false;
   std::mutex mutex_;
   friend class Lowering;
 };

@@ -15,7 +15,7 @@
 
 namespace emulator::ptx {
 
-// A destination may be the very place of a source of the same width. Lane l depends on lane l alone all the same.
+// A destination may be the same register as a source of the same width. Lane l depends on lane l alone all the same.
 #if defined(__clang__)
 #define EMULATOR_EACH_LANE _Pragma("clang loop vectorize(assume_safety)") for (int l = 0; l < kLanes; ++l)
 #else
@@ -80,7 +80,7 @@ inline F operation(const Instruction* i) {
     return F();
 }
 
-/// The place of the n-th source.
+/// The register of the n-th source.
 inline Ref source_of(const Instruction* i, size_t n) { return n == 0 ? i->a : n == 1 ? i->b : n == 2 ? i->c : i->aux; }
 
 template <class F, size_t N>

@@ -15,12 +15,12 @@ class Lexer {
   Lexer(std::string_view text, uint32_t line)
       : at_(text.data()), end_(text.data() + text.size()), line_(line), last_line_(line) {}
 
-  /// The next character behind blanks and comments; 0 at the end.
+  /// The next character after blanks and comments; 0 at the end.
   char peek() {
     skip_blanks();
     return at_ < end_ ? *at_ : '\0';
   }
-  /// The character at the cursor, blanks included, or one further on; 0 behind the end.
+  /// The character at the cursor, blanks included, or one further on; 0 past the end.
   char raw(size_t ahead = 0) const { return at_ + ahead < end_ ? at_[ahead] : '\0'; }
   const char* cursor() const { return at_; }
   void advance(size_t count = 1) { at_ += count; }
@@ -45,7 +45,7 @@ class Lexer {
     if (found.empty()) fail(cat("expected ", what));
     return found;
   }
-  /// The same, which may hold `::`, of a modifier or directive; the cursor stands behind its dot.
+  /// The same, which may hold `::`, of a modifier or directive; the cursor is after its dot.
   std::string_view modifier() {
     const char* const begin = at_;
     while (at_ < end_) {
@@ -56,7 +56,7 @@ class Lexer {
       else
         break;
     }
-    if (at_ == begin) fail("expected a name behind '.'");
+    if (at_ == begin) fail("expected a name after '.'");
     return {begin, static_cast<size_t>(at_ - begin)};
   }
   /// `.name`, without the dot; empty, and nothing is read, when there is none.
@@ -75,9 +75,9 @@ class Lexer {
     expect('"');
     return found;
   }
-  /// The text between { and the } that belongs to it; the cursor stands behind the {, and then behind the }.
+  /// The text between { and its matching }; the cursor is after the {, and then after the }.
   std::string_view braces();
-  /// Goes on behind the next `;`.
+  /// Skips past the next `;`.
   void skip_statement();
 
   uint32_t line() const { return line_; }
@@ -120,7 +120,7 @@ class Lexer {
   const char* at_;
   const char* end_;
   uint32_t line_;
-  uint32_t last_line_;  ///< where the last word began: errors are found behind it
+  uint32_t last_line_;  ///< where the last word began: errors are reported from here
 };
 
 }  // namespace emulator::ptx

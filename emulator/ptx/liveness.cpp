@@ -4,15 +4,18 @@
 #include <algorithm>
 #include <bit>
 
+#include "emulator/ptx/frames.h"
+
 namespace emulator::ptx {
 
 bool never_falls_through(const Statement& s) {
   if (s.guard >= 0) return false;
-  return s.op == "bra" || s.op == "brx" || s.op == "ret" || s.op == "exit" || s.op == "trap";
+  return s.op != kCallFunction && ends_block(s);
 }
 
 bool ends_block(const Statement& s) {
-  return s.op == "bra" || s.op == "brx" || s.op == "ret" || s.op == "exit" || s.op == "trap";
+  return s.op == "bra" || s.op == "brx" || s.op == "ret" || s.op == "exit" || s.op == "trap" || s.op == kCallFunction ||
+         s.op == kReturnToCaller || s.op == kEndOfCode;
 }
 
 bool Liveness::live_at(int reg, Point point) const {
@@ -198,7 +201,7 @@ class Analysis {
       for (const Access* a = accesses_.begin(i); a != accesses_.end(i); ++a) {
         if (!a->written) continue;
         Point& open = open_[static_cast<size_t>(a->reg)];
-        if (open == 0) open = write + 1;  // nobody reads it, but it is written all the same
+        if (open == 0) open = write + 1;  // never read, but still written
         earliest_[static_cast<size_t>(a->reg)] = write;
         touched_.push_back(a->reg);
         if (!kills(i, *a)) continue;

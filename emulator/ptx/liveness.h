@@ -21,7 +21,7 @@ struct Access {
   bool held;  ///< must outlive the statement's writes: a guard, or a source that its destination must not overwrite
 };
 
-/// Who accesses what, by statement.
+/// The accesses to registers, by statement.
 class Accesses {
  public:
   Accesses(const Function& function, const std::vector<const Opcode*>& opcodes);
@@ -36,10 +36,10 @@ class Accesses {
 };
 
 /// When each register holds a value of a thread that it will read again. Lanes have registers of their own, so that
-/// what is right for one thread is right for a warp, whose lanes may be at different places.
+/// an answer for one thread holds for a warp, whose lanes may be at different instructions.
 ///
 /// A guarded write leaves the old value in other lanes and so does not end it. A register counts only where some write
-/// can have come before: what is read uninitialised takes no place anywhere else.
+/// can have come before: a register that is read uninitialised takes no space elsewhere.
 class Liveness {
  public:
   Liveness(const Function& function, const Accesses& accesses);
@@ -57,7 +57,7 @@ class Liveness {
 bool ends_block(const Statement& statement);
 /// Whether no statement follows it: it is a jump or an end without a guard.
 bool never_falls_through(const Statement& statement);
-/// Calls f(target) for each place where a statement may jump.
+/// Calls f(target) for each target of a statement's jump.
 template <class F>
 void for_each_target(const Function& function, const Statement& s, F f) {
   if (s.target < 0) return;

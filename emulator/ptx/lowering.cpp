@@ -6,6 +6,8 @@
 #include <new>
 
 #include "emulator/ptx/breakpoint.h"
+#include "emulator/ptx/calls.h"
+#include "emulator/ptx/frames.h"
 #include "emulator/ptx/inline.h"
 #include "emulator/ptx/lowering_state.h"
 #include "emulator/ptx/warp.h"
@@ -14,18 +16,13 @@ namespace emulator::ptx {
 
 namespace {
 
-/// What stands behind a body's last instruction.
-const Instruction* run_off(Warp& w, const Instruction* i) {
-  w.fail(i, std::countr_zero(w.mask), FaultCode::illegal_instruction, "the kernel's code ends without ret or exit");
-}
-
 uint32_t product(const int (&sizes)[3]) {
   return static_cast<uint32_t>(sizes[0]) * static_cast<uint32_t>(sizes[1]) * static_cast<uint32_t>(sizes[2]);
 }
 
-/// What ptxas might take: a little more than is alive at once, by eights, and no more than the launch bounds leave.
+/// An estimate of ptxas's registers: a little more than are live at once, in steps of 8, within the launch bounds.
 int estimate_registers(const Function& f, int most_alive) {
-  constexpr int kOwn = 10;  // what the system and addresses of its own take
+  constexpr int kOwn = 10;  // for the system and addresses
   int most = 255;
   const uint32_t threads = std::max(product(f.max_threads), product(f.required_threads));
   if (threads > 0) {
@@ -46,7 +43,7 @@ void describe(const Function& f, Kernel& kernel) {
   kernel.min_blocks = f.min_blocks;
 }
 
-/// Both ends of a mov lie in one place: it has nothing to do.
+/// Source and destination of a mov share a register: it has nothing to do.
 bool is_nothing(const Function& f, const Statement& s, const RegisterPlaces& places) {
   return is_copy(f, s) &&
          places.place[static_cast<size_t>(s.operands[0].reg)] == places.place[static_cast<size_t>(s.operands[1].reg)];
@@ -166,6 +163,7 @@ std::unique_ptr<Kernel> lower(Module& module, Function& function) {
   kernel.name = body.name;
   kernel.module = &module;
   place_call_parameters(body);
+  place_frames(body);
   describe(body, kernel);
 
   std::vector<const Opcode*> opcodes(body.code.size());
@@ -175,6 +173,7 @@ std::unique_ptr<Kernel> lower(Module& module, Function& function) {
   }
   const Accesses accesses(body, opcodes);
   const Liveness liveness(body, accesses);
+  state.liveness = &liveness;
   state.places = place_registers(body, accesses, liveness, opcodes);
   kernel.register_bytes = state.places.bytes;
   kernel.predicates = state.places.predicates;
@@ -190,7 +189,7 @@ std::unique_ptr<Kernel> lower(Module& module, Function& function) {
   }
   start.back() = kernel.code.size();
   Instruction& last = kernel.code.emplace_back();
-  last.run = run_off;
+  last.run = run_off_code;
   if (!body.code.empty()) last.line = body.code.back().line;
   link(body, start, kernel);
   own_constants(state.constants, kernel);

@@ -11,13 +11,13 @@
 
 namespace emulator::ptx {
 
-/// From the tree to bytecode. An instruction is handled in one place: its family's file has the handlers and the function
+/// From the tree to bytecode. Each instruction is handled in one file: its family's has the handlers and the function
 /// that lowers it, and names both in a table (families()).
 class Lowering {
  public:
-  /// The instruction at hand. Whatever of it a lowering function does not understand, it must refuse: unknown().
+  /// The instruction at hand. A lowering function must refuse what it does not understand: unknown().
   const Statement& statement() const;
-  const Operand& operand(size_t i) const;  ///< one of Kind::none behind the last
+  const Operand& operand(size_t i) const;  ///< one of Kind::none past the last
   size_t operands() const;
   std::string_view op() const;
   bool has(std::string_view mod) const;
@@ -25,7 +25,7 @@ class Lowering {
   Type type(int i = 0) const;
   const std::vector<std::string_view>& mods() const;
 
-  /// Where an operand is read: a register's place, or a constant's, as lanes of bytes_of(type). Integers and reals become
+  /// Where an operand is read: a register or a constant, as lanes of bytes_of(type). Integers and reals become
   /// what `type` makes of them (an f64 literal for an f32 instruction is rounded). Symbols become their addresses
   /// (variables: as the space's own address; see address()).
   Ref source(const Operand& operand, Type type);
@@ -66,17 +66,24 @@ class Lowering {
   /// The function that is called; empty of an indirect call.
   std::string_view callee() const;
   size_t call_arguments() const;
-  /// The place of an argument of 4 or 8 bytes. unknown() of one that is no such register, a structure for instance.
+  /// The register of an argument of 4 or 8 bytes. unknown() for others, a structure for instance.
   Ref call_argument(size_t i);
   int call_argument_bytes(size_t i) const;  ///< 4 or 8
   /// Where the result goes, of 4 or 8 bytes; kNoRef when nobody reads it or there is none.
   Ref call_result();
   int call_result_bytes() const;  ///< 0 with kNoRef
 
-  /// A place of `bytes` (4, 8 or 16) a lane for what one statement's instructions hand on to each other; `i` tells several
-  /// apart. The next statement may have the same place.
+  /// Scratch of `bytes` (4, 8 or 16) a lane between one statement's instructions; `i` tells several
+  /// apart. The next statement may reuse it.
   Ref scratch(int bytes, int i = 0);
   Ref scratch_predicate(int i = 0);
+
+  /// The registers that will be read after the statement at hand, but for those that it writes.
+  struct Kept {
+    Ref at;
+    int bytes;  ///< 4, 8 or 16 a lane; 0 of a predicate
+  };
+  std::vector<Kept> kept_over() const;
 
   Kernel& kernel();
   const Function& function() const;
@@ -92,15 +99,15 @@ class Lowering {
   State* state_ = nullptr;
 };
 
-/// What the allocation of registers must know of an instruction before it is lowered.
+/// An instruction's operands as register allocation must know them before lowering.
 enum class Roles : uint8_t {
   first_written,   ///< operand 0 (with all parts of a vector or pair) is written, all others are read: the usual case
   all_read,        ///< st, red, bar, …
-  first_updated,   ///< operand 0 is read and written, later than the instruction perhaps (wgmma): its registers keep places
+  first_updated,   ///< operand 0 is read and written, later than the instruction perhaps (wgmma): its registers get storage
                    ///< of their own, shared with nothing but copies of them
 };
 
-// A destination may have the place of a source of the same width that is read for the last time, where both are single
+// A destination may share the register of a source of the same width that is read for the last time, where both are single
 // registers and the opcode works lane by lane (can_work_in_place() in accesses.cpp has the list). Such a lowering
 // that emits several instructions must not write its destination before the last of them that reads a source. Of all
 // other opcodes, and of vectors and p|q, destinations and sources never share.
@@ -126,6 +133,8 @@ Family move_family();
 Family memory_family();
 Family atomic_family();
 Family copy_family();      // cp.async, prefetch, …
+Family call_family();      // calls that are not inlined
+Family texture_family();   // tex, tld4, suld, sust, txq, suq
 Family control_family();   // bra, brx, ret, exit, trap, call of built-in functions
 Family warp_family();      // shfl, vote, match, redux, activemask, elect
 Family barrier_family();   // bar, barrier, membar, fence, nanosleep
@@ -135,7 +144,7 @@ Family mbarrier_family();
 Family bulk_family();      // cp.async.bulk, cp.reduce.async.bulk, tensormap
 Family cluster_family();   // mapa, getctarank, barrier.cluster is in barrier_family, st.async, red.async, setmaxnreg
 
-/// nullptr when nobody knows it.
+/// nullptr when it is unknown.
 const Opcode* find_opcode(const Statement& statement);
 
 std::unique_ptr<Kernel> lower(Module& module, Function& function);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <map>
 
 #include "emulator/machine/fault.h"
 #include "emulator/ptx/lowering_state.h"
@@ -60,8 +61,11 @@ Ref Lowering::source(const Operand& o, Type type) {
     }
     case Kind::symbol: {
       const Symbols::Place* const place = state_->symbols->find(o);
-      if (place == nullptr) unknown(cat("no variable ", o.name, " (the address of a function?)"));
-      const uint64_t address = place->address + static_cast<uint64_t>(o.value);
+      const ptx::Function* const callee = place == nullptr ? state_->module.function(o.name) : nullptr;
+      if (callee != nullptr && callee->is_kernel) unknown("the address of a kernel: launches by kernels are not emulated");
+      if (place == nullptr && callee == nullptr) unknown(cat("no variable ", o.name));
+      const uint64_t begin = place != nullptr ? place->address : state_->module.function_address(*callee);
+      const uint64_t address = begin + static_cast<uint64_t>(o.value);
       const int bytes = bytes_of(type);
       if (bytes < 4 || !fits(address, bytes)) unknown(cat("the address of ", o.name, " does not fit"));
       return constant(address, bytes);
@@ -124,6 +128,21 @@ int Lowering::register_bytes(const Operand& o) const { return bytes_of(register_
 
 Type Lowering::register_type(const Operand& o) const {
   return o.kind == Kind::reg ? state_->body.registers[static_cast<size_t>(o.reg)].type : Type::none;
+}
+
+std::vector<Lowering::Kept> Lowering::kept_over() const {
+  std::map<Ref, int> found;
+  std::map<Ref, int> predicates;
+  const auto after = static_cast<Point>(2 * state_->current + 1);
+  for (size_t r = 0; r < state_->body.registers.size(); ++r) {
+    if (!state_->liveness->live_at(static_cast<int>(r), after)) continue;
+    const int bytes = static_cast<int>(place_bytes(state_->body.registers[r].type)) / kLanes;
+    (bytes == 0 ? predicates : found)[state_->places.place[r]] = bytes;
+  }
+  std::vector<Kept> kept;
+  for (const auto* const list : {&found, &predicates})
+    for (const auto& [at, bytes] : *list) kept.push_back({at, bytes});
+  return kept;
 }
 
 Ref Lowering::scratch(int bytes, int i) {

@@ -14,13 +14,14 @@ struct Lowering::State {
   Function body;  ///< calls inlined
   std::unique_ptr<Kernel> kernel;
   RegisterPlaces places;
+  const Liveness* liveness = nullptr;
   std::unique_ptr<Symbols> symbols;
   size_t current = 0;  ///< statement
 
   std::vector<char> constants;
   std::map<std::pair<uint64_t, int>, Ref> constant_refs;
   std::map<std::pair<int, int>, Ref> scratch;  ///< by bytes and number; of predicates by 0 and number
-  Ref false_predicate = kNoRef;                ///< a word that nobody writes
+  Ref false_predicate = kNoRef;                ///< a word that is never written
 };
 
 }  // namespace emulator::ptx

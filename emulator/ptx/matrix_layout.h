@@ -31,7 +31,7 @@ inline int read_registers(Lowering& l, const Operand& operand, Type type, bool w
   return static_cast<int>(count);
 }
 
-/// What a handler of a .sync.aligned instruction does first. True: all 32 lanes are here and execute it. False: `next`
+/// The first step of a .sync.aligned instruction's handler. True: all 32 lanes are here and execute it. False: `next`
 /// is what the handler returns.
 inline bool whole_warp(Warp& w, const Instruction* i, const char* what, const Instruction*& next) {
   constexpr uint32_t kAll = ~0u;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mma.sync, and what wmma.mma shares with it. Products and sums are computed in f32 (tensor cores keep a few bits more
+// mma.sync, and its parts shared by wmma.mma. Products and sums are computed in f32 (tensor cores keep a few bits more
 // or less of each sum, which PTX leaves open), sums of f16 are rounded once per instruction, integers and f64 are
 // exact.
 #include <charconv>
@@ -176,9 +176,9 @@ bool read_shape(std::string_view text, Shape& shape) {
   const char *at = text.data(), *const end = at + text.size();
   for (const auto& [letter, value] : {std::pair{'m', &s.m}, {'n', &s.n}, {'k', &s.k}}) {
     if (at == end || *at != letter) return false;
-    const auto [behind, error] = std::from_chars(at + 1, end, *value);
+    const auto [rest, error] = std::from_chars(at + 1, end, *value);
     if (error != std::errc() || *value <= 0) return false;
-    at = behind;
+    at = rest;
   }
   if (at != end) return false;
   shape = s;

@@ -32,7 +32,7 @@ void store(const SharedPlace& place, const Mbarrier& barrier) {
   std::memcpy(place.data(), &word, sizeof(word));
 }
 
-/// Ends the phase when nothing is missing, and keeps the object.
+/// Ends the phase when nothing is missing, and stores the object.
 void settle(const SharedPlace& place, Mbarrier barrier) {
   if (barrier.pending == 0 && barrier.bytes == 0) {
     barrier.odd = !barrier.odd;
@@ -55,7 +55,7 @@ SharedPlace place_of(Warp& w, const Instruction* i, int lane, const Operands& o,
   return shared_place(w, i, lane, o.where, o.address.at(w, lane), kWord, kWord, what);
 }
 
-/// The place of an mbarrier that the lane uses as others do at the same time.
+/// The address of an mbarrier that the lane uses at the same time as others.
 SharedPlace used_place(Warp& w, const Instruction* i, int lane, const Operands& o, const char* what) {
   const SharedPlace place = place_of(w, i, lane, o, what);
   if (BlockChecks* const checks = race_checks_of(*w.block)) checks->mbarrier_use(w, i, lane, place.data());
@@ -95,6 +95,7 @@ const Instruction* arrive(Warp& w, const Instruction* i) {
   const char* const what = o.drop ? "mbarrier.arrive_drop" : "mbarrier.arrive";
   const uint32_t lanes = w.lanes(i);
   uint64_t states[kLanes];  // the state's register may be that of the address
+  w.changed = true;
   for (uint32_t left = lanes; left; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const SharedPlace place = used_place(w, i, lane, o, what);
@@ -124,6 +125,7 @@ template <bool kExpect>
 const Instruction* tx(Warp& w, const Instruction* i) {
   const Operands& o = operands_of(i);
   const char* const what = kExpect ? "mbarrier.expect_tx" : "mbarrier.complete_tx";
+  w.changed = true;
   for (uint32_t left = w.lanes(i); left; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const SharedPlace place = used_place(w, i, lane, o, what);
@@ -189,10 +191,12 @@ const Instruction* wait(Warp& w, const Instruction* i) {
     for (uint32_t left = lanes; left; left &= left - 1)
       if (const int lane = std::countr_zero(left); is_over(w, i, lane, o, kWhat)) done |= 1u << lane;
   }
-  // Lanes for which it is so must not wait for the others: they may be who brings it about.
+  // Lanes whose phase is over must not wait for the others, which may depend on them.
   if (lanes == 0 || done != 0 || !kTry) {
     w.set_predicate(o.done, lanes, done);
-    return done == lanes ? i + 1 : w.yield(i + 1);
+    if (done == lanes) return i + 1;
+    w.spins = true;
+    return w.yield(i + 1);
   }
   return w.poll(i, kWhat);
 }
@@ -256,7 +260,7 @@ const Instruction* copies_arrive(Warp& w, const Instruction* i) {
   return i + 1;
 }
 
-// What lowering reads. Qualifiers of ordering (.release, .acquire, .relaxed, scopes) change no result here: the threads
+// Read by lowering. Qualifiers of ordering (.release, .acquire, .relaxed, scopes) change no result here: the threads
 // of a cluster run one at a time, in order. The checks know of them.
 
 void allow(Lowering& l, std::initializer_list<std::string_view> more) {

@@ -26,7 +26,7 @@ struct Mbarrier {
   std::string text() const;
 };
 
-/// The mbarrier at a place. `what` is who asks: an asynchronous copy has no instruction at hand, only its line.
+/// The mbarrier at an address. `what` names the caller: an asynchronous copy has no instruction at hand, only its line.
 Mbarrier mbarrier_at(Warp& w, uint32_t line, int lane, const SharedPlace& place, const char* what);
 /// So many bytes have come: may end the phase.
 void mbarrier_complete(Warp& w, uint32_t line, int lane, const SharedPlace& place, uint64_t bytes, const char* what);

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "emulator/ptx/memory_transfer.h"
+#include "emulator/ptx/standstill.h"
 
 namespace emulator::ptx {
 
@@ -16,7 +17,7 @@ int64_t sign_extended(uint64_t value, int bytes) {
   return static_cast<int64_t>(value << unused) >> unused;
 }
 
-/// One access each: what other OS threads read and write at the same time is never torn.
+/// One access each, so that concurrent accesses of other OS threads are never torn.
 uint64_t read_element(const char* at, int bytes) {
   switch (bytes) {
     case 1:
@@ -84,7 +85,7 @@ Handler parameter_loader(int bytes, int lane_bytes, bool is_signed) {
   return bytes == 16 ? load_parameter<Wide, Wide> : nullptr;
 }
 
-/// What kinds of transfers have quick paths.
+/// The transfers that have quick paths.
 struct Kind {
   int bytes, lane_bytes, count;
   bool is_signed;
@@ -298,7 +299,7 @@ void lower_discard(Lowering& l) {
   l.emit(discard, kNoRef, form.base).more = l.keep(form);
 }
 
-/// prefetch, prefetchu, applypriority: nothing that a program can see. Their addresses may be wrong.
+/// prefetch, prefetchu, applypriority: no effect that a program can see. Their addresses may be wrong.
 void lower_hint(Lowering& l) {
   AccessForm form;
   for (const std::string_view mod : l.mods())
@@ -359,6 +360,7 @@ const Instruction* load_any(Warp& w, const Instruction* i) {
   }
   if (form.strong()) {
     w.spins = true;
+    if (w.block->grid->suspected) note_spin(w, lanes, at);
     if (form.order != Order::relaxed) std::atomic_thread_fence(std::memory_order_acquire);
   }
   return i + 1;
@@ -369,6 +371,9 @@ const Instruction* store_any(Warp& w, const Instruction* i) {
   const uint32_t lanes = w.lanes(i);
   char* at[kLanes];
   locate_quickly(w, i, form, lanes, true, false, at);
+  const char* const local_end = w.local + size_t{w.local_bytes} * kLanes;
+  for (uint32_t left = lanes; left != 0 && !w.changed; left &= left - 1)
+    w.changed = at[std::countr_zero(left)] < w.local || at[std::countr_zero(left)] >= local_end;
   if (form.strong() && form.order != Order::relaxed) std::atomic_thread_fence(std::memory_order_release);
   for (uint32_t left = lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);

@@ -3,7 +3,7 @@
 #include "emulator/ptx/access.h"
 
 // The quick paths of loads and stores: all addresses of a warp in one range, elements of one width in registers of one
-// width. Whatever is not so is left to the general path, which also finds the words for errors.
+// width. All others take the general path, which also writes the errors' texts.
 
 namespace emulator::ptx {
 
@@ -14,7 +14,7 @@ struct alignas(16) Wide {
   uint64_t low, high;
 };
 
-/// A lane's local memory lies behind its neighbour's; all else is one for all lanes.
+/// Each lane's local memory follows its neighbour's; all other spaces are shared by the lanes.
 template <class Base, bool Strided>
 struct LaneSpan : Span<Base> {
   uint64_t stride = 0;
@@ -32,14 +32,14 @@ struct Window {
 
 /// The range that the first lane's address is in. False: none, or one that the quick path leaves alone.
 template <Reach S, class Base>
-[[gnu::always_inline]] inline bool find_window(Warp& w, const Instruction* i, int lane,
+[[gnu::always_inline]] inline bool find_window(Warp& w, const Instruction* i, int lane, bool write,
                                                LaneSpan<Base, S == Reach::local>& span, Window<Base>& window) {
   span.base = w.in<Base>(i->a);
   span.offset = static_cast<Base>(i->imm);
   const Base first = span.base[lane] + span.offset;
   if constexpr (S == Reach::local) {
     span.origin = reinterpret_cast<uintptr_t>(w.local);
-    span.stride = w.kernel().local_bytes;
+    span.stride = w.local_bytes;
     window = {0, span.stride};
     return true;
   }
@@ -73,7 +73,7 @@ template <Reach S, class Base>
     if (kind != 0) return false;
   }
   if constexpr (S == Reach::global || S == Reach::generic) {
-    const Block::Known* const known = known_range(w, i, first);
+    const Block::Known* const known = known_range(w, i, first, write);
     if (!known) return false;
     span.origin = 0;
     window = {known->begin, known->bytes};
@@ -128,11 +128,11 @@ template <class T>
 
 /// The addresses of some lanes when they lie in one range and are aligned. False: the general path must look.
 template <Reach S, class Base>
-inline bool quick_addresses(Warp& w, const Instruction* i, uint32_t bytes, uint32_t lanes, char** at) {
+inline bool quick_addresses(Warp& w, const Instruction* i, uint32_t bytes, uint32_t lanes, bool write, char** at) {
   LaneSpan<Base, S == Reach::local> span;
   Window<Base> window;
   if (lanes == 0) return true;
-  if (!find_window<S>(w, i, std::countr_zero(lanes), span, window) || window.size < bytes) return false;
+  if (!find_window<S>(w, i, std::countr_zero(lanes), write, span, window) || window.size < bytes) return false;
   const Base limit = static_cast<Base>(window.size - bytes), low = static_cast<Base>(bytes - 1);
   bool good = true;
   for (uint32_t left = lanes; left != 0; left &= left - 1) {
@@ -150,12 +150,12 @@ inline void locate_quickly(Warp& w, const Instruction* i, const AccessForm& form
   bool good = false;
   if (!checked(w)) {
     if (form.space == Space::global)
-      good = quick_addresses<Reach::global, uint64_t>(w, i, bytes, lanes, at);
+      good = quick_addresses<Reach::global, uint64_t>(w, i, bytes, lanes, write, at);
     else if (form.space == Space::generic)
-      good = quick_addresses<Reach::generic, uint64_t>(w, i, bytes, lanes, at);
+      good = quick_addresses<Reach::generic, uint64_t>(w, i, bytes, lanes, write, at);
     else if (form.space == Space::shared)
-      good = form.base_bytes == 4 ? quick_addresses<Reach::shared, uint32_t>(w, i, bytes, lanes, at)
-                                  : quick_addresses<Reach::shared, uint64_t>(w, i, bytes, lanes, at);
+      good = form.base_bytes == 4 ? quick_addresses<Reach::shared, uint32_t>(w, i, bytes, lanes, write, at)
+                                  : quick_addresses<Reach::shared, uint64_t>(w, i, bytes, lanes, write, at);
   }
   if (!good) {
     locate(w, i, form, lanes, write, atomic, at);
@@ -173,7 +173,7 @@ template <Reach S, class Base>
   }
 }
 
-/// Tells the checks of weak accesses by the quick path.
+/// Informs the checks of weak accesses by the quick path.
 template <Reach S, class Base>
 [[gnu::noinline]] void note_span(Warp& w, const Instruction* i, const LaneSpan<Base, S == Reach::local>& span,
                                  uint32_t lanes, uint32_t bytes, bool write, Pattern pattern) {
@@ -203,7 +203,7 @@ const Instruction* load(Warp& w, const Instruction* i) {
   if (lanes == 0) return i + 1;
   LaneSpan<Base, S == Reach::local> span;
   Window<Base> window;
-  if (!find_window<S>(w, i, std::countr_zero(lanes), span, window)) [[unlikely]]
+  if (!find_window<S>(w, i, std::countr_zero(lanes), false, span, window)) [[unlikely]]
     return load_any(w, i);
   const Columns<R, V> d(w, i, i->d);
   if (lanes != kAllLanes) {
@@ -278,7 +278,7 @@ const Instruction* store(Warp& w, const Instruction* i) {
   if (lanes == 0) return i + 1;
   LaneSpan<Base, S == Reach::local> span;
   Window<Base> window;
-  if (!find_window<S>(w, i, std::countr_zero(lanes), span, window)) [[unlikely]]
+  if (!find_window<S>(w, i, std::countr_zero(lanes), true, span, window)) [[unlikely]]
     return store_any(w, i);
   const Columns<R, V> source(w, i, i->b);
   const auto put = [&](int lane) __attribute__((always_inline)) {
@@ -302,6 +302,7 @@ const Instruction* store(Warp& w, const Instruction* i) {
   const Pattern pattern = scan<kBytes>(span.base, span.offset, window.begin, window.size);
   if (pattern == Pattern::outside) [[unlikely]]
     return store_any(w, i);
+  if constexpr (S != Reach::local) w.changed = true;
   note_touched<S, Base>(w, span, lanes, kBytes, Touch::write);
   if (checked(w)) [[unlikely]]
     note_span<S, Base>(w, i, span, lanes, kBytes, true, pattern);

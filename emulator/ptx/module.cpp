@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <unordered_set>
+#include <utility>
 
 #include "emulator/machine/fault.h"
 #include "emulator/machine/memory.h"
 #include "emulator/ptx/count.h"
 #include "emulator/ptx/inline.h"
+#include "emulator/ptx/lexer.h"
 #include "emulator/ptx/lowering.h"
+#include "emulator/ptx/warp.h"
 
 namespace emulator::ptx {
 
@@ -14,6 +19,28 @@ namespace {
 
 bool has_memory(const Variable& v) {
   return (v.space == Space::global || v.space == Space::constant) && !v.is_external && v.bytes > 0;
+}
+
+/// Calls add(name) for every name in a body but those of instructions and callees.
+template <class F>
+void for_each_operand_name(const Function& f, F add) {
+  Lexer lexer(f.body, f.body_line);
+  std::string_view op;
+  bool begins = true;
+  for (char c = lexer.peek(); c != '\0'; c = lexer.peek()) {
+    if (Lexer::is_word(c)) {
+      const std::string_view word = lexer.word();
+      if (begins)
+        op = word;
+      else if (op != "call")
+        add(word);
+      begins = false;
+      continue;
+    }
+    lexer.advance();
+    if (c == '@') lexer.accept('!'), lexer.word();
+    begins = c == '@' || c == ';' || c == '{' || c == '}' || c == ':';
+  }
 }
 
 MemoryKind kind_of(const Variable& v) { return v.is_managed ? MemoryKind::managed : MemoryKind::module; }
@@ -24,6 +51,8 @@ std::string Kernel::where(const Instruction* i) const { return describe_line(mod
 
 Module::Module(std::string ptx, int device, int capability)
     : text_(parse_module(std::move(ptx))), device_(device), capability_(capability) {
+  static std::atomic<uint64_t> modules{0};
+  number_ = ++modules;
   if (text_->target > capability || (text_->arch_specific && text_->target != capability))
     throw Fault(FaultCode::unsupported,
                 cat("PTX for sm_", text_->target, text_->arch_specific ? "a" : "",
@@ -35,18 +64,19 @@ Module::Module(std::string ptx, int device, int capability)
     if (data == nullptr) throw Fault(FaultCode::unsupported, cat("no memory for variable ", v.name));
     std::memset(data, 0, v.bytes);
     std::copy(v.content.begin(), v.content.end(), data);
+    if (v.space == Space::constant) make_read_only(data);
     places_[v.name] = {data, v.bytes};
   }
   for (const Variable& v : text_->variables) {
     if (!has_memory(v)) continue;
     for (const Variable::Address& a : v.addresses) {
-      // The address of a function stays 0: calls through pointers are refused.
       const char* const target = variable(a.name);
-      if (target == nullptr && function(a.name) == nullptr)
+      const Function* const f = function(a.name);
+      if (target == nullptr && f == nullptr)
         throw Fault(FaultCode::unsupported,
                     cat("variable ", v.name, " begins as the address of ", a.name, ", which has none"));
-      if (target == nullptr) continue;
-      const uint64_t address = (reinterpret_cast<uint64_t>(target) + static_cast<uint64_t>(a.offset)) >> a.shift;
+      const uint64_t begin = target != nullptr ? reinterpret_cast<uint64_t>(target) : function_address(*f);
+      const uint64_t address = (begin + static_cast<uint64_t>(a.offset)) >> a.shift;
       std::memcpy(places_[v.name].data + a.at, &address, a.bytes);
     }
   }
@@ -56,6 +86,30 @@ Module::~Module() {
   for (const Variable& v : text_->variables)
     if (const auto place = places_.find(v.name); place != places_.end() && has_memory(v))
       release(place->second.data, kind_of(v));
+}
+
+uint64_t Module::function_address(const Function& f) const {
+  return kCodeWindow | number_ << 32 | static_cast<uint64_t>(&f - text_->functions.data() + 1) << 4;
+}
+
+const Function* Module::function_at(uint64_t address) const {
+  for (const Function& f : text_->functions)
+    if (function_address(f) == address) return &f;
+  return nullptr;
+}
+
+const std::vector<Function*>& Module::pointed_functions() {
+  if (std::exchange(has_pointed_, true)) return pointed_;
+  std::unordered_set<Function*> seen;
+  const auto add = [&](std::string_view name) {
+    Function* const f = function(name);
+    if (f != nullptr && !f->is_kernel && f->body.data() != nullptr && seen.insert(f).second) pointed_.push_back(f);
+  };
+  for (const Variable& v : text_->variables)
+    for (const Variable::Address& a : v.addresses) add(a.name);
+  for (const Function& f : text_->functions)
+    if (f.body.data() != nullptr) for_each_operand_name(f, add);
+  return pointed_;
 }
 
 const Kernel* Module::kernel(std::string_view name) {

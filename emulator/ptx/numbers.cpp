@@ -41,7 +41,7 @@ int unused_bits(const Format& f) { return f.bytes == 4 ? 23 - f.mantissa_bits : 
 int bias(const Format& f) { return (1 << (f.exponent_bits - 1)) - 1; }
 uint32_t sign_bit(const Format& f) { return uint32_t{1} << (f.exponent_bits + f.mantissa_bits); }
 
-/// An integer number of last places, `fraction` is exactly what lies beyond `low`, in [0, 1).
+/// An integer number of units in the last place; `fraction` is exactly what lies beyond `low`, in [0, 1).
 double round_place(double low, double fraction, bool negative, Rounding rounding) {
   switch (rounding) {
     case Rounding::zero:
@@ -101,7 +101,7 @@ uint32_t encode(const Format& f, double value, Rounding rounding, bool saturates
   } else if (magnitude == 0) {
     bits = 0;
   } else {
-    // In last places of its binade (of the lowest one for subnormal numbers); a carry goes on into the exponent.
+    // In units in the last place of its binade (of the lowest one for subnormal numbers); a carry goes on into the exponent.
     const int exponent = std::max(std::ilogb(magnitude), 1 - bias(f));
     const double places = std::ldexp(magnitude, f.mantissa_bits - exponent), low = std::floor(places);
     const auto rounded = static_cast<uint64_t>(round_place(low, places - low, negative, rounding));

@@ -6,7 +6,7 @@
 #include "emulator/ptx/ast.h"
 
 // Numbers that C++ has no types for. First conversions of one lane without branches, which the compiler vectorises;
-// they round to the nearest, ties to even. Behind them any format in any rounding, exactly, one number at a time.
+// they round to the nearest, ties to even. After them any format in any rounding, exactly, one number at a time.
 
 namespace emulator::ptx {
 
@@ -33,7 +33,7 @@ inline float f32_of_f16(uint32_t half) {
   const uint32_t bits = bits_of(f32_of(magnitude << 13) * 0x1p112f);
   return f32_of(bits | (magnitude >= 0x7c00 ? 0x7f800000 : 0) | (half & 0x8000) << 16);
 }
-/// To a format of fewer bits, for which what is too large is still to be decided: `m` mantissa bits, its exponent's
+/// To a format of fewer bits, without handling of overflow: `m` mantissa bits, its exponent's
 /// bias.
 template <int m, int bias>
 inline uint32_t narrowed(uint32_t magnitude) {
@@ -79,7 +79,7 @@ enum class Rounding : uint8_t { nearest, zero, down, up, away };  ///< away: to 
 struct Format {
   int bytes;  ///< in a register
   int exponent_bits, mantissa_bits;
-  bool has_infinity;  ///< with NaNs behind it, as IEEE 754 has it; else see `nan`
+  bool has_infinity;  ///< with NaNs above it, as in IEEE 754; else see `nan`
   uint32_t nan;       ///< what a NaN becomes
   uint32_t largest;   ///< the largest finite number
 };

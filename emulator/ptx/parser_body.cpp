@@ -146,7 +146,7 @@ void BodyParser::location() {
       lexer_.name("a label");
       if (lexer_.peek() == '+') lexer_.advance(), read_count(lexer_);
     } else if (word == "inlined_at") {
-      // The place of the call has had a .loc of its own, which says where that one was inlined.
+      // The call's location has had a .loc of its own, which says where it was inlined.
       const uint32_t file = number(), at = number(), at_column = number();
       uint32_t& outer = places_[{file, at, at_column}];
       if (outer == 0) {
@@ -185,7 +185,7 @@ void BodyParser::named() {
     Lexer label = lexer_;
     const std::string_view name = lexer_.directive();
     if (name == "branchtargets") return branch_targets(word);
-    if (name == "callprototype" || name == "calltargets") return lexer_.skip_statement();
+    if (name == "callprototype" || name == "calltargets") return prototype(word, name == "calltargets");
     lexer_ = label;
   }
   if (!labels_.define(word, static_cast<int>(out_.code.size()))) lexer_.fail(cat("label ", word, " is defined twice"));
@@ -201,6 +201,19 @@ void BodyParser::branch_targets(std::string_view label) {
   } while (lexer_.accept(','));
   lexer_.expect(';');
   if (!labels_.define_table(label, table)) lexer_.fail(cat("label ", label, " is defined twice"));
+}
+
+void BodyParser::prototype(std::string_view name, bool is_list) {
+  Prototype& found = out_.prototypes.emplace_back();
+  found.name = name;
+  if (is_list) {
+    found.target = lexer_.name("a function");
+  } else {
+    found.results = read_parameters(lexer_);
+    lexer_.name("_");
+    found.parameters = read_parameters(lexer_);
+  }
+  lexer_.skip_statement();
 }
 
 void BodyParser::instruction(int guard, bool guard_negated) {
@@ -232,6 +245,10 @@ void BodyParser::instruction(int guard, bool guard_negated) {
     if (s.operands.size() <= at || s.operands[at].kind != Operand::Kind::symbol) lexer_.fail("expected a label");
     labels_.refer({s.operands[at].name, static_cast<int>(out_.code.size()), -1, -1, lexer_.line()});
   }
+  if (s.op == "call" && s.operands.back().kind == Operand::Kind::symbol) {
+    for (size_t i = 0; i < out_.prototypes.size(); ++i)
+      if (out_.prototypes[i].name == s.operands.back().name) s.target = static_cast<int>(i);
+  }
   out_.code.push_back(std::move(s));
 }
 
@@ -241,6 +258,7 @@ void parse_body(const Text&, Function& function) {
   function.variables.clear();
   function.code.clear();
   function.tables.clear();
+  function.prototypes.clear();
   function.lines.clear();
   BodyParser(function).parse();
   function.parsed = true;

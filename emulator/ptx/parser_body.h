@@ -10,13 +10,13 @@
 
 namespace emulator::ptx {
 
-/// What a name of a register stands for: one register, `name<count>`, or the elements of a `.v2` or `.v4`.
+/// The meaning of a register's name: one register, `name<count>`, or the elements of a `.v2` or `.v4`.
 struct Registers {
   int first = 0, count = 0;
   bool is_vector = false;
 };
 
-/// Labels and who refers to them. A reference is resolved when the scope closes that has the label.
+/// Labels and references to them. A reference is resolved when the scope closes that has the label.
 class Labels {
  public:
   struct Reference {
@@ -31,7 +31,7 @@ class Labels {
   void close(Function& function, Reference* missing);
   bool define(std::string_view name, int statement);
   void refer(Reference reference) { scopes_.back().references.push_back(reference); }
-  /// Labels of .branchtargets, which stand before or behind their brx.idx.
+  /// Labels of .branchtargets, which come before or after their brx.idx.
   bool define_table(std::string_view name, int table);
 
  private:
@@ -55,6 +55,7 @@ class BodyParser {
   void variables(std::string_view space);
   void location();
   void branch_targets(std::string_view label);
+  void prototype(std::string_view name, bool is_list);
   void instruction(int guard, bool guard_negated);
   void guarded();
   void named();  ///< a label or an instruction
@@ -77,7 +78,7 @@ class BodyParser {
   int depth_ = 0;
   uint32_t current_line_ = 0;
   bool has_location_ = false;
-  /// Where each place of the source was last said to be, for `inlined_at`.
+  /// The last .loc of each source location, for `inlined_at`.
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> places_;
 };
 

@@ -39,7 +39,7 @@ class ModuleParser {
     } else if (name == "address_size") {
       if (read_integer(lexer_) != 64) lexer_.fail("only .address_size 64 is supported");
     } else if (name == "visible" || name == "weak" || name == "common" || name == "linkonce") {
-      // What a linker makes of them does not matter: a module is linked already.
+      // Their meaning to a linker does not matter: a module is linked already.
     } else if (name == "extern") {
       external_ = true;
     } else if (name == "entry" || name == "func") {

@@ -19,7 +19,7 @@ Operand of_constant(const Constant& constant) {
 }  // namespace
 
 bool BodyParser::find_register(std::string_view name, Registers& found, int& index) const {
-  // `rd12` is register 12 of the range `rd` or, which nobody writes but may, register 2 of the range `rd1`.
+  // `rd12` is register 12 of the range `rd` or, unusual but legal, register 2 of the range `rd1`.
   size_t digits = 0;
   while (digits < name.size() && digits < 8 && Lexer::is_digit(name[name.size() - 1 - digits])) ++digits;
   const Scopes<Registers>::Binding* range = nullptr;
@@ -150,7 +150,7 @@ Operand BodyParser::primary(const Statement& statement) {
       return o;
     }
     o = name_operand(lexer_.word());
-    if (o.kind != Kind::reg) lexer_.fail("expected a predicate behind '!'");
+    if (o.kind != Kind::reg) lexer_.fail("expected a predicate after '!'");
     o.negated = true;
     return o;
   }

@@ -100,7 +100,7 @@ class ContentReader {
   size_t width_;
 };
 
-/// `[4][8]` behind a name. An array without a size takes that of its content, or is external.
+/// `[4][8]` after a name. An array without a size takes the size of its content, or is external.
 void read_dimensions(Lexer& lexer, Variable& variable, uint64_t element) {
   variable.bytes = element;
   while (lexer.accept('[')) {
@@ -167,7 +167,7 @@ std::vector<Variable> read_variables(Lexer& lexer, std::string_view space, bool 
     const std::string_view word = lexer.directive();
     Space pointed;
     if (word == "align") {
-      // Behind .ptr this is what the pointer's target is aligned to, and no business of the parameter.
+      // After .ptr this is the alignment of the pointer's target, not of the parameter.
       common.align = static_cast<uint32_t>(read_count(lexer));
     } else if (word == "ptr") {
       while (lexer.peek() == '.') {

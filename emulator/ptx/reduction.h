@@ -25,7 +25,7 @@ inline Reduction reduction_of(std::string_view name) {
   return Reduction::none;
 }
 
-/// What PTX lets a type be reduced by (PTX ISA 9.0, "cp.reduce.async.bulk").
+/// The reductions that PTX allows for a type (PTX ISA 9.0, "cp.reduce.async.bulk").
 inline bool can_reduce(TensorType type, Reduction op) {
   const bool small = type == TensorType::u8 || type == TensorType::u16;
   if (op == Reduction::none || small) return false;

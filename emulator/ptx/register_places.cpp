@@ -50,7 +50,7 @@ void unite(std::vector<Segment>& into, const std::vector<Segment>& more) {
   }
 }
 
-/// Registers that share a place.
+/// Registers that share a slot.
 struct Class {
   std::vector<int> members;
   std::vector<std::pair<Point, int>> writes;  ///< when, and which member
@@ -139,7 +139,7 @@ class Coalescer {
     from = Class();
   }
 
-  /// Whether a member of `a` is written while one of `b` is alive that has another value (Chaitin 1982: the source of a
+  /// Whether a member of `a` is written while one of `b` with another value is alive (Chaitin 1982: the source of a
   /// copy does not interfere with its destination there).
   bool conflict(const Class& a, const Class& b) {
     for (const auto& [point, reg] : a.writes) {
@@ -155,11 +155,11 @@ class Coalescer {
 
   const Function& f_;
   const Liveness& liveness_;
-  std::vector<Class> classes_;  ///< by the register that stands for the class
+  std::vector<Class> classes_;  ///< by the register that represents the class
   std::vector<int> class_of_;
 };
 
-/// Gives classes of one width places, in the order in which they begin to live: the first place that is free for all of
+/// Assigns slots to classes of one width, in the order in which they begin to live: the first slot that is free for all of
 /// a class's life, holes included.
 class Allocator {
  public:

@@ -7,19 +7,19 @@
 
 namespace emulator::ptx {
 
-/// Whether a statement's destination may have the place of a source that is read for the last time.
+/// Whether a statement's destination may have the slot of a source that is read for the last time.
 bool can_work_in_place(const Statement& statement);
 
-/// Which virtual registers share a place of the warp's register file.
+/// The slots of virtual registers in the warp's register file.
 struct RegisterPlaces {
-  std::vector<Ref> place;  ///< by register: a byte offset, or of a predicate its word; kNoRef of one that nobody uses
+  std::vector<Ref> place;  ///< by register: a byte offset, or of a predicate its word; kNoRef of an unused one
   uint32_t bytes = 0;      ///< of a warp
   uint32_t predicates = 0;
   int most_alive = 0;                  ///< 32-bit registers that a thread needs at once
-  uint32_t copies = 0, coalesced = 0;  ///< mov from register to register, and how many of them have become nothing
+  uint32_t copies = 0, coalesced = 0;  ///< mov from register to register, and how many of them vanished
 };
 
-/// Registers that are copies of each other share a place when their lives allow it, so that the mov disappears. An
+/// Registers that are copies of each other share a slot when their lives allow it, so that the mov disappears. An
 /// accumulator that is written late (Roles::first_updated) shares with nothing but its copies.
 RegisterPlaces place_registers(const Function& function, const Accesses& accesses, const Liveness& liveness,
                                const std::vector<const Opcode*>& opcodes);

@@ -26,7 +26,7 @@ inline double exp2_of(double x) {
   p = __builtin_fma(p, y, 1.0);
   return p * f64_of((bits_of(shifted) + 1023) << 52);
 }
-/// What lies beyond f32 becomes infinity or zero when it is rounded to f32; a NaN stays one.
+/// Results beyond f32 become infinity or zero when rounded to f32; a NaN stays one.
 inline float exp2_of(float x) { return x != x ? x : static_cast<float>(exp2_of(static_cast<double>(x))); }
 
 }  // namespace emulator::ptx

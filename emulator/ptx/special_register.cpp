@@ -4,7 +4,7 @@
 #include "emulator/machine/options.h"
 #include "emulator/ptx/arithmetic.h"
 
-// What mov and cvt read by name (PTX ISA 10).
+// Special registers, which mov and cvt read by name (PTX ISA 10).
 
 namespace emulator::ptx {
 namespace {
@@ -140,7 +140,7 @@ constexpr Special kWideZero{"", [](const Warp&, uint32_t) -> uint64_t { return 0
 const Special* find(std::string_view name) {
   for (const Special& s : kSpecials)
     if (s.name == name) return &s;
-  // Environment registers that nobody has set, performance counters that nobody counts with.
+  // Environment registers and performance counters that are never set.
   if (name.substr(0, 6) == "envreg") return &kZero;
   if (name.substr(0, 2) == "pm") return name.size() > 3 && name.substr(name.size() - 3) == "_64" ? &kWideZero : &kZero;
   return nullptr;

@@ -56,7 +56,7 @@ void Symbols::place_local(const Function& body, Kernel& kernel) {
   uint64_t end = 0;
   for (size_t i = 0; i < body.variables.size(); ++i) {
     const Variable& v = body.variables[i];
-    if (v.space != Space::local) continue;
+    if (v.space != Space::local || v.base >= 0) continue;
     end = round_up(end, v.align);
     of_body_[i] = {end, Space::local};
     end += v.bytes;
@@ -87,7 +87,7 @@ void Symbols::place_shared(const Module& module, const Function& body, Kernel& k
   };
   for (const Variable& v : module.text().variables)
     if (v.space == Space::shared && names.contains(v.name)) place(v, of_name_[v.name]);
-  // A function that is inlined at several calls has its variables only once: they are the same place of the text.
+  // A function that is inlined at several calls has its variables only once: they are one declaration in the text.
   std::unordered_map<const char*, size_t> first;
   for (size_t i = 0; i < body.variables.size(); ++i) {
     const Variable& v = body.variables[i];

@@ -9,7 +9,7 @@
 
 namespace emulator::ptx {
 
-/// Where a kernel's variables and parameters lie: those of .shared and .local that its code names get places here.
+/// The addresses of a kernel's variables and parameters: those of .shared and .local that its code names are assigned here.
 class Symbols {
  public:
   /// Fills in the kernel's parameters and its sizes of shared and local memory.

@@ -11,7 +11,7 @@ template <class Act>
 [[gnu::noinline]] const Instruction* synchronised_in_parts(Warp& w, const Instruction* i, const char* what,
                                                            const uint32_t* masks, uint32_t lanes, const Act& act) {
   const uint32_t group = w.mask;
-  uint32_t done = group & ~lanes, wanted = 0;  // who does not execute it goes on
+  uint32_t done = group & ~lanes, wanted = 0;  // lanes that do not execute it go on
   struct Part {
     uint32_t lanes, members;
   } parts[kLanes];
@@ -22,8 +22,8 @@ template <class Act>
     for (uint32_t rest = left; rest != 0; rest &= rest - 1)
       if (const int lane = std::countr_zero(rest); masks[lane] == members) same |= 1u << lane;
     left &= ~same;
-    if (const uint32_t strangers = same & ~members)
-      w.fail(i, std::countr_zero(strangers), FaultCode::launch_failure,
+    if (const uint32_t others = same & ~members)
+      w.fail(i, std::countr_zero(others), FaultCode::launch_failure,
              cat(what, ": the thread is not in its own member mask ", members));
     if (!w.together(members)) {
       wanted |= members;

@@ -84,7 +84,7 @@ const Instruction* Warp::branch(const Instruction* next, const Instruction* targ
   if (taken == 0) return next;
   groups[current].pc = next;
   groups[current].mask = mask & ~taken;
-  groups.push_back({target, taken, Group::State::ready, nullptr, 0});
+  groups.push_back({target, taken, Group::State::ready, nullptr, 0, groups[current].depth});
   turn = Turn::again;
   return nullptr;
 }
@@ -102,7 +102,7 @@ const Instruction* Warp::exit_lanes(const Instruction* next, uint32_t lanes) {
     groups[current].pc = next;
     groups[current].mask = mask = left;
   }
-  // Who waits for lanes that will not come any more looks again.
+  // Groups that wait for lanes that have ended check again.
   for (Group& group : groups)
     if (group.state == Group::State::meeting) group.state = Group::State::ready;
   block->threads_exited();
@@ -136,12 +136,23 @@ void Warp::fail_later(uint32_t line, int lane, FaultCode code, const std::string
                         line ? cat(" at ", kernel().where(&at)) : "", ": ", what));
 }
 
+namespace {
+
+bool runs_before(const Group& a, const Group& b) { return a.depth != b.depth ? a.depth > b.depth : a.pc < b.pc; }
+
+/// Calls of a recursion meet in the one that they came from; an instruction that gathers lanes takes them from all.
+bool may_meet(const Group& a, const Group& b) {
+  return a.depth == b.depth || (a.state == Group::State::meeting && b.state == Group::State::meeting);
+}
+
+}  // namespace
+
 bool Warp::pick() {
   if (groups.size() > 1) merge();
   size_t best = groups.size();
   for (size_t k = 0; k < groups.size(); ++k) {
     if (groups[k].state != Group::State::ready) continue;
-    if (best == groups.size() || groups[k].pc < groups[best].pc) best = k;
+    if (best == groups.size() || runs_before(groups[k], groups[best])) best = k;
   }
   // Those that only asked again come after all others, in turn.
   for (size_t n = 0; best == groups.size() && n < groups.size(); ++n) {
@@ -154,16 +165,17 @@ bool Warp::pick() {
   return true;
 }
 
-/// Groups at one place become one. One that gathers lanes is ready again when it has grown.
+/// Groups at one instruction become one. One that gathers lanes is ready again when it has grown.
 void Warp::merge() {
   for (size_t a = 0; a + 1 < groups.size(); ++a)
     for (size_t b = a + 1; b < groups.size();) {
       if (groups[a].pc != groups[b].pc || groups[a].state == Group::State::blocked ||
-          groups[b].state == Group::State::blocked) {
+          groups[b].state == Group::State::blocked || !may_meet(groups[a], groups[b])) {
         ++b;
         continue;
       }
       groups[a].mask |= groups[b].mask;
+      groups[a].depth = std::max(groups[a].depth, groups[b].depth);
       groups[a].state = Group::State::ready;
       groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(b));
     }
@@ -199,7 +211,7 @@ Turn Warp::run(int32_t turns_fuel) {
       i = run_counted(*this, i, groups.size() == 1, watched);
     } else if (groups.size() == 1 && !watched) {
       i = i->run(*this, i);
-      if (i) groups[current].state = Group::State::ready;  // polling at this place again is then no standstill
+      if (i) groups[current].state = Group::State::ready;  // polling here again is then no standstill
       while (i) i = i->run(*this, i);
     } else {
       do i = i->run(*this, i);

@@ -14,7 +14,7 @@
 #include "emulator/machine/memory.h"
 #include "emulator/ptx/kernel.h"
 
-// What runs: a grid of clusters of blocks of warps of 32 lanes. One OS thread runs all blocks of a cluster, warp by warp;
+// Execution: a grid of clusters of blocks of warps of 32 lanes. One OS thread runs all blocks of a cluster, warp by warp;
 // a warp runs until it blocks, ends or its turn is over, so nothing here needs a stack of its own.
 
 namespace emulator {
@@ -25,6 +25,7 @@ namespace emulator::ptx {
 
 struct Block;
 class BlockChecks;
+struct CallStacks;
 struct Cluster;
 struct Count;
 struct Grid;
@@ -34,6 +35,7 @@ struct LaunchChecks;
 // The windows of generic addresses. All else is an address of the process. No pointer of x86-64 or aarch64 is in them.
 constexpr uint64_t kSharedWindow = uint64_t{1} << 56;  ///< + shared::cluster address
 constexpr uint64_t kLocalWindow = uint64_t{2} << 56;   ///< + offset in the lane's local memory
+constexpr uint64_t kCodeWindow = uint64_t{3} << 56;    ///< addresses of device functions: nothing to read
 constexpr uint64_t kWindowMask = uint64_t{0xff} << 56;
 /// Shared memory begins here (the first KiB is the system's own, as on sm_90). A shared::cluster address of another block
 /// has its rank + 1 from bit 24 up; without, it is the own block's.
@@ -45,31 +47,32 @@ struct Dim3 {
   uint64_t count() const { return uint64_t{x} * y * z; }
 };
 
-/// Lanes of a warp that are at the same place. They run together.
+/// Lanes of a warp that are at the same instruction. They run together.
 struct Group {
   const Instruction* pc = nullptr;
   uint32_t mask = 0;
   enum class State : uint8_t {
     ready,
-    polling,  ///< ready, but what it asked for last was not so: others first
+    polling,  ///< ready, but its last condition was false: others first
     meeting,  ///< at a .sync instruction that waits for more lanes of this warp
     blocked,  ///< until wake()
   } state = State::ready;
   const char* waits_for = nullptr;  ///< `bar.sync 0`, `mbarrier.try_wait`: for reports
-  uint64_t wait_key = 0;            ///< whoever blocks lanes tells them apart by it
+  uint64_t wait_key = 0;            ///< used by the blocking handler to tell waiters apart
+  uint32_t depth = 0;               ///< of calls: the deepest run first, so that lanes meet again where they were called
 };
 
 /// How a warp's turn ended.
 enum class Turn : uint8_t {
-  none,    ///< nobody could run
+  none,    ///< no lane could run
   again,   ///< it is not over: lanes went apart, or some ended
   waits,   ///< work was done; all lanes wait now, or have ended
   yields,  ///< the lanes asked to let others run
-  polls,   ///< nothing was done: what the lanes wait for is still not so
+  polls,   ///< nothing was done: the lanes still wait
 };
 
 struct Warp {
-  // What handlers use all the time.
+  // Used by handlers all the time.
   char* registers = nullptr;
   const char* constants = nullptr;
   uint32_t* predicates = nullptr;
@@ -83,13 +86,16 @@ struct Warp {
   uint32_t current = 0;    ///< the group that runs
   Turn turn = Turn::none;
   bool spins = false;      ///< memory that others write was read since the last turn (volatile, acquire, compare and swap)
+  bool changed = false;    ///< memory that others read was written since the last turn
   std::vector<Group> groups;
-  char* local = nullptr;   ///< lane l's local memory is at local + l * Kernel::local_bytes
+  char* local = nullptr;   ///< lane l's local memory is at local + l * local_bytes
+  uint32_t local_bytes = 0;  ///< of a lane: Kernel::local_bytes and the stack
   Allocation recent;       ///< the last global range that was found, for the next access
   uint64_t recent_generation = 0;
   uint32_t cluster_arrived = 0, cluster_phase = 0;  ///< barrier.cluster, by lane: has arrived and not waited; in an odd phase
   struct Async;            ///< cp.async groups and the like, by lane; copy_family's and bulk_family's own
   std::shared_ptr<void> async, bulk;
+  std::shared_ptr<CallStacks> calls;
 
   /// Registers as 32 lanes of T (4 or 8 bytes; 16 for b128).
   template <class T>
@@ -113,9 +119,9 @@ struct Warp {
 
   // How a handler ends the warp's turn. Each returns nullptr, for `return w.block_at(…)`.
 
-  /// The group goes on at `next` when somebody calls wake() for its lanes.
+  /// The group goes on at `next` after wake() for its lanes.
   const Instruction* block_lanes(const Instruction* next, const char* what, uint64_t key = 0);
-  /// The group tries `again` when others have run: what it asked for is not so yet. Deadlock is when all only poll and
+  /// The group tries `again` when others have run: its condition is not true yet. Deadlock is when all only poll and
   /// nothing asynchronous is left to be applied.
   const Instruction* poll(const Instruction* again, const char* what);
   /// The group goes on at `next`, but other warps come first (nanosleep, the end of the fuel).
@@ -152,7 +158,7 @@ std::string demangled(const std::string& name);
 std::string thread_text(const Warp& w, int lane);
 std::string launch_text(const Launch& launch);
 
-/// Something that was begun and will take effect later: an asynchronous copy, a wgmma. Applied at a moment that the seed
+/// An operation that takes effect later: an asynchronous copy, a wgmma. Applied at a moment that the seed
 /// chooses between its issue and its wait; in the fixed order as late as it can be.
 struct Pending {
   virtual ~Pending() = default;
@@ -165,7 +171,7 @@ struct Block {
   Dim3 index;              ///< blockIdx
   uint64_t number = 0;     ///< linear
   uint32_t rank = 0;       ///< in its cluster
-  char* shared = nullptr;  ///< address a of .shared is at shared + a; the first kSharedBase bytes are nobody's
+  char* shared = nullptr;  ///< address a of .shared is at shared + a; the first kSharedBase bytes are unused
   uint32_t shared_end = 0; ///< addresses from kSharedBase to here exist
   std::vector<Warp> warps;
   uint32_t threads = 0, live_threads = 0;
@@ -173,10 +179,10 @@ struct Block {
 
   struct Barrier {
     uint32_t arrived = 0;   ///< threads
-    uint32_t expected = 0;  ///< threads; 0: nobody has come yet
+    uint32_t expected = 0;  ///< threads; 0: none has come yet
     bool all = false;       ///< expects all threads of the block, also those that exit meanwhile
-    bool uncounted = false; ///< somebody named no count: __syncthreads
-    uint32_t value = 0;     ///< of barrier.red: what the arrived have brought (or, and: bit; popc: count)
+    bool uncounted = false; ///< a thread named no count: __syncthreads
+    uint32_t value = 0;     ///< of barrier.red: the result of the arrived threads (or, and: bit; popc: count)
     uint32_t phase = 0;
     uint32_t padding = 0;   ///< lanes that ended or never were, of the warps that arrived: counts are of whole warps
   };
@@ -192,7 +198,7 @@ struct Block {
 
   std::shared_ptr<BlockChecks> checks;  ///< checker.h: of --check races and uninitialised, or nullptr
 
-  /// What was begun in this block and has not taken effect, oldest first. Owners may apply and remove entries themselves.
+  /// Pending operations of this block, oldest first. Owners may apply and remove entries themselves.
   std::deque<std::shared_ptr<Pending>> pending;
 
   bool done() const { return live_threads == 0; }
@@ -208,7 +214,7 @@ struct Cluster {
   uint32_t barrier_arrived = 0, barrier_phase = 0;  ///< barrier.cluster: threads of all blocks
   uint32_t threads = 0, live_threads = 0;
   uint64_t random = 0;  ///< state of its generator
-  bool phase_ended = false;  ///< of an mbarrier, since somebody cleared it
+  bool phase_ended = false;  ///< of an mbarrier, since it was cleared
   Count* count = nullptr;  ///< of the OS thread that runs it, with --count
 
   /// 0 .. bound - 1; always 0 under seed 0, so that 0 must be the fixed order's choice.
@@ -223,6 +229,7 @@ struct Launch {
   const Kernel* kernel = nullptr;
   Dim3 grid, block, cluster;
   uint32_t dynamic_shared = 0;
+  uint32_t stack_bytes = 1024;   ///< of a thread: cudaLimitStackSize
   bool cooperative = false;
   std::vector<char> parameters;  ///< Kernel::parameter_bytes
   int device = 0;
@@ -238,15 +245,18 @@ struct Grid {
   uint32_t cluster_blocks = 1;
   std::atomic<uint64_t> next_cluster{0};
   std::atomic<bool> failed{false};
+  static constexpr uint32_t kWorkspace = 4096;
   char* sync_workspace = nullptr;  ///< the workspace of a cooperative launch: %envreg1 has the high half of its address, %envreg2 the low one
   Dim3 cluster_dim{1, 1, 1};
   bool checked = false;          ///< every access is told to the checks, see access.h
+  std::atomic<bool> suspected{false};   ///< that it makes no progress for ever: see standstill.h
+  std::atomic<bool> reads_host{false};  ///< has read memory of the host while it was
   std::shared_ptr<LaunchChecks> checks;
-  Touched* touched = nullptr;    ///< what the grid touches of global memory is noted here
+  Touched* touched = nullptr;    ///< notes the grid's accesses to global memory
 };
 
 /// Runs the whole grid; returns when its last thread has ended. Errors: Fault. Launch limits are the caller's to check.
-/// `touched`: takes what the grid touches of global memory, or nullptr.
+/// `touched`: receives the grid's accesses to global memory, or nullptr.
 void run(const Launch& launch, Touched* touched = nullptr);
 
 // Memory of kernels, for all families.
@@ -258,7 +268,7 @@ char* resolve_global(Warp& w, const Instruction* i, int lane, uint64_t address, 
 /// A shared::cta or shared::cluster address.
 char* resolve_shared(Warp& w, const Instruction* i, int lane, uint32_t address, uint32_t bytes, bool write);
 char* resolve_local(Warp& w, const Instruction* i, int lane, uint32_t address, uint32_t bytes, bool write);
-/// The same for whoever is no lane: a copy that arrives. `what` names it in the report.
+/// The same for an access by no lane: a copy that arrives. `what` names it in the report.
 char* resolve_async(Warp& w, uint32_t line, const char* what, uint64_t address, uint64_t bytes, bool write,
                     bool atomic = false);
 

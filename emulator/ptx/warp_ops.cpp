@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the lanes of a warp tell each other: shfl, vote, match, redux, activemask, elect.
+// Exchange among the lanes of a warp: shfl, vote, match, redux, activemask, elect.
 #include <algorithm>
 
 #include "emulator/ptx/access.h"
@@ -12,7 +12,7 @@ namespace {
 
 enum class Mode : uint8_t { up, down, bfly, idx };
 
-/// A lane that does not take part has nothing to give: whoever reads it gets this.
+/// Read from a lane that does not take part.
 constexpr uint32_t kPoison = 0xffffffff;
 
 /// Where a lane reads, and whether that is within its segment (PTX ISA 9.0, "shfl.sync").
@@ -46,7 +46,7 @@ Table table_of(const uint32_t* b, const uint32_t* c) {
   return table;
 }
 
-/// d, a; imm: the predicate's index; aux: the member mask's place.
+/// d, a; imm: the predicate's index; aux: the member mask's register.
 [[gnu::always_inline]] inline void shuffle(Warp& w, const Instruction* i, uint32_t lanes, uint32_t members,
                                            const Table& table) {
   w.set_predicate(static_cast<Ref>(i->imm), lanes, table.valid);
@@ -109,7 +109,7 @@ Ref members_of(Lowering& l, size_t n) {
   return l.source(l.operand(n), Type::b32);
 }
 
-/// d|p, d or _|p: their places.
+/// d|p, d or _|p: their registers.
 struct Results {
   Ref d = kNoRef, p = kNoRef;
 };

@@ -64,7 +64,7 @@ void for_each_run(const MatrixDescriptor& matrix, int first_line, int lines, boo
     for (uint32_t depth = 0; depth < kDepthBytes; depth += kRun) visit(matrix.along_depth(line, depth), line, depth);
 }
 
-/// Where an operand may reach at most: [first, end). A swizzle moves bytes within their 128.
+/// The largest range of an operand: [first, end). A swizzle moves bytes within their 128.
 struct Extent {
   uint32_t first, end;
 };
@@ -78,7 +78,7 @@ Extent extent_of(const MatrixDescriptor& matrix, int first_line, int lines, bool
   return {matrix.start / 128 * 128, (matrix.start + most + 127) / 128 * 128};
 }
 
-/// That the operand is in the block's shared memory, and where its swizzle wants it.
+/// Checks that the operand is in the block's shared memory, aligned for its swizzle.
 void check_operand(Warp& w, const Instruction* i, uint64_t bits, int first_line, int lines, bool along_lines,
                    const char* name) {
   const MatrixDescriptor matrix = MatrixDescriptor::decode(bits);
@@ -122,7 +122,7 @@ size_t WarpMatrices::find_sums(Warp& w, const Instruction* i, const Wgmma& form)
   for (const Sums& other : sums_)
     if (other.held && std::ranges::find_first_of(other.form->d, form.d) != other.form->d.end())
       w.fail(i, 0, FaultCode::launch_failure,
-             "wgmma: some registers of its sums belong to a wgmma of another shape that nobody has waited for");
+             "wgmma: some registers of its sums belong to a wgmma of another shape that was not waited for");
   Sums& sums = sums_.emplace_back();
   sums.form = &form;
   sums.values = std::make_unique<float[]>(static_cast<size_t>(form.shape.n) * kWarpRows);
@@ -162,13 +162,12 @@ void WarpMatrices::deliver(Warp& w, const Instruction* i, Sums& sums) {
   sums.known = true;
 }
 
-/// The whole warpgroup's operands, by the warp that comes first.
 void WarpMatrices::tell_checks(Warp& w, const Instruction* i, const Wgmma& form, const Op& op) const {
   BlockChecks* const checks = race_checks_of(*w.block);
-  if (!checks || !checks->wgmma_issued(w, issued() - 1)) return;
-  std::vector<BlockChecks::Run> runs;
-  const auto gather = [&](uint64_t bits, int lines, bool along_lines) {
-    for_each_run(MatrixDescriptor::decode(bits), 0, lines, along_lines, [&](uint32_t address, uint32_t, uint32_t) {
+  if (!checks) return;
+  const auto gather = [&](uint64_t bits, int first_line, int lines, bool along_lines) {
+    std::vector<BlockChecks::Run> runs;
+    for_each_run(MatrixDescriptor::decode(bits), first_line, lines, along_lines, [&](uint32_t address, uint32_t, uint32_t) {
       const char* const memory = w.block->shared + address;
       if (!runs.empty() && runs.back().memory + runs.back().bytes == memory)
         runs.back().bytes += kRun;
@@ -177,10 +176,14 @@ void WarpMatrices::tell_checks(Warp& w, const Instruction* i, const Wgmma& form,
       else
         runs.push_back({memory, kRun});
     });
+    return runs;
   };
-  if (!form.a_from_registers) gather(op.a, kRows, form.a_along_lines);
-  gather(op.b, form.shape.n, form.b_along_lines);
-  checks->wgmma_read({w, 0, checks->site(i), "wgmma"}, runs);
+  const size_t count = issued() - 1;
+  const bool is_first = checks->wgmma_issued(w, count);
+  std::vector<BlockChecks::Run> a, b;
+  if (!form.a_from_registers) a = gather(op.a, first_row(w), kWarpRows, form.a_along_lines);
+  if (is_first) b = gather(op.b, 0, form.shape.n, form.b_along_lines);
+  checks->wgmma_read({w, 0, checks->site(i), "wgmma"}, count, a, b);
 }
 
 void WarpMatrices::issue(Warp& w, const Instruction* i, const Wgmma& form) {

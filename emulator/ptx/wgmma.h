@@ -42,7 +42,7 @@ class WarpMatrices {
   size_t issued() const { return first_ + ops_.size(); }
   size_t finished() const { return first_; }
   size_t due(size_t pending) const { return groups_.size() > pending ? groups_[groups_.size() - pending - 1] : 0; }
-  /// Whose b the OS thread has at hand as numbers, while nothing else runs: the four warps of a wgmma share it.
+  /// The owner of the OS thread's converted b, while nothing else runs: the four warps of a wgmma share it.
   struct Loaded {
     const Wgmma* form = nullptr;
     uint64_t b = 0;
@@ -77,7 +77,7 @@ class WarpMatrices {
 
   std::deque<Op> ops_;
   size_t first_ = 0;           ///< the number of ops_.front()
-  std::deque<size_t> groups_;  ///< of each group that nobody has waited for: the number behind its last op
+  std::deque<size_t> groups_;  ///< of each group not yet waited for: one past the number of its last op
   std::vector<Sums> sums_;
   bool fenced_ = false, ever_fenced_ = false;
 };

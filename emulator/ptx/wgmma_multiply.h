@@ -14,7 +14,7 @@ constexpr int kWarpRows = 16;
 constexpr int kColumns = 4;  ///< at once
 
 /// sums[column][row] += a[k][row] * b; b is [column][k], or [k][column] with kAlongColumns. `columns` is a multiple
-/// of 8. `skips`, by fours of columns: those that b adds nothing to.
+/// of 8. `skips`, by fours of columns: those where b is zero.
 template <class N, bool kAlongColumns>
 EMULATOR_FUSED void multiply_columns(N* sums, const N* a, const N* b, int columns, int depth, const bool* skips) {
   for (int column = 0; column < columns; column += kColumns) {

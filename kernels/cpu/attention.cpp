@@ -20,6 +20,18 @@ namespace {
 
 constexpr int64_t kQueries = 64, kKeys = 256;
 
+/// c = scale a @ b (+ c), a [m, k], b [k, n], c's rows `row` elements apart.
+template <class S>
+void product(int64_t m, int64_t n, int64_t k, S scale, const GemmFactor& a, const GemmFactor& b, S* c, int64_t row,
+             bool add) {
+  gemm<S>({1, m, n, k, a, b, scale}, c, 0, row, add);
+}
+/// A block of weights with n columns.
+template <class S>
+GemmFactor block(const S* weights, int64_t n) {
+  return {weights, dtype_of<S>, 0, n, 1};
+}
+
 /// A head's rows [rows, D] in the computing type: in place, or a copy in `memory`, which serves one head after another.
 template <class S>
 class Rows {
@@ -50,10 +62,10 @@ class Rows {
   }
 
   S* row(int64_t i) const { return data_ + i * ld_; }
+  GemmFactor from(int64_t i) const { return {row(i), dtype_of<S>, 0, ld_, 1}; }
   int64_t ld() const { return ld_; }
 
  private:
-  // gemm wants rows that do not overlap.
   bool is_direct() const {
     return view_.dtype == dtype_of<S> && (view_.sizes[1] == 1 || view_.strides[1] >= view_.sizes[3]);
   }
@@ -78,7 +90,7 @@ class Sight {
              s.N, s.M};
   }
 
-  /// Keys from here on are seen by none of the queries before `query_end`.
+  /// The first key that no query before `query_end` sees.
   int64_t key_end(int64_t query_end) const { return causal_ ? std::min(keys_, query_end) : keys_; }
   bool drops() const { return dropout_ != 0; }
 
@@ -123,7 +135,7 @@ void forward_block(const Rows<S>& y, S* lse, const Rows<S>& q, const Rows<S>& k,
   for (int64_t i = 0; i < rows; ++i) std::fill_n(y.row(first + i), D, S(0));
   for (int64_t key = 0; key < key_end; key += kKeys) {
     const int64_t n = std::min(kKeys, key_end - key);
-    gemm({rows, n, D, false, true, q.ld(), k.ld(), n}, scale, q.row(first), k.row(key), S(0), s);
+    product(rows, n, D, scale, q.from(first), k.from(key).transposed(), s, n, false);
     for (int64_t i = 0; i < rows; ++i) {
       S* const weights = s + i * n;
       sight.hide(weights, first + i, key, n, kNone);
@@ -143,7 +155,7 @@ void forward_block(const Rows<S>& y, S* lse, const Rows<S>& q, const Rows<S>& k,
       if (key > 0 && again != S(1))
         for (int64_t d = 0; d < D; ++d) y.row(first + i)[d] *= again;
     }
-    gemm({rows, D, n, false, false, n, v.ld(), y.ld()}, S(1), s, v.row(key), S(1), y.row(first));
+    product(rows, D, n, S(1), block(s, n), v.from(key), y.row(first), y.ld(), true);
   }
   for (int64_t i = 0; i < rows; ++i) {
     lse[first + i] = sum[i] == S(0) ? kNone : maximum[i] + std::log(sum[i]);
@@ -175,8 +187,8 @@ void backward_head(const Rows<S>& dq, const Rows<S>* dk, const Rows<S>* dv, cons
     }
     for (int64_t key = 0; key < key_end; key += kKeys) {
       const int64_t n = std::min(kKeys, key_end - key);
-      gemm({rows, n, D, false, true, q.ld(), k.ld(), n}, scale, q.row(first), k.row(key), S(0), p.data());
-      gemm({rows, n, D, false, true, dy.ld(), v.ld(), n}, kept_scale, dy.row(first), v.row(key), S(0), ds.data());
+      product(rows, n, D, scale, q.from(first), k.from(key).transposed(), p.data(), n, false);
+      product(rows, n, D, kept_scale, dy.from(first), v.from(key).transposed(), ds.data(), n, false);
       for (int64_t i = 0; i < rows; ++i) {
         S *const weights = p.data() + i * n, *const slopes = ds.data() + i * n;
         const S base = lse[first + i], subtracted = delta[static_cast<size_t>(i)];
@@ -189,10 +201,10 @@ void backward_head(const Rows<S>& dq, const Rows<S>* dk, const Rows<S>* dv, cons
         if (sight.drops() && dv) sight.drop(weights, first + i, key, n);
       }
       if (wants_dq)
-        gemm({rows, D, n, false, false, n, k.ld(), dq.ld()}, scale, ds.data(), k.row(key), S(1), dq.row(first));
+        product(rows, D, n, scale, block(ds.data(), n), k.from(key), dq.row(first), dq.ld(), true);
       if (!dk) continue;
-      gemm({n, D, rows, true, false, n, q.ld(), dk->ld()}, scale, ds.data(), q.row(first), S(1), dk->row(key));
-      gemm({n, D, rows, true, false, n, dy.ld(), dv->ld()}, kept_scale, p.data(), dy.row(first), S(1), dv->row(key));
+      product(n, D, rows, scale, block(ds.data(), n).transposed(), q.from(first), dk->row(key), dk->ld(), true);
+      product(n, D, rows, kept_scale, block(p.data(), n).transposed(), dy.from(first), dv->row(key), dv->ld(), true);
     }
   }
 }

@@ -69,8 +69,8 @@ void batch_moments(std::vector<double>& mean, std::vector<double>& variance, con
   }
 }
 
-/// y = relu?(x scale + shift + residual?), one pass; y may be x. Through a few values of its own, since GCC would run
-/// the loop without vectors where it finds that the two overlap.
+/// y = relu?(x scale + shift + residual?), one pass; y may be x. Through a small buffer, since GCC does not
+/// vectorise the loop where the two may overlap.
 template <class T, class S>
 void scale_rows(T* y, const T* x, const T* residual, const S* scale, const S* shift, bool relu, int64_t M, int64_t C) {
   constexpr int64_t kBlock = 64;

@@ -5,12 +5,15 @@
 
 #include "kernels/batch_norm.h"
 #include "kernels/binary.h"
+#include "kernels/conv2d_size.h"
 
+#include "kernels/cpu/conv2d_winograd.h"
 #include "kernels/cpu/dnnl_conv2d.h"
 #include "kernels/cpu/parallel.h"
 
-// oneDNN does the heavy dtypes where it can; the plain loops below are the readable reference, run f64 and f16, and
-// stand in where oneDNN is missing. Every loop over channels runs along memory.
+// Winograd's algorithm computes f32 with 3x3 filters (conv2d_winograd.cpp), oneDNN the other f32 and bf16. The plain
+// loops below are the readable reference, run f64 and f16, and replace oneDNN where it is missing. Every loop over
+// channels runs along memory.
 
 namespace weft::kernels::cpu {
 namespace {
@@ -27,8 +30,7 @@ struct Geometry {
     N = x.sizes[0], H = x.sizes[1], W = x.sizes[2], C = x.sizes[3];
     O = w.sizes[0], R = w.sizes[1], S = w.sizes[2], group_in = w.sizes[3];
     P = y.sizes[1], Q = y.sizes[2], G = a.groups, group_out = O / G;
-    const int64_t p = (H + 2 * a.padding.h - a.dilation.h * (R - 1) - 1) / a.stride.h + 1;
-    const int64_t q = (W + 2 * a.padding.w - a.dilation.w * (S - 1) - 1) / a.stride.w + 1;
+    const auto [p, q] = conv2d_output_size({H, W}, {R, S}, a);
     WEFT_CHECK(y.sizes[0] == N && P == p && Q == q && y.sizes[3] == O && C == group_in * G && O % G == 0, op,
                ": expected y [", N, ",", p, ",", q, ",", O, "] and groups dividing the channels, got x ", x, ", w ", w,
                ", y ", y, ", groups ", G);
@@ -42,7 +44,7 @@ struct Geometry {
     return q * arguments.stride.w - arguments.padding.w + s * arguments.dilation.w;
   }
 
-  /// body(r, s, h, w) for each filter position that falls inside the picture for output (p, q).
+  /// body(r, s, h, w) for each filter position that falls inside the image for output (p, q).
   template <class Body>
   void for_each_tap(int64_t p, int64_t q, Body&& body) const {
     for (int64_t r = 0; r < R; ++r) {
@@ -81,10 +83,10 @@ void forward(const Geometry& g, T* y, const T* x, const T* w, const T* bias) {
 template <class T>
 void backward_input(const Geometry& g, T* dx, const T* dy, const T* w) {
   using A = Accumulate<T>;
-  const int64_t picture = g.H * g.W * g.C;
-  // One picture belongs to one thread: its outputs scatter into it in a fixed order.
+  const int64_t image = g.H * g.W * g.C;
+  // One image belongs to one thread: its outputs scatter into it in a fixed order.
   parallel_for(g.N, g.P * g.Q * g.O * g.R * g.S * g.group_in, [&](int64_t begin, int64_t end) {
-    std::vector<A> sums(static_cast<size_t>(picture));
+    std::vector<A> sums(static_cast<size_t>(image));
     for (int64_t n = begin; n < end; ++n) {
       std::fill(sums.begin(), sums.end(), A(0));
       for (int64_t p = 0; p < g.P; ++p) {
@@ -102,7 +104,7 @@ void backward_input(const Geometry& g, T* dx, const T* dy, const T* w) {
           });
         }
       }
-      std::copy(sums.begin(), sums.end(), dx + n * picture);
+      std::copy(sums.begin(), sums.end(), dx + n * image);
     }
   });
 }
@@ -134,7 +136,7 @@ void backward_weight(const Geometry& g, D* dw, const T* dy, const T* x) {
   });
 }
 
-/// y as [places, channels].
+/// y as [positions, channels].
 View rows_of(const View& y) {
   return y.numel() == 0 ? View::dense(y.data, y.dtype, {0, y.sizes[3]})
                         : View::dense(y.data, y.dtype, {y.numel() / y.sizes[3], y.sizes[3]});
@@ -148,21 +150,21 @@ void conv2d_forward(const Queue&, const View& y, const View& x, const View& w, c
   WEFT_CHECK(
       x.dtype == w.dtype && y.dtype == x.dtype && (!bias || (bias.dtype == y.dtype && bias.numel() == geometry.O)),
       "conv2d_forward: expected one dtype and bias [", geometry.O, "], got ", x, ", ", w, ", ", y);
+  if (suits_winograd(y, x, w, arguments)) return winograd_conv2d_forward(y, x, w, bias, arguments.padding);
   if (dnnl_conv2d_forward(y, x, w, bias, arguments)) return;
   with_dtype<float, double, bf16, f16>(x.dtype, "conv2d_forward", [&]<class T>() {
     forward<T>(geometry, y.as<T>(), x.as<T>(), w.as<T>(), bias ? bias.as<T>() : nullptr);
   });
 }
 
-// The norm takes a pass of its own, in place: behind oneDNN's fastest method for 3 x 3 filters (Winograd) it can stand
-// in no post-op, and the ReLU that oneDNN offers as one makes NaN 0.
+// The norm takes a pass of its own, in place: oneDNN's ReLU post-op turns NaN into 0.
 void conv2d_norm(const Queue& queue, const View& y, const View& x, const View& w, const View& bias, const View& mean,
-                 const View& var, const View& weight, const View& shift, const View& residual,
+                 const View& var, const View& weight, const View& norm_bias, const View& residual,
                  Conv2dNormArguments arguments) {
-  check_norm(y, mean, var, weight, shift, residual);
+  check_norm(y, mean, var, weight, norm_bias, residual);
   cpu::conv2d_forward(queue, y, x, w, bias, arguments.conv);
   const View rows = rows_of(y);
-  cpu::batch_norm_inference(queue, rows, rows, mean, var, weight, shift, residual ? rows_of(residual) : residual,
+  cpu::batch_norm_inference(queue, rows, rows, mean, var, weight, norm_bias, residual ? rows_of(residual) : residual,
                             {.eps = arguments.eps, .relu = arguments.relu});
 }
 
@@ -173,19 +175,22 @@ void conv2d_statistics(const Queue& queue, const View& y, const View& part, cons
   cpu::batch_norm_statistics(queue, part, rows_of(y));
 }
 
-void conv2d_backward_input(const Queue& queue, const View& dx, const View& dy, const View& w, const View& more,
+void conv2d_backward_input(const Queue& queue, const View& dx, const View& dy, const View& w, const View& dx_in,
                            Conv2dArguments arguments) {
   const Geometry geometry("conv2d_backward_input", dx, w, dy, arguments);
-  check_more(dx, more);
-  if (!dnnl_conv2d_backward_input(dx, dy, w, arguments))
+  check_dx_in(dx, dx_in);
+  if (suits_winograd(dy, dx, w, arguments))
+    winograd_conv2d_backward_input(dx, dy, w, arguments.padding);
+  else if (!dnnl_conv2d_backward_input(dx, dy, w, arguments))
     with_dtype<float, double, bf16, f16>(dx.dtype, "conv2d_backward_input", [&]<class T>() {
       backward_input<T>(geometry, dx.as<T>(), dy.as<T>(), w.as<T>());
     });
-  if (more) binary_forward(queue, Binary::add, dx, dx, more, 1);
+  if (dx_in) binary_forward(queue, Binary::add, dx, dx, dx_in, 1);
 }
 
 void conv2d_backward_weight(const Queue&, const View& dw, const View& dy, const View& x, Conv2dArguments arguments) {
   const Geometry geometry("conv2d_backward_weight", x, dw, dy, arguments);
+  if (suits_winograd(dy, x, dw, arguments)) return winograd_conv2d_backward_weight(dw, dy, x, arguments.padding);
   if (dnnl_conv2d_backward_weight(dw, dy, x, arguments)) return;
   with_dtype<float, double, bf16, f16>(x.dtype, "conv2d_backward_weight", [&]<class T>() {
     if (dw.dtype == dtype_of<T>)

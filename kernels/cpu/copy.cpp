@@ -31,7 +31,7 @@ void copy_transposed(const View& y, const View& x, const Nest<2>& nest, int dens
   parallel_for(bands, kTile * columns, [&](int64_t begin, int64_t end) {
     int64_t band = begin;
     outer.walk(begin, end, [&](const auto& offset, int64_t) {
-      // The band's place along `dense` follows from its number: dimensions inside `dense` vary faster.
+      // The band's position along `dense` follows from its number: dimensions inside `dense` vary faster.
       int64_t inside = 1;
       for (int d = dense + 1; d < last; ++d) inside *= outer.sizes[d];
       const int64_t row = band++ / inside % outer.sizes[dense] * kTile;

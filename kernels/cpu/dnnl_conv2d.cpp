@@ -5,7 +5,6 @@
 #include <map>
 #include <mutex>
 #include <unordered_map>
-#include <vector>
 
 #include "kernels/cpu/dnnl_lane.h"
 
@@ -116,21 +115,17 @@ memory::desc free_layout(const memory::desc& plain) {
   return {plain.dims(), plain.data_type(), memory::format_tag::any};
 }
 
-/// How oneDNN goes about a convolution.
-struct Method {
-  dnnl::algorithm algorithm = dnnl::algorithm::convolution_direct;
-  bool own_layout = false;  ///< activations in oneDNN's blocked layout, reordered from and to NHWC
-};
-
-void make(const Problem& problem, const Method& method, Plan& plan) {
+/// own_layout: activations in oneDNN's blocked layout, reordered from and to NHWC.
+void make(const Problem& problem, bool own_layout, Plan& plan) {
+  const dnnl::algorithm direct = dnnl::algorithm::convolution_direct;
   const auto& [stride_size, padding_size, dilation_size, groups] = problem.arguments;
   const memory::dims stride{stride_size.h, stride_size.w}, padding{padding_size.h, padding_size.w};
   const memory::dims dilation{dilation_size.h - 1, dilation_size.w - 1};
   plan.x.plain = nhwc(problem.x);
   plan.y.plain = nhwc(problem.y);
   plan.w.plain = ohwi(problem.w, groups);
-  const memory::desc x = method.own_layout ? free_layout(plan.x.plain) : plan.x.plain;
-  const memory::desc y = method.own_layout ? free_layout(plan.y.plain) : plan.y.plain;
+  const memory::desc x = own_layout ? free_layout(plan.x.plain) : plan.x.plain;
+  const memory::desc y = own_layout ? free_layout(plan.y.plain) : plan.y.plain;
   const memory::desc w = free_layout(plan.w.plain);
   // A weight gradient may be f32 where the activations are bf16; the forward that it refers to has bf16 weights.
   const memory::desc w_forward{plan.w.plain.dims(), dnnl_type(problem.x.dtype), memory::format_tag::any};
@@ -146,9 +141,9 @@ void make(const Problem& problem, const Method& method, Plan& plan) {
       far(problem.x.sizes[2], problem.y.sizes[2], problem.w.sizes[2], stride[1], padding[1], dilation_size.w)};
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const dnnl::convolution_forward::primitive_desc forward({dnnl::prop_kind::forward_training, method.algorithm, x,
-                                                           w_forward, bias, y, stride, dilation, padding, padding_far},
-                                                          attributes, dnnl_engine());
+  const dnnl::convolution_forward::primitive_desc forward(
+      {dnnl::prop_kind::forward_training, direct, x, w_forward, bias, y, stride, dilation, padding, padding_far},
+      attributes, dnnl_engine());
   if (problem.direction == Direction::forward) {
     plan.x.planned = forward.src_desc();
     plan.w.planned = forward.weights_desc();
@@ -160,7 +155,7 @@ void make(const Problem& problem, const Method& method, Plan& plan) {
     plan.y.plan_output();
   } else if (problem.direction == Direction::backward_input) {
     const dnnl::convolution_backward_data::primitive_desc backward(
-        {method.algorithm, x, w, y, stride, dilation, padding, padding_far}, attributes, dnnl_engine(), forward);
+        {direct, x, w, y, stride, dilation, padding, padding_far}, attributes, dnnl_engine(), forward);
     plan.x.planned = backward.diff_src_desc();
     plan.w.planned = backward.weights_desc();
     plan.y.planned = backward.diff_dst_desc();
@@ -171,7 +166,7 @@ void make(const Problem& problem, const Method& method, Plan& plan) {
     plan.y.plan_input();
   } else {
     const dnnl::convolution_backward_weights::primitive_desc backward(
-        {method.algorithm, x, w, y, stride, dilation, padding, padding_far}, attributes, dnnl_engine(), forward);
+        {direct, x, w, y, stride, dilation, padding, padding_far}, attributes, dnnl_engine(), forward);
     plan.x.planned = backward.src_desc();
     plan.w.planned = backward.diff_weights_desc();
     plan.y.planned = backward.diff_dst_desc();
@@ -183,46 +178,18 @@ void make(const Problem& problem, const Method& method, Plan& plan) {
   }
 }
 
-/// Below so many places Winograd's transformed weights, four times the plain ones, cost more than its products save,
-/// whatever the channels: one picture of 7x7 takes four times as long as the direct sum, 16 of them as long, 25 take
-/// 0.87 of it, 49 take 0.75. 64 pictures of 4x4 have full tiles: without Winograd there, ResNet-18 with CIFAR's stem is
-/// a sixth slower.
-constexpr int64_t kLeastWinogradPlaces = 800;
-
-/// Winograd's F(4x4, 3x3) (Lavin and Gray 2015) needs a quarter of the products: about twice as fast here, reorders
-/// included, and its error is two to three times that of the direct sum, some 1e-6 of the result.
-bool suits_winograd(const Problem& p) {
-  const Conv2dArguments& a = p.arguments;
-  if (p.y.sizes[0] * p.y.sizes[1] * p.y.sizes[2] < kLeastWinogradPlaces) return false;
-  return p.x.dtype == DType::f32 && p.w.dtype == DType::f32 && p.w.sizes[1] == 3 && p.w.sizes[2] == 3 &&
-         a.groups == 1 && a.stride == Size2d{1, 1} && a.dilation == Size2d{1, 1} && p.x.sizes[3] >= 16 &&
-         p.w.sizes[0] >= 16 && p.y.sizes[1] >= 3 && p.y.sizes[2] >= 3;
-}
-
-/// Winograd's transformed pictures must fit into this.
-constexpr size_t kMostScratchpad = size_t{256} << 20;
-
-/// The methods worth trying, best first.
-std::vector<Method> methods(const Problem& problem) {
-  std::vector<Method> list;
-  if (suits_winograd(problem)) list.push_back({dnnl::algorithm::convolution_winograd, true});
-  // The gradient of a first layer: few input channels leave the NHWC kernel with short runs.
-  if (problem.direction == Direction::backward_weight && problem.x.sizes[3] < 16 && problem.arguments.groups == 1)
-    list.push_back({dnnl::algorithm::convolution_direct, true});
-  list.push_back({});
-  return list;
-}
-
 Plan make_best(const Problem& problem) {
-  for (const Method& method : methods(problem)) {
+  // The gradient of a first layer: few input channels leave the NHWC kernel with short runs.
+  const bool first_layer =
+      problem.direction == Direction::backward_weight && problem.x.sizes[3] < 16 && problem.arguments.groups == 1;
+  for (const bool own_layout : {true, false}) {
+    if (own_layout && !first_layer) continue;
     try {
       Plan plan;
-      make(problem, method, plan);
-      if (method.algorithm == dnnl::algorithm::convolution_winograd && plan.scratchpad.get_size() > kMostScratchpad)
-        continue;
+      make(problem, own_layout, plan);
       plan.possible = true;
       return plan;
-    } catch (const dnnl::error&) {  // oneDNN has no such kernel for this CPU or shape: the next method
+    } catch (const dnnl::error&) {  // oneDNN has no such kernel for this CPU or shape
     }
   }
   return {};

@@ -5,7 +5,7 @@
 
 namespace weft::kernels::cpu {
 
-void image_normalize(const Queue&, const View& y, const View& x, const View& place, ImageNormalizeArguments arguments) {
+void image_normalize(const Queue&, const View& y, const View& x, const View& crop, ImageNormalizeArguments arguments) {
   WEFT_CHECK(y.rank == 4 && x.rank == 4 && y.sizes[0] == x.sizes[0] && y.sizes[3] == x.sizes[3] && x.sizes[3] <= 4 &&
                  x.is_contiguous() && y.is_contiguous(),
              "image_normalize: expected dense x [N, H, W, C] with C <= 4 and y [N, P, Q, C], got x ", x, ", y ", y);
@@ -20,12 +20,12 @@ void image_normalize(const Queue&, const View& y, const View& x, const View& pla
             (static_cast<S>(v) / S(255) - static_cast<S>(arguments.mean[c])) / static_cast<S>(arguments.std[c]);
     T* out = y.as<T>();
     const uint8_t* in = x.as<uint8_t>();
-    const int32_t* places = place ? place.as<int32_t>() : nullptr;
+    const int32_t* crops = crop ? crop.as<int32_t>() : nullptr;
     parallel_for(y.sizes[0] * P, Q * C, [&](int64_t begin, int64_t end) {
       for (int64_t np = begin; np < end; ++np) {
         const int64_t n = np / P;
-        const int64_t top = places ? places[3 * n] : (H - P) / 2, left = places ? places[3 * n + 1] : (W - Q) / 2;
-        const bool flip = places && places[3 * n + 2] != 0;
+        const int64_t top = crops ? crops[3 * n] : (H - P) / 2, left = crops ? crops[3 * n + 1] : (W - Q) / 2;
+        const bool flip = crops && crops[3 * n + 2] != 0;
         const int64_t h = top + np % P;
         const bool row_inside = h >= 0 && h < H;
         const uint8_t* row = in + (n * H + (row_inside ? h : 0)) * W * C;

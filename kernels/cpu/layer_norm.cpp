@@ -21,7 +21,7 @@ void with_types(const char* op, const View& x, Body&& body) {
   with_dtype<float, double, bf16, f16>(x.dtype, op, [&]<class T>() { body.template operator()<T, Accumulate<T>>(); });
 }
 
-/// dx of kRows rows that lie one behind the other, and their part of the sums for dweight and dbias: the sums are read
+/// dx of kRows consecutive rows, and their part of the sums for dweight and dbias: the sums are read
 /// and written once for all of them.
 template <int kRows, class T, class S>
 void backward_rows(T* dx, S* gain_sum, S* offset_sum, const T* dy, const T* x, const S* gain, const S* mean,
@@ -98,10 +98,10 @@ void layer_norm_forward(const Queue&, const View& y, const View& mean, const Vie
 }
 
 void layer_norm_backward(const Queue&, const View& dx, const View& dweight, const View& dbias, const View& dy,
-                         const View& x, const View& weight, const View& mean, const View& invstd, const View& more) {
+                         const View& x, const View& weight, const View& mean, const View& invstd, const View& dx_in) {
   with_types("layer_norm_backward", x, [&]<class T, class S>() {
     const int64_t M = x.sizes[0], C = x.sizes[1];
-    const T *in = x.as<T>(), *slope = dy.as<T>(), *added = optional<T>(more);
+    const T *in = x.as<T>(), *slope = dy.as<T>(), *added = optional<T>(dx_in);
     T* out = dx.as<T>();
     const S *means = mean.as<S>(), *invstds = invstd.as<S>(), *gain = optional<S>(weight);
     S *dgain = optional<S>(dweight), *doffset = optional<S>(dbias);

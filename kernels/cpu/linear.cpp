@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "kernels/allocator.h"
+#include "kernels/cpu/dnnl_matmul.h"
 #include "kernels/cpu/elements.h"
+#include "kernels/cpu/gemm.h"
 #include "kernels/cpu/vector_math.h"
 #include "kernels/matmul.h"
 #include "kernels/reduce.h"
@@ -31,20 +33,27 @@ View transposed(View view) {
 
 /// Rows first … first + count of a matrix.
 View rows_of(View matrix, int64_t first, int64_t count) {
-  matrix.data =
-      static_cast<char*>(matrix.data) + first * matrix.strides[0] * static_cast<int64_t>(size_of(matrix.dtype));
+  matrix.data = element(matrix, first * matrix.strides[0]);
   matrix.sizes[0] = count;
   return matrix;
 }
 
-/// dx = sums f'(saved)
+/// dx = sums f'(saved) for a run of elements.
 template <Unary f, class C>
-void multiply(const View& dx, const View& sums, const View& saved) {
-  map<C, C, 2>(dx, {&sums, &saved}, [](C* out, const std::array<const C*, 2>& in, int64_t n) {
-    const C *const s = in[0], *const at = in[1];
+void finish(const View& dx, const View& saved, const C* sums, int64_t row, int64_t column, int64_t count) {
+  const auto run = [&](const View& view, int64_t at) {
+    return Run{element(view, row * view.strides[0] + (column + at) * view.strides[1]), view.dtype, view.strides[1]};
+  };
+  constexpr int64_t kAtOnce = 256;
+  C values[kAtOnce], x[kAtOnce];
+  for (int64_t at = 0; at < count; at += kAtOnce) {
+    const int64_t n = std::min(kAtOnce, count - at);
+    load(x, run(saved, at), n);
+    const C* const s = sums + at;
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] = unary_gradient<f, VectorMath>(s[i], at[i], C(0), C(0));
-  });
+    for (int64_t i = 0; i < n; ++i) values[i] = unary_gradient<f, VectorMath>(s[i], x[i], C(0), C(0));
+    store(run(dx, at), values, n);
+  }
 }
 
 }  // namespace
@@ -54,25 +63,33 @@ void linear_backward_input(const Queue& queue, const View& dx, const View& dy, c
   check_linear_backward_input(dx, dy, w, saved, f);
   if (dx.numel() == 0) return;
   const int64_t rows = dx.sizes[0], columns = dx.sizes[1];
-  const bool narrow = size_of(dx.dtype) == 2;  // sums must not be rounded before f': f32, of so many rows at once
-  const int64_t slab = narrow ? std::clamp<int64_t>(kSlabElements / columns, 1, rows) : rows;
-  const Workspace unrounded(queue, narrow ? static_cast<size_t>(slab * columns) * sizeof(float) : 0, "linear");
-  for (int64_t first = 0; first < rows; first += slab) {
-    const int64_t count = std::min(slab, rows - first);
-    const View to = rows_of(dx, first, count), at = rows_of(saved, first, count);
-    const View sums = narrow ? View::dense(unrounded.data(), DType::f32, {count, columns}) : to;
-    matmul(queue, lifted(sums), lifted(rows_of(dy, first, count)), lifted(w), View::none(), {});
-    with_compute_type(dx.dtype, [&]<class C>() {
-      if constexpr (std::is_floating_point_v<C>) {
+  with_compute_type(dx.dtype, [&]<class C>() {
+    if constexpr (std::is_floating_point_v<C>) {
+      const auto to_dx = [&](const C* sums, int64_t row, int64_t column, int64_t count) {
         if (f == Activation::relu)
-          multiply<Unary::relu, C>(to, sums, at);
+          finish<Unary::relu>(dx, saved, sums, row, column, count);
         else if (f == Activation::gelu)
-          multiply<Unary::gelu, C>(to, sums, at);
+          finish<Unary::gelu>(dx, saved, sums, row, column, count);
         else
-          multiply<Unary::gelu_tanh, C>(to, sums, at);
+          finish<Unary::gelu_tanh>(dx, saved, sums, row, column, count);
+      };
+      if (dy.dtype == DType::bf16) {  // oneDNN rounds what it writes: f32 sums, to which f' is applied
+        const int64_t slab = std::clamp<int64_t>(kSlabElements / columns, 1, rows);
+        const Workspace memory(queue, static_cast<size_t>(slab * columns) * sizeof(float), "linear");
+        int64_t first = 0;
+        for (int64_t count; first < rows; first += count) {
+          count = std::min(slab, rows - first);
+          const View sums = View::dense(memory.data(), DType::f32, {1, count, columns});
+          if (!dnnl_matmul(sums, lifted(rows_of(dy, first, count)), lifted(w), View::none(), {})) break;
+          parallel_for(count, columns, [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) to_dx(sums.as<C>() + i * columns, first + i, 0, columns);
+          });
+        }
+        if (first >= rows) return;
       }
-    });
-  }
+      gemm<C>({1, rows, columns, dy.sizes[1], factor(dy), factor(w)}, to_dx);
+    }
+  });
 }
 
 void linear_backward_weight(const Queue& queue, const View& dw, const View& db, const View& dy, const View& x) {

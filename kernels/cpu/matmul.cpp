@@ -3,96 +3,76 @@
 
 #include <vector>
 
+#include "kernels/allocator.h"
 #include "kernels/cpu/dnnl_matmul.h"
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/vector_math.h"
 
 namespace weft::kernels::cpu {
 namespace {
 
-/// One factor as gemm takes it: a pointer, a leading dimension, and whether it is stored transposed.
 template <class C>
-struct Factor {
-  const C* data = nullptr;
-  int64_t ld = 1, batch_stride = 0;
-  bool transposed = false;
-  std::vector<C> packed;  // the converted copy, where the caller's memory cannot be used as it is
+using Formula = void (*)(C* values, int64_t n);
 
-  explicit Factor(const View& view) {
-    const int64_t rows = view.sizes[1], columns = view.sizes[2];
-    const int64_t by_row = view.strides[1], by_column = view.strides[2];
-    batch_stride = view.sizes[0] == 1 ? 0 : view.strides[0];
-    if (view.dtype == dtype_of<C> && (by_column == 1 || columns == 1) && (rows == 1 || by_row >= columns)) {
-      data = static_cast<const C*>(view.data);
-      ld = rows == 1 ? columns : by_row;
-    } else if (view.dtype == dtype_of<C> && (by_row == 1 || rows == 1) && (columns == 1 || by_column >= rows)) {
-      data = static_cast<const C*>(view.data);
-      ld = columns == 1 ? rows : by_column;
-      transposed = true;
-    } else {
-      pack(view);
+template <Unary f, class C>
+void apply(C* values, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) values[i] = unary_value<f, VectorMath>(values[i], C(0), C(0));
+}
+
+template <class C>
+Formula<C> formula_of(Activation activation) {
+  if (activation == Activation::relu) return apply<Unary::relu, C>;
+  if (activation == Activation::gelu) return apply<Unary::gelu, C>;
+  if (activation == Activation::gelu_tanh) return apply<Unary::gelu_tanh, C>;
+  return [](C*, int64_t) {};
+}
+
+template <class C>
+void add(C* to, const C* values, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] += values[i];
+}
+
+/// What happens to finished sums: s = sums (+ bias) (+ y) goes to pre, f(s) (+ residual) to y.
+template <class C>
+struct Epilogue {
+  const View &y, &pre, &residual;
+  std::vector<C> bias;  ///< empty for none
+  Formula<C> formula;
+  bool accumulate;
+
+  void operator()(const C* sums, int64_t row, int64_t column, int64_t count) const {
+    const int64_t M = y.sizes[1], offset = row / M * y.strides[0] + (M == 1 ? 0 : row % M * y.strides[1]) + column;
+    const auto run = [&](const View& view, int64_t at) { return Run{element(view, offset + at), view.dtype, 1}; };
+    constexpr int64_t kAtOnce = 256;
+    C values[kAtOnce], other[kAtOnce];
+    for (int64_t at = 0; at < count; at += kAtOnce) {
+      const int64_t n = std::min(kAtOnce, count - at);
+      const auto add_run = [&](const View& view) {
+        load(other, run(view, at), n);
+        add(values, other, n);
+      };
+      std::copy_n(sums + at, n, values);
+      if (!bias.empty()) add(values, bias.data() + column + at, n);
+      if (accumulate) add_run(y);
+      if (pre) store(run(pre, at), values, n);
+      formula(values, n);
+      if (residual) add_run(residual);
+      store(run(y, at), values, n);
     }
-    ld = std::max<int64_t>(ld, 1);
-  }
-
- private:
-  void pack(const View& view) {
-    View source = view;
-    if (batch_stride == 0) source.sizes[0] = 1;
-    // The copy keeps the order of the source, so that its rows are read in the order of memory.
-    transposed = source.strides[1] == 1 && source.strides[2] != 1;
-    ld = transposed ? view.sizes[1] : view.sizes[2];
-    packed.resize(static_cast<size_t>(source.numel()));
-    const int64_t matrix = view.sizes[1] * view.sizes[2];
-    View target{packed.data(), dtype_of<C>, 3, source.sizes, {matrix, ld, 1}};
-    if (transposed) target.strides = {matrix, 1, ld};
-    if (batch_stride != 0) batch_stride = matrix;
-    map<C, C, 1>(target, {&source},
-                 [](C* out, const std::array<const C*, 1>& in, int64_t n) { std::copy_n(in[0], n, out); });
-    data = packed.data();
   }
 };
 
-/// Row-major y [B, M, N] of the computing type.
 template <class C>
-void multiply(C* y, int64_t y_batch, int64_t ldc, const View& a_view, const View& b_view, C alpha, C beta) {
-  const Factor<C> a(a_view), b(b_view);
-  int64_t batches = a_view.sizes[0] > b_view.sizes[0] ? a_view.sizes[0] : b_view.sizes[0];
-  GemmShape shape{a_view.sizes[1], b_view.sizes[2], a_view.sizes[2], a.transposed, b.transposed, a.ld, b.ld, ldc};
-  // One matrix b for a whole batch of row-major a: the batch is more rows.
-  if (b.batch_stride == 0 && !a.transposed && a.batch_stride == shape.m * a.ld && y_batch == shape.m * ldc) {
-    shape.m *= batches;
-    batches = 1;
-  }
-  const int64_t work = shape.m * shape.n * shape.k;
-  const auto run = [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      gemm(shape, alpha, a.data + i * a.batch_stride, b.data + i * b.batch_stride, beta, y + i * y_batch);
-  };
-  const bool small = work < int64_t{1} << 21;  // too small to share: whole matrices go to the threads instead
-  if (small)
-    parallel_for(batches, work, run);
-  else
-    run(0, batches);
+std::vector<C> values_of(const View& bias) {
+  if (!bias) return {};
+  std::vector<C> values(static_cast<size_t>(bias.sizes[0]));
+  load(values.data(), {bias.data, bias.dtype, bias.strides[0]}, bias.sizes[0]);
+  return values;
 }
 
-/// y = bias, or what y holds plus bias: what the product is then added to.
-template <class C>
-void begin_with_bias(C* y, int64_t y_batch, int64_t ldc, const View& y_view, const View& bias, bool accumulate) {
-  const int64_t rows = y_view.sizes[1], columns = y_view.sizes[2];
-  std::vector<C> row(static_cast<size_t>(columns));
-  load(row.data(), {bias.data, bias.dtype, bias.strides[0]}, columns);
-  parallel_for(y_view.sizes[0] * rows, columns, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      C* out = y + i / rows * y_batch + i % rows * ldc;
-      for (int64_t j = 0; j < columns; ++j) out[j] = accumulate ? out[j] + row[j] : row[j];
-    }
-  });
-}
-
-}  // namespace
-
-void matmul(const Queue&, const View& y, const View& a, const View& b, const View& bias, MatmulArguments arguments) {
+void check(const View& y, const View& a, const View& b, const View& bias) {
   const auto fits = [](const View& whole, const View& part) {
     return part.sizes[0] == whole.sizes[0] || part.sizes[0] == 1;
   };
@@ -101,33 +81,55 @@ void matmul(const Queue&, const View& y, const View& a, const View& b, const Vie
              "matmul: expected [B,M,N] = [B,M,K] @ [B,K,N], got ", y, " = ", a, " @ ", b);
   WEFT_CHECK(!bias || (bias.rank == 1 && bias.sizes[0] == y.sizes[2]), "matmul: expected bias [", y.sizes[2], "], got ",
              bias);
-  if (y.numel() == 0) return;
-  if (dnnl_matmul(y, a, b, bias, arguments)) return;
-  const bool accumulate = arguments.grad == Grad::accumulate;
+  WEFT_CHECK(is_floating(a.dtype), "matmul: expected a floating dtype, got ", a);
+}
+
+void compute(const View& y, const View& pre, const View& a, const View& b, const View& bias, const View& residual,
+             double alpha, Activation activation, bool accumulate) {
+  const Gemm g{y.sizes[0], y.sizes[1], y.sizes[2], a.sizes[2], factor(a), factor(b), alpha};
   with_compute_type(a.dtype, [&]<class C>() {
-    if constexpr (!std::is_floating_point_v<C>) {
-      fail("matmul: expected a floating dtype, got ", a);
-    } else {
-      const int64_t M = y.sizes[1], N = y.sizes[2];
-      // y is written directly where it has the computing type, else through a dense copy.
-      const bool direct = y.dtype == dtype_of<C>;
-      std::vector<C> copy(direct ? 0 : static_cast<size_t>(y.numel()));
-      C* out = direct ? static_cast<C*>(y.data) : copy.data();
-      const int64_t ldc = direct && M > 1 ? y.strides[1] : N;
-      const int64_t y_batch = direct ? y.strides[0] : M * N;
-      const View dense = View::dense(out, dtype_of<C>, {y.sizes[0], M, N});
-      const auto convert = [](C* to, const std::array<const C*, 1>& from, int64_t n) { std::copy_n(from[0], n, to); };
-      if (!direct && accumulate) map<C, C, 1>(dense, {&y}, convert);
-      if (bias) begin_with_bias(out, y_batch, ldc, y, bias, accumulate);
-      const C beta = bias || accumulate ? C(1) : C(0);
-      if (a.sizes[2] > 0) {
-        multiply<C>(out, y_batch, ldc, a, b, static_cast<C>(arguments.alpha), beta);
-      } else if (beta == C(0)) {
-        for (int64_t i = 0; i < y.sizes[0] * M; ++i) std::fill_n(out + i / M * y_batch + i % M * ldc, N, C(0));
-      }
-      if (!direct) map<C, C, 1>(y, {&dense}, convert);
+    if constexpr (std::is_floating_point_v<C>) {
+      const int64_t row = g.m == 1 ? g.n : y.strides[1];
+      if (y.dtype == dtype_of<C> && !pre && !bias && !residual && activation == Activation::none)
+        gemm(g, static_cast<C*>(y.data), y.strides[0], row, accumulate);
+      else
+        gemm<C>(g, Epilogue<C>{y, pre, residual, values_of<C>(bias), formula_of<C>(activation), accumulate});
     }
   });
+}
+
+}  // namespace
+
+void matmul(const Queue&, const View& y, const View& a, const View& b, const View& bias, MatmulArguments arguments) {
+  check(y, a, b, bias);
+  if (y.numel() == 0 || dnnl_matmul(y, a, b, bias, arguments)) return;
+  compute(y, View::none(), a, b, bias, View::none(), arguments.alpha, Activation::none,
+          arguments.grad == Grad::accumulate);
+}
+
+void matmul_fused(const Queue& queue, const View& y, const View& pre, const View& a, const View& b, const View& bias,
+                  const View& residual, MatmulFusedArguments arguments) {
+  check(y, a, b, bias);
+  const auto fits = [&](const View& view) { return !view || is_laid_out_as(view, y); };
+  WEFT_CHECK(fits(pre) && fits(residual), "matmul_fused: expected pre and residual laid out as ", y, ", got ", pre,
+             " and ", residual);
+  if (y.numel() == 0) return;
+  if (a.dtype == DType::bf16 || a.dtype == DType::f32) {
+    // oneDNN's sums, to which f is applied: they must not be rounded before f, nor overwrite a residual that is y.
+    View sums = pre ? pre : y;
+    const bool aside = y.dtype != DType::f32 || sums.data == residual.data;
+    const Workspace memory(queue, aside ? static_cast<size_t>(y.numel()) * sizeof(float) : 0, "matmul_fused");
+    if (aside) sums = View::dense(memory.data(), DType::f32, {y.sizes[0], y.sizes[1], y.sizes[2]});
+    if (dnnl_matmul(sums, a, b, bias, {arguments.alpha, Grad::overwrite})) {
+      const Epilogue<float> finish{y, pre, residual, {}, formula_of<float>(arguments.activation), false};
+      const int64_t M = y.sizes[1], N = y.sizes[2];
+      return parallel_for(y.sizes[0] * M, N, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          finish(sums.as<float>() + i / M * sums.strides[0] + (M == 1 ? 0 : i % M * sums.strides[1]), i, 0, N);
+      });
+    }
+  }
+  compute(y, pre, a, b, bias, residual, arguments.alpha, arguments.activation, false);
 }
 
 }  // namespace weft::kernels::cpu

@@ -74,7 +74,7 @@ struct Nest {
     for (int d = 1; d < rank; ++d) {
       bool joins = true;
       for (int v = 0; v < N; ++v) joins &= strides[last][v] == sizes[d] * strides[d][v];
-      const int64_t size = sizes[d];  // d may be the place that is written next
+      const int64_t size = sizes[d];  // d may be the entry that is written next
       if (!joins) sizes[++last] = 1;
       sizes[last] *= size;
       strides[last] = strides[d];

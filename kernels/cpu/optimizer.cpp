@@ -8,7 +8,7 @@
 namespace weft::kernels::cpu {
 namespace {
 
-/// What every rule reads from the device scalars.
+/// The device scalars that every rule reads.
 template <class S>
 struct Step {
   S lr, step, scale;

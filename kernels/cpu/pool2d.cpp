@@ -22,7 +22,7 @@ struct Span {
   int64_t size() const { return end - begin; }
 };
 
-/// What window i covers of a dimension of n.
+/// The positions that window i covers, of n.
 Span window(int64_t i, int64_t stride, int64_t padding, int64_t kernel, int64_t n) {
   const int64_t start = i * stride - padding;
   return {std::max<int64_t>(start, 0), std::min(start + kernel, n)};
@@ -99,7 +99,7 @@ void take_all(const T* pixel, int32_t position, Accumulate<T>* best, int32_t* at
   for (int64_t c = 0; c < channels; ++c) best[c] = static_cast<Accumulate<T>>(pixel[c]), at[c] = position;
 }
 
-/// Takes what is larger than the largest so far, and the first NaN. Both results are written whether they change or
+/// Takes a value larger than the largest so far, and the first NaN. Both results are written whether they change or
 /// not: that is what vectorises.
 template <class T>
 void take_larger(const T* __restrict pixel, int32_t position, Accumulate<T>* __restrict best, int32_t* __restrict at,

@@ -21,9 +21,9 @@ void with_types(const char* op, const View& x, Body&& body) {
   with_dtype<float, double, bf16, f16>(x.dtype, op, [&]<class T>() { body.template operator()<T, Accumulate<T>>(); });
 }
 
-/// dx = invrms (g - xhat mean(g xhat)) + more of one row, g = dy weight; its part of the sum for dweight.
+/// dx = invrms (g - xhat mean(g xhat)) + dx_in of one row, g = dy weight; its part of the sum for dweight.
 template <class T, class S>
-void backward_row(T* dx, S* gain_sum, const T* dy, const T* x, const T* more, const S* gain, S scale, int64_t C) {
+void backward_row(T* dx, S* gain_sum, const T* dy, const T* x, const T* dx_in, const S* gain, S scale, int64_t C) {
   S product = 0;
 #pragma omp simd reduction(+ : product)
   for (int64_t c = 0; c < C; ++c) {
@@ -38,7 +38,7 @@ void backward_row(T* dx, S* gain_sum, const T* dy, const T* x, const T* more, co
     dx[c] = static_cast<T>(scale * ((gain ? d * gain[c] : d) - xhat * share));
   }
   // Rounded before it is added to, as if another kernel added: the row is in the cache.
-  for (int64_t c = 0; more && c < C; ++c) dx[c] = static_cast<T>(static_cast<S>(dx[c]) + static_cast<S>(more[c]));
+  for (int64_t c = 0; dx_in && c < C; ++c) dx[c] = static_cast<T>(static_cast<S>(dx[c]) + static_cast<S>(dx_in[c]));
 }
 
 }  // namespace
@@ -79,10 +79,10 @@ void rms_norm_forward(const Queue&, const View& y, const View& invrms, const Vie
 }
 
 void rms_norm_backward(const Queue&, const View& dx, const View& dweight, const View& dy, const View& x,
-                       const View& weight, const View& invrms, const View& more) {
+                       const View& weight, const View& invrms, const View& dx_in) {
   with_types("rms_norm_backward", x, [&]<class T, class S>() {
     const int64_t M = x.sizes[0], C = x.sizes[1];
-    const T *in = x.as<T>(), *slope = dy.as<T>(), *added = optional<T>(more);
+    const T *in = x.as<T>(), *slope = dy.as<T>(), *added = optional<T>(dx_in);
     T* const out = dx.as<T>();
     const S *scales = invrms.as<S>(), *gain = optional<S>(weight);
     // Chunks of rows have their own sum per column.

@@ -21,7 +21,7 @@ struct Event {
   std::chrono::steady_clock::time_point time{};
 };
 
-/// The value of `key` in a file of lines `key : value`, or an empty text.
+/// The value of `key` in a file of lines `key : value`, or an empty string.
 std::string line_of(const char* path, const std::string& key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -32,7 +32,7 @@ std::string line_of(const char* path, const std::string& key) {
   return "";
 }
 
-/// The processors, behind the interface of a device: every call has done its work when it returns.
+/// The CPU as a device: every call has finished its work when it returns.
 class CpuRuntime final : public Runtime {
  public:
   int device_count() override { return 1; }
@@ -62,7 +62,7 @@ class CpuRuntime final : public Runtime {
   void fill_bytes(int, void* destination, int byte, size_t bytes, void*) override {
     if (bytes) std::memset(destination, byte, bytes);
   }
-  void* create_stream(int) override { return nullptr; }
+  void* create_stream(int, int) override { return nullptr; }
   void destroy_stream(int, void*) noexcept override {}
   void synchronize_stream(int, void*) override {}
   void synchronize_device(int) override {}

@@ -26,16 +26,16 @@ constexpr int kDeltaThreads = 128;
 template <class T, class A>
 __global__ void attention_delta_kernel(A* delta, const AttentionTensor<const T> dy, const AttentionTensor<const T> y,
                                        int N, int H, int D) {
-  const AttentionPlace place(N, kDeltaThreads / 32, H);
-  const int lane = static_cast<int>(threadIdx.x) % 32, i = place.first + static_cast<int>(threadIdx.x) / 32;
+  const AttentionPosition position(N, kDeltaThreads / 32, H);
+  const int lane = static_cast<int>(threadIdx.x) % 32, i = position.first + static_cast<int>(threadIdx.x) / 32;
   A sum = 0;
   if (i < N) {
-    const T* const left = dy.head(place.b, place.h) + i * dy.row_stride;
-    const T* const right = y.head(place.b, place.h) + i * y.row_stride;
+    const T* const left = dy.head(position.b, position.h) + i * dy.row_stride;
+    const T* const right = y.head(position.b, position.h) + i * y.row_stride;
     for (int d = lane; d < D; d += 32) sum += from<A>(left[d]) * from<A>(right[d]);
   }
   for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
-  if (lane == 0 && i < N) delta[(static_cast<int64_t>(place.b) * H + place.h) * N + i] = sum;
+  if (lane == 0 && i < N) delta[(static_cast<int64_t>(position.b) * H + position.h) * N + i] = sum;
 }
 
 }  // namespace

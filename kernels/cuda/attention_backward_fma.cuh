@@ -27,20 +27,20 @@ __global__ void __launch_bounds__(Tile::kThreads, 2)
   A* const weights = slopes + kRowsPerWarp * kStream;
 
   const int own_count = for_keys ? problem.M : problem.N;
-  const AttentionPlace place(own_count, kRows, problem.H);
-  const int b = place.b, h = place.h, row = warp * kRowsPerWarp;
+  const AttentionPosition position(own_count, kRows, problem.H);
+  const int b = position.b, h = position.h, row = warp * kRowsPerWarp;
   const int key_count = problem.keys_of(b);
   const int own_end = for_keys ? key_count : problem.N;
   const AttentionTensor<const T>&own_a = for_keys ? k : q, &own_b = for_keys ? v : dy;
   const AttentionTensor<const T>&streamed_a = for_keys ? q : k, &streamed_b = for_keys ? dy : v;
-  Tile::load(own_first, own_a, own_a.head(b, h), place.first, kRows, own_end, D);
-  Tile::load(own_second, own_b, own_b.head(b, h), place.first, kRows, own_end, D);
+  Tile::load(own_first, own_a, own_a.head(b, h), position.first, kRows, own_end, D);
+  Tile::load(own_second, own_b, own_b.head(b, h), position.first, kRows, own_end, D);
   const int64_t statistics = (static_cast<int64_t>(b) * problem.H + h) * problem.N;
 
   // Of a causal problem: keys are seen by themselves and by later queries.
-  const int begin = for_keys && problem.causal ? place.first / kStream * kStream : 0;
+  const int begin = for_keys && problem.causal ? position.first / kStream * kStream : 0;
   const int end =
-      for_keys ? (place.first < key_count ? problem.N : 0) : problem.key_end(key_count, place.first + kRows);
+      for_keys ? (position.first < key_count ? problem.N : 0) : problem.key_end(key_count, position.first + kRows);
   const int streamed_end = for_keys ? problem.N : key_count;
   A sums_first[kRowsPerWarp][Tile::kPerLane] = {}, sums_second[kRowsPerWarp][Tile::kPerLane] = {};
   for (int at = begin; at < end; at += kStream) {
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 2)
     Tile::multiply(slope, own_second + row * pitch, streamed_second, D, lane);
     WEFT_UNROLL
     for (int r = 0; r < kRowsPerWarp; ++r) {
-      const int owned = place.first + row + r, streamed = at + lane;
+      const int owned = position.first + row + r, streamed = at + lane;
       const int i = for_keys ? streamed : owned, j = for_keys ? owned : streamed;
       const bool sees =
           lane < kStream && i < problem.N && problem.has_key(b, j, key_count) && (!problem.causal || j <= i);
@@ -80,8 +80,8 @@ __global__ void __launch_bounds__(Tile::kThreads, 2)
     scale[r] = problem.scale;
     one[r] = A(1);
   }
-  Tile::store(d_first, d_first.head(b, h), place.first + row, own_count, D, lane, sums_first, scale);
-  if (for_keys) Tile::store(d_second, d_second.head(b, h), place.first + row, own_count, D, lane, sums_second, one);
+  Tile::store(d_first, d_first.head(b, h), position.first + row, own_count, D, lane, sums_first, scale);
+  if (for_keys) Tile::store(d_second, d_second.head(b, h), position.first + row, own_count, D, lane, sums_second, one);
 }
 
 /// problem.delta must hold rowsum(dy y).

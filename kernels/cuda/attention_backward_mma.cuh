@@ -33,7 +33,7 @@ struct BackwardMma {
   static constexpr int kWarpRows = 16 * kSquares, kOwned = kWarps * kWarpRows;
   static constexpr int kStageElements = 2 * kStream * kChannels;
   static constexpr int kTileElements = 2 * kOwned * kChannels + 2 * kStageElements;
-  /// Behind the tiles: lse and delta of both stages' queries.
+  /// After the tiles: lse and delta of both stages' queries.
   static constexpr int kStatistics = 2 * 2 * kStream;
 
   /// sums[p] = owned rows row + 16 p … times streamed rows, over the channels. Not unrolled: the addresses of the owned
@@ -96,9 +96,9 @@ __global__ void __launch_bounds__(Shape::kThreads)
   WEFT_DYNAMIC_SHARED(T, shared);
   constexpr int q_tile = 0, dy_tile = Shape::kOwned * kChannels, kFirstStage = 2 * dy_tile;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, row = thread / 32 * Shape::kWarpRows;
-  const AttentionPlace place(problem.N, Shape::kOwned, problem.H, /*last_first=*/problem.causal);
-  const int b = place.b, h = place.h, query = place.first + row, N = problem.N;
-  const int keys = problem.keys_of(b), end = problem.key_end(keys, place.first + Shape::kOwned);
+  const AttentionPosition position(problem.N, Shape::kOwned, problem.H, /*last_first=*/problem.causal);
+  const int b = position.b, h = position.h, query = position.first + row, N = problem.N;
+  const int keys = problem.keys_of(b), end = problem.key_end(keys, position.first + Shape::kOwned);
   const T *const k_head = k.head(b, h), *const v_head = v.head(b, h);
 
   const auto fill = [&](int step) {
@@ -109,8 +109,9 @@ __global__ void __launch_bounds__(Shape::kThreads)
     }
     ptx::cp_async_commit();
   };
-  Tile::template load<Shape::kOwned, Shape::kThreads>(shared + q_tile, q, q.head(b, h), place.first, N, problem.D);
-  Tile::template load<Shape::kOwned, Shape::kThreads>(shared + dy_tile, dy, dy.head(b, h), place.first, N, problem.D);
+  Tile::template load<Shape::kOwned, Shape::kThreads>(shared + q_tile, q, q.head(b, h), position.first, N, problem.D);
+  Tile::template load<Shape::kOwned, Shape::kThreads>(shared + dy_tile, dy, dy.head(b, h), position.first, N,
+                                                      problem.D);
   fill(0);
 
   const float scale = problem.scale * kLog2E;
@@ -166,7 +167,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
   for (int p = 0; p < kSquares; ++p) factor[p][0] = factor[p][1] = problem.scale;
   ptx::cp_async_wait_all();
   __syncthreads();
-  Tile::store(dq, dq.head(b, h), shared + q_tile, row, place.first, N, problem.D, lane, sums, factor);
+  Tile::store(dq, dq.head(b, h), shared + q_tile, row, position.first, N, problem.D, lane, sums, factor);
 }
 
 template <class Shape, bool with_dropout, class T>
@@ -180,13 +181,13 @@ __global__ void __launch_bounds__(Shape::kThreads)
   constexpr int k_tile = 0, v_tile = Shape::kOwned * kChannels, kFirstStage = 2 * v_tile;
   float* const statistics = reinterpret_cast<float*>(shared + Shape::kTileElements);
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, row = thread / 32 * Shape::kWarpRows;
-  const AttentionPlace place(problem.M, Shape::kOwned, problem.H);
-  const int b = place.b, h = place.h, N = problem.N, keys = problem.keys_of(b);
+  const AttentionPosition position(problem.M, Shape::kOwned, problem.H);
+  const int b = position.b, h = position.h, N = problem.N, keys = problem.keys_of(b);
   const T *const q_head = q.head(b, h), *const dy_head = dy.head(b, h);
   const int64_t row_statistics = (static_cast<int64_t>(b) * problem.H + h) * N;
-  // Of a causal problem: keys are seen by themselves and by later queries. Padding is seen by nobody.
-  const int begin = problem.causal ? place.first / kQueries : 0;
-  const int end = place.first < keys ? (N + kQueries - 1) / kQueries : 0;
+  // Of a causal problem: keys are seen by themselves and by later queries. No query sees padding.
+  const int begin = problem.causal ? position.first / kQueries : 0;
+  const int end = position.first < keys ? (N + kQueries - 1) / kQueries : 0;
 
   const auto fill = [&](int step) {
     if (step < end) {
@@ -205,15 +206,17 @@ __global__ void __launch_bounds__(Shape::kThreads)
     }
     ptx::cp_async_commit();
   };
-  Tile::template load<Shape::kOwned, Shape::kThreads>(shared + k_tile, k, k.head(b, h), place.first, keys, problem.D);
-  Tile::template load<Shape::kOwned, Shape::kThreads>(shared + v_tile, v, v.head(b, h), place.first, keys, problem.D);
+  Tile::template load<Shape::kOwned, Shape::kThreads>(shared + k_tile, k, k.head(b, h), position.first, keys,
+                                                      problem.D);
+  Tile::template load<Shape::kOwned, Shape::kThreads>(shared + v_tile, v, v.head(b, h), position.first, keys,
+                                                      problem.D);
   fill(begin);
 
   bool there[kSquares][2], all_there = true;  // the keys of this lane's rows
   WEFT_UNROLL
   for (int p = 0; p < kSquares; ++p) WEFT_UNROLL
   for (int half = 0; half < 2; ++half) {
-    there[p][half] = problem.has_key(b, place.first + row + p * 16 + half * 8 + lane / 4, keys);
+    there[p][half] = problem.has_key(b, position.first + row + p * 16 + half * 8 + lane / 4, keys);
     all_there = all_there && there[p][half];
   }
 
@@ -225,7 +228,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
     fill(step + 1);
     const int q_tile = kFirstStage + step % 2 * Shape::kStageElements, dy_tile = q_tile + kQueries * kChannels;
     const float *const lse = statistics + step % 2 * 2 * kQueries, *const delta = lse + kQueries;
-    const int query = step * kQueries, key = place.first + row;
+    const int query = step * kQueries, key = position.first + row;
     float p_t[kSquares][kQueries / 8][4] = {};
     Shape::multiply(p_t, shared, k_tile, q_tile, row, lane);
     const bool whole = all_there && !(problem.causal && key + Shape::kWarpRows - 1 > query);
@@ -272,8 +275,8 @@ __global__ void __launch_bounds__(Shape::kThreads)
   }
   ptx::cp_async_wait_all();
   __syncthreads();
-  Tile::store(dk, dk.head(b, h), shared + k_tile, row, place.first, problem.M, problem.D, lane, dk_sums, dk_factor);
-  Tile::store(dv, dv.head(b, h), shared + v_tile, row, place.first, problem.M, problem.D, lane, dv_sums, dv_factor);
+  Tile::store(dk, dk.head(b, h), shared + k_tile, row, position.first, problem.M, problem.D, lane, dk_sums, dk_factor);
+  Tile::store(dv, dv.head(b, h), shared + v_tile, row, position.first, problem.M, problem.D, lane, dv_sums, dv_factor);
 }
 
 /// problem.delta must hold rowsum(dy y).

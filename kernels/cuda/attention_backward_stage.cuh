@@ -2,14 +2,14 @@
 #pragma once
 #include "kernels/cuda/attention_wgmma.cuh"
 
-// The backward's shared memory, tiles and loader (attention_backward_wgmma.cuh): whoever owns queries streams keys, and
-// the other way round.
+// The backward's shared memory, tiles and loader (attention_backward_wgmma.cuh): a kernel that owns queries streams
+// keys, and vice versa.
 
 namespace weft::kernels::WEFT_DEVICE {
 
 template <int kChannelCount, int kStreamCount, int kStageCount>
 struct BackwardWgmma {
-  static constexpr int kChannels = kChannelCount, kStream = kStreamCount, kStages = kStageCount, kOwnedPlaces = 2;
+  static constexpr int kChannels = kChannelCount, kStream = kStreamCount, kStages = kStageCount, kOwnedBuffers = 2;
   using Own = OwnedTile<kChannels>;
   using Streamed = WgmmaTileOf<kStream, kChannels>;
   /// Of one tensor: 128 rows.
@@ -17,16 +17,16 @@ struct BackwardWgmma {
   static constexpr int kStatisticsBytes = kStream * 2 * static_cast<int>(sizeof(float));
 
   struct Barriers {
-    AttentionRing<kOwnedPlaces> own;
+    AttentionRing<kOwnedBuffers> own;
     AttentionRing<kStages> streamed;
   };
-  static constexpr int kFirstStage = kOwnedPlaces * 2 * kOwnBytes;
+  static constexpr int kFirstStage = kOwnedBuffers * 2 * kOwnBytes;
   static constexpr int kFirstStatistics = kFirstStage + kStages * 2 * Streamed::kBytes;
   static constexpr int kFirstBarrier = kFirstStatistics + kStages * kStatisticsBytes;
   static constexpr int kSharedBytes = kFirstBarrier + static_cast<int>(sizeof(Barriers));
 
-  static __device__ __forceinline__ unsigned char* own(unsigned char* shared, int place, int tensor) {
-    return shared + (2 * place + tensor) * kOwnBytes;
+  static __device__ __forceinline__ unsigned char* own(unsigned char* shared, int position, int tensor) {
+    return shared + (2 * position + tensor) * kOwnBytes;
   }
   static __device__ __forceinline__ unsigned char* streamed(unsigned char* shared, int stage, int tensor) {
     return shared + kFirstStage + (2 * stage + tensor) * Streamed::kBytes;
@@ -45,9 +45,9 @@ struct AttentionBackwardCall {
   const float* statistics;
   int tiles;
 
-  __device__ const float* statistics_of(const AttentionPlace& place, int query) const {
+  __device__ const float* statistics_of(const AttentionPosition& position, int query) const {
     const int blocks = (problem.N + kStatisticsRows - 1) / kStatisticsRows;
-    const int64_t head = static_cast<int64_t>(place.b) * problem.H + place.h;
+    const int64_t head = static_cast<int64_t>(position.b) * problem.H + position.h;
     return statistics + (head * blocks + query / kStatisticsRows) * (2 * kStatisticsRows) + query % kStatisticsRows;
   }
 };
@@ -61,25 +61,28 @@ struct StreamedSteps {
 struct OwnedQueries {
   static constexpr bool kStatistics = false;
 
-  static __device__ AttentionPlace place(const AttentionProblem<float>& problem, int index) {
-    return AttentionPlace(problem.N, kAttentionRows, problem.H, /*last_first=*/problem.causal, index);
+  static __device__ AttentionPosition position(const AttentionProblem<float>& problem, int index) {
+    return AttentionPosition(problem.N, kAttentionRows, problem.H, /*last_first=*/problem.causal, index);
   }
   template <int kStream>
-  static __device__ StreamedSteps steps(const AttentionProblem<float>& problem, const AttentionPlace& place, int keys) {
-    return {0, (problem.key_end(keys, place.first + kAttentionRows) + kStream - 1) / kStream};
+  static __device__ StreamedSteps steps(const AttentionProblem<float>& problem, const AttentionPosition& position,
+                                        int keys) {
+    return {0, (problem.key_end(keys, position.first + kAttentionRows) + kStream - 1) / kStream};
   }
 };
 
-/// Keys owned: of a causal problem, keys are seen by themselves and by later queries. Padding is seen by nobody.
+/// Keys owned: of a causal problem, keys are seen by themselves and by later queries. No query sees padding.
 struct OwnedKeys {
   static constexpr bool kStatistics = true;
 
-  static __device__ AttentionPlace place(const AttentionProblem<float>& problem, int index) {
-    return AttentionPlace(problem.M, kAttentionRows, problem.H, /*last_first=*/false, index);
+  static __device__ AttentionPosition position(const AttentionProblem<float>& problem, int index) {
+    return AttentionPosition(problem.M, kAttentionRows, problem.H, /*last_first=*/false, index);
   }
   template <int kStream>
-  static __device__ StreamedSteps steps(const AttentionProblem<float>& problem, const AttentionPlace& place, int keys) {
-    return {problem.causal ? place.first / kStream : 0, place.first < keys ? (problem.N + kStream - 1) / kStream : 0};
+  static __device__ StreamedSteps steps(const AttentionProblem<float>& problem, const AttentionPosition& position,
+                                        int keys) {
+    return {problem.causal ? position.first / kStream : 0,
+            position.first < keys ? (problem.N + kStream - 1) / kStream : 0};
   }
 };
 
@@ -88,26 +91,27 @@ __device__ __forceinline__ void attention_backward_produce(const AttentionBackwa
                                                            typename Shape::Barriers& barriers) {
   using Own = typename Shape::Own;
   using Streamed = typename Shape::Streamed;
-  RingPosition<Shape::kOwnedPlaces> at_own;
+  RingPosition<Shape::kOwnedBuffers> at_own;
   RingPosition<Shape::kStages> at;
   for (int index = static_cast<int>(blockIdx.x); index < call.tiles; index += static_cast<int>(gridDim.x)) {
-    const AttentionPlace place = Owned::place(call.problem, index);
+    const AttentionPosition position = Owned::position(call.problem, index);
     const StreamedSteps steps =
-        Owned::template steps<Shape::kStream>(call.problem, place, call.problem.keys_of(place.b));
+        Owned::template steps<Shape::kStream>(call.problem, position, call.problem.keys_of(position.b));
     ptx::Barrier* const full = barriers.own.begin(at_own, 2 * Shape::kOwnBytes);
     for (int tensor = 0; tensor < 2; ++tensor)
       for (int c = 0; c < kAttentionConsumers; ++c)
         Own::load(Shape::own(shared, at_own.stage, tensor) + c * Own::kBytes, call.own[tensor], full,
-                  place.first + c * 64, place.b, place.h);
+                  position.first + c * 64, position.b, position.h);
     at_own.advance();
     for (int step = steps.begin; step < steps.end; ++step, at.advance()) {
       const int row = step * Shape::kStream;
       ptx::Barrier* const landed =
           barriers.streamed.begin(at, 2 * Streamed::kBytes + (Owned::kStatistics ? Shape::kStatisticsBytes : 0));
       for (int tensor = 0; tensor < 2; ++tensor)
-        Streamed::load(Shape::streamed(shared, at.stage, tensor), call.streamed[tensor], landed, row, place.b, place.h);
+        Streamed::load(Shape::streamed(shared, at.stage, tensor), call.streamed[tensor], landed, row, position.b,
+                       position.h);
       if constexpr (Owned::kStatistics)
-        ptx::bulk_load(Shape::statistics(shared, at.stage), call.statistics_of(place, row), Shape::kStatisticsBytes,
+        ptx::bulk_load(Shape::statistics(shared, at.stage), call.statistics_of(position, row), Shape::kStatisticsBytes,
                        landed);
     }
   }

@@ -11,7 +11,7 @@
 // Grid: persistent; a block walks over tiles of 128 owned rows of one head, each consumer warpgroup owns 64 of them,
 // and goes over the other side's rows, kStream at a time:
 //
-//   memory --TMA--> owned pair (2 places) | ring of streamed pairs --wgmma--> registers -> owned place --TMA--> memory
+//   memory --TMA--> owned pair (2 buffers) | ring of streamed pairs --wgmma--> registers -> owned pair --TMA--> memory
 //
 //   owned queries: s = q k^T,   dp = dy v^T,   ds = p (dp - delta),  dq += ds k
 //   owned keys:    s^T = k q^T, dp^T = v dy^T, dv += p^T dy,         dk += ds^T q
@@ -46,20 +46,20 @@ __device__ __forceinline__ void attention_dq_consume(const AttentionBackwardCall
   const AttentionProblem<float>& problem = call.problem;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32 % 4;
   const float scale = problem.scale * 1.44269504f;  // exponentials are powers of 2
-  RingPosition<Shape::kOwnedPlaces> at_own;
+  RingPosition<Shape::kOwnedBuffers> at_own;
   RingPosition<Shape::kStages> at;
   for (int index = static_cast<int>(blockIdx.x); index < call.tiles; index += static_cast<int>(gridDim.x)) {
-    const AttentionPlace place = OwnedQueries::place(problem, index);
-    const int keys = problem.keys_of(place.b);
-    const int steps = OwnedQueries::steps<kKeys>(problem, place, keys).end;
-    const int first = place.first + consumer * 64, query = first + warp * 16;
+    const AttentionPosition position = OwnedQueries::position(problem, index);
+    const int keys = problem.keys_of(position.b);
+    const int steps = OwnedQueries::steps<kKeys>(problem, position, keys).end;
+    const int first = position.first + consumer * 64, query = first + warp * 16;
     unsigned char* const own = Shape::own(shared, at_own.stage, 0) + consumer * Own::kBytes;
     float lse[2] = {}, delta[2] = {};
     WEFT_UNROLL
     for (int half = 0; half < 2; ++half) {
       const int i = query + half * 8 + lane / 4;
       if (i >= problem.N) continue;
-      const float* const statistics = call.statistics_of(place, i);
+      const float* const statistics = call.statistics_of(position, i);
       lse[half] = statistics[0];
       delta[half] = statistics[kStatisticsRows];
     }
@@ -79,7 +79,7 @@ __device__ __forceinline__ void attention_dq_consume(const AttentionBackwardCall
       };
       const auto draw = [&](int step) {
         if constexpr (with_dropout)
-          kept.template draw<false>(problem.kept(place.b, place.h), problem.dropout, query, step * kKeys, lane);
+          kept.template draw<false>(problem.kept(position.b, position.h), problem.dropout, query, step * kKeys, lane);
       };
       const auto issue = [&] {
         issue_scores<T, Keys>(s, q, Keys::descriptor(Shape::streamed(shared, at.stage, 0)));
@@ -87,7 +87,7 @@ __device__ __forceinline__ void attention_dq_consume(const AttentionBackwardCall
         ptx::wgmma_commit();
       };
       const auto slopes = [&](int step) {
-        mask_scores(s, problem, place.b, step * kKeys, keys, query, lane);
+        mask_scores(s, problem, position.b, step * kKeys, keys, query, lane);
         WEFT_UNROLL
         for (int j = 0; j < kKeys / 2; ++j) {
           const int half = j / 2 % 2;
@@ -126,8 +126,8 @@ __device__ __forceinline__ void attention_dq_consume(const AttentionBackwardCall
       barriers.streamed.release(at.stage, lane);
       at.advance();
     }
-    ptx::named_barrier_sync(kWarpgroupBarrier + consumer, 128);  // nobody reads q any more
-    store_rows<T, kChannels>(call.to[0], own, warp, lane, first, problem.N, place.b, place.h, dq,
+    ptx::named_barrier_sync(kWarpgroupBarrier + consumer, 128);  // no thread reads q any more
+    store_rows<T, kChannels>(call.to[0], own, warp, lane, first, problem.N, position.b, position.h, dq,
                              {problem.scale, problem.scale});
     if (lane == 0) ptx::tma_store_wait_read<0>();
     barriers.own.release(at_own.stage, lane);
@@ -146,18 +146,18 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
   const AttentionProblem<float>& problem = call.problem;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32 % 4;
   const float scale = problem.scale * 1.44269504f;  // exponentials are powers of 2
-  RingPosition<Shape::kOwnedPlaces> at_own;
+  RingPosition<Shape::kOwnedBuffers> at_own;
   RingPosition<Shape::kStages> at;
   for (int index = static_cast<int>(blockIdx.x); index < call.tiles; index += static_cast<int>(gridDim.x)) {
-    const AttentionPlace place = OwnedKeys::place(problem, index);
-    const int keys = problem.keys_of(place.b);
-    const StreamedSteps steps = OwnedKeys::steps<kQueries>(problem, place, keys);
-    const int first = place.first + consumer * 64, key = first + warp * 16;
+    const AttentionPosition position = OwnedKeys::position(problem, index);
+    const int keys = problem.keys_of(position.b);
+    const StreamedSteps steps = OwnedKeys::steps<kQueries>(problem, position, keys);
+    const int first = position.first + consumer * 64, key = first + warp * 16;
     unsigned char* const own_k = Shape::own(shared, at_own.stage, 0) + consumer * Own::kBytes;
     unsigned char* const own_v = Shape::own(shared, at_own.stage, 1) + consumer * Own::kBytes;
     bool there[2];  // the keys of this lane's rows
     WEFT_UNROLL
-    for (int half = 0; half < 2; ++half) there[half] = problem.has_key(place.b, key + half * 8 + lane / 4, keys);
+    for (int half = 0; half < 2; ++half) there[half] = problem.has_key(position.b, key + half * 8 + lane / 4, keys);
 
     float dk[kChannels / 2] = {}, dv[kChannels / 2] = {};
     barriers.own.wait(at_own);
@@ -180,7 +180,7 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
       KeptWeights<with_dropout, kQueries / 2> kept{};
       const auto draw = [&] {
         if constexpr (with_dropout)
-          kept.template draw<true>(problem.kept(place.b, place.h), problem.dropout, key, query, lane);
+          kept.template draw<true>(problem.kept(position.b, position.h), problem.dropout, key, query, lane);
       };
       // At 128 channels the registers do not suffice for dp beside p and its rounding.
       if constexpr (kChannels == 64) {
@@ -234,10 +234,10 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
       ptx::wgmma_wait<0>();
       barriers.streamed.release(at.stage, lane);
     }
-    ptx::named_barrier_sync(kWarpgroupBarrier + consumer, 128);  // nobody reads k and v any more
-    store_rows<T, kChannels>(call.to[0], own_k, warp, lane, first, problem.M, place.b, place.h, dk,
+    ptx::named_barrier_sync(kWarpgroupBarrier + consumer, 128);  // no thread reads k and v any more
+    store_rows<T, kChannels>(call.to[0], own_k, warp, lane, first, problem.M, position.b, position.h, dk,
                              {problem.scale, problem.scale});
-    store_rows<T, kChannels>(call.to[1], own_v, warp, lane, first, problem.M, place.b, place.h, dv,
+    store_rows<T, kChannels>(call.to[1], own_v, warp, lane, first, problem.M, position.b, position.h, dv,
                              {problem.keep_scale, problem.keep_scale});
     if (lane == 0) ptx::tma_store_wait_read<0>();
     barriers.own.release(at_own.stage, lane);
@@ -281,14 +281,14 @@ __global__ void __launch_bounds__(128)
     attention_statistics_kernel(float* statistics, const AttentionTensor<const T> dy, const AttentionTensor<const T> y,
                                 const AttentionProblem<float> problem) {
   constexpr int kRowsAtOnce = 128 / kLanes;
-  const AttentionPlace place(problem.N, kStatisticsRows, problem.H);
+  const AttentionPosition position(problem.N, kStatisticsRows, problem.H);
   const int lane = static_cast<int>(threadIdx.x) % kLanes, row = static_cast<int>(threadIdx.x) / kLanes;
-  const T *const left = dy.head(place.b, place.h), *const right = y.head(place.b, place.h);
-  const float* const lse = problem.lse + (static_cast<int64_t>(place.b) * problem.H + place.h) * problem.N;
+  const T *const left = dy.head(position.b, position.h), *const right = y.head(position.b, position.h);
+  const float* const lse = problem.lse + (static_cast<int64_t>(position.b) * problem.H + position.h) * problem.N;
   float* const to = statistics + static_cast<int64_t>(blockIdx.x) * (2 * kStatisticsRows);
   WEFT_UNROLL
   for (int first = 0; first < kStatisticsRows; first += kRowsAtOnce) {
-    const int i = place.first + first + row;
+    const int i = position.first + first + row;
     const bool there = i < problem.N;
     float sum = 0;
     if (there && lane * 8 < problem.D) {

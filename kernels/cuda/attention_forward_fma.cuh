@@ -22,23 +22,23 @@ __global__ void __launch_bounds__(Tile::kThreads)
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
   A* const weights = values + kStream * pitch + warp * kRowsPerWarp * kStream;  // of this warp
 
-  const AttentionPlace place(problem.N, Tile::kRows, problem.H);
-  const int row = warp * kRowsPerWarp, query = place.first + row;
-  const int key_count = problem.keys_of(place.b), end = problem.key_end(key_count, place.first + Tile::kRows);
-  Tile::load(own, q, q.head(place.b, place.h), place.first, Tile::kRows, problem.N, D);
+  const AttentionPosition position(problem.N, Tile::kRows, problem.H);
+  const int row = warp * kRowsPerWarp, query = position.first + row;
+  const int key_count = problem.keys_of(position.b), end = problem.key_end(key_count, position.first + Tile::kRows);
+  Tile::load(own, q, q.head(position.b, position.h), position.first, Tile::kRows, problem.N, D);
 
   A sums[kRowsPerWarp][Tile::kPerLane] = {}, maximum[kRowsPerWarp], total[kRowsPerWarp] = {};
   WEFT_UNROLL
   for (int r = 0; r < kRowsPerWarp; ++r) maximum[r] = -INFINITY;
   for (int key = 0; key < end; key += kStream) {
     __syncthreads();
-    Tile::load(keys, k, k.head(place.b, place.h), key, kStream, key_count, D);
-    Tile::load(values, v, v.head(place.b, place.h), key, kStream, key_count, D);
+    Tile::load(keys, k, k.head(position.b, position.h), key, kStream, key_count, D);
+    Tile::load(values, v, v.head(position.b, position.h), key, kStream, key_count, D);
     __syncthreads();
     A scores[kRowsPerWarp];
     Tile::multiply(scores, own + row * pitch, keys, D, lane);
     const int j = key + lane;
-    const bool has_key = lane < kStream && problem.has_key(place.b, j, key_count);
+    const bool has_key = lane < kStream && problem.has_key(position.b, j, key_count);
     WEFT_UNROLL
     for (int r = 0; r < kRowsPerWarp; ++r) {
       const int i = query + r;
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(Tile::kThreads)
       maximum[r] = most;
       total[r] = total[r] * again + weight;
       if (problem.dropout > 0) {
-        const Philox4 block = problem.kept(place.b, place.h).block(i / 2, j / 2);
+        const Philox4 block = problem.kept(position.b, position.h).block(i / 2, j / 2);
         if (uniform01(block.word[i % 2 * 2 + j % 2]) < problem.dropout) weight = 0;
       }
       if (lane < kStream) weights[r * kStream + lane] = weight;
@@ -72,10 +72,10 @@ __global__ void __launch_bounds__(Tile::kThreads)
       total[r] += __shfl_xor_sync(Tile::kAllLanes, total[r], distance);
     factor[r] = total[r] == A(0) ? A(0) : problem.keep_scale / total[r];
     if (lane == 0 && query + r < problem.N)
-      problem.lse[(static_cast<int64_t>(place.b) * problem.H + place.h) * problem.N + query + r] =
+      problem.lse[(static_cast<int64_t>(position.b) * problem.H + position.h) * problem.N + query + r] =
           total[r] == A(0) ? A(-INFINITY) : maximum[r] + log(total[r]);
   }
-  Tile::store(y, y.head(place.b, place.h), query, problem.N, D, lane, sums, factor);
+  Tile::store(y, y.head(position.b, position.h), query, problem.N, D, lane, sums, factor);
 }
 
 template <class T>

@@ -44,9 +44,9 @@ __global__ void __launch_bounds__(Shape::kThreads)
   constexpr unsigned kAllLanes = 0xffffffffu;
   WEFT_DYNAMIC_SHARED(T, shared);
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, row = thread / 32 * Shape::kWarpRows;
-  const AttentionPlace place(problem.N, Shape::kQueries, problem.H, /*last_first=*/problem.causal);
-  const int b = place.b, h = place.h, query = place.first + row;
-  const int keys = problem.keys_of(b), end = problem.key_end(keys, place.first + Shape::kQueries);
+  const AttentionPosition position(problem.N, Shape::kQueries, problem.H, /*last_first=*/problem.causal);
+  const int b = position.b, h = position.h, query = position.first + row;
+  const int keys = problem.keys_of(b), end = problem.key_end(keys, position.first + Shape::kQueries);
   const T *const k_head = k.head(b, h), *const v_head = v.head(b, h);
 
   const auto fill = [&](int step) {
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
     }
     ptx::cp_async_commit();
   };
-  Tile::template load<Shape::kQueries, Shape::kThreads>(shared, q, q.head(b, h), place.first, problem.N, problem.D);
+  Tile::template load<Shape::kQueries, Shape::kThreads>(shared, q, q.head(b, h), position.first, problem.N, problem.D);
   fill(0);
 
   uint32_t kept_q[kSquares][kChannels / 16][4];
@@ -187,7 +187,7 @@ __global__ void __launch_bounds__(Shape::kThreads)
   }
   ptx::cp_async_wait_all();  // without any key, q is still on its way
   __syncthreads();
-  Tile::store(y, y.head(b, h), shared, row, place.first, problem.N, problem.D, lane, sums, factor);
+  Tile::store(y, y.head(b, h), shared, row, position.first, problem.N, problem.D, lane, sums, factor);
 }
 
 template <class T>

@@ -9,7 +9,7 @@
 // goes over the keys, kKeys at a time:
 //
 //   memory --TMA--> q (2 tiles) | k ring | v ring --wgmma--> s = q k^T in registers -> masks, online softmax -> p
-//   p (registers) and v --wgmma--> sums -> q's place in shared memory --TMA--> y
+//   p (registers) and v --wgmma--> sums -> q's buffer in shared memory --TMA--> y
 //
 // Two things run beside the softmax, whose exponentials are slow. The warpgroup's own products: s of the next keys is
 // issued before p v of the present ones, and the softmax of s runs while p v is still under way. And the other
@@ -19,7 +19,7 @@
 //   consumer 1:  … softmax | s1, p0 v0 | softmax 1 ……… | s2, p1 v1 | …
 //
 // With dropout, which of the next weights are kept is drawn (Philox) while their scores are under way, a bit each, and
-// p's rounding heeds it; the sum of weights is of all of them, as is lse.
+// p's rounding applies it; the sum of weights is of all of them, as is lse.
 //
 // Whether a key is there (length, key mask, end of the array) is one bit per key, made by a vote; only steps with a
 // missing key or on the diagonal of a causal mask look at single weights. y and lse of queries beyond the last one are
@@ -60,13 +60,13 @@ struct AttentionForwardCall {
   AttentionProblem<float> problem;
   int tiles;
 
-  __device__ AttentionPlace place(int index) const {
-    return AttentionPlace(problem.N, kAttentionRows, problem.H, /*last_first=*/problem.causal, index);
+  __device__ AttentionPosition position(int index) const {
+    return AttentionPosition(problem.N, kAttentionRows, problem.H, /*last_first=*/problem.causal, index);
   }
   /// Steps of kKeys keys that a tile needs.
   template <int kKeys>
-  __device__ int steps(const AttentionPlace& place, int keys) const {
-    return (problem.key_end(keys, place.first + kAttentionRows) + kKeys - 1) / kKeys;
+  __device__ int steps(const AttentionPosition& position, int keys) const {
+    return (problem.key_end(keys, position.first + kAttentionRows) + kKeys - 1) / kKeys;
   }
 };
 
@@ -78,23 +78,23 @@ __device__ __forceinline__ void attention_forward_produce(const AttentionForward
   RingPosition<Shape::kQueryStages> at_q;
   RingPosition<Shape::kStages> at_k, at_v;
   for (int index = static_cast<int>(blockIdx.x); index < call.tiles; index += static_cast<int>(gridDim.x)) {
-    const AttentionPlace place = call.place(index);
-    const int steps = call.steps<Shape::kKeys>(place, call.problem.keys_of(place.b));
+    const AttentionPosition position = call.position(index);
+    const int steps = call.steps<Shape::kKeys>(position, call.problem.keys_of(position.b));
     ptx::Barrier* const full = barriers.q.begin(at_q, Shape::kQueryBytes);
     for (int c = 0; c < kAttentionConsumers; ++c)
-      Own::load(shared + at_q.stage * Shape::kQueryBytes + c * Own::kBytes, call.q, full, place.first + c * 64, place.b,
-                place.h);
+      Own::load(shared + at_q.stage * Shape::kQueryBytes + c * Own::kBytes, call.q, full, position.first + c * 64,
+                position.b, position.h);
     at_q.advance();
     // In the order of their use: k 0, k 1, v 0, k 2, v 1, …
     for (int step = 0; step <= steps; ++step) {
       if (step < steps) {
         Keys::load(shared + Shape::kFirstK + at_k.stage * Keys::kBytes, call.k, barriers.k.begin(at_k, Keys::kBytes),
-                   step * Shape::kKeys, place.b, place.h);
+                   step * Shape::kKeys, position.b, position.h);
         at_k.advance();
       }
       if (step > 0) {
         Keys::load(shared + Shape::kFirstV + at_v.stage * Keys::kBytes, call.v, barriers.v.begin(at_v, Keys::kBytes),
-                   (step - 1) * Shape::kKeys, place.b, place.h);
+                   (step - 1) * Shape::kKeys, position.b, position.h);
         at_v.advance();
       }
     }
@@ -162,16 +162,16 @@ __device__ __forceinline__ void attention_forward_consume(const AttentionForward
   RingPosition<Shape::kStages> at_k, at_v;
   IssueTurns turns(consumer);
   for (int index = static_cast<int>(blockIdx.x); index < call.tiles; index += static_cast<int>(gridDim.x)) {
-    const AttentionPlace place = call.place(index);
-    const int keys = problem.keys_of(place.b), steps = call.steps<kKeys>(place, keys);
-    const int first = place.first + consumer * 64, query = first + warp * 16;
+    const AttentionPosition position = call.position(index);
+    const int keys = problem.keys_of(position.b), steps = call.steps<kKeys>(position, keys);
+    const int first = position.first + consumer * 64, query = first + warp * 16;
     unsigned char* const own = shared + at_q.stage * Shape::kQueryBytes + consumer * Own::kBytes;
     float sums[kChannels / 2] = {};
     OnlineSoftmax softmax;
     const auto draw = [&](int step) {
       KeptWeights<with_dropout, kKeys / 2> kept{};
       if constexpr (with_dropout)
-        kept.template draw<false>(problem.kept(place.b, place.h), problem.dropout, query, step * kKeys, lane);
+        kept.template draw<false>(problem.kept(position.b, position.h), problem.dropout, query, step * kKeys, lane);
       return kept;
     };
     barriers.q.wait(at_q);
@@ -189,7 +189,7 @@ __device__ __forceinline__ void attention_forward_consume(const AttentionForward
       ptx::wgmma_wait<0>();
       barriers.k.release(at_k.stage, lane);
       at_k.advance();
-      mask_scores(s, problem, place.b, 0, keys, query, lane);
+      mask_scores(s, problem, position.b, 0, keys, query, lane);
       softmax.update(s, scale, again);
       pack_left<T>(p, s, kept);
       for (int step = 1; step < steps; ++step) {
@@ -206,7 +206,7 @@ __device__ __forceinline__ void attention_forward_consume(const AttentionForward
         ptx::wgmma_wait<1>();
         barriers.k.release(at_k.stage, lane);
         at_k.advance();
-        mask_scores(s, problem, place.b, step * kKeys, keys, query, lane);
+        mask_scores(s, problem, position.b, step * kKeys, keys, query, lane);
         softmax.update(s, scale, again);
         ptx::wgmma_wait<0>();
         barriers.v.release(at_v.stage, lane);
@@ -235,11 +235,11 @@ __device__ __forceinline__ void attention_forward_consume(const AttentionForward
       factor[half] = sum == 0.0f ? 0.0f : problem.keep_scale / sum;
       const int i = query + half * 8 + lane / 4;
       if (lane % 4 == 0 && i < problem.N)
-        problem.lse[(static_cast<int64_t>(place.b) * problem.H + place.h) * problem.N + i] =
+        problem.lse[(static_cast<int64_t>(position.b) * problem.H + position.h) * problem.N + i] =
             sum == 0.0f ? -INFINITY : softmax.maximum[half] * problem.scale + logf(sum);
     }
-    ptx::named_barrier_sync(kWarpgroupBarrier + consumer, 128);  // nobody reads q any more
-    store_rows<T, kChannels>(call.y, own, warp, lane, first, problem.N, place.b, place.h, sums, factor);
+    ptx::named_barrier_sync(kWarpgroupBarrier + consumer, 128);  // no thread reads q any more
+    store_rows<T, kChannels>(call.y, own, warp, lane, first, problem.N, position.b, position.h, sums, factor);
     if (lane == 0) ptx::tma_store_wait_read<0>();
     barriers.q.release(at_q.stage, lane);
     at_q.advance();

@@ -26,13 +26,13 @@ __global__ void attention_lengths_kernel(int32_t* to, const int64_t* key_lengths
 template <class T>
 __global__ void attention_clear_kernel(const AttentionTensor<T> to, float* lse, const int64_t* key_lengths, int rows,
                                        int H, int D, bool of_keys) {
-  const AttentionPlace place(rows, kThreads / 32, H);
-  const int64_t length = key_lengths[place.b];
-  const int row = place.first + static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const AttentionPosition position(rows, kThreads / 32, H);
+  const int64_t length = key_lengths[position.b];
+  const int row = position.first + static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   if (row >= rows || length > (of_keys ? row : 0)) return;
-  T* const line = to.head(place.b, place.h) + row * to.row_stride;
+  T* const line = to.head(position.b, position.h) + row * to.row_stride;
   for (int d = lane; d < D; d += 32) line[d] = T(0.0f);
-  if (lse != nullptr && lane == 0) lse[(static_cast<int64_t>(place.b) * H + place.h) * rows + row] = -INFINITY;
+  if (lse != nullptr && lane == 0) lse[(static_cast<int64_t>(position.b) * H + position.h) * rows + row] = -INFINITY;
 }
 
 void clear(const Queue& queue, const View& view, float* lse, const View& key_lengths, bool of_keys) {

@@ -3,11 +3,11 @@
 #include "kernels/cuda/attention_shape.cuh"
 #include "kernels/cuda/ptx.cuh"
 
-// What the attention kernels on the tensor cores share (bf16, f16; sm_80 and later).
+// Shared by the attention kernels on the tensor cores (bf16, f16; sm_80 and later).
 //
 // A tile is some rows of a head in shared memory: kChannels elements each, in runs of 8 (16 bytes). ldmatrix reads the
-// same run of 8 neighbouring rows at a time; so that these lie in 8 different groups of 4 banks, run r of row l stands
-// in place r ^ (l mod 8). Rows and channels that are not there are zeros.
+// same run of 8 neighbouring rows at a time; so that these lie in 8 different groups of 4 banks, run r of row l is
+// at position r ^ (l mod 8). Rows and channels that are not there are zeros.
 //
 // The sums of mma.sync over a 16 x 8 square lie in its lanes as the left factor of the next product wants them: two
 // neighbouring squares, rounded, are one 16 x 16 fragment. So weights never leave the registers: a kernel that owns
@@ -20,7 +20,7 @@ struct AttentionTile {
   static constexpr int kChannels = kChannelCount, kRuns = kChannels / 8;
 
   /// Offset in elements of a run of 8.
-  static __device__ __forceinline__ int place(int row, int run) { return (row * kRuns + (run ^ (row & 7))) * 8; }
+  static __device__ __forceinline__ int run_offset(int row, int run) { return (row * kRuns + (run ^ (row & 7))) * 8; }
 
   /// Starts the copies of rows first … first + kRows - 1 of a head, of which those from `end` on become zeros.
   template <int kRows, int kThreads, class T>
@@ -33,7 +33,7 @@ struct AttentionTile {
     for (int row = line; row < kRows + line; row += kThreads / kRuns) {
       // The address must be a valid one even when nothing is read.
       const bool there = first + row < end && run * 8 < D;
-      ptx::cp_async_zfill<16>(tile + place(row, run), there ? from : head, there ? 16 : 0);
+      ptx::cp_async_zfill<16>(tile + run_offset(row, run), there ? from : head, there ? 16 : 0);
       from += kThreads / kRuns * tensor.row_stride;
     }
   }
@@ -72,7 +72,7 @@ struct AttentionTile {
     for (int p = 0; p < kSquares; ++p) WEFT_UNROLL
     for (int n = 0; n < kRuns; ++n) WEFT_UNROLL
     for (int half = 0; half < 2; ++half) {
-      T* const to = tile + place(row + p * 16 + half * 8 + lane / 4, n) + lane % 4 * 2;
+      T* const to = tile + run_offset(row + p * 16 + half * 8 + lane / 4, n) + lane % 4 * 2;
       *reinterpret_cast<uint32_t*>(to) =
           ptx::pack<T>(sums[p][n][half * 2] * factor[p][half], sums[p][n][half * 2 + 1] * factor[p][half]);
     }
@@ -82,7 +82,7 @@ struct AttentionTile {
     for (int line = lane / kRuns; line < kSquares * 16 + lane / kRuns; line += 32 / kRuns) {
       const int at = first + row + line;
       if (at < end && run * 8 < D)
-        ptx::st16(head + at * tensor.row_stride + run * 8, ptx::ld16(tile + place(row + line, run)));
+        ptx::st16(head + at * tensor.row_stride + run * 8, ptx::ld16(tile + run_offset(row + line, run)));
     }
   }
 };

@@ -5,7 +5,7 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/unroll.cuh"
 
-// What the attention kernels share: where a head's rows lie, which keys a query sees, which weights are dropped.
+// Shared by the attention kernels: a head's rows, the keys that a query sees, the weights that are dropped.
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -26,7 +26,7 @@ struct AttentionTensor {
   __device__ T* head(int b, int h) const { return data + b * batch_stride + h * head_stride; }
 };
 
-/// What stays the same for all blocks of a launch. Sizes fit 32 bits; A is the type of lse.
+/// The constants of a launch. Sizes fit 32 bits; A is the type of lse.
 template <class A>
 struct AttentionProblem {
   int B, N, M, H, D;
@@ -47,7 +47,7 @@ struct AttentionProblem {
     return length < 0 ? 0 : length < M ? static_cast<int>(length) : M;
   }
 
-  /// Of `keys` keys, those from here on are seen by no query before `query_end`.
+  /// The first of `keys` keys that no query before `query_end` sees.
   __device__ int key_end(int keys, int query_end) const { return causal && query_end < keys ? query_end : keys; }
 
   /// May any query of batch entry b see key j?
@@ -90,13 +90,13 @@ inline dim3 attention_grid(const AttentionShape& shape, int64_t count, int rows)
 }
 
 /// Which rows of which head a block owns; blocks of one head lie side by side, so that its rows stay in L2.
-struct AttentionPlace {
+struct AttentionPosition {
   int first, b, h;
 
   /// Tile `index` of `rows` of a head's `count` rows. last_first: a head's tiles in descending order, where the last
   /// rows mean the most work.
-  __device__ AttentionPlace(int count, int rows, int H, bool last_first = false,
-                            int index = static_cast<int>(blockIdx.x)) {
+  __device__ AttentionPosition(int count, int rows, int H, bool last_first = false,
+                               int index = static_cast<int>(blockIdx.x)) {
     const int tiles = (count + rows - 1) / rows, head = index / tiles, tile = index % tiles;
     first = (last_first ? tiles - 1 - tile : tile) * rows;
     b = head / H;

@@ -8,7 +8,7 @@
 #include "kernels/cuda/ring_position.cuh"
 #include "kernels/kernel_variant.h"
 
-// What the attention kernels for compute capability 9.0 share (bf16, f16). Only files named *_sm90.cu may include this.
+// Shared by the attention kernels for compute capability 9.0 (bf16, f16). Only files named *_sm90.cu may include this.
 //
 // A tile is some rows of a head in shared memory, in chunks of 64 channels: a chunk's lines are its rows, 128 bytes
 // under TMA's 128-byte swizzle. TMA takes them from the strided views themselves, one box [64 channels, 1 head, rows, 1
@@ -19,7 +19,7 @@
 //                                                                       channels: a chunk (`leading`)
 //
 // Blocks are persistent: three warpgroups, of which the first one loads and the others, the consumers, own 64 rows of a
-// tile of 128 each. What a tile owns has two places, so that the next tile's loads run beside this one's end.
+// tile of 128 each. Owned rows have two buffers, so that the next tile's loads run beside this one's end.
 
 #if defined(WEFT_SIMT) && defined(__GNUC__)
 #pragma GCC diagnostic ignored "-Wpsabi"  // tensor maps are aligned to 64 bytes: a note on GCC before 4.6
@@ -76,7 +76,7 @@ struct WgmmaTileOf {
   static __device__ __forceinline__ uint64_t descriptor(const unsigned char* tile) {
     return ptx::wgmma_descriptor(tile, Swizzle::bytes128, kChunkBytes, 1024);
   }
-  /// What leads to channels 16 k … of a tile's descriptor, in its units of 16 bytes.
+  /// The step in a tile's descriptor to channels 16 k …, in units of 16 bytes.
   static constexpr uint64_t further(int k) { return (k / 4 * kChunkBytes + k % 4 * 32) / 16; }
 
   /// Rows from `begin` on become zeros: of keys that a length hides, memory may hold anything. By both consumers, who
@@ -144,7 +144,7 @@ struct KeptWeights {
   }
 };
 
-/// Sums as the left factor of the next product, of which `kept` makes some zeros.
+/// Sums as the left factor of the next product, with those not in `kept` set to zero.
 template <class T, bool with_dropout, int kCount>
 __device__ __forceinline__ void pack_left(uint32_t (&a)[kCount / 8][4], const float (&sums)[kCount],
                                           const KeptWeights<with_dropout, kCount>& kept) {
@@ -181,8 +181,8 @@ __device__ __forceinline__ void mask_scores(float (&s)[kCount], const AttentionP
   }
 }
 
-/// A warp's 16 rows of sums, each times its factor, through the warp's own rows of a consumer's tile to memory. Nobody
-/// may use the warp's rows any more. Started only: wait with tma_store_wait_read in lane 0.
+/// A warp's 16 rows of sums, each times its factor, through the warp's own rows of a consumer's tile to memory. No
+/// other warp may use these rows any more. Started only: wait with tma_store_wait_read in lane 0.
 template <class T, int kChannels>
 __device__ __forceinline__ void store_rows(const TensorMap& map, unsigned char* own, int warp, int lane, int first,
                                            int end, int b, int h, const float (&sums)[kChannels / 2],

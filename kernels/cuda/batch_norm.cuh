@@ -7,7 +7,7 @@
 #include "kernels/cuda/vec.cuh"
 #include "kernels/view.h"
 
-// What the kernels of batch norm share. x is [M, C]; all large kernels have one geometry:
+// Shared by the kernels of batch norm. x is [M, C]; all large kernels have one geometry:
 //   block: 256 threads = `columns` x `rows`; a thread owns V neighbouring channels (16 bytes; V = 1 where C or a
 //   pointer
 //          does not allow it) and every rows-th row of its block's chunk, so channel constants stay in registers
@@ -46,8 +46,8 @@ inline dim3 grid_of(const Geometry2d& g, int v) {
               static_cast<unsigned>(g.chunks));
 }
 
-/// Where a thread works.
-struct Place {
+/// A thread's channels and rows.
+struct Position {
   int64_t channel;     // its first
   int64_t first, end;  // rows: first, first + rows, …
   int row;
@@ -55,17 +55,17 @@ struct Place {
 };
 
 template <int V>
-__device__ Place place_of(const Geometry2d& g) {
-  Place place;
+__device__ Position position_of(const Geometry2d& g) {
+  Position position;
   const int column = static_cast<int>(threadIdx.x) % g.columns;
-  place.row = static_cast<int>(threadIdx.x) / g.columns;
-  place.channel = (static_cast<int64_t>(blockIdx.x) * g.columns + column) * V;
-  place.valid = place.channel < g.C;
+  position.row = static_cast<int>(threadIdx.x) / g.columns;
+  position.channel = (static_cast<int64_t>(blockIdx.x) * g.columns + column) * V;
+  position.valid = position.channel < g.C;
   const int64_t begin = blockIdx.y * g.per_chunk;
-  place.first = begin + place.row;
-  place.end = begin + g.per_chunk < g.M ? begin + g.per_chunk : g.M;
-  if (!place.valid) place.end = place.first;
-  return place;
+  position.first = begin + position.row;
+  position.end = begin + g.per_chunk < g.M ? begin + g.per_chunk : g.M;
+  if (!position.valid) position.end = position.first;
+  return position;
 }
 
 /// Channel constants of the affine step, none of them required but mean.

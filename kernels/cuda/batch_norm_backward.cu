@@ -5,7 +5,7 @@
 #include "kernels/cuda/batch_norm.cuh"
 
 // Geometry: batch_norm.cuh. 1. sums of dy and dy xhat per channel and chunk, and the residual's gradient: that is dy
-// where the ReLU let it through, so from here on it stands for dy and y. 2. up to 32 lanes per channel join the
+// where the ReLU let it through, so from here on it replaces dy and y. 2. up to 32 lanes per channel join the
 // chunks. 3. dx. Without a residual y is not read: whether it was above 0 follows from x, bit for bit as forward
 // computed it. Bytes per element of size e, two passes: 5e (dy and x twice, dx), with a ReLU on top of a residual 7e
 // (dy, y, x twice, dresidual written and read, dx). Two rows in flight per thread and tensor; 10 flops. 85% of the
@@ -28,7 +28,7 @@ struct Incoming {
   Mask mask;
 };
 
-/// The units at one place: dy, already 0 where the ReLU was, and x.
+/// The units at one position: dy, already 0 where the ReLU was, and x.
 template <int V, class T>
 struct Units {
   Vec<T, V> dy, x;
@@ -56,19 +56,19 @@ __global__ void gradient_sums_kernel(Accumulate<T>* partial_dy, Accumulate<T>* p
                                      const Incoming<T> in, const Channels<Accumulate<T>> channels, const Geometry2d g) {
   using A = Accumulate<T>;
   __shared__ A shared_dy[kThreads * V], shared_dyx[kThreads * V];
-  const Place place = place_of<V>(g);
+  const Position position = position_of<V>(g);
   A mean[V], scale[V], bias[V], sum_dy[V], sum_dyx[V];
   for (int i = 0; i < V; ++i) {
-    const int64_t c = place.channel + i;
-    mean[i] = place.valid ? channels.mean[c] : A(0);
-    scale[i] = place.valid ? channels.invstd[c] : A(0);
-    if (place.valid && channels.weight != nullptr) scale[i] *= channels.weight[c];
-    bias[i] = place.valid && channels.bias != nullptr ? channels.bias[c] : A(0);
+    const int64_t c = position.channel + i;
+    mean[i] = position.valid ? channels.mean[c] : A(0);
+    scale[i] = position.valid ? channels.invstd[c] : A(0);
+    if (position.valid && channels.weight != nullptr) scale[i] *= channels.weight[c];
+    bias[i] = position.valid && channels.bias != nullptr ? channels.bias[c] : A(0);
     sum_dy[i] = sum_dyx[i] = A(0);
   }
 #pragma unroll 2
-  for (int64_t m = place.first; m < place.end; m += g.rows) {
-    const int64_t at = m * g.C + place.channel;
+  for (int64_t m = position.first; m < position.end; m += g.rows) {
+    const int64_t at = m * g.C + position.channel;
     const Units<V, T> unit(in, at, mean, scale, bias);
     if (dresidual != nullptr) unit.dy.store(dresidual + at);
     for (int i = 0; i < V; ++i) {
@@ -84,16 +84,16 @@ __global__ void gradient_sums_kernel(Accumulate<T>* partial_dy, Accumulate<T>* p
   for (int half = g.rows / 2; half > 0; half /= 2) {
     __syncthreads();
     const int other = static_cast<int>(threadIdx.x) + half * g.columns;
-    if (place.row < half) {
+    if (position.row < half) {
       for (int i = 0; i < V; ++i) {
         shared_dy[i * kThreads + threadIdx.x] += shared_dy[i * kThreads + other];
         shared_dyx[i * kThreads + threadIdx.x] += shared_dyx[i * kThreads + other];
       }
     }
   }
-  if (place.row == 0 && place.valid) {
+  if (position.row == 0 && position.valid) {
     for (int i = 0; i < V; ++i) {
-      const int64_t c = place.channel + i;
+      const int64_t c = position.channel + i;
       partial_dy[c * g.chunks + blockIdx.y] = shared_dy[i * kThreads + threadIdx.x];
       partial_dyx[c * g.chunks + blockIdx.y] = shared_dyx[i * kThreads + threadIdx.x] * channels.invstd[c];
     }
@@ -131,11 +131,11 @@ __global__ void gradient_kernel(T* dx, T* dresidual, const Incoming<T> in, const
                                 const Accumulate<T>* sum_dy, const Accumulate<T>* sum_dyx, const Accumulate<T> share,
                                 const Geometry2d g) {
   using A = Accumulate<T>;
-  const Place place = place_of<V>(g);
-  if (!place.valid) return;
+  const Position position = position_of<V>(g);
+  if (!position.valid) return;
   A mean[V], scale[V], bias[V], slope[V], constant[V];
   for (int i = 0; i < V; ++i) {
-    const int64_t c = place.channel + i;
+    const int64_t c = position.channel + i;
     mean[i] = channels.mean[c];
     scale[i] = channels.invstd[c];
     slope[i] = channels.invstd[c] * sum_dyx[c] * share;
@@ -144,8 +144,8 @@ __global__ void gradient_kernel(T* dx, T* dresidual, const Incoming<T> in, const
     bias[i] = channels.bias != nullptr ? channels.bias[c] : A(0);
   }
 #pragma unroll 2
-  for (int64_t m = place.first; m < place.end; m += g.rows) {
-    const int64_t at = m * g.C + place.channel;
+  for (int64_t m = position.first; m < position.end; m += g.rows) {
+    const int64_t at = m * g.C + position.channel;
     const Units<V, T> unit(in, at, mean, scale, bias);
     if (dresidual != nullptr) unit.dy.store(dresidual + at);
     if (dx != nullptr) {

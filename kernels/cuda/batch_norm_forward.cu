@@ -32,19 +32,19 @@ template <int V, class T>
 __global__ void normalize_kernel(T* y, const T* x, const T* residual, const Channels<Accumulate<T>> channels,
                                  const Geometry2d g, const bool relu) {
   using A = Accumulate<T>;
-  const Place place = place_of<V>(g);
-  if (!place.valid) return;
+  const Position position = position_of<V>(g);
+  if (!position.valid) return;
   A mean[V], scale[V], bias[V];
   for (int i = 0; i < V; ++i) {
-    const int64_t c = place.channel + i;
+    const int64_t c = position.channel + i;
     mean[i] = channels.mean[c];
     scale[i] = channels.invstd != nullptr ? channels.invstd[c] : A(1) / sqrt(channels.var[c] + channels.eps);
     if (channels.weight != nullptr) scale[i] *= channels.weight[c];
     bias[i] = channels.bias != nullptr ? channels.bias[c] : A(0);
   }
 #pragma unroll 2
-  for (int64_t m = place.first; m < place.end; m += g.rows) {
-    const int64_t at = m * g.C + place.channel;
+  for (int64_t m = position.first; m < position.end; m += g.rows) {
+    const int64_t at = m * g.C + position.channel;
     const Vec<T, V> unit = Vec<T, V>::load(x + at);
     Vec<T, V> extra, out;
     if (residual != nullptr) extra = Vec<T, V>::load(residual + at);

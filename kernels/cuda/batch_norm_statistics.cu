@@ -20,17 +20,17 @@ __global__ void statistics_kernel(Accumulate<T>* partial_mean, Accumulate<T>* pa
   using A = Accumulate<T>;
   __shared__ A shared_mean[kThreads * V], shared_m2[kThreads * V];
   __shared__ A shared_n[kThreads];
-  const Place place = place_of<V>(g);
+  const Position position = position_of<V>(g);
   A shift[V], mean[V], m2[V];
   A n = 0;
   for (int i = 0; i < V; ++i) shift[i] = mean[i] = m2[i] = A(0);
-  if (place.first < place.end) {
-    const Vec<T, V> unit = Vec<T, V>::load(x + place.first * g.C + place.channel);
+  if (position.first < position.end) {
+    const Vec<T, V> unit = Vec<T, V>::load(x + position.first * g.C + position.channel);
     for (int i = 0; i < V; ++i) shift[i] = from<A>(unit[i]);
   }
 #pragma unroll 4
-  for (int64_t m = place.first; m < place.end; m += g.rows) {
-    const Vec<T, V> unit = Vec<T, V>::load(x + m * g.C + place.channel);
+  for (int64_t m = position.first; m < position.end; m += g.rows) {
+    const Vec<T, V> unit = Vec<T, V>::load(x + m * g.C + position.channel);
     n += A(1);
     const A share = A(1) / n;
     for (int i = 0; i < V; ++i) {
@@ -47,7 +47,7 @@ __global__ void statistics_kernel(Accumulate<T>* partial_mean, Accumulate<T>* pa
   for (int half = g.rows / 2; half > 0; half /= 2) {
     __syncthreads();
     const int other = static_cast<int>(threadIdx.x) + half * g.columns;
-    if (place.row < half && shared_n[other] > A(0)) {
+    if (position.row < half && shared_n[other] > A(0)) {
       const A mine = shared_n[threadIdx.x];
       for (int i = 0; i < V; ++i) {
         A count = mine;
@@ -57,10 +57,10 @@ __global__ void statistics_kernel(Accumulate<T>* partial_mean, Accumulate<T>* pa
       shared_n[threadIdx.x] = mine + shared_n[other];
     }
   }
-  if (place.row == 0 && place.valid) {
+  if (position.row == 0 && position.valid) {
     for (int i = 0; i < V; ++i) {
-      partial_mean[(place.channel + i) * g.chunks + blockIdx.y] = shared_mean[i * kThreads + threadIdx.x];
-      partial_m2[(place.channel + i) * g.chunks + blockIdx.y] = shared_m2[i * kThreads + threadIdx.x];
+      partial_mean[(position.channel + i) * g.chunks + blockIdx.y] = shared_mean[i * kThreads + threadIdx.x];
+      partial_m2[(position.channel + i) * g.chunks + blockIdx.y] = shared_m2[i * kThreads + threadIdx.x];
     }
   }
 }

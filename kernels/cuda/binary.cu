@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/binary.h"
 
+#include <limits>
+
 #include "kernels/binary_math.h"
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/elementwise.cuh"
@@ -25,7 +27,7 @@ struct Value {
 
 template <class C, int... f>
 __device__ C any_value(int which, C a, C b, C alpha, std::integer_sequence<int, f...>) {
-  C y = a;
+  C y = std::numeric_limits<C>::quiet_NaN();  // what no function gives; 0 in integers
   ((which == f ? (y = binary_value<static_cast<Binary>(f)>(a, b, alpha), true) : false) || ...);
   return y;
 }
@@ -51,8 +53,8 @@ template <class T>
 struct AnyComparison {
   int f;
   __device__ bool operator()(T a, T b) const {
-    constexpr int kCount = static_cast<int>(Compare::logical_or) + 1;
-    return any_comparison(f, from<Compute<T>>(a), from<Compute<T>>(b), std::make_integer_sequence<int, kCount>{});
+    return any_comparison(f, from<Compute<T>>(a), from<Compute<T>>(b),
+                          std::make_integer_sequence<int, kCompareCount>{});
   }
 };
 

@@ -4,10 +4,10 @@
 
 namespace weft::kernels::WEFT_DEVICE {
 
-/// What a convolution's epilogue does: + bias, norm (conv2d_norm's vectors, var none: no norm), + residual, ReLU; and
-/// who wants the statistics of y.
+/// A convolution's epilogue: + bias, norm (conv2d_norm's vectors, var none: no norm), + residual, ReLU; and
+/// the request for statistics of y.
 struct ChannelEpilogue {
-  View bias, mean, var, weight, shift, residual;
+  View bias, mean, var, weight, norm_bias, residual;
   double eps = 0;
   bool relu = false;
   TileMoments* moments = nullptr;
@@ -21,7 +21,8 @@ struct ChannelEpilogue {
     epilogue.residual = residual.data;
     epilogue.relu_last = relu;
     epilogue.norm = {static_cast<const Sum*>(mean.data), static_cast<const Sum*>(var.data),
-                     static_cast<const Sum*>(weight.data), static_cast<const Sum*>(shift.data), static_cast<Sum>(eps)};
+                     static_cast<const Sum*>(weight.data), static_cast<const Sum*>(norm_bias.data),
+                     static_cast<Sum>(eps)};
     return epilogue;
   }
 };

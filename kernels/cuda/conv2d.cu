@@ -3,6 +3,7 @@
 
 #include "kernels/batch_norm.h"
 #include "kernels/binary.h"
+#include "kernels/conv2d_size.h"
 #include "kernels/cuda/conv2d_shape.cuh"
 #include "kernels/cuda/matmul_call.cuh"
 #include "kernels/engines/dispatch.h"
@@ -37,15 +38,12 @@ Conv2dShape::Conv2dShape(const char* op, const View& x, const View& w, const Vie
              ": expected positive stride and dilation and no negative padding");
   group_C = C / groups;
   group_O = O / groups;
-  const int64_t rows = H + 2 * padding.h - dilation.h * (R - 1) - 1,
-                columns = W + 2 * padding.w - dilation.w * (S - 1) - 1;
-  WEFT_CHECK(y.sizes[0] == N && y.sizes[3] == O && (y.numel() == 0 || (rows >= 0 && columns >= 0)) &&
-                 (rows < 0 || P == rows / stride.h + 1) && (columns < 0 || Q == columns / stride.w + 1),
-             op, ": input ", x, " and weight ", w, " do not give ", y);
+  WEFT_CHECK(y.sizes[0] == N && y.sizes[3] == O && Size2d(P, Q) == conv2d_output_size({H, W}, {R, S}, arguments), op,
+             ": input ", x, " and weight ", w, " do not give ", y);
   constexpr int64_t kLimit = int64_t{1} << 31;
   WEFT_CHECK(N * (H + stride.h) * (W + stride.w) < kLimit && N * P * Q < kLimit && H * W * C < kLimit &&
                  P * Q * O < kLimit && R * S * C < kLimit && R * S * O < kLimit,
-             op, ": expected less than 2^31 pixels, and elements per picture, got ", x, " and ", y,
+             op, ": expected less than 2^31 pixels, and elements per image, got ", x, " and ", y,
              ". Use a smaller batch");
 }
 
@@ -73,7 +71,7 @@ void check_dtypes(const char* op, const View& y, const View& x, const View& w, c
              op, ": expected one dtype, got ", y, " = ", x, " * ", w, " + ", bias);
 }
 
-/// By our own kernels, with whatever stands in the epilogue.
+/// By our own kernels, with any epilogue.
 void own_forward(const Queue& queue, const View& y, const View& x, const View& w, const ChannelEpilogue& epilogue,
                  const Conv2dShape& shape) {
   if (shape.is_matmul() && shape.C > 1) {  // more than one channel: w then lies along k
@@ -108,15 +106,15 @@ void conv2d_forward(const Queue& queue, const View& y, const View& x, const View
 }
 
 void conv2d_norm(const Queue& queue, const View& y, const View& x, const View& w, const View& bias, const View& mean,
-                 const View& var, const View& weight, const View& shift, const View& residual,
+                 const View& var, const View& weight, const View& norm_bias, const View& residual,
                  Conv2dNormArguments arguments) {
   const Conv2dShape shape("conv2d_norm", x, w, y, arguments.conv);
   check_dtypes("conv2d_norm", y, x, w, bias, shape);
-  check_norm(y, mean, var, weight, shift, residual);
+  check_norm(y, mean, var, weight, norm_bias, residual);
   if (y.numel() == 0) return;
-  if (!shape.is_empty() && vendor::conv2d_norm(queue, y, x, w, bias, mean, var, weight, shift, residual, arguments))
+  if (!shape.is_empty() && vendor::conv2d_norm(queue, y, x, w, bias, mean, var, weight, norm_bias, residual, arguments))
     return;
-  own_forward(queue, y, x, w, {bias, mean, var, weight, shift, residual, arguments.eps, arguments.relu}, shape);
+  own_forward(queue, y, x, w, {bias, mean, var, weight, norm_bias, residual, arguments.eps, arguments.relu}, shape);
 }
 
 void conv2d_statistics(const Queue& queue, const View& y, const View& part, const View& x, const View& w,
@@ -138,15 +136,15 @@ void conv2d_statistics(const Queue& queue, const View& y, const View& part, cons
     batch_norm_statistics(queue, part, View::dense(y.data, y.dtype, {rows, shape.O}));
 }
 
-void conv2d_backward_input(const Queue& queue, const View& dx, const View& dy, const View& w, const View& more,
+void conv2d_backward_input(const Queue& queue, const View& dx, const View& dy, const View& w, const View& dx_in,
                            Conv2dArguments arguments) {
   const Conv2dShape shape("conv2d_backward_input", dx, w, dy, arguments);
   WEFT_CHECK(dx.dtype == w.dtype && dx.dtype == dy.dtype, "conv2d_backward_input: expected one dtype, got ", dx, " = ",
              dy, " * ", w);
-  check_more(dx, more);
+  check_dx_in(dx, dx_in);
   if (dx.numel() == 0) return;
   const auto add_more = [&] {
-    if (more) binary_forward(queue, Binary::add, dx, dx, more, 1);
+    if (dx_in) binary_forward(queue, Binary::add, dx, dx, dx_in, 1);
   };
   if (shape.is_empty()) {
     fill(queue, dx, 0);
@@ -155,11 +153,11 @@ void conv2d_backward_input(const Queue& queue, const View& dx, const View& dy, c
   if (vendor::conv2d_backward_input(queue, dx, dy, w, arguments)) return add_more();
   if (shape.is_matmul()) {
     const View y = pixel_matrix(dx), a = pixel_matrix(dy), b = pixel_matrix(w), none;
-    if (more) return matmul_fused(queue, y, none, a, b, none, pixel_matrix(more), {});
+    if (dx_in) return matmul_fused(queue, y, none, a, b, none, pixel_matrix(dx_in), {});
     return matmul(queue, y, a, b, none, {});
   }
   with_type(dx, "conv2d_backward_input", [&]<class T>() {
-    if (!shape.is_depthwise()) return conv2d_backward_input_gemm<T>(queue, dx, dy, w, more, shape);
+    if (!shape.is_depthwise()) return conv2d_backward_input_gemm<T>(queue, dx, dy, w, dx_in, shape);
     depthwise_backward_input<T>(queue, dx, dy, w, shape);
     add_more();
   });

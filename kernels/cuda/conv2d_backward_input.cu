@@ -15,15 +15,15 @@ namespace weft::kernels::WEFT_DEVICE {
 
 /// Rows of one phase: (n, h / stride, w / stride) in dx.
 struct PhaseOut {
-  Divider places, places_w;
-  int64_t picture_pitch, base;
+  Divider positions, positions_w;
+  int64_t image_pitch, base;
   int pitch, phase_h, phase_w, stride_h, stride_w, height, width, first_n;
 
   __device__ int64_t row(int m) const {
-    const int n = places.split(m);
-    const int h = places_w.split(m) * stride_h + phase_h, w = m * stride_w + phase_w;
+    const int n = positions.split(m);
+    const int h = positions_w.split(m) * stride_h + phase_h, w = m * stride_w + phase_w;
     if (h >= height || w >= width) return -1;
-    return base + n * picture_pitch + (h * width + w) * pitch;
+    return base + n * image_pitch + (h * width + w) * pitch;
   }
 };
 
@@ -71,10 +71,10 @@ bool conv2d_backward_input_wgmma<f16>(const Queue&, const View&, const View&, co
                                       const Conv2dShape&);
 
 template <class T>
-void conv2d_backward_input_gemm(const Queue& queue, const View& dx, const View& dy, const View& w, const View& more,
+void conv2d_backward_input_gemm(const Queue& queue, const View& dx, const View& dy, const View& w, const View& dx_in,
                                 const Conv2dShape& shape) {
   if constexpr (sizeof(T) == 2)
-    if (conv2d_backward_input_wgmma<T>(queue, dx, dy, w, more, shape)) return;
+    if (conv2d_backward_input_wgmma<T>(queue, dx, dy, w, dx_in, shape)) return;
   const auto [stride_h, stride_w] = shape.stride;
   const int64_t rows = (shape.H + stride_h - 1) / stride_h, columns = (shape.W + stride_w - 1) / stride_w;
   const int64_t m = shape.N * rows * columns, n = shape.group_C;
@@ -83,13 +83,13 @@ void conv2d_backward_input_gemm(const Queue& queue, const View& dx, const View& 
   problem.axis_w = PhaseAxis(shape.W, shape.S, stride_w, shape.padding.w, shape.dilation.w);
   auto& pixels = problem.pixels;
   pixels.data = static_cast<const T*>(dy.data);
-  pixels.picture_pitch = shape.P * shape.Q * shape.O;
+  pixels.image_pitch = shape.P * shape.Q * shape.O;
   pixels.height = static_cast<int>(shape.P);
   pixels.width = static_cast<int>(shape.Q);
   pixels.pitch = static_cast<int>(shape.O);
   pixels.lines = static_cast<int>(m);
-  pixels.places = Divider(rows * columns);
-  pixels.places_w = Divider(columns);
+  pixels.positions = Divider(rows * columns);
+  pixels.positions_w = Divider(columns);
   pixels.channels = Divider(shape.group_O);
   pixels.step_h = pixels.step_w = 1;
   pixels.tap_h = problem.axis_h.tap;
@@ -104,9 +104,9 @@ void conv2d_backward_input_gemm(const Queue& queue, const View& dx, const View& 
   filters.step_s = problem.axis_w.step;
   filters.width = static_cast<int>(shape.S);
   filters.vector = allows_vector_load<T>(w.data, n);
-  problem.out.places = pixels.places;
-  problem.out.places_w = pixels.places_w;
-  problem.out.picture_pitch = shape.H * shape.W * shape.C;
+  problem.out.positions = pixels.positions;
+  problem.out.positions_w = pixels.positions_w;
+  problem.out.image_pitch = shape.H * shape.W * shape.C;
   problem.out.pitch = static_cast<int>(shape.C);
   problem.out.stride_h = static_cast<int>(stride_h);
   problem.out.stride_w = static_cast<int>(stride_w);
@@ -116,8 +116,9 @@ void conv2d_backward_input_gemm(const Queue& queue, const View& dx, const View& 
   problem.m = static_cast<int>(m);
   problem.n = static_cast<int>(n);
   problem.epilogue = {
-      dx.data, nullptr, 1, false, false, false, allows_vector_store(dx, n) && (!more || allows_vector_store(more, n))};
-  problem.epilogue.residual = more.data;
+      dx.data, nullptr, 1, false, false, false,
+      allows_vector_store(dx, n) && (!dx_in || allows_vector_store(dx_in, n))};
+  problem.epilogue.residual = dx_in.data;
   const int64_t slices = stride_h * stride_w * shape.groups;
   launch_gemm<T>(queue, "conv2d_backward_input", choose_tile<T>(m, n, slices), problem, m, n, slices);
 }

@@ -5,7 +5,7 @@
 // dw[o, r, s, c] = sum over k = (n, p, q) of dy[k, o] pixel(k, (r, s, c)): one GEMM per group, rows = the group's
 // filters, columns = (r, s, c), and a depth of N P Q, often a hundred thousand and more while the result has few tiles.
 //
-// So k is shared out: slice (group, share) sums its share into its own plane of a workspace, and split_sum
+// So k is split: slice (group, share) sums its share into its own plane of a workspace, and split_sum
 // (split_sum.cuh) adds the planes in a fixed order. No atomics: the same bits in every run.
 //
 //   k=(n,p,q)  share 0  +----+   +-----------+      plane 0  ---+

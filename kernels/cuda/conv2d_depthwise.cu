@@ -14,8 +14,8 @@
 // x 3.
 //
 // All three kernels: a block of 128 threads owns `vectors` neighbouring vectors of 16 bytes of channels (a power of
-// two, at most 32: one warp reads 512 bytes in a row) and thread t vector t mod vectors of place t / vectors, + 128 /
-// vectors, …
+// two, at most 32: one warp reads 512 bytes in a row) and thread t vector t mod vectors of position t / vectors, + 128
+// / vectors, …
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -28,8 +28,8 @@ struct DepthwiseSizes {
   int H, W, C, R, S, P, Q;
   int stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w;
   int vectors;           ///< of channels per block
-  int places;            ///< N P Q, or N H W for the input gradient
-  Divider picture, row;  ///< places per picture, and per row of it
+  int positions;            ///< N P Q, or N H W for the input gradient
+  Divider image, row;  ///< positions per image, and per row of it
 };
 
 DepthwiseSizes depthwise_sizes(const Conv2dShape& shape, bool backward_input, int width) {
@@ -51,8 +51,8 @@ DepthwiseSizes depthwise_sizes(const Conv2dShape& shape, bool backward_input, in
   const int64_t needed = (shape.C + width - 1) / width;
   sizes.vectors = 1;
   while (sizes.vectors < needed && sizes.vectors < 32) sizes.vectors *= 2;
-  sizes.places = static_cast<int>(shape.N * rows * columns);
-  sizes.picture = Divider(rows * columns);
+  sizes.positions = static_cast<int>(shape.N * rows * columns);
+  sizes.image = Divider(rows * columns);
   sizes.row = Divider(columns);
   return sizes;
 }
@@ -71,10 +71,10 @@ void with_width(int64_t channels, std::initializer_list<const void*> pointers, B
 
 }  // namespace
 
-/// Forward: epilogue to y, in = x, place (p, q) reads pixel (p stride - padding + r dilation, …).
-/// Input gradient: to dx, in = dy, place (h, w) reads (h + padding - r dilation) / stride where that is whole.
+/// Forward: epilogue to y, in = x, position (p, q) reads pixel (p stride - padding + r dilation, …).
+/// Input gradient: to dx, in = dy, position (h, w) reads (h + padding - r dilation) / stride where that is whole.
 /// Shared memory: the block's filters as [tap][channel], so that a tap's channels are one 16-byte read.
-/// Grid: x over places (grid-stride), y over channels. Doubles want more than the 64 registers of 8 blocks.
+/// Grid: x over positions (grid-stride), y over channels. Doubles want more than the 64 registers of 8 blocks.
 template <class T, int kWidth, bool backward_input>
 __global__ void __launch_bounds__(kThreads, sizeof(T) == 8 ? 4 : 8)
     depthwise_kernel(const Epilogue<T> epilogue, const T* in, const T* w, const DepthwiseSizes sizes) {
@@ -95,10 +95,10 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 8 ? 4 : 8)
   const int slots = kThreads / sizes.vectors;
   const int64_t stride = static_cast<int64_t>(gridDim.x) * slots;
   if (c >= sizes.C) return;
-  for (int64_t place = static_cast<int64_t>(blockIdx.x) * slots + thread / sizes.vectors; place < sizes.places;
-       place += stride) {
-    int rest = static_cast<int>(place);
-    const int64_t picture = sizes.picture.split(rest);
+  for (int64_t position = static_cast<int64_t>(blockIdx.x) * slots + thread / sizes.vectors; position < sizes.positions;
+       position += stride) {
+    int rest = static_cast<int>(position);
+    const int64_t image = sizes.image.split(rest);
     const int row = sizes.row.split(rest);
     Sum sums[kWidth] = {};
     for (int r = 0; r < sizes.R; ++r) {
@@ -113,18 +113,18 @@ __global__ void __launch_bounds__(kThreads, sizeof(T) == 8 ? 4 : 8)
         if (column < 0 || (backward_input && column % sizes.stride_w != 0)) continue;
         if (backward_input) column /= sizes.stride_w;
         if (column >= in_w) continue;
-        const auto x = Channels::load(in + ((picture * in_h + h) * in_w + column) * sizes.C + c);
+        const auto x = Channels::load(in + ((image * in_h + h) * in_w + column) * sizes.C + c);
         const auto f = Channels::load(filters + (r * sizes.S + s) * channels + within);
         WEFT_UNROLL
         for (int e = 0; e < kWidth; ++e) sums[e] += static_cast<Sum>(x[e]) * static_cast<Sum>(f[e]);
       }
     }
-    epilogue.template store<!backward_input>(place * sizes.C + c, c, sizes.C - c, sums);
+    epilogue.template store<!backward_input>(position * sizes.C + c, c, sizes.C - c, sums);
   }
 }
 
-/// Grid: x = shares of the places, y over channels, z over filter rows and runs of kTaps in a row. A thread sums the
-/// taps (r, s … s + 3) of its channels over its places; the block adds its threads' sums in shared memory
+/// Grid: x = shares of the positions, y over channels, z over filter rows and runs of kTaps in a row. A thread sums the
+/// taps (r, s … s + 3) of its channels over its positions; the block adds its threads' sums in shared memory
 /// [slot][tap][channel], in a fixed order, and writes them to plane x of `partial`, which split_sum adds.
 template <class T, int kWidth>
 __global__ void __launch_bounds__(kThreads, 8)
@@ -139,16 +139,16 @@ __global__ void __launch_bounds__(kThreads, 8)
   const int within = thread % sizes.vectors * kWidth, c = first + within;
   const int slots = kThreads / sizes.vectors, slot = thread / sizes.vectors;
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * share;
-  const int64_t end = c < sizes.C ? min(begin + share, static_cast<int64_t>(sizes.places)) : begin;
+  const int64_t end = c < sizes.C ? min(begin + share, static_cast<int64_t>(sizes.positions)) : begin;
 
   Sum sums[kTaps][kWidth] = {};
-  for (int64_t place = begin + slot; place < end; place += slots) {
-    int q = static_cast<int>(place);
-    const int64_t picture = sizes.picture.split(q);
+  for (int64_t position = begin + slot; position < end; position += slots) {
+    int q = static_cast<int>(position);
+    const int64_t image = sizes.image.split(q);
     const int h = sizes.row.split(q) * sizes.stride_h - sizes.padding_h + r * sizes.dilation_h;
     if (h < 0 || h >= sizes.H) continue;
-    const auto gradient = Channels::load(dy + place * sizes.C + c);
-    const T* const row = x + (picture * sizes.H + h) * sizes.W * sizes.C + c;
+    const auto gradient = Channels::load(dy + position * sizes.C + c);
+    const T* const row = x + (image * sizes.H + h) * sizes.W * sizes.C + c;
     WEFT_UNROLL
     for (int tap = 0; tap < kTaps; ++tap) {
       const int s = first_s + tap, column = q * sizes.stride_w - sizes.padding_w + s * sizes.dilation_w;
@@ -186,7 +186,7 @@ void depthwise(const Queue& queue, const char* name, const View& out, const View
     const int64_t shared = taps * sizes.vectors * vector, channels = sizes.vectors * kWidth;
     WEFT_CHECK(shared <= 96 * 1024, name, ": expected a filter of at most ", 96 * 1024 / vector, " taps, got ", taps);
     const int slots = kThreads / sizes.vectors;
-    const dim3 grid(blocks_for(sizes.places, slots * 8), static_cast<unsigned>((shape.C + channels - 1) / channels));
+    const dim3 grid(blocks_for(sizes.positions, slots * 8), static_cast<unsigned>((shape.C + channels - 1) / channels));
     launch(queue, name, grid, dim3(kThreads), static_cast<size_t>(shared), depthwise_kernel<T, kWidth, backward_input>,
            epilogue.on<T>(out, shape.C), static_cast<const T*>(in.data), static_cast<const T*>(w.data), sizes);
   });
@@ -214,10 +214,10 @@ void depthwise_backward_weight(const Queue& queue, const View& dw, const View& d
     const DepthwiseSizes sizes = depthwise_sizes(shape, false, kWidth);
     const int64_t channels = sizes.vectors * kWidth, chunks = (shape.C + channels - 1) / channels;
     const int64_t rows = shape.R * ((shape.S + kTaps - 1) / kTaps), slots = kThreads / sizes.vectors;
-    // About 512 blocks, each thread with at least 16 places.
+    // About 512 blocks, each thread with at least 16 positions.
     const int64_t wanted =
-        std::clamp<int64_t>(512 / (chunks * rows), 1, std::max<int64_t>(1, sizes.places / (slots * 16)));
-    const int64_t share = (sizes.places + wanted - 1) / wanted, splits = (sizes.places + share - 1) / share;
+        std::clamp<int64_t>(512 / (chunks * rows), 1, std::max<int64_t>(1, sizes.positions / (slots * 16)));
+    const int64_t share = (sizes.positions + wanted - 1) / wanted, splits = (sizes.positions + share - 1) / share;
     const int64_t taps = shape.R * shape.S, count = shape.C * taps;
     const Workspace partial(queue, static_cast<size_t>(splits * count) * sizeof(Sum), "conv2d_backward_weight");
     launch(queue, "conv2d_backward_weight_depthwise",

@@ -14,9 +14,9 @@ bool conv2d_forward_wgmma<f16>(const Queue& queue, const View& y, const View& x,
 
 template <>
 bool conv2d_backward_input_wgmma<f16>(const Queue& queue, const View& dx, const View& dy, const View& w,
-                                      const View& more, const Conv2dShape& shape) {
-  if (shape.stride != Size2d{1, 1}) return conv2d_backward_strided_input_on_wgmma<f16>(queue, dx, dy, w, more, shape);
-  return conv2d_backward_input_on_wgmma<f16>(queue, dx, dy, w, more, shape);
+                                      const View& dx_in, const Conv2dShape& shape) {
+  if (shape.stride != Size2d{1, 1}) return conv2d_backward_strided_input_on_wgmma<f16>(queue, dx, dy, w, dx_in, shape);
+  return conv2d_backward_input_on_wgmma<f16>(queue, dx, dy, w, dx_in, shape);
 }
 
 template <>

@@ -3,11 +3,11 @@
 
 // y = conv2d(x, w) as one GEMM per group: m = (n, p, q), k = (r, s, c), columns = the group's filters.
 //
-//              k = (r, s, c)                      a: the im2col matrix of x, gathered while it is loaded:
-//        +---------------------+    O/groups         a run of 16 bytes is 8 (bf16) channels of one pixel
-//        | pixel of place m at | x  +------+      b: w itself, line o = the R S C/groups weights of filter o
-//  N P Q | tap (r, s)          |    | w^T  |      y: row m, columns of the group: contiguous
-//        +---------------------+    +------+
+//              k = (r, s, c)                         a: the im2col matrix of x, gathered while it is loaded:
+//        +------------------------+    O/groups         a run of 16 bytes is 8 (bf16) channels of one pixel
+//        | pixel of position m at | x  +------+      b: w itself, line o = the R S C/groups weights of filter o
+//  N P Q | tap (r, s)             |    | w^T  |      y: row m, columns of the group: contiguous
+//        +------------------------+    +------+
 //
 // Flops: 2 N P Q O R S C / groups. Bytes, at least: x, w and y once; a pixel is loaded R S / stride^2 times, from L2 or
 // L1 all but once. Limit: as the main loops' (gemm_fma.cuh, gemm_mma.cuh) from about 64 channels on, memory below.

@@ -28,7 +28,7 @@ template <class T>
 void conv2d_forward_gemm(const Queue& queue, const View& y, const View& x, const View& w,
                          const ChannelEpilogue& epilogue, const Conv2dShape& shape);
 template <class T>
-void conv2d_backward_input_gemm(const Queue& queue, const View& dx, const View& dy, const View& w, const View& more,
+void conv2d_backward_input_gemm(const Queue& queue, const View& dx, const View& dy, const View& w, const View& dx_in,
                                 const Conv2dShape& shape);
 template <class T>
 void conv2d_backward_weight_gemm(const Queue& queue, const View& dw, const View& dy, const View& x,
@@ -41,7 +41,7 @@ template <class T>
 bool conv2d_forward_wgmma(const Queue& queue, const View& y, const View& x, const View& w,
                           const ChannelEpilogue& epilogue, const Conv2dShape& shape);
 template <class T>
-bool conv2d_backward_input_wgmma(const Queue& queue, const View& dx, const View& dy, const View& w, const View& more,
+bool conv2d_backward_input_wgmma(const Queue& queue, const View& dx, const View& dy, const View& w, const View& dx_in,
                                  const Conv2dShape& shape);
 template <class T>
 bool conv2d_backward_weight_wgmma(const Queue& queue, const View& dw, const View& dy, const View& x,

@@ -7,44 +7,44 @@
 #include "kernels/cuda/split_sum.cuh"
 
 // Convolutions on the main loop of gemm_wgmma.cuh. TMA's im2col mode gathers the pixels under a filter's tap: 64
-// neighbouring places (n, p, q) of the filter, 64 channels of the pixel that the tap meets at each; what lies in the
+// neighbouring positions (n, p, q) of the filter, 64 channels of the pixel that the tap meets at each; what lies in the
 // padding arrives as zeros. So a chunk of the im2col matrix is one instruction, and there is no buffer. Of f32 as tf32
 // 32 channels, and forward only: there alone both operands lie along the depth.
 //
-//   direction        rows of a        rows of b   a step of depth                      chunks of a, of b
-//   forward          places (n,p,q)   o           64 channels c at a tap (r,s)         im2col of x, w[o, tap, c]
-//   backward_input   pixels (n,h,w)   c           64 filters o at a tap (r,s)          im2col of dy, w[o, -tap, c]
-//   backward_weight  o                c           64 places, the tap being the slice   dy[place, o], im2col of x
+//   direction        rows of a           rows of b   a step of depth               chunks of a, of b
+//   forward          positions (n,p,q)   o           64 channels c at a tap (r,s)  im2col of x, w[o, tap, c]
+//   backward_input   pixels (n,h,w)      c           64 filters o at a tap (r,s)   im2col of dy, w[o, -tap, c]
+//   backward_weight  o                   c           64 positions (slice: a tap)   dy[position, o], im2col of x
 //
 // The input's gradient, for stride 1, is the convolution of dy with the filters turned by 180 degrees; b then lies
 // along its rows. With a stride it is one such convolution for each phase: conv2d_strided_sm90.cuh. The weight's sums
-// are long and few: their places are shared out, and split_sum adds the shares.
+// are long and few: their positions are split into shares, which split_sum adds.
 
 namespace weft::kernels::WEFT_DEVICE {
 
-/// Where the filter stands at place i = (n, y, x) of a picture's places.
-struct FilterPlaces {
-  Divider per_picture, per_row;
+/// The filter's corner at position i = (n, y, x).
+struct FilterPositions {
+  Divider per_image, per_row;
   int stride_h, stride_w, lower_h, lower_w;  ///< lower: of the first window, minus the padding
 
   struct Corner {
     int w, h, n;
   };
   __device__ Corner corner(int i) const {
-    const int n = per_picture.split(i);
+    const int n = per_image.split(i);
     const int y = per_row.split(i);
     return {lower_w + i * stride_w, lower_h + y * stride_h, n};
   }
 };
 
-/// Forward, and the input's gradient: the sums over taps and channels at places of the filter.
+/// Forward, and the input's gradient: the sums over taps and channels at positions of the filter.
 template <class T, bool kBackward>
 struct WindowSource {
   static constexpr bool kScattered = false, kChannels = !kBackward;
   static constexpr ptx::Along kAlongA = ptx::Along::depth, kAlongB = kBackward ? ptx::Along::rows : ptx::Along::depth;
 
   TensorMap pixels, filters;  ///< im2col of x (or dy); w as [O, R S, C], boxes of 64 filters x 1 tap x 128 bytes
-  FilterPlaces places;
+  FilterPositions positions;
   Divider chunks, taps_w;  ///< steps at one tap; taps in a row of the filter
   int taps, dilation_h, dilation_w;
   int steps, share;
@@ -63,7 +63,7 @@ struct WindowSource {
       const int tap = source.chunks.split(rest);
       int s = tap;
       const int r = source.taps_w.split(s);
-      const auto corner = source.places.corner(first_m + i * kChunkRows);
+      const auto corner = source.positions.corner(first_m + i * kChunkRows);
       ptx::tma_load_im2col(chunk, source.pixels, full, rest * kWgmmaDepth<T>, corner.w, corner.h, corner.n,
                            static_cast<uint16_t>(s * source.dilation_w), static_cast<uint16_t>(r * source.dilation_h));
     }
@@ -85,14 +85,14 @@ struct WindowSource {
   }
 };
 
-/// The weight's gradient: slice z sums share z / taps of the places for tap z mod taps.
+/// The weight's gradient: slice z sums share z / taps of the positions for tap z mod taps.
 template <class T>
 struct WeightSource {
   static constexpr bool kScattered = false, kChannels = false;
   static constexpr ptx::Along kAlongA = ptx::Along::rows, kAlongB = ptx::Along::rows;
 
-  TensorMap gradients, pixels;  ///< dy as [places, O], boxes of 64 x 64; im2col of x
-  FilterPlaces places;
+  TensorMap gradients, pixels;  ///< dy as [positions, O], boxes of 64 x 64; im2col of x
+  FilterPositions positions;
   int taps, taps_w, dilation_h, dilation_w;
   int steps, share;
 
@@ -113,7 +113,7 @@ struct WeightSource {
       ptx::tma_load(chunk, source.gradients, full, first_m + i * kChunkRows, step * kWgmmaDepth<T>);
     }
     __device__ __forceinline__ void load_b(void* chunk, ptx::Barrier* full, int i, int step, uint16_t) const {
-      const auto corner = source.places.corner(step * kWgmmaDepth<T>);
+      const auto corner = source.positions.corner(step * kWgmmaDepth<T>);
       ptx::tma_load_im2col(chunk, source.pixels, full, first_n + i * kChunkRows, corner.w, corner.h, corner.n, offset_w,
                            offset_h);
     }
@@ -129,7 +129,7 @@ struct WeightSource {
   }
 };
 
-/// The largest offset of a tap that CUTLASS uses in im2col loads from pictures (conv: can_implement), one less than 8
+/// The largest offset of a tap that CUTLASS uses in im2col loads from images (conv: can_implement), one less than 8
 /// bits could hold.
 constexpr int kMostOffset = 254;
 
@@ -138,42 +138,41 @@ inline bool is_whole_runs(int64_t elements, DType dtype) {
   return elements * static_cast<int64_t>(size_of(dtype)) % 16 == 0;
 }
 
-/// The walk of a filter over pictures, and its map. rows, columns: places of the filter.
+/// The walk of a filter over images, and its map. rows, columns: positions of the filter.
 struct WindowWalk {
   Im2colTensor tensor;
-  FilterPlaces places;
+  FilterPositions positions;
 
-  /// The windows of a convolution over `pictures`.
-  WindowWalk(const View& pictures, int64_t rows, int64_t columns, const Conv2dShape& shape, Size2d stride,
-             Size2d padding)
-      : WindowWalk(pictures, rows, columns, {-padding.h, -padding.w}, stride,
+  /// The windows of a convolution over `images`.
+  WindowWalk(const View& images, int64_t rows, int64_t columns, const Conv2dShape& shape, Size2d stride, Size2d padding)
+      : WindowWalk(images, rows, columns, {-padding.h, -padding.w}, stride,
                    {padding.h - (shape.R - 1) * shape.dilation.h, padding.w - (shape.S - 1) * shape.dilation.w}) {}
 
-  /// rows x columns windows of every picture, one pixel apart, the first one's corner at `lower`.
-  WindowWalk(const View& pictures, int64_t rows, int64_t columns, Size2d lower)
-      : WindowWalk(pictures, rows, columns, lower, {1, 1},
-                   {rows + lower.h - pictures.sizes[1], columns + lower.w - pictures.sizes[2]}) {}
+  /// rows x columns windows of every image, one pixel apart, the first one's corner at `lower`.
+  WindowWalk(const View& images, int64_t rows, int64_t columns, Size2d lower)
+      : WindowWalk(images, rows, columns, lower, {1, 1},
+                   {rows + lower.h - images.sizes[1], columns + lower.w - images.sizes[2]}) {}
 
-  WindowWalk(const View& pictures, int64_t rows, int64_t columns, Size2d lower, Size2d stride, Size2d upper)
-      : tensor{pictures.data,
-               pictures.dtype,
-               pictures.sizes[0],
-               pictures.sizes[1],
-               pictures.sizes[2],
-               pictures.sizes[3],
+  WindowWalk(const View& images, int64_t rows, int64_t columns, Size2d lower, Size2d stride, Size2d upper)
+      : tensor{images.data,
+               images.dtype,
+               images.sizes[0],
+               images.sizes[1],
+               images.sizes[2],
+               images.sizes[3],
                static_cast<int>(lower.h),
                static_cast<int>(lower.w),
                static_cast<int>(upper.h),
                static_cast<int>(upper.w),
                static_cast<int>(stride.h),
                static_cast<int>(stride.w),
-               wgmma_depth(pictures.dtype),
+               wgmma_depth(images.dtype),
                kChunkRows,
                Swizzle::bytes128,
-               {bytes(pictures, 2), bytes(pictures, 1), bytes(pictures, 0)},
-               pictures.dtype == DType::f32},
-        places{Divider(rows * columns),    Divider(columns),          static_cast<int>(stride.h),
-               static_cast<int>(stride.w), static_cast<int>(lower.h), static_cast<int>(lower.w)} {}
+               {bytes(images, 2), bytes(images, 1), bytes(images, 0)},
+               images.dtype == DType::f32},
+        positions{Divider(rows * columns),    Divider(columns),          static_cast<int>(stride.h),
+                  static_cast<int>(stride.w), static_cast<int>(lower.h), static_cast<int>(lower.w)} {}
 
   /// Whether TMA's im2col mode can do it.
   bool fits() const {
@@ -188,8 +187,8 @@ struct WindowWalk {
   }
 
  private:
-  static int64_t bytes(const View& pictures, int dimension) {
-    return static_cast<int64_t>(size_of(pictures.dtype)) * pictures.strides[dimension];
+  static int64_t bytes(const View& images, int dimension) {
+    return static_cast<int64_t>(size_of(images.dtype)) * images.strides[dimension];
   }
 };
 
@@ -212,7 +211,7 @@ inline bool conv2d_fits_wgmma(const Queue& queue, const Conv2dShape& shape, DTyp
          !shape.is_empty() && shape.N * shape.P * shape.Q < kLimit && shape.N * shape.H * shape.W < kLimit;
 }
 
-/// Forward and backward_input (T of two bytes): m places, n columns, `depth` channels at each tap.
+/// Forward and backward_input (T of two bytes): m positions, n columns, `depth` channels at each tap.
 template <class T, bool kBackward>
 bool window_wgmma(const Queue& queue, const char* name, const View& y, const WindowWalk& walk, const View& w,
                   const ChannelEpilogue& channels, const Conv2dShape& shape, int64_t m, int64_t n, int64_t depth) {
@@ -222,7 +221,7 @@ bool window_wgmma(const Queue& queue, const char* name, const View& y, const Win
   WgmmaGemm<T, WindowSource<T, kBackward>> gemm{};
   gemm.source.pixels = im2col_map(name, walk.tensor);
   gemm.source.filters = filter_map(name, w, shape);
-  gemm.source.places = walk.places;
+  gemm.source.positions = walk.positions;
   gemm.source.chunks = Divider(chunks);
   gemm.source.taps_w = Divider(shape.S);
   gemm.source.taps = static_cast<int>(taps);
@@ -255,14 +254,14 @@ bool conv2d_forward_on_wgmma(const Queue& queue, const View& y, const View& x, c
 }
 
 template <class T>
-bool conv2d_backward_input_on_wgmma(const Queue& queue, const View& dx, const View& dy, const View& w, const View& more,
-                                    const Conv2dShape& shape) {
+bool conv2d_backward_input_on_wgmma(const Queue& queue, const View& dx, const View& dy, const View& w,
+                                    const View& dx_in, const Conv2dShape& shape) {
   if (!conv2d_fits_wgmma(queue, shape, dy.dtype)) return false;
   const Size2d turned{(shape.R - 1) * shape.dilation.h - shape.padding.h,
                       (shape.S - 1) * shape.dilation.w - shape.padding.w};
   const WindowWalk walk(dy, shape.H, shape.W, shape, shape.stride, turned);
   ChannelEpilogue epilogue;
-  epilogue.residual = more;
+  epilogue.residual = dx_in;
   return window_wgmma<T, true>(queue, "conv2d_backward_input_sm90", dx, walk, w, epilogue, shape,
                                shape.N * shape.H * shape.W, shape.C, shape.O);
 }
@@ -282,7 +281,7 @@ bool conv2d_backward_weight_on_wgmma(const Queue& queue, const View& dw, const V
   gemm.source.gradients =
       tiled_map(kName, {dy.data, dy.dtype, 2, {m, pixels}, {2 * m}, {kWgmmaDepth<T>, kChunkRows}, Swizzle::bytes128});
   gemm.source.pixels = im2col_map(kName, walk.tensor);
-  gemm.source.places = walk.places;
+  gemm.source.positions = walk.positions;
   gemm.source.taps = static_cast<int>(taps);
   gemm.source.taps_w = static_cast<int>(shape.S);
   gemm.source.dilation_h = static_cast<int>(shape.dilation.h);

@@ -3,8 +3,8 @@
 #include "kernels/cuda/conv2d_sm90.cuh"
 #include "kernels/cuda/convert.cuh"
 
-// Convolutions of pictures with 1 to 7 channels (a ResNet's stem: 3) on the main loop of gemm_wgmma.cuh. TMA wants
-// pixels of 16 bytes, and 64 k of one tap would be 3 channels and 61 zeros. So pictures are packed first: 4 channels
+// Convolutions of images with 1 to 7 channels (a ResNet's stem: 3) on the main loop of gemm_wgmma.cuh. TMA wants
+// pixels of 16 bytes, and 64 k of one tap would be 3 channels and 61 zeros. So images are packed first: 4 channels
 // (or 8) to a pixel, zeros to the left and right of each row. There a row of the filter is one run of memory, and its
 // windows overlap: neighbouring windows begin stride pixels apart, a multiple of 16 bytes.
 //
@@ -12,7 +12,7 @@
 //   window 0       [16 pixels = 64 channels]        of which the filter's 7 are multiplied by something
 //   window 1           [16 pixels = 64 channels]
 //
-// To the main loop this is a convolution over pictures of Q columns with 64 channels by filters of R x 1 taps; the
+// To the main loop this is a convolution over images of Q columns with 64 channels by filters of R x 1 taps; the
 // filters are packed in the same way, with zeros where a window is wider than they are. The weight's gradient comes out
 // packed, in f32, and is picked from there.
 //
@@ -52,7 +52,7 @@ inline bool im2col_pixels_may_overlap(const void* data) {
 #endif
 }
 
-/// How pictures are packed.
+/// How images are packed.
 struct StemPacking {
   static constexpr int kWindow = 64;  ///< channels of a window
 
@@ -63,7 +63,7 @@ struct StemPacking {
       : channels(shape.stride.w % 2 == 0 && shape.C <= 4 ? 4 : 8),
         columns((shape.Q - 1) * shape.stride.w + kWindow / channels) {}
 
-  /// x: the pictures' memory.
+  /// x: the images' memory.
   bool fits(const Queue& queue, const Conv2dShape& shape, const void* x) const {
     return has_wgmma(queue) && shape.groups == 1 && shape.C < 8 && shape.O % 8 == 0 && shape.dilation.w == 1 &&
            shape.S * channels <= kWindow && shape.stride.h <= 8 && shape.padding.h < 128 &&
@@ -80,7 +80,7 @@ struct StemPacking {
     result.padding.w = 0;
     return result;
   }
-  /// Pictures of overlapping windows over the packed rows.
+  /// Images of overlapping windows over the packed rows.
   View windows(void* data, DType dtype, const Conv2dShape& shape) const {
     View view = View::dense(data, dtype, {shape.N, shape.H, shape.Q, kWindow});
     const int64_t row = columns * channels;
@@ -130,10 +130,10 @@ inline dim3 blocks_of_256(int64_t count) { return dim3(static_cast<unsigned>((co
 
 /// x packed, in memory of its own.
 template <class T>
-class PackedPictures {
+class PackedImages {
  public:
-  PackedPictures(const Queue& queue, const char* name, const View& x, const StemPacking& packing,
-                 const Conv2dShape& shape)
+  PackedImages(const Queue& queue, const char* name, const View& x, const StemPacking& packing,
+               const Conv2dShape& shape)
       : memory_(queue, static_cast<size_t>(shape.N * shape.H * packing.columns * packing.channels) * sizeof(T), name),
         windows_(packing.windows(memory_.data(), x.dtype, shape)) {
     const int64_t pixels = shape.N * shape.H * packing.columns;
@@ -162,9 +162,9 @@ bool conv2d_forward_stem_on_wgmma(const Queue& queue, const View& y, const View&
   const Workspace filters(queue, static_cast<size_t>(count) * sizeof(T), kName);
   launch(queue, kName, blocks_of_256(count), dim3(256), 0, &stem_pack_filters_kernel<T>, filters.as<T>(),
          static_cast<const T*>(w.data), count, static_cast<int>(shape.S), static_cast<int>(shape.C), packing.channels);
-  const PackedPictures<T> pictures(queue, kName, x, packing, shape);
+  const PackedImages<T> images(queue, kName, x, packing, shape);
   const View packed_w = View::dense(filters.data(), w.dtype, {shape.O, shape.R, 1, StemPacking::kWindow});
-  return conv2d_forward_on_wgmma<T>(queue, y, pictures.windows(), packed_w, epilogue, packed);
+  return conv2d_forward_on_wgmma<T>(queue, y, images.windows(), packed_w, epilogue, packed);
 }
 
 template <class T>
@@ -176,9 +176,9 @@ bool conv2d_backward_weight_stem_on_wgmma(const Queue& queue, const View& dw, co
   const Conv2dShape packed = packing.packed(shape);
   const Workspace sums(queue, static_cast<size_t>(shape.O * shape.R * StemPacking::kWindow) * sizeof(float), kName);
   {
-    const PackedPictures<T> pictures(queue, kName, x, packing, shape);
+    const PackedImages<T> images(queue, kName, x, packing, shape);
     const View packed_dw = View::dense(sums.data(), DType::f32, {shape.O, shape.R, 1, StemPacking::kWindow});
-    if (!conv2d_backward_weight_on_wgmma<T>(queue, packed_dw, dy, pictures.windows(), packed)) return false;
+    if (!conv2d_backward_weight_on_wgmma<T>(queue, packed_dw, dy, images.windows(), packed)) return false;
   }
   const int64_t count = dw.numel();
   const auto pick = [&]<class D>() {

@@ -8,7 +8,7 @@
 // The input's gradient of a strided convolution on the main loop of gemm_wgmma.cuh: a convolution of stride 1 for each
 // of its phases (conv2d_phase.cuh), which is a slice of one launch. Row m of a phase is its pixel (n, h / stride, w /
 // stride); the tap r = first + i step meets dy at p = origin + h / stride - i dilation / gcd, so TMA's im2col walk
-// begins at the lowest p, and tap i stands (count - 1 - i) dilation / gcd behind it. Pixels of one phase do not lie
+// begins at the lowest p, and tap i lies (count - 1 - i) dilation / gcd after it. Pixels of one phase do not lie
 // side by side in dx: they are stored 16 bytes a lane (ScatteredRows).
 //
 // Phases with the most taps come first; one without any (three of four for 1 x 1 filters) stores zeros.
@@ -28,7 +28,7 @@ struct PhaseSource {
   };
   TensorMap pixels[kMostPhases];  ///< im2col of dy
   TensorMap filters;              ///< w as [O, R S, C], boxes of 64 filters x 1 tap x 64 channels
-  FilterPlaces places[kMostPhases];
+  FilterPositions positions[kMostPhases];
   Phase phases[kMostPhases];
   Divider chunks;                    ///< steps at one tap
   int width;                         ///< S
@@ -53,7 +53,7 @@ struct PhaseSource {
     }
     __device__ __forceinline__ void load_a(void* chunk, ptx::Barrier* full, int i, int step) const {
       const Tap at = tap(step);
-      const auto corner = source.places[z].corner(first_m + i * kChunkRows);
+      const auto corner = source.positions[z].corner(first_m + i * kChunkRows);
       ptx::tma_load_im2col(chunk, source.pixels[z], full, at.k, corner.w, corner.h, corner.n,
                            static_cast<uint16_t>(phase.last_w - at.j * source.tap_w),
                            static_cast<uint16_t>(phase.last_h - at.i * source.tap_h));
@@ -75,13 +75,13 @@ struct PhaseSource {
 
 template <class T>
 bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, const View& dy, const View& w,
-                                            const View& more, const Conv2dShape& shape) {
+                                            const View& dx_in, const Conv2dShape& shape) {
   constexpr const char* kName = "conv2d_backward_input_sm90";
   using Source = PhaseSource<T>;
   const int64_t count = shape.stride.h * shape.stride.w;
   if (!conv2d_fits_wgmma(queue, shape, dy.dtype) || count > Source::kMostPhases ||
       reinterpret_cast<uintptr_t>(w.data) % 16 != 0 ||
-      (reinterpret_cast<uintptr_t>(dx.data) | reinterpret_cast<uintptr_t>(more.data)) % 16 != 0)
+      (reinterpret_cast<uintptr_t>(dx.data) | reinterpret_cast<uintptr_t>(dx_in.data)) % 16 != 0)
     return false;
   const int64_t rows = (shape.H + shape.stride.h - 1) / shape.stride.h;
   const int64_t columns = (shape.W + shape.stride.w - 1) / shape.stride.w;
@@ -117,7 +117,7 @@ bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, 
                         work.w.first,
                         last_h,
                         last_w};
-    source.places[i] = walk.places;
+    source.positions[i] = walk.positions;
     scatter.rows[i] = work.row;
     scatter.columns[i] = work.column;
     if (source.phases[i].steps == 0) continue;
@@ -132,13 +132,13 @@ bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, 
   source.tap_h = -axis_h.tap;
   source.tap_w = -axis_w.tap;
   gemm.epilogue.to = {dx.data, nullptr, 1, false, false, false, true};
-  gemm.epilogue.to.residual = more.data;
+  gemm.epilogue.to.residual = dx_in.data;
   gemm.epilogue.pitch_row = n;
   gemm.epilogue.inner = 1;
   gemm.epilogue.m = static_cast<int>(m);
   gemm.epilogue.n = static_cast<int>(n);
   gemm.epilogue.pairs = true;
-  scatter.per_picture = Divider(rows * columns);
+  scatter.per_image = Divider(rows * columns);
   scatter.per_row = Divider(columns);
   scatter.stride_h = static_cast<int>(shape.stride.h);
   scatter.stride_w = static_cast<int>(shape.stride.w);

@@ -93,7 +93,7 @@ __global__ void cross_entropy_backward_kernel(T* dlogits, const Accumulate<T>* d
       scale = A(NAN);
   }
   const bool ignored = target.probabilities == nullptr && label == target.ignore_index;
-  if (!valid) return;  // whole warps, behind the last exchange
+  if (!valid) return;  // whole warps, after the last exchange
   for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
     const Vec<T, V> unit = in.at(k, c);
     Vec<T, V> t, out;

@@ -9,7 +9,7 @@
 #include "kernels/tf32.h"
 #include "kernels/view.h"
 
-// Launches a GEMM problem: picks the tile, and the number of shares of k where the result alone cannot fill a GPU.
+// Launches a GEMM problem: picks the tile, and splits k where the result alone cannot fill a GPU.
 
 namespace weft::kernels::WEFT_DEVICE {
 

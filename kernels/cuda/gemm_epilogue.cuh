@@ -15,18 +15,18 @@ namespace weft::kernels::WEFT_DEVICE {
 __device__ __forceinline__ float inverse_root(float x) { return rsqrtf(x); }
 __device__ __forceinline__ double inverse_root(double x) { return rsqrt(x); }
 
-/// A norm by fixed statistics behind a sum: (s - mean[n]) / sqrt(var[n] + eps) weight[n] + shift[n].
+/// A norm by fixed statistics after a sum: (s - mean[n]) / sqrt(var[n] + eps) weight[n] + bias[n].
 template <class Sum>
 struct ColumnNorm {
   const Sum *mean, *var;      ///< var is nullptr: none
-  const Sum *weight, *shift;  ///< nullptr: none
+  const Sum *weight, *bias;   ///< nullptr: none
   Sum eps;
 };
 
-/// The way of a sum to memory: y = f(s) (+ residual) (+ y), s = alpha sum (+ bias[n]), and s itself to `pre`; or, where
-/// `saved` is given, s f'(saved) in the place of f(s). y, residual, pre and saved, and on its own the bias, hold T or,
+/// Stores sums: y = f(s) (+ residual) (+ y), s = alpha sum (+ bias[n]), and s itself to `pre`; or, where
+/// `saved` is given, s f'(saved) instead of f(s). y, residual, pre and saved, and on its own the bias, hold T or,
 /// where their `wide` is set, the type of the sum: one kernel for both, since the branch is the same for the whole
-/// launch. Kernels of convolutions (kChannels) also know `norm`, behind the bias, and `moments`.
+/// launch. Kernels of convolutions (kChannels) also know `norm`, after the bias, and `moments`.
 template <class T>
 struct Epilogue {
   using Sum = Accumulate<T>;
@@ -39,12 +39,12 @@ struct Epilogue {
   const void* residual = nullptr;  ///< nullptr: none; laid out as y, like `pre`
   void* pre = nullptr;
   const void* saved = nullptr;  ///< nullptr: none; laid out as y
-  bool relu_last = false;       ///< max(0, …) behind all of it
+  bool relu_last = false;       ///< max(0, …) last
   ColumnNorm<Sum> norm{};
   Sum* moments = nullptr;  ///< statistics of y's columns, see tile_moments.cuh; nullptr: not wanted
   int channels = 0;        ///< columns of `moments`
 
-  /// What happens to a column's sums first: s = sum scale + shift.
+  /// Applied to a column's sums first: s = sum scale + shift.
   struct Column {
     Sum scale, shift;
     __device__ Sum operator()(Sum sum) const { return sum * scale + shift; }
@@ -102,7 +102,7 @@ struct Epilogue {
         Sum scale = inverse_root(norm.var[n] + norm.eps);
         if (norm.weight != nullptr) scale *= norm.weight[n];
         column.scale *= scale;
-        column.shift = (column.shift - norm.mean[n]) * scale + (norm.shift != nullptr ? norm.shift[n] : Sum(0));
+        column.shift = (column.shift - norm.mean[n]) * scale + (norm.bias != nullptr ? norm.bias[n] : Sum(0));
       }
     }
     return column;

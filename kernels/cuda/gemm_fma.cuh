@@ -8,7 +8,7 @@
 // The GEMM main loop for f32 and f64, on the ordinary cores.
 //
 // Grid: one block per kM x kN tile of the result and per slice. A thread owns kQuadsM x kQuadsN squares of 4 x 4 sums
-// in registers; the 32 threads of a warp stand as 4 rows x 8 columns, squares of one thread 16 rows and 32 columns
+// in registers; the 32 threads of a warp form 4 rows x 8 columns, squares of one thread 16 rows and 32 columns
 // apart:
 //
 //        8 threads x 4 columns, twice          every step of k reads, per warp, 16 B x 4 rows of `a` and 16 B x 8
@@ -24,7 +24,7 @@
 // 32 banks, element m of line k is kept at m ^ 8 (k / 4 mod 4).
 //
 // A problem with `row_sums` (linear_backward_weight) also wants the sum of each of a's rows: where the tile is the
-// first of its row, thread m adds line by line what stands in column m.
+// first of its row, thread m adds up column m, line by line.
 //
 // Work: 2 kM kN flops and (kM + kN) sizeof(T) bytes per k: 32 flops per byte at 128 x 128 f32. Limit: the FMA pipes;
 // expected share 70 to 80% of their peak on large matrices.
@@ -117,9 +117,9 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_fma_kernel(const Problem 
   constexpr int kM = Tile::kM, kN = Tile::kN, kDepth = Tile::kDepth;
   constexpr int kQuadsM = Tile::kQuadsM, kQuadsN = Tile::kQuadsN;
   WEFT_DYNAMIC_SHARED(T, shared);
-  const auto place = grid.place();
-  const auto slice = problem.slice(place.z);
-  const int first_m = place.m * kM, first_n = place.n * kN;
+  const auto position = grid.position();
+  const auto slice = problem.slice(position.z);
+  const int first_m = position.m * kM, first_n = position.n * kN;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
   const int row = warp / Tile::kWarpsN * Tile::kWarpM + lane / 8 * 4;
   const int column = warp % Tile::kWarpsN * Tile::kWarpN + lane % 8 * 4;
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_fma_kernel(const Problem 
 
   constexpr bool kSumsRows = requires { problem.row_sums; };
   static_assert(!kSumsRows || Tile::kThreads >= kM);
-  const bool sums_a_row = kSumsRows && place.n == 0 && thread < kM;
+  const bool sums_a_row = kSumsRows && position.n == 0 && thread < kM;
   [[maybe_unused]] T row_sum = 0;
   T sums[kQuadsM][kQuadsN][4][4] = {};
   const int k_end = slice.k_end;
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_fma_kernel(const Problem 
   if constexpr (kSumsRows) {
     const T one[1] = {row_sum};
     if (sums_a_row)
-      problem.row_sums.template store<false>(int64_t{place.z} * slice.m + first_m + thread, 0,
+      problem.row_sums.template store<false>(int64_t{position.z} * slice.m + first_m + thread, 0,
                                              slice.m - first_m - thread, one);
   }
 
@@ -205,7 +205,7 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_fma_kernel(const Problem 
       __syncthreads();
       const int64_t channels = problem.epilogue.channels;
       store_tile_moments<kM / Tile::kWarpM, Tile::kWarpM, kN, Tile::kThreads>(
-          problem.epilogue.moments + place.m * 2 * channels + slice.out.first_n + first_n, problem.epilogue.channels,
+          problem.epilogue.moments + position.m * 2 * channels + slice.out.first_n + first_n, problem.epilogue.channels,
           shared, slice.m - first_m, slice.n - first_n);
     }
   }

@@ -21,20 +21,20 @@
 // A stage keeps its operand as memory has it, as lines of 16-byte runs: with Major::depth a line is one m (or n) and 4
 // runs of k; with Major::rows a line is one k, and ldmatrix turns each 8 x 8 square on the way to the registers
 // (.trans). ldmatrix reads the same run of 8 neighbouring lines at a time. So that these 8 lie in 8 different groups of
-// 4 banks, run r of line l stands in place r ^ (l mod 8) (lines of 8 runs or more: 128 bytes cover all banks), or r ^
+// 4 banks, run r of line l is at position r ^ (l mod 8) (lines of 8 runs or more: 128 bytes cover all banks), or r ^
 // (l / 2 mod 4) (lines of 4 runs: two lines cover all banks). cp.async writes whole groups of 8 runs: no conflicts
 // there either.
 //
 // tf32: 16 bytes are 4 elements, and mma_m16n8k8_tf32's registers hold one element each, otherwise everything is as for
 // two: ldmatrix does not care. Only it cannot turn squares of 4-byte elements: with Major::rows lanes read their
-// elements themselves, 8 rows of 4 lines at a time, and run r of line l stands in place r ^ 2 (l mod 4), in banks of
+// elements themselves, 8 rows of 4 lines at a time, and run r of line l is at position r ^ 2 (l mod 4), in banks of
 // its own. Elements are rounded to tf32 (cvt.rna) on the way to the tensor cores, which would cut them off.
 //
 // A problem with `row_sums` (linear_backward_weight) also wants the sum of each of a's rows: where the tile is the
 // first of its row, threads add up what the stage holds, while the tensor cores are busy with it.
 //
-// What lies outside the matrix or in a picture's padding is written as zeros (cp.async with source size 0). Operands
-// that forbid 16-byte loads (3 channels, odd sizes) go element by element through registers into the same places.
+// What lies outside the matrix or in an image's padding is written as zeros (cp.async with source size 0). Operands
+// that forbid 16-byte loads (3 channels, odd sizes) go element by element through registers to the same positions.
 //
 // Work: 2 kM kN flops and 2 (kM + kN) bytes per k: 64 flops per byte at 128 x 128, from L2 mostly. Limit: tensor cores.
 // An A100's (1,024 products a cycle in each multiprocessor) take 64 cycles for 64 x 64 sums and 16 of k. A warp's
@@ -66,7 +66,7 @@ __device__ __forceinline__ void multiply_square(float (&d)[4], const uint32_t (&
     ptx::mma_m16n8k16<T>(d, a, b);
 }
 
-/// What the tensor cores shall see of f32 elements.
+/// f32 elements as the tensor cores shall see them.
 template <class T>
 __device__ __forceinline__ void round_fragment(uint32_t (&bits)[4]) {
   if constexpr (std::is_same_v<T, float>) {
@@ -88,7 +88,7 @@ class MmaStage {
   __device__ MmaStage(const Operand& operand, int first_row, int thread) : walk_(operand, first_row, thread) {}
 
   /// Offset in elements of a run within a tile.
-  __device__ static int place(int line, int run) {
+  __device__ static int run_offset(int line, int run) {
     const int turned = kTurnsByHand ? run ^ ((line & 3) << 1) : kRuns >= 8 ? run ^ (line & 7) : run ^ ((line >> 1) & 3);
     return (line * kRuns + turned) * kRun;
   }
@@ -97,12 +97,12 @@ class MmaStage {
     if (walk_.vector()) {
       walk_.each_run(k, [&](int i, const T* from) {
         // The address must be a valid one even when nothing is read.
-        ptx::cp_async_zfill<16>(tile + place(walk_.line(i), walk_.run()), from != nullptr ? from : walk_.somewhere(),
-                                from != nullptr ? 16 : 0);
+        ptx::cp_async_zfill<16>(tile + run_offset(walk_.line(i), walk_.run()),
+                                from != nullptr ? from : walk_.somewhere(), from != nullptr ? 16 : 0);
       });
     } else {
       walk_.template each_element<2>(k, [&](int i, int e, const T* from) {
-        T* const to = tile + place(walk_.line(i), walk_.run()) + e;
+        T* const to = tile + run_offset(walk_.line(i), walk_.run()) + e;
         if constexpr (sizeof(T) == 4)
           *to = from != nullptr ? *from : T(0);
         else
@@ -120,16 +120,16 @@ class MmaStage {
     const int down = (rows_first ? square & 1 : square >> 1) * 8;
     const int along = (rows_first ? square >> 1 : square & 1) * kRun;
     if constexpr (Walk::kAlongDepth) {
-      ptx::ldmatrix_x4(to, tile + place(row + down + lane % 8, (k + along) / kRun));
+      ptx::ldmatrix_x4(to, tile + run_offset(row + down + lane % 8, (k + along) / kRun));
     } else if constexpr (kTurnsByHand) {
       WEFT_UNROLL
       for (int i = 0; i < 4; ++i) {
         const int m = row + (rows_first ? i & 1 : i >> 1) * 8 + lane / 4;
         const int line = k + (rows_first ? i >> 1 : i & 1) * kRun + lane % 4;
-        to[i] = __float_as_uint(tile[place(line, m / kRun) + m % kRun]);
+        to[i] = __float_as_uint(tile[run_offset(line, m / kRun) + m % kRun]);
       }
     } else {
-      ptx::ldmatrix_x4_trans(to, tile + place(k + along + lane % 8, (row + down) / 8));
+      ptx::ldmatrix_x4_trans(to, tile + run_offset(k + along + lane % 8, (row + down) / 8));
     }
   }
 
@@ -153,7 +153,8 @@ class MmaRowSums {
     const int m = thread_ % kWords * kEach, first_line = thread_ / kWords * kLines;
     WEFT_UNROLL
     for (int i = 0; i < kLines; ++i) {
-      const auto word = Vec<T, kEach>::load(tile + Stage::place(first_line + i, m / Stage::kRun) + m % Stage::kRun);
+      const auto word =
+          Vec<T, kEach>::load(tile + Stage::run_offset(first_line + i, m / Stage::kRun) + m % Stage::kRun);
       WEFT_UNROLL
       for (int e = 0; e < kEach; ++e) sums_[e] += static_cast<float>(word[e]);
     }
@@ -184,9 +185,9 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
   constexpr int kStageElements = kDepth * (kM + Tile::kN), kStep = kDepth / 2;
   constexpr int kSquaresM = Tile::kWarpM / 16, kSquaresN = Tile::kWarpN / 8;
   WEFT_DYNAMIC_SHARED(T, shared);
-  const auto place = grid.place();
-  const auto slice = problem.slice(place.z);
-  const int first_m = place.m * kM, first_n = place.n * Tile::kN;
+  const auto position = grid.position();
+  const auto slice = problem.slice(position.z);
+  const int first_m = position.m * kM, first_n = position.n * Tile::kN;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
   const int row = warp / Tile::kWarpsN * Tile::kWarpM, column = warp % Tile::kWarpsN * Tile::kWarpN;
 
@@ -234,12 +235,13 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
         multiply_square<T>(sums[p][q], x[p], {w[q / 2][q % 2 * 2], w[q / 2][q % 2 * 2 + 1]});
     }
     if constexpr (kSumsRows) {
-      if (place.n == 0) row_sums.template add<StageA>(a);
+      if (position.n == 0) row_sums.template add<StageA>(a);
     }
   }
   if constexpr (kSumsRows) {
     __syncthreads();  // the last step's tiles have been read
-    if (place.n == 0) row_sums.store(problem.row_sums, reinterpret_cast<float*>(shared), first_m, slice.m, place.z);
+    if (position.n == 0)
+      row_sums.store(problem.row_sums, reinterpret_cast<float*>(shared), first_m, slice.m, position.z);
   }
 
   typename Epilogue<T>::Column columns[kSquaresN][2];
@@ -272,12 +274,12 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
       __syncthreads();
       const int64_t channels = problem.epilogue.channels;
       store_tile_moments<kM / Tile::kWarpM, Tile::kWarpM, Tile::kN, Tile::kThreads>(
-          problem.epilogue.moments + place.m * 2 * channels + slice.out.first_n + first_n, problem.epilogue.channels,
+          problem.epilogue.moments + position.m * 2 * channels + slice.out.first_n + first_n, problem.epilogue.channels,
           of_warps, slice.m - first_m, slice.n - first_n);
     }
   }
 
-  // Not unrolled, so that the epilogue's code stands here once; the sums move up instead, since registers have no
+  // Not unrolled, so that the epilogue's code exists once; the sums move up instead, since registers have no
   // index.
   WEFT_UNROLL_BY(1)
   for (int p = 0; p < kSquaresM; ++p) {

@@ -6,14 +6,14 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/unroll.cuh"
 
-// What the two GEMM main loops read: y[m, n] = sum over k of a(m, k) b(k, n). An operand is a table of *lines*; the
-// elements of a line lie one after the other in memory, at least in runs of 16 bytes. Which index runs along the line
-// is the operand's `kMajor`: with Major::depth a line is one m (or one n) and k runs along it; with Major::rows a line
-// is one k. A convolution differs from a matmul in its operands and nowhere else, so there is no im2col buffer.
+// The operands of the two GEMM main loops: y[m, n] = sum over k of a(m, k) b(k, n). An operand is a table of *lines*;
+// the elements of a line lie one after the other in memory, at least in runs of 16 bytes. Which index runs along the
+// line is the operand's `kMajor`: with Major::depth a line is one m (or one n) and k runs along it; with Major::rows a
+// line is one k. A convolution differs from a matmul in its operands and nowhere else, so there is no im2col buffer.
 //
-//   Line line(int i)          what is known of line i: decoded once and kept in registers where i is fixed
-//   Column column(int j)      the same of position j along a line
-//   const T* at(line, column) the element, or nullptr where it is zero: outside the matrix, or in a picture's padding
+//   Line line(int i)          line i: decoded once and kept in registers where i is fixed
+//   Column column(int j)      position j along a line
+//   const T* at(line, column) the element, or nullptr where it is zero: outside the matrix, or in an image's padding
 //   bool vector               16-byte loads are allowed: memory is aligned, runs are whole, all or none of them is zero
 
 namespace weft::kernels::WEFT_DEVICE {
@@ -44,15 +44,15 @@ struct MatrixOperand {
   }
 };
 
-/// The im2col matrix of a picture, never stored. Line i = (n, y, x) is one place where the filter is applied; column
-/// j = (r, s, c) one of its taps. The pixel is (origin + y step + r tap, and alike for the columns) of picture n.
+/// The im2col matrix of an image, never stored. Line i = (n, y, x) is one position where the filter is applied; column
+/// j = (r, s, c) one of its taps. The pixel is (origin + y step + r tap, and alike for the columns) of image n.
 template <class T, Major major>
 struct PixelOperand {
   using Element = T;
   static constexpr Major kMajor = major;
   static constexpr int kOutside = -(1 << 30);  // twice this still is an int
   struct Line {
-    const T* picture;
+    const T* image;
     int h, w;
   };
   struct Column {
@@ -60,10 +60,10 @@ struct PixelOperand {
   };
 
   const T* data;             ///< the group's first channel
-  int64_t picture_pitch;     ///< elements from picture to picture
+  int64_t image_pitch;       ///< elements from image to image
   int height, width, pitch;  ///< pitch: elements from pixel to pixel
   int lines, columns;
-  Divider places, places_w;  ///< places per picture, and per row of it
+  Divider positions, positions_w;  ///< positions per image, and per row of it
   Divider channels;          ///< of the group
   int taps_w;
   int step_h, step_w, origin_h, origin_w, tap_h, tap_w;
@@ -71,9 +71,9 @@ struct PixelOperand {
 
   __device__ Line line(int i) const {
     if (i >= lines) return {data, kOutside, kOutside};
-    const int n = places.split(i);
-    const int y = places_w.split(i);
-    return {data + n * picture_pitch, origin_h + y * step_h, origin_w + i * step_w};
+    const int n = positions.split(i);
+    const int y = positions_w.split(i);
+    return {data + n * image_pitch, origin_h + y * step_h, origin_w + i * step_w};
   }
   __device__ Column column(int j) const {
     if (j >= columns) return {kOutside, kOutside, 0};
@@ -86,7 +86,7 @@ struct PixelOperand {
     if (static_cast<unsigned>(h) >= static_cast<unsigned>(height) ||
         static_cast<unsigned>(w) >= static_cast<unsigned>(width))
       return nullptr;
-    return line.picture + ((h * width + w) * pitch + column.c);
+    return line.image + ((h * width + w) * pitch + column.c);
   }
 };
 
@@ -167,7 +167,7 @@ class TileWalk {
   }
 
   /// Calls visit(i, e, pointer to element e of run i or nullptr): for operands that forbid 16-byte loads. kAtOnce:
-  /// elements of a run whose code stands side by side; all of them if `visit` keeps elements in registers.
+  /// elements of a run that are unrolled together; all of them if `visit` keeps elements in registers.
   template <int kAtOnce, class Visit>
   __device__ void each_element(int k, Visit&& visit) const {
     WEFT_UNROLL_BY(kAtOnce)

@@ -6,7 +6,7 @@
 
 namespace weft::kernels::WEFT_DEVICE {
 
-/// Where row m of a GEMM's result lies: a dense matrix, or a slice of columns of one.
+/// The position of row m of a GEMM's result: a dense matrix, or a slice of columns of one.
 struct RowsOut {
   int64_t base, pitch;
   int first_n;  ///< column 0 has this bias
@@ -29,16 +29,16 @@ struct GemmSlice {
   int k_begin, k_end;
 };
 
-/// Blocks of a launch: slices one behind the other, each in panels of 8 rows of tiles, a panel column by column. The
+/// Blocks of a launch: slices one after the other, each in panels of 8 rows of tiles, a panel column by column. The
 /// blocks that run at a time are then about as many rows as columns, and share most of what they read in L2.
 struct GemmGrid {
   static constexpr int kPanelRows = 8;
   int tiles_m, tiles_n;
 
-  struct Place {
+  struct Position {
     int m, n, z;  ///< in tiles
   };
-  __device__ Place place() const {
+  __device__ Position position() const {
     const int z = static_cast<int>(blockIdx.x) / (tiles_m * tiles_n);
     const int tile = static_cast<int>(blockIdx.x) - z * tiles_m * tiles_n;
     const int first_row = tile / (kPanelRows * tiles_n) * kPanelRows;

@@ -67,17 +67,17 @@ struct WgmmaTile {
   static constexpr bool kMovesRegisters = kConsumers == 2;
 };
 
-/// Which tile comes when: clusters of `cluster` tiles along m; of these, panels of kPanel along m, walked along n, so
+/// The order of tiles: clusters of `cluster` tiles along m; of these, panels of kPanel along m, walked along n, so
 /// that the tiles in flight at a time share lines of a and b in L2.
 struct WgmmaGrid {
   static constexpr int kPanelTiles = 16;
   int clusters_m, tiles_n, slices, cluster;
 
-  struct Place {
+  struct Position {
     int m, n, z;  ///< in tiles
   };
   __device__ int count() const { return clusters_m * tiles_n * slices; }
-  __device__ Place place(int index, int rank) const {
+  __device__ Position position(int index, int rank) const {
     const int per_slice = clusters_m * tiles_n, z = index / per_slice, within = index - z * per_slice;
     const int panel_rows = kPanelTiles / cluster, panel = within / (panel_rows * tiles_n);
     const int rows = min(panel_rows, clusters_m - panel * panel_rows), rest = within - panel * panel_rows * tiles_n;
@@ -86,7 +86,7 @@ struct WgmmaGrid {
   }
 };
 
-/// A *source* is what the operands are: it tells how they lie (kAlongA, kAlongB), the steps of kWgmmaDepth<T> k that
+/// A *source* describes the operands: it gives their layout (kAlongA, kAlongB), the steps of kWgmmaDepth<T> k that
 /// slice z sums over, and loads chunks. kScattered: a slice may sum over nothing, and rows of y lie as ScatteredRows
 /// says. kChannels: the epilogue may have a norm and moments.
 ///
@@ -107,9 +107,9 @@ __device__ __forceinline__ void produce(const Source& source, const WgmmaGrid& g
   const int first = static_cast<int>(blockIdx.x) / grid.cluster, stride = static_cast<int>(gridDim.x) / grid.cluster;
   RingPosition<Tile::kStages> at;
   for (int index = first; index < grid.count(); index += stride) {
-    const auto place = grid.place(index, rank);
-    const auto range = source.range(place.z);
-    const auto tile = source.tile(place.m * Tile::kM, place.n * Tile::kN, place.z);
+    const auto position = grid.position(index, rank);
+    const auto range = source.range(position.z);
+    const auto tile = source.tile(position.m * Tile::kM, position.n * Tile::kN, position.z);
     for (int step = range.begin; step < range.end; ++step, at.advance()) {
       if (grid.cluster > 1)
         ptx::mbarrier_wait_cluster(&empty[at.stage], at.parity ^ 1);
@@ -188,8 +188,8 @@ __device__ __forceinline__ void consume(const Source& source,
   [[maybe_unused]] RowSums<T> row_sums(warp, lane);
   RingPosition<Tile::kStages> at;
   for (int index = first; index < grid.count(); index += stride) {
-    const auto place = grid.place(index, rank);
-    const auto range = source.range(place.z);
+    const auto position = grid.position(index, rank);
+    const auto range = source.range(position.z);
     if constexpr (kSumsRows) row_sums.clear();
     float sums[Tile::kN / 2];
     if constexpr (Source::kScattered) {
@@ -213,7 +213,7 @@ __device__ __forceinline__ void consume(const Source& source,
                                                                   Source::kScattered || step > range.begin || k > 0);
       ptx::wgmma_commit();
       if constexpr (kSumsRows) {
-        if (place.n == 0) row_sums.add(stage + consumer * kChunkBytes);
+        if (position.n == 0) row_sums.add(stage + consumer * kChunkBytes);
       }
       if (previous >= 0) {
         ptx::wgmma_wait<1>();
@@ -224,13 +224,13 @@ __device__ __forceinline__ void consume(const Source& source,
     ptx::wgmma_wait<0>();
     if (!Source::kScattered || previous >= 0) release(previous);
     if constexpr (kSumsRows) {
-      if (place.n == 0)
-        row_sums.store(source.row_sums, place.m * Tile::kM + consumer * 64 + warp * 16, source.m, place.z, lane);
+      if (position.n == 0)
+        row_sums.store(source.row_sums, position.m * Tile::kM + consumer * 64 + warp * 16, source.m, position.z, lane);
     }
     constexpr bool kDerives = requires { Source::kDerives; }
     &&!kSumsRows;  // registers are scarce there
-    epilogue.template store<Tile::kN, kDerives>(store, place.m * Tile::kM + consumer * 64 + warp * 16,
-                                                place.n * Tile::kN, place.z, sums);
+    epilogue.template store<Tile::kN, kDerives>(store, position.m * Tile::kM + consumer * 64 + warp * 16,
+                                                position.n * Tile::kN, position.z, sums);
   }
   store.finish();
 }

@@ -9,13 +9,14 @@
 // of 8 columns lane l holds row l / 4, columns 2 (l mod 4) and the next, and the same 8 rows below. It walks over the
 // columns in chunks: 64 columns of 16-bit results, or 32 of f32, are 16 lines of 128 bytes, a box that stmatrix (f32:
 // 8-byte stores) writes to shared memory under the 128-byte swizzle and TMA takes to y. Two boxes take turns. No warp
-// waits for another one, unless statistics are wanted (`moments`): then the four warps of a group meet behind each box,
+// waits for another one, unless statistics are wanted (`moments`): then the four warps of a group meet after each box,
 // and each reads a quarter of the columns of all four, 64 rows of what y will hold, before TMA's second turn on from
 // there.
 // Rows that do not lie side by side (the phases of a strided convolution) leave the box 16 bytes a lane. Where y
 // forbids both (lines not a multiple of 16 bytes), lanes store their pairs themselves.
 
-// Registers have no address, so on a GPU all of this stands in the kernel. On the emulator it is compiled once for all.
+// Registers have no address, so on a GPU all of this is inlined into the kernel. On the emulator it is compiled once
+// for all.
 #ifdef WEFT_SIMT
 #define WEFT_INLINE_ON_GPU
 #else
@@ -74,7 +75,7 @@ class EpilogueWarp {
       const int line = i * 4 + lane_ / 8, run = lane_ % 8;
       take(line, run, ptx::ld16(box + line * 128 + (run ^ (line & 7)) * 16));
     }
-    turn_ ^= 1;  // the box is written again two turns on, behind the next turn's __syncwarp
+    turn_ ^= 1;  // the box is written again two turns later, after the next turn's __syncwarp
   }
   /// Before the block ends: TMA has read all boxes.
   __device__ void finish() const {
@@ -86,17 +87,17 @@ class EpilogueWarp {
   int lane_, index_, group_, turn_ = 0;
 };
 
-/// Rows of y that are pixels of pictures: row (n, y, x) of slice z is pixel (y stride_h + rows[z], x stride_w +
-/// columns[z]) of picture n, if it has that one.
+/// Rows of y that are pixels of images: row (n, y, x) of slice z is pixel (y stride_h + rows[z], x stride_w +
+/// columns[z]) of image n, if it has that one.
 struct ScatteredRows {
   static constexpr int kMostSlices = 4;
-  Divider per_picture, per_row;
+  Divider per_image, per_row;
   int stride_h, stride_w, height, width;
   int rows[kMostSlices], columns[kMostSlices];
 
   /// Its number among all pixels, or -1.
   __device__ int64_t pixel(int row, int z) const {
-    const int n = per_picture.split(row), y = per_row.split(row) * stride_h + rows[z], x = row * stride_w + columns[z];
+    const int n = per_image.split(row), y = per_row.split(row) * stride_h + rows[z], x = row * stride_w + columns[z];
     return y < height && x < width ? (static_cast<int64_t>(n) * height + y) * width + x : -1;
   }
 };
@@ -126,7 +127,7 @@ struct WgmmaEpilogue {
   __device__ __forceinline__ void store(EpilogueWarp& warp, int first_m, int first_n, int z,
                                         float (&sums)[kN / 2]) const {
     if (first_m >= m && (!kChannels || to.moments == nullptr)) return;
-    // Not unrolled, so that this code stands here once; the sums move up instead, since registers have no index.
+    // Not unrolled, so that this code exists once; the sums move up instead, since registers have no index.
     WEFT_UNROLL_BY(1)
     for (int column = 0; column < kN && first_n + column < n; column += 64) {
       float values[32];
@@ -200,7 +201,7 @@ struct WgmmaEpilogue {
   __device__ WEFT_INLINE_ON_GPU void find_moments(const EpilogueWarp& warp, int first_m, int first_n) const {
     constexpr int kColumns = 4 / static_cast<int>(sizeof(Y));
     warp.meet();
-    const int quarter = warp.lane() / 8, place = warp.lane() % 8, run = 2 * warp.index() + place / 4;
+    const int quarter = warp.lane() / 8, part = warp.lane() % 8, run = 2 * warp.index() + part / 4;
     const int chunk = first_m / kMomentRows, rows = min(m - chunk * kMomentRows, kMomentRows);
     const unsigned char* const box = warp.sent(quarter);
     // Read twice, since there are no registers left for 16 pairs beside a large tile's sums.
@@ -210,7 +211,7 @@ struct WgmmaEpilogue {
         const int line = (i + 2 * quarter) % 16;
         if (quarter * 16 + line >= rows) continue;
         const auto values = Vec<Y, kColumns>::load(
-            reinterpret_cast<const Y*>(box + line * 128 + (run ^ (line & 7)) * 16 + place % 4 * 4));
+            reinterpret_cast<const Y*>(box + line * 128 + (run ^ (line & 7)) * 16 + part % 4 * 4));
         WEFT_UNROLL
         for (int c = 0; c < kColumns; ++c) visit(c, static_cast<float>(values[c]));
       }
@@ -226,7 +227,7 @@ struct WgmmaEpilogue {
     each([&](int c, float value) { m2[c] += (value - mean[c]) * (value - mean[c]); });
     WEFT_UNROLL
     for (float& value : m2) value = of_quarters(value);
-    const int column = first_n + (8 * warp.index() + place) * kColumns;
+    const int column = first_n + (8 * warp.index() + part) * kColumns;
     if (quarter != 0 || rows <= 0 || column >= n) return;
     float* const at = to.moments + static_cast<int64_t>(2 * chunk) * to.channels + column;
     WEFT_UNROLL
@@ -296,7 +297,7 @@ struct WgmmaEpilogue {
     __device__ void operator()(int) const {}
   };
 
-  /// sent(column): behind each box that goes to TMA, whose first column it is.
+  /// sent(column): after each box that goes to TMA; column is its first.
   template <class Y, class Sent = Nothing>
   __device__ WEFT_INLINE_ON_GPU void write(EpilogueWarp& warp, const TensorMap& map, Y* base, int first_m, int first_n,
                                            int z, const float (&values)[32], Sent&& sent = {}) const {

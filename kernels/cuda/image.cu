@@ -8,7 +8,7 @@
 // Grid-stride, 256 threads a block, no barrier. A thread owns V neighbouring elements of one row of the output: 16
 // bytes, or one element where rows of the output are no multiple of that; they lie in up to V pixels. Bytes per
 // element: 1 read (a byte at a time, neighbours from L1), size_of(y) written; 3 flops and some 10 operations for its
-// place. 70% of the bandwidth.
+// position. 70% of the bandwidth.
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -26,7 +26,7 @@ __device__ inline float channel_of(const float (&values)[4], int c) {
 }
 
 template <int V, class T>
-__global__ void image_normalize_kernel(T* y, const uint8_t* x, const int32_t* place, const Shape s,
+__global__ void image_normalize_kernel(T* y, const uint8_t* x, const int32_t* crop, const Shape s,
                                        const ImageNormalizeArguments arguments) {
   using A = Accumulate<T>;
   const int channels = static_cast<int>(s.C);
@@ -34,9 +34,9 @@ __global__ void image_normalize_kernel(T* y, const uint8_t* x, const int32_t* pl
   const int64_t units = s.N * s.P * per_row;
   for (int64_t unit = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; unit < units; unit += step) {
     const int64_t row = unit / per_row, first = (unit - row * per_row) * V, n = row / s.P, p = row - n * s.P;
-    const bool flip = place != nullptr && place[n * 3 + 2] != 0;
-    const int64_t top = place != nullptr ? place[n * 3] : (s.H - s.P) / 2;
-    const int64_t left = place != nullptr ? place[n * 3 + 1] : (s.W - s.Q) / 2;
+    const bool flip = crop != nullptr && crop[n * 3 + 2] != 0;
+    const int64_t top = crop != nullptr ? crop[n * 3] : (s.H - s.P) / 2;
+    const int64_t left = crop != nullptr ? crop[n * 3 + 1] : (s.W - s.Q) / 2;
     const int64_t h = top + p;
     int64_t q = first / s.C;
     int c = static_cast<int>(first - q * s.C);
@@ -56,20 +56,20 @@ __global__ void image_normalize_kernel(T* y, const uint8_t* x, const int32_t* pl
 
 }  // namespace
 
-void image_normalize(const Queue& queue, const View& y, const View& x, const View& place,
+void image_normalize(const Queue& queue, const View& y, const View& x, const View& crop,
                      ImageNormalizeArguments arguments) {
   WEFT_CHECK(x.rank == 4 && y.rank == 4 && x.is_contiguous() && y.is_contiguous() && x.sizes[0] == y.sizes[0] &&
                  x.sizes[3] == y.sizes[3] && x.sizes[3] <= 4,
              "image_normalize: expected contiguous [N, H, W, C] and [N, P, Q, C] with C <= 4, got ", x, " and ", y);
-  WEFT_CHECK(!place || (place.is_contiguous() && place.numel() == 3 * x.sizes[0]),
-             "image_normalize: expected place i32[", x.sizes[0], ",3], got ", place);
+  WEFT_CHECK(!crop || (crop.is_contiguous() && crop.numel() == 3 * x.sizes[0]),
+             "image_normalize: expected crop i32[", x.sizes[0], ",3], got ", crop);
   const Shape s{x.sizes[0], x.sizes[1], x.sizes[2], x.sizes[3], y.sizes[1], y.sizes[2]};
   with_dtype<float, bf16, double>(y.dtype, "image_normalize", [&]<class T>() {
     constexpr int V = kVecSize<T>;
     const auto run = [&](auto kernel, int v) {
       launch(queue, "image_normalize", dim3(blocks_for(y.numel() / v, kThreads)), dim3(kThreads), 0, kernel, y.as<T>(),
              static_cast<const uint8_t*>(x.as<uint8_t>()),
-             place ? static_cast<const int32_t*>(place.as<int32_t>()) : nullptr, s, arguments);
+             crop ? static_cast<const int32_t*>(crop.as<int32_t>()) : nullptr, s, arguments);
     };
     if (s.Q * s.C % V == 0 && vectorizable({y.data}))
       run(&image_normalize_kernel<V, T>, V);

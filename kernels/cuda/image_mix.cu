@@ -6,7 +6,7 @@
 #include "kernels/cuda/vec.cuh"
 
 // Grid-stride, 256 threads a block, no barrier. A thread owns V neighbouring elements of one row of the output: 16
-// bytes, or one element where rows are no multiple of that. It reads the other picture only where its elements touch
+// bytes, or one element where rows are no multiple of that. It reads the other image only where its elements touch
 // the box. Bytes per element of size e: 3e inside the box, 2e outside; 2 flops inside. 85% of the bandwidth.
 
 namespace weft::kernels::WEFT_DEVICE {
@@ -15,21 +15,21 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// Rows and, within a row of `row_size` elements, elements; `pictures` of `rows` rows each.
+/// Rows and, within a row of `row_size` elements, elements; `images` of `rows` rows each.
 struct Box {
-  int64_t pictures, rows, row_size, top, bottom, first, last;
+  int64_t images, rows, row_size, top, bottom, first, last;
 };
 
 template <int V, class T>
 __global__ void image_mix_kernel(T* y, const T* x, const Box box, Accumulate<T> own, Accumulate<T> other) {
   using A = Accumulate<T>;
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x, per_row = box.row_size / V;
-  const int64_t units = box.pictures * box.rows * per_row;
+  const int64_t units = box.images * box.rows * per_row;
   for (int64_t unit = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; unit < units; unit += step) {
     const int64_t row = unit / per_row, begin = (unit - row * per_row) * V, n = row / box.rows, p = row - n * box.rows;
     Vec<T, V> out = Vec<T, V>::load(x + unit * V);
     if (p >= box.top && p < box.bottom && begin + V > box.first && begin < box.last) {
-      const int64_t row_before = (n == 0 ? box.pictures - 1 : n - 1) * box.rows + p;
+      const int64_t row_before = (n == 0 ? box.images - 1 : n - 1) * box.rows + p;
       const Vec<T, V> before = Vec<T, V>::load(x + row_before * box.row_size + begin);
 #pragma unroll
       for (int i = 0; i < V; ++i) {

@@ -86,11 +86,11 @@ __global__ void chain_kernel(int64_t* next, uint8_t* head, const int64_t* index,
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < I; i += step) {
     const int64_t mine = index[i];
-    int64_t ahead = i + 1, behind = i - 1;
+    int64_t ahead = i + 1, earlier = i - 1;
     while (ahead < I && index[ahead] != mine) ++ahead;
-    while (behind >= 0 && index[behind] != mine) --behind;
+    while (earlier >= 0 && index[earlier] != mine) --earlier;
     next[i] = ahead;
-    head[i] = behind < 0;
+    head[i] = earlier < 0;
   }
 }
 

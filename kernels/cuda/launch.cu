@@ -13,7 +13,7 @@ namespace weft::kernels::WEFT_DEVICE {
 
 namespace {
 
-/// What every kernel may use without asking.
+/// The dynamic shared memory that every kernel may use without asking.
 constexpr size_t kDefaultShared = 48 << 10;
 
 std::string describe(const Geometry& g) {
@@ -53,12 +53,10 @@ void end_launch(const Geometry& geometry, cudaError_t status) {
   nvtxRangePop();
   if (status == cudaSuccess) return;
   cudaGetLastError();  // the next call starts clean
+#ifdef WEFT_SIMT
+  if (status == cudaErrorLaunchFailure) fail(describe(geometry), cudaGetErrorString(status));  // says where and why
+#endif
   fail(describe(geometry), cudaGetErrorString(status), " (", cudaGetErrorName(status), ")", sticky_error_hint(status));
-}
-
-void launch_failed(const Geometry& geometry, const char* reason) {
-  nvtxRangePop();
-  fail(describe(geometry), reason);
 }
 
 }  // namespace weft::kernels::WEFT_DEVICE

@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <exception>
 #include <utility>
 
 #include "kernels/error.h"
 #include "kernels/queue.h"
 
-// The one place where kernels are launched. Every .cu file is compiled twice: by nvcc with WEFT_DEVICE=cuda, and by the
+// All kernels are launched here. Every .cu file is compiled twice: by nvcc with WEFT_DEVICE=cuda, and by the
 // host compiler with WEFT_DEVICE=simt and the emulator's cuda_runtime.h. Everything here is in the namespace of the
 // device, because the two are linked into one program.
 
@@ -19,7 +18,7 @@ namespace weft::kernels::WEFT_DEVICE {
 using Grid = dim3;
 using Block = dim3;
 
-/// What launch() is about to do, for hooks and errors.
+/// A launch's parameters, for hooks and errors.
 struct Geometry {
   const char* name;
   dim3 grid, block;
@@ -30,8 +29,6 @@ struct Geometry {
 void begin_launch(const Queue& queue, const Geometry& geometry, const void* kernel);
 /// Closes the range; throws weft::Error with the geometry when `status` is an error.
 void end_launch(const Geometry& geometry, cudaError_t status);
-/// Throws weft::Error with the geometry and what the emulator found.
-[[noreturn]] void launch_failed(const Geometry& geometry, const char* reason);
 
 /// launch() and launch_cluster(): `attributes` may be null.
 template <class... Parameters, class... Arguments>
@@ -45,13 +42,7 @@ void launch_with(const Queue& queue, const Geometry& geometry, cudaLaunchAttribu
   config.stream = static_cast<cudaStream_t>(queue.stream);
   config.attrs = attributes;
   config.numAttrs = count;
-  cudaError_t status;
-  try {
-    status = cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
-  } catch (const std::exception& e) {  // only the emulator throws
-    launch_failed(geometry, e.what());
-  }
-  end_launch(geometry, status);
+  end_launch(geometry, cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
 }
 
 /// Enqueues `kernel<<<grid, block, dynamic_shared>>>(arguments…)`; a grid of size 0 is nothing to do.
@@ -87,7 +78,7 @@ inline unsigned blocks_for(int64_t n, int64_t per_block) {
 
 /// `WEFT_DYNAMIC_SHARED(float, tile);` declares `float* tile`: the block's dynamic shared memory, 1024-byte aligned.
 #ifdef WEFT_SIMT
-#define WEFT_DYNAMIC_SHARED(T, name) T* const name = static_cast<T*>(::weft::emulator::dynamic_shared())
+#define WEFT_DYNAMIC_SHARED(T, name) T* const name = static_cast<T*>(::emulator::source::dynamic_shared())
 #else
 #define WEFT_DYNAMIC_SHARED(T, name)                                     \
   extern __shared__ __align__(1024) unsigned char weft_dynamic_shared[]; \

@@ -32,14 +32,14 @@ void layer_norm_forward(const Queue& queue, const View& y, const View& mean, con
 }
 
 void layer_norm_backward(const Queue& queue, const View& dx, const View& dweight, const View& dbias, const View& dy,
-                         const View& x, const View& weight, const View& mean, const View& invstd, const View& more) {
+                         const View& x, const View& weight, const View& mean, const View& invstd, const View& dx_in) {
   check_rows("layer_norm_backward", x, dy);
   const int64_t rows = x.sizes[0], C = x.sizes[1];
   if (C == 0) return;
   with_dtype<float, bf16, f16, double>(x.dtype, "layer_norm_backward", [&]<class T>() {
     using A = Accumulate<T>;
     const RowNormBackward<T> n{dx.as<T>(),          nullptr,           nullptr,
-                               optional<T>(dy),     optional<T>(x),    optional<T>(more),
+                               optional<T>(dy),     optional<T>(x),    optional<T>(dx_in),
                                optional<A>(weight), optional<A>(mean), optional<A>(invstd)};
     row_norm_backward<true>(queue, "layer_norm_backward", n, optional<A>(dweight), optional<A>(dbias), rows, C);
   });

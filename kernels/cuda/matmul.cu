@@ -27,7 +27,7 @@ void check_operand(const char* kernel, const char* name, const View& view) {
              "; expected 1 for one of the last two dimensions. Make it contiguous first");
 }
 
-/// A dimension of size 1 may have any stride: give it one that tells how the matrix lies.
+/// A dimension of size 1 may have any stride: give it one that shows the matrix's order.
 View settled(View view) {
   if (view.strides[1] != 1 && view.strides[2] != 1) {
     if (view.sizes[2] <= 1)

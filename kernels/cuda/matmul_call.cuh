@@ -5,15 +5,15 @@
 
 namespace weft::kernels::WEFT_DEVICE {
 
-/// A checked call of the contract, with or without what matmul_fused and linear.h add. channels: what a 1x1 convolution
-/// adds to that (its bias and residual stand here, too), or nullptr; its a and b both lie along k.
+/// A checked call of the contract, with or without what matmul_fused and linear.h add. channels: the epilogue of a 1x1
+/// convolution (its bias and residual are here, too), or nullptr; its a and b both lie along k.
 struct MatmulCall {
   View y, pre{}, a, b, bias{}, residual{};
   double alpha = 1;
   Grad grad = Grad::overwrite;
   Activation activation = Activation::none;
   const ChannelEpilogue* channels = nullptr;
-  View saved{};     ///< given: y = s f'(saved) in the place of f(s)
+  View saved{};     ///< given: y = s f'(saved) instead of f(s)
   View row_sums{};  ///< given: [M], the sums of a's rows
 };
 

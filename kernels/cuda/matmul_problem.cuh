@@ -6,7 +6,7 @@
 
 namespace weft::kernels::WEFT_DEVICE {
 
-/// y[z] = a[z] @ b[z] as operands of the GEMM main loops. Slice z is a batch entry or, when k is shared out, a share
+/// y[z] = a[z] @ b[z] as operands of the GEMM main loops. Slice z is a batch entry or, when k is split, a share
 /// of the only entry, whose sums go to plane z of a workspace.
 template <class T, Major major_a, Major major_b>
 struct MatmulProblem {

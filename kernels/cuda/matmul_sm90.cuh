@@ -5,7 +5,7 @@
 
 namespace weft::kernels::WEFT_DEVICE {
 
-/// a and b of a matmul as a source of gemm_wgmma.cuh. Slice z is a batch entry or, when the depth is shared out, a
+/// a and b of a matmul as a source of gemm_wgmma.cuh. Slice z is a batch entry or, when the depth is split, a
 /// share of the only entry's.
 template <class T, ptx::Along along_a, ptx::Along along_b>
 struct MatmulSource {
@@ -148,7 +148,7 @@ bool matmul_wgmma_by_layout(const Queue& queue, const MatmulCall& call) {
   if (a_along_k && b_along_k)
     matmul_wgmma_as<T, Along::depth, Along::depth>(queue, call);
   else if constexpr (sizeof(T) == 4)
-    return false;  // tf32 along its rows is nothing that wgmma reads
+    return false;  // wgmma cannot read tf32 along its rows
   else if (a_along_k)
     matmul_wgmma_as<T, Along::depth, Along::rows>(queue, call);
   else if (b_along_k)

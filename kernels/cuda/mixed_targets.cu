@@ -4,7 +4,7 @@
 #include "kernels/cuda/launch.cuh"
 
 // Grid-stride, 256 threads a block, one element of the targets per thread, no barrier. A batch has few of them (256
-// pictures of 1000 classes: 1 MB); the launch is what it costs.
+// images of 1000 classes: 1 MB); the launch dominates the cost.
 
 namespace weft::kernels::WEFT_DEVICE {
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// What one step reads from the device.
+/// The device scalars of one step.
 template <class A>
 struct Step {
   A lr, step, scale;

@@ -39,21 +39,21 @@ Window window_of(const Pool2dArguments& a) {
 }
 
 /// Position of a unit of V channels in a [N, rows, columns, C] tensor.
-struct Place {
+struct Position {
   int64_t n, row, column, channel;
 };
 
 template <int V>
-__device__ Place place_of(int64_t unit, int64_t rows, int64_t columns, int64_t C) {
+__device__ Position position_of(int64_t unit, int64_t rows, int64_t columns, int64_t C) {
   const int64_t units = C / V;
-  Place place;
+  Position position;
   int64_t rest = unit / units;
-  place.channel = (unit - rest * units) * V;
-  place.column = rest % columns;
+  position.channel = (unit - rest * units) * V;
+  position.column = rest % columns;
   rest /= columns;
-  place.row = rest % rows;
-  place.n = rest / rows;
-  return place;
+  position.row = rest % rows;
+  position.n = rest / rows;
+  return position;
 }
 
 __device__ inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -73,7 +73,7 @@ __global__ void max_forward_kernel(T* y, int32_t* index, const T* x, const Shape
   using A = Accumulate<T>;
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t unit = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; unit < units; unit += step) {
-    const Place at = place_of<V>(unit, s.P, s.Q, s.C);
+    const Position at = position_of<V>(unit, s.P, s.Q, s.C);
     const int64_t top = at.row * w.stride_h - w.padding_h, left = at.column * w.stride_w - w.padding_w;
     const int64_t h_end = smaller(top + w.kernel_h, s.H), w_end = smaller(left + w.kernel_w, s.W);
     A most[V];
@@ -106,7 +106,7 @@ __global__ void max_backward_kernel(T* dx, const T* dy, const int32_t* index, co
   using A = Accumulate<T>;
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t unit = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; unit < units; unit += step) {
-    const Place at = place_of<V>(unit, s.H, s.W, s.C);
+    const Position at = position_of<V>(unit, s.H, s.W, s.C);
     const int32_t here = static_cast<int32_t>(at.row * s.W + at.column);
     const Cover rows = cover_of(at.row, w.kernel_h, w.stride_h, w.padding_h, s.P);
     const Cover columns = cover_of(at.column, w.kernel_w, w.stride_w, w.padding_w, s.Q);
@@ -141,7 +141,7 @@ __global__ void avg_forward_kernel(T* y, const T* x, const Shape s, const Window
   using A = Accumulate<T>;
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t unit = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; unit < units; unit += step) {
-    const Place at = place_of<V>(unit, s.P, s.Q, s.C);
+    const Position at = position_of<V>(unit, s.P, s.Q, s.C);
     const int64_t top = at.row * w.stride_h - w.padding_h, left = at.column * w.stride_w - w.padding_w;
     const int64_t h_end = smaller(top + w.kernel_h, s.H), w_end = smaller(left + w.kernel_w, s.W);
     A sum[V];
@@ -166,7 +166,7 @@ __global__ void avg_backward_kernel(T* dx, const T* dy, const Shape s, const Win
   using A = Accumulate<T>;
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t unit = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; unit < units; unit += step) {
-    const Place at = place_of<V>(unit, s.H, s.W, s.C);
+    const Position at = position_of<V>(unit, s.H, s.W, s.C);
     const Cover rows = cover_of(at.row, w.kernel_h, w.stride_h, w.padding_h, s.P);
     const Cover columns = cover_of(at.column, w.kernel_w, w.stride_w, w.padding_w, s.Q);
     A sum[V];
@@ -196,7 +196,7 @@ __global__ void adaptive_forward_kernel(T* y, const T* x, const Shape s, int64_t
   using A = Accumulate<T>;
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t unit = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; unit < units; unit += step) {
-    const Place at = place_of<V>(unit, s.P, s.Q, s.C);
+    const Position at = position_of<V>(unit, s.P, s.Q, s.C);
     const Cover rows = adaptive_span(at.row, s.H, s.P), columns = adaptive_span(at.column, s.W, s.Q);
     A sum[V];
     for (int i = 0; i < V; ++i) sum[i] = A(0);
@@ -219,7 +219,7 @@ __global__ void adaptive_backward_kernel(T* dx, const T* dy, const Shape s, int6
   using A = Accumulate<T>;
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t unit = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; unit < units; unit += step) {
-    const Place at = place_of<V>(unit, s.H, s.W, s.C);
+    const Position at = position_of<V>(unit, s.H, s.W, s.C);
     A sum[V];
     for (int i = 0; i < V; ++i) sum[i] = A(0);
     // Spans start at floor(p size / count): the outputs that cover a row are neighbours around row count / size.

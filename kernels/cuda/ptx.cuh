@@ -8,10 +8,10 @@
 #include "kernels/half.h"
 
 // Every PTX instruction that Weft writes by hand (PTX ISA 8.5). Kernels use these functions and no inline assembly. On
-// the emulator the same functions come from kernels/simt/ptx_device.cuh.
+// the emulator the same functions come from kernels/cuda/simt/ptx.cuh.
 
 #ifdef WEFT_SIMT
-#include "kernels/simt/ptx_device.cuh"
+#include "kernels/cuda/simt/ptx.cuh"
 #else
 
 namespace weft::kernels::WEFT_DEVICE::ptx {
@@ -43,7 +43,7 @@ __device__ __forceinline__ void cp_async(void* shared, const void* global) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared_address(shared)), "l"(global), "n"(kBytes)
                  : "memory");
 }
-/// As cp_async, but only the first `source_bytes` are read (0: `global` is not looked at); the rest becomes zero.
+/// As cp_async, but only the first `source_bytes` are read (0: `global` is ignored); the rest becomes zero.
 template <int kBytes>
 __device__ __forceinline__ void cp_async_zfill(void* shared, const void* global, int source_bytes) {
   static_assert(kBytes == 4 || kBytes == 8 || kBytes == 16);
@@ -137,7 +137,7 @@ __device__ __forceinline__ void mma_m16n8k8(float (&d)[4], const uint32_t (&a)[2
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(b[0]));
 }
-/// d[16x8] += a[16x8] b[8x8] on f32 bits of which the lower 13 are not looked at (see to_tf32):
+/// d[16x8] += a[16x8] b[8x8] on f32 bits of which the lower 13 are ignored (see to_tf32):
 ///   a[0]: (group, pair)  a[1]: (group + 8, pair)  a[2]: (group, pair + 4)  a[3]: (group + 8, pair + 4)
 ///   b[0]: (pair, group)  b[1]: (pair + 4, group)   d as above
 __device__ __forceinline__ void mma_m16n8k8_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {

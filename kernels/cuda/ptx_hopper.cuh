@@ -5,14 +5,14 @@
 
 // PTX of compute capability 9.0 (PTX ISA 8.5): barriers in shared memory that count arrivals and bytes (mbarrier), the
 // tensor memory accelerator (TMA), clusters of blocks, register budgets. Only files named *_sm90.cu, which are compiled
-// for sm_90a alone, may include this. On the emulator the same functions come from kernels/simt/ptx_hopper_device.cuh.
+// for sm_90a alone, may include this. On the emulator the same functions come from kernels/cuda/simt/ptx_hopper.cuh.
 //
 // Three proxies write shared memory: threads (generic), TMA and wgmma (async). What threads stored becomes visible to
-// TMA and wgmma by fence_proxy_async() in the storing thread and a barrier behind it; what TMA loaded becomes visible
-// to whoever waits on its mbarrier.
+// TMA and wgmma by fence_proxy_async() in the storing thread and a barrier after it; what TMA loaded becomes visible
+// to threads that wait on its mbarrier.
 
 #ifdef WEFT_SIMT
-#include "kernels/simt/ptx_hopper_device.cuh"
+#include "kernels/cuda/simt/ptx_hopper.cuh"
 #else
 
 namespace weft::kernels::WEFT_DEVICE {
@@ -25,11 +25,11 @@ struct alignas(8) Barrier {
   uint64_t state;
 };
 
-/// One thread, once, before anybody uses the barrier: the phase ends after `arrivals` arrivals.
+/// One thread, once, before any use of the barrier: the phase ends after `arrivals` arrivals.
 __device__ __forceinline__ void mbarrier_init(Barrier* barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
 }
-/// By the thread that called mbarrier_init, behind the last one: TMA and the other blocks of the cluster see the
+/// By the thread that called mbarrier_init, after the last one: TMA and the other blocks of the cluster see the
 /// barriers after the next __syncthreads() (cluster_sync() for other blocks).
 __device__ __forceinline__ void mbarrier_init_fence() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -42,7 +42,7 @@ __device__ __forceinline__ void mbarrier_arrive_expect_tx(Barrier* barrier, int 
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
-/// Arrives at the barrier that has the same place in the shared memory of block `rank` of the cluster.
+/// Arrives at the barrier at the same offset in the shared memory of block `rank` of the cluster.
 __device__ __forceinline__ void mbarrier_arrive_cluster(Barrier* barrier, int rank) {
   asm volatile(
       "{\n"
@@ -118,7 +118,7 @@ __device__ __forceinline__ void tma_load(void* shared, const TensorMap& map, Bar
       "l"(&map), "r"(shared_address(barrier)), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
       : "memory");
 }
-/// To the same place in each block of the cluster whose bit is set in `blocks`, and to the same barrier there.
+/// To the same offset in each block of the cluster whose bit is set in `blocks`, and to the same barrier there.
 __device__ __forceinline__ void tma_load_multicast(void* shared, const TensorMap& map, Barrier* barrier,
                                                    uint16_t blocks, int c0, int c1) {
   asm volatile(
@@ -200,7 +200,7 @@ __device__ __forceinline__ void cluster_sync() {
   cluster_arrive();
   cluster_wait();
 }
-/// The place of this block's shared `pointer` in block `rank` of the cluster, as a pointer to read and write.
+/// This block's shared `pointer` mapped to block `rank` of the cluster, as a pointer to read and write.
 template <class T>
 __device__ __forceinline__ T* cluster_map(T* pointer, int rank) {
   uint64_t mapped;

@@ -4,7 +4,7 @@
 
 // wgmma (PTX ISA 8.5, section 9.7.15): 128 threads, a warpgroup, multiply a[64xK] by b[KxN] straight from shared
 // memory, asynchronously; the sums stay in registers. Only files named *_sm90.cu may include this. On the emulator the
-// same functions come from kernels/simt/ptx_wgmma_device.cuh.
+// same functions come from kernels/cuda/simt/ptx_wgmma.cuh.
 //
 //   wgmma_fence();                                      // registers and, once per kernel, the operands are settled
 //   for (…) wgmma<T, N>(sums, describe(a), describe(b));  // issued, not finished
@@ -13,13 +13,13 @@
 
 namespace weft::kernels::WEFT_DEVICE::ptx {
 
-/// How an operand lies: its depth (K) along the lines, or its rows (M of a, N of b).
+/// An operand's layout: its depth (K) along the lines, or its rows (M of a, N of b).
 enum class Along : int { depth = 0, rows = 1 };
 
 }  // namespace weft::kernels::WEFT_DEVICE::ptx
 
 #ifdef WEFT_SIMT
-#include "kernels/simt/ptx_wgmma_device.cuh"
+#include "kernels/cuda/simt/ptx_wgmma.cuh"
 #else
 
 namespace weft::kernels::WEFT_DEVICE::ptx {
@@ -68,7 +68,7 @@ __device__ __forceinline__ void wgmma_wait() {
 #define WEFT_WGMMA_SUMS_192(d) WEFT_SUMS_32(d, 0), WEFT_SUMS_32(d, 32), WEFT_SUMS_32(d, 64)
 #define WEFT_WGMMA_SUMS_256(d) WEFT_SUMS_32(d, 0), WEFT_SUMS_32(d, 32), WEFT_SUMS_32(d, 64), WEFT_SUMS_32(d, 96)
 
-// One instruction: TYPE is bf16 or f16; operands %C and on are a, b and what follows. tf32 has no say in how it lies.
+// One instruction: TYPE is bf16 or f16; operands %C and on are a, b and what follows. tf32 has a fixed layout.
 #define WEFT_WGMMA(N, TYPE, A, B, ACCUMULATE, ALONG_A, ALONG_B) \
   asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" ACCUMULATE ", 0;\n" \
                "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" WEFT_WGMMA_NAMES_##N "}, %" A ", %" B ", add, 1, 1, %" ALONG_A ", %" ALONG_B ";\n}" \

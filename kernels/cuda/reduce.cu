@@ -81,7 +81,7 @@ Shape shape_of(const char* name, const View& y, const View& x) {
   return shape;
 }
 
-/// How threads are laid over outputs and lengths.
+/// The mapping of threads to outputs and lengths.
 struct Plan {
   int lanes;
   bool along;         // neighbouring threads walk the length, not the outputs
@@ -158,7 +158,7 @@ struct Min {
   static __device__ A add(A least, T x) { return join(least, from<A>(x)); }
 };
 
-/// What becomes of a finished accumulator.
+/// Applied to a finished accumulator.
 struct Finish {
   double scale = 1;  // floating only
   bool root = false;

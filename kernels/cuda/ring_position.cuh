@@ -3,7 +3,7 @@
 
 namespace weft::kernels::WEFT_DEVICE {
 
-/// Where the ring of stages stands: which stage, and the parity of its present turn.
+/// A position in the ring of stages: the stage, and the parity of its present turn.
 template <int kStages>
 struct RingPosition {
   int stage = 0, parity = 0;

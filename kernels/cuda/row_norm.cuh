@@ -16,15 +16,15 @@
 //
 // Bytes per element of size e: forward 2e (4e with a residual), backward 3e (4e with a gradient to add to; +2e where
 // rows do not stay in registers); 7 and 14 flops. 85% of the bandwidth forward, 60% and more backward (two row sums
-// stand between its loads and its stores).
+// come between its loads and its stores).
 
 namespace weft::kernels::WEFT_DEVICE {
 
-/// a + b, never fused with a product that a is: the bits that two kernels would give.
+/// a + b, never fused with a product in a: the bits that two kernels would give.
 __device__ inline float plain_sum(float a, float b) { return __fadd_rn(a, b); }
 __device__ inline double plain_sum(double a, double b) { return __dadd_rn(a, b); }
 
-/// What a forward reads and writes; those that are none are nullptr.
+/// The tensors of a forward; those not given are nullptr.
 template <class T>
 struct RowNormForward {
   using A = Accumulate<T>;
@@ -51,8 +51,8 @@ __global__ void row_norm_forward_kernel(const RowNormForward<T> n, int64_t rows,
     const Row<kGroup, V, kUnits, T> other(n.residual + row * C, C);
     for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
       Vec<T, V> unit = in.at(k, c);
-      const Vec<T, V> more = other.at(k, c);
-      for (int i = 0; i < V; ++i) unit[i] = to<T>(from<A>(unit[i]) + from<A>(more[i]));
+      const Vec<T, V> addend = other.at(k, c);
+      for (int i = 0; i < V; ++i) unit[i] = to<T>(from<A>(unit[i]) + from<A>(addend[i]));
       unit.store(sum + c);
       in.replace(k, unit);
     });
@@ -99,13 +99,13 @@ struct RowNormBackward {
   A* partial_dbias;
   const T* dy;
   const T* x;
-  const T* more;  // added to dx
+  const T* dx_in;  // added to dx
   const A* weight;
   const A* mean;  // centred only
   const A* invstd;
 };
 
-/// dx = invstd (g - mean(g) - xhat mean(g xhat)) + more, g = dy weight; without mean(g) where not centred. Adds this
+/// dx = invstd (g - mean(g) - xhat mean(g xhat)) + dx_in, g = dy weight; without mean(g) where not centred. Adds this
 /// row's parts to dweight and dbias (kUnits * V of a lane) if kSums.
 template <bool kCentred, bool kSums, int kGroup, int V, int kUnits, class T>
 __device__ __forceinline__ void row_gradient(const RowNormBackward<T>& n, int64_t row, int64_t C,
@@ -132,12 +132,12 @@ __device__ __forceinline__ void row_gradient(const RowNormBackward<T>& n, int64_
   sum_xhat = G::sum(sum_xhat) / static_cast<A>(C);
   for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
     const Vec<T, V> dy = dy_row.at(k, c), x = x_row.at(k, c);
-    Vec<T, V> more, out;
-    if (n.more != nullptr) more = Vec<T, V>::load(n.more + row * C + c);
+    Vec<T, V> addend, out;
+    if (n.dx_in != nullptr) addend = Vec<T, V>::load(n.dx_in + row * C + c);
     for (int i = 0; i < V; ++i) {
       const A d = from<A>(dy[i]), g = n.weight != nullptr ? d * n.weight[c + i] : d;
       out[i] = to<T>(invstd * (g - sum - (from<A>(x[i]) - mean) * invstd * sum_xhat));
-      if (n.more != nullptr) out[i] = to<T>(plain_sum(from<A>(out[i]), from<A>(more[i])));
+      if (n.dx_in != nullptr) out[i] = to<T>(plain_sum(from<A>(out[i]), from<A>(addend[i])));
     }
     out.store(n.dx + row * C + c);
   });
@@ -272,7 +272,7 @@ void row_norm_backward(const Queue& queue, const char* name, RowNormBackward<T> 
     per = std::max<int64_t>((rows + wanted - 1) / wanted, 1);
     parts = std::max<int64_t>((rows + per - 1) / per, 1);
   };
-  with_row_shape<T>(C, {n.dx, n.dy, n.x, n.more}, [&]<int kGroup, int V, int kUnits>() {
+  with_row_shape<T>(C, {n.dx, n.dy, n.x, n.dx_in}, [&]<int kGroup, int V, int kUnits>() {
     using G = RowGroup<kGroup>;
     int64_t per = 0, parts = 0;
     if constexpr (kUnits > 0)  // three blocks for each multiprocessor of an H200

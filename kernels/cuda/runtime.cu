@@ -15,6 +15,9 @@ namespace {
 void check(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
   cudaGetLastError();  // the next call starts clean
+#ifdef WEFT_SIMT
+  if (status == cudaErrorLaunchFailure) fail(cudaGetErrorString(status));  // says which kernel, where and why
+#endif
   fail(call, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")", sticky_error_hint(status));
 }
 
@@ -153,10 +156,15 @@ class DeviceRuntime final : public Runtime {
     check(cudaMemsetAsync(destination, byte, bytes, to_stream(stream)), "cudaMemsetAsync");
   }
 
-  void* create_stream(int index) override {
+  void* create_stream(int index, int priority) override {
     select(index);
     cudaStream_t stream = nullptr;
+#ifdef WEFT_SIMT
+    static_cast<void>(priority);
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+#else
+    check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority), "cudaStreamCreateWithPriority");
+#endif
     return stream;
   }
   void destroy_stream(int, void* stream) noexcept override {

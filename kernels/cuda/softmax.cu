@@ -20,7 +20,7 @@ __global__ void softmax_forward_kernel(T* y, const T* x, int64_t rows, int64_t C
   const Row<kGroup, V, kUnits, T> in(x + row * C, C);
   const RowExponentials<A> e = row_exponentials(in, C);
   const A offset = log_of_it ? e.maximum + log(e.sum) : e.maximum, scale = A(1) / e.sum;
-  if (!valid) return;  // whole warps, behind the last exchange
+  if (!valid) return;  // whole warps, after the last exchange
   for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
     const Vec<T, V> unit = in.at(k, c);
     Vec<T, V> out;
@@ -45,7 +45,7 @@ __global__ void softmax_backward_kernel(T* dx, const T* dy, const T* y, int64_t 
     for (int i = 0; i < V; ++i) sum += log_of_it ? from<A>(dy_unit[i]) : from<A>(dy_unit[i]) * from<A>(y_unit[i]);
   });
   sum = G::sum(sum);
-  if (!valid) return;  // whole warps, behind the last exchange
+  if (!valid) return;  // whole warps, after the last exchange
   for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
     const Vec<T, V> dy_unit = dy_row.at(k, c), y_unit = y_row.at(k, c);
     Vec<T, V> out;

@@ -6,12 +6,12 @@
 
 namespace weft::kernels::WEFT_DEVICE {
 
-/// The second stage of a GEMM whose depth was shared out: y[i] = alpha (partial[0][i] + partial[1][i] + …) (+ bias) (+
+/// The second stage of a GEMM whose depth was split: y[i] = alpha (partial[0][i] + partial[1][i] + …) (+ bias) (+
 /// y), always in this order, so that results are the same in every run.
 ///
 /// Grid-stride; each thread owns 4 neighbours (16 bytes of f32 per plane when planes allow it). Bytes: `splits` reads
-/// and one write per element, mostly from L2, since the planes were just written. No shared memory, no barrier. Behind
-/// y the same of a vector, where the launch has one.
+/// and one write per element, mostly from L2, since the planes were just written. No shared memory, no barrier.
+/// After y, the same for a vector, where the launch has one.
 template <class T>
 __device__ __forceinline__ void add_planes(const Epilogue<T>& epilogue, const Accumulate<T>* partial, int64_t count,
                                            int columns, int splits) {

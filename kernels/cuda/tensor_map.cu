@@ -160,7 +160,7 @@ TensorMap im2col_map(const char* kernel, const Im2colTensor& tensor) {
   for (const int stride : {tensor.stride_w, tensor.stride_h})
     WEFT_CHECK(stride >= 1 && stride <= 8, kernel, ": an im2col tensor map's strides are from 1 to 8, got ", stride);
   WEFT_CHECK(tensor.w + tensor.upper_w > tensor.lower_w && tensor.h + tensor.upper_h > tensor.lower_h, kernel,
-             ": an im2col tensor map has no window in pictures of ", tensor.h, "x", tensor.w);
+             ": an im2col tensor map has no window in images of ", tensor.h, "x", tensor.w);
   const cuuint64_t sizes[4] = {static_cast<cuuint64_t>(tensor.c), static_cast<cuuint64_t>(tensor.w),
                                static_cast<cuuint64_t>(tensor.h), static_cast<cuuint64_t>(tensor.n)};
   const cuuint64_t bytes[3] = {static_cast<cuuint64_t>(pitches[0]), static_cast<cuuint64_t>(pitches[1]),

@@ -20,8 +20,8 @@ struct alignas(128) TensorMap {
   uint64_t opaque[16];
 };
 
-/// How a tile lies in shared memory, whose lines are as many bytes long as the name says: the 16-byte run r of line l
-/// stands in place r ^ (l mod 8) for 128 bytes, r ^ (l / 2 mod 4) for 64, r ^ (l / 4 mod 2) for 32, so that 8 lines
+/// A tile's layout in shared memory, with lines of as many bytes as the name says: the 16-byte run r of line l
+/// is at position r ^ (l mod 8) for 128 bytes, r ^ (l / 2 mod 4) for 64, r ^ (l / 4 mod 2) for 32, so that 8 lines
 /// read at the same r fall into different banks. The values are those of wgmma's matrix descriptor.
 enum class Swizzle : uint32_t { none = 0, bytes128 = 1, bytes64 = 2, bytes32 = 3 };
 
@@ -34,14 +34,14 @@ struct TiledTensor {
   std::array<int64_t, 4> pitches;  ///< bytes from one element of dimension 1, 2, … to the next; multiples of 16
   std::array<int, 5> box;          ///< elements, at most 256 each; with a swizzle box[0] fills its bytes
   Swizzle swizzle;
-  bool rounds_to_tf32 = false;  ///< f32 only: what loads bring
+  bool rounds_to_tf32 = false;  ///< f32 only: rounding of loads
 };
 
 /// The map of a tiled tensor. Elements outside of the tensor are read as 0 and not written.
 /// Errors: weft::Error naming `kernel` and what the driver refuses (alignment, pitches, box), or a driver without TMA.
 TensorMap tiled_map(const char* kernel, const TiledTensor& tensor);
 
-/// Pictures [N,H,W,C] for loads of `pixels` windows with `channels` channels each (tma_load_im2col).
+/// Images [N,H,W,C] for loads of `pixels` windows with `channels` channels each (tma_load_im2col).
 struct Im2colTensor {
   const void* data;  ///< aligned to 16 bytes
   DType dtype;
@@ -52,12 +52,12 @@ struct Im2colTensor {
   int stride_h, stride_w;  ///< from window to window, 1 to 8
   int channels, pixels;    ///< channels at most 256, pixels at most 1024
   Swizzle swizzle;
-  /// Bytes from pixel to pixel, row to row, picture to picture, multiples of 16; pixels may overlap. 0: dense.
+  /// Bytes from pixel to pixel, row to row, image to image, multiples of 16; pixels may overlap. 0: dense.
   std::array<int64_t, 3> pitches{};
-  bool rounds_to_tf32 = false;  ///< f32 only: what loads bring
+  bool rounds_to_tf32 = false;  ///< f32 only: rounding of loads
 };
 
-/// As tiled_map, for im2col loads. Pixels outside of the picture are read as 0.
+/// As tiled_map, for im2col loads. Pixels outside of the image are read as 0.
 TensorMap im2col_map(const char* kernel, const Im2colTensor& tensor);
 
 }  // namespace weft::kernels::WEFT_DEVICE

@@ -60,8 +60,8 @@ __device__ __forceinline__ void store_tile_moments(Sum* to, int channels, const 
   }
 }
 
-/// The moments of one convolution's result [rows, channels]: asked for by whoever wants statistics, taken up by the
-/// launch that can give them.
+/// The moments of one convolution's result [rows, channels]: requested by the caller that wants statistics, computed by
+/// the launch that can.
 class TileMoments {
  public:
   TileMoments(const Queue& queue, int64_t rows, int64_t channels) : queue_(queue), rows_(rows), channels_(channels) {}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/unary.h"
 
+#include <limits>
+
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/elementwise.cuh"
 #include "kernels/unary_math.h"
@@ -30,6 +32,10 @@ struct Gradient {
 
 using AllUnary = std::make_integer_sequence<int, kUnaryCount>;
 
+/// What a function gives that the table does not hold: NaN, 0 in integers.
+template <class C>
+inline constexpr C kNoValue = std::numeric_limits<C>::quiet_NaN();
+
 template <class C, int f>
 inline constexpr bool kIsDefined = std::is_floating_point_v<C> || unary_takes_integers(static_cast<Unary>(f));
 
@@ -38,19 +44,19 @@ __device__ C value_if_defined(C x, C a, C b) {
   if constexpr (kIsDefined<C, f>)
     return unary_value<static_cast<Unary>(f)>(x, a, b);
   else
-    return x;
+    return kNoValue<C>;
 }
 
 template <class C, int... f>
 __device__ C any_value(int which, C x, C a, C b, std::integer_sequence<int, f...>) {
-  C y = x;
+  C y = kNoValue<C>;
   ((which == f ? (y = value_if_defined<C, f>(x, a, b), true) : false) || ...);
   return y;
 }
 
 template <class C, int... f>
 __device__ C any_gradient(int which, C dy, C saved, C a, C b, std::integer_sequence<int, f...>) {
-  C dx = dy;
+  C dx = kNoValue<C>;
   ((which == f ? (dx = unary_gradient<static_cast<Unary>(f)>(dy, saved, a, b), true) : false) || ...);
   return dx;
 }

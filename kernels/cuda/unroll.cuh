@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// WEFT_UNROLL stands before a loop with a constant trip count whose body indexes register arrays; WEFT_UNROLL_BY(n), n
+/// WEFT_UNROLL goes before a loop with a constant trip count whose body indexes register arrays; WEFT_UNROLL_BY(n), n
 /// a constant expression, before one that shall not be unrolled whole.
 #if defined(__CUDACC__)
 #define WEFT_PRAGMA(text) _Pragma(#text)

@@ -15,7 +15,7 @@ struct WgmmaPlan {
   int share = 0;    ///< steps of 128 bytes of depth (64 k, of tf32 32) in each share
 };
 
-/// While it lives, products of this thread that run on wgmma are cut as `plan` says (its share is not looked at): for
+/// While it lives, products of this thread that run on wgmma are cut as `plan` says (its share is ignored): for
 /// tests and for tuning.
 class WgmmaPlanScope {
  public:
@@ -42,7 +42,7 @@ class WgmmaPlanScope {
 
 /// The plan for `batch` products of m x n sums over `steps` x 128 bytes of depth. An estimate of cycles decides, for a chip of 132
 /// multiprocessors whatever the present one has: the answer depends on sizes alone, so that results are the same
-/// everywhere. Depth is shared out only where `may_split`.
+/// everywhere. Depth is split only where `may_split`.
 inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, bool may_split) {
   constexpr int64_t kMultiprocessors = 132;
   // Cycles of a multiprocessor for a step of one tile: the tensor cores' (128 for 64 x 64 x 64, and for 64 x 64 x 32 of

@@ -19,15 +19,15 @@ struct MatmulCall {
 
 enum class Direction : uint8_t { forward, backward_input, backward_weight };
 
-/// What conv2d_norm has behind its convolution.
+/// The norm that conv2d_norm applies after its convolution.
 struct Conv2dNorm {
-  const View &mean, &var, &weight, &shift, &residual;
+  const View &mean, &var, &weight, &norm_bias, &residual;
   double eps;
   bool relu;
 };
 
 /// A call of one of the three directions of conv2d, checked. x, w and y are activations, filters and result, or the
-/// gradients that take their places: dx is x of backward_input, dw is w of backward_weight, dy is y of both.
+/// corresponding gradients: dx is x of backward_input, dw is w of backward_weight, dy is y of both.
 struct Conv2dCall {
   Direction direction;
   const Queue& queue;
@@ -41,7 +41,7 @@ struct Conv2dCall {
 const char* op_of(Direction direction);
 /// The same, and conv2d_norm or conv2d_statistics where those were called.
 const char* op_of(const Conv2dCall& call);
-/// What is left of a call for who computes convolutions alone.
+/// The convolution alone of a call.
 Conv2dCall convolution_of(const Conv2dCall& call);
 
 /// Factors of this dtype may be rounded to tf32 (kernels/tf32.h).

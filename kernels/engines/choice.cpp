@@ -6,7 +6,7 @@
 namespace weft::kernels::vendor {
 namespace {
 constexpr std::string_view kMakers[] = {"own", "cublaslt", "cudnn"};
-constexpr int kMostVariants = 64;
+constexpr int kVariantsTried = 64;
 }  // namespace
 
 std::string text_of(Choice choice) {
@@ -16,7 +16,7 @@ std::string text_of(Choice choice) {
 
 std::optional<Choice> parse_choice(const std::string& text) {
   for (int maker = 0; maker < 3; ++maker)
-    for (int variant = 0; variant < (maker ? kMostVariants : 1); ++variant)
+    for (int variant = 0; variant < (maker ? kVariantsTried : 1); ++variant)
       if (const Choice choice{static_cast<Maker>(maker), variant}; text_of(choice) == text) return choice;
   return std::nullopt;
 }

@@ -6,10 +6,10 @@
 
 namespace weft::kernels::vendor {
 
-/// Whose kernel computes a problem.
+/// The owner of the kernel that computes a problem.
 enum class Maker : uint8_t { own, cublaslt, cudnn };
 
-/// One way to compute a problem. A library offers several, the one that its heuristic likes best first.
+/// One way to compute a problem. A library offers several, best by its heuristic first.
 struct Choice {
   Maker maker = Maker::own;
   int variant = 0;

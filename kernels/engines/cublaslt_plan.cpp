@@ -10,7 +10,7 @@
 namespace weft::kernels::vendor {
 namespace {
 
-constexpr int kMostVariants = 4;
+constexpr int kMostAlgorithms = 4;
 constexpr int kAsked = 8;                        // of which some may not be usable
 constexpr size_t kWorkspace = size_t{32} << 20;  // what NVIDIA recommends for Hopper
 
@@ -27,7 +27,7 @@ cudaDataType_t data_type(DType dtype) {
   }
 }
 
-/// How one matrix of a [B, rows, columns] view lies.
+/// The layout of one matrix of a [B, rows, columns] view.
 struct Lie {
   bool row_major;
   int64_t pitch;  ///< from row to row, or from column to column
@@ -164,7 +164,7 @@ void CublasLtPlan::find_algorithms(const MatmulCall& call) {
   check(library_.MatmulAlgoGetHeuristic(handle_, product_.get(), first_.get(), second_.get(), result_.get(),
                                         result_.get(), preference, kAsked, results, &count),
         "MatmulAlgoGetHeuristic");
-  for (int i = 0; i < std::min(count, kAsked) && variants() < kMostVariants; ++i)
+  for (int i = 0; i < std::min(count, kAsked) && variants() < kMostAlgorithms; ++i)
     if (results[i].state == CUBLAS_STATUS_SUCCESS && results[i].workspaceSize <= kWorkspace)
       algorithms_.push_back(results[i]);
   WEFT_CHECK(!algorithms_.empty(), "matmul: cublasLtMatmulAlgoGetHeuristic: has no algorithm for ", problem_.text());

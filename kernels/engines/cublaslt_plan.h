@@ -16,7 +16,7 @@ namespace weft::kernels::vendor {
 /// of another dtype than y; 2^31 batches and more.
 bool cublaslt_supports(const MatmulCall& call);
 
-/// One problem, ready to be enqueued: its layouts and what the heuristic found.
+/// One problem, ready to be enqueued: its layouts and the heuristic's algorithms.
 ///
 /// cuBLASLt's matrices are column-major. A row-major y [M, N] is a column-major [N, M], so the product is asked for
 /// with its factors exchanged: y^T = b^T a^T. A row-major factor is then used as it lies, a column-major one

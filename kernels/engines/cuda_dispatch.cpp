@@ -31,7 +31,7 @@ std::string driver_version() {
   return "CUDA " + std::to_string(version);
 }
 
-/// Everything that a timing depends on but the problem.
+/// All that a timing depends on besides the problem.
 std::string machine(int device) {
   return str(runtime(DeviceKind::cuda).describe(device), "; driver ", driver_version(), "; ", cublaslt::version(), "; ",
              cudnn::version(), "; own ", WEFT_OWN_VERSION);
@@ -139,7 +139,7 @@ void own_matmul(const MatmulCall& call) {
 void own_conv2d(const Conv2dCall& call) {
   const EngineGuard own(Engine::own);
   if (const Conv2dNorm* const n = call.norm)
-    return cuda::conv2d_norm(call.queue, call.y, call.x, call.w, call.bias, n->mean, n->var, n->weight, n->shift,
+    return cuda::conv2d_norm(call.queue, call.y, call.x, call.w, call.bias, n->mean, n->var, n->weight, n->norm_bias,
                              n->residual, {call.arguments, n->eps, n->relu});
   if (call.part)
     return cuda::conv2d_statistics(call.queue, call.y, *call.part, call.x, call.w, call.bias, call.arguments);
@@ -164,16 +164,16 @@ void own_attention(const AttentionCall& call) {
                             call.arguments);
 }
 
-/// What stands behind a library's convolution, in y's place.
+/// The norm or the statistics after a library's convolution, in place on y.
 void finish(const Conv2dCall& call) {
   if (!call.norm && !call.part) return;
   const View rows = View::dense(call.y.data, call.y.dtype, {call.y.numel() / call.y.sizes[3], call.y.sizes[3]});
   if (call.part) return cuda::batch_norm_statistics(call.queue, *call.part, rows);
-  const auto& [mean, var, weight, shift, residual, eps, relu] = *call.norm;
-  View more = rows;
-  more.data = residual.data;
-  cuda::batch_norm_inference(call.queue, rows, rows, mean, var, weight, shift, residual ? more : View::none(),
-                             {.eps = eps, .relu = relu});
+  const auto& [mean, var, weight, norm_bias, residual, eps, relu] = *call.norm;
+  View residual_rows = rows;
+  residual_rows.data = residual.data;
+  cuda::batch_norm_inference(call.queue, rows, rows, mean, var, weight, norm_bias,
+                             residual ? residual_rows : View::none(), {.eps = eps, .relu = relu});
 }
 
 void by_cudnn(const Conv2dCall& call, int variant) {
@@ -291,7 +291,7 @@ bool run_conv2d(const Conv2dCall& call) {
   const auto answer = tuner(call.queue.device.index).known(problem);
   const Choice choice = answer ? *answer : choose(call, problem);
   if (choice.maker == Maker::own) {
-    own_conv2d(call);  // and not the caller's, whose matmul of a 1x1 convolution would be chosen anew
+    own_conv2d(call);  // not the caller's engine, which would choose again for the matmul of a 1x1 convolution
   } else if (choice.maker == Maker::cudnn) {
     by_cudnn(call, choice.variant);
   } else {
@@ -343,9 +343,9 @@ bool run_conv2d_forward(const Queue& queue, const View& y, const View& x, const 
   return run_conv2d({Direction::forward, queue, x, w, y, bias, arguments});
 }
 bool run_conv2d_norm(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
-                     const View& mean, const View& var, const View& weight, const View& shift, const View& residual,
+                     const View& mean, const View& var, const View& weight, const View& norm_bias, const View& residual,
                      const Conv2dNormArguments& arguments) {
-  const Conv2dNorm norm{mean, var, weight, shift, residual, arguments.eps, arguments.relu};
+  const Conv2dNorm norm{mean, var, weight, norm_bias, residual, arguments.eps, arguments.relu};
   return run_conv2d({Direction::forward, queue, x, w, y, bias, arguments.conv, &norm});
 }
 bool run_conv2d_statistics(const Queue& queue, const View& y, const View& part, const View& x, const View& w,

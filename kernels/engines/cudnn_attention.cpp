@@ -16,7 +16,7 @@ void on_device(Function* on_cuda, Function* on_simt, const Queue& queue, const A
 
 int64_t padded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
-/// What a graph has in memory beside the call's tensors, one behind the other.
+/// A graph's own memory besides the call's tensors, consecutive.
 struct OwnMemory {
   int64_t lengths, delta, sums;  ///< bytes
 

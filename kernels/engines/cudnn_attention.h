@@ -52,7 +52,7 @@ class CudnnAttentionPlan {
   CudnnAttentionPlan(const CudnnTarget& target, const AttentionCall& call);
 
   int make(int most) { return engines_.make(most); }
-  /// Bytes of a run: the plan's own, and what the graph has in memory beside the call's tensors.
+  /// Bytes of a run: the plan's own, and the graph's memory besides the call's tensors.
   int64_t workspace(int variant) const { return own_bytes_ + engines_.workspace(variant); }
   /// Enqueues a plan that was made on the stream of the target's handle, between two kernels of ours that make lengths
   /// cuDNN's and clear what no query sees.

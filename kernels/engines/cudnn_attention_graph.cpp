@@ -14,7 +14,7 @@ CudnnLayout heads_second(const View& view) {
 
 }  // namespace
 
-/// What both directions begin with: the scores.
+/// The scores, with which both directions begin.
 struct CudnnAttentionGraph::Builder {
   CudnnOperations& to;
   const AttentionCall& call;
@@ -89,7 +89,7 @@ struct CudnnAttentionGraph::Builder {
     const Tensor products = combine(CUDNN_POINTWISE_MUL, layout, dy, view(kY, call.y)), sum = to.between(rows);
     to.reduce(CUDNN_REDUCE_TENSOR_ADD, sum, products);
     const Tensor delta = to.memory(kDelta, CUDNN_DATA_FLOAT, rows);
-    to.pointwise(CUDNN_POINTWISE_MUL, delta, sum, to.scalar(kOne));  // where dropout's factor would stand
+    to.pointwise(CUDNN_POINTWISE_MUL, delta, sum, to.scalar(kOne));  // instead of dropout's factor
     return delta;
   }
   /// The transpose of weights or slopes, rounded, as a product's left factor.

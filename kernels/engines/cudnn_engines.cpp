@@ -50,7 +50,7 @@ bool keeps_contract(const std::vector<cudnnBackendNumericalNote_t>& notes, DType
         return !nondeterministic;
       case CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP:
         return false;
-      default:  // fewer bits in products or sums, Winograd, FFT, and what is not known
+      default:  // fewer bits in products or sums, Winograd, FFT, and unknown notes
         return true;
     }
   });
@@ -86,7 +86,7 @@ void CudnnEngines::find(const CudnnDescriptor& graph, cudnnBackendHeurMode_t mod
     const int64_t got = heuristic.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, count, raw.data());
     for (int64_t i = 0; i < std::min(count, got); ++i)
       engines_.push_back(std::move(configurations[static_cast<size_t>(i)]));
-  } catch (const Error& error) {  // a graph that a mode knows nothing of
+  } catch (const Error& error) {  // a graph that the mode does not know
     last_error_ = error.what();
   }
 }

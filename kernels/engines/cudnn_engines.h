@@ -29,7 +29,7 @@ bool nondeterministic_engines_allowed();
 /// cuDNN's name of f32, bf16 or f16.
 cudnnDataType_t cudnn_data_type(DType dtype);
 
-/// Which memory a run means by the tensors of a graph, by their ids.
+/// The memory of a graph's tensors in a run, by their ids.
 struct CudnnPointers {
   std::vector<int64_t> ids;
   std::vector<void*> pointers;
@@ -55,7 +55,7 @@ class CudnnEngines {
   int64_t workspace(int variant) const { return plans_[static_cast<size_t>(variant)].workspace; }
   /// Enqueues a plan that was made on the stream of the target's handle.
   void run(int variant, const CudnnPointers& pointers, void* workspace) const;
-  /// Throws: nothing computes it, and what the last that was tried says.
+  /// Throws: no engine computes it, with the error of the last one tried.
   [[noreturn]] void fail_without() const;
 
  private:

@@ -23,7 +23,7 @@ struct CudnnLibrary {
   /// Why the library cannot be used, with the cure; empty where it can.
   std::string missing;
 
-  /// Throws `function: status: what cuDNN says of it` unless the status is success.
+  /// Throws `function: status: cuDNN's message` unless the status is success.
   void check(cudnnStatus_t status, const std::string& function) const;
 };
 

@@ -7,13 +7,13 @@
 
 namespace weft::kernels::vendor {
 
-/// Where a tensor's elements lie.
+/// A tensor's layout.
 struct CudnnLayout {
   std::vector<int64_t> dims, strides;
 
   /// Row-major.
   static CudnnLayout dense(std::vector<int64_t> dims);
-  /// The last two dimensions change places: the same memory.
+  /// Swaps the last two dimensions: the same memory.
   CudnnLayout transposed() const;
 };
 
@@ -35,7 +35,7 @@ class CudnnOperations {
   /// What exists between two operations alone.
   Tensor between(const CudnnLayout& layout, cudnnDataType_t type = CUDNN_DATA_FLOAT);
 
-  struct Lengths {  ///< i32 [batch, 1, 1, 1]: how much of a product's rows, columns, depth is there; null: all
+  struct Lengths {  ///< i32 [batch, 1, 1, 1]: the valid rows, columns, depth of a product; null: all
     Tensor rows = nullptr, columns = nullptr, depth = nullptr;
   };
   void matmul(Tensor a, Tensor b, Tensor result, const Lengths& lengths);
@@ -58,7 +58,7 @@ class CudnnOperations {
   const CudnnTarget target_;
   std::deque<CudnnDescriptor> parts_;  ///< what the graph refers to
   std::vector<cudnnBackendDescriptor_t> operations_;
-  int64_t last_id_ = 1000;  ///< of what has no name
+  int64_t last_id_ = 1000;  ///< of unnamed tensors
   CudnnDescriptor graph_;
 };
 

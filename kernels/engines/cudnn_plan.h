@@ -39,9 +39,9 @@ class CudnnPlan {
   int make(int most) { return engines_.make(most); }
   /// The workspace of a plan in bytes.
   int64_t workspace(int variant) const { return engines_.workspace(variant); }
-  /// Is the bias added by the plan itself? Else by a kernel of ours behind it.
+  /// Does the plan itself add the bias? Else a kernel of ours adds it afterwards.
   bool adds_bias() const { return adds_bias_; }
-  /// Enqueues a plan that was made on the stream of the target's handle, and the bias behind it where it adds none.
+  /// Enqueues a plan that was made on the stream of the target's handle, and the bias after it where it adds none.
   void run(const Conv2dCall& call, int variant, void* workspace) const;
 
  private:

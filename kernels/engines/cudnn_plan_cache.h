@@ -15,8 +15,8 @@ namespace weft::kernels::vendor {
 /// The plans of one device for an op's calls, each made when its problem is first met. Thread-safe. Errors name the op
 /// and the problem.
 ///
-/// Plan(CudnnTarget, call) is what computes one problem: make(most) says how many plans there are, workspace(variant)
-/// how many bytes a run wants, and run(call, variant, workspace) enqueues it on the stream of the target's handle.
+/// Plan(CudnnTarget, call) computes one problem: make(most) returns the number of plans, workspace(variant)
+/// the bytes that a run needs, and run(call, variant, workspace) enqueues it on the stream of the target's handle.
 template <class Plan, class Call>
 class CudnnPlanCache {
  public:
@@ -55,7 +55,7 @@ class CudnnPlanCache {
       const std::lock_guard lock(mutex_);
       return body(problem);
     } catch (const OutOfMemory&) {
-      throw;  // says what it wanted
+      throw;  // reports the memory that it wanted
     } catch (const Error& error) {
       fail(problem.op(), ": ", error.what(), "; ", problem.text());
     }

@@ -5,9 +5,9 @@
 #include "kernels/engine.h"
 #include "kernels/matmul.h"
 
-// Where the contracts of matmul, conv2d and attention turn to NVIDIA's libraries. The functions below stand in
-// kernels/cuda, behind the checks of the contract: false means that the caller's own kernel shall run. They are
-// compiled for simt too, where they look that WEFT_ENGINE is valid and no more.
+// Where the contracts of matmul, conv2d and attention turn to NVIDIA's libraries. The functions below are called in
+// kernels/cuda, after the checks of the contract: false means that the caller's own kernel shall run. They are
+// compiled for simt too, where they only check that WEFT_ENGINE is valid.
 
 namespace weft::kernels::vendor {
 
@@ -20,7 +20,7 @@ bool run_linear_backward_weight(const Queue& queue, const View& y, const View& r
 bool run_conv2d_forward(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
                         const Conv2dArguments& arguments);
 bool run_conv2d_norm(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
-                     const View& mean, const View& var, const View& weight, const View& shift, const View& residual,
+                     const View& mean, const View& var, const View& weight, const View& norm_bias, const View& residual,
                      const Conv2dNormArguments& arguments);
 bool run_conv2d_statistics(const Queue& queue, const View& y, const View& part, const View& x, const View& w,
                            const View& bias, const Conv2dArguments& arguments);
@@ -54,9 +54,9 @@ inline bool conv2d_forward(const Queue& queue, const View& y, const View& x, con
   return is_asked(queue) && run_conv2d_forward(queue, y, x, w, bias, arguments);
 }
 inline bool conv2d_norm(const Queue& queue, const View& y, const View& x, const View& w, const View& bias,
-                        const View& mean, const View& var, const View& weight, const View& shift, const View& residual,
-                        const Conv2dNormArguments& arguments) {
-  return is_asked(queue) && run_conv2d_norm(queue, y, x, w, bias, mean, var, weight, shift, residual, arguments);
+                        const View& mean, const View& var, const View& weight, const View& norm_bias,
+                        const View& residual, const Conv2dNormArguments& arguments) {
+  return is_asked(queue) && run_conv2d_norm(queue, y, x, w, bias, mean, var, weight, norm_bias, residual, arguments);
 }
 inline bool conv2d_statistics(const Queue& queue, const View& y, const View& part, const View& x, const View& w,
                               const View& bias, const Conv2dArguments& arguments) {

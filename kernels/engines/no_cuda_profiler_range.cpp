@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for cuda_profiler_range.cpp in a build without CUDA: nobody watches.
+// Replaces cuda_profiler_range.cpp in a build without CUDA: no profiler watches.
 #include "kernels/profiler_range.h"
 
 namespace weft::kernels {

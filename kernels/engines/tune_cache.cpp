@@ -96,7 +96,7 @@ void TuneCache::read_on() {
   }
   struct stat status {};
   if (::fstat(file.descriptor(), &status) != 0 || !S_ISREG(status.st_mode)) return warn("is no regular file");
-  if (status.st_size < read_) read_ = 0;  // somebody began it anew
+  if (status.st_size < read_) read_ = 0;  // another process has replaced it
   if (status.st_size == read_) return;
   if (status.st_size > kLargestFile) return warn("is larger than 64 MiB and was not read. Remove it");
   std::string text(static_cast<size_t>(status.st_size - read_), '\0');

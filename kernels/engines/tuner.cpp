@@ -14,7 +14,8 @@ namespace {
 constexpr int kSamples = 5;
 constexpr double kSampleSeconds = 200e-6;  // far above the resolution of a device's clock, about a microsecond
 constexpr int kMostRepeats = 50;
-/// What another has to win by: below it a choice would be noise, and ours has the same bits everywhere.
+/// Minimum speed-up to choose a vendor kernel: below it the choice would be noise, and ours has the same bits
+/// everywhere.
 constexpr double kMargin = 0.02;
 
 double median(std::vector<double> values) {

@@ -27,7 +27,7 @@ using Stopwatch = std::function<double(const std::function<void()>& run, int rep
 /// answer holds for both.
 class Tuner {
  public:
-  /// `machine`: whatever else a timing depends on (GPU, driver, versions of the libraries and of our kernels).
+  /// `machine`: all else that a timing depends on (GPU, driver, versions of the libraries and of our kernels).
   Tuner(std::string machine, TuneCache& cache) : machine_(std::move(machine)), cache_(cache) {}
 
   /// The answer in memory.

@@ -5,7 +5,7 @@
 #include "kernels/cuda/vec.cuh"
 #include "kernels/ladder/ladder.h"
 
-// What every step includes. A step lives in a namespace of its own (the steps of a ladder are compiled together), what
+// Every step includes this. A step lives in a namespace of its own (the steps of a ladder are compiled together), what
 // steps share in one (inline) that the framework's kernels do not know.
 
 namespace weft::kernels::WEFT_DEVICE::inline rungs {

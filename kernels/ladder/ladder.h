@@ -10,7 +10,7 @@
 
 namespace weft::kernels::ladder {
 
-/// Which sizes a step takes. A step that wants multiples of its tile says so with an error.
+/// Sizes that a step takes. A step that needs multiples of its tile throws for others.
 enum class Sizes : uint8_t { any, multiples };
 
 /// One rung: a whole implementation of what its ladder computes, for one device.
@@ -33,14 +33,14 @@ struct Problem {
   std::vector<std::vector<int64_t>> inputs;
   std::vector<int64_t> output;
   double flop = 0;       ///< 0 where memory is the limit: then GB/s count
-  double bytes() const;  ///< that inputs and output hold: what must pass memory at least
+  double bytes() const;  ///< of inputs and output: the least memory traffic
 };
 
 struct Ladder {
   const char* name;     ///< `matmul_f32`
-  const char* formula;  ///< what all its steps compute
+  const char* formula;  ///< the formula that all its steps compute
   const char* letters;  ///< the names of its sizes: `M N K`
-  const char* vendor;   ///< whose library computes the last step under Engine::vendor, or nullptr
+  const char* vendor;   ///< the library of the last step under Engine::vendor, or nullptr
   Problem (*problem)(std::span<const int64_t> sizes);
   std::vector<int64_t> timed;    ///< sizes for a GPU
   std::vector<int64_t> counted;  ///< sizes for the emulator: whole tiles of every step
@@ -48,7 +48,7 @@ struct Ladder {
 
 /// All ladders, in the order in which they teach.
 const std::vector<Ladder>& all();
-/// Errors: a name that is none.
+/// Errors: an unknown name.
 const Ladder& find(const std::string& name);
 /// A ladder's steps for a device, from the naive one to Weft's own; empty where the device was not built.
 std::vector<Step> steps(const Ladder& ladder, DeviceKind device);

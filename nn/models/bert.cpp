@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/models/bert.h"
 
+#include "core/nearest.h"
 #include "core/ops/add.h"
 #include "core/ops/gelu.h"
-#include "core/ops/tanh.h"
+#include "core/ops/unary.h"
 
 namespace weft::nn {
 namespace {
+
+struct BertSize {
+  const char* name;
+  int64_t width, depth, heads, hidden;
+};
+
+constexpr BertSize kBertSizes[] = {
+    {"bert_base", 768, 12, 12, 3072},
+    {"bert_tiny", 128, 2, 2, 512},
+};
 
 constexpr LinearOptions kLinear{.init = Init::transformer};
 
@@ -97,6 +108,19 @@ void Bert::fields(Visitor& v) {
   v("bert.pooler.dense", pooler);
   v("dropout", dropout);
   v("classifier", classifier);
+}
+
+std::vector<std::string> bert_names() {
+  std::vector<std::string> names;
+  for (const BertSize& size : kBertSizes) names.emplace_back(size.name);
+  return names;
+}
+
+BertOptions bert_options(const std::string& name) {
+  for (const BertSize& size : kBertSizes)
+    if (name == size.name)
+      return {.width = size.width, .depth = size.depth, .heads = size.heads, .hidden = size.hidden};
+  fail("bert_options: no model is called '", name, "'.", suggestion(name, bert_names()));
 }
 
 }  // namespace weft::nn

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <string>
+
 #include "core/ops/attention.h"
 #include "nn/dropout.h"
 #include "nn/embedding.h"
@@ -37,7 +39,8 @@ struct BertEmbeddings : Module {
   void fields(Visitor& v) override;
 };
 
-/// One layer, norms behind (Devlin et al. 2018; Vaswani et al. 2017): x = norm(x + attention(x)), x = norm(x + mlp(x)).
+/// One layer, norms after the sums (Devlin et al. 2018; Vaswani et al. 2017): x = norm(x + attention(x)), x = norm(x +
+/// mlp(x)).
 struct BertLayer : Module {
   MultiHeadAttention attention;
   LayerNorm attention_norm;
@@ -75,5 +78,11 @@ struct Bert : Module {
   Tensor encode(const TokenBatch& batch) const;
   void fields(Visitor& v) override;
 };
+
+/// The names that bert_options() knows: bert_base (12 layers, 768 wide), bert_tiny (2 layers, 128 wide).
+std::vector<std::string> bert_names();
+
+/// The sizes of a model by its name. Errors: an unknown name, with the nearest known one.
+BertOptions bert_options(const std::string& name);
 
 }  // namespace weft::nn

@@ -3,13 +3,14 @@
 
 #include "core/ops/pad.h"
 #include "core/ops/pool2d.h"
+#include "nn/conv_bn.h"
 
 namespace weft::nn {
 namespace {
 
-Conv2dOptions around(int64_t stride) {
-  return {.stride = {stride, stride}, .padding = {1, 1}, .bias = false, .init = Init::kaiming_normal};
-}
+constexpr Conv2dWeights kCifarWeights{.bias = false, .init = Init::kaiming_normal};
+
+Conv2dOptions around(int64_t stride) { return {.stride = {stride, stride}, .padding = {1, 1}}; }
 
 void add_blocks(Sequential& layer, int64_t in, int64_t planes, int64_t count, int64_t stride) {
   for (int64_t i = 0; i < count; ++i)
@@ -21,9 +22,9 @@ void add_blocks(Sequential& layer, int64_t in, int64_t planes, int64_t count, in
 CifarBlock::CifarBlock(int64_t in, int64_t planes, int64_t block_stride)
     : stride(block_stride),
       zeros((planes - in) / 2),
-      conv1(in, planes, {3, 3}, around(stride)),
+      conv1(in, planes, {3, 3}, around(stride), kCifarWeights),
       bn1(planes),
-      conv2(planes, planes, {3, 3}, around(1)),
+      conv2(planes, planes, {3, 3}, around(1), kCifarWeights),
       bn2(planes) {}
 
 Tensor CifarBlock::forward(const Tensor& x) const {
@@ -32,8 +33,8 @@ Tensor CifarBlock::forward(const Tensor& x) const {
     shortcut =
         x.slice(1, 0, (x.size(1) + stride - 1) / stride, stride).slice(2, 0, (x.size(2) + stride - 1) / stride, stride);
   if (zeros != 0) shortcut = pad(shortcut, 3, zeros, zeros);
-  const Tensor y = bn1.behind(conv1, x, {.relu = true});
-  return bn2.behind(conv2, y, {.relu = true, .residual = shortcut});
+  const Tensor y = conv_bn(conv1, bn1, x, {.relu = true});
+  return conv_bn(conv2, bn2, y, {.relu = true, .residual = shortcut});
 }
 
 void CifarBlock::fields(Visitor& v) {
@@ -44,7 +45,7 @@ void CifarBlock::fields(Visitor& v) {
 }
 
 CifarResNet::CifarResNet(int64_t n, CifarResNetOptions options)
-    : conv1(options.channels, 16, {3, 3}, around(1)),
+    : conv1(options.channels, 16, {3, 3}, around(1), kCifarWeights),
       bn1(16),
       linear(64, options.classes, {.init = Init::kaiming_normal}) {
   add_blocks(layer1, 16, 16, n, 1);
@@ -53,7 +54,7 @@ CifarResNet::CifarResNet(int64_t n, CifarResNetOptions options)
 }
 
 Tensor CifarResNet::forward(const Tensor& x) const {
-  Tensor y = bn1.behind(conv1, x, {.relu = true});
+  Tensor y = conv_bn(conv1, bn1, x, {.relu = true});
   y = layer3(layer2(layer1(y)));
   return linear(adaptive_avg_pool2d(y, {1, 1}).flatten(1));
 }

@@ -6,14 +6,14 @@
 namespace weft::nn {
 namespace {
 
-struct Size {
+struct Dinov2Size {
   const char* name;
   int64_t width, depth, heads;
   int64_t swiglu_hidden = 0;  ///< 0: an Mlp of 4 width
 };
 
 // The giant's hidden width is 2/3 of 4 width, up to a multiple of 8: its three matrices weigh as much as two.
-constexpr Size kSizes[] = {
+constexpr Dinov2Size kDinov2Sizes[] = {
     {"dinov2_vits14", 384, 12, 6},
     {"dinov2_vitb14", 768, 12, 12},
     {"dinov2_vitl14", 1024, 24, 16},
@@ -24,13 +24,13 @@ constexpr Size kSizes[] = {
 
 std::vector<std::string> dinov2_names() {
   std::vector<std::string> names;
-  for (const Size& size : kSizes)
+  for (const Dinov2Size& size : kDinov2Sizes)
     for (const char* ending : {"", "_reg"}) names.push_back(std::string(size.name) + ending);
   return names;
 }
 
 VisionTransformerOptions dinov2_options(const std::string& name) {
-  for (const Size& size : kSizes) {
+  for (const Dinov2Size& size : kDinov2Sizes) {
     const bool with_registers = name == std::string(size.name) + "_reg";
     if (!with_registers && name != size.name) continue;
     return {.width = size.width,

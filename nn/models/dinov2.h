@@ -10,7 +10,7 @@ namespace weft::nn {
 std::vector<std::string> dinov2_names();
 
 /// The options of a backbone of Oquab et al. 2023, "DINOv2: Learning robust visual features without supervision";
-/// `_reg`: with four registers (Darcet et al. 2023). Patches of 14 pixels, positions for pictures of 518, no head.
+/// `_reg`: with four registers (Darcet et al. 2023). Patches of 14 pixels, positions for images of 518, no head.
 /// Errors: an unknown name, with the nearest known one.
 VisionTransformerOptions dinov2_options(const std::string& name);
 

@@ -3,19 +3,21 @@
 
 #include "core/autograd.h"
 #include "core/ops/pool2d.h"
+#include "nn/conv_bn.h"
 
 namespace weft::nn {
 namespace {
 
+constexpr Conv2dWeights kResnetWeights{.bias = false, .init = Init::kaiming_normal_fan_out};
+
 Conv2dOptions padded(int64_t padding, int64_t stride = 1) {
-  return {
-      .stride = {stride, stride}, .padding = {padding, padding}, .bias = false, .init = Init::kaiming_normal_fan_out};
+  return {.stride = {stride, stride}, .padding = {padding, padding}};
 }
 
 /// The projection of the shortcut where sizes change ("option B"); none elsewhere.
 std::shared_ptr<Sequential> projection(int64_t in, int64_t out, int64_t stride) {
   if (in == out && stride == 1) return nullptr;
-  return sequential(std::make_shared<Conv2d>(in, out, Size2d{1, 1}, padded(0, stride)),
+  return sequential(std::make_shared<Conv2d>(in, out, Size2d{1, 1}, padded(0, stride), kResnetWeights),
                     std::make_shared<BatchNorm2d>(out));
 }
 
@@ -33,16 +35,16 @@ void add_blocks(Sequential& layer, int64_t& channels, int64_t planes, int64_t co
 }  // namespace
 
 BasicBlock::BasicBlock(int64_t in, int64_t planes, int64_t stride)
-    : conv1(in, planes, {3, 3}, padded(1, stride)),
+    : conv1(in, planes, {3, 3}, padded(1, stride), kResnetWeights),
       bn1(planes),
-      conv2(planes, planes, {3, 3}, padded(1)),
+      conv2(planes, planes, {3, 3}, padded(1), kResnetWeights),
       bn2(planes),
       downsample(projection(in, planes, stride)) {}
 
 Tensor BasicBlock::forward(const Tensor& x) const {
   const Tensor shortcut = downsample ? (*downsample)(x) : x;
-  const Tensor y = bn1.behind(conv1, x, {.relu = true});
-  return bn2.behind(conv2, y, {.relu = true, .residual = shortcut});
+  const Tensor y = conv_bn(conv1, bn1, x, {.relu = true});
+  return conv_bn(conv2, bn2, y, {.relu = true, .residual = shortcut});
 }
 
 void BasicBlock::fields(Visitor& v) {
@@ -54,19 +56,19 @@ void BasicBlock::fields(Visitor& v) {
 }
 
 Bottleneck::Bottleneck(int64_t in, int64_t planes, int64_t stride)
-    : conv1(in, planes, {1, 1}, padded(0)),
+    : conv1(in, planes, {1, 1}, padded(0), kResnetWeights),
       bn1(planes),
-      conv2(planes, planes, {3, 3}, padded(1, stride)),
+      conv2(planes, planes, {3, 3}, padded(1, stride), kResnetWeights),
       bn2(planes),
-      conv3(planes, planes * kExpansion, {1, 1}, padded(0)),
+      conv3(planes, planes * kExpansion, {1, 1}, padded(0), kResnetWeights),
       bn3(planes * kExpansion),
       downsample(projection(in, planes * kExpansion, stride)) {}
 
 Tensor Bottleneck::forward(const Tensor& x) const {
   const Tensor shortcut = downsample ? (*downsample)(x) : x;
-  Tensor y = bn1.behind(conv1, x, {.relu = true});
-  y = bn2.behind(conv2, y, {.relu = true});
-  return bn3.behind(conv3, y, {.relu = true, .residual = shortcut});
+  Tensor y = conv_bn(conv1, bn1, x, {.relu = true});
+  y = conv_bn(conv2, bn2, y, {.relu = true});
+  return conv_bn(conv3, bn3, y, {.relu = true, .residual = shortcut});
 }
 
 void Bottleneck::fields(Visitor& v) {
@@ -82,7 +84,7 @@ void Bottleneck::fields(Visitor& v) {
 ResNet::ResNet(const std::array<int64_t, 4>& blocks, bool bottleneck, ResNetOptions options)
     : stem(options.stem),
       conv1(options.channels, 64, options.stem == Stem::imagenet ? Size2d{7, 7} : Size2d{3, 3},
-            options.stem == Stem::imagenet ? padded(3, 2) : padded(1)),
+            options.stem == Stem::imagenet ? padded(3, 2) : padded(1), kResnetWeights),
       bn1(64),
       fc(bottleneck ? 512 * Bottleneck::kExpansion : 512 * BasicBlock::kExpansion, options.classes) {
   int64_t channels = 64;
@@ -98,7 +100,7 @@ ResNet::ResNet(const std::array<int64_t, 4>& blocks, bool bottleneck, ResNetOpti
 }
 
 Tensor ResNet::forward(const Tensor& x) const {
-  Tensor y = bn1.behind(conv1, x, {.relu = true});
+  Tensor y = conv_bn(conv1, bn1, x, {.relu = true});
   if (stem == Stem::imagenet) y = max_pool2d(y, {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
   y = layer4(layer3(layer2(layer1(y))));
   return fc(adaptive_avg_pool2d(y, {1, 1}).flatten(1));

@@ -7,15 +7,15 @@
 
 namespace weft::nn {
 
-/// How the picture enters: `imagenet` 7x7 stride 2 and a 3x3 max-pool stride 2; `cifar` 3x3 stride 1 and no pool, for
-/// pictures of about 32x32.
+/// How the image enters: `imagenet` 7x7 stride 2 and a 3x3 max-pool stride 2; `cifar` 3x3 stride 1 and no pool, for
+/// images of about 32x32.
 enum class Stem { imagenet, cifar };
 
 struct ResNetOptions {
   int64_t classes = 1000;
   Stem stem = Stem::imagenet;
   bool zero_init_residual = false;  ///< the last norm of each block starts at 0 (Goyal et al. 2017, section 5.1)
-  int64_t channels = 3;             ///< of the pictures
+  int64_t channels = 3;             ///< of the images
 };
 
 /// Two 3x3 convolutions beside a shortcut (He et al. 2016, figure 5 left).

@@ -9,12 +9,12 @@
 namespace weft::nn {
 namespace {
 
-struct Size {
+struct ViTSize {
   const char* name;
   int64_t width, depth, heads, patch, image;
 };
 
-constexpr Size kSizes[] = {
+constexpr ViTSize kViTSizes[] = {
     {"vit_tiny4", 192, 6, 3, 4, 32},
     {"vit_small16", 384, 12, 6, 16, 224},
     {"vit_base16", 768, 12, 12, 16, 224},
@@ -39,7 +39,7 @@ Tensor drawn(const Shape& sizes, double std) {
 
 int64_t grid_of(const VisionTransformerOptions& options) {
   WEFT_CHECK(options.patch > 0 && options.image >= options.patch && options.image % options.patch == 0,
-             "VisionTransformer: expected a picture side that is a multiple of the patch, got ", options.image, " and ",
+             "VisionTransformer: expected an image side that is a multiple of the patch, got ", options.image, " and ",
              options.patch);
   WEFT_CHECK(options.depth > 0, "VisionTransformer: expected at least one block, got ", options.depth);
   return options.image / options.patch;
@@ -139,12 +139,12 @@ void VisionTransformer::fields(Visitor& v) {
 
 std::vector<std::string> vit_names() {
   std::vector<std::string> names;
-  for (const Size& size : kSizes) names.emplace_back(size.name);
+  for (const ViTSize& size : kViTSizes) names.emplace_back(size.name);
   return names;
 }
 
 VisionTransformerOptions vit_options(const std::string& name, int64_t classes) {
-  for (const Size& size : kSizes)
+  for (const ViTSize& size : kViTSizes)
     if (name == size.name)
       return {.width = size.width,
               .depth = size.depth,

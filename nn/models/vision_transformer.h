@@ -6,7 +6,7 @@
 
 namespace weft::nn {
 
-/// How the grid of learned positions becomes that of another picture size; always bicubic, in f32.
+/// How the grid of learned positions becomes that of another image size; always bicubic, in f32.
 enum class PositionResize {
   by_scale,  ///< the scale is (new + 0.1) / old, no antialias: DINOv2 without registers
   by_size,   ///< the scale is new / old, antialiased: DINOv2 with registers
@@ -15,8 +15,8 @@ enum class PositionResize {
 struct VisionTransformerOptions {
   int64_t width = 384, depth = 12, heads = 6;
   int64_t patch = 16;      ///< pixels
-  int64_t image = 224;     ///< the side of the pictures for which positions are learned
-  int64_t channels = 3;    ///< of the pictures
+  int64_t image = 224;     ///< the side of the images for which positions are learned
+  int64_t channels = 3;    ///< of the images
   int64_t classes = 1000;  ///< of `head`; 0: no head, forward() gives the class token
   int64_t hidden = 0;      ///< width inside the feed-forward; 0: 4 width
   FeedForward feed_forward = FeedForward::mlp;
@@ -28,7 +28,7 @@ struct VisionTransformerOptions {
   bool recompute = false;  ///< backward computes each block a second time: memory for time
 };
 
-/// What forward_features() gives, behind the last norm.
+/// What forward_features() gives, after the last norm.
 struct VisionFeatures {
   Tensor class_token;   ///< [N, width]
   Tensor registers;     ///< [N, registers, width]; undefined without registers
@@ -51,14 +51,14 @@ struct VisionTransformer : Module {
 
   explicit VisionTransformer(const VisionTransformerOptions& options);
   Tensor forward(const Tensor& x) const override;
-  /// All tokens behind the last norm. As last_blocks(), not for a model that is sharded: only operator() gathers it.
+  /// All tokens after the last norm. As last_blocks(), not for a model that is sharded: only operator() gathers it.
   VisionFeatures forward_features(const Tensor& x) const;
-  /// As forward_features() behind each of the last `count` blocks, the last one last. Errors: count outside 1 … depth.
+  /// As forward_features() after each of the last `count` blocks, the last one last. Errors: count outside 1 … depth.
   std::vector<VisionFeatures> last_blocks(const Tensor& x, int64_t count) const;
   void fields(Visitor& v) override;
 
  private:
-  /// Weights of the last resize of positions: a training run has one picture size.
+  /// Weights of the last resize of positions: a training run has one image size.
   struct Resized {
     Size2d grid{0, 0};
     Resize2dWeights weights;
@@ -71,11 +71,11 @@ struct VisionTransformer : Module {
   mutable Resized resized_;
 };
 
-/// The names that vit_options() knows: vit_tiny4 (for pictures of about 32x32: 2.7 M parameters), vit_small16,
+/// The names that vit_options() knows: vit_tiny4 (for images of about 32x32: 2.7 M parameters), vit_small16,
 /// vit_base16, vit_large16 (22.1, 86.6, 304.3 M).
 std::vector<std::string> vit_names();
 
-/// The options of a transformer by its name: size of its patch, its blocks, pictures of 224 (vit_tiny4: 32) pixels.
+/// The options of a transformer by its name: size of its patch, its blocks, images of 224 (vit_tiny4: 32) pixels.
 /// Errors: an unknown name, with the nearest known one.
 VisionTransformerOptions vit_options(const std::string& name, int64_t classes = 1000);
 

@@ -6,8 +6,8 @@
 
 namespace weft::optim {
 
-/// Each schedule works on what the one before leaves: lr = last(step, … first(step, base)). For schedules that multiply
-/// the base (step, multi-step, linear) that is PyTorch's ChainedScheduler.
+/// Each schedule is applied to the result of the one before: lr = last(step, … first(step, base)). For schedules that
+/// multiply the base (step, multi-step, linear) that is PyTorch's ChainedScheduler.
 class ChainedSchedule : public Schedule {
  public:
   /// Errors: none given.

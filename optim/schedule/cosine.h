@@ -4,8 +4,8 @@
 
 namespace weft::optim {
 
-/// lr = end + (base - end) (1 + cos(pi step / steps)) / 2 (Loshchilov and Hutter 2017). Behind `steps` it rises again,
-/// as PyTorch's does.
+/// lr = end + (base - end) (1 + cos(pi step / steps)) / 2 (Loshchilov and Hutter 2017). After `steps` it rises again,
+/// as in PyTorch.
 class CosineSchedule : public Schedule {
  public:
   /// Errors: steps below 1.

@@ -11,7 +11,7 @@ struct OneCycleOptions {
   double start_divisor = 25;  ///< start = max_lr / start_divisor
   double end_divisor = 1e4;   ///< end = start / end_divisor
   bool linear = false;        ///< straight lines, not half cosines
-  bool three_phase = false;   ///< back to the start in mirror image, then down to the end
+  bool three_phase = false;   ///< mirrors the rise back to the start, then falls to the end
 };
 
 /// One rise to max_lr and one fall (Smith and Topin 2018), at the same steps as PyTorch's OneCycleLR without cycling

@@ -9,16 +9,16 @@ namespace weft::optim {
 struct ReduceOnPlateauOptions {
   bool maximize = false;    ///< the metric should rise (an accuracy), not fall (a loss)
   double factor = 0.1;      ///< the learning rate times this …
-  int64_t patience = 10;    ///< … when more than this many steps in a row brought nothing better
-  double threshold = 1e-4;  ///< how much better counts: a share of the best, or a difference
+  int64_t patience = 10;    ///< … after more than this many steps in a row without improvement
+  double threshold = 1e-4;  ///< the least improvement: a share of the best, or a difference
   bool absolute_threshold = false;
   int64_t cooldown = 0;  ///< steps after a reduction that do not count as bad
   double min_lr = 0;
-  double eps = 1e-8;  ///< smaller changes of the rate are not made
+  double eps = 1e-8;  ///< smaller changes of the rate are skipped
 };
 
-/// Lowers the learning rates when a metric stops getting better, by the rules of PyTorch's ReduceLROnPlateau. It has a
-/// memory, so it is no Schedule.
+/// Lowers the learning rates when a metric stops improving, by the rules of PyTorch's ReduceLROnPlateau. It has state,
+/// so it is no Schedule.
 class ReduceOnPlateau {
  public:
   /// The optimizer must live as long as this. Errors: a factor outside (0, 1), patience or cooldown below 0.

@@ -13,7 +13,7 @@ class Scheduler {
   /// The optimizer must live as long as this.
   Scheduler(Optimizer& optimizer, SchedulePtr schedule);
   void step() { set_step(step_ + 1); }
-  /// Jumps; resuming is this.
+  /// Jumps to a step, as a resume does.
   void set_step(int64_t step);
   int64_t steps() const { return step_; }
 

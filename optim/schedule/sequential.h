@@ -6,7 +6,7 @@
 
 namespace weft::optim {
 
-/// One schedule after the other: schedule i from milestone i - 1 on, its own steps counted from there (PyTorch's
+/// One schedule after the other: schedule i starts at milestone i - 1 and counts its steps from there (PyTorch's
 /// SequentialLR). A warm-up before a cosine:
 ///   SequentialSchedule({std::make_shared<LinearSchedule>(5), std::make_shared<CosineSchedule>(85)}, {5})
 class SequentialSchedule : public Schedule {

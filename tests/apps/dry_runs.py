@@ -12,16 +12,16 @@ TOOL = None  # does nothing long, or starts a program that has a --dry-run of it
 CPU = ["--device", "cpu"]
 # What makes a run of each program possible here; {DATA} is the folder that make_data() fills. And the parts that it needs.
 DRY = {
-    "ddp": ([*CPU, "--data", "{DATA}/pictures"], {"libspng", "libzip"}),
+    "ddp": ([*CPU, "--data", "{DATA}/images"], {"libspng", "libzip"}),
     "finetune": ([*CPU, "--data", "{DATA}/texts", "--model", "bert_tiny", "--vocab-size", "100"], {"utf8proc"}),
     "linear_probe": ([*CPU, "--data", "shapes", "--model", "vit_tiny4", "--weights", "random"], set()),
-    "load_bench": (["--dset_type", "fs", "--data_root", "{DATA}/pictures"], {"libspng"}),
+    "load_bench": (["--dset_type", "fs", "--data_root", "{DATA}/images"], {"libspng"}),
     "make_fields": (["--years", "2"], set()),
     "mnist": (["--no-cuda", "--data-dir", "{DATA}/digits", "--epochs", "1", "--batch-size", "4", "--save-model"], set()),
     "multinode": (["3", "1", *CPU, "--log-dir", "log"], set()),
-    "one_gpu": ([*CPU, "--data", "{DATA}/pictures"], {"libspng", "libzip"}),
+    "one_gpu": ([*CPU, "--data", "{DATA}/images"], {"libspng", "libzip"}),
     "ouai_demo": ([*CPU, "--data", "shapes", "--model", "vit_tiny4", "--weights", "random"], set()),
-    "pack": (["--data_root", "{DATA}/pictures"], {"libspng"}),
+    "pack": (["--data_root", "{DATA}/images"], {"libspng"}),
     "single_gpu": (["3", "1", *CPU, "--log-dir", "log"], set()),
     "train_image": ([*CPU, "--data", "shapes", "--model", "resnet8"], set()),
     "train_multi_gpu": ([*CPU, "--yaml_config", "{DATA}/nersc.yaml"], {"yaml-cpp"}),
@@ -50,9 +50,9 @@ def png(path, side=8):
 
 def digits(folder, part, count):
     folder.mkdir(parents=True, exist_ok=True)
-    pictures = struct.pack(">IIII", 0x803, count, 28, 28) + bytes(i % 251 for i in range(count * 784))
+    images = struct.pack(">IIII", 0x803, count, 28, 28) + bytes(i % 251 for i in range(count * 784))
     labels = struct.pack(">II", 0x801, count) + bytes(i % 10 for i in range(count))
-    (folder / f"{part}-images-idx3-ubyte").write_bytes(pictures)
+    (folder / f"{part}-images-idx3-ubyte").write_bytes(images)
     (folder / f"{part}-labels-idx1-ubyte").write_bytes(labels)
 
 
@@ -60,7 +60,7 @@ def make_data(folder, make_fields, with_fields):
     for part in ("train", "val"):
         for label in ("ants", "bees"):
             for i in range(2):
-                png(folder / "pictures" / part / label / f"{i}.png")
+                png(folder / "images" / part / label / f"{i}.png")
     for part, count in (("train", 20), ("t10k", 10)):
         digits(folder / "digits/MNIST/raw", part, count)
     (folder / "texts").mkdir()

@@ -56,6 +56,7 @@ expect 0 '| resnet18_train_f32 | images/s | 100 | 90 (channels_last) | 1.11 | 1.
 expect 0 '| resnet18_train_bf16 | images/s | 150 | 200 | 0.75 | 1.0 | SHORT |'
 expect 0 '| matmul_1024_f32 | GFLOP/s | 400 | 401 | 1.00 | 1.0 | SHORT |'
 expect 0 '| resnet18_train bf16 : f32 (both weft) | images/s | 150 | 100 | 1.50 | 1.4 | MEETS |'
+expect 0 'Geometric means: all cases (3) 0.94, whole networks (2) 0.91.'
 # In turn, with the threads that were asked for and none of the caller's variables.
 calls=$(grep -v -e --list "$folder/log" | grep matmul | sed "s|^$folder/||; s| --.*||")
 [[ $calls == "$(printf '%s OMP_NUM_THREADS=2 OPENBLAS_NUM_THREADS=dropped\n' ours theirs ours theirs)" ]] ||
@@ -72,7 +73,8 @@ names=$(grep -o '^| [a-z0-9_]* ' "$folder/results/table.md" | tr -d '| ' | paste
   { echo "expected all rows in order, got: $names"; exit 1; }
 grep -q "$(grep -m1 'model name' /proc/cpuinfo | sed 's/.*: //')" "$folder/results/table.md"
 grep -q 'medians of 1 to 2 processes each, in turn, of 5 repetitions each' "$folder/results/table.md"
-run --report
+run --report --chart "$folder/results/chart.svg"
+for shown in '>resnet18_train_bf16<' '>0.75<' '>2.00<' '</svg>'; do grep -qF "$shown" "$folder/results/chart.svg"; done
 expect 0 '| startup | ms | 30 | 60 | 2.00 | 1.0 | MEETS |'
 expect 0 '| resnet18_train_f32 |'
 
@@ -87,6 +89,11 @@ expect 2 "Debian's libtorch has no CUDA: use"
 pretend theirs 'add_16 290 us'
 run --filter add_16
 expect 1 "error: add_16 is in ns here and in us there"
+# A peer that cannot compile a network is compared without.
+printf '#!/bin/bash\nif [[ $* == *--list* ]]; then printf "resnet18_train_f32\\timages/s\\nresnet18_train_f32@compiled\\timages/s\\n"; elif [[ $* == *compiled* ]]; then exit 3; else printf "resnet18_train_f32\\t50\\n"; fi\n' > "$folder/theirs"
+run --filter resnet18_train_f32
+expect 0 'resnet18_train_f32@compiled: left out'
+expect 0 '| resnet18_train_f32 | images/s | 100 | 50 | 2.00 | 1.0 | MEETS |'
 printf '#!/bin/bash\n[[ $* == *--list* ]] && printf "add_16\\tns\\n" && exit\necho broken >&2; exit 3\n' > "$folder/theirs"
 run --filter add_16
 expect 1 "ended with status 3: broken"

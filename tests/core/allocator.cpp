@@ -3,12 +3,20 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <future>
+#include <random>
+#include <sstream>
+#include <vector>
 
 #include "core/tensor.h"
 #include "core/trace.h"
+#include "kernels/pinned_memory.h"
 #include "tests/support/still_device.h"
 
 namespace weft {
@@ -65,6 +73,9 @@ TEST(Allocator, OutOfMemoryIsAnError) {
   EXPECT_THAT([] { Tensor::empty({int64_t{1} << 50}, DType::u8); }, ThrowsMessage<Error>(HasSubstr("cannot allocate")));
 }
 
+constexpr size_t kMiB = size_t{1} << 20;
+constexpr size_t kOwnSegment = 12 * kMiB;  // shares its memory with nobody
+
 /// What the allocator asks of a device on which nothing is done before the host waits for it.
 class AllocatorOnAStillGpu : public testing::Test {
  protected:
@@ -118,19 +129,25 @@ TEST_F(AllocatorOnAStillGpu, ACaptureRecordsNoEventsAndTakesAllOfItsThread) {
   EXPECT_GE(allocator().stats().in_graphs, 2000u) << "side streams, too";
   void* const first = a->data;
   allocator().free(a);
-  EXPECT_NE(take(side)->data, first) << "nothing orders the two streams";
-  EXPECT_EQ(take(main)->data, first);
+  kernels::Block *const on_side = take(side), *const on_main = take(main);
+  EXPECT_NE(on_side->data, first) << "nothing orders the two streams";
+  EXPECT_EQ(on_main->data, first);
   allocator().record_stream(b, main);
   allocator().free(b);
   EXPECT_EQ(gpu_.count("record"), 0);
   allocator().close_pool(pool);
-  kernels::Block* const after = take(main);
-  EXPECT_EQ(after->pool, nullptr);
+  const size_t in_graphs = allocator().stats().in_graphs;
+  take(main);
+  EXPECT_EQ(allocator().stats().in_graphs, in_graphs) << "later blocks are nobody's";
   EXPECT_EQ(gpu_.count("record"), 2);
+  allocator().release_pool(pool);
+  allocator().free(on_side);
+  allocator().free(on_main);
+  EXPECT_EQ(allocator().stats().in_graphs, 0u);
 }
 
 TEST_F(AllocatorOnAStillGpu, FreesWithoutAnErrorWhenTheDeviceHasFailed) {
-  kernels::Block *const used = take(nullptr), *const unused = take(nullptr);
+  kernels::Block *const used = take(nullptr, kOwnSegment), *const unused = take(nullptr, kOwnSegment);
   void* const user = some_stream();
   allocator().record_stream(used, user);
   gpu_.fill_bytes(0, used->data, 0, 8, user);
@@ -155,7 +172,7 @@ TEST_F(AllocatorOnAStillGpu, OthersGoOnWhileItWaitsForTheDevice) {
     was_free_to_go = freed.wait_for(std::chrono::seconds(5)) == std::future_status::ready;
   };
   gpu_.memory = 1 << 20;
-  EXPECT_THROW(take(nullptr, 1 << 21), OutOfMemory);
+  EXPECT_THROW(take(nullptr, 4 * kMiB), OutOfMemory);
   freed.wait();
   EXPECT_TRUE(was_free_to_go) << "the watchdog frees tensors of what it aborts";
 }
@@ -166,6 +183,120 @@ TEST_F(AllocatorOnAStillGpu, GivesBackItsCacheWhereMemoryRunsOut) {
   kernels::Block* const block = take(nullptr, 800 << 10);
   EXPECT_EQ(gpu_.count("release"), 1);
   allocator().free(block);
+}
+
+TEST_F(AllocatorOnAStillGpu, ABatchOfAnotherSizeUsesTheSameMemory) {
+  kernels::Block* const batch = take(nullptr, 96 * kMiB);
+  void* const memory = batch->data;
+  allocator().free(batch);
+  kernels::Block *const a = take(nullptr, 30 * kMiB), *const b = take(nullptr, 40 * kMiB), *const c = take(nullptr, 26 * kMiB);
+  EXPECT_EQ(a->data, memory) << "cut from it";
+  EXPECT_EQ(allocator().stats().raw_allocations, 1u);
+  EXPECT_EQ(allocator().stats().live, 96 * kMiB);
+  EXPECT_EQ(allocator().stats().cached, 0u);
+  allocator().free(a);
+  allocator().free(c);
+  kernels::Block* const other = take(nullptr, 31 * kMiB);
+  EXPECT_EQ(allocator().stats().raw_allocations, 2u) << "30 and 26 MiB do not lie side by side";
+  allocator().free(b);  // joins both
+  EXPECT_EQ(take(nullptr, 96 * kMiB)->data, memory);
+  EXPECT_EQ(allocator().stats().raw_allocations, 2u);
+  allocator().free(other);
+}
+
+TEST_F(AllocatorOnAStillGpu, PiecesHoldWhatIsWrittenThere) {
+  std::mt19937 random(7);
+  std::vector<std::pair<kernels::Block*, int>> blocks;
+  void* const streams[] = {nullptr, some_stream()};
+  for (int step = 0; step < 1000; ++step) {
+    if (blocks.empty() || random() % 5 < 3) {
+      const size_t bytes = random() % 3 ? random() % (6 * kMiB) : random() % 5000 + 1;
+      blocks.emplace_back(take(streams[random() % 2], bytes), static_cast<int>(random() % 256));
+      std::memset(blocks.back().first->data, blocks.back().second, bytes);
+    } else {
+      std::swap(blocks[random() % blocks.size()], blocks.back());
+      const auto [block, byte] = blocks.back();
+      const auto* const data = static_cast<const unsigned char*>(block->data);
+      ASSERT_TRUE(std::all_of(data, data + block->bytes, [byte = byte](unsigned char c) { return c == byte; }))
+          << "nobody else has written there";
+      allocator().free(block);
+      blocks.pop_back();
+    }
+    if (blocks.size() > 60 || step == 999)
+      for (; !blocks.empty(); blocks.pop_back()) allocator().free(blocks.back().first);
+  }
+  EXPECT_EQ(allocator().stats().live, 0u);
+  allocator().empty_cache();
+  EXPECT_EQ(allocator().stats().cached, 0u);
+  EXPECT_EQ(gpu_.count("release"), gpu_.count("allocate")) << "all joined again";
+}
+
+TEST_F(AllocatorOnAStillGpu, SmallBlocksComeTogether) {
+  std::vector<kernels::Block*> blocks;
+  for (int i = 0; i < 1000; ++i) blocks.push_back(take(nullptr));
+  EXPECT_EQ(gpu_.count("allocate"), 1);
+  allocator().empty_cache();
+  EXPECT_EQ(gpu_.count("release"), 0) << "they are in use";
+  for (kernels::Block* const block : blocks) allocator().free(block);
+  allocator().empty_cache();
+  EXPECT_EQ(gpu_.count("release"), 1);
+}
+
+TEST_F(AllocatorOnAStillGpu, TheSnapshotShowsEveryBlock) {
+  void* const user = some_stream();
+  kernels::Block *const a = take(nullptr, 2 * kMiB), *const b = take(nullptr, 3 * kMiB), *const c = take(nullptr, 4 * kMiB);
+  allocator().free(a);
+  allocator().record_stream(b, user);
+  gpu_.fill_bytes(0, b->data, 0, 8, user);
+  allocator().free(b);
+  EXPECT_THAT(allocator().snapshot(),
+              HasSubstr(R"("blocks": [{"offset": 0, "bytes": 2097152, "state": "free", "owner": ""}, )"
+                        R"({"offset": 2097152, "bytes": 3145728, "state": "waiting", "owner": "test"}, )"
+                        R"({"offset": 5242880, "bytes": 4194304, "state": "live", "owner": "test"}, )"
+                        R"({"offset": 9437184, "bytes": 11534336, "state": "free", "owner": ""}]})"));
+  allocator().free(c);
+}
+
+TEST_F(AllocatorOnAStillGpu, RunningOutLeavesASnapshot) {
+  const std::string path = testing::TempDir() + "weft_snapshot.json";
+  kernels::Block* const block = take(nullptr, kOwnSegment);
+  gpu_.memory = kMiB;
+  ::setenv("WEFT_MEMORY_SNAPSHOT", path.c_str(), 1);
+  EXPECT_THAT([&] { take(nullptr, 5 * kMiB); }, ThrowsMessage<OutOfMemory>(HasSubstr("Snapshot in " + path)));
+  ::setenv("WEFT_MEMORY_SNAPSHOT", "/nowhere/at/all", 1);
+  EXPECT_THAT([&] { take(nullptr, 5 * kMiB); }, ThrowsMessage<OutOfMemory>(HasSubstr("could not be written")));
+  ::unsetenv("WEFT_MEMORY_SNAPSHOT");
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  EXPECT_EQ(text.str(), allocator().snapshot());
+  std::filesystem::remove(path);
+  allocator().free(block);
+}
+
+TEST_F(AllocatorOnAStillGpu, AsksForLessWhereMemoryIsShort) {
+  gpu_.memory = 5 * kMiB;
+  kernels::Block *const large = take(nullptr, 4 * kMiB), *const small = take(nullptr, kMiB);
+  EXPECT_EQ(gpu_.memory, 0u);
+  allocator().free(large);
+  allocator().free(small);
+}
+
+TEST(PinnedMemory, IsKeptForWhoComesNext) {
+  tests::StillGpu still;
+  void* first = nullptr;
+  {
+    const kernels::PinnedMemory memory(DeviceKind::cuda, 100'000, "test");
+    first = memory.as<void>();
+  }
+  kernels::PinnedMemory again(DeviceKind::cuda, 90'000, "test");
+  EXPECT_EQ(again.as<void>(), first);
+  const kernels::PinnedMemory little(DeviceKind::cuda, 100, "test");
+  again.at_least(80'000, "test");
+  EXPECT_EQ(again.as<void>(), first) << "large enough";
+  EXPECT_EQ(still.gpu.count("allocate_pinned"), 2);
+  again.at_least(200'000, "test");
+  EXPECT_NE(again.as<void>(), first);
+  EXPECT_EQ(kernels::release_kept_pinned_memory(), 102'400u) << "pages";
 }
 
 TEST_F(AllocatorOnAStillGpu, CachesNothingWhereItIsToldSo) {

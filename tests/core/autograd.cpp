@@ -5,15 +5,12 @@
 
 #include <thread>
 
+#include "core/backward_context.h"
 #include "core/backward_pass.h"
-#include "core/gradient_target.h"
 #include "core/ops/add.h"
-#include "core/ops/exp.h"
 #include "core/ops/mul.h"
-#include "core/ops/neg.h"
-#include "core/ops/relu.h"
-#include "core/ops/square.h"
 #include "core/ops/sum.h"
+#include "core/ops/unary.h"
 
 namespace weft {
 namespace {
@@ -342,8 +339,8 @@ TEST(Autograd, SavedMemoryMayGoAndComeBackElsewhere) {
 Tensor scaled(const Tensor& x, double factor, const void** written) {
   const Tensor y = x.detach().clone();
   y.mul_(factor);
-  return differentiable(y, "scaled", {x}, [=](const Tensor& dy) {
-    const Tensor dx = gradient_target(0, dy.sizes(), dy.dtype(), dy.device());
+  return differentiable(y, "scaled", {x}, [=](const Tensor& dy, BackwardContext& context) {
+    const Tensor dx = context.gradient_target(0, dy.sizes(), dy.dtype(), dy.device());
     dx.copy_(dy).mul_(factor);
     *written = dx.raw_data();
     return Grads{dx};
@@ -382,8 +379,8 @@ TEST(Autograd, AnUnusedGradientTargetCountsAsZeroAsBefore) {
   x.set_grad(Tensor::from<double>({50, 60}));
   x.zero_grad();
   const auto op = [&](bool fails) {
-    return differentiable(x.detach().clone(), "op", {x}, [=](const Tensor& dy) {
-      gradient_target(0, dy.sizes(), dy.dtype(), dy.device()).fill_(99);
+    return differentiable(x.detach().clone(), "op", {x}, [=](const Tensor& dy, BackwardContext& context) {
+      context.gradient_target(0, dy.sizes(), dy.dtype(), dy.device()).fill_(99);
       if (fails) throw std::runtime_error("op");
       return Grads{dy.clone()};
     });

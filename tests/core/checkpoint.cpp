@@ -8,8 +8,8 @@
 #include "core/ops/linear.h"
 #include "core/ops/mul.h"
 #include "core/ops/random.h"
-#include "core/ops/relu.h"
 #include "core/ops/sum.h"
+#include "core/ops/unary.h"
 #include "core/random.h"
 
 namespace weft {

@@ -12,15 +12,15 @@
 #include "core/ops/conv2d.h"
 #include "core/ops/matmul.h"
 #include "core/ops/random.h"
-#include "core/ops/relu.h"
 #include "core/ops/sum.h"
+#include "core/ops/unary.h"
 #include "core/profile/chrome_trace.h"
 #include "core/profile/op_table.h"
 #include "core/profile/profiler.h"
 #include "core/profile/recorder.h"
 #include "core/trace.h"
+#include "emulator/source/simt.h"
 #include "kernels/allocator.h"
-#include "kernels/simt/simt.h"
 #include "tests/support/devices.h"
 
 namespace weft {
@@ -153,7 +153,7 @@ TEST(Profile, EventsTimeKernelsOnTheirStream) {
 
 /// What a profile calls the kernels of products, convolutions and attention in bf16, each name once.
 std::vector<std::string> kernels_of_tensor_cores(int capability) {
-  const emulator::CapabilityScope scope(capability);
+  const emulator::source::CapabilityScope scope(capability);
   const Device simt{DeviceKind::simt, 0};
   const auto random = [&](Shape sizes) {
     return normal(std::move(sizes), 0, 1, DType::f32, simt).to(DType::bf16).requires_grad_();

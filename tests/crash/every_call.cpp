@@ -9,12 +9,11 @@
 
 #include "tests/crash/disk_calls.h"
 #include "tests/crash/known_state.h"
-#include "tests/support_lib/temporary_folder.h"
+#include "tests/train/temporary_folder.h"
 
 namespace weft::crash {
 namespace {
 
-using support::save_checkpoint;
 using testing::HasSubstr;
 
 constexpr int64_t kElements = 20'000;
@@ -23,7 +22,6 @@ constexpr int kKilled = 128 + SIGKILL;
 class EveryCall : public testing::Test {
  protected:
   void SetUp() override {
-    if (!support::have_checkpoints()) GTEST_SKIP() << "built without HDF5";
     save_checkpoint(path, state_of(1, kElements));
     watch_disk(folder.path().string(), [&](const DiskCall& call) {
       calls.push_back(call);
@@ -57,7 +55,7 @@ class EveryCall : public testing::Test {
   void TearDown() override { std::filesystem::remove(folder.path().string() + ".error"); }
 
   test::TemporaryFolder folder;
-  std::string path = (folder / "checkpoint_last.h5").string();
+  std::string path = (folder / "checkpoint_last.safetensors").string();
   std::vector<DiskCall> calls;  ///< of one whole write
   size_t renamed = 0;
 };
@@ -69,7 +67,7 @@ TEST_F(EveryCall, TheOrderSurvivesPowerLoss) {
   EXPECT_EQ(calls[renamed + 1].kind, DiskCall::sync);
   EXPECT_EQ(calls[renamed + 1].path, folder.path().string());
   EXPECT_EQ(calls[renamed - 1].kind, DiskCall::sync) << "the content is forced to the disk right before the rename";
-  EXPECT_THAT(calls[renamed - 1].path, HasSubstr("/.checkpoint_last.h5."));
+  EXPECT_THAT(calls[renamed - 1].path, HasSubstr("/.checkpoint_last.safetensors."));
   for (size_t i = 0; i < renamed; ++i) EXPECT_NE(calls[i].path, path) << "nothing touches the old file";
 }
 

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 
-#include "apps/support/checkpoint.h"
-#include "tests/support_lib/temporary_folder.h"
+#include "io/checkpoint.h"
+#include "tests/train/temporary_folder.h"
 #include "tests/train_image/program.h"
 
 namespace weft::crash {
@@ -21,10 +21,7 @@ const std::string kRun =
 
 class FullDisk : public testing::Test {
  protected:
-  void SetUp() override {
-    if (!support::have_checkpoints()) GTEST_SKIP() << "built without HDF5";
-  }
-  int64_t step() const { return support::load_checkpoint(folder / "run/checkpoint_last.h5").integer("step"); }
+  int64_t step() const { return load_checkpoint(folder / "run/checkpoint_last.safetensors").integer("step"); }
   Outcome run(const std::string& more, const std::string& before = "") const {
     return tests::shell(before + kRun + "--out " + (folder / "run").string() + " " + more);
   }
@@ -40,10 +37,11 @@ TEST_F(FullDisk, TrainingEndsWithAnErrorAndGoesOnWhenThereIsSpace) {
   test::write_file(folder / "ballast", std::string(free - (128 << 10), 'x'));
   const Outcome full = run("--epochs 4");
   EXPECT_EQ(full.exit_code, 1) << full.output;
-  EXPECT_THAT(full.output, testing::ContainsRegex(
-                               "train_image: error: checkpoint: expected to write [^ ]*/checkpoint_last.h5, got 'No "
-                               "space left on device'. The old file is unchanged. Free some space \\([0-9.]* "
-                               "[KM]iB are left\\) or write elsewhere"));
+  EXPECT_THAT(full.output,
+              testing::ContainsRegex(
+                  "train_image: error: checkpoint: expected to write [^ ]*/checkpoint_last.safetensors, got 'No "
+                  "space left on device'. The old file is unchanged. Free some space \\([0-9.]* "
+                  "[KM]iB are left\\) or write elsewhere"));
   EXPECT_EQ(step(), 2) << "the last whole checkpoint is still there";
   std::filesystem::remove(folder / "ballast");
   const Outcome again = run("--epochs 4");
@@ -57,7 +55,7 @@ TEST_F(FullDisk, ALimitOnFileSizesIsAnErrorToo) {
   const Outcome limited = run("--epochs 4", "ulimit -f 200; ");
   EXPECT_EQ(limited.exit_code, 1) << limited.output;
   EXPECT_THAT(limited.output,
-              HasSubstr("checkpoint_last.h5, got 'File too large'. The old file is unchanged. Raise the "
+              HasSubstr("checkpoint_last.safetensors, got 'File too large'. The old file is unchanged. Raise the "
                         "limit on file sizes (ulimit -f)."));
   EXPECT_EQ(step(), 2);
 }

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "apps/support/checkpoint.h"
+#include "io/checkpoint.h"
 #include "kernels/error.h"
 
 namespace weft::crash {
@@ -18,8 +18,8 @@ inline int32_t element(int64_t step, int t, int64_t i) {
 }
 
 /// A checkpoint whose every element is known from its step.
-inline support::Checkpoint state_of(int64_t step, int64_t elements) {
-  support::Checkpoint checkpoint;
+inline Checkpoint state_of(int64_t step, int64_t elements) {
+  Checkpoint checkpoint;
   checkpoint.integers["step"] = step;
   checkpoint.parts = {{"model", {}}, {"optimizer", {}}};
   for (int t = 0; t < kTensors; ++t) {
@@ -33,7 +33,7 @@ inline support::Checkpoint state_of(int64_t step, int64_t elements) {
 
 /// The step of a checkpoint file after a look at every element. Errors: it cannot be loaded, or mixes two states.
 inline int64_t step_of(const std::filesystem::path& path) {
-  const support::Checkpoint checkpoint = support::load_checkpoint(path);
+  const Checkpoint checkpoint = load_checkpoint(path);
   const int64_t step = checkpoint.integer("step");
   for (int t = 0; t < kTensors; ++t) {
     const Tensor tensor = checkpoint.part(t % 2 == 0 ? "model" : "optimizer").tensor(str("tensor", t));

@@ -4,41 +4,37 @@
 
 #include "data/pipeline.h"
 #include "data/policy.h"
+#include "data/transforms/affine.h"
 #include "data/transforms/auto_augment.h"
 #include "data/transforms/blend.h"
-#include "data/transforms/brightness.h"
 #include "data/transforms/hue.h"
 #include "data/transforms/lookup.h"
-#include "data/transforms/posterize.h"
 #include "data/transforms/rand_augment.h"
 #include "data/transforms/random_erasing.h"
-#include "data/transforms/rotate.h"
-#include "data/transforms/sharpness.h"
-#include "data/transforms/translate.h"
 #include "data/transforms/trivial_augment.h"
 #include "tests/data/fixture.h"
 
 namespace weft::data::testing {
 namespace {
 
-Picture random_picture(int64_t height, int64_t width, int64_t channels, int64_t label = 3) {
+Image random_image(int64_t height, int64_t width, int64_t channels, int64_t label = 3) {
   return {random_bytes(static_cast<size_t>(height * width * channels)), height, width, channels, label};
 }
 
 Draw random_draw() { return Draw(std::random_device{}(), std::random_device{}()); }
 
-TEST(AugmentOp, KeepsSizeAndLabelAtEveryStrengthForAnyPicture) {
+TEST(AugmentOp, KeepsSizeAndLabelAtEveryStrengthForAnyImage) {
   for (const auto& [height, width] : {std::pair{1, 1}, std::pair{2, 9}, std::pair{11, 3}})
     for (int64_t channels = 1; channels <= 4; ++channels) {
-      const Picture picture = random_picture(height, width, channels, 7);
+      const Image image = random_image(height, width, channels, 7);
       for (int i = 0; i < kAugmentOps; ++i)
         for (const int bin : {0, 17, 30})
           for (const Sampling sampling : {Sampling::nearest, Sampling::bilinear}) {
             const auto op = static_cast<AugmentOp>(i);
             const double strength = magnitude(op, bin, kTrivialAugmentSpace, height, width);
             for (const double sign : {1.0, is_signed(op) ? -1.0 : 1.0}) {
-              const Picture out = apply(op, sign * strength, picture, {.sampling = sampling});
-              EXPECT_EQ(out.pixels.size(), picture.pixels.size()) << name(op);
+              const Image out = apply(op, sign * strength, image, {.sampling = sampling});
+              EXPECT_EQ(out.pixels.size(), image.pixels.size()) << name(op);
               EXPECT_EQ(out.label, 7) << name(op);
               EXPECT_EQ(out.height, height) << name(op);
               EXPECT_EQ(out.channels, channels) << name(op);
@@ -48,36 +44,36 @@ TEST(AugmentOp, KeepsSizeAndLabelAtEveryStrengthForAnyPicture) {
 }
 
 TEST(AugmentOp, MovesWhatItSays) {
-  const Picture picture = random_picture(5, 6, 3);
-  const Picture moved = translate(picture, 2, -1, {9, 8, 7});
+  const Image image = random_image(5, 6, 3);
+  const Image moved = translate(image, 2, -1, {9, 8, 7});
   for (int64_t y = 0; y < 5; ++y)
     for (int64_t x = 0; x < 6; ++x)
       for (int64_t c = 0; c < 3; ++c) {
         const bool is_inside = x >= 2 && y + 1 < 5;
-        EXPECT_EQ(moved.row(y)[3 * x + c], is_inside ? picture.row(y + 1)[3 * (x - 2) + c] : 9 - c);
+        EXPECT_EQ(moved.row(y)[3 * x + c], is_inside ? image.row(y + 1)[3 * (x - 2) + c] : 9 - c);
       }
-  Picture turned = random_picture(6, 6, 3);
-  const Picture start = turned;
+  Image turned = random_image(6, 6, 3);
+  const Image start = turned;
   for (int quarter = 0; quarter < 4; ++quarter) turned = rotate(turned, 90, {.sampling = Sampling::bilinear});
   EXPECT_EQ(turned.pixels, start.pixels);
   EXPECT_EQ(rotate(start, 90).row(0)[0], start.row(0)[3 * 5]);  // counter-clockwise: the right edge comes up
 }
 
 TEST(AugmentOp, RefusesWhatCannotBe) {
-  const Picture picture = random_picture(4, 4, 3);
-  EXPECT_THAT(error_text([&] { posterize(picture, 9); }), HasSubstr("expected 0 to 8 bits, got 9"));
-  EXPECT_THAT(error_text([&] { hue(picture, -0.6); }), HasSubstr("from -0.5 to 0.5, got -0.6"));
-  EXPECT_THAT(error_text([&] { brightness(picture, -0.1); }), HasSubstr("brightness: expected a factor of at least 0"));
-  EXPECT_THAT(error_text([&] { sharpness(picture, -1); }), HasSubstr("sharpness: expected a factor of at least 0"));
-  EXPECT_THAT(error_text([&] { translate(picture, 0, 0, {1}); }), HasSubstr("a fill of 3 channels, got 1"));
-  EXPECT_THAT(error_text([&] { blend(random_picture(4, 5, 3), picture, 1); }), HasSubstr("pictures of one size"));
-  EXPECT_THAT(error_text([&] { look_up(picture, std::vector<Lookup>(1)); }),
+  const Image image = random_image(4, 4, 3);
+  EXPECT_THAT(error_text([&] { posterize(image, 9); }), HasSubstr("expected 0 to 8 bits, got 9"));
+  EXPECT_THAT(error_text([&] { hue(image, -0.6); }), HasSubstr("from -0.5 to 0.5, got -0.6"));
+  EXPECT_THAT(error_text([&] { brightness(image, -0.1); }), HasSubstr("brightness: expected a factor of at least 0"));
+  EXPECT_THAT(error_text([&] { sharpness(image, -1); }), HasSubstr("sharpness: expected a factor of at least 0"));
+  EXPECT_THAT(error_text([&] { translate(image, 0, 0, {1}); }), HasSubstr("a fill of 3 channels, got 1"));
+  EXPECT_THAT(error_text([&] { blend(random_image(4, 5, 3), image, 1); }), HasSubstr("images of one size"));
+  EXPECT_THAT(error_text([&] { look_up(image, std::vector<Lookup>(1)); }),
               HasSubstr("3 tables, one per channel, got 1"));
-  EXPECT_THAT(error_text([] { affine(black_picture(2, 2, 5), {}); }), HasSubstr("1 to 4 channels, got 5"));
+  EXPECT_THAT(error_text([] { affine(black_image(2, 2, 5), {}); }), HasSubstr("1 to 4 channels, got 5"));
   EXPECT_THAT(error_text([] { magnitude(AugmentOp::rotate, 31, kRandAugmentSpace, 8, 8); }),
               HasSubstr("a magnitude from 0 to 30, got 31"));
   Draw draw = random_draw();
-  EXPECT_THAT(error_text([&] { rand_augment(picture, {.ops = -1}, draw); }), HasSubstr("at least 0 ops, got -1"));
+  EXPECT_THAT(error_text([&] { rand_augment(image, {.ops = -1}, draw); }), HasSubstr("at least 0 ops, got -1"));
 }
 
 TEST(RandomErasing, FillsOneBoxOfTheAllowedAreaAsOftenAsAsked) {
@@ -85,9 +81,9 @@ TEST(RandomErasing, FillsOneBoxOfTheAllowedAreaAsOftenAsAsked) {
   int erased = 0;
   double least = 1, most = 0;
   for (int i = 0; i < 2000; ++i) {
-    Picture white = black_picture(40, 50, 3);
+    Image white = black_image(40, 50, 3);
     std::fill(white.pixels.begin(), white.pixels.end(), uint8_t{255});
-    const Picture out = random_erasing(white, {.probability = 0.25, .fill = {1, 2, 3}}, draw);
+    const Image out = random_erasing(white, {.probability = 0.25, .fill = {1, 2, 3}}, draw);
     int64_t count = 0, top = 40, bottom = -1, left = 50, right = -1;
     for (int64_t y = 0; y < 40; ++y)
       for (int64_t x = 0; x < 50; ++x) {
@@ -108,65 +104,65 @@ TEST(RandomErasing, FillsOneBoxOfTheAllowedAreaAsOftenAsAsked) {
   EXPECT_LT(least, 0.06);
   EXPECT_GT(most, 0.25);
   EXPECT_LT(most, 0.36);
-  const Picture picture = random_picture(8, 8, 1);
-  EXPECT_EQ(random_erasing(picture, {.probability = 0}, draw).pixels, picture.pixels);
-  EXPECT_THAT(error_text([&] { random_erasing(picture, {.probability = 2}, draw); }), HasSubstr("from 0 to 1, got 2"));
-  EXPECT_THAT(error_text([&] { random_erasing(picture, {.least_area = 0.5}, draw); }), HasSubstr("least <= most"));
-  EXPECT_THAT(error_text([&] { random_erasing(picture, {.fill = {1, 2}}, draw); }), HasSubstr("1 channels, got 2"));
+  const Image image = random_image(8, 8, 1);
+  EXPECT_EQ(random_erasing(image, {.probability = 0}, draw).pixels, image.pixels);
+  EXPECT_THAT(error_text([&] { random_erasing(image, {.probability = 2}, draw); }), HasSubstr("from 0 to 1, got 2"));
+  EXPECT_THAT(error_text([&] { random_erasing(image, {.least_area = 0.5}, draw); }), HasSubstr("least <= most"));
+  EXPECT_THAT(error_text([&] { random_erasing(image, {.fill = {1, 2}}, draw); }), HasSubstr("1 channels, got 2"));
 }
 
-/// How often each op is the one that a policy applies, by what comes out of a picture on which all differ.
-std::map<std::vector<uint8_t>, int> outcomes(const PicturePolicy& policy, const Picture& picture, int times) {
+/// How often each op is the one that a policy applies, by what comes out of an image on which all differ.
+std::map<std::vector<uint8_t>, int> outcomes(const ImagePolicy& policy, const Image& image, int times) {
   std::map<std::vector<uint8_t>, int> seen;
   Draw draw = random_draw();
-  for (int i = 0; i < times; ++i) ++seen[policy(picture, draw).pixels];
+  for (int i = 0; i < times; ++i) ++seen[policy(image, draw).pixels];
   return seen;
 }
 
 TEST(Policy, RandAugmentTakesEachOpAsOften) {
-  const Picture picture = random_picture(12, 12, 3);
-  const auto seen = outcomes(make_policy("randaugment:1,20"), picture, 14000);
+  const Image image = random_image(12, 12, 3);
+  const auto seen = outcomes(make_policy("randaugment:1,20"), image, 14000);
   for (int i = 0; i < kAugmentOps - 1; ++i) {
     const auto op = static_cast<AugmentOp>(i);
     const double strength = magnitude(op, 20, kRandAugmentSpace, 12, 12);
     int count = 0;
-    std::set<std::vector<uint8_t>> results{apply(op, strength, picture).pixels};
-    if (is_signed(op)) results.insert(apply(op, -strength, picture).pixels);
+    std::set<std::vector<uint8_t>> results{apply(op, strength, image).pixels};
+    if (is_signed(op)) results.insert(apply(op, -strength, image).pixels);
     for (const auto& pixels : results) count += seen.contains(pixels) ? seen.at(pixels) : 0;
-    // autocontrast keeps a picture that has all bytes, and so may others: at least as often as their share
+    // autocontrast keeps an image that has all bytes, and so may others: at least as often as their share
     EXPECT_GT(count, 1000 - 6 * 31) << name(op);
   }
-  EXPECT_FALSE(seen.contains(apply(AugmentOp::invert, 0, picture).pixels));
+  EXPECT_FALSE(seen.contains(apply(AugmentOp::invert, 0, image).pixels));
 }
 
 TEST(Policy, TrivialAugmentReachesEveryMagnitude) {
-  const Picture picture = random_picture(12, 12, 3);
-  const auto seen = outcomes(make_policy("trivialaugment"), picture, 40000);
+  const Image image = random_image(12, 12, 3);
+  const auto seen = outcomes(make_policy("trivialaugment"), image, 40000);
   for (int bin = 0; bin < 31; ++bin)
     for (const double sign : {-1.0, 1.0})
       EXPECT_TRUE(seen.contains(
-          apply(AugmentOp::rotate, sign * magnitude(AugmentOp::rotate, bin, kTrivialAugmentSpace, 12, 12), picture)
+          apply(AugmentOp::rotate, sign * magnitude(AugmentOp::rotate, bin, kTrivialAugmentSpace, 12, 12), image)
               .pixels))
           << bin;
 }
 
 TEST(Policy, AutoAugmentAppliesPairsWithTheirProbabilities) {
-  const Picture picture = random_picture(24, 24, 3);
+  const Image image = random_image(24, 24, 3);
   // Pairs whose ops are certain: what comes out of "invert 0.6, equalize 1.0" must be among the results.
-  const auto seen = outcomes(make_policy("autoaugment:imagenet"), picture, 10000);
-  const Picture equalized = apply(AugmentOp::equalize, 0, picture);
-  const Picture both = apply(AugmentOp::equalize, 0, apply(AugmentOp::invert, 0, picture));
+  const auto seen = outcomes(make_policy("autoaugment:imagenet"), image, 10000);
+  const Image equalized = apply(AugmentOp::equalize, 0, image);
+  const Image both = apply(AugmentOp::equalize, 0, apply(AugmentOp::invert, 0, image));
   EXPECT_GT(seen.at(equalized.pixels), 100);
   EXPECT_NEAR(seen.at(both.pixels), 10000 * 2 / 25.0 * 0.6, 6 * std::sqrt(480.0));
 }
 
-TEST(Policy, IsAFunctionOfPictureAndDraw) {
-  const Picture picture = random_picture(20, 30, 3);
+TEST(Policy, IsAFunctionOfImageAndDraw) {
+  const Image image = random_image(20, 30, 3);
   for (const std::string& one : policy_names()) {
     std::set<std::vector<uint8_t>> different;
     for (uint64_t counter = 0; counter < 20; ++counter) {
       Draw a(5, counter), b(5, counter);
-      const Picture first = make_policy(one)(picture, a), second = make_policy(one)(picture, b);
+      const Image first = make_policy(one)(image, a), second = make_policy(one)(image, b);
       EXPECT_EQ(first.pixels, second.pixels) << one;
       different.insert(first.pixels);
     }
@@ -178,7 +174,7 @@ TEST(Policy, RefusesUnknownNamesAndNumbers) {
   EXPECT_THAT(error_text([] { make_policy("autoaugmnt"); }), HasSubstr("Did you mean 'autoaugment'?"));
   EXPECT_THAT(error_text([] { make_policy("autoaugment:cifar"); }), HasSubstr("Did you mean 'cifar10'?"));
   EXPECT_THAT(error_text([] { make_policy("trivialaugment:2"); }), HasSubstr("it has nothing to tune"));
-  EXPECT_THAT(error_text([] { make_policy("randaugment:"); }), HasSubstr("something behind the colon"));
+  EXPECT_THAT(error_text([] { make_policy("randaugment:"); }), HasSubstr("something after the colon"));
   for (const char* text : {"2", "2,", "2,31", "0,9", "17,9", "-1,9", "2,9,1", "2;9", "a,b", "2,-1", " 2,9"})
     EXPECT_THAT(error_text([&] { make_policy(str("randaugment:", text)); }), HasSubstr("expected randaugment:N,M"))
         << text;
@@ -199,15 +195,15 @@ TEST(Pipeline, ResolvesWhatTheUserLeavesOpen) {
   EXPECT_THAT(error_text([&] { resolved("nonne", "shapes"); }), HasSubstr("Did you mean 'none'?"));
 }
 
-TEST(Pipeline, ErasingComesLastInThePictureAsTheModelSeesIt) {
-  Picture white = black_picture(16, 16, 3);
+TEST(Pipeline, ErasingComesLastInTheImageAsTheModelSeesIt) {
+  Image white = black_image(16, 16, 3);
   std::fill(white.pixels.begin(), white.pixels.end(), uint8_t{255});
   const PipelineOptions options{.erasing = {.probability = 1, .fill = {9, 9, 9}}};
   const Pipeline pipeline = make_pipeline("cifar", Split::train, options);
   EXPECT_FALSE(pipeline.place);  // settled before the box is drawn
   for (int i = 0; i < 50; ++i) {
     Draw draw = random_draw();
-    const Picture out = pipeline.prepare(white, draw);
+    const Image out = pipeline.prepare(white, draw);
     std::map<uint8_t, int> counts;
     for (const uint8_t value : out.pixels) ++counts[value];
     EXPECT_GT(counts[9], 0);
@@ -217,14 +213,14 @@ TEST(Pipeline, ErasingComesLastInThePictureAsTheModelSeesIt) {
 }
 
 TEST(Pipeline, PoliciesChangeTrainingAlone) {
-  const Picture picture = random_picture(20, 20, 3);
+  const Image image = random_image(20, 20, 3);
   const PipelineOptions options{.jitter = {.brightness = 0.5}};
   for (const char* text : {"cifar+randaugment:2,9", "imagenet:16+autoaugment", "none+trivialaugment"}) {
     const Pipeline train = make_pipeline(text, Split::train, options), val = make_pipeline(text, Split::val, options);
     Draw a = random_draw(), b = random_draw();
-    EXPECT_NE(train.prepare(picture, a).pixels, train.prepare(picture, b).pixels) << text;
+    EXPECT_NE(train.prepare(image, a).pixels, train.prepare(image, b).pixels) << text;
     if (val.prepare) {
-      EXPECT_EQ(val.prepare(picture, a).pixels, val.prepare(picture, b).pixels) << text;
+      EXPECT_EQ(val.prepare(image, a).pixels, val.prepare(image, b).pixels) << text;
     }
   }
   EXPECT_THAT(error_text([] { make_pipeline("none", Split::train, {.jitter = {.hue = 1}}); }),

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every op of the augmentation policies against what torchvision makes of the same pictures with Pillow
+// Every op of the augmentation policies against what torchvision makes of the same images with Pillow
 // (tests/golden/augmentations.py, which says what the names of the tensors mean).
 #include <cmath>
 #include <map>
 #include <set>
 #include <sstream>
 
-#include "core/safetensors.h"
 #include "data/transforms/augment_op.h"
 #include "data/transforms/auto_augment.h"
 #include "data/transforms/hue.h"
 #include "data/transforms/rand_augment.h"
 #include "data/transforms/trivial_augment.h"
+#include "io/safetensors.h"
 #include "tests/data/fixture.h"
 
 namespace weft::data::testing {
@@ -37,7 +37,7 @@ const std::map<std::string, Tensor>& golden_file() {
   return tensors;
 }
 
-Picture to_picture(const Tensor& t) { return {t.to_vector<uint8_t>(), t.size(0), t.size(1), t.size(2), 0}; }
+Image to_image(const Tensor& t) { return {t.to_vector<uint8_t>(), t.size(0), t.size(1), t.size(2), 0}; }
 
 AugmentOp op_named(const std::string& word) {
   for (int i = 0; i < kAugmentOps; ++i)
@@ -57,11 +57,11 @@ TEST(AugmentGolden, EveryOpEqualsPillowBitForBit) {
   for (const auto& [key, expected] : golden_file()) {
     const Words words = split(key, '/');
     if (words[0] != "op") continue;
-    const Picture source = to_picture(golden_file().at("source/" + words[1]));
+    const Image source = to_image(golden_file().at("source/" + words[1]));
     const double strength = std::stod(words[3]);
-    const Picture got = words[2] == "hue"
-                            ? hue(source, strength)
-                            : apply(op_named(words[2]), strength, source, affine_options(words[4], words[5]));
+    const Image got = words[2] == "hue"
+                          ? hue(source, strength)
+                          : apply(op_named(words[2]), strength, source, affine_options(words[4], words[5]));
     EXPECT_EQ(got.pixels, expected.to_vector<uint8_t>()) << key;
     EXPECT_EQ(got.channels, expected.size(2)) << key;
     seen.insert(words[2]);

@@ -16,9 +16,9 @@ std::vector<uint8_t> cifar10_bytes(int64_t records) {
   return bytes;
 }
 
-void expect_record(const Picture& picture, const uint8_t* planes) {
+void expect_record(const Image& image, const uint8_t* planes) {
   for (int64_t c = 0; c < 3; ++c)
-    for (int64_t p = 0; p < 1024; ++p) ASSERT_EQ(picture.pixels[3 * p + c], planes[1024 * c + p]) << c << " " << p;
+    for (int64_t p = 0; p < 1024; ++p) ASSERT_EQ(image.pixels[3 * p + c], planes[1024 * c + p]) << c << " " << p;
 }
 
 TEST(Cifar10, ReadsPixelsAndLabelsOfEveryBatchThatIsThere) {
@@ -37,7 +37,7 @@ TEST(Cifar10, ReadsPixelsAndLabelsOfEveryBatchThatIsThere) {
     EXPECT_EQ(set->storage()->labels[i], record[0]);
   }
   EXPECT_THAT(set->origin(4), HasSubstr("data_batch_5.bin record 1"));
-  EXPECT_THAT(set->describe(), HasSubstr("cifar10 train: 5 pictures 32x32x3, 10 classes"));
+  EXPECT_THAT(set->describe(), HasSubstr("cifar10 train: 5 images 32x32x3, 10 classes"));
 }
 
 TEST(Cifar10, ReadsTheTestPartAloneWithAnyNumberOfRecords) {

@@ -6,7 +6,7 @@
 namespace weft::data::testing {
 namespace {
 
-int largest_difference(const Picture& a, const Picture& b) {
+int largest_difference(const Image& a, const Image& b) {
   EXPECT_EQ(a.height, b.height);
   EXPECT_EQ(a.width, b.width);
   EXPECT_EQ(a.channels, b.channels);
@@ -37,13 +37,13 @@ class Decode : public ::testing::TestWithParam<Case> {};
 TEST_P(Decode, EqualsPillow) {
   const auto [file, expected, tolerance] = GetParam();
   NEED_DECODER_OF(file);
-  const Picture picture = decode(read_file(golden(file)), file);
-  EXPECT_LE(largest_difference(picture, read_ppm(golden(str(expected, ".ppm")))), tolerance);
+  const Image image = decode(read_file(golden(file)), file);
+  EXPECT_LE(largest_difference(image, read_ppm(golden(str(expected, ".ppm")))), tolerance);
 }
 
 // JPEG decoders may differ by a level or two; PNG is exact.
 INSTANTIATE_TEST_SUITE_P(
-    Pictures, Decode,
+    Images, Decode,
     ::testing::Values(Case{"baseline.jpg", "baseline", 2}, Case{"progressive.jpg", "progressive", 2},
                       Case{"chroma420.JPEG", "chroma420", 2}, Case{"grey.jpg", "grey", 2}, Case{"cmyk.jpg", "cmyk", 3},
                       Case{"exif1.jpg", "exif1", 2}, Case{"exif2.jpg", "exif2", 2}, Case{"exif3.jpg", "exif3", 2},
@@ -52,28 +52,28 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"grey.png", "grey_png", 0}, Case{"alpha.png", "alpha", 0}, Case{"palette.png", "palette", 0},
                       Case{"bilevel.png", "bilevel", 0}, Case{"deep.png", "deep", 0}));
 
-TEST(DecodePicture, EveryExifOrientationStandsUpright) {
+TEST(DecodeImage, EveryExifOrientationStandsUpright) {
   WEFT_NEED_PART(JPEG, "libjpeg-turbo");
-  const Picture upright_picture = read_ppm(golden("rgb.ppm"));
+  const Image upright_image = read_ppm(golden("rgb.ppm"));
   for (int orientation = 1; orientation <= 8; ++orientation) {
     const std::string file = str("exif", orientation, ".jpg");
-    const Picture picture = decode(read_file(golden(file)), file);
-    ASSERT_EQ(picture.height, upright_picture.height) << file;
+    const Image image = decode(read_file(golden(file)), file);
+    ASSERT_EQ(image.height, upright_image.height) << file;
     int64_t total = 0;
-    for (size_t i = 0; i < picture.pixels.size(); ++i) total += std::abs(picture.pixels[i] - upright_picture.pixels[i]);
-    EXPECT_LT(total, static_cast<int64_t>(picture.pixels.size()) * 6) << file;
+    for (size_t i = 0; i < image.pixels.size(); ++i) total += std::abs(image.pixels[i] - upright_image.pixels[i]);
+    EXPECT_LT(total, static_cast<int64_t>(image.pixels.size()) * 6) << file;
   }
 }
 
-TEST(DecodePicture, RefusesWhatIsNoPicture) {
+TEST(DecodeImage, RefusesWhatIsNoImage) {
   EXPECT_THAT(error_text([] { decode({}, "a.jpg"); }), HasSubstr("a.jpg is empty"));
   EXPECT_THAT(error_text([] {
                 decode(std::vector<uint8_t>{'G', 'I', 'F', '8'}, "a.jpg");
               }),
-              HasSubstr("expected a JPEG or PNG picture, got something else in a.jpg"));
+              HasSubstr("expected a JPEG or PNG image, got something else in a.jpg"));
 }
 
-TEST(DecodePicture, RefusesTruncatedPictures) {
+TEST(DecodeImage, RefusesTruncatedImages) {
   for (const char* file : {"baseline.jpg", "progressive.jpg", "rgb.png"}) {
     std::vector<uint8_t> bytes = read_file(golden(file));
     bytes.resize(bytes.size() * 3 / 5);
@@ -81,7 +81,7 @@ TEST(DecodePicture, RefusesTruncatedPictures) {
   }
 }
 
-TEST(DecodePicture, SaysWhereAJpegIsCutShort) {
+TEST(DecodeImage, SaysWhereAJpegIsCutShort) {
   WEFT_NEED_PART(JPEG, "libjpeg-turbo");
   std::vector<uint8_t> bytes = read_file(golden("baseline.jpg"));
   bytes.resize(bytes.size() * 3 / 4);
@@ -90,7 +90,7 @@ TEST(DecodePicture, SaysWhereAJpegIsCutShort) {
   EXPECT_THAT(error_text([&] { decode(bytes, "a.jpg"); }), HasSubstr("jpeg: cannot read a.jpg"));
 }
 
-TEST(DecodePicture, RefusesCorruptPictures) {
+TEST(DecodeImage, RefusesCorruptImages) {
   WEFT_NEED_PART(SPNG, "libspng");
   std::vector<uint8_t> bytes = read_file(golden("rgb.png"));
   bytes[bytes.size() / 2] ^= 0x55;
@@ -105,7 +105,7 @@ size_t last_marker(const std::vector<uint8_t>& jpeg, uint8_t marker) {
   return 0;
 }
 
-TEST(DecodePicture, AFewBytesOfJpegCannotAskForGigabytes) {
+TEST(DecodeImage, AFewBytesOfJpegCannotAskForGigabytes) {
   WEFT_NEED_PART(JPEG, "libjpeg-turbo");
   std::vector<uint8_t> bytes = read_file(golden("baseline.jpg"));
   EXPECT_EQ(error_text([&] { decode(bytes, "a.jpg", {.max_pixels = 767}); }),
@@ -121,7 +121,7 @@ TEST(DecodePicture, AFewBytesOfJpegCannotAskForGigabytes) {
   EXPECT_THAT(error_text([&] { decode(bytes, "a.jpg"); }), HasSubstr("expected at most 268435456 pixels in a.jpg"));
 }
 
-TEST(DecodePicture, AJpegOfManyScansIsRefused) {
+TEST(DecodeImage, AJpegOfManyScansIsRefused) {
   WEFT_NEED_PART(JPEG, "libjpeg-turbo");
   const std::vector<uint8_t> bytes = read_file(golden("progressive.jpg"));
   const size_t scan = last_marker(bytes, 0xda);
@@ -133,7 +133,7 @@ TEST(DecodePicture, AJpegOfManyScansIsRefused) {
             "jpeg: cannot read a.jpg: expected at most 100 scans, got more");
 }
 
-TEST(DecodePicture, AFewBytesOfPngCannotAskForGigabytes) {
+TEST(DecodeImage, AFewBytesOfPngCannotAskForGigabytes) {
   WEFT_NEED_PART(SPNG, "libspng");
   std::vector<uint8_t> bytes = read_file(golden("rgb.png"));
   EXPECT_EQ(error_text([&] { decode(bytes, "a.png", {.max_pixels = 700}); }),
@@ -150,8 +150,8 @@ TEST(DecodePicture, AFewBytesOfPngCannotAskForGigabytes) {
       str("png: expected a.png to hold 16160x16152 pixels, got a file of ", bytes.size(), " bytes. Is it cut short?"));
 }
 
-TEST(DecodePicture, SurvivesRandomDamage) {
-  // Whatever happens to the bytes, the outcome is a picture or one weft::Error.
+TEST(DecodeImage, SurvivesRandomDamage) {
+  // Whatever happens to the bytes, the outcome is an image or one weft::Error.
   std::mt19937 generator(std::random_device{}());
   for (const char* file : {"baseline.jpg", "progressive.jpg", "cmyk.jpg", "exif6.jpg", "palette.png", "deep.png"}) {
     const std::vector<uint8_t> bytes = read_file(golden(file));
@@ -159,8 +159,8 @@ TEST(DecodePicture, SurvivesRandomDamage) {
       std::vector<uint8_t> damaged = bytes;
       for (int n = 0; n < 3; ++n) damaged[generator() % damaged.size()] = static_cast<uint8_t>(generator());
       try {
-        const Picture picture = decode(damaged, file);
-        EXPECT_EQ(static_cast<int64_t>(picture.pixels.size()), picture.height * picture.width * 3);
+        const Image image = decode(damaged, file);
+        EXPECT_EQ(static_cast<int64_t>(image.pixels.size()), image.height * image.width * 3);
       } catch (const Error& error) {
         EXPECT_THAT(error.what(), HasSubstr(file));
       }
@@ -168,25 +168,25 @@ TEST(DecodePicture, SurvivesRandomDamage) {
   }
 }
 
-TEST(DecodePicture, ScalesDownInTheDctDomainWhenAllowed) {
+TEST(DecodeImage, ScalesDownInTheDctDomainWhenAllowed) {
   WEFT_NEED_PART(JPEG, "libjpeg-turbo");
   const std::vector<uint8_t> bytes = read_file(golden("baseline.jpg"));  // 32x24
-  const Picture half = decode(bytes, "baseline.jpg", {.shortest_edge = 12});
+  const Image half = decode(bytes, "baseline.jpg", {.shortest_edge = 12});
   EXPECT_EQ(half.height, 12);
   EXPECT_EQ(half.width, 16);
-  const Picture whole = decode(bytes, "baseline.jpg", {.shortest_edge = 24});
+  const Image whole = decode(bytes, "baseline.jpg", {.shortest_edge = 24});
   EXPECT_EQ(whole.height, 24);
   EXPECT_EQ(decode(bytes, "baseline.jpg", {.shortest_edge = 100}).height, 24);
-  // Same picture: the mean colour stays.
-  const auto mean = [](const Picture& picture) {
+  // Same image: the mean colour stays.
+  const auto mean = [](const Image& image) {
     double sum = 0;
-    for (const uint8_t value : picture.pixels) sum += value;
-    return sum / static_cast<double>(picture.pixels.size());
+    for (const uint8_t value : image.pixels) sum += value;
+    return sum / static_cast<double>(image.pixels.size());
   };
   EXPECT_NEAR(mean(half), mean(whole), 2);
 }
 
-TEST(DecodePicture, AStubSaysHowToBuildItsPartIn) {
+TEST(DecodeImage, AStubSaysHowToBuildItsPartIn) {
   if (WEFT_HAVE_JPEG && WEFT_HAVE_SPNG) GTEST_SKIP() << "this build has no stub: WEFT_WITHOUT=all gives one";
   if (!WEFT_HAVE_JPEG) {
     EXPECT_THAT(error_text([] { decode(read_file(golden("baseline.jpg")), "a.jpg"); }),

@@ -189,13 +189,13 @@ TEST_F(Fields, RefusesWithOneLine) {
               HasSubstr("cannot write"));
   const auto series = std::make_shared<const FieldSeries>(folder_.path(), options());
   EXPECT_THAT(error_text([&] { FieldLoader(series, Sampler(5), {.batch_size = 6}); }),
-              HasSubstr("expected a batch size of 1 to 5, the number of samples of this rank, got 6"));
+              HasSubstr("expected a batch size of at most 5, the number of samples of this rank, got 6"));
   EXPECT_THAT(error_text([&] { FieldLoader(series, Sampler(5), {.batch_size = 1, .workers = -1}); }),
               HasSubstr("expected at least 0 workers"));
   EXPECT_THAT(error_text([&] { FieldLoader(series, Sampler(5), {.batch_size = 1}).next(); }),
               HasSubstr("expected start(epoch) before next()"));
   EXPECT_THAT(error_text([&] { FieldLoader(series, Sampler(5), {.batch_size = 1}).start(0, 6); }),
-              HasSubstr("expected a step of 0 to 5, got 6"));
+              HasSubstr("expected a step from 0 to 5, got epoch 0 step 6"));
 }
 
 TEST(FieldsWithoutHdf5, SayHowToGetIt) {

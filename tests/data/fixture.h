@@ -8,8 +8,8 @@
 #include <random>
 #include <string>
 
-#include "data/file_bytes.h"
-#include "data/picture.h"
+#include "data/image.h"
+#include "io/file_bytes.h"
 #include "kernels/error.h"
 #include "tests/support/temporary_folder.h"
 
@@ -54,18 +54,18 @@ inline std::vector<uint8_t> idx_bytes(const std::vector<uint32_t>& sizes, int la
   return bytes;
 }
 
-/// Reads a binary PPM as tests/golden/pictures.py writes it.
-inline Picture read_ppm(const fs::path& path) {
+/// Reads a binary PPM as tests/golden/images.py writes it.
+inline Image read_ppm(const fs::path& path) {
   const std::vector<uint8_t> bytes = read_file(path);
   const std::string text(bytes.begin(), bytes.end());
   int width = 0, height = 0, taken = 0;
   if (std::sscanf(text.c_str(), "P6 %d %d 255%n", &width, &height, &taken) != 2) fail("not a PPM: ", path.string());
-  Picture picture = black_picture(height, width, 3);
-  std::copy_n(bytes.begin() + taken + 1, picture.pixels.size(), picture.pixels.begin());
-  return picture;
+  Image image = black_image(height, width, 3);
+  std::copy_n(bytes.begin() + taken + 1, image.pixels.size(), image.pixels.begin());
+  return image;
 }
 
-inline fs::path golden(const std::string& name) { return fs::path(WEFT_GOLDEN) / "pictures" / name; }
+inline fs::path golden(const std::string& name) { return fs::path(WEFT_GOLDEN) / "images" / name; }
 
 /// The folder of real data sets: the environment's WEFT_SHARED_DATA, or the one known at configure time.
 inline fs::path shared_data(const std::string& name) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that h5py has written (tests/golden/hdf5_pictures.py), and our own.
+// Files that h5py has written (tests/golden/hdf5_images.py), and our own.
 #include <sys/resource.h>
 
 #include <csignal>
 #include <cstring>
 
 #include "data/hdf5_heap.h"
-#include "data/hdf5_pictures.h"
-#include "data/picture_writer.h"
+#include "data/hdf5_images.h"
+#include "data/image_writer.h"
 #include "tests/data/fixture.h"
 
 namespace weft::data::testing {
@@ -23,16 +23,16 @@ Bytes encoded(const EncodedDataset& set, int64_t index) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// A golden picture with zeros behind it, as hdf5_pictures.py has put it into the file.
+/// A golden image with zeros behind it, as hdf5_images.py has put it into the file.
 Bytes padded(const std::string& name, size_t more = 0) {
   Bytes bytes = read_file(golden(name));
   bytes.resize(bytes.size() + more);
   return bytes;
 }
 
-TEST(Hdf5Pictures, ReadsTheLayoutOfJscAsH5pyWritesIt) {
+TEST(Hdf5Images, ReadsTheLayoutOfJscAsH5pyWritesIt) {
   WEFT_NEED_PART(HDF5, "HDF5");
-  const auto train = hdf5_pictures(file_of_h5py("jsc.h5"), "train");
+  const auto train = hdf5_images(file_of_h5py("jsc.h5"), "train");
   ASSERT_EQ(train->size(), 4);
   EXPECT_EQ(train->classes(), (std::vector<std::string>{"0", "1", "2"}));
   EXPECT_EQ(encoded(*train, 0), padded("baseline.jpg"));
@@ -41,8 +41,8 @@ TEST(Hdf5Pictures, ReadsTheLayoutOfJscAsH5pyWritesIt) {
   EXPECT_EQ(encoded(*train, 3), padded("rgb.png", 3));
   const int64_t labels[] = {0, 2, 1, 2};
   for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(train->label(i), labels[i]);
-  const auto val = hdf5_pictures(file_of_h5py("jsc.h5"), "val");
-  EXPECT_EQ(val->classes(), train->classes());  // although no picture of it has label 2
+  const auto val = hdf5_images(file_of_h5py("jsc.h5"), "val");
+  EXPECT_EQ(val->classes(), train->classes());  // although no image of it has label 2
   EXPECT_EQ(encoded(*val, 0), padded("chroma420.JPEG"));
   EXPECT_EQ(open_dataset("hdf5:" + file_of_h5py("jsc.h5").string(), Split::val)->size(), 2);
   EXPECT_THAT(error_text([&] { train->get(4); }), HasSubstr("expected an index below 4, got 4"));
@@ -51,20 +51,20 @@ TEST(Hdf5Pictures, ReadsTheLayoutOfJscAsH5pyWritesIt) {
   EXPECT_EQ(train->get(1).label, 2);
 }
 
-TEST(Hdf5Pictures, ReadsChunksOtherIntegersNamedClassesAndTest) {
+TEST(Hdf5Images, ReadsChunksOtherIntegersNamedClassesAndTest) {
   WEFT_NEED_PART(HDF5, "HDF5");
-  const auto train = hdf5_pictures(file_of_h5py("chunked.h5"), "train");
+  const auto train = hdf5_images(file_of_h5py("chunked.h5"), "train");
   ASSERT_EQ(train->size(), 3);
   EXPECT_EQ(train->classes(), (std::vector<std::string>{"ants", "bees"}));
   EXPECT_EQ(encoded(*train, 2), padded("grey.jpg"));
   EXPECT_EQ(train->label(1), 1);
-  EXPECT_EQ(hdf5_pictures(file_of_h5py("chunked.h5"), "val")->size(), 2);  // the part is called test
+  EXPECT_EQ(hdf5_images(file_of_h5py("chunked.h5"), "val")->size(), 2);  // the part is called test
 }
 
-TEST(Hdf5Pictures, SaysWhatItCannotUse) {
+TEST(Hdf5Images, SaysWhatItCannotUse) {
   WEFT_NEED_PART(HDF5, "HDF5");
   const auto refusal = [](const char* part) {
-    return error_text([&] { hdf5_pictures(file_of_h5py("wrong.h5"), part); });
+    return error_text([&] { hdf5_images(file_of_h5py("wrong.h5"), part); });
   };
   EXPECT_THAT(refusal("compressed"), HasSubstr("expected them stored without compression"));
   for (const char* part : {"floats", "fixed"})
@@ -73,26 +73,26 @@ TEST(Hdf5Pictures, SaysWhatItCannotUse) {
   EXPECT_THAT(refusal("no_images"), HasSubstr("expected the datasets images and targets, got no images"));
   EXPECT_THAT(refusal("not_written"), HasSubstr("got none: nothing has been written"));
   EXPECT_THAT(refusal("few_targets"), HasSubstr("expected"));
-  EXPECT_THAT(refusal("negative_target"), HasSubstr("got -1 for picture 1"));
+  EXPECT_THAT(refusal("negative_target"), HasSubstr("got -1 for image 1"));
   EXPECT_THAT(refusal("no_group"), HasSubstr("expected a group 'no_group' with images and targets, got none"));
   EXPECT_THAT(refusal("train"), HasSubstr("expected a group 'train'"));
-  const auto one = hdf5_pictures(file_of_h5py("wrong.h5"), "one_empty");
+  const auto one = hdf5_images(file_of_h5py("wrong.h5"), "one_empty");
   EXPECT_EQ(encoded(*one, 0), padded("chroma420.JPEG"));
-  EXPECT_THAT(error_text([&] { encoded(*one, 1); }), HasSubstr("one_empty picture 1: expected a picture, got 0 bytes"));
-  EXPECT_THAT(error_text([&] { hdf5_pictures(file_of_h5py("user_block.h5"), "train"); }),
+  EXPECT_THAT(error_text([&] { encoded(*one, 1); }), HasSubstr("one_empty image 1: expected an image, got 0 bytes"));
+  EXPECT_THAT(error_text([&] { hdf5_images(file_of_h5py("user_block.h5"), "train"); }),
               HasSubstr("no user block, got 8, 8 and 512 bytes"));
-  EXPECT_THAT(error_text([&] { hdf5_pictures(golden("rgb.png"), "train"); }), HasSubstr("expected an HDF5 file, got"));
-  EXPECT_THAT(error_text([&] { hdf5_pictures("/none.h5", "train"); }), HasSubstr("No such file"));
+  EXPECT_THAT(error_text([&] { hdf5_images(golden("rgb.png"), "train"); }), HasSubstr("expected an HDF5 file, got"));
+  EXPECT_THAT(error_text([&] { hdf5_images("/none.h5", "train"); }), HasSubstr("No such file"));
 }
 
-TEST(Hdf5Pictures, NoticesAFileThatWasCutShort) {
+TEST(Hdf5Images, NoticesAFileThatWasCutShort) {
   WEFT_NEED_PART(HDF5, "HDF5");
   const TemporaryFolder folder;
   const Bytes whole = read_file(file_of_h5py("jsc.h5"));
   for (size_t size = 600; size < whole.size(); size += 900) {
     write_file(folder / "cut.h5", Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)));
     EXPECT_THAT(error_text([&] {
-                  const auto set = hdf5_pictures(folder / "cut.h5", "train");
+                  const auto set = hdf5_images(folder / "cut.h5", "train");
                   for (int64_t i = 0; i < set->size(); ++i) encoded(*set, i);
                 }),
                 HasSubstr("cut short"))
@@ -103,21 +103,21 @@ TEST(Hdf5Pictures, NoticesAFileThatWasCutShort) {
 TEST(Hdf5Writer, GivesBackWhatWasWritten) {
   WEFT_NEED_PART(HDF5, "HDF5");
   const TemporaryFolder folder;
-  std::vector<Bytes> pictures;
-  for (const size_t size : {1, 7, 8, 100, 4000, 4064, 4065, 5000, 200000, 3}) pictures.push_back(random_bytes(size));
+  std::vector<Bytes> images;
+  for (const size_t size : {1, 7, 8, 100, 4000, 4064, 4065, 5000, 200000, 3}) images.push_back(random_bytes(size));
   const auto writer = hdf5_writer(folder / "a.h5", {"ant", "bumblebee"});
   for (const char* part : {"train", "val"}) {
-    writer->begin_part(part, static_cast<int64_t>(pictures.size()));
-    for (size_t i = 0; i < pictures.size(); ++i) writer->add(pictures[i], static_cast<int64_t>(i % 2));
+    writer->begin_part(part, static_cast<int64_t>(images.size()));
+    for (size_t i = 0; i < images.size(); ++i) writer->add(images[i], static_cast<int64_t>(i % 2));
   }
   EXPECT_FALSE(fs::exists(folder / "a.h5"));
   writer->commit();
   for (const char* part : {"train", "val"}) {
-    const auto set = hdf5_pictures(folder / "a.h5", part);
+    const auto set = hdf5_images(folder / "a.h5", part);
     EXPECT_EQ(set->classes(), (std::vector<std::string>{"ant", "bumblebee"}));
-    ASSERT_EQ(set->size(), static_cast<int64_t>(pictures.size()));
+    ASSERT_EQ(set->size(), static_cast<int64_t>(images.size()));
     for (int64_t i = 0; i < set->size(); ++i) {
-      EXPECT_EQ(encoded(*set, i), pictures[i]);
+      EXPECT_EQ(encoded(*set, i), images[i]);
       EXPECT_EQ(set->label(i), i % 2);
     }
   }
@@ -155,7 +155,7 @@ TEST(Hdf5Writer, HasLabelsOf16Bits) {
 
 TEST(Hdf5Parts, AreAnErrorWithACureWithoutHdf5) {
   if (WEFT_HAVE_HDF5) GTEST_SKIP() << "this build has HDF5";
-  EXPECT_THAT(error_text([] { hdf5_pictures("a.h5", "train"); }), HasSubstr("apt-get install libhdf5-dev"));
+  EXPECT_THAT(error_text([] { hdf5_images("a.h5", "train"); }), HasSubstr("apt-get install libhdf5-dev"));
   EXPECT_THAT(error_text([] { hdf5_writer("a.h5", {"a"}); }), HasSubstr("apt-get install libhdf5-dev"));
 }
 
@@ -188,10 +188,10 @@ TEST(Hdf5Heap, FindsObjectsAndRefusesDamage) {
   EXPECT_EQ(heap_text(heap(), first), "abc");
   EXPECT_EQ(heap_text(heap(), second), "fghij");
   EXPECT_THAT(heap_text(heap(), {3, 8, 10}),
-              HasSubstr("train picture 4: expected object 8 in the global heap at byte 10"));
+              HasSubstr("train image 4: expected object 8 in the global heap at byte 10"));
   EXPECT_THAT(heap_text(heap(), {3, 0, 10}), HasSubstr("expected object 0"));
   EXPECT_THAT(heap_text(heap(), {4, 7, 10}), HasSubstr("expected an object of 4 bytes in the global heap, got 3"));
-  EXPECT_THAT(heap_text(heap(), {0, 7, 10}), HasSubstr("expected a picture, got 0 bytes"));
+  EXPECT_THAT(heap_text(heap(), {0, 7, 10}), HasSubstr("expected an image, got 0 bytes"));
   EXPECT_THAT(heap_text(heap(), {3, 7, 11}), HasSubstr("expected a global heap at byte 11, got something else"));
   for (const uint64_t far : {uint64_t{80}, uint64_t{106}, uint64_t{1} << 40, ~uint64_t{0}})
     EXPECT_THAT(heap_text(heap(), {3, 7, far}), HasSubstr("before the file's end, byte 106")) << far;

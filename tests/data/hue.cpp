@@ -60,7 +60,7 @@ Rgb turned(Rgb rgb, int step) {
 }
 
 TEST(Hue, OfEveryColourIsThatOfOneColourAtATime) {
-  Picture all = black_picture(256, 256, 3);
+  Image all = black_image(256, 256, 3);
   for (const double shift : {-0.5, -0.21, 0.0, 0.1, 0.5})
     for (int red = shift == 0.1 ? 0 : static_cast<int>(random_bytes(1)[0] % 16); red < 256;
          red += shift == 0.1 ? 1 : 16) {
@@ -69,7 +69,7 @@ TEST(Hue, OfEveryColourIsThatOfOneColourAtATime) {
         all.pixels[3 * at + 1] = static_cast<uint8_t>(at >> 8);
         all.pixels[3 * at + 2] = static_cast<uint8_t>(at);
       }
-      const Picture got = hue(all, shift);
+      const Image got = hue(all, shift);
       int wrong = 0;
       for (int at = 0; at < 256 * 256; ++at) {
         const uint8_t *from = &all.pixels[3 * at], *to = &got.pixels[3 * at];
@@ -82,15 +82,15 @@ TEST(Hue, OfEveryColourIsThatOfOneColourAtATime) {
 
 TEST(Hue, LeavesAFourthChannelAndWhatIsNoBlock) {
   for (const int64_t width : {1, 63, 64, 65, 130}) {
-    const Picture from{random_bytes(static_cast<size_t>(width * 4)), 1, width, 4, 5};
-    const Picture to = hue(from, 0.3);
+    const Image from{random_bytes(static_cast<size_t>(width * 4)), 1, width, 4, 5};
+    const Image to = hue(from, 0.3);
     for (int64_t x = 0; x < width; ++x) {
       const uint8_t *a = &from.pixels[4 * x], *b = &to.pixels[4 * x];
       EXPECT_EQ((Rgb{b[0], b[1], b[2]}), turned({a[0], a[1], a[2]}, static_cast<int>(0.3 * 255)));
       EXPECT_EQ(b[3], a[3]);
     }
   }
-  const Picture grey{random_bytes(12), 3, 4, 1, 5};
+  const Image grey{random_bytes(12), 3, 4, 1, 5};
   EXPECT_EQ(hue(grey, 0.3).pixels, grey.pixels);
 }
 

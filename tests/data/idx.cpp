@@ -6,7 +6,7 @@
 namespace weft::data::testing {
 namespace {
 
-TEST(Idx, ReadsPictures) {
+TEST(Idx, ReadsImages) {
   const TemporaryFolder folder;
   const std::vector<uint8_t> images = idx_bytes({5, 4, 3}), labels = idx_bytes({5}, 9);
   write_file(folder / "train-images-idx3-ubyte", images);
@@ -15,11 +15,11 @@ TEST(Idx, ReadsPictures) {
   ASSERT_EQ(set->size(), 5);
   EXPECT_EQ(set->classes().size(), 10u);
   EXPECT_EQ(set->channels(), 1);
-  const Picture picture = set->get(2);
-  EXPECT_EQ(picture.height, 4);
-  EXPECT_EQ(picture.width, 3);
-  EXPECT_EQ(picture.label, labels[8 + 2]);
-  EXPECT_TRUE(std::equal(picture.pixels.begin(), picture.pixels.end(), images.begin() + 16 + 2 * 12));
+  const Image image = set->get(2);
+  EXPECT_EQ(image.height, 4);
+  EXPECT_EQ(image.width, 3);
+  EXPECT_EQ(image.label, labels[8 + 2]);
+  EXPECT_TRUE(std::equal(image.pixels.begin(), image.pixels.end(), images.begin() + 16 + 2 * 12));
   EXPECT_THAT(error_text([&] { idx(folder.path(), Split::val); }),
               HasSubstr("one of t10k-images-idx3-ubyte, t10k-images-idx3-ubyte.gz"));
 }
@@ -48,9 +48,9 @@ TEST(Idx, RefusesBrokenFiles) {
   EXPECT_THAT(text({0, 0}, labels), HasSubstr("expected a header, got 2 bytes"));
   EXPECT_THAT(text({0, 0, 8, 3, 0}, labels), HasSubstr("expected a header of 16 bytes, got 5"));
   EXPECT_THAT(text(images, idx_bytes({4})), HasSubstr("got 4 in"));
-  EXPECT_THAT(text(labels, labels), HasSubstr("expected pictures [n, h, w]"));
+  EXPECT_THAT(text(labels, labels), HasSubstr("expected images [n, h, w]"));
   EXPECT_THAT(text(images, images), HasSubstr("one dimension of labels"));
-  EXPECT_THAT(text(idx_bytes({0, 4, 3}), idx_bytes({0})), HasSubstr("expected at least one picture"));
+  EXPECT_THAT(text(idx_bytes({0, 4, 3}), idx_bytes({0})), HasSubstr("expected at least one image"));
   broken = images;
   for (int i = 4; i < 16; ++i) broken[i] = 0xff;
   EXPECT_THAT(text(broken, labels), HasSubstr("promises more than 2^48 bytes"));

@@ -6,12 +6,12 @@
 namespace weft::data::testing {
 namespace {
 
-void place(const std::string& picture, const fs::path& to) {
+void place(const std::string& image, const fs::path& to) {
   fs::create_directories(to.parent_path());
-  fs::copy_file(golden(picture), to);
+  fs::copy_file(golden(image), to);
 }
 
-TEST(ImageFolder, OrdersClassesAndPicturesByTheirBytes) {
+TEST(ImageFolder, OrdersClassesAndImagesByTheirBytes) {
   WEFT_NEED_PART(JPEG, "libjpeg-turbo");
   WEFT_NEED_PART(SPNG, "libspng");
   const TemporaryFolder folder;
@@ -30,9 +30,9 @@ TEST(ImageFolder, OrdersClassesAndPicturesByTheirBytes) {
   const std::vector<int64_t> labels{0, 1, 1, 2, 2};
   for (int64_t i = 0; i < 5; ++i) {
     EXPECT_THAT(set->origin(i), ::testing::EndsWith(order[i]));
-    const Picture picture = set->get(i);
-    EXPECT_EQ(picture.label, labels[i]);
-    EXPECT_EQ(picture.channels, 3);
+    const Image image = set->get(i);
+    EXPECT_EQ(image.label, labels[i]);
+    EXPECT_EQ(image.channels, 3);
   }
   EXPECT_EQ(set->storage(), nullptr);
 }
@@ -65,7 +65,7 @@ TEST(ImageFolder, RefusesWhatItCannotUse) {
               HasSubstr("train/hollow, got none. Add some, or remove the class."));
 }
 
-TEST(ImageFolder, NamesTheUnreadablePicture) {
+TEST(ImageFolder, NamesTheUnreadableImage) {
   const TemporaryFolder folder;
   fs::create_directories(folder / "train/a");
   write_file(folder / "train/a/bad.jpg", {0xff, 0xd8, 0xff, 0xe0, 0, 4, 1, 1});
@@ -74,7 +74,7 @@ TEST(ImageFolder, NamesTheUnreadablePicture) {
   EXPECT_THAT(error_text([&] { set->get(1); }), HasSubstr("expected an index below 1, got 1"));
 }
 
-TEST(ImageFolder, DecodesEveryPictureOfHymenoptera) {
+TEST(ImageFolder, DecodesEveryImageOfHymenoptera) {
   const fs::path folder = shared_data("hymenoptera_data");
   WEFT_NEED_SHARED_DATA(folder);
   WEFT_NEED_PART(JPEG, "libjpeg-turbo");
@@ -84,9 +84,9 @@ TEST(ImageFolder, DecodesEveryPictureOfHymenoptera) {
   EXPECT_EQ(val->classes(), (std::vector<std::string>{"ants", "bees"}));
   for (const auto& set : {train, val})
     for (int64_t i = 0; i < set->size(); ++i) {
-      const Picture picture = set->get(i);
-      EXPECT_GE(picture.height, 64) << set->origin(i);
-      EXPECT_EQ(static_cast<int64_t>(picture.pixels.size()), picture.height * picture.width * 3);
+      const Image image = set->get(i);
+      EXPECT_GE(image.height, 64) << set->origin(i);
+      EXPECT_EQ(static_cast<int64_t>(image.pixels.size()), image.height * image.width * 3);
     }
 }
 

@@ -5,10 +5,10 @@
 #include <csignal>
 #include <cstring>
 
-#include "core/crc32c.h"
+#include "data/image_writer.h"
+#include "data/packed_images.h"
 #include "data/packed_index.h"
-#include "data/packed_pictures.h"
-#include "data/picture_writer.h"
+#include "io/crc32c.h"
 #include "tests/data/fixture.h"
 
 namespace weft::data::testing {
@@ -16,7 +16,7 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-/// train: two pictures and what is no picture; val: one picture.
+/// train: two images and what is no image; val: one image.
 void write_small(const fs::path& path) {
   const auto writer = packed_writer(path, {"ants", "bees"});
   writer->begin_part("train", 3);
@@ -50,7 +50,7 @@ void renew_checksums(Bytes& file) {
 std::string refusal(const Bytes& file, const std::string& part = "train") {
   const TemporaryFolder folder;
   write_file(folder / "file.packed", file);
-  return error_text([&] { packed_pictures(folder / "file.packed", part); });
+  return error_text([&] { packed_images(folder / "file.packed", part); });
 }
 
 TEST(Packed, GivesBackWhatWasWritten) {
@@ -58,21 +58,21 @@ TEST(Packed, GivesBackWhatWasWritten) {
   WEFT_NEED_PART(SPNG, "libspng");
   const TemporaryFolder folder;
   write_small(folder / "small.packed");
-  const auto set = packed_pictures(folder / "small.packed", "train");
+  const auto set = packed_images(folder / "small.packed", "train");
   ASSERT_EQ(set->size(), 3);
   EXPECT_EQ(set->classes(), (std::vector<std::string>{"ants", "bees"}));
-  EXPECT_THAT(set->describe(), HasSubstr("train: 3 pictures of varying size, 2 classes"));
-  const Picture picture = set->get(0), direct = decode(read_file(golden("baseline.jpg")), "");
-  EXPECT_EQ(picture.pixels, direct.pixels);
-  EXPECT_EQ(picture.label, 1);
+  EXPECT_THAT(set->describe(), HasSubstr("train: 3 images of varying size, 2 classes"));
+  const Image image = set->get(0), direct = decode(read_file(golden("baseline.jpg")), "");
+  EXPECT_EQ(image.pixels, direct.pixels);
+  EXPECT_EQ(image.label, 1);
   EXPECT_EQ(set->get(1).label, 0);
   Bytes buffer;
   EXPECT_EQ(set->encoded(0, buffer).size(), fs::file_size(golden("baseline.jpg")));
   const auto bytes = set->encoded(2, buffer);  // into a buffer that is longer
   EXPECT_EQ(Bytes(bytes.begin(), bytes.end()), (Bytes{1, 2, 3}));
-  EXPECT_THAT(error_text([&] { set->get(2); }), HasSubstr("small.packed train picture 2"));
+  EXPECT_THAT(error_text([&] { set->get(2); }), HasSubstr("small.packed train image 2"));
   EXPECT_THAT(error_text([&] { set->get(3); }), HasSubstr("expected an index below 3, got 3"));
-  EXPECT_EQ(packed_pictures(folder / "small.packed", "val")->get(0).label, 0);
+  EXPECT_EQ(packed_images(folder / "small.packed", "val")->get(0).label, 0);
   EXPECT_EQ(open_dataset("packed:" + (folder / "small.packed").string(), Split::val)->size(), 1);
 }
 
@@ -88,7 +88,7 @@ TEST(Packed, TheLayoutIsThatOfTheHeader) {
   EXPECT_EQ(peek<uint32_t>(file, 40), crc32c(file.data() + index, file.size() - index));
   const Bytes first = read_file(golden("baseline.jpg"));
   EXPECT_TRUE(std::equal(first.begin(), first.end(), file.begin() + 64));
-  // classes 2; 4 "ants"; 4 "bees"; parts 2; 5 "train"; 3 pictures; the first picture
+  // classes 2; 4 "ants"; 4 "bees"; parts 2; 5 "train"; 3 images; the first image
   size_t at = index;
   EXPECT_EQ(peek<uint32_t>(file, at), 2u);
   at += 4 + 2 * (4 + 4);
@@ -108,20 +108,20 @@ TEST(Packed, ValMayBeCalledTest) {
   writer->begin_part("test", 1);
   writer->add(Bytes{1}, 0);
   writer->commit();
-  EXPECT_EQ(packed_pictures(folder / "a.packed", "val")->size(), 1);
-  EXPECT_THAT(error_text([&] { packed_pictures(folder / "a.packed", "train"); }),
+  EXPECT_EQ(packed_images(folder / "a.packed", "val")->size(), 1);
+  EXPECT_THAT(error_text([&] { packed_images(folder / "a.packed", "train"); }),
               HasSubstr("expected a part 'train', got 'test'"));
 }
 
-TEST(Packed, NoticesADamagedPicture) {
+TEST(Packed, NoticesADamagedImage) {
   WEFT_NEED_PART(JPEG, "libjpeg-turbo");
   const TemporaryFolder folder;
   write_small(folder / "small.packed");
   Bytes file = read_file(folder / "small.packed");
   file[64 + 700] ^= 1;  // libjpeg would decode it all the same
   write_file(folder / "small.packed", file);
-  const auto set = packed_pictures(folder / "small.packed", "train");
-  EXPECT_THAT(error_text([&] { set->get(0); }), HasSubstr("train picture 0 is damaged: its checksum does not fit"));
+  const auto set = packed_images(folder / "small.packed", "train");
+  EXPECT_THAT(error_text([&] { set->get(0); }), HasSubstr("train image 0 is damaged: its checksum does not fit"));
 }
 
 TEST(Packed, RefusesWhatIsNoWholePackedFile) {
@@ -144,8 +144,8 @@ TEST(Packed, RefusesWhatIsNoWholePackedFile) {
     bad[at] ^= 0x10;
     EXPECT_THAT(refusal(bad), HasSubstr("the index's checksum does not fit")) << at;
   }
-  EXPECT_THAT(error_text([&] { packed_pictures(folder / "none", "train"); }), HasSubstr("No such file"));
-  EXPECT_THAT(error_text([&] { packed_pictures(folder.path(), "train"); }), HasSubstr("expected a file"));
+  EXPECT_THAT(error_text([&] { packed_images(folder / "none", "train"); }), HasSubstr("No such file"));
+  EXPECT_THAT(error_text([&] { packed_images(folder.path(), "train"); }), HasSubstr("expected a file"));
 }
 
 TEST(Packed, RefusesAnIndexThatContradictsItself) {
@@ -167,11 +167,11 @@ TEST(Packed, RefusesAnIndexThatContradictsItself) {
   EXPECT_THAT(with(index + 4, uint32_t{4000}), HasSubstr("the index ends within a class"));
   EXPECT_THAT(with(class_name, std::array{'b', 'e', 'e', 's'}),
               HasSubstr("expected each class once, got 'bees' twice"));
-  EXPECT_THAT(with(parts, uint32_t{1}), HasSubstr("bytes stand behind the index"));
+  EXPECT_THAT(with(parts, uint32_t{1}), HasSubstr("bytes follow the index"));
   EXPECT_THAT(with(parts, uint32_t{3}), HasSubstr("the index ends within a part"));
   EXPECT_THAT(with(count, uint64_t{1} << 60), HasSubstr("the index ends within part 'train'"));
-  EXPECT_THAT(with(count + 8, uint64_t{0}), HasSubstr("expected a picture between bytes 64 and"));
-  EXPECT_THAT(with(count + 8, ~uint64_t{0}), HasSubstr("expected a picture between bytes 64 and"));
+  EXPECT_THAT(with(count + 8, uint64_t{0}), HasSubstr("expected an image between bytes 64 and"));
+  EXPECT_THAT(with(count + 8, ~uint64_t{0}), HasSubstr("expected an image between bytes 64 and"));
   EXPECT_THAT(with(count + 16, ~uint32_t{0}), HasSubstr("got 4294967295 bytes at 64"));
   EXPECT_THAT(with(count + 16, uint32_t{0}), HasSubstr("got 0 bytes at 64"));
   EXPECT_THAT(with(count + 24, uint32_t{2}), HasSubstr("expected labels below 2, got 2"));
@@ -188,17 +188,17 @@ TEST(PackedWriter, HoldsItsCallerToWhatWasSaid) {
   const auto writer = packed_writer(path, {"a", "b"});
   EXPECT_THAT(error_text([&] { writer->add(Bytes{1}, 0); }), HasSubstr("expected begin_part() before add()"));
   EXPECT_THAT(error_text([&] { writer->begin_part("a/b", 1); }), HasSubstr("without '/', got 'a/b'"));
-  EXPECT_THAT(error_text([&] { writer->begin_part("a", 0); }), HasSubstr("expected at least one picture in part 'a'"));
+  EXPECT_THAT(error_text([&] { writer->begin_part("a", 0); }), HasSubstr("expected at least one image in part 'a'"));
   writer->begin_part("train", 1);
-  EXPECT_THAT(error_text([&] { writer->add({}, 0); }), HasSubstr("expected a picture of 1 byte to 4 GiB"));
+  EXPECT_THAT(error_text([&] { writer->add({}, 0); }), HasSubstr("expected an image of 1 byte to 4 GiB"));
   EXPECT_THAT(error_text([&] { writer->add(Bytes{1}, 2); }), HasSubstr("expected labels 0 to 1, got 2"));
-  EXPECT_THAT(error_text([&] { writer->commit(); }), HasSubstr("expected 1 pictures in part 'train', got 0"));
+  EXPECT_THAT(error_text([&] { writer->commit(); }), HasSubstr("expected 1 images in part 'train', got 0"));
   writer->add(Bytes{1}, 0);
   EXPECT_THAT(error_text([&] { writer->add(Bytes{1}, 0); }), HasSubstr("got one more"));
   EXPECT_THAT(error_text([&] { writer->begin_part("train", 1); }), HasSubstr("expected each part once, got 'train'"));
   EXPECT_FALSE(fs::exists(path));
   writer->commit();
-  EXPECT_EQ(packed_pictures(path, "train")->size(), 1);
+  EXPECT_EQ(packed_images(path, "train")->size(), 1);
 }
 
 TEST(PackedWriter, AFullDiskLeavesTheOldFile) {

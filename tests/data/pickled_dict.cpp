@@ -97,7 +97,7 @@ std::string array_of(const std::string& sizes, const std::string& order, const s
          sizes + dtype + "U\2u1\x85R" + order + "U\1atbs.";
 }
 
-TEST_F(PickledDictTest, RefusesArraysThatPicturesAreNot) {
+TEST_F(PickledDictTest, RefusesArraysThatImagesAreNot) {
   const auto refused = [&](const std::string& text) { return refusal({text.begin(), text.end()}); };
   const std::string ones = "(K\1K\1t", c_order = "\x89";
   const std::string good = array_of(ones, c_order);
@@ -136,7 +136,7 @@ TEST_F(PickledDictTest, RunsAndImportsNothing) {
   Python2Pickle file;
   file.op("cos\nsystem\n").text("touch here").op("\x85R.");
   EXPECT_THAT(refusal(file.bytes), HasSubstr("file: pickle: GLOBAL at byte 2: the file asks for 'os.system', which "
-                                             "pictures and labels do not need; nothing of it was run"));
+                                             "images and labels do not need; nothing of it was run"));
 }
 
 TEST_F(PickledDictTest, RefusesBrokenPickles) {
@@ -150,9 +150,10 @@ TEST_F(PickledDictTest, RefusesBrokenPickles) {
   EXPECT_THAT(refusal({0x80, 2, '}', '(', 'N', 'u'}),
               HasSubstr("SETITEMS at byte 5: expected keys with values, got 1 of both"));
   EXPECT_THAT(refusal({0x80, 2, 'K', 1, 'N', 'a'}), HasSubstr("APPEND at byte 5: expected a list, got a whole number"));
-  EXPECT_THAT(refusal({0x80, 2, 'h', 7}), HasSubstr("BINGET at byte 2: expected a value under number 7, got none"));
+  EXPECT_THAT(refusal({0x80, 2, 'h', 7}),
+              HasSubstr("BINGET at byte 2: expected a value in the memo under number 7, got none"));
   EXPECT_THAT(refusal({0x80, 2, 'Y'}),
-              HasSubstr("pickle: opcode 0x59 at byte 2: pictures and labels do not need this opcode"));
+              HasSubstr("pickle: opcode 0x59 at byte 2: images and labels do not need this opcode"));
   EXPECT_THAT(refusal({0x80, 2, 'T', 255, 255, 255, 255}),
               HasSubstr("expected 4294967295 bytes of text at byte 7, got 0. Is the file cut short?"));
   std::vector<uint8_t> bytes = everything();

@@ -57,7 +57,7 @@ class Python2Pickle {
   uint64_t puts_ = 1;
 };
 
-/// A file of CIFAR's python version: names of pictures, labels by key, planes of 3072 bytes a picture.
+/// A file of CIFAR's python version: names of images, labels by key, planes of 3072 bytes an image.
 inline std::vector<uint8_t> python_cifar(const std::vector<uint8_t>& planes,
                                          const std::vector<std::pair<std::string, std::vector<int64_t>>>& labels) {
   const auto count = static_cast<int64_t>(labels.at(0).second.size());

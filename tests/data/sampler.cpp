@@ -49,13 +49,13 @@ TEST(Sampler, RanksShareOneOrder) {
     EXPECT_EQ(rank(r, 4, Tail::drop), drop);
     EXPECT_EQ(rank(r, 4, Tail::uneven), uneven);
   }
-  // More ranks than pictures: the set repeats as often as needed.
+  // More ranks than images: the set repeats as often as needed.
   for (int r = 0; r < 25; ++r) EXPECT_EQ(rank(r, 25, Tail::repeat), std::vector<int64_t>{alone[r % 10]});
   EXPECT_EQ(rank(12, 25, Tail::uneven).size(), 0u);
 }
 
 TEST(Sampler, RefusesWhatMakesNoSense) {
-  EXPECT_THAT(error_text([] { Sampler(0); }), HasSubstr("at least one picture, got 0"));
+  EXPECT_THAT(error_text([] { Sampler(0); }), HasSubstr("at least one image, got 0"));
   EXPECT_THAT(error_text([] { Sampler(3, {.rank = 2, .world = 2}); }), HasSubstr("got rank 2 of 2"));
   EXPECT_THAT(error_text([] { Sampler(3, {.world = 0}); }), HasSubstr("got rank 0 of 0"));
   EXPECT_THAT(error_text([] { Sampler(3).index(0, 3); }), HasSubstr("a position below 3, got 3"));

@@ -9,15 +9,15 @@
 namespace weft::data::testing {
 namespace {
 
-TEST(Shapes, APictureIsAFunctionOfSeedSplitAndIndex) {
-  const Picture one = draw_shape(3, Split::train, 17);
+TEST(Shapes, AImageIsAFunctionOfSeedSplitAndIndex) {
+  const Image one = draw_shape(3, Split::train, 17);
   EXPECT_EQ(draw_shape(3, Split::train, 17).pixels, one.pixels);
   EXPECT_NE(draw_shape(4, Split::train, 17).pixels, one.pixels);
   EXPECT_NE(draw_shape(3, Split::val, 17).pixels, one.pixels);
   EXPECT_NE(draw_shape(3, Split::train, 18).pixels, one.pixels);
 }
 
-TEST(Shapes, ClassesAreBalancedAndPicturesVary) {
+TEST(Shapes, ClassesAreBalancedAndImagesVary) {
   const auto set = shapes(Split::train, {.seed = 5, .train = 4000});
   std::vector<int> counts(10);
   for (int64_t i = 0; i < set->size(); ++i) ++counts[set->storage()->labels[i]];
@@ -46,7 +46,7 @@ TEST(Shapes, RefusesWhatCannotBeWritten) {
   EXPECT_THAT(error_text([&] { write_shapes(folder.path(), {.train = 7}); }), HasSubstr("multiple of 5"));
   write_file(folder / "file", {1});
   EXPECT_THAT(error_text([&] { write_shapes(folder / "file/below"); }), HasSubstr("cannot make the folder"));
-  EXPECT_THAT(error_text([] { shapes(Split::train, {.train = 0}); }), HasSubstr("at least one picture"));
+  EXPECT_THAT(error_text([] { shapes(Split::train, {.train = 0}); }), HasSubstr("at least one image"));
 }
 
 /// Softmax regression on raw pixels by plain gradient descent in small batches; returns its accuracy on `train` and on
@@ -55,10 +55,10 @@ struct Accuracy {
   double train = 0, val = 0;
 };
 Accuracy linear_accuracy(const Storage& train, const Storage& val, int epochs, double rate) {
-  const int64_t inputs = train.picture_bytes(), classes = 10, batch = 50;
+  const int64_t inputs = train.image_bytes(), classes = 10, batch = 50;
   std::vector<float> weight(classes * (inputs + 1)), gradient(weight.size()), x(inputs + 1), score(classes);
   const auto scores = [&](const Storage& set, int64_t index) {
-    const uint8_t* pixels = set.picture(index);
+    const uint8_t* pixels = set.image(index);
     for (int64_t i = 0; i < inputs; ++i) x[i] = static_cast<float>(pixels[i]) / 128.0f - 1.0f;
     x[inputs] = 1;
     for (int64_t c = 0; c < classes; ++c) {

@@ -49,10 +49,9 @@ TEST(FixedDataset, RefusesWhatDoesNotFit) {
   FixedDataset::Contents contents = random_contents(3);
   contents.labels[2] = 1;
   EXPECT_THAT(error_text([&] { FixedDataset set(contents); }),
-              HasSubstr("expected labels 0 to 0, got 1 in test picture 2"));
+              HasSubstr("expected labels 0 to 0, got 1 in test image 2"));
   contents.labels = {0, 0};
-  EXPECT_THAT(error_text([&] { FixedDataset set(contents); }),
-              HasSubstr("expected 2 pictures of 5x4x3, got 180 bytes"));
+  EXPECT_THAT(error_text([&] { FixedDataset set(contents); }), HasSubstr("expected 2 images of 5x4x3, got 180 bytes"));
   const FixedDataset set(random_contents(3));
   EXPECT_THAT(error_text([&] { set.get(3); }), HasSubstr("an index below 3, got 3"));
   EXPECT_THAT(error_text([&] { set.get(-1); }), HasSubstr("got -1"));
@@ -82,7 +81,7 @@ TEST(ChannelStatistics, OfCifar100AreThePublishedOnes) {
   }
 }
 
-TEST(ChannelStatistics, OfAFolderWeighEveryPictureEqually) {
+TEST(ChannelStatistics, OfAFolderWeighEveryImageEqually) {
   WEFT_NEED_PART(JPEG, "libjpeg-turbo");
   WEFT_NEED_PART(SPNG, "libspng");
   const TemporaryFolder folder;
@@ -92,10 +91,10 @@ TEST(ChannelStatistics, OfAFolderWeighEveryPictureEqually) {
   const auto set = image_folder(folder.path(), Split::train);
   double mean = 0;
   for (int64_t i = 0; i < 2; ++i) {
-    const Picture picture = set->get(i);
+    const Image image = set->get(i);
     double sum = 0;
-    for (size_t p = 0; p < picture.pixels.size(); p += 3) sum += picture.pixels[p];
-    mean += sum / 255 / static_cast<double>(picture.pixels.size() / 3) / 2;
+    for (size_t p = 0; p < image.pixels.size(); p += 3) sum += image.pixels[p];
+    mean += sum / 255 / static_cast<double>(image.pixels.size() / 3) / 2;
   }
   EXPECT_NEAR(channel_statistics(*set).mean[0], mean, 1e-9);
 }

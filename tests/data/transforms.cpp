@@ -18,20 +18,20 @@
 namespace weft::data::testing {
 namespace {
 
-Picture random_picture(int64_t height, int64_t width, int64_t channels, int64_t label = 3) {
+Image random_image(int64_t height, int64_t width, int64_t channels, int64_t label = 3) {
   return {random_bytes(static_cast<size_t>(height * width * channels)), height, width, channels, label};
 }
 
 Draw random_draw() { return Draw(std::random_device{}(), std::random_device{}()); }
 
 TEST(Resize, EqualsPillow) {
-  const Picture source = read_ppm(golden("source.ppm"));
+  const Image source = read_ppm(golden("source.ppm"));
   const int sizes[][2] = {{10, 7}, {37, 11}, {61, 40}, {18, 46}, {1, 1}, {37, 23}};
   for (const auto& [width, height] : sizes)
     for (const auto& [filter, word] :
          {std::pair{Filter::bilinear, "bilinear"}, std::pair{Filter::bicubic, "bicubic"}}) {
-      const Picture expected = read_ppm(golden(str("resize_", word, "_", width, "x", height, ".ppm")));
-      const Picture got = resize(source, height, width, filter);
+      const Image expected = read_ppm(golden(str("resize_", word, "_", width, "x", height, ".ppm")));
+      const Image got = resize(source, height, width, filter);
       ASSERT_EQ(got.pixels.size(), expected.pixels.size());
       int largest = 0;
       for (size_t i = 0; i < got.pixels.size(); ++i)
@@ -42,23 +42,23 @@ TEST(Resize, EqualsPillow) {
 
 TEST(Resize, KeepsConstantsAndLabelsForAnyChannels) {
   for (int64_t channels = 1; channels <= 4; ++channels) {
-    Picture flat = black_picture(13, 9, channels, 7);
+    Image flat = black_image(13, 9, channels, 7);
     std::fill(flat.pixels.begin(), flat.pixels.end(), uint8_t{201});
     for (const Filter filter : {Filter::bilinear, Filter::bicubic}) {
-      const Picture out = resize(flat, 5, 31, filter);
+      const Image out = resize(flat, 5, 31, filter);
       EXPECT_EQ(out.label, 7);
       EXPECT_EQ(out.pixels, std::vector<uint8_t>(5 * 31 * channels, 201));
     }
   }
-  EXPECT_THAT(error_text([] { resize(black_picture(2, 2, 3), 0, 4); }), HasSubstr("at least 1x1, got 0x4"));
-  EXPECT_THAT(error_text([] { resize(black_picture(2, 2, 5), 4, 4); }), HasSubstr("1 to 4 channels, got 2x2x5"));
+  EXPECT_THAT(error_text([] { resize(black_image(2, 2, 3), 0, 4); }), HasSubstr("at least 1x1, got 0x4"));
+  EXPECT_THAT(error_text([] { resize(black_image(2, 2, 5), 4, 4); }), HasSubstr("1 to 4 channels, got 2x2x5"));
 }
 
 /// The two passes as plain sums over the taps, with bytes between them.
-Picture plainly_resized(const Picture& x, int64_t height, int64_t width, Filter filter) {
+Image plainly_resized(const Image& x, int64_t height, int64_t width, Filter filter) {
   const auto to_byte = [](int64_t sum) { return static_cast<uint8_t>(std::clamp<int64_t>(sum >> kTapBits, 0, 255)); };
   const int64_t half = 1 << (kTapBits - 1);
-  Picture between = black_picture(x.height, width, x.channels, x.label);
+  Image between = black_image(x.height, width, x.channels, x.label);
   const Taps across = make_taps(x.width, width, filter), down = make_taps(x.height, height, filter);
   for (int64_t y = 0; y < x.height; ++y)
     for (int64_t q = 0; q < width; ++q)
@@ -69,7 +69,7 @@ Picture plainly_resized(const Picture& x, int64_t height, int64_t width, Filter 
           sum += int64_t{across.weights[span.at + t]} * x.row(y)[(span.first + t) * x.channels + c];
         between.row(y)[q * x.channels + c] = to_byte(sum);
       }
-  Picture out = black_picture(height, width, x.channels, x.label);
+  Image out = black_image(height, width, x.channels, x.label);
   for (int64_t p = 0; p < height; ++p)
     for (int64_t i = 0; i < width * x.channels; ++i) {
       const Taps::Span& span = down.spans[p];
@@ -86,74 +86,74 @@ TEST(Resize, IsThePlainSumOfItsTaps) {
                             {5, 7, 18, 24}, {3, 0, 20, 9},  {0, 30, 23, 1}};
   const int64_t sizes[][2] = {{1, 1}, {23, 31}, {7, 5}, {40, 61}, {18, 3}, {1, 90}, {20, 24}};
   for (int64_t channels = 1; channels <= 4; ++channels) {
-    const Picture picture = random_picture(23, 31, channels);
+    const Image image = random_image(23, 31, channels);
     for (const Window& w : windows)
       for (const auto& [height, width] : sizes)
         for (const Filter filter : {Filter::bilinear, Filter::bicubic}) {
-          const Picture cut = crop(picture, w.top, w.left, w.height, w.width);
-          const Picture got = resize(picture, w, height, width, filter);
+          const Image cut = crop(image, w.top, w.left, w.height, w.width);
+          const Image got = resize(image, w, height, width, filter);
           EXPECT_EQ(got.pixels, plainly_resized(cut, height, width, filter).pixels)
               << w.height << "x" << w.width << " of " << channels << " channels to " << height << "x" << width;
-          EXPECT_EQ(got.label, picture.label);
+          EXPECT_EQ(got.label, image.label);
         }
   }
-  const Picture large = random_picture(1600, 5, 3);  // more rows between the passes than a thread keeps
+  const Image large = random_image(1600, 5, 3);  // more rows between the passes than a thread keeps
   EXPECT_EQ(resize(large, 3, 1000).pixels, plainly_resized(large, 3, 1000, Filter::bilinear).pixels);
   for (const Window& outside :
        {Window{0, 0, 24, 1}, {0, 0, 1, 32}, {-1, 0, 2, 2}, {0, -1, 2, 2}, {0, 0, 0, 1}, {0, 0, 1, 0}})
-    EXPECT_THAT(error_text([&] { resize(random_picture(23, 31, 3), outside, 4, 4); }),
-                HasSubstr("expected a window in the picture of 23x31, got "));
+    EXPECT_THAT(error_text([&] { resize(random_image(23, 31, 3), outside, 4, 4); }),
+                HasSubstr("expected a window in the image of 23x31, got "));
 }
 
 TEST(Resize, ShortestEdgeKeepsTheRatio) {
-  const Picture high = resize_shortest_edge(random_picture(50, 20, 3), 10);
+  const Image high = resize_shortest_edge(random_image(50, 20, 3), 10);
   EXPECT_EQ(high.height, 25);
   EXPECT_EQ(high.width, 10);
-  const Picture wide = resize_shortest_edge(random_picture(375, 500, 3), 256);
+  const Image wide = resize_shortest_edge(random_image(375, 500, 3), 256);
   EXPECT_EQ(wide.height, 256);
   EXPECT_EQ(wide.width, 341);  // int(256 * 500 / 375)
 }
 
 TEST(Crop, TakesTheWindowAndPadsWithBlack) {
-  const Picture picture = random_picture(6, 5, 3);
+  const Image image = random_image(6, 5, 3);
   for (const auto& [top, left] : {std::pair{-2, 3}, {1, -2}, {0, -1}, {0, 0}}) {
-    const Picture out = crop(picture, top, left, 7, 4);
+    const Image out = crop(image, top, left, 7, 4);
     EXPECT_EQ(out.label, 3);
     for (int64_t y = 0; y < 7; ++y)
       for (int64_t x = 0; x < 4; ++x)
         for (int64_t c = 0; c < 3; ++c) {
           const int64_t v = y + top, u = x + left;
           const bool is_inside = v >= 0 && v < 6 && u >= 0 && u < 5;
-          EXPECT_EQ(out.row(y)[3 * x + c], is_inside ? picture.row(v)[3 * u + c] : 0);
+          EXPECT_EQ(out.row(y)[3 * x + c], is_inside ? image.row(v)[3 * u + c] : 0);
         }
   }
-  EXPECT_EQ(crop(picture, 100, 100, 2, 2).pixels, std::vector<uint8_t>(12, 0));
-  EXPECT_EQ(crop(picture, 0, -100, 2, 2).pixels, std::vector<uint8_t>(12, 0));
-  EXPECT_THAT(error_text([&] { crop(picture, 0, 0, 0, 1); }), HasSubstr("at least 1x1, got 0x1"));
+  EXPECT_EQ(crop(image, 100, 100, 2, 2).pixels, std::vector<uint8_t>(12, 0));
+  EXPECT_EQ(crop(image, 0, -100, 2, 2).pixels, std::vector<uint8_t>(12, 0));
+  EXPECT_THAT(error_text([&] { crop(image, 0, 0, 0, 1); }), HasSubstr("at least 1x1, got 0x1"));
 }
 
 TEST(Crop, TheCentreRoundsHalfToEven) {
-  const Picture picture = random_picture(7, 9, 1);
-  EXPECT_EQ(centre_crop(picture, 4, 4).pixels, crop(picture, 2, 2, 4, 4).pixels);  // 1.5 -> 2, 2.5 -> 2
-  EXPECT_EQ(centre_crop(picture, 9, 9).pixels, crop(picture, -1, 0, 9, 9).pixels);
+  const Image image = random_image(7, 9, 1);
+  EXPECT_EQ(centre_crop(image, 4, 4).pixels, crop(image, 2, 2, 4, 4).pixels);  // 1.5 -> 2, 2.5 -> 2
+  EXPECT_EQ(centre_crop(image, 9, 9).pixels, crop(image, -1, 0, 9, 9).pixels);
 }
 
 TEST(Crop, PadAndCropReachesEveryShift) {
-  const Picture picture = random_picture(8, 8, 3);
+  const Image image = random_image(8, 8, 3);
   std::map<std::vector<uint8_t>, int> seen;
   Draw draw = random_draw();
-  for (int i = 0; i < 2000; ++i) ++seen[pad_and_crop(picture, 1, draw).pixels];
+  for (int i = 0; i < 2000; ++i) ++seen[pad_and_crop(image, 1, draw).pixels];
   EXPECT_EQ(seen.size(), 9u);
   for (int64_t top = -1; top <= 1; ++top)
-    for (int64_t left = -1; left <= 1; ++left) EXPECT_GT(seen[crop(picture, top, left, 8, 8).pixels], 100);
+    for (int64_t left = -1; left <= 1; ++left) EXPECT_GT(seen[crop(image, top, left, 8, 8).pixels], 100);
 }
 
 TEST(Flip, MirrorsAndIsItsOwnInverse) {
-  const Picture picture = random_picture(4, 7, 3);
-  const Picture mirrored = horizontal_flip(picture);
+  const Image image = random_image(4, 7, 3);
+  const Image mirrored = horizontal_flip(image);
   for (int64_t y = 0; y < 4; ++y)
-    for (int64_t x = 0; x < 7; ++x) EXPECT_EQ(mirrored.row(y)[3 * x + 1], picture.row(y)[3 * (6 - x) + 1]);
-  EXPECT_EQ(horizontal_flip(mirrored).pixels, picture.pixels);
+    for (int64_t x = 0; x < 7; ++x) EXPECT_EQ(mirrored.row(y)[3 * x + 1], image.row(y)[3 * (6 - x) + 1]);
+  EXPECT_EQ(horizontal_flip(mirrored).pixels, image.pixels);
 }
 
 TEST(RandomResizedCrop, WindowsAreInsideAndOfTheAllowedAreaAndRatio) {
@@ -201,23 +201,23 @@ TEST(RandomResizedCrop, FallsBackToTheLargestMiddleWindow) {
   EXPECT_EQ(upright.width, 10);
   EXPECT_EQ(upright.top, (1000 - 13) / 2);
   EXPECT_THAT(error_text([&] { random_window(5, 5, {.least_area = 0}, draw); }), HasSubstr("0 < least <= most"));
-  const Picture out = random_resized_crop(random_picture(1, 1, 3), {.height = 4, .width = 6}, draw);
+  const Image out = random_resized_crop(random_image(1, 1, 3), {.height = 4, .width = 6}, draw);
   EXPECT_EQ(out.height, 4);
   EXPECT_EQ(out.width, 6);
 }
 
 TEST(Normalize, IsCropFlipAndScaleInOnePass) {
-  const Picture picture = random_picture(6, 5, 3);
+  const Image image = random_image(6, 5, 3);
   const std::vector<float> mean{0.5f, 0.4f, 0.3f}, std{0.2f, 0.25f, 0.3f};
   const NormalizeTable table(mean, std);
   for (const int flip : {0, 1}) {
     const Place place{-1, 2, flip};
     std::vector<float> y(4 * 5 * 3);
     std::vector<uint8_t> bytes(y.size());
-    const PictureView view{picture.pixels.data(), 6, 5, 3};
+    const ImageView view{image.pixels.data(), 6, 5, 3};
     normalize(y.data(), 4, 5, view, place, table);
     cut_out(bytes.data(), 4, 5, view, place);
-    Picture expected = crop(picture, -1, 2, 4, 5);
+    Image expected = crop(image, -1, 2, 4, 5);
     if (flip) expected = horizontal_flip(expected);
     EXPECT_EQ(bytes, expected.pixels);
     for (size_t i = 0; i < y.size(); ++i)
@@ -230,8 +230,8 @@ TEST(Normalize, IsCropFlipAndScaleInOnePass) {
 TEST(Normalize, LaysDownAnyWindowOfAnyChannels) {
   const NormalizeTable table({0.5f, 0.4f, 0.3f, 0.2f}, {0.2f, 0.25f, 0.3f, 0.35f});
   for (int64_t channels = 1; channels <= 4; ++channels) {
-    const Picture picture = random_picture(6, 5, channels);
-    const PictureView view{picture.pixels.data(), 6, 5, channels};
+    const Image image = random_image(6, 5, channels);
+    const ImageView view{image.pixels.data(), 6, 5, channels};
     for (const int top : {-9, -4, -1, 0, 2, 5, 6})
       for (const int left : {-9, -3, -1, 0, 1, 4, 5, 8})
         for (const int flip : {0, 1}) {
@@ -239,7 +239,7 @@ TEST(Normalize, LaysDownAnyWindowOfAnyChannels) {
           std::vector<float> y(bytes.size());
           cut_out(bytes.data(), 4, 3, view, {top, left, flip});
           normalize(y.data(), 4, 3, view, {top, left, flip}, table);
-          Picture expected = crop(picture, top, left, 4, 3);
+          Image expected = crop(image, top, left, 4, 3);
           if (flip) expected = horizontal_flip(expected);
           ASSERT_EQ(bytes, expected.pixels) << top << ", " << left << " mirrored " << flip;
           for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], table.value[i % channels][expected.pixels[i]]);
@@ -253,27 +253,26 @@ TEST(Normalize, LaysDownAnyWindowOfAnyChannels) {
               HasSubstr("1 to 4 channels, got 5"));
 }
 
-TEST(ColorJitter, KeepsThePictureWithoutReachAndMovesItWithin) {
-  Picture picture = random_picture(16, 16, 3);
-  for (uint8_t& value : picture.pixels) value = static_cast<uint8_t>(60 + value / 4);
+TEST(ColorJitter, KeepsTheImageWithoutReachAndMovesItWithin) {
+  Image image = random_image(16, 16, 3);
+  for (uint8_t& value : image.pixels) value = static_cast<uint8_t>(60 + value / 4);
   Draw draw = random_draw();
-  EXPECT_EQ(color_jitter(picture, {}, draw).pixels, picture.pixels);
+  EXPECT_EQ(color_jitter(image, {}, draw).pixels, image.pixels);
   double darkest = 1, brightest = 1;
   for (int i = 0; i < 50; ++i) {
-    const Picture out = color_jitter(picture, {.brightness = 0.4}, draw);
-    const double factor = static_cast<double>(out.pixels[0]) / picture.pixels[0];
+    const Image out = color_jitter(image, {.brightness = 0.4}, draw);
+    const double factor = static_cast<double>(out.pixels[0]) / image.pixels[0];
     darkest = std::min(darkest, factor), brightest = std::max(brightest, factor);
     EXPECT_GT(factor, 0.58);
     EXPECT_LT(factor, 1.42);
-    for (size_t p = 0; p < out.pixels.size(); ++p) EXPECT_NEAR(out.pixels[p], factor * picture.pixels[p], 3);
+    for (size_t p = 0; p < out.pixels.size(); ++p) EXPECT_NEAR(out.pixels[p], factor * image.pixels[p], 3);
   }
   EXPECT_LT(darkest, 0.8);
   EXPECT_GT(brightest, 1.2);
-  EXPECT_NE(color_jitter(picture, {.contrast = 0.5, .saturation = 0.5}, draw).pixels, picture.pixels);
-  EXPECT_NE(color_jitter(picture, {.hue = 0.5}, draw).pixels, picture.pixels);
-  EXPECT_THAT(error_text([&] { color_jitter(picture, {.contrast = -1}, draw); }), HasSubstr("at least 0"));
-  EXPECT_THAT(error_text([&] { color_jitter(picture, {.hue = 0.6}, draw); }),
-              HasSubstr("a hue of at most 0.5, got 0.6"));
+  EXPECT_NE(color_jitter(image, {.contrast = 0.5, .saturation = 0.5}, draw).pixels, image.pixels);
+  EXPECT_NE(color_jitter(image, {.hue = 0.5}, draw).pixels, image.pixels);
+  EXPECT_THAT(error_text([&] { color_jitter(image, {.contrast = -1}, draw); }), HasSubstr("at least 0"));
+  EXPECT_THAT(error_text([&] { color_jitter(image, {.hue = 0.6}, draw); }), HasSubstr("a hue of at most 0.5, got 0.6"));
 }
 
 TEST(Draw, IsAFunctionOfKeyAndCounter) {
@@ -323,7 +322,7 @@ TEST(Pipeline, GivesOneSizeWhateverComes) {
       const Pipeline pipeline = make_pipeline(text, split);
       for (const auto& [height, width] : {std::pair{50, 70}, std::pair{9, 200}, std::pair{33, 8}}) {
         Draw draw = random_draw();
-        const Picture out = pipeline.prepare(random_picture(height, width, 3), draw);
+        const Image out = pipeline.prepare(random_image(height, width, 3), draw);
         EXPECT_EQ(out.height, 32);
         EXPECT_EQ(out.width, 32);
         EXPECT_EQ(out.label, 3);
@@ -337,9 +336,9 @@ TEST(Pipeline, ValidationDoesNotDependOnTheDraw) {
     const Pipeline pipeline = make_pipeline(one == "resize" ? "resize:8" : one, Split::val);
     EXPECT_FALSE(pipeline.place) << one;
     if (!pipeline.prepare) continue;
-    const Picture picture = random_picture(20, 30, 3);
+    const Image image = random_image(20, 30, 3);
     Draw a = random_draw(), b = random_draw();
-    EXPECT_EQ(pipeline.prepare(picture, a).pixels, pipeline.prepare(picture, b).pixels) << one;
+    EXPECT_EQ(pipeline.prepare(image, a).pixels, pipeline.prepare(image, b).pixels) << one;
   }
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dist/buckets.h"
-
 #include <gmock/gmock.h>
 
+#include "dist/ddp/reducer.h"
 #include "tests/support/error_text.h"
 
 namespace weft::dist::testing {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "dist/socket.h"
+#include "dist/rendezvous/socket.h"
 #include "tests/support/error_text.h"
 
 namespace weft::dist {

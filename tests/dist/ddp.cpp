@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dist/ddp.h"
+#include "dist/ddp/ddp.h"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,7 @@
 
 #include "core/autograd.h"
 #include "core/ops/cross_entropy.h"
-#include "core/ops/relu.h"
+#include "core/ops/unary.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"
 #include "tests/dist/ranks.h"
@@ -26,7 +26,7 @@ constexpr int kSteps = 20;
 tests::Tolerance allowed(const Training& t) {
   int64_t additions = 0;
   for (const auto& step : t.parts)
-    for (const int64_t part : step) additions += part * t.picture[0] * t.picture[1];
+    for (const int64_t part : step) additions += part * t.image[0] * t.image[1];
   return tests::tolerance(DType::f32, additions);
 }
 
@@ -127,7 +127,7 @@ TEST_P(Ddp, AModuleSharedBySeveralSegments) {
     Training t{.make = [&] { return std::make_shared<Shared>(use_checkpoint); },
                .parts = uneven_parts(kSteps),
                .ddp = {.bucket_mb = 1e-5, .first_bucket_mb = 1e-5},
-               .picture = {6}};
+               .image = {6}};
     const Trained got = train_ranks(t, backend_), want = train_alone(t);
     EXPECT_TRUE(tests::near(got.weights, want.weights, tests::tolerance(DType::f32, 20 * 5 * 4 * 6)));
     EXPECT_TRUE(tests::near(got.losses, want.losses, tests::tolerance(DType::f32, 20 * 5 * 4 * 6)));
@@ -200,7 +200,7 @@ TEST_P(Ddp, BytesAreThoseOfTheory) {
         const uint64_t before = group->bytes_sent();
         cross_entropy(ddp(samples(step, 0, 2, {8, 8, 3}, DeviceKind::cpu)), labels(step, 0, 2, DeviceKind::cpu))
             .backward();
-        const uint64_t count = 2 * static_cast<uint64_t>(n - 1) * sizeof(float) / static_cast<uint64_t>(n);
+        const uint64_t count = 2 * static_cast<uint64_t>(n - 1) * sizeof(double) / static_cast<uint64_t>(n);
         EXPECT_EQ(group->bytes_sent() - before, static_cast<uint64_t>(ddp.gradient_bytes_per_step()) + count);
         const auto quiet = ddp.no_sync();
         const uint64_t now = group->bytes_sent();

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "core/ops/relu.h"
 #include "core/ops/sum.h"
+#include "core/ops/unary.h"
 #include "core/profile/profiler.h"
 #include "core/trace.h"
 #include "nn/linear.h"

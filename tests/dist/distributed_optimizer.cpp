@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dist/distributed_optimizer.h"
+#include "dist/ddp/distributed_optimizer.h"
 
 #include <gmock/gmock.h>
 
@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 constexpr int kSteps = 20;
 constexpr int64_t kEach = 4;  // samples of a rank in a step
-const Shape kPicture{8, 8, 3};
+const Shape kImage{8, 8, 3};
 
 DistributedOptimizerOptions small_buckets(int passes = 1) {
   return {.backward_passes_per_step = passes, .bucket_mb = 0.002, .first_bucket_mb = 0.0005};
@@ -30,7 +30,7 @@ DistributedOptimizerOptions small_buckets(int passes = 1) {
 
 /// Each of the steps adds its roundings to those before, see tests/dist/ddp.cpp.
 tests::Tolerance allowed(int ranks) {
-  return tests::tolerance(DType::f32, kSteps * ranks * kEach * kPicture[0] * kPicture[1]);
+  return tests::tolerance(DType::f32, kSteps * ranks * kEach * kImage[0] * kImage[1]);
 }
 
 std::vector<double> train_alone(int ranks, DeviceKind device) {
@@ -38,7 +38,7 @@ std::vector<double> train_alone(int ranks, DeviceKind device) {
   optim::SGD sgd(model->parameters(), {.lr = 0.05, .momentum = 0.9, .nesterov = true});
   for (int step = 0; step < kSteps; ++step) {
     sgd.zero_grad();
-    cross_entropy((*model)(samples(step, 0, ranks * kEach, kPicture, device)), labels(step, 0, ranks * kEach, device))
+    cross_entropy((*model)(samples(step, 0, ranks * kEach, kImage, device)), labels(step, 0, ranks * kEach, device))
         .backward();
     sgd.step();
   }
@@ -61,7 +61,7 @@ std::vector<double> train_ranks(const std::string& backend, int ranks, DeviceKin
       optimizer.zero_grad();
       for (int pass = 0; pass < passes; ++pass) {
         const int64_t first = group->rank() * kEach + pass * part;
-        (cross_entropy((*model)(samples(step, first, part, kPicture, device)), labels(step, first, part, device)) *
+        (cross_entropy((*model)(samples(step, first, part, kImage, device)), labels(step, first, part, device)) *
          (1.0 / passes))
             .backward();
       }
@@ -186,7 +186,7 @@ TEST(DistributedOptimizer, BucketsTravelWhileBackwardRuns) {
     };
     const auto step = [&] {
       optimizer.zero_grad();
-      sum((*model)(samples(0, 0, 2, kPicture, DeviceKind::cpu))).backward();
+      sum((*model)(samples(0, 0, 2, kImage, DeviceKind::cpu))).backward();
       optimizer.step();
     };
     step();
@@ -203,7 +203,7 @@ TEST(DistributedOptimizer, ParametersAndStateComeFromTheRoot) {
     optim::AdamW adam(model->parameters(), {.lr = 0.1 * static_cast<double>(rank + 1)});
     for (uint64_t step = 0; step <= rank; ++step) {  // each has its own past
       adam.zero_grad();
-      sum((*model)(samples(static_cast<int>(rank), 0, 2, kPicture, DeviceKind::cpu))).backward();
+      sum((*model)(samples(static_cast<int>(rank), 0, 2, kImage, DeviceKind::cpu))).backward();
       adam.step();
     }
     const auto weights = [&] {
@@ -256,7 +256,7 @@ TEST(DistributedOptimizer, GoneItLeavesTheParametersAlone) {
   const auto model = build(small_net, 1, DeviceKind::cpu);
   optim::SGD sgd(model->parameters(), {.lr = 0.01});
   { DistributedOptimizer gone(sgd, make_process_group_alone()); }
-  for (int i = 0; i < 2; ++i) sum((*model)(samples(0, 0, 2, kPicture, DeviceKind::cpu))).backward();
+  for (int i = 0; i < 2; ++i) sum((*model)(samples(0, 0, 2, kImage, DeviceKind::cpu))).backward();
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 # ranks on the emulated GPU; with `all` 20 steps on 1 to 4 ranks on both (some minutes).
 set -euo pipefail
 bin=$1
-export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive WEFT_SIMT_THREADS=1
+export WEFT_COLLECTIVES=own OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive WEFT_SIMT_THREADS=1
 dir=$(mktemp -d /tmp/weft_equal.XXXXXX)
 trap 'rm -rf "$dir"' EXIT
 

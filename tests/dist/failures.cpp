@@ -183,8 +183,9 @@ TEST_P(Failures, TheFlightLogTellsWhatRanAndWhatDidNot) {
   EXPECT_TRUE(contains(printed, "failed   all_reduce #301 'alone'")) << printed;
 }
 
-INSTANTIATE_TEST_SUITE_P(, Failures, ::testing::ValuesIn(backends()), [](const auto& param) { return param.param; });
-INSTANTIATE_TEST_SUITE_P(, FailuresOfJobs, ::testing::ValuesIn(connected_backends()),
+INSTANTIATE_TEST_SUITE_P(, Failures, ::testing::ValuesIn(with_libraries(backends())),
+                         [](const auto& param) { return param.param; });
+INSTANTIATE_TEST_SUITE_P(, FailuresOfJobs, ::testing::ValuesIn(with_libraries(connected_backends())),
                          [](const auto& param) { return param.param; });
 
 TEST(RunRanks, ThrowsWhatTheFirstRankThrew) {

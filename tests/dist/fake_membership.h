@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "dist/membership.h"
+#include "dist/rendezvous/membership.h"
 
 namespace weft::dist::testing {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dist/fsdp.h"
+#include "dist/fsdp/fsdp.h"
 
 #include <gtest/gtest.h>
 
-#include "dist/sync_batch_norm.h"
+#include "dist/ddp/sync_batch_norm.h"
 #include "nn/activation.h"
 #include "nn/models/cifar_resnet.h"
 #include "nn/sequential.h"

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "core/autograd.h"
-#include "dist/fsdp.h"
+#include "dist/fsdp/fsdp.h"
 #include "nn/sequential.h"
 #include "optim/sgd.h"
 #include "tests/dist/sharded_training.h"

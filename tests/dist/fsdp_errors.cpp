@@ -3,8 +3,8 @@
 
 #include "core/autograd.h"
 #include "core/ops/mul.h"
-#include "dist/fsdp.h"
-#include "dist/fsdp_state.h"
+#include "dist/fsdp/fsdp.h"
+#include "dist/fsdp/fsdp_state.h"
 #include "nn/activation.h"
 #include "nn/sequential.h"
 #include "optim/sgd.h"
@@ -39,8 +39,8 @@ TEST(FsdpErrors, OptionsThatContradict) {
   const auto low = linear();
   low->to(DType::bf16);
   EXPECT_EQ(made(low, {}),
-            "fsdp: parameter 'weight': expected f32 or f64, got bf16[2,3] on cpu. Lower precision is MixedPrecision's "
-            "matter");
+            "fsdp: parameter 'weight': expected f32 or f64, got bf16[2,3] on cpu. Use MixedPrecision for a lower "
+            "precision");
   const auto mixed = std::make_shared<nn::Linear>(3, 2);
   mixed->bias.set_data(Tensor::zeros({2}, DType::f64));
   EXPECT_EQ(made(mixed, {}),

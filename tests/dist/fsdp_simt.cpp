@@ -5,13 +5,13 @@
 
 #include "core/autograd.h"
 #include "core/random.h"
-#include "dist/checkpoint_writer.h"
-#include "dist/fsdp_state.h"
-#include "dist/sharded_checkpoint.h"
+#include "dist/fsdp/checkpoint_writer.h"
+#include "dist/fsdp/fsdp_state.h"
+#include "dist/fsdp/sharded_checkpoint.h"
 #include "tests/dist/sharded_training.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
-#include "tests/support_lib/temporary_folder.h"
+#include "tests/train/temporary_folder.h"
 
 namespace weft::dist::testing {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dist/fsdp_state.h"
+#include "dist/fsdp/fsdp_state.h"
 
 #include <gmock/gmock.h>
 

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "core/profile/profiler.h"
-#include "dist/collective.h"
+#include "dist/group/collective.h"
 #include "tests/dist/ranks.h"
 #include "tests/support/error_text.h"
 

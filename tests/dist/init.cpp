@@ -2,10 +2,10 @@
 // init() in processes of their own, started by hand.
 #include <memory>
 
-#include "dist/listeners.h"
+#include "dist/rendezvous/listeners.h"
 #include "tests/dist/child.h"
 #include "tests/dist/meeting.h"
-#include "tests/support_lib/temporary_folder.h"
+#include "tests/train/temporary_folder.h"
 
 #if WEFT_HAVE_GLOO
 #define WEFT_NEEDS_GLOO() WEFT_NEEDS_SODIUM()
@@ -49,6 +49,26 @@ TEST(Init, RanksStartedByHandFindEachOther) {
     EXPECT_EQ(ranks[static_cast<size_t>(rank)]->exit_code(), 0);
     EXPECT_EQ(ranks[static_cast<size_t>(rank)]->output(),
               str("rank ", rank, " of 3, local ", rank, " of 3, RANK and WORLD_SIZE, gloo, sum 6\n"));
+  }
+}
+
+TEST(Init, AllRanksRunTheSameCollectives) {
+  WEFT_NEEDS_GLOO();
+  for (const char* odd : {"library", "own", "pigeon"}) {
+    const std::string port = free_port();
+    Ranks ranks;
+    for (int rank = 0; rank < 2; ++rank)
+      ranks.push_back(
+          std::make_unique<Child>(std::vector<std::string>{INIT_PROGRAM, "sum"},
+                                  by_hand(rank, 2, port, {str("WEFT_COLLECTIVES=", rank == 0 ? "library" : odd)})));
+    const bool alike = odd == std::string("library");
+    EXPECT_EQ(ranks[1]->exit_code(), alike ? 0 : 1);
+    EXPECT_THAT(ranks[1]->output(),
+                HasSubstr(alike                       ? "gloo, sum 3\n"
+                          : odd == std::string("own") ? "rank 0 called barrier 'start' "
+                                                        "(WEFT_COLLECTIVES=library), rank 1 called barrier 'start' "
+                                                        "(WEFT_COLLECTIVES=own)"
+                                                      : "WEFT_COLLECTIVES: expected own or library, got 'pigeon'"));
   }
 }
 
@@ -101,7 +121,7 @@ TEST(Init, MissingRankIsNamedInTime) {
   EXPECT_EQ(zero.exit_code(), 1);
   EXPECT_EQ(one.exit_code(), 1);
   EXPECT_LT(Clock::now() - start_time, std::chrono::seconds(15));
-  EXPECT_THAT(zero.output() + one.output(), HasSubstr("error: membership: 1 of 3 ranks did not come within "));
+  EXPECT_THAT(zero.output() + one.output(), HasSubstr("error: membership: 1 of 3 ranks did not join within "));
   EXPECT_THAT(zero.output() + one.output(), HasSubstr("missing rank 2"));
 }
 
@@ -134,7 +154,7 @@ TEST(Init, NowhereToMeetSaysWhatToSet) {
                                      "OMPI_COMM_WORLD_LOCAL_SIZE=1", "WEFT_JOB_SECRET=0123456789abcdef"});
   EXPECT_EQ(rank.exit_code(), 1);
   EXPECT_EQ(rank.output(),
-            "error: init: Open MPI has started 2 ranks on several hosts, and nothing says where rank 0 is. Set "
+            "error: init: Open MPI has started 2 ranks on several hosts, and no variable names rank 0's host. Set "
             "MASTER_ADDR to its host on all ranks, as in "
             "mpirun -x MASTER_ADDR=HOST, or WEFT_RENDEZVOUS to a folder that all hosts share\n");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dist/job_secret.h"
+#include "dist/rendezvous/job_secret.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,9 +8,9 @@
 #include <set>
 #include <thread>
 
-#include "dist/keyed_hash.h"
+#include "dist/rendezvous/keyed_hash.h"
 #include "tests/dist/meeting.h"
-#include "tests/support_lib/temporary_folder.h"
+#include "tests/train/temporary_folder.h"
 
 namespace weft::dist {
 namespace {
@@ -66,7 +66,7 @@ TEST(JobSecret, CookieThatOthersCanReadIsRefused) {
     EXPECT_THAT(text(), HasSubstr("cookie: cannot use " + cookie +
                                   ": others than its owner have rights on it. chmod 600 " + cookie));
   }
-  EXPECT_THAT(text(), EndsWith("Or set WEFT_JOB_SECRET to the same text of 16 characters or more on all ranks"));
+  EXPECT_THAT(text(), EndsWith("Or set WEFT_JOB_SECRET to the same string of 16 characters or more on all ranks"));
   ::chmod(cookie.c_str(), 0600);
   ::truncate(cookie.c_str(), 31);
   EXPECT_THAT(text(), HasSubstr("it holds less than 32 bytes. Remove it, and a new one is made"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dist/launch_environment.h"
+#include "dist/rendezvous/launch_environment.h"
 
 #include "tests/support/error_text.h"
 
@@ -271,8 +271,8 @@ TEST(LaunchEnvironment, ContradictionsAreOneClearError) {
   EXPECT_EQ(text(with(torchrun(0, 4, 0, 2), {{"MASTER_ADDR", "[::1"}})),
             "MASTER_ADDR: expected a host, host:port or [IPv6]:port, got '[::1' (the bracket is not closed)");
   EXPECT_THAT(text(with(torchrun(0, 4, 0, 2), {{"MASTER_ADDR", ":29500"}})), HasSubstr("the host is empty"));
-  EXPECT_THAT(text(with(torchrun(0, 4, 0, 2), {{"MASTER_ADDR", "a b"}})), HasSubstr("the host holds a character"));
-  EXPECT_THAT(text(with(torchrun(0, 4, 0, 2), {{"MASTER_ADDR", "[::1]x"}})), HasSubstr("text behind the bracket"));
+  EXPECT_THAT(text(with(torchrun(0, 4, 0, 2), {{"MASTER_ADDR", "a b"}})), HasSubstr("the host contains a character"));
+  EXPECT_THAT(text(with(torchrun(0, 4, 0, 2), {{"MASTER_ADDR", "[::1]x"}})), HasSubstr("text after the bracket"));
   EXPECT_THAT(text(with(torchrun(0, 4, 0, 2), {{"MASTER_ADDR", std::string(300, 'a')}})),
               HasSubstr("longer than 255 characters"));
 }

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "dist/store_server.h"
-#include "dist/tcp_membership.h"
-#include "dist/tcp_store.h"
+#include "dist/rendezvous/store_server.h"
+#include "dist/rendezvous/tcp_membership.h"
+#include "dist/rendezvous/tcp_store.h"
 #include "tests/dist/secret.h"
 #include "tests/support/error_text.h"
 
@@ -19,14 +19,14 @@
 
 namespace weft::dist {
 
-/// A job's server on a port that the system has picked, and what it says about strangers.
+/// A job's server on a port that the system has picked, and its lines about refused peers.
 struct Meeting {
-  explicit Meeting(int size = 1, Milliseconds patience = Milliseconds(5000), size_t max_strangers = 256,
+  explicit Meeting(int size = 1, Milliseconds patience = Milliseconds(5000), size_t max_unproven = 256,
                    const std::string& host = "127.0.0.1")
       : server({host, 0}, {.size = size,
                            .secret = kSecret,
                            .patience = patience,
-                           .max_strangers = max_strangers,
+                           .max_unproven = max_unproven,
                            .farewell = Milliseconds(500),
                            .log = [this](const std::string& line) {
                              const std::lock_guard lock(mutex);
@@ -43,13 +43,13 @@ struct Meeting {
         TcpMembershipOptions{.rank = rank, .size = size, .heartbeat = Milliseconds(50), .patience = Milliseconds(500)});
   }
   /// A connection that has said nothing yet.
-  Descriptor stranger() const {
+  Descriptor unproven() const {
     Descriptor socket;
     const Endpoint endpoint = resolve(server.address()).front();
     EXPECT_EQ(connect_to(endpoint, Clock::now() + std::chrono::seconds(10), socket), 0);
     return socket;
   }
-  /// What the server said so far about those it turned away.
+  /// What the server said so far about refused peers.
   std::vector<std::string> said() {
     const std::lock_guard lock(mutex);
     return lines;

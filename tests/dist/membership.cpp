@@ -110,7 +110,7 @@ TEST(Membership, MissingRanksAreNamedInTime) {
   auto first = meeting.member(0, 8), third = meeting.member(3, 8);
   const TimePoint start = Clock::now();
   EXPECT_EQ(error_text([&] { first->wait_for_all(200ms); }),
-            "membership: 6 of 8 ranks did not come within 0.2 s: missing ranks 1 to 2, 4 to 7");
+            "membership: 6 of 8 ranks did not join within 0.2 s: missing ranks 1 to 2, 4 to 7");
   EXPECT_LT(Clock::now() - start, 5s);
   EXPECT_EQ(rank_list({5}), "5");
   EXPECT_EQ(rank_list({0, 2, 3, 4, 9}), "0, 2 to 4, 9");
@@ -122,7 +122,7 @@ TEST(Membership, DeathBeforeAllHaveComeEndsTheWait) {
   auto first = meeting.member(0, 3), second = meeting.member(1, 3);
   second.reset();
   EXPECT_THAT(error_text([&] { first->wait_for_all(10s); }),
-              MatchesRegex("membership: rank 1 .* has died before all ranks had come"));
+              MatchesRegex("membership: rank 1 .* has died before all ranks had joined"));
 }
 
 TEST(Membership, TwoProcessesWithOneRankAreRefused) {

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <string>
 
-#include "dist/store.h"
+#include "dist/rendezvous/store.h"
 #include "kernels/error.h"
 
 namespace weft::dist::testing {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/ops/add.h"
-#include "dist/parallel_block.h"
+#include "dist/tensor/parallel_block.h"
 #include "nn/transformer_block.h"
 
 namespace weft::dist::testing {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dist/rank_place.h"
+#include "dist/rendezvous/rank_place.h"
 
-#include "dist/world.h"
+#include "dist/group/world.h"
 #include "tests/support/error_text.h"
 
 namespace weft::dist {

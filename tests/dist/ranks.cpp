@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/dist/ranks.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
@@ -72,7 +73,15 @@ std::vector<std::string> connected_backends() {
   return {};
 }
 
+std::vector<std::string> with_libraries(std::vector<std::string> names) {
+  for (const char* name : {"mpi", "gloo"})
+    if (std::ranges::find(names, name) != names.end()) names.push_back(std::string(name) + "_library");
+  return names;
+}
+
 namespace {
+
+constexpr std::string_view kLibrary = "_library";
 
 /// Threads, each with connections of its own.
 void run_connected(const std::string& backend, int size, const std::function<void(const ProcessGroupPtr&)>& function,
@@ -105,14 +114,18 @@ void run_connected(const std::string& backend, int size, const std::function<voi
 
 void run_on(const std::string& backend, int size, const std::function<void(const ProcessGroupPtr&)>& function,
             const GroupOptions& options) {
-  if (backend == "mpi") return run_under_mpi(size, function, options);
-  if (backend == "threads") return run_ranks(size, function, options);
-  run_connected(backend, size, function, options, nullptr);
+  run_on(backend, size, function, options, nullptr);
 }
 
 void run_on(const std::string& backend, int size, const std::function<void(const ProcessGroupPtr&)>& function,
             const GroupOptions& options, const std::shared_ptr<FakeJob>& job) {
-  if (!job) return run_on(backend, size, function, options);
+  if (backend.ends_with(kLibrary)) {
+    GroupOptions others = options;
+    others.algorithms = Algorithms::library;
+    return run_on(backend.substr(0, backend.size() - kLibrary.size()), size, function, others, job);
+  }
+  if (backend == "mpi") return run_under_mpi(size, function, options);
+  if (backend == "threads") return run_ranks(size, function, options);
   run_connected(backend, size, function, options, job);
 }
 

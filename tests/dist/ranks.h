@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "dist/process_group.h"
+#include "dist/group/process_group.h"
 #include "tests/dist/fake_membership.h"
 
 namespace weft::dist::testing {
@@ -14,6 +14,8 @@ namespace weft::dist::testing {
 std::vector<std::string> backends();
 /// Those that need a store and take a membership.
 std::vector<std::string> connected_backends();
+/// The names and, of those that have collectives of their own, `NAME_library`: what run_on() and errors_on() take, too.
+std::vector<std::string> with_libraries(std::vector<std::string> names);
 
 /// The same fresh number on all ranks; all processes must call.
 uint64_t shared_seed();

@@ -9,10 +9,9 @@
 
 #include "core/ops/cross_entropy.h"
 #include "core/ops/mul.h"
-#include "core/ops/relu.h"
+#include "core/ops/unary.h"
 #include "core/random.h"
-#include "nn/batch_norm.h"
-#include "nn/conv2d.h"
+#include "nn/conv_bn.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"
 #include "tests/dist/ranks.h"
@@ -34,8 +33,8 @@ struct SmallNet : nn::Module {
     bn2 = std::make_shared<nn::BatchNorm2d>(8);
   }
   Tensor forward(const Tensor& x) const override {
-    Tensor y = bn1 ? bn1->behind(conv1, x, {.relu = true}) : relu(conv1(x));
-    y = bn2 ? bn2->behind(conv2, y, {.relu = true}) : relu(conv2(y));
+    Tensor y = bn1 ? nn::conv_bn(conv1, *bn1, x, {.relu = true}) : relu(conv1(x));
+    y = bn2 ? nn::conv_bn(conv2, *bn2, y, {.relu = true}) : relu(conv2(y));
     return fc(y.flatten(1));
   }
   void fields(nn::Visitor& v) override {
@@ -89,15 +88,15 @@ std::shared_ptr<nn::Module> build(const ModelMaker& make, uint64_t seed, DeviceK
   return model;
 }
 
-Tensor samples(int step, int64_t first, int64_t count, const Shape& picture, DeviceKind device) {
+Tensor samples(int step, int64_t first, int64_t count, const Shape& image, DeviceKind device) {
   std::vector<float> values;
   for (int64_t i = first; i < first + count; ++i) {
     std::mt19937_64 random(static_cast<uint64_t>(step * 1000 + i));
     std::uniform_real_distribution<float> uniform(-1, 1);
-    for (int64_t k = 0; k < picture.numel(); ++k) values.push_back(uniform(random));
+    for (int64_t k = 0; k < image.numel(); ++k) values.push_back(uniform(random));
   }
   std::vector<int64_t> sizes{count};
-  for (int d = 0; d < picture.rank(); ++d) sizes.push_back(picture[d]);
+  for (int d = 0; d < image.rank(); ++d) sizes.push_back(image[d]);
   return Tensor::from(values, Shape(sizes), Device{device, 0});
 }
 
@@ -115,7 +114,7 @@ Trained train_alone(const Training& t) {
   for (size_t step = 0; step < t.parts.size(); ++step) {
     int64_t all = 0;
     for (const int64_t part : t.parts[step]) all += part;
-    const Tensor loss = cross_entropy((*model)(samples(static_cast<int>(step), 0, all, t.picture, t.device)),
+    const Tensor loss = cross_entropy((*model)(samples(static_cast<int>(step), 0, all, t.image, t.device)),
                                       labels(static_cast<int>(step), 0, all, t.device));
     optimizer.zero_grad();
     loss.backward();
@@ -150,7 +149,7 @@ Trained train_ranks(const Training& t, const std::string& backend) {
         const int64_t some = last ? count - done : 1;
         const int64_t of_all = last ? all - micro * size : size;
         const auto pass = [&] {
-          const Tensor x = samples(static_cast<int>(step), first + done, some, t.picture, t.device);
+          const Tensor x = samples(static_cast<int>(step), first + done, some, t.image, t.device);
           const Tensor loss = cross_entropy(ddp(x), labels(static_cast<int>(step), first + done, some, t.device)) *
                               (static_cast<double>(of_all) / static_cast<double>(all));
           loss.backward();

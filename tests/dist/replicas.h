@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "dist/ddp.h"
+#include "dist/ddp/ddp.h"
 #include "nn/module.h"
 
 namespace weft::dist::testing {
@@ -19,7 +19,7 @@ struct Training {
   std::vector<std::vector<int64_t>> parts;
   DeviceKind device = DeviceKind::cpu;
   DdpOptions ddp = {};
-  Shape picture{8, 8, 3};    ///< of one sample
+  Shape image{8, 8, 3};      ///< of one sample
   int micro_batches = 1;     ///< backward passes per step, all but the last without reduction
   bool reduce_each = false;  ///< reduce all of them
   double momentum = 0.9, lr = 0.05;
@@ -38,7 +38,7 @@ struct Trained {
 std::shared_ptr<nn::Module> build(const ModelMaker& make, uint64_t seed, DeviceKind device);
 
 /// Samples `first` … `first + count - 1` of a step's global batch and their labels (four classes).
-Tensor samples(int step, int64_t first, int64_t count, const Shape& picture, DeviceKind device);
+Tensor samples(int step, int64_t first, int64_t count, const Shape& image, DeviceKind device);
 Tensor labels(int step, int64_t first, int64_t count, DeviceKind device);
 
 /// One process without DDP on the whole batches.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dist/sharded_checkpoint.h"
+#include "dist/fsdp/sharded_checkpoint.h"
 
 #include <gmock/gmock.h>
 
@@ -7,15 +7,16 @@
 
 #include "core/autograd.h"
 #include "core/random.h"
-#include "core/seal.h"
-#include "dist/checkpoint_writer.h"
-#include "dist/fsdp_state.h"
+#include "dist/fsdp/checkpoint_writer.h"
+#include "dist/fsdp/fsdp_state.h"
+#include "io/checkpoint.h"
+#include "io/seal.h"
 #include "nn/conv2d.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/dist/sharded_training.h"
 #include "tests/support/compare.h"
-#include "tests/support_lib/temporary_folder.h"
+#include "tests/train/temporary_folder.h"
 
 namespace weft::dist::testing {
 namespace {
@@ -146,6 +147,20 @@ TEST_F(ShardedCheckpointTest, OneProcessReadsAndWritesThem) {
   EXPECT_TRUE(tests::near(later(losses({.ranks = 4, .load = second})), later(want), {1e-11, 1e-10}));
 }
 
+TEST_F(ShardedCheckpointTest, AWholeCheckpointGoesOnAtAnyNumberOfRanks) {
+  const std::vector<double> want = losses({.ranks = 3, .save = folder()});
+  // As whole, as one file, and from there sharded again.
+  const Checkpoint all = load_checkpoint(folder());
+  EXPECT_EQ(all.text("step"), "5");
+  EXPECT_EQ(all.part("optimizer").tensors.size(), ShardedCheckpoint(folder()).full("optimizer").tensors.size());
+  const fs::path whole = temporary_.path() / "whole.safetensors";
+  save_checkpoint(whole, all);
+  EXPECT_EQ(ShardedCheckpoint(whole).world_size(), 1);
+  EXPECT_EQ(later(losses({.ranks = 3, .load = whole})), later(losses({.ranks = 3, .load = folder()})));
+  for (const int ranks : {1, 2, 4})
+    EXPECT_TRUE(tests::near(later(losses({.ranks = ranks, .load = whole})), later(want), {1e-11, 1e-10})) << ranks;
+}
+
 TEST_F(ShardedCheckpointTest, ConvolutionsAndCountersSurvive) {
   struct Net : nn::Module {
     nn::Conv2d conv{3, 5, {3, 3}};
@@ -173,10 +188,29 @@ TEST_F(ShardedCheckpointTest, ConvolutionsAndCountersSurvive) {
     ShardedCheckpoint(folder()).load({{"model", &state}});
     EXPECT_EQ(models[static_cast<size_t>(group->rank())]->count, 42);
   });
-  const StateDict got = ShardedCheckpoint(folder()).full("model");
-  for (const NamedTensor& entry : want.tensors) {
-    EXPECT_EQ(got.tensor(entry.name).sizes(), entry.tensor.sizes());
-    EXPECT_EQ(got.tensor(entry.name).to_vector<float>(), entry.tensor.to_vector<float>()) << entry.name;
+  for (const StateDict& got : {ShardedCheckpoint(folder()).full("model"), load_checkpoint(folder()).part("model")})
+    for (const NamedTensor& entry : want.tensors) {
+      EXPECT_EQ(got.tensor(entry.name).sizes(), entry.tensor.sizes());
+      EXPECT_EQ(got.tensor(entry.name).to_vector<float>(), entry.tensor.to_vector<float>()) << entry.name;
+    }
+  // The checkpoint of one process, whose convolution weights are OIHW, is read by any number of ranks.
+  const fs::path whole = temporary_.path() / "whole.safetensors";
+  Checkpoint alone;
+  alone.parts = {{"model", want}};
+  save_checkpoint(whole, alone);
+  for (const int ranks : {1, 2, 3}) {
+    std::vector<std::shared_ptr<Net>> readers;
+    for (int i = 0; i < ranks; ++i) readers.push_back(std::make_shared<Net>());
+    run_ranks(ranks, [&](const ProcessGroupPtr& group) {
+      const auto& net = readers[static_cast<size_t>(group->rank())];
+      FSDP fsdp(net, group);
+      ShardedState state = sharded_state(fsdp);
+      ShardedCheckpoint(whole).load({{"model", &state}});
+      EXPECT_EQ(net->count, 42);
+      const StateDict got = full_state_dict(fsdp, Receivers::all);
+      for (const NamedTensor& entry : want.tensors)
+        EXPECT_EQ(got.tensor(entry.name).to_vector<float>(), entry.tensor.to_vector<float>()) << entry.name;
+    });
   }
 }
 
@@ -239,8 +273,7 @@ class DamagedCheckpoint : public ShardedCheckpointTest {
 
 TEST_F(DamagedCheckpoint, NamesTheRankAndTheFile) {
   damage(folder() / "rank_00001.safetensors");
-  EXPECT_EQ(text(),
-            "rank 1's file rank_00001.safetensors is damaged: its checksum is another one than when it was written");
+  EXPECT_EQ(text(), "rank 1's file rank_00001.safetensors is damaged: its checksum differs from the written one");
   const auto size = fs::file_size(folder() / "rank_00001.safetensors");
   fs::resize_file(folder() / "rank_00001.safetensors", size - 5);
   EXPECT_EQ(text(), str("rank 1's file rank_00001.safetensors is damaged: expected ", size, " bytes, got ", size - 5));
@@ -264,9 +297,9 @@ TEST_F(DamagedCheckpoint, TheIndex) {
   damage(index);
   EXPECT_EQ(text(), "index.json is damaged");
   fs::resize_file(index, fs::file_size(index) - 1);
-  EXPECT_EQ(text(), "index.json does not end with its seal. Was it cut short or changed?");
+  EXPECT_EQ(text(), "index.json does not end with its seal. Was it truncated or changed?");
   fs::remove(index);
-  EXPECT_EQ(text(), "it has no index.json. Was it written by another program, or never finished?");
+  EXPECT_EQ(text(), "it has no index.json. Was it written by another program, or not finished?");
   const auto write = [&](const std::string& content) {
     AtomicFile file(index, "test");
     AtomicFile::Writer out(file);
@@ -282,7 +315,8 @@ TEST_F(DamagedCheckpoint, TheIndex) {
   write("{\"format\": \"weft sharded checkpoint\", \"version\": 1, \"id\": 5}");
   EXPECT_THAT(text(), ::testing::StartsWith("index.json is damaged: "));
   fs::remove_all(folder());
-  EXPECT_EQ(text(), "there is no such folder");
+  EXPECT_EQ(error_text([&] { ShardedCheckpoint(folder()).full("model"); }),
+            "checkpoint: " + folder().string() + ": expected a checkpoint, got no such file");
 }
 
 TEST_F(DamagedCheckpoint, PartsThatDoNotFit) {

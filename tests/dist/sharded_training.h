@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "dist/fsdp.h"
+#include "dist/fsdp/fsdp.h"
 #include "nn/layer_norm.h"
 #include "nn/linear.h"
 

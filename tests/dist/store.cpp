@@ -3,9 +3,9 @@
 
 #include <thread>
 
-#include "dist/file_store.h"
+#include "dist/rendezvous/file_store.h"
 #include "tests/dist/meeting.h"
-#include "tests/support_lib/temporary_folder.h"
+#include "tests/train/temporary_folder.h"
 
 namespace weft::dist {
 namespace {
@@ -27,8 +27,8 @@ void expect_store(Store& store, Store& other) {
   EXPECT_EQ(other.add("n", -7), -2);
   EXPECT_EQ(store.get("n", 0ms), "-2");
   store.set("no/number", "x y");
-  EXPECT_EQ(error_text([&] { other.add("no/number", 1); }), "store: cannot add to 'no/number': it holds no number");
-  EXPECT_EQ(error_text([&] { other.get("never", 50ms); }), "store: nobody has set 'never' within 50 ms");
+  EXPECT_EQ(error_text([&] { other.add("no/number", 1); }), "store: cannot add to 'no/number': its value is no number");
+  EXPECT_EQ(error_text([&] { other.get("never", 50ms); }), "store: no rank has set 'never' within 50 ms");
   EXPECT_EQ(error_text([&] { store.set("", "x"); }), "store: expected a key of 1 to 256 bytes, got 0");
   EXPECT_EQ(error_text([&] { store.has(std::string(257, 'k')); }), "store: expected a key of 1 to 256 bytes, got 257");
   EXPECT_EQ(error_text([&] { store.set("k", std::string(Store::kMaxValue + 1, 'v')); }),
@@ -113,18 +113,17 @@ TEST(TcpStore, OtherSecretIsRefusedWithTheCure) {
 }
 
 // A client that does not check the server's proof, and makes up its own.
-TEST(TcpStore, MadeUpProofIsTurnedAway) {
+TEST(TcpStore, MadeUpProofIsRefused) {
   WEFT_NEEDS_SODIUM();
   Meeting meeting;
-  const Descriptor socket = meeting.stranger();
+  const Descriptor socket = meeting.unproven();
   const TimePoint deadline = Clock::now() + 10s;
   send_all(socket.fd(), frame("weft store 1\n" + std::string(32, 'n')), deadline);
   send_all(socket.fd(), frame(std::string(32, 'p')), deadline);
   EXPECT_TRUE(is_closed(socket));
   EXPECT_TRUE(comes_true([&] { return !meeting.said().empty(); }));
-  EXPECT_THAT(
-      meeting.said().front(),
-      ::testing::MatchesRegex("store: turned away 127.0.0.1:[0-9]+, which does not know the secret of this job"));
+  EXPECT_THAT(meeting.said().front(),
+              ::testing::MatchesRegex("store: refused 127.0.0.1:[0-9]+, which does not know the secret of this job"));
 }
 
 TEST(TcpStore, NobodyThereIsNamedInTime) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dist/sync_batch_norm.h"
+#include "dist/ddp/sync_batch_norm.h"
 
 #include <gmock/gmock.h>
 
@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 struct Case {
   DType dtype = DType::f64;
   DeviceKind device = DeviceKind::cpu;
-  bool relu = false, residual = false, affine = true, pictures = true;
+  bool relu = false, residual = false, affine = true, images = true;
   double offset = 0.5;
 };
 
@@ -50,7 +50,7 @@ struct Layer {
     const auto rows = [&](uint64_t seed, double offset) {
       std::vector<Tensor> all;
       for (int64_t i = first; i < first + count; ++i) {
-        const Shape one = c.pictures ? Shape{1, 3, 2, kChannels} : Shape{1, kChannels};
+        const Shape one = c.images ? Shape{1, 3, 2, kChannels} : Shape{1, kChannels};
         all.push_back(random_tensor(seed + static_cast<uint64_t>(i), one, c, c.dtype, offset));
       }
       return concat(all, 0);
@@ -140,8 +140,8 @@ TEST(SyncBatchNorm, UnequalBatchesAreOneWhole) {
       for (const bool residual : {false, true})
         for (const std::vector<int64_t>& parts : {std::vector<int64_t>{7}, {4, 4}, {1, 6, 2}, {5, 1, 3, 8}}) {
           check(backend, {.relu = relu, .residual = residual}, parts);
-          check(backend,
-                {.dtype = DType::f32, .relu = relu, .residual = residual, .affine = relu, .pictures = residual}, parts);
+          check(backend, {.dtype = DType::f32, .relu = relu, .residual = residual, .affine = relu, .images = residual},
+                parts);
         }
 }
 
@@ -158,7 +158,7 @@ TEST(SyncBatchNorm, TheEmulatedGpu) {
 
 TEST(SyncBatchNorm, SingleRowsNormaliseTogether) {
   // One value per channel and rank: batch_norm() alone would refuse.
-  check("threads", {.pictures = false}, {1, 1, 1});
+  check("threads", {.images = false}, {1, 1, 1});
 }
 
 class SyncBatchNormTraining : public ::testing::TestWithParam<std::tuple<std::string, int>> {};

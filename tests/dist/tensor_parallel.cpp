@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dist/tensor_parallel.h"
+#include "dist/tensor/tensor_parallel.h"
 
 #include <gmock/gmock.h>
 
@@ -10,8 +10,8 @@
 #include "core/ops/mse_loss.h"
 #include "core/ops/mul.h"
 #include "core/ops/sum.h"
-#include "dist/parallel_region.h"
-#include "dist/tensor_parallel_state.h"
+#include "dist/tensor/parallel_region.h"
+#include "dist/tensor/tensor_parallel_state.h"
 #include "optim/adam.h"
 #include "tests/dist/parallel_tower.h"
 #include "tests/dist/ranks.h"
@@ -117,7 +117,7 @@ std::vector<double> values_of(const StateDict& dict) {
   return all;
 }
 
-std::vector<std::string> names_of(const StateDict& dict) {
+std::vector<std::string> names_and_sizes(const StateDict& dict) {
   std::vector<std::string> names;
   for (const NamedTensor& entry : dict.tensors) names.push_back(str(entry.name, ' ', entry.tensor.sizes()));
   return names;
@@ -172,8 +172,8 @@ TEST_P(TensorParallelRanks, TrainAsOneProcessDoes) {
   const double allowed = tolerance(DType::f64, kBatch * kTokens * BlockTower::kHidden, 20 * kBlocks * kSteps);
   EXPECT_LE(distance(many.losses, one.losses), allowed);
   EXPECT_LE(distance(many.norms, one.norms), allowed);
-  EXPECT_EQ(names_of(many.model), names_of(one.model));
-  EXPECT_EQ(names_of(many.optimizer), names_of(one.optimizer));
+  EXPECT_EQ(names_and_sizes(many.model), names_and_sizes(one.model));
+  EXPECT_EQ(names_and_sizes(many.optimizer), names_and_sizes(one.optimizer));
   EXPECT_LE(distance(values_of(many.model), values_of(one.model)), 100 * allowed) << "elements near 0 move by the rate";
   EXPECT_LE(distance(values_of(many.optimizer), values_of(one.optimizer)), 100 * allowed);
   EXPECT_LT(one.losses.back(), one.losses.front());
@@ -358,7 +358,7 @@ TEST(TensorParallelCosts, GradientsOfAnF32InputTravelInTheLowPrecision) {
 
 TEST(TensorParallelCosts, DataRanksSendTheGradientsOfTheirPart) {
   const Bytes grid = measure(2, 2, 2, DType::f32), replicas = measure(2, 1, 2, DType::f32);
-  constexpr uint64_t kCount = 4;  // of samples: one f32
+  constexpr uint64_t kCount = 8;  // of samples: one f64
   EXPECT_EQ(grid.data, grid.gradients + kCount);
   EXPECT_EQ(replicas.data, replicas.gradients + kCount);
   EXPECT_LT(grid.gradients, replicas.gradients * 6 / 10) << "half, but for norms, stem and head";
@@ -378,9 +378,9 @@ TEST(TensorParallelState, LoadsAtAnyGrid) {
       const StateDict model_again = full_state_dict(parallel),
                       optimizer_again = full_optimizer_state(parallel, adam.state_dict());
       if (world->rank() > 0) return;
-      EXPECT_EQ(names_of(model_again), names_of(trained.model));
+      EXPECT_EQ(names_and_sizes(model_again), names_and_sizes(trained.model));
       EXPECT_EQ(values_of(model_again), values_of(trained.model));
-      EXPECT_EQ(names_of(optimizer_again), names_of(trained.optimizer));
+      EXPECT_EQ(names_and_sizes(optimizer_again), names_and_sizes(trained.optimizer));
       EXPECT_EQ(values_of(optimizer_again), values_of(trained.optimizer));
       EXPECT_EQ(optimizer_again.scalar("step"), kSteps);
     });

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dist/wrap_policy.h"
+#include "dist/fsdp/wrap_policy.h"
 
 #include <gmock/gmock.h>
 
-#include "dist/unit_layout.h"
+#include "dist/fsdp/unit_layout.h"
 #include "nn/activation.h"
 #include "nn/models/cifar_resnet.h"
 #include "nn/models/dinov2.h"

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs with one planted fault each, named by the argument: tests/emulator/CMakeLists.txt has what the emulator must say.
+// Programs with one planted fault each, named by the argument: tests/emulator/CMakeLists.txt has the emulator's expected report.
 // A name with `_right` is the repaired twin, which must pass in silence.
 #undef NDEBUG  // its assertion is to be met
+#include <cooperative_groups.h>
 #include <cuda_runtime.h>
 
 #include <cassert>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 namespace {
 
@@ -50,6 +53,44 @@ __global__ void stop() { asm volatile("trap;"); }
 __device__ int never = 1;
 __global__ void assertion() {
   assert(never == 0);
+}
+
+__constant__ int table[4] = {1, 2, 3, 4};
+__global__ void constant_by_pointer(int* out, bool writes) {
+  int* const entry = const_cast<int*>(table) + threadIdx.x;
+  *(writes ? entry : out) = 7;
+  *out += *entry;
+}
+
+/// A barrier of all blocks, which block 1 does not meet.
+__global__ void grid_barrier(int* data, bool all) {
+  if (!all && blockIdx.x == 1) return;
+  atomicAdd(data, 1);
+  cooperative_groups::this_grid().sync();
+  if (threadIdx.x == 0) data[1 + blockIdx.x] = *data;
+}
+
+/// A lock that is never given back.
+__global__ void lock_taken_twice(int* lock, bool gives_back) {
+  for (int i = 0; i < 2; ++i) {
+    while (atomicCAS(lock, 0, 1) != 0) {
+    }
+    if (gives_back) atomicExch(lock, 0);
+  }
+}
+
+/// A kernel waits for the host, or for earlier blocks.
+__global__ void wait_for_host(const volatile int* flag, int* out) {
+  while (*flag == 0) {
+  }
+  *out = *flag;
+}
+__global__ void one_after_the_other(volatile int* turn) {
+  if (threadIdx.x != 0) return;
+  while (*turn != static_cast<int>(gridDim.x - blockIdx.x)) {
+  }
+  __threadfence();
+  *turn = *turn + 1;
 }
 
 /// A copy that is read before its wait: NaN, on any GPU perhaps.
@@ -149,6 +190,38 @@ int main(int argc, char** argv) {
   if (is("shared_right")) shared_beyond<<<1, 1, 64>>>(data, 15);
   if (is("divergent_barrier")) divergent_barrier<<<1, 64>>>(flag);
   if (is("missing_arrival")) missing_arrival<<<1, 32>>>(flag);
+  if (is("constant_written") || is("constant_right")) constant_by_pointer<<<1, 1>>>(flag, is("constant_written"));
+  if (is("grid_barrier_skipped") || is("grid_barrier_right")) {
+    bool all = is("grid_barrier_right");
+    int* counts = reinterpret_cast<int*>(data);
+    void* arguments[] = {&counts, &all};
+    cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(grid_barrier), dim3(4), dim3(64), arguments);
+  }
+  if (is("lock_taken_twice") || is("lock_right")) lock_taken_twice<<<4, 1>>>(flag, is("lock_right"));
+  if (is("streams_meet_right")) {
+    // A kernel waits for other streams: a copy and a kernel.
+    int *pinned_one = nullptr, *flags = reinterpret_cast<int*>(data);
+    cudaMallocHost(&pinned_one, sizeof(int));
+    *pinned_one = 1;
+    cudaStream_t streams[2];
+    for (cudaStream_t& stream : streams) cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    wait_for_host<<<2, 32, 0, streams[0]>>>(flags, flag);
+    wait_for_host<<<2, 32, 0, streams[0]>>>(flags + 1, flag);
+    write_at<<<1, 1, 0, streams[1]>>>(data, 0);
+    cudaMemcpyAsync(flags + 1, pinned_one, sizeof(int), cudaMemcpyHostToDevice, streams[1]);
+  }
+  if (is("wait_right")) {
+    // Longer than the detection of a standstill takes.
+    int* from_host = nullptr;
+    cudaMallocHost(&from_host, sizeof(int));
+    *from_host = 0;
+    wait_for_host<<<2, 32>>>(from_host, flag);
+    std::this_thread::sleep_for(std::chrono::seconds(4));
+    *static_cast<volatile int*>(from_host) = 1;
+    cudaMemset(flag, 0, sizeof(int));
+    cudaMemset(flag, 1, 1);
+    one_after_the_other<<<16, 32>>>(flag);
+  }
   if (is("trap")) stop<<<1, 1>>>();
   if (is("assertion")) assertion<<<1, 1>>>();
   if (is("too_many_threads")) stop<<<1, 2048>>>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a GPU promises to every program, one small kernel for each promise, as a stand-alone CUDA program: it passes on a GPU and
+// The guarantees of a GPU, one small kernel for each, as a stand-alone CUDA program: it passes on a GPU and
 // must pass on the emulator, in every order of streams, blocks and warps. Prints `ok NAME` or `FAILED NAME`; exits with 1 on failure.
 #include <cooperative_groups.h>
 #include <cuda_bf16.h>
@@ -14,38 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "promises.h"
+
 namespace cg = cooperative_groups;
 
 namespace {
-
-void must(cudaError_t status, const char* what) {
-  if (status == cudaSuccess) return;
-  std::printf("FAILED %s: %s\n", what, cudaGetErrorString(status));
-  std::exit(1);
-}
-#define MUST(call) must(call, #call)
-
-template <class T>
-struct Array {
-  explicit Array(int n, T value = T{}) : count(n) {
-    MUST(cudaMalloc(&data, sizeof(T) * static_cast<size_t>(n)));
-    set(std::vector<T>(static_cast<size_t>(n), value));
-  }
-  explicit Array(const std::vector<T>& values) : Array(static_cast<int>(values.size())) { set(values); }
-  ~Array() { cudaFree(data); }
-  /// A copy from pageable memory returns when its source may be changed, which can be before it has arrived.
-  void set(const std::vector<T>& v) {
-    MUST(cudaMemcpy(data, v.data(), sizeof(T) * v.size(), cudaMemcpyHostToDevice));
-    MUST(cudaDeviceSynchronize());
-  }
-  std::vector<T> get() const {
-    std::vector<T> v(static_cast<size_t>(count));
-    MUST(cudaMemcpy(v.data(), data, sizeof(T) * v.size(), cudaMemcpyDeviceToHost));
-    return v;
-  }
-  T* data = nullptr;
-  int count;
-};
 
 // Lanes, warps, blocks.
 
@@ -402,38 +375,20 @@ bool allocates_in_stream_order() {
 }  // namespace
 
 int main() {
-  const struct {
-    const char* name;
-    std::function<bool()> passes;
-    int capability;
-  } promises[] = {
-      {"sums_a_block", sums_a_block, 80},
-      {"meets_again", meets_again, 80},
-      {"lanes_take_a_lock", lanes_take_a_lock, 80},
-      {"blocks_wait_for_blocks", blocks_wait_for_blocks, 80},
-      {"grids_synchronise", grids_synchronise, 80},
-      {"counts_a_histogram", counts_a_histogram, 80},
-      {"has_variables", has_variables, 80},
-      {"computes_numbers", computes_numbers, 80},
+  return keep_promises({
+      {"sums_a_block", sums_a_block},
+      {"meets_again", meets_again},
+      {"lanes_take_a_lock", lanes_take_a_lock},
+      {"blocks_wait_for_blocks", blocks_wait_for_blocks},
+      {"grids_synchronise", grids_synchronise},
+      {"counts_a_histogram", counts_a_histogram},
+      {"has_variables", has_variables},
+      {"computes_numbers", computes_numbers},
       {"clusters_share_memory", clusters_share_memory, 90},
       {"copies_in_bulk", copies_in_bulk, 90},
-      {"orders_streams", orders_streams, 80},
-      {"replays_graphs", replays_graphs, 80},
-      {"calls_the_host", calls_the_host, 80},
-      {"allocates_in_stream_order", allocates_in_stream_order, 80},
-  };
-  cudaDeviceProp device;
-  MUST(cudaGetDeviceProperties(&device, 0));
-  int failed = 0;
-  for (const auto& promise : promises) {
-    if (device.major * 10 + device.minor < promise.capability) {
-      std::printf("skipped %s: needs compute capability %d\n", promise.name, promise.capability);
-      continue;
-    }
-    const bool passed = promise.passes();
-    must(cudaDeviceSynchronize(), promise.name);
-    std::printf("%s %s\n", passed ? "ok" : "FAILED", promise.name);
-    failed += passed ? 0 : 1;
-  }
-  return failed ? 1 : 0;
+      {"orders_streams", orders_streams},
+      {"replays_graphs", replays_graphs},
+      {"calls_the_host", calls_the_host},
+      {"allocates_in_stream_order", allocates_in_stream_order},
+  });
 }

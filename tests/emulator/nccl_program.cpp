@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program of NCCL as anybody writes one: its ranks are threads of one process, then processes. It prints a line for
+// An ordinary program of NCCL: its ranks are threads of one process, then processes. It prints a line for
 // each check and ends with the number of those that failed. `nccl_program speed` times an all-reduce of 64 MiB instead.
 // The mistakes that it makes on purpose are such that NVIDIA's NCCL would hang or compute nonsense.
 #include <fcntl.h>
@@ -54,7 +54,7 @@ void transfers(Rank& r) {
   constexpr size_t kCount = 300'000;
   Buffer out(values(r.rank, ncclInt32, 0, kCount)), in(n * kCount * 4), little(n * 4);
   NCCL(ncclGroupStart());
-  for (size_t p = 0; p < n; ++p) {  // all sends first: in a group they wait for nobody. With itself too
+  for (size_t p = 0; p < n; ++p) {  // all sends first: in a group they do not wait for each other. Also with itself
     NCCL(ncclSend(out.at(), kCount, ncclInt32, static_cast<int>(p), r.comm, r.stream));
     NCCL(ncclSend(out.at(p * 4), 1, ncclInt32, static_cast<int>(p), r.comm, r.stream));
     NCCL(ncclSend(out.at(), 0, ncclInt32, static_cast<int>(p), r.comm, r.stream));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The ranks of nccl_program.cpp, their buffers, and one collective with all that it must give.
+// The ranks of nccl_program.cpp, their buffers, and one collective with its expected results.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
@@ -34,7 +34,7 @@ using Clock = std::chrono::steady_clock;
   _exit(1);
 }
 
-/// What the processes of a check share besides NCCL.
+/// Shared by the processes of a check besides NCCL.
 struct Board {
   ncclUniqueId id;
   std::atomic<int> id_is_here, arrived[16];
@@ -201,7 +201,7 @@ inline void compare(int line, const Buffer& buffer, ncclDataType_t type, size_t 
 
 enum Kind { kAllReduce, kReduce, kBroadcast, kAllGather, kReduceScatter, kAllToAll, kGather, kScatter, kKinds };
 
-/// One collective, its buffers and what must come out.
+/// One collective, its buffers and its expected results.
 inline void collective(const Rank& r, int kind, ncclDataType_t type, ncclRedOp_t op, size_t n, int root,
                        bool in_place) {
   const size_t w = size_of(type), ranks = static_cast<size_t>(r.size), own = static_cast<size_t>(r.rank) * n;

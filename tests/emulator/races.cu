@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs with one planted race or read of memory that nobody has written, named by the argument: races.cmake has what
-// the emulator must say under --check. A name with `_right` is the repaired twin, which must pass in silence.
+// Programs with one planted race or read of memory that was never written, named by the argument: races.cmake has what
+// the emulator must report under --check. A name with `_right` is the repaired twin, which must pass in silence.
 #include <cuda_runtime.h>
 #include <mma.h>
 
@@ -26,11 +26,14 @@ enum class Race {
   between_warps,
   copy_waits_for_too_few,
   copy_never_waited_for_here,
+  copy_waited_for_by_one_warp,
   no_barrier_after_the_wait,
   copy_source_overwritten,
   blocks_overlap,
   histogram_without_atomics,
   atomic_of_the_block,
+  plain_write_before_atomics,
+  plain_read_before_atomics,
   last_block_without_fence,
   last_block_with_a_fence_of_the_block,
   last_block_without_atomic,
@@ -101,7 +104,7 @@ __global__ void shared_kernel(Race race, bool right, int* data) {
       data[t] = tile[t ^ 1];
       return;
     case Race::partial_mask:
-      // The halves of a warp each wait for themselves; the lower one reads what the upper one wrote.
+      // The halves of a warp each wait for themselves; the lower one reads the upper one's values.
       tile[t] = data[t];
       if (right)
         __syncwarp();
@@ -143,7 +146,7 @@ __global__ void shared_kernel(Race race, bool right, int* data) {
       return;
     }
     case Race::arrival_is_no_wait:
-      // The first warp tells the second, which tells it nothing.
+      // The first warp notifies the second, not the other way round.
       if (t < 32) {
         asm volatile("bar.arrive 1, 64;" ::: "memory");
         if (right) asm volatile("bar.sync 2, 64;" ::: "memory");
@@ -198,6 +201,13 @@ __global__ void copy_kernel(Race race, bool right, int* data) {
       copy_async(stages + t, data + t);
       if (right) wait_copies<0>();
       data[256 + t] = stages[t];
+      wait_copies<0>();
+      return;
+    case Race::copy_waited_for_by_one_warp:
+      copy_async(stages + t, data + t);
+      if (right || t < 32) wait_copies<0>();
+      __syncthreads();
+      data[256 + t] = stages[kThreads - 1 - t];
       wait_copies<0>();
       return;
     case Race::no_barrier_after_the_wait:
@@ -257,6 +267,17 @@ __global__ void grid_kernel(Race race, bool right, int* data) {
       else
         atomicAdd_block(&data[512], 1);
       return;
+    case Race::plain_write_before_atomics:
+      // One thread is in order with itself, so that its own atomic separates its write from those of others.
+      if (t != 0) return;
+      if (!right && block == 0) data[512] = 0;
+      atomicAdd(&data[512], 1);
+      return;
+    case Race::plain_read_before_atomics:
+      if (t != 0) return;
+      if (!right && block == 0) data[0] = data[512];
+      atomicAdd(&data[512], 1);
+      return;
     case Race::last_block_without_fence:
     case Race::last_block_with_a_fence_of_the_block:
       if (t == 0) {
@@ -278,7 +299,7 @@ __global__ void grid_kernel(Race race, bool right, int* data) {
       }
       return;
     case Race::other_threads_not_published:
-      // The fence of one thread stands for the block only behind a barrier.
+      // The fence of one thread covers the block only after a barrier.
       partial[block * kThreads + t] = block;
       if (right) __syncthreads();
       if (t == kThreads - 1) {
@@ -342,11 +363,14 @@ constexpr Named kNames[] = {
     {"between_warps", Race::between_warps},
     {"copy_waits_for_too_few", Race::copy_waits_for_too_few},
     {"copy_never_waited_for_here", Race::copy_never_waited_for_here},
+    {"copy_waited_for_by_one_warp", Race::copy_waited_for_by_one_warp},
     {"no_barrier_after_the_wait", Race::no_barrier_after_the_wait},
     {"copy_source_overwritten", Race::copy_source_overwritten},
     {"blocks_overlap", Race::blocks_overlap},
     {"histogram_without_atomics", Race::histogram_without_atomics},
     {"atomic_of_the_block", Race::atomic_of_the_block},
+    {"plain_write_before_atomics", Race::plain_write_before_atomics},
+    {"plain_read_before_atomics", Race::plain_read_before_atomics},
     {"last_block_without_fence", Race::last_block_without_fence},
     {"last_block_with_a_fence_of_the_block", Race::last_block_with_a_fence_of_the_block},
     {"last_block_without_atomic", Race::last_block_without_atomic},
@@ -368,12 +392,15 @@ void launch(Race race, bool right, int* data) {
   switch (race) {
     case Race::copy_waits_for_too_few:
     case Race::copy_never_waited_for_here:
+    case Race::copy_waited_for_by_one_warp:
     case Race::no_barrier_after_the_wait:
     case Race::copy_source_overwritten:
       return copy_kernel<<<1, kThreads, 2 * kThreads * sizeof(int)>>>(race, right, data);
     case Race::blocks_overlap:
     case Race::histogram_without_atomics:
     case Race::atomic_of_the_block:
+    case Race::plain_write_before_atomics:
+    case Race::plain_read_before_atomics:
     case Race::last_block_without_fence:
     case Race::last_block_with_a_fence_of_the_block:
     case Race::last_block_without_atomic:

@@ -22,6 +22,10 @@ enum class Race {
   store_result_too_early,
   wgmma_without_proxy_fence,
   wgmma_operand_overwritten,
+  wgmma_reads_rows_of_others,
+  wgmma_load_not_awaited_by_all,
+  wgmma_not_awaited_by_all,
+  stores_of_two_tiles,
   remote_write_too_early,
   remote_read_too_early,
   cluster_relaxed_arrival,
@@ -44,6 +48,10 @@ constexpr Named kNames[] = {
     {"store_result_too_early", Race::store_result_too_early},
     {"wgmma_without_proxy_fence", Race::wgmma_without_proxy_fence},
     {"wgmma_operand_overwritten", Race::wgmma_operand_overwritten},
+    {"wgmma_reads_rows_of_others", Race::wgmma_reads_rows_of_others},
+    {"wgmma_load_not_awaited_by_all", Race::wgmma_load_not_awaited_by_all},
+    {"wgmma_not_awaited_by_all", Race::wgmma_not_awaited_by_all},
+    {"stores_of_two_tiles", Race::stores_of_two_tiles},
     {"remote_write_too_early", Race::remote_write_too_early},
     {"remote_read_too_early", Race::remote_read_too_early},
     {"cluster_relaxed_arrival", Race::cluster_relaxed_arrival},
@@ -236,6 +244,63 @@ __global__ void block_kernel(Race race, bool right, int* data) {
       data[t] = static_cast<int>(sums[0] + sums[1] + sums[2] + sums[3]);
       return;
     }
+    case Race::wgmma_reads_rows_of_others: {
+      // Warp w of a warpgroup reads rows 16 w to 16 w + 15 of a, here integers 128 w to 128 w + 127: what it wrote
+      // itself needs no barrier of the warpgroup.
+      float sums[4] = {};
+      if (t < 64) tile[512 + t] = 0;
+      proxy_fence();
+      __syncthreads();
+      const int rows = right ? t / 32 : (t / 32 + 1) % 4;
+      for (int i = t % 32; i < 128; i += 32) tile[rows * 128 + i] = 0;
+      proxy_fence();
+      __syncwarp();
+      multiply(tile, tile + 512, sums);
+      asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+      data[t] = static_cast<int>(sums[0] + sums[1] + sums[2] + sums[3]);
+      return;
+    }
+    case Race::wgmma_load_not_awaited_by_all: {
+      float sums[4] = {};
+      __shared__ volatile int landed;
+      landed = 0;
+      for (int i = t; i < 512; i += kThreads) tile[i] = 0;
+      proxy_fence();
+      __syncthreads();
+      if (t == 0) load(tile + 512, data, 256, barrier);
+      if (right || t < 96) wait(barrier, 0);
+      // The last warp comes last, by a flag that orders nothing else.
+      if (t == 0) landed = 1;
+      while (t >= 96 && landed == 0) {
+      }
+      __syncwarp();
+      multiply(tile, tile + 512, sums);
+      asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+      data[256 + t] = static_cast<int>(sums[0] + sums[1] + sums[2] + sums[3]);
+      return;
+    }
+    case Race::wgmma_not_awaited_by_all: {
+      float sums[4] = {};
+      for (int i = t; i < 1024; i += kThreads) tile[i] = 0;
+      proxy_fence();
+      __syncthreads();
+      multiply(tile, tile + 512, sums);
+      if (right || t < 96) asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+      tile[t / 32 * 128 + t % 32] = 1;  // of the warp's own rows
+      asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+      data[t] = static_cast<int>(sums[0] + sums[1] + sums[2] + sums[3]);
+      return;
+    }
+    case Race::stores_of_two_tiles:
+      tile[t] = 0;
+      proxy_fence();
+      __syncthreads();
+      // A whole warp may store one tile; lanes that store two to one address race.
+      if (t < 32) {
+        store(data, tile + (right ? 0 : t % 2 * 32), 128);
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+      }
+      return;
     default:
       return;
   }

@@ -1,37 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs with one planted fault of order or lifetime each, named by the argument; stream_faults.cmake has what
-// `weft-emulate --check streams` must say. With `_right` behind the name it is the repaired twin, which must pass in
-// silence. Most of them compute the right numbers on most days: that is what the check is for.
-#include <cuda_runtime.h>
-
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
-#include <string>
-#include <vector>
+// `weft-emulate --check streams` must report. With `_right` after the name it is the repaired twin, which must pass in
+// silence. Most of them usually compute the right numbers: hence the check.
+#include "tests/emulator/stream_faults.h"
 
 namespace {
 
-constexpr int kN = 1 << 12;
-constexpr size_t kBytes = kN * sizeof(float);
+using namespace stream_faults;
 
-void must(cudaError_t status, const char* what) {
-  if (status == cudaSuccess) return;
-  std::printf("FAILED %s: %s\n", what, cudaGetErrorName(status));
-  std::exit(1);
-}
-#define MUST(call) must(call, #call)
-
-__global__ void add(float* data, float value, int n) {
-  for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) data[i] += value;
-}
-__global__ void copy(const float* from, float* to, int n) {
-  for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) to[i] = from[i];
-}
 __global__ void count(int* counter, int n) {
   for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) atomicAdd(counter, 1);
 }
-/// Each thread writes one byte of a word whose others are somebody else's.
+/// Each thread writes one byte of a word shared with other threads.
 __global__ void write_bytes(unsigned char* data, int first, int n) {
   for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) data[4 * i + first] = 7;
 }
@@ -56,38 +36,6 @@ __global__ void copy_later(const float* from, float* to) {
 #endif
 }
 
-struct Stream {
-  explicit Stream(unsigned flags = cudaStreamNonBlocking) { MUST(cudaStreamCreateWithFlags(&handle, flags)); }
-  ~Stream() { cudaStreamDestroy(handle); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  operator cudaStream_t() const { return handle; }
-  void wait() const { MUST(cudaStreamSynchronize(handle)); }
-  cudaStream_t handle = nullptr;
-};
-struct Event {
-  Event() { MUST(cudaEventCreateWithFlags(&handle, cudaEventDisableTiming)); }
-  ~Event() { cudaEventDestroy(handle); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-  void record(cudaStream_t stream) const { MUST(cudaEventRecord(handle, stream)); }
-  void block(cudaStream_t stream) const { MUST(cudaStreamWaitEvent(stream, handle)); }
-  cudaEvent_t handle = nullptr;
-};
-
-float* zeros(size_t bytes = kBytes) {
-  float* data = nullptr;
-  MUST(cudaMalloc(&data, bytes));
-  MUST(cudaMemset(data, 0, bytes));
-  MUST(cudaDeviceSynchronize());
-  return data;
-}
-float* pinned(float value) {
-  float* data = nullptr;
-  MUST(cudaMallocHost(&data, kBytes));
-  for (int i = 0; i < kN; ++i) data[i] = value;
-  return data;
-}
 float last_of(const float* data) {
   MUST(cudaDeviceSynchronize());
   float last = 0;
@@ -183,7 +131,7 @@ void ring_reuse(bool right) {
   MUST(cudaDeviceSynchronize());
 }
 
-/// The event is recorded before the work that it is to tell of.
+/// The event is recorded before the work that it should follow.
 void recorded_too_early(bool right) {
   float *a = zeros(), *b = zeros();
   Stream producer, consumer;
@@ -207,7 +155,7 @@ void wrong_stream_waits(bool right) {
   MUST(cudaDeviceSynchronize());
 }
 
-/// One event for two producers: whoever waits gets the last recording alone.
+/// One event for two producers: a wait covers the last recording only.
 void recorded_again(bool right) {
   float *a = zeros(), *b = zeros(), *c = zeros();
   Stream one, two, consumer;
@@ -232,7 +180,7 @@ void default_stream(bool right) {
   MUST(cudaDeviceSynchronize());
 }
 
-/// cudaMemset returns before the memory is set, and only the default stream is behind it.
+/// cudaMemset returns before the memory is set, and only the default stream waits for it.
 void fill_and_stream(bool right) {
   float* a = nullptr;
   MUST(cudaMalloc(&a, kBytes));
@@ -373,47 +321,6 @@ void read_too_early(bool right) {
   std::printf("read %g\n", read);
 }
 
-/// A caching allocator as programs write them. `record_stream` says that another stream uses a block, too: wrongly by
-/// an event of this moment; rightly the event is recorded when the block is freed, behind that stream's last use.
-class Cache {
- public:
-  explicit Cache(bool right) : right_(right) {}
-  float* take(cudaStream_t stream) {
-    if (free_.empty()) return zeros();
-    const Block block = free_.back();
-    free_.pop_back();
-    for (const Event* event : block.uses) event->block(stream);
-    return block.data;
-  }
-  void record_stream(cudaStream_t user) {
-    if (right_) {
-      users_.push_back(user);
-    } else {
-      uses_.push_back(new Event);
-      uses_.back()->record(user);
-    }
-  }
-  void give(float* data) {
-    for (cudaStream_t user : users_) {
-      uses_.push_back(new Event);
-      uses_.back()->record(user);
-    }
-    free_.push_back({data, uses_});
-    uses_.clear();
-    users_.clear();
-  }
-
- private:
-  struct Block {
-    float* data;
-    std::vector<Event*> uses;
-  };
-  bool right_;
-  std::vector<Block> free_;
-  std::vector<cudaStream_t> users_;
-  std::vector<Event*> uses_;
-};
-
 void cached_memory(bool right) {
   Stream upload, compute;
   Event arrived;
@@ -479,10 +386,7 @@ void destroyed_stream_right() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const struct {
-    const char* name;
-    std::function<void(bool)> run;
-  } faults[] = {
+  const std::vector<Fault> faults = {
       {"two_kernels", two_kernels},
       {"asynchronous_read", asynchronous_read},
       {"asynchronous_write", asynchronous_write},
@@ -510,9 +414,5 @@ int main(int argc, char** argv) {
   if (asked == "no_conflict_right") return no_conflict_right(), 0;
   if (asked == "order_through_others_right") return order_through_others_right(), 0;
   if (asked == "destroyed_stream_right") return destroyed_stream_right(), 0;
-  for (const auto& fault : faults)
-    for (const bool right : {false, true})
-      if (asked == fault.name + std::string(right ? "_right" : "")) return fault.run(right), 0;
-  std::printf("unknown: %s\n", asked.c_str());
-  return 2;
+  return run_fault(asked, faults);
 }

@@ -17,17 +17,17 @@ twins(kernels test_kernels 195)
 twins(hopper test_hopper 33)
 twins(ops test_ops 600)
 twins(ladder test_ladder 30)
-twins(engines test_engines 40)
+twins(engines test_engines 55)
 twins(core test_core 16)
 twins(data test_data 2)
 twins(nn test_nn 7)
 twins(dist test_dist 50)
 twins(golden test_golden 8)
 twins(train_image test_train_image 10)
-# What runs in place of the kernels with wgmma and TMA.
+# The twins that replace the kernels with wgmma and TMA.
 twins(kernels.a100 test_kernels 195 --gpu a100)
 twins(ladder.a100 test_ladder 30 --gpu a100)
-# Nothing runs before somebody waits for it; the first stream of a program is always late; any order, of warps and blocks too.
+# Nothing runs before it is waited for; the first stream of a program is always late; any order, of warps and blocks too.
 foreach(program core data dist)
   twins(${program}.lazy test_${program} 2 --streams lazy)
   twins(${program}.starve test_${program} 2 --streams starve:1)

@@ -51,7 +51,7 @@ struct Problem3 {
   Conv2dCall call() const { return {direction, queue, x, w, y, bias, arguments}; }
 };
 
-/// Nothing here is square: a picture of 19 x 25, a filter of 3 x 5, strides, padding and dilation of their own.
+/// Nothing here is square: an image of 19 x 25, a filter of 3 x 5, strides, padding and dilation of their own.
 Problem3 oblong(Direction direction) {
   Problem3 problem({"oblong", 2, 19, 6, 12, 3}, direction, DType::bf16);
   problem.x = View::dense(problem.x.data, DType::bf16, {2, 19, 25, 6});

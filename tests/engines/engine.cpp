@@ -6,6 +6,7 @@
 
 #include "kernels/engines/cublaslt.h"
 #include "kernels/engines/cudnn.h"
+#include "kernels/engines/under_emulator.h"
 #include "kernels/matmul.h"
 #include "tests/support/devices.h"
 #include "tests/support/error_text.h"
@@ -101,18 +102,31 @@ TEST(Engine, APartThatLacksNamesItselfAndTheCure) {
             "conv2d_backward_input: " + cudnn::missing());
 }
 
-// Under weft-emulate the libraries of the build are there and cannot compute: auto does without them.
-TEST(Engine, UnderTheEmulatorVendorSaysWhyNot) {
+// Under weft-emulate cuBLASLt is the emulator's, which computes, and cuDNN NVIDIA's, which cannot.
+TEST(Engine, UnderTheEmulatorVendorIsItsCublasLtAndNoCudnn) {
+  using namespace kernels::vendor;
   if (!std::getenv("WEFT_EMULATE_GPU") || !runs_on(DeviceKind::cuda)) GTEST_SKIP() << "needs weft-emulate";
+  if (cublaslt::missing().starts_with("this build has no cuBLASLt")) GTEST_SKIP() << cublaslt::missing();
+  EXPECT_EQ(cublaslt::missing(), "");
+  EXPECT_NE(cudnn::missing(), "");
   const auto want = product(DeviceKind::cuda);
-  {
-    const EngineGuard automatic(Engine::automatic);
-    EXPECT_EQ(product(DeviceKind::cuda), want);
+  for (const Engine one : {Engine::automatic, Engine::vendor}) {
+    const EngineGuard guard(one);
+    EXPECT_EQ(product(DeviceKind::cuda), want) << kernels::name(one);  // of whole numbers: exact
   }
-  const EngineGuard vendor(Engine::vendor);
-  EXPECT_EQ(error_text([] { product(DeviceKind::cuda); }),
-            "matmul: WEFT_ENGINE=vendor: " + kernels::vendor::cublaslt::missing());
-  EXPECT_NE(kernels::vendor::cublaslt::missing(), "");
+}
+
+// A library that the emulator does not have beside its GPU is NVIDIA's.
+TEST(EngineDeathTest, UnderTheEmulatorNvidiasLibrariesSayWhyNot) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        setenv("WEFT_EMULATE_GPU", "h100", 1);
+        setenv("LD_LIBRARY_PATH", "/nowhere", 1);
+        std::fputs(kernels::vendor::why_not_under_emulator("libcublasLt.so.13").c_str(), stderr);
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "^libcublasLt.so.13 holds machine code, and weft-emulate executes PTX");
 }
 
 }  // namespace

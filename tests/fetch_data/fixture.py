@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A case of its own: a folder, a server, a table, and the program run as its user runs it."""
+"""Each test case has a folder, a server and a table, and runs the program as a user does."""
 import json
 import os
 import shutil

@@ -12,7 +12,7 @@ import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-PICTURE = os.path.join(ROOT, "tests", "golden", "pictures", "baseline.jpg")
+IMAGE = os.path.join(ROOT, "tests", "golden", "images", "baseline.jpg")
 
 
 def tar_gz(entries):
@@ -57,13 +57,13 @@ def idx():
 
 
 def hymenoptera():
-    with open(PICTURE, "rb") as file:
-        picture = file.read()
+    with open(IMAGE, "rb") as file:
+        image = file.read()
     names = [f"hymenoptera_data/{part}/{kind}/{i}.jpg" for part, count in (("train", 20), ("val", 4))
              for kind in ("ants", "bees") for i in range(count)]
     extras = [("hymenoptera_data/.DS_Store", b"x"), ("hymenoptera_data/train/ants/imageNotFound.gif", b"GIF89a"),
               ("__MACOSX/hymenoptera_data/._train", b"x"), ("hymenoptera_data/", b"")]
-    return {"hymenoptera_data.zip": zipped(extras + [(name, picture) for name in names])}
+    return {"hymenoptera_data.zip": zipped(extras + [(name, image) for name in names])}
 
 
 def table_for(name, files):

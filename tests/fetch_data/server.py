@@ -34,9 +34,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body) - start))
         self.end_headers()
         end = min(len(body), start + plan.get("drop_after", len(body)))
+        record["sent"] = end - start  # before it is sent: a test may look as soon as its client has ended
         self.wfile.write(body[start:end])
         self.wfile.flush()
-        record["sent"] = end - start
         if "hang" in plan:  # until the client has gone or the test ends
             server.hangs.set()
             server.closing.wait(plan["hang"])

@@ -86,31 +86,5 @@ class RealTable(unittest.TestCase):
             self.assertEqual(os.path.getsize(os.path.join(parent, "fashion-mnist", "train-images-idx3-ubyte")), 47040016)
 
 
-class ProgressLine(unittest.TestCase):
-    def test_share_rate_and_time_left(self):
-        sys.path.insert(0, os.path.join(made_up.ROOT, "tools"))
-        from fetch.progress import Progress
-
-        class Terminal:
-            text = ""
-
-            def isatty(self):
-                return False
-
-            def write(self, text):
-                self.text += text
-
-            def flush(self):
-                pass
-        now = [0.0]
-        progress = Progress("set.zip", 100 << 20, 40 << 20, Terminal(), lambda: now[0])
-        for _ in range(10):
-            now[0] += 1
-            progress.advance(1 << 20)
-        self.assertEqual(progress.line(), "set.zip  50% [" + "=" * 15 + " " * 15 +
-                         "] 50.0 MiB of 100.0 MiB  1.0 MiB/s  ETA 0:50")
-        self.assertLessEqual(len(progress.line(columns=60)), 60)
-
-
 if __name__ == "__main__":
     sys.exit(unittest.main())

@@ -136,7 +136,7 @@ class Folder(FetchCase):
         self.addCleanup(first.stdout.close)
         self.addCleanup(first.stderr.close)
         self.assertTrue(self.server.hangs.wait(60))
-        self.refused("another fetch_data is at work there")
+        self.refused("is in use by another fetch_data")
         first.terminate()
         self.assertEqual(first.wait(60), 130)
 

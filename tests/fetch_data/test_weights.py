@@ -84,12 +84,12 @@ class Fetch(WeightsCase):
             file.write(b"mine")
         run = self.run_program()
         self.assertEqual(run.returncode, 1)
-        self.assertIn("is there, but is another file: its SHA256 is " + sha256(b"mine"), run.stderr)
+        self.assertIn("exists, but is another file: its SHA256 is " + sha256(b"mine"), run.stderr)
         self.assertEqual(self.server.requests, [])
 
     def test_the_next_run_transfers_only_the_rest(self):
         self.server.plans = [{"drop_after": 123456}] + [{"status": 503}] * 3
-        self.refused("the server answers 503", "--retries", "2")
+        self.refused("returned error: 503", "--retries", "2")
         self.assertEqual(os.path.getsize(self.partial), 123456)
         self.fetched()
         self.assertEqual(self.server.requests[-1]["range"], "bytes=123456-")
@@ -106,7 +106,7 @@ class Fetch(WeightsCase):
     def test_an_interrupted_file_of_unknown_size_goes_on_in_the_next_run(self):
         del self.row["files"][0]["bytes"]
         self.server.plans = [{"drop_after": 123456}] + [{"status": 503}] * 3
-        self.refused("the server answers 503", "--retries", "2")
+        self.refused("returned error: 503", "--retries", "2")
         self.fetched()
         self.assertEqual(self.server.sent(), len(self.content))
 
@@ -132,12 +132,12 @@ class Fetch(WeightsCase):
         self.assertEqual(self.server.requests, [])
 
     def test_no_network(self):
-        self.refused("Connection refused", "--retries", "1", url="http://127.0.0.1:9")
+        self.refused("Failed to connect", "--retries", "1", url="http://127.0.0.1:9")
         self.refused("host.invalid", "--retries", "0", url="http://host.invalid")
 
     def test_not_found_is_not_tried_again(self):
         self.server.files = {}
-        self.refused(f"{self.server.url}/{FILE}: 404 Not Found")
+        self.refused(f"{self.server.url}/{FILE}: The requested URL returned error: 404")
         self.assertEqual(len(self.server.requests), 1)
 
     def test_several_files_are_a_folder(self):
@@ -162,7 +162,7 @@ class Sums(WeightsCase):
 
     def test_an_address_needs_a_sum(self):
         address = f"{self.server.url}/some/{FILE}"
-        self.refused("no published sum is known for it. Give the one that its publisher states: --sha256 HEX", name=address)
+        self.refused("no published checksum is known for it. Give the one that its publisher states: --sha256 HEX", name=address)
         self.assertEqual(self.server.requests, [])
         run = self.fetched("--sha256", sha256(self.content), name=address)
         self.assertEqual(run.stdout.splitlines()[-1], f"  build/bin/weft-weights show '{self.place}'")

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "core/safetensors.h"
+#include "io/safetensors.h"
 #include "tests/finetune/program.h"
 
 namespace weft::tests {

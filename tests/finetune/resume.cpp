@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "apps/support/exit.h"
-#include "apps/support/weights/torch_object.h"
-#include "core/safetensors.h"
+#include "io/safetensors.h"
+#include "io/torch/torch_object.h"
 #include "tests/finetune/program.h"
 #include "tests/support/weights_apart.h"
+#include "train/exit.h"
 
 #if WEFT_HAVE_UTF8PROC && WEFT_HAVE_ZIP
 
@@ -19,7 +19,6 @@ namespace weft::tests {
 namespace {
 
 namespace fs = std::filesystem;
-using support::TorchObject;
 using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 
@@ -75,7 +74,7 @@ TEST_F(FinetuneResume, ACheckpointHoldsWhatTheTrainerKeeps) {
   EXPECT_TRUE(state["log_history"][2].contains("eval_loss"));
 
   // Parameters are numbered as torch.optim does: matrices, then vectors, each in the order of Hugging Face's modules.
-  const TorchObject optimizer = support::read_torch(folder + "/optimizer.pt");
+  const TorchObject optimizer = read_torch(folder + "/optimizer.pt");
   const auto& groups = std::get<TorchObject::List>(optimizer.at("param_groups", "optimizer.pt").is);
   ASSERT_EQ(groups.size(), 2u);
   EXPECT_EQ(groups[0].at("weight_decay", "").number(""), 0.01);
@@ -97,7 +96,7 @@ TEST_F(FinetuneResume, ACheckpointHoldsWhatTheTrainerKeeps) {
   EXPECT_EQ(moment(8).sizes(), (Shape{128, 512}));  // its output.dense
   EXPECT_EQ(moment(16).sizes(), (Shape{2, 128}));   // classifier
 
-  const TorchObject scheduler = support::read_torch(folder + "/scheduler.pt");
+  const TorchObject scheduler = read_torch(folder + "/scheduler.pt");
   EXPECT_EQ(scheduler.at("last_epoch", "").integer(""), 20);
   const auto& last = std::get<TorchObject::List>(scheduler.at("_last_lr", "").is);
   EXPECT_NEAR(last.at(0).number(""), 1e-3 * (1 - 20.0 / 24), 1e-12);
@@ -168,7 +167,7 @@ TEST_F(FinetuneResume, LayerDecayGoesOnToo) {
   const Outcome rest = finetune(more + "--resume_from_checkpoint last", folder_, "pieces");
   ASSERT_EQ(rest.exit_code, 0) << rest.output;
   expect_same_checkpoint("whole/checkpoint-12", "pieces/checkpoint-12");
-  const TorchObject optimizer = support::read_torch(folder_ / "whole/checkpoint-12/optimizer.pt");
+  const TorchObject optimizer = read_torch(folder_ / "whole/checkpoint-12/optimizer.pt");
   const auto& groups = std::get<TorchObject::List>(optimizer.at("param_groups", "").is);
   ASSERT_EQ(groups.size(), 8u);  // embeddings, two layers, what is behind; matrices and vectors
   EXPECT_EQ(groups.front().at("initial_lr", "").number(""), 1e-3 / 8);
@@ -209,7 +208,7 @@ TEST_F(FinetuneResume, SigtermSavesAndEndsWith75) {
   ASSERT_GT(process, 0);
   kill(process, SIGTERM);
   waiter.join();
-  EXPECT_EQ(run.exit_code, support::kExitRequeue) << run.output;
+  EXPECT_EQ(run.exit_code, train::kExitRequeue) << run.output;
   const std::string line = after(run.output, "stopped by SIGTERM after step ");
   ASSERT_FALSE(line.empty()) << run.output;
   EXPECT_TRUE(fs::exists(out + "/checkpoint-" + std::to_string(std::atoi(line.c_str() + 30)) + "/optimizer.pt"))

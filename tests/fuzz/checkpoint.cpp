@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Input: a checkpoint file. The library libhdf5 must see none that was not written whole.
-#include "apps/support/checkpoint.h"
+// Input: a checkpoint file, as it is, and where it is no HDF5 file with a seal that fits. The library libhdf5 must see
+// none that was not written whole.
+#include "io/checkpoint.h"
+#include "io/seal.h"
 
 #include "tests/fuzz/fuzz.h"
 
@@ -8,7 +10,14 @@ using namespace weft;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const fuzz::Folder folder;
-  const auto file = folder.write("checkpoint.h5", {data, data + size});
-  fuzz::expect_value_or_error([&] { support::load_checkpoint(file); });
+  const auto file = folder.write("checkpoint", {data, data + size});
+  fuzz::expect_value_or_error([&] { load_checkpoint(file); });
+  if (size <= kSealBytes || data[0] == 0x89) return 0;
+  AtomicFile sealed(file, "fuzz");
+  std::filesystem::copy_file(file, sealed.temporary());
+  std::filesystem::resize_file(sealed.temporary(), size - kSealBytes);
+  seal(sealed);
+  sealed.commit();
+  fuzz::expect_value_or_error([&] { load_checkpoint(file); });
   return 0;
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// HDF5 files that are whole, but not what Weft writes: other types, shapes, storage, links. Input: steps that add
-// objects to a tree; the file is then sealed and read as a checkpoint.
+// HDF5 files that are whole, but not what earlier versions of Weft wrote: other types, shapes, storage, links. Input:
+// steps that add objects to a tree; the file is then sealed and read as a checkpoint.
 #include <hdf5.h>
 
 #include <array>
 
-#include "apps/support/checkpoint.h"
-#include "core/seal.h"
+#include "io/checkpoint.h"
+#include "io/seal.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/hdf5_checkpoint.h"
 
 using namespace weft;
 
@@ -110,11 +111,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Input input(data, size);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   const auto path = folder.path() / "checkpoint.h5";
-  support::Checkpoint start;
+  Checkpoint start;
   start.parts = {{"model", {}}, {"optimizer", {}}};
   start.parts[0].second.tensors = {{"conv1.weight", Tensor::ones({2, 3})}};
   start.integers["step"] = 7;
-  support::save_checkpoint(path, start);
+  tests::write_hdf5_checkpoint(path, start);
   AtomicFile sealed(path, "fuzz");
   std::filesystem::copy_file(path, sealed.temporary());
   std::filesystem::resize_file(sealed.temporary(), std::filesystem::file_size(path) - kSealBytes);
@@ -124,6 +125,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (H5Fclose(file) < 0) std::abort();
   seal(sealed);
   sealed.commit();
-  fuzz::expect_value_or_error([&] { support::load_checkpoint(path); });
+  fuzz::expect_value_or_error([&] { load_checkpoint(path); });
   return 0;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input: a .gz file.
-#include "data/file_bytes.h"
+#include "io/file_bytes.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace weft;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  fuzz::expect_value_or_error([&] { data::gunzip({data, data + size}, "input.gz"); });
+  fuzz::expect_value_or_error([&] { gunzip({data, data + size}, "input.gz"); });
   return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairs of IDX files. Input: whether they are gzip, length of the labels' file, that file, the pictures' file.
+// Pairs of IDX files. Input: whether they are gzip, length of the labels' file, that file, the images' file.
 #include "data/idx.h"
 
 #include "tests/fuzz/fuzz.h"

@@ -10,8 +10,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const int64_t edge = input.byte();
   const std::vector<uint8_t> bytes = input.rest();
   fuzz::expect_value_or_error([&] {
-    const data::Picture picture = data::decode_jpeg(bytes, "input.jpg", {.shortest_edge = edge, .max_pixels = 1 << 20});
-    if (static_cast<int64_t>(picture.pixels.size()) != picture.height * picture.width * 3) std::abort();
+    const data::Image image = data::decode_jpeg(bytes, "input.jpg", {.shortest_edge = edge, .max_pixels = 1 << 20});
+    if (static_cast<int64_t>(image.pixels.size()) != image.height * image.width * 3) std::abort();
   });
   return 0;
 }

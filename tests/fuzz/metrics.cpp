@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input: the step to resume at, a metrics.jsonl that a run left behind.
-#include "apps/support/metrics.h"
+#include "train/metrics.h"
 
 #include "tests/fuzz/fuzz.h"
 
@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto step = static_cast<int64_t>(input.word());
   const auto file = folder.write("metrics.jsonl", input.rest());
   fuzz::expect_value_or_error([&] {
-    support::Metrics metrics(file, step);
+    train::Metrics metrics(file, step);
     metrics.append({.epoch = 1, .step = step + 1});
   });
   return 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input: whether both checksums are made to fit (so that what is behind them is reached), a packed file.
-#include "data/packed_pictures.h"
+#include "data/packed_images.h"
 
 #include <cstring>
 
-#include "core/crc32c.h"
 #include "data/packed_index.h"
+#include "io/crc32c.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace weft;
@@ -41,11 +41,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   int64_t decoded = 0;
   for (const std::string& part : parts)
     fuzz::expect_value_or_error([&] {
-      const auto set = data::packed_pictures(path, part, {.max_pixels = 1 << 16});
+      const auto set = data::packed_images(path, part, {.max_pixels = 1 << 16});
       for (int64_t i = 0; i < set->size(); ++i) {
         static_cast<void>(set->classes().at(set->label(i)));
         if (set->encoded(i, buffer).empty()) std::abort();
-        if (++decoded > 20) continue;  // many entries may share one picture
+        if (++decoded > 20) continue;  // many entries may share one image
         fuzz::expect_value_or_error([&] { static_cast<void>(set->get(i)); });
       }
     });

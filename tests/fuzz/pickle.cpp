@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input: a pickle. What the machine builds is walked for tensors, with a key and without.
-#include "apps/support/weights/pickle_tree.h"
 #include "core/printable.h"
+#include "io/torch/pickle_tree.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace weft;
@@ -12,9 +12,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const char* key : {"", "state_dict"}) {
     fuzz::expect_value_or_error([&] {
       ByteStream stream(bytes, fail);
-      const support::TorchPickle pickle = support::unpickle_torch(stream, fail);
+      const TorchPickle pickle = unpickle_torch(stream, fail);
       if (pickle.end > size || pickle.root == nullptr) std::abort();
-      for (const auto& [name, tensor] : support::flatten_pickle(pickle, key, fail).tensors)
+      for (const auto& [name, tensor] : flatten_pickle(pickle, key, fail).tensors)
         if (tensor->storage >= pickle.storages.size()) std::abort();
     });
   }

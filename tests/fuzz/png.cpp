@@ -39,8 +39,8 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t mos
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::expect_value_or_error([&] {
-    const data::Picture picture = data::decode_png({data, data + size}, "input.png", {.max_pixels = 1 << 20});
-    if (static_cast<int64_t>(picture.pixels.size()) != picture.height * picture.width * 3) std::abort();
+    const data::Image image = data::decode_png({data, data + size}, "input.png", {.max_pixels = 1 << 20});
+    if (static_cast<int64_t>(image.pixels.size()) != image.height * image.width * 3) std::abort();
   });
   return 0;
 }

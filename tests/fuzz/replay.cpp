@@ -6,7 +6,7 @@
 
 #include <iostream>
 
-#include "data/file_bytes.h"
+#include "io/file_bytes.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {
@@ -17,7 +17,7 @@ constexpr unsigned kSeconds = 20;
 
 /// True when the target took the file within its time.
 bool survives(const fs::path& file) {
-  const std::vector<uint8_t> bytes = weft::data::read_file(file);
+  const std::vector<uint8_t> bytes = weft::read_file(file);
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(kSeconds);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input: a .safetensors file. What can be read must be written and read again to the same tensors.
-#include "core/safetensors.h"
+#include "io/safetensors.h"
 
 #include <cstring>
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Usage: fuzz_seeds TESTS FOLDER
 // Writes the seed corpora, FOLDER/TARGET/*, with Weft's own writers, so that they follow the formats by themselves;
-// pictures and PyTorch's files are those of TESTS/golden and TESTS/weights.
+// images and PyTorch's files are those of TESTS/golden and TESTS/weights.
 #include <iostream>
 
-#include "apps/support/checkpoint.h"
-#include "apps/support/metrics.h"
-#include "apps/support/weights/weights_file.h"
-#include "apps/support/weights/zip_archive.h"
-#include "core/safetensors.h"
 #include "data/cifar.h"
-#include "data/file_bytes.h"
-#include "data/picture_writer.h"
-#include "dist/message.h"
+#include "data/image_writer.h"
+#include "dist/rendezvous/message.h"
+#include "io/checkpoint.h"
+#include "io/file_bytes.h"
+#include "io/safetensors.h"
+#include "io/torch/zip_archive.h"
+#include "io/weights/weights_file.h"
 #include "tests/data/python2_pickle.h"
 #include "tests/fuzz/fuzz.h"
+#include "train/metrics.h"
 
 namespace {
 
@@ -26,7 +26,7 @@ fs::path folder;
 
 void keep(const std::string& target, const std::string& name, const Bytes& bytes) {
   fs::create_directories(folder / target);
-  data::write_file(folder / target / name, bytes);
+  write_file(folder / target / name, bytes);
 }
 
 Bytes bytes_of(std::string_view text) { return {text.begin(), text.end()}; }
@@ -103,10 +103,10 @@ void idx_seeds() {
   keep("gzip", "two", joined({gzip(labels), gzip(images), {0, 0, 0}}));
 }
 
-void picture_seeds(const fs::path& golden) {
+void image_seeds(const fs::path& golden) {
   for (const fs::directory_entry& entry : fs::directory_iterator(golden)) {
     const std::string name = entry.path().filename().string();
-    const Bytes bytes = data::read_file(entry.path());
+    const Bytes bytes = read_file(entry.path());
     if (name.ends_with(".png")) keep("png", name, bytes);
     if (name.ends_with(".jpg") || name.ends_with(".JPEG")) keep("jpeg", name, joined({{0}, bytes}));
     if (name == "baseline.jpg") keep("jpeg", "small", joined({{5}, bytes}));
@@ -118,16 +118,16 @@ void picture_seeds(const fs::path& golden) {
 
 /// A packed file, as it is and with checksums that the target renews; a heap of HDF5 with two objects, and references
 /// to them.
-void picture_file_seeds(const fs::path& golden) {
+void image_file_seeds(const fs::path& golden) {
   const fuzz::Folder work;
   const auto writer = data::packed_writer(work.path() / "file", {"ants", "bees"});
   writer->begin_part("train", 2);
-  writer->add(data::read_file(golden / "grey.jpg"), 1);
-  writer->add(data::read_file(golden / "rgb.png"), 0);
+  writer->add(read_file(golden / "grey.jpg"), 1);
+  writer->add(read_file(golden / "rgb.png"), 0);
   writer->begin_part("val", 1);
   writer->add(Bytes{1, 2, 3}, 0);
   writer->commit();
-  const Bytes packed = data::read_file(work.path() / "file");
+  const Bytes packed = read_file(work.path() / "file");
   keep("packed", "as_written", joined({{0}, packed}));
   keep("packed", "renewed", joined({{1}, packed}));
   const Bytes heap = joined({bytes_of("GCOL"),
@@ -149,22 +149,21 @@ StateDict state() {
   return result;
 }
 
-void tensor_seeds() {
+void tensor_seeds(const fs::path& golden) {
   const fuzz::Folder work;
   const fs::path file = work.path() / "file";
   write_safetensors(file, state(), {{"format", "pt"}});
-  keep("safetensors", "small", data::read_file(file));
+  keep("safetensors", "small", read_file(file));
   write_safetensors(file, {}, {});
-  keep("safetensors", "empty", data::read_file(file));
-  if (support::have_checkpoints()) {
-    support::Checkpoint checkpoint;
-    checkpoint.parts = {{"model", state()}, {"optimizer", {}}};
-    checkpoint.integers["step"] = 7;
-    checkpoint.numbers["best"] = 0.5;
-    checkpoint.texts["model"] = "resnet8";
-    support::save_checkpoint(file, checkpoint);
-    keep("checkpoint", "small", data::read_file(file));
-  }
+  keep("safetensors", "empty", read_file(file));
+  Checkpoint checkpoint;
+  checkpoint.parts = {{"model", state()}, {"optimizer", {}}};
+  checkpoint.integers["step"] = 7;
+  checkpoint.numbers["best"] = 0.5;
+  checkpoint.texts["model"] = "resnet8";
+  save_checkpoint(file, checkpoint);
+  keep("checkpoint", "small", read_file(file));
+  keep("checkpoint", "hdf5", read_file(golden / "hdf5/checkpoint.h5"));
   keep("checkpoint_tree", "dataset", {1, 16, 4, 1, 2, 3, 4, 0, 3, 6, 9, 1, 2, 0, 0, 0, 0, 0, 0, 0, 1, 0});
   keep("checkpoint_tree", "attribute", {0, 6, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 8, 1, 6, 0, 65, 66, 67, 68, 69, 70});
   keep("checkpoint_tree", "links", {0, 0, 5, 0, 0, 6, 2, 1, 2, 6, 0, 2, 16, 6, 1, 0, 3, 3});
@@ -174,9 +173,9 @@ void tensor_seeds() {
 void weights_seeds(const fs::path& golden) {
   for (const fs::directory_entry& entry : fs::directory_iterator(golden)) {
     const std::string name = entry.path().filename().string();
-    keep("torch_file", name, data::read_file(entry.path()));
-    if (!support::have_zip() || name.find("_legacy") != std::string::npos) continue;
-    const support::ZipArchive zip(entry.path());
+    keep("torch_file", name, read_file(entry.path()));
+    if (!have_zip() || name.find("_legacy") != std::string::npos) continue;
+    const ZipArchive zip(entry.path());
     for (size_t i = 0; i < zip.entries().size(); ++i) {
       if (!zip.entries()[i].name.ends_with("/data.pkl") || !zip.entries()[i].is_stored) continue;
       Bytes pickle(zip.entries()[i].size);
@@ -192,7 +191,7 @@ void weights_seeds(const fs::path& golden) {
 }
 
 void text_seeds() {
-  const std::string row = support::to_json({.time = 1, .epoch = 1, .step = 3});
+  const std::string row = train::to_json({.time = 1, .epoch = 1, .step = 3});
   keep("metrics", "rows",
        joined({word(3), bytes_of(row + "\n" + row + "\n{\"step\": 9}\nnot json\n" + row.substr(0, 9))}));
   const std::string words(
@@ -266,10 +265,10 @@ int main(int argc, char** argv) {
   cifar_seeds();
   idx_seeds();
   npy_seeds();
-  picture_seeds(fs::path(argv[1]) / "golden/pictures");
-  picture_file_seeds(fs::path(argv[1]) / "golden/pictures");
+  image_seeds(fs::path(argv[1]) / "golden/images");
+  image_file_seeds(fs::path(argv[1]) / "golden/images");
   weights_seeds(fs::path(argv[1]) / "weights/golden");
-  tensor_seeds();
+  tensor_seeds(fs::path(argv[1]) / "golden");
   text_seeds();
   store_seeds();
   return 0;

@@ -2,10 +2,10 @@
 // Input: which reader of dist, and its text; for a store's server a list of pieces: what happens (bytes arrive, or the
 // connection closes) on which of six connections, and the bytes. Those are proven: what a rank sends must not bring the
 // server down either.
-#include "dist/launch_environment.h"
-#include "dist/member_service.h"
-#include "dist/node_list.h"
-#include "dist/store_service.h"
+#include "dist/rendezvous/launch_environment.h"
+#include "dist/rendezvous/member_service.h"
+#include "dist/rendezvous/node_list.h"
+#include "dist/rendezvous/store_service.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace weft;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input: which of the small texts of the command line, the text: numbers, lists, devices, names of data sets.
-#include "apps/support/device.h"
 #include "apps/support/flags.h"
+#include "core/choose_device.h"
 #include "core/nearest.h"
-#include "data/random_pictures.h"
+#include "data/random_images.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace weft;
@@ -18,8 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (kind == 1) support::parse_integer("--epochs", text);
     if (kind == 2) support::parse_switch("--quick", text);
     if (kind == 3) support::parse_list("--mean", text, 0);
-    if (kind == 4) support::choose_device(text);
-    if (kind == 5) data::parse_random_pictures(text);
+    if (kind == 4) weft::choose_device(text);
+    if (kind == 5) data::parse_random_images(text);
     if (kind == 6) nearest(text, {"sgd", "adamw", "learning-rate", ""});
   });
   return 0;

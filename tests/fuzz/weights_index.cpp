@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input: an index of sharded weights, beside two files that it may name.
-#include "apps/support/weights/open_parts.h"
-#include "core/safetensors.h"
+#include "io/safetensors.h"
+#include "io/weights/open_parts.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace weft;
@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!ready) return 0;
   const auto file = folder.write("input.json", {data, data + size});
   fuzz::expect_value_or_error([&] {
-    const auto weights = support::open_weights_index(file);
+    const auto weights = open_weights_index(file);
     if (weights->read_all().tensors.size() > 4) std::abort();
   });
   return 0;

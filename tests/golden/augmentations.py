@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What torchvision makes of small pictures: its augmentation ops on Pillow images, their magnitudes, the policies.
+"""What torchvision makes of small images: its augmentation ops on Pillow images, their magnitudes, the policies.
 
 Needs python3-torchvision and python3-pil. Names of tensors say what was done:
-  source/NAME                         the picture, u8 [H, W, C]
-  op/NAME/OP/MAGNITUDE/SAMPLING/FILL  the picture after _apply_op (hue: adjust_hue)
-  space/POLICY/OP/HxW                 the magnitudes of all bins for a picture of H x W
+  source/NAME                         the image, u8 [H, W, C]
+  op/NAME/OP/MAGNITUDE/SAMPLING/FILL  the image after _apply_op (hue: adjust_hue)
+  space/POLICY/OP/HxW                 the magnitudes of all bins for an image of H x W
   policy/NAME                         [25, 2, 3]: op (index into OPS), probability, bin
 """
 import numpy as np
@@ -33,8 +33,8 @@ def sources():
             "grey": random.integers(20, 200, (11, 9, 1))}
 
 
-def array(picture):
-    values = np.asarray(picture)
+def array(image):
+    values = np.asarray(image)
     return torch.from_numpy((values if values.ndim == 3 else values[:, :, None]).copy())
 
 
@@ -42,8 +42,8 @@ def all_cases():
     tensors = {}
     for name, pixels in sources().items():
         pixels = pixels.astype(np.uint8)
-        picture = Image.fromarray(pixels if pixels.shape[2] == 3 else pixels[:, :, 0])
-        tensors[f"source/{name}"] = array(picture)
+        image = Image.fromarray(pixels if pixels.shape[2] == 3 else pixels[:, :, 0])
+        tensors[f"source/{name}"] = array(image)
 
         def add(op, magnitude, sampling, fill, after):
             words = "black" if fill is None else "-".join(str(byte) for byte in fill)
@@ -52,7 +52,7 @@ def all_cases():
         def apply(op, magnitude, sampling="nearest", fill=None):
             magnitude = float(np.float32(magnitude))  # as the policies have them
             mode = InterpolationMode.NEAREST if sampling == "nearest" else InterpolationMode.BILINEAR
-            add(op, magnitude, sampling, fill, autoaugment._apply_op(picture, OPS[op], magnitude, mode, fill))
+            add(op, magnitude, sampling, fill, autoaugment._apply_op(image, OPS[op], magnitude, mode, fill))
 
         fill = [128, 7, 250][:pixels.shape[2]]
         for op, magnitudes in GEOMETRIC.items():
@@ -63,7 +63,7 @@ def all_cases():
             for magnitude in magnitudes:
                 apply(op, magnitude, fill=fill if op.startswith("translate") else None)
         for shift in HUES:
-            add("hue", shift, "nearest", None, F.adjust_hue(picture, shift))
+            add("hue", shift, "nearest", None, F.adjust_hue(image, shift))
     for height, width in ((32, 48), (224, 224), (331, 331)):
         spaces = {"autoaugment": autoaugment.AutoAugment()._augmentation_space(10, (height, width)),
                   "randaugment": autoaugment.RandAugment()._augmentation_space(31, (height, width)),

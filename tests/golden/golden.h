@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "core/safetensors.h"
+#include "io/safetensors.h"
 
 namespace weft::golden {
 

@@ -63,8 +63,8 @@ TEST_P(ResNets, GradientsEqualPyTorch) {
   const File file(GetParam().name);
   const double tolerance = tolerance_of(GetParam().dtype);
   const Task task = make_task(GetParam(), file);
-  const auto [pictures, labels] = batch(task, 0);
-  const Tensor logits = (*task.model)(pictures);
+  const auto [images, labels] = batch(task, 0);
+  const Tensor logits = (*task.model)(images);
   const Tensor loss = cross_entropy(logits, labels);
   loss.backward();
   expect_close(logits, file["logits"], "logits", tolerance);
@@ -76,7 +76,7 @@ TEST_P(ResNets, GradientsEqualPyTorch) {
       expect_close(as_pytorch(parameter.grad()), file["gradient." + name], name, tolerance);
   }
   task.model->eval();
-  expect_close((*task.model)(pictures), file["logits_eval"], "logits in evaluation", tolerance);
+  expect_close((*task.model)(images), file["logits_eval"], "logits in evaluation", tolerance);
 }
 
 TEST_P(ResNets, ThreeStepsEqualPyTorch) {

@@ -2,7 +2,7 @@
 #include "core/ops/cross_entropy.h"
 #include "core/ops/gelu.h"
 #include "core/ops/pool2d.h"
-#include "core/ops/relu.h"
+#include "core/ops/unary.h"
 #include "nn/batch_norm.h"
 #include "nn/conv2d.h"
 #include "nn/flatten.h"
@@ -15,7 +15,7 @@ namespace {
 
 /// SmallNet of models.py.
 struct SmallNet : nn::Module {
-  nn::Conv2d conv1{3, 8, {3, 3}, {.padding = {1, 1}, .bias = false}};
+  nn::Conv2d conv1{3, 8, {3, 3}, {.padding = {1, 1}}, {.bias = false}};
   nn::BatchNorm2d bn1{8};
   nn::Conv2d conv2{8, 12, {3, 3}, {.stride = {2, 2}, .padding = {1, 1}}};
   nn::Flatten flatten;
@@ -47,8 +47,8 @@ Task small_net(const File& file) {
 TEST(SmallNet, EveryGradientEqualsPyTorch) {
   const File file("small_net");
   const Task task = small_net(file);
-  const auto [pictures, labels] = batch(task, 0);
-  const Tensor logits = (*task.model)(pictures);
+  const auto [images, labels] = batch(task, 0);
+  const Tensor logits = (*task.model)(images);
   const Tensor loss = cross_entropy(logits, labels);
   loss.backward();
   expect_close(logits, file["logits"], "logits");
@@ -56,7 +56,7 @@ TEST(SmallNet, EveryGradientEqualsPyTorch) {
   for (const auto& [name, parameter] : task.model->parameters())
     expect_close(as_pytorch(parameter.grad()), file["gradient." + name], name);
   task.model->eval();
-  expect_close((*task.model)(pictures), file["logits_eval"], "logits in evaluation");
+  expect_close((*task.model)(images), file["logits_eval"], "logits in evaluation");
 }
 
 class Optimizers : public testing::TestWithParam<std::string> {};

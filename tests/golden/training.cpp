@@ -11,8 +11,8 @@ Batch batch(const Task& task, int64_t step) {
   for (int64_t i = 0; i < task.count; ++i) labels.push_back((i + step) % task.classes);
   const auto seed = static_cast<uint32_t>(task.seeds.at(static_cast<size_t>(step)));
   const Tensor like = task.model->parameters().front().tensor;
-  const Tensor pictures = Tensor::from(hashed_values(seed, sizes.numel()), sizes).to(like.dtype());
-  return {pictures.to(like.device()), Tensor::from(labels, like.device())};
+  const Tensor images = Tensor::from(hashed_values(seed, sizes.numel()), sizes).to(like.dtype());
+  return {images.to(like.device()), Tensor::from(labels, like.device())};
 }
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& name, const std::vector<NamedTensor>& parameters) {
@@ -36,9 +36,9 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& name, const 
 std::vector<double> train(const Task& task, optim::Optimizer& optimizer) {
   std::vector<double> losses;
   for (int64_t step = 0; step < 3; ++step) {
-    const auto [pictures, labels] = batch(task, step);
+    const auto [images, labels] = batch(task, step);
     optimizer.zero_grad();
-    const Tensor loss = cross_entropy((*task.model)(pictures), labels);
+    const Tensor loss = cross_entropy((*task.model)(images), labels);
     loss.backward();
     optimizer.step();
     losses.push_back(loss.item());

@@ -15,12 +15,12 @@ namespace weft::golden {
 struct Task {
   std::shared_ptr<nn::Module> model;
   int64_t count, size, classes;
-  std::vector<int64_t> seeds;  ///< of the pictures of each step, from the file
+  std::vector<int64_t> seeds;  ///< of the images of each step, from the file
 };
 
-/// Batch `step`: pictures by the seed, labels i + step modulo classes. In the model's dtype, on its device.
+/// Batch `step`: images by the seed, labels i + step modulo classes. In the model's dtype, on its device.
 struct Batch {
-  Tensor pictures, labels;
+  Tensor images, labels;
 };
 Batch batch(const Task& task, int64_t step);
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Three training steps of networks with weights and pictures from hashed.py, in f64.
+"""Three training steps of networks with weights and images from hashed.py, in f64.
 
 Where the input of a ReLU lies within rounding of 0, its gradient is all or nothing: a net with a million activations
-then differs by a per cent between f32 and f64, in PyTorch as well. The pictures are therefore drawn from seeds for which
+then differs by a per cent between f32 and f64, in PyTorch as well. The images are therefore drawn from seeds for which
 every input keeps a distance; the seeds are in the file.
 """
 import copy
@@ -27,7 +27,7 @@ OPTIMIZERS = {
     "adadelta": lambda p: optim.Adadelta(p, lr=0.7, rho=0.85, weight_decay=1e-3),
 }
 RUNS = {
-    # pictures, their size, classes, optimizers, the distance from 0 that is asked for (later steps: a third)
+    # images, their size, classes, optimizers, the distance from 0 that is asked for (later steps: a third)
     "small": (6, 8, 5, [name for name in OPTIMIZERS if "slow" not in name], 2e-5),
     "resnet8": (5, 16, 10, ["sgd_slow", "adamw_slow"], 2e-5),
     "resnet18": (3, 12, 10, ["sgd_slow", "adamw_slow"], 2e-5),
@@ -50,8 +50,8 @@ def new_model(kind):
     return model
 
 
-def pictures(seed, count, size):
-    """count pictures of size x size, drawn as NHWC."""
+def images(seed, count, size):
+    """count images of size x size, drawn as NHWC."""
     return values(seed, (count, size, size, 3)).double().permute(0, 3, 1, 2)
 
 
@@ -64,12 +64,12 @@ def distance(model, x):
 
 
 def choose_seed(trained, first, count, size, wanted):
-    """The first seed (the best of TRIES) whose pictures keep all the models' activations away from 0."""
+    """The first seed (the best of TRIES) whose images keep all the models' activations away from 0."""
     best, best_distance = first, 0
     for seed in range(first, first + TRIES):
         found = 1.0
         for model in trained:
-            found = min(found, distance(model, pictures(seed, count, size)))
+            found = min(found, distance(model, images(seed, count, size)))
             if found <= best_distance:
                 break
         if found > best_distance:
@@ -90,7 +90,7 @@ def run(kind):
     for step in range(3 if optimizers else 1):
         at_start = [new_model(kind)] if step == 0 else trained.values()
         seeds.append(choose_seed(at_start, 500 + 1000 * step, count, size, wanted if step == 0 else wanted / 3))
-        x, labels = pictures(seeds[-1], count, size), (torch.arange(count) + step) % classes
+        x, labels = images(seeds[-1], count, size), (torch.arange(count) + step) % classes
         for name, model in trained.items():
             updates[name].zero_grad()
             loss = F.cross_entropy(model(x), labels)
@@ -99,7 +99,7 @@ def run(kind):
             losses[name].append(loss.detach())
 
     model = new_model(kind)
-    x = pictures(seeds[0], count, size)
+    x = images(seeds[0], count, size)
     logits = model(x)
     loss = F.cross_entropy(logits, torch.arange(count) % classes)
     loss.backward()

@@ -73,14 +73,14 @@ TEST(Resize2d, EqualsInterpolate) {
 struct Vision {
   std::string kind;
   nn::VisionTransformerOptions options;
-  Size2d picture;
+  Size2d image;
 };
 
-Vision vision(const std::string& kind, const std::string& size_of, Size2d picture) {
+Vision vision(const std::string& kind, const std::string& size_of, Size2d image) {
   nn::VisionTransformerOptions options = nn::dinov2_options(size_of);
   options.depth = 2;
   options.classes = 10;
-  return {kind, options, picture};
+  return {kind, options, image};
 }
 
 Vision swiglu() {
@@ -106,8 +106,8 @@ std::shared_ptr<nn::VisionTransformer> model_of(const Vision& vision, DType dtyp
 void expect_vision(const Vision& vision, DType dtype) {
   const auto model = model_of(vision, dtype);
   const std::string name =
-      vision.kind + '.' + std::to_string(vision.picture.h) + 'x' + std::to_string(vision.picture.w) + '.';
-  const Tensor x = hashed(700, {2, vision.picture.h, vision.picture.w, 3}, dtype);
+      vision.kind + '.' + std::to_string(vision.image.h) + 'x' + std::to_string(vision.image.w) + '.';
+  const Tensor x = hashed(700, {2, vision.image.h, vision.image.w, 3}, dtype);
   const Tensor logits = (*model)(x);
   const Tensor loss = cross_entropy(logits, Tensor::from(std::vector<int64_t>{3, 8}));
   loss.backward();

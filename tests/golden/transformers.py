@@ -81,14 +81,14 @@ class Block(nn.Module):
 
 def resize_positions(grid, size, by_size):
     """grid [1, side, side, width] to [1, size[0], size[1], width] by one of the two published conventions."""
-    picture = grid.permute(0, 3, 1, 2)
+    image = grid.permute(0, 3, 1, 2)
     if by_size:
-        picture = F.interpolate(picture, size=size, mode="bicubic", antialias=True)
+        image = F.interpolate(image, size=size, mode="bicubic", antialias=True)
     else:
         scale = [(new + 0.1) / old for new, old in zip(size, grid.shape[1:3])]
-        picture = F.interpolate(picture, scale_factor=scale, mode="bicubic")
-    assert tuple(picture.shape[2:]) == tuple(size)
-    return picture.permute(0, 2, 3, 1)
+        image = F.interpolate(image, scale_factor=scale, mode="bicubic")
+    assert tuple(image.shape[2:]) == tuple(size)
+    return image.permute(0, 2, 3, 1)
 
 
 class PatchEmbed(nn.Module):
@@ -132,7 +132,7 @@ class VisionTransformer(nn.Module):
 
 
 def vision(kind, sizes):
-    """Logits, features and gradients for pictures of each size (height, width)."""
+    """Logits, features and gradients for images of each size (height, width)."""
     result = {}
     for height, width in sizes:
         torch.manual_seed(0)
@@ -209,11 +209,11 @@ def resizes():
         for by_size in (False, True):
             key = f"positions.{'by_size' if by_size else 'by_scale'}.{size[0]}x{size[1]}"
             result[key] = resize_positions(grid, size, by_size)
-    pictures = values(801, (2, 9, 12, 3)).double().permute(0, 3, 1, 2)
+    images = values(801, (2, 9, 12, 3)).double().permute(0, 3, 1, 2)
     for mode in ("bilinear", "bicubic"):
         for antialias in (False, True):
             for size in ((5, 4), (20, 31)):
-                y = F.interpolate(pictures, size=size, mode=mode, antialias=antialias, align_corners=False)
+                y = F.interpolate(images, size=size, mode=mode, antialias=antialias, align_corners=False)
                 key = f"{mode}{'.antialias' if antialias else ''}.{size[0]}x{size[1]}"
                 result[key] = y.permute(0, 2, 3, 1)
     return result

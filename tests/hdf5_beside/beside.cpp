@@ -4,10 +4,11 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
-#include "apps/support/checkpoint.h"
 #include "data/hdf5_fields.h"
-#include "data/hdf5_library.h"
+#include "io/checkpoint.h"
+#include "io/hdf5/hdf5_library.h"
 #include "tests/support/error_text.h"
+#include "tests/support/hdf5_checkpoint.h"
 #include "tests/support/temporary_folder.h"
 
 namespace weft::data {
@@ -62,18 +63,18 @@ TEST(Hdf5Beside, TheProgramsFilesStayOpenAndItMayCloseTheLibrary) {
   const TemporaryFolder folder;
   const hid_t own = H5Fcreate((folder / "own.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   ASSERT_GE(own, 0);
-  support::Checkpoint checkpoint;
+  Checkpoint checkpoint;
   checkpoint.integers["step"] = 7;
-  support::save_checkpoint(folder / "a.h5", checkpoint);
+  tests::write_hdf5_checkpoint(folder / "a.h5", checkpoint);
   EXPECT_EQ(open_files(), 1);
   EXPECT_GE(H5Gclose(H5Gcreate2(own, "group", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)), 0);
   ASSERT_GE(H5close(), 0);  // own file and predefined types with it
   EXPECT_GT(hdf5().T_STD_I64LE(), 0);
   ASSERT_GE(H5close(), 0);
-  support::save_checkpoint(folder / "b.h5", checkpoint);
-  EXPECT_EQ(support::load_checkpoint(folder / "b.h5").integer("step"), 7);
+  tests::write_hdf5_checkpoint(folder / "b.h5", checkpoint);
+  EXPECT_EQ(load_checkpoint(folder / "b.h5").integer("step"), 7);
   ASSERT_GE(H5close(), 0);
-  EXPECT_EQ(support::load_checkpoint(folder / "a.h5").integer("step"), 7);
+  EXPECT_EQ(load_checkpoint(folder / "a.h5").integer("step"), 7);
 }
 
 }  // namespace

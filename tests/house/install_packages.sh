@@ -27,7 +27,7 @@ expect 0 ""
 pretend dpkg-query '[[ ${@: -1} == libspng-dev || ${@: -1} == libgtest-dev ]] || echo installed amd64'
 pretend id 'echo 1000'
 expect 1 "apt-get install libspng-dev" build
-expect 1 "libspng-dev              PNG pictures" build
+expect 1 "libspng-dev              PNG images" build
 expect 1 "apt-get install libspng-dev libgtest-dev" test
 # shellcheck disable=SC2016
 pretend sudo 'exec "$@"'

@@ -12,14 +12,14 @@
 
 namespace weft::tests {
 
-inline std::string golden_picture(const std::string& name) { return std::string(WEFT_GOLDEN) + "/pictures/" + name; }
+inline std::string golden_image(const std::string& name) { return std::string(WEFT_GOLDEN) + "/images/" + name; }
 
-inline void place(const std::string& picture, const std::filesystem::path& to) {
+inline void place(const std::string& image, const std::filesystem::path& to) {
   std::filesystem::create_directories(to.parent_path());
-  std::filesystem::copy_file(golden_picture(picture), to);
+  std::filesystem::copy_file(golden_image(image), to);
 }
 
-/// ROOT/train with five pictures of ants and bees, ROOT/val with three; where asked, ROOT/test with two.
+/// ROOT/train with five images of ants and bees, ROOT/val with three; where asked, ROOT/test with two.
 inline std::string make_insects(const std::string& root, bool test = false) {
   const std::filesystem::path at = root;
   place("baseline.jpg", at / "train/ants/a.jpg");

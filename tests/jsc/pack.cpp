@@ -27,7 +27,7 @@ TEST_P(Storage, IsPackedVerifiedAndLoadedLikeTheFolder) {
   const std::string root = make_insects(folder / "insects", true), file = folder / "insects." + type;
   const Outcome packed = pack("--dset_type " + type + " --data_root " + root + "/");
   ASSERT_EQ(packed.exit_code, 0) << packed.output;
-  for (const char* line : {"train: 5 pictures", "val: 3 pictures", "test: 2 pictures", "verify train", "pack val"})
+  for (const char* line : {"train: 5 images", "val: 3 images", "test: 2 images", "verify train", "pack val"})
     EXPECT_THAT(packed.output, HasSubstr(line));
   EXPECT_THAT(packed.output, HasSubstr("wrote " + file + ", "));
   EXPECT_THAT(packed.output, ContainsRegex(kElapsed));
@@ -42,7 +42,7 @@ TEST_P(Storage, IsPackedVerifiedAndLoadedLikeTheFolder) {
                                   (folder / "b.safetensors") + " --out " + (folder / "b"));
   ASSERT_EQ(from_folder.exit_code, 0) << from_folder.output;
   ASSERT_EQ(from_file.exit_code, 0) << from_file.output;
-  EXPECT_THAT(from_file.output, HasSubstr("5 pictures of varying size, 2 classes"));
+  EXPECT_THAT(from_file.output, HasSubstr("5 images of varying size, 2 classes"));
   EXPECT_EQ(read_text(folder / "a.safetensors"), read_text(folder / "b.safetensors"));
 
   const Outcome bench = load_bench("--dset_type " + type + " --data_root " + file + " --batch_size 2 --workers 1");
@@ -80,10 +80,10 @@ TEST(LoadBench, MeasuresAFolderAndItsPeers) {
 TEST(LoadBench, ReadsImageNetAsItIsUnpacked) {
   WEFT_NEED(JPEG);
   const TemporaryFolder folder;
-  const fs::path pictures = folder / "ILSVRC/Data/CLS-LOC";
-  place("baseline.jpg", pictures / "train/n01440764/n01440764_1.JPEG");
-  place("grey.jpg", pictures / "train/n01443537/n01443537_7.JPEG");
-  place("exif2.jpg", pictures / "val/ILSVRC2012_val_00000001.JPEG");
+  const fs::path images = folder / "ILSVRC/Data/CLS-LOC";
+  place("baseline.jpg", images / "train/n01440764/n01440764_1.JPEG");
+  place("grey.jpg", images / "train/n01443537/n01443537_7.JPEG");
+  place("exif2.jpg", images / "val/ILSVRC2012_val_00000001.JPEG");
   const std::string val = "--dset_type fs --part val --data_root " + (folder / ".");
   EXPECT_EQ(load_bench("--data_root " + (folder / ".")).exit_code, 0);
   EXPECT_THAT(load_bench(val).output, HasSubstr("expected the labels of val in"));
@@ -97,10 +97,10 @@ TEST(LoadBench, ReadsImageNetAsItIsUnpacked) {
   write_text(labels, R"({"ILSVRC2012_val_00000001.JPEG": "n01443537"})");
   const Outcome run = load_bench(val);
   EXPECT_EQ(run.exit_code, 0) << run.output;
-  EXPECT_THAT(run.output, HasSubstr("imagenet val: 1 pictures of varying size, 2 classes"));
+  EXPECT_THAT(run.output, HasSubstr("imagenet val: 1 images of varying size, 2 classes"));
   const Outcome packed = pack("--dset_type packed --data_root " + (folder / ".") + " --out " + (folder / "i.packed"));
   EXPECT_EQ(packed.exit_code, 0) << packed.output;
-  EXPECT_THAT(packed.output, HasSubstr("train: 2 pictures"));
+  EXPECT_THAT(packed.output, HasSubstr("train: 2 images"));
 }
 
 /// One clear line, and this exit code.
@@ -112,8 +112,7 @@ void expect_refusal(const Outcome& outcome, int code, const std::string& text) {
 
 TEST(Pack, SaysWhatItCannotUse) {
   const TemporaryFolder folder;
-  expect_refusal(pack("--data_root " + (folder / "none")), 1,
-                 "pack: error: --data_root: expected a folder of pictures");
+  expect_refusal(pack("--data_root " + (folder / "none")), 1, "pack: error: --data_root: expected a folder of images");
   expect_refusal(pack("--data_root " + (folder / ".")), 1, "expected train, val or test in");
   expect_refusal(pack("--dset_type arrow"), 2, "--dset_type: unknown value 'arrow'.");
   expect_refusal(pack("--dsettype h5"), 2, "unknown flag --dsettype. Did you mean --dset_type?");
@@ -129,8 +128,7 @@ TEST(Pack, SaysWhatItCannotUse) {
 
 TEST(LoadBench, SaysWhatItCannotUse) {
   const TemporaryFolder folder;
-  expect_refusal(load_bench("--data_root " + (folder / "none")), 1,
-                 "load_bench: error: --data_root: expected pictures");
+  expect_refusal(load_bench("--data_root " + (folder / "none")), 1, "load_bench: error: --data_root: expected images");
   expect_refusal(load_bench("--dset_type h5 -d " + (folder / ".")), 1, "expected a file *.h5 in");
   write_text(folder / "a.h5", "x");
   write_text(folder / "b.h5", "y");
@@ -139,7 +137,7 @@ TEST(LoadBench, SaysWhatItCannotUse) {
   expect_refusal(load_bench("--read_only --decode_only"), 2, "expected it without --decode_only");
   expect_refusal(load_bench("--batch_size 0"), 2, "--batch_size: expected a value at least 1");
   expect_refusal(shell("SLURM_CPUS_PER_TASK=many " LOAD_BENCH), 2, "SLURM_CPUS_PER_TASK: expected a whole number");
-  EXPECT_THAT(load_bench("--help").output, HasSubstr("how the pictures are kept"));
+  EXPECT_THAT(load_bench("--help").output, HasSubstr("how the images are kept"));
 }
 
 }  // namespace

@@ -4,9 +4,9 @@
 #include <regex>
 #include <sstream>
 
-#include "apps/support/weights/torch_object.h"
-#include "apps/support/weights/zip_archive.h"
 #include "core/state_dict.h"
+#include "io/torch/torch_object.h"
+#include "io/torch/zip_archive.h"
 #include "tests/jsc/insects.h"
 
 namespace weft::tests {
@@ -67,9 +67,9 @@ TEST(OneGpu, TrainsAndLeavesTheFilesOfTheCourse) {
   EXPECT_TRUE(events);
 
   const std::string file = folder / "image_classification_model.pt";
-  const support::TorchObject saved = support::read_torch(file);
+  const TorchObject saved = read_torch(file);
   EXPECT_EQ(saved.at("epoch", file).integer(file), 2);
-  EXPECT_EQ(saved.at("global_step", file).integer(file), 10);  // five pictures, one at a time, twice
+  EXPECT_EQ(saved.at("global_step", file).integer(file), 10);  // five images, one at a time, twice
   const StateDict model = saved.at("state_dict", file).state(file);
   EXPECT_EQ(model.tensors.front().name, "conv1.weight");
   EXPECT_EQ(model.tensor("conv1.weight").sizes(), (Shape{64, 3, 7, 7}));
@@ -83,10 +83,10 @@ TEST(OneGpu, TrainsAndLeavesTheFilesOfTheCourse) {
   const Outcome again = in(folder, script("run_one_gpu.sh") + "--epochs 1 --device cpu --batch_size 2");
   ASSERT_EQ(again.exit_code, 0) << again.output;
   EXPECT_TRUE(fs::exists(folder / "tb_logs/my_model/version_1/hparams.yaml"));
-  EXPECT_EQ(support::read_torch(file).at("global_step", file).integer(file), 3);
+  EXPECT_EQ(read_torch(file).at("global_step", file).integer(file), 3);
 }
 
-TEST(OneGpu, SeesTheSamePicturesInAFile) {
+TEST(OneGpu, SeesTheSameImagesInAFile) {
   WEFT_NEED(JPEG);
   WEFT_NEED(ZIP);
   const TemporaryFolder folder;
@@ -107,7 +107,7 @@ TEST(OneGpu, ADryRunSaysWhatWouldHappenAndWritesNothing) {
   make_insects(folder / "data/hymenoptera_data");
   const Outcome run = in(folder, "one_gpu --dry-run --device cpu");
   ASSERT_EQ(run.exit_code, 0) << run.output;
-  for (const char* text : {"folder train: 5 pictures", "ranks   alone", "would train 50 epochs with batches of 1"})
+  for (const char* text : {"folder train: 5 images", "ranks   alone", "would train 50 epochs with batches of 1"})
     EXPECT_THAT(run.output, HasSubstr(text));
   EXPECT_FALSE(fs::exists(folder / "tb_logs"));
   EXPECT_FALSE(fs::exists(folder / "image_classification_model.pt"));
@@ -142,8 +142,8 @@ TEST(Ddp, TwoTasksTrainOneModel) {
   EXPECT_TRUE(fs::exists(folder / "tb_logs/my_model/version_0/metrics.jsonl"));
   EXPECT_FALSE(fs::exists(folder / "tb_logs/my_model/version_1"));
   const std::string file = folder / "image_classification_model.pt";
-  const support::TorchObject saved = support::read_torch(file);
-  EXPECT_EQ(saved.at("global_step", file).integer(file), 3);  // five pictures over two ranks
+  const TorchObject saved = read_torch(file);
+  EXPECT_EQ(saved.at("global_step", file).integer(file), 3);  // five images over two ranks
   for (const NamedTensor& entry : saved.at("state_dict", file).state(file).tensors)
     EXPECT_THAT(entry.name, Not(HasSubstr("module.")));
 }
@@ -158,7 +158,7 @@ void expect_refusal(const Outcome& outcome, int code, const std::string& text) {
 TEST(OneGpu, SaysWhatItCannotUse) {
   const TemporaryFolder folder;
   expect_refusal(in(folder, "one_gpu --device cpu"), 1,
-                 "one_gpu: error: data: expected pictures in data/hymenoptera_data, got nothing there. "
+                 "one_gpu: error: data: expected images in data/hymenoptera_data, got nothing there. "
                  "`tools/fetch_data hymenoptera data` brings the ants and bees to data/hymenoptera, --data names that");
   expect_refusal(in(folder, "ddp --device cpu --data packed:none"), 1, "ddp: error: packed: none: expected to open it");
   expect_refusal(in(folder, "one_gpu --epoch 3"), 2, "unknown flag --epoch. Did you mean --epochs?");

@@ -26,7 +26,7 @@ double fused_score_error(const std::vector<double>& scores, DType wide) {
 }
 
 void check(DeviceKind kind, DType dtype, const AttentionProblem& problem) {
-  const emulator::CapabilityScope ampere(80);  // Hopper's kernels have tests of their own
+  const emulator::source::CapabilityScope ampere(80);  // Hopper's kernels have tests of their own
   check_attention(kind, dtype, problem);
 }
 

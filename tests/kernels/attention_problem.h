@@ -21,7 +21,7 @@ struct AttentionProblem {
   }
 };
 
-/// Inputs of a problem and what f64 makes of them, all row-major.
+/// Inputs of a problem and their results in f64, all row-major.
 struct AttentionReference {
   AttentionProblem p;
   double scale;

@@ -111,7 +111,7 @@ TEST(AttentionWgmma, DropsTheWeightsThatEveryOtherKernelDrops) {
       EXPECT_EQ(scope.uses(), 2);
     }
     {
-      const emulator::CapabilityScope ampere(80);
+      const emulator::source::CapabilityScope ampere(80);
       mma = kept_weights(kind, DType::bf16, want);
       fma = kept_weights(kind, DType::f32, want);
     }
@@ -127,14 +127,14 @@ TEST(AttentionWgmma, DropsTheWeightsThatEveryOtherKernelDrops) {
 /// More tiles than blocks: a block's rings go round and its owned tiles change places.
 TEST(AttentionWgmma, OneBlockWalksOverManyTiles) {
   on_wgmma([](DeviceKind kind) {
-    const int before = emulator::thread_count();
-    emulator::set_thread_count(1);
+    const int before = emulator::source::thread_count();
+    emulator::source::set_thread_count(1);
     for (const int64_t D : {64, 128}) {
       check(kind, DType::bf16, {2, 140, 190, 3, D, false, true});
       check(kind, DType::bf16, {1, 400, 400, 2, D, true}, 128);
       check(kind, DType::bf16, {2, 200, 200, 2, D, false, false, false, 0.2}, 128);
     }
-    emulator::set_thread_count(before);
+    emulator::source::set_thread_count(before);
   });
 }
 
@@ -159,7 +159,7 @@ TEST(AttentionWgmma, QueriesThatSeeNoKey) {
   });
 }
 
-TEST(AttentionWgmma, MemoryBehindAnEntrysLengthMayBeAnything) {
+TEST(AttentionWgmma, MemoryPastAnEntrysLengthMayBeAnything) {
   on_wgmma([](DeviceKind kind) {
     for (const bool causal : {false, true})
       for (const int64_t N : {150, 190}) {  // packed with k and v, and apart

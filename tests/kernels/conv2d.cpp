@@ -45,12 +45,12 @@ void check(DeviceKind kind, const Case& c, DType dtype) {
   kernels::conv2d_backward_input(queue, dx_array, dy_array, w_array, View::none(), c.arguments);
   EXPECT_TRUE(near(dx_array.host(), dx, tolerance(dtype, c.R * c.S * c.O))) << "backward_input";
 
-  const auto more = uniform(count_of(xs), dtype, 2, 3);
-  const DeviceArray more_array(kind, dtype, xs, more);
-  for (size_t i = 0; i < dx.size(); ++i) dx[i] += more[i];
+  const auto dx_in = uniform(count_of(xs), dtype, 2, 3);
+  const DeviceArray dx_in_array(kind, dtype, xs, dx_in);
+  for (size_t i = 0; i < dx.size(); ++i) dx[i] += dx_in[i];
   dx_array.poison();
-  kernels::conv2d_backward_input(queue, dx_array, dy_array, w_array, more_array, c.arguments);
-  EXPECT_TRUE(near(dx_array.host(), dx, tolerance(dtype, c.R * c.S * c.O))) << "backward_input and more";
+  kernels::conv2d_backward_input(queue, dx_array, dy_array, w_array, dx_in_array, c.arguments);
+  EXPECT_TRUE(near(dx_array.host(), dx, tolerance(dtype, c.R * c.S * c.O))) << "backward_input and dx_in";
 
   const int64_t uses = c.N * c.P() * c.Q();
   DeviceArray dw_array(kind, dtype, ws);
@@ -64,14 +64,14 @@ void check(DeviceKind kind, const Case& c, DType dtype) {
 }
 
 TEST(Conv2d, EqualsReferenceInAllDirections) {
-  const emulator::CapabilityScope ampere(80);
+  const emulator::source::CapabilityScope ampere(80);
   for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (const Case& c : kConv2dCases) check(kind, c, dtype);
 }
 
 TEST(Conv2d, RandomShapes) {
-  const emulator::CapabilityScope ampere(80);
+  const emulator::source::CapabilityScope ampere(80);
   for (const DeviceKind kind : device_runs())
     for (int repeat = 0; repeat < 12; ++repeat) {
       const int64_t groups = pick(1, 3), dilation = pick(1, 2), kernel = pick(1, 4);
@@ -84,7 +84,7 @@ TEST(Conv2d, RandomShapes) {
     }
 }
 
-// Enough tiles of 4x4 outputs that oneDNN takes Winograd's algorithm, with edges that no tile fits.
+// Enough outputs that Winograd's algorithm computes them, with edges that no tile of 4x4 fits.
 TEST(Conv2d, ManyTilesOnTheCpu) {
   for (const Case& c : {Case{6, 15, 18, 16, 24, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}},
                         Case{9, 16, 13, 32, 16, 3, 3, {{1, 1}, {0, 0}, {1, 1}, 1}}})

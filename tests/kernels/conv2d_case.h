@@ -66,7 +66,7 @@ inline const Conv2dCase kConv2dCases[] = {
     {2, 10, 9, 8, 12, 2, 2, {{2, 2}, {1, 0}, {2, 2}, 1}},  // strides as long as what dilation adds to a filter
 };
 
-/// TMA's im2col loads and wgmma: channels in multiples of 8 and stems, more than one picture in a chunk of 64 places.
+/// TMA's im2col loads and wgmma: channels in multiples of 8 and stems, more than one image in a chunk of 64 positions.
 inline const Conv2dCase kHopperCases[] = {
     {3, 7, 6, 72, 24, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}},  {2, 9, 8, 16, 136, 3, 3, {{2, 2}, {1, 1}, {1, 1}, 1}},
     {2, 12, 10, 8, 16, 3, 2, {{1, 1}, {2, 2}, {2, 3}, 1}}, {2, 9, 9, 64, 40, 1, 1, {{2, 2}, {0, 0}, {1, 1}, 1}},

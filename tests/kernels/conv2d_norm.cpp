@@ -17,7 +17,7 @@ using kernels::View;
 
 /// Which of the optional arguments are given.
 struct Given {
-  bool bias, weight, shift, residual, relu;
+  bool bias, weight, norm_bias, residual, relu;
 };
 
 constexpr Given kGiven[] = {{false, true, true, true, true},
@@ -27,8 +27,8 @@ constexpr Given kGiven[] = {{false, true, true, true, true},
                             {true, false, false, true, true}};
 
 void check(DeviceKind kind, const Conv2dCase& c, DType dtype, const Given& given) {
-  SCOPED_TRACE(str(c, " ", dtype, " bias ", given.bias, " weight ", given.weight, " shift ", given.shift, " residual ",
-                   given.residual, " relu ", given.relu, " on ", name(kind)));
+  SCOPED_TRACE(str(c, " ", dtype, " bias ", given.bias, " weight ", given.weight, " norm_bias ", given.norm_bias,
+                   " residual ", given.residual, " relu ", given.relu, " on ", name(kind)));
   const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
   const double eps = 0.25;
   const auto factor = [&](const Sizes& sizes) {
@@ -38,31 +38,34 @@ void check(DeviceKind kind, const Conv2dCase& c, DType dtype, const Given& given
   const auto x = factor(c.x_sizes()), w = factor(c.w_sizes());
   const auto residual = uniform(count_of(c.y_sizes()), dtype), bias = uniform(c.O, dtype, -2, 2);
   const auto mean = uniform(c.O, wide), var = uniform(c.O, wide, 0.2, 2), weight = uniform(c.O, wide, -2, 2),
-             shift = uniform(c.O, wide, -2, 2);
+             norm_bias = uniform(c.O, wide, -2, 2);
   const DeviceArray x_array(kind, dtype, c.x_sizes(), x), w_array(kind, dtype, c.w_sizes(), w),
       residual_array(kind, dtype, c.y_sizes(), residual), bias_array(kind, dtype, {c.O}, bias),
       mean_array(kind, wide, {c.O}, mean), var_array(kind, wide, {c.O}, var), weight_array(kind, wide, {c.O}, weight),
-      shift_array(kind, wide, {c.O}, shift);
+      norm_bias_array(kind, wide, {c.O}, norm_bias);
   DeviceArray y(kind, dtype, c.y_sizes());
   const auto optional = [](bool is_given, const DeviceArray& array) { return is_given ? array.view() : View::none(); };
   kernels::conv2d_norm(queue_on(kind), y, x_array, w_array, optional(given.bias, bias_array), mean_array, var_array,
-                       optional(given.weight, weight_array), optional(given.shift, shift_array),
+                       optional(given.weight, weight_array), optional(given.norm_bias, norm_bias_array),
                        optional(given.residual, residual_array), {c.arguments, eps, given.relu});
 
-  std::vector<double> want(residual.size());
+  std::vector<double> want(residual.size()), sizes(residual.size());
   c.for_each_product([&](int64_t i, int64_t j, int64_t k) { want[k] += x[i] * w[j]; });
   for (size_t i = 0; i < want.size(); ++i) {
     const size_t o = i % static_cast<size_t>(c.O);
-    double value = (want[i] + (given.bias ? bias[o] : 0) - mean[o]) / std::sqrt(var[o] + eps);
-    value = value * (given.weight ? weight[o] : 1) + (given.shift ? shift[o] : 0);
-    value += given.residual ? residual[i] : 0;
+    const double sum = want[i] + (given.bias ? bias[o] : 0);
+    const double scale = (given.weight ? weight[o] : 1) / std::sqrt(var[o] + eps);
+    const double shift = (given.norm_bias ? norm_bias[o] : 0) - mean[o] * scale,
+                 added = given.residual ? residual[i] : 0;
+    const double value = sum * scale + shift + added;
     want[i] = given.relu && value < 0 ? 0 : value;
+    sizes[i] = std::abs(sum * scale) + std::abs(shift) + std::abs(added);
   }
-  EXPECT_TRUE(near(y.host(), want, tolerance(dtype, c.R * c.S * c.group_in()).times(2)));
+  EXPECT_TRUE(near(y.host(), want, tolerance(dtype, c.R * c.S * c.group_in()), sizes));
 }
 
 TEST(Conv2dNorm, EqualsReference) {
-  const emulator::CapabilityScope ampere(80);
+  const emulator::source::CapabilityScope ampere(80);
   for (const DeviceKind kind : device_runs()) {
     int turn = 0;
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
@@ -70,15 +73,15 @@ TEST(Conv2dNorm, EqualsReference) {
   }
 }
 
-TEST(Conv2dNorm, SharedOutDepth) {  // a 1x1 filter over many channels: the norm stands behind the sum of the shares
-  const emulator::CapabilityScope ampere(80);
+TEST(Conv2dNorm, SharedOutDepth) {  // a 1x1 filter over many channels: the norm comes after the sum of the slices
+  const emulator::source::CapabilityScope ampere(80);
   for (const DeviceKind kind : device_runs())
     for (const int64_t o : {24, 21})
       for (const DType dtype : {DType::f32, DType::bf16}) check(kind, {1, 5, 5, 1100, o, 1, 1, {}}, dtype, kGiven[0]);
 }
 
 TEST(Conv2dNorm, EveryTile) {  // of an A100: 64 rows and columns, 128
-  const emulator::CapabilityScope ampere(80);
+  const emulator::source::CapabilityScope ampere(80);
   for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::bf16}) {
       check(kind, {1, 33, 32, 4, 70, 2, 1, {}}, dtype, kGiven[0]);
@@ -135,7 +138,7 @@ TEST(Conv2dNorm, SaysWhatDoesNotFit) {
           [&] { kernels::conv2d_norm(queue_on(kind), y, x, w, none, mean, three, none, none, residual, {}); });
     };
     EXPECT_THAT(call(two, none),
-                testing::HasSubstr("conv2d_norm: expected mean, var, weight and shift f32[3], got f32[2]"));
+                testing::HasSubstr("conv2d_norm: expected mean, var, weight and norm_bias f32[3], got f32[2]"));
     EXPECT_THAT(call(three, half),
                 testing::HasSubstr("conv2d_norm: expected a residual f32[1,4,4,3], got bf16[1,4,4,3]"));
   }

@@ -46,8 +46,8 @@ std::vector<double> check(DeviceKind kind, const Conv2dCase& c, DType dtype, dou
   return got;
 }
 
-/// More places than one tile has, in each of the tiles of an A100 (32, 64 and 128 rows), the last one not whole; groups
-/// and 1x1 filters; channels that fill no tile.
+/// More positions than one tile has, in each of the tiles of an A100 (32, 64 and 128 rows), the last one not whole;
+/// groups and 1x1 filters; channels that fill no tile.
 const Conv2dCase kTiles[] = {{2, 9, 7, 8, 32, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}},
                              {1, 33, 32, 4, 70, 2, 1, {}},
                              {3, 64, 65, 1, 68, 1, 2, {}},
@@ -57,7 +57,7 @@ const Conv2dCase kTiles[] = {{2, 9, 7, 8, 32, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}}
                              {1, 5, 5, 1100, 24, 1, 1, {}}};
 
 TEST(Conv2dStatistics, EqualReference) {
-  const emulator::CapabilityScope ampere(80);
+  const emulator::source::CapabilityScope ampere(80);
   for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
       for (const Conv2dCase& c : kConv2dCases)
@@ -68,7 +68,7 @@ TEST(Conv2dStatistics, EqualReference) {
 
 // A plain sum of squares would lose what is asked for: 100^2 against 1.
 TEST(Conv2dStatistics, KeepSmallDeviationsFarFromZero) {
-  const emulator::CapabilityScope ampere(80);
+  const emulator::source::CapabilityScope ampere(80);
   for (const DeviceKind kind : device_runs())
     for (const Conv2dCase& c : kTiles) check(kind, c, DType::f32, 100);
 }
@@ -99,16 +99,16 @@ TEST(Conv2dStatistics, OnHopper) {
 TEST(Conv2dStatistics, TheSameBitsInEverySchedule) {
   if (!runs_on(DeviceKind::simt)) GTEST_SKIP() << "simt is not asked for";
   for (const int capability : {80, 90}) {
-    const emulator::CapabilityScope scope(capability);
+    const emulator::source::CapabilityScope scope(capability);
     const Conv2dCase c{2, 19, 17, 8, 40, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}};
     const DeviceArray x(DeviceKind::simt, DType::bf16, c.x_sizes(), uniform(count_of(c.x_sizes()), DType::bf16)),
         w(DeviceKind::simt, DType::bf16, c.w_sizes(), uniform(count_of(c.w_sizes()), DType::bf16));
     std::vector<double> first;
     for (const uint64_t seed : {uint64_t{0}, random_schedule(), random_schedule() + 2}) {
-      emulator::set_schedule_seed(seed);
+      emulator::source::set_schedule_seed(seed);
       DeviceArray y(DeviceKind::simt, DType::bf16, c.y_sizes()), part(DeviceKind::simt, DType::f32, {2 * c.O + 1});
       kernels::conv2d_statistics(queue_on(DeviceKind::simt), y, part, x, w, View::none(), c.arguments);
-      emulator::set_schedule_seed(0);
+      emulator::source::set_schedule_seed(0);
       if (first.empty()) first = part.host();
       EXPECT_EQ(part.host(), first) << "capability " << capability << ", schedule " << seed;
     }
@@ -121,7 +121,7 @@ TEST(Conv2dStatistics, SayWhatDoesNotFit) {
         y(kind, DType::f32, {1, 4, 4, 3}), part(kind, DType::f32, {6});
     EXPECT_THAT(
         error_text([&] { kernels::conv2d_statistics(queue_on(kind), y, part, x, w, View::none(), {}); }),
-        testing::HasSubstr("conv2d_statistics: expected places and a part f32[7], got f32[1,4,4,3] and f32[6]"));
+        testing::HasSubstr("conv2d_statistics: expected positions and a part f32[7], got f32[1,4,4,3] and f32[6]"));
   }
 }
 

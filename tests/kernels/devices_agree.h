@@ -5,14 +5,14 @@
 #include <deque>
 #include <functional>
 
+#include "emulator/source/simt.h"
 #include "kernels/kernel.h"
-#include "kernels/simt/simt.h"
 #include "tests/support/compare.h"
 #include "tests/support/device_array.h"
 #include "tests/support/devices.h"
 #include "tests/support/random_values.h"
 
-// Every bandwidth-bound kernel of the GPU against the CPU's, which the tests named after each kernel hold against an
+// Every bandwidth-bound kernel of the GPU against the CPU's, which the tests named after each kernel compare with an
 // f64 reference: the same call with the same fresh numbers on each device. Sizes are chosen for the GPU's ways: whole
 // 16-byte units and remainders, unaligned starts, strided and broadcast operands, long and short sums, several blocks.
 
@@ -21,7 +21,7 @@ namespace weft::tests {
 using kernels::Queue;
 using kernels::View;
 
-/// One call on one device; remembers what it wrote.
+/// One call on one device; remembers its outputs.
 class Call {
  public:
   Call(DeviceKind kind, uint64_t seed) : queue{{kind, 0}, nullptr}, numbers_(seed) {}
@@ -99,9 +99,9 @@ inline void expect_agreement(const std::string& what, const std::function<void(C
   };
   if (runs_on(DeviceKind::simt)) {
     const auto fixed = compare(DeviceKind::simt, "");
-    emulator::set_schedule_seed(random_schedule());
+    emulator::source::set_schedule_seed(random_schedule());
     const auto shuffled = compare(DeviceKind::simt, " with a random schedule");
-    emulator::set_schedule_seed(0);
+    emulator::source::set_schedule_seed(0);
     for (size_t i = 0; i < want.size(); ++i)
       EXPECT_TRUE(near(shuffled[i].values, fixed[i].values, {})) << "depends on the schedule: output " << i;
   }

@@ -18,11 +18,11 @@ double mixed(DType dtype, double own, double x, double before) {
   return rounded(std::fma(static_cast<float>(1 - own), static_cast<float>(before), product), dtype);
 }
 
-/// Which part of a picture is mixed. Rows of 16 numbers are whole units of 16 bytes in every dtype; columns 3 to 12
+/// The mixed part of an image. Rows of 16 numbers are whole units of 16 bytes in every dtype; columns 3 to 12
 /// begin and end inside of one.
 enum class Box { whole, any, inside_units };
 
-TEST(ImageMix, BlendsABoxWithThePictureBefore) {
+TEST(ImageMix, BlendsABoxWithTheImageBefore) {
   for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (const double share : {-1.0, 0.0, 1.0})
@@ -110,7 +110,7 @@ TEST(ImageMix, SaysWhatDoesNotFit) {
 
 TEST(MixedTargets, AreSharesOfTwoLabels) {
   for (const DeviceKind kind : device_runs())
-    for (const int unknown : {0, 1, 2}) {  // rows of an unknown label, and those behind them
+    for (const int unknown : {0, 1, 2}) {  // rows of an unknown label, and those after them
       const int64_t N = pick(3, 300), C = pick(1, 40);
       const double own = uniform(1, DType::f64, 0, 1)[0];
       auto labels = integers(N, 0, C - 1);

@@ -43,7 +43,7 @@ TEST(KernelCost, EveryContractHasAnEntry) {
 }
 
 TEST(KernelCost, ConvolutionsAreExact) {
-  // 16 pictures 8x8x32 to 64 channels by 3x3: 2 * 16 * 64 pixels * 64 channels * 9 * 32 operations.
+  // 16 images 8x8x32 to 64 channels by 3x3: 2 * 16 * 64 pixels * 64 channels * 9 * 32 operations.
   const View x = f32({16, 8, 8, 32}), w = f32({64, 3, 3, 32}), y = f32({16, 8, 8, 64});
   const double flop = 2.0 * 16 * 8 * 8 * 64 * 3 * 3 * 32;
   const int64_t bytes = 4 * (16 * 64 * 32 + 64 * 9 * 32 + 16 * 64 * 64);
@@ -75,7 +75,7 @@ TEST(KernelCost, Matmul) {
   const KernelCost got = cost("matmul", std::array{y, a, b, View::none()});
   EXPECT_EQ(got.flop, 2.0 * 3 * 5 * 7 * 11);
   EXPECT_EQ(got.bytes, 4 * (3 * 5 * 7 + 3 * 5 * 11 + 11 * 7));
-  // With everything behind it that a product can have: y, pre, a, b, bias, residual.
+  // With every epilogue that a product can have: y, pre, a, b, bias, residual.
   const KernelCost fused = cost("matmul_fused", std::array{y, y, a, b, f32({7}), y});
   EXPECT_EQ(fused.flop, got.flop);
   EXPECT_EQ(fused.arithmetic, 0);

@@ -132,6 +132,11 @@ TEST(LinearBackward, InputByWholeVectorsIntoF32) {
   });
 }
 
+TEST(LinearBackward, InputOnCpuInSeveralSlices) {
+  for (const DType dtype : {DType::f32, DType::f16})
+    check(DeviceKind::cpu, Input{50, 800, 400, dtype, dtype, Activation::gelu});
+}
+
 TEST(LinearBackward, InputOfASharedOutDepth) {  // few sums, long ones
   on_both_generations([](DeviceKind kind) {
     for (const int64_t i : {24, 21})
@@ -218,7 +223,7 @@ TEST(LinearBackward, WeightFromNothingToOdd) {
 }
 
 TEST(LinearBackward, WeightOfASharedOutDepth) {
-  const emulator::CapabilityScope ampere(80);
+  const emulator::source::CapabilityScope ampere(80);
   for (const DeviceKind kind : device_runs())
     for (const int64_t o : {24, 21})
       for (const DType dtype : {DType::f32, DType::bf16})
@@ -226,7 +231,7 @@ TEST(LinearBackward, WeightOfASharedOutDepth) {
 }
 
 TEST(LinearBackward, WeightOnEveryTileOfMma) {  // the largest need many blocks: several of each row
-  const emulator::CapabilityScope ampere(80);
+  const emulator::source::CapabilityScope ampere(80);
   for (const DeviceKind kind : device_runs()) {
     if (kind == DeviceKind::cpu) continue;
     check(kind, Weight{40, 1288, 1160});

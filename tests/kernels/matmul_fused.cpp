@@ -80,7 +80,7 @@ TEST(MatmulFused, EveryActivationInEveryType) {
 }
 
 TEST(MatmulFused, ResidualAlsoInPlace) {
-  const emulator::CapabilityScope ampere(80);  // Hopper's kernel has tests of its own
+  const emulator::source::CapabilityScope ampere(80);  // Hopper's kernel has tests of its own
   for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::bf16})
       for (const bool pre : {false, true})
@@ -89,8 +89,14 @@ TEST(MatmulFused, ResidualAlsoInPlace) {
             check(kind, {2, 35, n, 48, dtype, dtype, Activation::gelu, pre, residual, pre, false, n == 40, 0.5});
 }
 
+TEST(MatmulFused, OnCpuInSeveralSlices) {
+  for (const DType dtype : {DType::f32, DType::f16})
+    for (const Residual residual : {Residual::other, Residual::y_itself})
+      check(DeviceKind::cpu, {1, 50, 800, 400, dtype, dtype, Activation::gelu, true, residual});
+}
+
 TEST(MatmulFused, SharedOutDepth) {  // few sums, long ones: shares of k, then the epilogue
-  const emulator::CapabilityScope ampere(80);
+  const emulator::source::CapabilityScope ampere(80);
   for (const DeviceKind kind : device_runs())
     for (const int64_t n : {24, 21})
       check(kind, {1, 30, n, 1100, DType::bf16, DType::bf16, Activation::gelu_tanh, true, Residual::other});

@@ -40,9 +40,9 @@ TEST(MatmulWgmma, MoreStepsThanStages) {
 // order of the threads decides: one product in five sees it.
 TEST(MatmulWgmma, NoLoadOvertakesTheProducts) {
   on_wgmma([](DeviceKind kind) {
-    const uint64_t schedule = emulator::schedule_seed();  // 0: the fixed order, of which there is but one
+    const uint64_t schedule = emulator::source::schedule_seed();  // 0: the fixed order, of which there is but one
     for (uint64_t other = 0; other < (schedule == 0 ? 1 : 12); ++other) {
-      if (schedule != 0) emulator::set_schedule_seed(schedule + 2 * other);
+      if (schedule != 0) emulator::source::set_schedule_seed(schedule + 2 * other);
       for (const int steps : {7, 11, 12, 15})
         check_wgmma(kind, {1, 66, 40, 64 * steps}, {.tile = steps == 12 ? medium : small});
     }

@@ -15,9 +15,9 @@ void check(DeviceKind kind, const RowNormCase& n) {
   const double eps = 1e-3;
   const auto given = [](bool wanted, const DeviceArray& array) { return wanted ? array.view() : View::none(); };
   const auto x = uniform(M * C, dtype, -1, 2), dy = uniform(M * C, dtype), other = uniform(M * C, dtype);
-  const auto more = residual ? uniform(M * C, dtype) : std::vector<double>();
+  const auto dx_in = residual ? uniform(M * C, dtype) : std::vector<double>();
   const auto weight = uniform(C, wide, 0.5, 2);
-  const RowNormReference want(n, false, residual ? rounded_sum(dtype, x, other) : x, weight, {}, dy, more, eps);
+  const RowNormReference want(n, false, residual ? rounded_sum(dtype, x, other) : x, weight, {}, dy, dx_in, eps);
 
   const DeviceArray x_array(kind, dtype, {M, C}, x), other_array(kind, dtype, {M, C}, other), sum(kind, dtype, {M, C});
   const DeviceArray weight_array(kind, wide, {C}, weight), y(kind, dtype, {M, C}), invrms(kind, wide, {M});
@@ -30,10 +30,10 @@ void check(DeviceKind kind, const RowNormCase& n) {
   }
 
   const DeviceArray dx(kind, dtype, {M, C}), dweight(kind, wide, {C});
-  const DeviceArray more_array(kind, dtype, {M, C}, residual ? more : x);
+  const DeviceArray dx_in_array(kind, dtype, {M, C}, residual ? dx_in : x);
   kernels::rms_norm_backward(queue_on(kind), dx, given(affine, dweight), DeviceArray(kind, dtype, {M, C}, dy),
                              residual ? sum : x_array, given(affine, weight_array), invrms,
-                             given(residual, more_array));
+                             given(residual, dx_in_array));
   EXPECT_TRUE(near(dx.host(), want.dx, tolerance(dtype, C, 16).times(2)));
   if (affine) {
     EXPECT_TRUE(near(dweight.host(), want.dweight, tolerance(wide, M, 16)));

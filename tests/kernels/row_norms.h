@@ -6,7 +6,7 @@
 
 namespace weft::tests {
 
-/// What the tests of layer norm and RMS norm share: the sizes, and a reference in f64.
+/// Shared by the tests of layer norm and RMS norm: the sizes, and a reference in f64.
 struct RowNormCase {
   DType dtype;
   int64_t M, C;
@@ -19,9 +19,9 @@ inline const int64_t kRowSizes[] = {8, 33, 256, 1027, 2048};
 struct RowNormReference {
   std::vector<double> sum, mean, invstd, y, dx, dweight, dbias;
 
-  /// `sum`: x + residual as the kernel rounded it; more: added to dx, or empty.
+  /// `sum`: x + residual as the kernel rounded it; dx_in: added to dx, or empty.
   RowNormReference(const RowNormCase& n, bool centred, std::vector<double> rows, const std::vector<double>& weight,
-                   const std::vector<double>& bias, const std::vector<double>& dy, const std::vector<double>& more,
+                   const std::vector<double>& bias, const std::vector<double>& dy, const std::vector<double>& dx_in,
                    double eps)
       : sum(std::move(rows)),
         mean(static_cast<size_t>(n.M)),
@@ -48,7 +48,7 @@ struct RowNormReference {
       }
       for (int64_t c = 0; c < n.C; ++c)
         dx[row + c] =
-            invstd[m] * (dy[row + c] * gain(c) - mean_g - xhat(c) * mean_gx) + (more.empty() ? 0 : more[row + c]);
+            invstd[m] * (dy[row + c] * gain(c) - mean_g - xhat(c) * mean_gx) + (dx_in.empty() ? 0 : dx_in[row + c]);
     }
   }
 };

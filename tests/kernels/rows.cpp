@@ -13,7 +13,7 @@ namespace weft::tests {
 namespace {
 
 void note(const kernels::KernelCall& call) {
-  // The output of these says nothing about their input: their tests note that themselves.
+  // The output of these does not show the dtype of their input: their tests note that themselves.
   for (const std::string_view other : {"compare", "argmax", "cross_entropy_forward"})
     if (call.name == other) return;
   if (call.views.empty() || !*call.views[0]) return;

@@ -4,29 +4,30 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "kernels/simt/simt.h"
+#include "emulator/source/simt.h"
 #include "tests/support/devices.h"
 
-// Holds every test of this folder to its rule: what runs on simt runs there in the fixed order and in a random one.
+// Enforces a rule for every test of this folder: on simt it runs in the fixed order and in a random one.
 
 namespace weft::tests {
 namespace {
 
 class Schedules : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo&) override {
-    emulator::set_schedule_seed(0);
-    before_ = emulator::usage();
+    emulator::source::set_schedule_seed(0);
+    before_ = emulator::source::usage();
   }
 
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (result.failed())
       std::printf("Threads of simt run %s. Again: WEFT_SIMT_SEED=%" PRIu64 " WEFT_SIMT_THREADS=1\n",
-                  emulator::schedule_seed() == 0 ? "in their fixed order" : "in a random order", random_schedule());
+                  emulator::source::schedule_seed() == 0 ? "in their fixed order" : "in a random order",
+                  random_schedule());
   }
 
   void OnTestEnd(const testing::TestInfo& test) override {
-    const emulator::Usage after = emulator::usage();
-    // What tools/racecheck_cost compares.
+    const emulator::source::Usage after = emulator::source::usage();
+    // tools/racecheck_cost compares this.
     testing::Test::RecordProperty("simt_microseconds", static_cast<int>((after.seconds - before_.seconds) * 1e6));
     if (test.result()->Skipped() || test.result()->Failed()) return;
     const int64_t fixed = after.fixed_launches - before_.fixed_launches;
@@ -35,7 +36,7 @@ class Schedules : public testing::EmptyTestEventListener {
                                      << " in a random one: take the devices from device_runs()";
   }
 
-  emulator::Usage before_{};
+  emulator::source::Usage before_{};
 };
 
 [[maybe_unused]] const bool installed = [] {
@@ -46,10 +47,10 @@ class Schedules : public testing::EmptyTestEventListener {
 TEST(Schedules, SimtComesInBothOrders) {
   int fixed = 0, random = 0;
   for (const DeviceKind kind : device_runs())
-    if (kind == DeviceKind::simt) ++(emulator::schedule_seed() == 0 ? fixed : random);
+    if (kind == DeviceKind::simt) ++(emulator::source::schedule_seed() == 0 ? fixed : random);
   EXPECT_EQ(fixed, runs_on(DeviceKind::simt) ? 1 : 0);
   EXPECT_EQ(random, runs_on(DeviceKind::simt) ? 1 : 0);
-  EXPECT_EQ(emulator::schedule_seed(), 0u);
+  EXPECT_EQ(emulator::source::schedule_seed(), 0u);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ using kernels::Activation;
 using kernels::Tf32Scope;
 using kernels::View;
 
-/// What a device computes with where tf32 is allowed.
+/// The factors that a device uses where tf32 is allowed.
 std::vector<double> seen(DeviceKind kind, std::vector<double> values) {
   if (kind != DeviceKind::cpu)
     for (double& value : values) value = tf32::away(value);
@@ -112,7 +112,7 @@ TEST(Tf32, MatmulInEveryLayout) {
 }
 
 TEST(Tf32, MatmulOnLargerTiles) {
-  const emulator::CapabilityScope ampere(80);
+  const emulator::source::CapabilityScope ampere(80);
   for (const DeviceKind kind : device_runs())
     for (const bool turned : {false, true}) {
       check(kind, {1, 264, 256, 40, turned, !turned});

@@ -5,7 +5,7 @@
 #include "tests/kernels/matmul_wgmma_case.h"
 
 // f32 as tf32 on TMA and wgmma: products whose factors both lie along the depth, and convolutions forward. Every third
-// factor stands half way between two numbers of tf32, where TMA's rounding differs from mma.sync's.
+// factor is half way between two numbers of tf32, where TMA's rounding differs from mma.sync's.
 
 namespace weft::tests {
 namespace {

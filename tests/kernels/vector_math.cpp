@@ -26,7 +26,7 @@ double distance_in_ulp(float got, double exact) {
   return std::isfinite(got) ? std::abs(got - exact) / ulp : std::numeric_limits<double>::infinity();
 }
 
-/// Every 4099th bit pattern: both signs, subnormals, infinities and a thousand NaN; and what lies at the seams.
+/// Every 4099th bit pattern: both signs, subnormals, infinities and a thousand NaN; and the neighbours of the polynomials' seams.
 std::vector<float> all_over_f32() {
   std::vector<float> values;
   for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 4099)
@@ -69,7 +69,7 @@ TEST(VectorMath, WithinTwoUlpOverAllOfF32) {
   }
 }
 
-// As the kernels are compiled: vectorised, with whatever the processor has.
+// As the kernels are compiled: vectorised for this processor.
 TEST(VectorMath, WithinTwoUlpInTheKernels) {
   const std::vector<float> x = all_over_f32();
   std::vector<float> y(x.size());

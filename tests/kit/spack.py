@@ -13,7 +13,7 @@ RECIPE = ROOT / "tools" / "spack" / "spack_repo" / "weft" / "packages" / "weft" 
 # Debian's packages of tools/packages.txt, by Spack's names; "": comes with another or with the machine.
 SPACK = {
     "g++": "cxx", "cmake": "cmake", "ninja-build": "", "ccache": "", "libboost-context-dev": "boost", "libdnnl-dev": "onednn",
-    "libopenblas-openmp-dev": "openblas", "libhdf5-dev": "hdf5", "libjpeg62-turbo-dev": "libjpeg-turbo", "libspng-dev": "libspng",
+    "libhdf5-dev": "hdf5", "libjpeg62-turbo-dev": "libjpeg-turbo", "libspng-dev": "libspng",
     "zlib1g-dev": "zlib-api", "libzip-dev": "libzip", "libzstd-dev": "zstd", "libutf8proc-dev": "utf8proc", "libsodium-dev": "libsodium",
     "libgloo-dev": "gloo", "libopenmpi-dev": "openmpi", "nlohmann-json3-dev": "nlohmann-json", "libfmt-dev": "fmt",
     "libcli11-dev": "cli11", "libtomlplusplus-dev": "tomlplusplus", "libyaml-cpp-dev": "yaml-cpp",

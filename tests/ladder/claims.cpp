@@ -3,7 +3,7 @@
 
 #include "tests/ladder/counts.h"
 
-// What the steps' comment pages claim, as far as the emulator can count it. The names of the tests are those of the
+// The claims of the steps' comments, as far as the emulator can count them. The names of the tests are those of the
 // ladders. In builds that cannot count (checks, sanitizers) there is nothing to hold: CannotCount says so.
 
 namespace weft::tests {
@@ -26,7 +26,7 @@ TEST(Claims, Transpose) {
 TEST(Claims, Reduce) {
   with_counts("reduce", [](const StepCounts& step) {
     const int64_t blocks = (1 << 16) / 256 + 1, first = 8,
-                  last = 1;  // the store before the tree and the read behind it
+                  last = 1;  // the store before the tree and the read after it
     EXPECT_EQ(step[1].shared.wavefronts, blocks * (first + 141 + last));
     EXPECT_EQ(step[1].shared.requests, step[1].shared.wavefronts);
     EXPECT_EQ(step[2].shared.requests, blocks * (first + 36 + last));
@@ -109,11 +109,11 @@ TEST(Claims, MatmulBf16) {
 TEST(Claims, Conv2d) {
   with_counts("conv2d", [](const StepCounts& step) {
     const int64_t H = 8, C = 32, O = 64, K = 9 * C, pixels = H * H;
-    const int64_t inside = (3 * H - 2) * (3 * H - 2);  // taps of all pixels that lie in the picture
+    const int64_t inside = (3 * H - 2) * (3 * H - 2);  // taps of all pixels that lie in the image
     EXPECT_EQ(step[1].loads.sectors, 33 * inside * C * O / 32);
     EXPECT_EQ(step[2].stores.sectors - step[3].stores.sectors, pixels * K / 16) << "the buffer, 16 elements a sector";
     // Both products load tiles of 32 elements, 2 sectors, a warp: f alike, the buffer or what of it lies in the
-    // picture.
+    // image.
     const int64_t filters = pixels / 32 * (O * K / 16);
     EXPECT_EQ(step[2].loads.sectors, inside * C / 16 + O / 32 * (pixels * K / 16) + filters);
     EXPECT_EQ(step[3].loads.sectors, O / 32 * (inside * C / 16) + filters);

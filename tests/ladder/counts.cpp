@@ -3,7 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include "kernels/simt/simt.h"
+#include "emulator/machine/fault.h"
+#include "emulator/source/simt.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
 #include "tests/support/random_values.h"
@@ -23,7 +24,7 @@ StepCounts counts_of(const kernels::ladder::Ladder& ladder, DeviceKind kind) {
   const DeviceArray y(kind, problem.dtype, problem.output);
   StepCounts counts(1);
   for (const auto& step : kernels::ladder::steps(ladder, kind))
-    counts.push_back(emulator::count([&] { step.run(queue_on(kind), y, views); }));
+    counts.push_back(emulator::source::count([&] { step.run(queue_on(kind), y, views); }));
   return counts;
 }
 
@@ -32,18 +33,23 @@ StepCounts counts_of(const kernels::ladder::Ladder& ladder, DeviceKind kind) {
 void with_counts(const char* ladder, const std::function<void(const StepCounts&)>& check) {
   // A GPU does not count: its times are what the table shows there.
   for (const DeviceKind kind : device_runs())
-    if (kind != DeviceKind::cpu && kind != DeviceKind::cuda && emulator::can_count())
+    if (kind != DeviceKind::cpu && kind != DeviceKind::cuda && emulator::source::can_count())
       check(counts_of(kernels::ladder::find(ladder), kind));
 }
 
 namespace {
 
 TEST(CannotCount, InABuildWithChecksOrSanitizers) {
-  if (emulator::can_count()) {
-    EXPECT_FALSE(emulator::access_checks());
+  if (emulator::source::can_count()) {
+    EXPECT_FALSE(emulator::source::access_checks());
     return;
   }
-  EXPECT_THAT(error_text([] { emulator::count([] {}); }), testing::HasSubstr("count in a plain one"));
+  try {
+    emulator::source::count([] {});
+    ADD_FAILURE() << "counted";
+  } catch (const emulator::Fault& fault) {
+    EXPECT_THAT(fault.text, testing::HasSubstr("count in a plain one"));
+  }
 }
 
 }  // namespace

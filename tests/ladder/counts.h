@@ -3,13 +3,13 @@
 #include <functional>
 #include <vector>
 
+#include "emulator/source/count.h"
 #include "kernels/ladder/ladder.h"
-#include "kernels/simt/count.h"
 
 namespace weft::tests {
 
-/// What each step of a ladder does on simt with the sizes that the ladder's table shows: [n] is step n, [0] is empty.
-using StepCounts = std::vector<emulator::Counts>;
+/// The counts of each step of a ladder on simt with the sizes of the ladder's table: [n] is step n, [0] is empty.
+using StepCounts = std::vector<emulator::source::Counts>;
 
 /// Calls `check` with the counts of a ladder, once for each order of the threads: they must not depend on it. Builds
 /// that cannot count (checks, sanitizers) have nothing to hold.

@@ -8,7 +8,7 @@ namespace weft::tests {
 
 using Values = std::vector<double>;
 
-/// What the steps of a ladder must compute, in f64; and over how many terms an element of it is a sum.
+/// The expected result of a ladder's steps, in f64; and the number of terms of each element's sum.
 struct Reference {
   Values y;
   int64_t terms;

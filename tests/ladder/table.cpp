@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "benchmarks/ladder/climb.h"
-#include "kernels/simt/count.h"
+#include "emulator/source/count.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
 
@@ -19,7 +19,7 @@ std::string table(const std::string& name, const benchmarks::Climb& climb) {
 
 TEST(Table, HasALineForEachStep) {
   for (const DeviceKind kind : device_runs()) {
-    if (kind == DeviceKind::cpu || (kind == DeviceKind::simt && !emulator::can_count())) continue;
+    if (kind == DeviceKind::cpu || (kind == DeviceKind::simt && !emulator::source::can_count())) continue;
     const std::string text = table("matmul_f32", {{kind, 0}, {128, 128, 8}, {0.01, 1}});
     EXPECT_THAT(text, testing::HasSubstr("M N K = 128 128 8"));
     EXPECT_THAT(text, testing::HasSubstr(kind == DeviceKind::cuda ? "TFLOP/s" : "wavefronts"));

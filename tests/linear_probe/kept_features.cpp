@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/safetensors.h"
+#include "io/safetensors.h"
 #include "tests/support/shell.h"
 #include "tests/support/temporary_folder.h"
 
@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// 44 pictures: neither 16 nor two ranks of 8 divide them.
+// 44 images: neither 16 nor two ranks of 8 divide them.
 const std::string kSmall =
     "--data random:44x32x32x3 --model vit_tiny4 --workers 1 --precision f32 -b 16 -e 1 -lr 1e-3 --phases probe ";
 
@@ -30,7 +30,7 @@ struct Program {
     return shell("OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1 " WEFT_RUN " --nproc_per_node 2 " LINEAR_PROBE " " +
                  kSmall + "-b 8 " + arguments + " --out " + (folder / out));
   }
-  std::string file() const { return folder / "kept.h5"; }
+  std::string file() const { return folder / "kept.safetensors"; }
   std::string keep() const { return "--cache-features " + file() + " "; }
   std::string classifier(const std::string& out = "run") const {
     return read_text(folder / (out + "/probe.safetensors"));
@@ -42,7 +42,6 @@ void expect_error(const Outcome& run, int code, const std::string& text) {
   EXPECT_THAT(run.output, HasSubstr("linear_probe: error: " + text));
 }
 
-#if WEFT_HAVE_HDF5
 TEST(KeptFeatures, AFileChangesNotABitAndIsReadByTheNextRun) {
   const Program program;
   ASSERT_EQ(program.run("--cache-features off", "off").exit_code, 0);
@@ -52,7 +51,7 @@ TEST(KeptFeatures, AFileChangesNotABitAndIsReadByTheNextRun) {
   const std::string bytes = read_text(program.file());
   const Outcome second = program.run(program.keep(), "second");
   ASSERT_EQ(second.exit_code, 0) << second.output;
-  EXPECT_THAT(second.output, HasSubstr("features " + program.file() + ": read, 44 + 44 pictures\n"));
+  EXPECT_THAT(second.output, HasSubstr("features " + program.file() + ": read, 44 + 44 images\n"));
   EXPECT_EQ(program.classifier("first"), program.classifier("off"));
   EXPECT_EQ(program.classifier("second"), program.classifier("off"));
   EXPECT_EQ(read_text(program.file()), bytes);
@@ -73,7 +72,7 @@ TEST(KeptFeatures, AreComputedAnewWhenTheyWouldBeOthers) {
   anew("--seed 7", "the weights");
   anew("--seed 7 --resize 40", "the preprocessing");
   anew("--seed 7 --resize 40 --interpolation bicubic --precision bf16", "the preprocessing, the precision");
-  anew("--seed 7 --data random:40x32x32x3", "the pictures, the preprocessing, the precision");
+  anew("--seed 7 --data random:40x32x32x3", "the images, the preprocessing, the precision");
 }
 
 TEST(KeptFeatures, AFileOfSomebodyElseIsLeftAlone) {
@@ -95,9 +94,9 @@ TEST(KeptFeatures, AFileOfSomebodyElseIsLeftAlone) {
 
 TEST(KeptFeatures, PlacesThatCannotBeWritten) {
   const Program program;
-  expect_error(program.run("--cache-features /nowhere/kept.h5"), 1, "--cache-features: ");
+  expect_error(program.run("--cache-features /nowhere/kept.safetensors"), 1, "--cache-features: ");
   expect_error(program.run("--cache-features yes"), 2,
-               "--cache-features: expected auto, on, off or a file that ends in .h5, got 'yes'");
+               "--cache-features: expected auto, on, off or a file that ends in .safetensors, got 'yes'");
 }
 
 // The run has what it needs all the same. A limit on file sizes stands for the full disk.
@@ -110,24 +109,17 @@ TEST(KeptFeatures, AFullDiskDoesNotEndTheRun) {
   EXPECT_NE(shell("test -e " + program.file()).exit_code, 0);
 }
 
-#else
-TEST(KeptFeatures, NeedHdf5) {
-  const Program program;
-  expect_error(program.run(program.keep()), 1, "--cache-features " + program.file() + ": expected a build with HDF5");
-}
-#endif
-
-#if WEFT_HAVE_RANKS && WEFT_HAVE_HDF5
+#if WEFT_HAVE_RANKS
 TEST(KeptFeatures, OfTwoRanksAreThoseOfOne) {
   const Program program;
   const Outcome written = program.run_on_two(program.keep() + "--parallel ddp", "written");
   ASSERT_EQ(written.exit_code, 0) << written.output;
   const Outcome read = program.run_on_two(program.keep() + "--parallel ddp", "read");
   ASSERT_EQ(read.exit_code, 0) << read.output;
-  EXPECT_THAT(read.output, HasSubstr("read, 44 + 44 pictures"));
+  EXPECT_THAT(read.output, HasSubstr("read, 44 + 44 images"));
   EXPECT_EQ(program.classifier("read"), program.classifier("written"));
   const Outcome alone = program.run(program.keep(), "alone");
-  EXPECT_THAT(alone.output, HasSubstr("read, 44 + 44 pictures"));
+  EXPECT_THAT(alone.output, HasSubstr("read, 44 + 44 images"));
 
   shell("echo mine > " + program.file());
   const Outcome refused = program.run_on_two(program.keep(), "refused");
@@ -175,7 +167,7 @@ TEST(Evaluation, StopsWhenASignalAsks) {
   program.before = "timeout -s TERM 3";
   const Outcome run = program.run("--eval logreg --logreg-values 1000 --logreg-iterations 100000");
   EXPECT_NE(run.exit_code, 0);
-  EXPECT_THAT(run.output, HasSubstr("linear_probe: error: stopped by a signal behind C "));
+  EXPECT_THAT(run.output, HasSubstr("linear_probe: error: stopped by a signal after C "));
 }
 
 }  // namespace

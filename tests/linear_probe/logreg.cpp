@@ -8,7 +8,7 @@
 
 #include "core/ops/add.h"
 #include "core/ops/random.h"
-#include "dist/process_group.h"
+#include "dist/group/process_group.h"
 #include "tests/golden/golden.h"
 #include "tests/support/error_text.h"
 
@@ -18,8 +18,8 @@ namespace {
 using linear_probe::Features;
 using linear_probe::LogisticModel;
 
-const support::Ranks& alone() {
-  static const support::Ranks ranks(dist::make_process_group_alone(), Device{});
+const dist::World& alone() {
+  static const dist::World ranks = dist::World::around(dist::make_process_group_alone());
   return ranks;
 }
 
@@ -68,7 +68,7 @@ TEST(LogisticRegression, IsTheSameOverRanks) {
   for (const int size : {2, 3, 91}) {
     std::vector<std::vector<double>> weights(static_cast<size_t>(size));
     dist::run_ranks(size, [&](const dist::ProcessGroupPtr& group) {
-      const support::Ranks ranks(group, Device{});
+      const dist::World ranks = dist::World::around(group);
       const int64_t rows = (90 - group->rank() + size - 1) / size;
       const Features own{golden.features.values.slice(0, std::min(group->rank(), 89), rows, size).contiguous(),
                          golden.features.labels.slice(0, std::min(group->rank(), 89), rows, size).contiguous()};
@@ -150,7 +150,7 @@ TEST(Logreg, IsTheSameOverRanks) {
   const linear_probe::LogregOptions options{.classes = 4, .grid = 4};
   const auto one = evaluate_logreg(training, validation, alone(), options, [](const auto&) {});
   dist::run_ranks(3, [&](const dist::ProcessGroupPtr& group) {
-    const support::Ranks ranks(group, Device{});
+    const dist::World ranks = dist::World::around(group);
     const auto result = evaluate_logreg(training, validation, ranks, options, [](const auto&) {});
     EXPECT_EQ(result.chosen.c, one.chosen.c);
     EXPECT_EQ(result.refit.accuracy, one.refit.accuracy);

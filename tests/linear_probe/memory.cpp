@@ -28,13 +28,13 @@ double measured(const nn::VisionTransformerOptions& model, const StepShape& step
   probe.thaw();
   optim::Adam adam(probe.parameters(), {});
   if (step.precision != DType::f32) adam.flat()->keep_compute_copy(step.precision);
-  const Tensor pictures = normal({step.batch, step.side, step.side, 3});
+  const Tensor images = normal({step.batch, step.side, step.side, 3});
   const Tensor labels = Tensor::zeros({step.batch}, DType::i64);
   for (int i = 0; i < 2; ++i) {
     allocator.reset_peak();
     const Tensor loss = [&] {
       const Autocast low(step.precision);
-      return cross_entropy(probe(pictures), labels);
+      return cross_entropy(probe(images), labels);
     }();
     adam.zero_grad();
     loss.backward();
@@ -89,7 +89,7 @@ TEST(StepMemory, OfViTLargeBlocks) {
 TEST(StepMemory, IsExplained) {
   const Outcome run = shell(LINEAR_PROBE " --explain-memory --model dinov2_vitl14_reg -b 256");
   ASSERT_EQ(run.exit_code, 0) << run.output;
-  EXPECT_THAT(run.output, HasSubstr("dinov2_vitl14_reg, 256 pictures of 224x224, bf16, GiB:\n"
+  EXPECT_THAT(run.output, HasSubstr("dinov2_vitl14_reg, 256 images of 224x224, bf16, GiB:\n"
                                     "  --checkpointing   none  block\n"
                                     "  weights           1.13   1.13\n"));
   EXPECT_EQ(error_text([] { linear_probe::step_memory(kEven, {.side = 100}); }),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear_probe as its users start it, on a transformer and pictures small enough for a test.
+// linear_probe as its users start it, on a transformer and images small enough for a test.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <regex>
 #include <sstream>
 
-#include "core/safetensors.h"
+#include "io/safetensors.h"
 #include "tests/linear_probe/program.h"
 
 namespace weft::tests {
@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Not;
 
-// 44 pictures: neither 16 nor two ranks of 8 divide them.
+// 44 images: neither 16 nor two ranks of 8 divide them.
 const std::string kSmall = "--data random:44x32x32x3 --model vit_tiny4 --workers 1 --precision f32 -e 2 -lr 1e-3 ";
 
 /// Lines of the output that `pattern` matches whole.
@@ -70,7 +70,7 @@ TEST(LinearProbe, KeptFeaturesChangeNotABit) {
   EXPECT_EQ(read_text(folder / "on/finetuned.safetensors"), read_text(folder / "off/finetuned.safetensors"));
 }
 
-TEST(LinearProbe, ResizesSmallPicturesForALargeInput) {
+TEST(LinearProbe, ResizesSmallImagesForALargeInput) {
   const TemporaryFolder folder;
   const Outcome run = probe(
       "--data random:4x32x32x3 --model vit_tiny4 --image-size 56 -b 4 -e 1 --phases probe --precision f32 --workers 0",
@@ -169,7 +169,7 @@ TEST(LinearProbe, SaysWhatIsWrong) {
   expect_refusal("--model dinov2_vits15", 1,
                  "--model: no backbone is called 'dinov2_vits15'. Did you mean 'dinov2_vits14'?");
   expect_refusal("--model vit_tiny4 --data random:8x32x32x1", 1,
-                 "--data random:8x32x32x1: expected pictures of 3 channels, got 1");
+                 "--data random:8x32x32x1: expected images of 3 channels, got 1");
   expect_refusal("--model vit_tiny4 --data random:8x32x32x3 --resize 20", 2,
                  "--resize: expected at least the input's 32 pixels, got 20");
   expect_refusal("--model vit_tiny4 --data random:8x32x32x3 --image-size 30", 1,

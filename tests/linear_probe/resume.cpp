@@ -9,16 +9,15 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "apps/support/checkpoint.h"
-#include "apps/support/exit.h"
-#include "core/safetensors.h"
+#include "io/checkpoint.h"
+#include "io/safetensors.h"
 #include "tests/linear_probe/program.h"
 #include "tests/support/weights_apart.h"
+#include "train/exit.h"
 
 namespace weft::tests {
 namespace {
 
-using support::Checkpoint;
 using testing::HasSubstr;
 
 // 3 steps an epoch, 60 a phase.
@@ -65,10 +64,6 @@ std::vector<nlohmann::json> metrics(const std::string& out) {
 
 class Resume : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (!support::have_checkpoints()) GTEST_SKIP() << "needs a build with HDF5; this one has its stub";
-  }
-
   /// The checkpoint after training to each of `stops` in a process (or two) of its own.
   Checkpoint after(const std::string& out, const std::vector<int>& stops, const std::string& more, int ranks = 1) {
     for (const int stop : stops) {
@@ -77,7 +72,7 @@ class Resume : public ::testing::Test {
       EXPECT_EQ(run.exit_code, 0) << run.output;
       EXPECT_THAT(run.output, HasSubstr("stopped by --max-steps after step " + std::to_string(stop)));
     }
-    return support::load_checkpoint(folder_ / (out + "/checkpoint_last.h5"));
+    return load_checkpoint(folder_ / (out + "/checkpoint_last.safetensors"));
   }
 
   TemporaryFolder folder_;
@@ -127,12 +122,13 @@ TEST_F(Resume, SigtermFinishesTheStepSavesAndEndsWith75) {
   std::thread waiter([&] {
     run = shell("{ " LINEAR_PROBE " " + kRun + "-b 16 -e 100000 --out " + out + " & echo $! > " + log + "; wait $!; }");
   });
-  for (int tries = 0; tries < 600 && !std::filesystem::exists(out + "/checkpoint_last.h5"); ++tries) usleep(50000);
+  for (int tries = 0; tries < 600 && !std::filesystem::exists(out + "/checkpoint_last.safetensors"); ++tries)
+    usleep(50000);
   const auto process = static_cast<pid_t>(std::atoi(read_text(log).c_str()));
   ASSERT_GT(process, 0);
   kill(process, SIGTERM);
   waiter.join();
-  EXPECT_EQ(run.exit_code, support::kExitRequeue) << run.output;
+  EXPECT_EQ(run.exit_code, train::kExitRequeue) << run.output;
   EXPECT_THAT(run.output, HasSubstr("stopped by SIGTERM after step"));
   EXPECT_THAT(run.output,
               HasSubstr("go on with: linear_probe --config " + out + "/config.toml --max-steps 0 --resume auto"));
@@ -145,11 +141,11 @@ TEST_F(Resume, SaysWhatDoesNotFit) {
     const Outcome run = probe(kRun + arguments + " --resume auto", folder_);
     EXPECT_EQ(run.exit_code, 1) << run.output;
     EXPECT_THAT(run.output,
-                HasSubstr("linear_probe: error: checkpoint " + (folder_ / "run/checkpoint_last.h5") + text));
+                HasSubstr("linear_probe: error: checkpoint " + (folder_ / "run/checkpoint_last.safetensors") + text));
   };
   expect_refusal("-b 8", " was made with --batch-size 16, this run has 8");
   expect_refusal("-b 16 --accumulate 2",
-                 " was made with 16 pictures per step, this run has 32 (1 rank of 16, 2 times). Use --batch-size 8");
+                 " was made with 16 images per step, this run has 32 (1 rank of 16, 2 times). Use --batch-size 8");
   expect_refusal("-b 16 --phases finetune", " is of phase 'probe', this run has --phases finetune");
   expect_refusal("-b 16 --model vit_small16 --image-size 32",
                  " is of model 'vit_tiny4', this run trains 'vit_small16'");
@@ -159,7 +155,7 @@ double apart(const std::string& a, const std::string& b) {
   return weights_apart(a + "/finetuned.safetensors", b + "/finetuned.safetensors");
 }
 
-// 44 pictures: the last step is 6 and 2. Adam moves a weight by about the rate in each step (1e-4 after the first
+// 44 images: the last step is 6 and 2. Adam moves a weight by about the rate in each step (1e-4 after the first
 // phase), so batches that weigh wrongly show; a gradient of about 0 may go either way.
 const std::string kAccumulated = "-e 1 -lr 8e-4 --layer-decay 0.8 --weight-decay 0.1 --ema 0.5 ";
 

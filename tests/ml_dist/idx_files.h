@@ -9,7 +9,7 @@
 
 namespace weft::tests {
 
-/// 28x28 pictures with one label each.
+/// 28x28 images with one label each.
 struct Digits {
   std::vector<uint8_t> pixels, labels;
 };

@@ -21,7 +21,7 @@ ln -s "$bin" "$dir/ml-dist/weft/venv/bin"
 for name in mnist base_training ddp_training horovod_training; do
   ln -s "$bin/$name" "$dir/ml-dist/weft/venv/libexec/weft/ml_dist/$name"
 done
-# 128 pictures of noise for training, 50 for testing, in ten classes.
+# 128 images of noise for training, 50 for testing, in ten classes.
 python3 - "$dir/ml-dist/weft/data/MNIST/raw" <<'EOF2'
 import os, struct, sys
 for part, count in (("train", 128), ("t10k", 50)):

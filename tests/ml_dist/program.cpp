@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "apps/support/run_reader.h"
-#include "apps/support/weights/weights_file.h"
 #include "data/idx.h"
+#include "io/weights/weights_file.h"
 #include "tests/ml_dist/idx_files.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
@@ -32,7 +32,7 @@ class Mnist : public testing::Test {
   }
   std::string said() const { return read_text(folder_ / "stderr.txt"); }
   StateDict model(const std::string& output) const {
-    return support::open_weights(folder_ / (output + "/mnist_cnn.pt"))->read_all();
+    return open_weights(folder_ / (output + "/mnist_cnn.pt"))->read_all();
   }
   void expect_refusal(const std::string& command, int code, const std::string& text) {
     EXPECT_EQ(run(command).exit_code, code) << said();
@@ -171,7 +171,7 @@ TEST_F(Mnist, SaysWhatIsWrong) {
   Digits many = made_up(10, 1);
   many.labels[0] = 46;
   write_part(data_ + "/MNIST/raw", "train", many);
-  expect_refusal("mnist --data-dir " + data_, 1, "--data-dir: expected pictures of 28x28x1 in 10 classes, got idx");
+  expect_refusal("mnist --data-dir " + data_, 1, "--data-dir: expected images of 28x28x1 in 10 classes, got idx");
   expect_refusal("mnist --no-cuda --device cuda", 2, "--no-cuda: expected no other --device, got --device cuda");
   expect_refusal("horovod_training --epocs 3", 2, "unknown flag --epocs. Did you mean --epochs?");
   expect_refusal("mnist --mode fsdp", 2, "--mode: unknown value 'fsdp'");
@@ -190,15 +190,15 @@ TEST_F(Mnist, HelpNamesTheTwelveFlags) {
 }
 
 #if WEFT_HAVE_ZLIB
-/// The first pictures of a real set, on which bars of light would not do.
-TEST_F(Mnist, LearnsFromRealPictures) {
+/// The first images of a real set, on which bars of light would not do.
+TEST_F(Mnist, LearnsFromRealImages) {
   const std::string real = WEFT_SHARED_DATA "/fashion-mnist";
   if (!std::filesystem::exists(real)) GTEST_SKIP() << "no Fashion-MNIST at " << real;
   for (const auto& [part, split, count] :
        {std::tuple{"train", data::Split::train, 6000}, {"t10k", data::Split::val, 1000}}) {
     const auto set = data::idx(real, split);
     Digits first;
-    first.pixels.assign(set->storage()->pixels, set->storage()->picture(count));
+    first.pixels.assign(set->storage()->pixels, set->storage()->image(count));
     first.labels.assign(set->storage()->labels, set->storage()->labels + count);
     write_part(data_ + "/MNIST/raw", part, first);
   }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/support/weights/torch_object.h"
+#include "io/torch/torch_object.h"
 #include "tests/nersc/programs.h"
 
 namespace weft::tests {
 namespace {
 
-using support::read_torch;
-using support::TorchObject;
 using testing::HasSubstr;
 using testing::Not;
 

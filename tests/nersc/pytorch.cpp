@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run goes to PyTorch and comes back: the checkpoint is the one that a PyTorch trainer of this workflow saves and
 // loads.
-#include "apps/support/weights/torch_object.h"
+#include "io/torch/torch_object.h"
 #include "tests/nersc/programs.h"
 
 namespace weft::tests {
 namespace {
 
-using support::read_torch;
 using testing::HasSubstr;
 
 /// What a PyTorch user writes: the model under the workflow's names, Adam, the cosine, the five names. The file is
@@ -78,7 +77,7 @@ TEST(NerscPyTorch, GoesOnWithOurCheckpointAndWeWithIts) {
     EXPECT_THAT(rest.output, HasSubstr("Time taken for epoch 4 is "));
     const auto file = read_torch(path);
     EXPECT_EQ(file.at("iters", "").integer(""), 2 * 2 + 1 + 2);
-    const auto& adam = std::get<support::TorchObject::Dict>(file.at("optimizer_state_dict", "").at("state", "").is);
+    const auto& adam = std::get<TorchObject::Dict>(file.at("optimizer_state_dict", "").at("state", "").is);
     EXPECT_EQ(std::get<Tensor>(adam.at(0).value.at("step", "").is).item(), 2 * 2 + 1 + 2) << "its steps count";
   }
 }

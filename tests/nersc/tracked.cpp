@@ -2,7 +2,7 @@
 // Runs that are tracked: what they log, print and leave, in the folders of the tracked workflow and of a sweep.
 #include <nlohmann/json.hpp>
 
-#include "apps/support/weights/torch_object.h"
+#include "io/torch/torch_object.h"
 #include "tests/nersc/programs.h"
 
 namespace weft::tests {
@@ -53,7 +53,7 @@ TEST(NerscTracked, LogsEveryNumberOfTheWorkflow) {
     EXPECT_TRUE(row.contains("train_loss"));
   }
   EXPECT_THAT(read_text(place + "wandb/config.yaml"), HasSubstr("batch_size"));
-  EXPECT_EQ(support::read_torch(place + "checkpoints/ckpt.tar").at("scheduler_state_dict", "").is.index(), 0u)
+  EXPECT_EQ(read_torch(place + "checkpoints/ckpt.tar").at("scheduler_state_dict", "").is.index(), 0u)
       << "None: there is no schedule";
   // hyperparams.yaml is a configuration again.
   EXPECT_THAT(shell("cd " + (folder / "") + " && (echo 'default:'; sed 's/^/  /' " + place +
@@ -72,8 +72,7 @@ TEST(NerscTracked, NormsAreThoseOfWeightsAndGradients) {
       "  optimizer: sgd\n  momentum: 0\n  scheduler: none\n  max_epochs: 2\n  log_to_wandb: true\n");
   const auto weights = [&](const char* run) {
     std::vector<double> all;
-    const auto file =
-        support::read_torch(folder / (std::string("outputs/expts/default/") + run + "/checkpoints/ckpt.tar"));
+    const auto file = read_torch(folder / (std::string("outputs/expts/default/") + run + "/checkpoints/ckpt.tar"));
     for (const NamedTensor& entry : file.at("model_state", "").state("").tensors)
       for (const double x : entry.tensor.to_vector<double>()) all.push_back(x);
     return all;

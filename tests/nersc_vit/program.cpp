@@ -179,7 +179,7 @@ TEST_F(TrainVit, SignalsEndItWithACheckpoint) {
                 " && break; sleep 0.05; done; kill -" + signal + " $run; wait $run");
       EXPECT_EQ(run.exit_code, exit_code) << read_text(log);
       EXPECT_THAT(read_text(log), HasSubstr("go on with --resume"));
-      EXPECT_TRUE(std::filesystem::exists(logs("1GPU/" + name + "/checkpoint.h5")));
+      EXPECT_TRUE(std::filesystem::exists(logs("1GPU/" + name + "/checkpoint.safetensors")));
     }
 }
 
@@ -327,7 +327,7 @@ TEST_F(TrainVit, RefusesWithOneLine) {
   expect_refusal("--graph on", 2, "--graph on: expected --device cuda or simt, got cpu");
   expect_refusal("--graph on --amp_mode fp16", 2, "--graph on: expected --amp_mode none or bf16, got fp16");
   expect_refusal("--config nowhere", 2, "nowhere");
-  expect_refusal("--local_batch_size 81 --dry-run", 1, "expected a batch size of 1 to 80");
+  expect_refusal("--local_batch_size 81 --dry-run", 1, "expected a batch size of at most 80");
   expect_refusal("--yaml_config /nowhere/ViT.yaml", 2, "/nowhere/ViT.yaml");
   expect_refusal("--yaml_config " + changed_yaml("  depth: 2", "  dephts: 2"), 2, "changed.yaml:3: ");
   expect_refusal("--yaml_config " + changed_yaml("  depth: 2", "  depth: two"), 2, "changed.yaml:3: depth: ");

@@ -5,7 +5,9 @@
 
 #include "core/autograd.h"
 #include "core/ops/random.h"
+#include "nn/init.h"
 #include "nn/models/cifar_resnet.h"
+#include "nn/models/dinov2.h"
 #include "nn/models/make_model.h"
 #include "nn/summary.h"
 #include "tests/nn/leaves.h"
@@ -65,6 +67,26 @@ TEST(Models, EveryMemberIsNamedAndTakesPart) {
   }
 }
 
+// One registry makes all of them; DINOv2's backbones get a head, BERT takes tokens.
+TEST(Models, FamiliesAreKnownByName) {
+  const SkipInit sizes_alone;
+  EXPECT_EQ(count("vit_base16", 1000), 86567656);
+  EXPECT_EQ(count("dinov2_vits14", 10), parameter_count(*dinov2("dinov2_vits14")) + 10 * 384 + 10);
+  const auto bert = make_model("bert_tiny", {.classes = 3, .input = ModelInput::tokens});
+  EXPECT_EQ(bert->state_dict().tensor("classifier.weight").sizes(), (Shape{3, 128}));
+  EXPECT_THAT(model_names(), testing::IsSupersetOf({"resnet8", "resnet152", "vit_tiny4", "dinov2_vitg14_reg"}));
+  EXPECT_THAT(model_names(ModelInput::tokens), ElementsAre("bert_base", "bert_tiny"));
+  EXPECT_THAT(error_text([] { make_model("bert_base", 10); }), testing::HasSubstr("no model is called 'bert_base'"));
+}
+
+TEST(Models, AProgramAddsItsOwn) {
+  const auto make = [](const ModelOptions& o) { return std::make_shared<Linear>(o.channels, o.classes); };
+  add_model("plane", make);
+  EXPECT_EQ(parameter_count(*make_model("plane", {.classes = 5, .channels = 2})), 15);
+  EXPECT_THAT(model_names(), testing::Contains("plane"));
+  EXPECT_EQ(error_text([&] { add_model("plane", make); }), "add_model: there is a model 'plane' already");
+}
+
 TEST(Models, StemsSetTheSizes) {
   const NoGrad no_grad;
   const auto sizes_before_pool = [](Stem stem) {
@@ -82,7 +104,7 @@ TEST(Models, StemsSetTheSizes) {
   EXPECT_EQ(sizes_before_pool(Stem::cifar), (Shape{1, 4, 4, 512}));
 }
 
-TEST(Models, CifarFamilyTakesOddPictures) {
+TEST(Models, CifarFamilyTakesOddImages) {
   const NoGrad no_grad;
   EXPECT_EQ((*resnet8({.classes = 4, .channels = 1}))(Tensor::zeros({2, 7, 9, 1})).sizes(), (Shape{2, 4}));
 }

@@ -27,7 +27,7 @@ TEST(PatchEmbed, IsTheConvolutionWhoseStrideIsItsSize) {
   EXPECT_THAT(error_text([&] {
                 embed(Tensor::zeros({1, 8, 10, 3}));
               }),
-              HasSubstr("PatchEmbed: expected pictures whose sides are multiples of 4, got f32[1,8,10,3]"));
+              HasSubstr("PatchEmbed: expected images whose sides are multiples of 4, got f32[1,8,10,3]"));
 }
 
 TEST(Embedding, GivesRowsAndSparesThePaddingRow) {
@@ -135,7 +135,7 @@ TEST(VisionTransformer, SaysWhatIsWrong) {
   VisionTransformerOptions options = tiny();
   options.image = 18;
   EXPECT_THAT(error_text([&] { VisionTransformer{options}; }),
-              HasSubstr("VisionTransformer: expected a picture side that is a multiple of the patch, got 18 and 4"));
+              HasSubstr("VisionTransformer: expected an image side that is a multiple of the patch, got 18 and 4"));
   options = tiny();
   options.depth = 0;
   EXPECT_THAT(error_text([&] { VisionTransformer{options}; }),

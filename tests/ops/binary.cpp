@@ -3,7 +3,6 @@
 #include "core/ops/compare.h"
 #include "core/ops/div.h"
 #include "core/ops/maximum.h"
-#include "core/ops/minimum.h"
 #include "core/ops/mul.h"
 #include "core/ops/pow.h"
 #include "core/ops/sub.h"

@@ -32,7 +32,7 @@ const AddCases cases{
      1,
      false,
      false},
-    // Pictures are bytes, whatever the result.
+    // Images are bytes, whatever the result.
     {"image_normalize",
      {{{2, 5, 6, 3}, Values::classes, Layout::dense, 256}},
      [](const Inputs& x) {

@@ -10,7 +10,6 @@
 #include "core/ops/concat.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/cross_entropy.h"
-#include "core/ops/exp.h"
 #include "core/ops/gather.h"
 #include "core/ops/image_mix.h"
 #include "core/ops/image_normalize.h"
@@ -30,6 +29,7 @@
 #include "core/ops/softmax.h"
 #include "core/ops/stack.h"
 #include "core/ops/sum.h"
+#include "core/ops/unary.h"
 #include "core/ops/where.h"
 
 namespace weft {
@@ -126,7 +126,7 @@ TEST(Errors, Resizing) {
   EXPECT_ERROR(resize2d(zeros({1, 0, 4, 3}), {1, 2}), "resize2d: expected sizes of at least 1, got 0 x 4 to 1 x 2");
   EXPECT_ERROR(resize2d_weights({4, 4}, {2, 2}, {}, DType::u8), "resize2d: expected a floating dtype, got u8");
   EXPECT_ERROR(resize2d(zeros({1, 4, 4, 3}), resize2d_weights({4, 5}, {2, 2})),
-               "resize2d: weights for pictures of 4 x 5, got f32[1,4,4,3]");
+               "resize2d: weights for images of 4 x 5, got f32[1,4,4,3]");
 }
 
 TEST(Errors, Pooling) {
@@ -175,9 +175,9 @@ TEST(Errors, Indexing) {
   EXPECT_ERROR(pad(zeros({2}), 0, -1, 0), "pad: expected no negative padding, got -1 and 0");
 }
 
-TEST(Errors, Pictures) {
+TEST(Errors, Images) {
   EXPECT_ERROR(image_normalize(zeros({1, 4, 4, 3}), {}, {0, 0, 0}, {1, 1, 1}, 4, 4),
-               "image_normalize: expected pictures u8[N, H, W, C], C from 1 to 4, got f32[1,4,4,3]");
+               "image_normalize: expected images u8[N, H, W, C], C from 1 to 4, got f32[1,4,4,3]");
   EXPECT_ERROR(image_normalize(zeros({1, 4, 4, 3}, DType::u8), {}, {0, 0}, {1, 1, 1}, 4, 4),
                "image_normalize: expected mean and std of 3 channels, got 2 and 3");
   EXPECT_ERROR(image_normalize(zeros({1, 4, 4, 3}, DType::u8), {}, {0, 0, 0}, {1, 0, 1}, 4, 4),
@@ -185,15 +185,15 @@ TEST(Errors, Pictures) {
   EXPECT_ERROR(image_normalize(zeros({1, 4, 4, 3}, DType::u8), zeros({2, 3}, DType::i32), {0, 0, 0}, {1, 1, 1}, 4, 4),
                "image_normalize: expected places i32[1,3] on cpu, got i32[2,3]");
   EXPECT_ERROR(image_mix(zeros({2, 4, 3}), {0, 1, 0, 1}, 0.5),
-               "image_mix: expected floating pictures [N, H, W, C], got f32[2,4,3]");
+               "image_mix: expected floating images [N, H, W, C], got f32[2,4,3]");
   EXPECT_ERROR(image_mix(zeros({2, 4, 4, 3}), {0, 4, 2, 5}, 0.5),
                "image_mix: expected a box inside of f32[2,4,4,3] on cpu, got rows 0 to 4, columns 2 to 5");
   EXPECT_ERROR(image_mix(zeros({2, 4, 4, 3}), {0, 4, 0, 4}, 1.5),
-               "image_mix: expected a share of the picture from 0 to 1, got 1.5");
+               "image_mix: expected a share of the image from 0 to 1, got 1.5");
   EXPECT_ERROR(mixed_targets(zeros({2}), 3, 0.5), "mixed_targets: expected labels i64[N], got f32[2]");
   EXPECT_ERROR(mixed_targets(zeros({2}, DType::i64), 0, 0.5), "mixed_targets: expected at least one class, got 0");
   EXPECT_ERROR(mixed_targets(zeros({2}, DType::i64), 3, -0.5),
-               "mixed_targets: expected a share of the picture's own label from 0 to 1, got -0.5");
+               "mixed_targets: expected a share of the image's own label from 0 to 1, got -0.5");
   EXPECT_ERROR(mixed_targets(Tensor::from(std::vector<int64_t>{0, 3}), 3, 0.5),
                "mixed_targets: expected labels 0 to 2, got 3 in row 1");
 }

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "core/autograd.h"
-#include "core/ops/abs.h"
 #include "core/ops/linear.h"
 #include "core/ops/max.h"
 #include "core/ops/random.h"
 #include "core/ops/sub.h"
+#include "core/ops/unary.h"
 
 namespace weft {
 namespace {

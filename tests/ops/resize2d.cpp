@@ -57,7 +57,7 @@ TEST(Resize2d, WeightsOfANewPixelSumToOne) {
       }
 }
 
-TEST(Resize2d, TheSameSizeIsTheSamePicture) {
+TEST(Resize2d, TheSameSizeIsTheSameImage) {
   const Tensor x = Tensor::arange(24, DType::f32).reshape({1, 3, 4, 2});
   for (const Interpolation interpolation : {Interpolation::bilinear, Interpolation::bicubic})
     for (const bool antialias : {false, true})

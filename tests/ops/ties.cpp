@@ -6,7 +6,6 @@
 #include "core/ops/max.h"
 #include "core/ops/maximum.h"
 #include "core/ops/min.h"
-#include "core/ops/minimum.h"
 
 namespace weft {
 namespace {

@@ -25,11 +25,11 @@
 #include "core/ops/norm.h"
 #include "core/ops/pad.h"
 #include "core/ops/pool2d.h"
-#include "core/ops/sign.h"
 #include "core/ops/softmax.h"
 #include "core/ops/stack.h"
 #include "core/ops/sub.h"
 #include "core/ops/sum.h"
+#include "core/ops/unary.h"
 #include "core/ops/where.h"
 
 namespace weft {

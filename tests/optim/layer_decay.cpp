@@ -48,7 +48,7 @@ TEST(LayerDecay, Errors) {
   EXPECT_EQ(error_text([] { by_layer(named({"blocks.0.b"}), {.factor = 0}); }),
             "layer decay: expected a factor in (0, 1], got 0");
   EXPECT_EQ(error_text([] { by_layer(named({"fc.weight"}), {}); }),
-            "layer decay: no parameter is of a numbered block (blocks.0.…), which tells its depth");
+            "layer decay: expected a parameter of a numbered block (blocks.0.…), which tells its depth, got none");
   EXPECT_EQ(error_text([] {
               by_layer(named({"layer1.0.b", "layer2.0.b", "fc.b"}), {});
             }),

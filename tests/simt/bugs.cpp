@@ -45,9 +45,9 @@ TEST(Bugs, ReturnBeforeBarrier) {
                               "thread (5,0,0): divergent barrier: it waits in __syncthreads at " +
                               line_of("return_before_barrier") + ", but 5 of 64 threads of the block have exited"),
                     HasSubstr("threads 0-4: exited")));
-  emulator::set_schedule_seed(7);
+  emulator::source::set_schedule_seed(7);
   EXPECT_THAT(report(Bug::return_before_barrier), HasSubstr("Every thread"));
-  emulator::set_schedule_seed(0);
+  emulator::source::set_schedule_seed(0);
   expect_kernel_still_runs();
 }
 
@@ -133,17 +133,17 @@ TEST(Bugs, TooMuchSharedMemory) {
   EXPECT_THAT(error_of([&] { simt::plant_shared(kSimt, data.data(), 227 * 1024); }), IsEmpty());
   EXPECT_THAT(error_of([&] { simt::plant_shared(kSimt, data.data(), 227 * 1024 + 1); }),
               HasSubstr("232449 bytes of dynamic shared memory: the device allows less dynamic shared memory"));
-  const emulator::CapabilityScope ampere(80);  // an A100 has less, also of a kernel that Hopper gave more
+  const emulator::source::CapabilityScope ampere(80);  // an A100 has less, also of a kernel that Hopper gave more
   EXPECT_THAT(error_of([&] { simt::plant_shared(kSimt, data.data(), 163 * 1024); }), IsEmpty());
   EXPECT_THAT(error_of([&] { simt::plant_shared(kSimt, data.data(), 163 * 1024 + 1); }),
               HasSubstr("166913 bytes of dynamic shared memory: invalid argument"));
 }
 
 TEST(Bugs, OutOfBounds) {
-  if (!emulator::access_checks()) GTEST_SKIP() << "needs a build with WEFT_SIMT_CHECK=ON: tools/test racecheck";
+  if (!emulator::source::access_checks()) GTEST_SKIP() << "needs a build with WEFT_SIMT_CHECK=ON: tools/test racecheck";
   EXPECT_THAT(report(Bug::one_past_the_end),
               HasSubstr("thread (63,0,0): out-of-bounds write of 4 bytes at " + line_of("one_past_the_end") +
-                        ": 0 bytes behind the end of a device allocation of 256 bytes"));
+                        ": 0 bytes past the end of a device allocation of 256 bytes"));
   EXPECT_THAT(report(Bug::one_before_the_beginning),
               HasSubstr("thread (1,0,0): out-of-bounds write of 4 bytes at " + line_of("one_before_the_beginning") +
                         ": 4 bytes before the beginning of a device allocation of 256 bytes"));
@@ -162,7 +162,7 @@ TEST(Bugs, OutOfBounds) {
 }
 
 TEST(Bugs, UninitialisedReads) {
-  if (!emulator::access_checks()) GTEST_SKIP() << "needs a build with WEFT_SIMT_CHECK=ON: tools/test racecheck";
+  if (!emulator::source::access_checks()) GTEST_SKIP() << "needs a build with WEFT_SIMT_CHECK=ON: tools/test racecheck";
   const DeviceArray<int> data(64);
   EXPECT_THAT(error_of([&] { simt::plant(kSimt, Bug::uninitialised_global, data.data()); }),
               HasSubstr("thread (10,0,0): reads 4 bytes that were never written at " + line_of("uninitialised_global") +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/simt/clock.h"
+#include "emulator/source/clock.h"
 
 #include <gtest/gtest.h>
 
@@ -7,13 +7,13 @@
 #include <chrono>
 #include <thread>
 
-// What the checked build holds for ordered, asked directly: so in every build.
+// The order that the checked build derives, queried directly, so in every build.
 
 namespace weft::tests {
 namespace {
 
-using emulator::BlockClock;
-using emulator::LaunchClock;
+using emulator::source::BlockClock;
+using emulator::source::LaunchClock;
 
 constexpr uintptr_t kCounter = 0x1000, kData = 0x2000;
 constexpr int kThread = 3;  // runs the atomics of each block
@@ -67,7 +67,7 @@ TEST(BlockClock, ALaterAtomicKnowsWhatAFenceAndAnEarlierOnePublished) {
 TEST(BlockClock, WhoComesFirstAndRunsItsAtomicSecondIsTheLater) {
   Blocks blocks;
   blocks.come_to_atomic(1);
-  blocks[1].atomic_begins(kCounter, kThread);  // nobody has given anything yet, so nobody waits
+  blocks[1].atomic_begins(kCounter, kThread);  // nothing is released yet, so nothing waits
   const uint64_t stamp = blocks.write(0);
   blocks.atomic(0);
   EXPECT_FALSE(blocks.knows(1, stamp));

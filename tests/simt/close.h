@@ -42,7 +42,7 @@ double number(T value) {
     return static_cast<double>(static_cast<float>(value));
 }
 
-/// A sum as it should be, and the sum of its terms' absolute values: what rounding is measured by.
+/// A sum as it should be, and the sum of its terms' absolute values: the scale of rounding errors.
 struct Reference {
   double value = 0, magnitude = 0;
   void add(double term) {

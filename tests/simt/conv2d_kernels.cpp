@@ -3,8 +3,8 @@
 
 #include <limits>
 
-#include "kernels/simt/census.h"
-#include "kernels/simt/simt.h"
+#include "emulator/source/census.h"
+#include "emulator/source/simt.h"
 #include "tests/simt/close.h"
 #include "tests/simt/device_array.h"
 
@@ -18,7 +18,7 @@ using kernels::View;
 struct Case {
   int64_t N, H, W, C, O, R, S;
   Conv2dArguments arguments{};
-  int64_t offset = 0;  ///< elements that every tensor begins behind a 16-byte boundary
+  int64_t offset = 0;  ///< elements between a 16-byte boundary and the start of every tensor
 
   int64_t P() const {
     return (H + 2 * arguments.padding.h - arguments.dilation.h * (R - 1) - 1) / arguments.stride.h + 1;
@@ -150,7 +150,7 @@ void check(const Case& c) {
   for (const int capability : {80, 90}) {
     if (capability == 90 && sizeof(T) != 2) continue;
     SCOPED_TRACE(str("compute capability ", capability));
-    const emulator::CapabilityScope scope(capability);
+    const emulator::source::CapabilityScope scope(capability);
     check_on<T>(c);
   }
 }
@@ -260,9 +260,9 @@ TEST(SimtConv2d, RefusesWhatDoesNotFit) {
 }
 
 TEST(SimtConv2d, TheStemDoesWithoutMapsThatADriverRefuses) {
-  emulator::set_overlapping_maps(false);
+  emulator::source::set_overlapping_maps(false);
   check_all_dtypes({2, 15, 13, 3, 16, 7, 7, {.stride = {2, 2}, .padding = {3, 3}}});
-  emulator::set_overlapping_maps(true);
+  emulator::source::set_overlapping_maps(true);
 }
 
 }  // namespace

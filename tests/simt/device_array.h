@@ -2,9 +2,9 @@
 #pragma once
 #include <vector>
 
+#include "emulator/source/simt.h"
 #include "kernels/queue.h"
 #include "kernels/runtime.h"
-#include "kernels/simt/simt.h"
 #include "kernels/view.h"
 
 namespace weft::tests {
@@ -45,17 +45,18 @@ class DeviceArray {
 template <class Body>
 void for_each_schedule(Body&& body) {
   for (const uint64_t seed : {0, 1, 2, 3}) {
-    emulator::set_schedule_seed(seed);
+    emulator::source::set_schedule_seed(seed);
     body();
   }
-  emulator::set_schedule_seed(0);
+  emulator::source::set_schedule_seed(0);
 }
 
-/// What `body` threw, or an empty text.
+/// What `body` threw, or the device when it was waited for, or an empty string.
 template <class Body>
 std::string error_of(Body&& body) {
   try {
     body();
+    kernels::runtime(DeviceKind::simt).synchronize_device(0);
   } catch (const Error& e) {
     return e.what();
   }

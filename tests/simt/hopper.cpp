@@ -13,7 +13,7 @@
 
 #include "tests/simt/instruction_test.h"
 
-// TMA, stmatrix and named barriers, byte by byte against the host's reckoning.
+// TMA, stmatrix and named barriers, byte by byte against a reference on the host.
 
 namespace weft::tests {
 namespace {
@@ -31,7 +31,7 @@ std::vector<uint16_t> numbered(size_t count) {
   return values;
 }
 
-/// Where byte `i` of the box's plain order stands, as tensor_map.cuh tells it.
+/// The position of byte `i` of the box's plain order, as tensor_map.cuh defines it.
 size_t place_of_byte(size_t i, size_t line_bytes, Swizzle swizzle) {
   const size_t line = i / line_bytes, run = i % line_bytes / 16;
   size_t moved = run;
@@ -44,7 +44,7 @@ size_t place_of_byte(size_t i, size_t line_bytes, Swizzle swizzle) {
 struct TiledCase {
   int rank;
   std::array<int64_t, 5> sizes;
-  int64_t padding;  ///< elements behind each line
+  int64_t padding;  ///< elements after each line
   std::array<int, 5> box;
   std::array<int, 4> at;
   Swizzle swizzle;
@@ -193,7 +193,7 @@ TEST_P(Im2col, EveryPixelOfEveryOffset) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Pictures, Im2col,
+INSTANTIATE_TEST_SUITE_P(Images, Im2col,
                          testing::Values(Im2colCase{2, 5, 6, 64, 3, 1, 1, 1, 64, 16, 0, 0, Swizzle::bytes128},
                                          Im2colCase{2, 5, 6, 64, 3, 1, 1, 1, 64, 40, 25, 0, Swizzle::bytes128},
                                          Im2colCase{3, 7, 7, 40, 3, 1, 2, 1, 32, 20, 7, 32, Swizzle::bytes64},
@@ -224,7 +224,7 @@ TEST_F(Hopper, PixelsOfAnIm2colMapMayOverlap) {
                                                     Swizzle::bytes128,
                                                     {2 * kApart, 2 * kRow, 2 * kRow * kH}});
   const Array<uint8_t> image(kPixels * 128);
-  for (const int first : {0, 7, 45})  // of the places (n, h, w), a row above the pictures' own among them
+  for (const int first : {0, 7, 45})  // of the positions (n, h, w), a row above the images' own among them
     for (const int down : {0, 1}) {
       const int first_h = first / kW % kH - 1;
       device::load_box(kQueue, image.data(), map, 0, {{0, first % kW, first_h, first / kW / kH}, {0, down}},
@@ -307,10 +307,10 @@ TEST_F(Hopper, LoadsRoundToTf32WhereTheMapSaysSo) {
     TiledTensor tiled{x.data(), DType::f32, 2, {kChannels, kLines}, {128}, {kChannels, kLines}, Swizzle::bytes128};
     tiled.rounds_to_tf32 = rounds;
     expect_loaded(device::tiled_map("test", tiled), 2, rounds);
-    device::Im2colTensor pictures{x.data(), DType::f32, 1, 2,         4,      kChannels,        0, 0, 0,
-                                  0,        1,          1, kChannels, kLines, Swizzle::bytes128};
-    pictures.rounds_to_tf32 = rounds;
-    expect_loaded(device::im2col_map("test", pictures), 0, rounds);
+    device::Im2colTensor images{x.data(), DType::f32, 1, 2,         4,      kChannels,        0, 0, 0,
+                                0,        1,          1, kChannels, kLines, Swizzle::bytes128};
+    images.rounds_to_tf32 = rounds;
+    expect_loaded(device::im2col_map("test", images), 0, rounds);
   }
 }
 
@@ -387,7 +387,7 @@ TEST_F(Hopper, TensorMapsAreRefusedAsTheDriverDoes) {
   EXPECT_THAT(error([](TiledTensor& t) { t.sizes[1] = 0; }),
               HasSubstr("k: a tensor map wants sizes from 1 to 2^32 elements, got 0"));
   if (kKind != DeviceKind::simt) return;
-  const emulator::CapabilityScope old(80);
+  const emulator::source::CapabilityScope old(80);
   EXPECT_THAT(error([](TiledTensor&) {}), HasSubstr("k: the CUDA driver refuses the tensor map (error 801)"));
 }
 
@@ -411,7 +411,7 @@ TEST_F(Hopper, Im2colMapsAreRefusedAsTheDriverDoes) {
   EXPECT_THAT(error([](Im2colTensor& t) { t.stride_h = 9; }),
               HasSubstr("k: an im2col tensor map's strides are from 1 to 8, got 9"));
   EXPECT_THAT(error([](Im2colTensor& t) { t.upper_h = -9; }),
-              HasSubstr("k: an im2col tensor map has no window in pictures of 8x8"));
+              HasSubstr("k: an im2col tensor map has no window in images of 8x8"));
 }
 
 }  // namespace

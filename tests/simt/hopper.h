@@ -17,10 +17,10 @@ struct Place {
 
 /// One TMA load of `bytes` bytes; the shared memory as it is then goes to `image`. rank: 2 to 4; 0 for im2col.
 void load_box(const Queue& queue, uint8_t* image, const TensorMap& map, int rank, const Place& place, int bytes);
-/// One TMA store of the shared memory that `image` says. rank: 2 or 3.
+/// One TMA store of the shared memory in `image`. rank: 2 or 3.
 void store_box(const Queue& queue, const TensorMap& map, int rank, const Place& place, const uint8_t* image, int bytes);
 
-/// An operand as the bytes of shared memory that hold it, and what its descriptor says.
+/// An operand as the bytes of shared memory that hold it, and its descriptor.
 struct WgmmaOperand {
   const uint8_t* image;
   int bytes;
@@ -41,7 +41,7 @@ struct WgmmaProblem {
 };
 void wgmma_problem(const Queue& queue, const WgmmaProblem& problem);
 
-/// Four 8x8 matrices through stmatrix: register m of lane l is registers[32 m + l], out is shared memory behind it.
+/// Four 8x8 matrices through stmatrix: register m of lane l is registers[32 m + l], out is shared memory after it.
 void store_matrices(const Queue& queue, uint16_t* out, const uint32_t* registers, bool transposed);
 /// Two of three warpgroups hand numbers to each other by named barriers and change their registers; out[t] for t < 384.
 void warpgroups_talk(const Queue& queue, int* out);

@@ -13,7 +13,7 @@
 
 #include "tests/simt/device_array.h"
 
-// A whole warp-specialised product in clusters, exact in whole numbers; and what happens when a part of it is
+// A whole warp-specialised product in clusters, exact in whole numbers; and the reports when a part of it is
 // forgotten.
 
 namespace weft::tests {
@@ -43,7 +43,7 @@ struct Product {
     for (int i = 0; i < count; ++i) values.emplace_back(static_cast<float>(uniform(generator)));
     return values;
   }
-  /// What went wrong: the report, `wrong numbers`, or nothing.
+  /// The error: the report, `wrong numbers`, or nothing.
   std::string outcome(HopperBug bug) {
     const std::string error = error_of([&] { simt::hopper_gemm(kSimt, c.data(), a.data(), b.data(), m, n, k, bug); });
     return !error.empty() ? error : c.host() == expected ? "" : "wrong numbers";
@@ -58,7 +58,7 @@ struct Product {
 TEST(HopperGemm, IsExactInEveryOrder) {
   for (const auto& [m, n, k] : {std::array{256, 128, 320}, std::array{200, 72, 136}, std::array{128, 64, 64}}) {
     Product product(m, n, k);
-    for_each_schedule([&] { EXPECT_EQ(product.outcome(HopperBug::none), "") << emulator::schedule_seed(); });
+    for_each_schedule([&] { EXPECT_EQ(product.outcome(HopperBug::none), "") << emulator::source::schedule_seed(); });
   }
 }
 
@@ -91,7 +91,7 @@ constexpr Plant kPlants[] = {
      "write of c", "store of c"},
     {HopperBug::result_before_wait, "result_before_wait", "wrong numbers"},
     {HopperBug::tile_overwritten_early, "tile_overwritten_early", "wrong numbers",
-     "(missing: wgmma_wait, and a barrier behind it)", "", "wgmma"},
+     "(missing: wgmma_wait, and a barrier after it)", "", "wgmma"},
     {HopperBug::too_few_bytes, "too_few_bytes", "0 of 1 arrivals and -16 bytes are missing"},
     {HopperBug::too_many_arrivals, "too_many_arrivals", "more arrivals than the 1 that mbarrier_init expects"},
     {HopperBug::too_few_arrivals, "too_few_arrivals", "2 of 4 arrivals and 0 bytes are missing"},
@@ -112,15 +112,15 @@ class HopperBugs : public testing::TestWithParam<Plant> {};
 TEST_P(HopperBugs, AreReportedOrComputeWrongNumbers) {
   Product product(256, 64, 320);
   const Plant& plant = GetParam();
-  const bool checks = emulator::access_checks();
+  const bool checks = emulator::source::access_checks();
   if (!checks || !*plant.checked) {
     EXPECT_THAT(product.outcome(plant.bug), HasSubstr(plant.says));
   } else {
     for_each_schedule([&] {
       const std::string text = product.outcome(plant.bug);
-      EXPECT_THAT(text, HasSubstr(plant.checked)) << emulator::schedule_seed();
+      EXPECT_THAT(text, HasSubstr(plant.checked)) << emulator::source::schedule_seed();
       for (const char* mark : {plant.first, plant.second})
-        EXPECT_THAT(text, HasSubstr(*mark ? line_of(mark) : "")) << emulator::schedule_seed();
+        EXPECT_THAT(text, HasSubstr(*mark ? line_of(mark) : "")) << emulator::source::schedule_seed();
     });
   }
   EXPECT_EQ(product.outcome(HopperBug::none), "");
@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(Simt, HopperBugs, testing::ValuesIn(kPlants),
                          [](const auto& plant) { return std::string(plant.param.name); });
 
 TEST(HopperBugs, AreInTheReadme) {
-  std::ifstream file(WEFT_SOURCE_DIR "/kernels/simt/README.md");
+  std::ifstream file(WEFT_SOURCE_DIR "/emulator/source/README.md");
   const std::string readme((std::istreambuf_iterator<char>(file)), {});
   for (const Plant& plant : kPlants) {
     const size_t begin = readme.find("| " + std::string(plant.name) + " |");
@@ -170,7 +170,7 @@ TEST(Clusters, AreRefusedWhereTheyDoNotFit) {
   };
   EXPECT_THAT(error(5, 2, 2, 1), HasSubstr("invalid cluster size (cudaErrorInvalidClusterSize)"));
   EXPECT_THAT(error(8, 2, 8, 2), HasSubstr("invalid cluster size"));
-  const emulator::CapabilityScope old(80);
+  const emulator::source::CapabilityScope old(80);
   EXPECT_THAT(error(2, 1, 2, 1), HasSubstr("invalid cluster size"));
 }
 

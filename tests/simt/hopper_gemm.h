@@ -5,7 +5,7 @@
 
 namespace weft::kernels::WEFT_DEVICE {
 
-/// What is planted in hopper_gemm().
+/// The bug planted in hopper_gemm().
 enum class HopperBug {
   none,
   missing_wait,

@@ -31,7 +31,7 @@ struct Case {
   Misuse misuse;
   const char* name;
   const char* says;
-  const char* checked = nullptr;  ///< what the checked build says instead
+  const char* checked = nullptr;  ///< the checked build's report instead
 };
 void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 
@@ -52,9 +52,9 @@ constexpr Case kCases[] = {
      "3 coordinates for a tensor map of 2 dimensions"},
     {Misuse::map_of_freed_memory, "map_of_freed_memory",
      "its tensor map leads out of bounds: ", "out-of-bounds read of 128 bytes at hopper_misuse_sm90.cu:"},
-    {Misuse::load_never_waited_for, "load_never_waited_for", "is under way to its shared memory: nobody has waited"},
+    {Misuse::load_never_waited_for, "load_never_waited_for", "is under way to its shared memory: no thread has waited"},
     {Misuse::two_loads_to_one_place, "two_loads_to_one_place", "is still under way to it",
-     "Nobody has waited for the copy."},
+     "No thread has waited for the copy."},
     {Misuse::sums_changed_without_fence, "sums_changed_without_fence",
      "its sums were changed since the last wgmma_wait: wgmma_fence() must come between"},
     {Misuse::sums_written_before_wait, "sums_written_before_wait", "were written before the wgmma_wait at"},
@@ -70,7 +70,7 @@ constexpr Case kCases[] = {
 class Misuses : public testing::TestWithParam<Case> {};
 
 TEST_P(Misuses, AreReported) {
-  const bool differs = emulator::access_checks() && GetParam().checked;
+  const bool differs = emulator::source::access_checks() && GetParam().checked;
   EXPECT_THAT(report(GetParam().misuse), HasSubstr(differs ? GetParam().checked : GetParam().says));
   EXPECT_EQ(report(Misuse::none), "");
 }
@@ -79,9 +79,9 @@ INSTANTIATE_TEST_SUITE_P(Simt, Misuses, testing::ValuesIn(kCases),
                          [](const auto& one) { return std::string(one.param.name); });
 
 TEST(Capability, IsNinetyUnlessATestSaysOtherwise) {
-  EXPECT_EQ(simt::compute_capability(kSimt), emulator::device_capability());
+  EXPECT_EQ(simt::compute_capability(kSimt), emulator::source::device_capability());
   for (const int capability : {80, 90}) {
-    const emulator::CapabilityScope scope(capability);
+    const emulator::source::CapabilityScope scope(capability);
     EXPECT_EQ(simt::compute_capability(kSimt), capability);
     EXPECT_EQ(simt::has_wgmma(kSimt), capability == 90);
   }

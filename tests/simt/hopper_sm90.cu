@@ -4,7 +4,7 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ptx_hopper.cuh"
 
-// One kernel per instruction of Hopper: what it does to memory is compared with the host's reckoning.
+// One kernel per instruction of Hopper: its effect on memory is compared with the host's reference.
 
 namespace weft::kernels::WEFT_DEVICE {
 

@@ -7,8 +7,8 @@
 #include "tests/support/devices.h"
 
 // Tests of single instructions of Hopper are compiled twice: here for the emulator, in tests/hopper for the GPU itself,
-// with WEFT_DEVICE=cuda. Both are held against the same reckoning by the host, so the emulator's reading of the PTX ISA
-// is tested where the ISA is at home.
+// with WEFT_DEVICE=cuda. Both are compared with the same reference on the host, so the emulator's reading of the PTX ISA
+// is tested on real hardware, too.
 
 namespace weft::tests {
 

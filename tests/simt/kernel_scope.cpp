@@ -6,14 +6,14 @@
 #include <limits>
 #include <thread>
 
+#include "emulator/source/census.h"
 #include "kernels/kernel.h"
 #include "kernels/kernel_trace.h"
-#include "kernels/simt/census.h"
 #include "tests/simt/basics.h"
 #include "tests/simt/device_array.h"
 #include "tests/support/devices.h"
 
-// What happens around every kernel call: trace, WEFT_SYNC, WEFT_CHECK_NAN.
+// Hooks around every kernel call: trace, WEFT_SYNC, WEFT_CHECK_NAN.
 
 namespace weft::tests {
 namespace {
@@ -87,7 +87,7 @@ TEST(KernelScope, AnObserverThatOnlyCountsLeavesTheKernelOut) {
     bool runs() const override { return false; }
   } observer;
   const DeviceArray<float> x(std::vector<float>(8, NAN)), y(std::vector<float>(8, 3.0f));
-  kernels::set_kernel_checks({.not_finite = true});  // nothing was written, so nothing is looked at
+  kernels::set_kernel_checks({.not_finite = true});  // nothing was written, so nothing is checked
   kernels::set_kernel_observer(&observer);
   scale(kSimt, y.view(), x.view(), 2.0f);
   kernels::run_as_kernel(kSimt, "by hand", {}, [] { FAIL() << "it must not run"; });
@@ -139,16 +139,16 @@ TEST(Runtime, StreamsEventsAndMemory) {
   }
 }
 
-// A watchdog's or a loader's thread has named no device. On a node of four GPUs what it calls must not make contexts on
+// A watchdog's or a loader's thread has set no device. On a node of four GPUs its calls must not make contexts on
 // GPU 0 beside that of the rank which works there.
 TEST(Runtime, ThreadsThatNameNoDeviceTakeTheOneInUse) {
   kernels::Runtime& device = kernels::runtime(DeviceKind::simt);
   void* const event = device.create_event(0, true);
   device.record_event(event, 0, nullptr);
   const auto in_a_new_thread = [&](auto&& call) {
-    const int64_t before = emulator::calls_without_device();
+    const int64_t before = emulator::source::calls_without_device();
     std::thread(call).join();
-    EXPECT_EQ(emulator::calls_without_device(), before);
+    EXPECT_EQ(emulator::source::calls_without_device(), before);
   };
   in_a_new_thread([&] { device.query_event(event); });
   in_a_new_thread([&] { device.synchronize_event(event); });

@@ -86,9 +86,9 @@ TEST(Matmul, AMissingWaitGivesNaNOrAReport) {
   const Problem<bf16> p(128);
   std::string error = error_of(
       [&] { simt::mma_matmul<bf16>(kSimt, p.c.data(), p.a.data(), p.b.data(), p.n, MmaBug::waits_for_too_few); });
-  if (emulator::access_checks())
+  if (emulator::source::access_checks())
     EXPECT_THAT(error, MatchesRegex("(.|\n)*data race: read of 16 bytes at matmul.cu:[0-9]+ against the cp.async at "
-                                    "matmul.cu:[0-9]+ by (.|\n)*Nobody has waited for the copy."));
+                                    "matmul.cu:[0-9]+ by (.|\n)*No thread has waited for the copy."));
   else
     EXPECT_TRUE(std::isnan(p.error()));
 }
@@ -98,7 +98,7 @@ TEST(Matmul, OverwritingWhatOthersStillReadGivesNaNOrAReport) {
   std::string error = error_of([&] {
     simt::mma_matmul<bf16>(kSimt, p.c.data(), p.a.data(), p.b.data(), p.n, MmaBug::no_barrier_before_overwriting);
   });
-  if (emulator::access_checks())
+  if (emulator::source::access_checks())
     EXPECT_THAT(error, MatchesRegex("(.|\n)*data race: write of 16 bytes at matmul.cu:[0-9]+ against the read at "
                                     "matmul.cu:[0-9]+ by (.|\n)*Nothing orders the two(.|\n)*"));
   else

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "kernels/simt/simt.h"
+#include "emulator/source/simt.h"
 #include "tests/simt/close.h"
 #include "tests/simt/device_array.h"
 
@@ -15,7 +15,7 @@ using kernels::View;
 struct Case {
   int64_t batch, m, n, k;
   bool a_transposed = false, b_transposed = false, bias = false, accumulate = false, b_shared = false;
-  int64_t offset = 0;  ///< elements that a and b begin behind a 16-byte boundary
+  int64_t offset = 0;  ///< elements between a 16-byte boundary and the start of a and b
 
   friend std::ostream& operator<<(std::ostream& out, const Case& c) {
     return out << c.batch << " x " << c.m << "x" << c.n << "x" << c.k << (c.a_transposed ? " a^T" : "")
@@ -83,7 +83,7 @@ void check(const Case& c) {
   for (const int capability : {80, 90}) {
     if (capability == 90 && sizeof(In) != 2) continue;
     SCOPED_TRACE(str("compute capability ", capability));
-    const emulator::CapabilityScope scope(capability);
+    const emulator::source::CapabilityScope scope(capability);
     check_on<In, Out>(c);
   }
 }

@@ -37,8 +37,8 @@ constexpr Plant kPlants[] = {
     {Race::no_barrier_before_reading, "no_barrier_before_reading", "of __shared__ tile"},
     {Race::no_barrier_at_the_end_of_the_loop, "no_barrier_at_the_end_of_the_loop", "(missing: __syncthreads)"},
     {Race::no_barrier_after_the_wait, "no_barrier_after_the_wait", "of dynamic shared memory"},
-    {Race::copy_waits_for_too_few, "copy_waits_for_too_few", "Nobody has waited for the copy"},
-    {Race::copy_never_waited_for_here, "copy_never_waited_for_here", "Nobody has waited for the copy"},
+    {Race::copy_waits_for_too_few, "copy_waits_for_too_few", "No thread has waited for the copy"},
+    {Race::copy_never_waited_for_here, "copy_never_waited_for_here", "No thread has waited for the copy"},
     {Race::copy_source_overwritten, "copy_source_overwritten", "in a device allocation of 4096 bytes"},
     {Race::blocks_overlap, "blocks_overlap", "(missing: an order between blocks)"},
     {Race::histogram_without_atomics, "histogram_without_atomics", "offset 2048 in a device allocation of 4096 bytes"},
@@ -51,7 +51,7 @@ constexpr Plant kPlants[] = {
     {Race::last_block_without_atomic, "last_block_without_atomic", "(missing: an order between blocks)"},
     {Race::other_threads_not_published, "other_threads_not_published", "in a device allocation of 4096 bytes"},
     {Race::global_one_past_the_end, "global_one_past_the_end",
-     "0 bytes behind the end of a device allocation of 256 bytes", "out-of-bounds write of 4 bytes at "},
+     "0 bytes past the end of a device allocation of 256 bytes", "out-of-bounds write of 4 bytes at "},
     {Race::dynamic_shared_one_past_the_end, "dynamic_shared_one_past_the_end",
      "byte 256 of 256 bytes of dynamic shared memory", "out-of-bounds write of 4 bytes at "},
     {Race::static_shared_one_past_the_end, "static_shared_one_past_the_end",
@@ -80,17 +80,17 @@ std::string report(const Plant& plant, bool repaired) {
 class Races : public testing::TestWithParam<Plant> {};
 
 TEST_P(Races, PlantedIsReported) {
-  if (!emulator::access_checks()) GTEST_SKIP() << "needs a build with WEFT_SIMT_CHECK=ON: tools/test racecheck";
+  if (!emulator::source::access_checks()) GTEST_SKIP() << "needs a build with WEFT_SIMT_CHECK=ON: tools/test racecheck";
   for_each_schedule([&] {
     const std::string text = report(GetParam(), false);
     EXPECT_THAT(text, AllOf(HasSubstr(line_of("first", GetParam().name)), HasSubstr(line_of("second", GetParam().name)),
                             HasSubstr(GetParam().kind), HasSubstr(GetParam().says)))
-        << "schedule " << emulator::schedule_seed();
+        << "schedule " << emulator::source::schedule_seed();
   });
 }
 
 TEST_P(Races, RepairedIsNotReported) {
-  if (!emulator::access_checks()) GTEST_SKIP() << "needs a build with WEFT_SIMT_CHECK=ON: tools/test racecheck";
+  if (!emulator::source::access_checks()) GTEST_SKIP() << "needs a build with WEFT_SIMT_CHECK=ON: tools/test racecheck";
   for_each_schedule([&] { EXPECT_THAT(report(GetParam(), true), IsEmpty()); });
 }
 
@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(Simt, Races, testing::ValuesIn(kPlants),
                          [](const auto& plant) { return std::string(plant.param.name); });
 
 TEST(Races, NamesBothThreads) {
-  if (!emulator::access_checks()) GTEST_SKIP() << "needs a build with WEFT_SIMT_CHECK=ON: tools/test racecheck";
+  if (!emulator::source::access_checks()) GTEST_SKIP() << "needs a build with WEFT_SIMT_CHECK=ON: tools/test racecheck";
   EXPECT_THAT(report(kPlants[1], false),
               HasSubstr("block (0,0,0), thread (0,0,0): data race: read of 4 bytes at " +
                         line_of("second", kPlants[1].name) + " against the write at " +
@@ -111,7 +111,7 @@ TEST(Races, NamesBothThreads) {
 }
 
 TEST(Races, TheReadmeNamesTheirLines) {
-  std::ifstream file(WEFT_SOURCE_DIR "/kernels/simt/README.md");
+  std::ifstream file(WEFT_SOURCE_DIR "/emulator/source/README.md");
   const std::string readme((std::istreambuf_iterator<char>(file)), {});
   const auto number = [](const std::string& line) { return line.substr(line.find(':') + 1); };
   for (const Plant& plant : kPlants) {
@@ -162,15 +162,15 @@ TEST(Races, TheOrderOfAtomicsIsThatInWhichTheyHappen) {  // whatever thread of t
   const int n = 4096;
   const DeviceArray<int> from(std::vector<int>(n, 1)), partial(64), sum(1);
   const DeviceArray<unsigned> count(std::vector<unsigned>(1));
-  const int threads = emulator::thread_count();
-  emulator::set_thread_count(4);
+  const int threads = emulator::source::thread_count();
+  emulator::source::set_thread_count(4);
   for (int i = 0; i < 100 && !HasFailure(); ++i) {
     EXPECT_THAT(
         error_of([&] { simt::last_block_sum(kSimt, sum.data(), partial.data(), count.data(), from.data(), n, 64); }),
         IsEmpty());
     EXPECT_EQ(sum.host()[0], n);
   }
-  emulator::set_thread_count(threads);
+  emulator::source::set_thread_count(threads);
 }
 
 TEST(Races, LaunchesAreOrdered) {

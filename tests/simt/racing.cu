@@ -66,7 +66,7 @@ __global__ void shared_kernel(Race race, bool repaired, int* data) {
       data[t] = tile[t ^ 1];  // second: shuffle_is_no_barrier
       return;
     case Race::partial_mask:
-      // The halves of a warp each wait for themselves; the lower one reads what the upper one wrote.
+      // The halves of a warp each wait for themselves; the lower one reads the upper one's values.
       tile[t] = data[t];  // first: partial_mask
       if (repaired)
         __syncwarp();
@@ -80,7 +80,7 @@ __global__ void shared_kernel(Race race, bool repaired, int* data) {
   }
 }
 
-/// Bounds, and memory that nobody has written.
+/// Bounds, and memory that was never written.
 __global__ void memory_kernel(Race race, bool repaired, int* data, int* fresh) {
   __shared__ int tile[kThreads];
   WEFT_DYNAMIC_SHARED(int, dynamic);  // [kThreads]
@@ -188,7 +188,7 @@ __global__ void grid_kernel(Race race, bool repaired, int* data) {
       }
       return;
     case Race::other_threads_not_published:
-      // The fence of thread 0 stands for the block only behind a barrier.
+      // The fence of thread 0 covers the block only after a barrier.
       partial[block * kThreads + t] = block;  // first: other_threads_not_published
       if (repaired) __syncthreads();
       if (t == kThreads - 1) {

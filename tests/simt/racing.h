@@ -37,7 +37,7 @@ void race(const Queue& queue, Race race, bool repaired, int* data, int* fresh);
 /// T.
 template <class T>
 void neighbours(const Queue& queue, T* y, const T* x, int n);
-/// Sums n ints: the last block to finish adds up what the others left. Every thread fences, one thread counts.
+/// Sums n ints: the last block to finish adds up the others' results. Every thread fences, one thread counts.
 void last_block_sum(const Queue& queue, int* sum, int* partial, unsigned* count, const int* x, int n, unsigned blocks);
 
 }  // namespace weft::kernels::WEFT_DEVICE

@@ -9,7 +9,7 @@
 #include "tests/simt/hopper.h"
 #include "tests/simt/instruction_test.h"
 
-// wgmma against a reckoning in whole numbers, which f32 sums hold exactly: all layouts of its operands.
+// wgmma against a reference in whole numbers, which f32 sums hold exactly: all layouts of its operands.
 
 namespace weft::tests {
 namespace {
@@ -151,7 +151,7 @@ TEST_F(Wgmma, HalfPrecision) {
     expect_exact(64, Swizzle::bytes128, Swizzle::bytes64, false, false, registers, DType::f16, true);
 }
 
-// f32 whose lower 13 bits hold anything: the sums are those of what stands above them, to the last bit.
+// f32 whose lower 13 bits hold anything: the sums are those of the upper bits, exactly.
 TEST_F(Wgmma, Tf32CutsTheLowerBitsOff) {
   for (const Swizzle swizzle : kSwizzles)
     for (const int n : {64, 128, 256}) {

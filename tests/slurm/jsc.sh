@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# apps/jsc's job scripts ($1) with the programs in $2, submitted to a real Slurm as their users do, with a few pictures ($3).
+# apps/jsc's job scripts ($1) with the programs in $2, submitted to a real Slurm as their users do, with a few images ($3).
 # Needs root, slurm-wlm and munge; says so and is skipped (exit code 77) without.
 set -euo pipefail
-scripts=$1 programs=$2 pictures=$3
+scripts=$1 programs=$2 images=$3
 source "$(dirname "$0")/cluster.sh"
 enter_cluster
 export HOME=$cluster OMP_NUM_THREADS=1 WEFT_PROGRAMS=$programs
@@ -11,7 +11,7 @@ mkdir "$cluster/work"
 cd "$cluster/work"
 for place in train/ants train/bees val/ants val/bees; do
   mkdir -p "data/hymenoptera_data/$place"
-  cp "$pictures"/{baseline,grey}.jpg "data/hymenoptera_data/$place"
+  cp "$images"/{baseline,grey}.jpg "data/hymenoptera_data/$place"
 done
 
 fail() { echo "$*"; cat ./*.out ./*.err; exit 1; }

@@ -28,11 +28,11 @@ losses() { grep -oE 'Avg (train|val) loss=[0-9.]+' "$@"; }
 submit data submit.sh --num_iters 10
 submit model submit_mp.sh --num_iters 10 --row_parallel_size=2
 [[ $(losses data.log | wc -l) -eq 4 ]] || fail "expected the losses of two epochs"
-for grid in 2GPU 2MP; do [[ -s fields/logs/base/$grid/00/checkpoint.h5 ]] || fail "no checkpoint of $grid"; done
+for grid in 2GPU 2MP; do [[ -s fields/logs/base/$grid/00/checkpoint.safetensors ]] || fail "no checkpoint of $grid"; done
 # Six digits; sums come in another order.
 paste <(losses data.log | cut -d= -f2) <(losses model.log | cut -d= -f2) |
   awk '{ d = $1 - $2; if (d > 5e-6 || d < -5e-6) exit 1 }' || fail "both grids should print the same losses"
 submit more submit_mp.sh --num_iters 15 --row_parallel_size=2 --resume
-grep -q 'resumed from .*/2MP/00/checkpoint.h5 at epoch 3, step 10' more.log || fail "the second job did not go on"
+grep -q 'resumed from .*/2MP/00/checkpoint.safetensors at epoch 3, step 10' more.log || fail "the second job did not go on"
 [[ $(losses more.log | wc -l) -eq 2 ]] || fail "expected the losses of one more epoch"
 echo "submit.sh and submit_mp.sh: the same losses; a second job went on at step 10"

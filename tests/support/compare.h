@@ -43,9 +43,10 @@ inline Tolerance tolerance(DType dtype, int64_t K = 1, double c = 4) {
   return {norm, 4 * norm};
 }
 
-/// Equal within the tolerance; NaN on either side fails unless both have it. Infinities must agree.
-inline testing::AssertionResult near(const std::vector<double>& got, const std::vector<double>& want,
-                                     Tolerance allowed) {
+/// Equal within the tolerance; NaN on either side fails unless both have it. Infinities must agree. Errors are relative
+/// to `sizes`: the reference, or, where a result is a difference of larger rounded numbers, the sum of their sizes.
+inline testing::AssertionResult near(const std::vector<double>& got, const std::vector<double>& want, Tolerance allowed,
+                                     const std::vector<double>& sizes) {
   if (got.size() != want.size())
     return testing::AssertionFailure() << "expected " << want.size() << " elements, got " << got.size();
   double difference = 0, norm = 0, largest = 0, scale = 0;
@@ -57,8 +58,8 @@ inline testing::AssertionResult near(const std::vector<double>& got, const std::
       return testing::AssertionFailure() << "element " << i << ": expected " << want[i] << ", got " << got[i];
     const double d = std::abs(got[i] - want[i]);
     difference += d * d;
-    norm += want[i] * want[i];
-    scale = std::max(scale, std::abs(want[i]));
+    norm += sizes[i] * sizes[i];
+    scale = std::max(scale, std::abs(sizes[i]));
     if (d > largest) largest = d, worst = i;
   }
   const double tiny = 1e-30;  // a reference of zeros wants zeros
@@ -68,6 +69,11 @@ inline testing::AssertionResult near(const std::vector<double>& got, const std::
   return testing::AssertionFailure() << "relative error " << relative << " (allowed " << allowed.norm
                                      << "), largest element error " << element << " (allowed " << allowed.largest
                                      << ") at " << worst << ": expected " << want[worst] << ", got " << got[worst];
+}
+
+inline testing::AssertionResult near(const std::vector<double>& got, const std::vector<double>& want,
+                                     Tolerance allowed) {
+  return near(got, want, allowed, want);
 }
 
 /// What `body` threw, or an empty text.

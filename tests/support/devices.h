@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "emulator/source/simt.h"
 #include "kernels/queue.h"
 #include "kernels/runtime.h"
-#include "kernels/simt/simt.h"
 
 namespace weft::tests {
 
@@ -65,11 +65,11 @@ class DeviceRuns {
    public:
     explicit Iterator(const Run* run) : run_(run) {}
     DeviceKind operator*() const {
-      emulator::set_schedule_seed(run_->schedule);
+      emulator::source::set_schedule_seed(run_->schedule);
       return run_->kind;
     }
     Iterator& operator++() {
-      emulator::set_schedule_seed(0);
+      emulator::source::set_schedule_seed(0);
       ++run_;
       return *this;
     }

@@ -12,7 +12,7 @@ void on_both_generations(Body&& body) {
   for (const DeviceKind kind : device_runs())
     for (const int capability : {80, 90}) {
       if (kind != DeviceKind::simt && capability == 90) continue;
-      const emulator::CapabilityScope scope(capability);
+      const emulator::source::CapabilityScope scope(capability);
       body(kind);
     }
 }
@@ -20,7 +20,7 @@ void on_both_generations(Body&& body) {
 /// The runs on devices that have wgmma: the emulated one, and Hopper. Another GPU is left out, and that is said.
 template <class Body>
 void on_wgmma(Body&& body) {
-  const emulator::CapabilityScope hopper(90);
+  const emulator::source::CapabilityScope hopper(90);
   for (const DeviceKind kind : device_runs()) {
     if (kind == DeviceKind::cpu) continue;
     const std::string device = kernels::runtime(kind).describe(0);

@@ -83,7 +83,7 @@ class StillDevice final : public kernels::Runtime {
     of(stream).push_back({[=] { std::memset(to, byte, bytes); }});
   }
 
-  void* create_stream(int) override { return alive(), &streams_.emplace_back(); }
+  void* create_stream(int, int = 0) override { return alive(), &streams_.emplace_back(); }
   void destroy_stream(int, void*) noexcept override {}
   void synchronize_stream(int, void* stream) override {
     alive();

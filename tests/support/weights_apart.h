@@ -3,7 +3,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "core/safetensors.h"
+#include "io/safetensors.h"
 
 namespace weft::tests {
 

@@ -6,9 +6,9 @@
 
 #include <cstdlib>
 
-#include "apps/support/exit.h"
 #include "apps/support/yaml_tree.h"
-#include "tests/support_lib/temporary_folder.h"
+#include "tests/train/temporary_folder.h"
+#include "train/exit.h"
 
 namespace weft::support {
 namespace {

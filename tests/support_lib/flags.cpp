@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support_lib/temporary_folder.h"
+#include "tests/train/temporary_folder.h"
 
 namespace weft::support {
 namespace {
@@ -177,7 +177,20 @@ TEST(Flags, WrongValues) {
   EXPECT_THAT(Program().error({"--epochs"}), testing::HasSubstr("--epochs"));
 }
 
-TEST(Flags, ErrorsAreUsageErrors) { EXPECT_THROW(Program().flags.parse({"--epochs", "x"}), UsageError); }
+TEST(Flags, ARetiredSwitchIsReadAndNotShown) {
+  const TemporaryFolder folder;
+  write_file(folder / "old.toml", "fast = false\nepochs = 3\n");
+  Program program;
+  program.flags.retired("fast");
+  EXPECT_TRUE(program.flags.parse({"--fast", "--config", (folder / "old.toml").string()}));
+  EXPECT_EQ(program.epochs, 3);
+  EXPECT_EQ(program.flags.toml().find("fast"), std::string::npos);
+  ::testing::internal::CaptureStdout();
+  EXPECT_FALSE(program.flags.parse({"--help"}));
+  EXPECT_EQ(::testing::internal::GetCapturedStdout().find("fast"), std::string::npos);
+}
+
+TEST(Flags, ErrorsAreUsageErrors) { EXPECT_THROW(Program().flags.parse({"--epochs", "x"}), train::UsageError); }
 
 TEST(Flags, CommandLineBeatsFileBeatsDefault) {
   const TemporaryFolder folder;

@@ -6,13 +6,15 @@
 
 #include <random>
 
-#include "apps/support/event_record.h"
-#include "apps/support/metrics.h"
-#include "apps/support/scalar_log.h"
-#include "tests/support_lib/temporary_folder.h"
+#include "tests/train/temporary_folder.h"
+#include "train/event_record.h"
+#include "train/metrics.h"
+#include "train/scalar_log.h"
 
 namespace weft::support {
 namespace {
+
+using namespace train;
 
 using test::read_file;
 using test::TemporaryFolder;

@@ -5,7 +5,7 @@
 
 #include "apps/support/yaml_tree.h"
 #include "tests/support/error_text.h"
-#include "tests/support_lib/temporary_folder.h"
+#include "tests/train/temporary_folder.h"
 
 namespace weft {
 namespace {
@@ -161,7 +161,8 @@ TEST(Yaml, WrongFiles) {
   EXPECT_EQ(error_of_yaml("\njust a text\n"), "2: expected keys with values, got 'just a text'");
   EXPECT_EQ(error_of_yaml("default:\n  x: 1\n---\ndefault: 2\n"), "3: expected one document, got a second one");
   EXPECT_EQ(error_of_yaml("default:\n  [1, 2]: 3\n"), "2: expected a key that is a text");
-  EXPECT_EQ(error_of_yaml("default: &A\n  x: 1\n  <<: *A\n"), "3: expected values that end, got one that holds itself");
+  EXPECT_EQ(error_of_yaml("default: &A\n  x: 1\n  <<: *A\n"),
+            "3: expected values that end, got one that contains itself");
   EXPECT_THAT(error_of_yaml("default: " + std::string(5000, '[') + std::string(5000, ']')),
               testing::HasSubstr("1: not YAML: "));
 }

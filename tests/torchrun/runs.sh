@@ -68,7 +68,7 @@ expect_same elastic weft_run_4
 torchrun --nproc_per_node 2 --max_restarts 1 --rdzv_backend c10d --rdzv_endpoint "localhost:$(free_port)" --rdzv_id 8 bash -c "
   if [[ \$RANK = 1 && \$TORCHELASTIC_RESTART_COUNT = 0 ]]; then
     rank=\$BASHPID
-    (while [[ ! -e \$DIR/killed/checkpoint_last.h5 ]]; do sleep 0.02; done; kill -9 \$rank) &
+    (while [[ ! -e \$DIR/killed/checkpoint_last.safetensors ]]; do sleep 0.02; done; kill -9 \$rank) &
   fi
   $(command_of killed)" > "$dir/killed.log" 2>&1 &
 wait_for killed $!

@@ -4,15 +4,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "apps/support/checkpoint.h"
-#include "core/safetensors.h"
+#include "io/checkpoint.h"
+#include "io/safetensors.h"
 #include "tests/support/compare.h"
 #include "tests/train_image/ranks.h"
 
 namespace weft::tests {
 namespace {
 
-using support::Checkpoint;
 using testing::HasSubstr;
 
 const std::string kRun =
@@ -21,13 +20,10 @@ const std::string kRun =
 
 class Averages : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (!support::have_checkpoints()) GTEST_SKIP() << "needs a build with HDF5; this one has its stub";
-  }
   Checkpoint after(const std::string& out, const std::string& more) {
     const Outcome run = train_image(kRun + more + " --out " + (folder_ / out));
     EXPECT_EQ(run.exit_code, 0) << run.output;
-    return support::load_checkpoint(folder_ / (out + "/checkpoint_last.h5"));
+    return load_checkpoint(folder_ / (out + "/checkpoint_last.safetensors"));
   }
   static std::vector<double> numbers(const StateDict& state) {
     std::vector<double> all;
@@ -74,7 +70,7 @@ TEST_F(Averages, OfACheckpointWithoutThem) {
   after("run", "--epochs 2 --max-steps 2");
   const Outcome run = train_image(kRun + "--epochs 2 --ema 0.9 --resume auto --out " + (folder_ / "run"));
   EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.output, HasSubstr("checkpoint_last.h5 was made without --ema: its averages cannot go on"));
+  EXPECT_THAT(run.output, HasSubstr("checkpoint_last.safetensors was made without --ema: its averages cannot go on"));
 }
 
 TEST_F(Averages, OfTwoRanksAreThoseOfOne) {
@@ -87,7 +83,7 @@ TEST_F(Averages, OfTwoRanksAreThoseOfOne) {
     const auto ranks =
         train_image_on_ranks(2, kRun + more + "--batch-size 8 --parallel " + parallel + " --out " + out, folder_);
     for (const Outcome& rank : ranks) EXPECT_EQ(rank.exit_code, 0) << rank.output;
-    const Checkpoint two = support::load_checkpoint(out + "/checkpoint_last.h5");
+    const Checkpoint two = load_checkpoint(out + "/checkpoint_last.safetensors");
     EXPECT_TRUE(near(numbers(two.part("ema")), numbers(one.part("ema")), {2e-6, 2e-6}));
     EXPECT_TRUE(near(numbers(two.part("ema_buffers")), numbers(one.part("ema_buffers")), {2e-6, 2e-6}));
   }

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "apps/support/checkpoint.h"
+#include "io/checkpoint.h"
 #include "tests/train_image/program.h"
 
 namespace weft::tests {
@@ -89,32 +89,30 @@ TEST(BadInput, LossThatIsNotFiniteSaysWhereItBegan) {
 }
 
 TEST(BadInput, CheckpointOfAnotherModelOrDamaged) {
-  if (!support::have_checkpoints()) GTEST_SKIP() << "needs a build with HDF5; this one has its stub";
   const TemporaryFolder folder;
   const Outcome made = train_image(kSmall + "--max-steps 1 --out " + (folder / "first"));
   ASSERT_EQ(made.exit_code, 0) << made.output;
-  const std::string file = folder / "first/checkpoint_last.h5";
+  const std::string file = folder / "first/checkpoint_last.safetensors";
   expect_refusal("--data random:64x16x16x3 --model resnet20 --batch-size 16 --resume " + file, 1,
                  "is of model 'resnet8', this run trains 'resnet20'");
   expect_refusal("--data random:64x16x16x3 --model resnet8 --batch-size 32 --resume " + file, 1, "--batch-size 16");
   std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
-  expect_refusal(kSmall + "--resume " + file, 1, "checkpoint_last.h5");
-  expect_refusal(kSmall + "--resume " + (folder / "none.h5"), 1, "none.h5");
+  expect_refusal(kSmall + "--resume " + file, 1, "checkpoint_last.safetensors");
+  expect_refusal(kSmall + "--resume " + (folder / "none.safetensors"), 1, "none.safetensors");
 }
 
 TEST(BadInput, FullDiskKeepsTheOldCheckpoint) {
-  if (!support::have_checkpoints()) GTEST_SKIP() << "needs a build with HDF5; this one has its stub";
   const TemporaryFolder folder;
   const std::string out = folder / "run";
   ASSERT_EQ(train_image(kSmall + "--max-steps 1 --out " + out).exit_code, 0);
-  const std::string before = read_text(out + "/checkpoint_last.h5");
+  const std::string before = read_text(out + "/checkpoint_last.safetensors");
   // A limit on file sizes stands for the full disk: writing fails half way through the new file.
   const Outcome full = shell("trap '' XFSZ; ulimit -f 100; " + std::string(TRAIN_IMAGE) + ' ' + kSmall +
                              "--resume auto --max-steps 2 --out " + out);
   EXPECT_EQ(full.exit_code, 1) << full.output;
-  EXPECT_THAT(full.output, HasSubstr("checkpoint_last.h5"));
-  EXPECT_EQ(read_text(out + "/checkpoint_last.h5"), before);
-  EXPECT_EQ(support::load_checkpoint(out + "/checkpoint_last.h5").integer("step"), 1);
+  EXPECT_THAT(full.output, HasSubstr("checkpoint_last.safetensors"));
+  EXPECT_EQ(read_text(out + "/checkpoint_last.safetensors"), before);
+  EXPECT_EQ(load_checkpoint(out + "/checkpoint_last.safetensors").integer("step"), 1);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include "core/autocast.h"
 #include "core/ops/cross_entropy.h"
 #include "core/random.h"
-#include "data/loader.h"
+#include "data/image_loader.h"
 #include "nn/models/cifar_resnet.h"
 #include "optim/sgd.h"
 #include "tests/support/compare.h"
@@ -22,7 +22,7 @@ struct Trained {
 constexpr int kSteps = 3;
 constexpr int64_t kBatch = 8, kSide = 16;
 
-/// Three steps of SGD on the same pictures from the same weights.
+/// Three steps of SGD on the same images from the same weights.
 Trained train(Device device, DType storage, DType compute) {
   manual_seed(7);
   const auto model = nn::resnet8({.classes = 10});
@@ -97,8 +97,8 @@ TEST_P(OnGpu, ThirtyStepsLowerTheLossThroughTheCudaKernels) {
   manual_seed(3);
   const Device gpu{GetParam(), 0};
   const auto set = data::open_dataset("shapes", data::Split::train);
-  data::Loader loader(set, data::Sampler(set->size()), data::make_pipeline("shapes", data::Split::train),
-                      {.batch_size = 16, .device = gpu});
+  data::ImageLoader loader(set, data::Sampler(set->size()), data::make_pipeline("shapes", data::Split::train),
+                           {.batch_size = 16, .device = gpu});
   const auto model = nn::resnet8({.classes = 10});
   model->to(gpu);
   optim::SGD sgd(model->parameters(), {.lr = 0.02, .momentum = 0.9, .nesterov = true, .weight_decay = 5e-4});

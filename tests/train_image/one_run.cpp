@@ -8,8 +8,8 @@
 #include <chrono>
 #include <thread>
 
-#include "apps/support/checkpoint.h"
-#include "dist/socket.h"
+#include "dist/rendezvous/socket.h"
+#include "io/checkpoint.h"
 #include "tests/train_image/ranks.h"
 
 namespace weft::tests {
@@ -33,9 +33,9 @@ class FirstRun {
       ::execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
       ::_exit(127);
     }
-    for (int i = 0; i < 600 && !std::filesystem::exists(folder / "run/checkpoint_last.h5"); ++i)
+    for (int i = 0; i < 600 && !std::filesystem::exists(folder / "run/checkpoint_last.safetensors"); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    EXPECT_TRUE(std::filesystem::exists(folder / "run/checkpoint_last.h5")) << read_text(folder / "first.log");
+    EXPECT_TRUE(std::filesystem::exists(folder / "run/checkpoint_last.safetensors")) << read_text(folder / "first.log");
   }
   ~FirstRun() { kill(); }
   FirstRun(const FirstRun&) = delete;
@@ -61,9 +61,6 @@ class FirstRun {
 
 class OneRun : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (!support::have_checkpoints()) GTEST_SKIP() << "needs a build with HDF5; this one has its stub";
-  }
   Outcome run(const std::string& flags) const { return train_image(kRun + flags + " --out " + (folder_ / "run")); }
 
   const TemporaryFolder folder_;

@@ -37,24 +37,24 @@ TEST(TrainProfile, WritesTraceAndTable) {
     (event.at("ph") == "M" ? tracks : names)
         .insert(event.at("ph") == "M" ? event.at("args").at("name").get<std::string>()
                                       : event.at("name").get<std::string>());
-  EXPECT_THAT(names, IsSupersetOf({"step", "forward", "backward", "optimizer", "next batch", "assemble pictures",
+  EXPECT_THAT(names, IsSupersetOf({"step", "forward", "backward", "optimizer", "next batch", "assemble images",
                                    "conv2d", "conv2d backward", "conv2d_statistics", "sgd_step", "memory"}));
   EXPECT_THAT(tracks, IsSupersetOf({"threads", "cpu", "main", "loader 0", "kernels of main"}));
 
-  const std::string tool = TOOLS "/trace_picture ", picture = folder / "step.svg";
+  const std::string tool = TOOLS "/trace_svg ", image = folder / "step.svg";
   std::string both;  // a loader that is ahead may rest for one of the steps
   for (const char* step : {" --step 0", " --step 1"}) {
-    const Outcome drawn = shell(tool + trace_file + ' ' + picture + step);
+    const Outcome drawn = shell(tool + trace_file + ' ' + image + step);
     EXPECT_EQ(drawn.exit_code, 0) << drawn.output;
-    const std::string svg = read_text(picture);
+    const std::string svg = read_text(image);
     for (const char* text : {"<svg ", "One training step: ", "cpu memory", "conv2d backward: ", "</svg>"})
       EXPECT_THAT(svg, HasSubstr(text));
     both += svg;
   }
   EXPECT_THAT(both, HasSubstr("loader 0"));
-  EXPECT_THAT(shell(tool + trace_file + ' ' + picture + " --step 9").output,
-              HasSubstr("trace_picture: --step 9: the trace has 2 steps"));
-  EXPECT_THAT(shell(tool + (folder / "trace.txt") + ' ' + picture).output,
+  EXPECT_THAT(shell(tool + trace_file + ' ' + image + " --step 9").output,
+              HasSubstr("trace_svg: --step 9: the trace has 2 steps"));
+  EXPECT_THAT(shell(tool + (folder / "trace.txt") + ' ' + image).output,
               HasSubstr("trace.txt is no trace: expected JSON with traceEvents"));
 }
 

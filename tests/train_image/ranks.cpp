@@ -12,14 +12,13 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "apps/support/checkpoint.h"
-#include "apps/support/exit.h"
+#include "io/checkpoint.h"
 #include "tests/support/compare.h"
+#include "train/exit.h"
 
 namespace weft::tests {
 namespace {
 
-using support::Checkpoint;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
@@ -56,14 +55,14 @@ std::string launch_line(int ranks, const std::string& arguments, const Temporary
   return line + "wait";
 }
 
-// Two classes of pictures that do not divide by the batch: the last step of an epoch is uneven.
+// Two classes of images that do not divide by the batch: the last step of an epoch is uneven.
 const std::string kRun =
     "--data random:100x8x8x3 --model resnet8 --augment cifar --epochs 2 --workers 0 --sync-batch-norm --backend gloo "
     "--lr 0.02 ";
 
 // Ranks and one process round otherwise (1e-7), and now and then an activation of almost 0 falls on the other side of
 // a ReLU: one entry of a gradient more or less, which a few steps of a net on noise make some 1e-3 of the weights. The
-// proof within the roundings is tests/dist/ddp.cpp, whose nets are smaller; here ranks must see the same pictures, take
+// proof within the roundings is tests/dist/ddp.cpp, whose nets are smaller; here ranks must see the same images, take
 // part in the same steps and add up the same counts, and what goes wrong there changes the weights by 1e-1.
 constexpr Tolerance kSameTraining{5e-3, 2e-2};
 
@@ -98,7 +97,6 @@ class Ranks : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!WEFT_HAVE_RANKS) GTEST_SKIP() << "needs a build with Gloo and libsodium; this one has a stub";
-    if (!support::have_checkpoints()) GTEST_SKIP() << "needs a build with HDF5; this one has its stub";
   }
 };
 
@@ -122,8 +120,8 @@ TEST_F(Ranks, TrainWhatOneProcessTrains) {
   const TemporaryFolder folder;
   const Outcome alone = train_image(kRun + "--batch-size 16 --out " + (folder / "alone"));
   ASSERT_EQ(alone.exit_code, 0) << alone.output;
-  const Checkpoint one = support::load_checkpoint(folder / "alone/checkpoint_last.h5");
-  const std::string norms = ", 7 batch norms over all ranks; 8 pictures each per step, 16 together";
+  const Checkpoint one = load_checkpoint(folder / "alone/checkpoint_last.safetensors");
+  const std::string norms = ", 7 batch norms over all ranks; 8 images each per step, 16 together";
   const std::pair<std::string, std::string> ways[] = {
       {"--parallel auto", "ddp, 1 bucket"},
       {"--parallel fsdp --fsdp-min-params 4000", "fsdp full_shard, 6 units"},
@@ -139,28 +137,28 @@ TEST_F(Ranks, TrainWhatOneProcessTrains) {
                 AllOf(HasSubstr("ranks   2 over gloo (RANK and WORLD_SIZE), " + says + norms), HasSubstr("epoch 2/2")));
     EXPECT_EQ(ranks[1].output, "") << "only the first rank prints";
 
-    const Checkpoint two = support::load_checkpoint(out + "/checkpoint_last.h5");
-    EXPECT_EQ(two.integers, one.integers) << "epochs, steps, pictures, the global batch";
+    const Checkpoint two = load_checkpoint(out + "/checkpoint_last.safetensors");
+    EXPECT_EQ(two.integers, one.integers) << "epochs, steps, images, the global batch";
     expect_close(two.part("model"), one.part("model"), kSameTraining);
     EXPECT_TRUE(near(losses(out), losses(folder / "alone"), kSameTraining));
-    EXPECT_THAT(read_text(out + "/config.toml"), HasSubstr("# 2 ranks: 16 pictures per step"));
+    EXPECT_THAT(read_text(out + "/config.toml"), HasSubstr("# 2 ranks: 16 images per step"));
     EXPECT_THAT(read_text(out + "/summary.json"), HasSubstr("\"ranks\": 2"));
   }
 }
 
-// One step, before a ReLU can multiply what roundings do: within the roundings of the sums over 16 pictures of 8x8.
+// One step, before a ReLU can multiply what roundings do: within the roundings of the sums over 16 images of 8x8.
 TEST_F(Ranks, TakeTheStepOfOneProcess) {
   const TemporaryFolder folder;
   const Outcome alone = train_image(kRun + "--batch-size 16 --max-steps 1 --out " + (folder / "alone"));
   ASSERT_EQ(alone.exit_code, 0) << alone.output;
-  const Checkpoint one = support::load_checkpoint(folder / "alone/checkpoint_last.h5");
+  const Checkpoint one = load_checkpoint(folder / "alone/checkpoint_last.safetensors");
   for (const std::string parallel : {"ddp", "fsdp --fsdp-min-params 4000"}) {
     SCOPED_TRACE(parallel);
     const std::string out = folder / "ranks";
     std::filesystem::remove_all(out);
     const std::string flags = "--batch-size 8 --max-steps 1 --parallel " + parallel + " --out " + out;
     expect_codes(train_image_on_ranks(2, kRun + flags, folder), 0);
-    const Checkpoint two = support::load_checkpoint(out + "/checkpoint_last.h5");
+    const Checkpoint two = load_checkpoint(out + "/checkpoint_last.safetensors");
     expect_close(two.part("model"), one.part("model"), {2e-6, 2e-6});
   }
 }
@@ -184,11 +182,11 @@ TEST_F(Ranks, ACheckpointOfFourRanksGoesOnAtOneTwoAndThree) {
     EXPECT_THAT(outcomes[0].output, HasSubstr("at epoch 2, step 6"));
   }
   expect_codes(train_image_on_ranks(4, first + " --resume auto", folder), 0);  // the same, with all four
-  const Checkpoint want = support::load_checkpoint(folder / "four/checkpoint_last.h5");
+  const Checkpoint want = load_checkpoint(folder / "four/checkpoint_last.safetensors");
   for (const auto& [ranks, parallel] : ways) {
     SCOPED_TRACE(std::to_string(ranks) + " ranks, " + parallel);
     const std::string out = out_of(ranks, parallel);
-    const Checkpoint got = support::load_checkpoint(out + "/checkpoint_last.h5");
+    const Checkpoint got = load_checkpoint(out + "/checkpoint_last.safetensors");
     EXPECT_EQ(got.integers, want.integers);
     expect_close(got.part("model"), want.part("model"), kSameTraining);
     expect_close(got.part("optimizer"), want.part("optimizer"), {5e-2, 2e-1});
@@ -201,11 +199,11 @@ TEST_F(Ranks, AnotherGlobalBatchIsRefused) {
   ASSERT_EQ(train_image(kRun + "--batch-size 16 --max-steps 1 --out " + (folder / "run")).exit_code, 0);
   const auto ranks = train_image_on_ranks(2, kRun + "--batch-size 16 --resume auto --out " + (folder / "run"), folder);
   expect_codes(ranks, 1);
-  EXPECT_THAT(ranks[0].output, HasSubstr("was made with 16 pictures per step, this run has 32 (2 ranks of 16). Use "
+  EXPECT_THAT(ranks[0].output, HasSubstr("was made with 16 images per step, this run has 32 (2 ranks of 16). Use "
                                          "--batch-size 8"));
 }
 
-TEST_F(Ranks, EvaluationCountsEachPictureOnce) {
+TEST_F(Ranks, EvaluationCountsEachImageOnce) {
   const TemporaryFolder folder;
   const std::string run = "--data random:101x8x8x3 --model resnet8 --eval-only --workers 0 --backend gloo ";
   const Outcome alone = train_image(run);
@@ -242,9 +240,9 @@ TEST_F(Ranks, ASignalToOneRankStopsAllBehindTheSameStep) {
   for (const int to : {0, 1}) {
     const TemporaryFolder folder;
     const auto ranks = with_signal(to, SIGTERM, "", folder);
-    expect_codes(ranks, support::kExitRequeue);
+    expect_codes(ranks, train::kExitRequeue);
     EXPECT_THAT(ranks[0].output, HasSubstr("stopped by SIGTERM after step "));
-    const Checkpoint saved = support::load_checkpoint(folder / "run/checkpoint_last.h5");
+    const Checkpoint saved = load_checkpoint(folder / "run/checkpoint_last.safetensors");
     EXPECT_THAT(ranks[0].output, HasSubstr("stopped by SIGTERM after step " + std::to_string(saved.integer("step"))));
   }
 }
@@ -252,7 +250,7 @@ TEST_F(Ranks, ASignalToOneRankStopsAllBehindTheSameStep) {
 TEST_F(Ranks, Usr1SavesOrStops) {
   const TemporaryFolder folder;
   const auto ranks = with_signal(1, SIGUSR1, "--usr1 stop", folder);
-  expect_codes(ranks, support::kExitRequeue);
+  expect_codes(ranks, train::kExitRequeue);
   EXPECT_THAT(ranks[0].output, HasSubstr("stopped by SIGUSR1 after step "));
   const TemporaryFolder other;
   const auto going_on = with_signal(1, SIGUSR1, "--usr1 save --max-steps 200", other);
@@ -317,8 +315,8 @@ TEST_F(Ranks, TrainTheSameOverMpiAndGloo) {
       ASSERT_EQ(run.exit_code, 0) << run.output;
       EXPECT_THAT(run.output, HasSubstr("over " + backend + " (Open MPI), "));
     }
-    const Checkpoint a = support::load_checkpoint(folder / "gloo/checkpoint_last.h5"),
-                     b = support::load_checkpoint(folder / "mpi/checkpoint_last.h5");
+    const Checkpoint a = load_checkpoint(folder / "gloo/checkpoint_last.safetensors"),
+                     b = load_checkpoint(folder / "mpi/checkpoint_last.safetensors");
     expect_close(a.part("model"), b.part("model"), {});
     expect_close(a.part("optimizer"), b.part("optimizer"), {});
     EXPECT_EQ(a.integers, b.integers);

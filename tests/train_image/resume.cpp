@@ -5,14 +5,16 @@
 #include <cstring>
 #include <thread>
 
-#include "apps/support/checkpoint.h"
-#include "apps/support/exit.h"
+#include "io/checkpoint.h"
 #include "tests/train_image/program.h"
+#include "train/exit.h"
+#if WEFT_HAVE_HDF5
+#include "tests/support/hdf5_checkpoint.h"
+#endif
 
 namespace weft::tests {
 namespace {
 
-using support::Checkpoint;
 using testing::HasSubstr;
 
 // A small net on noise: what counts is that every bit of state comes back.
@@ -27,7 +29,7 @@ Checkpoint checkpoint_after(const std::string& out, const std::vector<int>& stop
     EXPECT_EQ(run.exit_code, 0) << run.output;
     EXPECT_THAT(run.output, HasSubstr("stopped by --max-steps after step " + std::to_string(stop)));
   }
-  return support::load_checkpoint(out + "/checkpoint_last.h5");
+  return load_checkpoint(out + "/checkpoint_last.safetensors");
 }
 
 void expect_same_bits(const StateDict& a, const StateDict& b) {
@@ -40,7 +42,6 @@ void expect_same_bits(const StateDict& a, const StateDict& b) {
 }
 
 TEST(Resume, SixtyAndFortyStepsAreAHundredBitForBit) {
-  if (!support::have_checkpoints()) GTEST_SKIP() << "needs a build with HDF5; this one has its stub";
   for (const std::string more : {"--optimizer sgd", "--optimizer adamw --lr 0.001 --workers 0 --precision bf16"}) {
     const TemporaryFolder folder;
     const Checkpoint whole = checkpoint_after(folder / "whole", {100}, more);
@@ -52,16 +53,31 @@ TEST(Resume, SixtyAndFortyStepsAreAHundredBitForBit) {
   }
 }
 
+#if WEFT_HAVE_HDF5
+TEST(Resume, ARunOfAnEarlierVersionGoesOn) {
+  const TemporaryFolder folder;
+  const Checkpoint whole = checkpoint_after(folder / "whole", {20}, "");
+  const std::string out = folder / "old";
+  write_hdf5_checkpoint(folder / "last.h5", checkpoint_after(out, {12}, ""));
+  std::filesystem::remove(out + "/checkpoint_last.safetensors");
+  std::filesystem::rename(folder / "last.h5", out + "/checkpoint_last.h5");
+  const Checkpoint pieces = checkpoint_after(out, {20}, "");
+  expect_same_bits(whole.part("model"), pieces.part("model"));
+  expect_same_bits(whole.part("optimizer"), pieces.part("optimizer"));
+  EXPECT_EQ(whole.integers, pieces.integers);
+  EXPECT_EQ(whole.numbers, pieces.numbers);
+  EXPECT_FALSE(std::filesystem::exists(out + "/checkpoint_last.h5")) << "its successor is written";
+}
+#endif
+
 TEST(Resume, NumberOfWorkersChangesNothing) {
-  if (!support::have_checkpoints()) GTEST_SKIP() << "needs a build with HDF5; this one has its stub";
   const TemporaryFolder folder;
   const Checkpoint none = checkpoint_after(folder / "none", {20}, "--workers 0");
   const Checkpoint three = checkpoint_after(folder / "three", {20}, "--workers 3");
   expect_same_bits(none.part("model"), three.part("model"));
 }
 
-TEST(Resume, EveryAugmentationIsAFunctionOfEpochAndPicture) {
-  if (!support::have_checkpoints()) GTEST_SKIP() << "this build has no HDF5";
+TEST(Resume, EveryAugmentationIsAFunctionOfEpochAndImage) {
   for (const std::string augment : {"autoaugment:svhn", "cifar+randaugment:2,9", "flip+trivialaugment",
                                     "imagenet:16 --crop-scale 0.3,1 --interpolation bicubic"}) {
     const std::string more =
@@ -74,7 +90,6 @@ TEST(Resume, EveryAugmentationIsAFunctionOfEpochAndPicture) {
 }
 
 TEST(Resume, AFinishedRunStaysAsItIs) {
-  if (!support::have_checkpoints()) GTEST_SKIP() << "needs a build with HDF5; this one has its stub";
   const TemporaryFolder folder;
   const std::string run = kRun + "--epochs 1 --warmup 0 --resume auto --out " + (folder / "run");
   ASSERT_EQ(train_image(run).exit_code, 0);
@@ -86,7 +101,6 @@ TEST(Resume, AFinishedRunStaysAsItIs) {
 }
 
 TEST(Resume, SigtermFinishesTheStepSavesAndSaysHowToGoOn) {
-  if (!support::have_checkpoints()) GTEST_SKIP() << "needs a build with HDF5; this one has its stub";
   const TemporaryFolder folder;
   const std::string out = folder / "run", log = folder / "log";
   // The shell prints the program's process id, then waits for it.
@@ -101,10 +115,10 @@ TEST(Resume, SigtermFinishesTheStepSavesAndSaysHowToGoOn) {
   ASSERT_GT(process, 0);
   kill(process, SIGTERM);
   waiter.join();
-  EXPECT_EQ(run.exit_code, support::kExitRequeue) << run.output;
+  EXPECT_EQ(run.exit_code, train::kExitRequeue) << run.output;
   EXPECT_THAT(run.output, HasSubstr("stopped by SIGTERM after step"));
   EXPECT_THAT(run.output, HasSubstr("--resume auto"));
-  EXPECT_TRUE(std::filesystem::exists(out + "/checkpoint_last.h5"));
+  EXPECT_TRUE(std::filesystem::exists(out + "/checkpoint_last.safetensors"));
   EXPECT_THAT(read_text(out + "/summary.json"), HasSubstr("\"finished\": false"));
 }
 

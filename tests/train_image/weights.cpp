@@ -4,11 +4,11 @@
 
 #include <fstream>
 
-#include "apps/support/picture.h"
-#include "apps/support/weights/weights_file.h"
-#include "apps/support/weights/zip_archive.h"
-#include "core/safetensors.h"
+#include "io/safetensors.h"
+#include "io/torch/zip_archive.h"
+#include "io/weights/weights_file.h"
 #include "tests/train_image/program.h"
+#include "train/canvas.h"
 
 namespace weft::tests {
 namespace {
@@ -28,15 +28,15 @@ TEST(Weights, OtherFormatsOtherClasses) {
     return outcome.output.substr(place, outcome.output.find(" of ", place) - place);
   };
   ASSERT_THAT(first.output, HasSubstr("val loss"));
-  if (support::have_zip()) {
+  if (have_zip()) {
     StateDict wrapped;
     for (const NamedTensor& entry : read_safetensors(exported).state.tensors)
       wrapped.tensors.push_back({"backbone." + entry.name, entry.tensor});
-    support::write_torch(folder / "a.pt", wrapped);
+    write_torch(folder / "a.pt", wrapped);
     const Outcome second = train_image(evaluate + (folder / "a.pt") + " --weights-prefix backbone.");
     EXPECT_EQ(result(second), result(first)) << second.output;
   }
-  const std::string checkpoint = folder / "run/checkpoint_last.h5";
+  const std::string checkpoint = folder / "run/checkpoint_last.safetensors";
   if (std::filesystem::exists(checkpoint)) {
     const Outcome third = train_image(evaluate + checkpoint + " --weights-key model");
     EXPECT_EQ(result(third), result(first)) << third.output;
@@ -58,27 +58,27 @@ TEST(Weights, OtherFormatsOtherClasses) {
   EXPECT_THAT(loose.output, HasSubstr("tensors loaded; " + text + "\n"));
 }
 
-/// A folder of grey pictures: those of the validation part are brighter by far.
-void write_pictures(const std::string& root, const std::string& part, int brightness) {
+/// A folder of grey images: those of the validation part are brighter by far.
+void write_images(const std::string& root, const std::string& part, int brightness) {
   for (int label = 0; label < 2; ++label) {
     const std::string folder = root + "/" + part + "/" + std::to_string(label);
     std::filesystem::create_directories(folder);
     for (int i = 0; i < 4; ++i) {
-      support::Picture picture(8, 8);
-      for (size_t p = 0; p < picture.pixels.size(); ++p)
-        picture.pixels[p] = static_cast<uint8_t>(brightness + 40 * label + 7 * i + static_cast<int>(p % 11));
-      const std::string png = support::encode_png(picture);
+      train::Canvas image(8, 8);
+      for (size_t p = 0; p < image.pixels.size(); ++p)
+        image.pixels[p] = static_cast<uint8_t>(brightness + 40 * label + 7 * i + static_cast<int>(p % 11));
+      const std::string png = train::encode_png(image);
       std::ofstream(folder + "/" + std::to_string(i) + ".png", std::ios::binary) << png;
     }
   }
 }
 
 TEST(Weights, EvaluationNormalisesAsTrainingDid) {
-  if (!support::have_png()) GTEST_SKIP() << "this build writes no PNG";
+  if (!train::have_png()) GTEST_SKIP() << "this build writes no PNG";
   const TemporaryFolder folder;
   const std::string set = folder / "set", exported = folder / "a.safetensors";
-  write_pictures(set, "train", 10);
-  write_pictures(set, "val", 140);
+  write_images(set, "train", 10);
+  write_images(set, "val", 140);
   const std::string common =
       "--model resnet8 --image-size 8 --batch-size 4 --workers 0 --device cpu --data folder:" + set + " --out " +
       (folder / "run") + " ";
@@ -101,9 +101,7 @@ TEST(Weights, EvaluationNormalisesAsTrainingDid) {
 
   std::filesystem::remove_all(set + "/train");
   EXPECT_EQ(evaluate(exported).first, with_training);
-  if (std::filesystem::exists(folder / "run/checkpoint_last.h5")) {
-    EXPECT_EQ(evaluate(folder / "run/checkpoint_last.h5").first, with_training);
-  }
+  EXPECT_EQ(evaluate(folder / "run/checkpoint_last.safetensors").first, with_training);
   const auto [without, page_without] = evaluate(folder / "bare.safetensors");
   EXPECT_THAT(page_without, HasSubstr("normalised as those of the validation part"));
   EXPECT_NE(without, with_training);
@@ -114,7 +112,7 @@ TEST(Weights, ADryRunTrainsNothing) {
   const Outcome plan = train_image(
       "--data random:64x8x8x3 --model resnet8 --batch-size 16 --epochs 3 --dry-run --out " + (folder / "run"));
   EXPECT_EQ(plan.exit_code, 0) << plan.output;
-  EXPECT_THAT(plan.output, HasSubstr("dry run: would train 3 epochs of 4 steps, 16 pictures each, sgd at"));
+  EXPECT_THAT(plan.output, HasSubstr("dry run: would train 3 epochs of 4 steps, 16 images each, sgd at"));
   EXPECT_EQ(folder.files(), 0u);
 }
 

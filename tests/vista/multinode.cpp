@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "apps/support/run_reader.h"
-#include "apps/support/weights/torch_object.h"
+#include "io/torch/torch_object.h"
 #include "tests/support/compare.h"
 #include "tests/vista/program.h"
 
@@ -28,7 +28,7 @@ struct Snapshot {
 };
 
 Snapshot read_snapshot(const TemporaryFolder& folder) {
-  const auto file = support::read_torch(folder / "snapshot.pt");
+  const auto file = read_torch(folder / "snapshot.pt");
   const StateDict state = file.at("MODEL_STATE", "snapshot").state("snapshot");
   EXPECT_EQ(state.tensor("weight").sizes(), (Shape{1, 20}));  // no `module.` before the name
   EXPECT_EQ(state.tensor("bias").sizes(), (Shape{1}));
@@ -86,8 +86,7 @@ TEST(Multinode, SaysWhatIsWrong) {
   EXPECT_THAT(refusal("5 1 --backend tcp", 2), HasSubstr("--backend: unknown value 'tcp'"));
   std::ofstream(folder / "snapshot.pt") << "not a snapshot";
   EXPECT_THAT(refusal("5 1", 1), HasSubstr("snapshot.pt"));
-  support::write_torch(folder / "snapshot.pt",
-                       support::TorchObject{support::TorchObject::Dict{{"EPOCHS_RUN", {int64_t{3}}}}});
+  write_torch(folder / "snapshot.pt", TorchObject{TorchObject::Dict{{"EPOCHS_RUN", {int64_t{3}}}}});
   EXPECT_THAT(refusal("5 1", 1), HasSubstr("MODEL_STATE"));
   ASSERT_EQ(run_in(folder, "rm snapshot.pt; multinode 50 10 --dry-run").exit_code, 0);
   EXPECT_THAT(said(folder), HasSubstr("multinode: would train Linear(20, 1) on "));

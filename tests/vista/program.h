@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "dist/launch_environment.h"
+#include "dist/rendezvous/launch_environment.h"
 #include "tests/support/shell.h"
 #include "tests/support/temporary_folder.h"
 

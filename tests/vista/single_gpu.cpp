@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/support/run_reader.h"
-#include "apps/support/weights/weights_file.h"
+#include "io/weights/weights_file.h"
 #include "tests/support/devices.h"
 #include "tests/vista/program.h"
 
@@ -20,7 +20,7 @@ std::string expected_lines(int epochs, int every, int batch, int steps) {
 }
 
 std::vector<float> weights_in(const TemporaryFolder& folder) {
-  const auto file = support::open_weights(folder / "checkpoint.pt");
+  const auto file = open_weights(folder / "checkpoint.pt");
   EXPECT_EQ(file->tensors().size(), 2u);
   const Tensor weight = file->read(static_cast<size_t>(file->find("weight")));
   EXPECT_EQ(weight.sizes(), (Shape{1, 20}));

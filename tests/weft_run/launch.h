@@ -3,7 +3,7 @@
 #include <signal.h>
 
 #include "tests/dist/child.h"
-#include "tests/support_lib/temporary_folder.h"
+#include "tests/train/temporary_folder.h"
 
 #if WEFT_HAVE_SODIUM
 #define WEFT_NEEDS_SODIUM() static_cast<void>(0)
@@ -24,17 +24,17 @@ inline std::vector<std::string> line(std::vector<std::string> flags, const std::
   return flags;
 }
 
-/// How often a text comes in another.
+/// How often a string occurs in another.
 inline int count(const std::string& text, const std::string& part) {
   int times = 0;
   for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + part.size())) ++times;
   return times;
 }
 
-/// Whether a process with this number lives (or died and nobody has looked).
+/// Whether a process with this number is alive (or a zombie).
 inline bool lives(pid_t process) { return ::kill(process, 0) == 0; }
 
-/// Waits until a process is gone; false: it still lives after ten seconds.
+/// Waits until a process has ended; false: it is alive after ten seconds.
 inline bool goes(pid_t process) {
   for (int i = 0; i < 1000 && lives(process); ++i) ::usleep(10'000);
   return !lives(process);

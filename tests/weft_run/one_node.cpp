@@ -70,7 +70,7 @@ TEST(OneNode, RestartsAllAsOftenAsAllowed) {
   EXPECT_EQ(enough.exit_code(), 0);
   for (const char* rank : {"begin 0.0", "begin 0.1", "begin 0.2", "begin 1.2"})
     EXPECT_EQ(count(enough.output(), rank), 1) << rank;
-  EXPECT_THAT(enough.output(), HasSubstr("weft-run: starting all ranks again, restart 2 of 2\n"));
+  EXPECT_THAT(enough.output(), HasSubstr("weft-run: restarting all ranks, restart 2 of 2\n"));
   Child few(line({"--nproc_per_node=2", "--max_restarts=1"}, script));
   EXPECT_EQ(few.exit_code(), 5);
   EXPECT_EQ(count(few.output(), "begin 0."), 2);
@@ -80,10 +80,10 @@ TEST(OneNode, ARankThatAsksForRequeueIsNotStartedAgain) {
   WEFT_NEEDS_SODIUM();
   Child run(line({"--nproc_per_node=2", "--max_restarts=3"}, "echo begin $RANK; exit 75"));
   EXPECT_EQ(run.exit_code(), 75);
-  // The first that ends may stop the other one before it has said anything.
+  // The first rank that ends may stop the other one before that prints anything.
   EXPECT_GE(count(run.output(), "begin "), 1) << run.output();
   for (const char* rank : {"begin 0", "begin 1"}) EXPECT_LE(count(run.output(), rank), 1) << run.output();
-  EXPECT_THAT(run.output(), Not(HasSubstr("starting all ranks again")));
+  EXPECT_THAT(run.output(), Not(HasSubstr("restarting all ranks")));
 }
 
 TEST(OneNode, SignalsAreForwarded) {
@@ -120,7 +120,7 @@ TEST(OneNode, ForwardedStopLeavesRanksTheirTime) {
   EXPECT_THAT(run.output(), HasSubstr("saved"));
 }
 
-// kill -9 of the launcher ends the ranks, and what a rank's shell has started.
+// kill -9 of the launcher ends the ranks and the children of a rank's shell.
 TEST(OneNode, NoOrphanSurvivesTheLauncher) {
   WEFT_NEEDS_SODIUM();
   Child run(line({"--nproc_per_node=2"}, "sleep 60 & echo \"process $$ child $! .\"; wait"));

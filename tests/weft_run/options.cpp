@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/weft_run/options.h"
 
-#include "apps/support/exit.h"
 #include "apps/support/yaml_tree.h"
 #include "tests/support/error_text.h"
-#include "tests/support_lib/temporary_folder.h"
+#include "tests/train/temporary_folder.h"
+#include "train/exit.h"
 
 namespace weft::weft_run {
 namespace {
@@ -77,7 +77,7 @@ TEST(Options, MistakesAreUsageErrors) {
   const auto text = [](const std::vector<std::string>& arguments) -> std::string {
     try {
       parse_options(arguments);
-    } catch (const support::UsageError& error) {
+    } catch (const train::UsageError& error) {
       return error.what();
     }
     return "(no usage error)";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several launchers, which play the nodes of a job: on this host, and in network namespaces of their own.
-#include "dist/listeners.h"
+#include "dist/rendezvous/listeners.h"
 #include "tests/support/shell.h"
 #include "tests/weft_run/launch.h"
 
@@ -101,7 +101,7 @@ TEST(SeveralNodes, KilledLauncherEndsTheJob) {
   second.signal(SIGKILL);
   EXPECT_EQ(first.exit_code(), 1) << first.output();
   EXPECT_THAT(first.output(),
-              HasSubstr(str("weft-run: the launcher of a node is gone: node 1 (process ", killed, " on ")));
+              HasSubstr(str("weft-run: the launcher of a node has ended: node 1 (process ", killed, " on ")));
 }
 
 TEST(SeveralNodes, MissingNodeIsNamedInTime) {
@@ -111,7 +111,7 @@ TEST(SeveralNodes, MissingNodeIsNamedInTime) {
   Child first(line({"--nnodes=3", "--start_timeout=1", "--rdzv_endpoint", endpoint}, "true"), home(folder));
   EXPECT_EQ(first.exit_code(), 1);
   EXPECT_THAT(first.output(), HasSubstr("weft-run: error: not all nodes have come to " + endpoint +
-                                        ": membership: 2 of 3 ranks did not come within 1 s: missing ranks 1 to 2"));
+                                        ": membership: 2 of 3 ranks did not join within 1 s: missing ranks 1 to 2"));
   Child second(line({"--nnodes=2", "--node_rank=1", "--start_timeout=1", "--master_addr=127.0.0.1",
                      "--master_port=" + endpoint.substr(10)},
                     "true"),
@@ -169,7 +169,7 @@ TEST(SeveralNodes, TwoNetworkNamespaces) {
   Child a(flags("a"), home(folder)), b(flags("b"), home(folder));
   EXPECT_EQ(a.exit_code(), 0) << a.output();
   EXPECT_EQ(b.exit_code(), 0) << b.output();
-  // The host of the endpoint holds the meeting point, and so is node 0.
+  // The host of the endpoint owns the store, so it is node 0.
   EXPECT_THAT(b.output(), HasSubstr("0 in 0 at 10.231.7.2"));
   EXPECT_THAT(b.output(), HasSubstr("1 in 0 at 10.231.7.2"));
   EXPECT_THAT(a.output(), HasSubstr("3 in 1 at 10.231.7.2"));

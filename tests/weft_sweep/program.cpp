@@ -104,7 +104,7 @@ TEST_F(WeftSweep, PointsThatAreDoneAreNotRunAgain) {
   EXPECT_THAT(more.output, HasSubstr("2 of 3 points are done already\n[1/1] x=3: done"));
   EXPECT_EQ(starts(), 3u);
   EXPECT_THAT(sweep("--out " + out_).output,
-              HasSubstr("3 of 3 points are done already\n"));  // the folder knows the rest
+              HasSubstr("3 of 3 points are done already\n"));  // the folder stores the rest
   EXPECT_EQ(starts(), 3u);
 }
 
@@ -149,7 +149,7 @@ TEST_F(WeftSweep, AStoppedSweepGoesOn) {
   EXPECT_EQ(stopped.exit_code, 75) << stopped.output;
   EXPECT_THAT(stopped.output, HasSubstr("[1/3] x=1: done"));
   EXPECT_THAT(stopped.output, HasSubstr("[2/3] x=2: stopped"));
-  EXPECT_NE(shell("kill -0 $(cat " + out_ + "/pid)").exit_code, 0);  // nothing runs on
+  EXPECT_NE(shell("kill -0 $(cat " + out_ + "/pid)").exit_code, 0);  // no process continues
   fs::remove(out_ + "/sleep_2");
   const Outcome again = usual("", "1,2,3");
   EXPECT_EQ(again.exit_code, 0) << again.output;
@@ -207,12 +207,12 @@ TEST_F(WeftSweep, Errors) {
   const std::string help = " (weft-sweep --help lists the flags)";
   expect("", 1, "expected a sweep in sweep, got no sweep/sweep.json");
   expect("--grid x=1", 2, "expected a program: weft-sweep … -- PROGRAM [its flags]" + help);
-  expect("-- prog", 2, "expected --grid, --random or --sweep: what flags are to be" + help);
+  expect("-- prog", 2, "expected --grid, --random or --sweep, which give the values of flags" + help);
   expect("--grid x=1 --random y=2 -- prog", 2, "expected --grid or --random, got both" + help);
-  expect("--random x=1..2 -- prog {run}", 2, "--trials: expected how many points a random search has" + help);
+  expect("--random x=1..2 -- prog {run}", 2, "--trials: expected the number of points of a random search" + help);
   expect("--grid x=1 --trials 3 -- prog", 2, "--trials: expected a random search, a grid has all points" + help);
   expect("--grid x=1 --sweep s.yaml -- prog", 2, "expected --sweep or --grid and --random, got both" + help);
-  expect("--grid x=1 --sbatch --time=5 -- prog {run}", 2, "--sbatch: expected --slurm with it" + help);
+  expect("--grid x=1 --sbatch --time=5 -- prog {run}", 2, "--sbatch: needs --slurm" + help);
   expect("--grid x=1 --slurm --sbatch=hour --out " + out_ + "2 -- prog {run}", 2,
          "--sbatch: expected flags such as --time=60, got 'hour'" + help);
   expect("--grid x=1,2 --point 2 -- prog {run}", 2, "--point: expected a number below 2, got 2" + help);
@@ -230,7 +230,7 @@ TEST_F(WeftSweep, Errors) {
          out_ + " holds a sweep of another command (/no/such/program, {run}). Choose another --out");
   std::ofstream(out_ + "/sweep.json") << "[]";
   expect("--out " + out_, 1,
-         out_ + "/sweep.json: expected what weft-sweep writes, got something else. Delete it to begin anew");
+         out_ + "/sweep.json: expected a file of weft-sweep, got something else. Delete it to start over");
 }
 
 TEST_F(WeftSweep, ARealProgramsLearningRate) {
@@ -242,8 +242,8 @@ TEST_F(WeftSweep, ARealProgramsLearningRate) {
   EXPECT_LT(ranking()["runs"][0]["last"], ranking()["runs"][1]["last"]);
 }
 
-// A configuration that is not tracked, as the shipped default is: the sweep makes its runs write what they are ranked
-// by.
+// An untracked configuration, as the shipped default: the sweep makes its runs write the metric that ranks
+// them.
 TEST_F(WeftSweep, NerscsProgramsAreRankedByTheirValidationLoss) {
   if (!WEFT_HAVE_YAML || !WEFT_HAVE_ZIP) GTEST_SKIP() << "needs a build with yaml-cpp and libzip";
   std::ofstream(folder_ / "small.yaml") << "default:\n  num_samples: 4\n  img_size: 4\n  depth: 2\n  batch_size: 4\n"

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <set>
 
-#include "apps/support/exit.h"
 #include "tests/support/error_text.h"
+#include "train/exit.h"
 
 namespace weft::weft_sweep {
 namespace {
@@ -63,7 +63,7 @@ TEST(Random, TheSeedDecides) {
   EXPECT_EQ(random_points(space, 200, 7), all);
   EXPECT_NE(random_points(space, 200, 8), all);
   const std::vector<Point> few = random_points(space, 20, 7);
-  EXPECT_TRUE(std::equal(few.begin(), few.end(), all.begin()));  // a longer search goes on where a shorter one ended
+  EXPECT_TRUE(std::equal(few.begin(), few.end(), all.begin()));  // a longer search continues a shorter one
   int small = 0;
   std::set<std::string> batches, depths;
   for (const Point& point : all) {

@@ -7,10 +7,10 @@
 #include <fstream>
 #include <regex>
 
-#include "apps/support/scalar_log.h"
 #include "apps/weft_watch/svg_chart.h"
 #include "tests/support/shell.h"
 #include "tests/support/temporary_folder.h"
+#include "train/scalar_log.h"
 
 namespace weft::tests {
 namespace {
@@ -18,8 +18,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-void make_run(const std::string& folder, const support::HyperParameters& config, int64_t steps, double start) {
-  support::ScalarLog log(folder);
+void make_run(const std::string& folder, const train::HyperParameters& config, int64_t steps, double start) {
+  train::ScalarLog log(folder);
   log.config(config);
   for (int64_t step = 1; step <= steps; ++step)
     log.log(step, {{"val_loss", step % 7 == 3 ? std::nan("") : start / static_cast<double>(step)}, {"grad", -1}});
@@ -86,7 +86,7 @@ TEST(Html, SmoothDrawsBothCurves) {
 
 TEST(Html, NamesAreText) {
   const TemporaryFolder folder;
-  support::ScalarLog(folder / "<b>&").log(1, {{"<script>alert(1)</script>", 1}, {"\xff\x01", 2}});
+  train::ScalarLog(folder / "<b>&").log(1, {{"<script>alert(1)</script>", 1}, {"\xff\x01", 2}});
   const std::string page = page_of(folder, "'" + (folder / "<b>&") + "'");
   EXPECT_THAT(page, Not(HasSubstr("<script")));
   EXPECT_THAT(page, Not(HasSubstr("<b>&")));

@@ -10,18 +10,18 @@
 #include <fstream>
 #include <thread>
 
-#include "apps/support/metrics.h"
-#include "apps/support/scalar_log.h"
 #include "tests/support/shell.h"
 #include "tests/support/temporary_folder.h"
+#include "train/metrics.h"
+#include "train/scalar_log.h"
 
 namespace weft::tests {
 namespace {
 
-using support::ScalarLog;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Not;
+using train::ScalarLog;
 
 Outcome watch(const std::string& arguments, const std::string& variables = "LC_ALL=C") {
   return shell("env -u NO_COLOR -u COLUMNS " + variables + ' ' + WEFT_WATCH + ' ' + arguments);

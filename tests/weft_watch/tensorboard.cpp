@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorBoard itself on what our programs write: what its server says over HTTP.
+// TensorBoard reads our programs' files: checks the answers of its server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,15 +9,15 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "apps/support/scalar_log.h"
 #include "tests/support/shell.h"
 #include "tests/support/temporary_folder.h"
+#include "train/scalar_log.h"
 
 namespace weft::tests {
 namespace {
 
 using nlohmann::json;
-using support::ScalarLog;
+using train::ScalarLog;
 
 /// A python that has the package tensorboard: WEFT_PYTHON, else python3.
 std::string python() {
@@ -61,7 +61,7 @@ TEST(TensorBoardItself, LoadsTheFilesOfARealRun) {
   }
   EXPECT_EQ(rows, 6u);
   EXPECT_EQ(scalars["lr"].size(), 3u);
-  if (support::have_png()) {
+  if (train::have_png()) {
     const json& images = board["images"]["first"];
     EXPECT_EQ(images["samples"].size(), 1u);
     EXPECT_EQ(images["confusion"].size(), 3u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that mean harm, given to a program as a user would give them: one line of error that says what and where, and
-// nothing of them has run.
+// Malicious files, passed to a program as by a user: one line of error names the problem and its position, and nothing
+// of them is executed.
 #include "tests/support/shell.h"
 #include "tests/weights/fixture.h"
 
@@ -78,7 +78,7 @@ TEST(HarmfulFiles, PicklesInBothOfPyTorchsFormats) {
   for (size_t i = 0; i < std::size(pickles); ++i) {
     const auto& [pickle, text] = pickles[i];
     harm.expect_refusal(str(i, "_legacy.pt"), legacy(pickle), text);
-    if (!support::have_zip()) continue;
+    if (!have_zip()) continue;
     test::write_zip(harm.folder / str(i, ".pt"), {{"archive/data.pkl", pickle}, {"archive/version", "3\n"}});
     harm.expect_refusal(str(i, ".pt"), text);
   }

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
-#include "apps/support/checkpoint.h"
-#include "apps/support/weights/safetensors_shards.h"
-#include "core/safetensors.h"
+#include "io/checkpoint.h"
+#include "io/safetensors.h"
+#include "io/weights/safetensors_shards.h"
 #include "tests/weights/fixture.h"
 
 namespace weft {
 namespace {
 
-using support::open_weights;
-using support::write_safetensors_shards;
 using test::error_of;
 using test::read_file;
 using test::TemporaryFolder;
@@ -48,7 +46,7 @@ TEST(WeightsIndex, NamesAndSizesAreHuggingFaces) {
   EXPECT_EQ(index["weight_map"]["t0"], "model-00001-of-00003.safetensors");
   EXPECT_EQ(index["weight_map"]["t4"], "model-00003-of-00003.safetensors");
   EXPECT_EQ(read_safetensors(written[0]).state.tensors.size(), 2u);
-  // What fits is one file without an index; a tensor above the limit gets its own.
+  // A small state is one file without an index; a tensor above the limit gets its own.
   EXPECT_EQ(write_safetensors_shards(folder / "one.safetensors", state_of(5), 200).size(), 1u);
   EXPECT_EQ(write_safetensors_shards(folder / "each.safetensors", state_of(5), 1).size(), 6u);
 }
@@ -110,17 +108,18 @@ TEST(OpenWeights, TheContentDecides) {
 }
 
 TEST(OpenWeights, PartsOfCheckpoints) {
-  if (!support::have_checkpoints()) GTEST_SKIP() << "this build has no HDF5";
   const TemporaryFolder folder;
-  support::Checkpoint checkpoint;
+  Checkpoint checkpoint;
   checkpoint.parts = {{"model", state_of(2)}, {"optimizer", state_of(3)}};
   checkpoint.integers["epoch"] = 7;
-  save_checkpoint(folder / "a.h5", checkpoint);
-  const auto file = open_weights(folder / "a.h5");
+  save_checkpoint(folder / "a.safetensors", checkpoint);
+  const auto file = open_weights(folder / "a.safetensors");
   EXPECT_EQ(file->format(), "weft checkpoint");
   EXPECT_EQ(file->metadata().at("epoch"), "7");
   test::expect_same_tensors(state_of(2), file->read_all());
-  EXPECT_EQ(open_weights(folder / "a.h5", {.key = "optimizer"})->tensors().size(), 3u);
+  EXPECT_EQ(open_weights(folder / "a.safetensors", {.key = "optimizer"})->tensors().size(), 3u);
+  EXPECT_EQ(error_of([&] { open_weights(folder / "a.safetensors", {.key = "ema"}); }),
+            "checkpoint: expected a part 'ema', got none. Was it written by another program?");
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files above 4 GiB with two tensors: 5 GiB of nothing, and two numbers behind it. They are sparse: kilobytes on the
-// disk.
+// Files above 4 GiB with two tensors: 5 GiB of zeros, followed by two numbers. They are sparse: kilobytes on the disk.
 #include <fstream>
 
 #include "tests/weights/fixture.h"
@@ -45,7 +44,7 @@ void write_with_hole(const std::filesystem::path& path, const std::string& befor
 }
 
 void expect_second_tensor(const std::filesystem::path& path) {
-  const auto file = support::open_weights(path);
+  const auto file = open_weights(path);
   EXPECT_EQ(file->tensors().at(0).sizes, (Shape{static_cast<int64_t>(kHole)}));
   EXPECT_EQ(file->read(1).to_vector<float>(), (std::vector<float>{1.5f, -2}));
 }
@@ -67,10 +66,10 @@ uint32_t crc32(const std::string& bytes) {
   return ~crc;
 }
 
-// An archive in the zip64 form (PKWARE's APPNOTE, 4.3.14, 4.5.3): sizes and offsets beyond 32 bits stand in extra
+// An archive in the zip64 form (PKWARE's APPNOTE, 4.3.14, 4.5.3): sizes and offsets beyond 32 bits are in extra
 // fields.
 TEST(LargeFiles, Zip64) {
-  if (!support::have_zip()) GTEST_SKIP() << "this build has no libzip";
+  if (!have_zip()) GTEST_SKIP() << "this build has no libzip";
   constexpr uint64_t kMax = 0xffffffff;
   struct Entry {
     std::string name;
@@ -79,7 +78,7 @@ TEST(LargeFiles, Zip64) {
     uint64_t offset = 0;
   };
   Entry entries[] = {{"x/data.pkl", pickle().size(), crc32(pickle())},
-                     {"x/data/0", kHole, 0},  // its checksum is looked at by a read of it only
+                     {"x/data/0", kHole, 0},  // only a read of it checks its checksum
                      {"x/data/1", 8, crc32(two_floats())}};
   const auto local = [](const Entry& entry) {
     const bool large = entry.size >= kMax;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/support/weights/load_weights.h"
+#include "train/load_weights.h"
 
-#include "core/safetensors.h"
+#include "io/safetensors.h"
 #include "nn/models/make_model.h"
 #include "tests/weights/fixture.h"
 
 namespace weft {
 namespace {
 
-using support::load_weights;
-using support::LoadedWeights;
 using test::error_of;
 using test::TemporaryFolder;
+using train::load_weights;
+using train::LoadedWeights;
 
 class LoadWeights : public testing::Test {
  protected:
@@ -41,11 +41,11 @@ TEST_F(LoadWeights, AllOfThem) {
 }
 
 TEST_F(LoadWeights, FromPyTorchWithAPrefix) {
-  if (!support::have_zip()) GTEST_SKIP() << "this build has no libzip";
+  if (!have_zip()) GTEST_SKIP() << "this build has no libzip";
   const StateDict before = copy();
   StateDict wrapped;
   for (const NamedTensor& entry : before.tensors) wrapped.tensors.push_back({"module.net." + entry.name, entry.tensor});
-  support::write_torch(folder_ / "w.pt", wrapped);
+  write_torch(folder_ / "w.pt", wrapped);
   for (const NamedTensor& parameter : model_->parameters()) parameter.tensor.detach().fill_(7);
   EXPECT_TRUE(load_weights(*model_, folder_ / "w.pt", {.strict = true, .rename = {.prefix = "net."}}).is_whole());
   test::expect_same_tensors(before, copy());

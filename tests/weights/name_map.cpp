@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/support/weights/name_map.h"
+#include "io/weights/name_map.h"
 
-#include "apps/support/weights/load_weights.h"
-#include "apps/support/weights/name_pattern.h"
-#include "core/safetensors.h"
+#include "io/safetensors.h"
+#include "io/weights/name_pattern.h"
 #include "nn/models/bert.h"
 #include "nn/models/make_model.h"
 #include "nn/models/vision_transformer.h"
 #include "tests/weights/fixture.h"
+#include "train/load_weights.h"
 
 namespace weft {
 namespace {
 
-using support::match_name;
-using support::open_weights;
-using support::renamed_weights;
-using support::RenameOptions;
-using support::WeightsFile;
 using test::error_of;
 using test::TemporaryFolder;
 using Names = std::vector<std::string>;
@@ -31,7 +26,7 @@ TEST(NamePattern, Matches) {
   EXPECT_EQ(match_name("*n.{q,k,v}.*", "n.v.bias")->word, 2u);
   EXPECT_FALSE(match_name("*n.{q,k,v}.*", "n.o.bias"));
   EXPECT_FALSE(match_name("abc", "ab"));
-  EXPECT_EQ(support::fill_name("x.#.{a,b}.*", {{"3", "w"}, 1}), "x.3.b.w");
+  EXPECT_EQ(fill_name("x.#.{a,b}.*", {{"3", "w"}, 1}), "x.3.b.w");
 }
 
 /// A file of these tensors; element i of tensor t is 100 t + i.
@@ -222,10 +217,10 @@ void expect_round_trip(Model& model, const std::string& map, const std::vector<s
   const auto theirs = renamed_weights(open_weights(folder / "own.safetensors"), {.map = "to_" + map});
   for (const std::string& name : hugging_faces) EXPECT_GE(theirs->find(name), 0) << name;
   write_safetensors(folder / "theirs.safetensors", theirs->read_all());
-  EXPECT_EQ(support::guess_name_map(*theirs), map);
+  EXPECT_EQ(guess_name_map(*theirs), map);
   const StateDict before = read_safetensors(folder / "own.safetensors").state;
   for (const NamedTensor& parameter : model.parameters()) parameter.tensor.detach().fill_(7);
-  EXPECT_TRUE(support::load_weights(model, folder / "theirs.safetensors", {.rename = {.map = "auto"}}).is_whole());
+  EXPECT_TRUE(train::load_weights(model, folder / "theirs.safetensors", {.rename = {.map = "auto"}}).is_whole());
   for (const NamedTensor& entry : model.state_dict().tensors)
     EXPECT_TRUE(test::same_bits(entry.tensor.contiguous(), before.tensor(entry.name))) << entry.name;
 }

@@ -2,8 +2,8 @@
 // build/bin/weft-weights as a user runs it.
 #include <nlohmann/json.hpp>
 
-#include "apps/support/checkpoint.h"
-#include "core/safetensors.h"
+#include "io/checkpoint.h"
+#include "io/safetensors.h"
 #include "tests/support/shell.h"
 #include "tests/weights/fixture.h"
 
@@ -56,8 +56,7 @@ TEST_F(Program, Show) {
 TEST_F(Program, ConvertThereAndBack) {
   const std::string path = saved("a.safetensors", state());
   std::vector<std::string> formats{"b.safetensors"};
-  if (support::have_zip()) formats.insert(formats.end(), {"b.pt", "b.pth", "b.bin"});
-  if (support::have_checkpoints()) formats.emplace_back("b.h5");
+  if (have_zip()) formats.insert(formats.end(), {"b.pt", "b.pth", "b.bin"});
   for (const std::string& name : formats) {
     SCOPED_TRACE(name);
     const auto converted = run("convert " + path + " " + file(name));
@@ -68,6 +67,37 @@ TEST_F(Program, ConvertThereAndBack) {
     EXPECT_EQ(run("diff " + path + " " + file(name)).exit_code, 0);
   }
 }
+
+TEST_F(Program, Checkpoints) {
+  Checkpoint checkpoint;
+  checkpoint.parts = {{"model", state()}, {"optimizer", {{}, {{"lr", 0.1}}}}};
+  checkpoint.integers["epoch"] = 3;
+  save_checkpoint(file("run.safetensors"), checkpoint);
+  EXPECT_EQ(run("convert " + file("run.safetensors") + " " + file("model.safetensors")).exit_code, 0);
+  test::expect_same_tensors(state(), read_safetensors(file("model.safetensors")).state);
+  EXPECT_EQ(read_safetensors(file("model.safetensors")).metadata.at("epoch"), "3");
+  EXPECT_EQ(run("diff " + file("run.safetensors") + " " + file("model.safetensors")).exit_code, 0);
+  const std::string convert = "convert --checkpoint " + file("run.safetensors") + " ";
+  EXPECT_EQ(run(convert + file("copy.safetensors")).output,
+            "wrote   " + file("copy.safetensors") + "\n        model: 2 tensors\n        optimizer: 0 tensors\n");
+  EXPECT_EQ(test::read_file(file("copy.safetensors")), test::read_file(file("run.safetensors")));
+  EXPECT_EQ(run(convert + file("copy.pt")).exit_code, 2);
+  EXPECT_EQ(run(convert + "--dtype bf16 " + file("copy.safetensors")).exit_code, 2);
+}
+
+#if WEFT_HAVE_HDF5
+TEST_F(Program, CheckpointsOfAnEarlierVersion) {
+  const std::string old = WEFT_GOLDEN "/hdf5/checkpoint.h5";
+  EXPECT_THAT(run("show " + old).output, HasSubstr("weft checkpoint, 8 tensors"));
+  const auto converted = run("convert --checkpoint " + old + " " + file("new.safetensors"));
+  EXPECT_EQ(converted.exit_code, 0) << converted.output;
+  const Checkpoint got = load_checkpoint(file("new.safetensors"));
+  test::expect_same_tensors(load_checkpoint(old).part("optimizer"), got.part("optimizer"));
+  EXPECT_EQ(got.part("optimizer").scalar("lr"), 0.1);
+  EXPECT_EQ(got.integer("step"), 60);
+  EXPECT_EQ(run("diff " + old + " " + file("new.safetensors")).exit_code, 0);
+}
+#endif
 
 TEST_F(Program, ConvertChangesNamesDTypesAndShards) {
   const std::string path = saved("a.safetensors", state());
@@ -119,7 +149,7 @@ TEST_F(Program, Diff) {
   saved("b.safetensors", other);
   EXPECT_THAT(run("diff " + a + " " + b).output, HasSubstr("~ fc.weight: f32[2,2] and f32[4]\n"));
 
-  // Beyond 2^53 two whole numbers may differ although no double tells them apart; a NaN equals a NaN.
+  // Beyond 2^53 two integers may differ although their doubles are equal; a NaN equals a NaN.
   other.tensors[0].tensor = Tensor::from(std::vector<int64_t>{(int64_t{1} << 53) + 1});
   other.tensors[1].tensor = Tensor::from(std::vector<float>{NAN, 1});
   saved("a.safetensors", other);
@@ -152,7 +182,7 @@ TEST_F(Program, Errors) {
   expect("show", 2, "show: expected 1 file, got 0" + help);
   expect("convert " + a, 2, "convert: expected 2 files, got 1" + help);
   expect("convert " + a + " b.txt", 2,
-         "convert: expected a name that ends in .safetensors, .pt, .pth, .th, .bin or .h5, got 'b.txt'" + help);
+         "convert: expected a name that ends in .safetensors, .pt, .pth, .th or .bin, got 'b.txt'" + help);
   expect("convert --max-shard-size 5GB " + a + " b.pt", 2,
          "--max-shard-size: expected a name that ends in .safetensors, got 'b.pt'" + help);
   expect("convert --max-shard-size -5GB " + a + " b.safetensors", 2,

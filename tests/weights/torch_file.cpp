@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that PyTorch 1.13 wrote (write_golden.py), and what damage to them does.
+// Files that PyTorch 1.13 wrote (write_golden.py), intact and damaged.
 #include "tests/weights/fixture.h"
 
 namespace weft {
 namespace {
 
-using support::open_torch;
-using support::WeightsFile;
 using test::error_of;
 using test::golden;
 using test::read_file;
@@ -66,7 +64,7 @@ void expect_every_kind(const std::string& name) {
 
 TEST(TorchFile, EveryDTypeAndView) {
   for (const std::string& name : test::both_formats("every_kind")) expect_every_kind(name);
-  if (support::have_zip()) expect_every_kind("every_kind_protocol4.pt");
+  if (have_zip()) expect_every_kind("every_kind_protocol4.pt");
 }
 
 TEST(TorchFile, TheFormatIsNamed) {
@@ -131,7 +129,7 @@ TEST(TorchFile, OtherFiles) {
             "pytorch: " + (folder / "none").string() + ": expected to open it, got 'No such file or directory'");
 }
 
-/// Reads all of a file; the error of that, or "(no error)".
+/// Reads a whole file; its error, or "(no error)".
 std::string error_of_reading(const std::filesystem::path& path) {
   return error_of([&] { static_cast<void>(open_torch(path)->read_all()); });
 }
@@ -150,7 +148,7 @@ TEST(TorchFile, EveryTruncationIsAnError) {
   }
 }
 
-// A bit more or less anywhere: an error, or the same tensors (bits of names, of padding, of hints that nobody reads).
+// A flipped bit anywhere: an error, or the same tensors (bits of names, of padding, of unused hints).
 // In a zip archive never other numbers; the legacy format has no checksums.
 TEST(TorchFile, EveryChangedByteIsAnErrorOrHarmless) {
   NEEDS_ZIP();

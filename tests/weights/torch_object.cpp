@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints as values: what is written is read back, by us and by PyTorch, and what PyTorch writes is read.
-#include "apps/support/weights/torch_object.h"
+// Checkpoints as values: Weft and PyTorch read Weft's files, and Weft reads PyTorch's.
+#include "io/torch/torch_object.h"
 
 #include "tests/support/shell.h"
 #include "tests/weights/fixture.h"
@@ -8,9 +8,6 @@
 namespace weft {
 namespace {
 
-using support::read_torch;
-using support::TorchObject;
-using support::write_torch;
 using test::error_of;
 using test::TemporaryFolder;
 using Dict = TorchObject::Dict;
@@ -19,7 +16,7 @@ using List = TorchObject::List;
 TorchObject integer(int64_t value) { return {value}; }
 TorchObject number(double value) { return {value}; }
 
-/// As Python's repr() shows it; tensors by their values.
+/// In the form of Python's repr(); tensors by their values.
 std::string repr(const TorchObject& object) {
   const auto items = [](const auto& list, const auto& text) {
     std::string out;
@@ -139,10 +136,10 @@ TEST(TorchObject, HarmfulPicklesAreRefused) {
   const TemporaryFolder folder;
   EXPECT_THAT(error_of_pickle(folder, test::bytes({"\x80\2", "cos\nsystem\n", "X\2\0\0\0", "ls", "\x85R."})),
               testing::HasSubstr("the file asks for 'os.system', which weights do not need; nothing of it was run."));
-  // A list that holds itself: ] q0 h0 a .
+  // A list that contains itself: ] q0 h0 a .
   EXPECT_EQ(error_of_pickle(folder, test::bytes({"\x80\2]q", std::string_view("\0h\0", 3), "a."})),
-            "pickle: EMPTY_LIST at byte 2: expected values that end, got one that holds itself, at '0'");
-  // Twelve lists, each of twelve times the one before.
+            "pickle: EMPTY_LIST at byte 2: expected values that end, got one that contains itself, at '0'");
+  // Twelve lists, each with twelve references to the one before.
   std::string nested = "\x80\2](";
   for (char level = 0; level < 12; ++level) {
     nested += "](";
@@ -155,12 +152,12 @@ TEST(TorchObject, HarmfulPicklesAreRefused) {
   for (int i = 0; i < 100; ++i) deep += "]";
   for (int i = 0; i < 99; ++i) deep += "a";
   EXPECT_EQ(error_of_pickle(folder, deep + "."), "expected values nested at most 64 deep, got more");
-  EXPECT_EQ(error_of_pickle(folder, "\x80\2}NNs."), "expected keys that are texts or whole numbers, got None in ''");
+  EXPECT_EQ(error_of_pickle(folder, "\x80\2}NNs."), "expected keys that are strings or whole numbers, got None in ''");
   EXPECT_EQ(error_of_pickle(folder, "\x80\2]ctorch\nFloatStorage\na."),
             "expected values and tensors, got a storage type at '0'");
 }
 
-// PyTorch reads what we write as the same Python values, and what it writes again we read as the same.
+// PyTorch reads our file as the same Python values, and we read its file as the same.
 TEST(TorchObject, PyTorchReadsIt) {
   NEEDS_ZIP();
   NEEDS_TORCH();
@@ -227,7 +224,7 @@ torch.save({'iters': 1, 'epoch': 0, 'model_state': model.state_dict(), 'optimize
 }
 
 TEST(TorchObject, WithoutZip) {
-  if (support::have_zip()) GTEST_SKIP() << "this build has no stub: WEFT_WITHOUT=all gives one";
+  if (have_zip()) GTEST_SKIP() << "this build has no stub: WEFT_WITHOUT=all gives one";
   const TemporaryFolder folder;
   EXPECT_EQ(error_of([&] { write_torch(folder / "b.pt", values()); }),
             "pytorch: expected a build with libzip for " + folder.path().string() +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizers go to PyTorch and come back: the same steps on either side.
-#include "apps/support/weights/torch_optimizer.h"
+// Optimizers are saved for PyTorch and loaded back: both sides make the same steps.
+#include "train/torch_optimizer.h"
 
 #include "core/ops/add.h"
 #include "core/ops/mul.h"
@@ -14,11 +14,8 @@
 namespace weft {
 namespace {
 
-using support::read_torch;
-using support::torch_options;
-using support::TorchObject;
-using support::TorchOptimizer;
-using support::write_torch;
+using train::torch_options;
+using train::TorchOptimizer;
 using test::error_of;
 using test::TemporaryFolder;
 using Dict = TorchObject::Dict;

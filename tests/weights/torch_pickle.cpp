@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/support/weights/torch_pickle.h"
+#include "io/torch/torch_pickle.h"
 
 #include "tests/support/shell.h"
 #include "tests/weights/fixture.h"
@@ -7,7 +7,6 @@
 namespace weft {
 namespace {
 
-using support::TorchPickle;
 using test::pickle_error;
 using test::with_pickle;
 using namespace std::string_literals;
@@ -25,7 +24,7 @@ std::string tensor(const std::string& offset, const std::string& sizes, const st
 
 TEST(TorchPickle, TensorsOfAStorage) {
   with_pickle(tensor("K\1", "K\1K\2\x86", "K\7K\2\x86") + ".", [](const TorchPickle& pickle) {
-    const support::PickledTensor* read = pickle.root->as<support::PickledTensor>();
+    const PickledTensor* read = pickle.root->as<PickledTensor>();
     ASSERT_NE(read, nullptr);
     EXPECT_EQ(read->offset, 1u);
     EXPECT_EQ(read->sizes, (Shape{1, 2}));
@@ -41,7 +40,7 @@ TEST(TorchPickle, TensorsOfAStorage) {
 TEST(TorchPickle, OldFiles) {
   const std::string view = "(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0kX\3\0\0\0cpuK\4X\1\0\0\0vK\1K\2\x87tQ"s;
   with_pickle(tensor("K\1", "K\1\x85", "K\1\x85", view) + ".",
-              [](const TorchPickle& pickle) { EXPECT_EQ(pickle.root->as<support::PickledTensor>()->offset, 2u); });
+              [](const TorchPickle& pickle) { EXPECT_EQ(pickle.root->as<PickledTensor>()->offset, 2u); });
   with_pickle("ccollections\nOrderedDict\n](](X\1\0\0\0aK\1ee\x85R."s, [](const TorchPickle& pickle) {
     const auto& items = pickle.root->as<PickleDict>()->items;
     ASSERT_EQ(items.size(), 1u);
@@ -78,7 +77,7 @@ TEST(TorchPickle, WhatRunsCodeIsRefusedByName) {
   EXPECT_EQ(pickle_error("\xff."), "pickle: opcode 0xff at byte 0: " + other);
 }
 
-// Only the opcodes of the table do anything; all other bytes are refused where they stand.
+// Only the opcodes of the table are executed; all other bytes are refused at their position.
 TEST(TorchPickle, EveryOtherByteIsRefused) {
   const std::string known = "(.N\x88\x89JKM\x8aGX\x8c\x8dTU)t\x85\x86\x87]ae}suqr\x94hjc\x93RbQ\x80\x95";
   int refused = 0;
@@ -176,14 +175,14 @@ std::string legacy(const std::string& object) {
 std::string walk_error(const std::string& object) {
   const test::TemporaryFolder folder;
   test::write_file(folder / "a", legacy(object));
-  return test::without_path(test::error_of([&] { support::open_torch(folder / "a"); }), folder / "a");
+  return test::without_path(test::error_of([&] { open_torch(folder / "a"); }), folder / "a");
 }
 
 TEST(TorchPickle, ValuesThatHoldThemselves) {
   EXPECT_EQ(walk_error("]q\0h\0a."s),
-            "pickle: EMPTY_LIST at byte 25: expected values that end, got one that holds itself, at '0'");
+            "pickle: EMPTY_LIST at byte 25: expected values that end, got one that contains itself, at '0'");
   EXPECT_EQ(walk_error("}q\0X\1\0\0\0ah\0s."s),
-            "pickle: EMPTY_DICT at byte 25: expected values that end, got one that holds itself, at 'a'");
+            "pickle: EMPTY_DICT at byte 25: expected values that end, got one that contains itself, at 'a'");
   EXPECT_EQ(walk_error(std::string(100, '(') + std::string(100, 't') + "."),
             "expected values nested at most 64 deep, got more");
   // Thirty lists, each holding the one before ten times.
@@ -195,12 +194,12 @@ TEST(TorchPickle, ValuesThatHoldThemselves) {
   }
   EXPECT_EQ(walk_error("(" + laughs + "t."),
             "expected about as many values as the file describes, got far more by repetition");
-  EXPECT_EQ(walk_error("}NNs."), "expected keys that are texts or numbers, got None in ''");
+  EXPECT_EQ(walk_error("}NNs."), "expected keys that are strings or numbers, got None in ''");
   EXPECT_EQ(walk_error("K\1."), "expected tensors, got a whole number");
   EXPECT_EQ(walk_error("}."), "(no error)");
 }
 
-// One text of a megabyte under a hundred keys: alone, and beside the dict of tensors.
+// One string of a megabyte under a hundred keys: alone, and besides the dict of tensors.
 TEST(TorchPickle, TextsAreNotMultiplied) {
   const std::string text = "K\x7fX\0\0\x10\0"s + std::string(1 << 20, 'x') + "q\0"s;
   std::string keys;
@@ -216,20 +215,20 @@ TEST(TorchPickle, TextsAreNotMultiplied) {
     file.replace(file.size() - 2, 2, storages);
     const test::TemporaryFolder folder;
     test::write_file(folder / "a", file);
-    return test::without_path(test::error_of([&] { support::open_torch(folder / "a"); }), folder / "a");
+    return test::without_path(test::error_of([&] { open_torch(folder / "a"); }), folder / "a");
   };
   EXPECT_EQ(error(text + keys), refusal);
   EXPECT_EQ(error(text), "(no error)");
 }
 
-// Python's own bytes for a pickle that would run a command: the file it would leave is not there afterwards.
+// Python's pickle that would run a command: the file that it would create does not exist afterwards.
 TEST(TorchPickle, NothingRuns) {
   const test::TemporaryFolder folder;
   const std::string sign = (folder / "sign").string();
   const std::string evil =
       "cos\nsystem\n(X" + std::string(1, static_cast<char>(sign.size() + 6)) + "\0\0\0touch "s + sign + "tR.";
   test::write_file(folder / "a", legacy(evil));
-  EXPECT_THROW(support::open_torch(folder / "a"), Error);
+  EXPECT_THROW(open_torch(folder / "a"), Error);
   EXPECT_FALSE(std::filesystem::exists(sign));
   if (tests::shell("python3 -c 'import pickle'").exit_code != 0) GTEST_SKIP() << "no python3 to show that it would run";
   test::write_file(folder / "pickle", evil);

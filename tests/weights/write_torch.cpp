@@ -5,8 +5,6 @@
 namespace weft {
 namespace {
 
-using support::open_torch;
-using support::write_torch;
 using test::error_of;
 using test::TemporaryFolder;
 
@@ -69,7 +67,7 @@ TEST(WriteTorch, WhatCannotBeWritten) {
   EXPECT_EQ(folder.files(), 0u);
 }
 
-// torch.load(weights_only=True) reads every dtype and shape, with the same bits as it writes them again.
+// torch.load(weights_only=True) reads every dtype and shape with the same bits.
 TEST(WriteTorch, PyTorchReadsIt) {
   NEEDS_ZIP();
   NEEDS_TORCH();
@@ -92,7 +90,7 @@ TEST(WriteTorch, PyTorchReadsIt) {
 }
 
 TEST(WithoutZip, SaysHowToGetIt) {
-  if (support::have_zip()) GTEST_SKIP() << "this build has no stub: WEFT_WITHOUT=all gives one";
+  if (have_zip()) GTEST_SKIP() << "this build has no stub: WEFT_WITHOUT=all gives one";
   const TemporaryFolder folder;
   test::write_file(folder / "a.pt", "PK\3\4");
   const std::string hint = ", got one without. Install libzip-dev, configure and build again, or use safetensors";

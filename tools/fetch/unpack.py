@@ -8,7 +8,7 @@ import tarfile
 import zipfile
 import zlib
 
-from .errors import FetchError
+from .common import FetchError
 
 
 def safe_name(archive, name, inside):

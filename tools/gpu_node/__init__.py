@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tools/bundle and tools/gpu_check are made of."""
+"""The modules of tools/bundle and tools/gpu_check."""

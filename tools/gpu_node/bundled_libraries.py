@@ -11,7 +11,7 @@ import shutil
 import subprocess
 
 INCLUDE = pathlib.Path("/usr/include")
-TRIPLET = f"{platform.machine()}-linux-gnu"  # Debian's; the node is of this machine's architecture
+TRIPLET = f"{platform.machine()}-linux-gnu"  # Debian's; the node has this machine's architecture
 LIBRARIES = pathlib.Path("/usr/lib") / TRIPLET
 ARCHITECTURE_INCLUDE = INCLUDE / TRIPLET
 
@@ -40,7 +40,7 @@ endif()
 
 
 class Missing(Exception):
-    """A Debian package that the bundle takes from is not installed here."""
+    """A Debian package that the bundle needs is not installed here."""
 
 
 def version_of(package):
@@ -52,7 +52,7 @@ def version_of(package):
 
 
 class Prefix:
-    """The folder deps/ while it fills."""
+    """The folder deps/ while it is filled."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -87,7 +87,7 @@ class Prefix:
             subprocess.run(["strip", "--strip-debug", str(self.folder / "lib" / name)], check=True)
 
     def finds_its_neighbours(self, *names):
-        """Lets shared libraries look for those that they need in their own folder: a program's own path does not reach so far."""
+        """Sets the runpath of shared libraries to their own folder: a program's runpath does not apply to their dependencies."""
         if shutil.which("patchelf") is None:
             raise Missing("expected the program patchelf on this machine. apt-get install patchelf")
         for name in names:
@@ -110,7 +110,7 @@ def boost_headers():
 
 
 def merge_static(out, archives):
-    """One static library of several, so that who finds it needs to know no other."""
+    """Merges several static libraries into one, so that users link only that."""
     script = f"CREATE {out}\n" + "".join(f"ADDLIB {archive}\n" for archive in archives) + "SAVE\nEND\n"
     subprocess.run(["ar", "-M"], input=script, text=True, check=True)
 
@@ -150,7 +150,7 @@ def gather(folder):
     (config / "GTestConfig.cmake").write_text(GOOGLETEST)
     (config / "GTestConfigVersion.cmake").write_text(VERSION.format(version=version))
 
-    # HDF5's C library with the two that it compresses with; shared, it would bring libcurl and all that follows.
+    # HDF5's C library with its two compression libraries; the shared one would need libcurl and its dependencies.
     serial = INCLUDE / "hdf5/serial"
     names = [path.name for path in serial.glob("*.h") if re.fullmatch(r"(hdf5|H5\w*|H5[A-Z]*public)\.h", path.name)]
     prefix.headers("libhdf5-dev", *sorted(names), base=serial)
@@ -161,13 +161,13 @@ def gather(folder):
     prefix.headers("libjpeg62-turbo-dev", "jpeglib.h", "jmorecfg.h", "jerror.h")
     prefix.headers("libjpeg62-turbo-dev", "jconfig.h", base=ARCHITECTURE_INCLUDE)
     prefix.library("libjpeg62-turbo-dev", LIBRARIES / "libjpeg.a", "libjpeg.a")
-    # libspng comes as a shared library alone, and needs zlib's.
+    # libspng exists only as a shared library, and needs zlib's.
     prefix.headers("zlib1g-dev", "zlib.h", "zconf.h")
     prefix.library("zlib1g", LIBRARIES / "libz.so", "libz.so", "libz.so.1")
     prefix.headers("libspng-dev", "spng.h")
     prefix.library("libspng0", LIBRARIES / "libspng.so", "libspng.so", "libspng.so.0")
 
-    # libzip, shared alone as well, needs two libraries that other distributions name otherwise or lack.
+    # libzip, also only shared, needs two libraries that other distributions name differently or lack.
     prefix.headers("libzip-dev", "zip.h", "zipconf.h")
     prefix.library("libzip4", LIBRARIES / "libzip.so.4", "libzip.so", "libzip.so.4")
     prefix.library("libbz2-1.0", LIBRARIES / "libbz2.so.1.0", "libbz2.so.1.0")

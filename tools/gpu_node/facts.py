@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is on the node: GPU, compilers, and where cuDNN, NCCL and compute-sanitizer are."""
+"""The node's GPU, compilers, and paths of cuDNN, NCCL and compute-sanitizer."""
 import glob
 import os
 import pathlib
@@ -25,7 +25,7 @@ def first_line(text):
 
 
 def gpus():
-    """(list of {field: value}, why there is none)."""
+    """(list of {field: value}, reason if it is empty)."""
     if not shutil.which("nvidia-smi"):
         return [], "no GPU: nvidia-smi is not on the PATH"
     text = output("nvidia-smi", f"--query-gpu={','.join(QUERY)}", "--format=csv,noheader")
@@ -36,13 +36,13 @@ def gpus():
 
 
 def architecture(compute_cap):
-    """What CMake calls the GPU's own architecture: 8.0 is 80-real; 9.0 is 90a-real, whose wgmma needs the `a`."""
+    """CMake's name of the GPU's architecture: 8.0 is 80-real; 9.0 is 90a-real, since wgmma needs the `a`."""
     number = compute_cap.replace(".", "")
     return f"{number}a-real" if number == "90" else f"{number}-real"
 
 
 def site_packages():
-    """Folders in which python3 looks for packages."""
+    """Folders that python3 searches for packages."""
     text = output("python3", "-c", "import sys; print('\\n'.join(sys.path))")
     return [line for line in (text or "").splitlines() if line and os.path.isdir(line)]
 
@@ -87,7 +87,7 @@ def header_version(root, header, names):
 
 
 def gather():
-    """All of it as an ordered dict of texts (None: not there), and the paths that the stages use."""
+    """All facts as an ordered dict of strings (None: missing), and the paths that the stages use."""
     rows, no_gpu = gpus()
     sites = site_packages()
     compiler = nvcc(sites)

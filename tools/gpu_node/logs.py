@@ -5,7 +5,7 @@ import re
 
 from gpu_node.stages import FAIL, PASS, STOPPED, TIMEOUT, first_lines
 
-# The name may hold blanks: CTest adds the parameter's value to it.
+# The name may contain blanks: CTest adds the parameter's value to it.
 TEST = re.compile(r"^ *\d+/(\d+) Test +#\d+: (\S+)[^\n]*? \.{2,} *(Passed|\*\*\*[A-Za-z ]+?)(?:: \S+)? +([\d.]+) sec", re.M)
 LISTED = re.compile(r"^ *Test +#\d+: (\S+)", re.M)
 STARTED = re.compile(r"^ *Start +\d+: (\S+)", re.M)
@@ -26,7 +26,7 @@ def read_twins(run, outcome):
 
 
 def read_ctest(run, outcome):
-    """Counts what passed, failed and was skipped; a run with no test at all fails. Of tests that ran again, the first lines."""
+    """Counts passed, failed and skipped tests; a run without tests fails. Of tests that ran again: the first lines."""
     text = run.all_logs()
     found = list(TEST.finditer(text))
     by_state = {}
@@ -115,7 +115,7 @@ def read_program(summary, batch, cases):
 
 
 def read_ladders(run, outcome):
-    """The tables as they were printed, each below a line `ladder NAME`."""
+    """The tables as printed, each below a line `ladder NAME`."""
     text = run.log("ladders").strip()
     count = sum(line.startswith("ladder ") for line in text.splitlines())
     outcome.facts = {"tables": text}

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stages of tools/gpu_check, the most important first, with their limits in seconds."""
 import json
-import os
 import pathlib
 import shutil
 from random import Random
@@ -11,22 +10,22 @@ from gpu_node.stages import FAIL, PASS, Command, Stage
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DEVICE_PARTS = "hopper|kernels|ops|train_image|golden|engines"  # these have tests that run on the GPU
-HOST_PARTS = "core|data|dist"  # so have these, of what the host asks of a GPU: graphs, streams, the loader, NCCL
-# Of the parts above, what a GPU can refuse first: single instructions, then the host's side.
+HOST_PARTS = "core|data|dist"  # these too, for the host's use of a GPU: graphs, streams, the loader, NCCL
+# Run first, as the most likely to fail on a GPU: single instructions, then the host's side.
 FIRST_TESTS = r"^hopper\.|/cuda|_cuda_|\.Nccl\.|OnAStillGpu|\.Fields\."
-SECONDS_A_TEST = 15  # on a GPU: a kernel that waits for a lost barrier would spin for ever
+SECONDS_A_TEST = 15  # on a GPU, a kernel that waits for a lost barrier spins forever
 LADDERS = ["transpose", "reduce", "softmax", "matmul_f32", "matmul_bf16", "conv2d", "attention"]  # of kernels/ladder
 GPU_ACCURACY = 0.9                               # six epochs of the embedded shapes reach 0.96 on the CPU
 
 
-# One after the other, so that none is timed beside another; a step that fails leaves the other ladders.
+# One after the other, so that no two are timed at once; a failing step does not affect the other ladders.
 CLIMB = 'status=0; for name; do echo "ladder $name"; "$0" "$name" --device cuda --seconds 0.05 || status=1; done; exit $status'
 
 
-# What failed is run again with WEFT_SYNC=1, which names the kernel that raised an error. $0: the second run's log.
+# Failed tests run again with WEFT_SYNC=1, which names the kernel of an error. $0: the second run's log.
 AGAIN = ': > "$0"; "$@" && exit; status=$?; WEFT_SYNC=1 "$@" --rerun-failed > "$0" 2>&1; exit $status'
 
-# Two ranks of one node: step by step first, then each step as a graph. A rank that waits for ever ends with WEFT_TIMEOUT.
+# Two ranks of one node: eager first, then each step as a graph. WEFT_TIMEOUT ends a rank that hangs.
 TWO_GPUS = ('status=0; for graph in off on; do echo "two ranks, --graph $graph"; WEFT_TIMEOUT=20 "$0/weft-run" --nproc-per-node 2 "$0/train_image" '
             '--data shapes --model resnet20 --batch-size 64 --max-steps 60 --device cuda --parallel ddp --graph $graph --out "$1/$graph" '
             '|| status=1; done; exit $status')
@@ -51,7 +50,7 @@ def configure_words(build, device, paths):
 
 
 def read_configure(run, outcome):
-    """The table of parts goes into the facts."""
+    """Adds the table of parts to the facts."""
     rows = [line[3:].strip() for line in run.log("configure").splitlines() if line.startswith(("--   found ", "--   MISSING "))]
     missing = [row[8:].strip().split("  ")[0] for row in rows if row.startswith("MISSING")]
     outcome.facts = {"parts": rows}
@@ -150,7 +149,7 @@ def sanitizer_stage(tool, limit, build, paths, shards, simt):
             return "compute-sanitizer was not found: it comes with the CUDA toolkit"
         return None if program.exists() else f"{program} was not built"
 
-    # Without the cache each tensor is an allocation of its own: overruns and uses after free do not land in the next one.
+    # Without the cache each tensor is a separate allocation: overruns and uses after free cannot hit another tensor.
     return Stage(tool, limit, needs=["configure"], unless=unless,
                  not_here="needs a GPU; the emulated one has tools/test racecheck" if simt else None, useful=15, read=logs.read_sanitizer, commands=[
         Command(f"{tool}_{i}", [paths["compute-sanitizer"] or "", "--tool", tool, *flags, str(program)],
@@ -159,7 +158,7 @@ def sanitizer_stage(tool, limit, build, paths, shards, simt):
 
 
 def ctest(name, limit, build, work, jobs, select, environment):
-    """Each test is a process of its own: an error that a kernel leaves behind ends with it."""
+    """Each test is a separate process: a kernel's sticky error ends with it."""
     return Stage(name, limit, needs=["configure"], read=logs.read_ctest, useful=10, commands=[
         Command(name, ["sh", "-c", AGAIN, str(work / f"{name}_again.log"), "ctest", "--test-dir", str(build), "--output-on-failure",
                        "--no-tests=error", "-j", str(jobs), *select], environment)])

@@ -7,7 +7,7 @@ import os
 
 from gpu_node.stages import PASS, SKIPPED
 
-RATE = "/s"  # units of rates end so; all others (ms, us, ns, MiB) are better when smaller
+RATE = "/s"  # suffix of rates' units; for all others (ms, us, ns, MiB) smaller is better
 
 
 def table(header, rows):
@@ -23,7 +23,7 @@ def ratio(ours, theirs, unit):
 
 
 def best_variants(cases):
-    """`NAME@channels_last` is the same case done another way: of each case the better figure counts."""
+    """`NAME@channels_last` is a variant of the same case: the better figure of each case counts."""
     best = {}
     for name, (value, unit) in cases.items():
         case = name.partition("@")[0]
@@ -33,7 +33,7 @@ def best_variants(cases):
 
 
 def bench_table(ours, theirs):
-    """Rows of {case: (value, unit)} twice, beside each other."""
+    """Rows of two {case: (value, unit)}, side by side."""
     theirs = best_variants(theirs)
     rows = []
     for case in list(ours) + [case for case in theirs if case not in ours]:
@@ -48,7 +48,7 @@ VENDOR = "@vendor"
 
 
 def engines_section(cases):
-    """`NAME` is Weft's own kernel, `NAME@vendor` the same call by NVIDIA's library."""
+    """`NAME` is Weft's kernel, `NAME@vendor` the same call by NVIDIA's library."""
     own = {name: value for name, value in cases.items() if not name.endswith(VENDOR)}
     vendor = {name[:-len(VENDOR)]: value for name, value in cases.items() if name.endswith(VENDOR)}
     lines = ["", "## Own kernels beside cuBLASLt and cuDNN", ""]
@@ -116,7 +116,7 @@ def markdown(title, device, facts, results, planned):
 
 
 def write(path, text):
-    """Whole or not at all: a reader never sees half a file."""
+    """Writes atomically: a reader never sees half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(path.name + ".part")
     beside.write_text(text)

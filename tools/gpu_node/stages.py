@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stages of a check, each with its own time limit and logs: what fails or hangs in one leaves the others' results."""
+"""Stages of a check, each with its own time limit and logs: a failure or hang does not affect the others' results."""
 import dataclasses
 import os
 import pathlib
@@ -21,13 +21,13 @@ class Command:
 
 @dataclasses.dataclass
 class Outcome:
-    """What a stage came to. `lines` are the first lines of what went wrong, `facts` go into the JSON."""
+    """The result of a stage. `lines` are the first lines of a failure, `facts` go into the JSON."""
     status: str = PASS
     seconds: float = 0
     what: str = ""
     lines: List[str] = dataclasses.field(default_factory=list)
     facts: dict = dataclasses.field(default_factory=dict)
-    excused: bool = False  # skipped, and nobody expected it to run on this device
+    excused: bool = False  # skipped, and not expected to run on this device
 
     def good(self):
         return self.status == PASS or self.excused
@@ -54,7 +54,7 @@ class Stage:
 
 
 def stretch(stages, total):
-    """Lets stages that do not fill `total` seconds together take longer, each in proportion to its limit."""
+    """Extends the limits in proportion if they add up to less than `total` seconds."""
     limits = sum(stage.limit for stage in stages)
     if 0 < limits < total:
         for stage in stages:
@@ -62,7 +62,7 @@ def stretch(stages, total):
 
 
 class StageRun:
-    """What a stage's `read` sees: exit codes (None: killed) and logs by command name."""
+    """The input of a stage's `read`: exit codes (None: killed) and logs by command name."""
 
     def __init__(self, logs):
         self.logs = logs
@@ -84,7 +84,7 @@ def end_group(process, sign):
 
 
 def end_all(processes, patience=3.0):
-    """Ends processes with everything they started: SIGTERM, and SIGKILL for who is left after `patience` seconds."""
+    """Ends processes with everything they started: SIGTERM, then SIGKILL after `patience` seconds."""
     for process in processes:
         end_group(process, signal.SIGTERM)
     until = time.monotonic() + patience
@@ -95,11 +95,11 @@ def end_all(processes, patience=3.0):
         try:
             process.wait(timeout=10)
         except subprocess.TimeoutExpired:
-            print(f"   process {process.pid} hangs in the driver: left behind", flush=True)
+            print(f"   process {process.pid} hangs in the driver: left running", flush=True)
 
 
 def first_lines(text, count=20):
-    """The lines that say what went wrong: from the first that looks like an error, else the last ones."""
+    """The lines of a failure: from the first that looks like an error, else the last ones."""
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     marks = ("error", "failed", "failure", "fatal", "exception", "not found", "terminate")
     for i, line in enumerate(lines):
@@ -132,7 +132,7 @@ class Runner:
         return stage.unless()
 
     def run(self, stages):
-        """Runs all; True when every stage passed."""
+        """Runs all; True if every stage passed."""
         for stage in stages:
             reason = stage.not_here or (
                 f"the check was {self.stopped_by} before it" if self.stopped_by else self.why_not(stage))

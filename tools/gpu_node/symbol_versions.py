@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which glibc and libstdc++ a library needs.
+"""Finds the glibc and libstdc++ versions that a library needs.
 
 A shared library names the version of every symbol it needs. A static one names none: for each undefined symbol the oldest
 version counts in which this machine's libc, libm or libstdc++ offers it, since linking on the node picks what is there.

@@ -4,7 +4,7 @@
 
 namespace peer {
 
-/// What torch.autocast("cpu", torch.bfloat16) does in Python.
+/// torch.autocast("cpu", torch.bfloat16) of Python.
 class Autocast {
  public:
   explicit Autocast(bool enabled) {

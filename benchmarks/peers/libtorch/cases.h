@@ -19,7 +19,7 @@ struct Target {
   int64_t size(int64_t full, int64_t small) const { return tiny ? small : full; }
 };
 
-/// How a four-dimensional tensor lies in memory.
+/// The memory layout of a four-dimensional tensor.
 enum class Layout { nchw, channels_last };
 Tensor in_layout(const Tensor& x, Layout layout);
 /// NAME or NAME@channels_last.

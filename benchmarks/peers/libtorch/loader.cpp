@@ -12,7 +12,7 @@
 #include <iterator>
 #include <random>
 
-#include "benchmarks/harness/pictures.h"
+#include "benchmarks/harness/image_folder.h"
 #include "benchmarks/peers/libtorch/cases.h"
 
 // The same folder through torch's DataLoader: libjpeg, then random resized crop (antialiased, bilinear), flip and
@@ -26,27 +26,27 @@ Tensor decode(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   jpeg_decompress_struct jpeg;
-  jpeg_error_mgr errors;  // prints and exits: these pictures are known to be good
+  jpeg_error_mgr errors;  // prints and exits: these images are known to be good
   jpeg.err = jpeg_std_error(&errors);
   jpeg_create_decompress(&jpeg);
   jpeg_mem_src(&jpeg, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
   jpeg_read_header(&jpeg, TRUE);
   jpeg.out_color_space = JCS_RGB;
   jpeg_start_decompress(&jpeg);
-  Tensor picture = torch::empty({jpeg.output_height, jpeg.output_width, 3}, torch::kUInt8);
+  Tensor image = torch::empty({jpeg.output_height, jpeg.output_width, 3}, torch::kUInt8);
   while (jpeg.output_scanline < jpeg.output_height) {
-    JSAMPROW row = picture.data_ptr<uint8_t>() + int64_t{jpeg.output_scanline} * jpeg.output_width * 3;
+    JSAMPROW row = image.data_ptr<uint8_t>() + int64_t{jpeg.output_scanline} * jpeg.output_width * 3;
     jpeg_read_scanlines(&jpeg, &row, 1);
   }
   jpeg_finish_decompress(&jpeg);
   jpeg_destroy_decompress(&jpeg);
-  return picture;
+  return image;
 }
 
 /// A window of 8% to 100% of the area with a ratio from 3/4 to 4/3 (torchvision's rules, ten attempts).
-Tensor random_window(const Tensor& picture, std::mt19937& random) {
+Tensor random_window(const Tensor& image, std::mt19937& random) {
   const auto uniform = [&](double low, double high) { return std::uniform_real_distribution<>(low, high)(random); };
-  const int64_t H = picture.size(0), W = picture.size(1);
+  const int64_t H = image.size(0), W = image.size(1);
   for (int attempt = 0; attempt < 10; ++attempt) {
     const double area = static_cast<double>(H * W) * uniform(0.08, 1);
     const double ratio = std::exp(uniform(std::log(3.0 / 4), std::log(4.0 / 3)));
@@ -54,9 +54,9 @@ Tensor random_window(const Tensor& picture, std::mt19937& random) {
     if (w < 1 || h < 1 || w > W || h > H) continue;
     const auto top = static_cast<int64_t>(uniform(0, static_cast<double>(H - h + 1)));
     const auto left = static_cast<int64_t>(uniform(0, static_cast<double>(W - w + 1)));
-    return picture.narrow(0, top, h).narrow(1, left, w);
+    return image.narrow(0, top, h).narrow(1, left, w);
   }
-  return picture;
+  return image;
 }
 
 class Folder : public torch::data::datasets::Dataset<Folder> {
@@ -83,8 +83,8 @@ class Folder : public torch::data::datasets::Dataset<Folder> {
   Tensor std_ = torch::tensor({0.229f, 0.224f, 0.225f}).view({3, 1, 1});
 };
 
-struct Pictures {
-  bench::PictureFolder folder;
+struct Images {
+  bench::ImageFolder folder;
   int64_t edge, batch;
 
   void run_epoch() const {
@@ -103,9 +103,9 @@ struct Pictures {
 void add_loader_cases(Cases& cases, const Target& target) {
   cases.push_back({"loader_jpeg", "images/s", [=] {
                      const int64_t per_class = target.size(128, 2);
-                     const std::shared_ptr<Pictures> pictures(
-                         new Pictures{{2, static_cast<int>(per_class)}, target.size(224, 32), target.size(32, 2)});
-                     return Work{[=] { pictures->run_epoch(); }, 2 * static_cast<double>(per_class)};
+                     const std::shared_ptr<Images> images(
+                         new Images{{2, static_cast<int>(per_class)}, target.size(224, 32), target.size(32, 2)});
+                     return Work{[=] { images->run_epoch(); }, 2 * static_cast<double>(per_class)};
                    }});
 }
 

@@ -3,7 +3,7 @@
 
 #include "benchmarks/peers/libtorch/training.h"
 
-// Additions of 16 elements and chains of them; what takes a process of its own.
+// Additions of 16 elements and chains of them; cases with a process of their own.
 
 namespace peer {
 namespace {

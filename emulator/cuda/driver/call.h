@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What every file of the driver's entry points begins with. cuda.h renames calls to their newest form (cuMemAlloc is
+// Every file of the driver's entry points includes this first. cuda.h renames calls to their newest form (cuMemAlloc is
 // cuMemAlloc_v2), here as in the programs.
 #pragma GCC visibility push(default)
 #include <cuda.h>

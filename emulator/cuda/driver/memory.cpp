@@ -15,29 +15,55 @@ CUresult copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, CUs
   return call([&] { submit_copy(copy_bytes(to, from, bytes, kind), stream, false); });
 }
 
-char* linear(CUmemorytype type, const void* host, CUdeviceptr device) {
-  require(type != CU_MEMORYTYPE_ARRAY, cudaErrorNotSupported);
-  return type == CU_MEMORYTYPE_HOST ? static_cast<char*>(const_cast<void*>(host)) : static_cast<char*>(pointer(device));
-}
-
-CopyWork rows(const CUDA_MEMCPY2D& p) {
-  char* const to = linear(p.dstMemoryType, p.dstHost, p.dstDevice) + p.dstY * p.dstPitch + p.dstXInBytes;
-  char* const from = linear(p.srcMemoryType, p.srcHost, p.srcDevice) + p.srcY * p.srcPitch + p.srcXInBytes;
-  return copy_rows(to, p.dstPitch ? p.dstPitch : p.WidthInBytes, from, p.srcPitch ? p.srcPitch : p.WidthInBytes,
-                   p.WidthInBytes, p.Height, cudaMemcpyDefault);
+/// One side of a copy: `pos` counts the elements of an array, else bytes.
+void take_side(CUmemorytype type, const void* host, CUdeviceptr device, CUarray array, size_t x, size_t y, size_t z, size_t pitch,
+               size_t width, size_t height, cudaArray_t& in_array, cudaPitchedPtr& linear, cudaPos& pos) {
+  if (type == CU_MEMORYTYPE_ARRAY) {
+    in_array = reinterpret_cast<cudaArray_t>(array);
+    const size_t element = array_of(in_array).element;
+    require(x % element == 0);
+    pos = {x / element, y, z};
+    return;
+  }
+  char* const data = type == CU_MEMORYTYPE_HOST ? static_cast<char*>(const_cast<void*>(host)) : static_cast<char*>(pointer(device));
+  linear = {data, pitch ? pitch : width, width, height};
+  pos = {x, y, z};
 }
 
 CopyWork box(const CUDA_MEMCPY3D& p) {
   cudaMemcpy3DParms q{};
-  q.dstPtr = {linear(p.dstMemoryType, p.dstHost, p.dstDevice), p.dstPitch ? p.dstPitch : p.WidthInBytes, p.WidthInBytes,
-              p.dstHeight ? p.dstHeight : p.Height};
-  q.srcPtr = {linear(p.srcMemoryType, p.srcHost, p.srcDevice), p.srcPitch ? p.srcPitch : p.WidthInBytes, p.WidthInBytes,
-              p.srcHeight ? p.srcHeight : p.Height};
-  q.dstPos = {p.dstXInBytes, p.dstY, p.dstZ};
-  q.srcPos = {p.srcXInBytes, p.srcY, p.srcZ};
-  q.extent = {p.WidthInBytes, p.Height, p.Depth};
+  take_side(p.dstMemoryType, p.dstHost, p.dstDevice, p.dstArray, p.dstXInBytes, p.dstY, p.dstZ, p.dstPitch, p.WidthInBytes,
+            p.dstHeight ? p.dstHeight : p.Height, q.dstArray, q.dstPtr, q.dstPos);
+  take_side(p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray, p.srcXInBytes, p.srcY, p.srcZ, p.srcPitch, p.WidthInBytes,
+            p.srcHeight ? p.srcHeight : p.Height, q.srcArray, q.srcPtr, q.srcPos);
+  const cudaArray_t array = q.dstArray ? q.dstArray : q.srcArray;
+  const size_t element = array ? array_of(array).element : 1;
+  require(p.WidthInBytes % element == 0);
+  q.extent = {p.WidthInBytes / element, p.Height, p.Depth};
   q.kind = cudaMemcpyDefault;
   return copy_box(q);
+}
+
+CopyWork rows(const CUDA_MEMCPY2D& p) {
+  CUDA_MEMCPY3D q{};
+  q.srcXInBytes = p.srcXInBytes;
+  q.srcY = p.srcY;
+  q.srcMemoryType = p.srcMemoryType;
+  q.srcHost = p.srcHost;
+  q.srcDevice = p.srcDevice;
+  q.srcArray = p.srcArray;
+  q.srcPitch = p.srcPitch;
+  q.dstXInBytes = p.dstXInBytes;
+  q.dstY = p.dstY;
+  q.dstMemoryType = p.dstMemoryType;
+  q.dstHost = p.dstHost;
+  q.dstDevice = p.dstDevice;
+  q.dstArray = p.dstArray;
+  q.dstPitch = p.dstPitch;
+  q.WidthInBytes = p.WidthInBytes;
+  q.Height = p.Height;
+  q.Depth = 1;
+  return box(q);
 }
 
 CUresult fill(CUdeviceptr to, unsigned value, unsigned element, size_t count, CUstream stream, bool blocking) {
@@ -91,7 +117,7 @@ void attribute(void* data, CUpointer_attribute which, CUdeviceptr where) {
       *static_cast<unsigned*>(data) = 1;
       return;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-      *static_cast<unsigned*>(data) = 0;
+      *static_cast<unsigned*>(data) = found.kind == MemoryKind::device;
       return;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
       *static_cast<unsigned*>(data) = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
@@ -176,7 +202,7 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* which, void
   return call([&] {
     Allocation found;
     const bool known = find_allocation(uintptr_t(where), found);
-    // Of memory that CUDA does not know all is zero, and the call succeeds.
+    // For memory unknown to CUDA all attributes are zero, and the call succeeds.
     for (unsigned i = 0; i < count; ++i) {
       if (known) {
         attribute(data[i], which[i], where);

@@ -11,7 +11,7 @@ using namespace emulator::cuda;
 
 namespace {
 
-/// Calls whose form has changed: which symbol stands for the name from which version of CUDA on. Sources: cuda.h's
+/// Calls whose form has changed: the symbol that a name means from each version of CUDA on. Sources: cuda.h's
 /// renaming macros, and cudaTypedefs.h for the versions.
 struct Form {
   std::string_view name;
@@ -33,7 +33,7 @@ void* own(const std::string& symbol) {
 
 }  // namespace
 
-// Of a call that is refused, too, there is an address: it says so when it is called.
+// Refused calls have an address, too: calling it reports the refusal.
 CUresult cuGetProcAddress(const char* name, void** function, int version, cuuint64_t flags,
                           CUdriverProcAddressQueryResult* status) {
   if (!name || !function) return CUDA_ERROR_INVALID_VALUE;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// So that every program links and loads; see runtime/refused.cpp. CUDA_ERROR_NOT_SUPPORTED has the runtime's number.
+// These let every program link and load; see runtime/refused.cpp. CUDA_ERROR_NOT_SUPPORTED has the runtime's number.
 namespace emulator::cuda {
 int refuse(const char* call);
 }

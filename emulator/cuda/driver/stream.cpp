@@ -10,7 +10,7 @@ using namespace emulator::cuda;
 
 namespace {
 
-/// The host's threads, other streams and kernels change the value: nobody tells us when, so it is looked at.
+/// The host's threads, other streams and kernels change the value without notice, so it is polled.
 template <class T>
 bool reached(const T* where, T value, unsigned flags) {
   const T now = std::atomic_ref<const T>(*where).load(std::memory_order_acquire);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What every file of the runtime's entry points begins with. The headers declare the entry points: here, for export.
+// Every file of the runtime's entry points includes this first. It declares the entry points for export.
 
 #if EMULATOR_CUDART == 12
 // CUDA 12 has these forms under names of their own; the plain names are older forms there (older_calls.cpp).
@@ -33,7 +33,7 @@
 #include "emulator/cuda/stream.h"
 #include "emulator/machine/memory.h"
 
-/// What cudaRuntimeGetVersion says.
+/// The result of cudaRuntimeGetVersion.
 #if EMULATOR_CUDART == 12
 constexpr int kRuntimeVersion = 12080;
 #else

@@ -53,6 +53,16 @@ cudaMemcpy3DParms of_rows(cudaArray_const_t array, size_t x, size_t y, void* lin
   return p;
 }
 
+/// How many of `bytes` a row takes.
+size_t row_bytes(cudaArray_const_t handle, size_t x, size_t bytes) {
+  const Array& array = array_of(handle);
+  const size_t row = array.extent.width * array.element;
+  require(bytes > 0);
+  if (x + bytes <= row) return bytes;
+  if (x != 0 || bytes % row != 0) fail(cudaErrorNotSupported, "a copy of parts of several rows of an array is not emulated");
+  return row;
+}
+
 }  // namespace
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
@@ -121,11 +131,7 @@ cudaError_t cudaMallocArray(cudaArray_t* array, const cudaChannelFormatDesc* for
 }
 cudaError_t cudaMalloc3DArray(cudaArray_t* array, const cudaChannelFormatDesc* format, cudaExtent extent,
                               unsigned flags) {
-  return runtime_call([&] {
-    require((flags & (cudaArrayLayered | cudaArrayCubemap | cudaArrayTextureGather | cudaArraySparse)) == 0,
-            cudaErrorNotSupported);
-    *array = array_create(*format, extent, flags);
-  });
+  return runtime_call([&] { *array = array_create(*format, extent, flags); });
 }
 cudaError_t cudaFreeArray(cudaArray_t array) {
   return runtime_call([&] { array_destroy(array); });
@@ -239,6 +245,35 @@ cudaError_t cudaMemcpy2DFromArrayAsync(void* to, size_t pitch, cudaArray_const_t
                                        size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
   return runtime_call(
       [&] { submit_copy(copy_box(of_rows(array, x, y, to, pitch, width, height, kind, false)), stream, false); });
+}
+
+cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t to, size_t to_x, size_t to_y, cudaArray_const_t from, size_t from_x, size_t from_y,
+                                     size_t width, size_t height, cudaMemcpyKind kind) {
+  return runtime_call([&] {
+    const size_t element = array_of(to).element;
+    require(to_x % element == 0 && from_x % element == 0 && width % element == 0);
+    cudaMemcpy3DParms p{};
+    p.dstArray = to;
+    p.dstPos = {to_x / element, to_y, 0};
+    p.srcArray = const_cast<cudaArray_t>(from);
+    p.srcPos = {from_x / element, from_y, 0};
+    p.extent = {width / element, height, 1};
+    p.kind = kind;
+    submit_copy(copy_box(p), nullptr, true);
+  });
+}
+// Bytes that follow each other over the rows of an array: whole rows, or a part of one.
+cudaError_t cudaMemcpyToArray(cudaArray_t array, size_t x, size_t y, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  return runtime_call([&] {
+    const size_t row = row_bytes(array, x, bytes);
+    submit_copy(copy_box(of_rows(array, x, y, const_cast<void*>(from), row, row, bytes / row, kind, true)), nullptr, true);
+  });
+}
+cudaError_t cudaMemcpyFromArray(void* to, cudaArray_const_t array, size_t x, size_t y, size_t bytes, cudaMemcpyKind kind) {
+  return runtime_call([&] {
+    const size_t row = row_bytes(array, x, bytes);
+    submit_copy(copy_box(of_rows(array, x, y, to, row, row, bytes / row, kind, false)), nullptr, true);
+  });
 }
 
 cudaError_t cudaMemset(void* to, int value, size_t count) {

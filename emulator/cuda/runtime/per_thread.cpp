@@ -12,7 +12,7 @@ using emulator::cuda::PerThreadDefault;
     return name arguments;                          \
   }
 #define JOIN(name, suffix) name##suffix
-// By way of a second macro, so that a name that call.h changes is changed before the suffix is put behind it.
+// Through a second macro, so that a name that call.h replaces is replaced before the suffix is appended.
 #define PER_THREAD_EXPANDED(name, suffix, parameters, arguments) DEFINE(JOIN(name, suffix), name, parameters, arguments)
 #define PER_THREAD(name, suffix, parameters, arguments) PER_THREAD_EXPANDED(name, suffix, parameters, arguments)
 #include "emulator/cuda/runtime/per_thread.inc"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// So that every program links and loads. The header is not included: these stand for functions of any parameters, which
-// a caller's registers and stack hold, and which nobody reads.
+// These let every program link and load. The header is not included: they replace functions of any parameters, which
+// stay unread in the caller's registers and stack.
 namespace emulator::cuda {
 int refuse(const char* call);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nvcc's host code calls before main() and around `<<<>>>` (crt/host_runtime.h, crt/device_functions.h).
+// nvcc's host code calls these before main() and around `<<<>>>` (crt/host_runtime.h, crt/device_functions.h).
 #include "emulator/cuda/runtime/call.h"
 
 using namespace emulator;

@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ __align__(16) float tile_k[kKeys][kHeadDim], tile_v[kKeys][kHeadDim];
   const int thread = static_cast<int>(threadIdx.x), i = static_cast<int>(blockIdx.x) * kQueries + thread;
   const int64_t head = static_cast<int64_t>(blockIdx.y) * L * kHeadDim;
-  const int own = i < L ? i : L - 1;  // threads without a query do somebody else's and do not store
+  const int own = i < L ? i : L - 1;  // threads without a query repeat another one and do not store
   float query[kHeadDim], out[kHeadDim];
   Vec8 part;
 #pragma unroll

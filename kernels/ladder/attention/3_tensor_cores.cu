@@ -7,7 +7,7 @@
 //
 //       s[16,64] = q[16,64] k[64,64]^T     8 x 4 mma        lane holds, of rows g and g + 8: the columns 2p, 2p + 1 of
 //       each 8 p = exp(s - most)                  in registers     row maximum: over 16 values, then over the 4 lanes
-//       of the row y[16,64] += p[16,64] v[64,64]      4 x 8 mma        p's place in the registers is the one that mma
+//       of the row y[16,64] += p[16,64] v[64,64]      4 x 8 mma        p's registers are laid out as mma
 //       wants its left
 //                                                           operand in: two results of 8 columns are one operand of 16
 //
@@ -28,14 +28,14 @@ constexpr int kWarps = 4, kQueries = 16 * kWarps, kKeys = 64, kThreads = kWarps 
 constexpr int kTile = kKeys * kHeadDim;
 constexpr unsigned kAllLanes = 0xffffffffu;
 
-/// Where run `run` (8 elements, 16 bytes) of a row stands in its tile, in elements.
-__device__ int place(int row, int run) { return (row * kRuns + (run ^ row % 8)) * 8; }
+/// Offset in elements of run `run` (8 elements, 16 bytes) of a row in its tile.
+__device__ int run_offset(int row, int run) { return (row * kRuns + (run ^ row % 8)) * 8; }
 
 /// Starts to copy keys first … first + 63; those beyond the last are zeros.
 __device__ void load_keys(bf16* tile, const bf16* from, int first, int L, int thread) {
   for (int i = thread; i < kKeys * kRuns; i += kThreads) {
     const bool inside = first + i / kRuns < L;
-    ptx::cp_async_zfill<16>(tile + place(i / kRuns, i % kRuns), inside ? from + first * kHeadDim + i * 8 : from,
+    ptx::cp_async_zfill<16>(tile + run_offset(i / kRuns, i % kRuns), inside ? from + first * kHeadDim + i * 8 : from,
                             inside ? 16 : 0);
   }
 }
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int d = 0; d < kHeadDim / 16; ++d) WEFT_UNROLL
     for (int j = 0; j < kKeys / 16; ++j) {
       uint32_t b[4];
-      ptx::ldmatrix_x4(b, tile_k + place(j * 16 + lane / 16 * 8 + lane % 8, d * 2 + lane / 8 % 2));
+      ptx::ldmatrix_x4(b, tile_k + run_offset(j * 16 + lane / 16 * 8 + lane % 8, d * 2 + lane / 8 % 2));
       ptx::mma_m16n8k16<bf16>(s[2 * j], query[d], {b[0], b[1]});
       ptx::mma_m16n8k16<bf16>(s[2 * j + 1], query[d], {b[2], b[3]});
     }
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(kThreads)
       WEFT_UNROLL
       for (int d = 0; d < kHeadDim / 16; ++d) {
         uint32_t b[4];
-        ptx::ldmatrix_x4_trans(b, tile_v + place(j * 16 + lane % 16, d * 2 + lane / 16));
+        ptx::ldmatrix_x4_trans(b, tile_v + run_offset(j * 16 + lane % 16, d * 2 + lane / 16));
         ptx::mma_m16n8k16<bf16>(out[2 * d], p, {b[0], b[1]});
         ptx::mma_m16n8k16<bf16>(out[2 * d + 1], p, {b[2], b[3]});
       }

@@ -7,7 +7,7 @@
 //     tile pair 1           [load 1          ][ use 1 ........ ][load 3
 //                           ^ barrier         ^ barrier
 //
-// As in ladder matmul_bf16, step 5, with a ring of two. One barrier per tile: behind it the new tile is there for all,
+// As in ladder matmul_bf16, step 5, with a ring of two. One barrier per tile: after it the new tile is there for all,
 // and the tile before it may be overwritten.
 //
 // Saves: half of the barriers, and the wait for 16 KiB per tile: some 600 ns against the 256 to 512 clocks of work on
@@ -24,14 +24,14 @@ constexpr int kWarps = 4, kQueries = 16 * kWarps, kKeys = 64, kThreads = kWarps 
 constexpr int kTile = kKeys * kHeadDim;
 constexpr unsigned kAllLanes = 0xffffffffu;
 
-/// Where run `run` (8 elements, 16 bytes) of a row stands in its tile, in elements.
-__device__ int place(int row, int run) { return (row * kRuns + (run ^ row % 8)) * 8; }
+/// Offset in elements of run `run` (8 elements, 16 bytes) of a row in its tile.
+__device__ int run_offset(int row, int run) { return (row * kRuns + (run ^ row % 8)) * 8; }
 
 /// Starts to copy keys first … first + 63; those beyond the last are zeros.
 __device__ void load_keys(bf16* tile, const bf16* from, int first, int L, int thread) {
   for (int i = thread; i < kKeys * kRuns; i += kThreads) {
     const bool inside = first + i / kRuns < L;
-    ptx::cp_async_zfill<16>(tile + place(i / kRuns, i % kRuns), inside ? from + first * kHeadDim + i * 8 : from,
+    ptx::cp_async_zfill<16>(tile + run_offset(i / kRuns, i % kRuns), inside ? from + first * kHeadDim + i * 8 : from,
                             inside ? 16 : 0);
   }
 }
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int d = 0; d < kHeadDim / 16; ++d) WEFT_UNROLL
     for (int j = 0; j < kKeys / 16; ++j) {
       uint32_t b[4];
-      ptx::ldmatrix_x4(b, tile_k + place(j * 16 + lane / 16 * 8 + lane % 8, d * 2 + lane / 8 % 2));
+      ptx::ldmatrix_x4(b, tile_k + run_offset(j * 16 + lane / 16 * 8 + lane % 8, d * 2 + lane / 8 % 2));
       ptx::mma_m16n8k16<bf16>(s[2 * j], query[d], {b[0], b[1]});
       ptx::mma_m16n8k16<bf16>(s[2 * j + 1], query[d], {b[2], b[3]});
     }
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kThreads)
       WEFT_UNROLL
       for (int d = 0; d < kHeadDim / 16; ++d) {
         uint32_t b[4];
-        ptx::ldmatrix_x4_trans(b, tile_v + place(j * 16 + lane % 16, d * 2 + lane / 16));
+        ptx::ldmatrix_x4_trans(b, tile_v + run_offset(j * 16 + lane % 16, d * 2 + lane / 16));
         ptx::mma_m16n8k16<bf16>(out[2 * d], p, {b[0], b[1]});
         ptx::mma_m16n8k16<bf16>(out[2 * d + 1], p, {b[2], b[3]});
       }

@@ -3,10 +3,10 @@
 
 // 1. Direct: one thread per element of y, seven letters and three loops.
 //
-//     x, one picture             f, filter o           y
+//     x, one image             f, filter o           y
 //     . . . . . .                                      . . . . . .
 //     . a b c . .               R x R x C              . . . . . .       y[e] = a f[0,0] + b f[0,1] + … over all C
-//     channels; . d e f . .        *                     =       . . y . . .       what lies outside of the picture
+//     channels; . d e f . .        *                     =       . . y . . .       what lies outside of the image
 //     counts as 0 . g h i . .                                      . . . . . .
 //
 // Neighbours in a warp are neighbours in o: they share the pixel (x is a broadcast: 1 sector) and have different
@@ -43,6 +43,6 @@ void run(const Queue& queue, const View& y, const View& x, const View& f) {
          p.y, p.x, p.f, p.H, p.W, p.C, p.O, p.R, p.pixels);
 }
 
-const Rung<run> rung("conv2d/1_direct", "one thread per element, the sum as it stands");
+const Rung<run> rung("conv2d/1_direct", "one thread per element, the plain sum");
 
 }  // namespace weft::kernels::WEFT_DEVICE::conv2d_1

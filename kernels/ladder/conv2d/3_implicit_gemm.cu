@@ -5,10 +5,10 @@
 //
 //     columns[pixel, k]  is  x[n, h + r - R/2, w + s - R/2, c]  with k = (r R + s) C + c
 //
-//     instead of writing the matrix and reading it, whoever loads element (pixel, k) of a tile works out where in x it
-//     stands. NHWC and the filter's order [O,R,S,C] make that cheap: along k run the channels, side by side in memory.
+//     instead of writing the matrix and reading it, a thread that loads element (pixel, k) of a tile computes its
+//     address in x. NHWC and the filter's order [O,R,S,C] make that cheap: the channels run along k.
 //
-// Saves: the buffer with its write and read, 18 times the picture for 3 x 3. x is still read 9 times, but from L2:
+// Saves: the buffer with its write and read, 18 times the image for 3 x 3. x is still read 9 times, but from L2:
 // neighbouring pixels are neighbouring rows of the same tile. Costs index arithmetic per element; what does not change
 // within a tile of k should be worked out once (the next step). Predicted: on these pipes little; the traffic is what
 // the counts show.

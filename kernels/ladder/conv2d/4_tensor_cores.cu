@@ -16,7 +16,7 @@
 //
 // Saves: as in matmul_bf16: the ordinary pipes for the tensor cores, scalar reads for ldmatrix, waits for stages.
 // Predicted: the same share of the peak as a product of [pixels, R R C] x [R R C, O], less the zeros at the edges: 5%
-// of a 56 x 56 picture's taps lie outside, and are multiplied all the same. Others: no solid published share of cuDNN
+// of a 56 x 56 image's taps lie outside, and are multiplied all the same. Others: no solid published share of cuDNN
 // for a hand-written kernel was found; the bar is set by measuring.
 //
 // Limit: the tile (see matmul_bf16/6_large_tiles), and for layers with many pixels and few channels, memory.
@@ -27,8 +27,8 @@ constexpr int kTileM = 64, kTileN = 64, kTileK = 32, kWarpM = 32, kWarpN = 32, k
 constexpr int kThreads = kTileM / kWarpM * (kTileN / kWarpN) * 32, kRuns = kTileK / 8;
 constexpr int kStage = kTileK * (kTileM + kTileN);  // elements
 
-/// Where run `run` (8 elements, 16 bytes) of a row stands in its tile, in elements.
-__device__ int place(int row, int run) { return (row * kRuns + (run ^ (row / 2 % 4))) * 8; }
+/// Offset in elements of run `run` (8 elements, 16 bytes) of a row in its tile.
+__device__ int run_offset(int row, int run) { return (row * kRuns + (run ^ (row / 2 % 4))) * 8; }
 
 __global__ void __launch_bounds__(kThreads)
     conv2d_kernel(bf16* y, const bf16* x, const bf16* f, int H, int W, int C, int O, int R, int pixels, int K) {
@@ -46,10 +46,10 @@ __global__ void __launch_bounds__(kThreads)
       const int pixel = first_m + i / kRuns, h = pixel / W % H + tap / R - R / 2, w = pixel % W + tap % R - R / 2;
       const bool inside = pixel < pixels && h >= 0 && h < H && w >= 0 && w < W;
       const int from = ((pixel / (H * W) * H + h) * W + w) * C + c + i % kRuns * 8;
-      ptx::cp_async_zfill<16>(tile_a + place(i / kRuns, i % kRuns), inside ? x + from : x, inside ? 16 : 0);
+      ptx::cp_async_zfill<16>(tile_a + run_offset(i / kRuns, i % kRuns), inside ? x + from : x, inside ? 16 : 0);
     }
     for (int i = thread; k0 < K && i < kTileN * kRuns; i += kThreads)
-      ptx::cp_async<16>(tile_b + place(i / kRuns, i % kRuns), f + (first_n + i / kRuns) * K + k0 + i % kRuns * 8);
+      ptx::cp_async<16>(tile_b + run_offset(i / kRuns, i % kRuns), f + (first_n + i / kRuns) * K + k0 + i % kRuns * 8);
     ptx::cp_async_commit();
   };
 
@@ -66,10 +66,10 @@ __global__ void __launch_bounds__(kThreads)
       uint32_t a[kWarpM / 16][4], b[kWarpN / 16][4];
       WEFT_UNROLL
       for (int p = 0; p < kWarpM / 16; ++p)
-        ptx::ldmatrix_x4(a[p], tile_a + place(row + p * 16 + lane % 16, k / 8 + lane / 16));
+        ptx::ldmatrix_x4(a[p], tile_a + run_offset(row + p * 16 + lane % 16, k / 8 + lane / 16));
       WEFT_UNROLL
       for (int q = 0; q < kWarpN / 16; ++q)
-        ptx::ldmatrix_x4(b[q], tile_b + place(column + q * 16 + lane / 16 * 8 + lane % 8, k / 8 + lane / 8 % 2));
+        ptx::ldmatrix_x4(b[q], tile_b + run_offset(column + q * 16 + lane / 16 * 8 + lane % 8, k / 8 + lane / 8 % 2));
       WEFT_UNROLL
       for (int p = 0; p < kWarpM / 16; ++p) WEFT_UNROLL
       for (int q = 0; q < kWarpN / 8; ++q)

@@ -4,7 +4,7 @@
 
 // 5. Weft: kernels/cuda/conv2d_forward.cu, the framework's product main loops with an operand that walks pixels.
 //
-// Any stride, padding, dilation, groups, bias and dtype; larger tiles; divisions by the picture's sizes become
+// Any stride, padding, dilation, groups, bias and dtype; larger tiles; divisions by the image's sizes become
 // multiplications (divider.cuh); 1 x 1 layers are plain products; depthwise layers, where there is no product to speak
 // of, have a kernel of their own. The gradients are products of the same kind: the input's walks pixels of dy, the
 // weight's sums over pixels.

@@ -9,13 +9,13 @@
 // 10. Clusters: two blocks on neighbouring multiprocessors work on one tile above the other and share what they load.
 //
 //          256 columns of b                both blocks multiply by the same 64 x 256 of b. Each loads half of it, and
-//       +--------+--------+                TMA's multicast writes this half to the same place in the shared memory of
-//       | left   | right  |                both, and tells the same barrier of both:
+//       +--------+--------+                TMA's multicast writes this half to the same offset in the shared memory of
+//       | left   | right  |                both, and notifies the same barrier of both:
 //       +--------+--------+
 //   128 | block 0         |                  block 0 loads its a and the left half of b   -> both
 //       +--------+--------+                  block 1 loads its a and the right half of b  -> both
 //   128 | block 1         |
-//       +--------+--------+                a block's `full` expects all 48 KiB, whoever sends them
+//       +--------+--------+                a block's `full` expects all 48 KiB, from either block
 //
 // A stage may be filled again when the consumers of *both* blocks have read it, since each block writes to both. So one
 // lane of each warp arrives at its own block's `empty` and another at the neighbour's: 16 arrivals of 8 + 8 warps,
@@ -37,10 +37,10 @@ constexpr int kBytesA = kTileM * kLine, kBytesB = kTileN / 64 * kTileK * kLine, 
 constexpr int kShared = kStages * kStage + 2 * kStages * static_cast<int>(sizeof(ptx::Barrier));
 
 /// The cluster's tile number i of all: its row in clusters, its column in tiles.
-struct Place {
+struct Position {
   int m, n;
 };
-__device__ Place place(int i, int clusters_m, int tiles_n) {
+__device__ Position position(int i, int clusters_m, int tiles_n) {
   const int panel = i / (kPanel * tiles_n), rows = min(kPanel, clusters_m - panel * kPanel);
   const int rest = i - panel * kPanel * tiles_n;
   return {panel * kPanel + rest % rows, rest / rows};
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (consumer < 0) {
     ptx::release_registers<40>();
     for (int tile = first; thread == 0 && tile < count; tile += stride) {
-      const Place to = place(tile, clusters_m, tiles_n);
+      const Position to = position(tile, clusters_m, tiles_n);
       for (int step = 0; step < steps; ++step, at.advance()) {
         uint8_t* const a = ring + at.stage * kStage;
         ptx::mbarrier_wait_cluster(&empty[at.stage], at.parity ^ 1);
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   } else {
     ptx::acquire_registers<232>();
     for (int tile = first; tile < count; tile += stride) {
-      const Place from = place(tile, clusters_m, tiles_n);
+      const Position from = position(tile, clusters_m, tiles_n);
       float sum[kTileN / 2];
       for (int step = 0; step < steps; ++step, at.advance()) {
         const uint8_t* const a = ring + at.stage * kStage;

@@ -27,9 +27,9 @@ namespace weft::kernels::WEFT_DEVICE::matmul_bf16_3 {
 constexpr int kTileM = 64, kTileN = 64, kTileK = 32, kWarpM = 32, kWarpN = 32;
 constexpr int kThreads = kTileM / kWarpM * (kTileN / kWarpN) * 32, kRunsA = kTileK / 8, kRunsB = kTileN / 8;
 
-/// Where run `run` (8 elements, 16 bytes) of a row stands in its tile, in elements.
-__device__ int place_a(int row, int run) { return (row * kRunsA + run) * 8; }
-__device__ int place_b(int row, int run) { return (row * kRunsB + run) * 8; }
+/// Offset in elements of run `run` (8 elements, 16 bytes) of a row in its tile.
+__device__ int offset_a(int row, int run) { return (row * kRunsA + run) * 8; }
+__device__ int offset_b(int row, int run) { return (row * kRunsB + run) * 8; }
 
 __global__ void __launch_bounds__(kThreads)
     matmul_kernel(bf16* y, const bf16* a, const bf16* b, int /*M*/, int N, int K) {
@@ -42,10 +42,10 @@ __global__ void __launch_bounds__(kThreads)
   float sum[kWarpM / 16][kWarpN / 8][4] = {};
   for (int k0 = 0; k0 < K; k0 += kTileK) {
     for (int i = thread; i < kTileM * kRunsA; i += kThreads)
-      ptx::st16(tile_a + place_a(i / kRunsA, i % kRunsA),
+      ptx::st16(tile_a + offset_a(i / kRunsA, i % kRunsA),
                 ptx::ld16(a + (first_m + i / kRunsA) * K + k0 + i % kRunsA * 8));
     for (int i = thread; i < kTileK * kRunsB; i += kThreads)
-      ptx::st16(tile_b + place_b(i / kRunsB, i % kRunsB),
+      ptx::st16(tile_b + offset_b(i / kRunsB, i % kRunsB),
                 ptx::ld16(b + (k0 + i / kRunsB) * N + first_n + i % kRunsB * 8));
     __syncthreads();
     WEFT_UNROLL
@@ -53,10 +53,10 @@ __global__ void __launch_bounds__(kThreads)
       uint32_t x[kWarpM / 16][4], w[kWarpN / 16][4];
       WEFT_UNROLL
       for (int p = 0; p < kWarpM / 16; ++p)
-        ptx::ldmatrix_x4(x[p], tile_a + place_a(row + p * 16 + lane % 16, k / 8 + lane / 16));
+        ptx::ldmatrix_x4(x[p], tile_a + offset_a(row + p * 16 + lane % 16, k / 8 + lane / 16));
       WEFT_UNROLL
       for (int q = 0; q < kWarpN / 16; ++q)
-        ptx::ldmatrix_x4_trans(w[q], tile_b + place_b(k + lane % 16, (column + q * 16) / 8 + lane / 16));
+        ptx::ldmatrix_x4_trans(w[q], tile_b + offset_b(k + lane % 16, (column + q * 16) / 8 + lane / 16));
       WEFT_UNROLL
       for (int p = 0; p < kWarpM / 16; ++p) WEFT_UNROLL
       for (int q = 0; q < kWarpN / 8; ++q)

@@ -27,9 +27,9 @@ constexpr int kTileM = 128, kTileN = 128, kTileK = 32, kWarpM = 64, kWarpN = 32,
 constexpr int kThreads = kTileM / kWarpM * (kTileN / kWarpN) * 32, kRunsA = kTileK / 8, kRunsB = kTileN / 8;
 constexpr int kStage = kTileK * (kTileM + kTileN);  // elements
 
-/// Where run `run` (8 elements, 16 bytes) of a row stands in its tile, in elements.
-__device__ int place_a(int row, int run) { return (row * kRunsA + (run ^ (row / 2 % 4))) * 8; }
-__device__ int place_b(int row, int run) { return (row * kRunsB + (run ^ row % 8)) * 8; }
+/// Offset in elements of run `run` (8 elements, 16 bytes) of a row in its tile.
+__device__ int offset_a(int row, int run) { return (row * kRunsA + (run ^ (row / 2 % 4))) * 8; }
+__device__ int offset_b(int row, int run) { return (row * kRunsB + (run ^ row % 8)) * 8; }
 
 __global__ void __launch_bounds__(kThreads)
     matmul_kernel(bf16* y, const bf16* a, const bf16* b, int /*M*/, int N, int K) {
@@ -44,9 +44,11 @@ __global__ void __launch_bounds__(kThreads)
     bf16* const tile_b = tile_a + kTileM * kTileK;
     const int k0 = step * kTileK;
     for (int i = thread; k0 < K && i < kTileM * kRunsA; i += kThreads)
-      ptx::cp_async<16>(tile_a + place_a(i / kRunsA, i % kRunsA), a + (first_m + i / kRunsA) * K + k0 + i % kRunsA * 8);
+      ptx::cp_async<16>(tile_a + offset_a(i / kRunsA, i % kRunsA),
+                        a + (first_m + i / kRunsA) * K + k0 + i % kRunsA * 8);
     for (int i = thread; k0 < K && i < kTileK * kRunsB; i += kThreads)
-      ptx::cp_async<16>(tile_b + place_b(i / kRunsB, i % kRunsB), b + (k0 + i / kRunsB) * N + first_n + i % kRunsB * 8);
+      ptx::cp_async<16>(tile_b + offset_b(i / kRunsB, i % kRunsB),
+                        b + (k0 + i / kRunsB) * N + first_n + i % kRunsB * 8);
     ptx::cp_async_commit();
   };
 
@@ -63,10 +65,10 @@ __global__ void __launch_bounds__(kThreads)
       uint32_t x[kWarpM / 16][4], w[kWarpN / 16][4];
       WEFT_UNROLL
       for (int p = 0; p < kWarpM / 16; ++p)
-        ptx::ldmatrix_x4(x[p], tile_a + place_a(row + p * 16 + lane % 16, k / 8 + lane / 16));
+        ptx::ldmatrix_x4(x[p], tile_a + offset_a(row + p * 16 + lane % 16, k / 8 + lane / 16));
       WEFT_UNROLL
       for (int q = 0; q < kWarpN / 16; ++q)
-        ptx::ldmatrix_x4_trans(w[q], tile_b + place_b(k + lane % 16, (column + q * 16) / 8 + lane / 16));
+        ptx::ldmatrix_x4_trans(w[q], tile_b + offset_b(k + lane % 16, (column + q * 16) / 8 + lane / 16));
       WEFT_UNROLL
       for (int p = 0; p < kWarpM / 16; ++p) WEFT_UNROLL
       for (int q = 0; q < kWarpN / 8; ++q)

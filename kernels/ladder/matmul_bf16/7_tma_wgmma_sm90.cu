@@ -10,7 +10,7 @@
 //               with zeros, and counts the bytes that have landed at a barrier in shared memory (mbarrier)
 //     wgmma     128 threads (a warpgroup) multiply 64 x 16 by 16 x N, both in shared memory, in the background; only
 //     the sums
-//               are registers. A 64-bit descriptor says where a tile lies and how it is swizzled
+//               are registers. A 64-bit descriptor holds a tile's address and swizzle
 //
 //     thread 0:   load 0  load 1  load 2  load 3 | load 4 …          block: 128 x 128 of y, one warpgroup
 //     all:        wait 0 -> 8 wgmma -> wait 1 -> 8 wgmma …           stage: 64 of K, 32 KiB, 4 of them
@@ -23,7 +23,7 @@
 // issued thousands of instructions; and registers for operands. Predicted: out of mma.sync's 60%. Others: 32 -> 317
 // TFLOP/s for TMA and wgmma with a 64 x 64 tile, 423 with 128 x 128 (worklog of fast.cu, H100).
 //
-// Limit: between two steps everybody waits for everybody: for the tensor cores to finish, for the barrier, for thread
+// Limit: between two steps all threads wait: for the tensor cores to finish, for the barrier, for thread
 // 0.
 
 namespace weft::kernels::WEFT_DEVICE::matmul_bf16_7 {

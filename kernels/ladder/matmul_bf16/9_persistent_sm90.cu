@@ -15,7 +15,7 @@
 //
 // Step 8's order of tiles is that of blockIdx: along a row of tiles, then the next row. 132 tiles in flight of an
 // 8192 x 8192 result are then 4 rows of 32: for every k they read 4 x 128 lines of a and all 8192 columns of b. Here
-// tiles stand in panels of 16 rows, which are walked column by column:
+// tiles form panels of 16 rows, which are walked column by column:
 //
 //       N ->                            in flight: 16 x 8 tiles, 2048 lines of a and 2112 columns of b for every k,
 //     M +--+--+--+--+--                 half of the 8720 before, and the same b serves 16 tiles at a time
@@ -26,8 +26,8 @@
 //
 // The whole ring goes on over tiles: which stage, and which parity its barriers have, counts steps of all tiles.
 //
-// Saves: the start of each tile (its first loads take a whole latency of memory while nobody multiplies) and the end
-// (nobody loads while the sums are stored): with K = 4096 some 2 of 64 steps; reads that miss L2. Predicted: 1.05
+// Saves: the start of each tile (its first loads take a whole latency of memory without any multiplication) and the end
+// (no loads while the sums are stored): with K = 4096 some 2 of 64 steps; reads that miss L2. Predicted: 1.05
 // times. Others: 631 -> 660 TFLOP/s for persistent blocks and the order together (worklog of fast.cu, H100).
 //
 // Limit: L2 still delivers 48 KiB for every tile and step: 132 blocks want 6 MiB in the 1100 clocks that a step lasts,
@@ -40,10 +40,10 @@ constexpr int kLine = 128, kGroup = 8 * kLine;  // bytes: of a line, of the 8 li
 constexpr int kBytesA = kTileM * kLine, kBytesB = kTileN / 64 * kTileK * kLine, kStage = kBytesA + kBytesB;
 
 /// Tile number i of all, in tiles.
-struct Place {
+struct Position {
   int m, n;
 };
-__device__ Place place(int i, int tiles_m, int tiles_n) {
+__device__ Position position(int i, int tiles_m, int tiles_n) {
   const int panel = i / (kPanel * tiles_n), rows = min(kPanel, tiles_m - panel * kPanel);
   const int rest = i - panel * kPanel * tiles_n;
   return {panel * kPanel + rest % rows, rest / rows};
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (consumer < 0) {
     ptx::release_registers<40>();
     for (int tile = first; thread == 0 && tile < count; tile += stride) {
-      const Place to = place(tile, tiles_m, tiles_n);
+      const Position to = position(tile, tiles_m, tiles_n);
       for (int step = 0; step < steps; ++step, at.advance()) {
         uint8_t* const a = ring + at.stage * kStage;
         ptx::mbarrier_wait(&empty[at.stage], at.parity ^ 1);
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   } else {
     ptx::acquire_registers<232>();
     for (int tile = first; tile < count; tile += stride) {
-      const Place from = place(tile, tiles_m, tiles_n);
+      const Position from = position(tile, tiles_m, tiles_n);
       float sum[kTileN / 2];
       for (int step = 0; step < steps; ++step, at.advance()) {
         const uint8_t* const a = ring + at.stage * kStage;

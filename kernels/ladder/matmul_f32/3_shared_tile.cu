@@ -14,7 +14,8 @@
 //        |tile| --->     | y  |  a thread still owns one element
 //        +----+          +----+
 //
-// Why two barriers: nobody may read a tile before all have written it, nor write the next one before all have read it.
+// Why two barriers: no thread may read a tile before all have written it, nor write the next one before all have read
+// it.
 //
 // Saves: per 32 steps of k a warp loads 4 + 4 sectors instead of 32 x 5: 20 times less from global memory. Predicted
 // gain: far less, as shared memory is now the limit: each multiply-add of a warp reads 2 wavefronts (one of a,

@@ -12,7 +12,7 @@
 //      never now      lane 0: 0-3    lane 1: 4-7    lane 2:  8-11 …    8 lanes read 0 … 31: every bank once
 //               and 64-67          68-71          72-75
 //
-//   storing the turned a: element m of line k is kept at m ^ 16 when k's quad is odd (a swizzle: a different place, no
+//   storing the turned a: element m of line k is kept at m ^ 16 when k's quad is odd (a swizzle: another position, no
 //   padding). Lanes 2i and 2i+1 hold the same m of quads 0 and 1: now 16 banks apart.
 //
 // Saves: 20 wavefronts per k and warp become 12 (4 for each read of b, 2 for each of a), for multiply-adds that take 16
@@ -28,7 +28,7 @@ constexpr int kTileM = 128, kTileN = 128, kTileK = 8, kSide = 8;
 constexpr int kAcross = kTileN / kSide, kThreads = kTileM / kSide * kAcross;
 using Vec4 = Vec<float, 4>;
 
-/// Where element m of line k of tile_a lies in its line; runs of 4 stay together.
+/// The position of element m in line k of tile_a; runs of 4 stay together.
 __device__ int slot(int k, int m) { return m ^ (k / 4 % 2 * 16); }
 
 __global__ void __launch_bounds__(kThreads)

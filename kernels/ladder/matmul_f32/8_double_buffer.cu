@@ -7,9 +7,9 @@
 //                              | multiply tile 0                         | multiply tile 1
 //                           barrier                                   barrier
 //
-// Two tiles of each operand. The loads of the next step are issued first and land in registers; nobody waits for them
-// until they are stored into the OTHER tile, after the multiplications. A thread that is past the barrier knows that
-// all have stored step i + 1, and that all are done reading step i - 1, which is the place that step i + 2 will take:
+// Two tiles of each operand. The loads of the next step are issued first and land in registers; no thread waits for
+// them until they are stored into the OTHER tile, after the multiplications. A thread that is past the barrier knows
+// that all have stored step i + 1, and that all are done reading step i - 1, whose buffer step i + 2 will take:
 // one barrier per step instead of two.
 //
 // Saves: the wait. Without this a step of 8 k costs 500 clocks of latency and 8 x 64 / 4 x 2 (warps per scheduler) =
@@ -27,7 +27,7 @@ constexpr int kTileM = 128, kTileN = 128, kTileK = 8, kSide = 8;
 constexpr int kAcross = kTileN / kSide, kThreads = kTileM / kSide * kAcross;
 using Vec4 = Vec<float, 4>;
 
-/// Where element m of line k of tile_a lies in its line; runs of 4 stay together.
+/// The position of element m in line k of tile_a; runs of 4 stay together.
 __device__ int slot(int k, int m) { return m ^ (k / 4 % 2 * 16); }
 
 __global__ void __launch_bounds__(kThreads)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/ladder/matmul.cuh"
 
-// 9. Warp tile: a warp's 32 threads stand as 4 x 8, not as 2 x 16.
+// 9. Warp tile: a warp's 32 threads form 4 x 8, not 2 x 16.
 //
 // Shared memory serves warps, so what counts is how much a WARP reads for its 32 x 64 multiply-adds per k:
 //
@@ -13,7 +13,7 @@
 //     16 + 128 = 144 values                         +--------------+
 //                                                   32 + 64 = 96 values
 //
-// The same rule as for the register tile: the squarer, the less to read. The 8 warps of the block stand as 4 x 2.
+// The same rule as for the register tile: the squarer, the less to read. The 8 warps of the block form 4 x 2.
 //
 // Saves: in wavefronts per k and warp, 2 x (2 of a, broadcast, + 4 of b) = 12 become 2 x (2 + 2) = 8: the two quarters
 // of a half-warp read the same words of b and pass together. The multiply-adds of that k take 16 clocks of an SM.
@@ -28,7 +28,7 @@ constexpr int kTileM = 128, kTileN = 128, kTileK = 8, kSide = 8;
 constexpr int kWarpM = 32, kWarpN = 64, kThreads = kTileM / kWarpM * (kTileN / kWarpN) * 32;
 using Vec4 = Vec<float, 4>;
 
-/// Where element m of line k of tile_a lies in its line; runs of 4 stay together.
+/// The position of element m in line k of tile_a; runs of 4 stay together.
 __device__ int slot(int k, int m) { return m ^ (k / 4 % 2 * 16); }
 
 __global__ void __launch_bounds__(kThreads)

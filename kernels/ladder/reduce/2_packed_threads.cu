@@ -12,7 +12,7 @@
 // Saves: warp instructions. Warps per round 8 8 8 8 8 4 2 1 (47) become 4 2 1 1 1 1 1 1 (12): 3.9 times fewer. Measured
 // by Harris: 2.3 times in all.
 //
-// Limit: bank conflicts, new here. In round s the lanes of a warp stand 2 s words apart, so up to 2 s of them share a
+// Limit: bank conflicts, new here. In round s the lanes of a warp are 2 s words apart, so up to 2 s of them share a
 // bank: 2, 4, 8, 16, 16, 8 … wavefronts for one request. The 36 requests of a tree take 141 wavefronts, to the last one
 // as many as the 141 requests of step 1 did. The instructions are gone, their time in shared memory is not.
 

@@ -7,7 +7,7 @@
 //   x[N,H,W,C] -> y[1,1,1,C]     dimensions are sorted by stride and merged, then one of four shapes of the same idea:
 //                                a thread, 8 rows of 32 columns, a warp, or a block per result
 //
-// Two stages, as in step 6: when there are few results, the length is shared out over about 512 blocks whatever the
+// Two stages, as in step 6: when there are few results, the length is split over about 512 blocks whatever the
 // GPU, and a second launch adds their sums in order. No atomics: the same bits on every device and in every run, which
 // atomicAdd, though it would save the second launch, cannot give.
 //

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/ladder/softmax/softmax.cuh"
 
-// 1. Three passes: one thread per row, the formula as it stands.
+// 1. Three passes: one thread per row, the plain formula.
 //
 //   pass 1    most = max x[c]                    thread 0:  x x x x x x x x x x x
 //   pass 2    sum  = sum exp(x[c] - most)        thread 1:  x x x x x x x x x x x

@@ -6,9 +6,9 @@
 
 // 6. Weft: a copy whose input's strides are exchanged, kernels/cuda/copy.cu.
 //
-// A transpose is nothing of its own there: x.transpose() changes strides and moves nothing, and contiguous() copies.
-// The copy kernel looks for the dimension along which each side is dense; where these differ, it turns tiles of 32 x 33
-// like step 4, for any dtype (as raw bits), any rank and any outer dimensions.
+// A transpose is no operation of its own there: x.transpose() changes strides and moves nothing, and contiguous()
+// copies. The copy kernel looks for the dimension along which each side is dense; where these differ, it turns tiles of
+// 32 x 33 like step 4, for any dtype (as raw bits), any rank and any outer dimensions.
 //
 // Predicted: 80% of the bandwidth.
 

@@ -11,8 +11,8 @@
 #include <iostream>
 #include <mutex>
 
-#include "dist/sync_batch_norm.h"
-#include "dist/world.h"
+#include "dist/ddp/sync_batch_norm.h"
+#include "dist/group/world.h"
 #include "tests/dist/replicas.h"
 #include "tests/dist/sharded_training.h"
 #include "tests/support/compare.h"
@@ -70,7 +70,7 @@ std::vector<Case> cases(const Strategy& strategy, int ranks, int steps, Device d
   if (!strategy.replicas) next.options.policy.kinds = {"Conv2d"};
   next.sample = {8, 8, 3};
   next.parts = unequal_parts(steps, ranks);
-  for (auto& step : next.parts) ++step.front();  // one picture alone has no statistics
+  for (auto& step : next.parts) ++step.front();  // one image alone has no statistics
   next.prepare = [](nn::Module& model, const ProcessGroupPtr& group) {
     const bool alone = group->size() == 1;
     convert_sync_batch_norm(model, alone ? group : group->split(0, group->rank(), "batch_norm"));

@@ -8,8 +8,8 @@
 #include <atomic>
 #include <iostream>
 
-#include "dist/store_server.h"
-#include "dist/tcp_membership.h"
+#include "dist/rendezvous/store_server.h"
+#include "dist/rendezvous/tcp_membership.h"
 #include "kernels/error.h"
 #include "tests/dist/secret.h"
 

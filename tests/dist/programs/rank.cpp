@@ -8,7 +8,7 @@
 #include <iostream>
 
 #include "core/tensor.h"
-#include "dist/world.h"
+#include "dist/group/world.h"
 #include "kernels/error.h"
 
 using namespace weft;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gpuverify.py compiles GPUVerify's kernels with. GPUVerify's annotations talk about all inputs and about pairs of
+// gpuverify.py compiles GPUVerify's kernels with this. GPUVerify's annotations talk about all inputs and about pairs of
 // threads; a program that runs can only test those that speak of one thread: __assert. The others are hints for the
 // proof.
 #pragma once
@@ -32,7 +32,7 @@ struct Case {
   Case(const char* name, void (*run)()) { cases()[name] = run; }
 };
 
-/// What a function that a kernel declares and leaves undefined returns: some bit. A counter would be a race or an order
+/// The result of a function that a kernel declares and leaves undefined: some bit. A counter would be a race or an order
 /// of its own.
 __device__ inline int any_bit(const unsigned seed) {
   unsigned x = (static_cast<unsigned>(clock64()) + seed) * 2654435761u + threadIdx.x * 40503u;

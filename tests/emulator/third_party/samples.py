@@ -35,7 +35,6 @@ NEEDS = [
     (r"nvscibuf|nvsci", "NvSci"),
     (r"FreeImage", "FreeImage"),
     (r"\bmpi\.h", "MPI"),
-    (r"\btexture<|cudaTextureObject_t|tex[123]D|cudaSurfaceObject_t|surf[123]D|cuTexRef", "textures"),
 ]
 
 
@@ -47,15 +46,13 @@ def needs_of(folder):
     """What the sources of a sample want that the emulator does not have, or None."""
     if folder.parent.name == "7_libNVVM":
         return "NVVM"
-    text = code = ""
+    text = ""
     for path in sorted(folder.rglob("*")):
         if path.suffix in (".cu", ".cpp", ".cuh", ".h", ".hpp"):
             text += path.read_text(errors="replace")
-        if path.suffix in (".cu", ".cpp", ".cuh"):
-            code += path.read_text(errors="replace")
     includes = "\n".join(re.findall(r'#\s*include\s*[<"][^>"]+[>"]', text))
     for pattern, name in NEEDS:
-        if re.search(pattern, code if name == "textures" else includes):
+        if re.search(pattern, includes):
             return name
     cmake = (folder / "CMakeLists.txt").read_text() if (folder / "CMakeLists.txt").exists() else ""
     if re.search(r"CUDA_SEPARABLE_COMPILATION ON", cmake) and re.search(r"<<<", text) and "cdp" in folder.name:

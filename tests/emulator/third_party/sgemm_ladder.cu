@@ -10,7 +10,7 @@
 
 #include "runner.cu"  // run_kernel
 
-// Its kernel 0 is cuBLAS, which nobody calls here.
+// Its kernel 0 is cuBLAS, which is not called here.
 cublasStatus_t cublasGemmEx(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void*, const void*,
                             cudaDataType, int, const void*, cudaDataType, int, const void*, void*, cudaDataType, int,
                             cublasComputeType_t, cublasGemmAlgo_t) {

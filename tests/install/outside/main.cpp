@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Somebody else's training program: fits y = 2a - b + 1 and saves what it has learnt.
+#include <weft/weft.h>
 #include <cmath>
 #include <cstdio>
 #include <random>
 #include <vector>
-#include <weft/weft.h>
 
 int main(int argc, char** argv) {
-  return weft::support::guarded_main("outside", [&] {
+  return weft::train::guarded_main("outside", [&] {
     WEFT_CHECK(argc == 2, "expected a folder");
-    const weft::support::RunFolder run(std::string(argv[1]) + "/run");
+    const weft::train::RunFolder run(std::string(argv[1]) + "/run");
     std::mt19937 random(1);
     std::uniform_real_distribution<float> uniform(-1, 1);
     std::vector<float> inputs, targets;
@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
 
     weft::nn::Linear model(2, 1);
     weft::optim::SGD sgd(model.parameters(), {.lr = 0.2, .momentum = 0.9});
-    weft::support::Metrics metrics(run.metrics());
+    weft::train::Metrics metrics(run.metrics());
     double loss = 0;
     for (int step = 1; step <= 200; ++step) {
       const weft::Tensor error = weft::mse_loss(model.forward(x), y);
@@ -39,11 +39,9 @@ int main(int argc, char** argv) {
     const auto weight = weft::read_safetensors(run.file("model.safetensors")).state.tensor("weight").to_vector<float>();
     WEFT_CHECK(std::abs(weight[0] - 2) < 0.02 && std::abs(weight[1] + 1) < 0.02, "expected 2 and -1, got ", weight[0],
                " and ", weight[1]);
-    if (weft::support::have_checkpoints()) {
-      weft::support::save_checkpoint(run.last_checkpoint(), {.parts = {{"model", model.state_dict()}}});
-      model.load_state_dict(weft::support::load_checkpoint(run.last_checkpoint()).part("model"));
-    }
+    weft::save_checkpoint(run.last_checkpoint(), {.parts = {{"model", model.state_dict()}}});
+    model.load_state_dict(weft::load_checkpoint(run.last_checkpoint()).part("model"));
     std::printf("the outside program trained: loss %.2g\n", loss);
-    return weft::support::kExitOk;
+    return weft::train::kExitOk;
   });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that FlashAttention-2's forward pass takes from PyTorch.
+// The parts of PyTorch that FlashAttention-2's forward pass uses.
 #pragma once
 #include <cuda_runtime.h>
 

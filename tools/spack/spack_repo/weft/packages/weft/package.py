@@ -13,7 +13,7 @@ CHECKOUT = Path(__file__).resolve().parents[6]
 class Weft(CMakePackage, CudaPackage):
     """A deep-learning framework in C++20 and CUDA with data parallelism built in, and its training programs."""
 
-    # The recipe lies in the repository that it builds.
+    # The recipe is part of the repository that it builds.
     git = f"file://{CHECKOUT}"
 
     license("Apache-2.0")
@@ -21,16 +21,15 @@ class Weft(CMakePackage, CudaPackage):
     version("main", branch="main")
 
     variant("onednn", default=True, description="Fast convolution on the CPU")
-    variant("openblas", default=True, description="Fast matrix products on the CPU")
-    variant("hdf5", default=True, description="Checkpoints, and pictures in HDF5")
-    variant("pictures", default=True, description="JPEG, PNG and .gz data sets")
-    variant("weights", default=True, description="PyTorch's files of weights")
+    variant("hdf5", default=True, description="Images in HDF5, and checkpoints of earlier versions")
+    variant("images", default=True, description="JPEG, PNG and .gz data sets")
+    variant("weights", default=True, description="PyTorch's weight files")
     variant("text", default=True, description="Words of any script, for BERT")
     variant("yaml", default=True, description="Configurations in YAML")
-    variant("tcp", default=True, description="Ranks that find each other and compute over TCP")
+    variant("tcp", default=True, description="Rendezvous and process groups over TCP")
     variant("mpi", default=True, description="Process groups over MPI")
     variant("nccl", default=True, when="+cuda", description="Process groups between GPUs")
-    variant("cudnn", default=True, when="+cuda", description="cuDNN's convolutions beside our own")
+    variant("cudnn", default=True, when="+cuda", description="cuDNN's convolutions as an alternative")
     variant("emulator", default=True, when="+cuda", description="weft-emulate: CUDA programs without a GPU")
     variant("tests", default=False, description="Build the tests")
 
@@ -45,9 +44,8 @@ class Weft(CMakePackage, CudaPackage):
     depends_on("cli11")
     depends_on("tomlplusplus")
     depends_on("onednn", when="+onednn")
-    depends_on("openblas threads=openmp", when="+openblas")
     depends_on("hdf5~mpi+hl", when="+hdf5")
-    with when("+pictures"):
+    with when("+images"):
         depends_on("libjpeg-turbo")
         depends_on("libspng")
         depends_on("zlib-api")
@@ -71,11 +69,10 @@ class Weft(CMakePackage, CudaPackage):
     def cmake_args(self):
         without = {
             "oneDNN": "+onednn",
-            "OpenBLAS": "+openblas",
             "HDF5": "+hdf5",
-            "libjpeg-turbo": "+pictures",
-            "libspng": "+pictures",
-            "zlib": "+pictures",
+            "libjpeg-turbo": "+images",
+            "libspng": "+images",
+            "zlib": "+images",
             "libzip": "+weights",
             "utf8proc": "+text",
             "yaml-cpp": "+yaml",

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benchmarks/cases/cases.h"
+#include "core/autocast.h"
+#include "core/autograd.h"
+#include "core/ops/cross_entropy.h"
+#include "core/ops/random.h"
+#include "nn/models/bert.h"
+#include "nn/models/vision_transformer.h"
+#include "optim/adam.h"
+
+// Whole transformers, as in training (AdamW) and in use, without dropout: ViT-S/16 on 8 images of 224x224, BERT-base on
+// 8 sequences of 128 tokens.
+
+namespace weft::benchmarks {
+namespace {
+
+struct Transformer {
+  std::shared_ptr<nn::Module> model;
+  Tensor x, labels;
+};
+
+Tensor labels_of(int64_t count, int64_t classes, Device device) {
+  std::vector<int64_t> labels(static_cast<size_t>(count));
+  for (size_t n = 0; n < labels.size(); ++n) labels[n] = static_cast<int64_t>(n) % classes;
+  return Tensor::from(labels, device);
+}
+
+Transformer make_vit(const Target& target) {
+  nn::VisionTransformerOptions options;
+  if (target.tiny) options = {.width = 32, .depth = 1, .heads = 2, .patch = 8, .image = 16, .classes = 10};
+  const int64_t batch = target.size(8, 2);
+  return {std::make_shared<nn::VisionTransformer>(options),
+          normal({batch, options.image, options.image, 3}, 0, 1, DType::f32, target.device),
+          labels_of(batch, options.classes, target.device)};
+}
+
+Transformer make_bert(const Target& target) {
+  nn::BertOptions options = nn::bert_options(target.tiny ? "bert_tiny" : "bert_base");
+  options.dropout = 0;
+  const int64_t batch = target.size(8, 2), tokens = target.size(128, 8);
+  const Tensor ids = Tensor::arange(batch * tokens, DType::i64, target.device, 1000);
+  return {std::make_shared<nn::Bert>(options), ids.reshape({batch, tokens}),
+          labels_of(batch, options.classes, target.device)};
+}
+
+using Maker = Transformer (*)(const Target&);
+
+Work train(Maker make, const Target& target, DType precision) {
+  const auto net = std::make_shared<Transformer>(make(target));
+  net->model->to(target.device);
+  const auto adam = std::make_shared<optim::AdamW>(net->model->parameters(), optim::AdamWOptions{.lr = 1e-4});
+  if (precision != DType::f32) adam->flat()->keep_compute_copy(precision);
+  const auto step = [net, adam, precision] {
+    Tensor loss;
+    {
+      const Autocast low(precision);
+      loss = cross_entropy((*net->model)(net->x), net->labels);
+    }
+    adam->zero_grad();
+    loss.backward();
+    adam->step();
+  };
+  return work_on(target, step, static_cast<double>(net->x.size(0)));
+}
+
+Work infer(Maker make, const Target& target, DType precision) {
+  const auto net = std::make_shared<Transformer>(make(target));
+  net->model->to(target.device);
+  net->model->eval();
+  const auto step = [net, precision] {
+    const NoGrad no_grad;
+    const Autocast low(precision);
+    (*net->model)(net->x);
+  };
+  return work_on(target, step, static_cast<double>(net->x.size(0)));
+}
+
+}  // namespace
+
+void add_transformer_cases(Cases& cases, const Target& target) {
+  for (const auto& [name, make] : {std::pair{"vit_s16", &make_vit}, std::pair{"bert_base", &make_bert}})
+    for (const DType precision : {DType::f32, DType::bf16}) {
+      const std::string ending = "_" + std::string(weft::name(precision));
+      cases.push_back({name + ("_train" + ending), "images/s", [=] { return train(make, target, precision); }});
+      cases.push_back({name + ("_infer" + ending), "images/s", [=] { return infer(make, target, precision); }});
+    }
+}
+
+}  // namespace weft::benchmarks

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "core/tensor.h"
+#include "kernels/activation.h"
+
+namespace weft {
+
+/// What BackwardContext::take_activation found: nothing, or f and what it was applied to, dense.
+struct TakenActivation {
+  kernels::Activation f = kernels::Activation::none;
+  Tensor saved;
+};
+
+/// What the backward of an op may ask of the pass that runs it. The answers spare passes over memory; a backward that
+/// needs none of them takes dy alone. `input` is the number of an input of the op.
+class BackwardContext {
+ public:
+  /// A tensor for the gradient of the input, dense, to be written (not read) and returned. It is the leaf's own grad()
+  /// memory where this gradient is the only one of the pass and nothing is to be added to, so that large weights'
+  /// gradients are written once, in their place in the flat buffer; else new memory.
+  virtual Tensor gradient_target(size_t input, const Shape& sizes, DType dtype, Device device) = 0;
+
+  /// For a kernel that can add: the sum of the gradients that have come for the input in this pass so far, where that
+  /// is a dense tensor of these sizes and dtype; else undefined. It is taken: the backward must return its own gradient
+  /// plus it, and so spares the pass that would have added them.
+  virtual Tensor arrived_gradient(size_t input, const Shape& sizes, DType dtype) = 0;
+
+  /// For a product whose kernel can multiply the gradient of the input, in `dtype`, by the derivative of the activation
+  /// that made this input: that activation, where the op that made it is one of core/activation_node.h, the gradient is
+  /// the only one of the pass and no hook wants to see it; else none. It is taken: the backward must return the product
+  /// times f'(saved).
+  virtual TakenActivation take_activation(size_t input, DType dtype) = 0;
+
+  /// For an op of core/activation_node.h: dy comes multiplied by f'(saved), because the product that made dy has taken
+  /// the activation.
+  virtual bool activation_is_taken() const = 0;
+
+ protected:
+  ~BackwardContext() = default;
+};
+
+}  // namespace weft

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include "kernels/device.h"
+
+namespace weft {
+
+/// The device that a flag names: `cpu`, `simt`, `cuda`, `cuda:N`, or `auto`, the first GPU where there is one and else
+/// the CPU. Errors: not such a text; a GPU that is not there (or a build without CUDA), with the devices that are.
+Device choose_device(const std::string& text);
+
+/// `cuda:0 (NVIDIA H200, …)`, `cpu (AMD EPYC …, 2 threads)`.
+std::string describe(Device device);
+
+}  // namespace weft

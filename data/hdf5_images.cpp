@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/hdf5_images.h"
+
+#include <algorithm>
+
+#include "data/hdf5_heap.h"
+#include "io/hdf5/hdf5_handle.h"
+#include "kernels/error.h"
+
+namespace weft::data {
+namespace {
+
+/// The file while libhdf5 looks at it.
+class Reader {
+ public:
+  explicit Reader(const FileReader& bytes) : bytes_(bytes), file_(open(bytes)) {}
+
+  /// Those of train, val and test that are there.
+  std::vector<std::string> parts() const {
+    std::vector<std::string> found;
+    for (const char* name : {"train", "val", "test"})
+      if (is_group(name)) found.emplace_back(name);
+    return found;
+  }
+
+  void choose(const std::string& part) {
+    group_ = part;
+    if (!is_group(part) && part == "val" && is_group("test")) group_ = "test";
+    if (!is_group(group_)) bytes_.bad("expected a group '", part, "' with images and targets, got none");
+    const Hdf5Id plist(hdf5().Fget_create_plist(file_), hdf5().Pclose);
+    size_t offset_bytes = 0, length_bytes = 0;
+    hsize_t user_block = 0;
+    hdf5().Pget_sizes(plist, &offset_bytes, &length_bytes);
+    hdf5().Pget_userblock(plist, &user_block);
+    if (offset_bytes != 8 || length_bytes != 8 || user_block != 0)
+      bytes_.bad("expected offsets and lengths of 8 bytes and no user block, got ", offset_bytes, ", ", length_bytes,
+                 " and ", user_block, " bytes");
+  }
+
+  const std::string& part() const { return group_; }
+
+  /// Where the images lie.
+  std::vector<HeapReference> images() const {
+    const Hdf5Id set = dataset(group_, "images");
+    const Hdf5Id type(hdf5().Dget_type(set), hdf5().Tclose);
+    const Hdf5Id element(hdf5().Tget_class(type) == H5T_VLEN ? hdf5().Tget_super(type) : -1, hdf5().Tclose);
+    if (!element.valid() || hdf5().Tget_class(element) != H5T_INTEGER || hdf5().Tget_size(element) != 1)
+      bytes_.bad(group_, "/images: expected variable-length sequences of bytes (u8), got another type");
+    const Hdf5Id plist(hdf5().Dget_create_plist(set), hdf5().Pclose);
+    if (hdf5().Pget_nfilters(plist) != 0)
+      bytes_.bad(group_, "/images: expected them stored without compression or other filters, which act on the ",
+                 "references alone. Write them again with `pack`, or in h5py without compression=");
+    const uint64_t count = length_of(set, group_, "images", kHeapReferenceBytes);
+    std::vector<uint8_t> stored(count * kHeapReferenceBytes);
+    const H5D_layout_t layout = hdf5().Pget_layout(plist);
+    if (layout == H5D_CONTIGUOUS) {
+      copy(hdf5().Dget_offset(set), stored.size(), stored.data());
+    } else if (layout == H5D_CHUNKED) {
+      copy_chunks(set, plist, stored);
+    } else {
+      bytes_.bad(group_, "/images: expected contiguous or chunked storage, got compact");
+    }
+    std::vector<HeapReference> references;
+    references.reserve(count);
+    for (uint64_t i = 0; i < count; ++i) references.push_back(parse_heap_reference(&stored[i * kHeapReferenceBytes]));
+    return references;
+  }
+
+  std::vector<int64_t> targets(uint64_t count) const {
+    std::vector<int64_t> labels = labels_of(group_);
+    if (labels.size() != count)
+      bytes_.bad(group_, ": expected as many targets as images, got ", labels.size(), " and ", count);
+    return labels;
+  }
+
+  /// The attribute `classes`, or the numbers up to the largest label of any part.
+  std::vector<std::string> classes() const {
+    if (hdf5().Aexists(file_, "classes") > 0) return named_classes();
+    int64_t largest = 0;
+    std::vector<std::string> all = parts();
+    all.push_back(group_);
+    for (const std::string& part : all)
+      if (hdf5().Lexists(file_, (part + "/targets").c_str(), H5P_DEFAULT) > 0)
+        for (const int64_t label : labels_of(part)) largest = std::max(largest, label);
+    constexpr int64_t kMost = 1 << 20;
+    if (largest >= kMost) bytes_.bad("expected labels below ", kMost, ", got ", largest);
+    std::vector<std::string> numbers;
+    for (int64_t c = 0; c <= largest; ++c) numbers.push_back(std::to_string(c));
+    return numbers;
+  }
+
+ private:
+  std::vector<std::string> named_classes() const {
+    const Hdf5Id attribute(hdf5().Aopen(file_, "classes", H5P_DEFAULT), hdf5().Aclose);
+    const Hdf5Id type(hdf5().Aget_type(attribute), hdf5().Tclose), space(hdf5().Aget_space(attribute), hdf5().Sclose);
+    const hssize_t count = hdf5().Sget_simple_extent_npoints(space);
+    const size_t length = hdf5().Tget_size(type);
+    constexpr hssize_t kMost = 1 << 20;
+    if (!attribute.valid() || hdf5().Tget_class(type) != H5T_STRING || hdf5().Tis_variable_str(type) != 0 ||
+        count < 1 || count > kMost || length > 4096 || static_cast<uint64_t>(count) * length > bytes_.size())
+      bytes_.bad("attribute 'classes': expected texts of one length, got something else");
+    std::vector<char> texts(static_cast<size_t>(count) * length);
+    if (hdf5().Aread(attribute, type, texts.data()) < 0) bytes_.bad("attribute 'classes': damaged: cannot be read");
+    std::vector<std::string> names;
+    for (auto at = texts.begin(); at != texts.end(); at += static_cast<std::ptrdiff_t>(length))
+      names.emplace_back(at, std::find(at, at + static_cast<std::ptrdiff_t>(length), '\0'));
+    return names;
+  }
+
+  static Hdf5Id open(const FileReader& bytes) {
+    Hdf5Id file(hdf5().Fopen(bytes.path().c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), hdf5().Fclose);
+    if (!file.valid())
+      bytes.bad(hdf5().Fis_hdf5(bytes.path().c_str()) > 0
+                    ? "libhdf5 cannot open it. Is it cut short, or open for writing? Where the file system has no "
+                      "locks: HDF5_USE_FILE_LOCKING=FALSE"
+                    : "expected an HDF5 file, got another");
+    return file;
+  }
+
+  bool is_group(const std::string& name) const {
+    if (hdf5().Lexists(file_, name.c_str(), H5P_DEFAULT) <= 0) return false;
+    return Hdf5Id(hdf5().Gopen2(file_, name.c_str(), H5P_DEFAULT), hdf5().Gclose).valid();
+  }
+
+  Hdf5Id dataset(const std::string& part, const char* name) const {
+    Hdf5Id set(hdf5().Dopen2(file_, (part + "/" + name).c_str(), H5P_DEFAULT), hdf5().Dclose);
+    if (!set.valid()) bytes_.bad(part, ": expected the datasets images and targets, got no ", name);
+    return set;
+  }
+
+  /// The length of a dataset of one dimension, whose values a file of this size can hold.
+  uint64_t length_of(hid_t set, const std::string& part, const char* name, uint64_t value_bytes) const {
+    const Hdf5Id space(hdf5().Dget_space(set), hdf5().Sclose);
+    hsize_t length = 0;
+    if (hdf5().Sget_simple_extent_ndims(space) != 1 || hdf5().Sget_simple_extent_dims(space, &length, nullptr) != 1)
+      bytes_.bad(part, "/", name, ": expected one dimension, got another number");
+    const Hdf5Id plist(hdf5().Dget_create_plist(set), hdf5().Pclose);
+    if (hdf5().Pget_layout(plist) == H5D_VIRTUAL || hdf5().Pget_external_count(plist) != 0)
+      bytes_.bad(part, "/", name, ": expected values in this file, got another file's");
+    if (length > bytes_.size() / value_bytes && hdf5().Pget_nfilters(plist) == 0)
+      bytes_.bad(part, "/", name, ": expected at most ", bytes_.size() / value_bytes,
+                 " values in a file of this length, got ", length);
+    constexpr hsize_t kMost = hsize_t{1} << 32;
+    if (length > kMost) bytes_.bad(part, "/", name, ": expected at most ", kMost, " values, got ", length);
+    return length;
+  }
+
+  std::vector<int64_t> labels_of(const std::string& part) const {
+    const Hdf5Id set = dataset(part, "targets");
+    const Hdf5Id type(hdf5().Dget_type(set), hdf5().Tclose);
+    if (hdf5().Tget_class(type) != H5T_INTEGER) bytes_.bad(part, "/targets: expected whole numbers, got another type");
+    std::vector<int64_t> labels(length_of(set, part, "targets", hdf5().Tget_size(type)));
+    if (hdf5().Dread(set, hdf5().T_NATIVE_INT64(), H5S_ALL, H5S_ALL, H5P_DEFAULT, labels.data()) < 0)
+      bytes_.bad(part, "/targets: damaged: cannot be read");
+    return labels;
+  }
+
+  /// References as they are stored at `address`.
+  void copy(haddr_t address, uint64_t size, uint8_t* to) const {
+    if (address == HADDR_UNDEF) bytes_.bad(group_, "/images: expected images, got none: nothing has been written");
+    if (address > bytes_.size() || size > bytes_.size() - address)
+      bytes_.bad(group_, "/images: expected references before the file's end, byte ", bytes_.size(), ", got byte ",
+                 address, ". Is the file cut short?");
+    bytes_.read(address, to, size);
+  }
+
+  void copy_chunks(hid_t set, hid_t plist, std::vector<uint8_t>& stored) const {
+    hsize_t chunk = 0;
+    if (hdf5().Pget_chunk(plist, 1, &chunk) != 1 || chunk == 0)
+      bytes_.bad(group_, "/images: damaged: a chunk of length 0");
+    const uint64_t count = stored.size() / kHeapReferenceBytes;
+    for (hsize_t first = 0; first < count; first += chunk) {
+      unsigned filters = 0;
+      haddr_t address = HADDR_UNDEF;
+      hsize_t size = 0;
+      if (hdf5().Dget_chunk_info_by_coord(set, &first, &filters, &address, &size) < 0)
+        bytes_.bad(group_, "/images: damaged: a chunk cannot be found");
+      const uint64_t some = std::min<uint64_t>(chunk, count - first) * kHeapReferenceBytes;
+      if (address != HADDR_UNDEF && size < some) bytes_.bad(group_, "/images: damaged: a chunk is too short");
+      copy(address, some, &stored[first * kHeapReferenceBytes]);
+    }
+  }
+
+  const FileReader& bytes_;
+  const Hdf5Quiet quiet_;
+  Hdf5Id file_;
+  std::string group_;
+};
+
+class Hdf5Images : public EncodedDataset {
+ public:
+  Hdf5Images(std::unique_ptr<FileReader> file, std::string part, std::vector<std::string> classes,
+               std::vector<int64_t> labels, std::vector<HeapReference> references, DecodeOptions decoding)
+      : EncodedDataset(str("hdf5 ", file->path(), " ", part), std::move(classes), std::move(labels), decoding),
+        file_(std::move(file)),
+        part_(std::move(part)),
+        references_(std::move(references)) {}
+
+  std::span<const uint8_t> encoded(int64_t index, std::vector<uint8_t>& buffer) const override {
+    check_index(index);
+    return read_heap_object(*file_, references_[index], part_, index, buffer);
+  }
+
+  std::string origin(int64_t index) const override { return str(file_->path(), " ", part_, " image ", index); }
+
+ private:
+  std::unique_ptr<FileReader> file_;
+  std::string part_;
+  std::vector<HeapReference> references_;
+};
+
+}  // namespace
+
+std::shared_ptr<const EncodedDataset> hdf5_images(const std::filesystem::path& path, const std::string& part,
+                                                    DecodeOptions decoding) {
+  auto file = std::make_unique<FileReader>(path, "hdf5");
+  Reader reader(*file);
+  reader.choose(part);
+  std::vector<HeapReference> references = reader.images();
+  std::vector<int64_t> labels = reader.targets(references.size());
+  std::vector<std::string> classes = reader.classes();
+  return std::make_shared<Hdf5Images>(std::move(file), reader.part(), std::move(classes), std::move(labels),
+                                        std::move(references), decoding);
+}
+
+std::vector<std::string> hdf5_parts(const std::filesystem::path& path) {
+  const FileReader file(path, "hdf5");
+  return Reader(file).parts();
+}
+
+}  // namespace weft::data

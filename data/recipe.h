@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <any>
+#include <functional>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/tensor.h"
+#include "data/draw.h"
+
+namespace weft::data {
+
+/// One tensor of a batch: [samples, sizes …]. Sizes {}: a number of each sample.
+struct Part {
+  DType dtype = DType::f32;
+  Shape sizes = {};
+};
+
+/// Where a worker writes one sample: its row of each part.
+class Row {
+ public:
+  Row(const std::vector<Tensor>& parts, int64_t position) : parts_(parts), position_(position) {}
+  /// The first of the row's elements.
+  template <class T>
+  T* part(size_t number) const {
+    const Tensor& whole = parts_[number];
+    const int64_t bytes = whole.view().strides[0] * static_cast<int64_t>(size_of(whole.dtype()));
+    return reinterpret_cast<T*>(static_cast<std::byte*>(whole.raw_data()) + position_ * bytes);
+  }
+  /// Copies a field of sample `index`. Errors: another dtype or other sizes than the part has, another device than the
+  /// CPU.
+  void put(size_t number, const char* field, int64_t index, const Tensor& value) const;
+
+ private:
+  const std::vector<Tensor>& parts_;
+  int64_t position_;
+};
+
+/// How samples become batches, for the loader's engine, which knows no type of a sample. Workers either `write` each
+/// sample into its row of `parts`, where all samples have the same sizes, or `get` them all and `collate` them, as when
+/// they are padded. Both functions are called by several threads at once.
+struct Recipe {
+  std::vector<Part> parts = {};
+  std::function<void(int64_t index, Draw& draw, const Row& row)> write = {};
+
+  std::function<std::any(int64_t index, Draw& draw)> get = {};
+  /// Host tensors of a batch, from samples that it may empty.
+  std::function<std::vector<Tensor>(std::vector<std::any>& samples)> collate = {};
+
+  /// What is left to do where the batch arrived, enqueued on the current stream of the thread that calls next(): there
+  /// as many tensors as the batch has, of those that travelled. Absent: these are the batch.
+  std::function<std::vector<Tensor>(std::vector<Tensor> arrived)> on_device = {};
+
+  bool whole_batch = false;                       ///< a batch size above the number of samples is an error
+  const char* unit = "samples";                   ///< in error texts
+  std::string description = {};                   ///< of the set, in error texts
+  const char* assemble_scope = "assemble batch";  ///< names in profiles: literals
+  const char* upload_scope = "upload batch";
+};
+
+/// Sample `index`. A set whose samples are random or augmented takes the draw of (seed, epoch, index), too.
+template <class Set>
+auto sample_of(const Set& set, int64_t index, [[maybe_unused]] Draw& draw) {
+  if constexpr (requires { set.get(index, draw); })
+    return set.get(index, draw);
+  else
+    return set.get(index);
+}
+
+template <class Set>
+using SampleOf = decltype(sample_of(std::declval<const Set&>(), 0, std::declval<Draw&>()));
+
+/// What error texts say of the set.
+template <class Set>
+Recipe of_set([[maybe_unused]] const Set& set) {
+  Recipe recipe;
+  if constexpr (requires { set.describe(); }) recipe.description = set.describe();
+  return recipe;
+}
+
+/// Calls visit(name, field) for each field of a sample: those that its fields() names, those of a tuple, or itself.
+template <class Sample, class Visit>
+void each_field(Sample& sample, Visit&& visit) {
+  if constexpr (requires { sample.fields(visit); })
+    sample.fields(visit);
+  else if constexpr (requires { std::tuple_size<Sample>::value; })
+    std::apply([&](auto&... fields) { (visit("field", fields), ...); }, sample);
+  else
+    visit("sample", sample);
+}
+
+template <class Field>
+concept Number = std::is_arithmetic_v<std::remove_cvref_t<Field>>;
+
+/// Stacks the samples of anything with `size()` and `get(index)` or `get(index, draw)`. A sample is a number, a Tensor
+/// on the CPU, a tuple of those, or a struct that names its fields as a Module does:
+///   struct Reading {
+///     Tensor trace;
+///     int64_t kind;
+///     void fields(auto& v) { v("trace", trace), v("kind", kind); }
+///   };
+/// The first sample sets dtypes and sizes, the others are held to them.
+template <class Set>
+Recipe stacking(std::shared_ptr<Set> set) {
+  Recipe recipe = of_set(*set);
+  Draw draw = Draw::of_sample(0, 0, 0);
+  SampleOf<Set> first = sample_of(*set, 0, draw);
+  each_field(first, [&]<class Field>(const char*, Field& field) {
+    if constexpr (Number<Field>)
+      recipe.parts.push_back({dtype_of<Field>, {}});
+    else
+      recipe.parts.push_back({field.dtype(), field.sizes()});
+  });
+  recipe.write = [set](int64_t index, Draw& its, const Row& row) {
+    SampleOf<Set> sample = sample_of(*set, index, its);
+    size_t number = 0;
+    each_field(sample, [&]<class Field>(const char* name, Field& field) {
+      if constexpr (Number<Field>)
+        *row.part<Field>(number++) = field;
+      else
+        row.put(number++, name, index, field);
+    });
+  };
+  return recipe;
+}
+
+/// Collates the samples of such a set, which may be of any type, as by padding them.
+template <class Set>
+Recipe collating(std::shared_ptr<Set> set, std::function<std::vector<Tensor>(std::vector<SampleOf<Set>>)> collate) {
+  Recipe recipe = of_set(*set);
+  recipe.get = [set](int64_t index, Draw& draw) { return std::any(sample_of(*set, index, draw)); };
+  recipe.collate = [collate = std::move(collate)](std::vector<std::any>& samples) {
+    std::vector<SampleOf<Set>> all;
+    for (std::any& sample : samples) all.push_back(std::any_cast<SampleOf<Set>&&>(std::move(sample)));
+    return collate(std::move(all));
+  };
+  return recipe;
+}
+
+/// Rows of tensors, [rows, …] each, that are on their device already: only the rows' numbers travel.
+Recipe rows_of(std::vector<Tensor> tensors);
+
+}  // namespace weft::data

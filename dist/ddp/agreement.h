@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "dist/group/process_group.h"
+#include "nn/module.h"
+
+namespace weft::dist {
+
+/// Makes sure that all ranks have built the same model: names, shapes, dtypes and devices' kinds of parameters and
+/// buffers, in the same order, the same of them frozen. All ranks call it. Errors (on every rank): the first entry that
+/// differs, and on which ranks; `who` begins the text.
+void check_same_model(ProcessGroup& group, nn::Module& model, const std::string& who);
+
+/// Makes parameters, buffers and counters of all ranks those of rank `root`. All ranks call it.
+void broadcast_model(ProcessGroup& group, nn::Module& model, int root = 0);
+
+}  // namespace weft::dist

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/ddp/ddp.h"
+
+#include <unordered_set>
+
+#include "core/autograd.h"
+#include "core/capture.h"
+#include "core/ops/div.h"
+#include "dist/ddp/agreement.h"
+
+namespace weft::dist {
+namespace {
+
+/// Each parameter once, under its first name.
+std::vector<NamedTensor> distinct_parameters(nn::Module& model) {
+  std::vector<NamedTensor> result;
+  std::unordered_set<const TensorImpl*> seen;
+  for (NamedTensor& entry : model.parameters())
+    if (seen.insert(entry.tensor.impl()).second) result.push_back(std::move(entry));
+  return result;
+}
+
+}  // namespace
+
+DDP::DDP(std::shared_ptr<nn::Module> model, const World& world, DdpOptions options)
+    : DDP(std::move(model), world.group(), options) {}
+
+DDP::DDP(std::shared_ptr<nn::Module> model, ProcessGroupPtr group, DdpOptions options)
+    : model_(std::move(model)), group_(std::move(group)), options_(options), weight_(group_) {
+  WEFT_CHECK(model_ && group_, "ddp: expected a model and a group, got none");
+  const ReducerOptions reducing{.buckets = bucket_options(options.first_bucket_mb, options.bucket_mb, "ddp"),
+                                .unused = options.unused,
+                                .compress_bf16 = options.compress_bf16};
+  check_same_model(*group_, *model_, "ddp");
+  broadcast_model(*group_, *model_);
+  parameters_ = distinct_parameters(*model_);
+  std::vector<NamedTensor> trained;
+  for (const NamedTensor& parameter : parameters_) {
+    trained_.push_back(parameter.tensor.requires_grad());
+    if (trained_.back()) trained.push_back(parameter);
+  }
+  WEFT_CHECK(!trained.empty(), "ddp: expected at least one parameter that requires a gradient, got none of ",
+             parameters_.size());
+  flat_ = FlatParameters::of(trained);
+  WEFT_CHECK(flat_->slices().size() == trained.size(), "ddp: the parameters lie in flat buffers together with ",
+             flat_->slices().size() - trained.size(), " others. Make DDP before the optimizer");
+  if (options_.broadcast_buffers) buffers_ = std::make_unique<FlatBuffers>(*model_);
+  reducer_ = make_reducer(flat_, group_, reducing,
+                          {.begin = [this] { return begin_backward(); }, .end = [this] { end_backward(); }});
+}
+
+DDP::~DDP() = default;  // the parameters' hooks find the reducer gone
+
+void DDP::check_unchanged() const {
+  flat_->check_bound("ddp");
+  if (buffers_) buffers_->check_bound("ddp");
+  for (size_t i = 0; i < parameters_.size(); ++i)
+    WEFT_CHECK(parameters_[i].tensor.requires_grad() == trained_[i], "ddp: parameter '", parameters_[i].name, "' was ",
+               trained_[i] ? "frozen" : "thawed", " after DDP had been made. Do it before");
+}
+
+void DDP::set_samples(int64_t samples) {
+  WEFT_CHECK(samples > 0, "ddp: expected at least one sample, got ", samples);
+  next_samples_ = samples;
+}
+
+Tensor DDP::operator()(const Tensor& x) {
+  WEFT_CHECK(x.defined() && x.dim() > 0, "ddp: expected a batch of at least one dimension, got ", x);
+  before_forward(x.size(0));
+  return (*model_)(x);
+}
+
+void DDP::before_forward(int64_t samples) {
+  check_unchanged();
+  if (!grad_enabled()) return;
+  if (group_->backend() != "nccl" && group_->size() > 1)
+    refuse_while_capturing("ddp over a host backend", flat_->device());
+  const int64_t given = std::exchange(next_samples_, 0);
+  if (given > 0) samples = given;
+  WEFT_CHECK(samples > 0, "ddp: expected a batch of at least one sample on rank ", group_->rank(), ", got none");
+  reducer_->abandon_pass();  // one that ended with an exception
+  const bool keeps = reducer_->keeps_gradients() && weight_.has_begun();
+  const Tensor kept = keeps ? weight_.get(flat_->dtype()) : Tensor();
+  weight_.begin(samples, flat_->device());
+  if (!kept.defined()) return;
+  // What earlier backwards have left has another weight than what is to come: times kept / weight, one factor does for
+  // both.
+  const NoGrad no_grad;
+  reducer_->scale_gradients(div(kept, weight_.get(flat_->dtype())));
+}
+
+Reducer::Start DDP::begin_backward() {
+  WEFT_CHECK(weight_.has_begun(), "ddp: backward without a forward. Call the model through DDP: ddp(x)");
+  Reducer::Start start{.weight = weight_.get(flat_->dtype())};
+  // After the forward the buffers are what this step makes of them, and backward does not change them.
+  if (buffers_ && !buffers_->empty() && model_->is_training()) start.works = buffers_->broadcast(*group_, 0);
+  return start;
+}
+
+void DDP::end_backward() {
+  if (buffers_) buffers_->bump_versions();
+}
+
+int64_t DDP::gradient_bytes_per_step() const {
+  int64_t bytes = 0;
+  const auto n = static_cast<int64_t>(group_->size());
+  const auto element = static_cast<int64_t>(options_.compress_bf16 ? sizeof(bf16) : size_of(flat_->dtype()));
+  for (const Bucket& bucket : buckets()) bytes += bucket.range.numel * element * 2 * (n - 1) / n;
+  return bytes;
+}
+
+}  // namespace weft::dist

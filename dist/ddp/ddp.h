@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+
+#include "dist/ddp/flat_buffers.h"
+#include "dist/ddp/reducer.h"
+#include "dist/ddp/sample_weight.h"
+#include "dist/group/world.h"
+#include "nn/module.h"
+
+namespace weft::dist {
+
+struct DdpOptions {
+  double bucket_mb = 25;       ///< MiB of gradients that are reduced at once
+  double first_bucket_mb = 1;  ///< of the bucket that fills first
+  Unused unused = Unused::error;
+  /// After each reduced backward all ranks have the buffers of rank 0 (running statistics), in one broadcast that
+  /// overlaps backward.
+  bool broadcast_buffers = true;
+  /// Gradients travel as bf16: half the bytes. Sums are kept in f32 from addend to addend (nccl: in bf16), weights stay
+  /// f32. Error of an element of the mean over n ranks: at most 2^-8 (sum_r |w_r g_r| + |mean|), up to terms of 2^-16;
+  /// nccl: at most n 2^-8 sum_r |w_r g_r|.
+  bool compress_bf16 = false;
+};
+
+/// A model that every rank holds whole (distributed data parallelism; Li et al. 2020): each rank runs its own part of
+/// the batch, gradients are averaged while backward runs, so all replicas make the same step.
+///   DDP ddp(model, world);
+///   SGD sgd(ddp.parameters(), …);
+///   loss = cross_entropy(ddp(images), labels); sgd.zero_grad(); loss.backward(); sgd.step();
+/// The average counts samples: with n_r samples on rank r and N on all, a rank's gradients weigh n_r / N, so a loss
+/// that is a mean over the rank's samples becomes the mean over all of them, uneven batches included; each backward of
+/// an accumulation weighs by its own samples, so n ranks add up what one process adds up. Trained parameters become
+/// slices of flat buffers (core/flat_parameters.h).
+/// All ranks call the constructor, forward and backward alike. See docs/data_parallel.md.
+class DDP {
+ public:
+  /// Gives all ranks the parameters, buffers and counters of rank 0. Errors: models that differ between the ranks (the
+  /// first difference and the ranks); no parameter to train; option values below 0.
+  DDP(std::shared_ptr<nn::Module> model, ProcessGroupPtr group, DdpOptions options = {});
+  DDP(std::shared_ptr<nn::Module> model, const World& world, DdpOptions options = {});
+  ~DDP();
+  DDP(const DDP&) = delete;
+  DDP& operator=(const DDP&) = delete;
+
+  /// The model's forward. While gradients are on, counts x.size(0) samples, which the ranks add up meanwhile.
+  /// Errors: an empty batch, a parameter that was moved, frozen or thawed since the constructor.
+  Tensor operator()(const Tensor& x);
+  /// For models whose forward takes something else than one tensor: call this before the forward.
+  void before_forward(int64_t samples);
+  /// Samples of the next forward, where that is not the first size of its input (words of a text, say).
+  void set_samples(int64_t samples);
+
+  /// While it lives, backward leaves gradients to each rank; they add up, each weighed by its own samples, and the next
+  /// backward outside reduces their sum. Forward of such steps belongs inside too; it adds the sample counts up.
+  class [[nodiscard]] NoSync {
+   public:
+    explicit NoSync(Reducer& reducer) : reducer_(reducer), previous_(reducer.enabled()) { reducer.enable(false); }
+    ~NoSync() { reducer_.enable(previous_); }
+    NoSync(const NoSync&) = delete;
+    NoSync& operator=(const NoSync&) = delete;
+
+   private:
+    Reducer& reducer_;
+    bool previous_;
+  };
+  NoSync no_sync() { return NoSync(*reducer_); }
+
+  nn::Module& module() { return *model_; }
+  /// The parameters, each once; what an optimizer takes.
+  std::vector<NamedTensor> parameters() const { return parameters_; }
+  const ProcessGroupPtr& group() const { return group_; }
+  const std::vector<Bucket>& buckets() const { return reducer_->buckets(); }
+  /// Bytes of gradients that one backward hands to the network on this rank: 2 (n-1)/n of the buckets in the dtype that
+  /// travels.
+  int64_t gradient_bytes_per_step() const;
+
+ private:
+  void check_unchanged() const;
+  Reducer::Start begin_backward();
+  void end_backward();
+
+  std::shared_ptr<nn::Module> model_;
+  ProcessGroupPtr group_;
+  DdpOptions options_;
+  std::vector<NamedTensor> parameters_;
+  std::vector<bool> trained_;  // per parameter
+  std::shared_ptr<FlatParameters> flat_;
+  std::unique_ptr<FlatBuffers> buffers_;
+  std::shared_ptr<Reducer> reducer_;
+
+  int64_t next_samples_ = 0;  // what set_samples said; 0: nothing
+  SampleWeight weight_;       // gradients kept by no_sync are yet to be multiplied by it
+};
+
+}  // namespace weft::dist

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/flat_parameters.h"
+#include "dist/group/process_group.h"
+
+namespace weft::dist {
+
+/// A range of the flat gradient that is reduced at once: the parameters first … last - 1 of the flat slices.
+struct Bucket {
+  size_t first = 0, last = 0;
+  FlatRange range;   ///< in elements, padding included
+  std::string name;  ///< `layer4.1.conv2.weight…fc.bias`
+};
+
+struct BucketOptions {
+  int64_t first_bytes = 1 << 20;  ///< of the bucket that fills first, small so that communication begins early
+  int64_t bytes = 25 << 20;       ///< of all others
+};
+
+/// From MiB. Errors: values that are not above 0 and below 1e6; `who` begins the text.
+BucketOptions bucket_options(double first_bucket_mb, double bucket_mb, const char* who);
+
+/// Cuts the flat gradient at parameter boundaries, from its end backwards: the order in which backward makes gradients.
+/// A bucket ends with the parameter that brings it to its size, so it may be larger by less than that parameter.
+/// Errors: sizes that are not positive.
+std::vector<Bucket> make_buckets(const FlatParameters& flat, const BucketOptions& options = {});
+
+/// A parameter that a backward pass gave no gradient: an error that names it, or a gradient of zero on this rank.
+enum class Unused : uint8_t { error, zero };
+
+struct ReducerOptions {
+  BucketOptions buckets = {};
+  Unused unused = Unused::error;
+  bool compress_bf16 = false;  ///< gradients travel as bf16
+  bool wait_later = false;     ///< the end of backward does not wait: wait() does
+  const char* who = "ddp";     ///< begins error texts
+};
+
+/// Turns the flat gradient of each rank into the weighted mean over all ranks while backward runs: a bucket's
+/// all_reduce begins when the last of its gradients has come, buckets always in the same order; the end of backward
+/// begins what is left and waits. Gradients are reduced where they lie; nothing is copied (but for bf16).
+///
+/// The first pass only counts how many gradients each parameter gets in one backward (a module that several
+/// checkpoint() segments share gets one from each) and reduces all at its end; later passes begin early by that count.
+class Reducer : public std::enable_shared_from_this<Reducer> {
+ public:
+  /// What a pass begins with, on each rank alike.
+  struct Start {
+    Tensor weight;                    ///< factor of this rank's gradients, [1] of their dtype; undefined: 1
+    std::vector<WorkPtr> works = {};  ///< to be waited for at the end of the pass
+  };
+
+  struct Callbacks {
+    std::function<Start()> begin;  ///< called by the first gradient of each pass
+    std::function<void()> end;     ///< when all is reduced
+  };
+
+  /// Use make_reducer().
+  Reducer(std::shared_ptr<FlatParameters> flat, ProcessGroupPtr group, const ReducerOptions& options,
+          Callbacks callbacks);
+
+  /// Off: backward leaves each rank its own gradients, which add up until the next pass that reduces.
+  void enable(bool enabled) { enabled_ = enabled; }
+  bool enabled() const { return enabled_; }
+  /// Forgets a pass that ended with an exception.
+  void abandon_pass();
+  /// Waits for what the last pass has begun; gradients are reduced then. Once per pass, with wait_later only.
+  void wait();
+  /// Reduces gradients that earlier passes have left, outside of any backward.
+  void reduce_kept();
+  /// A backward without reduction has left gradients that the next reduction will take.
+  bool keeps_gradients() const { return keeps_; }
+  /// Multiplies all gradients on this rank by `factor` [1].
+  void scale_gradients(const Tensor& factor);
+
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+
+ private:
+  friend std::shared_ptr<Reducer> make_reducer(std::shared_ptr<FlatParameters>, ProcessGroupPtr, const ReducerOptions&,
+                                               Callbacks);
+
+  void arrived(size_t slice);
+  void begin_pass();
+  void open_pass();
+  void launch_full_buckets();
+  void launch(size_t bucket);
+  void finish();
+  void check_unused() const;
+
+  std::shared_ptr<FlatParameters> flat_;
+  ProcessGroupPtr group_;
+  ReducerOptions options_;
+  Callbacks callbacks_;
+  std::vector<Bucket> buckets_;
+  std::vector<size_t> bucket_of_;  // per slice
+  Tensor gradient_;                // the flat one
+  std::vector<Tensor> low_;        // per bucket: the gradients as they travel, when compressed
+
+  bool enabled_ = true;
+  bool keeps_ = false;
+  std::vector<int> expected_;  // gradients per slice and pass; empty before the first pass
+
+  // The pass under way.
+  bool running_ = false;
+  Tensor weight_;
+  std::vector<int> arrivals_;       // per slice
+  std::vector<size_t> incomplete_;  // per bucket: slices that wait for a gradient
+  size_t launched_ = 0;             // buckets
+  std::vector<WorkPtr> works_;
+};
+
+/// A reducer whose hooks hang on the parameters; they do nothing any more when it has gone.
+std::shared_ptr<Reducer> make_reducer(std::shared_ptr<FlatParameters> flat, ProcessGroupPtr group,
+                                      const ReducerOptions& options, Reducer::Callbacks callbacks);
+
+}  // namespace weft::dist

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/ddp/sample_weight.h"
+
+#include "core/autograd.h"
+#include "core/ops/div.h"
+
+namespace weft::dist {
+
+void SampleWeight::begin(int64_t samples, Device device) {
+  samples_ = samples;
+  if (group_->size() == 1) return;
+  const NoGrad no_grad;
+  if (work_) work_->wait();  // of an earlier forward without backward
+  weight_ = {};
+  total_ = Tensor::full({1}, static_cast<double>(samples), DType::f64, device);
+  work_ = group_->all_reduce(total_, ReduceOp::sum, {.name = "samples", .scale = {}});
+}
+
+Tensor SampleWeight::get(DType dtype) {
+  if (group_->size() == 1) return {};
+  if (weight_.defined() && weight_.dtype() == dtype) return weight_;
+  const NoGrad no_grad;
+  if (work_) work_->wait();
+  work_ = nullptr;
+  const Tensor own = Tensor::full({1}, static_cast<double>(samples_), DType::f64, total_.device());
+  weight_ = div(own, total_).to(dtype);
+  return weight_;
+}
+
+}  // namespace weft::dist

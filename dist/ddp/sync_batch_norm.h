@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "core/ops/batch_norm.h"
+#include "dist/group/process_group.h"
+#include "nn/module.h"
+
+namespace weft::dist {
+
+/// batch_norm() in training with the statistics of all ranks' batches together, which may be of different sizes: each
+/// rank sends the mean, the sum of squared distances and the number of its rows, and all join them (Chan, Golub and
+/// LeVeque 1979). One all_gather of 2 C + 1 numbers forward, one all_reduce of 2 C backward.
+///
+/// Gradients fit DDP's average: a rank's loss is the mean over its samples and weighs n_r / N among the ranks. So with
+/// the weights of DDP they are the gradients of batch_norm() on the whole batch. All ranks call forward and backward
+/// alike. Errors: those of batch_norm(); a rank without rows.
+Tensor sync_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                       const Tensor& running_var, const BatchNormOptions& options, const ProcessGroupPtr& group);
+
+/// Every BatchNorm2d of the model takes its statistics over the ranks of `group` in training from now on; parameters,
+/// names and evaluation stay as they are. Returns how many there are. A null group undoes it.
+/// Backward waits for these collectives, so they should not queue after DDP's buckets: give them a group of their own
+/// (`group->split(0, group->rank(), "batch_norm")`) on mpi, gloo and threads.
+int convert_sync_batch_norm(nn::Module& model, const ProcessGroupPtr& group);
+
+}  // namespace weft::dist

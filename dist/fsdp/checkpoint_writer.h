@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <exception>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "dist/fsdp/sharded_state.h"
+#include "kernels/pinned_memory.h"
+
+namespace weft::dist {
+
+/// Writes sharded checkpoints during training: save() copies this rank's pieces into pinned host memory and returns; a
+/// thread then writes them. Each rank writes one file into a temporary folder beside the target; when all are on the
+/// disk, rank 0 writes the index and renames the folder, which atomically replaces an older one. So a folder of the
+/// target's name is always complete. All ranks must see the same file system.
+///   CheckpointWriter writer(group);
+///   writer.save("runs/a/step_1000", {{"model", sharded_state(fsdp)}, {"optimizer", sharded_state(fsdp, state)}});
+class CheckpointWriter {
+ public:
+  /// `timeout`: how long rank 0 waits for the other ranks' files.
+  explicit CheckpointWriter(ProcessGroupPtr group, Milliseconds timeout = Milliseconds{600'000});
+  /// Waits for the thread; an error that wait() has not thrown is lost.
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  /// Collective; first waits for the previous save (and throws its error). Errors: no folder to write into.
+  void save(const std::filesystem::path& folder, std::vector<std::pair<std::string, ShardedState>> parts,
+            std::map<std::string, std::string> facts = {});
+  /// Waits until the last save is complete on the disk. Collective. Errors (on every rank): the failure of any rank,
+  /// with its number.
+  void wait();
+
+ private:
+  struct Job;
+
+  ProcessGroupPtr group_;
+  Milliseconds timeout_;
+  kernels::PinnedMemory arena_;  ///< of the last snapshot
+  std::thread thread_;
+  std::string error_;
+  std::filesystem::path temporary_;  // of the last save
+  bool pending_ = false;
+};
+
+}  // namespace weft::dist

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/fsdp/flat_shard.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/autograd.h"
+#include "core/trace.h"
+#include "kernels/copy.h"
+
+namespace weft::dist {
+namespace {
+
+int64_t aligned(int64_t count, int64_t alignment) { return (count + alignment - 1) / alignment * alignment; }
+
+/// [length, 1, …] with the parameter's number of dimensions: rules by rank (no weight decay on vectors) still work.
+Shape part_sizes(const Tensor& parameter, int64_t length) {
+  Shape sizes{length};
+  while (sizes.rank() < parameter.dim()) sizes.push_back(1);
+  return sizes;
+}
+
+Tensor without_memory(const Tensor& like, Device device) {
+  return Tensor::wrap(nullptr, like.sizes(), like.dtype(), device);
+}
+
+}  // namespace
+
+Tensor place_in(const Ref<Storage>& storage, int64_t offset, const Shape& sizes, DType dtype) {
+  auto impl = make_ref<TensorImpl>();
+  impl->storage = storage;
+  kernels::View& view = impl->view;
+  if (storage->data()) view.data = static_cast<char*>(storage->data()) + offset * static_cast<int64_t>(size_of(dtype));
+  view.dtype = dtype;
+  view.rank = sizes.rank();
+  int64_t stride = 1;
+  for (int d = view.rank - 1; d >= 0; --d) {
+    view.sizes[d] = sizes[d];
+    view.strides[d] = stride;
+    stride *= std::max<int64_t>(sizes[d], 1);
+  }
+  return Tensor(std::move(impl));
+}
+
+FlatShard::FlatShard(std::string name, ProcessGroupPtr group, DType dtype, bool trained,
+                     const std::vector<NamedTensor>& parameters)
+    : name_(std::move(name)), group_(std::move(group)), dtype_(dtype), trained_(trained) {
+  is_resident_ = group_->size() == 1 && dtype_ == parameters.front().tensor.dtype();
+  int64_t end = 0;
+  for (const auto& [path, tensor] : parameters) {
+    parameters_.push_back({path, tensor, end, tensor.numel(), 0, 0, {}});
+    end = aligned(end + tensor.numel(), FlatParameters::kAlignment);
+  }
+  numel_ = aligned(end, FlatParameters::kAlignment * group_->size());
+  const int64_t first = group_->rank() * shard_numel(), last = first + shard_numel();
+  for (ShardedParameter& p : parameters_) {
+    p.begin = std::clamp<int64_t>(first - p.offset, 0, p.numel);
+    p.length = std::clamp<int64_t>(last - p.offset, 0, p.numel) - p.begin;
+  }
+}
+
+void FlatShard::shard(ProcessGroup& world, Device device) {
+  const NoGrad no_grad;
+  const OpScope scope("shard");
+  const DType kept = parameters_.front().parameter.dtype();
+  const Tensor whole = Tensor::zeros({numel_}, kept, device);
+  for (const ShardedParameter& p : parameters_)
+    place_in(whole.storage(), p.offset, p.parameter.sizes(), kept).copy_(p.parameter.detach());
+  if (world.size() > 1) world.broadcast(whole, 0, {.name = "parameters " + name_, .scale = {}})->wait();
+  master_ = whole.slice(0, group_->rank() * shard_numel(), shard_numel()).clone();
+  for (ShardedParameter& p : parameters_) {
+    p.parameter.requires_grad_(trained_);  // allocates its autograd and autocast state
+    p.parameter.set_grad({});
+    p.parameter.set_data(without_memory(p.parameter, device));
+    p.shard = whole.slice(0, p.offset + p.begin, p.length).clone().reshape(part_sizes(p.parameter, p.length));
+    if (trained_) p.shard.requires_grad_();
+  }
+  if (is_resident_) set_master(master_);
+}
+
+void FlatShard::set_master(const Tensor& master) {
+  master_ = master.detach();
+  if (!is_resident_) return;
+  gathered_ = master_;
+  const auto* start = static_cast<const char*>(master_.storage()->data());
+  gathered_offset_ = (static_cast<const char*>(master_.raw_data()) - start) / static_cast<int64_t>(size_of(dtype_));
+  bind();
+}
+
+Tensor FlatShard::part(const Tensor& buffer, const ShardedParameter& p) const {
+  const int64_t first = group_->rank() * shard_numel();
+  return buffer.slice(0, p.length == 0 ? 0 : p.offset + p.begin - first, p.length);
+}
+
+void FlatShard::write(const ShardedParameter& p, const Tensor& whole) const {
+  const NoGrad no_grad;
+  if (p.length == 0) return;
+  part(master_, p).copy_(whole.detach().contiguous().reshape({p.numel}).slice(0, p.begin, p.length));
+}
+
+void FlatShard::start_gather() {
+  if (is_resident_ || holds_memory()) return;
+  const NoGrad no_grad;
+  const OpScope scope("gather_parameters");
+  if (gathered_.defined())
+    gathered_.storage()->acquire();
+  else
+    gathered_ = Tensor::empty({numel_}, dtype_, master_.device());
+  gathered_ = place_in(gathered_.storage(), 0, {numel_}, dtype_);
+  // Backward must not use tensors that were saved before the values changed.
+  if (version_ != master_.storage()->version()) gathered_.storage()->bump_version();
+  version_ = master_.storage()->version();
+  const Tensor own = gathered_.slice(0, group_->rank() * shard_numel(), shard_numel());
+  kernels::copy(own.queue(), own, master_);
+  if (group_->size() > 1) work_ = group_->all_gather(gathered_, own, {.name = "gather " + name_, .scale = {}});
+}
+
+void FlatShard::finish_gather() {
+  if (is_resident_) return;
+  if (work_) work_->wait();
+  work_ = nullptr;
+  bind();
+}
+
+void FlatShard::free() {
+  if (!holds_memory()) return;
+  if (const WorkPtr work = std::exchange(work_, nullptr)) work->wait();
+  gathered_.storage()->release();
+  unbind();
+}
+
+void FlatShard::bind() {
+  for (const ShardedParameter& p : parameters_) {
+    const Tensor view = place_in(gathered_.storage(), gathered_offset_ + p.offset, p.parameter.sizes(), dtype_);
+    if (dtype_ == p.parameter.dtype()) {
+      p.parameter.set_data(view);
+    } else {
+      AutogradMeta& meta = *p.parameter.impl()->autograd;
+      meta.compute_copy = view;
+      meta.compute_version = p.parameter.storage()->version();
+    }
+  }
+}
+
+void FlatShard::unbind() {
+  for (const ShardedParameter& p : parameters_) {
+    if (dtype_ == p.parameter.dtype())
+      p.parameter.set_data(place_in(gathered_.storage(), p.offset, p.parameter.sizes(), dtype_));
+    else
+      p.parameter.impl()->autograd->compute_copy = {};
+  }
+}
+
+Tensor FlatShard::gather_full(const Tensor& part) const {
+  const NoGrad no_grad;
+  if (group_->size() == 1) return part.detach();
+  const Tensor whole = Tensor::empty({numel_}, part.dtype(), part.device());
+  group_->all_gather(whole, part.contiguous(), {.name = "state " + name_, .scale = {}})->wait();
+  return whole;
+}
+
+}  // namespace weft::dist

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/flat_parameters.h"
+#include "dist/group/process_group.h"
+
+namespace weft::dist {
+
+/// One parameter in the flat buffer of a unit, and this rank's part of it.
+struct ShardedParameter {
+  std::string name;
+  Tensor parameter;    ///< the model's own; has memory while gathered
+  int64_t offset = 0;  ///< in the flat buffer, in elements
+  int64_t numel = 0;
+  int64_t begin = 0;   ///< first element of this rank's part
+  int64_t length = 0;  ///< elements of this rank's part; 0 if it has none
+  Tensor shard;  ///< this rank's part [length, 1, …] with the parameter's number of dimensions, for the optimizer
+};
+
+/// Parameters that are gathered and reduced together: a flat buffer [numel], of which rank r keeps the r-th of n equal
+/// parts in f32 (or f64).
+///
+///   parameters  | weight 0 ….| bias 0 .| weight 1 ……………… |.....|      dots: padding, zero
+///   ranks       |      rank 0      |      rank 1      |  rank 2 …
+///
+/// Slices and parts begin at multiples of FlatParameters::kAlignment, so the parts of one rank are slices of
+/// FlatParameters again. gather() fills a buffer of `dtype` from all parts and makes the parameters views of it; free()
+/// releases its memory. For a single rank in f32 the buffer is the shard itself and never released.
+class FlatShard {
+ public:
+  /// `group`: the ranks that share the buffer. `parameters` must have one dtype (f32 or f64), be dense and have memory.
+  /// `dtype`: the dtype of the gathered buffer.
+  FlatShard(std::string name, ProcessGroupPtr group, DType dtype, bool trained,
+            const std::vector<NamedTensor>& parameters);
+
+  /// Releases the memory of the parameters and keeps this rank's part on `device`; first all ranks of `world` get the
+  /// values of its rank 0. Collective.
+  void shard(ProcessGroup& world, Device device);
+  /// Moves the part to `master` [shard_numel()], which holds its values.
+  void set_master(const Tensor& master);
+
+  const std::string& name() const { return name_; }
+  const std::vector<ShardedParameter>& parameters() const { return parameters_; }
+  bool trained() const { return trained_; }
+  DType dtype() const { return dtype_; }
+  int64_t numel() const { return numel_; }
+  int64_t shard_numel() const { return numel_ / group_->size(); }
+  /// This rank's part, padding included.
+  const Tensor& master() const { return master_; }
+  const ProcessGroupPtr& group() const { return group_; }
+
+  /// This rank's part of a parameter, [length], in a buffer like master().
+  Tensor part(const Tensor& buffer, const ShardedParameter& parameter) const;
+  /// Copies this rank's part of the whole parameter (any dtype, device, strides) into the shard.
+  void write(const ShardedParameter& parameter, const Tensor& whole) const;
+
+  /// Enqueues the gather, unless it is done or running.
+  void start_gather();
+  /// Waits for it; then the parameters have memory.
+  void finish_gather();
+  /// Releases the gathered memory, after a running gather.
+  void free();
+  /// Whether the shard has changed since it was gathered.
+  bool is_stale() const { return !is_resident_ && holds_memory() && version_ != master_.storage()->version(); }
+  bool holds_memory() const { return !is_resident_ && gathered_.defined() && gathered_.storage()->has_memory(); }
+  size_t gathered_bytes() const { return is_resident_ ? 0 : static_cast<size_t>(numel_) * size_of(dtype_); }
+
+  /// All values in f32 (f64), independent of `dtype`: a new tensor [numel]. Collective in the group.
+  Tensor gather_full(const Tensor& part) const;
+
+ private:
+  void bind();
+  void unbind();
+
+  std::string name_;
+  ProcessGroupPtr group_;
+  DType dtype_;
+  bool trained_;
+  bool is_resident_ = false;
+  std::vector<ShardedParameter> parameters_;
+  int64_t numel_ = 0;
+  Tensor master_;
+  Tensor gathered_;              // [numel]; its storage stays, its memory is allocated and released
+  int64_t gathered_offset_ = 0;  // in its storage: not 0 for a resident part of the flat parameters
+  uint32_t version_ = 0;         // of the master at the last gather
+  WorkPtr work_;
+};
+
+/// A tensor [sizes] at element `offset` of a storage; without memory if the storage has none.
+Tensor place_in(const Ref<Storage>& storage, int64_t offset, const Shape& sizes, DType dtype);
+
+}  // namespace weft::dist

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/fsdp/fsdp.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "core/autocast.h"
+#include "core/autograd.h"
+#include "core/ops/norm.h"
+#include "dist/ddp/agreement.h"
+#include "dist/fsdp/unit_layout.h"
+#include "kernels/optimizer.h"
+
+namespace weft::dist {
+namespace {
+
+struct Counters : nn::Visitor {
+  std::vector<int64_t*> found;
+  void counter_at(const std::string&, int64_t& value) override { found.push_back(&value); }
+};
+
+bool is_low(DType dtype) { return dtype == DType::bf16 || dtype == DType::f16; }
+
+}  // namespace
+
+FSDP::FSDP(std::shared_ptr<nn::Module> model, const World& world, FsdpOptions options)
+    : FSDP(std::move(model), world.group(), std::move(options)) {}
+
+FSDP::FSDP(std::shared_ptr<nn::Module> model, ProcessGroupPtr group, FsdpOptions options)
+    : model_(std::move(model)), group_(std::move(group)), options_(std::move(options)) {
+  WEFT_CHECK(model_ && group_, "fsdp: expected a model and a group");
+  check_options();
+  check_same_model(*group_, *model_, "fsdp");
+  make_groups();
+  const Device device = options_.device.value_or(model_->device());
+  std::vector<std::pair<nn::Module*, size_t>> owners;
+  std::vector<std::unique_ptr<FsdpUnit>> units = make_units(owners);
+  for (const auto& unit : units)
+    for (const auto& shard : unit->shards()) shard->shard(*group_, device);
+  share_buffers(device);
+  make_flat(units);
+  schedule_ = std::make_shared<FsdpSchedule>(options_, group_, device, std::move(units));
+  schedule_->attach(owners);
+  if (!options_.broadcast_buffers || group_->size() == 1) return;
+  auto buffers = std::make_unique<FlatBuffers>(*model_);
+  if (!buffers->empty()) schedule_->share_each_step(std::move(buffers));
+}
+
+FSDP::~FSDP() { schedule_->detach(); }
+
+void FSDP::check_options() const {
+  const MixedPrecision& precision = options_.precision;
+  for (const DType dtype : {precision.param, precision.buffer, precision.reduce.value_or(precision.param)})
+    WEFT_CHECK(dtype == DType::f32 || is_low(dtype), "fsdp: mixed precision: expected f32, bf16 or f16, got ", dtype);
+  WEFT_CHECK(options_.max_gathered >= 1, "fsdp: expected max_gathered of at least 1, got ", options_.max_gathered);
+  if (options_.strategy != Sharding::hybrid_shard) {
+    WEFT_CHECK(options_.shard_size == 0, "fsdp: shard_size belongs to hybrid_shard, the strategy is ",
+               name(options_.strategy));
+    return;
+  }
+  WEFT_CHECK(options_.shard_size > 0 && group_->size() % options_.shard_size == 0,
+             "fsdp: hybrid_shard: a shard_size of ", options_.shard_size, " does not divide ", group_->size(),
+             " ranks");
+}
+
+void FSDP::make_groups() {
+  shard_group_ = group_;
+  replicas_ = make_process_group_alone();
+  if (options_.strategy == Sharding::no_shard) std::swap(shard_group_, replicas_);
+  if (options_.strategy != Sharding::hybrid_shard) return;
+  const int size = options_.shard_size, rank = group_->rank();
+  shard_group_ = group_->split(rank / size, rank, "shards");
+  replicas_ = group_->split(rank % size, rank, "replicas");
+}
+
+std::vector<std::unique_ptr<FsdpUnit>> FSDP::make_units(std::vector<std::pair<nn::Module*, size_t>>& owners) {
+  UnitLayout layout = lay_out_units(*model_, options_.policy, options_.precision);
+  const MixedPrecision& precision = options_.precision;
+  std::vector<std::unique_ptr<FsdpUnit>> units;
+  for (UnitLayout::Unit& unit : layout.units) {
+    auto made = std::make_unique<FsdpUnit>(unit.name, unit.module);
+    for (UnitLayout::Buffer& buffer : unit.buffers)
+      made->add(std::make_unique<FlatShard>(unit.name + buffer.suffix(), shard_group_,
+                                            buffer.low ? precision.param : buffer.parameters.front().tensor.dtype(),
+                                            buffer.trained, buffer.parameters));
+    units.push_back(std::move(made));
+  }
+  owners = std::move(layout.owners);
+  return units;
+}
+
+void FSDP::make_flat(const std::vector<std::unique_ptr<FsdpUnit>>& units) {
+  std::vector<FlatSlice> slices;
+  std::vector<std::pair<FlatShard*, int64_t>> places;
+  int64_t numel = 0;
+  for (const auto& unit : units)
+    for (const auto& shard : unit->shards()) {
+      if (!shard->trained()) continue;
+      const int64_t first = shard->group()->rank() * shard->shard_numel();
+      for (const ShardedParameter& p : shard->parameters())
+        slices.push_back(
+            {p.name, p.shard, numel + std::clamp<int64_t>(p.offset - first, 0, shard->shard_numel()), p.length});
+      places.emplace_back(shard.get(), numel);
+      numel += shard->shard_numel();
+    }
+  if (slices.empty()) return;
+  flat_ = FlatParameters::of(slices, numel);
+  const Tensor gradient = flat_->gradient();
+  flat_->zero_grad();
+  for (const auto& [shard, offset] : places) shard->set_master(flat_->master().slice(0, offset, shard->shard_numel()));
+  const DType reduce = options_.precision.reduce.value_or(options_.precision.param);
+  for (const auto& unit : units) {
+    unit->add_gradients(replicas_, reduce);
+    for (const auto& of_unit : unit->gradients())
+      for (const auto& [shard, offset] : places)
+        if (shard == &of_unit->shard()) of_unit->set_target(gradient.slice(0, offset, shard->shard_numel()));
+  }
+  // In the order of the model.
+  for (const NamedTensor& parameter : model_->parameters())
+    for (const auto& unit : units)
+      for (const auto& of_unit : unit->gradients())
+        for (const ShardedParameter& p : of_unit->shard().parameters())
+          if (p.name == parameter.name) shards_.push_back({p.name, p.shard});
+}
+
+void FSDP::share_buffers(Device device) {
+  const NoGrad no_grad;
+  for (const auto& [path, module] : model_->modules()) {
+    const std::vector<std::string>& kinds = options_.precision.kinds;
+    if (!is_low(options_.precision.buffer) || std::find(kinds.begin(), kinds.end(), module->kind()) == kinds.end())
+      continue;
+    for (const NamedTensor& buffer : own_buffers(*module))
+      if (buffer.tensor.is_floating()) buffer.tensor.set_data(buffer.tensor.detach().to(options_.precision.buffer));
+  }
+  for (const auto& [path, buffer] : model_->buffers()) {
+    const Tensor dense = buffer.detach().contiguous().to(device);
+    buffer.set_data(dense);
+    if (group_->size() > 1 && dense.numel() > 0)
+      group_->broadcast(dense, 0, {.name = "buffer " + path, .scale = {}})->wait();
+    dense.storage()->bump_version();
+  }
+  Counters counters;
+  model_->fields(counters);
+  if (counters.found.empty() || group_->size() == 1) return;
+  std::vector<int64_t> values;
+  for (const int64_t* counter : counters.found) values.push_back(*counter);
+  const Tensor all = Tensor::from(values, device);
+  group_->broadcast(all, 0, {.name = "counters", .scale = {}})->wait();
+  values = all.to_vector<int64_t>();
+  for (size_t i = 0; i < values.size(); ++i) *counters.found[i] = values[i];
+}
+
+Tensor FSDP::operator()(const Tensor& x) {
+  const DType low = options_.precision.param;
+  if (!is_low(low)) return (*model_)(x);
+  const Autocast autocast(low);
+  return (*model_)(options_.precision.cast_forward_inputs && x.defined() && x.is_floating() ? x.to(low) : x);
+}
+
+Tensor FSDP::clip_grad_norm(double max_norm) {
+  WEFT_CHECK(max_norm > 0, "fsdp: clip_grad_norm: expected a positive norm, got ", max_norm);
+  WEFT_CHECK(flat_, "fsdp: clip_grad_norm: no parameter is trained");
+  flat_->check_bound("fsdp: clip_grad_norm");
+  const NoGrad no_grad;
+  const Tensor& gradient = flat_->gradient();
+  Tensor total = norm(gradient).reshape({1});
+  if (const int n = shard_group_->size(); n > 1) {
+    const Tensor norms = Tensor::empty({n}, total.dtype(), total.device());
+    shard_group_->all_gather(norms, total, {.name = "gradient norm", .scale = {}})->wait();
+    total = norm(norms).reshape({1});
+  }
+  kernels::clip_gradient(gradient.queue(), gradient, total.reshape({}), max_norm);
+  gradient.storage()->bump_version();
+  return total.reshape({});
+}
+
+size_t FSDP::shard_bytes() const {
+  size_t bytes = 0;
+  for (const auto& unit : units())
+    for (const auto& shard : unit->shards()) bytes += shard->master().nbytes();
+  return bytes;
+}
+
+}  // namespace weft::dist

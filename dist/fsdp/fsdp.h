@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dist/fsdp/fsdp_options.h"
+#include "dist/fsdp/fsdp_schedule.h"
+#include "dist/group/world.h"
+
+namespace weft::dist {
+
+/// A model whose parameters, gradients and optimizer state are sharded over the ranks (fully sharded data parallelism;
+/// Rajbhandari et al. 2020, Zhao et al. 2023). Each rank runs its own part of the batch; a unit's parameters are
+/// gathered just before their use and released after it, its gradients are averaged and scattered during
+/// backward:
+///   FSDP fsdp(model, group, {.policy = {.min_num_params = 1'000'000}});
+///   AdamW adam(fsdp.parameters(), …);                        // made after FSDP: it updates this rank's shards
+///   loss = cross_entropy(fsdp(images), labels); adam.zero_grad(); loss.backward(); adam.step();
+/// The average counts samples as DDP's does (SampleWeight). Between steps the model's own parameters have no memory:
+/// state dicts come from dist/fsdp/fsdp_state.h. The constructor decides which parameters are trained. Call
+/// modules by operator(), not by forward(). All ranks make the same calls in the same order. See docs/fsdp.md.
+class FSDP {
+ public:
+  /// All ranks get the parameters, buffers and counters of rank 0. Errors: models that differ between ranks; a
+  /// parameter that is neither f32 nor f64, or of another dtype or device than the first; options that contradict each
+  /// other.
+  FSDP(std::shared_ptr<nn::Module> model, ProcessGroupPtr group, FsdpOptions options = {});
+  FSDP(std::shared_ptr<nn::Module> model, const World& world, FsdpOptions options = {});
+  /// The model's parameters stay without memory: save the state first if you need it.
+  ~FSDP();
+  FSDP(const FSDP&) = delete;
+  FSDP& operator=(const FSDP&) = delete;
+
+  /// The model's forward, under Autocast if a lower precision was chosen. In training (gradients on, or
+  /// Module::train()) counts x.size(0) samples.
+  Tensor operator()(const Tensor& x);
+  /// Samples of the next forward, if that is not the first size of its input.
+  void set_samples(int64_t samples) { schedule_->set_samples(samples); }
+
+  /// This rank's part of every trained parameter, under its name: [length, 1, …] with the rank of the parameter, so
+  /// that rules by rank (without_decay_on_vectors) still work; length 0 if other ranks have all of it. Slices of
+  /// one FlatParameters: an optimizer's step is one launch.
+  const std::vector<NamedTensor>& parameters() const { return shards_; }
+
+  /// While it is alive, gradients stay unsharded on each rank and accumulate (each backward weighted by its samples);
+  /// the next backward after it reduces their sum. Without it each backward adds to the shards.
+  class [[nodiscard]] NoSync {
+   public:
+    explicit NoSync(FsdpSchedule& schedule) : schedule_(schedule), previous_(schedule.reduces()) {
+      schedule_.set_reduces(false);
+    }
+    ~NoSync() { schedule_.set_reduces(previous_); }
+    NoSync(const NoSync&) = delete;
+    NoSync& operator=(const NoSync&) = delete;
+
+   private:
+    FsdpSchedule& schedule_;
+    bool previous_;
+  };
+  NoSync no_sync() { return NoSync(*schedule_); }
+
+  /// Scales all gradients so that their common 2-norm over all ranks is at most `max_norm`; returns the norm before (a
+  /// device scalar). Collective. Errors: max_norm not positive; nothing is trained.
+  Tensor clip_grad_norm(double max_norm);
+
+  nn::Module& module() { return *model_; }
+  const ProcessGroupPtr& group() const { return group_; }
+  /// The ranks that share one copy of the weights, and those that hold the same part of it: group() and a group of one,
+  /// or the other way round under no_shard; two parts of group() under hybrid_shard.
+  const ProcessGroupPtr& shard_group() const { return shard_group_; }
+  const ProcessGroupPtr& replica_group() const { return replicas_; }
+  const FsdpOptions& options() const { return options_; }
+  /// Which copy of its shards this rank holds; 0 if shards are not replicated.
+  int replica() const { return replicas_->rank(); }
+  /// The root first, then in the order of the model.
+  const std::vector<std::unique_ptr<FsdpUnit>>& units() const { return schedule_->units(); }
+  /// This rank's trained weights and gradients; null if nothing is trained.
+  const std::shared_ptr<FlatParameters>& flat() const { return flat_; }
+
+  /// Bytes of this rank's shards of all parameters.
+  size_t shard_bytes() const;
+  /// Bytes of gathered parameters, now and at the peak.
+  size_t gathered_bytes() const { return schedule_->gathered_bytes(); }
+  size_t peak_gathered_bytes() const { return schedule_->peak_gathered_bytes(); }
+  void free_gathered() { schedule_->free_all(); }
+
+ private:
+  void check_options() const;
+  void make_groups();
+  std::vector<std::unique_ptr<FsdpUnit>> make_units(std::vector<std::pair<nn::Module*, size_t>>& owners);
+  void make_flat(const std::vector<std::unique_ptr<FsdpUnit>>& units);
+  void share_buffers(Device device);
+
+  std::shared_ptr<nn::Module> model_;
+  ProcessGroupPtr group_, shard_group_, replicas_;
+  FsdpOptions options_;
+  std::shared_ptr<FlatParameters> flat_;
+  std::shared_ptr<FsdpSchedule> schedule_;
+  std::vector<NamedTensor> shards_;
+};
+
+}  // namespace weft::dist

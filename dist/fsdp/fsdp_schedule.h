@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "dist/ddp/flat_buffers.h"
+#include "dist/ddp/sample_weight.h"
+#include "dist/fsdp/fsdp_options.h"
+#include "dist/fsdp/fsdp_unit.h"
+#include "dist/fsdp/gather_plan.h"
+
+namespace weft::dist {
+
+/// Decides when units are gathered, released and reduced; hooks of modules and gradients call it. docs/fsdp.md draws a
+/// step. Unit 0 is the root.
+class FsdpSchedule : public std::enable_shared_from_this<FsdpSchedule> {
+ public:
+  FsdpSchedule(const FsdpOptions& options, ProcessGroupPtr group, Device device,
+               std::vector<std::unique_ptr<FsdpUnit>> units);
+
+  const std::vector<std::unique_ptr<FsdpUnit>>& units() const { return units_; }
+
+  /// Adds the hooks to modules and parameters. `owners`: modules with own parameters, and their units.
+  void attach(const std::vector<std::pair<nn::Module*, size_t>>& owners);
+  /// Removes the modules' hooks.
+  void detach();
+
+  /// Each later reduced backward in training broadcasts these buffers from rank 0.
+  void share_each_step(std::unique_ptr<FlatBuffers> buffers) { buffers_ = std::move(buffers); }
+
+  void set_samples(int64_t samples) { next_samples_ = samples; }
+  bool reduces() const { return reduces_; }
+  void set_reduces(bool reduces) { reduces_ = reduces; }
+
+  /// Bytes of gathered parameters, now and at the peak.
+  size_t gathered_bytes() const { return gathered_bytes_; }
+  size_t peak_gathered_bytes() const { return peak_gathered_bytes_; }
+  /// Releases everything gathered. For work on the shards between steps.
+  void free_all();
+
+ private:
+  void before_root(const nn::Module& model, const Tensor& x);
+  void before_unit(size_t u, const Tensor& x);
+  void after_unit(size_t u, const Tensor& y, bool training);
+  void gradient_reaches(size_t u);
+  void gradient_left(size_t u);
+  void arrived(size_t u, ShardGradient& gradient, size_t i);
+  void begin_pass();
+  void end_pass();
+
+  void need(size_t u);
+  void free(size_t u);
+  void look_ahead();
+  void start_gather(size_t u, FsdpEvent::Kind why);
+  size_t gathered_units() const;
+  void unit_is_done(size_t u);
+  void reduce(size_t u);
+  void finish_oldest_reduction();
+  void tell(FsdpEvent::Kind kind, size_t u) const;
+
+  FsdpOptions options_;
+  Device device_;
+  std::vector<std::unique_ptr<FsdpUnit>> units_;
+  ProcessGroupPtr group_;
+  SampleWeight weight_;
+  std::unique_ptr<FlatBuffers> buffers_;  // null: each rank keeps its own
+  std::vector<WorkPtr> sharing_;          // of the running pass
+  std::array<GatherPlan, 2> plans_;       // evaluation, training
+  size_t plan_ = 0;
+  std::deque<ShardGradient*> reducing_;
+  bool pass_open_ = false;
+  bool reduces_ = true;
+  int64_t next_samples_ = 0;
+  size_t gathered_bytes_ = 0, peak_gathered_bytes_ = 0;
+  std::vector<std::pair<nn::Module*, int>> module_hooks_;
+};
+
+}  // namespace weft::dist

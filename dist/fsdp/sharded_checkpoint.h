@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dist/fsdp/sharded_state.h"
+#include "io/checkpoint_reader.h"
+
+namespace weft::dist {
+
+/// A checkpoint on the disk, to be read by any number of ranks, sharded or not, whatever wrote it: CheckpointWriter, or
+/// save_checkpoint() of a model that was whole.
+///   const ShardedCheckpoint checkpoint("runs/a/step_1000");
+///   ShardedState model = sharded_state(fsdp);
+///   checkpoint.load({{"model", &model}});
+class ShardedCheckpoint {
+ public:
+  /// Reads the index. Errors: CheckpointReader's.
+  explicit ShardedCheckpoint(const std::filesystem::path& path) : reader_(path) {}
+
+  /// What the writer noted: epoch, step, …
+  const std::map<std::string, std::string>& facts() const { return index().texts; }
+  /// How many ranks wrote it.
+  int world_size() const { return static_cast<int>(index().files.size()); }
+  const CheckpointIndex& index() const { return reader_.index(); }
+
+  /// Fills the pieces (converting dtype and device) and replaces the scalars. Reads each file with requested elements
+  /// once, one at a time, after checking its CRC-32C. Errors: no such part; names or sizes that do not fit (five of
+  /// each kind); elements that no file holds; a rank's file that is missing, damaged or of another checkpoint, each
+  /// named. Names and sizes are checked before anything is changed.
+  void load(const std::vector<std::pair<std::string, ShardedState*>>& parts) const;
+
+  /// A part in whole, on the CPU, as state_dict() shows it: what one process loads.
+  StateDict full(const std::string& part) const { return reader_.states({part})[0].second; }
+
+ private:
+  void check_fit(const std::string& name, const ShardedState& state) const;
+
+  CheckpointReader reader_;
+};
+
+}  // namespace weft::dist

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nn/module.h"
+
+namespace weft::dist {
+
+/// Which modules of a model become units: the parameters of a unit are sharded, gathered and released together. The
+/// remaining parameters belong to the root unit, the model itself. Both rules may be given.
+struct WrapPolicy {
+  /// A module is a unit if it has at least so many parameters that no unit inside it has; 0: no rule by size. Deepest
+  /// modules come first (PyTorch's size_based_auto_wrap_policy).
+  int64_t min_num_params = 0;
+  /// Modules of these kinds (Module::kind()) are units: `BasicBlock`, `Linear`.
+  std::vector<std::string> kinds = {};
+};
+
+/// The units below `model` by their paths, parents before children. Errors: a kind that the model does not have (with
+/// the nearest one), a negative size.
+std::vector<std::pair<std::string, nn::Module*>> choose_units(nn::Module& model, const WrapPolicy& policy);
+
+}  // namespace weft::dist

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+
+#include "dist/group/group_record.h"
+#include "dist/group/link.h"
+#include "dist/group/process_group.h"
+
+namespace weft::dist {
+
+// Each in a file of its name, or in the stub no_NAME.cpp whose error says how to build it in. Collective: all ranks of
+// the record call them.
+
+ProcessGroupPtr make_gloo_group(GroupRecordPtr record, std::shared_ptr<Store> store);
+ProcessGroupPtr make_mpi_group(GroupRecordPtr record, std::shared_ptr<Store> store);
+ProcessGroupPtr make_nccl_group(GroupRecordPtr record, std::shared_ptr<Store> store);
+
+/// A group whose collectives run on host memory: a communication thread of its own takes them in order. Tensors of a
+/// GPU go through pinned memory. `backend` must be a string literal.
+ProcessGroupPtr make_host_group(GroupRecordPtr record, std::unique_ptr<Link> link, std::string_view backend);
+
+/// Connects all ranks with each other over TCP by Gloo; `prefix` is this group's place in the store. Errors: ranks that
+/// do not come (named).
+std::unique_ptr<Link> make_gloo_link(int rank, int size, std::shared_ptr<Store> store, const std::string& prefix,
+                                     Link::Deadline deadline);
+
+}  // namespace weft::dist

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/group/collective.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace weft::dist {
+namespace {
+
+uint64_t mixed(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+  return hash ^ (hash >> 32);
+}
+
+uint64_t hash_of(std::string_view text) {
+  uint64_t hash = text.size();
+  for (const char c : text) hash = mixed(hash, static_cast<unsigned char>(c));
+  return hash;
+}
+
+CollectiveKind side_neutral(CollectiveKind kind) {
+  return kind == CollectiveKind::receive ? CollectiveKind::send : kind;
+}
+
+std::string describe(const Signature& s) {
+  std::string text = str(name(s.kind), " '", s.name.data(), "'");
+  if (s.kind == CollectiveKind::barrier) return text;
+  text += str(' ', s.dtype, '[', s.count, ']');
+  if (s.op != ReduceOp::sum) text += str(" (", name(s.op), ')');
+  if (s.kind == CollectiveKind::broadcast) text += str(" from rank ", s.root);
+  return text;
+}
+
+}  // namespace
+
+const char* name(CollectiveKind kind) {
+  constexpr const char* names[] = {"all_reduce", "broadcast", "all_gather", "reduce_scatter",
+                                   "barrier",    "send",      "receive"};
+  return names[static_cast<int>(kind)];
+}
+
+std::string describe(const Collective& collective) {
+  // Each collective is described for the flight log, so no streams here.
+  std::string text = name(collective.kind);
+  text.append(" #").append(std::to_string(collective.number));
+  if (!collective.name.empty()) text.append(" '").append(collective.name).append("'");
+  if (const Tensor& tensor = collective.tensor(); tensor.defined())
+    text.append(" ").append(name(tensor.dtype())).append("[").append(std::to_string(tensor.numel())).append("]");
+  if (collective.kind == CollectiveKind::send) text.append(" to rank ").append(std::to_string(collective.peer));
+  if (collective.kind == CollectiveKind::receive) text.append(" from rank ").append(std::to_string(collective.peer));
+  return text;
+}
+
+uint64_t bytes_to_send(const Collective& collective, int rank, int size) {
+  const auto others = static_cast<uint64_t>(size - 1);
+  const auto bytes = [](const Tensor& tensor) { return static_cast<uint64_t>(tensor.nbytes()); };
+  switch (collective.kind) {
+    case CollectiveKind::all_reduce:
+      return 2 * others * bytes(collective.output) / static_cast<uint64_t>(size);
+    case CollectiveKind::broadcast: {
+      uint64_t children = 0;
+      const int place = (rank - collective.peer + size) % size;
+      for (int step = 1; step < size && (place & step) == 0; step *= 2) children += place + step < size;
+      return children * bytes(collective.output);
+    }
+    case CollectiveKind::all_gather:
+      return others * bytes(collective.input);
+    case CollectiveKind::reduce_scatter:
+      return others * bytes(collective.output);
+    case CollectiveKind::send:
+      return bytes(collective.output);
+    case CollectiveKind::barrier:
+    case CollectiveKind::receive:
+      break;
+  }
+  return 0;
+}
+
+bool Signature::agrees(const Signature& other) const {
+  return number == other.number && name_hash == other.name_hash && count == other.count && root == other.root &&
+         side_neutral(kind) == side_neutral(other.kind) && dtype == other.dtype && op == other.op &&
+         library == other.library;
+}
+
+uint64_t Signature::hash() const {
+  uint64_t hash = mixed(number, name_hash);
+  hash = mixed(hash, static_cast<uint64_t>(count));
+  hash = mixed(hash, static_cast<uint32_t>(root));
+  return mixed(hash, static_cast<uint64_t>(side_neutral(kind)) << 16 | static_cast<uint64_t>(dtype) << 8 |
+                         static_cast<uint64_t>(op));
+}
+
+Signature signature_of(const Collective& collective, int rank) {
+  Signature s;
+  s.number = collective.number;
+  s.name_hash = hash_of(collective.name);
+  s.rank = rank;
+  s.kind = collective.kind;
+  s.op = collective.op;
+  if (collective.kind == CollectiveKind::broadcast) s.root = collective.peer;
+  if (collective.tensor().defined()) {
+    s.count = collective.tensor().numel();
+    s.dtype = collective.tensor().dtype();
+  }
+  const size_t kept = std::min(collective.name.size(), s.name.size() - 1);
+  std::copy_n(collective.name.begin(), kept, s.name.begin());
+  return s;
+}
+
+std::string describe_difference(const Signature& a, const Signature& b, const std::string& group) {
+  const Signature& first = a.rank < b.rank ? a : b;
+  const Signature& second = a.rank < b.rank ? b : a;
+  const bool message = a.kind == CollectiveKind::send || a.kind == CollectiveKind::receive;
+  const auto call = [&](const Signature& s) {
+    return describe(s) + (a.library == b.library ? ""
+                          : s.library            ? " (WEFT_COLLECTIVES=library)"
+                                                 : " (WEFT_COLLECTIVES=own)");
+  };
+  return str("rank ", first.rank, " called ", call(first), ", rank ", second.rank, " called ", call(second), " as ",
+             message ? "message " : "collective ", a.number, " of group ", group,
+             ". All ranks must make the same calls in the same order");
+}
+
+}  // namespace weft::dist

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/tensor.h"
+#include "dist/group/process_group.h"
+
+namespace weft::dist {
+
+enum class CollectiveKind : uint8_t { all_reduce, broadcast, all_gather, reduce_scatter, barrier, send, receive };
+
+/// `all_reduce`, … A string literal: profiles keep it.
+const char* name(CollectiveKind kind);
+
+/// One call of a group on this rank, checked and numbered.
+struct Collective {
+  CollectiveKind kind = CollectiveKind::barrier;
+  /// Of the group's collectives, from 1. Of a send or receive: of the messages from that rank to that rank.
+  uint64_t number = 0;
+  std::string name{};
+  Tensor output{};  ///< of an all_reduce, broadcast, send and receive: the tensor
+  Tensor input{};   ///< of an all_gather and a reduce_scatter
+  Tensor scale{};
+  ReduceOp op = ReduceOp::sum;
+  bool at_once = false;
+  int peer = -1;       ///< root of a broadcast; the other side of a send or receive
+  uint64_t entry = 0;  ///< of the flight log
+
+  bool is_message() const { return kind == CollectiveKind::send || kind == CollectiveKind::receive; }
+  /// What this rank puts in (of a broadcast and a receive: what it gets); undefined for a barrier.
+  const Tensor& tensor() const { return input.defined() ? input : output; }
+};
+using CollectivePtr = std::shared_ptr<const Collective>;
+
+/// `all_reduce #412 'gradients fc.bias' f32[1000]`.
+std::string describe(const Collective& collective);
+
+/// Bytes that one rank of `size` sends for the collective, by the theory of the algorithms (docs/process_groups.md). A
+/// broadcast counts what a binomial tree sends.
+uint64_t bytes_to_send(const Collective& collective, int rank, int size);
+
+/// What ranks tell each other before a collective: it must agree. Plain bytes, sent as they are.
+struct Signature {
+  uint64_t number = 0;
+  uint64_t name_hash = 0;
+  int64_t count = 0;  ///< elements that a rank puts in
+  int32_t rank = 0;   ///< who says so; not compared
+  int32_t root = -1;
+  CollectiveKind kind = CollectiveKind::barrier;
+  DType dtype = DType::u8;
+  ReduceOp op = ReduceOp::sum;
+  bool library = false;          ///< Algorithms::library
+  std::array<char, 156> name{};  ///< shortened; ends with 0
+
+  /// Equal but for the rank and the end of a long name; a send agrees with its receive.
+  bool agrees(const Signature& other) const;
+  /// The same for all who agree.
+  uint64_t hash() const;
+};
+static_assert(sizeof(Signature) == 192);
+
+Signature signature_of(const Collective& collective, int rank);
+
+/// `rank 1 called all_reduce 'a' f32[4], rank 2 called broadcast 'b' f32[4] from rank 0 as collective 17 of group
+/// world`.
+std::string describe_difference(const Signature& a, const Signature& b, const std::string& group);
+
+}  // namespace weft::dist

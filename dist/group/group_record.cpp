@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/group/group_record.h"
+
+#include <cstdio>
+#include <numeric>
+#include <utility>
+
+namespace weft::dist {
+namespace {
+
+std::vector<int> counted(int size) {
+  std::vector<int> ranks(static_cast<size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+// A member that was not heard of for so long is named even when it has come to the collective.
+constexpr double kQuietSeconds = 5;
+
+}  // namespace
+
+std::string seconds(Milliseconds time) { return str(static_cast<double>(time.count()) / 1000, " s"); }
+
+GroupRecord::GroupRecord(std::string name_, int rank_, int size_, GroupOptions options_,
+                         std::shared_ptr<Membership> membership_, std::vector<int> members_)
+    : name(std::move(name_)),
+      rank(rank_),
+      size(size_),
+      options(options_),
+      membership(std::move(membership_)),
+      members(members_.empty() ? counted(size_) : std::move(members_)) {}
+
+void GroupRecord::begin(const CollectivePtr& collective) {
+  log.change(collective->entry, FlightLog::State::running);
+  Progress progress{.group = name};
+  {
+    const std::lock_guard lock(mutex_);
+    running_ = {collective, Clock::now(), false};
+    if (!collective->is_message()) last_begun_ = collective->number;
+    progress.begun = last_begun_;
+    progress.finished = last_finished_;
+  }
+  report(std::move(progress), *collective);
+}
+
+void GroupRecord::report(Progress progress, const Collective& collective) const {
+  if (!membership) return;  // the text costs more than a small collective
+  progress.name = dist::describe(collective);
+  membership->report(progress);
+}
+
+void GroupRecord::finish(const Collective& collective, bool well) {
+  log.change(collective.entry, well ? FlightLog::State::done : FlightLog::State::failed);
+  Progress progress{.group = name};
+  {
+    const std::lock_guard lock(mutex_);
+    running_ = {};
+    if (!well) return;
+    if (!collective.is_message()) last_finished_ = collective.number;
+    progress.begun = last_begun_;
+    progress.finished = last_finished_;
+  }
+  bytes_sent += bytes_to_send(collective, rank, size);
+  report(std::move(progress), collective);
+}
+
+bool GroupRecord::fail(const std::string& reason, Cause cause) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.empty()) return false;
+    failure_ = reason.empty() ? "aborted" : reason;
+    cause_ = cause;
+  }
+  failed_.notify_all();
+  if (cause == Cause::here) std::fputs(str("weft: ", reason, '\n', report()).c_str(), stderr);
+  return true;
+}
+
+bool GroupRecord::has_failed() const {
+  const std::lock_guard lock(mutex_);
+  return !failure_.empty();
+}
+
+std::string GroupRecord::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void GroupRecord::explain_in(std::shared_ptr<Store> store, std::string key) {
+  store_ = std::move(store);
+  key_ = std::move(key);
+}
+
+void GroupRecord::publish(const std::string& reason, bool announce) noexcept {
+  try {
+    if (store_ && !store_->has(key_)) store_->set(key_, reason);
+  } catch (const std::exception&) {  // the store has gone with its process, and the others know of that
+  }
+  try {
+    if (announce && membership) membership->announce(reason);
+  } catch (const std::exception&) {
+  }
+}
+
+void GroupRecord::wait_for_explanation(Milliseconds time) {
+  const Clock::time_point end = Clock::now() + time;
+  while (Clock::now() < end) {
+    {
+      std::unique_lock lock(mutex_);
+      if (failed_.wait_for(lock, Milliseconds(50), [&] { return !failure_.empty(); })) return;
+    }
+    try {
+      if (store_ && store_->has(key_)) return void(fail(store_->get(key_, time), Cause::abort));
+    } catch (const std::exception&) {  // no store any more: what is left is the membership
+    }
+    if (!store_ && !membership) return;
+  }
+}
+
+bool GroupRecord::was_aborted() const {
+  const std::lock_guard lock(mutex_);
+  return cause_ == Cause::abort;
+}
+
+void GroupRecord::check_alive(const Collective& collective) const {
+  const std::string reason = failure();
+  if (reason.empty()) return;
+  const std::string text = str(describe(collective), " on rank ", rank, ": ", reason);
+  if (was_aborted()) throw GroupAborted(text);
+  throw Error(text);
+}
+
+std::string GroupRecord::describe(const Collective& collective) const {
+  return str(dist::describe(collective), " of group ", name);
+}
+
+std::string GroupRecord::missing(const Collective& collective, const std::vector<int>& waits_for) const {
+  std::vector<MemberState> states;
+  if (membership && !collective.is_message()) {
+    try {
+      states = membership->states();
+    } catch (const Error&) {  // rank 0 is not there to be asked: the transport's own view is left
+    }
+  }
+  std::string text;
+  const auto add = [&](const std::string& who) { text += (text.empty() ? "" : "; ") + who; };
+  for (int r = 0; r < size; ++r) {
+    const int job_rank = members[static_cast<size_t>(r)];
+    for (const MemberState& state : states) {
+      if (r == rank || state.rank != job_rank) continue;
+      const bool here = state.progress.group == name && state.progress.begun >= collective.number;
+      if (here && state.seconds_since_heard < kQuietSeconds) continue;
+      std::string who =
+          str(here ? "silent rank " : "missing rank ", job_rank, " (process ", state.process, " on ", state.host,
+              ", last heard of ", static_cast<int>(state.seconds_since_heard + 0.5), " s ago)");
+      if (!here && !state.progress.name.empty())
+        who += str(", last seen in ", state.progress.name, " of group ", state.progress.group);
+      add(who);
+    }
+  }
+  if (text.empty())
+    for (const int r : waits_for) add(str("missing rank ", members[static_cast<size_t>(r)]));
+  if (!text.empty()) return text;
+  return states.empty() && waits_for.empty() ? "who is missing cannot be told" : "all ranks have come to it";
+}
+
+std::string GroupRecord::past_deadline(const Collective& collective, const std::vector<int>& waits_for) const {
+  return str(describe(collective), " passed its deadline of ", seconds(options.timeout), " on rank ", rank, ": ",
+             missing(collective, waits_for));
+}
+
+CollectivePtr GroupRecord::take_stalled() {
+  const std::lock_guard lock(mutex_);
+  if (!running_.collective || running_.reported || Clock::now() - running_.since < options.stall_report) return nullptr;
+  running_.reported = true;
+  return running_.collective;
+}
+
+CollectivePtr GroupRecord::overdue() const {
+  const std::lock_guard lock(mutex_);
+  if (!running_.collective || Clock::now() - running_.since < options.timeout) return nullptr;
+  return running_.collective;
+}
+
+std::string GroupRecord::report() const {
+  return str("weft: the last collectives of rank ", rank, " in group ", name, ":\n", log.text());
+}
+
+}  // namespace weft::dist

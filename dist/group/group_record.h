@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "dist/group/collective.h"
+#include "dist/group/flight_log.h"
+#include "dist/rendezvous/membership.h"
+#include "dist/rendezvous/store.h"
+
+namespace weft::dist {
+
+using Clock = std::chrono::steady_clock;
+
+/// What a group knows of itself on this rank, whatever moves its data: who is in it, what it did, how it failed.
+/// Thread-safe. Its threads and the group share it.
+class GroupRecord {
+ public:
+  /// `members`: the job's ranks of the group's; empty: the same numbers. `membership` may be null.
+  GroupRecord(std::string name, int rank, int size, GroupOptions options, std::shared_ptr<Membership> membership = {},
+              std::vector<int> members = {});
+
+  const std::string name;
+  const int rank, size;
+  const GroupOptions options;
+  const std::shared_ptr<Membership> membership;
+  const std::vector<int> members;
+
+  FlightLog log;
+  std::atomic<uint64_t> bytes_sent{0};
+
+  /// A collective begins and ends on this rank; one at a time.
+  void begin(const CollectivePtr& collective);
+  void finish(const Collective& collective, bool well);
+
+  enum class Cause { here, abort };
+  /// The first failure ends the group and is kept; true for it. One that is no abort() prints the flight log on stderr.
+  bool fail(const std::string& reason, Cause cause);
+  bool has_failed() const;
+  std::string failure() const;
+  bool was_aborted() const;
+  /// Throws `all_reduce 'x' on rank 1: reason` when the group has failed.
+  void check_alive(const Collective& collective) const;
+
+  /// A key of a store by which the ranks tell each other why they end the group; before the group is used.
+  void explain_in(std::shared_ptr<Store> store, std::string key);
+  /// Tells the others why this rank ended the group: through the store, and with `announce` through the membership too.
+  void publish(const std::string& reason, bool announce) noexcept;
+  /// Waits for what the membership or another rank has to say of a connection that broke.
+  void wait_for_explanation(Milliseconds time);
+
+  /// `all_reduce #412 'fc.bias' f32[1000] of group world`.
+  std::string describe(const Collective& collective) const;
+  /// Who has not come to the collective, as far as the membership knows; without one, `waits_for`.
+  std::string missing(const Collective& collective, const std::vector<int>& waits_for) const;
+  /// `all_reduce #4 'x' f32[8] of group world passed its deadline of 600 s on rank 0: missing …`.
+  std::string past_deadline(const Collective& collective, const std::vector<int>& waits_for) const;
+
+  /// The collective under way since longer than options.stall_report, once; null otherwise.
+  CollectivePtr take_stalled();
+  /// The collective under way since longer than options.timeout; null otherwise.
+  CollectivePtr overdue() const;
+
+  /// The flight log with a title, for stderr.
+  std::string report() const;
+
+ private:
+  struct Running {
+    CollectivePtr collective;
+    Clock::time_point since;
+    bool reported = false;
+  };
+
+  void report(Progress progress, const Collective& collective) const;
+
+  mutable std::mutex mutex_;
+  std::condition_variable failed_;
+  std::string failure_;
+  Cause cause_ = Cause::here;
+  std::shared_ptr<Store> store_;  // for explanations
+  std::string key_;
+  Running running_;
+  uint64_t last_begun_ = 0, last_finished_ = 0;
+};
+using GroupRecordPtr = std::shared_ptr<GroupRecord>;
+
+/// `60 s`, `0.25 s`.
+std::string seconds(Milliseconds time);
+
+}  // namespace weft::dist

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dist/group/collective.h"
+
+namespace weft::dist {
+
+/// Why a collective on host memory gave up. `text` says it for everybody in the group.
+class LinkError : public Error {
+ public:
+  enum class Kind {
+    differs,   ///< ranks called different collectives; all of the group end with this text
+    deadline,  ///< the group says which, and who is missing
+    lost,      ///< a connection broke: its rank may have died, of which the membership knows more
+    aborted,   ///< somebody called abort()
+  };
+  LinkError(Kind kind_, const std::string& text) : Error(text), kind(kind_) {}
+  const Kind kind;
+};
+
+/// A collective on host memory. Counts are elements.
+///   all_reduce: output [count], in place; broadcast, send, receive: output [count]; all_gather: output [size * count],
+///   input [count]; reduce_scatter: output [count], input [size * count]. Input may be this rank's part of output, or
+///   output this rank's part of input.
+struct HostCollective {
+  CollectiveKind kind;
+  DType dtype;
+  ReduceOp op;
+  int peer;
+  std::byte* output;
+  const std::byte* input;
+  size_t count;
+};
+
+/// Carries bytes between the ranks of a group: what a library of messages has to offer. One thread at a time uses it,
+/// but for abort(), failure_elsewhere() and look().
+class Link {
+ public:
+  using Deadline = std::chrono::steady_clock::time_point;
+
+  /// A message under way. Dropping one that was not waited for is allowed once the link was aborted.
+  class Message {
+   public:
+    Message(int peer_, bool is_send_) : peer(peer_), is_send(is_send_) {}
+    virtual ~Message() = default;
+    const int peer;
+    const bool is_send;
+  };
+  using MessagePtr = std::unique_ptr<Message>;
+
+  /// Messages with one slot from one rank to another arrive in their order; the receiver names the exact size.
+  struct Slot {
+    uint64_t hash;  ///< of the collective; a link may use fewer bits
+    uint8_t code;   ///< below 15
+    auto operator<=>(const Slot&) const = default;
+  };
+
+  Link(int rank, int size) : rank_(rank), size_(size) {}
+  virtual ~Link() = default;
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  /// The memory must stay until the message was waited for.
+  virtual MessagePtr send(int to, Slot slot, const std::byte* data, size_t bytes) = 0;
+  virtual MessagePtr receive(int from, Slot slot, std::byte* data, size_t bytes) = 0;
+  /// Errors: LinkError deadline, lost, aborted.
+  virtual void wait(Message& message, Deadline deadline) = 0;
+  /// Sends data that the link keeps until it has gone.
+  virtual void post(int to, Slot slot, std::vector<std::byte> data) = 0;
+  /// Runs the collective as the library does, on ranks that are known to agree; false: the library has no such one, on
+  /// no rank. After an error the library may still use the memory. Errors: as wait().
+  virtual bool run(const HostCollective& /*collective*/, Deadline /*deadline*/) { return false; }
+
+  /// May a receive be under way into memory that a send under way reads, when the data to come depends on what is sent?
+  virtual bool may_overlap() const = 0;
+  /// Large tensors are cut into segments of so many bytes, a multiple of 8.
+  virtual size_t segment_bytes() const = 0;
+  /// Waits until what was posted has gone, at most to the deadline.
+  virtual void flush(Deadline deadline) = 0;
+  /// What was sent arrives even when this rank's link has gone.
+  virtual bool keeps_messages() const { return false; }
+
+  /// From any thread, any number of times: what runs now and later ends with LinkError::aborted, here and, as far as
+  /// that is possible, on the other ranks.
+  virtual void abort(const std::string& reason) = 0;
+  /// From any thread: why another rank has aborted the group, where that can be told without the connections; else
+  /// empty.
+  virtual std::string failure_elsewhere() { return {}; }
+  /// From one other thread, about once a second: looks for a broken connection that the library does not report, and
+  /// ends the wait for it with LinkError::lost.
+  virtual void look() {}
+  /// A link among `members` (ranks of this one, in their new order, this rank among them). Every rank of this link
+  /// calls it or, without being a member of any group, split_nothing(), at the same place in its program; `number`
+  /// counts these places, `color` is the same for the members and for nobody else.
+  virtual std::unique_ptr<Link> split(uint64_t number, int color, const std::vector<int>& members,
+                                      const std::string& name, Deadline deadline) = 0;
+  virtual void split_nothing(uint64_t /*number*/) {}
+
+ protected:
+  const int rank_, size_;
+};
+
+}  // namespace weft::dist

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/group/nccl_communicator.h"
+
+#include <cuda_runtime.h>
+
+#include <cstring>
+#include <thread>
+
+namespace weft::dist {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long the end of a communicator may take when the ranks go apart.
+constexpr std::chrono::seconds kEnd{10};
+
+ncclDataType_t type_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return ncclFloat32;
+    case DType::f64:
+      return ncclFloat64;
+    case DType::bf16:
+      return ncclBfloat16;
+    case DType::f16:
+      return ncclFloat16;
+    case DType::i64:
+      return ncclInt64;
+    case DType::i32:
+      return ncclInt32;
+    default:
+      return ncclUint8;
+  }
+}
+
+ncclRedOp_t op_of(ReduceOp op) { return op == ReduceOp::sum ? ncclSum : op == ReduceOp::avg ? ncclAvg : ncclMax; }
+
+void select(Device device) {
+  const cudaError_t status = cudaSetDevice(device.index);
+  WEFT_CHECK(status == cudaSuccess, "process group nccl: ", device, ": ", cudaGetErrorString(status));
+}
+
+/// As select, where an error has been told already. The watchdog's thread and the membership's have named no device,
+/// and what they call would make a context (half a GiB) on device 0.
+void try_to_select(Device device) {
+  if (cudaSetDevice(device.index) != cudaSuccess) cudaGetLastError();
+}
+
+ncclConfig_t never_blocking() {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  return config;
+}
+
+}  // namespace
+
+NcclCommunicator::NcclCommunicator(Device device, int rank, int size, Store& store, const std::string& key,
+                                   Deadline deadline)
+    : device_(device) {
+  select(device_);
+  ncclUniqueId id;
+  if (rank == 0) {
+    const ncclResult_t result = nccl().GetUniqueId(&id);
+    WEFT_CHECK(result == ncclSuccess, "process group nccl: ncclGetUniqueId: ", nccl().GetErrorString(result));
+    store.set(key, std::string(id.internal, sizeof id.internal));
+  } else {
+    const std::string text = store.get(key, std::chrono::ceil<Milliseconds>(deadline - Clock::now()));
+    WEFT_CHECK(text.size() == sizeof id.internal, "process group nccl: rank 0 sent ", text.size(), " bytes as its id");
+    std::memcpy(id.internal, text.data(), text.size());
+  }
+  ncclConfig_t config = never_blocking();
+  try {
+    check(nccl().CommInitRankConfig(&comm_, size, id, rank, &config), "ncclCommInitRankConfig", deadline);
+  } catch (...) {
+    abort();
+    throw;
+  }
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  if (aborted_ || !comm_) return;
+  try {
+    select(device_);
+    check(nccl().CommFinalize(comm_), "ncclCommFinalize", Clock::now() + kEnd);
+    nccl().CommDestroy(comm_);
+  } catch (const Error&) {
+    abort();
+  }
+}
+
+void NcclCommunicator::check(ncclResult_t result, const char* what, Deadline deadline) {
+  while (result == ncclInProgress) {
+    {
+      const std::lock_guard lock(mutex_);
+      WEFT_CHECK(!aborted_, "process group nccl: ", what, ": aborted");
+      const ncclResult_t asked = nccl().CommGetAsyncError(comm_, &result);
+      if (asked != ncclSuccess) result = asked;
+    }
+    if (result != ncclInProgress) break;
+    WEFT_CHECK(Clock::now() < deadline, "process group nccl: ", what, ": the other ranks did not come in time");
+    std::this_thread::yield();
+  }
+  WEFT_CHECK(result == ncclSuccess, "process group nccl: ", what, ": ", nccl().GetErrorString(result), ". ",
+             nccl().GetLastError(nullptr));
+}
+
+std::unique_ptr<NcclCommunicator> NcclCommunicator::split(int color, int key, Deadline deadline) {
+  select(device_);
+  ncclConfig_t config = never_blocking();
+  ncclComm_t part = nullptr;
+  check(nccl().CommSplit(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &part, &config), "ncclCommSplit",
+        deadline);
+  if (color < 0) return nullptr;
+  std::unique_ptr<NcclCommunicator> result(new NcclCommunicator(device_, part));
+  result->check(ncclInProgress, "ncclCommSplit", deadline);
+  return result;
+}
+
+template <class Call>
+ncclResult_t NcclCommunicator::unless_aborted(Call&& call) {
+  const std::lock_guard lock(mutex_);
+  WEFT_CHECK(!aborted_, "process group nccl: aborted");
+  return call();
+}
+
+ncclResult_t NcclCommunicator::enqueue(const Collective& c, ncclRedOp_t op, cudaStream_t stream) {
+  void* const out = c.output.raw_data();
+  const ncclDataType_t type = type_of(c.output.dtype());
+  const auto count = static_cast<size_t>((c.kind == CollectiveKind::all_gather ? c.input : c.output).numel());
+  switch (c.kind) {
+    case CollectiveKind::all_reduce:
+      return nccl().AllReduce(out, out, count, type, op, comm_, stream);
+    case CollectiveKind::broadcast:
+      return nccl().Broadcast(out, out, count, type, c.peer, comm_, stream);
+    case CollectiveKind::all_gather:
+      return nccl().AllGather(c.input.raw_data(), out, count, type, comm_, stream);
+    case CollectiveKind::reduce_scatter:
+      return nccl().ReduceScatter(c.input.raw_data(), out, count, type, op, comm_, stream);
+    case CollectiveKind::send:
+      return nccl().Send(out, count, type, c.peer, comm_, stream);
+    case CollectiveKind::receive:
+      return nccl().Recv(out, count, type, c.peer, comm_, stream);
+    case CollectiveKind::barrier:
+      break;
+  }
+  return ncclInvalidUsage;
+}
+
+void NcclCommunicator::run(const Collective& c, const Tensor& factor, void* stream, Deadline deadline) {
+  select(device_);
+  ncclRedOp_t op = op_of(c.op);
+  if (factor.defined())
+    check(unless_aborted([&] {
+            return nccl().RedOpCreatePreMulSum(&op, factor.raw_data(), type_of(c.output.dtype()), ncclScalarDevice,
+                                               comm_);
+          }),
+          "ncclRedOpCreatePreMulSum", deadline);
+  check(unless_aborted([&] { return enqueue(c, op, static_cast<cudaStream_t>(stream)); }), name(c.kind), deadline);
+  if (factor.defined())
+    check(unless_aborted([&] { return nccl().RedOpDestroy(op, comm_); }), "ncclRedOpDestroy", deadline);
+}
+
+void NcclCommunicator::abort() {
+  const std::lock_guard lock(mutex_);
+  if (aborted_.exchange(true) || !comm_) return;
+  try_to_select(device_);
+  nccl().CommAbort(comm_);
+}
+
+std::string NcclCommunicator::asynchronous_error() {
+  const std::lock_guard lock(mutex_);
+  if (aborted_) return {};
+  try_to_select(device_);
+  ncclResult_t result = ncclSuccess;
+  const ncclResult_t asked = nccl().CommGetAsyncError(comm_, &result);
+  if (asked != ncclSuccess) result = asked;
+  if (result == ncclSuccess || result == ncclInProgress) return {};
+  return str(nccl().GetErrorString(result), ". ", nccl().GetLastError(comm_));
+}
+
+}  // namespace weft::dist

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "core/stream.h"
+#include "dist/group/collective.h"
+#include "dist/group/nccl_library.h"
+#include "dist/rendezvous/store.h"
+
+namespace weft::dist {
+
+/// One communicator, never blocking: what NCCL cannot do at once is asked for again until the deadline.
+class NcclCommunicator {
+ public:
+  using Deadline = std::chrono::steady_clock::time_point;
+
+  /// All ranks call. `key` is a place in the store that nobody else uses. Errors: ranks that do not come.
+  NcclCommunicator(Device device, int rank, int size, Store& store, const std::string& key, Deadline deadline);
+  /// Ends it in order unless it was aborted.
+  ~NcclCommunicator();
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
+
+  /// All ranks call; null for a negative color.
+  std::unique_ptr<NcclCommunicator> split(int color, int key, Deadline deadline);
+
+  /// Enqueues the collective on the stream. `factor` (undefined: 1) has the tensor's dtype. Errors: NCCL's, aborted.
+  void run(const Collective& collective, const Tensor& factor, void* stream, Deadline deadline);
+
+  /// From any thread, any number of times: kernels that wait for other ranks end.
+  void abort();
+  /// An error that NCCL met on its own threads; empty: none.
+  std::string asynchronous_error();
+
+ private:
+  NcclCommunicator(Device device, ncclComm_t comm) : device_(device), comm_(comm) {}
+  void check(ncclResult_t result, const char* what, Deadline deadline);
+  /// What `call` returns. abort() frees what the call works on, so neither runs beside the other. Errors: aborted.
+  template <class Call>
+  ncclResult_t unless_aborted(Call&& call);
+  ncclResult_t enqueue(const Collective& collective, ncclRedOp_t op, cudaStream_t stream);
+
+  const Device device_;
+  std::mutex mutex_;  // of comm_: abort may come at any time
+  ncclComm_t comm_ = nullptr;
+  std::atomic<bool> aborted_{false};
+};
+
+}  // namespace weft::dist

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "core/autograd.h"
+#include "core/capture.h"
+#include "dist/group/backends.h"
+#include "dist/group/nccl_communicator.h"
+#include "dist/group/watchdog.h"
+
+namespace weft::dist {
+namespace {
+
+using Deadline = NcclCommunicator::Deadline;
+
+/// A collective on the group's stream, until the device has done it.
+struct Flight {
+  CollectivePtr collective;
+  Tensor factor;
+  std::shared_ptr<Event> done;
+  bool begun = false;
+};
+
+class NcclWork final : public Work {
+ public:
+  NcclWork(GroupRecordPtr record, const Flight& flight, Device device, bool captured)
+      : record_(std::move(record)),
+        collective_(flight.collective),
+        factor_(flight.factor),
+        event_(flight.done),
+        device_(device),
+        captured_(captured) {}
+
+  void wait() override {
+    record_->check_alive(*collective_);
+    event_->block(current_stream(device_));
+    if (collective_->kind != CollectiveKind::barrier || captured_) return;
+    while (!event_->done()) {
+      record_->check_alive(*collective_);
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+  bool done() override { return true; }  // wait() never waits on the host but for a barrier
+
+ private:
+  const GroupRecordPtr record_;
+  const CollectivePtr collective_;
+  const Tensor factor_;  // as the collective's own tensors, in use until wait() has ordered this stream after it
+  const std::shared_ptr<Event> event_;
+  const Device device_;
+  const bool captured_;
+};
+
+/// Collectives start before the kernels of the backward pass that wait as they do: other ranks wait for them too.
+constexpr int kFirst = -5;
+
+class NcclGroup final : public ProcessGroup, private Watched {
+ public:
+  NcclGroup(GroupRecordPtr record, std::shared_ptr<NcclCommunicator> communicator, Device device)
+      : ProcessGroup(std::move(record)),
+        communicator_(std::move(communicator)),
+        device_(device),
+        stream_(device, kFirst),
+        word_(Tensor::zeros({1}, DType::u8, device)) {
+    weft::synchronize(device);
+    if (record_->membership)
+      callback_ = record_->membership->on_failure(
+          [alive = std::weak_ptr(record_), comm = std::weak_ptr(communicator_)](const Failure& failure) {
+            if (const auto r = alive.lock()) r->fail(failure.reason, GroupRecord::Cause::here);
+            if (const auto c = comm.lock()) c->abort();
+          });
+    watch(*this);
+  }
+
+  ~NcclGroup() override {
+    unwatch(*this);
+    if (record_->membership) record_->membership->remove(callback_);
+    const Clock::time_point end = Clock::now() + record_->options.timeout;
+    while (!record_->has_failed() && !flights_.empty() && Clock::now() < end) {
+      look();
+      std::this_thread::sleep_for(Milliseconds(1));
+    }
+    if (!flights_.empty()) communicator_->abort();
+  }
+
+  std::string_view backend() const override { return "nccl"; }
+
+  void abort(const std::string& reason) override {
+    if (record_->fail(reason, GroupRecord::Cause::abort)) record_->publish(record_->failure(), /*announce=*/false);
+    communicator_->abort();
+  }
+
+  ProcessGroupPtr split(int color, int key, const std::string& group) override {
+    const std::vector<int> members = members_of_split(color, key, group);
+    std::vector<int> job_ranks;
+    int place = 0;
+    for (const int r : members) {
+      if (r == rank()) place = static_cast<int>(job_ranks.size());
+      job_ranks.push_back(record_->members[static_cast<size_t>(r)]);
+    }
+    std::shared_ptr<NcclCommunicator> part = communicator_->split(color, place, deadline());
+    if (!part) return nullptr;
+    auto record = std::make_shared<GroupRecord>(group, place, static_cast<int>(members.size()), record_->options,
+                                                record_->membership, std::move(job_ranks));
+    return std::make_shared<NcclGroup>(std::move(record), std::move(part), device_);
+  }
+
+ protected:
+  Device text_device() const override { return device_; }
+
+  WorkPtr enqueue(CollectivePtr c) override {
+    const bool barrier = c->kind == CollectiveKind::barrier;
+    WEFT_CHECK(barrier || c->output.device() == device_, record_->describe(*c), " on rank ", rank(),
+               ": backend nccl: expected a tensor on ", device_, ", got ", c->output);
+    const bool captured = is_capturing(device_);
+    Flight flight{c, {}, std::make_shared<Event>(device_)};
+    if (c->scale.defined()) {
+      const NoGrad guard;
+      flight.factor = c->scale.to(c->output.dtype());
+    }
+    Event ready(device_);
+    ready.record(current_stream(device_));
+    ready.block(stream_.handle());
+    Collective call = *c;
+    if (barrier) {
+      call.kind = CollectiveKind::all_reduce;
+      call.output = word_;
+    }
+    try {
+      communicator_->run(call, flight.factor, stream_.handle(), deadline());
+    } catch (const Error& error) {
+      fail_with(str(record_->describe(*c), " on rank ", rank(), ": ", error.what()));
+      record_->check_alive(*c);
+    }
+    flight.done->record(stream_.handle());
+    auto work = std::make_shared<NcclWork>(record_, flight, device_, captured);
+    // In a capture the work holds the memory until wait().
+    if (!captured)
+      for (const Tensor& tensor : {c->output, c->input, flight.factor})
+        if (tensor.defined()) tensor.storage()->record_stream(stream_.handle());
+    if (captured) {
+      record_->log.change(c->entry, FlightLog::State::done);
+      on_each_run([record = record_, bytes = bytes_to_send(*c, rank(), size())] { record->bytes_sent += bytes; });
+      if (watched_capture_ != capture_number())
+        on_each_run([group = weak_from_this(), first = dist::describe(*c)] {
+          if (const auto alive = group.lock()) static_cast<NcclGroup&>(*alive).watch_replay(first);
+        });
+      watched_capture_ = capture_number();
+    } else {
+      const std::lock_guard lock(mutex_);
+      flights_.push_back(std::move(flight));
+      reap();
+    }
+    return work;
+  }
+
+ private:
+  Deadline deadline() const { return Clock::now() + record_->options.timeout; }
+
+  void fail_with(const std::string& reason) {
+    if (record_->fail(reason, GroupRecord::Cause::here)) record_->publish(reason, /*announce=*/true);
+    communicator_->abort();
+  }
+
+  /// A captured event can never be asked (cudaErrorCapturedEvent). So each replay of a graph with collectives of this
+  /// group counts as one more of them, with an event after it: if it hangs, it passes its deadline as any other.
+  void watch_replay(const std::string& first) {
+    Collective replay{
+        .kind = CollectiveKind::barrier, .number = next_number(), .name = "replay of a graph from " + first};
+    record_->check_alive(replay);
+    replay.entry = record_->log.add(dist::describe(replay));
+    Flight flight{std::make_shared<const Collective>(std::move(replay)), {}, std::make_shared<Event>(device_)};
+    flight.done->record(current_stream(device_));
+    const std::lock_guard lock(mutex_);
+    flights_.push_back(std::move(flight));
+    reap();
+  }
+
+  /// Takes note of what the device has done; the first that is left is the one under way. Under the lock.
+  void reap() {
+    while (!flights_.empty()) {
+      Flight& first = flights_.front();
+      if (!first.begun) record_->begin(first.collective);
+      first.begun = true;
+      if (!first.done->done()) return;
+      record_->finish(*first.collective, true);
+      flights_.pop_front();
+    }
+  }
+
+  void look() override {
+    if (record_->has_failed()) return;
+    try {
+      const std::string error = communicator_->asynchronous_error();
+      if (!error.empty()) return fail_with(str("NCCL on rank ", rank(), ": ", error));
+      {
+        const std::lock_guard lock(mutex_);
+        reap();
+      }
+      if (const CollectivePtr stalled = record_->take_stalled())
+        std::fputs(str("weft: ", record_->describe(*stalled), " waits ", seconds(record_->options.stall_report),
+                       " on rank ", rank(), ": ", record_->missing(*stalled, {}), '\n')
+                       .c_str(),
+                   stderr);
+      if (const CollectivePtr late = record_->overdue()) fail_with(record_->past_deadline(*late, {}));
+    } catch (const std::exception& error) {  // the device has failed
+      fail_with(str("rank ", rank(), ": ", error.what()));
+    }
+  }
+  void print() override { std::fputs(record_->report().c_str(), stderr); }
+
+  const std::shared_ptr<NcclCommunicator> communicator_;
+  const Device device_;
+  const Stream stream_;
+  const Tensor word_;  // what a barrier reduces
+  int callback_ = 0;
+  uint64_t watched_capture_ = 0;
+
+  std::mutex mutex_;
+  std::deque<Flight> flights_;
+};
+
+}  // namespace
+
+ProcessGroupPtr make_nccl_group(GroupRecordPtr record, std::shared_ptr<Store> store) {
+  WEFT_CHECK(store, "process group nccl: expected a store, got none");
+  const Device device{DeviceKind::cuda, record->options.gpu};
+  const int64_t number = store->add(str("nccl/made/", record->rank), 1);
+  record->explain_in(store, str("nccl/", number, "/failure"));
+  auto communicator = std::make_shared<NcclCommunicator>(
+      device, record->rank, record->size, *store, str("nccl/", number, "/id"), Clock::now() + record->options.timeout);
+  return std::make_shared<NcclGroup>(std::move(record), std::move(communicator), device);
+}
+
+}  // namespace weft::dist

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/tensor.h"
+#include "dist/rendezvous/membership.h"
+#include "dist/rendezvous/store.h"
+
+namespace weft::dist {
+
+struct Collective;  // dist/group/collective.h
+class GroupRecord;  // dist/group/group_record.h
+
+/// avg divides the sum by the number of ranks (floating dtypes).
+enum class ReduceOp : uint8_t { sum, avg, max };
+
+/// `sum`, `avg`, `max`.
+constexpr std::string_view name(ReduceOp op) {
+  constexpr std::string_view names[] = {"sum", "avg", "max"};
+  return names[static_cast<int>(op)];
+}
+
+/// What collectives throw when the group was ended by abort(), here or by a rank that failed: somebody else's error
+/// says why, and this one follows from it.
+class GroupAborted : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A collective under way. Dropping it does not cancel it.
+class Work {
+ public:
+  virtual ~Work() = default;
+  /// CPU tensors: returns when the collective is done. GPU tensors: later work on this thread's current stream waits
+  /// for it; with a backend that works on the host (mpi, gloo, threads) this call waits for the host's part too.
+  /// Errors: the collective failed, the deadline passed, a rank died; the text names rank, host and collective.
+  virtual void wait() = 0;
+  /// True when wait() would not wait on the host.
+  virtual bool done() = 0;
+};
+using WorkPtr = std::shared_ptr<Work>;
+
+/// What a collective is called in logs and errors, and how its input counts.
+struct CollectiveOptions {
+  std::string name{};  ///< what travels: `gradients layer4.1.conv2.weight…fc.bias`
+  /// Each rank's input is multiplied by its own factor first (all_reduce and reduce_scatter of floating dtypes; with
+  /// sum). A tensor, f32 (for f64 inputs also f64) with one element on the input's device, so that a captured step can
+  /// change it; undefined: 1.
+  Tensor scale{};
+  /// The caller waits at once: mpi, gloo and threads run a collective of CPU tensors on the caller's thread then,
+  /// without waking another one. It may not begin before wait().
+  bool at_once = false;
+};
+
+/// Whose collectives `mpi` and `gloo` run: our own, which add in the order of the ranks and so give the same bits on
+/// all host backends and from run to run; or the library's, where it has them (docs/process_groups.md compares their
+/// times).
+enum class Algorithms : uint8_t { own, library };
+
+struct GroupOptions {
+  Milliseconds timeout{600'000};      ///< deadline of a collective, from its start on this rank
+  Milliseconds stall_report{60'000};  ///< a collective that takes longer is reported once, with who is missing
+  int gpu = 0;                        ///< of this rank, by its index: what the backend nccl runs on
+  Algorithms algorithms = Algorithms::own;
+};
+
+/// The ranks that compute together. Every rank calls the same collectives in the same order with the same names, sizes
+/// and dtypes; a rank that differs is an error that names both. Collectives are enqueued and run in order, beside the
+/// caller: results are there after wait(). Tensors must be contiguous, and must not be touched before wait(); on a GPU
+/// the collective runs after what the caller's current stream holds now. Dtypes: f32, f64, bf16, f16, i64, i32, u8
+/// (sums of bf16 and f16 are kept in f32 from addend to addend). A failure ends the group: every later call repeats its
+/// text. Thread-safe in that one thread at a time may enqueue.
+class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
+ public:
+  virtual ~ProcessGroup() = default;
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  /// `world`, or what split() was told.
+  const std::string& name() const { return name_; }
+  /// `nccl`, `mpi`, `gloo`, `threads`, `alone`.
+  virtual std::string_view backend() const = 0;
+
+  /// tensor = op over all ranks, in place.
+  WorkPtr all_reduce(const Tensor& tensor, ReduceOp op = ReduceOp::sum, const CollectiveOptions& options = {});
+  /// tensor = that of rank `root`.
+  WorkPtr broadcast(const Tensor& tensor, int root, const CollectiveOptions& options = {});
+  /// output [size * n] = the inputs [n] of all ranks in their order. `input` may be this rank's part of `output`.
+  WorkPtr all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options = {});
+  /// output [n] = part `rank` of op over the inputs [size * n]. `output` may be this rank's part of `input`.
+  WorkPtr reduce_scatter(const Tensor& output, const Tensor& input, ReduceOp op = ReduceOp::sum,
+                         const CollectiveOptions& options = {});
+  /// Returns when all ranks have come here; earlier collectives of this rank are done then.
+  void barrier(const std::string& what = "barrier");
+  WorkPtr send(const Tensor& tensor, int to, const CollectiveOptions& options = {});
+  WorkPtr receive(const Tensor& tensor, int from, const CollectiveOptions& options = {});
+
+  /// The texts of all ranks in their order, for set-up and reports.
+  std::vector<std::string> all_gather_text(const std::string& text, const std::string& what = "text");
+
+  /// A group of those that say the same `color`, in the order of `key` (then of rank); all ranks must call. A negative
+  /// color takes part in no group: null.
+  virtual std::shared_ptr<ProcessGroup> split(int color, int key, const std::string& name) = 0;
+
+  /// Ends the group at once: collectives under way and later ones fail with `reason`.
+  virtual void abort(const std::string& reason) = 0;
+
+  /// Bytes that this rank handed to the network for its collectives so far, by the algorithms' theory: for n ranks
+  /// all_reduce 2 (n-1)/n of its tensor, all_gather and reduce_scatter (n-1)/n of the large one, send all.
+  uint64_t bytes_sent() const;
+  /// The last collectives of this rank, oldest first, as text: number, name, dtype and size, state, times. What SIGUSR2
+  /// and a failure print.
+  std::string flight_log() const;
+
+ protected:
+  explicit ProcessGroup(std::shared_ptr<GroupRecord> record);
+
+  /// Takes a checked collective; only a backend knows how it runs.
+  virtual WorkPtr enqueue(std::shared_ptr<const Collective> collective) = 0;
+  /// Of one more collective.
+  uint64_t next_number() { return ++collectives_; }
+  /// Where all_gather_text's tensors lie: the backend's own kind of memory.
+  virtual Device text_device() const { return {}; }
+  /// The ranks that say the same color as this one, by key and then rank; none for a negative color. Collective.
+  std::vector<int> members_of_split(int color, int key, const std::string& name);
+
+  const std::shared_ptr<GroupRecord> record_;
+
+ private:
+  WorkPtr submit(Collective collective);
+  WorkPtr submit_message(const Collective& collective);
+
+  const int rank_, size_;
+  const std::string name_;
+  uint64_t collectives_ = 0;
+  std::vector<uint64_t> sent_, received_;  // messages, by the other rank
+};
+using ProcessGroupPtr = std::shared_ptr<ProcessGroup>;
+
+/// Backends: `nccl` (CUDA tensors), `mpi`, `gloo` (any tensors; those of a GPU go through pinned host memory).
+/// `membership` may be null (then a dead rank shows as a deadline that passed). Collective: all ranks call it.
+/// Errors: unknown backend, one that this build lacks (the text says how to build it in), ranks that do not come.
+ProcessGroupPtr make_process_group(const std::string& backend, int rank, int size, std::shared_ptr<Store> store,
+                                   std::shared_ptr<Membership> membership, const GroupOptions& options = {});
+
+/// A world of one: collectives copy or do nothing.
+ProcessGroupPtr make_process_group_alone();
+
+/// Runs `function` on `size` threads, each a rank of one group with the backend `threads`; for tests and for seeing how
+/// data parallelism works. Each has random generators of its own, which begin where the process's stand. When a rank
+/// throws, the group is aborted, and the exception of the rank that threw first is thrown here.
+void run_ranks(int size, const std::function<void(const ProcessGroupPtr&)>& function, const GroupOptions& options = {});
+
+}  // namespace weft::dist

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/group/world.h"
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+
+#include "core/choose_device.h"
+#include "core/printable.h"
+#include "dist/rendezvous/local_address.h"
+#include "dist/rendezvous/rank_place.h"
+#include "dist/rendezvous/session.h"
+#include "dist/rendezvous/socket.h"
+#include "kernels/error.h"
+#include "kernels/runtime.h"
+
+namespace weft::dist {
+namespace {
+
+/// The seconds that a variable says, or `otherwise`.
+Milliseconds seconds_of(const EnvironmentVariables& variables, const std::string& name, Milliseconds otherwise) {
+  const auto found = variables.find(name);
+  if (found == variables.end() || found->second.empty()) return otherwise;
+  const std::string& text = found->second;
+  int seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  WEFT_CHECK(error == std::errc{} && end == text.data() + text.size() && seconds >= 1 && seconds <= 7 * 24 * 3600, name,
+             ": expected seconds, 1 to 604800, got '", printable(text.substr(0, 100)), "'");
+  return std::chrono::seconds(seconds);
+}
+
+Algorithms algorithms_of(const EnvironmentVariables& variables, Algorithms otherwise) {
+  const auto found = variables.find("WEFT_COLLECTIVES");
+  if (found == variables.end() || found->second.empty()) return otherwise;
+  const bool library = found->second == "library";
+  WEFT_CHECK(library || found->second == "own", "WEFT_COLLECTIVES: expected own or library, got '",
+             printable(found->second.substr(0, 100)), "'");
+  return library ? Algorithms::library : Algorithms::own;
+}
+
+}  // namespace
+
+std::shared_ptr<Store> World::store() const {
+  // Who holds the store holds the session.
+  return session_ ? std::shared_ptr<Store>(session_, &session_->store()) : nullptr;
+}
+
+std::shared_ptr<Membership> World::membership() const {
+  return session_ ? std::shared_ptr<Membership>(session_, &session_->membership()) : nullptr;
+}
+
+void World::end() {
+  if (session_) session_->end();
+}
+
+World World::around(ProcessGroupPtr group, Device device) {
+  World world;
+  world.local_rank_ = group->rank();
+  world.local_size_ = group->size();
+  world.launcher_ = group->backend();
+  world.device_ = device;
+  world.group_ = std::move(group);
+  return world;
+}
+
+std::string World::describe() const {
+  return str(size(), size() > 1 ? str(" over ", group_->backend()) : "",
+             session_ && size() > 1 ? " (" + launcher_ + ")" : "");
+}
+
+std::vector<double> World::sum(const std::vector<double>& values, const std::string& what) const {
+  if (size() == 1 || values.empty()) return values;
+  const Tensor all = Tensor::from(values, where());
+  group_->all_reduce(all, ReduceOp::sum, {.name = what, .scale = {}})->wait();
+  return all.to_vector<double>();
+}
+
+int64_t World::max(int64_t value, const std::string& what) const {
+  if (size() == 1) return value;
+  const Tensor all = Tensor::from(std::vector<int64_t>{value}, where());
+  group_->all_reduce(all, ReduceOp::max, {.name = what, .scale = {}})->wait();
+  return all.to_vector<int64_t>().front();
+}
+
+std::vector<std::string> World::texts(const std::string& own, const std::string& what) const {
+  if (size() == 1) return {own};
+  return group_->all_gather_text(own, what);
+}
+
+void World::wait_for_all(const std::string& what) const {
+  if (size() > 1) group_->barrier(what);
+}
+
+std::function<bool(bool)> World::all_agree() const {
+  if (size() == 1) return {};
+  return [world = *this](bool own) { return world.max(own ? 0 : 1, "the same graph on all ranks") == 0; };
+}
+
+Device World::where() const { return group_->backend() == "nccl" ? device_ : Device{}; }
+
+namespace {
+/// Those that this process sees; not asked for where none is wanted, so that a driver that cannot be used does not keep
+/// the CPU from training.
+int count_gpus(const std::string& device) {
+  return device == "cpu" || device == "simt" ? 0 : kernels::runtime(DeviceKind::cuda).device_count();
+}
+}  // namespace
+
+World init(const InitOptions& options) {
+  World world;
+  if (options.alone) {
+    world.device_ = weft::choose_device(options.device);
+    world.group_ = make_process_group_alone();
+    return world;
+  }
+  const EnvironmentVariables variables = environment_variables();
+  const LaunchEnvironment environment = read_launch_environment(variables);
+  world.launcher_ = environment.launcher;
+  world.restarts_ = environment.restarts;
+  if (environment.size == 1) {
+    world.device_ = weft::choose_device(options.device);
+    world.group_ = make_process_group_alone();
+    return world;
+  }
+
+  static std::atomic<bool> called{false};
+  WEFT_CHECK(!called.exchange(true),
+             "init: this process has joined its job already. Call it once, and pass the World on");
+  const Milliseconds timeout = seconds_of(variables, "WEFT_START_TIMEOUT", options.start_timeout);
+  world.session_ = std::make_shared<Session>(environment, variables, timeout);
+  RankPlace own;
+  own.host = host_name();
+  own.machine = host_identity();
+  own.local_rank = environment.local_rank;
+  const std::vector<RankPlace> hosts = exchange_places(*world.session_, "host", own, environment, timeout);
+  if (own.local_rank < 0) own.local_rank = local_rank_of(hosts, environment.rank).rank;
+  try {
+    own.device = choose_device(options.device, own.local_rank, count_gpus(options.device));
+    own.gpu = kernels::runtime(own.device.kind).identity(own.device.index);
+    own.backend = choose_backend(options.backend, own.device, environment, built_backends());
+  } catch (const Error& error) {
+    own.error = error.what();  // the others shall hear of it now, not when their patience ends
+  }
+  const std::vector<RankPlace> places = exchange_places(*world.session_, "place", own, environment, timeout);
+  check_places(places);
+  world.device_ = own.device;
+  world.local_rank_ = own.local_rank;
+  world.local_size_ =
+      environment.local_size > 0 ? environment.local_size : local_rank_of(places, environment.rank).size;
+  GroupOptions group = options.group;
+  group.timeout = seconds_of(variables, "WEFT_TIMEOUT", group.timeout);
+  group.stall_report = seconds_of(variables, "WEFT_STALL_REPORT", std::min(group.stall_report, group.timeout / 2));
+  group.algorithms = algorithms_of(variables, group.algorithms);
+  group.gpu = own.device.index;
+  world.group_ =
+      make_process_group(own.backend, environment.rank, environment.size, world.store(), world.membership(), group);
+  // A rank that finds a mistake in its flags and leaves would break off connections that others are still making: they
+  // would report that, not the mistake.
+  world.wait_for_all("start");
+  return world;
+}
+
+}  // namespace weft::dist

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/rendezvous/file_store.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <optional>
+#include <thread>
+
+#include "core/printable.h"
+#include "dist/rendezvous/socket.h"
+#include "kernels/error.h"
+
+namespace weft::dist {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxFileName = 200;  // file systems allow 255
+
+void check_key(const std::string& key) {
+  WEFT_CHECK(!key.empty() && key.size() <= Store::kMaxKey, "store: expected a key of 1 to ", Store::kMaxKey,
+             " bytes, got ", key.size());
+}
+
+std::optional<std::string> read_value(const fs::path& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) {
+    WEFT_CHECK(errno == ENOENT, "store: cannot read ", printable(path.string()), ": ", error_words(errno));
+    return std::nullopt;
+  }
+  std::string value;
+  char buffer[65536];
+  while (true) {
+    const ssize_t got = ::read(file.fd(), buffer, sizeof buffer);
+    WEFT_CHECK(got >= 0, "store: cannot read ", printable(path.string()), ": ", error_words(errno));
+    if (got == 0) return value;
+    value.append(buffer, static_cast<size_t>(got));
+    WEFT_CHECK(value.size() <= Store::kMaxValue, "store: ", printable(path.string()), " holds more than ",
+               Store::kMaxValue, " bytes");
+  }
+}
+
+/// A lock that one thread of one process holds at a time; works over NFS too.
+class Lock {
+ public:
+  explicit Lock(const fs::path& folder) : file_(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+    struct flock whole {};
+    whole.l_type = F_WRLCK;
+    whole.l_whence = SEEK_SET;
+    int status = file_ ? -1 : -2;
+    while (status == -1) {
+      status = ::fcntl(file_.fd(), F_OFD_SETLKW, &whole);
+      if (status == -1 && errno != EINTR) status = -2;
+    }
+    WEFT_CHECK(status == 0, "store: cannot lock ", printable((folder / "lock").string()), ": ", error_words(errno));
+  }
+
+ private:
+  Descriptor file_;
+};
+
+}  // namespace
+
+FileStore::FileStore(fs::path folder) : folder_(std::move(folder)) {
+  const int status = ::access(folder_.c_str(), R_OK | W_OK | X_OK);
+  WEFT_CHECK(status == 0, "store: expected a folder that all ranks can write, got '", printable(folder_.string()),
+             "': ", error_words(errno));
+  WEFT_CHECK(fs::is_directory(folder_), "store: expected a folder that all ranks can write, got '",
+             printable(folder_.string()), "': it is a file");
+}
+
+/// Letters and digits stay, other bytes become `%2f`. Keys that are too long for one name become folders, whose names
+/// end in `+`; names of files end in `=`.
+fs::path FileStore::file_of(const std::string& key) const {
+  check_key(key);
+  constexpr char kDigits[] = "0123456789abcdef";
+  fs::path path = folder_;
+  std::string name;
+  for (const char c : key) {
+    if (name.size() > kMaxFileName) {
+      path /= name + "+";
+      name.clear();
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    if (plain)
+      name += c;
+    else
+      name += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return path / (name + "=");
+}
+
+void FileStore::set(const std::string& key, const std::string& value) {
+  const fs::path path = file_of(key);
+  WEFT_CHECK(value.size() <= kMaxValue, "store: expected a value of at most ", kMaxValue, " bytes for '",
+             printable(key), "', got ", value.size());
+  static std::atomic<uint64_t> counter{0};
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  const fs::path temporary = folder_ / str("new.", host_name(), '.', ::getpid(), '.', ++counter);
+  const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  bool written = static_cast<bool>(file);
+  for (size_t done = 0; written && done < value.size();) {
+    const ssize_t count = ::write(file.fd(), value.data() + done, value.size() - done);
+    written = count > 0 || (count < 0 && errno == EINTR);
+    if (count > 0) done += static_cast<size_t>(count);
+  }
+  if (written && ::rename(temporary.c_str(), path.c_str()) == 0) return;
+  const int number = errno;
+  ::unlink(temporary.c_str());
+  fail("store: cannot write ", printable(path.string()), ": ", error_words(number));
+}
+
+std::string FileStore::get(const std::string& key, Milliseconds timeout) {
+  const fs::path path = file_of(key);
+  const TimePoint deadline = Clock::now() + timeout;
+  Milliseconds pause(5);
+  while (true) {
+    if (std::optional<std::string> value = read_value(path)) return std::move(*value);
+    const auto left = std::chrono::duration_cast<Milliseconds>(deadline - Clock::now());
+    WEFT_CHECK(left.count() > 0, "store: no rank has set '", printable(key), "' within ", timeout.count(), " ms");
+    std::this_thread::sleep_for(std::min(pause, left));
+    pause = std::min(2 * pause, Milliseconds(200));
+  }
+}
+
+bool FileStore::has(const std::string& key) { return read_value(file_of(key)).has_value(); }
+
+int64_t FileStore::add(const std::string& key, int64_t amount) {
+  const fs::path path = file_of(key);
+  const Lock lock(folder_);
+  const std::string text = read_value(path).value_or("0");
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  WEFT_CHECK(error == std::errc{} && end == text.data() + text.size(), "store: cannot add to '", printable(key),
+             "': its value is no number");
+  WEFT_CHECK(!__builtin_add_overflow(value, amount, &value), "store: cannot add to '", printable(key),
+             "': the sum is too large");
+  set(key, std::to_string(value));
+  return value;
+}
+
+void FileStore::remove(const std::string& key) {
+  const fs::path path = file_of(key);
+  WEFT_CHECK(::unlink(path.c_str()) == 0 || errno == ENOENT, "store: cannot remove ", printable(path.string()), ": ",
+             error_words(errno));
+}
+
+}  // namespace weft::dist

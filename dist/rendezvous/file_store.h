@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <filesystem>
+#include <string>
+
+#include "dist/rendezvous/store.h"
+
+namespace weft::dist {
+
+/// A store in a shared folder, one file per key: for jobs whose ranks share a file system and know no address. Waits by
+/// polling. Use one folder per job; it is not removed.
+class FileStore : public Store {
+ public:
+  /// Errors: the folder does not exist or cannot be written.
+  explicit FileStore(std::filesystem::path folder);
+
+  void set(const std::string& key, const std::string& value) override;
+  std::string get(const std::string& key, Milliseconds timeout) override;
+  bool has(const std::string& key) override;
+  int64_t add(const std::string& key, int64_t amount) override;
+  void remove(const std::string& key) override;
+
+ private:
+  std::filesystem::path file_of(const std::string& key) const;
+
+  std::filesystem::path folder_;
+};
+
+}  // namespace weft::dist

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include "dist/rendezvous/message.h"
+#include "dist/rendezvous/socket.h"
+#include "dist/rendezvous/store.h"
+
+namespace weft::dist {
+
+/// A connection to a job's server, after both sides have proven that they know the secret.
+struct StoreConnection {
+  Descriptor socket;
+  Endpoint endpoint;            ///< where the server listens
+  FrameBuffer in{kMaxMessage};  ///< received so far
+};
+
+/// Connects to a server and proves that this rank belongs to the job; on failure `why` describes what answered.
+bool try_store(const Endpoint& endpoint, const std::string& secret, TimePoint deadline, StoreConnection& connection,
+               std::string& why);
+
+/// Searches for the job's server at all addresses of the host, on `ports` ports from its own on. Repeats this until the
+/// deadline, since rank 0 may start later. Errors: unknown host; not found in time, with the state of each port. `who`
+/// begins the error: `rank 2`.
+StoreConnection find_store(const Address& address, const std::string& secret, const std::string& who,
+                           Milliseconds timeout, int ports);
+
+}  // namespace weft::dist

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace weft::dist {
+
+/// A rank's progress: the last collective that it began and the last that it finished (numbers of one group).
+struct Progress {
+  std::string group{};
+  uint64_t begun = 0, finished = 0;
+  std::string name{};  ///< of the last one begun: `all_reduce layer4.1.conv2.weight…fc.bias f32[2097152]`
+};
+
+/// A rank's state, as the others see it.
+struct MemberState {
+  int rank = 0;
+  std::string host;
+  int64_t process = 0;             ///< its process id there
+  double seconds_since_heard = 0;  ///< since its last heartbeat: large if the process is stopped or the network lost
+  bool left = false;               ///< it has ended normally
+  Progress progress;
+};
+
+/// Why the job cannot continue.
+struct Failure {
+  int rank = -1;  ///< the rank that failed; -1: no particular one
+  std::string host;
+  std::string reason;  ///< `rank 2 (process 4711 on jwb0021) has died`
+};
+
+/// The ranks of the job and whether they are alive. A thread sends heartbeats to rank 0's process over its own
+/// connection; if a connection breaks without leave(), the rank is dead, and all ranks are told. Thread-safe.
+class Membership {
+ public:
+  virtual ~Membership() = default;
+  /// The callback runs once, on a thread of the membership, with the first failure that this rank receives. If there
+  /// was one before, it runs at once on this thread. Returns a number for remove().
+  virtual int on_failure(std::function<void(const Failure&)> callback) = 0;
+  /// Returns after a running callback has ended, unless the callback itself is the caller.
+  virtual void remove(int number) = 0;
+  /// Tells all ranks, this one too, that this rank gives up, and why.
+  virtual void announce(const std::string& reason) = 0;
+  /// Is sent with the next heartbeats.
+  virtual void report(const Progress& progress) = 0;
+  /// The last heartbeats of all ranks, from rank 0. If rank 0 does not answer within some seconds: rank 0 alone, with
+  /// the time since it was heard.
+  virtual std::vector<MemberState> states() = 0;
+  /// This rank ends normally: its connection may close.
+  virtual void leave() = 0;
+};
+
+}  // namespace weft::dist

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/rendezvous/mpi_library.h"
+
+#include <mpi.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include "kernels/error.h"
+
+namespace weft::dist {
+namespace {
+
+std::atomic<bool> abandoned{false};
+
+// After a failure, wait at most so long for ranks that may never finish.
+constexpr std::chrono::seconds kLast{3};
+
+bool all_ranks_end() {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Request request;
+  if (MPI_Ibarrier(MPI_COMM_WORLD, &request) != MPI_SUCCESS) return false;
+  const auto end = std::chrono::steady_clock::now() + kLast;
+  while (std::chrono::steady_clock::now() < end) {
+    int done = 0;
+    if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+    if (done) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+void end_mpi() {
+  int ended = 0;
+  MPI_Finalized(&ended);
+  if (!ended && (!abandoned || all_ranks_end())) MPI_Finalize();
+}
+
+}  // namespace
+
+MpiWorld begin_mpi() {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  int begun = 0, ended = 0, threads = MPI_THREAD_SINGLE;
+  MPI_Finalized(&ended);
+  WEFT_CHECK(!ended, "process group mpi: the program has ended MPI already");
+  MPI_Initialized(&begun);
+  if (begun) {
+    MPI_Query_thread(&threads);
+  } else {
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &threads);
+    std::atexit(end_mpi);
+  }
+  WEFT_CHECK(threads == MPI_THREAD_MULTIPLE, "process group mpi: MPI was begun ",
+             begun ? "by the program without MPI_THREAD_MULTIPLE. Ask for it in MPI_Init_thread"
+                   : "but is built without MPI_THREAD_MULTIPLE. Use another MPI, or gloo");
+  MpiWorld world;
+  MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &world.size);
+  return world;
+}
+
+void abandon_mpi() { abandoned = true; }
+
+std::string mpi_error(int code) {
+  if (code == MPI_SUCCESS) return {};
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  return {text, static_cast<size_t>(length)};
+}
+
+}  // namespace weft::dist

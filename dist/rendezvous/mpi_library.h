@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+namespace weft::dist {
+
+/// MPI in this process: initialised with the first group unless the program has done so; finalised at the program's
+/// exit if it was initialised here.
+struct MpiWorld {
+  int rank = 0, size = 1;
+};
+
+/// Errors: the MPI does not allow calls from several threads.
+MpiWorld begin_mpi();
+
+/// A group has failed: MPI_Finalize would wait for ranks that may never arrive, so the program's exit waits a few
+/// seconds and then skips it (mpirun reports that as improper).
+void abandon_mpi();
+
+/// The message of an MPI return code; empty for success.
+std::string mpi_error(int code);
+
+}  // namespace weft::dist

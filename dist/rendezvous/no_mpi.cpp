@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/rendezvous/mpi_library.h"
+#include "dist/rendezvous/mpi_meeting.h"
+
+namespace weft::dist {
+
+void abandon_mpi() {}
+
+std::vector<std::string> mpi_all_gather_text(const std::string&, int, int, TimePoint) { return {}; }
+
+}  // namespace weft::dist

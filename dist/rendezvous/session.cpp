@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/rendezvous/session.h"
+
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <thread>
+
+#include "dist/rendezvous/file_store.h"
+#include "dist/rendezvous/job_secret.h"
+#include "dist/rendezvous/keyed_hash.h"
+#include "dist/rendezvous/local_address.h"
+#include "dist/rendezvous/mpi_library.h"
+#include "dist/rendezvous/mpi_meeting.h"
+#include "dist/rendezvous/socket.h"
+#include "kernels/error.h"
+
+namespace weft::dist {
+namespace {
+
+Milliseconds left_until(TimePoint deadline) {
+  return std::max(Milliseconds(1), std::chrono::duration_cast<Milliseconds>(deadline - Clock::now()));
+}
+
+}  // namespace
+
+Session::Session(const LaunchEnvironment& environment, const EnvironmentVariables& variables, Milliseconds timeout)
+    : rank_(environment.rank), exceptions_(std::uncaught_exceptions()) {
+  const TimePoint deadline = Clock::now() + timeout;
+  const auto folder = variables.find("WEFT_RENDEZVOUS");
+  const bool in_folder = folder != variables.end() && !folder->second.empty();
+  // Ranks of an earlier start of the same job must not connect.
+  secret_ =
+      keyed_hash(in_folder ? job_secret(variables, environment.job, std::filesystem::path(folder->second) / "cookie")
+                           : job_secret(variables, environment.job),
+                 str("start ", environment.restarts));
+  const std::string who = str("rank ", rank_);
+  // Only processes that MPI's launcher started may use MPI.
+  LaunchEnvironment place = environment;
+  if (!in_folder && place.master.host.empty() && place.is_mpi_rank && variables.contains("PMIX_RANK"))
+    place.master = meet_over_mpi(environment, deadline);
+  StoreConnection connection =
+      in_folder ? meet_in_folder(folder->second, environment, deadline) : meet_at_master(place, deadline);
+  const Address found = parse_address("store", connection.endpoint.text());
+  store_ = std::make_unique<TcpStore>(std::move(connection), who);
+  membership_ = std::make_unique<TcpMembership>(find_store(found, secret_, who, left_until(deadline), 1),
+                                                TcpMembershipOptions{.rank = rank_, .size = environment.size});
+  membership_->on_failure([this](const Failure& failure) {
+    if (met_over_mpi_) abandon_mpi();
+    const std::lock_guard lock(mutex_);
+    failure_ = failure.reason;
+  });
+  membership_->wait_for_all(left_until(deadline));
+}
+
+void Session::serve(const Address& address, const LaunchEnvironment& environment) {
+  server_ = std::make_unique<StoreServer>(address, StoreServerOptions{.size = environment.size, .secret = secret_});
+  if (server_->is_loopback() && environment.nodes > 1)
+    std::fprintf(stderr, "store: %s is the loopback address of %s: ranks on other hosts cannot reach it\n",
+                 address.host.c_str(), host_name().c_str());
+}
+
+StoreConnection Session::meet_at_master(const LaunchEnvironment& environment, TimePoint deadline) {
+  WEFT_CHECK(
+      !environment.master.host.empty(), "init: ", environment.launcher, " has started ", environment.size,
+      " ranks on several hosts, and no variable names rank 0's host. Set MASTER_ADDR to its host on all ranks, as in "
+      "mpirun -x MASTER_ADDR=HOST, or WEFT_RENDEZVOUS to a folder that all hosts share");
+  if (rank_ == 0 && !server_) serve(environment.master, environment);
+  return find_store(server_ ? server_->address() : environment.master, secret_, str("rank ", rank_),
+                    left_until(deadline), server_ || met_over_mpi_ ? 1 : kStorePorts);
+}
+
+/// The environment does not name rank 0's host, but MPI knows its ranks: rank 0 listens on an address that the other
+/// hosts reach, and sends it to them through MPI. An empty host: this process is no MPI rank.
+Address Session::meet_over_mpi(const LaunchEnvironment& environment, TimePoint deadline) {
+  const std::vector<std::string> cards = mpi_all_gather_text(host_card(), rank_, environment.size, deadline);
+  if (cards.empty()) return {};
+  met_over_mpi_ = true;
+  std::string where, error;
+  if (rank_ == 0) {
+    try {
+      const std::vector<std::string> others = addresses_elsewhere(cards);
+      serve({others.empty() ? "127.0.0.1" : address_towards(others), 0}, environment);
+      where = str(server_->address());
+    } catch (const Error& failure) {
+      error = failure.what();  // the other ranks report it too
+    }
+  }
+  const std::string said =
+      mpi_all_gather_text(error.empty() ? where : "error " + error, rank_, environment.size, deadline).front();
+  WEFT_CHECK(!said.starts_with("error "), said.substr(6));
+  return parse_address("init: rank 0 over MPI", said);
+}
+
+/// Rank 0 writes its address into the folder. An earlier job's address leads nowhere, or to a server with another
+/// secret: then the other ranks read again.
+StoreConnection Session::meet_in_folder(const std::string& folder, const LaunchEnvironment& environment,
+                                        TimePoint deadline) {
+  FileStore files(folder);
+  const std::string key = str("store ", environment.job, " start ", environment.restarts).substr(0, Store::kMaxKey);
+  if (rank_ == 0) {
+    Address address{environment.one_node() ? "127.0.0.1" : environment.master.host, 0};
+    const std::vector<std::string> own = local_addresses();
+    WEFT_CHECK(!address.host.empty() || !own.empty(), "init: ", host_name(), " has no address but loopback's");
+    if (address.host.empty()) address.host = own[0];
+    serve(address, environment);
+    files.set(key, str(server_->address()));
+    return find_store(server_->address(), secret_, "rank 0", left_until(deadline), 1);
+  }
+  while (true) {
+    const Address address = parse_address("WEFT_RENDEZVOUS", files.get(key, left_until(deadline)));
+    try {
+      return find_store(address, secret_, str("rank ", rank_), std::min(left_until(deadline), Milliseconds(1000)), 1);
+    } catch (const Error&) {
+      if (Clock::now() >= deadline) throw;
+    }
+  }
+}
+
+Session::~Session() {
+  if (ended_) return;
+  if (std::uncaught_exceptions() > exceptions_) {
+    if (met_over_mpi_) abandon_mpi();
+    membership_->announce(str("rank ", rank_, " on ", host_name(), " has ended with an error"));
+  }
+  end();
+}
+
+std::string Session::wait_for(const std::string& key, Milliseconds timeout) {
+  const TimePoint deadline = Clock::now() + timeout;
+  Milliseconds pause(1);
+  while (!store_->has(key)) {
+    std::string failure;
+    {
+      const std::lock_guard lock(mutex_);
+      failure = failure_;
+    }
+    // A rank that has ended may have stored the reason under this key just before.
+    WEFT_CHECK(failure.empty() || store_->has(key), "init: ", failure);
+    WEFT_CHECK(Clock::now() < deadline, "init: no rank has set '", key, "' within ",
+               static_cast<double>(timeout.count()) / 1e3, " s");
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, Milliseconds(100));
+  }
+  return store_->get(key, timeout);
+}
+
+void Session::end() {
+  if (ended_.exchange(true)) return;
+  membership_->leave();
+}
+
+}  // namespace weft::dist

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "dist/rendezvous/launch_environment.h"
+#include "dist/rendezvous/store_server.h"
+#include "dist/rendezvous/tcp_membership.h"
+#include "dist/rendezvous/tcp_store.h"
+
+namespace weft::dist {
+
+/// A rank's connections to its job, from when all ranks have joined until this rank leaves. Rank 0's session also owns
+/// the server.
+class Session {
+ public:
+  /// Errors: no known address; ranks that do not join within `timeout` (named).
+  Session(const LaunchEnvironment& environment, const EnvironmentVariables& variables, Milliseconds timeout);
+  /// Leaves, unless end() has. While an exception unwinds the stack it tells the others that this rank gives up.
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  Store& store() { return *store_; }
+  Membership& membership() { return *membership_; }
+  void end();
+
+  /// Waits for a key of the store. Errors: no rank sets it in time; a rank died before.
+  std::string wait_for(const std::string& key, Milliseconds timeout);
+
+ private:
+  StoreConnection meet_in_folder(const std::string& folder, const LaunchEnvironment& environment, TimePoint deadline);
+  StoreConnection meet_at_master(const LaunchEnvironment& environment, TimePoint deadline);
+  Address meet_over_mpi(const LaunchEnvironment& environment, TimePoint deadline);
+  void serve(const Address& address, const LaunchEnvironment& environment);
+
+  int rank_;
+  std::string secret_;
+  int exceptions_;
+  bool met_over_mpi_ = false;
+  std::atomic<bool> ended_{false};
+  std::mutex mutex_;
+  std::string failure_;
+  std::unique_ptr<StoreServer> server_;  // destroyed last: it waits for the other ranks
+  std::unique_ptr<TcpStore> store_;
+  std::unique_ptr<TcpMembership> membership_;
+};
+
+}  // namespace weft::dist

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace weft::dist {
+
+using Milliseconds = std::chrono::milliseconds;
+
+/// Small values that all ranks of a job share while they connect: addresses, the id of a communicator, counters. Not
+/// for bulk data. Thread-safe. A value has at most kMaxValue bytes of any content. Every call may fail with: the store
+/// is unreachable.
+class Store {
+ public:
+  static constexpr size_t kMaxKey = 256, kMaxValue = 1 << 20;
+
+  virtual ~Store() = default;
+  virtual void set(const std::string& key, const std::string& value) = 0;
+  /// Waits until a rank has set the key. Errors: none did within `timeout` (the message names the key).
+  virtual std::string get(const std::string& key, Milliseconds timeout) = 0;
+  /// False: the key is not set yet.
+  virtual bool has(const std::string& key) = 0;
+  /// Adds to a counter that starts at 0; returns the new value.
+  virtual int64_t add(const std::string& key, int64_t amount) = 0;
+  virtual void remove(const std::string& key) = 0;
+};
+
+}  // namespace weft::dist

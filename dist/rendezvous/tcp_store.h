@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <string>
+
+#include "dist/rendezvous/find_store.h"
+#include "dist/rendezvous/store.h"
+
+namespace weft::dist {
+
+/// A client of the store in rank 0's server (dist/rendezvous/store_server.h); rank 0 connects to itself too.
+class TcpStore : public Store {
+ public:
+  /// `who` begins error messages: `rank 2`.
+  TcpStore(StoreConnection connection, std::string who);
+  ~TcpStore() override;
+
+  /// Where the server was found.
+  const Endpoint& endpoint() const;
+
+  void set(const std::string& key, const std::string& value) override;
+  std::string get(const std::string& key, Milliseconds timeout) override;
+  bool has(const std::string& key) override;
+  int64_t add(const std::string& key, int64_t amount) override;
+  void remove(const std::string& key) override;
+
+ private:
+  class Client;
+  std::unique_ptr<Client> client_;
+};
+
+}  // namespace weft::dist

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "dist/tensor/parallel_linear.h"
+#include "nn/layer_norm.h"
+
+namespace weft::dist {
+
+/// nn::MultiHeadAttention whose heads are divided among the ranks of a group: each rank computes heads / ranks of
+/// them, with its rows of qkv and its columns of proj. x [N, tokens, width] and y are the same on all ranks. Weights
+/// have the names of one process.
+struct ParallelAttention : nn::Module {
+  int64_t heads;  ///< of all ranks
+  ColumnParallelLinear qkv;
+  RowParallelLinear proj;
+
+  /// Errors: the heads do not divide the width, or the ranks do not divide the heads.
+  ParallelAttention(int64_t width, int64_t heads, const ProcessGroupPtr& group);
+  Tensor forward(const Tensor& x) const override;
+  void fields(nn::Visitor& v) override;
+  int64_t flops(const Shape& x, const Shape& y) const override;
+};
+
+/// nn::Mlp whose hidden units are divided among the ranks of a group.
+struct ParallelMlp : nn::Module {
+  ColumnParallelLinear fc1;
+  RowParallelLinear fc2;
+
+  ParallelMlp(int64_t width, int64_t hidden, const ProcessGroupPtr& group);
+  Tensor forward(const Tensor& x) const override;
+  void fields(nn::Visitor& v) override;
+};
+
+struct ParallelBlockOptions {
+  int64_t width = 0, heads = 0;
+  int64_t hidden = 0;  ///< width inside the feed-forward
+  double eps = 1e-6;   ///< of the norms
+};
+
+/// nn::TransformerBlock over the ranks of a group: x += attn(norm1(x)), x += mlp(norm2(x)), with whole norms on each
+/// rank. Two all_reduce of [N, tokens, width] in forward and two in backward, whatever the number of ranks.
+struct ParallelBlock : nn::Module {
+  nn::LayerNorm norm1;
+  ParallelAttention attn;
+  nn::LayerNorm norm2;
+  ParallelMlp mlp;
+
+  ParallelBlock(const ParallelBlockOptions& options, const ProcessGroupPtr& group);
+  Tensor forward(const Tensor& x) const override;
+  void fields(nn::Visitor& v) override;
+};
+
+}  // namespace weft::dist

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/tensor/parallel_linear.h"
+
+#include "core/autocast.h"
+#include "core/ops/add.h"
+#include "core/ops/linear.h"
+#include "core/ops/linear_gelu.h"
+#include "dist/tensor/parallel_region.h"
+
+namespace weft::dist {
+namespace {
+
+void check_divides(const char* who, const char* what, int64_t size, const ProcessGroupPtr& group) {
+  WEFT_CHECK(group, who, ": expected a group, got none");
+  WEFT_CHECK(size % group->size() == 0, who, ": ", what, " of ", size, " does not divide by ", group->size(),
+             " model ranks");
+}
+
+Tensor part_of(const Tensor& whole, Partition partition, const ProcessGroupPtr& group) {
+  return whole.defined() ? partition.part(whole, group->rank(), group->size()).requires_grad_() : Tensor();
+}
+
+/// Has its gradient in the dtype of the products, which halves the all_reduce under autocast.
+Tensor into_region(const Tensor& x, const ProcessGroupPtr& group) { return copy_to_region(autocast_low(x), group); }
+
+}  // namespace
+
+ColumnParallelLinear::ColumnParallelLinear(int64_t in, int64_t out, ProcessGroupPtr ranks,
+                                           ColumnParallelOptions options)
+    : group(std::move(ranks)), stretches(options.stretches) {
+  check_divides("ColumnParallelLinear", "an output", out / stretches, group);
+  const nn::Linear whole(in, out, options.linear);
+  weight = part_of(whole.weight, partition("weight"), group);
+  bias = part_of(whole.bias, partition("bias"), group);
+}
+
+Tensor ColumnParallelLinear::forward(const Tensor& x) const { return linear(into_region(x, group), weight, bias); }
+
+Tensor ColumnParallelLinear::forward_gelu(const Tensor& x) const {
+  return with_hooks(x, [&] { return linear_gelu(into_region(x, group), weight, bias); });
+}
+
+void ColumnParallelLinear::fields(nn::Visitor& v) {
+  v("weight", weight);
+  v("bias", bias);
+}
+
+int64_t ColumnParallelLinear::flops(const Shape&, const Shape& y) const { return 2 * y.numel() * weight.size(1); }
+
+RowParallelLinear::RowParallelLinear(int64_t in, int64_t out, ProcessGroupPtr ranks, nn::LinearOptions options)
+    : group(std::move(ranks)) {
+  check_divides("RowParallelLinear", "an input", in, group);
+  const nn::Linear whole(in, out, options);
+  weight = part_of(whole.weight, partition("weight"), group);
+  bias = part_of(whole.bias, partition("bias"), group);
+}
+
+Tensor RowParallelLinear::forward(const Tensor& x) const {
+  if (group->size() == 1) return linear(x, weight, bias);
+  const Tensor y = reduce_from_region(linear(x, weight), group);
+  return bias.defined() ? y + autocast_low(bias) : y;
+}
+
+void RowParallelLinear::fields(nn::Visitor& v) {
+  v("weight", weight);
+  v("bias", bias);
+}
+
+int64_t RowParallelLinear::flops(const Shape&, const Shape& y) const { return 2 * y.numel() * weight.size(1); }
+
+}  // namespace weft::dist

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "dist/group/process_group.h"
+#include "dist/tensor/partition.h"
+#include "nn/linear.h"
+
+namespace weft::dist {
+
+struct ColumnParallelOptions {
+  nn::LinearOptions linear = {};
+  int64_t stretches = 1;  ///< see Partition: the weight stacks so many layers
+};
+
+/// An nn::Linear whose outputs are divided among the ranks of a group (Shoeybi et al. 2019): x [..., in], the same on
+/// all ranks, to this rank's y [..., out / ranks]; weight [out / ranks, in], bias [out / ranks]. The gradient of x is
+/// summed over the ranks. Each rank initialises the whole layer and keeps its part, so one seed gives one model for any
+/// number of ranks.
+struct ColumnParallelLinear : nn::Module, PartitionedModule {
+  Tensor weight, bias;
+  ProcessGroupPtr group;
+  int64_t stretches;
+
+  /// Errors: the ranks do not divide `out`.
+  ColumnParallelLinear(int64_t in, int64_t out, ProcessGroupPtr group, ColumnParallelOptions options = {});
+  Tensor forward(const Tensor& x) const override;
+  /// gelu(forward(x)) in one pass over the result.
+  Tensor forward_gelu(const Tensor& x) const;
+  void fields(nn::Visitor& v) override;
+  int64_t flops(const Shape& x, const Shape& y) const override;
+  Partition partition(const std::string&) const override { return {.dim = 0, .stretches = stretches}; }
+};
+
+/// An nn::Linear whose inputs are divided among the ranks of a group: this rank's part of x [..., in / ranks] to the
+/// same y [..., out] on all ranks; weight [out, in / ranks]; bias [out], whole on each rank, is added once, after the
+/// sum over the ranks.
+struct RowParallelLinear : nn::Module, PartitionedModule {
+  Tensor weight, bias;
+  ProcessGroupPtr group;
+
+  /// Errors: the ranks do not divide `in`.
+  RowParallelLinear(int64_t in, int64_t out, ProcessGroupPtr group, nn::LinearOptions options = {});
+  Tensor forward(const Tensor& x) const override;
+  void fields(nn::Visitor& v) override;
+  int64_t flops(const Shape& x, const Shape& y) const override;
+  Partition partition(const std::string& parameter) const override {
+    return parameter == "weight" ? Partition{.dim = 1} : Partition{};
+  }
+};
+
+}  // namespace weft::dist

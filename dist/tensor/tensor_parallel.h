@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dist/ddp/ddp.h"
+#include "dist/group/grid.h"
+#include "dist/tensor/partition.h"
+
+namespace weft::dist {
+
+/// A model that the model ranks of a grid hold together (tensor parallelism; Shoeybi et al. 2019) and its data ranks
+/// replicate, each row with its own part of the batch:
+///   Grid grid(world.group(), 4);
+///   auto model = …;                                      // of ParallelBlocks over grid.model(), from one seed
+///   TensorParallel parallel(model, grid);
+///   Adam adam(parallel.parameters(), …);
+///   loss = …(parallel(x)); adam.zero_grad(); loss.backward(); parallel.clip_grad_norm(1); adam.step();
+/// Gradients are averaged over the data ranks by DDP. Nothing is summed over the model ranks: whole parameters
+/// (norms, embeddings, biases after a sum) get the whole gradient on each rank, because copy_to_region() sums the
+/// gradients that reach it; the bits are the same, so the parameters stay equal. See docs/tensor_parallel.md.
+class TensorParallel {
+ public:
+  /// All model ranks get the whole parameters and buffers of model rank 0, then all data ranks those of data rank 0.
+  /// Errors: models that differ between the ranks, those of DDP.
+  TensorParallel(std::shared_ptr<nn::Module> model, Grid grid, DdpOptions options = {});
+
+  /// The model's forward. All ranks of a row must give the same x.
+  Tensor operator()(const Tensor& x) { return ddp_->operator()(x); }
+
+  /// This rank's parameters, for the optimizer.
+  std::vector<NamedTensor> parameters() const { return ddp_->parameters(); }
+  /// The 2-norm of the whole model's gradient, a device scalar. Collective.
+  Tensor grad_norm() const;
+  /// Scales all gradients so that this norm is at most `max_norm`; returns the norm before. Collective. Errors:
+  /// max_norm not positive.
+  Tensor clip_grad_norm(double max_norm);
+
+  /// Copies whole parameters and buffers of model rank 0 to all model ranks. They stay equal as long as all ranks run
+  /// the same kernels; if each GPU chooses its own (WEFT_ENGINE=auto), call this regularly. Collective.
+  void synchronise();
+
+  nn::Module& module() { return *model_; }
+  const Grid& grid() const { return grid_; }
+  DDP& ddp() { return *ddp_; }
+  /// How the parameter of this name is divided; whole for buffers and undivided parameters.
+  Partition partition(const std::string& name) const;
+
+ private:
+  void find_partitions();
+  std::vector<NamedTensor> trained() const;
+
+  std::shared_ptr<nn::Module> model_;
+  Grid grid_;
+  std::map<std::string, Partition> partitions_;  // of divided parameters
+  std::unique_ptr<DDP> ddp_;
+};
+
+}  // namespace weft::dist

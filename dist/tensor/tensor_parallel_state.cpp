@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/tensor/tensor_parallel_state.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/autograd.h"
+
+namespace weft::dist {
+namespace {
+
+/// The whole tensor on the CPU; undefined on all ranks but the first of the model group.
+Tensor gathered(const Grid& grid, const std::string& name, const Tensor& part, Partition partition) {
+  const bool first = grid.model_rank() == 0;
+  const int n = grid.model()->size();
+  if (partition.is_whole() || n == 1) return first ? part.detach().to(Device{}).clone() : Tensor();
+  const Tensor dense = part.detach().contiguous();
+  const Tensor all = Tensor::empty({n * dense.numel()}, dense.dtype(), dense.device());
+  grid.model()->all_gather(all, dense, {.name = "part of " + name, .scale = {}})->wait();
+  if (!first) return {};
+  std::vector<Tensor> parts;
+  for (int r = 0; r < n; ++r)
+    parts.push_back(all.slice(0, r * dense.numel(), dense.numel()).to(Device{}).reshape(dense.sizes()));
+  return partition.whole(parts);
+}
+
+Shape whole_sizes(const Tensor& part, Partition partition, int ranks) {
+  std::vector<int64_t> sizes;
+  for (int d = 0; d < part.dim(); ++d) sizes.push_back(part.size(d) * (d == partition.dim ? ranks : 1));
+  return Shape(sizes);
+}
+
+/// `fc.weight.exp_avg` belongs to `fc.weight`.
+std::string parameter_of(const std::string& name) {
+  const size_t dot = name.rfind('.');
+  WEFT_CHECK(dot != std::string::npos, "tensor_parallel: optimizer state: expected names like fc.weight.exp_avg, got '",
+             name, "'");
+  return name.substr(0, dot);
+}
+
+std::unordered_map<std::string, Tensor> by_name(const std::vector<NamedTensor>& tensors) {
+  std::unordered_map<std::string, Tensor> result;
+  for (const auto& [name, tensor] : tensors) result.emplace(name, tensor);
+  return result;
+}
+
+}  // namespace
+
+StateDict full_state_dict(TensorParallel& parallel) {
+  const NoGrad no_grad;
+  const Grid& grid = parallel.grid();
+  StateDict full;
+  if (grid.data_rank() > 0) return full;
+  for (const auto& [name, tensor] : parallel.module().state_dict().tensors)
+    full.tensors.push_back({name, gathered(grid, name, tensor, parallel.partition(name))});
+  return grid.model_rank() == 0 ? full : StateDict();
+}
+
+nn::LoadReport load_full_state_dict(TensorParallel& parallel, const StateDict& full, nn::LoadOptions options) {
+  const NoGrad no_grad;
+  const Grid& grid = parallel.grid();
+  const int n = grid.model()->size();
+  const auto own = by_name(parallel.module().state_dict().tensors);
+  StateDict parts{{}, full.scalars};
+  std::vector<std::string> misshapen;
+  const std::vector<std::string> names = names_of(full);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string& name = names[i];
+    const Tensor& given = full.tensors[i].tensor;
+    const Partition partition = parallel.partition(name);
+    const auto mine = own.find(name);
+    if (partition.is_whole() || mine == own.end()) {
+      parts.tensors.push_back({name, given});
+      continue;
+    }
+    const Shape expected = whole_sizes(mine->second, partition, n);
+    if (given.sizes() == expected)
+      parts.tensors.push_back({name, partition.part(given, grid.model_rank(), n)});
+    else
+      misshapen.push_back(str(name, " (expected ", expected, ", got ", given.sizes(), ")"));
+  }
+  WEFT_CHECK(misshapen.empty(), "load_state_dict: the weights do not fit ", parallel.module().kind(),
+             mismatch_text(misshapen, {}, {}));
+  return parallel.module().load_state_dict(parts, options);
+}
+
+StateDict full_optimizer_state(TensorParallel& parallel, const StateDict& own) {
+  const NoGrad no_grad;
+  const Grid& grid = parallel.grid();
+  if (grid.data_rank() > 0) return {};
+  const auto parameters = by_name(parallel.parameters());
+  StateDict full{{}, own.scalars};
+  for (const auto& [name, tensor] : own.tensors) {
+    const auto found = parameters.find(parameter_of(name));
+    WEFT_CHECK(found != parameters.end() && found->second.sizes() == tensor.sizes(),
+               "tensor_parallel: optimizer state: '", name, "' ", tensor, " is not of an optimizer over parameters()");
+    full.tensors.push_back({name, gathered(grid, name, tensor, parallel.partition(found->first))});
+  }
+  return grid.model_rank() == 0 ? full : StateDict();
+}
+
+StateDict part_of_optimizer_state(const TensorParallel& parallel, const StateDict& full) {
+  const NoGrad no_grad;
+  const Grid& grid = parallel.grid();
+  const int n = grid.model()->size();
+  const auto parameters = by_name(parallel.parameters());
+  StateDict own{{}, full.scalars};
+  for (const auto& [name, tensor] : full.tensors) {
+    const auto found = parameters.find(parameter_of(name));
+    WEFT_CHECK(found != parameters.end(), "tensor_parallel: optimizer state: '", name, "' belongs to no parameter");
+    const Partition partition = parallel.partition(found->first);
+    const Shape expected = whole_sizes(found->second, partition, n);
+    WEFT_CHECK(tensor.sizes() == expected, "tensor_parallel: optimizer state: expected '", name, "' ", expected,
+               ", got ", tensor);
+    own.tensors.push_back({name, partition.part(tensor, grid.model_rank(), n)});
+  }
+  return own;
+}
+
+}  // namespace weft::dist

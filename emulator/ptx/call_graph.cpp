@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulator/ptx/call_graph.h"
+
+#include "emulator/ptx/inline.h"
+
+namespace emulator::ptx {
+
+CallGraph::CallGraph(Module& module, const Function& kernel) : module_(module) {
+  visit(kernel);
+  for (const auto& [f, node] : nodes_) {
+    needs_stack_ |= node.uses_stack || node.calls_pointers;
+    if (f != &kernel && (node.uses_stack || reaches(*f, *f))) called_.insert(f);
+  }
+  needs_stack_ |= !called_.empty();
+}
+
+void CallGraph::visit(const Function& f) {
+  Node node;
+  bool calls_pointers = false;
+  for (const Statement& s : f.code) {
+    node.uses_stack |= uses_stack(s);
+    if (s.op != "call") continue;
+    const Operand* const callee = read_call(s).callee;
+    calls_pointers |= s.target >= 0;
+    Function* const target =
+        callee == nullptr || callee->kind != Operand::Kind::symbol ? nullptr : module_.function(callee->name);
+    if (target != nullptr && target->body.data() != nullptr && !target->is_kernel) node.callees.push_back(target);
+  }
+  node.calls_pointers = calls_pointers;
+  if (calls_pointers)  // any of them may be what a register holds
+    for (Function* const target : module_.pointed_functions()) node.callees.push_back(target);
+  const std::vector<const Function*> callees = node.callees;
+  nodes_[&f] = std::move(node);
+  for (const Function* const callee : callees) {
+    if (nodes_.contains(callee)) continue;
+    parse_body(module_.text(), const_cast<Function&>(*callee));
+    visit(*callee);
+  }
+}
+
+bool CallGraph::reaches(const Function& from, const Function& to) const {
+  std::unordered_set<const Function*> seen;
+  std::vector<const Function*> left{&from};
+  while (!left.empty()) {
+    const Function* const f = left.back();
+    left.pop_back();
+    for (const Function* const callee : nodes_.at(f).callees) {
+      if (callee == &to) return true;
+      if (seen.insert(callee).second) left.push_back(callee);
+    }
+  }
+  return false;
+}
+
+}  // namespace emulator::ptx

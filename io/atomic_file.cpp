@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/atomic_file.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "io/descriptor.h"
+#include "kernels/error.h"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
+/// A temporary file that is untouched for so long counts as left by a crash.
+constexpr std::chrono::minutes kAbandonedAfter{10};
+
+/// `1.5 MiB`: free space of the folder's disk for this user.
+std::string free_space(const fs::path& folder) {
+  std::error_code ignored;
+  auto bytes = static_cast<double>(fs::space(folder, ignored).available);
+  const char* unit = "KiB";
+  bytes /= 1024;
+  for (const char* larger : {"MiB", "GiB", "TiB"}) {
+    if (bytes < 1024) break;
+    bytes /= 1024;
+    unit = larger;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %s", bytes, unit);
+  return text;
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(fs::path path, std::string what) : path_(std::move(path)), what_(std::move(what)) {
+  std::error_code ignored;
+  WEFT_CHECK(path_.has_filename(), what_, ": expected a file name, got '", path_.string(), "'");
+  WEFT_CHECK(!fs::is_directory(path_, ignored), what_, ": expected a file, got the folder ", path_.string());
+  WEFT_CHECK(fs::is_directory(folder_of(path_), ignored), what_, ": expected an existing folder for ", path_.string(),
+             ", got none at ", folder_of(path_).string());
+  temporary_ = folder_of(path_) / str(".", path_.filename().string(), ".", ::getpid(), ".tmp");
+  remove_abandoned();
+}
+
+void AtomicFile::remove_abandoned() const {
+  const std::string start = "." + path_.filename().string() + ".";
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_of(path_), ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(start) || !name.ends_with(".tmp")) continue;
+    const std::string_view middle = std::string_view(name).substr(start.size(), name.size() - start.size() - 4);
+    pid_t process = 0;
+    const auto [end, error] = std::from_chars(middle.data(), middle.data() + middle.size(), process);
+    if (error != std::errc() || end != middle.data() + middle.size() || process <= 0) continue;
+    // The process may run on another machine that shares the disk; then it continues to write.
+    const bool gone = ::kill(process, 0) != 0 && errno == ESRCH;
+    const auto age = fs::file_time_type::clock::now() - entry.last_write_time(ignored);
+    if (gone && !ignored && age > kAbandonedAfter) fs::remove(entry.path(), ignored);
+  }
+}
+
+AtomicFile::~AtomicFile() {
+  std::error_code ignored;
+  if (!committed_) fs::remove(temporary_, ignored);
+}
+
+void AtomicFile::commit() {
+  {
+    const Descriptor data(::open(temporary_.c_str(), O_RDONLY | O_CLOEXEC));
+    if (data.fd < 0 || ::fsync(data.fd) != 0) fail_write(errno);
+  }
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_write(errno);
+  committed_ = true;
+  // Some network file systems cannot fsync a folder; the rename itself has succeeded, so that is no error.
+  const Descriptor folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.fd >= 0) static_cast<void>(::fsync(folder.fd));
+}
+
+void AtomicFile::fail_write(int error_number) const {
+  std::error_code ignored;
+  const char* survivor = fs::exists(path_, ignored) ? " The old file is unchanged." : "";
+  std::string hint;
+  if (error_number == ENOSPC || error_number == EDQUOT)
+    hint = " Free some space (" + free_space(folder_of(path_)) + " are left) or write elsewhere.";
+  if (error_number == EFBIG) hint = " Raise the limit on file sizes (ulimit -f).";
+  fail(what_, ": expected to write ", path_.string(), ", got '", std::strerror(error_number), "'.", survivor, hint);
+}
+
+AtomicFile::Writer::Writer(const AtomicFile& file) : file_(file) {
+  fd_ = ::open(file.temporary().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd_ < 0) file.fail_write(errno);
+}
+
+AtomicFile::Writer::~Writer() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void AtomicFile::Writer::write(const void* bytes, size_t size) {
+  const auto* from = static_cast<const char*>(bytes);
+  while (size > 0) {
+    const ssize_t written = ::write(fd_, from, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) file_.fail_write(errno);
+    from += written;
+    size -= static_cast<size_t>(written);
+  }
+}
+
+void AtomicFile::Writer::close() {
+  const int fd = std::exchange(fd_, -1);
+  if (::close(fd) != 0) file_.fail_write(errno);  // network file systems report a full disk here
+}
+
+void write_atomically(const fs::path& path, std::string_view bytes, const std::string& what) {
+  AtomicFile file(path, what);
+  AtomicFile::Writer out(file);
+  out.write(bytes.data(), bytes.size());
+  out.close();
+  file.commit();
+}
+
+}  // namespace weft

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/checkpoint.h"
+
+#include <array>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "io/checkpoint_reader.h"
+#include "io/hdf5/hdf5_checkpoint.h"
+#include "io/safetensors.h"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kListed = 5;
+
+template <class Value>
+const Value& find(const std::map<std::string, Value>& entries, const std::string& name) {
+  const auto found = entries.find(name);
+  WEFT_CHECK(found != entries.end(), "checkpoint: expected an entry '", name,
+             "', got none. Was it written by another program?");
+  return found->second;
+}
+
+/// `3 missing (a, b, c); `, at most five by name; nothing for an empty list.
+std::string listed(const std::vector<std::string>& names, const char* kind) {
+  if (names.empty()) return "";
+  std::string out = str(names.size(), " ", kind, " (");
+  for (size_t i = 0; i < names.size() && i < kListed; ++i) out += (i ? ", " : "") + names[i];
+  return out + (names.size() > kListed ? ", …)" : ")") + "; ";
+}
+
+void check_name(const std::string& name) {
+  WEFT_CHECK(
+      !name.empty() && name != "." && name.find('/') == std::string::npos && name.find('\n') == std::string::npos,
+      "checkpoint: expected a name without '/', got '", name, "'");
+}
+
+/// Lists a part in the index, and its tensors in `tensors` as PART/NAME.
+void add_part(const std::string& part, const StateDict& state, CheckpointIndex& index, StateDict& tensors) {
+  check_name(part);
+  std::set<std::string_view> names;
+  CheckpointIndex::Part listed{{}, state.scalars};
+  for (const NamedTensor& entry : state.tensors) {
+    check_name(entry.name);
+    WEFT_CHECK(entry.tensor.defined(), "checkpoint: expected a tensor for '", entry.name, "', got none");
+    WEFT_CHECK(names.insert(entry.name).second, "checkpoint: expected each name once in ", part, ", got '", entry.name,
+               "' twice");
+    listed.tensors.push_back({entry.name, entry.tensor.dtype(), entry.tensor.sizes()});
+    index.files[0].pieces.push_back({part, entry.name, 0, entry.tensor.numel()});
+    tensors.tensors.push_back({part + '/' + entry.name, entry.tensor});
+  }
+  index.parts.emplace_back(part, std::move(listed));
+}
+
+bool is_hdf5(const fs::path& path) {
+  constexpr std::array<char, 8> kSignature{'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
+  std::array<char, 8> first{};
+  std::ifstream(path, std::ios::binary).read(first.data(), first.size());
+  return first == kSignature;
+}
+
+}  // namespace
+
+void save_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {
+  CheckpointIndex index;
+  index.files.resize(1);
+  index.integers = checkpoint.integers;
+  index.numbers = checkpoint.numbers;
+  index.texts = checkpoint.texts;
+  StateDict tensors;
+  for (const auto& [part, state] : checkpoint.parts) add_part(part, state, index, tensors);
+  write_sealed_safetensors(path, "checkpoint", tensors, {{CheckpointIndex::kMetadataKey, index_text(index)}});
+}
+
+Checkpoint load_checkpoint(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_regular_file(path, ignored) && is_hdf5(path)) return load_hdf5_checkpoint(path);
+  const CheckpointReader reader(path);
+  const CheckpointIndex& index = reader.index();
+  std::vector<std::string> parts;
+  for (const auto& [part, listed] : index.parts) parts.push_back(part);
+  return {reader.states(parts), index.integers, index.numbers, index.texts};
+}
+
+fs::path find_checkpoint(const fs::path& path) {
+  std::error_code ignored;
+  for (const fs::path& one : {path, fs::path(path).replace_extension(), fs::path(path).replace_extension(".h5")})
+    if (fs::exists(one, ignored)) return one;
+  return {};
+}
+
+const StateDict& Checkpoint::part(std::string_view name) const {
+  for (const auto& [own, state] : parts)
+    if (own == name) return state;
+  fail("checkpoint: expected a part '", name, "', got none. Was it written by another program?");
+}
+
+int64_t Checkpoint::integer(const std::string& name) const { return find(integers, name); }
+double Checkpoint::number(const std::string& name) const { return find(numbers, name); }
+const std::string& Checkpoint::text(const std::string& name) const { return find(texts, name); }
+
+void require_match(const std::string& what, const StateDict& expected, const StateDict& got) {
+  std::map<std::string, Tensor> present;
+  for (const NamedTensor& entry : got.tensors) present.emplace(entry.name, entry.tensor);
+  std::vector<std::string> missing, unexpected, different;
+  for (const NamedTensor& entry : expected.tensors) {
+    const auto found = present.find(entry.name);
+    if (found == present.end()) {
+      missing.push_back(entry.name);
+      continue;
+    }
+    const Tensor &wanted = entry.tensor, &read = found->second;
+    if (wanted.sizes() != read.sizes() || wanted.dtype() != read.dtype())
+      different.push_back(
+          str(entry.name, ": expected ", wanted.dtype(), wanted.sizes(), ", got ", read.dtype(), read.sizes()));
+    present.erase(found);
+  }
+  for (const NamedTensor& entry : got.tensors)
+    if (present.contains(entry.name)) unexpected.push_back(entry.name);
+  std::string text = listed(missing, "missing") + listed(unexpected, "unexpected") + listed(different, "different");
+  if (text.empty()) return;
+  text.resize(text.size() - 2);
+  fail(what, ": the tensors do not fit: ", text, ". Does it belong to another model?");
+}
+
+}  // namespace weft

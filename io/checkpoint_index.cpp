@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/checkpoint_index.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <unordered_map>
+
+#include "io/crc32c.h"
+#include "io/seal.h"
+
+namespace weft {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;  // parts stay in their order; objects have few keys
+namespace fs = std::filesystem;
+
+constexpr const char* kIndexFormat = "weft sharded checkpoint";  // of one shard or more
+constexpr int kVersion = 1;
+
+/// Numbers as text: every double comes back bit by bit, infinities too.
+std::string exact(double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%a", value);
+  return text;
+}
+
+double to_number(const OrderedJson& json) { return std::strtod(json.get_ref<const std::string&>().c_str(), nullptr); }
+
+/// JSON holds UTF-8 only; any other text becomes a list of its bytes.
+OrderedJson text_json(const std::string& text) {
+  const OrderedJson json = text;
+  try {
+    static_cast<void>(json.dump());
+    return json;
+  } catch (const OrderedJson::exception&) {
+    return std::vector<uint8_t>(text.begin(), text.end());
+  }
+}
+
+std::string to_text(const OrderedJson& json) {
+  if (json.is_string()) return json.get<std::string>();
+  const auto bytes = json.get<std::vector<uint8_t>>();
+  return {bytes.begin(), bytes.end()};
+}
+
+DType parse_dtype(const std::string& text) {
+  for (int i = 0; i <= static_cast<int>(DType::boolean); ++i)
+    if (name(static_cast<DType>(i)) == text) return static_cast<DType>(i);
+  fail("no such dtype: '", text, "'");
+}
+
+OrderedJson to_json(const CheckpointIndex::File& file) {
+  OrderedJson pieces = OrderedJson::array();
+  for (const CheckpointIndex::Piece& piece : file.pieces)
+    pieces.push_back({{"part", piece.part}, {"name", piece.name}, {"begin", piece.begin}, {"count", piece.count}});
+  return {{"bytes", file.bytes}, {"crc32c", file.crc32c}, {"pieces", pieces}};
+}
+
+CheckpointIndex::File to_file(const OrderedJson& json) {
+  CheckpointIndex::File file{json.at("bytes").get<uint64_t>(), json.at("crc32c").get<uint32_t>(), {}};
+  for (const OrderedJson& piece : json.at("pieces"))
+    file.pieces.push_back({piece.at("part").get<std::string>(), piece.at("name").get<std::string>(),
+                           piece.at("begin").get<int64_t>(), piece.at("count").get<int64_t>()});
+  return file;
+}
+
+OrderedJson to_json(const CheckpointIndex::Part& part) {
+  OrderedJson tensors = OrderedJson::array(), scalars = OrderedJson::array();
+  for (const CheckpointIndex::Entry& entry : part.tensors)
+    tensors.push_back({{"name", entry.name},
+                       {"dtype", name(entry.dtype)},
+                       {"sizes", std::vector<int64_t>(entry.sizes.begin(), entry.sizes.end())},
+                       {"layout", entry.is_ohwi ? "ohwi" : "as_stored"}});
+  for (const NamedScalar& scalar : part.scalars)
+    scalars.push_back({{"name", scalar.name}, {"value", exact(scalar.value)}});
+  return {{"tensors", tensors}, {"scalars", scalars}};
+}
+
+CheckpointIndex::Part to_part(const OrderedJson& json) {
+  CheckpointIndex::Part part;
+  for (const OrderedJson& entry : json.at("tensors")) {
+    const auto sizes = entry.at("sizes").get<std::vector<int64_t>>();
+    part.tensors.push_back({entry.at("name").get<std::string>(), parse_dtype(entry.at("dtype").get<std::string>()),
+                            Shape(sizes), entry.at("layout") == "ohwi"});
+  }
+  for (const OrderedJson& scalar : json.at("scalars"))
+    part.scalars.push_back({scalar.at("name").get<std::string>(), to_number(scalar.at("value"))});
+  return part;
+}
+
+CheckpointIndex to_index(const OrderedJson& json) {
+  CheckpointIndex index;
+  index.id = json.at("id").get<std::string>();
+  for (const auto& [name, text] : json.at("facts").items()) index.texts[name] = to_text(text);
+  if (json.contains("integers")) index.integers = json["integers"].get<std::map<std::string, int64_t>>();
+  if (json.contains("numbers"))
+    for (const auto& [name, value] : json["numbers"].items()) index.numbers[name] = to_number(value);
+  for (const OrderedJson& file : json.at("files")) index.files.push_back(to_file(file));
+  for (const auto& [name, part] : json.at("parts").items()) index.parts.emplace_back(name, to_part(part));
+  return index;
+}
+
+/// The number of elements of each tensor, by `PART/NAME`.
+std::unordered_map<std::string, int64_t> counts_of(const CheckpointIndex& index) {
+  std::unordered_map<std::string, int64_t> counts;
+  for (const auto& [part, listed] : index.parts)
+    for (const CheckpointIndex::Entry& entry : listed.tensors) {
+      int64_t count = 1;
+      for (const int64_t size : entry.sizes)
+        WEFT_CHECK(size >= 0 && !__builtin_mul_overflow(count, size, &count), "'", entry.name, "' of ", entry.sizes);
+      WEFT_CHECK(!entry.is_ohwi || entry.sizes.rank() == 4, "'", entry.name, "' of ", entry.sizes, " is OHWI");
+      counts[part + '/' + entry.name] = count;
+    }
+  return counts;
+}
+
+/// Errors: a piece that lies outside its tensor.
+void check_pieces(const CheckpointIndex& index) {
+  const auto counts = counts_of(index);
+  for (const CheckpointIndex::File& file : index.files)
+    for (const CheckpointIndex::Piece& piece : file.pieces) {
+      const auto found = counts.find(piece.part + '/' + piece.name);
+      WEFT_CHECK(found != counts.end() && piece.begin >= 0 && piece.count >= 0 && piece.count <= found->second &&
+                     piece.begin <= found->second - piece.count,
+                 "elements ", piece.begin, " to ", piece.count, " of '", piece.name, "'");
+    }
+}
+
+}  // namespace
+
+std::string CheckpointIndex::file_name(int rank) {
+  char text[64];
+  std::snprintf(text, sizeof text, "rank_%05d.safetensors", rank);
+  return text;
+}
+
+std::string index_text(const CheckpointIndex& index, int indent) {
+  OrderedJson files = OrderedJson::array(), parts = OrderedJson::object(), numbers = OrderedJson::object(),
+              texts = OrderedJson::object();
+  for (const CheckpointIndex::File& file : index.files) files.push_back(to_json(file));
+  for (const auto& [name, part] : index.parts) parts[name] = to_json(part);
+  for (const auto& [name, value] : index.numbers) numbers[name] = exact(value);
+  for (const auto& [name, text] : index.texts) texts[name] = text_json(text);
+  const OrderedJson json = {{"format", kIndexFormat},     {"version", kVersion}, {"id", index.id}, {"facts", texts},
+                            {"integers", index.integers}, {"numbers", numbers},  {"files", files}, {"parts", parts}};
+  return json.dump(indent, ' ', false, OrderedJson::error_handler_t::replace) + '\n';
+}
+
+CheckpointIndex parse_index(const std::string& text, const std::string& where, const std::string& what) {
+  const OrderedJson json = OrderedJson::parse(text, nullptr, /*allow_exceptions=*/false);
+  const bool ours = json.is_object() && json.contains("format") && json["format"] == kIndexFormat;
+  WEFT_CHECK(ours, where, ": ", what, " is not one of a sharded checkpoint");
+  WEFT_CHECK(json.contains("version") && json["version"] == kVersion, where, ": expected version ", kVersion, ", got ",
+             json.value("version", OrderedJson()).dump());
+  try {
+    CheckpointIndex index = to_index(json);
+    check_pieces(index);
+    return index;
+  } catch (const std::exception& error) {
+    fail(where, ": ", what, " is damaged: ", error.what());
+  }
+}
+
+void write_index(const fs::path& folder, const CheckpointIndex& index) {
+  const std::string text = index_text(index, 1);
+  AtomicFile file(folder / CheckpointIndex::kFileName, "sharded checkpoint");
+  AtomicFile::Writer out(file);
+  out.write(text.data(), text.size());
+  out.close();
+  seal(file);
+  file.commit();
+}
+
+CheckpointIndex read_index(const fs::path& folder) {
+  constexpr const char* kName = CheckpointIndex::kFileName;
+  const fs::path path = folder / kName;
+  const std::string where = "sharded checkpoint " + folder.string();
+  std::error_code ignored;
+  WEFT_CHECK(fs::is_directory(folder, ignored), where, ": there is no such folder");
+  WEFT_CHECK(fs::exists(path, ignored), where, ": it has no ", kName,
+             ". Was it written by another program, or not finished?");
+  const SealState state = check_seal(path);
+  WEFT_CHECK(state != SealState::missing, where, ": ", kName,
+             " does not end with its seal. Was it truncated or changed?");
+  WEFT_CHECK(state == SealState::whole, where, ": ", kName, " is damaged");
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream bytes;
+  bytes << in.rdbuf();
+  std::string text = bytes.str();
+  text.resize(text.size() - kSealBytes);
+  return parse_index(text, where, kName);
+}
+
+std::string note_text(const RankNote& note) {
+  return OrderedJson{{"file", to_json(note.file)}, {"error", note.error}}.dump(-1, ' ', false,
+                                                                               OrderedJson::error_handler_t::replace);
+}
+
+RankNote read_note(const std::string& text) {
+  try {
+    const OrderedJson json = OrderedJson::parse(text);
+    return {to_file(json.at("file")), json.at("error").get<std::string>()};
+  } catch (const OrderedJson::exception& error) {
+    fail("sharded checkpoint: a rank's note is damaged: ", error.what());
+  }
+}
+
+std::pair<uint32_t, uint64_t> checksum_of(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  WEFT_CHECK(in, "sharded checkpoint: cannot read ", path.string());
+  std::vector<char> chunk(size_t{1} << 20);
+  uint32_t crc = 0;
+  uint64_t bytes = 0;
+  while (in.read(chunk.data(), static_cast<std::streamsize>(chunk.size())), in.gcount() > 0) {
+    crc = crc32c(chunk.data(), static_cast<size_t>(in.gcount()), crc);
+    bytes += static_cast<uint64_t>(in.gcount());
+  }
+  WEFT_CHECK(in.eof(), "sharded checkpoint: cannot read ", path.string());
+  return {crc, bytes};
+}
+
+}  // namespace weft

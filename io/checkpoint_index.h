@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/state_dict.h"
+
+namespace weft {
+
+/// What a checkpoint holds, and in which files. Every file is safetensors and names its tensors PART/NAME.
+/// One shard: a file, sealed (io/seal.h), whose metadata holds the index under `weft_checkpoint`.
+/// Several: a folder of one file per rank and `index.json`, sealed and written last.
+struct CheckpointIndex {
+  /// A tensor in whole.
+  struct Entry {
+    std::string name;
+    DType dtype = DType::f32;
+    Shape sizes;
+    bool is_ohwi = false;  ///< a convolution weight in the order of Weft's memory; state dicts show it as OIHW
+  };
+  struct Part {
+    std::vector<Entry> tensors;
+    std::vector<NamedScalar> scalars;
+  };
+  /// Elements begin … begin + count - 1 of `part`/`name` lie in a file.
+  struct Piece {
+    std::string part, name;
+    int64_t begin = 0, count = 0;
+  };
+  struct File {
+    uint64_t bytes = 0;  ///< 0, as is the checksum, where the file holds the index: its seal covers it
+    uint32_t crc32c = 0;
+    std::vector<Piece> pieces;
+  };
+
+  std::string id;           ///< of this checkpoint; every file names it
+  std::vector<File> files;  ///< by rank
+  std::vector<std::pair<std::string, Part>> parts;
+  std::map<std::string, int64_t> integers;
+  std::map<std::string, double> numbers;
+  std::map<std::string, std::string> texts;
+
+  static constexpr const char* kFileName = "index.json";
+  static constexpr const char* kMetadataKey = "weft_checkpoint";
+  /// `rank_00002.safetensors`.
+  static std::string file_name(int rank);
+};
+
+/// As JSON, on one line without `indent`. Numbers and texts come back bit by bit.
+std::string index_text(const CheckpointIndex& index, int indent = -1);
+/// Errors, which begin with `where` and `what` (`sharded checkpoint FOLDER: index.json is damaged`): damaged, of
+/// another program or version, pieces of tensors that are not listed.
+CheckpointIndex parse_index(const std::string& text, const std::string& where, const std::string& what);
+
+/// Writes and seals the index into the folder.
+void write_index(const std::filesystem::path& folder, const CheckpointIndex& index);
+/// Errors: none there, cut short; parse_index's.
+CheckpointIndex read_index(const std::filesystem::path& folder);
+
+/// What a rank tells rank 0 when its file is on the disk; `error` where it is not.
+struct RankNote {
+  CheckpointIndex::File file;
+  std::string error;
+};
+std::string note_text(const RankNote& note);
+/// Errors: damaged text.
+RankNote read_note(const std::string& text);
+
+/// CRC-32C of a file's bytes, and how many there are. Errors: it cannot be read.
+std::pair<uint32_t, uint64_t> checksum_of(const std::filesystem::path& path);
+
+}  // namespace weft

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/checkpoint_reader.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/autograd.h"
+#include "core/printable.h"
+#include "io/safetensors.h"
+#include "io/seal.h"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+using Piece = CheckpointIndex::Piece;
+
+/// What is wanted of one tensor, and how much of it has come.
+struct Target {
+  WantedPiece* piece;
+  const CheckpointIndex::Entry* entry;
+  bool is_whole;
+  int64_t count;
+  int64_t filled = 0;
+
+  bool overlaps(const Piece& given) const {
+    return piece->begin < given.begin + given.count && given.begin < piece->begin + count;
+  }
+
+  /// Takes what the values in a file and the wanted ones have in common.
+  void fill(const Piece& given, const Tensor& values) {
+    const int64_t begin = std::max(piece->begin, given.begin);
+    const int64_t end = std::min(piece->begin + count, given.begin + given.count);
+    if (end <= begin) return;
+    filled += end - begin;
+    if (is_whole && given.count == count && values.dtype() == entry->dtype) {
+      piece->values = values;  // no copy
+      return;
+    }
+    if (!piece->values.defined()) piece->values = Tensor::empty({count}, entry->dtype);
+    piece->values.slice(0, begin - piece->begin, end - begin).copy_(values.slice(0, begin - given.begin, end - begin));
+  }
+};
+using Targets = std::unordered_map<std::string, std::vector<Target>>;
+
+bool overlaps(const Targets& targets, const Piece& given) {
+  const auto found = targets.find(given.part + '/' + given.name);
+  return found != targets.end() && std::any_of(found->second.begin(), found->second.end(),
+                                               [&](const Target& one) { return one.overlaps(given); });
+}
+
+/// Whole safetensors that save_checkpoint() has not written.
+bool is_weights(const fs::path& path) {
+  try {
+    return !SafetensorsReader(path).metadata().contains(CheckpointIndex::kMetadataKey);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// The index in a file's metadata.
+CheckpointIndex read_file_index(const fs::path& path) {
+  std::error_code ignored;
+  WEFT_CHECK(fs::exists(path, ignored), "checkpoint: ", printable(path.string()),
+             ": expected a checkpoint, got no such file");
+  const FileReader file(path, "checkpoint");
+  const SealState seal = check_seal(path);
+  if (seal == SealState::broken)
+    file.bad("damaged: its bytes do not fit the checksum at its end. Resume from another checkpoint");
+  char start[9] = {};
+  file.read(0, start, std::min<uint64_t>(file.size(), sizeof start));
+  if (start[8] != '{') file.bad("expected a checkpoint, got another format");
+  if (seal == SealState::missing && !is_weights(path))
+    file.bad("damaged or cut short: it does not end with a seal. Resume from another checkpoint");
+  const SafetensorsReader tensors(path);
+  const auto found = tensors.metadata().find(CheckpointIndex::kMetadataKey);
+  if (found == tensors.metadata().end()) file.bad("expected a checkpoint, got safetensors that hold weights alone");
+  return parse_index(found->second, "checkpoint: " + file.path(), "its index");
+}
+
+}  // namespace
+
+CheckpointReader::CheckpointReader(fs::path path) : path_(std::move(path)) {
+  std::error_code ignored;
+  is_folder_ = fs::is_directory(path_, ignored);
+  where_ = (is_folder_ ? "sharded checkpoint " : "checkpoint ") + path_.string();
+  index_ = is_folder_ ? read_index(path_) : read_file_index(path_);
+}
+
+const CheckpointIndex::Part& CheckpointReader::part(const std::string& name) const {
+  for (const auto& [own, part] : index_.parts)
+    if (own == name) return part;
+  fail(where_, ": it has no part '", name, "'");
+}
+
+fs::path CheckpointReader::shard(size_t rank) const {
+  return is_folder_ ? path_ / CheckpointIndex::file_name(static_cast<int>(rank)) : path_;
+}
+
+void CheckpointReader::check_shard(size_t rank) const {
+  if (!is_folder_) return;  // its seal has been checked
+  const fs::path path = shard(rank);
+  const auto wrong = [&](const auto&... why) {
+    fail(where_, ": rank ", rank, "'s file ", path.filename().string(), ' ', why...);
+  };
+  const CheckpointIndex::File& expected = index_.files[rank];
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) wrong("is missing");
+  const auto [crc, bytes] = checksum_of(path);
+  if (bytes == expected.bytes && crc == expected.crc32c) return;
+  std::string other;  // whole, but of another checkpoint?
+  try {
+    const SafetensorsReader file(path);
+    const auto id = file.metadata().find("checkpoint");
+    if (id != file.metadata().end() && id->second != index_.id) other = id->second;
+  } catch (const Error&) {
+  }
+  if (!other.empty()) wrong("belongs to another checkpoint: expected ", index_.id, ", got ", other);
+  if (bytes != expected.bytes) wrong("is damaged: expected ", expected.bytes, " bytes, got ", bytes);
+  wrong("is damaged: its checksum differs from the written one");
+}
+
+void CheckpointReader::read(std::vector<WantedPiece>& wanted) const {
+  const NoGrad no_grad;
+  std::unordered_map<std::string, const CheckpointIndex::Entry*> entries;
+  for (const auto& [part, listed] : index_.parts)
+    for (const CheckpointIndex::Entry& entry : listed.tensors) entries.emplace(part + '/' + entry.name, &entry);
+  Targets targets;
+  for (WantedPiece& piece : wanted) {
+    const std::string name = piece.part + '/' + piece.name;
+    const auto entry = entries.find(name);
+    WEFT_CHECK(entry != entries.end(), where_, ": it has no tensor '", name, "'");
+    const bool is_whole = !piece.values.defined();
+    targets[name].push_back(
+        {&piece, entry->second, is_whole, is_whole ? entry->second->sizes.numel() : piece.values.numel()});
+  }
+  for (size_t rank = 0; rank < index_.files.size(); ++rank) {
+    const std::vector<Piece>& pieces = index_.files[rank].pieces;
+    if (std::none_of(pieces.begin(), pieces.end(), [&](const Piece& given) { return overlaps(targets, given); }))
+      continue;
+    check_shard(rank);
+    const SafetensorsReader file(shard(rank));
+    std::unordered_map<std::string, size_t> places;
+    for (size_t i = 0; i < file.entries().size(); ++i) places.emplace(file.entries()[i].name, i);
+    for (const Piece& given : pieces) {
+      if (!overlaps(targets, given)) continue;
+      const std::string name = given.part + '/' + given.name;
+      const auto place = places.find(name);
+      WEFT_CHECK(place != places.end() && file.entries()[place->second].sizes.numel() == given.count, where_, ": rank ",
+                 rank, "'s file does not hold ", given.count, " elements of '", name, "'");
+      const Tensor values = file.read(place->second).reshape({given.count});
+      for (Target& target : targets[name]) target.fill(given, values);
+    }
+  }
+  for (auto& [name, all] : targets)
+    for (const Target& target : all) {
+      WEFT_CHECK(target.filled == target.count, where_, ": only ", target.filled, " of ", target.count,
+                 " elements of '", name, "' from ", target.piece->begin, " on are in its files");
+      Tensor& values = target.piece->values;
+      if (!values.defined()) values = Tensor::empty({0}, target.entry->dtype);
+      if (target.is_whole) values = values.reshape(target.entry->sizes);
+    }
+}
+
+std::vector<std::pair<std::string, StateDict>> CheckpointReader::states(const std::vector<std::string>& parts) const {
+  std::vector<WantedPiece> wanted;
+  for (const std::string& name : parts)
+    for (const CheckpointIndex::Entry& entry : part(name).tensors) wanted.push_back({name, entry.name});
+  read(wanted);
+  std::vector<std::pair<std::string, StateDict>> result;
+  auto next = wanted.begin();
+  for (const std::string& name : parts) {
+    StateDict state{{}, part(name).scalars};
+    for (const CheckpointIndex::Entry& entry : part(name).tensors) {
+      const Tensor whole = (next++)->values;
+      state.tensors.push_back({entry.name, entry.is_ohwi ? whole.permute({0, 3, 1, 2}) : whole});
+    }
+    result.emplace_back(name, std::move(state));
+  }
+  return result;
+}
+
+}  // namespace weft

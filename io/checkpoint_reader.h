@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/checkpoint_index.h"
+
+namespace weft {
+
+/// Elements that are wanted of a checkpoint's tensor.
+struct WantedPiece {
+  std::string part, name;
+  int64_t begin = 0;  ///< the first one, in row-major order
+  Tensor values{};  ///< [count], filled in place (dtype and device are converted); undefined: becomes the whole tensor
+};
+
+/// A checkpoint on the disk, a file or a folder (io/checkpoint_index.h), written at any number of ranks.
+class CheckpointReader {
+ public:
+  /// Checks the seal and reads the index. Errors: none there, damaged, cut short, of another program or version.
+  explicit CheckpointReader(std::filesystem::path path);
+
+  const CheckpointIndex& index() const { return index_; }
+  /// `checkpoint FILE` or `sharded checkpoint FOLDER`: how errors begin.
+  const std::string& where() const { return where_; }
+  /// Errors: no such part.
+  const CheckpointIndex::Part& part(const std::string& name) const;
+
+  /// Reads each file that holds something wanted once, one at a time, after checking its CRC-32C. Errors: no such part
+  /// or tensor; elements that no file holds; a rank's file that is missing, damaged or of another checkpoint.
+  void read(std::vector<WantedPiece>& wanted) const;
+
+  /// Parts in whole, on the CPU, as state_dict() shows them.
+  std::vector<std::pair<std::string, StateDict>> states(const std::vector<std::string>& parts) const;
+
+ private:
+  std::filesystem::path shard(size_t rank) const;
+  void check_shard(size_t rank) const;
+
+  std::filesystem::path path_;
+  std::string where_;
+  bool is_folder_ = false;
+  CheckpointIndex index_;
+};
+
+}  // namespace weft

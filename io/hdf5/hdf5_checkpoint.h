@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "io/checkpoint.h"
+
+namespace weft {
+
+/// Reads a checkpoint of an earlier version of Weft, an HDF5 file (`checkpoint_last.h5`). Damage is found before
+/// libhdf5 sees the file, whatever bytes it hits. Errors: damaged, cut short, another HDF5 file; there is no HDF5: Weft
+/// was built without it, or it is not found.
+Checkpoint load_hdf5_checkpoint(const std::filesystem::path& path);
+
+}  // namespace weft

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/npy.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "core/printable.h"
+#include "io/file_bytes.h"
+
+namespace weft {
+namespace {
+
+constexpr char kNumpyMagic[] = "\x93NUMPY";
+constexpr size_t kNumpyMagicBytes = 6;
+constexpr int64_t kLargest = int64_t{1} << 30;  // bytes
+
+struct NumpyType {
+  const char* text;
+  DType dtype;
+};
+constexpr NumpyType kNumpyTypes[] = {
+    {"<f4", DType::f32}, {"<f8", DType::f64}, {"<i4", DType::i32}, {"<i8", DType::i64}, {"|u1", DType::u8}};
+
+struct NumpyHeader {
+  const std::filesystem::path& path;
+  std::string text;  ///< a Python dict: {'descr': '<f4', 'fortran_order': False, 'shape': (1, 20), }
+
+  template <class... Parts>
+  [[noreturn]] void bad(const Parts&... parts) const {
+    fail(printable(str("npy: ", path.string(), ": ", parts...)));
+  }
+
+  /// What follows `'key':`, without leading spaces.
+  std::string_view value(const std::string& key) const {
+    const size_t at = text.find('\'' + key + "':");
+    if (at == std::string::npos) bad("expected the key '", key, "' in the header, got none");
+    std::string_view rest = std::string_view(text).substr(at + key.size() + 3);
+    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+    return rest;
+  }
+
+  DType dtype() const {
+    const std::string_view rest = value("descr");
+    const std::string_view found = rest.substr(std::min<size_t>(1, rest.size()), 3);
+    for (const NumpyType& one : kNumpyTypes)
+      if (rest.starts_with('\'') && found == one.text) return one.dtype;
+    bad("expected elements <f4, <f8, <i4, <i8 or |u1, got ", rest.substr(0, 8));
+  }
+
+  Shape shape() const {
+    std::string_view rest = value("shape");
+    const size_t end = rest.find(')');
+    if (!rest.starts_with('(') || end == std::string::npos) bad("expected a shape such as (1, 20), got ", rest);
+    rest = rest.substr(1, end - 1);
+    std::vector<int64_t> sizes;
+    int64_t numel = 1;
+    while (rest.find_first_not_of(" ,") != std::string_view::npos) {
+      rest.remove_prefix(rest.find_first_not_of(" ,"));
+      int64_t size = 0;
+      size_t digits = 0;
+      for (; digits < rest.size() && rest[digits] >= '0' && rest[digits] <= '9' && size <= kLargest; ++digits)
+        size = size * 10 + (rest[digits] - '0');
+      if (digits == 0) bad("expected numbers in the shape, got ", rest);
+      rest.remove_prefix(digits);
+      sizes.push_back(size);
+      numel *= std::max<int64_t>(size, 1);
+      if (size > kLargest || numel > kLargest || sizes.size() > 8)
+        bad("expected at most 1 GiB in 8 dimensions, got more");
+    }
+    return Shape(sizes);
+  }
+};
+
+uint64_t little_endian(const std::vector<uint8_t>& bytes, size_t at, size_t count) {
+  uint64_t value = 0;
+  for (size_t i = count; i-- > 0;) value = value << 8 | bytes[at + i];
+  return value;
+}
+
+}  // namespace
+
+Tensor read_npy(const std::filesystem::path& path) {
+  const std::vector<uint8_t> bytes = read_file(path);
+  NumpyHeader header{path, {}};
+  if (bytes.size() < kNumpyMagicBytes + 4 || std::memcmp(bytes.data(), kNumpyMagic, kNumpyMagicBytes) != 0)
+    header.bad("expected a file of NumPy's np.save, got another format");
+  const size_t width = bytes[kNumpyMagicBytes] == 1 ? 2 : 4;
+  if (bytes[kNumpyMagicBytes] < 1 || bytes[kNumpyMagicBytes] > 3)
+    header.bad("expected version 1 to 3 of the format, got ", int{bytes[kNumpyMagicBytes]});
+  const size_t begin = kNumpyMagicBytes + 2 + width;
+  const size_t length = bytes.size() < begin ? SIZE_MAX : little_endian(bytes, kNumpyMagicBytes + 2, width);
+  if (length > bytes.size() || begin + length > bytes.size()) header.bad("cut short inside the header");
+  header.text.assign(reinterpret_cast<const char*>(bytes.data()) + begin, length);
+  if (header.value("fortran_order").starts_with("True")) header.bad("expected C order, got Fortran order");
+  const DType dtype = header.dtype();
+  const Shape shape = header.shape();
+  const size_t size = static_cast<size_t>(shape.numel()) * size_of(dtype);
+  if (bytes.size() - begin - length != size)
+    header.bad("expected ", size, " bytes after the header, got ", bytes.size() - begin - length);
+  return Tensor::from_host(bytes.data() + begin + length, shape, dtype);
+}
+
+void write_npy(const std::filesystem::path& path, const Tensor& array) {
+  const Tensor dense = array.detach().to(Device{}).contiguous();
+  const auto found = std::find_if(std::begin(kNumpyTypes), std::end(kNumpyTypes),
+                                  [&](const NumpyType& one) { return one.dtype == dense.dtype(); });
+  WEFT_CHECK(found != std::end(kNumpyTypes), "npy: ", path.string(), ": expected f32, f64, i32, i64 or u8, got ",
+             array);
+  std::string sizes;
+  for (int d = 0; d < dense.dim(); ++d) sizes += str(dense.size(d), d + 1 < dense.dim() || d == 0 ? ", " : "");
+  std::string header = str("{'descr': '", found->text, "', 'fortran_order': False, 'shape': (", sizes, "), }");
+  constexpr size_t kAlignment = 64;
+  const size_t fixed = kNumpyMagicBytes + 4;
+  header.append((kAlignment - (fixed + header.size() + 1) % kAlignment) % kAlignment, ' ');
+  header += '\n';
+  std::vector<uint8_t> bytes(kNumpyMagic, kNumpyMagic + kNumpyMagicBytes);
+  for (const size_t byte : {size_t{1}, size_t{0}, header.size() & 255, header.size() >> 8})
+    bytes.push_back(static_cast<uint8_t>(byte));
+  bytes.insert(bytes.end(), header.begin(), header.end());
+  const auto* const data = static_cast<const uint8_t*>(dense.raw_data());
+  bytes.insert(bytes.end(), data, data + dense.nbytes());
+  write_file(path, bytes);
+}
+
+}  // namespace weft

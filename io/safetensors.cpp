@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/safetensors.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "io/atomic_file.h"
+#include "io/seal.h"
+
+namespace weft {
+namespace {
+
+// Reading: keys in a search tree; ordered_json would search a million names linearly.
+using Json = nlohmann::json;
+
+constexpr const char* kSealName = "seal";
+constexpr uint64_t kLongestHeader = 100'000'000;  // the format's own limit
+
+using Entry = SafetensorsEntry;
+
+struct Header {
+  std::vector<Entry> entries;
+  std::map<std::string, std::string> metadata;
+  uint64_t data_start = 0;
+};
+
+const StoredDType* parse_dtype(const FileReader& file, const std::string& name, const Json& entry) {
+  const auto found = entry.find("dtype");
+  if (found == entry.end() || !found->is_string()) file.bad("tensor '", name, "': expected a dtype, got none");
+  const auto& text = found->get_ref<const std::string&>();
+  if (const StoredDType* stored = find_stored_dtype(text)) return stored;
+  file.bad("tensor '", name,
+           "': expected dtype F32, F64, BF16, F16, F8_E4M3, F8_E5M2, I64, I32, I16, I8, U32, U16, U8 ",
+           "or BOOL, got '", text, "'");
+}
+
+Shape parse_shape(const FileReader& file, const std::string& name, const Json& entry) {
+  const auto found = entry.find("shape");
+  if (found == entry.end() || !found->is_array()) file.bad("tensor '", name, "': expected a shape, got none");
+  if (found->size() > kMaxRank)
+    file.bad("tensor '", name, "': expected at most ", kMaxRank, " dimensions, got ", found->size());
+  Shape sizes;
+  for (const Json& size : *found) {
+    // A size beyond 2^60 is no size; the limit keeps the arithmetic below from wrapping.
+    if (!size.is_number_unsigned() || size.get<uint64_t>() > (uint64_t{1} << 60))
+      file.bad("tensor '", name, "': expected sizes that are whole numbers, got shape ", found->dump());
+    sizes.push_back(size.get<int64_t>());
+  }
+  return sizes;
+}
+
+/// The bytes that a tensor needs; an error if that overflows.
+uint64_t byte_count(const FileReader& file, const Entry& entry) {
+  uint64_t bytes = entry.stored->bytes;
+  for (const int64_t size : entry.sizes)
+    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes))
+      file.bad("tensor '", entry.name, "': expected a size that fits memory, got shape ", entry.sizes);
+  return bytes;
+}
+
+Entry parse_entry(const FileReader& file, const std::string& name, const Json& json, uint64_t data_size) {
+  if (!json.is_object()) file.bad("tensor '", name, "': expected an object with dtype, shape and data_offsets");
+  Entry entry{name, parse_dtype(file, name, json), parse_shape(file, name, json), 0, 0};
+  const auto offsets = json.find("data_offsets");
+  if (offsets == json.end() || !offsets->is_array() || offsets->size() != 2 || !(*offsets)[0].is_number_unsigned() ||
+      !(*offsets)[1].is_number_unsigned())
+    file.bad("tensor '", name, "': expected data_offsets [begin, end]");
+  entry.begin = (*offsets)[0].get<uint64_t>();
+  entry.end = (*offsets)[1].get<uint64_t>();
+  if (entry.begin > entry.end || entry.end > data_size)
+    file.bad("tensor '", name, "': expected a range within ", data_size, " bytes of data, got [", entry.begin, ", ",
+             entry.end, "). Is the file cut short?");
+  const uint64_t needed = byte_count(file, entry);
+  if (entry.end - entry.begin != needed)
+    file.bad("tensor '", name, "': expected ", needed, " bytes for ", entry.stored->name, entry.sizes,
+             ", got a range of ", entry.end - entry.begin);
+  return entry;
+}
+
+/// Sorts the entries by the position of their data; the ranges must be adjacent from 0 to the end.
+void sort_by_range(const FileReader& file, std::vector<Entry>& entries, uint64_t data_size) {
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+  });
+  uint64_t expected = 0;
+  for (const Entry& entry : entries) {
+    if (entry.begin != expected)
+      file.bad("tensor '", entry.name, "' begins at byte ", entry.begin, " of the data, expected ", expected,
+               entry.begin < expected ? " (two tensors overlap)" : " (a hole)");
+    expected = entry.end;
+  }
+  if (expected != data_size)
+    file.bad("the tensors end at byte ", expected, " of the data, expected ", data_size, " (bytes of no tensor)");
+}
+
+/// How deep objects and lists nest, without building them: a million levels would overflow the stack later.
+int nesting(const std::string& json) {
+  int depth = 0, deepest = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    if (json[i] == '\\' && quoted)
+      ++i;
+    else if (json[i] == '"')
+      quoted = !quoted;
+    else if (!quoted && (json[i] == '{' || json[i] == '['))
+      deepest = std::max(deepest, ++depth);
+    else if (!quoted && (json[i] == '}' || json[i] == ']'))
+      --depth;
+  }
+  return deepest;
+}
+
+Header read_header(const FileReader& file) {
+  uint64_t length = 0;
+  if (file.size() < 8) file.bad("expected at least 8 bytes, got ", file.size(), ". Is the file cut short?");
+  file.read(0, &length, 8);
+  if (length > kLongestHeader)
+    file.bad("expected a header of at most ", kLongestHeader, " bytes, got ", length, ". Is it a safetensors file?");
+  if (length > file.size() - 8)
+    file.bad("expected a header of ", length, " bytes, got ", file.size() - 8, ". Is the file cut short?");
+  std::string text(length, '\0');
+  file.read(8, text.data(), length);
+  if (text.empty() || text[0] != '{') file.bad("expected a header that begins with '{'. Is it a safetensors file?");
+  constexpr int kDeepest = 8;  // the format itself needs three
+  if (nesting(text) > kDeepest)
+    file.bad("expected a header that nests at most ", kDeepest, " levels deep, got ", nesting(text));
+  // Of a name that occurs twice only the last entry counts; the bytes of the first are then a hole.
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) file.bad("expected a JSON header, got damaged text");
+
+  Header header;
+  header.data_start = 8 + length;
+  const uint64_t data_size = file.size() - header.data_start;
+  for (const auto& [name, value] : json.items()) {
+    if (name != "__metadata__") {
+      header.entries.push_back(parse_entry(file, name, value, data_size));
+      continue;
+    }
+    if (!value.is_object()) file.bad("expected __metadata__ to be an object of strings");
+    for (const auto& [key, word] : value.items()) {
+      if (!word.is_string()) file.bad("expected __metadata__ to hold strings, got another value for '", key, "'");
+      header.metadata[key] = word.get<std::string>();
+    }
+  }
+  sort_by_range(file, header.entries, data_size);
+  return header;
+}
+
+void write(const std::filesystem::path& path, const std::string& what, const StateDict& state,
+           const std::map<std::string, std::string>& metadata, bool sealed) {
+  WEFT_CHECK(state.scalars.empty(), "safetensors: expected tensors only, got the number '",
+             state.scalars.empty() ? "" : state.scalars[0].name, "'. A checkpoint holds numbers too");
+  // Wide elements first keeps every tensor aligned to its element; then by name, as the reference writer does.
+  std::vector<const NamedTensor*> order;
+  for (const NamedTensor& entry : state.tensors) order.push_back(&entry);
+  std::sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
+    return std::pair(-static_cast<int>(size_of(a->tensor.dtype())), std::string_view(a->name)) <
+           std::pair(-static_cast<int>(size_of(b->tensor.dtype())), std::string_view(b->name));
+  });
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  uint64_t offset = 0;
+  for (const NamedTensor* entry : order) {
+    WEFT_CHECK(entry->name != "__metadata__" && !header.contains(entry->name),
+               "safetensors: expected each name once, got '", entry->name, "' twice");
+    const Shape sizes = entry->tensor.sizes();
+    const uint64_t end = offset + entry->tensor.nbytes();
+    header[entry->name] = {{"dtype", stored_name(entry->tensor.dtype())},
+                           {"shape", std::vector<int64_t>(sizes.begin(), sizes.end())},
+                           {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  if (sealed)
+    header[kSealName] = {{"dtype", "U8"}, {"shape", {kSealBytes}}, {"data_offsets", {offset, offset + kSealBytes}}};
+  std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const uint64_t length = text.size();
+  WEFT_CHECK(length <= kLongestHeader, "safetensors: expected a header of at most ", kLongestHeader, " bytes, got ",
+             length);
+
+  AtomicFile file(path, what);
+  AtomicFile::Writer out(file);
+  out.write(&length, 8);
+  out.write(text.data(), text.size());
+  for (const NamedTensor* entry : order) {
+    const Tensor dense = entry->tensor.detach().to(Device{}).contiguous();
+    out.write(dense.raw_data(), dense.nbytes());
+  }
+  out.close();
+  if (sealed) seal(file);
+  file.commit();
+}
+
+}  // namespace
+
+SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) : file_(path, "safetensors") {
+  Header header = read_header(file_);
+  entries_ = std::move(header.entries);
+  metadata_ = std::move(header.metadata);
+  data_start_ = header.data_start;
+}
+
+Tensor SafetensorsReader::read(size_t index) const {
+  const Entry& entry = entries_.at(index);
+  return read_stored(
+      *entry.stored, entry.sizes, [&](void* to, uint64_t bytes) { file_.read(data_start_ + entry.begin, to, bytes); },
+      [&](std::string_view text) { file_.bad("tensor '", entry.name, "': ", text); });
+}
+
+SafetensorsFile read_safetensors(const std::filesystem::path& path) {
+  const SafetensorsReader file(path);
+  SafetensorsFile result;
+  result.metadata = file.metadata();
+  for (size_t i = 0; i < file.entries().size(); ++i)
+    result.state.tensors.push_back({file.entries()[i].name, file.read(i)});
+  return result;
+}
+
+void write_safetensors(const std::filesystem::path& path, const StateDict& state,
+                       const std::map<std::string, std::string>& metadata) {
+  write(path, "safetensors", state, metadata, /*sealed=*/false);
+}
+
+void write_sealed_safetensors(const std::filesystem::path& path, const std::string& what, const StateDict& state,
+                              const std::map<std::string, std::string>& metadata) {
+  write(path, what, state, metadata, /*sealed=*/true);
+}
+
+}  // namespace weft

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "core/state_dict.h"
+#include "io/file_reader.h"
+#include "io/stored_dtype.h"
+
+namespace weft {
+
+/// What a safetensors file holds: named tensors, in the order of their data, and metadata strings.
+struct SafetensorsFile {
+  StateDict state;
+  std::map<std::string, std::string> metadata;
+};
+
+/// One tensor of a header; its bytes are [begin, end) of the data after the header.
+struct SafetensorsEntry {
+  std::string name;
+  const StoredDType* stored = nullptr;
+  Shape sizes;
+  uint64_t begin = 0, end = 0;
+};
+
+/// A safetensors file (github.com/huggingface/safetensors): an 8-byte header length, a JSON header, the data. Opening
+/// reads the header only and checks all of it: the lengths against the file's size, JSON, dtypes, shapes, and that the
+/// tensors' ranges fill the data without holes or overlaps. Errors: `safetensors: FILE: …`, naming the tensor.
+class SafetensorsReader {
+ public:
+  explicit SafetensorsReader(const std::filesystem::path& path);
+
+  /// In the order of their data.
+  const std::vector<SafetensorsEntry>& entries() const { return entries_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  uint64_t file_size() const { return file_.size(); }
+
+  /// Reads one tensor directly into its memory on the CPU; dtypes that Weft lacks are widened (io/stored_dtype.h).
+  Tensor read(size_t index) const;
+
+ private:
+  FileReader file_;
+  std::vector<SafetensorsEntry> entries_;
+  std::map<std::string, std::string> metadata_;
+  uint64_t data_start_ = 0;
+};
+
+/// Reads a whole file with SafetensorsReader.
+SafetensorsFile read_safetensors(const std::filesystem::path& path);
+
+/// Writes the tensors (from any device, any strides) for other libraries; replaces an old file atomically.
+/// Errors: numbers in the state dict (the format has none), two tensors of one name, the disk is full.
+void write_safetensors(const std::filesystem::path& path, const StateDict& state,
+                       const std::map<std::string, std::string>& metadata = {});
+
+/// The same, with a seal (io/seal.h) as the last tensor, `seal` u8[20], so that damage is found before anything is
+/// parsed, and other libraries still read the file. `what` opens the error texts.
+void write_sealed_safetensors(const std::filesystem::path& path, const std::string& what, const StateDict& state,
+                              const std::map<std::string, std::string>& metadata);
+
+}  // namespace weft

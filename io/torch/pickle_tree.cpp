@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/torch/pickle_tree.h"
+
+#include <algorithm>
+
+#include "core/joined.h"
+#include "core/nearest.h"
+#include "kernels/error.h"
+
+namespace weft {
+namespace {
+
+constexpr size_t kShown = 100;            // bytes of a name in an error
+
+std::string text_of(const PickleValue& value) {
+  if (const auto* text = value.as<std::string>()) return *text;
+  if (const auto* number = value.as<int64_t>()) return str(*number);
+  if (const auto* number = value.as<double>()) return str(*number);
+  if (const auto* flag = value.as<bool>()) return *flag ? "true" : "false";
+  if (value.as<PickleNone>() != nullptr) return "none";
+  return "";
+}
+
+bool is_key(const PickleValue& value) {
+  return value.as<std::string>() != nullptr || value.as<int64_t>() != nullptr || value.as<bool>() != nullptr ||
+         value.as<double>() != nullptr;
+}
+
+const PickleValue* entry(const PickleValue& value, const std::string& key) {
+  if (const auto* dict = value.as<PickleDict>()) {
+    for (const auto& [name, item] : dict->items)
+      if (is_key(*name) && text_of(*name) == key) return item;
+  }
+  return nullptr;
+}
+
+bool holds_tensors(const PickleValue& value) {
+  const auto* dict = value.as<PickleDict>();
+  return dict != nullptr && std::any_of(dict->items.begin(), dict->items.end(), [](const PickleDict::Item& item) {
+           return item.second->as<PickledTensor>() != nullptr;
+         });
+}
+
+/// Walks the tree below a value. The values form a graph: a value with two references is visited twice. The number of
+/// visits is limited to the pickle's opcodes, far above what real files need.
+class Walk {
+ public:
+  Walk(const Pickle& pickle, const ByteStream::Fail& fail) : visits_left_(pickle.opcodes), fail_(fail) {}
+
+  void visit_all(const PickleValue& root) { visit(root, ""); }
+  /// A number, string or bool beside the tensors.
+  void keep(const std::string& name, const PickleValue& value) {
+    if (const auto* text = value.as<std::string>()) take(text->size());
+    if (const std::string text = text_of(value); !text.empty()) tree_.others[name] = text;
+  }
+  PickleTree finish() { return std::move(tree_); }
+
+ private:
+  void visit(const PickleValue& value, const std::string& name) {
+    if (std::find(path_.begin(), path_.end(), &value) != path_.end())
+      fail_(
+          str("pickle: ", value.begun(), ": expected values that end, got one that contains itself, at '", name, "'"));
+    if (path_.size() > kDeepestPickle) fail_(str("expected values nested at most ", kDeepestPickle, " deep, got more"));
+    take(name.size());
+    --visits_left_;
+    path_.push_back(&value);
+    if (const auto* tensor = value.as<PickledTensor>()) {
+      tree_.tensors.push_back({name, tensor});
+    } else if (const auto* dict = value.as<PickleDict>()) {
+      for (const auto& [key, item] : dict->items) {
+        if (!is_key(*key))
+          fail_(str("expected keys that are strings or numbers, got ", key->kind(), " in '", name, "'"));
+        visit(*item, below(name, text_of(*key)));
+      }
+    } else if (const auto* list = value.as<PickleList>()) {
+      for (size_t i = 0; i < list->items.size(); ++i) visit(*list->items[i], below(name, str(i)));
+    } else {
+      keep(name, value);
+    }
+    path_.pop_back();
+  }
+
+  void take(uint64_t text) {
+    if (visits_left_ == 0 || text > text_left_)
+      fail_("expected about as many values as the file describes, got far more by repetition");
+    text_left_ -= text;
+  }
+
+  static std::string below(const std::string& name, const std::string& key) {
+    return name.empty() ? key : name + "." + key;
+  }
+
+  uint64_t visits_left_, text_left_ = kMostPickleText;
+  const ByteStream::Fail& fail_;
+  std::vector<const PickleValue*> path_;  // from the root to the visited value
+  PickleTree tree_;
+};
+
+/// The value under `a.b`: the key as a whole, or part by part.
+const PickleValue* find_key(const PickleValue& value, const std::string& key, size_t depth = 0) {
+  if (const PickleValue* found = entry(value, key)) return found;
+  if (depth == kDeepestPickle) return nullptr;
+  for (size_t dot = key.find('.'); dot != std::string::npos; dot = key.find('.', dot + 1))
+    if (const PickleValue* outer = entry(value, key.substr(0, dot)))
+      if (const PickleValue* found = find_key(*outer, key.substr(dot + 1), depth + 1)) return found;
+  return nullptr;
+}
+
+}  // namespace
+
+PickleTree flatten_pickle(const Pickle& pickle, const std::string& key, const ByteStream::Fail& fail) {
+  const PickleValue* root = pickle.root;
+  if (!key.empty()) {
+    root = find_key(*pickle.root, key);
+    if (root == nullptr) {
+      std::vector<std::string> names;
+      if (const auto* dict = pickle.root->as<PickleDict>())
+        for (const auto& [name, value] : dict->items)
+          if (is_key(*name) && value->as<PickleDict>() != nullptr) names.push_back(text_of(*name).substr(0, kShown));
+      fail(str("expected a dict under the key '", key, "', got none.",
+               names.empty() ? " There are no dicts in it" : " There are: " + joined(names, 10)));
+    }
+    if (root->as<PickleDict>() == nullptr && root->as<PickleList>() == nullptr)
+      fail(str("expected a dict under the key '", key, "', got ", root->kind()));
+  } else if (!holds_tensors(*root)) {
+    for (const char* usual : {"state_dict", "model_state_dict", "model"}) {
+      const PickleValue* inner = entry(*root, usual);
+      if (inner == nullptr || !holds_tensors(*inner)) continue;
+      Walk walk(pickle, fail);
+      walk.visit_all(*inner);
+      for (const auto& [name, value] : root->as<PickleDict>()->items)  // the epoch and the like, not the optimizer
+        if (is_key(*name) && value->as<PickleDict>() == nullptr && value->as<PickleList>() == nullptr)
+          walk.keep(text_of(*name), *value);
+      return walk.finish();
+    }
+  }
+  if (root->as<PickleDict>() == nullptr && root->as<PickleList>() == nullptr && root->as<PickledTensor>() == nullptr)
+    fail(str("expected tensors, got ", root->kind()));
+  Walk walk(pickle, fail);
+  walk.visit_all(*root);
+  return walk.finish();
+}
+
+}  // namespace weft

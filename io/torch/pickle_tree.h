@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "io/torch/torch_pickle.h"
+
+namespace weft {
+
+// What a pickle may hold: levels of nesting, and bytes of all its names and strings together.
+constexpr size_t kDeepestPickle = 64;
+constexpr uint64_t kMostPickleText = 64 << 20;
+
+/// A tensor of a pickle and its path, dict keys and list positions joined with dots: `layer1.0.weight`.
+struct NamedPickledTensor {
+  std::string name;
+  const PickledTensor* tensor = nullptr;
+};
+
+struct PickleTree {
+  std::vector<NamedPickledTensor> tensors;
+  std::map<std::string, std::string> others;  ///< numbers, strings, bools beside them, as strings
+};
+
+/// The tensors under `key` (see open_torch). Errors through `fail`: no such key, only a scalar there, values
+/// that contain themselves or are nested too deep or repeated too often.
+PickleTree flatten_pickle(const Pickle& pickle, const std::string& key, const ByteStream::Fail& fail);
+
+}  // namespace weft

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "io/torch/pickle_tree.h"
+#include "io/torch/torch_archive.h"
+#include "io/torch/torch_object.h"
+
+namespace weft {
+namespace {
+
+/// Copies the values below the root, twice: first tensors are only announced, then they are read. The values form a
+/// graph: a value with two references is copied twice. The number of copies is limited to the pickle's opcodes, far
+/// above what real files need.
+class Copy {
+ public:
+  explicit Copy(TorchArchive& archive) : archive_(archive) {}
+
+  TorchObject run() {
+    for (const bool read : {false, true}) {
+      is_reading_ = read;
+      visits_left_ = archive_.pickle().opcodes;
+      text_left_ = kMostPickleText;
+      TorchObject object = copy(*archive_.pickle().root, "");
+      if (read) return object;
+    }
+    return {};
+  }
+
+ private:
+  template <class... Parts>
+  [[noreturn]] void bad(const Parts&... parts) const {
+    archive_.fail()(str(parts...));
+    std::abort();  // not reached: fail() throws
+  }
+
+  TorchObject copy(const PickleValue& value, const std::string& name) {
+    if (std::find(path_.begin(), path_.end(), &value) != path_.end())
+      bad("pickle: ", value.begun(), ": expected values that end, got one that contains itself, at '", name, "'");
+    if (path_.size() > kDeepestPickle) bad("expected values nested at most ", kDeepestPickle, " deep, got more");
+    const auto* text = value.as<std::string>();
+    const uint64_t length = name.size() + (text == nullptr ? 0 : text->size());
+    if (visits_left_ == 0 || length > text_left_)
+      bad("expected about as many values as the file describes, got far more by repetition");
+    --visits_left_;
+    text_left_ -= length;
+    path_.push_back(&value);
+    TorchObject object = copy_of(value, name);
+    path_.pop_back();
+    return object;
+  }
+
+  TorchObject copy_of(const PickleValue& value, const std::string& name) {
+    if (value.as<PickleNone>() != nullptr) return {TorchObject::None{}};
+    if (const auto* flag = value.as<bool>()) return {*flag};
+    if (const auto* number = value.as<int64_t>()) return {*number};
+    if (const auto* number = value.as<double>()) return {*number};
+    if (const auto* text = value.as<std::string>()) return {*text};
+    if (const auto* list = value.as<PickleList>()) return list_of(*list, name);
+    if (const auto* dict = value.as<PickleDict>()) return dict_of(*dict, name);
+    if (const auto* tensor = value.as<PickledTensor>()) {
+      if (is_reading_) return {archive_.read(*tensor, name)};
+      archive_.announce(*tensor, name);
+      return {};
+    }
+    bad("expected values and tensors, got ", value.kind(), " at '", name, "'");
+  }
+
+  TorchObject list_of(const PickleList& list, const std::string& name) {
+    TorchObject::List items;
+    for (size_t i = 0; i < list.items.size(); ++i) items.push_back(copy(*list.items[i], below(name, str(i))));
+    if (list.is_tuple) return {TorchObject::Tuple{std::move(items)}};
+    return {std::move(items)};
+  }
+
+  TorchObject dict_of(const PickleDict& dict, const std::string& name) {
+    TorchObject::Dict items;
+    for (const auto& [key, item] : dict.items) {
+      if (const auto* text = key->as<std::string>())
+        items.emplace_back(*text, copy(*item, below(name, *text)));
+      else if (const auto* number = key->as<int64_t>())
+        items.emplace_back(*number, copy(*item, below(name, str(*number))));
+      else
+        bad("expected keys that are strings or whole numbers, got ", key->kind(), " in '", name, "'");
+    }
+    return {std::move(items)};
+  }
+
+  static std::string below(const std::string& name, const std::string& key) {
+    return name.empty() ? key : name + "." + key;
+  }
+
+  TorchArchive& archive_;
+  bool is_reading_ = false;
+  uint64_t visits_left_ = 0, text_left_ = 0;
+  std::vector<const PickleValue*> path_;  // from the root to the copied value
+};
+
+}  // namespace
+
+TorchObject read_torch(const std::filesystem::path& path) {
+  const std::unique_ptr<TorchArchive> archive = open_torch_archive(path);
+  return Copy(*archive).run();
+}
+
+}  // namespace weft

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/atomic_file.h"
+
+namespace weft {
+
+/// A zip archive of stored (not compressed) entries, as PyTorch writes them, zip64 included; read by libzip. Opening
+/// reads the directory only. Errors: `pytorch: FILE: …`: no zip archive, damaged, an entry that is compressed or
+/// encrypted, entries whose sum is larger than the file, Weft was built without libzip.
+class ZipArchive {
+ public:
+  struct Entry {
+    std::string name;
+    uint64_t size = 0;
+    bool is_stored = true;  ///< neither compressed nor encrypted; others cannot be read
+  };
+
+  explicit ZipArchive(const std::filesystem::path& path);
+  ~ZipArchive();
+  ZipArchive(ZipArchive&&) noexcept;
+
+  const std::vector<Entry>& entries() const;
+  /// The number of this entry, or -1.
+  int64_t find(std::string_view name) const;
+  /// Reads the whole entry, `entries()[index].size` bytes, into the caller's memory. Errors: a wrong checksum, the file
+  /// ends too early. Not thread-safe.
+  void read(size_t index, void* to) const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+/// Writes such an archive into an AtomicFile's temporary file; data begins at multiples of 64 bytes, as in PyTorch's.
+class ZipWriter {
+ public:
+  /// Returns an entry's bytes when it is written; they must live as long as the pointer.
+  using Load = std::function<std::shared_ptr<const void>()>;
+
+  explicit ZipWriter(const AtomicFile& file);
+  ~ZipWriter();
+  ZipWriter(const ZipWriter&) = delete;
+  ZipWriter& operator=(const ZipWriter&) = delete;
+
+  void add(const std::string& name, uint64_t size, Load load);
+  /// Writes all entries, one after the other. Errors: AtomicFile::fail_write's.
+  void close();
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+/// Whether zip archives can be read and written at all (Weft was built with libzip).
+bool have_zip();
+
+}  // namespace weft

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables. torchvision's ResNets need none: Weft's modules have their names. Vision transformers use the names of
+// the original DINOv2; BERT uses Hugging Face's, with query, key and value packed.
+#include <algorithm>
+
+#include "core/nearest.h"
+#include "core/printable.h"
+#include "io/weights/name_map.h"
+#include "io/weights/name_pattern.h"
+
+namespace weft {
+namespace {
+
+/// facebookresearch/dinov2: its training checkpoints group blocks in chunks, blocks.CHUNK.BLOCK; its published weights
+/// have the names as they are.
+NameMap dinov2() {
+  return {"dinov2",
+          "facebookresearch/dinov2, training checkpoints too (--key teacher --prefix backbone.)",
+          {{"blocks.@.#.*", "blocks.#.*", false}},
+          {},
+          "*blocks.#.#.*"};
+}
+
+/// huggingface/transformers, models/dinov2 and dinov2_with_registers (convert_dinov2_to_hf.py).
+NameMap hf_dinov2() {
+  return {"hf_dinov2",
+          "Hugging Face's DINOv2, with and without registers, to the original's names",
+          {
+              {"embeddings.cls_token", "cls_token"},
+              {"embeddings.mask_token", "mask_token"},
+              {"embeddings.register_tokens", "register_tokens"},
+              {"embeddings.position_embeddings", "pos_embed"},
+              {"embeddings.patch_embeddings.projection.*", "patch_embed.proj.*"},
+              {"encoder.layer.#.norm1.*", "blocks.#.norm1.*"},
+              {"encoder.layer.#.attention.attention.{query,key,value}.*", "blocks.#.attn.qkv.*"},
+              {"encoder.layer.#.attention.output.dense.*", "blocks.#.attn.proj.*"},
+              {"encoder.layer.#.layer_scale1.lambda1", "blocks.#.ls1.gamma"},
+              {"encoder.layer.#.norm2.*", "blocks.#.norm2.*"},
+              {"encoder.layer.#.mlp.fc1.*", "blocks.#.mlp.fc1.*"},
+              {"encoder.layer.#.mlp.fc2.*", "blocks.#.mlp.fc2.*"},
+              {"encoder.layer.#.mlp.weights_in.*", "blocks.#.mlp.w12.*"},
+              {"encoder.layer.#.mlp.weights_out.*", "blocks.#.mlp.w3.*"},
+              {"encoder.layer.#.layer_scale2.lambda1", "blocks.#.ls2.gamma"},
+              {"layernorm.*", "norm.*"},
+          },
+          {"dinov2.", "dinov2_with_registers."},
+          "*encoder.layer.#.attention.attention.query.*"};
+}
+
+/// huggingface/transformers, models/bert; gamma and beta occur in files that were converted from TensorFlow.
+NameMap hf_bert() {
+  return {"hf_bert",
+          "Hugging Face's BERT to nn::Bert's names, with query, key and value stacked",
+          {
+              {"*embeddings.position_ids", "", false},
+              {"*LayerNorm.gamma", "*LayerNorm.weight", false},
+              {"*LayerNorm.beta", "*LayerNorm.bias", false},
+              {"*encoder.layer.#.attention.self.{query,key,value}.*", "*encoder.layer.#.attention.self.qkv.*"},
+              {"*encoder.layer.#.attention.output.dense.*", "*encoder.layer.#.attention.self.proj.*"},
+          },
+          {},
+          "*encoder.layer.#.attention.self.query.*"};
+}
+
+/// The same rows from right to left.
+NameMap inverse(const NameMap& map, const char* name, const char* purpose) {
+  NameMap result{name, purpose, {}, {}, nullptr};
+  for (const NameRule& rule : map.rules)
+    if (rule.both_ways) result.rules.push_back({rule.to, rule.from});
+  return result;
+}
+
+std::vector<NameMap> all_maps() {
+  return {dinov2(), hf_dinov2(), inverse(hf_dinov2(), "to_hf_dinov2", "the way back from hf_dinov2"), hf_bert(),
+          inverse(hf_bert(), "to_hf_bert", "the way back from hf_bert")};
+}
+
+}  // namespace
+
+std::vector<std::string> name_map_names() {
+  std::vector<std::string> names;
+  for (const NameMap& map : all_maps()) names.emplace_back(map.name);
+  return names;
+}
+
+std::string guess_name_map(const WeightsFile& file) {
+  for (const NameMap& map : all_maps())
+    if (map.sign != nullptr)
+      for (const WeightInfo& info : file.tensors())
+        if (info.name.size() <= kLongestMappedName && match_name(map.sign, info.name)) return map.name;
+  return "";
+}
+
+NameMap find_name_map(const std::string& name) {
+  for (NameMap& map : all_maps())
+    if (map.name == name) return std::move(map);
+  fail("name map: there is no '", printable(name), "'.", suggestion(name, name_map_names()));
+}
+
+}  // namespace weft

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "core/ops/concat.h"
+#include "core/printable.h"
+#include "io/weights/name_map.h"
+#include "io/weights/name_pattern.h"
+
+namespace weft {
+namespace {
+
+constexpr std::string_view kWrapped = "module.";
+
+/// How a renamed tensor is made: one of the file's, several stacked, or part `part` of `parts` of one.
+struct Recipe {
+  std::vector<int64_t> sources;     ///< -1 where the part is missing
+  std::vector<std::string> wanted;  ///< the sources' names
+  size_t part = 0, parts = 1;
+};
+
+class RenamedWeights : public WeightsFile {
+ public:
+  RenamedWeights(std::unique_ptr<WeightsFile> file, const RenameOptions& options) : file_(std::move(file)) {
+    format_ = file_->format();
+    metadata_ = file_->metadata();
+    const std::string map = options.map == "auto" ? guess_name_map(*file_) : options.map;
+    if (!map.empty()) map_ = find_name_map(map);
+    const auto& given = file_->tensors();
+    const bool wrapped = !given.empty() && std::all_of(given.begin(), given.end(), [](const WeightInfo& info) {
+      return info.name.starts_with(kWrapped);
+    });
+    size_t kept = 0;
+    for (size_t i = 0; i < given.size(); ++i) {
+      std::string name = wrapped ? given[i].name.substr(kWrapped.size()) : given[i].name;
+      if (!name.starts_with(options.prefix)) continue;
+      ++kept;
+      map_name(i, name.substr(options.prefix.size()));
+    }
+    WEFT_CHECK(kept > 0 || given.empty(), "weights: expected names that begin with '", printable(options.prefix),
+               "', got none, such as '", printable(given.empty() ? "" : given[0].name), "'");
+    for (const auto& [name, recipe] : planned_) {
+      const std::string full = options.add_prefix + name;
+      if (!options.leave_out.empty() && full.starts_with(options.leave_out)) continue;
+      add(describe(full, recipe));
+      recipes_.push_back(recipe);
+    }
+  }
+
+  Tensor read(size_t index) const override {
+    const Recipe& recipe = recipes_.at(index);
+    if (recipe.sources.size() > 1) {
+      std::vector<Tensor> parts;
+      for (const int64_t source : recipe.sources) parts.push_back(file_->read(static_cast<size_t>(source)));
+      return concat(parts, 0);
+    }
+    const Tensor whole = file_->read(static_cast<size_t>(recipe.sources[0]));
+    if (recipe.parts == 1) return whole;
+    const int64_t rows = whole.size(0) / static_cast<int64_t>(recipe.parts);
+    return whole.slice(0, static_cast<int64_t>(recipe.part) * rows, rows);
+  }
+
+ private:
+  void map_name(size_t source, std::string name) {
+    for (const char* prefix : map_.prefixes)
+      if (name.starts_with(prefix)) {
+        name = name.substr(std::string_view(prefix).size());
+        break;
+      }
+    if (name.size() <= kLongestMappedName)
+      for (const NameRule& rule : map_.rules)
+        if (const auto match = match_name(rule.from, name)) return apply(rule, *match, source, name);
+    plan(name, name).sources[0] = static_cast<int64_t>(source);
+  }
+
+  void apply(const NameRule& rule, NameMatch match, size_t source, const std::string& name) {
+    if (rule.to[0] == '\0') return;
+    const auto number = static_cast<int64_t>(source);
+    const size_t joined = words_of(rule.from).size(), cut = words_of(rule.to).size();
+    if (joined > 0) {
+      const std::string whole = fill_name(rule.to, match);
+      const auto known = place_.find(whole);
+      const size_t place = known == place_.end() ? planned_.size() : known->second;
+      if (known == place_.end()) {
+        place_[whole] = place;
+        Recipe recipe{std::vector<int64_t>(joined, -1), {}, 0, 1};
+        NameMatch each = match;
+        for (each.word = 0; each.word < joined; ++each.word) recipe.wanted.push_back(fill_name(rule.from, each));
+        planned_.emplace_back(whole, recipe);
+      }
+      planned_[place].second.sources.at(match.word) = number;
+      return;
+    }
+    for (match.word = 0; match.word < std::max<size_t>(cut, 1); ++match.word) {
+      Recipe& recipe = plan(fill_name(rule.to, match), name);
+      recipe.sources[0] = number;
+      recipe.part = match.word;
+      recipe.parts = std::max<size_t>(cut, 1);
+    }
+  }
+
+  Recipe& plan(const std::string& name, const std::string& source) {
+    WEFT_CHECK(place_.emplace(name, planned_.size()).second, "weights: expected each name once after renaming, got '",
+               printable(name), "' twice, also from '", printable(source), "'");
+    planned_.emplace_back(name, Recipe{{-1}, {source}, 0, 1});
+    return planned_.back().second;
+  }
+
+  WeightInfo describe(const std::string& name, const Recipe& recipe) const {
+    for (size_t i = 0; i < recipe.sources.size(); ++i)
+      WEFT_CHECK(recipe.sources[i] >= 0, "weights: '", printable(name), "' is stacked from ", recipe.sources.size(),
+                 " tensors: expected '", printable(recipe.wanted[i]), "', got none");
+    WeightInfo info = file_->tensors()[static_cast<size_t>(recipe.sources[0])];
+    info.name = name;
+    const auto parts = static_cast<int64_t>(recipe.parts);
+    if (recipe.parts > 1) {
+      WEFT_CHECK(info.sizes.rank() > 0 && info.sizes[0] % parts == 0, "weights: '", printable(recipe.wanted[0]),
+                 "': expected rows for ", parts, " equal parts, got shape ", info.sizes);
+      info.sizes[0] /= parts;
+    }
+    for (size_t i = 1; i < recipe.sources.size(); ++i) {
+      const WeightInfo& next = file_->tensors()[static_cast<size_t>(recipe.sources[i])];
+      Shape same = next.sizes;
+      if (same.rank() > 0 && info.sizes.rank() == same.rank()) same[0] = info.sizes[0];
+      WEFT_CHECK(info.sizes.rank() > 0 && same == info.sizes && next.dtype == info.dtype, "weights: '", printable(name),
+                 "' is stacked: expected '", printable(recipe.wanted[i]), "' as ", info.dtype, " with rows of ",
+                 info.sizes, ", got ", next.dtype, next.sizes);
+      info.sizes[0] += next.sizes[0];
+    }
+    return info;
+  }
+
+  std::unique_ptr<WeightsFile> file_;
+  NameMap map_{};
+  std::vector<std::pair<std::string, Recipe>> planned_;  // in the file's order
+  std::map<std::string, size_t> place_;
+  std::vector<Recipe> recipes_;
+};
+
+}  // namespace
+
+std::unique_ptr<WeightsFile> renamed_weights(std::unique_ptr<WeightsFile> file, const RenameOptions& options) {
+  return std::make_unique<RenamedWeights>(std::move(file), options);
+}
+
+}  // namespace weft

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/state_dict.h"
+
+namespace weft {
+
+/// What a file states about a tensor before its data is read.
+struct WeightInfo {
+  std::string name;
+  DType dtype = DType::f32;  ///< as read() returns it
+  Shape sizes;
+  std::string stored;  ///< the element type in the file: `F32`, `I8`
+
+  uint64_t bytes() const { return static_cast<uint64_t>(sizes.numel()) * size_of(dtype); }
+};
+
+/// Named tensors in a file of any format that Weft reads. Opening reads their descriptions; a tensor's data is read on
+/// demand, directly into its memory on the CPU.
+class WeightsFile {
+ public:
+  virtual ~WeightsFile() = default;
+
+  const std::string& format() const { return format_; }  ///< `safetensors`, `pytorch`, `pytorch (legacy)`, …
+  const std::vector<WeightInfo>& tensors() const { return tensors_; }
+  /// What the file holds besides tensors, as strings: safetensors' metadata, `epoch` of a PyTorch checkpoint.
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  /// The tensor's number, or -1.
+  int64_t find(std::string_view name) const;
+
+  virtual Tensor read(size_t index) const = 0;
+  StateDict read_all() const;
+
+ protected:
+  /// Errors: a name that occurs twice.
+  void add(WeightInfo info);
+
+  std::string format_;
+  std::map<std::string, std::string> metadata_;
+
+ private:
+  std::vector<WeightInfo> tensors_;
+  std::unordered_map<std::string, size_t> index_;
+};
+
+struct OpenWeightsOptions {
+  std::string
+      key;  ///< which dict of a PyTorch file (`model`, `state_dict.teacher`), which part of a checkpoint; "": found
+};
+
+/// Opens safetensors (`.safetensors`, `.safetensors.index.json`), PyTorch (`.pt`, `.pth`, `.th`, `.bin`) and Weft's
+/// checkpoints (`.h5`); the content decides, not the name. Errors: `FORMAT: FILE: …`; another format.
+std::unique_ptr<WeightsFile> open_weights(const std::filesystem::path& path, const OpenWeightsOptions& options = {});
+
+/// Opens a file that torch.save wrote, zip archive or legacy format. Pickles are run by a machine that builds tensors,
+/// dicts, lists and numbers and nothing else (io/pickle/unpickler.h). The tensors are those of the dict under `key`;
+/// without a key those of the outermost dict; if it holds none, of its `state_dict`, `model_state_dict` or `model`;
+/// else all, with names joined by dots. Errors: `pytorch: FILE: …`.
+std::unique_ptr<WeightsFile> open_torch(const std::filesystem::path& path, const std::string& key = "");
+
+/// Writes a file that `torch.load(FILE, weights_only=True)` opens as a dict of tensors; tensors that share memory
+/// share it in the file too. Replaces an old file atomically. Errors: numbers in the state dict, the disk is full, Weft
+/// was built without libzip.
+void write_torch(const std::filesystem::path& path, const StateDict& state);
+
+}  // namespace weft

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/winograd_loops.h"
+
+namespace weft::kernels::cpu {
+
+const PanelKernel<float>& panel_f32_avx512() { return PanelLoops<float, 16, 12>::kTable; }
+const PanelKernel<double>& panel_f64_avx512() { return PanelLoops<double, 8, 12>::kTable; }
+const WinogradKernels& winograd_avx512() { return Winograd<16, 12>::kTable; }
+
+}  // namespace weft::kernels::cpu

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled instead of the .cu files for a device that this build leaves out, named WEFT_DEVICE: each of its kernels
+// throws.
+#include "kernels/cuda/attention_lengths.h"
+#include "kernels/kernel.h"
+#include "kernels/runtime.h"
+
+namespace weft::kernels::WEFT_DEVICE {
+static constexpr const char* kDevice = "device " WEFT_DEVICE_NAME;
+[[noreturn]] static void missing(const char* name) { fail(name, WEFT_NO_DEVICE); }
+}  // namespace weft::kernels::WEFT_DEVICE
+
+#undef WEFT_KERNEL
+#define WEFT_KERNEL(kernel_name, ...)                      \
+  namespace WEFT_DEVICE {                                  \
+  void kernel_name(__VA_ARGS__);                           \
+  void kernel_name(__VA_ARGS__) { missing(#kernel_name); } \
+  }                                                        \
+  static_assert(true)
+
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include "contracts.h"  // written by CMake: includes every contract header
+
+namespace weft::kernels::WEFT_DEVICE {
+
+void attention_lengths(const Queue&, int32_t*, const View&, int64_t, int64_t) { missing("attention_lengths"); }
+void attention_clear_results(const Queue&, const View&, const View&, const View&) {
+  missing("attention_clear_results");
+}
+void attention_clear_gradients(const Queue&, const View&, const View&, const View&, const View&) {
+  missing("attention_clear_gradients");
+}
+
+namespace {
+
+class NoDevice final : public Runtime {
+ public:
+  int device_count() override { return 0; }
+  std::string describe(int) override { missing(kDevice); }
+  std::string identity(int) override { missing(kDevice); }
+  void memory_info(int, size_t&, size_t&) override { missing(kDevice); }
+  void* allocate(int, size_t) override { missing(kDevice); }
+  void release(int, void*) noexcept override {}
+  void* allocate_pinned(size_t) override { missing(kDevice); }
+  void release_pinned(void*) noexcept override {}
+  void copy(int, void*, const void*, size_t, void*) override { missing(kDevice); }
+  bool stages_pageable_memory(int) override { missing(kDevice); }
+  void fill_bytes(int, void*, int, size_t, void*) override { missing(kDevice); }
+  void* create_stream(int, int) override { missing(kDevice); }
+  void destroy_stream(int, void*) noexcept override {}
+  void synchronize_stream(int, void*) override { missing(kDevice); }
+  void synchronize_device(int) override { missing(kDevice); }
+  void* create_event(int, bool) override { missing(kDevice); }
+  void destroy_event(void*) noexcept override {}
+  void record_event(void*, int, void*) override { missing(kDevice); }
+  void wait_event(int, void*, void*) override { missing(kDevice); }
+  bool query_event(void*) override { missing(kDevice); }
+  void synchronize_event(void*) override { missing(kDevice); }
+  float elapsed_ms(void*, void*) override { missing(kDevice); }
+  void begin_capture(int, void*) override { missing(kDevice); }
+  void* end_capture(int, void*) override { missing(kDevice); }
+  void abandon_capture(int, void*) noexcept override {}
+  void launch_graph(int, void*, void*) override { missing(kDevice); }
+  void destroy_graph(void*) noexcept override {}
+};
+
+}  // namespace
+
+Runtime& runtime() {
+  static NoDevice& runtime = *new NoDevice;
+  return runtime;
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE

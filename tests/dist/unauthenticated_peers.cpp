@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unauthenticated peers at the port of a job do not disturb it.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "tests/dist/meeting.h"
+
+namespace weft::dist {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using namespace std::chrono_literals;
+
+TEST(UnauthenticatedPeers, OtherProtocolIsRefusedInOneLine) {
+  WEFT_NEEDS_SODIUM();
+  Meeting meeting;
+  TcpStore store = meeting.store();
+  const Descriptor socket = meeting.unproven();
+  send_all(socket.fd(), "GET / HTTP/1.1\r\nHost: gpu1\r\n\r\n", Clock::now() + 1s);
+  EXPECT_TRUE(is_closed(socket));
+  ASSERT_TRUE(comes_true([&] { return !meeting.said().empty(); }));
+  EXPECT_THAT(meeting.said(),
+              ::testing::ElementsAre(::testing::MatchesRegex(
+                  "store: refused 127.0.0.1:[0-9]+, which announces a message of [0-9]+ bytes, 1 to 256 are allowed")));
+  const Descriptor second = meeting.unproven();
+  send_all(second.fd(), frame("weft store 9\n" + std::string(32, 'n')), Clock::now() + 1s);
+  EXPECT_TRUE(is_closed(second));
+  EXPECT_TRUE(comes_true([&] { return meeting.said().size() == 2; }));
+  EXPECT_THAT(meeting.said().back(), HasSubstr("which speaks another protocol"));
+  store.set("a", "b");
+  EXPECT_EQ(store.get("a", 1s), "b");
+}
+
+TEST(UnauthenticatedPeers, SilentOnesAreDroppedSoon) {
+  WEFT_NEEDS_SODIUM();
+  Meeting meeting(1, 200ms);
+  const Descriptor silent = meeting.unproven();
+  const Descriptor slow = meeting.unproven();
+  const TimePoint start = Clock::now();
+  std::thread drips([&] {  // a byte now and then does not buy time
+    for (int i = 0; i < 100; ++i) {
+      if (send_all(slow.fd(), std::string(1, i == 0 ? '\x2d' : '\0'), Clock::now() + 1s) != 0) return;
+      std::this_thread::sleep_for(20ms);
+    }
+  });
+  EXPECT_TRUE(is_closed(silent));
+  EXPECT_TRUE(is_closed(slow));
+  EXPECT_LT(Clock::now() - start, 5s);
+  drips.join();
+  EXPECT_THAT(meeting.said(), Contains(HasSubstr("which did not prove in 200 ms that it knows the secret")).Times(2));
+}
+
+TEST(UnauthenticatedPeers, OversizeMessagesEndTheirSender) {
+  WEFT_NEEDS_SODIUM();
+  Meeting meeting;
+  TcpStore store = meeting.store();
+  StoreConnection rank = meeting.connect();
+  send_all(rank.socket.fd(), std::string("\xff\xff\xff\x7f", 4), Clock::now() + 1s);
+  EXPECT_TRUE(is_closed(rank.socket));
+  EXPECT_TRUE(comes_true([&] { return !meeting.said().empty(); }));
+  EXPECT_THAT(meeting.said().back(),
+              HasSubstr("is authenticated, but: announces a message of 2147483647 bytes, 1 to 1052672 are allowed"));
+
+  StoreConnection other = meeting.connect();
+  send_all(other.socket.fd(), MessageWriter(MessageKind::set).number(1).text(std::string(257, 'k')).text("").frame(),
+           Clock::now() + 1s);
+  EXPECT_TRUE(is_closed(other.socket));
+  EXPECT_TRUE(comes_true([&] { return meeting.said().size() == 2; }));
+  EXPECT_THAT(meeting.said().back(), HasSubstr("a string in a message has 257 bytes, at most 256 are allowed"));
+  store.set("a", "b");
+  EXPECT_EQ(store.get("a", 1s), "b");
+}
+
+// A thousand connections that say nothing, held open, while a job meets and works.
+TEST(UnauthenticatedPeers, FloodDoesNotDisturbTheJob) {
+  WEFT_NEEDS_SODIUM();
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 4096);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  constexpr int kRanks = 4, kFlood = 1000;
+  Meeting meeting(kRanks, 2000ms, 64);
+  std::vector<std::unique_ptr<TcpMembership>> members;
+  members.push_back(meeting.member(0, kRanks));
+
+  std::vector<Descriptor> flood;
+  std::thread attacker([&] {
+    for (int i = 0; i < kFlood; ++i) {
+      Descriptor socket;
+      if (connect_to(resolve(meeting.server.address()).front(), Clock::now() + 10s, socket) == 0)
+        flood.push_back(std::move(socket));
+    }
+  });
+  const TimePoint start = Clock::now();
+  for (int rank = 1; rank < kRanks; ++rank) members.push_back(meeting.member(rank, kRanks));
+  for (const auto& member : members) member->wait_for_all(10s);
+  TcpStore store = meeting.store();
+  for (int i = 1; i <= 200; ++i) ASSERT_EQ(store.add("steps", 1), i);
+  attacker.join();
+  EXPECT_EQ(flood.size(), size_t{kFlood});
+  for (int i = 1; i <= 200; ++i) ASSERT_EQ(store.add("steps", 1), 200 + i);
+  EXPECT_LT(Clock::now() - start, 20s);
+
+  int failures = 0;
+  for (const auto& member : members) member->on_failure([&](const Failure&) { ++failures; });
+  for (const Descriptor& socket : flood) EXPECT_TRUE(is_closed(socket));
+  EXPECT_EQ(failures, 0);
+  EXPECT_EQ(meeting.said().size(), 10u) << "a flood must not flood the log";
+  for (const auto& member : members) member->leave();
+}
+
+TEST(UnauthenticatedPeers, ServerEndsWhileTheyHoldConnections) {
+  WEFT_NEEDS_SODIUM();
+  auto meeting = std::make_unique<Meeting>();
+  const Descriptor silent = meeting->unproven();
+  const TimePoint start = Clock::now();
+  meeting.reset();
+  EXPECT_LT(Clock::now() - start, 3s);
+  EXPECT_TRUE(is_closed(silent));
+}
+
+}  // namespace
+}  // namespace weft::dist

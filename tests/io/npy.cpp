@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/npy.h"
+
+#include <fstream>
+
+#include "tests/support/error_text.h"
+#include "tests/support/temporary_folder.h"
+
+namespace weft {
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+using TemporaryFolder = tests::TemporaryFolderOf<fs::path>;
+
+/// A file of version 1 with this header, unpadded, and these bytes.
+fs::path file_of(const TemporaryFolder& folder, const std::string& header, const std::string& data, char version = 1) {
+  const fs::path path = folder / "a.npy";
+  std::ofstream out(path, std::ios::binary);
+  out << "\x93NUMPY" << version << '\0' << static_cast<char>(header.size() & 255)
+      << static_cast<char>(header.size() >> 8);
+  if (version > 1) out << std::string(2, '\0');
+  out << header << data;
+  return path;
+}
+
+std::string refusal(const std::string& header, const std::string& data, char version = 1) {
+  const TemporaryFolder folder;
+  return error_text([&] { read_npy(file_of(folder, header, data, version)); });
+}
+
+TEST(Npy, RoundTrips) {
+  const TemporaryFolder folder;
+  for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8}) {
+    const Tensor x = Tensor::arange(24, DType::f32).reshape({1, 4, 1, 6}).to(dtype);
+    write_npy(folder / "x.npy", x.permute({0, 3, 2, 1}));
+    const Tensor y = read_npy(folder / "x.npy");
+    EXPECT_EQ(y.dtype(), dtype);
+    EXPECT_EQ(y.sizes(), (Shape{1, 6, 1, 4}));
+    EXPECT_EQ(y.to_vector<double>(), x.permute({0, 3, 2, 1}).to_vector<double>());
+  }
+  write_npy(folder / "line.npy", Tensor::arange(3, DType::f32));
+  EXPECT_EQ(read_npy(folder / "line.npy").sizes(), Shape{3});
+  // As NumPy aligns it: the data begin at a multiple of 64 bytes.
+  EXPECT_EQ((fs::file_size(folder / "line.npy") - 12) % 64, 0u);
+}
+
+// Bytes as numpy 1.24 writes np.save(file, np.array([[1, 2]], dtype='<f4')): header of 118 bytes.
+TEST(Npy, ReadsWhatNumPyWrites) {
+  const TemporaryFolder folder;
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }";
+  header.resize(117, ' ');
+  const std::string data("\0\0\x80\x3f\0\0\0\x40", 8);
+  for (const char version : {1, 2, 3}) {
+    const Tensor x = read_npy(file_of(folder, header + '\n', data, version));
+    EXPECT_EQ(x.sizes(), (Shape{1, 2}));
+    EXPECT_THAT(x.to_vector<float>(), ::testing::ElementsAre(1, 2));
+  }
+}
+
+TEST(Npy, RefusesWithOneLine) {
+  const std::string good = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n";
+  EXPECT_THAT(refusal(good, "1234567"), HasSubstr("a.npy: expected 8 bytes after the header, got 7"));
+  EXPECT_THAT(refusal("{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }\n", "12345678"),
+              HasSubstr("expected elements <f4, <f8, <i4, <i8 or |u1, got '>f4'"));
+  EXPECT_THAT(refusal("{'descr': '<f4', 'fortran_order': True, 'shape': (2,), }\n", "12345678"),
+              HasSubstr("expected C order, got Fortran order"));
+  EXPECT_THAT(refusal("{'descr': '<f4', 'fortran_order': False, }\n", ""),
+              HasSubstr("expected the key 'shape' in the header, got none"));
+  EXPECT_THAT(refusal("{'descr': '<f4', 'fortran_order': False, 'shape': (x,), }", ""),
+              HasSubstr("expected numbers in the shape, got x"));
+  EXPECT_THAT(refusal("{'descr': '<f4', 'fortran_order': False, 'shape': 3, }", ""),
+              HasSubstr("expected a shape such as (1, 20), got 3"));
+  EXPECT_THAT(refusal("{'descr': '<f4', 'fortran_order': False, 'shape': (99999, 99999, 99999), }", ""),
+              HasSubstr("expected at most 1 GiB in 8 dimensions, got more"));
+  EXPECT_THAT(refusal(good, "12345678", 9), HasSubstr("expected version 1 to 3 of the format, got 9"));
+  const TemporaryFolder folder;
+  std::ofstream(folder / "short.npy") << "\x93NUMPY\x01" << '\0' << "\xff\xff{";
+  EXPECT_THAT(error_text([&] { read_npy(folder / "short.npy"); }), HasSubstr("cut short inside the header"));
+  std::ofstream(folder / "other.npy") << "hello, this is no array";
+  EXPECT_THAT(error_text([&] { read_npy(folder / "other.npy"); }), HasSubstr("expected a file of NumPy's np.save"));
+  EXPECT_THAT(error_text([&] { write_npy(folder / "h.npy", Tensor::zeros({2}, DType::bf16)); }),
+              HasSubstr("expected f32, f64, i32, i64 or u8, got bf16[2]"));
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/safetensors.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tests/io/random_state.h"
+#include "tests/train/temporary_folder.h"
+
+namespace weft {
+namespace {
+
+using test::error_of;
+using test::read_file;
+using test::TemporaryFolder;
+using test::write_file;
+
+/// A file of this header and data, with the length in front.
+std::string file_of(const std::string& header, const std::string& data = "") {
+  const uint64_t length = header.size();
+  return std::string(reinterpret_cast<const char*>(&length), 8) + header + data;
+}
+
+TEST(Safetensors, RoundTripIsBitwise) {
+  std::mt19937_64 random(std::random_device{}());
+  const TemporaryFolder folder;
+  const StateDict state = test::random_state(random);
+  write_safetensors(folder / "a.safetensors", state, {{"model", "resnet20"}, {"umlaut", "ä"}});
+  const SafetensorsFile file = read_safetensors(folder / "a.safetensors");
+  test::expect_same_tensors(state, file.state);
+  EXPECT_EQ(file.metadata, (std::map<std::string, std::string>{{"model", "resnet20"}, {"umlaut", "ä"}}));
+  EXPECT_EQ(folder.files(), 1u);
+}
+
+TEST(Safetensors, WritesWhatOthersRead) {
+  const TemporaryFolder folder;
+  StateDict state;
+  state.tensors.push_back({"b", Tensor::from(std::vector<float>{1, 2}, Shape{2, 1})});
+  state.tensors.push_back({"a", Tensor::from(std::vector<double>{3})});
+  write_safetensors(folder / "a", state);
+  const std::string bytes = read_file(folder / "a");
+  uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), 8);
+  EXPECT_EQ(length % 8, 0u);
+  const auto header = nlohmann::json::parse(bytes.substr(8, length));
+  EXPECT_EQ(header["a"], nlohmann::json::parse(R"({"dtype":"F64","shape":[1],"data_offsets":[0,8]})"));
+  EXPECT_EQ(header["b"], nlohmann::json::parse(R"({"dtype":"F32","shape":[2,1],"data_offsets":[8,16]})"));
+  EXPECT_EQ(bytes.size(), 8 + length + 16);
+  float second = 0;
+  std::memcpy(&second, bytes.data() + 8 + length + 12, 4);
+  EXPECT_EQ(second, 2);
+}
+
+TEST(Safetensors, StridedTensorsAreWrittenInOrder) {
+  const TemporaryFolder folder;
+  StateDict state;
+  state.tensors.push_back({"t", Tensor::from(std::vector<float>{1, 2, 3, 4, 5, 6}, Shape{2, 3}).transpose(0, 1)});
+  write_safetensors(folder / "a", state);
+  const Tensor read = read_safetensors(folder / "a").state.tensor("t");
+  EXPECT_EQ(read.sizes(), (Shape{3, 2}));
+  EXPECT_EQ(read.to_vector<float>(), (std::vector<float>{1, 4, 2, 5, 3, 6}));
+}
+
+// What Weft has no dtype for is widened, value by value.
+TEST(Safetensors, NarrowDTypesAreWidened) {
+  const TemporaryFolder folder;
+  const auto read = [&](const std::string& dtype, int64_t n, const std::string& data) {
+    write_file(folder / "a", file_of(str("{\"t\":{\"dtype\":\"", dtype, "\",\"shape\":[", n, "],\"data_offsets\":[0,",
+                                         data.size(), "]}}"),
+                                     data));
+    return read_safetensors(folder / "a").state.tensor("t");
+  };
+  using namespace std::string_literals;
+  EXPECT_EQ(read("I8", 3, "\x01\xff\x80").to_vector<int32_t>(), (std::vector<int32_t>{1, -1, -128}));
+  EXPECT_EQ(read("I16", 3, "\1\0\xff\xff\0\x80"s).to_vector<int32_t>(), (std::vector<int32_t>{1, -1, -32768}));
+  EXPECT_EQ(read("U16", 2, "\1\0\xff\xff"s).to_vector<int32_t>(), (std::vector<int32_t>{1, 65535}));
+  EXPECT_EQ(read("U32", 2, "\1\0\0\0\xff\xff\xff\xff"s).to_vector<int64_t>(), (std::vector<int64_t>{1, 4294967295}));
+  EXPECT_EQ(read("I8", 0, "").dtype(), DType::i32);
+
+  // Every byte of both 8-bit formats against the formula.
+  std::string bytes;
+  for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
+  const auto value = [](int byte, int mantissa_bits, int bias) {
+    const int exponent = (byte & 127) >> mantissa_bits, mantissa = byte & ((1 << mantissa_bits) - 1);
+    const double fraction = (exponent == 0 ? 0.0 : 1.0) + std::ldexp(mantissa, -mantissa_bits);
+    return std::ldexp(byte & 128 ? -fraction : fraction, std::max(exponent, 1) - bias);
+  };
+  const auto e4m3 = read("F8_E4M3", 256, bytes).to_vector<double>(),
+             e5m2 = read("F8_E5M2", 256, bytes).to_vector<double>();
+  for (int i = 0; i < 256; ++i) {
+    const auto n = static_cast<size_t>(i);
+    if ((i & 127) == 127)
+      EXPECT_TRUE(std::isnan(e4m3[n])) << i;
+    else
+      EXPECT_EQ(e4m3[n], value(i, 3, 7)) << i;
+    if ((i & 127) > 124)
+      EXPECT_TRUE(std::isnan(e5m2[n])) << i;
+    else if ((i & 127) == 124)
+      EXPECT_TRUE(std::isinf(e5m2[n])) << i;
+    else
+      EXPECT_EQ(e5m2[n], value(i, 2, 15)) << i;
+  }
+}
+
+// Opening reads the header only; tensors are read in any order, each from its own place.
+TEST(Safetensors, ReadOnDemand) {
+  std::mt19937_64 random(std::random_device{}());
+  const TemporaryFolder folder;
+  const StateDict state = test::random_state(random);
+  write_safetensors(folder / "a", state);
+  const SafetensorsReader file(folder / "a");
+  ASSERT_EQ(file.entries().size(), state.tensors.size());
+  for (size_t i = file.entries().size(); i-- > 0;)
+    EXPECT_TRUE(test::same_bits(file.read(i), state.tensor(file.entries()[i].name)));
+}
+
+// 5 GiB with nothing between: offsets beyond 32 bits. The file is sparse and takes some kilobytes of disk.
+TEST(Safetensors, OffsetsBeyond32Bits) {
+  const TemporaryFolder folder;
+  const std::string header = R"({"big":{"dtype":"U8","shape":[5368709120],"data_offsets":[0,5368709120]},)"
+                             R"("last":{"dtype":"F32","shape":[2],"data_offsets":[5368709120,5368709128]}})";
+  write_file(folder / "a", file_of(header));
+  const auto start = std::filesystem::file_size(folder / "a");
+  std::filesystem::resize_file(folder / "a", start + 5368709128);
+  {
+    std::fstream out(folder / "a", std::ios::binary | std::ios::in | std::ios::out);
+    const float values[] = {1.5f, -2};
+    out.seekp(static_cast<std::streamoff>(start + 5368709120));
+    out.write(reinterpret_cast<const char*>(values), sizeof values);
+  }
+  const SafetensorsReader file(folder / "a");
+  EXPECT_EQ(file.entries()[0].sizes, (Shape{5368709120}));
+  EXPECT_EQ(file.read(1).to_vector<float>(), (std::vector<float>{1.5f, -2}));
+}
+
+TEST(Safetensors, AnEmptyFileOfTensors) {
+  const TemporaryFolder folder;
+  write_safetensors(folder / "a", {});
+  EXPECT_TRUE(read_safetensors(folder / "a").state.tensors.empty());
+}
+
+TEST(Safetensors, DamagedFilesAreNamed) {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "a").string();
+  const auto error = [&](const std::string& bytes) {
+    write_file(path, bytes);
+    std::string text = error_of([&] { static_cast<void>(read_safetensors(path)); });
+    const std::string start = "safetensors: " + path + ": ";
+    return text.starts_with(start) ? text.substr(start.size()) : text;
+  };
+  const auto tensor = [](const std::string& name, const std::string& dtype, const std::string& shape,
+                         const std::string& offsets) {
+    return "\"" + name + R"(":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}";
+  };
+  const std::string data(16, 'x');
+
+  EXPECT_EQ(error("abc"), "expected at least 8 bytes, got 3. Is the file cut short?");
+  EXPECT_EQ(error("garbage!garbage!"),
+            "expected a header of at most 100000000 bytes, got 2406443243860549991. Is it a safetensors file?");
+  EXPECT_EQ(error(file_of("{}").substr(0, 9)), "expected a header of 2 bytes, got 1. Is the file cut short?");
+  EXPECT_EQ(error(file_of("[]")), "expected a header that begins with '{'. Is it a safetensors file?");
+  EXPECT_EQ(error(file_of("")), "expected a header that begins with '{'. Is it a safetensors file?");
+  EXPECT_EQ(error(file_of("{\"a\":")), "expected a JSON header, got damaged text");
+  EXPECT_EQ(error(file_of(R"({"a":{"dtype":"U8","shape":)" + std::string(1'000'000, '['))),
+            "expected a header that nests at most 8 levels deep, got 1000002");
+  EXPECT_EQ(error(file_of(R"({"[[[[[[[[[[\\\"[":1})")),  // brackets of a name do not count
+            R"(tensor '[[[[[[[[[[\"[': expected an object with dtype, shape and data_offsets)");
+  EXPECT_EQ(error(file_of(R"({"a\nb\u007f":1})")),
+            "tensor 'a\\x0ab\\x7f': expected an object with dtype, shape and data_offsets");
+  EXPECT_EQ(error(file_of(R"({"a":1})")), "tensor 'a': expected an object with dtype, shape and data_offsets");
+  EXPECT_EQ(error(file_of(R"({"a":{"shape":[]}})")), "tensor 'a': expected a dtype, got none");
+  EXPECT_EQ(error(file_of(R"({"a":{"dtype":"U8"}})")), "tensor 'a': expected a shape, got none");
+  EXPECT_EQ(error(file_of(R"({"a":{"dtype":"U8","shape":[]}})")), "tensor 'a': expected data_offsets [begin, end]");
+  EXPECT_EQ(
+      error(file_of("{" + tensor("a", "U64", "[1]", "[0,2]") + "}", "xx")),
+      "tensor 'a': expected dtype F32, F64, BF16, F16, F8_E4M3, F8_E5M2, I64, I32, I16, I8, U32, U16, U8 or BOOL, "
+      "got 'U64'");
+  EXPECT_EQ(error(file_of("{" + tensor("a", "U8", "[-1]", "[0,2]") + "}", "xx")),
+            "tensor 'a': expected sizes that are whole numbers, got shape [-1]");
+  EXPECT_EQ(error(file_of("{" + tensor("a", "U8", "[1,1,1,1,1,1,1,1,1]", "[0,1]") + "}", "x")),
+            "tensor 'a': expected at most 8 dimensions, got 9");
+  EXPECT_EQ(error(file_of("{" + tensor("a", "F32", "[1152921504606846976,1152921504606846976]", "[0,2]") + "}", "xx")),
+            "tensor 'a': expected a size that fits memory, got shape [1152921504606846976,1152921504606846976]");
+  EXPECT_EQ(error(file_of("{" + tensor("a", "F32", "[4]", "[0,16]") + "}", data.substr(1))),
+            "tensor 'a': expected a range within 15 bytes of data, got [0, 16). Is the file cut short?");
+  EXPECT_EQ(error(file_of("{" + tensor("a", "F32", "[4]", "[16,0]") + "}", data)),
+            "tensor 'a': expected a range within 16 bytes of data, got [16, 0). Is the file cut short?");
+  EXPECT_EQ(error(file_of("{" + tensor("a", "F32", "[3]", "[0,16]") + "}", data)),
+            "tensor 'a': expected 12 bytes for F32[3], got a range of 16");
+  EXPECT_EQ(
+      error(file_of("{" + tensor("a", "U8", "[10]", "[0,10]") + "," + tensor("b", "U8", "[8]", "[8,16]") + "}", data)),
+      "tensor 'b' begins at byte 8 of the data, expected 10 (two tensors overlap)");
+  EXPECT_EQ(
+      error(file_of("{" + tensor("a", "U8", "[6]", "[0,6]") + "," + tensor("b", "U8", "[8]", "[8,16]") + "}", data)),
+      "tensor 'b' begins at byte 8 of the data, expected 6 (a hole)");
+  EXPECT_EQ(error(file_of("{" + tensor("a", "U8", "[8]", "[0,8]") + "}", data)),
+            "the tensors end at byte 8 of the data, expected 16 (bytes of no tensor)");
+  EXPECT_EQ(
+      error(file_of("{" + tensor("a", "U8", "[8]", "[0,8]") + "," + tensor("a", "U8", "[8]", "[8,16]") + "}", data)),
+      "tensor 'a' begins at byte 8 of the data, expected 0 (a hole)");
+  EXPECT_EQ(error(file_of("{" + tensor("a", "BOOL", "[16]", "[0,16]") + "}", data)),
+            "tensor 'a': expected 0 or 1 for each BOOL, got another byte");
+  EXPECT_EQ(error(file_of(R"({"__metadata__":[]})")), "expected __metadata__ to be an object of strings");
+  EXPECT_EQ(error(file_of(R"({"__metadata__":{"a":1}})")),
+            "expected __metadata__ to hold strings, got another value for 'a'");
+  EXPECT_EQ(error(file_of("{" + tensor("a", "U8", "[16]", "[0,16]") + "}   ", data)), "(no error)");  // padding
+}
+
+TEST(Safetensors, MissingFilesAndFolders) {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "none").string();
+  EXPECT_EQ(error_of([&] { read_safetensors(path); }),
+            "safetensors: " + path + ": expected to open it, got 'No such file or directory'");
+  EXPECT_EQ(error_of([&] { read_safetensors(folder.path()); }),
+            "safetensors: " + folder.path().string() + ": expected a file, got something else");
+}
+
+TEST(Safetensors, AnyTruncationIsAnError) {
+  std::mt19937_64 random(std::random_device{}());
+  const TemporaryFolder folder;
+  write_safetensors(folder / "a", test::random_state(random));
+  const std::string whole = read_file(folder / "a");
+  for (int i = 0; i < 100; ++i) {
+    write_file(folder / "b", whole.substr(0, random() % whole.size()));
+    EXPECT_THROW(read_safetensors(folder / "b"), Error);
+  }
+}
+
+TEST(Safetensors, ManyTensorsAreReadInReasonableTime) {
+  std::string header = "{";
+  for (int i = 0; i < 100000; ++i)
+    header += str(i ? "," : "", "\"t", i, R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})");
+  const TemporaryFolder folder;
+  write_file(folder / "a", file_of(header + "}"));
+  EXPECT_EQ(read_safetensors(folder / "a").state.tensors.size(), 100000u);
+}
+
+TEST(Safetensors, WhatCannotBeWritten) {
+  const TemporaryFolder folder;
+  StateDict numbers;
+  numbers.scalars.push_back({"step", 3});
+  EXPECT_EQ(error_of([&] { write_safetensors(folder / "a", numbers); }),
+            "safetensors: expected tensors only, got the number 'step'. A checkpoint holds numbers too");
+  StateDict twice;
+  twice.tensors = {{"w", Tensor::zeros({1})}, {"w", Tensor::zeros({1})}};
+  EXPECT_EQ(error_of([&] { write_safetensors(folder / "a", twice); }),
+            "safetensors: expected each name once, got 'w' twice");
+  EXPECT_EQ(folder.files(), 0u);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/exit.h"
+
+#include <gtest/gtest.h>
+
+#include <new>
+
+namespace weft::train {
+namespace {
+
+/// Runs the body as a program would and returns its exit code and what it wrote on stderr.
+std::pair<int, std::string> outcome(const std::function<int()>& body) {
+  testing::internal::CaptureStderr();
+  const int code = guarded_main("train", body);
+  return {code, testing::internal::GetCapturedStderr()};
+}
+
+TEST(GuardedMain, PassesTheExitCodeOn) {
+  EXPECT_EQ(outcome([] { return 7; }), std::pair(7, std::string()));
+}
+
+TEST(GuardedMain, AnErrorIsOneLine) {
+  EXPECT_EQ(outcome([]() -> int { fail("conv2d: expected 3 channels, got 4"); }),
+            std::pair(1, std::string("train: error: conv2d: expected 3 channels, got 4\n")));
+}
+
+TEST(GuardedMain, UsageErrorsAreTwo) {
+  EXPECT_EQ(outcome([]() -> int { throw UsageError("unknown flag --epoch."); }),
+            std::pair(2, std::string("train: error: unknown flag --epoch. (train --help lists the flags)\n")));
+}
+
+TEST(GuardedMain, OtherExceptions) {
+  EXPECT_EQ(
+      outcome([]() -> int { throw std::bad_alloc(); }),
+      std::pair(1, std::string("train: error: the machine's memory is exhausted. A smaller batch or fewer workers "
+                               "need less\n")));
+  EXPECT_EQ(outcome([]() -> int { throw std::logic_error("odd"); }), std::pair(1, std::string("train: error: odd\n")));
+  EXPECT_EQ(outcome([]() -> int { throw 3; }),
+            std::pair(1, std::string("train: error: an exception of an unknown type\n")));
+}
+
+}  // namespace
+}  // namespace weft::train

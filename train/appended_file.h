@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace weft::train {
+
+/// A file that somebody else appends to, read piece by piece as it grows.
+class AppendedFile {
+ public:
+  explicit AppendedFile(std::filesystem::path path) : path_(std::move(path)) {}
+
+  enum class Change { none, grown, replaced };
+  /// Reads what is new into `unread`. `replaced`: the file is another one or shorter than it was (a run was resumed);
+  /// `unread` then begins at its start. A file that is not there, or cannot be read, has not changed.
+  Change refresh();
+
+  /// What was read and not yet used: the user takes whole lines or records from its front and leaves the rest.
+  std::string unread;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  uint64_t read_ = 0;
+  ino_t inode_ = 0;
+};
+
+}  // namespace weft::train

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/engine.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/autocast.h"
+#include "core/autograd.h"
+#include "core/ops/argmax.h"
+#include "core/ops/compare.h"
+#include "core/ops/mul.h"
+#include "core/ops/sum.h"
+#include "core/trace.h"
+#include "kernels/kernel_trace.h"
+#include "train/averages.h"
+#include "train/exit.h"
+#include "train/not_finite.h"
+#include "train/resume.h"
+#include "train/stopwatch.h"
+
+namespace weft::train {
+namespace {
+
+constexpr int64_t kReadEvery = 20;  // steps between two looks at the loss on a GPU
+
+}  // namespace
+
+Tensor count_correct(const Tensor& logits, const Tensor& labels) {
+  const TraceScope scope("metrics");
+  const NoGrad no_grad;
+  return sum(eq(argmax(logits, 1), labels).to(DType::f32));
+}
+
+DType precision_named(const std::string& word) {
+  return word == "bf16" ? DType::bf16 : word == "fp16" ? DType::f16 : DType::f32;
+}
+
+Engine::Engine(Task& task, const Parts& parts, EngineOptions options, Interruption& interruption)
+    : task_(task),
+      parts_(parts),
+      options_(std::move(options)),
+      interruption_(interruption),
+      progress_({.unit = options_.unit, .quiet = options_.quiet || !parts.world.is_first()}),
+      profile_(parts.world.is_first() ? options_.profile : "", options_.profile_steps) {
+  make_graph();
+}
+
+int64_t Engine::steps_per_epoch() const {
+  const int64_t in_a_step = task_.batch_size() * options_.accumulate;
+  return (task_.samples() + in_a_step - 1) / in_a_step;
+}
+
+bool Engine::is_finished() const {
+  return options_.last_step > 0 ? position_.step >= options_.last_step : position_.epoch >= options_.epochs;
+}
+
+/// The run's last step is made, its validation is not.
+bool Engine::is_last_step() const {
+  if (options_.last_step > 0) return position_.step >= options_.last_step;
+  return position_.epoch + 1 == options_.epochs && position_.step_in_epoch == steps_per_epoch();
+}
+
+bool Engine::must_stop() {
+  return interruption_.stop.must_stop(position_.step) && !(options_.validates_after_saving && is_last_step());
+}
+
+void Engine::note(const std::string& line) {
+  if (!line.empty()) progress_.note(line);
+}
+
+RunEnd Engine::run() {
+  bool stopped = !is_finished() && must_stop();
+  while (!stopped && !is_finished()) {
+    stopped = !train_epoch();
+    if (stopped) break;
+    finish_epoch();
+    stopped = !is_finished() && !options_.validates_after_saving && must_stop();
+  }
+  if (stopped) {
+    task_.save();
+    task_.stopped(interruption_.stop);
+  }
+  note(profile_.finish());
+  const RunEnd end = stopped ? interruption_.stop.end() : RunEnd::finished;
+  task_.ended(end);
+  parts_.world.wait_for_all("end of the run");
+  return end;
+}
+
+/// False: the run is to stop before the epoch's end.
+bool Engine::train_epoch() {
+  int64_t steps = steps_per_epoch();
+  if (options_.last_step > 0) steps = std::min(steps, options_.last_step - position_.step + position_.step_in_epoch);
+  parts_.model.train();
+  task_.epoch_begins();
+  progress_.begin(str("epoch ", position_.epoch + 1, '/', options_.epochs), steps, position_.step_in_epoch);
+  task_.start_epoch(position_.epoch, position_.step_in_epoch * options_.accumulate);
+  const Position before = position_;
+  const Stopwatch watch;
+  saving_seconds_ = 0;
+  bool stop = false;
+  while (!stop && position_.step_in_epoch < steps) {
+    profile_.before_step();
+    const double waited = task_.waited();
+    std::optional<Batch> batch = task_.next();
+    WEFT_CHECK(batch, "the data of epoch ", position_.epoch + 1, " end at step ", position_.step_in_epoch, " of ",
+               steps);
+    const int64_t samples = options_.accumulate > 1 ? samples_in_step() : batch->samples;
+    interruption_.sums.count(samples, waited < 0 ? 0 : task_.waited() - waited);
+    step(std::move(*batch));
+    note(profile_.after_step());
+    save_on_the_way();
+    stop = must_stop();
+  }
+  read();
+  epoch_ = {.number = position_.epoch + 1,
+            .seconds = watch.seconds() - saving_seconds_,
+            .samples = position_.samples - before.samples,
+            .steps = position_.step - before.step};
+  if (position_.step_in_epoch == steps && !(stop && options_.validates_after_saving)) return true;
+  progress_.end();
+  return false;
+}
+
+int64_t Engine::samples_in_step() const {
+  const int64_t whole = task_.batch_size() * options_.accumulate;
+  return std::min(whole, task_.samples() - position_.step_in_epoch * whole);
+}
+
+void Engine::step(Batch batch) {
+  const TraceScope scope("step");
+  task_.before_step(batch);
+  if (graph_) {
+    unread_batch_ = batch.tensors;
+    (*graph_)(batch.tensors);
+    if (!graph_->failure().empty()) {
+      progress_.note(str("no graph: ", graph_->failure()));
+      graph_ = nullptr;
+    }
+  } else {
+    update(std::move(batch.tensors), batch.samples);
+  }
+  ++position_.step;
+  ++position_.step_in_epoch;
+  task_.after_step();
+  const bool logs = options_.log_interval > 0 && position_.step % options_.log_interval == 0;
+  const int64_t every = parts_.world.device().kind == DeviceKind::cuda ? kReadEvery : 1;
+  if (!logs && interruption_.sums.unread_steps() < every) return;
+  read();
+  if (logs) task_.log_steps(std::exchange(logged_, {}));
+}
+
+/// What a step does on the device: the part that a graph repeats. With accumulation it takes the step's other batches
+/// itself; each weighs by its share of the samples, so that the gradients add up to those of one large batch.
+void Engine::update(std::vector<Tensor> batch, int64_t samples) {
+  const int64_t count = options_.accumulate > 1 ? samples_in_step() : samples;
+  parts_.strategy.zero_grad(parts_.optimizer);
+  for (int64_t done = 0; done < count;) {
+    if (done > 0) {
+      std::optional<Batch> next = task_.next();
+      WEFT_CHECK(next, "expected ", count, " samples in step ", position_.step_in_epoch, " of an epoch, got ", done);
+      batch = std::move(next->tensors), samples = next->samples;
+    }
+    done += samples;
+    const std::shared_ptr<void> own = done < count ? parts_.strategy.no_sync() : nullptr;
+    unread_batch_ = std::move(batch);
+    Measured measured = task_.loss(unread_batch_);
+    const bool by_step = options_.sum == LossSum::per_step;
+    const Tensor mean = measured.loss;
+    if (samples != count) measured.loss = mul(mean, static_cast<double>(samples) / static_cast<double>(count));
+    {
+      const TraceScope scope("backward");
+      if (parts_.scaler)
+        (measured.loss * Tensor::full({}, parts_.scaler->scale(), DType::f32, mean.device())).backward();
+      else
+        measured.loss.backward();
+    }
+    last_loss_ = mean.detach();
+    counts_correct_ = measured.correct.defined();
+    interruption_.sums.add(by_step ? measured.loss : mean, samples, measured.correct);
+  }
+  const TraceScope scope("optimizer");
+  apply_gradients();
+}
+
+void Engine::apply_gradients() {
+  task_.before_update();
+  if (parts_.scaler) {
+    const double scale = parts_.scaler->scale();
+    if (!parts_.scaler->update(std::isfinite(parts_.strategy.grad_norm().item()))) return;
+    const NoGrad no_grad;
+    parts_.optimizer.flat()->gradient().mul_(1 / scale);
+  }
+  if (options_.clip_norm > 0) gradient_norm_ = parts_.strategy.clip_grad_norm(options_.clip_norm);
+  parts_.strategy.step(parts_.optimizer);
+  if (parts_.averages) parts_.averages->update();
+}
+
+Tensor Engine::forward(const Tensor& x) {
+  const TraceScope scope("forward");
+  const Autocast low(options_.precision);
+  return alone_ ? parts_.model(x) : parts_.strategy.forward(x);
+}
+
+StepSums::Totals Engine::read() {
+  const StepSums::Totals totals = interruption_.sums.read();
+  if (totals.steps == 0) return totals;
+  if (!std::isfinite(totals.loss)) {
+    progress_.end();
+    fail_not_finite(parts_.world, parts_.model, parts_.strategy,
+                    {.epoch = position_.epoch + 1,
+                     .step = position_.step,
+                     .loss = totals.loss,
+                     .here = !totals.own_loss_is_finite,
+                     .forward = [&] {
+                       alone_ = true;
+                       task_.loss(unread_batch_);
+                     }});
+  }
+  unread_batch_.clear();
+  last_read_ = totals;
+  position_.loss_sum += totals.loss;
+  position_.own_loss_sum += totals.own_loss;
+  position_.correct += totals.correct;
+  position_.samples += totals.samples;
+  logged_.steps += totals.steps;
+  logged_.samples += totals.samples;
+  logged_.own_samples += totals.own_samples;
+  logged_.loss += totals.loss;
+  logged_.own_loss += totals.own_loss;
+  logged_.correct += totals.correct;
+  logged_.own_correct += totals.own_correct;
+  const double weight =
+      static_cast<double>(options_.sum == LossSum::per_step ? totals.steps * parts_.world.size() : totals.samples);
+  progress_.step({.images = totals.samples,
+                  .loss = totals.loss / weight,
+                  .correct = counts_correct_ ? totals.correct : -1,
+                  .waited = task_.waited() < 0 ? -1 : totals.waited,
+                  .steps = totals.steps});
+  return totals;
+}
+
+void Engine::save_on_the_way() {
+  const bool asked = interruption_.stop.wants_checkpoint();
+  const bool due = options_.save_interval > 0 && position_.step % options_.save_interval == 0;
+  const bool last = options_.validates_after_saving && is_last_step();
+  if (!asked && !due && !last) return;
+  read();
+  const Stopwatch watch;
+  const std::string saved = task_.save();
+  if (asked && !saved.empty()) progress_.note(str("saved ", saved, " at step ", position_.step));
+  saving_seconds_ += watch.seconds();
+}
+
+void Engine::finish_epoch() {
+  const double steps = static_cast<double>(position_.step_in_epoch), samples = static_cast<double>(position_.samples);
+  const bool by_step = options_.sum == LossSum::per_step;
+  epoch_.own_loss = by_step ? position_.own_loss_sum / steps : 0;
+  epoch_.loss = by_step ? parts_.world.sum({epoch_.own_loss}, "loss of the epoch")[0] / parts_.world.size()
+                        : position_.loss_sum / samples;
+  epoch_.accuracy = position_.correct / samples;
+  epoch_.lr = parts_.optimizer.lr();
+  epoch_.pace = progress_.state();
+  // Workers make the next epoch's first batches while this thread validates.
+  if (position_.epoch + 1 < options_.epochs && !must_stop()) task_.start_epoch(position_.epoch + 1, 0);
+  if (options_.line_before_validation)
+    progress_.end();
+  else
+    progress_.make_way();
+  Validation validation;
+  {
+    const auto swapped = averaged(parts_.averages);
+    validation = task_.validate(epoch_);
+  }
+  const double best_score = position_.best_score;
+  const int64_t best_epoch = position_.best_epoch;
+  position_ = {
+      .epoch = position_.epoch + 1, .step = position_.step, .best_score = best_score, .best_epoch = best_epoch};
+  const bool best = validation.score > best_score || (best_epoch < 0 && !std::isnan(validation.score));
+  if (best) position_.best_score = validation.score, position_.best_epoch = position_.epoch;
+  task_.epoch_done(epoch_, validation);
+  if (options_.saves_epochs) task_.save();
+  if (best) task_.save_best();
+  task_.epoch_saved(epoch_, validation);
+  if (!options_.line_before_validation) progress_.end(validation.text + (best ? " *" : ""));
+}
+
+void Engine::put(Checkpoint& checkpoint) {
+  StateDict model = parts_.strategy.model_state();
+  std::erase_if(model.tensors, [&](const NamedTensor& t) { return !t.name.starts_with(options_.saved_prefix); });
+  checkpoint.parts.emplace_back("model", std::move(model));
+  checkpoint.parts.emplace_back("optimizer", parts_.strategy.optimizer_state(parts_.optimizer));
+  save_averages(checkpoint, parts_.strategy, parts_.averages);
+  if (parts_.scaler) checkpoint.parts.emplace_back("loss_scaler", parts_.scaler->state_dict());
+  checkpoint.integers.insert({{"epoch", position_.epoch},
+                              {"step_in_epoch", position_.step_in_epoch},
+                              {"step", position_.step},
+                              {"images", position_.samples},
+                              {"best_epoch", position_.best_epoch},
+                              {"batch_size", global_batch()}});
+  checkpoint.numbers.insert(
+      {{"loss_sum", position_.loss_sum}, {"correct", position_.correct}, {"best_accuracy", position_.best_score}});
+  save_generator(checkpoint, parts_.world.device());
+}
+
+void Engine::take(const std::string& path, const Checkpoint& saved, bool with_model) {
+  require_same_step(path, saved, {.batch_size = task_.batch_size(), .accumulate = options_.accumulate}, parts_.world);
+  if (with_model) parts_.strategy.load_model(str("checkpoint ", path, ": model"), saved.part("model"));
+  parts_.optimizer.load_state_dict(parts_.strategy.part_of(saved.part("optimizer")));
+  load_averages(path, saved, parts_.strategy, parts_.averages);
+  if (parts_.scaler) parts_.scaler->load_state_dict(saved.part("loss_scaler"));
+  load_generator(saved, parts_.world);
+  const auto number = [&](const char* name, double otherwise) {
+    return saved.numbers.contains(name) ? saved.number(name) : otherwise;
+  };
+  position_ = {.epoch = saved.integer("epoch"),
+               .step_in_epoch = saved.integer("step_in_epoch"),
+               .step = saved.integer("step"),
+               .samples = saved.integer("images"),
+               .loss_sum = saved.number("loss_sum"),
+               .correct = number("correct", 0),
+               .best_score = number("best_accuracy", Position().best_score),
+               .best_epoch = saved.integers.contains("best_epoch") ? saved.integer("best_epoch") : -1};
+}
+
+void Engine::make_graph() {
+  const Device device = parts_.world.device();
+  if (parts_.strategy.is_sharded() || parts_.scaler) {
+    if (options_.graph == "on")
+      throw UsageError(parts_.scaler
+                           ? "--graph on: expected f32 or bf16: the loss scale of f16 is decided step by step"
+                           : "--graph on: expected --parallel none or ddp, got fsdp, whose weights come and go");
+    return;
+  }
+  const kernels::KernelChecks checks = kernels::kernel_checks();
+  const bool watched = checks.synchronize || checks.not_finite || !options_.profile.empty();
+  const bool suits =
+      device.kind == DeviceKind::cuda && !watched && parts_.world.size() == 1 && options_.accumulate == 1;
+  if (options_.graph == "off" || (options_.graph == "auto" && !suits)) return;
+  if (options_.accumulate > 1) throw UsageError("--graph on: expected one batch per step, got --accumulate");
+  if (device.kind == DeviceKind::cpu)
+    throw UsageError("--graph on: expected --device cuda or simt, got cpu, which runs each op at once");
+  graph_ = std::make_unique<GraphedFunction>(
+      device, [this](const std::vector<Tensor>& in) { update(in, in.front().size(0)); },
+      GraphedFunctionOptions{.may_run_eagerly = options_.graph == "auto", .all_agree = parts_.world.all_agree()});
+}
+
+}  // namespace weft::train

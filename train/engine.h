@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/graph.h"
+#include "io/checkpoint.h"
+#include "optim/ema.h"
+#include "optim/loss_scaler.h"
+#include "optim/optimizer.h"
+#include "train/profile_window.h"
+#include "train/progress.h"
+#include "train/stop_rule.h"
+#include "train/strategy.h"
+
+namespace weft::train {
+
+class Engine;
+
+/// What one forward pass takes, on the device.
+struct Batch {
+  std::vector<Tensor> tensors;
+  int64_t samples = 0;  ///< of this rank
+};
+
+/// What came of it.
+struct Measured {
+  Tensor loss;          ///< scalar, the mean over the batch
+  Tensor correct = {};  ///< scalar f32, how many answers are right (count_correct); undefined: not counted
+};
+
+/// How many rows of `logits` [N, classes] are largest at their label, i64 [N]: scalar f32, without gradients.
+Tensor count_correct(const Tensor& logits, const Tensor& labels);
+
+/// Where a run stands between two steps. With the weights, the optimizer, its averages and the random generator this is
+/// all of its state: a resumed run does bit for bit what an undisturbed one does.
+struct Position {
+  int64_t epoch = 0, step_in_epoch = 0;
+  int64_t step = 0;                  ///< of the whole run
+  int64_t samples = 0;               ///< of the epoch so far, on all ranks, as are the next two
+  double loss_sum = 0, correct = 0;  ///< as of the last read
+  double own_loss_sum = 0;           ///< of this rank
+  double best_score = -1;
+  int64_t best_epoch = -1;  ///< -1: none was validated
+};
+
+/// A finished epoch, before its validation.
+struct Epoch {
+  int64_t number = 0;   ///< from 1
+  double loss = 0;      ///< mean over the epoch, all ranks; LossSum::per_step: the mean of their means
+  double own_loss = 0;  ///< mean of this rank; LossSum::per_step only
+  double accuracy = 0;  ///< share of right answers
+  double lr = 0;        ///< of the last step
+  double seconds = 0;   ///< of its steps that this process made, without checkpoints
+  int64_t samples = 0;  ///< in these seconds, on all ranks
+  int64_t steps = 0;
+  ProgressState pace = {};
+};
+
+/// What a validation says.
+struct Validation {
+  /// Higher is better: the best epoch so far is saved apart. NaN: no rule.
+  double score = std::numeric_limits<double>::quiet_NaN();
+  std::string text = {};  ///< follows the epoch's line of progress
+};
+
+/// What a program trains: its data, its loss, its files and its printed lines. The engine calls these on all ranks in
+/// the same order.
+class Task {
+ public:
+  virtual ~Task() = default;
+
+  /// Data. Of this rank in an epoch; batches hold `batch_size()` samples, but for the last one.
+  virtual int64_t samples() const = 0;
+  virtual int64_t batch_size() const = 0;
+  /// next() brings batch `batch` of the epoch, and so on. May be called again for the same place.
+  virtual void start_epoch(int64_t epoch, int64_t batch) = 0;
+  virtual std::optional<Batch> next() = 0;
+  /// Seconds that next() has waited so far; negative: not known.
+  virtual double waited() const { return -1; }
+
+  /// The epoch's first step follows; in a resumed epoch, the first that is left.
+  virtual void epoch_begins() {}
+  /// Ahead of a step: sets the learning rate. What it does to the batch is not part of a CUDA graph.
+  virtual void before_step(Batch&) {}
+  /// Forward and loss: what a CUDA graph repeats. The forward pass of the model is Engine::forward().
+  virtual Measured loss(const std::vector<Tensor>& batch) = 0;
+  /// Gradients are there, of all ranks, and not yet clipped.
+  virtual void before_update() {}
+  virtual void after_step() {}
+  /// After every EngineOptions::log_interval steps, with what they add up to.
+  virtual void log_steps(const StepSums::Totals&) {}
+
+  /// Evaluates the model; its averages, where they are kept, are in it.
+  virtual Validation validate(const Epoch&) { return {}; }
+  /// Ahead of the epoch's checkpoint: metrics. A run that dies between the two writes them again.
+  virtual void epoch_done(const Epoch&, const Validation&) {}
+  /// After it: printed lines.
+  virtual void epoch_saved(const Epoch&, const Validation&) {}
+
+  /// Writes a checkpoint (Engine::put) and says which, for the line of a save on request; "": none is written.
+  virtual std::string save() { return ""; }
+  virtual void save_best() {}
+  /// The run stops early; its checkpoint is written.
+  virtual void stopped(StopRule&) {}
+  /// The last call of a run, however it ended: its last files and lines. Then all ranks wait for each other: a launcher
+  /// may end the others when one ends, and rank 0's files must be whole by then.
+  virtual void ended(RunEnd) {}
+};
+
+/// EngineOptions::precision by a flag's word: `bf16`, `fp16`, f32 for any other.
+DType precision_named(const std::string& word);
+
+/// What the engine works with. All must outlive it.
+struct Parts {
+  const dist::World& world;
+  nn::Module& model;
+  Strategy& strategy;
+  optim::Optimizer& optimizer;
+  optim::Ema* averages = nullptr;
+  optim::LossScaler* scaler = nullptr;  ///< of f16
+};
+
+struct EngineOptions {
+  int64_t epochs = 1;
+  int64_t last_step = 0;   ///< the run ends with it, within an epoch too; 0: with the last epoch
+  int64_t accumulate = 1;  ///< batches per step, each weighing by its samples
+  double clip_norm = 0;    ///< of the gradient; 0: any
+  DType precision = DType::f32;
+  std::string graph = "off";  ///< a step as a CUDA graph: `on`, `off`, `auto` (where it can be)
+  LossSum sum = LossSum::per_sample;
+  int64_t log_interval = 0;             ///< steps; 0: never
+  int64_t save_interval = 0;            ///< steps between two checkpoints within an epoch; 0: never
+  std::string saved_prefix = "";        ///< checkpoints hold the weights whose names begin so
+  bool saves_epochs = true;             ///< a checkpoint after each epoch
+  bool line_before_validation = false;  ///< the epoch's line of progress; else it follows, with Validation::text
+  std::string unit = "images";
+  bool quiet = false;                               ///< no progress is shown
+  std::string profile = "", profile_steps = "5:8";  ///< see ProfileWindow
+  /// The last step's checkpoint, and a stop after an epoch's last step, come before the epoch's validation: a resumed
+  /// run that stands at such a step begins with it.
+  bool validates_after_saving = false;
+};
+
+/// The signals, sums and stop rule of a run; several engines share them where a run has phases.
+struct Interruption {
+  Interruption(const dist::World& world, StopOptions options, LossSum sum = LossSum::per_sample)
+      : sums(world, signals, sum), stop(sums, options) {}
+  Signals signals;
+  StepSums sums;
+  StopRule stop;
+};
+
+/// The one training loop: epochs and steps of any task on any number of ranks, with gradient accumulation, loss
+/// scaling, clipping, averages of the weights, CUDA graphs, checkpoints, signals, progress and profiles.
+///   class Trainer final : public train::Task { … loss(…) … };
+///   Engine engine(task, {world, model, strategy, optimizer}, {.epochs = 20}, interruption);
+///   return train::exit_code(engine.run());
+class Engine {
+ public:
+  /// Errors: those of ProfileWindow; a graph where none can be.
+  Engine(Task& task, const Parts& parts, EngineOptions options, Interruption& interruption);
+
+  /// Until the last epoch, the stop rule, or an error; all ranks stop after the same step. Where nothing is left to do,
+  /// Task::ended() is all that it calls.
+  RunEnd run();
+
+  Position& position() { return position_; }
+  const Position& position() const { return position_; }
+  int64_t steps_per_epoch() const;
+  bool is_finished() const;
+  const Parts& parts() const { return parts_; }
+  Progress& progress() { return progress_; }
+  /// Mean loss of this rank's last step; mean over its batches.
+  const Tensor& last_loss() const { return last_loss_; }
+  /// The sums of the last read: since the one before, which is a step on the CPU and up to 20 on a GPU.
+  const StepSums::Totals& last_read() const { return last_read_; }
+  /// The sums since the last log_steps(). A task that saves them sets them when it resumes.
+  StepSums::Totals& since_log() { return logged_; }
+  /// Before clipping, of the last step; undefined without clip_norm.
+  const Tensor& gradient_norm() const { return gradient_norm_; }
+
+  /// The model in the run's precision, with what other ranks have of it.
+  Tensor forward(const Tensor& x);
+  /// The state of the run: parts `model`, `optimizer` (whole on rank 0), `ema`; the position and the random generator.
+  /// All ranks call it.
+  void put(Checkpoint& checkpoint);
+  /// Goes on from such a state. Errors: it is of another model, or was made with another number of samples per step.
+  /// `with_model`: false where the caller has loaded the weights already.
+  void take(const std::string& path, const Checkpoint& saved, bool with_model = true);
+  /// Samples of a step on all ranks.
+  int64_t global_batch() const { return task_.batch_size() * options_.accumulate * parts_.world.size(); }
+
+ private:
+  bool train_epoch();
+  void finish_epoch();
+  void step(Batch batch);
+  void update(std::vector<Tensor> batch, int64_t samples);
+  void apply_gradients();
+  /// Reads the sums; a loss that is not finite ends the run.
+  StepSums::Totals read();
+  void save_on_the_way();
+  void make_graph();
+  bool must_stop();
+  bool is_last_step() const;
+  int64_t samples_in_step() const;
+  void note(const std::string& line);
+
+  Task& task_;
+  Parts parts_;
+  EngineOptions options_;
+  Interruption& interruption_;
+  Position position_;
+  Progress progress_;
+  ProfileWindow profile_;
+  std::unique_ptr<GraphedFunction> graph_;  // update(); none: each step is run op by op
+  StepSums::Totals logged_, last_read_;     // logged_: since the last log_steps()
+  Tensor last_loss_, gradient_norm_;
+  std::vector<Tensor> unread_batch_;  // of the last step, as long as its loss is not read
+  double saving_seconds_ = 0;         // of the epoch under way
+  Epoch epoch_;
+  bool counts_correct_ = false, alone_ = false;  // alone: without other ranks
+};
+
+}  // namespace weft::train

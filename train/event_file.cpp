@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/event_file.h"
+
+#include <cstring>
+#include <limits>
+
+#include "train/event_record.h"
+#include "train/protobuf_reader.h"
+
+namespace weft::train {
+namespace {
+
+// Field numbers: Event {wall_time 1, step 2, summary 5, session_log 7 {status 1: START 1}}, Summary {value 1}, Value
+// {tag 1, simple_value 2, tensor 8, metadata 9 {plugin_data 1 {plugin_name 1, content 2}}}, HParamsPluginData
+// {session_end_info 4 {status 1: success 1}}.
+
+/// The first number of a TensorProto {dtype 1: float 1, double 2; tensor_content 4, float_val 5, double_val 6}, in
+/// which TensorFlow 2 writes scalars.
+std::optional<double> tensor_number(std::string_view tensor) {
+  uint64_t dtype = 0;
+  std::optional<double> number;
+  std::string_view raw;
+  for (MessageReader in(tensor); in.next();) {
+    if (in.field() == 1) dtype = in.varint();
+    if (in.field() == 4 || ((in.field() == 5 || in.field() == 6) && !in.bytes().empty())) raw = in.bytes();
+    if (in.field() == 5 && in.bytes().empty()) number = in.fixed32();
+    if (in.field() == 6 && in.bytes().empty()) number = in.fixed64();
+  }
+  if (number || dtype < 1 || dtype > 2) return dtype == 1 || dtype == 2 ? number : std::nullopt;
+  float single = 0;
+  double both = 0;
+  const size_t size = dtype == 1 ? sizeof single : sizeof both;
+  if (raw.size() != size) return std::nullopt;  // more than one number is no scalar
+  std::memcpy(dtype == 1 ? static_cast<void*>(&single) : &both, raw.data(), size);
+  return dtype == 1 ? single : both;
+}
+
+std::optional<bool> session_end(std::string_view metadata) {
+  std::string_view plugin, name, content;
+  for (MessageReader in(metadata); in.next();)
+    if (in.field() == 1) plugin = in.bytes();
+  for (MessageReader in(plugin); in.next();) {
+    if (in.field() == 1) name = in.bytes();
+    if (in.field() == 2) content = in.bytes();
+  }
+  if (name != "hparams") return std::nullopt;
+  for (MessageReader in(content); in.next();) {
+    if (in.field() != 4) continue;
+    uint64_t status = 0;
+    for (MessageReader end(in.bytes()); end.next();)
+      if (end.field() == 1) status = end.varint();
+    return status == 1;
+  }
+  return std::nullopt;
+}
+
+void read_value(std::string_view value, Event& event) {
+  std::string tag;
+  std::optional<double> number;
+  for (MessageReader in(value); in.next();) {
+    if (in.field() == 1) tag = in.bytes();
+    if (in.field() == 2) number = in.fixed32();
+    if (in.field() == 8) number = tensor_number(in.bytes());
+    if (in.field() == 9)
+      if (const auto end = session_end(in.bytes())) event.ends_session = end;
+  }
+  if (number && !tag.starts_with("_hparams_/")) event.scalars.emplace_back(tag, *number);
+}
+
+Event read_event(std::string_view bytes) {
+  Event event;
+  for (MessageReader in(bytes); in.next();) {
+    if (in.field() == 1) event.wall_time = in.fixed64();
+    if (in.field() == 2) event.step = static_cast<int64_t>(in.varint());
+    if (in.field() == 5)
+      for (MessageReader summary(in.bytes()); summary.next();)
+        if (summary.field() == 1) read_value(summary.bytes(), event);
+    if (in.field() == 7)
+      for (MessageReader log(in.bytes()); log.next();)
+        if (log.field() == 1) event.starts_session = log.varint() == 1;
+  }
+  return event;
+}
+
+}  // namespace
+
+bool EventFile::is_one(const std::filesystem::path& path) {
+  return path.filename().string().find("tfevents.") != std::string::npos;
+}
+
+bool EventFile::refresh(const std::function<void(const Event&)>& take) {
+  if (damaged_) return false;
+  file_.refresh();  // nobody replaces an event file: a resumed run opens another one
+  std::string_view rest = file_.unread, bytes;
+  bool any = false;
+  RecordState state;
+  while ((state = take_event_record(rest, bytes)) == RecordState::whole) {
+    take(read_event(bytes));
+    any = true;
+  }
+  damaged_ = state == RecordState::damaged;
+  file_.unread.erase(0, file_.unread.size() - rest.size());
+  return any;
+}
+
+}  // namespace weft::train

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/exit.h"
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+namespace weft::train {
+namespace {
+
+int report(const std::string& program, const std::string& text, int code) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s: error: %s\n", program.c_str(), text.c_str());
+  return code;
+}
+
+}  // namespace
+
+int guarded_main(const std::string& program, const std::function<int()>& body) {
+  std::signal(SIGXFSZ, SIG_IGN);  // too large a file is then an error of the write, with a text
+  try {
+    return body();
+  } catch (const UsageError& error) {
+    return report(program, str(error.what(), " (", program, " --help lists the flags)"), kExitUsage);
+  } catch (const std::bad_alloc&) {
+    return report(program, "the machine's memory is exhausted. A smaller batch or fewer workers need less", kExitError);
+  } catch (const std::exception& error) {
+    return report(program, error.what(), kExitError);
+  } catch (...) {
+    return report(program, "an exception of an unknown type", kExitError);
+  }
+}
+
+}  // namespace weft::train

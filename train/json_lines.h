@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace weft::train {
+
+/// Seconds since 1970.
+double wall_time();
+
+/// A metrics.jsonl under way: one JSON object a line, each appended with one write, so a killed run leaves whole lines
+/// and at most one half.
+class JsonLines {
+ public:
+  /// Opens for appending; a half-written last line goes. `resumed_step`: so do the objects whose "step" is later, which
+  /// will be written again. Errors: the file cannot be opened.
+  explicit JsonLines(std::filesystem::path path, std::optional<int64_t> resumed_step = {});
+  ~JsonLines();
+  JsonLines(const JsonLines&) = delete;
+  JsonLines& operator=(const JsonLines&) = delete;
+
+  /// Appends the object and a newline. Errors: the disk is full.
+  void append(std::string object);
+
+ private:
+  std::filesystem::path path_;
+  int fd_ = -1;
+};
+
+}  // namespace weft::train

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "io/weights/name_map.h"
+#include "nn/module.h"
+
+namespace weft::train {
+
+struct LoadWeightsOptions {
+  bool strict = true;  ///< whatever does not fit is an error; else it is left as the model had it, and reported
+  std::string key{};   ///< OpenWeightsOptions::key
+  RenameOptions rename{};
+};
+
+/// What a file gave to a model, by name.
+struct LoadedWeights {
+  size_t loaded = 0;
+  std::vector<std::string> missing;     ///< of the model, not in the file
+  std::vector<std::string> unexpected;  ///< in the file, not of the model
+  std::vector<std::string> misshapen;   ///< `fc.weight (expected [10,512], got [1000,512])`
+
+  bool is_whole() const { return missing.empty() && unexpected.empty() && misshapen.empty(); }
+  /// `60 tensors loaded; missing: fc.bias; unexpected: …`, at most `limit` names of each kind.
+  std::string text(size_t limit = 5) const;
+};
+
+/// Copies a file's tensors of any format (open_weights) into a model, a part at a time: the file is never in memory as
+/// a whole. Nothing of the model changes when the names do not fit. Errors: the file's; when strict, names and shapes
+/// that do not fit; no tensor fits at all.
+LoadedWeights load_weights(nn::Module& model, const std::filesystem::path& path,
+                           const LoadWeightsOptions& options = {});
+
+}  // namespace weft::train

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+
+#include "data/loader.h"
+#include "train/engine.h"
+
+namespace weft::train {
+
+/// A task whose batches a loader brings: loss() gets its tensors.
+class LoaderTask : public Task {
+ public:
+  int64_t samples() const override {
+    return std::min(loader_->samples_per_epoch(), loader_->steps_per_epoch() * batch_size());
+  }
+  int64_t batch_size() const override { return loader_->options().batch_size; }
+  void start_epoch(int64_t epoch, int64_t batch) override { loader_->start(epoch, batch); }
+  std::optional<Batch> next() override {
+    auto batch = loader_->next();
+    return batch ? std::optional(Batch{std::move(batch->tensors), batch->count}) : std::nullopt;
+  }
+
+ protected:
+  explicit LoaderTask(std::shared_ptr<data::LoaderEngine> loader) : loader_(std::move(loader)) {}
+  data::LoaderEngine& loader() const { return *loader_; }
+
+ private:
+  std::shared_ptr<data::LoaderEngine> loader_;
+};
+
+}  // namespace weft::train

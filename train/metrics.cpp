@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/metrics.h"
+
+#include <nlohmann/json.hpp>
+
+namespace weft::train {
+
+std::string to_json(const MetricRow& row) {
+  return nlohmann::ordered_json{
+      {"time", row.time},
+      {"epoch", row.epoch},
+      {"step", row.step},
+      {"split", row.split == Split::train ? "train"
+                : row.split == Split::val ? "val"
+                                          : "steps"},
+      {"loss", row.loss},
+      {"accuracy", row.accuracy},
+      {"lr", row.lr},
+      {"images_per_second", row.images_per_second},
+      {"data_wait", row.data_wait},
+  }
+      .dump();
+}
+
+void Metrics::append(MetricRow row) {
+  if (row.time == 0) row.time = wall_time();
+  lines_.append(to_json(row));
+}
+
+}  // namespace weft::train

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "dist/group/world.h"
+#include "io/checkpoint.h"
+#include "train/run_lock.h"
+
+namespace weft::train {
+
+/// One entry of summary.json.
+using SummaryValue = std::variant<bool, int64_t, double, std::string>;
+/// In the order in which they are written. Numbers that are not finite become null.
+using Summary = std::vector<std::pair<std::string, SummaryValue>>;
+
+/// The folder that holds everything of one run: config.toml, metrics.jsonl, TensorBoard event files, checkpoints,
+/// summary.json. While it or a copy of it lives, no other process can have it (run_lock.h).
+class RunFolder {
+ public:
+  /// Creates the folder (and those above it), or opens it. Errors: it cannot be created, or nothing can be written in
+  /// it, or another run has it.
+  explicit RunFolder(std::filesystem::path path, const RunLockOptions& lock = {});
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path file(std::string_view name) const { return path_ / name; }
+
+  std::filesystem::path metrics() const { return file("metrics.jsonl"); }
+  static constexpr const char* kLastCheckpoint = "checkpoint_last.safetensors";
+  static constexpr const char* kBestCheckpoint = "checkpoint_best.safetensors";
+  std::filesystem::path last_checkpoint() const { return file(kLastCheckpoint); }
+  std::filesystem::path best_checkpoint() const { return file(kBestCheckpoint); }
+  bool has_last_checkpoint() const;
+  /// save_checkpoint() to `name`; then the `.h5` file of an earlier version that find_checkpoint() would take in its
+  /// place goes.
+  void save(const std::string& name, const Checkpoint& checkpoint) const;
+
+  /// Both replace the old file atomically.
+  void write_config(std::string_view toml) const;
+  void write_summary(const Summary& summary) const;
+
+ private:
+  std::filesystem::path path_;
+  std::shared_ptr<const RunLock> lock_;
+};
+
+/// The run's folder on rank 0, null on the others, which wait until it is open: what they read in it then, no other run
+/// changes. All ranks call it. Errors: rank 0's, on all of them.
+std::unique_ptr<RunFolder> open_run_folder(const std::filesystem::path& path, const dist::World& ranks);
+
+}  // namespace weft::train

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace weft::train {
+
+/// While one lives, SIGINT and SIGTERM ask the program to stop and SIGUSR1 asks it to save and go on (Slurm:
+/// `--signal=USR1@120`). The training loop looks at the flags between two steps. A second Ctrl-C ends the process at
+/// once with exit code 130. The handlers that were there before come back at the end.
+class Signals {
+ public:
+  Signals();
+  ~Signals();
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  /// SIGINT or SIGTERM has arrived.
+  bool stop_requested() const;
+  /// `SIGINT`, `SIGTERM`, or "" when none has arrived.
+  const char* stop_signal() const;
+  /// SIGUSR1 has arrived since the last call.
+  bool take_save_request();
+};
+
+}  // namespace weft::train
