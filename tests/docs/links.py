@@ -9,7 +9,7 @@ from pathlib import Path
 LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^[ ]*```.*?^[ ]*```[ ]*$", re.DOTALL | re.MULTILINE)
 PATH = re.compile(
-    r"`((?:apps|benchmarks|cmake|core|data|dist|docs|include|kernels|nn|optim|tests|tools)/[\w./-]*\w/?)`"
+    r"`((?:apps|benchmarks|cmake|core|data|dist|docs|emulator|include|io|kernels|nn|optim|tests|tools|train)/[\w./-]*\w/?)`"
 )
 HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
 
