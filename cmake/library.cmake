@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-# Flags that every target of the house is built with; not exported.
+# Flags that every target of Weft is built with; not exported.
 add_library(weft_build_flags INTERFACE)
 target_compile_options(weft_build_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow $<$<BOOL:${WEFT_WERROR}>:-Werror>>)
@@ -15,7 +15,7 @@ function(weft_by_the_dozen target)
 endfunction()
 
 # weft_library(NAME folder-name): a static library of the *.cpp files of this folder (and the named SUBFOLDERS),
-# with the alias weft::NAME and the house root as include folder.
+# with the alias weft::NAME and the root of the sources as include folder.
 function(weft_library name)
   cmake_parse_arguments(arg "" "" "SUBFOLDERS;LINK;PRIVATE_LINK" ${ARGN})
   set(patterns *.cpp)

@@ -3,12 +3,12 @@
 # Plants what links.py, commands.py and snippets.py are there to find.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-house=$(mktemp -d)
-trap 'rm -rf "$house"' EXIT
-mkdir -p "$house"/{bin,tools,docs,core}
-touch "$house/core/tensor.h"
-printf '#!/bin/bash\necho "  --steps N   how many;  --out FOLDER"\n' > "$house/bin/train"
-chmod +x "$house/bin/train"
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+mkdir -p "$tree"/{bin,tools,docs,core}
+touch "$tree/core/tensor.h"
+printf '#!/bin/bash\necho "  --steps N   how many;  --out FOLDER"\n' > "$tree/bin/train"
+chmod +x "$tree/bin/train"
 
 expect() {  # expect STATUS TEXT COMMAND…: exit status and a piece of what is printed
   local status=0 printed
@@ -18,23 +18,23 @@ expect() {  # expect STATUS TEXT COMMAND…: exit status and a piece of what is 
     exit 1
   fi
 }
-page() { cat > "$house/docs/a.md"; }
+page() { cat > "$tree/docs/a.md"; }
 
 page <<< $'# A page\n\nSee [here](a.md#a-page), [there](../core/tensor.h), `core/tensor.h` and `core/tensor`.'
-expect 0 "1 pages" "$here/links.py" "$house" docs/a.md
+expect 0 "1 pages" "$here/links.py" "$tree" docs/a.md
 page <<< $'# A page\n\n[there](b.md)'
-expect 1 "docs/a.md:3: there is no b.md" "$here/links.py" "$house" docs/a.md
+expect 1 "docs/a.md:3: there is no b.md" "$here/links.py" "$tree" docs/a.md
 page <<< $'# A page\n\n[there](a.md#else)'
-expect 1 "docs/a.md:3: a.md has no heading '#else'" "$here/links.py" "$house" docs/a.md
+expect 1 "docs/a.md:3: a.md has no heading '#else'" "$here/links.py" "$tree" docs/a.md
 page <<< $'# A page\n\n`core/gone.h`'
-expect 1 "docs/a.md:3: there is no core/gone.h" "$here/links.py" "$house" docs/a.md
+expect 1 "docs/a.md:3: there is no core/gone.h" "$here/links.py" "$tree" docs/a.md
 
 page <<< $'```\nmpirun -np 2 bin/train -- other --else \\\n  bin/train --steps 3 --out=x | tee --append log   # --what\n```'
-expect 0 "1 pages" "$here/commands.py" "$house/bin" "$house" docs/a.md
+expect 0 "1 pages" "$here/commands.py" "$tree/bin" "$tree" docs/a.md
 page <<< $'```sh\nbin/train --steps 3\ntrain --step 3\n```'
-expect 1 "docs/a.md:3: train has no --step" "$here/commands.py" "$house/bin" "$house" docs/a.md
+expect 1 "docs/a.md:3: train has no --step" "$here/commands.py" "$tree/bin" "$tree" docs/a.md
 
 page <<< $'```cpp\n#include <vector>\nint main() {\n}\n```\n\n<!-- before\nint x = 1;\n-->\n```cpp\nf(x);\n```\n<!-- after\ng(x);\n-->'
 for piece in 'int run() {' '#include <vector>' $'#line 8 "docs/a.md"\nint x = 1;' $'#line 11 "docs/a.md"\nf(x);' 'g(x);' docs_a_2; do
-  expect 0 "$piece" "$here/snippets.py" "$house" docs/a.md
+  expect 0 "$piece" "$here/snippets.py" "$tree" docs/a.md
 done

@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Plants each kind of forbidden include in a house of its own and expects tools/check_layers ($1) to find just that.
+# Plants each kind of forbidden include in a tree of its own and expects tools/check_layers ($1) to find just that.
 set -euo pipefail
 check=$1
-house=$(mktemp -d)
-trap 'rm -rf "$house"' EXIT
-mkdir -p "$house"/{kernels,core,io,nn,optim,data,dist/{group,ddp,fsdp,tensor},train,apps/support,apps/train}
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+mkdir -p "$tree"/{kernels,core,io,nn,optim,data,dist/{group,ddp,fsdp,tensor},train,apps/support,apps/train}
 
 expect() {  # expect FILE LINE REPORT: with this line in the file, the report is this text ("" for none)
-  echo "$2" > "$house/$1"
+  echo "$2" > "$tree/$1"
   local report
-  report=$("$check" "$house" || true)
-  rm "$house/$1"
+  report=$("$check" "$tree" || true)
+  rm "$tree/$1"
   if [[ $report != "${3:+check_layers: $1:1: $3}" ]]; then
     echo "$1 with $2: expected '$3', got '$report'"
     exit 1

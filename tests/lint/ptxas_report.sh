@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs a copy of `tools/ptxas_report` ($1) in a small house of its own, with an nvcc that prints what the source's first line says: a page
+# Runs a copy of `tools/ptxas_report` ($1) in a small tree of its own, with an nvcc that prints what the source's first line says: a page
 # made in parts, and each fault that --check finds.
 # shellcheck disable=SC2016  # backquotes are the page's
 set -euo pipefail
-house=$(mktemp -d)
-trap 'rm -rf "$house"' EXIT
-mkdir -p "$house"/{tools,kernels/cuda}
-cp "$1" "$house/tools/ptxas_report"
-cat > "$house/nvcc" << 'NVCC'
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+mkdir -p "$tree"/{tools,kernels/cuda}
+cp "$1" "$tree/tools/ptxas_report"
+cat > "$tree/nvcc" << 'NVCC'
 #!/bin/bash
 [[ $1 == --version ]] && { printf 'Cuda compilation tools, release 1.0, V1.0.1\nBuild x\n'; exit 0; }
 for word in "$@"; do [[ $word == *.cu ]] && source=$word; done
@@ -18,10 +18,10 @@ echo "ptxas info    : Compiling entry function '$name' for 'sm_90a'" >&2
 echo "    0 bytes stack frame, $spill bytes spill stores, $spill bytes spill loads" >&2
 echo "ptxas info    : Used $registers registers, used 1 barriers, 64 bytes smem" >&2
 NVCC
-chmod +x "$house/nvcc"
-export CUDACXX=$house/nvcc
-page=$house/page.md
-cd "$house"
+chmod +x "$tree/nvcc"
+export CUDACXX=$tree/nvcc
+page=$tree/page.md
+cd "$tree"
 
 run() {  # run STATUS TEXT ARGUMENTS…: the tool's exit status, and a piece of what it prints
   local status=0 report
@@ -52,11 +52,11 @@ run 0 '' --check "$page"
 echo '// 30 0' > kernels/cuda/copy.cu
 run 1 'no row for kernels/cuda/copy.cu on sm_90a' --check "$page"
 rm kernels/cuda/copy.cu
-mv kernels/cuda/add_sm90.cu "$house/away"
+mv kernels/cuda/add_sm90.cu "$tree/away"
 run 1 'kernels/cuda/add_sm90.cu on sm_90a is not in kernels/cuda' --check "$page"
-mv "$house/away" kernels/cuda/add_sm90.cu
-grep -vF '`add_sm90_kernel`' "$page" > "$house/unnamed"
-run 1 'kernels/cuda/add_sm90.cu has 1 kernels, 0 are named' --check "$house/unnamed"
+mv "$tree/away" kernels/cuda/add_sm90.cu
+grep -vF '`add_sm90_kernel`' "$page" > "$tree/unnamed"
+run 1 'kernels/cuda/add_sm90.cu has 1 kernels, 0 are named' --check "$tree/unnamed"
 echo '// 255 24' > kernels/cuda/add_sm90.cu
 run 1 'spills: add_sm90_kernel (sm_90a): 24 bytes, 255 registers' --markdown "$page"
 run 1 '1 kernels of kernels/cuda/add_sm90.cu spill on sm_90a, at most 24 bytes' --check "$page"

@@ -1,35 +1,35 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs `tools/mutants check` ($1) on a small house of its own: a table that fits, and each way in which one does not.
+# Runs `tools/mutants check` ($1) on a small tree of its own: a table that fits, and each way in which one does not.
 set -euo pipefail
-house=$(mktemp -d)
-trap 'rm -rf "$house"' EXIT
-mkdir -p "$house"/{kernels/cpu,kernels/cuda,core/ops,tests/mutants}
-echo 'WEFT_KERNEL(twice, const View& y);' > "$house/kernels/twice.h"
-echo 'void twice(T* y, T* x) { y[0] = 2 * x[0]; for (int i = 1; i < n; ++i) y[i] = 2 * x[i]; }' > "$house/kernels/cpu/twice.cpp"
-cp "$house/kernels/cpu/twice.cpp" "$house/kernels/cuda/twice.cu"
-echo 'return differentiable(y, "twice", {x}, [](const Tensor& dy) { return Grads{2 * dy}; });' > "$house/core/ops/twice.cpp"
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+mkdir -p "$tree"/{kernels/cpu,kernels/cuda,core/ops,tests/mutants}
+echo 'WEFT_KERNEL(twice, const View& y);' > "$tree/kernels/twice.h"
+echo 'void twice(T* y, T* x) { y[0] = 2 * x[0]; for (int i = 1; i < n; ++i) y[i] = 2 * x[i]; }' > "$tree/kernels/cpu/twice.cpp"
+cp "$tree/kernels/cpu/twice.cpp" "$tree/kernels/cuda/twice.cu"
+echo 'return differentiable(y, "twice", {x}, [](const Tensor& dy) { return Grads{2 * dy}; });' > "$tree/core/ops/twice.cpp"
 
-printf '%s\n' '#define WEFT_UNARY_TABLE(OP, FUNCTION) \' '  OP(half, floating, x, x / 2, dy / 2)' > "$house/kernels/unary_table.h"
+printf '%s\n' '#define WEFT_UNARY_TABLE(OP, FUNCTION) \' '  OP(half, floating, x, x / 2, dy / 2)' > "$tree/kernels/unary_table.h"
 
 expect() {  # expect STATUS TEXT: the check's exit status, and a piece of its report
   local status=0 report
-  report=$(WEFT_ROOT=$house "$tool" check 2>&1) || status=$?
+  report=$(WEFT_ROOT=$tree "$tool" check 2>&1) || status=$?
   if [[ $status -ne $1 || $report != *"$2"* ]]; then
     echo "expected status $1 and '$2', got $status and: $report"
     exit 1
   fi
 }
 tool=$1
-table=$house/tests/mutants/a.txt
-cat > "$house/tests/mutants/ops.txt" << 'TABLE'
+table=$tree/tests/mutants/a.txt
+cat > "$tree/tests/mutants/ops.txt" << 'TABLE'
 file core/ops/twice.cpp
 test ops Twice.* on cpu
 mutant twice backward: once
 - 2 * dy
 + dy
 TABLE
-cat > "$house/whole" << 'TABLE'
+cat > "$tree/whole" << 'TABLE'
 # a comment
 file kernels/cpu/twice.cpp
 test kernels Twice.* on cpu
@@ -45,10 +45,10 @@ mutant twice: the first is dropped
 - y[0] = 2 * x[0];
 +
 TABLE
-cp "$house/whole" "$table"
+cp "$tree/whole" "$table"
 expect 0 "5 mutants in 4 files, 0 holes"  # half has one by itself
 
-broken() { sed "$1" "$house/whole" > "$table"; }  # the table, changed by sed
+broken() { sed "$1" "$tree/whole" > "$table"; }  # the table, changed by sed
 broken '/cuda/,$d'
 expect 1 "kernel twice has no mutant on simt"
 broken 's/^mutant twice: thrice/mutant trice: thrice/'
@@ -71,13 +71,13 @@ broken 's/^+ 3 .*/+ 3 * x[i] +/'
 expect 2 "neither one expression nor statements that end in a semicolon: 3 * x[i] +"
 broken 's/^+$/+ y[0] = 3 * x[0]/'
 expect 2 "expected statements that end in a semicolon, or nothing: y[0] = 3 * x[0]"
-cp "$house/kernels/cpu/twice.cpp" "$house/kernels/cpu/usual"
-echo 'void twice(T* y, T* x) { const T z = 2 * x[0]; WEFT_UNROLL for (int i = 0; i < n; ++i) y[i] = z; }' > "$house/kernels/cpu/twice.cpp"
+cp "$tree/kernels/cpu/twice.cpp" "$tree/kernels/cpu/usual"
+echo 'void twice(T* y, T* x) { const T z = 2 * x[0]; WEFT_UNROLL for (int i = 0; i < n; ++i) y[i] = z; }' > "$tree/kernels/cpu/twice.cpp"
 broken 's/2 \* x\[i\]/const T z = 2 * x[0];/; s/3 \* x\[i\]/const T z = 3 * x[0];/; /^@/d'
 expect 2 "the text declares z, which what follows needs. Take the expression alone: const T z = 2 * x[0];"
 broken 's/2 \* x\[i\]/2 * x[0]/; /^@/d'
 expect 2 "stands in the head of a loop with a pragma. Take its body: i < n"
-mv "$house/kernels/cpu/usual" "$house/kernels/cpu/twice.cpp"
+mv "$tree/kernels/cpu/usual" "$tree/kernels/cpu/twice.cpp"
 broken 's/^file .*cpp/file kernels\/cpu\/once.cpp/'
 expect 2 "there is no kernels/cpu/once.cpp"
 broken 's/the last is dropped/thrice/'
@@ -89,5 +89,5 @@ expect 2 "expected \`mutant SUBJECT: what is wrong\`"
 broken 's/^- 2/= 2/'
 expect 2 "expected file, test, mutant, @, -, + or #, got \`= 2"
 broken ''
-: > "$house/tests/mutants/ops.txt"
+: > "$tree/tests/mutants/ops.txt"
 expect 1 "op twice has no mutant of its backward"
