@@ -11,8 +11,7 @@
 #include "core/ops/cross_entropy.h"
 #include "kernels/allocator.h"
 #include "optim/layer_decay.h"
-#include "optim/schedule/linear.h"
-#include "optim/schedule/sequential.h"
+#include "optim/schedule.h"
 
 namespace weft::finetune {
 namespace {

@@ -5,7 +5,7 @@
 #include "apps/finetune/classifier.h"
 #include "apps/finetune/record.h"
 #include "optim/adam.h"
-#include "optim/schedule/scheduler.h"
+#include "optim/scheduler.h"
 #include "train/loader_task.h"
 #include "train/stopwatch.h"
 

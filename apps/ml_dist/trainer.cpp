@@ -15,7 +15,7 @@
 #include "data/idx.h"
 #include "io/torch/zip_archive.h"
 #include "io/weights/weights_file.h"
-#include "optim/schedule/step.h"
+#include "optim/schedule.h"
 #include "train/resume.h"
 
 namespace weft::ml_dist {

@@ -6,7 +6,7 @@
 #include "apps/ml_dist/options.h"
 #include "data/image_loader.h"
 #include "optim/adadelta.h"
-#include "optim/schedule/scheduler.h"
+#include "optim/scheduler.h"
 #include "train/loader_task.h"
 #include "train/run_folder.h"
 #include "train/scalar_log.h"

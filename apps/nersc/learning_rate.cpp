@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/nersc/learning_rate.h"
 
-#include "optim/schedule/cosine.h"
+#include "optim/schedule.h"
 
 namespace weft::nersc {
 namespace {

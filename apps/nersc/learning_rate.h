@@ -6,7 +6,7 @@
 #include "apps/nersc/options.h"
 #include "io/torch/torch_object.h"
 #include "optim/optimizer.h"
-#include "optim/schedule/reduce_on_plateau.h"
+#include "optim/reduce_on_plateau.h"
 
 namespace weft::nersc {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 
-#include "optim/schedule/cosine.h"
+#include "optim/schedule.h"
 
 namespace weft::nersc_vit {
 

@@ -8,7 +8,7 @@
 #include "dist/group/world.h"
 #include "nn/module.h"
 #include "optim/optimizer.h"
-#include "optim/schedule/schedule.h"
+#include "optim/schedule.h"
 #include "train/strategy.h"
 
 namespace weft::train_image {

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "optim/schedule/chained.h"
-#include "optim/schedule/cosine.h"
-#include "optim/schedule/linear.h"
-#include "optim/schedule/multi_step.h"
-#include "optim/schedule/one_cycle.h"
-#include "optim/schedule/reduce_on_plateau.h"
-#include "optim/schedule/scheduler.h"
-#include "optim/schedule/sequential.h"
-#include "optim/schedule/step.h"
+#include "optim/reduce_on_plateau.h"
+#include "optim/schedule.h"
+#include "optim/scheduler.h"
 #include "optim/sgd.h"
 #include "tests/golden/golden.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "optim/schedule/reduce_on_plateau.h"
+#include "optim/reduce_on_plateau.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "optim/optimizer.h"
-#include "optim/schedule/schedule.h"
+#include "optim/schedule.h"
 
 namespace weft::optim {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "optim/schedule/scheduler.h"
+#include "optim/scheduler.h"
 
 namespace weft::optim {
 

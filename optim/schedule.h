@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace weft::optim {
+
+/// A learning rate as a function of the step: no state, so resuming is setting the step. What a step is (a batch, an
+/// epoch) is the caller's choice.
+class Schedule {
+ public:
+  virtual ~Schedule() = default;
+  /// The learning rate at `step` (from 0) of a group whose own learning rate is `base`.
+  virtual double lr(int64_t step, double base) const = 0;
+};
+
+using SchedulePtr = std::shared_ptr<const Schedule>;
+
+/// lr = base gamma^floor(step / size).
+class StepSchedule : public Schedule {
+ public:
+  /// Errors: size below 1.
+  StepSchedule(int64_t size, double gamma = 0.1);
+  double lr(int64_t step, double base) const override;
+
+ private:
+  int64_t size_;
+  double gamma_;
+};
+
+/// lr = base gamma^(number of milestones <= step).
+class MultiStepSchedule : public Schedule {
+ public:
+  /// Errors: milestones that do not rise.
+  MultiStepSchedule(std::vector<int64_t> milestones, double gamma = 0.1);
+  double lr(int64_t step, double base) const override;
+
+ private:
+  std::vector<int64_t> milestones_;
+  double gamma_;
+};
+
+struct LinearScheduleOptions {
+  double start = 1.0 / 3, end = 1;  ///< factors of the base
+};
+
+/// lr = base (start + (end - start) min(step, steps) / steps): the warm-up (Goyal et al. 2017), or with {1, 0} the
+/// decay.
+class LinearSchedule : public Schedule {
+ public:
+  /// Errors: steps below 1.
+  explicit LinearSchedule(int64_t steps, LinearScheduleOptions options = {});
+  double lr(int64_t step, double base) const override;
+
+ private:
+  int64_t steps_;
+  LinearScheduleOptions options_;
+};
+
+/// lr = end + (base - end) (1 + cos(pi step / steps)) / 2 (Loshchilov and Hutter 2017). After `steps` it rises again,
+/// as in PyTorch.
+class CosineSchedule : public Schedule {
+ public:
+  /// Errors: steps below 1.
+  explicit CosineSchedule(int64_t steps, double end = 0);
+  double lr(int64_t step, double base) const override;
+
+ private:
+  int64_t steps_;
+  double end_;
+};
+
+struct OneCycleOptions {
+  double max_lr = 0.1;
+  int64_t steps = 0;          ///< of the whole cycle
+  double rise = 0.3;          ///< share of the steps before the maximum
+  double start_divisor = 25;  ///< start = max_lr / start_divisor
+  double end_divisor = 1e4;   ///< end = start / end_divisor
+  bool linear = false;        ///< straight lines, not half cosines
+  bool three_phase = false;   ///< mirrors the rise back to the start, then falls to the end
+};
+
+/// One rise to max_lr and one fall (Smith and Topin 2018), at the same steps as PyTorch's OneCycleLR without cycling
+/// momentum. The base is not used. Errors: steps below 1, rise outside [0, 1]; at run time a step outside the cycle.
+class OneCycleSchedule : public Schedule {
+ public:
+  explicit OneCycleSchedule(OneCycleOptions options);
+  double lr(int64_t step, double base) const override;
+
+ private:
+  OneCycleOptions options_;
+};
+
+/// One schedule after the other: schedule i starts at milestone i - 1 and counts its steps from there (PyTorch's
+/// SequentialLR). A warm-up before a cosine:
+///   SequentialSchedule({std::make_shared<LinearSchedule>(5), std::make_shared<CosineSchedule>(85)}, {5})
+class SequentialSchedule : public Schedule {
+ public:
+  /// Errors: not one milestone less than schedules, milestones that do not rise.
+  SequentialSchedule(std::vector<SchedulePtr> schedules, std::vector<int64_t> milestones);
+  double lr(int64_t step, double base) const override;
+
+ private:
+  std::vector<SchedulePtr> schedules_;
+  std::vector<int64_t> milestones_;
+};
+
+/// Each schedule is applied to the result of the one before: lr = last(step, … first(step, base)). For schedules that
+/// multiply the base (step, multi-step, linear) that is PyTorch's ChainedScheduler.
+class ChainedSchedule : public Schedule {
+ public:
+  /// Errors: none given.
+  explicit ChainedSchedule(std::vector<SchedulePtr> schedules);
+  double lr(int64_t step, double base) const override;
+
+ private:
+  std::vector<SchedulePtr> schedules_;
+};
+
+}  // namespace weft::optim
