@@ -7,8 +7,6 @@
 
 #include "core/nearest.h"
 #include "data/transforms/auto_augment.h"
-#include "data/transforms/rand_augment.h"
-#include "data/transforms/trivial_augment.h"
 #include "kernels/error.h"
 
 namespace weft::data {

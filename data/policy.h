@@ -12,10 +12,10 @@ namespace weft::data {
 /// Changes the pixels of one image, as a pure function of the image and the draw.
 using ImagePolicy = std::function<Image(Image, Draw&)>;
 
-/// An augmentation policy by name:
-///   autoaugment[:imagenet|cifar10|svhn]   one of 25 learned pairs of ops (transforms/auto_augment.h); imagenet
-///   randaugment[:N,M]                     N random ops at magnitude M of 0 … 30 (transforms/rand_augment.h); 2,9
-///   trivialaugment                        one random op at a random magnitude (transforms/trivial_augment.h)
+/// An augmentation policy by name (transforms/auto_augment.h):
+///   autoaugment[:imagenet|cifar10|svhn]   one of 25 learned pairs of ops; imagenet
+///   randaugment[:N,M]                     N random ops at magnitude M of 0 … 30; 2,9
+///   trivialaugment                        one random op at a random magnitude
 /// What comes into the image from outside is black, positions are rounded to the nearest pixel, as torchvision's
 /// defaults. Errors: an unknown name, policy or number.
 ImagePolicy make_policy(const std::string& text);

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "kernels/error.h"
+
 namespace weft::data {
 namespace {
 
@@ -91,6 +93,21 @@ Image auto_augment(Image image, PolicyOf policy, const AffineOptions& options, D
   for (const PolicyStep& step : auto_augment_policy(policy)[static_cast<size_t>(draw.below(25))])
     if (draw.coin(step.probability)) image = apply_at(step.op, step.bin, space, std::move(image), options, draw);
   return image;
+}
+
+Image rand_augment(Image image, const RandAugmentOptions& o, Draw& draw) {
+  WEFT_CHECK(o.ops >= 0, "rand_augment: expected at least 0 ops, got ", o.ops);
+  for (int step = 0; step < o.ops; ++step) {
+    const auto op = static_cast<AugmentOp>(draw.below(kAugmentOps - 1));  // invert is the last
+    image = apply_at(op, o.magnitude, kRandAugmentSpace, std::move(image), o.affine, draw);
+  }
+  return image;
+}
+
+Image trivial_augment(Image image, const AffineOptions& options, Draw& draw) {
+  const auto op = static_cast<AugmentOp>(draw.below(kAugmentOps - 1));  // invert is the last
+  const auto bin = static_cast<int>(draw.below(kTrivialAugmentSpace.bins));
+  return apply_at(op, bin, kTrivialAugmentSpace, std::move(image), options, draw);
 }
 
 }  // namespace weft::data

@@ -25,4 +25,25 @@ const std::array<SubPolicy, 25>& auto_augment_policy(PolicyOf policy);
 /// AutoAugment: one of the 25 sub-policies, both of its steps one after the other, each with its probability and sign.
 Image auto_augment(Image image, PolicyOf policy, const AffineOptions& options, Draw& draw);
 
+struct RandAugmentOptions {
+  int ops = 2;        ///< steps per image
+  int magnitude = 9;  ///< of each, 0 … 30
+  AffineOptions affine = {};
+};
+
+/// The space of RandAugment: 31 bins from nothing to AutoAugment's strongest.
+inline constexpr MagnitudeSpace kRandAugmentSpace{.bins = 31};
+
+/// RandAugment (Cubuk et al., NeurIPS 2020): `ops` steps, each one of 14 ops (all but invert) at the same magnitude
+/// with a random sign. Errors: ops below 0, a magnitude outside 0 … 30.
+Image rand_augment(Image image, const RandAugmentOptions& options, Draw& draw);
+
+/// The wide space of TrivialAugment; shifts in pixels.
+inline constexpr MagnitudeSpace kTrivialAugmentSpace{
+    .bins = 31, .shear = 0.99, .translate = 32, .rotate = 135, .enhance = 0.99, .posterize = 6};
+
+/// TrivialAugment Wide (Müller and Hutter, ICCV 2021): one of 14 ops (all but invert) at a random magnitude with a
+/// random sign. It has nothing to tune.
+Image trivial_augment(Image image, const AffineOptions& options, Draw& draw);
+
 }  // namespace weft::data

@@ -9,9 +9,7 @@
 #include "data/transforms/blend.h"
 #include "data/transforms/hue.h"
 #include "data/transforms/lookup.h"
-#include "data/transforms/rand_augment.h"
 #include "data/transforms/random_erasing.h"
-#include "data/transforms/trivial_augment.h"
 #include "tests/data/fixture.h"
 
 namespace weft::data::testing {

@@ -9,8 +9,6 @@
 #include "data/transforms/augment_op.h"
 #include "data/transforms/auto_augment.h"
 #include "data/transforms/hue.h"
-#include "data/transforms/rand_augment.h"
-#include "data/transforms/trivial_augment.h"
 #include "io/safetensors.h"
 #include "tests/data/fixture.h"
 
