@@ -8,7 +8,6 @@
 #include "data/random_images.h"
 #include "data/statistics.h"
 #include "data/transforms/crop.h"
-#include "data/transforms/flip.h"
 #include "kernels/transfer.h"
 #include "tests/data/fixture.h"
 #include "tests/support/devices.h"
