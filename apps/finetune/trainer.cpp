@@ -9,6 +9,7 @@
 #include "apps/finetune/optimizer_files.h"
 #include "core/autocast.h"
 #include "core/ops/cross_entropy.h"
+#include "core/ops/sum.h"
 #include "kernels/allocator.h"
 #include "optim/layer_decay.h"
 #include "optim/schedule.h"
@@ -65,6 +66,11 @@ train::EngineOptions engine_options(const Options& o) {
 }
 
 }  // namespace
+
+Tensor Classifier::forward(const Tensor& x) const {
+  const Tensor lengths = sum(x.select(1, 2), {1});
+  return Bert::forward(nn::TokenBatch{x.select(1, 0).contiguous(), x.select(1, 1).contiguous(), lengths});
+}
 
 Trainer::Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
                  const data::WordPiece& pieces, const std::shared_ptr<Classifier>& model, const Texts& train,

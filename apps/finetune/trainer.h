@@ -2,14 +2,21 @@
 #pragma once
 #include <memory>
 
-#include "apps/finetune/classifier.h"
 #include "apps/finetune/record.h"
+#include "nn/models/bert.h"
 #include "optim/adam.h"
 #include "optim/scheduler.h"
 #include "train/loader_task.h"
 #include "train/stopwatch.h"
 
 namespace weft::finetune {
+
+/// Bert as a function of one tensor, which data parallelism needs: input [N, 3, tokens] of TextLoader to logits [N,
+/// classes].
+struct Classifier : nn::Bert {
+  using Bert::Bert;
+  Tensor forward(const Tensor& x) const override;
+};
 
 /// Trains a classifier of texts; prints lines as Hugging Face's Trainer does.
 class Trainer final : public train::LoaderTask {
