@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/finetune/options.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <vector>
 
@@ -19,16 +18,13 @@ void take_precision(const std::string& word, Options& o) {
   o.precision = word == "no" ? "f32" : "bf16";
 }
 
-/// Hugging Face's spelling: underscores in names, and a bare --resume_from_checkpoint.
+/// Hugging Face's bare --resume_from_checkpoint.
 std::vector<std::string> spelled_out(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   for (size_t i = 0; i < arguments.size(); ++i) {
-    std::string& argument = arguments[i];
-    if (!argument.starts_with("--")) continue;
-    const size_t end = std::min(argument.find('='), argument.size());
-    std::replace(argument.begin(), argument.begin() + static_cast<std::ptrdiff_t>(end), '_', '-');
     const bool bare = i + 1 == arguments.size() || arguments[i + 1].starts_with("--");
-    if (argument == "--resume-from-checkpoint" && bare) argument += "=last";
+    if (bare && (arguments[i] == "--resume-from-checkpoint" || arguments[i] == "--resume_from_checkpoint"))
+      arguments[i] += "=last";
   }
   return arguments;
 }

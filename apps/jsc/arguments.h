@@ -6,15 +6,14 @@
 
 namespace weft::jsc {
 
-/// The command line without the program, and with one spelling of flags: `--batch_size 4` and `--batch-size 4` are the
-/// same.
-inline std::vector<std::string> spelled(int argc, char** argv, char from, char to) {
+/// The command line without the program; `--batch-size 4` is the course's `--batch_size 4`.
+inline std::vector<std::string> with_underscores(int argc, char** argv) {
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   for (std::string& argument : arguments)
     if (argument.starts_with("--"))
       std::replace(argument.begin() + 2,
-                   argument.begin() + static_cast<std::ptrdiff_t>(std::min(argument.find('='), argument.size())), from,
-                   to);
+                   argument.begin() + static_cast<std::ptrdiff_t>(std::min(argument.find('='), argument.size())), '-',
+                   '_');
   return arguments;
 }
 

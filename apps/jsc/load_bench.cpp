@@ -56,7 +56,7 @@ bool parse(int argc, char** argv, BenchOptions& o) {
   flags.add("dry_run", o.dry_run, "open the images, say what would be timed, time nothing");
   flags.example("load_bench --dset_type fs --data_root data/hymenoptera_data --batch_size 64 --workers 4");
   flags.example("load_bench --dset_type packed --data_root data/hymenoptera_data.packed --read_only --raw");
-  std::vector<std::string> arguments = spelled(argc, argv, '-', '_');
+  std::vector<std::string> arguments = with_underscores(argc, argv);
   for (std::string& argument : arguments)
     if (argument == "-d") argument = "--data_root";
   if (!flags.parse(arguments)) return false;

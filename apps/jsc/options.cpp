@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/jsc/options.h"
 
-#include "apps/jsc/arguments.h"
 #include "apps/support/flags.h"
 
 namespace weft::jsc {
@@ -19,7 +18,7 @@ bool parse_options(const std::string& program, const std::string& purpose, int a
   flags.add("dry-run", o.dry_run, "look at the data, build the model, say what would run, and stop");
   flags.example(program + " --data data/hymenoptera --epochs 10 --batch-size 8");
   if (program == "ddp") flags.example("srun -n 4 ddp");
-  return flags.parse(spelled(argc, argv, '_', '-'));
+  return flags.parse(argc, argv);
 }
 
 }  // namespace weft::jsc

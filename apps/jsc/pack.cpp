@@ -37,7 +37,7 @@ bool parse(int argc, char** argv, PackOptions& o) {
   flags.add("dry_run", o.dry_run, "look at the folder, say what would be packed, write nothing");
   flags.example("pack --data_root data/hymenoptera_data --dset_type h5");
   flags.example("pack --data_root ILSVRC --dset_type packed --out imagenet.packed");
-  return flags.parse(spelled(argc, argv, '-', '_'));
+  return flags.parse(with_underscores(argc, argv));
 }
 
 /// What was packed of one part: a checksum and a label for each image.

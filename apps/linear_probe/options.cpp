@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/linear_probe/options.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <vector>
 
@@ -16,14 +15,9 @@ std::vector<std::string> spelled_out(int argc, char** argv) {
   constexpr std::pair<const char*, const char*> kShort[] = {
       {"-e", "--epochs"}, {"-b", "--batch-size"}, {"-lr", "--lr"}};
   std::vector<std::string> arguments(argv + 1, argv + argc);
-  for (std::string& argument : arguments) {
+  for (std::string& argument : arguments)
     for (const auto& [brief, full] : kShort)
       if (argument == brief) argument = full;
-    if (argument.starts_with("--"))
-      std::replace(argument.begin(),
-                   argument.begin() + static_cast<std::ptrdiff_t>(std::min(argument.find('='), argument.size())), '_',
-                   '-');
-  }
   return arguments;
 }
 
