@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/random.h"
 
-#include <array>
 #include <map>
 #include <mutex>
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/shape.h"
 
-#include <algorithm>
-
 namespace weft {
 
 Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {

@@ -8,13 +8,12 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "train/exit.h"
 #include "apps/weft_run/nodes.h"
 #include "apps/weft_run/workers.h"
-#include "core/printable.h"
 #include "dist/rendezvous/job_secret.h"
 #include "dist/rendezvous/keyed_hash.h"
 #include "kernels/runtime.h"
+#include "train/exit.h"
 
 namespace weft::weft_run {
 namespace {

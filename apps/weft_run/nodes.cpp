@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/weft_run/nodes.h"
 
-#include <cerrno>
 #include <thread>
 #include <utility>
 

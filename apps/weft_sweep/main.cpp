@@ -2,14 +2,10 @@
 // Runs a program with many values of its flags and ranks the runs; see docs/sweeps.md.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <csignal>
 #include <iostream>
-#include <set>
 #include <sstream>
 
-#include "train/exit.h"
-#include "train/progress.h"
 #include "apps/weft_sweep/options.h"
 #include "apps/weft_sweep/pool.h"
 #include "apps/weft_sweep/ranking.h"
@@ -17,6 +13,8 @@
 #include "core/joined.h"
 #include "core/printable.h"
 #include "io/atomic_file.h"
+#include "train/exit.h"
+#include "train/progress.h"
 
 namespace weft::weft_sweep {
 namespace {

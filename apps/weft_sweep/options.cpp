@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/weft_sweep/options.h"
 
-#include <algorithm>
-#include <limits>
 #include <set>
 
 #include "apps/support/flags.h"

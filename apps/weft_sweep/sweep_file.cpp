@@ -2,7 +2,6 @@
 #include "apps/weft_sweep/sweep_file.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "apps/support/flags.h"

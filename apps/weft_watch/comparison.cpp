@@ -2,7 +2,6 @@
 #include "apps/weft_watch/comparison.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <filesystem>
 #include <sstream>

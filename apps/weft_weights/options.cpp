@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/weft_weights/options.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <iostream>
 #include <set>
 
 #include "apps/support/flags.h"
-#include "core/joined.h"
 #include "core/nearest.h"
 #include "core/printable.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/chrome_trace.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>

@@ -2,7 +2,6 @@
 #include "dist/ddp/agreement.h"
 
 #include <algorithm>
-#include <map>
 #include <sstream>
 
 #include "core/autograd.h"

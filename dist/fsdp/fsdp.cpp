@@ -2,7 +2,6 @@
 #include "dist/fsdp/fsdp.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "core/autocast.h"

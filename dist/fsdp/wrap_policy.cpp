@@ -2,7 +2,6 @@
 #include "dist/fsdp/wrap_policy.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "core/nearest.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/tensor/tensor_parallel_state.h"
 
-#include <algorithm>
 #include <unordered_map>
 
 #include "core/autograd.h"
