@@ -9,7 +9,5 @@
 #SBATCH --output=%x-%j.out
 set -euo pipefail
 cd "$SLURM_SUBMIT_DIR"
-kit=${WEFT_SLURM:-apps/slurm}
-source "$kit/sites/generic.sh"
-source "$kit/launch.sh"
+source "${WEFT_SLURM:-apps/slurm}/launch.sh" generic
 weft_launch "$@"

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Source it in a batch script, behind a file of sites/, then:
+# Source it in a batch script with the name of a file of sites/, which loads the site's modules, then:
 #   weft_launch PROGRAM…   runs the program as the ranks of this job: one for each GPU, or as many as --ntasks-per-node says.
 #     WEFT_CONTAINER       an image: the program runs in it
 #     WEFT_LAUNCHER        srun (the default) or mpirun
 # A program that is told of the time limit (#SBATCH --signal=USR1@…) and ends with 75, "my checkpoint is written", is queued
 # again; the job's exit code is the program's.
+
+source "$(dirname "${BASH_SOURCE[0]}")/sites/$1.sh"
 
 # In front of the program where an image is asked for, unless the site has its own way.
 if ! declare -F weft_container >/dev/null; then

@@ -10,7 +10,5 @@
 #SBATCH --output=%x-%j.out
 set -euo pipefail
 cd "$SLURM_SUBMIT_DIR"
-kit=${WEFT_SLURM:-apps/slurm}
-source "$kit/sites/perlmutter.sh"
-source "$kit/launch.sh"
+source "${WEFT_SLURM:-apps/slurm}/launch.sh" perlmutter
 weft_launch "$@"
