@@ -29,7 +29,7 @@ class EventFile {
   /// Whether a file of this name is one.
   static bool is_one(const std::filesystem::path& path);
 
-  /// Hands over the events that are new; returns whether there were any. Behind a damaged record nothing is read: where
+  /// Hands over the events that are new; returns whether there were any. Nothing after a damaged record is read: where
   /// the next one begins is unknown.
   bool refresh(const std::function<void(const Event&)>& take);
   bool damaged() const { return damaged_; }

@@ -17,7 +17,7 @@ std::string line(const LogregTrial& trial, const char* part) {
   char text[160];
   std::snprintf(text, sizeof text, "logreg C %g: %s accuracy %.4f, loss %.6g, %lld iterations", trial.c, part,
                 100 * trial.accuracy, trial.result.loss, static_cast<long long>(trial.result.iterations));
-  // Behind a limit of iterations the model is not the least loss's, and the weaker the pull, the farther from it.
+  // At the limit of iterations the loss is above its minimum, and the more so the weaker the penalty is.
   return str(text, trial.result.end == optim::LbfgsEnd::iterations ? " (the limit)" : "");
 }
 

@@ -203,7 +203,7 @@ class Run {
   std::shared_ptr<Probe> probe_;
 };
 
-/// The units of fsdp with their parameters, without any memory behind them.
+/// The units of fsdp with their parameters, of a model without memory.
 void explain_sharding(const Options& options) {
   const nn::SkipInit sizes_alone;
   Probe probe(make_backbone(options.model, false), 100);
@@ -223,7 +223,7 @@ void explain_sharding(const Options& options) {
   for (const auto& [path, count] : rows) std::printf("%12lld  %s\n", static_cast<long long>(count), path.c_str());
 }
 
-/// What a step of fine-tuning takes, without any memory behind it.
+/// What a step of fine-tuning takes, of a model without memory.
 void explain_step(const Options& options) {
   const auto backbone = [&] {
     const nn::SkipInit sizes_alone;

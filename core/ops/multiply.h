@@ -5,7 +5,7 @@
 
 namespace weft {
 
-/// The product behind matmul and linear, without autograd: a [M, K] or [B, M, K], b [K, N] or [B, K, N] (one rank, one
+/// The product of matmul and linear, without autograd: a [M, K] or [B, M, K], b [K, N] or [B, K, N] (one rank, one
 /// dtype), bias [N] or undefined. Any strides: what the kernel does not take is copied first. `dtype` of the result:
 /// the operands', or f32 for bf16 and f16.
 Tensor multiply(const Tensor& a, const Tensor& b, const Tensor& bias, DType dtype);

@@ -34,7 +34,7 @@ class DistributedOptimizer {
   DistributedOptimizer(const DistributedOptimizer&) = delete;
   DistributedOptimizer& operator=(const DistributedOptimizer&) = delete;
 
-  /// Waits for the reduced gradients and updates the parameters. Behind fewer passes than backward_passes_per_step (the
+  /// Waits for the reduced gradients and updates the parameters. After fewer passes than backward_passes_per_step (the
   /// tail of an epoch) it reduces what they have left.
   void step();
   /// Waits for the reduced gradients alone, before step(): to clip them, say.
