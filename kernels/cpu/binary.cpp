@@ -3,6 +3,7 @@
 
 #include "kernels/binary_math.h"
 #include "kernels/cpu/elements.h"
+#include "kernels/with_bits.h"
 
 namespace weft::kernels::cpu {
 namespace {
@@ -76,16 +77,7 @@ void where(const Queue&, const View& y, const View& condition, const View& a, co
   WEFT_CHECK(y.same_sizes(a) && y.same_sizes(b) && y.same_sizes(condition) && y.dtype == a.dtype &&
                  y.dtype == b.dtype && condition.dtype == DType::boolean,
              "where: expected a bool condition and one dtype of one size, got ", y, ", ", condition, ", ", a, ", ", b);
-  switch (size_of(y.dtype)) {
-    case 1:
-      return where_bits<uint8_t>(y, condition, a, b);
-    case 2:
-      return where_bits<uint16_t>(y, condition, a, b);
-    case 4:
-      return where_bits<uint32_t>(y, condition, a, b);
-    default:
-      return where_bits<uint64_t>(y, condition, a, b);
-  }
+  with_bits(y.dtype, [&]<class Bits>() { where_bits<Bits>(y, condition, a, b); });
 }
 
 }  // namespace weft::kernels::cpu

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/cpu/elements.h"
+#include "kernels/with_bits.h"
 
 namespace weft::kernels::cpu {
 namespace {
@@ -83,16 +84,7 @@ void copy(const Queue&, const View& y, const View& x) {
     with_compute_type(x.dtype, [&]<class C>() { copy_converted<C>(y, x); });
     return;
   }
-  switch (size_of(y.dtype)) {
-    case 1:
-      return copy_bits<uint8_t>(y, x);
-    case 2:
-      return copy_bits<uint16_t>(y, x);
-    case 4:
-      return copy_bits<uint32_t>(y, x);
-    default:
-      return copy_bits<uint64_t>(y, x);
-  }
+  with_bits(y.dtype, [&]<class Bits>() { copy_bits<Bits>(y, x); });
 }
 
 }  // namespace weft::kernels::cpu

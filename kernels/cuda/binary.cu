@@ -6,6 +6,7 @@
 #include "kernels/binary_math.h"
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/elementwise.cuh"
+#include "kernels/with_bits.h"
 
 // Geometry, ownership, cost: elementwise.cuh, whose inner dimension keeps 16-byte accesses for a broadcast row or
 // scalar. binary_forward moves 3 elements per element, compare 2 and a byte, where 3 and a byte: 90% of the bandwidth.
@@ -99,16 +100,7 @@ void compare(const Queue& queue, Compare f, const View& y, const View& a, const 
 void where(const Queue& queue, const View& y, const View& condition, const View& a, const View& b) {
   WEFT_CHECK(condition.dtype == DType::boolean && y.dtype == a.dtype && y.dtype == b.dtype,
              "where: expected a bool condition and one dtype, got ", condition, ", ", y, ", ", a, " and ", b);
-  switch (size_of(y.dtype)) {
-    case 1:
-      return where_bits<uint8_t>(queue, y, condition, a, b);
-    case 2:
-      return where_bits<uint16_t>(queue, y, condition, a, b);
-    case 4:
-      return where_bits<uint32_t>(queue, y, condition, a, b);
-    default:
-      return where_bits<uint64_t>(queue, y, condition, a, b);
-  }
+  with_bits(y.dtype, [&]<class Bits>() { where_bits<Bits>(queue, y, condition, a, b); });
 }
 
 }  // namespace weft::kernels::WEFT_DEVICE

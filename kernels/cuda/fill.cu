@@ -2,6 +2,7 @@
 #include "kernels/fill.h"
 
 #include "kernels/cuda/elementwise.cuh"
+#include "kernels/with_bits.h"
 
 // fill: see elementwise.cuh; the operand is written as raw bits of its size, so that four kernels serve every dtype.
 // arange: 256 threads a block, one element a thread; the value is computed in f64 and rounded once.
@@ -64,16 +65,7 @@ void fill(const Queue& queue, const View& y, double value) {
   uint64_t bits = 0;
   with_dtype<float, double, bf16, f16, int64_t, int32_t, uint8_t, bool>(y.dtype, "fill",
                                                                         [&]<class T>() { bits = bits_of<T>(value); });
-  switch (size_of(y.dtype)) {
-    case 1:
-      return fill_bits<uint8_t>(queue, y, bits);
-    case 2:
-      return fill_bits<uint16_t>(queue, y, bits);
-    case 4:
-      return fill_bits<uint32_t>(queue, y, bits);
-    default:
-      return fill_bits<uint64_t>(queue, y, bits);
-  }
+  with_bits(y.dtype, [&]<class Bits>() { fill_bits<Bits>(queue, y, bits); });
 }
 
 void arange(const Queue& queue, const View& y, double start, double step) {

@@ -7,6 +7,7 @@
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/vec.cuh"
+#include "kernels/with_bits.h"
 
 // A tensor is [outer, D, inner] around the indexed dimension. Grid-stride, 256 threads a block, no barrier.
 // index_select, gather: a thread owns one unit of y: 16 bytes of raw bits where index_select's inner rows allow it,
@@ -158,16 +159,7 @@ void index_select(const Queue& queue, const View& y, const View& x, const View& 
   WEFT_CHECK(index.numel() == y.sizes[dim], "index_select: expected ", y.sizes[dim], " positions, got ", index);
   const Shape s = shape_of(x, dim, index.numel());
   if (y.numel() == 0) return;
-  switch (size_of(y.dtype)) {
-    case 1:
-      return select_bits<uint8_t>(queue, y, x, index, s);
-    case 2:
-      return select_bits<uint16_t>(queue, y, x, index, s);
-    case 4:
-      return select_bits<uint32_t>(queue, y, x, index, s);
-    default:
-      return select_bits<uint64_t>(queue, y, x, index, s);
-  }
+  with_bits(y.dtype, [&]<class Bits>() { select_bits<Bits>(queue, y, x, index, s); });
 }
 
 void index_select_backward(const Queue& queue, const View& dx, const View& dy, const View& index, int dim) {
@@ -197,16 +189,7 @@ void gather(const Queue& queue, const View& y, const View& x, const View& index,
   check("gather", y, x, index, dim);
   WEFT_CHECK(index.same_sizes(y), "gather: expected an index of the output's sizes ", y, ", got ", index);
   const Shape s = shape_of(x, dim, y.sizes[dim]);
-  switch (size_of(y.dtype)) {
-    case 1:
-      return gather_bits<uint8_t>(queue, y, x, index, s);
-    case 2:
-      return gather_bits<uint16_t>(queue, y, x, index, s);
-    case 4:
-      return gather_bits<uint32_t>(queue, y, x, index, s);
-    default:
-      return gather_bits<uint64_t>(queue, y, x, index, s);
-  }
+  with_bits(y.dtype, [&]<class Bits>() { gather_bits<Bits>(queue, y, x, index, s); });
 }
 
 void gather_backward(const Queue& queue, const View& dx, const View& dy, const View& index, int dim) {
