@@ -9,51 +9,29 @@ namespace weft::kernels::vendor {
 
 /// What a type of the graph API is called in an attribute.
 template <class T>
-struct CudnnType;
+inline constexpr auto kCudnnType = nullptr;  // not a type of the graph API: does not compile as an attribute
 template <>
-struct CudnnType<int64_t> {
-  static constexpr auto type = CUDNN_TYPE_INT64;
-};
+inline constexpr auto kCudnnType<int64_t> = CUDNN_TYPE_INT64;
 template <>
-struct CudnnType<float> {
-  static constexpr auto type = CUDNN_TYPE_FLOAT;
-};
+inline constexpr auto kCudnnType<float> = CUDNN_TYPE_FLOAT;
 template <>
-struct CudnnType<bool> {
-  static constexpr auto type = CUDNN_TYPE_BOOLEAN;
-};
+inline constexpr auto kCudnnType<bool> = CUDNN_TYPE_BOOLEAN;
 template <>
-struct CudnnType<void*> {
-  static constexpr auto type = CUDNN_TYPE_VOID_PTR;
-};
+inline constexpr auto kCudnnType<void*> = CUDNN_TYPE_VOID_PTR;
 template <>
-struct CudnnType<cudnnHandle_t> {
-  static constexpr auto type = CUDNN_TYPE_HANDLE;
-};
+inline constexpr auto kCudnnType<cudnnHandle_t> = CUDNN_TYPE_HANDLE;
 template <>
-struct CudnnType<cudnnDataType_t> {
-  static constexpr auto type = CUDNN_TYPE_DATA_TYPE;
-};
+inline constexpr auto kCudnnType<cudnnDataType_t> = CUDNN_TYPE_DATA_TYPE;
 template <>
-struct CudnnType<cudnnConvolutionMode_t> {
-  static constexpr auto type = CUDNN_TYPE_CONVOLUTION_MODE;
-};
+inline constexpr auto kCudnnType<cudnnConvolutionMode_t> = CUDNN_TYPE_CONVOLUTION_MODE;
 template <>
-struct CudnnType<cudnnPointwiseMode_t> {
-  static constexpr auto type = CUDNN_TYPE_POINTWISE_MODE;
-};
+inline constexpr auto kCudnnType<cudnnPointwiseMode_t> = CUDNN_TYPE_POINTWISE_MODE;
 template <>
-struct CudnnType<cudnnReduceTensorOp_t> {
-  static constexpr auto type = CUDNN_TYPE_REDUCTION_OPERATOR_TYPE;
-};
+inline constexpr auto kCudnnType<cudnnReduceTensorOp_t> = CUDNN_TYPE_REDUCTION_OPERATOR_TYPE;
 template <>
-struct CudnnType<cudnnBackendHeurMode_t> {
-  static constexpr auto type = CUDNN_TYPE_HEUR_MODE;
-};
+inline constexpr auto kCudnnType<cudnnBackendHeurMode_t> = CUDNN_TYPE_HEUR_MODE;
 template <>
-struct CudnnType<cudnnBackendNumericalNote_t> {
-  static constexpr auto type = CUDNN_TYPE_NUMERICAL_NOTE;
-};
+inline constexpr auto kCudnnType<cudnnBackendNumericalNote_t> = CUDNN_TYPE_NUMERICAL_NOTE;
 
 /// One object of cuDNN's graph API: attributes are set, then it is finalised. Errors name the function and the object.
 class CudnnDescriptor {
@@ -67,11 +45,11 @@ class CudnnDescriptor {
 
   template <class T>
   CudnnDescriptor& set(cudnnBackendAttributeName_t attribute, const T& value) {
-    return set(attribute, CudnnType<T>::type, 1, &value);
+    return set(attribute, kCudnnType<T>, 1, &value);
   }
   template <class T>
   CudnnDescriptor& set(cudnnBackendAttributeName_t attribute, const std::vector<T>& values) {
-    return set(attribute, CudnnType<T>::type, static_cast<int64_t>(values.size()), values.data());
+    return set(attribute, kCudnnType<T>, static_cast<int64_t>(values.size()), values.data());
   }
   CudnnDescriptor& set(cudnnBackendAttributeName_t attribute, std::initializer_list<const CudnnDescriptor*> others);
   CudnnDescriptor& set(cudnnBackendAttributeName_t attribute, const CudnnDescriptor& other) {
@@ -84,7 +62,7 @@ class CudnnDescriptor {
   template <class T>
   T get(cudnnBackendAttributeName_t attribute) const {
     T value{};
-    get(attribute, CudnnType<T>::type, 1, &value);
+    get(attribute, kCudnnType<T>, 1, &value);
     return value;
   }
   /// Returns how many there are; `values` takes `most` of them.
