@@ -111,10 +111,7 @@ __device__ __forceinline__ void produce(const Source& source, const WgmmaGrid& g
     const auto range = source.range(position.z);
     const auto tile = source.tile(position.m * Tile::kM, position.n * Tile::kN, position.z);
     for (int step = range.begin; step < range.end; ++step, at.advance()) {
-      if (grid.cluster > 1)
-        ptx::mbarrier_wait_cluster(&empty[at.stage], at.parity ^ 1);
-      else
-        ptx::mbarrier_wait(&empty[at.stage], at.parity ^ 1);
+      ptx::mbarrier_wait(&empty[at.stage], at.parity ^ 1);
       unsigned char* const a = stages + at.stage * Tile::kStageBytes;
       unsigned char* const b = a + Tile::kChunksA * kChunkBytes;
       ptx::Barrier* const barrier = &full[at.stage];
