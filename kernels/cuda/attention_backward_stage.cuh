@@ -17,7 +17,7 @@ struct BackwardWgmma {
   static constexpr int kStatisticsBytes = kStream * 2 * static_cast<int>(sizeof(float));
 
   struct Barriers {
-    AttentionRing<kOwnedBuffers> own;
+    OwnedRing<kOwnedBuffers> own;
     AttentionRing<kStages> streamed;
   };
   static constexpr int kFirstStage = kOwnedBuffers * 2 * kOwnBytes;
@@ -43,7 +43,7 @@ struct AttentionBackwardCall {
   TensorMap to[2];                ///< boxes of 16 rows: dq; or dk, dv
   AttentionProblem<float> problem;
   const float* statistics;
-  int tiles;
+  AttentionTiles tiles;
 
   __device__ const float* statistics_of(const AttentionPosition& position, int query) const {
     const int blocks = (problem.N + kStatisticsRows - 1) / kStatisticsRows;
@@ -61,9 +61,6 @@ struct StreamedSteps {
 struct OwnedQueries {
   static constexpr bool kStatistics = false;
 
-  static __device__ AttentionPosition position(const AttentionProblem<float>& problem, int index) {
-    return AttentionPosition(problem.N, kAttentionRows, problem.H, /*last_first=*/problem.causal, index);
-  }
   template <int kStream>
   static __device__ StreamedSteps steps(const AttentionProblem<float>& problem, const AttentionPosition& position,
                                         int keys) {
@@ -75,9 +72,6 @@ struct OwnedQueries {
 struct OwnedKeys {
   static constexpr bool kStatistics = true;
 
-  static __device__ AttentionPosition position(const AttentionProblem<float>& problem, int index) {
-    return AttentionPosition(problem.M, kAttentionRows, problem.H, /*last_first=*/false, index);
-  }
   template <int kStream>
   static __device__ StreamedSteps steps(const AttentionProblem<float>& problem, const AttentionPosition& position,
                                         int keys) {
@@ -93,11 +87,12 @@ __device__ __forceinline__ void attention_backward_produce(const AttentionBackwa
   using Streamed = typename Shape::Streamed;
   RingPosition<Shape::kOwnedBuffers> at_own;
   RingPosition<Shape::kStages> at;
-  for (int index = static_cast<int>(blockIdx.x); index < call.tiles; index += static_cast<int>(gridDim.x)) {
-    const AttentionPosition position = Owned::position(call.problem, index);
+  int index = static_cast<int>(blockIdx.x);
+  for (; index < call.tiles.count; index = call.tiles.after(index)) {
+    const AttentionPosition position = call.tiles.position(index);
     const StreamedSteps steps =
         Owned::template steps<Shape::kStream>(call.problem, position, call.problem.keys_of(position.b));
-    ptx::Barrier* const full = barriers.own.begin(at_own, 2 * Shape::kOwnBytes);
+    ptx::Barrier* const full = barriers.own.begin(at_own, 2 * Shape::kOwnBytes, index);
     for (int tensor = 0; tensor < 2; ++tensor)
       for (int c = 0; c < kAttentionConsumers; ++c)
         Own::load(Shape::own(shared, at_own.stage, tensor) + c * Own::kBytes, call.own[tensor], full,
@@ -115,6 +110,7 @@ __device__ __forceinline__ void attention_backward_produce(const AttentionBackwa
                        landed);
     }
   }
+  barriers.own.begin(at_own, 0, index);
 }
 
 }  // namespace weft::kernels::WEFT_DEVICE

@@ -48,8 +48,8 @@ __device__ __forceinline__ void attention_dq_consume(const AttentionBackwardCall
   const float scale = problem.scale * 1.44269504f;  // exponentials are powers of 2
   RingPosition<Shape::kOwnedBuffers> at_own;
   RingPosition<Shape::kStages> at;
-  for (int index = static_cast<int>(blockIdx.x); index < call.tiles; index += static_cast<int>(gridDim.x)) {
-    const AttentionPosition position = OwnedQueries::position(problem, index);
+  for (int index; (index = barriers.own.wait(at_own)) < call.tiles.count;) {
+    const AttentionPosition position = call.tiles.position(index);
     const int keys = problem.keys_of(position.b);
     const int steps = OwnedQueries::steps<kKeys>(problem, position, keys).end;
     const int first = position.first + consumer * 64, query = first + warp * 16;
@@ -65,7 +65,6 @@ __device__ __forceinline__ void attention_dq_consume(const AttentionBackwardCall
     }
 
     float dq[kChannels / 2] = {};
-    barriers.own.wait(at_own);
     if (steps > 0) {
       const uint64_t q = Own::descriptor(own);
       const uint64_t dy = Own::descriptor(Shape::own(shared, at_own.stage, 1) + consumer * Own::kBytes);
@@ -148,8 +147,8 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
   const float scale = problem.scale * 1.44269504f;  // exponentials are powers of 2
   RingPosition<Shape::kOwnedBuffers> at_own;
   RingPosition<Shape::kStages> at;
-  for (int index = static_cast<int>(blockIdx.x); index < call.tiles; index += static_cast<int>(gridDim.x)) {
-    const AttentionPosition position = OwnedKeys::position(problem, index);
+  for (int index; (index = barriers.own.wait(at_own)) < call.tiles.count;) {
+    const AttentionPosition position = call.tiles.position(index);
     const int keys = problem.keys_of(position.b);
     const StreamedSteps steps = OwnedKeys::steps<kQueries>(problem, position, keys);
     const int first = position.first + consumer * 64, key = first + warp * 16;
@@ -160,7 +159,6 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
     for (int half = 0; half < 2; ++half) there[half] = problem.has_key(position.b, key + half * 8 + lane / 4, keys);
 
     float dk[kChannels / 2] = {}, dv[kChannels / 2] = {};
-    barriers.own.wait(at_own);
     for (int step = steps.begin; step < steps.end; ++step, at.advance()) {
       barriers.streamed.wait(at);
       const uint64_t q = Queries::descriptor(Shape::streamed(shared, at.stage, 0));
@@ -260,7 +258,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
     }
   }
   __syncthreads();
-  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
+  const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);  // uniform: see gemm_wgmma.cuh
   if (warpgroup == 0) {
     ptx::release_registers<kAttentionProducerRegisters>();
     if (threadIdx.x == 0) attention_backward_produce<Shape, Owned>(call, shared, barriers);
@@ -310,8 +308,7 @@ template <class T>
 bool attention_backward_on_wgmma(const Queue& queue, const View& dq, const View& dk, const View& dv, const View& dy,
                                  const View& q, const View& k, const View& v, const View& y,
                                  const AttentionShape& shape, const AttentionProblem<float>& problem) {
-  const int64_t tiles_q = attention_tiles(shape, shape.N), tiles_k = attention_tiles(shape, shape.M);
-  if (!has_wgmma(queue) || std::max(tiles_q, tiles_k) > kMostAttentionTiles) return false;
+  if (!has_wgmma(queue) || attention_tiles(shape, std::max(shape.N, shape.M)) > kMostAttentionTiles) return false;
   for (const View* view : {&dq, &dk, &dv, &dy, &q, &k, &v, &y})
     if (!fits_attention_wgmma(*view)) return false;
   AttentionPlanScope::take();
@@ -324,8 +321,7 @@ bool attention_backward_on_wgmma(const Queue& queue, const View& dq, const View&
   };
   shape.D <= 64 ? measure(&attention_statistics_kernel<8, T>) : measure(&attention_statistics_kernel<16, T>);
   const auto run = [&]<class Shape, class Owned>(const char* name, const View* const(&own)[2],
-                                                 const View* const(&streamed)[2], const View* const(&to)[2],
-                                                 int64_t tiles) {
+                                                 const View* const(&streamed)[2], const View* const(&to)[2]) {
     AttentionBackwardCall call{};
     for (int i = 0; i < 2; ++i) {
       call.own[i] = attention_map(*own[i], 64);
@@ -334,7 +330,9 @@ bool attention_backward_on_wgmma(const Queue& queue, const View& dq, const View&
     }
     call.problem = problem;
     call.statistics = statistics.as<float>();
-    call.tiles = static_cast<int>(tiles);
+    const Workspace drawn(queue, sizeof(int), "attention_backward");
+    call.tiles = Owned::kStatistics ? attention_schedule(queue, shape, problem, shape.M, shape.N, false, drawn)
+                                    : attention_schedule(queue, shape, problem, shape.N, shape.M, true, drawn);
     launch_attention_wgmma(queue, name, call.tiles, Shape::kSharedBytes,
                            problem.dropout > 0 ? &attention_backward_wgmma_kernel<Shape, Owned, true, T>
                                                : &attention_backward_wgmma_kernel<Shape, Owned, false, T>,
@@ -343,10 +341,9 @@ bool attention_backward_on_wgmma(const Queue& queue, const View& dq, const View&
   const auto both = [&]<class ForQueries, class ForKeys>() {
     if (dq)
       run.template operator()<ForQueries, OwnedQueries>("attention_backward_sm90 (dq)", {&q, &dy}, {&k, &v},
-                                                        {&dq, nullptr}, tiles_q);
+                                                        {&dq, nullptr});
     if (dk)
-      run.template operator()<ForKeys, OwnedKeys>("attention_backward_sm90 (dk, dv)", {&k, &v}, {&q, &dy}, {&dk, &dv},
-                                                  tiles_k);
+      run.template operator()<ForKeys, OwnedKeys>("attention_backward_sm90 (dk, dv)", {&k, &v}, {&q, &dy}, {&dk, &dv});
   };
   if (shape.D <= 64)
     both.template operator()<BackwardWgmma<64, 64, 6>, BackwardWgmma<64, 64, 6>>();

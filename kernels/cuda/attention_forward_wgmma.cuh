@@ -46,7 +46,7 @@ struct ForwardWgmma {
   static constexpr int kQueryBytes = kAttentionConsumers * Own::kBytes;
 
   struct Barriers {
-    AttentionRing<kQueryStages> q;
+    OwnedRing<kQueryStages> q;
     AttentionRing<kStages> k, v;
   };
   static constexpr int kFirstK = kQueryStages * kQueryBytes, kFirstV = kFirstK + kStages * Keys::kBytes;
@@ -58,11 +58,8 @@ struct AttentionForwardCall {
   TensorMap q, k, v;  ///< boxes of 64 queries, kKeys keys
   TensorMap y;        ///< boxes of 16 queries
   AttentionProblem<float> problem;
-  int tiles;
+  AttentionTiles tiles;
 
-  __device__ AttentionPosition position(int index) const {
-    return AttentionPosition(problem.N, kAttentionRows, problem.H, /*last_first=*/problem.causal, index);
-  }
   /// Steps of kKeys keys that a tile needs.
   template <int kKeys>
   __device__ int steps(const AttentionPosition& position, int keys) const {
@@ -77,10 +74,11 @@ __device__ __forceinline__ void attention_forward_produce(const AttentionForward
   using Keys = typename Shape::Keys;
   RingPosition<Shape::kQueryStages> at_q;
   RingPosition<Shape::kStages> at_k, at_v;
-  for (int index = static_cast<int>(blockIdx.x); index < call.tiles; index += static_cast<int>(gridDim.x)) {
-    const AttentionPosition position = call.position(index);
+  int index = static_cast<int>(blockIdx.x);
+  for (; index < call.tiles.count; index = call.tiles.after(index)) {
+    const AttentionPosition position = call.tiles.position(index);
     const int steps = call.steps<Shape::kKeys>(position, call.problem.keys_of(position.b));
-    ptx::Barrier* const full = barriers.q.begin(at_q, Shape::kQueryBytes);
+    ptx::Barrier* const full = barriers.q.begin(at_q, Shape::kQueryBytes, index);
     for (int c = 0; c < kAttentionConsumers; ++c)
       Own::load(shared + at_q.stage * Shape::kQueryBytes + c * Own::kBytes, call.q, full, position.first + c * 64,
                 position.b, position.h);
@@ -99,6 +97,7 @@ __device__ __forceinline__ void attention_forward_produce(const AttentionForward
       }
     }
   }
+  barriers.q.begin(at_q, 0, index);
 }
 
 /// The softmax of two rows: this lane's row and the one 8 below, whose weights lie in 4 lanes.
@@ -126,6 +125,10 @@ struct OnlineSoftmax {
         s[j + e] = ptx::exp2_approx(s[j + e] * scale - base);
         sum += s[j + e];
       }
+      // Of all four lanes, here and not once at the end: so the exponentials are computed before the wait for p v that
+      // follows, beside that product, and not after it.
+      WEFT_UNROLL
+      for (int distance = 1; distance < 4; distance *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
       total[half] = total[half] * again[half] + sum;
     }
   }
@@ -161,8 +164,8 @@ __device__ __forceinline__ void attention_forward_consume(const AttentionForward
   RingPosition<Shape::kQueryStages> at_q;
   RingPosition<Shape::kStages> at_k, at_v;
   IssueTurns turns(consumer);
-  for (int index = static_cast<int>(blockIdx.x); index < call.tiles; index += static_cast<int>(gridDim.x)) {
-    const AttentionPosition position = call.position(index);
+  for (int index; (index = barriers.q.wait(at_q)) < call.tiles.count;) {
+    const AttentionPosition position = call.tiles.position(index);
     const int keys = problem.keys_of(position.b), steps = call.steps<kKeys>(position, keys);
     const int first = position.first + consumer * 64, query = first + warp * 16;
     unsigned char* const own = shared + at_q.stage * Shape::kQueryBytes + consumer * Own::kBytes;
@@ -174,7 +177,6 @@ __device__ __forceinline__ void attention_forward_consume(const AttentionForward
         kept.template draw<false>(problem.kept(position.b, position.h), problem.dropout, query, step * kKeys, lane);
       return kept;
     };
-    barriers.q.wait(at_q);
     if (steps > 0) {
       const uint64_t q = Own::descriptor(own);
       float s[kKeys / 2], again[2];
@@ -229,9 +231,7 @@ __device__ __forceinline__ void attention_forward_consume(const AttentionForward
     float factor[2];
     WEFT_UNROLL
     for (int half = 0; half < 2; ++half) {
-      float sum = softmax.total[half];
-      sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+      const float sum = softmax.total[half];
       factor[half] = sum == 0.0f ? 0.0f : problem.keep_scale / sum;
       const int i = query + half * 8 + lane / 4;
       if (lane % 4 == 0 && i < problem.N)
@@ -263,7 +263,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
     ptx::prefetch_tensor_map(call.y);
   }
   __syncthreads();
-  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
+  const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);  // uniform: see gemm_wgmma.cuh
   if (warpgroup == 0) {
     ptx::release_registers<kAttentionProducerRegisters>();
     if (threadIdx.x == 0) attention_forward_produce<Shape>(call, shared, barriers);
@@ -277,17 +277,17 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
 template <class T>
 bool attention_forward_on_wgmma(const Queue& queue, const View& y, const View& q, const View& k, const View& v,
                                 const AttentionShape& shape, const AttentionProblem<float>& problem) {
-  const int64_t tiles = attention_tiles(shape, shape.N);
-  if (!has_wgmma(queue) || tiles > kMostAttentionTiles) return false;
+  if (!has_wgmma(queue) || attention_tiles(shape, shape.N) > kMostAttentionTiles) return false;
   for (const View* view : {&y, &q, &k, &v})
     if (!fits_attention_wgmma(*view)) return false;
+  const Workspace drawn(queue, sizeof(int), "attention_forward");
   const auto run = [&]<class Shape>() {
     const AttentionForwardCall call{attention_map(q, 64),
                                     attention_map(k, Shape::kKeys),
                                     attention_map(v, Shape::kKeys),
                                     attention_map(y, 16),
                                     problem,
-                                    static_cast<int>(tiles)};
+                                    attention_schedule(queue, shape, problem, shape.N, shape.M, true, drawn)};
     launch_attention_wgmma(queue, "attention_forward_sm90", call.tiles, Shape::kSharedBytes,
                            problem.dropout > 0 ? &attention_forward_wgmma_kernel<Shape, true, T>
                                                : &attention_forward_wgmma_kernel<Shape, false, T>,

@@ -2,11 +2,13 @@
 #pragma once
 #include <algorithm>
 
+#include "kernels/allocator.h"
 #include "kernels/cuda/attention_mma.cuh"
 #include "kernels/cuda/capability.cuh"
 #include "kernels/cuda/ptx_wgmma.cuh"
 #include "kernels/cuda/ring_position.cuh"
 #include "kernels/kernel_variant.h"
+#include "kernels/runtime.h"
 
 // Shared by the attention kernels for compute capability 9.0 (bf16, f16). Only files named *_sm90.cu may include this.
 //
@@ -58,6 +60,46 @@ struct AttentionRing {
   __device__ __forceinline__ void release(int stage, int lane) {
     __syncwarp();
     if (lane == 0) ptx::mbarrier_arrive(&empty[stage]);
+  }
+};
+
+/// The tiles of 128 rows of all heads, in the order in which blocks take them. Where tiles differ in length, blocks draw
+/// them from a counter, the longest of a group of heads first, so that all blocks end at about the same time. No result
+/// depends on which block computes a tile.
+struct AttentionTiles {
+  int rows;         ///< of a head
+  int count, H;     ///< tiles, heads of an entry
+  int group;        ///< heads whose tiles take turns: as many as have their streamed rows in L2
+  bool last_first;  ///< of a head, the last rows mean the most work
+  int* drawn;       ///< tiles handed out beyond each block's first one; nullptr: they go round
+
+  __device__ AttentionPosition position(int index) const {
+    const int per_head = (rows + kAttentionRows - 1) / kAttentionRows, of_group = per_head * group;
+    const int first_head = index / of_group * group, heads = min(group, count / per_head - first_head);
+    const int within = index % of_group, head = first_head + within % heads;
+    return AttentionPosition(rows, kAttentionRows, H, last_first, head * per_head + within / heads);
+  }
+  /// By the producer: the tile after `index`, or count or more.
+  __device__ int after(int index) const {
+    return static_cast<int>(gridDim.x) + (drawn != nullptr ? atomicAdd(drawn, 1) : index);
+  }
+};
+
+/// The stages of owned tiles. Each comes with its tile's number, since the producer alone knows the order.
+template <int kStages>
+struct OwnedRing : AttentionRing<kStages> {
+  int tile[kStages];
+
+  /// As AttentionRing's; without bytes: that no more tiles will come.
+  __device__ __forceinline__ ptx::Barrier* begin(const RingPosition<kStages>& at, int bytes, int index) {
+    ptx::mbarrier_wait(&this->empty[at.stage], at.parity ^ 1);
+    tile[at.stage] = index;
+    ptx::mbarrier_arrive_expect_tx(&this->full[at.stage], bytes);
+    return &this->full[at.stage];
+  }
+  __device__ __forceinline__ int wait(const RingPosition<kStages>& at) {
+    ptx::mbarrier_wait(&this->full[at.stage], at.parity);
+    return tile[at.stage];
   }
 };
 
@@ -236,13 +278,31 @@ inline int64_t attention_tiles(const AttentionShape& shape, int64_t count) {
   return (count + kAttentionRows - 1) / kAttentionRows * shape.B * shape.H;
 }
 
+/// Tiles of `rows` rows a head beside which `streamed` rows of two tensors go by. `drawn` holds one int.
+inline AttentionTiles attention_schedule(const Queue& queue, const AttentionShape& shape,
+                                         const AttentionProblem<float>& problem, int64_t rows, int64_t streamed,
+                                         bool last_first, const Workspace& drawn) {
+  constexpr int64_t kShareOfL2 = 24 << 20;  // of 50 MB on an H100
+  const int64_t heads = shape.B * shape.H;
+  AttentionTiles tiles{static_cast<int>(rows), static_cast<int>(attention_tiles(shape, rows)), problem.H, 1, false, nullptr};
+  if (problem.causal) {
+    tiles.group = static_cast<int>(std::clamp<int64_t>(kShareOfL2 / (4 * streamed * shape.D), 1, heads));
+    tiles.last_first = last_first;
+  }
+  if (problem.causal || problem.key_lengths != nullptr) {
+    tiles.drawn = drawn.as<int>();
+    runtime().fill_bytes(queue.device.index, tiles.drawn, 0, sizeof(int), queue.stream);
+  }
+  return tiles;
+}
+
 /// Starts a kernel whose blocks walk over `tiles` tiles.
 template <class Kernel, class Call>
-void launch_attention_wgmma(const Queue& queue, const char* name, int tiles, size_t shared, Kernel kernel,
+void launch_attention_wgmma(const Queue& queue, const char* name, const AttentionTiles& tiles, size_t shared, Kernel kernel,
                             const Call& call) {
   const int resident = std::max(1, multiprocessors(queue));
   note_kernel_variant("sm90");
-  launch(queue, name, dim3(static_cast<unsigned>(std::min(tiles, resident))), dim3(kAttentionThreads), shared, kernel,
+  launch(queue, name, dim3(static_cast<unsigned>(std::min(tiles.count, resident))), dim3(kAttentionThreads), shared, kernel,
          call);
 }
 

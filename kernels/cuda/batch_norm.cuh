@@ -2,8 +2,10 @@
 #pragma once
 #include <algorithm>
 
+#include "kernels/cuda/capability.cuh"
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/unroll.cuh"
 #include "kernels/cuda/vec.cuh"
 #include "kernels/view.h"
 
@@ -17,7 +19,7 @@
 namespace weft::kernels::WEFT_DEVICE::channelwise {
 
 inline constexpr int kThreads = 256, kWarp = 32;
-inline constexpr int64_t kBlocks = 512;  // chunks are made for about this many blocks, whatever the GPU
+inline constexpr int64_t kBlocks = 512;  // chunks that are joined are made for about this many blocks, whatever the GPU
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 
 struct Geometry2d {
@@ -29,13 +31,13 @@ struct Geometry2d {
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-inline Geometry2d geometry_of(int64_t M, int64_t C, int v, int64_t rows_per_thread) {
+inline Geometry2d geometry_of(int64_t M, int64_t C, int v, int64_t rows_per_thread, int64_t blocks = kBlocks) {
   Geometry2d g{M, C, 1, kThreads, M, 1};
   while (g.columns < kWarp && g.columns * v < C) g.columns *= 2;
   g.rows = kThreads / g.columns;
   const int64_t tiles = ceil_div(C, static_cast<int64_t>(g.columns) * v);
   const int64_t most = ceil_div(M, g.rows * rows_per_thread);
-  const int64_t chunks = std::clamp<int64_t>(kBlocks / tiles, 1, std::max<int64_t>(most, 1));
+  const int64_t chunks = std::clamp<int64_t>(blocks / tiles, 1, std::max<int64_t>(most, 1));
   g.per_chunk = ceil_div(ceil_div(M, chunks), g.rows) * g.rows;
   g.chunks = ceil_div(M, g.per_chunk);
   return g;
@@ -68,6 +70,15 @@ __device__ Position position_of(const Geometry2d& g) {
   return position;
 }
 
+/// Calls body.operator()<N>(m) for rows m, m + g.rows, …, N of them at a time: kFlight, and at the end 1. A body that loads
+/// all of its rows before it stores one has that many loads under way.
+template <int kFlight, class Body>
+__device__ __forceinline__ void each_rows(const Position& position, const Geometry2d& g, Body&& body) {
+  int64_t m = position.first;
+  for (; m + (kFlight - 1) * g.rows < position.end; m += kFlight * g.rows) body.template operator()<kFlight>(m);
+  for (; m < position.end; m += g.rows) body.template operator()<1>(m);
+}
+
 /// Channel constants of the affine step, none of them required but mean.
 template <class A>
 struct Channels {
@@ -86,18 +97,24 @@ __device__ A normalized(A x, A mean, A scale, A bias) {
   return fma(x - mean, scale, bias);
 }
 
+/// Blocks for a kernel that joins nothing: as many as run at a time, kBlocksPerMultiprocessor each, so that no last turn
+/// leaves the GPU half empty.
+inline constexpr int kBlocksPerMultiprocessor = 3;
+inline int64_t resident_blocks(const Queue& queue) { return kBlocksPerMultiprocessor * multiprocessors(queue); }
+
 /// Calls `body.operator()<V>(geometry)` with 16 bytes of channels, or with one where C or a pointer does not allow
 /// that.
 template <class T, class Body>
-void with_width(const View& x, int64_t rows_per_thread, std::initializer_list<const View*> views, Body&& body) {
+void with_width(const View& x, int64_t rows_per_thread, int64_t blocks, std::initializer_list<const View*> views,
+                Body&& body) {
   constexpr int V = 16 / sizeof(T);
   const int64_t M = x.sizes[0], C = x.sizes[1];
   bool wide = C % V == 0;
   for (const View* view : views) wide = wide && reinterpret_cast<uintptr_t>(view->data) % 16 == 0;
   if (wide)
-    body.template operator()<V>(geometry_of(M, C, V, rows_per_thread));
+    body.template operator()<V>(geometry_of(M, C, V, rows_per_thread, blocks));
   else
-    body.template operator()<1>(geometry_of(M, C, 1, rows_per_thread));
+    body.template operator()<1>(geometry_of(M, C, 1, rows_per_thread, blocks));
 }
 
 inline void check(const char* name, const View& x) {

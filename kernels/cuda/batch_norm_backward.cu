@@ -25,23 +25,27 @@ struct Incoming {
   const T* dy;
   const T* x;
   const T* y;  // from_y only
-  Mask mask;
 };
 
-/// The units at one position: dy, already 0 where the ReLU was, and x.
-template <int V, class T>
+/// The units at one position: dy, 0 where the ReLU was once clear_masked() has been called, and x.
+template <int V, Mask mask, class T>
 struct Units {
-  Vec<T, V> dy, x;
+  Vec<T, V> dy, x, y;
 
-  __device__ Units(const Incoming<T>& in, const int64_t at, const Accumulate<T>* mean, const Accumulate<T>* scale,
-                   const Accumulate<T>* bias)
-      : dy(Vec<T, V>::load(in.dy + at)), x(Vec<T, V>::load(in.x + at)) {
+  __device__ __forceinline__ void load(const Incoming<T>& in, const int64_t at) {
+    dy = Vec<T, V>::load(in.dy + at);
+    x = Vec<T, V>::load(in.x + at);
+    if constexpr (mask == Mask::from_y) y = Vec<T, V>::load(in.y + at);
+  }
+  __device__ __forceinline__ void clear_masked(const Accumulate<T>* mean, const Accumulate<T>* scale,
+                                               const Accumulate<T>* bias) {
     using A = Accumulate<T>;
-    if (in.mask == Mask::from_y) {
-      const Vec<T, V> y = Vec<T, V>::load(in.y + at);
+    if constexpr (mask == Mask::from_y) {
+      WEFT_UNROLL
       for (int i = 0; i < V; ++i)
         if (!(from<A>(y[i]) > A(0))) dy[i] = to<T>(A(0));
-    } else if (in.mask == Mask::from_x) {
+    } else if constexpr (mask == Mask::from_x) {
+      WEFT_UNROLL
       for (int i = 0; i < V; ++i) {
         const T y = to<T>(normalized(from<A>(x[i]), mean[i], scale[i], bias[i]));
         if (!(from<A>(y) > A(0))) dy[i] = to<T>(A(0));
@@ -51,8 +55,8 @@ struct Units {
 };
 
 /// Sums of dy and dy xhat; dresidual (or none) = the masked dy.
-template <int V, class T>
-__global__ void gradient_sums_kernel(Accumulate<T>* partial_dy, Accumulate<T>* partial_dyx, T* dresidual,
+template <int V, Mask mask, class T>
+__global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor) gradient_sums_kernel(Accumulate<T>* partial_dy, Accumulate<T>* partial_dyx, T* dresidual,
                                      const Incoming<T> in, const Channels<Accumulate<T>> channels, const Geometry2d g) {
   using A = Accumulate<T>;
   __shared__ A shared_dy[kThreads * V], shared_dyx[kThreads * V];
@@ -66,17 +70,22 @@ __global__ void gradient_sums_kernel(Accumulate<T>* partial_dy, Accumulate<T>* p
     bias[i] = position.valid && channels.bias != nullptr ? channels.bias[c] : A(0);
     sum_dy[i] = sum_dyx[i] = A(0);
   }
-#pragma unroll 2
-  for (int64_t m = position.first; m < position.end; m += g.rows) {
-    const int64_t at = m * g.C + position.channel;
-    const Units<V, T> unit(in, at, mean, scale, bias);
-    if (dresidual != nullptr) unit.dy.store(dresidual + at);
-    for (int i = 0; i < V; ++i) {
-      const A d = from<A>(unit.dy[i]);
-      sum_dy[i] += d;
-      sum_dyx[i] += d * (from<A>(unit.x[i]) - mean[i]);
+  each_rows<2>(position, g, [&]<int N>(const int64_t m) {
+    Units<V, mask, T> units[N];
+    WEFT_UNROLL
+    for (int r = 0; r < N; ++r) units[r].load(in, (m + r * g.rows) * g.C + position.channel);
+    WEFT_UNROLL
+    for (int r = 0; r < N; ++r) {
+      units[r].clear_masked(mean, scale, bias);
+      if (dresidual != nullptr) units[r].dy.store(dresidual + (m + r * g.rows) * g.C + position.channel);
+      WEFT_UNROLL
+      for (int i = 0; i < V; ++i) {
+        const A d = from<A>(units[r].dy[i]);
+        sum_dy[i] += d;
+        sum_dyx[i] += d * (from<A>(units[r].x[i]) - mean[i]);
+      }
     }
-  }
+  });
   for (int i = 0; i < V; ++i) {
     shared_dy[i * kThreads + threadIdx.x] = sum_dy[i];
     shared_dyx[i * kThreads + threadIdx.x] = sum_dyx[i];
@@ -126,8 +135,8 @@ __global__ void finish_sums_kernel(A* sum_dy, A* sum_dyx, A* dweight, A* dbias, 
 
 /// dx = weight invstd (dy - mean(dy) - xhat mean(dy xhat)), dresidual = dy, either of them none; the means are the sums
 /// times `share`.
-template <int V, class T>
-__global__ void gradient_kernel(T* dx, T* dresidual, const Incoming<T> in, const Channels<Accumulate<T>> channels,
+template <int V, Mask mask, class T>
+__global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor) gradient_kernel(T* dx, T* dresidual, const Incoming<T> in, const Channels<Accumulate<T>> channels,
                                 const Accumulate<T>* sum_dy, const Accumulate<T>* sum_dyx, const Accumulate<T> share,
                                 const Geometry2d g) {
   using A = Accumulate<T>;
@@ -143,26 +152,39 @@ __global__ void gradient_kernel(T* dx, T* dresidual, const Incoming<T> in, const
     if (channels.weight != nullptr) scale[i] *= channels.weight[c];
     bias[i] = channels.bias != nullptr ? channels.bias[c] : A(0);
   }
-#pragma unroll 2
-  for (int64_t m = position.first; m < position.end; m += g.rows) {
-    const int64_t at = m * g.C + position.channel;
-    const Units<V, T> unit(in, at, mean, scale, bias);
-    if (dresidual != nullptr) unit.dy.store(dresidual + at);
-    if (dx != nullptr) {
+  each_rows<2>(position, g, [&]<int N>(const int64_t m) {
+    Units<V, mask, T> units[N];
+    WEFT_UNROLL
+    for (int r = 0; r < N; ++r) units[r].load(in, (m + r * g.rows) * g.C + position.channel);
+    WEFT_UNROLL
+    for (int r = 0; r < N; ++r) {
+      const int64_t at = (m + r * g.rows) * g.C + position.channel;
+      units[r].clear_masked(mean, scale, bias);
+      if (dresidual != nullptr) units[r].dy.store(dresidual + at);
+      if (dx == nullptr) continue;
       Vec<T, V> out;
+      WEFT_UNROLL
       for (int i = 0; i < V; ++i)
-        out[i] = to<T>(scale[i] * (from<A>(unit.dy[i]) - constant[i] - (from<A>(unit.x[i]) - mean[i]) * slope[i]));
+        out[i] = to<T>(scale[i] * (from<A>(units[r].dy[i]) - constant[i] - (from<A>(units[r].x[i]) - mean[i]) * slope[i]));
       out.store(dx + at);
     }
-  }
+  });
 }
 
 template <class T>
-Incoming<T> incoming(const View& dy, const View& x, const View& y, const View& bias, bool relu) {
-  return {static_cast<const T*>(dy.data), static_cast<const T*>(x.data), static_cast<const T*>(y.data),
-          !relu  ? Mask::everywhere
-          : bias ? Mask::from_x
-                 : Mask::from_y};
+Incoming<T> incoming(const View& dy, const View& x, const View& y) {
+  return {static_cast<const T*>(dy.data), static_cast<const T*>(x.data), static_cast<const T*>(y.data)};
+}
+
+/// Calls body.operator()<mask>(): registers for what other masks need would leave too few warps.
+template <class Body>
+void with_mask(bool relu, bool has_bias, Body&& body) {
+  if (!relu)
+    body.template operator()<Mask::everywhere>();
+  else if (has_bias)
+    body.template operator()<Mask::from_x>();
+  else
+    body.template operator()<Mask::from_y>();
 }
 
 template <class T>
@@ -173,12 +195,14 @@ Channels<Accumulate<T>> channels_of(const View& mean, const View& invstd, const 
 
 /// The last pass.
 template <class T>
-void input_gradient(const Queue& queue, const char* name, const View& dx, const View& dresidual, const View& x,
-                    const Incoming<T>& in, const Channels<Accumulate<T>>& channels, const Accumulate<T>* sum_dy,
-                    const Accumulate<T>* sum_dyx, Accumulate<T> share, std::initializer_list<const View*> views) {
-  with_width<T>(x, 4, views, [&]<int V>(const Geometry2d& g) {
-    launch(queue, name, grid_of(g, V), dim3(kThreads), 0, &gradient_kernel<V, T>, optional<T>(dx),
-           optional<T>(dresidual), in, channels, sum_dy, sum_dyx, share, g);
+void input_gradient(const Queue& queue, const char* name, const View& dx, const View& dresidual, const View& dy,
+                    const View& x, const View& y, bool relu, const Channels<Accumulate<T>>& channels,
+                    const Accumulate<T>* sum_dy, const Accumulate<T>* sum_dyx, Accumulate<T> share) {
+  with_mask(relu, channels.bias != nullptr, [&]<Mask mask>() {
+    with_width<T>(x, 4, resident_blocks(queue), {&dx, &dresidual, &dy, &x, &y}, [&]<int V>(const Geometry2d& g) {
+      launch(queue, name, grid_of(g, V), dim3(kThreads), 0, &gradient_kernel<V, mask, T>, optional<T>(dx),
+             optional<T>(dresidual), incoming<T>(dy, x, y), channels, sum_dy, sum_dyx, share, g);
+    });
   });
 }
 
@@ -195,25 +219,25 @@ void batch_norm_backward(const Queue& queue, const View& dx, const View& dresidu
   with_dtype<float, bf16, f16, double>(x.dtype, "batch_norm_backward", [&]<class T>() {
     using A = Accumulate<T>;
     const Channels<A> channels = channels_of<T>(save_mean, save_invstd, weight, bias);
-    const Incoming<T> in = incoming<T>(dy, x, y, bias, arguments.relu);
     const Workspace sums(queue, static_cast<size_t>(2 * C) * sizeof(A), "batch_norm_backward");
     A* sum_dy = sums.as<A>();
     A* sum_dyx = sum_dy + C;
-    with_width<T>(x, 8, {&dresidual, &dy, &x, &y}, [&]<int V>(const Geometry2d& g) {
+    with_width<T>(x, 8, kBlocks, {&dresidual, &dy, &x, &y}, [&]<int V>(const Geometry2d& g) {
       const Workspace partial(queue, static_cast<size_t>(2 * C * g.chunks) * sizeof(A), "batch_norm_backward");
       A* partial_dy = partial.template as<A>();
       A* partial_dyx = partial_dy + C * g.chunks;
-      launch(queue, "batch_norm_backward (sums)", grid_of(g, V), dim3(kThreads), 0, &gradient_sums_kernel<V, T>,
-             partial_dy, partial_dyx, optional<T>(dresidual), in, channels, g);
+      with_mask(arguments.relu, !!bias, [&]<Mask mask>() {
+        launch(queue, "batch_norm_backward (sums)", grid_of(g, V), dim3(kThreads), 0, &gradient_sums_kernel<V, mask, T>,
+               partial_dy, partial_dyx, optional<T>(dresidual), incoming<T>(dy, x, y), channels, g);
+      });
       const int lanes = lanes_for(g.chunks);
       launch(queue, "batch_norm_backward (finish)", finish_grid(C, lanes), dim3(kThreads), 0, &finish_sums_kernel<A>,
              sum_dy, sum_dyx, optional<A>(dweight), optional<A>(dbias), partial_dy, partial_dyx, g, lanes);
     });
     if (!dx) return;
     const View& masked = dresidual ? dresidual : dy;
-    const Incoming<T> rest = incoming<T>(masked, x, y, bias, arguments.relu && !dresidual);
-    input_gradient<T>(queue, "batch_norm_backward (dx)", dx, View::none(), x, rest, channels, sum_dy, sum_dyx,
-                      A(1) / static_cast<A>(M), {&dx, &masked, &x, &y});
+    input_gradient<T>(queue, "batch_norm_backward (dx)", dx, View::none(), masked, x, y, arguments.relu && !dresidual,
+                      channels, sum_dy, sum_dyx, A(1) / static_cast<A>(M));
   });
 }
 
@@ -227,9 +251,9 @@ void batch_norm_backward_input(const Queue& queue, const View& dx, const View& d
   if (x.numel() == 0 || (!dx && !dresidual)) return;
   with_dtype<float, bf16, f16, double>(x.dtype, "batch_norm_backward_input", [&]<class T>() {
     using A = Accumulate<T>;
-    input_gradient<T>(queue, "batch_norm_backward_input", dx, dresidual, x, incoming<T>(dy, x, y, bias, arguments.relu),
+    input_gradient<T>(queue, "batch_norm_backward_input", dx, dresidual, dy, x, y, arguments.relu,
                       channels_of<T>(save_mean, save_invstd, weight, bias), static_cast<const A*>(mean_dy.data),
-                      static_cast<const A*>(mean_dyx.data), A(1), {&dx, &dresidual, &dy, &x, &y});
+                      static_cast<const A*>(mean_dyx.data), A(1));
   });
 }
 

@@ -29,7 +29,7 @@ __global__ void finish_statistics_kernel(A* save_mean, A* save_invstd, A* runnin
 }
 
 template <int V, class T>
-__global__ void normalize_kernel(T* y, const T* x, const T* residual, const Channels<Accumulate<T>> channels,
+__global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor) normalize_kernel(T* y, const T* x, const T* residual, const Channels<Accumulate<T>> channels,
                                  const Geometry2d g, const bool relu) {
   using A = Accumulate<T>;
   const Position position = position_of<V>(g);
@@ -42,26 +42,33 @@ __global__ void normalize_kernel(T* y, const T* x, const T* residual, const Chan
     if (channels.weight != nullptr) scale[i] *= channels.weight[c];
     bias[i] = channels.bias != nullptr ? channels.bias[c] : A(0);
   }
-#pragma unroll 2
-  for (int64_t m = position.first; m < position.end; m += g.rows) {
-    const int64_t at = m * g.C + position.channel;
-    const Vec<T, V> unit = Vec<T, V>::load(x + at);
-    Vec<T, V> extra, out;
-    if (residual != nullptr) extra = Vec<T, V>::load(residual + at);
-    for (int i = 0; i < V; ++i) {
-      A value = normalized(from<A>(unit[i]), mean[i], scale[i], bias[i]);
-      if (residual != nullptr) value += from<A>(extra[i]);
-      if (relu && value < A(0)) value = A(0);
-      out[i] = to<T>(value);
+  each_rows<2>(position, g, [&]<int N>(const int64_t m) {
+    Vec<T, V> unit[N], extra[N];
+    WEFT_UNROLL
+    for (int r = 0; r < N; ++r) {
+      const int64_t at = (m + r * g.rows) * g.C + position.channel;
+      unit[r] = Vec<T, V>::load(x + at);
+      if (residual != nullptr) extra[r] = Vec<T, V>::load(residual + at);
     }
-    out.store(y + at);
-  }
+    WEFT_UNROLL
+    for (int r = 0; r < N; ++r) {
+      Vec<T, V> out;
+      WEFT_UNROLL
+      for (int i = 0; i < V; ++i) {
+        A value = normalized(from<A>(unit[r][i]), mean[i], scale[i], bias[i]);
+        if (residual != nullptr) value += from<A>(extra[r][i]);
+        if (relu && value < A(0)) value = A(0);
+        out[i] = to<T>(value);
+      }
+      out.store(y + (m + r * g.rows) * g.C + position.channel);
+    }
+  });
 }
 
 template <class T>
 void normalize(const Queue& queue, const char* name, const View& y, const View& x, const View& residual,
                const Channels<Accumulate<T>>& channels, bool relu) {
-  with_width<T>(x, 4, {&y, &x, &residual}, [&]<int V>(const Geometry2d& g) {
+  with_width<T>(x, 4, resident_blocks(queue), {&y, &x, &residual}, [&]<int V>(const Geometry2d& g) {
     launch(queue, name, grid_of(g, V), dim3(kThreads), 0, &normalize_kernel<V, T>, y.as<T>(),
            static_cast<const T*>(x.data), static_cast<const T*>(residual.data), channels, g, relu);
   });

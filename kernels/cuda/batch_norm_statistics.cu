@@ -117,7 +117,7 @@ ChunkStatistics::ChunkStatistics(const Queue& queue, const char* name, const Vie
       partial_(queue, static_cast<size_t>(2 * geometry_.C * geometry_.chunks) * (x.dtype == DType::f64 ? 8 : 4), name) {
   with_dtype<float, bf16, f16, double>(x.dtype, name, [&]<class T>() {
     using A = Accumulate<T>;
-    with_width<T>(x, kRowsPerThread, {&x}, [&]<int V>(const Geometry2d& g) {
+    with_width<T>(x, kRowsPerThread, kBlocks, {&x}, [&]<int V>(const Geometry2d& g) {
       launch(queue, name, grid_of(g, V), dim3(kThreads), 0, &statistics_kernel<V, T>, partial_.as<A>(),
              partial_.as<A>() + g.C * g.chunks, static_cast<const T*>(x.data), g);
     });

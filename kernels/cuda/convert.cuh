@@ -4,9 +4,11 @@
 
 #include <type_traits>
 
+#include "kernels/cuda/ptx_convert.cuh"
 #include "kernels/dtype.h"
 
-// Conversions between element types and the types in which kernels compute. Always inline: the checked build sees no store
+// Conversions between element types and the types in which kernels compute, by the hardware's instructions (kernels/half.h
+// has none: it serves every device). Always inline: the checked build sees no store
 // whose value is a call that returns a struct.
 
 namespace weft::kernels::WEFT_DEVICE {
@@ -19,7 +21,7 @@ using Compute = Accumulate<T>;
 template <class To, class T>
 __device__ __forceinline__ To from(T x) {
   if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>)
-    return static_cast<To>(static_cast<float>(x));
+    return static_cast<To>(ptx::widen(x));
   else
     return static_cast<To>(x);
 }
@@ -30,7 +32,7 @@ __device__ __forceinline__ T to(From value) {
   if constexpr (std::is_same_v<T, bool>)
     return value != From(0);
   else if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>)
-    return T(static_cast<float>(value));
+    return ptx::round_to<T>(static_cast<float>(value));
   else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<T> && sizeof(T) < 8)
     return static_cast<T>(static_cast<int64_t>(value));
   else

@@ -111,10 +111,7 @@ __device__ __forceinline__ void produce(const Source& source, const WgmmaGrid& g
     const auto range = source.range(position.z);
     const auto tile = source.tile(position.m * Tile::kM, position.n * Tile::kN, position.z);
     for (int step = range.begin; step < range.end; ++step, at.advance()) {
-      if (grid.cluster > 1)
-        ptx::mbarrier_wait_cluster(&empty[at.stage], at.parity ^ 1);
-      else
-        ptx::mbarrier_wait(&empty[at.stage], at.parity ^ 1);
+      ptx::mbarrier_wait(&empty[at.stage], at.parity ^ 1);
       unsigned char* const a = stages + at.stage * Tile::kStageBytes;
       unsigned char* const b = a + Tile::kChunksA * kChunkBytes;
       ptx::Barrier* const barrier = &full[at.stage];
@@ -199,7 +196,7 @@ __device__ __forceinline__ void consume(const Source& source,
     int previous = -1;
     for (int step = range.begin; step < range.end; ++step, at.advance()) {
       ptx::mbarrier_wait(&full[at.stage], at.parity);
-      const unsigned char* const stage = stages + at.stage * Tile::kStageBytes;
+      const unsigned char* const stage = stages + __shfl_sync(0xffffffffu, at.stage, 0) * Tile::kStageBytes;
       const uint64_t a = ptx::wgmma_descriptor(stage + consumer * kChunkBytes, Swizzle::bytes128, kChunkBytes, 1024);
       const uint64_t b =
           ptx::wgmma_descriptor(stage + Tile::kChunksA * kChunkBytes, Swizzle::bytes128, kChunkBytes, 1024);
@@ -221,6 +218,7 @@ __device__ __forceinline__ void consume(const Source& source,
       }
       previous = at.stage;
     }
+    const auto columns = epilogue.columns(lane, position.n * Tile::kN);
     ptx::wgmma_wait<0>();
     if (!Source::kScattered || previous >= 0) release(previous);
     if constexpr (kSumsRows) {
@@ -230,7 +228,7 @@ __device__ __forceinline__ void consume(const Source& source,
     constexpr bool kDerives = requires { Source::kDerives; }
     &&!kSumsRows;  // registers are scarce there
     epilogue.template store<Tile::kN, kDerives>(store, position.m * Tile::kM + consumer * 64 + warp * 16,
-                                                position.n * Tile::kN, position.z, sums);
+                                                position.n * Tile::kN, position.z, columns, sums);
   }
   store.finish();
 }
@@ -254,7 +252,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
     ptx::cluster_sync();
   else
     __syncthreads();
-  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
+  // By a shuffle, the compiler knows that a warp's lanes agree: stages and descriptors stay in uniform registers.
+  const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
   if (warpgroup == 0) {
     if constexpr (Tile::kMovesRegisters) ptx::release_registers<40>();
     if (threadIdx.x == 0) produce<Tile>(gemm.source, gemm.grid, shared, full, empty);

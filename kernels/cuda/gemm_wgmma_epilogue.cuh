@@ -3,6 +3,7 @@
 #include "kernels/cuda/divider.cuh"
 #include "kernels/cuda/gemm_epilogue.cuh"
 #include "kernels/cuda/ptx_hopper.cuh"
+#include "kernels/cuda/short_gelu.cuh"
 #include "kernels/cuda/tile_moments.cuh"
 
 // From wgmma's registers to memory. A warp owns 16 rows of its warpgroup's 64, all columns of the tile; in each group
@@ -122,9 +123,21 @@ struct WgmmaEpilogue {
     if (moments != nullptr && by_tma && !to.wide_y) moments->take(to, kMomentRows);
   }
 
-  /// Stores a warp's 16 rows from first_m, kN columns from first_n, of slice z. kDerives: `saved` may be given.
+  /// The constants of a lane's two of 64 columns.
+  struct Columns {
+    typename Epilogue<T>::Column own[2];
+  };
+  /// Of the columns from first_n: their loads take as long as a chunk's arithmetic, so they come a chunk ahead.
+  __device__ __forceinline__ Columns columns(int lane, int first_n) const {
+    Columns columns;
+    to.template columns<kChannels>(first_n + 2 * lane, n - first_n - 2 * lane, columns.own);
+    return columns;
+  }
+
+  /// Stores a warp's 16 rows from first_m, kN columns from first_n, of slice z. `at`: columns(lane, first_n). kDerives:
+  /// `saved` may be given.
   template <int kN, bool kDerives>
-  __device__ __forceinline__ void store(EpilogueWarp& warp, int first_m, int first_n, int z,
+  __device__ __forceinline__ void store(EpilogueWarp& warp, int first_m, int first_n, int z, Columns at,
                                         float (&sums)[kN / 2]) const {
     if (first_m >= m && (!kChannels || to.moments == nullptr)) return;
     // Not unrolled, so that this code exists once; the sums move up instead, since registers have no index.
@@ -133,6 +146,8 @@ struct WgmmaEpilogue {
       float values[32];
       WEFT_UNROLL
       for (int i = 0; i < 32; ++i) values[i] = sums[i];
+      apply(warp.lane(), at, values);
+      at = columns(warp.lane(), first_n + column + 64);
       if (std::is_same_v<T, float> || to.wide_y)
         store_chunk<float, kDerives>(warp, first_m, first_n + column, z, values);
       else
@@ -149,26 +164,11 @@ struct WgmmaEpilogue {
   __device__ WEFT_INLINE_ON_GPU void store_chunk(EpilogueWarp& warp, int first_m, int first_n, int z,
                                                  float (&values)[32]) const {
     const int row = first_m + warp.lane() / 4, column = first_n + warp.lane() % 4 * 2;
-    bool by_norm = false;
-    if constexpr (kChannels) by_norm = to.norm.var != nullptr;
-    if (by_norm) {
-      normalize(warp.lane(), first_n, values);
-    } else {
-      WEFT_UNROLL
-      for (int j = 0; j < 8; ++j) {
-        const int at = column + 8 * j;
-        const float left = at < n ? to.bias_at(at) : 0.0f, right = at + 1 < n ? to.bias_at(at + 1) : 0.0f;
-        values[4 * j] = values[4 * j] * to.alpha + left;
-        values[4 * j + 1] = values[4 * j + 1] * to.alpha + right;
-        values[4 * j + 2] = values[4 * j + 2] * to.alpha + left;
-        values[4 * j + 3] = values[4 * j + 3] * to.alpha + right;
-      }
-    }
     if (to.pre != nullptr) write(warp, pre_map, static_cast<Y*>(to.pre), first_m, first_n, z, values);
     if (kDerives && to.saved != nullptr)
       activate_backward(static_cast<const Y*>(to.saved), row, column, z, values);
     else
-      activate(to.activation, values);
+      activate_for<Y>(to.activation, values);
     if (to.residual != nullptr) add(static_cast<const Y*>(to.residual), row, column, z, values);
     if (to.accumulate) add(static_cast<const Y*>(to.y), row, column, z, values);
     if constexpr (kChannels) to.clip(values);
@@ -180,15 +180,22 @@ struct WgmmaEpilogue {
 
   static constexpr int kMomentRows = 64;  ///< of four warps
 
-  /// Each lane makes the constants of two of the 64 columns and hands them to the lanes that hold their sums.
-  __device__ WEFT_INLINE_ON_GPU void normalize(int lane, int first_n, float (&values)[32]) const {
-    typename Epilogue<T>::Column own[2];
-    to.template columns<true>(first_n + 2 * lane, n - first_n - 2 * lane, own);
+  /// alpha, the bias and, where there is one, the norm. Each lane hands its columns' constants to those that hold their
+  /// sums; all columns have one scale unless there is a norm.
+  __device__ WEFT_INLINE_ON_GPU void apply(int lane, const Columns& columns, float (&values)[32]) const {
+    bool by_norm = false;
+    if constexpr (kChannels) by_norm = to.norm.var != nullptr;
+    if (to.bias == nullptr && !by_norm) {
+      WEFT_UNROLL
+      for (float& value : values) value *= to.alpha;
+      return;
+    }
     WEFT_UNROLL
     for (int j = 0; j < 8; ++j) WEFT_UNROLL
     for (int side = 0; side < 2; ++side) {
-      const typename Epilogue<T>::Column of{__shfl_sync(0xffffffffu, own[side].scale, 4 * j + lane % 4),
-                                            __shfl_sync(0xffffffffu, own[side].shift, 4 * j + lane % 4)};
+      typename Epilogue<T>::Column of{to.alpha,
+                                      __shfl_sync(0xffffffffu, columns.own[side].shift, 4 * j + lane % 4)};
+      if (by_norm) of.scale = __shfl_sync(0xffffffffu, columns.own[side].scale, 4 * j + lane % 4);
       values[4 * j + side] = of(values[4 * j + side]);
       values[4 * j + 2 + side] = of(values[4 * j + 2 + side]);
     }
@@ -278,7 +285,12 @@ struct WgmmaEpilogue {
   __device__ WEFT_INLINE_ON_GPU void activate_backward(const Y* saved, int row, int column, int z,
                                                        float (&values)[32]) const {
     const auto multiply = [&]<Unary f>() {
-      read(saved, row, column, z, [&](int i, float at) { values[i] = unary_gradient<f>(values[i], at, 0.0f, 0.0f); });
+      read(saved, row, column, z, [&](int i, float at) {
+        if constexpr (sizeof(Y) == 2 && f == Unary::gelu)
+          values[i] *= short_gelu_slope(at);
+        else
+          values[i] = unary_gradient<f>(values[i], at, 0.0f, 0.0f);
+      });
     };
     if (to.activation == Activation::relu)
       multiply.template operator()<Unary::relu>();

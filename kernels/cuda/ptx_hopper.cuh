@@ -42,13 +42,15 @@ __device__ __forceinline__ void mbarrier_arrive_expect_tx(Barrier* barrier, int 
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
-/// Arrives at the barrier at the same offset in the shared memory of block `rank` of the cluster.
+/// Arrives at the barrier at the same offset in the shared memory of block `rank` of the cluster: what this warp has read
+/// there may be overwritten. Without `.release.cluster`, which would wait for every store of this thread to reach the
+/// whole GPU (MEMBAR.ALL.GPU): what a thread has stored is not handed over by this.
 __device__ __forceinline__ void mbarrier_arrive_cluster(Barrier* barrier, int rank) {
   asm volatile(
       "{\n"
       ".reg .b32 remote;\n"
       "mapa.shared::cluster.u32 remote, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [remote];\n"
       "}" ::"r"(shared_address(barrier)),
       "r"(rank)
       : "memory");
@@ -61,21 +63,6 @@ __device__ __forceinline__ void mbarrier_wait(Barrier* barrier, int parity) {
         "{\n"
         ".reg .pred done;\n"
         "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
-        "selp.u32 %0, 1, 0, done;\n"
-        "}"
-        : "=r"(done)
-        : "r"(shared_address(barrier)), "r"(parity)
-        : "memory");
-  }
-}
-/// As mbarrier_wait where arrivals come from other blocks of the cluster.
-__device__ __forceinline__ void mbarrier_wait_cluster(Barrier* barrier, int parity) {
-  uint32_t done = 0;
-  while (done == 0) {
-    asm volatile(
-        "{\n"
-        ".reg .pred done;\n"
-        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%1], %2;\n"
         "selp.u32 %0, 1, 0, done;\n"
         "}"
         : "=r"(done)

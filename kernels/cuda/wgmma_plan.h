@@ -68,15 +68,18 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
   int64_t least = INT64_MAX;
   for (const Shape& shape : kShapes) {
     const int64_t tiles = (m + shape.rows - 1) / shape.rows * ((n + shape.columns - 1) / shape.columns) * batch;
-    // Shares: none, or as many as fill the chip once, each at least 8 steps deep.
-    const int64_t wanted = may_split ? std::min(kMultiprocessors / std::max<int64_t>(tiles, 1), steps / 8) : 1;
-    for (const int64_t splits : {int64_t{1}, wanted}) {
+    // Shares: none, or as many as fill the chip once or a few times, each at least 8 steps deep. Of more turns the last
+    // one, which may leave multiprocessors without work, is a smaller part.
+    constexpr int64_t kMostTurns = 6;
+    for (int64_t turns = 0; turns <= (may_split ? kMostTurns : 0); ++turns) {
+      const int64_t splits =
+          turns == 0 ? 1 : std::min(turns * kMultiprocessors / std::max<int64_t>(tiles, 1), steps / 8);
       if (splits < 1) continue;
       const int64_t share = (steps + splits - 1) / splits, used = (steps + share - 1) / share;
       const int64_t waves = (tiles * used + kMultiprocessors - 1) / kMultiprocessors;
       int64_t cycles = waves * (share * shape.step + shape.tile_overhead);
       // The second pass: a launch, and every plane written and read at about 1500 bytes a cycle.
-      if (used > 1) cycles += 4000 + used * m * n * 8 / 1500;
+      if (used > 1) cycles += 4000 + used * m * n * batch * 8 / 1500;
       if (cycles < least) {
         least = cycles;
         best.tile = shape.tile;

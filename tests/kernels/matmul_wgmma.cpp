@@ -129,6 +129,52 @@ TEST(MatmulWgmma, PlansFollowTheSizes) {
   EXPECT_LT(int64_t{deep.share} * (deep.splits - 1), (50432 + 63) / 64);  // and no share is empty
 }
 
+/// Weight gradients have few tiles and long sums: their splits must leave few of an H100's 132 multiprocessors without
+/// work in the last turn.
+TEST(MatmulWgmma, SplitsFillTheChip) {
+  const struct {
+    int64_t m, n, k, batch;
+  } sizes[] = {{3072, 768, 50432, 1},    // ViT-B, batch 256: fc1
+               {768, 3072, 50432, 1},    // fc2
+               {2304, 768, 50432, 1},    // q, k, v
+               {3072, 1024, 50432, 1},   // ViT-L
+               {512, 512, 12544, 9}};    // ResNet-50's last stage, 3x3: a slice for each tap
+  for (const auto& [m, n, k, batch] : sizes) {
+    SCOPED_TRACE(str(m, " x ", n, " x ", k, ", ", batch));
+    const WgmmaPlan plan = kernels::wgmma_plan(m, n, (k + 63) / 64, batch, true);
+    const int64_t rows = plan.tile == small ? 64 : 128, columns = plan.tile == small ? 64 : plan.tile == medium ? 128 : 256;
+    const int64_t blocks = (m + rows - 1) / rows * ((n + columns - 1) / columns) * batch * plan.splits;
+    EXPECT_GE(static_cast<double>(blocks), 0.8 * static_cast<double>((blocks + 131) / 132 * 132));
+  }
+}
+
+/// A fused GELU of 16 bits is a short polynomial: right to the rounding of its result, and 2^-15 of it.
+TEST(MatmulWgmma, GeluIsRightToTheRounding) {
+  on_wgmma([](DeviceKind kind) {
+    for (const DType dtype : {DType::bf16, DType::f16}) {
+      constexpr int64_t kRows = 64, kColumns = 64;
+      const auto x = uniform(kRows * kColumns, dtype, -9, 9);
+      std::vector<double> identity(kColumns * kColumns);
+      for (int64_t i = 0; i < kColumns; ++i) identity[i * (kColumns + 1)] = 1;
+      const DeviceArray a(kind, dtype, {1, kRows, kColumns}, x), b(kind, dtype, {1, kColumns, kColumns}, identity);
+      const DeviceArray y(kind, dtype, {1, kRows, kColumns});
+      const WgmmaPlanScope scope({});
+      kernels::matmul_fused(queue_on(kind), y, View::none(), a, b, View::none(), View::none(),
+                            {1.0, kernels::Activation::gelu});
+      EXPECT_EQ(scope.uses(), 1);
+      const std::vector<double> got = y.host();
+      const double rounding = dtype == DType::bf16 ? std::exp2(-8) : std::exp2(-11);
+      const double least = dtype == DType::bf16 ? 0 : std::exp2(-25);  // half of the smallest f16
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double want = 0.5 * x[i] * std::erfc(-x[i] / std::sqrt(2.0));
+        // Beyond 7 the polynomial only follows: what is left is below 1e-11.
+        ASSERT_NEAR(got[i], want, std::abs(want) * (rounding + std::exp2(-15)) + least + (x[i] < -7 ? 1e-12 : 0))
+            << x[i] << ' ' << dtype;
+      }
+    }
+  });
+}
+
 TEST(MatmulWgmma, OddLinesTakeTheOtherKernel) {
   on_wgmma([](DeviceKind kind) {
     const auto a = uniform(10 * 9, DType::bf16), b = uniform(9 * 8, DType::bf16);

@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(384, 1)
     if (t == 0)
       for (int i = 0; i < depth_tiles; ++i) {
         const int s = i % kStages;
-        ptx::mbarrier_wait_cluster(&empty[s], (i / kStages + 1) % 2);
+        ptx::mbarrier_wait(&empty[s], (i / kStages + 1) % 2);
         const int expected = kBytesA + kBytesB - (bug == HopperBug::too_few_bytes ? 16 : 0);
         ptx::mbarrier_arrive_expect_tx(&full[s], expected);
         if (bug == HopperBug::too_many_arrivals) ptx::mbarrier_arrive(&full[s]);

@@ -26,9 +26,6 @@ inline void mbarrier_arrive_cluster(Barrier* barrier, int rank, WEFT_SIMT_HERE) 
 inline void mbarrier_wait(Barrier* barrier, int parity, WEFT_SIMT_HERE) {
   emulator::source::mbarrier_wait(barrier, parity, where);
 }
-inline void mbarrier_wait_cluster(Barrier* barrier, int parity, WEFT_SIMT_HERE) {
-  emulator::source::mbarrier_wait(barrier, parity, where);
-}
 inline void fence_proxy_async(WEFT_SIMT_HERE) { emulator::source::fence_proxy_async(where); }
 
 inline void prefetch_tensor_map(const TensorMap& map, WEFT_SIMT_HERE) {

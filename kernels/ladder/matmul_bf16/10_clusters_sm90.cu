@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       const Position to = position(tile, clusters_m, tiles_n);
       for (int step = 0; step < steps; ++step, at.advance()) {
         uint8_t* const a = ring + at.stage * kStage;
-        ptx::mbarrier_wait_cluster(&empty[at.stage], at.parity ^ 1);
+        ptx::mbarrier_wait(&empty[at.stage], at.parity ^ 1);
         ptx::mbarrier_arrive_expect_tx(&full[at.stage], kStage);
         ptx::tma_load(a, map_a, &full[at.stage], step * kTileK, (to.m * kCluster + rank) * kTileM);
         constexpr int kHalf = kTileN / kCluster;

@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Gives `tools/sass_report` ($1) a cuobjdump that prints a kernel written here: its loops, what a turn of them holds, the stalls of the
+# control codes, each limit that is passed, and a machine without cuobjdump.
+# shellcheck disable=SC2016  # backquotes are the table's
+set -euo pipefail
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+# A loop of 8 instructions, 2 of them skipped by a branch, that holds a loop that waits for an mbarrier; the retry lies after the end. The second
+# word's bits 41 to 44 are the stall.
+cat > code << 'CODE'
+0000 S2R R0, SR_TID.X
+0010 SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R2], R3
+0020 @!P0 BRA 0xb0
+0030 WARPGROUP.ARRIVE
+0040 HGMMA.64x128x16.F32.BF16 R24, gdesc[UR4], R24, gsb0
+0050 @P1 BRA 0x80
+0060 MEMBAR.ALL.GPU
+0070 MUFU.EX2 R1, R1
+0080 WARPGROUP.DEPBAR.LE gsb0, 0x0
+0090 @P2 BRA 0x10
+00a0 EXIT
+00b0 SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R2], R3
+00c0 @!P0 BRA 0xb0
+00d0 BRA 0x30
+CODE
+cat > cuobjdump << 'DUMP'
+#!/bin/bash
+printf 'arch = sm_90a\n Function add_kernel:\n  REG:40 STACK:0 SHARED:64 LOCAL:0\n\t\tFunction : add_kernel\n'
+while read -r at code; do
+  printf '        /*%s*/   %s ;   /* 0x0000000000000000 */\n              /* 0x%016x */\n' "$at" "$code" $((3 << 41))
+done < code
+DUMP
+chmod +x cuobjdump
+export CUOBJDUMP=$work/cuobjdump
+
+run() {  # run STATUS TEXT ARGUMENTS…: the tool's exit status, and a piece of what it prints
+  local status=0 report
+  report=$("$tool" "${@:3}" 2>&1) || status=$?
+  if [[ $status -ne $1 || $report != *"$2"* ]]; then
+    echo "sass_report ${*:3}: expected status $1 and '$2', got $status and: $report"
+    exit 1
+  fi
+}
+tool=$1
+
+run 0 '| `add_kernel` | 40 | products | 10 (7) | 21 | HGMMA 1, MUFU 1, SYNCS 1, MEMBAR 1,' add.o
+run 0 'issue 10, tensor 64, MUFU 8 | tensor |' add.o
+limit() { echo "add add_kernel $1" > limits; }
+limit 'products MEMBAR.ALL.GPU 0' && run 1 'limits:1: 1 MEMBAR.ALL.GPU in a loop of products, at most 0: add_kernel' --limits limits add.o
+limit 'products MEMBAR.ALL.GPU 1' && run 0 'add: 1 loops of products' --limits limits add.o
+limit 'products instructions/HGMMA 9' && run 1 '10 instructions/HGMMA' --limits limits add.o
+limit 'products after-wait:MUFU.EX2 0' && run 0 '' --limits limits add.o
+limit 'kernel SYNCS 1' && run 1 '2 SYNCS in a loop of kernel' --limits limits add.o
+limit 'loads CCTL 0' && run 1 'no kernel of add that matches add_kernel has a loop of loads' --limits limits add.o
+limit 'products CCTL 0' && run 1 'no line for other' --limits limits other.o
+limit 'products CCTL' && run 1 'expected NAME KERNEL LOOP WHAT MOST' --limits limits add.o
+run 1 'has no machine code of such kernels for sm_80' --arch sm_80 add.o
+CUOBJDUMP=$work/nothing run 77 'skipped, cuobjdump was not found' add.o
+echo 'loops, counts, stalls and each limit'
