@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/checkpoint.h"
 
+#include <algorithm>
 #include <array>
-#include <fstream>
 #include <map>
 #include <set>
 
+#include "core/printable.h"
 #include "io/checkpoint_reader.h"
+#include "io/file_reader.h"
 #include "io/hdf5/hdf5_checkpoint.h"
 #include "io/safetensors.h"
 
@@ -29,14 +31,14 @@ const Value& find(const std::map<std::string, Value>& entries, const std::string
 std::string listed(const std::vector<std::string>& names, const char* kind) {
   if (names.empty()) return "";
   std::string out = str(names.size(), " ", kind, " (");
-  for (size_t i = 0; i < names.size() && i < kListed; ++i) out += (i ? ", " : "") + names[i];
+  for (size_t i = 0; i < names.size() && i < kListed; ++i) out += (i ? ", " : "") + printable(names[i], 300);
   return out + (names.size() > kListed ? ", …)" : ")") + "; ";
 }
 
 void check_name(const std::string& name) {
   WEFT_CHECK(
       !name.empty() && name != "." && name.find('/') == std::string::npos && name.find('\n') == std::string::npos,
-      "checkpoint: expected a name without '/', got '", name, "'");
+      "checkpoint: expected a name without '/', got '", printable(name), "'");
 }
 
 /// Lists a part in the index, and its tensors in `tensors` as PART/NAME.
@@ -59,7 +61,8 @@ void add_part(const std::string& part, const StateDict& state, CheckpointIndex& 
 bool is_hdf5(const fs::path& path) {
   constexpr std::array<char, 8> kSignature{'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
   std::array<char, 8> first{};
-  std::ifstream(path, std::ios::binary).read(first.data(), first.size());
+  const FileReader file(path, "checkpoint");
+  file.read(0, first.data(), std::min<uint64_t>(file.size(), first.size()));
   return first == kSignature;
 }
 

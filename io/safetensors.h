@@ -6,6 +6,7 @@
 
 #include "core/state_dict.h"
 #include "io/file_reader.h"
+#include "io/memory_budget.h"
 #include "io/stored_dtype.h"
 
 namespace weft {
@@ -30,6 +31,8 @@ struct SafetensorsEntry {
 class SafetensorsReader {
  public:
   explicit SafetensorsReader(const std::filesystem::path& path);
+  /// As part of a load that opens more files. Errors: the descriptions of its tensors take more than is left of `memory`.
+  SafetensorsReader(const std::filesystem::path& path, MemoryBudget& memory);
 
   /// In the order of their data.
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }

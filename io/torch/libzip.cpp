@@ -29,6 +29,7 @@ struct ZipArchive::Parts {
   zip_t* zip = nullptr;
   std::vector<Entry> entries;
   std::unordered_map<std::string_view, size_t> index;
+  bool has_checksums = false;  // torch.serialization.set_crc32_options(False) leaves them all 0
 
   explicit Parts(const std::filesystem::path& path) : file(path, "pytorch") {}
   ~Parts() {
@@ -56,6 +57,7 @@ ZipArchive::ZipArchive(const std::filesystem::path& path) : parts_(std::make_uni
     if (zip_stat_index(parts_->zip, i, 0, &facts) != 0)
       file.bad("zip entry ", i, ": expected its name and size, got '", zip_error_strerror(zip_get_error(parts_->zip)),
                "'");
+    parts_->has_checksums = parts_->has_checksums || ((facts.valid & ZIP_STAT_CRC) != 0 && facts.crc != 0);
     constexpr uint64_t all =
         ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
     if ((facts.valid & all) != all) file.bad("zip entry ", i, ": expected its name, size and index, got some");
@@ -88,7 +90,7 @@ void ZipArchive::read(size_t index, void* to) const {
   const auto bad = [&](const char* got) {
     parts_->file.bad("zip entry '", entry.name, "': expected ", entry.size, " bytes, got '", got, "'");
   };
-  zip_file_t* const opened = zip_fopen_index(parts_->zip, index, 0);
+  zip_file_t* const opened = zip_fopen_index(parts_->zip, index, parts_->has_checksums ? 0 : ZIP_FL_COMPRESSED);  // raw, unchecked
   if (opened == nullptr) bad(zip_error_strerror(zip_get_error(parts_->zip)));
   const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> stream(opened, zip_fclose);
   auto* out = static_cast<char*>(to);
