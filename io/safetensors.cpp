@@ -184,7 +184,7 @@ Header read_header(const FileReader& file, MemoryBudget& memory) {
 }
 
 void write(const std::filesystem::path& path, const std::string& what, const StateDict& state,
-           const std::map<std::string, std::string>& metadata, bool sealed) {
+           const std::map<std::string, std::string>& metadata, bool sealed, int keep) {
   WEFT_CHECK(state.scalars.empty(), "safetensors: expected tensors only, got the number '",
              state.scalars.empty() ? "" : printable(state.scalars[0].name), "'. A checkpoint holds numbers too");
   // Wide elements first keeps every tensor aligned to its element; then by name, as the reference writer does.
@@ -229,7 +229,7 @@ void write(const std::filesystem::path& path, const std::string& what, const Sta
   }
   out.close();
   if (sealed) seal(file);
-  file.commit();
+  file.commit(keep);
 }
 
 }  // namespace
@@ -264,12 +264,12 @@ SafetensorsFile read_safetensors(const std::filesystem::path& path) {
 
 void write_safetensors(const std::filesystem::path& path, const StateDict& state,
                        const std::map<std::string, std::string>& metadata) {
-  write(path, "safetensors", state, metadata, /*sealed=*/false);
+  write(path, "safetensors", state, metadata, /*sealed=*/false, /*keep=*/1);
 }
 
 void write_sealed_safetensors(const std::filesystem::path& path, const std::string& what, const StateDict& state,
-                              const std::map<std::string, std::string>& metadata) {
-  write(path, what, state, metadata, /*sealed=*/true);
+                              const std::map<std::string, std::string>& metadata, int keep) {
+  write(path, what, state, metadata, /*sealed=*/true, keep);
 }
 
 }  // namespace weft

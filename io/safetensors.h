@@ -58,8 +58,8 @@ void write_safetensors(const std::filesystem::path& path, const StateDict& state
                        const std::map<std::string, std::string>& metadata = {});
 
 /// The same, with a seal (io/seal.h) as the last tensor, `seal` u8[20], so that damage is found before anything is
-/// parsed, and other libraries still read the file. `what` opens the error texts.
+/// parsed, and other libraries still read the file. `what` opens the error texts; `keep`: AtomicFile::commit.
 void write_sealed_safetensors(const std::filesystem::path& path, const std::string& what, const StateDict& state,
-                              const std::map<std::string, std::string>& metadata);
+                              const std::map<std::string, std::string>& metadata, int keep = 1);
 
 }  // namespace weft

@@ -143,6 +143,21 @@ std::shared_ptr<const RunLock> RunLock::hold(const fs::path& folder, const RunLo
   }
 }
 
+void RunLock::confirm() const {
+  struct stat named {
+  }, own{};
+  if (::stat(path_.c_str(), &named) == 0 && ::fstat(fd_, &own) == 0 && named.st_dev == own.st_dev &&
+      named.st_ino == own.st_ino)
+    return;
+  const std::lock_guard guard(held().mutex);
+  const dist::Descriptor again(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+  if (!again) return;  // no file can be made: the checkpoint that follows says why
+  const int error = lock_whole_file(again.fd());
+  WEFT_CHECK(!is_taken(error), "run folder: the file ", path_.string(), " was deleted, and ", holder(again.fd()),
+             " has the folder now. Two runs must not write into one: this one ends");
+  if (error == 0 && ::dup3(again.fd(), fd_, O_CLOEXEC) >= 0) write_holder(fd_);
+}
+
 RunLock::~RunLock() {
   Held& all = held();
   const std::lock_guard guard(all.mutex);

@@ -122,6 +122,7 @@ void Trainer::write(int64_t epoch, bool is_best) const {
                                   .best_val_loss = best_loss_,
                                   .best_epoch = best_epoch_};
   const bool prefixed = ranks_.size() > 1;
+  if (run_folder_) run_folder_->confirm();
   write_checkpoint(checkpoint(), checkpoint_now, prefixed);
   if (is_best) write_checkpoint(best_of(checkpoint()), checkpoint_now, prefixed);
 }
