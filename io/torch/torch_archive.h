@@ -23,6 +23,7 @@ class TorchArchive {
 
   const char* format() const { return format_; }  ///< `pytorch`, `pytorch (legacy)`
   const TorchPickle& pickle() const { return pickle_; }
+  MemoryBudget& memory() const { return *memory_; }
   const ByteStream::Fail& fail() const { return fail_; }  ///< throws `pytorch: FILE: TEXT`
 
   /// The element type of a tensor that will be read. Before any read(), each tensor is announced once: those that share

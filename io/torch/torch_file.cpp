@@ -12,7 +12,7 @@ class TorchFile : public WeightsFile {
   TorchFile(const std::filesystem::path& path, const std::string& key, std::shared_ptr<MemoryBudget> memory)
       : archive_(open_torch_archive(path, std::move(memory))) {
     format_ = archive_->format();
-    PickleTree tree = flatten_pickle(archive_->pickle(), key, archive_->fail());
+    PickleTree tree = flatten_pickle(archive_->pickle(), key, archive_->memory(), archive_->fail());
     metadata_ = std::move(tree.others);
     for (const NamedPickledTensor& named : tree.tensors) {
       if (find(named.name) >= 0) archive_->fail()("tensor '" + named.name + "' occurs twice");

@@ -72,7 +72,7 @@ TEST(Hdf5Images, SaysWhatItCannotUse) {
   EXPECT_THAT(refusal("square"), HasSubstr("square/images: expected one dimension"));
   EXPECT_THAT(refusal("no_images"), HasSubstr("expected the datasets images and targets, got no images"));
   EXPECT_THAT(refusal("not_written"), HasSubstr("got none: nothing has been written"));
-  EXPECT_THAT(refusal("few_targets"), HasSubstr("expected"));
+  EXPECT_THAT(refusal("few_targets"), HasSubstr("few_targets: expected as many targets as images, got"));
   EXPECT_THAT(refusal("negative_target"), HasSubstr("got -1 for image 1"));
   EXPECT_THAT(refusal("no_group"), HasSubstr("expected a group 'no_group' with images and targets, got none"));
   EXPECT_THAT(refusal("train"), HasSubstr("expected a group 'train'"));
