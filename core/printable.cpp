@@ -13,7 +13,12 @@ bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 
 /// long for their number, a surrogate, beyond U+10FFFF.
 size_t decode(std::string_view text, size_t at, uint32_t& number) {
   const auto first = static_cast<unsigned char>(text[at]);
-  const size_t length = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
+  const size_t length = first < 0x80   ? 1
+                        : first < 0xC2 ? 0
+                        : first < 0xE0 ? 2
+                        : first < 0xF0 ? 3
+                        : first < 0xF5 ? 4
+                                       : 0;
   if (length == 0 || length > text.size() - at) return 0;
   number = length == 1 ? first : first & (0x7F >> length);
   for (size_t i = 1; i < length; ++i) {
@@ -26,11 +31,14 @@ size_t decode(std::string_view text, size_t at, uint32_t& number) {
 }
 
 /// Whether a terminal shows the character where it stands: no control character, no line or paragraph separator, no
-/// mark of Unicode's bidirectional algorithm (UAX #9: ALM, LRM, RLM, embeddings, overrides, isolates), no zero-width one.
+/// mark of Unicode's bidirectional algorithm (UAX #9: ALM, LRM, RLM, embeddings, overrides, isolates), no zero-width
+/// one.
 bool is_shown(uint32_t c) {
   if (c < 0x20 || (c >= 0x7F && c < 0xA0)) return false;
-  const bool separator = c == 0x2028 || c == 0x2029, zero_width = (c >= 0x200B && c <= 0x200D) || c == 0x2060 || c == 0xFEFF;
-  const bool bidirectional = c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
+  const bool separator = c == 0x2028 || c == 0x2029,
+             zero_width = (c >= 0x200B && c <= 0x200D) || c == 0x2060 || c == 0xFEFF;
+  const bool bidirectional =
+      c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
   return !separator && !zero_width && !bidirectional;
 }
 
@@ -60,7 +68,8 @@ std::string printable(std::string_view text, size_t most) {
     append(out, text);
     return out;
   }
-  size_t head = most / 4 * 3, tail = text.size() - most / 4;  // a message begins with what it is about and ends with a hint
+  size_t head = most / 4 * 3,
+         tail = text.size() - most / 4;  // a message begins with what it is about and ends with a hint
   while (head > 0 && continues(text[head])) --head;
   while (tail < text.size() && continues(text[tail])) ++tail;
   append(out, text.substr(0, head));

@@ -55,8 +55,8 @@ IdxFile open_idx(const fs::path& path) {
   for (size_t d = 0; d < rank; ++d) {
     const uint8_t* s = b.data() + 4 + 4 * d;
     const uint32_t size = uint32_t{s[0]} << 24 | uint32_t{s[1]} << 16 | uint32_t{s[2]} << 8 | s[3];
-    WEFT_CHECK(file.elements <= kMostBytes / std::max<uint64_t>(size, 1), "idx: ", path.string(),
-               ": expected at most ", kMostBytes, " bytes of data, its header promises more");
+    WEFT_CHECK(file.elements <= kMostBytes / std::max<uint64_t>(size, 1), "idx: ", path.string(), ": expected at most ",
+               kMostBytes, " bytes of data, its header promises more");
     file.elements *= size;
     file.sizes.push_back(size);
   }
@@ -68,9 +68,9 @@ std::vector<uint8_t> read_elements(IdxFile file) {
   if (file.packed)  // a byte more tells of an oversized one
     file.bytes = gunzip(file.bytes, file.path.string(), file.header + file.elements + 1);
   const size_t got = file.bytes.size() - file.header;
-  WEFT_CHECK(got == file.elements, "idx: ", file.path.string(), " is ",
-             got < file.elements ? "truncated" : "oversized", ": its header promises ", file.elements,
-             " bytes of data, got ", got < file.elements || !file.packed ? str(got) : "more");
+  WEFT_CHECK(got == file.elements, "idx: ", file.path.string(), " is ", got < file.elements ? "truncated" : "oversized",
+             ": its header promises ", file.elements, " bytes of data, got ",
+             got < file.elements || !file.packed ? str(got) : "more");
   file.bytes.erase(file.bytes.begin(), file.bytes.begin() + static_cast<std::ptrdiff_t>(file.header));
   return std::move(file.bytes);
 }

@@ -102,8 +102,8 @@ std::shared_ptr<const EncodedDataset> image_folder_root(const fs::path& root, co
   std::vector<int64_t> labels;
   for (size_t c = 0; c < classes.size(); ++c) {
     const std::vector<fs::path> images = images_below(root / classes[c]);
-    WEFT_CHECK(!images.empty(), "folder: expected .jpg, .jpeg or .png images in ", printable((root / classes[c]).string()),
-               ", got none. Add some, or remove the class.");
+    WEFT_CHECK(!images.empty(), "folder: expected .jpg, .jpeg or .png images in ",
+               printable((root / classes[c]).string()), ", got none. Add some, or remove the class.");
     paths.insert(paths.end(), images.begin(), images.end());
     labels.insert(labels.end(), images.size(), static_cast<int64_t>(c));
   }

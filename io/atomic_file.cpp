@@ -89,8 +89,8 @@ void AtomicFile::commit(int keep) {
   if (folder.fd >= 0) static_cast<void>(::fsync(folder.fd));
 }
 
-/// A second name for the file that is about to be replaced, so that there is one under `path_` at any moment. Without hard
-/// links (FAT, some network file systems) it moves: a crash right then leaves the older one alone.
+/// A second name for the file that is about to be replaced, so that there is one under `path_` at any moment. Without
+/// hard links (FAT, some network file systems) it moves: a crash right then leaves the older one alone.
 void AtomicFile::keep_older(int keep) const {
   if (keep < 2) return;
   const auto name = [&](int age) { return kept_file(path_, age); };

@@ -14,8 +14,8 @@ namespace weft {
 /// removes what a crash left).
 class AtomicFile {
  public:
-  /// Creates the temporary file, empty. `what` begins error messages, as in `checkpoint: …`. Errors: the folder does not
-  /// exist or cannot be written, the path is a folder.
+  /// Creates the temporary file, empty. `what` begins error messages, as in `checkpoint: …`. Errors: the folder does
+  /// not exist or cannot be written, the path is a folder.
   AtomicFile(std::filesystem::path path, std::string what);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;

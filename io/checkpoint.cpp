@@ -79,8 +79,7 @@ void save_checkpoint(const fs::path& path, const Checkpoint& checkpoint, int kee
   index.texts = checkpoint.texts;
   StateDict tensors;
   for (const auto& [part, state] : checkpoint.parts) add_part(part, state, index, tensors);
-  write_sealed_safetensors(path, "checkpoint", tensors, {{CheckpointIndex::kMetadataKey, index_text(index)}},
-                           keep);
+  write_sealed_safetensors(path, "checkpoint", tensors, {{CheckpointIndex::kMetadataKey, index_text(index)}}, keep);
 }
 
 Checkpoint load_checkpoint(const fs::path& path) {

@@ -10,8 +10,8 @@
 #include "io/crc32c.h"
 #include "io/file_bytes.h"
 #include "io/file_reader.h"
-#include "io/stored_dtype.h"
 #include "io/seal.h"
+#include "io/stored_dtype.h"
 
 namespace weft {
 namespace {

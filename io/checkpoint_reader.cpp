@@ -61,8 +61,7 @@ bool is_weights(const fs::path& path) {
 /// The index in a file's metadata.
 CheckpointIndex read_file_index(const fs::path& path) {
   std::error_code ignored;
-  WEFT_CHECK(fs::exists(path, ignored), "checkpoint: ", printable(path.string()),
-             ": expected a checkpoint, got ",
+  WEFT_CHECK(fs::exists(path, ignored), "checkpoint: ", printable(path.string()), ": expected a checkpoint, got ",
              fs::is_symlink(path, ignored) ? "a link to a file that is not there" : "no such file");
   const FileReader file(path, "checkpoint");
   const SealState seal = check_seal(path);

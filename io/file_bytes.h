@@ -7,8 +7,8 @@
 
 namespace weft {
 
-/// The whole file. Errors: missing, no regular file (io/descriptor.h), unreadable, more than `most` bytes; `what` begins
-/// the text.
+/// The whole file. Errors: missing, no regular file (io/descriptor.h), unreadable, more than `most` bytes; `what`
+/// begins the text.
 std::vector<uint8_t> read_file(const std::filesystem::path& path, const std::string& what = "data",
                                uint64_t most = UINT64_MAX);
 /// The same as a string: JSON, YAML, vocabularies.

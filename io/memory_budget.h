@@ -23,7 +23,8 @@ class MemoryBudget {
   /// Errors, through `fail`: less is left. `what` takes the memory: `a pickle's values`.
   template <class Fail>
   void take(uint64_t bytes, const char* what, const Fail& fail) {
-    if (!take(bytes)) fail(str("expected ", what, " that fit about eight times the ", files_, " bytes of all files opened, got more"));
+    if (!take(bytes))
+      fail(str("expected ", what, " that fit about eight times the ", files_, " bytes of all files opened, got more"));
   }
 
  private:

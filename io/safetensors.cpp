@@ -124,7 +124,8 @@ class HeaderParts {
     using Event = Json::parse_event_t;
     if (event == Event::key && depth == 1) name_ = value.get<std::string>();
     if (depth != 1 || (event != Event::value && event != Event::object_end && event != Event::array_end)) return true;
-    memory_.take(kEntryBytes + 2 * name_.size(), "descriptions of tensors", [this](const std::string& text) { file_.bad(text); });
+    memory_.take(kEntryBytes + 2 * name_.size(), "descriptions of tensors",
+                 [this](const std::string& text) { file_.bad(text); });
     if (name_ == "__metadata__")
       take_metadata(value);
     else
@@ -196,8 +197,8 @@ void write(const std::filesystem::path& path, const std::string& what, const Sta
   });
   const auto dump = [](const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); };
   std::string text = "{";
-  const auto add = [&](const std::string& name, std::string_view dtype, const std::vector<int64_t>& sizes, uint64_t begin,
-                       uint64_t end) {
+  const auto add = [&](const std::string& name, std::string_view dtype, const std::vector<int64_t>& sizes,
+                       uint64_t begin, uint64_t end) {
     text += str(text.size() > 1 ? "," : "", dump(name), ":{\"dtype\":\"", dtype, "\",\"shape\":", dump(sizes),
                 ",\"data_offsets\":[", begin, ',', end, "]}");
   };

@@ -31,7 +31,8 @@ struct SafetensorsEntry {
 class SafetensorsReader {
  public:
   explicit SafetensorsReader(const std::filesystem::path& path);
-  /// As part of a load that opens more files. Errors: the descriptions of its tensors take more than is left of `memory`.
+  /// As part of a load that opens more files. Errors: the descriptions of its tensors take more than is left of
+  /// `memory`.
   SafetensorsReader(const std::filesystem::path& path, MemoryBudget& memory);
 
   /// In the order of their data.

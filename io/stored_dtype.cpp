@@ -84,7 +84,8 @@ std::string_view stored_name(DType dtype) {
 bool is_countable(const Shape& sizes) {
   uint64_t product = 1;
   for (const int64_t size : sizes)
-    if (size != 0 && (__builtin_mul_overflow(product, static_cast<uint64_t>(size), &product) || product >= uint64_t{1} << 60))
+    if (size != 0 &&
+        (__builtin_mul_overflow(product, static_cast<uint64_t>(size), &product) || product >= uint64_t{1} << 60))
       return false;
   return true;
 }

@@ -307,8 +307,8 @@ void Engine::put(Checkpoint& checkpoint) {
 void Engine::take(const std::string& path, const Checkpoint& saved, bool with_model) {
   require_same_step(path, saved, {.batch_size = task_.batch_size(), .accumulate = options_.accumulate}, parts_.world);
   const auto steps = saved.integers.find("steps_per_epoch");
-  WEFT_CHECK(steps == saved.integers.end() || steps->second == steps_per_epoch(), "checkpoint ", path, " was made with ",
-             steps->second, " steps per epoch, this run has ", steps_per_epoch(),
+  WEFT_CHECK(steps == saved.integers.end() || steps->second == steps_per_epoch(), "checkpoint ", path,
+             " was made with ", steps->second, " steps per epoch, this run has ", steps_per_epoch(),
              ": another data set. Name that of the checkpoint, or begin anew from its weights");
   if (with_model) parts_.strategy.load_model(str("checkpoint ", path, ": model"), saved.part("model"));
   parts_.optimizer.load_state_dict(parts_.strategy.part_of(saved.part("optimizer")));

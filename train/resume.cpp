@@ -42,13 +42,14 @@ std::map<std::string, std::string> settings_of(const std::string& toml) {
 
 }  // namespace
 
-ChangedSettings changed_settings(const std::string& saved, const std::string& now,
-                                 const std::set<std::string_view>& ignored) {
+ChangedSettings changed_settings(const std::string& saved, const std::string& now, const std::string& ignored) {
   const std::map<std::string, std::string> before = settings_of(saved);
   ChangedSettings changes;
   for (const auto& [name, value] : settings_of(now)) {
     const auto old = before.find(name);
-    if (old == before.end() || old->second == value || ignored.contains(name)) continue;
+    if (old == before.end() || old->second == value ||
+        (' ' + ignored + ' ').find(' ' + name + ' ') != std::string::npos)
+      continue;
     changes[name] = printable(old->second, 200) + " -> " + printable(value, 200);
   }
   return changes;

@@ -2,9 +2,7 @@
 #pragma once
 #include <filesystem>
 #include <map>
-#include <set>
 #include <string>
-#include <string_view>
 
 #include "dist/group/world.h"
 #include "io/checkpoint.h"
@@ -14,8 +12,9 @@ namespace weft::train {
 
 // What programs that can be resumed have in common.
 
-/// The checkpoint to go on from: `last` or the newest whole one before it (find_whole_checkpoint) as rank 0 sees it, which
-/// says so on stderr where a damaged one is passed over; "": begin anew. All ranks call it. Errors: there are checkpoints, and all are damaged.
+/// The checkpoint to go on from: `last` or the newest whole one before it (find_whole_checkpoint) as rank 0 sees it,
+/// which says so on stderr where a damaged one is passed over; "": begin anew. All ranks call it. Errors: there are
+/// checkpoints, and all are damaged.
 std::string whole_checkpoint(const std::filesystem::path& last, const dist::World& ranks);
 /// The same where `wanted` is `auto`, of the run folder; else `wanted` itself.
 std::string checkpoint_to_resume(const std::string& wanted, const std::filesystem::path& folder,
@@ -30,10 +29,9 @@ struct StepSize {
 
 /// Settings by name, with the value in a checkpoint and that of this run: {"lr", "0.1 -> 0.2"}.
 using ChangedSettings = std::map<std::string, std::string>;
-/// What differs between two configurations (config.toml), but for the settings in `ignored`, which change no result. A
-/// setting that one of them lacks is left out: another version wrote it.
-ChangedSettings changed_settings(const std::string& saved, const std::string& now,
-                                 const std::set<std::string_view>& ignored);
+/// What differs between two configurations (config.toml), but for the settings named in `ignored`, which change no
+/// result. A setting that one of them lacks is left out: another version wrote it.
+ChangedSettings changed_settings(const std::string& saved, const std::string& now, const std::string& ignored);
 /// `lr 0.1 -> 0.2, seed 1 -> 2`.
 std::string text_of(const ChangedSettings& changes);
 

@@ -67,9 +67,9 @@ void Session::check(const std::string& path) const {
 }
 
 void Session::check_settings(const std::string& path) const {
-  static const std::set<std::string_view> kIgnored{
-      "out", "resume", "keep", "dry-run", "max-steps", "usr1", "device", "workers", "parallel", "backend", "fsdp-strategy",
-      "min-num-params", "batch-size", "accumulate", "model", "weights", "phases", "cache-features", "checkpointing"};
+  constexpr const char* kIgnored =
+      "out resume keep dry-run max-steps usr1 device workers parallel backend fsdp-strategy min-num-params batch-size "
+      "accumulate model weights phases cache-features checkpointing";
   const auto config = saved_->texts.find("config");
   if (config == saved_->texts.end()) return;
   const auto changes = train::changed_settings(config->second, options_.toml, kIgnored);

@@ -19,13 +19,14 @@ void write_checkpoint(const std::filesystem::path& path, const Checkpoint& check
   StateDict state = checkpoint.model_state;
   for (NamedTensor& entry : state.tensors)
     if (prefixed) entry.name.insert(0, kPrefix);
-  write_torch(path, {TorchObject::Dict{{"iters", {checkpoint.iters}},
-                                       {"epoch", {checkpoint.epoch}},
-                                       {"model_state", TorchObject::of(state)},
-                                       {"optimizer_state_dict", checkpoint.optimizer_state_dict},
-                                       {"scheduler_state_dict", checkpoint.scheduler_state_dict},
-                                       {"best_val_loss", {checkpoint.best_val_loss}},
-                                       {"best_epoch", {checkpoint.best_epoch}}}},
+  write_torch(path,
+              {TorchObject::Dict{{"iters", {checkpoint.iters}},
+                                 {"epoch", {checkpoint.epoch}},
+                                 {"model_state", TorchObject::of(state)},
+                                 {"optimizer_state_dict", checkpoint.optimizer_state_dict},
+                                 {"scheduler_state_dict", checkpoint.scheduler_state_dict},
+                                 {"best_val_loss", {checkpoint.best_val_loss}},
+                                 {"best_epoch", {checkpoint.best_epoch}}}},
               keep);
 }
 

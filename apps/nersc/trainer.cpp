@@ -8,9 +8,9 @@
 #include "apps/nersc/checkpoint.h"
 #include "apps/support/python_text.h"
 #include "core/autograd.h"
-#include "core/printable.h"
 #include "core/ops/mse_loss.h"
 #include "core/ops/norm.h"
+#include "core/printable.h"
 #include "core/random.h"
 #include "io/checkpoint.h"
 #include "nn/summary.h"
@@ -23,7 +23,7 @@ namespace {
 using support::python_number;
 using train::Stopwatch;
 
-constexpr int kKept = 2;  // of the last checkpoints
+constexpr int kKept = 2;                                 // of the last checkpoints
 constexpr uint64_t kValidation = 0x9E3779B97F4A7C15ull;  // a seed of its own
 
 std::shared_ptr<Cnn> make_model(const Config& config, Device device) {
@@ -101,7 +101,8 @@ train::TorchOptimizer Trainer::torch_optimizer() const {
 std::filesystem::path Trainer::checkpoint() const { return folder_ / "checkpoints" / "ckpt.tar"; }
 
 void Trainer::load_if_there() {
-  const std::string there = ranks_.is_first() && std::filesystem::exists(std::filesystem::symlink_status(checkpoint())) ? "yes" : "no";
+  const std::string there =
+      ranks_.is_first() && std::filesystem::exists(std::filesystem::symlink_status(checkpoint())) ? "yes" : "no";
   if (ranks_.first_says(there, "is there a checkpoint") == "no") return;
   const std::string what = "checkpoint " + checkpoint().string();
   std::string note;

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 using support::python_number;
 
 constexpr const char* kCheckpoint = "checkpoint.safetensors";
-constexpr int kKept = 2;  // of the last checkpoints
+constexpr int kKept = 2;               // of the last checkpoints
 constexpr int64_t kShownChannel = 2;   // t2m in NERSC's files
 constexpr int64_t kProfiledEpoch = 3;  // what nsys -c cudaProfilerApi records
 

@@ -66,11 +66,11 @@ void Trainer::resume() {
 /// What a resumed run may not change, and what it says of that which it may.
 void Trainer::check_settings(const std::string& path, const Checkpoint& saved) {
   // Where files are, how fast and on what a run goes, how long; what was the model's start; what is checked elsewhere.
-  static const std::set<std::string_view> kIgnored{
-      "out", "resume", "keep", "export", "eval-only", "dry-run", "summary", "max-steps", "log-interval", "usr1", "profile",
-      "profile-steps", "device", "workers", "transform-on", "graph", "parallel", "backend", "bucket-mb", "fsdp-strategy",
-      "fsdp-min-params", "fsdp-shard-size", "batch-size", "model", "weights", "weights-strict", "weights-prefix",
-      "weights-key"};
+  constexpr const char* kIgnored =
+      "out resume keep export eval-only dry-run summary max-steps log-interval usr1 profile profile-steps device "
+      "workers "
+      "transform-on graph parallel backend bucket-mb fsdp-strategy fsdp-min-params fsdp-shard-size batch-size model "
+      "weights weights-strict weights-prefix weights-key";
   const auto config = saved.texts.find("config");
   if (config == saved.texts.end()) return;
   const auto changes = train::changed_settings(config->second, experiment_.options.toml, kIgnored);

@@ -8,9 +8,6 @@
 #include <set>
 #include <sstream>
 
-#include "train/exit.h"
-#include "train/progress.h"
-#include "train/shell_word.h"
 #include "apps/weft_sweep/options.h"
 #include "apps/weft_sweep/pool.h"
 #include "apps/weft_sweep/ranking.h"
@@ -18,6 +15,9 @@
 #include "core/joined.h"
 #include "core/printable.h"
 #include "io/atomic_file.h"
+#include "train/exit.h"
+#include "train/progress.h"
+#include "train/shell_word.h"
 
 namespace weft::weft_sweep {
 namespace {
@@ -127,8 +127,9 @@ int run(const Options& o) {
   if (o.slurm) {
     const std::string script = (sweep.folder / "sweep.sbatch").string();
     write_atomically(script, slurm_script(sweep, o), "sweep");
-    std::cout << "wrote " << script << ": " << sweep.points.size() << " points. Then\n  sbatch " << train::shell_word(script)
-              << "\n  weft-sweep --out " << train::shell_word(sweep.folder.string()) << " --rank\n";
+    std::cout << "wrote " << script << ": " << sweep.points.size() << " points. Then\n  sbatch "
+              << train::shell_word(script) << "\n  weft-sweep --out " << train::shell_word(sweep.folder.string())
+              << " --rank\n";
     return train::kExitOk;
   }
   if (!o.rank) {

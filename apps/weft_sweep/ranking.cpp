@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "apps/support/run_reader.h"
 #include "core/joined.h"

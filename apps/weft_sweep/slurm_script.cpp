@@ -47,7 +47,8 @@ std::string slurm_word(const std::string& what, const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      throw train::UsageError(what + ": expected a path without control characters, which a batch script cannot name, got '" +
+      throw train::UsageError(what +
+                              ": expected a path without control characters, which a batch script cannot name, got '" +
                               printable(text) + "'");
     if (c == '"' || c == '\\') out += '\\';
     out += c;

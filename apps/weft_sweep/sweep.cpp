@@ -31,8 +31,8 @@ const std::map<std::string, std::vector<std::string>>& folder_flags() {
   return flags;
 }
 
-/// Replaces each `{name}` by its value, in one pass: a value that reads `{run}` itself stays as it is. Returns the names
-/// that occurred.
+/// Replaces each `{name}` by its value, in one pass: a value that reads `{run}` itself stays as it is. Returns the
+/// names that occurred.
 std::set<std::string> fill(std::vector<std::string>& command, const std::map<std::string, std::string>& values) {
   std::set<std::string> found;
   for (std::string& word : command)
@@ -94,8 +94,7 @@ std::vector<std::string> Sweep::command_of(const Point& point) const {
     else
       flags.push_back("--" + name + '=' + value);
   }
-  if (!found.contains("run"))
-    add_folder_flags(out, folder_of(point).string(), name_of_folder(folder));
+  if (!found.contains("run")) add_folder_flags(out, folder_of(point).string(), name_of_folder(folder));
   out.insert(out.end(), flags.begin(), flags.end());
   return out;
 }

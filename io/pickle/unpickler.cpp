@@ -149,8 +149,8 @@ class Machine {
     if (list == nullptr || !list->is_tuple) bad("expected a tuple of arguments, got ", arguments->kind());
     PickleValue value;
     function->call(*list, value, bad_);
-    const auto *dict = value.as<PickleDict>();
-    const auto *items = value.as<PickleList>();
+    const auto* dict = value.as<PickleDict>();
+    const auto* items = value.as<PickleList>();
     const auto* text = value.as<std::string>();
     // Copied from an argument, which many calls could share.
     copied_ += dict != nullptr ? dict->items.size() : items != nullptr ? items->items.size() : 0;

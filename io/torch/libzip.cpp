@@ -90,7 +90,8 @@ void ZipArchive::read(size_t index, void* to) const {
   const auto bad = [&](const char* got) {
     parts_->file.bad("zip entry '", entry.name, "': expected ", entry.size, " bytes, got '", got, "'");
   };
-  zip_file_t* const opened = zip_fopen_index(parts_->zip, index, parts_->has_checksums ? 0 : ZIP_FL_COMPRESSED);  // raw, unchecked
+  zip_file_t* const opened =
+      zip_fopen_index(parts_->zip, index, parts_->has_checksums ? 0 : ZIP_FL_COMPRESSED);  // raw, unchecked
   if (opened == nullptr) bad(zip_error_strerror(zip_get_error(parts_->zip)));
   const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> stream(opened, zip_fclose);
   auto* out = static_cast<char*>(to);

@@ -79,7 +79,8 @@ class LegacyTorchArchive : public TorchArchive {
       : TorchArchive(path, "pytorch (legacy)", std::move(memory)) {
     ByteStream stream([this](uint64_t offset, void* to, uint64_t bytes) { file_.read(offset, to, bytes); }, 0,
                       file_.size(), fail_);
-    const TorchPickle magic = unpickle_torch(stream, fail_, memory_.get()), version = unpickle_torch(stream, fail_, memory_.get());
+    const TorchPickle magic = unpickle_torch(stream, fail_, memory_.get()),
+                      version = unpickle_torch(stream, fail_, memory_.get());
     const auto* number = magic.root->as<PickleBigInteger>();
     if (number == nullptr || number->bytes != kTorchMagic) file_.bad("expected the magic number of torch.save, got another");
     if (const auto* protocol = version.root->as<int64_t>(); protocol == nullptr || *protocol != kLegacyVersion)
@@ -193,7 +194,8 @@ Tensor TorchArchive::read(const PickledTensor& tensor, const std::string& name) 
   return neg(values);
 }
 
-std::unique_ptr<TorchArchive> open_torch_archive(const std::filesystem::path& path, std::shared_ptr<MemoryBudget> memory) {
+std::unique_ptr<TorchArchive> open_torch_archive(const std::filesystem::path& path,
+                                                 std::shared_ptr<MemoryBudget> memory) {
   const FileReader file(path, "pytorch");
   std::array<char, 4> start{};
   file.read(0, start.data(), std::min<uint64_t>(file.size(), start.size()));

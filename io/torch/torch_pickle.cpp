@@ -23,16 +23,41 @@ const TorchStorageType kStorages[] = {
 const TorchStorageType kUntyped{"UntypedStorage", "", 1};
 
 const TorchName kNames[] = {
-    {"float32", "F32", 4}, {"float64", "F64", 8}, {"float16", "F16", 2}, {"bfloat16", "BF16", 2},
-    {"int64", "I64", 8}, {"int32", "I32", 4}, {"int16", "I16", 2}, {"int8", "I8", 1},
-    {"uint8", "U8", 1}, {"uint16", "U16", 2}, {"uint32", "U32", 4}, {"uint64", "", 8}, {"bool", "BOOL", 1},
-    {"float8_e4m3fn", "F8_E4M3", 1}, {"float8_e5m2", "F8_E5M2", 1}, {"float8_e4m3fnuz", "", 1},
-    {"float8_e5m2fnuz", "", 1}, {"float8_e8m0fnu", "", 1}, {"float4_e2m1fn_x2", "", 1},
-    {"complex32", "", 4}, {"complex64", "", 8}, {"complex128", "", 16},
-    {"qint8", "", 1}, {"quint8", "", 1}, {"qint32", "", 4}, {"quint4x2", "", 1}, {"quint2x4", "", 1},
-    {"bits8", "", 1}, {"bits16", "", 2},
-    TorchName("per_tensor_affine"), TorchName("per_tensor_symmetric"), TorchName("per_channel_affine"),
-    TorchName("per_channel_symmetric"), TorchName("per_channel_affine_float_qparams"), TorchName("Tensor"),
+    {"float32", "F32", 4},
+    {"float64", "F64", 8},
+    {"float16", "F16", 2},
+    {"bfloat16", "BF16", 2},
+    {"int64", "I64", 8},
+    {"int32", "I32", 4},
+    {"int16", "I16", 2},
+    {"int8", "I8", 1},
+    {"uint8", "U8", 1},
+    {"uint16", "U16", 2},
+    {"uint32", "U32", 4},
+    {"uint64", "", 8},
+    {"bool", "BOOL", 1},
+    {"float8_e4m3fn", "F8_E4M3", 1},
+    {"float8_e5m2", "F8_E5M2", 1},
+    {"float8_e4m3fnuz", "", 1},
+    {"float8_e5m2fnuz", "", 1},
+    {"float8_e8m0fnu", "", 1},
+    {"float4_e2m1fn_x2", "", 1},
+    {"complex32", "", 4},
+    {"complex64", "", 8},
+    {"complex128", "", 16},
+    {"qint8", "", 1},
+    {"quint8", "", 1},
+    {"qint32", "", 4},
+    {"quint4x2", "", 1},
+    {"quint2x4", "", 1},
+    {"bits8", "", 1},
+    {"bits16", "", 2},
+    TorchName("per_tensor_affine"),
+    TorchName("per_tensor_symmetric"),
+    TorchName("per_channel_affine"),
+    TorchName("per_channel_symmetric"),
+    TorchName("per_channel_affine_float_qparams"),
+    TorchName("Tensor"),
 };
 const TorchName kParameter("nn.parameter.Parameter");
 
@@ -102,8 +127,8 @@ void apply_metadata(const PickleValue& value, PickledTensor& tensor, const ByteS
   }
 }
 
-/// (storage, offset, sizes, strides, requires_grad, hooks), then with `has_dtype` the dtype of untyped storages, then the
-/// metadata. Only the last of these and those before requires_grad count.
+/// (storage, offset, sizes, strides, requires_grad, hooks), then with `has_dtype` the dtype of untyped storages, then
+/// the metadata. Only the last of these and those before requires_grad count.
 void rebuild(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail, bool has_dtype) {
   const auto& items = arguments.items;
   const size_t least = has_dtype ? 7 : 4, metadata = has_dtype ? 7 : 6;
@@ -240,8 +265,10 @@ void make_complex(const PickleList& arguments, PickleValue& result, const ByteSt
   result.is = PickleList{arguments.items, true};
 }
 
-#define WEFT_REFUSE(text) \
-  PickleFunction([](const PickleList&, PickleValue&, const ByteStream::Fail& fail) { fail("expected a dense tensor, got " text); })
+#define WEFT_REFUSE(text)                                                            \
+  PickleFunction([](const PickleList&, PickleValue&, const ByteStream::Fail& fail) { \
+    fail("expected a dense tensor, got " text);                                      \
+  })
 
 const struct {
   const char *module, *name;
@@ -259,8 +286,10 @@ const struct {
     {"torch._utils", "_rebuild_sparse_tensor", WEFT_REFUSE("a sparse one. In PyTorch: save x.to_dense()")},
     {"torch._utils", "_rebuild_nested_tensor", WEFT_REFUSE("a nested one. In PyTorch: save x.to_padded_tensor(0)")},
     {"torch._utils", "_rebuild_meta_tensor_no_storage", WEFT_REFUSE("one on the device meta, which has no data")},
-    {"torch._utils", "_rebuild_device_tensor_from_numpy", WEFT_REFUSE("one of a device that saves NumPy arrays. In PyTorch: save x.cpu()")},
-    {"torch._utils", "_rebuild_device_tensor_from_cpu_tensor", WEFT_REFUSE("one of a device of its own. In PyTorch: save x.cpu()")},
+    {"torch._utils", "_rebuild_device_tensor_from_numpy",
+     WEFT_REFUSE("one of a device that saves NumPy arrays. In PyTorch: save x.cpu()")},
+    {"torch._utils", "_rebuild_device_tensor_from_cpu_tensor",
+     WEFT_REFUSE("one of a device of its own. In PyTorch: save x.cpu()")},
     {"torch._utils", "_rebuild_wrapper_subclass", WEFT_REFUSE("a wrapper of others. In PyTorch: save what it holds")},
     {"torch", "Size", PickleFunction(make_size)},
     {"torch", "device", PickleFunction(make_device)},
@@ -313,7 +342,8 @@ void load_storage(TorchPickle& pickle, const PickleValue& id, PickleValue& resul
     fail(str("storage '", *key, "': expected ", storages[index].type->name, " of ", storages[index].numel,
              " elements as before, got ", type->name, " of ", numel));
   }
-  if (numel > kMostBytes / type->bytes) fail(str("storage '", *key, "': expected a size that fits memory, got ", numel));
+  if (numel > kMostBytes / type->bytes)
+    fail(str("storage '", *key, "': expected a size that fits memory, got ", numel));
   StorageView view;
   view.storage = index;
   view.element = type;

@@ -15,7 +15,10 @@ TEST(Printable, ControlCharactersBecomeHex) {
 // What moves a cursor, turns the reading direction or is no UTF-8 is shown byte by byte; letters of all scripts stay.
 TEST(Printable, NothingReachesTheTerminalButLetters) {
   EXPECT_EQ(printable("\u20ac \u5b57 \U0001F600 \u0627"), "\u20ac \u5b57 \U0001F600 \u0627");
-  EXPECT_EQ(printable("a\xc2\x9b" "31m"), "a\\xc2\\x9b31m") << "C1: CSI";
+  EXPECT_EQ(printable("a\xc2\x9b"
+                      "31m"),
+            "a\\xc2\\x9b31m")
+      << "C1: CSI";
   EXPECT_EQ(printable("gpj\xe2\x80\xae.exe"), "gpj\\xe2\\x80\\xae.exe") << "right-to-left override";
   for (const char* mark : {"\u200b", "\u200f", "\u2028", "\u2029", "\u202a", "\u2066", "\u2069", "\u061c", "\ufeff"})
     EXPECT_EQ(printable(mark).substr(0, 2), "\\x") << printable(mark);

@@ -77,7 +77,8 @@ TEST(ImageFolder, NamesTheUnreadableFolder) {
   if (child == 0) {  // as a user whom permissions bind
     if (::geteuid() == 0 && ::seteuid(65534) != 0) ::_exit(2);
     const std::string text = error_text([&] { image_folder(folder.path(), Split::train); });
-    ::_exit(text == "folder: expected to read " + (folder / "train/a/deep").string() + ", got 'Permission denied'" ? 0 : 1);
+    ::_exit(text == "folder: expected to read " + (folder / "train/a/deep").string() + ", got 'Permission denied'" ? 0
+                                                                                                                   : 1);
   }
   int status = 0;
   ::waitpid(child, &status, 0);
@@ -90,7 +91,8 @@ TEST(ImageFolder, NamesOnOneLine) {
   place("rgb.png", folder / "train/a/1.png");
   place("rgb.png", folder / "val/a/1.png");
   place("rgb.png", folder / "val/b\n\x1b[2J/1.png");
-  EXPECT_THAT(error_text([&] { image_folder(folder.path(), Split::val); }), HasSubstr("the new class 'b\\x0a\\x1b[2J'"));
+  EXPECT_THAT(error_text([&] { image_folder(folder.path(), Split::val); }),
+              HasSubstr("the new class 'b\\x0a\\x1b[2J'"));
   write_file(folder / "train/a/bad\n.jpg", {1});
   EXPECT_THAT(error_text([&] { image_folder(folder.path(), Split::train)->get(1); }), HasSubstr("bad\\x0a.jpg"));
 }

@@ -123,7 +123,8 @@ TEST(Resume, BestLastAndSummaryAgreeAfterAKillBetweenThem) {
   ahead.integers["best_epoch"] = 2;
   save_checkpoint(best, ahead);
   const Outcome run = train_image(kRun + "--resume auto --out " + out + " --max-steps 26");
-  EXPECT_THAT(run.output, HasSubstr("no checkpoint_best of epoch 1 in " + out + ": the best of the epochs from here on"));
+  EXPECT_THAT(run.output,
+              HasSubstr("no checkpoint_best of epoch 1 in " + out + ": the best of the epochs from here on"));
   EXPECT_EQ(best_epoch_in(best), 2);
   EXPECT_EQ(best_epoch_in(last), 2);
   EXPECT_EQ(best_epoch_in(summary), 2);
@@ -174,14 +175,18 @@ TEST(Resume, SaysWhatChangedAndRefusesWhatCannotChange) {
     EXPECT_EQ(load_checkpoint(out + "/checkpoint_last.safetensors").integer("step"), 20);
   };
   refuses("--seed 7", "is of the midst of an epoch, whose order of images depends on --seed (1 -> 7)");
-  refuses("--optimizer adam", "holds the state of another optimizer (\"sgd\" -> \"adam\"). To change it, begin anew with --weights ");
+  refuses("--optimizer adam",
+          "holds the state of another optimizer (\"sgd\" -> \"adam\"). To change it, begin anew with --weights ");
   refuses("--data random:100x16x16x3", "was made with 13 steps per epoch, this run has 7: another data set.");
   const Outcome changed = resumed("--lr 0.05 --schedule constant --augment none --epochs 20 --workers 0");
   EXPECT_EQ(changed.exit_code, 0) << changed.output;
-  EXPECT_THAT(changed.output, HasSubstr("with other settings than the checkpoint: augment \"cifar\" -> \"none\", epochs 10 "
-                                        "-> 20, lr 0.1 -> 0.05, schedule \"cosine\" -> \"constant\"\n"));
-  const Outcome same = train_image(kRun + "--lr 0.05 --schedule constant --augment none --epochs 20 --workers 1 --resume auto "
-                                          "--out " + out + " --max-steps 22");
+  EXPECT_THAT(changed.output,
+              HasSubstr("with other settings than the checkpoint: augment \"cifar\" -> \"none\", epochs 10 "
+                        "-> 20, lr 0.1 -> 0.05, schedule \"cosine\" -> \"constant\"\n"));
+  const Outcome same = train_image(kRun +
+                                   "--lr 0.05 --schedule constant --augment none --epochs 20 --workers 1 --resume auto "
+                                   "--out " +
+                                   out + " --max-steps 22");
   EXPECT_THAT(same.output, Not(HasSubstr("other settings"))) << same.output;
 }
 

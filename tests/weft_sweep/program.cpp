@@ -272,8 +272,8 @@ TEST_F(WeftSweep, ABatchScriptHoldsNoLineOfAPath) {
   EXPECT_EQ(out.exit_code, 2) << out.output;
   EXPECT_THAT(out.output, HasSubstr("--out: expected a path without control characters"));
   const std::string odd = "'" + (folder_ / "a\nb") + "'";
-  const Outcome folder = shell("mkdir " + odd + " && cd " + odd + " && " + WEFT_SWEEP +
-                               " --slurm --grid x=1 --out " + out_ + " -- " + program_ + " --out={run}");
+  const Outcome folder = shell("mkdir " + odd + " && cd " + odd + " && " + WEFT_SWEEP + " --slurm --grid x=1 --out " +
+                               out_ + " -- " + program_ + " --out={run}");
   EXPECT_EQ(folder.exit_code, 2) << folder.output;
   EXPECT_THAT(folder.output, HasSubstr("the working folder: expected a path without control characters"));
   const Outcome spaced = sweep("--slurm --grid x=1 --out 'my \"runs' -- " + program_ + " --out={run}");
@@ -284,7 +284,8 @@ TEST_F(WeftSweep, ABatchScriptHoldsNoLineOfAPath) {
 }
 
 TEST_F(WeftSweep, ValuesAreNotExpandedAgain) {
-  const Outcome run = sweep("--dry-run --grid 'x={run},{y}' --grid y=1 --out " + out_ + " -- " + program_ + " --x={x} --out={run}");
+  const Outcome run =
+      sweep("--dry-run --grid 'x={run},{y}' --grid y=1 --out " + out_ + " -- " + program_ + " --x={x} --out={run}");
   EXPECT_EQ(run.exit_code, 0) << run.output;
   EXPECT_THAT(run.output, HasSubstr(" '--x={run}' --out="));
   EXPECT_THAT(run.output, HasSubstr(" '--x={y}' --out="));

@@ -56,7 +56,8 @@ TEST(TorchPickle, TheSignInTheMetadataCounts) {
   EXPECT_FALSE(is_negative("N"));
   EXPECT_THAT(pickle_error(with_metadata("}X\4\0\0\0conj\x88s"s)),
               testing::EndsWith("expected a tensor's metadata 'neg' alone, got 'conj'"));
-  EXPECT_THAT(pickle_error(with_metadata("K\1")), testing::EndsWith("expected a dict of a tensor's metadata, got a whole number"));
+  EXPECT_THAT(pickle_error(with_metadata("K\1")),
+              testing::EndsWith("expected a dict of a tensor's metadata, got a whole number"));
   EXPECT_THAT(pickle_error(with_metadata("}X\3\0\0\0negK\1s"s)),
               testing::EndsWith("expected names and bools as a tensor's metadata"));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What torch.load(weights_only=True) of PyTorch 2.15 reads, bit by bit: kept files always, some 200 fresh ones where it is
-// installed (write_torch_values.py).
+// What torch.load(weights_only=True) of PyTorch 2.15 reads, bit by bit: kept files always, some 200 fresh ones where it
+// is installed (write_torch_values.py).
 #include <bit>
 #include <cmath>
 #include <cstdlib>
@@ -52,10 +52,14 @@ std::string words(const TorchObject& object) {
   }
   if (const auto* is = std::get_if<TorchObject::List>(&object.is)) return "[" + listed(*is, words) + "]";
   if (const auto* is = std::get_if<TorchObject::Tuple>(&object.is)) return "(" + listed(is->items, words) + ")";
-  return "{" + listed(std::get<TorchObject::Dict>(object.is), [](const TorchObject::Item& item) {
-           const auto* name = std::get_if<std::string>(&item.key);
-           return (name != nullptr ? "s" + hex(*name) : str("i", std::get<int64_t>(item.key))) + ":" + words(item.value);
-         }) + "}";
+  return "{" +
+         listed(std::get<TorchObject::Dict>(object.is),
+                [](const TorchObject::Item& item) {
+                  const auto* name = std::get_if<std::string>(&item.key);
+                  return (name != nullptr ? "s" + hex(*name) : str("i", std::get<int64_t>(item.key))) + ":" +
+                         words(item.value);
+                }) +
+         "}";
 }
 
 /// Reads each file of the list; how many there are.
