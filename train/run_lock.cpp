@@ -68,6 +68,10 @@ bool is_removed(int fd, const fs::path& path) {
   return ::fstat(fd, &opened) != 0 || opened.st_nlink == 0 || ::access(path.c_str(), F_OK) != 0;
 }
 
+int open_lock(const fs::path& path) {
+  return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+}
+
 void write_holder(int fd) {
   const std::string text = str("process ", ::getpid(), " on ", dist::host_name(), '\n');
   const bool written =
@@ -117,7 +121,7 @@ std::shared_ptr<const RunLock> RunLock::hold(const fs::path& folder, const RunLo
   };
   const auto end = std::chrono::steady_clock::now() + options.patience;
   for (int removals = 0;;) {
-    dist::Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+    dist::Descriptor file(open_lock(path));
     if (!file) return unlocked(errno);
     int error = 0;
     {
@@ -150,7 +154,7 @@ void RunLock::confirm() const {
       named.st_ino == own.st_ino)
     return;
   const std::lock_guard guard(held().mutex);
-  const dist::Descriptor again(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+  const dist::Descriptor again(open_lock(path_));
   if (!again) return;  // no file can be made: the checkpoint that follows says why
   const int error = lock_whole_file(again.fd());
   WEFT_CHECK(!is_taken(error), "run folder: the file ", path_.string(), " was deleted, and ", holder(again.fd()),
