@@ -27,11 +27,10 @@ Descriptor open_regular(const std::filesystem::path& path, std::string& why) {
 Descriptor create_temporary(const std::filesystem::path& path, mode_t mode, std::filesystem::path& temporary) {
   constexpr int kTries = 100;
   for (int i = 0; i < kTries; ++i) {
-    uint64_t number = 0;
+    uint32_t number = 0;
     if (::getrandom(&number, sizeof number, 0) != sizeof number) break;
     char end[64];
-    std::snprintf(end, sizeof end, ".%016llx.%ld.tmp", static_cast<unsigned long long>(number),
-                  static_cast<long>(::getpid()));
+    std::snprintf(end, sizeof end, ".%08x.%ld.tmp", number, static_cast<long>(::getpid()));
     temporary = path.parent_path() / ("." + path.filename().string() + end);
     Descriptor file(::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
     if (file.fd >= 0 || errno != EEXIST) return file;
