@@ -72,6 +72,14 @@ int open_lock(const fs::path& path) {
   return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
 }
 
+/// Whether the file that is open is the one under this name.
+bool has_name(int fd, const fs::path& path) {
+  struct stat named {
+  }, own{};
+  return ::stat(path.c_str(), &named) == 0 && ::fstat(fd, &own) == 0 && named.st_dev == own.st_dev &&
+         named.st_ino == own.st_ino;
+}
+
 void write_holder(int fd) {
   const std::string text = str("process ", ::getpid(), " on ", dist::host_name(), '\n');
   const bool written =
@@ -148,11 +156,7 @@ std::shared_ptr<const RunLock> RunLock::hold(const fs::path& folder, const RunLo
 }
 
 void RunLock::confirm() const {
-  struct stat named {
-  }, own{};
-  if (::stat(path_.c_str(), &named) == 0 && ::fstat(fd_, &own) == 0 && named.st_dev == own.st_dev &&
-      named.st_ino == own.st_ino)
-    return;
+  if (has_name(fd_, path_)) return;
   const std::lock_guard guard(held().mutex);
   const dist::Descriptor again(open_lock(path_));
   if (!again) return;  // no file can be made: the checkpoint that follows says why
@@ -166,7 +170,7 @@ RunLock::~RunLock() {
   Held& all = held();
   const std::lock_guard guard(all.mutex);
   if (all.locks.erase(fd_) == 0) return;  // the lock of the process that this one was forked from
-  ::unlink(path_.c_str());
+  if (has_name(fd_, path_)) ::unlink(path_.c_str());  // not the file of a run that came after a deletion
   ::close(fd_);
 }
 

@@ -68,9 +68,8 @@ void Trainer::check_settings(const std::string& path, const Checkpoint& saved) {
   // Where files are, how fast and on what a run goes, how long; what was the model's start; what is checked elsewhere.
   constexpr const char* kIgnored =
       "out resume keep export eval-only dry-run summary max-steps log-interval usr1 profile profile-steps device "
-      "workers "
-      "transform-on graph parallel backend bucket-mb fsdp-strategy fsdp-min-params fsdp-shard-size batch-size model "
-      "weights weights-strict weights-prefix weights-key";
+      "workers transform-on graph parallel backend bucket-mb fsdp-strategy fsdp-min-params fsdp-shard-size batch-size "
+      "model weights weights-strict weights-prefix weights-key";
   const auto config = saved.texts.find("config");
   if (config == saved.texts.end()) return;
   const auto changes = train::changed_settings(config->second, experiment_.options.toml, kIgnored);

@@ -209,17 +209,19 @@ TEST(RunLock, ADeletedFileIsMadeAgainAtTheNextCheckpoint) {
 
 TEST(RunLock, ASecondRunAfterADeletedFileEndsTheFirst) {
   const TemporaryFolder folder;
-  const RunFolder run(folder.path(), patient(0));
-  run.save(RunFolder::kLastCheckpoint, {});
-  const std::string before = read_file(run.last_checkpoint());
+  auto run = std::make_unique<RunFolder>(folder.path(), patient(0));
+  run->save(RunFolder::kLastCheckpoint, {});
+  const std::string before = read_file(run->last_checkpoint());
   fs::remove(folder / RunLock::kFile);
   const Holder other(folder.path());
   Checkpoint next;
   next.integers["step"] = 2;
-  EXPECT_EQ(error_of([&] { run.save(RunFolder::kLastCheckpoint, next); }),
+  EXPECT_EQ(error_of([&] { run->save(RunFolder::kLastCheckpoint, next); }),
             str("run folder: the file ", (folder / RunLock::kFile).string(), " was deleted, and ", other.name(),
                 " has the folder now. Two runs must not write into one: this one ends"));
-  EXPECT_EQ(read_file(run.last_checkpoint()), before);
+  EXPECT_EQ(read_file(run->last_checkpoint()), before);
+  run.reset();
+  EXPECT_EQ(read_file(folder / RunLock::kFile), other.name() + "\n") << "it takes its own lock away, no other's";
 }
 
 TEST(RunLock, AFileSystemWithoutLocksIsToldOfAndUsed) {
