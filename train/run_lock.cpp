@@ -68,9 +68,7 @@ bool is_removed(int fd, const fs::path& path) {
   return ::fstat(fd, &opened) != 0 || opened.st_nlink == 0 || ::access(path.c_str(), F_OK) != 0;
 }
 
-int open_lock(const fs::path& path) {
-  return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-}
+int open_lock(const fs::path& path) { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666); }
 
 /// Whether the file that is open is the one under this name.
 bool has_name(int fd, const fs::path& path) {
