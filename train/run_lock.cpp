@@ -145,7 +145,7 @@ std::shared_ptr<const RunLock> RunLock::hold(const fs::path& folder, const RunLo
       }
     }
     if (!is_taken(error)) return unlocked(error);
-    const auto left = std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now());
+    const auto left = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now());
     WEFT_CHECK(left.count() > 0, "run folder: ", folder.string(), " is in use by ", holder(file.fd()),
                ", and was for the ", static_cast<double>(options.patience.count()) / 1000,
                " s that this run has waited. End that run, or name another folder");

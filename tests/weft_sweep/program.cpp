@@ -287,8 +287,8 @@ TEST_F(WeftSweep, ValuesAreNotExpandedAgain) {
   const Outcome run =
       sweep("--dry-run --grid 'x={run},{y}' --grid y=1 --out " + out_ + " -- " + program_ + " --x={x} --out={run}");
   EXPECT_EQ(run.exit_code, 0) << run.output;
-  EXPECT_THAT(run.output, HasSubstr(" '--x={run}' --out="));
-  EXPECT_THAT(run.output, HasSubstr(" '--x={y}' --out="));
+  EXPECT_THAT(run.output, HasSubstr(" '--x={run}' '--out="));
+  EXPECT_THAT(run.output, HasSubstr(" '--x={y}' '--out="));
 }
 
 }  // namespace
