@@ -1,19 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/printable.h"
 
-namespace weft {
+#include <algorithm>
+#include <cstdint>
 
-std::string printable(std::string_view text) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f)
-      out += c;
-    else
-      out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+namespace weft {
+namespace {
+
+bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+
+/// The length of the UTF-8 character that begins at `at`, and its number; 0 where the bytes are none: cut short, too
+/// long for their number, a surrogate, beyond U+10FFFF.
+size_t decode(std::string_view text, size_t at, uint32_t& number) {
+  const auto first = static_cast<unsigned char>(text[at]);
+  const size_t length = first < 0x80   ? 1
+                        : first < 0xC2 ? 0
+                        : first < 0xE0 ? 2
+                        : first < 0xF0 ? 3
+                        : first < 0xF5 ? 4
+                                       : 0;
+  if (length == 0 || length > text.size() - at) return 0;
+  number = length == 1 ? first : first & (0x7F >> length);
+  for (size_t i = 1; i < length; ++i) {
+    if (!continues(text[at + i])) return 0;
+    number = number << 6 | (static_cast<unsigned char>(text[at + i]) & 0x3F);
   }
+  constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = number >= 0xD800 && number < 0xE000;
+  return number < kSmallest[length] || number > 0x10FFFF || surrogate ? 0 : length;
+}
+
+/// Whether a terminal shows the character where it stands: no control character, no line or paragraph separator, no
+/// mark of Unicode's bidirectional algorithm (UAX #9: ALM, LRM, RLM, embeddings, overrides, isolates), no zero-width
+/// one.
+bool is_shown(uint32_t c) {
+  if (c < 0x20 || (c >= 0x7F && c < 0xA0)) return false;
+  const bool separator = c == 0x2028 || c == 0x2029,
+             zero_width = (c >= 0x200B && c <= 0x200D) || c == 0x2060 || c == 0xFEFF;
+  const bool bidirectional =
+      c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
+  return !separator && !zero_width && !bidirectional;
+}
+
+void append(std::string& out, std::string_view text) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  for (size_t at = 0; at < text.size();) {
+    uint32_t number = 0;
+    const size_t length = decode(text, at, number);
+    const size_t bytes = std::max<size_t>(length, 1);
+    if (length > 0 && is_shown(number)) {
+      out += text.substr(at, length);
+    } else {
+      for (const char c : text.substr(at, bytes)) {
+        const auto byte = static_cast<unsigned char>(c);
+        out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+      }
+    }
+    at += bytes;
+  }
+}
+
+}  // namespace
+
+std::string printable(std::string_view text, size_t most) {
+  std::string out;
+  if (text.size() <= most) {
+    append(out, text);
+    return out;
+  }
+  size_t head = most / 4 * 3,
+         tail = text.size() - most / 4;  // a message begins with what it is about and ends with a hint
+  while (head > 0 && continues(text[head])) --head;
+  while (tail < text.size() && continues(text[tail])) ++tail;
+  append(out, text.substr(0, head));
+  out += "… (" + std::to_string(text.size()) + " bytes) …";
+  append(out, text.substr(tail));
   return out;
+}
+
+std::string printable_lines(std::string_view text) {
+  std::string out;
+  while (true) {
+    const size_t end = text.find('\n');
+    out += printable(text.substr(0, end));
+    if (end == std::string_view::npos) return out;
+    out += '\n';
+    text.remove_prefix(end + 1);
+  }
 }
 
 }  // namespace weft

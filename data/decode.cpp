@@ -4,11 +4,13 @@
 #include <cstring>
 #include <utility>
 
+#include "core/printable.h"
 #include "kernels/error.h"
 
 namespace weft::data {
 
-Image decode(std::span<const uint8_t> bytes, const std::string& path, DecodeOptions options) {
+Image decode(std::span<const uint8_t> bytes, const std::string& file, DecodeOptions options) {
+  const std::string path = printable(file);
   constexpr uint8_t kPng[] = {0x89, 'P', 'N', 'G', 0x0d, 0x0a, 0x1a, 0x0a};
   WEFT_CHECK(!bytes.empty(), "decode: ", path, " is empty");
   if (bytes.size() >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8 && bytes[2] == 0xff)

@@ -12,8 +12,8 @@ struct DecodeOptions {
   /// Where above 0, a JPEG may be decoded at 1/8 … 7/8 of its size (in the DCT domain, much faster) as long as the
   /// shorter edge stays at least this long. The result differs slightly from a full decode followed by a resize.
   int64_t shortest_edge = 0;
-  /// The largest width times height that is decoded.
-  int64_t max_pixels = int64_t{1} << 28;
+  /// The largest width times height that is decoded: 64 megapixels, 200 MB for each worker.
+  int64_t max_pixels = int64_t{1} << 26;
 };
 
 /// Decodes a JPEG or PNG, recognised by its first bytes, to upright RGB: Exif rotation applied, CMYK converted

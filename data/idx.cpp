@@ -12,11 +12,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// An IDX file of unsigned bytes: its sizes, and its elements.
+constexpr uint64_t kMostBytes = uint64_t{16} << 30;  // of a set, which is kept in memory
+constexpr uint64_t kLongestHeader = 4 + 4 * 4;
+
+/// An IDX file of unsigned bytes: its sizes, then its elements.
 struct IdxFile {
   fs::path path;
-  std::vector<int64_t> sizes;
-  std::vector<uint8_t> bytes;
+  std::vector<uint8_t> bytes;  ///< as stored
+  bool packed = false;
+  std::vector<int64_t> sizes = {};
+  uint64_t header = 0, elements = 0;
 };
 
 fs::path find_file(const fs::path& directory, const std::string& stem) {
@@ -31,33 +36,43 @@ fs::path find_file(const fs::path& directory, const std::string& stem) {
        fs::exists(directory) ? "none of them" : "no such folder");
 }
 
-IdxFile read_idx(const fs::path& path) {
-  IdxFile file{path, {}, read_file(path)};
-  if (path.extension() == ".gz") file.bytes = gunzip(file.bytes, path.string());
-  const std::vector<uint8_t>& b = file.bytes;
+/// Reads the header. Nothing else is unpacked yet.
+IdxFile open_idx(const fs::path& path) {
+  IdxFile file{path, read_file(path), path.extension() == ".gz"};
+  std::vector<uint8_t> start;
+  if (file.packed) start = gunzip(file.bytes, path.string(), kLongestHeader);
+  const std::vector<uint8_t>& b = file.packed ? start : file.bytes;
   WEFT_CHECK(b.size() >= 4, "idx: ", path.string(), " is truncated: expected a header, got ", b.size(), " bytes");
   WEFT_CHECK(b[0] == 0 && b[1] == 0, "idx: expected ", path.string(), " to begin with 00 00, got the magic number 0x",
              std::hex, (b[0] << 24 | b[1] << 16 | b[2] << 8 | b[3]), ". It is not an IDX file.");
   WEFT_CHECK(b[2] == 8, "idx: expected unsigned bytes (type 8) in ", path.string(), ", got type ", int{b[2]});
   const size_t rank = b[3];
   WEFT_CHECK(rank >= 1 && rank <= 4, "idx: expected 1 to 4 dimensions in ", path.string(), ", got ", rank);
-  const size_t header = 4 + 4 * rank;
-  WEFT_CHECK(b.size() >= header, "idx: ", path.string(), " is truncated: expected a header of ", header, " bytes, got ",
-             b.size());
-  uint64_t elements = 1;
+  file.header = 4 + 4 * rank;
+  WEFT_CHECK(b.size() >= file.header, "idx: ", path.string(), " is truncated: expected a header of ", file.header,
+             " bytes, got ", b.size());
+  file.elements = 1;
   for (size_t d = 0; d < rank; ++d) {
     const uint8_t* s = b.data() + 4 + 4 * d;
     const uint32_t size = uint32_t{s[0]} << 24 | uint32_t{s[1]} << 16 | uint32_t{s[2]} << 8 | s[3];
-    WEFT_CHECK(elements <= (uint64_t{1} << 48) / std::max<uint64_t>(size, 1), "idx: ", path.string(),
-               " is corrupt: its header promises more than 2^48 bytes");
-    elements *= size;
+    WEFT_CHECK(file.elements <= kMostBytes / std::max<uint64_t>(size, 1), "idx: ", path.string(), ": expected at most ",
+               kMostBytes, " bytes of data, its header promises more");
+    file.elements *= size;
     file.sizes.push_back(size);
   }
-  const size_t got = b.size() - header;
-  WEFT_CHECK(got == elements, "idx: ", path.string(), " is ", got < elements ? "truncated" : "oversized",
-             ": its header promises ", elements, " bytes of data, got ", got);
-  file.bytes.erase(file.bytes.begin(), file.bytes.begin() + static_cast<std::ptrdiff_t>(header));
   return file;
+}
+
+/// The elements. Of a compressed file no more is unpacked than its header promises.
+std::vector<uint8_t> read_elements(IdxFile file) {
+  if (file.packed)  // a byte more tells of an oversized one
+    file.bytes = gunzip(file.bytes, file.path.string(), file.header + file.elements + 1);
+  const size_t got = file.bytes.size() - file.header;
+  WEFT_CHECK(got == file.elements, "idx: ", file.path.string(), " is ", got < file.elements ? "truncated" : "oversized",
+             ": its header promises ", file.elements, " bytes of data, got ",
+             got < file.elements || !file.packed ? str(got) : "more");
+  file.bytes.erase(file.bytes.begin(), file.bytes.begin() + static_cast<std::ptrdiff_t>(file.header));
+  return std::move(file.bytes);
 }
 
 }  // namespace
@@ -66,8 +81,8 @@ std::shared_ptr<const Dataset> idx(const fs::path& directory, Split split) {
   const std::string stem = split == Split::train ? "train" : "t10k";
   const fs::path image_path = find_file(directory, stem + "-images-idx3-ubyte");
   const fs::path label_path = find_file(directory, stem + "-labels-idx1-ubyte");
-  IdxFile images = read_idx(image_path);
-  const IdxFile labels = read_idx(label_path);
+  IdxFile images = open_idx(image_path);
+  IdxFile labels = open_idx(label_path);
   const size_t rank = images.sizes.size();
   WEFT_CHECK(rank == 3 || rank == 4, "idx: expected images [n, h, w] or [n, h, w, c] in ", image_path.string(),
              ", got ", rank, " dimensions");
@@ -84,8 +99,9 @@ std::shared_ptr<const Dataset> idx(const fs::path& directory, Split split) {
   WEFT_CHECK(contents.height > 0 && contents.width > 0 && contents.channels >= 1 && contents.channels <= 4,
              "idx: expected images of at least 1x1 with 1 to 4 channels in ", image_path.string(), ", got ",
              contents.height, "x", contents.width, "x", contents.channels);
-  contents.pixels = std::move(images.bytes);
-  contents.labels.assign(labels.bytes.begin(), labels.bytes.end());
+  contents.pixels = read_elements(std::move(images));
+  const std::vector<uint8_t> stored = read_elements(std::move(labels));
+  contents.labels.assign(stored.begin(), stored.end());
   int64_t largest = 9;
   for (const int64_t label : contents.labels) largest = std::max(largest, label);
   for (int64_t i = 0; i <= largest; ++i) contents.classes.push_back(std::to_string(i));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/printable.h"
 #include "io/file_reader.h"
 #include "kernels/error.h"
 
@@ -15,8 +16,14 @@ bool hidden(const fs::path& path) { return path.filename().string().starts_with(
 
 std::vector<fs::path> images_below(const fs::path& folder) {
   std::vector<fs::path> found;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
-    if (is_image_name(entry.path()) && entry.is_regular_file()) found.push_back(entry.path());
+  std::error_code error;
+  fs::recursive_directory_iterator entry(folder, error);
+  fs::path last = folder;  // where an error arises: the iterator forgets it
+  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    last = entry->path();
+    if (is_image_name(last) && entry->is_regular_file()) found.push_back(last);
+  }
+  WEFT_CHECK(!error, "folder: expected to read ", printable(last.string()), ", got '", error.message(), "'");
   std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });
   return found;
 }
@@ -52,10 +59,10 @@ void check_classes(const fs::path& root, const std::vector<std::string>& got,
                    const std::vector<std::string>& expected) {
   for (const std::string& one : got)
     WEFT_CHECK(std::binary_search(expected.begin(), expected.end(), one), "folder: expected in ", root.string(),
-               " only classes of the train part, got the new class '", one, "'");
+               " only classes of the train part, got the new class '", printable(one), "'");
   for (const std::string& one : expected)
     WEFT_CHECK(std::binary_search(got.begin(), got.end(), one), "folder: expected in ", root.string(),
-               " every class of the train part, '", one, "' is missing");
+               " every class of the train part, '", printable(one), "' is missing");
 }
 
 }  // namespace
@@ -95,8 +102,8 @@ std::shared_ptr<const EncodedDataset> image_folder_root(const fs::path& root, co
   std::vector<int64_t> labels;
   for (size_t c = 0; c < classes.size(); ++c) {
     const std::vector<fs::path> images = images_below(root / classes[c]);
-    WEFT_CHECK(!images.empty(), "folder: expected .jpg, .jpeg or .png images in ", (root / classes[c]).string(),
-               ", got none. Add some, or remove the class.");
+    WEFT_CHECK(!images.empty(), "folder: expected .jpg, .jpeg or .png images in ",
+               printable((root / classes[c]).string()), ", got none. Add some, or remove the class.");
     paths.insert(paths.end(), images.begin(), images.end());
     labels.insert(labels.end(), images.size(), static_cast<int64_t>(c));
   }

@@ -11,7 +11,6 @@
 #include <cstring>
 #include <utility>
 
-#include "io/descriptor.h"
 #include "kernels/error.h"
 
 namespace weft {
@@ -48,8 +47,10 @@ AtomicFile::AtomicFile(fs::path path, std::string what) : path_(std::move(path))
   WEFT_CHECK(!fs::is_directory(path_, ignored), what_, ": expected a file, got the folder ", path_.string());
   WEFT_CHECK(fs::is_directory(folder_of(path_), ignored), what_, ": expected an existing folder for ", path_.string(),
              ", got none at ", folder_of(path_).string());
-  temporary_ = folder_of(path_) / str(".", path_.filename().string(), ".", ::getpid(), ".tmp");
   remove_abandoned();
+  Descriptor created = create_temporary(path_, 0644, temporary_);
+  if (created.fd < 0) fail_write(errno);
+  created_.fd = std::exchange(created.fd, -1);
 }
 
 void AtomicFile::remove_abandoned() const {
@@ -58,7 +59,8 @@ void AtomicFile::remove_abandoned() const {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_of(path_), ignored)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(start) || !name.ends_with(".tmp")) continue;
-    const std::string_view middle = std::string_view(name).substr(start.size(), name.size() - start.size() - 4);
+    std::string_view middle = std::string_view(name).substr(start.size(), name.size() - start.size() - 4);
+    middle.remove_prefix(middle.rfind('.') + 1);  // npos + 1 is 0: earlier versions wrote no number before the process
     pid_t process = 0;
     const auto [end, error] = std::from_chars(middle.data(), middle.data() + middle.size(), process);
     if (error != std::errc() || end != middle.data() + middle.size() || process <= 0) continue;
@@ -74,16 +76,32 @@ AtomicFile::~AtomicFile() {
   if (!committed_) fs::remove(temporary_, ignored);
 }
 
-void AtomicFile::commit() {
-  {
-    const Descriptor data(::open(temporary_.c_str(), O_RDONLY | O_CLOEXEC));
+void AtomicFile::commit(int keep) {
+  {  // a library may have put another file in place of the one created
+    const Descriptor data(::open(temporary_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     if (data.fd < 0 || ::fsync(data.fd) != 0) fail_write(errno);
   }
+  keep_older(keep);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_write(errno);
   committed_ = true;
   // Some network file systems cannot fsync a folder; the rename itself has succeeded, so that is no error.
   const Descriptor folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.fd >= 0) static_cast<void>(::fsync(folder.fd));
+}
+
+/// A second name for the file that is about to be replaced, so that there is one under `path_` at any moment. Without
+/// hard links (FAT, some network file systems) it moves: a crash right then leaves the older one alone.
+void AtomicFile::keep_older(int keep) const {
+  if (keep < 2) return;
+  const auto name = [&](int age) { return kept_file(path_, age); };
+  for (int age = keep - 1; age > 1; --age) ::rename(name(age - 1).c_str(), name(age).c_str());
+  ::unlink(name(1).c_str());
+  if (::link(path_.c_str(), name(1).c_str()) != 0 && errno != ENOENT) ::rename(path_.c_str(), name(1).c_str());
+}
+
+fs::path kept_file(const fs::path& path, int age) {
+  if (age == 0) return path;
+  return path.parent_path() / str(path.stem().string(), '.', age, path.extension().string());
 }
 
 void AtomicFile::fail_write(int error_number) const {
@@ -96,8 +114,7 @@ void AtomicFile::fail_write(int error_number) const {
   fail(what_, ": expected to write ", path_.string(), ", got '", std::strerror(error_number), "'.", survivor, hint);
 }
 
-AtomicFile::Writer::Writer(const AtomicFile& file) : file_(file) {
-  fd_ = ::open(file.temporary().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+AtomicFile::Writer::Writer(const AtomicFile& file) : file_(file), fd_(::fcntl(file.created_.fd, F_DUPFD_CLOEXEC, 0)) {
   if (fd_ < 0) file.fail_write(errno);
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "io/descriptor.h"
+
 namespace weft {
 
 /// Replaces a file atomically: write to `temporary()`, then `commit()`. Until then readers see the old file, and a
@@ -12,19 +14,21 @@ namespace weft {
 /// removes what a crash left).
 class AtomicFile {
  public:
-  /// `what` begins error messages, as in `checkpoint: …`. Errors: the folder does not exist, the path is a folder.
+  /// Creates the temporary file, empty. `what` begins error messages, as in `checkpoint: …`. Errors: the folder does
+  /// not exist or cannot be written, the path is a folder.
   AtomicFile(std::filesystem::path path, std::string what);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  /// `.NAME.PID.tmp` in the same folder: the caller creates and writes it.
+  /// create_temporary()'s file in the same folder, for libraries that open what they write.
   const std::filesystem::path& temporary() const { return temporary_; }
 
-  /// Forces the data to the disk, renames the temporary file onto the path, forces the folder to the disk.
-  void commit();
+  /// Forces the data to the disk, renames the temporary file onto the path, forces the folder to the disk. Of the files
+  /// that it replaces the last `keep` - 1 stay, see kept_file().
+  void commit(int keep = 1);
 
-  /// Creates the temporary file and writes it piece by piece; every error is fail_write's.
+  /// Writes the temporary file piece by piece; every error is fail_write's.
   class Writer {
    public:
     explicit Writer(const AtomicFile& file);
@@ -47,10 +51,16 @@ class AtomicFile {
   /// for ten minutes.
   void remove_abandoned() const;
 
+  void keep_older(int keep) const;
+
   std::filesystem::path path_, temporary_;
   std::string what_;
+  Descriptor created_{-1};  // the temporary file
   bool committed_ = false;
 };
+
+/// What a file was before its last `age` replacements, where they keep it: `checkpoint_last.1.safetensors`.
+std::filesystem::path kept_file(const std::filesystem::path& path, int age);
 
 /// Replaces the file's content by `bytes`, as AtomicFile does.
 void write_atomically(const std::filesystem::path& path, std::string_view bytes, const std::string& what);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/checkpoint.h"
 
+#include <algorithm>
 #include <array>
-#include <fstream>
 #include <map>
 #include <set>
 
+#include "core/printable.h"
+#include "io/atomic_file.h"
 #include "io/checkpoint_reader.h"
+#include "io/file_reader.h"
 #include "io/hdf5/hdf5_checkpoint.h"
 #include "io/safetensors.h"
 
@@ -29,14 +32,14 @@ const Value& find(const std::map<std::string, Value>& entries, const std::string
 std::string listed(const std::vector<std::string>& names, const char* kind) {
   if (names.empty()) return "";
   std::string out = str(names.size(), " ", kind, " (");
-  for (size_t i = 0; i < names.size() && i < kListed; ++i) out += (i ? ", " : "") + names[i];
+  for (size_t i = 0; i < names.size() && i < kListed; ++i) out += (i ? ", " : "") + printable(names[i], 300);
   return out + (names.size() > kListed ? ", …)" : ")") + "; ";
 }
 
 void check_name(const std::string& name) {
   WEFT_CHECK(
       !name.empty() && name != "." && name.find('/') == std::string::npos && name.find('\n') == std::string::npos,
-      "checkpoint: expected a name without '/', got '", name, "'");
+      "checkpoint: expected a name without '/', got '", printable(name), "'");
 }
 
 /// Lists a part in the index, and its tensors in `tensors` as PART/NAME.
@@ -56,16 +59,19 @@ void add_part(const std::string& part, const StateDict& state, CheckpointIndex& 
   index.parts.emplace_back(part, std::move(listed));
 }
 
-bool is_hdf5(const fs::path& path) {
+bool is_regular_hdf5(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return false;
   constexpr std::array<char, 8> kSignature{'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
   std::array<char, 8> first{};
-  std::ifstream(path, std::ios::binary).read(first.data(), first.size());
+  const FileReader file(path, "checkpoint");
+  file.read(0, first.data(), std::min<uint64_t>(file.size(), first.size()));
   return first == kSignature;
 }
 
 }  // namespace
 
-void save_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {
+void save_checkpoint(const fs::path& path, const Checkpoint& checkpoint, int keep) {
   CheckpointIndex index;
   index.files.resize(1);
   index.integers = checkpoint.integers;
@@ -73,12 +79,11 @@ void save_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {
   index.texts = checkpoint.texts;
   StateDict tensors;
   for (const auto& [part, state] : checkpoint.parts) add_part(part, state, index, tensors);
-  write_sealed_safetensors(path, "checkpoint", tensors, {{CheckpointIndex::kMetadataKey, index_text(index)}});
+  write_sealed_safetensors(path, "checkpoint", tensors, {{CheckpointIndex::kMetadataKey, index_text(index)}}, keep);
 }
 
 Checkpoint load_checkpoint(const fs::path& path) {
-  std::error_code ignored;
-  if (fs::is_regular_file(path, ignored) && is_hdf5(path)) return load_hdf5_checkpoint(path);
+  if (is_regular_hdf5(path)) return load_hdf5_checkpoint(path);
   const CheckpointReader reader(path);
   const CheckpointIndex& index = reader.index();
   std::vector<std::string> parts;
@@ -89,7 +94,30 @@ Checkpoint load_checkpoint(const fs::path& path) {
 fs::path find_checkpoint(const fs::path& path) {
   std::error_code ignored;
   for (const fs::path& one : {path, fs::path(path).replace_extension(), fs::path(path).replace_extension(".h5")})
-    if (fs::exists(one, ignored)) return one;
+    if (fs::exists(fs::symlink_status(one, ignored))) return one;
+  return {};
+}
+
+fs::path find_whole_checkpoint(const fs::path& path, std::string& note) {
+  std::error_code ignored;
+  std::string first;  // what is wrong with the newest
+  for (int age = 0;; ++age) {
+    const fs::path one = age == 0 ? find_checkpoint(path) : kept_file(path, age);
+    // The newest alone may be missing: a crash on a file system without hard links.
+    if (age > 0 && !fs::exists(fs::symlink_status(one, ignored))) break;
+    if (one.empty()) continue;
+    try {
+      if (is_regular_hdf5(one))
+        load_hdf5_checkpoint(one);
+      else
+        CheckpointReader(one).check();
+      if (age > 0) note = str(first.empty() ? path.string() + " is missing" : first, "; going on from ", one.string());
+      return one;
+    } catch (const Error& error) {
+      if (first.empty()) first = error.what();
+    }
+  }
+  if (!first.empty()) fail(first);
   return {};
 }
 

@@ -28,8 +28,9 @@ struct Checkpoint {
 
 /// Writes one file (io/checkpoint_index.h), safetensors with the tensors as PART/NAME and all else in the metadata. It
 /// is written beside the old file, sealed (io/seal.h), forced to the disk, then renamed: a crash or a full disk leaves
-/// the old checkpoint whole. Errors: the disk is full, the folder is missing.
-void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint);
+/// the old checkpoint whole. With `keep` above 1 the `keep` - 1 checkpoints before it stay as kept_file()
+/// (io/atomic_file.h). Errors: the disk is full, the folder is missing.
+void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint, int keep = 1);
 
 /// Reads it back bit by bit; the tensors are on the CPU. Also reads the folder of a sharded checkpoint
 /// (dist/fsdp/checkpoint_writer.h) and, where Weft was built with HDF5, the `.h5` file of an earlier version. Errors:
@@ -37,8 +38,14 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
 Checkpoint load_checkpoint(const std::filesystem::path& path);
 
 /// `path`, or what stands in its place: the folder of a sharded checkpoint (the name without `.safetensors`), the `.h5`
-/// file of an earlier version; "" where there is none.
+/// file of an earlier version; "" where there is none. A link counts, wherever it leads: loading it then says what is
+/// missing.
 std::filesystem::path find_checkpoint(const std::filesystem::path& path);
+
+/// The newest whole one of find_checkpoint(path) and those that were kept before it; "" where there is none at all.
+/// `note`: one line on a damaged one that is passed over. Errors: all that are there are damaged; the text is the
+/// newest's.
+std::filesystem::path find_whole_checkpoint(const std::filesystem::path& path, std::string& note);
 
 /// Errors unless `got` has exactly the names, shapes and dtypes of `expected`; lists at most five of each kind:
 /// missing, unexpected, of another shape or dtype. `what` opens the text: `checkpoint

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/checkpoint_index.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <unordered_map>
 
 #include "io/crc32c.h"
+#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "io/seal.h"
+#include "io/stored_dtype.h"
 
 namespace weft {
 namespace {
@@ -19,6 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kIndexFormat = "weft sharded checkpoint";  // of one shard or more
 constexpr int kVersion = 1;
+constexpr uint64_t kLargestIndex = uint64_t{1} << 30;
 
 /// Numbers as text: every double comes back bit by bit, infinities too.
 std::string exact(double value) {
@@ -108,11 +111,10 @@ std::unordered_map<std::string, int64_t> counts_of(const CheckpointIndex& index)
   std::unordered_map<std::string, int64_t> counts;
   for (const auto& [part, listed] : index.parts)
     for (const CheckpointIndex::Entry& entry : listed.tensors) {
-      int64_t count = 1;
-      for (const int64_t size : entry.sizes)
-        WEFT_CHECK(size >= 0 && !__builtin_mul_overflow(count, size, &count), "'", entry.name, "' of ", entry.sizes);
+      for (const int64_t size : entry.sizes) WEFT_CHECK(size >= 0, "'", entry.name, "' of ", entry.sizes);
+      WEFT_CHECK(is_countable(entry.sizes), "'", entry.name, "' of ", entry.sizes);
       WEFT_CHECK(!entry.is_ohwi || entry.sizes.rank() == 4, "'", entry.name, "' of ", entry.sizes, " is OHWI");
-      counts[part + '/' + entry.name] = count;
+      counts[part + '/' + entry.name] = entry.sizes.numel();
     }
   return counts;
 }
@@ -186,10 +188,7 @@ CheckpointIndex read_index(const fs::path& folder) {
   WEFT_CHECK(state != SealState::missing, where, ": ", kName,
              " does not end with its seal. Was it truncated or changed?");
   WEFT_CHECK(state == SealState::whole, where, ": ", kName, " is damaged");
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream bytes;
-  bytes << in.rdbuf();
-  std::string text = bytes.str();
+  std::string text = read_text(path, "sharded checkpoint", kLargestIndex);
   text.resize(text.size() - kSealBytes);
   return parse_index(text, where, kName);
 }
@@ -209,17 +208,16 @@ RankNote read_note(const std::string& text) {
 }
 
 std::pair<uint32_t, uint64_t> checksum_of(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  WEFT_CHECK(in, "sharded checkpoint: cannot read ", path.string());
+  const FileReader file(path, "sharded checkpoint");
   std::vector<char> chunk(size_t{1} << 20);
   uint32_t crc = 0;
-  uint64_t bytes = 0;
-  while (in.read(chunk.data(), static_cast<std::streamsize>(chunk.size())), in.gcount() > 0) {
-    crc = crc32c(chunk.data(), static_cast<size_t>(in.gcount()), crc);
-    bytes += static_cast<uint64_t>(in.gcount());
+  for (uint64_t done = 0; done < file.size();) {
+    const uint64_t bytes = std::min<uint64_t>(chunk.size(), file.size() - done);
+    file.read(done, chunk.data(), bytes);
+    crc = crc32c(chunk.data(), bytes, crc);
+    done += bytes;
   }
-  WEFT_CHECK(in.eof(), "sharded checkpoint: cannot read ", path.string());
-  return {crc, bytes};
+  return {crc, file.size()};
 }
 
 }  // namespace weft

@@ -61,8 +61,8 @@ bool is_weights(const fs::path& path) {
 /// The index in a file's metadata.
 CheckpointIndex read_file_index(const fs::path& path) {
   std::error_code ignored;
-  WEFT_CHECK(fs::exists(path, ignored), "checkpoint: ", printable(path.string()),
-             ": expected a checkpoint, got no such file");
+  WEFT_CHECK(fs::exists(path, ignored), "checkpoint: ", printable(path.string()), ": expected a checkpoint, got ",
+             fs::is_symlink(path, ignored) ? "a link to a file that is not there" : "no such file");
   const FileReader file(path, "checkpoint");
   const SealState seal = check_seal(path);
   if (seal == SealState::broken)
@@ -118,6 +118,10 @@ void CheckpointReader::check_shard(size_t rank) const {
   if (!other.empty()) wrong("belongs to another checkpoint: expected ", index_.id, ", got ", other);
   if (bytes != expected.bytes) wrong("is damaged: expected ", expected.bytes, " bytes, got ", bytes);
   wrong("is damaged: its checksum differs from the written one");
+}
+
+void CheckpointReader::check() const {
+  for (size_t rank = 0; rank < index_.files.size(); ++rank) check_shard(rank);
 }
 
 void CheckpointReader::read(std::vector<WantedPiece>& wanted) const {

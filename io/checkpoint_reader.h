@@ -32,6 +32,9 @@ class CheckpointReader {
   /// or tensor; elements that no file holds; a rank's file that is missing, damaged or of another checkpoint.
   void read(std::vector<WantedPiece>& wanted) const;
 
+  /// Checks the CRC-32C of every file. Errors: as those of read().
+  void check() const;
+
   /// Parts in whole, on the CPU, as state_dict() shows them.
   std::vector<std::pair<std::string, StateDict>> states(const std::vector<std::string>& parts) const;
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/printable.h"
+#include "io/descriptor.h"
 #include "kernels/error.h"
 
 namespace weft {
@@ -15,9 +16,6 @@ class FileReader {
  public:
   /// `what` begins error messages, as in `safetensors: FILE: …`. Errors: cannot be opened, is no regular file.
   FileReader(const std::filesystem::path& path, std::string what);
-  ~FileReader();
-  FileReader(const FileReader&) = delete;
-  FileReader& operator=(const FileReader&) = delete;
 
   uint64_t size() const { return size_; }
   const std::string& path() const { return path_; }
@@ -33,7 +31,7 @@ class FileReader {
 
  private:
   std::string path_, what_;
-  int fd_ = -1;
+  Descriptor file_;
   uint64_t size_ = 0;
 };
 

@@ -8,7 +8,7 @@
 
 namespace weft {
 
-std::vector<uint8_t> gunzip(const std::vector<uint8_t>& packed, const std::string& path) {
+std::vector<uint8_t> gunzip(const std::vector<uint8_t>& packed, const std::string& path, uint64_t most) {
   WEFT_CHECK(packed.size() >= 2 && packed[0] == 0x1f && packed[1] == 0x8b, "gzip: ", path,
              " is not gzip (it does not begin with 1f 8b)");
   z_stream stream{};
@@ -34,7 +34,12 @@ std::vector<uint8_t> gunzip(const std::vector<uint8_t>& packed, const std::strin
     state = inflate(&stream, Z_NO_FLUSH);
     if (stream.msg != nullptr) message = stream.msg;
     taken += piece - stream.avail_in;
-    out.insert(out.end(), chunk.data(), chunk.data() + (chunk.size() - stream.avail_out));
+    const uint64_t unpacked = std::min<uint64_t>(chunk.size() - stream.avail_out, most - out.size());
+    out.insert(out.end(), chunk.data(), chunk.data() + unpacked);
+    if (out.size() == most) {
+      inflateEnd(&stream);
+      return out;
+    }
     if (state != Z_OK && state != Z_STREAM_END) break;
   }
   inflateEnd(&stream);

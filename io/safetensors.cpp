@@ -2,8 +2,11 @@
 #include "io/safetensors.h"
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <tuple>
+#include <unordered_set>
 
 #include "io/atomic_file.h"
 #include "io/seal.h"
@@ -52,11 +55,9 @@ Shape parse_shape(const FileReader& file, const std::string& name, const Json& e
 
 /// The bytes that a tensor needs; an error if that overflows.
 uint64_t byte_count(const FileReader& file, const Entry& entry) {
-  uint64_t bytes = entry.stored->bytes;
-  for (const int64_t size : entry.sizes)
-    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes))
-      file.bad("tensor '", entry.name, "': expected a size that fits memory, got shape ", entry.sizes);
-  return bytes;
+  if (!is_countable(entry.sizes))
+    file.bad("tensor '", entry.name, "': expected a size that fits memory, got shape ", entry.sizes);
+  return static_cast<uint64_t>(entry.sizes.numel()) * entry.stored->bytes;  // below 2^63
 }
 
 Entry parse_entry(const FileReader& file, const std::string& name, const Json& json, uint64_t data_size) {
@@ -111,7 +112,55 @@ int nesting(const std::string& json) {
   return deepest;
 }
 
-Header read_header(const FileReader& file) {
+/// Takes the values of a header one by one, as the parser finishes them: all of them at once, as JSON, would take forty
+/// times the header's memory.
+class HeaderParts {
+ public:
+  HeaderParts(const FileReader& file, MemoryBudget& memory, Header& header)
+      : file_(file), memory_(memory), header_(header), data_size_(file.size() - header.data_start) {}
+
+  /// Whether the parser keeps the value: the header as a whole alone.
+  bool operator()(int depth, Json::parse_event_t event, Json& value) {
+    using Event = Json::parse_event_t;
+    if (event == Event::key && depth == 1) name_ = value.get<std::string>();
+    if (depth != 1 || (event != Event::value && event != Event::object_end && event != Event::array_end)) return true;
+    memory_.take(kEntryBytes + 2 * name_.size(), "descriptions of tensors",
+                 [this](const std::string& text) { file_.bad(text); });
+    if (name_ == "__metadata__")
+      take_metadata(value);
+    else
+      header_.entries.push_back(parse_entry(file_, name_, value, data_size_));
+    return false;
+  }
+
+ private:
+  static constexpr uint64_t kEntryBytes = 400;  // here, in WeightsFile, in its index
+
+  void take_metadata(const Json& value) {
+    if (!value.is_object()) file_.bad("expected __metadata__ to be an object of strings");
+    for (const auto& [key, word] : value.items()) {
+      if (!word.is_string()) file_.bad("expected __metadata__ to hold strings, got another value for '", key, "'");
+      header_.metadata[key] = word.get<std::string>();
+    }
+  }
+
+  const FileReader& file_;
+  MemoryBudget& memory_;
+  Header& header_;
+  uint64_t data_size_;
+  std::string name_;
+};
+
+/// Only one of two entries with a name could be read.
+void check_names(const FileReader& file, const std::vector<Entry>& entries) {
+  std::vector<std::string_view> names;
+  for (const Entry& entry : entries) names.push_back(entry.name);
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice != names.end()) file.bad("tensor '", *twice, "' occurs twice");
+}
+
+Header read_header(const FileReader& file, MemoryBudget& memory) {
   uint64_t length = 0;
   if (file.size() < 8) file.bad("expected at least 8 bytes, got ", file.size(), ". Is the file cut short?");
   file.read(0, &length, 8);
@@ -125,32 +174,20 @@ Header read_header(const FileReader& file) {
   constexpr int kDeepest = 8;  // the format itself needs three
   if (nesting(text) > kDeepest)
     file.bad("expected a header that nests at most ", kDeepest, " levels deep, got ", nesting(text));
-  // Of a name that occurs twice only the last entry counts; the bytes of the first are then a hole.
-  const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) file.bad("expected a JSON header, got damaged text");
-
   Header header;
   header.data_start = 8 + length;
-  const uint64_t data_size = file.size() - header.data_start;
-  for (const auto& [name, value] : json.items()) {
-    if (name != "__metadata__") {
-      header.entries.push_back(parse_entry(file, name, value, data_size));
-      continue;
-    }
-    if (!value.is_object()) file.bad("expected __metadata__ to be an object of strings");
-    for (const auto& [key, word] : value.items()) {
-      if (!word.is_string()) file.bad("expected __metadata__ to hold strings, got another value for '", key, "'");
-      header.metadata[key] = word.get<std::string>();
-    }
-  }
-  sort_by_range(file, header.entries, data_size);
+  HeaderParts parts(file, memory, header);
+  const Json json = Json::parse(text, std::ref(parts), false);
+  if (!json.is_object()) file.bad("expected a JSON header, got damaged text");
+  check_names(file, header.entries);
+  sort_by_range(file, header.entries, file.size() - header.data_start);
   return header;
 }
 
 void write(const std::filesystem::path& path, const std::string& what, const StateDict& state,
-           const std::map<std::string, std::string>& metadata, bool sealed) {
+           const std::map<std::string, std::string>& metadata, bool sealed, int keep) {
   WEFT_CHECK(state.scalars.empty(), "safetensors: expected tensors only, got the number '",
-             state.scalars.empty() ? "" : state.scalars[0].name, "'. A checkpoint holds numbers too");
+             state.scalars.empty() ? "" : printable(state.scalars[0].name), "'. A checkpoint holds numbers too");
   // Wide elements first keeps every tensor aligned to its element; then by name, as the reference writer does.
   std::vector<const NamedTensor*> order;
   for (const NamedTensor& entry : state.tensors) order.push_back(&entry);
@@ -158,22 +195,26 @@ void write(const std::filesystem::path& path, const std::string& what, const Sta
     return std::pair(-static_cast<int>(size_of(a->tensor.dtype())), std::string_view(a->name)) <
            std::pair(-static_cast<int>(size_of(b->tensor.dtype())), std::string_view(b->name));
   });
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
+  const auto dump = [](const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); };
+  std::string text = "{";
+  const auto add = [&](const std::string& name, std::string_view dtype, const std::vector<int64_t>& sizes,
+                       uint64_t begin, uint64_t end) {
+    text += str(text.size() > 1 ? "," : "", dump(name), ":{\"dtype\":\"", dtype, "\",\"shape\":", dump(sizes),
+                ",\"data_offsets\":[", begin, ',', end, "]}");
+  };
+  if (!metadata.empty()) text += "\"__metadata__\":" + dump(metadata);
+  std::unordered_set<std::string_view> names{"__metadata__"};
   uint64_t offset = 0;
   for (const NamedTensor* entry : order) {
-    WEFT_CHECK(entry->name != "__metadata__" && !header.contains(entry->name),
-               "safetensors: expected each name once, got '", entry->name, "' twice");
+    WEFT_CHECK(names.insert(entry->name).second, "safetensors: expected each name once, got '", printable(entry->name),
+               "' twice");
     const Shape sizes = entry->tensor.sizes();
     const uint64_t end = offset + entry->tensor.nbytes();
-    header[entry->name] = {{"dtype", stored_name(entry->tensor.dtype())},
-                           {"shape", std::vector<int64_t>(sizes.begin(), sizes.end())},
-                           {"data_offsets", {offset, end}}};
+    add(entry->name, stored_name(entry->tensor.dtype()), {sizes.begin(), sizes.end()}, offset, end);
     offset = end;
   }
-  if (sealed)
-    header[kSealName] = {{"dtype", "U8"}, {"shape", {kSealBytes}}, {"data_offsets", {offset, offset + kSealBytes}}};
-  std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (sealed) add(kSealName, "U8", {kSealBytes}, offset, offset + kSealBytes);
+  text += '}';
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const uint64_t length = text.size();
   WEFT_CHECK(length <= kLongestHeader, "safetensors: expected a header of at most ", kLongestHeader, " bytes, got ",
@@ -189,13 +230,18 @@ void write(const std::filesystem::path& path, const std::string& what, const Sta
   }
   out.close();
   if (sealed) seal(file);
-  file.commit();
+  file.commit(keep);
 }
 
 }  // namespace
 
-SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) : file_(path, "safetensors") {
-  Header header = read_header(file_);
+SafetensorsReader::SafetensorsReader(const std::filesystem::path& path)
+    : SafetensorsReader(path, *std::make_unique<MemoryBudget>()) {}
+
+SafetensorsReader::SafetensorsReader(const std::filesystem::path& path, MemoryBudget& memory)
+    : file_(path, "safetensors") {
+  memory.opened(file_.size());
+  Header header = read_header(file_, memory);
   entries_ = std::move(header.entries);
   metadata_ = std::move(header.metadata);
   data_start_ = header.data_start;
@@ -219,12 +265,12 @@ SafetensorsFile read_safetensors(const std::filesystem::path& path) {
 
 void write_safetensors(const std::filesystem::path& path, const StateDict& state,
                        const std::map<std::string, std::string>& metadata) {
-  write(path, "safetensors", state, metadata, /*sealed=*/false);
+  write(path, "safetensors", state, metadata, /*sealed=*/false, /*keep=*/1);
 }
 
 void write_sealed_safetensors(const std::filesystem::path& path, const std::string& what, const StateDict& state,
-                              const std::map<std::string, std::string>& metadata) {
-  write(path, what, state, metadata, /*sealed=*/true);
+                              const std::map<std::string, std::string>& metadata, int keep) {
+  write(path, what, state, metadata, /*sealed=*/true, keep);
 }
 
 }  // namespace weft

@@ -6,6 +6,7 @@
 
 #include "core/state_dict.h"
 #include "io/file_reader.h"
+#include "io/memory_budget.h"
 #include "io/stored_dtype.h"
 
 namespace weft {
@@ -30,6 +31,9 @@ struct SafetensorsEntry {
 class SafetensorsReader {
  public:
   explicit SafetensorsReader(const std::filesystem::path& path);
+  /// As part of a load that opens more files. Errors: the descriptions of its tensors take more than is left of
+  /// `memory`.
+  SafetensorsReader(const std::filesystem::path& path, MemoryBudget& memory);
 
   /// In the order of their data.
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }
@@ -55,8 +59,8 @@ void write_safetensors(const std::filesystem::path& path, const StateDict& state
                        const std::map<std::string, std::string>& metadata = {});
 
 /// The same, with a seal (io/seal.h) as the last tensor, `seal` u8[20], so that damage is found before anything is
-/// parsed, and other libraries still read the file. `what` opens the error texts.
+/// parsed, and other libraries still read the file. `what` opens the error texts; `keep`: AtomicFile::commit.
 void write_sealed_safetensors(const std::filesystem::path& path, const std::string& what, const StateDict& state,
-                              const std::map<std::string, std::string>& metadata);
+                              const std::map<std::string, std::string>& metadata, int keep = 1);
 
 }  // namespace weft

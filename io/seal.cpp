@@ -58,7 +58,7 @@ bool make_seal(int fd, uint64_t length, Seal& seal) {
 }  // namespace
 
 void seal(const AtomicFile& file) {
-  const Descriptor opened{::open(file.temporary().c_str(), O_RDWR | O_CLOEXEC)};
+  const Descriptor opened{::open(file.temporary().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW)};
   struct stat facts {};
   if (opened.fd < 0 || ::fstat(opened.fd, &facts) != 0) file.fail_write(errno);
   const auto length = static_cast<uint64_t>(facts.st_size);
@@ -74,7 +74,8 @@ void seal(const AtomicFile& file) {
 }
 
 SealState check_seal(const std::filesystem::path& path) {
-  const Descriptor opened{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  std::string ignored;
+  const Descriptor opened = open_regular(path, ignored);
   struct stat facts {};
   if (opened.fd < 0 || ::fstat(opened.fd, &facts) != 0) return SealState::broken;
   const auto size = static_cast<uint64_t>(facts.st_size);

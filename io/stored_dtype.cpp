@@ -81,6 +81,15 @@ std::string_view stored_name(DType dtype) {
       ->name;
 }
 
+bool is_countable(const Shape& sizes) {
+  uint64_t product = 1;
+  for (const int64_t size : sizes)
+    if (size != 0 &&
+        (__builtin_mul_overflow(product, static_cast<uint64_t>(size), &product) || product >= uint64_t{1} << 60))
+      return false;
+  return true;
+}
+
 Tensor read_stored(const StoredDType& stored, const Shape& sizes, const std::function<void(void*, uint64_t)>& read,
                    const std::function<void(std::string_view)>& complain) {
   Tensor tensor = Tensor::empty(sizes, stored.dtype);

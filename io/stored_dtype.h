@@ -24,6 +24,10 @@ const StoredDType* find_stored_dtype(std::string_view name);
 /// The name under which a dtype is stored unchanged.
 std::string_view stored_name(DType dtype);
 
+/// Whether sizes from a file can be counted with: the product of those that are not 0 is below 2^60. An empty tensor
+/// may else have strides that overflow.
+bool is_countable(const Shape& sizes);
+
 /// A dense tensor on the CPU, filled by `read(to, bytes)` with the stored elements, widened in place where needed: no
 /// second copy. `complain` is called with a message (and must throw) if a BOOL is neither 0 nor 1.
 Tensor read_stored(const StoredDType& stored, const Shape& sizes, const std::function<void(void*, uint64_t)>& read,

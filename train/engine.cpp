@@ -279,8 +279,8 @@ void Engine::finish_epoch() {
   const bool best = validation.score > best_score || (best_epoch < 0 && !std::isnan(validation.score));
   if (best) position_.best_score = validation.score, position_.best_epoch = position_.epoch;
   task_.epoch_done(epoch_, validation);
+  if (best) task_.save_best();  // first: the last checkpoint names the best epoch, whose file must be there
   if (options_.saves_epochs) task_.save();
-  if (best) task_.save_best();
   task_.epoch_saved(epoch_, validation);
   if (!options_.line_before_validation) progress_.end(validation.text + (best ? " *" : ""));
 }
@@ -297,6 +297,7 @@ void Engine::put(Checkpoint& checkpoint) {
                               {"step", position_.step},
                               {"images", position_.samples},
                               {"best_epoch", position_.best_epoch},
+                              {"steps_per_epoch", steps_per_epoch()},
                               {"batch_size", global_batch()}});
   checkpoint.numbers.insert(
       {{"loss_sum", position_.loss_sum}, {"correct", position_.correct}, {"best_accuracy", position_.best_score}});
@@ -305,6 +306,10 @@ void Engine::put(Checkpoint& checkpoint) {
 
 void Engine::take(const std::string& path, const Checkpoint& saved, bool with_model) {
   require_same_step(path, saved, {.batch_size = task_.batch_size(), .accumulate = options_.accumulate}, parts_.world);
+  const auto steps = saved.integers.find("steps_per_epoch");
+  WEFT_CHECK(steps == saved.integers.end() || steps->second == steps_per_epoch(), "checkpoint ", path,
+             " was made with ", steps->second, " steps per epoch, this run has ", steps_per_epoch(),
+             ": another data set. Name that of the checkpoint, or begin anew from its weights");
   if (with_model) parts_.strategy.load_model(str("checkpoint ", path, ": model"), saved.part("model"));
   parts_.optimizer.load_state_dict(parts_.strategy.part_of(saved.part("optimizer")));
   load_averages(path, saved, parts_.strategy, parts_.averages);

@@ -104,6 +104,7 @@ class Task {
 
   /// Writes a checkpoint (Engine::put) and says which, for the line of a save on request; "": none is written.
   virtual std::string save() { return ""; }
+  /// Ahead of save() where the epoch is the best so far.
   virtual void save_best() {}
   /// The run stops early; its checkpoint is written.
   virtual void stopped(StopRule&) {}
@@ -189,8 +190,8 @@ class Engine {
   /// The state of the run: parts `model`, `optimizer` (whole on rank 0), `ema`; the position and the random generator.
   /// All ranks call it.
   void put(Checkpoint& checkpoint);
-  /// Goes on from such a state. Errors: it is of another model, or was made with another number of samples per step.
-  /// `with_model`: false where the caller has loaded the weights already.
+  /// Goes on from such a state. Errors: it is of another model, or was made with another number of samples per step or
+  /// of steps per epoch. `with_model`: false where the caller has loaded the weights already.
   void take(const std::string& path, const Checkpoint& saved, bool with_model = true);
   /// Samples of a step on all ranks.
   int64_t global_batch() const { return task_.batch_size() * options_.accumulate * parts_.world.size(); }

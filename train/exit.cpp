@@ -6,12 +6,14 @@
 #include <exception>
 #include <new>
 
+#include "core/printable.h"
+
 namespace weft::train {
 namespace {
 
 int report(const std::string& program, const std::string& text, int code) {
   std::fflush(stdout);
-  std::fprintf(stderr, "%s: error: %s\n", program.c_str(), text.c_str());
+  std::fprintf(stderr, "%s: error: %s\n", program.c_str(), printable_lines(text).c_str());  // it may name files
   return code;
 }
 

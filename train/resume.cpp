@@ -1,17 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/resume.h"
 
+#include <iostream>
+#include <sstream>
+
+#include "core/printable.h"
 #include "core/random.h"
 #include "train/run_folder.h"
 
 namespace weft::train {
 
+std::string whole_checkpoint(const std::filesystem::path& last, const dist::World& ranks) {
+  std::string path, note, problem;
+  try {
+    if (ranks.is_first()) path = find_whole_checkpoint(last, note).string();
+  } catch (const Error& error) {
+    problem = error.what();
+  }
+  if (!note.empty()) std::cerr << "warning: " + printable(note) + "\n" << std::flush;
+  problem = ranks.first_says(problem, "checkpoint to resume");
+  WEFT_CHECK(problem.empty(), problem);
+  return ranks.first_says(path, "checkpoint to resume");
+}
+
 std::string checkpoint_to_resume(const std::string& wanted, const std::filesystem::path& folder,
                                  const dist::World& ranks) {
-  if (wanted != "auto") return wanted;
-  std::string path;
-  if (ranks.is_first()) path = find_checkpoint(folder / RunFolder::kLastCheckpoint).string();
-  return ranks.first_says(path, "checkpoint to resume");
+  return wanted == "auto" ? whole_checkpoint(folder / RunFolder::kLastCheckpoint, ranks) : wanted;
+}
+
+namespace {
+
+/// `name = value` on each line.
+std::map<std::string, std::string> settings_of(const std::string& toml) {
+  std::map<std::string, std::string> settings;
+  std::istringstream in(toml);
+  for (std::string line; std::getline(in, line);)
+    if (const size_t sign = line.find(" = "); sign != std::string::npos && line[0] != '#')
+      settings[line.substr(0, sign)] = line.substr(sign + 3);
+  return settings;
+}
+
+}  // namespace
+
+ChangedSettings changed_settings(const std::string& saved, const std::string& now, const std::string& ignored) {
+  const std::map<std::string, std::string> before = settings_of(saved);
+  ChangedSettings changes;
+  for (const auto& [name, value] : settings_of(now)) {
+    const auto old = before.find(name);
+    if (old == before.end() || old->second == value ||
+        (' ' + ignored + ' ').find(' ' + name + ' ') != std::string::npos)
+      continue;
+    changes[name] = printable(old->second, 200) + " -> " + printable(value, 200);
+  }
+  return changes;
+}
+
+std::string text_of(const ChangedSettings& changes) {
+  std::string text;
+  for (const auto& [name, change] : changes) text += (text.empty() ? "" : ", ") + name + ' ' + change;
+  return text;
+}
+
+bool has_best_of(const RunFolder* folder, int64_t best_epoch, const dist::World& ranks) {
+  bool has = false;
+  try {
+    const std::filesystem::path best = folder == nullptr ? "" : find_checkpoint(folder->best_checkpoint());
+    has = !best.empty() && load_checkpoint(best).integer("best_epoch") == best_epoch;
+  } catch (const Error&) {  // damaged, or of another program
+  }
+  return ranks.first_says(has ? "yes" : "no", "best checkpoint") == "yes";
 }
 
 void require_same_step(const std::string& path, const Checkpoint& saved, StepSize step, const dist::World& ranks) {

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "dist/group/world.h"
 #include "io/checkpoint.h"
+#include "train/run_folder.h"
 
 namespace weft::train {
 
 // What programs that can be resumed have in common.
 
-/// The checkpoint to go on from: `wanted` itself, or for `auto` the last one of the run folder (find_checkpoint) as rank 0 sees it; "":
-/// begin anew. All ranks call it.
+/// The checkpoint to go on from: `last` or the newest whole one before it (find_whole_checkpoint) as rank 0 sees it,
+/// which says so on stderr where a damaged one is passed over; "": begin anew. All ranks call it. Errors: there are
+/// checkpoints, and all are damaged.
+std::string whole_checkpoint(const std::filesystem::path& last, const dist::World& ranks);
+/// The same where `wanted` is `auto`, of the run folder; else `wanted` itself.
 std::string checkpoint_to_resume(const std::string& wanted, const std::filesystem::path& folder,
                                  const dist::World& ranks);
 
@@ -21,6 +26,17 @@ struct StepSize {
   int64_t accumulate = 1;  ///< so many times
   int64_t on(const dist::World& ranks) const { return batch_size * accumulate * ranks.size(); }
 };
+
+/// Settings by name, with the value in a checkpoint and that of this run: {"lr", "0.1 -> 0.2"}.
+using ChangedSettings = std::map<std::string, std::string>;
+/// What differs between two configurations (config.toml), but for the settings named in `ignored`, which change no
+/// result. A setting that one of them lacks is left out: another version wrote it.
+ChangedSettings changed_settings(const std::string& saved, const std::string& now, const std::string& ignored);
+/// `lr 0.1 -> 0.2, seed 1 -> 2`.
+std::string text_of(const ChangedSettings& changes);
+
+/// Whether the run folder's checkpoint_best is of the epoch `best_epoch`, as rank 0 sees it. All ranks call it.
+bool has_best_of(const RunFolder* folder, int64_t best_epoch, const dist::World& ranks);
 
 /// Errors unless a step of this run has as many images as one of the run that wrote the checkpoint (its integer
 /// `batch_size`): a step is a global batch, and any number of ranks may go on whose batches add up to the same.

@@ -34,8 +34,9 @@ RunFolder::RunFolder(fs::path path, const RunLockOptions& lock) : path_(std::mov
 
 bool RunFolder::has_last_checkpoint() const { return !find_checkpoint(last_checkpoint()).empty(); }
 
-void RunFolder::save(const std::string& name, const Checkpoint& checkpoint) const {
-  save_checkpoint(file(name), checkpoint);
+void RunFolder::save(const std::string& name, const Checkpoint& checkpoint, int keep) const {
+  confirm();
+  save_checkpoint(file(name), checkpoint, keep);
   std::error_code next_time;
   fs::remove(file(name).replace_extension(".h5"), next_time);
 }
@@ -47,6 +48,11 @@ void RunFolder::write_summary(const Summary& summary) const {
   for (const auto& [key, value] : summary) std::visit([&](const auto& v) { json[key] = v; }, value);
   write_atomically(file("summary.json"), json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
                    "summary");
+}
+
+void RunFolder::remove_summary() const {
+  std::error_code there_is_none;
+  fs::remove(file("summary.json"), there_is_none);
 }
 
 std::unique_ptr<RunFolder> open_run_folder(const fs::path& path, const dist::World& ranks) {

@@ -39,11 +39,18 @@ class RunFolder {
   bool has_last_checkpoint() const;
   /// save_checkpoint() to `name`; then the `.h5` file of an earlier version that find_checkpoint() would take in its
   /// place goes.
-  void save(const std::string& name, const Checkpoint& checkpoint) const;
+  /// `keep`: that many of the last ones stay. Errors: those of confirm().
+  void save(const std::string& name, const Checkpoint& checkpoint, int keep = 1) const;
+  /// To be called ahead of each checkpoint: RunLock::confirm().
+  void confirm() const {
+    if (lock_) lock_->confirm();
+  }
 
   /// Both replace the old file atomically.
   void write_config(std::string_view toml) const;
   void write_summary(const Summary& summary) const;
+  /// A run that goes on has none until its end: what is there agrees with the checkpoints.
+  void remove_summary() const;
 
  private:
   std::filesystem::path path_;

@@ -68,6 +68,16 @@ bool is_removed(int fd, const fs::path& path) {
   return ::fstat(fd, &opened) != 0 || opened.st_nlink == 0 || ::access(path.c_str(), F_OK) != 0;
 }
 
+int open_lock(const fs::path& path) { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666); }
+
+/// Whether the file that is open is the one under this name.
+bool has_name(int fd, const fs::path& path) {
+  struct stat named {
+  }, own{};
+  return ::stat(path.c_str(), &named) == 0 && ::fstat(fd, &own) == 0 && named.st_dev == own.st_dev &&
+         named.st_ino == own.st_ino;
+}
+
 void write_holder(int fd) {
   const std::string text = str("process ", ::getpid(), " on ", dist::host_name(), '\n');
   const bool written =
@@ -117,7 +127,7 @@ std::shared_ptr<const RunLock> RunLock::hold(const fs::path& folder, const RunLo
   };
   const auto end = std::chrono::steady_clock::now() + options.patience;
   for (int removals = 0;;) {
-    dist::Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+    dist::Descriptor file(open_lock(path));
     if (!file) return unlocked(errno);
     int error = 0;
     {
@@ -135,7 +145,7 @@ std::shared_ptr<const RunLock> RunLock::hold(const fs::path& folder, const RunLo
       }
     }
     if (!is_taken(error)) return unlocked(error);
-    const auto left = std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now());
+    const auto left = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now());
     WEFT_CHECK(left.count() > 0, "run folder: ", folder.string(), " is in use by ", holder(file.fd()),
                ", and was for the ", static_cast<double>(options.patience.count()) / 1000,
                " s that this run has waited. End that run, or name another folder");
@@ -143,11 +153,22 @@ std::shared_ptr<const RunLock> RunLock::hold(const fs::path& folder, const RunLo
   }
 }
 
+void RunLock::confirm() const {
+  if (has_name(fd_, path_)) return;
+  const std::lock_guard guard(held().mutex);
+  const dist::Descriptor again(open_lock(path_));
+  if (!again) return;  // no file can be made: the checkpoint that follows says why
+  const int error = lock_whole_file(again.fd());
+  WEFT_CHECK(!is_taken(error), "run folder: the file ", path_.string(), " was deleted, and ", holder(again.fd()),
+             " has the folder now. Two runs must not write into one: this one ends");
+  if (error == 0 && ::dup3(again.fd(), fd_, O_CLOEXEC) >= 0) write_holder(fd_);
+}
+
 RunLock::~RunLock() {
   Held& all = held();
   const std::lock_guard guard(all.mutex);
   if (all.locks.erase(fd_) == 0) return;  // the lock of the process that this one was forked from
-  ::unlink(path_.c_str());
+  if (has_name(fd_, path_)) ::unlink(path_.c_str());  // not the file of a run that came after a deletion
   ::close(fd_);
 }
 

@@ -38,6 +38,10 @@ class RunLock {
   /// with its reason. Errors: another process still has it when the patience is over; the text names it and its host.
   static std::shared_ptr<const RunLock> hold(const std::filesystem::path& folder, const RunLockOptions& options = {});
   ~RunLock();
+
+  /// That the lock's file is still the one under its name. Where somebody has deleted it, it is made and locked again.
+  /// Errors: another process was faster, and has the folder now.
+  void confirm() const;
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;
 

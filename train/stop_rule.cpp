@@ -3,6 +3,7 @@
 
 #include "io/checkpoint.h"
 #include "train/exit.h"
+#include "train/shell_word.h"
 
 namespace weft::train {
 
@@ -32,7 +33,8 @@ RunEnd StopRule::end() {
 
 std::string StopRule::line(const std::string& program, int64_t step, const std::filesystem::path& folder) {
   return str("stopped by ", reason(), " after step ", step, "; go on with: ", program, " --config ",
-             (folder / "config.toml").string(), " --max-steps 0 --resume auto --out ", folder.string());
+             shell_word((folder / "config.toml").string()), " --max-steps 0 --resume auto --out ",
+             shell_word(folder.string()));
 }
 
 }  // namespace weft::train

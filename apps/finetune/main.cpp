@@ -59,6 +59,7 @@ int run(int argc, char** argv) {
   const dist::World ranks =
       dist::init({.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
   const std::string wanted = options.resume;
+  options.may_resume = !wanted.empty();
   choose_start(wanted, options);
   WEFT_CHECK(
       fs::is_directory(options.data), "--data: there is no folder ", options.data,

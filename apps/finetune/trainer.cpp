@@ -13,6 +13,7 @@
 #include "kernels/allocator.h"
 #include "optim/layer_decay.h"
 #include "optim/schedule.h"
+#include "train/shell_word.h"
 
 namespace weft::finetune {
 namespace {
@@ -92,7 +93,7 @@ Trainer::Trainer(const Options& options, const train::RunFolder* folder, const d
       scheduler_(*adam_, make_schedule(options.warmup_ratio, state_.total_steps)) {
   if (!options.resume.empty()) resume();
   if (folder == nullptr) return;
-  const bool fresh = options.resume.empty();
+  const bool fresh = !options.may_resume;
   // The validation of an epoch follows its last step.
   const int64_t validated = state_.step - (engine_.position().step_in_epoch == engine_.steps_per_epoch() ? 1 : 0);
   record_ = std::make_unique<Record>(options, *folder, model_->options.classes == 2, fresh ? -1 : validated,
@@ -140,6 +141,7 @@ void Trainer::resume() {
 
 train::RunEnd Trainer::run() {
   watch_ = {};
+  if (record_) record_->folder().remove_summary();
   return engine_.run();
 }
 
@@ -185,6 +187,7 @@ train::Validation Trainer::validate(const train::Epoch& epoch) {
 /// The folder appears under its name when it is whole.
 std::string Trainer::save() {
   if (saved_ == state_.step) return "";
+  if (record_) record_->folder().confirm();
   saved_ = state_.step;
   const StateDict whole = strategy_->model_state(), moments = strategy_->optimizer_state(*adam_);
   const StateDict averages = averages_ ? strategy_->gathered(averages_->state_dict()) : StateDict();
@@ -211,8 +214,9 @@ void Trainer::stopped(train::StopRule& rule) {
   if (!record_) return;
   const train::RunFolder& folder = record_->folder();
   std::cout << "stopped by " << rule.reason() << " after step " << state_.step << "; go on with: finetune --config "
-            << folder.file("config.toml").string() << " --max-steps 0 --resume-from-checkpoint last --out "
-            << folder.path().string() << std::endl;
+            << train::shell_word(folder.file("config.toml").string())
+            << " --max-steps 0 --resume-from-checkpoint last --out " << train::shell_word(folder.path().string())
+            << std::endl;
 }
 
 }  // namespace weft::finetune

@@ -2,10 +2,10 @@
 #include "apps/finetune/trainer_state.h"
 
 #include <charconv>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "io/atomic_file.h"
+#include "io/file_bytes.h"
 #include "kernels/error.h"
 
 namespace weft::finetune {
@@ -73,10 +73,9 @@ void write_trainer_state(const fs::path& path, const TrainerState& state, const 
 }
 
 TrainerState read_trainer_state(const fs::path& path) {
-  std::ifstream in(path);
-  WEFT_CHECK(in, "trainer state: cannot open ", path.string());
+  const std::string text = read_text(path, "trainer state");
   try {
-    const Json json = Json::parse(in);
+    const Json json = Json::parse(text);
     const Json& own = json.at("stateful_callbacks").at("weft").at("attributes");
     TrainerState state{.step = json.at("global_step").get<int64_t>(),
                        .total_steps = json.at("max_steps").get<int64_t>(),

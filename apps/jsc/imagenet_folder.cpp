@@ -2,10 +2,10 @@
 #include "apps/jsc/imagenet_folder.h"
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "data/image_folder.h"
+#include "io/file_bytes.h"
 #include "kernels/error.h"
 
 namespace weft::jsc {
@@ -16,9 +16,8 @@ namespace fs = std::filesystem;
 fs::path images_of(const fs::path& root, const std::string& part) { return root / "ILSVRC/Data/CLS-LOC" / part; }
 
 nlohmann::json read_labels(const fs::path& file) {
-  std::ifstream in(file);
-  WEFT_CHECK(in, "imagenet: expected the labels of val in ", file.string(), ", got no such file");
-  nlohmann::json labels = nlohmann::json::parse(in, nullptr, false);
+  WEFT_CHECK(fs::exists(file), "imagenet: expected the labels of val in ", file.string(), ", got no such file");
+  nlohmann::json labels = nlohmann::json::parse(read_text(file, "imagenet"), nullptr, false);
   WEFT_CHECK(labels.is_object(), "imagenet: expected {\"FILE\": \"SYNSET\", …} in ", file.string(),
              ", got something else");
   return labels;

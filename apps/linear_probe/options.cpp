@@ -92,7 +92,9 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
   flags.add("workers", o.workers, "threads that load images; 0: the training thread itself", {.min = 0, .max = 1024});
   flags.add("seed", o.seed, "of weights and order", {.min = 0});
-  flags.add("resume", o.resume, "auto (the run folder's last checkpoint, if any) or a checkpoint file");
+  flags.add("resume", o.resume, "auto (the run folder's last whole checkpoint, if any) or a checkpoint file");
+  flags.add("keep", o.keep, "how many of the last checkpoints stay; if the last is damaged, auto takes the one before",
+            {.min = 1, .max = 1000});
   flags.add("max-steps", o.max_steps, "stop after this many steps of the whole run, as Ctrl-C would; 0: no limit",
             {.min = 0});
   flags.add_choice("usr1", o.usr1, {"save", "stop"},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/linear_probe/session.h"
 
+#include <iostream>
+
 #include "train/resume.h"
 
 namespace weft::linear_probe {
@@ -15,8 +17,11 @@ Record::Record(const Options& options, const train::RunFolder& run_folder, int64
       metrics(step < 0 ? train::Metrics(folder.metrics()) : train::Metrics(folder.metrics(), step)),
       board(folder.path(), epoch) {
   folder.write_config(options.toml);
+  folder.remove_summary();
   if (options.program != kOuaiDemo) return;
   // wandb.init(project, entity, name) of the workflow; its steps count from 0.
+  std::error_code there_is_none;  // lines of a run that died before its first checkpoint, which come again
+  if (step == 0) std::filesystem::remove(folder.file("OUAI Demo") / "metrics.jsonl", there_is_none);
   tracked = std::make_unique<train::ScalarLog>(folder.file("OUAI Demo"), step < 0 ? -1 : epoch - 1);
   tracked->config({{"project", std::string("OUAI Demo")},
                    {"entity", std::string("ai2es")},
@@ -46,7 +51,8 @@ Session::Session(const Options& options, const dist::World& ranks)
   if (!folder_) return;
   record_ = saved_ ? std::make_unique<Record>(options, *folder_, saved_->integer("step"),
                                               saved_->integer("first_epoch") + saved_->integer("epoch"))
-                   : std::make_unique<Record>(options, *folder_, -1, -1);
+                   : std::make_unique<Record>(options, *folder_, options.resume.empty() ? -1 : 0,
+                                              options.resume.empty() ? -1 : 0);
 }
 
 void Session::check(const std::string& path) const {
@@ -55,8 +61,22 @@ void Session::check(const std::string& path) const {
              options_.model, "'");
   WEFT_CHECK(("," + options_.phases + ",").find("," + phase + ",") != std::string::npos, "checkpoint ", path,
              " is of phase '", phase, "', this run has --phases ", options_.phases);
+  check_settings(path);
   train::require_same_step(path, *saved_, {.batch_size = options_.batch_size, .accumulate = options_.accumulate},
                            ranks_);
+}
+
+void Session::check_settings(const std::string& path) const {
+  constexpr const char* kIgnored =
+      "out resume keep dry-run max-steps usr1 device workers parallel backend fsdp-strategy min-num-params batch-size "
+      "accumulate model weights phases cache-features checkpointing";
+  const auto config = saved_->texts.find("config");
+  if (config == saved_->texts.end()) return;
+  const auto changes = train::changed_settings(config->second, options_.toml, kIgnored);
+  WEFT_CHECK(!changes.contains("seed"), "checkpoint ", path, " was made with another --seed (", changes.at("seed"),
+             "), on which the order of images depends");
+  if (!changes.empty() && ranks_.is_first())
+    std::cout << "with other settings than the checkpoint: " << train::text_of(changes) << std::endl;
 }
 
 bool Session::begin(const std::string& phase, int64_t first_epoch) {
@@ -101,7 +121,7 @@ void Session::save(train::Engine& engine) {
                         {"images_per_second", result_.images_per_second}};
   for (const auto& [name, value] : results_) checkpoint.numbers[kResult + name] = value;
   checkpoint.texts = {{"model", options_.model}, {"phase", phase_}, {"config", options_.toml}};
-  record_->folder.save(train::RunFolder::kLastCheckpoint, checkpoint);
+  record_->folder.save(train::RunFolder::kLastCheckpoint, checkpoint, static_cast<int>(options_.keep));
 }
 
 void Session::end(int64_t step, bool finished) {

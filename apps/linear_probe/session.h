@@ -70,6 +70,7 @@ class Session {
 
  private:
   void check(const std::string& path) const;
+  void check_settings(const std::string& path) const;
 
   const Options& options_;
   const dist::World& ranks_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/nersc/checkpoint.h"
 
+#include "io/atomic_file.h"
+
 namespace weft::nersc {
 namespace {
 
@@ -13,17 +15,30 @@ std::filesystem::path best_of(const std::filesystem::path& path) {
   return best.replace_filename(path.stem().string() + "_best" + path.extension().string());
 }
 
-void write_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint, bool prefixed) {
+void write_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint, bool prefixed, int keep) {
   StateDict state = checkpoint.model_state;
   for (NamedTensor& entry : state.tensors)
     if (prefixed) entry.name.insert(0, kPrefix);
-  write_torch(path, {TorchObject::Dict{{"iters", {checkpoint.iters}},
-                                       {"epoch", {checkpoint.epoch}},
-                                       {"model_state", TorchObject::of(state)},
-                                       {"optimizer_state_dict", checkpoint.optimizer_state_dict},
-                                       {"scheduler_state_dict", checkpoint.scheduler_state_dict},
-                                       {"best_val_loss", {checkpoint.best_val_loss}},
-                                       {"best_epoch", {checkpoint.best_epoch}}}});
+  write_torch(path,
+              {TorchObject::Dict{{"iters", {checkpoint.iters}},
+                                 {"epoch", {checkpoint.epoch}},
+                                 {"model_state", TorchObject::of(state)},
+                                 {"optimizer_state_dict", checkpoint.optimizer_state_dict},
+                                 {"scheduler_state_dict", checkpoint.scheduler_state_dict},
+                                 {"best_val_loss", {checkpoint.best_val_loss}},
+                                 {"best_epoch", {checkpoint.best_epoch}}}},
+              keep);
+}
+
+Checkpoint read_last_checkpoint(const std::filesystem::path& path, std::string& note) {
+  const std::filesystem::path before = kept_file(path, 1);
+  try {
+    static_cast<void>(read_torch(path));
+  } catch (const Error& error) {
+    if (!std::filesystem::exists(before)) throw;
+    note = str(error.what(), "; going on from ", before.string());
+  }
+  return read_checkpoint(note.empty() ? path : before);
 }
 
 Checkpoint read_checkpoint(const std::filesystem::path& path) {

@@ -25,10 +25,13 @@ struct Checkpoint {
 /// `ckpt.tar` as `ckpt_best.tar`.
 std::filesystem::path best_of(const std::filesystem::path& path);
 
-/// `prefixed`: names of the model get `module.` in front, as PyTorch's DistributedDataParallel has it.
-void write_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint, bool prefixed);
+/// `prefixed`: names of the model get `module.` in front, as PyTorch's DistributedDataParallel has it. `keep`:
+/// AtomicFile::commit.
+void write_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint, bool prefixed, int keep = 1);
 
 /// With and without `module.`. Errors: those of read_torch; a name that is missing.
 Checkpoint read_checkpoint(const std::filesystem::path& path);
+/// The same, or where it is damaged the one before it (`ckpt.1.tar`), which `note` then says.
+Checkpoint read_last_checkpoint(const std::filesystem::path& path, std::string& note);
 
 }  // namespace weft::nersc

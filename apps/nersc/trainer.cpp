@@ -10,6 +10,7 @@
 #include "core/autograd.h"
 #include "core/ops/mse_loss.h"
 #include "core/ops/norm.h"
+#include "core/printable.h"
 #include "core/random.h"
 #include "io/checkpoint.h"
 #include "nn/summary.h"
@@ -22,6 +23,7 @@ namespace {
 using support::python_number;
 using train::Stopwatch;
 
+constexpr int kKept = 2;                                 // of the last checkpoints
 constexpr uint64_t kValidation = 0x9E3779B97F4A7C15ull;  // a seed of its own
 
 std::shared_ptr<Cnn> make_model(const Config& config, Device device) {
@@ -99,10 +101,13 @@ train::TorchOptimizer Trainer::torch_optimizer() const {
 std::filesystem::path Trainer::checkpoint() const { return folder_ / "checkpoints" / "ckpt.tar"; }
 
 void Trainer::load_if_there() {
-  const std::string there = ranks_.is_first() && std::filesystem::exists(checkpoint()) ? "yes" : "no";
+  const std::string there =
+      ranks_.is_first() && std::filesystem::exists(std::filesystem::symlink_status(checkpoint())) ? "yes" : "no";
   if (ranks_.first_says(there, "is there a checkpoint") == "no") return;
   const std::string what = "checkpoint " + checkpoint().string();
-  const Checkpoint saved = read_checkpoint(checkpoint());
+  std::string note;
+  const Checkpoint saved = read_last_checkpoint(checkpoint(), note);
+  if (ranks_.is_first() && !note.empty()) say("warning: " + printable(note));
   require_match(what + ": model_state", model_->state_dict(), saved.model_state);
   model_->load_state_dict(saved.model_state);
   torch_optimizer().load(saved.optimizer_state_dict, saved.iters, what + ": optimizer_state_dict");
@@ -122,8 +127,9 @@ void Trainer::write(int64_t epoch, bool is_best) const {
                                   .best_val_loss = best_loss_,
                                   .best_epoch = best_epoch_};
   const bool prefixed = ranks_.size() > 1;
-  write_checkpoint(checkpoint(), checkpoint_now, prefixed);
-  if (is_best) write_checkpoint(best_of(checkpoint()), checkpoint_now, prefixed);
+  if (run_folder_) run_folder_->confirm();
+  if (is_best) write_checkpoint(best_of(checkpoint()), checkpoint_now, prefixed);  // first: the last one speaks of it
+  write_checkpoint(checkpoint(), checkpoint_now, prefixed, kKept);
 }
 
 train::Measured Trainer::loss(const std::vector<Tensor>& batch) {

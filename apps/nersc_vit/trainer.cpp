@@ -13,6 +13,7 @@
 #include "kernels/profiler_range.h"
 #include "kernels/runtime.h"
 #include "train/memory.h"
+#include "train/resume.h"
 
 namespace weft::nersc_vit {
 namespace {
@@ -21,6 +22,7 @@ namespace fs = std::filesystem;
 using support::python_number;
 
 constexpr const char* kCheckpoint = "checkpoint.safetensors";
+constexpr int kKept = 2;               // of the last checkpoints
 constexpr int64_t kShownChannel = 2;   // t2m in NERSC's files
 constexpr int64_t kProfiledEpoch = 3;  // what nsys -c cudaProfilerApi records
 
@@ -86,6 +88,8 @@ train::RunEnd Trainer::run() {
   const int64_t first_step = engine_->position().step;
   if (ranks_.is_first()) {
     log_.open(folder_ / "out.log");
+    std::error_code there_is_none;  // lines of a run that died before its first checkpoint, which come again
+    if (options_.resume && first_step == 0) fs::remove(folder_ / "logs/metrics.jsonl", there_is_none);
     scalars_ = std::make_unique<train::ScalarLog>(folder_ / "logs", first_step > 0 ? first_step : -1);
     log_beginning();
   }
@@ -139,7 +143,7 @@ void Trainer::log_first_losses() {
 
 void Trainer::resume() {
   if (!options_.resume) return;
-  const fs::path path = ranks_.first_says(find_checkpoint(folder_ / kCheckpoint).string(), "checkpoint to resume");
+  const fs::path path = train::whole_checkpoint(folder_ / kCheckpoint, ranks_);
   if (path.empty()) return;
   const Checkpoint saved = load_checkpoint(path);
   const int64_t batch = saved.integer("global_batch_size");
@@ -171,7 +175,7 @@ std::string Trainer::save() {
                            {"global_batch_size", global_batch()}};
     checkpoint.numbers = {{"loss_sum", loss_sum}};
     checkpoint.texts = {{"config", options_.config}};
-    run_folder_->save(kCheckpoint, checkpoint);
+    run_folder_->save(kCheckpoint, checkpoint, kKept);
   }
   return (folder_ / kCheckpoint).string();
 }

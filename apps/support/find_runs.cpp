@@ -85,7 +85,11 @@ std::vector<fs::path> find_runs(const fs::path& path) {
 std::vector<std::pair<std::string, std::string>> read_run_config(const fs::path& folder) {
   std::vector<std::pair<std::string, std::string>> out;
   std::string key;
-  std::ifstream yaml(folder / "config.yaml");
+  std::error_code ignored;
+  const auto lines_of = [&](const char* name) {  // a named pipe would wait for its writer
+    return std::ifstream(fs::is_regular_file(folder / name, ignored) ? folder / name : fs::path());
+  };
+  std::ifstream yaml = lines_of("config.yaml");
   for (std::string line; std::getline(yaml, line);) {
     const bool is_value = line.starts_with("  value:");
     if (is_value)
@@ -94,7 +98,7 @@ std::vector<std::pair<std::string, std::string>> read_run_config(const fs::path&
       key = unquoted(line.substr(0, line.size() - 1));
   }
   if (!out.empty()) return out;
-  std::ifstream toml(folder / "config.toml");
+  std::ifstream toml = lines_of("config.toml");
   for (std::string line; std::getline(toml, line);) {
     const size_t sign = line.find('=');
     if (sign == std::string::npos || line[0] == '#') continue;

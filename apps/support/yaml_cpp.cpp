@@ -3,12 +3,12 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
-#include <fstream>
 #include <sstream>
 #include <unordered_map>
 
 #include "apps/support/yaml_tree.h"
 #include "core/printable.h"
+#include "io/file_bytes.h"
 #include "train/exit.h"
 
 namespace weft::support {
@@ -102,15 +102,11 @@ class Builder : public YAML::EventHandler {
 
 std::string read_whole(const std::filesystem::path& path) {
   std::error_code ignored;
-  std::ifstream in(path, std::ios::binary);
-  if (!in || std::filesystem::is_directory(path, ignored))
+  if (!std::filesystem::is_regular_file(path, ignored))
     throw train::UsageError(printable(path.string()) + ": expected a YAML file, got none there");
-  std::string text(kLargestFile + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(in.gcount()));
-  if (text.size() > kLargestFile)
+  if (std::filesystem::file_size(path, ignored) > kLargestFile)
     throw train::UsageError(printable(path.string()) + ": expected a YAML file of at most 4 MiB, got a larger one");
-  return text;
+  return read_text(path, "yaml", kLargestFile);
 }
 
 }  // namespace

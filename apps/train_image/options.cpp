@@ -89,7 +89,9 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("mean", o.mean, 0,
             "R,G,B per channel, white is 1; none: of the training part (--eval-only: what --weights was trained with)");
   flags.add("std", o.std, 0, "R,G,B per channel; none: likewise");
-  flags.add("resume", o.resume, "auto (the run folder's last checkpoint, if any) or a checkpoint file");
+  flags.add("resume", o.resume, "auto (the run folder's last whole checkpoint, if any) or a checkpoint file");
+  flags.add("keep", o.keep, "how many of the last checkpoints stay; if the last is damaged, auto takes the one before",
+            {.min = 1, .max = 1000});
   flags.add("weights", o.weights, "start from the weights in FILE: safetensors, a PyTorch file, a checkpoint");
   flags.add_choice("weights-strict", o.weights_strict, {"yes", "no"},
                    "no: what FILE lacks, or has in another shape, keeps its random start, and is listed");

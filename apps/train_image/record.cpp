@@ -13,8 +13,9 @@ namespace weft::train_image {
 Record::Record(const Experiment& experiment, const train::RunFolder& folder, int64_t step)
     : experiment_(experiment),
       folder_(folder),
-      metrics_(step == 0 ? train::Metrics(folder.metrics()) : train::Metrics(folder.metrics(), step)),
-      board_(folder.path(), step == 0 ? -1 : step) {
+      metrics_(experiment.options.resume.empty() ? train::Metrics(folder.metrics())
+                                                 : train::Metrics(folder.metrics(), step)),
+      board_(folder.path(), experiment.options.resume.empty() ? -1 : step) {
   const Options& o = experiment.options;
   const int ranks = experiment.ranks.size();
   folder_.write_config(

@@ -11,8 +11,8 @@ namespace weft::train_image {
 /// What a run folder holds beside checkpoints: config.toml, metrics.jsonl, TensorBoard files, summary.json. Of rank 0.
 class Record {
  public:
-  /// Of a run that goes on after `step` (0: a new one), what was written of later steps is dropped. `experiment` and
-  /// `folder` must outlive it.
+  /// Of a run that goes on after `step`, what was written of later steps is dropped; with --resume of step 0, too: of a
+  /// run that died before its first checkpoint. `experiment` and `folder` must outlive it.
   Record(const Experiment& experiment, const train::RunFolder& folder, int64_t step);
 
   /// What the steps since the last such row came to; `--log-interval` asks for them.

@@ -52,9 +52,33 @@ void Trainer::resume() {
   const std::string& model = saved.text("model");
   WEFT_CHECK(model == e.options.model, "checkpoint ", path, " is of model '", model, "', this run trains '",
              e.options.model, "'");
+  check_settings(path, saved);
   engine_.take(path, saved);
-  const train::Position& at = engine_.position();
+  train::Position& at = engine_.position();
   engine_.progress().note(str("resumed from ", path, " at epoch ", at.epoch + 1, ", step ", at.step));
+  const bool has_best = train::has_best_of(folder_.get(), at.best_epoch, e.ranks);
+  if (has_best || at.best_epoch < 0) return;
+  engine_.progress().note(str("no checkpoint_best of epoch ", at.best_epoch, " in ", e.options.out,
+                              ": the best of the epochs from here on is kept"));
+  at.best_epoch = train::Position().best_epoch, at.best_score = train::Position().best_score;
+}
+
+/// What a resumed run may not change, and what it says of that which it may.
+void Trainer::check_settings(const std::string& path, const Checkpoint& saved) {
+  // Where files are, how fast and on what a run goes, how long; what was the model's start; what is checked elsewhere.
+  constexpr const char* kIgnored =
+      "out resume keep export eval-only dry-run summary max-steps log-interval usr1 profile profile-steps device "
+      "workers transform-on graph parallel backend bucket-mb fsdp-strategy fsdp-min-params fsdp-shard-size batch-size "
+      "model weights weights-strict weights-prefix weights-key";
+  const auto config = saved.texts.find("config");
+  if (config == saved.texts.end()) return;
+  const auto changes = train::changed_settings(config->second, experiment_.options.toml, kIgnored);
+  if (changes.empty()) return;
+  WEFT_CHECK(!changes.contains("optimizer"), "checkpoint ", path, " holds the state of another optimizer (",
+             changes.at("optimizer"), "). To change it, begin anew with --weights ", path);
+  WEFT_CHECK(!changes.contains("seed") || saved.integer("step_in_epoch") == 0, "checkpoint ", path,
+             " is of the midst of an epoch, whose order of images depends on --seed (", changes.at("seed"), ")");
+  engine_.progress().note("with other settings than the checkpoint: " + train::text_of(changes));
 }
 
 std::string Trainer::write(const char* name) {
@@ -62,7 +86,8 @@ std::string Trainer::write(const char* name) {
   engine_.put(checkpoint);
   checkpoint.texts = experiment_.pixels.texts();
   checkpoint.texts.insert({{"model", experiment_.options.model}, {"config", experiment_.options.toml}});
-  if (folder_) folder_->save(name, checkpoint);
+  const bool last = std::string_view(name) == train::RunFolder::kLastCheckpoint;
+  if (folder_) folder_->save(name, checkpoint, last ? static_cast<int>(experiment_.options.keep) : 1);
   return (std::filesystem::path(experiment_.options.out) / name).string();
 }
 
@@ -72,6 +97,7 @@ train::RunEnd Trainer::run() {
     engine_.progress().note(str("all ", at.epoch, " epochs are done; raise --epochs to go on"));
     return train::RunEnd::finished;
   }
+  if (folder_) folder_->remove_summary();
   return engine_.run();
 }
 

@@ -28,6 +28,7 @@ class Trainer final : public train::LoaderTask {
   void ended(train::RunEnd end) override;
   std::string write(const char* name);
   void resume();
+  void check_settings(const std::string& path, const Checkpoint& saved);
 
   Experiment& experiment_;
   std::unique_ptr<train::RunFolder> folder_;  // of rank 0, as all that is written

@@ -15,6 +15,7 @@
 #include "io/atomic_file.h"
 #include "train/exit.h"
 #include "train/progress.h"
+#include "train/shell_word.h"
 
 namespace weft::weft_sweep {
 namespace {
@@ -50,8 +51,8 @@ Sweep make_sweep(const Options& o) {
 void print_commands(const Sweep& sweep) {
   for (const Point& point : sweep.points) {
     std::string line;
-    for (const std::string& word : sweep.command_of(point)) line += (line.empty() ? "" : " ") + word;
-    std::cout << printable(line) << '\n';
+    for (const std::string& word : sweep.command_of(point)) line += (line.empty() ? "" : " ") + train::shell_word(word);
+    std::cout << printable(line, line.size()) << '\n';
   }
 }
 
@@ -124,8 +125,9 @@ int run(const Options& o) {
   if (o.slurm) {
     const std::string script = (sweep.folder / "sweep.sbatch").string();
     write_atomically(script, slurm_script(sweep, o), "sweep");
-    std::cout << "wrote " << script << ": " << sweep.points.size() << " points. Then\n  sbatch " << shell_word(script)
-              << "\n  weft-sweep --out " << sweep.folder.string() << " --rank\n";
+    std::cout << "wrote " << script << ": " << sweep.points.size() << " points. Then\n  sbatch "
+              << train::shell_word(script) << "\n  weft-sweep --out " << train::shell_word(sweep.folder.string())
+              << " --rank\n";
     return train::kExitOk;
   }
   if (!o.rank) {

@@ -4,13 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "apps/support/run_reader.h"
 #include "core/joined.h"
 #include "core/printable.h"
 #include "io/atomic_file.h"
+#include "io/file_reader.h"
 #include "kernels/error.h"
 #include "train/progress.h"
 
@@ -23,13 +24,15 @@ constexpr const char* kStates[] = {"not run", "done", "failed", "stopped"};
 
 /// The last line of a log that is not empty.
 std::string last_line(const std::filesystem::path& log) {
-  std::ifstream in(log, std::ios::binary | std::ios::ate);
-  const std::streamoff size = in.tellg(), tail = std::min<std::streamoff>(std::max<std::streamoff>(size, 0), 4096);
-  in.seekg(-tail, std::ios::end);
-  std::string line, last;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(log, ignored)) return "";
+  const FileReader file(log, "sweep");
+  std::string tail(std::min<uint64_t>(file.size(), 4096), '\0'), line, last;
+  file.read(file.size() - tail.size(), tail.data(), tail.size());
+  std::istringstream in(tail);
   while (std::getline(in, line))
     if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
-  return printable(last).substr(0, 200);
+  return printable(last, 200);
 }
 
 void read_metric(const std::string& metric, const std::filesystem::path& folder, bool smaller_wins,

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/weft_sweep/slurm_script.h"
 
-#include <algorithm>
-#include <cctype>
-#include <cstring>
 #include <filesystem>
 #include <sstream>
 
 #include "core/printable.h"
 #include "train/exit.h"
+#include "train/shell_word.h"
 
 namespace weft::weft_sweep {
 namespace {
@@ -41,13 +39,24 @@ void replace(std::string& text, const std::string& from, const std::string& to) 
 
 }  // namespace
 
-std::string shell_word(const std::string& word) {
-  const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0 || std::strchr("_-+./=,:@%", c) != nullptr; };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? "'\\''" : std::string(1, c);
-  return out + "'";
+namespace {
+
+/// As a value in a `#SBATCH` line, where Slurm reads quotes and backslashes. Errors: characters that end the line, and
+/// those that no quoting protects: a line break would begin a command of the script.
+std::string slurm_word(const std::string& what, const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      throw train::UsageError(what +
+                              ": expected a path without control characters, which a batch script cannot name, got '" +
+                              printable(text) + "'");
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
 }
+
+}  // namespace
 
 std::string slurm_script(const Sweep& sweep, const Options& options) {
   const std::string folder = fs::absolute(sweep.folder).lexically_normal().string();
@@ -56,8 +65,8 @@ std::string slurm_script(const Sweep& sweep, const Options& options) {
       << "# Written by weft-sweep: one task per point of " << printable(folder) << "/sweep.json.\n"
       << "#SBATCH --job-name=weft-sweep\n"
       << "#SBATCH --array=0-" << sweep.points.size() - 1 << '%' << options.jobs << '\n'
-      << "#SBATCH --chdir=\"" << fs::current_path().string() << "\"\n"
-      << "#SBATCH --output=\"" << folder << "/slurm-%A_%a.log\" --open-mode=append --requeue\n";
+      << "#SBATCH --chdir=" << slurm_word("the working folder", fs::current_path().string()) << '\n'
+      << "#SBATCH --output=" << slurm_word("--out", folder + "/slurm-%A_%a.log") << " --open-mode=append --requeue\n";
   std::istringstream words(options.sbatch);
   for (std::string word; words >> word;) {
     if (!word.starts_with("-"))
@@ -65,8 +74,8 @@ std::string slurm_script(const Sweep& sweep, const Options& options) {
     out << "#SBATCH " << word << '\n';
   }
   std::string body = kBody;
-  replace(body, "%PROGRAM%", shell_word(own_path()));
-  replace(body, "%OUT%", shell_word(folder));
+  replace(body, "%PROGRAM%", train::shell_word(own_path()));
+  replace(body, "%OUT%", train::shell_word(folder));
   return out.str() + body;
 }
 

@@ -9,10 +9,7 @@ namespace weft::weft_sweep {
 
 /// A batch script that runs the sweep as a job array: task i runs point i by `weft-sweep --out … --point i`. It
 /// forwards SIGTERM and asks Slurm to requeue a task whose program ended with a checkpoint (exit code 75).
-/// Errors: --sbatch holds a word that is no flag.
+/// Errors: --sbatch holds a word that is no flag; --out or the working folder has control characters in its name.
 std::string slurm_script(const Sweep& sweep, const Options& options);
-
-/// A word quoted for a shell.
-std::string shell_word(const std::string& word);
 
 }  // namespace weft::weft_sweep

@@ -2,12 +2,13 @@
 #include "apps/weft_sweep/sweep.h"
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/printable.h"
 #include "io/atomic_file.h"
+#include "io/file_bytes.h"
 #include "train/exit.h"
 
 namespace weft::weft_sweep {
@@ -30,14 +31,21 @@ const std::map<std::string, std::vector<std::string>>& folder_flags() {
   return flags;
 }
 
-/// Replaces `{name}` everywhere; returns whether it occurred.
-bool fill(std::vector<std::string>& command, const std::string& name, const std::string& value) {
-  const std::string placeholder = '{' + name + '}';
-  bool found = false;
+/// Replaces each `{name}` by its value, in one pass: a value that reads `{run}` itself stays as it is. Returns the
+/// names that occurred.
+std::set<std::string> fill(std::vector<std::string>& command, const std::map<std::string, std::string>& values) {
+  std::set<std::string> found;
   for (std::string& word : command)
-    for (size_t at = 0; (at = word.find(placeholder, at)) != std::string::npos; at += value.size()) {
-      word.replace(at, placeholder.size(), value);
-      found = true;
+    for (size_t at = 0; (at = word.find('{', at)) != std::string::npos;) {
+      const size_t end = word.find('}', at);
+      const auto value = end == std::string::npos ? values.end() : values.find(word.substr(at + 1, end - at - 1));
+      if (value == values.end()) {
+        ++at;
+        continue;
+      }
+      word.replace(at, end + 1 - at, value->second);
+      at += value->second.size();
+      found.insert(value->first);
     }
   return found;
 }
@@ -53,8 +61,7 @@ void add_folder_flags(std::vector<std::string>& command, const std::string& run,
     const auto known = folder_flags().find(fs::path(word).filename().string());
     if (known == folder_flags().end()) continue;
     std::vector<std::string> flags = known->second;
-    fill(flags, "run", run);
-    fill(flags, "sweep", sweep);
+    fill(flags, {{"run", run}, {"sweep", sweep}});
     command.insert(command.end(), flags.begin(), flags.end());
     return;
   }
@@ -77,15 +84,17 @@ constexpr const char* kStateNames[] = {"open", "done", "failed", "stopped"};
 std::vector<std::string> Sweep::command_of(const Point& point) const {
   std::vector<std::string> out = command;
   std::vector<std::string> flags;
+  std::map<std::string, std::string> values{{"run", folder_of(point).string()}};
+  for (const auto& [name, value] : point) values[name] = value;
+  const std::set<std::string> found = fill(out, values);
   for (const auto& [name, value] : point) {
-    if (fill(out, name, value)) continue;
+    if (found.contains(name)) continue;
     if (name[0] == '-')
       flags.insert(flags.end(), {name, value});
     else
       flags.push_back("--" + name + '=' + value);
   }
-  if (!fill(out, "run", folder_of(point).string()))
-    add_folder_flags(out, folder_of(point).string(), name_of_folder(folder));
+  if (!found.contains("run")) add_folder_flags(out, folder_of(point).string(), name_of_folder(folder));
   out.insert(out.end(), flags.begin(), flags.end());
   return out;
 }
@@ -113,8 +122,7 @@ Sweep Sweep::load(const fs::path& folder) {
   Sweep sweep;
   sweep.folder = folder;
   try {
-    std::ifstream in(path);
-    const Json json = Json::parse(in);
+    const Json json = Json::parse(read_text(path, "sweep"));
     sweep.command = json.at("command").get<std::vector<std::string>>();
     sweep.metric = json.at("metric").get<std::string>();
     sweep.smaller_wins = json.at("goal") == "min";
@@ -142,8 +150,9 @@ void save_result(const fs::path& folder, const Point& point, const PointResult& 
 
 PointResult load_result(const fs::path& folder) {
   PointResult result;
-  std::ifstream in(folder / "point.json");
-  const Json json = Json::parse(in, nullptr, false);
+  std::error_code ignored;
+  if (!fs::is_regular_file(folder / "point.json", ignored)) return result;
+  const Json json = Json::parse(read_text(folder / "point.json", "sweep"), nullptr, false);
   if (!json.is_object()) return result;  // never ran, or half-written by a full disk: run it again
   const std::string state = json.value("state", "");
   const auto found = std::find(std::begin(kStateNames), std::end(kStateNames), state);

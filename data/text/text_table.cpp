@@ -2,9 +2,10 @@
 #include "data/text/text_table.h"
 
 #include <algorithm>
-#include <fstream>
 #include <set>
+#include <sstream>
 
+#include "io/file_bytes.h"
 #include "kernels/error.h"
 
 namespace weft::data {
@@ -44,8 +45,7 @@ std::vector<std::string> sorted_classes(const std::vector<std::string>& labels) 
 }  // namespace
 
 TextTable read_text_table(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  WEFT_CHECK(in.is_open(), "text table: cannot open ", path.string());
+  std::istringstream in(read_text(path, "text table"));
   std::string line;
   WEFT_CHECK(std::getline(in, line), "text table: ", path.string(), " is empty");
   if (line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);  // a byte order mark

@@ -2,11 +2,12 @@
 #include "data/text/wordpiece.h"
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "data/text/words.h"
+#include "io/file_bytes.h"
 #include "kernels/error.h"
 
 namespace weft::data {
@@ -39,14 +40,12 @@ WordPiece::WordPiece(std::vector<std::string> vocabulary, bool lowercase)
 }
 
 WordPiece WordPiece::from_file(const std::filesystem::path& path, bool lowercase) {
-  std::ifstream in(path);
-  WEFT_CHECK(in.is_open(), "vocabulary: cannot open ", path.string());
+  std::istringstream in(read_text(path, "vocabulary"));
   std::vector<std::string> tokens;
   for (std::string line; std::getline(in, line);) {
     if (line.ends_with('\r')) line.pop_back();
     tokens.push_back(line);
   }
-  WEFT_CHECK(!in.bad(), "vocabulary: cannot read ", path.string());
   try {
     return WordPiece(std::move(tokens), lowercase);
   } catch (const Error& error) {

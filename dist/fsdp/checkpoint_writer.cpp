@@ -7,14 +7,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <fstream>
 #include <random>
-#include <sstream>
 #include <utility>
 
 #include "core/autograd.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_index.h"
+#include "io/file_bytes.h"
 #include "io/safetensors.h"
 #include "kernels/runtime.h"
 #include "kernels/transfer.h"
@@ -127,10 +128,7 @@ RankNote CheckpointWriter::Job::await_note(int of, Clock::time_point deadline) c
                " s. Do all ranks see the same file system?");
     std::this_thread::sleep_for(kPoll);
   }
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return read_note(text.str());
+  return read_note(read_text(path, "sharded checkpoint"));
 }
 
 void CheckpointWriter::Job::finish() {

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <optional>
@@ -12,6 +11,7 @@
 
 #include "core/printable.h"
 #include "dist/rendezvous/socket.h"
+#include "io/descriptor.h"
 #include "kernels/error.h"
 
 namespace weft::dist {
@@ -100,14 +100,13 @@ void FileStore::set(const std::string& key, const std::string& value) {
   const fs::path path = file_of(key);
   WEFT_CHECK(value.size() <= kMaxValue, "store: expected a value of at most ", kMaxValue, " bytes for '",
              printable(key), "', got ", value.size());
-  static std::atomic<uint64_t> counter{0};
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
-  const fs::path temporary = folder_ / str("new.", host_name(), '.', ::getpid(), '.', ++counter);
-  const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  bool written = static_cast<bool>(file);
+  fs::path temporary;
+  const weft::Descriptor file = create_temporary(path, 0600, temporary);
+  bool written = file.fd >= 0;
   for (size_t done = 0; written && done < value.size();) {
-    const ssize_t count = ::write(file.fd(), value.data() + done, value.size() - done);
+    const ssize_t count = ::write(file.fd, value.data() + done, value.size() - done);
     written = count > 0 || (count < 0 && errno == EINTR);
     if (count > 0) done += static_cast<size_t>(count);
   }

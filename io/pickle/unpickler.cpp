@@ -12,6 +12,7 @@ namespace weft {
 namespace {
 
 constexpr size_t kLongestName = 256;  // of a module or class
+constexpr uint64_t kPlaceBytes = sizeof(PickleValue) + 4 * sizeof(void*);
 
 /// The machine: a stack of values, the positions of the marks, and the memo.
 class Machine {
@@ -45,8 +46,14 @@ class Machine {
     std::abort();  // not reached: fail_ throws
   }
 
+  /// A value, a place on the stack, in the memo, in a list or dict: some 100 bytes, of a few in the file.
+  void charge(uint64_t places) {
+    if (vocabulary_.memory != nullptr) vocabulary_.memory->take(places * kPlaceBytes, "a pickle's values", bad_);
+  }
+
   template <class Value>
   PickleRef make(Value&& value) {
+    charge(1);
     pickle_.arena.push_back({std::forward<Value>(value)});
     return &pickle_.arena.back();
   }
@@ -117,6 +124,7 @@ class Machine {
     // Writers number values in order: no valid number exceeds the number of opcodes.
     if (index >= vocabulary_.most_opcodes)
       bad("expected a number below ", vocabulary_.most_opcodes, " for a value in the memo, got ", index);
+    charge(1);
     memo_[index] = top();
   }
   void get(uint64_t index) {
@@ -141,11 +149,15 @@ class Machine {
     if (list == nullptr || !list->is_tuple) bad("expected a tuple of arguments, got ", arguments->kind());
     PickleValue value;
     function->call(*list, value, bad_);
-    if (const auto* dict = value.as<PickleDict>()) {  // copied from a list, which many calls could share
-      copied_ += dict->items.size();
-      if (copied_ > pickle_.opcodes)
-        bad("expected about as many values as the file describes, got far more by repetition");
-    }
+    const auto* dict = value.as<PickleDict>();
+    const auto* items = value.as<PickleList>();
+    const auto* text = value.as<std::string>();
+    // Copied from an argument, which many calls could share.
+    copied_ += dict != nullptr ? dict->items.size() : items != nullptr ? items->items.size() : 0;
+    copied_bytes_ += text != nullptr ? text->size() : 0;
+    if (copied_ > pickle_.opcodes || copied_bytes_ > bytes_.position())
+      bad("expected about as many values as the file describes, got far more by repetition");
+    charge(value.as<PickleObject>() != nullptr ? 4 : 0);  // a tensor's description
     push(std::move(value.is));
   }
 
@@ -181,7 +193,7 @@ class Machine {
   std::vector<size_t> marks_;
   std::unordered_map<uint64_t, PickleRef> memo_;
   PickleRef none_ = nullptr, true_ = nullptr, false_ = nullptr;
-  uint64_t offset_ = 0, copied_ = 0;
+  uint64_t offset_ = 0, copied_ = 0, copied_bytes_ = 0;
   uint8_t opcode_ = 0;
 };
 
@@ -256,6 +268,7 @@ void Machine::step(PickleOp op) {
     }
     case PickleOp::appends: {
       const auto items = pop_to_mark();
+      charge(items.size() / 4);
       auto& list = top_list().items;
       list.insert(list.end(), items.begin(), items.end());
       return;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "io/memory_budget.h"
 #include "io/pickle/byte_stream.h"
 #include "io/pickle/pickle_value.h"
 
@@ -14,6 +15,7 @@ struct PickleVocabulary {
   const char* holds;                   ///< for errors: `weights`
   const char* advice = "";             ///< ends the error about an unknown name: what to do
   uint64_t most_opcodes = 10'000'000;  ///< a value of one byte may take a hundred bytes of memory
+  MemoryBudget* memory = nullptr;      ///< what the values may take; null: as much as the opcodes make
   bool has_bytes = false;              ///< whether Python 3's `bytes` are allowed; they become strings
 
   /// The value of `module.name`, which outlives the pickle; null for names that this kind of pickle does not allow.

@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-constexpr size_t kShown = 100;            // bytes of a name in an error
+constexpr size_t kShown = 100;  // bytes of a name in an error
 
 std::string text_of(const PickleValue& value) {
   if (const auto* text = value.as<std::string>()) return *text;
@@ -18,6 +18,7 @@ std::string text_of(const PickleValue& value) {
   if (const auto* number = value.as<double>()) return str(*number);
   if (const auto* flag = value.as<bool>()) return *flag ? "true" : "false";
   if (value.as<PickleNone>() != nullptr) return "none";
+  if (const auto* name = value.as<TorchName>()) return name->text();
   return "";
 }
 
@@ -45,13 +46,17 @@ bool holds_tensors(const PickleValue& value) {
 /// visits is limited to the pickle's opcodes, far above what real files need.
 class Walk {
  public:
-  Walk(const Pickle& pickle, const ByteStream::Fail& fail) : visits_left_(pickle.opcodes), fail_(fail) {}
+  Walk(const Pickle& pickle, MemoryBudget& memory, const ByteStream::Fail& fail)
+      : visits_left_(pickle.opcodes), memory_(memory), fail_(fail) {}
 
   void visit_all(const PickleValue& root) { visit(root, ""); }
   /// A number, string or bool beside the tensors.
   void keep(const std::string& name, const PickleValue& value) {
     if (const auto* text = value.as<std::string>()) take(text->size());
-    if (const std::string text = text_of(value); !text.empty()) tree_.others[name] = text;
+    if (const std::string text = text_of(value); !text.empty()) {
+      memory_.take(kEntryBytes + 2 * (name.size() + text.size()), "values beside tensors", fail_);
+      tree_.others[name] = text;
+    }
   }
   PickleTree finish() { return std::move(tree_); }
 
@@ -90,7 +95,10 @@ class Walk {
     return name.empty() ? key : name + "." + key;
   }
 
+  static constexpr uint64_t kEntryBytes = 160;  // of an entry of a map from string to string
+
   uint64_t visits_left_, text_left_ = kMostPickleText;
+  MemoryBudget& memory_;
   const ByteStream::Fail& fail_;
   std::vector<const PickleValue*> path_;  // from the root to the visited value
   PickleTree tree_;
@@ -108,7 +116,8 @@ const PickleValue* find_key(const PickleValue& value, const std::string& key, si
 
 }  // namespace
 
-PickleTree flatten_pickle(const Pickle& pickle, const std::string& key, const ByteStream::Fail& fail) {
+PickleTree flatten_pickle(const Pickle& pickle, const std::string& key, MemoryBudget& memory,
+                          const ByteStream::Fail& fail) {
   const PickleValue* root = pickle.root;
   if (!key.empty()) {
     root = find_key(*pickle.root, key);
@@ -126,7 +135,7 @@ PickleTree flatten_pickle(const Pickle& pickle, const std::string& key, const By
     for (const char* usual : {"state_dict", "model_state_dict", "model"}) {
       const PickleValue* inner = entry(*root, usual);
       if (inner == nullptr || !holds_tensors(*inner)) continue;
-      Walk walk(pickle, fail);
+      Walk walk(pickle, memory, fail);
       walk.visit_all(*inner);
       for (const auto& [name, value] : root->as<PickleDict>()->items)  // the epoch and the like, not the optimizer
         if (is_key(*name) && value->as<PickleDict>() == nullptr && value->as<PickleList>() == nullptr)
@@ -136,7 +145,7 @@ PickleTree flatten_pickle(const Pickle& pickle, const std::string& key, const By
   }
   if (root->as<PickleDict>() == nullptr && root->as<PickleList>() == nullptr && root->as<PickledTensor>() == nullptr)
     fail(str("expected tensors, got ", root->kind()));
-  Walk walk(pickle, fail);
+  Walk walk(pickle, memory, fail);
   walk.visit_all(*root);
   return walk.finish();
 }

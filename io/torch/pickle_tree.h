@@ -24,7 +24,8 @@ struct PickleTree {
 };
 
 /// The tensors under `key` (see open_torch). Errors through `fail`: no such key, only a scalar there, values
-/// that contain themselves or are nested too deep or repeated too often.
-PickleTree flatten_pickle(const Pickle& pickle, const std::string& key, const ByteStream::Fail& fail);
+/// that contain themselves or are nested too deep or repeated too often, more than is left of `memory`.
+PickleTree flatten_pickle(const Pickle& pickle, const std::string& key, MemoryBudget& memory,
+                          const ByteStream::Fail& fail);
 
 }  // namespace weft

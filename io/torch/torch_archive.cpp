@@ -7,19 +7,21 @@
 #include <algorithm>
 #include <array>
 
+#include "core/autograd.h"
+#include "core/ops/unary.h"
 #include "io/torch/zip_archive.h"
 
 namespace weft {
 namespace {
 
 constexpr uint64_t kLargestPickle = 256 << 20;
-constexpr uint64_t kSlack = 64 << 20;
 constexpr std::string_view kTorchMagic("\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 10);
 constexpr int64_t kLegacyVersion = 1001;
 
 class ZipTorchArchive : public TorchArchive {
  public:
-  explicit ZipTorchArchive(const std::filesystem::path& path) : TorchArchive(path, "pytorch"), archive_(path) {
+  ZipTorchArchive(const std::filesystem::path& path, std::shared_ptr<MemoryBudget> memory)
+      : TorchArchive(path, "pytorch", std::move(memory)), archive_(path) {
     const std::string folder = find_folder();
     if (archive_.find(folder + "constants.pkl") >= 0)
       file_.bad(
@@ -62,7 +64,7 @@ class ZipTorchArchive : public TorchArchive {
   void read_pickle(const std::string& folder) {
     const std::string bytes = text(folder + "data.pkl", kLargestPickle);
     ByteStream stream(bytes, fail_);
-    set_pickle(unpickle_torch(stream, fail_));
+    set_pickle(unpickle_torch(stream, fail_, memory_.get()));
   }
 
   void read_storage(size_t storage, void* to) const override { archive_.read(entries_[storage], to); }
@@ -73,17 +75,19 @@ class ZipTorchArchive : public TorchArchive {
 
 class LegacyTorchArchive : public TorchArchive {
  public:
-  explicit LegacyTorchArchive(const std::filesystem::path& path) : TorchArchive(path, "pytorch (legacy)") {
+  LegacyTorchArchive(const std::filesystem::path& path, std::shared_ptr<MemoryBudget> memory)
+      : TorchArchive(path, "pytorch (legacy)", std::move(memory)) {
     ByteStream stream([this](uint64_t offset, void* to, uint64_t bytes) { file_.read(offset, to, bytes); }, 0,
                       file_.size(), fail_);
-    const TorchPickle magic = unpickle_torch(stream, fail_), version = unpickle_torch(stream, fail_);
+    const TorchPickle magic = unpickle_torch(stream, fail_, memory_.get()),
+                      version = unpickle_torch(stream, fail_, memory_.get());
     const auto* number = magic.root->as<PickleBigInteger>();
     if (number == nullptr || number->bytes != kTorchMagic) file_.bad("expected the magic number of torch.save, got another");
     if (const auto* protocol = version.root->as<int64_t>(); protocol == nullptr || *protocol != kLegacyVersion)
       file_.bad("expected version ", kLegacyVersion, " of the legacy format, got another");
-    check_machine(unpickle_torch(stream, fail_));
-    set_pickle(unpickle_torch(stream, fail_));
-    find_storages(unpickle_torch(stream, fail_));
+    check_machine(unpickle_torch(stream, fail_, memory_.get()));
+    set_pickle(unpickle_torch(stream, fail_, memory_.get()));
+    find_storages(unpickle_torch(stream, fail_, memory_.get()));
   }
 
  private:
@@ -133,11 +137,13 @@ class LegacyTorchArchive : public TorchArchive {
 
 }  // namespace
 
-TorchArchive::TorchArchive(const std::filesystem::path& path, const char* format)
+TorchArchive::TorchArchive(const std::filesystem::path& path, const char* format, std::shared_ptr<MemoryBudget> memory)
     : file_(path, "pytorch"),
       fail_([this](const std::string& text) { file_.bad(text); }),
-      format_(format),
-      budget_(kSlack + 8 * file_.size()) {}
+      memory_(std::move(memory)),
+      format_(format) {
+  memory_->opened(file_.size());
+}
 
 void TorchArchive::set_pickle(TorchPickle pickle) {
   pickle_ = std::move(pickle);
@@ -154,27 +160,25 @@ uint64_t TorchArchive::bytes_of(const PickledStorage& storage) const {
 }
 
 const StoredDType& TorchArchive::announce(const PickledTensor& tensor, const std::string& name) {
-  const PickledStorage& storage = pickle_.storages[tensor.storage];
-  const StoredDType* stored = find_stored_dtype(storage.type->stored);
+  const StoredDType* stored = find_stored_dtype(tensor.element->stored);
   if (stored == nullptr)
-    file_.bad("tensor '", name, "': expected a dtype that Weft has, got torch.", storage.type->name);
+    file_.bad("tensor '", name, "': expected a dtype that Weft has, got torch.", tensor.element->name);
   // Views may repeat elements (stride 0) and overlap: the total memory is limited to about the file's size.
   const uint64_t bytes = static_cast<uint64_t>(tensor.sizes.numel()) * size_of(stored->dtype);
-  if (bytes > budget_)
+  if (!memory_->take(bytes))
     file_.bad("tensor '", name, "': expected tensors of about the file's size (", file_.size(), " bytes), got ", bytes,
               " bytes of ", stored->dtype, tensor.sizes, " on top of others");
-  budget_ -= bytes;
   ++uses_[tensor.storage];
   return *stored;
 }
 
 Tensor TorchArchive::read(const PickledTensor& tensor, const std::string& name) {
   const PickledStorage& storage = pickle_.storages[tensor.storage];
-  const StoredDType& stored = *find_stored_dtype(storage.type->stored);
+  const StoredDType& stored = *find_stored_dtype(tensor.element->stored);
   Tensor memory = kept_[tensor.storage];
-  if (!memory.defined()) {
+  if (!memory.defined() || memory.dtype() != stored.dtype) {
     memory = read_stored(
-        stored, Shape{static_cast<int64_t>(storage.numel)},
+        stored, Shape{static_cast<int64_t>(storage.numel * storage.type->bytes / stored.bytes)},
         [&](void* to, uint64_t) { read_storage(tensor.storage, to); },
         [&](std::string_view text) { file_.bad("tensor '", name, "': ", text); });
     if (uses_[tensor.storage] > 1) kept_[tensor.storage] = memory;  // tensors that share it continue to share it
@@ -184,15 +188,19 @@ Tensor TorchArchive::read(const PickledTensor& tensor, const std::string& name) 
   view.data = static_cast<char*>(memory.raw_data()) + tensor.offset * size_of(stored.dtype);
   view.rank = tensor.sizes.rank();
   for (int d = 0; d < view.rank; ++d) view.sizes[d] = tensor.sizes[d], view.strides[d] = tensor.strides[d];
-  return memory.alias(view);
+  const Tensor values = memory.alias(view);
+  if (!tensor.negative) return values;
+  const NoGrad no_grad;
+  return neg(values);
 }
 
-std::unique_ptr<TorchArchive> open_torch_archive(const std::filesystem::path& path) {
+std::unique_ptr<TorchArchive> open_torch_archive(const std::filesystem::path& path,
+                                                 std::shared_ptr<MemoryBudget> memory) {
   const FileReader file(path, "pytorch");
   std::array<char, 4> start{};
   file.read(0, start.data(), std::min<uint64_t>(file.size(), start.size()));
-  if (start[0] == 'P' && start[1] == 'K') return std::make_unique<ZipTorchArchive>(path);
-  if (start[0] == '\x80') return std::make_unique<LegacyTorchArchive>(path);
+  if (start[0] == 'P' && start[1] == 'K') return std::make_unique<ZipTorchArchive>(path, std::move(memory));
+  if (start[0] == '\x80') return std::make_unique<LegacyTorchArchive>(path, std::move(memory));
   file.bad("expected a file that torch.save wrote (a zip archive, or pickles), got something else");
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/tensor.h"
 #include "io/file_reader.h"
+#include "io/memory_budget.h"
 #include "io/stored_dtype.h"
 #include "io/torch/torch_pickle.h"
 
@@ -22,6 +23,7 @@ class TorchArchive {
 
   const char* format() const { return format_; }  ///< `pytorch`, `pytorch (legacy)`
   const TorchPickle& pickle() const { return pickle_; }
+  MemoryBudget& memory() const { return *memory_; }
   const ByteStream::Fail& fail() const { return fail_; }  ///< throws `pytorch: FILE: TEXT`
 
   /// The element type of a tensor that will be read. Before any read(), each tensor is announced once: those that share
@@ -31,7 +33,7 @@ class TorchArchive {
   Tensor read(const PickledTensor& tensor, const std::string& name);
 
  protected:
-  TorchArchive(const std::filesystem::path& path, const char* format);
+  TorchArchive(const std::filesystem::path& path, const char* format, std::shared_ptr<MemoryBudget> memory);
   /// Takes the pickle; then its storages can be read.
   void set_pickle(TorchPickle pickle);
   /// Fills the storage's memory, `numel` elements of its type.
@@ -41,16 +43,18 @@ class TorchArchive {
 
   FileReader file_;
   ByteStream::Fail fail_;
+  std::shared_ptr<MemoryBudget> memory_;
 
  private:
   const char* format_;
   TorchPickle pickle_;
-  uint64_t budget_;             // bytes that further tensors may need
   std::vector<uint32_t> uses_;  // number of tensors of each storage
   std::vector<Tensor> kept_;    // storages of more than one tensor
 };
 
-/// Errors: `pytorch: FILE: …`: no torch.save file, damaged, a pickle that needs more than tensors and plain values.
-std::unique_ptr<TorchArchive> open_torch_archive(const std::filesystem::path& path);
+/// `memory` is that of the load which the file is part of. Errors: `pytorch: FILE: …`: no torch.save file, damaged, a
+/// pickle that needs more than tensors and plain values.
+std::unique_ptr<TorchArchive> open_torch_archive(
+    const std::filesystem::path& path, std::shared_ptr<MemoryBudget> memory = std::make_shared<MemoryBudget>());
 
 }  // namespace weft

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/torch/pickle_tree.h"
 #include "io/torch/torch_archive.h"
-#include "io/weights/weights_file.h"
+#include "io/weights/open_parts.h"
 
 namespace weft {
 namespace {
@@ -9,9 +9,10 @@ namespace {
 /// The tensors of one dict of a torch.save file.
 class TorchFile : public WeightsFile {
  public:
-  TorchFile(const std::filesystem::path& path, const std::string& key) : archive_(open_torch_archive(path)) {
+  TorchFile(const std::filesystem::path& path, const std::string& key, std::shared_ptr<MemoryBudget> memory)
+      : archive_(open_torch_archive(path, std::move(memory))) {
     format_ = archive_->format();
-    PickleTree tree = flatten_pickle(archive_->pickle(), key, archive_->fail());
+    PickleTree tree = flatten_pickle(archive_->pickle(), key, archive_->memory(), archive_->fail());
     metadata_ = std::move(tree.others);
     for (const NamedPickledTensor& named : tree.tensors) {
       if (find(named.name) >= 0) archive_->fail()("tensor '" + named.name + "' occurs twice");
@@ -31,7 +32,12 @@ class TorchFile : public WeightsFile {
 }  // namespace
 
 std::unique_ptr<WeightsFile> open_torch(const std::filesystem::path& path, const std::string& key) {
-  return std::make_unique<TorchFile>(path, key);
+  return open_torch(path, key, std::make_shared<MemoryBudget>());
+}
+
+std::unique_ptr<WeightsFile> open_torch(const std::filesystem::path& path, const std::string& key,
+                                        std::shared_ptr<MemoryBudget> memory) {
+  return std::make_unique<TorchFile>(path, key, std::move(memory));
 }
 
 }  // namespace weft

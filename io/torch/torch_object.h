@@ -51,11 +51,11 @@ struct TorchObject::Item {
 
 /// Writes a file that `torch.load(FILE, weights_only=True)` opens (PyTorch 2; 1.13 reads no floats);
 /// tensors that share memory share it in the file too. Replaces an old file atomically. Errors: the disk
-/// is full, Weft was built without libzip.
-void write_torch(const std::filesystem::path& path, const TorchObject& object);
+/// is full, Weft was built without libzip. `keep`: AtomicFile::commit.
+void write_torch(const std::filesystem::path& path, const TorchObject& object, int keep = 1);
 
-/// Reads a whole torch.save file by io/pickle/unpickler.h, tensors onto the CPU. Errors: those
-/// of open_torch.
+/// Reads a whole torch.save file by io/pickle/unpickler.h, tensors onto the CPU; other values as unpickle_torch() says
+/// (sets are lists, bytes and dtypes strings). Errors: those of open_torch.
 TorchObject read_torch(const std::filesystem::path& path);
 
 }  // namespace weft

@@ -1,27 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names that a pickle of weights may use: the safe part of torch._utils, torch's storages, OrderedDict.
+// The names that a pickle of weights may use: those that torch.load(weights_only=True) allows.
 #include "io/torch/torch_pickle.h"
 
 #include "io/pickle/unpickler.h"
+#include "io/stored_dtype.h"
 #include "kernels/error.h"
 
 namespace weft {
 namespace {
 
 constexpr size_t kLongestKey = 256;
+constexpr uint64_t kMostBytes = uint64_t{1} << 56;  // of a storage: arithmetic on offsets cannot overflow
 
 const TorchStorageType kStorages[] = {
     {"FloatStorage", "F32", 4},     {"DoubleStorage", "F64", 8},    {"HalfStorage", "F16", 2},
     {"BFloat16Storage", "BF16", 2}, {"LongStorage", "I64", 8},      {"IntStorage", "I32", 4},
     {"ShortStorage", "I16", 2},     {"CharStorage", "I8", 1},       {"ByteStorage", "U8", 1},
     {"BoolStorage", "BOOL", 1},     {"ComplexFloatStorage", "", 8}, {"ComplexDoubleStorage", "", 16},
+    {"QInt8Storage", "", 1},        {"QUInt8Storage", "", 1},       {"QInt32Storage", "", 4},
+    {"QUInt4x2Storage", "", 1},     {"QUInt2x4Storage", "", 1},
 };
+const TorchStorageType kUntyped{"UntypedStorage", "", 1};
+
+const TorchName kNames[] = {
+    {"float32", "F32", 4},
+    {"float64", "F64", 8},
+    {"float16", "F16", 2},
+    {"bfloat16", "BF16", 2},
+    {"int64", "I64", 8},
+    {"int32", "I32", 4},
+    {"int16", "I16", 2},
+    {"int8", "I8", 1},
+    {"uint8", "U8", 1},
+    {"uint16", "U16", 2},
+    {"uint32", "U32", 4},
+    {"uint64", "", 8},
+    {"bool", "BOOL", 1},
+    {"float8_e4m3fn", "F8_E4M3", 1},
+    {"float8_e5m2", "F8_E5M2", 1},
+    {"float8_e4m3fnuz", "", 1},
+    {"float8_e5m2fnuz", "", 1},
+    {"float8_e8m0fnu", "", 1},
+    {"float4_e2m1fn_x2", "", 1},
+    {"complex32", "", 4},
+    {"complex64", "", 8},
+    {"complex128", "", 16},
+    {"qint8", "", 1},
+    {"quint8", "", 1},
+    {"qint32", "", 4},
+    {"quint4x2", "", 1},
+    {"quint2x4", "", 1},
+    {"bits8", "", 1},
+    {"bits16", "", 2},
+    TorchName("per_tensor_affine"),
+    TorchName("per_tensor_symmetric"),
+    TorchName("per_channel_affine"),
+    TorchName("per_channel_symmetric"),
+    TorchName("per_channel_affine_float_qparams"),
+    TorchName("Tensor"),
+};
+const TorchName kParameter("nn.parameter.Parameter");
 
 /// A storage, or (in files of PyTorch 0.3 and older) a range of one.
 struct StorageView final : PickleObject {
   const char* kind() const override { return "a storage"; }
 
   size_t storage = 0;  // index into TorchPickle::storages
+  const TorchElement* element = nullptr;
   uint64_t offset = 0, numel = 0;
 };
 
@@ -63,16 +108,46 @@ void check_inside(const PickledTensor& tensor, uint64_t numel, const ByteStream:
     // No real view has more than 2^48 elements; below that, later arithmetic cannot overflow.
     if (__builtin_mul_overflow(elements, size, &elements) || elements > uint64_t{1} << 48) outside();
   }
+  if (empty && !is_countable(tensor.sizes)) outside();
   if (empty ? tensor.offset > numel : last >= numel) outside();
 }
 
-/// (storage, offset, sizes, strides, …); the rest (requires_grad, hooks) is ignored.
-void rebuild_tensor(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
+/// What PyTorch keeps beside the storage: `neg`, of x.conj().imag. `conj` is of complex numbers alone.
+void apply_metadata(const PickleValue& value, PickledTensor& tensor, const ByteStream::Fail& fail) {
+  if (value.as<PickleNone>() != nullptr) return;
+  const auto* dict = value.as<PickleDict>();
+  if (dict == nullptr) fail(str("expected a dict of a tensor's metadata, got ", value.kind()));
+  for (const auto& [key, item] : dict->items) {
+    const auto* name = key->as<std::string>();
+    const auto* flag = item->as<bool>();
+    if (name == nullptr || flag == nullptr) fail("expected names and bools as a tensor's metadata");
+    if (!*flag) continue;
+    if (*name != "neg") fail(str("expected a tensor's metadata 'neg' alone, got '", *name, "'"));
+    tensor.negative = true;
+  }
+}
+
+/// (storage, offset, sizes, strides, requires_grad, hooks), then with `has_dtype` the dtype of untyped storages, then
+/// the metadata. Only the last of these and those before requires_grad count.
+void rebuild(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail, bool has_dtype) {
   const auto& items = arguments.items;
-  if (items.size() < 4) fail(str("expected a storage, an offset, sizes and strides, got ", items.size(), " values"));
+  const size_t least = has_dtype ? 7 : 4, metadata = has_dtype ? 7 : 6;
+  if (items.size() < least)
+    fail(str("expected a storage, an offset, sizes and strides, got ", items.size(), " values"));
   const auto* view = items[0]->as<StorageView>();
   if (view == nullptr) fail(str("expected a storage, got ", items[0]->kind()));
   auto tensor = std::make_unique<PickledTensor>();
+  tensor->element = view->element;
+  uint64_t numel = view->numel;
+  if (has_dtype) {
+    const auto* name = items[6]->as<TorchName>();
+    if (name == nullptr || name->element.bytes == 0) fail(str("expected a dtype, got ", items[6]->kind()));
+    const uint64_t bytes = view->numel * view->element->bytes;  // at most the file's, or the archive refuses it
+    if (view->offset != 0 || bytes % name->element.bytes != 0)
+      fail(str("expected a storage of whole elements of ", name->text(), ", got ", bytes, " bytes"));
+    tensor->element = &name->element;
+    numel = bytes / name->element.bytes;
+  }
   const uint64_t offset = count_of(*items[1], "an offset", fail);
   tensor->storage = view->storage;
   tensor->offset = offset;
@@ -80,9 +155,28 @@ void rebuild_tensor(const PickleList& arguments, PickleValue& result, const Byte
   tensor->strides = shape_of(*items[3], "strides", fail);
   if (tensor->sizes.rank() != tensor->strides.rank())
     fail(str("expected as many strides as sizes, got ", tensor->strides, " for ", tensor->sizes));
-  check_inside(*tensor, view->numel, fail);
+  check_inside(*tensor, numel, fail);
   tensor->offset += view->offset;
+  if (items.size() > metadata) apply_metadata(*items[metadata], *tensor, fail);
   result.is = std::move(tensor);
+}
+
+void rebuild_tensor(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
+  rebuild(arguments, result, fail, /*has_dtype=*/false);
+}
+
+void rebuild_tensor_v3(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
+  rebuild(arguments, result, fail, /*has_dtype=*/true);
+}
+
+/// A subclass or a tensor with attributes: (function, type, arguments, state). The attributes are left out.
+void rebuild_from_type(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
+  const auto& items = arguments.items;
+  const auto* function = items.size() != 4 ? nullptr : items[0]->as<PickleFunction>();
+  const auto* inner = items.size() != 4 ? nullptr : items[2]->as<PickleList>();
+  if (function == nullptr || inner == nullptr || function->call == rebuild_from_type)
+    fail("_rebuild_from_type_v2: expected a function, a type, arguments and a state");
+  function->call(*inner, result, fail);
 }
 
 /// OrderedDict(), or Python 2's OrderedDict([[key, value], …]).
@@ -107,22 +201,119 @@ void rebuild_parameter(const PickleList& arguments, PickleValue& result, const B
   result.is = std::make_unique<PickledTensor>(*tensor);
 }
 
+/// The one argument of a function that converts it.
+template <class T>
+const T& only(const PickleList& arguments, const char* function, const char* expected, const ByteStream::Fail& fail) {
+  const T* value = arguments.items.size() != 1 ? nullptr : arguments.items[0]->as<T>();
+  if (value == nullptr) fail(str(function, ": expected ", expected));
+  return *value;
+}
+
+void make_size(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
+  PickleList sizes = only<PickleList>(arguments, "torch.Size", "a tuple", fail);
+  sizes.is_tuple = true;
+  result.is = std::move(sizes);
+}
+
+/// As a list, in the file's order.
+void make_set(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
+  result.is = PickleList{only<PickleList>(arguments, "set", "a list", fail).items};
+}
+
+void make_counter(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
+  result.is = PickleDict{only<PickleDict>(arguments, "Counter", "a dict", fail).items};
+}
+
+/// `cuda:1`.
+void make_device(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
+  const auto& items = arguments.items;
+  const auto* kind = items.empty() ? nullptr : items[0]->as<std::string>();
+  const auto* index = items.size() != 2 ? nullptr : items[1]->as<int64_t>();
+  if (kind == nullptr || items.size() > 2 || (items.size() == 2 && index == nullptr))
+    fail("torch.device: expected a text and a whole number");
+  result.is = index == nullptr ? *kind : str(*kind, ':', *index);
+}
+
+void get_layout(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
+  result.is = only<std::string>(arguments, "_get_layout", "a text", fail);
+}
+
+/// Python 3's bytes in protocol 2: encode(text, 'latin1'), a character for each byte.
+void encode(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
+  const auto* text = arguments.items.size() != 2 ? nullptr : arguments.items[0]->as<std::string>();
+  const auto* encoding = text == nullptr ? nullptr : arguments.items[1]->as<std::string>();
+  if (encoding == nullptr || *encoding != "latin1") fail("_codecs.encode: expected a text and 'latin1'");
+  std::string bytes;
+  for (size_t i = 0; i < text->size(); ++i) {
+    const auto first = static_cast<unsigned char>((*text)[i]);
+    const bool two = first == 0xC2 || first == 0xC3;
+    if (first >= 0x80 && (!two || i + 1 == text->size())) fail("_codecs.encode: expected characters up to U+00FF");
+    bytes += two ? static_cast<char>((first & 3) << 6 | ((*text)[++i] & 0x3F)) : (*text)[i];
+  }
+  result.is = std::move(bytes);
+}
+
+void make_bytearray(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
+  result.is = arguments.items.empty() ? std::string() : only<std::string>(arguments, "bytearray", "bytes", fail);
+}
+
+/// As the pair of its parts.
+void make_complex(const PickleList& arguments, PickleValue& result, const ByteStream::Fail& fail) {
+  if (arguments.items.size() != 2 || arguments.items[0]->as<double>() == nullptr ||
+      arguments.items[1]->as<double>() == nullptr)
+    fail("complex: expected two numbers");
+  result.is = PickleList{arguments.items, true};
+}
+
+#define WEFT_REFUSE(text)                                                            \
+  PickleFunction([](const PickleList&, PickleValue&, const ByteStream::Fail& fail) { \
+    fail("expected a dense tensor, got " text);                                      \
+  })
+
 const struct {
   const char *module, *name;
   PickleFunction function;
 } kFunctions[] = {
     {"collections", "OrderedDict", PickleFunction(ordered_dict)},
+    {"collections", "Counter", PickleFunction(make_counter)},
     {"torch._utils", "_rebuild_tensor", PickleFunction(rebuild_tensor)},
     {"torch._utils", "_rebuild_tensor_v2", PickleFunction(rebuild_tensor)},
+    {"torch._utils", "_rebuild_tensor_v3", PickleFunction(rebuild_tensor_v3)},
     {"torch._utils", "_rebuild_parameter", PickleFunction(rebuild_parameter)},
+    {"torch._utils", "_rebuild_parameter_with_state", PickleFunction(rebuild_parameter)},
+    {"torch._tensor", "_rebuild_from_type_v2", PickleFunction(rebuild_from_type)},
+    {"torch._utils", "_rebuild_qtensor", WEFT_REFUSE("a quantised one. In PyTorch: save x.dequantize()")},
+    {"torch._utils", "_rebuild_sparse_tensor", WEFT_REFUSE("a sparse one. In PyTorch: save x.to_dense()")},
+    {"torch._utils", "_rebuild_nested_tensor", WEFT_REFUSE("a nested one. In PyTorch: save x.to_padded_tensor(0)")},
+    {"torch._utils", "_rebuild_meta_tensor_no_storage", WEFT_REFUSE("one on the device meta, which has no data")},
+    {"torch._utils", "_rebuild_device_tensor_from_numpy",
+     WEFT_REFUSE("one of a device that saves NumPy arrays. In PyTorch: save x.cpu()")},
+    {"torch._utils", "_rebuild_device_tensor_from_cpu_tensor",
+     WEFT_REFUSE("one of a device of its own. In PyTorch: save x.cpu()")},
+    {"torch._utils", "_rebuild_wrapper_subclass", WEFT_REFUSE("a wrapper of others. In PyTorch: save what it holds")},
+    {"torch", "Size", PickleFunction(make_size)},
+    {"torch", "device", PickleFunction(make_device)},
+    {"torch.serialization", "_get_layout", PickleFunction(get_layout)},
+    {"_codecs", "encode", PickleFunction(encode)},
+    {"__builtin__", "set", PickleFunction(make_set)},
+    {"builtins", "set", PickleFunction(make_set)},
+    {"__builtin__", "bytearray", PickleFunction(make_bytearray)},
+    {"builtins", "bytearray", PickleFunction(make_bytearray)},
+    {"__builtin__", "complex", PickleFunction(make_complex)},
+    {"builtins", "complex", PickleFunction(make_complex)},
 };
+#undef WEFT_REFUSE
 
 const PickleObject* find_global(const std::string& module, const std::string& name) {
   for (const auto& row : kFunctions)
     if (module == row.module && name == row.name) return &row.function;
+  if (module == "torch.storage" && name == kUntyped.name) return &kUntyped;
+  if (module == "torch.nn.parameter" && name == "Parameter") return &kParameter;
   if (module != "torch") return nullptr;
   for (const TorchStorageType& type : kStorages)
     if (name == type.name) return &type;
+  for (const TorchName& known : kNames)
+    if (name == known.element.name) return &known;
   return nullptr;
 }
 
@@ -151,8 +342,11 @@ void load_storage(TorchPickle& pickle, const PickleValue& id, PickleValue& resul
     fail(str("storage '", *key, "': expected ", storages[index].type->name, " of ", storages[index].numel,
              " elements as before, got ", type->name, " of ", numel));
   }
+  if (numel > kMostBytes / type->bytes)
+    fail(str("storage '", *key, "': expected a size that fits memory, got ", numel));
   StorageView view;
   view.storage = index;
+  view.element = type;
   view.numel = numel;
   if (items.size() == 6 && items[5]->as<PickleNone>() == nullptr) {  // (key of the view, offset, size)
     const auto* range = items[5]->as<PickleList>();
@@ -168,11 +362,12 @@ void load_storage(TorchPickle& pickle, const PickleValue& id, PickleValue& resul
 
 }  // namespace
 
-TorchPickle unpickle_torch(ByteStream& bytes, const ByteStream::Fail& fail) {
+TorchPickle unpickle_torch(ByteStream& bytes, const ByteStream::Fail& fail, MemoryBudget* memory) {
   TorchPickle pickle;
   const PickleVocabulary weights{
       .holds = "weights",
       .advice = ". If you trust the file, load it in PyTorch and save its state_dict() alone",
+      .memory = memory,
       .find = find_global,
       .load_persistent = [&](const PickleValue& id, PickleValue& result, const ByteStream::Fail& bad) {
         load_storage(pickle, id, result, bad);

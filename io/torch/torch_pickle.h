@@ -6,20 +6,33 @@
 #include <vector>
 
 #include "core/shape.h"
+#include "io/memory_budget.h"
 #include "io/pickle/pickle_value.h"
 
 namespace weft {
 
-/// A storage class of PyTorch: `FloatStorage`, its element type's name in io/stored_dtype.h ("" without a lossless
-/// dtype), and the bytes of one element.
-struct TorchStorageType final : PickleObject {
-  constexpr TorchStorageType(const char* class_name, const char* stored_as, uint64_t element)
-      : name(class_name), stored(stored_as), bytes(element) {}
-  const char* kind() const override { return "a storage type"; }
-
+/// An element type of PyTorch: its name there, its name in io/stored_dtype.h ("" without a lossless dtype), its bytes.
+struct TorchElement {
   const char* name;
   const char* stored;
   uint64_t bytes;
+};
+
+/// A storage class: `FloatStorage`; `UntypedStorage` holds bytes.
+struct TorchStorageType final : PickleObject, TorchElement {
+  constexpr TorchStorageType(const char* class_name, const char* stored_as, uint64_t element)
+      : TorchElement{class_name, stored_as, element} {}
+  const char* kind() const override { return "a storage type"; }
+};
+
+/// A value that is a name of the module torch: a dtype (`torch.uint16`), `torch.per_tensor_affine`, `torch.Tensor`.
+struct TorchName final : PickleObject {
+  constexpr explicit TorchName(const char* text) : element{text, "", 0} {}
+  constexpr TorchName(const char* text, const char* stored_as, uint64_t bytes) : element{text, stored_as, bytes} {}
+  const char* kind() const override { return "a name of PyTorch's"; }
+  std::string text() const { return std::string("torch.") + element.name; }
+
+  TorchElement element;  ///< 0 bytes: no dtype
 };
 
 /// The memory of tensors, as a file names it.
@@ -33,9 +46,11 @@ struct PickledStorage {
 struct PickledTensor final : PickleObject {
   const char* kind() const override { return "a tensor"; }
 
-  size_t storage = 0;   ///< index into TorchPickle::storages
+  size_t storage = 0;  ///< index into TorchPickle::storages
+  const TorchElement* element = nullptr;
   uint64_t offset = 0;  ///< elements
   Shape sizes, strides;
+  bool negative = false;  ///< the values are those of the storage with the other sign
 };
 
 struct TorchPickle : Pickle {
@@ -43,8 +58,10 @@ struct TorchPickle : Pickle {
   std::unordered_map<std::string, size_t> storage_of_key;
 };
 
-/// Builds the values of a pickle of weights: tensors, OrderedDicts and plain values. It knows four functions, torch's
-/// storage types, and the persistent ids `('storage', type, key, place, numel[, view])`. Errors: those of unpickle().
-TorchPickle unpickle_torch(ByteStream& bytes, const ByteStream::Fail& fail);
+/// Builds the values of a pickle of weights: dense tensors, and the plain values that `torch.load(weights_only=True)`
+/// reads: of dtypes, devices and layouts their names, of sets lists, of bytes texts, of a complex number the pair. It
+/// knows the functions and types in torch_pickle.cpp, and the persistent ids `('storage', type, key, place, numel[,
+/// view])`. Errors: those of unpickle(); tensors that are quantised, sparse, nested or without data, by that name.
+TorchPickle unpickle_torch(ByteStream& bytes, const ByteStream::Fail& fail, MemoryBudget* memory = nullptr);
 
 }  // namespace weft

@@ -137,7 +137,7 @@ ZipWriter::Load load_of(std::string bytes) {
 
 }  // namespace
 
-void write_torch(const std::filesystem::path& path, const TorchObject& object) {
+void write_torch(const std::filesystem::path& path, const TorchObject& object, int keep) {
   Writer writer;
   writer.value(object);
   const std::string pickle = writer.finish();
@@ -151,7 +151,7 @@ void write_torch(const std::filesystem::path& path, const TorchObject& object) {
   }
   zip.add("archive/version", 2, load_of(std::string("3\n")));
   zip.close();
-  file.commit();
+  file.commit(keep);
 }
 
 void write_torch(const std::filesystem::path& path, const StateDict& state) {

@@ -14,7 +14,7 @@ namespace {
 
 class SafetensorsWeights : public WeightsFile {
  public:
-  explicit SafetensorsWeights(const std::filesystem::path& path) : file_(path) {
+  SafetensorsWeights(const std::filesystem::path& path, MemoryBudget& memory) : file_(path, memory) {
     format_ = "safetensors";
     metadata_ = file_.metadata();
     for (const SafetensorsEntry& entry : file_.entries())
@@ -53,8 +53,8 @@ bool looks_like_safetensors(const char* start, uint64_t size) {
 
 }  // namespace
 
-std::unique_ptr<WeightsFile> open_safetensors(const std::filesystem::path& path) {
-  return std::make_unique<SafetensorsWeights>(path);
+std::unique_ptr<WeightsFile> open_safetensors(const std::filesystem::path& path, MemoryBudget& memory) {
+  return std::make_unique<SafetensorsWeights>(path, memory);
 }
 
 std::unique_ptr<WeightsFile> open_weights(const std::filesystem::path& path, const OpenWeightsOptions& options) {
@@ -70,7 +70,8 @@ std::unique_ptr<WeightsFile> open_weights(const std::filesystem::path& path, con
       file.bad("expected no key for this format, which holds one dict, got '", options.key, "'");
   };
   if (looks_like_safetensors(start, file.size()) || path.extension() == ".safetensors") {
-    auto weights = open_safetensors(path);
+    MemoryBudget memory;
+    auto weights = open_safetensors(path, memory);
     if (weights->metadata().contains(CheckpointIndex::kMetadataKey)) return checkpoint();
     return without_key(), std::move(weights);
   }

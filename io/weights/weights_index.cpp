@@ -20,6 +20,8 @@ class ShardedWeights : public WeightsFile {
  public:
   explicit ShardedWeights(const std::filesystem::path& path) {
     const FileReader file(path, "weights index");
+    const auto memory = std::make_shared<MemoryBudget>();  // of all shards together
+    memory->opened(file.size());
     const Json map = weight_map(file);
     std::map<std::string, size_t> numbers;
     for (const auto& [name, value] : map.items()) {
@@ -27,7 +29,7 @@ class ShardedWeights : public WeightsFile {
       const auto [known, is_new] = numbers.emplace(shard, shards_.size());
       if (is_new) {
         if (shards_.size() == kMostShards) file.bad("expected at most ", kMostShards, " files, got more");
-        shards_.push_back(open_shard(path.parent_path() / shard));
+        shards_.push_back(open_shard(path.parent_path() / shard, memory));
         if (shards_.back()->format() == "sharded") file.bad("expected '", shard, "' to hold tensors, got an index");
       }
       const WeightsFile& holder = *shards_[known->second];
@@ -75,8 +77,9 @@ class ShardedWeights : public WeightsFile {
     return shard;
   }
 
-  static std::unique_ptr<WeightsFile> open_shard(const std::filesystem::path& path) {
-    return path.extension() == ".safetensors" ? open_safetensors(path) : open_torch(path);
+  static std::unique_ptr<WeightsFile> open_shard(const std::filesystem::path& path,
+                                                 const std::shared_ptr<MemoryBudget>& memory) {
+    return path.extension() == ".safetensors" ? open_safetensors(path, *memory) : open_torch(path, "", memory);
   }
 
   std::vector<std::unique_ptr<WeightsFile>> shards_;

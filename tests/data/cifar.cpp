@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/cifar.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "tests/data/fixture.h"
 #include "tests/data/python2_pickle.h"
 
@@ -56,6 +59,16 @@ TEST(Cifar10, LooksIntoTheArchivesFolderAndReadsItsNames) {
   const std::string names = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n\n";
   write_file(folder.path() / "cifar-10-batches-bin" / "batches.meta.txt", {names.begin(), names.end()});
   EXPECT_EQ(cifar10(folder.path(), Split::val)->classes()[9], "j");
+}
+
+TEST(Cifar10, ANamedPipeOfNamesIsRefused) {
+  const TemporaryFolder folder;
+  write_file(folder / "test_batch.bin", cifar10_bytes(1));
+  ASSERT_EQ(::mkfifo((folder / "batches.meta.txt").c_str(), 0600), 0);
+  ::alarm(60);  // reading it would wait for a writer for ever
+  EXPECT_THAT(error_text([&] { cifar10(folder.path(), Split::val); }),
+              HasSubstr("batches.meta.txt: expected a file, got something else"));
+  ::alarm(0);
 }
 
 TEST(Cifar10, WritingIsTheInverseOfReading) {

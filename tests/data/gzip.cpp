@@ -27,6 +27,31 @@ TEST(Idx, ReadsPackedFiles) {
   EXPECT_EQ(set->get(2).label, labels[8 + 2]);
 }
 
+// A packed byte may stand for a thousand: no more is unpacked than the header promises and the images are.
+TEST(Idx, APackedFileCannotGrowBeyondItsHeader) {
+  const TemporaryFolder folder;
+  std::vector<uint8_t> images = idx_bytes({5, 4, 3}), labels = idx_bytes({5}, 9);
+  images.resize(images.size() + (size_t{64} << 20));
+  write_file(folder / "train-images-idx3-ubyte.gz", packed(images));
+  write_file(folder / "train-labels-idx1-ubyte.gz", packed(labels));
+  EXPECT_THAT(error_text([&] { idx(folder.path(), Split::train); }),
+              HasSubstr("is oversized: its header promises 60 bytes of data, got more"));
+  // The header of the labels promises what no images are for: it is refused before anything is unpacked.
+  write_file(folder / "train-images-idx3-ubyte", idx_bytes({5, 4, 3}));
+  fs::remove(folder / "train-images-idx3-ubyte.gz");
+  std::vector<uint8_t> many{0, 0, 8, 1, 0x40, 0, 0, 0};
+  many.resize(size_t{16} << 20);
+  write_file(folder / "train-labels-idx1-ubyte.gz", packed(many));
+  EXPECT_THAT(error_text([&] { idx(folder.path(), Split::train); }),
+              HasSubstr("expected as many labels as images, got 1073741824"));
+}
+
+TEST(Gunzip, StopsAtTheLimit) {
+  const std::vector<uint8_t> bytes = random_bytes(700'000);
+  EXPECT_EQ(gunzip(packed(bytes), "x.gz", 300'000), std::vector<uint8_t>(bytes.begin(), bytes.begin() + 300'000));
+  EXPECT_EQ(gunzip(packed(bytes), "x.gz", 700'001), bytes);
+}
+
 TEST(Gunzip, UnpacksMembersInARow) {
   const std::vector<uint8_t> first = random_bytes(70000), second = random_bytes(1000);
   std::vector<uint8_t> both = packed(first);

@@ -85,6 +85,13 @@ TEST(Hdf5Images, SaysWhatItCannotUse) {
   EXPECT_THAT(error_text([&] { hdf5_images("/none.h5", "train"); }), HasSubstr("No such file"));
 }
 
+// Before the values are read, which would take 34 GB.
+TEST(Hdf5Images, LabelsAreAsManyAsTheImages) {
+  WEFT_NEED_PART(HDF5, "HDF5");
+  EXPECT_THAT(error_text([] { hdf5_images(file_of_h5py("many_targets.h5"), "train"); }),
+              HasSubstr("train: expected as many targets as images, got 4294967296 and 2"));
+}
+
 TEST(Hdf5Images, NoticesAFileThatWasCutShort) {
   WEFT_NEED_PART(HDF5, "HDF5");
   const TemporaryFolder folder;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/image_folder.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "tests/data/fixture.h"
 
 namespace weft::data::testing {
@@ -63,6 +66,35 @@ TEST(ImageFolder, RefusesWhatItCannotUse) {
   fs::create_directories(folder / "train/hollow");
   EXPECT_THAT(error_text([&] { image_folder(folder.path(), Split::train); }),
               HasSubstr("train/hollow, got none. Add some, or remove the class."));
+}
+
+TEST(ImageFolder, NamesTheUnreadableFolder) {
+  const TemporaryFolder folder;
+  place("rgb.png", folder / "train/a/deep/1.png");
+  fs::permissions(folder / "train/a/deep", fs::perms::none);
+  fs::permissions(folder.path(), fs::perms::all);
+  const pid_t child = ::fork();
+  if (child == 0) {  // as a user whom permissions bind
+    if (::geteuid() == 0 && ::seteuid(65534) != 0) ::_exit(2);
+    const std::string text = error_text([&] { image_folder(folder.path(), Split::train); });
+    ::_exit(text == "folder: expected to read " + (folder / "train/a/deep").string() + ", got 'Permission denied'" ? 0
+                                                                                                                   : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  fs::permissions(folder / "train/a/deep", fs::perms::owner_all);
+}
+
+TEST(ImageFolder, NamesOnOneLine) {
+  const TemporaryFolder folder;
+  place("rgb.png", folder / "train/a/1.png");
+  place("rgb.png", folder / "val/a/1.png");
+  place("rgb.png", folder / "val/b\n\x1b[2J/1.png");
+  EXPECT_THAT(error_text([&] { image_folder(folder.path(), Split::val); }),
+              HasSubstr("the new class 'b\\x0a\\x1b[2J'"));
+  write_file(folder / "train/a/bad\n.jpg", {1});
+  EXPECT_THAT(error_text([&] { image_folder(folder.path(), Split::train)->get(1); }), HasSubstr("bad\\x0a.jpg"));
 }
 
 TEST(ImageFolder, NamesTheUnreadableImage) {

@@ -100,7 +100,8 @@ TEST(WordPiece, ReadsAVocabularyFile) {
   write(folder, "short.txt", "[PAD]\n[UNK]\n");
   EXPECT_THAT(error_text([&] { WordPiece::from_file(folder / "short.txt"); }),
               HasSubstr("expected the token [CLS] among 2 tokens"));
-  EXPECT_THAT(error_text([&] { WordPiece::from_file(folder / "none.txt"); }), HasSubstr("vocabulary: cannot open"));
+  EXPECT_THAT(error_text([&] { WordPiece::from_file(folder / "none.txt"); }),
+              HasSubstr("none.txt: expected to open it, got 'No such file"));
   EXPECT_THAT(error_text([&] { read.token(5); }), HasSubstr("vocabulary: expected an id below 5, got 5"));
 }
 
@@ -158,7 +159,8 @@ TEST(TextTable, ReadsTheLayoutsOfGlue) {
 
 TEST(TextTable, SaysWhatIsWrong) {
   const TemporaryFolder folder;
-  EXPECT_THAT(error_text([&] { read_text_table(folder / "none.tsv"); }), HasSubstr("text table: cannot open"));
+  EXPECT_THAT(error_text([&] { read_text_table(folder / "none.tsv"); }),
+              HasSubstr("none.tsv: expected to open it, got 'No such file"));
   write(folder, "empty.tsv", "");
   EXPECT_THAT(error_text([&] { read_text_table(folder / "empty.tsv"); }), HasSubstr("empty.tsv is empty"));
   write(folder, "header.tsv", "a\tb\n1\t2\n");

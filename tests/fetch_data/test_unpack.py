@@ -48,6 +48,14 @@ class Unpack(FetchCase):
                 self.refused(f"{name} cannot be unpacked")
                 self.assertFalse(os.path.exists(self.whole))
 
+    def test_an_encrypted_zip(self):
+        packed = bytearray(made_up.zipped([("cifar-100-binary/train.bin", b"secret")]))
+        for start, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):  # the general purpose flags of both headers
+            packed[packed.index(start) + flags] |= 1
+        self.serve("set.zip", bytes(packed))
+        self.refused("set.zip cannot be unpacked: File 'cifar-100-binary/train.bin' is encrypted")
+        self.expect_nothing_outside()
+
     def test_an_archive_cut_short(self):
         self.serve("set.tar.gz", self.content[:len(self.content) // 2])
         self.refused("set.tar.gz cannot be unpacked")

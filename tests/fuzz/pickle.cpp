@@ -12,9 +12,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const char* key : {"", "state_dict"}) {
     fuzz::expect_value_or_error([&] {
       ByteStream stream(bytes, fail);
-      const TorchPickle pickle = unpickle_torch(stream, fail);
+      MemoryBudget memory;
+      const TorchPickle pickle = unpickle_torch(stream, fail, &memory);
       if (pickle.end > size || pickle.root == nullptr) std::abort();
-      for (const auto& [name, tensor] : flatten_pickle(pickle, key, fail).tensors)
+      for (const auto& [name, tensor] : flatten_pickle(pickle, key, memory, fail).tensors)
         if (tensor->storage >= pickle.storages.size()) std::abort();
     });
   }

@@ -63,3 +63,9 @@ with h5py.File(out / "wrong.h5", "w") as file:
 
 with h5py.File(out / "user_block.h5", "w", userblock_size=512) as file:
     fill(file.create_group("train"), val, [0, 0])
+
+with h5py.File(out / "many_targets.h5", "w") as file:  # 4,294,967,296 compressed labels of two images: 34 GB of memory
+    made = file.create_group("train")
+    images = made.create_dataset("images", (2,), dtype=sequence)
+    images[0] = images[1] = val[1]
+    made.create_dataset("targets", (1 << 32,), dtype="int64", chunks=(1 << 20,), compression="gzip")

@@ -249,6 +249,12 @@ TEST(Nersc, DamagedAndForeignCheckpointsAreRefused) {
   const std::string path = "./outputs/default/0/checkpoints/ckpt.tar", file = folder / path;
   const std::string whole = read_text(file);
   folder.write(path, whole.substr(0, whole.size() / 2));
+  const Outcome run = train_single(folder, "");
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("; going on from ./outputs/default/0/checkpoints/ckpt.1.tar\n"));
+  EXPECT_EQ(read_torch(file).at("epoch", "").integer(""), 2) << "the damaged epoch was made again";
+  folder.write(path, whole.substr(0, whole.size() / 2));
+  std::filesystem::remove(folder / "outputs/default/0/checkpoints/ckpt.1.tar");
   expect_refusal(folder, "", 1, "pytorch: " + path + ": ");
   folder.write(path, whole);
   folder.write("small.yaml", read_text(folder / "small.yaml") + "deep:\n  <<: *DEFAULT\n  depth: 4\n");

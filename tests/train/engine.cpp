@@ -103,7 +103,7 @@ TEST(Engine, CallsItsTaskInOrder) {
   line.scores = {0.5, 0.4};
   EXPECT_EQ(line.engine.run(), RunEnd::finished);
   EXPECT_THAT(line.calls,
-              ElementsAre("validate", "done", "save", "best", "saved", "validate", "done", "save", "saved"));
+              ElementsAre("validate", "done", "best", "save", "saved", "validate", "done", "save", "saved"));
   EXPECT_EQ(line.engine.position().step, 10);
   EXPECT_EQ(line.engine.position().best_epoch, 1);
   EXPECT_EQ(line.engine.position().best_score, 0.5);

@@ -24,6 +24,11 @@ TEST(GuardedMain, AnErrorIsOneLine) {
             std::pair(1, std::string("train: error: conv2d: expected 3 channels, got 4\n")));
 }
 
+TEST(GuardedMain, NoNameOfAFileMovesTheCursor) {
+  EXPECT_EQ(outcome([]() -> int { fail("folder: cannot read a\x1b[2J\xff\nsecond line"); }),
+            std::pair(1, std::string("train: error: folder: cannot read a\\x1b[2J\\xff\nsecond line\n")));
+}
+
 TEST(GuardedMain, UsageErrorsAreTwo) {
   EXPECT_EQ(outcome([]() -> int { throw UsageError("unknown flag --epoch."); }),
             std::pair(2, std::string("train: error: unknown flag --epoch. (train --help lists the flags)\n")));

@@ -193,6 +193,37 @@ TEST(RunLock, ARemovedFileIsNoLock) {
   EXPECT_TRUE(fs::exists(folder / RunLock::kFile));
 }
 
+TEST(RunLock, ADeletedFileIsMadeAgainAtTheNextCheckpoint) {
+  const TemporaryFolder folder;
+  const RunFolder run(folder.path(), patient(0));
+  run.save(RunFolder::kLastCheckpoint, {});
+  fs::remove(folder / RunLock::kFile);
+  run.save(RunFolder::kLastCheckpoint, {});
+  EXPECT_EQ(read_file(folder / RunLock::kFile), str("process ", ::getpid(), " on ", dist::host_name(), '\n'));
+  const pid_t other = ::fork();
+  if (other == 0) ::_exit(error_of([&] { RunFolder(folder.path(), patient(0)); }) == "(no error)" ? 1 : 0);
+  int status = 0;
+  ::waitpid(other, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "it is locked again";
+}
+
+TEST(RunLock, ASecondRunAfterADeletedFileEndsTheFirst) {
+  const TemporaryFolder folder;
+  auto run = std::make_unique<RunFolder>(folder.path(), patient(0));
+  run->save(RunFolder::kLastCheckpoint, {});
+  const std::string before = read_file(run->last_checkpoint());
+  fs::remove(folder / RunLock::kFile);
+  const Holder other(folder.path());
+  Checkpoint next;
+  next.integers["step"] = 2;
+  EXPECT_EQ(error_of([&] { run->save(RunFolder::kLastCheckpoint, next); }),
+            str("run folder: the file ", (folder / RunLock::kFile).string(), " was deleted, and ", other.name(),
+                " has the folder now. Two runs must not write into one: this one ends"));
+  EXPECT_EQ(read_file(run->last_checkpoint()), before);
+  run.reset();
+  EXPECT_EQ(read_file(folder / RunLock::kFile), other.name() + "\n") << "it takes its own lock away, no other's";
+}
+
 TEST(RunLock, AFileSystemWithoutLocksIsToldOfAndUsed) {
   for (const int error : {ENOLCK, EOPNOTSUPP, ENOSYS}) {
     const TemporaryFolder folder;

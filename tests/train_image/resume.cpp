@@ -3,6 +3,8 @@
 #include <signal.h>
 
 #include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "io/checkpoint.h"
@@ -16,6 +18,7 @@ namespace weft::tests {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 // A small net on noise: what counts is that every bit of state comes back.
 const std::string kRun =
@@ -98,6 +101,93 @@ TEST(Resume, AFinishedRunStaysAsItIs) {
   EXPECT_EQ(again.exit_code, 0) << again.output;
   EXPECT_THAT(again.output, HasSubstr("all 1 epochs are done; raise --epochs to go on"));
   EXPECT_EQ(read_text(folder / "run/summary.json"), summary);
+}
+
+/// The whole number of this name in the checkpoint or summary.json.
+int64_t best_epoch_in(const std::string& path) {
+  if (path.ends_with(".json")) return nlohmann::json::parse(read_text(path))["best_epoch"];
+  return load_checkpoint(path).integer("best_epoch");
+}
+
+// A kill between the best checkpoint and the last one: the best is an epoch ahead.
+TEST(Resume, BestLastAndSummaryAgreeAfterAKillBetweenThem) {
+  const TemporaryFolder folder;
+  const std::string out = folder / "run", last = out + "/checkpoint_last.safetensors",
+                    best = out + "/checkpoint_best.safetensors", summary = out + "/summary.json";
+  checkpoint_after(out, {13}, "");
+  const int64_t first = best_epoch_in(best);
+  ASSERT_EQ(first, 1);
+  std::filesystem::copy(last, folder / "first");
+  // A best checkpoint of an epoch that the last one does not know.
+  Checkpoint ahead = load_checkpoint(best);
+  ahead.integers["best_epoch"] = 2;
+  save_checkpoint(best, ahead);
+  const Outcome run = train_image(kRun + "--resume auto --out " + out + " --max-steps 26");
+  EXPECT_THAT(run.output,
+              HasSubstr("no checkpoint_best of epoch 1 in " + out + ": the best of the epochs from here on"));
+  EXPECT_EQ(best_epoch_in(best), 2);
+  EXPECT_EQ(best_epoch_in(last), 2);
+  EXPECT_EQ(best_epoch_in(summary), 2);
+}
+
+TEST(Resume, ADamagedLastCheckpointIsPassedOver) {
+  const TemporaryFolder folder;
+  const std::string out = folder / "run", last = out + "/checkpoint_last.safetensors";
+  const Checkpoint whole = checkpoint_after(folder / "whole", {12}, "");
+  checkpoint_after(out, {5, 8}, "");
+  std::string bytes = read_text(last);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  std::ofstream(last, std::ios::binary) << bytes;
+  const Outcome run = train_image(kRun + "--resume auto --out " + out + " --max-steps 12");
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("; going on from " + out + "/checkpoint_last.1.safetensors\n"));
+  EXPECT_THAT(run.output, HasSubstr("at epoch 1, step 5"));
+  expect_same_bits(whole.part("model"), load_checkpoint(last).part("model"));
+
+  std::filesystem::remove(last);
+  std::filesystem::remove(out + "/checkpoint_last.1.safetensors");
+  std::filesystem::create_symlink("nowhere", last);
+  const Outcome link = train_image(kRun + "--resume auto --out " + out + " --max-steps 12");
+  EXPECT_EQ(link.exit_code, 1);
+  EXPECT_THAT(link.output, HasSubstr("got a link to a file that is not there"));
+}
+
+TEST(Resume, LinesOfARunThatDiedBeforeItsFirstCheckpointGo) {
+  const TemporaryFolder folder;
+  const std::string out = folder / "run";
+  std::filesystem::create_directories(out);
+  std::ofstream(out + "/metrics.jsonl") << "{\"step\":13,\"split\":\"train\",\"loss\":9}\n";
+  ASSERT_EQ(train_image(kRun + "--resume auto --max-steps 13 --out " + out).exit_code, 0);
+  EXPECT_THAT(read_text(out + "/metrics.jsonl"), Not(HasSubstr("\"loss\":9}")));
+}
+
+TEST(Resume, SaysWhatChangedAndRefusesWhatCannotChange) {
+  const TemporaryFolder folder;
+  const std::string out = folder / "run";
+  checkpoint_after(out, {20}, "");
+  const auto resumed = [&](const std::string& more) {
+    return train_image(kRun + more + " --resume auto --out " + out + " --max-steps 21 ");
+  };
+  const auto refuses = [&](const std::string& more, const std::string& text) {
+    const Outcome run = resumed(more);
+    EXPECT_EQ(run.exit_code, 1) << more;
+    EXPECT_THAT(run.output, HasSubstr(text)) << more;
+    EXPECT_EQ(load_checkpoint(out + "/checkpoint_last.safetensors").integer("step"), 20);
+  };
+  refuses("--seed 7", "is of the midst of an epoch, whose order of images depends on --seed (1 -> 7)");
+  refuses("--optimizer adam",
+          "holds the state of another optimizer (\"sgd\" -> \"adam\"). To change it, begin anew with --weights ");
+  refuses("--data random:100x16x16x3", "was made with 13 steps per epoch, this run has 7: another data set.");
+  const Outcome changed = resumed("--lr 0.05 --schedule constant --augment none --epochs 20 --workers 0");
+  EXPECT_EQ(changed.exit_code, 0) << changed.output;
+  EXPECT_THAT(changed.output,
+              HasSubstr("with other settings than the checkpoint: augment \"cifar\" -> \"none\", epochs 10 "
+                        "-> 20, lr 0.1 -> 0.05, schedule \"cosine\" -> \"constant\"\n"));
+  const Outcome same = train_image(kRun +
+                                   "--lr 0.05 --schedule constant --augment none --epochs 20 --workers 1 --resume auto "
+                                   "--out " +
+                                   out + " --max-steps 22");
+  EXPECT_THAT(same.output, Not(HasSubstr("other settings"))) << same.output;
 }
 
 TEST(Resume, SigtermFinishesTheStepSavesAndSaysHowToGoOn) {

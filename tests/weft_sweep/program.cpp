@@ -266,5 +266,30 @@ TEST_F(WeftSweep, MnistIsRankedByItsTest) {
   EXPECT_EQ(ranking()["runs"][0]["values"]["lr"], "1");
 }
 
+// A line break in a path would begin a command of the batch script.
+TEST_F(WeftSweep, ABatchScriptHoldsNoLineOfAPath) {
+  const Outcome out = sweep("--slurm --grid x=1 --out 's\ntouch evil\n' -- " + program_ + " --out={run}");
+  EXPECT_EQ(out.exit_code, 2) << out.output;
+  EXPECT_THAT(out.output, HasSubstr("--out: expected a path without control characters"));
+  const std::string odd = "'" + (folder_ / "a\nb") + "'";
+  const Outcome folder = shell("mkdir " + odd + " && cd " + odd + " && " + WEFT_SWEEP + " --slurm --grid x=1 --out " +
+                               out_ + " -- " + program_ + " --out={run}");
+  EXPECT_EQ(folder.exit_code, 2) << folder.output;
+  EXPECT_THAT(folder.output, HasSubstr("the working folder: expected a path without control characters"));
+  const Outcome spaced = sweep("--slurm --grid x=1 --out 'my \"runs' -- " + program_ + " --out={run}");
+  ASSERT_EQ(spaced.exit_code, 0) << spaced.output;
+  EXPECT_THAT(spaced.output, HasSubstr("sbatch 'my \"runs/sweep.sbatch'"));
+  EXPECT_THAT(spaced.output, HasSubstr("weft-sweep --out 'my \"runs' --rank"));
+  EXPECT_THAT(read_text(folder_ / "my \"runs/sweep.sbatch"), HasSubstr("/my \\\"runs/slurm-%A_%a.log\" --open-mode"));
+}
+
+TEST_F(WeftSweep, ValuesAreNotExpandedAgain) {
+  const Outcome run =
+      sweep("--dry-run --grid 'x={run},{y}' --grid y=1 --out " + out_ + " -- " + program_ + " --x={x} --out={run}");
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr(" '--x={run}' '--out="));
+  EXPECT_THAT(run.output, HasSubstr(" '--x={y}' '--out="));
+}
+
 }  // namespace
 }  // namespace weft::tests

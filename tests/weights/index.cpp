@@ -122,5 +122,29 @@ TEST(OpenWeights, PartsOfCheckpoints) {
             "checkpoint: expected a part 'ema', got none. Was it written by another program?");
 }
 
+// A byte of a pickle may take a hundred of memory: all files of one index share one budget.
+TEST(WeightsIndex, AllShardsShareOneBudgetOfMemory) {
+  using namespace std::string_literals;
+  const TemporaryFolder folder;
+  std::string numbers;
+  for (int i = 0; i < 1'000'000; ++i) numbers += "K\1";
+  for (const char* name : {"a", "b"}) {
+    const std::string tensor =
+        "X\1\0\0\0"s + name +
+        "ctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0kX\3\0\0\0cpuK\1tQK\0K\1\x85K\1\x85\x89)tR"s;
+    write_file(folder / str(name, ".bin"),
+               "\x80\2\x8a\nl\xfc\x9c"
+               "F\xf9 j\xa8P\x19.\x80\2M\xe9\3.\x80\2}.}("s +
+                   tensor + "X\4\0\0\0junk]("s + numbers + "eu.](X\1\0\0\0ke."s + "\1\0\0\0\0\0\0\0"s +
+                   std::string(4, '\0'));
+  }
+  write_file(folder / "one.index.json", R"({"weight_map": {"a": "a.bin"}})");
+  write_file(folder / "two.index.json", R"({"weight_map": {"a": "a.bin", "b": "b.bin"}})");
+  EXPECT_EQ(error_of([&] { open_weights(folder / "one.index.json"); }), "(no error)");
+  EXPECT_THAT(
+      error_of([&] { open_weights(folder / "two.index.json"); }),
+      testing::ContainsRegex("b.bin: .*that fit about eight times the [0-9]+ bytes of all files opened, got more"));
+}
+
 }  // namespace
 }  // namespace weft

@@ -36,6 +36,71 @@ TEST(TorchPickle, TensorsOfAStorage) {
   });
 }
 
+/// _rebuild_tensor_v2 with PyTorch's metadata as its last argument.
+std::string with_metadata(const std::string& metadata) {
+  const std::string plain = tensor("K\1", "K\2\x85", "K\1\x85");
+  return plain.substr(0, plain.size() - 2) + metadata + "tR.";
+}
+
+// x.conj().imag has the sign in its metadata: left out, every value would have the wrong one.
+TEST(TorchPickle, TheSignInTheMetadataCounts) {
+  const auto is_negative = [](const std::string& metadata) {
+    bool negative = false;
+    with_pickle(with_metadata(metadata),
+                [&](const TorchPickle& pickle) { negative = pickle.root->as<PickledTensor>()->negative; });
+    return negative;
+  };
+  EXPECT_TRUE(is_negative("}X\3\0\0\0neg\x88s"s));
+  EXPECT_FALSE(is_negative("}X\3\0\0\0neg\x89s"s));
+  EXPECT_FALSE(is_negative("}"));
+  EXPECT_FALSE(is_negative("N"));
+  EXPECT_THAT(pickle_error(with_metadata("}X\4\0\0\0conj\x88s"s)),
+              testing::EndsWith("expected a tensor's metadata 'neg' alone, got 'conj'"));
+  EXPECT_THAT(pickle_error(with_metadata("K\1")),
+              testing::EndsWith("expected a dict of a tensor's metadata, got a whole number"));
+  EXPECT_THAT(pickle_error(with_metadata("}X\3\0\0\0negK\1s"s)),
+              testing::EndsWith("expected names and bools as a tensor's metadata"));
+}
+
+TEST(TorchPickle, ValuesBesideTensors) {
+  const auto error = [](const std::string& call) {
+    const std::string text = pickle_error(call + ".");
+    const size_t place = text.find(": ", 10);
+    return place == std::string::npos ? text : text.substr(place + 2);
+  };
+  with_pickle("c_codecs\nencode\nX\3\0\0\0a\xc3\xbfX\6\0\0\0latin1\x86R."s,
+              [](const TorchPickle& pickle) { EXPECT_EQ(*pickle.root->as<std::string>(), "a\xff"); });
+  EXPECT_EQ(error("c_codecs\nencode\nX\3\0\0\0\xe2\x82\xacX\6\0\0\0latin1\x86R"s),
+            "_codecs.encode: expected characters up to U+00FF");
+  EXPECT_EQ(error("c_codecs\nencode\nX\1\0\0\0aX\4\0\0\0utf8\x86R"s), "_codecs.encode: expected a text and 'latin1'");
+  EXPECT_EQ(error("ctorch\nSize\nK\1\x85R"), "torch.Size: expected a tuple");
+  EXPECT_EQ(error("ctorch\ndevice\nK\1\x85R"), "torch.device: expected a text and a whole number");
+  EXPECT_EQ(error("c__builtin__\nset\n)R"), "set: expected a list");
+  EXPECT_EQ(error("ccollections\nCounter\n]\x85R"), "Counter: expected a dict");
+  EXPECT_EQ(error("c__builtin__\ncomplex\nK\1\x85R"), "complex: expected two numbers");
+  EXPECT_EQ(error("c__builtin__\nbytearray\nK\1\x85R"), "bytearray: expected bytes");
+  EXPECT_EQ(error("ctorch.serialization\n_get_layout\nK\1\x85R"), "_get_layout: expected a text");
+  EXPECT_EQ(error("ctorch._tensor\n_rebuild_from_type_v2\n)R"),
+            "_rebuild_from_type_v2: expected a function, a type, arguments and a state");
+  EXPECT_EQ(error("ctorch._utils\n_rebuild_qtensor\n)R"),
+            "expected a dense tensor, got a quantised one. In PyTorch: save x.dequantize()");
+  EXPECT_EQ(error("ctorch._utils\n_rebuild_sparse_tensor\n)R"),
+            "expected a dense tensor, got a sparse one. In PyTorch: save x.to_dense()");
+  const std::string untyped = "(X\7\0\0\0storagectorch.storage\nUntypedStorage\nX\1\0\0\0kX\3\0\0\0cpuK\5tQ"s;
+  const std::string v3 = "ctorch._utils\n_rebuild_tensor_v3\n(" + untyped + "K\0K\2\x85K\1\x85\x89)"s;
+  EXPECT_EQ(error(v3 + "ctorch\nuint16\ntR"), "expected a storage of whole elements of torch.uint16, got 5 bytes");
+  EXPECT_EQ(error(v3 + "ctorch\nTensor\ntR"), "expected a dtype, got a name of PyTorch's");
+}
+
+// Many calls could copy one list of a megabyte: what they make may not be more than the file describes.
+TEST(TorchPickle, ArgumentsAreNotMultiplied) {
+  std::string calls = "(]("s;
+  for (int i = 0; i < 1000; ++i) calls += "K\1";
+  calls += "eq\0"s;
+  for (int i = 0; i < 1000; ++i) calls += "c__builtin__\nset\nh\0\x85R"s;
+  EXPECT_THAT(pickle_error(calls + "t."), testing::EndsWith("got far more by repetition"));
+}
+
 // PyTorch 0.3's views of storages, and Python 2's OrderedDict([[key, value]]).
 TEST(TorchPickle, OldFiles) {
   const std::string view = "(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0kX\3\0\0\0cpuK\4X\1\0\0\0vK\1K\2\x87tQ"s;

@@ -66,5 +66,6 @@ def unpack(archive, folder, inside=""):
         else:
             with gzip.open(archive) as source:
                 write_file(source, os.path.join(folder, os.path.basename(archive)[:-len(".gz")]))
-    except (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error, FileExistsError) as error:
+    except (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error, FileExistsError,
+            RuntimeError) as error:  # RuntimeError: an encrypted zip, a method that Python lacks
         raise FetchError(f"{os.path.basename(archive)} cannot be unpacked: {error}") from error
