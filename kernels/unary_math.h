@@ -59,6 +59,26 @@ WEFT_HD T gelu_tanh_slope(T x) {
   return T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * k * (T(1) + T(3) * c * square);
 }
 
+// x / (1 + e^-x) (Elfwing et al. 2017), log(1 + e^x), and x tanh(log(1 + e^x)) (Misra 2019).
+
+template <class Math, class T>
+WEFT_HD T silu_slope(T x) {
+  const T s = T(1) / (T(1) + Math::exp(-x));
+  return s * (T(1) + x * (T(1) - s));
+}
+
+/// The exponent is never positive: no overflow.
+template <class Math, class T>
+WEFT_HD T softplus_value(T x) {
+  return (x < T(0) ? T(0) : x) + std::log1p(Math::exp(x < T(0) ? x : -x));
+}
+
+template <class Math, class T>
+WEFT_HD T mish_slope(T x) {
+  const T t = Math::tanh(softplus_value<Math>(x)), s = T(1) / (T(1) + Math::exp(-x));
+  return t + x * (T(1) - t * t) * s;
+}
+
 /// y = f(x); a and b are UnaryArguments in T.
 template <Unary f, class Math = StandardMath, class T>
 WEFT_HD T unary_value(T x, [[maybe_unused]] T a, [[maybe_unused]] T b) {

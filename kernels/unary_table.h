@@ -36,5 +36,15 @@
   OP(tanh, floating, y, Math::tanh(x), dy * (T(1) - y * y))                                                            \
   FUNCTION(gelu, floating, x, gelu_value<Math>(x), dy * gelu_slope<Math>(x))                                           \
   FUNCTION(gelu_tanh, floating, x, gelu_tanh_value<Math>(x), dy * gelu_tanh_slope<Math>(x))                            \
+  OP(log1p, floating, x, std::log1p(x), dy / (T(1) + x))                                                               \
+  OP(expm1, floating, y, std::expm1(x), dy * (y + T(1)))                                                               \
+  OP(erf, floating, x, Math::erf(x), dy * T(1.12837916709551257390) * Math::exp(-x * x))                               \
+  OP(floor, floating, x, std::floor(x), T(0))                                                                          \
+  OP(ceil, floating, x, std::ceil(x), T(0))                                                                            \
+  OP(round, floating, x, std::rint(x), T(0))                                                                           \
+  OP(silu, floating, x, x / (T(1) + Math::exp(-x)), dy * silu_slope<Math>(x))                                          \
+  OP(softplus, floating, x, softplus_value<Math>(x), dy / (T(1) + Math::exp(-x)))                                      \
+  OP(mish, floating, x, x * Math::tanh(softplus_value<Math>(x)), dy * mish_slope<Math>(x))                             \
+  FUNCTION(elu, floating, x, x > T(0) ? x : a * std::expm1(x), x > T(0) ? dy : dy * a * Math::exp(x))                  \
 
 // clang-format on

@@ -2,6 +2,7 @@
 #include "core/ops/argmax.h"
 
 #include "core/autograd.h"
+#include "core/ops/unary.h"
 #include "core/trace.h"
 #include "kernels/reduce.h"
 
@@ -19,6 +20,12 @@ Tensor argmax(const Tensor& x, int64_t dim, bool keep_dims) {
   const bool small = x.dtype() == DType::boolean || x.dtype() == DType::u8;
   kernels::argmax(y.queue(), y, small ? x.to(DType::i64) : x, at);
   return keep_dims ? y : y.squeeze(at);
+}
+
+Tensor argmin(const Tensor& x, int64_t dim, bool keep_dims) {
+  WEFT_CHECK(x.defined(), "argmin: expected a tensor, got none");
+  const NoGrad no_grad;
+  return argmax(neg(x), dim, keep_dims);
 }
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 #include "core/ops/compare.h"
 
 #include "core/autograd.h"
+#include "core/ops/affine.h"
 #include "core/ops/broadcast.h"
 #include "core/trace.h"
 
@@ -33,5 +34,14 @@ Tensor compared(const char* op, kernels::Compare f, const Tensor& a, double b) {
 WEFT_COMPARE_TABLE(WEFT_COMPARISON, WEFT_LOGICAL)
 #undef WEFT_COMPARISON
 #undef WEFT_LOGICAL
+
+Tensor isnan(const Tensor& x) { return compared("isnan", kernels::Compare::ne, x, x); }
+
+Tensor isfinite(const Tensor& x) {
+  WEFT_CHECK(x.defined(), "isfinite: expected a tensor, got none");
+  if (!x.is_floating()) return compared("isfinite", kernels::Compare::eq, x, x);
+  const NoGrad no_grad;  // x 0 is NaN for NaN and infinities only
+  return compared("isfinite", kernels::Compare::eq, affine(x, 0, 0), 0.0);
+}
 
 }  // namespace weft

@@ -16,4 +16,9 @@ WEFT_COMPARE_TABLE(WEFT_COMPARISON, WEFT_LOGICAL)
 #undef WEFT_COMPARISON
 #undef WEFT_LOGICAL
 
+/// Which elements are NaN. Integers never are.
+Tensor isnan(const Tensor& x);
+/// Which elements are neither NaN nor infinite.
+Tensor isfinite(const Tensor& x);
+
 }  // namespace weft

@@ -2,9 +2,7 @@
 #include "core/ops/mse_loss.h"
 
 #include "core/autocast.h"
-#include "core/ops/mean.h"
 #include "core/ops/sub.h"
-#include "core/ops/sum.h"
 #include "core/ops/unary.h"
 
 namespace weft {
@@ -12,8 +10,7 @@ namespace weft {
 Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction) {
   WEFT_CHECK(x.defined() && y.defined() && x.sizes() == y.sizes(), "mse_loss: expected two tensors of one size, got ",
              x, " and ", y);
-  const Tensor error = square(sub(autocast_full(x), autocast_full(y)));
-  return reduction == Reduction::none ? error : reduction == Reduction::sum ? sum(error) : mean(error);
+  return reduced(square(sub(autocast_full(x), autocast_full(y))), reduction);
 }
 
 }  // namespace weft

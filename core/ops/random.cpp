@@ -2,7 +2,11 @@
 #include "core/ops/random.h"
 
 #include "core/autograd.h"
+#include "core/ops/add.h"
+#include "core/ops/argmax.h"
+#include "core/ops/clamp.h"
 #include "core/ops/random_blocks.h"
+#include "core/ops/unary.h"
 #include "core/trace.h"
 #include "kernels/copy.h"
 
@@ -48,6 +52,26 @@ Tensor uniform(const Shape& sizes, double low, double high, DType dtype, Device 
 
 Tensor normal(const Shape& sizes, double mean, double std, DType dtype, Device device) {
   return normal_(Tensor::empty(sizes, dtype, device), mean, std);
+}
+
+Tensor randint(const Shape& sizes, int64_t low, int64_t high, Device device) {
+  WEFT_CHECK(low < high, "randint: expected low < high, got ", low, " and ", high);
+  const NoGrad no_grad;
+  const double from = static_cast<double>(low), to = static_cast<double>(high);
+  return clamp(floor(uniform(sizes, from, to, DType::f64, device)).to(DType::i64), from, to - 1);
+}
+
+Tensor multinomial(const Tensor& weights, int64_t count) {
+  WEFT_CHECK(weights.defined() && weights.is_floating() && weights.dim() >= 1 && weights.size(-1) > 0,
+             "multinomial: expected floating weights [..., classes], got ", weights);
+  WEFT_CHECK(count >= 1, "multinomial: expected a count of at least 1, got ", count);
+  const NoGrad no_grad;
+  // The largest of log w + g, g of Gumbel's distribution, is class c with probability w_c / sum (Gumbel 1954).
+  Shape sizes = weights.sizes();
+  sizes.push_back(sizes[sizes.rank() - 1]);
+  sizes[sizes.rank() - 2] = count;
+  const Tensor noise = neg(log(neg(log(uniform(sizes, 0, 1, DType::f32, weights.device())))));
+  return argmax(add(noise, log(weights.to(DType::f32)).unsqueeze(-2)), -1);
 }
 
 Tensor bernoulli(const Shape& sizes, double p, DType dtype, Device device) {

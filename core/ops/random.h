@@ -11,6 +11,11 @@ Tensor uniform(const Shape& sizes, double low = 0, double high = 1, DType dtype 
 Tensor normal(const Shape& sizes, double mean = 0, double std = 1, DType dtype = DType::f32, Device device = {});
 /// 1 with probability p, else 0. Any dtype.
 Tensor bernoulli(const Shape& sizes, double p, DType dtype = DType::f32, Device device = {});
+/// i64 numbers, each of low … high - 1 as likely. Errors: low >= high.
+Tensor randint(const Shape& sizes, int64_t low, int64_t high, Device device = {});
+/// `count` classes for each row of `weights` [..., C], i64 [..., count], drawn with replacement; a class is as likely as
+/// its weight (not negative; they need not sum to 1) among its row's. Errors: not floating, no classes, count < 1.
+Tensor multinomial(const Tensor& weights, int64_t count = 1);
 /// The numbers 0 … n - 1 in random order, i64.
 Tensor permutation(int64_t n, Device device = {});
 

@@ -7,4 +7,7 @@ namespace weft {
 /// How a loss per row or element becomes the result.
 enum class Reduction { mean, sum, none };
 
+/// Each loss, their sum, or their mean.
+Tensor reduced(const Tensor& losses, Reduction reduction);
+
 }  // namespace weft

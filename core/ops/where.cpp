@@ -30,4 +30,16 @@ Tensor where(const Tensor& condition, const Tensor& left, const Tensor& right) {
       });
 }
 
+Tensor where(const Tensor& condition, const Tensor& a, double b) {
+  WEFT_CHECK(a.defined(), "where: expected a tensor, got none");
+  return where(condition, a, Tensor::full({}, b, a.dtype(), a.device()));
+}
+
+Tensor where(const Tensor& condition, double a, const Tensor& b) {
+  WEFT_CHECK(b.defined(), "where: expected a tensor, got none");
+  return where(condition, Tensor::full({}, a, b.dtype(), b.device()), b);
+}
+
+Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) { return where(mask, value, x); }
+
 }  // namespace weft

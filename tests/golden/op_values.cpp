@@ -8,14 +8,22 @@
 #include "core/ops/add.h"
 #include "core/ops/attention.h"
 #include "core/ops/batch_norm.h"
+#include "core/ops/bce_with_logits.h"
 #include "core/ops/conv2d.h"
+#include "core/ops/conv_transpose2d.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/div.h"
+#include "core/ops/einsum.h"
+#include "core/ops/elu.h"
 #include "core/ops/gelu.h"
+#include "core/ops/group_norm.h"
+#include "core/ops/kl_div.h"
+#include "core/ops/l1_loss.h"
 #include "core/ops/layer_norm.h"
 #include "core/ops/leaky_relu.h"
 #include "core/ops/linear.h"
 #include "core/ops/log_softmax.h"
+#include "core/ops/logsumexp.h"
 #include "core/ops/matmul.h"
 #include "core/ops/max.h"
 #include "core/ops/maximum.h"
@@ -25,11 +33,15 @@
 #include "core/ops/mul.h"
 #include "core/ops/norm.h"
 #include "core/ops/pool2d.h"
+#include "core/ops/rearrange.h"
 #include "core/ops/rms_norm.h"
+#include "core/ops/scatter_add.h"
 #include "core/ops/softmax.h"
 #include "core/ops/sub.h"
 #include "core/ops/sum.h"
+#include "core/ops/triangle.h"
 #include "core/ops/unary.h"
+#include "core/ops/var.h"
 #include "tests/golden/golden.h"
 #include "tests/support/rows.h"
 
@@ -79,6 +91,14 @@ Function reduction(Tensor (*reduce)(const Tensor&, const std::vector<int64_t>&, 
     std::vector<int64_t> dims;
     for (size_t i = 1; i < c.count(); ++i) dims.push_back(c.integer(i));
     return reduce(c("x"), dims, c.integer(0) != 0);
+  };
+}
+
+Function spread(Tensor (*measure)(const Tensor&, const VarOptions&)) {
+  return [=](Case& c) {
+    VarOptions options{.correction = c.integer(0), .keep_dims = c.integer(1) != 0};
+    for (size_t i = 2; i < c.count(); ++i) options.dims.push_back(c.integer(i));
+    return measure(c("x"), options);
   };
 }
 
@@ -151,6 +171,37 @@ const std::map<std::string, Function>& functions() {
       {"max", reduction(max)},
       {"min", reduction(min)},
       {"norm", reduction(norm)},
+      {"conv_transpose2d",
+       [](Case& c) {
+         return conv_transpose2d(c("x"), c("w"), c("b"),
+                                 {.stride = c.size(0), .padding = c.size(2), .dilation = c.size(6),
+                                  .output_padding = c.size(4), .groups = c.integer(8)});
+       }},
+      {"elu", [](Case& c) { return elu(c("x"), 0.7); }},
+      {"group_norm", [](Case& c) { return group_norm(c("x"), c.integer(0), c("w"), c("b")); }},
+      {"bce_with_logits",
+       [](Case& c) {
+         return bce_with_logits(c("x"), c.expected("target"),
+                                {.positive_weight = c.expected("weight"), .reduction = static_cast<Reduction>(c.integer(0))});
+       }},
+      {"l1_loss", [](Case& c) { return l1_loss(c("a"), c("b"), static_cast<Reduction>(c.integer(0))); }},
+      {"smooth_l1_loss",
+       [](Case& c) { return smooth_l1_loss(c("a"), c("b"), c.number(1), static_cast<Reduction>(c.integer(0))); }},
+      {"kl_div",
+       [](Case& c) { return kl_div(c("x"), c.expected("target"), static_cast<Reduction>(c.integer(0))); }},
+      {"logsumexp", reduction(logsumexp)},
+      {"var", spread(var)},
+      {"std", spread(weft::std)},
+      {"scatter_add", [](Case& c) { return scatter_add(c("a"), 1, c.expected("index"), c("b")); }},
+      {"einsum",
+       [](Case& c) {
+         return einsum("bik,jbk->ijb", {c("a"), c("b")});
+       }},
+      {"tril", [](Case& c) { return tril(c("x"), c.integer(0)); }},
+      {"triu", [](Case& c) { return triu(c("x"), c.integer(0)); }},
+      {"flip", [](Case& c) { return flip(c("x"), {c.integer(0), c.integer(1)}); }},
+      {"roll", [](Case& c) { return roll(c("x"), c.integer(0), c.integer(1)); }},
+      {"repeat", [](Case& c) { return repeat(c("x"), {c.integer(0), c.integer(1)}); }},
   };
   return table;
 }

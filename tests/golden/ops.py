@@ -260,9 +260,71 @@ def reductions(cases):
                       (keep, *dims))
 
 
+def transposed_convolutions(cases):
+    rows = [
+        # N, H, W, C, O, R, S, stride, padding, output_padding, dilation, groups, bias
+        (2, 4, 3, 6, 5, 3, 2, (2, 3), (1, 0), (1, 2), (1, 1), 1, True),
+        (1, 3, 5, 4, 6, 2, 2, (2, 2), (0, 0), (0, 0), (1, 1), 2, False),
+        (1, 4, 4, 3, 2, 3, 3, (1, 1), (1, 2), (0, 0), (2, 1), 1, True),
+    ]
+    for i, (N, H, W, C, O, R, S, stride, padding, output_padding, dilation, groups, bias) in enumerate(rows):
+        inputs = {"x": cases.draw(N, H, W, C), "w": cases.draw(C, R, S, O // groups, scale=0.5)}
+        if bias:
+            inputs["b"] = cases.draw(O)
+
+        def run(x, w, b=None):
+            return nhwc(F.conv_transpose2d(nchw(x), w.permute(0, 3, 1, 2), b, stride, padding, output_padding, groups,
+                                           dilation))
+
+        cases.add(f"conv_transpose2d.{i}", run, inputs, (*stride, *padding, *output_padding, *dilation, groups))
+
+
+def more_ops(cases):
+    functions = {"log1p": torch.log1p, "floor": torch.floor, "ceil": torch.ceil, "round": torch.round, "erf": torch.erf,
+                 "expm1": torch.expm1, "silu": F.silu, "softplus": F.softplus, "mish": F.mish}
+    for name, function in functions.items():
+        shift = 1.5 if name == "log1p" else 0
+        cases.add(f"{name}.0", function, {"x": cases.draw(3, 17, scale=1 if shift else 4, shift=shift)})
+    cases.add("elu.0", lambda x: F.elu(x, 0.7), {"x": cases.draw(3, 17, scale=4)})
+    for i, (groups, affine) in enumerate([(3, True), (6, False), (1, True)]):
+        inputs = {"x": cases.draw(2, 3, 4, 6, scale=3, shift=1)}
+        if affine:
+            inputs |= {"w": cases.draw(6, shift=1.5), "b": cases.draw(6)}
+        cases.add(f"group_norm.{i}", lambda x, w=None, b=None: nhwc(F.group_norm(nchw(x), groups, w, b)), inputs,
+                  (groups,))
+    for i, reduction in enumerate(["mean", "sum", "none"]):
+        target = torch.sigmoid(cases.draw(3, 5))
+        fixed = {"target": target, "weight": cases.draw(5, scale=0.5, shift=1)}
+        cases.add(f"bce_with_logits.{i}",
+                  lambda x: F.binary_cross_entropy_with_logits(x, target, pos_weight=fixed["weight"],
+                                                               reduction=reduction),
+                  {"x": cases.draw(3, 5, scale=4)}, (i,), fixed)
+        cases.add(f"l1_loss.{i}", lambda a, b: F.l1_loss(a, b, reduction=reduction),
+                  {"a": cases.draw(3, 5), "b": cases.draw(3, 5)}, (i,))
+        cases.add(f"smooth_l1_loss.{i}", lambda a, b: F.smooth_l1_loss(a, b, reduction=reduction, beta=0.8),
+                  {"a": cases.draw(3, 5), "b": cases.draw(3, 5)}, (i, 0.8))
+        cases.add(f"kl_div.{i}", lambda x: F.kl_div(x, target, reduction=reduction), {"x": cases.draw(3, 5)}, (i,),
+                  {"target": target})
+    for i, (dims, keep) in enumerate([((1,), True), ((0, 2), False)]):
+        cases.add(f"logsumexp.{i}", lambda x: torch.logsumexp(x, dims, keep), {"x": cases.draw(3, 5, 7, scale=5)},
+                  (keep, *dims))
+        for name, function in {"var": torch.var, "std": torch.std}.items():
+            cases.add(f"{name}.{i}", lambda x: function(x, dim=dims, unbiased=i == 0, keepdim=keep),
+                      {"x": cases.draw(3, 5, 7)}, (i == 0, keep, *dims))
+    index = (cases.draw(4, 9) * 1e6).long().abs() % 6
+    cases.add("scatter_add.0", lambda a, b: a.scatter_add(1, index, b), {"a": cases.draw(4, 6), "b": cases.draw(4, 9)},
+              (), {"index": index})
+    cases.add("einsum.0", lambda a, b: torch.einsum("bik,jbk->ijb", a, b), {"a": cases.draw(2, 3, 4), "b": cases.draw(5, 2, 4)})
+    cases.add("tril.0", lambda x: torch.tril(x, -1), {"x": cases.draw(2, 4, 5)}, (-1,))
+    cases.add("triu.0", lambda x: torch.triu(x, 1), {"x": cases.draw(2, 4, 5)}, (1,))
+    cases.add("flip.0", lambda x: torch.flip(x, (0, 2)), {"x": cases.draw(2, 4, 5)}, (0, 2))
+    cases.add("roll.0", lambda x: torch.roll(x, -2, 1), {"x": cases.draw(3, 5)}, (-2, 1))
+    cases.add("repeat.0", lambda x: x.repeat(2, 3), {"x": cases.draw(2, 3)}, (2, 3))
+
+
 def all_cases():
     cases = Cases()
     for part in (convolutions, batch_norms, pools, products, norms_and_softmax, losses, elementwise, reductions,
-                 attentions, rms_norms):
+                 attentions, rms_norms, transposed_convolutions, more_ops):
         part(cases)
     return cases.tensors

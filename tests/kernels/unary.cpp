@@ -22,11 +22,14 @@ double slope(Unary f, double x, UnaryArguments s) {
   return (value(f, x + h, s) - value(f, x - h, s)) / (2 * h);
 }
 
-/// The numbers keep clear of the corners of abs, sign, relu and clamp, where the derivative jumps.
+/// The numbers keep clear of the corners of abs, sign, relu and clamp, where the derivative jumps, and of steps.
 std::vector<double> inputs(Unary f, int64_t n, DType dtype) {
   auto x = uniform(n, dtype, 0.25, 3);
   if (reference_of(f).domain != Domain::positive)
     for (size_t i = 0; i < x.size(); i += 2) x[i] = -x[i];
+  if (reference_of(f).domain == Domain::between_halves)
+    for (double& v : x)
+      if (std::abs(2 * v - std::rint(2 * v)) < 0.01) v = 0.25;
   if (f == Unary::clamp)
     for (double& v : x)
       if (std::abs(v + 0.5) < 0.01 || std::abs(v - 1.5) < 0.01) v = 0;

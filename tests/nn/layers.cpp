@@ -5,11 +5,14 @@
 #include "nn/activation.h"
 #include "nn/batch_norm.h"
 #include "nn/conv2d.h"
+#include "nn/conv_transpose2d.h"
 #include "nn/dropout.h"
 #include "nn/flatten.h"
+#include "nn/group_norm.h"
 #include "nn/layer_norm.h"
 #include "nn/linear.h"
 #include "nn/pool2d.h"
+#include "nn/rms_norm.h"
 #include "nn/sequential.h"
 #include "tests/nn/leaves.h"
 #include "tests/support/error_text.h"
@@ -38,6 +41,20 @@ const Layer kLayers[] = {
      {2, 4, 3, 6}},
     {"BatchNorm2d", [] { return std::make_shared<BatchNorm2d>(3); }, {2, 4, 5, 3}, {2, 4, 5, 3}},
     {"LayerNorm", [] { return std::make_shared<LayerNorm>(6); }, {2, 4, 6}, {2, 4, 6}},
+    {"GroupNorm", [] { return std::make_shared<GroupNorm>(3, 6); }, {2, 4, 5, 6}, {2, 4, 5, 6}},
+    {"RMSNorm", [] { return std::make_shared<RMSNorm>(6); }, {2, 4, 6}, {2, 4, 6}},
+    {"ConvTranspose2d",
+     [] {
+       return std::make_shared<ConvTranspose2d>(4, 6, Size2d{2, 2}, ConvTranspose2dOptions{.stride = {2, 2}, .groups = 2});
+     },
+     {2, 3, 5, 4},
+     {2, 6, 10, 6}},
+    {"ELU", [] { return std::make_shared<ELU>(0.5); }, {2, 3}, {2, 3}},
+    {"SiLU", [] { return std::make_shared<SiLU>(); }, {2, 3}, {2, 3}},
+    {"Softplus", [] { return std::make_shared<Softplus>(); }, {2, 3}, {2, 3}},
+    {"Mish", [] { return std::make_shared<Mish>(); }, {2, 3}, {2, 3}},
+    {"Sigmoid", [] { return std::make_shared<Sigmoid>(); }, {2, 3}, {2, 3}},
+    {"Tanh", [] { return std::make_shared<Tanh>(); }, {2, 3}, {2, 3}},
     {"ReLU", [] { return std::make_shared<ReLU>(); }, {2, 3}, {2, 3}},
     {"LeakyReLU", [] { return std::make_shared<LeakyReLU>(0.2); }, {2, 3}, {2, 3}},
     {"GELU", [] { return std::make_shared<GELU>(Gelu::tanh); }, {2, 3}, {2, 3}},

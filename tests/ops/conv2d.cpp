@@ -9,6 +9,7 @@
 #include "core/ops/add.h"
 #include "core/ops/affine.h"
 #include "core/ops/conv2d_norm.h"
+#include "core/ops/conv_transpose2d.h"
 #include "core/ops/sum.h"
 #include "kernels/kernel_trace.h"
 #include "tests/ops/op_case.h"
@@ -43,6 +44,17 @@ OpInput vector(Values values = Values::normal, bool gradient = true) {
 }
 
 const AddCases cases{
+    {"conv_transpose2d",
+     {{{2, 4, 3, 6}}, {{6, 3, 2, 5}}, {{5}}},
+     [](const Inputs& x) {
+       return conv_transpose2d(x[0], x[1], x[2],
+                               {.stride = {2, 3}, .padding = {1, 0}, .output_padding = {1, 2}});
+     },
+     40},
+    {"conv_transpose2d_of_groups",
+     {{{1, 3, 4, 4}}, {{4, 3, 3, 2}}},
+     [](const Inputs& x) { return conv_transpose2d(x[0], x[1], {}, {.dilation = {2, 1}, .groups = 2}); },
+     30},
     {"conv2d_norm",
      {{{2, 5, 6, 3}},
       {{4, 3, 3, 3}},

@@ -6,30 +6,43 @@
 #include "core/ops/add.h"
 #include "core/ops/argmax.h"
 #include "core/ops/batch_norm.h"
+#include "core/ops/bce_with_logits.h"
 #include "core/ops/clamp.h"
 #include "core/ops/concat.h"
 #include "core/ops/conv2d.h"
+#include "core/ops/conv_transpose2d.h"
 #include "core/ops/cross_entropy.h"
+#include "core/ops/einsum.h"
 #include "core/ops/gather.h"
+#include "core/ops/group_norm.h"
 #include "core/ops/image_mix.h"
 #include "core/ops/image_normalize.h"
 #include "core/ops/index_select.h"
+#include "core/ops/kl_div.h"
+#include "core/ops/l1_loss.h"
 #include "core/ops/layer_norm.h"
 #include "core/ops/linear.h"
 #include "core/ops/linear_gelu.h"
+#include "core/ops/logsumexp.h"
 #include "core/ops/matmul.h"
 #include "core/ops/max.h"
 #include "core/ops/mixed_targets.h"
 #include "core/ops/mse_loss.h"
 #include "core/ops/nll_loss.h"
+#include "core/ops/one_hot.h"
 #include "core/ops/pad.h"
 #include "core/ops/pool2d.h"
+#include "core/ops/random.h"
+#include "core/ops/rearrange.h"
 #include "core/ops/resize2d.h"
 #include "core/ops/rms_norm.h"
+#include "core/ops/scatter_add.h"
 #include "core/ops/softmax.h"
 #include "core/ops/stack.h"
 #include "core/ops/sum.h"
+#include "core/ops/triangle.h"
 #include "core/ops/unary.h"
+#include "core/ops/var.h"
 #include "core/ops/where.h"
 
 namespace weft {
@@ -196,6 +209,68 @@ TEST(Errors, Images) {
                "mixed_targets: expected a share of the image's own label from 0 to 1, got -0.5");
   EXPECT_ERROR(mixed_targets(Tensor::from(std::vector<int64_t>{0, 3}), 3, 0.5),
                "mixed_targets: expected labels 0 to 2, got 3 in row 1");
+}
+
+TEST(Errors, MoreOps) {
+  EXPECT_ERROR(bce_with_logits(zeros({2}), zeros({3})),
+               "bce_with_logits: expected floating logits and targets of one size, got f32[2] on cpu and f32[3] on cpu");
+  EXPECT_ERROR(l1_loss(zeros({2}), zeros({3})), "l1_loss: expected two tensors of one size, got f32[2] on cpu and f32[3]");
+  EXPECT_ERROR(smooth_l1_loss(zeros({2}), zeros({2}), 0), "smooth_l1_loss: expected a positive beta, got 0");
+  EXPECT_ERROR(kl_div(zeros({2}), zeros({3})), "kl_div: expected floating log probabilities and probabilities of one size");
+  EXPECT_ERROR(logsumexp(zeros({2}, DType::i64)), "logsumexp: expected a floating tensor, got i64[2] on cpu");
+  EXPECT_ERROR(var(zeros({2}, DType::i64)), "var: expected a floating tensor, got i64[2] on cpu");
+  EXPECT_ERROR(tril(zeros({2})), "tril: expected a matrix [..., R, C], got f32[2] on cpu");
+  EXPECT_ERROR(one_hot(zeros({2}), 3), "one_hot: expected integer labels, got f32[2] on cpu");
+  EXPECT_ERROR(one_hot(Tensor::from(std::vector<int64_t>{3}), 3), "one_hot: expected labels from 0 to 2, got 3");
+  EXPECT_ERROR(one_hot(Tensor::from(std::vector<int64_t>{3}), 0), "one_hot: expected at least one class, got 0");
+  EXPECT_ERROR(repeat(zeros({2, 3}), {2}), "repeat: expected one count for each dimension of f32[2,3] on cpu, got 1");
+  EXPECT_ERROR(repeat(zeros({2}), {-1}), "repeat: expected no negative count, got -1");
+  EXPECT_ERROR(split(zeros({5}), {2, 2}), "split: the sizes sum up to 4, expected 5 of f32[5] on cpu");
+  EXPECT_ERROR(split(zeros({5}), {2, 4}), "split: the sizes do not sum up to 5 of f32[5] on cpu");
+  EXPECT_ERROR(split(zeros({5}), 0), "split: expected parts of at least 1, got 0");
+  EXPECT_ERROR(chunk(zeros({5}), 0), "chunk: expected at least one part, got 0");
+  EXPECT_ERROR(scatter_add(zeros({2, 3}), 1, zeros({2, 4}, DType::i64), zeros({2, 5})),
+               "scatter_add: expected an i64 index of the source's sizes and of 2 dimensions");
+  EXPECT_ERROR(scatter_add(zeros({2, 3}), 1, zeros({1, 4}, DType::i64), zeros({1, 4})),
+               "scatter_add: source f32[1,4] on cpu and f32[2,3] on cpu may differ in dimension 1 only");
+  EXPECT_ERROR(group_norm(zeros({2, 6}), 4), "group_norm: 6 channels of f32[2,6] on cpu do not divide into 4 groups");
+  EXPECT_ERROR(group_norm(zeros({2, 6}), 3, zeros({5})), "group_norm: expected weight and bias f32[6], got f32[5] on cpu");
+  EXPECT_ERROR(randint({2}, 3, 3), "randint: expected low < high, got 3 and 3");
+  EXPECT_ERROR(multinomial(zeros({2, 0})), "multinomial: expected floating weights [..., classes], got f32[2,0] on cpu");
+  EXPECT_ERROR(multinomial(zeros({2}), 0), "multinomial: expected a count of at least 1, got 0");
+}
+
+TEST(Errors, ConvTranspose) {
+  const auto run = [](const Shape& x, const Shape& w, const ConvTranspose2dOptions& options = {}) {
+    return conv_transpose2d(zeros(x), zeros(w), {}, options);
+  };
+  EXPECT_THAT([&] { run({2, 4, 4}, {4, 3, 3, 5}); },
+              ThrowsMessage<Error>(HasSubstr("conv_transpose2d: expected an input [N, H, W, C], got f32[2,4,4] on cpu")));
+  EXPECT_THAT([&] { run({2, 4, 4, 3}, {4, 3, 3, 5}); },
+              ThrowsMessage<Error>(HasSubstr("wants 4 input channels, input f32[2,4,4,3] has 3. Is the input NHWC?")));
+  EXPECT_THAT([&] { run({2, 4, 4, 4}, {4, 3, 3, 5}, {.stride = {2, 2}, .output_padding = {2, 0}}); },
+              ThrowsMessage<Error>(HasSubstr("expected an output_padding below the stride 2x2, got 2x0")));
+  EXPECT_THAT([&] { run({2, 1, 1, 4}, {4, 3, 3, 5}, {.padding = {2, 2}}); },
+              ThrowsMessage<Error>(HasSubstr("the padding takes all of the output")));
+}
+
+TEST(Errors, Einsum) {
+  const Tensor x = zeros({2, 3});
+  const auto error = [&](const char* equation, const std::vector<Tensor>& tensors) {
+    try {
+      einsum(equation, tensors);
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_THAT(error("ij,jk->ik", {x}), HasSubstr("names more than the 1 tensors given"));
+  EXPECT_THAT(error("ij", {x, x}), HasSubstr("names 1 tensors, got 2"));
+  EXPECT_THAT(error("ijk->i", {x}), HasSubstr("expected a letter for each dimension of f32[2,3] on cpu, got \"ijk\""));
+  EXPECT_THAT(error("ij,ik->jk", {x, zeros({3, 3})}), HasSubstr("'i' of \"ij,ik->jk\" has the sizes 2 and 3"));
+  EXPECT_THAT(error("ii->i", {zeros({2, 2})}), HasSubstr("'i' stands twice in \"ii\": diagonals are not supported"));
+  EXPECT_THAT(error("ij->k", {x}), HasSubstr("'k' of the result of \"ij->k\" stands in no tensor, or twice"));
+  EXPECT_THAT(error("i1->i", {x}), HasSubstr("expected letters, got '1'"));
 }
 
 }  // namespace

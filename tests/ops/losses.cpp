@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/ops/add.h"
+#include "core/ops/bce_with_logits.h"
 #include "core/ops/cross_entropy.h"
+#include "core/ops/kl_div.h"
+#include "core/ops/l1_loss.h"
 #include "core/ops/log_softmax.h"
 #include "core/ops/mse_loss.h"
 #include "core/ops/nll_loss.h"
@@ -69,6 +73,23 @@ const AddCases cases{
     {"mse_loss_rows", {{{6, 5}}, {{6, 5}}}, [](const Inputs& x) { return mse_loss(x[0], x[1], Reduction::none); }},
     {"mse_loss", {{{6, 5}}, {{6, 5}}}, [](const Inputs& x) { return mse_loss(x[0], x[1]); }, 30},
     {"mse_loss_sum", {{{6, 5}}, {{6, 5}}}, [](const Inputs& x) { return mse_loss(x[0], x[1], Reduction::sum); }, 30},
+    {"bce_with_logits",
+     {{{6, 5}}, {{6, 5}, Values::simplex, Layout::dense, 0, false}},
+     [](const Inputs& x) { return bce_with_logits(x[0], x[1]); },
+     30},
+    {"bce_with_logits_weighted",
+     {{{6, 5}}, {{6, 5}, Values::simplex, Layout::dense, 0, false}, {{5}, Values::positive, Layout::dense, 0, false}},
+     [](const Inputs& x) {
+       return bce_with_logits(x[0], x[1], {.positive_weight = x[2], .reduction = Reduction::none});
+     },
+     4},
+    {"l1_loss", {{{6, 5}, Values::apart}, {{6, 5}, Values::apart}},
+     [](const Inputs& x) { return l1_loss(x[0], add(x[1], x[1])); }, 30},
+    {"smooth_l1_loss", {{{6, 5}}, {{6, 5}}}, [](const Inputs& x) { return smooth_l1_loss(x[0], x[1], 0.7); }, 30},
+    {"kl_div",
+     {{{6, 5}}, {{6, 5}, Values::simplex, Layout::dense, 0, false}},
+     [](const Inputs& x) { return kl_div(x[0], x[1], Reduction::sum); },
+     30},
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/matmul.h"
+#include "core/ops/einsum.h"
 #include "core/ops/linear.h"
 #include "core/ops/linear_gelu.h"
+#include "core/ops/matmul.h"
 #include "tests/ops/op_case.h"
 
 namespace weft::test {
@@ -46,6 +47,18 @@ const AddCases cases{
      [](const Inputs& x) { return linear_gelu(x[0], x[1], {}, Gelu::tanh); },
      10},
     {"linear_gelu_no_rows", {{{0, 7}}, {{3, 7}}, {{3}}}, [](const Inputs& x) { return linear_gelu(x[0], x[1], x[2]); }},
+    {"einsum",
+     {{{2, 3, 4}}, {{5, 2, 4}}},
+     [](const Inputs& x) {
+       return einsum("bik,jbk->ijb", {x[0], x[1]});
+     },
+     4},
+    {"einsum_of_three",
+     {{{3, 4}}, {{4, 5}}, {{5, 3}}},
+     [](const Inputs& x) {
+       return einsum("ij, jk, ki -> i", {x[0], x[1], x[2]});
+     },
+     60},
 };
 
 }  // namespace

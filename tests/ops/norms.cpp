@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/batch_norm.h"
+#include "core/ops/group_norm.h"
 #include "core/ops/layer_norm.h"
 #include "core/ops/mul.h"
 #include "core/ops/rms_norm.h"
@@ -99,6 +100,11 @@ const AddCases cases{
        return mul(n.sum, n.y);
      },
      24},
+    {"group_norm",
+     {{{2, 3, 4, 6}}, wide({6}), wide({6})},
+     [](const Inputs& x) { return group_norm(x[0], 3, x[1], x[2]); },
+     24},
+    {"group_norm_of_each_channel", {{{2, 5, 4}}}, [](const Inputs& x) { return group_norm(x[0], 4); }, 5},
 };
 
 }  // namespace

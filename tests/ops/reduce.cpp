@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/argmax.h"
+#include "core/ops/logsumexp.h"
 #include "core/ops/max.h"
 #include "core/ops/mean.h"
 #include "core/ops/min.h"
 #include "core/ops/norm.h"
 #include "core/ops/sum.h"
+#include "core/ops/var.h"
 #include "tests/ops/op_case.h"
 
 namespace weft::test {
@@ -137,6 +139,12 @@ const AddCases cases{
      1,
      true,
      false},
+    {"argmin", {{{5, 9}, Values::apart}}, [](const Inputs& x) { return argmin(x[0], 1); }, 1, true, false},
+    {"logsumexp", {{{4, 9}}}, [](const Inputs& x) { return logsumexp(x[0], {1}); }, 9},
+    {"logsumexp_all", {{{3, 5, 2}}}, [](const Inputs& x) { return logsumexp(x[0]); }, 30},
+    {"var", {{{7, 9}, Values::positive}}, [](const Inputs& x) { return var(x[0], {.dims = {0}}); }, 67},
+    {"var_of_these", {{{3, 5, 4}}}, [](const Inputs& x) { return var(x[0], {.correction = 0}); }, 67},
+    {"std", {{{7, 9}}}, [](const Inputs& x) { return weft::std(x[0], {.dims = {1}, .keep_dims = true}); }, 67},
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "core/ops/affine.h"
 #include "core/ops/clamp.h"
 #include "core/ops/div.h"
+#include "core/ops/elu.h"
 #include "core/ops/gelu.h"
 #include "core/ops/leaky_relu.h"
 #include "core/ops/mul.h"
@@ -20,8 +21,8 @@ using Inputs = std::vector<Tensor>;
 Values values_of(kernels::Unary f) {
   const tests::Domain domain = tests::reference_of(f).domain;
   return domain == tests::Domain::positive   ? Values::positive
-         : domain == tests::Domain::but_zero ? Values::apart
-                                             : Values::normal;
+         : domain == tests::Domain::all      ? Values::normal
+                                             : Values::apart;
 }
 
 /// A case for each op of the table.
@@ -45,6 +46,7 @@ const AddCases cases{
     {"leaky_relu_slope", {{{3, 5}, Values::apart}}, [](const Inputs& x) { return leaky_relu(x[0], 0.3); }},
     {"clamp", {{{3, 5}, Values::apart}}, [](const Inputs& x) { return clamp(x[0], -0.5, 0.5); }},
     {"clamp_whole", {{{3, 50}, Values::apart}}, [](const Inputs& x) { return clamp(x[0], -2, 3); }},
+    {"elu", {{{3, 5}, Values::apart}}, [](const Inputs& x) { return elu(x[0], 0.7); }},
     {"affine", {{{3, 5}}}, [](const Inputs& x) { return affine(x[0], -1.5, 0.25); }},
     {"pow_number", {{{3, 5}, Values::positive}}, [](const Inputs& x) { return pow(x[0], 2.5); }},
     {"pow_square_of_negative", {{{3, 5}, Values::apart}}, [](const Inputs& x) { return pow(x[0], 2); }},

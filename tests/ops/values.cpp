@@ -8,14 +8,22 @@
 #include "core/ops/add.h"
 #include "core/ops/affine.h"
 #include "core/ops/argmax.h"
+#include "core/ops/bce_with_logits.h"
 #include "core/ops/clamp.h"
 #include "core/ops/compare.h"
 #include "core/ops/concat.h"
+#include "core/ops/conv_transpose2d.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/div.h"
+#include "core/ops/einsum.h"
+#include "core/ops/elu.h"
 #include "core/ops/gather.h"
+#include "core/ops/group_norm.h"
 #include "core/ops/index_select.h"
+#include "core/ops/kl_div.h"
+#include "core/ops/l1_loss.h"
 #include "core/ops/log_softmax.h"
+#include "core/ops/logsumexp.h"
 #include "core/ops/max.h"
 #include "core/ops/mean.h"
 #include "core/ops/min.h"
@@ -23,14 +31,21 @@
 #include "core/ops/mul.h"
 #include "core/ops/nll_loss.h"
 #include "core/ops/norm.h"
+#include "core/ops/one_hot.h"
 #include "core/ops/pad.h"
 #include "core/ops/pool2d.h"
+#include "core/ops/random.h"
+#include "core/ops/rearrange.h"
+#include "core/ops/scatter_add.h"
 #include "core/ops/softmax.h"
 #include "core/ops/stack.h"
 #include "core/ops/sub.h"
 #include "core/ops/sum.h"
+#include "core/ops/triangle.h"
 #include "core/ops/unary.h"
+#include "core/ops/var.h"
 #include "core/ops/where.h"
+#include "core/random.h"
 
 namespace weft {
 namespace {
@@ -151,6 +166,120 @@ TEST(Values, Pools) {
   expect(avg_pool2d(x, {.kernel = {3, 3}, .stride = {4, 4}, .padding = {1, 1}}), {10.0 / 9});
   expect(avg_pool2d(x, {.kernel = {3, 3}, .stride = {4, 4}, .padding = {1, 1}, .count_include_pad = false}), {2.5});
   expect(adaptive_avg_pool2d(x), {7.5});
+}
+
+TEST(Values, MoreLosses) {
+  const double two = std::log(2), four = std::log(4);
+  const Tensor x = given({0, std::log(3)}), t = given({0.25, 1});
+  expect(bce_with_logits(x, t, {.reduction = Reduction::none}), {two, std::log(4.0 / 3)});
+  // log sigmoid(log 3) = log 3/4 counts five times.
+  expect(bce_with_logits(x, t, {.positive_weight = given({2, 5}), .reduction = Reduction::none}),
+         {1.25 * two, 5 * std::log(4.0 / 3)});
+  expect(bce_with_logits(given({1e4, -1e4}), given({0, 1}), {.reduction = Reduction::sum}), {2e4});
+  const Tensor a = given({1, 2, 5}), b = given({3, -1, 4.5});
+  expect(l1_loss(a, b), {5.5 / 3});
+  expect(smooth_l1_loss(a, b, 2, Reduction::none), {1, 2, 0.0625});
+  expect(kl_div(given({-two, -two}), given({1, 0}), Reduction::none), {two, 0});
+  expect(kl_div(given({-four, -four}), given({0.5, 0.5}), Reduction::sum), {two});
+}
+
+TEST(Values, Activations) {
+  expect(silu(given({0, std::log(3)})), {0, 0.75 * std::log(3)});
+  expect(softplus(given({0, -1000, 1000})), {std::log(2), 0, 1000});
+  expect(mish(given({0, 0.5})), {0, 0.5 * std::tanh(std::log(1 + std::exp(0.5)))});
+  expect(elu(given({2, -std::log(2)}), 3), {2, -1.5});
+  expect(log1p(given({0, 1e-30})), {0, 1e-30});
+  expect(expm1(given({0, std::log(3)})), {0, 2});
+  expect(erf(given({0, 1})), {0, 0.842700792949714869});
+  const Tensor x = given({-1.5, -0.5, 0.5, 1.5, 2.5, 2.75});
+  expect(floor(x), {-2, -1, 0, 1, 2, 2});
+  expect(ceil(x), {-1, 0, 1, 2, 3, 3});
+  expect(round(x), {-2, 0, 0, 2, 2, 3});  // halves to the even neighbour
+}
+
+TEST(Values, NoNumbers) {
+  const Tensor x = given({NAN, INFINITY, -INFINITY, 3});
+  expect(isnan(x), {1, 0, 0, 0});
+  expect(isfinite(x), {0, 0, 0, 1});
+  expect(isfinite(labels({3})), {1});
+  expect(isnan(labels({3})), {0});
+}
+
+TEST(Values, MoreReductions) {
+  const Tensor x = given({1, 2, 4, 8}, {2, 2});
+  expect(argmin(given({3, 1, 1, 0, NAN, -5}, {2, 3}), 1), {1, 1});
+  expect(logsumexp(given({1e4, 1e4})), {1e4 + std::log(2)});
+  EXPECT_EQ(logsumexp(given({-INFINITY, -INFINITY})).item(), -INFINITY);
+  EXPECT_EQ(logsumexp(given({INFINITY, 1})).item(), INFINITY);
+  expect(logsumexp(Tensor::zeros({2, 3}, DType::f64), {0}), {std::log(2), std::log(2), std::log(2)});
+  expect(var(x), {(2.75 * 2.75 + 1.75 * 1.75 + 0.25 * 0.25 + 4.25 * 4.25) / 3});
+  expect(var(x, {.dims = {1}, .correction = 0}), {0.25, 4});
+  expect(weft::std(x, {.dims = {1}, .correction = 0}), {0.5, 2});
+  expect(var(given({1e8, 1e8 + 2}), {.correction = 0}), {1});
+}
+
+TEST(Values, Rearranged) {
+  const Tensor x = given({0, 1, 2, 3, 4, 5}, {2, 3});
+  expect(flip(x, {1}), {2, 1, 0, 5, 4, 3});
+  expect(roll(x, 1, 1), {2, 0, 1, 5, 3, 4});
+  expect(roll(x, -4, 1), {1, 2, 0, 4, 5, 3});
+  expect(repeat(x, {1, 2}), {0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5});
+  const auto parts = split(x, {1, 2}, 1);
+  expect(parts[0], {0, 3}), expect(parts[1], {1, 2, 4, 5});
+  EXPECT_EQ(split(x, 2, 1).size(), 2u);
+  EXPECT_EQ(chunk(given({0, 1, 2, 3, 4}), 4).size(), 3u);  // parts of 2, 2 and 1, as PyTorch
+  expect(chunk(given({0, 1, 2, 3, 4}), 4).back(), {4});
+  expect(tril(given({1, 2, 3, 4, 5, 6}, {2, 3})), {1, 0, 0, 4, 5, 0});
+  expect(triu(given({1, 2, 3, 4, 5, 6}, {2, 3}), 1), {0, 2, 3, 0, 0, 6});
+  expect(one_hot(labels({2, 0}), 3), {0, 0, 1, 1, 0, 0});
+  expect(masked_fill(x, gt(x, 3.0), -1), {0, 1, 2, 3, -1, -1});
+  expect(where(gt(x, 3.0), x, 7.0), {7, 7, 7, 7, 4, 5});
+  expect(scatter_add(given({1, 1, 1}), 0, labels({2, 0, 2}), given({5, 6, 7})), {7, 1, 13});
+}
+
+TEST(Values, Einsum) {
+  const Tensor a = given({1, 2, 3, 4}, {2, 2}), b = given({5, 6});
+  expect(einsum("ij,j->i", {a, b}), {17, 39});
+  expect(einsum("ij,j", {a, b}), {17, 39});
+  expect(einsum("ij->ji", {a}), {1, 3, 2, 4});
+  expect(einsum("ij->", {a}), {10});
+  expect(einsum("i,j->ji", {b, b}), {25, 30, 30, 36});
+  expect(einsum("ij,ij->ij", {a, a}), {1, 4, 9, 16});
+  expect(einsum("ij,kl->j", {a, a}), {40, 60});
+}
+
+TEST(Values, ConvTranspose) {  // each input position adds its number times the kernel
+  const Tensor x = given({1, 2}, {1, 1, 2, 1}), w = given({1, 10, 100}, {1, 1, 3, 1});
+  expect(conv_transpose2d(x, w, given({0.5})), {1.5, 12.5, 120.5, 200.5});
+  expect(conv_transpose2d(x, w, {}, {.stride = {1, 2}, .padding = {0, 1}, .output_padding = {0, 1}}),
+         {10, 102, 20, 200});
+}
+
+TEST(Values, GroupNorm) {
+  const Tensor x = given({1, 10, 3, 30}, {1, 2, 2});  // two positions, two channels
+  expect(group_norm(x, 2, given({1, 2}), given({0, 1}), 0), {-1, -1, 1, 3});
+  expect(group_norm(given({0, 2}, {1, 1, 2}), 1, {}, {}, 0), {-1, 1});
+}
+
+TEST(Values, DrawnNumbers) {
+  manual_seed(3);
+  const Tensor x = randint({2000}, -2, 3);
+  EXPECT_EQ(x.dtype(), DType::i64);
+  std::vector<int> counts(5);
+  for (const int64_t value : x.to_vector<int64_t>()) {
+    ASSERT_TRUE(value >= -2 && value < 3) << value;
+    ++counts[static_cast<size_t>(value + 2)];
+  }
+  for (const int count : counts) EXPECT_NEAR(count, 400, 90);  // five standard deviations
+  const Tensor classes = multinomial(given({1, 0, 3, 0, 0, 2}, {2, 3}), 4000);
+  EXPECT_EQ(classes.sizes(), (Shape{2, 4000}));
+  int twos = 0;
+  for (const int64_t c : classes.select(0, 0).to_vector<int64_t>()) {
+    ASSERT_TRUE(c == 0 || c == 2) << c;
+    twos += c == 2;
+  }
+  EXPECT_NEAR(twos, 3000, 140);
+  for (const int64_t c : classes.select(0, 1).to_vector<int64_t>()) ASSERT_EQ(c, 2);
 }
 
 }  // namespace

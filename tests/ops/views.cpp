@@ -3,8 +3,13 @@
 #include "core/ops/concat.h"
 #include "core/ops/gather.h"
 #include "core/ops/index_select.h"
+#include "core/ops/one_hot.h"
 #include "core/ops/pad.h"
+#include "core/ops/rearrange.h"
+#include "core/ops/scatter_add.h"
 #include "core/ops/stack.h"
+#include "core/ops/triangle.h"
+#include "core/ops/where.h"
 #include "tests/ops/op_case.h"
 
 namespace weft::test {
@@ -90,6 +95,24 @@ const AddCases cases{
      {{{5, 3}}, {{2, 3}, Values::classes, Layout::dense, 5}},
      [](const Inputs& x) { return gather(x[0], 0, x[1]); },
      2},
+    {"scatter_add",
+     {{{4, 6}}, {{4, 9}, Values::classes, Layout::dense, 6}, {{4, 9}}},
+     [](const Inputs& x) { return scatter_add(x[0], 1, x[1], x[2]); },
+     9},
+    {"flip", {{{3, 4, 5}}}, [](const Inputs& x) { return flip(x[0], {0, -1}); }},
+    {"roll", {{{3, 7}}}, [](const Inputs& x) { return roll(x[0], -2, 1); }},
+    {"repeat", {{{2, 3}}}, [](const Inputs& x) { return repeat(x[0], {3, 2}); }, 6},
+    {"split", {{{7, 3}}}, [](const Inputs& x) { return split(x[0], {2, 4, 1})[1]; }},
+    {"chunk", {{{3, 7}}}, [](const Inputs& x) { return chunk(x[0], 3, 1).back(); }},
+    {"tril", {{{2, 4, 5}}}, [](const Inputs& x) { return tril(x[0], -1); }},
+    {"triu", {{{4, 3}}}, [](const Inputs& x) { return triu(x[0]); }},
+    {"masked_fill", {{{4, 5}}, {{4, 5}, Values::boolean}}, [](const Inputs& x) { return masked_fill(x[0], x[1], -3); }},
+    {"one_hot",
+     {{{5, 3}, Values::classes, Layout::dense, 7}},
+     [](const Inputs& x) { return one_hot(x[0], 7, DType::f64); },
+     1,
+     false,
+     false},
 };
 
 }  // namespace

@@ -7,8 +7,9 @@
 
 namespace weft::tests {
 
-/// The numbers for which a function is smooth, so that central differences are its derivative.
-enum class Domain { all, positive, but_zero };
+/// The numbers for which a function is smooth, so that central differences are its derivative; between_halves: but for
+/// multiples of 0.5.
+enum class Domain { all, positive, but_zero, between_halves };
 
 /// What a row of kernels/unary_table.h is tested against: the function in f64, by other formulas than the row's.
 struct UnaryReference {
@@ -40,6 +41,18 @@ inline constexpr UnaryReference kUnaryReferences[] = {
     {kernels::Unary::gelu, Domain::all, [](double x, double, double) { return x * 0.5 * std::erfc(-x / std::sqrt(2.0)); }},
     {kernels::Unary::gelu_tanh, Domain::all, [](double x, double, double) {
        return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x))); }},
+    {kernels::Unary::log1p, Domain::positive, [](double x, double, double) { return std::log(1 + x); }},
+    {kernels::Unary::expm1, Domain::all, [](double x, double, double) { return 2 * std::exp(x / 2) * std::sinh(x / 2); }},
+    {kernels::Unary::erf, Domain::all, [](double x, double, double) { return 1 - std::erfc(x); }},
+    {kernels::Unary::floor, Domain::between_halves, [](double x, double, double) { return x - (x - std::floor(x)); }},
+    {kernels::Unary::ceil, Domain::between_halves, [](double x, double, double) { return -std::floor(-x); }},
+    {kernels::Unary::round, Domain::between_halves, [](double x, double, double) { return x - std::remainder(x, 1.0); }},
+    {kernels::Unary::silu, Domain::all, [](double x, double, double) { return x * 0.5 * (1 + std::tanh(x / 2)); }},
+    {kernels::Unary::softplus, Domain::all, [](double x, double, double) { return std::log(1 + std::exp(x)); }},
+    {kernels::Unary::mish, Domain::all, [](double x, double, double) {
+       const double square = (1 + std::exp(x)) * (1 + std::exp(x));
+       return x * (square - 1) / (square + 1); }},
+    {kernels::Unary::elu, Domain::but_zero, [](double x, double a, double) { return x > 0 ? x : a * (std::exp(x) - 1); }},
 };
 // clang-format on
 

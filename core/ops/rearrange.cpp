@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/rearrange.h"
+
+#include <algorithm>
+
+#include "core/ops/concat.h"
+#include "core/ops/index_select.h"
+
+namespace weft {
+
+Tensor flip(const Tensor& x, const std::vector<int64_t>& dims) {
+  WEFT_CHECK(x.defined(), "flip: expected a tensor, got none");
+  Tensor y = x;
+  for (const int64_t dim : dims) {
+    const int64_t n = x.size(dim);
+    y = index_select(y, dim, Tensor::arange(n, DType::i64, x.device(), static_cast<double>(n - 1), -1));
+  }
+  return y;
+}
+
+Tensor roll(const Tensor& x, int64_t shift, int64_t dim) {
+  WEFT_CHECK(x.defined(), "roll: expected a tensor, got none");
+  const int64_t n = x.size(dim);
+  const int64_t moved = n ? (shift % n + n) % n : 0;  // elements that come in at the front
+  if (moved == 0) return x;
+  return concat({x.slice(dim, n - moved, moved), x.slice(dim, 0, n - moved)}, dim);
+}
+
+Tensor repeat(const Tensor& x, const std::vector<int64_t>& counts) {
+  WEFT_CHECK(x.defined() && static_cast<int64_t>(counts.size()) == x.dim(),
+             "repeat: expected one count for each dimension of ", x, ", got ", counts.size());
+  Shape apart, together, result;  // [1, a, 1, b, …], [m, a, n, b, …], [m a, n b, …]
+  for (int d = 0; d < x.dim(); ++d) {
+    WEFT_CHECK(counts[d] >= 0, "repeat: expected no negative count, got ", counts[d]);
+    for (const int64_t size : {int64_t{1}, x.size(d)}) apart.push_back(size);
+    for (const int64_t size : {counts[d], x.size(d)}) together.push_back(size);
+    result.push_back(counts[d] * x.size(d));
+  }
+  return x.reshape(apart).expand(together).reshape(result);
+}
+
+std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t dim) {
+  WEFT_CHECK(x.defined() && x.dim() >= 1, "split: expected a tensor of at least one dimension, got ", x);
+  std::vector<Tensor> parts;
+  int64_t start = 0;
+  for (const int64_t size : sizes) {
+    WEFT_CHECK(size >= 0 && start + size <= x.size(dim), "split: the sizes do not sum up to ", x.size(dim), " of ", x);
+    parts.push_back(x.slice(dim, start, size));
+    start += size;
+  }
+  WEFT_CHECK(start == x.size(dim), "split: the sizes sum up to ", start, ", expected ", x.size(dim), " of ", x);
+  return parts;
+}
+
+std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim) {
+  WEFT_CHECK(x.defined() && x.dim() >= 1, "split: expected a tensor of at least one dimension, got ", x);
+  WEFT_CHECK(size >= 1, "split: expected parts of at least 1, got ", size);
+  std::vector<int64_t> sizes;
+  for (int64_t left = x.size(dim); left > 0; left -= size) sizes.push_back(std::min(size, left));
+  return split(x, sizes, dim);
+}
+
+std::vector<Tensor> chunk(const Tensor& x, int64_t count, int64_t dim) {
+  WEFT_CHECK(x.defined() && x.dim() >= 1, "chunk: expected a tensor of at least one dimension, got ", x);
+  WEFT_CHECK(count >= 1, "chunk: expected at least one part, got ", count);
+  return split(x, std::max<int64_t>(1, (x.size(dim) + count - 1) / count), dim);
+}
+
+}  // namespace weft

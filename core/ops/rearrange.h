@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "core/tensor.h"
+
+namespace weft {
+
+/// x with the elements along each of `dims` in reverse order.
+Tensor flip(const Tensor& x, const std::vector<int64_t>& dims);
+/// x with its elements moved by `shift` places along `dim`; what leaves at one end comes in at the other.
+Tensor roll(const Tensor& x, int64_t shift, int64_t dim);
+/// x repeated counts[d] times along dimension d. Errors: not one count for each dimension, a negative one.
+Tensor repeat(const Tensor& x, const std::vector<int64_t>& counts);
+
+// Views of x, one after another along `dim`.
+
+/// Parts of these sizes. Errors: sizes that do not sum up to x's.
+std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t dim = 0);
+/// Parts of `size`, the last one of what is left. Errors: size < 1.
+std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim = 0);
+/// At most `count` parts of equal size, the last one smaller. Errors: count < 1.
+std::vector<Tensor> chunk(const Tensor& x, int64_t count, int64_t dim = 0);
+
+}  // namespace weft
