@@ -62,9 +62,18 @@ class Tensor {
   DType dtype() const { return known().view.dtype; }
   Device device() const { return known().storage->device(); }
   int dim() const { return known().view.rank; }
-  Shape sizes() const { return Shape(std::span(known().view.sizes.data(), impl_->view.rank)); }
-  int64_t size(int64_t d) const { return known().view.sizes[wrap_dim("size", d, impl_->view.rank)]; }
-  int64_t stride(int64_t d) const { return known().view.strides[wrap_dim("stride", d, impl_->view.rank)]; }
+  Shape sizes() const {
+    const kernels::View& view = known().view;
+    return Shape(std::span(view.sizes.data(), view.rank));
+  }
+  int64_t size(int64_t d) const {
+    const kernels::View& view = known().view;
+    return view.sizes[wrap_dim("size", d, view.rank)];
+  }
+  int64_t stride(int64_t d) const {
+    const kernels::View& view = known().view;
+    return view.strides[wrap_dim("stride", d, view.rank)];
+  }
   int64_t numel() const { return known().view.numel(); }
   size_t nbytes() const { return static_cast<size_t>(numel()) * size_of(dtype()); }
   bool is_contiguous() const { return known().view.is_contiguous(); }
@@ -177,13 +186,11 @@ inline std::string described(const Tensor& tensor) { return tensor.description()
 
 /// As kernels/error.h's, where a part is a tensor: texts have its description, not its values.
 template <class... Parts>
-  requires(std::is_same_v<Parts, Tensor> || ...)
-std::string str(const Parts&... parts) {
+requires(std::is_same_v<Parts, Tensor> || ...) std::string str(const Parts&... parts) {
   return str(described(parts)...);
 }
 template <class... Parts>
-  requires(std::is_same_v<Parts, Tensor> || ...)
-[[noreturn]] void fail(const Parts&... parts) {
+requires(std::is_same_v<Parts, Tensor> || ...) [[noreturn]] void fail(const Parts&... parts) {
   throw Error(str(parts...));
 }
 

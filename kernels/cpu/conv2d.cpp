@@ -16,8 +16,8 @@
 
 // Winograd's algorithm computes f32 with 3x3 filters (conv2d_winograd.cpp), oneDNN the other f32 and bf16. Where oneDNN
 // has no kernel for bf16, and for f16, operands are widened to f32, which is 40 times as fast as loops over them. The
-// plain loops below are the readable reference, run f64, and replace oneDNN where it is missing. Every loop over channels
-// runs along memory.
+// plain loops below are the readable reference, run f64, and replace oneDNN where it is missing. Every loop over
+// channels runs along memory.
 
 namespace weft::kernels::cpu {
 namespace {
@@ -221,9 +221,8 @@ void conv2d_backward_input(const Queue& queue, const View& dx, const View& dy, c
       cpu::conv2d_backward_input(queue, wide, Widened(queue, dy), Widened(queue, w), View::none(), arguments);
       cpu::copy(queue, dx, wide);
     } else {
-      with_dtype<float, double>(dx.dtype, "conv2d_backward_input", [&]<class T>() {
-        backward_input<T>(geometry, dx.as<T>(), dy.as<T>(), w.as<T>());
-      });
+      with_dtype<float, double>(dx.dtype, "conv2d_backward_input",
+                                [&]<class T>() { backward_input<T>(geometry, dx.as<T>(), dy.as<T>(), w.as<T>()); });
     }
   }
   if (dx_in) binary_forward(queue, Binary::add, dx, dx, dx_in, 1);
@@ -241,9 +240,8 @@ void conv2d_backward_weight(const Queue& queue, const View& dw, const View& dy, 
     cpu::conv2d_backward_weight(queue, wide, wide_dy, wide_x, arguments);
     return cpu::copy(queue, dw, wide);
   }
-  with_dtype<float, double>(x.dtype, "conv2d_backward_weight", [&]<class T>() {
-    backward_weight<T>(geometry, dw.as<T>(), dy.as<T>(), x.as<T>());
-  });
+  with_dtype<float, double>(x.dtype, "conv2d_backward_weight",
+                            [&]<class T>() { backward_weight<T>(geometry, dw.as<T>(), dy.as<T>(), x.as<T>()); });
 }
 
 }  // namespace weft::kernels::cpu

@@ -35,7 +35,8 @@ void check_positions(const char* op, const View& index, int64_t length) {
       if (positions[i] < 0 || positions[i] >= length) wrong.store(i, std::memory_order_relaxed);
   });
   if (const int64_t at = wrong.load(); at >= 0)
-    throw Error(text_of({.text = WrongIndex::Text::position, .op = op, .value = positions[at], .at = at, .limit = length}, {}));
+    throw Error(
+        text_of({.text = WrongIndex::Text::position, .op = op, .value = positions[at], .at = at, .limit = length}, {}));
 }
 
 }  // namespace

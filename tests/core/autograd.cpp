@@ -233,7 +233,8 @@ TEST(Autograd, WrongBackwardIsNamed) {
   const Tensor wrong =
       differentiable(x.detach().clone(), "wrong", {x}, [](const Tensor&) { return Grads{Tensor::ones({5})}; });
   EXPECT_THAT([&] { wrong.backward(x.detach()); },
-              ThrowsMessage<Error>(HasSubstr("wrong: backward returned the gradient f32[5] on cpu for input 0, expected f64[2] on cpu")));
+              ThrowsMessage<Error>(HasSubstr(
+                  "wrong: backward returned the gradient f32[5] on cpu for input 0, expected f64[2] on cpu")));
 }
 
 TEST(Autograd, DeepChain) {

@@ -246,9 +246,10 @@ TEST_P(GraphOn, TellsOfALabelOutOfRangeAtTheNextWait) {
   EXPECT_GT(loss.item(), 0);
   labels.slice(0, 2, 1).fill_(10);
   graph.replay();
-  EXPECT_THAT([&] { loss.item(); },
-              ThrowsMessage<Error>(str("cross_entropy: target 10 in row 2 is no class of logits f32[4,10] on ", device(),
-                                       ": expected 0 to 9. Does the model have the data set's number of classes?")));
+  EXPECT_THAT(
+      [&] { loss.item(); },
+      ThrowsMessage<Error>(str("cross_entropy: target 10 in row 2 is no class of logits f32[4,10] on ", device(),
+                               ": expected 0 to 9. Does the model have the data set's number of classes?")));
   labels.fill_(3);
   graph.replay();
   EXPECT_GT(loss.item(), 0);

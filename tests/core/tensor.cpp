@@ -201,16 +201,37 @@ TEST(Tensor, AnUndefinedOneNamesWhatWasAsked) {
   says("detach", [&] { none.detach(); });
   says("device", [&] { none.zero_(); });
   EXPECT_FALSE(none.requires_grad());
-  for (const std::function<void()>& use : std::vector<std::function<void()>>{
-           [&] { none.set_grad(Tensor::ones({1})); }, [&] { none.set_grad({}); }, [&] { none.set_data(Tensor::ones({1})); },
-           [&] { Tensor::ones({1}).set_data(none); }, [&] { none.requires_grad_(); }, [&] { none.requires_grad_(false); },
-           [&] { none.copy_(Tensor::ones({1})); }, [&] { none.add_(Tensor::ones({1})); }, [&] { none.mul_(2); },
-           [&] { none.reshape({1}); }, [&] { none.flatten(); }, [&] { none.squeeze(0); }, [&] { none.unsqueeze(0); },
-           [&] { none.permute({0}); }, [&] { none.transpose(0, 1); }, [&] { none.slice(0, 0, 1); },
-           [&] { none.select(0, 0); }, [&] { none.expand({1}); }, [&] { none.to(DType::f32); }, [&] { none.to(Device{}); },
-           [&] { none.contiguous(); }, [&] { none.clone(); }, [&] { none.backward(); },
-           [&] { none.register_hook({}); }, [&] { none.register_accumulated_hook({}); }, [&] { none.nbytes(); },
-           [&] { none.is_floating(); }, [&] { none.queue(); }, [&] { empty_like(none); }, [&] { zeros_like(none); }})
+  for (const std::function<void()>& use :
+       std::vector<std::function<void()>>{[&] { none.set_grad(Tensor::ones({1})); },
+                                          [&] { none.set_grad({}); },
+                                          [&] { none.set_data(Tensor::ones({1})); },
+                                          [&] { Tensor::ones({1}).set_data(none); },
+                                          [&] { none.requires_grad_(); },
+                                          [&] { none.requires_grad_(false); },
+                                          [&] { none.copy_(Tensor::ones({1})); },
+                                          [&] { none.add_(Tensor::ones({1})); },
+                                          [&] { none.mul_(2); },
+                                          [&] { none.reshape({1}); },
+                                          [&] { none.flatten(); },
+                                          [&] { none.squeeze(0); },
+                                          [&] { none.unsqueeze(0); },
+                                          [&] { none.permute({0}); },
+                                          [&] { none.transpose(0, 1); },
+                                          [&] { none.slice(0, 0, 1); },
+                                          [&] { none.select(0, 0); },
+                                          [&] { none.expand({1}); },
+                                          [&] { none.to(DType::f32); },
+                                          [&] { none.to(Device{}); },
+                                          [&] { none.contiguous(); },
+                                          [&] { none.clone(); },
+                                          [&] { none.backward(); },
+                                          [&] { none.register_hook({}); },
+                                          [&] { none.register_accumulated_hook({}); },
+                                          [&] { none.nbytes(); },
+                                          [&] { none.is_floating(); },
+                                          [&] { none.queue(); },
+                                          [&] { empty_like(none); },
+                                          [&] { zeros_like(none); }})
     EXPECT_THROW(use(), Error);
   EXPECT_THAT([&] { sum(none); }, ThrowsMessage<Error>(HasSubstr("none")));
 }

@@ -34,8 +34,9 @@ Mask mask_of_one_process(Device device) {
 }
 
 /// The masks of all ranks after `make(model, group)` and one manual_seed; what they draw by name is the same.
-std::vector<Mask> masks_of_ranks(Device device, const std::function<std::shared_ptr<void>(
-                                                    const std::shared_ptr<nn::Linear>&, const ProcessGroupPtr&)>& make) {
+std::vector<Mask> masks_of_ranks(
+    Device device,
+    const std::function<std::shared_ptr<void>(const std::shared_ptr<nn::Linear>&, const ProcessGroupPtr&)>& make) {
   std::vector<Mask> masks(kRanks), drawn(kRanks);
   run_ranks(kRanks, [&](const ProcessGroupPtr& group) {
     manual_seed(kSeed);
@@ -59,31 +60,31 @@ void expect_different(const std::vector<Mask>& masks, Device device) {
 TEST(DropoutOfRanks, DiffersAfterACommonSeed) {
   for (const DeviceKind kind : tests::test_devices()) {
     const Device device{kind, 0};
-    expect_different(masks_of_ranks(device, [](const auto& model, const auto& group) {
-                       return std::make_shared<DDP>(model, group);
-                     }), device);
-    expect_different(masks_of_ranks(device, [](const auto& model, const auto& group) {
-                       return std::make_shared<FSDP>(model, group);
-                     }), device);
+    expect_different(masks_of_ranks(device, [](const auto& model,
+                                               const auto& group) { return std::make_shared<DDP>(model, group); }),
+                     device);
+    expect_different(masks_of_ranks(device, [](const auto& model,
+                                               const auto& group) { return std::make_shared<FSDP>(model, group); }),
+                     device);
     struct Made {
       optim::SGD sgd;
       DistributedOptimizer optimizer;
       Made(const std::shared_ptr<nn::Linear>& model, const ProcessGroupPtr& group)
           : sgd(model->parameters(), {.lr = 0.1}), optimizer(sgd, group) {}
     };
-    expect_different(masks_of_ranks(device, [](const auto& model, const auto& group) {
-                       return std::make_shared<Made>(model, group);
-                     }), device);
+    expect_different(masks_of_ranks(device, [](const auto& model,
+                                               const auto& group) { return std::make_shared<Made>(model, group); }),
+                     device);
   }
 }
 
 TEST(DropoutOfRanks, IsTheSameByChoice) {
   const Mask one = mask_of_one_process({});
-  for (const Mask& of_rank : masks_of_ranks({}, [](const auto& model, const auto& group) {
+  for (const Mask& of_rank : masks_of_ranks({}, [](const auto&model, const auto&group) {
          return std::make_shared<DDP>(model, group, DdpOptions{.same_dropout = true});
        }))
     EXPECT_EQ(of_rank, one);
-  for (const Mask& of_rank : masks_of_ranks({}, [](const auto& model, const auto& group) {
+  for (const Mask& of_rank : masks_of_ranks({}, [](const auto&model, const auto&group) {
          return std::make_shared<FSDP>(model, group, FsdpOptions{.same_dropout = true});
        }))
     EXPECT_EQ(of_rank, one);

@@ -33,7 +33,8 @@ double milliseconds_of_conv2d(DType dtype) {
     kernels::conv2d_forward(queue_on(kCpu), y, x, w, View::none(), arguments);
     kernels::conv2d_backward_input(queue_on(kCpu), x, y, w, View::none(), arguments);
     kernels::conv2d_backward_weight(queue_on(kCpu), w, y, x, arguments);
-    least = std::min(least, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    least =
+        std::min(least, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   }
   return least;
 }
@@ -50,7 +51,8 @@ TEST(Bf16InF32, IsAboutAsFastAsF32AndSaysSoOnce) {
   const Outcome child = shell("env WEFT_CPU=avx2 WEFT_TEST_BF16=1 OMP_NUM_THREADS=1 /proc/" + std::to_string(getpid()) +
                               "/exe --gtest_filter=Bf16InF32.InTheChild");
   const std::string note =
-      "weft: bf16 products and convolutions on this CPU are computed in f32: it has no bf16 instructions, or this build "
+      "weft: bf16 products and convolutions on this CPU are computed in f32: it has no bf16 instructions, or this "
+      "build "
       "no oneDNN. bf16 saves memory here and no time\n";
   const size_t first = child.output.find(note);
   EXPECT_NE(first, std::string::npos) << child.output;
@@ -58,7 +60,9 @@ TEST(Bf16InF32, IsAboutAsFastAsF32AndSaysSoOnce) {
   const size_t at = child.output.find("conv2d took ");
   ASSERT_NE(at, std::string::npos) << child.output;
   double f32 = 0, bf16 = 0, f16 = 0;
-  ASSERT_EQ(std::sscanf(child.output.c_str() + at, "conv2d took %lf ms in f32, %lf in bf16, %lf in f16", &f32, &bf16, &f16), 3);
+  ASSERT_EQ(
+      std::sscanf(child.output.c_str() + at, "conv2d took %lf ms in f32, %lf in bf16, %lf in f16", &f32, &bf16, &f16),
+      3);
   EXPECT_LT(bf16, 4 * f32) << child.output;  // the loops took 40 times as long
   EXPECT_LT(f16, 4 * f32) << child.output;
 }

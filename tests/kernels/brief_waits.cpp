@@ -33,8 +33,7 @@ double milliseconds_of_waiting() {
   double least = 1e9;
   for (int i = 0; i < 20; ++i) {
 #pragma omp parallel num_threads(2)
-    {
-    }
+    {}
     const double before = cpu_seconds();
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     least = std::min(least, 1e3 * (cpu_seconds() - before));
@@ -51,8 +50,8 @@ TEST(BriefWaits, InTheChild) {
 
 /// The two numbers that a child prints.
 std::pair<double, double> waits_of_child(const std::string& environment) {
-  const Outcome child = shell("env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT WEFT_TEST_WAITS=1 " + environment +
-                              " /proc/" + std::to_string(getpid()) + "/exe --gtest_filter=BriefWaits.InTheChild");
+  const Outcome child = shell("env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT WEFT_TEST_WAITS=1 " + environment + " /proc/" +
+                              std::to_string(getpid()) + "/exe --gtest_filter=BriefWaits.InTheChild");
   const size_t at = child.output.find("waiting took ");
   std::pair<double, double> waits{-1, -1};
   if (at == std::string::npos ||

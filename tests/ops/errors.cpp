@@ -229,17 +229,31 @@ TEST(Errors, WrongIndicesReadTheSameOnEveryDevice) {
     EXPECT_EQ(error_by_next_wait(device, [&] { cross_entropy(logits, labels); }),
               str("cross_entropy: target 12 in row 1 is no class of logits f32[3,10] on ", device,
                   ": expected 0 to 9. Does the model have the data set's number of classes?"));
-    EXPECT_EQ(error_by_next_wait(device, [&] { cross_entropy(logits, on(Tensor::from<int64_t>({1, -100, 0}))); }), "")
+    EXPECT_EQ(error_by_next_wait(device,
+                                 [&] {
+                                   cross_entropy(logits, on(Tensor::from<int64_t>({1, -100, 0})));
+                                 }),
+              "")
         << "an ignored row";
     EXPECT_EQ(error_by_next_wait(device, [&] { nll_loss(logits, labels); }),
               "gather: expected positions in [0, 10), got 12 as number 1 of the index");
-    EXPECT_EQ(error_by_next_wait(device, [&] { gather(logits, 1, on(Tensor::from<int64_t>({0, -3, 9}, {3, 1}))); }),
+    EXPECT_EQ(error_by_next_wait(device,
+                                 [&] {
+                                   gather(logits, 1, on(Tensor::from<int64_t>({0, -3, 9}, {3, 1})));
+                                 }),
               "gather: expected positions in [0, 10), got -3 as number 1 of the index");
-    EXPECT_EQ(error_by_next_wait(device, [&] { index_select(logits, 0, on(Tensor::from<int64_t>({0, 2, 3}))); }),
+    EXPECT_EQ(error_by_next_wait(device,
+                                 [&] {
+                                   index_select(logits, 0, on(Tensor::from<int64_t>({0, 2, 3})));
+                                 }),
               "index_select: expected positions in [0, 3), got 3 as number 2 of the index");
     EXPECT_EQ(error_by_next_wait(device, [&] { mixed_targets(labels, 10, 0.5); }),
               "mixed_targets: expected labels 0 to 9, got 12 in row 1");
-    EXPECT_EQ(error_by_next_wait(device, [&] { cross_entropy(logits, on(Tensor::from<int64_t>({1, 2, 0}))); }), "")
+    EXPECT_EQ(error_by_next_wait(device,
+                                 [&] {
+                                   cross_entropy(logits, on(Tensor::from<int64_t>({1, 2, 0})));
+                                 }),
+              "")
         << "an error is told once";
     if (kind == DeviceKind::cpu) continue;
     const Tensor loss = cross_entropy(logits, labels);
@@ -264,13 +278,15 @@ TEST(Errors, ImageLayouts) {
             "(docs/nhwc.md); without WEFT_CHECK=1 nothing is guessed");
   EXPECT_THAT(text(zeros({2, 3, 32, 48})), HasSubstr("looks like [N, C, H, W] with 3 channels"));
   EXPECT_THAT(text(zeros({2, 64, 8, 8})), HasSubstr("with 64 channels"));
-  EXPECT_ERROR(conv2d(zeros({2, 32, 16, 32}), zeros({4, 1, 1, 32})), "conv2d: f32[2,32,16,32] on cpu looks like [N, C, H, W] with 32");
+  EXPECT_ERROR(conv2d(zeros({2, 32, 16, 32}), zeros({4, 1, 1, 32})),
+               "conv2d: f32[2,32,16,32] on cpu looks like [N, C, H, W] with 32");
   EXPECT_ERROR(conv2d(zeros({2, 16, 32, 32}), zeros({4, 1, 1, 32})), "looks like [N, C, H, W] with 16 channels");
   EXPECT_ERROR(avg_pool2d(zeros({2, 3, 8, 8})), "avg_pool2d: f32[2,3,8,8] on cpu looks like");
   EXPECT_ERROR(adaptive_avg_pool2d(zeros({2, 3, 8, 8})), "adaptive_avg_pool2d: f32[2,3,8,8] on cpu looks like");
   EXPECT_ERROR(resize2d(zeros({2, 3, 8, 8}), {4, 4}), "resize2d: f32[2,3,8,8] on cpu looks like");
-  EXPECT_ERROR(concat({zeros({2, 8, 8, 3}), zeros({2, 8, 8, 3})}, 1),
-               "concat: dimension 1 of f32[2,8,8,3] on cpu looks like the rows of images, their channels are dimension 3");
+  EXPECT_ERROR(
+      concat({zeros({2, 8, 8, 3}), zeros({2, 8, 8, 3})}, 1),
+      "concat: dimension 1 of f32[2,8,8,3] on cpu looks like the rows of images, their channels are dimension 3");
   // What is NHWC.
   for (const Shape& sizes : {Shape{2, 32, 32, 3}, Shape{2, 8, 8, 64}, Shape{2, 24, 32, 3}, Shape{2, 3, 20, 512},
                              Shape{2, 2, 2, 1}, Shape{2, 7, 7, 2048}, Shape{1, 6, 10, 4}})

@@ -209,7 +209,8 @@ TEST(ClipGradNorm, PassesOverWhatIsFrozen) {
 
 /// A net that leaves one of its layers out of fields().
 struct Forgetful : nn::Module {
-  std::shared_ptr<nn::Linear> named = std::make_shared<nn::Linear>(3, 4), forgotten = std::make_shared<nn::Linear>(4, 2);
+  std::shared_ptr<nn::Linear> named = std::make_shared<nn::Linear>(3, 4),
+                              forgotten = std::make_shared<nn::Linear>(4, 2);
   Tensor forward(const Tensor& x) const override { return (*forgotten)((*named)(x)); }
   void fields(nn::Visitor& v) override { v("named", named); }
 };
@@ -225,9 +226,10 @@ TEST(Optimizer, AForgottenMemberIsAnErrorOfTheSecondStep) {
   step();  // the gradients of one pass may be read after the step
   const std::string text = error_text(step);
   EXPECT_THAT(text, HasSubstr("SGD: f32["));
-  EXPECT_THAT(text, HasSubstr("on cpu, an input of linear, gets gradients that nothing uses: no fields() names it and no "
-                              "optimizer has it, so it is not trained. Name it in its module's fields(), or call "
-                              "requires_grad_(false)"));
+  EXPECT_THAT(text,
+              HasSubstr("on cpu, an input of linear, gets gradients that nothing uses: no fields() names it and no "
+                        "optimizer has it, so it is not trained. Name it in its module's fields(), or call "
+                        "requires_grad_(false)"));
   net.forgotten->parameters();  // names them
   step();
 }
