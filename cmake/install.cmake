@@ -9,7 +9,7 @@ target_link_libraries(weft_weft INTERFACE weft::support)
 set_target_properties(weft_weft PROPERTIES EXPORT_NAME weft)
 add_library(weft::weft ALIAS weft_weft)
 
-# Headers include each other as "core/tensor.h" (found in include/weft); a program writes <weft/weft.h>.
+# In the tree, headers include each other as "core/tensor.h"; installed ones as <weft/core/tensor.h> (cmake/installed.cmake).
 target_include_directories(weft_weft INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 install(DIRECTORY include/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
@@ -31,3 +31,19 @@ configure_package_config_file(cmake/weft-config.cmake.in ${PROJECT_BINARY_DIR}/w
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/weft-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/weft-config.cmake ${PROJECT_BINARY_DIR}/weft-config-version.cmake
         DESTINATION ${weft_cmake_folder})
+
+option(WEFT_INSTALL_STRIPPED "Installed libraries and programs have no debug lines" ON)
+set(cuda_libraries "")
+if(WEFT_HAVE_CUDA)
+  set(cuda_libraries "-L${CUDAToolkit_LIBRARY_DIR} -l$<IF:$<STREQUAL:${WEFT_CUDART},shared>,cudart,cudart_static -lrt>")
+endif()
+install(CODE "
+  set(PREFIX \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
+  set(INCLUDES ${CMAKE_INSTALL_INCLUDEDIR})
+  set(LIBRARIES ${CMAKE_INSTALL_LIBDIR})
+  set(PROGRAMS ${CMAKE_INSTALL_BINDIR})
+  set(VERSION ${PROJECT_VERSION})
+  set(STRIP \"$<$<BOOL:${WEFT_INSTALL_STRIPPED}>:${CMAKE_STRIP}>\")
+  set(CUDA_LIBRARIES \"${cuda_libraries}\")
+  include(${PROJECT_SOURCE_DIR}/cmake/installed.cmake)
+")

@@ -33,7 +33,7 @@ function(weft_library name)
     set(scope INTERFACE)
   endif()
   target_include_directories(weft_${name} ${scope}
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/weft>)
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(weft_${name} ${scope} cxx_std_20)
   target_link_libraries(weft_${name} ${scope} ${arg_LINK})
   set_target_properties(weft_${name} PROPERTIES EXPORT_NAME ${name})

@@ -98,19 +98,22 @@ void connect(const Tensor& y, Ref<Node> node, const char* op, const Tensor* inpu
 
 bool Tensor::requires_grad() const { return impl_ && impl_->autograd && impl_->autograd->requires_grad; }
 
-bool Tensor::is_leaf() const { return !impl_->autograd || !impl_->autograd->node; }
+bool Tensor::is_leaf() const { return !known().autograd || !impl_->autograd->node; }
 
 const Tensor& Tensor::requires_grad_(bool wanted) const {
   WEFT_CHECK(!wanted || is_floating(), "requires_grad_: only floating tensors have gradients, got ", *this);
   WEFT_CHECK(is_leaf(), "requires_grad_: ", *this, " is the result of ",
              impl_->autograd ? impl_->autograd->node->op : "", ", not a leaf. Use detach() first");
-  meta_of(impl_.get()).requires_grad = wanted;
+  AutogradMeta& meta = meta_of(impl_.get());
+  meta.requires_grad = wanted;
+  meta.is_chosen = true;
   return *this;
 }
 
 Tensor Tensor::grad() const {
-  if (!impl_->autograd) return {};
+  if (!known().autograd) return {};
   AutogradMeta& meta = *impl_->autograd;
+  meta.claim();
   if (meta.grad_is_zero) {
     meta.grad_is_zero = false;
     meta.grad.zero_();
@@ -119,28 +122,34 @@ Tensor Tensor::grad() const {
 }
 
 void Tensor::zero_grad() const {
-  if (impl_->autograd && impl_->autograd->grad.defined()) impl_->autograd->grad_is_zero = true;
+  if (!known().autograd) return;
+  impl_->autograd->claim();
+  if (impl_->autograd->grad.defined()) impl_->autograd->grad_is_zero = true;
 }
 
 void Tensor::set_grad(Tensor gradient) const {
   WEFT_CHECK(!gradient.defined() || gradient.sizes() == sizes(), "set_grad: expected ", sizes(), ", got ", gradient);
-  AutogradMeta& meta = meta_of(impl_.get());
+  AutogradMeta& meta = meta_of(&known());
+  meta.claim();
   meta.grad_is_zero = false;
   meta.grad = std::move(gradient);
 }
 
-Tensor Tensor::detach() const { return alias(impl_->view); }
+Tensor Tensor::detach() const { return alias(known().view); }
 
 void Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
   WEFT_CHECK(requires_grad(), "register_hook: ", *this, " needs no gradient");
   AutogradMeta& meta = meta_of(impl_.get());
+  meta.claim();
   (meta.node ? meta.node->hooks : meta.hooks).push_back(std::move(hook));
 }
 
 void Tensor::register_accumulated_hook(std::function<void(const Tensor&)> hook) const {
   WEFT_CHECK(requires_grad() && is_leaf(), "register_accumulated_hook: ", *this,
              " is not a leaf that needs a gradient");
-  meta_of(impl_.get()).accumulated_hooks.push_back(std::move(hook));
+  AutogradMeta& meta = meta_of(impl_.get());
+  meta.claim();
+  meta.accumulated_hooks.push_back(std::move(hook));
 }
 
 void Tensor::backward(const Tensor& gradient, bool retain_graph) const {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <initializer_list>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "core/tensor.h"
+#include "core/unclaimed_leaf.h"
 
 namespace weft {
 
@@ -109,6 +111,9 @@ class Node : public RefCounted {
 /// What a tensor carries for autograd; made on first need.
 struct AutogradMeta {
   bool requires_grad = false;
+  bool is_chosen = false;     // requires_grad_() was called: fields() leaves the choice alone
+  bool is_claimed = false;    // of a leaf: somebody knows it and its gradient, see core/unclaimed_leaf.h
+  bool had_gradient = false;  // of a leaf that is not claimed
   bool grad_is_zero = false;  // grad's memory counts as zero, whatever it holds: the next gradient overwrites it
   Tensor grad;
   Ref<Node> node;                                                     // what made this tensor; null for a leaf
@@ -117,6 +122,13 @@ struct AutogradMeta {
   Tensor compute_copy;                 // low-precision copy kept by the optimizer, see core/autocast.h
   uint32_t compute_version = 0;        // valid while it equals the storage's version
   std::weak_ptr<FlatParameters> flat;  // the flat buffers that this parameter is a slice of, core/flat_parameters.h
+  std::unique_ptr<UnclaimedLeaf> unclaimed;
+
+  void claim() {
+    is_claimed = true;
+    if (unclaimed) [[unlikely]]
+      unclaimed.reset();
+  }
 };
 
 namespace autograd_detail {
@@ -153,8 +165,9 @@ void connect(const Tensor& y, Ref<Node> node, const char* op, const Tensor* inpu
 /// Records that `y` was computed from `inputs` and how the gradients of the inputs follow from dy:
 ///   return differentiable(y, "gelu", {x}, [x = Saved(x)](const Tensor& dy) { return Grads{gelu_backward(dy, x)}; });
 /// The lambda takes dy, or dy and a BackwardContext& (core/backward_context.h). It must be a pure function of these and
-/// of what it captured, and must return one gradient per input (undefined: none), of the input's sizes. Does nothing
-/// while gradients are off or when no input wants one. Returns y.
+/// of what it captured, and must return one gradient per input (undefined: none), of the input's sizes, dtype and
+/// device; anything else is an error of backward() that names the op. Does nothing while gradients are off or when no
+/// input wants one. Returns y.
 template <class Inputs, class Backward>
 Tensor differentiable_from(Tensor y, const char* op, const Inputs& inputs, Backward&& backward) {
   if (grad_enabled() && autograd_detail::any_requires_grad(inputs)) {

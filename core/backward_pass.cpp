@@ -206,10 +206,11 @@ class Engine {
     grads.resize(node.inputs.size());
     for (size_t i = 0; i < grads.size(); ++i) {
       const Node::Edge& edge = node.inputs[i];
+      if (grads[i].defined()) check_gradient(node, i, grads[i]);
       if (edge.leaf) {
         Leaf& leaf = leaves_.at(edge.leaf.get());
         accumulate(leaf.sum, std::move(grads[i]));
-        if (--leaf.waiting == 0) finish_leaf(edge.leaf.get());
+        if (--leaf.waiting == 0) finish_leaf(edge.leaf.get(), node.op);
       } else if (edge.node) {
         accumulate(edge.node->arrived, std::move(grads[i]));
         if (--edge.node->waiting == 0) push(edge.node.get());
@@ -217,8 +218,23 @@ class Engine {
     }
   }
 
-  // A leaf whose last gradient of this pass came: hooks, then into grad(), then the accumulated hooks.
-  void finish_leaf(TensorImpl* leaf) {
+  // What an op returns for an input must be like it.
+  static void check_gradient(const Node& node, size_t i, const Tensor& gradient) {
+    const Node::Edge& edge = node.inputs[i];
+    const auto fits = [&](const Shape& sizes, DType dtype, Device device, bool any_dtype) {
+      WEFT_CHECK(gradient.sizes() == sizes && gradient.device() == device && (gradient.dtype() == dtype || any_dtype),
+                 node.op, ": backward returned the gradient ", gradient, " for input ", i, ", expected ", dtype, sizes,
+                 " on ", device);
+    };
+    if (edge.node)
+      fits(edge.node->sizes, edge.node->dtype, edge.node->device, edge.node->hands_on(gradient.dtype()));
+    else if (edge.leaf)
+      fits(Tensor(edge.leaf).sizes(), edge.leaf->view.dtype, edge.leaf->storage->device(), false);
+  }
+
+  // A leaf whose last gradient of this pass came: hooks, then into grad(), then the accumulated hooks. `op`: what used
+  // it, where one op did.
+  void finish_leaf(TensorImpl* leaf, const char* op = "backward") {
     const OpScope scope("accumulate_grad", /*backward=*/true);
     const auto found = leaves_.find(leaf);
     Tensor sum = std::move(found->second.sum);
@@ -243,6 +259,8 @@ class Engine {
       // A view, another leaf or the caller may see this memory: later sums must not reach it.
       meta.grad = sum.dtype() == tensor.dtype() ? sum.clone() : sum.to(tensor.dtype());
     }
+    if (!meta.is_claimed && std::exchange(meta.had_gradient, true) && !meta.unclaimed) [[unlikely]]
+      meta.unclaimed = std::make_unique<UnclaimedLeaf>(tensor.description(), op);
     for (const auto& hook : meta.accumulated_hooks) hook(tensor);
   }
 

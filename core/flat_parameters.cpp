@@ -164,18 +164,32 @@ void FlatParameters::check_bound(const char* op) const {
   }
 }
 
+Tensor FlatParameters::own_norm(const std::vector<NamedTensor>& parameters) {
+  const NoGrad no_grad;
+  const Tensor& all = gradient();
+  std::vector<Tensor> norms;
+  for (const FlatRange& range : ranges(parameters))
+    norms.push_back(norm(all.slice(0, range.offset, range.numel)).reshape({1}));
+  if (norms.empty()) return Tensor::zeros({1}, dtype(), device());
+  return norms.size() == 1 ? norms[0] : norm(concat(norms, 0)).reshape({1});
+}
+
+Tensor FlatParameters::whole_norm(const std::vector<NamedTensor>& parameters) {
+  return norm_ ? norm_(*this, parameters) : own_norm(parameters);
+}
+
 Tensor clip_grad_norm(const std::vector<NamedTensor>& parameters, double max_norm) {
   WEFT_CHECK(max_norm > 0, "clip_grad_norm: expected a positive norm, got ", max_norm);
-  const std::shared_ptr<FlatParameters> flat = FlatParameters::of(parameters);
+  std::vector<NamedTensor> trained;
+  for (const NamedTensor& parameter : parameters)
+    if (parameter.tensor.requires_grad()) trained.push_back(parameter);
+  WEFT_CHECK(!trained.empty(), "clip_grad_norm: none of ", parameters.size(), " parameters wants a gradient");
+  const std::shared_ptr<FlatParameters> flat = FlatParameters::of(trained);
   flat->check_bound("clip_grad_norm");
   const NoGrad no_grad;
+  const Tensor total = flat->whole_norm(trained).reshape({});
   const Tensor& gradient = flat->gradient();
-  const std::vector<FlatRange> ranges = flat->ranges(parameters);
-  std::vector<Tensor> norms;
-  for (const FlatRange& range : ranges)
-    norms.push_back(norm(gradient.slice(0, range.offset, range.numel)).reshape({1}));
-  const Tensor total = norm(concat(norms, 0));
-  for (const FlatRange& range : ranges)
+  for (const FlatRange& range : flat->ranges(trained))
     kernels::clip_gradient(gradient.queue(), gradient.slice(0, range.offset, range.numel), total, max_norm);
   gradient.storage()->bump_version();
   return total;

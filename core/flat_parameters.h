@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -67,6 +68,14 @@ class FlatParameters {
   /// All gradients count as zero (nothing is written: the next backward overwrites).
   void zero_grad() const;
 
+  /// The 2-norm of these parameters' gradients as this rank holds them, [1]; 0 where it holds none.
+  Tensor own_norm(const std::vector<NamedTensor>& parameters);
+  /// The same of the whole parameters, where ranks hold parts of them: a collective then.
+  Tensor whole_norm(const std::vector<NamedTensor>& parameters);
+  /// How that is computed; FSDP and TensorParallel, whose parts these are, set it.
+  using Norm = std::function<Tensor(FlatParameters&, const std::vector<NamedTensor>&)>;
+  void set_whole_norm(Norm norm) { norm_ = std::move(norm); }
+
   /// The slice's place in `buffer` (of numel() elements: weights, gradients, an optimizer's state), in the parameter's
   /// sizes.
   static Tensor place(const Tensor& buffer, const FlatSlice& slice);
@@ -77,10 +86,13 @@ class FlatParameters {
  private:
   std::vector<FlatSlice> slices_;
   Tensor master_, gradient_, compute_copy_;
+  Norm norm_;  // empty: the parameters are whole
 };
 
 /// Scales all gradients so that their common 2-norm is at most `max_norm`; returns the norm before (a device scalar; no
-/// synchronisation). Errors: max_norm not positive.
+/// synchronisation). The norm is that of the whole parameters, also where each rank holds a part of them (of FSDP and
+/// TensorParallel: all ranks make the call). Parameters that want no gradient are passed over. Errors: max_norm not
+/// positive; no parameter wants a gradient.
 Tensor clip_grad_norm(const std::vector<NamedTensor>& parameters, double max_norm);
 
 }  // namespace weft

@@ -10,6 +10,7 @@
 #include "kernels/allocator.h"
 #include "kernels/kernel_trace.h"
 #include "kernels/runtime.h"
+#include "kernels/wrong_index.h"
 
 namespace weft {
 namespace {
@@ -72,6 +73,7 @@ void Graph::capture(Device device, const std::function<void()>& step) {
   kernels::Runtime& runtime = kernels::runtime(device.kind);
   runtime.synchronize_device(device.index);
   allocator_of(device).empty_cache();
+  kernels::wrong_index_record(device);
 
   auto state = std::make_unique<State>(device);
   void* const stream = state->stream.handle();

@@ -79,7 +79,10 @@ class Printer {
 
 std::string to_string(const Tensor& tensor, int edge_items, int precision) {
   if (!tensor.defined()) return "none";
-  return str(tensor, ' ', Printer(tensor, edge_items, precision).text());
+  if (tensor.raw_data() == nullptr && tensor.numel() > 0) return tensor.description() + " without memory now";
+  return tensor.description() + ' ' + Printer(tensor, edge_items, precision).text();
 }
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << to_string(tensor); }
 
 }  // namespace weft

@@ -7,16 +7,31 @@
 namespace weft {
 namespace {
 
-struct Entry {
-  Generator generator;
-  Tensor state;             // {seed, base} on the device
-  uint64_t state_seed = 0;  // the seed that `state` holds
-  Tensor captured_state;    // instead, while a graph is captured
+/// The seeds of a device's draws.
+struct Seeds {
+  uint64_t common = 0, dropout = 0;
+  bool operator==(const Seeds&) const = default;
 };
 
-Tensor state_of(uint64_t seed, Device device) { return Tensor::from<int64_t>({static_cast<int64_t>(seed), 0}, device); }
+struct Entry {
+  Generator generator;
+  Tensor state;           // on the device, see state_of()
+  Seeds state_seeds;      // those that `state` holds
+  Tensor captured_state;  // instead, while a graph is captured
+};
+
+/// {seed, base, seed of dropout, base}.
+Tensor state_of(Seeds seeds, Device device) {
+  return Tensor::from<int64_t>({static_cast<int64_t>(seeds.common), 0, static_cast<int64_t>(seeds.dropout), 0}, device);
+}
+
+/// Two elements of it, from `first` on.
+Tensor pair_of(const Tensor& state, int64_t first) {
+  return state.alias(kernels::View::dense(state.data<int64_t>() + first, DType::i64, {2}));
+}
 
 uint64_t default_seed = 0;
+uint64_t process_key = 0;  // of set_dropout_rank()
 std::mutex& mutex() {
   static std::mutex* const instance = new std::mutex;
   return *instance;
@@ -24,6 +39,7 @@ std::mutex& mutex() {
 
 using Entries = std::map<std::pair<int, int>, Entry>;
 thread_local Entries* own_entries = nullptr;
+thread_local uint64_t own_key = 0;
 
 Entries& process_entries() {
   static auto* const entries = new Entries;
@@ -37,6 +53,22 @@ Entry& entry(Device device) {
   return found->second;
 }
 
+Seeds seeds_of(const Generator& generator) {
+  return {generator.seed, generator.seed ^ (own_entries ? own_key : process_key)};
+}
+
+Tensor whole_state(Device device) {
+  const std::lock_guard lock(mutex());
+  Entry& e = entry(device);
+  if (e.captured_state.defined()) return e.captured_state;
+  const Seeds seeds = seeds_of(e.generator);
+  if (!e.state.defined() || e.state_seeds != seeds) {
+    e.state = state_of(seeds, device);
+    e.state_seeds = seeds;
+  }
+  return e.state;
+}
+
 }  // namespace
 
 struct ThreadGenerators::State {
@@ -48,6 +80,7 @@ ThreadGenerators::ThreadGenerators() : state_(std::make_unique<State>()) {
   WEFT_CHECK(!own_entries, "random: this thread has generators of its own already");
   for (const auto& [device, entry] : process_entries()) state_->entries[device].generator = entry.generator;
   own_entries = &state_->entries;
+  own_key = process_key;
 }
 
 ThreadGenerators::~ThreadGenerators() { own_entries = nullptr; }
@@ -64,24 +97,21 @@ void manual_seed(uint64_t seed) {
   for (int index = 0; index < 16; ++index) entry({DeviceKind::cuda, index}).generator = {seed, 0};
 }
 
-Tensor random_state(Device device) {
+void set_dropout_rank(int rank) {
   const std::lock_guard lock(mutex());
-  Entry& e = entry(device);
-  if (e.captured_state.defined()) return e.captured_state;
-  if (!e.state.defined() || e.state_seed != e.generator.seed) {
-    e.state = state_of(e.generator.seed, device);
-    e.state_seed = e.generator.seed;
-  }
-  return e.state;
+  (own_entries ? own_key : process_key) = seed_of_rank(rank);
 }
+
+Tensor random_state(Device device) { return pair_of(whole_state(device), 0); }
+Tensor dropout_state(Device device) { return pair_of(whole_state(device), 2); }
 
 RandomCapture::RandomCapture(Device device) : device_(device) {
   const std::lock_guard lock(mutex());
   Entry& e = entry(device);
   WEFT_CHECK(!e.captured_state.defined(), "random: another graph is captured on ", device);
   before_ = e.generator;
+  state_ = e.captured_state = state_of(seeds_of(before_), device);
   state_seed_ = before_.seed;
-  state_ = e.captured_state = state_of(state_seed_, device);
   e.generator.offset = 0;
 }
 
@@ -98,13 +128,13 @@ void RandomCapture::advance() {
   if (blocks_ == 0) return;
   Generator& source = generator(device_);
   if (source.seed != state_seed_) {
-    state_.copy_(state_of(source.seed, device_));
+    state_.copy_(state_of(seeds_of(source), device_));
     state_seed_ = source.seed;
   }
   const uint64_t base = source.take(blocks_);
   constexpr uint64_t kExact = uint64_t{1} << 53;  // fill takes a double
   WEFT_CHECK(base < kExact, "random: block ", base, " is past the largest that a graph can start from");
-  state_.slice(0, 1, 1).fill_(static_cast<double>(base));
+  state_.slice(0, 1, 2, 2).fill_(static_cast<double>(base));
 }
 
 }  // namespace weft

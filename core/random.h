@@ -41,8 +41,19 @@ class ThreadGenerators {
 /// Seeds every device's generator and sets its counter to 0.
 void manual_seed(uint64_t seed);
 
+/// From here on dropout (of attention, too) draws for this rank: with equal seeds, ranks drop other elements. DDP, FSDP
+/// and DistributedOptimizer call it with their rank. What is drawn by name (normal, uniform, bernoulli, permutation,
+/// initial weights) stays equal on all ranks. Rank 0, the default, drops what one process would. manual_seed() leaves
+/// it; of this thread, if it has ThreadGenerators.
+void set_dropout_rank(int rank);
+
+/// What a rank's dropout mixes into the seed by exclusive or; 0 for rank 0.
+constexpr uint64_t seed_of_rank(int rank) { return static_cast<uint64_t>(rank) * 0x9E3779B97F4A7C15ull; }
+
 /// The i64[2] device tensor {seed, base} that random kernels read; base is 0 outside captured graphs.
 Tensor random_state(Device device);
+/// The same for dropout: {seed of this rank, base}.
+Tensor dropout_state(Device device);
 
 /// The random numbers of one captured graph (core/graph.h). From its construction to finish() the device's generator
 /// counts from 0 and kernels read a state of the graph's own; before each replay, advance() writes the generator's

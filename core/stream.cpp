@@ -9,6 +9,7 @@
 
 #include "core/capture.h"
 #include "kernels/runtime.h"
+#include "kernels/wrong_index.h"
 
 namespace weft {
 namespace {
@@ -59,8 +60,9 @@ kernels::Queue current_queue(Device device) { return {device, current_stream(dev
 
 void synchronize(Device device) {
   refuse_while_capturing("synchronize", device);
-  if (device.kind != DeviceKind::cpu)
-    kernels::runtime(device.kind).synchronize_stream(device.index, current_stream(device));
+  if (device.kind == DeviceKind::cpu) return;
+  kernels::runtime(device.kind).synchronize_stream(device.index, current_stream(device));
+  kernels::check_wrong_index(device);
 }
 
 Stream::Stream(Device device, int priority) : device_(device), priority_(priority) {
@@ -71,7 +73,9 @@ Stream::~Stream() {
 }
 void Stream::synchronize() const {
   refuse_while_capturing("synchronize", device_);
-  if (handle_) kernels::runtime(device_.kind).synchronize_stream(device_.index, handle_);
+  if (!handle_) return;
+  kernels::runtime(device_.kind).synchronize_stream(device_.index, handle_);
+  kernels::check_wrong_index(device_);
 }
 
 StreamGuard::StreamGuard(const Stream& stream) : device_(stream.device()), previous_(current_stream(device_)) {
@@ -93,7 +97,9 @@ void Event::block(void* stream) const {
 }
 void Event::synchronize() const {
   refuse_while_capturing("synchronize", device_);
-  if (handle_) kernels::runtime(device_.kind).synchronize_event(handle_);
+  if (!handle_) return;
+  kernels::runtime(device_.kind).synchronize_event(handle_);
+  kernels::check_wrong_index(device_);
 }
 bool Event::done() const { return !handle_ || kernels::runtime(device_.kind).query_event(handle_); }
 float Event::elapsed_ms(const Event& later) const {

@@ -8,7 +8,8 @@ namespace weft {
 void* current_stream(Device device);
 kernels::Queue current_queue(Device device);
 
-/// Waits for everything enqueued on the device's current stream of this thread.
+/// Waits for everything enqueued on the device's current stream of this thread. Errors, as of every wait for a device:
+/// a kernel met a label or position out of range meanwhile (kernels/wrong_index.h).
 void synchronize(Device device);
 
 /// A stream of its own on a device (nothing on the CPU) until the object goes; another Stream may get the device's

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tensor.h"
 
+#include <string_view>
+
 #include "core/autograd.h"
 #include "core/capture.h"
 #include "core/trace.h"
@@ -50,6 +52,12 @@ void check_has_memory(const TensorImpl& impl) {
 
 TensorImpl::TensorImpl() = default;
 TensorImpl::~TensorImpl() = default;
+
+void Tensor::undefined(const char* method) {
+  const std::string_view op = current_op();
+  fail(method, ": expected a tensor, got none", op == "tensor" ? std::string() : str(" (in ", op, ")"),
+       ". It was default-constructed, moved from, or stands for an argument that was left out: defined() tells");
+}
 
 Tensor Tensor::empty(const Shape& sizes, DType dtype, Device device) {
   auto impl = make_ref<TensorImpl>();
@@ -105,7 +113,7 @@ double Tensor::item() const {
 template <class T>
 std::vector<T> Tensor::to_vector() const {
   refuse_while_capturing("to_vector", device());
-  check_has_memory(*impl_);
+  check_has_memory(known());
   const Tensor host = host_copy(*this);
   std::vector<T> values(static_cast<size_t>(numel()));
   with_dtype<float, double, bf16, f16, int64_t, int32_t, uint8_t, bool>(dtype(), "to_vector", [&]<class S>() {
@@ -126,7 +134,7 @@ template std::vector<int32_t> Tensor::to_vector() const;
 template std::vector<uint8_t> Tensor::to_vector() const;
 
 Tensor Tensor::alias(const kernels::View& view) const {
-  if (impl_->view.data == nullptr) [[unlikely]]
+  if (known().view.data == nullptr) [[unlikely]]
     check_has_memory(*impl_);
   auto impl = make_ref<TensorImpl>();
   impl->storage = impl_->storage;
@@ -167,9 +175,6 @@ const Tensor& Tensor::copy_(const Tensor& source) const {
 Tensor empty_like(const Tensor& x) { return Tensor::empty(x.sizes(), x.dtype(), x.device()); }
 Tensor zeros_like(const Tensor& x) { return Tensor::zeros(x.sizes(), x.dtype(), x.device()); }
 
-std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
-  if (!tensor.defined()) return out << "none";
-  return out << tensor.view() << " on " << tensor.device();
-}
+std::string Tensor::description() const { return defined() ? str(view(), " on ", device()) : "none"; }
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "core/shape.h"
@@ -57,40 +58,49 @@ class Tensor {
   bool defined() const { return static_cast<bool>(impl_); }
   explicit operator bool() const { return defined(); }
 
-  // What it is.
-  DType dtype() const { return impl_->view.dtype; }
-  Device device() const { return impl_->storage->device(); }
-  int dim() const { return impl_->view.rank; }
-  Shape sizes() const { return Shape(std::span(impl_->view.sizes.data(), impl_->view.rank)); }
-  int64_t size(int64_t d) const { return impl_->view.sizes[wrap_dim("size", d, dim())]; }
-  int64_t stride(int64_t d) const { return impl_->view.strides[wrap_dim("stride", d, dim())]; }
-  int64_t numel() const { return impl_->view.numel(); }
+  // What it is. Errors, here and below: an undefined tensor.
+  DType dtype() const { return known().view.dtype; }
+  Device device() const { return known().storage->device(); }
+  int dim() const { return known().view.rank; }
+  Shape sizes() const {
+    const kernels::View& view = known().view;
+    return Shape(std::span(view.sizes.data(), view.rank));
+  }
+  int64_t size(int64_t d) const {
+    const kernels::View& view = known().view;
+    return view.sizes[wrap_dim("size", d, view.rank)];
+  }
+  int64_t stride(int64_t d) const {
+    const kernels::View& view = known().view;
+    return view.strides[wrap_dim("stride", d, view.rank)];
+  }
+  int64_t numel() const { return known().view.numel(); }
   size_t nbytes() const { return static_cast<size_t>(numel()) * size_of(dtype()); }
-  bool is_contiguous() const { return impl_->view.is_contiguous(); }
+  bool is_contiguous() const { return known().view.is_contiguous(); }
   bool is_floating() const { return weft::is_floating(dtype()); }
   /// The sizes as a fixed-size array for structured bindings: `const auto [N, H, W, C] = x.dims<4>();`.
   template <int Rank>
   std::array<int64_t, Rank> dims() const {
-    WEFT_CHECK(dim() == Rank, "expected ", Rank, " dimensions, got ", *this);
+    WEFT_CHECK(dim() == Rank, "expected ", Rank, " dimensions, got ", description());
     std::array<int64_t, Rank> result;
     for (int d = 0; d < Rank; ++d) result[d] = impl_->view.sizes[d];
     return result;
   }
-  const kernels::View& view() const { return impl_->view; }
+  const kernels::View& view() const { return known().view; }
   /// The view, or View::none() for an undefined tensor: how optional arguments reach a kernel.
   operator const kernels::View&() const;  // NOLINT(google-explicit-constructor)
   /// The device's queue on this thread's current stream.
   kernels::Queue queue() const { return current_queue(device()); }
-  const Ref<Storage>& storage() const { return impl_->storage; }
+  const Ref<Storage>& storage() const { return known().storage; }
   TensorImpl* impl() const { return impl_.get(); }
   bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
 
   // Memory. data<T>() and raw_data() are device addresses; item() and to_vector() wait for the device.
   template <class T>
   T* data() const {
-    return impl_->view.as<T>();
+    return known().view.as<T>();
   }
-  void* raw_data() const { return impl_->view.data; }
+  void* raw_data() const { return known().view.data; }
   /// The single value, converted to double. Errors: more than one element.
   double item() const;
   /// All elements in row-major order, converted to T.
@@ -145,17 +155,43 @@ class Tensor {
   /// Points this tensor at other data of the same sizes: how parameters become slices of flat buffers.
   void set_data(const Tensor& data) const;
 
-  /// `f32[8,64] on cuda:0`; of an undefined tensor `none`.
+  /// `f32[8,64] on cuda:0`, as errors name it; of an undefined tensor `none`.
+  std::string description() const;
+  /// Writes to_string(tensor).
   friend std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
  private:
+  TensorImpl& known(const char* method = __builtin_FUNCTION()) const {
+    if (!impl_) [[unlikely]]
+      undefined(method);
+    return *impl_;
+  }
+  [[noreturn, gnu::cold]] static void undefined(const char* method);
+
   Ref<TensorImpl> impl_;
 };
 
 Tensor empty_like(const Tensor& x);
 Tensor zeros_like(const Tensor& x);
 
-/// The values, row by row, shortened in the middle of large dimensions: what a debugger wants to see.
+/// The description and the values, row by row, shortened in the middle of large dimensions: what a debugger wants to
+/// see. Waits for the device.
 std::string to_string(const Tensor& tensor, int edge_items = 3, int precision = 4);
+
+template <class Part>
+const Part& described(const Part& part) {
+  return part;
+}
+inline std::string described(const Tensor& tensor) { return tensor.description(); }
+
+/// As kernels/error.h's, where a part is a tensor: texts have its description, not its values.
+template <class... Parts>
+requires(std::is_same_v<Parts, Tensor> || ...) std::string str(const Parts&... parts) {
+  return str(described(parts)...);
+}
+template <class... Parts>
+requires(std::is_same_v<Parts, Tensor> || ...) [[noreturn]] void fail(const Parts&... parts) {
+  throw Error(str(parts...));
+}
 
 }  // namespace weft

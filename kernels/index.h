@@ -5,7 +5,7 @@
 namespace weft::kernels {
 
 // index holds i64 positions along `dim`, each in [0, size of that dimension); anything else is an error on the CPU and
-// reads as NaN (floating) or 0 on a GPU, never out of bounds.
+// reads as NaN (floating) or 0 on a GPU, never out of bounds, where the host's next wait throws the error (wrong_index.h).
 
 /// y = rows of x: y.sizes equal x.sizes but for dim, where it is index's length (index rank 1). Contiguous; any dtype.
 WEFT_KERNEL(index_select, const Queue& queue, const View& y, const View& x, const View& index, int dim);

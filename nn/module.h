@@ -29,6 +29,8 @@ enum class Watch : uint8_t {
 ///     Tensor weight, bias;
 ///     void fields(Visitor& v) override { v("weight", weight); v("bias", bias); }
 ///   };
+/// What fields() names as a parameter wants a gradient, unless it was frozen by requires_grad_(false). A child that it
+/// leaves out is an error of the optimizer's second step; a plain tensor that it leaves out is a constant.
 /// Copying is not possible (it would share the weights); models live in std::shared_ptr.
 class Module {
  public:

@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/visitor.h"
 
+#include "core/autograd_meta.h"
 #include "nn/module.h"
 
 namespace weft::nn {
+
+void Visitor::operator()(const std::string& name, Tensor& tensor, Layout layout) {
+  if (!tensor.defined()) return;
+  if (tensor.is_floating() && tensor.is_leaf()) {
+    AutogradMeta& meta = meta_of(tensor.impl());
+    if (!meta.is_chosen) tensor.requires_grad_();
+    if (!meta.is_claimed) meta.claim();
+  }
+  parameter(path(name), tensor, layout);
+}
 
 void Visitor::operator()(const std::string& name, Module& child) {
   const size_t length = prefix_.size();

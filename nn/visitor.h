@@ -24,10 +24,9 @@ class Visitor {
  public:
   virtual ~Visitor() = default;
 
-  /// A parameter. Undefined tensors (no bias) are passed over.
-  void operator()(const std::string& name, Tensor& tensor, Layout layout = Layout::as_stored) {
-    if (tensor.defined()) parameter(path(name), tensor, layout);
-  }
+  /// A parameter: it wants a gradient from now on, unless requires_grad_() was ever called on it, as freezing does.
+  /// Undefined tensors (no bias) are passed over.
+  void operator()(const std::string& name, Tensor& tensor, Layout layout = Layout::as_stored);
   /// A child module.
   void operator()(const std::string& name, Module& child);
   template <std::derived_from<Module> Child>

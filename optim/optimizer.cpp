@@ -81,6 +81,7 @@ void Optimizer::step() {
   const OpScope scope(name_);
   const NoGrad no_grad;
   flat_->check_bound(name_);
+  check_no_unclaimed_leaf(name_);
   const Tensor& gradient = flat_->gradient();
   scalars_.select(1, kStep).add_(one_);
   for (size_t i = 0; i < groups_.size(); ++i) {

@@ -32,7 +32,8 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// One update of all parameters.
+  /// One update of all parameters. Errors: a parameter or its gradient has left the flat buffers; the last two backward
+  /// passes left gradients in a leaf that nobody knows, such as a child that fields() left out (core/unclaimed_leaf.h).
   void step();
   void zero_grad() { flat_->zero_grad(); }
 

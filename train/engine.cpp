@@ -191,7 +191,7 @@ void Engine::apply_gradients() {
     const NoGrad no_grad;
     parts_.optimizer.flat()->gradient().mul_(1 / scale);
   }
-  if (options_.clip_norm > 0) gradient_norm_ = parts_.strategy.clip_grad_norm(options_.clip_norm);
+  if (options_.clip_norm > 0) gradient_norm_ = clip_grad_norm(parts_.strategy.parameters(), options_.clip_norm);
   parts_.strategy.step(parts_.optimizer);
   if (parts_.averages) parts_.averages->update();
 }

@@ -89,7 +89,7 @@ void save_generator(Checkpoint& checkpoint, Device device) {
 }
 
 void load_generator(const Checkpoint& saved, const dist::World& ranks) {
-  generator(ranks.device()) = {static_cast<uint64_t>(saved.integer("generator_seed")) ^ seed_of_rank(ranks.rank()),
+  generator(ranks.device()) = {static_cast<uint64_t>(saved.integer("generator_seed")),
                                static_cast<uint64_t>(saved.integer("generator_offset"))};
 }
 

@@ -42,9 +42,6 @@ bool has_best_of(const RunFolder* folder, int64_t best_epoch, const dist::World&
 /// `batch_size`): a step is a global batch, and any number of ranks may go on whose batches add up to the same.
 void require_same_step(const std::string& path, const Checkpoint& saved, StepSize step, const dist::World& ranks);
 
-/// What tells the random generators of ranks apart; 0 for rank 0, which draws what one process would.
-inline uint64_t seed_of_rank(int rank) { return static_cast<uint64_t>(rank) * 0x9E3779B97F4A7C15ull; }
-
 /// Rank 0's random generator of the device into a checkpoint, and back into that of any rank.
 void save_generator(Checkpoint& checkpoint, Device device);
 void load_generator(const Checkpoint& saved, const dist::World& ranks);

@@ -35,7 +35,6 @@ class Single : public Strategy {
 
   Tensor forward(const Tensor& x) override { return (*model_)(x); }
   std::vector<NamedTensor> parameters() override { return model_->parameters(); }
-  Tensor clip_grad_norm(double max_norm) override { return weft::clip_grad_norm(model_->parameters(), max_norm); }
   StateDict model_state() override { return model_->state_dict(); }
   void load_model(const std::string& what, const StateDict& model) override { load_whole(what, *model_, model); }
   std::string describe() const override { return "none"; }
@@ -71,7 +70,6 @@ class Replicated final : public Strategy {
 
   Tensor forward(const Tensor& x) override { return ddp_(x); }
   std::vector<NamedTensor> parameters() override { return ddp_.parameters(); }
-  Tensor clip_grad_norm(double max_norm) override { return weft::clip_grad_norm(ddp_.parameters(), max_norm); }
   std::shared_ptr<void> no_sync() override {
     return std::shared_ptr<dist::DDP::NoSync>(new dist::DDP::NoSync(ddp_.no_sync()));
   }
@@ -116,7 +114,6 @@ class Sharded final : public Strategy {
 
   Tensor forward(const Tensor& x) override { return fsdp_(x); }
   std::vector<NamedTensor> parameters() override { return fsdp_.parameters(); }
-  Tensor clip_grad_norm(double max_norm) override { return fsdp_.clip_grad_norm(max_norm); }
   std::shared_ptr<void> no_sync() override {
     return std::shared_ptr<dist::FSDP::NoSync>(new dist::FSDP::NoSync(fsdp_.no_sync()));
   }
@@ -151,7 +148,6 @@ class InParts final : public Strategy {
   Tensor forward(const Tensor& x) override { return tensor_(x); }
   std::vector<NamedTensor> parameters() override { return tensor_.parameters(); }
   Tensor grad_norm() override { return tensor_.grad_norm(); }
-  Tensor clip_grad_norm(double max_norm) override { return tensor_.clip_grad_norm(max_norm); }
   StateDict model_state() override { return dist::full_state_dict(tensor_); }
   StateDict gathered(const StateDict& part) override { return dist::full_optimizer_state(tensor_, part); }
   StateDict part_of(const StateDict& whole) override { return dist::part_of_optimizer_state(tensor_, whole); }

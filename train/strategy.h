@@ -35,8 +35,6 @@ class Strategy {
   virtual std::vector<NamedTensor> parameters() = 0;
   /// The 2-norm of the whole gradient, a device scalar. Errors: it is sharded by fsdp.
   virtual Tensor grad_norm();
-  /// Returns the norm before, a device scalar.
-  virtual Tensor clip_grad_norm(double max_norm) = 0;
 
   virtual void zero_grad(optim::Optimizer& optimizer) { optimizer.zero_grad(); }
   virtual void step(optim::Optimizer& optimizer) { optimizer.step(); }

@@ -86,7 +86,6 @@ int run(int argc, char** argv) {
               << options.weights << ", " << options.precision << '\n'
               << "run     " << options.out << std::endl;
   }
-  generator(ranks.device()).seed ^= train::seed_of_rank(ranks.rank());  // of dropout
   Trainer trainer(options, folder.get(), ranks, pieces, model, train_texts, dev_texts);
   if (options.dry_run) {
     if (ranks.is_first()) std::cout << "dry run: would train " << trainer.plan() << std::endl;

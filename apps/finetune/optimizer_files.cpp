@@ -172,7 +172,7 @@ void save_generators(const fs::path& folder, const std::vector<Generator>& of_ra
   for (int rank = 0; rank < ranks; ++rank) {
     const Generator& one = of_ranks[static_cast<size_t>(rank)];
     write_torch(folder / file_of_rank(rank, ranks),
-                text_dict({{"weft", text_dict({{"philox_seed", object(static_cast<int64_t>(one.seed))},
+                text_dict({{"weft", text_dict({{"philox_seed", object(static_cast<int64_t>(one.seed ^ seed_of_rank(rank)))},
                                                {"philox_offset", object(static_cast<int64_t>(one.offset))}})}}));
   }
 }
@@ -184,7 +184,7 @@ bool load_generator(const fs::path& folder, int rank, int ranks, Generator& gene
   const TorchObject all = read_torch(file);
   const TorchObject* own = all.find("weft");
   if (!own) return false;
-  generator = {static_cast<uint64_t>(own->at("philox_seed", path).integer(path)),
+  generator = {static_cast<uint64_t>(own->at("philox_seed", path).integer(path)) ^ seed_of_rank(rank),
                static_cast<uint64_t>(own->at("philox_offset", path).integer(path))};
   return true;
 }

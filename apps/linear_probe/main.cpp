@@ -42,7 +42,6 @@ class Run {
     WEFT_CHECK(images_.side() % backbone_->options.patch == 0, "--image-size: expected a multiple of the patch's ",
                backbone_->options.patch, " pixels, got ", images_.side());
     probe_ = std::make_shared<Probe>(backbone_, images_.classes());
-    generator(ranks_.device()).seed ^= train::seed_of_rank(ranks_.rank());  // weights are the same on all ranks
   }
 
   void describe() {

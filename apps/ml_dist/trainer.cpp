@@ -74,8 +74,7 @@ Trainer::Trainer(const Options& options, Mode mode, const dist::World& ranks, co
   manual_seed(static_cast<uint64_t>(options.seed));
   model_ = std::make_shared<Net>();
   model_->to(ranks.device());
-  // Dropout: the same on every device, another on each rank.
-  manual_seed(static_cast<uint64_t>(options.seed) ^ train::seed_of_rank(ranks.rank() + 1));
+  manual_seed(static_cast<uint64_t>(options.seed) ^ seed_of_rank(1));  // dropout: the same on every device
   if (mode != Mode::mpi) strategy_ = train::make_strategy({.kind = mode == Mode::ddp ? "ddp" : "none"}, model_, ranks);
   adadelta_ = std::make_unique<optim::Adadelta>(strategy_ ? strategy_->parameters() : model_->parameters(),
                                                 optim::AdadeltaOptions{.lr = options.lr * ranks.size()});

@@ -68,7 +68,6 @@ Experiment::Experiment(const Options& given, const dist::World& all)
   make_model();
   if (options.summary) summary = nn::summary(*model, {1, height, width, channels});
   strategy = train::make_strategy(strategy_options(options), model, ranks);
-  generator(device).seed ^= train::seed_of_rank(ranks.rank());  // weights are the same on all ranks, dropout is not
 }
 
 void Experiment::open_sets() {

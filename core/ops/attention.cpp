@@ -43,7 +43,7 @@ struct Call {
     arguments.causal = options.causal;
     arguments.dropout = options.dropout;
     if (options.dropout == 0) return;
-    state = random_state(device);
+    state = dropout_state(device);
     arguments.random.offset = generator(device).take(static_cast<uint64_t>(B * H * ((N + 1) / 2) * ((M + 1) / 2)));
   }
 };

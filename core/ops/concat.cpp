@@ -2,6 +2,7 @@
 #include "core/ops/concat.h"
 
 #include "core/autograd.h"
+#include "core/ops/image_layout.h"
 #include "core/promotion.h"
 #include "core/trace.h"
 #include "kernels/copy.h"
@@ -23,6 +24,7 @@ Tensor concat(const std::vector<Tensor>& tensors, int64_t dim) {
   const Tensor& first = tensors.front();
   WEFT_CHECK(first.defined() && first.dim() >= 1, "concat: expected tensors of at least one dimension, got ", first);
   const int at = wrap_dim("concat", dim, first.dim());
+  check_concat_layout(first, at);
   Shape sizes = first.sizes();
   DType dtype = first.dtype();
   sizes[at] = 0;

@@ -5,6 +5,7 @@
 #include "core/autograd.h"
 #include "core/backward_context.h"
 #include "core/ops/conv2d_operands.h"
+#include "core/ops/image_layout.h"
 #include "core/ops/sum.h"
 #include "core/trace.h"
 #include "kernels/conv2d_size.h"
@@ -25,6 +26,7 @@ void check(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOpt
              o.stride.w, ", dilation ", o.dilation.h, "x", o.dilation.w, ", padding ", o.padding.h, "x", o.padding.w);
   WEFT_CHECK(!bias.defined() || (bias.dim() == 1 && bias.size(0) == w.size(0)), "conv2d: expected a bias [", w.size(0),
              "], got ", bias);
+  check_image_layout("conv2d", x);
   WEFT_CHECK(w.device() == x.device() && (!bias.defined() || bias.device() == x.device()),
              "conv2d: expected tensors on one device, got input ", x, ", weight ", w, ", bias ", bias);
 }

@@ -7,6 +7,7 @@
 #include "core/ops/sum.h"
 #include "core/trace.h"
 #include "kernels/cross_entropy.h"
+#include "kernels/wrong_index.h"
 
 namespace weft {
 namespace {
@@ -27,15 +28,21 @@ void check_sizes(const Tensor& logits, const Tensor& target) {
              "cross_entropy: expected one class per row, i64", rows, ", for logits ", logits, ", got ", target);
 }
 
-/// Labels are read on the host only where that costs no synchronisation.
+/// Labels are read on the host only where that costs no synchronisation; elsewhere the kernel reads them.
 void check_classes(const Tensor& target, const Tensor& logits, int64_t ignore_index) {
   if (target.device().kind != DeviceKind::cpu) return;
   const int64_t classes = logits.size(-1);
   const int64_t* labels = target.data<int64_t>();
   for (int64_t row = 0; row < target.numel(); ++row)
-    WEFT_CHECK((labels[row] >= 0 && labels[row] < classes) || labels[row] == ignore_index, "cross_entropy: target ",
-               labels[row], " in row ", row, " is no class of logits ", logits, ": expected 0 to ", classes - 1,
-               ". Does the model have the data set's number of classes?");
+    if ((labels[row] < 0 || labels[row] >= classes) && labels[row] != ignore_index)
+      throw Error(kernels::text_of({.text = kernels::WrongIndex::Text::class_of_logits,
+                                    .op = "cross_entropy",
+                                    .dtype = logits.dtype(),
+                                    .value = labels[row],
+                                    .at = row,
+                                    .limit = classes,
+                                    .rows = logits.size(0)},
+                                   logits.device()));
 }
 
 }  // namespace

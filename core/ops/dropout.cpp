@@ -23,7 +23,7 @@ Tensor dropout(const Tensor& x, double p, bool training) {
   WEFT_CHECK(p >= 0 && p <= 1, "dropout: expected p in [0, 1], got ", p);
   if (!training || p == 0) return x;
   if (p == 1) return affine(x, 0, 0);
-  const Tensor state = random_state(x.device());
+  const Tensor state = dropout_state(x.device());
   const kernels::RandomArguments random = draw(x.device(), x.numel(), x.dtype());
   return differentiable(masked(x, state, random, p), "dropout", {x},
                         [=](const Tensor& dy) { return Grads{masked(dy, state, random, p)}; });

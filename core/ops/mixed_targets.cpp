@@ -3,6 +3,7 @@
 
 #include "core/trace.h"
 #include "kernels/mixed_targets.h"
+#include "kernels/wrong_index.h"
 
 namespace weft {
 
@@ -16,8 +17,13 @@ Tensor mixed_targets(const Tensor& labels, int64_t classes, double own) {
   if (labels.device().kind == DeviceKind::cpu)
     for (int64_t n = 0; n < labels.size(0); ++n) {
       const int64_t label = whole.data<int64_t>()[n];
-      WEFT_CHECK(label >= 0 && label < classes, "mixed_targets: expected labels 0 to ", classes - 1, ", got ", label,
-                 " in row ", n);
+      if (label < 0 || label >= classes)
+        throw Error(kernels::text_of({.text = kernels::WrongIndex::Text::label,
+                                      .op = "mixed_targets",
+                                      .value = label,
+                                      .at = n,
+                                      .limit = classes},
+                                     {}));
     }
   const Tensor targets = Tensor::empty({labels.size(0), classes}, DType::f32, labels.device());
   kernels::mixed_targets(targets.queue(), targets, whole, own);

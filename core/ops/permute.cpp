@@ -9,7 +9,7 @@ Tensor Tensor::permute(const Shape& order) const {
   const OpScope scope("permute");
   WEFT_CHECK(order.rank() == dim(), "permute: expected an order of ", dim(), " dimensions for ", *this, ", got ",
              order);
-  kernels::View view = impl_->view;
+  kernels::View view = known().view;
   Shape inverse = order;
   uint32_t seen = 0;
   for (int d = 0; d < dim(); ++d) {

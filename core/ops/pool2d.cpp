@@ -2,6 +2,7 @@
 #include "core/ops/pool2d.h"
 
 #include "core/autograd.h"
+#include "core/ops/image_layout.h"
 #include "core/trace.h"
 #include "kernels/pool2d.h"
 
@@ -16,6 +17,7 @@ struct Pooling {
 
 Pooling pooling(const char* op, const Tensor& x, const Pool2dOptions& options) {
   WEFT_CHECK(x.defined() && x.is_floating() && x.dim() == 4, op, ": expected a floating input [N, H, W, C], got ", x);
+  check_image_layout(op, x);
   const Size2d kernel = options.kernel, padding = options.padding;
   const Size2d stride{options.stride.h == 0 ? kernel.h : options.stride.h,
                       options.stride.w == 0 ? kernel.w : options.stride.w};
@@ -64,6 +66,7 @@ Tensor adaptive_avg_pool2d(const Tensor& input, Size2d size) {
   const OpScope scope("adaptive_avg_pool2d");
   WEFT_CHECK(input.defined() && input.is_floating() && input.dim() == 4 && input.size(1) > 0 && input.size(2) > 0,
              "adaptive_avg_pool2d: expected a floating input [N, H, W, C], got ", input);
+  check_image_layout("adaptive_avg_pool2d", input);
   WEFT_CHECK(size.h >= 1 && size.w >= 1, "adaptive_avg_pool2d: expected an output of at least 1x1, got ", size.h, "x",
              size.w);
   const Tensor x = input.contiguous(), y = Tensor::empty({x.size(0), size.h, size.w, x.size(3)}, x.dtype(), x.device());

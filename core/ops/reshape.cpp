@@ -90,7 +90,7 @@ Tensor Tensor::squeeze(int64_t dim) const {
   const int at = wrap_dim("squeeze", dim, this->dim());
   WEFT_CHECK(size(at) == 1, "squeeze: expected size 1 in dimension ", dim, ", got ", *this);
   const OpScope scope("squeeze");
-  kernels::View view = impl_->view;
+  kernels::View view = known().view;
   --view.rank;
   for (int d = at; d < view.rank; ++d) {
     view.sizes[d] = impl_->view.sizes[d + 1];
@@ -103,7 +103,7 @@ Tensor Tensor::unsqueeze(int64_t dim) const {
   WEFT_CHECK(this->dim() < kMaxRank, "unsqueeze: ", *this, " has ", kMaxRank, " dimensions already");
   const int at = wrap_dim("unsqueeze", dim, this->dim() + 1);
   const OpScope scope("unsqueeze");
-  kernels::View view = impl_->view;
+  kernels::View view = known().view;
   for (int d = view.rank; d > at; --d) {
     view.sizes[d] = view.sizes[d - 1];
     view.strides[d] = view.strides[d - 1];

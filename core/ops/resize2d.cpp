@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/autocast.h"
+#include "core/ops/image_layout.h"
 #include "core/ops/matmul.h"
 
 // Resizing is linear and separable: one small matrix for the rows, one for the columns, and two products. The gradients
@@ -58,6 +59,7 @@ Tensor matrix(int64_t out, int64_t in, double scale, const Resize2dOptions& opti
 
 void check_input(const Tensor& x) {
   WEFT_CHECK(x.defined() && x.dim() == 4 && x.is_floating(), "resize2d: expected floating [N, H, W, C], got ", x);
+  check_image_layout("resize2d", x);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "core/autograd.h"
 #include "core/capture.h"
 #include "core/ops/div.h"
+#include "core/random.h"
 #include "dist/ddp/agreement.h"
 
 namespace weft::dist {
@@ -47,6 +48,7 @@ DDP::DDP(std::shared_ptr<nn::Module> model, ProcessGroupPtr group, DdpOptions op
   if (options_.broadcast_buffers) buffers_ = std::make_unique<FlatBuffers>(*model_);
   reducer_ = make_reducer(flat_, group_, reducing,
                           {.begin = [this] { return begin_backward(); }, .end = [this] { end_backward(); }});
+  set_dropout_rank(options_.same_dropout ? 0 : group_->rank());
 }
 
 DDP::~DDP() = default;  // the parameters' hooks find the reducer gone

@@ -21,6 +21,9 @@ struct DdpOptions {
   /// f32. Error of an element of the mean over n ranks: at most 2^-8 (sum_r |w_r g_r| + |mean|), up to terms of 2^-16;
   /// nccl: at most n 2^-8 sum_r |w_r g_r|.
   bool compress_bf16 = false;
+  /// With equal seeds all ranks drop the same elements. Else each rank drops its own, from here on for whatever this
+  /// process computes (set_dropout_rank()): ranks have other samples, so equal masks would be a waste.
+  bool same_dropout = false;
 };
 
 /// A model that every rank holds whole (distributed data parallelism; Li et al. 2020): each rank runs its own part of

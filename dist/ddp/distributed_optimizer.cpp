@@ -2,6 +2,7 @@
 #include "dist/ddp/distributed_optimizer.h"
 
 #include "core/autograd.h"
+#include "core/random.h"
 #include "dist/ddp/agreement.h"
 
 namespace weft::dist {
@@ -18,6 +19,7 @@ DistributedOptimizer::DistributedOptimizer(optim::Optimizer& optimizer, ProcessG
   WEFT_CHECK(options.op != ReduceOp::max, kWho, ": expected the op avg or sum, got max");
   WEFT_CHECK(options.backward_passes_per_step >= 1, kWho, ": expected at least one backward pass per step, got ",
              options.backward_passes_per_step);
+  set_dropout_rank(options.same_dropout ? 0 : group->rank());
   const std::shared_ptr<FlatParameters>& flat = optimizer.flat();
   // Ahead of the reducer's hooks: a pass too many must not begin to reduce.
   const std::weak_ptr<int> alive = alive_;

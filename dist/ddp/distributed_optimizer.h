@@ -15,6 +15,7 @@ struct DistributedOptimizerOptions {
   double bucket_mb = 25;        ///< MiB of gradients that are reduced at once
   double first_bucket_mb = 1;   ///< of the bucket that fills first
   bool compress_bf16 = false;   ///< gradients travel as bf16, see DdpOptions
+  bool same_dropout = false;    ///< with equal seeds all ranks drop the same elements, see DdpOptions
 };
 
 /// Data parallelism of Horovod's kind (Sergeev and Del Balso 2018): the model is left alone, the optimizer averages.

@@ -7,9 +7,9 @@
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/norm.h"
+#include "core/random.h"
 #include "dist/ddp/agreement.h"
 #include "dist/fsdp/unit_layout.h"
-#include "kernels/optimizer.h"
 
 namespace weft::dist {
 namespace {
@@ -41,6 +41,7 @@ FSDP::FSDP(std::shared_ptr<nn::Module> model, ProcessGroupPtr group, FsdpOptions
   make_flat(units);
   schedule_ = std::make_shared<FsdpSchedule>(options_, group_, device, std::move(units));
   schedule_->attach(owners);
+  set_dropout_rank(options_.same_dropout ? 0 : group_->rank());
   if (!options_.broadcast_buffers || group_->size() == 1) return;
   auto buffers = std::make_unique<FlatBuffers>(*model_);
   if (!buffers->empty()) schedule_->share_each_step(std::move(buffers));
@@ -105,6 +106,13 @@ void FSDP::make_flat(const std::vector<std::unique_ptr<FsdpUnit>>& units) {
     }
   if (slices.empty()) return;
   flat_ = FlatParameters::of(slices, numel);
+  flat_->set_whole_norm([group = shard_group_](FlatParameters& flat, const std::vector<NamedTensor>& parameters) {
+    const Tensor own = flat.own_norm(parameters);
+    if (group->size() == 1) return own;
+    const Tensor norms = Tensor::empty({group->size()}, own.dtype(), own.device());
+    group->all_gather(norms, own, {.name = "gradient norm", .scale = {}})->wait();
+    return norm(norms).reshape({1});
+  });
   const Tensor gradient = flat_->gradient();
   flat_->zero_grad();
   for (const auto& [shard, offset] : places) shard->set_master(flat_->master().slice(0, offset, shard->shard_numel()));
@@ -160,18 +168,7 @@ Tensor FSDP::operator()(const Tensor& x) {
 Tensor FSDP::clip_grad_norm(double max_norm) {
   WEFT_CHECK(max_norm > 0, "fsdp: clip_grad_norm: expected a positive norm, got ", max_norm);
   WEFT_CHECK(flat_, "fsdp: clip_grad_norm: no parameter is trained");
-  flat_->check_bound("fsdp: clip_grad_norm");
-  const NoGrad no_grad;
-  const Tensor& gradient = flat_->gradient();
-  Tensor total = norm(gradient).reshape({1});
-  if (const int n = shard_group_->size(); n > 1) {
-    const Tensor norms = Tensor::empty({n}, total.dtype(), total.device());
-    shard_group_->all_gather(norms, total, {.name = "gradient norm", .scale = {}})->wait();
-    total = norm(norms).reshape({1});
-  }
-  kernels::clip_gradient(gradient.queue(), gradient, total.reshape({}), max_norm);
-  gradient.storage()->bump_version();
-  return total.reshape({});
+  return weft::clip_grad_norm(shards_, max_norm);
 }
 
 size_t FSDP::shard_bytes() const {

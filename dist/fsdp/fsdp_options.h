@@ -60,6 +60,7 @@ struct FsdpOptions {
   /// After each reduced backward in training all ranks have the buffers of rank 0 (running statistics), in one
   /// broadcast that overlaps backward.
   bool broadcast_buffers = true;
+  bool same_dropout = false;          ///< with equal seeds all ranks drop the same elements, see DdpOptions
   std::optional<Device> device = {};  ///< device of the shards, which move unit by unit; left out: the model's
   std::function<void(const FsdpEvent&)> on_event = {};
 };

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/tensor/tensor_parallel.h"
 
+#include <unordered_set>
+
 #include "core/autograd.h"
 #include "core/ops/concat.h"
 #include "core/ops/norm.h"
 #include "dist/ddp/agreement.h"
-#include "kernels/optimizer.h"
 
 namespace weft::dist {
 namespace {
@@ -16,15 +17,6 @@ struct OwnParameters : nn::Visitor {
   void parameter(const std::string& path, Tensor&, nn::Layout) override { found.push_back(path); }
 };
 
-/// The norm of some ranges of the flat gradient; [1].
-Tensor norm_of(const Tensor& gradient, const std::vector<FlatRange>& ranges) {
-  if (ranges.empty()) return Tensor::zeros({1}, gradient.dtype(), gradient.device());
-  std::vector<Tensor> norms;
-  for (const FlatRange& range : ranges)
-    norms.push_back(norm(gradient.slice(0, range.offset, range.numel)).reshape({1}));
-  return norm(concat(norms, 0)).reshape({1});
-}
-
 }  // namespace
 
 TensorParallel::TensorParallel(std::shared_ptr<nn::Module> model, Grid grid, DdpOptions options)
@@ -34,6 +26,22 @@ TensorParallel::TensorParallel(std::shared_ptr<nn::Module> model, Grid grid, Ddp
   check_same_model(*grid_.model(), *model_, "tensor_parallel");
   synchronise();
   ddp_ = std::make_unique<DDP>(model_, grid_.data(), options);
+  std::unordered_set<const TensorImpl*> whole;
+  for (const NamedTensor& parameter : trained())
+    if (partition(parameter.name).is_whole()) whole.insert(parameter.tensor.impl());
+  FlatParameters::of(trained())->set_whole_norm(
+      [whole, group = grid_.model()](FlatParameters& flat, const std::vector<NamedTensor>& parameters) {
+        std::vector<NamedTensor> parts[2];
+        for (const NamedTensor& parameter : parameters)
+          parts[whole.contains(parameter.tensor.impl()) ? 0 : 1].push_back(parameter);
+        Tensor of_divided = flat.own_norm(parts[1]);
+        if (const int n = group->size(); n > 1) {
+          const Tensor all = Tensor::empty({n}, of_divided.dtype(), of_divided.device());
+          group->all_gather(all, of_divided, {.name = "gradient norm", .scale = {}, .at_once = true})->wait();
+          of_divided = all;
+        }
+        return norm(concat({flat.own_norm(parts[0]), of_divided}, 0)).reshape({1});
+      });
 }
 
 void TensorParallel::find_partitions() {
@@ -78,29 +86,12 @@ std::vector<NamedTensor> TensorParallel::trained() const {
 
 Tensor TensorParallel::grad_norm() const {
   const NoGrad no_grad;
-  std::vector<NamedTensor> divided, whole;
-  for (const NamedTensor& parameter : trained())
-    (partition(parameter.name).is_whole() ? whole : divided).push_back(parameter);
-  const std::shared_ptr<FlatParameters> flat = FlatParameters::of(trained());
-  const Tensor& gradient = flat->gradient();
-  const Tensor of_whole = norm_of(gradient, flat->ranges(whole));
-  Tensor of_divided = norm_of(gradient, flat->ranges(divided));
-  if (const int n = grid_.model()->size(); n > 1) {
-    const Tensor all = Tensor::empty({n}, of_divided.dtype(), of_divided.device());
-    grid_.model()->all_gather(all, of_divided, {.name = "gradient norm", .scale = {}, .at_once = true})->wait();
-    of_divided = all;
-  }
-  return norm(concat({of_whole, of_divided}, 0));
+  return FlatParameters::of(trained())->whole_norm(trained()).reshape({});
 }
 
 Tensor TensorParallel::clip_grad_norm(double max_norm) {
   WEFT_CHECK(max_norm > 0, "tensor_parallel: clip_grad_norm: expected a positive norm, got ", max_norm);
-  const NoGrad no_grad;
-  const Tensor total = grad_norm();
-  const Tensor& gradient = FlatParameters::of(trained())->gradient();
-  kernels::clip_gradient(gradient.queue(), gradient, total, max_norm);
-  gradient.storage()->bump_version();
-  return total;
+  return weft::clip_grad_norm(trained(), max_norm);
 }
 
 }  // namespace weft::dist

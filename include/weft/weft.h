@@ -136,6 +136,8 @@
 #include "nn/transformer_block.h"
 #include "optim/adadelta.h"
 #include "optim/adam.h"
+#include "optim/ema.h"
+#include "optim/layer_decay.h"
 #include "optim/lbfgs.h"
 #include "optim/line_search.h"
 #include "optim/loss_scaler.h"

@@ -2,6 +2,7 @@
 #pragma once
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "kernels/cpu/panel_product.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/view.h"
 
@@ -10,7 +11,10 @@
 namespace weft::kernels::cpu {
 
 inline const dnnl::engine& dnnl_engine() {
-  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine cpu = [] {
+    if (!has_avx512()) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);  // WEFT_CPU=avx2 holds for oneDNN, too
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return cpu;
 }
 

@@ -203,4 +203,10 @@ bool dnnl_matmul(const View& y, const View& a, const View& b, const View& bias, 
   return true;
 }
 
+bool dnnl_has_bf16() {
+  dnnl_engine();  // sets the limit
+  const auto least = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & least) == least;
+}
+
 }  // namespace weft::kernels::cpu

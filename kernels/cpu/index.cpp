@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/cpu/parallel.h"
+#include "kernels/wrong_index.h"
 
 namespace weft::kernels::cpu {
 namespace {
@@ -34,7 +35,8 @@ void check_positions(const char* op, const View& index, int64_t length) {
       if (positions[i] < 0 || positions[i] >= length) wrong.store(i, std::memory_order_relaxed);
   });
   if (const int64_t at = wrong.load(); at >= 0)
-    fail(op, ": expected positions in [0, ", length, "), got ", positions[at], " as number ", at, " of the index");
+    throw Error(
+        text_of({.text = WrongIndex::Text::position, .op = op, .value = positions[at], .at = at, .limit = length}, {}));
 }
 
 }  // namespace

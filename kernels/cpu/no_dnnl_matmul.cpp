@@ -5,4 +5,6 @@ namespace weft::kernels::cpu {
 
 bool dnnl_matmul(const View&, const View&, const View&, const View&, const MatmulArguments&) { return false; }
 
+bool dnnl_has_bf16() { return false; }
+
 }  // namespace weft::kernels::cpu

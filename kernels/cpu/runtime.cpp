@@ -9,6 +9,8 @@
 #include <cstring>
 #include <fstream>
 
+#include "kernels/cpu/brief_waits.h"
+
 namespace weft::kernels::cpu {
 
 namespace {
@@ -35,6 +37,7 @@ std::string line_of(const char* path, const std::string& key) {
 /// The CPU as a device: every call has finished its work when it returns.
 class CpuRuntime final : public Runtime {
  public:
+  CpuRuntime() { make_waits_brief(); }
   int device_count() override { return 1; }
   std::string describe(int) override {
     const std::string model = line_of("/proc/cpuinfo", "model name");

@@ -2,6 +2,7 @@
 #include "kernels/cross_entropy.h"
 
 #include "kernels/cuda/row.cuh"
+#include "kernels/cuda/wrong_index.cuh"
 
 // Grid, block, ownership: row.cuh. Forward reads the logits once for the log of the sum of exponentials; smoothing and
 // probability targets need them again for the mean distance from it. Backward recomputes the probabilities: they are
@@ -24,7 +25,8 @@ struct Target {
 
 template <int kGroup, int V, int kUnits, class T>
 __global__ void cross_entropy_forward_kernel(Accumulate<T>* loss, Accumulate<T>* lse_out, Accumulate<T>* weight,
-                                             const T* logits, const Target<T> target, int64_t rows, int64_t C) {
+                                             const T* logits, const Target<T> target, int64_t rows, int64_t C,
+                                             const WrongIndexReport report) {
   using A = Accumulate<T>;
   using G = RowGroup<kGroup>;
   const bool valid = G::row() < rows;
@@ -49,7 +51,9 @@ __global__ void cross_entropy_forward_kernel(Accumulate<T>* loss, Accumulate<T>*
   } else {
     const int64_t label = target.classes[row];
     counts = label != target.ignore_index;
-    if (counts) with_target = label >= 0 && label < C ? lse - from<A>(z[label]) : A(NAN);
+    const bool known = label >= 0 && label < C;
+    if (counts) with_target = known ? lse - from<A>(z[label]) : A(NAN);
+    if (counts && !known && valid && G::lane() == 0) report(label, row);
   }
   if (target.smoothing > A(0)) {
     for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
@@ -131,11 +135,17 @@ void cross_entropy_forward(const Queue& queue, const View& loss, const View& lse
     const Target<T> t = target_of<T>("cross_entropy_forward", target, logits, arguments);
     const int64_t rows = logits.sizes[0], C = logits.sizes[1];
     if (rows == 0 || C == 0) return;
+    const WrongIndexReport report{wrong_index_record(queue.device),
+                                  {.text = WrongIndex::Text::class_of_logits,
+                                   .op = "cross_entropy",
+                                   .dtype = logits.dtype,
+                                   .limit = C,
+                                   .rows = rows}};
     with_row_shape<T>(C, {logits.data, t.probabilities}, [&]<int kGroup, int V, int kUnits>() {
       using G = RowGroup<kGroup>;
       launch(queue, "cross_entropy_forward", G::grid(rows), dim3(G::kThreads), 0,
              &cross_entropy_forward_kernel<kGroup, V, kUnits, T>, loss.as<A>(), lse.as<A>(),
-             weight ? weight.as<A>() : nullptr, static_cast<const T*>(logits.data), t, rows, C);
+             weight ? weight.as<A>() : nullptr, static_cast<const T*>(logits.data), t, rows, C, report);
     });
   });
 }

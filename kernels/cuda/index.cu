@@ -7,6 +7,7 @@
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/vec.cuh"
+#include "kernels/cuda/wrong_index.cuh"
 #include "kernels/with_bits.h"
 
 // A tensor is [outer, D, inner] around the indexed dimension. Grid-stride, 256 threads a block, no barrier.
@@ -56,8 +57,13 @@ __device__ Bits outside_bits(uint8_t byte) {
   return byte != 0 ? static_cast<Bits>(~static_cast<Bits>(0)) : static_cast<Bits>(0);
 }
 
+WrongIndexReport report_of(const Queue& queue, const char* op, const Shape& s) {
+  return {wrong_index_record(queue.device), {.text = WrongIndex::Text::position, .op = op, .limit = s.D}};
+}
+
 template <int V, class Bits>
-__global__ void select_kernel(Bits* y, const Bits* x, const int64_t* index, const Shape s, const uint8_t outside) {
+__global__ void select_kernel(Bits* y, const Bits* x, const int64_t* index, const Shape s, const uint8_t outside,
+                              const WrongIndexReport report) {
   const int64_t per_row = s.inner / V, units = s.outer * s.I * per_row;
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t unit = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; unit < units; unit += step) {
@@ -68,17 +74,21 @@ __global__ void select_kernel(Bits* y, const Bits* x, const int64_t* index, cons
       values = Vec<Bits, V>::load(x + (outer * s.D + from_row) * s.inner + column);
     } else {
       for (int i = 0; i < V; ++i) values[i] = outside_bits<Bits>(outside);
+      report(from_row, row - outer * s.I);
     }
     values.store(y + unit * V);
   }
 }
 
 template <class Bits>
-__global__ void gather_kernel(Bits* y, const Bits* x, const int64_t* index, const Shape s, const uint8_t outside) {
+__global__ void gather_kernel(Bits* y, const Bits* x, const int64_t* index, const Shape s, const uint8_t outside,
+                              const WrongIndexReport report) {
   const int64_t n = s.outer * s.I * s.inner, step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) {
     const int64_t row = i / s.inner, column = i - row * s.inner, outer = row / s.I, at = index[i];
-    y[i] = at >= 0 && at < s.D ? x[(outer * s.D + at) * s.inner + column] : outside_bits<Bits>(outside);
+    const bool inside = at >= 0 && at < s.D;
+    y[i] = inside ? x[(outer * s.D + at) * s.inner + column] : outside_bits<Bits>(outside);
+    if (!inside) report(at, i);
   }
 }
 
@@ -136,7 +146,7 @@ void select_bits(const Queue& queue, const View& y, const View& x, const View& i
   const auto go = [&](auto kernel, int v) {
     launch(queue, "index_select", dim3(blocks_for(s.outer * s.I * s.inner / v, kThreads)), dim3(kThreads), 0, kernel,
            static_cast<Bits*>(y.data), static_cast<const Bits*>(x.data), static_cast<const int64_t*>(index.data), s,
-           outside_byte(y.dtype));
+           outside_byte(y.dtype), report_of(queue, "index_select", s));
   };
   const bool aligned = reinterpret_cast<uintptr_t>(x.data) % 16 == 0 && reinterpret_cast<uintptr_t>(y.data) % 16 == 0;
   if (aligned && s.inner % V == 0)
@@ -149,7 +159,7 @@ template <class Bits>
 void gather_bits(const Queue& queue, const View& y, const View& x, const View& index, const Shape& s) {
   launch(queue, "gather", dim3(blocks_for(y.numel(), kThreads)), dim3(kThreads), 0, &gather_kernel<Bits>,
          static_cast<Bits*>(y.data), static_cast<const Bits*>(x.data), static_cast<const int64_t*>(index.data), s,
-         outside_byte(y.dtype));
+         outside_byte(y.dtype), report_of(queue, "gather", s));
 }
 
 }  // namespace

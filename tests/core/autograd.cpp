@@ -233,7 +233,8 @@ TEST(Autograd, WrongBackwardIsNamed) {
   const Tensor wrong =
       differentiable(x.detach().clone(), "wrong", {x}, [](const Tensor&) { return Grads{Tensor::ones({5})}; });
   EXPECT_THAT([&] { wrong.backward(x.detach()); },
-              ThrowsMessage<Error>(HasSubstr("backward: gradient f32[5] on cpu does not fit its leaf f64[2] on cpu")));
+              ThrowsMessage<Error>(HasSubstr(
+                  "wrong: backward returned the gradient f32[5] on cpu for input 0, expected f64[2] on cpu")));
 }
 
 TEST(Autograd, DeepChain) {
@@ -407,6 +408,29 @@ TEST(Autograd, ThreadsHaveTheirOwnSwitch) {
   std::thread([&] { other = grad_enabled(); }).join();
   EXPECT_TRUE(other);
   EXPECT_FALSE(grad_enabled());
+}
+
+TEST(Autograd, AnOwnOpsGradientMustBeLikeItsInput) {
+  const auto message = [](const Tensor& x, const Tensor& gradient) {
+    const Tensor y = differentiable(x.detach().clone(), "own", {x}, [=](const Tensor&) { return Grads{gradient}; });
+    try {
+      sum(y).backward();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const Tensor x = Tensor::ones({2, 3}).requires_grad_(), made = x * 2;  // a leaf, and what an op made
+  for (const Tensor& input : {x, made}) {
+    EXPECT_EQ(message(input, Tensor::ones({2, 3}, DType::f64)),
+              "own: backward returned the gradient f64[2,3] on cpu for input 0, expected f32[2,3] on cpu");
+    EXPECT_EQ(message(input, Tensor::ones({2, 3}, DType::f32, {DeviceKind::simt, 0})),
+              "own: backward returned the gradient f32[2,3] on simt for input 0, expected f32[2,3] on cpu");
+    EXPECT_EQ(message(input, Tensor::ones({3})),
+              "own: backward returned the gradient f32[3] on cpu for input 0, expected f32[2,3] on cpu");
+  }
+  EXPECT_EQ(message(x, Tensor::ones({2, 3})), "");
+  EXPECT_EQ(message(x, {}), "");
 }
 
 }  // namespace

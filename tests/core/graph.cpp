@@ -8,6 +8,7 @@
 #include "core/autograd.h"
 #include "core/capture.h"
 #include "core/ops/add.h"
+#include "core/ops/cross_entropy.h"
 #include "core/ops/dropout.h"
 #include "core/ops/mul.h"
 #include "core/ops/random.h"
@@ -234,6 +235,24 @@ TEST_P(GraphOn, WrongUse) {
   graph.replay();
   EXPECT_THAT([&] { graph.capture(device(), [] {}); },
               ThrowsMessage<Error>("graph: it holds a captured step already. Make another Graph"));
+}
+
+TEST_P(GraphOn, TellsOfALabelOutOfRangeAtTheNextWait) {
+  const Tensor logits = Tensor::zeros({4, 10}, DType::f32, device());
+  const Tensor labels = Tensor::zeros({4}, DType::i64, device()), loss = Tensor::zeros({}, DType::f32, device());
+  Graph graph;
+  graph.capture(device(), [&] { loss.copy_(cross_entropy(logits, labels)); });
+  graph.replay();
+  EXPECT_GT(loss.item(), 0);
+  labels.slice(0, 2, 1).fill_(10);
+  graph.replay();
+  EXPECT_THAT(
+      [&] { loss.item(); },
+      ThrowsMessage<Error>(str("cross_entropy: target 10 in row 2 is no class of logits f32[4,10] on ", device(),
+                               ": expected 0 to 9. Does the model have the data set's number of classes?")));
+  labels.fill_(3);
+  graph.replay();
+  EXPECT_GT(loss.item(), 0);
 }
 
 TEST_P(GraphOn, AFunctionOfItsInputs) {

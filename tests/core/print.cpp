@@ -22,6 +22,13 @@ TEST(Print, Values) {
   EXPECT_EQ(to_string(Tensor::from<int64_t>({1, 0}).to(DType::boolean)), "bool[2] on cpu [ true, false]");
 }
 
+TEST(Print, AStreamGetsValuesAndAnErrorTheHeadLine) {
+  std::ostringstream out;
+  out << Tensor::from<int64_t>({1, 2}) << ' ' << Tensor() << ' ' << Tensor::wrap(nullptr, {2}, DType::f32, {});
+  EXPECT_EQ(out.str(), "i64[2] on cpu [1, 2] none f32[2] on cpu without memory now");
+  EXPECT_EQ(str("x ", Tensor::from<int64_t>({1, 2}), " y"), "x i64[2] on cpu y");
+}
+
 TEST(Print, LargeTensorsAreShortened) {
   EXPECT_EQ(to_string(Tensor::arange(1000), 2), "i64[1000] on cpu [  0,   1, …, 998, 999]");
   const std::string grid = to_string(Tensor::arange(10'000).reshape({100, 100}), 1);

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
+
 #include "core/autograd.h"
 #include "core/ops/add.h"
 #include "core/ops/div.h"
@@ -168,6 +170,70 @@ TEST(Tensor, WithoutMemoryIsAnErrorInEveryUse) {
   EXPECT_THAT([&] { linear(Tensor::ones({1, 3}), sharded); }, ThrowsMessage<Error>(HasSubstr(text)));
   EXPECT_THAT([&] { sharded.detach(); }, ThrowsMessage<Error>(HasSubstr(text)));
   EXPECT_EQ(Tensor::wrap(nullptr, {0, 3}, DType::f32, {}).to_vector<float>().size(), 0u);
+}
+
+TEST(Tensor, AnUndefinedOneNamesWhatWasAsked) {
+  const Tensor none;
+  const std::string text =
+      ": expected a tensor, got none. It was default-constructed, moved from, or stands for an argument that was left "
+      "out: defined() tells";
+  const auto says = [&](const char* method, const std::function<void()>& ask) {
+    EXPECT_THAT(ask, ThrowsMessage<Error>(method + text));
+  };
+  says("sizes", [&] { none.sizes(); });
+  says("size", [&] { none.size(0); });
+  says("stride", [&] { none.stride(0); });
+  says("dim", [&] { none.dim(); });
+  says("dtype", [&] { none.dtype(); });
+  says("device", [&] { none.device(); });
+  says("numel", [&] { none.numel(); });
+  says("is_contiguous", [&] { none.is_contiguous(); });
+  says("dim", [&] { none.dims<2>(); });
+  says("view", [&] { none.view(); });
+  says("storage", [&] { none.storage(); });
+  says("data", [&] { none.data<float>(); });
+  says("raw_data", [&] { none.raw_data(); });
+  says("numel", [&] { none.item(); });
+  says("device", [&] { none.to_vector<float>(); });
+  says("is_leaf", [&] { none.is_leaf(); });
+  says("grad", [&] { none.grad(); });
+  says("zero_grad", [&] { none.zero_grad(); });
+  says("detach", [&] { none.detach(); });
+  says("device", [&] { none.zero_(); });
+  EXPECT_FALSE(none.requires_grad());
+  for (const std::function<void()>& use :
+       std::vector<std::function<void()>>{[&] { none.set_grad(Tensor::ones({1})); },
+                                          [&] { none.set_grad({}); },
+                                          [&] { none.set_data(Tensor::ones({1})); },
+                                          [&] { Tensor::ones({1}).set_data(none); },
+                                          [&] { none.requires_grad_(); },
+                                          [&] { none.requires_grad_(false); },
+                                          [&] { none.copy_(Tensor::ones({1})); },
+                                          [&] { none.add_(Tensor::ones({1})); },
+                                          [&] { none.mul_(2); },
+                                          [&] { none.reshape({1}); },
+                                          [&] { none.flatten(); },
+                                          [&] { none.squeeze(0); },
+                                          [&] { none.unsqueeze(0); },
+                                          [&] { none.permute({0}); },
+                                          [&] { none.transpose(0, 1); },
+                                          [&] { none.slice(0, 0, 1); },
+                                          [&] { none.select(0, 0); },
+                                          [&] { none.expand({1}); },
+                                          [&] { none.to(DType::f32); },
+                                          [&] { none.to(Device{}); },
+                                          [&] { none.contiguous(); },
+                                          [&] { none.clone(); },
+                                          [&] { none.backward(); },
+                                          [&] { none.register_hook({}); },
+                                          [&] { none.register_accumulated_hook({}); },
+                                          [&] { none.nbytes(); },
+                                          [&] { none.is_floating(); },
+                                          [&] { none.queue(); },
+                                          [&] { empty_like(none); },
+                                          [&] { zeros_like(none); }})
+    EXPECT_THROW(use(), Error);
+  EXPECT_THAT([&] { sum(none); }, ThrowsMessage<Error>(HasSubstr("none")));
 }
 
 }  // namespace

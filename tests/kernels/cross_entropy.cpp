@@ -3,8 +3,10 @@
 
 #include <limits>
 
+#include "kernels/wrong_index.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
+#include "tests/support/error_text.h"
 #include "tests/support/random_values.h"
 #include "tests/support/rows.h"
 
@@ -87,6 +89,11 @@ TEST(CrossEntropy, AClassOutsideIsNan) {
     kernels::cross_entropy_forward(queue_on(kind), loss, lse, weight, logits,
                                    DeviceArray(kind, DType::i64, {2}, {3, -1}), {});
     EXPECT_TRUE(near(loss.host(), {nan, nan}, {}));
+    if (kind == DeviceKind::cpu) continue;  // there the op looks before
+    EXPECT_THAT(error_text([&] { kernels::check_wrong_index(queue_on(kind).device); }),
+                testing::AnyOf(testing::HasSubstr("cross_entropy: target 3 in row 0 is no class of logits f32[2,3]"),
+                               testing::HasSubstr("cross_entropy: target -1 in row 1 is no class of logits f32[2,3]")));
+    kernels::check_wrong_index(queue_on(kind).device);  // told once
   }
 }
 

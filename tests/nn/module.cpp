@@ -222,6 +222,27 @@ TEST(Module, WithoutForwardSaysSo) {
             "Net: has no forward of one tensor. Call the forward that it declares");
 }
 
+TEST(Module, WhatFieldsNamesWantsAGradient) {
+  struct Own : Module {
+    Tensor plain = Tensor::ones({2}), frozen = Tensor::ones({2}), counts = Tensor::zeros({2}, DType::i64);
+    Tensor kept = Tensor::ones({2});
+    Own() { frozen.requires_grad_(false); }
+    void fields(Visitor& v) override {
+      v("plain", plain);
+      v("frozen", frozen);
+      v("counts", counts);
+      v.buffer("kept", kept);
+    }
+  } own;
+  EXPECT_EQ(own.parameters().size(), 3u);
+  EXPECT_TRUE(own.plain.requires_grad());
+  EXPECT_FALSE(own.frozen.requires_grad());
+  EXPECT_FALSE(own.kept.requires_grad());
+  own.plain.requires_grad_(false);
+  own.state_dict();
+  EXPECT_FALSE(own.plain.requires_grad()) << "frozen stays frozen";
+}
+
 TEST(Sequential, RunsInOrderAndNamesByNumber) {
   const auto net = sequential(std::make_shared<Linear>(3, 4), std::make_shared<ReLU>(), std::make_shared<Linear>(4, 1));
   EXPECT_THAT(names(net->parameters()), ElementsAre("0.weight", "0.bias", "2.weight", "2.bias"));

@@ -15,6 +15,7 @@
 #include "core/ops/einsum.h"
 #include "core/ops/gather.h"
 #include "core/ops/group_norm.h"
+#include "core/ops/image_layout.h"
 #include "core/ops/image_mix.h"
 #include "core/ops/image_normalize.h"
 #include "core/ops/index_select.h"
@@ -44,6 +45,8 @@
 #include "core/ops/unary.h"
 #include "core/ops/var.h"
 #include "core/ops/where.h"
+#include "tests/support/devices.h"
+#include "tests/support/error_text.h"
 
 namespace weft {
 namespace {
@@ -271,6 +274,100 @@ TEST(Errors, Einsum) {
   EXPECT_THAT(error("ii->i", {zeros({2, 2})}), HasSubstr("'i' stands twice in \"ii\": diagonals are not supported"));
   EXPECT_THAT(error("ij->k", {x}), HasSubstr("'k' of the result of \"ij->k\" stands in no tensor, or twice"));
   EXPECT_THAT(error("i1->i", {x}), HasSubstr("expected letters, got '1'"));
+}
+
+/// The text of the error, if one comes.
+template <class Use>
+std::string said_by(Use&& use) {
+  try {
+    use();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// That of `use` or of the next wait for the device.
+template <class Use>
+std::string error_by_next_wait(Device device, Use&& use) {
+  return said_by([&] {
+    use();
+    synchronize(device);
+  });
+}
+
+TEST(Errors, WrongIndicesReadTheSameOnEveryDevice) {
+  for (const DeviceKind kind : tests::test_devices()) {
+    const Device device{kind, 0};
+    const auto on = [&](const Tensor& x) { return x.to(device); };
+    const Tensor logits = on(zeros({3, 10})), labels = on(Tensor::from<int64_t>({1, 12, 0}));
+    EXPECT_EQ(error_by_next_wait(device, [&] { cross_entropy(logits, labels); }),
+              str("cross_entropy: target 12 in row 1 is no class of logits f32[3,10] on ", device,
+                  ": expected 0 to 9. Does the model have the data set's number of classes?"));
+    EXPECT_EQ(error_by_next_wait(device,
+                                 [&] {
+                                   cross_entropy(logits, on(Tensor::from<int64_t>({1, -100, 0})));
+                                 }),
+              "")
+        << "an ignored row";
+    EXPECT_EQ(error_by_next_wait(device, [&] { nll_loss(logits, labels); }),
+              "gather: expected positions in [0, 10), got 12 as number 1 of the index");
+    EXPECT_EQ(error_by_next_wait(device,
+                                 [&] {
+                                   gather(logits, 1, on(Tensor::from<int64_t>({0, -3, 9}, {3, 1})));
+                                 }),
+              "gather: expected positions in [0, 10), got -3 as number 1 of the index");
+    EXPECT_EQ(error_by_next_wait(device,
+                                 [&] {
+                                   index_select(logits, 0, on(Tensor::from<int64_t>({0, 2, 3})));
+                                 }),
+              "index_select: expected positions in [0, 3), got 3 as number 2 of the index");
+    EXPECT_EQ(error_by_next_wait(device, [&] { mixed_targets(labels, 10, 0.5); }),
+              "mixed_targets: expected labels 0 to 9, got 12 in row 1");
+    EXPECT_EQ(error_by_next_wait(device,
+                                 [&] {
+                                   cross_entropy(logits, on(Tensor::from<int64_t>({1, 2, 0})));
+                                 }),
+              "")
+        << "an error is told once";
+    if (kind == DeviceKind::cpu) continue;
+    const Tensor loss = cross_entropy(logits, labels);
+    EXPECT_THAT(said_by([&] { loss.item(); }), HasSubstr("cross_entropy: target 12")) << "no wait before this one";
+    const Tensor second = cross_entropy(logits, labels);
+    Event event(device);
+    event.record(current_stream(device));
+    EXPECT_THAT(said_by([&] { event.synchronize(); }), HasSubstr("cross_entropy: target 12"));
+  }
+}
+
+TEST(Errors, ImageLayouts) {
+  struct Checks {
+    Checks() { check_image_layouts(true); }
+    ~Checks() { check_image_layouts(false); }
+  };
+  const auto text = [](const Tensor& x) { return said_by([&] { max_pool2d(x); }); };
+  EXPECT_EQ(text(zeros({2, 3, 32, 32})), "") << "only on demand";
+  const Checks checks;
+  EXPECT_EQ(text(zeros({2, 3, 32, 32})),
+            "max_pool2d: f32[2,3,32,32] on cpu looks like [N, C, H, W] with 3 channels. Images are [N, H, W, C] "
+            "(docs/nhwc.md); without WEFT_CHECK=1 nothing is guessed");
+  EXPECT_THAT(text(zeros({2, 3, 32, 48})), HasSubstr("looks like [N, C, H, W] with 3 channels"));
+  EXPECT_THAT(text(zeros({2, 64, 8, 8})), HasSubstr("with 64 channels"));
+  EXPECT_ERROR(conv2d(zeros({2, 32, 16, 32}), zeros({4, 1, 1, 32})),
+               "conv2d: f32[2,32,16,32] on cpu looks like [N, C, H, W] with 32");
+  EXPECT_ERROR(conv2d(zeros({2, 16, 32, 32}), zeros({4, 1, 1, 32})), "looks like [N, C, H, W] with 16 channels");
+  EXPECT_ERROR(avg_pool2d(zeros({2, 3, 8, 8})), "avg_pool2d: f32[2,3,8,8] on cpu looks like");
+  EXPECT_ERROR(adaptive_avg_pool2d(zeros({2, 3, 8, 8})), "adaptive_avg_pool2d: f32[2,3,8,8] on cpu looks like");
+  EXPECT_ERROR(resize2d(zeros({2, 3, 8, 8}), {4, 4}), "resize2d: f32[2,3,8,8] on cpu looks like");
+  EXPECT_ERROR(
+      concat({zeros({2, 8, 8, 3}), zeros({2, 8, 8, 3})}, 1),
+      "concat: dimension 1 of f32[2,8,8,3] on cpu looks like the rows of images, their channels are dimension 3");
+  // What is NHWC.
+  for (const Shape& sizes : {Shape{2, 32, 32, 3}, Shape{2, 8, 8, 64}, Shape{2, 24, 32, 3}, Shape{2, 3, 20, 512},
+                             Shape{2, 2, 2, 1}, Shape{2, 7, 7, 2048}, Shape{1, 6, 10, 4}})
+    EXPECT_EQ(text(zeros(sizes)), "") << sizes;
+  EXPECT_EQ(text(zeros({2, 32, 32, 32})), "") << "sizes that tell nothing";
+  EXPECT_EQ(concat({zeros({2, 8, 8, 3}), zeros({2, 8, 8, 3})}, -1).size(3), 6);
 }
 
 }  // namespace

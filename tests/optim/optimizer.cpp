@@ -8,6 +8,7 @@
 #include "core/ops/mul.h"
 #include "core/ops/random.h"
 #include "core/ops/sum.h"
+#include "nn/linear.h"
 #include "optim/adadelta.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
@@ -193,6 +194,62 @@ TEST(ClipGradNorm, OfSomeParametersLeavesTheOthers) {
   EXPECT_NEAR(clip_grad_norm({parameters[0], parameters[2]}, 1e-3).item(), std::sqrt(squares), 1e-4);
   EXPECT_EQ(values(parameters[1].tensor.grad()), middle);
   EXPECT_LT(std::abs(values(parameters[2].tensor.grad())[5]), 2e-3);
+}
+
+TEST(ClipGradNorm, PassesOverWhatIsFrozen) {
+  std::vector<NamedTensor> parameters = some_parameters();
+  const SGD sgd(parameters, {.lr = 0.1});
+  parameters.push_back({"frozen", normal({3})});
+  backward_of_squares({parameters[1]});
+  EXPECT_GT(clip_grad_norm(parameters, 1).item(), 0);
+  sgd.flat()->check_bound("test");
+  EXPECT_EQ(error_text([&] { clip_grad_norm({parameters[3]}, 1); }),
+            "clip_grad_norm: none of 1 parameters wants a gradient");
+}
+
+/// A net that leaves one of its layers out of fields().
+struct Forgetful : nn::Module {
+  std::shared_ptr<nn::Linear> named = std::make_shared<nn::Linear>(3, 4),
+                              forgotten = std::make_shared<nn::Linear>(4, 2);
+  Tensor forward(const Tensor& x) const override { return (*forgotten)((*named)(x)); }
+  void fields(nn::Visitor& v) override { v("named", named); }
+};
+
+TEST(Optimizer, AForgottenMemberIsAnErrorOfTheSecondStep) {
+  Forgetful net;
+  SGD sgd(net.parameters(), {.lr = 0.1});
+  const auto step = [&] {
+    sgd.zero_grad();
+    sum(net(normal({5, 3}))).backward();
+    sgd.step();
+  };
+  step();  // the gradients of one pass may be read after the step
+  const std::string text = error_text(step);
+  EXPECT_THAT(text, HasSubstr("SGD: f32["));
+  EXPECT_THAT(text,
+              HasSubstr("on cpu, an input of linear, gets gradients that nothing uses: no fields() names it and no "
+                        "optimizer has it, so it is not trained. Name it in its module's fields(), or call "
+                        "requires_grad_(false)"));
+  net.forgotten->parameters();  // names them
+  step();
+}
+
+TEST(Optimizer, ALeafWhoseGradientIsReadIsNotForgotten) {
+  const std::vector<NamedTensor> parameters = some_parameters();
+  SGD sgd(parameters, {.lr = 0.1});
+  const Tensor input = normal({7}).requires_grad_(), hooked = normal({7}).requires_grad_();
+  int calls = 0;
+  hooked.register_hook([&](const Tensor&) {
+    ++calls;
+    return Tensor();
+  });
+  for (int i = 0; i < 3; ++i) {
+    sum(parameters[1].tensor * input * hooked).backward();
+    sgd.step();
+    EXPECT_TRUE(input.grad().defined());
+    sum(parameters[1].tensor * normal({7}).requires_grad_()).backward();  // another one each time
+  }
+  EXPECT_EQ(calls, 3);
 }
 
 TEST(Optimizer, GroupsHaveTheirOwnRates) {

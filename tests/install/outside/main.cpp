@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Somebody else's training program: fits y = 2a - b + 1 and saves what it has learnt.
+#include "core/tensor.h"
+
 #include <weft/weft.h>
 #include <cmath>
 #include <cstdio>
