@@ -10,7 +10,8 @@ struct Pool2dArguments {
   bool count_include_pad = true;  ///< average pooling: padded zeros count in the divisor
 };
 
-// x [N, H, W, C], y [N, P, Q, C]; contiguous, one floating dtype. P, Q as for conv2d (floor).
+// x [N, H, W, C], y [N, P, Q, C]; contiguous, one floating dtype. P, Q as for conv2d, or one more: the last
+// window then ends with x (and, where padding counts, its padding).
 
 /// y = maximum of each window; index (i32, y's sizes) = h * W + w of it in its image, the first on ties; NaN wins.
 WEFT_KERNEL(max_pool2d_forward, const Queue& queue, const View& y, const View& index, const View& x,

@@ -6,7 +6,9 @@
 //
 // A row: name, numbers (floating, or any: i64 and i32, too), what backward reads (x or y), y, dx. The formulas are C++
 // in x, y, dy and the two scalars a and b of UnaryArguments, all of the type T that the kernel computes in; Math is
-// StandardMath or a device's own version of it. NaN in, NaN out (relu and clamp included).
+// StandardMath or a device's own version of it. NaN in, NaN out (relu and clamp included), but for sign(NaN) = 0. Where a
+// function has a corner its gradient is PyTorch's: 0 of abs at 0 and of clamp at its bounds, and of both at NaN. pow is
+// IEEE 754's, from which PyTorch departs at -0: pow(-0, -0.5) = inf, pow(-0, 0.5) = 0 with the gradient inf.
 //
 // An OP is also the op `Tensor name(const Tensor& x)`. The op of a FUNCTION takes more arguments, and has a file of its
 // own in core/ops. New rows go to the end, so that the others keep their numbers.
@@ -18,8 +20,8 @@
 #define WEFT_UNARY_TABLE(OP, FUNCTION)                                                                                 \
   FUNCTION(affine, any, x, a * x + b, a * dy)                                                                          \
   OP(neg, any, x, -x, -dy)                                                                                             \
-  OP(abs, any, x, x < T(0) ? -x : x == T(0) ? T(0) : x, x > T(0) ? dy : x < T(0) ? -dy : x * dy)                       \
-  OP(sign, any, x, x > T(0) ? T(1) : x < T(0) ? T(-1) : x, T(0))                                                       \
+  OP(abs, any, x, x < T(0) ? -x : x == T(0) ? T(0) : x, x > T(0) ? dy : x < T(0) ? -dy : T(0))                         \
+  OP(sign, any, x, x > T(0) ? T(1) : x < T(0) ? T(-1) : T(0), T(0))                                                    \
   OP(square, any, x, x * x, T(2) * x * dy)                                                                             \
   OP(sqrt, floating, y, std::sqrt(x), T(0.5) * dy / y)                                                                 \
   OP(rsqrt, floating, y, T(1) / std::sqrt(x), T(-0.5) * dy * y * y * y)                                                \
@@ -29,7 +31,7 @@
   OP(sin, floating, x, std::sin(x), dy * std::cos(x))                                                                  \
   OP(cos, floating, x, std::cos(x), -dy * std::sin(x))                                                                 \
   FUNCTION(pow, floating, x, std::pow(x, a), a == T(0) ? T(0) : dy * a * std::pow(x, a - T(1)))                        \
-  FUNCTION(clamp, any, x, x < a ? a : (x > b ? b : x), x < a || x > b ? T(0) : dy)                                     \
+  FUNCTION(clamp, any, x, x < a ? a : (x > b ? b : x), x > a && x < b ? dy : T(0))                                     \
   OP(relu, floating, y, x < T(0) ? T(0) : x, y <= T(0) ? T(0) : dy)                                                    \
   FUNCTION(leaky_relu, floating, x, x > T(0) ? x : a * x, x > T(0) ? dy : a * dy)                                      \
   OP(sigmoid, floating, y, T(1) / (T(1) + Math::exp(-x)), dy * y * (T(1) - y))                                         \

@@ -53,6 +53,18 @@ double CosineSchedule::lr(int64_t step, double base) const {
   return end_ + (base - end_) * (1 + std::cos(angle)) / 2;
 }
 
+CosineRestarts::CosineRestarts(int64_t steps, int64_t factor, double end) : steps_(steps), factor_(factor), end_(end) {
+  WEFT_CHECK(steps >= 1 && factor >= 1, "CosineRestarts: expected at least 1 step and a factor of at least 1, got ", steps,
+             " and ", factor);
+}
+
+double CosineRestarts::lr(int64_t step, double base) const {
+  int64_t period = steps_;
+  if (factor_ == 1) step %= period;
+  for (; step >= period; period *= factor_) step -= period;
+  return CosineSchedule(period, end_).lr(step, base);
+}
+
 OneCycleSchedule::OneCycleSchedule(OneCycleOptions options) : options_(options) {
   WEFT_CHECK(options.steps >= 1, "OneCycleSchedule: expected at least 1 step, got ", options.steps);
   WEFT_CHECK(options.rise >= 0 && options.rise <= 1, "OneCycleSchedule: expected a rise in [0, 1], got ", options.rise);

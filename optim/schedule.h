@@ -71,6 +71,19 @@ class CosineSchedule : public Schedule {
   double end_;
 };
 
+/// A cosine that begins again at the base rate after `steps` steps, then after `factor` times as many each time
+/// (Loshchilov and Hutter 2017; PyTorch's CosineAnnealingWarmRestarts).
+class CosineRestarts : public Schedule {
+ public:
+  /// Errors: steps or factor below 1.
+  explicit CosineRestarts(int64_t steps, int64_t factor = 1, double end = 0);
+  double lr(int64_t step, double base) const override;
+
+ private:
+  int64_t steps_, factor_;
+  double end_;
+};
+
 struct OneCycleOptions {
   double max_lr = 0.1;
   int64_t steps = 0;          ///< of the whole cycle

@@ -4,8 +4,8 @@
 
 namespace weft {
 
-/// y = min(max(x, low), high), element by element; the gradient is 0 outside [low, high]. Floating, i64 or i32.
-/// Errors: low > high.
+/// y = min(max(x, low), high), element by element; the gradient is 0 outside [low, high], at the bounds and at NaN.
+/// Floating, i64 or i32. Errors: low > high.
 Tensor clamp(const Tensor& x, double low, double high);
 
 }  // namespace weft

@@ -65,7 +65,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
   if (!t.is_floating()) check_classes(t, x, options.ignore_index);
 
   const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  const Tensor loss = Tensor::empty({N}, dtype, x.device()), lse = empty_like(loss), weight = empty_like(loss);
+  const Tensor loss = Tensor::empty({N}, dtype, x.device()), weight = empty_like(loss);
+  const Tensor lse = Tensor::empty({2, N}, dtype, x.device());
   const kernels::CrossEntropyArguments arguments{options.label_smoothing, options.ignore_index};
   kernels::cross_entropy_forward(x.queue(), loss, lse, weight, x, t, arguments);
 

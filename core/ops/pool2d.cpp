@@ -29,8 +29,13 @@ Pooling pooling(const char* op, const Tensor& x, const Pool2dOptions& options) {
              padding.w);
   const int64_t H = x.size(1) + 2 * padding.h - kernel.h, W = x.size(2) + 2 * padding.w - kernel.w;
   WEFT_CHECK(H >= 0 && W >= 0, op, ": the kernel ", kernel.h, "x", kernel.w, " is larger than the padded input ", x);
+  const auto windows = [&](int64_t rest, int64_t step, int64_t end) {
+    const int64_t whole = rest / step + 1;
+    return options.ceil_mode && rest % step != 0 && whole * step < end ? whole + 1 : whole;
+  };
   return {{kernel, stride, padding, options.count_include_pad},
-          {x.size(0), H / stride.h + 1, W / stride.w + 1, x.size(3)}};
+          {x.size(0), windows(H, stride.h, x.size(1) + padding.h), windows(W, stride.w, x.size(2) + padding.w),
+           x.size(3)}};
 }
 
 }  // namespace

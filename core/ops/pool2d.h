@@ -10,6 +10,7 @@ struct Pool2dOptions {
   Size2d stride{0, 0};            ///< 0: the kernel's size
   Size2d padding{0, 0};           ///< at most half of the kernel
   bool count_include_pad = true;  ///< average pooling: padded zeros count in the divisor
+  bool ceil_mode = false;         ///< a last window may begin in x or its padding on the left and reach beyond
 };
 
 /// The maximum of each window of x [N, H, W, C]; the gradient goes to the first maximum of a window.

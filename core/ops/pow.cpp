@@ -27,7 +27,7 @@ Tensor pow(const Tensor& left, const Tensor& right) {
   kernels::binary_forward(y.queue(), kernels::Binary::pow, y, broadcast_view(a, sizes), broadcast_view(b, sizes), 1);
   const bool da = wants_gradient(a), db = wants_gradient(b);
   if (!da && !db) return y;
-  // da = dy b a^(b - 1), db = dy a^b log(a) (0 where a^b is 0, so that 0^b has the gradient 0).
+  // da = dy b a^(b - 1), db = dy a^b log(a), which has the limit 0 where a = 0 and b >= 0.
   return differentiable(
       y, "pow", {a, b},
       [da, db, saved_a = Saved(a), saved_b = Saved(b), saved_y = db ? Saved(y) : Saved()](const Tensor& dy) {
@@ -40,7 +40,7 @@ Tensor pow(const Tensor& left, const Tensor& right) {
         }
         if (db) {
           const Tensor power = saved_y, zero = Tensor::zeros({}, dy.dtype(), dy.device());
-          const Tensor slope = where(eq(power, 0.0), zero, mul(power, log(base)));
+          const Tensor slope = where(logical_and(eq(base, 0.0), ge(exponent, 0.0)), zero, mul(power, log(base)));
           grads[1] = reduce_to(mul(dy, slope), exponent.sizes());
         }
         return grads;

@@ -122,7 +122,12 @@ Encoding WordPiece::encode(std::string_view first, int64_t most) const {
 Encoding WordPiece::encode(std::string_view first, std::string_view second, int64_t most) const {
   WEFT_CHECK(most >= 3, "WordPiece: expected room for at least 3 tokens, got ", most);
   std::vector<int64_t> a = ids_of(first), b = ids_of(second);
-  while (a.size() + b.size() > static_cast<size_t>(most - 3)) (a.size() > b.size() ? a : b).pop_back();
+  auto &longer = a.size() > b.size() ? a : b, &shorter = a.size() > b.size() ? b : a;
+  const size_t room = static_cast<size_t>(most - 3);
+  if (a.size() + b.size() > room) {
+    shorter.resize(std::min(shorter.size(), room / 2));
+    longer.resize(room - shorter.size());
+  }
   Encoding encoding{{first_}, {}};
   encoding.ids.insert(encoding.ids.end(), a.begin(), a.end());
   encoding.ids.push_back(separator_);

@@ -32,8 +32,9 @@ class WordPiece {
 
   /// The pieces of a text. A special token written out in it ("[SEP]") is that token.
   std::vector<std::string> pieces(std::string_view text) const;
-  /// The text, or the pair where `second` is given, between the special tokens; cut to `most` ids in all, one piece at
-  /// a time from the longer text. Errors: `most` leaves no room for the special tokens.
+  /// The text, or the pair where `second` is given, between the special tokens; cut to `most` ids in all. Of a
+  /// pair the longer text (the second of two alike) is cut first; where both are cut, it keeps the odd piece, as with
+  /// Hugging Face's tokenizers. Errors: `most` leaves no room for the special tokens.
   Encoding encode(std::string_view first, int64_t most = 512) const;
   Encoding encode(std::string_view first, std::string_view second, int64_t most = 512) const;
 

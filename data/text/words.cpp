@@ -8,12 +8,12 @@ namespace {
 
 constexpr utf8proc_int32_t kReplacement = 0xFFFD;
 
+/// Unassigned characters (CN) are none: their words become [UNK].
 bool is_control(utf8proc_int32_t c) {
   if (c == '\t' || c == '\n' || c == '\r') return false;
   switch (utf8proc_category(c)) {
     case UTF8PROC_CATEGORY_CC:
     case UTF8PROC_CATEGORY_CF:
-    case UTF8PROC_CATEGORY_CN:
     case UTF8PROC_CATEGORY_CO:
     case UTF8PROC_CATEGORY_CS:
       return true;
@@ -47,30 +47,20 @@ void append(std::string& text, utf8proc_int32_t c) {
   text.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(count));
 }
 
-/// The canonical decomposition of a character, without accents, in small letters.
-void append_plain(std::string& text, utf8proc_int32_t c) {
-  utf8proc_int32_t parts[32];  // a canonical decomposition has at most 4
-  int boundary = 0;
-  const utf8proc_ssize_t count = utf8proc_decompose_char(c, parts, 32, UTF8PROC_DECOMPOSE, &boundary);
-  for (utf8proc_ssize_t i = 0; i < count; ++i)
-    if (utf8proc_category(parts[i]) != UTF8PROC_CATEGORY_MN) append(text, utf8proc_tolower(parts[i]));
-}
-
 class Words {
  public:
   explicit Words(bool lowercase) : lowercase_(lowercase) {}
 
   void add(utf8proc_int32_t c) {
     if (c == 0 || c == kReplacement || is_control(c)) return;
-    if (is_space(c)) {
-      end_word();
-    } else if (is_punctuation(c) || is_ideograph(c)) {
-      end_word();
-      append_character(c);
-      end_word();
-    } else {
-      append_character(c);
-    }
+    if (is_space(c)) return end_word();
+    const bool ideograph = is_ideograph(c);
+    if (ideograph) end_word();
+    if (lowercase_)
+      add_plain(c);
+    else
+      add_character(c);
+    if (ideograph) end_word();
   }
   std::vector<std::string> take() {
     end_word();
@@ -78,11 +68,20 @@ class Words {
   }
 
  private:
-  void append_character(utf8proc_int32_t c) {
-    if (lowercase_)
-      append_plain(word_, c);
-    else
-      append(word_, c);
+  /// The canonical decomposition of a character, without accents, in small letters. Only then is it known whether it is
+  /// punctuation: without its stroke an unequal sign is an equals sign.
+  void add_plain(utf8proc_int32_t c) {
+    utf8proc_int32_t parts[32];  // a canonical decomposition has at most 4
+    int boundary = 0;
+    const utf8proc_ssize_t count = utf8proc_decompose_char(c, parts, 32, UTF8PROC_DECOMPOSE, &boundary);
+    for (utf8proc_ssize_t i = 0; i < count; ++i)
+      if (utf8proc_category(parts[i]) != UTF8PROC_CATEGORY_MN) add_character(utf8proc_tolower(parts[i]));
+  }
+  void add_character(utf8proc_int32_t c) {
+    const bool punctuation = is_punctuation(c);
+    if (punctuation) end_word();
+    append(word_, c);
+    if (punctuation) end_word();
   }
   void end_word() {
     if (!word_.empty()) words_.push_back(std::move(word_));

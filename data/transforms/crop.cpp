@@ -23,6 +23,7 @@ Image crop(const Image& image, int64_t top, int64_t left, int64_t height, int64_
 
 Image centre_crop(const Image& image, int64_t height, int64_t width) {
   const auto offset = [](int64_t whole, int64_t window) {
+    if (whole < window) return -((window - whole) / 2);
     return static_cast<int64_t>(std::nearbyint(static_cast<double>(whole - window) / 2));
   };
   return crop(image, offset(image.height, height), offset(image.width, width), height, width);

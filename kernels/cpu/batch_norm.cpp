@@ -18,28 +18,63 @@ Chunks row_chunks(int64_t M, int64_t C) {
   return {M, std::max<int64_t>(1, 4096 / std::max<int64_t>(C, 1)), kMaxChunks};
 }
 
-/// Statistics of one channel over some rows (Chan, Golub and LeVeque 1979: how two such are combined).
-template <class S>
+constexpr int64_t kBlockRows = 32;  ///< rows that one sum in S takes
+
+/// Of each channel: the mean, and m2, the sum of squared distances from it.
 struct Moments {
-  std::vector<S> mean, m2;  // per chunk and channel; m2 is the sum of squared distances from the mean
+  std::vector<double> mean, m2;
+  explicit Moments(int64_t channels) : mean(static_cast<size_t>(channels)), m2(mean.size()) {}
 };
 
+/// sum += x - shift and square += (x - shift)^2 per channel, four rows at a time so that the sums stay in registers
+/// longer.
 template <class T, class S>
-void chunk_moments(S* mean, S* m2, const T* x, int64_t rows, int64_t C) {
-  // Shifted by the first row, so that the squares stay small: no cancellation (Chan et al. 1983).
-  for (int64_t c = 0; c < C; ++c) mean[c] = m2[c] = 0;
-  for (int64_t r = 1; r < rows; ++r) {
+void add_distances(S* sum, S* square, const T* x, const S* shift, int64_t rows, int64_t C) {
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
     const T* row = x + r * C;
 #pragma omp simd
     for (int64_t c = 0; c < C; ++c) {
-      const S distance = static_cast<S>(row[c]) - static_cast<S>(x[c]);
-      mean[c] += distance;
-      m2[c] += distance * distance;
+      const S d0 = static_cast<S>(row[c]) - shift[c], d1 = static_cast<S>(row[c + C]) - shift[c];
+      const S d2 = static_cast<S>(row[c + 2 * C]) - shift[c], d3 = static_cast<S>(row[c + 3 * C]) - shift[c];
+      sum[c] += (d0 + d1) + (d2 + d3);
+      square[c] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3);
     }
   }
+  for (; r < rows; ++r) {
+#pragma omp simd
+    for (int64_t c = 0; c < C; ++c) {
+      const S d = static_cast<S>(x[r * C + c]) - shift[c];
+      sum[c] += d;
+      square[c] += d * d;
+    }
+  }
+}
+
+/// Moments of `rows` rows, of which `memory` (3 C) holds sums of blocks. Shifted by the mean of the first block, so that
+/// the squares stay small: no cancellation (Chan et al. 1983).
+template <class T, class S>
+void chunk_moments(double* mean, double* m2, S* memory, const T* x, int64_t rows, int64_t C) {
+  S *shift = memory, *sum = shift + C, *square = sum + C;
+  std::fill_n(memory, 3 * C, S(0));
+  for (int64_t c = 0; c < C; ++c) shift[c] = static_cast<S>(x[c]);
+  const int64_t first = std::min(rows, kBlockRows);
+  add_distances(sum, square, x, shift, first, C);
+  for (int64_t c = 0; c < C; ++c) shift[c] += sum[c] / static_cast<S>(first);
+  std::fill_n(mean, C, 0.0);
+  std::fill_n(m2, C, 0.0);
+  for (int64_t r = 0; r < rows; r += kBlockRows) {
+    std::fill_n(sum, 2 * C, S(0));
+    add_distances(sum, square, x + r * C, shift, std::min(kBlockRows, rows - r), C);
+    for (int64_t c = 0; c < C; ++c) {
+      mean[c] += static_cast<double>(sum[c]);
+      m2[c] += static_cast<double>(square[c]);
+    }
+  }
+  const double share = 1.0 / static_cast<double>(rows);
   for (int64_t c = 0; c < C; ++c) {
-    m2[c] -= mean[c] * mean[c] / static_cast<S>(rows);
-    mean[c] = static_cast<S>(x[c]) + mean[c] / static_cast<S>(rows);
+    m2[c] -= mean[c] * mean[c] * share;
+    mean[c] = static_cast<double>(shift[c]) + mean[c] * share;
   }
 }
 
@@ -47,21 +82,20 @@ void chunk_moments(S* mean, S* m2, const T* x, int64_t rows, int64_t C) {
 template <class T, class S>
 void batch_moments(std::vector<double>& mean, std::vector<double>& variance, const T* x, int64_t M, int64_t C) {
   const Chunks chunks = row_chunks(M, C);
-  Moments<S> parts;
-  parts.mean.resize(static_cast<size_t>(chunks.count * C));
-  parts.m2.resize(static_cast<size_t>(chunks.count * C));
+  Moments parts(chunks.count * C);
   parallel_for(chunks.count, chunks.size * C, [&](int64_t begin, int64_t end) {
+    std::vector<S> memory(static_cast<size_t>(3 * C));
     for (int64_t i = begin; i < end; ++i)
-      chunk_moments(parts.mean.data() + i * C, parts.m2.data() + i * C, x + chunks.begin(i) * C,
+      chunk_moments(parts.mean.data() + i * C, parts.m2.data() + i * C, memory.data(), x + chunks.begin(i) * C,
                     chunks.end(i) - chunks.begin(i), C);
   });
   for (int64_t c = 0; c < C; ++c) {
     double count = 0, m = 0, m2 = 0;
     for (int64_t i = 0; i < chunks.count; ++i) {
       const double rows = static_cast<double>(chunks.end(i) - chunks.begin(i));
-      const double delta = static_cast<double>(parts.mean[i * C + c]) - m;
+      const double delta = parts.mean[i * C + c] - m;
       m += delta * rows / (count + rows);
-      m2 += std::max(0.0, static_cast<double>(parts.m2[i * C + c])) + delta * delta * count * rows / (count + rows);
+      m2 += std::max(parts.m2[i * C + c], 0.0) + delta * delta * count * rows / (count + rows);
       count += rows;
     }
     mean[c] = m;
@@ -69,11 +103,31 @@ void batch_moments(std::vector<double>& mean, std::vector<double>& variance, con
   }
 }
 
-/// y = relu?(x scale + shift + residual?), one pass; y may be x. Through a small buffer, since GCC does not
+/// An affine step per channel: (x - center) scale + shift. The difference is taken first: x and the mean may be large.
+template <class S>
+struct Affine {
+  std::vector<S> center, scale, shift;
+
+  /// (x - mean) invstd gain + offset; gain and offset may be null.
+  template <class Mean, class Invstd>
+  Affine(int64_t C, const Mean* mean, const Invstd& invstd, const S* gain, const S* offset)
+      : center(static_cast<size_t>(C)), scale(center.size()), shift(center.size()) {
+    for (int64_t c = 0; c < C; ++c) {
+      const double factor = invstd(c) * (gain ? static_cast<double>(gain[c]) : 1.0);
+      center[c] = static_cast<S>(mean[c]);
+      scale[c] = static_cast<S>(factor);
+      const double rest = static_cast<double>(mean[c]) - static_cast<double>(center[c]);
+      shift[c] = static_cast<S>((offset ? static_cast<double>(offset[c]) : 0.0) - rest * factor);
+    }
+  }
+};
+
+/// y = relu?((x - center) scale + shift + residual?), one pass; y may be x. Through a small buffer, since GCC does not
 /// vectorise the loop where the two may overlap.
 template <class T, class S>
-void scale_rows(T* y, const T* x, const T* residual, const S* scale, const S* shift, bool relu, int64_t M, int64_t C) {
+void scale_rows(T* y, const T* x, const T* residual, const Affine<S>& affine, bool relu, int64_t M, int64_t C) {
   constexpr int64_t kBlock = 64;
+  const S *center = affine.center.data(), *scale = affine.scale.data(), *shift = affine.shift.data();
   parallel_for(M, C, [&](int64_t begin, int64_t end) {
     const auto rows = [&](auto with_residual, auto with_relu) {
       for (int64_t m = begin; m < end; ++m) {
@@ -84,7 +138,7 @@ void scale_rows(T* y, const T* x, const T* residual, const S* scale, const S* sh
           const int64_t last = std::min(C, first + kBlock);
           S values[kBlock];
           for (int64_t c = first; c < last; ++c) {
-            S value = static_cast<S>(in[c]) * scale[c] + shift[c];
+            S value = (static_cast<S>(in[c]) - center[c]) * scale[c] + shift[c];
             if constexpr (with_residual) value += static_cast<S>(add[c]);
             if constexpr (with_relu) value = value < 0 ? S(0) : value;  // NaN passes
             values[c - first] = value;
@@ -194,22 +248,18 @@ void batch_norm_forward(const Queue&, const View& y, const View& save_mean, cons
     batch_moments<T, S>(mean, variance, x.as<T>(), M, C);
     S *saved_mean = save_mean.as<S>(), *saved_invstd = save_invstd.as<S>();
     S *moving_mean = optional<S>(running_mean), *moving_var = optional<S>(running_var);
-    const S *gain = optional<S>(weight), *offset = optional<S>(bias);
-    std::vector<S> scale(static_cast<size_t>(C)), shift(static_cast<size_t>(C));
+    const auto invstd = [&](int64_t c) { return 1.0 / std::sqrt(variance[c] + arguments.eps); };
     const double unbiased = M > 1 ? static_cast<double>(M) / static_cast<double>(M - 1) : 1.0;
     for (int64_t c = 0; c < C; ++c) {
-      const double invstd = 1.0 / std::sqrt(variance[c] + arguments.eps);
       saved_mean[c] = static_cast<S>(mean[c]);
-      saved_invstd[c] = static_cast<S>(invstd);
-      const double factor = invstd * (gain ? static_cast<double>(gain[c]) : 1.0);
-      scale[c] = static_cast<S>(factor);
-      shift[c] = static_cast<S>((offset ? static_cast<double>(offset[c]) : 0.0) - mean[c] * factor);
+      saved_invstd[c] = static_cast<S>(invstd(c));
       const double momentum = arguments.momentum;
       if (moving_mean) moving_mean[c] = static_cast<S>((1 - momentum) * moving_mean[c] + momentum * mean[c]);
       if (moving_var)
         moving_var[c] = static_cast<S>((1 - momentum) * moving_var[c] + momentum * variance[c] * unbiased);
     }
-    scale_rows<T, S>(y.as<T>(), x.as<T>(), optional<T>(residual), scale.data(), shift.data(), arguments.relu, M, C);
+    const Affine<S> affine(C, mean.data(), invstd, optional<S>(weight), optional<S>(bias));
+    scale_rows<T, S>(y.as<T>(), x.as<T>(), optional<T>(residual), affine, arguments.relu, M, C);
   });
 }
 
@@ -218,14 +268,9 @@ void batch_norm_inference(const Queue&, const View& y, const View& x, const View
   with_types("batch_norm_inference", x, [&]<class T, class S>() {
     const int64_t M = x.sizes[0], C = x.sizes[1];
     const S *mean = running_mean.as<S>(), *variance = running_var.as<S>();
-    const S *gain = optional<S>(weight), *offset = optional<S>(bias);
-    std::vector<S> scale(static_cast<size_t>(C)), shift(static_cast<size_t>(C));
-    for (int64_t c = 0; c < C; ++c) {
-      const double factor = (gain ? static_cast<double>(gain[c]) : 1.0) / std::sqrt(variance[c] + arguments.eps);
-      scale[c] = static_cast<S>(factor);
-      shift[c] = static_cast<S>((offset ? static_cast<double>(offset[c]) : 0.0) - mean[c] * factor);
-    }
-    scale_rows<T, S>(y.as<T>(), x.as<T>(), optional<T>(residual), scale.data(), shift.data(), arguments.relu, M, C);
+    const auto invstd = [&](int64_t c) { return 1.0 / std::sqrt(static_cast<double>(variance[c]) + arguments.eps); };
+    const Affine<S> affine(C, mean, invstd, optional<S>(weight), optional<S>(bias));
+    scale_rows<T, S>(y.as<T>(), x.as<T>(), optional<T>(residual), affine, arguments.relu, M, C);
   });
 }
 
@@ -240,17 +285,23 @@ void batch_norm_backward(const Queue&, const View& dx, const View& dresidual, co
 
     // Pass 1: per channel sum(dy) and sum(dy (x - mean)).
     const Chunks chunks = row_chunks(M, C);
-    std::vector<S> sums(static_cast<size_t>(chunks.count * C)), products(sums.size());
+    std::vector<double> sums(static_cast<size_t>(chunks.count * C)), products(sums.size());
     parallel_for(chunks.count, chunks.size * C, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        S *sum = sums.data() + i * C, *product = products.data() + i * C;
-        const int64_t first = chunks.begin(i), rows = chunks.end(i) - first;
-        const T* y_rows = out ? out + first * C : nullptr;
-        if (out)
-          sum_rows<true>(sum, product, gradient + first * C, in + first * C, y_rows, mean, rows, C);
-        else
-          sum_rows<false>(sum, product, gradient + first * C, in + first * C, y_rows, mean, rows, C);
-      }
+      std::vector<S> block(static_cast<size_t>(2 * C));
+      S *sum = block.data(), *product = sum + C;
+      for (int64_t i = begin; i < end; ++i)
+        for (int64_t first = chunks.begin(i); first < chunks.end(i); first += kBlockRows) {
+          const int64_t rows = std::min(kBlockRows, chunks.end(i) - first);
+          std::fill(block.begin(), block.end(), S(0));
+          if (out)
+            sum_rows<true>(sum, product, gradient + first * C, in + first * C, out + first * C, mean, rows, C);
+          else
+            sum_rows<false>(sum, product, gradient + first * C, in + first * C, out, mean, rows, C);
+          for (int64_t c = 0; c < C; ++c) {
+            sums[i * C + c] += static_cast<double>(sum[c]);
+            products[i * C + c] += static_cast<double>(product[c]);
+          }
+        }
     });
     // dx = gain invstd (dy - mean(dy) - xhat mean(dy xhat)) = a dy + b (x - mean) + d per channel.
     std::vector<S> a(static_cast<size_t>(C)), b(a.size()), d(a.size());

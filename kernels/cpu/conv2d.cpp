@@ -191,15 +191,23 @@ void conv2d_forward(const Queue& queue, const View& y, const View& x, const View
   });
 }
 
-// The norm takes a pass of its own, in place: oneDNN's ReLU post-op turns NaN into 0.
+// The norm takes a pass of its own, in place: oneDNN's ReLU post-op turns NaN into 0. The bias joins the mean: y would
+// round it where both are large.
 void conv2d_norm(const Queue& queue, const View& y, const View& x, const View& w, const View& bias, const View& mean,
                  const View& var, const View& weight, const View& norm_bias, const View& residual,
                  Conv2dNormArguments arguments) {
   check_norm(y, mean, var, weight, norm_bias, residual);
-  cpu::conv2d_forward(queue, y, x, w, bias, arguments.conv);
-  const View rows = rows_of(y);
-  cpu::batch_norm_inference(queue, rows, rows, mean, var, weight, norm_bias, residual ? rows_of(residual) : residual,
-                            {.eps = arguments.eps, .relu = arguments.relu});
+  WEFT_CHECK(!bias || bias.numel() == y.sizes[3], "conv2d_norm: expected bias [", y.sizes[3], "], got ", bias);
+  cpu::conv2d_forward(queue, y, x, w, View::none(), arguments.conv);
+  with_dtype<float, double, bf16, f16>(y.dtype, "conv2d_norm", [&]<class T>() {
+    using S = Accumulate<T>;
+    std::vector<S> center(static_cast<size_t>(bias ? y.sizes[3] : 0));
+    for (size_t c = 0; c < center.size(); ++c) center[c] = mean.as<S>()[c] - static_cast<S>(bias.as<T>()[c]);
+    const View rows = rows_of(y);
+    cpu::batch_norm_inference(queue, rows, rows, bias ? View::dense(center.data(), mean.dtype, {y.sizes[3]}) : mean, var,
+                              weight, norm_bias, residual ? rows_of(residual) : residual,
+                              {.eps = arguments.eps, .relu = arguments.relu});
+  });
 }
 
 void conv2d_statistics(const Queue& queue, const View& y, const View& part, const View& x, const View& w,

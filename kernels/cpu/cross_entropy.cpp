@@ -29,11 +29,9 @@ struct Target {
   bool valid(int64_t n) const { return !classes || (classes[n] >= 0 && classes[n] < C); }
   /// The target of every class but the row's own.
   S off_class() const { return static_cast<S>(arguments.label_smoothing) / static_cast<S>(C); }
-  S at(int64_t n, int64_t c) const {
-    const S smoothing = static_cast<S>(arguments.label_smoothing);
-    const S hard = classes ? S(classes[n] == c) : static_cast<S>(probabilities[n * C + c]);
-    return (1 - smoothing) * hard + off_class();
-  }
+  S kept() const { return 1 - static_cast<S>(arguments.label_smoothing); }
+  /// Of probability targets.
+  S at(int64_t n, int64_t c) const { return kept() * static_cast<S>(probabilities[n * C + c]) + off_class(); }
 };
 
 }  // namespace
@@ -45,7 +43,7 @@ void cross_entropy_forward(const Queue&, const View& loss, const View& lse, cons
     const int64_t N = logits.sizes[0], C = logits.sizes[1];
     const Target<T> targets(target, C, arguments);
     const T* x = logits.as<T>();
-    S *losses = loss.as<S>(), *sums = lse.as<S>(), *weights = weight ? weight.as<S>() : nullptr;
+    S *losses = loss.as<S>(), *maxima = lse.as<S>(), *logs = maxima + N, *weights = weight ? weight.as<S>() : nullptr;
     parallel_for(N, C * 8, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
         const T* row = x + n * C;
@@ -55,22 +53,26 @@ void cross_entropy_forward(const Queue&, const View& loss, const View& lse, cons
         S sum = 0, total = 0;
 #pragma omp simd reduction(+ : sum, total)
         for (int64_t c = 0; c < C; ++c) {
-          sum += VectorMath::exp(static_cast<S>(row[c]) - largest);
-          total += static_cast<S>(row[c]);
+          const S distance = static_cast<S>(row[c]) - largest;
+          sum += VectorMath::exp(distance);
+          total += distance;
         }
-        sums[n] = largest + std::log(sum);
+        const S log_sum = std::log(sum);
+        maxima[n] = largest;
+        logs[n] = log_sum;
         if (weights) weights[n] = targets.ignored(n) ? S(0) : S(1);
         if (targets.ignored(n)) {
           losses[n] = 0;
         } else if (!targets.valid(n)) {
           losses[n] = std::numeric_limits<S>::quiet_NaN();
         } else if (targets.classes) {
-          const S smoothing = static_cast<S>(arguments.label_smoothing);
-          losses[n] = sums[n] - (1 - smoothing) * static_cast<S>(row[targets.classes[n]]);
-          if (smoothing != 0) losses[n] -= smoothing / static_cast<S>(C) * total;
+          losses[n] = log_sum - targets.kept() * (static_cast<S>(row[targets.classes[n]]) - largest);
+          if (arguments.label_smoothing != 0) losses[n] -= targets.off_class() * total;
         } else {
           S result = 0;
-          for (int64_t c = 0; c < C; ++c) result += targets.at(n, c) * (sums[n] - static_cast<S>(row[c]));
+#pragma omp simd reduction(+ : result)
+          for (int64_t c = 0; c < C; ++c)
+            result += targets.at(n, c) * (log_sum - (static_cast<S>(row[c]) - largest));
           losses[n] = result;
         }
       }
@@ -86,7 +88,7 @@ void cross_entropy_backward(const Queue&, const View& dlogits, const View& dloss
     const Target<T> targets(target, C, arguments);
     const T* x = logits.as<T>();
     T* dx = dlogits.as<T>();
-    const S *gradient = dloss.as<S>(), *sums = lse.as<S>();
+    const S *gradient = dloss.as<S>(), *maxima = lse.as<S>(), *logs = maxima + N;
     parallel_for(N, C * 8, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
         const T* row = x + n * C;
@@ -95,22 +97,23 @@ void cross_entropy_backward(const Queue&, const View& dlogits, const View& dloss
           std::fill_n(out, C, static_cast<T>(S(0)));
           continue;
         }
-        const S slope = gradient[n], shift = sums[n];
+        const S slope = gradient[n], largest = maxima[n], log_sum = logs[n], others = targets.off_class();
+        const auto probability = [=](T logit) {
+          return VectorMath::exp((static_cast<S>(logit) - largest) - log_sum);
+        };
         if (targets.classes) {
-          const S others = targets.off_class();
 #pragma GCC ivdep
-          for (int64_t c = 0; c < C; ++c)
-            out[c] = static_cast<T>(slope * (VectorMath::exp(static_cast<S>(row[c]) - shift) - others));
+          for (int64_t c = 0; c < C; ++c) out[c] = static_cast<T>(slope * (probability(row[c]) - others));
           if (!targets.valid(n)) continue;
           const int64_t c = targets.classes[n];
-          out[c] = static_cast<T>(slope * (VectorMath::exp(static_cast<S>(row[c]) - shift) - targets.at(n, c)));
+          out[c] = static_cast<T>(slope * (probability(row[c]) - (targets.kept() + others)));
         } else {
           S mass = 0;
+#pragma omp simd reduction(+ : mass)
           for (int64_t c = 0; c < C; ++c) mass += targets.at(n, c);
 #pragma GCC ivdep
           for (int64_t c = 0; c < C; ++c)
-            out[c] =
-                static_cast<T>(slope * (VectorMath::exp(static_cast<S>(row[c]) - shift) * mass - targets.at(n, c)));
+            out[c] = static_cast<T>(slope * (probability(row[c]) * mass - targets.at(n, c)));
         }
       }
     });

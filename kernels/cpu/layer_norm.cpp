@@ -21,6 +21,45 @@ void with_types(const char* op, const View& x, Body&& body) {
   with_dtype<float, double, bf16, f16>(x.dtype, op, [&]<class T>() { body.template operator()<T, Accumulate<T>>(); });
 }
 
+constexpr int64_t kBlock = 1024;    ///< elements of a row that one sum in S takes
+constexpr int64_t kBlockRows = 64;  ///< rows whose parts of dweight and dbias do
+
+/// The mean of a row in two parts, center + rest: an element less center is all but exact, and rest is small beside the
+/// row's deviation, where one number would round at the size of the mean. Exact where all elements are equal.
+template <class S>
+struct RowMoments {
+  S center, rest, variance;
+};
+
+template <class T, class S>
+RowMoments<S> row_moments(const T* row, int64_t C) {
+  const S first = static_cast<S>(row[0]);
+  double sum = 0, rest = 0, squares = 0;
+  for (int64_t begin = 0; begin < C; begin += kBlock) {
+    const int64_t end = std::min(C, begin + kBlock);
+    S part = 0;
+#pragma omp simd reduction(+ : part)
+    for (int64_t c = begin; c < end; ++c) part += static_cast<S>(row[c]) - first;
+    sum += static_cast<double>(part);
+  }
+  const double count = static_cast<double>(C);
+  const S center = static_cast<S>(static_cast<double>(first) + sum / count);
+  for (int64_t begin = 0; begin < C; begin += kBlock) {
+    const int64_t end = std::min(C, begin + kBlock);
+    S part = 0, square = 0;
+#pragma omp simd reduction(+ : part, square)
+    for (int64_t c = begin; c < end; ++c) {
+      const S distance = static_cast<S>(row[c]) - center;
+      part += distance;
+      square += distance * distance;
+    }
+    rest += static_cast<double>(part);
+    squares += static_cast<double>(square);
+  }
+  rest /= count;
+  return {center, static_cast<S>(rest), static_cast<S>(std::max(squares / count - rest * rest, 0.0))};
+}
+
 /// dx of kRows consecutive rows, and their part of the sums for dweight and dbias: the sums are read
 /// and written once for all of them.
 template <int kRows, class T, class S>
@@ -61,6 +100,7 @@ void layer_norm_forward(const Queue&, const View& y, const View& mean, const Vie
                         const View& x, const View& residual, const View& weight, const View& bias, double eps) {
   with_types("layer_norm_forward", x, [&]<class T, class S>() {
     const int64_t M = x.sizes[0], C = x.sizes[1];
+    if (C == 0) return;
     const T *in = x.as<T>(), *added = optional<T>(residual);
     T *out = y.as<T>(), *sums = optional<T>(sum_view);
     S *means = mean.as<S>(), *invstds = invstd.as<S>();
@@ -76,20 +116,14 @@ void layer_norm_forward(const Queue&, const View& y, const View& mean, const Vie
             sum_row[c] = static_cast<T>(static_cast<S>(row[c]) + static_cast<S>(other[c]));
           row = sum_row;
         }
-        S sum = 0, square = 0;
-#pragma omp simd reduction(+ : sum)
-        for (int64_t c = 0; c < C; ++c) sum += static_cast<S>(row[c]);
-        const S center = sum / static_cast<S>(C);
-        // A second pass over the row, which is in the cache: no cancellation.
-#pragma omp simd reduction(+ : square)
-        for (int64_t c = 0; c < C; ++c) square += (static_cast<S>(row[c]) - center) * (static_cast<S>(row[c]) - center);
-        const S scale = S(1) / std::sqrt(square / static_cast<S>(C) + static_cast<S>(eps));
-        means[m] = center;
+        const auto [center, rest, variance] = row_moments<T, S>(row, C);
+        const S scale = S(1) / std::sqrt(variance + static_cast<S>(eps));
+        means[m] = center + rest;
         invstds[m] = scale;
         T* out_row = out + m * C;
 #pragma GCC ivdep
         for (int64_t c = 0; c < C; ++c) {
-          const S xhat = (static_cast<S>(row[c]) - center) * scale;
+          const S xhat = ((static_cast<S>(row[c]) - center) - rest) * scale;
           out_row[c] = static_cast<T>((gain ? xhat * gain[c] : xhat) + (offset ? offset[c] : S(0)));
         }
       }
@@ -107,17 +141,22 @@ void layer_norm_backward(const Queue&, const View& dx, const View& dweight, cons
     S *dgain = optional<S>(dweight), *doffset = optional<S>(dbias);
     // Chunks of rows have their own sums per column; both sums of a chunk lie side by side.
     const Chunks chunks(M, std::max<int64_t>(1, 4096 / std::max<int64_t>(C, 1)), 64);
-    std::vector<S> sums(static_cast<size_t>(chunks.count * 2 * C));
+    std::vector<double> sums(static_cast<size_t>(chunks.count * 2 * C));
     parallel_for(chunks.count, chunks.size * C, [&](int64_t begin, int64_t end) {
+      std::vector<S> block_sums(static_cast<size_t>(2 * C));
+      S *gain_sum = block_sums.data(), *offset_sum = gain_sum + C;
       for (int64_t i = begin; i < end; ++i) {
-        S *gain_sum = sums.data() + i * 2 * C, *offset_sum = gain_sum + C;
-        int64_t m = chunks.begin(i);
-        for (; m + 4 <= chunks.end(i); m += 4)
-          backward_rows<4>(out + m * C, gain_sum, offset_sum, slope + m * C, in + m * C, gain, means + m, invstds + m,
-                           C);
-        for (; m < chunks.end(i); ++m)
-          backward_rows<1>(out + m * C, gain_sum, offset_sum, slope + m * C, in + m * C, gain, means + m, invstds + m,
-                           C);
+        for (int64_t m = chunks.begin(i); m < chunks.end(i);) {
+          std::fill(block_sums.begin(), block_sums.end(), S(0));
+          const int64_t last = std::min(chunks.end(i), m + kBlockRows);
+          for (; m + 4 <= last; m += 4)
+            backward_rows<4>(out + m * C, gain_sum, offset_sum, slope + m * C, in + m * C, gain, means + m, invstds + m,
+                             C);
+          for (; m < last; ++m)
+            backward_rows<1>(out + m * C, gain_sum, offset_sum, slope + m * C, in + m * C, gain, means + m, invstds + m,
+                             C);
+          for (int64_t c = 0; c < 2 * C; ++c) sums[i * 2 * C + c] += static_cast<double>(block_sums[c]);
+        }
         // Rounded before it is added to, as if another kernel added: the chunk is in the cache.
         for (int64_t at = chunks.begin(i) * C; added && at < chunks.end(i) * C; ++at)
           out[at] = static_cast<T>(static_cast<S>(out[at]) + static_cast<S>(added[at]));
@@ -126,8 +165,8 @@ void layer_norm_backward(const Queue&, const View& dx, const View& dweight, cons
     for (int64_t c = 0; c < C; ++c) {
       double gain_total = 0, offset_total = 0;
       for (int64_t i = 0; i < chunks.count; ++i) {
-        gain_total += static_cast<double>(sums[i * 2 * C + c]);
-        offset_total += static_cast<double>(sums[i * 2 * C + C + c]);
+        gain_total += sums[i * 2 * C + c];
+        offset_total += sums[i * 2 * C + C + c];
       }
       if (dgain) dgain[c] = static_cast<S>(gain_total);
       if (doffset) doffset[c] = static_cast<S>(offset_total);

@@ -41,22 +41,38 @@ void with_type(const char* op, const View& x, Body&& body) {
   with_dtype<float, double, bf16, f16>(x.dtype, op, std::forward<Body>(body));
 }
 
+constexpr int64_t kBlock = 16;  ///< pixels that one sum in T's own precision takes: a window of many is summed in f64
+
 /// y[n, p, q] = sum over the windows' pixels, divided by divisor(rows, columns).
 template <class T, class Rows, class Columns, class Divisor>
 void average(T* y, const T* x, const Geometry& g, Rows rows, Columns columns, Divisor divisor) {
   parallel_for(g.N * g.P, g.Q * g.C * 4, [&](int64_t begin, int64_t end) {
-    std::vector<Accumulate<T>> sum(static_cast<size_t>(g.C));
+    using A = Accumulate<T>;
+    std::vector<A> sum(static_cast<size_t>(g.C));
+    std::vector<double> total(sum.size());
     for (int64_t np = begin; np < end; ++np)
       for (int64_t q = 0; q < g.Q; ++q) {
         const Span hs = rows(np % g.P), ws = columns(q);
-        std::fill(sum.begin(), sum.end(), Accumulate<T>(0));
+        T* const out = y + (np * g.Q + q) * g.C;
+        const bool large = hs.size() * ws.size() > kBlock;
+        std::fill(sum.begin(), sum.end(), A(0));
+        if (large) std::fill(total.begin(), total.end(), 0.0);
+        int64_t summed = 0;
         for (int64_t h = hs.begin; h < hs.end; ++h)
           for (int64_t w = ws.begin; w < ws.end; ++w) {
             const T* pixel = x + ((np / g.P * g.H + h) * g.W + w) * g.C;
-            for (int64_t c = 0; c < g.C; ++c) sum[c] += static_cast<Accumulate<T>>(pixel[c]);
+            for (int64_t c = 0; c < g.C; ++c) sum[c] += static_cast<A>(pixel[c]);
+            if (!large || ++summed % kBlock != 0) continue;
+            for (int64_t c = 0; c < g.C; ++c) total[c] += static_cast<double>(sum[c]), sum[c] = A(0);
           }
-        const auto factor = Accumulate<T>(1) / divisor(np % g.P, q);
-        for (int64_t c = 0; c < g.C; ++c) y[(np * g.Q + q) * g.C + c] = static_cast<T>(sum[c] * factor);
+        const A count = divisor(np % g.P, q);
+        if (large) {
+          const double factor = 1.0 / static_cast<double>(count);
+          for (int64_t c = 0; c < g.C; ++c) out[c] = static_cast<T>(static_cast<A>((total[c] + sum[c]) * factor));
+        } else {
+          const A factor = A(1) / count;
+          for (int64_t c = 0; c < g.C; ++c) out[c] = static_cast<T>(sum[c] * factor);
+        }
       }
   });
 }

@@ -16,6 +16,8 @@ namespace {
 /// How one reduction folds values of type S.
 template <class S>
 struct Fold {
+  /// Of results over many blocks of at most kBuffer elements (rows: kBlockRows) in S.
+  using Wide = std::conditional_t<std::is_floating_point_v<S>, double, S>;
   Reduce f;
   S start() const {
     if (f == Reduce::max)
@@ -24,7 +26,8 @@ struct Fold {
       return std::numeric_limits<S>::has_infinity ? std::numeric_limits<S>::infinity() : std::numeric_limits<S>::max();
     return 0;
   }
-  S join(S a, S b) const {  // of two partial results
+  template <class W>
+  W join(W a, W b) const {  // of two partial results
     if (f == Reduce::max) return b > a || b != b ? b : a;
     if (f == Reduce::min) return b < a || b != b ? b : a;
     return a + b;
@@ -81,7 +84,7 @@ int64_t inner_stride(const View& view) {
   return least;
 }
 
-constexpr int64_t kBuffer = 512;
+constexpr int64_t kBuffer = 512, kBlockRows = 32, kTile = 4096;
 
 /// The n elements of a run as S, through `buffer` unless they lie there already.
 template <class S>
@@ -93,34 +96,31 @@ const S* elements(const View& x, int64_t offset, int64_t stride, int64_t n, S* b
 }
 
 template <class S>
-S reduce_at(const Fold<S>& fold, const View& x, const Nest<1>& nest, int64_t base, int64_t begin, int64_t end) {
+Fold<S>::Wide reduce_at(const Fold<S>& fold, const View& x, const Nest<1>& nest, int64_t base, int64_t begin, int64_t end) {
   S buffer[kBuffer];
-  S total = fold.start();
+  using Wide = Fold<S>::Wide;
+  Wide total = static_cast<Wide>(fold.start());
   nest.walk(begin, end, [&](const auto& offset, int64_t length) {
     for (int64_t at = 0; at < length; at += kBuffer) {
       const int64_t n = std::min(kBuffer, length - at), stride = nest.inner_strides()[0];
-      total = fold.join(total, fold.run(elements(x, base + offset[0] + at * stride, stride, n, buffer), n));
+      const S part = fold.run(elements(x, base + offset[0] + at * stride, stride, n, buffer), n);
+      total = fold.join(total, static_cast<Wide>(part));
     }
   });
   return total;
 }
 
-/// One long reduction to a single value: chunks in parallel, joined in order (in f64 for floating sums).
+/// One long reduction to a single value: chunks in parallel, joined in order.
 template <class S>
 double reduce_all(const Fold<S>& fold, const View& x, const Nest<1>& nest) {
   const Chunks chunks(nest.total, 16384, 256);
-  std::vector<S> parts(static_cast<size_t>(chunks.count));
+  std::vector<double> parts(static_cast<size_t>(chunks.count));
   parallel_for(chunks.count, chunks.size, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) parts[i] = reduce_at(fold, x, nest, 0, chunks.begin(i), chunks.end(i));
   });
-  if (fold.f == Reduce::max || fold.f == Reduce::min) {
-    S result = fold.start();
-    for (const S part : parts) result = fold.join(result, part);
-    return static_cast<double>(result);
-  }
-  double total = 0;
-  for (const S part : parts) total += static_cast<double>(part);
-  return total;
+  double result = static_cast<double>(fold.start());
+  for (const double part : parts) result = fold.join(result, part);
+  return result;
 }
 
 template <class S, class Out>
@@ -130,11 +130,12 @@ void reduce_as(Reduce f, const View& y, const View& x) {
   Out* out = y.as<Out>();
   const int64_t outputs = y.numel(), count = split.reduced.numel();
   const Nest<1> inside({&split.reduced});
-  const auto put = [&](int64_t i, S value) {
+  using Wide = Fold<S>::Wide;
+  const auto put = [&](int64_t i, Wide value) {
     if constexpr (std::is_integral_v<S>)
       out[i] = static_cast<Out>(value);
     else
-      out[i] = static_cast<Out>(fold.finish(static_cast<double>(value), count));
+      out[i] = static_cast<Out>(fold.finish(value, count));
   };
   if (outputs == 1) {
     if constexpr (std::is_integral_v<S>)
@@ -161,33 +162,39 @@ void reduce_as(Reduce f, const View& y, const View& x) {
     });
     return;
   }
-  // Rows of `row` outputs; each adds count rows of x, in chunks that do not depend on the threads.
-  const int64_t stride = split.kept.strides[split.kept.rank - 1], row_count = outputs / row;
-  const Chunks chunks(count, std::max<int64_t>(1, 4096 / row), row_count >= 64 ? 1 : 64);
-  std::vector<S> parts(static_cast<size_t>(row_count * chunks.count * row), fold.start());
-  parallel_for(row_count * chunks.count, chunks.size * row, [&](int64_t begin, int64_t end) {
-    std::vector<S> buffer(static_cast<size_t>(row));
+  // Rows of `row` outputs in tiles; each adds count rows of x, in chunks that do not depend on the threads.
+  const int64_t stride = split.kept.strides[split.kept.rank - 1];
+  const int64_t width = std::min(row, kTile), tiles = (row + width - 1) / width, groups = outputs / row * tiles;
+  const Chunks chunks(count, std::max<int64_t>(1, kTile / width), groups >= 64 ? 1 : 64);
+  std::vector<Wide> parts(static_cast<size_t>(groups * chunks.count * width), static_cast<Wide>(fold.start()));
+  parallel_for(groups * chunks.count, chunks.size * width, [&](int64_t begin, int64_t end) {
+    std::vector<S> buffer(static_cast<size_t>(width)), sums(buffer.size());
     for (int64_t job = begin; job < end; ++job) {
-      S* sums = parts.data() + job * row;
-      const int64_t base = offset_of(job / chunks.count * row), chunk = job % chunks.count;
+      const int64_t group = job / chunks.count, chunk = job % chunks.count, first = group % tiles * width;
+      const int64_t base = offset_of(group / tiles * row + first), n = std::min(width, row - first);
+      Wide* const part = parts.data() + job * width;
+      int64_t summed = 0;
+      const auto flush = [&] {
+        for (int64_t i = 0; i < n; ++i) part[i] = fold.join(part[i], static_cast<Wide>(sums[i]));
+        std::fill_n(sums.begin(), n, fold.start());
+      };
+      std::fill_n(sums.begin(), n, fold.start());
       inside.walk(chunks.begin(chunk), chunks.end(chunk), [&](const auto& offset, int64_t length) {
-        for (int64_t i = 0; i < length; ++i)
-          fold.add_row(sums, elements(x, base + offset[0] + i * inside.inner_strides()[0], stride, row, buffer.data()),
-                       row);
+        for (int64_t i = 0; i < length; ++i) {
+          fold.add_row(sums.data(),
+                       elements(x, base + offset[0] + i * inside.inner_strides()[0], stride, n, buffer.data()), n);
+          if (++summed % kBlockRows == 0) flush();
+        }
       });
+      flush();
     }
   });
   for (int64_t i = 0; i < outputs; ++i) {
-    const S* part = parts.data() + i / row * chunks.count * row + i % row;
-    if (f == Reduce::max || f == Reduce::min || std::is_integral_v<S>) {
-      S value = fold.start();
-      for (int64_t chunk = 0; chunk < chunks.count; ++chunk) value = fold.join(value, part[chunk * row]);
-      put(i, value);
-    } else {
-      double total = 0;
-      for (int64_t chunk = 0; chunk < chunks.count; ++chunk) total += static_cast<double>(part[chunk * row]);
-      out[i] = static_cast<Out>(fold.finish(total, count));
-    }
+    const int64_t column = i % row;
+    const Wide* part = parts.data() + (i / row * tiles + column / width) * chunks.count * width + column % width;
+    Wide value = static_cast<Wide>(fold.start());
+    for (int64_t chunk = 0; chunk < chunks.count; ++chunk) value = fold.join(value, part[chunk * width]);
+    put(i, value);
   }
 }
 

@@ -21,6 +21,9 @@ void with_types(const char* op, const View& x, Body&& body) {
   with_dtype<float, double, bf16, f16>(x.dtype, op, [&]<class T>() { body.template operator()<T, Accumulate<T>>(); });
 }
 
+constexpr int64_t kBlock = 1024;    ///< elements of a row that one sum in S takes
+constexpr int64_t kBlockRows = 64;  ///< rows whose parts of dweight do
+
 /// dx = invrms (g - xhat mean(g xhat)) + dx_in of one row, g = dy weight; its part of the sum for dweight.
 template <class T, class S>
 void backward_row(T* dx, S* gain_sum, const T* dy, const T* x, const T* dx_in, const S* gain, S scale, int64_t C) {
@@ -62,10 +65,16 @@ void rms_norm_forward(const Queue&, const View& y, const View& invrms, const Vie
             sum_row[c] = static_cast<T>(static_cast<S>(row[c]) + static_cast<S>(other[c]));
           row = sum_row;
         }
-        S square = 0;
-#pragma omp simd reduction(+ : square)
-        for (int64_t c = 0; c < C; ++c) square += static_cast<S>(row[c]) * static_cast<S>(row[c]);
-        const S scale = S(1) / std::sqrt(square / static_cast<S>(C) + static_cast<S>(eps));
+        double squares = 0;
+        for (int64_t first = 0; first < C; first += kBlock) {
+          const int64_t last = std::min(C, first + kBlock);
+          S part = 0;
+#pragma omp simd reduction(+ : part)
+          for (int64_t c = first; c < last; ++c)
+            part += static_cast<S>(row[c]) * static_cast<S>(row[c]);
+          squares += static_cast<double>(part);
+        }
+        const S scale = S(1) / std::sqrt(static_cast<S>(squares / static_cast<double>(C)) + static_cast<S>(eps));
         scales[m] = scale;
         T* out_row = out + m * C;
 #pragma GCC ivdep
@@ -87,18 +96,23 @@ void rms_norm_backward(const Queue&, const View& dx, const View& dweight, const 
     const S *scales = invrms.as<S>(), *gain = optional<S>(weight);
     // Chunks of rows have their own sum per column.
     const Chunks chunks(M, std::max<int64_t>(1, 4096 / std::max<int64_t>(C, 1)), 64);
-    std::vector<S> sums(static_cast<size_t>(chunks.count * C));
+    std::vector<double> sums(static_cast<size_t>(chunks.count * C));
     parallel_for(chunks.count, chunks.size * C, [&](int64_t begin, int64_t end) {
+      std::vector<S> block_sum(static_cast<size_t>(C));
       for (int64_t i = begin; i < end; ++i)
-        for (int64_t m = chunks.begin(i); m < chunks.end(i); ++m)
-          backward_row(out + m * C, sums.data() + i * C, slope + m * C, in + m * C, added ? added + m * C : nullptr,
-                       gain, scales[m], C);
+        for (int64_t m = chunks.begin(i); m < chunks.end(i);) {
+          std::fill(block_sum.begin(), block_sum.end(), S(0));
+          for (const int64_t last = std::min(chunks.end(i), m + kBlockRows); m < last; ++m)
+            backward_row(out + m * C, block_sum.data(), slope + m * C, in + m * C, added ? added + m * C : nullptr, gain,
+                         scales[m], C);
+          for (int64_t c = 0; c < C; ++c) sums[i * C + c] += static_cast<double>(block_sum[c]);
+        }
     });
     if (!dweight) return;
     S* const dgain = dweight.as<S>();
     for (int64_t c = 0; c < C; ++c) {
       double total = 0;
-      for (int64_t i = 0; i < chunks.count; ++i) total += static_cast<double>(sums[i * C + c]);
+      for (int64_t i = 0; i < chunks.count; ++i) total += sums[i * C + c];
       dgain[c] = static_cast<S>(total);
     }
   });

@@ -33,9 +33,9 @@ void forward_row(T* y, const T* x, S* row, int64_t C, bool log) {
   if (log) {
 #pragma omp simd reduction(+ : sum)
     for (int64_t c = 0; c < C; ++c) sum += VectorMath::exp(row[c] - largest);
-    const S shift = largest + std::log(sum);
+    const S log_sum = std::log(sum);  // apart from the maximum: their sum rounds at the input's size
 #pragma GCC ivdep
-    for (int64_t c = 0; c < C; ++c) y[c] = static_cast<T>(row[c] - shift);
+    for (int64_t c = 0; c < C; ++c) y[c] = static_cast<T>((row[c] - largest) - log_sum);
   } else {
 #pragma omp simd reduction(+ : sum)
     for (int64_t c = 0; c < C; ++c) {

@@ -34,9 +34,10 @@ __global__ void cross_entropy_forward_kernel(Accumulate<T>* loss, Accumulate<T>*
   const T* z = logits + row * C;
   const Row<kGroup, V, kUnits, T> in(z, C);
   const RowExponentials<A> e = row_exponentials(in, C);
-  const A lse = e.maximum + log(e.sum);
+  const A log_sum = log(e.sum);
+  const auto distance = [&](T logit) { return log_sum - (from<A>(logit) - e.maximum); };
 
-  // The sum of t (lse - z) over the classes, with the target t as given and with 1 for every class.
+  // The sum of -t ln p over the classes, with the target t as given and with 1 for every class.
   A with_target = 0, with_ones = 0;
   bool counts = true;
   if (target.probabilities != nullptr) {
@@ -44,7 +45,7 @@ __global__ void cross_entropy_forward_kernel(Accumulate<T>* loss, Accumulate<T>*
       const Vec<T, V> unit = in.at(k, c), t = Vec<T, V>::load(target.probabilities + row * C + c);
       for (int i = 0; i < V; ++i) {
         const A weight_of_class = from<A>(t[i]);
-        if (weight_of_class != A(0)) with_target += weight_of_class * (lse - from<A>(unit[i]));
+        if (weight_of_class != A(0)) with_target += weight_of_class * distance(unit[i]);
       }
     });
     with_target = G::sum(with_target);
@@ -52,19 +53,20 @@ __global__ void cross_entropy_forward_kernel(Accumulate<T>* loss, Accumulate<T>*
     const int64_t label = target.classes[row];
     counts = label != target.ignore_index;
     const bool known = label >= 0 && label < C;
-    if (counts) with_target = known ? lse - from<A>(z[label]) : A(NAN);
+    if (counts) with_target = known ? distance(z[label]) : A(NAN);
     if (counts && !known && valid && G::lane() == 0) report(label, row);
   }
   if (target.smoothing > A(0)) {
     for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
       const Vec<T, V> unit = in.at(k, c);
-      for (int i = 0; i < V; ++i) with_ones += lse - from<A>(unit[i]);
+      for (int i = 0; i < V; ++i) with_ones += distance(unit[i]);
     });
     with_ones = G::sum(with_ones) * (target.smoothing / static_cast<A>(C));
   }
   if (valid && G::lane() == 0) {
     loss[row] = counts ? (A(1) - target.smoothing) * with_target + with_ones : A(0);
-    lse_out[row] = lse;
+    lse_out[row] = e.maximum;
+    lse_out[rows + row] = log_sum;
     if (weight != nullptr) weight[row] = counts ? A(1) : A(0);
   }
 }
@@ -80,7 +82,7 @@ __global__ void cross_entropy_backward_kernel(T* dlogits, const Accumulate<T>* d
   const Row<kGroup, V, kUnits, T> in(logits + row * C, C);
   const A kept = A(1) - target.smoothing, spread = target.smoothing / static_cast<A>(C);
   A scale = dloss[row], total = 1;
-  const A lse = lse_in[row];
+  const A maximum = lse_in[row], log_sum = lse_in[rows + row];
   int64_t label = -1;
   if (target.probabilities != nullptr) {
     A sum = 0;
@@ -104,7 +106,7 @@ __global__ void cross_entropy_backward_kernel(T* dlogits, const Accumulate<T>* d
     if (target.probabilities != nullptr) t = Vec<T, V>::load(target.probabilities + row * C + c);
     for (int i = 0; i < V; ++i) {
       const A aim = target.probabilities != nullptr ? from<A>(t[i]) : (c + i == label ? A(1) : A(0));
-      const A p = exp(from<A>(unit[i]) - lse);
+      const A p = exp((from<A>(unit[i]) - maximum) - log_sum);
       out[i] = to<T>(ignored ? A(0) : scale * (p * total - (kept * aim + spread)));
     }
     out.store(dlogits + row * C + c);

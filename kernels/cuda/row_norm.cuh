@@ -46,6 +46,8 @@ __global__ void row_norm_forward_kernel(const RowNormForward<T> n, int64_t rows,
   const int64_t row = G::row();
   if (row >= rows) return;  // whole warps: a group that needs barriers is the block
   Row<kGroup, V, kUnits, T> in(n.x + row * C, C);
+  A first = kCentred ? from<A>(n.x[row * C]) : A(0);
+  if (kCentred && n.residual != nullptr) first = from<A>(to<T>(first + from<A>(n.residual[row * C])));
   if (n.residual != nullptr) {
     T* const sum = n.sum + row * C;
     const Row<kGroup, V, kUnits, T> other(n.residual + row * C, C);
@@ -58,27 +60,35 @@ __global__ void row_norm_forward_kernel(const RowNormForward<T> n, int64_t rows,
     });
     in.now_at(sum);
   }
-  A mean = 0, squares = 0;
+  // The mean is center + rest: an element less center is all but exact, and rest is small beside the row's deviation.
+  A center = 0, rest = 0, squares = 0;
   if constexpr (kCentred) {
     for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
       const Vec<T, V> unit = in.at(k, c);
-      for (int i = 0; i < V; ++i) mean += from<A>(unit[i]);
+      for (int i = 0; i < V; ++i) center += from<A>(unit[i]) - first;
     });
-    mean = G::sum(mean) / static_cast<A>(C);
+    center = first + G::sum(center) / static_cast<A>(C);
   }
   for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
     const Vec<T, V> unit = in.at(k, c);
     for (int i = 0; i < V; ++i) {
-      const A d = from<A>(unit[i]) - mean;
+      const A d = from<A>(unit[i]) - center;
+      if constexpr (kCentred) rest += d;
       squares += d * d;
     }
   });
-  const A invstd = A(1) / sqrt(G::sum(squares) / static_cast<A>(C) + n.eps);
+  A variance = G::sum(squares) / static_cast<A>(C);
+  if constexpr (kCentred) {
+    rest = G::sum(rest) / static_cast<A>(C);
+    variance -= rest * rest;
+    if (variance < A(0)) variance = A(0);  // NaN passes
+  }
+  const A invstd = A(1) / sqrt(variance + n.eps);
   for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
     const Vec<T, V> unit = in.at(k, c);
     Vec<T, V> out;
     for (int i = 0; i < V; ++i) {
-      A value = (from<A>(unit[i]) - mean) * invstd;
+      A value = ((from<A>(unit[i]) - center) - rest) * invstd;
       if (n.weight != nullptr) value *= n.weight[c + i];
       if (n.bias != nullptr) value += n.bias[c + i];
       out[i] = to<T>(value);
@@ -86,7 +96,7 @@ __global__ void row_norm_forward_kernel(const RowNormForward<T> n, int64_t rows,
     out.store(n.y + row * C + c);
   });
   if (G::lane() == 0) {
-    if constexpr (kCentred) n.mean[row] = mean;
+    if constexpr (kCentred) n.mean[row] = center + rest;
     n.invstd[row] = invstd;
   }
 }

@@ -19,14 +19,14 @@ __global__ void softmax_forward_kernel(T* y, const T* x, int64_t rows, int64_t C
   const int64_t row = valid ? G::row() : rows - 1;
   const Row<kGroup, V, kUnits, T> in(x + row * C, C);
   const RowExponentials<A> e = row_exponentials(in, C);
-  const A offset = log_of_it ? e.maximum + log(e.sum) : e.maximum, scale = A(1) / e.sum;
+  const A log_sum = log_of_it ? log(e.sum) : A(0), scale = A(1) / e.sum;
   if (!valid) return;  // whole warps, after the last exchange
   for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
     const Vec<T, V> unit = in.at(k, c);
     Vec<T, V> out;
     for (int i = 0; i < V; ++i) {
-      const A value = from<A>(unit[i]) - offset;
-      out[i] = to<T>(log_of_it ? value : exp(value) * scale);
+      const A value = from<A>(unit[i]) - e.maximum;
+      out[i] = to<T>(log_of_it ? value - log_sum : exp(value) * scale);
     }
     out.store(y + row * C + c);
   });

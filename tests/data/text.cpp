@@ -37,6 +37,17 @@ TEST(Words, OfManyScripts) {
       << "the joiner is a control character";
 }
 
+TEST(Words, LoseAccentsBeforePunctuationParts) {
+  EXPECT_THAT(split_words("a\u2260b", true), ElementsAre("a", "=", "b"));
+  EXPECT_THAT(split_words("x\u1FEFy a\u037Eb", true), ElementsAre("x", "`", "y", "a", ";", "b"));
+  EXPECT_THAT(split_words("a\u2260b", false), ElementsAre("a\u2260b"));
+}
+
+TEST(Words, KeepUnassignedCharactersAndDropPrivateOnes) {
+  EXPECT_THAT(split_words("x\u0378y x\uFFFFy", true), ElementsAre("x\u0378y", "x\uFFFFy"));
+  EXPECT_THAT(split_words("x\uE000y x\U000F0000y", true), ElementsAre("xy", "xy"));
+}
+
 TEST(Words, WithoutControlCharactersAndBrokenBytes) {
   EXPECT_THAT(split_words(std::string_view("a\0b\x07"
                                            "c\u200B\uFEFF\uFFFDd",
@@ -83,6 +94,24 @@ TEST(WordPiece, EncodesTextsAndPairs) {
   EXPECT_THAT(small().encode("unwanted want", 5).ids, ElementsAre(1, 7, 4, 5, 2));
   EXPECT_THAT(small().encode("unwanted want", "running", 7).ids, ElementsAre(1, 7, 4, 2, 8, 9, 2))
       << "the longer text is cut";
+  const auto kept = [](int64_t first, int64_t second, int64_t most) {
+    const auto text = [](int64_t words) {
+      std::string all;
+      while (words-- > 0) all += "want ";
+      return all;
+    };
+    const std::vector<int64_t> types = small().encode(text(first), text(second), most).token_types;
+    const int64_t ones = std::count(types.begin(), types.end(), 1);
+    return std::pair<int64_t, int64_t>(static_cast<int64_t>(types.size()) - ones - 2, ones - 1);
+  };
+  using Kept = std::pair<int64_t, int64_t>;  // the values of tokenizers 0.23
+  EXPECT_EQ(kept(5, 5, 8), Kept(2, 3));
+  EXPECT_EQ(kept(5, 3, 8), Kept(3, 2));
+  EXPECT_EQ(kept(3, 5, 8), Kept(2, 3));
+  EXPECT_EQ(kept(40, 39, 10), Kept(4, 3));
+  EXPECT_EQ(kept(2, 9, 10), Kept(2, 5));
+  EXPECT_EQ(kept(9, 0, 8), Kept(5, 0));
+  EXPECT_EQ(kept(5, 5, 9), Kept(3, 3));
   EXPECT_THAT(error_text([] { small().encode("want", 1); }),
               HasSubstr("WordPiece: expected room for at least 2 tokens, got 1"));
   EXPECT_THAT(error_text([] { small().encode("a", "b", 2); }), HasSubstr("expected room for at least 3 tokens, got 2"));

@@ -146,6 +146,19 @@ TEST(Crop, TheCentreRoundsHalfToEven) {
   EXPECT_EQ(centre_crop(image, 9, 9).pixels, crop(image, -1, 0, 9, 9).pixels);
 }
 
+TEST(Crop, TheOddRowAroundASmallerImageIsBelow) {
+  const Image image = random_image(7, 9, 1);
+  for (int64_t more = 0; more < 9; ++more) {
+    SCOPED_TRACE(more);
+    EXPECT_EQ(centre_crop(image, 7 + more, 9 + more).pixels,
+              crop(image, -(more / 2), -(more / 2), 7 + more, 9 + more).pixels);
+  }
+  // 333 x 500 to 700 x 700 as torchvision: 183 black rows above, 184 below.
+  const Image large = centre_crop({std::vector<uint8_t>(333 * 500, 1), 333, 500, 1}, 700, 700);
+  EXPECT_EQ(large.row(182)[350], 0);
+  EXPECT_EQ(large.row(183)[350], 1);
+}
+
 TEST(Crop, PadAndCropReachesEveryShift) {
   const Image image = random_image(8, 8, 3);
   std::map<std::vector<uint8_t>, int> seen;

@@ -24,21 +24,22 @@ void check(DeviceKind kind, DType dtype, int64_t N, int64_t C, bool classes, dou
   auto t = uniform(N * C, dtype, 0, 1);
   if (classes)
     for (int64_t i = 0; i < N * C; ++i) t[i] = labels[i / C] == static_cast<double>(i % C);
-  std::vector<double> loss(static_cast<size_t>(N)), lse(loss.size()), weight(loss.size(), 1), dx(x.size());
+  std::vector<double> loss(static_cast<size_t>(N)), lse(2 * loss.size()), weight(loss.size(), 1), dx(x.size());
   for (int64_t n = 0; n < N; ++n) {
     double sum = 0, mass = 0;
-    for (int64_t c = 0; c < C; ++c) sum += std::exp(x[n * C + c]);
-    lse[n] = std::log(sum);
+    const double largest = lse[n] = *std::max_element(&x[n * C], &x[n * C] + C);
+    for (int64_t c = 0; c < C; ++c) sum += std::exp(x[n * C + c] - largest);
+    lse[N + n] = std::log(sum);
     const bool ignored = classes && labels[n] == -100;
     if (ignored) weight[n] = 0;
     for (int64_t c = 0; c < C && !ignored; ++c) {
       double& target = t[n * C + c];
       target = (1 - smoothing) * target + smoothing / static_cast<double>(C);
       mass += target;
-      loss[n] += target * (lse[n] - x[n * C + c]);
+      loss[n] += target * (lse[N + n] - (x[n * C + c] - largest));
     }
     for (int64_t c = 0; c < C && !ignored; ++c)
-      dx[n * C + c] = dloss[n] * (std::exp(x[n * C + c] - lse[n]) * mass - t[n * C + c]);
+      dx[n * C + c] = dloss[n] * (std::exp(x[n * C + c] - largest - lse[N + n]) * mass - t[n * C + c]);
   }
   auto given = t;
   if (!classes)
@@ -46,7 +47,7 @@ void check(DeviceKind kind, DType dtype, int64_t N, int64_t C, bool classes, dou
   const DeviceArray logits(kind, dtype, {N, C}, x);
   const DeviceArray target =
       classes ? DeviceArray(kind, DType::i64, {N}, labels) : DeviceArray(kind, dtype, {N, C}, given);
-  const DeviceArray loss_array(kind, wide, {N}), lse_array(kind, wide, {N}), weight_array(kind, wide, {N});
+  const DeviceArray loss_array(kind, wide, {N}), lse_array(kind, wide, {2, N}), weight_array(kind, wide, {N});
   const kernels::CrossEntropyArguments arguments{smoothing, -100};
   kernels::cross_entropy_forward(queue_on(kind), loss_array, lse_array, weight_array, logits, target, arguments);
   EXPECT_TRUE(near(loss_array.host(), loss, tolerance(wide, C, 8)));
@@ -54,7 +55,7 @@ void check(DeviceKind kind, DType dtype, int64_t N, int64_t C, bool classes, dou
   EXPECT_TRUE(near(weight_array.host(), weight, {}));
   const DeviceArray dx_array(kind, dtype, {N, C});
   kernels::cross_entropy_backward(queue_on(kind), dx_array, DeviceArray(kind, wide, {N}, dloss), logits,
-                                  DeviceArray(kind, wide, {N}, lse), target, arguments);
+                                  DeviceArray(kind, wide, {2, N}, lse), target, arguments);
   EXPECT_TRUE(near(dx_array.host(), dx, tolerance(dtype, C, 8)));
 }
 
@@ -71,7 +72,7 @@ TEST(CrossEntropy, AnIgnoredRowMayHoldAnything) {
   for (const DeviceKind kind : device_runs()) {
     const DeviceArray logits(kind, DType::f32, {3, 3}, {1, inf, 0, nan, 0, 0, 0, 0, 0});
     const DeviceArray target(kind, DType::i64, {3}, {-100, -100, 1});
-    const DeviceArray loss(kind, DType::f32, {3}), lse(kind, DType::f32, {3}), weight(kind, DType::f32, {3});
+    const DeviceArray loss(kind, DType::f32, {3}), lse(kind, DType::f32, {2, 3}), weight(kind, DType::f32, {3});
     const DeviceArray ones(kind, DType::f32, {3}, {1, 1, 1}), dlogits(kind, DType::f32, {3, 3});
     kernels::cross_entropy_forward(queue_on(kind), loss, lse, weight, logits, target, {});
     kernels::cross_entropy_backward(queue_on(kind), dlogits, ones, logits, lse, target, {});
@@ -85,7 +86,7 @@ TEST(CrossEntropy, AClassOutsideIsNan) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const DeviceKind kind : device_runs()) {
     const DeviceArray logits(kind, DType::f32, {2, 3}, {0, 0, 0, 0, 0, 0});
-    const DeviceArray loss(kind, DType::f32, {2}), lse(kind, DType::f32, {2}), weight(kind, DType::f32, {2});
+    const DeviceArray loss(kind, DType::f32, {2}), lse(kind, DType::f32, {2, 2}), weight(kind, DType::f32, {2});
     kernels::cross_entropy_forward(queue_on(kind), loss, lse, weight, logits,
                                    DeviceArray(kind, DType::i64, {2}, {3, -1}), {});
     EXPECT_TRUE(near(loss.host(), {nan, nan}, {}));

@@ -96,14 +96,14 @@ TEST(DevicesAgree, CrossEntropy) {
             const View logits = c.random(dtype, {N, C}, -8, 8);
             const View target = classes ? c.integers(DType::i64, {N}, 0, C - 1) : c.random(dtype, {N, C}, 0, 1);
             const kernels::CrossEntropyArguments arguments{smoothing, classes ? 3 : -100};
-            const View loss = c.output(wide, {N}, C), lse = c.output(wide, {N}, C), weight = c.output(wide, {N});
+            const View loss = c.output(wide, {N}, C), lse = c.output(wide, {2, N}, C), weight = c.output(wide, {N});
             kernels::cross_entropy_forward(c.queue, loss, lse, weight, logits, target, arguments);
             kernels::cross_entropy_backward(c.queue, c.output(dtype, {N, C}, C), c.random(wide, {N}), logits, lse,
                                             target, arguments);
           });
   expect_agreement("a class out of range", [&](Call& c) {
     const View target = c.given(DType::i64, {3}, {0, 10, -1});
-    kernels::cross_entropy_forward(c.queue, c.output(DType::f32, {3}, 10), c.output(DType::f32, {3}, 10), View::none(),
+    kernels::cross_entropy_forward(c.queue, c.output(DType::f32, {3}, 10), c.output(DType::f32, {2, 3}, 10), View::none(),
                                    c.random(DType::f32, {3, 10}), target, {});
   });
 }

@@ -28,6 +28,17 @@ const AddCases cases{
        return avg_pool2d(x[0], {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
      },
      9},
+    {"max_pool2d_ceil",
+     {{{1, 6, 8, 3}, Values::apart}},
+     [](const Inputs& x) {
+       return max_pool2d(x[0], {.kernel = {3, 3}, .stride = {2, 2}, .ceil_mode = true});
+     }},
+    {"avg_pool2d_ceil",
+     {{{1, 6, 8, 3}}},
+     [](const Inputs& x) {
+       return avg_pool2d(x[0], {.kernel = {3, 3}, .stride = {2, 3}, .padding = {0, 1}, .ceil_mode = true});
+     },
+     9},
     {"avg_pool2d_padding_not_counted",
      {{{1, 7, 8, 3}}},
      [](const Inputs& x) {

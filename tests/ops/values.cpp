@@ -166,6 +166,13 @@ TEST(Values, Pools) {
   expect(avg_pool2d(x, {.kernel = {3, 3}, .stride = {4, 4}, .padding = {1, 1}}), {10.0 / 9});
   expect(avg_pool2d(x, {.kernel = {3, 3}, .stride = {4, 4}, .padding = {1, 1}, .count_include_pad = false}), {2.5});
   expect(adaptive_avg_pool2d(x), {7.5});
+  const Tensor five = given({1, 2, 3, 4, 5}, {1, 5, 1, 1}), six = given({1, 2, 3, 4, 5, 6}, {1, 6, 1, 1});
+  const Pool2dOptions two{.kernel = {2, 1}, .ceil_mode = true};
+  expect(max_pool2d(five, two), {2, 4, 5});
+  expect(avg_pool2d(five, two), {1.5, 3.5, 5});
+  const Pool2dOptions three{.kernel = {3, 1}, .padding = {1, 0}, .ceil_mode = true};
+  expect(avg_pool2d(five, three), {1, 4});     // a third window would begin in the padding on the right
+  expect(avg_pool2d(six, three), {1, 4, 3});  // its divisor counts the padding, not what lies beyond
 }
 
 TEST(Values, MoreLosses) {

@@ -26,6 +26,14 @@ TEST(Scheduler, SetsEveryGroupFromItsOwnBase) {
   }
 }
 
+TEST(CosineRestarts, BeginsAgainAsInPyTorch) {
+  const CosineRestarts longer(2, 2), alike(3, 1, 0.25);
+  const double root = std::sqrt(0.5);
+  const std::vector<double> want{1, 0.5, 1, (1 + root) / 2, 0.5, (1 - root) / 2, 1};
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(longer.lr(static_cast<int64_t>(i), 1), want[i], 1e-15) << i;
+  for (int64_t i = 0; i < 9; ++i) EXPECT_NEAR(alike.lr(i, 1), (std::array{1.0, 0.8125, 0.4375}[i % 3]), 1e-15) << i;
+}
+
 TEST(Scheduler, ResumesByItsStep) {
   SGD sgd(two_groups(), {.lr = 0.1}), other(two_groups(), {.lr = 0.1});
   Scheduler scheduler(sgd, std::make_shared<CosineSchedule>(10)), resumed(other, std::make_shared<CosineSchedule>(10));
@@ -75,6 +83,8 @@ TEST(Schedules, ErrorsOfTheConstructors) {
   EXPECT_EQ(error_text([] { StepSchedule(0); }), "StepSchedule: expected a size of at least 1, got 0");
   EXPECT_EQ(error_text([] { MultiStepSchedule({3, 2}); }), "MultiStepSchedule: milestones must rise");
   EXPECT_EQ(error_text([] { CosineSchedule(0); }), "CosineSchedule: expected at least 1 step, got 0");
+  EXPECT_EQ(error_text([] { CosineRestarts(4, 0); }),
+            "CosineRestarts: expected at least 1 step and a factor of at least 1, got 4 and 0");
   EXPECT_EQ(error_text([] { LinearSchedule(0); }), "LinearSchedule: expected at least 1 step, got 0");
   EXPECT_EQ(error_text([] { OneCycleSchedule({.steps = 0}); }), "OneCycleSchedule: expected at least 1 step, got 0");
   EXPECT_EQ(error_text([] { OneCycleSchedule({.steps = 9, .rise = 2}); }),
