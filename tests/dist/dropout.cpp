@@ -85,7 +85,9 @@ TEST(DropoutOfRanks, IsTheSameByChoice) {
        }))
     EXPECT_EQ(of_rank, one);
   for (const Mask& of_rank : masks_of_ranks({}, [](const auto&model, const auto&group) {
-         return std::make_shared<FSDP>(model, group, FsdpOptions{.same_dropout = true});
+         FsdpOptions options;
+         options.same_dropout = true;
+         return std::make_shared<FSDP>(model, group, options);
        }))
     EXPECT_EQ(of_rank, one);
 }
