@@ -134,7 +134,7 @@ class HeaderParts {
   }
 
  private:
-  static constexpr uint64_t kEntryBytes = 400;  // here, in WeightsFile, in its index
+  static constexpr uint64_t kEntryBytes = 900;  // here, in WeightsFile and its index, and while vectors grow
 
   void take_metadata(const Json& value) {
     if (!value.is_object()) file_.bad("expected __metadata__ to be an object of strings");

@@ -292,6 +292,22 @@ TEST(Safetensors, AHeaderTakesAFewTimesItsSizeOfMemory) {
   EXPECT_LT(bytes, static_cast<int64_t>(12 * header.size())) << header.size();
 }
 
+// Descriptions of empty tensors take more memory than the file has bytes; all files of a load share one budget for
+// that.
+TEST(Safetensors, DescriptionsComeOutOfTheLoadsBudget) {
+  const TemporaryFolder folder;
+  std::string header = "{";
+  for (int i = 0; i < 50'000; ++i)
+    header += str(i ? "," : "", "\"", i, R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})");
+  write_file(folder / "a", file_of(header + "}"));
+  MemoryBudget memory;
+  EXPECT_EQ(error_of([&] { SafetensorsReader(folder / "a", memory); }), "(no error)");
+  ASSERT_TRUE(memory.take(uint64_t{220} << 20));  // what other files of the load have taken
+  EXPECT_THAT(error_of([&] { SafetensorsReader(folder / "a", memory); }),
+              testing::ContainsRegex("a: expected descriptions of tensors that fit about eight times the [0-9]+ bytes "
+                                     "of all files opened, got more"));
+}
+
 TEST(Safetensors, WhatCannotBeWritten) {
   const TemporaryFolder folder;
   StateDict numbers;
