@@ -10,9 +10,11 @@
 #include "core/autocast.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/sum.h"
+#include "io/file_bytes.h"
 #include "kernels/allocator.h"
 #include "optim/layer_decay.h"
 #include "optim/schedule.h"
+#include "train/resume.h"
 #include "train/shell_word.h"
 
 namespace weft::finetune {
@@ -113,6 +115,7 @@ void Trainer::resume() {
   WEFT_CHECK(saved.texts_per_step == state_.texts_per_step && saved.total_steps == state_.total_steps, "checkpoint ",
              folder.string(), " was made in a run of ", saved.total_steps, " steps of ", saved.texts_per_step,
              " texts, this run has ", state_.total_steps, " of ", state_.texts_per_step);
+  check_settings(folder);
   state_ = saved;
   saved_ = saved.step;
   adam_->load_state_dict(strategy_->part_of(load_optimizer(folder, *adam_, model_->options.depth)));
@@ -137,6 +140,27 @@ void Trainer::resume() {
                     static_cast<double>(saved.losses.size());
   sums.loss = world_.sum({sums.own_loss}, "losses")[0];
   if (world_.is_first()) std::cout << "resumed from " << folder.string() << " at step " << saved.step << std::endl;
+}
+
+/// The run folder around the checkpoint names what it was made with. Rank 0 looks, before it writes there.
+void Trainer::check_settings(const std::filesystem::path& checkpoint) const {
+  constexpr const char* kIgnored =
+      "out resume-from-checkpoint dry-run max-steps save-steps logging-steps device parallel backend batch-size "
+      "accumulate min-num-params model weights vocab config-file machine-rank main-process-ip main-process-port "
+      "num-processes";
+  const std::filesystem::path config = checkpoint.parent_path() / "config.toml";
+  std::error_code ignored;
+  std::string problem;
+  if (world_.is_first() && std::filesystem::is_regular_file(config, ignored)) {
+    const auto changes = train::changed_settings(read_text(config, "config"), options_.toml, kIgnored);
+    if (changes.contains("seed"))
+      problem = str("checkpoint ", checkpoint.string(), " was made with another --seed (", changes.at("seed"),
+                    "), on which the order of texts depends");
+    else if (!changes.empty())
+      std::cout << "with other settings than the checkpoint: " << train::text_of(changes) << std::endl;
+  }
+  problem = world_.first_says(problem, "settings");
+  WEFT_CHECK(problem.empty(), problem);
 }
 
 train::RunEnd Trainer::run() {

@@ -40,6 +40,7 @@ class Trainer final : public train::LoaderTask {
   void stopped(train::StopRule& rule) override;
   void ended(train::RunEnd end) override;
   void resume();
+  void check_settings(const std::filesystem::path& checkpoint) const;
   double lr() const { return adam_->lr(adam_->groups() - 1); }  // of the classifier
 
   const Options& options_;

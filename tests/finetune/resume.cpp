@@ -57,6 +57,16 @@ class FinetuneResume : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
+TEST_F(FinetuneResume, SaysWhatChangedAndRefusesAnotherSeed) {
+  ASSERT_EQ(finetune(base() + "--max-steps 3", folder_).exit_code, 0);
+  const Outcome seed = finetune(base() + "--seed 7 --resume-from-checkpoint last --max-steps 4", folder_);
+  EXPECT_EQ(seed.exit_code, 1);
+  EXPECT_THAT(seed.output, HasSubstr("on which the order of texts depends"));
+  const Outcome lr = finetune(base() + "--lr 2e-3 --resume-from-checkpoint last --max-steps 4", folder_);
+  EXPECT_EQ(lr.exit_code, 0) << lr.output;
+  EXPECT_THAT(lr.output, HasSubstr("with other settings than the checkpoint: lr 0.001 -> 0.002\n"));
+}
+
 TEST_F(FinetuneResume, ACheckpointHoldsWhatTheTrainerKeeps) {
   const Outcome run = finetune(base() + "--epochs 2", folder_);
   ASSERT_EQ(run.exit_code, 0) << run.output;

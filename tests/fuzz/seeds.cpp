@@ -173,6 +173,7 @@ void tensor_seeds(const fs::path& golden) {
 void weights_seeds(const fs::path& golden) {
   for (const fs::directory_entry& entry : fs::directory_iterator(golden)) {
     const std::string name = entry.path().filename().string();
+    if (entry.path().extension() != ".pt") continue;
     keep("torch_file", name, read_file(entry.path()));
     if (!have_zip() || name.find("_legacy") != std::string::npos) continue;
     const ZipArchive zip(entry.path());
