@@ -56,7 +56,7 @@ MUTANTS = [
     ("runtime: the default stream waits for an event, whichever is asked to", "kernels/cuda/runtime.cu", "cudaStreamWaitEvent(to_stream(stream), ", "cudaStreamWaitEvent(nullptr, ", "ranks"),
     ("event: record does nothing", "core/stream.cpp", "if (handle_) kernels::runtime(device_.kind).record_event(handle_, device_.index, stream);", "(void)stream;", "train"),
     ("event: block does nothing", "core/stream.cpp", "if (handle_) kernels::runtime(device_.kind).wait_event(device_.index, stream, handle_);", "(void)stream;", "train"),
-    ("event: the host does not wait", "core/stream.cpp", "if (handle_) kernels::runtime(device_.kind).synchronize_event(handle_);", ";", "train"),
+    ("event: the host does not wait", "core/stream.cpp", "kernels::runtime(device_.kind).synchronize_event(handle_);", "(void)handle_;", "train"),
     ("copy: what goes to the host leaves on a stream of its own", "core/ops/copy.cpp", "kernels::transfer(current_queue(device), name,",
      "static const Stream aside(device);\n  kernels::transfer({device, aside.handle()}, name,", "graph"),
     ("graph: replayed on the stream of the capture", "core/graph.cpp", "state_->executable, queue.stream);", "state_->executable, state_->stream.handle());", "graph"),
