@@ -62,7 +62,7 @@ MUTANTS = [
     ("graph: replayed on the stream of the capture", "core/graph.cpp", "state_->executable, queue.stream);", "state_->executable, state_->stream.handle());", "graph"),
     ("graph: its inputs are copied on a stream of their own", "core/graph.cpp", "for (size_t i = 0; i < inputs.size(); ++i) inputs_[i].copy_(inputs[i]);",
      "{\n    const Stream aside(device_);\n    const StreamGuard guard(aside);\n    for (size_t i = 0; i < inputs.size(); ++i) inputs_[i].copy_(inputs[i]);\n  }", "graph"),
-    ("graph: its position of the generator is written on a stream of its own", "core/random.cpp", "state_.slice(0, 1, 1).fill_(", "const Stream aside(device_);\n  const StreamGuard guard(aside);\n  state_.slice(0, 1, 1).fill_(", "dropout"),
+    ("graph: its position of the generator is written on a stream of its own", "core/random.cpp", "state_.slice(0, 1, ", "const Stream aside(device_);\n  const StreamGuard guard(aside);\n  state_.slice(0, 1, ", "dropout"),
     ("sums of the steps are cleared on a stream of their own", "train/step_sums.cpp", "loss_sum_.zero_();",
      "const Stream aside(world_.device());\n  const StreamGuard guard(aside);\n  loss_sum_.zero_();", "graph"),
     ("nccl: the collective does not wait for its input", "dist/group/nccl_group.cpp", "ready.block(stream_.handle());", ";", "ranks"),
