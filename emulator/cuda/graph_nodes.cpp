@@ -5,6 +5,7 @@
 
 #include "emulator/cuda/copy.h"
 #include "emulator/cuda/device.h"
+#include "emulator/cuda/memory_calls.h"
 #include "emulator/machine/memory.h"
 
 namespace emulator::cuda {
@@ -120,7 +121,7 @@ cudaGraphNode_t add_node(cudaGraph_t graph, const cudaGraphNode_t* dependencies,
   const cudaGraphNode_t node = graph_add(graph, dependencies, count, work);
   if (const auto* alloc = std::get_if<AllocWork>(&work->what)) {
     const Lock lock = lock_state();
-    graph_of(graph).memory.emplace_back(alloc->said.dptr, [](void* m) { release(m, MemoryKind::device); });
+    graph_of(graph).memory.push_back(graph_memory(alloc->said.dptr));
   }
   return node;
 }

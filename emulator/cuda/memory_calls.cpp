@@ -2,6 +2,7 @@
 #include "emulator/cuda/memory_calls.h"
 
 #include <algorithm>
+#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -20,6 +21,8 @@ struct Books {
   std::unordered_map<const void*, unsigned> host_flags;  ///< of pinned memory
   std::unordered_map<const void*, Pool*> from_pool;      ///< of stream-ordered memory
   std::unordered_set<const void*> pools;
+  std::mutex graphs_mutex;  ///< a graph may end while the state is locked or not
+  std::unordered_set<const void*> of_graphs;
 };
 Books& books() {
   static Books* const all = new Books;
@@ -53,6 +56,11 @@ bool find_begin(const void* memory, Allocation& found) {
   return find_allocation(address, found) && found.begin == address;
 }
 
+bool is_of_graph(const void* memory) {
+  const std::lock_guard lock(books().graphs_mutex);
+  return books().of_graphs.contains(memory);
+}
+
 void give_back(Pool* pool, size_t bytes) {
   if (pool) pool->used -= std::min<uint64_t>(pool->used, bytes);
 }
@@ -83,6 +91,7 @@ void device_free(void* memory) {
     refuse_free(memory);
   }
   drain(lock, found.device);
+  if (is_of_graph(memory)) return;  // its next launch has it again
   // Other devices may use it, too, and this call does not wait for them.
   if (stream_check::on())
     stream_check::host_frees("cudaFree", memory, found.end - found.begin, stream_check::host_clock());
@@ -137,6 +146,18 @@ void* host_device_pointer(void* memory) {
   return memory;
 }
 
+std::shared_ptr<void> graph_memory(void* memory) {
+  const std::lock_guard lock(books().graphs_mutex);
+  books().of_graphs.insert(memory);
+  return {memory, [](void* m) {
+            {
+              const std::lock_guard inner(books().graphs_mutex);
+              books().of_graphs.erase(m);
+            }
+            release(m, MemoryKind::device);
+          }};
+}
+
 void* stream_allocate(size_t bytes, Pool* pool, cudaStream_t handle) {
   Lock lock = lock_state();
   Stream& stream = stream_of(handle);
@@ -157,7 +178,7 @@ void* stream_allocate(size_t bytes, Pool* pool, cudaStream_t handle) {
     alloc.said.poolProps.location = {cudaMemLocationTypeDevice, from.device};
     alloc.said.bytesize = bytes;
     alloc.said.dptr = memory;
-    stream.capture->graph->memory.emplace_back(memory, [](void* m) { release(m, MemoryKind::device); });
+    stream.capture->graph->memory.push_back(graph_memory(memory));
     submit(lock, stream, make_work(alloc, stream.device));
     return memory;
   }
@@ -176,7 +197,7 @@ void stream_free(void* memory, cudaStream_t handle) {
   if (!memory) return;
   Allocation found;
   if (!find_begin(memory, found) || found.kind != MemoryKind::device) refuse_free(memory);
-  if (stream.capture) {
+  if (stream.capture || is_of_graph(memory)) {
     submit(lock, stream, make_work(FreeWork{memory}, stream.device));
     return;
   }
@@ -316,11 +337,6 @@ void device_reset(int ordinal) {
     device.revive();
   }
   unload_all(ordinal);
-}
-
-void add_graph_memory(cudaGraph_t graph, void* memory) {
-  const Lock lock = lock_state();
-  graph_of(graph).memory.emplace_back(memory, [](void* m) { release(m, MemoryKind::device); });
 }
 
 }  // namespace emulator::cuda

@@ -3,6 +3,7 @@
 #include <driver_types.h>
 
 #include <cstddef>
+#include <memory>
 
 #include "emulator/cuda/pool.h"
 
@@ -30,7 +31,7 @@ void pool_get(Pool& pool, int attribute, void* value);
 cudaPointerAttributes pointer_attributes(const void* pointer);
 /// cudaDeviceReset: frees all that a device holds.
 void device_reset(int device);
-/// Memory for a graph's allocation node, and its owner.
-void add_graph_memory(cudaGraph_t graph, void* memory);
+/// The owner of an allocation node's memory. Frees outside of the graph leave the memory to the graph's next launch.
+std::shared_ptr<void> graph_memory(void* memory);
 
 }  // namespace emulator::cuda

@@ -14,6 +14,15 @@ class CallSite {
   std::string text() const;
   bool empty() const { return count_ == 0; }
 
+  /// While it lives, here() on this thread is the call for which a library's own thread works.
+  class Behalf {
+   public:
+    explicit Behalf(const CallSite& of);
+    ~Behalf();
+    Behalf(const Behalf&) = delete;
+    Behalf& operator=(const Behalf&) = delete;
+  };
+
  private:
   std::array<void*, 20> frames_{};
   int count_ = 0;

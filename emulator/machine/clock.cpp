@@ -178,16 +178,12 @@ void BlockClock::release(int thread, View& to) {
   View& own = view(thread);
   const size_t warp = static_cast<size_t>(thread) / 32;
   // Knowledge gained in barriers goes into the view, from which others take it.
-  for (int t = 0; t < threads_; ++t) {
-    uint32_t known = block_floor_;
-    if ((t ^ thread) < 32) {
-      known = std::max(known, warp_floor_[warp]);
-      if (partial_[warp])
-        known = std::max(known, (*known_[warp])[static_cast<size_t>(thread % 32)][static_cast<size_t>(t % 32)]);
-    }
-    uint32_t& tick = own.at(views_->rank, t);
-    tick = std::max(tick, known);
-  }
+  const int first = thread / 32 * 32, lanes = std::min(32, threads_ - first);
+  own.raise(views_->rank, 0, threads_, block_floor_);
+  own.raise(views_->rank, first, lanes, warp_floor_[warp]);
+  if (partial_[warp])
+    for (int lane = 0; lane < lanes; ++lane)
+      own.raise(views_->rank, first + lane, 1, (*known_[warp])[static_cast<size_t>(thread % 32)][static_cast<size_t>(lane)]);
   own.at(views_->rank, thread) = tick();
   to.learn(own);
 }

@@ -110,7 +110,8 @@ class BlockClock {
   struct Glance {
     int64_t from, span, own, floor, warp_floor, warp;
     int64_t known[2];
-    bool exact;  ///< nothing else orders accesses
+    bool exact;         ///< nothing else orders accesses
+    bool blocks_exact;  ///< nothing orders those of another block
     int64_t common;
     bool settled(uint64_t s) const {
       return dead(s) || ((s & stamp::kProxies) != stamp::kProxies &&
@@ -135,6 +136,8 @@ class BlockClock {
     const uint64_t span = stamp::make(kShared ? cluster_blocks_ : launch_->blocks_, 0);
     const auto& known = known_stamps_[warp_index];
     const bool alone = (kShared ? cluster_blocks_ : launch_->blocks_) == 1;
+    // Views know of the cluster's blocks.
+    const bool blocks_exact = (!views_ || cluster_blocks_ == 1) && !acquired_;
     return {static_cast<int64_t>(from),
             static_cast<int64_t>(span),
             static_cast<int64_t>(stamp::make(block_, 0)),
@@ -143,6 +146,7 @@ class BlockClock {
             static_cast<int64_t>(warp_index) * 32,
             {known[0], known[1]},
             !views_ && !acquired_ && !partial_[warp_index],
+            blocks_exact,
             static_cast<int64_t>(stamp::make(0, alone ? block_floor_ : 0))};
   }
   /// All lanes of a warp know of this stamp's access; that stays so.

@@ -22,7 +22,7 @@ bool any(Four row) { return (row[0] | row[1] | row[2] | row[3]) != 0; }
 
 /// -1 where a stamp is ordered before the current access: BlockClock::Glance for four.
 struct Glances {
-  Four from, span, own, floor, warp_floor, warp, known0, known1;
+  Four from, span, own, floor, warp_floor, warp, known0, known1, blocks_exact;
   explicit Glances(const BlockClock::Glance& g)
       : from(Four{} + g.from),
         span(Four{} + g.span),
@@ -31,15 +31,26 @@ struct Glances {
         warp_floor(Four{} + g.warp_floor),
         warp(Four{} + g.warp),
         known0(Four{} + g.known[0]),
-        known1(Four{} + g.known[1]) {}
+        known1(Four{} + g.known[1]),
+        blocks_exact(Four{} - int64_t{g.blocks_exact}) {}
+  [[gnu::always_inline]] Four dead(Four s) const {
+    const Four live = s - from;
+    return (live < 0) | (live >= span);
+  }
+  /// Of most of those that are: of nobody who runs now, or of a thread of this block before a barrier.
+  [[gnu::always_inline]] Four settled(Four s) const {
+    const Four mine = s - own;
+    return dead(s) | ((mine >= 0) & (mine < floor) & is_thread(s));
+  }
+  [[gnu::always_inline]] static Four is_thread(Four s) {
+    return (s & bits(stamp::kProxies)) != bits(stamp::kProxies);
+  }
   [[gnu::always_inline]] Four operator()(Four s, Four now) const {
-    const Four live = s - from, mine = s - own;
+    const Four mine = s - own;
     const Four apart = (s ^ now) & bits(stamp::kBlockMask | stamp::kWhoMask);
-    const Four is_thread = (s & bits(stamp::kProxies)) != bits(stamp::kProxies);
     const Four same_warp = (s & bits(stamp::kWarpMask)) == warp;
     const Four plain = s & ~bits(stamp::kWrote);
-    return (live < 0) | (live >= span) |
-           ((mine >= 0) & is_thread & ((mine < floor) | (same_warp & (mine < warp_floor)))) | (apart == 0) |
+    return dead(s) | ((mine >= 0) & is_thread(s) & ((mine < floor) | (same_warp & (mine < warp_floor)))) | (apart == 0) |
            (plain == known0) | (plain == known1);
   }
 };
@@ -48,6 +59,34 @@ struct Glances {
 [[gnu::always_inline]] inline Four lanes_of(size_t k, int shift) {
   constexpr Four kFirst = {0, 1, 2, 3};
   return (kFirst + static_cast<int64_t>(k)) >> shift;
+}
+
+/// Whether one more reading changes nothing: the two that each cell remembers are of this tick and of two warps, or of two
+/// blocks, or the first is this very one. Most rows of most kernels are read by more than two.
+bool is_read_enough(const Cells* row, size_t groups, uint64_t mark, int shift, const Glances& before) {
+  constexpr uint64_t kTick = uint64_t{1} << stamp::kTickShift;
+  const int64_t first = bits(mark & ~(stamp::kWhoMask | uint64_t{7} << stamp::kHowShift)), end = first + bits(kTick);
+  const auto in_tick = [&](auto s) { return (s >= first) & (s < end); };
+  const auto enough = [&](auto&& is_enough) {
+    Four good = all(~uint64_t{0});
+    for (size_t g = 0; g < groups; ++g) {
+      const Four r0 = load(row[g].reads[0]), r1 = load(row[g].reads[1]);
+      good &= before.settled(load(row[g].write)) & (((r0 | r1) & bits(stamp::kWrote)) == 0) & is_enough(g, r0, r1);
+    }
+    return !any(~good);
+  };
+  const int64_t r0 = bits(row->reads[0][0]), r1 = bits(row->reads[1][0]);
+  if (r0 == bits(mark))
+    return enough([&](size_t g, Four s, Four) { return s == all(mark) + lanes_of(g * Cells::kCount, shift); });
+  if (in_tick(r0) && in_tick(r1))
+    return enough([&](size_t, Four s, Four t) {
+      return in_tick(s) & in_tick(t) & Glances::is_thread(s) & Glances::is_thread(t) &
+             (((s ^ t) & bits(stamp::kWarpMask)) != 0);
+    });
+  if (((r0 ^ r1) & bits(stamp::kBlockMask)) == 0) return false;
+  return enough([&](size_t, Four s, Four t) {
+    return before.blocks_exact & ~before.dead(s) & ~before.dead(t) & (((s ^ t) & bits(stamp::kBlockMask)) != 0);
+  });
 }
 
 RowResult look_closer(const Cells* four, size_t cells, uint64_t mark, int shift, const BlockClock::Glance& glance) {
@@ -66,10 +105,11 @@ RowResult read_row(ShadowPage& page, size_t cell, size_t cells, int shift, uint6
   const Glances before(glance);
   Cells* const row = page.cells + cell / Cells::kCount;
   const size_t groups = cells / Cells::kCount;
+  if (is_read_enough(row, groups, mark, shift, before)) return {RowResult::done};
   const Four exact = Four{} - int64_t{glance.exact};
   const Four block = all(mark & stamp::kBlockMask);
   const Four tick = all(mark & ~(stamp::kWhoMask | uint64_t{7} << stamp::kHowShift));
-  Four unknown{}, bad{}, not_first{}, changes{};
+  Four unknown{}, bad{}, not_first{}, not_second{}, changes{};
   for (size_t g = 0; g < groups; ++g) {
     const Four now = all(mark) + lanes_of(g * Cells::kCount, shift);
     const Four r0 = load(row[g].reads[0]), r1 = load(row[g].reads[1]);
@@ -79,24 +119,24 @@ RowResult read_row(ShadowPage& page, size_t cell, size_t cells, int shift, uint6
     const Four apart = r0 ^ r1;
     const Four blocks = (apart & bits(stamp::kBlockMask)) != 0;
     const Four own = (((r0 ^ block) & bits(stamp::kBlockMask)) == 0) & (((r1 ^ block) & bits(stamp::kBlockMask)) == 0);
-    const Four threads = ((r0 & bits(stamp::kProxies)) != bits(stamp::kProxies)) &
-                         ((r1 & bits(stamp::kProxies)) != bits(stamp::kProxies));
-    const Four warps = own & threads & ((apart & bits(stamp::kWarpMask)) != 0);
+    const Four warps = own & Glances::is_thread(r0) & Glances::is_thread(r1) & ((apart & bits(stamp::kWarpMask)) != 0);
     const Four this_tick = (r0 >= tick) & (r1 >= tick);
-    const Four keep = ((blocks | warps) & exact) | (warps & this_tick);
+    const Four keep = (blocks & before.blocks_exact) | (warps & (exact | this_tick));
     const Four wrote = (((r0 & bits(stamp::kWrote)) != 0) & ~o0) | (((r1 & bits(stamp::kWrote)) != 0) & ~o1);
     unknown |= ~before(load(row[g].write), now);
     bad |= ~(o0 | o1 | keep) | wrote;
     not_first |= ~o0;
+    not_second |= o0 | ~o1;
     changes |= o0 | o1;
   }
   if (any(unknown)) return look_closer(row, cells, mark, shift, glance);
   if (any(bad)) return {RowResult::look};
   if (!any(changes)) return {RowResult::done};
-  if (!any(not_first)) {
+  if (!any(not_first) || !any(not_second)) {
+    const size_t slot = any(not_first) ? 1 : 0;
     for (size_t g = 0; g < groups; ++g) {
-      store(row[g].reads[0], all(mark) + lanes_of(g * Cells::kCount, shift));
-      for (Site& site : row[g].reads_at[0]) site = at;
+      store(row[g].reads[slot], all(mark) + lanes_of(g * Cells::kCount, shift));
+      for (Site& site : row[g].reads_at[slot]) site = at;
     }
     return {RowResult::done};
   }

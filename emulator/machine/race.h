@@ -47,7 +47,7 @@ struct Visitor {
         if ((to_first & stamp::kWarpMask) == 0) return join(cell, 0, first);
         if (to_second <= stamp::kWhoMask && ((second ^ first) & stamp::kWarpMask) != 0 && (second & kOther) == 0)
           return (to_second & stamp::kWarpMask) == 0 && to_second != 0 ? join(cell, 1, second) : true;
-      } else if (glance.exact && (held & stamp::kBlockMask) != 0 && (to_first & stamp::kBlockMask) != 0 &&
+      } else if (glance.blocks_exact && (held & stamp::kBlockMask) != 0 && (to_first & stamp::kBlockMask) != 0 &&
                  (to_second & stamp::kBlockMask) != 0 && !glance.dead(first) && !glance.dead(second)) {
         return true;  // three blocks
       } else if (glance(first, now)) {
@@ -63,6 +63,25 @@ struct Visitor {
           good = after(s, cell.read_at(slot), address) && good;
     remember(cell, mark, at, address);
     return good;
+  }
+
+  /// Reads the four cells of which this is the first. False, and nothing is done, where one does not do for all.
+  [[gnu::always_inline]] bool read_four(const Cell& cell, uintptr_t address) {
+    constexpr size_t kCount = ShadowPage::Cells::kCount;
+    ShadowPage::Cells& four = cell.four;
+    uint64_t differs = (four.reads[0][0] | four.reads[1][0]) & stamp::kWrote;
+    for (size_t k = 1; k < kCount; ++k)
+      differs |= (four.reads[0][k] ^ four.reads[0][0]) | (four.reads[1][k] ^ four.reads[1][0]);
+    if (differs != 0) return false;
+    for (const uint64_t written : four.write)
+      if (!glance(written, now)) return false;
+    read_after(cell, address);
+    for (int slot = 0; slot < 2; ++slot)
+      for (size_t k = 1; k < kCount; ++k) {
+        four.reads[slot][k] = four.reads[slot][0];
+        four.reads_at[slot][k] = four.reads_at[slot][0];
+      }
+    return true;
   }
 
   [[gnu::always_inline]] bool write(const Cell& cell, uintptr_t address) {
@@ -142,7 +161,7 @@ struct Visitor {
     } else if (((second ^ s) & ~uint64_t{31}) == 0 && stamp::who(s) < stamp::kThreads) {
       s = of_several(s);
       slot = 1;
-    } else if (glance.exact && !stamp::wrote(s) && far(first, second, s)) {
+    } else if (!stamp::wrote(s) && far(first, second, s)) {
       return;
     } else if (first_goes && ordered(first, address)) {
       slot = 0;
@@ -167,10 +186,11 @@ struct Visitor {
     cell.read_at(slot) = where;
   }
 
-  /// No third one is further from the two than they are from each other.
-  static bool far(uint64_t first, uint64_t second, uint64_t s) {
+  /// No third one is further from the two than they are from each other, and nothing can order all that they race with.
+  bool far(uint64_t first, uint64_t second, uint64_t s) const {
     const int held = stamp::distance(first, second);
-    return held >= 2 && held >= stamp::distance(first, s) && held >= stamp::distance(second, s);
+    if (held == 3) return glance.blocks_exact;
+    return glance.exact && held >= 2 && held >= stamp::distance(first, s) && held >= stamp::distance(second, s);
   }
 
   static uint64_t of_several(uint64_t s) {
@@ -186,6 +206,27 @@ struct RowResult {
   enum Kind : uint8_t { done, look, write_unknown } kind;
   uint64_t unknown = 0;
 };
+/// Four cells whose stamps are known to come before. True: all of them had these, and now have those of one more access.
+[[gnu::always_inline]] inline bool replace_four(ShadowPage::Cells& four, uint64_t write, uint64_t read, uint64_t other,
+                                                uint64_t mark, Site at, bool writes) {
+  constexpr size_t kCount = ShadowPage::Cells::kCount;
+  uint64_t differs = 0;
+  for (size_t k = 0; k < kCount; ++k)
+    differs |= (four.write[k] ^ write) | (four.reads[0][k] ^ read) |
+               (writes ? four.reads[1][k] ^ other : four.reads[1][k] & stamp::kWrote);
+  if (differs != 0) return false;
+  for (size_t k = 0; k < kCount; ++k)
+    if (writes) {
+      four.write[k] = mark | stamp::kWrote;
+      four.write_at[k] = at;
+      four.reads[0][k] = four.reads[1][k] = 0;
+    } else {
+      four.reads[0][k] = mark;
+      four.reads_at[0][k] = at;
+    }
+  return true;
+}
+
 RowResult read_row(ShadowPage& page, size_t cell, size_t cells, int shift, uint64_t mark, Site at,
                    const BlockClock::Glance& glance);
 RowResult write_row(ShadowPage& page, size_t cell, size_t cells, int shift, uint64_t mark, Site at,

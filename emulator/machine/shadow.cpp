@@ -29,11 +29,6 @@ void* reserve_zeroed(size_t bytes) {
   return memory;
 }
 
-Shadow& Shadow::get() {
-  static Shadow* const shadow = new Shadow;
-  return *shadow;
-}
-
 Shadow::Shadow()
     : table_(static_cast<ShadowPage**>(
           reserve_zeroed((size_t{1} << (kAddressBits - ShadowPage::kShift)) * sizeof(ShadowPage*)))) {}

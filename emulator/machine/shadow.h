@@ -47,7 +47,10 @@ struct Cell {
 /// nothing to later ones.
 class Shadow {
  public:
-  static Shadow& get();
+  static Shadow& get() {
+    static Shadow* const shadow = new Shadow;
+    return *shadow;
+  }
 
   /// The page of an address, with cells that are fine enough for accesses of `bytes` bytes at it.
   ShadowPage& page(uintptr_t address, size_t bytes) {

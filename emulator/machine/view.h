@@ -38,6 +38,11 @@ class View {
   /// `who`: a thread or a proxy.
   uint32_t& at(int rank, int who) { return ticks_[index(rank, who)]; }
   uint32_t at(int rank, int who) const { return ticks_[index(rank, who)]; }
+  /// Threads `first` and `count - 1` more of a block are known at least until `tick`.
+  void raise(int rank, int first, int count, uint32_t tick) {
+    uint32_t* const ticks = &ticks_[index(rank, first)];
+    for (int t = 0; t < count; ++t) ticks[t] = std::max(ticks[t], tick);
+  }
   void learn(const View& other) {
     const uint32_t* const from = other.ticks_.data();
     uint32_t* const to = ticks_.data();

@@ -75,8 +75,7 @@ ncclResult_t collective(const char* name, Kind kind, const void* send, void* rec
     } else {
       throw Failure{ncclInvalidArgument, cat("reduction operator ", op)};
     }
-    call_collective(c, call, stream);
-    return ncclSuccess;
+    return call_collective(c, call, stream);
   });
 }
 
@@ -89,8 +88,7 @@ ncclResult_t transfer(const char* name, bool sends, const void* buffer, size_t c
     t.peer = peer;
     t.count = count;
     t.buffer = static_cast<std::byte*>(const_cast<void*>(buffer));
-    call_transfer(find(comm), t, stream);
-    return ncclSuccess;
+    return call_transfer(find(comm), t, stream);
   });
 }
 

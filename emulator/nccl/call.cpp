@@ -97,7 +97,7 @@ void require_factor(Communicator& c, const void* factor, size_t bytes) {
   require_buffer(c, "ncclRedOpCreatePreMulSum", "factor", factor, bytes);
 }
 
-void call_collective(const CommunicatorPtr& c, Collective call, cudaStream_t stream) {
+ncclResult_t call_collective(const CommunicatorPtr& c, Collective call, cudaStream_t stream) {
   c->require_ready();
   Descriptor& what = call.what;
   const bool rooted = what.kind == Kind::reduce || what.kind == Kind::broadcast || what.kind == Kind::gather ||
@@ -109,10 +109,10 @@ void call_collective(const CommunicatorPtr& c, Collective call, cudaStream_t str
   what.captured = examine_stream(*c, what.text(), stream);
   require_buffers(*c, call);
   call.number = c->record_call(what);
-  if (what.count != 0) add_to_group(c, call, stream);
+  return what.count != 0 ? add_to_group(c, call, stream) : ncclSuccess;
 }
 
-void call_transfer(const CommunicatorPtr& c, Transfer transfer, cudaStream_t stream) {
+ncclResult_t call_transfer(const CommunicatorPtr& c, Transfer transfer, cudaStream_t stream) {
   c->require_ready();
   require_argument(transfer.type < ncclNumTypes && transfer.type >= 0,
                    cat("data type ", static_cast<int>(transfer.type)));
@@ -124,7 +124,7 @@ void call_transfer(const CommunicatorPtr& c, Transfer transfer, cudaStream_t str
   if (transfer.peer == c->rank() && !in_group())
     misuse(*c, cat(transfer.text(), ": a rank sends to itself only by a send and a receive in one group"));
   transfer.number = c->number_transfer(transfer);
-  add_to_group(c, transfer, stream);
+  return add_to_group(c, transfer, stream);
 }
 
 uint64_t Communicator::record_call(const Descriptor& what) {

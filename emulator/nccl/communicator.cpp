@@ -199,6 +199,12 @@ void Communicator::require_ready() {
 }
 
 void Communicator::start(std::function<ncclResult_t()> work) {
+  std::vector<std::thread> ended;
+  if (working_ == 0) {
+    const std::lock_guard lock(mutex_);
+    ended.swap(threads_);
+  }
+  for (std::thread& thread : ended) thread.join();
   begin_work();
   const std::lock_guard lock(mutex_);
   threads_.emplace_back([this, work = std::move(work)] { end_work(work()); });

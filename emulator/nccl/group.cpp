@@ -2,9 +2,12 @@
 #include "emulator/nccl/group.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
+#include "emulator/machine/call_site.h"
 #include "emulator/machine/fault.h"
+#include "emulator/machine/options.h"
 
 namespace emulator::nccl {
 namespace {
@@ -109,20 +112,41 @@ ncclResult_t run_jobs(std::vector<Job> jobs) {
   return result;
 }
 
+/// As NCCL does it: the calls of a communicator that does not block reach their streams from another thread, some time
+/// after they have returned. The caller must not go on with a stream, or end its capture, before they are there.
+ncclResult_t enqueue(const Part& part) {
+  const auto put = [c = part.communicator, batch = part.batch, streams = part.streams] {
+    c->enqueue(batch, streams.front(), {streams.begin() + 1, streams.end()});
+  };
+  if (part.communicator->blocking()) return put(), ncclSuccess;
+  static constexpr std::chrono::microseconds kLate{200};
+  part.communicator->start([put, site = options().check_streams ? CallSite::here() : CallSite()] {
+    const CallSite::Behalf caller(site);
+    std::this_thread::sleep_for(kLate);
+    try {
+      put();
+    } catch (const Failure& failure) {
+      return failure.code;
+    }
+    return ncclSuccess;
+  });
+  return ncclInProgress;
+}
+
 /// Runs the group's calls, unless it is still open.
 ncclResult_t run_unless_open() {
   Group& g = group();
   if (g.depth > 0) return ncclSuccess;
   const Group done = std::exchange(g, Group{});
   if (done.spoilt != ncclSuccess) return done.spoilt;
-  const ncclResult_t result = run_jobs(done.jobs);
+  ncclResult_t result = run_jobs(done.jobs);
   if (result != ncclSuccess && result != ncclInProgress) return result;
   for (const Part& part : done.parts) {
     match_own(*part.communicator, part.batch->transfers);
     require_apart(*part.communicator, part.batch->transfers);
   }
   for (const Part& part : done.parts)
-    part.communicator->enqueue(part.batch, part.streams.front(), {part.streams.begin() + 1, part.streams.end()});
+    if (enqueue(part) == ncclInProgress) result = ncclInProgress;
   return result;
 }
 
@@ -144,14 +168,14 @@ void spoil_group(ncclResult_t code) {
   if (g.depth > 0 && g.spoilt == ncclSuccess) g.spoilt = code;
 }
 
-void add_to_group(const CommunicatorPtr& c, const Collective& call, cudaStream_t stream) {
+ncclResult_t add_to_group(const CommunicatorPtr& c, const Collective& call, cudaStream_t stream) {
   part_of(c, stream, call.what.captured, call.what.text()).batch->collectives.push_back(call);
-  run_unless_open();
+  return run_unless_open();
 }
 
-void add_to_group(const CommunicatorPtr& c, const Transfer& transfer, cudaStream_t stream) {
+ncclResult_t add_to_group(const CommunicatorPtr& c, const Transfer& transfer, cudaStream_t stream) {
   part_of(c, stream, transfer.captured, transfer.text()).batch->transfers.push_back(transfer);
-  run_unless_open();
+  return run_unless_open();
 }
 
 ncclResult_t add_to_group(const CommunicatorPtr& owner, std::function<ncclResult_t()> work) {

@@ -47,6 +47,15 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
+/// The calls of a communicator that does not block come here late.
+void require_capture(const Batch& batch, cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
+  if ((status == cudaStreamCaptureStatusActive) == batch.captured) return;
+  throw Failure{ncclInvalidUsage, cat(batch.text(), batch.captured ? " was called in a capture that ended" : " was called before a capture that began",
+                                      " while the call was ncclInProgress: wait until ncclCommGetAsyncError says ncclSuccess")};
+}
+
 }  // namespace
 
 std::string Batch::text() const {
@@ -77,6 +86,7 @@ void Communicator::enqueue(std::shared_ptr<Batch> batch, cudaStream_t stream, co
   };
   try {
     const OnDevice guard(device_);
+    if (!blocking()) require_capture(*batch, stream);
     for (cudaStream_t other : others) Event().order(other, stream);
     if (!captured) ++pending_;
     counted = !captured;

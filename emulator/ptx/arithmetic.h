@@ -22,6 +22,7 @@ void lower_half(Lowering& l);
 
 void lower_bits(Lowering& l);              ///< logic, shifts and fields
 void lower_special_function(Lowering& l);  ///< ex2, lg2, sin, cos, tanh, rcp.approx …
+void lower_video(Lowering& l);  ///< vadd4, vabsdiff2, …
 void lower_setp(Lowering& l);
 void lower_set(Lowering& l);
 void lower_testp(Lowering& l);

@@ -467,7 +467,10 @@ Family integer_family() {
       {"shf", lower_bits},       {"prmt", lower_bits},      {"bfe", lower_bits},       {"bfi", lower_bits},
       {"bfind", lower_bits},     {"bmsk", lower_bits},      {"szext", lower_bits},     {"brev", lower_bits},
       {"popc", lower_bits},      {"clz", lower_bits},       {"fns", lower_bits},       {"dp4a", lower_bits},
-      {"dp2a", lower_bits},
+      {"dp2a", lower_bits},      {"vadd2", lower_video},    {"vadd4", lower_video},    {"vsub2", lower_video},
+      {"vsub4", lower_video},    {"vavrg2", lower_video},   {"vavrg4", lower_video},   {"vabsdiff2", lower_video},
+      {"vabsdiff4", lower_video}, {"vmin2", lower_video},   {"vmin4", lower_video},    {"vmax2", lower_video},
+      {"vmax4", lower_video},
   };
   return {kOpcodes, std::size(kOpcodes)};
 }

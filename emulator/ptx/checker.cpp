@@ -33,10 +33,13 @@ struct SameAddress {
   uint32_t lanes[kLanes];
 
   explicit SameAddress(const AccessNote& note) {
+    if (note.lanes == kAllLanes && note.addresses && is_ascending(note.addresses)) return;
+    groups = 0;
     constexpr size_t kSlots = 64;
     uint8_t slots[kSlots];
     std::memset(slots, 0xff, sizeof(slots));
     uintptr_t at[kLanes], last = 0;
+    int found = 0;
     for (uint32_t left = note.lanes; left != 0; left &= left - 1) {
       const int lane = std::countr_zero(left);
       const uintptr_t address = number(note.at(lane));
@@ -59,7 +62,27 @@ struct SameAddress {
   }
 
  private:
-  int found = 0;
+  /// As tiles are read: addresses that never fall, again and again for each 1st, 2nd, 4th, … part of the warp.
+  bool is_ascending(char* const* addresses) {
+    int period = kLanes;
+    uint32_t each = 1;  // lane 0 of each part
+    for (; period > 1; period /= 2) {
+      uintptr_t differ = 0;
+      for (int lane = 0; lane < period / 2; ++lane)
+        differ |= number(addresses[lane]) ^ number(addresses[lane + period / 2]);
+      if (differ != 0) break;
+      each |= each << period / 2;
+    }
+    uintptr_t last = 0;
+    for (int lane = 0; lane < period; ++lane) {
+      const uintptr_t address = number(addresses[lane]);
+      if (address < last) return false;
+      if (address != last) lanes[groups++] = 0;
+      lanes[groups - 1] |= each << lane;
+      last = address;
+    }
+    return true;
+  }
 };
 
 }  // namespace
@@ -196,15 +219,23 @@ void BlockChecks::visit(Warp& w, const Instruction* i, const AccessNote& note) {
   }
   // Lanes that read the same are one.
   SameAddress same(note);
+  ShadowPage* page = nullptr;
+  uintptr_t number_of_page = 0;
   for (int g = 0; g < same.groups; ++g) {
     const uint32_t lanes = same.lanes[g];
-    if ((lanes & (lanes - 1)) == 0) {
-      visit_one(std::countr_zero(lanes));
-      continue;
-    }
-    visitor.now = visitor.mark = now | static_cast<uint64_t>(stamp::warp_some(warp));
+    const int lane = std::countr_zero(lanes);
+    visitor.now = visitor.mark = now | static_cast<uint64_t>((lanes & (lanes - 1)) == 0 ? first_thread + lane : stamp::warp_some(warp));
     visitor.lanes = lanes;
-    visit_lane(w, visitor, std::countr_zero(lanes), note.at(std::countr_zero(lanes)), note.bytes, note);
+    const uintptr_t address = number(note.at(lane));
+    if (!page || address >> ShadowPage::kShift != number_of_page) {
+      page = &Shadow::get().page(address, note.bytes);
+      number_of_page = address >> ShadowPage::kShift;
+    }
+    // One cell, as mostly, or several.
+    if (note.bytes >> page->cell_shift != 1)
+      visit_lane(w, visitor, lane, note.at(lane), note.bytes, note);
+    else if (!visitor.read(Cell(*page, page->cell(address)), address)) [[unlikely]]
+      report(w, at, visitor.conflict, kShared, verb(note), address, note.bytes);
   }
 }
 
@@ -215,6 +246,9 @@ inline void BlockChecks::visit_lane(Warp& w, Visitor<kShared>& visitor, int lane
   ShadowPage& page = Shadow::get().page(begin, bytes);
   const size_t cell_bytes = size_t{1} << page.cell_shift;
   size_t cell = page.cell(begin);
+  if (!note.write && bytes == cell_bytes * ShadowPage::Cells::kCount && cell % ShadowPage::Cells::kCount == 0 &&
+      visitor.read_four(Cell(page, cell), begin))
+    return;
   const auto look = [&]<bool kWrite>() {
     for (uintptr_t at = begin; at < begin + bytes; at += cell_bytes, ++cell) {
       const Cell one(page, cell);
@@ -262,7 +296,7 @@ void BlockChecks::visit_runs(const Issuer& by, uint64_t mark, std::span<const Ru
   Visitor<kShared> visitor{clock_, clock_.glance<kShared>(by.w.index),  now,          mark,
                            by.at,  static_cast<int>(by.w.first_thread), 1u << by.lane};
   // Tiles are written by one and read by one: the answer for one cell holds for the next.
-  uint64_t known_write = 0, known_read = 0;
+  uint64_t known_write = 0, known_read = 0, last_read = 0, last_other = 0;
   const auto is_known = [&](uint64_t s) {
     return s == known_read || visitor.glance(s, now) || ((s ^ mark) & (stamp::kBlockMask | stamp::kWhoMask)) == 0;
   };
@@ -278,10 +312,18 @@ void BlockChecks::visit_runs(const Issuer& by, uint64_t mark, std::span<const Ru
         continue;
       }
       for (size_t k = 0; k < cells; ++k) {
+        constexpr size_t kFour = ShadowPage::Cells::kCount;
+        if ((first + k) % kFour == 0 && cells - k >= kFour &&
+            replace_four(page.cells[(first + k) / kFour], known_write, last_read, last_other, mark, by.at, write)) {
+          k += kFour - 1;
+          continue;
+        }
         const Cell cell(page, first + k);
         const uint64_t written = cell.write(), read = cell.read(0), other = cell.read(1);
         if (written == known_write && ((read | other) & stamp::kWrote) == 0 && is_known(read) &&
             (!write || is_known(other))) {
+          last_read = read;
+          last_other = other;
           if (write) {
             cell.write() = mark | stamp::kWrote;
             cell.write_at() = by.at;

@@ -11,6 +11,7 @@
 #include "emulator/ptx/inline.h"
 #include "emulator/ptx/lowering_state.h"
 #include "emulator/ptx/warp.h"
+#include "emulator/ptx/wgmma_reads.h"
 
 namespace emulator::ptx {
 
@@ -182,10 +183,13 @@ std::unique_ptr<Kernel> lower(Module& module, Function& function) {
 
   kernel.code.reserve(body.code.size() + 1);
   std::vector<size_t> start(body.code.size() + 1);
+  WgmmaReads sums(body, accesses, state.places);
   for (size_t i = 0; i < body.code.size(); ++i) {
     state.current = i;
     start[i] = kernel.code.size();
-    if (!is_nothing(body, body.code[i], state.places)) opcodes[i]->lower(l);
+    if (is_nothing(body, body.code[i], state.places)) continue;
+    sums.guard(l, i);
+    opcodes[i]->lower(l);
   }
   start.back() = kernel.code.size();
   Instruction& last = kernel.code.emplace_back();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cctype>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "emulator/ptx/constant.h"
 #include "emulator/ptx/parser.h"
@@ -38,13 +39,15 @@ class ModuleParser {
       target();
     } else if (name == "address_size") {
       if (read_integer(lexer_) != 64) lexer_.fail("only .address_size 64 is supported");
-    } else if (name == "visible" || name == "weak" || name == "common" || name == "linkonce") {
-      // Their meaning to a linker does not matter: a module is linked already.
+    } else if (name == "weak" || name == "common" || name == "linkonce") {
+      weak_ = true;
+    } else if (name == "visible") {
+      // What is visible to others does not matter here.
     } else if (name == "extern") {
       external_ = true;
     } else if (name == "entry" || name == "func") {
       function(name == "entry");
-      external_ = false;
+      external_ = weak_ = false;
     } else if (name == "file") {
       file();
     } else if (name == "section" || name.starts_with("debug_")) {
@@ -61,10 +64,10 @@ class ModuleParser {
     } else if (space_of(name, space)) {
       for (Variable& variable : read_variables(lexer_, name, true)) {
         variable.is_external = external_;
-        out_.variables.push_back(std::move(variable));
+        if (external_ || is_first(variable.name)) out_.variables.push_back(std::move(variable));
       }
       lexer_.expect(';');
-      external_ = false;
+      external_ = weak_ = false;
     } else if (name == "loc") {
       for (int i = 0; i < 3; ++i) read_integer(lexer_);
     } else {
@@ -163,10 +166,18 @@ class ModuleParser {
   /// A declaration gives way to its definition.
   void add(Function f) {
     const auto [known, is_new] = by_name_.emplace(f.name, out_.functions.size());
+    if (f.body.data() != nullptr && !is_first(f.name)) return;
     if (is_new)
       out_.functions.push_back(std::move(f));
     else if (f.body.data() != nullptr)
       out_.functions[known->second] = std::move(f);
+  }
+
+  /// A linked text may define what is weak more than once: the first counts.
+  bool is_first(std::string_view name) {
+    const bool is_new = defined_.insert(name).second;
+    if (!is_new && !weak_) lexer_.fail(cat(name, " is defined twice"));
+    return is_new;
   }
 
   void apply_aliases() {
@@ -181,8 +192,9 @@ class ModuleParser {
 
   Text& out_;
   Lexer lexer_;
-  bool external_ = false;
+  bool external_ = false, weak_ = false;
   std::unordered_map<std::string_view, size_t> by_name_;
+  std::unordered_set<std::string_view> defined_;
   std::vector<std::pair<std::string_view, std::string_view>> aliases_;
 };
 

@@ -309,6 +309,12 @@ void WarpMatrices::compute(Warp& w, size_t number, Loaded& loaded) {
   if (number >= first_) run(w, ops_[number - first_], &loaded);
 }
 
+bool WarpMatrices::holds(Ref sum) const {
+  return std::ranges::any_of(sums_, [&](const Sums& sums) {
+    return sums.held && std::ranges::find(sums.form->d, sum) != sums.form->d.end();
+  });
+}
+
 void WarpMatrices::wait(Warp& w, const Instruction* i, size_t pending) {
   fenced_ = false;
   if (groups_.size() > pending) {
@@ -476,6 +482,11 @@ void lower_mma_async(Lowering& l) {
 }
 
 }  // namespace
+
+bool holds_sums(const Warp& w, Ref sum) {
+  const auto* const all = static_cast<const BlockMatrices*>(w.block->hopper.get());
+  return all && all->warps[w.index].holds(sum);
+}
 
 }  // namespace emulator::ptx::matrix
 

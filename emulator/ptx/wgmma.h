@@ -49,6 +49,8 @@ class WarpMatrices {
   };
   /// Computes number `number`, which is delivered at the wait.
   void compute(Warp& w, size_t number, Loaded& loaded);
+  /// Whether a register is one of sums that are not delivered yet.
+  bool holds(Ref sum) const;
 
  private:
   /// Sums that wgmmas add up, as [column][row of the warp]: f32, or s32 by their bits.
@@ -81,5 +83,8 @@ class WarpMatrices {
   std::vector<Sums> sums_;
   bool fenced_ = false, ever_fenced_ = false;
 };
+
+/// Whether a register of the warp is one of sums that it has not waited for.
+bool holds_sums(const Warp& w, Ref sum);
 
 }  // namespace emulator::ptx::matrix

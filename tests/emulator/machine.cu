@@ -310,6 +310,30 @@ bool orders_streams() {
   return right;
 }
 
+/// Four bytes or two halves of a word at once.
+__global__ void parts_of_words(const unsigned* in, unsigned* out) {
+  const unsigned a = in[0], b = in[1], c = in[2];
+#define VIDEO(n, text) asm(text " %0, %1, %2, %3;" : "=r"(out[n]) : "r"(a), "r"(b), "r"(c))
+  VIDEO(0, "vabsdiff4.u32.u32.u32.add");
+  VIDEO(1, "vabsdiff4.u32.s32.s32");
+  VIDEO(2, "vadd4.s32.s32.s32.sat");
+  VIDEO(3, "vadd2.u32.u32.u32");
+  VIDEO(4, "vsub2.s32.s32.s32.sat");
+  VIDEO(5, "vavrg4.u32.u32.u32");
+  VIDEO(6, "vavrg4.s32.s32.s32");
+  VIDEO(7, "vmin4.s32.s32.s32");
+  VIDEO(8, "vmax2.u32.u32.u32");
+#undef VIDEO
+}
+
+bool computes_parts_of_words() {
+  const Array<unsigned> in({0x807f0105u, 0x7f010208u, 1000}), out(9);
+  parts_of_words<<<1, 1>>>(in.data, out.data);
+  // Bytes 80 7f 01 05 and 7f 01 02 08; halves 807f 0105 and 7f01 0208.
+  return out.get() == std::vector<unsigned>{1 + 0x7e + 1 + 3 + 1000, 0xff7e0103, 0xff7f030d, 0xff80030d, 0x8000fefd,
+                                            0x80400207, 0xff400207, 0x80010105, 0x807f0208};
+}
+
 bool replays_graphs() {
   constexpr int kN = 512;
   Array<float> data(kN), side(kN);
@@ -343,6 +367,43 @@ bool replays_graphs() {
   }
   const bool right = data.get()[kN - 1] == x && side.get()[0] == s;
   MUST(cudaGraphExecDestroy(exec));
+  return right;
+}
+
+/// Who frees a graph's memory outside of it leaves the address to the next launch.
+bool frees_a_graphs_memory_outside() {
+  cudaStream_t stream;
+  MUST(cudaStreamCreate(&stream));
+  cudaGraph_t graph;
+  MUST(cudaGraphCreate(&graph, 0));
+  cudaMemAllocNodeParams allocation{};
+  allocation.bytesize = 1024;
+  allocation.poolProps.allocType = cudaMemAllocationTypePinned;
+  allocation.poolProps.location.type = cudaMemLocationTypeDevice;
+  cudaGraphNode_t allocates, fills;
+  MUST(cudaGraphAddMemAllocNode(&allocates, graph, nullptr, 0, &allocation));
+  cudaMemsetParams fill{};
+  fill.dst = allocation.dptr;
+  fill.elementSize = 1;
+  fill.width = 1024;
+  fill.height = 1;
+  fill.value = 7;
+  MUST(cudaGraphAddMemsetNode(&fills, graph, &allocates, 1, &fill));
+  cudaGraphExec_t exec;
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+  bool right = true;
+  for (int launch = 0; launch < 3; ++launch) {
+    char last = 0;
+    MUST(cudaGraphLaunch(exec, stream));
+    MUST(cudaMemcpyAsync(&last, static_cast<char*>(allocation.dptr) + 1023, 1, cudaMemcpyDeviceToHost, stream));
+    if (launch % 2 == 0) MUST(cudaFreeAsync(allocation.dptr, stream));
+    MUST(cudaStreamSynchronize(stream));
+    if (launch % 2 != 0) MUST(cudaFree(allocation.dptr));
+    right = right && last == 7;
+  }
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaGraphDestroy(graph));
+  MUST(cudaStreamDestroy(stream));
   return right;
 }
 
@@ -384,10 +445,12 @@ int main() {
       {"counts_a_histogram", counts_a_histogram},
       {"has_variables", has_variables},
       {"computes_numbers", computes_numbers},
+      {"computes_parts_of_words", computes_parts_of_words},
       {"clusters_share_memory", clusters_share_memory, 90},
       {"copies_in_bulk", copies_in_bulk, 90},
       {"orders_streams", orders_streams},
       {"replays_graphs", replays_graphs},
+      {"frees_a_graphs_memory_outside", frees_a_graphs_memory_outside},
       {"calls_the_host", calls_the_host},
       {"allocates_in_stream_order", allocates_in_stream_order},
   });

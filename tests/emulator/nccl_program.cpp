@@ -119,32 +119,67 @@ void parts(Rank& r) {
   collective(r, kAllReduce, ncclFloat32, ncclSum, 10, 0, false);
 }
 
-/// As a framework that polls: no call blocks.
-void without_blocking(Rank& r) {
-  const auto until_done = [](ncclComm_t comm, ncclResult_t result) {
-    while (result == ncclInProgress) NCCL(ncclCommGetAsyncError(comm, &result));
-    CHECK(result == ncclSuccess, ncclGetLastError(comm));
-  };
+ncclConfig_t never_blocking() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  Rank mine = r, part = r;
-  mine.comm = nullptr;
+  return config;
+}
+
+/// From here on no call of the rank's communicator blocks.
+void stop_blocking(Rank& r) {
   NCCL(ncclCommDestroy(r.comm));
+  r.comm = nullptr;
   r.meet(0);
   if (r.rank == 0) board->id_is_here = 0;
   r.meet(1);
-  const ncclResult_t result = ncclCommInitRankConfig(&mine.comm, r.size, r.id(), r.rank, &config);
-  CHECK(result == ncclInProgress && mine.comm);
-  until_done(mine.comm, result);
-  collective(mine, kAllReduce, ncclFloat32, ncclSum, 1000, 0, true);
-  until_done(mine.comm, ncclCommSplit(mine.comm, 3, r.rank, &part.comm, &config));
-  until_done(part.comm, ncclInProgress);
+  ncclConfig_t config = never_blocking();
+  const ncclResult_t result = ncclCommInitRankConfig(&r.comm, r.size, r.id(), r.rank, &config);
+  CHECK(result == ncclInProgress && r.comm);
+  r.until_done(result);
+}
+
+void without_blocking(Rank& r) {
+  stop_blocking(r);
+  Rank part = r;
+  collective(r, kAllReduce, ncclFloat32, ncclSum, 1000, 0, true);
+  ncclConfig_t config = never_blocking();
+  r.until_done(ncclCommSplit(r.comm, 3, r.rank, &part.comm, &config));
+  part.until_done(ncclInProgress);
   collective(part, kAllGather, ncclFloat32, ncclSum, 1000, 0, true);
   r.meet(2);
   NCCL(ncclCommAbort(part.comm));
-  until_done(mine.comm, ncclCommFinalize(mine.comm));
-  NCCL(ncclCommDestroy(mine.comm));
+  r.until_done(ncclCommFinalize(r.comm));
+  NCCL(ncclCommDestroy(r.comm));
   r.comm = nullptr;
+}
+
+/// NCCL's own thread puts the calls into the stream that this one captures.
+void captured_without_blocking(Rank& r) {
+  stop_blocking(r);
+  Buffer x(values(r.rank, ncclFloat32, 0, 5000)), y(5000 * 4);
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  CUDA(cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal));
+  const ncclResult_t result = ncclAllReduce(x.at(), y.at(), 5000, ncclFloat32, ncclSum, r.comm, r.stream);
+  CHECK(result == ncclInProgress);
+  r.until_done(result);
+  NCCL(ncclGroupStart());
+  NCCL(ncclBroadcast(y.at(), x.at(), 5000, ncclFloat32, 0, r.comm, r.stream));
+  r.until_done(ncclGroupEnd());
+  CUDA(cudaStreamEndCapture(r.stream, &graph));
+  size_t nodes = 0;
+  CUDA(cudaGraphGetNodes(graph, nullptr, &nodes));
+  CHECK(nodes == 2);
+  CUDA(cudaGraphInstantiate(&exec, graph, 0));
+  double factor = 1;
+  for (int i = 0; i < 3; ++i) {
+    CUDA(cudaGraphLaunch(exec, r.stream));
+    collective(r, kAllReduce, ncclInt32, ncclSum, 100, 0, false);  // between the replays
+    SAME(x, ncclFloat32, 0, 5000, [&](size_t k) { return factor * reduced(ncclSum, ncclFloat32, r.size, k); });
+    factor *= r.size;
+  }
+  CUDA(cudaGraphExecDestroy(exec));
+  CUDA(cudaGraphDestroy(graph));
 }
 
 void captured(Rank& r) {
@@ -232,6 +267,21 @@ void other_kind(Rank& r) {
   r.expect(ncclInvalidUsage,
            {"collective #2", "rank 0 calls all_reduce of 1024 f32 (sum)", "broadcast of 512 bf16 (root 0)"});
   CHECK(ncclAllReduce(x.at(), x.at(), 8, ncclFloat32, ncclSum, r.comm, r.stream) == ncclInvalidUsage);
+}
+
+void capture_ends_too_early(Rank& r) {
+  stop_blocking(r);
+  r.meet(2);
+  Buffer x(4096);
+  cudaGraph_t graph;
+  // On a busy machine NCCL's thread may still come in time.
+  for (int i = 0; i < 100 && r.error() == ncclSuccess; ++i) {
+    CUDA(cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal));
+    ncclAllReduce(x.at(), x.at(), 8, ncclFloat32, ncclSum, r.comm, r.stream);
+    CUDA(cudaStreamEndCapture(r.stream, &graph));
+    while (r.error() == ncclInProgress) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  r.expect(ncclInvalidUsage, {"all_reduce of 8 f32 (sum, captured into a graph)", "was called in a capture that ended while", "ncclCommGetAsyncError"});
 }
 
 void other_root(Rank& r) {
@@ -411,10 +461,11 @@ bool run(const Check& check, int size, bool threads) {
     }
   }
   std::printf("%s %s (%d %s)\n", good ? "ok    " : "FAILED", check.name, size, threads ? "threads" : "processes");
-  char text[4096];
-  lseek(log, 0, SEEK_SET);
-  for (ssize_t n; !good && (n = read(log, text, sizeof text)) > 0;)
-    std::fwrite(text, 1, static_cast<size_t>(n), stdout);
+  std::string said(static_cast<size_t>(lseek(log, 0, SEEK_END)), ' ');
+  if (pread(log, said.data(), said.size(), 0) < 0) said = "its log cannot be read";
+  // --check streams has its own exit code, and says why here.
+  if (!good || said.find("between streams") != std::string::npos || said.find("in stream order") != std::string::npos)
+    std::printf("%s\n", said.c_str());
   close(log);
   return good;
 }
@@ -428,10 +479,12 @@ constexpr Check kChecks[] = {
     {"split and shrink", parts, 1, 4},
     {"calls that do not block", without_blocking, 1, 4},
     {"collectives in a graph", captured, 2, 3},
+    {"collectives in a graph, calls that do not block", captured_without_blocking, 1, 3},
     {"several streams", several_streams, 2, 3},
     {"one thread for four ranks", one_thread, 1, 1, true, false},
     {"mistake: another kind", other_kind, 2, 3},
     {"mistake: another root", other_root, 2, 2},
+    {"mistake: a capture that ends too early", capture_ends_too_early, 1, 2},
     {"mistake: captured on one rank", captured_on_one, 2, 3},
     {"mistake: no device memory", no_device_memory, 2, 2},
     {"mistake: buffers overlap", buffers_overlap, 2, 2},

@@ -87,6 +87,11 @@ struct Rank {
     NCCL(ncclCommInitRank(&comm, size, id(), rank));
     CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   }
+  /// As a framework that polls: no call blocks.
+  void until_done(ncclResult_t result) const {
+    while (result == ncclInProgress) NCCL(ncclCommGetAsyncError(comm, &result));
+    CHECK(result == ncclSuccess, ncclGetLastError(comm));
+  }
   void finish() const { CUDA(cudaStreamSynchronize(stream)); }
   ncclResult_t error() const {
     ncclResult_t result;
@@ -226,28 +231,28 @@ inline void collective(const Rank& r, int kind, ncclDataType_t type, ncclRedOp_t
   const auto elsewhere = [&](char* p, bool used) { return used || in_place ? p : nullptr; };
   switch (kind) {
     case kAllReduce:
-      NCCL(ncclAllReduce(from, to, n, type, op, r.comm, r.stream));
+      r.until_done(ncclAllReduce(from, to, n, type, op, r.comm, r.stream));
       break;
     case kReduce:
-      NCCL(ncclReduce(from, elsewhere(to, is_root), n, type, op, root, r.comm, r.stream));
+      r.until_done(ncclReduce(from, elsewhere(to, is_root), n, type, op, root, r.comm, r.stream));
       break;
     case kBroadcast:
-      NCCL(ncclBroadcast(elsewhere(from, is_root), to, n, type, root, r.comm, r.stream));
+      r.until_done(ncclBroadcast(elsewhere(from, is_root), to, n, type, root, r.comm, r.stream));
       break;
     case kAllGather:
-      NCCL(ncclAllGather(from, to, n, type, r.comm, r.stream));
+      r.until_done(ncclAllGather(from, to, n, type, r.comm, r.stream));
       break;
     case kReduceScatter:
-      NCCL(ncclReduceScatter(from, to, n, type, op, r.comm, r.stream));
+      r.until_done(ncclReduceScatter(from, to, n, type, op, r.comm, r.stream));
       break;
     case kAllToAll:
-      NCCL(ncclAlltoAll(from, to, n, type, r.comm, r.stream));
+      r.until_done(ncclAlltoAll(from, to, n, type, r.comm, r.stream));
       break;
     case kGather:
-      NCCL(ncclGather(from, elsewhere(to, is_root), n, type, root, r.comm, r.stream));
+      r.until_done(ncclGather(from, elsewhere(to, is_root), n, type, root, r.comm, r.stream));
       break;
     default:
-      NCCL(ncclScatter(elsewhere(from, is_root), to, n, type, root, r.comm, r.stream));
+      r.until_done(ncclScatter(elsewhere(from, is_root), to, n, type, root, r.comm, r.stream));
   }
   r.finish();
   CHECK(r.error() == ncclSuccess);

@@ -56,15 +56,15 @@ MUTANTS = [
     ("runtime: the default stream waits for an event, whichever is asked to", "kernels/cuda/runtime.cu", "cudaStreamWaitEvent(to_stream(stream), ", "cudaStreamWaitEvent(nullptr, ", "ranks"),
     ("event: record does nothing", "core/stream.cpp", "if (handle_) kernels::runtime(device_.kind).record_event(handle_, device_.index, stream);", "(void)stream;", "train"),
     ("event: block does nothing", "core/stream.cpp", "if (handle_) kernels::runtime(device_.kind).wait_event(device_.index, stream, handle_);", "(void)stream;", "train"),
-    ("event: the host does not wait", "core/stream.cpp", "if (handle_) kernels::runtime(device_.kind).synchronize_event(handle_);", ";", "train"),
+    ("event: the host does not wait", "core/stream.cpp", "kernels::runtime(device_.kind).synchronize_event(handle_);", "(void)handle_;", "train"),
     ("copy: what goes to the host leaves on a stream of its own", "core/ops/copy.cpp", "kernels::transfer(current_queue(device), name,",
      "static const Stream aside(device);\n  kernels::transfer({device, aside.handle()}, name,", "graph"),
     ("graph: replayed on the stream of the capture", "core/graph.cpp", "state_->executable, queue.stream);", "state_->executable, state_->stream.handle());", "graph"),
     ("graph: its inputs are copied on a stream of their own", "core/graph.cpp", "for (size_t i = 0; i < inputs.size(); ++i) inputs_[i].copy_(inputs[i]);",
      "{\n    const Stream aside(device_);\n    const StreamGuard guard(aside);\n    for (size_t i = 0; i < inputs.size(); ++i) inputs_[i].copy_(inputs[i]);\n  }", "graph"),
-    ("graph: its position of the generator is written on a stream of its own", "core/random.cpp", "state_.slice(0, 1, 1).fill_(", "const Stream aside(device_);\n  const StreamGuard guard(aside);\n  state_.slice(0, 1, 1).fill_(", "dropout"),
+    ("graph: its position of the generator is written on a stream of its own", "core/random.cpp", "state_.slice(0, 1, ", "const Stream aside(device_);\n  const StreamGuard guard(aside);\n  state_.slice(0, 1, ", "dropout"),
     ("sums of the steps are cleared on a stream of their own", "train/step_sums.cpp", "loss_sum_.zero_();",
-     "const Stream aside(ranks_.device());\n  const StreamGuard guard(aside);\n  loss_sum_.zero_();", "graph"),
+     "const Stream aside(world_.device());\n  const StreamGuard guard(aside);\n  loss_sum_.zero_();", "graph"),
     ("nccl: the collective does not wait for its input", "dist/group/nccl_group.cpp", "ready.block(stream_.handle());", ";", "ranks"),
     ("nccl: the event before a collective is recorded on its own stream", "dist/group/nccl_group.cpp", "ready.record(current_stream(device_));", "ready.record(stream_.handle());", "ranks"),
     ("nccl: nobody waits for the collective", "dist/group/nccl_group.cpp", "event_->block(current_stream(device_));", ";", "ranks"),
@@ -110,6 +110,18 @@ def run(build, work, kind, program=None):
     return done.returncode, (said or [""])[0][:160]
 
 
+def compile_command(build, file):
+    """The command that compiles a source, and the text of the file that includes it under WEFT_UNITY, or None."""
+    commands = json.loads((build / "compile_commands.json").read_text())
+    for command in commands:
+        if command["file"] == str(ROOT / file):
+            return command, None
+    for command in commands:
+        if "/Unity/" in command["file"] and f'"{ROOT / file}"' in (text := pathlib.Path(command["file"]).read_text()):
+            return command, text
+    raise SystemExit(f"order_mutants: no command in {build}/compile_commands.json compiles {file}")
+
+
 def mutant_program(build, work, file, old, new, name):
     """The program linked with the broken file, or why there is none."""
     text = (ROOT / file).read_text()
@@ -117,8 +129,11 @@ def mutant_program(build, work, file, old, new, name):
         return None, "its text is not there any more"
     broken = work / pathlib.Path(file).name
     broken.write_text(text.replace(old, new, 1))
-    commands = json.loads((build / "compile_commands.json").read_text())
-    command = next(c for c in commands if c["file"] == str(ROOT / file))
+    command, together = compile_command(build, file)
+    if together:  # sources by the dozen: the whole dozen is compiled again
+        whole = work / "together.cpp"
+        whole.write_text(together.replace(f'"{ROOT / file}"', f'"{broken}"'))
+        broken = whole
     words = re.sub(r"-Werror\b(=\S+)?", "-w", command["command"])
     obj = work / (broken.stem + ".o")
     words = re.sub(r" -o \S+ -c \S+| -c \S+ -o \S+", f" -I{(ROOT / file).parent} -o {obj} -c {broken}", words)

@@ -69,6 +69,7 @@ race(wgmma_operand_overwritten "write of 4 bytes ${hopper_at}[^\n]* against the 
 race(wgmma_reads_rows_of_others "data race: wgmma of [0-9]+ bytes ${hopper_at}[^\n]* against the write ${hopper_at}.*missing: __syncthreads or an mbarrier")
 race(wgmma_load_not_awaited_by_all "data race: wgmma of [0-9]+ bytes ${hopper_at}[^\n]* against the asynchronous copy to shared memory ${hopper_at}.*missing: the wait on the mbarrier")
 race(wgmma_not_awaited_by_all "write of 4 bytes ${hopper_at}[^\n]* against the wgmma ${hopper_at}.*missing: wgmma.wait_group")
+race(wgmma_wait_skipped_by_one_warp "thread \\(0,0,0\\) ${hopper_at}[^\n]*: warp 0 reads the sums of a wgmma that it has not waited for")
 race(stores_of_two_tiles "cp.async.bulk of 128 bytes ${hopper_at}[^\n]* against the asynchronous store ${hopper_at}.*global memory")
 race(remote_write_too_early "${hopper_at}[^\n]* against the (read|write) ${hopper_at}.*missing: a barrier of the cluster")
 race(remote_read_too_early "${hopper_at}[^\n]* against the (read|write) ${hopper_at}.*missing: a barrier of the cluster")

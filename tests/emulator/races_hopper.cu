@@ -25,6 +25,7 @@ enum class Race {
   wgmma_reads_rows_of_others,
   wgmma_load_not_awaited_by_all,
   wgmma_not_awaited_by_all,
+  wgmma_wait_skipped_by_one_warp,
   stores_of_two_tiles,
   remote_write_too_early,
   remote_read_too_early,
@@ -51,6 +52,7 @@ constexpr Named kNames[] = {
     {"wgmma_reads_rows_of_others", Race::wgmma_reads_rows_of_others},
     {"wgmma_load_not_awaited_by_all", Race::wgmma_load_not_awaited_by_all},
     {"wgmma_not_awaited_by_all", Race::wgmma_not_awaited_by_all},
+    {"wgmma_wait_skipped_by_one_warp", Race::wgmma_wait_skipped_by_one_warp},
     {"stores_of_two_tiles", Race::stores_of_two_tiles},
     {"remote_write_too_early", Race::remote_write_too_early},
     {"remote_read_too_early", Race::remote_read_too_early},
@@ -288,6 +290,16 @@ __global__ void block_kernel(Race race, bool right, int* data) {
       if (right || t < 96) asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
       tile[t / 32 * 128 + t % 32] = 1;  // of the warp's own rows
       asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+      data[t] = static_cast<int>(sums[0] + sums[1] + sums[2] + sums[3]);
+      return;
+    }
+    case Race::wgmma_wait_skipped_by_one_warp: {
+      float sums[4] = {};
+      for (int i = t; i < 1024; i += kThreads) tile[i] = 0;
+      proxy_fence();
+      __syncthreads();
+      multiply(tile, tile + 512, sums);
+      if (right || t >= 32) asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
       data[t] = static_cast<int>(sums[0] + sums[1] + sums[2] + sums[3]);
       return;
     }

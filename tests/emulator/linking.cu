@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver's linker on PTX: a kernel calls a function and reads a variable of another text; both texts number their files from 1.
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <cstring>
+#include <string>
+
+#include "promises.h"
+
+namespace {
+
+#define DRIVER(call) must(static_cast<cudaError_t>(call), #call)
+
+const std::string kHead = ".version 8.0\n.target sm_80\n.address_size 64\n";
+
+const std::string kKernel = kHead + R"(
+.extern .func (.param .b32 result) scaled (.param .b32 value);
+.extern .const .align 4 .b32 offset;
+.visible .entry add_scaled(.param .u64 data)
+{
+  .reg .b64 %rd<4>;
+  .reg .b32 %r<6>;
+  .loc 1 12 0
+  ld.param.u64 %rd1, [data];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd2, %r1, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  ld.global.u32 %r2, [%rd3];
+  {
+    .param .b32 to;
+    .param .b32 from;
+    st.param.b32 [to], %r2;
+    call.uni (from), scaled, (to);
+    ld.param.b32 %r3, [from];
+  }
+  ld.const.u32 %r4, [offset];
+  add.s32 %r5, %r3, %r4;
+  st.global.u32 [%rd3], %r5;
+  ret;
+}
+.file 1 "kernel.cu"
+)";
+
+const std::string kFunction = kHead + R"(
+.visible .const .align 4 .b32 offset = 1000;
+.visible .func (.param .b32 result) scaled (.param .b32 value)
+{
+  .reg .b32 %r<3>;
+  .loc 1 7 0
+  ld.param.b32 %r1, [value];
+  mul.lo.s32 %r2, %r1, 3;
+  st.param.b32 [result], %r2;
+  ret;
+}
+.file 1 "function.cu"
+)";
+
+CUresult add(CUlinkState link, const std::string& ptx, const char* name) {
+  return cuLinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(ptx.c_str()), ptx.size() + 1, name, 0, nullptr, nullptr);
+}
+
+bool links_two_texts() {
+  CUlinkState link;
+  DRIVER(cuLinkCreate(0, nullptr, nullptr, &link));
+  DRIVER(add(link, kKernel, "kernel.ptx"));
+  DRIVER(add(link, kFunction, "function.ptx"));
+  void* image = nullptr;
+  size_t bytes = 0;
+  DRIVER(cuLinkComplete(link, &image, &bytes));
+  CUmodule module;
+  DRIVER(cuModuleLoadData(&module, image));
+  DRIVER(cuLinkDestroy(link));  // the module does not need it any more
+  CUfunction kernel;
+  DRIVER(cuModuleGetFunction(&kernel, module, "add_scaled"));
+  const Array<int> data({1, 2, 3, 4});
+  void* arguments[] = {const_cast<int**>(&data.data)};
+  DRIVER(cuLaunchKernel(kernel, 1, 1, 1, 4, 1, 1, 0, nullptr, arguments, nullptr));
+  MUST(cudaDeviceSynchronize());
+  const bool right = bytes > 0 && data.get() == std::vector<int>{1003, 1006, 1009, 1012};
+  DRIVER(cuModuleUnload(module));
+  return right;
+}
+
+/// The error goes to the caller's buffer.
+bool refuses_a_second_definition() {
+  char errors[200] = "nothing was written";
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {errors, reinterpret_cast<void*>(sizeof(errors))};
+  CUlinkState link;
+  DRIVER(cuLinkCreate(2, options, values, &link));
+  bool right = errors[0] == 0;
+  DRIVER(add(link, kFunction, "first.ptx"));
+  right = right && add(link, kFunction, "second.ptx") == CUDA_ERROR_INVALID_PTX;
+  std::printf("%s\n", errors);
+  right = right && std::strstr(errors, "second.ptx: ") && std::strstr(errors, "offset is defined twice");
+  DRIVER(cuLinkDestroy(link));
+  return right;
+}
+
+}  // namespace
+
+int main() {
+  MUST(cudaFree(nullptr));
+  return keep_promises({{"links_two_texts", links_two_texts}, {"refuses_a_second_definition", refuses_a_second_definition}});
+}
