@@ -16,7 +16,7 @@ namespace {
 /// How one reduction folds values of type S.
 template <class S>
 struct Fold {
-  /// Of results over many blocks of at most kBuffer elements (rows: kBlockRows) in S.
+  /// Of results over many numbers; a few of them at a time (rows: kBlockRows) are folded in S.
   using Wide = std::conditional_t<std::is_floating_point_v<S>, double, S>;
   Reduce f;
   S start() const {
@@ -32,21 +32,26 @@ struct Fold {
     if (f == Reduce::min) return b < a || b != b ? b : a;
     return a + b;
   }
-  S run(const S* x, int64_t n) const {
-    S result = start();
+  Wide run(const S* x, int64_t n) const {
     if (f == Reduce::max || f == Reduce::min) {
+      S result = start();
       for (int64_t i = 0; i < n; ++i) result = join(result, x[i]);
-      return result;
+      return static_cast<Wide>(result);
     }
-    // Sixteen sums side by side: vectorised, and the error grows with n / 16.
-    constexpr int64_t kLanes = 16;
-    S lanes[kLanes] = {};
+    // Sixteen sums side by side, vectorised, of at most eight numbers each before they go on in f64.
+    constexpr int64_t kLanes = 16, kTerms = 8;
+    Wide totals[kLanes] = {};
     int64_t i = 0;
     const bool squares = f == Reduce::sum_squares || f == Reduce::norm;
-    for (; i + kLanes <= n; i += kLanes)
-      for (int64_t l = 0; l < kLanes; ++l) lanes[l] += squares ? x[i + l] * x[i + l] : x[i + l];
-    for (; i < n; ++i) lanes[0] += squares ? x[i] * x[i] : x[i];
-    for (const S lane : lanes) result += lane;
+    while (i + kLanes <= n) {
+      S lanes[kLanes] = {};
+      for (const int64_t end = std::min(i + kLanes * kTerms, n); i + kLanes <= end; i += kLanes)
+        for (int64_t l = 0; l < kLanes; ++l) lanes[l] += squares ? x[i + l] * x[i + l] : x[i + l];
+      for (int64_t l = 0; l < kLanes; ++l) totals[l] += static_cast<Wide>(lanes[l]);
+    }
+    Wide result = 0;
+    for (; i < n; ++i) result += static_cast<Wide>(squares ? x[i] * x[i] : x[i]);
+    for (const Wide total : totals) result += total;
     return result;
   }
   void add_row(S* sums, const S* x, int64_t n) const {
@@ -103,8 +108,7 @@ Fold<S>::Wide reduce_at(const Fold<S>& fold, const View& x, const Nest<1>& nest,
   nest.walk(begin, end, [&](const auto& offset, int64_t length) {
     for (int64_t at = 0; at < length; at += kBuffer) {
       const int64_t n = std::min(kBuffer, length - at), stride = nest.inner_strides()[0];
-      const S part = fold.run(elements(x, base + offset[0] + at * stride, stride, n, buffer), n);
-      total = fold.join(total, static_cast<Wide>(part));
+      total = fold.join(total, fold.run(elements(x, base + offset[0] + at * stride, stride, n, buffer), n));
     }
   });
   return total;

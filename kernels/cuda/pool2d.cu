@@ -201,11 +201,14 @@ __global__ void adaptive_forward_kernel(T* y, const T* x, const Shape s, int64_t
     A sum[V];
     for (int i = 0; i < V; ++i) sum[i] = A(0);
     for (int64_t h = rows.first; h < rows.end; ++h) {
+      A of_row[V];  // one long sum would round more
+      for (int i = 0; i < V; ++i) of_row[i] = A(0);
 #pragma unroll 4
       for (int64_t q = columns.first; q < columns.end; ++q) {
         const Vec<T, V> values = Vec<T, V>::load(x + ((at.n * s.H + h) * s.W + q) * s.C + at.channel);
-        for (int i = 0; i < V; ++i) sum[i] += from<A>(values[i]);
+        for (int i = 0; i < V; ++i) of_row[i] += from<A>(values[i]);
       }
+      for (int i = 0; i < V; ++i) sum[i] += of_row[i];
     }
     const int64_t count = (rows.end - rows.first) * (columns.end - columns.first);
     Vec<T, V> out;
@@ -300,7 +303,7 @@ void avg_pool2d_backward(const Queue& queue, const View& dx, const View& dy, Poo
 
 void adaptive_avg_pool2d_forward(const Queue& queue, const View& y, const View& x) {
   const Shape s = shape_of("adaptive_avg_pool2d_forward", y, x);
-  if (s.P == 1 && s.Q == 1 && s.H * s.W > 64) return reduce(queue, Reduce::mean, y, x);  // splits long sums
+  if (s.P == 1 && s.Q == 1 && s.H * s.W > 32) return reduce(queue, Reduce::mean, y, x);  // splits long sums
   with_dtype<float, bf16, f16, double>(x.dtype, "adaptive_avg_pool2d_forward", [&]<class T>() {
     with_units<T>(y.numel(), s.C, {&y, &x}, [&]<int V>(dim3 grid, int64_t units) {
       launch(queue, "adaptive_avg_pool2d_forward", grid, dim3(kThreads), 0, &adaptive_forward_kernel<V, T>, y.as<T>(),

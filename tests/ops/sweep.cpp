@@ -1,0 +1,606 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops on awkward numbers: large offsets, constant rows, ties, outliers, NaN, zeros, nothing, odd strides. Each result
+// and gradient is held against f64; its largest error, relative to the tensor's largest true value, may be four times
+// that of a plain formula in f32 (rounded to the dtype), or two units where that is less.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <random>
+
+#include "core/autograd.h"
+#include "core/ops/add.h"
+#include "core/ops/affine.h"
+#include "core/ops/batch_norm.h"
+#include "core/ops/clamp.h"
+#include "core/ops/conv2d.h"
+#include "core/ops/conv2d_norm.h"
+#include "core/ops/cross_entropy.h"
+#include "core/ops/div.h"
+#include "core/ops/layer_norm.h"
+#include "core/ops/leaky_relu.h"
+#include "core/ops/linear.h"
+#include "core/ops/log_softmax.h"
+#include "core/ops/matmul.h"
+#include "core/ops/maximum.h"
+#include "core/ops/mean.h"
+#include "core/ops/mse_loss.h"
+#include "core/ops/mul.h"
+#include "core/ops/nll_loss.h"
+#include "core/ops/pool2d.h"
+#include "core/ops/pow.h"
+#include "core/ops/rms_norm.h"
+#include "core/ops/softmax.h"
+#include "core/ops/sub.h"
+#include "core/ops/sum.h"
+#include "core/ops/unary.h"
+#include "tests/ops/plain.h"
+#include "tests/support/compare.h"
+#include "tests/support/devices.h"
+
+namespace weft::test {
+namespace {
+
+constexpr size_t kRows = 6, kColumns = 40;  // of the first input, which a pattern fills
+using Tensors = std::vector<Tensor>;
+template <class S>
+using Matrices = std::vector<Plains<S>>;  // the inputs of an op
+
+/// `others`: sizes of further inputs, standard normal, f32 where the first is bf16 if `wide`.
+struct Op {
+  std::string name;
+  std::vector<Shape> others;
+  std::function<Tensor(const Tensors&)> op;
+  std::function<Plains<float>(const Matrices<float>&)> plain;
+  std::function<Plains<double>(const Matrices<double>&)> truth;
+  bool wide = false;
+  bool low = true;  ///< gradients in bf16, too: not where backward reads the rounded y
+};
+
+template <class F>
+Op make(std::string name, std::vector<Shape> others, std::function<Tensor(const Tensors&)> op, F formula,
+        bool wide = false, bool low = true) {
+  return {std::move(name), std::move(others), std::move(op), formula, formula, wide, low};
+}
+
+/// Calls f(row, C, y) for each row of x.
+template <class S, class F>
+Plains<S> by_rows(const Plains<S>& x, const F& f) {
+  Plains<S> y;
+  for (size_t r = 0; r < x.size(); r += kColumns) f(&x[r], y);
+  return y;
+}
+
+template <class F>
+Op elementwise(std::string name, Tensor (*op)(const Tensor&), F f) {
+  return make(std::move(name), {}, [op](const Tensors& x) { return op(x[0]); }, [f](const auto& in) {
+    auto y = in[0];
+    for (auto& value : y) value = f(value);
+    return y;
+  });
+}
+
+template <class F>
+Op binary(std::string name, Tensor (*op)(const Tensor&, const Tensor&), bool broadcast, F f) {
+  const Shape other = broadcast ? Shape{kColumns} : Shape{kRows, kColumns};
+  return make(std::move(name), {other}, [op](const Tensors& x) { return op(x[0], x[1]); }, [f](const auto& in) {
+    auto y = in[0];
+    for (size_t i = 0; i < y.size(); ++i) y[i] = f(y[i], in[1][i % in[1].size()]);
+    return y;
+  });
+}
+
+template <class S>
+void log_softmax_row(const Plain<S>* x, Plains<S>& y) {
+  const Plain<S> most = largest(x, kColumns);
+  Plains<S> terms;
+  for (size_t c = 0; c < kColumns; ++c) terms.push_back(exp(x[c] - most));
+  const Plain<S> log_sum = log(total(terms));
+  for (size_t c = 0; c < kColumns; ++c) y.push_back((x[c] - most) - log_sum);
+}
+
+constexpr size_t label_of(size_t row) { return row * 7 % kColumns; }
+
+/// The loss of each row, summed. smoothing: of the labels.
+template <class S>
+Plains<S> cross_entropy_of(const Plains<S>& x, double smoothing) {
+  Plains<S> losses;
+  by_rows(x, [&](const Plain<S>* row, Plains<S>&) {
+    Plains<S> p, terms;
+    log_softmax_row(row, p);
+    for (size_t c = 0; c < kColumns; ++c) {
+      const double target = (c == label_of(losses.size()) ? 1 - smoothing : 0) + smoothing / kColumns;
+      if (target != 0) terms.push_back(p[c] * Plain<S>(static_cast<S>(-target)));
+    }
+    losses.push_back(total(terms));
+  });
+  return losses;
+}
+
+Tensor labels_for(const Tensor& x) {
+  std::vector<int64_t> labels;
+  for (int64_t r = 0; r < x.size(0); ++r) labels.push_back(static_cast<int64_t>(label_of(static_cast<size_t>(r))));
+  return Tensor::from(labels).to(x.device());
+}
+
+template <class S>
+void norm_row(const Plain<S>* x, size_t step, size_t n, bool centred, double eps, Plains<S>& y) {
+  Plains<S> values, squares;
+  for (size_t i = 0; i < n; ++i) values.push_back(x[i * step]);
+  const Plain<S> count = static_cast<S>(n);
+  // The mean of distances from the first value: exact where all are equal.
+  if (centred) {
+    Plains<S> distances;
+    for (const auto& value : values) distances.push_back(value - values[0].value);
+    const Plain<S> mean = total(distances) / count;
+    for (size_t i = 0; i < n; ++i) values[i] = distances[i] - mean;
+  }
+  for (const auto& value : values) squares.push_back(value * value);
+  const Plain<S> root = sqrt(total(squares) / count + Plain<S>(static_cast<S>(eps)));
+  for (const auto& value : values) y.push_back(value / root);
+}
+
+template <class S>
+Plains<S> normed(const Matrices<S>& in, bool centred) {
+  Plains<S> y = by_rows(in[0], [&](const Plain<S>* row, Plains<S>& to) { norm_row(row, 1, kColumns, centred, 1e-5, to); });
+  for (size_t i = 0; i < y.size(); ++i) {
+    y[i] = y[i] * in[1][i % kColumns];
+    if (in.size() > 2) y[i] = y[i] + in[2][i % kColumns];
+  }
+  return y;
+}
+
+/// a [m, k] b [n, k]^T.
+template <class S>
+Plains<S> product(const Plains<S>& a, const Plains<S>& b, size_t k) {
+  Plains<S> y;
+  for (size_t i = 0; i < a.size(); i += k)
+    for (size_t j = 0; j < b.size(); j += k) {
+      Plains<S> terms;
+      for (size_t l = 0; l < k; ++l) terms.push_back(a[i + l] * b[j + l]);
+      y.push_back(in_order(terms));
+    }
+  return y;
+}
+
+/// The first input as an image of 6 x 10 positions and 4 channels.
+Tensor image(const Tensor& x) { return x.reshape({x.numel() / 240, 6, 10, 4}); }
+
+/// Calls f(values of the window, y) for windows of `size` x `size` without padding.
+template <class S, class F>
+Plains<S> windows(const Plains<S>& x, size_t size, size_t step, const F& f) {
+  Plains<S> y;
+  for (size_t p = 0; !x.empty() && p + size <= 6; p += step)
+    for (size_t q = 0; q + size <= 10; q += step)
+      for (size_t c = 0; c < 4; ++c) {
+        Plains<S> values;
+        for (size_t h = p; h < p + size; ++h)
+          for (size_t w = q; w < q + size; ++w) values.push_back(x[(h * 10 + w) * 4 + c]);
+        y.push_back(f(values));
+      }
+  return y;
+}
+
+template <class S>
+Plains<S> convolved(const Matrices<S>& in) {  // 3x3, 4 channels to 2
+  Plains<S> y;
+  for (size_t p = 0; !in[0].empty() && p + 3 <= 6; ++p)
+    for (size_t q = 0; q + 3 <= 10; ++q)
+      for (size_t o = 0; o < 2; ++o) {
+        Plains<S> terms;
+        for (size_t t = 0; t < 36; ++t)
+          terms.push_back(in[0][((p + t / 12) * 10 + q + t / 4 % 3) * 4 + t % 4] * in[1][o * 36 + t]);
+        y.push_back(in_order(terms));
+      }
+  return y;
+}
+
+std::vector<Op> ops() {
+  const auto mean_of = [](const auto& x) { return total(x) / typename std::decay_t<decltype(x)>::value_type(int(x.size())); };
+  std::vector<Op> all;
+  const auto add_op = [&](Op op) { all.push_back(std::move(op)); };
+#define WEFT_UNARY(name, formula)                                        \
+  add_op(elementwise(#name, &weft::name, [](auto x) {                          \
+    using P [[maybe_unused]] = decltype(x);                              \
+    using S = decltype(x.value);                                         \
+    [[maybe_unused]] const S v = x.value;                                \
+    return formula;                                                      \
+  }))
+  WEFT_UNARY(neg, P(0) - x);
+  WEFT_UNARY(square, x * x);
+  WEFT_UNARY(abs, x.then(std::abs(v), v > 0 ? 1 : v < 0 ? -1 : 0));
+  WEFT_UNARY(sign, P(v > 0 ? 1 : v < 0 ? -1 : 0));
+  WEFT_UNARY(exp, weft::test::exp(x));
+  WEFT_UNARY(log, weft::test::log(x));
+  WEFT_UNARY(sqrt, weft::test::sqrt(x));
+  WEFT_UNARY(reciprocal, P(1) / x);
+  WEFT_UNARY(sin, x.then(std::sin(v), std::cos(v)));
+  WEFT_UNARY(cos, x.then(std::cos(v), -std::sin(v)));
+  WEFT_UNARY(relu, x.then(v < 0 ? 0 : v, v <= 0 ? 0 : 1));
+  WEFT_UNARY(sigmoid, x.then(1 / (1 + std::exp(-v)), (1 / (1 + std::exp(-v))) * (1 - 1 / (1 + std::exp(-v)))));
+  WEFT_UNARY(tanh, x.then(std::tanh(v), 1 - std::tanh(v) * std::tanh(v)));
+#undef WEFT_UNARY
+  const auto one = [&](std::string name, std::function<Tensor(const Tensor&)> op, auto f) {
+    add_op(make(std::move(name), {}, [op](const Tensors& x) { return op(x[0]); }, [f](const auto& in) {
+      auto y = in[0];
+      for (auto& value : y) value = f(value);
+      return y;
+    }));
+  };
+  one("clamp", [](const Tensor& x) { return clamp(x, -1, 1); },
+      [](auto x) { return x.then(x.value < -1 ? -1 : x.value > 1 ? 1 : x.value, x.value > -1 && x.value < 1 ? 1 : 0); });
+  one("leaky_relu", [](const Tensor& x) { return leaky_relu(x, 0.25); },
+      [](auto x) { return x.then(x.value > 0 ? x.value : x.value / 4, x.value > 0 ? 1 : 0.25f); });
+  one("affine", [](const Tensor& x) { return affine(x, 0.5, 3); }, [](auto x) { return x.then(x.value / 2 + 3, 0.5f); });
+  one("pow", [](const Tensor& x) { return pow(x, 3); },
+      [](auto x) { return x.then(std::pow(x.value, decltype(x.value)(3)), 3 * std::pow(x.value, decltype(x.value)(2))); });
+  for (const bool broadcast : {false, true}) {
+    const std::string tail = broadcast ? " of a row" : "";
+    add_op(binary("add" + tail, [](const Tensor& a, const Tensor& b) { return add(a, b); }, broadcast,
+                  [](auto a, auto b) { return a + b; }));
+    add_op(binary("sub" + tail, [](const Tensor& a, const Tensor& b) { return sub(a, b); }, broadcast,
+                  [](auto a, auto b) { return a - b; }));
+    add_op(binary("mul" + tail, [](const Tensor& a, const Tensor& b) { return mul(a, b); }, broadcast,
+                  [](auto a, auto b) { return a * b; }));
+    add_op(binary("div" + tail, [](const Tensor& a, const Tensor& b) { return div(a, b); }, broadcast,
+                  [](auto a, auto b) { return a / b; }));
+    for (const bool more : {true, false})
+      add_op(binary((more ? "maximum" : "minimum") + tail, more ? &maximum : &minimum, broadcast, [more](auto a, auto b) {
+        const auto x = a.value, z = b.value;
+        const bool nan = std::isnan(x) || std::isnan(z), wins = more ? x > z : x < z;
+        const float mine = nan || wins ? 1 : x == z ? 0.5f : 0, its = nan || (!wins && x != z) ? 1 : x == z ? 0.5f : 0;
+        auto y = a.then(x, mine) + b.then(z, its);
+        y.value = nan ? std::numeric_limits<decltype(a.value)>::quiet_NaN() : wins ? x : z;
+        return y;
+      }));
+  }
+  add_op(make("sum", {}, [](const Tensors& x) { return sum(x[0]); },
+              [](const auto& in) { return std::decay_t<decltype(in[0])>{total(in[0])}; }));
+  add_op(make("mean", {}, [](const Tensors& x) { return mean(x[0]); },
+              [=](const auto& in) { return std::decay_t<decltype(in[0])>{mean_of(in[0])}; }));
+  add_op(make("sum of rows", {}, [](const Tensors& x) { return sum(x[0], {0}); }, [](const auto& in) {
+    std::decay_t<decltype(in[0])> y;
+    for (size_t c = 0; c < kColumns; ++c) {
+      std::decay_t<decltype(in[0])> column;
+      for (size_t i = c; i < in[0].size(); i += kColumns) column.push_back(in[0][i]);
+      y.push_back(total(column));
+    }
+    return y;
+  }));
+  add_op(make("mean of columns", {}, [](const Tensors& x) { return mean(x[0], {1}); }, [=](const auto& in) {
+    using P = std::decay_t<decltype(in[0])>;
+    return by_rows(in[0], [&](const auto* row, P& y) { y.push_back(mean_of(P(row, row + kColumns))); });
+  }));
+  add_op(make("softmax", {}, [](const Tensors& x) { return softmax(x[0]); }, [](const auto& in) {
+    using P = std::decay_t<decltype(in[0])>;
+    return by_rows(in[0], [](const auto* row, P& y) {
+      const auto most = largest(row, kColumns);
+      P terms;
+      for (size_t c = 0; c < kColumns; ++c) terms.push_back(exp(row[c] - typename P::value_type(most)));
+      const auto sum = total(terms);
+      for (const auto& term : terms) y.push_back(term / sum);
+    });
+  }, false, false));
+  add_op(make("log_softmax", {}, [](const Tensors& x) { return log_softmax(x[0]); }, [](const auto& in) {
+    using P = std::decay_t<decltype(in[0])>;
+    return by_rows(in[0], [](const auto* row, P& y) { log_softmax_row(row, y); });
+  }, false, false));
+  for (const double smoothing : {0.0, 0.125})
+    add_op(make(str("cross_entropy ", smoothing), {}, [smoothing](const Tensors& x) {
+      return cross_entropy(x[0], labels_for(x[0]), {.label_smoothing = smoothing, .reduction = Reduction::none});
+    }, [smoothing](const auto& in) { return cross_entropy_of(in[0], smoothing); }));
+  add_op(make("layer_norm", {{kColumns}, {kColumns}}, [](const Tensors& x) { return layer_norm(x[0], x[1], x[2]); },
+              [](const auto& in) { return normed(in, true); }, true));
+  add_op(make("rms_norm", {{kColumns}}, [](const Tensors& x) { return rms_norm(x[0], x[1], 1e-5); },
+              [](const auto& in) { return normed(in, false); }, true));
+  add_op(make("batch_norm", {}, [](const Tensors& x) {
+    return batch_norm(image(x[0]), {}, {}, {}, {}, {.training = true});
+  }, [](const auto& in) {
+    using P = std::decay_t<decltype(in[0])>;
+    P y(in[0].size());
+    for (size_t c = 0; c < 4 && !y.empty(); ++c) {
+      P column;
+      norm_row(&in[0][c], 4, in[0].size() / 4, true, 1e-5, column);
+      for (size_t i = 0; i < column.size(); ++i) y[i * 4 + c] = column[i];
+    }
+    return y;
+  }));
+  add_op(make("linear", {{3, kColumns}}, [](const Tensors& x) { return linear(x[0], x[1]); },
+              [](const auto& in) { return product(in[0], in[1], kColumns); }));
+  add_op(make("matmul", {{kColumns, 3}}, [](const Tensors& x) { return matmul(x[0], x[1]); }, [](const auto& in) {
+    auto turned = in[1];
+    for (size_t i = 0; i < turned.size(); ++i) turned[i % 3 * kColumns + i / 3] = in[1][i];
+    return product(in[0], turned, kColumns);
+  }));
+  add_op(make("mse_loss", {{kRows, kColumns}}, [](const Tensors& x) { return mse_loss(x[0], x[1]); }, [=](const auto& in) {
+    auto squares = in[0];
+    for (size_t i = 0; i < squares.size(); ++i) squares[i] = (in[0][i] - in[1][i]) * (in[0][i] - in[1][i]);
+    return decltype(squares){mean_of(squares)};
+  }));
+  add_op(make("max_pool2d", {}, [](const Tensors& x) { return max_pool2d(image(x[0])); }, [](const auto& in) {
+    return windows(in[0], 2, 2, [](const auto& values) {
+      auto best = values[0];
+      for (const auto& value : values)
+        if (value.value > best.value || (std::isnan(value.value) && !std::isnan(best.value))) best = value;
+      return best;
+    });
+  }));
+  add_op(make("avg_pool2d", {}, [](const Tensors& x) {
+    return avg_pool2d(image(x[0]), {.kernel = {3, 3}, .stride = {1, 1}});
+  }, [=](const auto& in) { return windows(in[0], 3, 1, mean_of); }));
+  add_op(make("adaptive_avg_pool2d", {}, [](const Tensors& x) { return adaptive_avg_pool2d(image(x[0])); },
+              [=](const auto& in) {
+                using P = std::decay_t<decltype(in[0])>;
+                P y;
+                for (size_t c = 0; c < 4 && !in[0].empty(); ++c) {
+                  P values;
+                  for (size_t i = c; i < in[0].size(); i += 4) values.push_back(in[0][i]);
+                  y.push_back(mean_of(values));
+                }
+                return y;
+              }));
+  add_op(make("conv2d", {{2, 3, 3, 4}}, [](const Tensors& x) { return conv2d(image(x[0]), x[1]); },
+              [](const auto& in) { return convolved(in); }));
+  for (Op& each : all) each.low = each.low && each.name != "sigmoid" && each.name != "tanh";
+  return all;
+}
+
+/// What the first input holds. Dense, but for those named after a layout.
+const std::vector<std::string> kPatterns{
+    "normal", "mean 1e4",  "mean -300", "all 3.3", "all 12345.678", "zeros",      "ties",     "outlier first", "outlier last",
+    "tiny",   "large",     "ramp",      "NaN",     "two heaps",     "transposed", "strided",  "stretched",     "nothing"};
+
+std::vector<double> numbers(const std::string& pattern, std::mt19937_64& random) {
+  std::normal_distribution<double> normal;
+  std::vector<double> x(pattern == "nothing" ? 0 : kRows * kColumns);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double value = normal(random);
+    x[i] = pattern == "mean 1e4"        ? 1e4 + value
+           : pattern == "mean -300"     ? -300 + value
+           : pattern == "all 3.3"       ? 3.3
+           : pattern == "all 12345.678" ? 12345.678
+           : pattern == "zeros"         ? (i % 2 ? -0.0 : 0.0)
+           : pattern == "ties"          ? std::round(value)
+           : pattern == "tiny"          ? value * 1e-6
+           : pattern == "large"         ? value * 1e3
+           : pattern == "ramp"          ? static_cast<double>(i) / 7
+           : pattern == "two heaps"     ? (random() % 2 ? 100 + value : -100 - value)
+                                        : value;
+  }
+  if (pattern == "outlier first") x.front() = 1e5;
+  if (pattern == "outlier last") x.back() = 1e5;
+  if (pattern == "NaN") x[kColumns + 3] = std::numeric_limits<double>::quiet_NaN();
+  return x;
+}
+
+Tensor laid_out(const Tensor& x, const std::string& pattern) {
+  if (pattern == "transposed") return x.transpose(0, 1).clone().transpose(0, 1);
+  if (pattern == "stretched") return x.slice(0, 0, 1).clone().expand(x.sizes());
+  if (pattern != "strided") return x;
+  const Tensor buffer = Tensor::full({x.size(0), 3 * x.size(1)}, 77, x.dtype(), x.device());
+  const Tensor view = buffer.slice(1, 0, x.size(1), 3);
+  view.copy_(x);
+  return view;
+}
+
+/// y, then the gradients of the inputs.
+using Results = std::vector<std::vector<double>>;
+
+template <class S>
+Results results_of(const std::function<Plains<S>(const Matrices<S>&)>& formula, const Results& inputs,
+                   const std::vector<double>& dy) {
+  Plain<S>::clear();
+  Matrices<S> leaves;
+  for (const auto& input : inputs) {
+    leaves.emplace_back();
+    for (const double value : input) leaves.back().push_back(Plain<S>::leaf(static_cast<S>(value)));
+  }
+  const Plains<S> y = formula(leaves);
+  Plain<S>::backward(y, dy);
+  Results results(1);
+  for (const auto& value : y) results[0].push_back(static_cast<double>(value.value));
+  for (const auto& leaf : leaves) {
+    results.emplace_back();
+    for (const auto& value : leaf) results.back().push_back(static_cast<double>(value.gradient()));
+  }
+  return results;
+}
+
+/// The largest distance from the truth, relative to the largest finite truth (or to `least`, the smallest normal
+/// number); infinite where one is finite and the other is not.
+double error_of(const std::vector<double>& got, const std::vector<double>& truth) {
+  if (got.size() != truth.size()) return INFINITY;
+  constexpr double kMost = std::numeric_limits<float>::max(), kLeast = std::numeric_limits<float>::min();
+  double scale = 0, most = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double want = std::abs(truth[i]) > kMost ? std::copysign(INFINITY, truth[i]) : truth[i];
+    if (got[i] == want || (std::isnan(got[i]) && std::isnan(want))) {
+      if (std::isfinite(want)) scale = std::max(scale, std::abs(want));
+      continue;
+    }
+    if (!std::isfinite(got[i]) || !std::isfinite(want)) return INFINITY;
+    scale = std::max(scale, std::abs(want));
+    most = std::max(most, std::abs(got[i] - want));
+  }
+  return most == 0 ? 0 : most / std::max(scale, kLeast);
+}
+
+std::vector<double> rounded(const std::vector<double>& values, DType dtype) {
+  return Tensor::from(values).to(dtype).to_vector<double>();
+}
+
+/// Appends a case to the file WEFT_SWEEP_OUT, for beside_torch.py: a line of JSON.
+void write_down(const Op& op, const std::string& pattern, DType dtype, Device device, const Results& inputs,
+                const std::vector<double>& dy, const Results& got) {
+  const char* const path = std::getenv("WEFT_SWEEP_OUT");
+  if (path == nullptr) return;
+  std::ofstream out(path, std::ios::app);
+  out << std::showpoint;  // or -0 is read as the integer 0
+  out.precision(17);
+  const auto write = [&](const std::vector<double>& values) {
+    out << '[';
+    for (size_t i = 0; i < values.size(); ++i) {
+      out << (i ? "," : "");
+      if (std::isfinite(values[i]))
+        out << values[i];
+      else
+        out << (std::isnan(values[i]) ? "NaN" : values[i] > 0 ? "Infinity" : "-Infinity");
+    }
+    out << ']';
+  };
+  const auto write_all = [&](const Results& all) {
+    for (size_t i = 0; i < all.size(); ++i) out << (i ? "," : "["), write(all[i]);
+    out << ']';
+  };
+  out << R"({"op":")" << op.name << R"(","pattern":")" << pattern << R"(","dtype":")" << dtype << R"(","device":")"
+      << name(device.kind) << R"(","inputs":)";
+  write_all(inputs);
+  out << R"(,"dy":)", write(dy);
+  out << R"(,"got":)", write_all(got);
+  out << "}\n";
+}
+
+/// Backward reads the norm's mean as one f32 number, which rounds where the mean is large beside the deviation; so does
+/// batch_norm's forward on GPUs. PyTorch does the same: nothing is expected of these results but that they are finite.
+bool reads_rounded_mean(const Op& op, const std::string& pattern, Device device, size_t result) {
+  if (pattern != "mean 1e4" && pattern != "mean -300" && pattern != "ramp") return false;
+  return (op.name == "layer_norm" && result > 0) ||
+         (op.name == "batch_norm" && (result > 0 || device.kind != DeviceKind::cpu));
+}
+
+/// What is wrong with one case; empty: nothing.
+std::string fault(const Op& op, const std::string& pattern, DType dtype, Device device, std::mt19937_64& random) {
+  const auto dtype_of_input = [&](size_t i) { return i > 0 && op.wide ? DType::f32 : dtype; };
+  std::vector<double> first = rounded(numbers(pattern, random), dtype);
+  if (pattern == "stretched")
+    for (size_t i = 0; i < first.size(); ++i) first[i] = first[i % kColumns];
+  Results inputs{first};
+  Tensors leaves;
+  const int64_t rows = static_cast<int64_t>(first.size() / kColumns);
+  const Shape sizes{rows, static_cast<int64_t>(kColumns)};
+  leaves.push_back(laid_out(Tensor::from(first, sizes).to(dtype).to(device), pattern).detach().requires_grad_());
+  std::normal_distribution<double> normal;
+  for (Shape other : op.others) {
+    if (other.rank() == 2 && other[0] == static_cast<int64_t>(kRows) && rows == 0) other[0] = 0;
+    std::vector<double> values(static_cast<size_t>(other.numel()));
+    for (double& value : values) value = normal(random);
+    inputs.push_back(rounded(values, dtype_of_input(inputs.size())));
+    leaves.push_back(
+        Tensor::from(inputs.back(), other).to(dtype_of_input(leaves.size())).to(device).detach().requires_grad_());
+  }
+  const Tensor y = op.op(leaves);
+  std::vector<double> dy(static_cast<size_t>(y.numel()));
+  for (double& value : dy) value = normal(random);
+  dy = rounded(dy, y.dtype());
+  if (y.requires_grad()) y.backward(Tensor::from(dy, y.sizes()).to(y.dtype()).to(device));
+  Results got{y.to_vector<double>()};
+  for (const Tensor& leaf : leaves)
+    got.push_back(leaf.grad().defined() ? leaf.grad().to_vector<double>()
+                                        : std::vector<double>(static_cast<size_t>(leaf.numel())));
+  write_down(op, pattern, dtype, device, inputs, dy, got);
+  const Results plain = results_of<float>(op.plain, inputs, dy), truth = results_of<double>(op.truth, inputs, dy);
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (i > 0 && dtype == DType::bf16 && !op.low) continue;
+    const DType kept = i == 0 ? y.dtype() : dtype_of_input(i - 1);
+    const double eps = tests::epsilon_of(kept);
+    const double of_plain = error_of(rounded(plain[i], kept), truth[i]), error = error_of(got[i], truth[i]);
+    if (!std::isfinite(of_plain)) continue;  // beyond the range of f32 on the way
+    if (std::isfinite(error) && reads_rounded_mean(op, pattern, device, i)) continue;
+    if (!(error <= 4 * std::max(of_plain, 0.5 * eps)))
+      return str(op.name, ", ", pattern, ", ", i == 0 ? str("y") : str("gradient ", i - 1), ": error ", error / eps,
+                 " eps, plain ", of_plain / eps);
+  }
+  return {};
+}
+
+void sweep(DType dtype, DeviceKind kind) {
+  if (!tests::runs_on(kind)) GTEST_SKIP() << "WEFT_TEST_DEVICES leaves out " << name(kind);
+  std::mt19937_64 random(20);
+  const Device device{kind, 0};
+  int cases = 0, failed = 0;
+  for (const Op& op : ops())
+    for (const std::string& pattern : kPatterns) {
+      const bool none = pattern == "nothing" && (op.name == "batch_norm" || op.name == "mean" || op.name == "mse_loss");
+      if (none) continue;  // the mean of nothing
+      ++cases;
+      const std::string what = fault(op, pattern, dtype, device, random);
+      failed += !what.empty();
+      EXPECT_TRUE(what.empty()) << what;
+    }
+  std::cout << cases - failed << " of " << cases << " cases pass\n";
+  EXPECT_GE(cases, 650);
+}
+
+/// How far y (0) or a gradient (1, …) of an op in f32 on the CPU is from the same op in f64, in eps.
+double distance_in_eps(const std::function<Tensor(const Tensors&)>& op, const Tensors& inputs, size_t result) {
+  std::vector<std::vector<double>> of_dtype[2];
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    Tensors leaves;
+    for (const Tensor& input : inputs) leaves.push_back(input.to(dtype).clone().detach().requires_grad_());
+    const Tensor y = op(leaves);
+    std::mt19937_64 random(7);
+    std::normal_distribution<double> normal;
+    std::vector<double> dy(static_cast<size_t>(y.numel()));
+    for (double& value : dy) value = normal(random);
+    y.backward(Tensor::from(rounded(dy, DType::f32), y.sizes()).to(dtype));
+    auto& results = of_dtype[dtype == DType::f64];
+    results.push_back(y.to_vector<double>());
+    for (const Tensor& leaf : leaves) results.push_back(leaf.grad().to_vector<double>());
+  }
+  return error_of(of_dtype[0][result], of_dtype[1][result]) / tests::epsilon_of(DType::f32);
+}
+
+Tensor drawn(const Shape& sizes, double mean = 0) {
+  static std::mt19937_64 random(3);
+  std::normal_distribution<double> normal(mean, 1);
+  std::vector<double> values(static_cast<size_t>(sizes.numel()));
+  for (double& value : values) value = normal(random);
+  return Tensor::from(values, sizes).to(DType::f32);
+}
+
+TEST(LongSums, KeepTheirDigitsOnTheCpu) {
+  const auto add_all = [](const Tensors& x) { return add(x[0], x[1]); };
+  EXPECT_LE(distance_in_eps(add_all, {drawn({200000, 3}), drawn({3})}, 2), 2) << "gradient of a broadcast";
+  const auto product = [](const Tensors& x) { return linear(x[0], x[1], x[2]); };
+  EXPECT_LE(distance_in_eps(product, {drawn({100000, 2}), drawn({5, 2}), drawn({5})}, 3), 2) << "gradient of a bias";
+  const auto pooled = [](const Tensors& x) { return adaptive_avg_pool2d(x[0], {2, 1}); };
+  EXPECT_LE(distance_in_eps(pooled, {drawn({1, 200, 200, 3}, 1e4)}, 0), 2) << "adaptive average";
+  for (size_t result = 0; result < 4; ++result) {
+    const auto rows = [](const Tensors& x) { return layer_norm(x[0], x[1], x[2]); };
+    EXPECT_LE(distance_in_eps(rows, {drawn({3, 100000}), drawn({100000}), drawn({100000})}, result), 2) << result;
+    const auto columns = [](const Tensors& x) { return batch_norm(x[0], x[1], x[2], {}, {}, {.training = true}); };
+    EXPECT_LE(distance_in_eps(columns, {drawn({100000, 3}, 3), drawn({3}), drawn({3})}, result), 2) << result;
+  }
+  // Not of 3x3 filters: Winograd's transforms err by some 40 units whatever the length, and oneDNN sums a first layer's.
+  const auto convolution = [](const Tensors& x) { return conv2d(x[0], x[1]); };
+  EXPECT_LE(distance_in_eps(convolution, {drawn({4, 128, 128, 16}), drawn({16, 1, 1, 16})}, 2), 12) << "1x1 filters";
+}
+
+TEST(LongSums, TheRunningMeanIsThatOfAllRows) {
+  const Tensor x = drawn({200000, 2}, 1e4), mean = Tensor::zeros({2}), var = Tensor::ones({2});
+  batch_norm(x, {}, {}, mean, var, {.training = true, .momentum = 1});
+  const std::vector<double> want = weft::mean(x.to(DType::f64), {0}).to_vector<double>();
+  EXPECT_LE(error_of(mean.to_vector<double>(), want), tests::epsilon_of(DType::f32));
+}
+
+TEST(LongSums, ABiasThatTheNormTakesAwayCostsNoDigits) {
+  const Tensor x = drawn({1, 8, 8, 16}), w = drawn({16, 3, 3, 16}), large = Tensor::full({16}, 1e4), var = Tensor::ones({16});
+  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::simt}) {
+    const Device device{kind, 0};
+    const auto at = [&](const Tensor& t) { return t.to(device); };
+    const Tensor y = conv2d_norm(at(x), at(w), at(large), {}, {}, {}, at(large), at(var), {.eps = 0});
+    const Tensor want = conv2d(x.to(DType::f64), w.to(DType::f64));
+    EXPECT_LE(error_of(y.to_vector<double>(), want.to_vector<double>()), 8 * tests::epsilon_of(DType::f32)) << name(kind);
+  }
+}
+
+TEST(Sweep, CpuF32) { sweep(DType::f32, DeviceKind::cpu); }
+TEST(Sweep, CpuBf16) { sweep(DType::bf16, DeviceKind::cpu); }
+TEST(Sweep, SimtF32) { sweep(DType::f32, DeviceKind::simt); }
+TEST(Sweep, SimtBf16) { sweep(DType::bf16, DeviceKind::simt); }
+
+}  // namespace
+}  // namespace weft::test
