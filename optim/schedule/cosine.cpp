@@ -18,8 +18,8 @@ double CosineSchedule::lr(int64_t step, double base) const {
 }
 
 CosineRestarts::CosineRestarts(int64_t steps, int64_t factor, double end) : steps_(steps), factor_(factor), end_(end) {
-  WEFT_CHECK(steps >= 1 && factor >= 1, "CosineRestarts: expected at least 1 step and a factor of at least 1, got ", steps,
-             " and ", factor);
+  WEFT_CHECK(steps >= 1 && factor >= 1, "CosineRestarts: expected at least 1 step and a factor of at least 1, got ",
+             steps, " and ", factor);
 }
 
 double CosineRestarts::lr(int64_t step, double base) const {
