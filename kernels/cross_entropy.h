@@ -10,11 +10,11 @@ struct CrossEntropyArguments {
 };
 
 /// Per-row cross entropy of logits [N, C] (contiguous, floating) against `target`: classes i64 [N], or probabilities
-/// [N, C] of the logits' dtype. loss [N] and lse [2, N] are f32 (f64 for f64); lse: the rows' maxima, then the logs of their
-/// sums of exp(logits - maximum), apart since their sum rounds to the spacing of the logits' size.
-/// weight [N] (f32/f64, for class targets) receives 1, or 0 where the row is ignored; for probability targets, 1.
-/// A class outside [0, C) that is not ignore_index gives NaN in loss and, on a device, a record (wrong_index.h); on the
-/// CPU the op has checked them. The probabilities are never stored.
+/// [N, C] of the logits' dtype. loss [N] and lse [2, N] are f32 (f64 for f64); lse: the rows' maxima, then the logs of
+/// their sums of exp(logits - maximum), apart since their sum rounds to the spacing of the logits' size. weight [N]
+/// (f32/f64, for class targets) receives 1, or 0 where the row is ignored; for probability targets, 1. A class outside
+/// [0, C) that is not ignore_index gives NaN in loss and, on a device, a record (wrong_index.h); on the CPU the op has
+/// checked them. The probabilities are never stored.
 WEFT_KERNEL(cross_entropy_forward, const Queue& queue, const View& loss, const View& lse, const View& weight,
             const View& logits, const View& target, CrossEntropyArguments arguments);
 

@@ -7,9 +7,9 @@
 namespace weft::data {
 
 /// A UTF-8 text as BERT's words (Devlin et al. 2018; the rules of google-research/bert's BasicTokenizer): control
-/// characters, private ones and invalid bytes are left out, white space and the sides of every CJK ideograph part words,
-/// every punctuation mark is a word. With `lowercase`, accents go and letters become small first ("Café" is "cafe", "a≠b"
-/// is "a = b"). Errors: built without utf8proc.
+/// characters, private ones and invalid bytes are left out, white space and the sides of every CJK ideograph part
+/// words, every punctuation mark is a word. With `lowercase`, accents go and letters become small first ("Café" is
+/// "cafe", "a≠b" is "a = b"). Errors: built without utf8proc.
 std::vector<std::string> split_words(std::string_view text, bool lowercase);
 
 /// The characters (code points) of a word of split_words(), each as UTF-8.

@@ -13,8 +13,8 @@ struct Window {
 /// The window of height x width whose upper left corner is (top, left); what lies outside the image is black.
 Image crop(const Image& image, int64_t top, int64_t left, int64_t height, int64_t width);
 
-/// The middle window, as torchvision's center_crop: the offset rounded half to even. A smaller image gets black rows and
-/// columns, the odd one of them below and on the right.
+/// The middle window, as torchvision's center_crop: the offset rounded half to even. A smaller image gets black rows
+/// and columns, the odd one of them below and on the right.
 Image centre_crop(const Image& image, int64_t height, int64_t width);
 
 /// A random window of the image's own size after `padding` black pixels were added on every side.

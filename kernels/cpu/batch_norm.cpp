@@ -51,8 +51,8 @@ void add_distances(S* sum, S* square, const T* x, const S* shift, int64_t rows, 
   }
 }
 
-/// Moments of `rows` rows, of which `memory` (3 C) holds sums of blocks. Shifted by the mean of the first block, so that
-/// the squares stay small: no cancellation (Chan et al. 1983).
+/// Moments of `rows` rows, of which `memory` (3 C) holds sums of blocks. Shifted by the mean of the first block, so
+/// that the squares stay small: no cancellation (Chan et al. 1983).
 template <class T, class S>
 void chunk_moments(double* mean, double* m2, S* memory, const T* x, int64_t rows, int64_t C) {
   S *shift = memory, *sum = shift + C, *square = sum + C;

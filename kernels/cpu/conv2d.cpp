@@ -204,8 +204,8 @@ void conv2d_norm(const Queue& queue, const View& y, const View& x, const View& w
     std::vector<S> center(static_cast<size_t>(bias ? y.sizes[3] : 0));
     for (size_t c = 0; c < center.size(); ++c) center[c] = mean.as<S>()[c] - static_cast<S>(bias.as<T>()[c]);
     const View rows = rows_of(y);
-    cpu::batch_norm_inference(queue, rows, rows, bias ? View::dense(center.data(), mean.dtype, {y.sizes[3]}) : mean, var,
-                              weight, norm_bias, residual ? rows_of(residual) : residual,
+    cpu::batch_norm_inference(queue, rows, rows, bias ? View::dense(center.data(), mean.dtype, {y.sizes[3]}) : mean,
+                              var, weight, norm_bias, residual ? rows_of(residual) : residual,
                               {.eps = arguments.eps, .relu = arguments.relu});
   });
 }

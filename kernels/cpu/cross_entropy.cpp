@@ -71,8 +71,7 @@ void cross_entropy_forward(const Queue&, const View& loss, const View& lse, cons
         } else {
           S result = 0;
 #pragma omp simd reduction(+ : result)
-          for (int64_t c = 0; c < C; ++c)
-            result += targets.at(n, c) * (log_sum - (static_cast<S>(row[c]) - largest));
+          for (int64_t c = 0; c < C; ++c) result += targets.at(n, c) * (log_sum - (static_cast<S>(row[c]) - largest));
           losses[n] = result;
         }
       }
@@ -98,9 +97,7 @@ void cross_entropy_backward(const Queue&, const View& dlogits, const View& dloss
           continue;
         }
         const S slope = gradient[n], largest = maxima[n], log_sum = logs[n], others = targets.off_class();
-        const auto probability = [=](T logit) {
-          return VectorMath::exp((static_cast<S>(logit) - largest) - log_sum);
-        };
+        const auto probability = [=](T logit) { return VectorMath::exp((static_cast<S>(logit) - largest) - log_sum); };
         if (targets.classes) {
 #pragma GCC ivdep
           for (int64_t c = 0; c < C; ++c) out[c] = static_cast<T>(slope * (probability(row[c]) - others));

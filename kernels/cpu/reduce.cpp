@@ -101,7 +101,8 @@ const S* elements(const View& x, int64_t offset, int64_t stride, int64_t n, S* b
 }
 
 template <class S>
-Fold<S>::Wide reduce_at(const Fold<S>& fold, const View& x, const Nest<1>& nest, int64_t base, int64_t begin, int64_t end) {
+Fold<S>::Wide reduce_at(const Fold<S>& fold, const View& x, const Nest<1>& nest, int64_t base, int64_t begin,
+                        int64_t end) {
   S buffer[kBuffer];
   using Wide = Fold<S>::Wide;
   Wide total = static_cast<Wide>(fold.start());

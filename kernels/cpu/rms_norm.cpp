@@ -70,8 +70,7 @@ void rms_norm_forward(const Queue&, const View& y, const View& invrms, const Vie
           const int64_t last = std::min(C, first + kBlock);
           S part = 0;
 #pragma omp simd reduction(+ : part)
-          for (int64_t c = first; c < last; ++c)
-            part += static_cast<S>(row[c]) * static_cast<S>(row[c]);
+          for (int64_t c = first; c < last; ++c) part += static_cast<S>(row[c]) * static_cast<S>(row[c]);
           squares += static_cast<double>(part);
         }
         const S scale = S(1) / std::sqrt(static_cast<S>(squares / static_cast<double>(C)) + static_cast<S>(eps));
@@ -103,8 +102,8 @@ void rms_norm_backward(const Queue&, const View& dx, const View& dweight, const 
         for (int64_t m = chunks.begin(i); m < chunks.end(i);) {
           std::fill(block_sum.begin(), block_sum.end(), S(0));
           for (const int64_t last = std::min(chunks.end(i), m + kBlockRows); m < last; ++m)
-            backward_row(out + m * C, block_sum.data(), slope + m * C, in + m * C, added ? added + m * C : nullptr, gain,
-                         scales[m], C);
+            backward_row(out + m * C, block_sum.data(), slope + m * C, in + m * C, added ? added + m * C : nullptr,
+                         gain, scales[m], C);
           for (int64_t c = 0; c < C; ++c) sums[i * C + c] += static_cast<double>(block_sum[c]);
         }
     });

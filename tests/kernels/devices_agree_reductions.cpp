@@ -103,8 +103,8 @@ TEST(DevicesAgree, CrossEntropy) {
           });
   expect_agreement("a class out of range", [&](Call& c) {
     const View target = c.given(DType::i64, {3}, {0, 10, -1});
-    kernels::cross_entropy_forward(c.queue, c.output(DType::f32, {3}, 10), c.output(DType::f32, {2, 3}, 10), View::none(),
-                                   c.random(DType::f32, {3, 10}), target, {});
+    kernels::cross_entropy_forward(c.queue, c.output(DType::f32, {3}, 10), c.output(DType::f32, {2, 3}, 10),
+                                   View::none(), c.random(DType::f32, {3, 10}), target, {});
   });
 }
 

@@ -16,7 +16,7 @@ class Plain {
   S value = 0;
 
   Plain() = default;
-  Plain(S constant) : value(constant) {}  // NOLINT: numbers are constants
+  Plain(S constant) : value(constant) {}                    // NOLINT: numbers are constants
   Plain(int constant) : value(static_cast<S>(constant)) {}  // NOLINT
   static Plain leaf(S value) { return made(value, {}, 0, {}, 0); }
   static void clear() { tape().clear(); }

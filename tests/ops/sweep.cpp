@@ -76,21 +76,25 @@ Plains<S> by_rows(const Plains<S>& x, const F& f) {
 
 template <class F>
 Op elementwise(std::string name, Tensor (*op)(const Tensor&), F f) {
-  return make(std::move(name), {}, [op](const Tensors& x) { return op(x[0]); }, [f](const auto& in) {
-    auto y = in[0];
-    for (auto& value : y) value = f(value);
-    return y;
-  });
+  return make(
+      std::move(name), {}, [op](const Tensors& x) { return op(x[0]); },
+      [f](const auto& in) {
+        auto y = in[0];
+        for (auto& value : y) value = f(value);
+        return y;
+      });
 }
 
 template <class F>
 Op binary(std::string name, Tensor (*op)(const Tensor&, const Tensor&), bool broadcast, F f) {
   const Shape other = broadcast ? Shape{kColumns} : Shape{kRows, kColumns};
-  return make(std::move(name), {other}, [op](const Tensors& x) { return op(x[0], x[1]); }, [f](const auto& in) {
-    auto y = in[0];
-    for (size_t i = 0; i < y.size(); ++i) y[i] = f(y[i], in[1][i % in[1].size()]);
-    return y;
-  });
+  return make(
+      std::move(name), {other}, [op](const Tensors& x) { return op(x[0], x[1]); },
+      [f](const auto& in) {
+        auto y = in[0];
+        for (size_t i = 0; i < y.size(); ++i) y[i] = f(y[i], in[1][i % in[1].size()]);
+        return y;
+      });
 }
 
 template <class S>
@@ -145,7 +149,8 @@ void norm_row(const Plain<S>* x, size_t step, size_t n, bool centred, double eps
 
 template <class S>
 Plains<S> normed(const Matrices<S>& in, bool centred) {
-  Plains<S> y = by_rows(in[0], [&](const Plain<S>* row, Plains<S>& to) { norm_row(row, 1, kColumns, centred, 1e-5, to); });
+  Plains<S> y =
+      by_rows(in[0], [&](const Plain<S>* row, Plains<S>& to) { norm_row(row, 1, kColumns, centred, 1e-5, to); });
   for (size_t i = 0; i < y.size(); ++i) {
     y[i] = y[i] * in[1][i % kColumns];
     if (in.size() > 2) y[i] = y[i] + in[2][i % kColumns];
@@ -199,15 +204,17 @@ Plains<S> convolved(const Matrices<S>& in) {  // 3x3, 4 channels to 2
 }
 
 std::vector<Op> ops() {
-  const auto mean_of = [](const auto& x) { return total(x) / typename std::decay_t<decltype(x)>::value_type(int(x.size())); };
+  const auto mean_of = [](const auto& x) {
+    return total(x) / typename std::decay_t<decltype(x)>::value_type(int(x.size()));
+  };
   std::vector<Op> all;
   const auto add_op = [&](Op op) { all.push_back(std::move(op)); };
-#define WEFT_UNARY(name, formula)                                        \
-  add_op(elementwise(#name, &weft::name, [](auto x) {                          \
-    using P [[maybe_unused]] = decltype(x);                              \
-    using S = decltype(x.value);                                         \
-    [[maybe_unused]] const S v = x.value;                                \
-    return formula;                                                      \
+#define WEFT_UNARY(name, formula)                     \
+  add_op(elementwise(#name, &weft::name, [](auto x) { \
+    using P [[maybe_unused]] = decltype(x);           \
+    using S = decltype(x.value);                      \
+    [[maybe_unused]] const S v = x.value;             \
+    return formula;                                   \
   }))
   WEFT_UNARY(neg, P(0) - x);
   WEFT_UNARY(square, x * x);
@@ -224,134 +231,185 @@ std::vector<Op> ops() {
   WEFT_UNARY(tanh, x.then(std::tanh(v), 1 - std::tanh(v) * std::tanh(v)));
 #undef WEFT_UNARY
   const auto one = [&](std::string name, std::function<Tensor(const Tensor&)> op, auto f) {
-    add_op(make(std::move(name), {}, [op](const Tensors& x) { return op(x[0]); }, [f](const auto& in) {
-      auto y = in[0];
-      for (auto& value : y) value = f(value);
-      return y;
-    }));
+    add_op(make(
+        std::move(name), {}, [op](const Tensors& x) { return op(x[0]); },
+        [f](const auto& in) {
+          auto y = in[0];
+          for (auto& value : y) value = f(value);
+          return y;
+        }));
   };
-  one("clamp", [](const Tensor& x) { return clamp(x, -1, 1); },
-      [](auto x) { return x.then(x.value < -1 ? -1 : x.value > 1 ? 1 : x.value, x.value > -1 && x.value < 1 ? 1 : 0); });
-  one("leaky_relu", [](const Tensor& x) { return leaky_relu(x, 0.25); },
+  one(
+      "clamp", [](const Tensor& x) { return clamp(x, -1, 1); },
+      [](auto x) {
+        return x.then(x.value < -1 ? -1 : x.value > 1 ? 1 : x.value, x.value > -1 && x.value < 1 ? 1 : 0);
+      });
+  one(
+      "leaky_relu", [](const Tensor& x) { return leaky_relu(x, 0.25); },
       [](auto x) { return x.then(x.value > 0 ? x.value : x.value / 4, x.value > 0 ? 1 : 0.25f); });
-  one("affine", [](const Tensor& x) { return affine(x, 0.5, 3); }, [](auto x) { return x.then(x.value / 2 + 3, 0.5f); });
-  one("pow", [](const Tensor& x) { return pow(x, 3); },
-      [](auto x) { return x.then(std::pow(x.value, decltype(x.value)(3)), 3 * std::pow(x.value, decltype(x.value)(2))); });
+  one(
+      "affine", [](const Tensor& x) { return affine(x, 0.5, 3); },
+      [](auto x) { return x.then(x.value / 2 + 3, 0.5f); });
+  one(
+      "pow", [](const Tensor& x) { return pow(x, 3); },
+      [](auto x) {
+        return x.then(std::pow(x.value, decltype(x.value)(3)), 3 * std::pow(x.value, decltype(x.value)(2)));
+      });
   for (const bool broadcast : {false, true}) {
     const std::string tail = broadcast ? " of a row" : "";
-    add_op(binary("add" + tail, [](const Tensor& a, const Tensor& b) { return add(a, b); }, broadcast,
-                  [](auto a, auto b) { return a + b; }));
-    add_op(binary("sub" + tail, [](const Tensor& a, const Tensor& b) { return sub(a, b); }, broadcast,
-                  [](auto a, auto b) { return a - b; }));
-    add_op(binary("mul" + tail, [](const Tensor& a, const Tensor& b) { return mul(a, b); }, broadcast,
-                  [](auto a, auto b) { return a * b; }));
-    add_op(binary("div" + tail, [](const Tensor& a, const Tensor& b) { return div(a, b); }, broadcast,
-                  [](auto a, auto b) { return a / b; }));
+    add_op(binary(
+        "add" + tail, [](const Tensor& a, const Tensor& b) { return add(a, b); }, broadcast,
+        [](auto a, auto b) { return a + b; }));
+    add_op(binary(
+        "sub" + tail, [](const Tensor& a, const Tensor& b) { return sub(a, b); }, broadcast,
+        [](auto a, auto b) { return a - b; }));
+    add_op(binary(
+        "mul" + tail, [](const Tensor& a, const Tensor& b) { return mul(a, b); }, broadcast,
+        [](auto a, auto b) { return a * b; }));
+    add_op(binary(
+        "div" + tail, [](const Tensor& a, const Tensor& b) { return div(a, b); }, broadcast,
+        [](auto a, auto b) { return a / b; }));
     for (const bool more : {true, false})
-      add_op(binary((more ? "maximum" : "minimum") + tail, more ? &maximum : &minimum, broadcast, [more](auto a, auto b) {
-        const auto x = a.value, z = b.value;
-        const bool nan = std::isnan(x) || std::isnan(z), wins = more ? x > z : x < z;
-        const float mine = nan || wins ? 1 : x == z ? 0.5f : 0, its = nan || (!wins && x != z) ? 1 : x == z ? 0.5f : 0;
-        auto y = a.then(x, mine) + b.then(z, its);
-        y.value = nan ? std::numeric_limits<decltype(a.value)>::quiet_NaN() : wins ? x : z;
+      add_op(
+          binary((more ? "maximum" : "minimum") + tail, more ? &maximum : &minimum, broadcast, [more](auto a, auto b) {
+            const auto x = a.value, z = b.value;
+            const bool nan = std::isnan(x) || std::isnan(z), wins = more ? x > z : x < z;
+            const float mine = nan || wins ? 1
+                               : x == z    ? 0.5f
+                                           : 0,
+                        its = nan || (!wins && x != z) ? 1
+                              : x == z                 ? 0.5f
+                                                       : 0;
+            auto y = a.then(x, mine) + b.then(z, its);
+            y.value = nan ? std::numeric_limits<decltype(a.value)>::quiet_NaN() : wins ? x : z;
+            return y;
+          }));
+  }
+  add_op(make(
+      "sum", {}, [](const Tensors& x) { return sum(x[0]); },
+      [](const auto& in) { return std::decay_t<decltype(in[0])>{total(in[0])}; }));
+  add_op(make(
+      "mean", {}, [](const Tensors& x) { return mean(x[0]); },
+      [=](const auto& in) { return std::decay_t<decltype(in[0])>{mean_of(in[0])}; }));
+  add_op(make(
+      "sum of rows", {}, [](const Tensors& x) { return sum(x[0], {0}); },
+      [](const auto& in) {
+        std::decay_t<decltype(in[0])> y;
+        for (size_t c = 0; c < kColumns; ++c) {
+          std::decay_t<decltype(in[0])> column;
+          for (size_t i = c; i < in[0].size(); i += kColumns) column.push_back(in[0][i]);
+          y.push_back(total(column));
+        }
         return y;
       }));
-  }
-  add_op(make("sum", {}, [](const Tensors& x) { return sum(x[0]); },
-              [](const auto& in) { return std::decay_t<decltype(in[0])>{total(in[0])}; }));
-  add_op(make("mean", {}, [](const Tensors& x) { return mean(x[0]); },
-              [=](const auto& in) { return std::decay_t<decltype(in[0])>{mean_of(in[0])}; }));
-  add_op(make("sum of rows", {}, [](const Tensors& x) { return sum(x[0], {0}); }, [](const auto& in) {
-    std::decay_t<decltype(in[0])> y;
-    for (size_t c = 0; c < kColumns; ++c) {
-      std::decay_t<decltype(in[0])> column;
-      for (size_t i = c; i < in[0].size(); i += kColumns) column.push_back(in[0][i]);
-      y.push_back(total(column));
-    }
-    return y;
-  }));
-  add_op(make("mean of columns", {}, [](const Tensors& x) { return mean(x[0], {1}); }, [=](const auto& in) {
-    using P = std::decay_t<decltype(in[0])>;
-    return by_rows(in[0], [&](const auto* row, P& y) { y.push_back(mean_of(P(row, row + kColumns))); });
-  }));
-  add_op(make("softmax", {}, [](const Tensors& x) { return softmax(x[0]); }, [](const auto& in) {
-    using P = std::decay_t<decltype(in[0])>;
-    return by_rows(in[0], [](const auto* row, P& y) {
-      const auto most = largest(row, kColumns);
-      P terms;
-      for (size_t c = 0; c < kColumns; ++c) terms.push_back(exp(row[c] - typename P::value_type(most)));
-      const auto sum = total(terms);
-      for (const auto& term : terms) y.push_back(term / sum);
-    });
-  }, false, false));
-  add_op(make("log_softmax", {}, [](const Tensors& x) { return log_softmax(x[0]); }, [](const auto& in) {
-    using P = std::decay_t<decltype(in[0])>;
-    return by_rows(in[0], [](const auto* row, P& y) { log_softmax_row(row, y); });
-  }, false, false));
+  add_op(make(
+      "mean of columns", {}, [](const Tensors& x) { return mean(x[0], {1}); },
+      [=](const auto& in) {
+        using P = std::decay_t<decltype(in[0])>;
+        return by_rows(in[0], [&](const auto* row, P& y) { y.push_back(mean_of(P(row, row + kColumns))); });
+      }));
+  add_op(make(
+      "softmax", {}, [](const Tensors& x) { return softmax(x[0]); },
+      [](const auto& in) {
+        using P = std::decay_t<decltype(in[0])>;
+        return by_rows(in[0], [](const auto* row, P& y) {
+          const auto most = largest(row, kColumns);
+          P terms;
+          for (size_t c = 0; c < kColumns; ++c) terms.push_back(exp(row[c] - typename P::value_type(most)));
+          const auto sum = total(terms);
+          for (const auto& term : terms) y.push_back(term / sum);
+        });
+      },
+      false, false));
+  add_op(make(
+      "log_softmax", {}, [](const Tensors& x) { return log_softmax(x[0]); },
+      [](const auto& in) {
+        using P = std::decay_t<decltype(in[0])>;
+        return by_rows(in[0], [](const auto* row, P& y) { log_softmax_row(row, y); });
+      },
+      false, false));
   for (const double smoothing : {0.0, 0.125})
-    add_op(make(str("cross_entropy ", smoothing), {}, [smoothing](const Tensors& x) {
-      return cross_entropy(x[0], labels_for(x[0]), {.label_smoothing = smoothing, .reduction = Reduction::none});
-    }, [smoothing](const auto& in) { return cross_entropy_of(in[0], smoothing); }));
-  add_op(make("layer_norm", {{kColumns}, {kColumns}}, [](const Tensors& x) { return layer_norm(x[0], x[1], x[2]); },
-              [](const auto& in) { return normed(in, true); }, true));
-  add_op(make("rms_norm", {{kColumns}}, [](const Tensors& x) { return rms_norm(x[0], x[1], 1e-5); },
-              [](const auto& in) { return normed(in, false); }, true));
-  add_op(make("batch_norm", {}, [](const Tensors& x) {
-    return batch_norm(image(x[0]), {}, {}, {}, {}, {.training = true});
-  }, [](const auto& in) {
-    using P = std::decay_t<decltype(in[0])>;
-    P y(in[0].size());
-    for (size_t c = 0; c < 4 && !y.empty(); ++c) {
-      P column;
-      norm_row(&in[0][c], 4, in[0].size() / 4, true, 1e-5, column);
-      for (size_t i = 0; i < column.size(); ++i) y[i * 4 + c] = column[i];
-    }
-    return y;
-  }));
-  add_op(make("linear", {{3, kColumns}}, [](const Tensors& x) { return linear(x[0], x[1]); },
-              [](const auto& in) { return product(in[0], in[1], kColumns); }));
-  add_op(make("matmul", {{kColumns, 3}}, [](const Tensors& x) { return matmul(x[0], x[1]); }, [](const auto& in) {
-    auto turned = in[1];
-    for (size_t i = 0; i < turned.size(); ++i) turned[i % 3 * kColumns + i / 3] = in[1][i];
-    return product(in[0], turned, kColumns);
-  }));
-  add_op(make("mse_loss", {{kRows, kColumns}}, [](const Tensors& x) { return mse_loss(x[0], x[1]); }, [=](const auto& in) {
-    auto squares = in[0];
-    for (size_t i = 0; i < squares.size(); ++i) squares[i] = (in[0][i] - in[1][i]) * (in[0][i] - in[1][i]);
-    return decltype(squares){mean_of(squares)};
-  }));
-  add_op(make("max_pool2d", {}, [](const Tensors& x) { return max_pool2d(image(x[0])); }, [](const auto& in) {
-    return windows(in[0], 2, 2, [](const auto& values) {
-      auto best = values[0];
-      for (const auto& value : values)
-        if (value.value > best.value || (std::isnan(value.value) && !std::isnan(best.value))) best = value;
-      return best;
-    });
-  }));
-  add_op(make("avg_pool2d", {}, [](const Tensors& x) {
-    return avg_pool2d(image(x[0]), {.kernel = {3, 3}, .stride = {1, 1}});
-  }, [=](const auto& in) { return windows(in[0], 3, 1, mean_of); }));
-  add_op(make("adaptive_avg_pool2d", {}, [](const Tensors& x) { return adaptive_avg_pool2d(image(x[0])); },
-              [=](const auto& in) {
-                using P = std::decay_t<decltype(in[0])>;
-                P y;
-                for (size_t c = 0; c < 4 && !in[0].empty(); ++c) {
-                  P values;
-                  for (size_t i = c; i < in[0].size(); i += 4) values.push_back(in[0][i]);
-                  y.push_back(mean_of(values));
-                }
-                return y;
-              }));
-  add_op(make("conv2d", {{2, 3, 3, 4}}, [](const Tensors& x) { return conv2d(image(x[0]), x[1]); },
-              [](const auto& in) { return convolved(in); }));
+    add_op(make(
+        str("cross_entropy ", smoothing), {},
+        [smoothing](const Tensors& x) {
+          return cross_entropy(x[0], labels_for(x[0]), {.label_smoothing = smoothing, .reduction = Reduction::none});
+        },
+        [smoothing](const auto& in) { return cross_entropy_of(in[0], smoothing); }));
+  add_op(make(
+      "layer_norm", {{kColumns}, {kColumns}}, [](const Tensors& x) { return layer_norm(x[0], x[1], x[2]); },
+      [](const auto& in) { return normed(in, true); }, true));
+  add_op(make(
+      "rms_norm", {{kColumns}}, [](const Tensors& x) { return rms_norm(x[0], x[1], 1e-5); },
+      [](const auto& in) { return normed(in, false); }, true));
+  add_op(make(
+      "batch_norm", {}, [](const Tensors& x) { return batch_norm(image(x[0]), {}, {}, {}, {}, {.training = true}); },
+      [](const auto& in) {
+        using P = std::decay_t<decltype(in[0])>;
+        P y(in[0].size());
+        for (size_t c = 0; c < 4 && !y.empty(); ++c) {
+          P column;
+          norm_row(&in[0][c], 4, in[0].size() / 4, true, 1e-5, column);
+          for (size_t i = 0; i < column.size(); ++i) y[i * 4 + c] = column[i];
+        }
+        return y;
+      }));
+  add_op(make(
+      "linear", {{3, kColumns}}, [](const Tensors& x) { return linear(x[0], x[1]); },
+      [](const auto& in) { return product(in[0], in[1], kColumns); }));
+  add_op(make(
+      "matmul", {{kColumns, 3}}, [](const Tensors& x) { return matmul(x[0], x[1]); },
+      [](const auto& in) {
+        auto turned = in[1];
+        for (size_t i = 0; i < turned.size(); ++i) turned[i % 3 * kColumns + i / 3] = in[1][i];
+        return product(in[0], turned, kColumns);
+      }));
+  add_op(make(
+      "mse_loss", {{kRows, kColumns}}, [](const Tensors& x) { return mse_loss(x[0], x[1]); },
+      [=](const auto& in) {
+        auto squares = in[0];
+        for (size_t i = 0; i < squares.size(); ++i) squares[i] = (in[0][i] - in[1][i]) * (in[0][i] - in[1][i]);
+        return decltype(squares){mean_of(squares)};
+      }));
+  add_op(make(
+      "max_pool2d", {}, [](const Tensors& x) { return max_pool2d(image(x[0])); },
+      [](const auto& in) {
+        return windows(in[0], 2, 2, [](const auto& values) {
+          auto best = values[0];
+          for (const auto& value : values)
+            if (value.value > best.value || (std::isnan(value.value) && !std::isnan(best.value))) best = value;
+          return best;
+        });
+      }));
+  add_op(make(
+      "avg_pool2d", {},
+      [](const Tensors& x) {
+        return avg_pool2d(image(x[0]), {.kernel = {3, 3}, .stride = {1, 1}});
+      },
+      [=](const auto& in) { return windows(in[0], 3, 1, mean_of); }));
+  add_op(make(
+      "adaptive_avg_pool2d", {}, [](const Tensors& x) { return adaptive_avg_pool2d(image(x[0])); },
+      [=](const auto& in) {
+        using P = std::decay_t<decltype(in[0])>;
+        P y;
+        for (size_t c = 0; c < 4 && !in[0].empty(); ++c) {
+          P values;
+          for (size_t i = c; i < in[0].size(); i += 4) values.push_back(in[0][i]);
+          y.push_back(mean_of(values));
+        }
+        return y;
+      }));
+  add_op(make(
+      "conv2d", {{2, 3, 3, 4}}, [](const Tensors& x) { return conv2d(image(x[0]), x[1]); },
+      [](const auto& in) { return convolved(in); }));
   for (Op& each : all) each.low = each.low && each.name != "sigmoid" && each.name != "tanh";
   return all;
 }
 
 /// What the first input holds. Dense, but for those named after a layout.
-const std::vector<std::string> kPatterns{
-    "normal", "mean 1e4",  "mean -300", "all 3.3", "all 12345.678", "zeros",      "ties",     "outlier first", "outlier last",
-    "tiny",   "large",     "ramp",      "NaN",     "two heaps",     "transposed", "strided",  "stretched",     "nothing"};
+const std::vector<std::string> kPatterns{"normal",  "mean 1e4",  "mean -300",     "all 3.3",      "all 12345.678",
+                                         "zeros",   "ties",      "outlier first", "outlier last", "tiny",
+                                         "large",   "ramp",      "NaN",           "two heaps",    "transposed",
+                                         "strided", "stretched", "nothing"};
 
 std::vector<double> numbers(const std::string& pattern, std::mt19937_64& random) {
   std::normal_distribution<double> normal;
@@ -574,7 +632,8 @@ TEST(LongSums, KeepTheirDigitsOnTheCpu) {
     const auto columns = [](const Tensors& x) { return batch_norm(x[0], x[1], x[2], {}, {}, {.training = true}); };
     EXPECT_LE(distance_in_eps(columns, {drawn({100000, 3}, 3), drawn({3}), drawn({3})}, result), 2) << result;
   }
-  // Not of 3x3 filters: Winograd's transforms err by some 40 units whatever the length, and oneDNN sums a first layer's.
+  // Not of 3x3 filters: Winograd's transforms err by some 40 units whatever the length, and oneDNN sums a first
+  // layer's.
   const auto convolution = [](const Tensors& x) { return conv2d(x[0], x[1]); };
   EXPECT_LE(distance_in_eps(convolution, {drawn({4, 128, 128, 16}), drawn({16, 1, 1, 16})}, 2), 12) << "1x1 filters";
 }
@@ -587,13 +646,15 @@ TEST(LongSums, TheRunningMeanIsThatOfAllRows) {
 }
 
 TEST(LongSums, ABiasThatTheNormTakesAwayCostsNoDigits) {
-  const Tensor x = drawn({1, 8, 8, 16}), w = drawn({16, 3, 3, 16}), large = Tensor::full({16}, 1e4), var = Tensor::ones({16});
+  const Tensor x = drawn({1, 8, 8, 16}), w = drawn({16, 3, 3, 16}), large = Tensor::full({16}, 1e4),
+               var = Tensor::ones({16});
   for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::simt}) {
     const Device device{kind, 0};
     const auto at = [&](const Tensor& t) { return t.to(device); };
     const Tensor y = conv2d_norm(at(x), at(w), at(large), {}, {}, {}, at(large), at(var), {.eps = 0});
     const Tensor want = conv2d(x.to(DType::f64), w.to(DType::f64));
-    EXPECT_LE(error_of(y.to_vector<double>(), want.to_vector<double>()), 8 * tests::epsilon_of(DType::f32)) << name(kind);
+    EXPECT_LE(error_of(y.to_vector<double>(), want.to_vector<double>()), 8 * tests::epsilon_of(DType::f32))
+        << name(kind);
   }
 }
 
