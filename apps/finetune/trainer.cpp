@@ -17,10 +17,11 @@
 namespace weft::finetune {
 namespace {
 
-/// As many steps on all ranks; the last texts come twice where they do not divide.
 data::Sampler training_order(const Options& options, const dist::World& world, const Texts& texts) {
-  return data::Sampler(static_cast<int64_t>(texts.labels.size()),
-                       {.seed = static_cast<uint64_t>(options.seed), .rank = world.rank(), .world = world.size()});
+  return data::Sampler(static_cast<int64_t>(texts.labels.size()), {.seed = static_cast<uint64_t>(options.seed),
+                                                                   .rank = world.rank(),
+                                                                   .world = world.size(),
+                                                                   .tail = data::Tail::joined});
 }
 
 train::StrategyOptions strategy_options(const Options& o, Classifier& model) {

@@ -131,7 +131,9 @@ void Trainer::log_beginning() {
 void Trainer::log_first_losses() {
   const NoGrad no_grad;
   start_epoch(0, 0);
-  const double loss = mean_over_ranks(this->loss(LoaderTask::next()->tensors).loss.item(), "first loss");
+  const train::Batch first = *LoaderTask::next();
+  const double part = static_cast<double>(first.samples) / mean_samples(0);
+  const double loss = mean_over_ranks(part * this->loss(first.tensors).loss.item(), "first loss");
   const Score score = this->score(1);
   if (!scalars_) return;
   scalars_->log(0, {{"Loss/train", loss}, {"Loss/valid", score.loss}, {"RMSE(u10m)/valid", score.rmse.front()}});
@@ -201,7 +203,7 @@ void Trainer::after_step() {
 }
 
 double Trainer::mean_over_ranks(double value, const char* what) const {
-  // The ranks of a row have the same value.
+  // The ranks of a row have the same value, and each row's weighs by its samples.
   return ranks_.sum({value}, what).front() / ranks_.size();
 }
 

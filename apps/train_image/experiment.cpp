@@ -26,14 +26,6 @@ namespace {
 
 constexpr int64_t kSmallImage = 64;  // up to here a CIFAR network and stem are the default
 
-/// Every image once where all ranks make the same number of steps all the same: then they see together what one
-/// process with batches of all sees, the uneven last batch included. Else some images come twice.
-data::Tail tail_for(int64_t set_size, int world, int64_t batch_size) {
-  const int64_t fewest = set_size / world, most = fewest + (set_size % world > 0 ? 1 : 0);
-  const auto steps = [&](int64_t images) { return (images + batch_size - 1) / batch_size; };
-  return fewest > 0 && steps(fewest) == steps(most) ? data::Tail::uneven : data::Tail::repeat;
-}
-
 data::PipelineOptions pipeline_options(const Options& o) {
   data::PipelineOptions changes;
   changes.crop.filter = o.interpolation == "bicubic" ? data::Filter::bicubic : data::Filter::bilinear;
@@ -114,7 +106,7 @@ void Experiment::make_loaders() {
     const data::SamplerOptions order{.seed = static_cast<uint64_t>(options.seed),
                                      .rank = ranks.rank(),
                                      .world = ranks.size(),
-                                     .tail = tail_for(train_set->size(), ranks.size(), options.batch_size)};
+                                     .tail = data::Tail::joined};
     train_loader =
         std::make_unique<data::ImageLoader>(train_set, data::Sampler(train_set->size(), order),
                                             data::make_pipeline(pipeline, data::Split::train, changes), loading);

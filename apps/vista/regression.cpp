@@ -18,15 +18,17 @@ constexpr int64_t kPairs = 2048, kInputs = 20;
 }  // namespace
 
 std::shared_ptr<data::LoaderEngine> make_pairs(const Options& options, const dist::World& world) {
-  const data::Sampler order(kPairs,
-                            {.seed = static_cast<uint64_t>(options.seed), .rank = world.rank(), .world = world.size()});
+  const data::Sampler order(kPairs, {.seed = static_cast<uint64_t>(options.seed),
+                                     .rank = world.rank(),
+                                     .world = world.size(),
+                                     .tail = data::Tail::joined});
   manual_seed(static_cast<uint64_t>(options.seed));
   const Tensor x = uniform({kPairs, kInputs}, 0, 1, DType::f32, world.device());
   const Tensor y = uniform({kPairs, 1}, 0, 1, DType::f32, world.device());
   return std::make_shared<data::LoaderEngine>(
       data::rows_of({x, y}), order,
       data::LoaderOptions{
-          .batch_size = std::min(options.batch_size, order.size()), .workers = 0, .device = world.device()});
+          .batch_size = std::min(options.batch_size, order.most()), .workers = 0, .device = world.device()});
 }
 
 std::shared_ptr<nn::Linear> make_model(const Options& options, Device device) {

@@ -264,6 +264,31 @@ TEST_F(FinetuneResume, AccumulatedBatchesAreOneLargeBatchOnTwoRanks) {
     EXPECT_LT(apart(folder_ / "large/checkpoint-5", folder_ / (out + "/checkpoint-5")), 1e-6) << parallel;
   }
 }
+
+// 91 texts in steps of 9: in the last one, two of three ranks have none. In steps of 18 it is their second batch.
+TEST_F(FinetuneResume, ThreeRanksTrainEachTextOnce) {
+  const std::string train = folder_ / "data/train.tsv";
+  shell("head -n 92 " + train + " > " + train + ".new && mv " + train + ".new " + train);
+  for (const auto& [accumulate, last] : {std::pair(1, "11"), std::pair(2, "6")}) {
+    const std::string flags = base() + kAccumulated + "--logging-steps 1 --accumulate " + std::to_string(accumulate),
+                      run = std::to_string(accumulate), end = std::string("/checkpoint-") + last;
+    const Outcome one = finetune(flags + " --batch-size 9", folder_, "one" + run);
+    ASSERT_EQ(one.exit_code, 0) << one.output;
+    const auto losses = [](const std::string& output) {
+      std::vector<double> found;
+      for (const std::string& line : lines(output, R"(\{'loss.*)")) found.push_back(std::atof(line.substr(9).c_str()));
+      return found;
+    };
+    for (const std::string parallel : {"ddp", "fsdp --min-num-params 100000"}) {
+      const std::string out = parallel.substr(0, 4) + run;
+      const Outcome three = finetune_on(3, flags + " --batch-size 3 --parallel " + parallel, folder_, out);
+      ASSERT_EQ(three.exit_code, 0) << three.output;
+      EXPECT_LT(apart(folder_ / ("one" + run + end), folder_ / (out + end)), 1e-6) << parallel;
+      EXPECT_THAT(losses(three.output), testing::Pointwise(testing::DoubleNear(1.1e-4), losses(one.output)))
+          << "printed with four digits";
+    }
+  }
+}
 #endif
 
 }  // namespace

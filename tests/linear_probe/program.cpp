@@ -130,6 +130,23 @@ TEST(LinearProbe, TwoRanksTrainTheSameShardedOrNot) {
   }
 }
 
+// 37 images in steps of 12: in the last one, two of three ranks have none.
+TEST(LinearProbe, ThreeRanksTrainEachImageOnce) {
+  const TemporaryFolder folder;
+  const std::string flags = "--data random:37x32x32x3 --model vit_tiny4 --workers 1 --precision f32 -e 1 -lr 1e-3 ";
+  ASSERT_EQ(probe(flags + "-b 12", folder, "one").exit_code, 0);
+  const auto loss = [&](const std::string& run) {
+    return nlohmann::json::parse(read_text(folder / (run + "/summary.json")))["finetune_train_loss"].get<double>();
+  };
+  for (const std::string parallel : {"ddp", "fsdp --min-num-params 100000"}) {
+    const std::string out = parallel.substr(0, 4);
+    const Outcome three = probe_on(3, flags + "-b 4 --parallel " + parallel, folder, out);
+    ASSERT_EQ(three.exit_code, 0) << three.output;
+    // A mean of 37 losses of order 5 in another order. One image twice would move it by some 1e-2.
+    EXPECT_NEAR(loss(out), loss("one"), 1e-4) << parallel;
+  }
+}
+
 TEST(LinearProbe, KeptFeaturesChangeNotABitOnTwoRanks) {
   const TemporaryFolder folder;
   for (const char* kept : {"on", "off"}) {
