@@ -42,7 +42,7 @@ Engine::Engine(Task& task, const Parts& parts, EngineOptions options, Interrupti
       parts_(parts),
       options_(std::move(options)),
       interruption_(interruption),
-      progress_({.unit = options_.unit, .quiet = options_.quiet || !parts.world.is_first()}),
+      progress_({.unit = options_.unit, .quiet = options_.quiet || !parts.world.is_first(), .rank = parts.world.rank()}),
       profile_(parts.world.is_first() ? options_.profile : "", options_.profile_steps) {
   make_graph();
 }
