@@ -14,6 +14,12 @@ std::string checkpoint_to_resume(const std::string& wanted, const std::filesyste
   return ranks.first_says(path, "checkpoint to resume");
 }
 
+bool goes_on_in(const std::filesystem::path& folder, const std::string& wanted) {
+  std::error_code none;
+  return wanted == "auto" ||
+         (!wanted.empty() && std::filesystem::equivalent(std::filesystem::absolute(wanted).parent_path(), folder, none));
+}
+
 void require_same_step(const std::string& path, const Checkpoint& saved, StepSize step, const dist::World& ranks) {
   const int64_t batch = saved.integer("batch_size"), others = ranks.size() * step.accumulate;
   const std::string times = step.accumulate > 1 ? str(", ", step.accumulate, " times") : "";

@@ -27,6 +27,7 @@ std::vector<std::string> spelled_out(int argc, char** argv) {
     if (!argument.starts_with("--")) continue;
     const size_t end = std::min(argument.find('='), argument.size());
     std::replace(argument.begin(), argument.begin() + static_cast<std::ptrdiff_t>(end), '_', '-');
+    if (argument == "--overwrite-output-dir") argument = "--overwrite";
     const bool bare = i + 1 == arguments.size() || arguments[i + 1].starts_with("--");
     if (argument == "--resume-from-checkpoint" && bare) argument += "=last";
   }
@@ -73,6 +74,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("max-steps", o.max_steps, "stop after this many steps of the whole run, as Ctrl-C would; 0: no limit",
             {.min = 0});
   flags.add("out", o.out, "folder of the run: checkpoint-N/, metrics, TensorBoard files, summary");
+  flags.add("overwrite", o.overwrite, "begin a new run in a folder that holds another one, whose files go");
   support::AccelerateConfig& a = o.accelerate;
   std::string config_file;
   flags.add("config-file", config_file, "accelerate's YAML file, such as multi_config.yaml; flags win");

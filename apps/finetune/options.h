@@ -35,6 +35,7 @@ struct Options {
   std::string device = "auto";
   int64_t seed = 42;
   std::string resume;
+  bool overwrite = false;
   int64_t max_steps = 0;
   std::string out = "test-trainer";
   bool dry_run = false;

@@ -105,10 +105,15 @@ std::string Trainer::plan() const {
 void Trainer::resume() {
   const std::filesystem::path folder = options_.resume;
   const TrainerState saved = read_trainer_state(folder / "trainer_state.json");
-  WEFT_CHECK(saved.texts_per_step == state_.texts_per_step && saved.total_steps == state_.total_steps, "checkpoint ",
-             folder.string(), " was made in a run of ", saved.total_steps, " steps of ", saved.texts_per_step,
+  const bool own = saved.texts_per_step > 0;
+  WEFT_CHECK(own || saved.total_steps == state_.total_steps, "checkpoint ", folder.string(), " was made in a run of ",
+             saved.total_steps, " steps, this run has ", state_.total_steps);
+  WEFT_CHECK(!own || (saved.texts_per_step == state_.texts_per_step && saved.total_steps == state_.total_steps),
+             "checkpoint ", folder.string(), " was made in a run of ", saved.total_steps, " steps of ", saved.texts_per_step,
              " texts, this run has ", state_.total_steps, " of ", state_.texts_per_step);
+  const int64_t texts_per_step = state_.texts_per_step;
   state_ = saved;
+  state_.texts_per_step = texts_per_step;
   saved_ = saved.step;
   adam_->load_state_dict(strategy_->part_of(load_optimizer(folder, *adam_, model_->options.depth)));
   if (averages_) averages_->load_state_dict(strategy_->part_of(load_averages(folder, saved.step)), {});
@@ -116,7 +121,7 @@ void Trainer::resume() {
   WEFT_CHECK(scheduler_.steps() == saved.step && adam_->steps() == saved.step, "checkpoint ", folder.string(),
              ": trainer_state.json is of step ", saved.step, ", scheduler.pt of ", scheduler_.steps(),
              ", optimizer.pt of ", adam_->steps());
-  if (!load_generator(folder, world_.rank(), world_.size(), generator(world_.device())))
+  if (!own || !load_generator(folder, world_.rank(), world_.size(), generator(world_.device())))
     std::cout << "rank " << world_.rank() << ": " << folder.string()
               << " has no random state for it: dropout begins anew" << std::endl;
   // After the last step of an epoch its validation is still to come.
@@ -156,6 +161,7 @@ train::Measured Trainer::loss(const std::vector<Tensor>& batch) {
 }
 
 void Trainer::after_step() {
+  lr_of_step_ = lr();
   scheduler_.step();
   state_.step = engine_.position().step;
   state_.epoch = static_cast<double>(state_.step) / static_cast<double>(engine_.steps_per_epoch());
@@ -167,7 +173,7 @@ void Trainer::log_steps(const train::StepSums::Totals& totals) {
   state_.logged = state_.step;
   if (!record_) return;
   engine_.progress().make_way();
-  record_->trained(state_, {sum / static_cast<double>(totals.steps), engine_.gradient_norm().item(), lr()});
+  record_->trained(state_, {sum / static_cast<double>(totals.steps), engine_.gradient_norm().item(), lr_of_step_});
 }
 
 train::Validation Trainer::validate(const train::Epoch& epoch) {

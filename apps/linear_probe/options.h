@@ -40,6 +40,7 @@ struct Options {
   int64_t workers = 2;
   int64_t seed = 1;
   std::string resume;
+  bool overwrite = false;
   int64_t max_steps = 0;
   std::string usr1 = "save";
   std::string out = "runs/linear_probe";

@@ -111,7 +111,7 @@ void Trainer::load_if_there() {
   engine_->position() = {.epoch = saved.epoch + 1, .step = saved.iters};
   best_loss_ = saved.best_val_loss;
   best_epoch_ = saved.best_epoch;
-  if (ranks_.is_first()) say("Loading checkpoint " + checkpoint().string());
+  say("Loading checkpoint " + checkpoint().string());
 }
 
 void Trainer::write(int64_t epoch, bool is_best) const {

@@ -106,9 +106,14 @@ void Trainer::ended(train::RunEnd end) {
 
 void Trainer::open_folder() {
   std::error_code problem;
-  if (ranks_.is_first()) fs::create_directories(folder_ / "logs", problem);
-  WEFT_CHECK(!problem, "expdir: cannot create ", (folder_ / "logs").string(), ": ", problem.message());
-  run_folder_ = train::open_run_folder(folder_, ranks_);
+  if (ranks_.is_first()) fs::create_directories(folder_, problem);
+  WEFT_CHECK(!problem, "expdir: cannot create ", folder_.string(), ": ", problem.message());
+  std::optional<train::NewRun> fresh;
+  if (!options_.resume)
+    fresh = train::NewRun{.overwrite = options_.overwrite,
+             .flags = "--resume goes on with it, --run_num names another folder",
+             .own_names = {kCheckpoint, "out.log", "logs"}};
+  run_folder_ = train::open_run_folder(folder_, ranks_, fresh);
 }
 
 void Trainer::log_beginning() {

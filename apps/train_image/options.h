@@ -41,6 +41,7 @@ struct Options {
   std::string out = "runs/train_image";
   std::vector<double> mean, std;
   std::string resume;
+  bool overwrite = false;
   std::string weights, weights_strict = "yes", weights_prefix, weights_key;
   std::string export_file;
   bool eval_only = false;

@@ -27,12 +27,19 @@ train::EngineOptions engine_options(const Options& o, DType precision) {
           .profile_steps = o.profile_steps};
 }
 
+std::unique_ptr<train::RunFolder> open_folder(const Options& o, const dist::World& ranks) {
+  std::optional<train::NewRun> fresh;
+  if (!train::goes_on_in(o.out, o.resume))
+    fresh = train::NewRun{.overwrite = o.overwrite, .flags = "--resume auto goes on with it, --out names another folder"};
+  return train::open_run_folder(o.out, ranks, fresh);
+}
+
 }  // namespace
 
 Trainer::Trainer(Experiment& e)
     : LoaderTask(e.train_loader),
       experiment_(e),
-      folder_(train::open_run_folder(e.options.out, e.ranks)),
+      folder_(open_folder(e.options, e.ranks)),
       optimizer_(e.make_optimizer()),
       averages_(train::make_averages(e.options.averages, *optimizer_, *e.model)),
       schedule_(e.make_schedule()),

@@ -69,6 +69,10 @@ TEST_F(FinetuneResume, ACheckpointHoldsWhatTheTrainerKeeps) {
   EXPECT_EQ(state["max_steps"], 24);
   EXPECT_EQ(state["train_batch_size"], 8);
   EXPECT_NEAR(state["epoch"].get<double>(), 20 / 12.0, 1e-9);
+  // Hugging Face's Trainer writes into this entry when it saves, and fails where there is none.
+  const auto control = state["stateful_callbacks"]["TrainerControl"];
+  EXPECT_EQ(control["args"]["should_training_stop"], false);
+  EXPECT_TRUE(control["attributes"].is_object());
   ASSERT_EQ(state["log_history"].size(), 5u);  // steps 5, 10, 12 (evaluation), 15, 20
   EXPECT_EQ(state["log_history"][2]["step"], 12);
   EXPECT_TRUE(state["log_history"][2].contains("eval_loss"));
@@ -215,6 +219,48 @@ TEST_F(FinetuneResume, SigtermSavesAndEndsWith75) {
       << line;
 }
 
+TEST_F(FinetuneResume, AFinishedRunIsOverwrittenOnRequestOnly) {
+  ASSERT_EQ(finetune(base() + "--epochs 1", folder_).exit_code, 0);
+  const Outcome again = finetune(base() + "--epochs 1", folder_);
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_THAT(again.output, HasSubstr("run folder: expected a new folder, got " + (folder_ / "run") +
+                                      " with checkpoint-12 of another run. --resume-from-checkpoint last goes on with it, "
+                                      "--out names another folder, --overwrite replaces it"));
+  const Outcome own = finetune(base() + "--overwrite --weights " + (folder_ / "run/checkpoint-12"), folder_);
+  EXPECT_EQ(own.exit_code, 2);
+  EXPECT_THAT(own.output, HasSubstr("--overwrite: would remove the --weights " + (folder_ / "run/checkpoint-12")));
+  ASSERT_EQ(finetune(base() + "--epochs 1 --batch-size 16 --overwrite_output_dir", folder_).exit_code, 0);
+  EXPECT_TRUE(fs::exists(folder_ / "run/checkpoint-6"));
+  EXPECT_FALSE(fs::exists(folder_ / "run/checkpoint-12")) << "it was of the other run";
+}
+
+TEST_F(FinetuneResume, GoesOnFromTheStateOfHuggingFacesTrainer) {
+  const std::string flags = base() + "--dropout 0 --epochs 2 ";
+  const Outcome whole = finetune(flags, folder_, "whole");
+  ASSERT_EQ(whole.exit_code, 0) << whole.output;
+  ASSERT_EQ(finetune(flags + "--max-steps 15", folder_, "theirs").exit_code, 0);
+  // As theirs are: without what finetune adds, and with a random state that is none of Weft's.
+  const std::string folder = folder_ / "theirs/checkpoint-15";
+  auto state = nlohmann::json::parse(read_text(folder + "/trainer_state.json"));
+  state["stateful_callbacks"].erase("weft");
+  write(folder + "/trainer_state.json", state.dump());
+  write(folder + "/rng_state.pth", "numpy's and Python's generators");
+  const Outcome rest = finetune(flags + "--resume_from_checkpoint", folder_, "theirs");
+  ASSERT_EQ(rest.exit_code, 0) << rest.output;
+  EXPECT_THAT(rest.output, HasSubstr("resumed from " + folder + " at step 15"));
+  EXPECT_THAT(rest.output, HasSubstr("has no random state for it: dropout begins anew"));
+  EXPECT_EQ(read_text(folder_ / "whole/checkpoint-24/model.safetensors"),
+            read_text(folder_ / "theirs/checkpoint-24/model.safetensors"));
+  // The mean loss of the run is that of its lines, printed with four digits.
+  const auto train_loss = [](const std::string& output) {
+    return std::atof(after(output, "'train_loss': ").substr(14).c_str());
+  };
+  EXPECT_NEAR(train_loss(rest.output), train_loss(whole.output), 1e-4);
+  const Outcome other = finetune(flags + "--epochs 3 --resume_from_checkpoint " + folder, folder_, "other");
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_THAT(other.output, HasSubstr("was made in a run of 24 steps, this run has 36"));
+}
+
 TEST_F(FinetuneResume, SaysWhatDoesNotFit) {
   ASSERT_EQ(finetune(base() + "--epochs 1", folder_).exit_code, 0);
   const std::string folder = folder_ / "run/checkpoint-12";
@@ -233,7 +279,7 @@ TEST_F(FinetuneResume, SaysWhatDoesNotFit) {
   expect_refusal("--ema 0.9 " + resumed, "checkpoint " + folder + " was made without --ema");
   expect_refusal("--layer-decay 0.5 " + resumed, folder + "/optimizer.pt: expected 8 parameter groups");
   write(folder + "/trainer_state.json", "{}");
-  expect_refusal(resumed, "trainer state: " + folder + "/trainer_state.json: expected what finetune writes");
+  expect_refusal(resumed, "trainer state: " + folder + "/trainer_state.json: expected what finetune or Hugging Face's Trainer writes");
 }
 
 #if WEFT_HAVE_RANKS

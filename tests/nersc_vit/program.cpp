@@ -141,6 +141,12 @@ TEST_F(TrainVit, AFinishedRunHasNothingLeftToDo) {
   EXPECT_EQ(again.exit_code, 0) << again.output;
   EXPECT_THAT(again.output, HasSubstr("resumed from "));
   EXPECT_THAT(again.output, testing::Not(HasSubstr("Time taken")));
+  const Outcome anew = train("--num_iters 5 --run_num done");
+  EXPECT_EQ(anew.exit_code, 1);
+  EXPECT_THAT(anew.output, HasSubstr("with checkpoint.safetensors of another run. --resume goes on with it, --run_num names "
+                                     "another folder, --overwrite replaces it"));
+  ASSERT_EQ(train("--num_iters 5 --run_num done --overwrite").exit_code, 0);
+  EXPECT_EQ(losses(read_text(logs("1GPU/done/out.log"))).size(), 2u) << "those of one epoch, and none before";
   const Outcome other = train("--num_iters 10 --run_num done --resume --local_batch_size 8");
   EXPECT_EQ(other.exit_code, 1);
   EXPECT_THAT(other.output, HasSubstr("was made with 16 samples per step, this run has 8"));

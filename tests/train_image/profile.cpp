@@ -61,7 +61,7 @@ TEST(TrainProfile, WritesTraceAndTable) {
 TEST(TrainProfile, LeavesTheTrainingAsItIs) {
   const TemporaryFolder folder;
   const auto train = [&](const std::string& name, const std::string& more) {
-    return train_image(kSmall + "--export " + (folder / name) + " --out " + (folder / "run") + more);
+    return train_image(kSmall + "--overwrite --export " + (folder / name) + " --out " + (folder / "run") + more);
   };
   ASSERT_EQ(train("plain.safetensors", "").exit_code, 0);
   ASSERT_EQ(train("profiled.safetensors", " --profile " + (folder / "t.json")).exit_code, 0);
@@ -70,7 +70,7 @@ TEST(TrainProfile, LeavesTheTrainingAsItIs) {
 
 TEST(TrainProfile, RunsThatEndEarly) {
   const TemporaryFolder folder;
-  const std::string common = kSmall + "--out " + (folder / "run") + " --profile " + (folder / "t.json");
+  const std::string common = kSmall + "--overwrite --out " + (folder / "run") + " --profile " + (folder / "t.json");
   const Outcome inside = train_image(common + " --profile-steps 1:100 --max-steps 3");
   EXPECT_EQ(inside.exit_code, 0) << inside.output;
   EXPECT_THAT(inside.output, HasSubstr("profiled steps 1 to 2: wrote "));
@@ -106,7 +106,7 @@ TEST(TrainProfile, AKillLeavesNoTornFile) {
 
 TEST(TrainProfile, WrongOptions) {
   const TemporaryFolder folder;
-  const std::string common = kSmall + "--out " + (folder / "run");
+  const std::string common = kSmall + "--overwrite --out " + (folder / "run");
   for (const char* steps : {"5", "5:5", "8:5", "-1:2", "a:b", "1:2:3", ""}) {
     const Outcome run = train_image(common + " --profile-steps '" + steps + "'");
     EXPECT_EQ(run.exit_code, 2) << run.output;
