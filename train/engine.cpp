@@ -275,9 +275,9 @@ void Engine::save_on_the_way() {
 void Engine::finish_epoch() {
   const double steps = static_cast<double>(position_.step_in_epoch), samples = static_cast<double>(position_.samples);
   const bool by_step = options_.sum == LossSum::per_step;
-  epoch_.own_loss = by_step ? position_.own_loss_sum / steps : 0;
-  epoch_.loss = by_step ? parts_.world.sum({epoch_.own_loss}, "loss of the epoch")[0] / parts_.world.size()
-                        : position_.loss_sum / samples;
+  epoch_.loss = by_step
+                    ? parts_.world.sum({position_.own_loss_sum / steps}, "loss of the epoch")[0] / parts_.world.size()
+                    : position_.loss_sum / samples;
   epoch_.accuracy = position_.correct / samples;
   epoch_.lr = parts_.optimizer.lr();
   epoch_.pace = progress_.state();

@@ -53,7 +53,6 @@ struct Position {
 struct Epoch {
   int64_t number = 0;   ///< from 1
   double loss = 0;      ///< mean over the epoch's samples, all ranks; LossSum::per_step: over its steps
-  double own_loss = 0;  ///< this rank's part of it: `loss` is the ranks' mean; LossSum::per_step only
   double accuracy = 0;  ///< share of right answers
   double lr = 0;        ///< of the last step
   double seconds = 0;   ///< of its steps that this process made, without checkpoints

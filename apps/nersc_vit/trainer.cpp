@@ -212,11 +212,10 @@ double Trainer::mean_over_ranks(double value, const char* what) const {
   return ranks_.sum({value}, what).front() / ranks_.size();
 }
 
-train::Validation Trainer::validate(const train::Epoch&) {
+train::Validation Trainer::validate(const train::Epoch& epoch) {
   if (profiled_) kernels::stop_profiler_capture();
   profiled_ = false;
-  const train::Position& at = engine_->position();
-  train_loss_ = mean_over_ranks(at.own_loss_sum, "train loss") / static_cast<double>(at.step_in_epoch);
+  train_loss_ = epoch.loss;
   validating_ = {};
   validated_ = score(valid_.steps_per_epoch());
   strategy_->synchronise();

@@ -84,7 +84,7 @@ void Regression::epoch_done(const train::Epoch& epoch, const train::Validation&)
                              {"train_loss", epoch.loss},
                              {"pairs_per_second", static_cast<double>(kPairs) / epoch.seconds}});
   if (world_.is_first() && (epoch.number == first_epoch_ + 1 || epoch.number == options_.total_epochs))
-    print_loss(epoch.number - 1, epoch.own_loss);
+    std::cerr << str("mean loss of epoch ", epoch.number - 1, ": ", epoch.loss, '\n');  // in one piece
 }
 
 void Regression::stopped(train::StopRule& rule) {
