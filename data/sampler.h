@@ -9,8 +9,8 @@ enum class Tail : uint8_t {
   repeat,  ///< ranks take images from the start again, so that all have the same number
   drop,    ///< images are left out, so that all have the same number
   uneven,  ///< every image once; the first ranks may have one more
-  joined,  ///< as uneven, in as many steps on all ranks: a loader brings a rank that has no image left for the last step
-           ///< a stand-in, which counts nothing
+  joined,  ///< as uneven, in as many steps on all ranks: a loader brings a rank that has no image left for the last
+           ///< step a stand-in, which counts nothing
 };
 
 struct SamplerOptions {

@@ -42,14 +42,13 @@ Engine::Engine(Task& task, const Parts& parts, EngineOptions options, Interrupti
       parts_(parts),
       options_(std::move(options)),
       interruption_(interruption),
-      progress_({.unit = options_.unit, .quiet = options_.quiet || !parts.world.is_first(), .rank = parts.world.rank()}),
+      progress_(
+          {.unit = options_.unit, .quiet = options_.quiet || !parts.world.is_first(), .rank = parts.world.rank()}),
       profile_(parts.world.is_first() ? options_.profile : "", options_.profile_steps) {
   make_graph();
 }
 
-int64_t Engine::steps_per_epoch() const {
-  return (task_.batches() + options_.accumulate - 1) / options_.accumulate;
-}
+int64_t Engine::steps_per_epoch() const { return (task_.batches() + options_.accumulate - 1) / options_.accumulate; }
 
 bool Engine::is_finished() const {
   return options_.last_step > 0 ? position_.step >= options_.last_step : position_.epoch >= options_.epochs;
@@ -184,7 +183,8 @@ void Engine::update(std::vector<Tensor> batch, int64_t samples) {
     if (samples == 0) parts_.strategy.stand_in();
     Measured measured = task_.loss(unread_batch_);
     const Tensor mean = measured.loss;
-    const double share = static_cast<double>(samples) / mean_samples;  // of this rank's samples, 1 where all have as many
+    const double share =
+        static_cast<double>(samples) / mean_samples;  // of this rank's samples, 1 where all have as many
     const bool whole = !parts_.strategy.counts_samples() || samples == 0;
     measured.loss = times(mean, whole ? share : task_.mean_samples(first + done) / mean_samples);
     {

@@ -107,7 +107,8 @@ Progress::Progress(ProgressOptions options) : options_(std::move(options)) {
   }
   if (options_.out == nullptr) options_.out = stderr;
   if (!options_.clock) options_.clock = steady_seconds;
-  if (!options_.date) options_.date = [] { return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(std::time(nullptr))); };
+  if (!options_.date)
+    options_.date = [] { return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(std::time(nullptr))); };
   terminal_ = options_.terminal < 0 ? ::isatty(::fileno(options_.out)) == 1 : options_.terminal == 1;
 }
 

@@ -30,15 +30,15 @@ std::string plain_line(const ProgressState& state);
 std::string clock_text(double seconds);
 
 struct ProgressOptions {
-  std::FILE* out = nullptr;            ///< stderr when null
-  int width = 0;                       ///< columns; 0: ask the terminal, each time
-  int terminal = -1;                   ///< 1 a bar, 0 plain lines, -1 whatever `out` is
-  std::string unit = "images";         ///< what a step has many of
-  bool quiet = false;                  ///< nothing is shown: of all ranks but the first
-  double bar_interval = 0.1;           ///< seconds between two bars
-  double plain_interval = 10.0;        ///< seconds between two plain lines
-  int rank = 0;                        ///< whose lines they are
-  std::function<double()> clock = {};  ///< seconds; the steady clock when empty
+  std::FILE* out = nullptr;                ///< stderr when null
+  int width = 0;                           ///< columns; 0: ask the terminal, each time
+  int terminal = -1;                       ///< 1 a bar, 0 plain lines, -1 whatever `out` is
+  std::string unit = "images";             ///< what a step has many of
+  bool quiet = false;                      ///< nothing is shown: of all ranks but the first
+  double bar_interval = 0.1;               ///< seconds between two bars
+  double plain_interval = 10.0;            ///< seconds between two plain lines
+  int rank = 0;                            ///< whose lines they are
+  std::function<double()> clock = {};      ///< seconds; the steady clock when empty
   std::function<std::string()> date = {};  ///< of a plain line; `2026-11-25 03:08:07`, local time, when empty
 };
 

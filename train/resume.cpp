@@ -16,8 +16,8 @@ std::string checkpoint_to_resume(const std::string& wanted, const std::filesyste
 
 bool goes_on_in(const std::filesystem::path& folder, const std::string& wanted) {
   std::error_code none;
-  return wanted == "auto" ||
-         (!wanted.empty() && std::filesystem::equivalent(std::filesystem::absolute(wanted).parent_path(), folder, none));
+  return wanted == "auto" || (!wanted.empty() && std::filesystem::equivalent(
+                                                     std::filesystem::absolute(wanted).parent_path(), folder, none));
 }
 
 void require_same_step(const std::string& path, const Checkpoint& saved, StepSize step, const dist::World& ranks) {

@@ -10,8 +10,8 @@ namespace weft::train {
 
 // What programs that can be resumed have in common.
 
-/// The checkpoint to go on from: `wanted` itself, or for `auto` the last one of the run folder (find_checkpoint) as rank 0 sees it; "":
-/// begin anew. All ranks call it.
+/// The checkpoint to go on from: `wanted` itself, or for `auto` the last one of the run folder (find_checkpoint) as
+/// rank 0 sees it; "": begin anew. All ranks call it.
 std::string checkpoint_to_resume(const std::string& wanted, const std::filesystem::path& folder,
                                  const dist::World& ranks);
 

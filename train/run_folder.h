@@ -53,8 +53,8 @@ class RunFolder {
 
 /// What a new run does with a folder that holds another one.
 struct NewRun {
-  bool overwrite = false;                 ///< --overwrite: the other one's files go; else it is an error
-  std::string flags = {};                 ///< of the program: `--resume auto goes on with it, --out names another folder`
+  bool overwrite = false;  ///< --overwrite: the other one's files go; else it is an error
+  std::string flags = {};  ///< of the program: `--resume auto goes on with it, --out names another folder`
   std::vector<std::string> own_names = {};  ///< what this program writes beside the files of all programs
 };
 
@@ -63,8 +63,8 @@ struct NewRun {
 void begin_new_run(const RunFolder& folder, const NewRun& how);
 
 /// The run's folder on rank 0, null on the others, which wait until it is open: what they read in it then, no other run
-/// changes. `fresh`: begin_new_run(); left out: the run goes on with what is there. All ranks call it. Errors: rank 0's,
-/// on all of them.
+/// changes. `fresh`: begin_new_run(); left out: the run goes on with what is there. All ranks call it. Errors: rank
+/// 0's, on all of them.
 std::unique_ptr<RunFolder> open_run_folder(const std::filesystem::path& path, const dist::World& ranks,
                                            const std::optional<NewRun>& fresh = {});
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/strategy.h"
 
-#include <utility>
-
 #include "core/ops/norm.h"
 #include "core/ops/stack.h"
 #include "dist/ddp/ddp.h"
@@ -72,19 +70,13 @@ class Replicated final : public Strategy {
         ddp_(std::move(model), ranks.group(),
              {.bucket_mb = options.bucket_mb, .compress_bf16 = options.compress_bf16}) {}
 
-  Tensor forward(const Tensor& x) override {
-    const dist::StandInBatch left_out(std::exchange(stand_in_, false));
-    return ddp_(x);
-  }
+  Tensor forward(const Tensor& x) override { return ddp_(x); }
   std::vector<NamedTensor> parameters() override { return ddp_.parameters(); }
   Tensor clip_grad_norm(double max_norm) override { return weft::clip_grad_norm(ddp_.parameters(), max_norm); }
   std::shared_ptr<void> no_sync() override {
     return std::shared_ptr<dist::DDP::NoSync>(new dist::DDP::NoSync(ddp_.no_sync()));
   }
-  void stand_in() override {
-    ddp_.set_samples(0);
-    stand_in_ = true;
-  }
+  void stand_in() override { ddp_.set_samples(0); }
   StateDict model_state() override { return ddp_.module().state_dict(); }
   void load_model(const std::string& what, const StateDict& model) override { load_whole(what, ddp_.module(), model); }
   std::string describe() const override {
@@ -94,7 +86,6 @@ class Replicated final : public Strategy {
 
  private:
   int norms_;
-  bool stand_in_ = false;                 // the next forward is of one
   std::shared_ptr<FlatParameters> flat_;  // made before ddp_, which finds it
   dist::DDP ddp_;
 };
@@ -125,19 +116,13 @@ class Sharded final : public Strategy {
       : norms_(synchronise_norms(options, *model, ranks)),
         fsdp_(std::move(model), ranks.group(), fsdp_options(options)) {}
 
-  Tensor forward(const Tensor& x) override {
-    const dist::StandInBatch left_out(std::exchange(stand_in_, false));
-    return fsdp_(x);
-  }
+  Tensor forward(const Tensor& x) override { return fsdp_(x); }
   std::vector<NamedTensor> parameters() override { return fsdp_.parameters(); }
   Tensor clip_grad_norm(double max_norm) override { return fsdp_.clip_grad_norm(max_norm); }
   std::shared_ptr<void> no_sync() override {
     return std::shared_ptr<dist::FSDP::NoSync>(new dist::FSDP::NoSync(fsdp_.no_sync()));
   }
-  void stand_in() override {
-    fsdp_.set_samples(0);
-    stand_in_ = true;
-  }
+  void stand_in() override { fsdp_.set_samples(0); }
   StateDict model_state() override { return dist::full_state_dict(fsdp_); }
   StateDict gathered(const StateDict& part) override { return dist::full_optimizer_state(fsdp_, part); }
   StateDict part_of(const StateDict& whole) override { return dist::shard_optimizer_state(fsdp_, whole); }
@@ -157,7 +142,6 @@ class Sharded final : public Strategy {
 
  private:
   int norms_;
-  bool stand_in_ = false;  // the next forward is of one
   dist::FSDP fsdp_;
 };
 

@@ -109,8 +109,8 @@ void Trainer::resume() {
   WEFT_CHECK(own || saved.total_steps == state_.total_steps, "checkpoint ", folder.string(), " was made in a run of ",
              saved.total_steps, " steps, this run has ", state_.total_steps);
   WEFT_CHECK(!own || (saved.texts_per_step == state_.texts_per_step && saved.total_steps == state_.total_steps),
-             "checkpoint ", folder.string(), " was made in a run of ", saved.total_steps, " steps of ", saved.texts_per_step,
-             " texts, this run has ", state_.total_steps, " of ", state_.texts_per_step);
+             "checkpoint ", folder.string(), " was made in a run of ", saved.total_steps, " steps of ",
+             saved.texts_per_step, " texts, this run has ", state_.total_steps, " of ", state_.texts_per_step);
   const int64_t texts_per_step = state_.texts_per_step;
   state_ = saved;
   state_.texts_per_step = texts_per_step;

@@ -87,7 +87,8 @@ void take_own(const Json& own, TrainerState& state) {
   state.logged = own.at("logged_step").get<int64_t>();
   state.run_loss = own.at("run_loss").get<double>();
   state.losses = own.at("losses").get<std::vector<double>>();
-  WEFT_CHECK(state.texts_per_step > 0 && !state.losses.empty(), "trainer state: expected texts per step and losses, got none");
+  WEFT_CHECK(state.texts_per_step > 0 && !state.losses.empty(),
+             "trainer state: expected texts per step and losses, got none");
 }
 
 /// From the printed lines, whose losses are means over the steps since the one before.
@@ -119,10 +120,12 @@ TrainerState read_trainer_state(const fs::path& path) {
       take_own(callbacks.at("weft").at("attributes"), state);
     else
       take_foreign(json.at("log_history"), state);
-    WEFT_CHECK(state.step >= 0 && state.step <= state.total_steps, "trainer state: ", path.string(), ": step ", state.step, " of ", state.total_steps, " makes no sense");
+    WEFT_CHECK(state.step >= 0 && state.step <= state.total_steps, "trainer state: ", path.string(), ": step ",
+               state.step, " of ", state.total_steps, " makes no sense");
     return state;
   } catch (const Json::exception& error) {
-    fail("trainer state: ", path.string(), ": expected what finetune or Hugging Face's Trainer writes, got '", error.what(), "'");
+    fail("trainer state: ", path.string(), ": expected what finetune or Hugging Face's Trainer writes, got '",
+         error.what(), "'");
   }
 }
 

@@ -17,9 +17,9 @@ struct TrainerState {
   std::vector<std::string> history = {};  ///< the lines printed so far, each a JSON object
 
   // Of a state that finetune wrote:
-  int64_t texts_per_step = 0;  ///< on all ranks; 0: Hugging Face's Trainer wrote it, which does not say so
-  int64_t logged = 0;          ///< the step of the last line
-  double run_loss = 0;         ///< sum over the steps up to it
+  int64_t texts_per_step = 0;       ///< on all ranks; 0: Hugging Face's Trainer wrote it, which does not say so
+  int64_t logged = 0;               ///< the step of the last line
+  double run_loss = 0;              ///< sum over the steps up to it
   std::vector<double> losses = {};  ///< of each rank, sum over the steps since
 };
 

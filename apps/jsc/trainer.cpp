@@ -50,7 +50,8 @@ Trainer::Trainer(const Options& options, const dist::World& ranks, const Images&
 }
 
 std::string Trainer::describe() const {
-  return str(options_.backbone, ", ", nn::parameter_count(*model_), " parameters, ", images_.classes().size(), " classes");
+  return str(options_.backbone, ", ", nn::parameter_count(*model_), " parameters, ", images_.classes().size(),
+             " classes");
 }
 
 train::HyperParameters Trainer::hyper_parameters() const {

@@ -51,8 +51,8 @@ Images::Images(const Options& options, const dist::World& ranks, int64_t side)
     return;
   }
   if (edge_ != side_ * 8 / 7)
-    throw train::UsageError(str("--resize: images of several sizes are resized to 8/7 of the input's ", side_,
-                                " pixels, not to ", edge_));
+    throw train::UsageError(
+        str("--resize: images of several sizes are resized to 8/7 of the input's ", side_, " pixels, not to ", edge_));
   pipeline_ = str("imagenet:", side_);
 }
 

@@ -11,9 +11,10 @@ constexpr const char* kResult = "result.";  // numbers of a checkpoint that belo
 std::unique_ptr<train::RunFolder> open_folder(const Options& o, const dist::World& ranks) {
   std::optional<train::NewRun> fresh;
   if (!train::goes_on_in(o.out, o.resume))
-    fresh = train::NewRun{.overwrite = o.overwrite,
-             .flags = "--resume auto goes on with it, --out names another folder",
-             .own_names = {"OUAI Demo", "probe.safetensors", "finetuned.safetensors", "logreg.safetensors"}};
+    fresh =
+        train::NewRun{.overwrite = o.overwrite,
+                      .flags = "--resume auto goes on with it, --out names another folder",
+                      .own_names = {"OUAI Demo", "probe.safetensors", "finetuned.safetensors", "logreg.safetensors"}};
   return train::open_run_folder(o.out, ranks, fresh);
 }
 

@@ -51,12 +51,13 @@ std::unique_ptr<data::ImageLoader> make_loader(const Options& options, const dis
                                             .world = ranks.size(),
                                             .tail = training ? data::Tail::joined : data::Tail::uneven});
   const int64_t wanted = training ? options.batch_size : options.test_batch_size;
-  return std::make_unique<data::ImageLoader>(set, sampler, data::Pipeline(),
-                                             data::ImageLoaderOptions{.batch_size = std::min(wanted, training ? sampler.most() : sampler.size()),
-                                                                      .workers = 1,
-                                                                      .device = ranks.device(),
-                                                                      .mean = {0.1307f},
-                                                                      .std = {0.3081f}});
+  return std::make_unique<data::ImageLoader>(
+      set, sampler, data::Pipeline(),
+      data::ImageLoaderOptions{.batch_size = std::min(wanted, training ? sampler.most() : sampler.size()),
+                               .workers = 1,
+                               .device = ranks.device(),
+                               .mean = {0.1307f},
+                               .std = {0.3081f}});
 }
 
 }  // namespace

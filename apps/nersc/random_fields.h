@@ -8,7 +8,7 @@ struct RandomFieldsOptions {
   int64_t samples = 128;
   int64_t size = 128;  ///< height and width
   int64_t in = 1, out = 1;
-  int workers = 1;          ///< threads; 0: batches are made when asked for
+  int workers = 1;  ///< threads; 0: batches are made when asked for
   uint64_t seed = 0;
   Device device = {};
 };

@@ -25,9 +25,8 @@ data::FieldLoader make_loader(const Options& o, const dist::Grid& grid, Device d
                                              .world = grid.data()->size(),
                                              .tail = data::Tail::joined,
                                              .step = samples_per_step(o, grid)});
-  return data::FieldLoader(
-      series, order,
-      {.workers = static_cast<int>(o.num_data_workers), .drop_last = training, .device = device});
+  return data::FieldLoader(series, order,
+                           {.workers = static_cast<int>(o.num_data_workers), .drop_last = training, .device = device});
 }
 
 }  // namespace weft::nersc_vit

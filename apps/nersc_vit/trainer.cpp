@@ -111,8 +111,8 @@ void Trainer::open_folder() {
   std::optional<train::NewRun> fresh;
   if (!options_.resume)
     fresh = train::NewRun{.overwrite = options_.overwrite,
-             .flags = "--resume goes on with it, --run_num names another folder",
-             .own_names = {kCheckpoint, "out.log", "logs"}};
+                          .flags = "--resume goes on with it, --run_num names another folder",
+                          .own_names = {kCheckpoint, "out.log", "logs"}};
   run_folder_ = train::open_run_folder(folder_, ranks_, fresh);
 }
 

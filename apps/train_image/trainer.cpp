@@ -30,7 +30,8 @@ train::EngineOptions engine_options(const Options& o, DType precision) {
 std::unique_ptr<train::RunFolder> open_folder(const Options& o, const dist::World& ranks) {
   std::optional<train::NewRun> fresh;
   if (!train::goes_on_in(o.out, o.resume))
-    fresh = train::NewRun{.overwrite = o.overwrite, .flags = "--resume auto goes on with it, --out names another folder"};
+    fresh =
+        train::NewRun{.overwrite = o.overwrite, .flags = "--resume auto goes on with it, --out names another folder"};
   return train::open_run_folder(o.out, ranks, fresh);
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/ddp/sync_batch_norm.h"
 
-#include <utility>
-
 #include "core/autograd.h"
 #include "core/ops/div.h"
 #include "core/ops/mul.h"
@@ -14,8 +12,6 @@
 namespace weft::dist {
 namespace {
 
-thread_local bool stand_in = false;
-
 /// Statistics of all ranks' rows.
 struct Joined {
   Tensor mean, var, invstd, total;
@@ -25,10 +21,9 @@ Joined join_statistics(const Tensor& x, const Tensor& statistics, const Tensor& 
                        const kernels::BatchNormArguments& arguments, ProcessGroup& group) {
   const int64_t C = x.size(-1);
   const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  const bool known = statistics.defined() && !stand_in;
-  const Tensor part = known ? statistics : Tensor::zeros({2 * C + 1}, dtype, x.device());
+  const Tensor part = statistics.defined() ? statistics : Tensor::empty({2 * C + 1}, dtype, x.device());
   const Tensor parts = Tensor::empty({group.size(), 2 * C + 1}, dtype, x.device());
-  if (!known && !stand_in) kernels::batch_norm_statistics(x.queue(), part, rows_of(x));
+  if (!statistics.defined()) kernels::batch_norm_statistics(x.queue(), part, rows_of(x));
   group.all_gather(parts, part, {.name = "batch statistics", .scale = {}, .at_once = true})->wait();
   Joined joined{Tensor::empty({C}, dtype, x.device()), Tensor::empty({C}, dtype, x.device()),
                 Tensor::empty({C}, dtype, x.device()), Tensor::empty({1}, dtype, x.device())};
@@ -44,9 +39,6 @@ Joined join_statistics(const Tensor& x, const Tensor& statistics, const Tensor& 
 }
 
 }  // namespace
-
-StandInBatch::StandInBatch(bool is_one) : before_(std::exchange(stand_in, is_one)) {}
-StandInBatch::~StandInBatch() { stand_in = before_; }
 
 Tensor sync_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                        const Tensor& running_var, const BatchNormOptions& options, const ProcessGroupPtr& group) {

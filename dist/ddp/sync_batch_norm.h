@@ -16,18 +16,6 @@ namespace weft::dist {
 Tensor sync_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                        const Tensor& running_var, const BatchNormOptions& options, const ProcessGroupPtr& group);
 
-/// While it lives, the batches of this thread are stand-ins (DDP::set_samples(0)), which the statistics leave out.
-class [[nodiscard]] StandInBatch {
- public:
-  explicit StandInBatch(bool is_one);
-  ~StandInBatch();
-  StandInBatch(const StandInBatch&) = delete;
-  StandInBatch& operator=(const StandInBatch&) = delete;
-
- private:
-  bool before_;
-};
-
 /// Every BatchNorm2d of the model takes its statistics over the ranks of `group` in training from now on; parameters,
 /// names and evaluation stay as they are. Returns how many there are. A null group undoes it.
 /// Backward waits for these collectives, so they should not queue after DDP's buckets: give them a group of their own

@@ -67,7 +67,8 @@ TEST(Sampler, StepsOfAllRanksNeedNotDivideByThem) {
       }
       // Step by step, all ranks together see what one process sees.
       for (int64_t begin = 0; begin < 17; begin += step) {
-        std::vector<int64_t> together, wanted(alone.begin() + begin, alone.begin() + std::min<int64_t>(begin + step, 17));
+        std::vector<int64_t> together,
+            wanted(alone.begin() + begin, alone.begin() + std::min<int64_t>(begin + step, 17));
         for (int r = 0; r < world; ++r) {
           const int64_t batch = step / world + (r < step % world ? 1 : 0), size = static_cast<int64_t>(ranks[r].size());
           for (int64_t p = begin / step * batch; p < std::min(begin / step * batch + batch, size); ++p)

@@ -223,9 +223,10 @@ TEST_F(FinetuneResume, AFinishedRunIsOverwrittenOnRequestOnly) {
   ASSERT_EQ(finetune(base() + "--epochs 1", folder_).exit_code, 0);
   const Outcome again = finetune(base() + "--epochs 1", folder_);
   EXPECT_EQ(again.exit_code, 1);
-  EXPECT_THAT(again.output, HasSubstr("run folder: expected a new folder, got " + (folder_ / "run") +
-                                      " with checkpoint-12 of another run. --resume-from-checkpoint last goes on with it, "
-                                      "--out names another folder, --overwrite replaces it"));
+  EXPECT_THAT(again.output,
+              HasSubstr("run folder: expected a new folder, got " + (folder_ / "run") +
+                        " with checkpoint-12 of another run. --resume-from-checkpoint last goes on with it, "
+                        "--out names another folder, --overwrite replaces it"));
   const Outcome own = finetune(base() + "--overwrite --weights " + (folder_ / "run/checkpoint-12"), folder_);
   EXPECT_EQ(own.exit_code, 2);
   EXPECT_THAT(own.output, HasSubstr("--overwrite: would remove the --weights " + (folder_ / "run/checkpoint-12")));
@@ -279,7 +280,8 @@ TEST_F(FinetuneResume, SaysWhatDoesNotFit) {
   expect_refusal("--ema 0.9 " + resumed, "checkpoint " + folder + " was made without --ema");
   expect_refusal("--layer-decay 0.5 " + resumed, folder + "/optimizer.pt: expected 8 parameter groups");
   write(folder + "/trainer_state.json", "{}");
-  expect_refusal(resumed, "trainer state: " + folder + "/trainer_state.json: expected what finetune or Hugging Face's Trainer writes");
+  expect_refusal(resumed, "trainer state: " + folder +
+                              "/trainer_state.json: expected what finetune or Hugging Face's Trainer writes");
 }
 
 #if WEFT_HAVE_RANKS

@@ -75,12 +75,14 @@ TEST(LinearProbe, AFinishedRunIsOverwrittenOnRequestOnly) {
   const TemporaryFolder folder;
   const std::string flags = "--data random:8x32x32x3 --model vit_tiny4 -b 8 -e 1 --precision f32 --workers 0 ";
   ASSERT_EQ(probe(flags, folder).exit_code, 0);
-  const std::string tuned = read_text(folder / "run/finetuned.safetensors"), config = read_text(folder / "run/config.toml");
+  const std::string tuned = read_text(folder / "run/finetuned.safetensors"),
+                    config = read_text(folder / "run/config.toml");
   const Outcome again = probe(flags + "--phases probe", folder);
   EXPECT_EQ(again.exit_code, 1);
-  EXPECT_THAT(again.output, HasSubstr("linear_probe: error: run folder: expected a new folder, got " + (folder / "run") +
-                                      " with checkpoint_last.safetensors of another run. --resume auto goes on with it, "
-                                      "--out names another folder, --overwrite replaces it"));
+  EXPECT_THAT(again.output,
+              HasSubstr("linear_probe: error: run folder: expected a new folder, got " + (folder / "run") +
+                        " with checkpoint_last.safetensors of another run. --resume auto goes on with it, "
+                        "--out names another folder, --overwrite replaces it"));
   EXPECT_EQ(read_text(folder / "run/finetuned.safetensors"), tuned);
   EXPECT_EQ(read_text(folder / "run/config.toml"), config);
   EXPECT_EQ(probe(flags + "--resume " + (folder / "run/checkpoint_last.safetensors"), folder).exit_code, 0);
@@ -89,7 +91,8 @@ TEST(LinearProbe, AFinishedRunIsOverwrittenOnRequestOnly) {
   EXPECT_FALSE(std::filesystem::exists(folder / "run/finetuned.safetensors"));
   const std::string metrics = read_text(folder / "run/metrics.jsonl");
   EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 1);
-  EXPECT_THAT(read_text(folder / "run/config.toml"), Not(HasSubstr("overwrite"))) << "who takes it does not ask for that";
+  EXPECT_THAT(read_text(folder / "run/config.toml"), Not(HasSubstr("overwrite")))
+      << "who takes it does not ask for that";
 }
 
 TEST(LinearProbe, ResizesSmallImagesForALargeInput) {

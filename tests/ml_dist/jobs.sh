@@ -82,6 +82,6 @@ done
 if env DATA=/their/data OUTPUT=/their/output CONTAINER_NAME=theirs VENV=/their/venv ML_DIST_PATH="$dir/elsewhere" SLURM_JOB_NAME=x bash "$scripts/base_pytorch.job" 2> "$dir/refusal.log"; then
   fail "base_pytorch.job should miss its program"
 fi
-grep -q '^!!! there is no program .*base_training: set VENV to what Weft was installed to$' "$dir/refusal.log" ||
+grep -q '^!!! there is no program .*base_training: set ML_DIST_VENV to what Weft was installed to$' "$dir/refusal.log" ||
   { cat "$dir/refusal.log" >&2; fail "base_pytorch.job should say what it misses"; }
 ! grep -E 'their' "$dir/refusal.log" || fail "base_pytorch.job took variables of the shell"

@@ -167,7 +167,9 @@ TEST(Nersc, ModulePrefixIsReadBothWays) {
     return several ? train_on_two(folder, "--config=mixed") : train_single(folder, "--config=mixed");
   };
   expect_rest(run_to(1, false), 0, 1);
-  expect_rest(run_to(3, true), 1, 3);
+  const Outcome two = run_to(3, true);
+  expect_rest(two, 1, 3);
+  EXPECT_EQ(lines(two.output, "Loading checkpoint .*").size(), 2u) << "every rank says so";
   expect_rest(run_to(5, false), 3, 5);
 }
 

@@ -143,8 +143,9 @@ TEST_F(TrainVit, AFinishedRunHasNothingLeftToDo) {
   EXPECT_THAT(again.output, testing::Not(HasSubstr("Time taken")));
   const Outcome anew = train("--num_iters 5 --run_num done");
   EXPECT_EQ(anew.exit_code, 1);
-  EXPECT_THAT(anew.output, HasSubstr("with checkpoint.safetensors of another run. --resume goes on with it, --run_num names "
-                                     "another folder, --overwrite replaces it"));
+  EXPECT_THAT(anew.output,
+              HasSubstr("with checkpoint.safetensors of another run. --resume goes on with it, --run_num names "
+                        "another folder, --overwrite replaces it"));
   ASSERT_EQ(train("--num_iters 5 --run_num done --overwrite").exit_code, 0);
   EXPECT_EQ(losses(read_text(logs("1GPU/done/out.log"))).size(), 2u) << "those of one epoch, and none before";
   const Outcome other = train("--num_iters 10 --run_num done --resume --local_batch_size 8");
@@ -268,7 +269,8 @@ TEST_F(TrainVit, EveryGridGivesTheSameLossesWhateverDividesWhat) {
     for (const int model : {1, 2}) {
       if (data * model == 1) continue;
       SCOPED_TRACE(str(data, " data x ", model, " model ranks"));
-      expect_same_losses(train_ranks(data * model, flags + str(data, "x", model) + " --row_parallel_size " + str(model)), one);
+      expect_same_losses(
+          train_ranks(data * model, flags + str(data, "x", model) + " --row_parallel_size " + str(model)), one);
     }
 }
 

@@ -35,18 +35,15 @@ struct Net : nn::Module {
 struct Case {
   std::string strategy = "none";
   int64_t samples = 1;
-  int64_t batches = 1;                ///< that a rank accumulates in a step
-  int64_t step = 0;                   ///< see data::SamplerOptions
+  int64_t batches = 1;  ///< that a rank accumulates in a step
+  int64_t step = 0;     ///< see data::SamplerOptions
   LossSum sum = LossSum::per_sample;
   double clip = 0;
 };
 
 std::shared_ptr<data::LoaderEngine> make_loader(const Case& c, const dist::World& world) {
-  const data::Sampler order(c.samples, {.seed = 5,
-                                        .rank = world.rank(),
-                                        .world = world.size(),
-                                        .tail = data::Tail::joined,
-                                        .step = c.step});
+  const data::Sampler order(
+      c.samples, {.seed = 5, .rank = world.rank(), .world = world.size(), .tail = data::Tail::joined, .step = c.step});
   return std::make_shared<data::LoaderEngine>(
       data::rows_of({values(c.samples, 5), values(c.samples, 2)}), order,
       data::LoaderOptions{.batch_size = kStep / world.size() / c.batches, .workers = 0});
@@ -69,11 +66,14 @@ class Regression final : public LoaderTask {
     sgd_ = std::make_unique<optim::SGD>(strategy_ ? strategy_->parameters() : model_->parameters(),
                                         optim::SgdOptions{.lr = 0.1, .momentum = 0.9});
     if (!strategy_) strategy_ = make_averaging_strategy(model_, *sgd_, world);
-    engine_ = std::make_unique<Engine>(
-        *this, Parts{world, *model_, *strategy_, *sgd_},
-        EngineOptions{
-            .epochs = kEpochs, .accumulate = c.batches, .clip_norm = c.clip, .sum = c.sum, .saves_epochs = false, .quiet = true},
-        interruption_);
+    engine_ = std::make_unique<Engine>(*this, Parts{world, *model_, *strategy_, *sgd_},
+                                       EngineOptions{.epochs = kEpochs,
+                                                     .accumulate = c.batches,
+                                                     .clip_norm = c.clip,
+                                                     .sum = c.sum,
+                                                     .saves_epochs = false,
+                                                     .quiet = true},
+                                       interruption_);
   }
   Left run() {
     engine_->run();
@@ -83,9 +83,7 @@ class Regression final : public LoaderTask {
   }
 
  private:
-  Measured loss(const std::vector<Tensor>& batch) override {
-    return {mse_loss(engine_->forward(batch[0]), batch[1])};
-  }
+  Measured loss(const std::vector<Tensor>& batch) override { return {mse_loss(engine_->forward(batch[0]), batch[1])}; }
   Validation validate(const Epoch& epoch) override {
     left_.losses.push_back(epoch.loss);
     left_.samples.push_back(epoch.samples);
@@ -119,7 +117,8 @@ constexpr double kRoundings = 12 * 8 * static_cast<double>(std::numeric_limits<f
 void expect_equal(const Left& got, const Left& want, int64_t samples) {
   EXPECT_THAT(got.samples, testing::Each(samples));
   ASSERT_EQ(got.losses.size(), want.losses.size());
-  for (size_t i = 0; i < want.losses.size(); ++i) EXPECT_NEAR(got.losses[i], want.losses[i], kRoundings) << "epoch " << i;
+  for (size_t i = 0; i < want.losses.size(); ++i)
+    EXPECT_NEAR(got.losses[i], want.losses[i], kRoundings) << "epoch " << i;
   ASSERT_EQ(got.weights.size(), want.weights.size());
   for (size_t i = 0; i < want.weights.size(); ++i) EXPECT_NEAR(got.weights[i], want.weights[i], kRoundings) << i;
 }

@@ -89,9 +89,12 @@ struct Watched {
   double time = 1000;
   Progress progress;
   explicit Watched(int terminal)
-      : progress({.out = file, .width = 100, .terminal = terminal, .rank = 3, .clock = [this] { return time; }, .date = [] {
-                    return std::string("2026-11-25 03:08:07");
-                  }}) {}
+      : progress({.out = file,
+                  .width = 100,
+                  .terminal = terminal,
+                  .rank = 3,
+                  .clock = [this] { return time; },
+                  .date = [] { return std::string("2026-11-25 03:08:07"); }}) {}
   ~Watched() { std::fclose(file); }
   std::string text() const { return test::read_file(folder / "log"); }
 };
@@ -104,11 +107,12 @@ TEST(Progress, PlainLinesEveryTenSecondsAndAtTheEnd) {
     w.progress.step({.images = 8, .loss = 2.0 - i, .correct = 4, .waited = 1});
   }
   EXPECT_EQ(w.text(),
-            "2026-11-25 03:08:07 rank 3: epoch 1/2  step 3/4  loss 1.0000  accuracy 50.0%  ETA 0:04  2.0 images/s  data wait 25%  elapsed 0:12\n");
+            "2026-11-25 03:08:07 rank 3: epoch 1/2  step 3/4  loss 1.0000  accuracy 50.0%  ETA 0:04  2.0 images/s  "
+            "data wait 25%  elapsed 0:12\n");
   w.progress.end("val accuracy 60%");
-  EXPECT_THAT(w.text(),
-              testing::EndsWith("\n2026-11-25 03:08:07 rank 3: epoch 1/2  step 4/4  loss 0.5000  accuracy 50.0%  2.0 images/s  data wait 25%  "
-                                "elapsed 0:16  val accuracy 60%\n"));
+  EXPECT_THAT(w.text(), testing::EndsWith("\n2026-11-25 03:08:07 rank 3: epoch 1/2  step 4/4  loss 0.5000  accuracy "
+                                          "50.0%  2.0 images/s  data wait 25%  "
+                                          "elapsed 0:16  val accuracy 60%\n"));
   EXPECT_EQ(w.progress.images(), 32);
 }
 
@@ -141,8 +145,9 @@ TEST(Progress, TheDateIsToday) {
       std::unique_ptr<std::FILE, int (*)(std::FILE*)>(std::fopen((folder / "log").c_str(), "w"), std::fclose);
   Progress progress({.out = file.get(), .terminal = 0});
   progress.note("here");
-  EXPECT_THAT(test::read_file(folder / "log"),
-              testing::MatchesRegex("20[0-9][0-9]-[01][0-9]-[0-3][0-9] [0-2][0-9]:[0-5][0-9]:[0-6][0-9] rank 0: here\n"));
+  EXPECT_THAT(
+      test::read_file(folder / "log"),
+      testing::MatchesRegex("20[0-9][0-9]-[01][0-9]-[0-3][0-9] [0-2][0-9]:[0-5][0-9]:[0-6][0-9] rank 0: here\n"));
 }
 
 TEST(Progress, CountsInItsOwnUnitAndSaysNothingOfAWaitThatNobodyHasMeasured) {
@@ -150,9 +155,11 @@ TEST(Progress, CountsInItsOwnUnitAndSaysNothingOfAWaitThatNobodyHasMeasured) {
   const auto file =
       std::unique_ptr<std::FILE, int (*)(std::FILE*)>(std::fopen((folder / "log").c_str(), "w"), std::fclose);
   double time = 0;
-  Progress progress({.out = file.get(), .terminal = 0, .unit = "tensors", .clock = [&] { return time; }, .date = [] {
-                       return std::string("now");
-                     }});
+  Progress progress({.out = file.get(),
+                     .terminal = 0,
+                     .unit = "tensors",
+                     .clock = [&] { return time; },
+                     .date = [] { return std::string("now"); }});
   progress.begin("read", 2);
   time = 20;
   progress.step({.images = 10});

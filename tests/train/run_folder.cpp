@@ -106,8 +106,8 @@ TEST(RunFolder, ANewRunOverwritesNoOther) {
   // Results stay, until they may go.
   NewRun replacing = how;
   replacing.overwrite = true;
-  for (const char* result : {"summary.json", "checkpoint_last.safetensors", "checkpoint_best.h5", "checkpoint-12",
-                             "weights.safetensors"}) {
+  for (const char* result :
+       {"summary.json", "checkpoint_last.safetensors", "checkpoint_best.h5", "checkpoint-12", "weights.safetensors"}) {
     write_file(run.file(result), "x");
     write_file(run.file("metrics.jsonl"), "x");
     EXPECT_EQ(error_of([&] { begin_new_run(run, how); }),

@@ -89,16 +89,17 @@ TEST(TrainProfile, AKillLeavesNoTornFile) {
   int whole = 0;
   for (int delay = 0; delay < 12; ++delay) {
     std::filesystem::remove(trace_file);
-    const Outcome run = shell("timeout --signal=KILL 0." + std::to_string(100 + 60 * delay) + " " + TRAIN_IMAGE + " " +
-                              kSmall + "--out " + (folder / "run") + " --profile-steps 0:2 --profile " + trace_file);
+    const Outcome run =
+        shell("timeout --signal=KILL 0." + std::to_string(100 + 60 * delay) + " " + TRAIN_IMAGE + " " + kSmall +
+              "--overwrite --out " + (folder / "run") + " --profile-steps 0:2 --profile " + trace_file);
     if (!std::filesystem::exists(trace_file)) continue;
     ++whole;
     EXPECT_TRUE(nlohmann::json::accept(read_text(trace_file))) << "after " << delay << ": " << run.output;
   }
   // A signal that asks the program to stop gives it the time to write.
-  const Outcome stopped =
-      shell("timeout --signal=TERM 2 " + std::string(TRAIN_IMAGE) + " " + kSmall + "--epochs 100000 --out " +
-            (folder / "run") + " --profile-steps 0:1000000 --profile " + trace_file);
+  const Outcome stopped = shell("timeout --signal=TERM 2 " + std::string(TRAIN_IMAGE) + " " + kSmall +
+                                "--overwrite --epochs 100000 --out " + (folder / "run") +
+                                " --profile-steps 0:1000000 --profile " + trace_file);
   EXPECT_THAT(stopped.output, HasSubstr("stopped by SIGTERM"));
   EXPECT_TRUE(nlohmann::json::accept(read_text(trace_file)));
   RecordProperty("whole", whole);

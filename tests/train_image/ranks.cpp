@@ -146,23 +146,6 @@ TEST_F(Ranks, TrainWhatOneProcessTrains) {
   }
 }
 
-// 100 images in steps of 33: in the last one, two of three ranks have none.
-TEST_F(Ranks, TrainEachImageOnceWhateverDividesWhat) {
-  const TemporaryFolder folder;
-  const Outcome alone = train_image(kRun + "--batch-size 33 --out " + (folder / "alone"));
-  ASSERT_EQ(alone.exit_code, 0) << alone.output;
-  const Checkpoint one = load_checkpoint(folder / "alone/checkpoint_last.safetensors");
-  for (const std::string parallel : {"ddp", "fsdp --fsdp-min-params 4000"}) {
-    SCOPED_TRACE(parallel);
-    const std::string out = folder / parallel.substr(0, 4);
-    expect_codes(train_image_on_ranks(3, kRun + "--batch-size 11 --parallel " + parallel + " --out " + out, folder), 0);
-    const Checkpoint three = load_checkpoint(out + "/checkpoint_last.safetensors");
-    EXPECT_EQ(three.integers, one.integers) << "epochs, steps, images, the global batch";
-    expect_close(three.part("model"), one.part("model"), kSameTraining);
-    EXPECT_TRUE(near(losses(out), losses(folder / "alone"), kSameTraining));
-  }
-}
-
 // One step, before a ReLU can multiply what roundings do: within the roundings of the sums over 16 images of 8x8.
 TEST_F(Ranks, TakeTheStepOfOneProcess) {
   const TemporaryFolder folder;
