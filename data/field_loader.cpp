@@ -16,15 +16,10 @@ Recipe recipe(const std::shared_ptr<const FieldSeries>& series) {
   return made;
 }
 
-LoaderOptions whole_batches(LoaderOptions options) {
-  options.drop_last = true;
-  return options;
-}
-
 }  // namespace
 
 FieldLoader::FieldLoader(const std::shared_ptr<const FieldSeries>& series, const Sampler& sampler,
                          const LoaderOptions& options)
-    : BatchLoader(recipe(series), sampler, whole_batches(options)) {}
+    : BatchLoader(recipe(series), sampler, options) {}
 
 }  // namespace weft::data

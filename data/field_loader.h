@@ -11,7 +11,7 @@ struct FieldBatch {
   int64_t count = 0, epoch = 0, step = 0;
 };
 
-/// Batches of a FieldSeries, read straight into their memory; samples that do not fill a batch are left out.
+/// Batches of a FieldSeries, read straight into their memory.
 class FieldLoader : public BatchLoader<FieldBatch> {
  public:
   FieldLoader(const std::shared_ptr<const FieldSeries>& series, const Sampler& sampler, const LoaderOptions& options);

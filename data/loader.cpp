@@ -25,12 +25,13 @@ struct Slot {
   std::vector<Tensor> host;  ///< the batch: on the CPU its own memory, for a GPU a view of `staging`
   std::vector<kernels::PinnedMemory> staging;
   std::vector<std::any> samples;  ///< of a recipe that collates
-  int64_t count = 0;              ///< samples of the batch
+  int64_t count = 0;              ///< samples of the batch; 0: it holds a stand-in
   int64_t left = 0;               ///< samples still to come; guarded by the mutex
   int64_t failed_at = -1;         ///< lowest position that failed, so that the error does not depend on timing
   std::exception_ptr failure;
   std::unique_ptr<Event> copied;  ///< the last copy out of the staging memory
 
+  int64_t rows() const { return std::max<int64_t>(count, 1); }
   void fail_at(int64_t position, const std::exception_ptr& why) {
     if (!failure || position < failed_at) failure = why, failed_at = position;
   }
@@ -95,9 +96,11 @@ class LoaderEngine::Workshop {
  public:
   Workshop(Recipe recipe, Sampler sampler, LoaderOptions options)
       : options_(options), recipe_(std::move(recipe)), sampler_(sampler) {
+    if (sampler_.batch_size() > 0) options_.batch_size = sampler_.batch_size();
     WEFT_CHECK(options_.batch_size > 0, "loader: expected a batch size of at least 1, got ", options_.batch_size);
-    const bool fits = options_.batch_size <= sampler_.size() || (!options_.drop_last && !recipe_.whole_batch);
-    WEFT_CHECK(fits, "loader: expected a batch size of at most ", sampler_.size(), ", the number of ", recipe_.unit,
+    const int64_t most = is_joined() ? sampler_.most() : sampler_.size();
+    const bool fits = options_.drop_last ? steps_per_epoch() > 0 : options_.batch_size <= most || !recipe_.whole_batch;
+    WEFT_CHECK(fits, "loader: expected a batch size of at most ", most, ", the number of ", recipe_.unit,
                " of this rank, got ", options_.batch_size, " (", recipe_.description,
                recipe_.description.empty() ? "" : ", ", sampler_.options().world, " ranks)");
     WEFT_CHECK(options_.workers >= 0 && options_.prefetch >= 1,
@@ -138,8 +141,13 @@ class LoaderEngine::Workshop {
 
   int64_t samples() const { return sampler_.size(); }
   int64_t steps_per_epoch() const {
-    const int64_t b = options_.batch_size;
-    return options_.drop_last ? samples() / b : (samples() + b - 1) / b;
+    const int64_t b = is_joined() ? step_of_all() : options_.batch_size;
+    const int64_t n = is_joined() ? sampler_.size_of_all() : samples();
+    return options_.drop_last ? n / b : (n + b - 1) / b;
+  }
+  double mean_count(int64_t step) const {
+    const int64_t before = step * step_of_all(), all = std::min(step_of_all(), sampler_.size_of_all() - before);
+    return static_cast<double>(all) / sampler_.options().world;
   }
 
   void start(int64_t epoch, int64_t step) {
@@ -198,12 +206,17 @@ class LoaderEngine::Workshop {
   LoaderStatistics statistics_;
 
  private:
+  bool is_joined() const { return sampler_.options().tail == Tail::joined; }
+  int64_t step_of_all() const {
+    return sampler_.batch_size() > 0 ? sampler_.options().step : options_.batch_size * sampler_.options().world;
+  }
   Slot& slot(int64_t step) { return slots_[static_cast<size_t>(step) % slots_.size()]; }
   bool on_cpu() const { return options_.device.kind == DeviceKind::cpu; }
 
   /// Brings one sample into the slot.
   void assemble(Slot& to, int64_t step, int64_t position) const {
-    const int64_t index = sampler_.index(epoch_, step * options_.batch_size + position);
+    const int64_t at = to.count > 0 ? step * options_.batch_size + position : sampler_.size();
+    const int64_t index = sampler_.index(epoch_, at);
     Draw draw = Draw::of_sample(options_.seed, epoch_, index);
     if (recipe_.collate)
       to.samples[static_cast<size_t>(position)] = recipe_.get(index, draw);
@@ -229,9 +242,9 @@ class LoaderEngine::Workshop {
   void assemble_chunk(std::unique_lock<std::mutex>& lock) {
     const int64_t step = claim_step_, first = claim_position_;
     Slot& to = slot(step);
-    const int64_t end = std::min(to.count, first + chunk_);
+    const int64_t end = std::min(to.rows(), first + chunk_);
     claim_position_ = end;
-    if (end == to.count) ++claim_step_, claim_position_ = 0;
+    if (end == to.rows()) ++claim_step_, claim_position_ = 0;
     ++in_flight_;
     lock.unlock();
     int64_t at = first;
@@ -272,16 +285,17 @@ class LoaderEngine::Workshop {
   void prepare(int64_t step) {
     Slot& one = slot(step);
     one.copied->synchronize();
-    one.count = one.left = std::min(options_.batch_size, sampler_.size() - step * options_.batch_size);
+    one.count = std::max<int64_t>(std::min(options_.batch_size, sampler_.size() - step * options_.batch_size), 0);
+    one.left = one.rows();
     one.failure = nullptr;
     one.failed_at = -1;
     one.host.clear();
     for (const Part& part : recipe_.parts) {
-      const Shape sizes = sizes_of(part, one.count);
+      const Shape sizes = sizes_of(part, one.rows());
       one.host.push_back(on_cpu() ? Tensor::empty(sizes, part.dtype)
                                   : Tensor::wrap(one.staging[one.host.size()].as<void>(), sizes, part.dtype, Device{}));
     }
-    if (recipe_.collate) one.samples.resize(static_cast<size_t>(one.count));
+    if (recipe_.collate) one.samples.resize(static_cast<size_t>(one.rows()));
   }
 
   void stop_claims() {
@@ -360,6 +374,7 @@ LoaderEngine::LoaderEngine(LoaderEngine&&) noexcept = default;
 
 int64_t LoaderEngine::samples_per_epoch() const { return workshop_->samples(); }
 int64_t LoaderEngine::steps_per_epoch() const { return workshop_->steps_per_epoch(); }
+double LoaderEngine::mean_count(int64_t step) const { return workshop_->mean_count(step); }
 void LoaderEngine::start(int64_t epoch, int64_t step) { workshop_->start(epoch, step); }
 std::optional<Stacked> LoaderEngine::next() { return workshop_->next(); }
 const LoaderOptions& LoaderEngine::options() const { return workshop_->options_; }

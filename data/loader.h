@@ -13,7 +13,7 @@ struct LoaderOptions {
   int64_t batch_size = 64;  ///< of this rank
   int workers = 2;          ///< threads; 0: the caller assembles each batch itself
   int prefetch = 2;         ///< batches assembled ahead
-  bool drop_last = false;   ///< leave out the last, smaller batch
+  bool drop_last = false;   ///< leave out the last, smaller batch (Tail::joined: that of all ranks)
   uint64_t seed = 0;        ///< of the samples' draws
   Device device{};          ///< where batches arrive
 };
@@ -28,7 +28,7 @@ struct LoaderStatistics {
 /// A batch of samples that have no type of their own for it: a tensor for each field.
 struct Stacked {
   std::vector<Tensor> tensors;  ///< [count, …]
-  int64_t count = 0;            ///< the last batch of an epoch may be smaller
+  int64_t count = 0;            ///< the last batch of an epoch may be smaller; 0: one sample, a stand-in
   int64_t epoch = 0;
   int64_t step = 0;  ///< position in the epoch
 };
@@ -62,6 +62,8 @@ class LoaderEngine {
 
   int64_t samples_per_epoch() const;  ///< of this rank
   int64_t steps_per_epoch() const;
+  /// Samples of batch `step`, a mean over the ranks.
+  double mean_count(int64_t step) const;
   /// Whatever is under way is dropped; the next batch is `step` of `epoch`, and workers begin with it at once. Where
   /// that is so already, nothing is dropped: start(epoch + 1) before validation, and again before training, has the
   /// first batches made in between. Errors: a step outside 0 … steps_per_epoch().

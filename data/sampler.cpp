@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/sampler.h"
 
+#include <algorithm>
+
 #include "kernels/error.h"
 #include "kernels/philox.h"
 
@@ -13,12 +15,27 @@ Sampler::Sampler(int64_t set_size, SamplerOptions options) : set_size_(set_size)
   const int64_t whole = set_size / options.world, rest = set_size % options.world;
   size_ = whole;
   if (options.tail == Tail::repeat && rest > 0) size_ += 1;
-  if (options.tail == Tail::uneven && options.rank < rest) size_ += 1;
+  if ((options.tail == Tail::uneven || options.tail == Tail::joined) && options.rank < rest) size_ += 1;
+  if (options.step == 0) return;
+  WEFT_CHECK(options.tail == Tail::joined && options.step >= options.world,
+             "sampler: expected a step of at least one image for each of ", options.world, " ranks, joined, got ",
+             options.step);
+  const auto share = [&](int64_t images) { return (images - options.rank + options.world - 1) / options.world; };
+  batch_size_ = share(options.step);
+  size_ = set_size / options.step * batch_size_ + std::max<int64_t>(share(set_size % options.step), 0);
+}
+
+int64_t Sampler::size_of_all() const {
+  const bool once = options_.tail == Tail::uneven || options_.tail == Tail::joined;
+  return once ? set_size_ : size_ * options_.world;
 }
 
 int64_t Sampler::index(int64_t epoch, int64_t position) const {
-  WEFT_CHECK(position >= 0 && position < size_, "sampler: expected a position below ", size_, ", got ", position);
-  const int64_t global = (options_.rank + position * options_.world) % set_size_;
+  const int64_t end = size_ + (options_.tail == Tail::joined ? 1 : 0);
+  WEFT_CHECK(position >= 0 && position < end, "sampler: expected a position below ", end, ", got ", position);
+  const int64_t first = batch_size_ > 0 ? position / batch_size_ * options_.step : 0;
+  const int64_t in_step = batch_size_ > 0 ? position % batch_size_ : position;
+  const int64_t global = (first + options_.rank + in_step * options_.world) % set_size_;
   if (!options_.shuffle) return global;
   constexpr uint64_t kShuffle = 0x5A3B1E5000000000ull;
   return permuted(options_.seed ^ kShuffle, static_cast<uint64_t>(epoch), set_size_, global);

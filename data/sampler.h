@@ -9,6 +9,8 @@ enum class Tail : uint8_t {
   repeat,  ///< ranks take images from the start again, so that all have the same number
   drop,    ///< images are left out, so that all have the same number
   uneven,  ///< every image once; the first ranks may have one more
+  joined,  ///< as uneven, in as many steps on all ranks: a loader brings a rank that has no image left for the last
+           ///< step a stand-in, which counts nothing
 };
 
 struct SamplerOptions {
@@ -17,25 +19,34 @@ struct SamplerOptions {
   int rank = 0;
   int world = 1;
   Tail tail = Tail::repeat;
+  /// Images of a step of all ranks together, which need not divide by them: the first ranks then have one more in each
+  /// step. 0: as many on all ranks, as many as the loader says. With Tail::joined only.
+  int64_t step = 0;
 };
 
 /// Which image comes when: a pure function of (seed, epoch, position), so that resuming is setting a counter. Rank r
 /// of W takes positions r, r + W, r + 2W … of one global order (PyTorch's DistributedSampler), so that W ranks with
-/// batches of B see together what one rank with batches of W B sees. Errors: an empty set, a rank outside the world.
+/// batches of B see together what one rank with batches of W B sees. Errors: an empty set, a rank outside the world, a
+/// step that leaves a rank without an image.
 class Sampler {
  public:
   Sampler(int64_t set_size, SamplerOptions options = {});
 
-  /// Images of this rank in one epoch.
+  /// Images of this rank in one epoch, of all ranks, and of the rank that has most.
   int64_t size() const { return size_; }
-  /// Index into the set of the image at `position` (0 … size() - 1) of this rank's epoch.
+  int64_t size_of_all() const;
+  int64_t most() const { return (size_of_all() + options_.world - 1) / options_.world; }
+  /// Images of this rank in a whole step; 0: what the loader says.
+  int64_t batch_size() const { return batch_size_; }
+  /// Index into the set of the image at `position` (0 … size() - 1) of this rank's epoch; with Tail::joined, of the
+  /// stand-in at size().
   int64_t index(int64_t epoch, int64_t position) const;
   const SamplerOptions& options() const { return options_; }
 
  private:
   int64_t set_size_;
   SamplerOptions options_;
-  int64_t size_;
+  int64_t size_, batch_size_ = 0;
 };
 
 }  // namespace weft::data

@@ -23,6 +23,8 @@ namespace {
 
 constexpr int64_t kReadEvery = 20;  // steps between two looks at the loss on a GPU
 
+Tensor times(const Tensor& loss, double factor) { return factor == 1 ? loss : mul(loss, factor); }
+
 }  // namespace
 
 Tensor count_correct(const Tensor& logits, const Tensor& labels) {
@@ -40,15 +42,13 @@ Engine::Engine(Task& task, const Parts& parts, EngineOptions options, Interrupti
       parts_(parts),
       options_(std::move(options)),
       interruption_(interruption),
-      progress_({.unit = options_.unit, .quiet = options_.quiet || !parts.world.is_first()}),
+      progress_(
+          {.unit = options_.unit, .quiet = options_.quiet || !parts.world.is_first(), .rank = parts.world.rank()}),
       profile_(parts.world.is_first() ? options_.profile : "", options_.profile_steps) {
   make_graph();
 }
 
-int64_t Engine::steps_per_epoch() const {
-  const int64_t in_a_step = task_.batch_size() * options_.accumulate;
-  return (task_.samples() + in_a_step - 1) / in_a_step;
-}
+int64_t Engine::steps_per_epoch() const { return (task_.batches() + options_.accumulate - 1) / options_.accumulate; }
 
 bool Engine::is_finished() const {
   return options_.last_step > 0 ? position_.step >= options_.last_step : position_.epoch >= options_.epochs;
@@ -105,7 +105,11 @@ bool Engine::train_epoch() {
     std::optional<Batch> batch = task_.next();
     WEFT_CHECK(batch, "the data of epoch ", position_.epoch + 1, " end at step ", position_.step_in_epoch, " of ",
                steps);
-    const int64_t samples = options_.accumulate > 1 ? samples_in_step() : batch->samples;
+    const int64_t in_a_step = task_.batch_size() * options_.accumulate;
+    const int64_t samples =
+        options_.accumulate > 1
+            ? std::clamp<int64_t>(task_.samples() - position_.step_in_epoch * in_a_step, 0, in_a_step)
+            : batch->samples;
     interruption_.sums.count(samples, waited < 0 ? 0 : task_.waited() - waited);
     step(std::move(*batch));
     note(profile_.after_step());
@@ -122,15 +126,25 @@ bool Engine::train_epoch() {
   return false;
 }
 
-int64_t Engine::samples_in_step() const {
-  const int64_t whole = task_.batch_size() * options_.accumulate;
-  return std::min(whole, task_.samples() - position_.step_in_epoch * whole);
+int64_t Engine::batches_in_step() const {
+  return std::min(options_.accumulate, task_.batches() - position_.step_in_epoch * options_.accumulate);
+}
+
+double Engine::mean_samples_in_step() const {
+  double mean = 0;
+  for (int64_t i = 0; i < batches_in_step(); ++i)
+    mean += task_.mean_samples(position_.step_in_epoch * options_.accumulate + i);
+  return mean;
+}
+
+bool Engine::is_whole_step() const {
+  return task_.mean_samples(position_.step_in_epoch * options_.accumulate) == task_.mean_samples(0);
 }
 
 void Engine::step(Batch batch) {
   const TraceScope scope("step");
   task_.before_step(batch);
-  if (graph_) {
+  if (graph_ && (parts_.world.size() == 1 || is_whole_step())) {
     unread_batch_ = batch.tensors;
     (*graph_)(batch.tensors);
     if (!graph_->failure().empty()) {
@@ -151,23 +165,28 @@ void Engine::step(Batch batch) {
 }
 
 /// What a step does on the device: the part that a graph repeats. With accumulation it takes the step's other batches
-/// itself; each weighs by its share of the samples, so that the gradients add up to those of one large batch.
+/// itself; each weighs by its share of the samples, so that the gradients add up to those of one large batch. What a
+/// rank's batch weighs among those of the others the strategy knows, or (Strategy::counts_samples) is said here.
 void Engine::update(std::vector<Tensor> batch, int64_t samples) {
-  const int64_t count = options_.accumulate > 1 ? samples_in_step() : samples;
+  const int64_t count = batches_in_step(), first = position_.step_in_epoch * options_.accumulate;
+  const double mean_samples = mean_samples_in_step();
+  const bool by_step = options_.sum == LossSum::per_step;
   parts_.strategy.zero_grad(parts_.optimizer);
-  for (int64_t done = 0; done < count;) {
+  for (int64_t done = 0; done < count; ++done) {
     if (done > 0) {
       std::optional<Batch> next = task_.next();
-      WEFT_CHECK(next, "expected ", count, " samples in step ", position_.step_in_epoch, " of an epoch, got ", done);
+      WEFT_CHECK(next, "expected ", count, " batches in step ", position_.step_in_epoch, " of an epoch, got ", done);
       batch = std::move(next->tensors), samples = next->samples;
     }
-    done += samples;
-    const std::shared_ptr<void> own = done < count ? parts_.strategy.no_sync() : nullptr;
+    const std::shared_ptr<void> own = done + 1 < count ? parts_.strategy.no_sync() : nullptr;
     unread_batch_ = std::move(batch);
+    if (samples == 0) parts_.strategy.stand_in();
     Measured measured = task_.loss(unread_batch_);
-    const bool by_step = options_.sum == LossSum::per_step;
     const Tensor mean = measured.loss;
-    if (samples != count) measured.loss = mul(mean, static_cast<double>(samples) / static_cast<double>(count));
+    const double share =
+        static_cast<double>(samples) / mean_samples;  // of this rank's samples, 1 where all have as many
+    const bool whole = !parts_.strategy.counts_samples() || samples == 0;
+    measured.loss = times(mean, whole ? share : task_.mean_samples(first + done) / mean_samples);
     {
       const TraceScope scope("backward");
       if (parts_.scaler)
@@ -177,7 +196,8 @@ void Engine::update(std::vector<Tensor> batch, int64_t samples) {
     }
     last_loss_ = mean.detach();
     counts_correct_ = measured.correct.defined();
-    interruption_.sums.add(by_step ? measured.loss : mean, samples, measured.correct);
+    interruption_.sums.add(by_step ? times(last_loss_, share) : mean, samples,
+                           samples > 0 ? measured.correct : Tensor());
   }
   const TraceScope scope("optimizer");
   apply_gradients();
@@ -255,9 +275,9 @@ void Engine::save_on_the_way() {
 void Engine::finish_epoch() {
   const double steps = static_cast<double>(position_.step_in_epoch), samples = static_cast<double>(position_.samples);
   const bool by_step = options_.sum == LossSum::per_step;
-  epoch_.own_loss = by_step ? position_.own_loss_sum / steps : 0;
-  epoch_.loss = by_step ? parts_.world.sum({epoch_.own_loss}, "loss of the epoch")[0] / parts_.world.size()
-                        : position_.loss_sum / samples;
+  epoch_.loss = by_step
+                    ? parts_.world.sum({position_.own_loss_sum / steps}, "loss of the epoch")[0] / parts_.world.size()
+                    : position_.loss_sum / samples;
   epoch_.accuracy = position_.correct / samples;
   epoch_.lr = parts_.optimizer.lr();
   epoch_.pace = progress_.state();

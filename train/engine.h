@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstdio>
 #include <limits>
 #include <memory>
@@ -24,7 +25,7 @@ class Engine;
 /// What one forward pass takes, on the device.
 struct Batch {
   std::vector<Tensor> tensors;
-  int64_t samples = 0;  ///< of this rank
+  int64_t samples = 0;  ///< of this rank; 0: the tensors hold a stand-in, which counts nothing
 };
 
 /// What came of it.
@@ -51,8 +52,7 @@ struct Position {
 /// A finished epoch, before its validation.
 struct Epoch {
   int64_t number = 0;   ///< from 1
-  double loss = 0;      ///< mean over the epoch, all ranks; LossSum::per_step: the mean of their means
-  double own_loss = 0;  ///< mean of this rank; LossSum::per_step only
+  double loss = 0;      ///< mean over the epoch's samples, all ranks; LossSum::per_step: over its steps
   double accuracy = 0;  ///< share of right answers
   double lr = 0;        ///< of the last step
   double seconds = 0;   ///< of its steps that this process made, without checkpoints
@@ -77,6 +77,12 @@ class Task {
   /// Data. Of this rank in an epoch; batches hold `batch_size()` samples, but for the last one.
   virtual int64_t samples() const = 0;
   virtual int64_t batch_size() const = 0;
+  /// Batches of an epoch, as many on all ranks: one that has no sample left brings a stand-in.
+  virtual int64_t batches() const { return (samples() + batch_size() - 1) / batch_size(); }
+  /// Samples of batch `batch` of an epoch, a mean over the ranks. By default all have as many as this one.
+  virtual double mean_samples(int64_t batch) const {
+    return static_cast<double>(std::min(batch_size(), samples() - batch * batch_size()));
+  }
   /// next() brings batch `batch` of the epoch, and so on. May be called again for the same place.
   virtual void start_epoch(int64_t epoch, int64_t batch) = 0;
   virtual std::optional<Batch> next() = 0;
@@ -149,9 +155,12 @@ struct EngineOptions {
 
 /// The signals, sums and stop rule of a run; several engines share them where a run has phases.
 struct Interruption {
-  Interruption(const dist::World& world, StopOptions options, LossSum sum = LossSum::per_sample)
-      : sums(world, signals, sum), stop(sums, options) {}
-  Signals signals;
+  /// `process`: of ranks that are threads of one process, which has one Signals.
+  Interruption(const dist::World& world, StopOptions options, LossSum sum = LossSum::per_sample,
+               std::shared_ptr<Signals> process = std::make_shared<Signals>())
+      : own(std::move(process)), signals(*own), sums(world, signals, sum), stop(sums, options) {}
+  const std::shared_ptr<Signals> own;
+  Signals& signals;
   StepSums sums;
   StopRule stop;
 };
@@ -201,6 +210,7 @@ class Engine {
   void finish_epoch();
   void step(Batch batch);
   void update(std::vector<Tensor> batch, int64_t samples);
+  int64_t batches_in_step() const;
   void apply_gradients();
   /// Reads the sums; a loss that is not finite ends the run.
   StepSums::Totals read();
@@ -208,7 +218,10 @@ class Engine {
   void make_graph();
   bool must_stop();
   bool is_last_step() const;
-  int64_t samples_in_step() const;
+  /// Of the step under way, a mean over the ranks.
+  double mean_samples_in_step() const;
+  /// The step has as many samples as any, on all ranks: what a graph of several ranks repeats.
+  bool is_whole_step() const;
   void note(const std::string& line);
 
   Task& task_;

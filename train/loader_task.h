@@ -7,13 +7,17 @@
 
 namespace weft::train {
 
-/// A task whose batches a loader brings: loss() gets its tensors.
+/// A task whose batches a loader brings: loss() gets its tensors. One that says fewer samples() ends its epochs there.
 class LoaderTask : public Task {
  public:
   int64_t samples() const override {
     return std::min(loader_->samples_per_epoch(), loader_->steps_per_epoch() * batch_size());
   }
   int64_t batch_size() const override { return loader_->options().batch_size; }
+  int64_t batches() const override {
+    return samples() < LoaderTask::samples() ? Task::batches() : loader_->steps_per_epoch();
+  }
+  double mean_samples(int64_t batch) const override { return loader_->mean_count(batch); }
   void start_epoch(int64_t epoch, int64_t batch) override { loader_->start(epoch, batch); }
   std::optional<Batch> next() override {
     auto batch = loader_->next();

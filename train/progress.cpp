@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/progress.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <vector>
 
 namespace weft::train {
@@ -105,6 +107,8 @@ Progress::Progress(ProgressOptions options) : options_(std::move(options)) {
   }
   if (options_.out == nullptr) options_.out = stderr;
   if (!options_.clock) options_.clock = steady_seconds;
+  if (!options_.date)
+    options_.date = [] { return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(std::time(nullptr))); };
   terminal_ = options_.terminal < 0 ? ::isatty(::fileno(options_.out)) == 1 : options_.terminal == 1;
 }
 
@@ -146,7 +150,7 @@ void Progress::step(const Step& step) {
 
 void Progress::end(const std::string& more) {
   if (!open_) return;
-  show(more);
+  if (terminal_ || !more.empty() || options_.clock() - shown_ >= options_.plain_interval) show(more);
   if (terminal_) std::fputs("\n", options_.out);
   std::fflush(options_.out);
   drawn_ = open_ = false;
@@ -159,7 +163,7 @@ void Progress::drop() {
 
 void Progress::note(const std::string& text) {
   clear_bar();
-  std::fprintf(options_.out, "%s\n", text.c_str());
+  std::fprintf(options_.out, "%s%s\n", stamp().c_str(), text.c_str());
   if (terminal_ && open_) show("");
   std::fflush(options_.out);
 }
@@ -182,6 +186,10 @@ ProgressState Progress::state() const {
   return state;
 }
 
+std::string Progress::stamp() const {
+  return terminal_ ? "" : fmt::format("{} rank {}: ", options_.date(), options_.rank);
+}
+
 void Progress::show(const std::string& more) {
   shown_ = options_.clock();
   const ProgressState now = state();
@@ -193,7 +201,7 @@ void Progress::show(const std::string& more) {
                  cut(tail, room / 2).c_str());
     drawn_ = true;
   } else {
-    std::fprintf(options_.out, "%s%s\n", plain_line(now).c_str(), tail.c_str());
+    std::fprintf(options_.out, "%s%s%s\n", stamp().c_str(), plain_line(now).c_str(), tail.c_str());
   }
   std::fflush(options_.out);
 }

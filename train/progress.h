@@ -30,18 +30,20 @@ std::string plain_line(const ProgressState& state);
 std::string clock_text(double seconds);
 
 struct ProgressOptions {
-  std::FILE* out = nullptr;            ///< stderr when null
-  int width = 0;                       ///< columns; 0: ask the terminal, each time
-  int terminal = -1;                   ///< 1 a bar, 0 plain lines, -1 whatever `out` is
-  std::string unit = "images";         ///< what a step has many of
-  bool quiet = false;                  ///< nothing is shown: of all ranks but the first
-  double bar_interval = 0.1;           ///< seconds between two bars
-  double plain_interval = 10.0;        ///< seconds between two plain lines
-  std::function<double()> clock = {};  ///< seconds; the steady clock when empty
+  std::FILE* out = nullptr;                ///< stderr when null
+  int width = 0;                           ///< columns; 0: ask the terminal, each time
+  int terminal = -1;                       ///< 1 a bar, 0 plain lines, -1 whatever `out` is
+  std::string unit = "images";             ///< what a step has many of
+  bool quiet = false;                      ///< nothing is shown: of all ranks but the first
+  double bar_interval = 0.1;               ///< seconds between two bars
+  double plain_interval = 10.0;            ///< seconds between two plain lines
+  int rank = 0;                            ///< whose lines they are
+  std::function<double()> clock = {};      ///< seconds; the steady clock when empty
+  std::function<std::string()> date = {};  ///< of a plain line; `2026-11-25 03:08:07`, local time, when empty
 };
 
-/// Shows how an epoch goes on: a bar that is drawn over itself on a terminal, or plain lines now and then in a log
-/// file.
+/// Shows how an epoch goes on: a bar that is drawn over itself on a terminal; in a log file one plain line an interval,
+/// with date and rank.
 ///   progress.begin("epoch 3/20", steps);
 ///   for (…) progress.step({.images = 128, .loss = loss, .correct = correct, .waited = seconds});
 ///   progress.end("val loss 0.41 accuracy 88.1%");
@@ -63,7 +65,8 @@ class Progress {
   /// `done` steps were made before (a resumed epoch).
   void begin(std::string label, int64_t steps, int64_t done = 0);
   void step(const Step& step);
-  /// The epoch's last line, with `more` after it; it stays on the terminal.
+  /// The epoch's last line, with `more` after it; it stays on the terminal. A log gets it if it has `more` to say, or
+  /// the interval is over.
   void end(const std::string& more = "");
   /// Ends without a last line; a bar goes from the terminal.
   void drop();
@@ -78,6 +81,7 @@ class Progress {
 
  private:
   void show(const std::string& more);
+  std::string stamp() const;
   void clear_bar();
   int width() const;
 

@@ -71,6 +71,12 @@ bool has_best_of(const RunFolder* folder, int64_t best_epoch, const dist::World&
   return ranks.first_says(has ? "yes" : "no", "best checkpoint") == "yes";
 }
 
+bool goes_on_in(const std::filesystem::path& folder, const std::string& wanted) {
+  std::error_code none;
+  return wanted == "auto" || (!wanted.empty() && std::filesystem::equivalent(
+                                                     std::filesystem::absolute(wanted).parent_path(), folder, none));
+}
+
 void require_same_step(const std::string& path, const Checkpoint& saved, StepSize step, const dist::World& ranks) {
   const int64_t batch = saved.integer("batch_size"), others = ranks.size() * step.accumulate;
   const std::string times = step.accumulate > 1 ? str(", ", step.accumulate, " times") : "";

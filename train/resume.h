@@ -20,6 +20,9 @@ std::string whole_checkpoint(const std::filesystem::path& last, const dist::Worl
 std::string checkpoint_to_resume(const std::string& wanted, const std::filesystem::path& folder,
                                  const dist::World& ranks);
 
+/// `wanted` is `auto` or a file of this folder: the run goes on in it. Else it is a new one.
+bool goes_on_in(const std::filesystem::path& folder, const std::string& wanted);
+
 /// Samples of a step on all ranks.
 struct StepSize {
   int64_t batch_size = 1;  ///< of each rank at a time

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "dist/group/world.h"
@@ -12,6 +13,24 @@
 namespace weft::train {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+bool is_one_of(const std::string& name, const std::vector<std::string>& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool is_of_a_run(const std::string& name) {
+  return is_one_of(name, {"config.toml", "config.yaml", "metrics.jsonl", "summary.json"}) ||
+         name.starts_with("events.out.tfevents.") || name.starts_with("checkpoint_") || name.starts_with("checkpoint-");
+}
+
+/// Hours of work, as opposed to what a run writes when it begins.
+bool is_result(const std::string& name) {
+  return name == "summary.json" || name.starts_with("checkpoint") || name.ends_with(".safetensors");
+}
+
+}  // namespace
 
 RunFolder::RunFolder(fs::path path, const RunLockOptions& lock) : path_(std::move(path)) {
   std::error_code error;
@@ -55,12 +74,26 @@ void RunFolder::remove_summary() const {
   fs::remove(file("summary.json"), there_is_none);
 }
 
-std::unique_ptr<RunFolder> open_run_folder(const fs::path& path, const dist::World& ranks) {
+void begin_new_run(const RunFolder& folder, const NewRun& how) {
+  std::vector<std::string> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder.path()))
+    if (const std::string name = entry.path().filename().string(); is_of_a_run(name) || is_one_of(name, how.own_names))
+      files.push_back(name);
+  std::sort(files.begin(), files.end());
+  const auto result = std::find_if(files.begin(), files.end(), is_result);
+  WEFT_CHECK(how.overwrite || result == files.end(), "run folder: expected a new folder, got ", folder.path().string(),
+             " with ", *result, " of another run. ", how.flags, ", --overwrite replaces it");
+  for (const std::string& name : files) fs::remove_all(folder.file(name));
+}
+
+std::unique_ptr<RunFolder> open_run_folder(const fs::path& path, const dist::World& ranks,
+                                           const std::optional<NewRun>& fresh) {
   std::unique_ptr<RunFolder> folder;
   std::string problem;
   try {
     if (ranks.is_first()) folder = std::make_unique<RunFolder>(path);
-  } catch (const Error& error) {
+    if (folder && fresh) begin_new_run(*folder, *fresh);
+  } catch (const std::exception& error) {
     problem = error.what();
   }
   problem = ranks.first_says(problem, "run folder");

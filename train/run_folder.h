@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,8 +58,21 @@ class RunFolder {
   std::shared_ptr<const RunLock> lock_;
 };
 
+/// What a new run does with a folder that holds another one.
+struct NewRun {
+  bool overwrite = false;  ///< --overwrite: the other one's files go; else it is an error
+  std::string flags = {};  ///< of the program: `--resume auto goes on with it, --out names another folder`
+  std::vector<std::string> own_names = {};  ///< what this program writes beside the files of all programs
+};
+
+/// Makes room for a new run. Files of a run that has left neither a checkpoint nor weights nor a summary go. Errors:
+/// another run has left one of these, and is not to be overwritten.
+void begin_new_run(const RunFolder& folder, const NewRun& how);
+
 /// The run's folder on rank 0, null on the others, which wait until it is open: what they read in it then, no other run
-/// changes. All ranks call it. Errors: rank 0's, on all of them.
-std::unique_ptr<RunFolder> open_run_folder(const std::filesystem::path& path, const dist::World& ranks);
+/// changes. `fresh`: begin_new_run(); left out: the run goes on with what is there. All ranks call it. Errors: rank
+/// 0's, on all of them.
+std::unique_ptr<RunFolder> open_run_folder(const std::filesystem::path& path, const dist::World& ranks,
+                                           const std::optional<NewRun>& fresh = {});
 
 }  // namespace weft::train

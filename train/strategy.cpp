@@ -53,6 +53,7 @@ class Averaging final : public Single {
   }
   void zero_grad(optim::Optimizer&) override { distributed_.zero_grad(); }
   void step(optim::Optimizer&) override { distributed_.step(); }
+  bool counts_samples() const override { return false; }
   std::string describe() const override { return "averaging optimizer"; }
 
  private:
@@ -73,6 +74,7 @@ class Replicated final : public Strategy {
   std::shared_ptr<void> no_sync() override {
     return std::shared_ptr<dist::DDP::NoSync>(new dist::DDP::NoSync(ddp_.no_sync()));
   }
+  void stand_in() override { ddp_.set_samples(0); }
   StateDict model_state() override { return ddp_.module().state_dict(); }
   void load_model(const std::string& what, const StateDict& model) override { load_whole(what, ddp_.module(), model); }
   std::string describe() const override {
@@ -117,6 +119,7 @@ class Sharded final : public Strategy {
   std::shared_ptr<void> no_sync() override {
     return std::shared_ptr<dist::FSDP::NoSync>(new dist::FSDP::NoSync(fsdp_.no_sync()));
   }
+  void stand_in() override { fsdp_.set_samples(0); }
   StateDict model_state() override { return dist::full_state_dict(fsdp_); }
   StateDict gathered(const StateDict& part) override { return dist::full_optimizer_state(fsdp_, part); }
   StateDict part_of(const StateDict& whole) override { return dist::shard_optimizer_state(fsdp_, whole); }
@@ -148,6 +151,7 @@ class InParts final : public Strategy {
   Tensor forward(const Tensor& x) override { return tensor_(x); }
   std::vector<NamedTensor> parameters() override { return tensor_.parameters(); }
   Tensor grad_norm() override { return tensor_.grad_norm(); }
+  void stand_in() override { tensor_.ddp().set_samples(0); }
   StateDict model_state() override { return dist::full_state_dict(tensor_); }
   StateDict gathered(const StateDict& part) override { return dist::full_optimizer_state(tensor_, part); }
   StateDict part_of(const StateDict& whole) override { return dist::part_of_optimizer_state(tensor_, whole); }

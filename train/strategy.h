@@ -42,6 +42,10 @@ class Strategy {
   /// While what this returns lives, forward and backward leave gradients to each rank; they add up, and the next
   /// backward outside makes them one with those of the other ranks.
   virtual std::shared_ptr<void> no_sync() { return nullptr; }
+  /// The gradients of a rank weigh by its samples among those of all ranks. Else each rank's count alike.
+  virtual bool counts_samples() const { return true; }
+  /// The input of the next forward is none of the set's; the caller takes 0 times its loss.
+  virtual void stand_in() {}
 
   /// The model's state in a one-process run: whole on rank 0, of no meaning elsewhere.
   virtual StateDict model_state() = 0;

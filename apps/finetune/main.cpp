@@ -52,12 +52,25 @@ void choose_start(const std::string& wanted, Options& options) {
   if (!options.resume.empty()) options.weights = options.resume;
 }
 
+std::unique_ptr<train::RunFolder> open_folder(const Options& o, const std::string& resume, const dist::World& ranks) {
+  std::optional<train::NewRun> fresh;
+  if (resume != "last" && !train::goes_on_in(o.out, resume)) {
+    const fs::path weights = fs::weakly_canonical(o.weights), out = fs::weakly_canonical(o.out) / "";
+    if (o.overwrite && weights.string().starts_with(out.string()))
+      throw train::UsageError(str("--overwrite: would remove the --weights ", o.weights, ". Name another --out"));
+    fresh = train::NewRun{.overwrite = o.overwrite,
+                          .flags = "--resume-from-checkpoint last goes on with it, --out names another folder"};
+  }
+  return train::open_run_folder(o.out, ranks, fresh);
+}
+
 int run(int argc, char** argv) {
   Options options;
   if (!parse_options(argc, argv, options)) return train::kExitOk;
-  support::export_rank(options.accelerate);
-  const dist::World ranks =
-      dist::init({.alone = options.parallel == "none", .backend = options.backend, .device = options.device});
+  // A dry run on one machine does not wait for the others.
+  const bool one_of_many = support::export_rank(options.accelerate) && options.dry_run;
+  const dist::World ranks = dist::init(
+      {.alone = options.parallel == "none" || one_of_many, .backend = options.backend, .device = options.device});
   const std::string wanted = options.resume;
   options.may_resume = !wanted.empty();
   choose_start(wanted, options);
@@ -71,7 +84,7 @@ int run(int argc, char** argv) {
   WEFT_CHECK(train.classes.size() >= 2, "data: ", options.data, ": expected at least two classes, got ",
              train.classes.size());
   if (options.weights == "auto") options.weights = standard_weights(options.model);
-  const auto folder = options.dry_run ? nullptr : train::open_run_folder(options.out, ranks);
+  const auto folder = options.dry_run ? nullptr : open_folder(options, wanted, ranks);
   choose_start(wanted, options);  // an attempt that was still ending may have written one more
   const data::WordPiece pieces = make_pieces(options, train);
   const Texts train_texts = encode(train, pieces, options.max_length),
@@ -80,6 +93,9 @@ int run(int argc, char** argv) {
   model->to(ranks.device());
   if (ranks.is_first()) {
     if (ranks.size() > 1) std::cout << "ranks   " << ranks.describe() << '\n';
+    if (one_of_many)
+      std::cout << "ranks   " << options.accelerate.num_processes << ", of which this is machine "
+                << options.accelerate.machine_rank << "; the steps below are those of one alone\n";
     std::cout << "device  " << weft::describe(ranks.device()) << '\n'
               << "data    " << train.description << "; " << dev.description << "; " << pieces.size() << " tokens\n"
               << "model   " << options.model << ", " << nn::parameter_count(*model) << " parameters, weights "

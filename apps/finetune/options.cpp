@@ -22,6 +22,7 @@ void take_precision(const std::string& word, Options& o) {
 std::vector<std::string> spelled_out(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--overwrite-output-dir" || arguments[i] == "--overwrite_output_dir") arguments[i] = "--overwrite";
     const bool bare = i + 1 == arguments.size() || arguments[i + 1].starts_with("--");
     if (bare && (arguments[i] == "--resume-from-checkpoint" || arguments[i] == "--resume_from_checkpoint"))
       arguments[i] += "=last";
@@ -69,6 +70,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("max-steps", o.max_steps, "stop after this many steps of the whole run, as Ctrl-C would; 0: no limit",
             {.min = 0});
   flags.add("out", o.out, "folder of the run: checkpoint-N/, metrics, TensorBoard files, summary");
+  flags.add("overwrite", o.overwrite, "begin a new run in a folder that holds another one, whose files go");
   support::AccelerateConfig& a = o.accelerate;
   std::string config_file;
   flags.add("config-file", config_file, "accelerate's YAML file, such as multi_config.yaml; flags win");

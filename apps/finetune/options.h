@@ -36,6 +36,7 @@ struct Options {
   int64_t seed = 42;
   std::string resume;
   bool may_resume = false;  ///< it was given, whether there is a checkpoint or not
+  bool overwrite = false;
   int64_t max_steps = 0;
   std::string out = "test-trainer";
   bool dry_run = false;

@@ -12,7 +12,7 @@ namespace weft::finetune {
 struct TrainLine {
   double loss = 0;           ///< mean over the steps
   double gradient_norm = 0;  ///< of the last step, before clipping
-  double lr = 0;
+  double lr = 0;             ///< of the last step
 };
 
 /// What the work was, and how fast.

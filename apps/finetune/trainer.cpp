@@ -20,10 +20,11 @@
 namespace weft::finetune {
 namespace {
 
-/// As many steps on all ranks; the last texts come twice where they do not divide.
 data::Sampler training_order(const Options& options, const dist::World& world, const Texts& texts) {
-  return data::Sampler(static_cast<int64_t>(texts.labels.size()),
-                       {.seed = static_cast<uint64_t>(options.seed), .rank = world.rank(), .world = world.size()});
+  return data::Sampler(static_cast<int64_t>(texts.labels.size()), {.seed = static_cast<uint64_t>(options.seed),
+                                                                   .rank = world.rank(),
+                                                                   .world = world.size(),
+                                                                   .tail = data::Tail::joined});
 }
 
 train::StrategyOptions strategy_options(const Options& o, Classifier& model) {
@@ -112,11 +113,16 @@ std::string Trainer::plan() const {
 void Trainer::resume() {
   const std::filesystem::path folder = options_.resume;
   const TrainerState saved = read_trainer_state(folder / "trainer_state.json");
-  WEFT_CHECK(saved.texts_per_step == state_.texts_per_step && saved.total_steps == state_.total_steps, "checkpoint ",
-             folder.string(), " was made in a run of ", saved.total_steps, " steps of ", saved.texts_per_step,
-             " texts, this run has ", state_.total_steps, " of ", state_.texts_per_step);
+  const bool own = saved.texts_per_step > 0;
+  WEFT_CHECK(own || saved.total_steps == state_.total_steps, "checkpoint ", folder.string(), " was made in a run of ",
+             saved.total_steps, " steps, this run has ", state_.total_steps);
+  WEFT_CHECK(!own || (saved.texts_per_step == state_.texts_per_step && saved.total_steps == state_.total_steps),
+             "checkpoint ", folder.string(), " was made in a run of ", saved.total_steps, " steps of ",
+             saved.texts_per_step, " texts, this run has ", state_.total_steps, " of ", state_.texts_per_step);
   check_settings(folder);
+  const int64_t texts_per_step = state_.texts_per_step;
   state_ = saved;
+  state_.texts_per_step = texts_per_step;
   saved_ = saved.step;
   adam_->load_state_dict(strategy_->part_of(load_optimizer(folder, *adam_, model_->options.depth)));
   if (averages_) averages_->load_state_dict(strategy_->part_of(load_averages(folder, saved.step)), {});
@@ -124,7 +130,7 @@ void Trainer::resume() {
   WEFT_CHECK(scheduler_.steps() == saved.step && adam_->steps() == saved.step, "checkpoint ", folder.string(),
              ": trainer_state.json is of step ", saved.step, ", scheduler.pt of ", scheduler_.steps(),
              ", optimizer.pt of ", adam_->steps());
-  if (!load_generator(folder, world_.rank(), world_.size(), generator(world_.device())))
+  if (!own || !load_generator(folder, world_.rank(), world_.size(), generator(world_.device())))
     std::cout << "rank " << world_.rank() << ": " << folder.string()
               << " has no random state for it: dropout begins anew" << std::endl;
   // After the last step of an epoch its validation is still to come.
@@ -145,7 +151,7 @@ void Trainer::resume() {
 /// The run folder around the checkpoint names what it was made with. Rank 0 looks, before it writes there.
 void Trainer::check_settings(const std::filesystem::path& checkpoint) const {
   constexpr const char* kIgnored =
-      "out resume-from-checkpoint dry-run max-steps save-steps logging-steps device parallel backend batch-size "
+      "out resume-from-checkpoint overwrite dry-run max-steps save-steps logging-steps device parallel backend batch-size "
       "accumulate min-num-params model weights vocab config-file machine-rank main-process-ip main-process-port "
       "num-processes";
   const std::filesystem::path config = checkpoint.parent_path() / "config.toml";
@@ -186,6 +192,7 @@ train::Measured Trainer::loss(const std::vector<Tensor>& batch) {
 }
 
 void Trainer::after_step() {
+  lr_of_step_ = lr();
   scheduler_.step();
   state_.step = engine_.position().step;
   state_.epoch = static_cast<double>(state_.step) / static_cast<double>(engine_.steps_per_epoch());
@@ -197,7 +204,7 @@ void Trainer::log_steps(const train::StepSums::Totals& totals) {
   state_.logged = state_.step;
   if (!record_) return;
   engine_.progress().make_way();
-  record_->trained(state_, {sum / static_cast<double>(totals.steps), engine_.gradient_norm().item(), lr()});
+  record_->trained(state_, {sum / static_cast<double>(totals.steps), engine_.gradient_norm().item(), lr_of_step_});
 }
 
 train::Validation Trainer::validate(const train::Epoch& epoch) {

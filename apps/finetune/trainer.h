@@ -59,6 +59,7 @@ class Trainer final : public train::LoaderTask {
   Score score_;
   train::Stopwatch watch_;       // since run() began
   int64_t saved_ = 0;            // step of the last checkpoint
+  double lr_of_step_ = 0;        // of the last step, which is what the Trainer prints
   double texts_per_second_ = 0;  // on all ranks, over the last epoch's steps alone
 };
 

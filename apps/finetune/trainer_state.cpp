@@ -58,7 +58,15 @@ void write_trainer_state(const fs::path& path, const TrainerState& state, const 
                   {"num_train_epochs", options.epochs},
                   {"save_steps", options.save_steps},
                   {"stateful_callbacks",
-                   {{"weft",
+                   {{"TrainerControl",  // the Trainer's own, without which it saves no checkpoint
+                     {{"args",
+                       {{"should_epoch_stop", false},
+                        {"should_evaluate", false},
+                        {"should_log", false},
+                        {"should_save", true},
+                        {"should_training_stop", state.step == state.total_steps}}},
+                      {"attributes", Json::object()}}},
+                    {"weft",
                      {{"args", Json::object()},
                       {"attributes",
                        {{"texts_per_step", state.texts_per_step},
@@ -72,25 +80,51 @@ void write_trainer_state(const fs::path& path, const TrainerState& state, const 
   write_atomically(path, json.dump(2) + '\n', "trainer state");
 }
 
+namespace {
+
+void take_own(const Json& own, TrainerState& state) {
+  state.texts_per_step = own.at("texts_per_step").get<int64_t>();
+  state.logged = own.at("logged_step").get<int64_t>();
+  state.run_loss = own.at("run_loss").get<double>();
+  state.losses = own.at("losses").get<std::vector<double>>();
+  WEFT_CHECK(state.texts_per_step > 0 && !state.losses.empty(),
+             "trainer state: expected texts per step and losses, got none");
+}
+
+/// From the printed lines, whose losses are means over the steps since the one before.
+void take_foreign(const Json& history, TrainerState& state) {
+  for (const Json& line : history) {
+    if (!line.contains("loss")) continue;
+    const auto step = line.at("step").get<int64_t>();
+    state.run_loss += line.at("loss").get<double>() * static_cast<double>(step - state.logged);
+    state.logged = step;
+  }
+  state.logged = state.step;
+  state.losses = {0};
+}
+
+}  // namespace
+
 TrainerState read_trainer_state(const fs::path& path) {
   const std::string text = read_text(path, "trainer state");
   try {
     const Json json = Json::parse(text);
-    const Json& own = json.at("stateful_callbacks").at("weft").at("attributes");
     TrainerState state{.step = json.at("global_step").get<int64_t>(),
                        .total_steps = json.at("max_steps").get<int64_t>(),
                        .epoch = json.at("epoch").get<double>(),
-                       .history = {},
-                       .texts_per_step = own.at("texts_per_step").get<int64_t>(),
-                       .logged = own.at("logged_step").get<int64_t>(),
-                       .run_loss = own.at("run_loss").get<double>(),
-                       .losses = own.at("losses").get<std::vector<double>>()};
+                       .history = {}};
     for (const Json& line : json.at("log_history")) state.history.push_back(line.dump());
-    WEFT_CHECK(state.step >= 0 && state.step <= state.total_steps && state.texts_per_step > 0 && !state.losses.empty(),
-               "trainer state: ", path.string(), ": step ", state.step, " of ", state.total_steps, " makes no sense");
+    const Json callbacks = json.value("stateful_callbacks", Json::object());
+    if (callbacks.contains("weft"))
+      take_own(callbacks.at("weft").at("attributes"), state);
+    else
+      take_foreign(json.at("log_history"), state);
+    WEFT_CHECK(state.step >= 0 && state.step <= state.total_steps, "trainer state: ", path.string(), ": step ",
+               state.step, " of ", state.total_steps, " makes no sense");
     return state;
   } catch (const Json::exception& error) {
-    fail("trainer state: ", path.string(), ": expected what finetune writes, got '", error.what(), "'");
+    fail("trainer state: ", path.string(), ": expected what finetune or Hugging Face's Trainer writes, got '",
+         error.what(), "'");
   }
 }
 

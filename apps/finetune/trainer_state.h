@@ -16,15 +16,17 @@ struct TrainerState {
   double epoch = 0;
   std::vector<std::string> history = {};  ///< the lines printed so far, each a JSON object
 
-  int64_t texts_per_step = 0;  ///< on all ranks
-  int64_t logged = 0;          ///< the step of the last line
-  double run_loss = 0;         ///< sum over the steps up to it
+  // Of a state that finetune wrote:
+  int64_t texts_per_step = 0;       ///< on all ranks; 0: Hugging Face's Trainer wrote it, which does not say so
+  int64_t logged = 0;               ///< the step of the last line
+  double run_loss = 0;              ///< sum over the steps up to it
   std::vector<double> losses = {};  ///< of each rank, sum over the steps since
 };
 
 void write_trainer_state(const std::filesystem::path& path, const TrainerState& state, const Options& options);
 
-/// Errors: it cannot be read, is no JSON, or lacks an entry, by name.
+/// Of finetune or of Hugging Face's Trainer, which drops the losses since the last line, as it does itself. Errors: it
+/// cannot be read, is no JSON, or lacks an entry, by name.
 TrainerState read_trainer_state(const std::filesystem::path& path);
 
 /// The folder to go on from: `wanted` itself, or for `last` FOLDER/checkpoint-N of the largest N; for `auto` the same

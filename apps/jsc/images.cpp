@@ -61,7 +61,7 @@ data::Sampler Images::order(const Set& set, bool training) const {
                                      .shuffle = training,
                                      .rank = ranks_.rank(),
                                      .world = ranks_.size(),
-                                     .tail = training ? data::Tail::repeat : data::Tail::uneven});
+                                     .tail = training ? data::Tail::joined : data::Tail::uneven});
 }
 
 data::ImageLoaderOptions Images::loading(int64_t images) const {

@@ -10,6 +10,8 @@ bool parse_options(const std::string& program, const std::string& purpose, int a
   flags.add("data", o.data,
             "folder with train/CLASS/*.jpg and val/CLASS/*.jpg (and test/…), or hdf5:FILE, packed:FILE, as `pack` "
             "writes them; `tools/fetch_data hymenoptera data` brings the ants and bees to data/hymenoptera");
+  flags.add_choice("backbone", o.backbone, {"resnet18", "resnet50"},
+                   "resnet50: the later course's, which begins at random weights here");
   flags.add("epochs", o.epochs, "passes over the training images", {.min = 1, .max = 1e6});
   flags.add("batch-size", o.batch_size, "images per step of each rank", {.min = 1, .max = 1e6});
   flags.add("seed", o.seed, "of weights, order and flips", {.min = 0});

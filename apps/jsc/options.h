@@ -8,6 +8,7 @@ namespace weft::jsc {
 /// The flags of one_gpu and ddp; the originals have none, and these are their values.
 struct Options {
   std::string data = "data/hymenoptera_data";
+  std::string backbone = "resnet18";
   int64_t epochs = 50;
   int64_t batch_size = 1;
   int64_t seed = 42;

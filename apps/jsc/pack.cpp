@@ -57,7 +57,7 @@ void for_each_image(const data::EncodedDataset& set, const std::string& title, t
     visit(set.encoded(i, buffer), set.label(i));
     progress.step({.images = 1});
   }
-  progress.end();
+  progress.end("done");
 }
 
 uint32_t crc_of(std::span<const uint8_t> bytes) { return crc32c(bytes.data(), bytes.size()); }

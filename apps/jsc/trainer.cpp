@@ -19,7 +19,8 @@ constexpr int64_t kLogEvery = 50;  // steps between two train_…_step, as Light
 
 std::shared_ptr<nn::Module> make_model(const Options& options, const Images& images, Device device) {
   manual_seed(static_cast<uint64_t>(options.seed));
-  auto model = nn::resnet18({.classes = static_cast<int64_t>(images.classes().size())});
+  const nn::ResNetOptions sizes{.classes = static_cast<int64_t>(images.classes().size())};
+  std::shared_ptr<nn::Module> model = options.backbone == "resnet50" ? nn::resnet50(sizes) : nn::resnet18(sizes);
   model->to(device);
   return model;
 }
@@ -49,11 +50,12 @@ Trainer::Trainer(const Options& options, const dist::World& ranks, const Images&
 }
 
 std::string Trainer::describe() const {
-  return str("resnet18, ", nn::parameter_count(*model_), " parameters, ", images_.classes().size(), " classes");
+  return str(options_.backbone, ", ", nn::parameter_count(*model_), " parameters, ", images_.classes().size(),
+             " classes");
 }
 
 train::HyperParameters Trainer::hyper_parameters() const {
-  return {{"backbone", "resnet18"},
+  return {{"backbone", options_.backbone},
           {"num_classes", static_cast<double>(images_.classes().size())},
           {"optimizer", "Adam"},
           {"learning_rate", kLearningRate},

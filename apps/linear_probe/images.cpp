@@ -51,8 +51,8 @@ Images::Images(const Options& options, const dist::World& ranks, int64_t side)
     return;
   }
   if (edge_ != side_ * 8 / 7)
-    throw train::UsageError(str("--resize: images of several sizes are resized to 8/7 of the input's ", side_,
-                                " pixels, not to ", edge_));
+    throw train::UsageError(
+        str("--resize: images of several sizes are resized to 8/7 of the input's ", side_, " pixels, not to ", edge_));
   pipeline_ = str("imagenet:", side_);
 }
 
@@ -97,8 +97,10 @@ const std::shared_ptr<const data::Dataset>& Images::set(data::Split split) const
 }
 
 data::Sampler Images::training_order() const {
-  return data::Sampler(train_set_->size(),
-                       {.seed = static_cast<uint64_t>(options_.seed), .rank = ranks_.rank(), .world = ranks_.size()});
+  return data::Sampler(train_set_->size(), {.seed = static_cast<uint64_t>(options_.seed),
+                                            .rank = ranks_.rank(),
+                                            .world = ranks_.size(),
+                                            .tail = data::Tail::joined});
 }
 
 std::unique_ptr<data::ImageLoader> Images::training() const { return loader(data::Split::train, training_order()); }
@@ -115,7 +117,8 @@ std::unique_ptr<data::ImageLoader> Images::loader(data::Split split, data::Sampl
   const bool on_loader = !resize_.rows.defined();
   data::PipelineOptions changes;
   changes.crop.filter = options_.interpolation == "bicubic" ? data::Filter::bicubic : data::Filter::bilinear;
-  const int64_t batch = std::min(options_.batch_size, order.size());
+  const bool joined = order.options().tail == data::Tail::joined;
+  const int64_t batch = std::min(options_.batch_size, joined ? order.most() : order.size());
   return std::make_unique<data::ImageLoader>(
       set(split), order, data::make_pipeline(on_loader ? pipeline_ : "none", data::Split::val, changes),
       data::ImageLoaderOptions{.batch_size = batch,

@@ -30,6 +30,10 @@ train::StrategyOptions parallel_options(const Options& o, const dist::World& ran
           .low_precision = o.precision == "bf16"};
 }
 
+std::string folder_of(const std::filesystem::path& file) {
+  return file.has_parent_path() ? file.parent_path().string() : ".";
+}
+
 /// The run of one process among its ranks.
 class Run {
  public:
@@ -82,8 +86,8 @@ class Run {
     manual_seed(static_cast<uint64_t>(options_.seed));
     if (options_.weights == "random") return make_backbone(options_.model, options_.checkpointing == "block");
     WEFT_CHECK(std::filesystem::exists(options_.weights), "--weights ", options_.weights,
-               ": there is no such file. `tools/fetch_weights ", options_.model,
-               "` brings a published backbone, `--weights random` starts from nothing");
+               ": there is no such file. `tools/fetch_weights ", options_.model, ' ', folder_of(options_.weights),
+               "` brings a published backbone there, `--weights random` starts from nothing");
     const nn::SkipInit loaded_anyway;
     auto backbone = make_backbone(options_.model, options_.checkpointing == "block");
     load_backbone(*backbone, options_.weights);

@@ -100,6 +100,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add_choice("usr1", o.usr1, {"save", "stop"},
                    "what SIGUSR1 (sbatch --signal=USR1@120) asks for: a checkpoint, or a checkpoint and exit code 75");
   flags.add("out", o.out, "run folder: metrics, TensorBoard files, checkpoint, weights, summary");
+  flags.add("overwrite", o.overwrite, "begin a new run in a folder that holds another one, whose files go");
   if (is_demo) {
     flags.example("ouai_demo -e 5 -b 256 -lr 1e-3");
     flags.example("weft-run --nproc_per_node 2 ouai_demo -e 5 -b 256 -lr 1e-3");

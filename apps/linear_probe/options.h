@@ -41,6 +41,7 @@ struct Options {
   int64_t seed = 1;
   std::string resume;
   int64_t keep = 2;
+  bool overwrite = false;
   int64_t max_steps = 0;
   std::string usr1 = "save";
   std::string out = "runs/linear_probe";

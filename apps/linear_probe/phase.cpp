@@ -80,7 +80,7 @@ train::Validation Phase::validate(const train::Epoch&) {
   const NoGrad no_grad;
   train::Progress& progress = engine_.progress();
   engine_.parts().model.eval();
-  const int64_t steps = (validation_.examples() + options_.batch_size - 1) / options_.batch_size;
+  const int64_t steps = validation_.batches();
   const int64_t idle = engine_.parts().strategy.steps_to_join(ranks_, steps);
   int64_t count = 0;
   double right = 0;

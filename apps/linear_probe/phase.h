@@ -33,6 +33,8 @@ class Phase final : public train::Task {
  private:
   int64_t samples() const override { return training_.examples(); }
   int64_t batch_size() const override { return options_.batch_size; }
+  int64_t batches() const override { return training_.batches(); }
+  double mean_samples(int64_t batch) const override { return training_.mean_examples(batch); }
   void start_epoch(int64_t epoch, int64_t batch) override { training_.start(epoch, batch); }
   std::optional<train::Batch> next() override;
   void epoch_begins() override;

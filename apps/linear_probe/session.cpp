@@ -10,6 +10,16 @@ namespace {
 
 constexpr const char* kResult = "result.";  // numbers of a checkpoint that belong to finished phases
 
+std::unique_ptr<train::RunFolder> open_folder(const Options& o, const dist::World& ranks) {
+  std::optional<train::NewRun> fresh;
+  if (!train::goes_on_in(o.out, o.resume))
+    fresh =
+        train::NewRun{.overwrite = o.overwrite,
+                      .flags = "--resume auto goes on with it, --out names another folder",
+                      .own_names = {"OUAI Demo", "probe.safetensors", "finetuned.safetensors", "logreg.safetensors"}};
+  return train::open_run_folder(o.out, ranks, fresh);
+}
+
 }  // namespace
 
 Record::Record(const Options& options, const train::RunFolder& run_folder, int64_t step, int64_t epoch)
@@ -39,7 +49,7 @@ void Record::validated(int64_t epoch, double accuracy) {
 Session::Session(const Options& options, const dist::World& ranks)
     : options_(options),
       ranks_(ranks),
-      folder_(options.dry_run ? nullptr : train::open_run_folder(options.out, ranks)),
+      folder_(options.dry_run ? nullptr : open_folder(options, ranks)),
       path_(train::checkpoint_to_resume(options.resume, options.out, ranks)),
       interruption_(ranks, {.max_steps = options.max_steps, .usr1_stops = options.usr1 == "stop"}) {
   if (!path_.empty()) {
@@ -68,7 +78,7 @@ void Session::check(const std::string& path) const {
 
 void Session::check_settings(const std::string& path) const {
   constexpr const char* kIgnored =
-      "out resume keep dry-run max-steps usr1 device workers parallel backend fsdp-strategy min-num-params batch-size "
+      "out resume overwrite keep dry-run max-steps usr1 device workers parallel backend fsdp-strategy min-num-params batch-size "
       "accumulate model weights phases cache-features checkpointing";
   const auto config = saved_->texts.find("config");
   if (config == saved_->texts.end()) return;

@@ -20,6 +20,8 @@ class Source {
  public:
   virtual ~Source() = default;
   virtual int64_t examples() const = 0;  ///< of this rank in an epoch
+  virtual int64_t batches() const = 0;
+  virtual double mean_examples(int64_t batch) const = 0;  ///< of a batch, over the ranks
   /// next() brings batch `batch` of the epoch, and so on.
   virtual void start(int64_t epoch, int64_t batch = 0) = 0;
   virtual std::optional<Examples> next() = 0;
@@ -34,6 +36,8 @@ class ImageSource final : public Source {
   ImageSource(const Images& images, std::unique_ptr<data::ImageLoader> loader, int64_t examples)
       : images_(images), loader_(std::move(loader)), examples_(examples) {}
   int64_t examples() const override { return examples_; }
+  int64_t batches() const override { return loader_ ? loader_->steps_per_epoch() : 0; }
+  double mean_examples(int64_t batch) const override { return loader_ ? loader_->mean_count(batch) : 0; }
   void start(int64_t epoch, int64_t batch = 0) override {
     if (loader_) loader_->start(epoch, std::min(batch, loader_->steps_per_epoch()));
   }
@@ -51,6 +55,8 @@ class FeatureSource final : public Source {
  public:
   FeatureSource(const Features& features, const data::Sampler& order, int64_t batch_size);
   int64_t examples() const override { return loader_.samples_per_epoch(); }
+  int64_t batches() const override { return loader_.steps_per_epoch(); }
+  double mean_examples(int64_t batch) const override { return loader_.mean_count(batch); }
   void start(int64_t epoch, int64_t batch = 0) override {
     loader_.start(epoch, std::min(batch, loader_.steps_per_epoch()));
   }

@@ -42,21 +42,22 @@ std::shared_ptr<const data::Dataset> read(const Options& options, data::Split sp
   return set;
 }
 
-/// Training: as many images on all ranks, in another order in each epoch. Testing: each image once.
+/// Each image once, in training in another order in each epoch.
 std::unique_ptr<data::ImageLoader> make_loader(const Options& options, const dist::World& ranks,
                                                const std::shared_ptr<const data::Dataset>& set, bool training) {
   const data::Sampler sampler(set->size(), {.seed = static_cast<uint64_t>(options.seed),
                                             .shuffle = training,
                                             .rank = ranks.rank(),
                                             .world = ranks.size(),
-                                            .tail = training ? data::Tail::repeat : data::Tail::uneven});
+                                            .tail = training ? data::Tail::joined : data::Tail::uneven});
   const int64_t wanted = training ? options.batch_size : options.test_batch_size;
-  return std::make_unique<data::ImageLoader>(set, sampler, data::Pipeline(),
-                                             data::ImageLoaderOptions{.batch_size = std::min(wanted, sampler.size()),
-                                                                      .workers = 1,
-                                                                      .device = ranks.device(),
-                                                                      .mean = {0.1307f},
-                                                                      .std = {0.3081f}});
+  return std::make_unique<data::ImageLoader>(
+      set, sampler, data::Pipeline(),
+      data::ImageLoaderOptions{.batch_size = std::min(wanted, training ? sampler.most() : sampler.size()),
+                               .workers = 1,
+                               .device = ranks.device(),
+                               .mean = {0.1307f},
+                               .std = {0.3081f}});
 }
 
 }  // namespace

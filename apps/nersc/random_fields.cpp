@@ -6,9 +6,7 @@
 namespace weft::nersc {
 namespace {
 
-data::Recipe recipe(const RandomFieldsOptions& o, const data::Sampler& sampler) {
-  WEFT_CHECK(sampler.size() >= o.batch_size, "data: expected at least the ", o.batch_size,
-             " samples of a batch on each rank, got ", sampler.size());
+data::Recipe recipe(const RandomFieldsOptions& o) {
   data::Recipe made;
   made.parts = {{DType::f32, {o.size, o.size, o.in}}, {DType::f32, {o.size, o.size, o.out}}};
   made.write = [parts = made.parts](int64_t, data::Draw& draw, const data::Row& row) {
@@ -22,9 +20,8 @@ data::Recipe recipe(const RandomFieldsOptions& o, const data::Sampler& sampler) 
 }  // namespace
 
 RandomFields::RandomFields(const RandomFieldsOptions& o, const data::Sampler& sampler)
-    : BatchLoader(recipe(o, sampler), sampler,
-                  {.batch_size = o.batch_size,
-                   .workers = o.workers,
+    : BatchLoader(recipe(o), sampler,
+                  {.workers = o.workers,
                    .prefetch = std::max(o.workers, 1),
                    .drop_last = true,
                    .seed = o.seed,

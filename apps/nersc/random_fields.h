@@ -8,8 +8,7 @@ struct RandomFieldsOptions {
   int64_t samples = 128;
   int64_t size = 128;  ///< height and width
   int64_t in = 1, out = 1;
-  int64_t batch_size = 32;  ///< of this rank
-  int workers = 1;          ///< threads; 0: batches are made when asked for
+  int workers = 1;  ///< threads; 0: batches are made when asked for
   uint64_t seed = 0;
   Device device = {};
 };
@@ -22,10 +21,11 @@ struct FieldBatch {
 
 /// A set of pairs of fields that are uniform in [0, 1) and new in every epoch: a sample is a function of (seed, epoch,
 /// number) alone, so that all numbers of ranks and workers see the same. Of targets that nothing foretells, the best
-/// guess is 1/2, and the least mean squared error 1/12. The last, smaller batch is left out.
+/// guess is 1/2, and the least mean squared error 1/12. What does not fill a batch of all ranks is left out,
+/// as in the original.
 class RandomFields : public data::BatchLoader<FieldBatch> {
  public:
-  /// Errors: a batch that is larger than the samples of this rank.
+  /// `sampler` says what a batch is.
   RandomFields(const RandomFieldsOptions& options, const data::Sampler& sampler);
 };
 

@@ -9,6 +9,7 @@
 #include "apps/support/python_text.h"
 #include "core/autograd.h"
 #include "core/ops/mse_loss.h"
+#include "core/ops/mul.h"
 #include "core/ops/norm.h"
 #include "core/printable.h"
 #include "core/random.h"
@@ -33,29 +34,29 @@ std::shared_ptr<Cnn> make_model(const Config& config, Device device) {
   return model;
 }
 
-/// The share of a batch that this rank has.
-int64_t local_batch(const char* key, int64_t global, int ranks) {
-  WEFT_CHECK(global >= ranks, key, ": expected at least one sample for each of ", ranks, " ranks, got ", global);
-  return global / ranks;
-}
-
 RandomFieldsOptions fields_options(const Config& c, const dist::World& ranks, bool training) {
   const uint64_t seed = static_cast<uint64_t>(c.seed) ^ (training ? 0 : kValidation);
   return {.samples = c.num_samples,
           .size = c.img_size,
           .in = c.in_chan,
           .out = c.out_chan,
-          .batch_size = training ? local_batch("batch_size", c.batch_size, ranks.size())
-                                 : local_batch("valid_batch_size", c.valid_batch_size, ranks.size()),
           .workers = static_cast<int>(c.num_data_workers),
           .seed = seed,
           .device = ranks.device()};
 }
 
-data::Sampler sampler(const Config& c, const dist::World& ranks, bool shuffle) {
-  return data::Sampler(
-      c.num_samples,
-      {.seed = static_cast<uint64_t>(c.seed), .shuffle = shuffle, .rank = ranks.rank(), .world = ranks.size()});
+/// A batch is one of all ranks, which need not divide it.
+data::Sampler sampler(const Config& c, const dist::World& ranks, bool training) {
+  const int64_t batch = training ? c.batch_size : c.valid_batch_size;
+  WEFT_CHECK(batch >= ranks.size(), training ? "batch_size" : "valid_batch_size",
+             ": expected at least one sample for each of ", ranks.size(), " ranks, got ", batch);
+  WEFT_CHECK(c.num_samples >= batch, "data: expected at least the ", batch, " samples of a batch, got ", c.num_samples);
+  return data::Sampler(c.num_samples, {.seed = static_cast<uint64_t>(c.seed),
+                                       .shuffle = training,
+                                       .rank = ranks.rank(),
+                                       .world = ranks.size(),
+                                       .tail = data::Tail::joined,
+                                       .step = batch});
 }
 
 optim::AdamOptions adam_options(const Config& config) { return {.lr = config.lr}; }
@@ -115,7 +116,7 @@ void Trainer::load_if_there() {
   engine_->position() = {.epoch = saved.epoch + 1, .step = saved.iters};
   best_loss_ = saved.best_val_loss;
   best_epoch_ = saved.best_epoch;
-  if (ranks_.is_first()) say("Loading checkpoint " + checkpoint().string());
+  say("Loading checkpoint " + checkpoint().string());
 }
 
 void Trainer::write(int64_t epoch, bool is_best) const {
@@ -148,7 +149,8 @@ train::Validation Trainer::validate(const train::Epoch& epoch) {
   validation_.start(epoch.number - 1);
   while (const auto batch = validation_.next()) {
     const Tensor prediction = strategy_->forward(batch->x);
-    losses.add(mse_loss(prediction, batch->y));
+    const double share = static_cast<double>(batch->count) / validation_.mean_count(batch->step);
+    losses.add(mul(mse_loss(prediction, batch->y), share));
     if (log_) shown_ = {prediction, batch->y};
   }
   val_loss_ = ranks_.sum({losses.get()}, "validation loss")[0] / ranks_.size();

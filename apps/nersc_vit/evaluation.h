@@ -14,8 +14,8 @@ struct Score {
   std::vector<double> rmse;  ///< of each channel, in standard deviations
 };
 
-/// The mean over at most `most_steps` of the loader's steps and all ranks. `shown` gets the last one's input, target
-/// and prediction. All ranks call it.
+/// The mean over the samples of at most `most_steps` of the loader's steps on all ranks. `shown` gets the last one's
+/// input, target and prediction. All ranks call it.
 Score evaluate(data::FieldLoader& loader, int64_t most_steps, const dist::World& ranks,
                const std::function<Tensor(const Tensor&)>& forward,
                const std::function<void(const std::vector<Tensor>&)>& shown);

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/nersc_vit/forecast_loader.h"
 
-#include <algorithm>
-
 #include "train/exit.h"
 
 namespace weft::nersc_vit {
 
-int64_t local_batch_size(const Options& o, const dist::Grid& grid) {
-  if (o.local_batch_size > 0) return o.local_batch_size;
+int64_t samples_per_step(const Options& o, const dist::Grid& grid) {
   const int ranks = grid.data()->size();
-  if (o.global_batch_size % ranks != 0)
-    throw train::UsageError(str("global_batch_size: ", o.global_batch_size, " samples do not divide by ", ranks,
-                                " data ranks. Choose --local_batch_size"));
-  return o.global_batch_size / ranks;
+  if (o.local_batch_size > 0) return o.local_batch_size * ranks;
+  if (o.global_batch_size < ranks)
+    throw train::UsageError(str("global_batch_size: expected at least one sample for each of ", ranks,
+                                " data ranks, got ", o.global_batch_size));
+  return o.global_batch_size;
 }
 
 data::FieldLoader make_loader(const Options& o, const dist::Grid& grid, Device device, bool training) {
@@ -24,12 +22,11 @@ data::FieldLoader make_loader(const Options& o, const dist::Grid& grid, Device d
   const data::Sampler order(series->size(), {.seed = static_cast<uint64_t>(o.seed),
                                              .shuffle = training,
                                              .rank = grid.data_rank(),
-                                             .world = grid.data()->size()});
-  const int64_t batch = local_batch_size(o, grid);
+                                             .world = grid.data()->size(),
+                                             .tail = data::Tail::joined,
+                                             .step = samples_per_step(o, grid)});
   return data::FieldLoader(series, order,
-                           {.batch_size = training ? batch : std::min(batch, order.size()),
-                            .workers = static_cast<int>(o.num_data_workers),
-                            .device = device});
+                           {.workers = static_cast<int>(o.num_data_workers), .drop_last = training, .device = device});
 }
 
 }  // namespace weft::nersc_vit

@@ -6,12 +6,12 @@
 
 namespace weft::nersc_vit {
 
-/// Samples of a step on each data rank: --local_batch_size, or the key global_batch_size over the data ranks. Errors:
-/// UsageError where they do not divide.
-int64_t local_batch_size(const Options& options, const dist::Grid& grid);
+/// Samples of a step on all data ranks: --local_batch_size on each, or the key global_batch_size, which need not divide
+/// by them. Errors: UsageError where a rank would have none.
+int64_t samples_per_step(const Options& options, const dist::Grid& grid);
 
-/// The fields of the training or the validation part that this rank's row sees. Errors: those of series_options() and
-/// FieldSeries.
+/// The fields of the training or the validation part that this rank's row sees, each of them on one row. Training, as
+/// in the original, leaves out what does not fill a step. Errors: those of series_options() and FieldSeries.
 data::FieldLoader make_loader(const Options& options, const dist::Grid& grid, Device device, bool training);
 
 }  // namespace weft::nersc_vit

@@ -45,6 +45,7 @@ void add_flags(support::Flags& flags, Options& o) {
   flags.add("max_grad_norm", o.max_grad_norm, "largest norm of the gradient; 0: no limit", {.min = 0});
   flags.add("seed", o.seed, "of weights and order", {.min = 0, .max = 1e15});
   flags.add("resume", o.resume, "go on from checkpoint.safetensors of this run where there is one");
+  flags.add("overwrite", o.overwrite, "begin a new run in a folder that holds another one, whose files go");
   flags.add("dry-run", o.dry_run, "read flags, files and fields, build the model, say what would run, write nothing");
   flags.example("train_vit --yaml_config fields/ViT.yaml --config base");
   flags.example("srun -n 4 train_vit --config base --row_parallel_size 2 --amp_mode bf16");

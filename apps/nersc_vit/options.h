@@ -22,7 +22,7 @@ struct Options {
   std::string device = "auto", backend = "auto", graph = "auto";
   double max_grad_norm = 0;  ///< 0: gradients are not clipped
   int64_t seed = 0;
-  bool resume = false, dry_run = false;
+  bool resume = false, overwrite = false, dry_run = false;
 
   // Flags over keys of the YAML file.
   std::string amp_mode = "none";

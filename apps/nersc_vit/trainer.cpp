@@ -110,9 +110,14 @@ void Trainer::ended(train::RunEnd end) {
 
 void Trainer::open_folder() {
   std::error_code problem;
-  if (ranks_.is_first()) fs::create_directories(folder_ / "logs", problem);
-  WEFT_CHECK(!problem, "expdir: cannot create ", (folder_ / "logs").string(), ": ", problem.message());
-  run_folder_ = train::open_run_folder(folder_, ranks_);
+  if (ranks_.is_first()) fs::create_directories(folder_, problem);
+  WEFT_CHECK(!problem, "expdir: cannot create ", folder_.string(), ": ", problem.message());
+  std::optional<train::NewRun> fresh;
+  if (!options_.resume)
+    fresh = train::NewRun{.overwrite = options_.overwrite,
+                          .flags = "--resume goes on with it, --run_num names another folder",
+                          .own_names = {kCheckpoint, "out.log", "logs"}};
+  run_folder_ = train::open_run_folder(folder_, ranks_, fresh);
 }
 
 void Trainer::log_beginning() {
@@ -135,7 +140,9 @@ void Trainer::log_beginning() {
 void Trainer::log_first_losses() {
   const NoGrad no_grad;
   start_epoch(0, 0);
-  const double loss = mean_over_ranks(this->loss(LoaderTask::next()->tensors).loss.item(), "first loss");
+  const train::Batch first = *LoaderTask::next();
+  const double part = static_cast<double>(first.samples) / mean_samples(0);
+  const double loss = mean_over_ranks(part * this->loss(first.tensors).loss.item(), "first loss");
   const Score score = this->score(1);
   if (!scalars_) return;
   scalars_->log(0, {{"Loss/train", loss}, {"Loss/valid", score.loss}, {"RMSE(u10m)/valid", score.rmse.front()}});
@@ -205,15 +212,14 @@ void Trainer::after_step() {
 }
 
 double Trainer::mean_over_ranks(double value, const char* what) const {
-  // The ranks of a row have the same value.
+  // The ranks of a row have the same value, and each row's weighs by its samples.
   return ranks_.sum({value}, what).front() / ranks_.size();
 }
 
-train::Validation Trainer::validate(const train::Epoch&) {
+train::Validation Trainer::validate(const train::Epoch& epoch) {
   if (profiled_) kernels::stop_profiler_capture();
   profiled_ = false;
-  const train::Position& at = engine_->position();
-  train_loss_ = mean_over_ranks(at.own_loss_sum, "train loss") / static_cast<double>(at.step_in_epoch);
+  train_loss_ = epoch.loss;
   validating_ = {};
   validated_ = score(valid_.steps_per_epoch());
   strategy_->synchronise();

@@ -18,7 +18,9 @@ for module in ${MODULES:-}; do module load "$module"; done
 if [[ -n ${WEFT_BIN:-} ]]; then export PATH="$WEFT_BIN:$PATH"; fi
 
 head_node=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
-head_node_ip=$(srun --nodes=1 --ntasks=1 -w "$head_node" hostname --ip-address | awk '{print $1}')
+# Its first IPv4 address: some hosts name ::1 or a link-local address first. The name where it has none.
+head_node_ip=$(srun --nodes=1 --ntasks=1 -w "$head_node" hostname --ip-address | tr ' ' '\n' | grep -m1 -E '^[0-9]+(\.[0-9]+){3}$' || true)
+head_node_ip=${head_node_ip:-$head_node}
 echo "Node IP: $head_node_ip"
 
 [[ $# -gt 0 ]] || set -- -e 5 -b 256 -lr 1e-3

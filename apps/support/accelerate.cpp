@@ -44,8 +44,9 @@ AccelerateConfig read_accelerate_config(const std::filesystem::path& path) {
   return config;
 }
 
-void export_rank(const AccelerateConfig& config) {
-  if (config.num_processes == 0 || (std::getenv("RANK") != nullptr && std::getenv("WORLD_SIZE") != nullptr)) return;
+bool export_rank(const AccelerateConfig& config) {
+  if (config.num_processes == 0 || (std::getenv("RANK") != nullptr && std::getenv("WORLD_SIZE") != nullptr))
+    return false;
   AccelerateConfig whole = config;
   if (whole.num_machines == 0) whole.num_machines = whole.num_processes;  // one process on each
   if (whole.processes_per_machine() != 1)
@@ -67,6 +68,7 @@ void export_rank(const AccelerateConfig& config) {
   set("LOCAL_WORLD_SIZE", "1");
   if (!whole.main_process_ip.empty()) set("MASTER_ADDR", whole.main_process_ip);
   if (whole.main_process_port > 0) set("MASTER_PORT", std::to_string(whole.main_process_port));
+  return whole.num_processes > 1;
 }
 
 }  // namespace weft::support

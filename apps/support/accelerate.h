@@ -31,8 +31,8 @@ AccelerateConfig read_accelerate_config(const std::filesystem::path& path);
 
 /// For a program that is itself the only process of its machine: puts RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE,
 /// MASTER_ADDR and MASTER_PORT into the environment, where dist::init() reads them. Nothing where num_processes is not
-/// said or RANK and WORLD_SIZE are set already: their launcher knows better. Errors: UsageErrors; several processes per
-/// machine need weft-run.
-void export_rank(const AccelerateConfig& config);
+/// said or RANK and WORLD_SIZE are set already: their launcher knows better. True: there are others to wait for.
+/// Errors: UsageErrors; several processes per machine need weft-run.
+bool export_rank(const AccelerateConfig& config);
 
 }  // namespace weft::support

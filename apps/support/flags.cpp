@@ -351,7 +351,7 @@ bool Flags::given(const std::string& name) const {
 std::string Flags::toml() const {
   std::string out;
   for (const auto& flag : flags_)
-    if (flag->toml) out += flag->name + " = " + flag->toml() + "\n";
+    if (flag->toml && flag->name != "overwrite") out += flag->name + " = " + flag->toml() + "\n";
   return out;
 }
 

@@ -75,7 +75,8 @@ class Flags {
   /// Whether the command line or the configuration file has set this flag.
   bool given(const std::string& name) const;
 
-  /// The values in effect as a TOML file, which `--config` reads back to the same values.
+  /// The values in effect as a TOML file, which `--config` reads back to the same values; without `overwrite`, which
+  /// asks for one run, not for those that take its configuration.
   std::string toml() const;
 
  private:

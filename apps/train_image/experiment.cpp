@@ -22,12 +22,11 @@ namespace {
 
 constexpr int64_t kSmallImage = 64;  // up to here a CIFAR network and stem are the default
 
-/// Every image once where all ranks make the same number of steps all the same: then they see together what one
-/// process with batches of all sees, the uneven last batch included. Else some images come twice.
-data::Tail tail_for(int64_t set_size, int world, int64_t batch_size) {
-  const int64_t fewest = set_size / world, most = fewest + (set_size % world > 0 ? 1 : 0);
-  const auto steps = [&](int64_t images) { return (images + batch_size - 1) / batch_size; };
-  return fewest > 0 && steps(fewest) == steps(most) ? data::Tail::uneven : data::Tail::repeat;
+/// Every image once. Batch norms over all ranks would count a stand-in: where some rank has no image for the last step,
+/// images come twice instead.
+data::Tail tail_for(const Options& o, int64_t set_size, int world) {
+  const int64_t last = set_size % (o.batch_size * world);
+  return o.sync_batch_norm && last > 0 && last < world ? data::Tail::repeat : data::Tail::joined;
 }
 
 data::PipelineOptions pipeline_options(const Options& o) {
@@ -109,7 +108,7 @@ void Experiment::make_loaders() {
     const data::SamplerOptions order{.seed = static_cast<uint64_t>(options.seed),
                                      .rank = ranks.rank(),
                                      .world = ranks.size(),
-                                     .tail = tail_for(train_set->size(), ranks.size(), options.batch_size)};
+                                     .tail = tail_for(options, train_set->size(), ranks.size())};
     train_loader =
         std::make_unique<data::ImageLoader>(train_set, data::Sampler(train_set->size(), order),
                                             data::make_pipeline(pipeline, data::Split::train, changes), loading);

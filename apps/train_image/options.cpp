@@ -86,6 +86,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("workers", o.workers, "threads that load images; 0: the training thread itself", {.min = 0, .max = 1024});
   flags.add("seed", o.seed, "of weights, order and augmentation", {.min = 0});
   flags.add("out", o.out, "run folder: metrics, TensorBoard files, checkpoints, summary");
+  flags.add("overwrite", o.overwrite, "begin a new run in a folder that holds another one, whose files go");
   flags.add("mean", o.mean, 0,
             "R,G,B per channel, white is 1; none: of the training part (--eval-only: what --weights was trained with)");
   flags.add("std", o.std, 0, "R,G,B per channel; none: likewise");

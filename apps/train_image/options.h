@@ -42,6 +42,7 @@ struct Options {
   std::vector<double> mean, std;
   std::string resume;
   int64_t keep = 2;
+  bool overwrite = false;
   std::string weights, weights_strict = "yes", weights_prefix, weights_key;
   std::string export_file;
   bool eval_only = false;

@@ -27,12 +27,20 @@ train::EngineOptions engine_options(const Options& o, DType precision) {
           .profile_steps = o.profile_steps};
 }
 
+std::unique_ptr<train::RunFolder> open_folder(const Options& o, const dist::World& ranks) {
+  std::optional<train::NewRun> fresh;
+  if (!train::goes_on_in(o.out, o.resume))
+    fresh =
+        train::NewRun{.overwrite = o.overwrite, .flags = "--resume auto goes on with it, --out names another folder"};
+  return train::open_run_folder(o.out, ranks, fresh);
+}
+
 }  // namespace
 
 Trainer::Trainer(Experiment& e)
     : LoaderTask(e.train_loader),
       experiment_(e),
-      folder_(train::open_run_folder(e.options.out, e.ranks)),
+      folder_(open_folder(e.options, e.ranks)),
       optimizer_(e.make_optimizer()),
       averages_(train::make_averages(e.options.averages, *optimizer_, *e.model)),
       schedule_(e.make_schedule()),
@@ -67,7 +75,7 @@ void Trainer::resume() {
 void Trainer::check_settings(const std::string& path, const Checkpoint& saved) {
   // Where files are, how fast and on what a run goes, how long; what was the model's start; what is checked elsewhere.
   constexpr const char* kIgnored =
-      "out resume keep export eval-only dry-run summary max-steps log-interval usr1 profile profile-steps device "
+      "out resume overwrite keep export eval-only dry-run summary max-steps log-interval usr1 profile profile-steps device "
       "workers transform-on graph parallel backend bucket-mb fsdp-strategy fsdp-min-params fsdp-shard-size batch-size "
       "model weights weights-strict weights-prefix weights-key";
   const auto config = saved.texts.find("config");

@@ -42,9 +42,6 @@ class Job final : public Regression {
   using Regression::Regression;
 
  private:
-  void print_loss(int64_t epoch, double mean) const override {
-    std::cerr << str("mean loss of epoch ", epoch, " on rank 0: ", mean, '\n');  // in one piece
-  }
   void epoch_begins() override {
     print_epoch(world_.rank());
     if (world_.is_first() && epoch() % options_.save_every == 0) save_snapshot(*model_, epoch());

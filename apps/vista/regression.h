@@ -33,8 +33,6 @@ class Regression : public train::LoaderTask {
   train::RunEnd run() { return engine_.run(); }
 
  protected:
-  /// After the first epoch and the last one, on rank 0.
-  virtual void print_loss(int64_t epoch, double mean) const = 0;
   /// `[GPU0] Epoch 3 | Batchsize: 32 | Steps: 64`.
   void print_epoch(int gpu) const;
   train::Measured loss(const std::vector<Tensor>& batch) override;

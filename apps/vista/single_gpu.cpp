@@ -18,9 +18,6 @@ class Job final : public Regression {
   using Regression::Regression;
 
  private:
-  void print_loss(int64_t epoch, double mean) const override {
-    std::cerr << "mean loss of epoch " << epoch << ": " << mean << '\n';
-  }
   void epoch_begins() override { print_epoch(world_.device().index); }
   void epoch_saved(const train::Epoch& epoch, const train::Validation&) override {
     if ((epoch.number - 1) % options_.save_every != 0) return;

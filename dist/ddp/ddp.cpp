@@ -62,7 +62,7 @@ void DDP::check_unchanged() const {
 }
 
 void DDP::set_samples(int64_t samples) {
-  WEFT_CHECK(samples > 0, "ddp: expected at least one sample, got ", samples);
+  WEFT_CHECK(samples >= 0, "ddp: expected a number of samples, got ", samples);
   next_samples_ = samples;
 }
 
@@ -77,14 +77,17 @@ void DDP::before_forward(int64_t samples) {
   if (!grad_enabled()) return;
   if (group_->backend() != "nccl" && group_->size() > 1)
     refuse_while_capturing("ddp over a host backend", flat_->device());
-  const int64_t given = std::exchange(next_samples_, 0);
-  if (given > 0) samples = given;
   WEFT_CHECK(samples > 0, "ddp: expected a batch of at least one sample on rank ", group_->rank(), ", got none");
+  if (const auto given = std::exchange(next_samples_, std::nullopt)) samples = *given;
   reducer_->abandon_pass();  // one that ended with an exception
   const bool keeps = reducer_->keeps_gradients() && weight_.has_begun();
   const Tensor kept = keeps ? weight_.get(flat_->dtype()) : Tensor();
   weight_.begin(samples, flat_->device());
   if (!kept.defined()) return;
+  if (samples == 0) {
+    weight_.keep(kept);  // nothing is to come
+    return;
+  }
   // What earlier backwards have left has another weight than what is to come: times kept / weight, one factor does for
   // both.
   const NoGrad no_grad;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <memory>
+#include <optional>
 
 #include "dist/ddp/flat_buffers.h"
 #include "dist/ddp/reducer.h"
@@ -51,7 +52,8 @@ class DDP {
   Tensor operator()(const Tensor& x);
   /// For models whose forward takes something else than one tensor: call this before the forward.
   void before_forward(int64_t samples);
-  /// Samples of the next forward, where that is not the first size of its input (words of a text, say).
+  /// Samples of the next forward, where that is not the first size of its input (words of a text, say). 0: the input is
+  /// a stand-in, for a rank that has no sample left in a step of all ranks; the caller takes 0 times its loss.
   void set_samples(int64_t samples);
 
   /// While it lives, backward leaves gradients to each rank; they add up, each weighed by its own samples, and the next
@@ -92,8 +94,8 @@ class DDP {
   std::unique_ptr<FlatBuffers> buffers_;
   std::shared_ptr<Reducer> reducer_;
 
-  int64_t next_samples_ = 0;  // what set_samples said; 0: nothing
-  SampleWeight weight_;       // gradients kept by no_sync are yet to be multiplied by it
+  std::optional<int64_t> next_samples_;  // what set_samples said
+  SampleWeight weight_;                  // gradients kept by no_sync are yet to be multiplied by it
 };
 
 }  // namespace weft::dist

@@ -16,6 +16,12 @@ void SampleWeight::begin(int64_t samples, Device device) {
   work_ = group_->all_reduce(total_, ReduceOp::sum, {.name = "samples", .scale = {}});
 }
 
+void SampleWeight::keep(const Tensor& weight) {
+  if (work_) work_->wait();
+  work_ = nullptr;
+  weight_ = weight;
+}
+
 Tensor SampleWeight::get(DType dtype) {
   if (group_->size() == 1) return {};
   if (weight_.defined() && weight_.dtype() == dtype) return weight_;

@@ -11,16 +11,18 @@ class SampleWeight {
  public:
   explicit SampleWeight(ProcessGroupPtr group) : group_(std::move(group)) {}
 
-  /// This rank's next forward has so many samples, at least one; collective.
+  /// This rank's next forward has so many samples, none in a stand-in; collective.
   void begin(int64_t samples, Device device);
-  bool has_begun() const { return samples_ > 0; }
+  bool has_begun() const { return samples_ >= 0; }
+  /// The weight of an earlier forward, after begin() of a stand-in: its gradients are 0.
+  void keep(const Tensor& weight);
   /// n_r / N, [1] on the device, after begin(); undefined where the rank is alone. Waits for ranks that have not begun
   /// their forward; nobody is delayed by that, for they have farther to go than this rank.
   Tensor get(DType dtype);
 
  private:
   ProcessGroupPtr group_;
-  int64_t samples_ = 0;
+  int64_t samples_ = -1;
   Tensor total_, weight_;
   WorkPtr work_;
 };

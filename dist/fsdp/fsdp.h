@@ -35,7 +35,7 @@ class FSDP {
   /// The model's forward, under Autocast if a lower precision was chosen. In training (gradients on, or
   /// Module::train()) counts x.size(0) samples.
   Tensor operator()(const Tensor& x);
-  /// Samples of the next forward, if that is not the first size of its input.
+  /// Samples of the next forward, if that is not the first size of its input; 0: a stand-in, as in DDP.
   void set_samples(int64_t samples) { schedule_->set_samples(samples); }
 
   /// This rank's part of every trained parameter, under its name: [length, 1, …] with the rank of the parameter, so

@@ -89,9 +89,8 @@ void FsdpSchedule::before_root(const nn::Module& model, const Tensor& x) {
   plans_[plan_].begin();
   if (!training) return;
   WEFT_CHECK(x.defined() && x.dim() > 0, "fsdp: expected an input [samples, …], got ", x);
-  const int64_t said = std::exchange(next_samples_, 0), samples = said > 0 ? said : x.size(0);
-  WEFT_CHECK(samples > 0, "fsdp: expected at least one sample on rank ", group_->rank(), ", got ", samples);
-  weight_.begin(samples, device_);
+  WEFT_CHECK(x.size(0) > 0, "fsdp: expected at least one sample on rank ", group_->rank(), ", got ", x.size(0));
+  weight_.begin(std::exchange(next_samples_, std::nullopt).value_or(x.size(0)), device_);
 }
 
 void FsdpSchedule::before_unit(size_t u, const Tensor& x) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "dist/ddp/flat_buffers.h"
@@ -72,7 +73,7 @@ class FsdpSchedule : public std::enable_shared_from_this<FsdpSchedule> {
   std::deque<ShardGradient*> reducing_;
   bool pass_open_ = false;
   bool reduces_ = true;
-  int64_t next_samples_ = 0;
+  std::optional<int64_t> next_samples_;
   size_t gathered_bytes_ = 0, peak_gathered_bytes_ = 0;
   std::vector<std::pair<nn::Module*, int>> module_hooks_;
 };

@@ -90,7 +90,7 @@ TEST_F(Fields, BatchesAreTheSameForAnyNumberOfWorkers) {
     const Sampler order(series->size(), {.seed = 3});
     std::vector<float> input(2 * 4 * 3), target(2 * 4 * 2);
     for (const int workers : {0, 1, 3}) {
-      FieldLoader loader(series, order, {.batch_size = 2, .workers = workers, .device = {kind, 0}});
+      FieldLoader loader(series, order, {.batch_size = 2, .workers = workers, .drop_last = true, .device = {kind, 0}});
       EXPECT_EQ(loader.steps_per_epoch(), 2);
       for (int64_t epoch = 0; epoch < 3; ++epoch) {
         loader.start(epoch, epoch == 2 ? 1 : 0);  // the last one from its second batch
@@ -188,7 +188,7 @@ TEST_F(Fields, RefusesWithOneLine) {
               }),
               HasSubstr("cannot write"));
   const auto series = std::make_shared<const FieldSeries>(folder_.path(), options());
-  EXPECT_THAT(error_text([&] { FieldLoader(series, Sampler(5), {.batch_size = 6}); }),
+  EXPECT_THAT(error_text([&] { FieldLoader(series, Sampler(5), {.batch_size = 6, .drop_last = true}); }),
               HasSubstr("expected a batch size of at most 5, the number of samples of this rank, got 6"));
   EXPECT_THAT(error_text([&] { FieldLoader(series, Sampler(5), {.batch_size = 1, .workers = -1}); }),
               HasSubstr("expected at least 0 workers"));

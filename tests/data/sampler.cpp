@@ -54,11 +54,41 @@ TEST(Sampler, RanksShareOneOrder) {
   EXPECT_EQ(rank(12, 25, Tail::uneven).size(), 0u);
 }
 
+TEST(Sampler, StepsOfAllRanksNeedNotDivideByThem) {
+  const std::vector<int64_t> alone = order(Sampler(17, {.seed = 3}), 1);
+  for (const int world : {1, 2, 3, 4})
+    for (const int64_t step : {4, 5, 7, 30}) {
+      std::vector<std::vector<int64_t>> ranks;
+      for (int r = 0; r < world; ++r) {
+        const Sampler own(17, {.seed = 3, .rank = r, .world = world, .tail = Tail::joined, .step = step});
+        EXPECT_EQ(own.batch_size(), step / world + (r < step % world ? 1 : 0));
+        EXPECT_EQ(own.size_of_all(), 17);
+        ranks.push_back(order(own, 1));
+      }
+      // Step by step, all ranks together see what one process sees.
+      for (int64_t begin = 0; begin < 17; begin += step) {
+        std::vector<int64_t> together,
+            wanted(alone.begin() + begin, alone.begin() + std::min<int64_t>(begin + step, 17));
+        for (int r = 0; r < world; ++r) {
+          const int64_t batch = step / world + (r < step % world ? 1 : 0), size = static_cast<int64_t>(ranks[r].size());
+          for (int64_t p = begin / step * batch; p < std::min(begin / step * batch + batch, size); ++p)
+            together.push_back(ranks[r][p]);
+        }
+        std::sort(together.begin(), together.end());
+        std::sort(wanted.begin(), wanted.end());
+        EXPECT_EQ(together, wanted) << world << " ranks, steps of " << step << ", at " << begin;
+      }
+    }
+}
+
 TEST(Sampler, RefusesWhatMakesNoSense) {
   EXPECT_THAT(error_text([] { Sampler(0); }), HasSubstr("at least one image, got 0"));
   EXPECT_THAT(error_text([] { Sampler(3, {.rank = 2, .world = 2}); }), HasSubstr("got rank 2 of 2"));
   EXPECT_THAT(error_text([] { Sampler(3, {.world = 0}); }), HasSubstr("got rank 0 of 0"));
   EXPECT_THAT(error_text([] { Sampler(3).index(0, 3); }), HasSubstr("a position below 3, got 3"));
+  EXPECT_THAT(error_text([] { Sampler(9, {.world = 4, .tail = Tail::joined, .step = 3}); }),
+              HasSubstr("a step of at least one image for each of 4 ranks, joined, got 3"));
+  EXPECT_THAT(error_text([] { Sampler(9, {.world = 4, .step = 8}); }), HasSubstr("4 ranks, joined, got 8"));
 }
 
 }  // namespace

@@ -178,7 +178,7 @@ TEST(DdpErrors, ArgumentsAreChecked) {
             "ddp: expected a batch of at least one sample on rank 0, got none");
   EXPECT_EQ(error_text([&] { ddp(Tensor::zeros({})); }),
             "ddp: expected a batch of at least one dimension, got f32[] on cpu");
-  EXPECT_EQ(error_text([&] { ddp.set_samples(0); }), "ddp: expected at least one sample, got 0");
+  EXPECT_EQ(error_text([&] { ddp.set_samples(-1); }), "ddp: expected a number of samples, got -1");
   EXPECT_EQ(error_text([&] { sum(ddp.module()(input())).backward(); }),
             "ddp: backward without a forward. Call the model through DDP: ddp(x)");
 }

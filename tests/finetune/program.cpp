@@ -38,7 +38,8 @@ TEST(Finetune, LearnsPrintsAndSavesAsTheTrainerDoes) {
   ASSERT_EQ(run.exit_code, 0) << run.output;
   const std::vector<std::string> losses = lines(run.output, kLoss);
   ASSERT_EQ(losses.size(), 3u) << run.output;
-  EXPECT_THAT(losses[0], HasSubstr("'learning_rate': 0.0007222222222222222, 'epoch': 0.83}"));  // 1e-3 (1 - 10 / 36)
+  EXPECT_THAT(losses[0],
+              HasSubstr("'learning_rate': 0.00075, 'epoch': 0.83}"));  // of step 10, the tenth: 1e-3 (1 - 9 / 36)
   EXPECT_EQ(lines(run.output, kEval).size(), 3u) << run.output;
   EXPECT_THAT(run.output, HasSubstr("{'train_runtime': "));
   const auto summary = nlohmann::json::parse(read_text(folder / "run/summary.json"));
@@ -153,13 +154,13 @@ TEST(Finetune, WithoutArgumentsItIsTheWorkflow) {
               HasSubstr("dry run: would train 3 epochs of 12 steps, 8 texts each, lr 5e-05, and write test-trainer"));
 }
 
-TEST(Finetune, ShowsHowFarAnEpochIs) {
+TEST(Finetune, PrintsNoProgressOfAShortEpochIntoALog) {
   const TemporaryFolder folder;
   write_sentences(folder / "data");
   const Outcome run = finetune(
       "--model bert_tiny --vocab-size 100 --epochs 1 --batch-size 32 --device cpu --data " + (folder / "data"), folder);
   ASSERT_EQ(run.exit_code, 0) << run.output;
-  EXPECT_EQ(lines(run.output, R"(epoch 1/1  step 3/3  .* texts/s  elapsed 0:..)").size(), 1u) << run.output;
+  EXPECT_EQ(lines(run.output, R"(.*epoch 1/1  step.*)").size(), 0u) << run.output;
 }
 
 #endif

@@ -21,9 +21,14 @@ inline void write(const std::string& path, const std::string& text) {
   std::ofstream(path) << text;
 }
 
+inline Outcome finetune_on(int ranks, const std::string& arguments, const TemporaryFolder& folder,
+                           const std::string& out) {
+  return shell("OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1 " WEFT_RUN " --nproc_per_node " + std::to_string(ranks) +
+               " " FINETUNE " " + arguments + " --out " + (folder / out));
+}
+
 inline Outcome finetune_on_two(const std::string& arguments, const TemporaryFolder& folder, const std::string& out) {
-  return shell("OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1 " WEFT_RUN " --nproc_per_node 2 " FINETUNE " " + arguments +
-               " --out " + (folder / out));
+  return finetune_on(2, arguments, folder, out);
 }
 
 /// Sentences whose class is one word, in SST-2's layout.

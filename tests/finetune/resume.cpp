@@ -79,6 +79,10 @@ TEST_F(FinetuneResume, ACheckpointHoldsWhatTheTrainerKeeps) {
   EXPECT_EQ(state["max_steps"], 24);
   EXPECT_EQ(state["train_batch_size"], 8);
   EXPECT_NEAR(state["epoch"].get<double>(), 20 / 12.0, 1e-9);
+  // Hugging Face's Trainer writes into this entry when it saves, and fails where there is none.
+  const auto control = state["stateful_callbacks"]["TrainerControl"];
+  EXPECT_EQ(control["args"]["should_training_stop"], false);
+  EXPECT_TRUE(control["attributes"].is_object());
   ASSERT_EQ(state["log_history"].size(), 5u);  // steps 5, 10, 12 (evaluation), 15, 20
   EXPECT_EQ(state["log_history"][2]["step"], 12);
   EXPECT_TRUE(state["log_history"][2].contains("eval_loss"));
@@ -225,6 +229,49 @@ TEST_F(FinetuneResume, SigtermSavesAndEndsWith75) {
       << line;
 }
 
+TEST_F(FinetuneResume, AFinishedRunIsOverwrittenOnRequestOnly) {
+  ASSERT_EQ(finetune(base() + "--epochs 1", folder_).exit_code, 0);
+  const Outcome again = finetune(base() + "--epochs 1", folder_);
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_THAT(again.output,
+              HasSubstr("run folder: expected a new folder, got " + (folder_ / "run") +
+                        " with checkpoint-12 of another run. --resume-from-checkpoint last goes on with it, "
+                        "--out names another folder, --overwrite replaces it"));
+  const Outcome own = finetune(base() + "--overwrite --weights " + (folder_ / "run/checkpoint-12"), folder_);
+  EXPECT_EQ(own.exit_code, 2);
+  EXPECT_THAT(own.output, HasSubstr("--overwrite: would remove the --weights " + (folder_ / "run/checkpoint-12")));
+  ASSERT_EQ(finetune(base() + "--epochs 1 --batch-size 16 --overwrite_output_dir", folder_).exit_code, 0);
+  EXPECT_TRUE(fs::exists(folder_ / "run/checkpoint-6"));
+  EXPECT_FALSE(fs::exists(folder_ / "run/checkpoint-12")) << "it was of the other run";
+}
+
+TEST_F(FinetuneResume, GoesOnFromTheStateOfHuggingFacesTrainer) {
+  const std::string flags = base() + "--dropout 0 --epochs 2 ";
+  const Outcome whole = finetune(flags, folder_, "whole");
+  ASSERT_EQ(whole.exit_code, 0) << whole.output;
+  ASSERT_EQ(finetune(flags + "--max-steps 15", folder_, "theirs").exit_code, 0);
+  // As theirs are: without what finetune adds, and with a random state that is none of Weft's.
+  const std::string folder = folder_ / "theirs/checkpoint-15";
+  auto state = nlohmann::json::parse(read_text(folder + "/trainer_state.json"));
+  state["stateful_callbacks"].erase("weft");
+  write(folder + "/trainer_state.json", state.dump());
+  write(folder + "/rng_state.pth", "numpy's and Python's generators");
+  const Outcome rest = finetune(flags + "--resume_from_checkpoint", folder_, "theirs");
+  ASSERT_EQ(rest.exit_code, 0) << rest.output;
+  EXPECT_THAT(rest.output, HasSubstr("resumed from " + folder + " at step 15"));
+  EXPECT_THAT(rest.output, HasSubstr("has no random state for it: dropout begins anew"));
+  EXPECT_EQ(read_text(folder_ / "whole/checkpoint-24/model.safetensors"),
+            read_text(folder_ / "theirs/checkpoint-24/model.safetensors"));
+  // The mean loss of the run is that of its lines, printed with four digits.
+  const auto train_loss = [](const std::string& output) {
+    return std::atof(after(output, "'train_loss': ").substr(14).c_str());
+  };
+  EXPECT_NEAR(train_loss(rest.output), train_loss(whole.output), 1e-4);
+  const Outcome other = finetune(flags + "--epochs 3 --resume_from_checkpoint " + folder, folder_, "other");
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_THAT(other.output, HasSubstr("was made in a run of 24 steps, this run has 36"));
+}
+
 TEST_F(FinetuneResume, SaysWhatDoesNotFit) {
   ASSERT_EQ(finetune(base() + "--epochs 1", folder_).exit_code, 0);
   const std::string folder = folder_ / "run/checkpoint-12";
@@ -243,7 +290,8 @@ TEST_F(FinetuneResume, SaysWhatDoesNotFit) {
   expect_refusal("--ema 0.9 " + resumed, "checkpoint " + folder + " was made without --ema");
   expect_refusal("--layer-decay 0.5 " + resumed, folder + "/optimizer.pt: expected 8 parameter groups");
   write(folder + "/trainer_state.json", "{}");
-  expect_refusal(resumed, "trainer state: " + folder + "/trainer_state.json: expected what finetune writes");
+  expect_refusal(resumed, "trainer state: " + folder +
+                              "/trainer_state.json: expected what finetune or Hugging Face's Trainer writes");
 }
 
 #if WEFT_HAVE_RANKS
@@ -272,6 +320,31 @@ TEST_F(FinetuneResume, AccumulatedBatchesAreOneLargeBatchOnTwoRanks) {
         finetune_on_two(base() + kAccumulated + "--batch-size 5 --accumulate 2 --parallel " + parallel, folder_, out);
     ASSERT_EQ(run.exit_code, 0) << run.output;
     EXPECT_LT(apart(folder_ / "large/checkpoint-5", folder_ / (out + "/checkpoint-5")), 1e-6) << parallel;
+  }
+}
+
+// 91 texts in steps of 9: in the last one, two of three ranks have none. In steps of 18 it is their second batch.
+TEST_F(FinetuneResume, ThreeRanksTrainEachTextOnce) {
+  const std::string train = folder_ / "data/train.tsv";
+  shell("head -n 92 " + train + " > " + train + ".new && mv " + train + ".new " + train);
+  for (const auto& [accumulate, last] : {std::pair(1, "11"), std::pair(2, "6")}) {
+    const std::string flags = base() + kAccumulated + "--logging-steps 1 --accumulate " + std::to_string(accumulate),
+                      run = std::to_string(accumulate), end = std::string("/checkpoint-") + last;
+    const Outcome one = finetune(flags + " --batch-size 9", folder_, "one" + run);
+    ASSERT_EQ(one.exit_code, 0) << one.output;
+    const auto losses = [](const std::string& output) {
+      std::vector<double> found;
+      for (const std::string& line : lines(output, R"(\{'loss.*)")) found.push_back(std::atof(line.substr(9).c_str()));
+      return found;
+    };
+    for (const std::string parallel : {"ddp", "fsdp --min-num-params 100000"}) {
+      const std::string out = parallel.substr(0, 4) + run;
+      const Outcome three = finetune_on(3, flags + " --batch-size 3 --parallel " + parallel, folder_, out);
+      ASSERT_EQ(three.exit_code, 0) << three.output;
+      EXPECT_LT(apart(folder_ / ("one" + run + end), folder_ / (out + end)), 1e-6) << parallel;
+      EXPECT_THAT(losses(three.output), testing::Pointwise(testing::DoubleNear(1.1e-4), losses(one.output)))
+          << "printed with four digits";
+    }
   }
 }
 #endif

@@ -105,6 +105,8 @@ TEST(OneGpu, ADryRunSaysWhatWouldHappenAndWritesNothing) {
   WEFT_NEED(JPEG);
   const TemporaryFolder folder;
   make_insects(folder / "data/hymenoptera_data");
+  EXPECT_THAT(in(folder, "one_gpu --dry-run --device cpu --backbone resnet50").output,
+              HasSubstr("resnet50, 23512130 parameters, 2 classes"));
   const Outcome run = in(folder, "one_gpu --dry-run --device cpu");
   ASSERT_EQ(run.exit_code, 0) << run.output;
   for (const char* text : {"folder train: 5 images", "ranks   alone", "would train 50 epochs with batches of 1"})

@@ -16,7 +16,8 @@ using testing::Not;
 
 // 44 images: neither 16 nor two ranks of 8 divide them.
 const std::string kSmall =
-    "--data random:44x32x32x3 --model vit_tiny4 --workers 1 --precision f32 -b 16 -e 1 -lr 1e-3 --phases probe ";
+    "--data random:44x32x32x3 --model vit_tiny4 --workers 1 --precision f32 -b 16 -e 1 -lr 1e-3 --phases probe "
+    "--overwrite ";
 
 struct Program {
   TemporaryFolder folder;

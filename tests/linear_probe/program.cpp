@@ -2,6 +2,7 @@
 // linear_probe as its users start it, on a transformer and images small enough for a test.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -70,6 +71,30 @@ TEST(LinearProbe, KeptFeaturesChangeNotABit) {
   EXPECT_EQ(read_text(folder / "on/finetuned.safetensors"), read_text(folder / "off/finetuned.safetensors"));
 }
 
+TEST(LinearProbe, AFinishedRunIsOverwrittenOnRequestOnly) {
+  const TemporaryFolder folder;
+  const std::string flags = "--data random:8x32x32x3 --model vit_tiny4 -b 8 -e 1 --precision f32 --workers 0 ";
+  ASSERT_EQ(probe(flags, folder).exit_code, 0);
+  const std::string tuned = read_text(folder / "run/finetuned.safetensors"),
+                    config = read_text(folder / "run/config.toml");
+  const Outcome again = probe(flags + "--phases probe", folder);
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_THAT(again.output,
+              HasSubstr("linear_probe: error: run folder: expected a new folder, got " + (folder / "run") +
+                        " with checkpoint_last.safetensors of another run. --resume auto goes on with it, "
+                        "--out names another folder, --overwrite replaces it"));
+  EXPECT_EQ(read_text(folder / "run/finetuned.safetensors"), tuned);
+  EXPECT_EQ(read_text(folder / "run/config.toml"), config);
+  EXPECT_EQ(probe(flags + "--resume " + (folder / "run/checkpoint_last.safetensors"), folder).exit_code, 0);
+  // Nothing of the first run is left beside the second one's.
+  ASSERT_EQ(probe(flags + "--phases probe --overwrite", folder).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder / "run/finetuned.safetensors"));
+  const std::string metrics = read_text(folder / "run/metrics.jsonl");
+  EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 1);
+  EXPECT_THAT(read_text(folder / "run/config.toml"), Not(HasSubstr("overwrite")))
+      << "who takes it does not ask for that";
+}
+
 TEST(LinearProbe, ResizesSmallImagesForALargeInput) {
   const TemporaryFolder folder;
   const Outcome run = probe(
@@ -127,6 +152,23 @@ TEST(LinearProbe, TwoRanksTrainTheSameShardedOrNot) {
     double apart = 0;
     for (size_t i = 0; i < one.size(); ++i) apart += std::abs(one[i] - two[i]);
     EXPECT_LT(apart / static_cast<double>(one.size()), 1e-5) << run;
+  }
+}
+
+// 37 images in steps of 12: in the last one, two of three ranks have none.
+TEST(LinearProbe, ThreeRanksTrainEachImageOnce) {
+  const TemporaryFolder folder;
+  const std::string flags = "--data random:37x32x32x3 --model vit_tiny4 --workers 1 --precision f32 -e 1 -lr 1e-3 ";
+  ASSERT_EQ(probe(flags + "-b 12", folder, "one").exit_code, 0);
+  const auto loss = [&](const std::string& run) {
+    return nlohmann::json::parse(read_text(folder / (run + "/summary.json")))["finetune_train_loss"].get<double>();
+  };
+  for (const std::string parallel : {"ddp", "fsdp --min-num-params 100000"}) {
+    const std::string out = parallel.substr(0, 4);
+    const Outcome three = probe_on(3, flags + "-b 4 --parallel " + parallel, folder, out);
+    ASSERT_EQ(three.exit_code, 0) << three.output;
+    // A mean of 37 losses of order 5 in another order. One image twice would move it by some 1e-2.
+    EXPECT_NEAR(loss(out), loss("one"), 1e-4) << parallel;
   }
 }
 

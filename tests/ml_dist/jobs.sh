@@ -34,7 +34,7 @@ EOF2
 submit() {  # submit NAME TASKS ENVIRONMENT…: runs NAME_pytorch.job to its end; its output in NAME$suffix.log
   local name=$1 tasks=$2 status=0 log=$1${suffix:-}
   shift 2
-  timeout 120 env ML_DIST_PATH="$dir/ml-dist" TRAIN_ARGS="--epochs 2 --save-model --device cpu" "$@" \
+  timeout 120 env ML_DIST_PATH="$dir/ml-dist" ML_DIST_TRAIN_ARGS="--epochs 2 --save-model --device cpu" "$@" \
     sbatch --wait --partition=p --constraint= --ntasks-per-node="$tasks" --overcommit --output="$dir/$log.log" \
     "$scripts/${name}_pytorch.job" > "$dir/$log.sbatch" 2>&1 || status=$?
   [[ $status -eq 0 ]] || { cat "$dir/$log.sbatch" "$dir/$log.log" >&2; fail "$log ended with status $status"; }
@@ -48,7 +48,7 @@ number='[0-9]+\.[0-9]'
 submit base 1
 expect base 2 "^Train Epoch: [12] \[0/128 \(0%\)\]	Loss: ${number}{6}$"
 expect base 2 "^Test set: Average loss: ${number}{4}, Accuracy: [0-9]+/50 \([0-9]+%\)$"
-submit ddp 1 GPUS_PER_NODE=2
+submit ddp 1 ML_DIST_GPUS_PER_NODE=2
 expect ddp 4 "^Train Epoch: [12] \[0/64 \(0%\)\]	Loss: ${number}{6} $"
 expect ddp 4 "^Test set: Average loss: ${number}{4}, Accuracy: [0-9]+/50 \([0-9]+%\)$"
 submit horovod 2
@@ -66,11 +66,11 @@ mkdir "$dir/fake"
 printf '#!/bin/bash\necho "apptainer ${*:1:5}"\nexec "${@:6}"\n' > "$dir/fake/apptainer"
 chmod +x "$dir/fake/apptainer"
 touch "$dir/weft.sif"
-image=(USE_CONTAINER=1 CONTAINER="$dir/weft.sif" PATH="$dir/fake:$bin:$PATH")
+image=(ML_DIST_USE_CONTAINER=1 ML_DIST_CONTAINER="$dir/weft.sif" PATH="$dir/fake:$bin:$PATH")
 suffix=_image
-submit base 1 "${image[@]}" TEST_NAME=image-base
-submit ddp 1 "${image[@]}" TEST_NAME=image-ddp GPUS_PER_NODE=2
-submit horovod 2 "${image[@]}" TEST_NAME=image-horovod
+submit base 1 "${image[@]}" ML_DIST_TEST_NAME=image-base
+submit ddp 1 "${image[@]}" ML_DIST_TEST_NAME=image-ddp ML_DIST_GPUS_PER_NODE=2
+submit horovod 2 "${image[@]}" ML_DIST_TEST_NAME=image-horovod
 for name in base ddp horovod; do
   expect ${name}_image "$([[ $name == horovod ]] && echo 2 || echo 1)" "^apptainer run --nv -B $dir/ml-dist:$dir/ml-dist $dir/weft\.sif$"
   expect ${name}_image "$([[ $name == base ]] && echo 2 || echo 4)" "^Test set: Average loss: "
@@ -78,9 +78,10 @@ for name in base ddp horovod; do
   echo "$name: the same in its image"
 done
 
-# What is not there is said before anything runs.
-if env ML_DIST_PATH="$dir/elsewhere" SLURM_JOB_NAME=x bash "$scripts/base_pytorch.job" 2> "$dir/refusal.log"; then
+# What is not there is said before anything runs; a shell's own DATA, OUTPUT and the like are none of the job's.
+if env DATA=/their/data OUTPUT=/their/output CONTAINER_NAME=theirs VENV=/their/venv ML_DIST_PATH="$dir/elsewhere" SLURM_JOB_NAME=x bash "$scripts/base_pytorch.job" 2> "$dir/refusal.log"; then
   fail "base_pytorch.job should miss its program"
 fi
-grep -q '^!!! there is no program .*base_training: set VENV to what Weft was installed to$' "$dir/refusal.log" ||
+grep -q '^!!! there is no program .*base_training: set ML_DIST_VENV to what Weft was installed to$' "$dir/refusal.log" ||
   { cat "$dir/refusal.log" >&2; fail "base_pytorch.job should say what it misses"; }
+! grep -E 'their' "$dir/refusal.log" || fail "base_pytorch.job took variables of the shell"

@@ -123,6 +123,26 @@ TEST(Nersc, TwoRanksAreOneAndNameTheirModelModule) {
     EXPECT_THAT(name, testing::StartsWith("module."));
 }
 
+// Batches of 5 of 13 samples in training, of 4 in validation.
+TEST(Nersc, RanksNeedNotDivideABatch) {
+  NEEDS_RANKS();
+  const NerscFolder folder;
+  folder.write("small.yaml", read_text(folder / "small.yaml") +
+                                 "odd:\n  <<: *DEFAULT\n  num_samples: 13\n  batch_size: 5\n  valid_batch_size: 4\n");
+  const auto of_one = losses(train_single(folder, "--config=odd --run_num=1").output);
+  ASSERT_EQ(of_one.size(), 3u);
+  for (const int ranks : {2, 3, 4}) {
+    const Outcome run = train_on(ranks, folder, str("--config=odd --run_num=", ranks));
+    ASSERT_EQ(run.exit_code, 0) << run.output;
+    const auto of_all = losses(run.output);
+    ASSERT_EQ(of_all.size(), of_one.size());
+    for (size_t i = 0; i < of_one.size(); ++i) {
+      EXPECT_NEAR(values(of_all[i]).first, values(of_one[i]).first, 1e-6) << ranks << " ranks";
+      EXPECT_NEAR(values(of_all[i]).second, values(of_one[i]).second, 1e-6) << ranks << " ranks";
+    }
+  }
+}
+
 // A checkpoint of two ranks goes on with one, and the other way round.
 TEST(Nersc, ModulePrefixIsReadBothWays) {
   NEEDS_RANKS();
@@ -147,7 +167,9 @@ TEST(Nersc, ModulePrefixIsReadBothWays) {
     return several ? train_on_two(folder, "--config=mixed") : train_single(folder, "--config=mixed");
   };
   expect_rest(run_to(1, false), 0, 1);
-  expect_rest(run_to(3, true), 1, 3);
+  const Outcome two = run_to(3, true);
+  expect_rest(two, 1, 3);
+  EXPECT_EQ(lines(two.output, "Loading checkpoint .*").size(), 2u) << "every rank says so";
   expect_rest(run_to(5, false), 3, 5);
 }
 
@@ -225,7 +247,7 @@ TEST(Nersc, WhatIsWrongIsSaidInOneLine) {
   expect_refusal(folder, "--run_num=''", 2, "--run_num: 1 required TEXT missing");
   expect_refusal(folder, "--lr=0", 2, "--lr: expected a value above 0, got 0");
   expect_refusal(folder, "--device=tpu", 1, "device: expected cpu, simt, cuda or cuda:N, got 'tpu'");
-  expect_refusal(folder, "--batch_size=9", 1, "data: expected at least the 9 samples of a batch on each rank, got 8");
+  expect_refusal(folder, "--batch_size=9", 1, "data: expected at least the 9 samples of a batch, got 8");
   folder.write("file", "");
   expect_refusal(folder, "--root_dir=file", 1, "root_dir: cannot create file/default/0/checkpoints: Not a directory");
   folder.write("bad.yaml", "default:\n  lr: 1E-3\n  bacth_size: 16\n");

@@ -44,12 +44,13 @@ inline Outcome train_single(const NerscFolder& folder, const std::string& argume
   return shell("cd " + (folder / "") + " && " TRAIN_SINGLE_GPU " --device cpu --yaml_config=small.yaml " + arguments);
 }
 
-/// Runs train_multi_gpu in the folder, as two ranks of weft-run.
+/// Runs train_multi_gpu in the folder, as ranks of weft-run.
+inline Outcome train_on(int ranks, const NerscFolder& folder, const std::string& arguments) {
+  return shell("cd " + (folder / "") + " && OMP_NUM_THREADS=1 " WEFT_RUN " --nproc_per_node " + std::to_string(ranks) +
+               " " TRAIN_MULTI_GPU " --device cpu --yaml_config=small.yaml " + arguments);
+}
 inline Outcome train_on_two(const NerscFolder& folder, const std::string& arguments) {
-  return shell("cd " + (folder / "") +
-               " && OMP_NUM_THREADS=1 " WEFT_RUN " --nproc_per_node 2 " TRAIN_MULTI_GPU
-               " --device cpu --yaml_config=small.yaml " +
-               arguments);
+  return train_on(2, folder, arguments);
 }
 
 /// Lines of the output that `pattern` matches whole.

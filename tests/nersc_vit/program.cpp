@@ -141,6 +141,13 @@ TEST_F(TrainVit, AFinishedRunHasNothingLeftToDo) {
   EXPECT_EQ(again.exit_code, 0) << again.output;
   EXPECT_THAT(again.output, HasSubstr("resumed from "));
   EXPECT_THAT(again.output, testing::Not(HasSubstr("Time taken")));
+  const Outcome anew = train("--num_iters 5 --run_num done");
+  EXPECT_EQ(anew.exit_code, 1);
+  EXPECT_THAT(anew.output,
+              HasSubstr("with checkpoint.safetensors of another run. --resume goes on with it, --run_num names "
+                        "another folder, --overwrite replaces it"));
+  ASSERT_EQ(train("--num_iters 5 --run_num done --overwrite").exit_code, 0);
+  EXPECT_EQ(losses(read_text(logs("1GPU/done/out.log"))).size(), 2u) << "those of one epoch, and none before";
   const Outcome other = train("--num_iters 10 --run_num done --resume --local_batch_size 8");
   EXPECT_EQ(other.exit_code, 1);
   EXPECT_THAT(other.output, HasSubstr("was made with 16 samples per step, this run has 8"));
@@ -249,6 +256,24 @@ TEST_F(TrainVit, EveryGridGivesTheSameLosses) {
   }
 }
 
+// 47 and 17 samples and steps of 16: three rows have 6, 5 and 5 of a step, and the last of a validation has one sample.
+TEST_F(TrainVit, EveryGridGivesTheSameLossesWhateverDividesWhat) {
+  const std::string flags = "--yaml_config " +
+                            changed_yaml("  limit_nsamples: None\n  limit_nsamples_val: None",
+                                         "  limit_nsamples: 47\n  limit_nsamples_val: 17") +
+                            " --num_iters 6 --run_num rest";
+  const Outcome one = train(flags);
+  ASSERT_EQ(one.exit_code, 0) << one.output;
+  ASSERT_EQ(losses(one.output).size(), 6u) << "2 whole steps an epoch";
+  for (const int data : {1, 2, 3, 4})
+    for (const int model : {1, 2}) {
+      if (data * model == 1) continue;
+      SCOPED_TRACE(str(data, " data x ", model, " model ranks"));
+      expect_same_losses(
+          train_ranks(data * model, flags + str(data, "x", model) + " --row_parallel_size " + str(model)), one);
+    }
+}
+
 TEST_F(TrainVit, ACheckpointGoesOnAtAnotherGrid) {
   const std::string flags = "--yaml_config " + changed_yaml("'cosine'", "'none'") + " --run_num moved --num_iters ";
   const Outcome whole = train(flags + "20");
@@ -313,7 +338,8 @@ TEST_F(TrainVit, RefusesGridsThatDoNotFit) {
     EXPECT_THAT(run.output, HasSubstr(text));
   };
   refused(3, "--row_parallel_size 2", "--row_parallel_size: 2 does not divide 3 ranks");
-  refused(3, "", "global_batch_size: 16 samples do not divide by 3 data ranks. Choose --local_batch_size");
+  refused(3, "--yaml_config " + changed_yaml("global_batch_size: 16", "global_batch_size: 2"),
+          "global_batch_size: expected at least one sample for each of 3 data ranks, got 2");
 }
 
 #endif  // WEFT_HAVE_RANKS

@@ -71,7 +71,8 @@ TEST(OuaiDemo, ItsDefaultsAreTheWorkflows) {
   const Outcome bare = shell("cd " + (folder / "") + " && " BIN "/ouai_demo -e 5 -b 256 -lr 1e-3");
   EXPECT_EQ(bare.exit_code, 1) << bare.output;
   EXPECT_THAT(bare.output, HasSubstr("ouai_demo: error: --weights hub/checkpoints/dinov2_vitl14_reg4_pretrain.pth: "));
-  EXPECT_THAT(bare.output, HasSubstr("there is no such file. `tools/fetch_weights dinov2_vitl14_reg` brings"));
+  EXPECT_THAT(bare.output,
+              HasSubstr("there is no such file. `tools/fetch_weights dinov2_vitl14_reg hub/checkpoints` brings"));
   const Outcome units = shell(BIN "/ouai_demo --explain-sharding");
   EXPECT_THAT(units.output, HasSubstr("min_num_params 10000000: 24 units and the root\n     2116708  root\n"));
   EXPECT_THAT(shell(BIN "/ouai_demo -x 3").output, HasSubstr("ouai_demo: error: "));
@@ -125,7 +126,8 @@ TEST(OuaiDemo, ByTheBatchScript) {
   shell("mkdir " + (folder / "slurm") + " && cat > " + (folder / "slurm/scontrol") +
         " <<'END'\n#!/bin/sh\n[ \"$1 $2 $3\" = 'show hostnames localhost' ] && echo localhost\nEND\ncat > " +
         (folder / "slurm/srun") +
-        " <<'END'\n#!/bin/bash\n[[ $1 = --nodes=1 ]] && { [[ $3$4 = -wlocalhost ]] && echo 127.0.0.1 spare; exit; }\n"
+        " <<'END'\n#!/bin/bash\n[[ $1 = --nodes=1 ]] && { [[ $3$4 = -wlocalhost ]] && echo ::1 fe80::1%eth0 127.0.0.1 "
+        "spare; exit; }\n"
         "\"$@\" & first=$!\n\"$@\" & second=$!\nwait $first && wait $second\nEND\nchmod +x " +
         (folder / "slurm/*"));
   const Outcome run = shell("cd " + (folder / "") + " && " + kQuiet +

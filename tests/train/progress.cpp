@@ -89,7 +89,12 @@ struct Watched {
   double time = 1000;
   Progress progress;
   explicit Watched(int terminal)
-      : progress({.out = file, .width = 100, .terminal = terminal, .clock = [this] { return time; }}) {}
+      : progress({.out = file,
+                  .width = 100,
+                  .terminal = terminal,
+                  .rank = 3,
+                  .clock = [this] { return time; },
+                  .date = [] { return std::string("2026-11-25 03:08:07"); }}) {}
   ~Watched() { std::fclose(file); }
   std::string text() const { return test::read_file(folder / "log"); }
 };
@@ -102,12 +107,47 @@ TEST(Progress, PlainLinesEveryTenSecondsAndAtTheEnd) {
     w.progress.step({.images = 8, .loss = 2.0 - i, .correct = 4, .waited = 1});
   }
   EXPECT_EQ(w.text(),
-            "epoch 1/2  step 3/4  loss 1.0000  accuracy 50.0%  ETA 0:04  2.0 images/s  data wait 25%  elapsed 0:12\n");
+            "2026-11-25 03:08:07 rank 3: epoch 1/2  step 3/4  loss 1.0000  accuracy 50.0%  ETA 0:04  2.0 images/s  "
+            "data wait 25%  elapsed 0:12\n");
   w.progress.end("val accuracy 60%");
-  EXPECT_THAT(w.text(),
-              testing::EndsWith("\nepoch 1/2  step 4/4  loss 0.5000  accuracy 50.0%  2.0 images/s  data wait 25%  "
-                                "elapsed 0:16  val accuracy 60%\n"));
+  EXPECT_THAT(w.text(), testing::EndsWith("\n2026-11-25 03:08:07 rank 3: epoch 1/2  step 4/4  loss 0.5000  accuracy "
+                                          "50.0%  2.0 images/s  data wait 25%  "
+                                          "elapsed 0:16  val accuracy 60%\n"));
   EXPECT_EQ(w.progress.images(), 32);
+}
+
+TEST(Progress, ALogGetsOneLineAnInterval) {
+  Watched w(0);
+  for (int epoch = 0; epoch < 100; ++epoch) {  // of 0.3 s each
+    w.progress.begin("epoch", 3);
+    for (int i = 0; i < 3; ++i) {
+      w.time += 0.1;
+      w.progress.step({.images = 1, .loss = 1});
+    }
+    w.progress.end();
+  }
+  EXPECT_EQ(w.text(), "");
+  w.progress.begin("long", 30);
+  for (int i = 0; i < 30; ++i) {
+    w.time += 1;
+    w.progress.step({.images = 1, .loss = 1});
+  }
+  w.progress.end();
+  const std::string text = w.text();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3) << text;
+  w.progress.note("saved");
+  EXPECT_THAT(w.text(), testing::EndsWith("\n2026-11-25 03:08:07 rank 3: saved\n"));
+}
+
+TEST(Progress, TheDateIsToday) {
+  const test::TemporaryFolder folder;
+  const auto file =
+      std::unique_ptr<std::FILE, int (*)(std::FILE*)>(std::fopen((folder / "log").c_str(), "w"), std::fclose);
+  Progress progress({.out = file.get(), .terminal = 0});
+  progress.note("here");
+  EXPECT_THAT(
+      test::read_file(folder / "log"),
+      testing::MatchesRegex("20[0-9][0-9]-[01][0-9]-[0-3][0-9] [0-2][0-9]:[0-5][0-9]:[0-6][0-9] rank 0: here\n"));
 }
 
 TEST(Progress, CountsInItsOwnUnitAndSaysNothingOfAWaitThatNobodyHasMeasured) {
@@ -115,11 +155,15 @@ TEST(Progress, CountsInItsOwnUnitAndSaysNothingOfAWaitThatNobodyHasMeasured) {
   const auto file =
       std::unique_ptr<std::FILE, int (*)(std::FILE*)>(std::fopen((folder / "log").c_str(), "w"), std::fclose);
   double time = 0;
-  Progress progress({.out = file.get(), .terminal = 0, .unit = "tensors", .clock = [&] { return time; }});
+  Progress progress({.out = file.get(),
+                     .terminal = 0,
+                     .unit = "tensors",
+                     .clock = [&] { return time; },
+                     .date = [] { return std::string("now"); }});
   progress.begin("read", 2);
   time = 20;
   progress.step({.images = 10});
-  EXPECT_EQ(test::read_file(folder / "log"), "read  step 1/2  ETA 0:20  0.5 tensors/s  elapsed 0:20\n");
+  EXPECT_EQ(test::read_file(folder / "log"), "now rank 0: read  step 1/2  ETA 0:20  0.5 tensors/s  elapsed 0:20\n");
 }
 
 TEST(Progress, MakesWayForTheLinesOfOthers) {
@@ -144,7 +188,8 @@ TEST(Progress, PlainLinesAreAscii) {
   Watched w(0);
   w.progress.begin("epoch 1/1", 1);
   w.progress.step({.images = 1, .loss = 1, .correct = 1});
-  w.progress.end();
+  w.progress.end("val loss 1");
+  EXPECT_FALSE(w.text().empty());
   for (const char c : w.text()) EXPECT_TRUE(c == '\n' || (c >= ' ' && c <= '~'));
 }
 
@@ -167,7 +212,8 @@ TEST(Progress, TheBarIsRedrawnAndEndsWithANewline) {
 TEST(Progress, AFileIsNoTerminal) {
   Watched w(-1);
   w.progress.begin("epoch 1/1", 1);
-  w.progress.end();
+  w.progress.end("val loss 1");
+  EXPECT_FALSE(w.text().empty());
   EXPECT_THAT(w.text(), testing::Not(testing::HasSubstr("\r")));
 }
 

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -81,6 +82,41 @@ TEST(RunFolder, Errors) {
   EXPECT_THAT(error_of([] { RunFolder run("/proc/1"); }),
               testing::StartsWith(
                   "run folder: expected a folder that can be written, got /proc/1 (run folder: expected to write "));
+}
+
+TEST(RunFolder, ANewRunOverwritesNoOther) {
+  const TemporaryFolder folder;
+  const RunFolder run(folder.path());
+  const auto left = [&] {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder.path()))
+      if (const std::string name = entry.path().filename(); name != RunLock::kFile) names.push_back(name);
+    std::sort(names.begin(), names.end());
+    return names;
+  };
+  const NewRun how{.flags = "--resume goes on with it", .own_names = {"weights.safetensors", "board"}};
+  // What a run writes when it begins goes; what is nobody's stays.
+  const std::vector<std::string> beginnings{"config.toml", "config.yaml", "metrics.jsonl", "events.out.tfevents.1.a"};
+  for (const std::string& name : beginnings) write_file(run.file(name), "x");
+  write_file(run.file("notes.txt"), "mine");
+  write_file(run.file("other.safetensors"), "mine");
+  fs::create_directory(run.file("board"));
+  begin_new_run(run, how);
+  EXPECT_THAT(left(), testing::ElementsAre("notes.txt", "other.safetensors"));
+  // Results stay, until they may go.
+  NewRun replacing = how;
+  replacing.overwrite = true;
+  for (const char* result :
+       {"summary.json", "checkpoint_last.safetensors", "checkpoint_best.h5", "checkpoint-12", "weights.safetensors"}) {
+    write_file(run.file(result), "x");
+    write_file(run.file("metrics.jsonl"), "x");
+    EXPECT_EQ(error_of([&] { begin_new_run(run, how); }),
+              str("run folder: expected a new folder, got ", folder.path().string(), " with ", result,
+                  " of another run. --resume goes on with it, --overwrite replaces it"));
+    EXPECT_TRUE(fs::exists(run.metrics()));
+    begin_new_run(run, replacing);
+    EXPECT_THAT(left(), testing::ElementsAre("notes.txt", "other.safetensors")) << result;
+  }
 }
 
 TEST(RunFolder, RanksOpenItTogether) {

@@ -197,8 +197,8 @@ TEST(TrainImageGraph, TrainsToTheSameBits) {
 TEST(TrainImageGraph, ImagesOfTheHostAndOfTheDeviceTrainToTheSameBits) {
   const TemporaryFolder folder;
   const auto weights = [&](const std::string& more) {
-    const Outcome run = train_image(kRun + "--augment cifar --mixup 0.2 --cutmix 1 --export " + (folder / "w") +
-                                    " --out " + (folder / "run") + ' ' + more);
+    const Outcome run = train_image(kRun + "--overwrite --augment cifar --mixup 0.2 --cutmix 1 --export " +
+                                    (folder / "w") + " --out " + (folder / "run") + ' ' + more);
     EXPECT_EQ(run.exit_code, 0) << run.output;
     return read_text(folder / "w");
   };

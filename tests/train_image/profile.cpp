@@ -61,7 +61,7 @@ TEST(TrainProfile, WritesTraceAndTable) {
 TEST(TrainProfile, LeavesTheTrainingAsItIs) {
   const TemporaryFolder folder;
   const auto train = [&](const std::string& name, const std::string& more) {
-    return train_image(kSmall + "--export " + (folder / name) + " --out " + (folder / "run") + more);
+    return train_image(kSmall + "--overwrite --export " + (folder / name) + " --out " + (folder / "run") + more);
   };
   ASSERT_EQ(train("plain.safetensors", "").exit_code, 0);
   ASSERT_EQ(train("profiled.safetensors", " --profile " + (folder / "t.json")).exit_code, 0);
@@ -70,7 +70,7 @@ TEST(TrainProfile, LeavesTheTrainingAsItIs) {
 
 TEST(TrainProfile, RunsThatEndEarly) {
   const TemporaryFolder folder;
-  const std::string common = kSmall + "--out " + (folder / "run") + " --profile " + (folder / "t.json");
+  const std::string common = kSmall + "--overwrite --out " + (folder / "run") + " --profile " + (folder / "t.json");
   const Outcome inside = train_image(common + " --profile-steps 1:100 --max-steps 3");
   EXPECT_EQ(inside.exit_code, 0) << inside.output;
   EXPECT_THAT(inside.output, HasSubstr("profiled steps 1 to 2: wrote "));
@@ -89,16 +89,17 @@ TEST(TrainProfile, AKillLeavesNoTornFile) {
   int whole = 0;
   for (int delay = 0; delay < 12; ++delay) {
     std::filesystem::remove(trace_file);
-    const Outcome run = shell("timeout --signal=KILL 0." + std::to_string(100 + 60 * delay) + " " + TRAIN_IMAGE + " " +
-                              kSmall + "--out " + (folder / "run") + " --profile-steps 0:2 --profile " + trace_file);
+    const Outcome run =
+        shell("timeout --signal=KILL 0." + std::to_string(100 + 60 * delay) + " " + TRAIN_IMAGE + " " + kSmall +
+              "--overwrite --out " + (folder / "run") + " --profile-steps 0:2 --profile " + trace_file);
     if (!std::filesystem::exists(trace_file)) continue;
     ++whole;
     EXPECT_TRUE(nlohmann::json::accept(read_text(trace_file))) << "after " << delay << ": " << run.output;
   }
   // A signal that asks the program to stop gives it the time to write.
-  const Outcome stopped =
-      shell("timeout --signal=TERM 2 " + std::string(TRAIN_IMAGE) + " " + kSmall + "--epochs 100000 --out " +
-            (folder / "run") + " --profile-steps 0:1000000 --profile " + trace_file);
+  const Outcome stopped = shell("timeout --signal=TERM 2 " + std::string(TRAIN_IMAGE) + " " + kSmall +
+                                "--overwrite --epochs 100000 --out " + (folder / "run") +
+                                " --profile-steps 0:1000000 --profile " + trace_file);
   EXPECT_THAT(stopped.output, HasSubstr("stopped by SIGTERM"));
   EXPECT_TRUE(nlohmann::json::accept(read_text(trace_file)));
   RecordProperty("whole", whole);
@@ -106,7 +107,7 @@ TEST(TrainProfile, AKillLeavesNoTornFile) {
 
 TEST(TrainProfile, WrongOptions) {
   const TemporaryFolder folder;
-  const std::string common = kSmall + "--out " + (folder / "run");
+  const std::string common = kSmall + "--overwrite --out " + (folder / "run");
   for (const char* steps : {"5", "5:5", "8:5", "-1:2", "a:b", "1:2:3", ""}) {
     const Outcome run = train_image(common + " --profile-steps '" + steps + "'");
     EXPECT_EQ(run.exit_code, 2) << run.output;

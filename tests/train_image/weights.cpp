@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 TEST(Weights, OtherFormatsOtherClasses) {
   const TemporaryFolder folder;
-  const std::string common = "--model resnet8 --batch-size 16 --out " + (folder / "run") + " ";
+  const std::string common = "--model resnet8 --batch-size 16 --overwrite --out " + (folder / "run") + " ";
   const std::string exported = folder / "a.safetensors";
   const Outcome run = train_image(common + "--data random:64x16x16x3 --epochs 1 --export " + exported);
   ASSERT_EQ(run.exit_code, 0) << run.output;
@@ -80,8 +80,8 @@ TEST(Weights, EvaluationNormalisesAsTrainingDid) {
   write_images(set, "train", 10);
   write_images(set, "val", 140);
   const std::string common =
-      "--model resnet8 --image-size 8 --batch-size 4 --workers 0 --device cpu --data folder:" + set + " --out " +
-      (folder / "run") + " ";
+      "--model resnet8 --image-size 8 --batch-size 4 --workers 0 --device cpu --overwrite --data folder:" + set +
+      " --out " + (folder / "run") + " ";
   const Outcome run = train_image(common + "--epochs 1 --export " + exported);
   ASSERT_EQ(run.exit_code, 0) << run.output;
   const auto evaluate = [&](const std::string& flags) {

@@ -54,6 +54,16 @@ TEST_F(Accelerate, WeftRunTakesItsPlace) {
       folder_, port_ + node + "--machine_rank=1" + program + "& " + node + "--machine_rank=0" + program + "; wait $!"));
 }
 
+TEST_F(Accelerate, ADryRunDoesNotWaitForTheOtherMachine) {
+  const Outcome run = run_in(folder_,
+                             "timeout 60 finetune --dry-run --main_process_ip 192.0.2.1 --main_process_port 1234 "
+                             "--num_processes 2 --machine_rank 1" +
+                                 arguments_);
+  ASSERT_EQ(run.exit_code, 0) << said(folder_);
+  EXPECT_THAT(run.output, HasSubstr("ranks   2, of which this is machine 1; the steps below are those of one alone\n"));
+  EXPECT_THAT(run.output, HasSubstr("dry run: would train "));
+}
+
 TEST_F(Accelerate, SaysWhatIsWrong) {
   const auto refusal = [&](const std::string& arguments) {
     EXPECT_EQ(run_in(folder_, "finetune " + arguments + arguments_).exit_code, 2) << said(folder_);

@@ -122,6 +122,16 @@ TEST(Multinode, UnderWeftRun) {
   expect_both_ranks(folder, run_in(folder, "weft-run --nproc_per_node 2 " BIN "/multinode 50 10"), 40, true);
 }
 
+// 2048 pairs in steps of 33: the last one has two pairs for three ranks.
+TEST(Multinode, ThreeRanksTrainEachPairOnce) {
+  WEFT_NEEDS_ZIP();
+  const TemporaryFolder alone, folder;
+  ASSERT_EQ(run_in(alone, "multinode 7 3 --batch_size 33").exit_code, 0) << said(alone);
+  ASSERT_EQ(run_in(folder, "weft-run --nproc_per_node 3 " BIN "/multinode 7 3 --batch_size 11").exit_code, 0)
+      << said(folder);
+  EXPECT_TRUE(near(read_snapshot(folder).weight, read_snapshot(alone).weight, tolerance(DType::f32, 6 * 2048)));
+}
+
 #if WEFT_HAVE_MPI
 
 const std::string kMpirun = "mpirun --allow-run-as-root --oversubscribe --bind-to none -np 2 ";

@@ -199,7 +199,7 @@ def stages(build, device, paths, cores, work):
               {"WEFT_TEST_DEVICES": device}),
         ctest("tests_device", 300 if simt else 110, build, work, jobs, ["-L", f"^({DEVICE_PARTS})$", "-LE", "^hopper$"], {"WEFT_TEST_DEVICES": device}),
         Stage("train", 60, [Command("train", [str(build / "bin/train_image"), "--data", "shapes", "--device", device, "--precision", "bf16",
-                                              "--out", str(run_folder), *training])],
+                                              "--out", str(run_folder), "--overwrite", *training])],
               read_training(run_folder, None if simt else GPU_ACCURACY), needs=["configure"],
               unless=lambda: None if (build / "bin/train_image").exists() else "train_image was not built"),
         Stage("two_gpus", 60, [Command("two_gpus", ["sh", "-c", TWO_GPUS, str(build / "bin"), str(work / "two_gpus")])], needs=["configure"],
