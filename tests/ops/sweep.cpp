@@ -496,7 +496,7 @@ void write_down(const Op& op, const std::string& pattern, DType dtype, Device de
   const char* const path = std::getenv("WEFT_SWEEP_OUT");
   if (path == nullptr) return;
   std::ofstream out(path, std::ios::app);
-  out << std::showpoint;  // or -0 is read as the integer 0
+  out << std::scientific;  // or -0 is read as the integer 0
   out.precision(17);
   const auto write = [&](const std::vector<double>& values) {
     out << '[';
