@@ -34,7 +34,9 @@ def test_of(match, page, number):
         includes += found
     if re.search(r"\bint main\(", parts["code"]):
         space, body = re.sub(r"\bint main\(.*?\)", "int run()", parts["code"]), "EXPECT_EQ(run(), 0);"
-        space = re.sub(r"\}\s*$", "return 0; }\n", space)
+        # main() returns 0 where it ends, of its try block or of itself; another function must say so.
+        end = re.search(r"^\}(?= catch)", space, re.MULTILINE) or re.search(r"\}\s*$", space)
+        space = space[:end.start()] + "return 0; " + space[end.start():]
     else:
         space, body = "", "".join(parts.values())
     return includes, (
