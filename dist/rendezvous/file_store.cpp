@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/printable.h"
+#include "dist/rendezvous/job_secret.h"
 #include "dist/rendezvous/socket.h"
 #include "kernels/error.h"
 
@@ -151,5 +152,7 @@ void FileStore::remove(const std::string& key) {
   WEFT_CHECK(::unlink(path.c_str()) == 0 || errno == ENOENT, "store: cannot remove ", printable(path.string()), ": ",
              error_words(errno));
 }
+
+std::string FileStore::secret() const { return read_cookie(folder_ / "cookie"); }
 
 }  // namespace weft::dist
