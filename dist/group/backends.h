@@ -5,6 +5,7 @@
 #include "dist/group/group_record.h"
 #include "dist/group/link.h"
 #include "dist/group/process_group.h"
+#include "dist/group/tcp_mesh.h"
 
 namespace weft::dist {
 
@@ -19,9 +20,7 @@ ProcessGroupPtr make_nccl_group(GroupRecordPtr record, std::shared_ptr<Store> st
 /// GPU go through pinned memory. `backend` must be a string literal.
 ProcessGroupPtr make_host_group(GroupRecordPtr record, std::unique_ptr<Link> link, std::string_view backend);
 
-/// Connects all ranks with each other over TCP by Gloo; `prefix` is this group's place in the store. Errors: ranks that
-/// do not come (named).
-std::unique_ptr<Link> make_gloo_link(int rank, int size, std::shared_ptr<Store> store, const std::string& prefix,
-                                     Link::Deadline deadline);
+/// Connects all ranks with each other over TCP. Errors: as connect_ranks().
+std::unique_ptr<Link> make_gloo_link(const TcpMeshOptions& options, Link::Deadline deadline);
 
 }  // namespace weft::dist

@@ -1,231 +1,140 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gloo/allgather.h>
-#include <gloo/allreduce.h>
-#include <gloo/barrier.h>
-#include <gloo/broadcast.h>
-#include <gloo/common/error.h>
-#include <gloo/rendezvous/context.h>
-#include <gloo/rendezvous/store.h>
-#include <gloo/transport/tcp/device.h>
-#include <gloo/transport/unbound_buffer.h>
+// Backend gloo: Weft's collectives over TCP. The name is that of PyTorch's backend for the same purpose.
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
 #include <cstring>
-#include <ctime>
+#include <deque>
+#include <map>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "dist/group/backends.h"
-#include "dist/group/gloo_outbox.h"
-#include "dist/group/host_math.h"
-#include "dist/rendezvous/local_address.h"
+#include "dist/group/tcp_mesh.h"
 
 namespace weft::dist {
 namespace {
 
-/// Gloo writes to sockets without MSG_NOSIGNAL, which ends the process when the other side has closed. While this
-/// lives, the thread (and those that it starts) gets the write's error instead; a SIGPIPE of that time is swallowed.
-class NoBrokenPipe {
- public:
-  NoBrokenPipe() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    sigset_t pending;
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &pipe_, &previous_);
-  }
-  ~NoBrokenPipe() {
-    constexpr timespec kNow{};
-    if (!was_pending_) sigtimedwait(&pipe_, nullptr, &kNow);
-    pthread_sigmask(SIG_SETMASK, &previous_, nullptr);
-  }
-  NoBrokenPipe(const NoBrokenPipe&) = delete;
-  NoBrokenPipe& operator=(const NoBrokenPipe&) = delete;
+// Longer messages are sent when their receiver is ready, so that nothing long is ever kept for a receive to come.
+constexpr size_t kEager = 64 << 10;
+// What is sealed before it is sent, while it is in the cache.
+constexpr size_t kChunk = 128 << 10;
+constexpr size_t kBuffer = 64 << 10, kReadsPerTurn = 16;
 
- private:
-  sigset_t pipe_, previous_;
-  bool was_pending_ = false;
+/// Before each message, in the byte order of the ranks' machines; its tag, the bytes of the message and their tag follow.
+struct Header {
+  uint64_t hash = 0, bytes = 0;
+  uint8_t code = 0;
+  bool is_ready = false;  ///< no message: the sender of this awaits one of so many bytes
+  uint8_t zero[6] = {};
+};
+static_assert(sizeof(Header) == 24);
+
+std::string_view view(const Header& header) { return {reinterpret_cast<const char*>(&header), sizeof header}; }
+
+class TcpLink;
+
+class TcpMessage final : public Link::Message {
+ public:
+  TcpMessage(TcpLink& link_, int peer_, bool is_send_, Link::Slot slot_, std::byte* data_, size_t bytes_)
+      : Message(peer_, is_send_), link(link_), slot(slot_), data(data_), bytes(bytes_) {}
+  ~TcpMessage() override;
+  TcpLink& link;
+  const Link::Slot slot;
+  std::byte* const data;
+  const size_t bytes;
+  std::atomic<bool> done{false};
 };
 
-Milliseconds time_to(Link::Deadline deadline) {
-  return std::max(Milliseconds(1), std::chrono::ceil<Milliseconds>(deadline - Clock::now()));
-}
-
-/// Gloo's view of our store.
-class GlooStore final : public gloo::rendezvous::Store {
+class TcpLink final : public Link {
  public:
-  GlooStore(dist::Store& store, std::string prefix, Link::Deadline deadline)
-      : store_(store), prefix_(std::move(prefix)), deadline_(deadline) {}
-
-  void set(const std::string& key, const std::vector<char>& data) override {
-    store_.set(prefix_ + key, {data.begin(), data.end()});
-  }
-  std::vector<char> get(const std::string& key) override {
-    const std::string value = store_.get(prefix_ + key, time_to(deadline_));
-    return {value.begin(), value.end()};
-  }
-  void wait(const std::vector<std::string>& keys) override {
-    for (const std::string& key : keys) get(key);
-  }
-  void wait(const std::vector<std::string>& keys, const Milliseconds&) override { wait(keys); }
-
- private:
-  dist::Store& store_;
-  const std::string prefix_;
-  const Link::Deadline deadline_;
-};
-
-/// Tells where this rank is and hears where the others are; returns the address that the others shall connect to.
-std::string address_for_all(int rank, int size, dist::Store& store, const std::string& prefix,
-                            Link::Deadline deadline) {
-  store.set(str(prefix, "/host/", rank), host_card());
-  std::vector<std::string> cards;
-  for (int r = 0; r < size; ++r) {
-    try {
-      cards.push_back(store.get(str(prefix, "/host/", r), time_to(deadline)));
-    } catch (const Error& error) {
-      fail("process group gloo: rank ", r, " of ", size, " did not come: ", error.what());
+  TcpLink(const TcpMeshOptions& options, Deadline deadline)
+      : Link(options.rank, options.size), options_(options), wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    if (size_ == 1) return;
+    std::vector<TcpPeer> mesh = connect_ranks(options, deadline);
+    poll_ = Descriptor(::epoll_create1(EPOLL_CLOEXEC));
+    watch(EPOLL_CTL_ADD, wake_.fd(), EPOLLIN, static_cast<uint64_t>(rank_));
+    for (int r = 0; r < size_; ++r) {
+      peers_.push_back(std::make_unique<Peer>(r, std::move(mesh[static_cast<size_t>(r)])));
+      if (r != rank_) watch(EPOLL_CTL_ADD, peers_.back()->fd(), EPOLLIN, static_cast<uint64_t>(r));
     }
-  }
-  const std::vector<std::string> others = addresses_elsewhere(cards);
-  const bool one_host = std::ranges::all_of(
-      cards, [here = host_identity() + '\n'](const std::string& card) { return card.starts_with(here); });
-  if (one_host && !std::getenv("WEFT_SOCKET_IFNAME")) return "127.0.0.1";
-  return one_host ? local_addresses().front() : address_towards(others);
-}
-
-/// A rank that went on at once, failed and left would break off connections that others are still making, and they
-/// would tell of that instead of what the rank met.
-void wait_until_all_are_connected(int size, dist::Store& store, const std::string& prefix, Link::Deadline deadline) {
-  const std::string connected = prefix + "/connected";
-  if (store.add(connected, 1) == size) store.set(connected + "/all", "");
-  store.get(connected + "/all", time_to(deadline));
-}
-
-/// Tells whether the connection to a rank still stands. When one breaks, Gloo 2022 wakes who waits for a message that
-/// has not begun, but not who waits for one that has arrived or gone in part: it has taken that one from the lists
-/// which Pair::signalException() goes through. So a receive that never begins is posted on each connection, and asked.
-class Tripwire {
- public:
-  static constexpr uint64_t kSlot = 15;  // below the first collective's, and no code of a collective
-
-  Tripwire(gloo::Context& context, int peer) : buffer_(context.createUnboundBuffer(&byte_, 1)) {
-    buffer_->recv(peer, kSlot);
-  }
-  /// What Gloo says of a connection that is gone; empty while it stands. From one thread at a time.
-  std::string trouble() {
-    try {
-      buffer_->abortWaitRecv();  // the wait looks for an error first, then returns at once
-      buffer_->waitRecv(nullptr, Milliseconds(1000));
-      return {};
-    } catch (const gloo::Exception& error) {
-      return error.what();
-    }
+    thread_ = std::thread([this] { run(); });
   }
 
- private:
-  char byte_ = 0;
-  const std::unique_ptr<gloo::transport::UnboundBuffer> buffer_;
-};
-
-class GlooMessage final : public Link::Message {
- public:
-  GlooMessage(int peer_, bool is_send_, std::unique_ptr<gloo::transport::UnboundBuffer> buffer_)
-      : Message(peer_, is_send_), buffer(std::move(buffer_)) {}
-  const std::unique_ptr<gloo::transport::UnboundBuffer> buffer;
-  bool done = false;
-};
-
-class GlooLink final : public Link {
- public:
-  GlooLink(int rank, int size, std::shared_ptr<Store> store, std::string prefix, Deadline deadline)
-      : Link(rank, size), store_(std::move(store)), prefix_(std::move(prefix)) {
-    const std::string address = address_for_all(rank, size, *store_, prefix_, deadline);
-    if (size == 1) return;
-    const NoBrokenPipe guard;  // Gloo's own thread begins here and keeps it
-    try {
-      std::shared_ptr<gloo::transport::Device> device =
-          gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(address.c_str()));
-      auto context = std::make_shared<gloo::rendezvous::Context>(rank, size);
-      context->setTimeout(time_to(deadline));
-      GlooStore meeting(*store_, prefix_ + "/pair/", deadline);
-      context->connectFullMesh(meeting, device);
-      for (int r = 0; r < size; ++r)
-        tripwires_.push_back(r == rank ? nullptr : std::make_unique<Tripwire>(*context, r));
-      context_ = std::move(context);
-      wait_until_all_are_connected(size, *store_, prefix_, deadline);
-    } catch (const gloo::Exception& error) {
-      fail("process group gloo: rank ", rank, " cannot connect to the others from ", address, ": ", error.what());
-    }
+  ~TcpLink() override {
+    ending_ = true;
+    const uint64_t one = 1;
+    while (thread_.joinable() && ::write(wake_.fd(), &one, sizeof one) < 0 && errno == EINTR) continue;
+    if (thread_.joinable()) thread_.join();
   }
 
   MessagePtr send(int to, Slot slot, const std::byte* data, size_t bytes) override {
-    return std::make_unique<GlooMessage>(to, true,
-                                         start(to, /*is_send=*/true, slot, const_cast<std::byte*>(data), bytes));
-  }
-  MessagePtr receive(int from, Slot slot, std::byte* data, size_t bytes) override {
-    return std::make_unique<GlooMessage>(from, false, start(from, /*is_send=*/false, slot, data, bytes));
-  }
-
-  void wait(Message& message, Deadline deadline) override {
-    auto& m = static_cast<GlooMessage&>(message);
-    if (m.done) return;
-    {
-      const std::lock_guard lock(mutex_);
-      if (aborted_) throw LinkError(LinkError::Kind::aborted, reason_);
-      waiting_ = &m;
-    }
-    std::string trouble;
-    m.done = has_come(m, time_to(deadline), trouble);
-    const std::lock_guard lock(mutex_);
-    waiting_ = nullptr;
-    if (m.done) return;
-    if (aborted_) throw LinkError(LinkError::Kind::aborted, reason_);
-    // At the deadline Gloo breaks all connections itself, which look() may have seen.
-    if (Clock::now() >= deadline) throw LinkError(LinkError::Kind::deadline, "deadline");
-    if (!lost_.empty()) {
-      // What has arrived whole counts, even if look() was faster. (A wait in vain ends all connections; the group
-      // ends.)
-      m.done = has_come(m, Milliseconds(1), trouble);
-      if (m.done) return lost_.clear();
-      trouble = lost_;
-    }
-    throw LinkError(LinkError::Kind::lost, str("the connection to rank ", m.peer, " broke: ", trouble));
+    auto message = std::make_unique<TcpMessage>(*this, to, true, slot, const_cast<std::byte*>(data), bytes);
+    submit(to, {.header = {.hash = slot.hash, .bytes = bytes, .code = slot.code}, .data = data, .message = message.get()});
+    return message;
   }
 
   void post(int to, Slot slot, std::vector<std::byte> data) override {
-    auto buffer = start(to, /*is_send=*/true, slot, data.data(), data.size());
-    outbox_.keep(std::move(buffer), std::move(data));
+    const size_t bytes = data.size();
+    submit(to, {.header = {.hash = slot.hash, .bytes = bytes, .code = slot.code}, .owned = std::move(data)});
   }
 
-  bool run(const HostCollective& c, Deadline deadline) override {
-    // Gloo binds the buffers of its reduce_scatter anew for each tensor.
-    if (c.kind == CollectiveKind::reduce_scatter) return false;
+  MessagePtr receive(int from, Slot slot, std::byte* data, size_t bytes) override {
+    auto message = std::make_unique<TcpMessage>(*this, from, false, slot, data, bytes);
+    Peer& peer = *peers_[static_cast<size_t>(from)];
     {
       const std::lock_guard lock(mutex_);
-      if (aborted_) throw LinkError(LinkError::Kind::aborted, reason_);
-      in_collective_ = true;
+      check_alive(peer);
+      if (const auto early = peer.early.find(slot); early != peer.early.end()) {
+        const std::vector<std::byte> arrived = take_first(peer.early, early);
+        check_size(peer, arrived.size(), bytes);
+        std::memcpy(data, arrived.data(), bytes);
+        message->done = true;
+        return message;
+      }
+      peer.expected[slot].push_back(message.get());
+      if (bytes <= kEager) return message;
+      peer.queue.push_back({.header = {.hash = slot.hash, .bytes = bytes, .code = slot.code, .is_ready = true}});
     }
-    const NoBrokenPipe guard;
-    std::string trouble;
-    try {
-      call_gloo(c, time_to(deadline));
-    } catch (const gloo::Exception& error) {
-      trouble = error.what();
-    }
-    const std::lock_guard lock(mutex_);
-    in_collective_ = false;
-    if (trouble.empty()) return true;
-    if (aborted_) throw LinkError(LinkError::Kind::aborted, reason_);
-    if (Clock::now() >= deadline) throw LinkError(LinkError::Kind::deadline, "deadline");
-    throw LinkError(LinkError::Kind::lost, str("a connection broke: ", lost_.empty() ? trouble : lost_));
+    write(peer);
+    return message;
+  }
+
+  void wait(Message& message, Deadline deadline) override {
+    auto& m = static_cast<TcpMessage&>(message);
+    if (m.done) return;
+    Peer& peer = *peers_[static_cast<size_t>(m.peer)];
+    std::unique_lock lock(mutex_);
+    waiting_ = &m;
+    const bool ended =
+        changed_.wait_until(lock, deadline, [&] { return m.done || aborted_ || !peer.lost.empty(); });
+    waiting_ = nullptr;
+    if (m.done) return;  // what has arrived whole counts, whatever happened since
+    check_alive(peer);
+    if (!ended) throw LinkError(LinkError::Kind::deadline, "deadline");
   }
 
   bool may_overlap() const override { return true; }
   size_t segment_bytes() const override { return 1 << 20; }  // each costs its receiver a message of readiness
-  void flush(Deadline deadline) override { outbox_.flush(deadline); }
+
+  void flush(Deadline deadline) override {
+    std::unique_lock lock(mutex_);
+    flushing_ = true;
+    changed_.wait_until(lock, deadline, [&] {
+      return aborted_ || std::ranges::all_of(peers_, [](const auto& peer) {
+               return !peer->lost.empty() || (peer->queue.empty() && peer->held.empty());
+             });
+    });
+    flushing_ = false;
+  }
 
   void abort(const std::string& reason) override {
     {
@@ -233,160 +142,454 @@ class GlooLink final : public Link {
       if (aborted_) return;
       aborted_ = true;
       reason_ = reason;
-      if (waiting_) {
-        waiting_->buffer->abortWaitRecv();
-        waiting_->buffer->abortWaitSend();
-      }
     }
+    changed_.notify_all();
     try {
-      store_->set(prefix_ + "/aborted", reason);
+      options_.store->set(options_.prefix + "/aborted", reason);
     } catch (const std::exception&) {
       // The connections that close tell it too.
     }
-    outbox_.abort();
-    const NoBrokenPipe guard;
-    if (context_) context_->closeConnections();
+    for (const auto& peer : peers_)
+      if (peer->rank != rank_) ::shutdown(peer->fd(), SHUT_RDWR);
   }
 
   /// Over the store, which also reaches a rank that waits for another one than the rank that has aborted.
   std::string failure_elsewhere() override {
     try {
-      const std::string key = prefix_ + "/aborted";
-      return store_->has(key) ? store_->get(key, Milliseconds(1000)) : "";
+      const std::string key = options_.prefix + "/aborted";
+      return options_.store->has(key) ? options_.store->get(key, Milliseconds(1000)) : "";
     } catch (const std::exception&) {
       return "";
     }
   }
 
-  void look() override {
-    const std::lock_guard lock(mutex_);
-    if (aborted_ || !lost_.empty()) return;
-    if (in_collective_) {  // which waits for any rank
-      for (const auto& tripwire : tripwires_)
-        if (tripwire && lost_.empty()) lost_ = tripwire->trouble();
-      const NoBrokenPipe guard;
-      if (!lost_.empty()) context_->closeConnections();
-    }
-    if (!waiting_) return;
-    lost_ = tripwires_[static_cast<size_t>(waiting_->peer)]->trouble();
-    if (lost_.empty()) return;
-    waiting_->buffer->abortWaitRecv();
-    waiting_->buffer->abortWaitSend();
-  }
-
   std::unique_ptr<Link> split(uint64_t number, int color, const std::vector<int>& members, const std::string&,
                               Deadline deadline) override {
-    const auto place = static_cast<int>(std::ranges::find(members, rank_) - members.begin());
-    return make_gloo_link(place, static_cast<int>(members.size()), store_, str(prefix_, "/split/", number, '.', color),
-                          deadline);
+    TcpMeshOptions part = options_;
+    part.rank = static_cast<int>(std::ranges::find(members, rank_) - members.begin());
+    part.size = static_cast<int>(members.size());
+    part.prefix = str(options_.prefix, "/split/", number, '.', color);
+    return make_gloo_link(part, deadline);
+  }
+
+  /// Nobody waits for the message any more.
+  void forget(TcpMessage& m) {
+    Peer& peer = *peers_[static_cast<size_t>(m.peer)];
+    std::unique_lock lock(mutex_);
+    if (m.done) return;
+    remove(peer.expected, m.slot, [&](const TcpMessage* other) { return other == &m; });
+    remove(peer.held, m.slot, [&](const Outgoing& other) { return other.message == &m; });
+    const auto queued = std::ranges::find(peer.queue, &m, &Outgoing::message);
+    if (peer.arriving != &m && queued == peer.queue.end()) return;
+    // Under way: the connection cannot go on without it.
+    if (peer.lost.empty()) peer.lost = "this rank has given up a message";
+    changed_.wait(lock, [&] { return !peer.reading && !peer.writing; });
+    if (peer.arriving == &m) peer.arriving = nullptr;
+    std::erase_if(peer.queue, [&](const Outgoing& other) { return other.message == &m; });
   }
 
  private:
-  /// Waits; false with the reason where the connection broke, without one where the wait was aborted.
-  static bool has_come(GlooMessage& m, Milliseconds time, std::string& trouble) {
-    try {
-      return m.is_send ? m.buffer->waitSend(nullptr, time) : m.buffer->waitRecv(nullptr, time);
-    } catch (const gloo::Exception& error) {
-      trouble = error.what();
-      return false;
-    }
+  struct Outgoing {
+    Header header{};
+    const std::byte* data = nullptr;  // null: owned
+    TcpMessage* message = nullptr;
+    std::vector<std::byte> owned{};
+    const std::byte* body() const { return data ? data : owned.data(); }
+    size_t body_bytes() const { return header.is_ready ? 0 : header.bytes; }
+  };
+
+  struct Peer {
+    Peer(int rank_, TcpPeer connection_) : rank(rank_), connection(std::move(connection_)) {}
+    int fd() const { return connection.socket.fd(); }
+
+    const int rank;
+    TcpPeer connection;
+
+    // Under mutex_.
+    std::map<Slot, std::deque<TcpMessage*>> expected;           // receives that have not begun
+    std::map<Slot, std::deque<std::vector<std::byte>>> early;  // short messages that came before their receives
+    std::map<Slot, std::deque<Outgoing>> held;                 // until their receiver is ready
+    std::map<Slot, size_t> ready;                              // came before its message
+    std::deque<Outgoing> queue;                                // the first one is being sent
+    TcpMessage* arriving = nullptr;
+    bool reading = false, writing = false;  // a thread uses messages' memory
+    std::string lost;                       // why no more will come
+    bool forged = false;
+
+    // Of the first in the queue: bytes sent of all that is on the wire, bytes sealed of the body. Under send_mutex.
+    std::mutex send_mutex;
+    bool begun = false;
+    size_t sent = 0, sealed = 0;
+    std::array<char, sizeof(Header) + FrameSeal::kTag> front{};  // header and its tag
+    FrameSeal::Tag tag{};
+    std::vector<std::byte> cipher;  // the chunk that is being sent, encrypted
+    bool wants_to_write = false;
+
+    // Of the frame that arrives; the thread's alone.
+    std::vector<std::byte> buffer = std::vector<std::byte>(kBuffer);
+    size_t begin = 0, end = 0;  // unused bytes of the buffer
+    bool in_frame = false;
+    Header header;
+    std::byte* body = nullptr;
+    size_t received = 0, opened = 0;
+    std::vector<std::byte> unexpected;
+  };
+
+  void watch(int what, int fd, uint32_t events, uint64_t tag) const {
+    epoll_event event{};
+    event.events = events;
+    event.data.u64 = tag;
+    WEFT_CHECK(::epoll_ctl(poll_.fd(), what, fd, &event) == 0,
+               "process group gloo: cannot watch a connection: ", error_words(errno));
   }
 
-  void call_gloo(const HostCollective& c, Milliseconds time) {
-    auto* const bytes = reinterpret_cast<uint8_t*>(c.output);
-    const size_t size = c.count * size_of(c.dtype);
-    if (c.kind == CollectiveKind::all_reduce) {
-      const auto reduce_in = [&]<class T>(T*) {  // Gloo asks for a type and uses its size
-        gloo::AllreduceOptions options(context_);
-        options.setOutput(reinterpret_cast<T*>(c.output), c.count);
-        options.setReduceFunction([&c](void* sum, const void* a, const void* b, size_t count) {
-          const void* const both[] = {a, b};
-          reduce(c.dtype, c.op == ReduceOp::max ? ReduceOp::max : ReduceOp::sum, sum, both, count);
-        });
-        options.setTimeout(time);
-        gloo::allreduce(options);
-      };
-      switch (size_of(c.dtype)) {
-        case 1:
-          reduce_in(static_cast<uint8_t*>(nullptr));
-          break;
-        case 2:
-          reduce_in(static_cast<uint16_t*>(nullptr));
-          break;
-        case 4:
-          reduce_in(static_cast<uint32_t*>(nullptr));
-          break;
-        default:
-          reduce_in(static_cast<uint64_t*>(nullptr));
-      }
-      if (c.op == ReduceOp::avg) scale(c.dtype, c.output, c.output, 1.0 / size_, c.count);
-    } else if (c.kind == CollectiveKind::all_gather) {
-      gloo::AllgatherOptions options(context_);
-      std::byte* const own = c.output + static_cast<size_t>(rank_) * size;
-      if (own != c.input) std::memcpy(own, c.input, size);
-      options.setOutput(bytes, size * static_cast<size_t>(size_));
-      options.setTimeout(time);
-      gloo::allgather(options);
-    } else if (c.kind == CollectiveKind::broadcast) {
-      gloo::BroadcastOptions options(context_);
-      options.setOutput(bytes, size);
-      options.setRoot(c.peer);
-      options.setTimeout(time);
-      gloo::broadcast(options);
-    } else {
-      gloo::BarrierOptions options(context_);
-      options.setTimeout(time);
-      gloo::barrier(options);
-    }
+  /// The first of a slot's queue, which goes with its last entry.
+  template <class Queues>
+  static typename Queues::mapped_type::value_type take_first(Queues& queues, typename Queues::iterator at) {
+    auto first = std::move(at->second.front());
+    at->second.pop_front();
+    if (at->second.empty()) queues.erase(at);
+    return first;
+  }
+  template <class Queues, class Condition>
+  static void remove(Queues& queues, Slot slot, Condition condition) {
+    const auto at = queues.find(slot);
+    if (at == queues.end()) return;
+    std::erase_if(at->second, condition);
+    if (at->second.empty()) queues.erase(at);
   }
 
-  std::unique_ptr<gloo::transport::UnboundBuffer> start(int peer, bool is_send, Slot slot, std::byte* data,
-                                                        size_t bytes) {
-    const NoBrokenPipe guard;
-    try {
-      auto buffer = context_->createUnboundBuffer(data, bytes);
-      const uint64_t number = slot.hash << 4 | slot.code;
-      if (is_send)
-        buffer->send(peer, number);
-      else
-        buffer->recv(peer, number);
-      return buffer;
-    } catch (const gloo::Exception& error) {
+  // Under mutex_, these four.
+  void check_alive(const Peer& peer) const {
+    if (aborted_) throw LinkError(LinkError::Kind::aborted, reason_);
+    if (peer.lost.empty()) return;
+    throw LinkError(peer.forged ? LinkError::Kind::forged : LinkError::Kind::lost,
+                    str("the connection to rank ", peer.rank, " broke: ", peer.lost));
+  }
+  static void check_size(const Peer& peer, size_t sent, size_t wanted) {
+    if (sent != wanted)
+      throw LinkError(LinkError::Kind::lost,
+                      str("rank ", peer.rank, " sent a message of ", sent, " bytes, expected ", wanted));
+  }
+  void finish(TcpMessage* message) {
+    if (!message) return;
+    message->done = true;
+    if (message == waiting_) changed_.notify_all();
+  }
+  /// Sends what the receiver is ready for: a long message, and short ones after it that had to wait for their turn.
+  static void release(Peer& peer, Slot slot) {
+    auto at = peer.held.find(slot);
+    if (at == peer.held.end()) {
+      ++peer.ready[slot];
+      return;
+    }
+    auto& held = at->second;
+    do {
+      peer.queue.push_back(std::move(held.front()));
+      held.pop_front();
+    } while (!held.empty() && held.front().header.bytes <= kEager);
+    if (held.empty()) peer.held.erase(at);
+  }
+
+  void submit(int to, Outgoing outgoing) {
+    Peer& peer = *peers_[static_cast<size_t>(to)];
+    {
       const std::lock_guard lock(mutex_);
-      if (aborted_) throw LinkError(LinkError::Kind::aborted, reason_);
-      throw LinkError(LinkError::Kind::lost, str("the connection to rank ", peer, " broke: ", error.what()));
+      check_alive(peer);
+      const Slot slot{outgoing.header.hash, outgoing.header.code};
+      const bool waits = peer.held.contains(slot);
+      if (waits || outgoing.header.bytes > kEager) {
+        const auto ready = peer.ready.find(slot);
+        if (waits || ready == peer.ready.end()) {
+          peer.held[slot].push_back(std::move(outgoing));
+          return;
+        }
+        if (--ready->second == 0) peer.ready.erase(ready);
+      }
+      peer.queue.push_back(std::move(outgoing));
+    }
+    write(peer);
+  }
+
+  /// No more comes from this rank, and nothing goes to it. The connection stays open: closing it belongs to abort(), so
+  /// that the others hear the reason before they see the end.
+  void lose(Peer& peer, const std::string& why, bool forged = false) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (peer.lost.empty()) {
+        peer.lost = why;
+        peer.forged = forged;
+      }
+    }
+    changed_.notify_all();
+    ::epoll_ctl(poll_.fd(), EPOLL_CTL_DEL, peer.fd(), nullptr);
+  }
+
+  /// Sends as much as the connection takes.
+  void write(Peer& peer) {
+    const std::lock_guard one(peer.send_mutex);
+    while (true) {
+      Outgoing* first = nullptr;
+      {
+        const std::lock_guard lock(mutex_);
+        if (peer.queue.empty() || aborted_ || !peer.lost.empty()) break;
+        first = &peer.queue.front();
+        peer.writing = true;
+      }
+      const int error = send_frame(peer, *first);
+      Outgoing gone;  // and with it, after the lock, what it owns
+      {
+        const std::lock_guard lock(mutex_);
+        peer.writing = false;
+        if (error == 0) {
+          gone = std::move(peer.queue.front());
+          peer.queue.pop_front();
+          peer.begun = false;
+          peer.sent = peer.sealed = 0;
+          finish(gone.message);
+        }
+        if (flushing_ || !peer.lost.empty()) changed_.notify_all();
+      }
+      if (error == EAGAIN) {
+        if (!std::exchange(peer.wants_to_write, true)) watch_writing(peer);
+        return;
+      }
+      // Its reason may still be unread: the thread that reads meets the end, too.
+      if (error != 0) return;
+    }
+    if (std::exchange(peer.wants_to_write, false)) watch_writing(peer);
+  }
+  void watch_writing(const Peer& peer) const {
+    epoll_event event{};
+    event.events = EPOLLIN | (peer.wants_to_write ? uint32_t{EPOLLOUT} : 0u);
+    event.data.u64 = static_cast<uint64_t>(peer.rank);
+    ::epoll_ctl(poll_.fd(), EPOLL_CTL_MOD, peer.fd(), &event);  // fails where the connection is lost
+  }
+
+  /// 0: all was sent; else the error number.
+  static int send_frame(Peer& peer, const Outgoing& frame) {
+    FrameSeal& seal = peer.connection.out;
+    const size_t bytes = frame.body_bytes(), front = sizeof(Header) + seal.tag_bytes(),
+                 whole = front + bytes + (bytes > 0 ? seal.tag_bytes() : 0);
+    if (!std::exchange(peer.begun, true)) {
+      view(frame.header).copy(peer.front.data(), sizeof(Header));
+      if (seal) std::ranges::copy(seal.seal_header(view(frame.header)), peer.front.data() + sizeof(Header));
+      if (seal && bytes > 0) seal.begin();
+    }
+    while (peer.sent < whole) {
+      const size_t sent = peer.sent < front ? 0 : std::min(peer.sent - front, bytes);  // of the body
+      if (!seal) peer.sealed = bytes;
+      if (sent == peer.sealed && sent < bytes) {
+        const size_t piece = std::min(kChunk, bytes - sent);
+        if (seal.encrypts()) peer.cipher.resize(kChunk);
+        seal.seal(frame.body() + sent, peer.cipher.data(), piece);
+        peer.sealed += piece;
+        if (peer.sealed == bytes) peer.tag = seal.tag();
+      }
+      std::array<iovec, 3> parts;
+      size_t count = 0;
+      const auto part = [&](const void* from, size_t n) { parts[count++] = {const_cast<void*>(from), n}; };
+      if (peer.sent < front) part(peer.front.data() + peer.sent, front - peer.sent);
+      if (sent < peer.sealed)
+        part(seal.encrypts() ? peer.cipher.data() + sent % kChunk : frame.body() + sent, peer.sealed - sent);
+      if (peer.sealed == bytes && front + bytes < whole) {
+        const size_t gone = peer.sent > front + bytes ? peer.sent - front - bytes : 0;
+        part(peer.tag.data() + gone, peer.tag.size() - gone);
+      }
+      msghdr message{};
+      message.msg_iov = parts.data();
+      message.msg_iovlen = count;
+      const ssize_t got = ::sendmsg(peer.fd(), &message, MSG_NOSIGNAL);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return errno;
+      peer.sent += static_cast<size_t>(got);
+    }
+    return 0;
+  }
+
+  void run() {
+    std::array<epoll_event, 32> events;
+    while (!ending_) {
+      const int count = ::epoll_wait(poll_.fd(), events.data(), static_cast<int>(events.size()), -1);
+      for (int i = 0; i < count; ++i) {
+        const auto& event = events[static_cast<size_t>(i)];
+        if (event.data.u64 == static_cast<uint64_t>(rank_)) continue;
+        Peer& peer = *peers_[event.data.u64];
+        try {
+          if (event.events & EPOLLOUT) write(peer);
+          if (event.events & (EPOLLIN | EPOLLHUP | EPOLLERR)) read(peer);
+        } catch (const ForgedFrame& error) {
+          lose(peer, error.what(), /*forged=*/true);
+        } catch (const std::exception& error) {
+          lose(peer, error.what());
+        }
+      }
     }
   }
 
-  const std::shared_ptr<Store> store_;
-  const std::string prefix_;
-  std::shared_ptr<gloo::rendezvous::Context> context_;
+  /// Keeps a message that is forgotten in memory while this thread may write there.
+  class Reading {
+   public:
+    Reading(TcpLink& link, Peer& peer) : link_(link), peer_(peer) {
+      const std::lock_guard lock(link.mutex_);
+      if (link.aborted_) fail("the group has ended");
+      if (!peer.lost.empty()) fail(peer.lost);
+      peer.reading = true;
+    }
+    ~Reading() {
+      const std::lock_guard lock(link_.mutex_);
+      peer_.reading = false;
+      if (link_.aborted_ || !peer_.lost.empty()) link_.changed_.notify_all();
+    }
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
 
-  std::vector<std::unique_ptr<Tripwire>> tripwires_;  // per rank; null: this one
-  GlooOutbox outbox_;
+   private:
+    TcpLink& link_;
+    Peer& peer_;
+  };
+
+  void read(Peer& peer) {
+    for (size_t i = 0; i < kReadsPerTurn; ++i) {
+      const Reading reading(*this, peer);
+      if (!read_some(peer)) return;
+      while (advance(peer)) continue;
+    }
+  }
+
+  /// Receives into the body that is awaited and, behind it, into the buffer. False: nothing more has arrived.
+  static bool read_some(Peer& peer) {
+    if (peer.begin > 0) {
+      std::memmove(peer.buffer.data(), peer.buffer.data() + peer.begin, peer.end - peer.begin);
+      peer.end -= std::exchange(peer.begin, 0);
+    }
+    const size_t missing = peer.in_frame && peer.end == 0 ? body_bytes(peer) - peer.received : 0;
+    std::array<iovec, 2> parts{iovec{peer.body + peer.received, missing},
+                               iovec{peer.buffer.data() + peer.end, kBuffer - peer.end}};
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = parts.size();
+    const ssize_t got = ::recvmsg(peer.fd(), &message, 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    if (got < 0) fail(error_words(errno));
+    if (got == 0) fail("that rank has closed it");
+    const size_t direct = std::min(missing, static_cast<size_t>(got));
+    peer.received += direct;
+    peer.end += static_cast<size_t>(got) - direct;
+    return true;
+  }
+
+  static size_t body_bytes(const Peer& peer) { return peer.header.is_ready ? 0 : peer.header.bytes; }
+
+  /// Goes on with the frame; true: it has come to its end.
+  bool advance(Peer& peer) {
+    FrameSeal& seal = peer.connection.in;
+    if (!peer.in_frame) {
+      if (peer.end - peer.begin < sizeof(Header) + seal.tag_bytes()) return false;
+      std::memcpy(&peer.header, peer.buffer.data() + peer.begin, sizeof(Header));
+      peer.begin += sizeof(Header);
+      if (seal) seal.check_header(view(peer.header), take_tag(peer));
+      begin_frame(peer);
+      if (seal && body_bytes(peer) > 0) seal.begin();
+    }
+    const size_t bytes = body_bytes(peer), piece = std::min(peer.end - peer.begin, bytes - peer.received);
+    if (piece > 0) std::memcpy(peer.body + peer.received, peer.buffer.data() + peer.begin, piece);
+    peer.begin += piece;
+    peer.received += piece;
+    if (seal && bytes > 0) {
+      const size_t until = peer.received == bytes ? bytes : peer.received / FrameSeal::kStep * FrameSeal::kStep;
+      seal.open(peer.body + peer.opened, until - peer.opened);
+      peer.opened = until;
+    }
+    if (peer.received < bytes || (bytes > 0 && peer.end - peer.begin < seal.tag_bytes())) return false;
+    if (seal && bytes > 0) seal.check(take_tag(peer));
+    peer.in_frame = false;
+    end_frame(peer);
+    return true;
+  }
+
+  static std::string_view take_tag(Peer& peer) {
+    const auto* const at = reinterpret_cast<const char*>(peer.buffer.data() + peer.begin);
+    peer.begin += FrameSeal::kTag;
+    return {at, FrameSeal::kTag};
+  }
+
+  void begin_frame(Peer& peer) {
+    const Header& header = peer.header;
+    peer.in_frame = true;
+    peer.received = peer.opened = 0;
+    peer.body = nullptr;
+    if (header.is_ready) return;
+    const std::lock_guard lock(mutex_);
+    if (const auto at = peer.expected.find({header.hash, header.code}); at != peer.expected.end()) {
+      check_size(peer, header.bytes, at->second.front()->bytes);
+      peer.arriving = take_first(peer.expected, at);
+      peer.body = peer.arriving->data;
+      return;
+    }
+    if (header.bytes > kEager) fail(str("it sent a message of ", header.bytes, " bytes that nobody had asked for"));
+    peer.unexpected.resize(header.bytes);
+    peer.body = peer.unexpected.data();
+  }
+
+  void end_frame(Peer& peer) {
+    const Slot slot{peer.header.hash, peer.header.code};
+    {
+      const std::lock_guard lock(mutex_);
+      if (peer.header.is_ready) {
+        release(peer, slot);
+      } else if (peer.arriving) {
+        return finish(std::exchange(peer.arriving, nullptr));
+      } else if (const auto at = peer.expected.find(slot); at != peer.expected.end()) {
+        TcpMessage* const message = take_first(peer.expected, at);  // its receive came meanwhile
+        check_size(peer, peer.header.bytes, message->bytes);
+        std::memcpy(message->data, peer.unexpected.data(), message->bytes);
+        return finish(message);
+      } else {
+        peer.early[slot].push_back(std::move(peer.unexpected));
+        return;
+      }
+    }
+    write(peer);
+  }
+
+  const TcpMeshOptions options_;
+  Descriptor poll_, wake_;
+  std::vector<std::unique_ptr<Peer>> peers_;  // by rank
 
   std::mutex mutex_;
-  GlooMessage* waiting_ = nullptr;
-  bool in_collective_ = false;  // of Gloo's own
-  std::string lost_;  // why the connection to the rank that is waited for is gone, where Gloo did not say so itself
+  std::condition_variable changed_;
+  TcpMessage* waiting_ = nullptr;
+  bool flushing_ = false;
   bool aborted_ = false;
   std::string reason_;
+
+  std::atomic<bool> ending_{false};
+  std::thread thread_;
 };
+
+TcpMessage::~TcpMessage() {
+  if (!done) link.forget(*this);
+}
 
 }  // namespace
 
-std::unique_ptr<Link> make_gloo_link(int rank, int size, std::shared_ptr<Store> store, const std::string& prefix,
-                                     Link::Deadline deadline) {
-  return std::make_unique<GlooLink>(rank, size, std::move(store), prefix, deadline);
+std::unique_ptr<Link> make_gloo_link(const TcpMeshOptions& options, Link::Deadline deadline) {
+  return std::make_unique<TcpLink>(options, deadline);
 }
 
 ProcessGroupPtr make_gloo_group(GroupRecordPtr record, std::shared_ptr<Store> store) {
   WEFT_CHECK(store, "process group gloo: expected a store, got none");
   // Each group that a job makes has a place of its own; all ranks count alike.
   const int64_t number = store->add(str("gloo/made/", record->rank), 1);
-  const std::string prefix = str("gloo/", number);
-  record->explain_in(store, prefix + "/failure");
-  auto link = make_gloo_link(record->rank, record->size, store, prefix, Clock::now() + record->options.timeout);
+  const TcpMeshOptions options{.rank = record->rank,
+                               .size = record->size,
+                               .store = store,
+                               .prefix = str("gloo/", number),
+                               .membership = record->membership,
+                               .secure = record->options.secure};
+  record->explain_in(store, options.prefix + "/failure");
+  auto link = make_gloo_link(options, Clock::now() + record->options.timeout);
   return make_host_group(std::move(record), std::move(link), "gloo");
 }
 

@@ -240,13 +240,10 @@ class HostGroup final : public ProcessGroup, private Watched, private HostWork::
   }
 
   void look() override {
-    if (++looks_ % kLooksPerSecond == 0) {
-      collectives_->link().look();
-      // A membership tells it at once; without one, the link may know.
-      if (!record_->membership)
-        if (const std::string reason = collectives_->link().failure_elsewhere(); !reason.empty())
-          HostGroup::abort(reason);
-    }
+    // A membership tells it at once; without one, the link may know.
+    if (++looks_ % kLooksPerSecond == 0 && !record_->membership)
+      if (const std::string reason = collectives_->link().failure_elsewhere(); !reason.empty())
+        HostGroup::abort(reason);
     const CollectivePtr stalled = record_->take_stalled();
     if (!stalled) return;
     std::fputs(str("weft: ", record_->describe(*stalled), " waits ", seconds(record_->options.stall_report),

@@ -18,6 +18,7 @@ class LinkError : public Error {
     differs,   ///< ranks called different collectives; all of the group end with this text
     deadline,  ///< the group says which, and who is missing
     lost,      ///< a connection broke: its rank may have died, of which the membership knows more
+    forged,    ///< a message is not what a rank has sent
     aborted,   ///< somebody called abort()
   };
   LinkError(Kind kind_, const std::string& text) : Error(text), kind(kind_) {}
@@ -39,12 +40,12 @@ struct HostCollective {
 };
 
 /// Carries bytes between the ranks of a group: what a library of messages has to offer. One thread at a time uses it,
-/// but for abort(), failure_elsewhere() and look().
+/// but for abort() and failure_elsewhere().
 class Link {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  /// A message under way. Dropping one that was not waited for is allowed once the link was aborted.
+  /// A message under way. Dropping one that was not waited for is allowed when the group ends.
   class Message {
    public:
     Message(int peer_, bool is_send_) : peer(peer_), is_send(is_send_) {}
@@ -92,9 +93,6 @@ class Link {
   /// From any thread: why another rank has aborted the group, where that can be told without the connections; else
   /// empty.
   virtual std::string failure_elsewhere() { return {}; }
-  /// From one other thread, about once a second: looks for a broken connection that the library does not report, and
-  /// ends the wait for it with LinkError::lost.
-  virtual void look() {}
   /// A link among `members` (ranks of this one, in their new order, this rank among them). Every rank of this link
   /// calls it or, without being a member of any group, split_nothing(), at the same place in its program; `number`
   /// counts these places, `color` is the same for the members and for nobody else.

@@ -54,16 +54,27 @@ struct CollectiveOptions {
   bool at_once = false;
 };
 
-/// Whose collectives `mpi` and `gloo` run: our own, which add in the order of the ranks and so give the same bits on
-/// all host backends and from run to run; or the library's, where it has them (docs/process_groups.md compares their
-/// times).
+/// Whose collectives `mpi` runs: our own, which add in the order of the ranks and so give the same bits on all host
+/// backends and from run to run; or MPI's, where it has them (docs/process_groups.md compares their times).
 enum class Algorithms : uint8_t { own, library };
+
+/// How the backend gloo protects what it sends, after both sides of a connection have proven that they belong to the
+/// job: not at all, by an authentication code on every message, or by one and encryption. automatic: off between ranks
+/// of one machine, where only root could change what passes, and mac between machines.
+enum class Secure : uint8_t { automatic, off, mac, encrypt };
+
+/// `automatic`, `off`, `mac`, `encrypt`.
+constexpr std::string_view name(Secure secure) {
+  constexpr std::string_view names[] = {"automatic", "off", "mac", "encrypt"};
+  return names[static_cast<int>(secure)];
+}
 
 struct GroupOptions {
   Milliseconds timeout{600'000};      ///< deadline of a collective, from its start on this rank
   Milliseconds stall_report{60'000};  ///< a collective that takes longer is reported once, with who is missing
   int gpu = 0;                        ///< of this rank, by its index: what the backend nccl runs on
   Algorithms algorithms = Algorithms::own;
+  Secure secure = Secure::automatic;
 };
 
 /// The ranks that compute together. Every rank calls the same collectives in the same order with the same names, sizes

@@ -38,6 +38,14 @@ Algorithms algorithms_of(const EnvironmentVariables& variables, Algorithms other
   return library ? Algorithms::library : Algorithms::own;
 }
 
+Secure secure_of(const EnvironmentVariables& variables, Secure otherwise) {
+  const auto found = variables.find("WEFT_SECURE");
+  if (found == variables.end() || found->second.empty()) return otherwise;
+  for (const Secure secure : {Secure::off, Secure::mac, Secure::encrypt})
+    if (found->second == name(secure)) return secure;
+  fail("WEFT_SECURE: expected off, mac or encrypt, got '", printable(found->second.substr(0, 100)), "'");
+}
+
 }  // namespace
 
 std::shared_ptr<Store> World::store() const {
@@ -126,7 +134,10 @@ World init(const InitOptions& options) {
   static std::atomic<bool> called{false};
   WEFT_CHECK(!called.exchange(true),
              "init: this process has joined its job already. Call it once, and pass the World on");
-  const Milliseconds timeout = seconds_of(variables, "WEFT_START_TIMEOUT", options.start_timeout);
+  GroupOptions group = options.group;
+  group.timeout = seconds_of(variables, "WEFT_TIMEOUT", group.timeout);
+  const Milliseconds timeout =
+      seconds_of(variables, "WEFT_START_TIMEOUT", std::min(options.start_timeout, group.timeout));
   world.session_ = std::make_shared<Session>(environment, variables, timeout);
   RankPlace own;
   own.host = host_name();
@@ -147,10 +158,9 @@ World init(const InitOptions& options) {
   world.local_rank_ = own.local_rank;
   world.local_size_ =
       environment.local_size > 0 ? environment.local_size : local_rank_of(places, environment.rank).size;
-  GroupOptions group = options.group;
-  group.timeout = seconds_of(variables, "WEFT_TIMEOUT", group.timeout);
   group.stall_report = seconds_of(variables, "WEFT_STALL_REPORT", std::min(group.stall_report, group.timeout / 2));
   group.algorithms = algorithms_of(variables, group.algorithms);
+  group.secure = secure_of(variables, group.secure);
   group.gpu = own.device.index;
   world.group_ =
       make_process_group(own.backend, environment.rank, environment.size, world.store(), world.membership(), group);

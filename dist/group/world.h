@@ -9,9 +9,10 @@ struct InitOptions {
   std::string backend =
       "auto";                   ///< auto: nccl on GPUs; else mpi where this process is an MPI rank, gloo, in that order
   std::string device = "auto";  ///< auto: the GPU of this rank, else cpu; alone: see choose_device()
-  /// WEFT_TIMEOUT and WEFT_STALL_REPORT (seconds) and WEFT_COLLECTIVES (own, library) in the environment win.
+  /// WEFT_TIMEOUT and WEFT_STALL_REPORT (seconds), WEFT_COLLECTIVES (own, library) and WEFT_SECURE (off, mac, encrypt)
+  /// in the environment win.
   GroupOptions group = {};
-  /// How long ranks wait for each other at the start; WEFT_START_TIMEOUT (seconds) in the environment wins.
+  /// How long ranks wait for each other at the start, at most group.timeout; WEFT_START_TIMEOUT (seconds) in the environment wins.
   Milliseconds start_timeout{300'000};
 };
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "core/printable.h"
+#include "dist/rendezvous/job_secret.h"
 #include "dist/rendezvous/socket.h"
 #include "io/descriptor.h"
 #include "kernels/error.h"
@@ -150,5 +151,7 @@ void FileStore::remove(const std::string& key) {
   WEFT_CHECK(::unlink(path.c_str()) == 0 || errno == ENOENT, "store: cannot remove ", printable(path.string()), ": ",
              error_words(errno));
 }
+
+std::string FileStore::secret() const { return read_cookie(folder_ / "cookie"); }
 
 }  // namespace weft::dist

@@ -19,6 +19,8 @@ class FileStore : public Store {
   bool has(const std::string& key) override;
   int64_t add(const std::string& key, int64_t amount) override;
   void remove(const std::string& key) override;
+  /// Of the file `cookie` there, which only this user can read.
+  std::string secret() const override;
 
  private:
   std::filesystem::path file_of(const std::string& key) const;

@@ -35,11 +35,13 @@ std::string describe(uint16_t first, const std::vector<std::string>& findings) {
 
 }  // namespace
 
+std::string wish_for_store(uint16_t port) { return str("store at port ", port); }
+
 bool try_store(const Endpoint& endpoint, const std::string& secret, TimePoint deadline, StoreConnection& connection,
                std::string& why) {
   StoreConnection made;
   made.endpoint = endpoint;
-  made.in.set_max_body(kMaxUnprovenMessage);
+  made.secret = secret;
   if (const int error = connect_to(endpoint, deadline, made.socket); error != 0) {
     why = error == ETIMEDOUT ? "does not answer" : str("cannot be reached: ", error_words(error));
     return false;
@@ -50,17 +52,19 @@ bool try_store(const Endpoint& endpoint, const std::string& secret, TimePoint de
     WEFT_CHECK(error == 0, "ends the connection");
   };
   try {
-    ClientHandshake handshake(secret);
+    ClientHandshake handshake(secret, wish_for_store(endpoint.port()));
     send_body(handshake.greeting());
     while (true) {
       while (const std::optional<std::string> body = made.in.next()) {
-        const std::optional<std::string> answer = handshake.answer(*body);
-        if (!answer) {
-          made.in.set_max_body(kMaxMessage);
-          connection = std::move(made);
-          return true;
+        if (!made.out) {
+          send_body(handshake.answer(*body));
+          made.in.set_proven(FrameSeal(handshake.key("from the server"), /*encrypt=*/true), kMaxMessage);
+          made.out = FrameSeal(handshake.key("from the client"), /*encrypt=*/true);
+          continue;
         }
-        send_body(*answer);
+        WEFT_CHECK(*body == kWelcome, *body);
+        connection = std::move(made);
+        return true;
       }
       WEFT_CHECK(wait_readable(fd, deadline), "holds a program that does not answer");
       const int status = receive_some(fd, made.in.bytes());

@@ -11,9 +11,14 @@ namespace weft::dist {
 /// A connection to a job's server, after both sides have proven that they know the secret.
 struct StoreConnection {
   Descriptor socket;
-  Endpoint endpoint;            ///< where the server listens
-  FrameBuffer in{kMaxMessage};  ///< received so far
+  Endpoint endpoint;                     ///< where the server listens
+  FrameBuffer in{kMaxUnprovenMessage};  ///< received so far
+  FrameSeal out;
+  std::string secret;  ///< of the job
 };
+
+/// What a client of the server at this port asks for: a server that was reached through another program's port says so.
+std::string wish_for_store(uint16_t port);
 
 /// Connects to a server and proves that this rank belongs to the job; on failure `why` describes what answered.
 bool try_store(const Endpoint& endpoint, const std::string& secret, TimePoint deadline, StoreConnection& connection,

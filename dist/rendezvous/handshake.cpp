@@ -8,42 +8,36 @@ namespace weft::dist {
 namespace {
 
 // The digit is the version of the whole protocol.
-constexpr std::string_view kGreeting = "weft store 1\n", kWelcome = "welcome";
-
-std::string proof(const std::string& secret, std::string_view side, const std::string& nonces) {
-  return keyed_hash(secret, std::string(side) + nonces);
-}
+constexpr std::string_view kGreeting = "weft store 2\n";
+constexpr size_t kOpening = kGreeting.size() + kHashBytes;
 
 }  // namespace
 
 std::string ServerHandshake::answer(std::string_view body) {
-  if (nonces_.empty()) {
-    WEFT_CHECK(body.size() == kGreeting.size() + kHashBytes && body.starts_with(kGreeting), "speaks another protocol");
-    const std::string nonce = random_bytes(kHashBytes);
-    nonces_ = std::string(body.substr(kGreeting.size())) + nonce;
-    return std::string(kGreeting) + nonce + proof(secret_, "server", nonces_);
+  if (transcript_.empty()) {
+    WEFT_CHECK(body.size() >= kOpening && body.starts_with(kGreeting), "speaks another protocol");
+    wish_ = body.substr(kOpening);
+    const std::string opening = std::string(kGreeting) + random_bytes(kHashBytes);
+    transcript_ = std::string(body) + opening;
+    return opening + key("server");
   }
-  WEFT_CHECK(!done_ && same_hash(body, proof(secret_, "client", nonces_)), "does not know the secret of this job");
+  WEFT_CHECK(!done_ && same_hash(body, key("client")), "does not know the secret of this job");
   done_ = true;
-  return std::string(kWelcome);
+  return {};
 }
 
-ClientHandshake::ClientHandshake(const std::string& secret) : secret_(secret), nonce_(random_bytes(kHashBytes)) {}
+std::string ServerHandshake::key(std::string_view use) const { return keyed_hash(secret_, str(use, '\n', transcript_)); }
 
-std::string ClientHandshake::greeting() const { return std::string(kGreeting) + nonce_; }
+ClientHandshake::ClientHandshake(const std::string& secret, const std::string& wish)
+    : secret_(secret), transcript_(std::string(kGreeting) + random_bytes(kHashBytes) + wish) {}
 
-std::optional<std::string> ClientHandshake::answer(std::string_view body) {
-  if (proven_) {
-    WEFT_CHECK(body == kWelcome, "speaks another protocol");
-    return std::nullopt;
-  }
-  WEFT_CHECK(body.size() == kGreeting.size() + 2 * kHashBytes && body.starts_with(kGreeting),
-             "speaks another protocol");
-  const std::string nonces = nonce_ + std::string(body.substr(kGreeting.size(), kHashBytes));
-  WEFT_CHECK(same_hash(body.substr(kGreeting.size() + kHashBytes), proof(secret_, "server", nonces)),
-             "has another secret");
-  proven_ = true;
-  return proof(secret_, "client", nonces);
+std::string ClientHandshake::answer(std::string_view body) {
+  WEFT_CHECK(body.size() == kOpening + kHashBytes && body.starts_with(kGreeting), "speaks another protocol");
+  transcript_ += body.substr(0, kOpening);
+  WEFT_CHECK(same_hash(body.substr(kOpening), key("server")), "has another secret");
+  return key("client");
 }
+
+std::string ClientHandshake::key(std::string_view use) const { return keyed_hash(secret_, str(use, '\n', transcript_)); }
 
 }  // namespace weft::dist

@@ -128,7 +128,7 @@ void MemberService::answer_states(ConnectionId to, int64_t request, TimePoint no
 }
 
 void MemberService::fail_all(Failure failure, std::vector<Outgoing>& out) {
-  if (failure_) return;  // later failures follow from the first one
+  if (failure_) return;
   failure_ = std::move(failure);
   const std::string frame = failure_frame(*failure_);
   for (const auto& [rank, member] : members_)

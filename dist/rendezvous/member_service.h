@@ -20,6 +20,8 @@ class MemberService {
   /// A connection has closed; `lost`: because its host does not answer. A rank that had not left is dead, and all
   /// others are told.
   void closed(ConnectionId connection, bool lost, std::vector<Outgoing>& out);
+  /// The job cannot continue: tells all ranks. Later failures follow from the first one and are not told.
+  void fail_all(Failure failure, std::vector<Outgoing>& out);
   /// Tells all ranks that the server ends normally.
   void say_farewell(std::vector<Outgoing>& out) const;
   /// Every rank that joined has left or is dead.
@@ -36,8 +38,6 @@ class MemberService {
   Member& member_of(ConnectionId connection);
   void join(ConnectionId from, MessageReader& message, TimePoint now, std::vector<Outgoing>& out);
   void answer_states(ConnectionId to, int64_t request, TimePoint now, std::vector<Outgoing>& out) const;
-  void fail_all(Failure failure, std::vector<Outgoing>& out);
-
   int size_;
   std::map<int, Member> members_;
   std::map<ConnectionId, int> ranks_;

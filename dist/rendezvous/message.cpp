@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/rendezvous/message.h"
 
+#include <utility>
+
 #include "kernels/error.h"
 
 namespace weft::dist {
@@ -68,14 +70,40 @@ void MessageReader::end() const {
   WEFT_CHECK(rest_.empty(), "store: a message has ", rest_.size(), " bytes more than it should");
 }
 
+std::string sealed(FrameSeal& seal, std::string frame) {
+  const FrameSeal::Tag header = seal.seal_header(std::string_view(frame).substr(0, 4));
+  auto* const body = reinterpret_cast<std::byte*>(frame.data() + 4);
+  seal.begin();
+  seal.seal(body, body, frame.size() - 4);
+  const FrameSeal::Tag tag = seal.tag();
+  frame.insert(4, header.data(), header.size());
+  return frame.append(tag.data(), tag.size());
+}
+
+void FrameBuffer::set_proven(FrameSeal seal, size_t max_body) {
+  seal_ = std::move(seal);
+  max_body_ = max_body;
+  checked_ = 0;
+}
+
 std::optional<std::string> FrameBuffer::next() {
-  if (bytes_.size() < 4) return std::nullopt;
-  const uint64_t size = little_endian(std::string_view(bytes_).substr(0, 4));
+  const size_t tag = seal_.tag_bytes(), front = 4 + tag;
+  if (bytes_.size() < front) return std::nullopt;
+  const std::string_view all = bytes_;
+  if (seal_ && checked_ == 0) seal_.check_header(all.substr(0, 4), all.substr(4, tag));
+  checked_ = front;
+  const uint64_t size = little_endian(all.substr(0, 4));
   WEFT_CHECK(size >= 1 && size <= max_body_, "announces a message of ", size, " bytes, 1 to ", max_body_,
              " are allowed");
-  if (bytes_.size() < 4 + size) return std::nullopt;
-  std::string body = bytes_.substr(4, size);
-  bytes_.erase(0, 4 + size);
+  if (bytes_.size() < front + size + tag) return std::nullopt;
+  std::string body = bytes_.substr(front, size);
+  if (seal_) {
+    seal_.begin();
+    seal_.open(reinterpret_cast<std::byte*>(body.data()), size);
+    seal_.check(all.substr(front + size, tag));
+  }
+  bytes_.erase(0, front + size + tag);
+  checked_ = 0;
   return body;
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "dist/rendezvous/frame_seal.h"
+
 namespace weft::dist {
 
 /// The messages between ranks and rank 0's server. On the wire a message is its length (4 bytes, little endian), one
@@ -65,19 +67,24 @@ class MessageReader {
 
 /// A body with its length first, as it is sent.
 std::string frame(std::string_view body);
+/// The same frame for a proven connection: tags after length and body, the body encrypted.
+std::string sealed(FrameSeal& seal, std::string frame);
 
 /// Splits a stream of bytes into bodies.
 class FrameBuffer {
  public:
   explicit FrameBuffer(size_t max_body) : max_body_(max_body) {}
-  void set_max_body(size_t max_body) { max_body_ = max_body; }
+  /// From the next frame on: the connection is proven, frames are sealed and may be longer.
+  void set_proven(FrameSeal seal, size_t max_body);
   std::string& bytes() { return bytes_; }
-  /// The next complete body. Errors: an announced length is 0 or above the limit.
+  /// The next complete body. Errors: an announced length is 0 or above the limit; ForgedFrame.
   std::optional<std::string> next();
 
  private:
   std::string bytes_;
   size_t max_body_;
+  FrameSeal seal_;
+  size_t checked_ = 0;  // bytes at the front that are a length and its tag
 };
 
 }  // namespace weft::dist

@@ -14,7 +14,8 @@ constexpr std::chrono::seconds kWindow{60};
 
 }  // namespace
 
-RefusalLog::RefusalLog(std::function<void(const std::string&)> write) : write_(std::move(write)) {
+RefusalLog::RefusalLog(std::string who, std::function<void(const std::string&)> write)
+    : who_(std::move(who)), write_(std::move(write)) {
   if (!write_) write_ = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
 }
 
@@ -27,13 +28,13 @@ void RefusalLog::refused(const std::string& peer, const std::string& why, TimePo
     lines_ = 0;
   }
   if (++lines_ <= kLinesPerWindow)
-    write_(str("store: refused ", peer, ", which ", printable(why)));
+    write_(str(who_, ": refused ", peer, ", which ", printable(why)));
   else
     ++more_;
 }
 
 void RefusalLog::write_rest() {
-  if (more_ > 0) write_(str("store: refused ", more_, " more unauthenticated peers"));
+  if (more_ > 0) write_(str(who_, ": refused ", more_, " more unauthenticated peers"));
   more_ = 0;
 }
 

@@ -55,6 +55,11 @@ Session::Session(const LaunchEnvironment& environment, const EnvironmentVariable
 
 void Session::serve(const Address& address, const LaunchEnvironment& environment) {
   server_ = std::make_unique<StoreServer>(address, StoreServerOptions{.size = environment.size, .secret = secret_});
+  if (address.port != 0 && server_->address().port != address.port)
+    std::fprintf(stderr,
+                 "store: port %d of %s is taken by another program (a launcher's own store, or another job); rank 0 listens "
+                 "on port %d, and the other ranks find it there by its proof\n",
+                 address.port, address.host.c_str(), server_->address().port);
   if (server_->is_loopback() && environment.nodes > 1)
     std::fprintf(stderr, "store: %s is the loopback address of %s: ranks on other hosts cannot reach it\n",
                  address.host.c_str(), host_name().c_str());

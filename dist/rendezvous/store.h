@@ -24,6 +24,8 @@ class Store {
   /// Adds to a counter that starts at 0; returns the new value.
   virtual int64_t add(const std::string& key, int64_t amount) = 0;
   virtual void remove(const std::string& key) = 0;
+  /// What only the ranks of the job know: other connections between them prove themselves by it.
+  virtual std::string secret() const = 0;
 };
 
 }  // namespace weft::dist

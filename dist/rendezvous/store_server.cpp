@@ -13,6 +13,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "dist/rendezvous/find_store.h"
 #include "dist/rendezvous/handshake.h"
 #include "dist/rendezvous/keyed_hash.h"
 #include "dist/rendezvous/listeners.h"
@@ -44,6 +45,7 @@ struct Connection {
   ServerHandshake handshake;
   TimePoint since;
   FrameBuffer in{kMaxUnprovenMessage};
+  FrameSeal out;
   std::string unsent;
   uint32_t interest = EPOLLIN;
   bool is_member = false;
@@ -58,7 +60,7 @@ class StoreServer::Loop {
         listeners_(listen_at(address, options_.ports)),
         poll_(::epoll_create1(EPOLL_CLOEXEC)),
         wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-        log_(options_.log),
+        log_("store", options_.log),
         members_(options_.size) {
     WEFT_CHECK(poll_ && wake_, "store: cannot wait for connections: ", error_words(errno));
     watch(wake_.fd(), 0);
@@ -179,6 +181,11 @@ class StoreServer::Loop {
     try {
       // EAGAIN: earlier messages waited for room in the other direction.
       if (status == 0 || status == EAGAIN) read_messages(id, connection);
+    } catch (const ForgedFrame& error) {
+      std::vector<Outgoing> out;
+      members_.fail_all({-1, "", str("the connection of ", connection.peer, " to rank 0's store: ", error.what())}, out);
+      deliver(out);
+      return close(id, false);
     } catch (const Error& error) {
       if (unproven_.contains(id)) return refuse(id, error.what());
       log_.refused(connection.peer, str("is authenticated, but: ", error.what()), Clock::now());
@@ -207,9 +214,19 @@ class StoreServer::Loop {
 
   void read_message(ConnectionId id, Connection& connection, const std::string& body, std::vector<Outgoing>& out) {
     if (!connection.handshake.done()) {
-      connection.unsent += frame(connection.handshake.answer(body));
-      if (!connection.handshake.done()) return;
-      connection.in.set_max_body(kMaxMessage);
+      const std::string answer = connection.handshake.answer(body);
+      if (!connection.handshake.done()) {
+        connection.unsent += frame(answer);
+        return;
+      }
+      connection.in.set_proven(FrameSeal(connection.handshake.key("from the client"), /*encrypt=*/true), kMaxMessage);
+      connection.out = FrameSeal(connection.handshake.key("from the server"), /*encrypt=*/true);
+      const bool direct = connection.handshake.wish() == wish_for_store(listeners_.address.port);
+      const std::string other =
+          str("belongs to another program, which relays to the store at port ", listeners_.address.port);
+      connection.unsent += sealed(connection.out, frame(direct ? kWelcome : other));
+      flush(id);
+      WEFT_CHECK(direct, "came by the port of another program, which relays to this one");
       unproven_.erase(id);
       return;
     }
@@ -222,7 +239,7 @@ class StoreServer::Loop {
   void deliver(const std::vector<Outgoing>& out) {
     for (const Outgoing& message : out)
       if (const auto found = connections_.find(message.to); found != connections_.end())
-        found->second.unsent += message.frame;
+        found->second.unsent += sealed(found->second.out, message.frame);
     for (const Outgoing& message : out)
       if (connections_.contains(message.to)) flush(message.to);
   }

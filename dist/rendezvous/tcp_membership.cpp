@@ -36,6 +36,7 @@ class TcpMembership::Client {
     if (joined_) return;
     lock.unlock();
     end();
+    if (failure_) fail("membership: ", failure_->reason);
     fail("membership: ", refused_.empty()
                              ? str("rank 0 at ", connection_.endpoint.text(), " does not answer rank ", options.rank)
                              : refused_);
@@ -83,7 +84,7 @@ class TcpMembership::Client {
 
   void send(const std::string& frame) {
     const std::lock_guard one(send_mutex_);
-    const int error = send_all(connection_.socket.fd(), frame, Clock::now() + kSendPatience);
+    const int error = send_all(connection_.socket.fd(), sealed(connection_.out, frame), Clock::now() + kSendPatience);
     if (error != 0) ::shutdown(connection_.socket.fd(), SHUT_RDWR);  // the thread notices
   }
 

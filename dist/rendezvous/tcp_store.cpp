@@ -36,7 +36,7 @@ class TcpStore::Client {
     reader_.join();
   }
 
-  const Endpoint& endpoint() const { return connection_.endpoint; }
+  const StoreConnection& connection() const { return connection_; }
 
   template <class... Fields>
   Answer ask(MessageKind kind, const std::string& key, Milliseconds wait, const Fields&... fields) {
@@ -69,7 +69,8 @@ class TcpStore::Client {
 
   void send(const std::string& frame, TimePoint deadline) {
     const std::lock_guard one(send_mutex_);
-    if (const int error = send_all(connection_.socket.fd(), frame, deadline); error != 0) break_off(error_words(error));
+    const int error = send_all(connection_.socket.fd(), sealed(connection_.out, frame), deadline);
+    if (error != 0) break_off(error_words(error));
   }
 
   void break_off(const std::string& why) {
@@ -122,7 +123,8 @@ TcpStore::TcpStore(StoreConnection connection, std::string who)
     : client_(std::make_unique<Client>(std::move(connection), std::move(who))) {}
 TcpStore::~TcpStore() = default;
 
-const Endpoint& TcpStore::endpoint() const { return client_->endpoint(); }
+const Endpoint& TcpStore::endpoint() const { return client_->connection().endpoint; }
+std::string TcpStore::secret() const { return client_->connection().secret; }
 
 void TcpStore::set(const std::string& key, const std::string& value) {
   WEFT_CHECK(value.size() <= kMaxValue, "store: expected a value of at most ", kMaxValue, " bytes for '",

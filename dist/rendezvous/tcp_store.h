@@ -17,6 +17,7 @@ class TcpStore : public Store {
 
   /// Where the server was found.
   const Endpoint& endpoint() const;
+  std::string secret() const override;
 
   void set(const std::string& key, const std::string& value) override;
   std::string get(const std::string& key, Milliseconds timeout) override;

@@ -72,6 +72,24 @@ TEST(Init, AllRanksRunTheSameCollectives) {
   }
 }
 
+TEST(Init, AllRanksProtectTensorsAlike) {
+  WEFT_NEEDS_GLOO();
+  for (const char* other : {"mac", "encrypt", "pigeon"}) {
+    const std::string port = free_port();
+    Ranks ranks;
+    for (int rank = 0; rank < 2; ++rank)
+      ranks.push_back(std::make_unique<Child>(std::vector<std::string>{INIT_PROGRAM, "sum"},
+                                              by_hand(rank, 2, port, {str("WEFT_SECURE=", rank == 0 ? "mac" : other)})));
+    const bool alike = other == std::string("mac");
+    EXPECT_EQ(ranks[1]->exit_code(), alike ? 0 : 1);
+    EXPECT_THAT(ranks[1]->output(),
+                HasSubstr(alike                           ? "gloo, sum 3\n"
+                          : other == std::string("pigeon") ? "WEFT_SECURE: expected off, mac or encrypt, got 'pigeon'"
+                                                           : "process group gloo: rank 0 has WEFT_SECURE=mac, rank 1 "
+                                                             "encrypt: set the same on all ranks"));
+  }
+}
+
 TEST(Init, RanksMeetInAFolder) {
   WEFT_NEEDS_GLOO();
   const test::TemporaryFolder folder;

@@ -39,6 +39,7 @@ class MemoryStore final : public Store {
     values_.erase(key);
     counters_.erase(key);
   }
+  std::string secret() const override { return "the secret of one process"; }
 
  private:
   std::mutex mutex_;

@@ -74,8 +74,7 @@ std::vector<std::string> connected_backends() {
 }
 
 std::vector<std::string> with_libraries(std::vector<std::string> names) {
-  for (const char* name : {"mpi", "gloo"})
-    if (std::ranges::find(names, name) != names.end()) names.push_back(std::string(name) + "_library");
+  if (std::ranges::find(names, "mpi") != names.end()) names.push_back("mpi_library");
   return names;
 }
 

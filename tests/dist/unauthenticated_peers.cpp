@@ -58,14 +58,17 @@ TEST(UnauthenticatedPeers, OversizeMessagesEndTheirSender) {
   Meeting meeting;
   TcpStore store = meeting.store();
   StoreConnection rank = meeting.connect();
-  send_all(rank.socket.fd(), std::string("\xff\xff\xff\x7f", 4), Clock::now() + 1s);
+  const std::string length("\xff\xff\xff\x7f", 4);
+  const FrameSeal::Tag tag = rank.out.seal_header(length);
+  send_all(rank.socket.fd(), length + std::string(tag.data(), tag.size()), Clock::now() + 1s);
   EXPECT_TRUE(is_closed(rank.socket));
   EXPECT_TRUE(comes_true([&] { return !meeting.said().empty(); }));
   EXPECT_THAT(meeting.said().back(),
               HasSubstr("is authenticated, but: announces a message of 2147483647 bytes, 1 to 1052672 are allowed"));
 
   StoreConnection other = meeting.connect();
-  send_all(other.socket.fd(), MessageWriter(MessageKind::set).number(1).text(std::string(257, 'k')).text("").frame(),
+  send_all(other.socket.fd(),
+           sealed(other.out, MessageWriter(MessageKind::set).number(1).text(std::string(257, 'k')).text("").frame()),
            Clock::now() + 1s);
   EXPECT_TRUE(is_closed(other.socket));
   EXPECT_TRUE(comes_true([&] { return meeting.said().size() == 2; }));

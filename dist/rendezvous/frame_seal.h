@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "kernels/error.h"
+
+namespace weft::dist {
+
+/// A frame's tag is wrong.
+class ForgedFrame : public Error {
+ public:
+  ForgedFrame();
+};
+
+/// One direction of a connection whose handshake (dist/rendezvous/handshake.h) has given both sides a key. A frame is a
+/// header of fixed length, a tag, and, unless its body is empty, body and tag. Only a holder of the key can compute a tag,
+/// from what is before it and a number that both sides count from 0 on and never send: what was changed, repeated, left
+/// out or moved fails. The header has a tag of its own, since its length says how much to wait for. Tags are Poly1305
+/// under a one-time key that ChaCha20 makes from key and number; with `encrypt` ChaCha20 also hides bodies (the
+/// construction of RFC 8439 without its lengths, which the header tells). One thread at a time.
+class FrameSeal {
+ public:
+  static constexpr size_t kTag = 16, kStep = 64;
+  using Tag = std::array<char, kTag>;
+
+  /// Seals nothing: frames have no tags.
+  FrameSeal();
+  /// `key`: 32 bytes, of this direction alone. Errors: this build has no libsodium.
+  FrameSeal(std::string_view key, bool encrypt);
+  ~FrameSeal();
+  FrameSeal(FrameSeal&& other) noexcept;
+  FrameSeal& operator=(FrameSeal&& other) noexcept;
+
+  explicit operator bool() const { return state_ != nullptr; }
+  bool encrypts() const;
+  /// Bytes after a header, and after a body.
+  size_t tag_bytes() const { return state_ ? kTag : 0; }
+
+  /// The tag to send after a header, which is not encrypted.
+  Tag seal_header(std::string_view header);
+  /// Errors: ForgedFrame.
+  void check_header(std::string_view header, std::string_view tag);
+
+  /// Begins a body.
+  void begin();
+  /// The sender's next bytes of body; all pieces but the last are multiples of kStep long. With `encrypt` what is to be
+  /// sent goes to `to`, which may be `from`; else `to` is not used.
+  void seal(const std::byte* from, std::byte* to, size_t bytes);
+  /// The receiver's next bytes, decrypted where they are; pieces as above.
+  void open(std::byte* data, size_t bytes);
+  /// Ends the body: the tag to send.
+  Tag tag();
+  /// Ends the body. Errors: ForgedFrame.
+  void check(std::string_view tag);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace weft::dist
