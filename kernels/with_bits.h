@@ -6,7 +6,7 @@
 
 namespace weft::kernels {
 
-/// Calls body.operator()<Bits>() with the unsigned integer of the dtype's size, for what moves elements and does not
+/// Calls `body` with the unsigned integer of the dtype's size as its template argument, for what moves elements and does not
 /// compute with them.
 template <class Body>
 void with_bits(DType dtype, Body&& body) {

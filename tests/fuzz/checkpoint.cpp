@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::expect_value_or_error([&] { load_checkpoint(file); });
   if (size <= kSealBytes || data[0] == 0x89) return 0;
   AtomicFile sealed(file, "fuzz");
-  std::filesystem::copy_file(file, sealed.temporary());
+  std::filesystem::copy_file(file, sealed.temporary(), std::filesystem::copy_options::overwrite_existing);
   std::filesystem::resize_file(sealed.temporary(), size - kSealBytes);
   seal(sealed);
   sealed.commit();

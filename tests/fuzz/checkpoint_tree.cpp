@@ -117,7 +117,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   start.integers["step"] = 7;
   tests::write_hdf5_checkpoint(path, start);
   AtomicFile sealed(path, "fuzz");
-  std::filesystem::copy_file(path, sealed.temporary());
+  std::filesystem::copy_file(path, sealed.temporary(), std::filesystem::copy_options::overwrite_existing);
   std::filesystem::resize_file(sealed.temporary(), std::filesystem::file_size(path) - kSealBytes);
   const hid_t file = H5Fopen(sealed.temporary().c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
   if (file < 0) std::abort();
