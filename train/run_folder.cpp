@@ -80,7 +80,8 @@ void begin_new_run(const RunFolder& folder, const NewRun& how) {
     if (const std::string name = entry.path().filename().string(); is_of_a_run(name) || is_one_of(name, how.own_names))
       files.push_back(name);
   std::sort(files.begin(), files.end());
-  const auto result = std::find_if(files.begin(), files.end(), is_result);
+  auto result = std::find(files.begin(), files.end(), RunFolder::kLastCheckpoint);  // not the one before it
+  if (result == files.end()) result = std::find_if(files.begin(), files.end(), is_result);
   WEFT_CHECK(how.overwrite || result == files.end(), "run folder: expected a new folder, got ", folder.path().string(),
              " with ", *result, " of another run. ", how.flags, ", --overwrite replaces it");
   for (const std::string& name : files) fs::remove_all(folder.file(name));
