@@ -3,6 +3,7 @@
 #include "core/ops/add.h"
 #include "core/ops/affine.h"
 #include "core/ops/clamp.h"
+#include "core/ops/compare.h"
 #include "core/ops/div.h"
 #include "core/ops/elu.h"
 #include "core/ops/gelu.h"
@@ -47,6 +48,8 @@ const AddCases cases{
     {"clamp", {{{3, 5}, Values::apart}}, [](const Inputs& x) { return clamp(x[0], -0.5, 0.5); }},
     {"clamp_whole", {{{3, 50}, Values::apart}}, [](const Inputs& x) { return clamp(x[0], -2, 3); }},
     {"elu", {{{3, 5}, Values::apart}}, [](const Inputs& x) { return elu(x[0], 0.7); }},
+    {"isnan", {{{3, 9}, Values::apart}}, [](const Inputs& x) { return isnan(sqrt(x[0])); }, 1, true, false},
+    {"isfinite", {{{3, 9}, Values::apart}}, [](const Inputs& x) { return isfinite(sqrt(x[0])); }, 1, true, false},
     {"affine", {{{3, 5}}}, [](const Inputs& x) { return affine(x[0], -1.5, 0.25); }},
     {"pow_number", {{{3, 5}, Values::positive}}, [](const Inputs& x) { return pow(x[0], 2.5); }},
     {"pow_square_of_negative", {{{3, 5}, Values::apart}}, [](const Inputs& x) { return pow(x[0], 2); }},
