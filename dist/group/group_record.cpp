@@ -102,6 +102,11 @@ void GroupRecord::publish(const std::string& reason, bool announce) noexcept {
   }
 }
 
+void GroupRecord::wait_for_failure(Milliseconds time) {
+  std::unique_lock lock(mutex_);
+  failed_.wait_for(lock, time, [&] { return !failure_.empty(); });
+}
+
 void GroupRecord::wait_for_explanation(Milliseconds time) {
   const Clock::time_point end = Clock::now() + time;
   while (Clock::now() < end) {

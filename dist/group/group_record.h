@@ -53,6 +53,8 @@ class GroupRecord {
   void publish(const std::string& reason, bool announce) noexcept;
   /// Waits for what the membership or another rank has to say of a connection that broke.
   void wait_for_explanation(Milliseconds time);
+  /// Waits until this rank has failed or heard of a failure, `time` at most.
+  void wait_for_failure(Milliseconds time);
 
   /// `all_reduce #412 'fc.bias' f32[1000] of group world`.
   std::string describe(const Collective& collective) const;

@@ -22,6 +22,7 @@ namespace {
 
 // How long a broken connection may take to be explained by the membership.
 constexpr Milliseconds kExplanation{3000};
+constexpr Milliseconds kNews{1500};  // what another rank says arrives with a look(), within a second
 constexpr int kLooksPerSecond = 20;
 
 /// A collective that a communication thread runs: when it is done, so are its copies to the device.
@@ -215,7 +216,12 @@ class HostGroup final : public ProcessGroup, private Watched, private HostWork::
   std::string end(const Collective& c, const LinkError& error, bool explained = false) {
     using Kind = LinkError::Kind;
     std::string reason = error.what();
-    if (error.kind == Kind::deadline) reason = record_->past_deadline(c, collectives_->waits_for());
+    if (error.kind == Kind::deadline) {
+      const std::vector<int> waits_for = collectives_->waits_for();
+      // A rank that cannot tell who is missing lets one speak first that can.
+      if (waits_for.empty() && !record_->membership) record_->wait_for_failure(kNews);
+      reason = record_->past_deadline(c, waits_for);
+    }
     if (error.kind == Kind::lost && !explained) record_->wait_for_explanation(kExplanation);
     record_->log.change(c.entry, FlightLog::State::failed);
     using Cause = GroupRecord::Cause;
