@@ -457,7 +457,7 @@ class TcpLink final : public Link {
     }
   }
 
-  /// Receives into the body that is awaited and, behind it, into the buffer. False: nothing more has arrived.
+  /// Receives into the body that is awaited and then into the buffer. False: nothing more has arrived.
   static bool read_some(Peer& peer) {
     if (peer.begin > 0) {
       std::memmove(peer.buffer.data(), peer.buffer.data() + peer.begin, peer.end - peer.begin);
