@@ -92,17 +92,26 @@ void Workers::start(const std::vector<std::string>& command, const Worker& worke
 }
 
 std::optional<Ending> Workers::take_ended() {
-  for (const auto& [process, rank] : running_) {
-    int status = 0;
-    const pid_t ended = ::waitpid(process, &status, WNOHANG);
-    if (ended != process) continue;
-    const Ending ending{rank, status};
-    ::kill(-process, SIGKILL);  // the rank's remaining processes
-    keeper_.forget(process);
-    running_.erase(process);
-    return ending;
-  }
-  return std::nullopt;
+  const auto find_ended = [this](bool by_signal) -> pid_t {
+    for (const auto& [process, rank] : running_) {
+      siginfo_t info{};
+      if (::waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+          info.si_pid == process && (!by_signal || info.si_code != CLD_EXITED))
+        return process;
+    }
+    return 0;
+  };
+  pid_t process = find_ended(false);
+  if (process == 0) return std::nullopt;
+  // A rank that a signal ended is why others have failed since, even if one of them was found first.
+  if (const pid_t cause = find_ended(true)) process = cause;
+  int status = 0;
+  ::waitpid(process, &status, 0);
+  const Ending ending{running_.at(process), status};
+  ::kill(-process, SIGKILL);  // the rank's remaining processes
+  keeper_.forget(process);
+  running_.erase(process);
+  return ending;
 }
 
 void Workers::signal(int number) const {

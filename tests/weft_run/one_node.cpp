@@ -61,6 +61,30 @@ TEST(OneNode, SignalIsNamedAndDeafRanksAreKilled) {
   EXPECT_THAT(run.output(), HasSubstr("weft-run: rank 1 was ended by signal 11 (Segmentation fault)\n"));
 }
 
+TEST(OneNode, ASignalIsNamedBeforeTheErrorsThatFollow) {
+  WEFT_NEEDS_SODIUM();
+  const test::TemporaryFolder folder;
+  const std::string lost = (folder.path() / "lost").string();
+  Child run(line({"--nproc_per_node=2"},
+                 "echo \"rank $RANK process $$ .\"; while [ ! -e " + lost + " ]; do sleep 0.01; done; exit 3"));
+  ASSERT_TRUE(run.prints(" .\n", 2));
+  const auto process_of = [&](const std::string& rank) {
+    const std::string before = "rank " + rank + " process ";
+    return static_cast<pid_t>(std::stol(run.output().substr(run.output().find(before) + before.size())));
+  };
+  const auto has_ended = [](pid_t process) {
+    std::ifstream in("/proc/" + std::to_string(process) + "/stat");
+    return std::string(std::istreambuf_iterator<char>(in), {}).find(") Z ") != std::string::npos;
+  };
+  run.signal(SIGSTOP);  // so that both have ended when weft-run looks
+  ::kill(process_of("1"), SIGKILL);
+  std::ofstream(lost) << "rank 1";
+  for (int i = 0; i < 1000 && !(has_ended(process_of("0")) && has_ended(process_of("1"))); ++i) ::usleep(10'000);
+  run.signal(SIGCONT);
+  EXPECT_EQ(run.exit_code(), 128 + SIGKILL);
+  EXPECT_THAT(run.output(), HasSubstr("weft-run: rank 1 was ended by signal 9 (Killed)\n"));
+}
+
 TEST(OneNode, RestartsAllAsOftenAsAllowed) {
   WEFT_NEEDS_SODIUM();
   const std::string script =
