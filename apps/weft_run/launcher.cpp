@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <utility>
 
 #include "apps/weft_run/nodes.h"
 #include "apps/weft_run/workers.h"
@@ -119,9 +120,13 @@ class Launcher {
   /// Nothing if all ranks of all nodes ended with 0.
   std::optional<RoundFailure> run_round(Nodes& nodes, int round) {
     Workers workers(options_.command, workers_of(nodes, round), keeper_);
+    bool failed = false;
     while (true) {
-      while (const std::optional<Ending> ending = workers.take_ended())
+      while (std::optional<Ending> ending = workers.take_ended())
         if (ending->code() != 0) {
+          // A rank that a signal ended is why others fail, but takes longer to be gone than they to hear of it.
+          if (!std::exchange(failed, true) && ending->code() < 128)
+            if (const std::optional<Ending> cause = workers.take_killed(std::chrono::milliseconds(300))) ending = cause;
           // A rank that asks to submit its job again is not restarted here.
           const bool may_restart = stop_signal_ == 0 && ending->code() != train::kExitRequeue;
           nodes.fail(round, {ending->code(), may_restart, ending->text()});

@@ -91,20 +91,17 @@ void Workers::start(const std::vector<std::string>& command, const Worker& worke
              worker.log.empty() ? "" : " with its log " + printable(worker.log), ": ", dist::error_words(number));
 }
 
-std::optional<Ending> Workers::take_ended() {
-  const auto find_ended = [this](bool by_signal) -> pid_t {
-    for (const auto& [process, rank] : running_) {
-      siginfo_t info{};
-      if (::waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-          info.si_pid == process && (!by_signal || info.si_code != CLD_EXITED))
-        return process;
-    }
-    return 0;
-  };
-  pid_t process = find_ended(false);
-  if (process == 0) return std::nullopt;
-  // A rank that a signal ended is why others have failed since, even if one of them was found first.
-  if (const pid_t cause = find_ended(true)) process = cause;
+pid_t Workers::find_ended(bool by_signal) const {
+  for (const auto& [process, rank] : running_) {
+    siginfo_t info{};
+    if (::waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        info.si_pid == process && (!by_signal || info.si_code != CLD_EXITED))
+      return process;
+  }
+  return 0;
+}
+
+Ending Workers::take(pid_t process) {
   int status = 0;
   ::waitpid(process, &status, 0);
   const Ending ending{running_.at(process), status};
@@ -112,6 +109,21 @@ std::optional<Ending> Workers::take_ended() {
   keeper_.forget(process);
   running_.erase(process);
   return ending;
+}
+
+std::optional<Ending> Workers::take_ended() {
+  const pid_t process = find_ended(/*by_signal=*/false);
+  if (process == 0) return std::nullopt;
+  return take(process);
+}
+
+std::optional<Ending> Workers::take_killed(std::chrono::milliseconds time) {
+  const dist::TimePoint deadline = dist::Clock::now() + time;
+  do {
+    if (const pid_t process = find_ended(/*by_signal=*/true)) return take(process);
+    ::usleep(5000);
+  } while (!running_.empty() && dist::Clock::now() < deadline);
+  return std::nullopt;
 }
 
 void Workers::signal(int number) const {

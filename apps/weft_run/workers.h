@@ -2,6 +2,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -41,6 +42,8 @@ class Workers {
   bool empty() const { return running_.empty(); }
   /// The next rank that has ended, if one has.
   std::optional<Ending> take_ended();
+  /// One that a signal has ended, or ends within `time`.
+  std::optional<Ending> take_killed(std::chrono::milliseconds time);
   void signal(int number) const;
   /// SIGTERM, then after `grace` seconds SIGKILL; returns when all have ended.
   void stop(int grace);
@@ -49,6 +52,10 @@ class Workers {
   void start(const std::vector<std::string>& command, const Worker& worker);
 
   Keeper& keeper_;
+  /// The first that has ended and was not taken; 0: none.
+  pid_t find_ended(bool by_signal) const;
+  Ending take(pid_t process);
+
   std::map<pid_t, int> running_;  // process and rank
 };
 
