@@ -3,19 +3,23 @@
 
 namespace weft::nn {
 
-Conv2d::Conv2d(int64_t in, int64_t out, Size2d kernel, Conv2dOptions geometry, Conv2dWeights weights)
-    : options(geometry) {
-  WEFT_CHECK(in > 0 && out > 0 && kernel.h > 0 && kernel.w > 0, "Conv2d: expected positive sizes, got in = ", in,
-             ", out = ", out, ", kernel = ", kernel.h, "x", kernel.w);
-  WEFT_CHECK(options.groups > 0 && in % options.groups == 0 && out % options.groups == 0,
-             "Conv2d: groups = ", options.groups, " must divide in = ", in, " and out = ", out);
-  weight = Tensor::empty({out, kernel.h, kernel.w, in / options.groups});
+void make_conv2d_weights(Tensor& weight, Tensor& bias, const Conv2dSizes& s, const Conv2dWeights& weights) {
+  WEFT_CHECK(s.in > 0 && s.out > 0 && s.kernel.h > 0 && s.kernel.w > 0, s.layer,
+             ": expected positive sizes, got in = ", s.in, ", out = ", s.out, ", kernel = ", s.kernel.h, "x", s.kernel.w);
+  WEFT_CHECK(s.groups > 0 && s.in % s.groups == 0 && s.out % s.groups == 0, s.layer, ": groups = ", s.groups,
+             " must divide in = ", s.in, " and out = ", s.out);
+  weight = Tensor::empty({s.outer, s.kernel.h, s.kernel.w, s.inner / s.groups});
   init_weight_(weight, weights.init);
   weight.requires_grad_();
   if (!weights.bias) return;
-  bias = Tensor::empty({out});
+  bias = Tensor::empty({s.out});
   init_bias_(bias, weight, weights.init);
   bias.requires_grad_();
+}
+
+Conv2d::Conv2d(int64_t in, int64_t out, Size2d kernel, Conv2dOptions geometry, Conv2dWeights weights)
+    : options(geometry) {
+  make_conv2d_weights(weight, bias, {"Conv2d", in, out, kernel, options.groups, /*outer=*/out, /*inner=*/in}, weights);
 }
 
 Tensor Conv2d::forward(const Tensor& x) const { return conv2d(x, weight, bias, options); }

@@ -12,6 +12,17 @@ struct Conv2dWeights {
   Init init = Init::kaiming_uniform;
 };
 
+/// Of a convolution or a transposed one; `layer` is its name in errors.
+struct Conv2dSizes {
+  const char* layer;
+  int64_t in, out;
+  Size2d kernel;
+  int64_t groups, outer, inner;
+};
+/// Checks the sizes of a (transposed) convolution, and gives `weight` its sizes [outer, R, S, inner / groups] and first
+/// values, `bias` [out] too where it has one. Errors: sizes that are not positive, groups that do not divide in and out.
+void make_conv2d_weights(Tensor& weight, Tensor& bias, const Conv2dSizes& sizes, const Conv2dWeights& weights);
+
 /// y [N, P, Q, out] = convolution of x [N, H, W, in] with weight [out, R, S, in / groups] (OHWI; files hold OIHW).
 struct Conv2d : Module {
   Tensor weight, bias;

@@ -6,17 +6,8 @@ namespace weft::nn {
 ConvTranspose2d::ConvTranspose2d(int64_t in, int64_t out, Size2d kernel, ConvTranspose2dOptions geometry,
                                  Conv2dWeights weights)
     : options(geometry) {
-  WEFT_CHECK(in > 0 && out > 0 && kernel.h > 0 && kernel.w > 0, "ConvTranspose2d: expected positive sizes, got in = ",
-             in, ", out = ", out, ", kernel = ", kernel.h, "x", kernel.w);
-  WEFT_CHECK(options.groups > 0 && in % options.groups == 0 && out % options.groups == 0,
-             "ConvTranspose2d: groups = ", options.groups, " must divide in = ", in, " and out = ", out);
-  weight = Tensor::empty({in, kernel.h, kernel.w, out / options.groups});
-  init_weight_(weight, weights.init);
-  weight.requires_grad_();
-  if (!weights.bias) return;
-  bias = Tensor::empty({out});
-  init_bias_(bias, weight, weights.init);
-  bias.requires_grad_();
+  make_conv2d_weights(weight, bias, {"ConvTranspose2d", in, out, kernel, options.groups, /*outer=*/in, /*inner=*/out},
+                      weights);
 }
 
 Tensor ConvTranspose2d::forward(const Tensor& x) const { return conv_transpose2d(x, weight, bias, options); }

@@ -21,7 +21,7 @@ import time
 
 RANKS = 3
 DEADLINE = 20  # seconds in which the others must have noticed a death, on a crowded machine
-RUN = ("--data random:96x8x8x3 --model resnet8 --augment cifar --batch-size 8 --epochs 24 --workers 0 --lr 0.02 --device cpu "
+RUN = ("--data random:96x8x8x3 --model resnet8 --augment cifar --batch-size 8 --epochs 240 --workers 0 --lr 0.02 --device cpu "
        "--backend gloo --resume auto").split()
 
 
@@ -86,7 +86,7 @@ def wait_until_gone(pids, seconds):
 def kill_one(folder, seed, launcher, program, whole):
     draw = random.Random(seed)
     job = Job(folder, f"killed_{seed}", launcher, program, restarts=1)
-    job.wait_for_epochs(draw.randint(1, 18))
+    job.wait_for_epochs(draw.randint(1, 100))
     time.sleep(draw.random() * 0.2)
     ranks = job.ranks()
     if len(ranks) != RANKS:
