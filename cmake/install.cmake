@@ -22,15 +22,22 @@ foreach(folder kernels core io nn optim data dist train apps/support)
           PATTERN "hdf5_handle.h" EXCLUDE PATTERN "hdf5_library.h" EXCLUDE)  # need HDF5's own headers
 endforeach()
 
+# What kernels of somebody's own are written with (cmake/weft_kernel.cmake): the helpers of Weft's, and the emulated GPU's CUDA.
+install(DIRECTORY kernels/cuda DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft/kernels FILES_MATCHING PATTERN "*.cuh")
+install(DIRECTORY emulator/source emulator/machine DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft/emulator FILES_MATCHING PATTERN "*.h")
+
 install(TARGETS weft_kernels weft_core weft_io weft_nn weft_optim weft_data weft_dist weft_train weft_support weft_weft
         EXPORT weft-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 set(weft_cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
 install(EXPORT weft-targets NAMESPACE weft:: DESTINATION ${weft_cmake_folder})
+set(WEFT_SIMT_INCLUDE ${CMAKE_INSTALL_INCLUDEDIR}/weft/emulator/source/include)
+get_target_property(WEFT_SIMT_OPTIONS weft_simt_flags INTERFACE_COMPILE_OPTIONS)
+list(FILTER WEFT_SIMT_OPTIONS EXCLUDE REGEX "^-W|^\\$<")
 configure_package_config_file(cmake/weft-config.cmake.in ${PROJECT_BINARY_DIR}/weft-config.cmake
-                              INSTALL_DESTINATION ${weft_cmake_folder})
+                              INSTALL_DESTINATION ${weft_cmake_folder} PATH_VARS WEFT_SIMT_INCLUDE)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/weft-config-version.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/weft-config.cmake ${PROJECT_BINARY_DIR}/weft-config-version.cmake
-        DESTINATION ${weft_cmake_folder})
+install(FILES ${PROJECT_BINARY_DIR}/weft-config.cmake ${PROJECT_BINARY_DIR}/weft-config-version.cmake cmake/weft_kernel.cmake
+              cmake/launch_syntax.cmake DESTINATION ${weft_cmake_folder})
 
 option(WEFT_INSTALL_STRIPPED "Installed libraries and programs have no debug lines" ON)
 set(cuda_libraries "")
@@ -47,3 +54,21 @@ install(CODE "
   set(CUDA_LIBRARIES \"${cuda_libraries}\")
   include(${PROJECT_SOURCE_DIR}/cmake/installed.cmake)
 ")
+
+# cpack -G DEB in the build folder: one Debian package of what is installed. It depends on what a program that links Weft is built
+# with, the rows `build` of tools/packages.txt. CUDA's own packages are named by nobody: they have other names at each site.
+set(needed "")
+file(STRINGS tools/packages.txt rows REGEX "\\| build ")
+foreach(row ${rows})
+  string(REGEX REPLACE " *\\|.*" "" package "${row}")
+  list(APPEND needed ${package})
+endforeach()
+list(REMOVE_ITEM needed ninja-build ccache)
+list(JOIN needed ", " CPACK_DEBIAN_PACKAGE_DEPENDS)
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_CONTACT "The Weft developers")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION devel)
+set(CPACK_DEBIAN_COMPRESSION_TYPE zstd)
+include(CPack)

@@ -2,26 +2,14 @@
 // Compiled instead of the .cu files for a device that this build leaves out, named WEFT_DEVICE: each of its kernels
 // throws.
 #include "kernels/cuda/attention_lengths.h"
-#include "kernels/kernel.h"
+#include "kernels/cuda/no_device.cuh"
 #include "kernels/runtime.h"
 
-namespace weft::kernels::WEFT_DEVICE {
-static constexpr const char* kDevice = "device " WEFT_DEVICE_NAME;
-[[noreturn]] static void missing(const char* name) { fail(name, WEFT_NO_DEVICE); }
-}  // namespace weft::kernels::WEFT_DEVICE
-
-#undef WEFT_KERNEL
-#define WEFT_KERNEL(kernel_name, ...)                      \
-  namespace WEFT_DEVICE {                                  \
-  void kernel_name(__VA_ARGS__);                           \
-  void kernel_name(__VA_ARGS__) { missing(#kernel_name); } \
-  }                                                        \
-  static_assert(true)
-
-#pragma GCC diagnostic ignored "-Wunused-parameter"
 #include "contracts.h"  // written by CMake: includes every contract header
 
 namespace weft::kernels::WEFT_DEVICE {
+
+static constexpr const char* kDevice = "device " WEFT_DEVICE_NAME;
 
 void attention_lengths(const Queue&, int32_t*, const View&, int64_t, int64_t) { missing("attention_lengths"); }
 void attention_clear_results(const Queue&, const View&, const View&, const View&) {

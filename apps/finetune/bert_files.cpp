@@ -6,6 +6,7 @@
 
 #include "apps/finetune/state_weights.h"
 #include "io/atomic_file.h"
+#include "io/file_bytes.h"
 #include "io/safetensors.h"
 #include "train/load_weights.h"
 
@@ -66,6 +67,42 @@ fs::path weights_file(const fs::path& path) {
   for (const char* name : {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"})
     if (fs::exists(path / name)) return path / name;
   fail("--weights ", path.string(), ": expected model.safetensors or pytorch_model.bin in this folder");
+}
+
+nn::BertOptions configured(const fs::path& weights, nn::BertOptions sizes, bool with_dropout) {
+  const fs::path path = weights_file(weights).parent_path() / "config.json";
+  if (!fs::exists(path)) return sizes;
+  const std::string text = read_text(path, "configuration");
+  try {
+    const auto json = nlohmann::json::parse(text);
+    const auto only = [&](const char* key, const std::string& known) {
+      const std::string value = json.value(key, known);
+      WEFT_CHECK(value == known, path.string(), ": expected ", key, " '", known, "', got '", value, "'");
+    };
+    only("model_type", "bert");
+    only("hidden_act", "gelu");
+    only("position_embedding_type", "absolute");
+    const auto take = [&](const char* key, int64_t& size, int64_t most) {
+      size = json.value(key, size);
+      WEFT_CHECK(size >= 1 && size <= most, path.string(), ": expected ", key, " of 1 to ", most, ", got ", size);
+    };
+    take("max_position_embeddings", sizes.positions, 1 << 20);
+    take("type_vocab_size", sizes.token_types, 1 << 20);
+    take("hidden_size", sizes.width, 1 << 20);
+    take("num_hidden_layers", sizes.depth, 1 << 10);
+    take("num_attention_heads", sizes.heads, 1 << 10);
+    take("intermediate_size", sizes.hidden, 1 << 20);
+    sizes.eps = json.value("layer_norm_eps", sizes.eps);
+    if (with_dropout) {
+      sizes.dropout = json.value("hidden_dropout_prob", sizes.dropout);
+      const double attention = json.value("attention_probs_dropout_prob", sizes.dropout);
+      WEFT_CHECK(attention == sizes.dropout, path.string(), ": two rates of dropout, ", sizes.dropout, " and ",
+                 attention, " of attention. Choose one by --dropout");
+    }
+  } catch (const nlohmann::json::exception& error) {
+    fail(path.string(), ": expected Hugging Face's configuration of a BERT, got '", error.what(), "'");
+  }
+  return sizes;
 }
 
 bool load_bert(nn::Bert& model, const fs::path& given) {

@@ -17,6 +17,11 @@ std::string standard_weights(const std::string& model);
 /// Errors: a folder without any of them.
 std::filesystem::path weights_file(const std::filesystem::path& path);
 
+/// `sizes`, as far as a config.json beside the weights (a file or folder) says otherwise: width, depth, heads and the like, and
+/// with `with_dropout` the dropout. Vocabulary and classes stay. Errors: it is no JSON; another kind of model than BERT;
+/// two rates of dropout, of which Weft's BERT has one.
+nn::BertOptions configured(const std::filesystem::path& weights, nn::BertOptions sizes, bool with_dropout);
+
 /// Copies Hugging Face's weights into the model. The classifier may be missing (it keeps its own start), heads of
 /// pre-training are left out, and the encoder may stand without its `bert.`. Returns whether the classifier was there.
 /// Errors: other names or shapes that do not fit.

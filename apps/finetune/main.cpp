@@ -34,9 +34,10 @@ data::WordPiece make_pieces(const Options& options, const data::TextTable& train
 std::shared_ptr<Classifier> make_model(const Options& options, int64_t classes, const data::WordPiece& pieces) {
   manual_seed(static_cast<uint64_t>(options.seed));
   nn::BertOptions sizes = nn::bert_options(options.model);
+  if (options.weights != "random") sizes = configured(options.weights, sizes, options.dropout < 0);
   sizes.vocabulary = pieces.size();
   sizes.classes = classes;
-  sizes.dropout = options.dropout;
+  if (options.dropout >= 0) sizes.dropout = options.dropout;
   auto model = std::make_shared<Classifier>(sizes);
   if (options.weights != "random") {
     const bool whole = load_bert(*model, options.weights);

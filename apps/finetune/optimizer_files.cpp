@@ -66,7 +66,10 @@ Numbering number(const optim::Optimizer& optimizer, int64_t depth) {
   return result;
 }
 
-std::string file_of_rank(int rank, int ranks) { return ranks == 1 ? "rng_state.pth" : str("rng_state_", rank, ".pth"); }
+/// Not rng_state.pth: Hugging Face's Trainer ends in an error where that lacks Python's, numpy's and PyTorch's generators.
+std::string file_of_rank(int rank, int ranks) {
+  return ranks == 1 ? "weft_rng_state.pth" : str("weft_rng_state_", rank, ".pth");
+}
 
 }  // namespace
 
@@ -178,7 +181,9 @@ void save_generators(const fs::path& folder, const std::vector<Generator>& of_ra
 }
 
 bool load_generator(const fs::path& folder, int rank, int ranks, Generator& generator) {
-  const fs::path file = folder / file_of_rank(rank, ranks);
+  const std::string name = file_of_rank(rank, ranks);
+  fs::path file = folder / name;
+  if (!fs::exists(file)) file = folder / name.substr(std::string("weft_").size());  // as earlier versions called it
   if (!fs::exists(file)) return false;
   const std::string path = file.string();
   const TorchObject all = read_torch(file);

@@ -23,7 +23,7 @@ int64_t load_scheduler(const std::filesystem::path& folder);
 
 /// The random generators of all ranks, on their devices. All ranks call it.
 std::vector<Generator> generators_of_ranks(const dist::World& world);
-/// FOLDER/rng_state.pth, or rng_state_RANK.pth of several ranks: `{"weft": {"philox_seed", "philox_offset"}}`.
+/// FOLDER/weft_rng_state.pth, or weft_rng_state_RANK.pth of several ranks: `{"weft": {"philox_seed", "philox_offset"}}`.
 void save_generators(const std::filesystem::path& folder, const std::vector<Generator>& of_ranks);
 /// False: there is none of this rank among so many.
 bool load_generator(const std::filesystem::path& folder, int rank, int ranks, Generator& generator);

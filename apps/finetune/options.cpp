@@ -22,7 +22,8 @@ void take_precision(const std::string& word, Options& o) {
 std::vector<std::string> spelled_out(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == "--overwrite-output-dir" || arguments[i] == "--overwrite_output_dir") arguments[i] = "--overwrite";
+    if (arguments[i] == "--overwrite-output-dir" || arguments[i] == "--overwrite_output_dir")
+      arguments[i] = "--overwrite";
     const bool bare = i + 1 == arguments.size() || arguments[i + 1].starts_with("--");
     if (bare && (arguments[i] == "--resume-from-checkpoint" || arguments[i] == "--resume_from_checkpoint"))
       arguments[i] += "=last";
@@ -35,7 +36,9 @@ std::vector<std::string> spelled_out(int argc, char** argv) {
 bool parse_options(int argc, char** argv, Options& o) {
   support::Flags flags("finetune", "Trains BERT to classify sentences or pairs of them.");
   flags.add("data", o.data, "folder with train.tsv and dev.tsv: GLUE's SST-2 or MRPC, or columns text and label");
-  flags.add_choice("model", o.model, nn::bert_names(), "bert_base: 12 layers, 768 wide; bert_tiny: 2 layers, 128 wide");
+  flags.add_choice(
+      "model", o.model, nn::bert_names(),
+      "bert_base: 12 layers, 768 wide; bert_tiny: 2 layers, 128 wide; config.json beside the weights says more");
   flags.add(
       "weights", o.weights,
       "auto, random, or a file or folder under Hugging Face's names (model.safetensors, pytorch_model.bin); auto: for "
@@ -54,7 +57,8 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("warmup-ratio", o.warmup_ratio, "share of the steps in which the rate rises from 0",
             {.min = 0, .max = 0.99});
   flags.add("max-grad-norm", o.max_grad_norm, "largest norm of the gradient", {.min = 0, .above = true});
-  flags.add("dropout", o.dropout, "of a model with random weights", {.min = 0, .max = 0.9});
+  flags.add("dropout", o.dropout, "of all layers; -1: as config.json beside the weights says, else 0.1",
+            {.min = -1, .max = 0.9});
   flags.add("logging-steps", o.logging_steps, "a line of loss and rate after so many steps", {.min = 1});
   flags.add("save-steps", o.save_steps, "a folder checkpoint-N after so many steps, and at the end", {.min = 1});
   flags.add_choice("precision", o.precision, {"f32", "bf16"}, "bf16: products in bf16, weights in f32");

@@ -25,7 +25,7 @@ struct Options {
   train::AverageOptions averages;
   double warmup_ratio = 0;
   double max_grad_norm = 1;
-  double dropout = 0.1;
+  double dropout = -1;  ///< below 0: as the configuration beside the weights says, else 0.1
   int64_t logging_steps = 500;
   int64_t save_steps = 500;
   std::string precision = "f32";

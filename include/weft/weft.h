@@ -5,6 +5,7 @@
 #include "apps/support/flags.h"
 #include "core/autocast.h"
 #include "core/autograd.h"
+#include "core/check_gradient.h"
 #include "core/choose_device.h"
 #include "core/flat_parameters.h"
 #include "core/graph.h"

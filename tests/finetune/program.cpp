@@ -103,8 +103,38 @@ TEST(Finetune, SaysWhichWeightsDoNotFit) {
       "--data " + (folder / "data") + " --weights " + (folder / "empty"), 1,
       "--weights " + (folder / "empty") + ": expected model.safetensors or pytorch_model.bin in this folder");
   ASSERT_EQ(finetune("--data " + (folder / "data") + kTiny + "--epochs 1", folder).exit_code, 0);
+  std::filesystem::remove(folder / "run/checkpoint-12/config.json");  // which says that they are bert_tiny's
   expect_refusal("--data " + (folder / "data") + " --model bert_base --weights " + (folder / "run/checkpoint-12"), 1,
                  "--weights " + (folder / "run/checkpoint-12/model.safetensors"));
+}
+
+TEST(Finetune, TakesSizesAndDropoutOfTheConfigurationBesideTheWeights) {
+  const TemporaryFolder folder;
+  write_sentences(folder / "data");
+  const std::string data = "--data " + (folder / "data") + " --epochs 1 --max-steps 2 ";
+  finetune(data + "--model bert_tiny --vocab-size 100 --dropout 0.25", folder, "first");
+  const std::string weights = folder / "first/checkpoint-2", config = weights + "/config.json";
+  // bert_base is the default of --model: its sizes would not fit.
+  const Outcome run = finetune(data + "--weights " + weights, folder, "second");
+  ASSERT_TRUE(run.exit_code == 0 || run.exit_code == 75) << run.output;
+  auto json = nlohmann::json::parse(read_text(folder / "second/checkpoint-2/config.json"));
+  EXPECT_EQ(json["hidden_size"], 128);
+  EXPECT_EQ(json["hidden_dropout_prob"], 0.25);
+  const auto error_of = [&](const char* key, const nlohmann::json& value) {
+    auto changed = json;
+    changed[key] = value;
+    write(config, changed.dump());
+    const Outcome refused = finetune(data + "--weights " + weights, folder, "third");
+    EXPECT_EQ(refused.exit_code, 1) << refused.output;
+    return refused.output;
+  };
+  EXPECT_THAT(error_of("model_type", "roberta"), HasSubstr("config.json: expected model_type 'bert', got 'roberta'"));
+  EXPECT_THAT(error_of("attention_probs_dropout_prob", 0.5),
+              HasSubstr("two rates of dropout, 0.25 and 0.5 of attention"));
+  EXPECT_THAT(error_of("num_hidden_layers", int64_t{1} << 40),
+              HasSubstr("expected num_hidden_layers of 1 to 1024, got"));
+  EXPECT_THAT(error_of("hidden_size", "wide"),
+              HasSubstr("config.json: expected Hugging Face's configuration of a BERT, got"));
 }
 
 TEST(Finetune, SaysWhatIsWrongWithTheTexts) {

@@ -72,7 +72,7 @@ TEST_F(FinetuneResume, ACheckpointHoldsWhatTheTrainerKeeps) {
   ASSERT_EQ(run.exit_code, 0) << run.output;
   const std::string folder = folder_ / "run/checkpoint-20";
   EXPECT_THAT(names_in(folder), UnorderedElementsAre("model.safetensors", "config.json", "optimizer.pt", "scheduler.pt",
-                                                     "rng_state.pth", "trainer_state.json", "vocab.txt",
+                                                     "trainer_state.json", "vocab.txt", "weft_rng_state.pth",
                                                      "tokenizer_config.json", "special_tokens_map.json"));
   const auto state = nlohmann::json::parse(read_text(folder + "/trainer_state.json"));
   EXPECT_EQ(state["global_step"], 20);
@@ -255,6 +255,7 @@ TEST_F(FinetuneResume, GoesOnFromTheStateOfHuggingFacesTrainer) {
   auto state = nlohmann::json::parse(read_text(folder + "/trainer_state.json"));
   state["stateful_callbacks"].erase("weft");
   write(folder + "/trainer_state.json", state.dump());
+  fs::remove(folder + "/weft_rng_state.pth");
   write(folder + "/rng_state.pth", "numpy's and Python's generators");
   const Outcome rest = finetune(flags + "--resume_from_checkpoint", folder_, "theirs");
   ASSERT_EQ(rest.exit_code, 0) << rest.output;
@@ -304,7 +305,7 @@ TEST_F(FinetuneResume, OnTwoRanksBitForBit) {
     ASSERT_EQ(whole.exit_code, 0) << whole.output;
     const Outcome first = finetune_on_two(more + " --max-steps 17", folder_, out + "2");
     ASSERT_EQ(first.exit_code, 0) << first.output;
-    EXPECT_TRUE(fs::exists(folder_ / (out + "2/checkpoint-17/rng_state_1.pth")));
+    EXPECT_TRUE(fs::exists(folder_ / (out + "2/checkpoint-17/weft_rng_state_1.pth")));
     const Outcome rest = finetune_on_two(more + " --resume_from_checkpoint last", folder_, out + "2");
     ASSERT_EQ(rest.exit_code, 0) << rest.output;
     EXPECT_EQ(printed(first.output + rest.output), printed(whole.output));

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+# weft_add_kernel(TARGET NAME.cu): adds CUDA kernels of your own to a program that links weft::weft, see docs/your_own_kernel.md.
+# NAME.h beside it declares them by WEFT_KERNEL. NAME.cu is compiled by nvcc for the device cuda, and by the C++ compiler for
+# simt, the emulated GPU; NAME.cpp, if there is one, has them for the device cpu. What is not there (nvcc, NAME.cpp) is an error at
+# the call that needs it, which names the kernel and the cure.
+set(weft_kernel_folder ${CMAKE_CURRENT_LIST_DIR})
+
+# A macro: languages can be enabled in a file's own scope only.
+macro(weft_add_kernel target source)
+  if(WEFT_HAVE_CUDA AND NOT CMAKE_CUDA_COMPILER)
+    include(CheckLanguage)
+    set(CMAKE_CUDA_ARCHITECTURES ${WEFT_CUDA_ARCHITECTURES})
+    set(CMAKE_CUDA_RUNTIME_LIBRARY ${WEFT_CUDART})
+    if(EXISTS /usr/local/cuda/bin/nvcc AND NOT DEFINED ENV{CUDACXX})
+      set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
+    endif()
+    check_language(CUDA)
+    if(CMAKE_CUDA_COMPILER)
+      enable_language(CUDA)
+    endif()
+  endif()
+  weft_add_kernel_to(${target} ${source})
+endmacro()
+
+function(weft_add_kernel_to target source)
+  get_filename_component(source ${source} ABSOLUTE)
+  get_filename_component(folder ${source} DIRECTORY)
+  get_filename_component(name ${source} NAME_WE)
+  foreach(file ${source} ${folder}/${name}.h)
+    if(NOT EXISTS ${file})
+      message(FATAL_ERROR "weft_add_kernel(${target} …): there is no ${file}")
+    endif()
+  endforeach()
+
+  # weft_part(DEVICE SOURCE): an object of the target, with the target's own include folders.
+  macro(weft_part device file)
+    set(part ${target}_${name}_${device})
+    add_library(${part} OBJECT ${file})
+    target_compile_features(${part} PRIVATE cxx_std_20)
+    target_compile_definitions(${part} PRIVATE WEFT_DEVICE=${device})
+    target_include_directories(${part} PRIVATE ${folder} $<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>
+                               $<TARGET_PROPERTY:weft::weft,INTERFACE_INCLUDE_DIRECTORIES>)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:${part}>)
+  endmacro()
+  macro(weft_no_part device why)
+    set(stub ${CMAKE_CURRENT_BINARY_DIR}/weft_kernels/${target}_${name}_no_${device}.cpp)
+    file(CONFIGURE OUTPUT ${stub} CONTENT "#include <weft/kernels/cuda/no_device.cuh>\n#include \"${folder}/${name}.h\"\n")
+    weft_part(${device} ${stub})
+    target_compile_definitions(${part} PRIVATE "WEFT_NO_DEVICE=\": ${why}\"")
+  endmacro()
+
+  if(EXISTS ${folder}/${name}.cpp)
+    weft_part(cpu ${folder}/${name}.cpp)
+  else()
+    weft_no_part(cpu "there is no version for the device cpu. Write ${name}.cpp beside ${name}.cu, or use another device")
+  endif()
+
+  if(WEFT_SIMT)
+    set(rewritten ${CMAKE_CURRENT_BINARY_DIR}/weft_kernels/${target}_${name}_simt.cpp)
+    add_custom_command(OUTPUT ${rewritten} DEPENDS ${source} ${weft_kernel_folder}/launch_syntax.cmake VERBATIM
+      COMMAND ${CMAKE_COMMAND} -DIN=${source} -DOUT=${rewritten} -P ${weft_kernel_folder}/launch_syntax.cmake)
+    weft_part(simt ${rewritten})
+    target_compile_definitions(${part} PRIVATE WEFT_SIMT=1)
+    target_include_directories(${part} BEFORE PRIVATE ${WEFT_SIMT_INCLUDE})  # its cuda_runtime.h
+    target_compile_options(${part} PRIVATE ${WEFT_SIMT_OPTIONS})
+  else()
+    weft_no_part(simt "this Weft was built with -DWEFT_SIMT=OFF, without an emulated GPU")
+  endif()
+
+  if(CMAKE_CUDA_COMPILER AND WEFT_HAVE_CUDA)
+    weft_part(cuda ${source})
+    set_target_properties(${part} PROPERTIES CUDA_ARCHITECTURES "${WEFT_CUDA_ARCHITECTURES}" CUDA_RUNTIME_LIBRARY ${WEFT_CUDART})
+    target_compile_options(${part} PRIVATE -std=c++20 --expt-relaxed-constexpr --extended-lambda -lineinfo)
+  else()
+    weft_no_part(cuda "this program was built without CUDA. Configure where nvcc is found (CUDACXX), with a Weft that was, too")
+  endif()
+endfunction()
