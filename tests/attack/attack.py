@@ -7,7 +7,7 @@
 Each try starts a real job under weft-run with 1, 2 or 4 ranks and does one thing to it. The job must end in the weights of
 one that was left alone (survived), or give up within its deadline with an error and, restarted by weft-run or started again,
 end in the same weights (recovered). Anything else is lost, and one lost try fails the campaign. --chaos: 64 ranks, over
-which one fault follows another, and two nodes whose network is cut. WEFT_ATTACK_SECONDS (150): how long; WEFT_ATTACK_SEED or
+which one fault follows another for a fifth of the time, and two nodes whose network is cut. WEFT_ATTACK_SECONDS (150): how long; WEFT_ATTACK_SEED or
 --seed repeats a campaign, whose moments are as random as the machine is busy.
 """
 
@@ -526,7 +526,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="weft_attack_") as name:
         if arguments.chaos:
             import chaos
-            return chaos.run(tools, pathlib.Path(name), arguments.seed, seconds)
+            return chaos.run(tools, pathlib.Path(name), arguments.seed, seconds / 5)
         print(f"seed {arguments.seed}, {seconds:.0f} s", flush=True)
         campaign = Campaign(tools, pathlib.Path(name), arguments.seed, seconds)
         attacks = [a for a in ATTACKS if not arguments.only or a.__name__ in arguments.only]
