@@ -187,7 +187,7 @@ def at_call(t):
     what = f"error={t.draw.choice(ERRORS[call].split())}" if kind == "error" else f"signal={kind}"
     victim = t.draw.randrange(t.ranks)
     trace = t.folder / "trace"
-    job = t.job(restarts=1, wrap=t.attacked(victim, "strace", "-f", "-qq", "-o", str(trace), "-e", f"trace={call}", "-e",
+    job = t.job(restarts=1, wrap=t.attacked(victim, "strace", "-D", "-f", "-qq", "-o", str(trace), "-e", f"trace={call}", "-e",
                                             f"inject={call}:{what}:when={number}"))
     t.note = f"rank {victim}, {call} #{number}: {what}"
     return t.outcome(job)
