@@ -16,8 +16,9 @@ import time
 from job import Job, Lost, TIMEOUT, signal_process
 from proxy import free_port
 
+PATIENT = {"WEFT_START_TIMEOUT": "30"}  # so many processes start slowly beside other tests
 RANKS = int(os.environ.get("WEFT_CHAOS_RANKS", "64"))
-RECOVER = TIMEOUT + 40  # seconds until a job of so many ranks must train again, on a crowded machine
+RECOVER = TIMEOUT + 60  # seconds until a job of so many ranks must train again, on a crowded machine
 # One step an epoch; how long a run is must not change its steps.
 FLAGS = "--batch-size 1 --schedule constant --data random:{}x8x8x3".format(RANKS).split()
 
@@ -83,7 +84,7 @@ def many_ranks(tools, folder, draw, seconds):
     whole, chaotic = folder / "whole", folder / "chaos"
     for made in (whole, chaotic):
         made.mkdir()
-    job = Job(tools, chaotic, RANKS, epochs, restarts=10_000, more=FLAGS)
+    job = Job(tools, chaotic, RANKS, epochs, restarts=10_000, more=FLAGS, environment=PATIENT)
     faults = Faults(job, draw)
     if not job.wait_until(lambda: job.epochs() >= 2, 60):
         raise Lost(f"{RANKS} ranks did not begin: {job.text()[-1000:]}")
@@ -97,10 +98,10 @@ def many_ranks(tools, folder, draw, seconds):
     last = job.epochs() + 3
     os.kill(job.process.pid, signal.SIGTERM)  # ends in a checkpoint, whose epochs are within the run below
     job.end(60)
-    end = Job(tools, chaotic, RANKS, last, name="end", more=FLAGS)
+    end = Job(tools, chaotic, RANKS, last, name="end", more=FLAGS, environment=PATIENT)
     if end.end(120) != 0:
         raise Lost(f"cannot be resumed: {end.text()[-1000:]}")
-    alone = Job(tools, whole, RANKS, last, more=FLAGS)
+    alone = Job(tools, whole, RANKS, last, more=FLAGS, environment=PATIENT)
     if alone.end(60 + last) != 0:
         raise Lost(f"the run that was left alone failed: {alone.text()[-1000:]}")
     if end.weights.read_bytes() != alone.weights.read_bytes():
