@@ -135,8 +135,8 @@ class Launcher {
           nodes.fail(round, {ending->code(), may_restart, ending->text()});
         }
       }
-      const std::optional<int> stopped = some_ended ? workers.stopped_rank() : std::nullopt;
-      if (!stopped) fine = dist::Clock::now();
+      const std::optional<int> stopped = workers.stopped_rank();
+      if (!stopped || !(some_ended || nodes.some_finished(round))) fine = dist::Clock::now();
       else if (dist::Clock::now() - fine > patience())
         nodes.fail(round, {1, stop_signal_ == 0, str("rank ", *stopped, " is stopped, and others have ended ", patience().count(),
                                                      " s ago or more")});
