@@ -33,10 +33,16 @@ class Shape {
     WEFT_CHECK(rank_ < kMaxRank, "shape: at most ", kMaxRank, " dimensions");
     sizes_[rank_++] = size;
   }
+  /// Errors: the product does not fit into 64 bits.
   int64_t numel() const {
     int64_t n = 1;
-    for (const int64_t size : *this) n *= size;
-    return n;
+    bool fits = true, any = true;
+    for (const int64_t size : *this) {
+      fits &= !__builtin_mul_overflow(n, size, &n);
+      any &= size != 0;
+    }
+    WEFT_CHECK(fits || !any, "shape: ", *this, " has more elements than 64 bits count");
+    return any ? n : 0;
   }
   bool operator==(const Shape& other) const {
     if (rank_ != other.rank_) return false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/resume.h"
 
+#include <algorithm>
 #include <iostream>
 #include <sstream>
 
@@ -30,13 +31,13 @@ std::string checkpoint_to_resume(const std::string& wanted, const std::filesyste
 
 namespace {
 
-/// `name = value` on each line.
+/// `name = value` or `name: value` on each line.
 std::map<std::string, std::string> settings_of(const std::string& toml) {
   std::map<std::string, std::string> settings;
   std::istringstream in(toml);
   for (std::string line; std::getline(in, line);)
-    if (const size_t sign = line.find(" = "); sign != std::string::npos && line[0] != '#')
-      settings[line.substr(0, sign)] = line.substr(sign + 3);
+    if (const size_t sign = std::min(line.find(" = "), line.find(": ")); sign != std::string::npos && line[0] != '#')
+      settings[line.substr(0, sign)] = line.substr(sign + (line[sign] == ':' ? 2 : 3));
   return settings;
 }
 

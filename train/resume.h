@@ -32,7 +32,7 @@ struct StepSize {
 
 /// Settings by name, with the value in a checkpoint and that of this run: {"lr", "0.1 -> 0.2"}.
 using ChangedSettings = std::map<std::string, std::string>;
-/// What differs between two configurations (config.toml), but for the settings named in `ignored`, which change no
+/// What differs between two configurations (`name = value` or `name: value` on each line), but for the settings named in `ignored`, which change no
 /// result. A setting that one of them lacks is left out: another version wrote it.
 ChangedSettings changed_settings(const std::string& saved, const std::string& now, const std::string& ignored);
 /// `lr 0.1 -> 0.2, seed 1 -> 2`.

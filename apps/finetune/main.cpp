@@ -5,6 +5,7 @@
 #include "apps/finetune/bert_files.h"
 #include "apps/finetune/trainer.h"
 #include "core/choose_device.h"
+#include "core/printable.h"
 #include "core/random.h"
 #include "train/exit.h"
 #include "train/resume.h"
@@ -47,9 +48,18 @@ std::shared_ptr<Classifier> make_model(const Options& options, int64_t classes, 
   return model;
 }
 
-/// What --resume-from-checkpoint (`wanted`) means now.
-void choose_start(const std::string& wanted, Options& options) {
-  options.resume = checkpoint_folder(wanted, options.out);
+/// What --resume-from-checkpoint (`wanted`) means now, as rank 0 sees it.
+void choose_start(const std::string& wanted, Options& options, const dist::World& ranks) {
+  std::string found, note, problem;
+  try {
+    if (ranks.is_first()) found = whole_checkpoint_folder(wanted, options.out, note);
+  } catch (const Error& error) {
+    problem = error.what();
+  }
+  if (!note.empty()) std::cerr << "warning: " + printable(note) + "\n" << std::flush;
+  problem = ranks.first_says(problem, "checkpoint to resume");
+  WEFT_CHECK(problem.empty(), problem);
+  options.resume = ranks.first_says(found, "checkpoint to resume");
   if (!options.resume.empty()) options.weights = options.resume;
 }
 
@@ -74,7 +84,8 @@ int run(int argc, char** argv) {
       {.alone = options.parallel == "none" || one_of_many, .backend = options.backend, .device = options.device});
   const std::string wanted = options.resume;
   options.may_resume = !wanted.empty();
-  choose_start(wanted, options);
+  options.resume = checkpoint_folder(wanted, options.out);
+  if (!options.resume.empty()) options.weights = options.resume;
   WEFT_CHECK(
       fs::is_directory(options.data), "--data: there is no folder ", options.data,
       ", which should hold train.tsv and dev.tsv: GLUE's MRPC or SST-2, or your own with columns text and label");
@@ -86,7 +97,7 @@ int run(int argc, char** argv) {
              train.classes.size());
   if (options.weights == "auto") options.weights = standard_weights(options.model);
   const auto folder = options.dry_run ? nullptr : open_folder(options, wanted, ranks);
-  choose_start(wanted, options);  // an attempt that was still ending may have written one more
+  choose_start(wanted, options, ranks);  // an attempt that was still ending may have written one more
   const data::WordPiece pieces = make_pieces(options, train);
   const Texts train_texts = encode(train, pieces, options.max_length),
               dev_texts = encode(dev, pieces, options.max_length);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/finetune/trainer_state.h"
 
+#include <algorithm>
 #include <charconv>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "io/atomic_file.h"
+#include "io/crc32c.h"
 #include "io/file_bytes.h"
 #include "kernels/error.h"
 
@@ -26,15 +29,36 @@ int64_t number_of(const fs::path& folder) {
   return error == std::errc() && stop == end ? number : -1;
 }
 
-std::string last_checkpoint(const fs::path& folder) {
+/// The last one first.
+std::vector<fs::path> checkpoints_in(const fs::path& folder) {
   std::error_code ignored;
-  int64_t largest = -1;
-  fs::path found;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const int64_t number = number_of(entry.path());
-    if (number > largest && fs::exists(entry.path() / kFile, ignored)) largest = number, found = entry.path();
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
+    if (number_of(entry.path()) >= 0 && fs::exists(entry.path() / kFile, ignored)) found.push_back(entry.path());
+  std::ranges::sort(found, std::greater(), number_of);
+  return found;
+}
+
+/// Of each file of the folder but the state, which holds them.
+std::map<std::string, uint32_t> checksums_of(const fs::path& folder) {
+  std::map<std::string, uint32_t> checksums;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name == kFile) continue;
+    const std::vector<uint8_t> bytes = read_file(entry.path(), "checkpoint");
+    checksums[name] = crc32c(bytes.data(), bytes.size());
   }
-  return found.string();
+  return checksums;
+}
+
+/// Errors: a file is missing, or is not as it was written. One of Hugging Face's Trainer has no checksums.
+void check_whole(const fs::path& folder) {
+  const TrainerState state = read_trainer_state(folder / kFile);
+  for (const auto& [name, checksum] : state.checksums) {
+    const std::vector<uint8_t> bytes = read_file(folder / fs::path(name).filename(), "checkpoint");
+    WEFT_CHECK(crc32c(bytes.data(), bytes.size()) == checksum, "checkpoint: ", (folder / name).string(),
+               ": damaged: its bytes do not fit their checksum in ", kFile);
+  }
 }
 
 }  // namespace
@@ -72,7 +96,8 @@ void write_trainer_state(const fs::path& path, const TrainerState& state, const 
                        {{"texts_per_step", state.texts_per_step},
                         {"logged_step", state.logged},
                         {"run_loss", state.run_loss},
-                        {"losses", state.losses}}}}}}},
+                        {"losses", state.losses},
+                        {"crc32c", checksums_of(path.parent_path())}}}}}}},
                   {"total_flos", 0.0},
                   {"train_batch_size", options.batch_size},
                   {"trial_name", nullptr},
@@ -87,6 +112,7 @@ void take_own(const Json& own, TrainerState& state) {
   state.logged = own.at("logged_step").get<int64_t>();
   state.run_loss = own.at("run_loss").get<double>();
   state.losses = own.at("losses").get<std::vector<double>>();
+  if (own.contains("crc32c")) state.checksums = own.at("crc32c").get<std::map<std::string, uint32_t>>();
   WEFT_CHECK(state.texts_per_step > 0 && !state.losses.empty(),
              "trainer state: expected texts per step and losses, got none");
 }
@@ -131,14 +157,32 @@ TrainerState read_trainer_state(const fs::path& path) {
 std::string checkpoint_folder(const std::string& wanted, const fs::path& folder) {
   if (wanted.empty()) return "";
   if (wanted == "last" || wanted == "auto") {
-    const std::string found = last_checkpoint(folder);
+    const std::vector<fs::path> found = checkpoints_in(folder);
     WEFT_CHECK(!found.empty() || wanted == "auto", "--resume-from-checkpoint last: there is no ", kPrefix, "N in ",
                folder.string());
-    return found;
+    return found.empty() ? "" : found.front().string();
   }
   WEFT_CHECK(fs::exists(fs::path(wanted) / kFile), "--resume-from-checkpoint ", wanted, ": expected a folder with ",
              kFile, ", as finetune writes it");
   return wanted;
+}
+
+std::string whole_checkpoint_folder(const std::string& wanted, const fs::path& folder, std::string& note) {
+  const std::string newest = checkpoint_folder(wanted, folder);
+  if (newest.empty()) return "";
+  std::vector<fs::path> candidates{newest};
+  if (wanted == "last" || wanted == "auto") candidates = checkpoints_in(folder);
+  std::string first;  // what is wrong with the newest
+  for (const fs::path& one : candidates) {
+    try {
+      check_whole(one);
+      if (!first.empty()) note = str(first, "; going on from ", one.string());
+      return one.string();
+    } catch (const Error& error) {
+      if (first.empty()) first = error.what();
+    }
+  }
+  fail(first);
 }
 
 }  // namespace weft::finetune

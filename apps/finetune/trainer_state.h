@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,10 @@ struct TrainerState {
   int64_t logged = 0;               ///< the step of the last line
   double run_loss = 0;              ///< sum over the steps up to it
   std::vector<double> losses = {};  ///< of each rank, sum over the steps since
+  std::map<std::string, uint32_t> checksums = {};  ///< CRC-32C of the checkpoint's other files, when it was read
 };
 
+/// As the last file of its folder: it holds the checksums of the others.
 void write_trainer_state(const std::filesystem::path& path, const TrainerState& state, const Options& options);
 
 /// Of finetune or of Hugging Face's Trainer, which drops the losses since the last line, as it does itself. Errors: it
@@ -32,5 +35,8 @@ TrainerState read_trainer_state(const std::filesystem::path& path);
 /// The folder to go on from: `wanted` itself, or for `last` FOLDER/checkpoint-N of the largest N; for `auto` the same
 /// where there is one, else "". Errors: there is none; it has no trainer_state.json.
 std::string checkpoint_folder(const std::string& wanted, const std::filesystem::path& folder);
+/// The same, and whole: where the last one is damaged, `last` and `auto` take the one before it, which `note` then says.
+/// Errors: all are damaged.
+std::string whole_checkpoint_folder(const std::string& wanted, const std::filesystem::path& folder, std::string& note);
 
 }  // namespace weft::finetune

@@ -26,7 +26,8 @@ void write_checkpoint(const std::filesystem::path& path, const Checkpoint& check
                                  {"optimizer_state_dict", checkpoint.optimizer_state_dict},
                                  {"scheduler_state_dict", checkpoint.scheduler_state_dict},
                                  {"best_val_loss", {checkpoint.best_val_loss}},
-                                 {"best_epoch", {checkpoint.best_epoch}}}},
+                                 {"best_epoch", {checkpoint.best_epoch}},
+                                 {"settings", {checkpoint.settings}}}},
               keep);
 }
 
@@ -54,6 +55,8 @@ Checkpoint read_checkpoint(const std::filesystem::path& path) {
              checkpoint.epoch);
   if (const TorchObject* best = file.find("best_val_loss")) checkpoint.best_val_loss = best->number(what);
   if (const TorchObject* best = file.find("best_epoch")) checkpoint.best_epoch = best->integer(what);
+  if (const TorchObject* settings = file.find("settings"))
+    if (const auto* text = std::get_if<std::string>(&settings->is)) checkpoint.settings = *text;
   for (NamedTensor& entry : checkpoint.model_state.tensors)
     if (entry.name.starts_with(kPrefix)) entry.name.erase(0, kPrefix.size());
   return checkpoint;

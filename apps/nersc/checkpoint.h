@@ -17,9 +17,10 @@ struct Checkpoint {
   StateDict model_state;  ///< without `module.`
   TorchObject optimizer_state_dict;
   TorchObject scheduler_state_dict;
-  /// Two more names, which PyTorch's trainer passes over: a resumed run remembers what was best.
+  /// More names, which PyTorch's trainer passes over: a resumed run remembers what was best, and says what it changes.
   double best_val_loss = std::numeric_limits<double>::infinity();
   int64_t best_epoch = 0;
+  std::string settings = {};  ///< yaml(Config) of the run that wrote it; empty: another program wrote it
 };
 
 /// `ckpt.tar` as `ckpt_best.tar`.

@@ -16,6 +16,7 @@
 #include "io/checkpoint.h"
 #include "nn/summary.h"
 #include "optim/sgd.h"
+#include "train/resume.h"
 #include "train/stopwatch.h"
 
 namespace weft::nersc {
@@ -110,6 +111,7 @@ void Trainer::load_if_there() {
   const Checkpoint saved = read_last_checkpoint(checkpoint(), note);
   if (ranks_.is_first() && !note.empty()) say("warning: " + printable(note));
   require_match(what + ": model_state", model_->state_dict(), saved.model_state);
+  check_settings(what, saved.settings);
   model_->load_state_dict(saved.model_state);
   torch_optimizer().load(saved.optimizer_state_dict, saved.iters, what + ": optimizer_state_dict");
   learning_rate_->load(saved.scheduler_state_dict, what + ": scheduler_state_dict");
@@ -119,6 +121,16 @@ void Trainer::load_if_there() {
   say("Loading checkpoint " + checkpoint().string());
 }
 
+/// What a resumed run may not change, and what it says of that which it may.
+void Trainer::check_settings(const std::string& what, const std::string& settings) const {
+  // How long, how fast and where a run goes.
+  constexpr const char* kIgnored = "max_epochs num_data_workers log_to_screen save_checkpoint log_to_wandb entity project";
+  const auto changes = train::changed_settings(settings, yaml(config_), kIgnored);
+  WEFT_CHECK(!changes.contains("optimizer"), what, " holds the state of another optimizer (", changes.at("optimizer"),
+             "): name another --run_num");
+  if (ranks_.is_first() && !changes.empty()) say("with other settings than the checkpoint: " + train::text_of(changes));
+}
+
 void Trainer::write(int64_t epoch, bool is_best) const {
   const Checkpoint checkpoint_now{.iters = engine_->position().step,
                                   .epoch = epoch,
@@ -126,7 +138,8 @@ void Trainer::write(int64_t epoch, bool is_best) const {
                                   .optimizer_state_dict = torch_optimizer().state(),
                                   .scheduler_state_dict = learning_rate_->state(),
                                   .best_val_loss = best_loss_,
-                                  .best_epoch = best_epoch_};
+                                  .best_epoch = best_epoch_,
+                                  .settings = yaml(config_)};
   const bool prefixed = ranks_.size() > 1;
   if (run_folder_) run_folder_->confirm();
   if (is_best) write_checkpoint(best_of(checkpoint()), checkpoint_now, prefixed);  // first: the last one speaks of it

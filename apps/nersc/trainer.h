@@ -57,6 +57,7 @@ class Trainer final : public train::LoaderTask {
   std::filesystem::path checkpoint() const;
   void write(int64_t epoch, bool is_best) const;
   void load_if_there();
+  void check_settings(const std::string& what, const std::string& settings) const;
   void log(const train::Epoch& epoch, double lr);
 
   const Options& options_;

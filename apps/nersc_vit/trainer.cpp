@@ -34,6 +34,12 @@ double memory_in_use(Device device) {
   return static_cast<double>(total - free) / (1 << 30);
 }
 
+std::string settings(const Options& options) {
+  std::string text;
+  for (const auto& [key, value] : listed(options)) text += key + ": " + value + '\n';
+  return text;
+}
+
 /// With --noddp each row trains by itself.
 dist::Grid training_grid(const Options& o, const dist::Grid& grid) {
   return o.noddp ? dist::Grid(grid.world(), grid.model(), dist::make_process_group_alone()) : grid;
@@ -156,6 +162,7 @@ void Trainer::resume() {
   const int64_t batch = saved.integer("global_batch_size");
   WEFT_CHECK(batch == global_batch(), "checkpoint ", path.string(), " was made with ", batch,
              " samples per step, this run has ", global_batch());
+  check_settings(path.string(), saved);
   strategy_->load(str("checkpoint ", path.string()), saved.part("model"), saved.part("optimizer"), *adam_);
   if (scaler_) scaler_->load_state_dict(saved.part("loss_scaler"));
   const double loss_sum = saved.number("loss_sum");  // the mean of the ranks' sums
@@ -167,6 +174,19 @@ void Trainer::resume() {
   if (ranks_.is_first())
     log_.info(str("resumed from ", path.string(), " at epoch ", saved.integer("epoch") + 1, ", step ",
                   saved.integer("iters")));
+}
+
+/// What a resumed run may not change, and what it says of that which it may.
+void Trainer::check_settings(const std::string& path, const Checkpoint& saved) {
+  const auto there = saved.texts.find("settings");
+  if (there == saved.texts.end()) return;
+  // Where files are, how fast and on what a run goes; what is checked elsewhere.
+  constexpr const char* kIgnored = "config run_num num_data_workers row_parallel_size global_batch_size";
+  const auto changes = train::changed_settings(there->second, settings(options_), kIgnored);
+  WEFT_CHECK(!changes.contains("seed") || saved.integer("step_in_epoch") == 0, "checkpoint ", path,
+             " is of the midst of an epoch, whose order of samples depends on --seed (", changes.at("seed"), ")");
+  if (ranks_.is_first() && !changes.empty())
+    log_.info("with other settings than the checkpoint: " + train::text_of(changes));
 }
 
 std::string Trainer::save() {
@@ -181,7 +201,7 @@ std::string Trainer::save() {
                            {"iters", at.step},
                            {"global_batch_size", global_batch()}};
     checkpoint.numbers = {{"loss_sum", loss_sum}};
-    checkpoint.texts = {{"config", options_.config}};
+    checkpoint.texts = {{"config", options_.config}, {"settings", settings(options_)}};
     run_folder_->save(kCheckpoint, checkpoint, kKept);
   }
   return (folder_ / kCheckpoint).string();

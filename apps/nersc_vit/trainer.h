@@ -48,6 +48,7 @@ class Trainer final : public train::LoaderTask {
   train::EngineOptions engine_options() const;
   void open_folder();
   void resume();
+  void check_settings(const std::string& path, const Checkpoint& saved);
   void log_beginning();
   void log_first_losses();
   Score score(int64_t most_steps);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -120,9 +121,11 @@ class Launcher {
   /// Nothing if all ranks of all nodes ended with 0.
   std::optional<RoundFailure> run_round(Nodes& nodes, int round) {
     Workers workers(options_.command, workers_of(nodes, round), keeper_);
-    bool failed = false;
+    bool failed = false, some_ended = false;
+    dist::TimePoint fine = dist::Clock::now();  // since then a rank is stopped for which another one no longer waits
     while (true) {
-      while (std::optional<Ending> ending = workers.take_ended())
+      while (std::optional<Ending> ending = workers.take_ended()) {
+        some_ended = true;
         if (ending->code() != 0) {
           // A rank that a signal ended is why others fail, but takes longer to be gone than they to hear of it.
           if (!std::exchange(failed, true) && ending->code() < 128)
@@ -131,6 +134,12 @@ class Launcher {
           const bool may_restart = stop_signal_ == 0 && ending->code() != train::kExitRequeue;
           nodes.fail(round, {ending->code(), may_restart, ending->text()});
         }
+      }
+      const std::optional<int> stopped = workers.stopped_rank();
+      if (!stopped || !(some_ended || nodes.some_finished(round))) fine = dist::Clock::now();
+      else if (dist::Clock::now() - fine > patience())
+        nodes.fail(round, {1, stop_signal_ == 0, str("rank ", *stopped, " is stopped, and others have ended ", patience().count(),
+                                                     " s ago or more")});
       if (std::optional<RoundFailure> failure = nodes.failure(round)) {
         // Ranks that got a signal to end do so by themselves, perhaps after a checkpoint.
         while (stop_signal_ != 0 && !workers.empty()) {
@@ -143,6 +152,13 @@ class Launcher {
       if (workers.empty() && nodes.finished(round)) return std::nullopt;
       take_signal(workers);
     }
+  }
+
+  /// As long as ranks wait for one that says nothing (dist::init reads it, too, and finds what is wrong with it).
+  std::chrono::seconds patience() const {
+    const auto found = variables_.find("WEFT_TIMEOUT");
+    const int seconds = found == variables_.end() ? 0 : std::atoi(found->second.c_str());
+    return std::chrono::seconds(seconds > 0 ? seconds : 600);
   }
 
   /// Waits a little for a signal and forwards it.

@@ -166,6 +166,8 @@ bool Nodes::finished(int round) {
   return store_->has(all);
 }
 
+bool Nodes::some_finished(int round) { return store_ && store_->add(str("done/", round), 0) > 0; }
+
 void Nodes::wait_until_stopped(int round) {
   done_ = false;
   if (!store_) return;

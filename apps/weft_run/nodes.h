@@ -39,6 +39,8 @@ class Nodes {
   std::optional<RoundFailure> failure(int round);
   /// All ranks of this node have succeeded; true if those of all nodes have.
   bool finished(int round);
+  /// All ranks of a node have succeeded.
+  bool some_finished(int round);
   /// This node's ranks have stopped; returns when those of all nodes have.
   void wait_until_stopped(int round);
   void leave();

@@ -126,6 +126,16 @@ std::optional<Ending> Workers::take_killed(std::chrono::milliseconds time) {
   return std::nullopt;
 }
 
+std::optional<int> Workers::stopped_rank() const {
+  for (const auto& [process, rank] : running_) {
+    siginfo_t info{};
+    if (::waitid(P_PID, static_cast<id_t>(process), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == process &&
+        info.si_code == CLD_STOPPED)
+      return rank;
+  }
+  return std::nullopt;
+}
+
 void Workers::signal(int number) const {
   for (const auto& [process, rank] : running_) ::kill(-process, number);
 }

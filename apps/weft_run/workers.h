@@ -44,6 +44,8 @@ class Workers {
   std::optional<Ending> take_ended();
   /// One that a signal has ended, or ends within `time`.
   std::optional<Ending> take_killed(std::chrono::milliseconds time);
+  /// One that is stopped now (SIGSTOP), but not by a debugger.
+  std::optional<int> stopped_rank() const;
   void signal(int number) const;
   /// SIGTERM, then after `grace` seconds SIGKILL; returns when all have ended.
   void stop(int grace);

@@ -145,6 +145,7 @@ class TcpLink final : public Link {
     }
     changed_.notify_all();
     try {
+      options_.store->hurry();
       options_.store->set(options_.prefix + "/aborted", reason);
     } catch (const std::exception&) {
       // The connections that close tell it too.

@@ -93,6 +93,7 @@ void GroupRecord::explain_in(std::shared_ptr<Store> store, std::string key) {
 
 void GroupRecord::publish(const std::string& reason, bool announce) noexcept {
   try {
+    if (store_) store_->hurry();
     if (store_ && !store_->has(key_)) store_->set(key_, reason);
   } catch (const std::exception&) {  // the store has gone with its process, and the others know of that
   }
@@ -108,6 +109,7 @@ void GroupRecord::wait_for_failure(Milliseconds time) {
 }
 
 void GroupRecord::wait_for_explanation(Milliseconds time) {
+  if (store_) store_->hurry();
   const Clock::time_point end = Clock::now() + time;
   while (Clock::now() < end) {
     {

@@ -42,9 +42,12 @@ Session::Session(const LaunchEnvironment& environment, const EnvironmentVariable
   StoreConnection connection =
       in_folder ? meet_in_folder(folder->second, environment, deadline) : meet_at_master(place, deadline);
   const Address found = parse_address("store", connection.endpoint.text());
-  store_ = std::make_unique<TcpStore>(std::move(connection), who);
+  // A server that is stopped ends the others within their time, not within a multiple of it.
+  store_ = std::make_unique<TcpStore>(std::move(connection), who, std::min<Milliseconds>(std::chrono::seconds(30), timeout));
   membership_ = std::make_unique<TcpMembership>(find_store(found, secret_, who, left_until(deadline), 1),
-                                                TcpMembershipOptions{.rank = rank_, .size = environment.size});
+                                                TcpMembershipOptions{.rank = rank_,
+                                                                     .size = environment.size,
+                                                                     .joining = left_until(deadline)});
   membership_->on_failure([this](const Failure& failure) {
     if (met_over_mpi_) abandon_mpi();
     const std::lock_guard lock(mutex_);
@@ -147,7 +150,7 @@ std::string Session::wait_for(const std::string& key, Milliseconds timeout) {
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, Milliseconds(100));
   }
-  return store_->get(key, timeout);
+  return store_->get(key, Milliseconds(1000));
 }
 
 void Session::end() {

@@ -24,6 +24,9 @@ class Store {
   /// Adds to a counter that starts at 0; returns the new value.
   virtual int64_t add(const std::string& key, int64_t amount) = 0;
   virtual void remove(const std::string& key) = 0;
+  /// The job has failed: what is left to say must not hold up its end. From now on a request waits a second, not longer,
+  /// for a store that says nothing.
+  virtual void hurry() {}
   /// What only the ranks of the job know: other connections between them prove themselves by it.
   virtual std::string secret() const = 0;
 };

@@ -32,7 +32,7 @@ class TcpMembership::Client {
     send(join.number(options.rank).text(cut(host_name(), kMaxName)).number(::getpid()).frame());
     thread_ = std::thread([this] { run(); });
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::seconds(30), [&] { return joined_ || !refused_.empty() || ended_; });
+    changed_.wait_for(lock, options.joining, [&] { return joined_ || !refused_.empty() || ended_; });
     if (joined_) return;
     lock.unlock();
     end();
@@ -90,15 +90,18 @@ class TcpMembership::Client {
 
   std::vector<MemberState> states() {
     std::unique_lock lock(mutex_);
-    const int64_t request = ++requests_;
-    answers_[request];
-    lock.unlock();
-    send(MessageWriter(MessageKind::states).number(request).frame());
-    lock.lock();
-    changed_.wait_for(lock, options_.patience, [&] { return answers_[request].whole || ended_; });
-    Answer answer = std::move(answers_[request]);
-    answers_.erase(request);
-    if (answer.whole) return std::move(answer.states);
+    // Rank 0 answers each heartbeat. Who fails because it is stopped need not wait for it once more.
+    if (Clock::now() - heard_ < options_.heartbeat + options_.patience) {
+      const int64_t request = ++requests_;
+      answers_[request];
+      lock.unlock();
+      send(MessageWriter(MessageKind::states).number(request).frame());
+      lock.lock();
+      changed_.wait_for(lock, options_.patience, [&] { return answers_[request].whole || ended_; });
+      Answer answer = std::move(answers_[request]);
+      answers_.erase(request);
+      if (answer.whole) return std::move(answer.states);
+    }
     MemberState silent;
     silent.host = connection_.endpoint.text();
     silent.seconds_since_heard = std::chrono::duration<double>(Clock::now() - heard_).count();

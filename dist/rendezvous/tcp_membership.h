@@ -13,7 +13,8 @@ namespace weft::dist {
 struct TcpMembershipOptions {
   int rank = 0, size = 1;
   Milliseconds heartbeat{1000};
-  Milliseconds patience{5000};  ///< for rank 0 to answer states()
+  Milliseconds patience{5000};  ///< for rank 0 to answer states(); it is not asked when it was silent for longer
+  Milliseconds joining{30'000};  ///< for rank 0 to accept this rank
 };
 
 /// Membership through rank 0's server (dist/rendezvous/store_server.h), over its own connection. If a process

@@ -3,6 +3,8 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <map>
@@ -15,7 +17,7 @@
 namespace weft::dist {
 namespace {
 
-constexpr std::chrono::seconds kServerPatience{30};  // for the server, besides the request's own timeout
+constexpr Milliseconds kHurried{1000};
 
 struct Answer {
   bool worked = false;
@@ -27,7 +29,8 @@ struct Answer {
 /// Requests of several threads share one connection; another thread reads the answers.
 class TcpStore::Client {
  public:
-  Client(StoreConnection connection, std::string who) : connection_(std::move(connection)), who_(std::move(who)) {
+  Client(StoreConnection connection, std::string who, Milliseconds patience)
+      : connection_(std::move(connection)), who_(std::move(who)), patience_(patience) {
     reader_ = std::thread([this] { read(); });
   }
 
@@ -37,12 +40,14 @@ class TcpStore::Client {
   }
 
   const StoreConnection& connection() const { return connection_; }
+  void hurry() { patience_ = std::min(patience_.load(), kHurried); }
 
   template <class... Fields>
   Answer ask(MessageKind kind, const std::string& key, Milliseconds wait, const Fields&... fields) {
     WEFT_CHECK(!key.empty() && key.size() <= kMaxKey, "store: expected a key of 1 to ", kMaxKey, " bytes, got ",
                key.size());
-    const TimePoint deadline = Clock::now() + wait + kServerPatience;
+    wait += patience_.load();
+    const TimePoint deadline = Clock::now() + wait;
     std::unique_lock lock(mutex_);
     const int64_t request = ++requests_;
     MessageWriter writer(kind);
@@ -60,7 +65,7 @@ class TcpStore::Client {
     if (answer) return *answer;
     WEFT_CHECK(!came, "store: ", who_, " cannot ask for '", printable(key), "': ", broken_);
     fail("store: rank 0's store at ", connection_.endpoint.text(), " has not answered ", who_, " for ",
-         std::chrono::duration_cast<std::chrono::seconds>(wait + kServerPatience).count(), " s (key '", printable(key), "')");
+         static_cast<double>(wait.count()) / 1e3, " s (key '", printable(key), "')");
   }
 
  private:
@@ -111,6 +116,7 @@ class TcpStore::Client {
 
   StoreConnection connection_;
   std::string who_;
+  std::atomic<Milliseconds> patience_;  // for the server, besides the request's own timeout
   std::mutex mutex_, send_mutex_;
   std::condition_variable answered_;
   std::map<int64_t, std::optional<Answer>> waiting_;
@@ -119,8 +125,8 @@ class TcpStore::Client {
   std::thread reader_;
 };
 
-TcpStore::TcpStore(StoreConnection connection, std::string who)
-    : client_(std::make_unique<Client>(std::move(connection), std::move(who))) {}
+TcpStore::TcpStore(StoreConnection connection, std::string who, Milliseconds patience)
+    : client_(std::make_unique<Client>(std::move(connection), std::move(who), patience)) {}
 TcpStore::~TcpStore() = default;
 
 const Endpoint& TcpStore::endpoint() const { return client_->connection().endpoint; }
@@ -145,6 +151,8 @@ int64_t TcpStore::add(const std::string& key, int64_t amount) {
   WEFT_CHECK(answer.worked, "store: cannot add to '", printable(key), "': ", answer.value);
   return std::stoll(answer.value);
 }
+
+void TcpStore::hurry() { client_->hurry(); }
 
 void TcpStore::remove(const std::string& key) { client_->ask(MessageKind::remove, key, Milliseconds(0)); }
 

@@ -11,8 +11,8 @@ namespace weft::dist {
 /// A client of the store in rank 0's server (dist/rendezvous/store_server.h); rank 0 connects to itself too.
 class TcpStore : public Store {
  public:
-  /// `who` begins error messages: `rank 2`.
-  TcpStore(StoreConnection connection, std::string who);
+  /// `who` begins error messages: `rank 2`. `patience`: how long a request waits for the server besides its own timeout.
+  TcpStore(StoreConnection connection, std::string who, Milliseconds patience = Milliseconds(30'000));
   ~TcpStore() override;
 
   /// Where the server was found.
@@ -24,6 +24,7 @@ class TcpStore : public Store {
   bool has(const std::string& key) override;
   int64_t add(const std::string& key, int64_t amount) override;
   void remove(const std::string& key) override;
+  void hurry() override;
 
  private:
   class Client;

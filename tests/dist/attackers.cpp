@@ -262,5 +262,40 @@ TEST(Attackers, ARankThatIsKilledWhileItConnectsEndsTheOthersInTime) {
   EXPECT_LT(Clock::now() - begin, 25s);
 }
 
+// Rank 0, in whose process the store is, or another one; while it connects or while all train.
+TEST(Attackers, AStoppedRankEndsTheOthersInTime) {
+  WEFT_NEEDS_SODIUM();
+  struct Case {
+    size_t stopped;
+    int connect;  // 0: later
+  };
+  const std::vector<Case> cases{{0, 1}, {0, 2}, {0, 0}, {2, 3}, {2, 4}, {2, 0}};
+  std::vector<Ranks> jobs;
+  for (const Case& c : cases) {
+    const uint16_t port = free_port();
+    Ranks& ranks = jobs.emplace_back();
+    for (size_t rank = 0; rank < 3; ++rank) {
+      std::vector<std::string> more{"WEFT_TIMEOUT=5"};
+      if (rank == c.stopped && c.connect > 0)
+        more.insert(more.end(), {"LD_PRELOAD=" KILL_AT_CONNECT_LIBRARY, str("KILL_AT_CONNECT=", c.connect),
+                                 str("KILL_WITH=", SIGSTOP)});
+      ranks.push_back(rank_of(static_cast<int>(rank), 3, "loop", "127.0.0.1", port, more));
+      EXPECT_TRUE(listens(port));
+    }
+    if (c.connect > 0) continue;
+    for (const auto& rank : ranks) EXPECT_TRUE(rank->prints("sum 6")) << rank->output();
+    ranks[c.stopped]->signal(SIGSTOP);
+  }
+  const TimePoint begin = Clock::now();
+  for (size_t i = 0; i < cases.size(); ++i)
+    for (size_t rank = 0; rank < 3; ++rank) {
+      if (rank == cases[i].stopped) continue;
+      EXPECT_EQ(jobs[i][rank]->exit_code(40), 1)
+          << "rank " << cases[i].stopped << " stopped at connect " << cases[i].connect << ": " << jobs[i][rank]->output();
+      EXPECT_THAT(jobs[i][rank]->output(), HasSubstr("error: "));
+    }
+  EXPECT_LT(Clock::now() - begin, 15s) << "the deadline, and some seconds to say why";
+}
+
 }  // namespace
 }  // namespace weft::dist::testing

@@ -67,6 +67,33 @@ TEST_F(FinetuneResume, SaysWhatChangedAndRefusesAnotherSeed) {
   EXPECT_THAT(lr.output, HasSubstr("with other settings than the checkpoint: lr 0.001 -> 0.002\n"));
 }
 
+// One bit in a file of the last checkpoint, or a file that is gone.
+TEST_F(FinetuneResume, PassesOverADamagedCheckpoint) {
+  ASSERT_EQ(finetune(base() + "--save-steps 3 --max-steps 7", folder_).exit_code, 0);
+  const std::string last = folder_ / "run/checkpoint-7", before = folder_ / "run/checkpoint-6";
+  const std::string resumed = base() + "--resume-from-checkpoint auto --max-steps 7 ";
+  for (const char* name : {"model.safetensors", "optimizer.pt", "scheduler.pt", "vocab.txt", "trainer_state.json"}) {
+    SCOPED_TRACE(name);
+    const std::string path = last + "/" + name, whole = read_text(path);
+    std::string damaged = whole;
+    if (name == std::string("scheduler.pt")) fs::remove(path);
+    else if (name == std::string("trainer_state.json")) write(path, whole.substr(0, whole.size() / 2));
+    else damaged[damaged.size() / 2] ^= 4, write(path, damaged);
+    const Outcome run = finetune(resumed, folder_);
+    EXPECT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_THAT(run.output, HasSubstr("; going on from " + before + "\n"));
+    EXPECT_THAT(run.output, HasSubstr("resumed from " + before + " at step 6"));
+    EXPECT_EQ(read_text(path), whole) << "the damaged step was made again";
+  }
+  write(last + "/optimizer.pt", "");
+  EXPECT_THAT(finetune(base() + "--max-steps 8 --resume-from-checkpoint " + last, folder_).output,
+              HasSubstr("optimizer.pt: damaged: its bytes do not fit their checksum in trainer_state.json"));
+  for (const char* other : {"run/checkpoint-6", "run/checkpoint-3"}) write(folder_ / other + "/optimizer.pt", "");
+  const Outcome none = finetune(resumed, folder_);
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_THAT(none.output, HasSubstr("checkpoint-7/optimizer.pt: damaged"));
+}
+
 TEST_F(FinetuneResume, ACheckpointHoldsWhatTheTrainerKeeps) {
   const Outcome run = finetune(base() + "--epochs 2", folder_);
   ASSERT_EQ(run.exit_code, 0) << run.output;

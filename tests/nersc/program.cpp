@@ -32,7 +32,7 @@ TEST(Nersc, PrintsItsLinesAndSavesItsCheckpoints) {
   const std::string checkpoints = folder / "outputs/default/a/checkpoints/";
   const TorchObject last = read_torch(checkpoints + "ckpt.tar");
   EXPECT_EQ(names_of(last), (std::vector<std::string>{"iters", "epoch", "model_state", "optimizer_state_dict",
-                                                      "scheduler_state_dict", "best_val_loss", "best_epoch"}));
+                                                      "scheduler_state_dict", "best_val_loss", "best_epoch", "settings"}));
   EXPECT_EQ(last.at("iters", "").integer(""), 6) << "two steps in each epoch";
   EXPECT_EQ(last.at("epoch", "").integer(""), 2) << "from 0";
   EXPECT_EQ(names_of(last.at("model_state", "")),
@@ -263,6 +263,28 @@ TEST(Nersc, WhatIsWrongIsSaidInOneLine) {
   const Outcome far = train_single(folder, "--yaml_config=bad.yaml --run_num=far");
   EXPECT_EQ(far.exit_code, 1);
   EXPECT_THAT(far.output, HasSubstr("error: the loss is not a number in epoch 1. Choose a smaller lr"));
+}
+
+TEST(Nersc, AResumedRunSaysWhatItChangesAndKeepsItsOptimizer) {
+  const NerscFolder folder;
+  ASSERT_EQ(train_single(folder, "").exit_code, 0);
+  const auto goes_on_with = [&](const std::string& line) {
+    const std::string small = read_text(folder / "small.yaml");
+    folder.write("changed.yaml", small + "changed:\n  <<: *DEFAULT\n  max_epochs: 4\n" + line);
+    std::filesystem::remove_all(folder / "outputs/changed");
+    std::filesystem::copy(folder / "outputs/default", folder / "outputs/changed",
+                          std::filesystem::copy_options::recursive);
+    return train_single(folder, "--yaml_config=changed.yaml --config=changed");
+  };
+  const Outcome longer = goes_on_with("");
+  EXPECT_EQ(longer.exit_code, 0) << longer.output;
+  EXPECT_THAT(longer.output, Not(HasSubstr("other settings"))) << "more epochs change none that was done";
+  const Outcome other = goes_on_with("  seed: 7\n");
+  EXPECT_EQ(other.exit_code, 0) << other.output;
+  EXPECT_THAT(other.output, HasSubstr("with other settings than the checkpoint: seed 0 -> 7\n"));
+  const Outcome sgd = goes_on_with("  optimizer: sgd\n");
+  EXPECT_EQ(sgd.exit_code, 1);
+  EXPECT_THAT(sgd.output, HasSubstr(" holds the state of another optimizer ('adam' -> 'sgd'): name another --run_num"));
 }
 
 TEST(Nersc, DamagedAndForeignCheckpointsAreRefused) {

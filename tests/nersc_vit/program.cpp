@@ -148,6 +148,9 @@ TEST_F(TrainVit, AFinishedRunHasNothingLeftToDo) {
                         "another folder, --overwrite replaces it"));
   ASSERT_EQ(train("--num_iters 5 --run_num done --overwrite").exit_code, 0);
   EXPECT_EQ(losses(read_text(logs("1GPU/done/out.log"))).size(), 2u) << "those of one epoch, and none before";
+  const Outcome seed = train("--num_iters 10 --run_num done --resume --seed 7");
+  EXPECT_EQ(seed.exit_code, 0) << seed.output;  // between two epochs
+  EXPECT_THAT(seed.output, HasSubstr("with other settings than the checkpoint: num_iters 5 -> 10, seed 0 -> 7"));
   const Outcome other = train("--num_iters 10 --run_num done --resume --local_batch_size 8");
   EXPECT_EQ(other.exit_code, 1);
   EXPECT_THAT(other.output, HasSubstr("was made with 16 samples per step, this run has 8"));

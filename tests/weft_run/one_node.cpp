@@ -50,6 +50,17 @@ TEST(OneNode, FirstFailureEndsTheOthersAndIsTheExitCode) {
   EXPECT_THAT(run.output(), HasSubstr("rank 2 ends\n"));
 }
 
+// No collective waits for it, so no rank could tell.
+TEST(OneNode, ARankThatIsStoppedWhenTheOthersHaveEndedIsLost) {
+  WEFT_NEEDS_SODIUM();
+  Child run(line({"--nproc_per_node=3", "--max_restarts=1", "--grace=1"},
+                 "echo round $TORCHELASTIC_RESTART_COUNT; if [ $RANK$TORCHELASTIC_RESTART_COUNT = 10 ]; then kill -STOP $$; fi"),
+            {"WEFT_TIMEOUT=2"});
+  EXPECT_EQ(run.exit_code(), 0);
+  EXPECT_THAT(run.output(), HasSubstr("weft-run: rank 1 is stopped, and others have ended 2 s ago or more\n"));
+  EXPECT_EQ(count(run.output(), "round 1\n"), 3);
+}
+
 TEST(OneNode, SignalIsNamedAndDeafRanksAreKilled) {
   WEFT_NEEDS_SODIUM();
   const dist::TimePoint start = dist::Clock::now();

@@ -44,6 +44,26 @@ TEST(SeveralNodes, NumbersAreAgreedAtTheEndpoint) {
   EXPECT_EQ(count(all, meeting), 6) << "one port and one secret for all:\n" << all;
 }
 
+TEST(SeveralNodes, ARankThatIsStoppedWhenThoseOfTheOtherNodeHaveEndedIsLost) {
+  WEFT_NEEDS_SODIUM();
+  const test::TemporaryFolder folder;
+  const std::string endpoint = free_endpoint();
+  const auto node = [&](const char* number) {
+    std::vector<std::string> variables = home(folder);
+    variables.push_back("WEFT_TIMEOUT=2");
+    return std::make_unique<Child>(
+        line({"--nnodes=2", "--node_rank", number, "--max_restarts=1", "--grace=1", "--rdzv_endpoint", endpoint},
+             "echo round $TORCHELASTIC_RESTART_COUNT; if [ $RANK$TORCHELASTIC_RESTART_COUNT = 10 ]; then kill -STOP $$; fi"),
+        variables);
+  };
+  const auto zero = node("0"), one = node("1");
+  for (const auto& launcher : {zero.get(), one.get()}) {
+    EXPECT_EQ(launcher->exit_code(), 0);
+    EXPECT_THAT(launcher->output(), HasSubstr("weft-run: rank 1 is stopped, and others have ended 2 s ago or more\n"));
+    EXPECT_THAT(launcher->output(), HasSubstr("round 1\n"));
+  }
+}
+
 TEST(SeveralNodes, FixedNumbersAndUnevenRanks) {
   WEFT_NEEDS_SODIUM();
   const test::TemporaryFolder folder;
