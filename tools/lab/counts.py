@@ -5,6 +5,7 @@ Figures are facts of the program: PTX instructions of warps, and what their addr
 is computed from its data sheet (occupancy, roofline) and named as a bound."""
 import math
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 
 PLACE = re.compile(r"(/[^\s:,;()]+|[^\s:,;()/]+\.(?:cu|cuh|h|hpp|cpp)):(\d+)")
@@ -66,6 +67,8 @@ class Line:
     flops: float = 0
     tensor_flops: float = 0
     bulk_bytes: int = 0  # moved by TMA
+    open_waits: int = 0  # cp.async.wait_group that leave groups under way
+    operations: Counter = field(default_factory=Counter)  # executions by opcode: `shfl`, `cp.async.cg`
     access: dict = field(default_factory=dict)  # by KINDS
     ptx: list = field(default_factory=list)     # (executed, text)
 
@@ -80,6 +83,9 @@ class Line:
             self.splits += row.get("splits", 0)
         if op[0] in ("bar", "barrier") and "warp" not in op:
             self.barriers += executed
+        self.operations[".".join(op[:3]) if op[0] == "cp" else op[0]] += executed
+        if row["op"] == "cp.async.wait_group" and not re.search(r"wait_group\s+0;", row["ptx"]):
+            self.open_waits += executed
         flops, on_tensor_cores = flops_of(op, row)
         if on_tensor_cores:
             self.tensor += executed
@@ -92,8 +98,10 @@ class Line:
         self.ptx.append((executed, row["ptx"]))
 
     def join(self, other):
-        for name in ("executed", "active", "branches", "splits", "barriers", "tensor", "flops", "tensor_flops", "bulk_bytes"):
+        for name in ("executed", "active", "branches", "splits", "barriers", "tensor", "flops", "tensor_flops", "bulk_bytes",
+                     "open_waits"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.operations.update(other.operations)
         for kind, access in other.access.items():
             self.access.setdefault(kind, Access()).join(access)
 

@@ -24,6 +24,8 @@ td.bad { background: #67060c; } td.good { background: #033a16; } .inside pre { c
 """
 CELL, LEFT, TOP = 11, 34, 18
 COLOURS = ["#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#76b7b2", "#edc948", "#ff9da7"]
+CELLS = (f"<defs><pattern id='cells' width='{CELL}' height='{CELL}' patternUnits='userSpaceOnUse'>"
+         f"<rect width='{CELL - 1}' height='{CELL - 1}' fill='#eaeef2'/></pattern></defs>")
 
 
 def grid_svg(access, kind):
@@ -58,6 +60,13 @@ def grid_svg(access, kind):
     if shared:
         out += [f'<text x="{LEFT + CELL * bank}" y="11">{bank}</text>' for bank in (8, 16, 24, 31)]
     return "".join(out) + "</svg>"
+
+
+def picture(access, kind):
+    """The grid as an SVG file of its own."""
+    style = "<style>text { font: 11px sans-serif; fill: #57606a; }</style>"
+    head, rest = grid_svg(access, kind).split(">", 1)
+    return f'<svg xmlns="http://www.w3.org/2000/svg"{head.removeprefix("<svg")}>{style}{CELLS}{rest}\n'
 
 
 def roofline_svg(kernel):
@@ -158,8 +167,7 @@ def source_table(kernel):
 def page(profile, kernels, title):
     """The text of the page."""
     gpu = profile["gpu"]
-    cells = (f"<svg width='0' height='0' style='position:absolute'><defs><pattern id='cells' width='{CELL}' height='{CELL}' "
-             f"patternUnits='userSpaceOnUse'><rect width='{CELL - 1}' height='{CELL - 1}' fill='#eaeef2'/></pattern></defs></svg>")
+    cells = f"<svg width='0' height='0' style='position:absolute'>{CELLS}</svg>"
     out = [f"<!DOCTYPE html><html lang='en'><meta charset='utf-8'><title>{escape(title)}</title><style>{STYLE}</style>{cells}",
            f"<h1>{escape(title)} on {escape(gpu['name'])}</h1>",
            "<p class='legend'>Counts of an emulated run: facts of the program. Occupancy and roofline follow from the GPU's data sheet; they bound its "

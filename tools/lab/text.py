@@ -70,8 +70,8 @@ def source_of(file):
         return []
 
 
-def table(kernel):
-    columns = [c for c in COLUMNS if any(c[1](line) for line in kernel.lines.values())]
+def table(kernel, names=()):
+    columns = [c for c in COLUMNS if any(c[1](line) for line in kernel.lines.values()) and (not names or c[0] in names)]
     head = f"{'line':>5} " + " ".join(f"{name:>9}" for name, _, _ in columns) + "  source"
     for file, first, last in shown_lines(kernel):
         source = source_of(file)
@@ -122,15 +122,15 @@ def details(kernel, number):
             yield from grid(access, kind)
 
 
-def report(profile, kernels, lines=()):
-    """The whole text of `weft-lab profile --text`."""
+def report(profile, kernels, lines=(), columns=()):
+    """The whole text of `weft-lab profile --text`; `lines`: whose details are added; `columns`: those of the table, if not all."""
     for kernel in kernels:
         launches = f"{kernel.raw['launches']} launches" if kernel.raw["launches"] != 1 else "one launch"
         yield f"{kernel.raw['name']} {kernel.launch}: {launches} on {profile['gpu']['name']}"
         for fact in facts(kernel, profile["gpu"]):
             yield f"  {fact}"
         yield ""
-        yield from table(kernel)
+        yield from table(kernel, columns)
         for (file, number), line in sorted(kernel.lines.items()):
             for said in counts.advice(line):
                 yield f"  {Path(file).name}:{number}: {said}"
