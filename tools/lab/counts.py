@@ -227,6 +227,11 @@ def places_in(text):
     return list(dict.fromkeys((file, int(line)) for file, line in PLACE.findall(text)))
 
 
+def without_folders(text):
+    """A finding's text with the names of its files alone."""
+    return re.sub(r"/[^\s:]*/([^\s/:]+:\d+)", r"\1", text)
+
+
 def bounds(gpu, total, raw):
     scalar, _, tensor = UNITS.get(gpu["capability"], (128, 2, 1024))
     clocks = gpu["processors"] * gpu["clock_khz"] * 1e3
@@ -240,7 +245,7 @@ def bounds(gpu, total, raw):
 def kernels_of(profile, source):
     """The kernels of a profile as Kernel, in the order of their first launches."""
     gpu, found = profile["gpu"], []
-    findings = [(told["kind"], told["text"], places_in(told["text"])) for told in profile["findings"]]
+    findings = [(told["kind"], without_folders(told["text"]), places_in(told["text"])) for told in profile["findings"]]
     for raw in profile["kernels"]:
         lines, total = {}, Line()
         for row in raw["instructions"]:

@@ -156,7 +156,7 @@ def short(told):
     text = re.sub(r"^(?:race: |uninitialised: )?.*?>>>(?: on the default stream)?: ", "", told[0])
     # Of inlined code the line of the outermost call, which is the student's; of files their names.
     text = re.sub(r"[^\s:]+:\d+, inlined at (?:[^\s:]+:\d+, inlined at )*([^\s:]+:\d+)", r"\1", text)
-    return re.sub(r"/\S*/([^\s/:]+:\d+)", r"\1", text)
+    return counts.without_folders(text)
 
 
 def judge_counts(built, wanted, right):

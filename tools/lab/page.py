@@ -8,11 +8,12 @@ from . import counts, text
 
 STYLE = """
 body { font: 14px/1.45 system-ui, sans-serif; margin: 1.5em auto; max-width: 1500px; padding: 0 1em; color: #1b1f24; background: #fff; }
+.wide { overflow-x: auto; } .advice, .finding { max-width: 62em; }
 h1 { font-size: 1.4em; } h2 { font-size: 1.15em; margin-top: 2em; } h2 small { font-weight: normal; color: #57606a; }
 table.source { border-collapse: collapse; width: 100%; } .source th { text-align: right; font-weight: 600; font-size: 12px; color: #57606a;
 border-bottom: 1px solid #d0d7de; padding: 2px 8px; vertical-align: bottom; } .source th:last-child { text-align: left; }
 .source td { text-align: right; padding: 0 8px; font: 12.5px/1.5 ui-monospace, monospace; vertical-align: top; white-space: nowrap; }
-.source td.code { text-align: left; white-space: pre; width: 100%; } .source tr:hover { background: #f6f8fa; }
+.source td.code { text-align: left; white-space: normal; width: 100%; } .code summary, .code code { white-space: pre; font: inherit; } .source tr:hover { background: #f6f8fa; }
 td.bad { background: #ffd8d3; font-weight: 600; } td.good { background: #dafbe1; } .number { color: #8c959f; }
 summary { cursor: pointer; } .inside { padding: 4px 0 10px 2em; } .inside pre { margin: 4px 0; color: #0550ae; } .sass { color: #6639ba !important; }
 .finding { color: #a40e26; white-space: normal; font-family: system-ui, sans-serif; } .advice { color: #7d4e00; white-space: normal;
@@ -23,7 +24,7 @@ td.bad { background: #67060c; } td.good { background: #033a16; } .inside pre { c
 .finding { color: #ff7b72; } .advice { color: #e3b341; } svg text { fill: #8b949e; } }
 """
 CELL, LEFT, TOP = 11, 34, 18
-COLOURS = ["#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#76b7b2", "#edc948", "#ff9da7"]
+COLOURS = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#76b7b2", "#edc948", "#9c755f", "#86bcb6"]
 CELLS = (f"<defs><pattern id='cells' width='{CELL}' height='{CELL}' patternUnits='userSpaceOnUse'>"
          f"<rect width='{CELL - 1}' height='{CELL - 1}' fill='#eaeef2'/></pattern></defs>")
 
@@ -47,7 +48,7 @@ def grid_svg(access, kind):
         crowded = set()
     width, height = CELL * len(columns), CELL * 32
     title = "bank" if shared else "sector of 32 bytes, by address"
-    out = [f'<svg width="{LEFT + max(width, 200)}" height="{TOP + height + 6}" role="img" aria-label="lanes by {title}">',
+    out = [f'<svg width="{LEFT + max(width, 200) + 8}" height="{TOP + height + 6}" role="img" aria-label="lanes by {title}">',
            f'<text x="{LEFT}" y="11">{title} →</text><text x="0" y="11">lane</text>',
            f'<g transform="translate({LEFT},{TOP})"><rect width="{width}" height="{height}" fill="url(#cells)"/>']
     cells = {}  # by colour: one path each
@@ -71,7 +72,7 @@ def picture(access, kind):
 
 def roofline_svg(kernel):
     roof = kernel.roofline
-    width, height, left, bottom = 420, 250, 60, 30
+    width, height, left, bottom = 460, 250, 70, 30
     low_x, high_x = -3.0, 4.0
     top = math.ceil(math.log10(roof.peak))
     low_y = top - 6
@@ -91,17 +92,14 @@ def roofline_svg(kernel):
     out.append(f'<text x="{width - 90}" y="{height - 2}">flop per byte</text>')
     points = f"{x(10 ** low_x)},{y(10 ** low_x * roof.bandwidth)} {x(ridge)},{y(roof.peak)} {x(10 ** high_x)},{y(roof.peak)}"
     out.append(f'<polyline points="{points}" fill="none" stroke="#57606a" stroke-width="2"/>')
-    out.append(f'<text x="{x(ridge) + 4}" y="{y(roof.peak) + 14}">{escape(roof.units)}: {text.amount(roof.peak, "flop/s")}; '
+    out.append(f'<text x="{width - 10}" y="{height - bottom - 42}" text-anchor="end">{escape(roof.units)}: {text.amount(roof.peak, "flop/s")}; '
                f'{text.amount(roof.bandwidth, "B/s")}</text>')
-    if roof.flops:
-        for moved, colour, name in ((roof.once, "#1a7f37", "each sector once"), (roof.all, "#cf222e", "without caches")):
-            intensity, rate = roof.bound(moved)
-            out.append(f'<circle cx="{x(intensity)}" cy="{y(rate)}" r="5" fill="{colour}"><title>{name}: {intensity:.3g} flop/B, at most '
-                       f'{text.amount(rate, "flop/s")}</title></circle>')
-        out.append(f'<text x="{left + 6}" y="{height - bottom - 20}" style="fill:#1a7f37">● each sector once</text>'
-                   f'<text x="{left + 6}" y="{height - bottom - 6}" style="fill:#cf222e">● without caches</text>')
-    else:
-        out.append(f'<text x="{left + 20}" y="{height // 2}">no floating point operations</text>')
+    for moved, colour, name in ((roof.once, "#1a7f37", "each sector once"), (roof.all, "#cf222e", "without caches")):
+        intensity, rate = roof.bound(moved)
+        out.append(f'<circle cx="{x(intensity)}" cy="{y(rate)}" r="5" fill="{colour}"><title>{name}: {intensity:.3g} flop/B, at most '
+                   f'{text.amount(rate, "flop/s")}</title></circle>')
+    out.append(f'<text x="{width - 130}" y="{height - bottom - 26}" style="fill:#1a7f37">● each sector once</text>'
+               f'<text x="{width - 130}" y="{height - bottom - 12}" style="fill:#cf222e">● without caches</text>')
     return "".join(out) + "</svg>"
 
 
@@ -133,7 +131,7 @@ def source_table(kernel):
     columns = [c for c in text.COLUMNS if any(c[1](line) for line in kernel.lines.values())]
     for file, first, last in text.shown_lines(kernel):
         source = text.source_of(file)
-        yield f"<h3>{escape(Path(file).name)}</h3><table class='source'><tr><th>line</th>"
+        yield f"<h3>{escape(Path(file).name)}</h3><div class='wide'><table class='source'><tr><th>line</th>"
         yield "".join(f"<th>{escape(name)}</th>" for name, _, _ in columns) + "<th>source (a click shows PTX and the worst request)</th></tr>"
         for number in range(first, last + 1):
             line = kernel.lines.get((file, number))
@@ -144,7 +142,7 @@ def source_table(kernel):
                 kind = judged(JUDGED[name], line) if line and name in JUDGED else "bad" if value and name in ("conflicts", "split", "local") else ""
                 yield f"<td class='{kind}'>{value}</td>"
             if line is None:
-                yield f"<td class='code'>{code}</td></tr>"
+                yield f"<td class='code'><code>{code}</code></td></tr>"
                 continue
             yield f"<td class='code'><details><summary>{code}</summary><div class='inside'>"
             yield "<pre>" + "\n".join(escape(f"{executed:>9,}  {ptx}") for executed, ptx in line.ptx) + "</pre>"
@@ -161,7 +159,7 @@ def source_table(kernel):
                 if (file, number) in places:
                     yield f"<div class='finding'>{escape(kind)}: {escape(finding)}</div>"
             yield "</td></tr>"
-        yield "</table>"
+        yield "</table></div>"
 
 
 def page(profile, kernels, title):
@@ -173,13 +171,13 @@ def page(profile, kernels, title):
            "<p class='legend'>Counts of an emulated run: facts of the program. Occupancy and roofline follow from the GPU's data sheet; they bound its "
            "time and do not predict it.</p>"]
     if profile["findings"]:
-        out.append("<h2>Findings</h2><ul>" + "".join(f"<li class='finding'>{escape(told['kind'])}: {escape(told['text'])}</li>"
+        out.append("<h2>Findings</h2><ul>" + "".join(f"<li class='finding'>{escape(told['kind'])}: {escape(counts.without_folders(told['text']))}</li>"
                                                     for told in profile["findings"]) + "</ul>")
     for kernel in kernels:
         times = f"{kernel.raw['launches']} launches" if kernel.raw["launches"] != 1 else "one launch"
         out.append(f"<h2>{escape(kernel.name)} <small>{escape(kernel.launch)}, {times}</small></h2><ul class='facts'>")
         out += [f"<li>{escape(fact)}</li>" for fact in text.facts(kernel, gpu)]
-        out.append(f"</ul><div class='charts'>{occupancy_svg(kernel)}{roofline_svg(kernel)}</div>")
+        out.append(f"</ul><div class='charts'>{occupancy_svg(kernel)}{roofline_svg(kernel) if kernel.roofline.flops else ''}</div>")
         out += source_table(kernel)
     out.append(f"<p class='legend'>{escape(text.LEGEND)}. Red: more than twice what the request needs at least; green: the least.</p></html>")
     return "\n".join(out)

@@ -47,8 +47,11 @@ def facts(kernel, gpu):
         yield f"{'; '.join(text)}; {total.conflicts:,} wavefronts by bank conflicts"
     once, least = roof.bound(roof.once)
     every, most = roof.bound(roof.all)
-    yield (f"{amount(roof.flops, 'flop')} on {roof.units}; each sector once: {amount(roof.once, 'B')}, {once:.2f} flop/B, at most "
-           f"{amount(least, 'flop/s')}; without caches: {amount(roof.all, 'B')}, {every:.2f} flop/B, at most {amount(most, 'flop/s')}")
+    if roof.flops:
+        yield (f"{amount(roof.flops, 'flop')} on {roof.units}; each sector once: {amount(roof.once, 'B')}, {once:.2f} flop/B, at most "
+               f"{amount(least, 'flop/s')}; without caches: {amount(roof.all, 'B')}, {every:.2f} flop/B, at most {amount(most, 'flop/s')}")
+    else:
+        yield f"global memory: {amount(roof.once, 'B')} when each sector moves once, {amount(roof.all, 'B')} without caches"
     yield f"no {gpu['key']} can run it in less than {amount(roof.seconds, 's') if roof.seconds >= 1 else f'{roof.seconds * 1e6:.3g} µs'}"
 
 
@@ -141,7 +144,7 @@ def report(profile, kernels, lines=(), columns=()):
     yield LEGEND
     if profile["findings"]:
         yield ""
-        yield from (f"{told['kind']}: {told['text']}" for told in profile["findings"])
+        yield from (f"{told['kind']}: {counts.without_folders(told['text'])}" for told in profile["findings"])
 
 
 def comparison(names, pair, gpu):
