@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Runs a CUDA program on a GPU in software. The program must link CUDA's runtime as a shared library\n"
                "(nvcc -cudart shared) and hold PTX (-gencode arch=compute_90a,code=compute_90a or -arch=compute_80).",
                "weft-emulate"};
-  std::string gpu, gpus, streams, check, seed, threads, break_at, ptx;
+  std::string gpu, gpus, streams, check, seed, threads, break_at, ptx, profile;
   bool count = false;
   app.add_option("--gpu", gpu, "Which GPU: " + std::string(emulator::gpu_keys()) + " (default h100)");
   app.add_option("--gpus", gpus, "How many of it (default 1)");
@@ -81,6 +81,7 @@ int main(int argc, char** argv) {
   app.add_option("--break", break_at, "KERNEL or KERNEL:LINE: print the registers of the first warp that comes there");
   app.add_option("--ptx", ptx, "Print the PTX in this program, library or object that the GPU would run, and run nothing");
   app.add_flag("--count", count, "Print at the end what each kernel cost: time, launches, instructions");
+  app.add_option("--profile", profile, "Write what each instruction cost to this file, as JSON: tools/weft-lab shows it");
   app.prefix_command();  // all after the first word that is no option belongs to the program
   CLI11_PARSE(app, argc, argv);
   if (!ptx.empty()) return print_ptx(ptx, gpu.empty() ? "h100" : gpu);
@@ -105,6 +106,7 @@ int main(int argc, char** argv) {
   set("WEFT_EMULATE_SEED", seed);
   set("WEFT_EMULATE_THREADS", threads);
   set("WEFT_EMULATE_BREAK", break_at);
+  if (!profile.empty()) set("WEFT_EMULATE_PROFILE", fs::absolute(profile).string());
   if (count) set("WEFT_EMULATE_COUNT", "1");
   const char* const paths = std::getenv("LD_LIBRARY_PATH");
   setenv("LD_LIBRARY_PATH", (folder.string() + (paths && *paths ? ":" + std::string(paths) : "")).c_str(), 1);

@@ -6,6 +6,7 @@
 
 #include "emulator/cuda/device.h"
 #include "emulator/cuda/error.h"
+#include "emulator/machine/findings.h"
 
 namespace emulator::cuda {
 namespace {
@@ -32,6 +33,7 @@ void report(const std::string& text) {
   const std::string line = "weft-emulate: " + text + "\n";
   std::fputs(line.c_str(), stderr);
   std::fflush(stderr);
+  keep_told("error", text);
 }
 
 void fail(cudaError_t code, const std::string& text) {

@@ -17,6 +17,7 @@ constexpr size_t kMostOfAKind = 20;
 struct Findings {
   std::mutex mutex;
   std::map<std::string, std::set<std::string>> keys;  ///< by kind
+  std::vector<Told> told;
 };
 Findings& findings() {
   static Findings* const all = new Findings;
@@ -50,7 +51,17 @@ bool report_finding(std::string kind, std::string text, std::string key) {
     return false;
   }
   std::fprintf(stderr, "weft-emulate: %s: %s\n", kind.c_str(), text.c_str());
+  findings().told.push_back({std::move(kind), std::move(text)});
   return true;
+}
+
+void keep_told(std::string kind, std::string text) {
+  const std::lock_guard lock(findings().mutex);
+  findings().told.push_back({std::move(kind), std::move(text)});
+}
+std::vector<Told> all_told() {
+  const std::lock_guard lock(findings().mutex);
+  return findings().told;
 }
 
 }  // namespace emulator

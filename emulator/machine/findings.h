@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
+#include <vector>
 
 namespace emulator {
 
@@ -10,6 +11,12 @@ constexpr int kFindingsExitCode = 86;
 /// Prints `weft-emulate: KIND: TEXT` on stderr, once per key, and at most 20 times a kind. The program goes on; it will
 /// end with kFindingsExitCode. Returns whether the text was printed.
 bool report_finding(std::string kind, std::string text, std::string key);
+/// An error or a finding as it was printed: for the profile.
+struct Told {
+  std::string kind, text;
+};
+void keep_told(std::string kind, std::string text);
+std::vector<Told> all_told();
 /// Called at the program's end, before its findings are counted.
 inline void (*before_the_end)() = nullptr;
 

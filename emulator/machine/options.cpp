@@ -67,6 +67,7 @@ Options read_options() {
       refuse(cat("WEFT_EMULATE_CHECK: expected races, bounds, uninitialised, streams, got '", check, "'"));
   }
   o.count = number("WEFT_EMULATE_COUNT", 0, 0, 1) != 0;
+  o.profile = variable("WEFT_EMULATE_PROFILE");
   o.break_at = variable("WEFT_EMULATE_BREAK");
   return o;
 }

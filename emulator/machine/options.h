@@ -9,7 +9,7 @@
 namespace emulator {
 
 /// What `weft-emulate` was asked for. It reaches the program as environment variables WEFT_EMULATE_GPU, _GPUS, _STREAMS,
-/// _CHECK, _SEED, _THREADS, _BREAK, _COUNT; read once, at the first call into the emulator. A wrong value ends the program
+/// _CHECK, _SEED, _THREADS, _BREAK, _COUNT, _PROFILE; read once, at the first call into the emulator. A wrong value ends the program
 /// with one line.
 struct Options {
   const Gpu* gpu;
@@ -19,6 +19,7 @@ struct Options {
   int threads = 0;    ///< OS threads that run blocks; 0: all processors
   bool check_races = false, check_bounds = true, check_uninitialised = false, check_streams = false;
   std::string break_at;  ///< KERNEL[:LINE], or empty
+  std::string profile;   ///< the file for the counts of each instruction, or empty
   bool count = false;    ///< print at the end what each kernel cost
 };
 

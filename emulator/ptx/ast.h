@@ -58,7 +58,8 @@ struct Statement {
   std::vector<Operand> operands;
   int target = -1;  ///< of bra: the index of the instruction at the label; of brx.idx: index in Function::tables;
                     ///< of a call through a register: index in Function::prototypes
-  uint32_t line = 0;  ///< index in Function::lines
+  uint32_t line = 0;      ///< index in Function::lines
+  uint32_t ptx_line = 0;  ///< in the module's text
 
   bool has(std::string_view mod) const {
     for (const std::string_view m : mods)

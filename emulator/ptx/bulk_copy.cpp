@@ -8,6 +8,7 @@
 #include "emulator/machine/tensor_map.h"
 #include "emulator/ptx/checker.h"
 #include "emulator/ptx/mbarrier.h"
+#include "emulator/ptx/profile.h"
 
 namespace emulator::ptx {
 
@@ -270,7 +271,8 @@ const Instruction* issue_bulk(Warp& w, const Instruction* i) {
       copy->is_repeated = copy->repeats(*first);
     else
       first = copy;
-    if (checked(w)) copy->note_issue();
+    if (LaunchProfile* const profile = w.block->grid->profile) profile->bulk(i, copy->bytes);
+    if (w.block->checks) copy->note_issue();
     w.block->pending.push_back(std::move(copy));
   }
   return i + 1;

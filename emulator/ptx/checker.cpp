@@ -5,6 +5,7 @@
 
 #include "emulator/machine/fresh.h"
 #include "emulator/machine/options.h"
+#include "emulator/ptx/profile.h"
 
 namespace emulator::ptx {
 
@@ -102,7 +103,10 @@ void begin_checks(Cluster& cluster) {
   for (const auto& block : cluster.blocks) block->checks = std::make_shared<BlockChecks>(*block);
 }
 
-void note_access(Warp& w, const Instruction* i, const AccessNote& note) { w.block->checks->access(w, i, note); }
+void note_access(Warp& w, const Instruction* i, const AccessNote& note) {
+  if (LaunchProfile* const profile = w.block->grid->profile) profile->access(w, i, note);
+  if (w.block->checks) w.block->checks->access(w, i, note);
+}
 void note_fence(Warp& w, const FenceNote& note) {
   if (BlockChecks* const checks = race_checks_of(*w.block)) checks->fence(w, note);
 }

@@ -12,6 +12,7 @@
 #include "emulator/machine/options.h"
 #include "emulator/ptx/checker.h"
 #include "emulator/ptx/count.h"
+#include "emulator/ptx/profile.h"
 #include "emulator/ptx/standstill.h"
 #include "emulator/ptx/warp.h"
 
@@ -208,8 +209,10 @@ class Run {
       grid_.sync_workspace = workspace_;
     }
     begin_checks(grid_);
+    profile_ = begin_profile(grid_);
   }
   ~Run() {
+    end_profile(grid_, std::move(profile_));
     unregister_range(parameters_.get());
     if (workspace_) release(workspace_, MemoryKind::managed);
   }
@@ -307,7 +310,7 @@ class Run {
     auto cluster = std::make_unique<Cluster>();
     cluster->grid = &grid_;
     cluster->number = number;
-    if (counts()) cluster->count = &own.count;
+    if (counts() || grid_.profile) cluster->count = &own.count;
     cluster->random = mixed(options().seed ^ mixed(launch_.number ^ mixed(number)));
     const Dim3 size = grid_.cluster_dim, count{launch_.grid.x / size.x, launch_.grid.y / size.y, launch_.grid.z / size.z};
     cluster->index = {static_cast<uint32_t>(number % count.x), static_cast<uint32_t>(number / count.x % count.y),
@@ -326,7 +329,7 @@ class Run {
       cluster->blocks.push_back(std::move(block));
     }
     cluster->live_threads = cluster->threads;
-    if (grid_.checked) begin_checks(*cluster);
+    if (grid_.checks) begin_checks(*cluster);
     own.resident.push_back(std::move(cluster));
     return true;
   }
@@ -343,6 +346,7 @@ class Run {
   const Launch& launch_;
   Grid grid_;
   uint64_t clusters_ = 0;
+  std::unique_ptr<LaunchProfile> profile_;
   std::unique_ptr<char, Free> parameters_;
   char* workspace_ = nullptr;
   std::mutex mutex_;

@@ -10,6 +10,7 @@
 #include "emulator/ptx/frames.h"
 #include "emulator/ptx/inline.h"
 #include "emulator/ptx/lowering_state.h"
+#include "emulator/ptx/profile.h"
 #include "emulator/ptx/warp.h"
 #include "emulator/ptx/wgmma_reads.h"
 
@@ -198,6 +199,7 @@ std::unique_ptr<Kernel> lower(Module& module, Function& function) {
   link(body, start, kernel);
   own_constants(state.constants, kernel);
   if (breaks_in(kernel)) keep_debug_table(kernel, body, liveness, state.places, start);
+  if (profiles()) keep_profile_table(kernel, body, start);
   kernel.lines = std::move(body.lines);
   return std::move(state.kernel);
 }

@@ -226,6 +226,7 @@ void BodyParser::instruction(int guard, bool guard_negated) {
     out_.lines.push_back({.ptx_line = lexer_.line()});
   }
   s.line = current_line_;
+  s.ptx_line = lexer_.line();
   if (lexer_.raw() == '.') {
     s.mods.reserve(4);
     while (lexer_.raw() == '.') {

@@ -31,6 +31,7 @@ struct Count;
 struct Grid;
 struct Launch;
 struct LaunchChecks;
+class LaunchProfile;
 
 // The windows of generic addresses. All else is an address of the process. No pointer of x86-64 or aarch64 is in them.
 constexpr uint64_t kSharedWindow = uint64_t{1} << 56;  ///< + shared::cluster address
@@ -215,7 +216,7 @@ struct Cluster {
   uint32_t threads = 0, live_threads = 0;
   uint64_t random = 0;  ///< state of its generator
   bool phase_ended = false;  ///< of an mbarrier, since it was cleared
-  Count* count = nullptr;  ///< of the OS thread that runs it, with --count
+  Count* count = nullptr;  ///< of the OS thread that runs it, with --count and --profile
 
   /// 0 .. bound - 1; always 0 under seed 0, so that 0 must be the fixed order's choice.
   uint32_t choose(uint32_t bound);
@@ -252,6 +253,7 @@ struct Grid {
   std::atomic<bool> suspected{false};   ///< that it makes no progress for ever: see standstill.h
   std::atomic<bool> reads_host{false};  ///< has read memory of the host while it was
   std::shared_ptr<LaunchChecks> checks;
+  LaunchProfile* profile = nullptr;  ///< with --profile
   Touched* touched = nullptr;    ///< notes the grid's accesses to global memory
 };
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulator/source/count.h"
 
-#include <algorithm>
-#include <bit>
 #include <deque>
 #include <unordered_map>
 
+#include "emulator/machine/requests.h"
 #include "emulator/source/instrument.h"
 #include "emulator/source/memory.h"
 #include "emulator/source/simt.h"
@@ -20,7 +19,7 @@ namespace {
 enum class Kind : uint8_t { load, store, shared };
 
 /// One instruction of one warp, as far as its lanes have come.
-struct Request {
+struct Access {
   Kind kind;
   uint32_t lanes = 0;   // that access memory
   uint32_t passed = 0;  // and those that passed by without
@@ -32,27 +31,8 @@ struct Request {
 struct Place {
   uint32_t visits[kLanes] = {};
   uint32_t closed = 0;  // requests that are done with
-  std::deque<Request> open;
+  std::deque<Access> open;
 };
-
-/// Of lanes [first, first + count): the largest number of different words in one bank (0 when none is active), and all
-/// different words.
-struct Pass {
-  int depth = 0, words = 0;
-};
-Pass pass_of(const Request& request, int first, int count) {
-  std::vector<uintptr_t> words;
-  for (int lane = first; lane < first + count; ++lane)
-    if (request.lanes >> lane & 1u)
-      for (uintptr_t w = request.address[lane] / 4; w <= (request.address[lane] + request.bytes[lane] - 1) / 4; ++w)
-        words.push_back(w);
-  std::sort(words.begin(), words.end());
-  words.erase(std::unique(words.begin(), words.end()), words.end());
-  int in_bank[32] = {};
-  Pass pass{0, static_cast<int>(words.size())};
-  for (const uintptr_t w : words) pass.depth = std::max(pass.depth, ++in_bank[w % 32]);
-  return pass;
-}
 
 class Counter : public Watcher {
  public:
@@ -105,10 +85,10 @@ class Counter : public Watcher {
     Place& place = places_[thread / kLanes][key];
     const uint32_t at = place.visits[lane]++ - place.closed;
     while (place.open.size() <= at) place.open.push_back({kind, 0, 0, {}, {}});
-    Request& request = place.open[at];
-    (bytes ? request.lanes : request.passed) |= 1u << lane;
-    request.address[lane] = address;
-    request.bytes[lane] = static_cast<uint32_t>(bytes);
+    Access& access = place.open[at];
+    (bytes ? access.lanes : access.passed) |= 1u << lane;
+    access.address[lane] = address;
+    access.bytes[lane] = static_cast<uint32_t>(bytes);
     while (!place.open.empty() && (place.open.front().lanes | place.open.front().passed) == 0xffffffffu) {
       if (place.open.front().lanes) add(place.open.front());
       place.open.pop_front();
@@ -119,46 +99,25 @@ class Counter : public Watcher {
   /// No more lanes will join the requests of this warp.
   void close(int warp) {
     for (auto& [key, place] : places_[warp])
-      for (const Request& request : place.open)
-        if (request.lanes) add(request);
+      for (const Access& access : place.open)
+        if (access.lanes) add(access);
     places_[warp].clear();
   }
 
-  void add(const Request& request) {
-    if (request.kind == Kind::shared)
-      add_shared(request);
-    else
-      add_global(request, request.kind == Kind::load ? counts.loads : counts.stores);
-  }
-
-  static void add_global(const Request& request, GlobalCounts& to) {
-    std::vector<uintptr_t> sectors;
-    for (int lane = 0; lane < kLanes; ++lane)
-      if (request.lanes >> lane & 1u) {
-        to.bytes += request.bytes[lane];
-        const uintptr_t end = request.address[lane] + request.bytes[lane] - 1;
-        for (uintptr_t s = request.address[lane] / 32; s <= end / 32; ++s) sectors.push_back(s);
-      }
-    std::sort(sectors.begin(), sectors.end());
-    ++to.requests;
-    to.sectors += std::unique(sectors.begin(), sectors.end()) - sectors.begin();
-  }
-
-  void add_shared(const Request& request) {
-    const uint32_t widest = *std::max_element(request.bytes, request.bytes + kLanes);
-    const int part = widest <= 4 ? 32 : widest <= 8 ? 16 : 8;
-    ++counts.shared.requests;
-    for (int first = 0; first < kLanes; first += 2 * part) {
-      if (const Pass both = pass_of(request, first, std::min(2 * part, kLanes)); part < kLanes && both.depth <= 1) {
-        counts.shared.wavefronts += both.depth;
-        continue;
-      }
-      for (int p = first; p < std::min(first + 2 * part, kLanes); p += part) {
-        const int depth = pass_of(request, p, part).depth;
-        counts.shared.wavefronts += depth;
-        counts.shared.conflicts += std::max(depth - 1, 0);
-      }
+  void add(const Access& access) {
+    const Request request{access.lanes, access.address, access.bytes};
+    if (access.kind == Kind::shared) {
+      const Wavefronts found = wavefronts_of(request);
+      ++counts.shared.requests;
+      counts.shared.wavefronts += found.all;
+      counts.shared.conflicts += found.conflicts;
+      return;
     }
+    GlobalCounts& to = access.kind == Kind::load ? counts.loads : counts.stores;
+    for (int lane = 0; lane < kLanes; ++lane)
+      if (access.lanes >> lane & 1u) to.bytes += access.bytes[lane];
+    ++to.requests;
+    to.sectors += sectors_of(request);
   }
 
   Worker* worker_ = nullptr;

@@ -10,7 +10,7 @@ from pathlib import Path
 
 FENCE = re.compile(r"^[ ]*```(?:sh|bash)?\n(.*?)^[ ]*```[ ]*$", re.DOTALL | re.MULTILINE)
 INDENTED = re.compile(r"(?:^ {4,}\S.*\n)+", re.MULTILINE)
-SUBCOMMANDS = {"weft-weights": ("show", "convert", "diff")}
+SUBCOMMANDS = {"weft-weights": ("show", "convert", "diff"), "weft-lab": ("run", "profile", "compare", "check")}
 ENDS = {"--", "|", "||", "&", "&&", ";", ">", ">>", "{", "}"}
 
 
@@ -62,7 +62,7 @@ def faults(programs, root, page):
                 command = []
             elif name in programs.paths and folder in programs.folders_of(name):
                 command = [name]
-            elif command and command[-1] == before and name in SUBCOMMANDS.get(before, ()):
+            elif command and command[-1] == before.rpartition("/")[2] and name in SUBCOMMANDS.get(command[-1], ()):
                 command.append(name)
             elif command and word.startswith("--") and flag_of(word) not in programs.flags(*command):
                 yield f"{page}:{line}: {' '.join(command)} has no {word.split('=')[0]}"

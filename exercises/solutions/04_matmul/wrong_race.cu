@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The next tiles are written while others still read.
+constexpr int kTile = 32;
+
+__global__ void matmul_kernel(const float* a, const float* b, float* c, int n) {
+  __shared__ float as[kTile][kTile], bs[kTile][kTile];
+  const int x = threadIdx.x, y = threadIdx.y, column = blockIdx.x * kTile + x, row = blockIdx.y * kTile + y;
+  float sum = 0;
+  for (int first = 0; first < n; first += kTile) {
+    as[y][x] = row < n && first + x < n ? a[row * n + first + x] : 0.0f;
+    bs[y][x] = first + y < n && column < n ? b[(first + y) * n + column] : 0.0f;
+    __syncthreads();
+    for (int k = 0; k < kTile; ++k) sum += as[y][k] * bs[k][x];
+  }
+  if (row < n && column < n) c[row * n + column] = sum;
+}
+
+void matmul(const float* a, const float* b, float* c, int n) {
+  const int blocks = (n + kTile - 1) / kTile;
+  matmul_kernel<<<dim3(blocks, blocks), dim3(kTile, kTile)>>>(a, b, c, n);
+}

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""course.py ROOT: the pages of docs/course say what happens.
+
+In a ```console block a line that begins with `$ ` is run at the root of the tree (its `tools/weft-lab` only), and what follows it is what it
+prints, in this order: `…` alone stands for any lines, `…` at the end of a line for the rest of that line; the width of spaces does not matter. Without a line of output nothing is
+expected but the end of the command. A picture (-o docs/….svg) must be the one that is in the tree."""
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(sys.argv.pop(1) if len(sys.argv) > 1 else __file__).resolve()
+PAGES = sorted((ROOT / "docs/course").glob("*.md"))
+BLOCK = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def commands_of(page):
+    """(line, command, expected lines) of each command of a page."""
+    text = page.read_text(encoding="utf-8")
+    for block in BLOCK.finditer(text):
+        first = text.count("\n", 0, block.start(1)) + 1
+        for number, line in enumerate(block[1].splitlines(), start=first):
+            if line.startswith("$ "):
+                current = (f"{page.name}:{number}", line[2:], [])
+                yield current
+            else:
+                current[2].append(line)
+
+
+def matches(expected, line):
+    expected, line = " ".join(expected.split()), " ".join(line.split())
+    return line.startswith(expected[:-1]) if expected.endswith("…") else line == expected
+
+
+def missing(expected, printed):
+    """The first expected line that does not follow, or None."""
+    at, free = 0, True
+    for want in expected:
+        if want == "…":
+            free = True
+            continue
+        if not want.strip():
+            continue
+        found = next((n for n in range(at, len(printed)) if matches(want, printed[n])), None)
+        if found is None or (not free and any(line.strip() for line in printed[at:found])):
+            return want
+        at, free = found + 1, False
+    return None
+
+
+def run(command, folder):
+    """What a command prints, its exit code, and the picture that it has drawn (path in the tree, text)."""
+    words = shlex.split(command)
+    assert words[0] == "tools/weft-lab", command
+    picture = None
+    if "-o" in words:
+        at = words.index("-o") + 1
+        picture, words[at] = words[at], f"{folder}/{Path(words[at]).name}"
+    done = subprocess.run([ROOT / words[0], *words[1:]], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    drawn = Path(folder, Path(picture).name).read_text(encoding="utf-8") if picture and done.returncode == 0 else None
+    return done.stdout + done.stderr, done.returncode, picture, drawn
+
+
+class Course(unittest.TestCase):
+    def test_pages(self):
+        work = [step for page in PAGES for step in commands_of(page)]
+        self.assertGreater(len(work), 8)
+        with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+            each = [Path(folder, str(n)) for n in range(len(work))]
+            for path in each:
+                path.mkdir()
+            for (where, command, expected), result in zip(work, pool.map(lambda job: run(job[0][1], job[1]), zip(work, each))):
+                printed, code, picture, drawn = result
+                with self.subTest(where):
+                    self.assertIn(code, (0, 1, 86), f"{command}\n{printed}")
+                    self.assertIsNone(missing(expected, printed.replace(f"{ROOT}/", "").splitlines()), f"{where}: {command}\n{printed[:6000]}")
+                    if picture and picture.startswith("docs/"):
+                        self.assertEqual(drawn, (ROOT / picture).read_text(encoding="utf-8"), f"{where}: {picture} is another picture")
+
+    def test_a_wrong_page_is_seen(self):
+        self.assertEqual(missing(["a", "c"], ["a", "b", "c"]), "c")
+        self.assertIsNone(missing(["a", "…", "c"], ["a", "b", "c"]))
+        self.assertIsNone(missing(["…", "b is…"], ["a", "b is here"]))
+        self.assertEqual(missing(["b", "…", "a"], ["a", "b"]), "a")
+
+
+if __name__ == "__main__":
+    unittest.main()
