@@ -9,7 +9,7 @@
 namespace emulator {
 
 /// What `weft-emulate` was asked for. It reaches the program as environment variables WEFT_EMULATE_GPU, _GPUS, _STREAMS,
-/// _CHECK, _SEED, _THREADS, _BREAK, _COUNT; read once, at the first call into the emulator. A wrong value ends the program
+/// _CHECK, _SEED, _THREADS, _BREAK, _COUNT, _TIME, _TIME_WAVES, _TIME_TABLE; read once, at the first call into the emulator. A wrong value ends the program
 /// with one line.
 struct Options {
   const Gpu* gpu;
@@ -20,6 +20,9 @@ struct Options {
   bool check_races = false, check_bounds = true, check_uninitialised = false, check_streams = false;
   std::string break_at;  ///< KERNEL[:LINE], or empty
   bool count = false;    ///< print at the end what each kernel cost
+  bool time = false;     ///< print at the end how long each kernel would take on the GPU
+  int time_waves = 0;    ///< of each launch, run only so many waves of blocks; 0: all
+  std::string time_table;  ///< a file that gets the counts and predictions, or empty
 };
 
 const Options& options();

@@ -8,6 +8,7 @@
 #include "emulator/machine/tensor_map.h"
 #include "emulator/ptx/checker.h"
 #include "emulator/ptx/mbarrier.h"
+#include "emulator/ptx/time_count.h"
 
 namespace emulator::ptx {
 
@@ -136,6 +137,7 @@ void BulkCopy::arrive(const Arrival& arrival) {
   if (BlockChecks* const checks = race_checks_of(block); checks && form->op == Reduction::none)
     checks->load_done({*warp, lane, site, form->name}, runs(arrival.to), arrival.barrier.at);
   if (form->op == Reduction::none) mark_written(arrival.to.data(), bytes);
+  if (timing::ClusterTime* const time = warp->block->cluster->time) time->bytes_came(arrival.barrier, arrives);
   mbarrier_complete(*warp, line, lane, arrival.barrier, bytes, form->name);
 }
 
@@ -271,6 +273,7 @@ const Instruction* issue_bulk(Warp& w, const Instruction* i) {
     else
       first = copy;
     if (checked(w)) copy->note_issue();
+    if (timing::ClusterTime* const time = w.block->cluster->time) time->bulk_issued(*copy);
     w.block->pending.push_back(std::move(copy));
   }
   return i + 1;

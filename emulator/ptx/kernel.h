@@ -15,6 +15,7 @@ namespace emulator::ptx {
 
 class Module;
 struct DebugTable;
+struct TimeTable;
 
 /// A function placed after a kernel's code, for calls that are not inlined.
 struct CalledFunction {
@@ -52,6 +53,7 @@ struct Kernel {
   std::vector<Variable> shared_variables;   ///< for reports: names, with `bytes`; offsets in shared_offsets
   std::vector<uint32_t> shared_offsets;
   std::shared_ptr<const DebugTable> debug;  ///< for --break; else nullptr
+  std::shared_ptr<const TimeTable> time;    ///< for --time; else nullptr
 
   /// `file.cu:12` or, without line information, `PTX line 345`; inlined calls after it.
   std::string where(const Instruction* i) const;

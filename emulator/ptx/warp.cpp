@@ -7,6 +7,7 @@
 
 #include "emulator/ptx/breakpoint.h"
 #include "emulator/ptx/count.h"
+#include "emulator/ptx/time_count.h"
 
 namespace emulator::ptx {
 
@@ -186,10 +187,11 @@ namespace {
 /// Runs a group's turn and counts it. `alone`: there is no other group that its lanes may meet.
 const Instruction* run_counted(Warp& w, const Instruction* i, bool alone, bool one_step) {
   Count& count = *w.block->cluster->count;
+  timing::ClusterTime* const time = w.block->cluster->time;
   do {
     ++count.warp_instructions;
     count.lane_instructions += static_cast<uint64_t>(std::popcount(w.lanes(i)));
-    i = i->run(w, i);
+    i = time ? time->step(w, i) : i->run(w, i);
     if (i) w.groups[w.current].state = Group::State::ready;
   } while (i && !one_step && (alone || !(i->flags & kLeader)));
   return i;
