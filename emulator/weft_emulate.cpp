@@ -14,6 +14,7 @@
 
 #include "emulator/cuda/fatbin.h"
 #include "emulator/machine/gpu.h"
+#include "emulator/machine/time_table.h"
 
 namespace {
 
@@ -62,14 +63,43 @@ int print_ptx(const std::string& path, const std::string& key) {
   return found ? 0 : 1;
 }
 
+/// Predictions of the launches in a file of --time-table, a line each: kernel, seconds, what limits it.
+int print_predictions(const std::string& path, const std::string& key, double overlap) {
+  namespace model = emulator::time_model;
+  std::ifstream file(path);
+  std::string text;
+  if (!file) std::cerr << "weft-emulate: cannot read " << path << '\n';
+  while (std::getline(file, text)) {
+    model::TableLine line;
+    if (!model::from_text(text, line)) {
+      std::cerr << "weft-emulate: " << path << ": no line of --time-table: " << text << '\n';
+      return 1;
+    }
+    const model::Chip* const chip = model::find_chip(key.empty() ? line.gpu : key);
+    if (!chip) {
+      std::cerr << "weft-emulate: the model of time has no figures of " << (key.empty() ? line.gpu : key) << '\n';
+      return 1;
+    }
+    model::Constants constants;
+    if (overlap > 0) constants.overlap = overlap;
+    const model::Prediction p = model::predict(*chip, line.work, constants);
+    std::cout << line.kernel << '\t' << p.seconds << '\t' << model::name_of(p.limit);
+    for (size_t k = 0; k < model::kLimits; ++k)
+      std::cout << '\t' << model::name_of(static_cast<model::Limit>(k)) << '=' << p.cycles[k] / chip->ghz * 1e-9;
+    std::cout << '\n';
+  }
+  return file.eof() ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{"Runs a CUDA program on a GPU in software. The program must link CUDA's runtime as a shared library\n"
                "(nvcc -cudart shared) and hold PTX (-gencode arch=compute_90a,code=compute_90a or -arch=compute_80).",
                "weft-emulate"};
-  std::string gpu, gpus, streams, check, seed, threads, break_at, ptx, profile;
-  bool count = false;
+  std::string gpu, gpus, streams, check, seed, threads, break_at, ptx, profile, waves, time_table, time_of;
+  bool count = false, time = false;
+  double overlap = 0;
   app.add_option("--gpu", gpu, "Which GPU: " + std::string(emulator::gpu_keys()) + " (default h100)");
   app.add_option("--gpus", gpus, "How many of it (default 1)");
   app.add_option("--streams", streams,
@@ -82,8 +112,16 @@ int main(int argc, char** argv) {
   app.add_option("--ptx", ptx, "Print the PTX in this program, library or object that the GPU would run, and run nothing");
   app.add_flag("--count", count, "Print at the end what each kernel cost: time, launches, instructions");
   app.add_option("--profile", profile, "Write what each instruction cost to this file, as JSON: tools/weft-lab shows it");
+  app.add_flag("--time", time, "Print at the end how long each kernel would take on the GPU, and what limits it");
+  app.add_option("--time-waves", waves,
+                 "With --time: run only so many waves of resident blocks of each launch, from its middle, and scale the counts; "
+                 "the program's results are wrong then");
+  app.add_option("--time-table", time_table, "With --time: append counts and predictions to this file, a launch a line");
+  app.add_option("--time-of", time_of, "Predict the launches in a file of --time-table once more, and run nothing");
+  app.add_option("--overlap", overlap, "With --time-of: the model's constant, instead of the fitted one");
   app.prefix_command();  // all after the first word that is no option belongs to the program
   CLI11_PARSE(app, argc, argv);
+  if (!time_of.empty()) return print_predictions(time_of, gpu, overlap);
   if (!ptx.empty()) return print_ptx(ptx, gpu.empty() ? "h100" : gpu);
   std::vector<std::string> program = app.remaining();
   if (program.empty() || program[0].starts_with("-")) {
@@ -108,6 +146,9 @@ int main(int argc, char** argv) {
   set("WEFT_EMULATE_BREAK", break_at);
   if (!profile.empty()) set("WEFT_EMULATE_PROFILE", fs::absolute(profile).string());
   if (count) set("WEFT_EMULATE_COUNT", "1");
+  if (time || !waves.empty() || !time_table.empty()) set("WEFT_EMULATE_TIME", "1");
+  set("WEFT_EMULATE_TIME_WAVES", waves);
+  if (!time_table.empty()) set("WEFT_EMULATE_TIME_TABLE", fs::absolute(time_table).string());
   const char* const paths = std::getenv("LD_LIBRARY_PATH");
   setenv("LD_LIBRARY_PATH", (folder.string() + (paths && *paths ? ":" + std::string(paths) : "")).c_str(), 1);
 

@@ -109,6 +109,14 @@ std::string Fatbin::ptx_for(int capability) const {
   return best;
 }
 
+std::string Fatbin::machine_code_for(int capability) const {
+  const Entry* best = nullptr;
+  for (const Entry& entry : entries)
+    if (!entry.is_ptx && entry.arch / 10 == capability / 10 && entry.arch <= capability && (!best || entry.arch > best->arch)) best = &entry;
+  if (!best || (best->compressed && (best->bytes < 4 || at<uint32_t>(best->payload, 0) != ZSTD_MAGICNUMBER))) return {};
+  return unpack(*best, name);
+}
+
 std::string Fatbin::describe() const {
   std::string text;
   for (const Entry& entry : entries) {

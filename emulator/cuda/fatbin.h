@@ -23,6 +23,8 @@ struct Fatbin {
   /// The text of the newest PTX that a GPU of this capability can run. Empty: there is none.
   /// Errors: Error (a damaged or unknown form).
   std::string ptx_for(int capability) const;
+  /// The cubin that a GPU of this capability would run instead of PTX; empty: there is none, or it cannot be unpacked.
+  std::string machine_code_for(int capability) const;
   /// `machine code for sm_90, PTX for compute_80`, or `no code`.
   std::string describe() const;
 };

@@ -3,8 +3,10 @@
 
 #include <unordered_set>
 
+#include "emulator/cuda/cubin.h"
 #include "emulator/cuda/device.h"
 #include "emulator/cuda/error.h"
+#include "emulator/ptx/time_count.h"
 
 namespace emulator::cuda {
 namespace {
@@ -52,6 +54,10 @@ Function& Kernel::on(int device) {
     function->kernel = this;
     function->device = device;
     function->code = code;
+    if (ptx::timed()) {
+      const auto registers = registers_of_cubin(image->fatbin.machine_code_for(Device::get(device).gpu().capability()));
+      if (const auto found = registers.find(name); found != registers.end()) function->registers = found->second;
+    }
     note_handle(function.get());
   }
   return *function;

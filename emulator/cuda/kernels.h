@@ -22,6 +22,7 @@ struct Function {
   Kernel* kernel = nullptr;
   int device = 0;
   const ptx::Kernel* code = nullptr;
+  int registers = 0;            ///< of a thread, from a cubin for this GPU, with --time; 0: unknown
   int max_dynamic_shared = -1;  ///< what the program asked for; -1: nothing
   int carveout = -1;
   bool non_portable_cluster = false;

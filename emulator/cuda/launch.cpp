@@ -8,6 +8,7 @@
 #include "emulator/cuda/capture.h"
 #include "emulator/cuda/device.h"
 #include "emulator/cuda/error.h"
+#include "emulator/ptx/time_count.h"
 
 namespace emulator::cuda {
 namespace {
@@ -23,6 +24,7 @@ const auto kExtraPointer = reinterpret_cast<void*>(1), kExtraSize = reinterpret_
 ptx::Dim3 dims(const dim3& d) { return {d.x, d.y, d.z}; }
 
 int registers_of(const Function& function) {
+  if (function.registers > 0) return function.registers;
   return function.code->registers_per_thread > 0 ? function.code->registers_per_thread : 32;
 }
 
@@ -165,6 +167,8 @@ std::shared_ptr<const Work> make_launch(const LaunchRequest& request, int device
   kernel.launch.cooperative = request.cooperative;
   kernel.launch.device = device;
   kernel.launch.number = ++launches;
+  if (ptx::timed())
+    kernel.launch.resident_blocks = std::max(1, blocks_per_processor(function, int(kernel.launch.block.count()), request.shared));
   copy_arguments(*function.code, request, kernel);
   work->device = device;
   return work;

@@ -9,7 +9,8 @@
 namespace emulator {
 
 /// What `weft-emulate` was asked for. It reaches the program as environment variables WEFT_EMULATE_GPU, _GPUS, _STREAMS,
-/// _CHECK, _SEED, _THREADS, _BREAK, _COUNT, _PROFILE; read once, at the first call into the emulator. A wrong value ends the program
+/// _CHECK, _SEED, _THREADS, _BREAK, _COUNT, _PROFILE, _TIME, _TIME_WAVES, _TIME_TABLE; read once, at the first call into the
+/// emulator. A wrong value ends the program
 /// with one line.
 struct Options {
   const Gpu* gpu;
@@ -21,6 +22,9 @@ struct Options {
   std::string break_at;  ///< KERNEL[:LINE], or empty
   std::string profile;   ///< the file for the counts of each instruction, or empty
   bool count = false;    ///< print at the end what each kernel cost
+  bool time = false;     ///< print at the end how long each kernel would take on the GPU
+  int time_waves = 0;    ///< of each launch, run only so many waves of blocks; 0: all
+  std::string time_table;  ///< a file that gets the counts and predictions, or empty
 };
 
 const Options& options();

@@ -9,6 +9,7 @@
 #include "emulator/ptx/checker.h"
 #include "emulator/ptx/mbarrier.h"
 #include "emulator/ptx/profile.h"
+#include "emulator/ptx/time_count.h"
 
 namespace emulator::ptx {
 
@@ -137,6 +138,7 @@ void BulkCopy::arrive(const Arrival& arrival) {
   if (BlockChecks* const checks = race_checks_of(block); checks && form->op == Reduction::none)
     checks->load_done({*warp, lane, site, form->name}, runs(arrival.to), arrival.barrier.at);
   if (form->op == Reduction::none) mark_written(arrival.to.data(), bytes);
+  if (timing::ClusterTime* const time = warp->block->cluster->time) time->bytes_came(arrival.barrier, arrives);
   mbarrier_complete(*warp, line, lane, arrival.barrier, bytes, form->name);
 }
 
@@ -273,6 +275,7 @@ const Instruction* issue_bulk(Warp& w, const Instruction* i) {
       first = copy;
     if (LaunchProfile* const profile = w.block->grid->profile) profile->bulk(i, copy->bytes);
     if (w.block->checks) copy->note_issue();
+    if (timing::ClusterTime* const time = w.block->cluster->time) time->bulk_issued(*copy);
     w.block->pending.push_back(std::move(copy));
   }
   return i + 1;

@@ -41,6 +41,7 @@ struct BulkCopy : Pending {
   uint32_t line = 0;
   uint32_t site = 0;    ///< for the checks: of the instruction
   uint32_t moment = 0;  ///< for the checks: of the issue
+  double arrives = 0;   ///< for --time: the cycle in which its bytes are there
   TensorBox box{};
   BoxPlace place{};
   uint64_t bytes = 0;

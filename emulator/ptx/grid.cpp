@@ -14,6 +14,7 @@
 #include "emulator/ptx/count.h"
 #include "emulator/ptx/profile.h"
 #include "emulator/ptx/standstill.h"
+#include "emulator/ptx/time_count.h"
 #include "emulator/ptx/warp.h"
 
 namespace emulator::ptx {
@@ -195,6 +196,11 @@ class Run {
     grid_.cluster_dim = launch.cluster;
     grid_.cluster_blocks = static_cast<uint32_t>(launch.cluster.count());
     clusters_ = grid_.blocks / grid_.cluster_blocks;
+    if (timed()) {
+      time_ = std::make_unique<timing::LaunchTime>(launch);
+      grid_.next_cluster = time_->first();
+      clusters_ = time_->first() + time_->count();
+    }
     const size_t bytes = round_up(std::max<size_t>(1, launch.parameters.size()), kAlignment);
     parameters_.reset(static_cast<char*>(std::aligned_alloc(kAlignment, bytes)));
     std::memcpy(parameters_.get(), launch.parameters.data(), launch.parameters.size());
@@ -236,6 +242,9 @@ class Run {
     return grid_.checked ? 1 : std::min(clusters_, static_cast<uint64_t>(std::max(1, options().threads)));
   }
   const Count& count() const { return count_; }
+  void report_time() {
+    if (time_ && !failure_) timing::report(launch_, time_->work());
+  }
   void rethrow() const {
     if (failure_) std::rethrow_exception(failure_);
   }
@@ -259,6 +268,7 @@ class Run {
         const Round round = run_round(*resident[turn]);
         if (round == Round::done || round == Round::worked) standstill.moved();
         if (round == Round::done) {
+          if (time_) time_->add(*resident[turn]->time);
           resident.erase(resident.begin() + static_cast<std::ptrdiff_t>(turn));
           continue;
         }
@@ -310,7 +320,7 @@ class Run {
     auto cluster = std::make_unique<Cluster>();
     cluster->grid = &grid_;
     cluster->number = number;
-    if (counts() || grid_.profile) cluster->count = &own.count;
+    if (counts() || grid_.profile || time_) cluster->count = &own.count;
     cluster->random = mixed(options().seed ^ mixed(launch_.number ^ mixed(number)));
     const Dim3 size = grid_.cluster_dim, count{launch_.grid.x / size.x, launch_.grid.y / size.y, launch_.grid.z / size.z};
     cluster->index = {static_cast<uint32_t>(number % count.x), static_cast<uint32_t>(number / count.x % count.y),
@@ -329,6 +339,11 @@ class Run {
       cluster->blocks.push_back(std::move(block));
     }
     cluster->live_threads = cluster->threads;
+    if (time_) {
+      const auto time = std::make_shared<timing::ClusterTime>(*cluster, *time_);
+      cluster->time = time.get();
+      cluster->time_owner = time;
+    }
     if (grid_.checks) begin_checks(*cluster);
     own.resident.push_back(std::move(cluster));
     return true;
@@ -352,6 +367,7 @@ class Run {
   std::mutex mutex_;
   std::exception_ptr failure_;
   Count count_;
+  std::unique_ptr<timing::LaunchTime> time_;
 };
 
 /// OS threads that help the one that launches. They are never joined: the process ends with them asleep.
@@ -428,6 +444,7 @@ void run(const Launch& launch, Touched* touched) {
   else
     Helpers::get().run(workers - 1, work);
   if (counts()) count_launch(*launch.kernel, run.count());
+  run.report_time();
   run.rethrow();
 }
 

@@ -16,6 +16,7 @@ namespace emulator::ptx {
 class Module;
 struct DebugTable;
 struct ProfileTable;
+struct TimeTable;
 
 /// A function placed after a kernel's code, for calls that are not inlined.
 struct CalledFunction {
@@ -54,6 +55,7 @@ struct Kernel {
   std::vector<uint32_t> shared_offsets;
   std::shared_ptr<const DebugTable> debug;  ///< for --break; else nullptr
   std::shared_ptr<const ProfileTable> profile;  ///< for --profile; else nullptr
+  std::shared_ptr<const TimeTable> time;    ///< for --time; else nullptr
 
   /// `file.cu:12` or, without line information, `PTX line 345`; inlined calls after it.
   std::string where(const Instruction* i) const;

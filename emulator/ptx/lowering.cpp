@@ -11,6 +11,8 @@
 #include "emulator/ptx/inline.h"
 #include "emulator/ptx/lowering_state.h"
 #include "emulator/ptx/profile.h"
+#include "emulator/ptx/time_count.h"
+#include "emulator/ptx/time_notes.h"
 #include "emulator/ptx/warp.h"
 #include "emulator/ptx/wgmma_reads.h"
 
@@ -185,12 +187,15 @@ std::unique_ptr<Kernel> lower(Module& module, Function& function) {
   kernel.code.reserve(body.code.size() + 1);
   std::vector<size_t> start(body.code.size() + 1);
   WgmmaReads sums(body, accesses, state.places);
+  const auto times = timed() ? std::make_shared<TimeTable>() : nullptr;
   for (size_t i = 0; i < body.code.size(); ++i) {
     state.current = i;
     start[i] = kernel.code.size();
     if (is_nothing(body, body.code[i], state.places)) continue;
     sums.guard(l, i);
+    const size_t first = kernel.code.size();
     opcodes[i]->lower(l);
+    if (times) note_statement(l, accesses, state.places, i, first, *times);
   }
   start.back() = kernel.code.size();
   Instruction& last = kernel.code.emplace_back();
@@ -198,6 +203,11 @@ std::unique_ptr<Kernel> lower(Module& module, Function& function) {
   if (!body.code.empty()) last.line = body.code.back().line;
   link(body, start, kernel);
   own_constants(state.constants, kernel);
+  if (times) {
+    times->notes.resize(kernel.code.size());
+    join_shared_loads(kernel, *times);
+  }
+  kernel.time = times;
   if (breaks_in(kernel)) keep_debug_table(kernel, body, liveness, state.places, start);
   if (profiles()) keep_profile_table(kernel, body, start);
   kernel.lines = std::move(body.lines);

@@ -6,6 +6,7 @@
 #include "emulator/machine/fresh.h"
 #include "emulator/ptx/checker.h"
 #include "emulator/ptx/copy_async.h"
+#include "emulator/ptx/time_count.h"
 
 namespace emulator::ptx {
 
@@ -38,6 +39,7 @@ void settle(const SharedPlace& place, Mbarrier barrier) {
     barrier.odd = !barrier.odd;
     barrier.pending = barrier.expected;
     place.block->cluster->phase_ended = true;
+    if (timing::ClusterTime* const time = place.block->cluster->time) time->mbarrier_phase_ended(place, !barrier.odd);
     if (BlockChecks* const checks = race_checks_of(*place.block)) checks->mbarrier_phase(place.at);
   }
   store(place, barrier);
@@ -111,6 +113,7 @@ const Instruction* arrive(Warp& w, const Instruction* i) {
     if (o.drop) barrier.expected -= std::min(count, barrier.expected);
     if (o.no_complete && barrier.pending == 0)
       w.fail(i, lane, FaultCode::launch_failure, cat(what, ".noComplete completes the phase"));
+    if (timing::ClusterTime* const time = w.block->cluster->time) time->mbarrier_arrived(w, place);
     settle(place, barrier);
   }
   if (o.state != kNoRef)
@@ -162,6 +165,7 @@ bool is_over(Warp& w, const Instruction* i, int lane, const Operands& o, const c
     checks->mbarrier_use(w, i, lane, place.data());
     checks->mbarrier_acquire(w, lane, place.at);
   }
+  if (timing::ClusterTime* const time = w.block->cluster->time) time->mbarrier_waited(w, place, odd);
   return true;
 }
 

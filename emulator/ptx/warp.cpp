@@ -8,6 +8,7 @@
 #include "emulator/ptx/breakpoint.h"
 #include "emulator/ptx/count.h"
 #include "emulator/ptx/profile.h"
+#include "emulator/ptx/time_count.h"
 
 namespace emulator::ptx {
 
@@ -188,10 +189,11 @@ namespace {
 const Instruction* run_counted(Warp& w, const Instruction* i, bool alone, bool one_step) {
   Count& count = *w.block->cluster->count;
   LaunchProfile* const profile = w.block->grid->profile;
+  timing::ClusterTime* const time = w.block->cluster->time;
   do {
     ++count.warp_instructions;
     count.lane_instructions += static_cast<uint64_t>(std::popcount(w.lanes(i)));
-    i = profile ? profile->step(w, i) : i->run(w, i);
+    i = profile ? profile->step(w, i) : time ? time->step(w, i) : i->run(w, i);
     if (i) w.groups[w.current].state = Group::State::ready;
   } while (i && !one_step && (alone || !(i->flags & kLeader)));
   return i;

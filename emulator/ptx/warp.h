@@ -32,6 +32,9 @@ struct Grid;
 struct Launch;
 struct LaunchChecks;
 class LaunchProfile;
+namespace timing {
+class ClusterTime;
+}
 
 // The windows of generic addresses. All else is an address of the process. No pointer of x86-64 or aarch64 is in them.
 constexpr uint64_t kSharedWindow = uint64_t{1} << 56;  ///< + shared::cluster address
@@ -216,7 +219,9 @@ struct Cluster {
   uint32_t threads = 0, live_threads = 0;
   uint64_t random = 0;  ///< state of its generator
   bool phase_ended = false;  ///< of an mbarrier, since it was cleared
-  Count* count = nullptr;  ///< of the OS thread that runs it, with --count and --profile
+  Count* count = nullptr;  ///< of the OS thread that runs it, with --count, --profile and --time
+  timing::ClusterTime* time = nullptr;  ///< with --time
+  std::shared_ptr<void> time_owner;
 
   /// 0 .. bound - 1; always 0 under seed 0, so that 0 must be the fixed order's choice.
   uint32_t choose(uint32_t bound);
@@ -232,6 +237,7 @@ struct Launch {
   uint32_t dynamic_shared = 0;
   uint32_t stack_bytes = 1024;   ///< of a thread: cudaLimitStackSize
   bool cooperative = false;
+  int resident_blocks = 1;       ///< an SM, for --time
   std::vector<char> parameters;  ///< Kernel::parameter_bytes
   int device = 0;
   uint64_t number = 0;           ///< unique over the process

@@ -4,9 +4,11 @@ import dataclasses
 import json
 import math
 import os
+import pathlib
 
 from gpu_node.stages import PASS, SKIPPED
 
+PREDICTED = pathlib.Path(__file__).resolve().parents[2] / "benchmarks/time_model/predicted.tsv"
 RATE = "/s"  # suffix of rates' units; for all others (ms, us, ns, MiB) smaller is better
 
 
@@ -63,6 +65,29 @@ def engines_section(cases):
     return lines + table(["case", "own", "vendor", "unit", "ratio"], bench_table(own, vendor))
 
 
+def predictions(gpu):
+    """{case: (value, unit, what limits it)} of weft-emulate --time for this GPU, and the error that they are said to have."""
+    if not PREDICTED.exists():
+        return {}, ""
+    lines = PREDICTED.read_text().splitlines()
+    rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
+    key = next((key for key in ("gh200", "h200", "h100", "a100", "a6000") if key in gpu.lower().replace(" ", "")), None)
+    error = next((line[2:] for line in lines if line.startswith("# error: ")), "")
+    return {row[0]: (float(row[2]), row[3], row[5]) for row in rows if row[1] == key}, error
+
+
+def predicted_section(cases, gpu):
+    """What the model of time said before, beside what was measured now."""
+    predicted, error = predictions(gpu)
+    rows = [[case, f"{cases[case][0]:.6g}", f"{value:.6g}", unit, f"{ratio(cases[case][0], value, unit):.2f}", limit]
+            for case, (value, unit, limit) in predicted.items() if case in cases and cases[case][1] == unit and cases[case][0]]
+    if not rows:
+        return []
+    return ["", "## Predictions beside measurements", "",
+            "Predicted by `weft-emulate --time` before this GPU was there (benchmarks/time_model). Ratio: how many times as fast as predicted. "
+            + error, ""] + table(["case", "measured", "predicted", "unit", "ratio", "limit"], rows)
+
+
 PROGRAMS = ("linear_probe", "finetune")  # stages; the stage NAME_pytorch is its peer
 
 
@@ -104,6 +129,7 @@ def markdown(title, device, facts, results, planned):
     if ours or theirs:
         lines += ["", "## Benchmarks", "", "Ratio: how many times as fast as PyTorch; above 1, Weft is faster.", ""]
         lines += table(["case", "Weft", "PyTorch", "unit", "ratio"], bench_table(ours, theirs))
+    lines += predicted_section(ours, facts.get("GPU") or "")
     lines += programs_section(results)
     engines = results["bench_engines"].facts.get("cases", {}) if "bench_engines" in results else {}
     lines += engines_section(engines) if engines else []

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+// A model of a kernel's time: what a launch did, counted, and what a chip can do per cycle give the time and what limits
+// it. Numbers in, numbers out; who counts is emulator/ptx/time_count.h.
+
+namespace emulator::time_model {
+
+/// What a multiprocessor (SM) or the chip may run out of.
+enum class Limit : uint8_t {
+  issue,    ///< warp schedulers
+  fp32,     ///< the FMA units
+  integer,  ///< integer, logic, compare, conversion
+  half,     ///< two 16-bit operations a lane
+  fp64,
+  mufu,     ///< ex2, rcp, sqrt, …
+  tensor,
+  lsu,      ///< addresses of loads, stores, shuffles: lanes a cycle
+  shared,   ///< data of shared memory and L1: wavefronts of 128 bytes
+  l2,
+  dram,
+  latency,  ///< the longest chain of dependent instructions of a block
+  tail,     ///< the last wave leaves SMs idle
+  launch,
+};
+constexpr size_t kLimits = static_cast<size_t>(Limit::launch) + 1;
+std::string_view name_of(Limit limit);
+
+/// What a chip does in a cycle of its clock. `sources` in time_model.cpp say where each figure is from.
+struct Chip {
+  std::string_view key;        ///< as in gpu.h
+  int processors;
+  double ghz;                  ///< of the data sheet's rates
+  double fp32, integer, half, fp64, mufu;  ///< lanes a cycle and SM
+  double tensor_bf16;          ///< dense FLOP a cycle and SM, f32 sums; other types by type_rate()
+  double mma_share;            ///< of that rate by mma.sync (wgmma has all of it)
+  double tensor_f64;           ///< FLOP a cycle and SM
+  double lsu;                  ///< lanes a cycle and SM
+  double l2_bytes;             ///< a cycle, whole chip
+  double sm_l2_bytes;          ///< a cycle, of one SM
+  double dram_gbs;             ///< achievable, GB/s
+  double l2_capacity;          ///< bytes
+  int l1_bytes;                ///< with shared memory, of an SM
+  // Latencies in cycles.
+  double alu, mma_latency, mufu_latency, shared_latency, l1_latency, l2_latency, dram_latency, barrier_latency, tma_latency;
+  double launch_us;            ///< from one kernel to the next in a stream
+};
+/// nullptr: the model has no figures of this GPU.
+const Chip* find_chip(std::string_view key);
+
+/// One launch, or a part of it that stands for all: sums over `counted_blocks` blocks.
+struct Work {
+  double blocks = 1;            ///< of the launch
+  double counted_blocks = 1;    ///< that were executed and counted
+  double warps_per_block = 1;
+  double cluster_blocks = 1;
+  double resident_blocks = 1;   ///< an SM
+  // Warp instructions, as the hardware has them.
+  double issued = 0, fp32 = 0, integer = 0, half = 0, fp64 = 0, mufu = 0, lsu = 0;
+  double tensor_wgmma = 0, tensor_mma = 0;  ///< FLOP, as if all were bf16 (f64 has its own count)
+  double tensor_f64 = 0;                    ///< FLOP
+  double wavefronts = 0;        ///< of shared memory and L1
+  double l2_bytes = 0;          ///< that leave the SMs for L2, both directions
+  double dram_bytes = 0;
+  double path = 0;              ///< cycles of the longest chain of dependences, summed over blocks
+};
+
+/// The constants that no source gives. They are fitted on published kernels, see benchmarks/results/2026-11-25-model-of-time.md.
+struct Constants {
+  double overlap = 2.0;  ///< p of the norm that adds up what a wave needs of each limit: 1: nothing overlaps, infinite: all
+};
+
+struct Prediction {
+  double seconds = 0;
+  Limit limit = Limit::latency;
+  std::array<double, kLimits> cycles{};  ///< what each limit alone would take, whole launch
+};
+Prediction predict(const Chip& chip, const Work& work, const Constants& constants = {});
+
+/// Rates relative to bf16 of tensor cores, by the bytes of an element and whether it is tf32: 4 bytes 0.5, 2 bytes 1,
+/// 1 byte 2.
+double tensor_type_rate(double element_bytes);
+
+/// The half width of a prediction's error bar: the factor that half (median) or nine tenths of the held-out kernels
+/// stay within, as measured in benchmarks/results/2026-11-25-model-of-time.md.
+struct ErrorBar {
+  double median, ninety;
+};
+ErrorBar error_bar();
+
+}  // namespace emulator::time_model

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "emulator/machine/time_model.h"
+#include "emulator/ptx/addresses.h"
+#include "emulator/ptx/liveness.h"
+#include "emulator/ptx/register_places.h"
+
+// What --time must know of each instruction before it runs: which unit it needs, how many machine instructions ptxas makes
+// of it, which registers it waits for, where its addresses are. Made at lowering, from PTX alone: no cubin, no disassembler.
+
+namespace emulator::ptx {
+
+struct TimeNote {
+  enum class Kind : uint8_t {
+    none,  ///< no machine instruction, or a later part of a statement
+    plain,
+    access,  ///< a load, a store or an atomic operation
+    matrix_access,  ///< ldmatrix, stmatrix
+    copy,  ///< cp.async
+    copy_commit,
+    copy_wait,  ///< imm: groups that may be open
+    bulk,       ///< TMA
+    bulk_commit,
+    bulk_wait,
+    barrier,  ///< bar.sync, bar.arrive
+    cluster_arrive,
+    cluster_wait,
+    mbarrier_wait,
+    wgmma,
+    wgmma_commit,
+    wgmma_wait,  ///< imm: groups that may be open
+    mma,
+  };
+  Kind kind = Kind::none;
+  time_model::Limit unit = time_model::Limit::issue;
+  Space space = Space::generic;
+  bool write = false, atomic = false, bypasses_l1 = false;
+  bool waits = true;        ///< of a barrier: not only arrives
+  uint8_t bytes = 0;        ///< of a lane's access
+  float issue = 1;          ///< machine instructions
+  float on_unit = 1;        ///< of these, such as need `unit`
+  float mufu = 0;           ///< of these, such as need the MUFU besides
+  float flop = 0;           ///< of a warp, in tensor cores, bf16's time
+  float flop_f64 = 0;       ///< the same of f64, which has a rate of its own
+  Addresses address, second;  ///< second: the source of cp.async
+  /// Of a load from shared memory that ptxas joins with its neighbours in memory where addresses are aligned: the first
+  /// of the group reads all of it, the others come for nothing.
+  enum class Joined : uint8_t { no, first, other } joined = Joined::no;
+  uint8_t joined_bytes = 0;
+  int32_t joined_offset = 0;  ///< from its address to the group's
+  Ref id = kNoRef;          ///< of a barrier: its number
+  uint32_t imm = 0;
+  uint32_t first_ref = 0;   ///< in TimeTable::refs: what is read, then what is written
+  uint16_t reads = 0, writes = 0;
+};
+
+/// Of a kernel; by the number of the bytecode instruction.
+struct TimeTable {
+  static constexpr uint32_t kPredicate = 0x80000000u;  ///< a ref is a slot of 128 bytes of the register file, or a predicate
+  std::vector<TimeNote> notes;
+  std::vector<uint32_t> refs;
+};
+
+/// Of the statement at hand, whose bytecode begins at `first` and is emitted already.
+void note_statement(Lowering& l, const Accesses& accesses, const RegisterPlaces& places, size_t statement, size_t first,
+                    TimeTable& table);
+
+/// Finds the loads from shared memory that are one machine instruction. When the kernel's code is whole.
+void join_shared_loads(const Kernel& kernel, TimeTable& table);
+
+}  // namespace emulator::ptx

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels whose counts time.py knows, for weft-emulate --time.
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+#include <mma.h>
+
+#include <cstdio>
+
+/// Each float once: 4 bytes in, 4 out.
+__global__ void copies(const float* in, float* out) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = in[i];
+}
+
+/// Lane l reads the first word of line l: 32 lines for a warp.
+__global__ void scattered(const float* in, float* out) {
+  const float x = in[threadIdx.x * 32];
+  if (x == 1) *out = x;
+}
+
+/// Every warp reads the same 4 KiB eight times: it comes from L2 once.
+__global__ void rereads(const volatile float* unused, const float* in, float* out) {
+  float sum = 0;
+#pragma unroll 1
+  for (int turn = 0; turn < 8; ++turn)
+    for (int i = static_cast<int>(threadIdx.x) % 32; i < 1024; i += 32) sum += in[i];
+  if (sum == 1) *out = sum + unused[0];
+}
+
+/// 128 reads of shared memory, lanes `stride` words apart.
+__global__ void banks(int stride, float* out) {
+  __shared__ float words[1024];
+  const volatile float* const at = words + threadIdx.x * static_cast<unsigned>(stride) % 1024;
+  float sum = 0;
+#pragma unroll 1
+  for (int turn = 0; turn < 128; ++turn) sum += *at;
+  if (sum == 1) *out = sum;
+}
+
+/// 4096 dependent FMAs.
+__global__ void chain(float factor, float* out) {
+  float x = factor;
+#pragma unroll 16
+  for (int turn = 0; turn < 4096; ++turn) x = x * factor + 1;
+  if (x == 1) *out = x;
+}
+
+/// The same by one warp, then by the other one that waits for it.
+__global__ void relay(float factor, float* out) {
+  __shared__ float handed;
+  for (unsigned warp = 0; warp < 2; ++warp) {
+    if (threadIdx.x / 32 == warp) {
+      float x = warp == 0 ? factor : handed;
+#pragma unroll 16
+      for (int turn = 0; turn < 4096; ++turn) x = x * factor + 1;
+      handed = x;
+    }
+    __syncthreads();
+  }
+  if (handed == 1) *out = handed;
+}
+
+/// A warp multiplies 16 x 16 matrices 8 times.
+__global__ void multiplies(const __nv_bfloat16* in, float* out) {
+  using namespace nvcuda::wmma;
+  fragment<matrix_a, 16, 16, 16, __nv_bfloat16, row_major> a;
+  fragment<matrix_b, 16, 16, 16, __nv_bfloat16, col_major> b;
+  fragment<accumulator, 16, 16, 16, float> sum;
+  fill_fragment(sum, 0);
+  load_matrix_sync(a, in, 16);
+  load_matrix_sync(b, in, 16);
+  for (int turn = 0; turn < 8; ++turn) mma_sync(sum, a, b, sum);
+  store_matrix_sync(out + blockIdx.x * 256, sum, 16, mem_row_major);
+}
+
+/// Tiles of 16 x 16 as a matrix product reads them: rows of tiles share lines of `a`, columns of `b`. Blocks at the end of
+/// the grid have as much to do as those in its middle.
+__global__ void tiles(const float* a, const float* b, float* c, int n) {
+  __shared__ float left[16][17], right[16][17];
+  const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
+  const int row = static_cast<int>(blockIdx.y) * 16 + y, column = static_cast<int>(blockIdx.x) * 16 + x;
+  float sum = 0;
+  for (int k = 0; k < n; k += 16) {
+    left[y][x] = a[row * n + k + x];
+    right[y][x] = b[(k + y) * n + column];
+    __syncthreads();
+    for (int i = 0; i < 16; ++i) sum += left[y][i] * right[i][x];
+    __syncthreads();
+  }
+  c[row * n + column] = sum;
+}
+
+int main() {
+  constexpr int kTiled = 768;
+  float *in, *out;
+  constexpr size_t kBytes = size_t{3} * kTiled * kTiled * sizeof(float);
+  if (cudaMalloc(&in, kBytes) != cudaSuccess || cudaMalloc(&out, kBytes) != cudaSuccess) return 1;
+  cudaMemset(in, 0, kBytes);
+  copies<<<256, 256>>>(in, out);
+  scattered<<<1, 32>>>(in, out);
+  rereads<<<1, 128>>>(in, in, out);
+  banks<<<1, 32>>>(1, out);
+  banks<<<1, 32>>>(32, out);
+  chain<<<1, 32>>>(0.5f, out);
+  relay<<<1, 64>>>(0.5f, out);
+  multiplies<<<4, 32>>>(reinterpret_cast<const __nv_bfloat16*>(in), out);
+  tiles<<<dim3(kTiled / 16, kTiled / 16), dim3(16, 16)>>>(in, in + kTiled * kTiled, out, kTiled);
+  const cudaError_t status = cudaDeviceSynchronize();
+  if (status != cudaSuccess) std::printf("%s\n", cudaGetErrorString(status));
+  return status == cudaSuccess ? 0 : 1;
+}
