@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "emulator/machine/fault.h"
+
 namespace emulator {
 
 namespace {
@@ -257,6 +259,46 @@ void BlockRaces::wgmma_waited(int warp, size_t pending) {
     uint32_t& known = clock_.view(thread).at(views_.rank, proxy::warpgroup(group));
     known = std::max(known, before);
   }
+}
+
+const char* BlockRaces::kind_text(const Conflict& conflict, bool shared, const Words& words) {
+  const int who = stamp::who(conflict.stamp);
+  const bool wrote = stamp::wrote(conflict.stamp);
+  if (proxy::is_load(who)) return words.load;
+  if (proxy::is_store(who)) return words.store;
+  if (proxy::is_proxy(who)) return "wgmma";
+  if (stamp::under_way(conflict.stamp)) return shared || !wrote ? "cp.async" : words.store;
+  if (stamp::strong(conflict.stamp)) return wrote ? words.strong_write : words.strong_read;
+  return wrote ? "write" : "read";
+}
+
+std::string BlockRaces::order_text(const Actor& by, const Conflict& conflict, const Words& words) const {
+  const uint64_t s = conflict.stamp;
+  const int who = stamp::who(s);
+  const char* missing;
+  if (proxy::is_load(who)) {
+    missing = words.load_wait;
+  } else if (proxy::is_store(who)) {
+    missing = words.store_wait;
+  } else if (proxy::is_proxy(who)) {
+    missing = words.wgmma_wait;
+  } else if (stamp::under_way(s)) {
+    return "No thread has waited for the copy.";
+  } else {
+    const bool near = stamp::block(s) - first_block_ < blocks_;
+    const char* const by_distance[] = {"the wait for the copy", "__syncwarp",
+                                       views_used_ ? "__syncthreads or an mbarrier" : "__syncthreads",
+                                       near ? words.cluster_barrier : words.between_blocks};
+    const uint64_t mine = stamp::make(clock_.block(), 0) | static_cast<uint64_t>(by.thread);
+    missing = by_distance[stamp::distance(mine, s)];
+  }
+  return cat("Nothing orders the two (missing: ", missing, ").");
+}
+
+bool BlockRaces::is_own(const Actor& by, const Conflict& conflict) const {
+  const int who = stamp::who(conflict.stamp);
+  return stamp::block(conflict.stamp) == clock_.block() && !proxy::is_proxy(who) && !stamp::is_warp(who) &&
+         who % stamp::kThreads == by.thread;
 }
 
 template <bool kShared>

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "emulator/machine/race.h"
@@ -101,10 +102,24 @@ class BlockRaces {
 
   /// Block `rank` of the cluster.
   virtual BlockRaces& peer(uint32_t rank) = 0;
-  /// The access races with what `conflict` says, which names the lane of the thread's warp.
+  /// The access races with what `conflict` says.
   virtual void report(const Actor& by, const Conflict& conflict, bool shared, uintptr_t address, uint64_t bytes) = 0;
   /// The async proxy reads what nobody has fenced: `writer`'s stamp and line.
   virtual void report_unfenced(const Actor& by, uint64_t writer, Site written_at, uintptr_t address) = 0;
+
+  /// What a front end calls what it has in another form than the other one.
+  struct Words {
+    const char *load, *store;  ///< asynchronous copies to and from shared memory
+    const char *strong_write, *strong_read;
+    const char *cluster_barrier, *between_blocks;     ///< what may order blocks
+    const char *load_wait, *store_wait, *wgmma_wait;  ///< what waits for them
+  };
+  /// `write`, `cp.async`, …: the earlier access.
+  static const char* kind_text(const Conflict& conflict, bool shared, const Words& words);
+  /// `No thread has waited for the copy.`, or what is missing.
+  std::string order_text(const Actor& by, const Conflict& conflict, const Words& words) const;
+  /// Whether the earlier access is the same thread's, or its copy's.
+  bool is_own(const Actor& by, const Conflict& conflict) const;
 
   /// The writer of a piece that was read.
   struct Source {
@@ -118,9 +133,6 @@ class BlockRaces {
   void visit_runs(const Actor& by, uint64_t mark, std::span<const Run> runs, bool write,
                   std::vector<Source>* sources = nullptr);
   uint64_t stamp_of(int thread) { return clock_.now() | static_cast<uint64_t>(thread); }
-  bool views_used() const { return views_used_; }
-  /// Whether a stamp is of a block of this cluster.
-  bool near(uint64_t s) const { return stamp::block(s) - first_block_ < blocks_; }
 
   BlockClock clock_;
 

@@ -232,34 +232,23 @@ std::string Checker::who_text(uint64_t s) const {
   return stamp::is_warp(stamp::who(s)) ? text + " and others of its warp" : text;
 }
 
-void Checker::report(const Actor& by, const Conflict& conflict, bool, uintptr_t address, uint64_t bytes) {
+void Checker::report(const Actor& by, const Conflict& conflict, bool shared, uintptr_t address, uint64_t bytes) {
   worker_.report();
   found_unwritten_ = false;
   worker_.fail_for(by.thread, [&] {
-    const uint64_t s = conflict.stamp;
-    const int who = stamp::who(s);
-    const bool is_thread = !proxy::is_proxy(who), copies = stamp::under_way(s);
-    const bool own =
-        stamp::block(s) == clock_.block() && is_thread && !stamp::is_warp(who) && who % stamp::kThreads == by.thread;
-    const char* const missing[] = {"the wait for the copy", "__syncwarp",
-                                   views_used() ? "__syncthreads or an mbarrier" : "__syncthreads",
-                                   near(s) ? "cluster_sync or an mbarrier" : "an order between blocks"};
-    const char* const kind = proxy::is_load(who)    ? "load by TMA"
-                             : proxy::is_store(who) ? "store by TMA"
-                             : !is_thread           ? "wgmma"
-                             : copies               ? "cp.async"
-                             : stamp::strong(s)     ? "atomic access"
-                             : stamp::wrote(s)      ? "write"
-                                                    : "read";
-    const std::string order =
-        copies      ? cat("No thread has waited for the copy.")
-        : is_thread ? cat("Nothing orders the two (missing: ", missing[stamp::distance(stamp_of(by.thread), s)], ").")
-        : proxy::is_load(who)  ? cat("Nothing orders the two (missing: mbarrier_wait).")
-        : proxy::is_store(who) ? cat("Nothing orders the two (missing: tma_store_wait_read).")
-                               : cat("Nothing orders the two (missing: wgmma_wait, and a barrier after it).");
-    return cat("data race: ", by.what, " of ", bytes, " bytes at ", site_text(by.at), " against the ", kind, " at ",
-               site_text(conflict.at), " by ", own ? "the same thread" : who_text(s), ": ", describe(address), ". ",
-               order);
+    static constexpr Words kWords{"load by TMA",
+                                  "store by TMA",
+                                  "atomic access",
+                                  "atomic access",
+                                  "cluster_sync or an mbarrier",
+                                  "an order between blocks",
+                                  "mbarrier_wait",
+                                  "tma_store_wait_read",
+                                  "wgmma_wait, and a barrier after it"};
+    return cat("data race: ", by.what, " of ", bytes, " bytes at ", site_text(by.at), " against the ",
+               kind_text(conflict, shared, kWords), " at ", site_text(conflict.at), " by ",
+               is_own(by, conflict) ? "the same thread" : who_text(conflict.stamp), ": ", describe(address), ". ",
+               order_text(by, conflict, kWords));
   });
 }
 
