@@ -123,6 +123,7 @@ uint32_t LaunchClock::generation() { return numbers().generation; }
 
 void BlockClock::begin(LaunchClock& launch, uint32_t block, int threads, uint32_t cluster_first,
                        uint32_t cluster_blocks) {
+  ++changes_;
   launch_ = &launch;
   block_ = block;
   cluster_first_ = cluster_first;
@@ -209,6 +210,7 @@ void BlockClock::learn_together(int first, uint32_t lanes) {
 }
 
 void BlockClock::barrier() {
+  ++changes_;
   advance();
   if (views_) [[unlikely]] {
     View& all = views_->of_thread[0];
@@ -230,6 +232,7 @@ void BlockClock::barrier() {
 }
 
 void BlockClock::sync_warp(int warp, uint32_t mask, uint32_t members) {
+  ++changes_;
   advance();
   mask &= members;
   if (mask == 0) return;
@@ -305,6 +308,7 @@ void BlockClock::global_writes(int warp, uint32_t lanes) {
 
 void BlockClock::take(const Channel& channel, size_t first, size_t count, int thread, Reach reach) {
   if (first == count) return;
+  ++changes_;
   if (!acquired_) {
     launch_->acquired_.push_back(std::make_unique<Acquired>());
     acquired_ = launch_->acquired_.back().get();

@@ -98,6 +98,8 @@ class BlockClock {
     return now_;
   }
   uint32_t tick() const { return stamp::tick(now_); }
+  /// As long as this stays, so do now() and what glance() gives.
+  uint64_t changes() const { return changes_; }
   /// After this, every access so far has a smaller tick.
   void advance() {
     if (accessed_ && tick() < stamp::kLastTick) set_tick(tick() + 1);
@@ -151,6 +153,7 @@ class BlockClock {
   }
   /// All lanes of a warp know of this stamp's access; that stays so.
   void all_know(uint32_t warp_index, uint64_t s) {
+    ++changes_;
     auto& known = known_stamps_[warp_index];
     known[1] = known[0];
     known[0] = static_cast<int64_t>(s & ~stamp::kWrote);
@@ -161,7 +164,10 @@ class BlockClock {
   bool ordered(uint64_t s, int thread, uintptr_t address) const;
 
   /// From here on `views` is looked at and kept; until the block ends.
-  void use_views(Views* views) { views_ = views; }
+  void use_views(Views* views) {
+    ++changes_;
+    views_ = views;
+  }
   Views* views() const { return views_; }
   /// Adds what the thread knows now, including its own accesses, to `to`.
   void release(int thread, View& to);
@@ -194,6 +200,7 @@ class BlockClock {
   bool in_warp(uint64_t s, int thread) const;
   bool knows(uint64_t s, int thread, uintptr_t address) const;
   void set_tick(uint32_t tick) {
+    ++changes_;
     now_ = stamp::make(block_, tick);
     accessed_ = false;
   }
@@ -208,7 +215,7 @@ class BlockClock {
   int threads_ = 0;
   Views* views_ = nullptr;
   bool accessed_ = false;
-  uint64_t now_ = 0;
+  uint64_t now_ = 0, changes_ = 0;
   uint32_t block_floor_ = 0;
   std::array<uint32_t, kWarps> warp_floor_{};
   std::array<bool, kWarps> partial_{};

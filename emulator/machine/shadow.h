@@ -26,6 +26,7 @@ struct ShadowPage {
   };
 
   int cell_shift = 2;
+  int room_shift = 2;  ///< the finest cells that there is room for
   Cells* cells = nullptr;
 
   size_t cell(uintptr_t address) const { return (address & (kBytes - 1)) >> cell_shift; }
@@ -59,6 +60,9 @@ class Shadow {
       return *found;
     return make(address, bytes);
   }
+  /// The pages that lie wholly in [begin, begin + bytes) get coarse cells again: no launch that may still access this memory
+  /// has done so yet.
+  void coarsen(uintptr_t begin, size_t bytes);
   /// Forgets everything.
   void clear();
 

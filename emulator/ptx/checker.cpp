@@ -11,9 +11,6 @@ namespace emulator::ptx {
 
 namespace {
 
-/// For rows whose cells all belong to one.
-constexpr int kOneActor = 63;
-
 Reach reach_of(Scope scope) {
   return scope == Scope::cta ? Reach::block : scope == Scope::cluster ? Reach::cluster : Reach::device;
 }
@@ -116,18 +113,14 @@ void note_sync_warp(Warp& w, uint32_t lanes) {
 }
 
 BlockChecks::BlockChecks(Block& block) : block_(block), launch_(*block.grid->checks) {
-  static std::atomic<uint32_t> generation{0};
-  if (const uint32_t now = LaunchClock::generation(); generation.exchange(now) != now) Shadow::get().clear();
-  const uint32_t blocks = block.grid->cluster_blocks;
-  const uint32_t first = launch_.clock.first_block() + static_cast<uint32_t>(block.cluster->number) * blocks;
-  clock_.begin(launch_.clock, first + block.rank, static_cast<int>(block.threads), first, blocks);
+  begin(launch_.clock, block.cluster->number, block.grid->cluster_blocks, block.rank, block.threads);
   if (!launch_.fresh) return;
   mark_fresh(block.shared + kSharedBase, block.shared_end - kSharedBase);
   for (const Warp& w : block.warps) mark_fresh(w.local, size_t{w.local_bytes} * kLanes);
 }
 
 BlockChecks::~BlockChecks() {
-  clock_.end();
+  end();
   if (!launch_.fresh) return;
   // The memory gets a new owner.
   mark_written(block_.shared + kSharedBase, block_.shared_end - kSharedBase);
@@ -239,7 +232,7 @@ void BlockChecks::visit(Warp& w, const Instruction* i, const AccessNote& note) {
     if (note.bytes >> page->cell_shift != 1)
       visit_lane(w, visitor, lane, note.at(lane), note.bytes, note);
     else if (!visitor.read(Cell(*page, page->cell(address)), address)) [[unlikely]]
-      report(w, at, visitor.conflict, kShared, verb(note), address, note.bytes);
+      report({first_thread, at, verb(note)}, visitor.conflict, kShared, address, note.bytes);
   }
 }
 
@@ -259,7 +252,7 @@ inline void BlockChecks::visit_lane(Warp& w, Visitor<kShared>& visitor, int lane
       if (kWrite ? visitor.write(one, at) : visitor.read(one, at)) [[likely]]
         continue;
       if (note.stored && same_value(w, note, lane, visitor, at, cell_bytes)) continue;
-      report(w, visitor.at, visitor.conflict, kShared, verb(note), at, bytes);
+      report({visitor.first_thread, visitor.at, verb(note)}, visitor.conflict, kShared, at, bytes);
     }
   };
   if (note.write)
@@ -290,108 +283,6 @@ bool BlockChecks::same_value(const Warp& w, const AccessNote& note, int lane, co
     if (!byte(lane, at, mine) || !byte(there, at, its) || mine != its) return false;
   }
   return true;
-}
-
-template <bool kShared>
-void BlockChecks::visit_runs(const Issuer& by, uint64_t mark, std::span<const Run> runs, bool write,
-                             std::vector<Source>* sources) {
-  const uint64_t now = clock_.now() | (by.w.first_thread + static_cast<uint32_t>(by.lane));
-  const bool by_proxy = proxy::is_proxy(stamp::who(mark));
-  Visitor<kShared> visitor{clock_, clock_.glance<kShared>(by.w.index),  now,          mark,
-                           by.at,  static_cast<int>(by.w.first_thread), 1u << by.lane};
-  // Tiles are written by one and read by one: the answer for one cell holds for the next.
-  uint64_t known_write = 0, known_read = 0, last_read = 0, last_other = 0;
-  const auto is_known = [&](uint64_t s) {
-    return s == known_read || visitor.glance(s, now) || ((s ^ mark) & (stamp::kBlockMask | stamp::kWhoMask)) == 0;
-  };
-  for (const Run& run : runs) {
-    uintptr_t at = number(run.memory);
-    for (const uintptr_t end = at + run.bytes; at < end;) {
-      const size_t here = std::min<uintptr_t>(end, (at | (ShadowPage::kBytes - 1)) + 1) - at;
-      ShadowPage& page = Shadow::get().page(at, here);
-      const size_t first = page.cell(at), cells = here >> page.cell_shift;
-      const auto row = write ? write_row : read_row;
-      if (mark == now && row(page, first, cells, kOneActor, mark, by.at, visitor.glance).kind == RowResult::done) {
-        at += here;
-        continue;
-      }
-      for (size_t k = 0; k < cells; ++k) {
-        constexpr size_t kFour = ShadowPage::Cells::kCount;
-        if ((first + k) % kFour == 0 && cells - k >= kFour &&
-            replace_four(page.cells[(first + k) / kFour], known_write, last_read, last_other, mark, by.at, write)) {
-          k += kFour - 1;
-          continue;
-        }
-        const Cell cell(page, first + k);
-        const uint64_t written = cell.write(), read = cell.read(0), other = cell.read(1);
-        if (written == known_write && ((read | other) & stamp::kWrote) == 0 && is_known(read) &&
-            (!write || is_known(other))) {
-          last_read = read;
-          last_other = other;
-          if (write) {
-            cell.write() = mark | stamp::kWrote;
-            cell.write_at() = by.at;
-            cell.read(0) = cell.read(1) = 0;
-          } else {
-            cell.read(0) = mark;
-            cell.read_at(0) = by.at;
-          }
-          continue;
-        }
-        const uintptr_t address = at + (k << page.cell_shift);
-        if (!(write ? visitor.write(cell, address) : visitor.read(cell, address))) {
-          report(by.w, by.at, visitor.conflict, kShared, by.what, address, run.bytes);
-        } else if (kShared && by_proxy && !write && !is_fenced(written)) {
-          report_unfenced(by.w, by.lane, by.at, cell.write_at(), written, by.what, address);
-        } else {
-          if (sources && written != known_write) sources->push_back({written, cell.write_at(), address, run.bytes});
-          known_write = written;
-          if (write) known_read = read;
-        }
-      }
-      at += here;
-    }
-  }
-}
-
-template void BlockChecks::visit_runs<true>(const Issuer&, uint64_t, std::span<const Run>, bool, std::vector<Source>*);
-template void BlockChecks::visit_runs<false>(const Issuer&, uint64_t, std::span<const Run>, bool, std::vector<Source>*);
-
-/// Whether some thread that knew of a write has run fence.proxy.async since.
-bool BlockChecks::is_fenced(uint64_t written) const {
-  const uint32_t from = stamp::block(written);
-  const int rank = views_.rank_of(from), who = stamp::who(written);
-  if (rank < 0 || from != clock_.block() || proxy::is_proxy(who) || stamp::under_way(written)) return true;
-  return !fenced_.empty() && stamp::tick(written) < fenced_.at(rank, stamp::thread(who));
-}
-
-void BlockChecks::stamp_range(const char* memory, uint64_t bytes, uint64_t mark, Site site) {
-  uintptr_t at = number(memory);
-  for (const uintptr_t end = at + bytes; at < end;) {
-    const size_t here = std::min<uintptr_t>(end, (at | (ShadowPage::kBytes - 1)) + 1) - at;
-    ShadowPage& page = Shadow::get().page(at, here);
-    const size_t first = page.cell(at), cells = here >> page.cell_shift;
-    for (size_t k = first; k < first + cells; ++k) {
-      const Cell cell(page, k);
-      cell.write() = mark | stamp::kWrote;
-      cell.write_at() = site;
-      cell.read(0) = cell.read(1) = 0;
-    }
-    at += here;
-  }
-}
-
-/// What was begun to be written becomes something else: done.
-void BlockChecks::restamp_range(const char* memory, uint64_t bytes, uint64_t from, uint64_t to) {
-  uintptr_t at = number(memory);
-  for (const uintptr_t end = at + bytes; at < end;) {
-    ShadowPage& page = Shadow::get().page(at, end - at);
-    const Cell cell(page, page.cell(at));
-    if (cell.write() == (from | stamp::kWrote)) cell.write() = to | stamp::kWrote;
-    for (int slot = 0; slot < 2; ++slot)
-      if (cell.read(slot) == from) cell.read(slot) = to;
-    at += size_t{1} << page.cell_shift;
-  }
 }
 
 void BlockChecks::fresh(Warp& w, const Instruction* i, const AccessNote& note) {

@@ -11,17 +11,6 @@ namespace {
 
 std::string triple(uint64_t x, uint64_t y, uint64_t z) { return cat('(', x, ',', y, ',', z, ')'); }
 
-const char* kind_text(const Conflict& conflict, bool shared) {
-  const int who = stamp::who(conflict.stamp);
-  const bool wrote = stamp::wrote(conflict.stamp);
-  if (proxy::is_load(who)) return "asynchronous copy to shared memory";
-  if (proxy::is_store(who)) return "asynchronous store";
-  if (proxy::is_proxy(who)) return "wgmma";
-  if (stamp::under_way(conflict.stamp)) return shared || !wrote ? "cp.async" : "asynchronous store";
-  if (stamp::strong(conflict.stamp)) return wrote ? "atomic or volatile write" : "atomic or volatile read";
-  return wrote ? "write" : "read";
-}
-
 }  // namespace
 
 std::string BlockChecks::where(Site at) const {
@@ -71,48 +60,40 @@ bool BlockChecks::is_new(Site a, Site b) {
   return launch_.reported.insert(uint64_t{std::min(a, b)} << 32 | std::max(a, b)).second;
 }
 
-void BlockChecks::report(Warp& w, Site at, const Conflict& conflict, bool shared, const char* verb, uintptr_t address,
-                         uint64_t bytes) {
-  if (!is_new(at, conflict.at)) return;
-  const int lane = conflict.lane;
-  const uint64_t mine = stamp::make(clock_.block(), 0) | (w.first_thread + static_cast<uint32_t>(lane));
-  const int who = stamp::who(conflict.stamp);
-  const bool own = (stamp::block(conflict.stamp) == clock_.block() && !proxy::is_proxy(who) && !stamp::is_warp(who) &&
-                    who % stamp::kThreads == stamp::who(mine));
-  const bool near = stamp::block(conflict.stamp) - (clock_.block() - block_.rank) < block_.grid->cluster_blocks;
-  const char* const missing[] = {
-      "the wait for the copy", "__syncwarp", views_used_ ? "__syncthreads or an mbarrier" : "__syncthreads",
-      near ? "a barrier of the cluster or an mbarrier"
-           : "an order between blocks: a fence before an atomic or a release, and an acquire"};
-  std::string order;
-  if (proxy::is_load(who))
-    order = "Nothing orders the two (missing: the wait on the mbarrier of the copy).";
-  else if (proxy::is_store(who))
-    order = "Nothing orders the two (missing: cp.async.bulk.wait_group.read, and a barrier after it).";
-  else if (proxy::is_proxy(who))
-    order = "Nothing orders the two (missing: wgmma.wait_group, and a barrier after it).";
-  else if (stamp::under_way(conflict.stamp))
-    order = "No thread has waited for the copy.";
-  else
-    order = cat("Nothing orders the two (missing: ", missing[stamp::distance(mine, conflict.stamp)], ").");
-  const std::string here = where(at), there = where(conflict.at);
+void BlockChecks::report(const Actor& by, const Conflict& conflict, bool shared, uintptr_t address, uint64_t bytes) {
+  if (!is_new(by.at, conflict.at)) return;
+  const Warp& w = block_.warps[static_cast<size_t>(by.thread) / kLanes];
+  static constexpr Words kWords{"asynchronous copy to shared memory",
+                                "asynchronous store",
+                                "atomic or volatile write",
+                                "atomic or volatile read",
+                                "a barrier of the cluster or an mbarrier",
+                                "an order between blocks: a fence before an atomic or a release, and an acquire",
+                                "the wait on the mbarrier of the copy",
+                                "cp.async.bulk.wait_group.read, and a barrier after it",
+                                "wgmma.wait_group, and a barrier after it"};
+  const Actor actor{static_cast<int>(w.first_thread) + conflict.lane, by.at, by.what};
+  const std::string here = where(by.at), there = where(conflict.at);
   const std::string text =
-      cat(launch_text(*block_.grid->launch), ": ", thread_text(w, lane), ": data race: ", verb, " of ", bytes,
-          " bytes at ", here, " against the ", kind_text(conflict, shared), " at ", there, " by ",
-          own ? "the same thread" : who_text(conflict.stamp), ": ", place_text(address, shared), ". ", order);
+      cat(launch_text(*block_.grid->launch), ": ", thread_text(w, conflict.lane), ": data race: ", by.what, " of ",
+          bytes, " bytes at ", here, " against the ", kind_text(conflict, shared, kWords), " at ", there, " by ",
+          is_own(actor, conflict) ? "the same thread" : who_text(conflict.stamp), ": ", place_text(address, shared),
+          ". ", order_text(actor, conflict, kWords));
   report_finding("race", text,
                  cat(block_.grid->kernel->name, '\n', std::min(here, there), '\n', std::max(here, there)));
 }
 
-void BlockChecks::report_unfenced(Warp& w, int lane, Site at, Site written_at, uint64_t writer, const char* what,
-                                  uintptr_t address) {
-  if (!is_new(at, written_at)) return;
-  const std::string here = where(at), there = where(written_at);
-  report_finding("race",
-                 cat(launch_text(*block_.grid->launch), ": ", thread_text(w, lane), ": the async proxy (", what, " at ",
-                     here, ") reads what ", who_text(writer), " wrote at ", there, ": ", place_text(address, true),
-                     ". Missing: fence.proxy.async in the thread that wrote, before the barrier."),
-                 cat(block_.grid->kernel->name, '\n', here, '\n', there, "\nfence"));
+void BlockChecks::report_unfenced(const Actor& by, uint64_t writer, Site written_at, uintptr_t address) {
+  if (!is_new(by.at, written_at)) return;
+  const Warp& w = block_.warps[static_cast<size_t>(by.thread) / kLanes];
+  const int lane = by.thread % kLanes;
+  const std::string here = where(by.at), there = where(written_at);
+  report_finding(
+      "race",
+      cat(launch_text(*block_.grid->launch), ": ", thread_text(w, lane), ": the async proxy (", by.what, " at ", here,
+          ") reads what ", who_text(writer), " wrote at ", there, ": ", place_text(address, true),
+          ". Missing: fence.proxy.async in the thread that wrote, before the barrier."),
+      cat(block_.grid->kernel->name, '\n', here, '\n', there, "\nfence"));
 }
 
 void BlockChecks::report_ended(Warp& w, const Instruction* i, int lane, const char* what, const Block& block) {

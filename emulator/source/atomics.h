@@ -6,7 +6,7 @@
 
 namespace emulator::source {
 
-// Not instrumented in the checked build: atomic_begins reports the access instead.
+// Not instrumented in the checked build: check_atomic reports the access instead.
 #define WEFT_SIMT_ATOMIC \
   template <class T>     \
   __attribute__((no_sanitize("thread")))
@@ -14,30 +14,27 @@ namespace emulator::source {
 template <class T, class Update>
 __attribute__((no_sanitize("thread"))) T atomic_update(T* address, SourceLine where, Update update) {
   yield_when_seeded();
-  const bool noted = atomic_begins(address, sizeof(T), where);
+  check_atomic(address, sizeof(T), where);
   T old;
   __atomic_load(address, &old, __ATOMIC_RELAXED);
   T wanted = update(old);
   while (!__atomic_compare_exchange(address, &old, &wanted, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
     wanted = update(old);
-  if (noted) atomic_ends();
   return old;
 }
 
 WEFT_SIMT_ATOMIC T atomic_exchange(T* address, T value, SourceLine where) {
   yield_when_seeded();
-  const bool noted = atomic_begins(address, sizeof(T), where);
+  check_atomic(address, sizeof(T), where);
   T old;
   __atomic_exchange(address, &value, &old, __ATOMIC_ACQ_REL);
-  if (noted) atomic_ends();
   return old;
 }
 
 WEFT_SIMT_ATOMIC T atomic_compare_exchange(T* address, T expected, T value, SourceLine where) {
   yield_when_seeded();
-  const bool noted = atomic_begins(address, sizeof(T), where);
+  check_atomic(address, sizeof(T), where);
   __atomic_compare_exchange(address, &expected, &value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-  if (noted) atomic_ends();
   return expected;
 }
 #undef WEFT_SIMT_ATOMIC

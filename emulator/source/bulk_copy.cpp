@@ -171,7 +171,6 @@ void BulkCopies::read(BulkStore& store) {
   for_each_run(store.shared, store.bytes, store.box.swizzle, [&](int to, uintptr_t from) {
     std::memcpy(store.content.data() + to, reinterpret_cast<const void*>(from), 16);
   });
-  check_store_read_done(store.shared, store.bytes, store.thread, store.where);
 }
 
 void BulkCopies::write(Worker& worker, BulkStore& store) {
@@ -195,9 +194,11 @@ void BulkCopies::wait(Worker& worker, int thread, int pending, bool only_reads) 
   const auto found = groups_.find(thread);
   if (found == groups_.end()) return;
   const int end = found->second - pending;
+  std::optional<uint32_t> not_due;
   for (size_t i = 0; i < stores_.size();) {
     BulkStore& store = stores_[i];
     const bool due = store.thread == thread && store.group >= 0 && store.group < end;
+    if (store.thread == thread && !due && !not_due) not_due = store.issued;
     if (due && only_reads) read(store);
     if (due && !only_reads) {
       write(worker, store);
@@ -206,6 +207,7 @@ void BulkCopies::wait(Worker& worker, int thread, int pending, bool only_reads) 
     }
     ++i;
   }
+  check_stores_read(thread, not_due);
 }
 
 void BulkCopies::read_a_store(uint64_t random) {
@@ -239,7 +241,7 @@ void issue(BulkLoad& load, SwizzleMode swizzle, const char* what) {
   const auto begin_at = [&](Worker& owner) {
     char* const shared = static_cast<char*>(worker.map_to(owner, load.shared));
     const Mbarrier& barrier = mbarrier_for_load(owner, worker.map_to(owner, load.barrier), what, load.where);
-    check_mbarrier_access(owner, worker.map_to(owner, load.barrier), load.where);
+    check_mbarrier_access(worker.map_to(owner, load.barrier), load.where);
     check_load_issued(owner, shared, load.bytes, barrier.number, load.where);
     std::memset(shared, 0xff, static_cast<size_t>(load.bytes));
   };
@@ -288,7 +290,7 @@ void bulk_load(void* shared, const void* global, int bytes, void* barrier, Sourc
   BulkLoad load{{}, {}, global, static_cast<char*>(shared), bytes, 0, barrier, worker.current(), where};
   worker.check_shared("bulk_load", barrier, 8, where);
   const Mbarrier& counted = mbarrier_for_load(worker, barrier, "bulk_load", where);
-  check_mbarrier_access(worker, barrier, where);
+  check_mbarrier_access(barrier, where);
   check_load_issued(worker, load.shared, bytes, counted.number, where);
   std::memset(shared, 0xff, static_cast<size_t>(bytes));
   worker.hopper().copies.add(worker, load);
@@ -300,9 +302,9 @@ void tma_store(const void* map, const void* shared, const BoxRequest& request, S
   const TensorBox box = box_of(map, "tma_store", where);
   check_request(box, request, "tma_store", where);
   check_tile(shared, box.bytes(), box.swizzle, "tma_store", where);
-  check_store_issued(shared, box.bytes(), where);
-  worker.hopper().copies.add(BulkStore{
-      box, place_of(request), static_cast<const char*>(shared), box.bytes(), worker.current(), -1, where, false, {}});
+  const uint32_t issued = check_store_issued(shared, box.bytes(), where);
+  worker.hopper().copies.add(BulkStore{box, place_of(request), static_cast<const char*>(shared), box.bytes(),
+                                       worker.current(), -1, where, issued, false, {}});
   worker.yield_sometimes();
 }
 

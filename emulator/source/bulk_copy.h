@@ -33,6 +33,7 @@ struct BulkStore {
   int thread;
   int group;  ///< of this thread; -1: not committed
   SourceLine where;
+  uint32_t issued;  ///< its moment, for the checked build
   bool was_read;
   std::vector<char> content;
 };

@@ -3,17 +3,14 @@
 
 #include <link.h>
 
+#include <utility>
+
 #include "emulator/machine/fault.h"
 #include "emulator/source/report.h"
 
 namespace emulator::source {
 
 namespace {
-
-Shadow& device_shadow() {
-  static Shadow& shadow = *new Shadow(device_range_bytes());
-  return shadow;
-}
 
 struct Range {
   uintptr_t begin, end;
@@ -40,8 +37,6 @@ const std::vector<Range>& program_ranges() {
   return ranges;
 }
 
-constexpr const char* kVerbs[] = {"read", "write", "atomic access"};
-
 }  // namespace
 
 uint8_t* device_written() {
@@ -51,17 +46,16 @@ uint8_t* device_written() {
 
 Checker::Checker(Worker& worker)
     : worker_(worker),
+      shadow_(Shadow::get()),
       stacks_begin_(reinterpret_cast<uintptr_t>(worker.stacks().begin())),
       stacks_bytes_(worker.stacks().bytes()),
       device_begin_(device_range_begin()),
       device_bytes_(device_range_bytes()),
-      dynamic_begin_(worker.dynamic_shared_arena()),
       static_begin_(worker.static_shared().begin),
       static_bytes_(worker.static_shared().end - worker.static_shared().begin),
       device_written_(device_written()),
-      device_shadow_(device_shadow()),
-      dynamic_shadow_(Worker::dynamic_shared_arena_bytes()),
-      static_shadow_(static_bytes_),
+      shared_{{clock_, {}, 0, 0, 0, 0, 0}},
+      global_{{clock_, {}, 0, 0, 0, 0, 0}},
       variable_of_byte_(static_bytes_) {
   const auto& variables = shared_variables();
   if (variables.size() >= 65535)
@@ -71,24 +65,25 @@ Checker::Checker(Worker& worker)
                 static_cast<uint16_t>(i + 1));
 }
 
-void Checker::begin(LaunchClock& launch, uint64_t block) {
-  if (numbers_generation_ != LaunchClock::generation()) {
-    numbers_generation_ = LaunchClock::generation();
-    device_shadow_.clear();
-    dynamic_shadow_.clear();
-    static_shadow_.clear();
+void Checker::begin(LaunchClock& launch) {
+  BlockRaces::begin(launch, worker_.cluster_number(), static_cast<uint32_t>(worker_.cluster_size()),
+                    static_cast<uint32_t>(worker_.rank()), static_cast<uint32_t>(worker_.threads_count()));
+  if (launch_ != launch.first_block()) {
+    launch_ = launch.first_block();
+    // Nothing else in the pages at the ends is looked at.
+    constexpr size_t kMore = ShadowPage::kBytes - 1;
+    shadow_.coarsen(worker_.dynamic_shared_arena() - kMore, Worker::dynamic_shared_arena_bytes() + 2 * kMore);
+    shadow_.coarsen(static_begin_ - kMore, static_bytes_ + 2 * kMore);
   }
-  const dim3 size = worker_.launch().block;
-  clock_.begin(launch, block, static_cast<int>(size.x * size.y * size.z));
   if (memory_generation_ != memory_generation()) {
     memory_generation_ = memory_generation();
     std::memset(cached_, 0xff, sizeof(cached_));
   }
   found_unwritten_ = false;
-  views_used_ = false;
 }
 
 void Checker::end(std::string& error) {
+  BlockRaces::end();
   if (!found_unwritten_) return;
   const std::string found = cat(worker_.place(unwritten_.thread), ": ", unwritten_text());
   error = error.empty() ? found : cat(found, "\nAnd then: ", error);
@@ -108,7 +103,7 @@ void Checker::barrier() {
 bool Checker::stays_in_variable(uint16_t& variable, size_t offset, size_t bytes, Site at) {
   const auto& all = shared_variables();
   FirstTouch& touch = touches_[at % kTouches];
-  const bool known = touch.at == at && touch.launch == clock_.launch().first_block();
+  const bool known = touch.at == at && touch.launch == launch_;
   if (known && touch.variable != variable) [[unlikely]] {
     const SharedVariable& first = all[touch.variable - 1u];
     const size_t end = first.offset + first.bytes;
@@ -118,7 +113,7 @@ bool Checker::stays_in_variable(uint16_t& variable, size_t offset, size_t bytes,
     }
   }
   if (!variable) return true;
-  if (!known) touch = {at, clock_.launch().first_block(), variable};
+  if (!known) touch = {at, launch_, variable};
   const SharedVariable& owner = all[variable - 1u];
   return offset + bytes <= owner.offset + owner.bytes;
 }
@@ -131,43 +126,58 @@ bool Checker::is_program_memory(uintptr_t address, Access access) const {
   return false;
 }
 
-Shadow* Checker::shared_shadow(uintptr_t address, size_t& offset) {
-  const bool dynamic = worker_.in_dynamic_shared_arena(address);
-  offset = address - (dynamic ? dynamic_begin_ : static_begin_);
-  return dynamic ? &dynamic_shadow_ : &static_shadow_;
+bool Checker::is_peer_memory(uintptr_t address) const {
+  for (int r = 0; r < worker_.cluster_size(); ++r) {
+    const Worker& other = worker_.member(r);
+    const auto& range = other.static_shared();
+    if (r != worker_.rank() &&
+        (other.in_dynamic_shared_arena(address) || address - range.begin < range.end - range.begin))
+      return true;
+  }
+  return false;
 }
 
-uint32_t Checker::copy_issued(uintptr_t destination, size_t bytes, uintptr_t source, size_t source_bytes, Site at) {
-  access<Access::write, 0>(destination, bytes, at);
-  size_t offset;
-  Shadow* shadow = shared_shadow(destination, offset);
-  for (size_t i = 0; i < bytes; i += 4) shadow->word(offset + i).write_at |= kInFlight;
-  if (source_bytes == 0) return clock_.tick();
-  access<Access::read, 0>(source, source_bytes, at);
-  // So that the block's earlier writes and those during the copy have different ticks.
-  if (source - device_begin_ < device_bytes_) clock_.advance();
-  return clock_.tick();
+BlockRaces& Checker::peer(uint32_t rank) { return *worker_.member(static_cast<int>(rank)).checker(); }
+
+void Checker::atomic(uintptr_t address, size_t bytes, Site at) {
+  if (worker_.reporting()) return;
+  clock_.strong(address, in_device_range(address) ? nullptr : &clock_, worker_.current(),
+                {true, true, false, false, Reach::device});
+  access<Access::atomic, 0>(address, bytes, at);
 }
 
-void Checker::copy_done(uintptr_t destination, size_t bytes, uintptr_t source, size_t source_bytes, Site at,
-                        uint32_t issued) {
-  const int thread = worker_.current();
-  size_t offset;
-  Shadow* shadow = shared_shadow(destination, offset);
-  for (size_t i = 0; i < bytes; i += 4) {
-    Cell& word = shadow->word(offset + i);
-    word.write = clock_.now(thread);
-    word.write_at = at;
+void Checker::copy_issued(const Copy& copy) {
+  access<Access::write, 0>(reinterpret_cast<uintptr_t>(copy.to), copy.bytes, copy.at);
+  Copy known = copy;
+  if (const uintptr_t from = reinterpret_cast<uintptr_t>(copy.from); copy.given != 0) {
+    if (in_device_range(from))
+      check_bounds<Access::read, 0>(from, copy.given, copy.at);
+    else
+      access<Access::read, 0>(from, std::exchange(known.given, 0), copy.at);
   }
-  if (source - device_begin_ >= device_bytes_) return;
-  for (size_t i = 0; i < source_bytes; i += 4) {
-    const size_t from = source - device_begin_ + i;
-    const Cell& word = device_shadow_.word(from);
-    const Cell& cell = is_split<false>(word) ? device_shadow_.byte(from) : word;
-    if (stamp::block(cell.write) == clock_.block() && stamp::tick(cell.write) >= issued && issued != stamp::kLastTick)
-        [[unlikely]]
-      race({source + i, 4, Access::read, at, thread}, {Conflict::write, cell.write, cell.write_at});
+  BlockRaces::copy_issued(worker_.current(), known);
+}
+
+void Checker::copy_done(const Copy& copy) {
+  Copy known = copy;
+  if (!in_device_range(reinterpret_cast<uintptr_t>(copy.from))) known.given = 0;
+  BlockRaces::copy_done(worker_.current(), known);
+}
+
+void Checker::proxy_reads(const Actor& by, const Run& run) {
+  const auto& glance = looking<true>().visitor.glance;
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(run.memory);
+  for (uintptr_t at = begin; at < begin + run.bytes;) {
+    ShadowPage& page = shadow_.page(at, begin + run.bytes - at);
+    if (glance.dead(Cell(page, page.cell(at)).write())) return never_written(by, at, 4);
+    at += size_t{1} << page.cell_shift;
   }
+}
+
+void Checker::global_write(const Actor& by, const Run& run) {
+  std::fill_n(device_written_ + (reinterpret_cast<uintptr_t>(run.memory) - device_begin_), run.bytes, uint8_t{1});
+  global_access(by, run.memory, run.bytes, true, false);
+  global_written(by.thread, run.memory, run.bytes);
 }
 
 std::string Checker::describe(uintptr_t address) const {
@@ -187,25 +197,24 @@ std::string Checker::describe(uintptr_t address) const {
   return describe_address(address);
 }
 
-void Checker::out_of_bounds(const Event& e, uint16_t variable) {
+void Checker::out_of_bounds(Access access, uintptr_t address, size_t bytes, Site at, uint16_t variable) {
   worker_.report().fail([&] {
     std::string what;
     if (variable) {
       const SharedVariable& owner = shared_variables()[variable - 1u];
-      what = cat("byte ", e.address - static_begin_ - owner.offset, " of __shared__ ", plain_name(owner.name),
+      what = cat("byte ", address - static_begin_ - owner.offset, " of __shared__ ", plain_name(owner.name),
                  ", which has ", owner.bytes, " bytes");
     } else {
-      what = describe(e.address);
+      what = describe(address);
     }
-    return cat("out-of-bounds ", kVerbs[static_cast<int>(e.access)], " of ", e.bytes, " bytes at ", site_text(e.at),
-               ": ", what);
+    return cat("out-of-bounds ", verb(access), " of ", bytes, " bytes at ", site_text(at), ": ", what);
   });
 }
 
-void Checker::never_written(const Event& e) {
+void Checker::never_written(const Actor& by, uintptr_t address, size_t bytes) {
   if (found_unwritten_) return;
   found_unwritten_ = true;
-  unwritten_ = e;
+  unwritten_ = {by.thread, by.at, address, bytes};
 }
 
 std::string Checker::unwritten_text() const {
@@ -213,34 +222,43 @@ std::string Checker::unwritten_text() const {
              describe(unwritten_.address));
 }
 
-void Checker::race(const Event& e, const Conflict& conflict) {
+std::string Checker::who_text(uint64_t s) const {
+  const uint64_t number = stamp::block(s) - clock_.launch().first_block();
+  const uint64_t blocks = static_cast<uint64_t>(worker_.cluster_size());
+  const uint64_t block = block_of(worker_.launch(), number / blocks, number % blocks);
+  const int thread = stamp::thread(stamp::who(s));
+  if (thread < 0) return worker_.place_of_block(block);
+  const std::string text = worker_.place(block, thread);
+  return stamp::is_warp(stamp::who(s)) ? text + " and others of its warp" : text;
+}
+
+void Checker::report(const Actor& by, const Conflict& conflict, bool shared, uintptr_t address, uint64_t bytes) {
   worker_.report();
   found_unwritten_ = false;
-  worker_.fail([&] {
-    constexpr const char* kKinds[] = {"write", "read", "atomic access", "cp.async"};
-    const char* const missing[] = {
-        "the wait for the copy", "__syncwarp", views_used_ ? "__syncthreads or an mbarrier" : "__syncthreads",
-        clock_.is_live(stamp::block(conflict.stamp)) ? "cluster_sync or an mbarrier" : "an order between blocks"};
-    const int distance = stamp::distance(clock_.now(e.thread), conflict.stamp);
-    const int by = stamp::thread(conflict.stamp);
-    const bool is_thread = by < worker_.threads_count() || by < proxy::kFirst;
-    const char* const kind = is_thread             ? kKinds[conflict.kind]
-                             : proxy::is_load(by)  ? "load by TMA"
-                             : by == proxy::kStore ? "store by TMA"
-                                                   : "wgmma";
-    const std::string other =
-        distance == 0 ? cat("the same thread")
-        : is_thread   ? worker_.place(stamp::block(conflict.stamp) - clock_.launch().first_block(), by)
-                      : worker_.place_of_block(stamp::block(conflict.stamp) - clock_.launch().first_block());
-    const std::string order = conflict.kind == Conflict::copy_in_flight ? cat("No thread has waited for the copy.")
-                              : is_thread          ? cat("Nothing orders the two (missing: ", missing[distance], ").")
-                              : proxy::is_load(by) ? cat("Nothing orders the two (missing: mbarrier_wait).")
-                              : by == proxy::kStore
-                                  ? cat("Nothing orders the two (missing: tma_store_wait_read).")
-                                  : cat("Nothing orders the two (missing: wgmma_wait, and a barrier after it).");
-    return cat("data race: ", kVerbs[static_cast<int>(e.access)], " of ", e.bytes, " bytes at ", site_text(e.at),
-               " against the ", kind, " at ", site_text(conflict.at), " by ", other, ": ", describe(e.address), ". ",
-               order);
+  worker_.fail_for(by.thread, [&] {
+    static constexpr Words kWords{"load by TMA",
+                                  "store by TMA",
+                                  "atomic access",
+                                  "atomic access",
+                                  "cluster_sync or an mbarrier",
+                                  "an order between blocks",
+                                  "mbarrier_wait",
+                                  "tma_store_wait_read",
+                                  "wgmma_wait, and a barrier after it"};
+    return cat("data race: ", by.what, " of ", bytes, " bytes at ", site_text(by.at), " against the ",
+               kind_text(conflict, shared, kWords), " at ", site_text(conflict.at), " by ",
+               is_own(by, conflict) ? "the same thread" : who_text(conflict.stamp), ": ", describe(address), ". ",
+               order_text(by, conflict, kWords));
+  });
+}
+
+void Checker::report_unfenced(const Actor& by, uint64_t writer, Site written_at, uintptr_t address) {
+  worker_.report();
+  found_unwritten_ = false;
+  worker_.fail_for(by.thread, [&] {
+    return cat("the async proxy (", by.what, ") reads at ", site_text(by.at), " what ", who_text(writer), " wrote at ",
+               site_text(written_at), ": ", describe(address),
+               ". Missing: fence_proxy_async() in the thread that wrote, before the barrier.");
   });
 }
 

@@ -30,9 +30,10 @@ class Cluster {
  public:
   static constexpr int kMost = 8;
 
-  explicit Cluster(int size) : size_(size) {}
+  Cluster(int size, uint64_t number) : size_(size), number_(number) {}
 
   int size() const { return size_; }
+  uint64_t number() const { return number_; }
   Worker& member(int rank) const { return *members_[static_cast<size_t>(rank)]; }
   bool has_begun(int rank) const { return begun_[static_cast<size_t>(rank)]; }
   bool has_left(int rank) const { return left_[static_cast<size_t>(rank)]; }
@@ -53,6 +54,7 @@ class Cluster {
   void pass_on(int rank);
 
   const int size_;
+  const uint64_t number_;  ///< in the grid
   std::array<Worker*, kMost> members_{};
   std::array<bool, kMost> begun_{}, left_{};
   ClusterBarrier barrier_;

@@ -15,7 +15,6 @@ class CopyQueue {
     const void* source;
     uint8_t bytes, source_bytes;
     SourceLine where;
-    uint32_t issued;  // for the checked build
   };
 
   /// False when the queue is full.

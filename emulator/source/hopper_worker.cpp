@@ -114,6 +114,8 @@ void Worker::abandon() {
 
 int Worker::cluster_size() const { return cluster_ ? cluster_->size() : 1; }
 
+uint64_t Worker::cluster_number() const { return cluster_ ? cluster_->number() : block_; }
+
 int Worker::cluster_threads_left() const {
   return cluster_size() * threads_count_ - (cluster_ ? cluster_->exited_threads() : exited_);
 }

@@ -46,10 +46,8 @@ inline void check_aligned(const void* address, size_t alignment, SourceLine wher
     fail_kernel("misaligned access", where);
 }
 
-/// An atomic is about to touch memory: for the checked build. True: atomic_ends must follow at once, with nothing but
-/// the atomic in between.
-bool atomic_begins(void* address, size_t bytes, SourceLine where);
-void atomic_ends();
+/// An atomic is about to touch memory: for the checked build.
+void check_atomic(void* address, size_t bytes, SourceLine where);
 
 /// Orders the thread's accesses before and after, as other threads see them.
 void memory_fence(bool own_block_only);

@@ -133,7 +133,7 @@ void mbarrier_arrive(void* address, int rank, int expected_bytes, SourceLine whe
   Worker& owner = rank < 0 ? worker : worker.peer(rank, what, where);
   void* const mapped = rank < 0 ? address : worker.map_to(owner, address);
   Mbarrier& barrier = rank < 0 ? barrier_at(owner, mapped, what, where) : mbarrier_for_load(owner, mapped, what, where);
-  check_mbarrier_access(owner, mapped, where);
+  check_mbarrier_access(mapped, where);
   if (expected_bytes < 0 || barrier.bytes + expected_bytes > Mbarriers::kMostBytes)
     worker.report().fail([&] {
       return cat(what, " at ", where, ": ", barrier.bytes + expected_bytes, " bytes in one phase, at most 2^20 - 1");
@@ -157,7 +157,7 @@ void mbarrier_wait(void* address, int parity, SourceLine where) {
     worker.report().fail([&] { return cat("mbarrier_wait at ", where, ": parity ", parity, ", expected 0 or 1"); });
   worker.yield_sometimes();
   Mbarrier* barrier = &barrier_at(worker, address, "mbarrier_wait", where);
-  check_mbarrier_access(worker, address, where);
+  check_mbarrier_access(address, where);
   if (!barrier->passes(parity)) {
     barrier->waiters.push_back({worker.current(), parity});
     worker.block(parity ? "mbarrier_wait for parity 1" : "mbarrier_wait for parity 0", address, where);

@@ -15,15 +15,13 @@
 #include "emulator/source/check.h"
 #include "emulator/source/pages.h"
 #include "emulator/source/report.h"
-#include "emulator/source/simt.h"
 
 namespace emulator::source {
 
 namespace {
 
 constexpr size_t kAlignment = 256;
-/// Shadow memory of the checked build takes 51 times these addresses: 3.2 of the 128 TiB that a process has.
-size_t range_bytes() { return (access_checks() ? size_t{64} : size_t{256}) << 30; }
+constexpr size_t kRange = size_t{256} << 30;
 /// More freed memory than this goes back to the system.
 constexpr size_t kKeep = size_t{1} << 30;
 
@@ -38,12 +36,12 @@ size_t total_memory() {
 class Arena {
  public:
   Arena() {
-    void* memory = mmap(nullptr, range_bytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* memory = mmap(nullptr, kRange, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
-      throw Fault(FaultCode::launch_failure, cat("simt: cannot reserve ", range_bytes() >> 30,
-                                                 " GiB of addresses for device memory. Is ulimit -v set?"));
+      throw Fault(FaultCode::launch_failure,
+                  cat("simt: cannot reserve ", kRange >> 30, " GiB of addresses for device memory. Is ulimit -v set?"));
     base_ = static_cast<char*>(memory);
-    insert_free(0, range_bytes());
+    insert_free(0, kRange);
   }
 
   void* allocate(size_t bytes, bool pinned) {
@@ -127,7 +125,7 @@ class Arena {
   };
 
   std::map<size_t, Region>::iterator owner_of(uintptr_t address) {
-    if (address - base() >= range_bytes()) return live_.end();
+    if (address - base() >= kRange) return live_.end();
     const size_t offset = address - base();
     auto next = live_.upper_bound(offset);
     if (next == live_.begin()) return live_.end();
@@ -173,9 +171,9 @@ bool release(void* memory, bool pinned) { return arena().release(memory, pinned)
 void memory_info(size_t& free_bytes, size_t& total_bytes) { arena().info(free_bytes, total_bytes); }
 bool find_allocation(uintptr_t address, Allocation& found) { return arena().find(address, found); }
 uint64_t memory_generation() { return arena().generation(); }
-bool in_device_range(uintptr_t address) { return address - arena().base() < range_bytes(); }
+bool in_device_range(uintptr_t address) { return address - arena().base() < kRange; }
 size_t device_offset(uintptr_t address) { return address - arena().base(); }
-size_t device_range_bytes() { return range_bytes(); }
+size_t device_range_bytes() { return kRange; }
 uintptr_t device_range_begin() { return arena().base(); }
 
 bool valid_range(const void* address, size_t bytes) {

@@ -27,15 +27,15 @@ uint64_t seed_from_environment() {
   return text ? std::strtoull(text, nullptr, 10) : 0;
 }
 
+int clamp_threads(int wanted) {
+  // Each worker may need 1024 stacks, and Linux gives a process 65530 mappings. The checked build's record of accesses
+  // is one thread's, and so its reports are the same in every run.
+  return std::clamp(wanted, 1, access_checks() ? 1 : 16);
+}
+
 int threads_from_environment() {
-  // Each worker may need 1024 stacks, and Linux gives a process 65530 mappings.
-  constexpr int kMost = 16;
   const char* text = std::getenv("WEFT_SIMT_THREADS");
-  // One in the checked build: its reports are the same in every run.
-  const int wanted = text              ? std::atoi(text)
-                     : access_checks() ? 1
-                                       : static_cast<int>(std::thread::hardware_concurrency());
-  return std::clamp(wanted, 1, kMost);
+  return clamp_threads(text ? std::atoi(text) : static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 int capability_from_environment() {
@@ -73,12 +73,17 @@ class BlockOrder {
 
 struct Job {
   Job(const Launch& launch_, uint64_t blocks_, uint64_t cluster_, uint64_t chunk_, uint64_t seed_)
-      : launch(launch_), blocks(blocks_), chunk(chunk_), order_seed(seed_), order(blocks_ / cluster_, seed_) {}
+      : launch(launch_),
+        blocks(blocks_),
+        chunk(chunk_),
+        order_seed(seed_),
+        order(blocks_ / cluster_, seed_),
+        clock(check_launch(blocks_, cluster_)) {}
 
   const Launch& launch;
   const uint64_t blocks, chunk, order_seed;
   const BlockOrder order;  ///< of clusters, where the launch has such
-  const std::shared_ptr<LaunchClock> clock = check_launch(blocks);
+  const std::shared_ptr<LaunchClock> clock;
   std::atomic<uint64_t> next{0};
   std::atomic<bool> failed{false};
   std::mutex mutex;
@@ -96,17 +101,13 @@ struct Job {
 
   /// Clusters run one after the other: their blocks run on OS threads of their own, in turns.
   void work_on_clusters() {
-    const auto c = launch.cluster, g = launch.grid;
+    const auto c = launch.cluster;
     const int size = static_cast<int>(c.x * c.y * c.z);
     run_team(size, [&](int) { Worker::mine(); });
     for (uint64_t i = 0; i < order.blocks() && !failed; ++i) {
-      const uint64_t n = order(i), x = n % (g.x / c.x), y = n / (g.x / c.x) % (g.y / c.y),
-                     z = n / (g.x / c.x) / (g.y / c.y);
-      Cluster cluster(size);
+      Cluster cluster(size, order(i));
       run_team(size, [&](int rank) {
-        const uint64_t r = static_cast<uint64_t>(rank);
-        const uint64_t bx = x * c.x + r % c.x, by = y * c.y + r / c.x % c.y, bz = z * c.z + r / c.x / c.y;
-        const uint64_t block = bx + g.x * (by + g.y * bz);
+        const uint64_t block = block_of(launch, cluster.number(), static_cast<uint64_t>(rank));
         Worker& worker = Worker::mine();
         if (!worker.run_member(cluster, rank, launch, clock.get(), block, order_seed) && !worker.abandoned())
           fail(i, worker.error());
@@ -183,7 +184,7 @@ void set_schedule_seed(uint64_t value) {
 uint64_t schedule_seed() { return seed; }
 void set_thread_count(int count) {
   finish_streams();
-  threads = std::clamp(count, 1, 16);
+  threads = clamp_threads(count);
 }
 int thread_count() { return threads; }
 void set_device_capability(int value) {
@@ -192,6 +193,14 @@ void set_device_capability(int value) {
 }
 int device_capability() { return capability; }
 Usage usage() { return {fixed_launches, random_launches, static_cast<double>(nanoseconds) * 1e-9}; }
+
+uint64_t block_of(const Launch& launch, uint64_t cluster, uint64_t rank) {
+  const auto c = launch.cluster, g = launch.grid;
+  const uint64_t across = g.x / c.x, down = g.y / c.y;
+  const uint64_t x = cluster % across * c.x + rank % c.x, y = cluster / across % down * c.y + rank / c.x % c.y,
+                 z = cluster / across / down * c.z + rank / c.x / c.y;
+  return x + g.x * (y + g.y * z);
+}
 
 void run_grid(const Launch& launch) {
   const auto begin = std::chrono::steady_clock::now();

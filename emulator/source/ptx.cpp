@@ -18,7 +18,7 @@ namespace {
 void deliver(const CopyQueue::Copy& copy) {
   std::memcpy(copy.destination, copy.source, copy.source_bytes);
   std::memset(static_cast<char*>(copy.destination) + copy.source_bytes, 0, size_t{copy.bytes} - copy.source_bytes);
-  check_copy_done(copy.destination, copy.bytes, copy.source, copy.source_bytes, copy.where, copy.issued);
+  check_copy_done(copy.destination, copy.bytes, copy.source, copy.source_bytes, copy.where);
 }
 
 uint16_t half_of(uint32_t word, int i) { return static_cast<uint16_t>(word >> (16 * i)); }
@@ -102,11 +102,10 @@ void copy_async(void* shared, const void* global, int bytes, int source_bytes, S
     if (worker.is_shared(reinterpret_cast<uintptr_t>(global), 1))
       worker.report().fail([&] { return cat("cp.async at ", where, ": the source is shared memory"); });
   }
-  const uint32_t issued =
-      check_copy_issued(shared, static_cast<size_t>(bytes), global, static_cast<size_t>(source_bytes), where);
+  check_copy_issued(shared, static_cast<size_t>(bytes), global, static_cast<size_t>(source_bytes), where);
   std::memset(shared, 0xff, static_cast<size_t>(bytes));
   if (!worker.copy_queue().push(
-          {shared, global, static_cast<uint8_t>(bytes), static_cast<uint8_t>(source_bytes), where, issued}))
+          {shared, global, static_cast<uint8_t>(bytes), static_cast<uint8_t>(source_bytes), where}))
     worker.report().fail(
         [&] { return cat("cp.async at ", where, ": more copies in flight than the emulator holds for one thread"); });
 }

@@ -13,8 +13,8 @@ namespace emulator::source {
 void set_schedule_seed(uint64_t seed);
 uint64_t schedule_seed();
 
-/// At most this many OS threads run the blocks of a grid. Starts as WEFT_SIMT_THREADS, or the number of processors (1
-/// in the checked build, whose reports are then the same in every run).
+/// At most this many OS threads run the blocks of a grid; the checked build has one. Starts as WEFT_SIMT_THREADS, or
+/// the number of processors.
 void set_thread_count(int threads);
 int thread_count();
 

@@ -65,7 +65,6 @@ Site site_of(SourceLine where) {
 }
 
 std::string site_text(Site site) {
-  site &= ~kInFlight;
   if (site & kListed) return cat(lines().at(site & ~kListed));
   return source_line(reinterpret_cast<const void*>(program_base + site));
 }

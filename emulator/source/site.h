@@ -3,17 +3,13 @@
 #include <cstdint>
 #include <string>
 
+#include "emulator/machine/shadow.h"
 #include "emulator/source/kernel_api.h"
 
 namespace emulator::source {
 
-/// A source location in 30 bits, so that shadow memory can hold one beside every access: an offset into the
-/// program's code, or (kListed) the number of a SourceLine.
-using Site = uint32_t;
-
-inline constexpr Site kListed = 1u << 29;
-/// A bit that sites leave free: a cp.async that is not waited for wrote here.
-inline constexpr Site kInFlight = 1u << 30;
+/// A Site is an offset into the program's code, or (kListed) the number of a SourceLine.
+inline constexpr Site kListed = 1u << 31;
 
 /// Where the program's code begins.
 extern const uintptr_t program_base;

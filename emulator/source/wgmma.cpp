@@ -112,7 +112,7 @@ void Warpgroup::take_sums(Worker& worker, Sums& sums, size_t thread, const Wgmma
 }
 
 /// Returns an operand's address; checks that all of it is in the block's shared memory.
-void Warpgroup::check_operand(Worker& worker, const Op& op, bool is_a) const {
+void Warpgroup::check_operand(Worker& worker, const Op& op, size_t number, bool is_a) const {
   const MatrixDescriptor matrix = MatrixDescriptor::decode(is_a ? op.call.a : op.call.b);
   const bool along_rows = is_a ? op.call.a_along_rows : op.call.b_along_rows;
   const char* const name = is_a ? "a" : "b";
@@ -135,8 +135,7 @@ void Warpgroup::check_operand(Worker& worker, const Op& op, bool is_a) const {
                    op.call.type == WgmmaType::tf32 ? depth / 2 : depth, " reads ", worker.describe_operand(offset),
                    ", beyond the block's dynamic shared memory");
       });
-    check_wgmma_read(worker.current() / kThreads, reinterpret_cast<const void*>(worker.dynamic_shared_arena() + offset),
-                     op.where);
+    check_wgmma_read(number, reinterpret_cast<const void*>(worker.dynamic_shared_arena() + offset), op.where);
   }
 }
 
@@ -179,8 +178,8 @@ void Warpgroup::issue(Worker& worker, const WgmmaCall& call, SourceLine where) {
   if (call.a_registers) std::memcpy(op.a[t].data(), call.a_registers, sizeof(op.a[t]));
   sums.last = where;
   if (++op.threads < kThreads) return;
-  if (!call.a_registers) check_operand(worker, op, true);
-  check_operand(worker, op, false);
+  if (!call.a_registers) check_operand(worker, op, number, true);
+  check_operand(worker, op, number, false);
   if (worker.chance(2)) run_until(worker, number + 1);  // the hardware may be as fast as that
 }
 
@@ -293,12 +292,7 @@ void Warpgroup::wait(Worker& worker, int pending, SourceLine where) {
     for (Sums& sums : sums_)
       if (sums.unfinished == 0 && sums.held[t]) deliver(worker, sums, where);
   }
-  check_warpgroup_done(first_thread / kThreads);
-  if (access_checked())
-    for (const Op& op : ops_) {
-      if (!op.call.a_registers) check_operand(worker, op, true);
-      check_operand(worker, op, false);
-    }
+  check_warpgroup_done(first_thread / kThreads, first_);
   for (int i = 0; i < kThreads; ++i) worker.wake(first_thread + i);
 }
 

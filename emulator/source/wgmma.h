@@ -48,7 +48,7 @@ class Warpgroup {
 
   int find_sums(Worker& worker, size_t thread, const WgmmaCall& call, SourceLine where);
   void take_sums(Worker& worker, Sums& sums, size_t thread, const WgmmaCall& call, SourceLine where);
-  void check_operand(Worker& worker, const Op& op, bool is_a) const;
+  void check_operand(Worker& worker, const Op& op, size_t number, bool is_a) const;
   void run(Worker& worker, Op& op);
   /// Computes all wgmmas before number `end`.
   void run_until(Worker& worker, size_t end);

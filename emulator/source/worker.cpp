@@ -145,7 +145,7 @@ void Worker::prepare(const Launch& launch, LaunchClock* clock, uint64_t block, u
   // Aligned as on the device (1024), and as near as that allows to the guard page after the arena.
   shared_ = arena_ + kArenaBytes - (launch.dynamic_shared + 1023) / 1024 * 1024;
   if (launch.dynamic_shared) std::memset(shared_, 0xff, launch.dynamic_shared);
-  check_block_begin(*this, clock, block);
+  check_block_begin(*this, clock);
 }
 
 bool Worker::run_prepared() {

@@ -12,11 +12,14 @@
 #include "emulator/source/runtime_api.h"
 #include "emulator/source/stacks.h"
 
+namespace emulator {
+class LaunchClock;
+}
+
 namespace emulator::source {
 
 class Checker;
 class Cluster;
-class LaunchClock;
 struct ClusterBarrier;
 struct HopperBlock;
 using api::dim3, api::uint3;
@@ -128,6 +131,8 @@ class Worker {
   int elected_lane() const { return seeded_ ? static_cast<int>(block_seed_ % kLanes) : 0; }
   int rank() const { return rank_; }
   int cluster_size() const;
+  /// Of the running block's cluster in the grid; without clusters, of the block.
+  uint64_t cluster_number() const;
   int cluster_threads_left() const;
   ClusterBarrier& cluster_barrier();
   /// Block `rank` of the cluster.
@@ -256,6 +261,9 @@ class Worker {
   char* signal_stack_;
   Range static_shared_;
 };
+
+/// The block that is number `rank` of cluster number `cluster`.
+uint64_t block_of(const Launch& launch, uint64_t cluster, uint64_t rank);
 
 /// Runs the whole grid on the pool of workers; throws the error of a failed block.
 void run_grid(const Launch& launch);

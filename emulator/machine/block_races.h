@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "emulator/machine/race.h"
+
+namespace emulator {
+
+/// The race check of one block, as far as both front ends have the same: the order that partial barriers pass on, and
+/// accesses that are no single thread's at one moment (cp.async, TMA, wgmma). The rule for one access is race.h, the
+/// order is clock.h, the record is shadow.h. A front end adds its own loads and stores, and the texts of what is found.
+class BlockRaces {
+ public:
+  /// Who accesses: a thread of the block, its source line, and the instruction's name.
+  struct Actor {
+    int thread;
+    Site at;
+    const char* what;
+  };
+  struct Run {
+    const char* memory;
+    uint64_t bytes;
+  };
+
+  BlockRaces() = default;
+  BlockRaces(const BlockRaces&) = delete;
+  BlockRaces& operator=(const BlockRaces&) = delete;
+
+  /// Block `rank` of cluster number `cluster`, whose `blocks` blocks the launch clock numbers one after the other.
+  void begin(LaunchClock& launch, uint64_t cluster, uint32_t blocks, uint32_t rank, uint32_t threads);
+  void end() { clock_.end(); }
+  BlockClock& clock() { return clock_; }
+  uint32_t rank() const { return rank_; }
+
+  // Named barriers, and those of the cluster.
+  void barrier_arrive(int thread, size_t id);
+  void barrier_complete(size_t id);
+  void barrier_acquire(int thread, size_t id);
+  void cluster_arrive(int thread, bool relaxed);
+  void cluster_complete();
+  void cluster_acquire(int thread);
+
+  // mbarriers: `key` tells those of a block apart. `memory`: in any block of the cluster.
+  /// It was made: what an earlier one passed on is forgotten.
+  void mbarrier_made(uint32_t key);
+  void mbarrier_init(const Actor& by, const char* memory);
+  void mbarrier_use(const Actor& by, const char* memory);
+  void mbarrier_arrive(int thread, BlockRaces& owner, uint32_t key, bool relaxed);
+  void mbarrier_phase(uint32_t key);
+  void mbarrier_acquire(int thread, uint32_t key);
+
+  /// fence.proxy.async
+  void proxy_fence(int thread);
+
+  /// A thread's cp.async, from its issue to the thread's wait, or to the end of the phase of an mbarrier.
+  struct Copy {
+    const char* to;
+    uint32_t bytes;
+    const char* from;
+    uint32_t given;
+    Site at;
+  };
+  /// Other accesses to the destination have been checked before.
+  void copy_issued(int thread, const Copy& copy);
+  void copy_done(int thread, const Copy& copy);
+  void copy_done(int thread, const Copy& copy, BlockRaces& owner, uint32_t mbarrier);
+  /// After all copies that are told at once.
+  void copies_told(BlockRaces& owner, uint32_t mbarrier);
+
+  // Copies by TMA and wgmma, which read and write on a thread's behalf.
+  /// The shared memory of `owner` is written from now until load_done, which its mbarrier tells.
+  void load_issued(const Actor& by, std::span<const Run> runs, BlockRaces& owner, uint32_t mbarrier);
+  void load_done(Site at, std::span<const Run> runs, uint32_t mbarrier);
+  /// Shared memory is read from now until stores_read. Returns its moment.
+  uint32_t store_issued(const Actor& by, std::span<const Run> runs);
+  /// The stores that the threads of this one's warp issued before a moment have read their sources.
+  void stores_read(int thread, uint32_t before);
+  /// Later than everything so far.
+  uint32_t moment() {
+    clock_.now();
+    clock_.advance();
+    return clock_.tick();
+  }
+  /// Global memory is read now, or written from now until global_written; `reduces`: now, as by an atomic operation.
+  void global_access(const Actor& by, const char* memory, uint64_t bytes, bool write, bool reduces);
+  void global_written(int thread, const char* memory, uint64_t bytes);
+  /// wgmma `count` of a warp or warpgroup, the first having 0. True when its warpgroup has not issued it before: then
+  /// all of b is to be told.
+  bool wgmma_issued(int thread, size_t count);
+  /// What it reads: rows of a, and all of b, which only who issues it first reports.
+  void wgmma_read(const Actor& by, size_t count, std::span<const Run> rows_of_a, std::span<const Run> b);
+  /// The warp has waited for all wgmmas before number `pending`.
+  void wgmma_waited(int warp, size_t pending);
+
+ protected:
+  ~BlockRaces() = default;
+
+  /// Block `rank` of the cluster.
+  virtual BlockRaces& peer(uint32_t rank) = 0;
+  /// The access races with what `conflict` says.
+  virtual void report(const Actor& by, const Conflict& conflict, bool shared, uintptr_t address, uint64_t bytes) = 0;
+  /// The async proxy reads what nobody has fenced: `writer`'s stamp and line.
+  virtual void report_unfenced(const Actor& by, uint64_t writer, Site written_at, uintptr_t address) = 0;
+
+  /// What a front end calls what it has in another form than the other one.
+  struct Words {
+    const char *load, *store;  ///< asynchronous copies to and from shared memory
+    const char *strong_write, *strong_read;
+    const char *cluster_barrier, *between_blocks;     ///< what may order blocks
+    const char *load_wait, *store_wait, *wgmma_wait;  ///< what waits for them
+  };
+  /// `write`, `cp.async`, …: the earlier access.
+  static const char* kind_text(const Conflict& conflict, bool shared, const Words& words);
+  /// `No thread has waited for the copy.`, or what is missing.
+  std::string order_text(const Actor& by, const Conflict& conflict, const Words& words) const;
+  /// Whether the earlier access is the same thread's, or its copy's.
+  bool is_own(const Actor& by, const Conflict& conflict) const;
+
+  /// The writer of a piece that was read.
+  struct Source {
+    uint64_t written;
+    Site at;
+    uintptr_t address;
+    uint64_t bytes;
+  };
+  /// What one thread accesses; `mark` is the stamp that stays. `sources`: receives the writers of what is read.
+  template <bool kShared>
+  void visit_runs(const Actor& by, uint64_t mark, std::span<const Run> runs, bool write,
+                  std::vector<Source>* sources = nullptr);
+  uint64_t stamp_of(int thread) { return clock_.now() | static_cast<uint64_t>(thread); }
+
+  BlockClock clock_;
+
+ private:
+  void stamp_range(const char* memory, uint64_t bytes, uint64_t mark, Site site);
+  void restamp_range(const char* memory, uint64_t bytes, uint64_t from, uint64_t to);
+  bool is_fenced(uint64_t written) const;
+  void copy_done(const Copy& copy, uint64_t mark, int thread);
+  /// The stamp of what a thread's asynchronous copy touches until it is done.
+  uint64_t under_way(int thread) const {
+    return stamp::make(clock_.block(), stamp::kUnderWay) | static_cast<uint64_t>(stamp::kCopies + thread);
+  }
+  Views& views();
+  Handover& handover(Handover& one);
+  int mbarrier_number(uint32_t key);
+  Handover& mbarrier(uint32_t key);
+
+  uint32_t first_block_ = 0, blocks_ = 1, rank_ = 0, threads_ = 0;
+  bool views_used_ = false;
+  Views views_;
+  View fenced_;  ///< some thread's knowledge at its fence.proxy.async
+  std::vector<uint32_t> mbarrier_keys_;
+  std::deque<Handover> mbarriers_;
+  std::array<Handover, 16> named_;
+  Handover cluster_;
+  struct Wgmma {
+    uint32_t tick;
+    std::vector<Source> b;  ///< its writers, as the first issuing warp saw them
+  };
+  struct Warpgroup {
+    size_t first = 0;
+    std::deque<Wgmma> wgmmas;  ///< from `first` on
+  };
+  std::array<Warpgroup, 8> warpgroups_;
+};
+
+}  // namespace emulator
