@@ -35,7 +35,6 @@ class BlockRaces {
   void begin(LaunchClock& launch, uint64_t cluster, uint32_t blocks, uint32_t rank, uint32_t threads);
   void end() { clock_.end(); }
   BlockClock& clock() { return clock_; }
-  uint32_t rank() const { return rank_; }
 
   // Named barriers, and those of the cluster.
   void barrier_arrive(int thread, size_t id);
