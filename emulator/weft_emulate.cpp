@@ -85,7 +85,7 @@ int print_predictions(const std::string& path, const std::string& key, double ov
     const model::Prediction p = model::predict(*chip, line.work, constants);
     std::cout << line.kernel << '\t' << p.seconds << '\t' << model::name_of(p.limit);
     for (size_t k = 0; k < model::kLimits; ++k)
-      std::cout << '\t' << model::name_of(static_cast<model::Limit>(k)) << '=' << p.cycles[k] / chip->ghz * 1e-9;
+      std::cout << '\t' << model::name_of(static_cast<model::Limit>(k)) << '=' << p.cycles[k] / p.ghz * 1e-9;
     std::cout << '\n';
   }
   return file.eof() ? 0 : 1;

@@ -15,12 +15,14 @@ namespace {
 // [luo]   Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", arXiv 2402.13499:
 //         latencies of L1, L2 and memory on A100 and H100; mma.sync reaches 63% of the rate of wgmma on H100.
 // [c&c]   Chips and Cheese, "Nvidia's H100: Funny L2, and Tons of Bandwidth" (2023): L2 of H100 PCIe and A100.
+// [tpu]   TechPowerUp's GPU database: base clocks. Its boost clocks are those of the data sheets.
+// L2 of H100 is taken as A100's, a cycle (80 slices of 64 bytes); of GA102 as V100's 2048 bytes: no measurement was found.
 // Achievable bandwidth of memory is 0.92 of the pins' rate: between 0.87 (llm.c PR 378, residual on A100) and 0.97 (fast.cu's sum).
 constexpr double kOfPins = 0.92, kMiB = 1 << 20;
 constexpr int kKiB = 1024;
 
-constexpr Chip kHopper = {.key = "h100", .processors = 132, .ghz = 1.83, .fp32 = 128, .integer = 64, .half = 128, .fp64 = 64, .mufu = 16,
-                          .tensor_bf16 = 4096, .mma_share = 0.63, .tensor_f64 = 256, .lsu = 32, .l2_bytes = 3800, .sm_l2_bytes = 64,
+constexpr Chip kHopper = {.key = "h100", .processors = 132, .ghz = 1.98, .base_ghz = 1.59, .fp32 = 128, .integer = 64, .half = 128, .fp64 = 64, .mufu = 16,
+                          .tensor_bf16 = 4096, .mma_share = 0.63, .tensor_f64 = 256, .lsu = 32, .l2_bytes = 5120, .sm_l2_bytes = 64,
                           .dram_gbs = 3352 * kOfPins, .l2_capacity = 50 * kMiB, .l1_bytes = 256 * kKiB,
                           .alu = 4, .mma_latency = 32, .mufu_latency = 22, .shared_latency = 29, .l1_latency = 41, .l2_latency = 262, .dram_latency = 479,
                           .barrier_latency = 20, .tma_latency = 600, .launch_us = 2};
@@ -35,20 +37,20 @@ constexpr std::array<Chip, 5> kChips = {{
     kHopper,
     with(kHopper, "h200", 4800 * kOfPins),
     with(kHopper, "gh200", 4000 * kOfPins),
-    {.key = "a100", .processors = 108, .ghz = 1.41, .fp32 = 64, .integer = 64, .half = 128, .fp64 = 32, .mufu = 16,
+    {.key = "a100", .processors = 108, .ghz = 1.41, .base_ghz = 1.275, .fp32 = 64, .integer = 64, .half = 128, .fp64 = 32, .mufu = 16,
      .tensor_bf16 = 2048, .mma_share = 1, .tensor_f64 = 128, .lsu = 32, .l2_bytes = 5120, .sm_l2_bytes = 64,
      .dram_gbs = 2039 * kOfPins, .l2_capacity = 40 * kMiB, .l1_bytes = 192 * kKiB,
      .alu = 4, .mma_latency = 25, .mufu_latency = 22, .shared_latency = 29, .l1_latency = 38, .l2_latency = 262, .dram_latency = 466,
      .barrier_latency = 20, .tma_latency = 600, .launch_us = 2.5},
-    {.key = "a6000", .processors = 84, .ghz = 1.80, .fp32 = 128, .integer = 64, .half = 128, .fp64 = 2, .mufu = 16,
-     .tensor_bf16 = 1024, .mma_share = 1, .tensor_f64 = 4, .lsu = 16, .l2_bytes = 1536, .sm_l2_bytes = 64,
+    {.key = "a6000", .processors = 84, .ghz = 1.80, .base_ghz = 1.41, .fp32 = 128, .integer = 64, .half = 128, .fp64 = 2, .mufu = 16,
+     .tensor_bf16 = 1024, .mma_share = 1, .tensor_f64 = 4, .lsu = 16, .l2_bytes = 2048, .sm_l2_bytes = 64,
      .dram_gbs = 768 * kOfPins, .l2_capacity = 6 * kMiB, .l1_bytes = 128 * kKiB,
      .alu = 4, .mma_latency = 33, .mufu_latency = 22, .shared_latency = 29, .l1_latency = 38, .l2_latency = 250, .dram_latency = 470,
      .barrier_latency = 20, .tma_latency = 600, .launch_us = 2.5},
 }};
 
 constexpr std::array<std::string_view, kLimits> kNames = {"issue", "FP32", "integer", "FP16", "FP64", "MUFU", "tensor", "load/store units",
-                                                          "shared memory", "L2", "DRAM", "latency", "tail", "launch"};
+                                                          "shared memory", "L2", "DRAM", "latency", "idle SMs", "launch"};
 
 }  // namespace
 
@@ -62,8 +64,12 @@ const Chip* find_chip(std::string_view key) {
 
 double tensor_type_rate(double element_bytes) { return element_bytes >= 4 ? 0.5 : element_bytes >= 2 ? 1 : 2; }
 
-Prediction predict(const Chip& chip, const Work& work, const Constants& constants) {
+namespace {
+
+/// At a given clock.
+Prediction predict_at(const Chip& chip, double ghz, const Work& work, const Constants& constants) {
   Prediction p;
+  p.ghz = ghz;
   const double per_block = 1 / work.counted_blocks;
   const double resident = work.resident_blocks;
   // Cycles of each limit for one block of an SM; of L2 and memory for one block of the chip.
@@ -81,22 +87,22 @@ Prediction predict(const Chip& chip, const Work& work, const Constants& constant
   at(block, Limit::shared) = work.wavefronts * per_block;
   at(block, Limit::l2) = work.l2_bytes * per_block / chip.sm_l2_bytes;
   at(chip_wide, Limit::l2) = work.l2_bytes * per_block / chip.l2_bytes;
-  at(chip_wide, Limit::dram) = work.dram_bytes * per_block / (chip.dram_gbs / chip.ghz);
-  const double path = work.path * per_block;
+  at(chip_wide, Limit::dram) = work.dram_bytes * per_block / (chip.dram_gbs / ghz);
 
   // Fewer warps than schedulers leave some idle.
   const auto spread = [&](double blocks) { return std::min(4.0, std::max(1.0, blocks * work.warps_per_block)) / 4; };
   const auto wave = [&](double blocks_of_sm, double blocks_of_chip, std::array<double, kLimits>& all) {
-    double sum = 0;
     for (size_t k = 0; k < kLimits; ++k) {
-      const Limit limit = static_cast<Limit>(k);
       const bool of_schedulers = k <= static_cast<size_t>(Limit::tensor);
       all[k] = block[k] * blocks_of_sm / (of_schedulers ? spread(blocks_of_sm) : 1);
       all[k] = std::max(all[k], chip_wide[k] * blocks_of_chip);
-      if (limit == Limit::latency) all[k] = path;
-      sum += std::pow(all[k], constants.overlap);
+      if (static_cast<Limit>(k) == Limit::latency) all[k] = work.path * per_block;
     }
-    return std::pow(sum, 1 / constants.overlap);
+    const double most = *std::max_element(all.begin(), all.end());
+    if (most == 0) return 0.0;
+    double sum = 0;
+    for (const double one : all) sum += std::pow(one / most, constants.overlap);
+    return most * std::pow(sum, 1 / constants.overlap);
   };
   const double slots = std::max(1.0, std::floor(resident * chip.processors / work.cluster_blocks)) * work.cluster_blocks;
   const double full = std::floor(work.blocks / slots), rest = work.blocks - full * slots;
@@ -105,20 +111,33 @@ Prediction predict(const Chip& chip, const Work& work, const Constants& constant
   if (full > 0) cycles += full * wave(resident, slots, all);
   for (size_t k = 0; k < kLimits; ++k) p.cycles[k] = full * all[k];
   if (rest > 0) {
-    const double of_sm = std::min(resident, std::ceil(rest / chip.processors));
-    const double last = wave(of_sm, rest, all);
+    const double last = wave(std::min(resident, std::ceil(rest / chip.processors)), rest, all);
     cycles += last;
     for (size_t k = 0; k < kLimits; ++k) p.cycles[k] += all[k];
-    // What the last wave takes beyond its share.
+    // What the last wave takes beyond its share of a full one.
     std::array<double, kLimits> even{};
     at(p.cycles, Limit::tail) = std::max(0.0, last - wave(resident, slots, even) * rest / slots);
   }
-  at(p.cycles, Limit::launch) = chip.launch_us * chip.ghz * 1e3;
-  p.seconds = (cycles + at(p.cycles, Limit::launch)) / (chip.ghz * 1e9);
+  at(p.cycles, Limit::launch) = chip.launch_us * ghz * 1e3;
+  p.seconds = (cycles + at(p.cycles, Limit::launch)) / (ghz * 1e9);
   p.limit = static_cast<Limit>(std::max_element(p.cycles.begin(), p.cycles.end()) - p.cycles.begin());
   return p;
 }
 
-ErrorBar error_bar() { return {0.15, 0.4}; }
+}  // namespace
+
+Prediction predict(const Chip& chip, const Work& work, const Constants& constants) {
+  // Power: the busier the arithmetic units, the nearer the clock comes to the one that the data sheet promises under load.
+  constexpr Limit kArithmetic[] = {Limit::fp32, Limit::half, Limit::fp64, Limit::tensor};
+  Prediction p = predict_at(chip, chip.ghz, work, constants);
+  for (int turn = 0; turn < 3; ++turn) {
+    double busy = 0;
+    for (const Limit limit : kArithmetic) busy = std::max(busy, p.cycles[static_cast<size_t>(limit)] / (p.seconds * p.ghz * 1e9));
+    p = predict_at(chip, chip.ghz - (chip.ghz - chip.base_ghz) * std::min(1.0, busy), work, constants);
+  }
+  return p;
+}
+
+ErrorBar error_bar() { return {0.09, 0.18}; }
 
 }  // namespace emulator::time_model

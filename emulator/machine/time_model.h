@@ -23,7 +23,7 @@ enum class Limit : uint8_t {
   l2,
   dram,
   latency,  ///< the longest chain of dependent instructions of a block
-  tail,     ///< the last wave leaves SMs idle
+  tail,     ///< SMs that have nothing to do in the last wave
   launch,
 };
 constexpr size_t kLimits = static_cast<size_t>(Limit::launch) + 1;
@@ -33,7 +33,7 @@ std::string_view name_of(Limit limit);
 struct Chip {
   std::string_view key;        ///< as in gpu.h
   int processors;
-  double ghz;                  ///< of the data sheet's rates
+  double ghz, base_ghz;        ///< boost clock, and the one that a chip keeps under any load
   double fp32, integer, half, fp64, mufu;  ///< lanes a cycle and SM
   double tensor_bf16;          ///< dense FLOP a cycle and SM, f32 sums; other types by type_rate()
   double mma_share;            ///< of that rate by mma.sync (wgmma has all of it)
@@ -70,11 +70,12 @@ struct Work {
 
 /// The constants that no source gives. They are fitted on published kernels, see benchmarks/results/2026-11-25-model-of-time.md.
 struct Constants {
-  double overlap = 2.0;  ///< p of the norm that adds up what a wave needs of each limit: 1: nothing overlaps, infinite: all
+  double overlap = 3.75;  ///< p of the norm that adds up what a wave needs of each limit: 1: nothing overlaps, infinite: all
 };
 
 struct Prediction {
   double seconds = 0;
+  double ghz = 0;  ///< the clock while its arithmetic units are as busy as this
   Limit limit = Limit::latency;
   std::array<double, kLimits> cycles{};  ///< what each limit alone would take, whole launch
 };

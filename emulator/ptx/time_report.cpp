@@ -72,12 +72,11 @@ class Report {
     std::ranges::sort(rows, [](const auto& a, const auto& b) { return a.second->seconds > b.second->seconds; });
     const time_model::ErrorBar bar = time_model::error_bar();
     std::fprintf(stderr,
-                 "weft-emulate: predicted times on %s, not measured: half of the kernels that were held out are within %.0f%%, nine of ten "
-                 "within %.0f%% (docs/cuda_without_a_gpu.md)\n",
+                 "weft-emulate: predicted times on %s, not measured. Of others' matrix products, half are within %.0f%%, nine of ten "
+                 "within %.0f%%; nothing else was compared (docs/cuda_without_a_gpu.md)\n",
                  std::string(options().gpu->name).c_str(), bar.median * 100, bar.ninety * 100);
     std::fprintf(stderr, "%12s %9s %10s  %s\n", "us each", "launches", "us in all", "kernel: what limits it (of its time)");
     std::fprintf(stderr, "%12s %9s %10.1f  all %zu\n", "", "", all * 1e6, rows.size());
-    const double ghz = time_model::find_chip(options().gpu->key)->ghz;
     for (const auto& [key, row] : rows) {
       std::fprintf(stderr, "%12.1f %9llu %10.1f  %s <<<%llu, %llu>>>:", row->seconds / static_cast<double>(row->launches) * 1e6,
                    static_cast<unsigned long long>(row->launches), row->seconds * 1e6, demangled(key->name).c_str(),
@@ -87,7 +86,7 @@ class Report {
       std::ranges::sort(order, [&](size_t a, size_t b) { return row->prediction.cycles[a] > row->prediction.cycles[b]; });
       for (size_t k = 0; k < 3; ++k)
         std::fprintf(stderr, "%s %s %.0f%%", k ? "," : "", std::string(name_of(static_cast<Limit>(order[k]))).c_str(),
-                     row->prediction.cycles[order[k]] / (ghz * 1e7) / row->prediction.seconds);
+                     row->prediction.cycles[order[k]] / (row->prediction.ghz * 1e7) / row->prediction.seconds);
       std::fprintf(stderr, "; %.0f blocks an SM%s\n", row->work.resident_blocks,
                    row->work.counted_blocks < row->work.blocks
                        ? cat(", ", row->work.counted_blocks, " of ", row->work.blocks, " blocks run").c_str()

@@ -26,7 +26,7 @@ Work one_wave() {
   return w;
 }
 
-double cycles(const Chip& chip, const Prediction& p) { return (p.seconds - chip.launch_us * 1e-6) * chip.ghz * 1e9; }
+double cycles(const Chip& chip, const Prediction& p) { return (p.seconds - chip.launch_us * 1e-6) * p.ghz * 1e9; }
 
 TEST(TimeModel, AnFmaTakesAQuarterOfACycleOfAnSmWith128Lanes) {
   Work w = one_wave();
@@ -93,10 +93,20 @@ TEST(TimeModel, WgmmaHasThePeakOfTheDataSheetAndMmaTwoThirdsOfIt) {
   Work w;
   w.blocks = w.counted_blocks = 132;
   w.warps_per_block = 12;
-  w.tensor_wgmma = 989.4e12 * 1e-3;
-  EXPECT_NEAR(predict(h100(), w, {.overlap = kAlone}).seconds, 1e-3, 5e-6);
+  w.tensor_wgmma = 989.4e12 * 1e-3;  // at 1.83 GHz
+  EXPECT_NEAR(cycles(h100(), predict(h100(), w, {.overlap = kAlone})), 1.83e6, 5e3);
   w.tensor_mma = std::exchange(w.tensor_wgmma, 0);
-  EXPECT_NEAR(predict(h100(), w, {.overlap = kAlone}).seconds, 1e-3 / 0.63, 1e-5);
+  EXPECT_NEAR(cycles(h100(), predict(h100(), w, {.overlap = kAlone})), 1.83e6 / 0.63, 1e4);
+}
+
+TEST(TimeModel, BusyArithmeticLowersTheClockToTheBaseClock) {
+  Work w = one_wave();
+  w.wavefronts = 84 * 1e7;
+  EXPECT_DOUBLE_EQ(predict(a6000(), w).ghz, a6000().ghz);
+  w.fp32 = 84 * 4e7 * 100;
+  EXPECT_NEAR(predict(a6000(), w, {.overlap = kAlone}).ghz, a6000().base_ghz, 1e-3);
+  w.wavefronts = 84 * 1e9 * 2;  // half of the time
+  EXPECT_NEAR(predict(a6000(), w, {.overlap = kAlone}).ghz, (a6000().ghz + a6000().base_ghz) / 2, 1e-3);
 }
 
 TEST(TimeModel, NothingTakesLessThanALaunch) {
