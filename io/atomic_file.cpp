@@ -81,22 +81,34 @@ void AtomicFile::commit(int keep) {
     const Descriptor data(::open(temporary_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     if (data.fd < 0 || ::fsync(data.fd) != 0) fail_write(errno);
   }
-  keep_older(keep);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_write(errno);
+  const fs::path older = second_name(keep);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int error = errno;
+    if (!older.empty()) ::unlink(older.c_str());
+    fail_write(error);
+  }
   committed_ = true;
+  if (!older.empty()) become_newest_kept(older, keep);
   // Some network file systems cannot fsync a folder; the rename itself has succeeded, so that is no error.
   const Descriptor folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.fd >= 0) static_cast<void>(::fsync(folder.fd));
 }
 
-/// A second name for the file that is about to be replaced, so that there is one under `path_` at any moment. Without
-/// hard links (FAT, some network file systems) it moves: a crash right then leaves the older one alone.
-void AtomicFile::keep_older(int keep) const {
-  if (keep < 2) return;
-  const auto name = [&](int age) { return kept_file(path_, age); };
-  for (int age = keep - 1; age > 1; --age) ::rename(name(age - 1).c_str(), name(age).c_str());
-  ::unlink(name(1).c_str());
-  if (::link(path_.c_str(), name(1).c_str()) != 0 && errno != ENOENT) ::rename(path_.c_str(), name(1).c_str());
+/// A second name for the file that is about to be replaced. It takes the place of the one before only when its own
+/// successor is there: at any moment there is a file under `path_`, and another one. Without hard links (FAT, some
+/// network file systems) it moves: a crash right then leaves the older one alone.
+fs::path AtomicFile::second_name(int keep) const {
+  if (keep < 2) return {};
+  const std::string name = path_.filename().string(), temporary = temporary_.filename().string();
+  const fs::path older = folder_of(path_) / ("." + name + ".old" + temporary.substr(1 + name.size()));
+  if (::link(path_.c_str(), older.c_str()) == 0) return older;
+  if (errno != ENOENT) become_newest_kept(path_, keep);
+  return {};
+}
+
+void AtomicFile::become_newest_kept(const fs::path& file, int keep) const {
+  for (int age = keep - 1; age > 1; --age) ::rename(kept_file(path_, age - 1).c_str(), kept_file(path_, age).c_str());
+  ::rename(file.c_str(), kept_file(path_, 1).c_str());
 }
 
 fs::path kept_file(const fs::path& path, int age) {

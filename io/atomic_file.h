@@ -51,7 +51,8 @@ class AtomicFile {
   /// for ten minutes.
   void remove_abandoned() const;
 
-  void keep_older(int keep) const;
+  std::filesystem::path second_name(int keep) const;
+  void become_newest_kept(const std::filesystem::path& file, int keep) const;
 
   std::filesystem::path path_, temporary_;
   std::string what_;

@@ -63,8 +63,8 @@ Tensor sync_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& 
        bias = arguments.relu && !residual.defined() ? Saved(bias) : Saved(), mean = Saved(all.mean),
        invstd = Saved(all.invstd), total = Saved(all.total)](const Tensor& gradient) {
         const Tensor dy = gradient.contiguous(), in = x;
-        const int64_t C = in.size(-1);
-        const double M = static_cast<double>(in.numel() / C);
+        const int64_t C = in.size(-1), rows = in.numel() / C;
+        const auto M = static_cast<double>(rows);
         const kernels::View none = kernels::View::none();
         // Of this rank's rows: sum(dy xhat), sum(dy).
         const Tensor sums = Tensor::empty({2 * C}, mean.dtype(), in.device());

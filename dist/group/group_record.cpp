@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/group/group_record.h"
 
+#include <cmath>
 #include <cstdio>
 #include <numeric>
 #include <utility>
@@ -159,7 +160,7 @@ std::string GroupRecord::missing(const Collective& collective, const std::vector
       if (here && state.seconds_since_heard < kQuietSeconds) continue;
       std::string who =
           str(here ? "silent rank " : "missing rank ", job_rank, " (process ", state.process, " on ", state.host,
-              ", last heard of ", static_cast<int>(state.seconds_since_heard + 0.5), " s ago)");
+              ", last heard of ", std::lround(state.seconds_since_heard), " s ago)");
       if (!here && !state.progress.name.empty())
         who += str(", last seen in ", state.progress.name, " of group ", state.progress.group);
       add(who);

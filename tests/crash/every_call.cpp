@@ -7,6 +7,7 @@
 #include <iostream>
 #include <random>
 
+#include "io/atomic_file.h"
 #include "tests/crash/disk_calls.h"
 #include "tests/crash/known_state.h"
 #include "tests/train/temporary_folder.h"
@@ -79,6 +80,28 @@ TEST_F(EveryCall, AKillBeforeAnyCallLeavesOneOfTheTwoStates) {
     EXPECT_EQ(step_of(path), last <= renamed ? 1 : 2);
   }
   std::cout << calls.size() << " system calls, killed before each: " << calls.size() << " survivors\n";
+}
+
+// If one of them is damaged later, the other is there to go on from.
+TEST_F(EveryCall, AKillBeforeAnyCallLeavesTwoStates) {
+  const std::string before = kept_file(path, 1);
+  size_t last = 0;
+  for (bool killed = true; killed; ++last) {
+    SCOPED_TRACE(str("killed before call ", last));
+    std::filesystem::remove(before);
+    for (const int step : {1, 2}) save_checkpoint(path, state_of(step, kElements), 2);
+    killed = in_child([&] {
+               size_t index = 0;
+               watch_disk(folder.path().string(),
+                          [&](const DiskCall&) { return Fate{index++ == last ? Fate::kills : Fate::happens}; });
+               save_checkpoint(path, state_of(3, kElements), 2);
+               return 0;
+             }) == kKilled;
+    EXPECT_GE(step_of(path), 2);
+    EXPECT_GE(step_of(before), 1);
+    EXPECT_LT(step_of(before), step_of(path));
+  }
+  EXPECT_GT(last, calls.size());
 }
 
 TEST_F(EveryCall, AKillAfterAnyByteLeavesTheOldState) {
