@@ -11,6 +11,9 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(sys.argv.pop(1) if len(sys.argv) > 1 else __file__).resolve()
+sys.path.insert(0, str(ROOT / "tools"))
+from lab import counts  # noqa: E402
+
 KNOWN, RACE = ROOT / "tests/lab/known.cu", ROOT / "tests/lab/race.cu"
 
 
@@ -64,6 +67,18 @@ class Commands(unittest.TestCase):
         grid = re.findall(r"^ *(\d+)  ([.#]{32})  byte", tile, re.MULTILINE)
         self.assertEqual([int(lane) for lane, _ in grid], list(range(32)))
         self.assertEqual(len({banks for _, banks in grid}), 1)  # all lanes in one bank
+
+    def test_prediction(self):
+        transpose = ROOT / "docs/course/transpose.cu"
+        done = lab("profile", "--text", transpose)
+        times = [float(time) for time in re.findall(r"predicted, not measured: ([\d.]+) µs a launch", done.stdout)]
+        self.assertEqual(len(times), 3, done.stdout)
+        self.assertTrue(times[0] > times[1] > times[2], times)  # naive, with bank conflicts, without
+        self.assertRegex(done.stdout, r"predictions: half of the kernels .* within \d+%")
+        self.assertNotIn("predict", lab("profile", "--text", "--no-time", transpose).stdout)
+        self.assertNotIn("predict", lab("profile", "--text", "--gpu", "l4", transpose).stdout)  # the model has no figures of it
+        names = (ROOT / "emulator/machine/time_model.cpp").read_text(encoding="utf-8").split("kNames = {")[1].split("}")[0]
+        self.assertEqual(re.findall(r'"([^"]+)"', names), list(counts.NEXT))
 
     def test_page(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -14,7 +14,7 @@ from lab import exercises, page  # noqa: E402
 
 FOLDER, SOLUTIONS = ROOT / "exercises" / NAME, ROOT / "exercises/solutions" / NAME
 SPEC = json.loads((FOLDER / "check.json").read_text(encoding="utf-8"))
-RUN_GOALS = {"results", "race", "uninitialised"}
+RUN_GOALS = {"results", "race", "uninitialised", "streams"}
 
 
 def hint_of(goal):

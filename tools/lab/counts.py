@@ -192,6 +192,35 @@ class Roofline:
         return max(self.flops / self.peak, self.once / self.bandwidth)
 
 
+# What a kernel that a resource limits may try next.
+NEXT = {
+    "issue": "start fewer instructions: vectors of 16 bytes, unrolled loops, indices computed once",
+    "FP32": "this is the arithmetic itself: only an algorithm with less of it, or tensor cores, go further",
+    "integer": "compute indices less often: move them out of loops, or step pointers",
+    "FP16": "this is the arithmetic itself: tensor cores go further",
+    "FP64": "use float where its digits suffice",
+    "MUFU": "call exp, division and square root less often, or their fast forms",
+    "tensor": "this is the arithmetic itself: types of fewer bits, or wgmma instead of mma on Hopper, go further",
+    "load/store units": "load more bytes with each instruction: 8 or 16 a lane",
+    "shared memory": "remove bank conflicts, and keep more values in registers",
+    "L2": "use each value more often once it has been loaded: larger tiles in shared memory or registers",
+    "DRAM": "move fewer bytes: full sectors, smaller types, fuse kernels that read the same",
+    "latency": "have more in flight: more warps on a multiprocessor, independent loads before the first use, fewer barriers",
+    "tail": "the last wave leaves multiprocessors idle: smaller blocks, or a grid that is a multiple of a wave",
+    "launch": "the launch costs more than the work: fuse launches, or use a graph",
+}
+
+
+@dataclass
+class Prediction:
+    """By weft-emulate's model of time: a launch, on average."""
+    seconds: float
+    limits: dict      # seconds that each resource alone would take
+
+    def largest(self, count=3):
+        return sorted(self.limits.items(), key=lambda item: -item[1])[:count]
+
+
 @dataclass
 class Kernel:
     raw: dict
@@ -203,6 +232,7 @@ class Kernel:
     spills: int       # bytes; None when ptxas was not there
     findings: list    # (kind, text, [(file, line)])
     sass: dict        # (file, line): [text]
+    prediction: Prediction = None  # None: not predicted
 
     @property
     def name(self):
@@ -256,9 +286,12 @@ def kernels_of(profile, source):
         threads = math.prod(raw["block"])
         sass = {place[1:]: text for place, text in profile["sass"].items() if place[0] == raw["mangled"]}
         own = [f for f in findings if f[1].startswith(raw["name"] + " <<<") or any(place in lines for place in f[2])]
+        launches = profile.get("times", {}).get((raw["mangled"], math.prod(raw["grid"]), math.ceil(threads / LANES)), [])
+        limits = {name: sum(launch[1][name] for launch in launches) / len(launches) for name in launches[0][1]} if launches else {}
+        prediction = Prediction(sum(launch[0] for launch in launches) / len(launches), limits) if launches else None
         found.append(Kernel(raw, lines, total, occupancy(gpu, threads, registers, raw["static_shared"] + raw["dynamic_shared"],
                                                          math.prod(raw["grid"])),
-                            bounds(gpu, total, raw), registers, spills, own, sass))
+                            bounds(gpu, total, raw), registers, spills, own, sass, prediction))
     return found
 
 

@@ -6,7 +6,8 @@ sizes) and check.json:
 
   title    in words
   goals    [{"what": a key of MEASURES, "most" or "least": a number, "says": the goal in words, "hint": what to try when it is missed}]
-  hints    by goal that every exercise has: results, race, uninitialised, bounds, misaligned, deadlock, error
+  hints    by goal that every exercise has: results, race, uninitialised, bounds, misaligned, deadlock, error; streams, where it is checked
+  streams  true: the order between streams is checked, too, and work runs as late as CUDA allows
 
 A goal on counts is met only by a program whose results are right."""
 import json
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from . import counts, program
 
 FOLDER = program.ROOT / "exercises"
+STREAMS = ("no order between streams", "the host wrote the source", "use after free in stream order")
 TIME_LIMIT = 120  # seconds of one run
 CASE = re.compile(r"^case (.*?): (right|wrong: .*)$", re.MULTILINE)
 ERRORS = [("deadlock", "deadlock"), ("misaligned", "misaligned|not a multiple of"), ("bounds", "illegal|past the end|beyond|no memory that")]
@@ -27,6 +29,7 @@ USUAL_HINTS = {
     "bounds": "A thread computes an address outside of its array: which threads have nothing to do?",
     "misaligned": "An access of 8 or 16 bytes needs an address that is a multiple of its size.",
     "deadlock": "Some threads wait for others that never come: a barrier, or a shuffle of the whole warp, inside of a branch.",
+    "streams": "Two pieces of work on the same memory, in two streams: one must wait for an event that the other stream has recorded after its work.",
     "error": "The kernel was stopped: read the message.",
 }
 
@@ -112,7 +115,7 @@ def check(folder, file, gpu="h100", page_of=None):
             raise
         return Result(title, [Goal("compiles", "compiles", False, str(problem), "Read the first error; those after it may follow from it.")])
     with built:
-        goals = judge_run(built, hints)
+        goals = judge_run(built, hints, spec.get("streams", False))
         goals += judge_counts(built, spec["goals"], all(goal.met for goal in goals if goal.key in ("results", "error")))
         if page_of:
             _, profile = built.profile(["measure"], timeout=TIME_LIMIT, capture=True)
@@ -120,17 +123,18 @@ def check(folder, file, gpu="h100", page_of=None):
     return Result(title, goals)
 
 
-def judge_run(built, hints):
+def judge_run(built, hints, streams):
     """Right results on all sizes, and nothing that the checks find."""
+    options = ["--check", "races,uninitialised,streams", "--streams", "lazy"] if streams else ["--check", "races,uninitialised"]
     try:
-        done = subprocess.run(built.command(["--check", "races,uninitialised"]), capture_output=True, text=True, timeout=TIME_LIMIT, check=False)
+        done = subprocess.run(built.command(options), capture_output=True, text=True, timeout=TIME_LIMIT, check=False)
         output, errors = done.stdout, done.stderr
     except subprocess.TimeoutExpired as late:
         output, errors = (late.stdout or b"").decode(), f"weft-emulate: no end after {TIME_LIMIT} s: deadlock"
     told = re.findall(r"^weft-emulate: ((?:.|\n  )*)", errors, re.MULTILINE)
     told = [text for text in told if not re.fullmatch(r"\d+ findings?", text)]
-    races, unwritten = ([text for text in told if text.startswith(kind)] for kind in ("race: ", "uninitialised: "))
-    faults = [text for text in told if text not in races and text not in unwritten and "there is more of this kind" not in text]
+    races, unwritten, unordered = ([text for text in told if text.startswith(kind)] for kind in ("race: ", "uninitialised: ", STREAMS))
+    faults = [text for text in told if text not in races + unwritten + unordered and "there is more of this kind" not in text]
     cases = CASE.findall(output)
     wrong = [(name, said.removeprefix("wrong: ")) for name, said in cases if said != "right"]
     kind = next((key for key, pattern in ERRORS if faults and re.search(pattern, faults[0])), "error")
@@ -142,8 +146,10 @@ def judge_run(built, hints):
         Goal("race", "no data race", not races, short(races), hints["race"]),
         Goal("uninitialised", "reads only what was written", not unwritten, short(unwritten), hints["uninitialised"]),
     ]
+    if streams:
+        goals.append(Goal("streams", "an order between streams", not unordered, short(unordered), hints["streams"]))
     # One hint, for what explains the others: wrong results follow from a race, and not the other way round.
-    missed = [goal for key in ("error", "race", "uninitialised", "results") for goal in goals if goal.key == key and not goal.met]
+    missed = [goal for key in ("error", "race", "streams", "uninitialised", "results") for goal in goals if goal.key == key and not goal.met]
     for goal in missed[1:]:
         goal.hint = ""
     return goals
@@ -156,7 +162,7 @@ def short(told):
     text = re.sub(r"^(?:race: |uninitialised: )?.*?>>>(?: on the default stream)?: ", "", told[0])
     # Of inlined code the line of the outermost call, which is the student's; of files their names.
     text = re.sub(r"[^\s:]+:\d+, inlined at (?:[^\s:]+:\d+, inlined at )*([^\s:]+:\d+)", r"\1", text)
-    return counts.without_folders(text)
+    return re.sub(r"/\S*/(\w+\()", r"\1", counts.without_folders(text))
 
 
 def judge_counts(built, wanted, right):

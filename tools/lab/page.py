@@ -169,7 +169,7 @@ def page(profile, kernels, title):
     out = [f"<!DOCTYPE html><html lang='en'><meta charset='utf-8'><title>{escape(title)}</title><style>{STYLE}</style>{cells}",
            f"<h1>{escape(title)} on {escape(gpu['name'])}</h1>",
            "<p class='legend'>Counts of an emulated run: facts of the program. Occupancy and roofline follow from the GPU's data sheet; they bound its "
-           "time and do not predict it.</p>"]
+           f"time. Predictions are those of a model of time{': ' + escape(profile['error']) if profile.get('error') else ''}.</p>"]
     if profile["findings"]:
         out.append("<h2>Findings</h2><ul>" + "".join(f"<li class='finding'>{escape(told['kind'])}: {escape(counts.without_folders(told['text']))}</li>"
                                                     for told in profile["findings"]) + "</ul>")

@@ -64,6 +64,7 @@ class Program:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         self.warnings = done.stderr
         if done.returncode != 0:
+            self.folder.cleanup()
             raise Problem(f"{source} does not compile:\n{(done.stderr or done.stdout).rstrip()}")
 
     def __enter__(self):
@@ -85,6 +86,25 @@ class Program:
         if profile:
             profile["registers"], profile["sass"] = self.assemble()
         return done, profile
+
+    def predict(self, arguments=(), timeout=None):
+        """Runs once more, for weft-emulate's model of time. Returns {(mangled kernel, blocks, warps of a block): [(seconds, {what: seconds that it
+        alone would take})]} and the model's error in words; ({}, "") where it has no figures of this GPU."""
+        table = Path(self.folder.name) / "times"
+        table.unlink(missing_ok=True)
+        run = subprocess.run(self.command(["--time-table", str(table)], arguments), capture_output=True, text=True, timeout=timeout, check=False)
+        if not table.exists():
+            return {}, ""
+        done = subprocess.run([self.emulator, "--gpu", self.gpu, "--time-of", str(table)], capture_output=True, text=True, check=False)
+        found = {}
+        for launch, prediction in zip(table.read_text(encoding="utf-8").splitlines(), done.stdout.splitlines()):
+            work = dict(field.split("=", 1) for field in launch.split("\t"))
+            _, seconds, _, *parts = prediction.split("\t")
+            limits = {name: float(value) for name, value in (part.split("=") for part in parts)}
+            key = (work["kernel"], int(float(work["blocks"])), int(float(work["warps_per_block"])))
+            found.setdefault(key, []).append((float(seconds), limits))
+        error = re.search(r"half of the kernels[^(]*", run.stderr)
+        return found, error[0].strip() if error else ""
 
     def assemble(self):
         """({mangled kernel: (registers, bytes of spill loads and stores)}, {(mangled kernel, file, line): [machine instructions]}): what

@@ -52,7 +52,12 @@ def facts(kernel, gpu):
                f"{amount(least, 'flop/s')}; without caches: {amount(roof.all, 'B')}, {every:.2f} flop/B, at most {amount(most, 'flop/s')}")
     else:
         yield f"global memory: {amount(roof.once, 'B')} when each sector moves once, {amount(roof.all, 'B')} without caches"
-    yield f"no {gpu['key']} can run it in less than {amount(roof.seconds, 's') if roof.seconds >= 1 else f'{roof.seconds * 1e6:.3g} µs'}"
+    yield f"no {gpu['key']} can run it in less than {roof.seconds * 1e6:.3g} µs"
+    if kernel.prediction:
+        largest = kernel.prediction.largest()
+        parts = ", ".join(f"{name} {seconds / kernel.prediction.seconds:.0%}" for name, seconds in largest)
+        yield f"predicted, not measured: {kernel.prediction.seconds * 1e6:.3g} µs a launch; of it alone would take: {parts}"
+        yield f"next, as {largest[0][0]} takes most: {counts.NEXT[largest[0][0]]}"
 
 
 def shown_lines(kernel):
@@ -142,6 +147,8 @@ def report(profile, kernels, lines=(), columns=()):
             yield from details(kernel, number)
         yield ""
     yield LEGEND
+    if profile.get("error"):
+        yield f"predictions: {profile['error']}"
     if profile["findings"]:
         yield ""
         yield from (f"{told['kind']}: {counts.without_folders(told['text'])}" for told in profile["findings"])
@@ -171,6 +178,8 @@ def comparison(names, pair, gpu):
         made["occupancy"] = f"{kernel.occupancy.share:.0%} ({kernel.occupancy.by})"
         made["bytes, each sector once"] = f"{kernel.roofline.once:,}"
         made["bytes of all requests"] = f"{kernel.roofline.all:,}"
+        if kernel.prediction:
+            made["predicted µs"] = f"{kernel.prediction.seconds * 1e6:.3g} ({kernel.prediction.largest()[0][0]})"
         made["findings"] = str(len(kernel.findings))
         return made
     for at in range(max(len(kernels) for kernels in pair)):

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// sum[i] = the sum over all batches b of batch(b)[i]. This loader has a bug.
+#include <functional>
+
+__global__ void add_kernel(float* sum, const float* values, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) sum[i] += values[i];
+}
+
+/// fill(b, to) writes batch b of n numbers to the host's memory at `to`; `buffers` is pinned memory of 2 n numbers, `device` holds n.
+void sums(const std::function<void(int, float*)>& fill, int batches, float* buffers, float* device, float* sum, int n, cudaStream_t stream) {
+  cudaMemsetAsync(sum, 0, n * sizeof(float), stream);
+  for (int b = 0; b < batches; ++b) {
+    fill(b, buffers);
+    cudaMemcpyAsync(device, buffers, n * sizeof(float), cudaMemcpyHostToDevice, stream);
+    add_kernel<<<(n + 255) / 256, 256, 0, stream>>>(sum, device, n);
+  }
+  cudaStreamSynchronize(stream);
+}
