@@ -173,11 +173,12 @@ void begin_capture_to(cudaStream_t handle, cudaGraph_t graph, const cudaGraphNod
   stream.tail = std::move(tail);
 }
 
-cudaGraph_t end_capture(cudaStream_t handle) {
+cudaGraph_t end_capture(cudaStream_t handle, bool wanted) {
   const Lock lock = lock_state();
   Stream& stream = stream_of(handle);
   require(stream.capture != nullptr, cudaErrorIllegalState);
   const std::shared_ptr<Capture> capture = stream.capture;
+  require(wanted || !capture->own_graph);  // it would be nobody's
   if (capture->origin != &stream) lose(*capture, cudaErrorStreamCaptureUnmatched);
   if (capture->mode != cudaStreamCaptureModeRelaxed && capture->thread != std::this_thread::get_id()) {
     fail(cudaErrorStreamCaptureWrongThread);

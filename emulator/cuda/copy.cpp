@@ -198,17 +198,18 @@ void submit_copy(CopyWork copy, cudaStream_t handle, bool blocking) {
   bool wait = false;
   if (!stream.capture) {
     refuse_implicit(stream);
-    if (to == Home::device && from == Home::pageable) {
+    // A GPU that shares the host's page tables reads pageable memory itself, when the copy runs.
+    const bool staged = from == Home::pageable && !Device::get(stream.device).gpu().coherent_host();
+    if (to == Home::device && staged) {
       // Staged: the source may change when the call returns, but the copy may not have arrived.
       if (blocking) scheduler().wait(lock, everything_before(stream));
-      auto staged = std::make_shared<std::string>(copy.from, copy.from_span());
-      copy.staged = std::move(staged);
+      copy.staged = std::make_shared<std::string>(copy.from, copy.from_span());
     } else if (to == Home::pageable) {
       wait = true;
     } else if (to == Home::pinned) {
       wait = blocking || from == Home::pageable;
     } else {
-      wait = blocking && from == Home::pinned;
+      wait = blocking && from != Home::device;
     }
   }
   const int device = stream.device;

@@ -102,6 +102,11 @@ std::vector<Node*> Graph::ordered() const {
   return order;
 }
 
+bool Graph::has_conditional_nodes() const {
+  return std::ranges::any_of(
+      nodes, [](const auto& node) { return std::holds_alternative<ConditionalWork>(node->work->what); });
+}
+
 std::shared_ptr<Graph> Graph::clone() const {
   std::shared_ptr<Graph> copy = make_graph();
   copy->original = this;
@@ -115,6 +120,13 @@ std::shared_ptr<Graph> Graph::clone() const {
       std::shared_ptr<Graph> inner = nested->graph->clone();
       inner->child = true;
       work = make_work(ChildWork{std::move(inner)}, work->device);
+    } else if (const auto* conditional = std::get_if<ConditionalWork>(&work->what)) {
+      ConditionalWork other{conditional->condition, conditional->type, {}, {}};
+      for (const std::shared_ptr<Graph>& body : conditional->bodies) {
+        other.bodies.push_back(body->clone());
+        other.handles.push_back(handle_of(*other.bodies.back()));
+      }
+      work = make_work(std::move(other), work->device);
     }
     Node* const twin = copy->add(std::move(work), {});
     twin->original = node.get();
@@ -186,6 +198,7 @@ cudaGraphNodeType type_of(const Node& node) {
     cudaGraphNodeType operator()(const RecordWork&) const { return cudaGraphNodeTypeEventRecord; }
     cudaGraphNodeType operator()(const WaitWork&) const { return cudaGraphNodeTypeWaitEvent; }
     cudaGraphNodeType operator()(const ChildWork&) const { return cudaGraphNodeTypeGraph; }
+    cudaGraphNodeType operator()(const ConditionalWork&) const { return cudaGraphNodeTypeConditional; }
     cudaGraphNodeType operator()(const AllocWork&) const { return cudaGraphNodeTypeMemAlloc; }
     cudaGraphNodeType operator()(const FreeWork&) const { return cudaGraphNodeTypeMemFree; }
     cudaGraphNodeType operator()(const CallWork&) const { return cudaGraphNodeTypeEmpty; }
@@ -196,6 +209,7 @@ cudaGraphNodeType type_of(const Node& node) {
 
 void replace_work(Node& node, std::shared_ptr<const Work> work) {
   require(node.work->what.index() == work->what.index());
+  require(!std::holds_alternative<ConditionalWork>(work->what), cudaErrorNotSupported);
   node.work = std::move(work);
 }
 

@@ -12,6 +12,7 @@
 
 namespace emulator::cuda {
 
+struct Condition;
 struct Graph;
 
 struct Node {
@@ -29,6 +30,7 @@ struct Graph : std::enable_shared_from_this<Graph> {
   std::vector<std::unique_ptr<Node>> nodes;
   std::vector<std::shared_ptr<void>> memory;  ///< of allocation nodes
   std::map<void*, unsigned> objects;          ///< user objects, with how often they are retained
+  std::vector<std::shared_ptr<Condition>> conditions;  ///< whose handles were made for it
   const Graph* original = nullptr;
   bool child = false;  ///< belongs to a node
 
@@ -42,6 +44,8 @@ struct Graph : std::enable_shared_from_this<Graph> {
   void remove(Node* node);
   /// Each after all it depends on. Errors: cudaErrorInvalidValue when there is a cycle.
   std::vector<Node*> ordered() const;
+  /// Has it conditional nodes? Such a graph is nobody's child, and the program may not clone it.
+  bool has_conditional_nodes() const;
   std::shared_ptr<Graph> clone() const;
 };
 
@@ -77,6 +81,16 @@ void graph_node_destroy(cudaGraphNode_t node);
 cudaGraphNode_t graph_add(cudaGraph_t graph, const cudaGraphNode_t* dependencies, size_t count,
                           std::shared_ptr<const Work> work);
 cudaGraphNodeType type_of(const Node& node);
+/// A copy for the program. Errors: cudaErrorNotSupported of graphs with conditional nodes.
+cudaGraph_t graph_clone(cudaGraph_t graph);
+cudaGraphNode_t node_in_clone(cudaGraphNode_t original, cudaGraph_t clone);
+// Lists for the program: with nullptr for a list, `count` becomes the length that it must have.
+void give_nodes(cudaGraph_t graph, bool roots_only, cudaGraphNode_t* nodes, size_t* count);
+void give_edges(cudaGraph_t graph, cudaGraphNode_t* from, cudaGraphNode_t* to, size_t* count);
+/// What a node depends on, or what depends on it.
+void give_neighbours(cudaGraphNode_t node, bool dependents, cudaGraphNode_t* nodes, size_t* count);
+/// Adds or removes edges.
+void change_edges(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to, size_t count, bool add);
 /// Replaces a node's work by work of the same kind.
 void replace_work(Node& node, std::shared_ptr<const Work> work);
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "emulator/cuda/capture.h"
+#include "emulator/cuda/condition.h"
 #include "emulator/cuda/device.h"
 #include "emulator/cuda/error.h"
 #include "emulator/cuda/graph.h"
@@ -20,11 +22,58 @@ void index_nodes(const Graph& graph, std::unordered_map<const Node*, Node*>& by_
   for (const auto& node : graph.nodes) {
     by_original[node->original] = node.get();
     if (const auto* child = std::get_if<ChildWork>(&node->work->what)) index_nodes(*child->graph, by_original);
+    if (const auto* conditional = std::get_if<ConditionalWork>(&node->work->what))
+      for (const std::shared_ptr<Graph>& body : conditional->bodies) index_nodes(*body, by_original);
   }
 }
 
+/// The stream of a launch; it may be destroyed before the last node of the graph is issued.
+struct Place {
+  int device = 0;
+  uint64_t stream = 0;
+};
+
+/// A conditional node under way.
+struct Choice {
+  const Node* node = nullptr;
+  std::shared_ptr<const Work> work;
+  std::shared_ptr<Graph> owner;  ///< of the node
+  Place place;
+  Op decision, end;
+};
+
+Op launch(Lock& lock, const std::shared_ptr<Graph>& graph, const Place& place, const std::vector<Op>& before);
+std::shared_ptr<Choice> issue_decision(Lock& lock, Choice choice, const std::vector<Op>& after);
+
+/// Work of the device: what the node runs is known now, and is issued between this operation and the node's end.
+void decide(const Choice& choice) {
+  const auto& conditional = std::get<ConditionalWork>(choice.work->what);
+  const std::shared_ptr<Graph>* const body = conditional.chosen();
+  if (!body) return;
+  Lock lock = lock_state();
+  Op last = launch(lock, *body, choice.place, {choice.decision});
+  if (conditional.type == cudaGraphCondTypeWhile) last = issue_decision(lock, choice, {last})->decision;
+  scheduler().postpone(lock, *choice.end, last);
+}
+
+std::shared_ptr<Choice> issue_decision(Lock& lock, Choice choice, const std::vector<Op>& after) {
+  const auto own = std::make_shared<Choice>(std::move(choice));
+  const stream_check::Issuing issuing(&own->work, own->node);
+  own->decision = scheduler().issue(
+      lock, own->work->device, own->place.stream, Operation::Kind::device, [own] { decide(*own); }, after);
+  return own;
+}
+
+/// Returns an operation that ends with the node.
+Op issue_conditional(Lock& lock, const Node& node, const std::shared_ptr<Graph>& owner, const Place& place,
+                     const std::vector<Op>& after) {
+  const std::shared_ptr<Choice> first = issue_decision(lock, {&node, node.work, owner, place, {}, {}}, after);
+  first->end = scheduler().issue(lock, place.device, place.stream, Operation::Kind::marker, nullptr, {first->decision});
+  return first->end;
+}
+
 /// Issues a graph's nodes after `before`, in any order that its edges allow. Returns an operation that ends with the last of them.
-Op launch(Lock& lock, const std::shared_ptr<Graph>& graph, const Stream& stream, const std::vector<Op>& before) {
+Op launch(Lock& lock, const std::shared_ptr<Graph>& graph, const Place& place, const std::vector<Op>& before) {
   std::unordered_map<const Node*, Op> issued;
   std::vector<Op> leaves;
   for (Node* node : graph->ordered()) {
@@ -34,7 +83,9 @@ Op launch(Lock& lock, const std::shared_ptr<Graph>& graph, const Stream& stream,
     Op op;
     const Work& work = *node->work;
     if (const auto* child = std::get_if<ChildWork>(&work.what); child && node->enabled) {
-      op = launch(lock, child->graph, stream, after);
+      op = launch(lock, child->graph, place, after);
+    } else if (std::holds_alternative<ConditionalWork>(work.what)) {
+      op = issue_conditional(lock, *node, graph, place, after);
     } else {
       if (const auto* wait = std::get_if<WaitWork>(&work.what)) after.push_back(event_of(wait->event).recorded);
       const Operation::Kind kind = node->enabled ? work.kind() : Operation::Kind::marker;
@@ -43,7 +94,7 @@ Op launch(Lock& lock, const std::shared_ptr<Graph>& graph, const Stream& stream,
         call = [shared = node->work, owner = graph] { shared->perform(); };
       }
       const stream_check::Issuing issuing(&node->work, node);
-      op = scheduler().issue(lock, kind == Operation::Kind::marker ? stream.device : work.device, stream.number, kind,
+      op = scheduler().issue(lock, kind == Operation::Kind::marker ? place.device : work.device, place.stream, kind,
                            std::move(call), after);
       if (const auto* record = std::get_if<RecordWork>(&work.what)) {
         Event& event = event_of(record->event);
@@ -56,7 +107,40 @@ Op launch(Lock& lock, const std::shared_ptr<Graph>& graph, const Stream& stream,
     if (node->dependents.empty()) leaves.push_back(op);
   }
   if (leaves.empty()) leaves = before;
-  return scheduler().issue(lock, stream.device, stream.number, Operation::Kind::marker, nullptr, leaves);
+  return scheduler().issue(lock, place.device, place.stream, Operation::Kind::marker, nullptr, leaves);
+}
+
+/// The conditions that a graph's nodes ask, those in its conditional nodes' graphs included.
+void collect_conditions(const Graph& graph, std::set<std::shared_ptr<Condition>>& asked) {
+  for (const auto& node : graph.nodes) {
+    const auto* const conditional = std::get_if<ConditionalWork>(&node->work->what);
+    if (!conditional) continue;
+    asked.insert(conditional->condition);
+    for (const std::shared_ptr<Graph>& body : conditional->bodies) collect_conditions(*body, asked);
+  }
+}
+
+/// What a conditional node runs; recursively, as it is asked of its graphs. Errors: cudaErrorNotSupported.
+void check_body(const Graph& graph) {
+  for (const auto& node : graph.nodes) {
+    switch (const cudaGraphNodeType type = type_of(*node)) {
+      case cudaGraphNodeTypeKernel:
+      case cudaGraphNodeTypeMemcpy:
+      case cudaGraphNodeTypeMemset:
+      case cudaGraphNodeTypeEmpty:
+        break;
+      case cudaGraphNodeTypeGraph:
+        check_body(*std::get<ChildWork>(node->work->what).graph);
+        break;
+      case cudaGraphNodeTypeConditional:
+        for (const auto& body : std::get<ConditionalWork>(node->work->what).bodies) check_body(*body);
+        break;
+      default:
+        fail(cudaErrorNotSupported, cat("a conditional node's graph has a node of type ", int(type),
+                                        ": only kernels, copies, fills, empty nodes, child graphs and conditional nodes may be there"));
+    }
+  }
+  (void)graph.ordered();  // refuses cycles
 }
 
 bool same_form(const Graph& a, const Graph& b, cudaGraphExecUpdateResultInfo& info) {
@@ -83,6 +167,13 @@ bool same_form(const Graph& a, const Graph& b, cudaGraphExecUpdateResultInfo& in
     if (const auto* child = std::get_if<ChildWork>(&x.work->what)) {
       if (!same_form(*child->graph, *std::get<ChildWork>(y.work->what).graph, info)) return false;
     }
+    if (const auto* conditional = std::get_if<ConditionalWork>(&x.work->what)) {
+      const auto& other = std::get<ConditionalWork>(y.work->what);
+      if (conditional->type != other.type || conditional->bodies.size() != other.bodies.size())
+        return differ(cudaGraphExecUpdateErrorParametersChanged, &y);
+      for (size_t k = 0; k < other.bodies.size(); ++k)
+        if (!same_form(*conditional->bodies[k], *other.bodies[k], info)) return false;
+    }
   }
   return true;
 }
@@ -93,6 +184,12 @@ void take_work(Graph& to, const Graph& from, std::unordered_map<const Node*, Nod
     by_original[&y] = &x;
     if (const auto* child = std::get_if<ChildWork>(&x.work->what)) {
       take_work(*child->graph, *std::get<ChildWork>(y.work->what).graph, by_original);
+    } else if (const auto* conditional = std::get_if<ConditionalWork>(&x.work->what)) {
+      const auto& other = std::get<ConditionalWork>(y.work->what);
+      for (size_t k = 0; k < other.bodies.size(); ++k) take_work(*conditional->bodies[k], *other.bodies[k], by_original);
+      // The kernels have the new handle now.
+      x.work = make_work(ConditionalWork{other.condition, conditional->type, conditional->bodies, conditional->handles},
+                         x.work->device);
     } else {
       x.work = y.work;
     }
@@ -122,6 +219,9 @@ std::shared_ptr<Executable> instantiate(Graph& graph, unsigned long long flags) 
   }
   require((flags & ~kKnown) == 0);
   (void)graph.ordered();  // refuses cycles
+  for (const auto& node : graph.nodes)
+    if (const auto* conditional = std::get_if<ConditionalWork>(&node->work->what))
+      for (const std::shared_ptr<Graph>& body : conditional->bodies) check_body(*body);
   auto executable = std::make_shared<Executable>();
   executable->graph = graph.clone();
   executable->flags = flags;
@@ -151,6 +251,7 @@ void graph_launch(cudaGraphExec_t handle, cudaStream_t stream_handle) {
   Executable& executable = executable_of(handle);
   refuse_implicit(stream);
   if (stream.capture) {
+    require(!executable.graph->has_conditional_nodes(), cudaErrorNotSupported);
     std::shared_ptr<Graph> copy = executable.graph->clone();
     copy->child = true;
     capture_work(stream, make_work(ChildWork{std::move(copy)}, stream.device));
@@ -158,7 +259,15 @@ void graph_launch(cudaGraphExec_t handle, cudaStream_t stream_handle) {
   }
   std::vector<Op> before = everything_before(stream);
   if (executable.last && (!executable.last->done || stream_check::on())) before.push_back(executable.last);
-  const Op last = launch(lock, executable.graph, stream, before);
+  if (std::set<std::shared_ptr<Condition>> asked; collect_conditions(*executable.graph, asked), !asked.empty()) {
+    before = {scheduler().issue(
+        lock, stream.device, stream.number, Operation::Kind::device,
+        [asked] {
+          for (const std::shared_ptr<Condition>& condition : asked) condition->begin();
+        },
+        before)};
+  }
+  const Op last = launch(lock, executable.graph, {stream.device, stream.number}, before);
   executable.last = stream.last = last;
   scheduler().step(lock);
 }

@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include "emulator/cuda/condition.h"
 #include "emulator/cuda/copy.h"
 #include "emulator/cuda/device.h"
 #include "emulator/cuda/memory_calls.h"
@@ -31,6 +32,8 @@ const char* name_of(cudaGraphNodeType type) {
       return "alloc";
     case cudaGraphNodeTypeMemFree:
       return "free";
+    case cudaGraphNodeTypeConditional:
+      return "conditional";
     default:
       return "empty";
   }
@@ -67,6 +70,7 @@ SharedWork host_node(const cudaHostNodeParams& p) {
 
 SharedWork child_node(cudaGraph_t handle) {
   const Lock lock = lock_state();
+  require(!graph_of(handle).has_conditional_nodes(), cudaErrorNotSupported);
   std::shared_ptr<Graph> copy = graph_of(handle).clone();
   copy->child = true;
   return make_work(ChildWork{std::move(copy)}, current_device());
@@ -78,6 +82,21 @@ SharedWork alloc_node(cudaMemAllocNodeParams& p) {
   p.dptr = allocate(p.bytesize, MemoryKind::device, device);
   require(p.dptr != nullptr, cudaErrorMemoryAllocation);
   return make_work(AllocWork{p}, device);
+}
+
+SharedWork conditional_node(cudaConditionalNodeParams& p) {
+  require(p.type == cudaGraphCondTypeIf      ? p.size == 1 || p.size == 2
+          : p.type == cudaGraphCondTypeWhile ? p.size == 1
+                                             : p.type == cudaGraphCondTypeSwitch && p.size > 0);
+  const Lock lock = lock_state();
+  ConditionalWork conditional{condition_of(p.handle), p.type, {}, {}};
+  for (unsigned i = 0; i < p.size; ++i) {
+    conditional.bodies.push_back(make_graph());
+    conditional.handles.push_back(handle_of(*conditional.bodies.back()));
+  }
+  SharedWork work = make_work(std::move(conditional), current_device());
+  p.phGraph_out = const_cast<cudaGraph_t*>(std::get<ConditionalWork>(work->what).handles.data());
+  return work;
 }
 
 SharedWork any_node(cudaGraphNodeParams& p) {
@@ -110,6 +129,8 @@ SharedWork any_node(cudaGraphNodeParams& p) {
       p.alloc.dptr = alloc.dptr;
       return work;
     }
+    case cudaGraphNodeTypeConditional:
+      return conditional_node(p.conditional);
     case cudaGraphNodeTypeMemFree:
       return make_work(FreeWork{p.free.dptr}, current_device());
     default:

@@ -55,6 +55,9 @@ class Devices final : public StreamOwner {
   void ended(const Operation& op) override {
     if (stream_check::on()) stream_check::ended(op);
   }
+  void postponed(Operation& op, const Operation& before) override {
+    if (stream_check::on()) stream_check::postponed(op, before);
+  }
   void known_to_host(const Operation& op) override {
     if (stream_check::on()) stream_check::known_to_host(op);
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "emulator/cuda/graph.h"
 #include "emulator/cuda/stream_check_history.h"
@@ -91,7 +92,8 @@ Issuing::~Issuing() {
 void issued(Operation& op, const std::vector<Op>& after) {
   Clocks& c = clocks();
   auto trace = std::make_shared<Trace>();
-  trace->clock = c.host;
+  // What a device issues, for a conditional node of a graph, knows what its launch knew, and not the host of now.
+  trace->clock = running ? running->clock : c.host;
   for (const Op& before : after)
     if (before && before->trace) join(trace->clock, before->trace->clock);
   trace->timeline = choose_timeline(op, trace->clock, after);
@@ -103,11 +105,24 @@ void issued(Operation& op, const std::vector<Op>& after) {
   trace->stream = op.stream;
   op.trace = trace;
   if (op.kind == Operation::Kind::marker) return;
-  trace->site = CallSite::here();
+  trace->site = running ? running->site : CallSite::here();
   if (issued_node) trace->added = issued_node->site;
   if (issued_work) describe(*trace, **issued_work);
   c.unfinished[op.number] = trace;
   guard_host_memory(trace, issued_work ? *issued_work : nullptr);
+}
+
+void postponed(Operation& op, const Operation& before) {
+  if (!before.trace) return;
+  std::vector<Operation*> open{&op};
+  std::set<const Operation*> seen{&op};
+  while (!open.empty()) {
+    Operation& one = *open.back();
+    open.pop_back();
+    if (one.trace) join(one.trace->clock, before.trace->clock);
+    for (const Op& next : one.dependents)
+      if (seen.insert(next.get()).second) open.push_back(next.get());
+  }
 }
 
 void known_to_host(const Operation& op) {

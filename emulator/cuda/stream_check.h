@@ -62,6 +62,7 @@ class Issuing {
 
 // Under the state's lock.
 void issued(Operation& op, const std::vector<Op>& after);
+void postponed(Operation& op, const Operation& before);
 /// The host knows now that the operation has ended.
 void known_to_host(const Operation& op);
 bool host_knows(const Operation& op);

@@ -109,6 +109,7 @@ void describe(Trace& trace, const Work& work) {
     void operator()(const FreeWork&) const { trace.what = "a free"; }
     void operator()(const CallWork&) const { trace.what = "cudaFreeAsync"; }
     void operator()(const LibraryWork& library) const { trace.what = library.what; }
+    void operator()(const ConditionalWork&) const { trace.what = "a conditional node"; }
     void operator()(const EmptyWork&) const {}
     void operator()(const RecordWork&) const {}
     void operator()(const WaitWork&) const {}

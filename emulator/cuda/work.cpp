@@ -90,6 +90,7 @@ struct Perform {
   void operator()(const RecordWork&) const {}
   void operator()(const WaitWork&) const {}
   void operator()(const ChildWork&) const {}
+  void operator()(const ConditionalWork&) const {}  // graph_exec.cpp
 };
 
 }  // namespace

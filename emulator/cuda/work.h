@@ -14,6 +14,7 @@
 
 namespace emulator::cuda {
 
+struct Condition;
 struct Function;
 struct Graph;
 struct Kernel;
@@ -66,6 +67,16 @@ struct WaitWork {
 struct ChildWork {
   std::shared_ptr<Graph> graph;
 };
+/// A node that runs one of its graphs, none, or one again and again, by a value that kernels set (condition.h).
+struct ConditionalWork {
+  std::shared_ptr<Condition> condition;
+  cudaGraphConditionalNodeType type{};
+  std::vector<std::shared_ptr<Graph>> bodies;
+  std::vector<cudaGraph_t> handles;  ///< of the bodies: for the program
+
+  /// The graph that the value wants, or nullptr.
+  const std::shared_ptr<Graph>* chosen() const;
+};
 /// The memory exists from the node's creation on; running it makes its content undefined.
 struct AllocWork {
   cudaMemAllocNodeParams said{};
@@ -80,7 +91,7 @@ struct CallWork {
 
 struct Work {
   std::variant<KernelWork, CopyWork, FillWork, HostWork, EmptyWork, RecordWork, WaitWork, ChildWork, AllocWork,
-               FreeWork, CallWork, LibraryWork>
+               FreeWork, CallWork, LibraryWork, ConditionalWork>
       what;
   int device = 0;
 

@@ -64,6 +64,14 @@ Op Scheduler::issue(Lock&, int device, uint64_t stream, Operation::Kind kind, st
   return op;
 }
 
+void Scheduler::postpone(Lock&, Operation& op, const Op& before) {
+  if (before->done) return;
+  op.dependencies.push_back(before.get());
+  before->dependents.push_back(op.shared_from_this());
+  owner_.postponed(op, *before);
+  if (op.wanted) want(*before);
+}
+
 bool Scheduler::may_run(const Operation& op) const {
   switch (options_.order) {
     case StreamOrder::inorder:

@@ -23,7 +23,7 @@ using Lock = std::unique_lock<std::mutex>;
 Lock lock_state();
 
 /// A piece of work in a stream, or in a graph that a stream runs. It may start when all that it depends on has ended.
-struct Operation {
+struct Operation : std::enable_shared_from_this<Operation> {
   enum class Kind : uint8_t {
     marker,   ///< no work: events, joins
     device,   ///< a kernel, a copy, a fill: the device's executor runs it
@@ -57,6 +57,8 @@ class StreamOwner {
   virtual void begins(const Operation&) {}
   virtual void ended(const Operation&) {}
   virtual void known_to_host(const Operation&) {}
+  /// `op` and all after it now also come after `before`.
+  virtual void postponed(Operation& /*op*/, const Operation& /*before*/) {}
 };
 
 /// Decides what runs next, by its options. Each device has a thread that runs its work; in random order one
@@ -77,6 +79,8 @@ class Scheduler {
   /// no order that the program asked for.
   Op issue(Lock& lock, int device, uint64_t stream, Operation::Kind kind, std::function<void()> work,
            const std::vector<Op>& after, const Op& unchecked = nullptr);
+  /// An operation that waits for the running one now waits for `before`, too.
+  void postpone(Lock& lock, Operation& op, const Op& before);
   /// Returns when the operation has ended. nullptr is done.
   void wait(Lock& lock, const Op& op);
   void wait(Lock& lock, const std::vector<Op>& ops);

@@ -194,6 +194,13 @@ void free_memory(const Call& call) {
               cat("free of ", describe_address(address), ": nothing that malloc gave begins there"));
 }
 
+void set_condition(const Call& call) {
+  const uint64_t handle = call.argument(0);
+  if (!set_graph_condition || !set_graph_condition(handle, static_cast<uint32_t>(call.argument(1))))
+    call.fail(FaultCode::launch_failure,
+              cat("cudaGraphSetConditional of ", handle, ": no handle that cudaGraphConditionalHandleCreate gave"));
+}
+
 std::string assertion_text(const Call& call) {
   const Warp& w = call.warp();
   const Dim3 index = w.block->index, size = w.block->grid->launch->block;
@@ -231,6 +238,7 @@ constexpr Builtin kBuiltins[] = {
     {"malloc", 1, run_call<take_memory>},
     {"free", 1, run_call<free_memory>},
     {"__assertfail", 5, run_assertion},
+    {"cudaGraphSetConditional", 2, run_call<set_condition>},
 };
 
 }  // namespace

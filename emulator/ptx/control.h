@@ -6,8 +6,12 @@
 
 namespace emulator::ptx {
 
-/// Lowers the call at hand when it is one of a function that the system provides: vprintf, malloc, free, __assertfail.
+/// Lowers the call at hand when it is one of a function that the system provides: vprintf, malloc, free, __assertfail,
+/// cudaGraphSetConditional.
 /// False: it is none of these.
 bool lower_builtin_call(Lowering& l);
+
+/// Sets the value of a conditional handle of a graph. False: there is no such handle. nullptr: there are none.
+inline bool (*set_graph_condition)(uint64_t handle, uint32_t value) = nullptr;
 
 }  // namespace emulator::ptx

@@ -73,11 +73,17 @@ struct Multiply {
 };
 /// The handler for elements of these types; nullptr when there is none.
 Handler multiply_handler(Type a, Type b);
+/// Of 4 or 8 bits.
+bool is_integer(Type element);
+/// May elements of this type be summed up in that one?
+bool is_sum_of(Type sum, Type element);
 /// Registers that an operand of this many lines needs, or sums of m x n.
 int operand_registers(int lines, int depth, Type type);
 int sum_registers(int m, int n, Type type);
 
-// The three parts of matrix_family().
+// The parts of matrix_family() in other files. is_sparse(): the mma at hand is mma.sp.
+bool is_sparse(const Lowering& l);
+void lower_sparse_mma(Lowering& l);
 void lower_ldmatrix(Lowering& l);
 void lower_stmatrix(Lowering& l);
 void lower_movmatrix(Lowering& l);

@@ -1,76 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// mma.sync, and its parts shared by wmma.mma. Products and sums are computed in f32 (tensor cores keep a few bits more
-// or less of each sum, which PTX leaves open), sums of f16 are rounded once per instruction, integers and f64 are
-// exact.
+// mma.sync of dense matrices, and its parts shared by wmma.mma and mma.sp. Products and sums are computed in f32
+// (tensor cores keep a few bits more or less of each sum, which PTX leaves open), sums of f16 are rounded once per
+// instruction, integers and f64 are exact.
 #include <charconv>
 
-#include "emulator/ptx/matrix_layout.h"
-#include "emulator/ptx/matrix_numbers.h"
+#include "emulator/ptx/matrix_fragments.h"
 
 namespace emulator::ptx::matrix {
 
 namespace {
-
-constexpr int kLine = 8;  // lines of a block
-constexpr int kBlock = kLine * kLine;
-constexpr int kMostLines = 32, kMostDepth = 32, kMostSums = 4;
-
-template <class E>
-constexpr int kPart = sizeof(typename E::Bits) == 8 ? 4 : 16 / static_cast<int>(sizeof(typename E::Bits));
-
-/// a as it lies: part by part of depth, in each line by line.
-template <class E>
-void unpack(const Warp& w, const Registers& registers, int blocks, int block, int parts, typename E::Number* to) {
-  constexpr int kElements = kLine * kPart<E>;
-  for (int part = 0; part < parts; ++part) {
-    const auto* const from = w.in<typename E::Bits>(registers[static_cast<size_t>(block + part * blocks)]);
-    for (int e = 0; e < kElements; ++e) to[part * kElements + e] = E::number(from[e]);
-  }
-}
-
-/// b turned around: for each depth its 8 columns.
-template <class E>
-void unpack_turned(const Warp& w, const Registers& registers, int blocks, int block, int parts,
-                   typename E::Number* to) {
-  alignas(64) typename E::Number lines[kLine * kMostDepth];
-  unpack<E>(w, registers, blocks, block, parts, lines);
-  for (int part = 0; part < parts; ++part)
-    for (int k = 0; k < kPart<E>; ++k)
-      for (int line = 0; line < kLine; ++line)
-        to[(part * kPart<E> + k) * kLine + line] = lines[(part * kLine + line) * kPart<E> + k];
-}
-
-template <class N>
-void load_sums(const Warp& w, const Multiply& m, int block, N* to) {
-  const size_t r = static_cast<size_t>(block);
-  if (m.c_type == Type::f16) {
-    const uint16_t* const from = w.in<uint16_t>(m.c[r]);
-    for (int e = 0; e < kBlock; ++e) to[e] = static_cast<N>(F16::number(from[e]));
-    return;
-  }
-  const N *const even = w.in<N>(m.c[2 * r]), *const odd = w.in<N>(m.c[2 * r + 1]);
-  for (int lane = 0; lane < kLanes; ++lane) {
-    to[2 * lane] = even[lane];
-    to[2 * lane + 1] = odd[lane];
-  }
-}
-
-template <class N>
-void store_sums(const Warp& w, const Multiply& m, int block, const N* from) {
-  const size_t r = static_cast<size_t>(block);
-  if (m.d_type == Type::f16) {
-    if (m.d[r] == kNoRef) return;
-    uint16_t* const to = w.out<uint16_t>(m.d[r]);
-    for (int e = 0; e < kBlock; ++e) to[e] = F16::bits(static_cast<float>(from[e]));
-    return;
-  }
-  for (size_t odd = 0; odd < 2; ++odd) {
-    const Ref ref = m.d[2 * r + odd];
-    if (ref == kNoRef) continue;
-    N* const to = w.out<N>(ref);
-    for (size_t lane = 0; lane < kLanes; ++lane) to[lane] = from[2 * lane + odd];
-  }
-}
 
 /// sums += a b for a block of 8 x 8.
 template <class E>
@@ -96,7 +34,7 @@ const Instruction* multiply(Warp& w, const Instruction* i) {
   const auto& m = *static_cast<const Multiply*>(i->more);
   const int rows = m.shape.m / kLine, columns = m.shape.n / kLine, parts = m.shape.k / kPart<A>;
   const int depth = parts * kPart<A>;
-  alignas(64) N a[kMostLines * kMostDepth], b[kMostLines * kMostDepth], sums[kMostSums * kBlock];
+  alignas(64) N a[kMostElements], b[kMostElements], sums[kMostSums * kBlock];
   for (int row = 0; row < rows; ++row) unpack<A>(w, m.a, rows, row, parts, a + row * kLine * depth);
   for (int column = 0; column < columns; ++column)
     unpack_turned<B>(w, m.b, columns, column, parts, b + column * kLine * depth);
@@ -119,12 +57,20 @@ const Instruction* multiply(Warp& w, const Instruction* i) {
   return i + 1;
 }
 
+}  // namespace
+
+bool is_integer(Type element) {
+  return element == Type::s8 || element == Type::u8 || element == Type::s4 || element == Type::u4;
+}
+
 bool is_sum_of(Type sum, Type element) {
   if (element == Type::f64) return sum == Type::f64;
-  if (element == Type::s8 || element == Type::u8) return sum == Type::s32;
+  if (is_integer(element)) return sum == Type::s32;
   if (element == Type::bf16 || element == Type::tf32) return sum == Type::f32;
   return sum == Type::f32 || sum == Type::f16;
 }
+
+namespace {
 
 bool has_shape(Type a, const Shape& s) {
   if (a == Type::f64) return s == Shape{8, 8, 4} || (s.m == 16 && s.n == 8 && (s.k == 4 || s.k == 8 || s.k == 16));
@@ -132,10 +78,13 @@ bool has_shape(Type a, const Shape& s) {
   if (a == Type::f16 || a == Type::bf16) return s.m == 16 && s.n == 8 && (s.k == 8 || s.k == 16);
   if (a == Type::s8 || a == Type::u8)
     return s == Shape{8, 8, 16} || (s.m == 16 && s.n == 8 && (s.k == 16 || s.k == 32));
+  if (a == Type::s4 || a == Type::u4)
+    return s == Shape{8, 8, 32} || (s.m == 16 && s.n == 8 && (s.k == 32 || s.k == 64));
   return s.m == 16 && s.n == 8 && (s.k == 16 || s.k == 32);
 }
 
 void lower_mma(Lowering& l) {
+  if (is_sparse(l)) return lower_sparse_mma(l);
   Multiply m;
   bool sync = false;
   for (const std::string_view mod : l.mods()) {
@@ -156,8 +105,7 @@ void lower_mma(Lowering& l) {
   // m8n8k4 of f16 works by quarters of a warp (sm_70), with layouts of its own.
   if (!sync || !handler || !has_shape(a, m.shape)) l.unknown("no such mma here");
   if (!is_sum_of(m.d_type, a) || m.c_type != m.d_type) l.unknown("the type of the sums");
-  const bool integers = a == Type::s8 || a == Type::u8;
-  if (m.saturate && !integers) l.unknown(".satfinite");
+  if (m.saturate && !is_integer(a)) l.unknown(".satfinite");
   const Type word = a == Type::f64 ? Type::f64 : Type::b32;
   const Type sum = m.c_type == Type::f16 ? Type::b32 : m.c_type;
   const int sums = sum_registers(m.shape.m, m.shape.n, m.d_type);
@@ -186,38 +134,16 @@ bool read_shape(std::string_view text, Shape& shape) {
 }
 
 int operand_registers(int lines, int depth, Type type) {
-  const int part = type == Type::f64 ? 4 : type == Type::tf32 ? 4 : 16 / bytes_of(type);
+  const bool halves = type == Type::s4 || type == Type::u4;
+  const int part = type == Type::f64 || type == Type::tf32 ? 4 : halves ? 32 : 16 / bytes_of(type);
   return lines / kLine * (depth / part);
 }
 
 int sum_registers(int m, int n, Type type) { return m / kLine * (n / kLine) * (type == Type::f16 ? 1 : 2); }
 
 Handler multiply_handler(Type a, Type b) {
-  if (a == b) switch (a) {
-      case Type::f16:
-        return multiply<F16, F16>;
-      case Type::bf16:
-        return multiply<Bf16, Bf16>;
-      case Type::tf32:
-        return multiply<Tf32, Tf32>;
-      case Type::f64:
-        return multiply<F64, F64>;
-      case Type::e4m3:
-        return multiply<E4m3, E4m3>;
-      case Type::e5m2:
-        return multiply<E5m2, E5m2>;
-      case Type::s8:
-        return multiply<S8, S8>;
-      case Type::u8:
-        return multiply<U8, U8>;
-      default:
-        return nullptr;
-    }
-  if (a == Type::e4m3 && b == Type::e5m2) return multiply<E4m3, E5m2>;
-  if (a == Type::e5m2 && b == Type::e4m3) return multiply<E5m2, E4m3>;
-  if (a == Type::s8 && b == Type::u8) return multiply<S8, U8>;
-  if (a == Type::u8 && b == Type::s8) return multiply<U8, S8>;
-  return nullptr;
+  if (a == Type::f64 && b == Type::f64) return multiply<F64, F64>;
+  return for_elements(a, b, []<class A, class B>() -> Handler { return multiply<A, B>; });
 }
 
 }  // namespace emulator::ptx::matrix

@@ -78,6 +78,19 @@ struct U8 {
   static int32_t number(uint8_t bits) { return bits; }
 };
 
+/// Two of them are a byte, the first in its lower half; number() takes the half.
+struct S4 {
+  using Bits = uint8_t;
+  using Number = int32_t;
+  static int32_t number(uint8_t bits) { return (bits ^ 8) - 8; }
+};
+
+struct U4 {
+  using Bits = uint8_t;
+  using Number = int32_t;
+  static int32_t number(uint8_t bits) { return bits; }
+};
+
 struct F64 {
   using Bits = double;
   using Number = double;

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "emulator/ptx/access.h"
+#include "emulator/ptx/matrix_layout.h"
 
 namespace emulator::ptx {
 
@@ -159,7 +160,8 @@ double element_bytes(Type t) { return t == Type::tf32 ? 4 : std::max(1, bytes_of
 
 void note_matrix(const Lowering& l, TimeNote& n, bool warpgroup) {
   int m = 0, columns = 0, k = 0;
-  const double flop = flop_of_shape(l, m, columns, k) / (warpgroup ? 4 : 1);
+  // Of mma.sp one half of the products is left out.
+  const double flop = flop_of_shape(l, m, columns, k) / (warpgroup ? 4 : matrix::is_sparse(l) ? 2 : 1);
   const Type type = multiplied_type(l);
   n.unit = Limit::tensor;
   if (type == Type::f64)

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -143,6 +144,23 @@ int streams(bool ordered) {
   return last == 1 ? 0 : 1;
 }
 
+/// The host overwrites a pageable buffer that a copy may still read: a GPU without the host's page tables has a copy of it.
+int pageable(bool waits) {
+  int* data = nullptr;
+  cudaMalloc(&data, sizeof(int));
+  cudaStream_t stream;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  std::vector<int> host{1};
+  cudaMemcpyAsync(data, host.data(), sizeof(int), cudaMemcpyHostToDevice, stream);
+  if (waits) cudaStreamSynchronize(stream);
+  host[0] = 2;
+  int got = 0;
+  cudaStreamSynchronize(stream);
+  cudaMemcpy(&got, data, sizeof(int), cudaMemcpyDeviceToHost);
+  std::printf("last %d\n", got);
+  return waits && got != 1 ? 1 : 0;
+}
+
 /// The host overwrites a pinned buffer that a copy may still read.
 int pinned(bool waits) {
   constexpr int kN = 1 << 12;
@@ -168,6 +186,8 @@ int main(int argc, char** argv) {
   const auto is = [&](const char* name) { return std::strcmp(fault, name) == 0; };
   if (is("streams")) return streams(false);
   if (is("streams_right")) return streams(true);
+  if (is("pageable")) return pageable(false);
+  if (is("pageable_right")) return pageable(true);
   if (is("pinned")) return pinned(false);
   if (is("pinned_right")) return pinned(true);
 

@@ -407,6 +407,158 @@ bool frees_a_graphs_memory_outside() {
   return right;
 }
 
+__global__ void count_down(int* left, cudaGraphConditionalHandle again) {
+  if (threadIdx.x == 0) cudaGraphSetConditional(again, --*left > 0);
+}
+
+__global__ void choose(const int* which, cudaGraphConditionalHandle handle) {
+  if (threadIdx.x == 0) cudaGraphSetConditional(handle, static_cast<unsigned>(*which));
+}
+
+struct Conditional {
+  cudaGraphNode_t node;
+  cudaGraph_t* bodies;
+};
+
+Conditional add_conditional(cudaGraph_t graph, const cudaGraphNode_t* after, size_t count, cudaGraphConditionalHandle handle,
+                            cudaGraphConditionalNodeType type, unsigned size) {
+  cudaGraphNodeParams p{};
+  p.type = cudaGraphNodeTypeConditional;
+  p.conditional.handle = handle;
+  p.conditional.type = type;
+  p.conditional.size = size;
+  Conditional added{};
+  MUST(cudaGraphAddNode(&added.node, graph, after, nullptr, count, &p));
+  added.bodies = p.conditional.phGraph_out;
+  return added;
+}
+
+/// Puts what `work` launches into a stream into the graph.
+template <class F>
+void capture_into(cudaGraph_t graph, const F& work) {
+  cudaStream_t stream;
+  MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  MUST(cudaStreamBeginCaptureToGraph(stream, graph, nullptr, nullptr, 0, cudaStreamCaptureModeThreadLocal));
+  work(stream);
+  MUST(cudaStreamEndCapture(stream, nullptr));
+  MUST(cudaStreamDestroy(stream));
+}
+
+/// IF with an else, and SWITCH: each graph adds a number of its own, a value without a graph adds nothing.
+bool chooses_a_graph(cudaGraphConditionalNodeType type, unsigned size, const std::vector<int>& values,
+                     const std::vector<float>& expected) {
+  const Array<float> data(32);
+  const Array<int> which(1);
+  cudaStream_t stream;
+  MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  cudaStreamCaptureStatus status;
+  cudaGraph_t graph;
+  const cudaGraphNode_t* tail;
+  size_t count = 0;
+  MUST(cudaStreamGetCaptureInfo(stream, &status, nullptr, &graph, &tail, nullptr, &count));
+  cudaGraphConditionalHandle handle;
+  MUST(cudaGraphConditionalHandleCreate(&handle, graph, 0, 0));
+  choose<<<1, 32, 0, stream>>>(which.data, handle);
+  MUST(cudaStreamGetCaptureInfo(stream, &status, nullptr, &graph, &tail, nullptr, &count));
+  const Conditional chosen = add_conditional(graph, tail, count, handle, type, size);
+  MUST(cudaStreamUpdateCaptureDependencies(stream, const_cast<cudaGraphNode_t*>(&chosen.node), nullptr, 1, cudaStreamSetCaptureDependencies));
+  add<<<1, 32, 0, stream>>>(data.data, 0.5f, 32);  // after the node, whatever it runs
+  MUST(cudaStreamEndCapture(stream, &graph));
+  for (unsigned k = 0; k < size; ++k)
+    capture_into(chosen.bodies[k], [&](cudaStream_t s) { add<<<1, 32, 0, s>>>(data.data, static_cast<float>(k + 1), 32); });
+  cudaGraphExec_t exec;
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+  bool right = true;
+  for (size_t i = 0; i < values.size(); ++i) {
+    MUST(cudaMemsetAsync(data.data, 0, 32 * sizeof(float), stream));
+    MUST(cudaMemcpyAsync(which.data, &values[i], sizeof(int), cudaMemcpyHostToDevice, stream));
+    MUST(cudaGraphLaunch(exec, stream));
+    float got = 0;
+    MUST(cudaMemcpyAsync(&got, data.data + 31, sizeof got, cudaMemcpyDeviceToHost, stream));
+    MUST(cudaStreamSynchronize(stream));
+    right = right && got == expected[i];
+  }
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaGraphDestroy(graph));
+  MUST(cudaStreamDestroy(stream));
+  return right;
+}
+
+bool chooses_graphs() {
+  return chooses_a_graph(cudaGraphCondTypeIf, 1, {0, 1, 7}, {0.5f, 2.5f, 2.5f}) &&
+         chooses_a_graph(cudaGraphCondTypeIf, 2, {0, 1, 0}, {4.5f, 2.5f, 4.5f}) &&
+         chooses_a_graph(cudaGraphCondTypeSwitch, 3, {2, 0, 3, 1}, {6.5f, 2.5f, 0.5f, 4.5f});
+}
+
+/// A loop in a loop; the outer one begins by its default value.
+bool repeats_graphs() {
+  const Array<float> data(32);
+  const Array<int> outer(1), inner(1);
+  cudaGraph_t graph;
+  MUST(cudaGraphCreate(&graph, 0));
+  cudaGraphConditionalHandle again, inside;
+  MUST(cudaGraphConditionalHandleCreate(&again, graph, 1, cudaGraphCondAssignDefault));
+  const Conditional loop = add_conditional(graph, nullptr, 0, again, cudaGraphCondTypeWhile, 1);
+  MUST(cudaGraphConditionalHandleCreate(&inside, loop.bodies[0], 0, 0));
+  const int four = 4;
+  cudaStream_t stream;
+  MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  // The body: 4 to `inner`, the first decision, the inner loop, then the outer one's decision.
+  cudaGraphNode_t set;
+  cudaMemsetParams fill{};
+  fill.dst = inner.data;
+  fill.elementSize = 4;
+  fill.width = 1;
+  fill.height = 1;
+  fill.value = four;
+  MUST(cudaGraphAddMemsetNode(&set, loop.bodies[0], nullptr, 0, &fill));
+  const auto kernel = [&](cudaGraph_t into, const cudaGraphNode_t* after, size_t count, int* left,
+                          cudaGraphConditionalHandle handle) {
+    void* arguments[] = {&left, &handle};
+    cudaKernelNodeParams p{reinterpret_cast<void*>(count_down), dim3(1), dim3(32), 0, arguments, nullptr};
+    cudaGraphNode_t node;
+    MUST(cudaGraphAddKernelNode(&node, into, after, count, &p));
+    return node;
+  };
+  const cudaGraphNode_t first = kernel(loop.bodies[0], &set, 1, inner.data, inside);
+  const Conditional nested = add_conditional(loop.bodies[0], &first, 1, inside, cudaGraphCondTypeWhile, 1);
+  kernel(loop.bodies[0], &nested.node, 1, outer.data, again);
+  capture_into(nested.bodies[0], [&](cudaStream_t s) {
+    add<<<1, 32, 0, s>>>(data.data, 1, 32);
+    count_down<<<1, 32, 0, s>>>(inner.data, inside);
+  });
+  cudaGraphExec_t exec;
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+  bool right = true;
+  for (const int rounds : {3, 1}) {  // 4 - 1 times a round: x -> 2x + 1
+    MUST(cudaMemsetAsync(data.data, 0, 32 * sizeof(float), stream));
+    MUST(cudaMemcpyAsync(outer.data, &rounds, sizeof(int), cudaMemcpyHostToDevice, stream));
+    MUST(cudaGraphLaunch(exec, stream));
+    add<<<1, 32, 0, stream>>>(data.data, 0, 32);
+    float got = 0;
+    MUST(cudaMemcpyAsync(&got, data.data, sizeof got, cudaMemcpyDeviceToHost, stream));
+    MUST(cudaStreamSynchronize(stream));
+    right = right && got == static_cast<float>(2 * ((1 << 3 * rounds) - 1));
+  }
+  // What CUDA refuses.
+  cudaGraph_t other;
+  cudaGraphNode_t child;
+  right = right && cudaGraphClone(&other, graph) == cudaErrorNotSupported;
+  MUST(cudaGraphCreate(&other, 0));
+  right = right && cudaGraphAddChildGraphNode(&child, other, nullptr, 0, graph) == cudaErrorNotSupported;
+  cudaHostNodeParams host{[](void*) {}, nullptr};
+  MUST(cudaGraphAddHostNode(&child, nested.bodies[0], nullptr, 0, &host));
+  cudaGraphExec_t none = nullptr;
+  right = right && cudaGraphInstantiate(&none, graph, 0) == cudaErrorNotSupported;
+  cudaGetLastError();
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaGraphDestroy(other));
+  MUST(cudaGraphDestroy(graph));
+  MUST(cudaStreamDestroy(stream));
+  return right;
+}
+
 bool calls_the_host() {
   int called = 0;
   cudaStream_t stream;
@@ -450,6 +602,8 @@ int main() {
       {"copies_in_bulk", copies_in_bulk, 90},
       {"orders_streams", orders_streams},
       {"replays_graphs", replays_graphs},
+      {"chooses_graphs", chooses_graphs},
+      {"repeats_graphs", repeats_graphs},
       {"frees_a_graphs_memory_outside", frees_a_graphs_memory_outside},
       {"calls_the_host", calls_the_host},
       {"allocates_in_stream_order", allocates_in_stream_order},

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Breaks orders between streams in Weft, one at a time, and wants each seen on the emulator.
+"""Breaks orders between streams in Weft, one at a time, and wants each seen on the emulator. So are mends of faults that a review
+of the GPU host path found (`finding N`): the mutant is the fault, and the test that was written with the mend must fail.
 
 Usage: order_mutants.py [--build build] [--only TEXT] [--work DIR]
 
@@ -30,6 +31,12 @@ RUNS = {
     "graph of ranks": (TWO, RANKS, "train_image", [*STEPS, "--parallel", "ddp", "--graph", "on", "--max-steps", "6"]),
     "host's ranks": (LAZY, [], "dist_equal_ranks", ["cuda", "1", "2"]),
     "checkpoint": (LAZY, [], "test_dist", ["--gtest_filter=FsdpOnGpu.ShardsGoToTheDeviceAndCheckpointsComeFromThere"]),
+    "allocator": ([], [], "test_core", ["--gtest_filter=AllocatorOnAStillGpu.*"]),
+    "agreement": ([], [], "test_core", ["--gtest_filter=*RanksReplayTogetherOrNotAtAll*"]),
+    "replays": ([], [], "test_dist", ["--gtest_filter=Nccl.*"]),
+    "sticky": ([], [], "test_kernels", ["--gtest_filter=StickyError.*"]),
+    "fields": ([], [], "test_data", ["--gtest_filter=Fields.TravelWhileAStepReadsThoseBefore"]),
+    "coherent": (["--gpu", "gh200", *LAZY], [], "test_core", ["--gtest_filter=*cuda*"]),
 }
 # What is broken, where, old text, new text, and the run that must see it.
 MUTANTS = [
@@ -80,8 +87,8 @@ MUTANTS = [
      "work_ = nullptr;", "ranks"),
     ("broadcast of the first weights is not waited for", "dist/fsdp/flat_shard.cpp", '{.name = "parameters " + name_, .scale = {}})->wait();', '{.name = "parameters " + name_, .scale = {}});', "ranks"),
     ("flat shard: gathered state is used before it is there", "dist/fsdp/flat_shard.cpp", '{.name = "state " + name_, .scale = {}})->wait();', '{.name = "state " + name_, .scale = {}});', "ranks"),
-    ("ddp and fsdp: the weight of the samples is used before it is there", "dist/ddp/sample_weight.cpp", "  if (work_) work_->wait();\n  work_ = nullptr;", "  work_ = nullptr;", "ranks"),
-    ("fsdp: buffers of the first rank are not waited for", "dist/fsdp/fsdp_schedule.cpp", "for (const WorkPtr& work : sharing_) work->wait();", ";", "ranks"),
+    ("ddp and fsdp: the weight of the samples is used before it is there", "dist/ddp/sample_weight.cpp", "  if (work_) work_->wait();\n  work_ = nullptr;\n  const Tensor own", "  work_ = nullptr;\n  const Tensor own", "ranks"),
+    ("fsdp: counters of the first rank are used before they are there", "dist/fsdp/fsdp.cpp", '{.name = "counters", .scale = {}})->wait();', '{.name = "counters", .scale = {}});', "ranks"),
     ("batch norm over ranks: statistics are joined before they are there", "dist/ddp/sync_batch_norm.cpp", '{.name = "batch statistics", .scale = {}, .at_once = true})->wait();',
      '{.name = "batch statistics", .scale = {}, .at_once = true});', "ranks"),
     ("batch norm over ranks: the sums of its backward are used before they are there", "dist/ddp/sync_batch_norm.cpp", "                ->wait();", "                ;", "ranks"),
@@ -92,6 +99,22 @@ MUTANTS = [
     ("checkpoint: the snapshot is taken on a stream of its own", "dist/fsdp/checkpoint_writer.cpp", 'kernels::transfer(current_queue(at), "snapshot"',
      'static const Stream aside(at);\n      kernels::transfer({at, aside.handle()}, "snapshot"', "checkpoint"),
     ("checkpoint: the file is written before the snapshot is there", "dist/fsdp/checkpoint_writer.cpp", "if (copied) copied->synchronize();", ";", "checkpoint"),
+    # The review's other findings. 1 is the allocator's first mutant above.
+    ("finding 2: the error of a failed device leaves a destructor", "kernels/allocator.cpp", "} catch (const Error&) {  // a failed device is reported elsewhere",
+     "} catch (const std::bad_alloc&) {", "allocator"),
+    ("finding 3: a rank replays its capture though another could not capture", "core/graph.cpp", "if (agreed(!own)) return;", "if (!own) return;", "agreement"),
+    ("finding 3: a rank replays though the batch of another does not fit", "core/graph.cpp", "!agreed(fits(inputs))", "!fits(inputs)", "agreement"),
+    ("finding 3: a replay has no deadline", "dist/group/nccl_group.cpp", "if (watched_capture_ != capture_number())", "if (false)", "replays"),
+    ("finding 6: a sticky error is the fault of the call that tells of it", "kernels/sticky_error.cpp", "if (!is_sticky(code) || kernel_checks().synchronize)", "if (true)", "sticky"),
+    ("finding 7: the host waits for the step before a batch of fields", "data/loader.cpp", "from.copied->record(copy_stream_->handle());",
+     "from.copied->record(copy_stream_->handle()), synchronize(options_.device);", "fields"),
+    ("finding 8: pageable memory counts as staged where the GPU reads it itself", "kernels/cuda/runtime.cu", "return coherent == 0;", "return true;", "coherent"),
+    ("finding 9: the cache cannot be switched off", "kernels/allocator.cpp", "cached(d.kind != DeviceKind::simt && !caching_is_off())", "cached(d.kind != DeviceKind::simt)",
+     "allocator"),
+    ("finding 10: the lock is held while the device is waited for", "kernels/allocator.cpp", "      s.runtime.synchronize_device(s.device.index);\n",
+     "      lock.lock();\n      s.runtime.synchronize_device(s.device.index);\n      lock.unlock();\n", "allocator"),
+    ("finding 12: a side stream of a capture takes blocks of the shared cache", "kernels/allocator.cpp", "MemoryPool* const pool = s.open_pool();",
+     "MemoryPool* const pool = stream ? nullptr : s.open_pool();", "allocator"),
 ]
 
 

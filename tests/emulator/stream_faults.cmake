@@ -36,6 +36,8 @@ stream_fault(used_after_free "use after free in stream order: *\n *kernel [^\n]*
 stream_fault(pinned_freed "no order between streams: *\n *cudaFreeHost[^\n]*\n *frees,\n *a copy of 16384 bytes|no order between streams: *\n *a copy of 16384 bytes[^\n]*\n *reads,\n *cudaFreeHost[^\n]*\n *frees")
 stream_fault(graph_branches "${add}\n *kernel [^\n]*add[^\n]*\n *writes ${bytes}.\n *missing: an edge from one node")
 stream_fault(graph_and_kernel "no order between streams: *\n *kernel [^\n]*add[^\n]*a node of a graph that was added at [^\n]*launched at [^\n]*\n *writes,\n *kernel [^\n]*copy")
+stream_fault(conditional_and_kernel "no order between streams: *\n *kernel [^\n]*add[^\n]*a node of a graph that was added at [^\n]*launched at [^\n]*\n *writes,\n *kernel [^\n]*copy|no order between streams: *\n *kernel [^\n]*copy[^\n]*\n *reads,\n *kernel [^\n]*add[^\n]*a node of a graph that was added at [^\n]*launched at [^\n]*\n *writes")
+stream_fault(condition_of_nobody "a conditional node asks a value that no kernel of this launch has set")
 stream_fault(source_written "the host wrote the source of a copy that had not run: *\n *a copy of 16384 bytes from pinned host memory")
 stream_fault(cached_memory "no order between streams: *\n *kernel [^\n]*copy[^\n]*\n *reads,\n *a copy of 16384 bytes[^\n]*\n *writes ${bytes}")
 stream_fault(query "${add}\n *kernel [^\n]*copy")

@@ -283,6 +283,66 @@ void graph_and_kernel(bool right) {
   MUST(cudaGraphDestroy(graph));
 }
 
+__global__ void set_condition(cudaGraphConditionalHandle handle, const float* from) {
+  cudaGraphSetConditional(handle, from[0] == 0);
+}
+
+/// A kernel of another stream reads what the graph of a conditional node writes; the node is launched before it is
+/// known what it will run.
+void conditional_and_kernel(bool right) {
+  float *a = zeros(), *b = zeros();
+  Stream main, eager;
+  Event done;
+  cudaGraph_t graph;
+  MUST(cudaGraphCreate(&graph, 0));
+  cudaGraphNodeParams p{};
+  p.type = cudaGraphNodeTypeConditional;
+  MUST(cudaGraphConditionalHandleCreate(&p.conditional.handle, graph, 1, cudaGraphCondAssignDefault));
+  p.conditional.type = cudaGraphCondTypeWhile;
+  p.conditional.size = 1;
+  cudaGraphNode_t node;
+  MUST(cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &p));
+  MUST(cudaStreamBeginCaptureToGraph(main, p.conditional.phGraph_out[0], nullptr, nullptr, 0,
+                                     cudaStreamCaptureModeThreadLocal));
+  add<<<1, 64, 0, main>>>(a, 1, kN);
+  set_condition<<<1, 1, 0, main>>>(p.conditional.handle, a);
+  MUST(cudaStreamEndCapture(main, nullptr));
+  cudaGraphExec_t exec;
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+  MUST(cudaGraphLaunch(exec, main));
+  done.record(main);
+  if (right) done.block(eager);
+  copy<<<1, 64, 0, eager>>>(a, b, kN);
+  MUST(cudaDeviceSynchronize());
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaGraphDestroy(graph));
+}
+
+/// A conditional node asks a value that nobody has set in this launch.
+void condition_of_nobody(bool right) {
+  float* const a = zeros();
+  Stream main;
+  cudaGraph_t graph;
+  MUST(cudaGraphCreate(&graph, 0));
+  cudaGraphNodeParams p{};
+  p.type = cudaGraphNodeTypeConditional;
+  MUST(cudaGraphConditionalHandleCreate(&p.conditional.handle, graph, 1, right ? cudaGraphCondAssignDefault : 0));
+  p.conditional.type = cudaGraphCondTypeIf;
+  p.conditional.size = 1;
+  cudaGraphNode_t node;
+  MUST(cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &p));
+  MUST(cudaStreamBeginCaptureToGraph(main, p.conditional.phGraph_out[0], nullptr, nullptr, 0,
+                                     cudaStreamCaptureModeThreadLocal));
+  add<<<1, 64, 0, main>>>(a, 1, kN);
+  MUST(cudaStreamEndCapture(main, nullptr));
+  cudaGraphExec_t exec;
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+  MUST(cudaGraphLaunch(exec, main));
+  MUST(cudaDeviceSynchronize());
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaGraphDestroy(graph));
+}
+
 /// A host function is a part of its stream: others do not wait for it, and the kernel in front of it is as unordered as
 /// before.
 void host_function(bool right) {
@@ -404,6 +464,8 @@ int main(int argc, char** argv) {
       {"pinned_freed", pinned_freed},
       {"graph_branches", graph_branches},
       {"graph_and_kernel", graph_and_kernel},
+      {"conditional_and_kernel", conditional_and_kernel},
+      {"condition_of_nobody", condition_of_nobody},
       {"host_function", host_function},
       {"source_written", source_written},
       {"read_too_early", read_too_early},

@@ -26,6 +26,8 @@ CUresult call(F&& body) {
   return CUresult(driver_call(static_cast<F&&>(body)));
 }
 inline void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+/// A copy by the driver's parameters. Errors: Error.
+CopyWork copy_box(const CUDA_MEMCPY3D& p);
 inline CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
 }  // namespace emulator::cuda

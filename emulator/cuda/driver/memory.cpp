@@ -30,20 +30,6 @@ void take_side(CUmemorytype type, const void* host, CUdeviceptr device, CUarray 
   pos = {x, y, z};
 }
 
-CopyWork box(const CUDA_MEMCPY3D& p) {
-  cudaMemcpy3DParms q{};
-  take_side(p.dstMemoryType, p.dstHost, p.dstDevice, p.dstArray, p.dstXInBytes, p.dstY, p.dstZ, p.dstPitch, p.WidthInBytes,
-            p.dstHeight ? p.dstHeight : p.Height, q.dstArray, q.dstPtr, q.dstPos);
-  take_side(p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray, p.srcXInBytes, p.srcY, p.srcZ, p.srcPitch, p.WidthInBytes,
-            p.srcHeight ? p.srcHeight : p.Height, q.srcArray, q.srcPtr, q.srcPos);
-  const cudaArray_t array = q.dstArray ? q.dstArray : q.srcArray;
-  const size_t element = array ? array_of(array).element : 1;
-  require(p.WidthInBytes % element == 0);
-  q.extent = {p.WidthInBytes / element, p.Height, p.Depth};
-  q.kind = cudaMemcpyDefault;
-  return copy_box(q);
-}
-
 CopyWork rows(const CUDA_MEMCPY2D& p) {
   CUDA_MEMCPY3D q{};
   q.srcXInBytes = p.srcXInBytes;
@@ -63,7 +49,7 @@ CopyWork rows(const CUDA_MEMCPY2D& p) {
   q.WidthInBytes = p.WidthInBytes;
   q.Height = p.Height;
   q.Depth = 1;
-  return box(q);
+  return copy_box(q);
 }
 
 CUresult fill(CUdeviceptr to, unsigned value, unsigned element, size_t count, CUstream stream, bool blocking) {
@@ -134,6 +120,20 @@ void attribute(void* data, CUpointer_attribute which, CUdeviceptr where) {
 }
 
 }  // namespace
+
+CopyWork emulator::cuda::copy_box(const CUDA_MEMCPY3D& p) {
+  cudaMemcpy3DParms q{};
+  take_side(p.dstMemoryType, p.dstHost, p.dstDevice, p.dstArray, p.dstXInBytes, p.dstY, p.dstZ, p.dstPitch, p.WidthInBytes,
+            p.dstHeight ? p.dstHeight : p.Height, q.dstArray, q.dstPtr, q.dstPos);
+  take_side(p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray, p.srcXInBytes, p.srcY, p.srcZ, p.srcPitch, p.WidthInBytes,
+            p.srcHeight ? p.srcHeight : p.Height, q.srcArray, q.srcPtr, q.srcPos);
+  const cudaArray_t array = q.dstArray ? q.dstArray : q.srcArray;
+  const size_t element = array ? array_of(array).element : 1;
+  require(p.WidthInBytes % element == 0);
+  q.extent = {p.WidthInBytes / element, p.Height, p.Depth};
+  q.kind = cudaMemcpyDefault;
+  return copy_box(q);
+}
 
 CUresult cuMemAlloc(CUdeviceptr* memory, size_t bytes) {
   return call([&] {
@@ -255,10 +255,10 @@ CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D* p, CUstream stream) {
   return call([&] { submit_copy(rows(*p), stream, false); });
 }
 CUresult cuMemcpy3D(const CUDA_MEMCPY3D* p) {
-  return call([&] { submit_copy(box(*p), nullptr, true); });
+  return call([&] { submit_copy(copy_box(*p), nullptr, true); });
 }
 CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D* p, CUstream stream) {
-  return call([&] { submit_copy(box(*p), stream, false); });
+  return call([&] { submit_copy(copy_box(*p), stream, false); });
 }
 
 CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, size_t count) {

@@ -193,48 +193,6 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return call([&] { *mode = CUstreamCaptureMode(exchange_mode(cudaStreamCaptureMode(*mode))); });
 }
 
-CUresult cuGraphCreate(CUgraph* graph, unsigned flags) {
-  return call([&] {
-    require(flags == 0);
-    const Lock lock = lock_state();
-    *graph = adopt(make_graph());
-  });
-}
-CUresult cuGraphDestroy(CUgraph graph) {
-  return call([&] { graph_destroy(graph); });
-}
-#undef cuGraphInstantiate
-CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
-  return call([&] { *exec = graph_instantiate(graph, flags); });
-}
-CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* p) {
-  return call([&] {
-    p->hErrNode_out = nullptr;
-    p->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
-    *exec = graph_instantiate(graph, p->flags);
-    p->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
-  });
-}
-CUresult cuGraphExecDestroy(CUgraphExec exec) {
-  return call([&] { graph_exec_destroy(exec); });
-}
-CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
-  return call([&] { graph_launch(exec, stream); });
-}
-CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, size_t* count) {
-  return call([&] {
-    const Lock lock = lock_state();
-    const Graph& graph = graph_of(handle);
-    for (size_t i = 0; nodes && i < *count && i < graph.nodes.size(); ++i) nodes[i] = handle_of(graph.nodes[i].get());
-    *count = nodes ? std::min(*count, graph.nodes.size()) : graph.nodes.size();
-  });
-}
-CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
-  return call([&] {
-    const Lock lock = lock_state();
-    *type = CUgraphNodeType(type_of(node_of(node)));
-  });
-}
 /// Before CUDA 12.3 there were no data of edges.
 WEFT_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
                                                CUgraph* graph, const CUgraphNode** dependencies, size_t* count) {

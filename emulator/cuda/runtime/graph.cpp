@@ -2,27 +2,13 @@
 // Graphs as a whole; nodes are in graph_nodes.cpp.
 #include <algorithm>
 
+#include "emulator/cuda/condition.h"
 #include "emulator/cuda/graph_nodes.h"
 #include "emulator/cuda/runtime/call.h"
 #include "emulator/cuda/user_object.h"
 
 using namespace emulator;
 using namespace emulator::cuda;
-
-namespace {
-
-/// Fills a caller's list, or says how long it must be.
-void give(const std::vector<Node*>& nodes, cudaGraphNode_t* list, size_t* count) {
-  require(count != nullptr);
-  if (list) {
-    for (size_t i = 0; i < *count; ++i) list[i] = i < nodes.size() ? handle_of(nodes[i]) : nullptr;
-    *count = std::min(*count, nodes.size());
-  } else {
-    *count = nodes.size();
-  }
-}
-
-}  // namespace
 
 cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned flags) {
   return runtime_call([&] {
@@ -35,9 +21,14 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   return runtime_call([&] { graph_destroy(graph); });
 }
 cudaError_t cudaGraphClone(cudaGraph_t* clone, cudaGraph_t graph) {
+  return runtime_call([&] { *clone = graph_clone(graph); });
+}
+cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle* handle, cudaGraph_t graph,
+                                             unsigned launch_value, unsigned flags) {
   return runtime_call([&] {
+    require(handle != nullptr);
     const Lock lock = lock_state();
-    *clone = adopt(graph_of(graph).clone());
+    *handle = make_condition(graph_of(graph), launch_value, flags)->handle;
   });
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
@@ -84,83 +75,45 @@ cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char* path, unsigned
 }
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
-  return runtime_call([&] {
-    const Lock lock = lock_state();
-    std::vector<Node*> all;
-    for (const auto& node : graph_of(graph).nodes) all.push_back(node.get());
-    give(all, nodes, count);
-  });
+  return runtime_call([&] { give_nodes(graph, false, nodes, count); });
 }
 cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
-  return runtime_call([&] {
-    const Lock lock = lock_state();
-    std::vector<Node*> roots;
-    for (const auto& node : graph_of(graph).nodes)
-      if (node->dependencies.empty()) roots.push_back(node.get());
-    give(roots, nodes, count);
-  });
+  return runtime_call([&] { give_nodes(graph, true, nodes, count); });
 }
 cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t* from, cudaGraphNode_t* to, cudaGraphEdgeData* data,
                               size_t* count) {
   return runtime_call([&] {
-    const Lock lock = lock_state();
-    std::vector<Node*> begins, ends;
-    for (const auto& node : graph_of(graph).nodes) {
-      for (Node* before : node->dependencies) {
-        begins.push_back(before);
-        ends.push_back(node.get());
-      }
-    }
-    size_t same = count ? *count : 0;
-    if (data) std::fill_n(data, std::min(same, begins.size()), cudaGraphEdgeData{});
-    give(begins, from, count);
-    if (to) give(ends, to, &same);
+    give_edges(graph, from, to, count);
+    if (data && count) std::fill_n(data, *count, cudaGraphEdgeData{});
   });
 }
 cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t* nodes, cudaGraphEdgeData* data,
                                          size_t* count) {
   return runtime_call([&] {
-    const Lock lock = lock_state();
-    give(node_of(node).dependencies, nodes, count);
+    give_neighbours(node, false, nodes, count);
     if (data && nodes) std::fill_n(data, *count, cudaGraphEdgeData{});
   });
 }
 cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t* nodes, cudaGraphEdgeData* data,
                                            size_t* count) {
   return runtime_call([&] {
-    const Lock lock = lock_state();
-    give(node_of(node).dependents, nodes, count);
+    give_neighbours(node, true, nodes, count);
     if (data && nodes) std::fill_n(data, *count, cudaGraphEdgeData{});
   });
 }
 cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to,
                                      const cudaGraphEdgeData*, size_t count) {
-  return runtime_call([&] {
-    const Lock lock = lock_state();
-    for (size_t i = 0; i < count; ++i) graph_of(graph).connect(&node_of(from[i]), &node_of(to[i]));
-  });
+  return runtime_call([&] { change_edges(graph, from, to, count, true); });
 }
 cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to,
                                         const cudaGraphEdgeData*, size_t count) {
-  return runtime_call([&] {
-    const Lock lock = lock_state();
-    for (size_t i = 0; i < count; ++i) graph_of(graph).disconnect(&node_of(from[i]), &node_of(to[i]));
-  });
+  return runtime_call([&] { change_edges(graph, from, to, count, false); });
 }
 cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node) {
   return runtime_call([&] { graph_node_destroy(node); });
 }
 cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t* found, cudaGraphNode_t original, cudaGraph_t clone) {
-  return runtime_call([&] {
-    const Lock lock = lock_state();
-    for (const auto& node : graph_of(clone).nodes) {
-      if (handle_of(const_cast<Node*>(node->original)) == original) {
-        *found = handle_of(node.get());
-        return;
-      }
-    }
-    fail(cudaErrorInvalidValue);
-  });
+  return runtime_call([&] { *found = node_in_clone(original, clone); });
 }
 
 cudaError_t cudaUserObjectCreate(cudaUserObject_t* object, void* pointer, cudaHostFn_t destroy, unsigned references,

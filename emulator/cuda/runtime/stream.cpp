@@ -144,9 +144,9 @@ cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return runtime_call([&] {
-    require(graph != nullptr);
-    *graph = nullptr;
-    *graph = end_capture(stream);
+    if (graph) *graph = nullptr;
+    const cudaGraph_t captured = end_capture(stream, graph != nullptr);
+    if (graph) *graph = captured;
   });
 }
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {

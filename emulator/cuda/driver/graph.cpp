@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs. Handles are the runtime's, and so are most parameters but for their layout.
+#include <algorithm>
+
+#include "emulator/cuda/condition.h"
+#include "emulator/cuda/driver/call.h"
+#include "emulator/cuda/graph_nodes.h"
+
+using namespace emulator;
+using namespace emulator::cuda;
+
+namespace {
+
+template <class Make>
+CUresult add(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count, const Make& make) {
+  return call([&] {
+    require(node != nullptr);
+    *node = add_node(graph, dependencies, count, make());
+  });
+}
+template <class Make>
+CUresult set(CUgraphNode node, const Make& make) {
+  return call([&] {
+    SharedWork work = make();
+    const Lock lock = lock_state();
+    replace_work(node_of(node), std::move(work));
+  });
+}
+template <class Make>
+CUresult set(CUgraphExec exec, CUgraphNode node, const Make& make) {
+  return call([&] {
+    SharedWork work = make();
+    const Lock lock = lock_state();
+    replace_work(node_in(executable_of(exec), node), std::move(work));
+  });
+}
+template <class Read>
+CUresult get(CUgraphNode node, const Read& read) {
+  return call([&] {
+    const Lock lock = lock_state();
+    read(node_of(node));
+  });
+}
+
+/// Of the second and the third version of the parameters.
+template <class P>
+SharedWork kernel(const P& p) {
+  return kernel_node({p.func ? static_cast<void*>(p.func) : static_cast<void*>(p.kern),
+                      dim3(p.gridDimX, p.gridDimY, p.gridDimZ), dim3(p.blockDimX, p.blockDimY, p.blockDimZ),
+                      p.sharedMemBytes, p.kernelParams, p.extra});
+}
+template <class P>
+SharedWork fill(const P& p) {
+  return fill_node({pointer(p.dst), p.pitch, p.value, p.elementSize, p.width, p.height});
+}
+SharedWork copy(const CUDA_MEMCPY3D& p) { return copy_node(copy_box(p)); }
+template <class P>
+SharedWork host(const P& p) {
+  return host_node({p.fn, p.userData});
+}
+SharedWork record(CUevent event) { return make_work(RecordWork{event}, current_device()); }
+SharedWork wait(CUevent event) { return make_work(WaitWork{event}, current_device()); }
+
+SharedWork any(CUgraphNodeParams& p) {
+  switch (p.type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+      return kernel(p.kernel);
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+      return copy(p.memcpy.copyParams);
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+      return fill(p.memset);
+    case CU_GRAPH_NODE_TYPE_HOST:
+      return host(p.host);
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+      return child_node(p.graph.graph);
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+      return make_work(EmptyWork{}, current_device());
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+      return wait(p.eventWait.event);
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+      return record(p.eventRecord.event);
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL: {
+      cudaConditionalNodeParams conditional{p.conditional.handle, cudaGraphConditionalNodeType(p.conditional.type),
+                                            p.conditional.size, nullptr};
+      SharedWork work = conditional_node(conditional);
+      p.conditional.phGraph_out = conditional.phGraph_out;
+      return work;
+    }
+    default:
+      fail(cudaErrorNotSupported, cat("cuGraphAddNode of nodes of type ", int(p.type), " is not emulated"));
+  }
+}
+
+}  // namespace
+
+CUresult cuGraphCreate(CUgraph* graph, unsigned flags) {
+  return call([&] {
+    require(flags == 0);
+    const Lock lock = lock_state();
+    *graph = adopt(make_graph());
+  });
+}
+CUresult cuGraphDestroy(CUgraph graph) {
+  return call([&] { graph_destroy(graph); });
+}
+#undef cuGraphInstantiate
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
+  return call([&] { *exec = graph_instantiate(graph, flags); });
+}
+CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* p) {
+  return call([&] {
+    p->hErrNode_out = nullptr;
+    p->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+    *exec = graph_instantiate(graph, p->flags);
+    p->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
+  });
+}
+CUresult cuGraphExecDestroy(CUgraphExec exec) {
+  return call([&] { graph_exec_destroy(exec); });
+}
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+  return call([&] { graph_launch(exec, stream); });
+}
+CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
+  return call([&] {
+    const Lock lock = lock_state();
+    *type = CUgraphNodeType(type_of(node_of(node)));
+  });
+}
+CUresult cuGraphClone(CUgraph* clone, CUgraph graph) {
+  return call([&] { *clone = graph_clone(graph); });
+}
+CUresult cuGraphNodeFindInClone(CUgraphNode* found, CUgraphNode original, CUgraph clone) {
+  return call([&] { *found = node_in_clone(original, clone); });
+}
+CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t* flags) {
+  return call([&] {
+    const Lock lock = lock_state();
+    *flags = executable_of(exec).flags;
+  });
+}
+CUresult cuGraphUpload(CUgraphExec exec, CUstream stream) {
+  return call([&] {
+    const Lock lock = lock_state();
+    executable_of(exec);
+    stream_of(stream);
+  });
+}
+CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* info) {
+  return call([&] {
+    cudaGraphExecUpdateResultInfo own{};
+    const auto tell = [&] {
+      if (info) *info = {CUgraphExecUpdateResult(own.result), own.errorNode, own.errorFromNode};
+    };
+    try {
+      graph_exec_update(exec, graph, own);
+    } catch (...) {
+      tell();
+      throw;
+    }
+    tell();
+  });
+}
+CUresult cuGraphDebugDotPrint(CUgraph graph, const char* path, unsigned) {
+  return call([&] { write_dot(graph, path); });
+}
+CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgraph graph, CUcontext,
+                                        unsigned launch_value, unsigned flags) {
+  return call([&] {
+    require(handle != nullptr);
+    const Lock lock = lock_state();
+    *handle = make_condition(graph_of(graph), launch_value, flags)->handle;
+  });
+}
+
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
+  return call([&] { give_nodes(graph, false, nodes, count); });
+}
+CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
+  return call([&] { give_nodes(graph, true, nodes, count); });
+}
+CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data, size_t* count) {
+  return call([&] {
+    give_edges(graph, from, to, count);
+    if (data) std::fill_n(data, *count, CUgraphEdgeData{});
+  });
+}
+CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* nodes, CUgraphEdgeData* data, size_t* count) {
+  return call([&] {
+    give_neighbours(node, false, nodes, count);
+    if (data && nodes) std::fill_n(data, *count, CUgraphEdgeData{});
+  });
+}
+CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode* nodes, CUgraphEdgeData* data, size_t* count) {
+  return call([&] {
+    give_neighbours(node, true, nodes, count);
+    if (data && nodes) std::fill_n(data, *count, CUgraphEdgeData{});
+  });
+}
+CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*,
+                                size_t count) {
+  return call([&] { change_edges(graph, from, to, count, true); });
+}
+CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                   const CUgraphEdgeData*, size_t count) {
+  return call([&] { change_edges(graph, from, to, count, false); });
+}
+CUresult cuGraphDestroyNode(CUgraphNode node) {
+  return call([&] { graph_node_destroy(node); });
+}
+
+CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData*,
+                        size_t count, CUgraphNodeParams* p) {
+  return add(node, graph, dependencies, count, [&] { return any(*p); });
+}
+CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                              const CUDA_KERNEL_NODE_PARAMS* p) {
+  return add(node, graph, dependencies, count, [&] { return kernel(*p); });
+}
+CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                              const CUDA_MEMCPY3D* p, CUcontext) {
+  return add(node, graph, dependencies, count, [&] { return copy(*p); });
+}
+CUresult cuGraphAddMemsetNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                              const CUDA_MEMSET_NODE_PARAMS* p, CUcontext) {
+  return add(node, graph, dependencies, count, [&] { return fill(*p); });
+}
+CUresult cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                            const CUDA_HOST_NODE_PARAMS* p) {
+  return add(node, graph, dependencies, count, [&] { return host(*p); });
+}
+CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                                  CUgraph child) {
+  return add(node, graph, dependencies, count, [&] { return child_node(child); });
+}
+CUresult cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count) {
+  return add(node, graph, dependencies, count, [&] { return make_work(EmptyWork{}, current_device()); });
+}
+CUresult cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                                   CUevent event) {
+  return add(node, graph, dependencies, count, [&] { return record(event); });
+}
+CUresult cuGraphAddEventWaitNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+                                 CUevent event) {
+  return add(node, graph, dependencies, count, [&] { return wait(event); });
+}
+
+CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* p) {
+  return get(node, [&](const Node& one) {
+    const cudaKernelNodeParams k = kernel_params(one);
+    *p = {static_cast<CUfunction>(k.func),
+          k.gridDim.x,
+          k.gridDim.y,
+          k.gridDim.z,
+          k.blockDim.x,
+          k.blockDim.y,
+          k.blockDim.z,
+          k.sharedMemBytes,
+          k.kernelParams,
+          nullptr,
+          nullptr,
+          nullptr};
+  });
+}
+CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* p) {
+  return get(node, [&](const Node& one) {
+    const cudaMemsetParams m = fill_params(one);
+    *p = {address(m.dst), m.pitch, m.value, m.elementSize, m.width, m.height};
+  });
+}
+CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS* p) {
+  return get(node, [&](const Node& one) { *p = {work_in<HostWork>(one).function, work_in<HostWork>(one).data}; });
+}
+CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* graph) {
+  return get(node, [&](const Node& one) { *graph = handle_of(*work_in<ChildWork>(one).graph); });
+}
+CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent* event) {
+  return get(node, [&](const Node& one) { *event = work_in<RecordWork>(one).event; });
+}
+CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent* event) {
+  return get(node, [&](const Node& one) { *event = work_in<WaitWork>(one).event; });
+}
+
+CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* p) {
+  return set(node, [&] { return any(*p); });
+}
+CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* p) {
+  return set(node, [&] { return kernel(*p); });
+}
+CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D* p) {
+  return set(node, [&] { return copy(*p); });
+}
+CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* p) {
+  return set(node, [&] { return fill(*p); });
+}
+CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS* p) {
+  return set(node, [&] { return host(*p); });
+}
+CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event) {
+  return set(node, [&] { return record(event); });
+}
+CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event) {
+  return set(node, [&] { return wait(event); });
+}
+CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams* p) {
+  return set(exec, node, [&] { return any(*p); });
+}
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* p) {
+  return set(exec, node, [&] { return kernel(*p); });
+}
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* p, CUcontext) {
+  return set(exec, node, [&] { return copy(*p); });
+}
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* p,
+                                        CUcontext) {
+  return set(exec, node, [&] { return fill(*p); });
+}
+CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS* p) {
+  return set(exec, node, [&] { return host(*p); });
+}
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child) {
+  return set(exec, node, [&] { return child_node(child); });
+}
+CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
+  return set(exec, node, [&] { return record(event); });
+}
+CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
+  return set(exec, node, [&] { return wait(event); });
+}
