@@ -4,8 +4,11 @@
 #include <unordered_set>
 
 #include "core/autograd.h"
+#include "core/ops/compare.h"
 #include "core/ops/concat.h"
 #include "core/ops/norm.h"
+#include "core/ops/sum.h"
+#include "core/ops/where.h"
 #include "core/trace.h"
 #include "kernels/copy.h"
 #include "kernels/optimizer.h"
@@ -175,7 +178,26 @@ Tensor FlatParameters::own_norm(const std::vector<NamedTensor>& parameters) {
 }
 
 Tensor FlatParameters::whole_norm(const std::vector<NamedTensor>& parameters) {
-  return norm_ ? norm_(*this, parameters) : own_norm(parameters);
+  if (!division_.gather) return own_norm(parameters);
+  std::vector<NamedTensor> whole, divided;
+  for (const NamedTensor& parameter : parameters)
+    (division_.is_divided(parameter.tensor) ? divided : whole).push_back(parameter);
+  Tensor norms = division_.gather(own_norm(divided), "gradient norm").flatten();
+  if (!whole.empty()) norms = concat({own_norm(whole), norms}, 0);
+  return norms.numel() == 1 ? norms : norm(norms).reshape({1});
+}
+
+void FlatParameters::set_division(Division division) {
+  division_ = std::move(division);
+  std::vector<float> divided;
+  for (const FlatSlice& slice : slices_) divided.push_back(division_.is_divided(slice.parameter) ? 1 : 0);
+  divided_ = ne(Tensor::from(divided, device()), 0.0);
+}
+
+Tensor FlatParameters::whole_sums(const Tensor& sums) const {
+  if (!division_.gather) return sums;
+  const Tensor all = sum(division_.gather(sums.flatten(), "sums by parameter"), {0}).reshape(sums.sizes());
+  return where(divided_, all, sums);
 }
 
 Tensor clip_grad_norm(const std::vector<NamedTensor>& parameters, double max_norm) {

@@ -72,9 +72,17 @@ class FlatParameters {
   Tensor own_norm(const std::vector<NamedTensor>& parameters);
   /// The same of the whole parameters, where ranks hold parts of them: a collective then.
   Tensor whole_norm(const std::vector<NamedTensor>& parameters);
-  /// How that is computed; FSDP and TensorParallel, whose parts these are, set it.
-  using Norm = std::function<Tensor(FlatParameters&, const std::vector<NamedTensor>&)>;
-  void set_whole_norm(Norm norm) { norm_ = std::move(norm); }
+  /// sums [n, slices] over this rank's elements of each slice become sums over the whole parameters: a collective where
+  /// ranks hold parts of them.
+  Tensor whole_sums(const Tensor& sums) const;
+
+  /// Which parameters are divided among ranks, and how the ranks' numbers meet: own [k] of each of them -> [ranks, k].
+  /// FSDP and TensorParallel, whose parts these are, set it.
+  struct Division {
+    std::function<bool(const Tensor& parameter)> is_divided;
+    std::function<Tensor(const Tensor& own, const char* name)> gather;
+  };
+  void set_division(Division division);
 
   /// The slice's place in `buffer` (of numel() elements: weights, gradients, an optimizer's state), in the parameter's
   /// sizes.
@@ -86,7 +94,8 @@ class FlatParameters {
  private:
   std::vector<FlatSlice> slices_;
   Tensor master_, gradient_, compute_copy_;
-  Norm norm_;  // empty: the parameters are whole
+  Division division_;  // empty: the parameters are whole
+  Tensor divided_;     // of each slice
 };
 
 /// Scales all gradients so that their common 2-norm is at most `max_norm`; returns the norm before (a device scalar; no

@@ -6,6 +6,32 @@
 #include "core/joined.h"
 
 namespace weft {
+namespace {
+
+/// Which dimension of [O, spatial …, C] is where in [O, C, spatial …], and the other way.
+Shape file_order(int64_t rank) {
+  Shape dims{0};
+  for (int64_t d = 1; d < rank; ++d) dims.push_back(d == 1 ? rank - 1 : d - 1);
+  return dims;
+}
+Shape memory_order(int64_t rank) {
+  Shape dims{0};
+  for (int64_t d = 1; d < rank; ++d) dims.push_back(d + 1 == rank ? 1 : d + 1);
+  return dims;
+}
+
+Shape in_order(const Shape& sizes, const Shape& dims) {
+  Shape result;
+  for (const int64_t d : dims) result.push_back(sizes[static_cast<int>(d)]);
+  return result;
+}
+
+}  // namespace
+
+Tensor to_file_order(const Tensor& weight) { return weight.permute(file_order(weight.dim())); }
+Tensor from_file_order(const Tensor& weight) { return weight.permute(memory_order(weight.dim())); }
+Shape to_file_order(const Shape& sizes) { return in_order(sizes, file_order(sizes.rank())); }
+Shape from_file_order(const Shape& sizes) { return in_order(sizes, memory_order(sizes.rank())); }
 
 std::vector<std::string> names_of(const StateDict& dict) {
   constexpr std::string_view kWrapped = "module.";

@@ -40,6 +40,13 @@ struct StateDict {
   }
 };
 
+/// A convolution's weight lies [O, spatial …, C] in memory, and [O, C, spatial …] in files: the one as a view in the
+/// order of the other.
+Tensor to_file_order(const Tensor& weight);
+Tensor from_file_order(const Tensor& weight);
+Shape to_file_order(const Shape& sizes);
+Shape from_file_order(const Shape& sizes);
+
 /// The tensors of a dict by name. A `module.` before all names, as a wrapped PyTorch model writes them, is left out.
 /// Errors: a name that occurs twice.
 std::unordered_map<std::string, Tensor> tensors_by_name(const StateDict& dict);

@@ -113,7 +113,7 @@ std::unordered_map<std::string, int64_t> counts_of(const CheckpointIndex& index)
     for (const CheckpointIndex::Entry& entry : listed.tensors) {
       for (const int64_t size : entry.sizes) WEFT_CHECK(size >= 0, "'", entry.name, "' of ", entry.sizes);
       WEFT_CHECK(is_countable(entry.sizes), "'", entry.name, "' of ", entry.sizes);
-      WEFT_CHECK(!entry.is_ohwi || entry.sizes.rank() == 4, "'", entry.name, "' of ", entry.sizes, " is OHWI");
+      WEFT_CHECK(!entry.is_ohwi || entry.sizes.rank() >= 3, "'", entry.name, "' of ", entry.sizes, " is OHWI");
       counts[part + '/' + entry.name] = entry.sizes.numel();
     }
   return counts;

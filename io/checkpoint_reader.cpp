@@ -177,7 +177,7 @@ std::vector<std::pair<std::string, StateDict>> CheckpointReader::states(const st
     StateDict state{{}, part(name).scalars};
     for (const CheckpointIndex::Entry& entry : part(name).tensors) {
       const Tensor whole = (next++)->values;
-      state.tensors.push_back({entry.name, entry.is_ohwi ? whole.permute({0, 3, 1, 2}) : whole});
+      state.tensors.push_back({entry.name, entry.is_ohwi ? to_file_order(whole) : whole});
     }
     result.emplace_back(name, std::move(state));
   }

@@ -99,8 +99,15 @@ constexpr Entry kTable[] = {
     {.name = "rms_norm_forward", .arithmetic = 5},
     {.name = "rms_norm_backward", .arithmetic = 11},
     {.name = "sgd_step", .updated = 0b11, .arithmetic = 6},         // w, velocity
-    {.name = "adam_step", .updated = 0b111, .arithmetic = 15},      // w, m, v
+    {.name = "adam_step", .updated = 0b1111, .arithmetic = 15},     // w, m, v, largest
     {.name = "adadelta_step", .updated = 0b111, .arithmetic = 15},  // w, square_average, delta_average
+    {.name = "rmsprop_step", .updated = 0b1111, .arithmetic = 12},  // w, square_average, velocity, gradient_average
+    {.name = "adagrad_step", .updated = 0b11, .arithmetic = 8},     // w, sum
+    {.name = "lion_step", .updated = 0b11, .arithmetic = 10},       // w, m
+    {.name = "parameter_squares", .arithmetic = 2},
+    {.name = "lars_step", .updated = 0b11, .arithmetic = 7},         // w, velocity
+    {.name = "lamb_direction", .updated = 0b110, .arithmetic = 15},  // m, v
+    {.name = "lamb_step", .updated = 0b1, .arithmetic = 2},          // w
     {.name = "clip_gradient", .updated = 0b1, .arithmetic = 1},
     {.name = "max_pool2d_forward", .arithmetic = 3},
     {.name = "max_pool2d_backward", .arithmetic = 3},
@@ -113,6 +120,10 @@ constexpr Entry kTable[] = {
     {.name = "random_bernoulli", .arithmetic = 25},
     {.name = "random_permutation", .arithmetic = 40},
     {.name = "dropout", .arithmetic = 25},
+    {.name = "lstm_cell_forward", .updated = 0b100, .arithmetic = 12},  // gates, the largest
+    {.name = "lstm_cell_backward", .updated = 0b10, .arithmetic = 8},   // dc
+    {.name = "gru_cell_forward", .arithmetic = 10},
+    {.name = "gru_cell_backward", .arithmetic = 5},
     {.name = "reduce", .arithmetic = 2},
     {.name = "argmax", .arithmetic = 1},
     {.name = "softmax_forward", .arithmetic = 8},

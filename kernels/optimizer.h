@@ -8,7 +8,7 @@ namespace weft::kernels {
 // bf16 (f64 for f64), compute_copy is none or a bf16 range that receives the new weights rounded. `scalars` is an f32
 // (f64 for f64 w) tensor on the device so that a captured graph sees new values: {lr, step, gradient_scale}; step
 // counts from 1; the gradient is multiplied by gradient_scale first (1 / loss scale, or the clipping factor). Where
-// gradient_scale is 0 or not finite the call changes nothing (a skipped step).
+// gradient_scale is 0 or not finite the call changes nothing (a skipped step). The rules are in optimizer_rules.h.
 
 struct SgdArguments {
   double momentum = 0, dampening = 0, weight_decay = 0;
@@ -26,9 +26,10 @@ struct AdamArguments {
   bool maximize = false;
 };
 
-/// Adam (Kingma and Ba 2015): m, v moving averages of g and g^2; w -= lr mhat / (sqrt(vhat) + eps).
-WEFT_KERNEL(adam_step, const Queue& queue, const View& w, const View& m, const View& v, const View& compute_copy,
-            const View& g, const View& scalars, AdamArguments arguments);
+/// Adam (Kingma and Ba 2015): m, v moving averages of g and g^2; w -= lr mhat / (sqrt(vhat) + eps). `largest`: none, or
+/// the largest v so far, which takes its place (AMSGrad; Reddi et al. 2018).
+WEFT_KERNEL(adam_step, const Queue& queue, const View& w, const View& m, const View& v, const View& largest,
+            const View& compute_copy, const View& g, const View& scalars, AdamArguments arguments);
 
 struct AdadeltaArguments {
   double rho = 0.9, eps = 1e-6, weight_decay = 0;
@@ -39,6 +40,75 @@ struct AdadeltaArguments {
 /// lr d.
 WEFT_KERNEL(adadelta_step, const Queue& queue, const View& w, const View& square_average, const View& delta_average,
             const View& compute_copy, const View& g, const View& scalars, AdadeltaArguments arguments);
+
+struct RmspropArguments {
+  double alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0;
+  bool maximize = false;
+};
+
+/// RMSprop (Hinton 2012, lecture 6e, in PyTorch's form): s = alpha s + (1 - alpha) g^2; d = g / (sqrt(s) + eps); with a
+/// velocity d = v = momentum v + d; w -= lr d. With a gradient_average a (Graves 2013, centred) the root is that of
+/// s - a^2.
+WEFT_KERNEL(rmsprop_step, const Queue& queue, const View& w, const View& square_average, const View& velocity,
+            const View& gradient_average, const View& compute_copy, const View& g, const View& scalars,
+            RmspropArguments arguments);
+
+struct AdagradArguments {
+  double lr_decay = 0, eps = 1e-10, weight_decay = 0;
+  bool maximize = false;
+};
+
+/// Adagrad (Duchi et al. 2011): s += g^2; w -= lr / (1 + (step - 1) lr_decay) g / (sqrt(s) + eps).
+WEFT_KERNEL(adagrad_step, const Queue& queue, const View& w, const View& sum, const View& compute_copy, const View& g,
+            const View& scalars, AdagradArguments arguments);
+
+struct LionArguments {
+  double beta1 = 0.9, beta2 = 0.99, weight_decay = 0;
+  bool maximize = false;
+};
+
+/// Lion (Chen et al. 2023): w -= lr (sign(beta1 m + (1 - beta1) g) + weight_decay w); m = beta2 m + (1 - beta2) g.
+WEFT_KERNEL(lion_step, const Queue& queue, const View& w, const View& m, const View& compute_copy, const View& g,
+            const View& scalars, LionArguments arguments);
+
+// LARS and LAMB look at parameters as a whole. The ranges are whole flat buffers, and `chunks`, i64 [count, 3], says
+// which elements belong to which parameter: {first element, a multiple of 32; first element after it; parameter}, chunk
+// after chunk. What lies in no chunk stays.
+
+/// Elements of a chunk at most: a block's work.
+inline constexpr int64_t kChunkElements = 16384;
+
+/// squares[p] = sum of x^2 over the chunks of parameter p (0 where it has none). `firsts`, i64 [parameters + 1]: the
+/// chunks of p are those from firsts[p] to before firsts[p + 1]. x: f32, bf16 or f64; squares and partial [chunks],
+/// which is scratch: f32 (f64 for f64). The order of the sums depends on the chunks alone.
+WEFT_KERNEL(parameter_squares, const Queue& queue, const View& squares, const View& partial, const View& x,
+            const View& chunks, const View& firsts);
+
+struct LarsArguments {
+  double momentum = 0.9, dampening = 0, weight_decay = 0;
+  bool nesterov = false, maximize = false;
+  double trust = 0.001, eps = 1e-8;
+};
+
+/// sgd_step() on a gradient that is scaled for each parameter: d = trust |w| / (|g| + weight_decay |w| + eps) (g +
+/// weight_decay w) (You et al. 2017); by 1 where w or g is 0, and everywhere if the squares are none.
+WEFT_KERNEL(lars_step, const Queue& queue, const View& w, const View& velocity, const View& compute_copy, const View& g,
+            const View& scalars, const View& chunks, const View& w_squares, const View& g_squares,
+            LarsArguments arguments);
+
+struct LambArguments {
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 0;
+  bool clip_trust = false;  ///< no parameter moves faster than by lr u
+  bool maximize = false;
+};
+
+/// u = mhat / (sqrt(vhat) + eps) + weight_decay w, as adam_step() has them.
+WEFT_KERNEL(lamb_direction, const Queue& queue, const View& u, const View& m, const View& v, const View& w,
+            const View& g, const View& scalars, const View& chunks, LambArguments arguments);
+/// w -= lr |w| / |u| u for each parameter (You et al. 2020); w -= lr u where w or u is 0, and everywhere if the squares
+/// are none.
+WEFT_KERNEL(lamb_step, const Queue& queue, const View& w, const View& compute_copy, const View& u, const View& scalars,
+            const View& chunks, const View& w_squares, const View& u_squares, LambArguments arguments);
 
 /// g *= min(1, max_norm / (norm + 1e-6)): norm is a device scalar (f32, f64 for f64 g).
 WEFT_KERNEL(clip_gradient, const Queue& queue, const View& g, const View& norm, double max_norm);

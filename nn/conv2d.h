@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <vector>
+
 #include "core/ops/conv2d.h"
 #include "nn/init.h"
 #include "nn/module.h"
@@ -12,16 +14,17 @@ struct Conv2dWeights {
   Init init = Init::kaiming_uniform;
 };
 
-/// Of a convolution or a transposed one; `layer` is its name in errors.
-struct Conv2dSizes {
+/// Of a convolution or a transposed one, of one to three dimensions; `layer` is its name in errors.
+struct ConvSizes {
   const char* layer;
   int64_t in, out;
-  Size2d kernel;
+  std::vector<int64_t> kernel;
   int64_t groups, outer, inner;
 };
-/// Checks the sizes of a (transposed) convolution, and gives `weight` its sizes [outer, R, S, inner / groups] and first
-/// values, `bias` [out] too where it has one. Errors: sizes that are not positive, groups that do not divide in and out.
-void make_conv2d_weights(Tensor& weight, Tensor& bias, const Conv2dSizes& sizes, const Conv2dWeights& weights);
+/// Checks the sizes of a (transposed) convolution, and gives `weight` its sizes [outer, kernel …, inner / groups] and
+/// first values, `bias` [out] too where it has one. Errors: sizes that are not positive, groups that do not divide in
+/// and out.
+void make_conv_weights(Tensor& weight, Tensor& bias, const ConvSizes& sizes, const Conv2dWeights& weights);
 
 /// y [N, P, Q, out] = convolution of x [N, H, W, in] with weight [out, R, S, in / groups] (OHWI; files hold OIHW).
 struct Conv2d : Module {

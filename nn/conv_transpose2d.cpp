@@ -6,8 +6,9 @@ namespace weft::nn {
 ConvTranspose2d::ConvTranspose2d(int64_t in, int64_t out, Size2d kernel, ConvTranspose2dOptions geometry,
                                  Conv2dWeights weights)
     : options(geometry) {
-  make_conv2d_weights(weight, bias, {"ConvTranspose2d", in, out, kernel, options.groups, /*outer=*/in, /*inner=*/out},
-                      weights);
+  make_conv_weights(weight, bias,
+                    {"ConvTranspose2d", in, out, {kernel.h, kernel.w}, options.groups, /*outer=*/in, /*inner=*/out},
+                    weights);
 }
 
 Tensor ConvTranspose2d::forward(const Tensor& x) const { return conv_transpose2d(x, weight, bias, options); }

@@ -10,7 +10,7 @@ namespace {
 /// The tensor as files show it: OHWI weights as OIHW views of the same memory.
 Tensor presented(const Tensor& tensor, Layout layout) {
   const Tensor data = tensor.detach();
-  return layout == Layout::ohwi ? data.permute({0, 3, 1, 2}) : data;
+  return layout == Layout::ohwi ? to_file_order(data) : data;
 }
 
 /// Everything that a state dict names, in order.

@@ -15,7 +15,8 @@ class Module;
 /// How a parameter lies in memory, where that differs from what files hold.
 enum class Layout {
   as_stored,
-  ohwi,  ///< a convolution weight [O, R, S, C]: files (and PyTorch) hold [O, C, R, S]
+  ohwi,  ///< a convolution weight [O, R, S, C], or of one or three spatial dimensions: to_file_order() is what files
+         ///< hold
 };
 
 /// Walks the members of a module in the order in which fields() names them. Each derived visitor overrides what it

@@ -12,7 +12,9 @@ Adam::Adam(const std::vector<ParameterGroup>& groups, const AdamOptions& options
     : Adam("Adam", groups, options, /*decoupled=*/false) {}
 
 Adam::Adam(const char* name, const std::vector<ParameterGroup>& groups, const AdamOptions& options, bool decoupled)
-    : Optimizer(name, groups, options.lr, options.weight_decay, {"exp_avg", "exp_avg_sq"}),
+    : Optimizer(name, groups, options.lr, options.weight_decay,
+                options.amsgrad ? std::vector<std::string>{"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}
+                                : std::vector<std::string>{"exp_avg", "exp_avg_sq"}),
       options_(options),
       decoupled_(decoupled) {
   for (const double beta : {options.beta1, options.beta2})
@@ -21,8 +23,8 @@ Adam::Adam(const char* name, const std::vector<ParameterGroup>& groups, const Ad
 }
 
 void Adam::update(const Range& range) {
-  kernels::adam_step(range.w.queue(), range.w, range.states[0], range.states[1], range.compute_copy, range.g,
-                     range.scalars,
+  kernels::adam_step(range.w.queue(), range.w, range.states[0], range.states[1],
+                     options_.amsgrad ? range.states[2] : Tensor(), range.compute_copy, range.g, range.scalars,
                      {.beta1 = options_.beta1,
                       .beta2 = options_.beta2,
                       .eps = options_.eps,
@@ -41,7 +43,8 @@ AdamW::AdamW(const std::vector<ParameterGroup>& groups, const AdamWOptions& opti
             .beta2 = options.beta2,
             .eps = options.eps,
             .weight_decay = options.weight_decay,
-            .maximize = options.maximize},
+            .maximize = options.maximize,
+            .amsgrad = options.amsgrad},
            /*decoupled=*/true) {}
 
 }  // namespace weft::optim

@@ -7,6 +7,7 @@ namespace weft::optim {
 struct AdamOptions {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool maximize = false;
+  bool amsgrad = false;  ///< the largest v so far in v's place: no step grows because v shrank (Reddi et al. 2018)
 };
 
 /// m, v: moving averages of g + weight_decay w and its square, each divided by 1 - beta^step; w -= lr m / (sqrt(v) +
@@ -28,6 +29,7 @@ class Adam : public Optimizer {
 struct AdamWOptions {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 1e-2;
   bool maximize = false;
+  bool amsgrad = false;  ///< the largest v so far in v's place: no step grows because v shrank (Reddi et al. 2018)
 };
 
 /// Adam whose weight decay acts on the weights alone: w -= lr weight_decay w (Loshchilov and Hutter 2019).

@@ -82,17 +82,25 @@ void Optimizer::step() {
   const NoGrad no_grad;
   flat_->check_bound(name_);
   check_no_unclaimed_leaf(name_);
-  const Tensor& gradient = flat_->gradient();
   scalars_.select(1, kStep).add_(one_);
-  for (size_t i = 0; i < groups_.size(); ++i) {
-    for (const FlatRange& range : groups_[i].ranges) {
-      std::vector<Tensor> states;
-      for (const Tensor& state : states_) states.push_back(part(state, range));
-      update({part(flat_->master(), range), part(gradient, range), part(flat_->compute_copy(), range),
-              scalars_.select(0, static_cast<int64_t>(i)), std::move(states), groups_[i].weight_decay});
-    }
-  }
+  update_all();
   on_each_run([flat = flat_] { flat->weights_changed(/*copied=*/true); });
+}
+
+void Optimizer::update_all() {
+  for (int group = 0; group < groups(); ++group)
+    for (const FlatRange& place : groups_[static_cast<size_t>(group)].ranges) update(range(group, place));
+}
+
+Optimizer::Range Optimizer::range(int group, FlatRange place) {
+  std::vector<Tensor> states;
+  for (const Tensor& state : states_) states.push_back(part(state, place));
+  return {part(flat_->master(), place),
+          part(flat_->gradient(), place),
+          part(flat_->compute_copy(), place),
+          scalars_.select(0, group),
+          std::move(states),
+          groups_[static_cast<size_t>(group)].weight_decay};
 }
 
 StateDict Optimizer::state_dict() const {

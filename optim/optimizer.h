@@ -69,9 +69,17 @@ class Optimizer {
   /// `states`: the names of the per-element buffers that the update rule keeps.
   Optimizer(const char* name, const std::vector<ParameterGroup>& groups, double lr, double weight_decay,
             std::vector<std::string> states);
-  virtual void update(const Range& range) = 0;
+  /// What a step does. A rule on single elements overrides update(), which gets each range of each group; one that
+  /// needs more than a range overrides update_all().
+  virtual void update_all();
+  virtual void update(const Range&) {}
+  /// The flat buffers from end to end, with what belongs to a group.
+  Range whole_range(int group) { return range(group, {0, flat_->numel()}); }
+  /// What a state begins with, unless that is 0.
+  void fill_state(size_t state, double value) { states_.at(state).fill_(value); }
 
  private:
+  Range range(int group, FlatRange place);
   struct Group {
     std::vector<NamedTensor> parameters;
     std::vector<FlatRange> ranges;

@@ -35,6 +35,23 @@ double MultiStepSchedule::lr(int64_t step, double base) const {
   return base * std::pow(gamma_, static_cast<double>(passed));
 }
 
+double ExponentialSchedule::lr(int64_t step, double base) const {
+  return base * std::pow(gamma_, static_cast<double>(step));
+}
+
+PolynomialSchedule::PolynomialSchedule(int64_t steps, double power) : steps_(steps), power_(power) {
+  WEFT_CHECK(steps >= 1, "PolynomialSchedule: expected at least 1 step, got ", steps);
+}
+
+double PolynomialSchedule::lr(int64_t step, double base) const {
+  const double left = 1 - static_cast<double>(std::min(step, steps_)) / static_cast<double>(steps_);
+  return base * std::pow(left, power_);
+}
+
+LambdaSchedule::LambdaSchedule(std::function<double(int64_t step)> factor) : factor_(std::move(factor)) {
+  WEFT_CHECK(factor_, "LambdaSchedule: expected a function of the step, got none");
+}
+
 LinearSchedule::LinearSchedule(int64_t steps, LinearScheduleOptions options) : steps_(steps), options_(options) {
   WEFT_CHECK(steps >= 1, "LinearSchedule: expected at least 1 step, got ", steps);
 }
@@ -54,8 +71,8 @@ double CosineSchedule::lr(int64_t step, double base) const {
 }
 
 CosineRestarts::CosineRestarts(int64_t steps, int64_t factor, double end) : steps_(steps), factor_(factor), end_(end) {
-  WEFT_CHECK(steps >= 1 && factor >= 1, "CosineRestarts: expected at least 1 step and a factor of at least 1, got ", steps,
-             " and ", factor);
+  WEFT_CHECK(steps >= 1 && factor >= 1, "CosineRestarts: expected at least 1 step and a factor of at least 1, got ",
+             steps, " and ", factor);
 }
 
 double CosineRestarts::lr(int64_t step, double base) const {

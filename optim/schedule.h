@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -39,6 +40,39 @@ class MultiStepSchedule : public Schedule {
  private:
   std::vector<int64_t> milestones_;
   double gamma_;
+};
+
+/// lr = base gamma^step.
+class ExponentialSchedule : public Schedule {
+ public:
+  explicit ExponentialSchedule(double gamma) : gamma_(gamma) {}
+  double lr(int64_t step, double base) const override;
+
+ private:
+  double gamma_;
+};
+
+/// lr = base (1 - min(step, steps) / steps)^power (PyTorch's PolynomialLR).
+class PolynomialSchedule : public Schedule {
+ public:
+  /// Errors: steps below 1.
+  explicit PolynomialSchedule(int64_t steps, double power = 1);
+  double lr(int64_t step, double base) const override;
+
+ private:
+  int64_t steps_;
+  double power_;
+};
+
+/// lr = base factor(step): any function of the step (PyTorch's LambdaLR).
+class LambdaSchedule : public Schedule {
+ public:
+  /// Errors: no function.
+  explicit LambdaSchedule(std::function<double(int64_t step)> factor);
+  double lr(int64_t step, double base) const override { return base * factor_(step); }
+
+ private:
+  std::function<double(int64_t step)> factor_;
 };
 
 struct LinearScheduleOptions {

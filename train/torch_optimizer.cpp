@@ -16,10 +16,10 @@ class Convolutions : public nn::Visitor {
   explicit Convolutions(nn::Module& model) { model.fields(*this); }
 
   Tensor to_file(const std::string& name, const Tensor& ohwi) const {
-    return names_.contains(name) ? ohwi.permute({0, 3, 1, 2}) : ohwi;
+    return names_.contains(name) ? to_file_order(ohwi) : ohwi;
   }
   Tensor from_file(const std::string& name, const Tensor& oihw) const {
-    return names_.contains(name) && oihw.dim() == 4 ? oihw.permute({0, 2, 3, 1}) : oihw;
+    return names_.contains(name) && oihw.dim() >= 3 ? from_file_order(oihw) : oihw;
   }
 
  protected:
@@ -44,7 +44,7 @@ Dict torch_options(const optim::AdamOptions& options) {
   return {{"betas", {TorchObject::Tuple{{{options.beta1}, {options.beta2}}}}},
           {"eps", {options.eps}},
           {"weight_decay", {options.weight_decay}},
-          {"amsgrad", {false}},
+          {"amsgrad", {options.amsgrad}},
           {"maximize", {options.maximize}},
           {"foreach", {}},
           {"capturable", {false}},

@@ -9,7 +9,12 @@
 #include "nn/models/make_model.h"
 #include "nn/summary.h"
 #include "optim/adadelta.h"
+#include "optim/adagrad.h"
 #include "optim/adam.h"
+#include "optim/lamb.h"
+#include "optim/lars.h"
+#include "optim/lion.h"
+#include "optim/rmsprop.h"
 #include "optim/schedule.h"
 #include "optim/sgd.h"
 #include "train/engine.h"
@@ -144,21 +149,34 @@ void Experiment::make_model() {
 std::unique_ptr<optim::Optimizer> Experiment::make_optimizer() const {
   const auto parameters = strategy->parameters();
   const Options& o = options;
+  const double lr = o.lr, weight_decay = o.weight_decay;
   std::unique_ptr<optim::Optimizer> optimizer;
   if (o.optimizer == "sgd")
     optimizer = std::make_unique<optim::SGD>(
         parameters,
-        optim::SgdOptions{
-            .lr = o.lr, .momentum = o.momentum, .nesterov = o.momentum > 0, .weight_decay = o.weight_decay});
+        optim::SgdOptions{.lr = lr, .momentum = o.momentum, .nesterov = o.momentum > 0, .weight_decay = weight_decay});
   else if (o.optimizer == "adam")
-    optimizer =
-        std::make_unique<optim::Adam>(parameters, optim::AdamOptions{.lr = o.lr, .weight_decay = o.weight_decay});
+    optimizer = std::make_unique<optim::Adam>(parameters, optim::AdamOptions{.lr = lr, .weight_decay = weight_decay});
   else if (o.optimizer == "adamw")
+    optimizer = std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions{.lr = lr, .weight_decay = weight_decay});
+  else if (o.optimizer == "rmsprop")
+    optimizer = std::make_unique<optim::RMSprop>(
+        parameters, optim::RMSpropOptions{.lr = lr, .weight_decay = weight_decay, .momentum = o.momentum});
+  else if (o.optimizer == "adagrad")
     optimizer =
-        std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions{.lr = o.lr, .weight_decay = o.weight_decay});
+        std::make_unique<optim::Adagrad>(parameters, optim::AdagradOptions{.lr = lr, .weight_decay = weight_decay});
+  else if (o.optimizer == "lion")
+    optimizer = std::make_unique<optim::Lion>(parameters, optim::LionOptions{.lr = lr, .weight_decay = weight_decay});
+  else if (o.optimizer == "lars")
+    optimizer = std::make_unique<optim::LARS>(
+        optim::without_decay_on_vectors(parameters),
+        optim::LarsOptions{.lr = lr, .momentum = o.momentum, .weight_decay = weight_decay});
+  else if (o.optimizer == "lamb")
+    optimizer = std::make_unique<optim::LAMB>(optim::without_decay_on_vectors(parameters),
+                                              optim::LambOptions{.lr = lr, .weight_decay = weight_decay});
   else
-    optimizer = std::make_unique<optim::Adadelta>(parameters,
-                                                  optim::AdadeltaOptions{.lr = o.lr, .weight_decay = o.weight_decay});
+    optimizer =
+        std::make_unique<optim::Adadelta>(parameters, optim::AdadeltaOptions{.lr = lr, .weight_decay = weight_decay});
   if (precision == DType::bf16 && !strategy->is_sharded()) optimizer->flat()->keep_compute_copy(precision);
   return optimizer;
 }
@@ -173,6 +191,8 @@ optim::SchedulePtr Experiment::make_schedule() const {
   optim::SchedulePtr main;
   if (o.schedule == "cosine") {
     main = std::make_shared<optim::CosineSchedule>(std::max<int64_t>(total - warmup, 1));
+  } else if (o.schedule == "polynomial") {
+    main = std::make_shared<optim::PolynomialSchedule>(std::max<int64_t>(total - warmup, 1), o.power);
   } else if (o.schedule == "step") {
     std::vector<int64_t> milestones;
     for (const double share : o.milestones)

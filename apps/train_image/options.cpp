@@ -52,13 +52,17 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("batch-size", o.batch_size, "images per step of each rank; on N ranks a step sees N times as many",
             {.min = 1, .max = 1e6});
   flags.add("lr", o.lr, "peak learning rate", {.min = 0});
-  flags.add_choice("optimizer", o.optimizer, {"sgd", "adam", "adamw", "adadelta"},
-                   "how weights are updated (sgd: Nesterov momentum)");
-  flags.add("momentum", o.momentum, "of sgd", {.min = 0, .max = 1});
+  flags.add_choice("optimizer", o.optimizer,
+                   {"sgd", "adam", "adamw", "adadelta", "rmsprop", "adagrad", "lion", "lars", "lamb"},
+                   "how weights are updated (sgd: Nesterov momentum; lars, lamb: for large batches, each parameter by "
+                   "its norm, those that do not decay as by sgd and adamw)");
+  flags.add("momentum", o.momentum, "of sgd, lars and rmsprop", {.min = 0, .max = 1});
   flags.add_choice(
-      "schedule", o.schedule, {"constant", "cosine", "step", "onecycle"},
-      "of the learning rate, after the warm-up; cosine falls to 0, step multiplies by 0.1 at --milestones");
+      "schedule", o.schedule, {"constant", "cosine", "step", "polynomial", "onecycle"},
+      "of the learning rate, after the warm-up; cosine and polynomial (see --power) fall to 0, step multiplies by 0.1 at "
+      "--milestones");
   flags.add("milestones", o.milestones, 0, "shares of the run at which --schedule step lowers the rate");
+  flags.add("power", o.power, "of --schedule polynomial: lr (1 - share of the run)^power", {.min = 0});
   flags.add("warmup", o.warmup, "epochs of linear warm-up", {.min = 0});
   flags.add("weight-decay", o.weight_decay, "L2 (adamw: decoupled)", {.min = 0});
   flags.add("label-smoothing", o.label_smoothing, "share of the target spread over all classes", {.min = 0, .max = 1});

@@ -21,6 +21,7 @@ struct Options {
   double momentum = 0.9;
   std::string schedule = "cosine";
   std::vector<double> milestones{0.5, 0.75};
+  double power = 2;
   double warmup = 0;
   double weight_decay = 5e-4;
   double label_smoothing = 0;

@@ -3,8 +3,17 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
+#include "core/ops/add.h"
+#include "core/ops/affine.h"
+#include "core/ops/compare.h"
 #include "core/ops/div.h"
+#include "core/ops/gather.h"
+#include "core/ops/index_select.h"
+#include "core/ops/log_softmax.h"
+#include "core/ops/mul.h"
 #include "core/ops/sum.h"
+#include "core/ops/unary.h"
+#include "core/ops/where.h"
 #include "core/trace.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/wrong_index.h"
@@ -45,6 +54,29 @@ void check_classes(const Tensor& target, const Tensor& logits, int64_t ignore_in
                                    logits.device()));
 }
 
+/// With a weight per class. x [N, C], t classes [N] or probabilities [N, C] of x's dtype; the losses [N], and [N] what
+/// the mean divides by.
+std::pair<Tensor, Tensor> weighted(const Tensor& x, const Tensor& t, const Tensor& weight,
+                                   const CrossEntropyOptions& options) {
+  const int64_t C = x.size(1);
+  WEFT_CHECK(weight.is_floating() && weight.sizes() == Shape{C} && weight.device() == x.device(),
+             "cross_entropy: expected a weight per class, [", C, "] on ", x.device(), ", got ", weight);
+  const Tensor wide = x.dtype() == DType::f64 ? x : x.to(DType::f32);
+  const Tensor w = weight.to(wide.dtype());
+  const Tensor losses = mul(neg(log_softmax(wide)), w);  // of each class
+  const double kept = 1 - options.label_smoothing, spread = options.label_smoothing / static_cast<double>(C);
+  if (t.is_floating()) {
+    const Tensor target = affine(t.to(wide.dtype()), kept, spread);
+    return {sum(mul(losses, target), {1}), Tensor::ones({x.size(0)}, wide.dtype(), x.device())};
+  }
+  const Tensor counts = ne(t, static_cast<double>(options.ignore_index));
+  const Tensor row = where(counts, t, 0.0).unsqueeze(1);
+  Tensor loss = affine(gather(losses, 1, row).squeeze(1), kept, 0);
+  if (spread != 0) loss = add(loss, affine(sum(losses, {1}), spread, 0));
+  const Tensor of_rows = index_select(w, 0, row.flatten());
+  return {where(counts, loss, 0.0), where(counts, of_rows, 0.0)};
+}
+
 }  // namespace
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options) {
@@ -63,6 +95,14 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
                              : target.to(DType::i64).reshape({N}).contiguous();
   }
   if (!t.is_floating()) check_classes(t, x, options.ignore_index);
+
+  if (options.weight.defined()) {
+    const auto [losses, divisors] = weighted(x, t, options.weight, options);
+    Shape rows;
+    for (int d = 0; d + 1 < logits.dim(); ++d) rows.push_back(logits.size(d));
+    if (options.reduction == Reduction::none) return losses.reshape(rows);
+    return options.reduction == Reduction::sum ? sum(losses) : div(sum(losses), sum(divisors));
+  }
 
   const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
   const Tensor loss = Tensor::empty({N}, dtype, x.device()), weight = empty_like(loss);

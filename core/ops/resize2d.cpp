@@ -37,6 +37,7 @@ std::vector<double> weights_of(int64_t out, int64_t in, double step, const Resiz
   for (int64_t i = 0; i < out; ++i) {
     double* const row = weights.data() + i * in;
     double centre = (static_cast<double>(i) + 0.5) * step - 0.5;
+    if (options.align_corners) centre = out > 1 ? static_cast<double>(i * (in - 1)) / static_cast<double>(out - 1) : 0;
     if (!is_cubic && !options.antialias) centre = std::max(centre, 0.0);
     const auto first = static_cast<int64_t>(std::ceil(centre - reach)),
                last = static_cast<int64_t>(std::floor(centre + reach));
@@ -52,7 +53,18 @@ std::vector<double> weights_of(int64_t out, int64_t in, double step, const Resiz
   return weights;
 }
 
+/// One old pixel for each new one.
+std::vector<double> nearest_weights(int64_t out, int64_t in, double scale) {
+  std::vector<double> weights(static_cast<size_t>(out * in));
+  for (int64_t i = 0; i < out; ++i) {
+    const int64_t pixel = scale > 0 ? static_cast<int64_t>(static_cast<double>(i) / scale) : i * in / out;
+    weights[static_cast<size_t>(i * in + std::min(pixel, in - 1))] = 1;
+  }
+  return weights;
+}
+
 Tensor matrix(int64_t out, int64_t in, double scale, const Resize2dOptions& options) {
+  if (options.interpolation == Interpolation::nearest) return Tensor::from(nearest_weights(out, in, scale), {out, in});
   const double step = scale > 0 ? 1 / scale : static_cast<double>(in) / static_cast<double>(out);
   return Tensor::from(weights_of(out, in, step, options), {out, in});
 }
@@ -68,6 +80,9 @@ Resize2dWeights resize2d_weights(Size2d from, Size2d to, const Resize2dOptions& 
   WEFT_CHECK(from.h >= 1 && from.w >= 1 && to.h >= 1 && to.w >= 1, "resize2d: expected sizes of at least 1, got ",
              from.h, " x ", from.w, " to ", to.h, " x ", to.w);
   WEFT_CHECK(is_floating(dtype), "resize2d: expected a floating dtype, got ", dtype);
+  WEFT_CHECK(
+      int{options.interpolation == Interpolation::nearest} + int{options.antialias} + int{options.align_corners} <= 1,
+      "resize2d: nearest, antialias and align_corners exclude each other");
   const auto placed = [&](const Tensor& weights) { return weights.to(dtype).to(device); };
   return {placed(matrix(to.h, from.h, options.scale_h, options)),
           placed(matrix(to.w, from.w, options.scale_w, options))};

@@ -5,12 +5,13 @@
 
 namespace weft {
 
-enum class Interpolation { bilinear, bicubic };
+enum class Interpolation { nearest, bilinear, bicubic };
 
 struct Resize2dOptions {
   Interpolation interpolation = Interpolation::bilinear;
   bool antialias =
       false;  ///< shrinking averages over all pixels under the filter, which is Keys' with a = -0.5 for bicubic
+  bool align_corners = false;       ///< the centres of the corner pixels meet, not the corners of the images
   double scale_h = 0, scale_w = 0;  ///< new size over old one as the coordinates are computed; 0: of the sizes
 };
 
@@ -25,9 +26,10 @@ struct Resize2dWeights {
 Resize2dWeights resize2d_weights(Size2d from, Size2d to, const Resize2dOptions& options = {}, DType dtype = DType::f32,
                                  Device device = {});
 
-/// x [N, H, W, C] resized, pixel centres at half integers. As PyTorch's interpolate with align_corners = False: without
-/// antialias, bicubic is Keys' kernel with a = -0.75 and pixels outside repeat the edge. Not under autocast. Errors:
-/// not floating [N, H, W, C], weights of other sizes, dtype or device.
+/// x [N, H, W, C] resized, pixel centres at half integers. As PyTorch's interpolate: nearest takes pixel floor(i old /
+/// new); without antialias, bicubic is Keys' kernel with a = -0.75 and pixels outside repeat the edge. Not under
+/// autocast. Errors: not floating [N, H, W, C], weights of other sizes, dtype or device; antialias or align_corners
+/// with nearest, both at once.
 Tensor resize2d(const Tensor& x, const Resize2dWeights& weights);
 /// The same with weights made for this call.
 Tensor resize2d(const Tensor& x, Size2d size, const Resize2dOptions& options = {});

@@ -106,13 +106,14 @@ void FSDP::make_flat(const std::vector<std::unique_ptr<FsdpUnit>>& units) {
     }
   if (slices.empty()) return;
   flat_ = FlatParameters::of(slices, numel);
-  flat_->set_whole_norm([group = shard_group_](FlatParameters& flat, const std::vector<NamedTensor>& parameters) {
-    const Tensor own = flat.own_norm(parameters);
-    if (group->size() == 1) return own;
-    const Tensor norms = Tensor::empty({group->size()}, own.dtype(), own.device());
-    group->all_gather(norms, own, {.name = "gradient norm", .scale = {}})->wait();
-    return norm(norms).reshape({1});
-  });
+  flat_->set_division({.is_divided = [](const Tensor&) { return true; },
+                       .gather =
+                           [group = shard_group_](const Tensor& own, const char* name) {
+                             const Tensor all = Tensor::empty({group->size(), own.numel()}, own.dtype(), own.device());
+                             if (group->size() == 1) return own.reshape(all.sizes());
+                             group->all_gather(all, own, {.name = name, .scale = {}})->wait();
+                             return all;
+                           }});
   const Tensor gradient = flat_->gradient();
   flat_->zero_grad();
   for (const auto& [shard, offset] : places) shard->set_master(flat_->master().slice(0, offset, shard->shard_numel()));

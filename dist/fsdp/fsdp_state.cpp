@@ -27,7 +27,7 @@ Tensor on_host(const Tensor& whole, const ShardedParameter& p) {
 bool receives(FSDP& fsdp, Receivers receivers) { return receivers == Receivers::all || fsdp.group()->rank() == 0; }
 
 Tensor presented(const Tensor& tensor, nn::Layout layout) {
-  return layout == nn::Layout::ohwi ? tensor.permute({0, 3, 1, 2}) : tensor;
+  return layout == nn::Layout::ohwi ? to_file_order(tensor) : tensor;
 }
 
 /// The names of a model's state dict, for a model without parameter memory.
@@ -60,9 +60,9 @@ struct Targets : nn::Visitor {
 
   void parameter(const std::string& path, Tensor& tensor, nn::Layout layout) override {
     Shape sizes = tensor.sizes();
-    if (layout == nn::Layout::ohwi) sizes = Shape{sizes[0], sizes[3], sizes[1], sizes[2]};
+    if (layout == nn::Layout::ohwi) sizes = to_file_order(sizes);
     found.push_back({path, sizes, false, [take = parameters.at(tensor.impl()), layout](const Tensor& given) {
-                       take(layout == nn::Layout::ohwi ? given.permute({0, 2, 3, 1}) : given);
+                       take(layout == nn::Layout::ohwi ? from_file_order(given) : given);
                      }});
   }
   void buffer_at(const std::string& path, Tensor& tensor) override {

@@ -13,12 +13,11 @@ using Entry = CheckpointIndex::Entry;
 
 /// A checkpoint of a whole model has convolution weights as its state dict shows them, OIHW; a piece of one is OHWI.
 bool is_turned(const Entry& entry, const TensorPiece& piece) {
-  return piece.layout == nn::Layout::ohwi && !entry.is_ohwi && entry.sizes.rank() == 4;
+  return piece.layout == nn::Layout::ohwi && !entry.is_ohwi && entry.sizes.rank() >= 3;
 }
 
 Shape sizes_for(const Entry& entry, const TensorPiece& piece) {
-  const Shape& s = entry.sizes;
-  return is_turned(entry, piece) ? Shape{s[0], s[2], s[3], s[1]} : s;
+  return is_turned(entry, piece) ? from_file_order(entry.sizes) : entry.sizes;
 }
 
 std::unordered_map<std::string, const Entry*> by_name(const CheckpointIndex::Part& part) {
@@ -67,7 +66,7 @@ void ShardedCheckpoint::load(const std::vector<std::pair<std::string, ShardedSta
       const Tensor values = (got++)->values;
       const int64_t count = piece.values.numel();
       if (is_turned(*saved.at(piece.name), piece))
-        piece.values.copy_(values.permute({0, 2, 3, 1}).contiguous().flatten().slice(0, piece.begin, count));
+        piece.values.copy_(from_file_order(values).contiguous().flatten().slice(0, piece.begin, count));
       if (piece.counter) *piece.counter = static_cast<int64_t>(piece.values.item());
     }
     state->scalars = reader_.part(name).scalars;

@@ -29,19 +29,15 @@ TensorParallel::TensorParallel(std::shared_ptr<nn::Module> model, Grid grid, Ddp
   std::unordered_set<const TensorImpl*> whole;
   for (const NamedTensor& parameter : trained())
     if (partition(parameter.name).is_whole()) whole.insert(parameter.tensor.impl());
-  FlatParameters::of(trained())->set_whole_norm(
-      [whole, group = grid_.model()](FlatParameters& flat, const std::vector<NamedTensor>& parameters) {
-        std::vector<NamedTensor> parts[2];
-        for (const NamedTensor& parameter : parameters)
-          parts[whole.contains(parameter.tensor.impl()) ? 0 : 1].push_back(parameter);
-        Tensor of_divided = flat.own_norm(parts[1]);
-        if (const int n = group->size(); n > 1) {
-          const Tensor all = Tensor::empty({n}, of_divided.dtype(), of_divided.device());
-          group->all_gather(all, of_divided, {.name = "gradient norm", .scale = {}, .at_once = true})->wait();
-          of_divided = all;
-        }
-        return norm(concat({flat.own_norm(parts[0]), of_divided}, 0)).reshape({1});
-      });
+  FlatParameters::of(trained())->set_division(
+      {.is_divided = [whole](const Tensor& parameter) { return !whole.contains(parameter.impl()); },
+       .gather =
+           [group = grid_.model()](const Tensor& own, const char* name) {
+             const Tensor all = Tensor::empty({group->size(), own.numel()}, own.dtype(), own.device());
+             if (group->size() == 1) return own.reshape(all.sizes());
+             group->all_gather(all, own, {.name = name, .scale = {}, .at_once = true})->wait();
+             return all;
+           }});
 }
 
 void TensorParallel::find_partitions() {

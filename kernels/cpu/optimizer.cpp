@@ -4,42 +4,43 @@
 #include <cmath>
 
 #include "kernels/cpu/parallel.h"
+#include "kernels/optimizer_rules.h"
 
 namespace weft::kernels::cpu {
 namespace {
 
-/// The device scalars that every rule reads.
-template <class S>
-struct Step {
-  S lr, step, scale;
-  bool skipped() const { return scale == 0 || !std::isfinite(scale); }
+constexpr int64_t kBlock = 1024;  // elements whose new weights are still in the cache when they are rounded
+
+/// The tensors of a step. States are none from the rule's kStates on.
+struct Tensors {
+  const View &w, &one, &two, &three, &compute_copy, &g, &scalars;
 };
 
-template <class S>
-Step<S> read_scalars(const View& scalars) {
-  const S* values = scalars.as<S>();
-  return {values[0], values[1], values[2]};
-}
-
-/// Calls rule(i, g) for each element, with g scaled (and negated to maximise), and lets it return the new weight.
+/// Elements begin to before end. `rule` is prepared.
 template <class S, class G, class Rule>
-void update_range(const View& w, const View& compute_copy, const View& g, const Step<S>& step, bool maximize,
-                  const Rule& rule) {
-  S* weight = w.as<S>();
-  const G* gradient = g.as<G>();
-  bf16* copy = compute_copy ? compute_copy.as<bf16>() : nullptr;
-  const S factor = maximize ? -step.scale : step.scale;
-  parallel_for(w.numel(), 4, [&](int64_t begin, int64_t end) {
-    if (copy) {
-      for (int64_t i = begin; i < end; ++i) {
-        weight[i] = rule(i, weight[i], static_cast<S>(gradient[i]) * factor);
-        copy[i] = static_cast<bf16>(static_cast<float>(weight[i]));
-      }
-    } else {
+void update_run(const Tensors& t, const OptimizerStep<S>& step, const Rule& rule, int64_t begin, int64_t end) {
+  const auto state = [](const View& view) { return view ? view.as<S>() : nullptr; };
+  S *w = t.w.as<S>(), *one = state(t.one), *two = state(t.two), *three = state(t.three);
+  const G* g = t.g.as<G>();
+  bf16* copy = t.compute_copy ? t.compute_copy.as<bf16>() : nullptr;
+  const S factor = Rule::kScalesGradient ? step.scale : S(1);
+  for (; begin < end; begin += kBlock) {
+    const int64_t stop = std::min(end, begin + kBlock);
 #pragma omp simd
-      for (int64_t i = begin; i < end; ++i) weight[i] = rule(i, weight[i], static_cast<S>(gradient[i]) * factor);
+    for (int64_t i = begin; i < stop; ++i) {
+      S weight = w[i], first = S(0), second = S(0), third = S(0);
+      if constexpr (Rule::kStates > 0) first = one[i];
+      if constexpr (Rule::kStates > 1) second = two[i];
+      if constexpr (Rule::kStates > 2) third = three[i];
+      rule.update(step, weight, first, second, third, static_cast<S>(g[i]) * factor);
+      if constexpr (Rule::kWritesWeights) w[i] = weight;
+      if constexpr (Rule::kStates > 0) one[i] = first;
+      if constexpr (Rule::kStates > 1) two[i] = second;
+      if constexpr (Rule::kStates > 2) three[i] = third;
     }
-  });
+    if (copy)
+      for (int64_t i = begin; i < stop; ++i) copy[i] = static_cast<bf16>(static_cast<float>(w[i]));
+  }
 }
 
 /// Calls body with S, the weights' type, and G, the gradients'.
@@ -56,76 +57,137 @@ void with_types(const char* op, const View& w, const View& g, Body&& body) {
   });
 }
 
+/// One step of a rule over all elements; `make.operator()<S>()` makes the rule.
+template <class Make>
+void launch(const char* op, const Tensors& t, bool maximize, const Make& make) {
+  with_types(op, t.w, t.g, [&]<class S, class G>() {
+    const auto step = OptimizerStep<S>::read(t.scalars.as<S>(), maximize);
+    if (step.skipped) return;
+    auto rule = make.template operator()<S>();
+    rule.template prepare<double>(step);
+    parallel_for(t.w.numel(), 4, [&](int64_t begin, int64_t end) { update_run<S, G>(t, step, rule, begin, end); });
+  });
+}
+
+/// The same chunk by chunk, where a rule moves each parameter by its norms.
+template <class Make>
+void launch_by_parameter(const char* op, const Tensors& t, bool maximize, const View& chunks, const View& w_squares,
+                         const View& u_squares, const Make& make) {
+  with_types(op, t.w, t.g, [&]<class S, class G>() {
+    const auto step = OptimizerStep<S>::read(t.scalars.as<S>(), maximize);
+    if (step.skipped) return;
+    auto prepared = make.template operator()<S>();
+    prepared.template prepare<double>(step);
+    const int64_t* chunk = chunks.as<int64_t>();
+    parallel_for(chunks.sizes[0], kChunkElements, [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) {
+        auto rule = prepared;
+        const int64_t parameter = chunk[3 * c + 2];
+        if (w_squares) rule.trust_in(step, w_squares.as<S>()[parameter], u_squares.as<S>()[parameter]);
+        update_run<S, G>(t, step, rule, chunk[3 * c], chunk[3 * c + 1]);
+      }
+    });
+  });
+}
+
+const View kNone = View::none();
+
 }  // namespace
 
 void sgd_step(const Queue&, const View& w, const View& velocity, const View& compute_copy, const View& g,
               const View& scalars, SgdArguments arguments) {
-  with_types("sgd_step", w, g, [&]<class S, class G>() {
-    const Step<S> step = read_scalars<S>(scalars);
-    if (step.skipped()) return;
-    const S lr = step.lr, decay = static_cast<S>(arguments.weight_decay);
-    if (!velocity) {
-      update_range<S, G>(w, compute_copy, g, step, arguments.maximize,
-                         [=](int64_t, S weight, S gradient) { return weight - lr * (gradient + decay * weight); });
-      return;
-    }
-    S* v = velocity.as<S>();
-    const bool first = step.step == 1;
-    const S momentum = first ? S(0) : static_cast<S>(arguments.momentum);
-    const S fresh = first ? S(1) : static_cast<S>(1 - arguments.dampening);
-    const S ahead = arguments.nesterov ? static_cast<S>(arguments.momentum) : S(0),
-            direct = arguments.nesterov ? S(1) : S(0);
-    const S along = arguments.nesterov ? ahead : S(1);
-    update_range<S, G>(w, compute_copy, g, step, arguments.maximize, [=](int64_t i, S weight, S gradient) {
-      const S d = gradient + decay * weight;
-      const S moved = (first ? S(0) : momentum * v[i]) + fresh * d;
-      v[i] = moved;
-      return weight - lr * (direct * d + along * moved);
-    });
-  });
+  const Tensors t{w, velocity, kNone, kNone, compute_copy, g, scalars};
+  if (velocity)
+    launch("sgd_step", t, arguments.maximize, [&]<class S>() { return SgdRule<S>(arguments); });
+  else
+    launch("sgd_step", t, arguments.maximize, [&]<class S>() { return PlainSgdRule<S>(arguments); });
 }
 
-void adam_step(const Queue&, const View& w, const View& m, const View& v, const View& compute_copy, const View& g,
-               const View& scalars, AdamArguments arguments) {
-  with_types("adam_step", w, g, [&]<class S, class G>() {
-    const Step<S> step = read_scalars<S>(scalars);
-    if (step.skipped()) return;
-    const S beta1 = static_cast<S>(arguments.beta1), beta2 = static_cast<S>(arguments.beta2);
-    const S keep1 = static_cast<S>(1 - arguments.beta1), keep2 = static_cast<S>(1 - arguments.beta2);
-    const double count = static_cast<double>(step.step);
-    const S rate = static_cast<S>(static_cast<double>(step.lr) / (1 - std::pow(arguments.beta1, count)));
-    const S correction = static_cast<S>(1 / std::sqrt(1 - std::pow(arguments.beta2, count)));
-    const S eps = static_cast<S>(arguments.eps);
-    const S decay = arguments.decoupled ? S(0) : static_cast<S>(arguments.weight_decay);
-    const S shrink = arguments.decoupled ? S(1) - step.lr * static_cast<S>(arguments.weight_decay) : S(1);
-    S *first = m.as<S>(), *second = v.as<S>();
-    update_range<S, G>(w, compute_copy, g, step, arguments.maximize, [=](int64_t i, S weight, S gradient) {
-      const S d = gradient + decay * weight;
-      const S mean = beta1 * first[i] + keep1 * d, square = beta2 * second[i] + keep2 * d * d;
-      first[i] = mean;
-      second[i] = square;
-      return weight * shrink - rate * mean / (std::sqrt(square) * correction + eps);
-    });
-  });
+void adam_step(const Queue&, const View& w, const View& m, const View& v, const View& largest, const View& compute_copy,
+               const View& g, const View& scalars, AdamArguments arguments) {
+  const Tensors t{w, m, v, largest, compute_copy, g, scalars};
+  if (largest)
+    launch("adam_step", t, arguments.maximize, [&]<class S>() { return AdamRule<S, true>(arguments); });
+  else
+    launch("adam_step", t, arguments.maximize, [&]<class S>() { return AdamRule<S>(arguments); });
 }
 
 void adadelta_step(const Queue&, const View& w, const View& square_average, const View& delta_average,
                    const View& compute_copy, const View& g, const View& scalars, AdadeltaArguments arguments) {
-  with_types("adadelta_step", w, g, [&]<class S, class G>() {
-    const Step<S> step = read_scalars<S>(scalars);
-    if (step.skipped()) return;
-    const S rho = static_cast<S>(arguments.rho), fresh = static_cast<S>(1 - arguments.rho);
-    const S eps = static_cast<S>(arguments.eps), decay = static_cast<S>(arguments.weight_decay), lr = step.lr;
-    S *squares = square_average.as<S>(), *deltas = delta_average.as<S>();
-    update_range<S, G>(w, compute_copy, g, step, arguments.maximize, [=](int64_t i, S weight, S gradient) {
-      const S d = gradient + decay * weight;
-      const S square = rho * squares[i] + fresh * d * d;
-      const S delta = std::sqrt(deltas[i] + eps) / std::sqrt(square + eps) * d;
-      squares[i] = square;
-      deltas[i] = rho * deltas[i] + fresh * delta * delta;
-      return weight - lr * delta;
+  launch("adadelta_step", {w, square_average, delta_average, kNone, compute_copy, g, scalars}, arguments.maximize,
+         [&]<class S>() { return AdadeltaRule<S>(arguments); });
+}
+
+void rmsprop_step(const Queue&, const View& w, const View& square_average, const View& velocity,
+                  const View& gradient_average, const View& compute_copy, const View& g, const View& scalars,
+                  RmspropArguments arguments) {
+  const View &second = velocity ? velocity : gradient_average, &third = velocity ? gradient_average : kNone;
+  const Tensors t{w, square_average, second, third, compute_copy, g, scalars};
+  const auto run = [&]<bool kMomentum, bool kCentred>() {
+    launch("rmsprop_step", t, arguments.maximize,
+           [&]<class S>() { return RmspropRule<S, kMomentum, kCentred>(arguments); });
+  };
+  if (velocity)
+    gradient_average ? run.operator()<true, true>() : run.operator()<true, false>();
+  else
+    gradient_average ? run.operator()<false, true>() : run.operator()<false, false>();
+}
+
+void adagrad_step(const Queue&, const View& w, const View& sum, const View& compute_copy, const View& g,
+                  const View& scalars, AdagradArguments arguments) {
+  launch("adagrad_step", {w, sum, kNone, kNone, compute_copy, g, scalars}, arguments.maximize,
+         [&]<class S>() { return AdagradRule<S>(arguments); });
+}
+
+void lion_step(const Queue&, const View& w, const View& m, const View& compute_copy, const View& g, const View& scalars,
+               LionArguments arguments) {
+  launch("lion_step", {w, m, kNone, kNone, compute_copy, g, scalars}, arguments.maximize,
+         [&]<class S>() { return LionRule<S>(arguments); });
+}
+
+void parameter_squares(const Queue&, const View& squares, const View& partial, const View& x, const View& chunks,
+                       const View& firsts) {
+  with_dtype<float, double, bf16>(x.dtype, "parameter_squares", [&]<class T>() {
+    using S = Accumulate<T>;
+    const T* values = x.as<T>();
+    const int64_t *chunk = chunks.as<int64_t>(), *first = firsts.as<int64_t>();
+    S *of_chunk = partial.as<S>(), *of_parameter = squares.as<S>();
+    parallel_for(chunks.sizes[0], kChunkElements, [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) {
+        double sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = chunk[3 * c]; i < chunk[3 * c + 1]; ++i) {
+          const auto value = static_cast<double>(static_cast<S>(values[i]));
+          sum += value * value;
+        }
+        of_chunk[c] = static_cast<S>(sum);
+      }
     });
+    for (int64_t p = 0; p < squares.sizes[0]; ++p) {
+      S sum = 0;
+      for (int64_t c = first[p]; c < first[p + 1]; ++c) sum += of_chunk[c];
+      of_parameter[p] = sum;
+    }
   });
+}
+
+void lars_step(const Queue&, const View& w, const View& velocity, const View& compute_copy, const View& g,
+               const View& scalars, const View& chunks, const View& w_squares, const View& g_squares,
+               LarsArguments arguments) {
+  launch_by_parameter("lars_step", {w, velocity, kNone, kNone, compute_copy, g, scalars}, arguments.maximize, chunks,
+                      w_squares, g_squares, [&]<class S>() { return LarsRule<S>(arguments); });
+}
+
+void lamb_direction(const Queue&, const View& u, const View& m, const View& v, const View& w, const View& g,
+                    const View& scalars, const View& chunks, LambArguments arguments) {
+  launch_by_parameter("lamb_direction", {w, m, v, u, kNone, g, scalars}, arguments.maximize, chunks, kNone, kNone,
+                      [&]<class S>() { return LambDirectionRule<S>(arguments); });
+}
+
+void lamb_step(const Queue&, const View& w, const View& compute_copy, const View& u, const View& scalars,
+               const View& chunks, const View& w_squares, const View& u_squares, LambArguments arguments) {
+  launch_by_parameter("lamb_step", {w, kNone, kNone, kNone, compute_copy, u, scalars}, /*maximize=*/false, chunks,
+                      w_squares, u_squares, [&]<class S>() { return LambRule<S>(arguments); });
 }
 
 void clip_gradient(const Queue&, const View& g, const View& norm, double max_norm) {

@@ -3,12 +3,15 @@
 
 #include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/reduce.cuh"
 #include "kernels/cuda/vec.cuh"
+#include "kernels/optimizer_rules.h"
 
-// One launch over a flat range. Grid-stride, 256 threads a block, no barrier; a thread owns 4 neighbours (2 in f64), or
-// one where a pointer is not aligned for that. The step's scalars are read from device memory by every thread.
-// Bytes per element (f32 weights and gradient, + 2 with a bf16 copy): SGD 12, with momentum 20; Adam and Adadelta 28;
-// clipping 8. Flops: 4 to 15. 90% of the bandwidth from a million elements on.
+// One launch over a flat range: grid-stride, 256 threads a block, no barrier. A thread owns 4 neighbours (2 in f64), or
+// one where a pointer is not aligned for that. With chunks (LARS, LAMB) a block owns one chunk, which lies in one
+// parameter. The step's scalars are read from device memory by every thread.
+// Bytes per element (f32 weights and gradient, + 2 with a bf16 copy): 12, and 8 for each state (of lamb_direction 28);
+// parameter_squares 4, clipping 8. Flops: 4 to 20. 90% of the bandwidth from a million elements on.
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -16,112 +19,95 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// The device scalars of one step.
-template <class A>
-struct Step {
-  A lr, step, scale;
-  bool skipped;
+/// States are null from the rule's kStates on.
+template <class A, class G>
+struct Pointers {
+  A *w, *one, *two, *three;
+  bf16* copy;
+  const G* g;
 };
 
-template <class A>
-__device__ Step<A> read_step(const A* scalars, bool maximize) {
-  Step<A> s{scalars[0], scalars[1], scalars[2], false};
-  s.skipped = s.scale == A(0) || !(s.scale - s.scale == A(0));
-  if (maximize) s.scale = -s.scale;
-  return s;
-}
-
-template <class A>
-struct Sgd {
-  A momentum, keep, weight_decay;  // keep = 1 - dampening
-  bool nesterov;
-  static constexpr int kStates = 1;
-
-  __device__ void prepare(const Step<A>&) {}
-  __device__ void update(const Step<A>& s, A& w, A& velocity, A&, A g, bool has_velocity) const {
-    A d = g + weight_decay * w;
-    if (has_velocity) {
-      velocity = s.step == A(1) ? d : momentum * velocity + keep * d;
-      d = nesterov ? d + momentum * velocity : velocity;
-    }
-    w -= s.lr * d;
-  }
-};
-
-template <class A>
-struct Adam {
-  A beta1, beta2, keep1, keep2, eps, weight_decay;  // keep = 1 - beta, in f64 on the host
-  A log_beta1, log_beta2;                           // for 1 - beta^step = -expm1(step log(beta)) without cancellation
-  bool decoupled;
-  A step_size, root2;  // lr / (1 - beta1^step), sqrt(1 - beta2^step)
-  static constexpr int kStates = 2;
-
-  __device__ void prepare(const Step<A>& s) {
-    step_size = s.lr / -expm1(s.step * log_beta1);
-    root2 = sqrt(-expm1(s.step * log_beta2));
-  }
-  __device__ void update(const Step<A>& s, A& w, A& m, A& v, A g, bool) const {
-    if (decoupled)
-      w -= s.lr * weight_decay * w;
-    else
-      g += weight_decay * w;
-    m = beta1 * m + keep1 * g;
-    v = beta2 * v + keep2 * g * g;
-    w -= step_size * m / (sqrt(v) / root2 + eps);
-  }
-};
-
-template <class A>
-struct Adadelta {
-  A rho, keep, eps, weight_decay;  // keep = 1 - rho
-  static constexpr int kStates = 2;
-
-  __device__ void prepare(const Step<A>&) {}
-  __device__ void update(const Step<A>& s, A& w, A& square, A& delta, A g, bool) const {
-    g += weight_decay * w;
-    square = rho * square + keep * g * g;
-    const A d = sqrt(delta + eps) / sqrt(square + eps) * g;
-    delta = rho * delta + keep * d * d;
-    w -= s.lr * d;
-  }
-};
-
+/// Elements of [i, end) that this thread owns: V from i on, then V from i + stride on, …
 template <int V, class Rule, class A, class G>
-__global__ void step_kernel(A* w, A* state1, A* state2, bf16* copy, const G* g, const A* scalars, Rule rule, int64_t n,
-                            const bool maximize) {
-  const Step<A> step = read_step(scalars, maximize);
-  if (step.skipped) return;
-  rule.prepare(step);
-  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x * V;
-  for (int64_t i = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * V; i < n; i += stride) {
-    const int count = n - i < V ? static_cast<int>(n - i) : V;
+__device__ void update_run(const Pointers<A, G>& t, const OptimizerStep<A>& step, const Rule& rule, int64_t i,
+                           int64_t end, int64_t stride) {
+  const A factor = Rule::kScalesGradient ? step.scale : A(1);
+  for (; i < end; i += stride) {
+    const int count = end - i < V ? static_cast<int>(end - i) : V;
     if (count == V) {
-      Vec<A, V> w_unit = Vec<A, V>::load(w + i), one = w_unit, two = w_unit;
-      const Vec<G, V> g_unit = Vec<G, V>::load(g + i);
-      if (state1 != nullptr) one = Vec<A, V>::load(state1 + i);
-      if (Rule::kStates == 2) two = Vec<A, V>::load(state2 + i);
-      for (int k = 0; k < V; ++k)
-        rule.update(step, w_unit[k], one[k], two[k], from<A>(g_unit[k]) * step.scale, state1 != nullptr);
-      w_unit.store(w + i);
-      if (state1 != nullptr) one.store(state1 + i);
-      if (Rule::kStates == 2) two.store(state2 + i);
-      if (copy != nullptr) {
-        Vec<bf16, V> copy_unit;
-        for (int k = 0; k < V; ++k) copy_unit[k] = to<bf16>(w_unit[k]);
-        copy_unit.store(copy + i);
+      Vec<A, V> w = Vec<A, V>::load(t.w + i), one = w, two = w, three = w;
+      const Vec<G, V> g = Vec<G, V>::load(t.g + i);
+      if (Rule::kStates > 0) one = Vec<A, V>::load(t.one + i);
+      if (Rule::kStates > 1) two = Vec<A, V>::load(t.two + i);
+      if (Rule::kStates > 2) three = Vec<A, V>::load(t.three + i);
+      for (int k = 0; k < V; ++k) rule.update(step, w[k], one[k], two[k], three[k], from<A>(g[k]) * factor);
+      if (Rule::kWritesWeights) w.store(t.w + i);
+      if (Rule::kStates > 0) one.store(t.one + i);
+      if (Rule::kStates > 1) two.store(t.two + i);
+      if (Rule::kStates > 2) three.store(t.three + i);
+      if (t.copy != nullptr) {
+        Vec<bf16, V> copy;
+        for (int k = 0; k < V; ++k) copy[k] = to<bf16>(w[k]);
+        copy.store(t.copy + i);
       }
     } else {
       for (int k = 0; k < count; ++k) {
-        A weight = w[i + k], one = state1 != nullptr ? state1[i + k] : A(0);
-        A two = Rule::kStates == 2 ? state2[i + k] : A(0);
-        rule.update(step, weight, one, two, from<A>(g[i + k]) * step.scale, state1 != nullptr);
-        w[i + k] = weight;
-        if (state1 != nullptr) state1[i + k] = one;
-        if (Rule::kStates == 2) state2[i + k] = two;
-        if (copy != nullptr) copy[i + k] = to<bf16>(weight);
+        A w = t.w[i + k], one = A(0), two = A(0), three = A(0);
+        if (Rule::kStates > 0) one = t.one[i + k];
+        if (Rule::kStates > 1) two = t.two[i + k];
+        if (Rule::kStates > 2) three = t.three[i + k];
+        rule.update(step, w, one, two, three, from<A>(t.g[i + k]) * factor);
+        if (Rule::kWritesWeights) t.w[i + k] = w;
+        if (Rule::kStates > 0) t.one[i + k] = one;
+        if (Rule::kStates > 1) t.two[i + k] = two;
+        if (Rule::kStates > 2) t.three[i + k] = three;
+        if (t.copy != nullptr) t.copy[i + k] = to<bf16>(w);
       }
     }
   }
+}
+
+template <int V, class Rule, class A, class G>
+__global__ void step_kernel(Pointers<A, G> t, const A* scalars, Rule rule, int64_t n, const bool maximize) {
+  const auto step = OptimizerStep<A>::read(scalars, maximize);
+  if (step.skipped) return;
+  rule.template prepare<A>(step);
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x * V;
+  update_run<V>(t, step, rule, (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * V, n, stride);
+}
+
+/// A block is a chunk; `w_squares`: null, or the sums of each parameter.
+template <int V, class Rule, class A, class G>
+__global__ void chunk_kernel(Pointers<A, G> t, const A* scalars, const int64_t* chunks, const A* w_squares,
+                             const A* u_squares, Rule rule, const bool maximize) {
+  const auto step = OptimizerStep<A>::read(scalars, maximize);
+  if (step.skipped) return;
+  rule.template prepare<A>(step);
+  const int64_t* const chunk = chunks + static_cast<int64_t>(blockIdx.x) * 3;
+  if (w_squares != nullptr) rule.trust_in(step, w_squares[chunk[2]], u_squares[chunk[2]]);
+  update_run<V>(t, step, rule, chunk[0] + static_cast<int64_t>(threadIdx.x) * V, chunk[1],
+                static_cast<int64_t>(blockDim.x) * V);
+}
+
+template <class T, class A>
+__global__ void chunk_squares_kernel(A* partial, const T* x, const int64_t* chunks) {
+  const int64_t* const chunk = chunks + static_cast<int64_t>(blockIdx.x) * 3;
+  A sum = A(0);
+  for (int64_t i = chunk[0] + threadIdx.x; i < chunk[1]; i += blockDim.x) {
+    const A value = from<A>(x[i]);
+    sum += value * value;
+  }
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+
+/// A block is a parameter.
+template <class A>
+__global__ void join_squares_kernel(A* squares, const A* partial, const int64_t* firsts) {
+  A sum = A(0);
+  for (int64_t c = firsts[blockIdx.x] + threadIdx.x; c < firsts[blockIdx.x + 1]; c += blockDim.x) sum += partial[c];
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) squares[blockIdx.x] = sum;
 }
 
 template <int V, class T>
@@ -145,36 +131,74 @@ bool aligned(const View& view, int64_t bytes) {
   return reinterpret_cast<uintptr_t>(view.data) % static_cast<uintptr_t>(bytes) == 0;
 }
 
-template <class Rule, class A, class G>
-void step(const Queue& queue, const char* name, const View& w, const View& state1, const View& state2, const View& copy,
-          const View& g, const View& scalars, const Rule& rule, bool maximize) {
-  constexpr int V = 16 / sizeof(A);
-  const int64_t n = w.numel();
-  const auto go = [&](auto kernel, int v) {
-    launch(queue, name, dim3(blocks_for(n, kThreads * v)), dim3(kThreads), 0, kernel, w.as<A>(),
-           state1 ? state1.as<A>() : nullptr, state2 ? state2.as<A>() : nullptr, copy ? copy.as<bf16>() : nullptr,
-           static_cast<const G*>(g.data), static_cast<const A*>(scalars.as<A>()), rule, n, maximize);
-  };
-  if (aligned(w, 16) && aligned(state1, 16) && aligned(state2, 16) && aligned(copy, 2 * V) && aligned(g, sizeof(G) * V))
-    go(&step_kernel<V, Rule, A, G>, V);
-  else
-    go(&step_kernel<1, Rule, A, G>, 1);
-}
+/// The tensors of a step. States are none from the rule's kStates on.
+struct Tensors {
+  const View &w, &one, &two, &three, &compute_copy, &g, &scalars;
 
-/// Picks the types of weights and gradient; `rule.operator()<A>()` makes the functor.
-template <class MakeRule>
-void dispatch(const Queue& queue, const char* name, const View& w, const View& state1, const View& state2,
-              const View& copy, const View& g, const View& scalars, bool maximize, MakeRule&& make_rule) {
+  template <class A, class G>
+  Pointers<A, G> pointers() const {
+    const auto state = [](const View& view) { return view ? view.as<A>() : nullptr; };
+    return {w.as<A>(), state(one), state(two), state(three), compute_copy ? compute_copy.as<bf16>() : nullptr,
+            g.as<G>()};
+  }
+  template <class A, class G>
+  bool aligned_for(int v) const {
+    const int bytes = v * static_cast<int>(sizeof(A));
+    return aligned(w, bytes) && aligned(one, bytes) && aligned(two, bytes) && aligned(three, bytes) &&
+           aligned(compute_copy, 2 * v) && aligned(g, v * static_cast<int>(sizeof(G)));
+  }
+};
+
+/// Picks the types of weights (A) and gradient (G): `body.operator()<A, G>()`.
+template <class Body>
+void with_types(const char* name, const View& w, const View& g, const Body& body) {
   WEFT_CHECK(w.rank == 1 && w.is_contiguous() && g.is_contiguous() && g.numel() == w.numel(), name,
              ": expected flat weights and gradient of one length, got ", w, " and ", g);
   if (w.dtype == DType::f64) {
     WEFT_CHECK(g.dtype == DType::f64, name, ": expected an f64 gradient for f64 weights, got ", g);
-    auto rule = make_rule.template operator()<double>();
-    return step<decltype(rule), double, double>(queue, name, w, state1, state2, copy, g, scalars, rule, maximize);
+    return body.template operator()<double, double>();
   }
-  auto rule = make_rule.template operator()<float>();
-  with_dtype<float, bf16>(g.dtype, name, [&]<class G>() {
-    step<decltype(rule), float, G>(queue, name, w, state1, state2, copy, g, scalars, rule, maximize);
+  with_dtype<float, bf16>(g.dtype, name, [&]<class G>() { body.template operator()<float, G>(); });
+}
+
+/// One step over the whole range; `make.operator()<A>()` makes the rule.
+template <class Make>
+void step(const Queue& queue, const char* name, const Tensors& t, bool maximize, const Make& make) {
+  with_types(name, t.w, t.g, [&]<class A, class G>() {
+    const auto rule = make.template operator()<A>();
+    using Rule = std::decay_t<decltype(rule)>;
+    constexpr int V = 16 / sizeof(A);
+    const int64_t n = t.w.numel();
+    const auto go = [&](auto kernel, int v) {
+      launch(queue, name, dim3(blocks_for(n, kThreads * v)), dim3(kThreads), 0, kernel, t.template pointers<A, G>(),
+             static_cast<const A*>(t.scalars.as<A>()), rule, n, maximize);
+    };
+    if (t.template aligned_for<A, G>(V))
+      go(&step_kernel<V, Rule, A, G>, V);
+    else
+      go(&step_kernel<1, Rule, A, G>, 1);
+  });
+}
+
+/// One step of all chunks.
+template <class Make>
+void step_by_parameter(const Queue& queue, const char* name, const Tensors& t, bool maximize, const View& chunks,
+                       const View& w_squares, const View& u_squares, const Make& make) {
+  if (chunks.sizes[0] == 0) return;
+  with_types(name, t.w, t.g, [&]<class A, class G>() {
+    const auto rule = make.template operator()<A>();
+    using Rule = std::decay_t<decltype(rule)>;
+    constexpr int V = 16 / sizeof(A);
+    const auto squares = [](const View& view) -> const A* { return view ? view.as<A>() : nullptr; };
+    const auto go = [&](auto kernel) {
+      launch(queue, name, dim3(static_cast<unsigned>(chunks.sizes[0])), dim3(kThreads), 0, kernel,
+             t.template pointers<A, G>(), static_cast<const A*>(t.scalars.as<A>()),
+             static_cast<const int64_t*>(chunks.as<int64_t>()), squares(w_squares), squares(u_squares), rule, maximize);
+    };
+    if (t.template aligned_for<A, G>(V))
+      go(&chunk_kernel<V, Rule, A, G>);
+    else
+      go(&chunk_kernel<1, Rule, A, G>);
   });
 }
 
@@ -182,36 +206,94 @@ void dispatch(const Queue& queue, const char* name, const View& w, const View& s
 
 void sgd_step(const Queue& queue, const View& w, const View& velocity, const View& compute_copy, const View& g,
               const View& scalars, SgdArguments arguments) {
-  dispatch(queue, "sgd_step", w, velocity, View::none(), compute_copy, g, scalars, arguments.maximize, [&]<class A>() {
-    return Sgd<A>{static_cast<A>(arguments.momentum), static_cast<A>(1 - arguments.dampening),
-                  static_cast<A>(arguments.weight_decay), arguments.nesterov};
-  });
+  const View none = View::none();
+  const Tensors t{w, velocity, none, none, compute_copy, g, scalars};
+  if (velocity)
+    step(queue, "sgd_step", t, arguments.maximize, [&]<class A>() { return SgdRule<A>(arguments); });
+  else
+    step(queue, "sgd_step", t, arguments.maximize, [&]<class A>() { return PlainSgdRule<A>(arguments); });
 }
 
-void adam_step(const Queue& queue, const View& w, const View& m, const View& v, const View& compute_copy, const View& g,
-               const View& scalars, AdamArguments arguments) {
-  dispatch(queue, "adam_step", w, m, v, compute_copy, g, scalars, arguments.maximize, [&]<class A>() {
-    return Adam<A>{static_cast<A>(arguments.beta1),
-                   static_cast<A>(arguments.beta2),
-                   static_cast<A>(1 - arguments.beta1),
-                   static_cast<A>(1 - arguments.beta2),
-                   static_cast<A>(arguments.eps),
-                   static_cast<A>(arguments.weight_decay),
-                   static_cast<A>(std::log(arguments.beta1)),
-                   static_cast<A>(std::log(arguments.beta2)),
-                   arguments.decoupled,
-                   A(0),
-                   A(0)};
-  });
+void adam_step(const Queue& queue, const View& w, const View& m, const View& v, const View& largest,
+               const View& compute_copy, const View& g, const View& scalars, AdamArguments arguments) {
+  const Tensors t{w, m, v, largest, compute_copy, g, scalars};
+  if (largest)
+    step(queue, "adam_step", t, arguments.maximize, [&]<class A>() { return AdamRule<A, true>(arguments); });
+  else
+    step(queue, "adam_step", t, arguments.maximize, [&]<class A>() { return AdamRule<A>(arguments); });
 }
 
 void adadelta_step(const Queue& queue, const View& w, const View& square_average, const View& delta_average,
                    const View& compute_copy, const View& g, const View& scalars, AdadeltaArguments arguments) {
-  dispatch(queue, "adadelta_step", w, square_average, delta_average, compute_copy, g, scalars, arguments.maximize,
-           [&]<class A>() {
-             return Adadelta<A>{static_cast<A>(arguments.rho), static_cast<A>(1 - arguments.rho),
-                                static_cast<A>(arguments.eps), static_cast<A>(arguments.weight_decay)};
-           });
+  const View none = View::none();
+  step(queue, "adadelta_step", {w, square_average, delta_average, none, compute_copy, g, scalars}, arguments.maximize,
+       [&]<class A>() { return AdadeltaRule<A>(arguments); });
+}
+
+void rmsprop_step(const Queue& queue, const View& w, const View& square_average, const View& velocity,
+                  const View& gradient_average, const View& compute_copy, const View& g, const View& scalars,
+                  RmspropArguments arguments) {
+  const View none = View::none();
+  const View &second = velocity ? velocity : gradient_average, &third = velocity ? gradient_average : none;
+  const Tensors t{w, square_average, second, third, compute_copy, g, scalars};
+  const auto run = [&]<bool kMomentum, bool kCentred>() {
+    step(queue, "rmsprop_step", t, arguments.maximize,
+         [&]<class A>() { return RmspropRule<A, kMomentum, kCentred>(arguments); });
+  };
+  if (velocity)
+    gradient_average ? run.template operator()<true, true>() : run.template operator()<true, false>();
+  else
+    gradient_average ? run.template operator()<false, true>() : run.template operator()<false, false>();
+}
+
+void adagrad_step(const Queue& queue, const View& w, const View& sum, const View& compute_copy, const View& g,
+                  const View& scalars, AdagradArguments arguments) {
+  const View none = View::none();
+  step(queue, "adagrad_step", {w, sum, none, none, compute_copy, g, scalars}, arguments.maximize,
+       [&]<class A>() { return AdagradRule<A>(arguments); });
+}
+
+void lion_step(const Queue& queue, const View& w, const View& m, const View& compute_copy, const View& g,
+               const View& scalars, LionArguments arguments) {
+  const View none = View::none();
+  step(queue, "lion_step", {w, m, none, none, compute_copy, g, scalars}, arguments.maximize,
+       [&]<class A>() { return LionRule<A>(arguments); });
+}
+
+void parameter_squares(const Queue& queue, const View& squares, const View& partial, const View& x, const View& chunks,
+                       const View& firsts) {
+  with_dtype<float, double, bf16>(x.dtype, "parameter_squares", [&]<class T>() {
+    using A = Accumulate<T>;
+    if (chunks.sizes[0] > 0)
+      launch(queue, "parameter_squares", dim3(static_cast<unsigned>(chunks.sizes[0])), dim3(kThreads), 0,
+             &chunk_squares_kernel<T, A>, partial.as<A>(), static_cast<const T*>(x.as<T>()),
+             static_cast<const int64_t*>(chunks.as<int64_t>()));
+    launch(queue, "parameter_squares", dim3(static_cast<unsigned>(squares.sizes[0])), dim3(64), 0,
+           &join_squares_kernel<A>, squares.as<A>(), static_cast<const A*>(partial.as<A>()),
+           static_cast<const int64_t*>(firsts.as<int64_t>()));
+  });
+}
+
+void lars_step(const Queue& queue, const View& w, const View& velocity, const View& compute_copy, const View& g,
+               const View& scalars, const View& chunks, const View& w_squares, const View& g_squares,
+               LarsArguments arguments) {
+  const View none = View::none();
+  step_by_parameter(queue, "lars_step", {w, velocity, none, none, compute_copy, g, scalars}, arguments.maximize, chunks,
+                    w_squares, g_squares, [&]<class A>() { return LarsRule<A>(arguments); });
+}
+
+void lamb_direction(const Queue& queue, const View& u, const View& m, const View& v, const View& w, const View& g,
+                    const View& scalars, const View& chunks, LambArguments arguments) {
+  const View none = View::none();
+  step_by_parameter(queue, "lamb_direction", {w, m, v, u, none, g, scalars}, arguments.maximize, chunks, none, none,
+                    [&]<class A>() { return LambDirectionRule<A>(arguments); });
+}
+
+void lamb_step(const Queue& queue, const View& w, const View& compute_copy, const View& u, const View& scalars,
+               const View& chunks, const View& w_squares, const View& u_squares, LambArguments arguments) {
+  const View none = View::none();
+  step_by_parameter(queue, "lamb_step", {w, none, none, none, compute_copy, u, scalars}, /*maximize=*/false, chunks,
+                    w_squares, u_squares, [&]<class A>() { return LambRule<A>(arguments); });
 }
 
 void clip_gradient(const Queue& queue, const View& g, const View& norm, double max_norm) {

@@ -94,6 +94,19 @@ TEST_P(Fsdp, RatesByDepthAndAveragesOverTheSteps) {
   }
 }
 
+TEST_P(Fsdp, LarsAndLambSeeWholeParameters) {
+  for (const bool replicas : {false, true})
+    for (const char* rule : {"lars", "lamb"}) {
+      ShardedTraining t{.make = tower, .parts = equal_parts(kSteps, ranks_, 2), .options = options()};
+      t.replicas = replicas;
+      t.by_norms = rule;
+      const ShardedResult got = train_sharded(t, ranks_), want = train_whole(t);
+      const tests::Tolerance allowed{1e-9, 1e-8};  // as above
+      EXPECT_TRUE(tests::near(got.losses, want.losses, allowed)) << rule << replicas;
+      EXPECT_TRUE(tests::near(got.weights, want.weights, allowed)) << rule << replicas;
+    }
+}
+
 TEST_P(Fsdp, AConvolutionalNetwork) {
   const ShardedTraining t{.make = [] { return nn::resnet8({.classes = 4}); },
                           .parts = equal_parts(4, ranks_, 2),

@@ -19,6 +19,8 @@
 #include "dist/fsdp/fsdp_state.h"
 #include "optim/adam.h"
 #include "optim/ema.h"
+#include "optim/lamb.h"
+#include "optim/lars.h"
 #include "optim/layer_decay.h"
 #include "optim/sgd.h"
 #include "tests/dist/ranks.h"
@@ -37,6 +39,12 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const ShardedTraining& t, const
       EXPECT_LE(adam->flat()->ranges(adam->parameters(group)).size(), 1u) << "launches of group " << group;
     return adam;
   }
+  if (t.by_norms == "lars")
+    return std::make_unique<optim::LARS>(optim::without_decay_on_vectors(parameters),
+                                         optim::LarsOptions{.lr = 0.5, .weight_decay = 0.1, .trust = 0.05});
+  if (t.by_norms == "lamb")
+    return std::make_unique<optim::LAMB>(optim::without_decay_on_vectors(parameters),
+                                         optim::LambOptions{.lr = 0.02, .eps = 1e-3, .weight_decay = 0.1});
   if (t.adam)
     return std::make_unique<optim::AdamW>(optim::without_decay_on_vectors(parameters),
                                           optim::AdamWOptions{.lr = 0.01, .weight_decay = 0.1});

@@ -48,6 +48,7 @@ struct ShardedTraining {
   bool evaluation = false;   ///< Module::eval(): norms by fixed statistics
   bool adam = false;         ///< AdamW with weight decay on matrices only; else SGD with momentum
   bool layer_decay = false;  ///< AdamW with rates by depth
+  std::string by_norms = {};  ///< lars or lamb, of matrices only
   bool averaged = false;     ///< the weights in the result are their averages over the steps
   double clip = 0;           ///< norm at which gradients are clipped; 0: not at all
   std::string backend = "threads";

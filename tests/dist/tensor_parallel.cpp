@@ -13,6 +13,7 @@
 #include "dist/tensor/parallel_region.h"
 #include "dist/tensor/tensor_parallel_state.h"
 #include "optim/adam.h"
+#include "optim/lamb.h"
 #include "tests/dist/parallel_tower.h"
 #include "tests/dist/ranks.h"
 #include "tests/dist/replicas.h"
@@ -91,20 +92,27 @@ constexpr int kSteps = 6, kBlocks = 2;
 constexpr int64_t kBatch = 8;
 constexpr double kClip = 0.5;  // below the norms of these gradients: clipping acts
 
-Steps train_in_one_process(DType dtype) {
+/// Adam, or LAMB, which looks at whole parameters.
+std::unique_ptr<optim::Optimizer> make_optimizer(const std::vector<NamedTensor>& parameters, bool lamb) {
+  if (lamb)
+    return std::make_unique<optim::LAMB>(parameters, optim::LambOptions{.lr = 1e-2, .eps = 1e-3, .weight_decay = 0.1});
+  return std::make_unique<optim::Adam>(parameters, optim::AdamOptions{.lr = 1e-2, .beta2 = 0.95});
+}
+
+Steps train_in_one_process(DType dtype, bool lamb = false) {
   const auto model = tower(kBlocks, nullptr, dtype);
-  optim::Adam adam(model->parameters(), {.lr = 1e-2, .beta2 = 0.95});
+  const auto optimizer = make_optimizer(model->parameters(), lamb);
   Steps result;
   for (int step = 0; step < kSteps; ++step) {
     const Tensor loss = mse_loss((*model)(inputs(step, 0, kBatch, dtype)), targets(step, 0, kBatch, dtype));
-    adam.zero_grad();
+    optimizer->zero_grad();
     loss.backward();
     result.norms.push_back(clip_grad_norm(model->parameters(), kClip).item());
-    adam.step();
+    optimizer->step();
     result.losses.push_back(loss.item());
   }
   result.model = model->state_dict();
-  result.optimizer = adam.state_dict();
+  result.optimizer = optimizer->state_dict();
   return result;
 }
 
@@ -124,22 +132,22 @@ std::vector<std::string> names_and_sizes(const StateDict& dict) {
 }
 
 /// The same global batches on a grid; whole states on rank 0.
-Steps train_on_grid(const std::string& backend, int data, int model_ranks, DType dtype) {
+Steps train_on_grid(const std::string& backend, int data, int model_ranks, DType dtype, bool lamb = false) {
   Steps result;
   run_on(backend, data * model_ranks, [&](const ProcessGroupPtr& world) {
     const Grid grid(world, model_ranks);
     const auto model = tower(kBlocks, grid.model(), dtype);
     TensorParallel parallel(model, grid, {.bucket_mb = 0.01, .first_bucket_mb = 0.001});
-    optim::Adam adam(parallel.parameters(), {.lr = 1e-2, .beta2 = 0.95});
+    const auto optimizer = make_optimizer(parallel.parameters(), lamb);
     const int64_t each = kBatch / data, first = each * grid.data_rank();
     std::vector<double> losses, norms;
     for (int step = 0; step < kSteps; ++step) {
       const Tensor loss = mse_loss(parallel(inputs(step, first, each, dtype)), targets(step, first, each, dtype));
-      adam.zero_grad();
+      optimizer->zero_grad();
       loss.backward();
       norms.push_back(
           (step % 2 ? parallel.clip_grad_norm(kClip) : clip_grad_norm(parallel.parameters(), kClip)).item());
-      adam.step();
+      optimizer->step();
       const Tensor mean = loss.detach().to(DType::f64).clone();
       grid.data()->all_reduce(mean, ReduceOp::avg, {.name = "loss", .scale = {}})->wait();
       losses.push_back(mean.item());
@@ -154,7 +162,7 @@ Steps train_on_grid(const std::string& backend, int data, int model_ranks, DType
     EXPECT_EQ(whole, of_first.to_vector<double>()) << "rank " << world->rank();
 
     const StateDict full = full_state_dict(parallel),
-                    full_optimizer = full_optimizer_state(parallel, adam.state_dict());
+                    full_optimizer = full_optimizer_state(parallel, optimizer->state_dict());
     if (world->rank() > 0) {
       EXPECT_TRUE(full.tensors.empty() && full_optimizer.tensors.empty());
       return;
@@ -166,6 +174,14 @@ Steps train_on_grid(const std::string& backend, int data, int model_ranks, DType
 
 // In f64 nothing but the order of sums differs. Adam divides by the root of the second moment, which hands a relative
 // error on unchanged, but for elements near 0.
+TEST_P(TensorParallelRanks, LambSeesWholeParameters) {
+  const Steps one = train_in_one_process(DType::f64, true), many = train_on_grid(backend_, data_, model_, DType::f64, true);
+  if (many.losses.empty()) return;  // a process that is not rank 0
+  const double allowed = tolerance(DType::f64, kBatch * kTokens * BlockTower::kHidden, 20 * kBlocks * kSteps);
+  EXPECT_LE(distance(many.losses, one.losses), allowed);
+  EXPECT_LE(distance(values_of(many.model), values_of(one.model)), 100 * allowed) << "elements near 0 move by the rate";
+}
+
 TEST_P(TensorParallelRanks, TrainAsOneProcessDoes) {
   const Steps one = train_in_one_process(DType::f64), many = train_on_grid(backend_, data_, model_, DType::f64);
   if (many.losses.empty()) return;  // a process that is not rank 0

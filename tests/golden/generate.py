@@ -12,7 +12,9 @@ import sys
 import torch
 
 import finetuning
+import modules
 import ops
+import optimizers
 import safetensors_file
 import schedules
 import training
@@ -35,6 +37,8 @@ FILES = {
     "ops": ops.all_cases,
     "augmentations": augmentations,
     "finetuning": finetuning.all_cases,
+    "modules": modules.all_cases,
+    "optimizers": optimizers.all_cases,
     "schedules": schedules.all_schedules,
     "small_net": training.small_net,
     "transformers": transformers.all_cases,

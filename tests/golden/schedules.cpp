@@ -33,6 +33,19 @@ SchedulePtr schedule(const std::string& name) {
         std::vector<SchedulePtr>{std::make_shared<LinearSchedule>(4, LinearScheduleOptions{0.1, 1}),
                                  std::make_shared<CosineSchedule>(10), std::make_shared<StepSchedule>(2, 0.1)},
         std::vector<int64_t>{4, 12});
+  if (name == "exponential") return std::make_shared<ExponentialSchedule>(0.8);
+  if (name == "polynomial") return std::make_shared<PolynomialSchedule>(7, 2);
+  if (name == "lambda")
+    return std::make_shared<LambdaSchedule>([](int64_t step) { return 1 / (1 + static_cast<double>(step)); });
+  if (name == "restarts") return std::make_shared<CosineRestarts>(4, 2, 0.02);
+  const auto warmup = [](int64_t steps, double start, SchedulePtr then) {
+    return std::make_shared<SequentialSchedule>(
+        std::vector<SchedulePtr>{std::make_shared<LinearSchedule>(steps, LinearScheduleOptions{start, 1}),
+                                 std::move(then)},
+        std::vector<int64_t>{steps});
+  };
+  if (name == "warmup_exponential") return warmup(4, 0.1, std::make_shared<ExponentialSchedule>(0.8));
+  if (name == "warmup_polynomial") return warmup(3, 0.25, std::make_shared<PolynomialSchedule>(6, 0.9));
   fail("no schedule '", name, "'");
 }
 
@@ -47,7 +60,8 @@ TEST_P(Schedules, EqualPyTorch) {
 
 INSTANTIATE_TEST_SUITE_P(All, Schedules,
                          testing::Values("step", "multi_step", "cosine", "linear", "linear_decay", "one_cycle",
-                                         "one_cycle_linear", "one_cycle_three", "chained", "sequential"),
+                                         "one_cycle_linear", "one_cycle_three", "chained", "sequential", "exponential",
+                                         "polynomial", "lambda", "restarts", "warmup_exponential", "warmup_polynomial"),
                          [](const auto& test) { return test.param; });
 
 void expect_plateau(const std::string& name, const ReduceOnPlateauOptions& options) {

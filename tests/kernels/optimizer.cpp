@@ -92,7 +92,8 @@ TEST(Optimizer, Adam) {
         check(
             kind, types, a.maximize,
             [&](const View& w, const View& copy, const View& g, const View& scalars) {
-              kernels::adam_step(queue_on(kind), w, first(m_array, w), first(v_array, w), copy, g, scalars, a);
+              kernels::adam_step(queue_on(kind), w, first(m_array, w), first(v_array, w), View::none(), copy, g,
+                                 scalars, a);
             },
             [&](size_t i, double w, double g, double lr, int step) {
               if (decoupled) w -= lr * a.weight_decay * w;
@@ -124,6 +125,222 @@ TEST(Optimizer, Adadelta) {
             return w - lr * move;
           });
     }
+}
+
+TEST(Optimizer, AmsgradKeepsTheLargestAverage) {
+  for (const DeviceKind kind : device_runs())
+    for (const Types& types : kTypes) {
+      const kernels::AdamArguments a{0.8, 0.3, 1e-6, 0.02, false, false};  // averages that forget, and so fall
+      const DeviceArray m_array = zeros(kind, types.weight), v_array = zeros(kind, types.weight),
+                        largest_array = zeros(kind, types.weight);
+      std::vector<double> m(3000), v(3000), largest(3000);
+      check(
+          kind, types, a.maximize,
+          [&](const View& w, const View& copy, const View& g, const View& scalars) {
+            kernels::adam_step(queue_on(kind), w, first(m_array, w), first(v_array, w), first(largest_array, w), copy,
+                               g, scalars, a);
+          },
+          [&](size_t i, double w, double g, double lr, int step) {
+            const double d = g + a.weight_decay * w;
+            m[i] = a.beta1 * m[i] + (1 - a.beta1) * d;
+            v[i] = a.beta2 * v[i] + (1 - a.beta2) * d * d;
+            largest[i] = std::max(largest[i], v[i]);
+            const double mhat = m[i] / (1 - std::pow(a.beta1, step)), vhat = largest[i] / (1 - std::pow(a.beta2, step));
+            return w - lr * mhat / (std::sqrt(vhat) + a.eps);
+          });
+    }
+}
+
+TEST(Optimizer, Rmsprop) {
+  for (const DeviceKind kind : device_runs())
+    for (const Types& types : kTypes)
+      for (const double momentum : {0.0, 0.7})
+        for (const bool centred : {false, true}) {
+          const kernels::RmspropArguments a{0.8, 1e-2, 0.02, momentum, centred};
+          const DeviceArray s_array = zeros(kind, types.weight), v_array = zeros(kind, types.weight),
+                            mean_array = zeros(kind, types.weight);
+          std::vector<double> s(3000), v(3000), mean(3000);
+          check(
+              kind, types, a.maximize,
+              [&](const View& w, const View& copy, const View& g, const View& scalars) {
+                kernels::rmsprop_step(queue_on(kind), w, first(s_array, w),
+                                      momentum > 0 ? first(v_array, w) : View::none(),
+                                      centred ? first(mean_array, w) : View::none(), copy, g, scalars, a);
+              },
+              [&](size_t i, double w, double g, double lr, int) {
+                const double d = g + a.weight_decay * w;
+                s[i] = a.alpha * s[i] + (1 - a.alpha) * d * d;
+                mean[i] = centred ? a.alpha * mean[i] + (1 - a.alpha) * d : 0;
+                v[i] = momentum * v[i] + d / (std::sqrt(s[i] - mean[i] * mean[i]) + a.eps);
+                return w - lr * v[i];
+              });
+        }
+}
+
+TEST(Optimizer, Adagrad) {
+  for (const DeviceKind kind : device_runs())
+    for (const Types& types : kTypes) {
+      const kernels::AdagradArguments a{0.3, 1e-3, 0.02, true};
+      const DeviceArray s_array = zeros(kind, types.weight);
+      std::vector<double> s(3000);
+      check(
+          kind, types, a.maximize,
+          [&](const View& w, const View& copy, const View& g, const View& scalars) {
+            kernels::adagrad_step(queue_on(kind), w, first(s_array, w), copy, g, scalars, a);
+          },
+          [&](size_t i, double w, double g, double lr, int step) {
+            const double d = g + a.weight_decay * w;
+            s[i] += d * d;
+            return w - lr / (1 + (step - 1) * a.lr_decay) * d / (std::sqrt(s[i]) + a.eps);
+          });
+    }
+}
+
+TEST(Optimizer, Lion) {
+  for (const DeviceKind kind : device_runs())
+    for (const Types& types : kTypes) {
+      const kernels::LionArguments a{0.5, 0.875, 0.02, false};
+      const DeviceArray m_array = zeros(kind, types.weight);
+      std::vector<double> m(3000);
+      check(
+          kind, types, a.maximize,
+          [&](const View& w, const View& copy, const View& g, const View& scalars) {
+            kernels::lion_step(queue_on(kind), w, first(m_array, w), copy, g, scalars, a);
+          },
+          [&](size_t i, double w, double g, double lr, int) {
+            const double along = a.beta1 * m[i] + (1 - a.beta1) * g;
+            m[i] = a.beta2 * m[i] + (1 - a.beta2) * g;
+            return w - lr * ((along > 0) - (along < 0) + a.weight_decay * w);
+          });
+    }
+}
+
+/// Three parameters in a flat buffer with padding between, in chunks of few elements.
+struct Parts {
+  static constexpr int64_t kCount = 700;
+  std::vector<double> chunks{0, 128, 0, 128, 259, 0, 288, 291, 1, 320, 480, 2, 480, 608, 2, 608, 650, 2};
+  std::vector<double> firsts{0, 2, 3, 6};
+  static int owner(size_t i) { return i < 259 ? 0 : i >= 288 && i < 291 ? 1 : i >= 320 && i < 650 ? 2 : -1; }
+  DeviceArray chunk_table(DeviceKind kind) const { return {kind, DType::i64, {6, 3}, chunks}; }
+
+  std::vector<double> squares(const std::vector<double>& x) const {
+    std::vector<double> sums(3);
+    for (size_t i = 0; i < x.size(); ++i)
+      if (owner(i) >= 0) sums[static_cast<size_t>(owner(i))] += x[i] * x[i];
+    return sums;
+  }
+};
+
+TEST(Optimizer, ParameterSquares) {
+  const Parts parts;
+  for (const DeviceKind kind : device_runs())
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+      const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
+      const auto x = uniform(Parts::kCount, dtype);
+      const DeviceArray squares(kind, wide, {3}), partial(kind, wide, {6});
+      kernels::parameter_squares(queue_on(kind), squares, partial, DeviceArray(kind, dtype, {Parts::kCount}, x),
+                                 parts.chunk_table(kind), DeviceArray(kind, DType::i64, {4}, parts.firsts));
+      EXPECT_TRUE(near(squares.host(), parts.squares(x), tolerance(wide, 330)));
+    }
+}
+
+/// Three steps of `launch(w, copy, g, scalars, chunks, values of g)` on a device and of `rule(w, scaled g, lr, step)`.
+template <class Launch, class Rule>
+void check_parts(DeviceKind kind, const Types& types, const Launch& launch, const Rule& rule) {
+  const Parts parts;
+  SCOPED_TRACE(str(types.weight, " gradient ", types.gradient, " on ", name(kind)));
+  auto w = uniform(Parts::kCount, types.weight);
+  for (size_t i = 288; i < 291; ++i) w[i] = 0;  // a parameter of norm 0
+  const DeviceArray w_array(kind, types.weight, {Parts::kCount}, w), copy(kind, DType::bf16, {Parts::kCount});
+  for (int step = 1; step <= 3; ++step) {
+    auto g = uniform(Parts::kCount, types.gradient);
+    const double lr = rounded(0.1 / step, types.weight), scale = 0.5;
+    const DeviceArray scalars(kind, types.weight, {3}, {lr, static_cast<double>(step), scale});
+    launch(w_array, types.copy ? copy.view() : View::none(), DeviceArray(kind, types.gradient, {Parts::kCount}, g),
+           scalars, parts.chunk_table(kind), g);
+    for (double& value : g) value *= scale;
+    rule(w, g, lr, step);
+  }
+  EXPECT_TRUE(near(w_array.host(), w, tolerance(types.weight, 100, 8)));
+}
+
+TEST(Optimizer, LarsMovesAParameterByItsNorms) {
+  const Parts parts;
+  for (const DeviceKind kind : device_runs())
+    for (const Types& types : kTypes)
+      for (const bool adapts : {false, true})
+        for (const bool nesterov : {false, true}) {
+          const kernels::LarsArguments a{0.8, 0, 0.125, nesterov, false, 0.5, 0.25};
+          const DeviceArray velocity = zeros(kind, types.weight);
+          std::vector<double> v(3000);
+          check_parts(
+              kind, types,
+              [&](const DeviceArray& w, const View& copy, const DeviceArray& g, const DeviceArray& scalars,
+                  const DeviceArray& chunks, const std::vector<double>& g_host) {
+                const DeviceArray w_squares(kind, types.weight, {3}, parts.squares(w.host())),
+                    g_squares(kind, types.weight, {3}, parts.squares(g_host));
+                kernels::lars_step(queue_on(kind), w, first(velocity, w), copy, g, scalars, chunks,
+                                   adapts ? w_squares.view() : View::none(), adapts ? g_squares.view() : View::none(),
+                                   a);
+              },
+              [&](std::vector<double>& w, const std::vector<double>& g, double lr, int step) {
+                const auto w_squares = parts.squares(w), g_squares = parts.squares(g);
+                for (size_t i = 0; i < w.size(); ++i) {
+                  const int p = Parts::owner(i);
+                  if (p < 0) continue;
+                  const double w_norm = std::sqrt(w_squares[static_cast<size_t>(p)]),
+                               g_norm = std::sqrt(g_squares[static_cast<size_t>(p)]);
+                  const double trust =
+                      adapts && w_norm > 0 ? a.trust * w_norm / (g_norm + a.weight_decay * w_norm + a.eps) : 1;
+                  const double d = trust * (g[i] + a.weight_decay * w[i]);
+                  v[i] = step == 1 ? d : a.momentum * v[i] + d;
+                  w[i] -= lr * (nesterov ? d + a.momentum * v[i] : v[i]);
+                }
+              });
+        }
+}
+
+TEST(Optimizer, LambMovesAParameterByItsNorms) {
+  const Parts parts;
+  for (const DeviceKind kind : device_runs())
+    for (const Types& types : kTypes)
+      for (const bool adapts : {false, true})
+        for (const bool clips : {false, true}) {
+          const kernels::LambArguments a{0.8, 0.9, 1e-2, 0.125, clips, true};
+          const DeviceArray m_array = zeros(kind, types.weight), v_array = zeros(kind, types.weight);
+          const DeviceArray u_array(kind, types.weight, {Parts::kCount}, std::vector<double>(Parts::kCount));
+          std::vector<double> m(Parts::kCount), v(Parts::kCount);
+          check_parts(
+              kind, types,
+              [&](const DeviceArray& w, const View& copy, const DeviceArray& g, const DeviceArray& scalars,
+                  const DeviceArray& chunks, const std::vector<double>&) {
+                kernels::lamb_direction(queue_on(kind), u_array, first(m_array, w), first(v_array, w), w, g, scalars,
+                                        chunks, a);
+                const DeviceArray w_squares(kind, types.weight, {3}, parts.squares(w.host())),
+                    u_squares(kind, types.weight, {3}, parts.squares(u_array.host()));
+                kernels::lamb_step(queue_on(kind), w, copy, u_array, scalars, chunks,
+                                   adapts ? w_squares.view() : View::none(), adapts ? u_squares.view() : View::none(),
+                                   a);
+              },
+              [&](std::vector<double>& w, const std::vector<double>& g, double lr, int step) {
+                std::vector<double> u(w.size());
+                for (size_t i = 0; i < w.size(); ++i) {
+                  m[i] = a.beta1 * m[i] - (1 - a.beta1) * g[i];
+                  v[i] = a.beta2 * v[i] + (1 - a.beta2) * g[i] * g[i];
+                  const double mhat = m[i] / (1 - std::pow(a.beta1, step)), vhat = v[i] / (1 - std::pow(a.beta2, step));
+                  u[i] = mhat / (std::sqrt(vhat) + a.eps) + a.weight_decay * w[i];
+                }
+                const auto w_squares = parts.squares(w), u_squares = parts.squares(u);
+                for (size_t i = 0; i < w.size(); ++i) {
+                  const int p = Parts::owner(i);
+                  if (p < 0) continue;
+                  const double w_norm = std::sqrt(w_squares[static_cast<size_t>(p)]),
+                               u_norm = std::sqrt(u_squares[static_cast<size_t>(p)]);
+                  const double trust = adapts && w_norm > 0 ? w_norm / u_norm : 1;
+                  w[i] -= lr * (clips ? std::min(trust, 1.0) : trust) * u[i];
+                }
+              });
+        }
 }
 
 TEST(Optimizer, ClipGradient) {

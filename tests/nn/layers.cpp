@@ -4,16 +4,22 @@
 #include "core/ops/random.h"
 #include "nn/activation.h"
 #include "nn/batch_norm.h"
+#include "nn/conv1d.h"
 #include "nn/conv2d.h"
+#include "nn/conv3d.h"
 #include "nn/conv_transpose2d.h"
 #include "nn/dropout.h"
 #include "nn/flatten.h"
 #include "nn/group_norm.h"
+#include "nn/instance_norm.h"
 #include "nn/layer_norm.h"
 #include "nn/linear.h"
 #include "nn/pool2d.h"
+#include "nn/recurrent.h"
 #include "nn/rms_norm.h"
 #include "nn/sequential.h"
+#include "nn/upsample.h"
+#include "nn/weight_norm.h"
 #include "tests/nn/leaves.h"
 #include "tests/support/error_text.h"
 
@@ -45,10 +51,34 @@ const Layer kLayers[] = {
     {"RMSNorm", [] { return std::make_shared<RMSNorm>(6); }, {2, 4, 6}, {2, 4, 6}},
     {"ConvTranspose2d",
      [] {
-       return std::make_shared<ConvTranspose2d>(4, 6, Size2d{2, 2}, ConvTranspose2dOptions{.stride = {2, 2}, .groups = 2});
+       return std::make_shared<ConvTranspose2d>(4, 6, Size2d{2, 2},
+                                                ConvTranspose2dOptions{.stride = {2, 2}, .groups = 2});
      },
      {2, 3, 5, 4},
      {2, 6, 10, 6}},
+    {"Conv1d",
+     [] { return std::make_shared<Conv1d>(3, 6, 3, Conv1dOptions{.stride = 2, .padding = 1}); },
+     {2, 7, 3},
+     {2, 4, 6}},
+    {"Conv3d",
+     [] {
+       return std::make_shared<Conv3d>(3, 6, Size3d{2, 3, 3}, Conv3dOptions{.stride = {2, 1, 1}, .padding = {1, 1, 0}});
+     },
+     {2, 4, 5, 6, 3},
+     {2, 3, 5, 4, 6}},
+    {"InstanceNorm",
+     [] { return std::make_shared<InstanceNorm>(3, InstanceNormOptions{.affine = true}); },
+     {2, 4, 5, 3},
+     {2, 4, 5, 3}},
+    {"Upsample", [] { return std::make_shared<Upsample>(); }, {2, 3, 4, 2}, {2, 6, 8, 2}},
+    {"WeightNorm", [] { return std::make_shared<WeightNorm<Linear>>(std::make_shared<Linear>(3, 5)); }, {4, 3}, {4, 5}},
+    {"LSTM",
+     [] {
+       return std::make_shared<LSTM>(3, 4, RecurrentOptions{.layers = 2, .batch_first = true, .bidirectional = true});
+     },
+     {2, 5, 3},
+     {2, 5, 8}},
+    {"GRU", [] { return std::make_shared<GRU>(3, 4); }, {5, 2, 3}, {5, 2, 4}},
     {"ELU", [] { return std::make_shared<ELU>(0.5); }, {2, 3}, {2, 3}},
     {"SiLU", [] { return std::make_shared<SiLU>(); }, {2, 3}, {2, 3}},
     {"Softplus", [] { return std::make_shared<Softplus>(); }, {2, 3}, {2, 3}},

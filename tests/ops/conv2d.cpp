@@ -8,9 +8,13 @@
 #include "core/autograd.h"
 #include "core/ops/add.h"
 #include "core/ops/affine.h"
+#include "core/ops/conv1d.h"
 #include "core/ops/conv2d_norm.h"
+#include "core/ops/conv3d.h"
 #include "core/ops/conv_transpose2d.h"
+#include "core/ops/recurrent.h"
 #include "core/ops/sum.h"
+#include "core/ops/weight_norm.h"
 #include "kernels/kernel_trace.h"
 #include "tests/ops/op_case.h"
 #include "tests/support/devices.h"
@@ -44,6 +48,39 @@ OpInput vector(Values values = Values::normal, bool gradient = true) {
 }
 
 const AddCases cases{
+    {"conv1d",
+     {{{2, 9, 4}}, {{6, 3, 2}}, {{6}}},
+     [](const Inputs& x) { return conv1d(x[0], x[1], x[2], {.stride = 2, .padding = 1, .dilation = 2, .groups = 2}); },
+     12},
+    {"conv3d",
+     {{{2, 5, 4, 6, 3}}, {{4, 3, 2, 3, 3}}, {{4}}},
+     [](const Inputs& x) {
+       return conv3d(x[0], x[1], x[2], {.padding = {1, 0, 1}});
+     },
+     54},
+    {"conv3d_strided_groups",
+     {{{1, 7, 5, 5, 4}}, {{6, 2, 3, 3, 2}}},
+     [](const Inputs& x) {
+       return conv3d(x[0], x[1], {}, {.stride = {2, 2, 1}, .padding = {2, 1, 0}, .dilation = {3, 1, 1}, .groups = 2});
+     },
+     36},
+    {"lstm",
+     {{{3, 4, 20}}, {{20, 5}}, {{4, 5}}, {{4, 5}}},
+     [](const Inputs& x) { return lstm(x[0], x[1], x[2], x[3]); },
+     60},
+    {"lstm_backwards",
+     {{{3, 2, 12}}, {{12, 3}}, {{2, 3}}, {{2, 3}}},
+     [](const Inputs& x) { return lstm(x[0], x[1], x[2], x[3], Direction::backward); },
+     60},
+    {"gru",
+     {{{3, 4, 15}}, {{15, 5}}, {{15}}, {{4, 5}}},
+     [](const Inputs& x) { return gru(x[0], x[1], x[2], x[3]); },
+     60},
+    {"gru_backwards",
+     {{{3, 2, 9}}, {{9, 3}}, {{2, 3}}},
+     [](const Inputs& x) { return gru(x[0], x[1], {}, x[2], Direction::backward); },
+     60},
+    {"weight_norm", {{{4, 3, 5}}, {{4, 1, 1}}}, [](const Inputs& x) { return weight_norm(x[0], x[1]); }, 15},
     {"conv_transpose2d",
      {{{2, 4, 3, 6}}, {{6, 3, 2, 5}}, {{5}}},
      [](const Inputs& x) {
@@ -53,7 +90,9 @@ const AddCases cases{
      40},
     {"conv_transpose2d_of_groups",
      {{{1, 3, 4, 4}}, {{4, 3, 3, 2}}},
-     [](const Inputs& x) { return conv_transpose2d(x[0], x[1], {}, {.dilation = {2, 1}, .groups = 2}); },
+     [](const Inputs& x) {
+       return conv_transpose2d(x[0], x[1], {}, {.dilation = {2, 1}, .groups = 2});
+     },
      30},
     {"conv2d_norm",
      {{{2, 5, 6, 3}},

@@ -9,10 +9,13 @@
 #include "core/ops/bce_with_logits.h"
 #include "core/ops/clamp.h"
 #include "core/ops/concat.h"
+#include "core/ops/conv1d.h"
 #include "core/ops/conv2d.h"
+#include "core/ops/conv3d.h"
 #include "core/ops/conv_transpose2d.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/einsum.h"
+#include "core/ops/embedding_bag.h"
 #include "core/ops/gather.h"
 #include "core/ops/group_norm.h"
 #include "core/ops/image_layout.h"
@@ -35,6 +38,7 @@
 #include "core/ops/pool2d.h"
 #include "core/ops/random.h"
 #include "core/ops/rearrange.h"
+#include "core/ops/recurrent.h"
 #include "core/ops/resize2d.h"
 #include "core/ops/rms_norm.h"
 #include "core/ops/scatter_add.h"
@@ -42,8 +46,10 @@
 #include "core/ops/stack.h"
 #include "core/ops/sum.h"
 #include "core/ops/triangle.h"
+#include "core/ops/triplet_margin_loss.h"
 #include "core/ops/unary.h"
 #include "core/ops/var.h"
+#include "core/ops/weight_norm.h"
 #include "core/ops/where.h"
 #include "tests/support/devices.h"
 #include "tests/support/error_text.h"
@@ -219,6 +225,30 @@ TEST(Errors, MoreOps) {
                "bce_with_logits: expected floating logits and targets of one size, got f32[2] on cpu and f32[3] on cpu");
   EXPECT_ERROR(l1_loss(zeros({2}), zeros({3})), "l1_loss: expected two tensors of one size, got f32[2] on cpu and f32[3]");
   EXPECT_ERROR(smooth_l1_loss(zeros({2}), zeros({2}), 0), "smooth_l1_loss: expected a positive beta, got 0");
+  EXPECT_ERROR(
+      triplet_margin_loss(zeros({2, 3}), zeros({2, 3}), zeros({3, 2})),
+      "triplet_margin_loss: expected three floating tensors of one size, got f32[2,3] on cpu, f32[2,3] on cpu");
+  EXPECT_ERROR(cross_entropy(zeros({2, 3}), Tensor::zeros({2}, DType::i64), {.weight = zeros({2})}),
+               "cross_entropy: expected a weight per class, [3] on cpu, got f32[2] on cpu");
+  EXPECT_ERROR(conv1d(zeros({2, 3}), zeros({1, 1, 3})), "conv1d: expected an input [N, L, C], got f32[2,3] on cpu");
+  EXPECT_ERROR(
+      conv3d(zeros({1, 2, 2, 2, 3}), zeros({4, 1, 1, 1, 2})),
+      "conv3d: weight f32[4,1,1,1,2] wants 2 input channels, input f32[1,2,2,2,3] has 3 (groups=1). Is the input "
+      "NDHWC?");
+  EXPECT_ERROR(conv3d(zeros({1, 2, 2, 2, 3}), zeros({4, 3, 1, 1, 3})),
+               "conv3d: weight f32[4,3,1,1,3] is deeper than input f32[1,2,2,2,3] with padding 0");
+  EXPECT_ERROR(lstm(zeros({2, 3, 8}), zeros({8, 3}), zeros({3, 2}), zeros({3, 2})),
+               "lstm: expected a weight f32[8, 2], got f32[8,3] on cpu");
+  EXPECT_ERROR(gru(zeros({0, 3, 6}), zeros({6, 2}), {}, zeros({3, 2})),
+               "gru: expected floating [steps, batch, 3 units] with a step, got f32[0,3,6] on cpu");
+  EXPECT_ERROR(weight_norm(zeros({3, 2}), zeros({3})), "weight_norm: expected lengths [3,1] for directions f32[3,2]");
+  EXPECT_ERROR(embedding_bag(zeros({4, 2}), Tensor::zeros({5}, DType::i64), Tensor::from(std::vector<int64_t>{1, 3})),
+               "embedding_bag: expected offsets that ascend from 0 to at most 5, got");
+  EXPECT_ERROR(embedding_bag(zeros({4, 2}), Tensor::zeros({5}, DType::i64), Tensor::from(std::vector<int64_t>{0}),
+                             {.mode = Bag::max}),
+               "embedding_bag: the maximum needs bags of one length, [bags, length]");
+  EXPECT_ERROR(resize2d(zeros({1, 2, 2, 1}), {3, 3}, {.interpolation = Interpolation::nearest, .antialias = true}),
+               "resize2d: nearest, antialias and align_corners exclude each other");
   EXPECT_ERROR(kl_div(zeros({2}), zeros({3})), "kl_div: expected floating log probabilities and probabilities of one size");
   EXPECT_ERROR(logsumexp(zeros({2}, DType::i64)), "logsumexp: expected a floating tensor, got i64[2] on cpu");
   EXPECT_ERROR(var(zeros({2}, DType::i64)), "var: expected a floating tensor, got i64[2] on cpu");

@@ -8,6 +8,7 @@
 #include "core/ops/mse_loss.h"
 #include "core/ops/nll_loss.h"
 #include "core/ops/softmax.h"
+#include "core/ops/triplet_margin_loss.h"
 #include "tests/ops/op_case.h"
 
 namespace weft::test {
@@ -51,6 +52,27 @@ const AddCases cases{
      {{{6, 10}}, {{6, 10}, Values::simplex, Layout::dense, 0, false}},
      [](const Inputs& x) { return cross_entropy(x[0], x[1], {.label_smoothing = 0.3}); },
      60},
+    {"cross_entropy_weighted",
+     {{{24, 7}}, {{24}, Values::classes, Layout::dense, 7}, {{7}, Values::positive, Layout::dense, 0, false, true}},
+     [](const Inputs& x) {
+       return cross_entropy(x[0], x[1], {.label_smoothing = 0.2, .ignore_index = 1, .weight = x[2]});
+     },
+     170},
+    {"cross_entropy_weighted_rows",
+     {{{2, 3, 7}}, {{2, 3}, Values::classes, Layout::dense, 7}, {{7}, Values::positive, Layout::dense, 0, false, true}},
+     [](const Inputs& x) { return cross_entropy(x[0], x[1], {.reduction = Reduction::none, .weight = x[2]}); },
+     7},
+    {"cross_entropy_weighted_probabilities",
+     {{{6, 10}},
+      {{6, 10}, Values::simplex, Layout::dense, 0, false},
+      {{10}, Values::positive, Layout::dense, 0, false, true}},
+     [](const Inputs& x) { return cross_entropy(x[0], x[1], {.label_smoothing = 0.3, .weight = x[2]}); },
+     60},
+    // A margin that no distance reaches: the kinks are for golden files.
+    {"triplet_margin_loss",
+     {{{6, 5}}, {{6, 5}}, {{6, 5}}},
+     [](const Inputs& x) { return triplet_margin_loss(x[0], x[1], x[2], {.margin = 20}); },
+     30},
     {"cross_entropy_no_rows",
      {{{0, 10}}, {{0}, Values::classes, Layout::dense, 10}},
      [](const Inputs& x) { return cross_entropy(x[0], x[1], {.reduction = Reduction::sum}); }},
@@ -83,8 +105,10 @@ const AddCases cases{
        return bce_with_logits(x[0], x[1], {.positive_weight = x[2], .reduction = Reduction::none});
      },
      4},
-    {"l1_loss", {{{6, 5}, Values::apart}, {{6, 5}, Values::apart}},
-     [](const Inputs& x) { return l1_loss(x[0], add(x[1], x[1])); }, 30},
+    {"l1_loss",
+     {{{6, 5}, Values::apart}, {{6, 5}, Values::apart}},
+     [](const Inputs& x) { return l1_loss(x[0], add(x[1], x[1])); },
+     30},
     {"smooth_l1_loss", {{{6, 5}}, {{6, 5}}}, [](const Inputs& x) { return smooth_l1_loss(x[0], x[1], 0.7); }, 30},
     {"kl_div",
      {{{6, 5}}, {{6, 5}, Values::simplex, Layout::dense, 0, false}},

@@ -17,6 +17,18 @@ const AddCases cases{
        return resize2d(x[0], {7, 9});
      },
      4},
+    {"resize2d_nearest",
+     {{{2, 5, 4, 3}}},
+     [](const Inputs& x) {
+       return resize2d(x[0], {7, 3}, {.interpolation = Interpolation::nearest});
+     },
+     4},
+    {"resize2d_corners",
+     {{{2, 5, 4, 3}}},
+     [](const Inputs& x) {
+       return resize2d(x[0], {7, 1}, {.align_corners = true});
+     },
+     4},
     {"resize2d_smaller",
      {{{2, 9, 8, 3}}},
      [](const Inputs& x) {

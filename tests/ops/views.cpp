@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/cast.h"
 #include "core/ops/concat.h"
+#include "core/ops/embedding_bag.h"
 #include "core/ops/gather.h"
 #include "core/ops/index_select.h"
 #include "core/ops/one_hot.h"
@@ -76,6 +77,21 @@ const AddCases cases{
     {"concat_rows", {{{2, 3}}, {{0, 3}}, {{1, 3}}}, [](const Inputs& x) { return concat(x, -2); }},
     {"stack", {{{2, 3}}, {{2, 3}, Values::normal, Layout::transposed}}, [](const Inputs& x) { return stack(x, 1); }},
     {"pad", {{{2, 3, 4}}}, [](const Inputs& x) { return pad(pad(x[0], -1, 1, 2), 0, 0, 3); }},
+    {"embedding_bag",
+     {{{6, 3}}, {{4, 5}, Values::classes, Layout::dense, 6}},
+     [](const Inputs& x) { return embedding_bag(x[0], x[1], {.padding = 2}); },
+     20},
+    {"embedding_bag_max",
+     {{{6, 3}, Values::apart}, {{4, 5}, Values::classes, Layout::dense, 6}},
+     [](const Inputs& x) { return embedding_bag(x[0], x[1], {.mode = Bag::max, .padding = 1}); },
+     20},
+    {"embedding_bag_offsets",
+     {{{6, 3}}, {{9}, Values::classes, Layout::dense, 6}},
+     [](const Inputs& x) {
+       const Tensor offsets = Tensor::from(std::vector<int64_t>{0, 4, 4, 5}, x[1].device());
+       return embedding_bag(x[0], x[1], offsets, {.padding = 2});
+     },
+     9},
     {"index_select",
      {{{5, 4}}, {{7}, Values::classes, Layout::dense, 5}},
      [](const Inputs& x) { return index_select(x[0], 0, x[1]); },
@@ -99,10 +115,23 @@ const AddCases cases{
      {{{4, 6}}, {{4, 9}, Values::classes, Layout::dense, 6}, {{4, 9}}},
      [](const Inputs& x) { return scatter_add(x[0], 1, x[1], x[2]); },
      9},
-    {"flip", {{{3, 4, 5}}}, [](const Inputs& x) { return flip(x[0], {0, -1}); }},
+    {"flip",
+     {{{3, 4, 5}}},
+     [](const Inputs& x) {
+       return flip(x[0], {0, -1});
+     }},
     {"roll", {{{3, 7}}}, [](const Inputs& x) { return roll(x[0], -2, 1); }},
-    {"repeat", {{{2, 3}}}, [](const Inputs& x) { return repeat(x[0], {3, 2}); }, 6},
-    {"split", {{{7, 3}}}, [](const Inputs& x) { return split(x[0], {2, 4, 1})[1]; }},
+    {"repeat",
+     {{{2, 3}}},
+     [](const Inputs& x) {
+       return repeat(x[0], {3, 2});
+     },
+     6},
+    {"split",
+     {{{7, 3}}},
+     [](const Inputs& x) {
+       return split(x[0], {2, 4, 1})[1];
+     }},
     {"chunk", {{{3, 7}}}, [](const Inputs& x) { return chunk(x[0], 3, 1).back(); }},
     {"tril", {{{2, 4, 5}}}, [](const Inputs& x) { return tril(x[0], -1); }},
     {"triu", {{{4, 3}}}, [](const Inputs& x) { return triu(x[0]); }},

@@ -22,6 +22,8 @@
 #include "optim/adadelta.h"
 #include "optim/adam.h"
 #include "optim/ema.h"
+#include "optim/lamb.h"
+#include "optim/lars.h"
 #include "optim/schedule.h"
 #include "optim/scheduler.h"
 #include "optim/sgd.h"
@@ -136,7 +138,19 @@ const std::vector<Recipe>& recipes() {
   static const auto adadelta = [](const Parameters& p) -> std::unique_ptr<optim::Optimizer> {
     return std::make_unique<optim::Adadelta>(p, optim::AdadeltaOptions{});
   };
+  static const auto amsgrad = [](const Parameters& p) -> std::unique_ptr<optim::Optimizer> {
+    return std::make_unique<optim::AdamW>(p, optim::AdamWOptions{.lr = 0.01, .amsgrad = true});
+  };
+  static const auto lars = [](const Parameters& p) -> std::unique_ptr<optim::Optimizer> {
+    return std::make_unique<optim::LARS>(optim::without_decay_on_vectors(p), optim::LarsOptions{.trust = 0.02});
+  };
+  static const auto lamb = [](const Parameters& p) -> std::unique_ptr<optim::Optimizer> {
+    return std::make_unique<optim::LAMB>(optim::without_decay_on_vectors(p), optim::LambOptions{.lr = 0.01});
+  };
   static const std::vector<Recipe> all{{"Sgd", sgd},
+                                       {"AdamWAmsgrad", amsgrad},
+                                       {"Lars", lars},
+                                       {"LambBf16", lamb, DType::bf16},
                                        {"AdamW", adamw},
                                        {"AdamWInTwoGroups", two_groups},
                                        {"Adadelta", adadelta},

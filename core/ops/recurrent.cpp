@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/recurrent.h"
+
+#include "core/autocast.h"
+#include "core/autograd.h"
+#include "core/ops/add.h"
+#include "core/trace.h"
+#include "kernels/linear.h"
+#include "kernels/matmul.h"
+#include "kernels/recurrent.h"
+
+namespace weft {
+namespace {
+
+/// Steps in the order of the computation; `hidden` [T + 1, B, H] holds h before and after each.
+struct Steps {
+  int64_t count;
+  bool is_forward;
+
+  int64_t at(int64_t step) const { return is_forward ? step : count - 1 - step; }
+  int64_t before(int64_t t) const { return is_forward ? t : t + 1; }
+  int64_t after(int64_t t) const { return is_forward ? t + 1 : t; }
+  /// The part of `hidden` that is each step's h before it, or after it: [T, B, H].
+  Tensor all_before(const Tensor& hidden) const { return hidden.slice(0, is_forward ? 0 : 1, count); }
+  Tensor all_after(const Tensor& hidden) const { return hidden.slice(0, is_forward ? 1 : 0, count); }
+};
+
+void check(const char* op, const Tensor& from_x, const Tensor& weight, int64_t gates, const Tensor& h) {
+  WEFT_CHECK(from_x.defined() && from_x.is_floating() && from_x.dim() == 3 && from_x.size(0) > 0, op,
+             ": expected floating [steps, batch, ", gates, " units] with a step, got ", from_x);
+  const int64_t B = from_x.size(1), H = from_x.size(2) / gates;
+  WEFT_CHECK(weight.defined() && weight.sizes() == (Shape{gates * H, H}) && weight.dtype() == from_x.dtype(), op,
+             ": expected a weight ", from_x.dtype(), "[", gates * H, ", ", H, "], got ", weight);
+  WEFT_CHECK(h.defined() && h.sizes() == (Shape{B, H}) && h.dtype() == from_x.dtype(), op, ": expected a state ",
+             from_x.dtype(), "[", B, ", ", H, "], got ", h);
+}
+
+/// y = a @ b (+ bias), or added to y: rank 2.
+void product(const Tensor& y, const Tensor& a, const Tensor& b, kernels::Grad grad, const Tensor& bias = {}) {
+  kernels::matmul(y.queue(), y.unsqueeze(0), a.unsqueeze(0), b.unsqueeze(0), bias, {.grad = grad});
+}
+
+Tensor flat(const Tensor& x) { return x.reshape({x.size(0) * x.size(1), x.size(2)}); }
+
+}  // namespace
+
+Tensor lstm(const Tensor& given_x, const Tensor& given_weight, const Tensor& given_h, const Tensor& given_c,
+            Direction direction) {
+  const OpScope scope("lstm");
+  const Tensor from_x = autocast_full(given_x), weight = autocast_full(given_weight).contiguous();
+  const Tensor h0 = autocast_full(given_h), c0 = autocast_full(given_c);
+  check("lstm", from_x, weight, 4, h0);
+  WEFT_CHECK(c0.defined() && c0.sizes() == h0.sizes() && c0.dtype() == h0.dtype(),
+             "lstm: expected a cell state like h ", h0, ", got ", c0);
+  const int64_t T = from_x.size(0), B = from_x.size(1), H = h0.size(1);
+  const Steps steps{T, direction == Direction::forward};
+  const bool wants = wants_gradient(from_x) || wants_gradient(weight) || wants_gradient(h0) || wants_gradient(c0);
+  Tensor result = Tensor::empty({T + 1, B, H}, from_x.dtype(), from_x.device()), gates, hidden, cells;
+  {
+    const NoGrad no_grad;
+    gates = from_x.detach().contiguous().clone();
+    hidden = Tensor::empty({T + 1, B, H}, from_x.dtype(), from_x.device());
+    cells = empty_like(hidden);
+    const int64_t first = steps.before(steps.at(0)), last = steps.after(steps.at(T - 1));
+    hidden.select(0, first).copy_(h0);
+    cells.select(0, first).copy_(c0);
+    for (int64_t step = 0; step < T; ++step) {
+      const int64_t t = steps.at(step), before = steps.before(t), after = steps.after(t);
+      const Tensor gate = gates.select(0, t);
+      product(gate, hidden.select(0, before), weight.transpose(0, 1), kernels::Grad::accumulate);
+      kernels::lstm_cell_forward(gate.queue(), hidden.select(0, after), cells.select(0, after), gate,
+                                 cells.select(0, before));
+    }
+    result.slice(0, 0, T).copy_(steps.all_after(hidden));
+    result.select(0, T).copy_(cells.select(0, last));
+  }
+  if (!wants) return result;
+  return differentiable(result, "lstm", {from_x, weight, h0, c0},
+                        [steps, B, H, gates = Saved(gates), hidden = Saved(hidden), cells = Saved(cells),
+                         weight = Saved(weight)](const Tensor& gradient) {
+                          const Tensor dy = gradient.contiguous(), w = weight, saved = gates, c = cells;
+                          const Tensor dgates = empty_like(saved), dc = dy.select(0, steps.count).clone();
+                          const Tensor dh = Tensor::empty({B, H}, dy.dtype(), dy.device());
+                          for (int64_t step = steps.count - 1; step >= 0; --step) {
+                            const int64_t t = steps.at(step);
+                            const Tensor dgate = dgates.select(0, t);
+                            kernels::lstm_cell_backward(dgate.queue(), dgate, dc, dy.select(0, t),
+                                                        step + 1 < steps.count ? dh : Tensor(), saved.select(0, t),
+                                                        c.select(0, steps.after(t)), c.select(0, steps.before(t)));
+                            product(dh, dgate, w, kernels::Grad::overwrite);
+                          }
+                          const Tensor dw = empty_like(w), before = flat(steps.all_before(hidden.get()));
+                          product(dw, flat(dgates).transpose(0, 1), before, kernels::Grad::overwrite);
+                          return Grads{dgates, dw, dh, dc};
+                        });
+}
+
+Tensor gru(const Tensor& given_x, const Tensor& given_weight, const Tensor& given_bias, const Tensor& given_h,
+           Direction direction) {
+  const OpScope scope("gru");
+  const Tensor from_x = autocast_full(given_x).contiguous(), weight = autocast_full(given_weight).contiguous();
+  const Tensor bias = autocast_full(given_bias), h0 = autocast_full(given_h);
+  check("gru", from_x, weight, 3, h0);
+  const int64_t T = from_x.size(0), B = from_x.size(1), H = h0.size(1);
+  WEFT_CHECK(!bias.defined() || (bias.sizes() == Shape{3 * H} && bias.dtype() == from_x.dtype()),
+             "gru: expected a bias ", from_x.dtype(), "[", 3 * H, "], got ", bias);
+  const Steps steps{T, direction == Direction::forward};
+  const bool wants = wants_gradient(from_x) || wants_gradient(weight) || wants_gradient(bias) || wants_gradient(h0);
+  Tensor result, hidden, saved;
+  {
+    const NoGrad no_grad;
+    hidden = Tensor::empty({T + 1, B, H}, from_x.dtype(), from_x.device());
+    saved = Tensor::empty({T, B, 4 * H}, from_x.dtype(), from_x.device());
+    const Tensor from_h = Tensor::empty({B, 3 * H}, from_x.dtype(), from_x.device());
+    hidden.select(0, steps.before(steps.at(0))).copy_(h0);
+    for (int64_t step = 0; step < T; ++step) {
+      const int64_t t = steps.at(step);
+      const Tensor before = hidden.select(0, steps.before(t));
+      product(from_h, before, weight.transpose(0, 1), kernels::Grad::overwrite, bias);
+      kernels::gru_cell_forward(hidden.queue(), hidden.select(0, steps.after(t)), saved.select(0, t),
+                                from_x.select(0, t), from_h, before);
+    }
+    result = steps.all_after(hidden).clone();
+  }
+  if (!wants) return result;
+  return differentiable(
+      result, "gru", {from_x, weight, bias, h0},
+      [steps, B, H, has_bias = bias.defined(), saved = Saved(saved), hidden = Saved(hidden),
+       weight = Saved(weight)](const Tensor& gradient) {
+        const Tensor dy = gradient.contiguous(), w = weight, values = saved, h = hidden;
+        const Tensor dx = Tensor::empty({steps.count, B, 3 * H}, dy.dtype(), dy.device()), ds = empty_like(dx);
+        const Tensor dh = Tensor::empty({B, H}, dy.dtype(), dy.device());
+        for (int64_t step = steps.count - 1; step >= 0; --step) {
+          const int64_t t = steps.at(step);
+          const Tensor of_step = ds.select(0, t);
+          kernels::gru_cell_backward(dh.queue(), dx.select(0, t), of_step, dh, dy.select(0, t),
+                                     step + 1 < steps.count ? dh : Tensor(), values.select(0, t),
+                                     h.select(0, steps.before(t)));
+          product(dh, of_step, w, kernels::Grad::accumulate);
+        }
+        const Tensor dw = empty_like(w), before = flat(steps.all_before(h));
+        Tensor db;
+        if (has_bias) {
+          db = Tensor::empty({3 * H}, dy.dtype(), dy.device());
+          kernels::linear_backward_weight(dw.queue(), dw, db, flat(ds), before);
+        } else {
+          product(dw, flat(ds).transpose(0, 1), before, kernels::Grad::overwrite);
+        }
+        return Grads{dx, dw, db, dh};
+      });
+}
+
+}  // namespace weft

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "core/tensor.h"
+
+namespace weft {
+
+/// Which way a recurrent layer goes through a sequence.
+enum class Direction { forward, backward };
+
+/// An LSTM over T steps. from_x [T, B, 4 H]: the products with the input, all biases added, gates in the order input,
+/// forget, cell, output; weight [4 H, H] of the hidden state; h, c [B, H] before the first step. Per step: i, f, o =
+/// sigmoid, g = tanh of from_x[t] + h weight^T; c = f c + i g; h = o tanh(c). Returns [T + 1, B, H]: h of each step, in
+/// the sequence's order, and c of the last step. The gradient goes back through time in the same op: one product per
+/// step, one for the weight. Not under autocast. Errors: sizes or dtypes that do not fit, no step.
+Tensor lstm(const Tensor& from_x, const Tensor& weight, const Tensor& h, const Tensor& c,
+            Direction direction = Direction::forward);
+
+/// A GRU over T steps. from_x [T, B, 3 H]: products with the input and their bias, in the order reset, update, new;
+/// weight [3 H, H] and bias [3 H] (or undefined) of the hidden state; h [B, H]. Per step, s = h weight^T + bias: r, z =
+/// sigmoid(x + s); n = tanh(x_n + r s_n); h = (1 - z) n + z h. Returns h of each step [T, B, H]. Otherwise as lstm().
+Tensor gru(const Tensor& from_x, const Tensor& weight, const Tensor& bias, const Tensor& h,
+           Direction direction = Direction::forward);
+
+}  // namespace weft

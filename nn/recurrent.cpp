@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/recurrent.h"
+
+#include "core/ops/add.h"
+#include "core/ops/concat.h"
+#include "core/ops/dropout.h"
+#include "core/ops/linear.h"
+#include "core/ops/stack.h"
+#include "nn/init.h"
+
+namespace weft::nn {
+
+Recurrent::Recurrent(const char* name, int64_t in, int64_t hidden, int64_t gates, RecurrentOptions options)
+    : name_(name), in_(in), hidden_(hidden), options_(options) {
+  WEFT_CHECK(in > 0 && hidden > 0 && options.layers > 0, name, ": expected positive sizes, got in = ", in,
+             ", hidden = ", hidden, ", layers = ", options.layers);
+  WEFT_CHECK(options.dropout >= 0 && options.dropout < 1, name, ": expected dropout in [0, 1), got ", options.dropout);
+  for (int64_t layer = 0; layer < options.layers; ++layer)
+    for (int direction = 0; direction < directions(); ++direction) {
+      const int64_t width = layer == 0 ? in : hidden * directions();
+      Weights w{Tensor::empty({gates * hidden, width}), Tensor::empty({gates * hidden, hidden}), {}, {}};
+      if (options.bias) {
+        w.bias_x = Tensor::empty({gates * hidden});
+        w.bias_h = Tensor::empty({gates * hidden});
+      }
+      const Tensor like = w.of_h;  // ± 1 / sqrt(hidden) for all of them
+      for (const Tensor& part : {w.of_x, w.of_h, w.bias_x, w.bias_h}) {
+        if (!part.defined()) continue;
+        bias_uniform_(part, like);
+        part.requires_grad_();
+      }
+      weights_.push_back(std::move(w));
+    }
+}
+
+void Recurrent::fields(Visitor& v) {
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    const size_t n = static_cast<size_t>(directions());
+    const std::string end = str("_l", i / n, i % n == 1 ? "_reverse" : "");
+    v("weight_ih" + end, weights_[i].of_x);
+    v("weight_hh" + end, weights_[i].of_h);
+    v("bias_ih" + end, weights_[i].bias_x);
+    v("bias_hh" + end, weights_[i].bias_h);
+  }
+}
+
+Recurrent::Output Recurrent::run_all(const Tensor& given, const Tensor& h, const Tensor& c) const {
+  WEFT_CHECK(given.defined() && given.dim() == 3 && given.size(2) == in_, name_, ": expected sequences ",
+             options_.batch_first ? "[B, T, " : "[T, B, ", in_, "], got ", given);
+  Tensor x = options_.batch_first ? given.transpose(0, 1) : given;
+  const Shape sizes{static_cast<int64_t>(weights_.size()), x.size(1), hidden_};
+  for (const Tensor& state : {h, c})
+    WEFT_CHECK(!state.defined() || state.sizes() == sizes, name_, ": expected a state ", sizes, ", got ", state);
+  const auto state_of = [&](const Tensor& states, size_t i) {
+    return states.defined() ? states.select(0, static_cast<int64_t>(i))
+                            : Tensor::zeros({sizes[1], sizes[2]}, x.dtype(), x.device());
+  };
+  std::vector<Tensor> last_h, last_c;
+  for (size_t i = 0; i < weights_.size();) {
+    std::vector<Tensor> sides;
+    for (int direction = 0; direction < directions(); ++direction, ++i) {
+      const Output side = run(x, weights_[i], state_of(h, i), state_of(c, i),
+                              direction == 0 ? Direction::forward : Direction::backward);
+      sides.push_back(side.y);
+      last_h.push_back(side.h);
+      if (side.c.defined()) last_c.push_back(side.c);
+    }
+    x = sides.size() == 1 ? sides[0] : concat(sides, -1);
+    if (options_.dropout > 0 && is_training() && i < weights_.size()) x = dropout(x, options_.dropout);
+  }
+  return {options_.batch_first ? x.transpose(0, 1) : x, stack(last_h, 0), last_c.empty() ? Tensor() : stack(last_c, 0)};
+}
+
+Tensor Recurrent::forward(const Tensor& x) const { return run_all(x, {}, {}).y; }
+
+int64_t Recurrent::flops(const Shape& x, const Shape&) const {
+  int64_t per_step = 0;
+  for (const Weights& w : weights_) per_step += 2 * (w.of_x.numel() + w.of_h.numel());
+  return x[0] * x[1] * per_step;
+}
+
+Recurrent::Output LSTM::run(const Tensor& x, const Weights& w, const Tensor& h, const Tensor& c,
+                            Direction direction) const {
+  const Tensor bias = w.bias_x.defined() ? add(w.bias_x, w.bias_h) : Tensor();
+  const Tensor all = lstm(linear(x, w.of_x, bias), w.of_h, h, c, direction);
+  const int64_t T = x.size(0);
+  return {all.slice(0, 0, T), all.select(0, direction == Direction::forward ? T - 1 : 0), all.select(0, T)};
+}
+
+LstmOutput LSTM::operator()(const Tensor& x, const Tensor& h, const Tensor& c) const {
+  Output output;
+  const Tensor y = with_hooks(x, [&] {
+    output = run_all(x, h, c);
+    return output.y;
+  });
+  return {y, output.h, output.c};
+}
+
+Recurrent::Output GRU::run(const Tensor& x, const Weights& w, const Tensor& h, const Tensor&,
+                           Direction direction) const {
+  const Tensor y = gru(linear(x, w.of_x, w.bias_x), w.of_h, w.bias_h, h, direction);
+  return {y, y.select(0, direction == Direction::forward ? x.size(0) - 1 : 0), {}};
+}
+
+GruOutput GRU::operator()(const Tensor& x, const Tensor& h) const {
+  Output output;
+  const Tensor y = with_hooks(x, [&] {
+    output = run_all(x, h, {});
+    return output.y;
+  });
+  return {y, output.h};
+}
+
+}  // namespace weft::nn

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <vector>
+
+#include "core/ops/recurrent.h"
+#include "nn/module.h"
+
+namespace weft::nn {
+
+struct RecurrentOptions {
+  int64_t layers = 1;
+  bool bias = true;
+  bool batch_first = false;  ///< sequences [B, T, …], else [T, B, …]
+  double dropout = 0;        ///< of the outputs of each layer but the last, in training
+  bool bidirectional = false;
+};
+
+/// What LSTM and GRU have in common: `layers` recurrent layers one on the other, each once or in both directions, whose
+/// outputs stand side by side. Names and order of the parameters are PyTorch's: weight_ih_l0, weight_hh_l0, bias_ih_l0,
+/// bias_hh_l0, then those of weight_ih_l0_reverse …; they begin uniform in ± 1 / sqrt(hidden).
+class Recurrent : public Module {
+ public:
+  /// y [T, B, directions hidden] of x [T, B, in] (or [B, T, …]), from states of zeros.
+  Tensor forward(const Tensor& x) const override;
+  void fields(Visitor& v) override;
+  int64_t flops(const Shape& x, const Shape& y) const override;
+
+  int64_t in() const { return in_; }
+  int64_t hidden() const { return hidden_; }
+  int directions() const { return options_.bidirectional ? 2 : 1; }
+  const RecurrentOptions& options() const { return options_; }
+
+ protected:
+  struct Weights {
+    Tensor of_x, of_h, bias_x, bias_h;
+  };
+  /// States [layers directions, B, hidden], by layer, then direction.
+  struct Output {
+    Tensor y, h, c;
+  };
+  /// One direction of one layer over x [T, B, …]: y, h, c.
+  virtual Output run(const Tensor& x, const Weights& w, const Tensor& h, const Tensor& c,
+                     Direction direction) const = 0;
+
+  Recurrent(const char* name, int64_t in, int64_t hidden, int64_t gates, RecurrentOptions options);
+  /// Undefined states are zeros.
+  Output run_all(const Tensor& x, const Tensor& h, const Tensor& c) const;
+
+ private:
+  const char* name_;
+  int64_t in_, hidden_;
+  RecurrentOptions options_;
+  std::vector<Weights> weights_;  // by layer, then direction
+};
+
+struct LstmOutput {
+  Tensor y;     ///< [T, B, directions hidden], or [B, T, …]
+  Tensor h, c;  ///< after the last step: [layers directions, B, hidden]
+};
+
+/// Long short-term memory: lstm().
+class LSTM : public Recurrent {
+ public:
+  LSTM(int64_t in, int64_t hidden, RecurrentOptions options = {}) : Recurrent("LSTM", in, hidden, 4, options) {}
+  using Recurrent::operator();
+  /// From given states [layers directions, B, hidden], with the last ones.
+  LstmOutput operator()(const Tensor& x, const Tensor& h, const Tensor& c) const;
+
+ private:
+  Output run(const Tensor& x, const Weights& w, const Tensor& h, const Tensor& c, Direction direction) const override;
+};
+
+struct GruOutput {
+  Tensor y;  ///< [T, B, directions hidden], or [B, T, …]
+  Tensor h;  ///< after the last step: [layers directions, B, hidden]
+};
+
+/// Gated recurrent units: gru().
+class GRU : public Recurrent {
+ public:
+  GRU(int64_t in, int64_t hidden, RecurrentOptions options = {}) : Recurrent("GRU", in, hidden, 3, options) {}
+  using Recurrent::operator();
+  /// From given states [layers directions, B, hidden], with the last ones.
+  GruOutput operator()(const Tensor& x, const Tensor& h) const;
+
+ private:
+  Output run(const Tensor& x, const Weights& w, const Tensor& h, const Tensor& c, Direction direction) const override;
+};
+
+}  // namespace weft::nn
