@@ -19,4 +19,12 @@ WEFT_KERNEL(gather, const Queue& queue, const View& y, const View& x, const View
 /// dx = 0, then adds dy where gather read. Deterministic.
 WEFT_KERNEL(gather_backward, const Queue& queue, const View& dx, const View& dy, const View& index, int dim);
 
+/// y[index[i]] = values[i] for y [D, …] and values [I, …], index [I]; of equal positions the last one's values stay.
+/// Contiguous; any dtype. A position out of range changes nothing.
+WEFT_KERNEL(index_put, const Queue& queue, const View& y, const View& values, const View& index);
+
+/// y = size * y + index (i64, equal sizes): one step from the coordinates of elements to their positions in memory, by
+/// Horner's rule. A negative index counts from the end of its dimension of `size`; once one is out of range y stays -1.
+WEFT_KERNEL(ravel_index, const Queue& queue, const View& y, const View& index, int64_t size);
+
 }  // namespace weft::kernels

@@ -79,6 +79,7 @@ constexpr Entry kTable[] = {
     {.name = "copy"},
     {.name = "cross_entropy_forward", .arithmetic = 4},
     {.name = "cross_entropy_backward", .arithmetic = 5},
+    {.name = "cumsum", .arithmetic = 1},
     {.name = "ema_step", .updated = 0b1, .arithmetic = 3},
     {.name = "exchange", .updated = 0b11},
     {.name = "fill"},
@@ -89,6 +90,8 @@ constexpr Entry kTable[] = {
     {.name = "index_select_backward", .arithmetic = 1},
     {.name = "gather"},
     {.name = "gather_backward", .arithmetic = 1},
+    {.name = "index_put"},
+    {.name = "ravel_index", .updated = 0b1, .arithmetic = 2},
     {.name = "layer_norm_forward", .arithmetic = 7},
     {.name = "layer_norm_backward", .arithmetic = 14},
     {.name = "linear_backward_input", .flop = linear_backward_input_flop},
@@ -96,6 +99,7 @@ constexpr Entry kTable[] = {
     {.name = "matmul", .flop = matmul_flop},
     {.name = "matmul_fused", .flop = matmul_fused_flop},
     {.name = "mixed_targets"},
+    {.name = "nonzero"},
     {.name = "rms_norm_forward", .arithmetic = 5},
     {.name = "rms_norm_backward", .arithmetic = 11},
     {.name = "sgd_step", .updated = 0b11, .arithmetic = 6},         // w, velocity
@@ -128,6 +132,7 @@ constexpr Entry kTable[] = {
     {.name = "argmax", .arithmetic = 1},
     {.name = "softmax_forward", .arithmetic = 8},
     {.name = "softmax_backward", .arithmetic = 4},
+    {.name = "sort"},
     {.name = "unary_forward", .arithmetic = 20},  // gelu; the others have fewer
     {.name = "unary_backward", .arithmetic = 30},
 };

@@ -26,6 +26,9 @@ std::string text_of(const WrongIndex& wrong, Device device) {
     case WrongIndex::Text::position:
       return str(wrong.op, ": expected positions in [0, ", wrong.limit, "), got ", wrong.value, " as number ", wrong.at,
                  " of the index");
+    case WrongIndex::Text::from_either_end:
+      return str(wrong.op, ": expected positions in [-", wrong.limit, ", ", wrong.limit, "), got ", wrong.value,
+                 " as number ", wrong.at, " of the index");
     case WrongIndex::Text::label:
       return str(wrong.op, ": expected labels 0 to ", wrong.limit - 1, ", got ", wrong.value, " in row ", wrong.at);
     case WrongIndex::Text::class_of_logits:

@@ -15,6 +15,7 @@ struct WrongIndex {
   /// How it reads; `value` is number `at` (row `at`) and should be in [0, limit).
   enum class Text : uint32_t {
     position,         ///< of an index
+    from_either_end,  ///< of an index, where negative ones count from the end
     label,            ///< of a row
     class_of_logits,  ///< of a row of logits `dtype` [rows, limit]
   };

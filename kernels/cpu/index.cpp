@@ -27,16 +27,17 @@ void check_alike(const char* op, const View& part, const View& whole, const View
 }
 
 /// Every position is looked at before any is used: an exception must not leave a parallel loop.
-void check_positions(const char* op, const View& index, int64_t length) {
+void check_positions(const char* op, const View& index, int64_t length,
+                     WrongIndex::Text text = WrongIndex::Text::position) {
   const int64_t* positions = index.as<int64_t>();
+  const int64_t least = text == WrongIndex::Text::from_either_end ? -length : 0;
   std::atomic<int64_t> wrong{-1};
   parallel_for(index.numel(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
-      if (positions[i] < 0 || positions[i] >= length) wrong.store(i, std::memory_order_relaxed);
+      if (positions[i] < least || positions[i] >= length) wrong.store(i, std::memory_order_relaxed);
   });
   if (const int64_t at = wrong.load(); at >= 0)
-    throw Error(
-        text_of({.text = WrongIndex::Text::position, .op = op, .value = positions[at], .at = at, .limit = length}, {}));
+    throw Error(text_of({.text = text, .op = op, .value = positions[at], .at = at, .limit = length}, {}));
 }
 
 }  // namespace
@@ -148,6 +149,31 @@ void gather_backward(const Queue&, const View& dx, const View& dy, const View& i
         std::copy(sums.begin(), sums.end(), out + o * slice);
       }
     });
+  });
+}
+
+void index_put(const Queue&, const View& y, const View& values, const View& index) {
+  check_alike("index_put", values, y, index, 0);
+  const Around to(y, 0), from(values, 0);
+  WEFT_CHECK(index.rank == 1 && index.sizes[0] == from.length && from.inner == to.inner,
+             "index_put: expected values like y but for dimension 0, got ", values, ", ", y, ", index ", index);
+  check_positions("index_put", index, to.length);
+  const int64_t* positions = index.as<int64_t>();
+  const size_t bytes = static_cast<size_t>(to.inner) * size_of(y.dtype);
+  // In order: the last of equal positions wins.
+  for (int64_t i = 0; i < from.length; ++i)
+    std::memcpy(static_cast<char*>(y.data) + static_cast<size_t>(positions[i]) * bytes,
+                static_cast<const char*>(values.data) + static_cast<size_t>(i) * bytes, bytes);
+}
+
+void ravel_index(const Queue&, const View& y, const View& index, int64_t size) {
+  WEFT_CHECK(y.same_sizes(index) && y.is_contiguous() && index.is_contiguous(),
+             "ravel_index: expected dense tensors of equal sizes, got ", y, " and ", index);
+  check_positions("index", index, size, WrongIndex::Text::from_either_end);
+  int64_t* out = y.as<int64_t>();
+  const int64_t* in = index.as<int64_t>();
+  parallel_for(y.numel(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[i] = out[i] * size + (in[i] < 0 ? in[i] + size : in[i]);
   });
 }
 

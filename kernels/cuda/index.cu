@@ -8,16 +8,19 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/vec.cuh"
 #include "kernels/cuda/wrong_index.cuh"
+#include "kernels/sort.h"
 #include "kernels/with_bits.h"
 
 // A tensor is [outer, D, inner] around the indexed dimension. Grid-stride, 256 threads a block, no barrier.
 // index_select, gather: a thread owns one unit of y: 16 bytes of raw bits where index_select's inner rows allow it,
 // else an
 //   element. One read and one write of each byte, 85% of the bandwidth for rows of 128 bytes and more.
-// index_select_backward: the sources of a row form a chain, next[i] = the next position with the same index, found by a
-//   thread for each i that looks ahead; then a thread for each element of the rows that have sources walks the chain in
-//   order. The look-ahead compares at most I^2 / 2 indices, the walk reads dy once; dx is filled with zeros before.
+// index_select_backward: the sources of a row form a chain, next[i] = the next position with the same index, its
+//   neighbour once the positions are sorted; then a thread for each element of the rows that have sources walks the
+//   chain in order. The walk reads dy once; dx is filled with zeros before.
 // gather_backward: a thread for each element of dx looks through the positions of its line and adds those that read it.
+// index_put: the last of equal positions is found by an atomic maximum; then a thread for each element of values.
+// ravel_index: a thread for each element.
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -92,16 +95,13 @@ __global__ void gather_kernel(Bits* y, const Bits* x, const int64_t* index, cons
   }
 }
 
-/// next[i] = the smallest j > i with index[j] == index[i], or I. head[i] = 1 where no smaller one exists.
-__global__ void chain_kernel(int64_t* next, uint8_t* head, const int64_t* index, int64_t I) {
+/// From the positions in order (`places`: where each stood, stable): next[i] = the smallest j > i with
+/// index[j] == index[i], or I. head[i] = 1 where no smaller one exists.
+__global__ void chain_kernel(int64_t* next, uint8_t* head, const int64_t* sorted, const int64_t* places, int64_t I) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < I; i += step) {
-    const int64_t mine = index[i];
-    int64_t ahead = i + 1, earlier = i - 1;
-    while (ahead < I && index[ahead] != mine) ++ahead;
-    while (earlier >= 0 && index[earlier] != mine) --earlier;
-    next[i] = ahead;
-    head[i] = earlier < 0;
+  for (int64_t k = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; k < I; k += step) {
+    next[places[k]] = k + 1 < I && sorted[k + 1] == sorted[k] ? places[k + 1] : I;
+    head[places[k]] = k == 0 || sorted[k - 1] != sorted[k];
   }
 }
 
@@ -137,6 +137,39 @@ __global__ void gather_backward_kernel(T* dx, const T* dy, const int64_t* index,
     for (int64_t k = 0; k < s.I; ++k)
       if (index[line + k * s.inner] == here) sum += from<A>(dy[line + k * s.inner]);
     dx[i] = to<T>(sum);
+  }
+}
+
+/// last[p] = 1 + the last i with index[i] == p: a maximum, whatever order the threads come in.
+__global__ void claim_kernel(unsigned long long* last, const int64_t* index, int64_t I, int64_t D,
+                             const WrongIndexReport report) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < I; i += step) {
+    if (index[i] >= 0 && index[i] < D)
+      atomicMax(&last[index[i]], static_cast<unsigned long long>(i + 1));
+    else
+      report(index[i], i);
+  }
+}
+
+template <class Bits>
+__global__ void put_kernel(Bits* y, const Bits* values, const int64_t* index, const unsigned long long* last,
+                           const Shape s) {
+  const int64_t n = s.I * s.inner, step = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) {
+    const int64_t row = i / s.inner, at = index[row];
+    if (at < 0 || at >= s.D || last[at] != static_cast<unsigned long long>(row + 1)) continue;
+    y[at * s.inner + i - row * s.inner] = values[i];
+  }
+}
+
+__global__ void ravel_kernel(int64_t* y, const int64_t* index, int64_t n, int64_t size, const WrongIndexReport report) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) {
+    const int64_t at = index[i];
+    const bool inside = at >= -size && at < size;
+    if (!inside) report(at, i);
+    y[i] = !inside || y[i] < 0 ? -1 : y[i] * size + (at < 0 ? at + size : at);
   }
 }
 
@@ -183,11 +216,14 @@ void index_select_backward(const Queue& queue, const View& dx, const View& dy, c
     launch(queue, "index_select_backward (zero)", dim3(blocks_for(n, kThreads)), dim3(kThreads), 0, &zero_kernel<T>,
            dx.as<T>(), n);
     if (s.I == 0) return;
-    const Workspace chain(queue, static_cast<size_t>(s.I) * (sizeof(int64_t) + 1), "index_select_backward");
+    const Workspace chain(queue, static_cast<size_t>(s.I) * (3 * sizeof(int64_t) + 1), "index_select_backward");
     int64_t* next = chain.template as<int64_t>();
-    uint8_t* head = reinterpret_cast<uint8_t*>(next + s.I);
+    int64_t *sorted = next + s.I, *places = sorted + s.I;
+    uint8_t* head = reinterpret_cast<uint8_t*>(places + s.I);
+    sort(queue, View::dense(sorted, DType::i64, {s.I}), View::dense(places, DType::i64, {s.I}),
+         View::dense(index.data, DType::i64, {s.I}), false);
     launch(queue, "index_select_backward (chain)", dim3(blocks_for(s.I, kThreads)), dim3(kThreads), 0, &chain_kernel,
-           next, head, static_cast<const int64_t*>(index.data), s.I);
+           next, head, static_cast<const int64_t*>(sorted), static_cast<const int64_t*>(places), s.I);
     launch(queue, "index_select_backward", dim3(blocks_for(dy.numel(), kThreads)), dim3(kThreads), 0,
            &select_backward_kernel<T>, dx.as<T>(), static_cast<const T*>(dy.data),
            static_cast<const int64_t*>(index.data), static_cast<const int64_t*>(next),
@@ -211,6 +247,34 @@ void gather_backward(const Queue& queue, const View& dx, const View& dy, const V
            &gather_backward_kernel<T>, dx.as<T>(), static_cast<const T*>(dy.data),
            static_cast<const int64_t*>(index.data), s);
   });
+}
+
+void index_put(const Queue& queue, const View& y, const View& values, const View& index) {
+  check("index_put", values, y, index, 0);
+  WEFT_CHECK(index.numel() == values.sizes[0], "index_put: expected ", values.sizes[0], " positions, got ", index);
+  const Shape s = shape_of(y, 0, values.sizes[0]);
+  if (values.numel() == 0) return;
+  const Workspace memory(queue, static_cast<size_t>(s.D) * sizeof(unsigned long long), "index_put");
+  auto* const last = memory.as<unsigned long long>();
+  const auto* const positions = static_cast<const int64_t*>(index.data);
+  launch(queue, "index_put (zero)", dim3(blocks_for(s.D, kThreads)), dim3(kThreads), 0,
+         &zero_kernel<unsigned long long>, last, s.D);
+  launch(queue, "index_put (claim)", dim3(blocks_for(s.I, kThreads)), dim3(kThreads), 0, &claim_kernel, last, positions,
+         s.I, s.D, report_of(queue, "index_put", s));
+  with_bits(y.dtype, [&]<class Bits>() {
+    launch(queue, "index_put", dim3(blocks_for(s.I * s.inner, kThreads)), dim3(kThreads), 0, &put_kernel<Bits>,
+           static_cast<Bits*>(y.data), static_cast<const Bits*>(values.data), positions,
+           static_cast<const unsigned long long*>(last), s);
+  });
+}
+
+void ravel_index(const Queue& queue, const View& y, const View& index, int64_t size) {
+  WEFT_CHECK(y.same_sizes(index) && y.is_contiguous() && index.is_contiguous(),
+             "ravel_index: expected contiguous tensors of equal sizes, got ", y, " and ", index);
+  launch(queue, "ravel_index", dim3(blocks_for(y.numel(), kThreads)), dim3(kThreads), 0, &ravel_kernel, y.as<int64_t>(),
+         static_cast<const int64_t*>(index.as<int64_t>()), y.numel(), size,
+         WrongIndexReport{wrong_index_record(queue.device),
+                          {.text = WrongIndex::Text::from_either_end, .op = "index", .limit = size}});
 }
 
 }  // namespace weft::kernels::WEFT_DEVICE

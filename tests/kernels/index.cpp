@@ -76,11 +76,43 @@ TEST(Index, GatherAndItsGradient) {
       }
 }
 
+TEST(Index, PutKeepsTheLastOfEqualPositions) {
+  for (const DeviceKind kind : device_runs())
+    for (const DType dtype : kAll)
+      for (const int64_t n : {int64_t{1}, pick(2, 40), int64_t{700}}) {
+        const int64_t rows = pick(1, 20), inner = pick(1, 9);
+        const auto before = integers(rows * inner, 0, 1), values = integers(n * inner, 0, 1);
+        const auto index = integers(n, 0, rows - 1);
+        std::vector<double> want = before;
+        for (int64_t i = 0; i < n; ++i)
+          for (int64_t c = 0; c < inner; ++c)
+            want[static_cast<size_t>(static_cast<int64_t>(index[static_cast<size_t>(i)]) * inner + c)] =
+                values[static_cast<size_t>(i * inner + c)];
+        const DeviceArray y(kind, dtype, {rows, inner}, before);
+        kernels::index_put(queue_on(kind), y, DeviceArray(kind, dtype, {n, inner}, values),
+                           DeviceArray(kind, DType::i64, {n}, index));
+        EXPECT_TRUE(near(y.host(), want, {})) << dtype << ' ' << n << " into " << y.view();
+      }
+}
+
+TEST(Index, RavelIsOneStepOfHorner) {
+  for (const DeviceKind kind : device_runs()) {
+    const DeviceArray y(kind, DType::i64, {3, 2}, {0, 1, 2, 3, 4, 5});
+    kernels::ravel_index(queue_on(kind), y, DeviceArray(kind, DType::i64, {3, 2}, {0, 6, -1, -7, 2, 3}), 7);
+    EXPECT_EQ(y.host(), (std::vector<double>{0, 13, 20, 21, 30, 38})) << name(kind);
+  }
+}
+
 TEST(Index, APositionOutsideIsNamed) {
   const DeviceArray x(DeviceKind::cpu, DType::f32, {3, 2}), y(DeviceKind::cpu, DType::f32, {2, 2});
   const DeviceArray index(DeviceKind::cpu, DType::i64, {2}, {0, 3});
   EXPECT_EQ(error_text([&] { kernels::index_select(queue_on(DeviceKind::cpu), y, x, index, 0); }),
             "index_select: expected positions in [0, 3), got 3 as number 1 of the index");
+  EXPECT_EQ(error_text([&] { kernels::index_put(queue_on(DeviceKind::cpu), x, y, index); }),
+            "index_put: expected positions in [0, 3), got 3 as number 1 of the index");
+  const DeviceArray at(DeviceKind::cpu, DType::i64, {2}, {0, 0});
+  EXPECT_EQ(error_text([&] { kernels::ravel_index(queue_on(DeviceKind::cpu), at, index, 3); }),
+            "index: expected positions in [-3, 3), got 3 as number 1 of the index");
 }
 
 }  // namespace
