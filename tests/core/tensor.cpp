@@ -12,6 +12,7 @@
 #include "core/ops/mul.h"
 #include "core/ops/sub.h"
 #include "core/ops/sum.h"
+#include "tests/support/devices.h"
 
 namespace weft {
 namespace {
@@ -235,6 +236,19 @@ TEST(Tensor, AnUndefinedOneNamesWhatWasAsked) {
     EXPECT_THROW(use(), Error);
   EXPECT_THAT([&] { sum(none); }, ThrowsMessage<Error>(HasSubstr("none")));
 }
+
+class TensorOn : public testing::TestWithParam<DeviceKind> {};
+
+// A GPU with the host's page tables (GH200) reads pageable memory itself, when the copy runs.
+TEST_P(TensorOn, ACopyLeavesItsSourceToTheHost) {
+  const Tensor source = Tensor::ones({1000}), there = Tensor::zeros({1000}, DType::f32, {GetParam(), 0});
+  there.copy_(source);
+  source.fill_(2);
+  EXPECT_EQ(there.to_vector<float>(), std::vector<float>(1000, 1));
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, TensorOn, testing::ValuesIn(tests::test_devices()),
+                         [](const auto& test) { return std::string(name(test.param)); });
 
 }  // namespace
 }  // namespace weft

@@ -19,7 +19,7 @@ set(least_hopper 35)
 set(least_ops 730)
 set(least_ladder 36)
 set(least_engines 60)
-set(least_core 17)
+set(least_core 18)
 set(least_data 3)
 set(least_nn 8)
 set(least_dist 70)
@@ -48,6 +48,9 @@ endforeach()
 foreach(program kernels hopper ops ladder core dist)
   twins(${program}.checked test_${program} ${least_${program}} --check races,uninitialised,streams)
 endforeach()
+
+# A GPU that reads the host's pageable memory itself.
+twins(core.gh200 test_core ${least_core} --gpu gh200 --streams lazy --check streams)
 
 # A machine with CUDA's driver and no GPU.
 if(TARGET weft-info)
