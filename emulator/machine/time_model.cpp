@@ -16,6 +16,7 @@ namespace {
 //         latencies of L1, L2 and memory on A100 and H100; mma.sync reaches 63% of the rate of wgmma on H100.
 // [c&c]   Chips and Cheese, "Nvidia's H100: Funny L2, and Tons of Bandwidth" (2023): L2 of H100 PCIe and A100.
 // [tpu]   TechPowerUp's GPU database: base clocks. Its boost clocks are those of the data sheets.
+// [luo] and [tpu] are quoted from notes and were not looked up again.
 // L2 of H100 is taken as A100's, a cycle (80 slices of 64 bytes); of GA102 as V100's 2048 bytes: no measurement was found.
 // Achievable bandwidth of memory is 0.92 of the pins' rate: between 0.87 (llm.c PR 378, residual on A100) and 0.97 (fast.cu's sum).
 constexpr double kOfPins = 0.92, kMiB = 1 << 20;

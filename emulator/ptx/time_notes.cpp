@@ -282,35 +282,17 @@ void join_shared_loads(const Kernel& kernel, TimeTable& table) {
     if (group.size() < 2 || words != (1u << width / 4) - 1) group.clear();
     return group;
   };
-  // Where a base is aligned is seen when it runs: taken is the alignment that joins most loads.
-  const auto join_at = [&](Ref base, int64_t width, int64_t phase, bool really) {
-    size_t joined = 0;
-    for (const Load& load : open) {
-      if (load.base != base) continue;
-      const int64_t begin = ((load.offset - phase) & ~(width - 1)) + phase;
-      const std::vector<size_t> group = group_of(base, begin, width);
-      if (group.empty() || group.front() != load.note) continue;
-      joined += group.size();
-      for (const size_t note : group) {
-        if (!really) continue;
-        TimeNote& n = table.notes[note];
-        n.joined = note == group.front() ? TimeNote::Joined::first : TimeNote::Joined::other;
-        n.joined_bytes = static_cast<uint8_t>(width);
-        n.joined_offset = static_cast<int32_t>(begin - n.address.offset);
-      }
-    }
-    return joined;
-  };
+  // Bases are taken to be aligned; where one is not, the run sees it and counts its loads one by one.
   const auto join = [&] {
-    std::vector<Ref> bases;
-    for (const Load& load : open)
-      if (std::ranges::find(bases, load.base) == bases.end()) bases.push_back(load.base);
-    for (const Ref base : bases)
-      for (const int64_t width : {16, 8}) {
-        int64_t best = 0;
-        for (int64_t phase = 4; phase < width; phase += 4)
-          if (join_at(base, width, phase, false) > join_at(base, width, best, false)) best = phase;
-        join_at(base, width, best, true);
+    for (const int64_t width : {16, 8})
+      for (const Load& load : open) {
+        const int64_t begin = load.offset & ~(width - 1);
+        for (const std::vector<size_t> group = group_of(load.base, begin, width); const size_t note : group) {
+          TimeNote& n = table.notes[note];
+          n.joined = note == group.front() ? TimeNote::Joined::first : TimeNote::Joined::other;
+          n.joined_bytes = static_cast<uint8_t>(width);
+          n.joined_offset = static_cast<int32_t>(begin - n.address.offset);
+        }
       }
     open.clear();
   };

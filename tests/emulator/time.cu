@@ -19,12 +19,12 @@ __global__ void scattered(const float* in, float* out) {
 }
 
 /// Every warp reads the same 4 KiB eight times: it comes from L2 once.
-__global__ void rereads(const volatile float* unused, const float* in, float* out) {
+__global__ void rereads(int nothing, const float* in, float* out) {
   float sum = 0;
 #pragma unroll 1
   for (int turn = 0; turn < 8; ++turn)
-    for (int i = static_cast<int>(threadIdx.x) % 32; i < 1024; i += 32) sum += in[i];
-  if (sum == 1) *out = sum + unused[0];
+    for (int i = static_cast<int>(threadIdx.x) % 32; i < 1024; i += 32) sum += in[i + turn * nothing];
+  if (sum == 1) *out = sum;
 }
 
 /// 128 reads of shared memory, lanes `stride` words apart.
@@ -98,7 +98,7 @@ int main() {
   cudaMemset(in, 0, kBytes);
   copies<<<256, 256>>>(in, out);
   scattered<<<1, 32>>>(in, out);
-  rereads<<<1, 128>>>(in, in, out);
+  rereads<<<1, 128>>>(0, in, out);
   banks<<<1, 32>>>(1, out);
   banks<<<1, 32>>>(32, out);
   chain<<<1, 32>>>(0.5f, out);
