@@ -111,7 +111,8 @@ def kill(t):
     if how == "recovered" and f"rank {victim} was ended by signal 9" not in text:
         raise Lost(f"weft-run did not say that rank {victim} was killed")
     if how == "recovered" and trains and t.ranks > 1 and f"rank {victim} (process {pids[victim]} on " not in text:
-        raise Lost(f"no rank said that rank {victim} has died")
+        at = text.find("was ended by signal 9")
+        raise Lost(f"no rank said that rank {victim} has died: {text[max(0, at - 1500):at + 500]}")
     return how
 
 
