@@ -32,11 +32,11 @@ std::string FlightLog::text() const {
   std::string text;
   for (const Entry& e : entries_) {
     char times[100];
-    int length = std::snprintf(times, sizeof times, "  queued %.1f s ago", milliseconds(now - e.queued) / 1000);
+    const int length = std::snprintf(times, sizeof times, "  queued %.1f s ago", milliseconds(now - e.queued) / 1000);
     if (e.started != Clock::time_point{}) {
       const bool runs = e.state == State::running;
       const double took = milliseconds((runs ? now : e.ended) - e.started);
-      length += std::snprintf(times + length, sizeof times - static_cast<size_t>(length), ", %s %.1f ms",
+      std::snprintf(times + length, sizeof times - static_cast<size_t>(length), ", %s %.1f ms",
                               runs ? "runs for" : "ran", took);
     }
     char state[16];
