@@ -16,6 +16,7 @@ namespace weft {
 
 struct AutogradMeta;  // core/autograd.h
 class Node;
+struct Index;  // core/ops/index.h
 
 /// What a Tensor points to: a view into a storage, and what autograd knows of it.
 struct TensorImpl : RefCounted {
@@ -117,6 +118,8 @@ class Tensor {
   Tensor slice(int64_t dim, int64_t start, int64_t length, int64_t step = 1) const;
   Tensor select(int64_t dim, int64_t index) const;  ///< the slice at `index`, without the dimension
   Tensor expand(const Shape& sizes) const;          ///< broadcasts sizes of 1, stride 0
+  /// `x.index({0, Slice{2, -1}, mask})`: core/ops/index.h. A copy where a tensor is among the parts.
+  Tensor index(const std::vector<Index>& at) const;
 
   // Copies; differentiable (core/ops/cast.cpp, copy.cpp).
   Tensor to(DType dtype) const;    ///< itself when the dtype is the same

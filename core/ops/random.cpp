@@ -6,6 +6,7 @@
 #include "core/ops/argmax.h"
 #include "core/ops/clamp.h"
 #include "core/ops/random_blocks.h"
+#include "core/ops/sort.h"
 #include "core/ops/unary.h"
 #include "core/trace.h"
 #include "kernels/copy.h"
@@ -61,17 +62,24 @@ Tensor randint(const Shape& sizes, int64_t low, int64_t high, Device device) {
   return clamp(floor(uniform(sizes, from, to, DType::f64, device)).to(DType::i64), from, to - 1);
 }
 
-Tensor multinomial(const Tensor& weights, int64_t count) {
+Tensor multinomial(const Tensor& weights, int64_t count, bool replacement) {
   WEFT_CHECK(weights.defined() && weights.is_floating() && weights.dim() >= 1 && weights.size(-1) > 0,
              "multinomial: expected floating weights [..., classes], got ", weights);
   WEFT_CHECK(count >= 1, "multinomial: expected a count of at least 1, got ", count);
+  WEFT_CHECK(replacement || count <= weights.size(-1), "multinomial: expected at most ", weights.size(-1),
+             " classes without replacement, got ", count);
   const NoGrad no_grad;
   // The largest of log w + g, g of Gumbel's distribution, is class c with probability w_c / sum (Gumbel 1954).
   Shape sizes = weights.sizes();
-  sizes.push_back(sizes[sizes.rank() - 1]);
-  sizes[sizes.rank() - 2] = count;
+  if (replacement) {
+    sizes.push_back(sizes[sizes.rank() - 1]);
+    sizes[sizes.rank() - 2] = count;
+  }
   const Tensor noise = neg(log(neg(log(uniform(sizes, 0, 1, DType::f32, weights.device())))));
-  return argmax(add(noise, log(weights.to(DType::f32)).unsqueeze(-2)), -1);
+  const Tensor logits = log(weights.to(DType::f32));
+  if (replacement) return argmax(add(noise, logits.unsqueeze(-2)), -1);
+  // The second largest is the largest among the other classes, and so on (Vieira 2014).
+  return topk(add(noise, logits), count).indices;
 }
 
 Tensor bernoulli(const Shape& sizes, double p, DType dtype, Device device) {

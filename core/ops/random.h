@@ -13,9 +13,11 @@ Tensor normal(const Shape& sizes, double mean = 0, double std = 1, DType dtype =
 Tensor bernoulli(const Shape& sizes, double p, DType dtype = DType::f32, Device device = {});
 /// i64 numbers, each of low … high - 1 as likely. Errors: low >= high.
 Tensor randint(const Shape& sizes, int64_t low, int64_t high, Device device = {});
-/// `count` classes for each row of `weights` [..., C], i64 [..., count], drawn with replacement; a class is as likely as
-/// its weight (not negative; they need not sum to 1) among its row's. Errors: not floating, no classes, count < 1.
-Tensor multinomial(const Tensor& weights, int64_t count = 1);
+/// `count` classes for each row of `weights` [..., C], i64 [..., count], drawn with replacement; a class is as likely
+/// as its weight (not negative; they need not sum to 1) among its row's. Without replacement: among the weights of
+/// those that are left; those of weight 0 come last. Errors: not floating, no classes, count < 1; more than C without
+/// replacement.
+Tensor multinomial(const Tensor& weights, int64_t count = 1, bool replacement = true);
 /// The numbers 0 … n - 1 in random order, i64.
 Tensor permutation(int64_t n, Device device = {});
 

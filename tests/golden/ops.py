@@ -322,9 +322,40 @@ def more_ops(cases):
     cases.add("repeat.0", lambda x: x.repeat(2, 3), {"x": cases.draw(2, 3)}, (2, 3))
 
 
+def order_and_choice(cases):
+    for i, (shape, dim, descending) in enumerate([((4, 9, 3), 1, False), ((3, 40), -1, True), ((1, 2100), 1, False)]):
+        # Whole numbers: many ties, whose order the gradient shows.
+        cases.add(f"sort.{i}", lambda x: torch.sort(x, dim=dim, descending=descending, stable=True).values,
+                  {"x": (cases.draw(*shape) * 4).round()}, (dim, descending))
+        x = (cases.draw(*shape) * 4).round()
+        cases.keep(f"argsort.{i}", "options", torch.tensor((dim, descending), dtype=torch.float64))
+        cases.keep(f"argsort.{i}", "x", x)
+        cases.keep(f"argsort.{i}", "y", torch.sort(x, dim=dim, descending=descending, stable=True).indices)
+    for i, (shape, k, dim, largest) in enumerate([((4, 9), 3, -1, True), ((9, 4), 2, 0, False), ((1, 2100), 50, 1, True)]):
+        cases.add(f"topk.{i}", lambda x: torch.topk(x, k, dim, largest).values, {"x": cases.draw(*shape)},
+                  (k, dim, largest))
+    for i, (shape, dim) in enumerate([((3, 11), 1), ((2, 7, 3), 1), ((1300,), 0)]):
+        cases.add(f"cumsum.{i}", lambda x: torch.cumsum(x, dim), {"x": cases.draw(*shape)}, (dim,))
+    mask = (cases.draw(4, 6) > 0).long()
+    cases.add("masked_select.0", lambda x: torch.masked_select(x, mask.bool()), {"x": cases.draw(4, 6)}, (),
+              {"mask": mask})
+    cases.keep("nonzero.0", "options", torch.tensor([], dtype=torch.float64))
+    cases.keep("nonzero.0", "x", mask)
+    cases.keep("nonzero.0", "y", torch.nonzero(mask))
+    i, j, wide = (torch.tensor(rows) for rows in ([3, -1, 0, 3], [1, 4, -5, 1], [[2], [0]]))
+    cases.add("index.0", lambda x: x[-4::2, None, ..., -1], {"x": cases.draw(5, 2, 3, 4)}, (0,))
+    cases.add("index.1", lambda x: x[1:, wide, j], {"x": cases.draw(3, 4, 5, 2)}, (1,), {"i": wide, "j": j})
+    cases.add("index.2", lambda x: x[i, :, j], {"x": cases.draw(4, 3, 5)}, (2,), {"i": i, "j": j})
+    cases.add("index.3", lambda x: x[1, mask.bool()], {"x": cases.draw(2, 4, 6)}, (3,), {"i": mask})
+    cases.add("index_put.0", lambda a, b: a.index_put((i[:3], j[:3]), b), {"a": cases.draw(4, 5, 2), "b": cases.draw(3, 2)},
+              (0,), {"i": i[:3], "j": j[:3]})
+    cases.add("index_put.1", lambda a, b: a.index_put((i, j), b, accumulate=True),
+              {"a": cases.draw(4, 5, 2), "b": cases.draw(4, 2)}, (1,), {"i": i, "j": j})
+
+
 def all_cases():
     cases = Cases()
     for part in (convolutions, batch_norms, pools, products, norms_and_softmax, losses, elementwise, reductions,
-                 attentions, rms_norms, transposed_convolutions, more_ops):
+                 attentions, rms_norms, transposed_convolutions, more_ops, order_and_choice):
         part(cases)
     return cases.tensors

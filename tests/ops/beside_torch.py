@@ -44,6 +44,7 @@ OPS.update({
     "clamp": lambda x: x.clamp(-1, 1), "leaky_relu": lambda x: F.leaky_relu(x, 0.25), "affine": lambda x: 0.5 * x + 3,
     "pow": lambda x: x**3, "sum": lambda x: x.sum(), "mean": lambda x: x.mean(), "sum of rows": lambda x: x.sum(0),
     "mean of columns": lambda x: x.mean(1), "softmax": lambda x: x.softmax(-1),
+    "cumsum": lambda x: x.cumsum(1), "sort": lambda x: x.sort(stable=True).values, "topk": lambda x: x.topk(7).values,
     "log_softmax": lambda x: x.log_softmax(-1), "cross_entropy 0": cross_entropy(0.0),
     "cross_entropy 0.125": cross_entropy(0.125),
     "layer_norm": lambda x, w, b: F.layer_norm(x, (COLUMNS,), w.to(x.dtype), b.to(x.dtype)),

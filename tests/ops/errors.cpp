@@ -14,6 +14,7 @@
 #include "core/ops/conv3d.h"
 #include "core/ops/conv_transpose2d.h"
 #include "core/ops/cross_entropy.h"
+#include "core/ops/cumsum.h"
 #include "core/ops/einsum.h"
 #include "core/ops/embedding_bag.h"
 #include "core/ops/gather.h"
@@ -21,6 +22,7 @@
 #include "core/ops/image_layout.h"
 #include "core/ops/image_mix.h"
 #include "core/ops/image_normalize.h"
+#include "core/ops/index.h"
 #include "core/ops/index_select.h"
 #include "core/ops/kl_div.h"
 #include "core/ops/l1_loss.h"
@@ -33,6 +35,7 @@
 #include "core/ops/mixed_targets.h"
 #include "core/ops/mse_loss.h"
 #include "core/ops/nll_loss.h"
+#include "core/ops/nonzero.h"
 #include "core/ops/one_hot.h"
 #include "core/ops/pad.h"
 #include "core/ops/pool2d.h"
@@ -43,6 +46,7 @@
 #include "core/ops/rms_norm.h"
 #include "core/ops/scatter_add.h"
 #include "core/ops/softmax.h"
+#include "core/ops/sort.h"
 #include "core/ops/stack.h"
 #include "core/ops/sum.h"
 #include "core/ops/triangle.h"
@@ -195,6 +199,32 @@ TEST(Errors, Indexing) {
                "concat: f32[2,3] on cpu and f32[2,4] on cpu differ in dimension 1");
   EXPECT_ERROR(stack({zeros({2}), zeros({3})}), "stack: expected tensors like f32[2] on cpu, got f32[3]");
   EXPECT_ERROR(pad(zeros({2}), 0, -1, 0), "pad: expected no negative padding, got -1 and 0");
+  const auto at = [](const Shape& sizes, const std::vector<Index>& parts) {
+    return [=] { zeros(sizes).index(parts); };
+  };
+  EXPECT_THAT(at({3}, {0, 0}), ThrowsMessage<Error>(HasSubstr("index: 2 dimensions are too many for f32[3] on cpu")));
+  EXPECT_THAT(at({3}, {3}), ThrowsMessage<Error>(HasSubstr("select: index 3 is outside dimension 0 of f32[3]")));
+  EXPECT_THAT(at({3}, {Slice{0, 2, 0}}), ThrowsMessage<Error>(HasSubstr("index: expected a step of at least 1, got 0")));
+  EXPECT_THAT(at({3}, {ellipsis, ellipsis}), ThrowsMessage<Error>(HasSubstr("index: expected one ellipsis")));
+  EXPECT_THAT(at({3}, {Tensor::from<int64_t>({0, -4})}),
+              ThrowsMessage<Error>(HasSubstr("index: expected positions in [-3, 3), got -4 as number 1 of the index")));
+  EXPECT_THAT(at({3}, {zeros({2}, DType::boolean)}),
+              ThrowsMessage<Error>(HasSubstr("index: mask bool[2] on cpu does not have the sizes of f32[3] on cpu")));
+  EXPECT_THAT(at({3}, {zeros({2})}),
+              ThrowsMessage<Error>(HasSubstr("index: expected positions in i64 or i32 or a bool mask, got f32[2]")));
+  EXPECT_THAT(at({3}, {Tensor()}), ThrowsMessage<Error>(HasSubstr("index: expected a tensor on the device of f32[3]")));
+  EXPECT_ERROR(index_put(zeros({3}), {0}, zeros({}, DType::i64)),
+               "index_put: expected values of the dtype and on the device of f32[3] on cpu, got i64[]");
+  EXPECT_ERROR(index_put(zeros({3}, DType::i64), {0}, zeros({}, DType::i64), true),
+               "index_put: expected a floating tensor to accumulate in, got i64[3]");
+  EXPECT_ERROR(masked_select(zeros({3}), zeros({3})), "masked_select: expected a tensor and a bool mask on its device");
+  EXPECT_ERROR(nonzero(Tensor()), "nonzero: expected a tensor, got none");
+  EXPECT_ERROR(sort(zeros({})), "sort: expected a tensor of at least one dimension, got f32[] on cpu");
+  EXPECT_ERROR(argsort(zeros({3}), 1), "argsort: dimension 1 is out of range for 1 dimensions");
+  EXPECT_ERROR(topk(zeros({2, 3}), 4), "topk: expected k from 0 to 3 for dimension -1 of f32[2,3] on cpu, got 4");
+  EXPECT_ERROR(topk(zeros({2, 3}), -1), "topk: expected k of at least 0, got -1");
+  EXPECT_ERROR(cumsum(zeros({}), 0), "cumsum: expected a tensor of at least one dimension, got f32[] on cpu");
+  EXPECT_ERROR(multinomial(zeros({3}), 4, false), "multinomial: expected at most 3 classes without replacement, got 4");
 }
 
 TEST(Errors, Images) {
@@ -352,6 +382,8 @@ TEST(Errors, WrongIndicesReadTheSameOnEveryDevice) {
                                    index_select(logits, 0, on(Tensor::from<int64_t>({0, 2, 3})));
                                  }),
               "index_select: expected positions in [0, 3), got 3 as number 2 of the index");
+    EXPECT_EQ(error_by_next_wait(device, [&] { logits.index({on(Tensor::from<int64_t>({0, -4}))}); }),
+              "index: expected positions in [-3, 3), got -4 as number 1 of the index");
     EXPECT_EQ(error_by_next_wait(device, [&] { mixed_targets(labels, 10, 0.5); }),
               "mixed_targets: expected labels 0 to 9, got 12 in row 1");
     EXPECT_EQ(error_by_next_wait(device,

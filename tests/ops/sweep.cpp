@@ -19,6 +19,7 @@
 #include "core/ops/conv2d.h"
 #include "core/ops/conv2d_norm.h"
 #include "core/ops/cross_entropy.h"
+#include "core/ops/cumsum.h"
 #include "core/ops/div.h"
 #include "core/ops/layer_norm.h"
 #include "core/ops/leaky_relu.h"
@@ -34,6 +35,7 @@
 #include "core/ops/pow.h"
 #include "core/ops/rms_norm.h"
 #include "core/ops/softmax.h"
+#include "core/ops/sort.h"
 #include "core/ops/sub.h"
 #include "core/ops/sum.h"
 #include "core/ops/unary.h"
@@ -308,6 +310,35 @@ std::vector<Op> ops() {
         using P = std::decay_t<decltype(in[0])>;
         return by_rows(in[0], [&](const auto* row, P& y) { y.push_back(mean_of(P(row, row + kColumns))); });
       }));
+  add_op(make(
+      "cumsum", {}, [](const Tensors& x) { return cumsum(x[0], 1); },
+      [](const auto& in) {
+        using P = std::decay_t<decltype(in[0])>;
+        return by_rows(in[0], [](const auto* row, P& y) {
+          typename P::value_type sum = 0;
+          for (size_t c = 0; c < kColumns; ++c) y.push_back(sum = sum + row[c]);
+        });
+      }));
+  for (const size_t k : {kColumns, size_t{7}})
+    add_op(make(
+        k == kColumns ? "sort" : "topk", {},
+        [k](const Tensors& x) {
+          return k == kColumns ? sort(x[0]).values : topk(x[0], static_cast<int64_t>(k)).values;
+        },
+        [k](const auto& in) {
+          using P = std::decay_t<decltype(in[0])>;
+          return by_rows(in[0], [k](const auto* row, P& y) {
+            P sorted(row, row + kColumns);
+            const auto less = [](const auto& a, const auto& b) {
+              return !std::isnan(a.value) && (std::isnan(b.value) || a.value < b.value);
+            };
+            if (k == kColumns)
+              std::stable_sort(sorted.begin(), sorted.end(), less);
+            else
+              std::stable_sort(sorted.begin(), sorted.end(), [&](const auto& a, const auto& b) { return less(b, a); });
+            y.insert(y.end(), sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(k));
+          });
+        }));
   add_op(make(
       "softmax", {}, [](const Tensors& x) { return softmax(x[0]); },
       [](const auto& in) {

@@ -287,6 +287,13 @@ TEST(Values, DrawnNumbers) {
   }
   EXPECT_NEAR(twos, 3000, 140);
   for (const int64_t c : classes.select(0, 1).to_vector<int64_t>()) ASSERT_EQ(c, 2);
+  // Without replacement: each class once; of weights 1, 3, 2 the second comes first as often as with it.
+  const Tensor rows = given({1, 3, 2}).expand({4000, 3}), orders = multinomial(rows, 3, false);
+  EXPECT_EQ(sum(orders, {1}).to_vector<int64_t>(), std::vector<int64_t>(4000, 3));
+  EXPECT_EQ(max(orders, {1}).to_vector<int64_t>(), std::vector<int64_t>(4000, 2));
+  EXPECT_NEAR(sum(eq(orders.select(1, 0), 1.0).to(DType::f64)).item(), 2000, 160);
+  // The third is among the first two with probability 2/6 + 3/6 2/3 + 1/6 2/5.
+  EXPECT_NEAR(sum(ne(orders.select(1, 2), 2.0).to(DType::f64)).item(), 4000 * 11 / 15.0, 160);
 }
 
 }  // namespace
