@@ -19,6 +19,7 @@ Chunks row_chunks(int64_t M, int64_t C) {
 }
 
 constexpr int64_t kBlockRows = 32;  ///< rows that one sum in S takes
+constexpr int64_t kFirstRows = 8;   ///< rows whose mean the others are taken from
 
 /// Of each channel: the mean, and m2, the sum of squared distances from it.
 struct Moments {
@@ -26,21 +27,27 @@ struct Moments {
   explicit Moments(int64_t channels) : mean(static_cast<size_t>(channels)), m2(mean.size()) {}
 };
 
-/// sum += x - shift and square += (x - shift)^2 per channel, four rows at a time so that the sums stay in registers
-/// longer.
+/// sum += x - shift and square += (x - shift)^2 per channel, of kRows rows: more rows, fewer times that the sums
+/// travel.
+template <int kRows, class T, class S>
+void add_rows(S* sum, S* square, const T* x, const S* shift, int64_t C) {
+#pragma omp simd
+  for (int64_t c = 0; c < C; ++c) {
+    S total = 0, squares = 0;
+    for (int r = 0; r < kRows; r += 2) {
+      const S d0 = static_cast<S>(x[r * C + c]) - shift[c], d1 = static_cast<S>(x[(r + 1) * C + c]) - shift[c];
+      total += d0 + d1;
+      squares += d0 * d0 + d1 * d1;
+    }
+    sum[c] += total;
+    square[c] += squares;
+  }
+}
+
 template <class T, class S>
 void add_distances(S* sum, S* square, const T* x, const S* shift, int64_t rows, int64_t C) {
   int64_t r = 0;
-  for (; r + 4 <= rows; r += 4) {
-    const T* row = x + r * C;
-#pragma omp simd
-    for (int64_t c = 0; c < C; ++c) {
-      const S d0 = static_cast<S>(row[c]) - shift[c], d1 = static_cast<S>(row[c + C]) - shift[c];
-      const S d2 = static_cast<S>(row[c + 2 * C]) - shift[c], d3 = static_cast<S>(row[c + 3 * C]) - shift[c];
-      sum[c] += (d0 + d1) + (d2 + d3);
-      square[c] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3);
-    }
-  }
+  for (; r + 8 <= rows; r += 8) add_rows<8>(sum, square, x + r * C, shift, C);
   for (; r < rows; ++r) {
 #pragma omp simd
     for (int64_t c = 0; c < C; ++c) {
@@ -51,14 +58,14 @@ void add_distances(S* sum, S* square, const T* x, const S* shift, int64_t rows, 
   }
 }
 
-/// Moments of `rows` rows, of which `memory` (3 C) holds sums of blocks. Shifted by the mean of the first block, so
+/// Moments of `rows` rows, of which `memory` (3 C) holds sums of blocks. Shifted by the mean of the first rows, so
 /// that the squares stay small: no cancellation (Chan et al. 1983).
 template <class T, class S>
 void chunk_moments(double* mean, double* m2, S* memory, const T* x, int64_t rows, int64_t C) {
   S *shift = memory, *sum = shift + C, *square = sum + C;
   std::fill_n(memory, 3 * C, S(0));
   for (int64_t c = 0; c < C; ++c) shift[c] = static_cast<S>(x[c]);
-  const int64_t first = std::min(rows, kBlockRows);
+  const int64_t first = std::min(rows, kFirstRows);
   add_distances(sum, square, x, shift, first, C);
   for (int64_t c = 0; c < C; ++c) shift[c] += sum[c] / static_cast<S>(first);
   std::fill_n(mean, C, 0.0);

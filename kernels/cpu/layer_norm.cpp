@@ -31,33 +31,47 @@ struct RowMoments {
   S center, rest, variance;
 };
 
+/// Sums over the row, in f64, of each element's distance from `center` and of its square.
+struct Distances {
+  double sum = 0, squares = 0;
+};
 template <class T, class S>
-RowMoments<S> row_moments(const T* row, int64_t C) {
-  const S first = static_cast<S>(row[0]);
-  double sum = 0, rest = 0, squares = 0;
+Distances distances(const T* row, int64_t C, S center) {
+  Distances all;
   for (int64_t begin = 0; begin < C; begin += kBlock) {
     const int64_t end = std::min(C, begin + kBlock);
-    S part = 0;
-#pragma omp simd reduction(+ : part)
-    for (int64_t c = begin; c < end; ++c) part += static_cast<S>(row[c]) - first;
-    sum += static_cast<double>(part);
-  }
-  const double count = static_cast<double>(C);
-  const S center = static_cast<S>(static_cast<double>(first) + sum / count);
-  for (int64_t begin = 0; begin < C; begin += kBlock) {
-    const int64_t end = std::min(C, begin + kBlock);
-    S part = 0, square = 0;
-#pragma omp simd reduction(+ : part, square)
+    S sum = 0, squares = 0;
+#pragma omp simd reduction(+ : sum, squares)
     for (int64_t c = begin; c < end; ++c) {
       const S distance = static_cast<S>(row[c]) - center;
-      part += distance;
-      square += distance * distance;
+      sum += distance;
+      squares += distance * distance;
     }
-    rest += static_cast<double>(part);
-    squares += static_cast<double>(square);
+    all.sum += static_cast<double>(sum);
+    all.squares += static_cast<double>(squares);
   }
-  rest /= count;
-  return {center, static_cast<S>(rest), static_cast<S>(std::max(squares / count - rest * rest, 0.0))};
+  return all;
+}
+
+/// One pass, about the mean of the row's first elements; a second one where that is too far from the row's mean for the
+/// squares to keep their digits (Chan et al. 1983).
+template <class T, class S>
+RowMoments<S> row_moments(const T* row, int64_t C) {
+  constexpr int64_t kFirst = 64;
+  const int64_t few = std::min(C, kFirst);
+  const S first = static_cast<S>(row[0]);
+  S sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t c = 0; c < few; ++c) sum += static_cast<S>(row[c]) - first;
+  S center = first + sum / static_cast<S>(few);
+  const double count = static_cast<double>(C);
+  Distances all = distances<T, S>(row, C, center);
+  if (all.sum * all.sum > 0.5 * all.squares * count) {
+    center = static_cast<S>(static_cast<double>(center) + all.sum / count);
+    all = distances<T, S>(row, C, center);
+  }
+  const double rest = all.sum / count;
+  return {center, static_cast<S>(rest), static_cast<S>(std::max(all.squares / count - rest * rest, 0.0))};
 }
 
 /// dx of kRows consecutive rows, and their part of the sums for dweight and dbias: the sums are read
