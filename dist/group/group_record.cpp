@@ -69,11 +69,13 @@ bool GroupRecord::fail(const std::string& reason, Cause cause) {
   {
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) return false;
+    // Before anybody can act on it: a launcher may end this process while its stack unwinds.
+    if (cause == Cause::here) std::fputs(str("weft: ", reason, '\n').c_str(), stderr);
     failure_ = reason.empty() ? "aborted" : reason;
     cause_ = cause;
   }
   failed_.notify_all();
-  if (cause == Cause::here) std::fputs(str("weft: ", reason, '\n', report()).c_str(), stderr);
+  if (cause == Cause::here) std::fputs(report().c_str(), stderr);
   return true;
 }
 
