@@ -275,8 +275,9 @@ const char* BlockRaces::kind_text(const Conflict& conflict, bool shared, const W
 std::string BlockRaces::order_text(const Actor& by, const Conflict& conflict, const Words& words) const {
   const uint64_t s = conflict.stamp;
   const int who = stamp::who(s);
-  const char* missing;
+  const char *missing, *not_waited = "";
   if (proxy::is_load(who)) {
+    if (stamp::under_way(s)) not_waited = "No thread has waited for the copy. ";
     missing = words.load_wait;
   } else if (proxy::is_store(who)) {
     missing = words.store_wait;
@@ -292,7 +293,7 @@ std::string BlockRaces::order_text(const Actor& by, const Conflict& conflict, co
     const uint64_t mine = stamp::make(clock_.block(), 0) | static_cast<uint64_t>(by.thread);
     missing = by_distance[stamp::distance(mine, s)];
   }
-  return cat("Nothing orders the two (missing: ", missing, ").");
+  return cat(not_waited, "Nothing orders the two (missing: ", missing, ").");
 }
 
 bool BlockRaces::is_own(const Actor& by, const Conflict& conflict) const {
