@@ -4,6 +4,7 @@
 #include "core/autograd.h"
 #include "core/ops/compare.h"
 #include "core/ops/index_select.h"
+#include "core/ops/linear.h"
 #include "core/ops/mul.h"
 
 namespace weft::nn {
@@ -28,6 +29,10 @@ Tensor Embedding::forward(const Tensor& x) const {
   Shape sizes = x.sizes();
   sizes.push_back(weight.size(1));
   return y.reshape(sizes);
+}
+
+Tensor Embedding::tied_linear(const Tensor& x) const {
+  return with_hooks(x, [&] { return linear(x, weight); });
 }
 
 void Embedding::fields(Visitor& v) { v("weight", weight); }

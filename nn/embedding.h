@@ -14,6 +14,9 @@ struct Embedding : Module {
   /// Rows from a normal distribution of standard deviation `std`.
   Embedding(int64_t count, int64_t size, double std = 0.02, int64_t padding_row = -1);
   Tensor forward(const Tensor& x) const override;
+  /// x [..., size] weight^T, [..., count]: an output layer with the weight of this table (Press and Wolf 2017). The
+  /// module is called a second time by it: hooks see x, and sharding gathers the weight for it.
+  Tensor tied_linear(const Tensor& x) const;
   void fields(Visitor& v) override;
 };
 

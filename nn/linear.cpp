@@ -19,8 +19,8 @@ Linear::Linear(int64_t in, int64_t out, LinearOptions options) {
 
 Tensor Linear::forward(const Tensor& x) const { return linear(x, weight, bias); }
 
-Tensor Linear::forward_gelu(const Tensor& x) const {
-  return with_hooks(x, [&] { return linear_gelu(x, weight, bias); });
+Tensor Linear::forward_gelu(const Tensor& x, Gelu approximate) const {
+  return with_hooks(x, [&] { return linear_gelu(x, weight, bias, approximate); });
 }
 
 void Linear::fields(Visitor& v) {

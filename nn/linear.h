@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "core/ops/gelu.h"
 #include "nn/init.h"
 #include "nn/module.h"
 
@@ -17,7 +18,7 @@ struct Linear : Module {
   Linear(int64_t in, int64_t out, LinearOptions options = {});
   Tensor forward(const Tensor& x) const override;
   /// gelu(forward(x)) in one pass over the result.
-  Tensor forward_gelu(const Tensor& x) const;
+  Tensor forward_gelu(const Tensor& x, Gelu approximate = Gelu::erf) const;
   void fields(Visitor& v) override;
   int64_t flops(const Shape& x, const Shape& y) const override;
 };

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "apps/finetune/state_weights.h"
 #include "io/atomic_file.h"
 #include "io/file_bytes.h"
 #include "io/safetensors.h"
@@ -127,14 +126,14 @@ void save_averages(const fs::path& folder, const StateDict& averages) {
   StateDict weights;
   for (const NamedTensor& entry : averages.tensors)
     weights.tensors.push_back({entry.name.substr(0, entry.name.size() - kAverage.size()), entry.tensor});
-  write_safetensors(folder / kAverages, renamed(weights, "to_hf_bert"), {{"format", "pt"}});
+  write_safetensors(folder / kAverages, renamed_state(weights, {.map = "to_hf_bert"}), {{"format", "pt"}});
 }
 
 StateDict load_averages(const fs::path& folder, int64_t updates) {
   const fs::path path = folder / kAverages;
   WEFT_CHECK(fs::exists(path), "checkpoint ", folder.string(), " was made without --ema: its averages cannot go on");
   StateDict averages;
-  for (const NamedTensor& entry : renamed(read_safetensors(path).state, "hf_bert").tensors)
+  for (const NamedTensor& entry : renamed_state(read_safetensors(path).state, {.map = "hf_bert"}).tensors)
     averages.tensors.push_back({entry.name + std::string(kAverage), entry.tensor});
   averages.scalars.push_back({"updates", static_cast<double>(updates)});
   return averages;
@@ -143,7 +142,7 @@ StateDict load_averages(const fs::path& folder, int64_t updates) {
 void save_bert(const fs::path& folder, const StateDict& state, const nn::BertOptions& options,
                const data::WordPiece& pieces) {
   fs::create_directories(folder);
-  write_safetensors(folder / "model.safetensors", renamed(state, "to_hf_bert"), {{"format", "pt"}});
+  write_safetensors(folder / "model.safetensors", renamed_state(state, {.map = "to_hf_bert"}), {{"format", "pt"}});
   save_tokenizer(folder, pieces, options.positions);
   const nlohmann::ordered_json config{{"architectures", {"BertForSequenceClassification"}},
                                       {"model_type", "bert"},

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "apps/finetune/state_weights.h"
+#include "io/weights/name_map.h"
 #include "train/torch_optimizer.h"
 
 namespace weft::finetune {
@@ -54,7 +54,7 @@ Numbering number(const optim::Optimizer& optimizer, int64_t depth) {
     for (const NamedTensor& parameter : optimizer.parameters(group))
       shapes.tensors.push_back({parameter.name, Tensor::zeros({3})});
     std::vector<ptrdiff_t> places;
-    for (const NamedTensor& entry : renamed(shapes, "to_hf_bert").tensors) {
+    for (const NamedTensor& entry : renamed_state(shapes, {.map = "to_hf_bert"}).tensors) {
       const auto found = std::find(order.begin(), order.end(), entry.name);
       WEFT_CHECK(found != order.end(), "optimizer.pt: no place for parameter '", entry.name, "'");
       places.push_back(found - order.begin());
@@ -80,7 +80,7 @@ void save_optimizer(const fs::path& folder, const StateDict& state, const optim:
     for (const NamedTensor& entry : state.tensors)
       if (entry.name.ends_with('.' + kind))
         own.tensors.push_back({entry.name.substr(0, entry.name.size() - kind.size() - 1), entry.tensor});
-    moments.push_back(renamed(own, "to_hf_bert"));
+    moments.push_back(renamed_state(own, {.map = "to_hf_bert"}));
   }
   const Numbering numbering = number(optimizer, depth);
   const double step = state.scalar("step");
@@ -129,7 +129,7 @@ StateDict load_optimizer(const fs::path& folder, const optim::AdamW& optimizer, 
       WEFT_CHECK(tensor, path, ": expected a tensor ", kind, " of parameter ", *place);
       published.tensors.push_back({numbering.names[static_cast<size_t>(*place)], *tensor});
     }
-    for (const NamedTensor& entry : renamed(published, "hf_bert").tensors)
+    for (const NamedTensor& entry : renamed_state(published, {.map = "hf_bert"}).tensors)
       result.tensors.push_back({entry.name + '.' + kind, entry.tensor});
   }
   const TorchObject& step = states->front().value.at("step", path);

@@ -3,9 +3,15 @@
 #include "kernels/error.h"
 
 namespace weft::data {
+namespace {
 
-std::vector<std::string> split_words(std::string_view, bool) {
+[[noreturn]] void fail_without() {
   fail("words: built without utf8proc. On Debian: apt-get install libutf8proc-dev, then configure again");
 }
+
+}  // namespace
+
+std::vector<std::string> split_words(std::string_view, bool) { fail_without(); }
+std::vector<std::string_view> split_pieces(std::string_view) { fail_without(); }
 
 }  // namespace weft::data

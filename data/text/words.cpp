@@ -93,7 +93,63 @@ class Words {
   std::vector<std::string> words_;
 };
 
+/// What GPT-2's pattern tells apart.
+enum class Kind : uint8_t { letter, digit, space, mark };
+
+/// Spaces are those of Unicode's property White_Space.
+Kind kind_of(utf8proc_int32_t c) {
+  if ((c >= '\t' && c <= '\r') || c == 0x85 || is_space(c)) return Kind::space;
+  const utf8proc_category_t category = utf8proc_category(c);
+  if (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO) return Kind::letter;
+  if (category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO) return Kind::digit;
+  return Kind::mark;
+}
+
+/// The character at `at` of a text that is longer.
+struct Character {
+  Kind kind;
+  size_t bytes;
+};
+Character character_at(std::string_view text, size_t at) {
+  utf8proc_int32_t c = kReplacement;
+  const utf8proc_ssize_t used = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + at,
+                                                 static_cast<utf8proc_ssize_t>(text.size() - at), &c);
+  return used > 0 ? Character{kind_of(c), static_cast<size_t>(used)} : Character{Kind::mark, 1};
+}
+
+/// Bytes of the piece at the beginning of a text that is not empty.
+size_t piece_length(std::string_view text) {
+  for (const std::string_view ending : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"})
+    if (text.starts_with(ending)) return ending.size();
+  size_t end = 0, last = 0;  // last: where the last character of a run begins
+  const auto run = [&](Kind kind) {
+    while (end < text.size()) {
+      const Character next = character_at(text, end);
+      if (next.kind != kind) break;
+      last = end;
+      end += next.bytes;
+    }
+  };
+  const size_t ahead = text[0] == ' ' ? 1 : 0;
+  if (ahead < text.size()) {
+    const Kind kind = character_at(text, ahead).kind;
+    if (kind != Kind::space) {
+      end = ahead;
+      run(kind);
+      return end;
+    }
+  }
+  run(Kind::space);  // its last one goes with what follows
+  return end == text.size() || last == 0 ? end : last;
+}
+
 }  // namespace
+
+std::vector<std::string_view> split_pieces(std::string_view text) {
+  std::vector<std::string_view> pieces;
+  for (; !text.empty(); text.remove_prefix(pieces.back().size())) pieces.push_back(text.substr(0, piece_length(text)));
+  return pieces;
+}
 
 std::vector<std::string> split_words(std::string_view text, bool lowercase) {
   Words words(lowercase);

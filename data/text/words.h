@@ -12,6 +12,11 @@ namespace weft::data {
 /// "cafe", "a≠b" is "a = b"). Errors: built without utf8proc.
 std::vector<std::string> split_words(std::string_view text, bool lowercase);
 
+/// A UTF-8 text as GPT-2's pieces (Radford et al. 2019; the pattern of openai/gpt-2's encoder.py): the endings 's 't
+/// 're 've 'm 'll 'd; letters, digits or other marks in a row, each with one space ahead where there is one; white
+/// space. One after the other they are the whole text; an invalid byte is a mark. Errors: built without utf8proc.
+std::vector<std::string_view> split_pieces(std::string_view text);
+
 /// The characters (code points) of a word of split_words(), each as UTF-8.
 std::vector<std::string_view> characters_of(std::string_view word);
 

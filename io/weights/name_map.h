@@ -10,13 +10,13 @@
 namespace weft {
 
 /// One row of a table of names. In `from`, `#` stands for a number, `*` for any string, `@` for a number that is
-/// dropped,
-/// `{query,key,value}` for one of these words; in `to` each `#` and `*` repeats the next of them. Words on the left:
-/// these tensors become one, stacked along dimension 0 in the order of the words. Words on the right: one tensor is cut
-/// into as many equal parts. An empty `to` leaves the tensor out.
+/// dropped, `{query,key,value}` for one of these words; in `to` each `#` and `*` repeats the next of them. Words on the
+/// left: these tensors become one, stacked along dimension 0 in the order of the words. Words on the right: one tensor
+/// is cut into as many equal parts. An empty `to` leaves the tensor out.
 struct NameRule {
   const char *from, *to;
   bool both_ways = true;  ///< also a row of the inverse map
+  bool turned = false;    ///< the matrix is transposed
 };
 
 /// The names of one publisher's files (`from`) and those of Weft's modules (`to`). A name that matches no row stays.
@@ -31,7 +31,7 @@ struct NameMap {
 /// Longer names stay unchanged: matching two stars takes time quadratic in the length.
 inline constexpr size_t kLongestMappedName = 1000;
 
-/// `dinov2`, `hf_dinov2`, `to_hf_dinov2`, `hf_bert`, `to_hf_bert`: for --map.
+/// `dinov2`, `hf_dinov2`, `to_hf_dinov2`, `hf_bert`, `to_hf_bert`, `hf_gpt2`, `to_hf_gpt2`: for --map.
 std::vector<std::string> name_map_names();
 
 /// Errors: an unknown name; the nearest is suggested.
@@ -51,5 +51,8 @@ struct RenameOptions {       // `{}`: g++ then allows designated initialisers of
 /// (DistributedDataParallel) is stripped first. Errors: no name has the prefix; two tensors get one name; a part of a
 /// stacked tensor is missing or does not fit.
 std::unique_ptr<WeightsFile> renamed_weights(std::unique_ptr<WeightsFile> file, const RenameOptions& options);
+
+/// The same for a model's state; tensors on the CPU.
+StateDict renamed_state(const StateDict& state, const RenameOptions& options);
 
 }  // namespace weft

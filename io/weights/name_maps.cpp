@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables. torchvision's ResNets need none: Weft's modules have their names. Vision transformers use the names of
-// the original DINOv2; BERT uses Hugging Face's, with query, key and value packed.
+// the original DINOv2; BERT and GPT use Hugging Face's, with query, key and value packed.
 #include <algorithm>
 
 #include "core/nearest.h"
@@ -62,17 +62,43 @@ NameMap hf_bert() {
           "*encoder.layer.#.attention.self.query.*"};
 }
 
+/// huggingface/transformers, models/gpt2, whose Conv1D holds a matrix as [in, out]. Published files lack the prefix.
+/// The output layer is the token embedding; masks are constants.
+NameMap hf_gpt2() {
+  constexpr bool kBothWays = true, kTurned = true;
+  return {"hf_gpt2",
+          "Hugging Face's GPT-2 to nn::Gpt's names and to matrices [out, in]",
+          {
+              {"h.#.attn.bias", "", false},
+              {"h.#.attn.masked_bias", "", false},
+              {"lm_head.weight", "", false},
+              {"h.#.attn.c_attn.weight", "h.#.attn.qkv.weight", kBothWays, kTurned},
+              {"h.#.attn.c_attn.bias", "h.#.attn.qkv.bias"},
+              {"h.#.attn.c_proj.weight", "h.#.attn.proj.weight", kBothWays, kTurned},
+              {"h.#.attn.c_proj.bias", "h.#.attn.proj.bias"},
+              {"h.#.mlp.c_fc.weight", "h.#.mlp.c_fc.weight", kBothWays, kTurned},
+              {"h.#.mlp.c_proj.weight", "h.#.mlp.c_proj.weight", kBothWays, kTurned},
+          },
+          {"transformer."},
+          "*h.#.attn.c_attn.weight"};
+}
+
 /// The same rows from right to left.
 NameMap inverse(const NameMap& map, const char* name, const char* purpose) {
   NameMap result{name, purpose, {}, {}, nullptr};
   for (const NameRule& rule : map.rules)
-    if (rule.both_ways) result.rules.push_back({rule.to, rule.from});
+    if (rule.both_ways) result.rules.push_back({rule.to, rule.from, true, rule.turned});
   return result;
 }
 
 std::vector<NameMap> all_maps() {
-  return {dinov2(), hf_dinov2(), inverse(hf_dinov2(), "to_hf_dinov2", "the way back from hf_dinov2"), hf_bert(),
-          inverse(hf_bert(), "to_hf_bert", "the way back from hf_bert")};
+  return {dinov2(),
+          hf_dinov2(),
+          inverse(hf_dinov2(), "to_hf_dinov2", "the way back from hf_dinov2"),
+          hf_bert(),
+          inverse(hf_bert(), "to_hf_bert", "the way back from hf_bert"),
+          hf_gpt2(),
+          inverse(hf_gpt2(), "to_hf_gpt2", "the way back from hf_gpt2 (--add-prefix transformer.)")};
 }
 
 }  // namespace

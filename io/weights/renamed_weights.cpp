@@ -18,6 +18,7 @@ struct Recipe {
   std::vector<int64_t> sources;     ///< -1 where the part is missing
   std::vector<std::string> wanted;  ///< the sources' names
   size_t part = 0, parts = 1;
+  bool turned = false;
 };
 
 class RenamedWeights : public WeightsFile {
@@ -56,6 +57,7 @@ class RenamedWeights : public WeightsFile {
       return concat(parts, 0);
     }
     const Tensor whole = file_->read(static_cast<size_t>(recipe.sources[0]));
+    if (recipe.turned) return whole.transpose(0, 1).contiguous();
     if (recipe.parts == 1) return whole;
     const int64_t rows = whole.size(0) / static_cast<int64_t>(recipe.parts);
     return whole.slice(0, static_cast<int64_t>(recipe.part) * rows, rows);
@@ -84,7 +86,7 @@ class RenamedWeights : public WeightsFile {
       const size_t place = known == place_.end() ? planned_.size() : known->second;
       if (known == place_.end()) {
         place_[whole] = place;
-        Recipe recipe{std::vector<int64_t>(joined, -1), {}, 0, 1};
+        Recipe recipe{std::vector<int64_t>(joined, -1), {}};
         NameMatch each = match;
         for (each.word = 0; each.word < joined; ++each.word) recipe.wanted.push_back(fill_name(rule.from, each));
         planned_.emplace_back(whole, recipe);
@@ -97,13 +99,14 @@ class RenamedWeights : public WeightsFile {
       recipe.sources[0] = number;
       recipe.part = match.word;
       recipe.parts = std::max<size_t>(cut, 1);
+      recipe.turned = rule.turned;
     }
   }
 
   Recipe& plan(const std::string& name, const std::string& source) {
     WEFT_CHECK(place_.emplace(name, planned_.size()).second, "weights: expected each name once after renaming, got '",
                printable(name), "' twice, also from '", printable(source), "'");
-    planned_.emplace_back(name, Recipe{{-1}, {source}, 0, 1});
+    planned_.emplace_back(name, Recipe{{-1}, {source}});
     return planned_.back().second;
   }
 
@@ -113,6 +116,11 @@ class RenamedWeights : public WeightsFile {
                  " tensors: expected '", printable(recipe.wanted[i]), "', got none");
     WeightInfo info = file_->tensors()[static_cast<size_t>(recipe.sources[0])];
     info.name = name;
+    if (recipe.turned) {
+      WEFT_CHECK(info.sizes.rank() == 2, "weights: '", printable(recipe.wanted[0]), "': expected a matrix, got shape ",
+                 info.sizes);
+      std::swap(info.sizes[0], info.sizes[1]);
+    }
     const auto parts = static_cast<int64_t>(recipe.parts);
     if (recipe.parts > 1) {
       WEFT_CHECK(info.sizes.rank() > 0 && info.sizes[0] % parts == 0, "weights: '", printable(recipe.wanted[0]),
@@ -138,10 +146,27 @@ class RenamedWeights : public WeightsFile {
   std::vector<Recipe> recipes_;
 };
 
+/// A state dict as a file of weights.
+class StateWeights final : public WeightsFile {
+ public:
+  explicit StateWeights(const StateDict& state) : state_(state) {
+    format_ = "state dict";
+    for (const NamedTensor& entry : state.tensors) add({entry.name, entry.tensor.dtype(), entry.tensor.sizes(), ""});
+  }
+  Tensor read(size_t index) const override { return state_.tensors[index].tensor.to(Device{}).contiguous(); }
+
+ private:
+  const StateDict& state_;
+};
+
 }  // namespace
 
 std::unique_ptr<WeightsFile> renamed_weights(std::unique_ptr<WeightsFile> file, const RenameOptions& options) {
   return std::make_unique<RenamedWeights>(std::move(file), options);
+}
+
+StateDict renamed_state(const StateDict& state, const RenameOptions& options) {
+  return RenamedWeights(std::make_unique<StateWeights>(state), options).read_all();
 }
 
 }  // namespace weft

@@ -37,6 +37,7 @@ FILES = {
     "ops": ops.all_cases,
     "augmentations": augmentations,
     "finetuning": finetuning.all_cases,
+    "gpt": transformers.gpt,
     "modules": modules.all_cases,
     "optimizers": optimizers.all_cases,
     "schedules": schedules.all_schedules,

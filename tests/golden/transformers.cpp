@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What transformers.py computed: resized positions, a DINOv2 of two blocks, a BERT of two layers.
+// What transformers.py computed: resized positions, a DINOv2 of two blocks, a BERT of two layers, a GPT-2 of
+// two blocks.
+#include "core/ops/concat.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/resize2d.h"
 #include "nn/models/bert.h"
 #include "nn/models/dinov2.h"
+#include "nn/models/gpt.h"
 #include "tests/golden/digest.h"
 
 namespace weft::golden {
@@ -164,6 +167,40 @@ TEST_P(Transformers, BertWithPadding) {
   const NoGrad no_grad;
   expect_close(model.encode(batch).select(1, 0), file()["bert.first_tokens"], "bert.first_tokens",
                tolerance_of(GetParam()));
+}
+
+// --- GPT-2 ---------------------------------------------------------------------------------------------------------
+
+TEST_P(Transformers, GptWithTiedEmbedding) {
+  const File expected("gpt");
+  nn::Gpt model({.vocabulary = 61, .positions = 24, .width = 96, .depth = 2, .heads = 4});
+  fill_parameters(model);
+  model.to(GetParam());
+  std::vector<int64_t> ids, next;
+  for (int64_t n = 0; n < 3; ++n)
+    for (int64_t i = 0; i < 21; ++i) {
+      ids.push_back((i * 37 + n * 71) % 61);
+      next.push_back(((i + 1) * 37 + n * 71) % 61);
+    }
+  const Tensor x = Tensor::from(ids, {3, 21});
+  const Tensor logits = model(x);
+  const Tensor loss = cross_entropy(logits, Tensor::from(next, {3, 21}));
+  loss.backward();
+  expect_close(logits, expected["logits"], "logits", tolerance_of(GetParam()));
+  expect_close(loss, expected["loss"], "loss", tolerance_of(GetParam()));
+  uint32_t seed = 0;
+  for (const auto& [name, parameter] : model.parameters()) {
+    expect_digest(parameter.grad(), expected["gradient_digest." + std::to_string(seed)], seed, name);
+    ++seed;
+  }
+  EXPECT_FALSE(expected.has("gradient_digest." + std::to_string(seed))) << "the model lacks a parameter";
+
+  // Token by token, with keys and values kept, the same logits.
+  const NoGrad no_grad;
+  std::vector<nn::KeysAndValues> past;
+  std::vector<Tensor> parts{model.extend(x.slice(1, 0, 15), past)};
+  for (int64_t i = 15; i < 21; ++i) parts.push_back(model.extend(x.slice(1, i, 1), past));
+  expect_close(concat(parts, 1), expected["logits"], "logits with keys and values kept", tolerance_of(GetParam()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, Transformers, testing::Values(DType::f32, DType::f64),

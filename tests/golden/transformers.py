@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transformers written from their papers, with weights from hashed.py, in f64: a DINOv2 of two blocks (Oquab et al. 2023; with
-registers Darcet et al. 2023), a BERT of two layers (Devlin et al. 2018), and how positions are resized."""
+registers Darcet et al. 2023), a BERT of two layers (Devlin et al. 2018), a GPT-2 of two blocks (Radford et al. 2019), and how positions
+are resized."""
 import math
 
 import torch
@@ -200,6 +201,43 @@ def bert():
     for seed, parameter in enumerate(model.parameters()):  # by number: the names are Weft's
         result[f"bert.gradient_digest.{seed}"] = digest(parameter.grad, seed)
     return result
+
+
+class GptBlock(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.norm1, self.attention = nn.LayerNorm(width), Attention(width, heads)
+        self.norm2, self.fc1, self.fc2 = nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x, mask):
+        x = x + self.attention(self.norm1(x), mask)
+        return x + self.fc2(F.gelu(self.fc1(self.norm2(x)), approximate="tanh"))
+
+
+class Gpt(nn.Module):
+    def __init__(self, vocabulary, positions, width, heads):
+        super().__init__()
+        self.words, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(positions, width)
+        self.blocks, self.norm = nn.ModuleList(GptBlock(width, heads) for _ in range(2)), nn.LayerNorm(width)
+
+    def forward(self, ids):
+        count = ids.shape[1]
+        x = self.words(ids) + self.positions(torch.arange(count))
+        mask = torch.full((count, count), -math.inf, dtype=x.dtype).triu(1)
+        for block in self.blocks:
+            x = block(x, mask)
+        return self.norm(x) @ self.words.weight.T
+
+
+def gpt():
+    model = Gpt(61, 24, 96, 4).double()
+    fill_parameters(model)
+    ids = (torch.arange(22) * 37 + torch.arange(3)[:, None] * 71) % 61
+    logits = model(ids[:, :-1])
+    loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+    loss.backward()
+    gradients = {f"gradient_digest.{seed}": digest(parameter.grad, seed) for seed, parameter in enumerate(model.parameters())}
+    return {name: x.detach().float() for name, x in {"logits": logits, "loss": loss, **gradients}.items()}
 
 
 def resizes():

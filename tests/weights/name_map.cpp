@@ -4,6 +4,7 @@
 #include "io/safetensors.h"
 #include "io/weights/name_pattern.h"
 #include "nn/models/bert.h"
+#include "nn/models/gpt.h"
 #include "nn/models/make_model.h"
 #include "nn/models/vision_transformer.h"
 #include "tests/weights/fixture.h"
@@ -253,6 +254,32 @@ TEST(NameMap, BertOfWeft) {
        layer + "attention.output.dense.weight", layer + "attention.output.LayerNorm.bias",
        layer + "intermediate.dense.weight", layer + "output.dense.bias", layer + "output.LayerNorm.weight",
        "bert.pooler.dense.weight", "classifier.weight"});
+}
+
+TEST(NameMap, GptOfWeft) {
+  nn::Gpt model({.vocabulary = 11, .positions = 8, .width = 8, .depth = 2, .heads = 2});
+  const std::string layer = "h.1.";
+  expect_round_trip(model, "hf_gpt2",
+                    {"wte.weight", "wpe.weight", layer + "ln_1.weight", layer + "attn.c_attn.weight",
+                     layer + "attn.c_attn.bias", layer + "attn.c_proj.weight", layer + "ln_2.bias",
+                     layer + "mlp.c_fc.weight", layer + "mlp.c_proj.weight", "ln_f.weight", "ln_f.bias"});
+  const TemporaryFolder folder;
+  write_safetensors(folder / "own.safetensors", model.state_dict());
+  const auto theirs =
+      renamed_weights(open_weights(folder / "own.safetensors"), {.map = "to_hf_gpt2", .add_prefix = "transformer."});
+  EXPECT_EQ(contents(*theirs)["transformer.h.1.attn.c_attn.weight"], (Shape{8, 24}));
+  EXPECT_EQ(contents(*theirs)["transformer.h.1.mlp.c_proj.weight"], (Shape{32, 8}));
+  const auto index = static_cast<size_t>(theirs->find("transformer.h.1.mlp.c_fc.weight"));
+  EXPECT_TRUE(test::same_bits(theirs->read(index), model.h[1]->c_fc.weight.detach().transpose(0, 1).contiguous()));
+
+  file_of(folder, {{"transformer.h.0.attn.bias", {1, 1, 8, 8}},
+                   {"transformer.h.0.attn.c_attn.weight", {8, 24}},
+                   {"lm_head.weight", {11, 8}}});
+  EXPECT_EQ(contents(*renamed_weights(open_weights(folder / "weights.safetensors"), {.map = "hf_gpt2"})),
+            (std::map<std::string, Shape>{{"h.0.attn.qkv.weight", {24, 8}}}));
+  file_of(folder, {{"h.0.attn.c_attn.weight", {8}}});
+  EXPECT_EQ(error_of([&] { renamed_weights(open_weights(folder / "weights.safetensors"), {.map = "hf_gpt2"}); }),
+            "weights: 'h.0.attn.c_attn.weight': expected a matrix, got shape [8]");
 }
 
 // torchvision's names need no map: a ResNet-50 has them, all 320 (161 parameters, 159 of batch norms).

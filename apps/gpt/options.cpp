@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/gpt/options.h"
+
+#include "apps/support/flags.h"
+#include "nn/models/gpt.h"
+
+namespace weft::gpt {
+
+bool parse_options(int argc, char** argv, Options& o) {
+  support::Flags flags("train_gpt", "Trains a GPT on a text.");
+  flags.add("data", o.data, "a text file, such as tiny shakespeare");
+  flags.add("val-share", o.val_share, "the share at the end of the text that is kept for validation",
+            {.min = 0, .max = 0.9, .above = true});
+  flags.add(
+      "tokenizer", o.tokenizer,
+      "bytes (each that occurs is a token: characters), a folder with vocab.json and merges.txt, or auto: that of "
+      "the weights, else bytes");
+  flags.add_choice("model", o.model, nn::gpt_names(),
+                   "the sizes of a model with random weights; gpt2: 12 layers, 768 wide; gpt_mini: 6 layers, 384 wide; "
+                   "gpt_tiny: 4 layers, 128 wide");
+  flags.add("weights", o.weights,
+            "random, or a folder under Hugging Face's names (config.json, model.safetensors), or the folder of a run");
+  flags.add("context", o.context, "tokens of a sequence; 0: as many as the model has positions",
+            {.min = 0, .max = 1e6});
+  flags.add("epochs", o.epochs, "of as many sequences as the training text has tokens for, at places drawn anew",
+            {.min = 1, .max = 1e6});
+  flags.add("batch-size", o.batch_size, "sequences per step of each rank", {.min = 1, .max = 1e6});
+  flags.add("accumulate", o.accumulate, "batches whose gradients add up to one step", {.min = 1, .max = 1e6});
+  flags.add("lr", o.lr, "learning rate of AdamW; falls to a tenth along a cosine", {.min = 0});
+  flags.add("warmup-steps", o.warmup_steps, "steps in which the rate rises from 0", {.min = 0, .max = 1e9});
+  flags.add("weight-decay", o.weight_decay, "of matrices; biases and norms have none", {.min = 0});
+  flags.add("beta2", o.beta2, "of AdamW", {.min = 0, .max = 0.99999});
+  flags.add("clip-norm", o.clip_norm, "largest norm of the gradient; 0: any", {.min = 0});
+  flags.add("dropout", o.dropout, "of embeddings, attention weights and branches", {.min = 0, .max = 0.9});
+  flags.add("log-interval", o.log_interval, "a line after so many steps", {.min = 1});
+  flags.add("save-interval", o.save_interval, "steps between two checkpoints within an epoch; 0: none", {.min = 0});
+  flags.add_choice("precision", o.precision, {"f32", "bf16"}, "bf16: products in bf16, weights in f32");
+  flags.add_choice("parallel", o.parallel, {"auto", "none", "ddp", "fsdp"}, "auto: ddp where there are several ranks");
+  flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
+                   "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");
+  flags.add("min-num-params", o.min_num_params, "parameters that make a part of the model a unit of fsdp",
+            {.min = 1, .max = 1e15});
+  flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
+  flags.add("seed", o.seed, "of weights, order and dropout", {.min = 0});
+  flags.add("resume", o.resume, "a checkpoint, or auto (the last of --out, if there is one)");
+  flags.add("max-steps", o.max_steps, "stop after this many steps of the whole run, as Ctrl-C would; 0: no limit",
+            {.min = 0});
+  flags.add("out", o.out, "folder of the run: checkpoint, metrics, TensorBoard file, model/");
+  flags.add("overwrite", o.overwrite, "begin a new run in a folder that holds another one, whose files go");
+  flags.add("dry-run", o.dry_run, "read flags, text and weights, build the model, say what would run, write nothing");
+  flags.example("train_gpt --data tinyshakespeare/input.txt --model gpt_tiny --epochs 1");
+  flags.example("train_gpt --weights gpt2 --tokenizer gpt2 --context 256 --batch-size 4 --lr 3e-5 --precision bf16");
+  flags.example("weft-run --nproc_per_node 2 train_gpt --parallel fsdp --model gpt_mini --dropout 0.2");
+  if (!flags.parse(argc, argv)) return false;
+  o.toml = flags.toml();
+  return true;
+}
+
+}  // namespace weft::gpt

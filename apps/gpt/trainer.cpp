@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/gpt/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "apps/gpt/gpt_files.h"
+#include "core/autograd.h"
+#include "core/ops/cross_entropy.h"
+#include "train/resume.h"
+
+namespace weft::gpt {
+namespace {
+
+std::shared_ptr<data::LoaderEngine> make_loader(const Options& o, const dist::World& world, const Tokens& tokens,
+                                                int64_t context) {
+  const auto windows = std::make_shared<const data::TokenWindows>(tokens, context, 1);
+  const int64_t step = o.batch_size * o.accumulate * world.size();
+  WEFT_CHECK(windows->size() >= step, "--data: a step of ", step, " sequences of ", context,
+             " tokens needs more than the ", tokens->size(), " tokens of the training text");
+  const data::SamplerOptions order{
+      .seed = static_cast<uint64_t>(o.seed), .rank = world.rank(), .world = world.size(), .tail = data::Tail::drop};
+  return std::make_shared<data::Loader<std::tuple<Tensor, Tensor>>>(
+      windows, data::Sampler(windows->size(), order),
+      data::LoaderOptions{.batch_size = o.batch_size, .workers = 0, .drop_last = true, .device = world.device()});
+}
+
+std::unique_ptr<optim::AdamW> make_adam(const Options& o, train::Strategy& strategy) {
+  auto adam =
+      std::make_unique<optim::AdamW>(optim::without_decay_on_vectors(strategy.parameters()),
+                                     optim::AdamWOptions{.lr = o.lr, .beta2 = o.beta2, .weight_decay = o.weight_decay});
+  if (o.precision == "bf16" && !strategy.is_sharded()) adam->flat()->keep_compute_copy(DType::bf16);
+  return adam;
+}
+
+optim::SchedulePtr make_schedule(const Options& o, int64_t steps) {
+  const int64_t warmup = std::min(o.warmup_steps, steps - 1);
+  const auto fall = std::make_shared<optim::CosineSchedule>(std::max<int64_t>(steps - warmup, 1), o.lr / 10);
+  if (warmup == 0) return fall;
+  const optim::LinearScheduleOptions from_first{.start = 1.0 / static_cast<double>(warmup + 1), .end = 1};
+  return std::make_shared<optim::SequentialSchedule>(
+      std::vector<optim::SchedulePtr>{std::make_shared<optim::LinearSchedule>(warmup, from_first), fall},
+      std::vector<int64_t>{warmup});
+}
+
+train::EngineOptions engine_options(const Options& o) {
+  return {.epochs = o.epochs,
+          .accumulate = o.accumulate,
+          .clip_norm = o.clip_norm,
+          .precision = train::precision_named(o.precision),
+          .log_interval = o.log_interval,
+          .save_interval = o.save_interval,
+          .unit = "sequences"};
+}
+
+}  // namespace
+
+Trainer::Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
+                 const data::BytePair& tokenizer, const std::shared_ptr<nn::Gpt>& model, const Tokens& train,
+                 const Tokens& val)
+    : LoaderTask(make_loader(options, world, train, options.context)),
+      options_(options),
+      folder_(folder),
+      world_(world),
+      tokenizer_(tokenizer),
+      model_(model),
+      train_(train),
+      val_(std::make_shared<data::TokenWindows>(val, options.context, options.context)),
+      context_(options.context),
+      strategy_(train::make_strategy({.kind = options.parallel,
+                                      .min_num_params = options.min_num_params,
+                                      .low_precision = options.precision == "bf16"},
+                                     model, world)),
+      adam_(make_adam(options, *strategy_)),
+      interruption_(world, {.max_steps = options.max_steps}),
+      engine_(*this, {world, *model_, *strategy_, *adam_}, engine_options(options), interruption_),
+      schedule_(make_schedule(options, options.epochs * engine_.steps_per_epoch())) {
+  if (!options.resume.empty()) resume();
+  if (folder_ == nullptr) return;
+  folder_->write_config(options.toml);
+  log_.emplace(folder_->path(), options.resume.empty() ? -1 : engine_.position().step);
+}
+
+train::RunEnd Trainer::run() {
+  if (engine_.is_finished()) {  // a finished run, resumed: its files stay as they are
+    engine_.progress().note(str("all ", options_.epochs, " epochs are done; raise --epochs to go on"));
+    return train::RunEnd::finished;
+  }
+  if (folder_) folder_->remove_summary();
+  return engine_.run();
+}
+
+/// Whole steps: all ranks have the same number of sequences, and one process with their batches together has the same
+/// ones.
+int64_t Trainer::samples() const {
+  const int64_t step = batch_size() * options_.accumulate, tokens = static_cast<int64_t>(train_->size());
+  const int64_t wanted = std::min(tokens / context_, tokens - context_) / (step * world_.size());
+  return std::max<int64_t>(wanted, 1) * step;
+}
+
+std::string Trainer::plan() const {
+  return str(options_.epochs, " epochs of ", engine_.steps_per_epoch(), " steps, ", engine_.global_batch(),
+             " sequences of ", context_, " tokens each, lr ", options_.lr,
+             engine_.position().step > 0 ? str(", from step ", engine_.position().step) : "", ", and write ",
+             options_.out);
+}
+
+void Trainer::resume() {
+  const std::string path = train::checkpoint_to_resume(options_.resume, options_.out, world_);
+  if (path.empty()) return;
+  const Checkpoint saved = load_checkpoint(path);
+  const auto config = saved.texts.find("config");
+  if (config != saved.texts.end()) {
+    const auto changes = train::changed_settings(
+        config->second, options_.toml,
+        "out resume overwrite dry-run max-steps log-interval save-interval device parallel backend batch-size "
+        "accumulate min-num-params weights tokenizer");
+    WEFT_CHECK(!changes.contains("seed") && !changes.contains("context"), "checkpoint ", path,
+               " was made with other sequences: ", train::text_of(changes));
+    if (!changes.empty())
+      engine_.progress().note("with other settings than the checkpoint: " + train::text_of(changes));
+  }
+  engine_.take(path, saved);
+  engine_.progress().note(str("resumed from ", path, " at step ", engine_.position().step));
+}
+
+void Trainer::before_step(train::Batch&) { adam_->set_lr(schedule_->lr(engine_.position().step, options_.lr)); }
+
+train::Measured Trainer::loss(const std::vector<Tensor>& batch) {
+  return {cross_entropy(engine_.forward(batch[0]), batch[1])};
+}
+
+void Trainer::log_steps(const train::StepSums::Totals& totals) {
+  if (!log_) return;
+  train::NamedNumbers line{{"train_loss", totals.loss / static_cast<double>(totals.samples)}, {"lr", adam_->lr()}};
+  if (options_.clip_norm > 0) line.emplace_back("gradient_norm", engine_.gradient_norm().item());
+  log_->log(engine_.position().step, line);
+}
+
+/// Each token of the validation text once, but for those after the last whole sequence.
+train::Validation Trainer::validate(const train::Epoch&) {
+  const NoGrad no_grad;
+  model_->eval();
+  const data::SamplerOptions order{
+      .shuffle = false, .rank = world_.rank(), .world = world_.size(), .tail = data::Tail::uneven};
+  data::Loader loader(val_, data::Sampler(val_->size(), order),
+                      {.batch_size = options_.batch_size, .workers = 0, .device = world_.device()});
+  const int64_t idle = strategy_->steps_to_join(world_, loader.steps_per_epoch());
+  double loss = 0, count = 0;
+  loader.start(0);
+  while (const auto batch = loader.next()) {
+    const double mean = cross_entropy(engine_.forward(batch->tensors[0]), batch->tensors[1]).item();
+    loss += mean * static_cast<double>(batch->count);
+    count += static_cast<double>(batch->count);
+  }
+  for (int64_t i = 0; i < idle; ++i) engine_.forward(Tensor::zeros({1, context_}, DType::i64, world_.device()));
+  const std::vector<double> sums = world_.sum({loss, count}, "validation");
+  val_loss_ = sums[0] / sums[1];
+  return {.text = str("val loss ", std::round(val_loss_ * 1e4) / 1e4)};
+}
+
+void Trainer::epoch_done(const train::Epoch& epoch, const train::Validation&) {
+  if (log_)
+    log_->log(engine_.position().step,
+              {{"epoch", static_cast<double>(epoch.number)},
+               {"epoch_loss", epoch.loss},
+               {"val_loss", val_loss_},
+               {"tokens_per_second", static_cast<double>(epoch.samples * context_) / epoch.seconds}});
+}
+
+std::string Trainer::save() {
+  Checkpoint checkpoint;
+  engine_.put(checkpoint);
+  checkpoint.texts.insert({"config", options_.toml});
+  if (folder_) {
+    folder_->save(train::RunFolder::kLastCheckpoint, checkpoint);
+    save_gpt(folder_->file("model"), checkpoint.part("model"), model_->options, tokenizer_);
+  }
+  return (std::filesystem::path(options_.out) / train::RunFolder::kLastCheckpoint).string();
+}
+
+void Trainer::stopped(train::StopRule& rule) {
+  engine_.progress().note(rule.line("train_gpt", engine_.position().step, options_.out));
+}
+
+void Trainer::ended(train::RunEnd end) {
+  if (!log_) return;
+  const bool finished = end == train::RunEnd::finished;
+  log_->end(finished);
+  folder_->write_summary({{"finished", finished}, {"steps", engine_.position().step}, {"val_loss", val_loss_}});
+}
+
+}  // namespace weft::gpt

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <limits>
+#include <memory>
+#include <optional>
+
+#include "apps/gpt/options.h"
+#include "data/text/byte_pair.h"
+#include "data/text/token_windows.h"
+#include "nn/models/gpt.h"
+#include "optim/adam.h"
+#include "optim/schedule.h"
+#include "train/loader_task.h"
+#include "train/run_folder.h"
+#include "train/scalar_log.h"
+
+namespace weft::gpt {
+
+/// The tokens of a text.
+using Tokens = std::shared_ptr<const std::vector<int64_t>>;
+
+/// Trains a GPT to say the next token. An epoch has as many sequences as the training text has tokens for; where they
+/// begin is drawn anew for each epoch, the same for any number of ranks.
+class Trainer final : public train::LoaderTask {
+ public:
+  /// `folder`: of rank 0, null on the others and in a dry run. All that is given must outlive it. Errors: a text that
+  /// is too short for one step.
+  Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
+          const data::BytePair& tokenizer, const std::shared_ptr<nn::Gpt>& model, const Tokens& train,
+          const Tokens& val);
+
+  train::RunEnd run();
+  /// What run() would do, for --dry-run.
+  std::string plan() const;
+
+ private:
+  int64_t samples() const override;
+  void before_step(train::Batch& batch) override;
+  train::Measured loss(const std::vector<Tensor>& batch) override;
+  void log_steps(const train::StepSums::Totals& totals) override;
+  train::Validation validate(const train::Epoch& epoch) override;
+  void epoch_done(const train::Epoch& epoch, const train::Validation& validation) override;
+  std::string save() override;
+  void stopped(train::StopRule& rule) override;
+  void ended(train::RunEnd end) override;
+  void resume();
+
+  const Options& options_;
+  const train::RunFolder* folder_;
+  const dist::World& world_;
+  const data::BytePair& tokenizer_;
+  std::shared_ptr<nn::Gpt> model_;
+  Tokens train_;
+  std::shared_ptr<const data::TokenWindows> val_;
+  int64_t context_;
+  std::unique_ptr<train::Strategy> strategy_;
+  std::unique_ptr<optim::AdamW> adam_;
+  train::Interruption interruption_;
+  train::Engine engine_;
+  optim::SchedulePtr schedule_;
+  std::optional<train::ScalarLog> log_;  // of rank 0; none in a dry run
+  double val_loss_ = std::numeric_limits<double>::quiet_NaN();
+};
+
+}  // namespace weft::gpt

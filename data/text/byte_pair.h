@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace weft::data {
+
+/// The byte-level byte-pair encoding of GPT-2 (Radford et al. 2019, section 2.2; Sennrich et al. 2016): a text is cut
+/// into pieces (split_pieces()), a piece into bytes, and the pair of neighbours that the list of merges names first
+/// becomes one token, again and again. Any bytes can be encoded, and decode() gives them back.
+class BytePair {
+ public:
+  /// The published files: vocab.json (also called encoder.json), which gives each token its id, and merges.txt
+  /// (vocab.bpe), a pair a line. Errors: a file cannot be read, an id twice, a merge of tokens or to a token that the
+  /// vocabulary lacks, with its line.
+  static BytePair from_files(const std::filesystem::path& vocabulary, const std::filesystem::path& merges);
+  /// vocab.json and merges.txt of a folder, or encoder.json and vocab.bpe. Errors: neither is there; as above.
+  static BytePair from_folder(const std::filesystem::path& folder);
+  /// A token for each byte of the text, in the order of the bytes, without merges: of an ASCII text its characters.
+  static BytePair of_bytes(std::string_view text);
+
+  /// Ids are below it. A vocabulary may leave some out.
+  int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
+  /// The id of `<|endoftext|>`, which parts documents; -1: the vocabulary has none.
+  int64_t end_of_text() const { return end_of_text_; }
+
+  /// A special token that is written out in the text is text. Errors: a byte that the vocabulary lacks; with merges,
+  /// built without utf8proc.
+  std::vector<int64_t> encode(std::string_view text) const;
+  /// The bytes of the tokens; those of one token need not be whole characters. Errors: an id of no token.
+  std::string decode(std::span<const int64_t> ids) const;
+
+  /// Writes FOLDER/vocab.json and FOLDER/merges.txt.
+  void save(const std::filesystem::path& folder) const;
+
+ private:
+  struct Merge {
+    int64_t rank, merged;
+  };
+  explicit BytePair(std::vector<std::string> tokens);
+  void add_merge(std::string_view left, std::string_view right);
+  void append_piece(std::string_view piece, std::vector<int64_t>& ids) const;
+
+  std::vector<std::string> tokens_;  // bytes by id; empty: no such id
+  std::unordered_map<std::string, int64_t> ids_;
+  std::unordered_map<uint64_t, Merge> merges_;               // by both ids, left << 32 | right
+  std::vector<std::pair<int64_t, int64_t>> ordered_merges_;  // as in the file
+  int64_t end_of_text_ = -1;
+};
+
+}  // namespace weft::data

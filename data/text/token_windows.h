@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace weft::data {
+
+/// Sequences of one long text for a model of the next token: sample i is the tokens of a window, i64 [length], and
+/// those one place later, i64 [length]. Windows begin `stride` tokens apart: 1 gives every place of the text (for
+/// training, with a Sampler that shuffles), `length` each token once (for evaluation).
+class TokenWindows {
+ public:
+  /// Errors: length or stride below 1, a text that is too short for one window.
+  TokenWindows(std::shared_ptr<const std::vector<int64_t>> tokens, int64_t length, int64_t stride)
+      : tokens_(std::move(tokens)), length_(length), stride_(stride) {
+    WEFT_CHECK(length > 0 && stride > 0, "token windows: expected a positive length and stride, got ", length, " and ",
+               stride);
+    WEFT_CHECK(size() > 0, "token windows: expected a text of more than ", length, " tokens, got ", tokens_->size());
+  }
+
+  int64_t size() const {
+    const int64_t last = static_cast<int64_t>(tokens_->size()) - 1 - length_;  // where the last window may begin
+    return last < 0 ? 0 : last / stride_ + 1;
+  }
+  std::tuple<Tensor, Tensor> get(int64_t index) const {
+    const int64_t* const begin = tokens_->data() + index * stride_;
+    return {Tensor::from_host(begin, {length_}, DType::i64), Tensor::from_host(begin + 1, {length_}, DType::i64)};
+  }
+
+ private:
+  std::shared_ptr<const std::vector<int64_t>> tokens_;
+  int64_t length_, stride_;
+};
+
+}  // namespace weft::data

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/models/gpt.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/autograd.h"
+#include "core/nearest.h"
+#include "core/ops/add.h"
+#include "core/ops/random.h"
+
+namespace weft::nn {
+namespace {
+
+struct GptSize {
+  const char* name;
+  int64_t positions, width, depth, heads;
+};
+
+constexpr GptSize kGptSizes[] = {
+    {"gpt2", 1024, 768, 12, 12},     {"gpt2_medium", 1024, 1024, 24, 16}, {"gpt2_large", 1024, 1280, 36, 20},
+    {"gpt2_xl", 1024, 1600, 48, 25}, {"gpt_mini", 256, 384, 6, 6},        {"gpt_tiny", 64, 128, 4, 4},
+};
+
+constexpr LinearOptions kLinear{.init = Init::transformer};
+
+/// One of the tokens by their logits [vocabulary].
+int64_t draw(const std::vector<float>& logits, const GenerateOptions& options) {
+  const auto count = static_cast<int64_t>(logits.size());
+  if (options.temperature == 0) return std::max_element(logits.begin(), logits.end()) - logits.begin();
+  std::vector<int64_t> order(logits.size());
+  for (int64_t id = 0; id < count; ++id) order[static_cast<size_t>(id)] = id;
+  const auto likelier = [&](int64_t a, int64_t b) {  // of two alike the first, so that the result is one
+    const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
+    return x > y || (x == y && a < b);
+  };
+  const int64_t kept = options.top_k > 0 ? std::min(options.top_k, count) : count;
+  std::partial_sort(order.begin(), order.begin() + kept, order.end(), likelier);
+  order.resize(static_cast<size_t>(kept));
+  const double most = logits[static_cast<size_t>(order[0])];
+  std::vector<double> sums;
+  double sum = 0;
+  for (const int64_t id : order)
+    sums.push_back(sum += std::exp((logits[static_cast<size_t>(id)] - most) / options.temperature));
+  WEFT_CHECK(std::isfinite(sum), "generate: the logits are not finite");
+  const double point = uniform({1}, 0, 1, DType::f64).item() * sum;
+  const auto place = static_cast<size_t>(std::upper_bound(sums.begin(), sums.end(), point) - sums.begin());
+  return order[std::min(place, order.size() - 1)];
+}
+
+}  // namespace
+
+GptBlock::GptBlock(const GptOptions& options)
+    : ln_1(options.width, options.eps),
+      attn(options.width, options.heads, {.dropout = options.dropout}),
+      ln_2(options.width, options.eps),
+      c_fc(options.width, 4 * options.width, kLinear),
+      c_proj(4 * options.width, options.width, kLinear),
+      dropout(options.dropout) {
+  const double std = 0.02 / std::sqrt(2 * static_cast<double>(options.depth));
+  init_normal_(attn.proj.weight.detach(), std);
+  init_normal_(c_proj.weight.detach(), std);
+}
+
+Tensor GptBlock::add_branches(const Tensor& x, const Tensor& attended) const {
+  const NormedSum stream = ln_2.add(x, dropout(attended));
+  return stream.sum + dropout(c_proj(c_fc.forward_gelu(stream.y, Gelu::tanh)));
+}
+
+Tensor GptBlock::forward(const Tensor& x) const { return add_branches(x, attn(ln_1(x), {.causal = true})); }
+
+Tensor GptBlock::extend(const Tensor& x, KeysAndValues& past) const {
+  return with_hooks(x, [&] { return add_branches(x, attn.extend(ln_1(x), past)); });
+}
+
+void GptBlock::fields(Visitor& v) {
+  v("ln_1", ln_1);
+  v("attn", attn);
+  v("ln_2", ln_2);
+  v("mlp.c_fc", c_fc);
+  v("mlp.c_proj", c_proj);
+  v("dropout", dropout);
+}
+
+Gpt::Gpt(const GptOptions& given)
+    : options(given),
+      wte(options.vocabulary, options.width),
+      wpe(options.positions, options.width),
+      dropout(options.dropout),
+      ln_f(options.width, options.eps) {
+  for (int64_t i = 0; i < options.depth; ++i) h.push_back(std::make_shared<GptBlock>(options));
+}
+
+Tensor Gpt::embed(const Tensor& ids, int64_t first) const {
+  WEFT_CHECK(ids.dim() == 2, "Gpt: expected ids [N, tokens], got ", ids);
+  const int64_t tokens = ids.size(1);
+  WEFT_CHECK(first + tokens <= options.positions, "Gpt: expected at most ", options.positions, " tokens, got ",
+             first + tokens);
+  const Tensor places = Tensor::arange(tokens, DType::i64, ids.device(), static_cast<double>(first));
+  return dropout(wte(ids) + wpe(places));
+}
+
+Tensor Gpt::forward(const Tensor& ids) const {
+  Tensor x = embed(ids, 0);
+  for (const auto& block : h) x = (*block)(x);
+  return wte.tied_linear(ln_f(x));
+}
+
+Tensor Gpt::extend(const Tensor& ids, std::vector<KeysAndValues>& past) const {
+  past.resize(h.size());
+  const int64_t before = past[0].keys.defined() ? past[0].keys.size(1) : 0;
+  Tensor x = embed(ids, before);
+  for (size_t i = 0; i < h.size(); ++i) x = h[i]->extend(x, past[i]);
+  return wte.tied_linear(ln_f(x));
+}
+
+void Gpt::fields(Visitor& v) {
+  v("wte", wte);
+  v("wpe", wpe);
+  v("dropout", dropout);
+  v("h", h);
+  v("ln_f", ln_f);
+}
+
+std::vector<int64_t> generate(const Gpt& model, const std::vector<int64_t>& prompt, const GenerateOptions& options,
+                              const std::function<void(int64_t)>& each) {
+  WEFT_CHECK(!prompt.empty(), "generate: expected a prompt of at least one token, got none");
+  WEFT_CHECK(options.temperature >= 0, "generate: expected a temperature of at least 0, got ", options.temperature);
+  const NoGrad no_grad;
+  const int64_t positions = model.options.positions;
+  std::vector<int64_t> text = prompt;
+  std::vector<KeysAndValues> past;
+  int64_t known = 0;  // of the text's tokens, how many `past` has
+  int64_t begin = std::max<int64_t>(static_cast<int64_t>(text.size()) - positions, 0);
+  for (int64_t i = 0; i < options.tokens; ++i) {
+    const auto end = static_cast<int64_t>(text.size());
+    if (end - begin > positions) {
+      begin = end - std::max<int64_t>(positions / 2, 1);
+      past.clear();
+    }
+    if (past.empty()) known = begin;
+    const std::vector<int64_t> fresh(text.begin() + known, text.end());
+    const Tensor ids = Tensor::from(fresh, {1, end - known}, model.wte.weight.device());
+    const Tensor logits = model.extend(ids, past).select(1, end - known - 1);
+    known = end;
+    text.push_back(draw(logits.to(DType::f32).to(Device{}).reshape({-1}).to_vector<float>(), options));
+    if (text.back() == options.end) {
+      text.pop_back();
+      break;
+    }
+    if (each) each(text.back());
+  }
+  return {text.begin() + static_cast<int64_t>(prompt.size()), text.end()};
+}
+
+std::vector<std::string> gpt_names() {
+  std::vector<std::string> names;
+  for (const GptSize& size : kGptSizes) names.emplace_back(size.name);
+  return names;
+}
+
+GptOptions gpt_options(const std::string& name) {
+  for (const GptSize& size : kGptSizes)
+    if (name == size.name)
+      return {.positions = size.positions, .width = size.width, .depth = size.depth, .heads = size.heads};
+  fail("gpt_options: no model is called '", name, "'.", suggestion(name, gpt_names()));
+}
+
+}  // namespace weft::nn

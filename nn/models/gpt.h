@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <string>
+
+#include "nn/dropout.h"
+#include "nn/embedding.h"
+#include "nn/layer_norm.h"
+#include "nn/multi_head_attention.h"
+
+namespace weft::nn {
+
+struct GptOptions {
+  int64_t vocabulary = 50257;
+  int64_t positions = 1024;  ///< tokens of the longest sequence
+  int64_t width = 768, depth = 12, heads = 12;
+  double dropout = 0;  ///< of embeddings, attention weights and branches
+  double eps = 1e-5;   ///< of the norms
+};
+
+/// Norms in front: x += attn(ln_1(x)), x += mlp(ln_2(x)), causal, the mlp four times as wide with gelu by the tanh
+/// formula. x [N, tokens, width].
+struct GptBlock : Module {
+  LayerNorm ln_1;
+  MultiHeadAttention attn;
+  LayerNorm ln_2;
+  Linear c_fc, c_proj;
+  Dropout dropout;
+
+  explicit GptBlock(const GptOptions& options);
+  Tensor forward(const Tensor& x) const override;
+  /// MultiHeadAttention::extend().
+  Tensor extend(const Tensor& x, KeysAndValues& past) const;
+  void fields(Visitor& v) override;
+
+ private:
+  Tensor add_branches(const Tensor& x, const Tensor& attended) const;
+};
+
+/// Radford et al. 2019, "Language models are unsupervised multitask learners" (GPT-2): the next token after each. The
+/// output layer is the token embedding's weight (tied; one parameter, also under DDP and FSDP). Weights begin as the
+/// paper says: 0.02, projections into the residual stream 0.02 / sqrt(2 depth). Parameter names are those of the
+/// published files, but for `attn.qkv` and `attn.proj` (their attn.c_attn and attn.c_proj), and matrices lie as
+/// Linear's [out, in]: the name map `hf_gpt2` turns them.
+struct Gpt : Module {
+  GptOptions options;
+  Embedding wte, wpe;  ///< tokens and positions
+  Dropout dropout;
+  std::vector<std::shared_ptr<GptBlock>> h;
+  LayerNorm ln_f;
+
+  explicit Gpt(const GptOptions& options = {});
+  /// Logits [N, tokens, vocabulary] of ids i64 [N, tokens]. Errors: more tokens than positions.
+  Tensor forward(const Tensor& ids) const override;
+  /// The same for tokens that follow those of `past`, one of each block; an empty `past` begins.
+  Tensor extend(const Tensor& ids, std::vector<KeysAndValues>& past) const;
+  void fields(Visitor& v) override;
+
+ private:
+  Tensor embed(const Tensor& ids, int64_t first) const;
+};
+
+struct GenerateOptions {
+  int64_t tokens = 100;    ///< new ones
+  double temperature = 1;  ///< logits are divided by it; 0: the likeliest token
+  int64_t top_k = 0;       ///< only so many of the likeliest tokens; 0: all
+  int64_t end = -1;        ///< the token that ends the text early, such as BytePair::end_of_text(); -1: none
+};
+
+/// Tokens that follow `prompt`, drawn one by one with the CPU's generator (manual_seed() makes them repeat), each told
+/// to `each` at once. Keys and values of earlier tokens are kept; where the positions are used up, the later half of
+/// the text goes on as a new one. The model is in evaluation mode. Errors: an empty prompt, a temperature below 0.
+std::vector<int64_t> generate(const Gpt& model, const std::vector<int64_t>& prompt, const GenerateOptions& options = {},
+                              const std::function<void(int64_t)>& each = {});
+
+/// The names that gpt_options() knows: gpt2 (12 layers, 768 wide: 124 million parameters), gpt2_medium, gpt2_large,
+/// gpt2_xl, gpt_mini (6 layers, 384 wide, 256 positions), gpt_tiny (4 layers, 128 wide, 64 positions).
+std::vector<std::string> gpt_names();
+
+/// The sizes of a model by its name. Errors: an unknown name, with the nearest known one.
+GptOptions gpt_options(const std::string& name);
+
+}  // namespace weft::nn

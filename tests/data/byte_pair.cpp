@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPT-2's tokenizer against tests/golden/byte_pair.py, which asked tiktoken and Hugging Face's tokenizers.
+#include "data/text/byte_pair.h"
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "data/text/words.h"
+#include "io/file_bytes.h"
+#include "tests/data/fixture.h"
+
+namespace weft::data::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+using Ids = std::vector<int64_t>;
+
+void write(const std::filesystem::path& path, const std::string& text) { write_file(path, {text.begin(), text.end()}); }
+
+TEST(BytePair, OfBytesAreTheCharactersOfAnAsciiText) {
+  const BytePair characters = BytePair::of_bytes("hello world\n");
+  EXPECT_EQ(characters.size(), 9);
+  EXPECT_EQ(characters.encode("\n hold"), (Ids{0, 1, 4, 6, 5, 2}));
+  EXPECT_EQ(characters.decode(characters.encode("low rod")), "low rod");
+  EXPECT_EQ(characters.end_of_text(), -1);
+  EXPECT_EQ(error_text([&] { characters.encode("x"); }),
+            "byte pairs: the vocabulary has no token for the byte 120 of 'x'");
+  EXPECT_EQ(error_text([&] { characters.decode(Ids{9}); }), "byte pairs: expected the id of a token, below 9, got 9");
+}
+
+TEST(BytePair, EveryByteComesBack) {
+  std::string all;
+  for (int byte = 0; byte < 256; ++byte) all += static_cast<char>(byte);
+  const BytePair bytes = BytePair::of_bytes(all);
+  const TemporaryFolder folder;
+  bytes.save(folder / "");
+  const BytePair saved = BytePair::from_folder(folder / "");
+  EXPECT_EQ(saved.size(), 256);
+  EXPECT_EQ(saved.encode(all), bytes.encode(all));
+  EXPECT_EQ(saved.decode(saved.encode(all)), all);
+}
+
+#if WEFT_HAVE_UTF8PROC
+
+void expect_cases(const BytePair& pairs, const std::filesystem::path& path) {
+  const nlohmann::json cases = nlohmann::json::parse(read_text(path, "cases"));
+  ASSERT_GT(cases.size(), 20u);
+  for (const auto& entry : cases) {
+    const auto text = entry["text"].get<std::string>();
+    const Ids expected = entry["ids"].get<Ids>(), got = pairs.encode(text);
+    ASSERT_EQ(got, expected) << text.substr(0, 200);
+    ASSERT_EQ(pairs.decode(got), text);
+  }
+}
+
+TEST(BytePair, EqualsTheTwoPublishedTokenizers) {
+  const std::filesystem::path folder = std::filesystem::path(WEFT_GOLDEN) / "byte_pair";
+  const BytePair pairs = BytePair::from_folder(folder);
+  EXPECT_EQ(pairs.size(), 50257);
+  EXPECT_EQ(pairs.end_of_text(), 50256);
+  expect_cases(pairs, folder / "cases.json");
+  const TemporaryFolder copy;
+  pairs.save(copy / "");
+  expect_cases(BytePair::from_folder(copy / ""), folder / "cases.json");
+  EXPECT_EQ(read_text(copy / "merges.txt", "merges"), read_text(folder / "merges.txt", "merges"));
+}
+
+// The whole vocabulary is no part of this repository: byte_pair.py says how to run this.
+TEST(BytePair, EqualsThemWithTheWholeVocabulary) {
+  const char* folder = std::getenv("WEFT_GPT2_VOCABULARY");
+  if (folder == nullptr)
+    GTEST_SKIP() << "WEFT_GPT2_VOCABULARY names no folder of vocab.json, merges.txt and cases.json";
+  expect_cases(BytePair::from_folder(folder), std::filesystem::path(folder) / "cases.json");
+}
+
+TEST(BytePair, KeepsInvalidUtf8) {
+  const BytePair pairs = BytePair::from_folder(std::filesystem::path(WEFT_GOLDEN) / "byte_pair");
+  const std::string text = "a\xC3(b \xFF\xFE \xE2\x82 end\x80";
+  EXPECT_EQ(pairs.decode(pairs.encode(text)), text);
+}
+
+TEST(BytePair, OfAVeryLongWordTakesNoQuadraticTime) {
+  const BytePair pairs = BytePair::from_folder(std::filesystem::path(WEFT_GOLDEN) / "byte_pair");
+  const std::string text(1 << 20, 'a');
+  EXPECT_EQ(pairs.decode(pairs.encode(text)), text);
+}
+
+TEST(Pieces, AreTheWholeText) {
+  EXPECT_THAT(split_pieces("I'll say  it's 42%\n\n ok"),
+              ElementsAre("I", "'ll", " say", " ", " it", "'s", " 42", "%", "\n\n", " ok"));
+  EXPECT_THAT(split_pieces(" \u4F60\u597D\u3000x  "), ElementsAre(" \u4F60\u597D", "\u3000", "x", "  "));
+  EXPECT_THAT(split_pieces(""), ElementsAre());
+}
+
+#else
+
+TEST(BytePair, SaysWithoutUtf8procHowToGetIt) {
+  const BytePair pairs = BytePair::from_folder(std::filesystem::path(WEFT_GOLDEN) / "byte_pair");
+  EXPECT_THAT(error_text([&] { pairs.encode("a"); }), HasSubstr("built without utf8proc"));
+}
+
+#endif
+
+TEST(BytePair, SaysWhatIsWrong) {
+  const TemporaryFolder folder;
+  const auto error = [&](const std::string& vocabulary, const std::string& merges) {
+    write(folder / "vocab.json", vocabulary);
+    write(folder / "merges.txt", merges);
+    return error_text([&] { BytePair::from_folder(folder / ""); });
+  };
+  EXPECT_THAT(error("[", ""), HasSubstr("vocab.json: expected an object of tokens and their ids, got '"));
+  EXPECT_THAT(error(R"({"a": "b"})", ""), HasSubstr("expected an object of tokens and their ids"));
+  EXPECT_THAT(error(R"({"a": 0, "b": 0})", ""), HasSubstr("vocab.json: the id 0 of 'b' is another token's"));
+  EXPECT_THAT(error(R"({"a": -1})", ""), HasSubstr("expected an id below 16777216 for 'a', got -1"));
+  EXPECT_THAT(error(R"({"a": 0, "b": 1})", "#version: 0.2\na b\n"),
+              HasSubstr("merges.txt line 2: the vocabulary has no token 'ab'"));
+  EXPECT_THAT(error(R"({"a": 0, "b": 1})", "a\n"), HasSubstr("merges.txt line 1: expected two tokens, got 'a'"));
+  EXPECT_THAT(error_text([&] { BytePair::from_folder(folder / "none"); }),
+              HasSubstr("byte pairs: expected vocab.json and merges.txt in the folder "));
+}
+
+}  // namespace
+}  // namespace weft::data::testing

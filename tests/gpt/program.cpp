@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// train_gpt and sample_gpt as their users start them, on a text small enough for a test.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "io/safetensors.h"
+#include "tests/support/shell.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/weights_apart.h"
+
+namespace weft::tests {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kQuiet = "OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1 ";
+
+/// 100 windows of 16 tokens for training: 25 steps of four in an epoch.
+const std::string kTiny =
+    " --model gpt_tiny --context 16 --epochs 2 --warmup-steps 5 --lr 3e-3 --log-interval 5 --val-share 0.2 --device "
+    "cpu ";
+
+class GptProgram : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const char* const who[] = {"the cat", "a dog", "her bird", "my fish"};
+    const char* const does[] = {"sits", "runs", "sings", "sleeps"};
+    std::string text;
+    for (size_t i = 0; text.size() < 2000; ++i) text += std::string(who[i % 4]) + ' ' + does[i / 4 % 4] + ".\n";
+    text.resize(2000);
+    std::ofstream(folder_ / "text") << text;
+  }
+  Outcome train(const std::string& arguments, const std::string& out, int ranks = 1) const {
+    const std::string launcher = ranks == 1 ? "" : WEFT_RUN " --nproc_per_node " + std::to_string(ranks) + " ";
+    return shell(kQuiet + launcher + TRAIN_GPT " --data " + (folder_ / "text") + kTiny + arguments + " --out " +
+                 (folder_ / out));
+  }
+  Outcome sample(const std::string& arguments) const { return shell(kQuiet + SAMPLE_GPT " --device cpu " + arguments); }
+  std::string file(const std::string& name) const { return read_text(folder_ / name); }
+  nlohmann::json summary(const std::string& run) const { return nlohmann::json::parse(file(run + "/summary.json")); }
+  StateDict weights(const std::string& run) const {
+    return read_safetensors(folder_ / (run + "/model/model.safetensors")).state;
+  }
+  double apart(const std::string& a, const std::string& b) const {
+    return weights_apart(folder_ / (a + "/model/model.safetensors"), folder_ / (b + "/model/model.safetensors"));
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(GptProgram, LearnsAndWritesHuggingFacesFiles) {
+  const Outcome run = train("--batch-size 4", "run");
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("1600 tokens, 400 for validation, of 22"));
+  const auto first = nlohmann::json::parse(file("run/metrics.jsonl").substr(0, file("run/metrics.jsonl").find('\n')));
+  EXPECT_GT(first["train_loss"], 2.0) << "of 22 tokens: log 22 is 3.1";
+  EXPECT_EQ(summary("run")["steps"], 50);
+  EXPECT_LT(summary("run")["val_loss"], 1.5);
+  const StateDict saved = weights("run");
+  EXPECT_EQ(saved.tensors.size(), 2u + 4 * 12 + 2);  // the output layer is the embedding
+  EXPECT_EQ(saved.tensor("transformer.h.3.attn.c_attn.weight").sizes(), (Shape{128, 384}));
+  EXPECT_EQ(saved.tensor("transformer.h.0.mlp.c_fc.weight").sizes(), (Shape{128, 512}));
+  EXPECT_EQ(saved.tensor("transformer.wte.weight").sizes(), (Shape{22, 128}));
+  const auto config = nlohmann::json::parse(file("run/model/config.json"));
+  EXPECT_EQ(config["n_layer"], 4);
+  EXPECT_EQ(config["n_positions"], 16);
+
+  // Its own weights, at a rate of 0, score the same: names, layout, tokens and sizes came back.
+  const Outcome again = train("--batch-size 4 --lr 0 --epochs 1 --weights " + (folder_ / "run"), "again");
+  ASSERT_EQ(again.exit_code, 0) << again.output;
+  EXPECT_EQ(summary("again")["val_loss"], summary("run")["val_loss"]);
+  EXPECT_EQ(apart("run", "again"), 0);
+}
+
+TEST_F(GptProgram, InLowPrecision) {
+  const Outcome run = train("--batch-size 4 --precision bf16", "run");
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_LT(summary("run")["val_loss"], 1.5);
+}
+
+TEST_F(GptProgram, SamplesTheSameTextForOneSeed) {
+  ASSERT_EQ(train("--batch-size 4", "run").exit_code, 0);
+  const std::string of_run = "--weights " + (folder_ / "run") + " --prompt 'the cat' --tokens 60 ";
+  const Outcome first = sample(of_run + "--seed 1");
+  ASSERT_EQ(first.exit_code, 0) << first.output;
+  EXPECT_EQ(first.output.size(), 7u + 60 + 1);
+  EXPECT_THAT(first.output, testing::StartsWith("the cat"));
+  EXPECT_EQ(sample(of_run + "--seed 1").output, first.output);
+  EXPECT_NE(sample(of_run + "--seed 2 --temperature 2").output, first.output);
+  EXPECT_THAT(sample(of_run + "--temperature 0").output, HasSubstr(".\n")) << "it has learned lines";
+  EXPECT_EQ(sample(of_run + "--top-k 1").output, sample(of_run + "--temperature 0").output);
+  EXPECT_THAT(sample(of_run + "--samples 2").output, HasSubstr("---------------\nthe cat"));
+  const Outcome strange = sample("--weights " + (folder_ / "run") + " --prompt Z");
+  EXPECT_EQ(strange.exit_code, 1);
+  EXPECT_THAT(strange.output, HasSubstr("sample_gpt: error: byte pairs: the vocabulary has no token for the byte 90"));
+}
+
+TEST_F(GptProgram, GoesOnWithTheSameBits) {
+  const std::string kRun = "--batch-size 4 --dropout 0.1 --save-interval 10 ";
+  ASSERT_EQ(train(kRun, "whole").exit_code, 0);
+  const Outcome stopped = train(kRun + "--max-steps 32", "parts");  // in the second epoch
+  ASSERT_EQ(stopped.exit_code, 0) << stopped.output;
+  EXPECT_THAT(stopped.output, HasSubstr("--resume auto"));
+  const Outcome rest = train(kRun + "--resume auto", "parts");
+  ASSERT_EQ(rest.exit_code, 0) << rest.output;
+  EXPECT_THAT(rest.output, HasSubstr("at step 32"));
+  EXPECT_EQ(file("parts/model/model.safetensors"), file("whole/model/model.safetensors"));
+  EXPECT_EQ(summary("parts")["val_loss"], summary("whole")["val_loss"]);
+  const Outcome other = train(kRun + "--resume auto --seed 5", "parts");
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_THAT(other.output, HasSubstr("was made with other sequences: seed 1337 -> 5"));
+}
+
+#if WEFT_HAVE_RANKS
+
+// Two ranks see the sequences of one process whose batch is theirs together; sums round otherwise (1e-7), which Adam's
+// division makes more of where a gradient is almost 0.
+TEST_F(GptProgram, TwoRanksEqualOneProcess) {
+  const std::string kSteps = "--max-steps 10 ";
+  ASSERT_EQ(train("--batch-size 4 " + kSteps, "one").exit_code, 0);
+  // The embedding (22 x 128) as a unit of its own, used at both ends of the forward; and everything in the root.
+  for (const auto& [name, how] : {std::pair<std::string, std::string>{"ddp", "--parallel ddp"},
+                                  {"fsdp", "--parallel fsdp --min-num-params 2000"},
+                                  {"fsdp_root", "--parallel fsdp --min-num-params 100000000"}}) {
+    const Outcome run = train("--batch-size 2 " + kSteps + how, name, 2);
+    ASSERT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_LT(apart("one", name), 1e-5) << name;
+  }
+  // A checkpoint of two ranks goes on in one process, and the other way round.
+  ASSERT_EQ(train("--batch-size 4", "whole").exit_code, 0);
+  const Outcome alone = train("--batch-size 4 --resume auto", "fsdp");
+  ASSERT_EQ(alone.exit_code, 0) << alone.output;
+  const Outcome both = train("--batch-size 2 --parallel fsdp --min-num-params 2000 --resume auto", "one", 2);
+  ASSERT_EQ(both.exit_code, 0) << both.output;
+  EXPECT_NEAR(summary("fsdp")["val_loss"], summary("whole")["val_loss"], 0.02);
+  EXPECT_NEAR(summary("one")["val_loss"], summary("whole")["val_loss"], 0.02);
+}
+
+#endif
+#if WEFT_HAVE_UTF8PROC
+
+TEST_F(GptProgram, TakesBytePairs) {
+  const std::string pairs = std::string(WEFT_GOLDEN) + "/byte_pair";
+  const Outcome run = train("--batch-size 2 --max-steps 2 --tokenizer " + pairs, "run");
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("of 50257"));
+  EXPECT_EQ(file("run/model/merges.txt"), read_text(pairs + "/merges.txt"));
+  const auto config = nlohmann::json::parse(file("run/model/config.json"));
+  EXPECT_EQ(config["eos_token_id"], 50256);
+}
+
+#endif
+
+TEST_F(GptProgram, SaysWhatIsWrong) {
+  const auto error = [&](const std::string& arguments) {
+    const Outcome run = train(arguments, "run");
+    EXPECT_EQ(run.exit_code, 1) << arguments << run.output;
+    return run.output;
+  };
+  EXPECT_THAT(
+      error("--batch-size 2000"),
+      HasSubstr("train_gpt: error: --data: a step of 2000 sequences of 16 tokens needs more than the 1600 tokens"));
+  EXPECT_THAT(error("--context 500"), HasSubstr("token windows: expected a text of more than 500 tokens, got 400"));
+  ASSERT_EQ(train("--batch-size 4 --max-steps 1", "saved").exit_code, 0);
+  const auto original = nlohmann::json::parse(file("saved/model/config.json"));
+  const auto with_config = [&](const char* key, const nlohmann::json& value) {
+    auto config = original;
+    config[key] = value;
+    std::ofstream(folder_ / "saved/model/config.json") << config;
+    return error("--weights " + (folder_ / "saved"));
+  };
+  EXPECT_THAT(with_config("activation_function", "relu"),
+              HasSubstr(R"(config.json: expected activation_function "gelu_new", got "relu")"));
+  EXPECT_THAT(with_config("n_layer", 5), HasSubstr("missing: h.4.ln_1.weight"));
+}
+
+TEST(TinyShakespeare, HasAsManyTokensAsElsewhere) {
+  const std::string text = std::string(WEFT_SHARED_DATA) + "/text/tinyshakespeare/input.txt";
+  if (!std::filesystem::exists(text)) GTEST_SKIP() << text << " is not there";
+  const Outcome run = shell(kQuiet + TRAIN_GPT " --dry-run --device cpu --model gpt_tiny --data " + text);
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("1003854 tokens, 111540 for validation, of 65"));  // as nanoGPT's prepare.py says
+}
+
+}  // namespace
+}  // namespace weft::tests

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/models/gpt.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/autograd.h"
+#include "core/ops/cross_entropy.h"
+#include "core/ops/mul.h"
+#include "core/ops/sum.h"
+#include "core/random.h"
+#include "tests/nn/leaves.h"
+#include "tests/support/error_text.h"
+
+namespace weft::nn {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr GptOptions kSmall{.vocabulary = 13, .positions = 8, .width = 16, .depth = 2, .heads = 2};
+
+Tensor ids_of(int64_t count, int64_t tokens) {
+  std::vector<int64_t> ids;
+  for (int64_t i = 0; i < count * tokens; ++i) ids.push_back(i * 5 % 13);
+  return Tensor::from(ids, {count, tokens});
+}
+
+// Hugging Face's count of GPT2LMHeadModel, whose output layer is the token embedding.
+TEST(Gpt, HasGpt2sSizes) {
+  const SkipInit sizes_alone;
+  Gpt model(gpt_options("gpt2"));
+  EXPECT_EQ(parameter_count(model), 124'439'808);
+  EXPECT_EQ(model.state_dict().tensors.size(), 148u);
+  Gpt medium(gpt_options("gpt2_medium"));
+  EXPECT_EQ(parameter_count(medium), 354'823'168);
+}
+
+TEST(Gpt, EveryMemberIsNamedAndTakesPart) {
+  Gpt model(kSmall);
+  EXPECT_EQ(forgotten_members(model, ids_of(2, 8)), 0u);
+  EXPECT_EQ(idle_members(model, ids_of(2, 8)), 0u);
+}
+
+TEST(Gpt, ATokenSeesNoLaterOne) {
+  manual_seed(1);
+  const Gpt model(kSmall);
+  const NoGrad no_grad;
+  const Tensor one = Tensor::from(std::vector<int64_t>{3, 1, 4, 1, 5}, {1, 5});
+  const Tensor other = Tensor::from(std::vector<int64_t>{3, 1, 4, 9, 2}, {1, 5});
+  const Tensor a = model(one), b = model(other);
+  EXPECT_EQ(a.slice(1, 0, 3).contiguous().to_vector<float>(), b.slice(1, 0, 3).contiguous().to_vector<float>());
+  EXPECT_NE(a.select(1, 3).contiguous().to_vector<float>(), b.select(1, 3).contiguous().to_vector<float>());
+}
+
+// Tokens that no input has get a gradient from the output layer.
+TEST(Gpt, TheEmbeddingIsTheOutputLayer) {
+  manual_seed(2);
+  Gpt model(kSmall);
+  const Tensor ids = Tensor::from(std::vector<int64_t>{1, 2, 1, 2}, {1, 4});
+  cross_entropy(model(ids), ids).backward();
+  const Tensor gradient = model.wte.weight.grad();
+  for (int64_t row = 0; row < 13; ++row)
+    EXPECT_GT(sum(gradient.select(0, row) * gradient.select(0, row)).item(), 0) << row;
+}
+
+TEST(Gpt, SaysWhatIsWrong) {
+  const Gpt model(kSmall);
+  EXPECT_THAT(error_text([&] { model(ids_of(1, 9)); }), HasSubstr("Gpt: expected at most 8 tokens, got 9"));
+  EXPECT_THAT(error_text([&] { model(Tensor::zeros({3}, DType::i64)); }),
+              HasSubstr("Gpt: expected ids [N, tokens], got i64[3]"));
+  EXPECT_THAT(error_text([] { gpt_options("gpt2_small"); }), HasSubstr("no model is called 'gpt2_small'"));
+  EXPECT_THAT(error_text([&] { generate(model, {}); }), HasSubstr("generate: expected a prompt of at least one token"));
+  EXPECT_THAT(error_text([&] { generate(model, {1}, {.temperature = -1}); }),
+              HasSubstr("generate: expected a temperature of at least 0, got -1"));
+  std::vector<KeysAndValues> past;
+  model.extend(ids_of(1, 3), past);
+  EXPECT_THAT(error_text([&] { model.extend(ids_of(1, 2), past); }),
+              HasSubstr("expected one token after 3, got f32[1,2,16]"));
+}
+
+std::vector<int64_t> drawn(const Gpt& model, uint64_t seed, const GenerateOptions& options) {
+  manual_seed(seed);
+  return generate(model, {1, 2}, options);
+}
+
+TEST(Generate, DrawsTheSameTokensForOneSeed) {
+  manual_seed(3);
+  Gpt model(kSmall);
+  model.eval();
+  const GenerateOptions options{.tokens = 40};  // the eight positions are used up several times
+  const std::vector<int64_t> first = drawn(model, 7, options);
+  EXPECT_EQ(first.size(), 40u);
+  EXPECT_EQ(drawn(model, 7, options), first);
+  EXPECT_NE(drawn(model, 8, options), first);
+  EXPECT_EQ(drawn(model, 7, {.tokens = 40, .temperature = 0}), drawn(model, 8, {.tokens = 40, .top_k = 1}))
+      << "the likeliest token, however it is asked for";
+}
+
+// What is kept of earlier tokens changes nothing: each token follows from the whole text so far.
+TEST(Generate, IsTheLikeliestTokenOfTheWholeText) {
+  manual_seed(4);
+  Gpt model(kSmall);
+  model.eval();
+  std::vector<int64_t> text{5, 6, 7};
+  std::vector<int64_t> told;
+  const std::vector<int64_t> got =
+      generate(model, text, {.tokens = 5, .temperature = 0}, [&](int64_t token) { told.push_back(token); });
+  EXPECT_EQ(told, got);
+  const NoGrad no_grad;
+  for (const int64_t token : got) {
+    const auto count = static_cast<int64_t>(text.size());
+    const std::vector<float> logits =
+        model(Tensor::from(text, {1, count})).select(1, count - 1).contiguous().to_vector<float>();
+    EXPECT_EQ(std::max_element(logits.begin(), logits.end()) - logits.begin(), token);
+    text.push_back(token);
+  }
+}
+
+TEST(Generate, FollowsTheDistribution) {
+  Gpt model(kSmall);
+  model.eval();
+  {
+    const NoGrad no_grad;  // a model whose logits are known: only the first row of the embedding counts
+    for (const NamedTensor& parameter : model.parameters()) parameter.tensor.zero_();
+    model.ln_f.bias.fill_(1);
+    for (int64_t row = 0; row < 3; ++row)
+      model.wte.weight.select(0, row).fill_(std::log(1.0 + static_cast<double>(row)) / 16);
+    for (int64_t row = 3; row < 13; ++row) model.wte.weight.select(0, row).fill_(-1);
+  }
+  manual_seed(9);
+  const auto share = [&](const GenerateOptions& options) {
+    std::vector<double> counts(13);
+    for (const int64_t token : generate(model, {0}, options)) counts[static_cast<size_t>(token)] += 1.0 / 3000;
+    return counts;
+  };
+  // Weights 1, 2, 3 (and 10 e^-16): three standard deviations of 3000 draws are 0.027.
+  const std::vector<double> plain = share({.tokens = 3000});
+  EXPECT_NEAR(plain[0], 1.0 / 6, 0.027);
+  EXPECT_NEAR(plain[1], 2.0 / 6, 0.027);
+  EXPECT_NEAR(plain[2], 3.0 / 6, 0.027);
+  const std::vector<double> two = share({.tokens = 3000, .top_k = 2});
+  EXPECT_EQ(two[0], 0);
+  EXPECT_NEAR(two[1], 2.0 / 5, 0.027);
+  const std::vector<double> sharp = share({.tokens = 3000, .temperature = 0.5});  // 1, 4, 9
+  EXPECT_NEAR(sharp[2], 9.0 / 14, 0.027);
+}
+
+TEST(Generate, EndsWithTheEndOfText) {
+  manual_seed(5);
+  Gpt model(kSmall);
+  model.eval();
+  const std::vector<int64_t> text = generate(model, {1}, {.tokens = 20, .temperature = 0});
+  const std::vector<int64_t> ended = generate(model, {1}, {.tokens = 20, .temperature = 0, .end = text[3]});
+  EXPECT_LE(ended.size(), 3u);
+  EXPECT_TRUE(std::equal(ended.begin(), ended.end(), text.begin()));
+}
+
+}  // namespace
+}  // namespace weft::nn
