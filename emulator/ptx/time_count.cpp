@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "emulator/machine/options.h"
 #include "emulator/ptx/bulk_copy.h"
@@ -431,8 +432,10 @@ LaunchTime::LaunchTime(const Launch& launch) : launch_(launch), chip_(time_model
   count_ = std::min(clusters_ - first_, wanted < waves ? wanted * per_wave_ : clusters_);
   const double resident_clusters = static_cast<double>(std::min(clusters_, per_wave_));
   epoch_bytes_ = std::max(4096.0, chip_->l2_capacity / 2 / resident_clusters);
-  const double shared = resident * (launch.kernel->static_shared + launch.dynamic_shared);
-  l1_bytes_ = std::max(8192.0, (chip_->l1_bytes - shared)) / resident;
+  // A small grid leaves its blocks more of L1.
+  const double on_one = std::clamp(std::ceil(static_cast<double>(launch.grid.count()) / chip_->processors), 1.0, resident);
+  const double shared = on_one * (launch.kernel->static_shared + launch.dynamic_shared);
+  l1_bytes_ = std::max(8192.0, (chip_->l1_bytes - shared)) / on_one;
   work_.blocks = static_cast<double>(launch.grid.count());
   work_.counted_blocks = static_cast<double>(count_) * cluster;
   work_.warps_per_block = static_cast<double>((launch.block.count() + kLanes - 1) / kLanes);

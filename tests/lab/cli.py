@@ -74,7 +74,7 @@ class Commands(unittest.TestCase):
         times = [float(time) for time in re.findall(r"predicted, not measured: ([\d.]+) µs a launch", done.stdout)]
         self.assertEqual(len(times), 3, done.stdout)
         self.assertTrue(times[0] > times[1] > times[2], times)  # naive, with bank conflicts, without
-        self.assertRegex(done.stdout, r"predictions: half of the kernels .* within \d+%")
+        self.assertRegex(done.stdout, r"predictions: Of others' matrix products, half are within \d+%, nine of ten within \d+%")
         self.assertNotIn("predict", lab("profile", "--text", "--no-time", transpose).stdout)
         self.assertNotIn("predict", lab("profile", "--text", "--gpu", "l4", transpose).stdout)  # the model has no figures of it
         names = (ROOT / "emulator/machine/time_model.cpp").read_text(encoding="utf-8").split("kNames = {")[1].split("}")[0]

@@ -206,7 +206,7 @@ NEXT = {
     "L2": "use each value more often once it has been loaded: larger tiles in shared memory or registers",
     "DRAM": "move fewer bytes: full sectors, smaller types, fuse kernels that read the same",
     "latency": "have more in flight: more warps on a multiprocessor, independent loads before the first use, fewer barriers",
-    "tail": "the last wave leaves multiprocessors idle: smaller blocks, or a grid that is a multiple of a wave",
+    "idle SMs": "the last wave leaves multiprocessors idle: smaller blocks, or a grid that is a multiple of a wave",
     "launch": "the launch costs more than the work: fuse launches, or use a graph",
 }
 

@@ -103,7 +103,7 @@ class Program:
             limits = {name: float(value) for name, value in (part.split("=") for part in parts)}
             key = (work["kernel"], int(float(work["blocks"])), int(float(work["warps_per_block"])))
             found.setdefault(key, []).append((float(seconds), limits))
-        error = re.search(r"half of the kernels[^(]*", run.stderr)
+        error = re.search(r"[Oo]f others' matrix products[^;]*", run.stderr)
         return found, error[0].strip() if error else ""
 
     def assemble(self):
