@@ -266,7 +266,7 @@ def slow_network(t):
     return how
 
 
-def strangers(t):
+def foreign_peers(t):
     """Others hold the job's port and come to every port on which a rank listens: silent, with nonsense, half a greeting, resets."""
     port = free_port()
     over = threading.Event()
@@ -328,7 +328,7 @@ def strangers(t):
             held.close()
     t.note = f"{came[0]} connections{', port taken' if squats else ''}"
     if how != "survived":
-        raise Lost("strangers ended the job: " + job.text()[-600:])
+        raise Lost("foreign peers ended the job: " + job.text()[-600:])
     return how
 
 
@@ -441,7 +441,7 @@ def files(t):
     return t.check(again, "recovered")
 
 
-ATTACKS = [kill, stop, pause, at_call, mutate, slow_network, strangers, full_disk, clock, links, files]
+ATTACKS = [kill, stop, pause, at_call, mutate, slow_network, foreign_peers, full_disk, clock, links, files]
 
 
 class Campaign:

@@ -4,7 +4,7 @@
 
 In a ```console block a line that begins with `$ ` is run at the root of the tree (its `tools/weft-lab` only), and what follows it is what it
 prints, in this order: `…` alone stands for any lines, `…` at the end of a line for the rest of that line; the width of spaces does not matter. Without a line of output nothing is
-expected but the end of the command. A picture (-o docs/….svg) must be the one that is in the tree."""
+expected but the end of the command. An image (-o docs/….svg) must be the one that is in the tree."""
 import re
 import shlex
 import subprocess
@@ -54,16 +54,16 @@ def missing(expected, printed):
 
 
 def run(command, folder):
-    """What a command prints, its exit code, and the picture that it has drawn (path in the tree, text)."""
+    """What a command prints, its exit code, and the image that it has drawn (path in the tree, text)."""
     words = shlex.split(command)
     assert words[0] == "tools/weft-lab", command
-    picture = None
+    image = None
     if "-o" in words:
         at = words.index("-o") + 1
-        picture, words[at] = words[at], f"{folder}/{Path(words[at]).name}"
+        image, words[at] = words[at], f"{folder}/{Path(words[at]).name}"
     done = subprocess.run([ROOT / words[0], *words[1:]], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
-    drawn = Path(folder, Path(picture).name).read_text(encoding="utf-8") if picture and done.returncode == 0 else None
-    return done.stdout + done.stderr, done.returncode, picture, drawn
+    drawn = Path(folder, Path(image).name).read_text(encoding="utf-8") if image and done.returncode == 0 else None
+    return done.stdout + done.stderr, done.returncode, image, drawn
 
 
 class Course(unittest.TestCase):
@@ -75,12 +75,12 @@ class Course(unittest.TestCase):
             for path in each:
                 path.mkdir()
             for (where, command, expected), result in zip(work, pool.map(lambda job: run(job[0][1], job[1]), zip(work, each))):
-                printed, code, picture, drawn = result
+                printed, code, image, drawn = result
                 with self.subTest(where):
                     self.assertIn(code, (0, 1, 86), f"{command}\n{printed}")
                     self.assertIsNone(missing(expected, printed.replace(f"{ROOT}/", "").splitlines()), f"{where}: {command}\n{printed[:6000]}")
-                    if picture and picture.startswith("docs/"):
-                        self.assertEqual(drawn, (ROOT / picture).read_text(encoding="utf-8"), f"{where}: {picture} is another picture")
+                    if image and image.startswith("docs/"):
+                        self.assertEqual(drawn, (ROOT / image).read_text(encoding="utf-8"), f"{where}: {image} is another image")
 
     def test_a_wrong_page_is_seen(self):
         self.assertEqual(missing(["a", "c"], ["a", "b", "c"]), "c")

@@ -48,7 +48,7 @@ const AddCases cases{
      [](const Inputs& x) {
        return x[0].index({Slice{-4, {}, 2}, new_axis, ellipsis, -1});
      }},
-    {"index_tensors",  // one behind the other, broadcast
+    {"index_tensors",  // one after the other, broadcast
      {{{3, 4, 5, 2}}, positions({2, 1}, 4), positions({3}, 5)},
      [](const Inputs& x) {
        return x[0].index({Slice{1}, x[1], x[2]});

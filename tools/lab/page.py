@@ -63,7 +63,7 @@ def grid_svg(access, kind):
     return "".join(out) + "</svg>"
 
 
-def picture(access, kind):
+def image(access, kind):
     """The grid as an SVG file of its own."""
     style = "<style>text { font: 11px sans-serif; fill: #57606a; }</style>"
     head, rest = grid_svg(access, kind).split(">", 1)
