@@ -1,17 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake --install: libraries, the headers as include/weft/FOLDER/NOUN.h, and what find_package(weft) reads.
+# cmake --install: libweft.so, the headers as include/weft/FOLDER/NOUN.h, and what find_package(weft) reads.
 #   find_package(weft REQUIRED)
-#   target_link_libraries(my_training PRIVATE weft::weft)      # or one of weft::core, weft::nn, …
+#   target_link_libraries(my_training PRIVATE weft::weft)
 include(CMakePackageConfigHelpers)
 
-add_library(weft_weft INTERFACE)
-target_link_libraries(weft_weft INTERFACE weft::support)
-set_target_properties(weft_weft PROPERTIES EXPORT_NAME weft)
+# All rooms as one library, so that each program does not carry every kernel.
+if(WEFT_SIMT_CHECK)  # the checker knows the kernels of one file, the program's: a build to test with, not to install
+  add_library(weft_weft INTERFACE)
+  target_link_libraries(weft_weft INTERFACE weft::support)
+  target_include_directories(weft_weft INTERFACE ${PROJECT_SOURCE_DIR}/include)
+  add_library(weft::weft ALIAS weft_weft)
+  return()
+endif()
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/libweft.cpp CONTENT "// CMake wants a source of each library. Those of libweft.so are in its rooms.\n")
+add_library(weft_weft SHARED ${PROJECT_BINARY_DIR}/libweft.cpp)
+target_link_options(weft_weft PRIVATE -Wl,-Bsymbolic-functions)
+target_link_libraries(weft_weft PRIVATE weft::support PUBLIC Threads::Threads OpenMP::OpenMP_CXX ${WEFT_CUDART_LIBRARY})
+target_compile_features(weft_weft PUBLIC cxx_std_20)
+set_target_properties(weft_weft PROPERTIES OUTPUT_NAME weft EXPORT_NAME weft LINKER_LANGUAGE CXX
+  LINK_LIBRARY_OVERRIDE WHOLE_ARCHIVE,weft_kernels,weft_core,weft_io,weft_nn,weft_optim,weft_data,weft_dist,weft_train,weft_support
+  VERSION ${PROJECT_VERSION}
+  SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 add_library(weft::weft ALIAS weft_weft)
 
 # In the tree, headers include each other as "core/tensor.h"; installed ones as <weft/core/tensor.h> (cmake/installed.cmake).
-target_include_directories(weft_weft INTERFACE
-  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_include_directories(weft_weft PUBLIC
+  "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR};${PROJECT_SOURCE_DIR}/include>" $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 install(DIRECTORY include/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 foreach(folder kernels core io nn optim data dist train apps/support)
   get_filename_component(parent weft/${folder} DIRECTORY)
@@ -26,8 +40,7 @@ endforeach()
 install(DIRECTORY kernels/cuda DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft/kernels FILES_MATCHING PATTERN "*.cuh")
 install(DIRECTORY emulator/source emulator/machine DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft/emulator FILES_MATCHING PATTERN "*.h")
 
-install(TARGETS weft_kernels weft_core weft_io weft_nn weft_optim weft_data weft_dist weft_train weft_support weft_weft
-        EXPORT weft-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS weft_weft EXPORT weft-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 set(weft_cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
 install(EXPORT weft-targets NAMESPACE weft:: DESTINATION ${weft_cmake_folder})
 set(WEFT_SIMT_INCLUDE ${CMAKE_INSTALL_INCLUDEDIR}/weft/emulator/source/include)
@@ -40,18 +53,13 @@ install(FILES ${PROJECT_BINARY_DIR}/weft-config.cmake ${PROJECT_BINARY_DIR}/weft
               cmake/launch_syntax.cmake DESTINATION ${weft_cmake_folder})
 
 option(WEFT_INSTALL_STRIPPED "Installed libraries and programs have no debug lines" ON)
-set(cuda_libraries "")
-if(WEFT_HAVE_CUDA)
-  set(cuda_libraries "-L${CUDAToolkit_LIBRARY_DIR} -l$<IF:$<STREQUAL:${WEFT_CUDART},shared>,cudart,cudart_static -lrt>")
-endif()
 install(CODE "
   set(PREFIX \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
   set(INCLUDES ${CMAKE_INSTALL_INCLUDEDIR})
   set(LIBRARIES ${CMAKE_INSTALL_LIBDIR})
-  set(PROGRAMS ${CMAKE_INSTALL_BINDIR})
+  set(PROGRAMS ${CMAKE_INSTALL_BINDIR} ${CMAKE_INSTALL_LIBEXECDIR}/weft)
   set(VERSION ${PROJECT_VERSION})
   set(STRIP \"$<$<BOOL:${WEFT_INSTALL_STRIPPED}>:${CMAKE_STRIP}>\")
-  set(CUDA_LIBRARIES \"${cuda_libraries}\")
   include(${PROJECT_SOURCE_DIR}/cmake/installed.cmake)
 ")
 

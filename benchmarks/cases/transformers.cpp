@@ -5,11 +5,12 @@
 #include "core/ops/cross_entropy.h"
 #include "core/ops/random.h"
 #include "nn/models/bert.h"
+#include "nn/models/gpt.h"
 #include "nn/models/vision_transformer.h"
 #include "optim/adam.h"
 
 // Whole transformers, as in training (AdamW) and in use, without dropout: ViT-S/16 on 8 images of 224x224, BERT-base on
-// 8 sequences of 128 tokens.
+// 8 sequences of 128 tokens, GPT-2 with 124 million parameters on 4 sequences of 256 tokens.
 
 namespace weft::benchmarks {
 namespace {
@@ -43,6 +44,14 @@ Transformer make_bert(const Target& target) {
           labels_of(batch, options.classes, target.device)};
 }
 
+Transformer make_gpt(const Target& target) {
+  const nn::GptOptions options = nn::gpt_options(target.tiny ? "gpt_tiny" : "gpt2");
+  const int64_t batch = target.size(4, 2), tokens = target.size(256, 8);
+  const Tensor ids = Tensor::arange(batch * tokens, DType::i64, target.device);
+  return {std::make_shared<nn::Gpt>(options), ids.reshape({batch, tokens}),
+          labels_of(batch * tokens, options.vocabulary, target.device)};
+}
+
 using Maker = Transformer (*)(const Target&);
 
 Work train(Maker make, const Target& target, DType precision) {
@@ -54,7 +63,8 @@ Work train(Maker make, const Target& target, DType precision) {
     Tensor loss;
     {
       const Autocast low(precision);
-      loss = cross_entropy((*net->model)(net->x), net->labels);
+      const Tensor logits = (*net->model)(net->x);
+      loss = cross_entropy(logits.reshape({-1, logits.size(-1)}), net->labels);
     }
     adam->zero_grad();
     loss.backward();
@@ -78,11 +88,18 @@ Work infer(Maker make, const Target& target, DType precision) {
 }  // namespace
 
 void add_transformer_cases(Cases& cases, const Target& target) {
-  for (const auto& [name, make] : {std::pair{"vit_s16", &make_vit}, std::pair{"bert_base", &make_bert}})
+  struct Kind {
+    std::string name;
+    Maker make;
+    const char* unit;
+  };
+  for (const auto& [name, make, unit] :
+       {Kind{"vit_s16", &make_vit, "images/s"}, Kind{"bert_base", &make_bert, "sequences/s"},
+        Kind{"gpt2", &make_gpt, "sequences/s"}})
     for (const DType precision : {DType::f32, DType::bf16}) {
       const std::string ending = "_" + std::string(weft::name(precision));
-      cases.push_back({name + ("_train" + ending), "images/s", [=] { return train(make, target, precision); }});
-      cases.push_back({name + ("_infer" + ending), "images/s", [=] { return infer(make, target, precision); }});
+      cases.push_back({name + "_train" + ending, unit, [=] { return train(make, target, precision); }});
+      cases.push_back({name + "_infer" + ending, unit, [=] { return infer(make, target, precision); }});
     }
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ViT-S/16 and BERT-base of benchmarks/cases/transformers.cpp, written with PyTorch's own layers and fused attention."""
+"""ViT-S/16, BERT-base and GPT-2 of benchmarks/cases/transformers.cpp, written with PyTorch's own layers and fused attention."""
 
 import torch
 import torch.nn.functional as F
@@ -7,25 +7,26 @@ from torch import nn
 
 
 class Attention(nn.Module):
-    def __init__(self, width, heads):
+    def __init__(self, width, heads, causal):
         super().__init__()
+        self.causal = causal
         self.heads, self.qkv, self.proj = heads, nn.Linear(width, 3 * width), nn.Linear(width, width)
 
     def forward(self, x):
         n, tokens, width = x.shape
         q, k, v = self.qkv(x).view(n, tokens, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
-        return self.proj(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(n, tokens, width))
+        return self.proj(F.scaled_dot_product_attention(q, k, v, is_causal=self.causal).transpose(1, 2).reshape(n, tokens, width))
 
 
 class Block(nn.Module):
-    """A layer: norms in front (ViT), or after the sums (BERT)."""
+    """A layer: norms in front (ViT, GPT), or after the sums (BERT)."""
 
-    def __init__(self, width, heads, eps, norms_in_front):
+    def __init__(self, width, heads, eps, norms_in_front, causal=False, gelu="none"):
         super().__init__()
         self.norms_in_front = norms_in_front
-        self.attention = Attention(width, heads)
+        self.attention = Attention(width, heads, causal)
         self.norm1, self.norm2 = nn.LayerNorm(width, eps), nn.LayerNorm(width, eps)
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(gelu), nn.Linear(4 * width, width))
 
     def forward(self, x):
         if self.norms_in_front:
@@ -64,6 +65,20 @@ class Bert(nn.Module):
         return self.classifier(torch.tanh(self.pooler(self.blocks(x)[:, 0])))
 
 
+class Gpt(nn.Module):
+    def __init__(self, width=768, depth=12, heads=12, positions=1024, vocabulary=50257):
+        super().__init__()
+        self.words, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(positions, width)
+        self.blocks = nn.Sequential(*(Block(width, heads, 1e-5, True, True, "tanh") for _ in range(depth)))
+        self.norm, self.head = nn.LayerNorm(width, 1e-5), nn.Linear(width, vocabulary, bias=False)
+        self.head.weight = self.words.weight
+
+    def forward(self, ids):
+        places = torch.arange(ids.shape[1], device=ids.device)
+        logits = self.head(self.norm(self.blocks(self.words(ids) + self.positions(places))))
+        return logits.view(-1, logits.shape[-1])
+
+
 class Transformer:
     """A transformer with its batch and optimizer."""
 
@@ -74,6 +89,10 @@ class Transformer:
             model = VisionTransformer(32, 1, 2, 8, 16, 10) if tiny else VisionTransformer()
             edge, classes = cases.size(224, 16), cases.size(1000, 10)
             self.x = cases.normal(self.batch, 3, edge, edge)
+        elif kind == "gpt2":
+            model, classes = Gpt(128, 4, 4, 64) if tiny else Gpt(), 50257
+            self.batch, tokens = cases.size(4, 2), cases.size(256, 8)
+            self.x = torch.arange(self.batch * tokens, device=cases.device).view(self.batch, tokens)
         else:
             model, classes = Bert(128, 2, 2) if tiny else Bert(), 2
             tokens = cases.size(128, 8)
@@ -81,7 +100,8 @@ class Transformer:
         self.model = model.to(cases.device)
         self.adam = torch.optim.AdamW(self.model.parameters(), lr=1e-4, weight_decay=1e-2, fused=True)
         self.run = torch.compile(self.model) if compiled else self.model
-        self.labels = torch.arange(self.batch, device=cases.device) % classes
+        labels = self.x.numel() if kind == "gpt2" else self.batch
+        self.labels = torch.arange(labels, device=cases.device) % classes
 
     def forward(self):
         with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.precision == torch.bfloat16):
@@ -99,7 +119,7 @@ class Transformer:
 
 
 def add_transformers(cases, work, name_of):
-    for kind in ("vit_s16", "bert_base"):
+    for kind, unit in (("vit_s16", "images/s"), ("bert_base", "sequences/s"), ("gpt2", "sequences/s")):
         for precision in (torch.float32, torch.bfloat16):
             for ending, compiled in (("", False), ("@compiled", True)):
                 def prepare(training, kind=kind, precision=precision, compiled=compiled):
@@ -110,5 +130,5 @@ def add_transformers(cases, work, name_of):
                     return work(net.infer_step, net.batch)
 
                 name = name_of(precision) + ending
-                cases.add(f"{kind}_train_{name}", "images/s", lambda prepare=prepare: prepare(True))
-                cases.add(f"{kind}_infer_{name}", "images/s", lambda prepare=prepare: prepare(False))
+                cases.add(f"{kind}_train_{name}", unit, lambda prepare=prepare: prepare(True))
+                cases.add(f"{kind}_infer_{name}", unit, lambda prepare=prepare: prepare(False))
