@@ -23,6 +23,8 @@ def first_bytes(path):
 def installed(cmake, build, prefix):
     """The programs below PREFIX by name, after an installation of the apps of BUILD."""
     subprocess.run([cmake, f"-DCMAKE_INSTALL_PREFIX={prefix}", "-P", f"{build}/apps/cmake_install.cmake"], check=True, capture_output=True)
+    for name in ("lib", "lib64"):  # libweft.so belongs to the whole build's installation, which would take its time here
+        os.symlink(f"{build}/lib", f"{prefix}/{name}")
     files = [path for path in pathlib.Path(prefix).rglob("*") if path.is_file() and os.access(path, os.X_OK)]
     return {path.name: path for path in sorted(files) if first_bytes(path) == b"\x7fELF"}
 
