@@ -63,16 +63,10 @@ install(CODE "
   include(${PROJECT_SOURCE_DIR}/cmake/installed.cmake)
 ")
 
-# cpack -G DEB in the build folder: one Debian package of what is installed. It depends on what a program that links Weft is built
-# with, the rows `build` of tools/packages.txt. CUDA's own packages are named by nobody: they have other names at each site.
-set(needed "")
-file(STRINGS tools/packages.txt rows REGEX "\\| build ")
-foreach(row ${rows})
-  string(REGEX REPLACE " *\\|.*" "" package "${row}")
-  list(APPEND needed ${package})
-endforeach()
-list(REMOVE_ITEM needed ninja-build ccache)
-list(JOIN needed ", " CPACK_DEBIAN_PACKAGE_DEPENDS)
+# cpack -G DEB in the build folder: one Debian package of what is installed. It depends on a compiler, and on the libraries that
+# the programs and libweft.so were linked with. CUDA's own packages are named by nobody: they have other names at each site.
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "g++, cmake, make")
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_CONTACT "The Weft developers")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
