@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/autograd_meta.h"
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
 #include "core/trace.h"
 
 namespace weft {

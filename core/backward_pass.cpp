@@ -10,7 +10,7 @@
 #include "core/autograd.h"
 #include "core/autograd_meta.h"
 #include "core/backward_context.h"
-#include "core/ops/add.h"
+#include "core/ops/binary.h"
 #include "core/trace.h"
 
 namespace weft {

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "core/ops/image_normalize.h"
+#include "core/ops/image.h"
 #include "core/trace.h"
 #include "data/statistics.h"
 #include "kernels/error.h"

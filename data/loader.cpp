@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-#include "core/ops/index_select.h"
+#include "core/ops/gather.h"
 #include "core/profile/recorder.h"
 #include "core/stream.h"
 #include "core/trace.h"

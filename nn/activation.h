@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "core/ops/elu.h"
-#include "core/ops/gelu.h"
-#include "core/ops/leaky_relu.h"
 #include "core/ops/unary.h"
 #include "nn/module.h"
 

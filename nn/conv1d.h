@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "core/ops/conv1d.h"
+#include "core/ops/conv2d.h"
 #include "nn/conv2d.h"
 
 namespace weft::nn {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/autograd.h"
-#include "core/ops/conv2d_norm.h"
+#include "core/ops/conv2d.h"
 
 namespace weft::nn {
 namespace {

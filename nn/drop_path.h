@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "core/ops/dropout.h"
-#include "core/ops/mul.h"
+#include "core/ops/binary.h"
+#include "core/ops/random.h"
 #include "nn/module.h"
 
 namespace weft::nn {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "core/ops/dropout.h"
+#include "core/ops/random.h"
 #include "nn/module.h"
 
 namespace weft::nn {

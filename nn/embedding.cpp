@@ -2,10 +2,10 @@
 #include "nn/embedding.h"
 
 #include "core/autograd.h"
+#include "core/ops/binary.h"
 #include "core/ops/compare.h"
-#include "core/ops/index_select.h"
+#include "core/ops/gather.h"
 #include "core/ops/linear.h"
-#include "core/ops/mul.h"
 
 namespace weft::nn {
 

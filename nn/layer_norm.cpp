@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/layer_norm.h"
 
-#include "core/ops/add.h"
+#include "core/ops/binary.h"
 
 namespace weft::nn {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "core/ops/mul.h"
+#include "core/ops/binary.h"
 #include "nn/module.h"
 
 namespace weft::nn {

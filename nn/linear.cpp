@@ -2,7 +2,6 @@
 #include "nn/linear.h"
 
 #include "core/ops/linear.h"
-#include "core/ops/linear_gelu.h"
 
 namespace weft::nn {
 

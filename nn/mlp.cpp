@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/mlp.h"
 
-#include "core/ops/mul.h"
+#include "core/ops/binary.h"
 #include "core/ops/unary.h"
 
 namespace weft::nn {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "core/ops/gelu.h"
+#include "core/ops/unary.h"
 #include "nn/linear.h"
 
 namespace weft::nn {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/recurrent.h"
 
-#include "core/ops/add.h"
+#include "core/ops/binary.h"
 #include "core/ops/concat.h"
-#include "core/ops/dropout.h"
 #include "core/ops/linear.h"
-#include "core/ops/stack.h"
+#include "core/ops/random.h"
 #include "nn/init.h"
 
 namespace weft::nn {

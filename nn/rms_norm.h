@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "core/ops/rms_norm.h"
+#include "core/ops/layer_norm.h"
 #include "nn/module.h"
 
 namespace weft::nn {

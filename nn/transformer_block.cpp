@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/transformer_block.h"
 
-#include "core/ops/add.h"
+#include "core/ops/binary.h"
 
 namespace weft::nn {
 namespace {

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "core/autograd.h"
-#include "core/ops/norm.h"
+#include "core/ops/reduce.h"
 #include "core/ops/weight_norm.h"
 #include "nn/module.h"
 

@@ -6,10 +6,8 @@
 #include <utility>
 
 #include "core/autograd.h"
-#include "core/ops/max.h"
-#include "core/ops/mul.h"
-#include "core/ops/sub.h"
-#include "core/ops/sum.h"
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "optim/optimizer.h"
 

@@ -6,10 +6,9 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
-#include "core/ops/argmax.h"
+#include "core/ops/binary.h"
 #include "core/ops/compare.h"
-#include "core/ops/mul.h"
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
 #include "core/trace.h"
 #include "kernels/kernel_trace.h"
 #include "train/averages.h"

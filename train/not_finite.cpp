@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/autograd.h"
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
 #include "dist/ddp/sync_batch_norm.h"
 #include "kernels/kernel_trace.h"
 

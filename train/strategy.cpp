@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/strategy.h"
 
-#include "core/ops/norm.h"
-#include "core/ops/stack.h"
+#include "core/ops/concat.h"
+#include "core/ops/reduce.h"
 #include "dist/ddp/ddp.h"
 #include "dist/ddp/distributed_optimizer.h"
 #include "dist/ddp/sync_batch_norm.h"

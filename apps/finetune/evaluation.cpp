@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "core/autograd.h"
-#include "core/ops/argmax.h"
 #include "core/ops/cross_entropy.h"
+#include "core/ops/reduce.h"
 
 namespace weft::finetune {
 

@@ -9,7 +9,7 @@
 #include "apps/finetune/optimizer_files.h"
 #include "core/autocast.h"
 #include "core/ops/cross_entropy.h"
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
 #include "io/file_bytes.h"
 #include "kernels/allocator.h"
 #include "optim/layer_decay.h"
@@ -151,7 +151,8 @@ void Trainer::resume() {
 /// The run folder around the checkpoint names what it was made with. Rank 0 looks, before it writes there.
 void Trainer::check_settings(const std::filesystem::path& checkpoint) const {
   constexpr const char* kIgnored =
-      "out resume-from-checkpoint overwrite dry-run max-steps save-steps logging-steps device parallel backend batch-size "
+      "out resume-from-checkpoint overwrite dry-run max-steps save-steps logging-steps device parallel backend "
+      "batch-size "
       "accumulate min-num-params model weights vocab config-file machine-rank main-process-ip main-process-port "
       "num-processes";
   const std::filesystem::path config = checkpoint.parent_path() / "config.toml";

@@ -4,12 +4,11 @@
 #include <algorithm>
 
 #include "core/autograd.h"
-#include "core/ops/argmax.h"
+#include "core/ops/binary.h"
 #include "core/ops/compare.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/linear.h"
-#include "core/ops/mul.h"
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
 
 namespace weft::linear_probe {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/autograd.h"
-#include "core/ops/index_select.h"
+#include "core/ops/gather.h"
 #include "data/sampler.h"
 
 namespace weft::linear_probe {

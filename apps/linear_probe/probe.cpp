@@ -5,7 +5,7 @@
 
 #include "core/autograd.h"
 #include "core/nearest.h"
-#include "core/ops/mul.h"
+#include "core/ops/binary.h"
 #include "nn/models/dinov2.h"
 #include "train/load_weights.h"
 

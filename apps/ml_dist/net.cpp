@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/ml_dist/net.h"
 
-#include "core/ops/log_softmax.h"
 #include "core/ops/pool2d.h"
+#include "core/ops/softmax.h"
 #include "core/ops/unary.h"
 
 namespace weft::ml_dist {

@@ -9,8 +9,8 @@
 
 #include "core/autograd.h"
 #include "core/choose_device.h"
-#include "core/ops/argmax.h"
-#include "core/ops/nll_loss.h"
+#include "core/ops/losses.h"
+#include "core/ops/reduce.h"
 #include "core/random.h"
 #include "data/idx.h"
 #include "io/torch/zip_archive.h"

@@ -8,9 +8,9 @@
 #include "apps/nersc/checkpoint.h"
 #include "apps/support/python_text.h"
 #include "core/autograd.h"
-#include "core/ops/mse_loss.h"
-#include "core/ops/mul.h"
-#include "core/ops/norm.h"
+#include "core/ops/binary.h"
+#include "core/ops/losses.h"
+#include "core/ops/reduce.h"
 #include "core/printable.h"
 #include "core/random.h"
 #include "io/checkpoint.h"
@@ -124,7 +124,8 @@ void Trainer::load_if_there() {
 /// What a resumed run may not change, and what it says of that which it may.
 void Trainer::check_settings(const std::string& what, const std::string& settings) const {
   // How long, how fast and where a run goes.
-  constexpr const char* kIgnored = "max_epochs num_data_workers log_to_screen save_checkpoint log_to_wandb entity project";
+  constexpr const char* kIgnored =
+      "max_epochs num_data_workers log_to_screen save_checkpoint log_to_wandb entity project";
   const auto changes = train::changed_settings(settings, yaml(config_), kIgnored);
   WEFT_CHECK(!changes.contains("optimizer"), what, " holds the state of another optimizer (", changes.at("optimizer"),
              "): name another --run_num");

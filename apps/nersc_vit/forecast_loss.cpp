@@ -5,11 +5,8 @@
 #include <numbers>
 #include <vector>
 
-#include "core/ops/div.h"
-#include "core/ops/mean.h"
-#include "core/ops/mul.h"
-#include "core/ops/norm.h"
-#include "core/ops/sub.h"
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 
 namespace weft::nersc_vit {

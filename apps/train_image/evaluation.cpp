@@ -5,8 +5,8 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
-#include "core/ops/argmax.h"
 #include "core/ops/cross_entropy.h"
+#include "core/ops/reduce.h"
 #include "core/trace.h"
 #include "train/stopwatch.h"
 

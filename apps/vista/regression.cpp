@@ -6,7 +6,7 @@
 
 #include "core/choose_device.h"
 #include "core/ops/cross_entropy.h"
-#include "core/ops/mse_loss.h"
+#include "core/ops/losses.h"
 #include "core/ops/random.h"
 #include "core/random.h"
 

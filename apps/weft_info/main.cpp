@@ -8,8 +8,8 @@
 
 #include "apps/support/flags.h"
 #include "core/choose_device.h"
-#include "core/ops/add.h"
-#include "core/ops/sum.h"
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
 #include "dist/rendezvous/launch_environment.h"
 #include "dist/rendezvous/rank_place.h"
 #include "io/hdf5/hdf5_state.h"

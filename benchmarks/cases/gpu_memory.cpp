@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benchmarks/cases/gradients.h"
-#include "core/ops/add.h"
+#include "core/ops/binary.h"
 #include "core/ops/random.h"
 #include "kernels/runtime.h"
 

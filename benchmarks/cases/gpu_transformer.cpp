@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benchmarks/cases/gradients.h"
 #include "core/ops/attention.h"
-#include "core/ops/gelu.h"
 #include "core/ops/linear.h"
 #include "core/ops/random.h"
+#include "core/ops/unary.h"
 
 // The two halves of a ViT-B/16 block at batch 64 (197 tokens, width 768, 12 heads), in bf16 and milliseconds.
 

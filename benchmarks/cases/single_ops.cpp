@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benchmarks/cases/gradients.h"
-#include "core/ops/add.h"
 #include "core/ops/attention.h"
 #include "core/ops/batch_norm.h"
+#include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/layer_norm.h"

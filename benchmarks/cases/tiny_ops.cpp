@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benchmarks/cases/cases.h"
 #include "core/autograd.h"
-#include "core/ops/add.h"
+#include "core/ops/binary.h"
 #include "core/ops/random.h"
 
 // The cost of an op beside its arithmetic: additions of 16 elements, alone and as a chain of 1000 with its backward.

@@ -5,11 +5,9 @@
 
 #include "core/autograd.h"
 #include "core/backward_context.h"
-#include "core/ops/affine.h"
-#include "core/ops/mul.h"
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
 #include "core/ops/rows.h"
-#include "core/ops/sub.h"
-#include "core/ops/sum.h"
 #include "core/ops/unary.h"
 #include "core/trace.h"
 #include "kernels/batch_norm.h"

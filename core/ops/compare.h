@@ -21,4 +21,26 @@ Tensor isnan(const Tensor& x);
 /// Which elements are neither NaN nor infinite.
 Tensor isfinite(const Tensor& x);
 
+/// y = condition ? a : b, element by element, with broadcasting. `condition` is bool. Any dtype.
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
+/// The same with a number for one of the two, which takes the tensor's dtype.
+Tensor where(const Tensor& condition, const Tensor& a, double b);
+Tensor where(const Tensor& condition, double a, const Tensor& b);
+
+/// x with `value` wherever `mask` (bool) is true.
+Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
+
+// How many elements there are decides sizes: both wait for the device, and cannot be captured.
+
+/// i64 [count, dimensions of x]: the coordinates of the elements that are not 0 (NaN is not), in row-major order.
+Tensor nonzero(const Tensor& x);
+
+/// The elements of x where `mask` (bool) is true, in row-major order, after the two are broadcast; rank 1.
+Tensor masked_select(const Tensor& x, const Tensor& mask);
+
+/// x [..., R, C] with zeros above its diagonal number `diagonal` (0: the main one, positive: to the right of it).
+Tensor tril(const Tensor& x, int64_t diagonal = 0);
+/// The same with zeros below it.
+Tensor triu(const Tensor& x, int64_t diagonal = 0);
+
 }  // namespace weft

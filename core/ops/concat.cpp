@@ -56,4 +56,28 @@ Tensor concat(const std::vector<Tensor>& tensors, int64_t dim) {
   });
 }
 
+Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
+  WEFT_CHECK(!tensors.empty(), "stack: expected at least one tensor, got none");
+  std::vector<Tensor> slices;
+  for (const Tensor& x : tensors) {
+    WEFT_CHECK(x.defined() && x.sizes() == tensors.front().sizes(), "stack: expected tensors like ", tensors.front(),
+               ", got ", x);
+    slices.push_back(x.unsqueeze(dim));
+  }
+  return concat(slices, wrap_dim("stack", dim, slices.front().dim()));
+}
+
+Tensor pad(const Tensor& x, int64_t dim, int64_t before, int64_t after) {
+  const OpScope scope("pad");
+  WEFT_CHECK(x.defined() && x.dim() >= 1, "pad: expected a tensor of at least one dimension, got ", x);
+  WEFT_CHECK(before >= 0 && after >= 0, "pad: expected no negative padding, got ", before, " and ", after);
+  const int at = wrap_dim("pad", dim, x.dim());
+  const int64_t length = x.size(at);
+  Shape sizes = x.sizes();
+  sizes[at] = before + length + after;
+  const Tensor y = Tensor::zeros(sizes, x.dtype(), x.device());
+  kernels::copy(y.queue(), y.slice(at, before, length), x);
+  return differentiable(y, "pad", {x}, [=](const Tensor& dy) { return Grads{dy.slice(at, before, length)}; });
+}
+
 }  // namespace weft

@@ -4,9 +4,8 @@
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/backward_context.h"
-#include "core/ops/conv2d_operands.h"
 #include "core/ops/image_layout.h"
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
 #include "core/trace.h"
 #include "kernels/conv2d_size.h"
 
@@ -29,6 +28,23 @@ void check(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOpt
   check_image_layout("conv2d", x);
   WEFT_CHECK(w.device() == x.device() && (!bias.defined() || bias.device() == x.device()),
              "conv2d: expected tensors on one device, got input ", x, ", weight ", w, ", bias ", bias);
+}
+
+/// What the ops of conv2d compute with: checked, of one dtype (under autocast the low one), contiguous, y not written.
+struct Conv2dOperands {
+  Tensor x, w, bias, y;
+};
+
+Conv2dOperands conv2d_operands(const Tensor& input, const Tensor& weight, const Tensor& input_bias,
+                               const Conv2dOptions& options) {
+  check(input, weight, input_bias, options);
+  const Tensor x = autocast_low(input).contiguous(), w = autocast_low(weight).contiguous();
+  const Tensor bias = autocast_low(input_bias);
+  WEFT_CHECK(x.is_floating() && x.dtype() == w.dtype() && (!bias.defined() || bias.dtype() == x.dtype()),
+             "conv2d: expected one floating dtype, got input ", x, ", weight ", w, ", bias ", bias);
+  const auto [P, Q] = kernels::conv2d_output_size({x.size(1), x.size(2)}, {w.size(1), w.size(2)}, options);
+  WEFT_CHECK(P > 0 && Q > 0, "conv2d: the kernel of weight ", w.view(), " is larger than the padded input ", x.view());
+  return {x, w, bias, Tensor::empty({x.size(0), P, Q, w.size(0)}, x.dtype(), x.device())};
 }
 
 /// Records how the gradients of x, w and bias follow from y's.
@@ -57,18 +73,6 @@ Tensor recorded(const Conv2dOperands& operands, DType w_dtype, const Conv2dOptio
 
 }  // namespace
 
-Conv2dOperands conv2d_operands(const Tensor& input, const Tensor& weight, const Tensor& input_bias,
-                               const Conv2dOptions& options) {
-  check(input, weight, input_bias, options);
-  const Tensor x = autocast_low(input).contiguous(), w = autocast_low(weight).contiguous();
-  const Tensor bias = autocast_low(input_bias);
-  WEFT_CHECK(x.is_floating() && x.dtype() == w.dtype() && (!bias.defined() || bias.dtype() == x.dtype()),
-             "conv2d: expected one floating dtype, got input ", x, ", weight ", w, ", bias ", bias);
-  const auto [P, Q] = kernels::conv2d_output_size({x.size(1), x.size(2)}, {w.size(1), w.size(2)}, options);
-  WEFT_CHECK(P > 0 && Q > 0, "conv2d: the kernel of weight ", w.view(), " is larger than the padded input ", x.view());
-  return {x, w, bias, Tensor::empty({x.size(0), P, Q, w.size(0)}, x.dtype(), x.device())};
-}
-
 Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& input_bias, const Conv2dOptions& options) {
   const OpScope scope("conv2d");
   const Conv2dOperands operands = conv2d_operands(input, weight, input_bias, options);
@@ -86,6 +90,34 @@ Conv2dStatistics conv2d_statistics(const Tensor& input, const Tensor& weight, co
   const Tensor part = Tensor::empty({2 * y.size(3) + 1}, y.dtype() == DType::f64 ? DType::f64 : DType::f32, y.device());
   kernels::conv2d_statistics(y.queue(), y, part, x, w, bias, options);
   return {recorded(operands, weight.dtype(), options), part};
+}
+
+Tensor conv1d(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv1dOptions& options) {
+  const OpScope scope("conv1d");
+  WEFT_CHECK(x.defined() && x.dim() == 3, "conv1d: expected an input [N, L, C], got ", x);
+  WEFT_CHECK(w.defined() && w.dim() == 3, "conv1d: expected a weight [O, R, C / groups], got ", w);
+  return conv2d(x.unsqueeze(1), w.unsqueeze(1), bias,
+                {.stride = {1, options.stride},
+                 .padding = {0, options.padding},
+                 .dilation = {1, options.dilation},
+                 .groups = options.groups})
+      .squeeze(1);
+}
+
+Tensor conv2d_norm(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions& conv,
+                   const Tensor& weight, const Tensor& shift, const Tensor& running_mean, const Tensor& running_var,
+                   const BatchNormOptions& norm) {
+  WEFT_CHECK(!norm.training, "conv2d_norm: expected evaluation; a norm by the batch's statistics is batch_norm()");
+  for (const Tensor& input : {x, w, bias, weight, shift, norm.residual})
+    if (wants_gradient(input))
+      return batch_norm(conv2d(x, w, bias, conv), weight, shift, running_mean, running_var, norm);
+  const OpScope scope("conv2d_norm");
+  const auto [in, filters, offset, y] = conv2d_operands(x, w, bias, conv);
+  check_batch_norm(y, weight, shift, running_mean, running_var, norm);
+  const Tensor residual = norm.residual.defined() ? norm.residual.to(y.dtype()).contiguous() : Tensor();
+  kernels::conv2d_norm(y.queue(), y, in, filters, offset, running_mean, running_var, weight, shift, residual,
+                       {conv, norm.eps, norm.relu});
+  return y;
 }
 
 }  // namespace weft

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "core/ops/size2d.h"
+#include "core/ops/batch_norm.h"
 #include "core/tensor.h"
+#include "kernels/conv2d.h"
 
 namespace weft {
+
+/// Height and width: `{3, 3}`.
+using kernels::Size2d;
 
 /// Stride, padding, dilation (each {h, w}) and groups.
 using Conv2dOptions = kernels::Conv2dArguments;
@@ -24,5 +28,20 @@ struct Conv2dStatistics {
 /// still in registers, and the norm has one pass less to do.
 Conv2dStatistics conv2d_statistics(const Tensor& x, const Tensor& w, const Tensor& bias = {},
                                    const Conv2dOptions& options = {});
+
+struct Conv1dOptions {
+  int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
+};
+
+/// Cross-correlation of x [N, L, C] with w [O, R, C / groups], plus bias [O]: y [N, P, O], P = (L + 2 padding -
+/// dilation (R - 1) - 1) / stride + 1. It is conv2d() of images of one row. Errors: sizes that do not fit.
+Tensor conv1d(const Tensor& x, const Tensor& w, const Tensor& bias = {}, const Conv1dOptions& options = {});
+
+/// batch_norm(conv2d(x, w, bias, conv), weight, shift, running_mean, running_var, norm) in evaluation. Where no
+/// gradient is recorded this is one kernel, which normalises the sums before they are rounded to y's dtype. Errors:
+/// those of both; norm.training.
+Tensor conv2d_norm(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions& conv,
+                   const Tensor& weight, const Tensor& shift, const Tensor& running_mean, const Tensor& running_var,
+                   const BatchNormOptions& norm);
 
 }  // namespace weft

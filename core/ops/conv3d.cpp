@@ -6,7 +6,6 @@
 #include "core/autocast.h"
 #include "core/ops/concat.h"
 #include "core/ops/conv2d.h"
-#include "core/ops/pad.h"
 #include "core/trace.h"
 
 namespace weft {

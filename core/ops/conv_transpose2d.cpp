@@ -3,7 +3,7 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
-#include "core/ops/add.h"
+#include "core/ops/binary.h"
 #include "core/trace.h"
 #include "kernels/conv2d.h"
 
@@ -11,7 +11,8 @@ namespace weft {
 namespace {
 
 void check(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvTranspose2dOptions& o) {
-  WEFT_CHECK(x.defined() && x.dim() == 4 && x.is_floating(), "conv_transpose2d: expected an input [N, H, W, C], got ", x);
+  WEFT_CHECK(x.defined() && x.dim() == 4 && x.is_floating(), "conv_transpose2d: expected an input [N, H, W, C], got ",
+             x);
   WEFT_CHECK(w.defined() && w.dim() == 4, "conv_transpose2d: expected a weight [C, R, S, O / groups], got ", w);
   WEFT_CHECK(o.groups >= 1 && w.size(0) % o.groups == 0, "conv_transpose2d: ", w.size(0), " input channels of weight ",
              w, " do not divide into ", o.groups, " groups");
@@ -41,8 +42,10 @@ Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor&
   const Tensor bias = autocast_low(input_bias);
   WEFT_CHECK(x.dtype() == w.dtype() && (!bias.defined() || bias.dtype() == x.dtype()),
              "conv_transpose2d: expected one floating dtype, got input ", x, ", weight ", w, ", bias ", bias);
-  const int64_t P = (x.size(1) - 1) * o.stride.h - 2 * o.padding.h + o.dilation.h * (w.size(1) - 1) + o.output_padding.h + 1;
-  const int64_t Q = (x.size(2) - 1) * o.stride.w - 2 * o.padding.w + o.dilation.w * (w.size(2) - 1) + o.output_padding.w + 1;
+  const int64_t P =
+      (x.size(1) - 1) * o.stride.h - 2 * o.padding.h + o.dilation.h * (w.size(1) - 1) + o.output_padding.h + 1;
+  const int64_t Q =
+      (x.size(2) - 1) * o.stride.w - 2 * o.padding.w + o.dilation.w * (w.size(2) - 1) + o.output_padding.w + 1;
   WEFT_CHECK(P > 0 && Q > 0, "conv_transpose2d: the padding takes all of the output of ", x.view(), " with weight ",
              w.view());
   const kernels::Conv2dArguments conv{o.stride, o.padding, o.dilation, o.groups};

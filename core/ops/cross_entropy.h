@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "core/ops/reduction.h"
+#include "core/ops/losses.h"
 
 namespace weft {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/ops/matmul.h"
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
 #include "core/trace.h"
 
 namespace weft {
@@ -45,8 +45,7 @@ Tensor ordered(const Term& term, const std::string& letters) {
 Term product(const Term& first, const Term& second, const std::string& wanted) {
   const Term a = summed(first, wanted + second.letters), b = summed(second, wanted + first.letters);
   std::string batch, rows, depth, columns;
-  for (const char letter : a.letters)
-    (!has(b.letters, letter) ? rows : has(wanted, letter) ? batch : depth) += letter;
+  for (const char letter : a.letters) (!has(b.letters, letter) ? rows : has(wanted, letter) ? batch : depth) += letter;
   for (const char letter : b.letters)
     if (!has(a.letters, letter)) columns += letter;
   Shape sizes;
@@ -83,8 +82,8 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& tensors) {
     WEFT_CHECK(terms.size() < tensors.size(), "einsum: \"", equation, "\" names more than the ", tensors.size(),
                " tensors given");
     const Tensor& x = tensors[terms.size()];
-    WEFT_CHECK(x.defined() && x.dim() == static_cast<int64_t>(letters.size()), "einsum: expected a letter for each dimension of ",
-               x, ", got \"", letters, "\"");
+    WEFT_CHECK(x.defined() && x.dim() == static_cast<int64_t>(letters.size()),
+               "einsum: expected a letter for each dimension of ", x, ", got \"", letters, "\"");
     for (size_t d = 0; d < letters.size(); ++d) {
       const char letter = letters[d];
       WEFT_CHECK(std::isalpha(static_cast<unsigned char>(letter)), "einsum: expected letters, got '", letter, "' in \"",
@@ -93,8 +92,8 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& tensors) {
                  "\": diagonals are not supported");
       int64_t& size = size_of_letter[static_cast<size_t>(letter)];
       const int64_t here = x.size(static_cast<int64_t>(d));
-      WEFT_CHECK(size == -1 || size == here, "einsum: '", letter, "' of \"", equation, "\" has the sizes ", size, " and ",
-                 here);
+      WEFT_CHECK(size == -1 || size == here, "einsum: '", letter, "' of \"", equation, "\" has the sizes ", size,
+                 " and ", here);
       size = here;
     }
     terms.push_back({x, letters});
@@ -108,9 +107,9 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& tensors) {
       if (std::count(inputs.begin(), inputs.end(), letter) == 1 && letter != ',') result += letter;
   }
   for (size_t i = 0; i < result.size(); ++i)
-    WEFT_CHECK(std::isalpha(static_cast<unsigned char>(result[i])) && has(inputs, result[i]) &&
-                   result.find(result[i]) == i,
-               "einsum: '", result[i], "' of the result of \"", equation, "\" stands in no tensor, or twice");
+    WEFT_CHECK(
+        std::isalpha(static_cast<unsigned char>(result[i])) && has(inputs, result[i]) && result.find(result[i]) == i,
+        "einsum: '", result[i], "' of the result of \"", equation, "\" stands in no tensor, or twice");
   Term done = terms.front();
   for (size_t i = 1; i < terms.size(); ++i) {
     std::string wanted = result;  // what later products or the result ask for

@@ -5,13 +5,10 @@
 #include <cmath>
 #include <vector>
 
+#include "core/ops/binary.h"
 #include "core/ops/compare.h"
-#include "core/ops/div.h"
-#include "core/ops/index_select.h"
-#include "core/ops/max.h"
-#include "core/ops/scatter_add.h"
-#include "core/ops/sum.h"
-#include "core/ops/where.h"
+#include "core/ops/gather.h"
+#include "core/ops/reduce.h"
 #include "core/trace.h"
 
 namespace weft {

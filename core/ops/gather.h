@@ -9,4 +9,17 @@ namespace weft {
 /// there).
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index);
 
+/// y = x, then y[i, index[i, j, …], …] += source[i, j, …] (shown for dim = 1), in order of the sources: the same bits
+/// in every run. index (integers) has source's sizes, and x's but for `dim`. Errors: sizes or dtypes that do not fit;
+/// on the CPU a position outside of x (on other devices it is left out).
+Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
+
+/// y = the slices of x along `dim` at the positions of `index` (rank 1, integers). Errors: a position outside of x (on
+/// the CPU; on other devices floating results are NaN there).
+Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index);
+
+/// [..., classes]: 1 at each label's class, else 0. labels are integers. Errors: on the CPU a label outside of
+/// [0, classes); on other devices its row is 0.
+Tensor one_hot(const Tensor& labels, int64_t classes, DType dtype = DType::f32);
+
 }  // namespace weft

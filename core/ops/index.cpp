@@ -4,12 +4,10 @@
 #include <algorithm>
 
 #include "core/autograd.h"
-#include "core/ops/add.h"
+#include "core/ops/binary.h"
 #include "core/ops/broadcast.h"
 #include "core/ops/compare.h"
-#include "core/ops/index_select.h"
-#include "core/ops/nonzero.h"
-#include "core/ops/where.h"
+#include "core/ops/gather.h"
 #include "core/trace.h"
 #include "kernels/index.h"
 

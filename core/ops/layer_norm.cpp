@@ -3,13 +3,42 @@
 
 #include "core/autograd.h"
 #include "core/backward_context.h"
-#include "core/ops/normed_sum.h"
+#include "core/ops/binary.h"
 #include "core/ops/rows.h"
 #include "core/trace.h"
 #include "kernels/layer_norm.h"
+#include "kernels/rms_norm.h"
 
 namespace weft {
 namespace {
+
+/// The dtype of a norm's weights and statistics.
+DType norm_dtype(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }
+
+void check_norm_input(const char* op, const Tensor& x) {
+  WEFT_CHECK(x.defined() && x.is_floating() && x.dim() >= 1 && x.size(-1) > 0, op,
+             ": expected a floating input [..., C], got ", x);
+}
+
+void check_norm_vector(const char* op, const char* what, const Tensor& vector, const Tensor& x) {
+  WEFT_CHECK(
+      !vector.defined() || (vector.dim() == 1 && vector.size(0) == x.size(-1) && vector.dtype() == norm_dtype(x) &&
+                            vector.device() == x.device() && vector.is_contiguous()),
+      op, ": expected ", what, " ", norm_dtype(x), "[", x.size(-1), "] for input ", x, ", got ", vector);
+}
+
+/// The residual, dense and in x's dtype.
+Tensor norm_residual(const char* op, const Tensor& residual, const Tensor& x) {
+  WEFT_CHECK(
+      residual.defined() && residual.is_floating() && residual.sizes() == x.sizes() && residual.device() == x.device(),
+      op, ": expected a floating residual of the input's sizes ", x, ", got ", residual);
+  return residual.to(x.dtype()).contiguous();
+}
+
+/// `sum`, whose memory the norm's kernel will fill with x + residual.
+Tensor recorded_sum(const Tensor& sum, const Tensor& x, const Tensor& residual) {
+  return differentiable(sum, "add", {x, residual}, [](const Tensor& dy) { return Grads{dy, dy}; });
+}
 
 void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   check_norm_input(op, x);
@@ -56,6 +85,67 @@ NormedSum add_layer_norm(const Tensor& input, const Tensor& residual, const Tens
   const Tensor x = input.contiguous(), more = norm_residual("add_layer_norm", residual, x);
   const Tensor sum = recorded_sum(empty_like(x), x, more);
   return {sum, normalize(x, sum, more, weight, bias, eps)};
+}
+
+namespace {
+
+/// y = norm(x), or of sum = x + residual where that is defined.
+Tensor normalize(const Tensor& x, const Tensor& sum, const Tensor& residual, const Tensor& weight, double eps) {
+  const Tensor y = empty_like(x), input = sum.defined() ? sum : x;
+  const DType dtype = norm_dtype(x);
+  const Tensor invrms = Tensor::empty({x.numel() / x.size(-1)}, dtype, x.device());
+  kernels::rms_norm_forward(y.queue(), rows_of(y), invrms, rows_of(sum), rows_of(x), rows_of(residual), weight, eps);
+  const bool dweight = wants_gradient(weight);
+  if (!wants_gradient(input) && !dweight) return y;
+  return differentiable(
+      y, "rms_norm", {input, weight},
+      [dweight, dtype, x = Saved(input), weight = Saved(weight), invrms = Saved(invrms)](const Tensor& gradient,
+                                                                                         BackwardContext& context) {
+        const Tensor dy = gradient.contiguous(), input_x = x, dx = empty_like(input_x);
+        const Tensor dw = dweight ? context.gradient_target(1, Shape{input_x.size(-1)}, dtype, dy.device()) : Tensor();
+        const Tensor more = context.arrived_gradient(0, dx.sizes(), dx.dtype());
+        kernels::rms_norm_backward(dy.queue(), rows_of(dx), dw, rows_of(dy), rows_of(input_x), weight, invrms,
+                                   rows_of(more));
+        return Grads{dx, dw};
+      });
+}
+
+}  // namespace
+
+Tensor rms_norm(const Tensor& input, const Tensor& weight, double eps) {
+  const OpScope scope("rms_norm");
+  check_norm_input("rms_norm", input);
+  check_norm_vector("rms_norm", "weight", weight, input);
+  return normalize(input.contiguous(), {}, {}, weight, eps);
+}
+
+NormedSum add_rms_norm(const Tensor& input, const Tensor& residual, const Tensor& weight, double eps) {
+  const OpScope scope("add_rms_norm");
+  check_norm_input("add_rms_norm", input);
+  check_norm_vector("add_rms_norm", "weight", weight, input);
+  const Tensor x = input.contiguous(), more = norm_residual("add_rms_norm", residual, x);
+  const Tensor sum = recorded_sum(empty_like(x), x, more);
+  return {sum, normalize(x, sum, more, weight, eps)};
+}
+
+Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
+  const OpScope scope("group_norm");
+  WEFT_CHECK(x.defined() && x.dim() >= 2 && x.is_floating(), "group_norm: expected a floating tensor [N, ..., C], got ",
+             x);
+  const int64_t N = x.size(0), C = x.size(-1);
+  WEFT_CHECK(groups >= 1 && C % groups == 0, "group_norm: ", C, " channels of ", x, " do not divide into ", groups,
+             " groups");
+  const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  for (const Tensor& v : {weight, bias})
+    WEFT_CHECK(!v.defined() || (v.dim() == 1 && v.size(0) == C && v.dtype() == dtype),
+               "group_norm: expected weight and bias ", dtype, "[", C, "], got ", weight, " and ", bias);
+  const int64_t positions = N && C ? x.numel() / (N * C) : 0;
+  const Tensor rows = x.reshape({N, positions, groups, C / groups}).transpose(1, 2);  // [N, group, position, channel]
+  const Tensor normed = layer_norm(rows.reshape({N, groups, positions * (C / groups)}), {}, {}, eps);
+  Tensor y = normed.reshape({N, groups, positions, C / groups}).transpose(1, 2).reshape(x.sizes());
+  if (weight) y = mul(y, weight.to(y.dtype()));
+  if (bias) y = add(y, bias.to(y.dtype()));
+  return y;
 }
 
 }  // namespace weft

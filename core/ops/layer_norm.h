@@ -20,4 +20,17 @@ struct NormedSum {
 NormedSum add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& weight = {}, const Tensor& bias = {},
                          double eps = 1e-5);
 
+/// y = x / sqrt(mean(x^2) + eps) weight over the last dimension of x [..., C] (Zhang and Sennrich 2019). weight [C] may
+/// be undefined; it is f32 (f64 for f64 x) whatever x is. Errors: sizes or dtypes that do not fit.
+Tensor rms_norm(const Tensor& x, const Tensor& weight = {}, double eps = 1e-6);
+
+/// sum = x + residual and y = rms_norm(sum) in one pass over memory; as add_layer_norm().
+NormedSum add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight = {}, double eps = 1e-6);
+
+/// The norm of each image and each of `groups` runs of channels of x [N, ..., C]: (x - mean) / sqrt(var + eps) weight +
+/// bias, weight and bias [C] (Wu and He 2018). Groups of one channel are instance norm. weight and bias are f32 (f64
+/// for f64 x), or undefined. Errors: channels that do not divide into groups, sizes or dtypes that do not fit.
+Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight = {}, const Tensor& bias = {},
+                  double eps = 1e-5);
+
 }  // namespace weft

@@ -7,9 +7,8 @@
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/backward_context.h"
-#include "core/ops/linear_gelu.h"
 #include "core/ops/multiply.h"
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
 #include "core/trace.h"
 #include "kernels/unary.h"
 

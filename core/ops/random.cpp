@@ -2,17 +2,23 @@
 #include "core/ops/random.h"
 
 #include "core/autograd.h"
-#include "core/ops/add.h"
-#include "core/ops/argmax.h"
-#include "core/ops/clamp.h"
-#include "core/ops/random_blocks.h"
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
 #include "core/ops/sort.h"
 #include "core/ops/unary.h"
+#include "core/random.h"
 #include "core/trace.h"
 #include "kernels/copy.h"
+#include "kernels/random.h"
 
 namespace weft {
 namespace {
+
+/// Takes as many Philox blocks from the device's generator as `n` elements of `dtype` use (kernels/random.h).
+kernels::RandomArguments draw(Device device, int64_t n, DType dtype) {
+  const uint64_t per_block = dtype == DType::f64 ? 2 : 4;
+  return {generator(device).take((static_cast<uint64_t>(n) + per_block - 1) / per_block)};
+}
 
 /// Fills x by `kernel(view, state, arguments)`; the kernels want dense memory.
 template <class Kernel>
@@ -96,6 +102,28 @@ Tensor permutation(int64_t n, Device device) {
   const Tensor y = Tensor::empty({n}, DType::i64, device);
   kernels::random_permutation(y.queue(), y, random_state(device), {generator(device).take(1)});
   return y;
+}
+
+namespace {
+
+Tensor masked(const Tensor& x, const Tensor& state, kernels::RandomArguments random, double p) {
+  const Tensor dense = x.contiguous(), y = empty_like(x);
+  kernels::dropout(y.queue(), y, dense, state, random, p);
+  return y;
+}
+
+}  // namespace
+
+Tensor dropout(const Tensor& x, double p, bool training) {
+  const OpScope scope("dropout");
+  WEFT_CHECK(x.defined() && x.is_floating(), "dropout: expected a floating tensor, got ", x);
+  WEFT_CHECK(p >= 0 && p <= 1, "dropout: expected p in [0, 1], got ", p);
+  if (!training || p == 0) return x;
+  if (p == 1) return affine(x, 0, 0);
+  const Tensor state = dropout_state(x.device());
+  const kernels::RandomArguments random = draw(x.device(), x.numel(), x.dtype());
+  return differentiable(masked(x, state, random, p), "dropout", {x},
+                        [=](const Tensor& dy) { return Grads{masked(dy, state, random, p)}; });
 }
 
 }  // namespace weft

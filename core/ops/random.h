@@ -25,4 +25,9 @@ Tensor permutation(int64_t n, Device device = {});
 const Tensor& uniform_(const Tensor& x, double low = 0, double high = 1);
 const Tensor& normal_(const Tensor& x, double mean = 0, double std = 1);
 
+/// Training: each element is 0 with probability p, else x / (1 - p) (Srivastava et al. 2014). Not training, or p = 0:
+/// x. The mask is a function of the generator's state and the rank (set_dropout_rank()): it is computed again in
+/// backward, never stored. Errors: p outside [0, 1].
+Tensor dropout(const Tensor& x, double p = 0.5, bool training = true);
+
 }  // namespace weft

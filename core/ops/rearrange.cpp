@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/ops/concat.h"
-#include "core/ops/index_select.h"
+#include "core/ops/gather.h"
 
 namespace weft {
 

@@ -3,7 +3,7 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
-#include "core/ops/add.h"
+#include "core/ops/binary.h"
 #include "core/trace.h"
 #include "kernels/linear.h"
 #include "kernels/matmul.h"

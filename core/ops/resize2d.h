@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "core/ops/size2d.h"
+#include "core/ops/conv2d.h"
 #include "core/tensor.h"
 
 namespace weft {

@@ -7,22 +7,29 @@
 #include "kernels/softmax.h"
 
 namespace weft {
+namespace {
 
-Tensor softmax(const Tensor& input, int64_t dim) {
-  WEFT_CHECK(input.defined() && input.is_floating(), "softmax: expected a floating tensor, got ", input);
-  WEFT_CHECK(input.dim() > 0, "softmax: expected at least one dimension, got ", input);
-  const int at = wrap_dim("softmax", dim, input.dim());
-  if (at != input.dim() - 1) return softmax(input.transpose(at, -1)).transpose(at, -1);
-  const OpScope scope("softmax");
+Tensor apply(const char* op, const Tensor& input, int64_t dim, bool log) {
+  WEFT_CHECK(input.defined() && input.is_floating(), op, ": expected a floating tensor, got ", input);
+  WEFT_CHECK(input.dim() > 0, op, ": expected at least one dimension, got ", input);
+  const int at = wrap_dim(op, dim, input.dim());
+  if (at != input.dim() - 1) return apply(op, input.transpose(at, -1), -1, log).transpose(at, -1);
+  const OpScope scope(op);
   const Tensor x = autocast_full(input).contiguous();
   const Tensor y = empty_like(x);
-  kernels::softmax_forward(y.queue(), y, x, /*log=*/false);
+  kernels::softmax_forward(y.queue(), y, x, log);
   if (!wants_gradient(x)) return y;
-  return differentiable(y, "softmax", {x}, [y = Saved(y)](const Tensor& dy) {
+  return differentiable(y, op, {x}, [y = Saved(y), log](const Tensor& dy) {
     const Tensor dx = empty_like(dy);
-    kernels::softmax_backward(dx.queue(), dx, dy.contiguous(), y, /*log=*/false);
+    kernels::softmax_backward(dx.queue(), dx, dy.contiguous(), y, log);
     return Grads{dx};
   });
 }
+
+}  // namespace
+
+Tensor softmax(const Tensor& x, int64_t dim) { return apply("softmax", x, dim, /*log=*/false); }
+
+Tensor log_softmax(const Tensor& x, int64_t dim) { return apply("log_softmax", x, dim, /*log=*/true); }
 
 }  // namespace weft

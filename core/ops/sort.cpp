@@ -2,7 +2,7 @@
 #include "core/ops/sort.h"
 
 #include "core/autograd.h"
-#include "core/ops/add.h"
+#include "core/ops/binary.h"
 #include "core/trace.h"
 #include "kernels/index.h"
 #include "kernels/sort.h"

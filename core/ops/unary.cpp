@@ -3,6 +3,7 @@
 
 #include "core/activation_node.h"
 #include "core/autograd.h"
+#include "core/promotion.h"
 #include "core/trace.h"
 
 namespace weft {
@@ -44,5 +45,25 @@ Tensor unary(const char* op, kernels::Unary f, const Tensor& x, kernels::UnaryAr
   Tensor name(const Tensor& x) { return unary(#name, kernels::Unary::name, x); }
 WEFT_UNARY_TABLE(WEFT_ROW, WEFT_NO_ROW)
 #undef WEFT_ROW
+
+Tensor affine(const Tensor& x, double scale, double shift) {
+  WEFT_CHECK(x.defined(), "affine: expected a tensor, got none");
+  return unary("affine", kernels::Unary::affine, x.to(promote_with_number(x.dtype())), {scale, shift});
+}
+
+Tensor clamp(const Tensor& x, double low, double high) {
+  WEFT_CHECK(low <= high, "clamp: expected low <= high, got ", low, " and ", high);
+  return unary("clamp", kernels::Unary::clamp, x, {low, high});
+}
+
+Tensor elu(const Tensor& x, double alpha) { return unary("elu", kernels::Unary::elu, x, {alpha, 0}); }
+
+Tensor leaky_relu(const Tensor& x, double slope) {
+  return unary("leaky_relu", kernels::Unary::leaky_relu, x, {slope, 0});
+}
+
+Tensor gelu(const Tensor& x, Gelu approximate) {
+  return unary("gelu", approximate == Gelu::erf ? kernels::Unary::gelu : kernels::Unary::gelu_tanh, x);
+}
 
 }  // namespace weft

@@ -16,4 +16,23 @@ inline Tensor operator-(const Tensor& x) { return neg(x); }
 /// What all elementwise functions of one tensor share: check, kernel, gradient. Errors: as above.
 Tensor unary(const char* op, kernels::Unary f, const Tensor& x, kernels::UnaryArguments arguments = {});
 
+/// y = scale x + shift, element by element, in one pass. Floating x keeps its dtype; integers become f32.
+Tensor affine(const Tensor& x, double scale, double shift);
+
+/// y = min(max(x, low), high), element by element; the gradient is 0 outside [low, high], at the bounds and at NaN.
+/// Floating, i64 or i32. Errors: low > high.
+Tensor clamp(const Tensor& x, double low, double high);
+
+/// y = x where x > 0, else alpha (e^x - 1), element by element (Clevert et al. 2015).
+Tensor elu(const Tensor& x, double alpha = 1);
+
+/// y = x > 0 ? x : slope x, element by element (Maas et al. 2013).
+Tensor leaky_relu(const Tensor& x, double slope = 0.01);
+
+/// How gelu's normal distribution function is computed.
+enum class Gelu { erf, tanh };
+
+/// y = x Phi(x) (Hendrycks and Gimpel 2016), Phi by the error function, or by the tanh formula of the paper.
+Tensor gelu(const Tensor& x, Gelu approximate = Gelu::erf);
+
 }  // namespace weft

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/weight_norm.h"
 
-#include "core/ops/div.h"
-#include "core/ops/mul.h"
-#include "core/ops/norm.h"
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
 #include "core/trace.h"
 
 namespace weft {

@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/ops/image_mix.h"
-#include "core/ops/mixed_targets.h"
+#include "core/ops/image.h"
 
 namespace weft::data {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "core/autograd.h"
 #include "core/capture.h"
-#include "core/ops/div.h"
+#include "core/ops/binary.h"
 #include "core/random.h"
 #include "dist/ddp/agreement.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/autograd.h"
-#include "core/ops/mul.h"
+#include "core/ops/binary.h"
 #include "core/trace.h"
 #include "kernels/binary.h"
 

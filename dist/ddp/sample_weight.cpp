@@ -2,7 +2,7 @@
 #include "dist/ddp/sample_weight.h"
 
 #include "core/autograd.h"
-#include "core/ops/div.h"
+#include "core/ops/binary.h"
 
 namespace weft::dist {
 

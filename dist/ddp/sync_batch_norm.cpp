@@ -2,8 +2,7 @@
 #include "dist/ddp/sync_batch_norm.h"
 
 #include "core/autograd.h"
-#include "core/ops/div.h"
-#include "core/ops/mul.h"
+#include "core/ops/binary.h"
 #include "core/ops/rows.h"
 #include "core/trace.h"
 #include "kernels/batch_norm.h"

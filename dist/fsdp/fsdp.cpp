@@ -6,7 +6,7 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
-#include "core/ops/norm.h"
+#include "core/ops/reduce.h"
 #include "core/random.h"
 #include "dist/ddp/agreement.h"
 #include "dist/fsdp/unit_layout.h"

@@ -6,7 +6,7 @@
 
 #include "core/autograd.h"
 #include "core/backward_pass.h"
-#include "core/ops/mul.h"
+#include "core/ops/binary.h"
 #include "core/trace.h"
 #include "kernels/binary.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/autograd.h"
-#include "core/ops/mul.h"
+#include "core/ops/binary.h"
 #include "dist/group/group_record.h"
 #include "dist/group/process_group.h"
 

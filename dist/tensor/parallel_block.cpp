@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/tensor/parallel_block.h"
 
-#include "core/ops/add.h"
 #include "core/ops/attention.h"
+#include "core/ops/binary.h"
 
 namespace weft::dist {
 namespace {

@@ -2,9 +2,8 @@
 #include "dist/tensor/parallel_linear.h"
 
 #include "core/autocast.h"
-#include "core/ops/add.h"
+#include "core/ops/binary.h"
 #include "core/ops/linear.h"
-#include "core/ops/linear_gelu.h"
 #include "dist/tensor/parallel_region.h"
 
 namespace weft::dist {

@@ -5,7 +5,7 @@
 
 #include "core/autograd.h"
 #include "core/ops/concat.h"
-#include "core/ops/norm.h"
+#include "core/ops/reduce.h"
 #include "dist/ddp/agreement.h"
 
 namespace weft::dist {

@@ -2,8 +2,7 @@
 #include "nn/models/bert.h"
 
 #include "core/nearest.h"
-#include "core/ops/add.h"
-#include "core/ops/gelu.h"
+#include "core/ops/binary.h"
 #include "core/ops/unary.h"
 
 namespace weft::nn {

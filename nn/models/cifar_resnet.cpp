@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/models/cifar_resnet.h"
 
-#include "core/ops/pad.h"
+#include "core/ops/concat.h"
 #include "core/ops/pool2d.h"
 #include "nn/conv_bn.h"
 

@@ -6,7 +6,7 @@
 
 #include "core/autograd.h"
 #include "core/nearest.h"
-#include "core/ops/add.h"
+#include "core/ops/binary.h"
 #include "core/ops/random.h"
 
 namespace weft::nn {

@@ -3,7 +3,7 @@
 
 #include "core/autograd.h"
 #include "core/nearest.h"
-#include "core/ops/add.h"
+#include "core/ops/binary.h"
 #include "core/ops/concat.h"
 
 namespace weft::nn {

@@ -7,9 +7,8 @@
 
 #include "core/backward_context.h"
 #include "core/backward_pass.h"
-#include "core/ops/add.h"
-#include "core/ops/mul.h"
-#include "core/ops/sum.h"
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "tests/support/devices.h"
 
@@ -428,8 +427,9 @@ TEST(Autograd, AnOwnOpsGradientMustBeLikeItsInput) {
     for (const DeviceKind kind : tests::test_devices()) {
       const Device other{kind, 0};
       if (kind == DeviceKind::cpu) continue;
-      EXPECT_EQ(message(input, Tensor::ones({2, 3}, DType::f32, other)),
-                str("own: backward returned the gradient f32[2,3] on ", other, " for input 0, expected f32[2,3] on cpu"));
+      EXPECT_EQ(
+          message(input, Tensor::ones({2, 3}, DType::f32, other)),
+          str("own: backward returned the gradient f32[2,3] on ", other, " for input 0, expected f32[2,3] on cpu"));
     }
     EXPECT_EQ(message(input, Tensor::ones({3})),
               "own: backward returned the gradient f32[3] on cpu for input 0, expected f32[2,3] on cpu");

@@ -2,8 +2,7 @@
 #include "core/check_gradient.h"
 
 #include "core/autograd.h"
-#include "core/ops/dropout.h"
-#include "core/ops/mul.h"
+#include "core/ops/binary.h"
 #include "core/ops/random.h"
 #include "core/ops/unary.h"
 #include "core/random.h"

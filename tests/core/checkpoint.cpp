@@ -4,11 +4,10 @@
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/batch_norm.h"
-#include "core/ops/dropout.h"
+#include "core/ops/binary.h"
 #include "core/ops/linear.h"
-#include "core/ops/mul.h"
 #include "core/ops/random.h"
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "core/random.h"
 

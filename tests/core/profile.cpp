@@ -12,7 +12,7 @@
 #include "core/ops/conv2d.h"
 #include "core/ops/matmul.h"
 #include "core/ops/random.h"
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "core/profile/chrome_trace.h"
 #include "core/profile/op_table.h"

@@ -6,12 +6,9 @@
 #include <functional>
 
 #include "core/autograd.h"
-#include "core/ops/add.h"
-#include "core/ops/div.h"
+#include "core/ops/binary.h"
 #include "core/ops/linear.h"
-#include "core/ops/mul.h"
-#include "core/ops/sub.h"
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
 #include "tests/support/devices.h"
 
 namespace weft {

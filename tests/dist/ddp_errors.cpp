@@ -3,10 +3,9 @@
 
 #include "core/autograd.h"
 #include "core/graph.h"
-#include "core/ops/add.h"
+#include "core/ops/binary.h"
 #include "core/ops/cross_entropy.h"
-#include "core/ops/mul.h"
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"
 #include "tests/dist/ranks.h"

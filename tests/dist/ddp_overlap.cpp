@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "core/profile/profiler.h"
 #include "core/trace.h"

@@ -3,9 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include "core/ops/binary.h"
 #include "core/ops/cross_entropy.h"
-#include "core/ops/mul.h"
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
 #include "nn/linear.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/dropout.h"
+#include "core/ops/random.h"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 
 #include "core/graph.h"
-#include "core/ops/random.h"
 #include "core/random.h"
 #include "dist/ddp/ddp.h"
 #include "dist/ddp/distributed_optimizer.h"

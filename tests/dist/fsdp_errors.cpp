@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "core/autograd.h"
-#include "core/ops/mul.h"
+#include "core/ops/binary.h"
 #include "dist/fsdp/fsdp.h"
 #include "dist/fsdp/fsdp_state.h"
 #include "nn/activation.h"

@@ -3,7 +3,7 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
-#include "core/ops/mul.h"
+#include "core/ops/binary.h"
 #include "dist/fsdp/fsdp.h"
 #include "dist/fsdp/fsdp_state.h"
 #include "nn/activation.h"

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 
 #include "core/autograd.h"
-#include "core/ops/add.h"
+#include "core/ops/binary.h"
 #include "core/ops/linear.h"
-#include "core/ops/mean.h"
+#include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "dist/fsdp/fsdp.h"
 #include "dist/fsdp/fsdp_state.h"

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/ops/add.h"
+#include "core/ops/binary.h"
 #include "dist/tensor/parallel_block.h"
 #include "nn/transformer_block.h"
 

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <random>
 
+#include "core/ops/binary.h"
 #include "core/ops/cross_entropy.h"
-#include "core/ops/mul.h"
 #include "core/ops/unary.h"
 #include "core/random.h"
 #include "nn/conv_bn.h"

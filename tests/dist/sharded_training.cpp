@@ -8,11 +8,8 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
-#include "core/ops/add.h"
-#include "core/ops/gelu.h"
-#include "core/ops/mean.h"
-#include "core/ops/mul.h"
-#include "core/ops/sub.h"
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "core/random.h"
 #include "dist/ddp/ddp.h"

@@ -8,9 +8,9 @@
 #include <random>
 
 #include "core/autograd.h"
+#include "core/ops/binary.h"
 #include "core/ops/concat.h"
-#include "core/ops/mul.h"
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
 #include "tests/dist/ranks.h"
 #include "tests/dist/replicas.h"
 #include "tests/support/compare.h"

@@ -7,9 +7,9 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
-#include "core/ops/mse_loss.h"
-#include "core/ops/mul.h"
-#include "core/ops/sum.h"
+#include "core/ops/binary.h"
+#include "core/ops/losses.h"
+#include "core/ops/reduce.h"
 #include "dist/tensor/parallel_region.h"
 #include "dist/tensor/tensor_parallel_state.h"
 #include "optim/adam.h"
@@ -175,7 +175,8 @@ Steps train_on_grid(const std::string& backend, int data, int model_ranks, DType
 // In f64 nothing but the order of sums differs. Adam divides by the root of the second moment, which hands a relative
 // error on unchanged, but for elements near 0.
 TEST_P(TensorParallelRanks, LambSeesWholeParameters) {
-  const Steps one = train_in_one_process(DType::f64, true), many = train_on_grid(backend_, data_, model_, DType::f64, true);
+  const Steps one = train_in_one_process(DType::f64, true),
+              many = train_on_grid(backend_, data_, model_, DType::f64, true);
   if (many.losses.empty()) return;  // a process that is not rank 0
   const double allowed = tolerance(DType::f64, kBatch * kTokens * BlockTower::kHidden, 20 * kBlocks * kSteps);
   EXPECT_LE(distance(many.losses, one.losses), allowed);

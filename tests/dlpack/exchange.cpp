@@ -10,7 +10,7 @@
 #include <string>
 
 #include "core/dlpack.h"
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
 
 namespace {
 

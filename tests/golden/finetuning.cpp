@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/add.h"
+#include "core/ops/binary.h"
 #include "core/ops/cross_entropy.h"
-#include "core/ops/gelu.h"
+#include "core/ops/unary.h"
 #include "nn/layer_norm.h"
 #include "nn/linear.h"
 #include "optim/adam.h"

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/add.h"
+#include "core/ops/binary.h"
 #include "core/ops/cross_entropy.h"
-#include "core/ops/mul.h"
+#include "core/ops/losses.h"
+#include "core/ops/reduce.h"
 #include "core/ops/softmax.h"
-#include "core/ops/sum.h"
-#include "core/ops/triplet_margin_loss.h"
 #include "nn/conv1d.h"
 #include "nn/conv3d.h"
 #include "nn/embedding_bag.h"

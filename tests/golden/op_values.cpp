@@ -5,48 +5,26 @@
 #include <set>
 
 #include "core/autograd.h"
-#include "core/ops/add.h"
 #include "core/ops/attention.h"
 #include "core/ops/batch_norm.h"
-#include "core/ops/bce_with_logits.h"
+#include "core/ops/binary.h"
 #include "core/ops/compare.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/conv_transpose2d.h"
 #include "core/ops/cross_entropy.h"
-#include "core/ops/cumsum.h"
-#include "core/ops/div.h"
 #include "core/ops/einsum.h"
-#include "core/ops/elu.h"
-#include "core/ops/gelu.h"
-#include "core/ops/group_norm.h"
+#include "core/ops/gather.h"
 #include "core/ops/index.h"
-#include "core/ops/kl_div.h"
-#include "core/ops/l1_loss.h"
 #include "core/ops/layer_norm.h"
-#include "core/ops/leaky_relu.h"
 #include "core/ops/linear.h"
-#include "core/ops/log_softmax.h"
-#include "core/ops/logsumexp.h"
+#include "core/ops/losses.h"
 #include "core/ops/matmul.h"
-#include "core/ops/max.h"
-#include "core/ops/maximum.h"
-#include "core/ops/mean.h"
-#include "core/ops/min.h"
-#include "core/ops/mse_loss.h"
-#include "core/ops/mul.h"
-#include "core/ops/nonzero.h"
-#include "core/ops/norm.h"
 #include "core/ops/pool2d.h"
 #include "core/ops/rearrange.h"
-#include "core/ops/rms_norm.h"
-#include "core/ops/scatter_add.h"
+#include "core/ops/reduce.h"
 #include "core/ops/softmax.h"
 #include "core/ops/sort.h"
-#include "core/ops/sub.h"
-#include "core/ops/sum.h"
-#include "core/ops/triangle.h"
 #include "core/ops/unary.h"
-#include "core/ops/var.h"
 #include "tests/golden/golden.h"
 #include "tests/support/rows.h"
 
@@ -151,11 +129,11 @@ const std::map<std::string, Function>& functions() {
 #define WEFT_ROW(name, ...) {#name, [](Case& c) { return name(c("x")); }},
       WEFT_UNARY_TABLE(WEFT_ROW, WEFT_NO_ROW)
 #undef WEFT_ROW
-      {"conv2d",
-       [](Case& c) {
-         return conv2d(c("x"), c("w"), c("b"),
-                       {.stride = c.size(0), .padding = c.size(2), .dilation = c.size(4), .groups = c.integer(6)});
-       }},
+          {"conv2d",
+           [](Case& c) {
+             return conv2d(c("x"), c("w"), c("b"),
+                           {.stride = c.size(0), .padding = c.size(2), .dilation = c.size(4), .groups = c.integer(6)});
+           }},
       {"attention", run_attention},
       {"batch_norm", run_batch_norm},
       {"max_pool2d", [](Case& c) { return max_pool2d(c("x"), pool_options(c)); }},
@@ -187,21 +165,24 @@ const std::map<std::string, Function>& functions() {
       {"conv_transpose2d",
        [](Case& c) {
          return conv_transpose2d(c("x"), c("w"), c("b"),
-                                 {.stride = c.size(0), .padding = c.size(2), .dilation = c.size(6),
-                                  .output_padding = c.size(4), .groups = c.integer(8)});
+                                 {.stride = c.size(0),
+                                  .padding = c.size(2),
+                                  .dilation = c.size(6),
+                                  .output_padding = c.size(4),
+                                  .groups = c.integer(8)});
        }},
       {"elu", [](Case& c) { return elu(c("x"), 0.7); }},
       {"group_norm", [](Case& c) { return group_norm(c("x"), c.integer(0), c("w"), c("b")); }},
       {"bce_with_logits",
        [](Case& c) {
-         return bce_with_logits(c("x"), c.expected("target"),
-                                {.positive_weight = c.expected("weight"), .reduction = static_cast<Reduction>(c.integer(0))});
+         return bce_with_logits(
+             c("x"), c.expected("target"),
+             {.positive_weight = c.expected("weight"), .reduction = static_cast<Reduction>(c.integer(0))});
        }},
       {"l1_loss", [](Case& c) { return l1_loss(c("a"), c("b"), static_cast<Reduction>(c.integer(0))); }},
       {"smooth_l1_loss",
        [](Case& c) { return smooth_l1_loss(c("a"), c("b"), c.number(1), static_cast<Reduction>(c.integer(0))); }},
-      {"kl_div",
-       [](Case& c) { return kl_div(c("x"), c.expected("target"), static_cast<Reduction>(c.integer(0))); }},
+      {"kl_div", [](Case& c) { return kl_div(c("x"), c.expected("target"), static_cast<Reduction>(c.integer(0))); }},
       {"logsumexp", reduction(logsumexp)},
       {"var", spread(var)},
       {"std", spread(weft::std)},
@@ -212,9 +193,15 @@ const std::map<std::string, Function>& functions() {
        }},
       {"tril", [](Case& c) { return tril(c("x"), c.integer(0)); }},
       {"triu", [](Case& c) { return triu(c("x"), c.integer(0)); }},
-      {"flip", [](Case& c) { return flip(c("x"), {c.integer(0), c.integer(1)}); }},
+      {"flip",
+       [](Case& c) {
+         return flip(c("x"), {c.integer(0), c.integer(1)});
+       }},
       {"roll", [](Case& c) { return roll(c("x"), c.integer(0), c.integer(1)); }},
-      {"repeat", [](Case& c) { return repeat(c("x"), {c.integer(0), c.integer(1)}); }},
+      {"repeat",
+       [](Case& c) {
+         return repeat(c("x"), {c.integer(0), c.integer(1)});
+       }},
       {"sort", [](Case& c) { return sort(c("x"), c.integer(0), c.integer(1) != 0).values; }},
       {"argsort", [](Case& c) { return argsort(c("x"), c.integer(0), c.integer(1) != 0); }},
       {"topk", [](Case& c) { return topk(c("x"), c.integer(0), c.integer(1), c.integer(2) != 0).values; }},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/autograd.h"
-#include "core/ops/norm.h"
+#include "core/ops/reduce.h"
 #include "optim/adagrad.h"
 #include "optim/adam.h"
 #include "optim/lamb.h"

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "core/ops/add.h"
+#include "core/ops/binary.h"
 #include "core/ops/random.h"
 #include "dist/group/process_group.h"
 #include "tests/golden/golden.h"

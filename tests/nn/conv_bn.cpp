@@ -6,9 +6,9 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
-#include "core/ops/mul.h"
+#include "core/ops/binary.h"
 #include "core/ops/random.h"
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
 #include "kernels/kernel_trace.h"
 #include "nn/conv_bn.h"
 #include "nn/models/cifar_resnet.h"

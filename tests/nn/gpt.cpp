@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "core/autograd.h"
+#include "core/ops/binary.h"
 #include "core/ops/cross_entropy.h"
-#include "core/ops/mul.h"
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
 #include "core/random.h"
 #include "tests/nn/leaves.h"
 #include "tests/support/error_text.h"

@@ -2,9 +2,9 @@
 #include "nn/module.h"
 
 #include "core/autograd.h"
-#include "core/ops/mul.h"
+#include "core/ops/binary.h"
 #include "core/ops/random.h"
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
 #include "nn/activation.h"
 #include "nn/batch_norm.h"
 #include "nn/conv2d.h"

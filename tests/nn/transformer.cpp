@@ -2,9 +2,8 @@
 #include <cmath>
 
 #include "core/autograd.h"
-#include "core/ops/mean.h"
 #include "core/ops/random.h"
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
 #include "core/random.h"
 #include "nn/embedding.h"
 #include "nn/models/bert.h"

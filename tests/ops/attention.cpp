@@ -6,7 +6,6 @@
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/graph.h"
-#include "core/ops/dropout.h"
 #include "core/ops/random.h"
 #include "core/random.h"
 #include "tests/ops/op_case.h"

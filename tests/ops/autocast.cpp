@@ -9,8 +9,8 @@
 #include "core/ops/linear.h"
 #include "core/ops/matmul.h"
 #include "core/ops/random.h"
+#include "core/ops/reduce.h"
 #include "core/ops/softmax.h"
-#include "core/ops/sum.h"
 
 namespace weft {
 namespace {

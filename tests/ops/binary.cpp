@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/add.h"
+#include "core/ops/binary.h"
 #include "core/ops/compare.h"
-#include "core/ops/div.h"
-#include "core/ops/maximum.h"
-#include "core/ops/mul.h"
-#include "core/ops/pow.h"
-#include "core/ops/sub.h"
-#include "core/ops/where.h"
 #include "tests/ops/op_case.h"
 
 namespace weft::test {

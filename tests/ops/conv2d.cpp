@@ -6,14 +6,12 @@
 #include <map>
 
 #include "core/autograd.h"
-#include "core/ops/add.h"
-#include "core/ops/affine.h"
-#include "core/ops/conv1d.h"
-#include "core/ops/conv2d_norm.h"
+#include "core/ops/binary.h"
 #include "core/ops/conv3d.h"
 #include "core/ops/conv_transpose2d.h"
 #include "core/ops/recurrent.h"
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
+#include "core/ops/unary.h"
 #include "core/ops/weight_norm.h"
 #include "kernels/kernel_trace.h"
 #include "tests/ops/op_case.h"
@@ -84,8 +82,7 @@ const AddCases cases{
     {"conv_transpose2d",
      {{{2, 4, 3, 6}}, {{6, 3, 2, 5}}, {{5}}},
      [](const Inputs& x) {
-       return conv_transpose2d(x[0], x[1], x[2],
-                               {.stride = {2, 3}, .padding = {1, 0}, .output_padding = {1, 2}});
+       return conv_transpose2d(x[0], x[1], x[2], {.stride = {2, 3}, .padding = {1, 0}, .output_padding = {1, 2}});
      },
      40},
     {"conv_transpose2d_of_groups",

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that draw random numbers: the seed is set before each call, so that every device draws the same.
 #include "core/ops/cast.h"
-#include "core/ops/dropout.h"
-#include "core/ops/image_mix.h"
-#include "core/ops/image_normalize.h"
-#include "core/ops/mixed_targets.h"
+#include "core/ops/image.h"
 #include "core/ops/random.h"
 #include "tests/ops/op_case.h"
 
@@ -34,7 +31,9 @@ const AddCases cases{
      false},
     {"randint",
      {{{1}, Values::classes, Layout::dense, 1}},
-     [](const Inputs& x) { return randint({40, 11}, -3, 9, x[0].device()); },
+     [](const Inputs& x) {
+       return randint({40, 11}, -3, 9, x[0].device());
+     },
      1,
      false,
      false},

@@ -3,58 +3,34 @@
 #include <gmock/gmock.h>
 
 #include "core/autograd.h"
-#include "core/ops/add.h"
-#include "core/ops/argmax.h"
 #include "core/ops/batch_norm.h"
-#include "core/ops/bce_with_logits.h"
-#include "core/ops/clamp.h"
+#include "core/ops/binary.h"
+#include "core/ops/compare.h"
 #include "core/ops/concat.h"
-#include "core/ops/conv1d.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/conv3d.h"
 #include "core/ops/conv_transpose2d.h"
 #include "core/ops/cross_entropy.h"
-#include "core/ops/cumsum.h"
 #include "core/ops/einsum.h"
 #include "core/ops/embedding_bag.h"
 #include "core/ops/gather.h"
-#include "core/ops/group_norm.h"
+#include "core/ops/image.h"
 #include "core/ops/image_layout.h"
-#include "core/ops/image_mix.h"
-#include "core/ops/image_normalize.h"
 #include "core/ops/index.h"
-#include "core/ops/index_select.h"
-#include "core/ops/kl_div.h"
-#include "core/ops/l1_loss.h"
 #include "core/ops/layer_norm.h"
 #include "core/ops/linear.h"
-#include "core/ops/linear_gelu.h"
-#include "core/ops/logsumexp.h"
+#include "core/ops/losses.h"
 #include "core/ops/matmul.h"
-#include "core/ops/max.h"
-#include "core/ops/mixed_targets.h"
-#include "core/ops/mse_loss.h"
-#include "core/ops/nll_loss.h"
-#include "core/ops/nonzero.h"
-#include "core/ops/one_hot.h"
-#include "core/ops/pad.h"
 #include "core/ops/pool2d.h"
 #include "core/ops/random.h"
 #include "core/ops/rearrange.h"
 #include "core/ops/recurrent.h"
+#include "core/ops/reduce.h"
 #include "core/ops/resize2d.h"
-#include "core/ops/rms_norm.h"
-#include "core/ops/scatter_add.h"
 #include "core/ops/softmax.h"
 #include "core/ops/sort.h"
-#include "core/ops/stack.h"
-#include "core/ops/sum.h"
-#include "core/ops/triangle.h"
-#include "core/ops/triplet_margin_loss.h"
 #include "core/ops/unary.h"
-#include "core/ops/var.h"
 #include "core/ops/weight_norm.h"
-#include "core/ops/where.h"
 #include "tests/support/devices.h"
 #include "tests/support/error_text.h"
 
@@ -204,7 +180,8 @@ TEST(Errors, Indexing) {
   };
   EXPECT_THAT(at({3}, {0, 0}), ThrowsMessage<Error>(HasSubstr("index: 2 dimensions are too many for f32[3] on cpu")));
   EXPECT_THAT(at({3}, {3}), ThrowsMessage<Error>(HasSubstr("select: index 3 is outside dimension 0 of f32[3]")));
-  EXPECT_THAT(at({3}, {Slice{0, 2, 0}}), ThrowsMessage<Error>(HasSubstr("index: expected a step of at least 1, got 0")));
+  EXPECT_THAT(at({3}, {Slice{0, 2, 0}}),
+              ThrowsMessage<Error>(HasSubstr("index: expected a step of at least 1, got 0")));
   EXPECT_THAT(at({3}, {ellipsis, ellipsis}), ThrowsMessage<Error>(HasSubstr("index: expected one ellipsis")));
   EXPECT_THAT(at({3}, {Tensor::from<int64_t>({0, -4})}),
               ThrowsMessage<Error>(HasSubstr("index: expected positions in [-3, 3), got -4 as number 1 of the index")));
@@ -251,9 +228,11 @@ TEST(Errors, Images) {
 }
 
 TEST(Errors, MoreOps) {
-  EXPECT_ERROR(bce_with_logits(zeros({2}), zeros({3})),
-               "bce_with_logits: expected floating logits and targets of one size, got f32[2] on cpu and f32[3] on cpu");
-  EXPECT_ERROR(l1_loss(zeros({2}), zeros({3})), "l1_loss: expected two tensors of one size, got f32[2] on cpu and f32[3]");
+  EXPECT_ERROR(
+      bce_with_logits(zeros({2}), zeros({3})),
+      "bce_with_logits: expected floating logits and targets of one size, got f32[2] on cpu and f32[3] on cpu");
+  EXPECT_ERROR(l1_loss(zeros({2}), zeros({3})),
+               "l1_loss: expected two tensors of one size, got f32[2] on cpu and f32[3]");
   EXPECT_ERROR(smooth_l1_loss(zeros({2}), zeros({2}), 0), "smooth_l1_loss: expected a positive beta, got 0");
   EXPECT_ERROR(
       triplet_margin_loss(zeros({2, 3}), zeros({2, 3}), zeros({3, 2})),
@@ -279,7 +258,8 @@ TEST(Errors, MoreOps) {
                "embedding_bag: the maximum needs bags of one length, [bags, length]");
   EXPECT_ERROR(resize2d(zeros({1, 2, 2, 1}), {3, 3}, {.interpolation = Interpolation::nearest, .antialias = true}),
                "resize2d: nearest, antialias and align_corners exclude each other");
-  EXPECT_ERROR(kl_div(zeros({2}), zeros({3})), "kl_div: expected floating log probabilities and probabilities of one size");
+  EXPECT_ERROR(kl_div(zeros({2}), zeros({3})),
+               "kl_div: expected floating log probabilities and probabilities of one size");
   EXPECT_ERROR(logsumexp(zeros({2}, DType::i64)), "logsumexp: expected a floating tensor, got i64[2] on cpu");
   EXPECT_ERROR(var(zeros({2}, DType::i64)), "var: expected a floating tensor, got i64[2] on cpu");
   EXPECT_ERROR(tril(zeros({2})), "tril: expected a matrix [..., R, C], got f32[2] on cpu");
@@ -297,9 +277,11 @@ TEST(Errors, MoreOps) {
   EXPECT_ERROR(scatter_add(zeros({2, 3}), 1, zeros({1, 4}, DType::i64), zeros({1, 4})),
                "scatter_add: source f32[1,4] on cpu and f32[2,3] on cpu may differ in dimension 1 only");
   EXPECT_ERROR(group_norm(zeros({2, 6}), 4), "group_norm: 6 channels of f32[2,6] on cpu do not divide into 4 groups");
-  EXPECT_ERROR(group_norm(zeros({2, 6}), 3, zeros({5})), "group_norm: expected weight and bias f32[6], got f32[5] on cpu");
+  EXPECT_ERROR(group_norm(zeros({2, 6}), 3, zeros({5})),
+               "group_norm: expected weight and bias f32[6], got f32[5] on cpu");
   EXPECT_ERROR(randint({2}, 3, 3), "randint: expected low < high, got 3 and 3");
-  EXPECT_ERROR(multinomial(zeros({2, 0})), "multinomial: expected floating weights [..., classes], got f32[2,0] on cpu");
+  EXPECT_ERROR(multinomial(zeros({2, 0})),
+               "multinomial: expected floating weights [..., classes], got f32[2,0] on cpu");
   EXPECT_ERROR(multinomial(zeros({2}), 0), "multinomial: expected a count of at least 1, got 0");
 }
 
@@ -307,14 +289,26 @@ TEST(Errors, ConvTranspose) {
   const auto run = [](const Shape& x, const Shape& w, const ConvTranspose2dOptions& options = {}) {
     return conv_transpose2d(zeros(x), zeros(w), {}, options);
   };
-  EXPECT_THAT([&] { run({2, 4, 4}, {4, 3, 3, 5}); },
-              ThrowsMessage<Error>(HasSubstr("conv_transpose2d: expected an input [N, H, W, C], got f32[2,4,4] on cpu")));
-  EXPECT_THAT([&] { run({2, 4, 4, 3}, {4, 3, 3, 5}); },
-              ThrowsMessage<Error>(HasSubstr("wants 4 input channels, input f32[2,4,4,3] has 3. Is the input NHWC?")));
-  EXPECT_THAT([&] { run({2, 4, 4, 4}, {4, 3, 3, 5}, {.stride = {2, 2}, .output_padding = {2, 0}}); },
-              ThrowsMessage<Error>(HasSubstr("expected an output_padding below the stride 2x2, got 2x0")));
-  EXPECT_THAT([&] { run({2, 1, 1, 4}, {4, 3, 3, 5}, {.padding = {2, 2}}); },
-              ThrowsMessage<Error>(HasSubstr("the padding takes all of the output")));
+  EXPECT_THAT(
+      [&] {
+        run({2, 4, 4}, {4, 3, 3, 5});
+      },
+      ThrowsMessage<Error>(HasSubstr("conv_transpose2d: expected an input [N, H, W, C], got f32[2,4,4] on cpu")));
+  EXPECT_THAT(
+      [&] {
+        run({2, 4, 4, 3}, {4, 3, 3, 5});
+      },
+      ThrowsMessage<Error>(HasSubstr("wants 4 input channels, input f32[2,4,4,3] has 3. Is the input NHWC?")));
+  EXPECT_THAT(
+      [&] {
+        run({2, 4, 4, 4}, {4, 3, 3, 5}, {.stride = {2, 2}, .output_padding = {2, 0}});
+      },
+      ThrowsMessage<Error>(HasSubstr("expected an output_padding below the stride 2x2, got 2x0")));
+  EXPECT_THAT(
+      [&] {
+        run({2, 1, 1, 4}, {4, 3, 3, 5}, {.padding = {2, 2}});
+      },
+      ThrowsMessage<Error>(HasSubstr("the padding takes all of the output")));
 }
 
 TEST(Errors, Einsum) {
@@ -382,7 +376,10 @@ TEST(Errors, WrongIndicesReadTheSameOnEveryDevice) {
                                    index_select(logits, 0, on(Tensor::from<int64_t>({0, 2, 3})));
                                  }),
               "index_select: expected positions in [0, 3), got 3 as number 2 of the index");
-    EXPECT_EQ(error_by_next_wait(device, [&] { logits.index({on(Tensor::from<int64_t>({0, -4}))}); }),
+    EXPECT_EQ(error_by_next_wait(device,
+                                 [&] {
+                                   logits.index({on(Tensor::from<int64_t>({0, -4}))});
+                                 }),
               "index: expected positions in [-3, 3), got -4 as number 1 of the index");
     EXPECT_EQ(error_by_next_wait(device, [&] { mixed_targets(labels, 10, 0.5); }),
               "mixed_targets: expected labels 0 to 9, got 12 in row 1");

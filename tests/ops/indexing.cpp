@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
-#include "core/ops/cumsum.h"
-#include "core/ops/nonzero.h"
+#include "core/ops/compare.h"
+#include "core/ops/reduce.h"
 #include "core/ops/sort.h"
 #include "core/ops/unary.h"
 #include "tests/ops/op_case.h"

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/linear_gelu.h"
+#include "core/ops/linear.h"
 
 #include <gtest/gtest.h>
 
 #include "core/autograd.h"
-#include "core/ops/linear.h"
-#include "core/ops/max.h"
+#include "core/ops/binary.h"
 #include "core/ops/random.h"
-#include "core/ops/sub.h"
+#include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 
 namespace weft {

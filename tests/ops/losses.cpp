@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/add.h"
-#include "core/ops/bce_with_logits.h"
+#include "core/ops/losses.h"
+#include "core/ops/binary.h"
 #include "core/ops/cross_entropy.h"
-#include "core/ops/kl_div.h"
-#include "core/ops/l1_loss.h"
-#include "core/ops/log_softmax.h"
-#include "core/ops/mse_loss.h"
-#include "core/ops/nll_loss.h"
 #include "core/ops/softmax.h"
-#include "core/ops/triplet_margin_loss.h"
 #include "tests/ops/op_case.h"
 
 namespace weft::test {

@@ -8,7 +8,6 @@
 #include <numeric>
 
 #include "core/autograd.h"
-#include "core/ops/dropout.h"
 #include "core/random.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"

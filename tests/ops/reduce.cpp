@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/argmax.h"
-#include "core/ops/logsumexp.h"
-#include "core/ops/max.h"
-#include "core/ops/mean.h"
-#include "core/ops/min.h"
-#include "core/ops/norm.h"
-#include "core/ops/sum.h"
-#include "core/ops/var.h"
+#include "core/ops/reduce.h"
 #include "tests/ops/op_case.h"
 
 namespace weft::test {

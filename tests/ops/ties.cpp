@@ -6,11 +6,8 @@
 #include <limits>
 
 #include "core/autograd.h"
-#include "core/ops/clamp.h"
-#include "core/ops/max.h"
-#include "core/ops/maximum.h"
-#include "core/ops/min.h"
-#include "core/ops/pow.h"
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"

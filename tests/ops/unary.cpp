@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/unary.h"
-#include "core/ops/add.h"
-#include "core/ops/affine.h"
-#include "core/ops/clamp.h"
+#include "core/ops/binary.h"
 #include "core/ops/compare.h"
-#include "core/ops/div.h"
-#include "core/ops/elu.h"
-#include "core/ops/gelu.h"
-#include "core/ops/leaky_relu.h"
-#include "core/ops/mul.h"
-#include "core/ops/pow.h"
-#include "core/ops/sub.h"
 #include "tests/ops/op_case.h"
 #include "tests/support/unary_references.h"
 
@@ -21,9 +12,9 @@ using Inputs = std::vector<Tensor>;
 
 Values values_of(kernels::Unary f) {
   const tests::Domain domain = tests::reference_of(f).domain;
-  return domain == tests::Domain::positive   ? Values::positive
-         : domain == tests::Domain::all      ? Values::normal
-                                             : Values::apart;
+  return domain == tests::Domain::positive ? Values::positive
+         : domain == tests::Domain::all    ? Values::normal
+                                           : Values::apart;
 }
 
 /// A case for each op of the table.

@@ -5,46 +5,21 @@
 
 #include <cmath>
 
-#include "core/ops/add.h"
-#include "core/ops/affine.h"
-#include "core/ops/argmax.h"
-#include "core/ops/bce_with_logits.h"
-#include "core/ops/clamp.h"
+#include "core/ops/binary.h"
 #include "core/ops/compare.h"
 #include "core/ops/concat.h"
 #include "core/ops/conv_transpose2d.h"
 #include "core/ops/cross_entropy.h"
-#include "core/ops/div.h"
 #include "core/ops/einsum.h"
-#include "core/ops/elu.h"
 #include "core/ops/gather.h"
-#include "core/ops/group_norm.h"
-#include "core/ops/index_select.h"
-#include "core/ops/kl_div.h"
-#include "core/ops/l1_loss.h"
-#include "core/ops/log_softmax.h"
-#include "core/ops/logsumexp.h"
-#include "core/ops/max.h"
-#include "core/ops/mean.h"
-#include "core/ops/min.h"
-#include "core/ops/mse_loss.h"
-#include "core/ops/mul.h"
-#include "core/ops/nll_loss.h"
-#include "core/ops/norm.h"
-#include "core/ops/one_hot.h"
-#include "core/ops/pad.h"
+#include "core/ops/layer_norm.h"
+#include "core/ops/losses.h"
 #include "core/ops/pool2d.h"
 #include "core/ops/random.h"
 #include "core/ops/rearrange.h"
-#include "core/ops/scatter_add.h"
+#include "core/ops/reduce.h"
 #include "core/ops/softmax.h"
-#include "core/ops/stack.h"
-#include "core/ops/sub.h"
-#include "core/ops/sum.h"
-#include "core/ops/triangle.h"
 #include "core/ops/unary.h"
-#include "core/ops/var.h"
-#include "core/ops/where.h"
 #include "core/random.h"
 
 namespace weft {
@@ -171,7 +146,7 @@ TEST(Values, Pools) {
   expect(max_pool2d(five, two), {2, 4, 5});
   expect(avg_pool2d(five, two), {1.5, 3.5, 5});
   const Pool2dOptions three{.kernel = {3, 1}, .padding = {1, 0}, .ceil_mode = true};
-  expect(avg_pool2d(five, three), {1, 4});     // a third window would begin in the padding on the right
+  expect(avg_pool2d(five, three), {1, 4});    // a third window would begin in the padding on the right
   expect(avg_pool2d(six, three), {1, 4, 3});  // its divisor counts the padding, not what lies beyond
 }
 

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/cast.h"
+#include "core/ops/compare.h"
 #include "core/ops/concat.h"
 #include "core/ops/embedding_bag.h"
 #include "core/ops/gather.h"
-#include "core/ops/index_select.h"
-#include "core/ops/one_hot.h"
-#include "core/ops/pad.h"
 #include "core/ops/rearrange.h"
-#include "core/ops/scatter_add.h"
-#include "core/ops/stack.h"
-#include "core/ops/triangle.h"
-#include "core/ops/where.h"
 #include "tests/ops/op_case.h"
 
 namespace weft::test {

@@ -2,8 +2,8 @@
 #include "optim/ema.h"
 
 #include "core/autograd.h"
-#include "core/ops/mul.h"
-#include "core/ops/sum.h"
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
 #include "optim/adam.h"
 #include "tests/support/error_text.h"
 

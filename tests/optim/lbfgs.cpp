@@ -6,12 +6,10 @@
 #include <limits>
 
 #include "core/autograd.h"
-#include "core/ops/add.h"
+#include "core/ops/binary.h"
 #include "core/ops/matmul.h"
-#include "core/ops/mul.h"
 #include "core/ops/random.h"
-#include "core/ops/sub.h"
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
 #include "optim/line_search.h"
 #include "tests/support/error_text.h"
 

@@ -5,9 +5,9 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
-#include "core/ops/mul.h"
+#include "core/ops/binary.h"
 #include "core/ops/random.h"
-#include "core/ops/sum.h"
+#include "core/ops/reduce.h"
 #include "nn/linear.h"
 #include "optim/adadelta.h"
 #include "optim/adam.h"

@@ -6,8 +6,8 @@
 #include <csignal>
 
 #include "core/autograd.h"
-#include "core/ops/index_select.h"
-#include "core/ops/mse_loss.h"
+#include "core/ops/gather.h"
+#include "core/ops/losses.h"
 #include "core/random.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"

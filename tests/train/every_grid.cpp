@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "core/autograd.h"
-#include "core/ops/gelu.h"
-#include "core/ops/mse_loss.h"
+#include "core/ops/losses.h"
+#include "core/ops/unary.h"
 #include "core/random.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"

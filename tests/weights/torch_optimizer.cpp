@@ -2,9 +2,8 @@
 // Optimizers are saved for PyTorch and loaded back: both sides make the same steps.
 #include "train/torch_optimizer.h"
 
-#include "core/ops/add.h"
-#include "core/ops/mul.h"
-#include "core/ops/sum.h"
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
 #include "core/random.h"
 #include "nn/conv2d.h"
 #include "nn/linear.h"
@@ -14,10 +13,10 @@
 namespace weft {
 namespace {
 
-using train::torch_options;
-using train::TorchOptimizer;
 using test::error_of;
 using test::TemporaryFolder;
+using train::torch_options;
+using train::TorchOptimizer;
 using Dict = TorchObject::Dict;
 using List = TorchObject::List;
 

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "core/tensor.h"
+
+namespace weft {
+
+/// How a loss per row or element becomes the result.
+enum class Reduction { mean, sum, none };
+
+/// Each loss, their sum, or their mean.
+Tensor reduced(const Tensor& losses, Reduction reduction);
+
+/// (x - y)^2: its mean, its sum, or each. Errors: sizes differ.
+Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction = Reduction::mean);
+
+/// |x - y|: its mean, its sum, or each. Errors: sizes differ.
+Tensor l1_loss(const Tensor& x, const Tensor& y, Reduction reduction = Reduction::mean);
+
+/// d^2 / (2 beta) where d = |x - y| < beta, else d - beta / 2 (Girshick 2015): its mean, its sum, or each. Errors:
+/// sizes differ, beta is not positive.
+Tensor smooth_l1_loss(const Tensor& x, const Tensor& y, double beta = 1, Reduction reduction = Reduction::mean);
+
+struct NllLossOptions {
+  int64_t ignore_index = -100;  ///< rows with this class count for nothing
+  Reduction reduction = Reduction::mean;
+};
+
+/// -log_probs[n, target[n]]: log_probs [N, C], target integers [N]. The mean is over the rows that are not ignored.
+/// Errors: sizes that do not fit; on the CPU a class outside [0, C).
+Tensor nll_loss(const Tensor& log_probs, const Tensor& target, const NllLossOptions& options = {});
+
+/// t (log t - log_probs), element by element, 0 where the probability t is 0: its sum, its mean over all elements, or
+/// each. The divergence of a batch [N, C] is the sum over N (PyTorch calls that "batchmean"). No gradient for t.
+/// Errors: sizes differ.
+Tensor kl_div(const Tensor& log_probs, const Tensor& target, Reduction reduction = Reduction::mean);
+
+struct BceWithLogitsOptions {
+  Tensor positive_weight = {};  ///< what a positive target counts as; broadcasts over the logits; none: 1
+  Reduction reduction = Reduction::mean;
+};
+
+/// -(p t log sigmoid(x) + (1 - t) log(1 - sigmoid(x))) for logits x and targets t in [0, 1] of the same sizes, p the
+/// positive_weight: its mean, its sum, or each. Large logits of either sign lose nothing. The result is f32 (f64 for
+/// f64 logits). Errors: sizes differ, t is not floating.
+Tensor bce_with_logits(const Tensor& x, const Tensor& target, const BceWithLogitsOptions& options = {});
+
+struct TripletMarginOptions {
+  double margin = 1, eps = 1e-6;
+  bool swap = false;  ///< the negative's distance from whichever of anchor and positive is nearer (Balntas et al. 2016)
+  Reduction reduction = Reduction::mean;
+};
+
+/// max(0, d(anchor, positive) - d(anchor, negative) + margin) with d(a, b) = |a - b + eps|, the 2-norm over the last
+/// dimension (Schroff et al. 2015, with distances in place of their squares, as in PyTorch). Errors: sizes differ.
+Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                           const TripletMarginOptions& options = {});
+
+}  // namespace weft

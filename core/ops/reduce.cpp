@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/reduce.h"
+
+#include "core/autocast.h"
+#include "core/autograd.h"
+#include "core/ops/binary.h"
+#include "core/ops/compare.h"
+#include "core/ops/unary.h"
+#include "core/trace.h"
+#include "kernels/cumsum.h"
+#include "kernels/reduce.h"
+
+namespace weft {
+namespace {
+
+/// The dimensions that a reduction runs over, and what is left.
+struct Reduced {
+  Shape kept;     ///< x's sizes with 1 in the reduced dimensions
+  Shape dropped;  ///< without them
+  int64_t count;  ///< elements per result
+};
+
+/// `dims` empty means all. Errors: a dimension out of range or named twice.
+Reduced reduced(const char* op, const Tensor& x, const std::vector<int64_t>& dims) {
+  uint32_t over = dims.empty() ? ~0u : 0u;
+  for (const int64_t dim : dims) {
+    const uint32_t bit = 1u << wrap_dim(op, dim, x.dim());
+    WEFT_CHECK(!(over & bit), op, ": dimension ", dim, " is named twice");
+    over |= bit;
+  }
+  Reduced result{x.sizes(), {}, 1};
+  for (int d = 0; d < x.dim(); ++d) {
+    if (over >> d & 1) {
+      result.count *= x.size(d);
+      result.kept[d] = 1;
+    } else {
+      result.dropped.push_back(x.size(d));
+    }
+  }
+  return result;
+}
+
+/// Runs the kernel; the result has sizes `kept`.
+Tensor reduce(kernels::Reduce f, const Tensor& x, const Reduced& to) {
+  Tensor y = Tensor::empty(to.kept, x.dtype(), x.device());
+  kernels::reduce(y.queue(), f, y, x);
+  return y;
+}
+
+/// The reduced dimensions go, or stay with size 1.
+Tensor result_of(const Tensor& kept, const Reduced& to, bool keep_dims) {
+  return keep_dims || to.dropped.rank() == kept.dim() ? kept : kept.reshape(to.dropped);
+}
+
+Tensor extremum(const char* op, kernels::Reduce f, const Tensor& input, const std::vector<int64_t>& dims,
+                bool keep_dims) {
+  WEFT_CHECK(input.defined(), op, ": expected a tensor, got none");
+  const OpScope scope(op);
+  const bool small = input.dtype() == DType::boolean || input.dtype() == DType::u8;
+  const Tensor x = small ? input.to(DType::i64) : input;
+  const Reduced to = reduced(op, x, dims);
+  WEFT_CHECK(to.count > 0, op, ": nothing to choose from in ", x);
+  const Tensor kept = reduce(f, x, to);
+  const Tensor y = result_of(kept, to, keep_dims);
+  if (!wants_gradient(x)) return y;
+  return differentiable(y, op, {x}, [x = Saved(x), kept = Saved(kept)](const Tensor& dy) {
+    const Tensor chosen = eq(x, kept).to(dy.dtype());
+    const Tensor count = reduce(kernels::Reduce::sum, chosen, {kept.sizes(), {}, 1});
+    return Grads{mul(chosen, div(dy.reshape(kept.sizes()), count))};
+  });
+}
+
+Tensor scan(const Tensor& x, int dim, bool reverse) {
+  const NoGrad no_grad;
+  const Tensor rows = x.transpose(dim, -1).contiguous();
+  const Tensor y = Tensor::empty(rows.sizes(), x.is_floating() ? x.dtype() : DType::i64, x.device());
+  kernels::cumsum(y.queue(), y, rows, reverse);
+  return y.transpose(dim, -1);
+}
+
+}  // namespace
+
+Tensor sum(const Tensor& input, const std::vector<int64_t>& dims, bool keep_dims) {
+  WEFT_CHECK(input.defined(), "sum: expected a tensor, got none");
+  const OpScope scope("sum");
+  const Tensor x = input.is_floating() ? autocast_full(input) : input.to(DType::i64);
+  const Reduced to = reduced("sum", x, dims);
+  const Tensor kept = reduce(kernels::Reduce::sum, x, to);
+  const Tensor y = result_of(kept, to, keep_dims);
+  return differentiable(y, "sum", {x}, [kept_sizes = to.kept, sizes = x.sizes()](const Tensor& dy) {
+    return Grads{dy.reshape(kept_sizes).expand(sizes)};
+  });
+}
+
+Tensor mean(const Tensor& input, const std::vector<int64_t>& dims, bool keep_dims) {
+  WEFT_CHECK(input.defined(), "mean: expected a tensor, got none");
+  const OpScope scope("mean");
+  const Tensor x = input.is_floating() ? autocast_full(input) : input.to(DType::f32);
+  const Reduced to = reduced("mean", x, dims);
+  const Tensor kept = reduce(kernels::Reduce::mean, x, to);
+  const Tensor y = result_of(kept, to, keep_dims);
+  return differentiable(y, "mean", {x}, [to, sizes = x.sizes()](const Tensor& dy) {
+    return Grads{affine(dy, 1.0 / static_cast<double>(to.count), 0).reshape(to.kept).expand(sizes)};
+  });
+}
+
+Tensor max(const Tensor& x, const std::vector<int64_t>& dims, bool keep_dims) {
+  return extremum("max", kernels::Reduce::max, x, dims, keep_dims);
+}
+
+Tensor min(const Tensor& x, const std::vector<int64_t>& dims, bool keep_dims) {
+  return extremum("min", kernels::Reduce::min, x, dims, keep_dims);
+}
+
+Tensor norm(const Tensor& input, const std::vector<int64_t>& dims, bool keep_dims) {
+  WEFT_CHECK(input.defined() && input.is_floating(), "norm: expected a floating tensor, got ", input);
+  const OpScope scope("norm");
+  const Tensor x = autocast_full(input);
+  const Reduced to = reduced("norm", x, dims);
+  const Tensor kept = reduce(kernels::Reduce::norm, x, to);
+  const Tensor y = result_of(kept, to, keep_dims);
+  if (!wants_gradient(x)) return y;
+  return differentiable(y, "norm", {x}, [x = Saved(x), kept = Saved(kept)](const Tensor& dy) {
+    const Tensor zero = Tensor::zeros({}, dy.dtype(), dy.device());
+    const Tensor scale = where(eq(kept, 0.0), zero, div(dy.reshape(kept.sizes()), kept));
+    return Grads{mul(x, scale)};
+  });
+}
+
+Tensor var(const Tensor& input, const VarOptions& options) {
+  const OpScope scope("var");
+  WEFT_CHECK(input.defined() && input.is_floating(), "var: expected a floating tensor, got ", input);
+  const Tensor x = autocast_full(input);
+  const int64_t count = reduced("var", x, options.dims).count;
+  const Tensor squares = square(sub(x, mean(x, options.dims, /*keep_dims=*/true)));
+  return affine(sum(squares, options.dims, options.keep_dims), 1 / static_cast<double>(count - options.correction), 0);
+}
+
+Tensor std(const Tensor& x, const VarOptions& options) { return sqrt(var(x, options)); }
+
+Tensor logsumexp(const Tensor& input, const std::vector<int64_t>& dims, bool keep_dims) {
+  const OpScope scope("logsumexp");
+  WEFT_CHECK(input.defined() && input.is_floating(), "logsumexp: expected a floating tensor, got ", input);
+  const Tensor x = autocast_full(input);
+  Tensor largest;
+  {
+    const NoGrad no_grad;
+    largest = max(x, dims, /*keep_dims=*/true);
+    largest = where(isfinite(largest), largest, 0.0);
+  }
+  const Tensor rest = log(sum(exp(sub(x, largest)), dims, keep_dims));
+  return add(rest, largest.reshape(rest.sizes()));
+}
+
+Tensor argmax(const Tensor& x, int64_t dim, bool keep_dims) {
+  WEFT_CHECK(x.defined(), "argmax: expected a tensor, got none");
+  const OpScope scope("argmax");
+  const NoGrad no_grad;
+  const int at = wrap_dim("argmax", dim, x.dim());
+  WEFT_CHECK(x.size(at) > 0, "argmax: nothing to choose from in dimension ", dim, " of ", x);
+  Shape kept = x.sizes();
+  kept[at] = 1;
+  const Tensor y = Tensor::empty(kept, DType::i64, x.device());
+  const bool small = x.dtype() == DType::boolean || x.dtype() == DType::u8;
+  kernels::argmax(y.queue(), y, small ? x.to(DType::i64) : x, at);
+  return keep_dims ? y : y.squeeze(at);
+}
+
+Tensor argmin(const Tensor& x, int64_t dim, bool keep_dims) {
+  WEFT_CHECK(x.defined(), "argmin: expected a tensor, got none");
+  const NoGrad no_grad;
+  return argmax(neg(x), dim, keep_dims);
+}
+
+Tensor cumsum(const Tensor& x, int64_t dim) {
+  WEFT_CHECK(x.defined() && x.dim() >= 1, "cumsum: expected a tensor of at least one dimension, got ", x);
+  const OpScope scope("cumsum");
+  const int at = wrap_dim("cumsum", dim, x.dim());
+  const Tensor y = scan(x, at, false);
+  if (!wants_gradient(x)) return y;
+  // x[i] is a term of y[i], y[i + 1], …
+  return differentiable(y, "cumsum", {x}, [at](const Tensor& dy) { return Grads{scan(dy, at, true)}; });
+}
+
+}  // namespace weft
