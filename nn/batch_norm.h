@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "core/ops/batch_norm.h"
+#include "nn/conv.h"
 #include "nn/module.h"
 
 namespace weft::nn {
@@ -21,7 +22,7 @@ struct BatchNorm2d : Module {
   struct Fused {
     bool relu = false;
     Tensor residual = {};
-    Tensor statistics = {};  ///< in training: x's, where its convolution has computed them (nn/conv_bn.h)
+    Tensor statistics = {};  ///< in training: x's, where its convolution has computed them (nn/batch_norm.h)
   };
 
   /// What normalises a batch in training: batch_norm(), or one whose statistics are those of several processes.
@@ -45,5 +46,12 @@ struct BatchNorm2d : Module {
   BatchNormOptions arguments(const Fused& fused) const;
   void fields(Visitor& v) override;
 };
+
+/// relu?(bn(conv(x)) + residual?) with fewer passes over memory:
+///   Tensor y = conv_bn(conv1, bn1, x, {.relu = true, .residual = shortcut});
+/// In training the convolution's kernel computes the statistics that the norm needs; in evaluation without gradients
+/// both are one kernel. Hooks of both modules run and change no kernel, but for those of Watch::tensors in such an
+/// evaluation: it runs as two kernels, so that they see conv(x).
+Tensor conv_bn(const Conv2d& conv, const BatchNorm2d& bn, const Tensor& x, const BatchNorm2d::Fused& fused = {});
 
 }  // namespace weft::nn

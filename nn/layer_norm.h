@@ -17,4 +17,63 @@ struct LayerNorm : Module {
   void fields(Visitor& v) override;
 };
 
+/// y = x / sqrt(mean(x^2) + eps) weight over the last dimension (Zhang and Sennrich 2019).
+struct RMSNorm : Module {
+  Tensor weight;
+  double eps;
+
+  explicit RMSNorm(int64_t size, double norm_eps = 1e-6) : eps(norm_eps) {
+    WEFT_CHECK(size > 0, "RMSNorm: expected a positive size, got ", size);
+    weight = Tensor::ones({size}).requires_grad_();
+  }
+  Tensor forward(const Tensor& x) const override { return rms_norm(x, weight, eps); }
+  void fields(Visitor& v) override { v("weight", weight); }
+};
+
+/// group_norm() of x [N, ..., channels] with a weight and a bias per channel. `groups` equal to `channels` is instance
+/// norm.
+struct GroupNorm : Module {
+  int64_t groups;
+  double eps;
+  Tensor weight, bias;
+
+  GroupNorm(int64_t group_count, int64_t channels, double norm_eps = 1e-5) : groups(group_count), eps(norm_eps) {
+    WEFT_CHECK(groups > 0 && channels > 0 && channels % groups == 0, "GroupNorm: ", channels,
+               " channels do not divide into ", groups, " groups");
+    weight = Tensor::ones({channels}).requires_grad_();
+    bias = Tensor::zeros({channels}).requires_grad_();
+  }
+  Tensor forward(const Tensor& x) const override { return group_norm(x, groups, weight, bias, eps); }
+  void fields(Visitor& v) override {
+    v("weight", weight);
+    v("bias", bias);
+  }
+};
+
+struct InstanceNormOptions {
+  double eps = 1e-5;
+  bool affine = false;  ///< a weight and a bias per channel
+};
+
+/// The norm of each channel of each image (or row, or volume): x [N, ..., channels] (Ulyanov et al. 2016). PyTorch's
+/// InstanceNorm1d to 3d, without running statistics.
+struct InstanceNorm : Module {
+  int64_t channels;
+  double eps;
+  Tensor weight, bias;
+
+  explicit InstanceNorm(int64_t channel_count, InstanceNormOptions options = {})
+      : channels(channel_count), eps(options.eps) {
+    WEFT_CHECK(channels > 0, "InstanceNorm: expected a positive number of channels, got ", channels);
+    if (!options.affine) return;
+    weight = Tensor::ones({channels}).requires_grad_();
+    bias = Tensor::zeros({channels}).requires_grad_();
+  }
+  Tensor forward(const Tensor& x) const override { return group_norm(x, channels, weight, bias, eps); }
+  void fields(Visitor& v) override {
+    v("weight", weight);
+    v("bias", bias);
+  }
+};
+
 }  // namespace weft::nn

@@ -3,7 +3,7 @@
 
 #include <typeinfo>
 
-#include "nn/conv_bn.h"
+#include "nn/batch_norm.h"
 
 namespace weft::nn {
 namespace {

@@ -21,4 +21,18 @@ std::shared_ptr<Sequential> sequential(std::shared_ptr<Modules>... modules) {
   return std::make_shared<Sequential>(std::vector<std::shared_ptr<Module>>{std::move(modules)...});
 }
 
+/// [N, …] to [N, the rest]. Images [N, H, W, C] are flattened in the order C, H, W, so that the Linear after them
+/// takes PyTorch's weights as they are; after a pool to 1x1 nothing moves.
+struct Flatten : Module {
+  Tensor forward(const Tensor& x) const override {
+    if (x.dim() != 4 || x.size(1) * x.size(2) == 1) return x.flatten(1);
+    return x.permute({0, 3, 1, 2}).flatten(1);
+  }
+};
+
+/// y = x.
+struct Identity : Module {
+  Tensor forward(const Tensor& x) const override { return x; }
+};
+
 }  // namespace weft::nn

@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "nn/drop_path.h"
+#include "core/ops/binary.h"
+#include "nn/dropout.h"
 #include "nn/layer_norm.h"
-#include "nn/layer_scale.h"
 #include "nn/mlp.h"
+#include "nn/module.h"
 #include "nn/multi_head_attention.h"
 
 namespace weft::nn {
+
+/// y = gamma x with one trained factor per channel, the last dimension (Touvron et al. 2021, "Going deeper with image
+/// transformers", section 2).
+struct LayerScale : Module {
+  Tensor gamma;
+
+  LayerScale(int64_t size, double init) : gamma(Tensor::full({size}, init).requires_grad_()) {}
+  Tensor forward(const Tensor& x) const override { return mul(x, gamma.to(x.dtype())); }
+  void fields(Visitor& v) override { v("gamma", gamma); }
+};
 
 /// What follows the attention of a block.
 enum class FeedForward { mlp, swiglu };

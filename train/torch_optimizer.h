@@ -6,8 +6,7 @@
 
 #include "io/torch/torch_object.h"
 #include "nn/module.h"
-#include "optim/adam.h"
-#include "optim/sgd.h"
+#include "optim/optimizers.h"
 
 namespace weft::train {
 

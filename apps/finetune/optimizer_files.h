@@ -6,7 +6,7 @@
 #include "core/random.h"
 #include "dist/group/world.h"
 #include "nn/models/bert.h"
-#include "optim/adam.h"
+#include "optim/optimizers.h"
 
 namespace weft::finetune {
 

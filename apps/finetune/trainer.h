@@ -4,7 +4,7 @@
 
 #include "apps/finetune/record.h"
 #include "nn/models/bert.h"
-#include "optim/adam.h"
+#include "optim/optimizers.h"
 #include "optim/scheduler.h"
 #include "train/loader_task.h"
 #include "train/stopwatch.h"

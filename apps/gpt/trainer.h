@@ -8,7 +8,7 @@
 #include "data/text/byte_pair.h"
 #include "data/text/token_windows.h"
 #include "nn/models/gpt.h"
-#include "optim/adam.h"
+#include "optim/optimizers.h"
 #include "optim/schedule.h"
 #include "train/loader_task.h"
 #include "train/run_folder.h"

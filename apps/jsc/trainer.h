@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "apps/jsc/images.h"
-#include "optim/adam.h"
+#include "optim/optimizers.h"
 #include "train/loader_task.h"
 #include "train/scalar_log.h"
 

@@ -7,7 +7,7 @@
 #include "apps/linear_probe/session.h"
 #include "apps/linear_probe/source.h"
 #include "nn/module.h"
-#include "optim/adam.h"
+#include "optim/optimizers.h"
 #include "train/engine.h"
 
 namespace weft::linear_probe {

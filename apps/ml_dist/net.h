@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "nn/conv2d.h"
+#include "nn/conv.h"
 #include "nn/dropout.h"
-#include "nn/flatten.h"
 #include "nn/linear.h"
+#include "nn/sequential.h"
 
 namespace weft::ml_dist {
 

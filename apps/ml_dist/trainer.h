@@ -5,7 +5,7 @@
 #include "apps/ml_dist/net.h"
 #include "apps/ml_dist/options.h"
 #include "data/image_loader.h"
-#include "optim/adadelta.h"
+#include "optim/optimizers.h"
 #include "optim/scheduler.h"
 #include "train/loader_task.h"
 #include "train/run_folder.h"

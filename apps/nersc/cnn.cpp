@@ -2,7 +2,7 @@
 #include "apps/nersc/cnn.h"
 
 #include "nn/activation.h"
-#include "nn/conv2d.h"
+#include "nn/conv.h"
 
 namespace weft::nersc {
 namespace {

@@ -15,7 +15,7 @@
 #include "core/random.h"
 #include "io/checkpoint.h"
 #include "nn/summary.h"
-#include "optim/sgd.h"
+#include "optim/optimizers.h"
 #include "train/resume.h"
 #include "train/stopwatch.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "dist/tensor/parallel_block.h"
-#include "nn/patch_embed.h"
+#include "nn/conv.h"
 
 namespace weft::nersc_vit {
 

@@ -6,7 +6,7 @@
 
 #include "apps/vista/options.h"
 #include "nn/linear.h"
-#include "optim/sgd.h"
+#include "optim/optimizers.h"
 #include "train/loader_task.h"
 #include "train/scalar_log.h"
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "optim/optimizers.h"
 #include "benchmarks/cases/cases.h"
 #include "core/ops/random.h"
-#include "optim/adam.h"
-#include "optim/sgd.h"
 
 // One step of an optimizer on 25 million parameters in 160 tensors, divided as in ResNet-50: 54 matrices of 680x680 and
 // 106 vectors of 512. All gradients are there.

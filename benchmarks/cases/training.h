@@ -4,7 +4,7 @@
 
 #include "benchmarks/cases/cases.h"
 #include "nn/models/resnet.h"
-#include "optim/sgd.h"
+#include "optim/optimizers.h"
 
 namespace weft::benchmarks {
 

@@ -7,7 +7,7 @@
 #include "nn/models/bert.h"
 #include "nn/models/gpt.h"
 #include "nn/models/vision_transformer.h"
-#include "optim/adam.h"
+#include "optim/optimizers.h"
 
 // Whole transformers, as in training (AdamW) and in use, without dropout: ViT-S/16 on 8 images of 224x224, BERT-base on
 // 8 sequences of 128 tokens, GPT-2 with 124 million parameters on 4 sequences of 256 tokens.

@@ -5,7 +5,7 @@
 #include "core/ops/cross_entropy.h"
 #include "core/ops/matmul.h"
 #include "nn/models/vision_transformer.h"
-#include "optim/adam.h"
+#include "optim/optimizers.h"
 
 namespace weft::benchmarks {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "core/ops/concat.h"
 #include "core/ops/pool2d.h"
-#include "nn/conv_bn.h"
+#include "nn/batch_norm.h"
 
 namespace weft::nn {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "core/ops/resize2d.h"
-#include "nn/patch_embed.h"
+#include "nn/conv.h"
 #include "nn/transformer_block.h"
 
 namespace weft::nn {

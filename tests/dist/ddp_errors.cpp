@@ -7,7 +7,7 @@
 #include "core/ops/cross_entropy.h"
 #include "core/ops/reduce.h"
 #include "nn/linear.h"
-#include "optim/sgd.h"
+#include "optim/optimizers.h"
 #include "tests/dist/ranks.h"
 #include "tests/dist/replicas.h"
 #include "tests/support/devices.h"

@@ -11,7 +11,7 @@
 #include "dist/ddp/distributed_optimizer.h"
 #include "dist/fsdp/fsdp.h"
 #include "nn/linear.h"
-#include "optim/sgd.h"
+#include "optim/optimizers.h"
 #include "tests/dist/ranks.h"
 #include "tests/support/devices.h"
 

@@ -7,7 +7,7 @@
 #include "core/autograd.h"
 #include "dist/fsdp/fsdp.h"
 #include "nn/sequential.h"
-#include "optim/sgd.h"
+#include "optim/optimizers.h"
 #include "tests/dist/sharded_training.h"
 
 namespace weft::dist::testing {

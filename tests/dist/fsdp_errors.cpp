@@ -7,7 +7,7 @@
 #include "dist/fsdp/fsdp_state.h"
 #include "nn/activation.h"
 #include "nn/sequential.h"
-#include "optim/sgd.h"
+#include "optim/optimizers.h"
 #include "tests/dist/sharded_training.h"
 #include "tests/support/compare.h"
 

@@ -6,7 +6,7 @@
 #include "core/autograd.h"
 #include "core/random.h"
 #include "nn/models/cifar_resnet.h"
-#include "optim/adam.h"
+#include "optim/optimizers.h"
 #include "tests/dist/sharded_training.h"
 #include "tests/support/compare.h"
 

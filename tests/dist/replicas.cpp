@@ -11,9 +11,9 @@
 #include "core/ops/cross_entropy.h"
 #include "core/ops/unary.h"
 #include "core/random.h"
-#include "nn/conv_bn.h"
+#include "nn/batch_norm.h"
 #include "nn/linear.h"
-#include "optim/sgd.h"
+#include "optim/optimizers.h"
 #include "tests/dist/ranks.h"
 
 namespace weft::dist::testing {

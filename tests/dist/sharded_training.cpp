@@ -14,12 +14,9 @@
 #include "core/random.h"
 #include "dist/ddp/ddp.h"
 #include "dist/fsdp/fsdp_state.h"
-#include "optim/adam.h"
 #include "optim/ema.h"
-#include "optim/lamb.h"
-#include "optim/lars.h"
 #include "optim/layer_decay.h"
-#include "optim/sgd.h"
+#include "optim/optimizers.h"
 #include "tests/dist/ranks.h"
 #include "tests/support/compare.h"
 

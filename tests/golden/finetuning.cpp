@@ -4,9 +4,9 @@
 #include "core/ops/unary.h"
 #include "nn/layer_norm.h"
 #include "nn/linear.h"
-#include "optim/adam.h"
 #include "optim/ema.h"
 #include "optim/layer_decay.h"
+#include "optim/optimizers.h"
 #include "tests/golden/golden.h"
 #include "tests/golden/hashed.h"
 

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "optim/optimizers.h"
 #include "core/autograd.h"
 #include "core/ops/reduce.h"
-#include "optim/adagrad.h"
-#include "optim/adam.h"
-#include "optim/lamb.h"
-#include "optim/lars.h"
-#include "optim/lion.h"
-#include "optim/rmsprop.h"
 #include "tests/golden/golden.h"
 #include "tests/golden/hashed.h"
 #include "tests/support/devices.h"

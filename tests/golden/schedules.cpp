@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "optim/optimizers.h"
 #include "optim/reduce_on_plateau.h"
 #include "optim/schedule.h"
 #include "optim/scheduler.h"
-#include "optim/sgd.h"
 #include "tests/golden/golden.h"
 
 namespace weft::golden {

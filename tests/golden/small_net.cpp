@@ -3,10 +3,10 @@
 #include "core/ops/pool2d.h"
 #include "core/ops/unary.h"
 #include "nn/batch_norm.h"
-#include "nn/conv2d.h"
-#include "nn/flatten.h"
+#include "nn/conv.h"
 #include "nn/layer_norm.h"
 #include "nn/linear.h"
+#include "nn/sequential.h"
 #include "tests/golden/training.h"
 
 namespace weft::golden {

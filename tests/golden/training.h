@@ -3,9 +3,7 @@
 #include <memory>
 
 #include "nn/module.h"
-#include "optim/adadelta.h"
-#include "optim/adam.h"
-#include "optim/sgd.h"
+#include "optim/optimizers.h"
 #include "tests/golden/golden.h"
 #include "tests/golden/hashed.h"
 

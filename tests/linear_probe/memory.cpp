@@ -10,7 +10,7 @@
 #include "core/ops/random.h"
 #include "kernels/allocator.h"
 #include "nn/models/dinov2.h"
-#include "optim/adam.h"
+#include "optim/optimizers.h"
 #include "tests/support/error_text.h"
 #include "tests/support/shell.h"
 

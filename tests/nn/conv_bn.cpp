@@ -10,7 +10,7 @@
 #include "core/ops/random.h"
 #include "core/ops/reduce.h"
 #include "kernels/kernel_trace.h"
-#include "nn/conv_bn.h"
+#include "nn/batch_norm.h"
 #include "nn/models/cifar_resnet.h"
 #include "nn/models/resnet.h"
 #include "tests/nn/leaves.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/random.h"
-#include "nn/conv2d.h"
+#include "nn/conv.h"
 #include "nn/linear.h"
 #include "nn/models/resnet.h"
 #include "tests/support/error_text.h"

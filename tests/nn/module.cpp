@@ -7,7 +7,7 @@
 #include "core/ops/reduce.h"
 #include "nn/activation.h"
 #include "nn/batch_norm.h"
-#include "nn/conv2d.h"
+#include "nn/conv.h"
 #include "nn/dropout.h"
 #include "nn/linear.h"
 #include "nn/sequential.h"

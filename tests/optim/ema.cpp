@@ -4,7 +4,7 @@
 #include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
-#include "optim/adam.h"
+#include "optim/optimizers.h"
 #include "tests/support/error_text.h"
 
 namespace weft::optim {

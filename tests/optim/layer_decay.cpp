@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/layer_decay.h"
 
-#include "optim/adam.h"
+#include "optim/optimizers.h"
 #include "tests/support/error_text.h"
 
 namespace weft::optim {

@@ -9,9 +9,7 @@
 #include "core/ops/random.h"
 #include "core/ops/reduce.h"
 #include "nn/linear.h"
-#include "optim/adadelta.h"
-#include "optim/adam.h"
-#include "optim/sgd.h"
+#include "optim/optimizers.h"
 #include "tests/support/error_text.h"
 
 namespace weft::optim {

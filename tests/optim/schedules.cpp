@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The learning rates themselves are compared with PyTorch's in tests/golden/schedules.cpp.
+#include "optim/optimizers.h"
 #include "optim/reduce_on_plateau.h"
 #include "optim/schedule.h"
 #include "optim/scheduler.h"
-#include "optim/sgd.h"
 #include "tests/support/error_text.h"
 
 namespace weft::optim {

@@ -10,7 +10,7 @@
 #include "core/ops/losses.h"
 #include "core/random.h"
 #include "nn/linear.h"
-#include "optim/sgd.h"
+#include "optim/optimizers.h"
 #include "tests/train/temporary_folder.h"
 
 namespace weft::train {

@@ -9,7 +9,7 @@
 #include "core/ops/unary.h"
 #include "core/random.h"
 #include "nn/linear.h"
-#include "optim/sgd.h"
+#include "optim/optimizers.h"
 #include "train/loader_task.h"
 
 namespace weft::train {

@@ -8,7 +8,7 @@
 #include "core/random.h"
 #include "data/image_loader.h"
 #include "nn/models/cifar_resnet.h"
-#include "optim/sgd.h"
+#include "optim/optimizers.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
 

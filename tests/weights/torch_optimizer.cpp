@@ -5,7 +5,7 @@
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
 #include "core/random.h"
-#include "nn/conv2d.h"
+#include "nn/conv.h"
 #include "nn/linear.h"
 #include "tests/support/shell.h"
 #include "tests/weights/fixture.h"

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <vector>
+
+#include "core/ops/conv2d.h"
+#include "core/ops/conv3d.h"
+#include "core/ops/conv_transpose2d.h"
+#include "nn/init.h"
+#include "nn/module.h"
+
+namespace weft::nn {
+
+/// What a Conv2d learns, and what it begins with.
+struct Conv2dWeights {
+  bool bias = true;
+  Init init = Init::kaiming_uniform;
+};
+
+/// What convolutions and transposed ones of one to three dimensions share: a weight [outer, kernel …, inner / groups]
+/// and a bias [out]; files hold the weight as [outer, inner / groups, kernel …].
+struct Convolution : Module {
+  Tensor weight, bias;
+
+  void fields(Visitor& v) override;
+  int64_t flops(const Shape& x, const Shape& y) const override;
+
+ protected:
+  struct Sizes {
+    const char* layer;  ///< its name in errors
+    int64_t in, out;
+    std::vector<int64_t> kernel;
+    int64_t groups, outer, inner;
+  };
+  /// Errors: sizes that are not positive, groups that do not divide in and out.
+  Convolution(const Sizes& sizes, const Conv2dWeights& weights);
+};
+
+/// y [N, P, Q, out] = convolution of x [N, H, W, in] with weight [out, R, S, in / groups] (OHWI; files hold OIHW).
+struct Conv2d : Convolution {
+  Conv2dOptions options;
+
+  Conv2d(int64_t in, int64_t out, Size2d kernel, Conv2dOptions geometry = {}, Conv2dWeights weights = {})
+      : Convolution({"Conv2d", in, out, {kernel.h, kernel.w}, geometry.groups, /*outer=*/out, /*inner=*/in}, weights),
+        options(geometry) {}
+  Tensor forward(const Tensor& x) const override { return conv2d(x, weight, bias, options); }
+};
+
+/// y [N, P, out] = convolution of x [N, L, in] with weight [out, R, in / groups]; files hold [out, in / groups, R].
+struct Conv1d : Convolution {
+  Conv1dOptions options;
+
+  Conv1d(int64_t in, int64_t out, int64_t kernel, Conv1dOptions geometry = {}, Conv2dWeights weights = {})
+      : Convolution({"Conv1d", in, out, {kernel}, geometry.groups, /*outer=*/out, /*inner=*/in}, weights),
+        options(geometry) {}
+  Tensor forward(const Tensor& x) const override { return conv1d(x, weight, bias, options); }
+};
+
+/// y [N, E, P, Q, out] = convolution of volumes x [N, D, H, W, in] with weight [out, T, R, S, in / groups]; files hold
+/// [out, in / groups, T, R, S].
+struct Conv3d : Convolution {
+  Conv3dOptions options;
+
+  Conv3d(int64_t in, int64_t out, Size3d kernel, Conv3dOptions geometry = {}, Conv2dWeights weights = {})
+      : Convolution({"Conv3d", in, out, {kernel.d, kernel.h, kernel.w}, geometry.groups, /*outer=*/out, /*inner=*/in},
+                    weights),
+        options(geometry) {}
+  Tensor forward(const Tensor& x) const override { return conv3d(x, weight, bias, options); }
+};
+
+/// y [N, P, Q, out] = transposed convolution of x [N, H, W, in] with weight [in, R, S, out / groups]; files hold
+/// [in, out / groups, R, S], as PyTorch does.
+struct ConvTranspose2d : Convolution {
+  ConvTranspose2dOptions options;
+
+  ConvTranspose2d(int64_t in, int64_t out, Size2d kernel, ConvTranspose2dOptions geometry = {},
+                  Conv2dWeights weights = {})
+      : Convolution({"ConvTranspose2d", in, out, {kernel.h, kernel.w}, geometry.groups, /*outer=*/in, /*inner=*/out},
+                    weights),
+        options(geometry) {}
+  Tensor forward(const Tensor& x) const override { return conv_transpose2d(x, weight, bias, options); }
+  int64_t flops(const Shape& x, const Shape& y) const override;
+};
+
+/// A convolution whose stride is its size: x [N, H, W, channels], H and W multiples of `patch`, to
+/// [N, H / patch * W / patch, width]. Its windows do not overlap, so it is one matrix product.
+struct PatchConv2d : Conv2d {
+  int64_t patch;
+
+  PatchConv2d(int64_t patch, int64_t channels, int64_t width);
+  Tensor forward(const Tensor& x) const override;
+  std::string kind() const override { return "Conv2d"; }
+};
+
+/// Images cut into squares of patch x patch pixels, each one a token (Dosovitskiy et al. 2020): x [N, H, W, channels]
+/// to [N, patches, width].
+struct PatchEmbed : Module {
+  PatchConv2d proj;
+
+  PatchEmbed(int64_t patch, int64_t channels, int64_t width) : proj(patch, channels, width) {}
+  Tensor forward(const Tensor& x) const override { return proj(x); }
+  void fields(Visitor& v) override { v("proj", proj); }
+};
+
+}  // namespace weft::nn
