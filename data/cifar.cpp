@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/cifar.h"
 
-#include "data/fixed_dataset.h"
+#include "data/dataset.h"
 #include "data/pickled_dict.h"
 #include "io/file_bytes.h"
 #include "kernels/error.h"

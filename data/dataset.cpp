@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/dataset.h"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+
 #include "core/nearest.h"
 #include "data/cifar.h"
 #include "data/hdf5_images.h"
 #include "data/idx.h"
 #include "data/image_folder.h"
 #include "data/packed_images.h"
+#include "data/parallel_for.h"
 #include "data/random_images.h"
 #include "data/shapes.h"
 #include "kernels/error.h"
@@ -54,6 +59,96 @@ SetPtr open_dataset(const std::string& text, Split split) {
     return known.open(place, split);
   }
   fail("data: unknown kind '", kind, "'.", suggestion(kind, names));
+}
+
+FixedDataset::FixedDataset(Contents contents) : contents_(std::move(contents)) {
+  const Contents& c = contents_;
+  const auto count = static_cast<int64_t>(c.labels.size());
+  WEFT_CHECK(count > 0, c.title, ": expected at least one image, got none");
+  WEFT_CHECK(static_cast<int64_t>(c.pixels.size()) == count * c.height * c.width * c.channels, c.title, ": expected ",
+             count, " images of ", c.height, "x", c.width, "x", c.channels, ", got ", c.pixels.size(), " bytes");
+  storage_ = {c.pixels.data(), c.labels.data(), count, c.height, c.width, c.channels};
+  const auto known = static_cast<int64_t>(c.classes.size());
+  for (int64_t i = 0; i < count; ++i)
+    WEFT_CHECK(c.labels[i] >= 0 && c.labels[i] < known, c.title, ": expected labels 0 to ", known - 1, ", got ",
+               c.labels[i], " in ", origin(i));
+}
+
+Image FixedDataset::get(int64_t index) const {
+  WEFT_CHECK(index >= 0 && index < size(), contents_.title, ": expected an index below ", size(), ", got ", index);
+  const uint8_t* first = storage_.image(index);
+  return {std::vector<uint8_t>(first, first + storage_.image_bytes()), storage_.height, storage_.width,
+          storage_.channels, storage_.labels[index]};
+}
+
+std::string FixedDataset::origin(int64_t index) const {
+  return contents_.origin ? contents_.origin(index) : str(contents_.title, " image ", index);
+}
+
+std::string FixedDataset::describe() const {
+  return str(contents_.title, ": ", size(), " images ", storage_.height, "x", storage_.width, "x", storage_.channels,
+             ", ", contents_.classes.size(), " classes");
+}
+
+namespace {
+
+/// Per channel: how often each byte occurs gives both sums exactly.
+using Histogram = std::array<std::array<int64_t, 256>, 4>;
+
+struct Moments {
+  std::array<double, 4> first{}, second{};
+};
+
+Moments moments(const uint8_t* pixels, int64_t count, int64_t channels) {
+  Histogram histogram{};
+  for (int64_t p = 0; p < count; ++p)
+    for (int64_t c = 0; c < channels; ++c) ++histogram[c][*pixels++];
+  Moments result;
+  for (int64_t c = 0; c < channels; ++c)
+    for (int byte = 0; byte < 256; ++byte) {
+      const double share = static_cast<double>(histogram[c][byte]) / static_cast<double>(count);
+      result.first[c] += share * byte / 255;
+      result.second[c] += share * byte * byte / (255.0 * 255.0);
+    }
+  return result;
+}
+
+ChannelStatistics compute(const Dataset& set, int threads) {
+  // Chunks of fixed size, summed in order: the result does not depend on the number of threads.
+  const Storage* storage = set.storage();
+  const int64_t used = storage ? set.size() : std::min(set.size(), kStatisticsImages);
+  const int64_t per_chunk = storage ? 512 : 1;
+  const int64_t chunks = (used + per_chunk - 1) / per_chunk;
+  std::vector<Moments> parts(static_cast<size_t>(chunks));
+  parallel_for(chunks, threads, [&](int64_t chunk) {
+    if (storage != nullptr) {
+      const int64_t first = chunk * per_chunk, count = std::min(per_chunk, used - first);
+      parts[chunk] = moments(storage->image(first), count * storage->height * storage->width, storage->channels);
+      for (double& value : parts[chunk].first) value *= static_cast<double>(count);
+      for (double& value : parts[chunk].second) value *= static_cast<double>(count);
+    } else {
+      const Image image = set.get(chunk * set.size() / used);
+      parts[chunk] = moments(image.pixels.data(), image.height * image.width, image.channels);
+    }
+  });
+  ChannelStatistics result;
+  for (int64_t c = 0; c < set.channels(); ++c) {
+    double first = 0, second = 0;
+    for (const Moments& part : parts) first += part.first[c], second += part.second[c];
+    const double mean = first / static_cast<double>(used);
+    const double variance = std::max(0.0, second / static_cast<double>(used) - mean * mean);
+    result.mean.push_back(mean);
+    result.std.push_back(variance < 1e-12 ? 1.0 : std::sqrt(variance));
+  }
+  return result;
+}
+
+}  // namespace
+
+const ChannelStatistics& channel_statistics(const Dataset& set, int threads) {
+  const std::lock_guard lock(set.statistics_mutex_);
+  if (!set.statistics_) set.statistics_ = compute(set, threads);
+  return *set.statistics_;
 }
 
 }  // namespace weft::data

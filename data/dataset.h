@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -65,5 +66,43 @@ class Dataset {
 ///   hdf5:FILE          images in an HDF5 file (JSC's layout)    packed:FILE      the same in Weft's own format
 /// Errors: an unknown kind (the text names the nearest), and all errors of the readers.
 std::shared_ptr<const Dataset> open_dataset(const std::string& text, Split split);
+
+/// A set held in memory, all images of one size.
+class FixedDataset : public Dataset {
+ public:
+  struct Contents {
+    std::string title;  ///< `cifar10 train`
+    std::vector<uint8_t> pixels;
+    std::vector<int64_t> labels;
+    int64_t height = 0;
+    int64_t width = 0;
+    int64_t channels = 0;
+    std::vector<std::string> classes;
+    /// Names the source of an image; `TITLE image N` where absent.
+    std::function<std::string(int64_t)> origin;
+  };
+
+  /// Errors: sizes that do not fit together, a label outside the classes (the text names its origin).
+  explicit FixedDataset(Contents contents);
+
+  int64_t size() const override { return storage_.count; }
+  const std::vector<std::string>& classes() const override { return contents_.classes; }
+  int64_t channels() const override { return contents_.channels; }
+  Image get(int64_t index) const override;
+  const Storage* storage() const override { return &storage_; }
+  std::string origin(int64_t index) const override;
+  std::string describe() const override;
+
+ private:
+  Contents contents_;
+  Storage storage_;
+};
+
+/// Mean and standard deviation of each channel over the set, every image with the same weight; the default
+/// normalisation of a set. One pass by several threads (0: one per core); at most kStatisticsImages images, evenly
+/// spaced, where the set is not in memory. Computed once per set and kept with it. A channel without any variation gets
+/// std 1. Errors: those of Dataset::get.
+inline constexpr int64_t kStatisticsImages = 4096;
+const ChannelStatistics& channel_statistics(const Dataset& set, int threads = 0);
 
 }  // namespace weft::data

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "data/hdf5_fields.h"
+#include "data/loader.h"
 
 namespace weft::data {
 
@@ -39,6 +40,18 @@ class FieldSeries {
   std::vector<std::unique_ptr<FieldFile>> files_;
   std::vector<int64_t> ends_;  ///< pairs in all files up to this one
   int64_t size_ = 0;
+};
+
+struct FieldBatch {
+  Tensor input;   ///< f32 [count, rows, columns, in_channels]
+  Tensor target;  ///< f32 [count, rows, columns, out_channels]
+  int64_t count = 0, epoch = 0, step = 0;
+};
+
+/// Batches of a FieldSeries, read straight into their memory.
+class FieldLoader : public BatchLoader<FieldBatch> {
+ public:
+  FieldLoader(const std::shared_ptr<const FieldSeries>& series, const Sampler& sampler, const LoaderOptions& options);
 };
 
 }  // namespace weft::data

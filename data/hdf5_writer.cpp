@@ -3,7 +3,6 @@
 #include <cerrno>
 
 #include "data/image_writer.h"
-#include "data/part_count.h"
 #include "io/atomic_file.h"
 #include "io/hdf5/hdf5_handle.h"
 #include "kernels/error.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "data/fixed_dataset.h"
+#include "data/dataset.h"
 #include "io/file_bytes.h"
 #include "kernels/error.h"
 

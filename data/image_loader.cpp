@@ -5,7 +5,7 @@
 
 #include "core/ops/image.h"
 #include "core/trace.h"
-#include "data/statistics.h"
+#include "data/dataset.h"
 #include "kernels/error.h"
 
 namespace weft::data {

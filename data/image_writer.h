@@ -24,9 +24,27 @@ class ImageWriter {
   virtual void commit() = 0;
 };
 
-/// Layout: packed_index.h.
+/// Layout: packed_images.h.
 std::unique_ptr<ImageWriter> packed_writer(const std::filesystem::path& path, std::vector<std::string> classes);
 /// Layout: hdf5_images.h. Errors: also more than 32768 classes; Weft was built without HDF5.
 std::unique_ptr<ImageWriter> hdf5_writer(const std::filesystem::path& path, std::vector<std::string> classes);
+
+/// What every ImageWriter holds its caller to.
+class PartCount {
+ public:
+  /// `what` opens the error texts. Errors: no class, a class without a name or named twice.
+  PartCount(std::string what, const std::vector<std::string>& classes);
+
+  void begin_part(const std::string& name, int64_t count);
+  void add(std::span<const uint8_t> bytes, int64_t label);
+  /// Errors: the part is not full.
+  void finish() const;
+
+ private:
+  std::string what_;
+  int64_t classes_;
+  std::vector<std::string> parts_;
+  int64_t wanted_ = 0, got_ = 0;
+};
 
 }  // namespace weft::data

@@ -6,10 +6,10 @@
 
 #include "data/dataset.h"
 #include "data/draw.h"
-#include "data/transforms/color_jitter.h"
+#include "data/transforms/color.h"
 #include "data/transforms/normalize.h"
 #include "data/transforms/random_erasing.h"
-#include "data/transforms/random_resized_crop.h"
+#include "data/transforms/resize.h"
 
 namespace weft::data {
 

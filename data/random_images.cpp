@@ -4,8 +4,8 @@
 #include <charconv>
 
 #include "core/printable.h"
+#include "data/dataset.h"
 #include "data/draw.h"
-#include "data/fixed_dataset.h"
 #include "kernels/error.h"
 
 namespace weft::data {

@@ -6,8 +6,8 @@
 #include <numbers>
 
 #include "data/cifar.h"
+#include "data/dataset.h"
 #include "data/draw.h"
-#include "data/fixed_dataset.h"
 #include "data/parallel_for.h"
 #include "io/file_bytes.h"
 #include "kernels/error.h"

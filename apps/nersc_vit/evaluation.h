@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "data/field_loader.h"
+#include "data/field_series.h"
 #include "dist/group/world.h"
 
 namespace weft::nersc_vit {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "apps/nersc_vit/options.h"
-#include "data/field_loader.h"
+#include "data/field_series.h"
 #include "dist/group/grid.h"
 
 namespace weft::nersc_vit {

@@ -9,7 +9,7 @@
 #include "apps/nersc_vit/forecast_vit.h"
 #include "apps/nersc_vit/options.h"
 #include "apps/nersc_vit/out_log.h"
-#include "data/field_loader.h"
+#include "data/field_series.h"
 #include "dist/group/world.h"
 #include "optim/loss_scaler.h"
 #include "optim/optimizers.h"

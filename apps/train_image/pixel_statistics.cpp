@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "apps/support/flags.h"
-#include "data/statistics.h"
+#include "data/dataset.h"
 #include "io/weights/weights_file.h"
 
 namespace weft::train_image {

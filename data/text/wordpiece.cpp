@@ -163,4 +163,15 @@ std::vector<std::string> make_vocabulary(const std::vector<std::string>& texts, 
   return tokens;
 }
 
+std::vector<std::string_view> characters_of(std::string_view word) {
+  std::vector<std::string_view> characters;
+  for (size_t begin = 0; begin < word.size();) {
+    size_t end = begin + 1;
+    while (end < word.size() && (static_cast<unsigned char>(word[end]) & 0xC0) == 0x80) ++end;  // the bytes that follow
+    characters.push_back(word.substr(begin, end - begin));
+    begin = end;
+  }
+  return characters;
+}
+
 }  // namespace weft::data

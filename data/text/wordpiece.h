@@ -54,4 +54,7 @@ class WordPiece {
 /// and as a continuation), then the most frequent words, `size` tokens at most. The same for the same texts.
 std::vector<std::string> make_vocabulary(const std::vector<std::string>& texts, int64_t size, bool lowercase = true);
 
+/// The characters (code points) of a word of split_words(), each as UTF-8.
+std::vector<std::string_view> characters_of(std::string_view word);
+
 }  // namespace weft::data

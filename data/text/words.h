@@ -17,7 +17,4 @@ std::vector<std::string> split_words(std::string_view text, bool lowercase);
 /// space. One after the other they are the whole text; an invalid byte is a mark. Errors: built without utf8proc.
 std::vector<std::string_view> split_pieces(std::string_view text);
 
-/// The characters (code points) of a word of split_words(), each as UTF-8.
-std::vector<std::string_view> characters_of(std::string_view word);
-
 }  // namespace weft::data

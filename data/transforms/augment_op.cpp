@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "data/transforms/affine.h"
-#include "data/transforms/blend.h"
+#include "data/transforms/color.h"
 #include "data/transforms/lookup.h"
 #include "kernels/error.h"
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// Two passes over bytes: rows become as wide as the result, then columns as high. GCC and Clang turn the vector types
+// below into the instructions of any machine.
 #include "data/transforms/resize.h"
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
-#include "data/transforms/taps.h"
 #include "kernels/error.h"
-
-// Two passes over bytes: rows become as wide as the result, then columns as high. GCC and Clang turn the vector types
-// below into the instructions of any machine.
 
 namespace weft::data {
 namespace {
@@ -171,6 +170,67 @@ Image resize_shortest_edge(const Image& image, int64_t edge, Filter filter) {
              image.width);
   const int64_t other = edge * longer / shorter;
   return image.height <= image.width ? resize(image, edge, other, filter) : resize(image, other, edge, filter);
+}
+
+namespace {
+
+double weight(Filter filter, double t) {
+  t = std::abs(t);
+  if (filter == Filter::bilinear) return t < 1 ? 1 - t : 0;
+  constexpr double a = -0.5;
+  if (t < 1) return ((a + 2) * t - (a + 3)) * t * t + 1;
+  if (t < 2) return (((t - 5) * t + 8) * t - 4) * a;
+  return 0;
+}
+
+}  // namespace
+
+Taps make_taps(int64_t in, int64_t out, Filter filter) {
+  const double scale = static_cast<double>(in) / static_cast<double>(out);
+  const double stretch = std::max(scale, 1.0);
+  const double reach = (filter == Filter::bilinear ? 1.0 : 2.0) * stretch;
+  Taps taps;
+  taps.spans.reserve(static_cast<size_t>(out));
+  std::vector<double> weights;
+  for (int64_t o = 0; o < out; ++o) {
+    const double centre = (static_cast<double>(o) + 0.5) * scale;
+    const int64_t first = std::max<int64_t>(0, static_cast<int64_t>(centre - reach + 0.5));
+    const int64_t end = std::min(in, static_cast<int64_t>(centre + reach + 0.5));
+    weights.clear();
+    double sum = 0;
+    for (int64_t i = first; i < end; ++i) {
+      weights.push_back(weight(filter, (static_cast<double>(i) - centre + 0.5) / stretch));
+      sum += weights.back();
+    }
+    taps.spans.push_back({first, end - first, static_cast<int64_t>(taps.weights.size())});
+    for (const double w : weights) taps.weights.push_back(static_cast<int32_t>(std::lround(w / sum * (1 << kTapBits))));
+  }
+  return taps;
+}
+
+Window random_window(int64_t height, int64_t width, const RandomResizedCropOptions& o, Draw& draw) {
+  WEFT_CHECK(o.least_area > 0 && o.least_area <= o.most_area && o.least_ratio > 0 && o.least_ratio <= o.most_ratio,
+             "random_resized_crop: expected 0 < least <= most, got areas ", o.least_area, " to ", o.most_area,
+             " and ratios ", o.least_ratio, " to ", o.most_ratio);
+  const auto area = static_cast<double>(height * width);
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double wanted = area * draw.uniform(o.least_area, o.most_area);
+    const double ratio = std::exp(draw.uniform(std::log(o.least_ratio), std::log(o.most_ratio)));
+    const auto w = static_cast<int64_t>(std::nearbyint(std::sqrt(wanted * ratio)));
+    const auto h = static_cast<int64_t>(std::nearbyint(std::sqrt(wanted / ratio)));
+    if (w > 0 && w <= width && h > 0 && h <= height)
+      return {draw.below(height - h + 1), draw.below(width - w + 1), h, w};
+  }
+  const double ratio = static_cast<double>(width) / static_cast<double>(height);
+  int64_t h = height, w = width;
+  if (ratio < o.least_ratio) h = static_cast<int64_t>(std::nearbyint(static_cast<double>(width) / o.least_ratio));
+  if (ratio > o.most_ratio) w = static_cast<int64_t>(std::nearbyint(static_cast<double>(height) * o.most_ratio));
+  return {(height - h) / 2, (width - w) / 2, h, w};
+}
+
+Image random_resized_crop(const Image& image, const RandomResizedCropOptions& options, Draw& draw) {
+  const Window window = random_window(image.height, image.width, options, draw);
+  return resize(image, window, options.height, options.width, options.filter);
 }
 
 }  // namespace weft::data

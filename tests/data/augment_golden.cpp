@@ -8,7 +8,7 @@
 
 #include "data/transforms/augment_op.h"
 #include "data/transforms/auto_augment.h"
-#include "data/transforms/hue.h"
+#include "data/transforms/color.h"
 #include "io/safetensors.h"
 #include "tests/data/fixture.h"
 

@@ -2,7 +2,7 @@
 // HDF5 fields: files, years as pairs of times, batches.
 #include <fstream>
 
-#include "data/field_loader.h"
+#include "data/field_series.h"
 #include "kernels/transfer.h"
 #include "tests/data/fixture.h"
 #include "tests/support/devices.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/transforms/hue.h"
+#include "data/transforms/color.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,9 +4,8 @@
 #include <atomic>
 #include <set>
 
-#include "data/fixed_dataset.h"
+#include "data/dataset.h"
 #include "data/random_images.h"
-#include "data/statistics.h"
 #include "data/transforms/crop.h"
 #include "kernels/transfer.h"
 #include "tests/data/fixture.h"

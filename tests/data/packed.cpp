@@ -7,7 +7,6 @@
 
 #include "data/image_writer.h"
 #include "data/packed_images.h"
-#include "data/packed_index.h"
 #include "io/crc32c.h"
 #include "tests/data/fixture.h"
 

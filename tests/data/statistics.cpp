@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/statistics.h"
+#include "data/dataset.h"
 
 #include <cmath>
 
 #include "data/cifar.h"
-#include "data/fixed_dataset.h"
 #include "data/image_folder.h"
 #include "tests/data/fixture.h"
 

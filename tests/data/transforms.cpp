@@ -6,12 +6,10 @@
 #include <set>
 
 #include "data/pipeline.h"
-#include "data/transforms/color_jitter.h"
+#include "data/transforms/color.h"
 #include "data/transforms/crop.h"
 #include "data/transforms/normalize.h"
-#include "data/transforms/random_resized_crop.h"
 #include "data/transforms/resize.h"
-#include "data/transforms/taps.h"
 #include "tests/data/fixture.h"
 
 namespace weft::data::testing {

@@ -4,7 +4,6 @@
 
 #include <cstring>
 
-#include "data/packed_index.h"
 #include "io/crc32c.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "data/draw.h"
 #include "data/image.h"
 
 namespace weft::data {
@@ -30,5 +31,26 @@ Image saturation(Image image, double factor);
 /// Blended with a smoothed version, (sum of 3x3 + 4 centre) / 13, whose border stays as it is (Pillow's SMOOTH): 0
 /// smooths, 1 keeps, 2 sharpens. Errors: a factor below 0.
 Image sharpness(Image image, double factor);
+
+/// Hue turned by `shift` of a full turn, -0.5 … 0.5, with hue, saturation and value in bytes between (Smith, SIGGRAPH
+/// 1978), as Pillow's HSV mode: it reproduces its values. Images with fewer than three channels stay as they are.
+/// Errors: a shift outside -0.5 … 0.5.
+Image hue(Image image, double shift);
+
+/// How far each property may move: brightness, contrast and saturation are multiplied by a factor in [max(0, 1 - x),
+/// 1 + x], hue is turned by -x … x of a full turn.
+struct ColorJitterOptions {
+  double brightness = 0;
+  double contrast = 0;
+  double saturation = 0;
+  double hue = 0;
+};
+
+/// Changes of brightness, contrast, saturation and hue in random order, as torchvision's ColorJitter. Images with
+/// fewer than three channels keep their saturation and hue. Errors: a negative option, a hue above 0.5.
+Image color_jitter(Image image, const ColorJitterOptions& options, Draw& draw);
+
+/// Errors: see color_jitter.
+void check(const ColorJitterOptions& options);
 
 }  // namespace weft::data

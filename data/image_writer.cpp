@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/part_count.h"
+#include "data/image_writer.h"
 
 #include <algorithm>
 #include <limits>
@@ -14,7 +14,7 @@ PartCount::PartCount(std::string what, const std::vector<std::string>& classes)
   std::vector<std::string> names = classes;
   std::sort(names.begin(), names.end());
   WEFT_CHECK(!names.front().empty(), what_, ": expected classes with names, got ''");
-  constexpr size_t kLongest = 4096;  // packed_index.cpp reads no longer names
+  constexpr size_t kLongest = 4096;  // packed_images.cpp reads no longer names
   for (const std::string& name : names)
     WEFT_CHECK(name.size() <= kLongest, what_, ": expected names of at most ", kLongest, " bytes, got one of ",
                name.size());
