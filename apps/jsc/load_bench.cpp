@@ -4,11 +4,9 @@
 #include <iostream>
 #include <thread>
 
-#include "apps/jsc/arguments.h"
-#include "apps/jsc/elapsed.h"
+#include "apps/jsc/course.h"
 #include "apps/jsc/encoded_part.h"
 #include "apps/jsc/load_measure.h"
-#include "apps/jsc/slurm_start.h"
 #include "apps/support/flags.h"
 #include "data/image_loader.h"
 #include "data/transforms/resize.h"

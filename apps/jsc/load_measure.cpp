@@ -8,7 +8,7 @@
 #include <atomic>
 #include <tuple>
 
-#include "apps/jsc/elapsed.h"
+#include "apps/jsc/course.h"
 #include "apps/jsc/raw_jpeg.h"
 #include "data/parallel_for.h"
 #include "io/file_reader.h"

@@ -4,8 +4,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "apps/jsc/arguments.h"
-#include "apps/jsc/elapsed.h"
+#include "apps/jsc/course.h"
 #include "apps/jsc/encoded_part.h"
 #include "apps/support/flags.h"
 #include "data/image_writer.h"

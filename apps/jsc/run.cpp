@@ -3,8 +3,7 @@
 
 #include <iostream>
 
-#include "apps/jsc/elapsed.h"
-#include "apps/jsc/slurm_start.h"
+#include "apps/jsc/course.h"
 #include "apps/jsc/trainer.h"
 #include "core/choose_device.h"
 #include "train/exit.h"

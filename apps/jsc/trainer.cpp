@@ -3,8 +3,7 @@
 
 #include <cstdio>
 
-#include "apps/jsc/lightning_checkpoint.h"
-#include "apps/jsc/log_folder.h"
+#include "apps/jsc/lightning.h"
 #include "core/autograd.h"
 #include "core/ops/cross_entropy.h"
 #include "core/random.h"

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <filesystem>
 #include <functional>
+#include <string>
 
 #include "apps/linear_probe/images.h"
+#include "dist/group/world.h"
+#include "nn/module.h"
 
 namespace weft::linear_probe {
 
@@ -16,5 +20,23 @@ struct Features {
 /// the shares together. All ranks call it.
 Features compute_features(const Images& images, data::Split split, const dist::World& ranks,
                           const std::function<Tensor(const Tensor&)>& backbone);
+
+/// Both parts of a set as a frozen backbone sees them.
+struct FeatureSets {
+  Features training, validation;
+};
+
+/// What features depend on, one line each: the backbone's weights (names, shapes, checksums), both parts of the set
+/// (images and labels), what happens to images on the way, the precision. Equal texts mean equal features, up to
+/// the order of sums on another device or for another batch size.
+std::string features_fingerprint(nn::Module& backbone, const Images& images, const std::string& model,
+                                 const std::string& precision);
+
+/// Features in a file (io/checkpoint.h), so that the next run needs no backbone: read when the file was made from the
+/// same fingerprint, else computed by `compute` and written, whole or not at all. Rank 0 reads and writes for all
+/// ranks, at any number of them. Says on stdout what it did. All ranks call it. Errors: the file is no file of features
+/// (it is left alone), it is damaged, its folder cannot be written.
+FeatureSets features_of_file(const std::filesystem::path& path, const std::string& fingerprint,
+                             const dist::World& ranks, const std::function<FeatureSets()>& compute);
 
 }  // namespace weft::linear_probe

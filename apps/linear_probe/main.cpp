@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <iostream>
 
-#include "apps/linear_probe/evaluation.h"
-#include "apps/linear_probe/feature_file.h"
+#include "apps/linear_probe/features.h"
+#include "apps/linear_probe/logreg.h"
 #include "apps/linear_probe/memory.h"
 #include "apps/linear_probe/phase.h"
 #include "apps/linear_probe/probe.h"

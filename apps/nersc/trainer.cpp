@@ -8,6 +8,7 @@
 #include "apps/nersc/checkpoint.h"
 #include "apps/support/python_text.h"
 #include "core/autograd.h"
+#include "core/choose_device.h"
 #include "core/ops/binary.h"
 #include "core/ops/losses.h"
 #include "core/ops/reduce.h"
@@ -16,6 +17,7 @@
 #include "io/checkpoint.h"
 #include "nn/summary.h"
 #include "optim/optimizers.h"
+#include "train/exit.h"
 #include "train/resume.h"
 #include "train/stopwatch.h"
 
@@ -251,6 +253,26 @@ std::string Trainer::describe() const {
              loader().steps_per_epoch(), " steps of ", batch_size(), " samples on each of ", ranks_.size(),
              ranks_.size() == 1 ? " rank" : " ranks", " an epoch\nwith    ", c.optimizer, ", lr ", c.lr, ", schedule ",
              c.scheduler, "\nrun     ", folder_.string(), ": ", left, '\n');
+}
+
+int train(int argc, char** argv, bool several) {
+  return train::guarded_main(several ? "train_multi_gpu" : "train_single_gpu", [&] {
+    Options options;
+    if (!parse_options(argc, argv, several, options)) return train::kExitOk;
+    const Config config = read_config(options);
+    // One GPU means alone, also in an allocation of several tasks.
+    const dist::World ranks = dist::init({.alone = !several, .backend = options.backend, .device = options.device});
+    if (several)
+      std::cout << str("running on rank ", ranks.rank(), " with world size ", ranks.size(), "\n") << std::flush;
+    Trainer trainer(options, config, ranks);
+    if (options.dry_run) {
+      if (ranks.is_first())
+        std::cout << trainer.describe() << "device  " << weft::describe(ranks.device())
+                  << "\ndry run: would train this; nothing is written\n";
+      return train::kExitOk;
+    }
+    return train::exit_code(trainer.run());
+  });
 }
 
 }  // namespace weft::nersc

@@ -80,4 +80,7 @@ class Trainer final : public train::LoaderTask {
   FieldBatch shown_;                       // the last batch of the validation: y, and in x what the model makes of it
 };
 
+/// The body of train_single_gpu, and of train_multi_gpu (`several`). Returns the exit code.
+int train(int argc, char** argv, bool several);
+
 }  // namespace weft::nersc

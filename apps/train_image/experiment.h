@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "apps/train_image/options.h"
-#include "apps/train_image/pixel_statistics.h"
+#include "data/dataset.h"
 #include "data/image_loader.h"
 #include "dist/group/world.h"
 #include "nn/module.h"
@@ -12,6 +15,20 @@
 #include "train/strategy.h"
 
 namespace weft::train_image {
+
+/// What pixels are normalised by, per channel; white is 1.
+struct PixelStatistics {
+  std::vector<float> mean, std;
+  std::string origin;  ///< `the training part`, …
+
+  /// As texts of a checkpoint and metadata of what --export writes: `pixel_mean`, `pixel_std`.
+  std::map<std::string, std::string> texts() const;
+};
+
+/// --mean and --std where they are given. Else of the training part; with --eval-only first what the file of --weights
+/// says (texts()), and where there is neither, of the validation part. `train` may be null, `val` not. Errors:
+/// UsageError for another count of channels or a deviation that is not positive.
+PixelStatistics pixel_statistics(const Options& options, const data::Dataset* train, const data::Dataset& val);
 
 /// What the options stand for: sets, loaders, the model on its device. `auto` values are resolved in `options`.
 struct Experiment {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "apps/train_image/evaluation.h"
+#include "apps/train_image/trainer.h"
 #include "train/engine.h"
 #include "train/metrics.h"
 #include "train/run_folder.h"

@@ -1,16 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "apps/vista/options.h"
 #include "nn/linear.h"
 #include "optim/optimizers.h"
 #include "train/loader_task.h"
 #include "train/scalar_log.h"
 
 namespace weft::vista {
+
+/// The arguments and flags of single_gpu and multinode; see options.cpp for what `--help` says about them.
+struct Options {
+  int64_t total_epochs = 0;
+  int64_t save_every = 0;
+  int64_t batch_size = 32;
+  double lr = 1e-3;
+  std::string loss = "mse";
+  int64_t seed = 0;
+  std::string device = "auto";
+  std::string backend = "auto";  ///< of multinode
+  std::string log_dir;           ///< '': no metrics are kept
+  bool dry_run = false;
+};
+
+/// Reads the command line and --config. `multinode`: flags that only several ranks need. False: --help was printed.
+/// Errors: UsageError, see support::Flags.
+bool parse_options(const std::string& program, int argc, char** argv, Options& options);
 
 /// 2048 pairs of x [20] and y [1], uniform in [0, 1), the same for one seed on every rank; they lie on the device. Each
 /// rank takes its share of an epoch.

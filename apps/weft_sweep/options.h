@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/weft_sweep/space.h"
+#include "apps/weft_sweep/sweep_file.h"
 
 namespace weft::weft_sweep {
 

@@ -1,15 +1,149 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/weft_sweep/sweep_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cctype>
+#include <cmath>
 #include <optional>
+#include <set>
+#include <sstream>
 
 #include "apps/support/flags.h"
 #include "apps/support/yaml_tree.h"
 #include "core/nearest.h"
 #include "core/printable.h"
+#include "data/draw.h"
+#include "io/crc32c.h"
 
 namespace weft::weft_sweep {
+namespace {
+
+constexpr size_t kMostPoints = 100'000, kLongestName = 100;
+constexpr int kMostTries = 1000;  // to draw a new point
+
+template <class... Parts>
+[[noreturn]] void usage(const Parts&... parts) {
+  throw train::UsageError(printable(str(parts...)));
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> out;
+  std::istringstream in(text);
+  for (std::string item; std::getline(in, item, separator);) out.push_back(item);
+  if (text.empty() || text.back() == separator) out.emplace_back();
+  return out;
+}
+
+std::string draw_value(const Parameter& parameter, data::Draw& draw) {
+  if (parameter.kind == Parameter::Kind::values)
+    return parameter.values[static_cast<size_t>(draw.below(static_cast<int64_t>(parameter.values.size())))];
+  if (parameter.kind == Parameter::Kind::whole) {
+    const auto low = static_cast<int64_t>(parameter.low), high = static_cast<int64_t>(parameter.high);
+    return fmt::format("{}", low + draw.below(high - low + 1));
+  }
+  const bool is_log = parameter.kind == Parameter::Kind::log_uniform;
+  const double value = is_log ? std::exp(draw.uniform(std::log(parameter.low), std::log(parameter.high)))
+                              : draw.uniform(parameter.low, parameter.high);
+  return fmt::format("{:.4g}", std::clamp(value, parameter.low, parameter.high));  // four digits are enough
+}
+
+}  // namespace
+
+Parameter parse_parameter(const std::string& text) {
+  const size_t sign = text.find('=');
+  if (sign == 0 || sign == std::string::npos || sign + 1 == text.size())
+    usage("expected NAME=VALUE,VALUE,… or NAME=LOW..HIGH, got '", text, "'");
+  Parameter parameter{.name = text.substr(0, sign)};
+  std::string values = text.substr(sign + 1);
+  const size_t dots = values.find("..");
+  if (dots == std::string::npos) {
+    parameter.values = split(values, ',');
+  } else {
+    parameter.kind = Parameter::Kind::uniform;
+    for (const auto& [prefix, kind] :
+         {std::pair("log:", Parameter::Kind::log_uniform), std::pair("int:", Parameter::Kind::whole)})
+      if (values.starts_with(prefix)) {
+        parameter.kind = kind;
+        values = values.substr(4);
+      }
+    const size_t at = values.find("..");
+    parameter.low = support::parse_number(parameter.name, values.substr(0, at));
+    parameter.high = support::parse_number(parameter.name, values.substr(at + 2));
+  }
+  check_parameter(parameter, parameter.name);
+  return parameter;
+}
+
+void check_parameter(const Parameter& parameter, const std::string& where) {
+  using Kind = Parameter::Kind;
+  if (parameter.kind == Kind::values) {
+    if (parameter.values.empty()) usage(where, ": expected at least one value");
+    std::set<std::string> seen;
+    for (const std::string& value : parameter.values) {
+      if (value.empty()) usage(where, ": expected values between commas, got an empty one");
+      if (!seen.insert(value).second) usage(where, ": expected each value once, got '", value, "' twice");
+    }
+    return;
+  }
+  const std::string range = fmt::format("{}..{}", parameter.low, parameter.high);
+  if (!(parameter.low < parameter.high)) usage(where, ": expected LOW..HIGH with LOW below HIGH, got ", range);
+  if (parameter.kind == Kind::log_uniform && parameter.low <= 0)
+    usage(where, ": expected a range above 0 for a log scale, got ", range);
+  if (parameter.kind == Kind::whole &&
+      (parameter.low != std::floor(parameter.low) || parameter.high != std::floor(parameter.high) ||
+       std::max(-parameter.low, parameter.high) > 1e9))
+    usage(where, ": expected whole numbers of at most 1e9, got ", range);
+}
+
+std::string name_of(const Point& point) {
+  std::string whole, name;
+  for (const auto& [key, value] : point) whole += (whole.empty() ? "" : ",") + key + '=' + value;
+  for (const char c : whole) {
+    const bool plain =
+        std::isalnum(static_cast<unsigned char>(c)) || std::string_view("=,._+-").find(c) != std::string_view::npos;
+    name += plain ? c : '_';
+  }
+  name = name.substr(0, kLongestName);
+  if (name.find_first_not_of("-.", 0) != 0) name[0] = '_';  // no hidden folder, no flag
+  return name == whole ? name : name + fmt::format("~{:08x}", crc32c(whole.data(), whole.size()));
+}
+
+std::vector<Point> grid(const std::vector<Parameter>& parameters) {
+  size_t count = 1;
+  for (const Parameter& parameter : parameters) {
+    if (parameter.kind != Parameter::Kind::values)
+      usage(parameter.name, ": expected a list of values for a grid, got a range. A random search takes ranges");
+    count *= parameter.values.size();
+    if (count > kMostPoints) usage("expected a grid of at most ", kMostPoints, " points, got more");
+  }
+  std::vector<Point> out(count);
+  for (size_t i = 0; i < count; ++i) {
+    size_t rest = i;
+    for (size_t p = parameters.size(); p-- > 0;) {
+      const std::vector<std::string>& values = parameters[p].values;
+      out[i].insert(out[i].begin(), {parameters[p].name, values[rest % values.size()]});
+      rest /= values.size();
+    }
+  }
+  return out;
+}
+
+std::vector<Point> random_points(const std::vector<Parameter>& parameters, int64_t count, uint64_t seed) {
+  std::vector<Point> out;
+  std::set<Point> seen;
+  data::Draw draw(seed, 0x5EE9);
+  for (int tries = 0; static_cast<int64_t>(out.size()) < count && tries < kMostTries; ++tries) {
+    Point point;
+    for (const Parameter& parameter : parameters) point.emplace_back(parameter.name, draw_value(parameter, draw));
+    if (!seen.insert(point).second) continue;
+    out.push_back(std::move(point));
+    tries = 0;
+  }
+  return out;
+}
+
 namespace {
 
 using support::YamlNode;

@@ -2,12 +2,40 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "apps/weft_sweep/space.h"
-
 namespace weft::weft_sweep {
+
+/// The values of one flag.
+struct Parameter {
+  enum class Kind { values, uniform, log_uniform, whole };  ///< whole: integers with equal probability
+  std::string name;
+  Kind kind = Kind::values;
+  std::vector<std::string> values = {};  ///< strings, as the program gets them
+  double low = 0, high = 0;              ///< of the other kinds, both included
+};
+
+/// `lr=1e-5,5e-5`, `dropout=0..0.5`, `lr=log:1e-5..1e-1`, `depth=int:2..8`. Errors: UsageError.
+Parameter parse_parameter(const std::string& text);
+/// Errors: an empty range, a range that a log scale cannot have, the same value twice. `where` begins the message.
+void check_parameter(const Parameter& parameter, const std::string& where);
+
+/// A value for each flag, in the order of the parameters.
+using Point = std::vector<std::pair<std::string, std::string>>;
+
+/// `lr=1e-5,batch_size=16`: a point's name in lists, and its folder. Characters that are unsafe in a path become
+/// `_`, long names are cut, and both get a unique number at the end.
+std::string name_of(const Point& point);
+
+/// All combinations; the last parameter changes fastest. Errors: a parameter without a list, more than 100,000 points.
+std::vector<Point> grid(const std::vector<Parameter>& parameters);
+
+/// `count` different points (fewer if there are no more): point i is a function of the seed and of the points before
+/// it, so a longer search begins with the points of a shorter one.
+std::vector<Point> random_points(const std::vector<Parameter>& parameters, int64_t count, uint64_t seed);
 
 /// A sweep in the format of wandb:
 ///   method: random            # or grid

@@ -6,11 +6,133 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
-#include "apps/weft_watch/svg_chart.h"
+#include "apps/weft_watch/axis.h"
+#include "apps/weft_watch/terminal_chart.h"
+#include "core/printable.h"
 #include "kernels/error.h"
 
 namespace weft::weft_watch {
+namespace {
+
+// In the units of the view box.
+constexpr double kWidth = 460, kHeight = 260, kLeft = 58, kRight = 12, kTop = 10, kBottom = 40;
+constexpr int kColumns = 390;      // of the plot; thinning keeps the extremes of each
+constexpr size_t kMostDots = 120;  // points that get a dot with their numbers; a longer curve is a line alone
+
+struct Frame {
+  Axis x, y;
+  double left(double value) const { return kLeft + x.share(value) * (kWidth - kLeft - kRight); }
+  double top(double value) const { return kHeight - kBottom - y.share(value) * (kHeight - kTop - kBottom); }
+};
+
+bool is_drawn(const Point& p, bool log) { return !p.is_gap() && (!log || p.y > 0); }
+
+/// The line through the points, broken at gaps. A point between two gaps is a line of no length, which round caps show.
+std::string path_of(const std::vector<Point>& points, const Frame& frame, bool log) {
+  std::string out;
+  bool pen_down = false, alone = false;
+  const auto end = [&] {
+    if (alone) out += "h0";
+  };
+  for (const Point& p : points) {
+    if (!is_drawn(p, log)) {
+      end();
+      pen_down = alone = false;
+      continue;
+    }
+    out += fmt::format("{}{:.1f} {:.1f}", pen_down ? 'L' : 'M', frame.left(p.x), frame.top(p.y));
+    alone = !pen_down;
+    pen_down = true;
+  }
+  end();
+  return out;
+}
+
+std::string grid(const Frame& frame, const std::string& x_name) {
+  std::string out;
+  const double right = kWidth - kRight, bottom = kHeight - kBottom;
+  for (const Axis::Tick& tick : frame.y.ticks()) {
+    const double y = frame.top(tick.value);
+    out += fmt::format("<path class=grid d=\"M{} {:.1f}H{}\"/>", kLeft, y, right);
+    out +=
+        fmt::format("<text class=tick x=\"{}\" y=\"{:.1f}\" text-anchor=end>{}</text>\n", kLeft - 6, y + 4, tick.text);
+  }
+  for (const Axis::Tick& tick : frame.x.ticks()) {
+    const double x = frame.left(tick.value);
+    out += fmt::format("<path class=grid d=\"M{:.1f} {}V{}\"/>", x, kTop, bottom);
+    out +=
+        fmt::format("<text class=tick x=\"{:.1f}\" y=\"{}\" text-anchor=middle>{}</text>\n", x, bottom + 16, tick.text);
+  }
+  return out +
+         fmt::format("<text class=tick x=\"{}\" y=\"{}\" text-anchor=end>{}</text>\n", right, kHeight - 4, x_name);
+}
+
+/// A dot with a tooltip at each point.
+std::string dots(const Trace& trace, const std::string& run, const Frame& frame, const std::string& x_name, bool log) {
+  std::string out;
+  if (trace.raw.size() > kMostDots) return out;
+  for (const Point& p : trace.shown())
+    if (is_drawn(p, log))
+      out += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2\"><title>{}: {} at {} {}</title></circle>\n",
+                         frame.left(p.x), frame.top(p.y), run, number_text(p.y), x_name, number_text(p.x));
+  return out;
+}
+
+}  // namespace
+
+std::string html_text(const std::string& text) {
+  std::string out;
+  // JSON's writer replaces what is not UTF-8; printable() shows control characters.
+  const std::string safe = nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  for (const char c : printable(nlohmann::json::parse(safe).get<std::string>())) switch (c) {
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '&':
+        out += "&amp;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += c;
+    }
+  return out;
+}
+
+std::string svg_chart(const Chart& chart, const std::vector<Run>& runs, const std::string& x, bool log) {
+  Extent e = extent_of(chart, log);
+  if (!e.drawable) return "";
+  for (const Trace& trace : chart.traces)  // the pale raw curves must fit, too
+    if (!trace.smooth.empty())
+      for (const Point& p : trace.raw)
+        if (is_drawn(p, log)) e.y_low = std::min(e.y_low, p.y), e.y_high = std::max(e.y_high, p.y);
+  const Frame frame{Axis(e.x_low, e.x_high, x == "time" ? Axis::Scale::clock : Axis::Scale::linear, 6),
+                    Axis(e.y_low, e.y_high, log ? Axis::Scale::log : Axis::Scale::linear, 5)};
+  std::string out = fmt::format("<svg class={} viewBox=\"0 0 {} {}\" role=img aria-label=\"{}\">\n",
+                                log ? "log" : "linear", kWidth, kHeight, html_text(chart.name));
+  out += grid(frame, x);
+  for (const Trace& trace : chart.traces) {
+    const auto line = [&](const std::vector<Point>& points, const char* kind) {
+      const std::string path = path_of(thinned(points, e.x_low, e.x_high, kColumns), frame, log);
+      if (!path.empty()) out += fmt::format("<path class=\"{}\" d=\"{}\"/>\n", kind, path);
+    };
+    out += fmt::format("<g class=run{}>\n", trace.run);
+    line(trace.raw, trace.smooth.empty() ? "line" : "raw");
+    if (!trace.smooth.empty()) line(trace.smooth, "line");
+    out += dots(trace, html_text(runs[trace.run].name), frame, x, log) + "</g>\n";
+  }
+  return out + "</svg>\n";
+}
+
 namespace {
 
 // The same ten hues on white and on black, distinct and dark or light enough to read.

@@ -7,7 +7,6 @@
 #include "apps/weft_watch/comparison.h"
 #include "apps/weft_watch/html_page.h"
 #include "apps/weft_watch/summary_table.h"
-#include "apps/weft_watch/terminal.h"
 #include "apps/weft_watch/terminal_chart.h"
 #include "core/printable.h"
 #include "io/atomic_file.h"

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/weft_watch/canvas.h"
 #include "apps/weft_watch/comparison.h"
+#include "apps/weft_watch/terminal_chart.h"
 
 namespace weft::weft_watch {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/support/curve.h"
+#include "apps/support/run_reader.h"
 
 namespace weft::weft_watch {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/support/curve.h"
+#include "apps/support/run_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/weft_sweep/space.h"
+#include "apps/weft_sweep/sweep_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <regex>
 
-#include "apps/weft_watch/svg_chart.h"
+#include "apps/weft_watch/html_page.h"
 #include "tests/support/shell.h"
 #include "tests/support/temporary_folder.h"
 #include "train/scalar_log.h"

@@ -1,9 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/jsc/lightning_checkpoint.h"
+#include "apps/jsc/lightning.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 
+#include "io/atomic_file.h"
+#include "kernels/error.h"
+#include "train/scalar_log.h"
+#include "train/yaml_text.h"
+
 namespace weft::jsc {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::string_view kPrefix = "version_";
+
+int next_version(const fs::path& root) {
+  int next = 0;
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root, none)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kPrefix)) continue;
+    int version = -1;
+    const char* const end = name.data() + name.size();
+    if (std::from_chars(name.data() + kPrefix.size(), end, version).ptr == end) next = std::max(next, version + 1);
+  }
+  return next;
+}
+
+}  // namespace
+
+fs::path make_version_folder(const fs::path& root) {
+  std::error_code problem;
+  fs::create_directories(root, problem);
+  WEFT_CHECK(fs::is_directory(root), "log: expected to create the folder ", root.string(), ", got '", problem.message(),
+             "'");
+  for (;;) {
+    const fs::path folder = root / str(kPrefix, next_version(root));
+    if (fs::create_directory(folder, problem)) return folder;
+    WEFT_CHECK(!problem, "log: expected to create the folder ", folder.string(), ", got '", problem.message(), "'");
+  }
+}
+
+void write_hparams(const fs::path& folder, const train::HyperParameters& values) {
+  std::string text;
+  for (const auto& [name, value] : values) text += train::yaml_key(name) + ": " + train::yaml_value(value) + "\n";
+  write_atomically(folder / "hparams.yaml", text, "log");
+}
+
 namespace {
 
 // Readers of Lightning look here for what they must convert.
