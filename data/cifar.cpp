@@ -3,7 +3,7 @@
 
 #include "data/dataset.h"
 #include "data/pickled_dict.h"
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "kernels/error.h"
 
 namespace weft::data {

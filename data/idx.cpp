@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "data/dataset.h"
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "kernels/error.h"
 
 namespace weft::data {

@@ -9,7 +9,7 @@
 #include "data/dataset.h"
 #include "data/draw.h"
 #include "data/parallel_for.h"
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "kernels/error.h"
 
 namespace weft::data {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "io/descriptor.h"
+#include "io/file_reader.h"
 
 namespace weft {
 

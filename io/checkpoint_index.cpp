@@ -8,7 +8,6 @@
 #include <unordered_map>
 
 #include "io/crc32c.h"
-#include "io/file_bytes.h"
 #include "io/file_reader.h"
 #include "io/seal.h"
 #include "io/stored_dtype.h"

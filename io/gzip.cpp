@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "kernels/error.h"
 
 namespace weft {

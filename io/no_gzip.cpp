@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "kernels/error.h"
 
 namespace weft {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/printable.h"
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 
 namespace weft {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "io/crc32c.h"
-#include "io/descriptor.h"
+#include "io/file_reader.h"
 
 namespace weft {
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace weft::train {
@@ -31,5 +32,11 @@ Canvas grid(const std::vector<Canvas>& canvases, int columns, int gap = 2, int z
 std::string encode_png(const Canvas& canvas);
 /// Whether encode_png can work (Weft was built with libspng).
 bool have_png();
+
+/// Draws capitals, digits and a few signs, 3 x 5 pixels each times `zoom`; small letters become capitals, anything else
+/// a blank. (x, y) is the upper left corner.
+void draw_text(Canvas& canvas, int x, int y, std::string_view text, int zoom, Canvas::Color color);
+int text_width(std::string_view text, int zoom);
+int text_height(int zoom);
 
 }  // namespace weft::train

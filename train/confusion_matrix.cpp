@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "kernels/error.h"
-#include "train/pixel_font.h"
+#include "train/canvas.h"
 
 namespace weft::train {
 namespace {

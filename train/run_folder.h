@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,9 +14,52 @@
 
 #include "dist/group/world.h"
 #include "io/checkpoint.h"
-#include "train/run_lock.h"
 
 namespace weft::train {
+
+/// How long a run waits for another one to leave its folder: 10 s, for an earlier attempt of its own may be just
+/// ending. 120 s in an attempt that is not the first one (SLURM_RESTART_COUNT, TORCHELASTIC_RESTART_COUNT): of a
+/// machine that broke down, network file systems keep the locks until its lease is over (Linux's NFS server: 90 s).
+std::chrono::milliseconds run_lock_patience();
+
+/// Locks the whole file against every other open file description, without waiting (fcntl, F_OFD_SETLK; byte ranges,
+/// unlike flock, hold between the machines of all file systems that lock at all). 0, or the error number.
+int lock_whole_file(int fd);
+
+/// One line on stderr in the life of a process, whatever comes later.
+void warn_of_locks_once(const std::string& text);
+
+/// What a lock asks of its surroundings.
+struct RunLockOptions {
+  std::chrono::milliseconds patience = run_lock_patience();
+  std::function<int(int fd)> lock = lock_whole_file;
+  std::function<void(const std::string&)> warn = warn_of_locks_once;  ///< hears that a folder cannot be locked
+};
+
+/// Keeps a folder for this process: while it lives, no other process gets one for it. The kernel gives it back when the
+/// process ends in whatever way; programs that the process starts and children that it forks do not have it.
+class RunLock {
+ public:
+  static constexpr const char* kFile =
+      ".run.lock";  ///< names the holder; there as long as it is held, or left by a kill
+
+  /// The same lock again where this process has it already; null where the file system has no locks, which `warn` hears
+  /// with its reason. Errors: another process still has it when the patience is over; the text names it and its host.
+  static std::shared_ptr<const RunLock> hold(const std::filesystem::path& folder, const RunLockOptions& options = {});
+  ~RunLock();
+
+  /// That the lock's file is still the one under its name. Where somebody has deleted it, it is made and locked again.
+  /// Errors: another process was faster, and has the folder now.
+  void confirm() const;
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
+
+ private:
+  RunLock(std::filesystem::path path, int fd) : path_(std::move(path)), fd_(fd) {}
+
+  std::filesystem::path path_;
+  int fd_;
+};
 
 /// One entry of summary.json.
 using SummaryValue = std::variant<bool, int64_t, double, std::string>;
@@ -22,7 +67,7 @@ using SummaryValue = std::variant<bool, int64_t, double, std::string>;
 using Summary = std::vector<std::pair<std::string, SummaryValue>>;
 
 /// The folder that holds everything of one run: config.toml, metrics.jsonl, TensorBoard event files, checkpoints,
-/// summary.json. While it or a copy of it lives, no other process can have it (run_lock.h).
+/// summary.json. While it or a copy of it lives, no other process can have it (RunLock).
 class RunFolder {
  public:
   /// Creates the folder (and those above it), or opens it. Errors: it cannot be created, or nothing can be written in

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "kernels/error.h"
-#include "train/event_record.h"
+#include "train/event_file.h"
 #include "train/json_lines.h"
 #include "train/protobuf.h"
 

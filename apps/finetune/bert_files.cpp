@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/atomic_file.h"
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "io/safetensors.h"
 #include "train/load_weights.h"
 

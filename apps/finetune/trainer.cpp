@@ -10,7 +10,7 @@
 #include "core/autocast.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/reduce.h"
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "kernels/allocator.h"
 #include "optim/layer_decay.h"
 #include "optim/schedule.h"

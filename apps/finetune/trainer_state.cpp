@@ -8,7 +8,7 @@
 
 #include "io/atomic_file.h"
 #include "io/crc32c.h"
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "kernels/error.h"
 
 namespace weft::finetune {

@@ -7,7 +7,7 @@
 #include "apps/gpt/trainer.h"
 #include "core/choose_device.h"
 #include "core/random.h"
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "train/exit.h"
 #include "train/resume.h"
 

@@ -8,7 +8,7 @@
 #include "data/hdf5_images.h"
 #include "data/image_folder.h"
 #include "data/packed_images.h"
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "kernels/error.h"
 
 namespace weft::jsc {

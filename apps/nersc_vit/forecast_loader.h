@@ -2,7 +2,7 @@
 #pragma once
 #include "apps/nersc_vit/options.h"
 #include "data/field_series.h"
-#include "dist/group/grid.h"
+#include "dist/group/process_group.h"
 
 namespace weft::nersc_vit {
 

@@ -8,7 +8,7 @@
 
 #include "apps/support/yaml_tree.h"
 #include "core/printable.h"
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "train/exit.h"
 
 namespace weft::support {

@@ -12,8 +12,8 @@
 
 #include "apps/weft_run/nodes.h"
 #include "apps/weft_run/workers.h"
+#include "dist/rendezvous/crypto.h"
 #include "dist/rendezvous/job_secret.h"
-#include "dist/rendezvous/keyed_hash.h"
 #include "kernels/runtime.h"
 #include "train/exit.h"
 

@@ -4,9 +4,9 @@
 #include <thread>
 #include <utility>
 
-#include "dist/rendezvous/find_store.h"
-#include "dist/rendezvous/listeners.h"
 #include "dist/rendezvous/message.h"
+#include "dist/rendezvous/socket.h"
+#include "dist/rendezvous/tcp_store.h"
 #include "kernels/error.h"
 
 namespace weft::weft_run {

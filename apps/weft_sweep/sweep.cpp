@@ -8,7 +8,7 @@
 
 #include "core/printable.h"
 #include "io/atomic_file.h"
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "train/exit.h"
 
 namespace weft::weft_sweep {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "benchmarks/roofline/chip.h"
-#include "benchmarks/roofline/step.h"
+#include "benchmarks/roofline/steps.h"
 
 namespace weft::benchmarks {
 namespace {

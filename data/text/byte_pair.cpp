@@ -11,7 +11,7 @@
 #include "core/printable.h"
 #include "data/text/words.h"
 #include "io/atomic_file.h"
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "kernels/error.h"
 
 namespace weft::data {

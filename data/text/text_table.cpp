@@ -5,7 +5,7 @@
 #include <set>
 #include <sstream>
 
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "kernels/error.h"
 
 namespace weft::data {

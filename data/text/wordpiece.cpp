@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "data/text/words.h"
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "kernels/error.h"
 
 namespace weft::data {

@@ -15,7 +15,7 @@
 #include "core/autograd.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_index.h"
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "io/safetensors.h"
 #include "kernels/runtime.h"
 #include "kernels/transfer.h"

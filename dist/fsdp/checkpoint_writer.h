@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "dist/fsdp/sharded_state.h"
+#include "dist/fsdp/sharded_checkpoint.h"
 #include "kernels/pinned_memory.h"
 
 namespace weft::dist {

@@ -1,18 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <array>
+#include <cstddef>
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "dist/ddp/flat_buffers.h"
 #include "dist/ddp/sample_weight.h"
+#include "dist/fsdp/flat_shard.h"
 #include "dist/fsdp/fsdp_options.h"
-#include "dist/fsdp/fsdp_unit.h"
-#include "dist/fsdp/gather_plan.h"
+#include "nn/module.h"
 
 namespace weft::dist {
+
+/// The order in which a round (a forward and its backward) needs units, recorded in one round and used in the next one
+/// to prefetch. If a round deviates from the last one, it prefetches nothing from there on.
+class GatherPlan {
+ public:
+  /// A new round begins.
+  void begin() {
+    if (!seen_.empty()) known_ = std::move(seen_);
+    seen_.clear();
+    follows_ = true;
+  }
+  /// The step needs this unit now, for a new use.
+  void needed(size_t unit) {
+    follows_ = follows_ && seen_.size() < known_.size() && known_[seen_.size()] == unit;
+    seen_.push_back(unit);
+  }
+  /// The unit that is needed next, or `ahead` uses later.
+  std::optional<size_t> next(size_t others = 0) const {
+    if (!follows_ || seen_.size() + others >= known_.size()) return {};
+    return known_[seen_.size() + others];
+  }
+
+ private:
+  std::vector<size_t> known_, seen_;
+  bool follows_ = true;
+};
+
+/// The parameters of one module that belong to no unit inside it: one FlatShard for each gather dtype, trained and
+/// frozen ones separately.
+class FsdpUnit {
+ public:
+  FsdpUnit(std::string name, nn::Module* module) : name_(std::move(name)), module_(module) {}
+
+  void add(std::unique_ptr<FlatShard> shard) { shards_.push_back(std::move(shard)); }
+  /// Trained shards get a gradient, which is summed over `replicas` too. `low_reduce`: the dtype in which gradients of
+  /// parameters with a lower gather precision are reduced.
+  void add_gradients(const ProcessGroupPtr& replicas, DType low_reduce);
+
+  /// The path of the module; `root` for the model itself.
+  const std::string& name() const { return name_; }
+  nn::Module* module() const { return module_; }
+  const std::vector<std::unique_ptr<FlatShard>>& shards() const { return shards_; }
+  const std::vector<std::unique_ptr<ShardGradient>>& gradients() const { return gradients_; }
+  bool has_frozen() const { return gradients_.size() < shards_.size(); }
+
+  void start_gather();
+  void finish_gather();
+  void free();
+  /// Some buffer is gathered or being gathered; always false if the rank permanently has all parameters.
+  bool holds_memory() const;
+  bool is_stale() const;
+  /// Of all buffers when they are gathered.
+  size_t gathered_bytes() const;
+
+  void prepare_gradients();
+  bool gradients_are_complete() const;
+
+  bool in_use = false;  ///< gathered and needed, not only prefetched
+  int open_inputs =
+      0;  ///< uses in the forward whose inputs still wait for their gradient; counted with frozen parameters
+
+ private:
+  std::string name_;
+  nn::Module* module_;
+  std::vector<std::unique_ptr<FlatShard>> shards_;
+  std::vector<std::unique_ptr<ShardGradient>> gradients_;
+};
 
 /// Decides when units are gathered, released and reduced; hooks of modules and gradients call it. docs/fsdp.md draws a
 /// step. Unit 0 is the root.

@@ -6,10 +6,39 @@
 #include <utility>
 #include <vector>
 
-#include "dist/fsdp/sharded_state.h"
+#include "dist/fsdp/fsdp.h"
 #include "io/checkpoint_reader.h"
 
 namespace weft::dist {
+
+/// Consecutive elements of a named tensor: one rank's part of it.
+struct TensorPiece {
+  std::string name;
+  Shape sizes;                                ///< of the whole tensor as stored (convolution weights OHWI)
+  nn::Layout layout = nn::Layout::as_stored;  ///< its layout in full state dicts
+  int64_t begin = 0;                          ///< the first element, in row-major order of `sizes`
+  Tensor values;                              ///< [count]; shares memory with its owner
+  bool is_copy = false;                       ///< another rank holds the same and saves it
+  int64_t* counter = nullptr;                 ///< a number on the host that `values` is a copy of
+};
+
+/// One rank's pieces of a part of a checkpoint (a model, an optimizer). Saving reads the pieces, loading writes them in
+/// place. Replicated tensors are whole on every rank. All ranks together hold every element.
+struct ShardedState {
+  std::vector<TensorPiece> pieces;
+  std::vector<NamedScalar> scalars;  ///< the same on all ranks
+};
+
+/// Of a sharded model: its parameters' parts, buffers and counters. Gathers nothing.
+ShardedState sharded_state(FSDP& fsdp);
+/// Of the state_dict() of an optimizer over fsdp.parameters(), whose memory the pieces share. Errors: another
+/// optimizer's state.
+ShardedState sharded_state(FSDP& fsdp, const StateDict& optimizer);
+
+/// Of a model that every rank holds whole (DDP, or one process): rank 0 saves it.
+ShardedState sharded_state(nn::Module& model, int rank = 0);
+/// Of its optimizer's state_dict().
+ShardedState sharded_state(const StateDict& optimizer, int rank = 0);
 
 /// A checkpoint on the disk, to be read by any number of ranks, sharded or not, whatever wrote it: CheckpointWriter, or
 /// save_checkpoint() of a model that was whole.

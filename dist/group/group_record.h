@@ -3,19 +3,45 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "dist/group/collective.h"
-#include "dist/group/flight_log.h"
 #include "dist/rendezvous/membership.h"
 #include "dist/rendezvous/store.h"
 
 namespace weft::dist {
 
 using Clock = std::chrono::steady_clock;
+
+/// The last collectives of one rank in one group: what it reports when something goes wrong. Thread-safe.
+class FlightLog {
+ public:
+  static constexpr size_t kEntries = 256;
+
+  enum class State : uint8_t { queued, running, done, failed };
+
+  /// A new entry, queued; returns its number.
+  uint64_t add(std::string what);
+  void change(uint64_t entry, State state);
+  /// One line per entry, oldest first: `  done     all_reduce #412 'fc.bias' f32[1000]  queued 3.1 s ago, ran 12.0 ms`.
+  std::string text() const;
+
+ private:
+  struct Entry {
+    std::string what;
+    State state = State::queued;
+    Clock::time_point queued, started, ended;
+  };
+
+  mutable std::mutex mutex_;
+  std::deque<Entry> entries_;
+  uint64_t first_ = 0;  // number of entries_.front()
+};
 
 /// What a group knows of itself on this rank, whatever moves its data: who is in it, what it did, how it failed.
 /// Thread-safe. Its threads and the group share it.

@@ -16,13 +16,13 @@
 #include <thread>
 #include <utility>
 
-#include "dist/rendezvous/find_store.h"
+#include "dist/rendezvous/crypto.h"
 #include "dist/rendezvous/handshake.h"
-#include "dist/rendezvous/keyed_hash.h"
-#include "dist/rendezvous/listeners.h"
 #include "dist/rendezvous/local_address.h"
 #include "dist/rendezvous/message.h"
 #include "dist/rendezvous/refusal_log.h"
+#include "dist/rendezvous/socket.h"
+#include "dist/rendezvous/tcp_store.h"
 
 namespace weft::dist {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "dist/group/link.h"
 #include "dist/group/process_group.h"
-#include "dist/rendezvous/frame_seal.h"
+#include "dist/rendezvous/crypto.h"
 #include "dist/rendezvous/membership.h"
 #include "dist/rendezvous/socket.h"
 #include "dist/rendezvous/store.h"

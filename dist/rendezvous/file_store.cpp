@@ -12,7 +12,7 @@
 #include "core/printable.h"
 #include "dist/rendezvous/job_secret.h"
 #include "dist/rendezvous/socket.h"
-#include "io/descriptor.h"
+#include "io/file_reader.h"
 #include "kernels/error.h"
 
 namespace weft::dist {

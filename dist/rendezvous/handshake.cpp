@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/rendezvous/handshake.h"
 
-#include "dist/rendezvous/keyed_hash.h"
+#include "dist/rendezvous/crypto.h"
 #include "kernels/error.h"
 
 namespace weft::dist {

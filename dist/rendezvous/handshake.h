@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "dist/rendezvous/frame_seal.h"
+#include "dist/rendezvous/crypto.h"
 
 namespace weft::dist {
 
@@ -15,7 +15,7 @@ namespace weft::dist {
 ///   client: HMAC(secret, "client" transcript)
 ///   server: "welcome", or why not, as the first sealed frame
 /// A nonce is 32 random bytes, so a recorded exchange cannot be replayed; the transcript is all that was sent in clear.
-/// The frames that follow are sealed (dist/rendezvous/frame_seal.h) under keys that come from secret and transcript: a
+/// The frames that follow are sealed (dist/rendezvous/crypto.h) under keys that come from secret and transcript: a
 /// relay between the two can pass on the handshake, but change nothing that comes after it.
 
 /// The server's side of one connection.

@@ -9,7 +9,7 @@
 #include <cerrno>
 
 #include "core/printable.h"
-#include "dist/rendezvous/keyed_hash.h"
+#include "dist/rendezvous/crypto.h"
 #include "dist/rendezvous/socket.h"
 #include "kernels/error.h"
 

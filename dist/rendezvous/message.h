@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "dist/rendezvous/frame_seal.h"
+#include "dist/rendezvous/crypto.h"
 
 namespace weft::dist {
 

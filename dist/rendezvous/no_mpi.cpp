@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/rendezvous/mpi_library.h"
-#include "dist/rendezvous/mpi_meeting.h"
 
 namespace weft::dist {
 

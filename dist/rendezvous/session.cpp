@@ -6,12 +6,11 @@
 #include <filesystem>
 #include <thread>
 
+#include "dist/rendezvous/crypto.h"
 #include "dist/rendezvous/file_store.h"
 #include "dist/rendezvous/job_secret.h"
-#include "dist/rendezvous/keyed_hash.h"
 #include "dist/rendezvous/local_address.h"
 #include "dist/rendezvous/mpi_library.h"
-#include "dist/rendezvous/mpi_meeting.h"
 #include "dist/rendezvous/socket.h"
 #include "kernels/error.h"
 

@@ -13,13 +13,12 @@
 #include <thread>
 #include <unordered_map>
 
-#include "dist/rendezvous/find_store.h"
+#include "dist/rendezvous/crypto.h"
 #include "dist/rendezvous/handshake.h"
-#include "dist/rendezvous/keyed_hash.h"
-#include "dist/rendezvous/listeners.h"
-#include "dist/rendezvous/member_service.h"
 #include "dist/rendezvous/refusal_log.h"
+#include "dist/rendezvous/socket.h"
 #include "dist/rendezvous/store_service.h"
+#include "dist/rendezvous/tcp_store.h"
 #include "kernels/error.h"
 
 namespace weft::dist {

@@ -90,4 +90,154 @@ std::optional<TimePoint> StoreService::next_deadline() const {
   return next;
 }
 
+namespace {
+
+constexpr size_t kStatesPerMessage = 512;  // 512 of at most 0.9 KiB stay below kMaxMessage
+
+std::string failure_frame(const Failure& failure) {
+  return MessageWriter(MessageKind::failure).number(failure.rank).text(failure.host).text(failure.reason).frame();
+}
+
+}  // namespace
+
+std::string describe(const MemberState& state) {
+  return str("rank ", state.rank, " (process ", state.process, " on ", state.host, ")");
+}
+
+MemberState read_state(MessageReader& message) {
+  MemberState state;
+  state.rank = static_cast<int>(message.number());
+  state.host = message.text(kMaxHost);
+  state.process = message.number();
+  state.seconds_since_heard = static_cast<double>(message.number()) / 1e3;
+  state.left = message.number() != 0;
+  state.progress.group = message.text(kMaxName);
+  state.progress.begun = static_cast<uint64_t>(message.number());
+  state.progress.finished = static_cast<uint64_t>(message.number());
+  state.progress.name = message.text(kMaxName);
+  return state;
+}
+
+Failure read_failure(MessageReader& message) {
+  Failure failure;
+  failure.rank = static_cast<int>(message.number());
+  failure.host = message.text(kMaxHost);
+  failure.reason = message.text(kMaxReason);
+  message.end();
+  return failure;
+}
+
+MemberService::Member& MemberService::member_of(ConnectionId connection) {
+  const auto found = ranks_.find(connection);
+  WEFT_CHECK(found != ranks_.end(), "membership: a message from a rank that has not joined");
+  return members_.at(found->second);
+}
+
+void MemberService::join(ConnectionId from, MessageReader& message, TimePoint now, std::vector<Outgoing>& out) {
+  MemberState state;
+  const int64_t rank = message.number();
+  state.host = message.text(kMaxHost);
+  state.process = message.number();
+  message.end();
+  const auto refuse = [&](const std::string& why) {
+    out.push_back({from, MessageWriter(MessageKind::refused).text(why).frame()});
+  };
+  if (rank < 0 || rank >= size_) return refuse(str("expected ranks 0 to ", size_ - 1, ", got rank ", rank));
+  state.rank = static_cast<int>(rank);
+  WEFT_CHECK(!ranks_.contains(from), "membership: a connection joins twice");
+  if (const auto there = members_.find(state.rank); there != members_.end())
+    return refuse(str(describe(state), " joins a second time: ", describe(there->second.state),
+                      " has joined before. Every process needs a rank of its own"));
+  members_[state.rank] = {from, state, now};
+  ranks_[from] = state.rank;
+  out.push_back({from, MessageWriter(MessageKind::heartbeat).frame()});  // the rank is accepted
+  if (failure_) out.push_back({from, failure_frame(*failure_)});
+  if (members_.size() < static_cast<size_t>(size_)) return;
+  const std::string complete = MessageWriter(MessageKind::complete).text(describe(members_.at(0).state)).frame();
+  for (const auto& [number, member] : members_)
+    if (member.connection != 0) out.push_back({member.connection, complete});
+}
+
+void MemberService::handle(ConnectionId from, MessageReader& message, TimePoint now, std::vector<Outgoing>& out) {
+  if (message.kind() == MessageKind::join) return join(from, message, now, out);
+  Member& member = member_of(from);
+  member.heard = now;
+  switch (message.kind()) {
+    case MessageKind::heartbeat: {
+      Progress& progress = member.state.progress;
+      progress.group = message.text(kMaxName);
+      progress.begun = static_cast<uint64_t>(message.number());
+      progress.finished = static_cast<uint64_t>(message.number());
+      progress.name = message.text(kMaxName);
+      message.end();
+      // The echo tells the rank that the server lives.
+      out.push_back({from, MessageWriter(MessageKind::heartbeat).frame()});
+      return;
+    }
+    case MessageKind::announce: {
+      Failure failure{member.state.rank, member.state.host, message.text(kMaxReason)};
+      message.end();
+      return fail_all(std::move(failure), out);
+    }
+    case MessageKind::states: {
+      const int64_t request = message.number();
+      message.end();
+      return answer_states(from, request, now, out);
+    }
+    case MessageKind::leave:
+      message.end();
+      member.state.left = true;
+      return;
+    default:
+      fail("membership: got a message of the unknown kind ", static_cast<int>(message.kind()));
+  }
+}
+
+void MemberService::answer_states(ConnectionId to, int64_t request, TimePoint now, std::vector<Outgoing>& out) const {
+  auto next = members_.begin();
+  do {
+    const auto left = static_cast<size_t>(std::distance(next, members_.end()));
+    const size_t count = std::min(left, kStatesPerMessage);
+    MessageWriter writer(MessageKind::states);
+    writer.number(request).number(count == left).number(static_cast<int64_t>(count));
+    for (size_t i = 0; i < count; ++i, ++next) {
+      const MemberState& state = next->second.state;
+      const auto silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - next->second.heard).count();
+      writer.number(state.rank).text(state.host).number(state.process).number(silent).number(state.left);
+      writer.text(state.progress.group).number(static_cast<int64_t>(state.progress.begun));
+      writer.number(static_cast<int64_t>(state.progress.finished)).text(state.progress.name);
+    }
+    out.push_back({to, writer.frame()});
+  } while (next != members_.end());
+}
+
+void MemberService::fail_all(Failure failure, std::vector<Outgoing>& out) {
+  if (failure_) return;
+  failure_ = std::move(failure);
+  const std::string frame = failure_frame(*failure_);
+  for (const auto& [rank, member] : members_)
+    if (member.connection != 0) out.push_back({member.connection, frame});
+}
+
+void MemberService::closed(ConnectionId connection, bool lost, std::vector<Outgoing>& out) {
+  const auto found = ranks_.find(connection);
+  if (found == ranks_.end()) return;
+  Member& member = members_.at(found->second);
+  ranks_.erase(found);
+  member.connection = 0;
+  if (member.state.left) return;
+  const std::string what = lost ? " is unreachable" : " has died";
+  fail_all({member.state.rank, member.state.host, describe(member.state) + what}, out);
+}
+
+void MemberService::say_farewell(std::vector<Outgoing>& out) const {
+  for (const auto& [rank, member] : members_)
+    if (member.connection != 0) out.push_back({member.connection, MessageWriter(MessageKind::farewell).frame()});
+}
+
+bool MemberService::all_gone() const {
+  return std::all_of(members_.begin(), members_.end(),
+                     [](const auto& entry) { return entry.second.connection == 0 || entry.second.state.left; });
+}
+
 }  // namespace weft::dist

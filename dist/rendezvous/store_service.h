@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "dist/rendezvous/membership.h"
 #include "dist/rendezvous/message.h"
 #include "dist/rendezvous/socket.h"
 
@@ -42,5 +43,44 @@ class StoreService {
   std::map<std::string, std::string> values_;
   std::multimap<std::string, Waiting> waiting_;
 };
+
+/// The ranks of the job, their last heartbeats, and the first failure; no sockets, no threads. Rank 0's server runs it.
+class MemberService {
+ public:
+  explicit MemberService(int size) : size_(size) {}
+  /// Handles a message of an authenticated rank. Errors: it is malformed, or the rank has not joined.
+  void handle(ConnectionId from, MessageReader& message, TimePoint now, std::vector<Outgoing>& out);
+  /// A connection has closed; `lost`: because its host does not answer. A rank that had not left is dead, and all
+  /// others are told.
+  void closed(ConnectionId connection, bool lost, std::vector<Outgoing>& out);
+  /// The job cannot continue: tells all ranks. Later failures follow from the first one and are not told.
+  void fail_all(Failure failure, std::vector<Outgoing>& out);
+  /// Tells all ranks that the server ends normally.
+  void say_farewell(std::vector<Outgoing>& out) const;
+  /// Every rank that joined has left or is dead.
+  bool all_gone() const;
+  bool has_failed() const { return failure_.has_value(); }
+
+ private:
+  struct Member {
+    ConnectionId connection = 0;  ///< 0: closed
+    MemberState state;
+    TimePoint heard;
+  };
+
+  Member& member_of(ConnectionId connection);
+  void join(ConnectionId from, MessageReader& message, TimePoint now, std::vector<Outgoing>& out);
+  void answer_states(ConnectionId to, int64_t request, TimePoint now, std::vector<Outgoing>& out) const;
+  int size_;
+  std::map<int, Member> members_;
+  std::map<ConnectionId, int> ranks_;
+  std::optional<Failure> failure_;
+};
+
+/// `rank 2 (process 4711 on jwb0021)`.
+std::string describe(const MemberState& state);
+
+MemberState read_state(MessageReader& message);
+Failure read_failure(MessageReader& message);
 
 }  // namespace weft::dist

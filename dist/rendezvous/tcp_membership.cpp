@@ -12,7 +12,7 @@
 #include <set>
 #include <thread>
 
-#include "dist/rendezvous/member_service.h"
+#include "dist/rendezvous/store_service.h"
 #include "kernels/error.h"
 
 namespace weft::dist {

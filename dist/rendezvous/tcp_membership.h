@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "dist/rendezvous/find_store.h"
 #include "dist/rendezvous/membership.h"
 #include "dist/rendezvous/store.h"
+#include "dist/rendezvous/tcp_store.h"
 
 namespace weft::dist {
 

@@ -3,10 +3,33 @@
 #include <memory>
 #include <string>
 
-#include "dist/rendezvous/find_store.h"
+#include "dist/rendezvous/message.h"
+#include "dist/rendezvous/socket.h"
 #include "dist/rendezvous/store.h"
 
 namespace weft::dist {
+
+/// A connection to a job's server, after both sides have proven that they know the secret.
+struct StoreConnection {
+  Descriptor socket;
+  Endpoint endpoint;                     ///< where the server listens
+  FrameBuffer in{kMaxUnprovenMessage};  ///< received so far
+  FrameSeal out;
+  std::string secret;  ///< of the job
+};
+
+/// What a client of the server at this port asks for: a server that was reached through another program's port says so.
+std::string wish_for_store(uint16_t port);
+
+/// Connects to a server and proves that this rank belongs to the job; on failure `why` describes what answered.
+bool try_store(const Endpoint& endpoint, const std::string& secret, TimePoint deadline, StoreConnection& connection,
+               std::string& why);
+
+/// Searches for the job's server at all addresses of the host, on `ports` ports from its own on. Repeats this until the
+/// deadline, since rank 0 may start later. Errors: unknown host; not found in time, with the state of each port. `who`
+/// begins the error: `rank 2`.
+StoreConnection find_store(const Address& address, const std::string& secret, const std::string& who,
+                           Milliseconds timeout, int ports);
 
 /// A client of the store in rank 0's server (dist/rendezvous/store_server.h); rank 0 connects to itself too.
 class TcpStore : public Store {

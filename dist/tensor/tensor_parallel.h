@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "dist/ddp/ddp.h"
-#include "dist/group/grid.h"
+#include "dist/group/process_group.h"
 #include "dist/tensor/partition.h"
 
 namespace weft::dist {

@@ -65,7 +65,6 @@
 #include "dist/fsdp/fsdp.h"
 #include "dist/fsdp/fsdp_state.h"
 #include "dist/fsdp/sharded_checkpoint.h"
-#include "dist/group/grid.h"
 #include "dist/group/process_group.h"
 #include "dist/group/world.h"
 #include "dist/rendezvous/membership.h"

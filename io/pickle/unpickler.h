@@ -5,7 +5,6 @@
 #include <string>
 
 #include "io/memory_budget.h"
-#include "io/pickle/byte_stream.h"
 #include "io/pickle/pickle_value.h"
 
 namespace weft {

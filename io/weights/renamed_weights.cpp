@@ -6,7 +6,6 @@
 #include "core/ops/concat.h"
 #include "core/printable.h"
 #include "io/weights/name_map.h"
-#include "io/weights/name_pattern.h"
 
 namespace weft {
 namespace {

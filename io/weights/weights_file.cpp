@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/weights/weights_file.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "core/printable.h"
+#include "io/checkpoint.h"
+#include "io/checkpoint_index.h"
+#include "io/file_reader.h"
+#include "io/safetensors.h"
+#include "io/stored_dtype.h"
+#include "io/weights/open_parts.h"
 
 namespace weft {
 
@@ -20,6 +29,77 @@ StateDict WeightsFile::read_all() const {
   StateDict state;
   for (size_t i = 0; i < tensors_.size(); ++i) state.tensors.push_back({tensors_[i].name, read(i)});
   return state;
+}
+
+namespace {
+
+class SafetensorsWeights : public WeightsFile {
+ public:
+  SafetensorsWeights(const std::filesystem::path& path, MemoryBudget& memory) : file_(path, memory) {
+    format_ = "safetensors";
+    metadata_ = file_.metadata();
+    for (const SafetensorsEntry& entry : file_.entries())
+      add({entry.name, entry.stored->dtype, entry.sizes, std::string(entry.stored->name)});
+  }
+  Tensor read(size_t index) const override { return file_.read(index); }
+
+ private:
+  SafetensorsReader file_;
+};
+
+/// The tensors of one part (`model` when `key` is empty) of a checkpoint.
+class CheckpointWeights : public WeightsFile {
+ public:
+  CheckpointWeights(const Checkpoint& checkpoint, const std::string& key)
+      : state_(checkpoint.part(key.empty() ? "model" : key)) {
+    format_ = "weft checkpoint";
+    for (const auto& [name, value] : checkpoint.integers) metadata_[name] = str(value);
+    for (const auto& [name, value] : checkpoint.numbers) metadata_[name] = str(value);
+    for (const auto& [name, value] : checkpoint.texts) metadata_[name] = value;
+    for (const NamedTensor& entry : state_.tensors)
+      add({entry.name, entry.tensor.dtype(), entry.tensor.sizes(), std::string(stored_name(entry.tensor.dtype()))});
+  }
+  Tensor read(size_t index) const override { return state_.tensors.at(index).tensor; }
+
+ private:
+  StateDict state_;
+};
+
+/// A header's length that fits the file, and JSON after it.
+bool looks_like_safetensors(const char* start, uint64_t size) {
+  uint64_t length = 0;
+  std::memcpy(&length, start, 8);
+  return size >= 10 && length <= size - 8 && start[8] == '{';
+}
+
+}  // namespace
+
+std::unique_ptr<WeightsFile> open_safetensors(const std::filesystem::path& path, MemoryBudget& memory) {
+  return std::make_unique<SafetensorsWeights>(path, memory);
+}
+
+std::unique_ptr<WeightsFile> open_weights(const std::filesystem::path& path, const OpenWeightsOptions& options) {
+  const auto checkpoint = [&] { return std::make_unique<CheckpointWeights>(load_checkpoint(path), options.key); };
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return checkpoint();
+  const FileReader file(path, "weights");
+  char start[16] = {};
+  file.read(0, start, std::min<uint64_t>(file.size(), sizeof start));
+  const auto starts = [&](std::string_view text) { return std::string_view(start, text.size()) == text; };
+  const auto without_key = [&] {
+    if (!options.key.empty())
+      file.bad("expected no key for this format, which holds one dict, got '", options.key, "'");
+  };
+  if (looks_like_safetensors(start, file.size()) || path.extension() == ".safetensors") {
+    MemoryBudget memory;
+    auto weights = open_safetensors(path, memory);
+    if (weights->metadata().contains(CheckpointIndex::kMetadataKey)) return checkpoint();
+    return without_key(), std::move(weights);
+  }
+  if (starts("PK\x03\x04") || starts("PK\x05\x06") || start[0] == '\x80') return open_torch(path, options.key);
+  if (starts("\x89HDF")) return checkpoint();
+  if (start[0] == '{' || path.extension() == ".json") return without_key(), open_weights_index(path);
+  file.bad("expected safetensors, a safetensors index, a PyTorch file or a Weft checkpoint, got something else");
 }
 
 }  // namespace weft

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/text/words.h"
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "tests/data/fixture.h"
 
 namespace weft::data::testing {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "data/image.h"
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "kernels/error.h"
 #include "tests/support/temporary_folder.h"
 

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "dist/group/backends.h"
-#include "dist/rendezvous/listeners.h"
+#include "dist/rendezvous/socket.h"
 #include "tests/dist/child.h"
 #include "tests/dist/meeting.h"
 #include "tests/dist/memory_store.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dist/rendezvous/frame_seal.h"
+#include "dist/rendezvous/crypto.h"
 
 #include <random>
 

@@ -2,7 +2,7 @@
 // init() in processes of their own, started by hand.
 #include <memory>
 
-#include "dist/rendezvous/listeners.h"
+#include "dist/rendezvous/socket.h"
 #include "tests/dist/child.h"
 #include "tests/dist/meeting.h"
 #include "tests/train/temporary_folder.h"

@@ -8,7 +8,7 @@
 #include <set>
 #include <thread>
 
-#include "dist/rendezvous/keyed_hash.h"
+#include "dist/rendezvous/crypto.h"
 #include "tests/dist/meeting.h"
 #include "tests/train/temporary_folder.h"
 

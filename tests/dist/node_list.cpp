@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dist/rendezvous/node_list.h"
+#include "dist/rendezvous/launch_environment.h"
 
 #include "tests/support/error_text.h"
 

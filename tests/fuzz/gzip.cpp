@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input: a .gz file.
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace weft;

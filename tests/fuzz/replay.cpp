@@ -6,7 +6,7 @@
 
 #include <iostream>
 
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {

@@ -8,7 +8,7 @@
 #include "data/image_writer.h"
 #include "dist/rendezvous/message.h"
 #include "io/checkpoint.h"
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "io/safetensors.h"
 #include "io/torch/zip_archive.h"
 #include "io/weights/weights_file.h"

@@ -3,8 +3,6 @@
 // connection closes) on which of six connections, and the bytes. Those are proven: what a rank sends must not bring the
 // server down either.
 #include "dist/rendezvous/launch_environment.h"
-#include "dist/rendezvous/member_service.h"
-#include "dist/rendezvous/node_list.h"
 #include "dist/rendezvous/store_service.h"
 #include "tests/fuzz/fuzz.h"
 

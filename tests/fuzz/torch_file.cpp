@@ -3,7 +3,7 @@
 // libzip written and read again, by name and as one value.
 #include <cstring>
 
-#include "io/file_bytes.h"
+#include "io/file_reader.h"
 #include "io/torch/torch_object.h"
 #include "io/torch/zip_archive.h"
 #include "io/weights/weights_file.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What others may have put in the way: links under temporary names, named pipes.
-#include "io/descriptor.h"
+#include "io/file_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,6 @@
 
 #include "io/atomic_file.h"
 #include "io/checkpoint.h"
-#include "io/file_bytes.h"
 #include "io/npy.h"
 #include "io/seal.h"
 #include "io/weights/weights_file.h"

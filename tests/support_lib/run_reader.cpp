@@ -7,7 +7,7 @@
 #include <random>
 
 #include "tests/train/temporary_folder.h"
-#include "train/event_record.h"
+#include "train/event_file.h"
 #include "train/metrics.h"
 #include "train/scalar_log.h"
 

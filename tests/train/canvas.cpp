@@ -6,7 +6,6 @@
 
 #include "tests/train/temporary_folder.h"
 #include "train/confusion_matrix.h"
-#include "train/pixel_font.h"
 
 namespace weft::train {
 namespace {

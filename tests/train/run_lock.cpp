@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/run_lock.h"
+#include "train/run_folder.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -14,7 +14,6 @@
 
 #include "dist/rendezvous/socket.h"
 #include "tests/train/temporary_folder.h"
-#include "train/run_folder.h"
 
 namespace weft::train {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several launchers, which play the nodes of a job: on this host, and in network namespaces of their own.
-#include "dist/rendezvous/listeners.h"
+#include "dist/rendezvous/socket.h"
 #include "tests/support/shell.h"
 #include "tests/weft_run/launch.h"
 

@@ -2,7 +2,6 @@
 #include "io/weights/name_map.h"
 
 #include "io/safetensors.h"
-#include "io/weights/name_pattern.h"
 #include "nn/models/bert.h"
 #include "nn/models/gpt.h"
 #include "nn/models/make_model.h"

@@ -10,6 +10,24 @@
 
 namespace weft::dist {
 
+inline constexpr size_t kHashBytes = 32;
+
+/// Errors: this build has no libsodium.
+void require_keyed_hash();
+
+/// HMAC-SHA256 (RFC 2104, FIPS 180-4): 32 bytes that only a holder of `key` can compute for `message`. Errors: this
+/// build has no libsodium.
+std::string keyed_hash(std::string_view key, std::string_view message);
+
+/// Whether two hashes are equal, in constant time.
+bool same_hash(std::string_view a, std::string_view b);
+
+/// Unpredictable bytes from the operating system.
+std::string random_bytes(size_t count);
+
+/// Bytes as lower-case hexadecimal digits.
+std::string hexadecimal(std::string_view bytes);
+
 /// A frame's tag is wrong.
 class ForgedFrame : public Error {
  public:
@@ -17,11 +35,11 @@ class ForgedFrame : public Error {
 };
 
 /// One direction of a connection whose handshake (dist/rendezvous/handshake.h) has given both sides a key. A frame is a
-/// header of fixed length, a tag, and, unless its body is empty, body and tag. Only a holder of the key can compute a tag,
-/// from what is before it and a number that both sides count from 0 on and never send: what was changed, repeated, left
-/// out or moved fails. The header has a tag of its own, since its length says how much to wait for. Tags are Poly1305
-/// under a one-time key that ChaCha20 makes from key and number; with `encrypt` ChaCha20 also hides bodies (the
-/// construction of RFC 8439 without its lengths, which the header tells). One thread at a time.
+/// header of fixed length, a tag, and, unless its body is empty, body and tag. Only a holder of the key can compute a
+/// tag, from what is before it and a number that both sides count from 0 on and never send: what was changed, repeated,
+/// left out or moved fails. The header has a tag of its own, since its length says how much to wait for. Tags are
+/// Poly1305 under a one-time key that ChaCha20 makes from key and number; with `encrypt` ChaCha20 also hides bodies
+/// (the construction of RFC 8439 without its lengths, which the header tells). One thread at a time.
 class FrameSeal {
  public:
   static constexpr size_t kTag = 16, kStep = 64;

@@ -1,9 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces frame_seal.cpp in builds without libsodium, where no connection is ever proven.
-#include "dist/rendezvous/frame_seal.h"
-#include "dist/rendezvous/keyed_hash.h"
+// Replaces crypto.cpp in builds without libsodium, where no connection is ever proven.
+#include "dist/rendezvous/crypto.h"
+#include "kernels/error.h"
 
 namespace weft::dist {
+namespace {
+
+[[noreturn]] void missing() {
+  fail(
+      "store: this build has no libsodium, with which ranks prove that they belong to one job; one process alone needs "
+      "none. apt-get install libsodium-dev, then configure and build again");
+}
+
+}  // namespace
+
+void require_keyed_hash() { missing(); }
+std::string keyed_hash(std::string_view, std::string_view) { missing(); }
+bool same_hash(std::string_view, std::string_view) { missing(); }
+std::string random_bytes(size_t) { missing(); }
+std::string hexadecimal(std::string_view) { missing(); }
 
 struct FrameSeal::State {};
 
