@@ -7,7 +7,6 @@
 #include "core/ops/rows.h"
 #include "core/trace.h"
 #include "kernels/layer_norm.h"
-#include "kernels/rms_norm.h"
 
 namespace weft {
 namespace {

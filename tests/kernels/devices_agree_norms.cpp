@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/batch_norm.h"
 #include "kernels/layer_norm.h"
-#include "kernels/rms_norm.h"
 #include "tests/kernels/devices_agree.h"
 
 namespace weft::tests {

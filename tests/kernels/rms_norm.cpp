@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/rms_norm.h"
+#include "kernels/layer_norm.h"
 
 #include "tests/kernels/row_norms.h"
 
