@@ -27,4 +27,8 @@ WEFT_KERNEL(index_put, const Queue& queue, const View& y, const View& values, co
 /// Horner's rule. A negative index counts from the end of its dimension of `size`; once one is out of range y stays -1.
 WEFT_KERNEL(ravel_index, const Queue& queue, const View& y, const View& index, int64_t size);
 
+/// y (i64 [count, rank of x]) = the coordinates of the elements of x (bool) that are true, in row-major order.
+/// `ends`: the cumsum of x's elements, i64 [numel]; its last number is `count`. Contiguous.
+WEFT_KERNEL(nonzero, const Queue& queue, const View& y, const View& x, const View& ends);
+
 }  // namespace weft::kernels

@@ -113,4 +113,19 @@ WEFT_KERNEL(lamb_step, const Queue& queue, const View& w, const View& compute_co
 /// g *= min(1, max_norm / (norm + 1e-6)): norm is a device scalar (f32, f64 for f64 g).
 WEFT_KERNEL(clip_gradient, const Queue& queue, const View& g, const View& norm, double max_norm);
 
+// Averages of weights over the steps of a training; flat ranges of n elements (rank 1, contiguous), all f32 or all f64.
+
+struct EmaArguments {
+  double decay = 0.999;
+  bool warmup = false;  ///< the decay of update t (from 0) is at most (1 + t) / (10 + t)
+};
+
+/// average += (1 - d) (w - average), d the decay; `count` holds t, the updates so far, on the device, in the dtype of
+/// w.
+WEFT_KERNEL(ema_step, const Queue& queue, const View& average, const View& w, const View& count,
+            EmaArguments arguments);
+
+/// Swaps the values of two ranges.
+WEFT_KERNEL(exchange, const Queue& queue, const View& a, const View& b);
+
 }  // namespace weft::kernels

@@ -3,7 +3,7 @@
 
 #include "core/autograd.h"
 #include "core/trace.h"
-#include "kernels/ema.h"
+#include "kernels/optimizer.h"
 
 namespace weft::optim {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/ops/unary.h"
 #include "core/trace.h"
 #include "kernels/binary.h"
-#include "kernels/nonzero.h"
+#include "kernels/index.h"
 
 namespace weft {
 namespace {

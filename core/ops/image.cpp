@@ -4,8 +4,6 @@
 #include "core/autograd.h"
 #include "core/trace.h"
 #include "kernels/image.h"
-#include "kernels/image_mix.h"
-#include "kernels/mixed_targets.h"
 #include "kernels/wrong_index.h"
 
 namespace weft {

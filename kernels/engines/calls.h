@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "kernels/attention.h"
 #include "kernels/conv2d.h"
 #include "kernels/engines/problem.h"
 #include "kernels/matmul.h"
@@ -54,5 +55,20 @@ Problem problem_of(const Conv2dCall& call);
 
 /// The largest power of two up to 16 that divides the view's address: libraries choose kernels by it.
 int64_t alignment_of(const View& view);
+
+/// A call of attention_forward (dy, dq, dk, dv: none) or of attention_backward, whose arguments the contract has
+/// checked.
+struct AttentionCall {
+  const Queue& queue;
+  const View &y, &lse, &q, &k, &v, &key_lengths, &key_mask;
+  const AttentionArguments& arguments;
+  View dy{}, dq{}, dk{}, dv{};
+  bool backward = false;
+
+  const char* op() const { return backward ? "attention_backward" : "attention_forward"; }
+};
+
+/// What distinguishes the calls: everything but addresses and the scale.
+Problem problem_of(const AttentionCall& call);
 
 }  // namespace weft::kernels::vendor

@@ -2,7 +2,6 @@
 #pragma once
 #include <string>
 
-#include "kernels/engines/attention_call.h"
 #include "kernels/engines/calls.h"
 
 // Convolution and attention by cuDNN's graph API: cudnn_*.cpp, or no_cudnn.cpp in a build without it.

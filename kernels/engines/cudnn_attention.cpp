@@ -99,4 +99,138 @@ void CudnnAttentionPlan::run(const AttentionCall& call, int variant, void* works
               call.key_lengths);
 }
 
+namespace {
+
+using Tensor = CudnnOperations::Tensor;
+
+/// cuDNN's order {B, H, N, D} over our [B, N, H, D], as it lies.
+CudnnLayout heads_second(const View& view) {
+  return {{view.sizes[0], view.sizes[2], view.sizes[1], view.sizes[3]},
+          {view.strides[0], view.strides[2], view.strides[1], 1}};
+}
+
+}  // namespace
+
+/// The scores, with which both directions begin.
+struct CudnnAttentionGraph::Builder {
+  CudnnOperations& to;
+  const AttentionCall& call;
+  const cudnnDataType_t type = cudnn_data_type(call.q.dtype);
+  const int64_t B = call.q.sizes[0], N = call.q.sizes[1], M = call.k.sizes[1], H = call.q.sizes[2];
+  const CudnnLayout weights = CudnnLayout::dense({B, H, N, M}), rows = CudnnLayout::dense({B, H, N, 1});
+  const Tensor q = view(kQ, call.q), scale = to.scalar(kScale);
+  const Tensor masked = call.arguments.causal || call.key_lengths ? to.scalar(kMasked) : nullptr;
+  const Tensor queries = lengths(kQueries), keys = lengths(kKeys);
+
+  Tensor view(Id id, const View& one) { return to.memory(id, type, heads_second(one)); }
+  Tensor transposed(Id id, const View& one) { return to.memory(id, type, heads_second(one).transposed()); }
+  Tensor lengths(Id id) {
+    return call.key_lengths ? to.memory(id, CUDNN_DATA_INT32, CudnnLayout::dense({B, 1, 1, 1})) : nullptr;
+  }
+
+  Tensor combine(cudnnPointwiseMode_t mode, const CudnnLayout& layout, Tensor x, Tensor b = nullptr) {
+    const Tensor result = to.between(layout);
+    to.pointwise(mode, result, x, b);
+    return result;
+  }
+  Tensor test(cudnnPointwiseMode_t mode, Tensor x, Tensor b) {
+    const Tensor result = to.between(weights, CUDNN_DATA_BOOLEAN);
+    to.pointwise(mode, result, x, b, nullptr, CUDNN_DATA_BOOLEAN);
+    return result;
+  }
+  Tensor index(Tensor like, int64_t dimension) {
+    const Tensor result = to.between(weights, CUDNN_DATA_INT32);
+    to.index(result, like, dimension);
+    return result;
+  }
+  /// s where `seen`, else -infinity.
+  Tensor select(Tensor s, Tensor seen) {
+    const Tensor result = to.between(weights);
+    to.pointwise(CUDNN_POINTWISE_BINARY_SELECT, result, s, masked, seen);
+    return result;
+  }
+
+  Tensor scores(Tensor k_transposed) {
+    const Tensor s = to.between(weights);
+    to.matmul(q, k_transposed, s, {queries, keys, nullptr});
+    return combine(CUDNN_POINTWISE_MUL, weights, s, scale);
+  }
+  Tensor without_padding(Tensor s) {
+    if (!call.key_lengths) return s;
+    const Tensor row = test(CUDNN_POINTWISE_CMP_LT, index(s, 2), queries);
+    const Tensor column = test(CUDNN_POINTWISE_CMP_LT, index(s, 3), keys);
+    return select(s, test(CUDNN_POINTWISE_LOGICAL_AND, row, column));
+  }
+  Tensor without_later_keys(Tensor s) {
+    if (!call.arguments.causal) return s;
+    const Tensor row = index(s, 2), column = index(s, 3);
+    return select(s, test(CUDNN_POINTWISE_CMP_GE, row, column));
+  }
+
+  void forward() {
+    const Tensor s = without_later_keys(without_padding(scores(transposed(kK, call.k))));
+    const Tensor most = to.between(rows), sum = to.between(rows);
+    to.reduce(CUDNN_REDUCE_TENSOR_MAX, most, s);
+    const Tensor powers = combine(CUDNN_POINTWISE_EXP, weights, combine(CUDNN_POINTWISE_SUB, weights, s, most));
+    to.reduce(CUDNN_REDUCE_TENSOR_ADD, sum, powers);
+    const Tensor lse = to.memory(kLse, CUDNN_DATA_FLOAT, rows);
+    to.pointwise(CUDNN_POINTWISE_ADD, lse, most, combine(CUDNN_POINTWISE_LOG, rows, sum));
+    const Tensor p = to.between(weights, type);
+    to.pointwise(CUDNN_POINTWISE_DIV, p, powers, sum);
+    to.matmul(p, view(kV, call.v), view(kY, call.y), {queries, nullptr, keys});
+  }
+
+  /// delta = rowsum(dy y), in memory because two passes need it.
+  Tensor delta(Tensor dy) {
+    const CudnnLayout layout = CudnnLayout::dense({B, H, N, call.q.sizes[3]});
+    const Tensor products = combine(CUDNN_POINTWISE_MUL, layout, dy, view(kY, call.y)), sum = to.between(rows);
+    to.reduce(CUDNN_REDUCE_TENSOR_ADD, sum, products);
+    const Tensor delta = to.memory(kDelta, CUDNN_DATA_FLOAT, rows);
+    to.pointwise(CUDNN_POINTWISE_MUL, delta, sum, to.scalar(kOne));  // instead of dropout's factor
+    return delta;
+  }
+  /// The transpose of weights or slopes, rounded, as a product's left factor.
+  Tensor turned(Tensor x) {
+    const Tensor result = to.between(weights.transposed(), type);
+    to.reshape(result, x);
+    return result;
+  }
+
+  void backward(bool ordered) {
+    const Tensor dy = view(kDy, call.dy), k_transposed = transposed(kK, call.k);
+    const Tensor delta_of_rows = delta(dy);
+    const Tensor lse = to.memory(kLse, CUDNN_DATA_FLOAT, rows);
+    const Tensor s = without_padding(scores(k_transposed));
+    const Tensor p =
+        combine(CUDNN_POINTWISE_EXP, weights, without_later_keys(combine(CUDNN_POINTWISE_SUB, weights, s, lse)));
+    to.matmul(turned(p), dy, view(kDv, call.dv), {keys, nullptr, queries});
+
+    const Tensor dp = to.between(weights);
+    to.matmul(dy, transposed(kV, call.v), dp, {queries, keys, nullptr});
+    const Tensor slopes =
+        combine(CUDNN_POINTWISE_MUL, weights, combine(CUDNN_POINTWISE_SUB, weights, dp, delta_of_rows), p);
+    const Tensor ds = to.between(weights, CUDNN_DATA_FLOAT);
+    to.pointwise(CUDNN_POINTWISE_MUL, ds, slopes, scale);
+    to.matmul(turned(ds), q, view(kDk, call.dk), {keys, nullptr, queries});
+
+    const Tensor k = to.between(heads_second(call.k), type);
+    to.reshape(k, k_transposed);
+    const CudnnOperations::Lengths over_keys{queries, nullptr, keys};
+    if (ordered) return to.matmul(ds, k, view(kDq, call.dq), over_keys);
+    const Tensor sums = to.memory(kSums, CUDNN_DATA_FLOAT, CudnnLayout::dense({B, H, N, call.q.sizes[3]}));
+    to.matmul(ds, k, sums, over_keys);
+    to.pointwise(CUDNN_POINTWISE_IDENTITY, view(kDq, call.dq), sums);
+  }
+};
+
+CudnnAttentionGraph::CudnnAttentionGraph(const CudnnTarget& target, const AttentionCall& call, bool ordered)
+    : operations_(target) {
+  Builder builder{operations_, call};
+  if (call.backward)
+    builder.backward(ordered);
+  else
+    builder.forward();
+  graph_ = &operations_.finish();
+}
+
 }  // namespace weft::kernels::vendor

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "kernels/engines/attention_call.h"
+#include "kernels/engines/calls.h"
 #include "kernels/engines/cudnn_operations.h"
 #include "kernels/engines/cudnn_plan_cache.h"
 

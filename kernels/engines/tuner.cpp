@@ -3,12 +3,30 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <vector>
 
 #include "kernels/error.h"
 #include "kernels/kernel_variant.h"
 
 namespace weft::kernels::vendor {
+namespace {
+constexpr std::string_view kMakers[] = {"own", "cublaslt", "cudnn"};
+constexpr int kVariantsTried = 64;
+}  // namespace
+
+std::string text_of(Choice choice) {
+  std::string text(kMakers[static_cast<int>(choice.maker)]);
+  return choice.variant ? text + '#' + std::to_string(choice.variant) : text;
+}
+
+std::optional<Choice> parse_choice(const std::string& text) {
+  for (int maker = 0; maker < 3; ++maker)
+    for (int variant = 0; variant < (maker ? kVariantsTried : 1); ++variant)
+      if (const Choice choice{static_cast<Maker>(maker), variant}; text_of(choice) == text) return choice;
+  return std::nullopt;
+}
+
 namespace {
 
 constexpr int kSamples = 5;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -7,11 +8,25 @@
 #include <string>
 #include <unordered_map>
 
-#include "kernels/engines/choice.h"
 #include "kernels/engines/problem.h"
 #include "kernels/engines/tune_cache.h"
 
 namespace weft::kernels::vendor {
+
+/// The owner of the kernel that computes a problem.
+enum class Maker : uint8_t { own, cublaslt, cudnn };
+
+/// One way to compute a problem. A library offers several, best by its heuristic first.
+struct Choice {
+  Maker maker = Maker::own;
+  int variant = 0;
+  bool operator==(const Choice&) const = default;
+};
+
+/// `own`, `cublaslt`, `cudnn#2`.
+std::string text_of(Choice choice);
+/// None where the text is not what text_of writes.
+std::optional<Choice> parse_choice(const std::string& text);
 
 /// One way to compute a problem: `run` enqueues it once, and may do so any number of times.
 struct Candidate {

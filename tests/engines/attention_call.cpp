@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/engines/attention_call.h"
+#include "kernels/engines/calls.h"
 
 #include <gtest/gtest.h>
 

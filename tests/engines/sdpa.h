@@ -2,7 +2,7 @@
 #pragma once
 #include <ostream>
 
-#include "kernels/engines/attention_call.h"
+#include "kernels/engines/calls.h"
 
 namespace weft::tests {
 

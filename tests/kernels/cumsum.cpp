@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/nonzero.h"
+#include "kernels/index.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
 #include "tests/support/random_values.h"

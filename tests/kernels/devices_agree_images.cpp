@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/image.h"
-#include "kernels/image_mix.h"
-#include "kernels/mixed_targets.h"
 #include "kernels/pool2d.h"
 #include "tests/kernels/devices_agree.h"
 

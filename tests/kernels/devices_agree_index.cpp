@@ -3,7 +3,6 @@
 
 #include "kernels/cumsum.h"
 #include "kernels/index.h"
-#include "kernels/nonzero.h"
 #include "kernels/random.h"
 #include "kernels/sort.h"
 #include "tests/kernels/devices_agree.h"

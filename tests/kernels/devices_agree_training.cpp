@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "kernels/ema.h"
 #include "kernels/optimizer.h"
 #include "kernels/recurrent.h"
 #include "tests/kernels/devices_agree.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/ema.h"
+#include "kernels/optimizer.h"
 
 #include <algorithm>
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/image_mix.h"
+#include "kernels/image.h"
 
 #include <cmath>
 
-#include "kernels/mixed_targets.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
 #include "tests/support/random_values.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/image_mix.h"
+#include "kernels/image.h"
 
 namespace weft::kernels {
 
