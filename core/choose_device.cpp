@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/choose_device.h"
 
-#include "core/printable.h"
+#include "core/text.h"
 #include "kernels/runtime.h"
 
 namespace weft {

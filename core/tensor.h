@@ -108,7 +108,7 @@ class Tensor {
   template <class T>
   std::vector<T> to_vector() const;
 
-  // Views that share memory; differentiable (core/ops/reshape.cpp, permute.cpp, slice.cpp, expand.cpp).
+  // Views that share memory; differentiable (core/ops/views.cpp).
   Tensor reshape(const Shape& sizes) const;  ///< one size may be -1; copies only when the strides demand it
   Tensor flatten(int64_t first = 0, int64_t last = -1) const;
   Tensor squeeze(int64_t dim) const;

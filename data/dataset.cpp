@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "core/nearest.h"
+#include "core/text.h"
 #include "data/cifar.h"
 #include "data/hdf5_images.h"
 #include "data/idx.h"

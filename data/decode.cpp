@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "core/printable.h"
+#include "core/text.h"
 #include "kernels/error.h"
 
 namespace weft::data {

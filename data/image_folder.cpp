@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/printable.h"
+#include "core/text.h"
 #include "io/file_reader.h"
 #include "kernels/error.h"
 

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <utility>
 
-#include "core/nearest.h"
+#include "core/text.h"
 #include "data/policy.h"
 #include "data/transforms/crop.h"
 #include "data/transforms/resize.h"

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <utility>
 
-#include "core/nearest.h"
+#include "core/text.h"
 #include "data/transforms/auto_augment.h"
 #include "kernels/error.h"
 

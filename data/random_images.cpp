@@ -3,7 +3,7 @@
 
 #include <charconv>
 
-#include "core/printable.h"
+#include "core/text.h"
 #include "data/dataset.h"
 #include "data/draw.h"
 #include "kernels/error.h"

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "core/printable.h"
+#include "core/text.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_reader.h"
 #include "io/file_reader.h"

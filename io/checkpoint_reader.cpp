@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "core/autograd.h"
-#include "core/printable.h"
+#include "core/text.h"
 #include "io/safetensors.h"
 #include "io/seal.h"
 

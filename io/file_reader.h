@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/printable.h"
+#include "core/text.h"
 #include "kernels/error.h"
 
 namespace weft {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "core/printable.h"
+#include "core/text.h"
 #include "io/file_reader.h"
 
 namespace weft {

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "core/autograd.h"
+#include "core/ops/layer_norm.h"
 #include "core/ops/reduce.h"
-#include "core/ops/weight_norm.h"
 #include "nn/module.h"
 
 namespace weft::nn {

@@ -5,7 +5,7 @@
 
 #include "core/autograd.h"
 #include "core/capture.h"
-#include "core/joined.h"
+#include "core/text.h"
 #include "core/trace.h"
 
 namespace weft::optim {

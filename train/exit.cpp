@@ -6,7 +6,7 @@
 #include <exception>
 #include <new>
 
-#include "core/printable.h"
+#include "core/text.h"
 
 namespace weft::train {
 namespace {

@@ -3,8 +3,7 @@
 
 #include <unordered_set>
 
-#include "core/joined.h"
-#include "core/printable.h"
+#include "core/text.h"
 
 namespace weft::train {
 namespace {

@@ -5,8 +5,8 @@
 #include <iostream>
 #include <sstream>
 
-#include "core/printable.h"
 #include "core/random.h"
+#include "core/text.h"
 #include "train/run_folder.h"
 
 namespace weft::train {

@@ -17,7 +17,7 @@
 #include <optional>
 #include <thread>
 
-#include "core/printable.h"
+#include "core/text.h"
 #include "dist/group/world.h"
 #include "dist/rendezvous/socket.h"
 #include "io/atomic_file.h"

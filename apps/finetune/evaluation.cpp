@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/autograd.h"
-#include "core/ops/cross_entropy.h"
+#include "core/ops/losses.h"
 #include "core/ops/reduce.h"
 
 namespace weft::finetune {

@@ -5,8 +5,8 @@
 #include "apps/finetune/bert_files.h"
 #include "apps/finetune/trainer.h"
 #include "core/choose_device.h"
-#include "core/printable.h"
 #include "core/random.h"
+#include "core/text.h"
 #include "train/exit.h"
 #include "train/resume.h"
 

@@ -8,7 +8,7 @@
 #include "apps/finetune/bert_files.h"
 #include "apps/finetune/optimizer_files.h"
 #include "core/autocast.h"
-#include "core/ops/cross_entropy.h"
+#include "core/ops/losses.h"
 #include "core/ops/reduce.h"
 #include "io/file_reader.h"
 #include "kernels/allocator.h"

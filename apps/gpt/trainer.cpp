@@ -6,7 +6,7 @@
 
 #include "apps/gpt/gpt_files.h"
 #include "core/autograd.h"
-#include "core/ops/cross_entropy.h"
+#include "core/ops/losses.h"
 #include "train/resume.h"
 
 namespace weft::gpt {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "apps/jsc/options.h"
+#include "apps/jsc/run.h"
 #include "data/image_loader.h"
 #include "dist/group/world.h"
 

@@ -5,7 +5,7 @@
 
 #include "apps/jsc/lightning.h"
 #include "core/autograd.h"
-#include "core/ops/cross_entropy.h"
+#include "core/ops/losses.h"
 #include "core/random.h"
 #include "io/torch/zip_archive.h"
 #include "nn/models/resnet.h"

@@ -6,7 +6,7 @@
 #include <iostream>
 
 #include "core/autograd.h"
-#include "core/ops/cross_entropy.h"
+#include "core/ops/losses.h"
 #include "kernels/allocator.h"
 #include "optim/layer_decay.h"
 

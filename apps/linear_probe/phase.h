@@ -3,9 +3,9 @@
 #include <memory>
 #include <string>
 
+#include "apps/linear_probe/images.h"
 #include "apps/linear_probe/options.h"
 #include "apps/linear_probe/session.h"
-#include "apps/linear_probe/source.h"
 #include "nn/module.h"
 #include "optim/optimizers.h"
 #include "train/engine.h"

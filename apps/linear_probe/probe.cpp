@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "core/autograd.h"
-#include "core/nearest.h"
 #include "core/ops/binary.h"
+#include "core/text.h"
 #include "nn/models/dinov2.h"
 #include "train/load_weights.h"
 

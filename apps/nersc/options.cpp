@@ -4,7 +4,7 @@
 #include "apps/support/flags.h"
 #include "apps/support/python_text.h"
 #include "apps/support/yaml.h"
-#include "core/printable.h"
+#include "core/text.h"
 
 namespace weft::nersc {
 namespace {

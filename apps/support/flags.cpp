@@ -32,8 +32,7 @@ constexpr void check_toml(bool holds, const char* text) {
 #include <cmath>
 #include <iostream>
 
-#include "core/nearest.h"
-#include "core/printable.h"
+#include "core/text.h"
 #include "train/averages.h"
 
 namespace weft::support {

@@ -5,8 +5,7 @@
 #include <unordered_map>
 
 #include "apps/support/yaml_tree.h"
-#include "core/nearest.h"
-#include "core/printable.h"
+#include "core/text.h"
 
 namespace weft::support {
 namespace {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "apps/support/yaml_tree.h"
-#include "core/printable.h"
+#include "core/text.h"
 #include "io/file_reader.h"
 #include "train/exit.h"
 

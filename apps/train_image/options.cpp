@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "apps/support/flags.h"
-#include "core/joined.h"
+#include "core/text.h"
 #include "data/pipeline.h"
 #include "kernels/error.h"
 #include "nn/models/make_model.h"

@@ -5,7 +5,7 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
-#include "core/ops/cross_entropy.h"
+#include "core/ops/losses.h"
 #include "core/ops/reduce.h"
 #include "core/trace.h"
 #include "data/transforms/mixup.h"

@@ -6,7 +6,6 @@
 
 #include "apps/support/flags.h"
 #include "core/choose_device.h"
-#include "core/ops/cross_entropy.h"
 #include "core/ops/losses.h"
 #include "core/ops/random.h"
 #include "core/random.h"

@@ -1,11 +1,200 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts the ranks of a job on this node, with torchrun's flags and variables; see docs/launching.md.
-#include "apps/weft_run/launcher.h"
+#include <sched.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "apps/weft_run/nodes.h"
+#include "apps/weft_run/options.h"
+#include "apps/weft_run/workers.h"
+#include "dist/rendezvous/crypto.h"
+#include "dist/rendezvous/handshake.h"
+#include "kernels/runtime.h"
 #include "train/exit.h"
+
+namespace weft::weft_run {
+namespace {
+
+void say(const std::string& text) { std::fprintf(stderr, "weft-run: %s\n", text.c_str()); }
+
+/// Cores that this process may use.
+int count_cores() {
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+/// Blocks SIGCHLD and the forwarded signals, to read them one at a time. Later threads inherit this.
+sigset_t block_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP}) sigaddset(&set, number);
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  return set;
+}
+
+/// The number of GPUs, if the number of ranks depends on it.
+int count_gpus(const std::string& ranks_per_node) {
+  const bool matters = ranks_per_node == "gpu" || ranks_per_node == "auto";
+  return matters ? kernels::runtime(DeviceKind::cuda).device_count() : 0;
+}
+
+/// Runs the ranks of this node until all have ended, and restarts them after failures as often as the options allow.
+class Launcher {
+ public:
+  explicit Launcher(const Options& options)
+      : options_(options),
+        signals_(block_signals()),
+        variables_(dist::environment_variables()),
+        cores_(count_cores()),
+        local_ranks_(count_ranks(options.ranks_per_node, count_gpus(options.ranks_per_node), cores_)) {
+    if (local_ranks_ * options.nodes > 1) make_secrets();
+    if (!options.log_folder.empty()) std::filesystem::create_directories(options.log_folder);
+    if (!variables_.contains("OMP_NUM_THREADS")) {
+      const int threads = std::max(1, cores_ / local_ranks_);
+      variables_["OMP_NUM_THREADS"] = std::to_string(threads);
+      if (local_ranks_ > 1)
+        say(str("OMP_NUM_THREADS is not set: ", threads, " for each of ", local_ranks_, " ranks on ", cores_,
+                " cores"));
+    }
+  }
+
+  /// Returns 0, or the exit code of the rank that failed first, on any node (128 + the number of the signal that ended
+  /// it).
+  int run() {
+    Nodes nodes(options_, local_ranks_, meeting_secret_);
+    for (int round = 0;; ++round) {
+      const std::optional<RoundFailure> failure = run_round(nodes, round);
+      if (!failure) {
+        nodes.leave();
+        return 0;
+      }
+      say(failure->text);
+      if (!failure->may_restart || stop_signal_ != 0 || round >= options_.max_restarts) {
+        nodes.wait_until_stopped(round);  // the others read the reason from the store, which this node may own
+        nodes.leave();
+        return failure->code;
+      }
+      nodes.wait_until_stopped(round);
+      say(str("restarting all ranks, restart ", round + 1, " of ", options_.max_restarts));
+    }
+  }
+
+ private:
+  void make_secrets() {
+    // One node needs no cookie: its ranks get a random secret.
+    meeting_secret_ =
+        options_.nodes > 1
+            ? dist::hexadecimal(dist::keyed_hash(dist::job_secret(variables_, "run " + options_.run), "launchers"))
+            : dist::hexadecimal(dist::random_bytes(32));
+    variables_["WEFT_JOB_SECRET"] = dist::hexadecimal(dist::keyed_hash(meeting_secret_, "ranks"));
+  }
+
+  std::vector<Worker> workers_of(Nodes& nodes, int round) const {
+    const dist::Address master = nodes.master_of(round);
+    std::vector<Worker> workers;
+    for (int local = 0; local < local_ranks_; ++local) {
+      Worker worker{nodes.first_rank() + local, "", variables_};
+      if (!options_.log_folder.empty())
+        worker.log =
+            options_.log_folder + str("/rank_", worker.rank, round == 0 ? "" : str(".restart_", round), ".log");
+      const std::map<std::string, std::string> more{
+          {"RANK", std::to_string(worker.rank)},
+          {"WORLD_SIZE", std::to_string(nodes.ranks())},
+          {"LOCAL_RANK", std::to_string(local)},
+          {"LOCAL_WORLD_SIZE", std::to_string(local_ranks_)},
+          {"GROUP_RANK", std::to_string(nodes.node())},
+          {"GROUP_WORLD_SIZE", std::to_string(options_.nodes)},
+          {"MASTER_ADDR", master.host},
+          {"MASTER_PORT", std::to_string(master.port)},
+          {"TORCHELASTIC_RESTART_COUNT", std::to_string(round)},
+          {"TORCHELASTIC_MAX_RESTARTS", std::to_string(options_.max_restarts)},
+          {"TORCHELASTIC_RUN_ID", options_.run}};
+      for (const auto& [name, value] : more) worker.variables[name] = value;
+      if (!options_.mixed_precision.empty()) worker.variables["ACCELERATE_MIXED_PRECISION"] = options_.mixed_precision;
+      workers.push_back(std::move(worker));
+    }
+    return workers;
+  }
+
+  /// Nothing if all ranks of all nodes ended with 0.
+  std::optional<RoundFailure> run_round(Nodes& nodes, int round) {
+    Workers workers(options_.command, workers_of(nodes, round), keeper_);
+    bool failed = false, some_ended = false;
+    dist::TimePoint fine = dist::Clock::now();  // since then a rank is stopped for which another one no longer waits
+    while (true) {
+      while (std::optional<Ending> ending = workers.take_ended()) {
+        some_ended = true;
+        if (ending->code() != 0) {
+          // A rank that a signal ended is why others fail, but takes longer to be gone than they to hear of it.
+          if (!std::exchange(failed, true) && ending->code() < 128)
+            if (const std::optional<Ending> cause = workers.take_killed(std::chrono::milliseconds(300))) ending = cause;
+          // A rank that asks to submit its job again is not restarted here.
+          const bool may_restart = stop_signal_ == 0 && ending->code() != train::kExitRequeue;
+          nodes.fail(round, {ending->code(), may_restart, ending->text()});
+        }
+      }
+      const std::optional<int> stopped = workers.stopped_rank();
+      if (!stopped || !(some_ended || nodes.some_finished(round)))
+        fine = dist::Clock::now();
+      else if (dist::Clock::now() - fine > patience())
+        nodes.fail(round, {1, stop_signal_ == 0,
+                           str("rank ", *stopped, " is stopped, and others have ended ", patience().count(),
+                               " s ago or more")});
+      if (std::optional<RoundFailure> failure = nodes.failure(round)) {
+        // Ranks that got a signal to end do so by themselves, perhaps after a checkpoint.
+        while (stop_signal_ != 0 && !workers.empty()) {
+          take_signal(workers);
+          workers.take_ended();
+        }
+        workers.stop(options_.grace);
+        return failure;
+      }
+      if (workers.empty() && nodes.finished(round)) return std::nullopt;
+      take_signal(workers);
+    }
+  }
+
+  /// As long as ranks wait for one that says nothing (dist::init reads it, too, and finds what is wrong with it).
+  std::chrono::seconds patience() const {
+    const auto found = variables_.find("WEFT_TIMEOUT");
+    const int seconds = found == variables_.end() ? 0 : std::atoi(found->second.c_str());
+    return std::chrono::seconds(seconds > 0 ? seconds : 600);
+  }
+
+  /// Waits a little for a signal and forwards it.
+  void take_signal(Workers& workers) {
+    const timespec wait{0, 100'000'000};
+    const int number = ::sigtimedwait(&signals_, nullptr, &wait);
+    if (number <= 0 || number == SIGCHLD) return;
+    const bool ends = number == SIGTERM || number == SIGINT || number == SIGHUP;
+    if (ends && number == SIGINT && stop_signal_ == SIGINT) {
+      say("second Ctrl-C: ending all ranks");
+      return workers.stop(0);
+    }
+    if (ends) stop_signal_ = number;
+    workers.signal(number);
+  }
+
+  const Options options_;
+  Keeper keeper_;  // first member: it forks before this process has other threads
+  const sigset_t signals_;
+  dist::EnvironmentVariables variables_;
+  int cores_, local_ranks_;
+  std::string meeting_secret_;
+  int stop_signal_ = 0;
+};
+
+}  // namespace
+}  // namespace weft::weft_run
 
 int main(int argc, char** argv) {
   return weft::train::guarded_main("weft-run", [&] {
     const auto options = weft::weft_run::parse_options({argv + 1, argv + argc});
-    return options ? weft::weft_run::launch(*options) : weft::train::kExitOk;
+    return options ? weft::weft_run::Launcher(*options).run() : weft::train::kExitOk;
   });
 }

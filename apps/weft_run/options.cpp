@@ -7,8 +7,7 @@
 
 #include "apps/support/accelerate.h"
 #include "apps/support/flags.h"
-#include "core/nearest.h"
-#include "core/printable.h"
+#include "core/text.h"
 
 namespace weft::weft_run {
 namespace {

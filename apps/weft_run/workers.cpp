@@ -11,7 +11,7 @@
 #include <cstring>
 #include <set>
 
-#include "core/printable.h"
+#include "core/text.h"
 #include "kernels/error.h"
 
 namespace weft::weft_run {

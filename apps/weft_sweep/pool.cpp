@@ -12,8 +12,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/text.h"
 #include "train/exit.h"
-#include "core/printable.h"
 
 namespace weft::weft_sweep {
 namespace {

@@ -8,8 +8,7 @@
 #include <sstream>
 
 #include "apps/support/run_reader.h"
-#include "core/joined.h"
-#include "core/printable.h"
+#include "core/text.h"
 #include "io/atomic_file.h"
 #include "io/file_reader.h"
 #include "kernels/error.h"

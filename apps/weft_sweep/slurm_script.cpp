@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "core/printable.h"
+#include "core/text.h"
 #include "train/exit.h"
 #include "train/shell_word.h"
 

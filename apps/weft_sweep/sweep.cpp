@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/printable.h"
+#include "core/text.h"
 #include "io/atomic_file.h"
 #include "io/file_reader.h"
 #include "train/exit.h"

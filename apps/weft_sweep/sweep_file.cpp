@@ -12,8 +12,7 @@
 
 #include "apps/support/flags.h"
 #include "apps/support/yaml_tree.h"
-#include "core/nearest.h"
-#include "core/printable.h"
+#include "core/text.h"
 #include "data/draw.h"
 #include "io/crc32c.h"
 

@@ -6,8 +6,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "core/joined.h"
-#include "core/printable.h"
+#include "core/text.h"
 #include "train/exit.h"
 
 namespace weft::weft_watch {

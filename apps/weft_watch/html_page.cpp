@@ -10,7 +10,7 @@
 
 #include "apps/weft_watch/axis.h"
 #include "apps/weft_watch/terminal_chart.h"
-#include "core/printable.h"
+#include "core/text.h"
 #include "kernels/error.h"
 
 namespace weft::weft_watch {

@@ -8,7 +8,7 @@
 #include "apps/weft_watch/html_page.h"
 #include "apps/weft_watch/summary_table.h"
 #include "apps/weft_watch/terminal_chart.h"
-#include "core/printable.h"
+#include "core/text.h"
 #include "io/atomic_file.h"
 #include "train/exit.h"
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "apps/weft_watch/terminal_chart.h"
-#include "core/printable.h"
+#include "core/text.h"
 
 namespace weft::weft_watch {
 namespace {

@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "core/printable.h"
+#include "core/text.h"
 
 namespace weft::weft_watch {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "apps/weft_weights/options.h"
 #include "apps/weft_weights/sizes.h"
-#include "core/printable.h"
+#include "core/text.h"
 #include "io/checkpoint.h"
 #include "io/weights/safetensors_shards.h"
 #include "train/exit.h"

@@ -5,7 +5,7 @@
 #include <iostream>
 
 #include "apps/weft_weights/options.h"
-#include "core/printable.h"
+#include "core/text.h"
 #include "train/exit.h"
 
 namespace weft::weft_weights {

@@ -7,8 +7,7 @@
 #include <set>
 
 #include "apps/support/flags.h"
-#include "core/nearest.h"
-#include "core/printable.h"
+#include "core/text.h"
 
 namespace weft::weft_weights {
 namespace {

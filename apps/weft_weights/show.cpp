@@ -5,7 +5,7 @@
 
 #include "apps/weft_weights/options.h"
 #include "apps/weft_weights/sizes.h"
-#include "core/printable.h"
+#include "core/text.h"
 #include "train/exit.h"
 
 namespace weft::weft_weights {

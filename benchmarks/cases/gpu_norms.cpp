@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benchmarks/cases/gradients.h"
 #include "core/ops/batch_norm.h"
-#include "core/ops/cross_entropy.h"
 #include "core/ops/layer_norm.h"
+#include "core/ops/losses.h"
 #include "core/ops/random.h"
 #include "core/ops/softmax.h"
 

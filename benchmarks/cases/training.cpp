@@ -3,7 +3,7 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
-#include "core/ops/cross_entropy.h"
+#include "core/ops/losses.h"
 #include "core/ops/random.h"
 
 namespace weft::benchmarks {

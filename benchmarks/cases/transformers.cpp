@@ -2,7 +2,7 @@
 #include "benchmarks/cases/cases.h"
 #include "core/autocast.h"
 #include "core/autograd.h"
-#include "core/ops/cross_entropy.h"
+#include "core/ops/losses.h"
 #include "core/ops/random.h"
 #include "nn/models/bert.h"
 #include "nn/models/gpt.h"

@@ -6,7 +6,7 @@
 
 #include "benchmarks/cases/training.h"
 #include "core/autocast.h"
-#include "core/ops/cross_entropy.h"
+#include "core/ops/losses.h"
 #include "core/ops/matmul.h"
 #include "kernels/kernel_trace.h"
 #include "nn/models/vision_transformer.h"

@@ -2,7 +2,7 @@
 #include "core/ops/concat.h"
 
 #include "core/autograd.h"
-#include "core/ops/image_layout.h"
+#include "core/ops/image.h"
 #include "core/promotion.h"
 #include "core/trace.h"
 #include "kernels/copy.h"

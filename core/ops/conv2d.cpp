@@ -4,10 +4,10 @@
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/backward_context.h"
-#include "core/ops/image_layout.h"
+#include "core/ops/image.h"
 #include "core/ops/reduce.h"
 #include "core/trace.h"
-#include "kernels/conv2d_size.h"
+#include "kernels/conv2d.h"
 
 namespace weft {
 namespace {

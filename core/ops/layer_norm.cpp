@@ -4,6 +4,7 @@
 #include "core/autograd.h"
 #include "core/backward_context.h"
 #include "core/ops/binary.h"
+#include "core/ops/reduce.h"
 #include "core/ops/rows.h"
 #include "core/trace.h"
 #include "kernels/layer_norm.h"
@@ -145,6 +146,21 @@ Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight, const T
   if (weight) y = mul(y, weight.to(y.dtype()));
   if (bias) y = add(y, bias.to(y.dtype()));
   return y;
+}
+
+Tensor weight_norm(const Tensor& v, const Tensor& g) {
+  const OpScope scope("weight_norm");
+  WEFT_CHECK(v.defined() && v.is_floating() && v.dim() >= 2, "weight_norm: expected floating directions [O, ...], got ",
+             v);
+  Shape sizes;
+  std::vector<int64_t> dims;
+  for (int d = 0; d < v.dim(); ++d) {
+    sizes.push_back(d == 0 ? v.size(0) : 1);
+    if (d > 0) dims.push_back(d);
+  }
+  WEFT_CHECK(g.defined() && g.sizes() == sizes, "weight_norm: expected lengths ", sizes, " for directions ", v,
+             ", got ", g);
+  return mul(v, div(g, norm(v, dims, true)));
 }
 
 }  // namespace weft

@@ -33,4 +33,8 @@ NormedSum add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& we
 Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight = {}, const Tensor& bias = {},
                   double eps = 1e-5);
 
+/// g v / |v|, the norm over all dimensions but the first: v [O, ...], g [O, 1, …] (Salimans and Kingma 2016). Errors:
+/// sizes that do not fit.
+Tensor weight_norm(const Tensor& v, const Tensor& g);
+
 }  // namespace weft

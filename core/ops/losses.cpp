@@ -7,8 +7,11 @@
 #include "core/ops/compare.h"
 #include "core/ops/gather.h"
 #include "core/ops/reduce.h"
+#include "core/ops/softmax.h"
 #include "core/ops/unary.h"
 #include "core/trace.h"
+#include "kernels/cross_entropy.h"
+#include "kernels/wrong_index.h"
 
 namespace weft {
 
@@ -99,6 +102,123 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
   Tensor far = distance(a, n);
   if (options.swap) far = minimum(far, distance(p, n));
   return reduced(relu(add(sub(distance(a, p), far), options.margin)), options.reduction);
+}
+
+namespace {
+
+void check_sizes(const Tensor& logits, const Tensor& target) {
+  WEFT_CHECK(logits.defined() && logits.is_floating() && logits.dim() >= 1,
+             "cross_entropy: expected floating logits [..., classes], got ", logits);
+  WEFT_CHECK(target.defined() && target.device() == logits.device(), "cross_entropy: expected a target on ",
+             logits.device(), ", got ", target);
+  if (target.is_floating()) {
+    WEFT_CHECK(target.sizes() == logits.sizes(), "cross_entropy: expected probabilities of the logits' sizes ",
+               logits.sizes(), ", got ", target);
+    return;
+  }
+  Shape rows;
+  for (int d = 0; d + 1 < logits.dim(); ++d) rows.push_back(logits.size(d));
+  WEFT_CHECK(target.sizes() == rows && target.dtype() != DType::boolean,
+             "cross_entropy: expected one class per row, i64", rows, ", for logits ", logits, ", got ", target);
+}
+
+/// Labels are read on the host only where that costs no synchronisation; elsewhere the kernel reads them.
+void check_classes(const Tensor& target, const Tensor& logits, int64_t ignore_index) {
+  if (target.device().kind != DeviceKind::cpu) return;
+  const int64_t classes = logits.size(-1);
+  const int64_t* labels = target.data<int64_t>();
+  for (int64_t row = 0; row < target.numel(); ++row)
+    if ((labels[row] < 0 || labels[row] >= classes) && labels[row] != ignore_index)
+      throw Error(kernels::text_of({.text = kernels::WrongIndex::Text::class_of_logits,
+                                    .op = "cross_entropy",
+                                    .dtype = logits.dtype(),
+                                    .value = labels[row],
+                                    .at = row,
+                                    .limit = classes,
+                                    .rows = logits.size(0)},
+                                   logits.device()));
+}
+
+/// With a weight per class. x [N, C], t classes [N] or probabilities [N, C] of x's dtype; the losses [N], and [N] what
+/// the mean divides by.
+std::pair<Tensor, Tensor> weighted(const Tensor& x, const Tensor& t, const Tensor& weight,
+                                   const CrossEntropyOptions& options) {
+  const int64_t C = x.size(1);
+  WEFT_CHECK(weight.is_floating() && weight.sizes() == Shape{C} && weight.device() == x.device(),
+             "cross_entropy: expected a weight per class, [", C, "] on ", x.device(), ", got ", weight);
+  const Tensor wide = x.dtype() == DType::f64 ? x : x.to(DType::f32);
+  const Tensor w = weight.to(wide.dtype());
+  const Tensor losses = mul(neg(log_softmax(wide)), w);  // of each class
+  const double kept = 1 - options.label_smoothing, spread = options.label_smoothing / static_cast<double>(C);
+  if (t.is_floating()) {
+    const Tensor target = affine(t.to(wide.dtype()), kept, spread);
+    return {sum(mul(losses, target), {1}), Tensor::ones({x.size(0)}, wide.dtype(), x.device())};
+  }
+  const Tensor counts = ne(t, static_cast<double>(options.ignore_index));
+  const Tensor row = where(counts, t, 0.0).unsqueeze(1);
+  Tensor loss = affine(gather(losses, 1, row).squeeze(1), kept, 0);
+  if (spread != 0) loss = add(loss, affine(sum(losses, {1}), spread, 0));
+  const Tensor of_rows = index_select(w, 0, row.flatten());
+  return {where(counts, loss, 0.0), where(counts, of_rows, 0.0)};
+}
+
+}  // namespace
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options) {
+  const OpScope scope("cross_entropy");
+  check_sizes(logits, target);
+  WEFT_CHECK(options.label_smoothing >= 0 && options.label_smoothing <= 1,
+             "cross_entropy: expected label_smoothing in [0, 1], got ", options.label_smoothing);
+  const int64_t C = logits.size(-1);
+  WEFT_CHECK(C > 0, "cross_entropy: expected at least one class, got ", logits);
+  const int64_t N = logits.numel() / C;
+  const Tensor x = autocast_full(logits).reshape({N, C}).contiguous();
+  Tensor t;
+  {
+    const NoGrad no_grad;
+    t = target.is_floating() ? target.to(x.dtype()).reshape({N, C}).contiguous()
+                             : target.to(DType::i64).reshape({N}).contiguous();
+  }
+  if (!t.is_floating()) check_classes(t, x, options.ignore_index);
+
+  if (options.weight.defined()) {
+    const auto [losses, divisors] = weighted(x, t, options.weight, options);
+    Shape rows;
+    for (int d = 0; d + 1 < logits.dim(); ++d) rows.push_back(logits.size(d));
+    if (options.reduction == Reduction::none) return losses.reshape(rows);
+    return options.reduction == Reduction::sum ? sum(losses) : div(sum(losses), sum(divisors));
+  }
+
+  const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  const Tensor loss = Tensor::empty({N}, dtype, x.device()), weight = empty_like(loss);
+  const Tensor lse = Tensor::empty({2, N}, dtype, x.device());
+  const kernels::CrossEntropyArguments arguments{options.label_smoothing, options.ignore_index};
+  kernels::cross_entropy_forward(x.queue(), loss, lse, weight, x, t, arguments);
+
+  Tensor y = loss, scale;  // scale: what dy is divided by
+  {
+    const NoGrad no_grad;
+    if (options.reduction != Reduction::none) y = sum(loss);
+    if (options.reduction == Reduction::mean) {
+      scale = sum(weight);
+      y = div(y, scale);
+    }
+    if (options.reduction == Reduction::none && logits.dim() != 2) {
+      Shape rows;
+      for (int d = 0; d + 1 < logits.dim(); ++d) rows.push_back(logits.size(d));
+      y = y.reshape(rows);
+    }
+  }
+  if (!wants_gradient(x)) return y;
+  return differentiable(
+      y, "cross_entropy", {x},
+      [x = Saved(x), t = Saved(t), lse = Saved(lse), scale = Saved(scale), N, arguments](const Tensor& dy) {
+        const Tensor dloss = scale ? div(dy, scale) : dy;
+        const Tensor rows = dloss.dim() == 0 ? dloss.expand({N}) : dloss.reshape({N});
+        const Tensor dx = Tensor::empty(x.sizes(), x.dtype(), x.device());
+        kernels::cross_entropy_backward(dx.queue(), dx, rows.contiguous(), x, lse, t, arguments);
+        return Grads{dx};
+      });
 }
 
 }  // namespace weft

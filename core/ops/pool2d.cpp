@@ -2,7 +2,7 @@
 #include "core/ops/pool2d.h"
 
 #include "core/autograd.h"
-#include "core/ops/image_layout.h"
+#include "core/ops/image.h"
 #include "core/trace.h"
 #include "kernels/pool2d.h"
 

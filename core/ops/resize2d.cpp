@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/autocast.h"
-#include "core/ops/image_layout.h"
+#include "core/ops/image.h"
 #include "core/ops/matmul.h"
 
 // Resizing is linear and separable: one small matrix for the rows, one for the columns, and two products. The gradients

@@ -8,7 +8,7 @@
 #include <queue>
 #include <tuple>
 
-#include "core/printable.h"
+#include "core/text.h"
 #include "data/text/words.h"
 #include "io/atomic_file.h"
 #include "io/file_reader.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/nearest.h"
+#include "core/text.h"
 
 namespace weft::dist {
 namespace {

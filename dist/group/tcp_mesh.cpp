@@ -16,9 +16,9 @@
 #include <thread>
 #include <utility>
 
+#include "dist/rendezvous/address.h"
 #include "dist/rendezvous/crypto.h"
 #include "dist/rendezvous/handshake.h"
-#include "dist/rendezvous/local_address.h"
 #include "dist/rendezvous/message.h"
 #include "dist/rendezvous/refusal_log.h"
 #include "dist/rendezvous/socket.h"

@@ -6,8 +6,8 @@
 #include <charconv>
 
 #include "core/choose_device.h"
-#include "core/printable.h"
-#include "dist/rendezvous/local_address.h"
+#include "core/text.h"
+#include "dist/rendezvous/address.h"
 #include "dist/rendezvous/rank_place.h"
 #include "dist/rendezvous/session.h"
 #include "dist/rendezvous/socket.h"

@@ -9,8 +9,8 @@
 #include <optional>
 #include <thread>
 
-#include "core/printable.h"
-#include "dist/rendezvous/job_secret.h"
+#include "core/text.h"
+#include "dist/rendezvous/handshake.h"
 #include "dist/rendezvous/socket.h"
 #include "io/file_reader.h"
 #include "kernels/error.h"

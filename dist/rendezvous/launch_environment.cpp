@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/printable.h"
+#include "core/text.h"
 #include "kernels/error.h"
 
 namespace weft::dist {

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "core/printable.h"
+#include "core/text.h"
 #include "kernels/error.h"
 
 namespace weft::dist {

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <thread>
 
+#include "dist/rendezvous/address.h"
 #include "dist/rendezvous/crypto.h"
 #include "dist/rendezvous/file_store.h"
-#include "dist/rendezvous/job_secret.h"
-#include "dist/rendezvous/local_address.h"
+#include "dist/rendezvous/handshake.h"
 #include "dist/rendezvous/mpi_library.h"
 #include "dist/rendezvous/socket.h"
 #include "kernels/error.h"

@@ -14,7 +14,7 @@
 #include <system_error>
 #include <utility>
 
-#include "core/printable.h"
+#include "core/text.h"
 #include "kernels/error.h"
 
 namespace weft::dist {

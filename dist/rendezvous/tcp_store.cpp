@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/printable.h"
+#include "core/text.h"
 #include "dist/rendezvous/crypto.h"
 #include "dist/rendezvous/handshake.h"
 #include "kernels/error.h"

@@ -15,7 +15,7 @@
 #include <array>
 #include <utility>
 
-#include "core/printable.h"
+#include "core/text.h"
 #include "io/crc32c.h"
 #include "io/hdf5/hdf5_handle.h"
 #include "io/seal.h"

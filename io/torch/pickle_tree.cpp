@@ -3,8 +3,7 @@
 
 #include <algorithm>
 
-#include "core/joined.h"
-#include "core/nearest.h"
+#include "core/text.h"
 #include "kernels/error.h"
 
 namespace weft {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/torch/torch_object.h"
 
-#include "core/joined.h"
-#include "core/printable.h"
+#include "core/text.h"
 
 namespace weft {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include "core/printable.h"
+#include "core/text.h"
 #include "io/pickle/pickler.h"
 #include "io/torch/torch_object.h"
 #include "io/torch/zip_archive.h"

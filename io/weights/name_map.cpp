@@ -5,8 +5,7 @@
 
 #include <algorithm>
 
-#include "core/nearest.h"
-#include "core/printable.h"
+#include "core/text.h"
 
 namespace weft {
 namespace {

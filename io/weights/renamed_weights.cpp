@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/ops/concat.h"
-#include "core/printable.h"
+#include "core/text.h"
 #include "io/weights/name_map.h"
 
 namespace weft {

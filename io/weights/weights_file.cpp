@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/printable.h"
+#include "core/text.h"
 #include "io/checkpoint.h"
 #include "io/checkpoint_index.h"
 #include "io/file_reader.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/models/bert.h"
 
-#include "core/nearest.h"
 #include "core/ops/binary.h"
 #include "core/ops/unary.h"
+#include "core/text.h"
 
 namespace weft::nn {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/models/dinov2.h"
 
-#include "core/nearest.h"
+#include "core/text.h"
 
 namespace weft::nn {
 namespace {

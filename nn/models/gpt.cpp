@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "core/autograd.h"
-#include "core/nearest.h"
 #include "core/ops/binary.h"
 #include "core/ops/random.h"
+#include "core/text.h"
 
 namespace weft::nn {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/models/make_model.h"
 
-#include "core/nearest.h"
+#include "core/text.h"
 #include "nn/models/bert.h"
 #include "nn/models/cifar_resnet.h"
 #include "nn/models/dinov2.h"

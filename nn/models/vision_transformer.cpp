@@ -2,9 +2,9 @@
 #include "nn/models/vision_transformer.h"
 
 #include "core/autograd.h"
-#include "core/nearest.h"
 #include "core/ops/binary.h"
 #include "core/ops/concat.h"
+#include "core/text.h"
 
 namespace weft::nn {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/nearest.h"
+#include "core/text.h"
 
 #include <gtest/gtest.h>
 

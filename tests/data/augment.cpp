@@ -7,7 +7,6 @@
 #include "data/transforms/affine.h"
 #include "data/transforms/auto_augment.h"
 #include "data/transforms/color.h"
-#include "data/transforms/lookup.h"
 #include "data/transforms/random_erasing.h"
 #include "tests/data/fixture.h"
 

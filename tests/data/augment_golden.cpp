@@ -6,7 +6,6 @@
 #include <set>
 #include <sstream>
 
-#include "data/transforms/augment_op.h"
 #include "data/transforms/auto_augment.h"
 #include "data/transforms/color.h"
 #include "io/safetensors.h"

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "core/autograd.h"
-#include "core/ops/cross_entropy.h"
+#include "core/ops/losses.h"
 #include "core/ops/unary.h"
 #include "nn/linear.h"
 #include "optim/optimizers.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dist/rendezvous/job_secret.h"
+#include "dist/rendezvous/handshake.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

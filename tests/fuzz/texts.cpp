@@ -2,7 +2,7 @@
 // Input: which of the small texts of the command line, the text: numbers, lists, devices, names of data sets.
 #include "apps/support/flags.h"
 #include "core/choose_device.h"
-#include "core/nearest.h"
+#include "core/text.h"
 #include "data/random_images.h"
 #include "tests/fuzz/fuzz.h"
 

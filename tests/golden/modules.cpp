@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/binary.h"
-#include "core/ops/cross_entropy.h"
 #include "core/ops/losses.h"
 #include "core/ops/reduce.h"
 #include "core/ops/softmax.h"

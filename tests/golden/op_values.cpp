@@ -11,7 +11,6 @@
 #include "core/ops/compare.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/conv_transpose2d.h"
-#include "core/ops/cross_entropy.h"
 #include "core/ops/einsum.h"
 #include "core/ops/gather.h"
 #include "core/ops/index.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/cross_entropy.h"
+#include "core/ops/losses.h"
 #include "core/ops/pool2d.h"
 #include "core/ops/unary.h"
 #include "nn/batch_norm.h"

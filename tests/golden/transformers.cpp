@@ -2,7 +2,7 @@
 // What transformers.py computed: resized positions, a DINOv2 of two blocks, a BERT of two layers, a GPT-2 of
 // two blocks.
 #include "core/ops/concat.h"
-#include "core/ops/cross_entropy.h"
+#include "core/ops/losses.h"
 #include "core/ops/resize2d.h"
 #include "nn/models/bert.h"
 #include "nn/models/dinov2.h"

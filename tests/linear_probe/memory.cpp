@@ -6,7 +6,7 @@
 
 #include "apps/linear_probe/probe.h"
 #include "core/autocast.h"
-#include "core/ops/cross_entropy.h"
+#include "core/ops/losses.h"
 #include "core/ops/random.h"
 #include "kernels/allocator.h"
 #include "nn/models/dinov2.h"

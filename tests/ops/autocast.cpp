@@ -5,8 +5,8 @@
 
 #include "core/autograd.h"
 #include "core/ops/conv2d.h"
-#include "core/ops/cross_entropy.h"
 #include "core/ops/linear.h"
+#include "core/ops/losses.h"
 #include "core/ops/matmul.h"
 #include "core/ops/random.h"
 #include "core/ops/reduce.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/losses.h"
 #include "core/ops/binary.h"
-#include "core/ops/cross_entropy.h"
 #include "core/ops/softmax.h"
 #include "tests/ops/op_case.h"
 

@@ -15,7 +15,6 @@
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
-#include "core/ops/cross_entropy.h"
 #include "core/ops/layer_norm.h"
 #include "core/ops/linear.h"
 #include "core/ops/losses.h"

@@ -9,7 +9,6 @@
 #include "core/ops/compare.h"
 #include "core/ops/concat.h"
 #include "core/ops/conv_transpose2d.h"
-#include "core/ops/cross_entropy.h"
 #include "core/ops/einsum.h"
 #include "core/ops/gather.h"
 #include "core/ops/layer_norm.h"

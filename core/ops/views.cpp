@@ -2,8 +2,10 @@
 #include <algorithm>
 
 #include "core/autograd.h"
+#include "core/ops/broadcast.h"
 #include "core/tensor.h"
 #include "core/trace.h"
+#include "kernels/copy.h"
 
 namespace weft {
 namespace {
@@ -112,6 +114,83 @@ Tensor Tensor::unsqueeze(int64_t dim) const {
   view.sizes[at] = 1;
   ++view.rank;
   return differentiable(alias(view), "unsqueeze", {*this}, [at](const Tensor& dy) { return Grads{dy.squeeze(at)}; });
+}
+
+Tensor Tensor::permute(const Shape& order) const {
+  const OpScope scope("permute");
+  WEFT_CHECK(order.rank() == dim(), "permute: expected an order of ", dim(), " dimensions for ", *this, ", got ",
+             order);
+  kernels::View view = known().view;
+  Shape inverse = order;
+  uint32_t seen = 0;
+  for (int d = 0; d < dim(); ++d) {
+    const int from = wrap_dim("permute", order[d], dim());
+    WEFT_CHECK(!(seen >> from & 1), "permute: dimension ", from, " stands twice in ", order);
+    seen |= 1u << from;
+    view.sizes[d] = impl_->view.sizes[from];
+    view.strides[d] = impl_->view.strides[from];
+    inverse[from] = d;
+  }
+  return differentiable(alias(view), "permute", {*this},
+                        [inverse](const Tensor& dy) { return Grads{dy.permute(inverse)}; });
+}
+
+Tensor Tensor::transpose(int64_t a, int64_t b) const {
+  const int first = wrap_dim("transpose", a, dim()), second = wrap_dim("transpose", b, dim());
+  Shape order = sizes();
+  for (int d = 0; d < dim(); ++d) order[d] = d == first ? second : d == second ? first : d;
+  return permute(order);
+}
+
+Tensor Tensor::expand(const Shape& sizes) const {
+  const OpScope scope("expand");
+  if (this->sizes() == sizes) return *this;
+  WEFT_CHECK(sizes.rank() >= dim(), "expand: ", *this, " has more dimensions than ", sizes);
+  const int extra = sizes.rank() - dim();
+  for (int d = 0; d < dim(); ++d)
+    WEFT_CHECK(size(d) == sizes[d + extra] || size(d) == 1, "expand: ", *this, " does not stretch to ", sizes,
+               ": only sizes of 1 do");
+  for (const int64_t size : sizes) WEFT_CHECK(size >= 0, "expand: sizes must not be negative, got ", sizes);
+  return differentiable(alias(broadcast_view(*this, sizes)), "expand", {*this},
+                        [from = this->sizes()](const Tensor& dy) { return Grads{reduce_to(dy, from)}; });
+}
+
+namespace {
+
+kernels::View part(const kernels::View& x, int dim, int64_t start, int64_t length, int64_t step) {
+  kernels::View view = x;
+  // An empty slice may begin past the end: its address is never read and stays inside.
+  if (length > 0)
+    view.data = static_cast<char*>(x.data) + start * x.strides[dim] * static_cast<int64_t>(size_of(x.dtype));
+  view.sizes[dim] = length;
+  view.strides[dim] *= step;
+  return view;
+}
+
+}  // namespace
+
+Tensor Tensor::slice(int64_t dim, int64_t start, int64_t length, int64_t step) const {
+  const OpScope scope("slice");
+  const int at = wrap_dim("slice", dim, this->dim());
+  const int64_t whole = size(at), first = start < 0 ? start + whole : start;
+  WEFT_CHECK(step >= 1, "slice: expected a step of at least 1, got ", step);
+  WEFT_CHECK(length >= 0 && first >= 0 &&
+                 (length == 0 ? first <= whole : first < whole && (length - 1) <= (whole - 1 - first) / step),
+             "slice: ", length, " elements from ", start, " by ", step, " do not lie in dimension ", dim, " of ",
+             *this);
+  return differentiable(alias(part(impl_->view, at, first, length, step)), "slice", {*this},
+                        [at, first, length, step, sizes = sizes()](const Tensor& dy) {
+                          const Tensor dx = Tensor::zeros(sizes, dy.dtype(), dy.device());
+                          kernels::copy(dx.queue(), part(dx.view(), at, first, length, step), dy);
+                          return Grads{dx};
+                        });
+}
+
+Tensor Tensor::select(int64_t dim, int64_t index) const {
+  const int at = wrap_dim("select", dim, this->dim());
+  WEFT_CHECK(index >= -size(at) && index < size(at), "select: index ", index, " is outside dimension ", dim, " of ",
+             *this);
+  return slice(at, index, 1).squeeze(at);
 }
 
 }  // namespace weft
