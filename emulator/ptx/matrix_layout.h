@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 
 #include "emulator/ptx/addresses.h"
 
@@ -75,8 +76,10 @@ struct Multiply {
 Handler multiply_handler(Type a, Type b);
 /// Of 4 or 8 bits.
 bool is_integer(Type element);
-/// May elements of this type be summed up in that one?
-bool is_sum_of(Type sum, Type element);
+/// What mma and mma.sp share: the modifiers (`others`: those of one alone, which the caller reads) and the types of the
+/// sums; returns whether .sync was there. Then the registers, with rows of a as deep as they are stored.
+bool read_modifiers(Lowering& l, Multiply& m, std::initializer_list<std::string_view> others);
+void read_operands(Lowering& l, Multiply& m, int depth_of_a);
 /// Registers that an operand of this many lines needs, or sums of m x n.
 int operand_registers(int lines, int depth, Type type);
 int sum_registers(int m, int n, Type type);

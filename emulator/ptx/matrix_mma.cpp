@@ -2,6 +2,7 @@
 // mma.sync of dense matrices, and its parts shared by wmma.mma and mma.sp. Products and sums are computed in f32
 // (tensor cores keep a few bits more or less of each sum, which PTX leaves open), sums of f16 are rounded once per
 // instruction, integers and f64 are exact.
+#include <algorithm>
 #include <charconv>
 
 #include "emulator/ptx/matrix_fragments.h"
@@ -63,14 +64,15 @@ bool is_integer(Type element) {
   return element == Type::s8 || element == Type::u8 || element == Type::s4 || element == Type::u4;
 }
 
+namespace {
+
+/// May elements of this type be summed up in that one?
 bool is_sum_of(Type sum, Type element) {
   if (element == Type::f64) return sum == Type::f64;
   if (is_integer(element)) return sum == Type::s32;
   if (element == Type::bf16 || element == Type::tf32) return sum == Type::f32;
   return sum == Type::f32 || sum == Type::f16;
 }
-
-namespace {
 
 bool has_shape(Type a, const Shape& s) {
   if (a == Type::f64) return s == Shape{8, 8, 4} || (s.m == 16 && s.n == 8 && (s.k == 4 || s.k == 8 || s.k == 16));
@@ -86,38 +88,48 @@ bool has_shape(Type a, const Shape& s) {
 void lower_mma(Lowering& l) {
   if (is_sparse(l)) return lower_sparse_mma(l);
   Multiply m;
+  const bool sync = read_modifiers(l, m, {"rn"});
+  const Type a = l.type(1);
+  const Handler handler = multiply_handler(a, l.type(2));
+  // m8n8k4 of f16 works by quarters of a warp (sm_70), with layouts of its own.
+  if (!sync || !handler || !has_shape(a, m.shape)) l.unknown("no such mma here");
+  read_operands(l, m, m.shape.k);
+  l.emit(handler).more = l.keep(m);
+}
+
+}  // namespace
+
+bool read_modifiers(Lowering& l, Multiply& m, std::initializer_list<std::string_view> others) {
   bool sync = false;
   for (const std::string_view mod : l.mods()) {
     if (mod == "sync")
       sync = true;
     else if (mod == "satfinite")
       m.saturate = true;
-    else if (read_shape(mod, m.shape) || mod == "aligned" || mod == "row" || mod == "col" || mod == "rn" ||
-             type_of(mod) != Type::none)
+    else if (read_shape(mod, m.shape) || mod == "aligned" || mod == "row" || mod == "col" ||
+             type_of(mod) != Type::none || std::find(others.begin(), others.end(), mod) != others.end())
       continue;
     else
       l.unknown(cat('.', mod));
   }
   m.d_type = l.type(0);
   m.c_type = l.type(3);
+  return sync;
+}
+
+void read_operands(Lowering& l, Multiply& m, int depth_of_a) {
   const Type a = l.type(1), b = l.type(2);
-  const Handler handler = multiply_handler(a, b);
-  // m8n8k4 of f16 works by quarters of a warp (sm_70), with layouts of its own.
-  if (!sync || !handler || !has_shape(a, m.shape)) l.unknown("no such mma here");
   if (!is_sum_of(m.d_type, a) || m.c_type != m.d_type) l.unknown("the type of the sums");
   if (m.saturate && !is_integer(a)) l.unknown(".satfinite");
   const Type word = a == Type::f64 ? Type::f64 : Type::b32;
   const Type sum = m.c_type == Type::f16 ? Type::b32 : m.c_type;
   const int sums = sum_registers(m.shape.m, m.shape.n, m.d_type);
   if (read_registers(l, l.operand(0), sum, true, m.d) != sums ||
-      read_registers(l, l.operand(1), word, false, m.a) != operand_registers(m.shape.m, m.shape.k, a) ||
+      read_registers(l, l.operand(1), word, false, m.a) != operand_registers(m.shape.m, depth_of_a, a) ||
       read_registers(l, l.operand(2), word, false, m.b) != operand_registers(m.shape.n, m.shape.k, b) ||
       read_registers(l, l.operand(3), sum, false, m.c) != sums)
     l.unknown("the number of registers");
-  l.emit(handler).more = l.keep(m);
 }
-
-}  // namespace
 
 bool read_shape(std::string_view text, Shape& shape) {
   Shape s;

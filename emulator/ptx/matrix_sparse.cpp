@@ -111,34 +111,12 @@ bool is_sparse(const Lowering& l) { return l.has("sp") || l.has("sp::ordered_met
 void lower_sparse_mma(Lowering& l) {
   Sparse s;
   Multiply& m = s.dense;
-  bool sync = false;
-  for (const std::string_view mod : l.mods()) {
-    if (mod == "sync")
-      sync = true;
-    else if (mod == "satfinite")
-      m.saturate = true;
-    else if (mod == "sp::ordered_metadata")
-      s.is_ordered = true;
-    else if (read_shape(mod, m.shape) || mod == "sp" || mod == "aligned" || mod == "row" || mod == "col" ||
-             type_of(mod) != Type::none)
-      continue;
-    else
-      l.unknown(cat('.', mod));
-  }
-  m.d_type = l.type(0);
-  m.c_type = l.type(3);
+  const bool sync = read_modifiers(l, m, {"sp", "sp::ordered_metadata"});
+  s.is_ordered = l.has("sp::ordered_metadata");
   const Type a = l.type(1), b = l.type(2);
   const Handler handler = for_elements(a, b, []<class A, class B>() -> Handler { return multiply<A, B>; });
   if (!sync || !handler || !has_shape(a, m.shape)) l.unknown("no such mma.sp here");
-  if (!is_sum_of(m.d_type, a) || m.c_type != m.d_type) l.unknown("the type of the sums");
-  if (m.saturate && !is_integer(a)) l.unknown(".satfinite");
-  const Type sum = m.c_type == Type::f16 ? Type::b32 : m.c_type;
-  const int sums = sum_registers(m.shape.m, m.shape.n, m.d_type);
-  if (read_registers(l, l.operand(0), sum, true, m.d) != sums ||
-      read_registers(l, l.operand(1), Type::b32, false, m.a) != operand_registers(m.shape.m, m.shape.k / 2, a) ||
-      read_registers(l, l.operand(2), Type::b32, false, m.b) != operand_registers(m.shape.n, m.shape.k, b) ||
-      read_registers(l, l.operand(3), sum, false, m.c) != sums)
-    l.unknown("the number of registers");
+  read_operands(l, m, m.shape.k / 2);
   s.metadata = l.source(l.operand(4), Type::b32);
   // Each 4 bits are of two elements (tf32: of one; 4-bit types: of four). In a group a lane has 32 bits of two rows.
   const int bits = m.shape.k / 2 * (a == Type::tf32 ? 4 : a == Type::s4 || a == Type::u4 ? 1 : 2);  // of a row
