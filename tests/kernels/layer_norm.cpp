@@ -1,66 +1,147 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/layer_norm.h"
 
-#include "tests/kernels/row_norms.h"
+#include "tests/support/compare.h"
+#include "tests/support/devices.h"
+#include "tests/support/random_values.h"
 
 namespace weft::tests {
 namespace {
 
 using kernels::View;
 
+/// A layer norm (centred) or an RMS norm.
+struct RowNormCase {
+  bool centred;
+  DType dtype;
+  int64_t M, C;
+  bool affine, residual;
+};
+
+/// Rows in registers of a warp and of a block, rows that are read again, rows that are not aligned.
+constexpr int64_t kRowSizes[] = {8, 33, 256, 1027, 2048};
+
+/// In f64.
+struct RowNormReference {
+  std::vector<double> sum, mean, invstd, y, dx, dweight, dbias;
+
+  /// `sum`: x + residual as the kernel rounded it; dx_in: added to dx, or empty.
+  RowNormReference(const RowNormCase& n, std::vector<double> rows, const std::vector<double>& weight,
+                   const std::vector<double>& bias, const std::vector<double>& dy, const std::vector<double>& dx_in,
+                   double eps)
+      : sum(std::move(rows)),
+        mean(static_cast<size_t>(n.M)),
+        invstd(mean.size()),
+        y(sum.size()),
+        dx(sum.size()),
+        dweight(static_cast<size_t>(n.C)),
+        dbias(dweight.size()) {
+    const double columns = static_cast<double>(n.C);
+    for (int64_t m = 0; m < n.M; ++m) {
+      const int64_t row = m * n.C;
+      double square = 0, mean_g = 0, mean_gx = 0;
+      for (int64_t c = 0; c < n.C && n.centred; ++c) mean[m] += sum[row + c] / columns;
+      for (int64_t c = 0; c < n.C; ++c) square += (sum[row + c] - mean[m]) * (sum[row + c] - mean[m]) / columns;
+      invstd[m] = 1 / std::sqrt(square + eps);
+      const auto xhat = [&](int64_t c) { return (sum[row + c] - mean[m]) * invstd[m]; };
+      const auto gain = [&](int64_t c) { return n.affine ? weight[c] : 1.0; };
+      for (int64_t c = 0; c < n.C; ++c) {
+        y[row + c] = xhat(c) * gain(c) + (n.affine && n.centred ? bias[c] : 0);
+        dweight[c] += dy[row + c] * xhat(c);
+        dbias[c] += dy[row + c];
+        mean_g += n.centred ? dy[row + c] * gain(c) / columns : 0;
+        mean_gx += dy[row + c] * gain(c) * xhat(c) / columns;
+      }
+      for (int64_t c = 0; c < n.C; ++c)
+        dx[row + c] =
+            invstd[m] * (dy[row + c] * gain(c) - mean_g - xhat(c) * mean_gx) + (dx_in.empty() ? 0 : dx_in[row + c]);
+    }
+  }
+};
+
+/// a + b, rounded to the dtype once (by a device array).
+std::vector<double> rounded_sum(DType dtype, const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> sum(a.size());
+  for (size_t i = 0; i < a.size(); ++i) sum[i] = a[i] + b[i];
+  return DeviceArray(DeviceKind::cpu, dtype, {static_cast<int64_t>(a.size())}, sum).host();
+}
+
 void check(DeviceKind kind, const RowNormCase& n) {
-  const auto [dtype, M, C, affine, residual] = n;
+  const auto [centred, dtype, M, C, affine, residual] = n;
   SCOPED_TRACE(str(dtype, " [", M, ",", C, "] affine ", affine, " residual ", residual, " on ", name(kind)));
   const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
-  const double eps = 1e-5;
+  const double eps = centred ? 1e-5 : 1e-3;
   const auto given = [](bool wanted, const DeviceArray& array) { return wanted ? array.view() : View::none(); };
   const auto x = uniform(M * C, dtype, -1, 2), dy = uniform(M * C, dtype), other = uniform(M * C, dtype);
   const auto dx_in = residual ? uniform(M * C, dtype) : std::vector<double>();
   const auto weight = uniform(C, wide, 0.5, 2), bias = uniform(C, wide);
-  const RowNormReference want(n, true, residual ? rounded_sum(dtype, x, other) : x, weight, bias, dy, dx_in, eps);
+  const RowNormReference want(n, residual ? rounded_sum(dtype, x, other) : x, weight, bias, dy, dx_in, eps);
 
   const DeviceArray x_array(kind, dtype, {M, C}, x), other_array(kind, dtype, {M, C}, other), sum(kind, dtype, {M, C});
   const DeviceArray weight_array(kind, wide, {C}, weight), bias_array(kind, wide, {C}, bias);
   const DeviceArray y(kind, dtype, {M, C}), mean(kind, wide, {M}), invstd(kind, wide, {M});
-  kernels::layer_norm_forward(queue_on(kind), y, mean, invstd, given(residual, sum), x_array,
-                              given(residual, other_array), given(affine, weight_array), given(affine, bias_array),
-                              eps);
+  if (centred)
+    kernels::layer_norm_forward(queue_on(kind), y, mean, invstd, given(residual, sum), x_array,
+                                given(residual, other_array), given(affine, weight_array), given(affine, bias_array),
+                                eps);
+  else
+    kernels::rms_norm_forward(queue_on(kind), y, invstd, given(residual, sum), x_array, given(residual, other_array),
+                              given(affine, weight_array), eps);
   EXPECT_TRUE(near(y.host(), want.y, tolerance(dtype, C, 8)));
-  EXPECT_TRUE(near(mean.host(), want.mean, tolerance(wide, C, 8)));
+  if (centred) {
+    EXPECT_TRUE(near(mean.host(), want.mean, tolerance(wide, C, 8)));
+  }
   EXPECT_TRUE(near(invstd.host(), want.invstd, tolerance(wide, C, 8)));
   if (residual) {
     EXPECT_TRUE(near(sum.host(), want.sum, {})) << "the sum is rounded once";
   }
 
   const DeviceArray dx(kind, dtype, {M, C}), dweight(kind, wide, {C}), dbias(kind, wide, {C});
-  const DeviceArray dx_in_array(kind, dtype, {M, C}, residual ? dx_in : x);
-  kernels::layer_norm_backward(queue_on(kind), dx, given(affine, dweight), given(affine, dbias),
-                               DeviceArray(kind, dtype, {M, C}, dy), residual ? sum : x_array,
-                               given(affine, weight_array), mean, invstd, given(residual, dx_in_array));
+  const DeviceArray dy_array(kind, dtype, {M, C}, dy), dx_in_array(kind, dtype, {M, C}, residual ? dx_in : x);
+  const View normed = residual ? sum : x_array;
+  if (centred)
+    kernels::layer_norm_backward(queue_on(kind), dx, given(affine, dweight), given(affine, dbias), dy_array, normed,
+                                 given(affine, weight_array), mean, invstd, given(residual, dx_in_array));
+  else
+    kernels::rms_norm_backward(queue_on(kind), dx, given(affine, dweight), dy_array, normed,
+                               given(affine, weight_array), invstd, given(residual, dx_in_array));
   EXPECT_TRUE(near(dx.host(), want.dx, tolerance(dtype, C, 16).times(2)));
   if (!affine) return;
   EXPECT_TRUE(near(dweight.host(), want.dweight, tolerance(wide, M, 16)));
-  EXPECT_TRUE(near(dbias.host(), want.dbias, tolerance(wide, M, 16)));
+  if (centred) {
+    EXPECT_TRUE(near(dbias.host(), want.dbias, tolerance(wide, M, 16)));
+  }
 }
 
-TEST(LayerNorm, EqualsReference) {
+/// All dtypes and sizes of rows.
+void check_all(bool centred) {
   for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (const bool affine : {true, false})
-        for (const int64_t C : kRowSizes) check(kind, {dtype, pick(3, 40), C, affine, pick(0, 1) == 1});
+        for (const int64_t C : kRowSizes)
+          check(kind, {centred, dtype, pick(3, 40), C, affine, centred ? pick(0, 1) == 1 : !affine});
 }
+
+/// Rows whose sums come from several blocks or chunks.
+void check_many_rows(bool centred) {
+  for (const DeviceKind kind : device_runs())
+    for (const DType dtype : {DType::f32, DType::bf16})
+      for (const int64_t C : {37, 64}) check(kind, {centred, dtype, 601, C, true, !centred});
+}
+
+TEST(LayerNorm, EqualsReference) { check_all(true); }
 
 TEST(LayerNorm, WithAResidual) {
   for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
-      for (const int64_t C : kRowSizes) check(kind, {dtype, 7, C, true, true});
+      for (const int64_t C : kRowSizes) check(kind, {true, dtype, 7, C, true, true});
 }
 
-TEST(LayerNorm, ManyRows) {  // whose sums come from several blocks or chunks
-  for (const DeviceKind kind : device_runs())
-    for (const DType dtype : {DType::f32, DType::bf16})
-      for (const int64_t C : {37, 64}) check(kind, {dtype, 601, C, true, false});
-}
+TEST(LayerNorm, ManyRows) { check_many_rows(true); }
+
+TEST(RmsNorm, EqualsReference) { check_all(false); }
+
+TEST(RmsNorm, ManyRows) { check_many_rows(false); }
 
 }  // namespace
 }  // namespace weft::tests
