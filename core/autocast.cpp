@@ -2,7 +2,7 @@
 #include "core/autocast.h"
 
 #include "core/autograd.h"
-#include "core/ops/cast.h"
+#include "core/ops/copy.h"
 
 namespace weft {
 namespace {

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "core/tensor.h"
+#include "kernels/tf32.h"
 
 namespace weft {
 
@@ -33,5 +34,10 @@ Tensor autocast_low(const Tensor& x);
 
 /// For summing ops: x in f32 if a guard is alive and x is bf16 or f16; else x. Differentiable.
 Tensor autocast_full(const Tensor& x);
+
+/// weft::set_allow_tf32(true): products and convolutions of f32 tensors on a GPU round their factors to tf32 and run on
+/// tensor cores (docs/engines.md). Off unless this or WEFT_ALLOW_TF32=1 says otherwise; for the whole process.
+using kernels::allow_tf32;
+using kernels::set_allow_tf32;
 
 }  // namespace weft

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <utility>
+
+#include "core/autograd.h"
 #include "core/tensor.h"
 #include "kernels/activation.h"
 
@@ -26,17 +29,48 @@ class BackwardContext {
   virtual Tensor arrived_gradient(size_t input, const Shape& sizes, DType dtype) = 0;
 
   /// For a product whose kernel can multiply the gradient of the input, in `dtype`, by the derivative of the activation
-  /// that made this input: that activation, where the op that made it is one of core/activation_node.h, the gradient is
-  /// the only one of the pass and no hook wants to see it; else none. It is taken: the backward must return the product
-  /// times f'(saved).
+  /// that made this input: that activation, where the op that made it is an ActivationNode, the gradient is the only
+  /// one of the pass and no hook wants to see it; else none. It is taken: the backward must return the product times
+  /// f'(saved).
   virtual TakenActivation take_activation(size_t input, DType dtype) = 0;
 
-  /// For an op of core/activation_node.h: dy comes multiplied by f'(saved), because the product that made dy has taken
-  /// the activation.
+  /// For an ActivationNode: dy comes multiplied by f'(saved), because the product that made dy has taken the
+  /// activation.
   virtual bool activation_is_taken() const = 0;
 
  protected:
   ~BackwardContext() = default;
 };
+
+// An activation before a product, y = f(s), z = y w^T: in the backward the product's kernel can multiply dy by f'(s)
+// while it writes it, and spare a pass over dy. So the op that made y says what f and s were; the backward of the
+// product asks for them by BackwardContext::take_activation.
+
+/// The node of an op that ends in y = f(saved), elementwise.
+class ActivationNode : public Node {
+ public:
+  ActivationNode(kernels::Activation f, const Tensor& saved) : f_(f), saved_(saved) {}
+
+  kernels::Activation f() const { return f_; }
+  const Saved& saved() const { return saved_; }
+  void release() override { saved_ = {}; }
+
+ private:
+  kernels::Activation f_;
+  Saved saved_;
+};
+
+/// As differentiable(), for an op that ends in y = f(saved); `saved` lies as y does, reshaped or not, and for relu may
+/// be y. The lambda asks context.activation_is_taken().
+template <class Backward>
+Tensor differentiable_activation(Tensor y, const char* op, std::initializer_list<Tensor> inputs, kernels::Activation f,
+                                 const Tensor& saved, Backward&& backward) {
+  if (grad_enabled() && autograd_detail::any_requires_grad(inputs)) {
+    using Lambda = autograd_detail::LambdaNode<std::decay_t<Backward>, ActivationNode>;
+    autograd_detail::connect(y, Ref<Node>(new Lambda(std::forward<Backward>(backward), f, saved)), op,
+                             std::data(inputs), inputs.size());
+  }
+  return y;
+}
 
 }  // namespace weft

@@ -6,7 +6,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/activation_node.h"
 #include "core/autograd.h"
 #include "core/autograd_meta.h"
 #include "core/backward_context.h"

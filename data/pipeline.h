@@ -7,8 +7,8 @@
 #include "data/dataset.h"
 #include "data/draw.h"
 #include "data/transforms/color.h"
+#include "data/transforms/crop.h"
 #include "data/transforms/normalize.h"
-#include "data/transforms/random_erasing.h"
 #include "data/transforms/resize.h"
 
 namespace weft::data {

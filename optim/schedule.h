@@ -5,6 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "optim/optimizer.h"
+
 namespace weft::optim {
 
 /// A learning rate as a function of the step: no state, so resuming is setting the step. What a step is (a batch, an
@@ -163,6 +165,27 @@ class ChainedSchedule : public Schedule {
 
  private:
   std::vector<SchedulePtr> schedules_;
+};
+
+/// Sets an optimizer's learning rates by a schedule and counts the steps.
+///   Scheduler scheduler(sgd, std::make_shared<CosineSchedule>(epochs));   // sets the rate of step 0
+///   for (…) { train one epoch; scheduler.step(); }
+class Scheduler {
+ public:
+  /// The optimizer must live as long as this.
+  Scheduler(Optimizer& optimizer, SchedulePtr schedule);
+  void step() { set_step(step_ + 1); }
+  /// Jumps to a step, as a resume does.
+  void set_step(int64_t step);
+  int64_t steps() const { return step_; }
+
+  StateDict state_dict() const { return {{}, {{"step", static_cast<double>(step_)}}}; }
+  void load_state_dict(const StateDict& dict) { set_step(static_cast<int64_t>(dict.scalar("step"))); }
+
+ private:
+  Optimizer& optimizer_;
+  SchedulePtr schedule_;
+  int64_t step_ = 0;
 };
 
 }  // namespace weft::optim

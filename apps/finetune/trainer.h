@@ -5,7 +5,7 @@
 #include "apps/finetune/record.h"
 #include "nn/models/bert.h"
 #include "optim/optimizers.h"
-#include "optim/scheduler.h"
+#include "optim/schedule.h"
 #include "train/loader_task.h"
 #include "train/stopwatch.h"
 

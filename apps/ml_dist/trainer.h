@@ -9,7 +9,7 @@
 #include "nn/linear.h"
 #include "nn/sequential.h"
 #include "optim/optimizers.h"
-#include "optim/scheduler.h"
+#include "optim/schedule.h"
 #include "train/loader_task.h"
 #include "train/run_folder.h"
 #include "train/scalar_log.h"

@@ -13,7 +13,7 @@
 #include "dist/group/world.h"
 #include "optim/loss_scaler.h"
 #include "optim/optimizers.h"
-#include "optim/scheduler.h"
+#include "optim/schedule.h"
 #include "train/loader_task.h"
 #include "train/run_folder.h"
 #include "train/scalar_log.h"

@@ -1,13 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/copy.h"
+#include "core/ops/copy.h"
+
 #include "core/autograd.h"
 #include "core/capture.h"
+#include "core/ops/broadcast.h"
 #include "core/tensor.h"
 #include "core/trace.h"
+#include "kernels/binary.h"
+#include "kernels/copy.h"
 #include "kernels/runtime.h"
 #include "kernels/transfer.h"
+#include "kernels/unary.h"
 
 namespace weft {
+namespace {
+
+struct CastNode : Node {
+  explicit CastNode(DType from_dtype) : from(from_dtype) {}
+  bool hands_on(DType of_dy) const override { return of_dy == from; }
+  DType from;
+};
+
+}  // namespace
+
+Tensor recorded_cast(Tensor y, const Tensor& x) {
+  if (!wants_gradient(x)) return y;
+  auto backward = [from = x.dtype()](const Tensor& dy) { return Grads{cast(dy, from)}; };
+  using Recorded = autograd_detail::LambdaNode<decltype(backward), CastNode>;
+  autograd_detail::connect(y, Ref<Node>(new Recorded(backward, x.dtype())), "cast", &x, 1);
+  return y;
+}
+
+Tensor cast(const Tensor& x, DType dtype) {
+  WEFT_CHECK(x.defined(), "cast: expected a tensor, got none");
+  if (x.dtype() == dtype) return x;
+  const OpScope scope("cast");
+  Tensor y = Tensor::empty(x.sizes(), dtype, x.device());
+  kernels::copy(y.queue(), y, x);
+  return is_floating(dtype) ? recorded_cast(y, x) : y;
+}
+
+Tensor Tensor::to(DType dtype) const { return cast(*this, dtype); }
+
 namespace {
 
 /// Dense bytes between two devices, one of them the CPU or both of one kind.
@@ -46,6 +80,36 @@ Tensor Tensor::to(Device target) const {
     transfer(y, contiguous());
   }
   return differentiable(y, "to", {*this}, [from = device()](const Tensor& dy) { return Grads{dy.to(from)}; });
+}
+
+namespace {
+
+void check(const char* op, const Tensor& x) {
+  WEFT_CHECK(!wants_gradient(x), op, ": ", x,
+             " needs a gradient and cannot be changed in place while gradients are recorded. "
+             "Wrap the change in weft::NoGrad");
+}
+
+}  // namespace
+
+const Tensor& Tensor::add_(const Tensor& other, double alpha) const {
+  const OpScope scope("add_");
+  check("add_", *this);
+  WEFT_CHECK(other.defined() && other.device() == device(), "add_: expected a tensor on ", device(), ", got ", other);
+  const NoGrad no_grad;
+  const Tensor b = other.to(dtype());
+  WEFT_CHECK(broadcast_shapes("add_", sizes(), b.sizes()) == sizes(), "add_: ", other, " does not fit into ", *this);
+  kernels::binary_forward(queue(), kernels::Binary::add, *this, *this, broadcast_view(b, sizes()), alpha);
+  storage()->bump_version();
+  return *this;
+}
+
+const Tensor& Tensor::mul_(double factor) const {
+  const OpScope scope("mul_");
+  check("mul_", *this);
+  kernels::unary_forward(queue(), kernels::Unary::affine, *this, *this, {factor, 0});
+  storage()->bump_version();
+  return *this;
 }
 
 }  // namespace weft

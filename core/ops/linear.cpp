@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "core/activation_node.h"
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/backward_context.h"

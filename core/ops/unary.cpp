@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/unary.h"
 
-#include "core/activation_node.h"
 #include "core/autograd.h"
+#include "core/backward_context.h"
 #include "core/promotion.h"
 #include "core/trace.h"
 

@@ -6,7 +6,7 @@
 #include "nn/dropout.h"
 #include "nn/embedding.h"
 #include "nn/layer_norm.h"
-#include "nn/multi_head_attention.h"
+#include "nn/transformer.h"
 
 namespace weft::nn {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include "core/ops/resize2d.h"
 #include "nn/conv.h"
-#include "nn/transformer_block.h"
+#include "nn/transformer.h"
 
 namespace weft::nn {
 

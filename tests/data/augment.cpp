@@ -7,7 +7,7 @@
 #include "data/transforms/affine.h"
 #include "data/transforms/auto_augment.h"
 #include "data/transforms/color.h"
-#include "data/transforms/random_erasing.h"
+#include "data/transforms/crop.h"
 #include "tests/data/fixture.h"
 
 namespace weft::data::testing {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "core/ops/cast.h"
+#include "core/ops/copy.h"
 #include "tests/data/fixture.h"
 #include "tests/support/devices.h"
 

@@ -5,7 +5,7 @@
 
 #include "core/ops/binary.h"
 #include "dist/tensor/parallel_block.h"
-#include "nn/transformer_block.h"
+#include "nn/transformer.h"
 
 namespace weft::dist::testing {
 

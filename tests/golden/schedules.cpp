@@ -2,7 +2,6 @@
 #include "optim/optimizers.h"
 #include "optim/reduce_on_plateau.h"
 #include "optim/schedule.h"
-#include "optim/scheduler.h"
 #include "tests/golden/golden.h"
 
 namespace weft::golden {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/cast.h"
 #include "core/ops/compare.h"
 #include "core/ops/concat.h"
+#include "core/ops/copy.h"
 #include "core/ops/embedding_bag.h"
 #include "core/ops/gather.h"
 #include "core/ops/rearrange.h"

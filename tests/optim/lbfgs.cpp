@@ -10,7 +10,6 @@
 #include "core/ops/matmul.h"
 #include "core/ops/random.h"
 #include "core/ops/reduce.h"
-#include "optim/line_search.h"
 #include "tests/support/error_text.h"
 
 namespace weft::optim {

@@ -3,7 +3,6 @@
 #include "optim/optimizers.h"
 #include "optim/reduce_on_plateau.h"
 #include "optim/schedule.h"
-#include "optim/scheduler.h"
 #include "tests/support/error_text.h"
 
 namespace weft::optim {

@@ -21,7 +21,6 @@
 #include "optim/ema.h"
 #include "optim/optimizers.h"
 #include "optim/schedule.h"
-#include "optim/scheduler.h"
 #include "tests/support/devices.h"
 #include "tests/train_image/program.h"
 

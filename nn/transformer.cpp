@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/transformer.h"
+
+#include "core/ops/binary.h"
+#include "core/ops/concat.h"
+#include "core/ops/unary.h"
+
+namespace weft::nn {
+
+Mlp::Mlp(int64_t width, int64_t hidden)
+    : fc1(width, hidden, {.init = Init::transformer}), fc2(hidden, width, {.init = Init::transformer}) {}
+
+Tensor Mlp::forward(const Tensor& x) const { return fc2(fc1.forward_gelu(x)); }
+
+void Mlp::fields(Visitor& v) {
+  v("fc1", fc1);
+  v("fc2", fc2);
+}
+
+SwiGlu::SwiGlu(int64_t width, int64_t hidden)
+    : w12(width, 2 * hidden, {.init = Init::transformer}), w3(hidden, width, {.init = Init::transformer}) {}
+
+Tensor SwiGlu::forward(const Tensor& x) const {
+  const Tensor both = w12(x);
+  const int64_t hidden = both.size(-1) / 2;
+  const Tensor a = both.slice(-1, 0, hidden), b = both.slice(-1, hidden, hidden);
+  return w3(a * sigmoid(a) * b);
+}
+
+void SwiGlu::fields(Visitor& v) {
+  v("w12", w12);
+  v("w3", w3);
+}
+
+MultiHeadAttention::MultiHeadAttention(int64_t width, int64_t head_count, MultiHeadAttentionOptions options)
+    : heads(head_count),
+      dropout(options.dropout),
+      qkv(width, 3 * width, {.bias = options.bias, .init = Init::transformer}),
+      proj(width, width, {.bias = options.bias, .init = Init::transformer}) {
+  WEFT_CHECK(heads > 0 && width % heads == 0,
+             "MultiHeadAttention: expected a width that is a multiple of the heads, got ", width, " and ", heads);
+}
+
+Tensor MultiHeadAttention::forward(const Tensor& x, const AttentionOptions& options) const {
+  const auto [N, tokens, width] = x.dims<3>();
+  AttentionOptions with_dropout = options;
+  with_dropout.dropout = is_training() ? dropout : 0;
+  const Tensor y = attention_packed(qkv(x).reshape({N, tokens, 3, heads, width / heads}), with_dropout);
+  return proj(y.reshape({N, tokens, width}));
+}
+
+Tensor MultiHeadAttention::extend(const Tensor& x, KeysAndValues& past) const {
+  return with_hooks(x, [&] {
+    const auto [N, tokens, width] = x.dims<3>();
+    WEFT_CHECK(!past.keys.defined() || tokens == 1, "MultiHeadAttention: expected one token after ", past.keys.size(1),
+               ", got ", x);
+    const Tensor packed = qkv(x).reshape({N, tokens, 3, heads, width / heads});
+    const Tensor keys = packed.select(2, 1), values = packed.select(2, 2);
+    const bool first = !past.keys.defined();
+    past.keys = first ? keys : concat({past.keys, keys}, 1);
+    past.values = first ? values : concat({past.values, values}, 1);
+    const Tensor y = attention(packed.select(2, 0), past.keys, past.values, {.causal = first});
+    return proj(y.reshape({N, tokens, width}));
+  });
+}
+
+Tensor MultiHeadAttention::operator()(const Tensor& x, const AttentionOptions& options) const {
+  return with_hooks(x, [&] { return forward(x, options); });
+}
+
+void MultiHeadAttention::fields(Visitor& v) {
+  v("qkv", qkv);
+  v("proj", proj);
+}
+
+int64_t MultiHeadAttention::flops(const Shape& x, const Shape&) const { return 4 * x.numel() * x[1]; }
+
+namespace {
+
+std::shared_ptr<Module> make_feed_forward(const TransformerBlockOptions& options) {
+  if (options.feed_forward == FeedForward::swiglu) return std::make_shared<SwiGlu>(options.width, options.hidden);
+  return std::make_shared<Mlp>(options.width, options.hidden);
+}
+
+std::shared_ptr<LayerScale> make_scale(const TransformerBlockOptions& options) {
+  return options.layer_scale == 0 ? nullptr : std::make_shared<LayerScale>(options.width, options.layer_scale);
+}
+
+/// What goes into the residual stream.
+Tensor scaled(const Tensor& branch, const std::shared_ptr<LayerScale>& scale, const DropPath& drop_path) {
+  return drop_path(scale ? (*scale)(branch) : branch);
+}
+
+}  // namespace
+
+TransformerBlock::TransformerBlock(const TransformerBlockOptions& options)
+    : norm1(options.width, options.eps),
+      attn(options.width, options.heads),
+      ls1(make_scale(options)),
+      drop_path1(options.drop_path),
+      norm2(options.width, options.eps),
+      mlp(make_feed_forward(options)),
+      ls2(make_scale(options)),
+      drop_path2(options.drop_path) {}
+
+Tensor TransformerBlock::forward(const Tensor& x) const {
+  const NormedSum stream = norm2.add(x, scaled(attn(norm1(x)), ls1, drop_path1));
+  return stream.sum + scaled((*mlp)(stream.y), ls2, drop_path2);
+}
+
+void TransformerBlock::fields(Visitor& v) {
+  v("norm1", norm1);
+  v("attn", attn);
+  v("ls1", ls1);
+  v("drop_path1", drop_path1);
+  v("norm2", norm2);
+  v("mlp", mlp);
+  v("ls2", ls2);
+  v("drop_path2", drop_path2);
+}
+
+}  // namespace weft::nn

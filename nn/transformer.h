@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "core/ops/attention.h"
+#include "core/ops/binary.h"
+#include "core/ops/unary.h"
+#include "nn/dropout.h"
+#include "nn/layer_norm.h"
+#include "nn/linear.h"
+#include "nn/module.h"
+
+namespace weft::nn {
+
+/// y = fc2(gelu(fc1(x))) over the last dimension, `hidden` wide in between (Vaswani et al. 2017, section 3.3).
+struct Mlp : Module {
+  Linear fc1, fc2;
+
+  Mlp(int64_t width, int64_t hidden);
+  Tensor forward(const Tensor& x) const override;
+  void fields(Visitor& v) override;
+};
+
+/// y = w3(silu(a) b), [a, b] = w12(x) (Shazeer 2020, "GLU variants improve transformer").
+struct SwiGlu : Module {
+  Linear w12, w3;
+
+  SwiGlu(int64_t width, int64_t hidden);
+  Tensor forward(const Tensor& x) const override;
+  void fields(Visitor& v) override;
+};
+
+struct MultiHeadAttentionOptions {
+  bool bias = true;    ///< of qkv and proj
+  double dropout = 0;  ///< of attention weights, in training
+};
+
+/// Keys and values of the tokens so far, [N, tokens, heads, size]; undefined: none.
+struct KeysAndValues {
+  Tensor keys, values;
+};
+
+/// Self-attention (Vaswani et al. 2017, section 3.2.2): x [N, tokens, width] is projected to queries, keys and values
+/// of width / heads each, which one matrix product computes side by side as [N, tokens, 3, heads, width / heads].
+struct MultiHeadAttention : Module {
+  int64_t heads;
+  double dropout;
+  Linear qkv, proj;
+
+  MultiHeadAttention(int64_t width, int64_t heads, MultiHeadAttentionOptions options = {});
+  Tensor forward(const Tensor& x) const override { return forward(x, AttentionOptions{}); }
+  /// With masks; `options.dropout` is the module's own.
+  Tensor forward(const Tensor& x, const AttentionOptions& options) const;
+  /// Causal attention of tokens that follow those of `past`, which takes theirs, too. Errors: several tokens where
+  /// `past` has some.
+  Tensor extend(const Tensor& x, KeysAndValues& past) const;
+  using Module::operator();
+  Tensor operator()(const Tensor& x, const AttentionOptions& options) const;
+  void fields(Visitor& v) override;
+  int64_t flops(const Shape& x, const Shape& y) const override;
+};
+
+/// y = gamma x with one trained factor per channel, the last dimension (Touvron et al. 2021, "Going deeper with image
+/// transformers", section 2).
+struct LayerScale : Module {
+  Tensor gamma;
+
+  LayerScale(int64_t size, double init) : gamma(Tensor::full({size}, init).requires_grad_()) {}
+  Tensor forward(const Tensor& x) const override { return mul(x, gamma.to(x.dtype())); }
+  void fields(Visitor& v) override { v("gamma", gamma); }
+};
+
+/// What follows the attention of a block.
+enum class FeedForward { mlp, swiglu };
+
+struct TransformerBlockOptions {
+  int64_t width = 0, heads = 0;
+  int64_t hidden = 0;  ///< width inside the feed-forward
+  FeedForward feed_forward = FeedForward::mlp;
+  double layer_scale = 0;  ///< how the factors of LayerScale begin; 0: none
+  double drop_path = 0;
+  double eps = 1e-6;  ///< of the norms
+};
+
+/// Norms in front (Dosovitskiy et al. 2020, equations 2 and 3): x += ls1(attn(norm1(x))), x += ls2(mlp(norm2(x))). x
+/// [N, tokens, width].
+struct TransformerBlock : Module {
+  LayerNorm norm1;
+  MultiHeadAttention attn;
+  std::shared_ptr<LayerScale> ls1;
+  DropPath drop_path1;
+  LayerNorm norm2;
+  std::shared_ptr<Module> mlp;  ///< Mlp or SwiGlu
+  std::shared_ptr<LayerScale> ls2;
+  DropPath drop_path2;
+
+  explicit TransformerBlock(const TransformerBlockOptions& options);
+  Tensor forward(const Tensor& x) const override;
+  void fields(Visitor& v) override;
+};
+
+}  // namespace weft::nn
