@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "data/hdf5_heap.h"
+#include "data/global_heap.h"
 #include "io/hdf5/hdf5_handle.h"
 #include "kernels/error.h"
 

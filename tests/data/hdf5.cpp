@@ -5,7 +5,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "data/hdf5_heap.h"
+#include "data/global_heap.h"
 #include "data/hdf5_images.h"
 #include "data/image_writer.h"
 #include "tests/data/fixture.h"

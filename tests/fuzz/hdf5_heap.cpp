@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input: a reference of 16 bytes as an HDF5 dataset stores it, a file.
-#include "data/hdf5_heap.h"
+#include "data/global_heap.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/hdf5_heap.h"
+#include "data/global_heap.h"
 
 #include <algorithm>
 #include <bit>
