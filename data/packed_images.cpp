@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include "data/image_writer.h"
 #include "io/atomic_file.h"
 #include "io/crc32c.h"
+#include "io/file_reader.h"
 #include "kernels/error.h"
 
 namespace weft::data {
@@ -23,6 +25,20 @@ constexpr char kMagic[] = "WEFTPACK";
 constexpr uint32_t kVersion = 1;
 constexpr uint64_t kImageBytes = 24;
 constexpr uint32_t kMostNames = 1 << 20, kLongestName = 4096;
+
+/// What a packed file says about itself.
+struct PackedIndex {
+  struct Image {
+    uint64_t offset = 0;
+    uint32_t bytes = 0, crc = 0, label = 0;
+  };
+  struct Part {
+    std::string name;
+    std::vector<Image> images;
+  };
+  std::vector<std::string> classes;
+  std::vector<Part> parts;
+};
 
 template <class T>
 T at(const char* bytes, size_t offset) {
@@ -92,8 +108,6 @@ void require_unique(const FileReader& file, std::vector<std::string> names, cons
   if (twice != names.end()) file.bad("expected each ", what, " once, got '", *twice, "' twice");
 }
 
-}  // namespace
-
 PackedIndex read_packed_index(const FileReader& file) {
   char header[kPackedHeaderBytes] = {};
   file.read(0, header, std::min<uint64_t>(file.size(), kPackedHeaderBytes));
@@ -134,6 +148,7 @@ PackedIndex read_packed_index(const FileReader& file) {
   return index;
 }
 
+/// The index, which follows the images.
 std::string packed_index_text(const PackedIndex& index) {
   std::string text;
   const auto put_name = [&](const std::string& name) {
@@ -154,6 +169,7 @@ std::string packed_index_text(const PackedIndex& index) {
   return text;
 }
 
+/// The header of a file whose index, this one, begins at `offset`.
 std::array<char, kPackedHeaderBytes> packed_header(uint64_t offset, const std::string& index) {
   std::string text = kMagic;
   put(text, kVersion);
@@ -169,14 +185,12 @@ std::array<char, kPackedHeaderBytes> packed_header(uint64_t offset, const std::s
   return header;
 }
 
-namespace {
-
 class PackedImages : public EncodedDataset {
  public:
   using Images = std::vector<PackedIndex::Image>;
 
-  PackedImages(std::unique_ptr<FileReader> file, std::string part, std::vector<std::string> classes,
-                 Images images, DecodeOptions decoding)
+  PackedImages(std::unique_ptr<FileReader> file, std::string part, std::vector<std::string> classes, Images images,
+               DecodeOptions decoding)
       : EncodedDataset(str("packed ", file->path(), " ", part), std::move(classes), labels_of(images), decoding),
         file_(std::move(file)),
         part_(std::move(part)),
@@ -213,7 +227,7 @@ class PackedImages : public EncodedDataset {
 }  // namespace
 
 std::shared_ptr<const EncodedDataset> packed_images(const std::filesystem::path& path, const std::string& part,
-                                                      DecodeOptions decoding) {
+                                                    DecodeOptions decoding) {
   auto file = std::make_unique<FileReader>(path, "packed");
   PackedIndex index = read_packed_index(*file);
   const auto named = [&](const std::string& name) {
@@ -227,7 +241,7 @@ std::shared_ptr<const EncodedDataset> packed_images(const std::filesystem::path&
     file->bad("expected a part '", part, "', got ", names.empty() ? "none" : names);
   }
   return std::make_shared<PackedImages>(std::move(file), found->name, std::move(index.classes),
-                                          std::move(found->images), decoding);
+                                        std::move(found->images), decoding);
 }
 
 std::vector<std::string> packed_parts(const std::filesystem::path& path) {

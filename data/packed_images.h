@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <array>
 #include <cstdint>
 #include <filesystem>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "data/encoded_dataset.h"
-#include "io/file_reader.h"
 
 namespace weft::data {
 
-/// What a packed file says about itself. All numbers are unsigned and little-endian.
+/// What a packed file holds. All numbers are unsigned and little-endian.
 ///
 ///   header, 64 bytes     0  "WEFTPACK"           8  u32 version, 1          12  u32 zero
 ///                       16  u64 bytes of the file                           24  u64 offset of the index
@@ -22,35 +19,15 @@ namespace weft::data {
 ///   index                u32 classes; of each: u32 length, name in UTF-8
 ///                        u32 parts; of each: u32 length, name in UTF-8, u64 images; of each image, 24 bytes:
 ///                        u64 offset, u32 length, u32 CRC-32C, u32 label, u32 zero
-struct PackedIndex {
-  struct Image {
-    uint64_t offset = 0;
-    uint32_t bytes = 0, crc = 0, label = 0;
-  };
-  struct Part {
-    std::string name;
-    std::vector<Image> images;
-  };
-  std::vector<std::string> classes;
-  std::vector<Part> parts;
-};
-
 inline constexpr uint64_t kPackedHeaderBytes = 64;
 
-/// Errors name the file: no packed file, of another version, cut short, damaged, contents that contradict each other.
-PackedIndex read_packed_index(const FileReader& file);
-
-/// The index, which follows the images.
-std::string packed_index_text(const PackedIndex& index);
-/// The header of a file whose index, this one, begins at `offset`.
-std::array<char, kPackedHeaderBytes> packed_header(uint64_t offset, const std::string& index);
-
-/// One part of a packed file (`pack` and packed_writer() write them): the images of a folder in one
-/// file, each a single read at a known place, where a parallel file system would have to open a file for each. `part`:
-/// its name, `train`; for `val` a file may have `test` instead. Decoding checks each image's checksum, encoded() does
-/// not. Errors: those of read_packed_index; no such part (names those there are).
+/// One part of a packed file (`pack` and packed_writer() write them): the images of a folder in one file, each a single
+/// read at a known place, where a parallel file system would have to open a file for each. `part`: its name, `train`;
+/// for `val` a file may have `test` instead. Decoding checks each image's checksum, encoded() does not. Errors name the
+/// file: no packed file, of another version, cut short, damaged, contents that contradict each other; no such part
+/// (names those there are).
 std::shared_ptr<const EncodedDataset> packed_images(const std::filesystem::path& path, const std::string& part,
-                                                      DecodeOptions decoding = {});
+                                                    DecodeOptions decoding = {});
 /// The names of the parts, in their order.
 std::vector<std::string> packed_parts(const std::filesystem::path& path);
 

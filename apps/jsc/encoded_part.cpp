@@ -26,10 +26,9 @@ nlohmann::json read_labels(const fs::path& file) {
   return labels;
 }
 
-}  // namespace
-
 bool is_imagenet_folder(const fs::path& root) { return fs::is_directory(images_of(root, "train")); }
 
+/// `train` or `val`; classes are the synsets in byte order, which is the order of the published class numbers.
 std::shared_ptr<const data::EncodedDataset> imagenet_folder(const fs::path& root, const std::string& part) {
   WEFT_CHECK(part == "train" || part == "val", "imagenet: expected the part train or val, got ", part);
   if (part == "train") return data::image_folder_root(images_of(root, part), "imagenet train");
@@ -53,10 +52,6 @@ std::shared_ptr<const data::EncodedDataset> imagenet_folder(const fs::path& root
   }
   return data::image_files("imagenet val", classes, std::move(paths), std::move(numbers));
 }
-
-namespace {
-
-namespace fs = std::filesystem;
 
 std::vector<std::string> folder_parts(const fs::path& folder) {
   std::vector<std::string> parts;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,14 +7,6 @@
 #include "data/encoded_dataset.h"
 
 namespace weft::jsc {
-
-/// ImageNet as its archive unpacks, below ROOT/ILSVRC/Data/CLS-LOC: train/SYNSET/*.JPEG, and val/*.JPEG without
-/// folders, whose synsets stand in ROOT/ILSVRC2012_val_labels.json, {"ILSVRC2012_val_00000001.JPEG": "n01751748", …}.
-bool is_imagenet_folder(const std::filesystem::path& root);
-
-/// `train` or `val`; classes are the synsets in byte order, which is the order of the published class numbers. Errors:
-/// no labels for val, an image without one, a synset that train has not.
-std::shared_ptr<const data::EncodedDataset> imagenet_folder(const std::filesystem::path& root, const std::string& part);
 
 /// How images are kept: fs (a folder with a file for each), h5, packed.
 inline const std::vector<std::string> kStorages{"fs", "h5", "packed"};
@@ -27,7 +18,10 @@ std::string storage_place(const std::string& storage, const std::string& data_ro
 /// The parts (train, val, test) of a set. Errors: those of the readers; none of them.
 std::vector<std::string> parts_of(const std::string& storage, const std::string& place);
 
-/// One of them. A folder is DIR/PART/CLASS/*.jpg, or ImageNet as it is unpacked (above).
+/// One of them. A folder is DIR/PART/CLASS/*.jpg, or ImageNet as its archive unpacks, below ROOT/ILSVRC/Data/CLS-LOC:
+/// train/SYNSET/*.JPEG, and val/*.JPEG without folders, whose synsets stand in ROOT/ILSVRC2012_val_labels.json,
+/// {"ILSVRC2012_val_00000001.JPEG": "n01751748", …}. Errors: those of the readers; of ImageNet no labels for val, an
+/// image without one, a synset that train has not.
 std::shared_ptr<const data::EncodedDataset> open_part(const std::string& storage, const std::string& place,
                                                       const std::string& part);
 
