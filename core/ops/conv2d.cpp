@@ -7,6 +7,7 @@
 #include "core/ops/image.h"
 #include "core/ops/reduce.h"
 #include "core/trace.h"
+#include "kernels/conv2d_size.h"
 #include "kernels/conv2d.h"
 
 namespace weft {

@@ -6,6 +6,7 @@
 #include "kernels/allocator.h"
 #include "kernels/batch_norm.h"
 #include "kernels/binary.h"
+#include "kernels/conv2d_size.h"
 #include "kernels/copy.h"
 
 #include "kernels/cpu/conv2d_winograd.h"

@@ -3,6 +3,7 @@
 
 #include "kernels/batch_norm.h"
 #include "kernels/binary.h"
+#include "kernels/conv2d_size.h"
 #include "kernels/cuda/conv2d_shape.cuh"
 #include "kernels/cuda/matmul_call.cuh"
 #include "kernels/engines/dispatch.h"
