@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "io/crc32c.h"
-#include "train/protobuf_reader.h"
+#include "train/protobuf.h"
 
 namespace weft::train {
 namespace {
