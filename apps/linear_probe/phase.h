@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "apps/linear_probe/images.h"
+#include "apps/linear_probe/features.h"
 #include "apps/linear_probe/options.h"
 #include "apps/linear_probe/session.h"
 #include "nn/module.h"

@@ -7,8 +7,8 @@
 #include "core/ops/image.h"
 #include "core/ops/reduce.h"
 #include "core/trace.h"
-#include "kernels/conv2d_size.h"
 #include "kernels/conv2d.h"
+#include "kernels/conv2d_size.h"
 
 namespace weft {
 namespace {
