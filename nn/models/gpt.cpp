@@ -22,7 +22,7 @@ constexpr GptSize kGptSizes[] = {
     {"gpt2_xl", 1024, 1600, 48, 25}, {"gpt_mini", 256, 384, 6, 6},        {"gpt_tiny", 64, 128, 4, 4},
 };
 
-constexpr LinearOptions kLinear{.init = Init::transformer};
+constexpr LinearOptions kGptLinear{.init = Init::transformer};
 
 /// One of the tokens by their logits [vocabulary].
 int64_t draw(const std::vector<float>& logits, const GenerateOptions& options) {
@@ -54,8 +54,8 @@ GptBlock::GptBlock(const GptOptions& options)
     : ln_1(options.width, options.eps),
       attn(options.width, options.heads, {.dropout = options.dropout}),
       ln_2(options.width, options.eps),
-      c_fc(options.width, 4 * options.width, kLinear),
-      c_proj(4 * options.width, options.width, kLinear),
+      c_fc(options.width, 4 * options.width, kGptLinear),
+      c_proj(4 * options.width, options.width, kGptLinear),
       dropout(options.dropout) {
   const double std = 0.02 / std::sqrt(2 * static_cast<double>(options.depth));
   init_normal_(attn.proj.weight.detach(), std);
