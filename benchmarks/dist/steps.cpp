@@ -9,14 +9,14 @@
 
 #include "benchmarks/harness/measure.h"
 #include "core/autograd.h"
-#include "core/ops/cross_entropy.h"
+#include "core/ops/losses.h"
 #include "core/ops/random.h"
 #include "dist/ddp/ddp.h"
 #include "dist/fsdp/fsdp.h"
 #include "kernels/error.h"
 #include "nn/models/bert.h"
 #include "nn/models/resnet.h"
-#include "optim/adam.h"
+#include "optim/optimizers.h"
 
 // One rank of a data-parallel training; benchmarks/dist/beside_pytorch starts it in turns with
 // benchmarks/peers/pytorch_parallel.py. Rank 0 prints the median time of a step in milliseconds.
