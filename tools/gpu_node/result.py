@@ -129,9 +129,9 @@ def markdown(title, device, facts, results, planned):
     if ours or theirs:
         lines += ["", "## Benchmarks", "", "Ratio: how many times as fast as PyTorch; above 1, Weft is faster.", ""]
         lines += table(["case", "Weft", "PyTorch", "unit", "ratio"], bench_table(ours, theirs))
-    lines += predicted_section(ours, facts.get("GPU") or "")
-    lines += programs_section(results)
     engines = results["bench_engines"].facts.get("cases", {}) if "bench_engines" in results else {}
+    lines += predicted_section({**ours, **engines}, facts.get("GPU") or "")
+    lines += programs_section(results)
     lines += engines_section(engines) if engines else []
     ladders = results["ladders"].facts.get("tables", "") if "ladders" in results else ""
     lines += ["", "## Ladders", "", "Each step of kernels/ladder, from the naive kernel to Weft's own.", "", "```", ladders, "```"] if ladders else []
