@@ -118,6 +118,35 @@ class Commands(unittest.TestCase):
         row = next(line for line in tile.splitlines() if line.startswith("shared load: wavefronts per request"))
         self.assertEqual(row.split()[-3:], ["32.00", "1.00", "*"])
 
+    def test_charts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for chart, words in (("occupancy", "shared memory"), ("roofline", "flop per byte")):
+                done = lab("profile", "--image", chart, "--kernel", "transpose_tile<1>", "-o", f"{folder}/image.svg", KNOWN)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                drawn = Balanced()
+                drawn.feed(text := Path(folder, "image.svg").read_text(encoding="utf-8"))
+                self.assertTrue(text.startswith('<svg xmlns="http://www.w3.org/2000/svg"') and words in text, text)
+                self.assertEqual(drawn.open, [])
+        done = lab("profile", "--image", "nothing", KNOWN)
+        self.assertEqual((done.returncode, done.stderr.split(",")[0]), (2, "weft-lab: --image nothing: expected occupancy"))
+
+    def test_installed(self):
+        """By `cmake --install --component lab`, and moved: commands of the course and exercises find all that they need."""
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(["cmake", "--install", os.environ["WEFT_BUILD"], "--component", "lab", "--prefix", f"{folder}/first"],
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            home = Path(folder, "first").rename(Path(folder, "moved"))
+            share = home / "share/weft"
+            environment = {name: value for name, value in os.environ.items() if name != "WEFT_EMULATE"}
+            for command in ([home / "bin/weft-lab", "check", "21", "exercises/solutions/21_mma/solution.cu"],
+                            ["tools/weft-lab", "run", "docs/course/hopper.cu"]):
+                done = subprocess.run(command, cwd=share, env=environment, capture_output=True, text=True, timeout=120, check=False)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            texts = [file.read_text(encoding="utf-8") for file in share.rglob("*") if file.suffix in (".md", ".py", ".cu", ".h")]
+            self.assertGreater(len(texts), 150)
+            self.assertFalse([text for text in texts if str(ROOT) in text])
+
     def test_errors(self):
         done = lab("profile", "--text", ROOT / "nothing.cu")
         self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1))

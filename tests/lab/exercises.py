@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""exercises.py ROOT NAME: exercise NAME can be solved and notices what is wrong: start.cu fails, solution.cu passes, and each wrong_GOAL.cu
-misses that goal and is given its hint first."""
+"""exercises.py ROOT NAME: exercise NAME can be solved and notices what is wrong: start.cu fails, solution.cu passes, and each wrong solution
+misses its goal and is given its hint first. A wrong solution is a wrong_GOAL.cu, or a paragraph of wrong.diff: `GOAL: why`, then changes of
+solution.cu as a unified diff has them, with @@ between two."""
 import json
 import sys
 import tempfile
@@ -24,6 +25,22 @@ def hint_of(goal):
     return {**exercises.USUAL_HINTS, **SPEC.get("hints", {})}[goal]
 
 
+def wrong_ones(folder):
+    """(goal, file) of each; those of wrong.diff are written to the folder."""
+    found = [(file.stem.removeprefix("wrong_"), file) for file in sorted(SOLUTIONS.glob("wrong_*.cu"))]
+    if (SOLUTIONS / "wrong.diff").exists():
+        for number, part in enumerate((SOLUTIONS / "wrong.diff").read_text(encoding="utf-8").strip().split("\n\n")):
+            title, changes = part.split("\n", 1)
+            text = (SOLUTIONS / "solution.cu").read_text(encoding="utf-8")
+            for change in changes.split("\n@@\n"):
+                old, new = ("\n" + "".join(line[1:] + "\n" for line in change.splitlines() if line[0] in kept) for kept in (" -", " +"))
+                assert text.count(old) == 1, f"{title}: {text.count(old)} times in solution.cu:{old}"
+                text = text.replace(old, new)
+            found.append((title.split(":")[0], Path(folder, f"wrong_{number}.cu")))
+            found[-1][1].write_text(text, encoding="utf-8")
+    return found
+
+
 class Exercise(unittest.TestCase):
     def check(self, file):
         result = exercises.check(FOLDER, file)
@@ -41,22 +58,23 @@ class Exercise(unittest.TestCase):
         self.assertTrue(text.endswith(f"score: {len(result.goals)} of {len(result.goals)} - done"))
 
     def test_wrong_ones_get_their_hint(self):
-        files = sorted(SOLUTIONS.glob("wrong_*.cu"))
-        self.assertGreaterEqual(len(files), 2)
-        for file in files:
-            goal = file.stem.removeprefix("wrong_")
-            with self.subTest(goal):
-                result, text = self.check(file)
-                key = goal if goal in RUN_GOALS | {g["what"] for g in SPEC["goals"]} else "error"
-                self.assertIn(key, [g.key for g in result.goals if not g.met], text)
-                first = next(line for line in text.splitlines() if "hint: " in line)
-                self.assertEqual(first.split("hint: ")[1], hint_of(goal), text)
+        with tempfile.TemporaryDirectory() as folder:
+            files = wrong_ones(folder)
+            self.assertGreaterEqual(len(files), 2)
+            for goal, file in files:
+                with self.subTest(goal):
+                    result, text = self.check(file)
+                    key = goal if goal in RUN_GOALS | {g["what"] for g in SPEC["goals"]} else "error"
+                    self.assertIn(key, [g.key for g in result.goals if not g.met], text)
+                    first = next(line for line in text.splitlines() if "hint: " in line)
+                    self.assertEqual(first.split("hint: ")[1], hint_of(goal), text)
 
     def test_describes_itself(self):
         readme = (FOLDER / "README.md").read_text(encoding="utf-8")
         self.assertIn(f"tools/weft-lab check {int(NAME[:2])}\n", readme)
+        check = "".join(file.read_text(encoding="utf-8") for file in (FOLDER / "check.cu", FOLDER.parent / "check.h"))
         for goal in SPEC["goals"]:
-            self.assertIn(goal["what"], exercises.MEASURES)
+            self.assertTrue(goal["what"] in exercises.MEASURES.keys() | exercises.OTHERS or f'count("{goal["what"]}"' in check, goal["what"])
 
     def test_broken_code_is_said_so(self):
         if NAME[:2] != "01":

@@ -6,10 +6,13 @@ sizes) and check.json:
 
   title    in words
   goals    [{"what": a key of MEASURES, "most" or "least": a number, "says": the goal in words, "hint": what to try when it is missed}]
-  hints    by goal that every exercise has: results, race, uninitialised, bounds, misaligned, deadlock, error; streams, where it is checked
+  hints    by goal that every exercise has: results, race, uninitialised, bounds, misaligned, deadlock, collectives, error; streams, where
+           it is checked
   streams  true: the order between streams is checked, too, and work runs as late as CUDA allows
+  gpus     how many, if not one
 
-A goal on counts is met only by a program whose results are right."""
+A goal on counts is met only by a program whose results are right. A check.cu counts what no profile shows itself: `count NAME: NUMBER` in
+the measured run (Check::count)."""
 import json
 import re
 import subprocess
@@ -21,7 +24,8 @@ FOLDER = program.ROOT / "exercises"
 STREAMS = ("no order between streams", "the host wrote the source", "use after free in stream order")
 TIME_LIMIT = 120  # seconds of one run
 CASE = re.compile(r"^case (.*?): (right|wrong: .*)$", re.MULTILINE)
-ERRORS = [("deadlock", "deadlock"), ("misaligned", "misaligned|not a multiple of"), ("bounds", "illegal|past the end|beyond|no memory that")]
+COUNT = re.compile(r"^count (\w+): (\S+)$", re.MULTILINE)
+ERRORS = [("collectives", "^NCCL"), ("deadlock", "deadlock"), ("misaligned", "misaligned|not a multiple of"), ("bounds", "illegal|past the end|beyond|no memory that")]
 USUAL_HINTS = {
     "results": "Compute one small case by hand, and print what the thread of the first wrong element sees.",
     "race": "Two threads touch the same bytes, and no barrier or atomic operation orders them.",
@@ -30,6 +34,7 @@ USUAL_HINTS = {
     "misaligned": "An access of 8 or 16 bytes needs an address that is a multiple of its size.",
     "deadlock": "Some threads wait for others that never come: a barrier, or a shuffle of the whole warp, inside of a branch.",
     "streams": "Two pieces of work on the same memory, in two streams: one must wait for an event that the other stream has recorded after its work.",
+    "collectives": "All ranks must call the same collectives, with the same sizes, in the same order.",
     "error": "The kernel was stopped: read the message.",
 }
 
@@ -59,7 +64,11 @@ MEASURES = {
     "shuffles": lambda t: t.operations["shfl"] + t.operations["redux"],
     "async_copies": lambda t: t.operations["cp.async.ca"] + t.operations["cp.async.cg"],
     "open_waits": lambda t: t.open_waits,
+    "tensor": lambda t: t.tensor,
+    "bulk_bytes": lambda t: t.bulk_bytes,
 }
+# Goals on the least occupied kernel, on the one with most shared memory, and on the predicted time of all, by that of the solution.
+OTHERS = {"occupancy", "shared_bytes", "time"}
 
 
 @dataclass
@@ -107,16 +116,20 @@ def check(folder, file, gpu="h100", page_of=None):
     spec = json.loads((folder / "check.json").read_text(encoding="utf-8"))
     hints = {**USUAL_HINTS, **spec.get("hints", {})}
     title = f"{folder.name}: {spec['title']}"
-    flags = [f'-DEXERCISE="{file.resolve()}"', f"-I{FOLDER}"]
+
+    def build(exercise):
+        return program.Program(folder / "check.cu", gpu, [f'-DEXERCISE="{exercise.resolve()}"', f"-I{FOLDER}"], ["--gpus", str(spec.get("gpus", 1))])
+
     try:
-        built = program.Program(folder / "check.cu", gpu, flags)
+        built = build(file)
     except program.Problem as problem:
         if "does not compile" not in str(problem):
             raise
         return Result(title, [Goal("compiles", "compiles", False, str(problem), "Read the first error; those after it may follow from it.")])
     with built:
         goals = judge_run(built, hints, spec.get("streams", False))
-        goals += judge_counts(built, spec["goals"], all(goal.met for goal in goals if goal.key in ("results", "error")))
+        right = all(goal.met for goal in goals if goal.key in ("results", "error"))
+        goals += judge_counts(built, spec["goals"], right, lambda: build(FOLDER / "solutions" / folder.name / "solution.cu"))
         if page_of:
             _, profile = built.profile(["measure"], timeout=TIME_LIMIT, capture=True)
             page_of(profile, counts.kernels_of(profile, file.resolve()))
@@ -156,31 +169,47 @@ def judge_run(built, hints, streams):
 
 
 def short(told):
-    """The first text, without what names the launch."""
+    """The first text, without what names the launch and the callers of who issued it."""
     if not told:
         return ""
-    text = re.sub(r"^(?:race: |uninitialised: )?.*?>>>(?: on the default stream)?: ", "", told[0])
+    text = re.sub(r"(issued at [^\n]*?\)) < [^\n]*", r"\1", told[0])
+    text = re.sub(r"^(?:race: |uninitialised: )?.*?>>>(?: on [^:]*stream[^:]*)?: ", "", text)
     # Of inlined code the line of the outermost call, which is the student's; of files their names.
     text = re.sub(r"[^\s:]+:\d+, inlined at (?:[^\s:]+:\d+, inlined at )*([^\s:]+:\d+)", r"\1", text)
     return re.sub(r"/\S*/(\w+\()", r"\1", counts.without_folders(text))
 
 
-def judge_counts(built, wanted, right):
-    if not wanted:
-        return []
-    profile = None
-    if right:
-        _, profile = built.profile(["measure"], checks="", timeout=TIME_LIMIT, capture=True)
-    total = counts.Line()
-    for kernel in counts.kernels_of(profile, built.source) if profile else []:
-        total.join(kernel.total)
+def predicted(built):
+    """Seconds of the measured run without one launch; 0 where the model of time has no figures of this GPU."""
+    launches = [launch for found in built.predict(["measure"], TIME_LIMIT)[0].values() for launch in found]
+    return sum(seconds for seconds, _ in launches) - launches[0][1]["launch"] if launches else 0.0
+
+
+def judge_counts(built, wanted, right, build_solution):
+    """What the goals ask for, of the measured run."""
+    total, values, profile = counts.Line(), {}, None
+    if wanted and right:
+        done, profile = built.profile(["measure"], checks="", timeout=TIME_LIMIT, capture=True)
+        values.update((name, float(value)) for name, value in COUNT.findall(done.stdout))
+    if profile:
+        kernels = counts.kernels_of(profile, built.source)
+        for kernel in kernels:
+            total.join(kernel.total)
+        values.update((name, measure(total)) for name, measure in MEASURES.items())
+        values["occupancy"] = min(kernel.occupancy.share for kernel in kernels)
+        values["shared_bytes"] = max(kernel.raw["static_shared"] + kernel.raw["dynamic_shared"] for kernel in kernels)
     goals = []
     for goal in wanted:
-        says = f"{goal['says']}: {'at most' if 'most' in goal else 'at least'} {goal.get('most', goal.get('least')):g}"
-        if not right or not profile:
-            goals.append(Goal(goal["what"], says, False, "not measured: the results are not right"))
+        what, says = goal["what"], f"{goal['says']}: {'at most' if 'most' in goal else 'at least'} {goal.get('most', goal.get('least')):g}"
+        if what == "time" and profile:
+            with build_solution() as solution:
+                values["time"] = ratio(predicted(built), predicted(solution))
+            if not values["time"]:
+                goals.append(Goal(what, says, True, f"not judged: the model of time has no figures of {built.gpu}"))
+                continue
+        if what not in values:
+            goals.append(Goal(what, says, False, "not measured: the results are not right"))
             continue
-        value = MEASURES[goal["what"]](total)
-        met = value <= goal["most"] if "most" in goal else value >= goal["least"]
-        goals.append(Goal(goal["what"], says, met, f"{value:,.2f}".rstrip("0").rstrip("."), goal["hint"]))
+        met = values[what] <= goal["most"] if "most" in goal else values[what] >= goal["least"]
+        goals.append(Goal(what, says, met, f"{values[what]:,.2f}".rstrip("0").rstrip("."), goal["hint"]))
     return goals

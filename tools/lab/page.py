@@ -63,10 +63,10 @@ def grid_svg(access, kind):
     return "".join(out) + "</svg>"
 
 
-def image(access, kind):
-    """The grid as an SVG file of its own."""
+def image(drawing):
+    """A drawing as an SVG file of its own."""
     style = "<style>text { font: 11px sans-serif; fill: #57606a; }</style>"
-    head, rest = grid_svg(access, kind).split(">", 1)
+    head, rest = drawing.split(">", 1)
     return f'<svg xmlns="http://www.w3.org/2000/svg"{head.removeprefix("<svg")}>{style}{CELLS}{rest}\n'
 
 
@@ -113,6 +113,9 @@ def occupancy_svg(kernel):
         out.append(f'<text x="0" y="{y + 13}">{name}</text><rect x="100" y="{y}" width="{max(2, 270 * blocks / most):.0f}" height="17" '
                    f'fill="{"#cf222e" if name == room.by else "#afb8c1"}"/><text x="{106 + max(2, 270 * blocks / most):.0f}" y="{y + 13}">{blocks}</text>')
     return "".join(out) + "</svg>"
+
+
+CHARTS = {"occupancy": occupancy_svg, "roofline": roofline_svg}
 
 
 def judged(kind, line):

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent  # of the tree, or PREFIX/share/weft
 ARCHITECTURES = {"h100": "90a", "h200": "90a", "gh200": "90a", "a100": "80", "a6000": "86", "l4": "89", "b200": "100"}
 FINDINGS = 86  # exit code of weft-emulate: the program ended, and a check has found something
 
@@ -38,29 +38,39 @@ def find_nvcc():
 
 def find_emulator():
     named = os.environ.get("WEFT_EMULATE")
-    for path in [named] if named else [ROOT / "build/bin/weft-emulate", ROOT / "bin/weft-emulate", shutil.which("weft-emulate")]:
+    installed = ROOT.parent.parent / "bin/weft-emulate"
+    for path in [named] if named else [ROOT / "build/bin/weft-emulate", ROOT / "bin/weft-emulate", installed, shutil.which("weft-emulate")]:
         if path and os.access(path, os.X_OK):
             return str(path)
     raise Problem("weft-emulate was not found: build it (cmake -S . -B build -G Ninja && ninja -C build weft-emulate), or name it: "
                   "WEFT_EMULATE=/path/to/weft-emulate")
 
 
-class Program:
-    """A compiled .cu file, in a folder that goes away with it."""
+def find_nccl(emulator):
+    """The emulator's libnccl, or None: it lies with its other libraries (emulator/weft_emulate.cpp, library_folder)."""
+    program = Path(emulator).resolve().parent
+    return next((file for folder in ("../emulator/lib", "../lib/weft-emulate") if (file := program / folder / "libnccl.so.2").exists()), None)
 
-    def __init__(self, source, gpu="h100", flags=()):
+
+class Program:
+    """A compiled .cu file, in a folder that goes away with it. Options of weft-emulate go with each of its runs."""
+
+    def __init__(self, source, gpu="h100", flags=(), options=()):
         if gpu not in ARCHITECTURES:
             raise Problem(f"--gpu: expected one of {' '.join(ARCHITECTURES)}, got '{gpu}'")
         self.source, self.gpu = Path(source).resolve(), gpu
         if not self.source.is_file():
             raise Problem(f"there is no file {source}")
-        self.emulator = find_emulator()
+        self.emulator, self.options = find_emulator(), options
         self.folder = tempfile.TemporaryDirectory(prefix="weft-lab-")
         self.path = Path(self.folder.name) / self.source.stem
         arch = ARCHITECTURES[gpu]
-        # PTX alone: ptxas has nothing to do. The runtime is shared, so that the emulator's can replace it.
-        command = [find_nvcc(), "-std=c++17", "-O3", "-lineinfo", "-cudart", "shared", "-gencode", f"arch=compute_{arch},code=compute_{arch}",
-                   *flags, str(self.source), "-o", str(self.path)]
+        # PTX alone: ptxas has nothing to do. The runtime is shared, so that the emulator's can replace it. Weft's own wrappers of PTX
+        # (kernels/cuda/ptx*.cuh) are there for who includes them.
+        command = [find_nvcc(), "-std=c++20", "-O3", "-lineinfo", "-cudart", "shared", "-gencode", f"arch=compute_{arch},code=compute_{arch}",
+                   f"-I{ROOT}", "-DWEFT_DEVICE=cuda", *flags, str(self.source), "-o", str(self.path)]
+        if nccl := find_nccl(self.emulator):
+            command += ["-Xlinker", f"-rpath-link={nccl.parent}", "-Xlinker", "--as-needed", f"-L{nccl.parent}", f"-l:{nccl.name}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         self.warnings = done.stderr
         if done.returncode != 0:
@@ -74,7 +84,7 @@ class Program:
         self.folder.cleanup()
 
     def command(self, options=(), arguments=()):
-        return [self.emulator, "--gpu", self.gpu, *options, str(self.path), *arguments]
+        return [self.emulator, "--gpu", self.gpu, *self.options, *options, str(self.path), *arguments]
 
     def profile(self, arguments=(), checks="races,uninitialised", timeout=None, capture=False):
         """Runs once. Returns (the finished process, the profile or None where the program launched nothing)."""
