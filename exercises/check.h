@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cuda_runtime.h>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <cuda_runtime.h>
 #include <string>
 #include <vector>
 
-// What the checks of the exercises share: main() runs an exercise on many sizes, or, with the argument `measure`, on the one
-// whose costs are counted. A line of output per size is `case NAME: right` or `case NAME: wrong: …`; tools/weft-lab reads them.
+#include "chain.h"
+
+// What the checks of the exercises share: main() runs an exercise on many sizes, or, with the argument `measure`, on
+// the one whose costs are counted. A line of output per size is `case NAME: right` or `case NAME: wrong: …`;
+// tools/weft-lab reads them.
 
 /// Memory of the device that is freed at the end of its scope. Its size is exact, so that an access beyond it is seen.
 template <class T>
@@ -20,6 +23,8 @@ class Device {
   }
   explicit Device(const std::vector<T>& values) : Device(values.size()) {
     cudaMemcpy(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice);
+    cudaStreamSynchronize(
+        nullptr);  // a copy from pageable memory may return before it has arrived, which other streams would see
   }
   ~Device() { cudaFree(data_); }
   Device(const Device&) = delete;
@@ -62,7 +67,8 @@ class Check {
   }
   /// The same of values that are on the host already; waits for nothing.
   template <class T>
-  void equal(const std::string& name, const std::vector<T>& values, const std::vector<T>& expected, double tolerance = 0) {
+  void equal(const std::string& name, const std::vector<T>& values, const std::vector<T>& expected,
+             double tolerance = 0) {
     size_t wrong = 0, first = 0;
     for (size_t i = values.size(); i-- > 0;) {
       const double e = static_cast<double>(expected[i]), g = static_cast<double>(values[i]);
@@ -74,10 +80,25 @@ class Check {
       std::printf("case %s: right\n", name.c_str());
       return;
     }
-    fail(name, std::to_string(wrong) + " of " + std::to_string(values.size()) + " values; the first is number " + std::to_string(first) +
-                   ": expected " + std::to_string(expected[first]) + ", got " + std::to_string(values[first]));
+    fail(name, std::to_string(wrong) + " of " + std::to_string(values.size()) + " values; the first is number " +
+                   std::to_string(first) + ": expected " + std::to_string(expected[first]) + ", got " +
+                   std::to_string(values[first]));
   }
   bool failed() const { return failed_; }
+
+  /// A fact of the measured run that no profile shows: goals of check.json name it.
+  void count(const char* name, double value) { std::printf("count %s: %g\n", name, value); }
+
+  /// Counts what overlaps of what `enqueue` puts into a stream (chain.h). `counts`: false for all ranks but one.
+  template <class F>
+  void chain(const std::string& name, cudaStream_t stream, F&& enqueue, bool counts = true) {
+    const Chain chain = chain_of(stream, enqueue);
+    if (chain.error != cudaSuccess)
+      return fail(name, std::string("captured into a graph: ") + cudaGetErrorString(chain.error));
+    if (!counts) return;
+    count("operations", chain.operations);
+    count("longest", chain.longest);
+  }
 
  private:
   void fail(const std::string& name, const std::string& why) {
