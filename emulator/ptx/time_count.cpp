@@ -47,18 +47,6 @@ uint32_t bank_cycles(const uint32_t* address, uint32_t lanes, uint32_t bytes) {
   return most;
 }
 
-/// How many cycles the lanes' data take between a memory of the SM and registers: 128 bytes in each, whether or not
-/// lanes share them.
-double of_registers(uint32_t lanes, uint32_t bytes) { return std::max(1.0, static_cast<double>(bytes) * std::popcount(lanes) / 128); }
-
-TimeNote::Join join_of(const TimeNote& n, const uint32_t* address, uint32_t lanes) {
-  const uint32_t offset = static_cast<uint32_t>(n.address.offset), base = address[std::countr_zero(lanes)] - offset;
-  uint32_t differ = 0;
-  for (uint32_t left = lanes; left != 0; left &= left - 1) differ |= (address[std::countr_zero(left)] - offset) ^ base;
-  if ((base | differ) & 3) return {};
-  return (differ & 15) == 0 ? n.joins[base / 4 & 3] : (differ & 7) == 0 ? n.joins[4 + (base / 4 & 1)] : TimeNote::Join{};
-}
-
 struct Distinct {
   uint64_t sector[kLanes * 2];
   uint32_t count = 0;
@@ -141,7 +129,7 @@ uint32_t ClusterTime::read_global(BlockClock& block, uint32_t warp, WarpClock& c
   return !hit;
 }
 
-/// Counts an access to memory and returns its latency. `joined`: it is a part of a wider one that is counted already.
+/// Counts an access to memory and returns its latency. `joined`: it is a part of a wider one.
 Cycle ClusterTime::access(Warp& w, const TimeNote& n, uint32_t lanes, WarpClock& clock, bool& joined) {
   const time_model::Chip& chip = *launch_.chip_;
   uint64_t address[kLanes];
@@ -163,18 +151,20 @@ Cycle ClusterTime::access(Warp& w, const TimeNote& n, uint32_t lanes, WarpClock&
   }
   Cycle latency = chip.alu;
   uint32_t bytes = n.bytes;
-  if (in_shared && !n.write) {
-    const TimeNote::Join join = join_of(n, shared, in_shared);
-    joined = join.role == TimeNote::Join::other;
-    if (joined) return chip.shared_latency;
-    if (join.role == TimeNote::Join::first) {
+  if (in_shared && n.joined != TimeNote::Joined::no) {
+    uint32_t low = 0;
+    for (uint32_t left = in_shared; left != 0; left &= left - 1)
+      low |= shared[std::countr_zero(left)] + static_cast<uint32_t>(n.joined_offset);
+    if ((low & (n.joined_bytes - 1u)) == 0) {
+      joined = true;
+      if (n.joined == TimeNote::Joined::other) return chip.shared_latency;
       for (uint32_t left = in_shared; left != 0; left &= left - 1)
-        shared[std::countr_zero(left)] += static_cast<uint32_t>(join.offset);
-      bytes = join.bytes;
+        shared[std::countr_zero(left)] += static_cast<uint32_t>(n.joined_offset);
+      bytes = n.joined_bytes;
     }
   }
   if (in_shared) {
-    const double cycles = std::max<double>(bank_cycles(shared, in_shared, bytes), of_registers(in_shared, bytes));
+    const uint32_t cycles = bank_cycles(shared, in_shared, bytes);
     work_.wavefronts += n.atomic ? 2 * cycles : cycles;
     latency = chip.shared_latency + cycles - 1;
   }
@@ -185,7 +175,8 @@ Cycle ClusterTime::access(Warp& w, const TimeNote& n, uint32_t lanes, WarpClock&
   if (global) {
     Distinct found;
     find_sectors(address, global, n.bytes, found);
-    work_.wavefronts += std::max<double>(found.lines, of_registers(global, n.bytes));
+    const double data = std::max(1.0, static_cast<double>(n.bytes) * std::popcount(global) / 128);
+    work_.wavefronts += std::max<double>(found.lines, std::min(data, found.count / 4.0));
     uint32_t misses = 0;
     if (n.space == Space::constant) {
       misses = 0;
@@ -343,7 +334,7 @@ const Instruction* ClusterTime::step(Warp& w, const Instruction* i) {
   // It will be tried again: it has not been executed.
   if (!next && w.current < w.groups.size() && w.groups[w.current].pc == i && n.kind == Kind::mbarrier_wait) return next;
   for (uint32_t k = 0; k < n.writes; ++k) when(refs[n.reads + k]) = begin + latency;
-  if (joined) return next;
+  if (joined && n.joined == TimeNote::Joined::other) return next;
   c.issued += n.issue;
   work_.issued += n.issue;
   work_.mufu += n.mufu;

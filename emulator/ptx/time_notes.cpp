@@ -270,35 +270,35 @@ void join_shared_loads(const Kernel& kernel, TimeTable& table) {
   };
   std::vector<Load> open;  // of the basic block, since the last write to shared memory
   // The loads of one base that fill `width` bytes from `begin` on, or none.
-  const auto group_of = [&](size_t variant, Ref base, int64_t begin, int64_t width) {
+  const auto group_of = [&](Ref base, int64_t begin, int64_t width) {
     std::vector<size_t> group;
     uint32_t words = 0;
     for (const Load& load : open) {
       const TimeNote& n = table.notes[load.note];
-      if (load.base != base || load.offset < begin || load.offset + n.bytes > begin + width || n.joins[variant].role != TimeNote::Join::no) continue;
+      if (load.base != base || load.offset < begin || load.offset + n.bytes > begin + width || n.joined != TimeNote::Joined::no) continue;
       group.push_back(load.note);
       words |= ((1u << n.bytes / 4) - 1) << (load.offset - begin) / 4;
     }
     if (group.size() < 2 || words != (1u << width / 4) - 1) group.clear();
     return group;
   };
+  // Bases are taken to be aligned; where one is not, the run sees it and counts its loads one by one.
   const auto join = [&] {
-    for (size_t variant = 0; variant < TimeNote::kJoins; ++variant)
-      for (const int64_t width : {16, 8})
-        for (const Load& load : open) {
-          if (variant >= 4 && width == 16) continue;
-          const int64_t begin = load.offset - ((static_cast<int64_t>(4 * (variant % 4)) + load.offset) & (width - 1));
-          for (const std::vector<size_t> group = group_of(variant, load.base, begin, width); const size_t note : group) {
-            TimeNote& n = table.notes[note];
-            n.joins[variant] = {note == group.front() ? TimeNote::Join::first : TimeNote::Join::other, static_cast<uint8_t>(width),
-                                static_cast<int32_t>(begin - n.address.offset)};
-          }
+    for (const int64_t width : {16, 8})
+      for (const Load& load : open) {
+        const int64_t begin = load.offset & ~(width - 1);
+        for (const std::vector<size_t> group = group_of(load.base, begin, width); const size_t note : group) {
+          TimeNote& n = table.notes[note];
+          n.joined = note == group.front() ? TimeNote::Joined::first : TimeNote::Joined::other;
+          n.joined_bytes = static_cast<uint8_t>(width);
+          n.joined_offset = static_cast<int32_t>(begin - n.address.offset);
         }
+      }
     open.clear();
   };
   for (size_t k = 0; k < table.notes.size(); ++k) {
     const TimeNote& n = table.notes[k];
-    const bool is_load = n.kind == Kind::access && n.space == Space::shared && !n.bypasses_l1 && (n.bytes == 4 || n.bytes == 8) && n.address.offset % 4 == 0;
+    const bool is_load = n.kind == Kind::access && n.space == Space::shared && !n.write && (n.bytes == 4 || n.bytes == 8) && n.address.offset % 4 == 0;
     if (kernel.code[k].flags & kLeader) join();
     if ((n.kind != Kind::none && n.kind != Kind::plain && n.kind != Kind::access) || (n.write && n.space != Space::global)) join();
     if (is_load) open.push_back({k, n.address.base, n.address.offset});

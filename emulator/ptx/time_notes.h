@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -47,15 +46,11 @@ struct TimeNote {
   float flop = 0;           ///< of a warp, in tensor cores, bf16's time
   float flop_f64 = 0;       ///< the same of f64, which has a rate of its own
   Addresses address, second;  ///< second: the source of cp.async
-  /// Of a load from shared memory, what ptxas makes of it and its neighbours in memory: the first of a group reads all of it,
-  /// the others come for nothing. It goes by where the lanes' bases lie, which ptxas knows in loops that it unrolls, too.
-  struct Join {
-    enum : uint8_t { no, first, other } role = no;
-    uint8_t bytes = 0;
-    int32_t offset = 0;  ///< from its address to the group's
-  };
-  static constexpr int kJoins = 6;  ///< base mod 16 is 0, 4, 8, 12 in all lanes, or else mod 8 is 0, 4
-  std::array<Join, kJoins> joins;
+  /// Of a load from shared memory that ptxas joins with its neighbours in memory where addresses are aligned: the first
+  /// of the group reads all of it, the others come for nothing.
+  enum class Joined : uint8_t { no, first, other } joined = Joined::no;
+  uint8_t joined_bytes = 0;
+  int32_t joined_offset = 0;  ///< from its address to the group's
   Ref id = kNoRef;          ///< of a barrier: its number
   uint32_t imm = 0;
   uint32_t first_ref = 0;   ///< in TimeTable::refs: what is read, then what is written

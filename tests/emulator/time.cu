@@ -37,39 +37,6 @@ __global__ void banks(int stride, float* out) {
   if (sum == 1) *out = sum;
 }
 
-/// Every lane reads the same 16 bytes, 128 times.
-__global__ void broadcasts(float* out) {
-  __shared__ float4 words[4];
-  const volatile float4* const at = words;
-  float sum = 0;
-#pragma unroll 1
-  for (int turn = 0; turn < 128; ++turn) {
-    float4 x;
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
-                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(const_cast<float4*>(at)))));
-    sum += x.x + x.y + x.z + x.w;
-  }
-  if (sum == 1) *out = sum;
-}
-
-/// Four neighbouring words from a multiple of 16 on, by an address 8 bytes before it.
-__global__ void joins(float* out) {
-  __shared__ float4 words[64];
-  const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(words)) + threadIdx.x * 32;
-  float x, y, z, w;
-  asm volatile(
-      "{ .reg .u32 at;\n"
-      "add.u32 at, %4, 8;\n"
-      "ld.shared.f32 %0, [at+8];\n"
-      "ld.shared.f32 %1, [at+12];\n"
-      "ld.shared.f32 %2, [at+16];\n"
-      "ld.shared.f32 %3, [at+20]; }"
-      : "=f"(x), "=f"(y), "=f"(z), "=f"(w)
-      : "r"(at));
-  if (x + y + z + w == 1) *out = x;
-}
-
 /// 4096 dependent FMAs.
 __global__ void chain(float factor, float* out) {
   float x = factor;
@@ -134,8 +101,6 @@ int main() {
   rereads<<<1, 128>>>(0, in, out);
   banks<<<1, 32>>>(1, out);
   banks<<<1, 32>>>(32, out);
-  broadcasts<<<1, 32>>>(out);
-  joins<<<1, 32>>>(out);
   chain<<<1, 32>>>(0.5f, out);
   relay<<<1, 64>>>(0.5f, out);
   multiplies<<<4, 32>>>(reinterpret_cast<const __nv_bfloat16*>(in), out);
