@@ -104,13 +104,6 @@ namespace {
 
 constexpr int64_t kSmallImage = 64;  // up to here a CIFAR network and stem are the default
 
-/// Every image once. Batch norms over all ranks would count a stand-in: where some rank has no image for the last step,
-/// images come twice instead.
-data::Tail tail_for(const Options& o, int64_t set_size, int world) {
-  const int64_t last = set_size % (o.batch_size * world);
-  return o.sync_batch_norm && last > 0 && last < world ? data::Tail::repeat : data::Tail::joined;
-}
-
 data::PipelineOptions pipeline_options(const Options& o) {
   data::PipelineOptions changes;
   changes.crop.filter = o.interpolation == "bicubic" ? data::Filter::bicubic : data::Filter::bilinear;
@@ -190,7 +183,7 @@ void Experiment::make_loaders() {
     const data::SamplerOptions order{.seed = static_cast<uint64_t>(options.seed),
                                      .rank = ranks.rank(),
                                      .world = ranks.size(),
-                                     .tail = tail_for(options, train_set->size(), ranks.size())};
+                                     .tail = data::Tail::joined};
     train_loader =
         std::make_unique<data::ImageLoader>(train_set, data::Sampler(train_set->size(), order),
                                             data::make_pipeline(pipeline, data::Split::train, changes), loading);

@@ -8,6 +8,7 @@
 #include "core/ops/binary.h"
 #include "core/random.h"
 #include "dist/ddp/agreement.h"
+#include "dist/ddp/sync_batch_norm.h"
 
 namespace weft::dist {
 namespace {
@@ -79,6 +80,7 @@ void DDP::before_forward(int64_t samples) {
     refuse_while_capturing("ddp over a host backend", flat_->device());
   WEFT_CHECK(samples > 0, "ddp: expected a batch of at least one sample on rank ", group_->rank(), ", got none");
   if (const auto given = std::exchange(next_samples_, std::nullopt)) samples = *given;
+  if (stands_in_ != (samples == 0)) set_stand_in(*model_, stands_in_ = samples == 0);
   reducer_->abandon_pass();  // one that ended with an exception
   const bool keeps = reducer_->keeps_gradients() && weight_.has_begun();
   const Tensor kept = keeps ? weight_.get(flat_->dtype()) : Tensor();

@@ -53,7 +53,8 @@ class DDP {
   /// For models whose forward takes something else than one tensor: call this before the forward.
   void before_forward(int64_t samples);
   /// Samples of the next forward, where that is not the first size of its input (words of a text, say). 0: the input is
-  /// a stand-in, for a rank that has no sample left in a step of all ranks; the caller takes 0 times its loss.
+  /// a stand-in, for a rank that has no sample left in a step of all ranks; the caller takes 0 times its loss, and
+  /// batch norms over all ranks leave it out.
   void set_samples(int64_t samples);
 
   /// While it lives, backward leaves gradients to each rank; they add up, each weighed by its own samples, and the next
@@ -95,6 +96,7 @@ class DDP {
   std::shared_ptr<Reducer> reducer_;
 
   std::optional<int64_t> next_samples_;  // what set_samples said
+  bool stands_in_ = false;               // the last forward was that of a stand-in
   SampleWeight weight_;                  // gradients kept by no_sync are yet to be multiplied by it
 };
 

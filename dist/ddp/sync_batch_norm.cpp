@@ -16,19 +16,29 @@ struct Joined {
   Tensor mean, var, invstd, total;
 };
 
-Joined join_statistics(const Tensor& x, const Tensor& statistics, const Tensor& running_mean, const Tensor& running_var,
-                       const kernels::BatchNormArguments& arguments, ProcessGroup& group) {
-  const int64_t C = x.size(-1);
+/// This rank's part, [2 C + 1] as in kernels/batch_norm.h.
+Tensor own_statistics(const Tensor& x, const Tensor& known, bool stand_in) {
+  const Shape sizes{2 * x.size(-1) + 1};
   const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  const Tensor part = statistics.defined() ? statistics : Tensor::empty({2 * C + 1}, dtype, x.device());
-  const Tensor parts = Tensor::empty({group.size(), 2 * C + 1}, dtype, x.device());
-  if (!statistics.defined()) kernels::batch_norm_statistics(x.queue(), part, rows_of(x));
+  if (stand_in) return Tensor::zeros(sizes, dtype, x.device());
+  if (known.defined()) return known;
+  const Tensor part = Tensor::empty(sizes, dtype, x.device());
+  kernels::batch_norm_statistics(x.queue(), part, rows_of(x));
+  return part;
+}
+
+Joined join_statistics(const Tensor& part, const Tensor& running_mean, const Tensor& running_var,
+                       const kernels::BatchNormArguments& arguments, ProcessGroup& group) {
+  const int64_t C = (part.numel() - 1) / 2;
+  const DType dtype = part.dtype();
+  const Device device = part.device();
+  const Tensor parts = Tensor::empty({group.size(), 2 * C + 1}, dtype, device);
   group.all_gather(parts, part, {.name = "batch statistics", .scale = {}, .at_once = true})->wait();
-  Joined joined{Tensor::empty({C}, dtype, x.device()), Tensor::empty({C}, dtype, x.device()),
-                Tensor::empty({C}, dtype, x.device()), Tensor::empty({1}, dtype, x.device())};
+  Joined joined{Tensor::empty({C}, dtype, device), Tensor::empty({C}, dtype, device), Tensor::empty({C}, dtype, device),
+                Tensor::empty({1}, dtype, device)};
   const bool move = running_mean.defined() && !recomputing();
   const kernels::View none = kernels::View::none();
-  kernels::batch_norm_join(x.queue(), joined.mean, joined.var, joined.invstd, joined.total,
+  kernels::batch_norm_join(part.queue(), joined.mean, joined.var, joined.invstd, joined.total,
                            move ? running_mean.view() : none, move ? running_var.view() : none, parts, arguments);
   if (move) {
     running_mean.storage()->bump_version();
@@ -37,10 +47,28 @@ Joined join_statistics(const Tensor& x, const Tensor& statistics, const Tensor& 
   return joined;
 }
 
+/// BatchNorm2d::training_norm of a converted norm.
+struct SyncNorm {
+  ProcessGroupPtr group;
+  bool stand_in = false;
+
+  Tensor operator()(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                    const Tensor& running_var, const BatchNormOptions& options) const {
+    return sync_batch_norm(x, weight, bias, running_mean, running_var, options, group, stand_in);
+  }
+};
+
+void for_each_norm(nn::Module& model, const std::function<void(nn::BatchNorm2d&)>& function) {
+  model.apply([&](nn::Module& module) {
+    if (auto* const norm = dynamic_cast<nn::BatchNorm2d*>(&module)) function(*norm);
+  });
+}
+
 }  // namespace
 
 Tensor sync_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-                       const Tensor& running_var, const BatchNormOptions& options, const ProcessGroupPtr& group) {
+                       const Tensor& running_var, const BatchNormOptions& options, const ProcessGroupPtr& group,
+                       bool stand_in) {
   const OpScope scope("sync_batch_norm");
   check_batch_norm(input, weight, bias, running_mean, running_var, options);
   WEFT_CHECK(options.training, "sync_batch_norm: expected training; evaluation needs no statistics of other ranks");
@@ -48,7 +76,8 @@ Tensor sync_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& 
   const Tensor x = input.contiguous();
   const Tensor residual = options.residual.defined() ? options.residual.to(x.dtype()).contiguous() : Tensor();
   const kernels::BatchNormArguments arguments{options.eps, options.momentum, options.relu};
-  const Joined all = join_statistics(x, options.statistics, running_mean, running_var, arguments, *group);
+  const Joined all =
+      join_statistics(own_statistics(x, options.statistics, stand_in), running_mean, running_var, arguments, *group);
   const Tensor y = empty_like(x);
   kernels::batch_norm_inference(y.queue(), rows_of(y), rows_of(x), all.mean, all.var, weight, bias, rows_of(residual),
                                 arguments);
@@ -58,20 +87,22 @@ Tensor sync_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& 
   } const wanted{wants_gradient(x), wants_gradient(weight), wants_gradient(bias), wants_gradient(residual)};
   return differentiable(
       y, "sync_batch_norm", {x, weight, bias, residual},
-      [arguments, wanted, group, x = Saved(x), y = arguments.relu ? Saved(y) : Saved(), weight = Saved(weight),
-       bias = arguments.relu && !residual.defined() ? Saved(bias) : Saved(), mean = Saved(all.mean),
-       invstd = Saved(all.invstd), total = Saved(all.total)](const Tensor& gradient) {
+      [arguments, wanted, group, stand_in, x = Saved(x), y = arguments.relu ? Saved(y) : Saved(),
+       weight = Saved(weight), bias = arguments.relu && !residual.defined() ? Saved(bias) : Saved(),
+       mean = Saved(all.mean), invstd = Saved(all.invstd), total = Saved(all.total)](const Tensor& gradient) {
         const Tensor dy = gradient.contiguous(), in = x;
         const int64_t C = in.size(-1), rows = in.numel() / C;
         const auto M = static_cast<double>(rows);
         const kernels::View none = kernels::View::none();
         // Of this rank's rows: sum(dy xhat), sum(dy).
-        const Tensor sums = Tensor::empty({2 * C}, mean.dtype(), in.device());
+        const auto made = [&](const Tensor& like) { return stand_in ? zeros_like(like) : empty_like(like); };
+        const Tensor sums = made(Tensor::empty({2 * C}, mean.dtype(), in.device()));
         const Tensor dweight = sums.slice(0, 0, C), dbias = sums.slice(0, C, C);
-        kernels::batch_norm_backward(dy.queue(), none, none, dweight, dbias, rows_of(dy), rows_of(in), rows_of(y),
-                                     weight, bias, mean, invstd, arguments);
-        Grads grads{wanted.x ? empty_like(in) : Tensor(), wanted.weight ? dweight : Tensor(),
-                    wanted.bias ? dbias : Tensor(), wanted.residual && arguments.relu ? empty_like(in) : Tensor()};
+        if (!stand_in)
+          kernels::batch_norm_backward(dy.queue(), none, none, dweight, dbias, rows_of(dy), rows_of(in), rows_of(y),
+                                       weight, bias, mean, invstd, arguments);
+        Grads grads{wanted.x ? made(in) : Tensor(), wanted.weight ? dweight : Tensor(), wanted.bias ? dbias : Tensor(),
+                    wanted.residual && arguments.relu ? made(in) : Tensor()};
         if (wanted.x || grads[3].defined()) {
           // The batch's loss is sum_r (M_r / total) loss_r, so sums of rank r weigh M_r / total in it. This rank's dx
           // is asked for without its own such factor: the means are over its own M rows.
@@ -82,9 +113,10 @@ Tensor sync_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& 
                              {.name = "batch statistics' gradients", .scale = {}, .at_once = true})
                 ->wait();
           weighted.mul_(1 / M);
-          kernels::batch_norm_backward_input(dy.queue(), rows_of(grads[0]), rows_of(grads[3]), weighted.slice(0, C, C),
-                                             weighted.slice(0, 0, C), rows_of(dy), rows_of(in), rows_of(y), weight,
-                                             bias, mean, invstd, arguments);
+          if (!stand_in)
+            kernels::batch_norm_backward_input(dy.queue(), rows_of(grads[0]), rows_of(grads[3]),
+                                               weighted.slice(0, C, C), weighted.slice(0, 0, C), rows_of(dy),
+                                               rows_of(in), rows_of(y), weight, bias, mean, invstd, arguments);
         }
         if (wanted.residual && !arguments.relu) grads[3] = dy;
         return grads;
@@ -93,19 +125,18 @@ Tensor sync_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& 
 
 int convert_sync_batch_norm(nn::Module& model, const ProcessGroupPtr& group) {
   int count = 0;
-  model.apply([&](nn::Module& module) {
-    auto* const norm = dynamic_cast<nn::BatchNorm2d*>(&module);
-    if (!norm) return;
+  for_each_norm(model, [&](nn::BatchNorm2d& norm) {
     ++count;
-    norm->training_norm = {};
-    if (group)
-      norm->training_norm = [group](const Tensor& x, const Tensor& weight, const Tensor& bias,
-                                    const Tensor& running_mean, const Tensor& running_var,
-                                    const BatchNormOptions& options) {
-        return sync_batch_norm(x, weight, bias, running_mean, running_var, options, group);
-      };
+    norm.training_norm = {};
+    if (group) norm.training_norm = SyncNorm{group};
   });
   return count;
+}
+
+void set_stand_in(nn::Module& model, bool stand_in) {
+  for_each_norm(model, [&](nn::BatchNorm2d& norm) {
+    if (auto* const sync = norm.training_norm.target<SyncNorm>()) sync->stand_in = stand_in;
+  });
 }
 
 }  // namespace weft::dist

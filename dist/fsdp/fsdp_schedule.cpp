@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/autograd.h"
+#include "dist/ddp/sync_batch_norm.h"
 
 namespace weft::dist {
 
@@ -134,7 +135,9 @@ void FsdpSchedule::before_root(const nn::Module& model, const Tensor& x) {
   if (!training) return;
   WEFT_CHECK(x.defined() && x.dim() > 0, "fsdp: expected an input [samples, …], got ", x);
   WEFT_CHECK(x.size(0) > 0, "fsdp: expected at least one sample on rank ", group_->rank(), ", got ", x.size(0));
-  weight_.begin(std::exchange(next_samples_, std::nullopt).value_or(x.size(0)), device_);
+  const int64_t samples = std::exchange(next_samples_, std::nullopt).value_or(x.size(0));
+  if (stands_in_ != (samples == 0)) set_stand_in(*units_[0]->module(), stands_in_ = samples == 0);
+  weight_.begin(samples, device_);
 }
 
 void FsdpSchedule::before_unit(size_t u, const Tensor& x) {

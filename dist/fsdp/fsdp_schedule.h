@@ -143,6 +143,7 @@ class FsdpSchedule : public std::enable_shared_from_this<FsdpSchedule> {
   bool pass_open_ = false;
   bool reduces_ = true;
   std::optional<int64_t> next_samples_;
+  bool stands_in_ = false;  // the last forward was that of a stand-in
   size_t gathered_bytes_ = 0, peak_gathered_bytes_ = 0;
   std::vector<std::pair<nn::Module*, int>> module_hooks_;
 };

@@ -363,6 +363,7 @@ void batch_norm_join(const Queue&, const View& mean, const View& var, const View
       for (int64_t i = 0; i < n; ++i) {
         const S* part = in + i * (2 * C + 1);
         const double more = part[2 * C], delta = part[c] - m;
+        if (more == 0) continue;  // the first part may have no rows
         m += delta * more / (count + more);
         m2 += part[C + c] + delta * delta * count * more / (count + more);
         count += more;

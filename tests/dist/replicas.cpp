@@ -147,11 +147,12 @@ Trained train_ranks(const Training& t, const std::string& backend) {
       for (int micro = 0; micro < t.micro_batches; ++micro) {
         const bool last = micro + 1 == t.micro_batches;
         const int64_t some = last ? count - done : 1;
-        const int64_t of_all = last ? all - micro * size : size;
+        const int64_t of_all = last ? all - micro * size : size, shown = std::max<int64_t>(some, 1);
         const auto pass = [&] {
-          const Tensor x = samples(static_cast<int>(step), first + done, some, t.image, t.device);
-          const Tensor loss = cross_entropy(ddp(x), labels(static_cast<int>(step), first + done, some, t.device)) *
-                              (static_cast<double>(of_all) / static_cast<double>(all));
+          if (some == 0) ddp.set_samples(0);
+          const Tensor x = samples(static_cast<int>(step), first + done, shown, t.image, t.device);
+          const Tensor loss = cross_entropy(ddp(x), labels(static_cast<int>(step), first + done, shown, t.device)) *
+                              (some == 0 ? 0 : static_cast<double>(of_all) / static_cast<double>(all));
           loss.backward();
           losses.back() += loss.item() * static_cast<double>(some * all) / static_cast<double>(of_all);
         };

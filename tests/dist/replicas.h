@@ -15,7 +15,7 @@ using ModelMaker = std::function<std::shared_ptr<nn::Module>()>;
 /// A training run: the same global batches, whatever the number of ranks.
 struct Training {
   ModelMaker make;
-  /// parts[step][rank]: samples of that rank in that step.
+  /// parts[step][rank]: samples of that rank in that step; 0: a stand-in.
   std::vector<std::vector<int64_t>> parts;
   DeviceKind device = DeviceKind::cpu;
   DdpOptions ddp = {};

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <mutex>
 #include <numeric>
 #include <random>
@@ -10,7 +11,9 @@
 #include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "core/ops/concat.h"
+#include "core/ops/linear.h"
 #include "core/ops/reduce.h"
+#include "core/ops/unary.h"
 #include "tests/dist/ranks.h"
 #include "tests/dist/replicas.h"
 #include "tests/support/compare.h"
@@ -44,8 +47,9 @@ struct Layer {
   Tensor x, residual, weight, bias, mean, var;
   std::vector<double> y, dx, dresidual, dweight, dbias;
 
-  /// Samples `first` … `first + count - 1`.
-  Layer(const Case& c, int64_t first, int64_t count) {
+  /// Samples `first` … `first + count - 1`; of none, a stand-in far from the batch.
+  Layer(const Case& c, int64_t first, int64_t samples) : stands_in(samples == 0) {
+    const int64_t count = std::max<int64_t>(samples, 1);
     const DType wide = c.dtype == DType::f64 ? DType::f64 : DType::f32;
     const auto rows = [&](uint64_t seed, double offset) {
       std::vector<Tensor> all;
@@ -55,7 +59,7 @@ struct Layer {
       }
       return concat(all, 0);
     };
-    x = rows(1000, c.offset).requires_grad_();
+    x = rows(1000, stands_in ? 50 : c.offset).requires_grad_();
     if (c.residual) residual = rows(2000, 0).requires_grad_();
     dy = rows(3000, 0);
     if (c.affine) {
@@ -66,16 +70,17 @@ struct Layer {
     var = random_tensor(4, {kChannels}, c, wide, 2);
   }
 
-  /// The loss is a mean over the samples: sum(y dy) / count.
+  /// The loss is a mean over the samples: sum(y dy) / count; 0 times that of a stand-in.
   void run(const Case& c, const std::function<Tensor(const BatchNormOptions&)>& norm) {
     const Tensor out = norm({.training = true, .eps = 1e-4, .momentum = 0.3, .relu = c.relu, .residual = residual});
-    sum(out.to(DType::f64) * dy.to(DType::f64) * (1.0 / static_cast<double>(x.size(0)))).backward();
+    sum(out.to(DType::f64) * dy.to(DType::f64) * (stands_in ? 0 : 1.0 / static_cast<double>(x.size(0)))).backward();
     y = out.to_vector<double>();
     dx = x.grad().to_vector<double>();
     if (c.residual) dresidual = residual.grad().to_vector<double>();
     if (c.affine) dweight = weight.grad().to_vector<double>(), dbias = bias.grad().to_vector<double>();
   }
 
+  bool stands_in;
   Tensor dy;
 };
 
@@ -104,12 +109,16 @@ void check(const std::string& backend, const Case& c, const std::vector<int64_t>
   run_on(backend, static_cast<int>(parts.size()), [&](const ProcessGroupPtr& group) {
     Layer& mine = *layers[static_cast<size_t>(group->rank())];
     mine.run(c, [&](const BatchNormOptions& options) {
-      return sync_batch_norm(mine.x, mine.weight, mine.bias, mine.mean, mine.var, options, group);
+      return sync_batch_norm(mine.x, mine.weight, mine.bias, mine.mean, mine.var, options, group, mine.stands_in);
     });
   });
 
   std::vector<double> y, dx, dresidual, dweight, dbias;
   for (const auto& layer : layers) {
+    if (layer->stands_in) {
+      EXPECT_EQ(layer->dx, std::vector<double>(layer->dx.size())) << "no gradient passes a stand-in";
+      continue;
+    }
     const double weight = static_cast<double>(layer->x.size(0)) / static_cast<double>(all);
     append(y, layer->y);
     append(dx, layer->dx, weight);
@@ -138,7 +147,8 @@ TEST(SyncBatchNorm, UnequalBatchesAreOneWhole) {
   for (const std::string& backend : backends())
     for (const bool relu : {false, true})
       for (const bool residual : {false, true})
-        for (const std::vector<int64_t>& parts : {std::vector<int64_t>{7}, {4, 4}, {1, 6, 2}, {5, 1, 3, 8}}) {
+        for (const std::vector<int64_t>& parts :
+             {std::vector<int64_t>{7}, {4, 4}, {1, 6, 2}, {5, 1, 3, 8}, {2, 0}, {0, 3, 0, 4}}) {
           check(backend, {.relu = relu, .residual = residual}, parts);
           check(backend, {.dtype = DType::f32, .relu = relu, .residual = residual, .affine = relu, .images = residual},
                 parts);
@@ -156,6 +166,30 @@ TEST(SyncBatchNorm, TheEmulatedGpu) {
     check(backend, {.dtype = DType::f32, .device = DeviceKind::simt, .relu = true, .residual = true}, {2, 5});
 }
 
+// Why a stand-in must not count: a norm takes out the scale of what is in front of it, so no gradient may point along
+// those weights. With the stand-in's rows in the statistics and its loss weighed by 0 it does.
+TEST(SyncBatchNorm, OnlyWithoutTheStandInIsTheGradientOrthogonalToTheWeights) {
+  for (const bool counted : {false, true}) {
+    run_ranks(2, [&](const ProcessGroupPtr& group) {
+      const bool stands_in = group->rank() == 1;
+      const Case c{.images = false};
+      const Tensor x = random_tensor(stands_in ? 20 : 10, {stands_in ? 1 : 4, 7}, c, DType::f64);
+      const Tensor w = random_tensor(1, {kChannels, 7}, c, DType::f64).requires_grad_();
+      const Tensor dy = random_tensor(3, {x.size(0), kChannels}, c, DType::f64);
+      const Tensor y =
+          sync_batch_norm(linear(x, w), {}, {}, {}, {}, {.training = true, .eps = 1e-14}, group, stands_in && !counted);
+      sum(y * dy * (stands_in ? 0 : 1)).backward();
+      const Tensor dw = stands_in ? mul(w.grad(), 0) : w.grad().clone();  // DDP's weight n_r / N
+      group->all_reduce(dw, ReduceOp::sum, {.name = "gradient", .scale = {}})->wait();
+      const double along = std::abs(sum(mul(w.detach(), dw)).item()) / sum(square(dw)).item();
+      if (counted)
+        EXPECT_GT(along, 1e-3);
+      else
+        EXPECT_LT(along, 1e-9);
+    });
+  }
+}
+
 TEST(SyncBatchNorm, SingleRowsNormaliseTogether) {
   // One value per channel and rank: batch_norm() alone would refuse.
   check("threads", {.images = false}, {1, 1, 1});
@@ -169,6 +203,9 @@ TEST_P(SyncBatchNormTraining, RanksEqualOneOnTheSameGlobalBatch) {
   for (size_t step = 1; step < t.parts.size(); step += 2)
     for (size_t rank = 0; rank < t.parts[step].size(); ++rank)
       t.parts[step][rank] = static_cast<int64_t>(1 + (rank * 3 + step) % 5);
+  // An epoch's last step may leave ranks without a sample.
+  for (size_t rank = 0; rank < t.parts[3].size(); ++rank) t.parts[3][rank] = rank == 0 ? 3 : 0;
+  for (size_t rank = 0; rank < t.parts[8].size(); ++rank) t.parts[8][rank] = rank + 1 == t.parts[8].size() ? 1 : 0;
   t.prepare = [](nn::Module& model, const ProcessGroupPtr& group) {
     const auto own = group->size() > 1 ? group->split(0, group->rank(), "batch_norm") : group;
     EXPECT_EQ(convert_sync_batch_norm(model, own), 2);

@@ -199,6 +199,10 @@ void check_parts(DeviceKind kind, DType dtype, const std::vector<int64_t>& rows,
   std::vector<double> parts;
   int64_t first = 0;
   for (const int64_t count : rows) {
+    if (count == 0) {
+      parts.insert(parts.end(), static_cast<size_t>(2 * C + 1), 0);
+      continue;
+    }
     const std::vector<double> slice(x.begin() + first * C, x.begin() + (first + count) * C);
     const DeviceArray part(kind, wide, {2 * C + 1});
     kernels::batch_norm_statistics(queue, part, DeviceArray(kind, dtype, {count, C}, slice));
@@ -233,8 +237,9 @@ TEST(BatchNorm, PartsJoinToTheWhole) {
   for (const DeviceKind kind : device_runs()) {
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       check_parts(kind, dtype, {pick(2, 200), 1, pick(2, 50)}, pick(5, 70), 0.5);
-    check_parts(kind, DType::f32, {300, 700}, 33, 100);  // a far mean does not cancel
-    check_parts(kind, DType::f32, {1}, 300, 0.5);        // of one value the variance is 0
+    check_parts(kind, DType::f32, {300, 700}, 33, 100);        // a far mean does not cancel
+    check_parts(kind, DType::f32, {1}, 300, 0.5);              // of one value the variance is 0
+    check_parts(kind, DType::f32, {0, 0, 7, 0, 30}, 33, 100);  // parts without rows
   }
 }
 

@@ -163,6 +163,34 @@ TEST_F(Ranks, TakeTheStepOfOneProcess) {
   }
 }
 
+// The last step has fewer images than there are ranks: the others stand in, and no norm counts them.
+TEST_F(Ranks, StandInsOfALastStepAreNotCounted) {
+  const TemporaryFolder folder;
+  const auto train = [&](const std::string& data, int ranks, const std::string& more) {
+    const std::string out = folder / (data + more + std::to_string(ranks));
+    const auto run = train_image_on_ranks(
+        ranks,
+        kRun + "--data random:" + data + " " + more + "--batch-size " + std::to_string(12 / ranks) + " --out " + out,
+        folder);
+    expect_codes(run, 0);
+    return std::pair(load_checkpoint(out + "/checkpoint_last.safetensors"), losses(out));
+  };
+  // One step of two images: within the roundings. Two epochs of 8 steps and one of a single image.
+  for (const auto& [data, allowed] :
+       {std::pair<std::string, Tolerance>{"2x8x8x3", {2e-6, 2e-6}}, {"97x8x8x3", kSameTraining}}) {
+    const std::string epochs = data.starts_with("2x") ? "--epochs 1 " : "";
+    const auto [one, one_losses] = train(data, 1, epochs);
+    for (const auto& [ranks, parallel] :
+         {std::pair<int, std::string>{2, ""}, {3, ""}, {4, ""}, {3, "--parallel fsdp --fsdp-min-params 4000 "}}) {
+      SCOPED_TRACE(data + " on " + std::to_string(ranks) + " ranks " + parallel);
+      const auto [several, several_losses] = train(data, ranks, epochs + parallel);
+      EXPECT_EQ(several.integers, one.integers);
+      expect_close(several.part("model"), one.part("model"), allowed);
+      EXPECT_TRUE(near(several_losses, one_losses, allowed));
+    }
+  }
+}
+
 TEST_F(Ranks, ACheckpointOfFourRanksGoesOnAtOneTwoAndThree) {
   const TemporaryFolder folder;
   const std::string first = kRun + "--batch-size 6 --out " + (folder / "four");
