@@ -178,11 +178,14 @@ Tensor FlatParameters::own_norm(const std::vector<NamedTensor>& parameters) {
 Tensor FlatParameters::whole_norm(const std::vector<NamedTensor>& parameters) {
   if (!division_.gather) return own_norm(parameters);
   std::vector<NamedTensor> whole, divided;
-  for (const NamedTensor& parameter : parameters)
+  for (const NamedTensor& parameter : parameters) {
+    if (division_.is_elsewhere && division_.is_elsewhere(parameter.tensor)) continue;
     (division_.is_divided(parameter.tensor) ? divided : whole).push_back(parameter);
+  }
   Tensor norms = division_.gather(own_norm(divided), "gradient norm").flatten();
   if (!whole.empty()) norms = concat({own_norm(whole), norms}, 0);
-  return norms.numel() == 1 ? norms : norm(norms).reshape({1});
+  const Tensor all = norms.numel() == 1 ? norms : norm(norms).reshape({1});
+  return division_.gather_stages ? norm(division_.gather_stages(all, "gradient norm of a stage")).reshape({1}) : all;
 }
 
 void FlatParameters::set_division(Division division) {

@@ -81,8 +81,13 @@ class FlatParameters {
   struct Division {
     std::function<bool(const Tensor& parameter)> is_divided;
     std::function<Tensor(const Tensor& own, const char* name)> gather;
+    /// Where other ranks hold other parameters of the model (Pipeline): this rank's norm [1] -> [stages]; and which of
+    /// its parameters another stage holds too and counts.
+    std::function<Tensor(const Tensor& own, const char* name)> gather_stages = {};
+    std::function<bool(const Tensor& parameter)> is_elsewhere = {};
   };
   void set_division(Division division);
+  const Division& division() const { return division_; }
 
   /// The slice's place in `buffer` (of numel() elements: weights, gradients, an optimizer's state), in the parameter's
   /// sizes.

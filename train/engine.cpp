@@ -163,19 +163,31 @@ void Engine::step(Batch batch) {
   if (logs) task_.log_steps(std::exchange(logged_, {}));
 }
 
+Batch Engine::next_in_step(int64_t done) {
+  std::optional<Batch> next = task_.next();
+  WEFT_CHECK(next, "expected ", batches_in_step(), " batches in step ", position_.step_in_epoch, " of an epoch, got ",
+             done);
+  return std::move(*next);
+}
+
+Tensor Engine::scaled(const Tensor& loss) const {
+  return parts_.scaler ? loss * Tensor::full({}, parts_.scaler->scale(), DType::f32, loss.device()) : loss;
+}
+
 /// What a step does on the device: the part that a graph repeats. With accumulation it takes the step's other batches
 /// itself; each weighs by its share of the samples, so that the gradients add up to those of one large batch. What a
 /// rank's batch weighs among those of the others the strategy knows, or (Strategy::counts_samples) is said here.
 void Engine::update(std::vector<Tensor> batch, int64_t samples) {
+  if (dist::Pipeline* const pipeline = parts_.strategy.pipeline())
+    return update_in_stages(*pipeline, std::move(batch), samples);
   const int64_t count = batches_in_step(), first = position_.step_in_epoch * options_.accumulate;
   const double mean_samples = mean_samples_in_step();
   const bool by_step = options_.sum == LossSum::per_step;
   parts_.strategy.zero_grad(parts_.optimizer);
   for (int64_t done = 0; done < count; ++done) {
     if (done > 0) {
-      std::optional<Batch> next = task_.next();
-      WEFT_CHECK(next, "expected ", count, " batches in step ", position_.step_in_epoch, " of an epoch, got ", done);
-      batch = std::move(next->tensors), samples = next->samples;
+      Batch next = next_in_step(done);
+      batch = std::move(next.tensors), samples = next.samples;
     }
     const std::shared_ptr<void> own = done + 1 < count ? parts_.strategy.no_sync() : nullptr;
     unread_batch_ = std::move(batch);
@@ -188,16 +200,54 @@ void Engine::update(std::vector<Tensor> batch, int64_t samples) {
     measured.loss = times(mean, whole ? share : task_.mean_samples(first + done) / mean_samples);
     {
       const TraceScope scope("backward");
-      if (parts_.scaler)
-        (measured.loss * Tensor::full({}, parts_.scaler->scale(), DType::f32, mean.device())).backward();
-      else
-        measured.loss.backward();
+      scaled(measured.loss).backward();
     }
     last_loss_ = mean.detach();
     counts_correct_ = measured.correct.defined();
     interruption_.sums.add(by_step ? times(last_loss_, share) : mean, samples,
                            samples > 0 ? measured.correct : Tensor());
   }
+  const TraceScope scope("optimizer");
+  apply_gradients();
+}
+
+/// The same for a model in stages. All batches of the step, each in micro_batches parts, go through the pipeline in one
+/// schedule. The last stage has the losses; all ranks of the row get them, and count them as if they had them.
+void Engine::update_in_stages(dist::Pipeline& pipeline, std::vector<Tensor> batch, int64_t samples) {
+  const double mean_samples = mean_samples_in_step();
+  parts_.strategy.zero_grad(parts_.optimizer);
+  dist::MicroBatches step{.precision = options_.precision};
+  std::vector<Batch> parts;
+  for (int64_t done = 0; done < batches_in_step(); ++done) {
+    Batch whole = done == 0 ? Batch{std::move(batch), samples} : next_in_step(done);
+    const int64_t rows = whole.tensors.front().size(0), count = std::min(options_.micro_batches, rows);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t first = rows * i / count, own = rows * (i + 1) / count - first;
+      Batch part{{}, whole.samples == 0 ? 0 : own};
+      for (const Tensor& tensor : whole.tensors) part.tensors.push_back(tensor.slice(0, first, own));
+      step.inputs.push_back(part.tensors.front());
+      parts.push_back(std::move(part));
+    }
+    step.samples += whole.samples;
+  }
+  const Tensor mean = Tensor::zeros({}, DType::f32, step.inputs.front().device());
+  step.loss = [&](size_t i) {
+    const Measured measured = task_.loss(parts[i].tensors);
+    WEFT_CHECK(!measured.correct.defined(), "engine: right answers are not counted in a pipeline");
+    const double share =
+        step.samples == 0 ? 0 : static_cast<double>(parts[i].samples) / static_cast<double>(step.samples);
+    const Tensor loss = times(measured.loss, share);
+    {
+      const NoGrad no_grad;
+      mean.add_(loss.detach().to(DType::f32));
+    }
+    return scaled(loss);
+  };
+  pipeline.run(step);
+  pipeline.broadcast_from_last(mean, "loss");
+  last_loss_ = mean;
+  const bool by_step = options_.sum == LossSum::per_step;
+  interruption_.sums.add(by_step ? times(mean, static_cast<double>(step.samples) / mean_samples) : mean, step.samples);
   const TraceScope scope("optimizer");
   apply_gradients();
 }
@@ -222,8 +272,11 @@ Tensor Engine::forward(const Tensor& x) {
 }
 
 StepSums::Totals Engine::read() {
-  const StepSums::Totals totals = interruption_.sums.read();
+  StepSums::Totals totals = interruption_.sums.read();
   if (totals.steps == 0) return totals;
+  // The ranks of a row have counted the same samples.
+  const int row = parts_.strategy.row_size();
+  totals.samples /= row, totals.loss /= row, totals.correct /= row;
   if (!std::isfinite(totals.loss)) {
     progress_.end();
     fail_not_finite(parts_.world, parts_.model, parts_.strategy,
@@ -250,7 +303,7 @@ StepSums::Totals Engine::read() {
   logged_.correct += totals.correct;
   logged_.own_correct += totals.own_correct;
   const double weight =
-      static_cast<double>(options_.sum == LossSum::per_step ? totals.steps * parts_.world.size() : totals.samples);
+      static_cast<double>(options_.sum == LossSum::per_step ? totals.steps * data_ranks() : totals.samples);
   progress_.step({.images = totals.samples,
                   .loss = totals.loss / weight,
                   .correct = counts_correct_ ? totals.correct : -1,
@@ -324,7 +377,8 @@ void Engine::put(Checkpoint& checkpoint) {
 }
 
 void Engine::take(const std::string& path, const Checkpoint& saved, bool with_model) {
-  require_same_step(path, saved, {.batch_size = task_.batch_size(), .accumulate = options_.accumulate}, parts_.world);
+  require_same_step(path, saved,
+                    {.batch_size = task_.batch_size(), .accumulate = options_.accumulate, .ranks = data_ranks()});
   const auto steps = saved.integers.find("steps_per_epoch");
   WEFT_CHECK(steps == saved.integers.end() || steps->second == steps_per_epoch(), "checkpoint ", path,
              " was made with ", steps->second, " steps per epoch, this run has ", steps_per_epoch(),
@@ -349,11 +403,13 @@ void Engine::take(const std::string& path, const Checkpoint& saved, bool with_mo
 
 void Engine::make_graph() {
   const Device device = parts_.world.device();
-  if (parts_.strategy.is_sharded() || parts_.scaler) {
+  const bool in_stages = parts_.strategy.pipeline() != nullptr;
+  if (parts_.strategy.is_sharded() || parts_.scaler || in_stages) {
     if (options_.graph == "on")
-      throw UsageError(parts_.scaler
-                           ? "--graph on: expected f32 or bf16: the loss scale of f16 is decided step by step"
-                           : "--graph on: expected --parallel none or ddp, got fsdp, whose weights come and go");
+      throw UsageError(
+          parts_.scaler ? "--graph on: expected f32 or bf16: the loss scale of f16 is decided step by step"
+          : in_stages   ? "--graph on: expected a model in one stage, got a pipeline, whose stages wait for each other"
+                        : "--graph on: expected --parallel none or ddp, got fsdp, whose weights come and go");
     return;
   }
   const kernels::KernelChecks checks = kernels::kernel_checks();

@@ -134,9 +134,10 @@ struct Parts {
 
 struct EngineOptions {
   int64_t epochs = 1;
-  int64_t last_step = 0;   ///< the run ends with it, within an epoch too; 0: with the last epoch
-  int64_t accumulate = 1;  ///< batches per step, each weighing by its samples
-  double clip_norm = 0;    ///< of the gradient; 0: any
+  int64_t last_step = 0;      ///< the run ends with it, within an epoch too; 0: with the last epoch
+  int64_t accumulate = 1;     ///< batches per step, each weighing by its samples
+  int64_t micro_batches = 1;  ///< parts of each batch that go through a pipeline one behind the other
+  double clip_norm = 0;       ///< of the gradient; 0: any
   DType precision = DType::f32;
   std::string graph = "off";  ///< a step as a CUDA graph: `on`, `off`, `auto` (where it can be)
   LossSum sum = LossSum::per_sample;
@@ -203,14 +204,19 @@ class Engine {
   /// of steps per epoch. `with_model`: false where the caller has loaded the weights already.
   void take(const std::string& path, const Checkpoint& saved, bool with_model = true);
   /// Samples of a step on all ranks.
-  int64_t global_batch() const { return task_.batch_size() * options_.accumulate * parts_.world.size(); }
+  int64_t global_batch() const { return task_.batch_size() * options_.accumulate * data_ranks(); }
 
  private:
   bool train_epoch();
   void finish_epoch();
   void step(Batch batch);
   void update(std::vector<Tensor> batch, int64_t samples);
+  void update_in_stages(dist::Pipeline& pipeline, std::vector<Tensor> batch, int64_t samples);
+  Batch next_in_step(int64_t done);
+  Tensor scaled(const Tensor& loss) const;
   int64_t batches_in_step() const;
+  /// Ranks with samples of their own.
+  int64_t data_ranks() const { return parts_.world.size() / parts_.strategy.row_size(); }
   void apply_gradients();
   /// Reads the sums; a loss that is not finite ends the run.
   StepSums::Totals read();

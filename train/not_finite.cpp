@@ -39,7 +39,7 @@ void fail_not_finite(const dist::World& world, nn::Module& model, Strategy& stra
   if (bad.here) {
     // The forward of this rank alone: what asks other ranks would wait for them.
     dist::convert_sync_batch_norm(model, nullptr);
-    reason = explain(strategy.parameters(), strategy.is_sharded() ? nullptr : bad.forward);
+    reason = explain(strategy.parameters(), strategy.is_sharded() || strategy.pipeline() ? nullptr : bad.forward);
   }
   const std::vector<std::string> reasons = world.texts(reason, "loss that is not finite");
   std::string where;

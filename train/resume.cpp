@@ -78,15 +78,14 @@ bool goes_on_in(const std::filesystem::path& folder, const std::string& wanted) 
                                                      std::filesystem::absolute(wanted).parent_path(), folder, none));
 }
 
-void require_same_step(const std::string& path, const Checkpoint& saved, StepSize step, const dist::World& ranks) {
-  const int64_t batch = saved.integer("batch_size"), others = ranks.size() * step.accumulate;
+void require_same_step(const std::string& path, const Checkpoint& saved, StepSize step) {
+  const int64_t batch = saved.integer("batch_size"), others = step.ranks * step.accumulate, all = step.all();
   const std::string times = step.accumulate > 1 ? str(", ", step.accumulate, " times") : "";
   if (others == 1)
-    WEFT_CHECK(batch == step.on(ranks), "checkpoint ", path, " was made with --batch-size ", batch, ", this run has ",
-               step.on(ranks));
-  WEFT_CHECK(batch == step.on(ranks), "checkpoint ", path, " was made with ", batch, " images per step, this run has ",
-             step.on(ranks), " (", ranks.size(), ranks.size() == 1 ? " rank of " : " ranks of ", step.batch_size, times,
-             ")", batch % others == 0 ? str(". Use --batch-size ", batch / others) : "");
+    WEFT_CHECK(batch == all, "checkpoint ", path, " was made with --batch-size ", batch, ", this run has ", all);
+  WEFT_CHECK(batch == all, "checkpoint ", path, " was made with ", batch, " images per step, this run has ", all, " (",
+             step.ranks, step.ranks == 1 ? " rank of " : " ranks of ", step.batch_size, times, ")",
+             batch % others == 0 ? str(". Use --batch-size ", batch / others) : "");
 }
 
 void save_generator(Checkpoint& checkpoint, Device device) {

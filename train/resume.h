@@ -27,13 +27,14 @@ bool goes_on_in(const std::filesystem::path& folder, const std::string& wanted);
 struct StepSize {
   int64_t batch_size = 1;  ///< of each rank at a time
   int64_t accumulate = 1;  ///< so many times
-  int64_t on(const dist::World& ranks) const { return batch_size * accumulate * ranks.size(); }
+  int64_t ranks = 1;       ///< with samples of their own
+  int64_t all() const { return batch_size * accumulate * ranks; }
 };
 
 /// Settings by name, with the value in a checkpoint and that of this run: {"lr", "0.1 -> 0.2"}.
 using ChangedSettings = std::map<std::string, std::string>;
-/// What differs between two configurations (`name = value` or `name: value` on each line), but for the settings named in `ignored`, which change no
-/// result. A setting that one of them lacks is left out: another version wrote it.
+/// What differs between two configurations (`name = value` or `name: value` on each line), but for the settings named
+/// in `ignored`, which change no result. A setting that one of them lacks is left out: another version wrote it.
 ChangedSettings changed_settings(const std::string& saved, const std::string& now, const std::string& ignored);
 /// `lr 0.1 -> 0.2, seed 1 -> 2`.
 std::string text_of(const ChangedSettings& changes);
@@ -43,7 +44,7 @@ bool has_best_of(const RunFolder* folder, int64_t best_epoch, const dist::World&
 
 /// Errors unless a step of this run has as many images as one of the run that wrote the checkpoint (its integer
 /// `batch_size`): a step is a global batch, and any number of ranks may go on whose batches add up to the same.
-void require_same_step(const std::string& path, const Checkpoint& saved, StepSize step, const dist::World& ranks);
+void require_same_step(const std::string& path, const Checkpoint& saved, StepSize step);
 
 /// Rank 0's random generator of the device into a checkpoint, and back into that of any rank.
 void save_generator(Checkpoint& checkpoint, Device device);

@@ -7,6 +7,7 @@
 #include "dist/ddp/distributed_optimizer.h"
 #include "dist/ddp/sync_batch_norm.h"
 #include "dist/fsdp/fsdp_state.h"
+#include "dist/pipeline/pipeline_state.h"
 #include "dist/tensor/tensor_parallel_state.h"
 #include "io/checkpoint.h"
 #include "train/exit.h"
@@ -157,6 +158,7 @@ class InParts final : public Strategy {
   StateDict part_of(const StateDict& whole) override { return dist::part_of_optimizer_state(tensor_, whole); }
   void load_model(const std::string&, const StateDict& model) override { dist::load_full_state_dict(tensor_, model); }
   void synchronise() override { tensor_.synchronise(); }
+  int row_size() const override { return tensor_.grid().row_size(); }
   std::string describe() const override {
     const dist::Grid& grid = tensor_.grid();
     return str("tensor, ", grid.data()->size(), " data x ", grid.model()->size(), " model ranks");
@@ -164,6 +166,33 @@ class InParts final : public Strategy {
 
  private:
   dist::TensorParallel tensor_;
+};
+
+/// A model whose stages lie on the pipes of a grid.
+class InStages final : public Strategy {
+ public:
+  InStages(std::shared_ptr<nn::Module> model, const dist::Grid& grid, const dist::PipelineOptions& options)
+      : pipeline_(std::move(model), grid, options) {}
+
+  Tensor forward(const Tensor& x) override { return pipeline_(x); }
+  dist::Pipeline* pipeline() override { return &pipeline_; }
+  std::vector<NamedTensor> parameters() override { return pipeline_.parameters(); }
+  Tensor grad_norm() override { return pipeline_.grad_norm(); }
+  StateDict model_state() override { return dist::full_state_dict(pipeline_); }
+  StateDict gathered(const StateDict& part) override { return dist::full_optimizer_state(pipeline_, part); }
+  StateDict part_of(const StateDict& whole) override { return dist::part_of_optimizer_state(pipeline_, whole); }
+  void load_model(const std::string&, const StateDict& model) override { dist::load_full_state_dict(pipeline_, model); }
+  void synchronise() override { pipeline_.tensor().synchronise(); }
+  int row_size() const override { return pipeline_.grid().row_size(); }
+  std::string describe() const override {
+    const dist::Grid& grid = pipeline_.grid();
+    return str("pipeline, ", grid.pipe()->size(), " stages of ", pipeline_.chunks(),
+               pipeline_.chunks() == 1 ? " chunk, " : " chunks, ", grid.data()->size(), " data x ",
+               grid.model()->size(), " model ranks");
+  }
+
+ private:
+  dist::Pipeline pipeline_;
 };
 
 }  // namespace
@@ -181,9 +210,11 @@ std::unique_ptr<Strategy> make_averaging_strategy(std::shared_ptr<nn::Module> mo
   return std::make_unique<Averaging>(model, optimizer, ranks);
 }
 
-std::unique_ptr<Strategy> make_tensor_strategy(std::shared_ptr<nn::Module> model, const dist::Grid& grid,
-                                               const dist::DdpOptions& options) {
-  return std::make_unique<InParts>(std::move(model), grid, options);
+std::unique_ptr<Strategy> make_grid_strategy(std::shared_ptr<nn::Module> model, const dist::Grid& grid,
+                                             const dist::PipelineOptions& options) {
+  if (grid.pipe()->size() > 1) return std::make_unique<InStages>(std::move(model), grid, options);
+  if (options.device) model->to(*options.device);
+  return std::make_unique<InParts>(std::move(model), grid, options.ddp);
 }
 
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, std::shared_ptr<nn::Module> model,

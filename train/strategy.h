@@ -6,6 +6,7 @@
 
 #include "core/state_dict.h"
 #include "dist/group/world.h"
+#include "dist/pipeline/pipeline.h"
 #include "dist/tensor/tensor_parallel.h"
 #include "nn/module.h"
 #include "optim/optimizer.h"
@@ -66,6 +67,10 @@ class Strategy {
   virtual void synchronise() {}
   /// Each forward needs all ranks: parameters are gathered for it.
   virtual bool is_sharded() const { return false; }
+  /// A model in stages: Pipeline::run() takes the place of forward and backward in training. Null: there are none.
+  virtual dist::Pipeline* pipeline() { return nullptr; }
+  /// Ranks that see the same samples.
+  virtual int row_size() const { return 1; }
   /// Forward passes of a stand-in that this rank owes the others after `own` of its own: where the model is sharded,
   /// the rank with most of them needs all ranks for each. All ranks call it ahead of their passes.
   int64_t steps_to_join(const dist::World& world, int64_t own) const {
@@ -84,8 +89,9 @@ std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, std::sha
 std::unique_ptr<Strategy> make_averaging_strategy(std::shared_ptr<nn::Module> model, optim::Optimizer& optimizer,
                                                   const dist::World& ranks);
 
-/// Tensor parallelism over a grid of ranks (dist/tensor/tensor_parallel.h).
-std::unique_ptr<Strategy> make_tensor_strategy(std::shared_ptr<nn::Module> model, const dist::Grid& grid,
-                                               const dist::DdpOptions& options);
+/// Tensor parallelism over a grid of ranks (dist/tensor/tensor_parallel.h), and a pipeline where the grid has stages
+/// (dist/pipeline/pipeline.h).
+std::unique_ptr<Strategy> make_grid_strategy(std::shared_ptr<nn::Module> model, const dist::Grid& grid,
+                                             const dist::PipelineOptions& options);
 
 }  // namespace weft::train

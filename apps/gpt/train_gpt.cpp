@@ -51,7 +51,9 @@ int run(int argc, char** argv) {
   const Tokens train = std::make_shared<std::vector<int64_t>>(ids.begin(), ids.begin() + kept);
   const Tokens val = std::make_shared<std::vector<int64_t>>(ids.begin() + kept, ids.end());
   const auto model = make_model(options, tokenizer);
-  model->to(ranks.device());
+  if (ranks.size() % options.pipeline != 0)
+    throw train::UsageError(str("--pipeline: ", options.pipeline, " stages do not divide ", ranks.size(),
+                                ranks.size() == 1 ? " rank" : " ranks"));
   std::optional<train::NewRun> fresh;
   if (!train::goes_on_in(options.out, options.resume))
     fresh = train::NewRun{.overwrite = options.overwrite,

@@ -12,14 +12,21 @@
 namespace weft::gpt {
 namespace {
 
-std::shared_ptr<data::LoaderEngine> make_loader(const Options& o, const dist::World& world, const Tokens& tokens,
-                                                int64_t context) {
+dist::Grid make_grid(const Options& o, const dist::World& world) {
+  if (o.pipeline > 1) return dist::Grid(world.group(), 1, static_cast<int>(o.pipeline));
+  return {world.group(), dist::make_process_group_alone(), world.group()};
+}
+
+std::shared_ptr<data::LoaderEngine> make_loader(const Options& o, const dist::World& world, const dist::Grid& grid,
+                                                const Tokens& tokens, int64_t context) {
   const auto windows = std::make_shared<const data::TokenWindows>(tokens, context, 1);
-  const int64_t step = o.batch_size * o.accumulate * world.size();
+  const int64_t step = o.batch_size * o.accumulate * grid.data()->size();
   WEFT_CHECK(windows->size() >= step, "--data: a step of ", step, " sequences of ", context,
              " tokens needs more than the ", tokens->size(), " tokens of the training text");
-  const data::SamplerOptions order{
-      .seed = static_cast<uint64_t>(o.seed), .rank = world.rank(), .world = world.size(), .tail = data::Tail::drop};
+  const data::SamplerOptions order{.seed = static_cast<uint64_t>(o.seed),
+                                   .rank = grid.data_rank(),
+                                   .world = grid.data()->size(),
+                                   .tail = data::Tail::drop};
   return std::make_shared<data::Loader<std::tuple<Tensor, Tensor>>>(
       windows, data::Sampler(windows->size(), order),
       data::LoaderOptions{.batch_size = o.batch_size, .workers = 0, .drop_last = true, .device = world.device()});
@@ -46,6 +53,7 @@ optim::SchedulePtr make_schedule(const Options& o, int64_t steps) {
 train::EngineOptions engine_options(const Options& o) {
   return {.epochs = o.epochs,
           .accumulate = o.accumulate,
+          .micro_batches = o.micro_batches > 0 ? o.micro_batches : std::max<int64_t>(4 * o.pipeline / o.accumulate, 1),
           .clip_norm = o.clip_norm,
           .precision = train::precision_named(o.precision),
           .log_interval = o.log_interval,
@@ -53,24 +61,37 @@ train::EngineOptions engine_options(const Options& o) {
           .unit = "sequences"};
 }
 
+std::unique_ptr<train::Strategy> make_strategy(const Options& o, const std::shared_ptr<nn::Gpt>& model,
+                                               const dist::World& world, const dist::Grid& grid) {
+  if (o.pipeline > 1)
+    return train::make_grid_strategy(model, grid,
+                                     {.chunks = static_cast<int>(o.chunks), .ddp = {}, .device = world.device()});
+  model->to(world.device());
+  return train::make_strategy(
+      {.kind = o.parallel, .min_num_params = o.min_num_params, .low_precision = o.precision == "bf16"}, model, world);
+}
+
 }  // namespace
 
 Trainer::Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
                  const data::BytePair& tokenizer, const std::shared_ptr<nn::Gpt>& model, const Tokens& train,
                  const Tokens& val)
-    : LoaderTask(make_loader(options, world, train, options.context)),
+    : Trainer(options, folder, world, make_grid(options, world), tokenizer, model, train, val) {}
+
+Trainer::Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
+                 const dist::Grid& grid, const data::BytePair& tokenizer, const std::shared_ptr<nn::Gpt>& model,
+                 const Tokens& train, const Tokens& val)
+    : LoaderTask(make_loader(options, world, grid, train, options.context)),
       options_(options),
       folder_(folder),
       world_(world),
+      grid_(grid),
       tokenizer_(tokenizer),
       model_(model),
       train_(train),
       val_(std::make_shared<data::TokenWindows>(val, options.context, options.context)),
       context_(options.context),
-      strategy_(train::make_strategy({.kind = options.parallel,
-                                      .min_num_params = options.min_num_params,
-                                      .low_precision = options.precision == "bf16"},
-                                     model, world)),
+      strategy_(make_strategy(options, model, world, grid_)),
       adam_(make_adam(options, *strategy_)),
       interruption_(world, {.max_steps = options.max_steps}),
       engine_(*this, {world, *model_, *strategy_, *adam_}, engine_options(options), interruption_),
@@ -94,7 +115,7 @@ train::RunEnd Trainer::run() {
 /// ones.
 int64_t Trainer::samples() const {
   const int64_t step = batch_size() * options_.accumulate, tokens = static_cast<int64_t>(train_->size());
-  const int64_t wanted = std::min(tokens / context_, tokens - context_) / (step * world_.size());
+  const int64_t wanted = std::min(tokens / context_, tokens - context_) / (step * grid_.data()->size());
   return std::max<int64_t>(wanted, 1) * step;
 }
 
@@ -114,7 +135,7 @@ void Trainer::resume() {
     const auto changes = train::changed_settings(
         config->second, options_.toml,
         "out resume overwrite dry-run max-steps log-interval save-interval device parallel backend batch-size "
-        "accumulate min-num-params weights tokenizer");
+        "accumulate min-num-params weights tokenizer pipeline chunks micro-batches");
     WEFT_CHECK(!changes.contains("seed") && !changes.contains("context"), "checkpoint ", path,
                " was made with other sequences: ", train::text_of(changes));
     if (!changes.empty())
@@ -142,7 +163,7 @@ train::Validation Trainer::validate(const train::Epoch&) {
   const NoGrad no_grad;
   model_->eval();
   const data::SamplerOptions order{
-      .shuffle = false, .rank = world_.rank(), .world = world_.size(), .tail = data::Tail::uneven};
+      .shuffle = false, .rank = grid_.data_rank(), .world = grid_.data()->size(), .tail = data::Tail::uneven};
   data::Loader loader(val_, data::Sampler(val_->size(), order),
                       {.batch_size = options_.batch_size, .workers = 0, .device = world_.device()});
   const int64_t idle = strategy_->steps_to_join(world_, loader.steps_per_epoch());

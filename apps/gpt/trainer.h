@@ -34,6 +34,9 @@ class Trainer final : public train::LoaderTask {
   std::string plan() const;
 
  private:
+  Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world, const dist::Grid& grid,
+          const data::BytePair& tokenizer, const std::shared_ptr<nn::Gpt>& model, const Tokens& train,
+          const Tokens& val);
   int64_t samples() const override;
   void before_step(train::Batch& batch) override;
   train::Measured loss(const std::vector<Tensor>& batch) override;
@@ -48,6 +51,7 @@ class Trainer final : public train::LoaderTask {
   const Options& options_;
   const train::RunFolder* folder_;
   const dist::World& world_;
+  dist::Grid grid_;
   const data::BytePair& tokenizer_;
   std::shared_ptr<nn::Gpt> model_;
   Tokens train_;

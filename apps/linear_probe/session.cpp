@@ -72,13 +72,14 @@ void Session::check(const std::string& path) const {
   WEFT_CHECK(("," + options_.phases + ",").find("," + phase + ",") != std::string::npos, "checkpoint ", path,
              " is of phase '", phase, "', this run has --phases ", options_.phases);
   check_settings(path);
-  train::require_same_step(path, *saved_, {.batch_size = options_.batch_size, .accumulate = options_.accumulate},
-                           ranks_);
+  train::require_same_step(
+      path, *saved_, {.batch_size = options_.batch_size, .accumulate = options_.accumulate, .ranks = ranks_.size()});
 }
 
 void Session::check_settings(const std::string& path) const {
   constexpr const char* kIgnored =
-      "out resume overwrite keep dry-run max-steps usr1 device workers parallel backend fsdp-strategy min-num-params batch-size "
+      "out resume overwrite keep dry-run max-steps usr1 device workers parallel backend fsdp-strategy min-num-params "
+      "batch-size "
       "accumulate model weights phases cache-features checkpointing";
   const auto config = saved_->texts.find("config");
   if (config == saved_->texts.end()) return;

@@ -34,15 +34,31 @@ ForecastVit::ForecastVit(const ForecastVitOptions& given, const dist::ProcessGro
         model_ranks));
 }
 
-Tensor ForecastVit::forward(const Tensor& x) const {
+Tensor ForecastVit::embed(const Tensor& x) const {
   const auto [N, H, W, C] = x.dims<4>();
   WEFT_CHECK(H == options.rows && W == options.columns, "ForecastVit: expected fields of ", options.rows, " x ",
              options.columns, ", got ", x);
   const Tensor patches = patch_embed(x);
-  Tensor tokens = patches + pos_embed.to(patches.dtype());
-  for (const auto& block : blocks) tokens = (*block)(tokens);
-  const int64_t P = options.patch, K = options.out_channels;
+  return patches + pos_embed.to(patches.dtype());
+}
+
+Tensor ForecastVit::predict(const Tensor& tokens) const {
+  const int64_t N = tokens.size(0), P = options.patch, K = options.out_channels;
+  const int64_t H = options.rows, W = options.columns;
   return head(norm(tokens)).reshape({N, H / P, W / P, P, P, K}).permute({0, 1, 3, 2, 4, 5}).reshape({N, H, W, K});
+}
+
+Tensor ForecastVit::run(nn::LayerRange range, const Tensor& x) const {
+  Tensor tokens = range.first == 0 ? embed(x) : x;
+  for (int64_t i = range.first; i < range.last; ++i) tokens = (*blocks[static_cast<size_t>(i)])(tokens);
+  return range.last == layers() ? predict(tokens) : tokens;
+}
+
+bool ForecastVit::uses(nn::LayerRange range, const std::string& parameter) const {
+  if (const auto layer = nn::layer_of(parameter, "blocks")) return range.has(*layer);
+  const bool ends = parameter.starts_with("norm.") || parameter.starts_with("head.");
+  const bool begins = parameter.starts_with("patch_embed.") || parameter == "pos_embed";
+  return (begins && range.first == 0) || (ends && range.last == layers());
 }
 
 void ForecastVit::fields(nn::Visitor& v) {

@@ -5,6 +5,7 @@
 
 #include "dist/tensor/parallel_block.h"
 #include "nn/conv.h"
+#include "nn/staged.h"
 
 namespace weft::nersc_vit {
 
@@ -20,7 +21,7 @@ struct ForecastVitOptions {
 /// class token; each token becomes the patch of the prediction at its place. x [N, rows, columns, in_channels] to [N,
 /// rows, columns, out_channels]. The ranks of a group hold its blocks together (docs/tensor_parallel.md); the names are
 /// the same for any number.
-struct ForecastVit : nn::Module {
+struct ForecastVit : nn::Module, nn::Staged {
   ForecastVitOptions options;
   nn::PatchEmbed patch_embed;
   Tensor pos_embed;  ///< [1, tokens, width]
@@ -30,8 +31,15 @@ struct ForecastVit : nn::Module {
 
   /// Errors: rows or columns that the patch does not divide, a depth below 1, those of dist::ParallelBlock.
   ForecastVit(const ForecastVitOptions& options, const dist::ProcessGroupPtr& model_ranks);
-  Tensor forward(const Tensor& x) const override;
+  Tensor forward(const Tensor& x) const override { return run({0, layers()}, x); }
   void fields(nn::Visitor& v) override;
+  int64_t layers() const override { return options.depth; }
+  Tensor run(nn::LayerRange range, const Tensor& x) const override;
+  bool uses(nn::LayerRange range, const std::string& parameter) const override;
+
+ private:
+  Tensor embed(const Tensor& x) const;
+  Tensor predict(const Tensor& tokens) const;
 };
 
 }  // namespace weft::nersc_vit

@@ -37,6 +37,14 @@ void add_flags(support::Flags& flags, Options& o) {
   flags.add("row_parallel_size", o.row_parallel_size, "ranks that hold each layer together (tensor parallelism)",
             kPositive);
   flags.add("col_parallel_size", o.col_parallel_size, "must be 1: only rows of a product are divided", kPositive);
+  flags.add("pipeline_parallel_size", o.pipeline_parallel_size,
+            "stages of the model's blocks, each on ranks of its own (pipeline parallelism)", kPositive);
+  flags.add("pipeline_chunks", o.pipeline_chunks,
+            "stretches of blocks on each stage; above 1: the interleaved schedule", kPositive);
+  flags.add("micro_batches", o.micro_batches,
+            "parts of a data rank's batch that go through the stages one behind the other; 0: four for each stage, at "
+            "most one a sample",
+            kFromZero);
   flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
   flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
                    "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");
@@ -49,6 +57,7 @@ void add_flags(support::Flags& flags, Options& o) {
   flags.add("dry-run", o.dry_run, "read flags, files and fields, build the model, say what would run, write nothing");
   flags.example("train_vit --yaml_config fields/ViT.yaml --config base");
   flags.example("srun -n 4 train_vit --config base --row_parallel_size 2 --amp_mode bf16");
+  flags.example("srun -n 8 train_vit --config base --pipeline_parallel_size 4 --pipeline_chunks 3");
 }
 
 /// A number that may be left out or 'None'.
@@ -109,6 +118,12 @@ void check(const Options& o) {
   if (o.model.heads % o.row_parallel_size != 0)
     throw UsageError(
         str("--row_parallel_size: ", o.model.heads, " heads (num_heads) do not divide by ", o.row_parallel_size));
+  if (o.model.depth < o.pipeline_parallel_size * o.pipeline_chunks)
+    throw UsageError(str("--pipeline_parallel_size: ", o.model.depth, " blocks (depth) are too few for ",
+                         o.pipeline_parallel_size, " stages of ", o.pipeline_chunks,
+                         o.pipeline_chunks == 1 ? " chunk" : " chunks"));
+  if (o.pipeline_chunks > 1 && o.pipeline_parallel_size == 1)
+    throw UsageError("--pipeline_chunks: expected --pipeline_parallel_size above 1, got 1: there is no pipeline");
   if (o.graph == "on" && o.amp_mode == "fp16")
     throw UsageError("--graph on: expected --amp_mode none or bf16, got fp16, whose loss scale the host decides");
 }
@@ -171,6 +186,9 @@ std::vector<std::pair<std::string, std::string>> listed(const Options& o) {
           {"amp_mode", o.amp_mode},
           {"num_data_workers", text(o.num_data_workers)},
           {"row_parallel_size", text(o.row_parallel_size)},
+          {"pipeline_parallel_size", text(o.pipeline_parallel_size)},
+          {"pipeline_chunks", text(o.pipeline_chunks)},
+          {"micro_batches", text(o.micro_batches)},
           {"max_grad_norm", text(o.max_grad_norm)},
           {"seed", text(o.seed)},
           {"train_data_path", o.train_data_path},
@@ -178,7 +196,9 @@ std::vector<std::pair<std::string, std::string>> listed(const Options& o) {
 }
 
 std::string experiment_folder(const Options& o, int ranks) {
-  const std::string grid = o.row_parallel_size > 1 ? str(o.row_parallel_size, "MP") : str(ranks, "GPU");
+  std::string grid = o.row_parallel_size > 1 ? str(o.row_parallel_size, "MP") : "";
+  if (o.pipeline_parallel_size > 1) grid += str(o.pipeline_parallel_size, "PP");
+  if (grid.empty()) grid = str(ranks, "GPU");
   return (std::filesystem::path(o.expdir) / o.config / grid / o.run_num).string();
 }
 

@@ -19,6 +19,8 @@ struct Options {
   int64_t bucket_cap_mb = 25;
   bool disable_broadcast_buffers = false, noddp = false;
   int64_t row_parallel_size = 1, col_parallel_size = 1;
+  int64_t pipeline_parallel_size = 1, pipeline_chunks = 1;
+  int64_t micro_batches = 0;  ///< 0: four for each stage
   std::string device = "auto", backend = "auto", graph = "auto";
   double max_grad_norm = 0;  ///< 0: gradients are not clipped
   int64_t seed = 0;
@@ -48,7 +50,8 @@ bool parse_options(int argc, char** argv, Options& options);
 /// The options as `key: value` lines, for the log and a run's configuration.
 std::vector<std::pair<std::string, std::string>> listed(const Options& options);
 
-/// Where the run's files go: `expdir/config/4GPU/run_num`, with tensor parallelism `expdir/config/2MP/run_num`.
+/// Where the run's files go: `expdir/config/4GPU/run_num`, with tensor parallelism `expdir/config/2MP/run_num`, with a
+/// pipeline `2PP`, with both `2MP2PP`.
 std::string experiment_folder(const Options& options, int ranks);
 
 /// The fields of one part. Errors: those of read_npy and FieldSeries.

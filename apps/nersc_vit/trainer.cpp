@@ -42,7 +42,7 @@ std::string settings(const Options& options) {
 
 /// With --noddp each row trains by itself.
 dist::Grid training_grid(const Options& o, const dist::Grid& grid) {
-  return o.noddp ? dist::Grid(grid.world(), grid.model(), dist::make_process_group_alone()) : grid;
+  return o.noddp ? dist::Grid(grid.world(), grid.model(), dist::make_process_group_alone(), grid.pipe()) : grid;
 }
 
 }  // namespace
@@ -58,9 +58,10 @@ Trainer::Trainer(const Options& options, const dist::World& ranks, dist::Grid gr
       interruption_(ranks, {}, train::LossSum::per_step) {
   manual_seed(static_cast<uint64_t>(options.seed));  // the same on all ranks: they draw one model
   model_ = std::make_shared<ForecastVit>(options.model, grid_.model());
-  model_->to(ranks.device());
-  strategy_ = train::make_tensor_strategy(model_, training_grid(options, grid_),
-                                          {.bucket_mb = static_cast<double>(options.bucket_cap_mb)});
+  strategy_ = train::make_grid_strategy(model_, training_grid(options, grid_),
+                                        {.chunks = static_cast<int>(options.pipeline_chunks),
+                                         .ddp = {.bucket_mb = static_cast<double>(options.bucket_cap_mb)},
+                                         .device = ranks.device()});
   adam_ = std::make_unique<optim::Adam>(strategy_->parameters(), optim::AdamOptions{.lr = options.lr, .beta2 = 0.95});
   if (amp_dtype() == DType::bf16) adam_->flat()->keep_compute_copy(DType::bf16);
   if (amp_dtype() == DType::f16) scaler_.emplace();
@@ -73,6 +74,7 @@ Trainer::Trainer(const Options& options, const dist::World& ranks, dist::Grid gr
 train::EngineOptions Trainer::engine_options() const {
   return {.epochs = (options_.num_iters + loader().steps_per_epoch() - 1) / loader().steps_per_epoch(),
           .last_step = options_.num_iters,
+          .micro_batches = options_.micro_batches > 0 ? options_.micro_batches : 4 * options_.pipeline_parallel_size,
           .clip_norm = options_.max_grad_norm,
           .precision = amp_dtype(),
           .graph = scaler_ ? "off" : options_.graph,
@@ -82,10 +84,12 @@ train::EngineOptions Trainer::engine_options() const {
 
 std::string Trainer::describe() const {
   const int64_t steps = loader().steps_per_epoch();
-  return str("grid    ", grid_.data()->size(), " data x ", grid_.model()->size(), " model ranks\n", "model   ",
-             nn::parameter_count(*model_), " parameters on each rank, ", options_.amp_mode, "\n", "steps   ",
-             options_.num_iters, " of ", global_batch(), " samples, ", steps, " an epoch; ", valid_.steps_per_epoch(),
-             " of validation\n", "run     ", folder_.string());
+  const int stages = grid_.pipe()->size();
+  return str("grid    ", grid_.data()->size(), " data x ", grid_.model()->size(), " model ranks",
+             stages > 1 ? str(" x ", stages, " stages") : "", "\n", "model   ", nn::parameter_count(*model_),
+             " parameters on each rank, ", options_.amp_mode, "\n", "steps   ", options_.num_iters, " of ",
+             global_batch(), " samples, ", steps, " an epoch; ", valid_.steps_per_epoch(), " of validation\n",
+             "run     ", folder_.string());
 }
 
 train::RunEnd Trainer::run() {
@@ -137,8 +141,9 @@ void Trainer::log_beginning() {
   log_.info("---------------------------------------------------");
   scalars_->config(values);
   for (const std::string& note : options_.notes) log_.info("without effect: " + note);
-  log_.info(str("ranks: ", ranks_.describe(), ", ", grid_.data()->size(), " data x ", grid_.model()->size(),
-                " model; device: ", weft::describe(ranks_.device())));
+  const int stages = grid_.pipe()->size();
+  log_.info(str("ranks: ", ranks_.describe(), ", ", grid_.data()->size(), " data x ", grid_.model()->size(), " model",
+                stages > 1 ? str(" x ", stages, " stages") : "", "; device: ", weft::describe(ranks_.device())));
   log_.info("Scaffolding memory high watermark: " + python_number(memory_in_use(ranks_.device())) + " GB.");
   log_.info("Starting Training Loop...");
 }
@@ -181,7 +186,9 @@ void Trainer::check_settings(const std::string& path, const Checkpoint& saved) {
   const auto there = saved.texts.find("settings");
   if (there == saved.texts.end()) return;
   // Where files are, how fast and on what a run goes; what is checked elsewhere.
-  constexpr const char* kIgnored = "config run_num num_data_workers row_parallel_size global_batch_size";
+  constexpr const char* kIgnored =
+      "config run_num num_data_workers row_parallel_size pipeline_parallel_size pipeline_chunks micro_batches "
+      "global_batch_size";
   const auto changes = train::changed_settings(there->second, settings(options_), kIgnored);
   WEFT_CHECK(!changes.contains("seed") || saved.integer("step_in_epoch") == 0, "checkpoint ", path,
              " is of the midst of an epoch, whose order of samples depends on --seed (", changes.at("seed"), ")");

@@ -71,6 +71,8 @@ class DDP {
     bool previous_;
   };
   NoSync no_sync() { return NoSync(*reducer_); }
+  /// Reduces what backwards inside have left, where none outside follows. With Unused::zero only.
+  void reduce() { reducer_->reduce_kept(); }
 
   nn::Module& module() { return *model_; }
   /// The parameters, each once; what an optimizer takes.

@@ -195,14 +195,24 @@ ProcessGroupPtr make_process_group(const std::string& backend, int rank, int siz
   return make_nccl_group(std::move(record), std::move(store));
 }
 
-Grid::Grid(ProcessGroupPtr world, int model) : world_(std::move(world)) {
+Grid::Grid(ProcessGroupPtr world, int model, int stages) : world_(std::move(world)) {
   WEFT_CHECK(world_, "grid: expected a group, got none");
-  WEFT_CHECK(model > 0 && world_->size() % model == 0, "grid: ", model, " model ranks do not divide ", world_->size(),
-             world_->size() == 1 ? " rank" : " ranks");
-  const int rank = world_->rank();
+  const std::string ranks = str(world_->size(), world_->size() == 1 ? " rank" : " ranks");
+  WEFT_CHECK(stages > 0 && world_->size() % stages == 0, "grid: ", stages, " stages do not divide ", ranks);
+  const int of_stage = world_->size() / stages;
+  WEFT_CHECK(model > 0 && of_stage % model == 0, "grid: ", model, " model ranks do not divide ",
+             stages == 1 ? ranks : str(of_stage, " ranks of each stage"));
+  const int rank = world_->rank(), stage = rank / of_stage;
   model_ = world_->split(rank / model, rank, "model");
-  data_ = world_->split(rank % model, rank, "data");
+  data_ = world_->split(stage * model + rank % model, rank, "data");
+  pipe_ = stages == 1 ? make_process_group_alone() : world_->split(rank % of_stage, rank, "pipe");
 }
+
+Grid::Grid(ProcessGroupPtr world, ProcessGroupPtr model, ProcessGroupPtr data, ProcessGroupPtr pipe)
+    : world_(std::move(world)),
+      model_(std::move(model)),
+      data_(std::move(data)),
+      pipe_(pipe ? std::move(pipe) : make_process_group_alone()) {}
 
 namespace {
 

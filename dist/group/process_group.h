@@ -170,22 +170,28 @@ void run_ranks(int size, const std::function<void(const ProcessGroupPtr&)>& func
 /// parallelism) and see the same samples; they are neighbours, so that they share a host, as their traffic is the
 /// larger. The ranks of a column hold the same part of it and see different samples:
 ///   8 ranks, model 4:  data rank 0 = { 0 1 2 3 }, data rank 1 = { 4 5 6 7 };  model rank 1 = { 1 5 }
+///
+/// With stages, each is such a grid of its own; the ranks of a pipe are those with the same place in all of them, and
+/// the farthest apart, as they send least:
+///   8 ranks, model 2, stages 2:  stage 0 = { 0 1 | 2 3 }, stage 1 = { 4 5 | 6 7 };  pipe of rank 1 = { 1 5 }
 class Grid {
  public:
-  /// Collective. Errors: `model` is not positive or does not divide the ranks.
-  Grid(ProcessGroupPtr world, int model);
-  /// Of groups that are there already: a `data` of one rank leaves each row to itself.
-  Grid(ProcessGroupPtr world, ProcessGroupPtr model, ProcessGroupPtr data)
-      : world_(std::move(world)), model_(std::move(model)), data_(std::move(data)) {}
+  /// Collective. Errors: `model` or `stages` is not positive, or their product does not divide the ranks.
+  explicit Grid(ProcessGroupPtr world, int model, int stages = 1);
+  /// Of groups that are there already: a `data` of one rank leaves each row to itself. No `pipe`: one stage.
+  Grid(ProcessGroupPtr world, ProcessGroupPtr model, ProcessGroupPtr data, ProcessGroupPtr pipe = nullptr);
 
   const ProcessGroupPtr& world() const { return world_; }
   const ProcessGroupPtr& model() const { return model_; }  ///< who shares this rank's samples
   const ProcessGroupPtr& data() const { return data_; }    ///< who shares this rank's part of the model
+  const ProcessGroupPtr& pipe() const { return pipe_; }    ///< who holds the other stages for this rank's samples
+  /// Ranks that see the same samples: a row's, in all stages.
+  int row_size() const { return model_->size() * pipe_->size(); }
   int model_rank() const { return model_->rank(); }
   int data_rank() const { return data_->rank(); }
 
  private:
-  ProcessGroupPtr world_, model_, data_;
+  ProcessGroupPtr world_, model_, data_, pipe_;
 };
 
 }  // namespace weft::dist

@@ -64,6 +64,8 @@
 #include "dist/fsdp/sharded_checkpoint.h"
 #include "dist/group/process_group.h"
 #include "dist/group/world.h"
+#include "dist/pipeline/pipeline.h"
+#include "dist/pipeline/pipeline_state.h"
 #include "dist/rendezvous/membership.h"
 #include "dist/rendezvous/store.h"
 #include "dist/tensor/parallel_block.h"

@@ -100,10 +100,19 @@ Tensor Gpt::embed(const Tensor& ids, int64_t first) const {
   return dropout(wte(ids) + wpe(places));
 }
 
-Tensor Gpt::forward(const Tensor& ids) const {
-  Tensor x = embed(ids, 0);
-  for (const auto& block : h) x = (*block)(x);
-  return wte.tied_linear(ln_f(x));
+Tensor Gpt::forward(const Tensor& ids) const { return run({0, layers()}, ids); }
+
+Tensor Gpt::run(LayerRange range, const Tensor& given) const {
+  Tensor x = range.first == 0 ? embed(given, 0) : given;
+  for (int64_t i = range.first; i < range.last; ++i) x = (*h[static_cast<size_t>(i)])(x);
+  return range.last == layers() ? wte.tied_linear(ln_f(x)) : x;
+}
+
+bool Gpt::uses(LayerRange range, const std::string& parameter) const {
+  if (const auto layer = layer_of(parameter, "h")) return range.has(*layer);
+  const bool begins = range.first == 0, ends = range.last == layers();
+  return (parameter.starts_with("wte.") && (begins || ends)) || (parameter.starts_with("wpe.") && begins) ||
+         (parameter.starts_with("ln_f.") && ends);
 }
 
 Tensor Gpt::extend(const Tensor& ids, std::vector<KeysAndValues>& past) const {

@@ -6,6 +6,7 @@
 #include "nn/dropout.h"
 #include "nn/embedding.h"
 #include "nn/layer_norm.h"
+#include "nn/staged.h"
 #include "nn/transformer.h"
 
 namespace weft::nn {
@@ -42,7 +43,7 @@ struct GptBlock : Module {
 /// paper says: 0.02, projections into the residual stream 0.02 / sqrt(2 depth). Parameter names are those of the
 /// published files, but for `attn.qkv` and `attn.proj` (their attn.c_attn and attn.c_proj), and matrices lie as
 /// Linear's [out, in]: the name map `hf_gpt2` turns them.
-struct Gpt : Module {
+struct Gpt : Module, Staged {
   GptOptions options;
   Embedding wte, wpe;  ///< tokens and positions
   Dropout dropout;
@@ -55,6 +56,9 @@ struct Gpt : Module {
   /// The same for tokens that follow those of `past`, one of each block; an empty `past` begins.
   Tensor extend(const Tensor& ids, std::vector<KeysAndValues>& past) const;
   void fields(Visitor& v) override;
+  int64_t layers() const override { return options.depth; }
+  Tensor run(LayerRange range, const Tensor& x) const override;
+  bool uses(LayerRange range, const std::string& parameter) const override;
 
  private:
   Tensor embed(const Tensor& ids, int64_t first) const;

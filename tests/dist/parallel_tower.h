@@ -5,12 +5,13 @@
 
 #include "core/ops/binary.h"
 #include "dist/tensor/parallel_block.h"
+#include "nn/staged.h"
 #include "nn/transformer.h"
 
 namespace weft::dist::testing {
 
 /// A linear layer, blocks, a norm and a linear layer. x [N, tokens, in] to [N, tokens, out].
-struct BlockTower : nn::Module {
+struct BlockTower : nn::Module, nn::Staged {
   static constexpr int64_t kIn = 6, kWidth = 24, kHeads = 4, kHidden = 40, kOut = 5;
   nn::Linear stem{kIn, kWidth};
   std::vector<std::shared_ptr<nn::Module>> blocks;
@@ -28,10 +29,16 @@ struct BlockTower : nn::Module {
             nn::TransformerBlockOptions{.width = kWidth, .heads = kHeads, .hidden = kHidden}));
     }
   }
-  Tensor forward(const Tensor& x) const override {
-    Tensor y = stem(x);
-    for (const auto& block : blocks) y = (*block)(y);
-    return head(norm(y));
+  Tensor forward(const Tensor& x) const override { return run({0, layers()}, x); }
+  int64_t layers() const override { return static_cast<int64_t>(blocks.size()); }
+  Tensor run(nn::LayerRange range, const Tensor& x) const override {
+    Tensor y = range.first == 0 ? stem(x) : x;
+    for (int64_t i = range.first; i < range.last; ++i) y = (*blocks[static_cast<size_t>(i)])(y);
+    return range.last == layers() ? head(norm(y)) : y;
+  }
+  bool uses(nn::LayerRange range, const std::string& parameter) const override {
+    if (const auto layer = nn::layer_of(parameter, "blocks")) return range.has(*layer);
+    return parameter.starts_with("stem.") ? range.first == 0 : range.last == layers();
   }
   void fields(nn::Visitor& v) override {
     v("stem", stem);

@@ -46,6 +46,15 @@ class GptProgram : public ::testing::Test {
   StateDict weights(const std::string& run) const {
     return read_safetensors(folder_ / (run + "/model/model.safetensors")).state;
   }
+  /// Losses and gradient norms of the lines of a run.
+  std::vector<double> metrics(const std::string& run) const {
+    std::istringstream lines(file(run + "/metrics.jsonl"));
+    std::vector<double> found;
+    for (std::string text; std::getline(lines, text);)
+      for (const char* key : {"train_loss", "gradient_norm", "val_loss"})
+        if (const auto line = nlohmann::json::parse(text); line.contains(key)) found.push_back(line[key]);
+    return found;
+  }
   double apart(const std::string& a, const std::string& b) const {
     return weights_apart(folder_ / (a + "/model/model.safetensors"), folder_ / (b + "/model/model.safetensors"));
   }
@@ -131,12 +140,32 @@ TEST_F(GptProgram, TwoRanksEqualOneProcess) {
     ASSERT_EQ(run.exit_code, 0) << run.output;
     EXPECT_LT(apart("one", name), 1e-5) << name;
   }
+  // Stages: the embedding lies on both ends.
+  for (const auto& [name, ranks, how] :
+       {std::tuple<std::string, int, std::string>{"stages", 2, "--batch-size 4 --pipeline 2"},
+        {"interleaved", 2, "--batch-size 4 --pipeline 2 --chunks 2 --micro-batches 3"},
+        {"accumulated", 2, "--batch-size 1 --accumulate 4 --pipeline 2"},
+        {"four", 4, "--batch-size 4 --pipeline 4"},
+        {"stages_data", 4, "--batch-size 2 --pipeline 2 --chunks 2"}}) {
+    const Outcome run = train(how + " " + kSteps, name, ranks);
+    ASSERT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_LT(apart("one", name), 1e-5) << name;
+    EXPECT_EQ(metrics(name).size(), metrics("one").size());
+    for (size_t i = 0; i < metrics("one").size(); ++i) EXPECT_NEAR(metrics(name)[i], metrics("one")[i], 1e-5) << name;
+  }
   // A checkpoint of two ranks goes on in one process, and the other way round.
   ASSERT_EQ(train("--batch-size 4", "whole").exit_code, 0);
   const Outcome alone = train("--batch-size 4 --resume auto", "fsdp");
   ASSERT_EQ(alone.exit_code, 0) << alone.output;
   const Outcome both = train("--batch-size 2 --parallel fsdp --min-num-params 2000 --resume auto", "one", 2);
   ASSERT_EQ(both.exit_code, 0) << both.output;
+  for (const auto& [name, ranks, how] : {std::tuple<std::string, int, std::string>{"stages", 1, "--batch-size 4"},
+                                         {"four", 4, "--batch-size 2 --pipeline 2"},
+                                         {"ddp", 4, "--batch-size 4 --pipeline 4"}}) {
+    const Outcome other = train(how + " --resume auto", name, ranks);
+    ASSERT_EQ(other.exit_code, 0) << other.output;
+    EXPECT_NEAR(summary(name)["val_loss"], summary("whole")["val_loss"], 0.02) << name;
+  }
   EXPECT_NEAR(summary("fsdp")["val_loss"], summary("whole")["val_loss"], 0.02);
   EXPECT_NEAR(summary("one")["val_loss"], summary("whole")["val_loss"], 0.02);
 }
@@ -165,6 +194,10 @@ TEST_F(GptProgram, SaysWhatIsWrong) {
   EXPECT_THAT(
       error("--batch-size 2000"),
       HasSubstr("train_gpt: error: --data: a step of 2000 sequences of 16 tokens needs more than the 1600 tokens"));
+  EXPECT_EQ(train("--chunks 2", "run").exit_code, 2);
+  EXPECT_THAT(train("--pipeline 2 --parallel fsdp", "run").output,
+              HasSubstr("--pipeline: expected --parallel auto or ddp, got fsdp"));
+  EXPECT_THAT(train("--pipeline 2", "run").output, HasSubstr("--pipeline: 2 stages do not divide 1 rank"));
   EXPECT_THAT(error("--context 500"), HasSubstr("token windows: expected a text of more than 500 tokens, got 400"));
   ASSERT_EQ(train("--batch-size 4 --max-steps 1", "saved").exit_code, 0);
   const auto original = nlohmann::json::parse(file("saved/model/config.json"));

@@ -277,6 +277,60 @@ TEST_F(TrainVit, EveryGridGivesTheSameLossesWhateverDividesWhat) {
     }
 }
 
+// 47 samples in steps of 16 (a data rank of three has 5 of them), in micro-batches that divide neither; clipping acts.
+TEST_F(TrainVit, EveryPipelineGivesTheSameLosses) {
+  std::string deep = read_text(changed_yaml("  limit_nsamples: None\n  limit_nsamples_val: None",
+                                            "  limit_nsamples: 47\n  limit_nsamples_val: 17"));
+  deep.replace(deep.find("  depth: 2"), 10, "  depth: 4");
+  std::ofstream(*folder_ / "deep.yaml") << deep;
+  const std::string flags =
+      "--yaml_config " + *folder_ / "deep.yaml" + " --num_iters 6 --max_grad_norm 0.05 --run_num stages";
+  const Outcome one = train(flags);
+  ASSERT_EQ(one.exit_code, 0) << one.output;
+  struct Grid {
+    int stages, chunks, data, model, micro_batches;
+  };
+  for (const auto& [stages, chunks, data, model, micro] : {Grid{2, 1, 1, 1, 3},
+                                                           {4, 1, 1, 1, 0},
+                                                           {2, 2, 1, 1, 5},
+                                                           {2, 1, 2, 1, 0},
+                                                           {2, 2, 3, 1, 3},
+                                                           {2, 1, 1, 2, 4},
+                                                           {2, 2, 2, 2, 3}}) {
+    SCOPED_TRACE(str(stages, " stages x ", chunks, " chunks, ", data, " data x ", model, " model ranks"));
+    const std::string name = str(stages, "x", chunks, "x", data, "x", model);
+    const Outcome many =
+        train_ranks(stages * data * model, flags + name + " --pipeline_parallel_size " + str(stages) +
+                                               " --pipeline_chunks " + str(chunks) + " --row_parallel_size " +
+                                               str(model) + " --micro_batches " + str(micro));
+    expect_same_losses(many, one);
+    EXPECT_THAT(many.output, HasSubstr(str(data, " data x ", model, " model x ", stages, " stages")));
+    EXPECT_TRUE(
+        std::filesystem::exists(logs(str(model > 1 ? str(model, "MP") : "", stages, "PP/stages", name, "/out.log"))));
+  }
+}
+
+TEST_F(TrainVit, ACheckpointOfAPipelineGoesOnAtAnyGrid) {
+  const std::string flags = "--yaml_config " + changed_yaml("'cosine'", "'none'") + " --run_num staged --num_iters ";
+  const Outcome whole = train(flags + "20");
+  ASSERT_EQ(whole.exit_code, 0) << whole.output;
+  const Outcome first = train_ranks(2, flags + "10 --pipeline_parallel_size 2 --micro_batches 3");
+  ASSERT_EQ(first.exit_code, 0) << first.output;
+  const auto goes_on = [&](const std::string& folder, int ranks, const std::string& grid) {
+    std::filesystem::create_directories(logs(folder));
+    std::filesystem::remove_all(logs(folder + "/staged"));
+    std::filesystem::copy(logs("2PP/staged"), logs(folder + "/staged"), std::filesystem::copy_options::recursive);
+    const Outcome rest = train_ranks(ranks, flags + "20 --resume " + grid);
+    ASSERT_EQ(rest.exit_code, 0) << rest.output;
+    const std::vector<double> a = losses(read_text(logs(folder + "/staged/out.log"))), b = losses(whole.output);
+    ASSERT_EQ(a.size(), b.size()) << rest.output;
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 5e-6) << i;
+  };
+  goes_on("1GPU", 1, "");
+  goes_on("2GPU", 2, "");
+  goes_on("2MP2PP", 4, "--row_parallel_size 2 --pipeline_parallel_size 2");
+}
+
 TEST_F(TrainVit, ACheckpointGoesOnAtAnotherGrid) {
   const std::string flags = "--yaml_config " + changed_yaml("'cosine'", "'none'") + " --run_num moved --num_iters ";
   const Outcome whole = train(flags + "20");
@@ -341,6 +395,11 @@ TEST_F(TrainVit, RefusesGridsThatDoNotFit) {
     EXPECT_THAT(run.output, HasSubstr(text));
   };
   refused(3, "--row_parallel_size 2", "--row_parallel_size: 2 does not divide 3 ranks");
+  refused(3, "--pipeline_parallel_size 2", "--pipeline_parallel_size: 2 does not divide 3 ranks");
+  refused(2, "--pipeline_parallel_size 2 --row_parallel_size 2",
+          "--row_parallel_size: 2 does not divide 1 ranks of each stage");
+  refused(2, "--pipeline_parallel_size 2 --pipeline_chunks 2",
+          "--pipeline_parallel_size: 2 blocks (depth) are too few for 2 stages of 2 chunks");
   refused(3, "--yaml_config " + changed_yaml("global_batch_size: 16", "global_batch_size: 2"),
           "global_batch_size: expected at least one sample for each of 3 data ranks, got 2");
 }
@@ -350,6 +409,7 @@ TEST_F(TrainVit, RefusesGridsThatDoNotFit) {
 TEST_F(TrainVit, RefusesWithOneLine) {
   expect_refusal("--row_parallel_size 3", 2, "--row_parallel_size: 4 heads (num_heads) do not divide by 3");
   expect_refusal("--row_parallel_size 2", 2, "--row_parallel_size: 2 does not divide 1 rank");
+  expect_refusal("--pipeline_chunks 2", 2, "--pipeline_parallel_size above 1, got 1: there is no pipeline");
   expect_refusal("--col_parallel_size 2", 2, "--col_parallel_size: expected 1, got 2");
   expect_refusal("--amp_mode fp8", 2, "--amp_mode");
   expect_refusal("--num_iter 3", 2, "Did you mean --num_iters?");

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/pipeline/pipeline.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/autocast.h"
+#include "core/autograd.h"
+#include "core/flat_parameters.h"
+#include "core/ops/concat.h"
+#include "core/random.h"
+#include "core/trace.h"
+
+namespace weft::dist {
+namespace {
+
+constexpr int kMostDimensions = 8;
+
+/// The names of all parameters and buffers, in the model's order; `drops` says which go.
+struct Names : nn::Visitor {
+  explicit Names(std::function<bool(const std::string&)> which = {}) : drops(std::move(which)) {}
+  std::function<bool(const std::string&)> drops;
+  std::vector<std::string> found;
+
+  void parameter(const std::string& path, Tensor& tensor, nn::Layout) override {
+    found.push_back(path);
+    if (drops && drops(path)) tensor = Tensor();
+  }
+  void buffer_at(const std::string& path, Tensor& tensor) override { parameter(path, tensor, nn::Layout::as_stored); }
+};
+
+/// Dtype and sizes of x as a tensor that travels.
+Tensor form_of(const Tensor& x) {
+  std::vector<int64_t> form(2 + kMostDimensions);
+  WEFT_CHECK(x.dim() <= kMostDimensions, "pipeline: expected activations of at most ", kMostDimensions,
+             " dimensions, got ", x);
+  form[0] = static_cast<int64_t>(x.dtype()), form[1] = x.dim();
+  for (int d = 0; d < x.dim(); ++d) form[static_cast<size_t>(2 + d)] = x.size(d);
+  return Tensor::from(form, x.device());
+}
+
+std::pair<Shape, DType> read_form(const Tensor& form) {
+  const auto values = form.to_vector<int64_t>();
+  return {Shape(std::vector<int64_t>(values.begin() + 2, values.begin() + 2 + values[1])),
+          static_cast<DType>(values[0])};
+}
+
+std::vector<Tensor> split(const Tensor& x, int64_t parts) {
+  std::vector<Tensor> result;
+  const int64_t n = x.size(0);
+  parts = std::min(parts, n);
+  for (int64_t i = 0; i < parts; ++i) result.push_back(x.slice(0, n * i / parts, n * (i + 1) / parts - n * i / parts));
+  return result;
+}
+
+std::string key_of(int stretch, const Tensor& sample, DType precision) {
+  return str(stretch, ": ", sample.sizes(), ' ', precision);
+}
+
+std::string message(int64_t micro, int stretch) { return str("micro-batch ", micro, " into stretch ", stretch); }
+
+}  // namespace
+
+/// Messages in one direction between two neighbours, in a group of their own: both sides name them in one order, and
+/// neither waits for those of the other direction.
+class Pipeline::Channel {
+ public:
+  Channel(ProcessGroupPtr group, Device device) : group_(std::move(group)), device_(device) {}
+
+  /// `key`: what fixes the form of the message (dtype and sizes); the first message of a key follows its form. Empty:
+  /// the receiver knows it.
+  void send(const Tensor& x, const std::string& name, const std::string& key = {}) {
+    const Tensor dense = x.detach().contiguous();
+    if (!key.empty() && forms_.try_emplace(key, dense.sizes(), dense.dtype()).second)
+      under_way_.push_back(group_->send(form_of(dense), other(), {.name = "form of " + name, .scale = {}}));
+    under_way_.push_back(group_->send(dense, other(), {.name = name, .scale = {}}));
+    while (!under_way_.empty() && under_way_.front()->done()) pop();
+  }
+  void finish() {
+    while (!under_way_.empty()) pop();
+  }
+
+  /// The next message: of a key, or into `memory`.
+  Tensor receive(const std::string& name, const std::string& key) {
+    if (!posted_.defined() && !forms_.contains(key)) {
+      const Tensor form = Tensor::empty({2 + kMostDimensions}, DType::i64, device_);
+      group_->receive(form, other(), {.name = "form of " + name, .scale = {}, .at_once = true})->wait();
+      forms_.emplace(key, read_form(form));
+    }
+    return receive(name, posted_.defined() ? Tensor() : made(key));
+  }
+  Tensor receive(const std::string& name, const Tensor& memory) {
+    if (!posted_.defined()) post(name, memory, /*at_once=*/true);
+    std::exchange(posting_, nullptr)->wait();
+    return std::exchange(posted_, Tensor());
+  }
+  /// Begins to receive the next message while this rank computes; of a key whose form is not known yet: does nothing.
+  void expect(const std::string& name, const std::string& key) {
+    if (forms_.contains(key)) expect(name, made(key));
+  }
+  void expect(const std::string& name, const Tensor& memory) { post(name, memory, /*at_once=*/false); }
+
+ private:
+  Tensor made(const std::string& key) const {
+    const auto& [sizes, dtype] = forms_.at(key);
+    return Tensor::empty(sizes, dtype, device_);
+  }
+  void post(const std::string& name, const Tensor& memory, bool at_once) {
+    posted_ = memory;
+    posting_ = group_->receive(posted_, other(), {.name = name, .scale = {}, .at_once = at_once});
+  }
+  void pop() {
+    under_way_.front()->wait();
+    under_way_.pop_front();
+  }
+  int other() const { return 1 - group_->rank(); }
+
+  ProcessGroupPtr group_;
+  Device device_;
+  std::map<std::string, std::pair<Shape, DType>> forms_;
+  std::deque<WorkPtr> under_way_;
+  Tensor posted_;
+  WorkPtr posting_;
+};
+
+Pipeline::~Pipeline() = default;
+
+Pipeline::Pipeline(std::shared_ptr<nn::Module> model, Grid grid, PipelineOptions options)
+    : model_(std::move(model)),
+      staged_(dynamic_cast<nn::Staged*>(model_.get())),
+      options_(options),
+      pipe_(grid.pipe()) {
+  WEFT_CHECK(staged_, "pipeline: expected a model that is an nn::Staged, got ", model_ ? model_->kind() : "none");
+  WEFT_CHECK(options_.chunks > 0, "pipeline: expected at least one chunk, got ", options_.chunks);
+  WEFT_CHECK(options_.chunks == 1 || pipe_->size() > 1, "pipeline: ", options_.chunks,
+             " chunks need at least two stages, got one");
+  WEFT_CHECK(staged_->layers() >= static_cast<int64_t>(pipe_->size()) * options_.chunks,
+             "pipeline: ", staged_->layers(), " layers are too few for ", pipe_->size(), " stages x ", options_.chunks,
+             " chunks");
+  drop_other_stages();
+  // A stage's gradients are reduced when all chunks have theirs, by a call of its own.
+  options_.ddp.unused = Unused::zero;
+  tensor_ = std::make_unique<TensorParallel>(model_, std::move(grid), options_.ddp);
+  const ProcessGroup& data = *this->grid().data();
+  if (!options_.ddp.same_dropout) set_dropout_rank(data.rank() + data.size() * pipe_->rank());
+  make_channels();
+  find_tied();
+  set_norm();
+}
+
+nn::LayerRange Pipeline::range(int stage, int chunk) const {
+  const int64_t stretches = static_cast<int64_t>(pipe_->size()) * options_.chunks, layers = staged_->layers();
+  const int64_t at = chunk * pipe_->size() + stage;
+  return {layers * at / stretches, layers * (at + 1) / stretches};
+}
+
+bool Pipeline::is_used_by(int stage, const std::string& parameter) const {
+  for (int chunk = 0; chunk < options_.chunks; ++chunk)
+    if (staged_->uses(range(stage, chunk), parameter)) return true;
+  return false;
+}
+
+void Pipeline::drop_other_stages() {
+  Names names([this](const std::string& name) { return !is_used_by(pipe_->rank(), name); });
+  model_->fields(names);
+  names_ = std::move(names.found);
+  if (options_.device) model_->to(*options_.device);
+}
+
+void Pipeline::make_channels() {
+  const int P = pipe_->size(), rank = pipe_->rank();
+  const Device device = model_->device();
+  for (int from = 0; from < P; ++from) {
+    const int to = (from + 1) % P;
+    if (P == 1 || (to == 0 && options_.chunks == 1)) break;
+    const int color = rank == from || rank == to ? 0 : -1;
+    const auto channel = [&](const char* what) {
+      const ProcessGroupPtr group = pipe_->split(color, rank == from ? 0 : 1, str(what, ' ', from, " to ", to));
+      return group ? std::make_unique<Channel>(group, device) : nullptr;
+    };
+    auto activations = channel("activations"), gradients = channel("gradients back from");
+    if (rank == from) activations_out_ = std::move(activations), gradients_in_ = std::move(gradients);
+    if (rank == to) activations_in_ = std::move(activations), gradients_out_ = std::move(gradients);
+  }
+}
+
+void Pipeline::find_tied() {
+  std::map<std::string, Tensor> own;
+  for (const NamedTensor& parameter : parameters())
+    if (parameter.tensor.requires_grad()) own.emplace(parameter.name, parameter.tensor);
+  std::map<std::set<int>, ProcessGroupPtr> groups;
+  for (const std::string& name : names_) {
+    std::set<int> users;
+    for (int stage = 0; stage < pipe_->size(); ++stage)
+      if (is_used_by(stage, name)) users.insert(stage);
+    if (users.size() < 2) continue;
+    const bool mine = users.contains(pipe_->rank());
+    auto found = groups.find(users);
+    if (found == groups.end())
+      found = groups.emplace(users, pipe_->split(mine ? 0 : -1, pipe_->rank(), "tied parameters")).first;
+    const auto parameter = own.find(name);
+    if (!mine || parameter == own.end()) continue;
+    tied_.push_back({found->second, {name, parameter->second}});
+    const NoGrad no_grad;
+    found->second->broadcast(parameter->second.detach(), 0, {.name = name, .scale = {}, .at_once = true})->wait();
+    parameter->second.storage()->bump_version();
+  }
+}
+
+/// The norm of the whole model's gradient: of all stages, tied parameters once.
+void Pipeline::set_norm() const {
+  std::vector<NamedTensor> trained;
+  for (const NamedTensor& parameter : parameters())
+    if (parameter.tensor.requires_grad()) trained.push_back(parameter);
+  std::set<const TensorImpl*> counted_elsewhere;
+  for (const auto& [users, parameter] : tied_)
+    if (users->rank() > 0) counted_elsewhere.insert(parameter.tensor.impl());
+  const auto flat = FlatParameters::of(trained);
+  FlatParameters::Division division = flat->division();
+  division.is_elsewhere = [counted_elsewhere](const Tensor& parameter) {
+    return counted_elsewhere.contains(parameter.impl());
+  };
+  division.gather_stages = [group = pipe_](const Tensor& own, const char* name) {
+    const Tensor all = Tensor::empty({group->size()}, own.dtype(), own.device());
+    group->all_gather(all, own.reshape({1}), {.name = name, .scale = {}, .at_once = true})->wait();
+    return all;
+  };
+  flat->set_division(std::move(division));
+}
+
+int Pipeline::first_stage(const std::string& name) const {
+  int stage = 0;
+  while (stage < pipe_->size() && !is_used_by(stage, name)) ++stage;
+  return stage;
+}
+
+int Pipeline::stretch(int chunk) const { return chunk * pipe_->size() + pipe_->rank(); }
+
+bool Pipeline::is_last(int chunk) const { return stretch(chunk) + 1 == options_.chunks * pipe_->size(); }
+
+/// What goes into step `i`: of the samples, or from the stage in front.
+Tensor Pipeline::input(const std::vector<PipelineStep>& steps, size_t i, const MicroBatches& batch) {
+  const auto sample = [&](const PipelineStep& s) { return batch.inputs[static_cast<size_t>(s.micro)]; };
+  if (stretch(steps[i].chunk) == 0) return sample(steps[i]);
+  const auto name = [&](const PipelineStep& s) { return message(s.micro, stretch(s.chunk)); };
+  const auto key = [&](const PipelineStep& s) { return key_of(stretch(s.chunk), sample(s), batch.precision); };
+  const Tensor x = activations_in_->receive(name(steps[i]), key(steps[i]));
+  for (size_t next = i + 1; next < steps.size(); ++next) {
+    if (steps[next].backward || stretch(steps[next].chunk) == 0) continue;
+    activations_in_->expect(name(steps[next]), key(steps[next]));
+    break;
+  }
+  if (grad_enabled()) x.requires_grad_();
+  return x;
+}
+
+void Pipeline::forward(const std::vector<PipelineStep>& steps, size_t i, const MicroBatches& batch) {
+  const auto [is_backward, chunk, micro] = steps[i];
+  Flight flight{.x = input(steps, i, batch), .y = {}};
+  if (is_last(chunk)) {
+    last_input_ = flight.x;
+    flight.y = batch.loss(static_cast<size_t>(micro));
+    last_input_ = {};
+  } else {
+    const TraceScope scope("forward");
+    const Autocast low(batch.precision);
+    flight.y = staged_->run(range(pipe_->rank(), chunk), flight.x);
+    const int to = stretch(chunk) + 1;
+    activations_out_->send(flight.y, message(micro, to),
+                           key_of(to, batch.inputs[static_cast<size_t>(micro)], batch.precision));
+  }
+  if (!grad_enabled()) return;
+  flights_.emplace(Key{chunk, micro}, std::move(flight));
+  most_in_flight_ = std::max(most_in_flight_, flights_.size());
+}
+
+void Pipeline::backward(size_t i) {
+  const TraceScope scope("backward");
+  const auto [is_backward, chunk, micro] = steps_[i];
+  const Flight flight = flights_.extract(Key{chunk, micro}).mapped();
+  const auto name = [&](const PipelineStep& s) { return "gradient of " + message(s.micro, stretch(s.chunk) + 1); };
+  if (is_last(chunk)) {
+    flight.y.backward();
+  } else {
+    const Tensor dy = gradients_in_->receive(name(steps_[i]), empty_like(flight.y));
+    for (size_t next = i + 1; next < steps_.size(); ++next) {
+      if (!steps_[next].backward || is_last(steps_[next].chunk)) continue;
+      const auto found = flights_.find(Key{steps_[next].chunk, steps_[next].micro});
+      if (found != flights_.end()) gradients_in_->expect(name(steps_[next]), empty_like(found->second.y));
+      break;
+    }
+    weft::backward({flight.y}, {dy});
+  }
+  if (stretch(chunk) > 0) gradients_out_->send(flight.x.grad(), "gradient of " + message(micro, stretch(chunk)));
+}
+
+void Pipeline::finish_messages() {
+  if (activations_out_) activations_out_->finish();
+  if (gradients_out_) gradients_out_->finish();
+}
+
+void Pipeline::run(const MicroBatches& batch) {
+  DDP& ddp = tensor_->ddp();
+  if (batch.samples == 0) ddp.set_samples(0);
+  ddp.before_forward(std::max<int64_t>(batch.samples, 1));
+  const DDP::NoSync own = ddp.no_sync();
+  steps_ = pipeline_schedule(
+      {.stages = pipe_->size(), .chunks = options_.chunks, .micro_batches = static_cast<int64_t>(batch.inputs.size())},
+      pipe_->rank());
+  flights_.clear();  // of a run that ended with an exception, as is the next
+  last_input_ = {};
+  most_in_flight_ = 0;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    if (steps_[i].backward)
+      backward(i);
+    else
+      forward(steps_, i, batch);
+  }
+  finish_messages();
+  ddp.reduce();
+  const NoGrad no_grad;
+  for (const auto& [users, parameter] : tied_) {
+    const Tensor gradient = parameter.tensor.grad();
+    users->all_reduce(gradient, ReduceOp::sum, {.name = "gradient of " + parameter.name, .scale = {}, .at_once = true})
+        ->wait();
+    gradient.storage()->bump_version();
+  }
+}
+
+Tensor Pipeline::operator()(const Tensor& x) {
+  if (last_input_.defined()) return staged_->run(range(pipe_->size() - 1, options_.chunks - 1), last_input_);
+  WEFT_CHECK(!grad_enabled(), "pipeline: expected NoGrad, got a forward with gradients. Pipeline::run() trains");
+  std::vector<Tensor> outputs;
+  MicroBatches batch{.inputs = split(x, pipe_->size()), .precision = autocast_dtype().value_or(DType::f32)};
+  batch.loss = [&](size_t micro) {
+    outputs.push_back((*this)(batch.inputs[micro]));
+    return outputs.back();
+  };
+  std::vector<PipelineStep> steps = pipeline_schedule(
+      {.stages = pipe_->size(), .chunks = options_.chunks, .micro_batches = static_cast<int64_t>(batch.inputs.size())},
+      pipe_->rank());
+  std::erase_if(steps, [](const PipelineStep& step) { return step.backward; });
+  for (size_t i = 0; i < steps.size(); ++i) forward(steps, i, batch);
+  finish_messages();
+  const std::string key = key_of(0, x, batch.precision);
+  Tensor y = outputs.empty() ? Tensor() : concat(outputs, 0);
+  if (!outputs_.contains(key)) {
+    const Tensor form = y.defined() ? form_of(y) : form_of(Tensor::empty({0}, DType::f32, x.device()));
+    broadcast_from_last(form, "form of the output");
+    outputs_.emplace(key, read_form(form));
+  }
+  if (!y.defined()) y = Tensor::empty(outputs_.at(key).first, outputs_.at(key).second, x.device());
+  broadcast_from_last(y, "output");
+  return y;
+}
+
+void Pipeline::broadcast_from_last(const Tensor& x, const std::string& name) {
+  pipe_->broadcast(x, pipe_->size() - 1, {.name = name, .scale = {}, .at_once = true})->wait();
+}
+
+}  // namespace weft::dist

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dist/pipeline/schedule.h"
+#include "dist/tensor/tensor_parallel.h"
+#include "nn/staged.h"
+
+namespace weft::dist {
+
+struct PipelineOptions {
+  int chunks = 1;  ///< stretches of the model on each stage; above 1: the interleaved schedule
+  DdpOptions ddp = {};
+  std::optional<Device> device = {};  ///< where this rank's part of the model goes; left out: it stays where it is
+};
+
+/// A step's samples in micro-batches, the same on all ranks of a row.
+struct MicroBatches {
+  std::vector<Tensor> inputs = {};
+  int64_t samples = 0;           ///< of all of them; 0: stand-ins, as in DDP::set_samples()
+  DType precision = DType::f32;  ///< of the stages' products (Autocast); `loss` chooses its own
+  /// Called on the last stage, once for each micro-batch: the scalar that backward begins from. `pipeline(inputs[i])`
+  /// inside is the model's output. The scalars of all micro-batches add up to the step's loss.
+  std::function<Tensor(size_t micro)> loss = {};
+};
+
+/// A model whose layers lie in stages on the ranks of a pipeline (Huang et al. 2019, Narayanan et al. 2021), each stage
+/// divided over the model ranks of its grid where its layers are, and replicated over the data ranks:
+///   Grid grid(world.group(), 1, 4);                       // 4 stages
+///   Pipeline pipeline(model, grid, {.chunks = 2});        // the whole model, from one seed: each rank keeps its part
+///   Adam adam(pipeline.parameters(), …);
+///   adam.zero_grad();
+///   pipeline.run({inputs, samples, DType::f32, [&](size_t i) { return … pipeline(inputs[i]) …; }});
+///   clip_grad_norm(pipeline.parameters(), 1);             // of the whole model
+///   adam.step();
+/// Activations and their gradients travel in groups of two neighbours, one for each direction, in the schedule's order;
+/// each receive is posted one message ahead. Gradients are averaged over the data ranks when the step's last backward
+/// is done. Tied parameters (nn::Staged::uses) are summed over their stages. See docs/pipeline_parallel.md.
+class Pipeline {
+ public:
+  /// `model` is an nn::Staged. Collective. Errors: another model; fewer layers than stages * chunks; those of
+  /// TensorParallel.
+  Pipeline(std::shared_ptr<nn::Module> model, Grid grid, PipelineOptions options = {});
+  ~Pipeline();
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  /// Forward and backward of all micro-batches; gradients are there when it returns. All ranks call it.
+  void run(const MicroBatches& step);
+  /// The model's output, on all ranks, without gradients: x goes through the stages in `stages` micro-batches. Inside
+  /// of MicroBatches::loss: the output of the micro-batch under way. Errors: gradients are on elsewhere.
+  Tensor operator()(const Tensor& x);
+  /// x of the last stage, in place, on all ranks of the row.
+  void broadcast_from_last(const Tensor& x, const std::string& name);
+
+  /// Of this rank's stretches, for the optimizer.
+  std::vector<NamedTensor> parameters() const { return tensor_->parameters(); }
+  /// The 2-norm of the whole model's gradient, a device scalar. Collective.
+  Tensor grad_norm() const { return tensor_->grad_norm(); }
+
+  TensorParallel& tensor() { return *tensor_; }
+  const TensorParallel& tensor() const { return *tensor_; }
+  const Grid& grid() const { return tensor_->grid(); }
+  int chunks() const { return options_.chunks; }
+  /// Layers of chunk `chunk` of stage `stage`.
+  nn::LayerRange range(int stage, int chunk) const;
+  /// Parameters and buffers of the whole model in its order; whether this rank has the one.
+  const std::vector<std::string>& names() const { return names_; }
+  bool has(const std::string& name) const { return is_used_by(grid().pipe()->rank(), name); }
+  /// The first stage that uses it; the number of stages: none does.
+  int first_stage(const std::string& name) const;
+
+  /// The last run(): its steps on this stage, and how many activations (of a micro-batch in a chunk) it held at most.
+  const std::vector<PipelineStep>& steps() const { return steps_; }
+  size_t most_in_flight() const { return most_in_flight_; }
+
+ private:
+  class Channel;
+  /// A micro-batch between its forward and its backward through a chunk.
+  struct Flight {
+    Tensor x, y;
+  };
+  using Key = std::pair<int, int64_t>;  // chunk, micro-batch
+
+  bool is_used_by(int stage, const std::string& parameter) const;
+  void drop_other_stages();
+  void make_channels();
+  void find_tied();
+  void set_norm() const;
+  int stretch(int chunk) const;  ///< of this stage's chunk, its number in the model
+  bool is_last(int chunk) const;
+  Tensor input(const std::vector<PipelineStep>& steps, size_t i, const MicroBatches& batch);
+  void forward(const std::vector<PipelineStep>& steps, size_t i, const MicroBatches& batch);
+  void backward(size_t i);
+  void finish_messages();
+
+  std::shared_ptr<nn::Module> model_;
+  nn::Staged* staged_;
+  PipelineOptions options_;
+  std::vector<std::string> names_;
+  ProcessGroupPtr pipe_;
+  std::unique_ptr<TensorParallel> tensor_;
+  std::unique_ptr<Channel> activations_in_, activations_out_, gradients_in_, gradients_out_;
+  std::vector<std::pair<ProcessGroupPtr, NamedTensor>> tied_;  // this rank's, and the stages that use it
+  std::map<std::string, std::pair<Shape, DType>> outputs_;     // of the model, by the input's form
+
+  // Of the run under way.
+  std::vector<PipelineStep> steps_;
+  std::map<Key, Flight> flights_;
+  size_t most_in_flight_ = 0;
+  Tensor last_input_;  // of the micro-batch whose loss is computed
+};
+
+}  // namespace weft::dist

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace weft::dist {
+
+/// The model's layers are cut into stages * chunks stretches; stage s holds stretches s, s + stages, s + 2 stages, …
+struct PipelineSize {
+  int stages = 1, chunks = 1;
+  int64_t micro_batches = 1;
+  /// Share of idle time beside the useful time, where all stretches and micro-batches take as long:
+  /// (stages - 1) / (chunks micro_batches).
+  double bubble() const {
+    return static_cast<double>(stages - 1) / (static_cast<double>(chunks) * static_cast<double>(micro_batches));
+  }
+};
+
+/// Forward or backward of one micro-batch through one chunk.
+struct PipelineStep {
+  bool backward = false;
+  int chunk = 0;
+  int64_t micro = 0;
+  auto operator<=>(const PipelineStep&) const = default;
+};
+
+/// What `stage` does, in this order. With one chunk: 1F1B (Narayanan et al. 2019, "PipeDream"; with a flush, Narayanan
+/// et al. 2021, "Efficient large-scale language model training on GPU clusters", section 2.2): stages - 1 - stage
+/// forwards, then a forward and a backward in turns, then the backwards that are left. With more, the interleaved
+/// schedule of the latter: micro-batches go through a chunk in groups of `stages`; what is left over joins the last
+/// group (a group of its own would let stages wait for each other in a circle).
+/// Micro-batches whose activations a stage holds at a time: at most stages - stage; interleaved, chunks of them:
+/// 2 (stages - 1 - stage) + (chunks - 1) g + 1, g the largest group.
+std::vector<PipelineStep> pipeline_schedule(const PipelineSize& size, int stage);
+
+}  // namespace weft::dist

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/pipeline/pipeline.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <numeric>
+
+#include "core/autocast.h"
+#include "core/autograd.h"
+#include "core/ops/cross_entropy.h"
+#include "core/ops/mse_loss.h"
+#include "core/ops/mul.h"
+#include "dist/pipeline/pipeline_state.h"
+#include "nn/models/gpt.h"
+#include "optim/adam.h"
+#include "tests/dist/parallel_tower.h"
+#include "tests/dist/ranks.h"
+#include "tests/dist/replicas.h"
+#include "tests/support/compare.h"
+#include "tests/support/devices.h"
+#include "tests/support/temporary_folder.h"
+
+namespace weft::dist::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A schedule on the clock: when each step of each stage begins and ends, where a forward of a stretch takes `forward`
+/// ticks and a backward `backward`. Empty: stages wait for each other in a circle.
+struct Clock {
+  struct Span {
+    PipelineStep step;
+    int64_t begin, end;
+  };
+  std::vector<std::vector<Span>> stages;
+  int64_t end = 0;
+};
+
+Clock run_clock(const PipelineSize& size, int64_t forward, int64_t backward) {
+  const int P = size.stages, last = P * size.chunks - 1;
+  Clock clock{.stages = std::vector<std::vector<Clock::Span>>(static_cast<size_t>(P))};
+  std::vector<std::vector<PipelineStep>> left;
+  for (int stage = 0; stage < P; ++stage) left.push_back(pipeline_schedule(size, stage));
+  std::map<std::tuple<bool, int, int64_t>, int64_t> done;  // backward, stretch, micro-batch
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int stage = 0; stage < P; ++stage) {
+      auto& spans = clock.stages[static_cast<size_t>(stage)];
+      const auto& steps = left[static_cast<size_t>(stage)];
+      while (spans.size() < steps.size()) {
+        const PipelineStep& step = steps[spans.size()];
+        const int stretch = step.chunk * P + stage;
+        int64_t begin = spans.empty() ? 0 : spans.back().end;
+        const bool begins = step.backward ? false : stretch == 0;
+        if (!begins) {
+          const auto needs = step.backward && stretch < last ? std::tuple(true, stretch + 1, step.micro)
+                             : step.backward                 ? std::tuple(false, stretch, step.micro)
+                                                             : std::tuple(false, stretch - 1, step.micro);
+          const auto found = done.find(needs);
+          if (found == done.end()) break;
+          begin = std::max(begin, found->second);
+        }
+        spans.push_back({step, begin, begin + (step.backward ? backward : forward)});
+        done[{step.backward, stretch, step.micro}] = spans.back().end;
+        clock.end = std::max(clock.end, spans.back().end);
+        moved = true;
+      }
+    }
+  }
+  for (int stage = 0; stage < P; ++stage)
+    if (clock.stages[static_cast<size_t>(stage)].size() < left[static_cast<size_t>(stage)].size()) return {};
+  return clock;
+}
+
+/// One line for each stage; a forward is its micro-batch (0 … 9), the backward after it takes two columns. Letters: the
+/// second chunk. As docs/pipeline_parallel.md draws it.
+std::string drawn(const PipelineSize& size) {
+  const Clock clock = run_clock(size, 1, 2);
+  std::string text;
+  for (int stage = 0; stage < size.stages; ++stage) {
+    std::string line(static_cast<size_t>(clock.end), '.');
+    for (const Clock::Span& span : clock.stages[static_cast<size_t>(stage)]) {
+      const char name = static_cast<char>((span.step.chunk == 0 ? '0' : 'a') + span.step.micro);
+      line[static_cast<size_t>(span.begin)] = name;
+      if (span.step.backward)
+        line[static_cast<size_t>(span.begin)] = '<', line[static_cast<size_t>(span.begin + 1)] = name;
+    }
+    text += str("stage ", stage, "  ", line, '\n');
+  }
+  return text;
+}
+
+/// Forwards whose backward has not been, at most.
+int64_t most_held(const std::vector<PipelineStep>& steps) {
+  int64_t held = 0, most = 0;
+  for (const PipelineStep& step : steps) most = std::max(most, held += step.backward ? -1 : 1);
+  return most;
+}
+
+TEST(PipelineSchedule, OneForwardOneBackward) {
+  const auto text = [](int stage) {
+    std::string all;
+    for (const PipelineStep& step : pipeline_schedule({4, 1, 6}, stage))
+      all += str(step.backward ? 'B' : 'F', step.micro, ' ');
+    return all;
+  };
+  EXPECT_EQ(text(0), "F0 F1 F2 F3 B0 F4 B1 F5 B2 B3 B4 B5 ");
+  EXPECT_EQ(text(1), "F0 F1 F2 B0 F3 B1 F4 B2 F5 B3 B4 B5 ");
+  EXPECT_EQ(text(3), "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 ");
+}
+
+TEST(PipelineSchedule, EveryOneEndsHoldsAsFewAsItSaysAndIdlesAsItsFormulaSays) {
+  for (int P = 1; P <= 6; ++P)
+    for (int V = 1; V <= (P == 1 ? 1 : 4); ++V)
+      for (int64_t M = 1; M <= 14; ++M) {
+        SCOPED_TRACE(str(P, " stages, ", V, " chunks, ", M, " micro-batches"));
+        const PipelineSize size{P, V, M};
+        const Clock clock = run_clock(size, 1, 2);
+        ASSERT_FALSE(clock.stages.empty()) << "stages wait for each other in a circle";
+        const int64_t group = V == 1 ? 1 : M < P ? M : P + M % P;
+        for (int stage = 0; stage < P; ++stage) {
+          auto steps = pipeline_schedule(size, stage);
+          const int64_t limit = V == 1 ? P - stage : 2 * (P - 1 - stage) + (V - 1) * group + 1;
+          EXPECT_EQ(most_held(steps), std::min(limit, M * V)) << "stage " << stage;
+          std::ranges::sort(steps);
+          EXPECT_EQ(std::ranges::adjacent_find(steps), steps.end()) << "each once";
+          EXPECT_EQ(steps.size(), static_cast<size_t>(2 * V * M));
+        }
+        const auto useful = static_cast<double>(3 * V * M), all = static_cast<double>(clock.end);
+        if (V == 1 || M % P == 0)
+          EXPECT_NEAR(all / useful - 1, size.bubble(), 1e-12);
+        else
+          EXPECT_GE(all / useful - 1, size.bubble() - 1e-12);
+      }
+}
+
+TEST(PipelineSchedule, IsDrawnInTheDocumentation) {
+  const std::string page = tests::read_text(std::string(WEFT_DOCS) + "/pipeline_parallel.md");
+  for (const PipelineSize& size : {PipelineSize{4, 1, 8}, PipelineSize{4, 2, 8}})
+    EXPECT_THAT(page, HasSubstr(drawn(size)));
+}
+
+constexpr int kSteps = 4;
+constexpr int64_t kTokens = 7, kBatch = 11, kWords = 13;
+constexpr double kClip = 0.5;  // below the norms of these gradients: clipping acts
+
+/// A model, its samples and its loss: a tower that tensor parallelism divides, and a GPT, whose two ends share a
+/// weight.
+struct Task {
+  std::string name;
+  int layers;
+  std::function<std::shared_ptr<nn::Module>(const ProcessGroupPtr&)> make;
+  std::function<Tensor(int step, int64_t first, int64_t count)> inputs;
+  std::function<Tensor(const Tensor& y, int step, int64_t first, int64_t count)> loss;
+};
+
+Task tower_task() {
+  constexpr int kBlocks = 8;
+  return {"tower", kBlocks, [](const ProcessGroupPtr& group) { return tower(kBlocks, group, DType::f64); },
+          [](int step, int64_t first, int64_t count) {
+            return samples(step, first, count, {kTokens, BlockTower::kIn}, DeviceKind::cpu).to(DType::f64);
+          },
+          [](const Tensor& y, int step, int64_t first, int64_t count) {
+            return mse_loss(
+                y, samples(step + 50, first, count, {kTokens, BlockTower::kOut}, DeviceKind::cpu).to(DType::f64));
+          }};
+}
+
+Tensor words(int step, int64_t first, int64_t count) {
+  std::vector<int64_t> ids;
+  for (int64_t i = first * kTokens; i < (first + count) * kTokens; ++i)
+    ids.push_back((i * i + step * 5 + i / 3) % kWords);
+  return Tensor::from(ids, {count, kTokens});
+}
+
+Task gpt_task() {
+  constexpr int kBlocks = 8;
+  return {"gpt", kBlocks,
+          [](const ProcessGroupPtr&) {
+            const auto model = build(
+                [] {
+                  return std::make_shared<nn::Gpt>(nn::GptOptions{
+                      .vocabulary = kWords, .positions = kTokens, .width = 16, .depth = kBlocks, .heads = 2});
+                },
+                7, DeviceKind::cpu);
+            model->to(DType::f64);
+            return model;
+          },
+          [](int step, int64_t first, int64_t count) { return words(step, first, count); },
+          [](const Tensor& y, int step, int64_t first, int64_t count) {
+            return cross_entropy(y, words(step + 50, first, count));
+          }};
+}
+
+struct Run {
+  std::vector<double> losses, norms;
+  std::vector<std::vector<double>> predictions;
+  StateDict model, optimizer;
+};
+
+std::unique_ptr<optim::Adam> make_adam(const std::vector<NamedTensor>& parameters) {
+  return std::make_unique<optim::Adam>(parameters, optim::AdamOptions{.lr = 1e-2, .beta2 = 0.95, .eps = 1e-4});
+}
+
+Run train_whole(const Task& task, int first = 0, const Run* from = nullptr) {
+  const auto model = task.make(task.name == "tower" ? make_process_group_alone() : nullptr);
+  const auto adam = make_adam(model->parameters());
+  if (from) model->load_state_dict(from->model), adam->load_state_dict(from->optimizer);
+  Run result;
+  for (int step = first; step < kSteps; ++step) {
+    const Tensor loss = task.loss((*model)(task.inputs(step, 0, kBatch)), step, 0, kBatch);
+    adam->zero_grad();
+    loss.backward();
+    result.norms.push_back(clip_grad_norm(model->parameters(), kClip).item());
+    adam->step();
+    result.losses.push_back(loss.item());
+  }
+  const NoGrad no_grad;
+  result.predictions.push_back((*model)(task.inputs(99, 0, 5)).to_vector<double>());
+  result.model = model->state_dict();
+  result.optimizer = adam->state_dict();
+  return result;
+}
+
+struct GridSizes {
+  int stages, chunks, data = 1, model = 1;
+  int ranks() const { return stages * data * model; }
+  std::string text() const {
+    return str(stages, " stages x ", chunks, " chunks, ", data, " data x ", model, " model ranks");
+  }
+};
+
+/// The same global batches on a grid, in micro-batches that divide nothing; whole states on rank 0.
+Run train_in_stages(const std::string& backend, const Task& task, const GridSizes& sizes, int64_t micro_batches,
+                    int first_step = 0, int last_step = kSteps, const Run* from = nullptr) {
+  Run result;
+  run_on(backend, sizes.ranks(), [&](const ProcessGroupPtr& world) {
+    const Grid grid(world, sizes.model, sizes.stages);
+    EXPECT_EQ(grid.pipe()->rank(), world->rank() / (sizes.data * sizes.model));
+    Pipeline pipeline(task.make(grid.model()), grid,
+                      {.chunks = sizes.chunks, .ddp = {.bucket_mb = 0.01, .first_bucket_mb = 0.001}});
+    const auto adam = make_adam(pipeline.parameters());
+    if (from) {
+      load_full_state_dict(pipeline, from->model);
+      adam->load_state_dict(part_of_optimizer_state(pipeline, from->optimizer));
+    }
+    Run own;
+    for (int step = first_step; step < last_step; ++step) {
+      const int64_t begin = kBatch * grid.data_rank() / sizes.data, end = kBatch * (grid.data_rank() + 1) / sizes.data;
+      const int64_t rows = end - begin, count = std::min(micro_batches, rows);
+      std::vector<std::pair<int64_t, int64_t>> cuts;
+      MicroBatches batch{.samples = rows};
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t at = begin + rows * i / count, size = begin + rows * (i + 1) / count - at;
+        cuts.emplace_back(at, size);
+        batch.inputs.push_back(task.inputs(step, at, size));
+      }
+      const Tensor mean = Tensor::zeros({}, DType::f64);
+      batch.loss = [&](size_t i) {
+        const Tensor loss = task.loss(pipeline(batch.inputs[i]), step, cuts[i].first, cuts[i].second) *
+                            (static_cast<double>(cuts[i].second) / static_cast<double>(rows));
+        const NoGrad no_grad;
+        mean.add_(loss.detach());
+        return loss;
+      };
+      adam->zero_grad();
+      pipeline.run(batch);
+      own.norms.push_back(clip_grad_norm(pipeline.parameters(), kClip).item());
+      adam->step();
+      // Memory: as few activations as the schedule says, on every stage.
+      const auto steps = pipeline_schedule({sizes.stages, sizes.chunks, count}, grid.pipe()->rank());
+      EXPECT_EQ(pipeline.steps(), steps);
+      EXPECT_EQ(static_cast<int64_t>(pipeline.most_in_flight()), most_held(steps));
+      if (sizes.chunks == 1)
+        EXPECT_EQ(static_cast<int64_t>(pipeline.most_in_flight()),
+                  std::min<int64_t>(sizes.stages - grid.pipe()->rank(), count));
+      pipeline.broadcast_from_last(mean, "loss");
+      mean.mul_(static_cast<double>(rows) / static_cast<double>(kBatch));
+      grid.data()->all_reduce(mean, ReduceOp::sum, {.name = "loss", .scale = {}})->wait();
+      own.losses.push_back(mean.item());
+    }
+    {
+      const NoGrad no_grad;
+      own.predictions.push_back(pipeline(task.inputs(99, 0, 5)).to_vector<double>());
+      own.predictions.push_back(pipeline(task.inputs(99, 0, 5)).to_vector<double>());  // forms are known now
+    }
+    EXPECT_EQ(own.predictions[0], own.predictions[1]);
+    own.predictions.pop_back();
+    const Tensor of_first = Tensor::from(own.predictions[0]);
+    world->broadcast(of_first, 0, {.name = "prediction", .scale = {}})->wait();
+    EXPECT_EQ(own.predictions[0], of_first.to_vector<double>()) << "rank " << world->rank();
+    own.model = full_state_dict(pipeline);
+    own.optimizer = full_optimizer_state(pipeline, adam->state_dict());
+    if (world->rank() > 0) EXPECT_TRUE(own.model.tensors.empty() && own.optimizer.tensors.empty());
+    if (world->rank() == 0) result = own;
+  });
+  return result;
+}
+
+std::vector<double> values_of(const StateDict& dict) {
+  std::vector<double> all;
+  for (const NamedTensor& entry : dict.tensors) {
+    const auto values = entry.tensor.to_vector<double>();
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+std::vector<std::string> names_and_sizes(const StateDict& dict) {
+  std::vector<std::string> names;
+  for (const NamedTensor& entry : dict.tensors) names.push_back(str(entry.name, ' ', entry.tensor.sizes()));
+  return names;
+}
+
+/// In f64 nothing but the order of sums differs; Adam, whose eps is far above the roundings, hands that on.
+void expect_same(const Run& got, const Run& want) {
+  const tests::Tolerance allowed{1e-11, 1e-11};
+  EXPECT_TRUE(tests::near(got.losses, want.losses, allowed)) << "losses";
+  EXPECT_TRUE(tests::near(got.norms, want.norms, allowed)) << "norms";
+  EXPECT_TRUE(tests::near(got.predictions.back(), want.predictions.back(), allowed)) << "predictions";
+  EXPECT_EQ(names_and_sizes(got.model), names_and_sizes(want.model));
+  EXPECT_EQ(names_and_sizes(got.optimizer), names_and_sizes(want.optimizer));
+  EXPECT_TRUE(tests::near(values_of(got.model), values_of(want.model), allowed)) << "weights";
+  EXPECT_TRUE(tests::near(values_of(got.optimizer), values_of(want.optimizer), allowed)) << "moments";
+}
+
+class PipelineRanks : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(PipelineRanks, TrainWhatOneProcessTrainsOnEveryGrid) {
+  for (const Task& task : {tower_task(), gpt_task()}) {
+    const Run one = train_whole(task);
+    EXPECT_GT(one.norms[0], kClip);
+    for (const GridSizes& sizes : {GridSizes{1, 1},
+                                   {2, 1},
+                                   {4, 1},
+                                   {2, 2},
+                                   {2, 4},
+                                   {3, 2},
+                                   {2, 1, 2},
+                                   {2, 2, 2},
+                                   {4, 1, 2},
+                                   {2, 1, 1, 2},
+                                   {2, 2, 2, 2},
+                                   {4, 2, 1, 2}}) {
+      if (task.name == "gpt" && sizes.model > 1) continue;
+      for (const int64_t micro_batches : {1, 5, 8}) {
+        SCOPED_TRACE(str(task.name, ", ", sizes.text(), ", ", micro_batches, " micro-batches over ", GetParam()));
+        expect_same(train_in_stages(GetParam(), task, sizes, micro_batches), one);
+      }
+    }
+  }
+}
+
+TEST_P(PipelineRanks, ACheckpointGoesOnAtAnyGrid) {
+  for (const Task& task : {tower_task(), gpt_task()}) {
+    const Run one = train_whole(task);
+    const Run half = train_in_stages(GetParam(), task, {2, 2, 2}, 4, 0, 2);
+    for (const GridSizes& sizes : {GridSizes{4, 1}, {2, 1, 3}, {1, 1}}) {
+      SCOPED_TRACE(task.name + ", " + sizes.text());
+      Run rest = train_in_stages(GetParam(), task, sizes, 3, 2, kSteps, &half);
+      rest.losses.insert(rest.losses.begin(), half.losses.begin(), half.losses.end());
+      rest.norms.insert(rest.norms.begin(), half.norms.begin(), half.norms.end());
+      expect_same(rest, one);
+    }
+    Run rest = train_whole(task, 2, &half);  // and in one process
+    rest.losses.insert(rest.losses.begin(), half.losses.begin(), half.losses.end());
+    rest.norms.insert(rest.norms.begin(), half.norms.begin(), half.norms.end());
+    expect_same(rest, one);
+  }
+}
+
+std::vector<std::string> thread_backends() {
+  std::vector<std::string> all = backends();
+  std::erase(all, "mpi");  // as many processes as there are: not for each grid
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(All, PipelineRanks, ::testing::ValuesIn(thread_backends()),
+                         [](const auto& one) { return one.param; });
+
+TEST(Pipeline, EachRankHoldsItsPartAlone) {
+  const Task task = gpt_task();
+  run_ranks(2, [&](const ProcessGroupPtr& world) {
+    const auto model = task.make(nullptr);
+    Pipeline pipeline(model, Grid(world, 1, 2), {.chunks = 2});
+    std::set<std::string> layers;
+    for (const NamedTensor& parameter : pipeline.parameters())
+      layers.insert(parameter.name.substr(0, parameter.name.starts_with("h.") ? 3 : parameter.name.find('.')));
+    EXPECT_EQ(layers, world->rank() == 0 ? (std::set<std::string>{"wte", "wpe", "h.0", "h.1", "h.4", "h.5"})
+                                         : (std::set<std::string>{"wte", "h.2", "h.3", "h.6", "h.7", "ln_f"}));
+    EXPECT_EQ(pipeline.names().size(), 2u + 8 * 12 + 2);
+  });
+}
+
+TEST(Pipeline, AStandInCountsNothing) {
+  const Task task = tower_task();
+  std::vector<double> alone, both;
+  for (const int data : {1, 2})
+    run_ranks(2 * data, [&](const ProcessGroupPtr& world) {
+      const Grid grid(world, 1, 2);
+      Pipeline pipeline(task.make(grid.model()), grid);
+      const bool stands_in = grid.data_rank() == 1;
+      MicroBatches batch{.inputs = {task.inputs(0, stands_in ? 5 : 0, 3)}, .samples = stands_in ? 0 : 3};
+      batch.loss = [&](size_t i) {
+        return task.loss(pipeline(batch.inputs[i]), 0, stands_in ? 5 : 0, 3) * (stands_in ? 0 : 1);
+      };
+      pipeline.run(batch);
+      if (world->rank() == 0) (data == 1 ? alone : both) = gradients_of(pipeline.tensor().module());
+    });
+  EXPECT_FALSE(alone.empty());
+  EXPECT_EQ(both, alone);
+}
+
+TEST(Pipeline, HalfPrecisionTravelsAsItIs) {
+  const Task task = gpt_task();
+  for (const DeviceKind kind : tests::test_devices()) {
+    if (kind == DeviceKind::cuda) continue;  // its ranks are threads that share no GPU memory
+    const Device device{kind, 0};
+    const auto whole = task.make(nullptr);
+    whole->to(DType::f32);
+    whole->to(device);
+    const auto loss_of = [&](const Tensor& y) { return cross_entropy(y, words(50, 0, 4).to(device)); };
+    Tensor loss;
+    {
+      const Autocast low(DType::bf16);
+      loss = (*whole)(task.inputs(0, 0, 4).to(device));
+    }
+    loss = loss_of(loss);
+    loss.backward();
+    run_ranks(2, [&](const ProcessGroupPtr& world) {
+      const auto model = task.make(nullptr);
+      model->to(DType::f32);
+      Pipeline pipeline(model, Grid(world, 1, 2), {.device = device});
+      MicroBatches batch{.inputs = {task.inputs(0, 0, 4).to(device)}, .samples = 4, .precision = DType::bf16};
+      batch.loss = [&](size_t i) {
+        Tensor y;
+        {
+          const Autocast low(DType::bf16);
+          y = pipeline(batch.inputs[i]);
+        }
+        const Tensor own = loss_of(y);
+        EXPECT_EQ(own.item(), loss.item()) << "one micro-batch: the same bits";
+        return own;
+      };
+      pipeline.run(batch);
+      std::map<std::string, Tensor> want;
+      for (const NamedTensor& parameter : whole->parameters()) want[parameter.name] = parameter.tensor.grad();
+      for (const NamedTensor& parameter : pipeline.parameters())
+        if (parameter.name.starts_with("h."))
+          EXPECT_EQ(parameter.tensor.grad().to_vector<float>(), want[parameter.name].to_vector<float>())
+              << parameter.name;
+    });
+  }
+}
+
+TEST(Pipeline, ErrorsSayWhatIsWrong) {
+  const Task task = gpt_task();
+  const auto alone = make_process_group_alone();
+  EXPECT_THAT(tests::error_text([&] { Pipeline(normed_net(), Grid(alone, 1)); }),
+              HasSubstr("pipeline: expected a model that is an nn::Staged, got "));
+  EXPECT_THAT(tests::error_text([&] { Pipeline(task.make(nullptr), Grid(alone, 1), {.chunks = 2}); }),
+              HasSubstr("pipeline: 2 chunks need at least two stages, got one"));
+  EXPECT_THAT(
+      tests::error_text([&] {
+        pipeline_schedule({2, 1, 0}, 0);
+      }),
+      HasSubstr("expected a stage of 2 and at least one chunk and micro-batch, got stage 0, 1 chunks, 0 micro"));
+  run_ranks(2, [&](const ProcessGroupPtr& world) {
+    EXPECT_THAT(tests::error_text([&] { Grid(world, 1, 3); }), HasSubstr("grid: 3 stages do not divide 2 ranks"));
+    EXPECT_THAT(tests::error_text([&] { Grid(world, 2, 2); }),
+                HasSubstr("grid: 2 model ranks do not divide 1 ranks of each stage"));
+    EXPECT_THAT(tests::error_text([&] { Pipeline(task.make(nullptr), Grid(world, 1, 2), {.chunks = 5}); }),
+                HasSubstr("pipeline: 8 layers are too few for 2 stages x 5 chunks"));
+    Pipeline pipeline(task.make(nullptr), Grid(world, 1, 2));
+    EXPECT_THAT(tests::error_text([&] { pipeline(task.inputs(0, 0, 1)); }), HasSubstr("Pipeline::run() trains"));
+    StateDict state;
+    state.tensors.push_back({"h.9.ln_1.weight", Tensor::ones({3})});
+    EXPECT_THAT(tests::error_text([&] { load_full_state_dict(pipeline, state); }), HasSubstr("h.9.ln_1.weight"));
+  });
+}
+
+}  // namespace
+}  // namespace weft::dist::testing
