@@ -15,30 +15,40 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The model's sizes, but for its vocabulary: those of --model, as far as the weights' configuration says no others.
+nn::BertOptions model_sizes(const Options& options, int64_t classes) {
+  nn::BertOptions sizes = nn::bert_options(options.model);
+  if (options.weights != "random") sizes = configured(options.weights, sizes, options.dropout < 0);
+  sizes.classes = classes;
+  if (options.dropout >= 0) sizes.dropout = sizes.head_dropout = options.dropout;
+  return sizes;
+}
+
 /// --vocab, or the vocabulary beside the weights, or one made from the training texts.
-data::WordPiece make_pieces(const Options& options, const data::TextTable& train) {
-  if (!options.vocab.empty()) return data::WordPiece::from_file(options.vocab);
+std::unique_ptr<data::TextEncoder> make_tokens(const Options& options, nn::BertKind kind,
+                                               const data::TextTable& train) {
+  const bool pairs = kind == nn::BertKind::roberta;
+  if (!options.vocab.empty()) return read_tokens(options.vocab, kind);
   if (options.weights != "random") {
-    const fs::path beside = weights_file(options.weights).parent_path() / "vocab.txt";
+    const fs::path folder = weights_file(options.weights).parent_path(),
+                   beside = folder / (pairs ? "vocab.json" : "vocab.txt");
     WEFT_CHECK(fs::exists(beside), "--vocab: there is no ", beside.string(),
                " beside the weights: name the vocabulary");
-    return data::WordPiece::from_file(beside);
+    return read_tokens(folder, kind);
   }
+  WEFT_CHECK(!pairs, "--vocab: the byte pairs of ", options.model,
+             " cannot be made here: name a folder with their vocab.json and merges.txt");
   std::vector<std::string> texts;
   for (const data::LabelledText& row : train.rows) {
     texts.push_back(row.first);
     if (train.pairs) texts.push_back(row.second);
   }
-  return data::WordPiece(data::make_vocabulary(texts, options.vocab_size));
+  return std::make_unique<data::WordPiece>(data::make_vocabulary(texts, options.vocab_size));
 }
 
-std::shared_ptr<Classifier> make_model(const Options& options, int64_t classes, const data::WordPiece& pieces) {
+std::shared_ptr<Classifier> make_model(const Options& options, nn::BertOptions sizes, const data::TextEncoder& tokens) {
   manual_seed(static_cast<uint64_t>(options.seed));
-  nn::BertOptions sizes = nn::bert_options(options.model);
-  if (options.weights != "random") sizes = configured(options.weights, sizes, options.dropout < 0);
-  sizes.vocabulary = pieces.size();
-  sizes.classes = classes;
-  if (options.dropout >= 0) sizes.dropout = options.dropout;
+  sizes.vocabulary = tokens.size();
   auto model = std::make_shared<Classifier>(sizes);
   if (options.weights != "random") {
     const bool whole = load_bert(*model, options.weights);
@@ -98,10 +108,11 @@ int run(int argc, char** argv) {
   if (options.weights == "auto") options.weights = standard_weights(options.model);
   const auto folder = options.dry_run ? nullptr : open_folder(options, wanted, ranks);
   choose_start(wanted, options, ranks);  // an attempt that was still ending may have written one more
-  const data::WordPiece pieces = make_pieces(options, train);
-  const Texts train_texts = encode(train, pieces, options.max_length),
-              dev_texts = encode(dev, pieces, options.max_length);
-  const auto model = make_model(options, static_cast<int64_t>(train.classes.size()), pieces);
+  const nn::BertOptions sizes = model_sizes(options, static_cast<int64_t>(train.classes.size()));
+  const auto tokens = make_tokens(options, sizes.kind, train);
+  const Texts train_texts = encode(train, *tokens, options.max_length),
+              dev_texts = encode(dev, *tokens, options.max_length);
+  const auto model = make_model(options, sizes, *tokens);
   model->to(ranks.device());
   if (ranks.is_first()) {
     if (ranks.size() > 1) std::cout << "ranks   " << ranks.describe() << '\n';
@@ -109,12 +120,12 @@ int run(int argc, char** argv) {
       std::cout << "ranks   " << options.accelerate.num_processes << ", of which this is machine "
                 << options.accelerate.machine_rank << "; the steps below are those of one alone\n";
     std::cout << "device  " << weft::describe(ranks.device()) << '\n'
-              << "data    " << train.description << "; " << dev.description << "; " << pieces.size() << " tokens\n"
+              << "data    " << train.description << "; " << dev.description << "; " << tokens->size() << " tokens\n"
               << "model   " << options.model << ", " << nn::parameter_count(*model) << " parameters, weights "
               << options.weights << ", " << options.precision << '\n'
               << "run     " << options.out << std::endl;
   }
-  Trainer trainer(options, folder.get(), ranks, pieces, model, train_texts, dev_texts);
+  Trainer trainer(options, folder.get(), ranks, *tokens, model, train_texts, dev_texts);
   if (options.dry_run) {
     if (ranks.is_first()) std::cout << "dry run: would train " << trainer.plan() << std::endl;
     return train::kExitOk;

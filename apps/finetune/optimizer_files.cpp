@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "apps/finetune/bert_files.h"
 #include "io/weights/name_map.h"
 #include "train/torch_optimizer.h"
 
@@ -21,22 +22,42 @@ TorchObject text_dict(std::vector<std::pair<std::string, TorchObject>> entries) 
   return object(std::move(dict));
 }
 
-/// The parameters of Hugging Face's BertForSequenceClassification in the order of its modules.
-std::vector<std::string> published_order(int64_t depth) {
+/// The parameters of Hugging Face's …ForSequenceClassification (transformers 5.24) in the order of its modules.
+std::vector<std::string> published_order(const nn::BertOptions& options) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& module, std::initializer_list<const char*> tensors) {
     for (const char* tensor : tensors) names.push_back(module + '.' + tensor);
   };
-  for (const char* table : {"word_embeddings", "position_embeddings", "token_type_embeddings"})
-    add(str("bert.embeddings.", table), {"weight"});
-  add("bert.embeddings.LayerNorm", {"weight", "bias"});
-  for (int64_t i = 0; i < depth; ++i)
-    for (const char* module :
-         {"attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
-          "attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm"})
-      add(str("bert.encoder.layer.", i, '.', module), {"weight", "bias"});
-  add("bert.pooler.dense", {"weight", "bias"});
-  add("classifier", {"weight", "bias"});
+  const auto modules = [&](const std::string& parent, std::initializer_list<const char*> children) {
+    for (const char* child : children)
+      if (const std::string_view name = child; name.ends_with("_embeddings"))
+        add(parent + child, {"weight"});
+      else
+        add(parent + child, {"weight", "bias"});
+  };
+  const bool roberta = options.kind == nn::BertKind::roberta;
+  if (options.kind == nn::BertKind::distilbert) {
+    modules("distilbert.embeddings.", {"word_embeddings", "position_embeddings", "LayerNorm"});
+    for (int64_t i = 0; i < options.depth; ++i)
+      modules(str("distilbert.transformer.layer.", i, '.'),
+              {"attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin", "sa_layer_norm",
+               "ffn.lin1", "ffn.lin2", "output_layer_norm"});
+    modules("", {"pre_classifier", "classifier"});
+    return names;
+  }
+  const std::string encoder = roberta ? "roberta." : "bert.";
+  if (roberta)
+    modules(encoder + "embeddings.", {"word_embeddings", "token_type_embeddings", "LayerNorm", "position_embeddings"});
+  else
+    modules(encoder + "embeddings.", {"word_embeddings", "position_embeddings", "token_type_embeddings", "LayerNorm"});
+  for (int64_t i = 0; i < options.depth; ++i)
+    modules(str(encoder, "encoder.layer.", i, '.'),
+            {"attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
+             "attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm"});
+  if (roberta)
+    modules("", {"classifier.dense", "classifier.out_proj"});
+  else
+    modules("", {"bert.pooler.dense", "classifier"});
   return names;
 }
 
@@ -46,15 +67,15 @@ struct Numbering {
   std::vector<size_t> sizes;
 };
 
-Numbering number(const optim::Optimizer& optimizer, int64_t depth) {
-  const std::vector<std::string> order = published_order(depth);
+Numbering number(const optim::Optimizer& optimizer, const nn::BertOptions& model) {
+  const std::vector<std::string> order = published_order(model);
   Numbering result;
   for (int group = 0; group < optimizer.groups(); ++group) {
     StateDict shapes;  // three rows each, so that a stacked tensor can be cut
     for (const NamedTensor& parameter : optimizer.parameters(group))
       shapes.tensors.push_back({parameter.name, Tensor::zeros({3})});
     std::vector<ptrdiff_t> places;
-    for (const NamedTensor& entry : renamed_state(shapes, {.map = "to_hf_bert"}).tensors) {
+    for (const NamedTensor& entry : renamed_state(shapes, {.map = "to_" + hf_names(model.kind)}).tensors) {
       const auto found = std::find(order.begin(), order.end(), entry.name);
       WEFT_CHECK(found != order.end(), "optimizer.pt: no place for parameter '", entry.name, "'");
       places.push_back(found - order.begin());
@@ -66,23 +87,25 @@ Numbering number(const optim::Optimizer& optimizer, int64_t depth) {
   return result;
 }
 
-/// Not rng_state.pth: Hugging Face's Trainer ends in an error where that lacks Python's, numpy's and PyTorch's generators.
+/// Not rng_state.pth: Hugging Face's Trainer ends in an error where that lacks Python's, numpy's and PyTorch's
+/// generators.
 std::string file_of_rank(int rank, int ranks) {
   return ranks == 1 ? "weft_rng_state.pth" : str("weft_rng_state_", rank, ".pth");
 }
 
 }  // namespace
 
-void save_optimizer(const fs::path& folder, const StateDict& state, const optim::AdamW& optimizer, int64_t depth) {
+void save_optimizer(const fs::path& folder, const StateDict& state, const optim::AdamW& optimizer,
+                    const nn::BertOptions& model) {
   std::vector<StateDict> moments;
   for (const std::string kind : kMoments) {
     StateDict own;
     for (const NamedTensor& entry : state.tensors)
       if (entry.name.ends_with('.' + kind))
         own.tensors.push_back({entry.name.substr(0, entry.name.size() - kind.size() - 1), entry.tensor});
-    moments.push_back(renamed_state(own, {.map = "to_hf_bert"}));
+    moments.push_back(renamed_state(own, {.map = "to_" + hf_names(model.kind)}));
   }
-  const Numbering numbering = number(optimizer, depth);
+  const Numbering numbering = number(optimizer, model);
   const double step = state.scalar("step");
   TorchObject::Dict states;  // each with a step of its own: torch.optim counts in place
   for (const std::string& name : numbering.names)
@@ -107,17 +130,16 @@ void save_optimizer(const fs::path& folder, const StateDict& state, const optim:
               text_dict({{"state", object(std::move(states))}, {"param_groups", object(std::move(param_groups))}}));
 }
 
-StateDict load_optimizer(const fs::path& folder, const optim::AdamW& optimizer, int64_t depth) {
+StateDict load_optimizer(const fs::path& folder, const optim::AdamW& optimizer, const nn::BertOptions& model) {
   const std::string path = (folder / "optimizer.pt").string();
   const TorchObject file = read_torch(path);
-  const Numbering numbering = number(optimizer, depth);
+  const Numbering numbering = number(optimizer, model);
   const size_t groups = numbering.sizes.size();
   const auto* param_groups = std::get_if<TorchObject::List>(&file.at("param_groups", path).is);
   const auto* states = std::get_if<TorchObject::Dict>(&file.at("state", path).is);
-  WEFT_CHECK(
-      param_groups && states && param_groups->size() == groups && states->size() == numbering.names.size(), path,
-      ": expected ", groups, " parameter groups and the state of ", numbering.names.size(), " parameters, got ",
-      param_groups ? param_groups->size() : 0, " and ", states ? states->size() : 0);
+  WEFT_CHECK(param_groups && states && param_groups->size() == groups && states->size() == numbering.names.size(), path,
+             ": expected ", groups, " parameter groups and the state of ", numbering.names.size(), " parameters, got ",
+             param_groups ? param_groups->size() : 0, " and ", states ? states->size() : 0);
   StateDict result;
   for (const char* kind : kMoments) {
     StateDict published;
@@ -129,7 +151,7 @@ StateDict load_optimizer(const fs::path& folder, const optim::AdamW& optimizer, 
       WEFT_CHECK(tensor, path, ": expected a tensor ", kind, " of parameter ", *place);
       published.tensors.push_back({numbering.names[static_cast<size_t>(*place)], *tensor});
     }
-    for (const NamedTensor& entry : renamed_state(published, {.map = "hf_bert"}).tensors)
+    for (const NamedTensor& entry : renamed_state(published, {.map = hf_names(model.kind)}).tensors)
       result.tensors.push_back({entry.name + '.' + kind, entry.tensor});
   }
   const TorchObject& step = states->front().value.at("step", path);
@@ -174,9 +196,10 @@ void save_generators(const fs::path& folder, const std::vector<Generator>& of_ra
   const int ranks = static_cast<int>(of_ranks.size());
   for (int rank = 0; rank < ranks; ++rank) {
     const Generator& one = of_ranks[static_cast<size_t>(rank)];
-    write_torch(folder / file_of_rank(rank, ranks),
-                text_dict({{"weft", text_dict({{"philox_seed", object(static_cast<int64_t>(one.seed ^ seed_of_rank(rank)))},
-                                               {"philox_offset", object(static_cast<int64_t>(one.offset))}})}}));
+    write_torch(
+        folder / file_of_rank(rank, ranks),
+        text_dict({{"weft", text_dict({{"philox_seed", object(static_cast<int64_t>(one.seed ^ seed_of_rank(rank)))},
+                                       {"philox_offset", object(static_cast<int64_t>(one.offset))}})}}));
   }
 }
 

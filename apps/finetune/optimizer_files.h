@@ -13,9 +13,10 @@ namespace weft::finetune {
 /// Writes FOLDER/optimizer.pt as torch.save(AdamW.state_dict()) would for Hugging Face's model: parameters are numbered
 /// group after group in the order of its modules, query, key and value apart. `state`: the whole of Optimizer's.
 void save_optimizer(const std::filesystem::path& folder, const StateDict& state, const optim::AdamW& optimizer,
-                    int64_t depth);
+                    const nn::BertOptions& model);
 /// Such a state, from FOLDER/optimizer.pt. Errors: it cannot be read; other groups, other parameters.
-StateDict load_optimizer(const std::filesystem::path& folder, const optim::AdamW& optimizer, int64_t depth);
+StateDict load_optimizer(const std::filesystem::path& folder, const optim::AdamW& optimizer,
+                         const nn::BertOptions& model);
 
 /// FOLDER/scheduler.pt, LambdaLR's state after `step` steps.
 void save_scheduler(const std::filesystem::path& folder, const optim::Optimizer& optimizer, int64_t step);
@@ -23,7 +24,8 @@ int64_t load_scheduler(const std::filesystem::path& folder);
 
 /// The random generators of all ranks, on their devices. All ranks call it.
 std::vector<Generator> generators_of_ranks(const dist::World& world);
-/// FOLDER/weft_rng_state.pth, or weft_rng_state_RANK.pth of several ranks: `{"weft": {"philox_seed", "philox_offset"}}`.
+/// FOLDER/weft_rng_state.pth, or weft_rng_state_RANK.pth of several ranks: `{"weft": {"philox_seed",
+/// "philox_offset"}}`.
 void save_generators(const std::filesystem::path& folder, const std::vector<Generator>& of_ranks);
 /// False: there is none of this rank among so many.
 bool load_generator(const std::filesystem::path& folder, int rank, int ranks, Generator& generator);

@@ -34,16 +34,21 @@ std::vector<std::string> spelled_out(int argc, char** argv) {
 }  // namespace
 
 bool parse_options(int argc, char** argv, Options& o) {
-  support::Flags flags("finetune", "Trains BERT to classify sentences or pairs of them.");
+  support::Flags flags("finetune", "Trains BERT, RoBERTa or DistilBERT to classify sentences or pairs of them.");
   flags.add("data", o.data, "folder with train.tsv and dev.tsv: GLUE's SST-2 or MRPC, or columns text and label");
-  flags.add_choice(
-      "model", o.model, nn::bert_names(),
-      "bert_base: 12 layers, 768 wide; bert_tiny: 2 layers, 128 wide; config.json beside the weights says more");
+  flags.add_choice("model", o.model, nn::bert_names(),
+                   "bert_base, roberta_base: 12 layers, 768 wide; distilbert_base: 6 layers; bert_tiny: 2 layers, 128 "
+                   "wide; config.json "
+                   "beside the weights says more");
   flags.add(
       "weights", o.weights,
       "auto, random, or a file or folder under Hugging Face's names (model.safetensors, pytorch_model.bin); auto: for "
-      "bert_base the folder bert-base-uncased, for bert_tiny random");
-  flags.add("vocab", o.vocab, "vocab.txt; default: that beside the weights, or one made from the training texts");
+      "bert_base the folder bert-base-uncased, for roberta_base roberta-base, for distilbert_base "
+      "distilbert-base-uncased, for bert_tiny random");
+  flags.add("vocab", o.vocab,
+            "vocab.txt, of RoBERTa a folder with vocab.json and merges.txt; default: that beside the weights, or one "
+            "made from "
+            "the training texts");
   flags.add("vocab-size", o.vocab_size, "tokens of a vocabulary that is made", {.min = 100, .max = 1e6});
   flags.add("max-length", o.max_length, "tokens of the longest text; longer ones are cut", {.min = 3, .max = 512});
   flags.add("epochs", o.epochs, "passes over the training part", {.min = 1, .max = 1e6});
@@ -86,6 +91,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("dry-run", o.dry_run, "read flags, weights and texts, build the model, say what would run, write nothing");
   flags.example("finetune");
   flags.example("finetune --data glue/mrpc --weights models/bert-base-uncased --precision bf16");
+  flags.example("finetune --data glue/mrpc --model roberta_base --lr 2e-5");
   flags.example("weft-run --nproc_per_node 2 finetune --data sst2 --model bert_tiny --epochs 3 --lr 1e-3");
   if (!flags.parse(spelled_out(argc, argv))) return false;
   if (!config_file.empty()) {

@@ -35,12 +35,12 @@ std::vector<Tensor> padded(const std::vector<Text>& batch, int64_t padding) {
 
 }  // namespace
 
-Texts encode(const data::TextTable& table, const data::WordPiece& pieces, int64_t max_length) {
+Texts encode(const data::TextTable& table, const data::TextEncoder& tokens, int64_t max_length) {
   Texts texts;
   for (const data::LabelledText& row : table.rows) {
     WEFT_CHECK(row.label >= 0, "data: ", table.description, ": the texts have no labels");
-    texts.encodings.push_back(table.pairs ? pieces.encode(row.first, row.second, max_length)
-                                          : pieces.encode(row.first, max_length));
+    texts.encodings.push_back(table.pairs ? tokens.encode(row.first, row.second, max_length)
+                                          : tokens.encode(row.first, max_length));
     texts.labels.push_back(row.label);
   }
   return texts;

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "data/loader.h"
+#include "data/text/encoding.h"
 #include "data/text/text_table.h"
-#include "data/text/wordpiece.h"
 #include "dist/group/world.h"
 
 namespace weft::finetune {
@@ -18,7 +18,7 @@ struct Texts {
 };
 
 /// Encodes a table. Errors: a row without a label.
-Texts encode(const data::TextTable& table, const data::WordPiece& pieces, int64_t max_length);
+Texts encode(const data::TextTable& table, const data::TextEncoder& tokens, int64_t max_length);
 
 /// What one step eats: padded to its own longest text.
 struct TextBatch {

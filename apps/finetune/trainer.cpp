@@ -77,13 +77,13 @@ Tensor Classifier::forward(const Tensor& x) const {
 }
 
 Trainer::Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
-                 const data::WordPiece& pieces, const std::shared_ptr<Classifier>& model, const Texts& train,
+                 const data::TextEncoder& tokens, const std::shared_ptr<Classifier>& model, const Texts& train,
                  const Texts& dev)
     : LoaderTask(std::make_shared<TextLoader>(train, training_order(options, world, train), options.batch_size,
-                                              pieces.padding_id(), world.device())),
+                                              tokens.padding_id(), world.device())),
       options_(options),
       world_(world),
-      pieces_(pieces),
+      tokens_(tokens),
       model_(model),
       train_(train),
       dev_(dev),
@@ -124,8 +124,9 @@ void Trainer::resume() {
   state_ = saved;
   state_.texts_per_step = texts_per_step;
   saved_ = saved.step;
-  adam_->load_state_dict(strategy_->part_of(load_optimizer(folder, *adam_, model_->options.depth)));
-  if (averages_) averages_->load_state_dict(strategy_->part_of(load_averages(folder, saved.step)), {});
+  adam_->load_state_dict(strategy_->part_of(load_optimizer(folder, *adam_, model_->options)));
+  if (averages_)
+    averages_->load_state_dict(strategy_->part_of(load_averages(folder, saved.step, model_->options.kind)), {});
   scheduler_.set_step(load_scheduler(folder));
   WEFT_CHECK(scheduler_.steps() == saved.step && adam_->steps() == saved.step, "checkpoint ", folder.string(),
              ": trainer_state.json is of step ", saved.step, ", scheduler.pt of ", scheduler_.steps(),
@@ -210,7 +211,7 @@ void Trainer::log_steps(const train::StepSums::Totals& totals) {
 
 train::Validation Trainer::validate(const train::Epoch& epoch) {
   model_->eval();
-  score_ = evaluate(engine_, options_, dev_, pieces_.padding_id());
+  score_ = evaluate(engine_, options_, dev_, tokens_.padding_id());
   if (epoch.steps > 0) texts_per_second_ = static_cast<double>(epoch.samples) / epoch.seconds;
   if (record_) record_->evaluated(state_, score_, lr(), texts_per_second_);
   return {};
@@ -231,9 +232,9 @@ std::string Trainer::save() {
   const std::string name = str("checkpoint-", state_.step);
   const std::filesystem::path made = record_->folder().file("." + name + ".tmp"), final = record_->folder().file(name);
   std::filesystem::remove_all(made);
-  save_bert(made, whole, model_->options, pieces_);
-  save_optimizer(made, moments, *adam_, model_->options.depth);
-  if (averages_) save_averages(made, averages);
+  save_bert(made, whole, model_->options, tokens_);
+  save_optimizer(made, moments, *adam_, model_->options);
+  if (averages_) save_averages(made, averages, model_->options.kind);
   save_scheduler(made, *adam_, state_.step);
   save_generators(made, generators);
   write_trainer_state(made / "trainer_state.json", state_, options_);

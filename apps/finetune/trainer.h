@@ -23,7 +23,7 @@ class Trainer final : public train::LoaderTask {
  public:
   /// `folder`: of rank 0, null on the others and in a dry run. All that is given must outlive it.
   Trainer(const Options& options, const train::RunFolder* folder, const dist::World& world,
-          const data::WordPiece& pieces, const std::shared_ptr<Classifier>& model, const Texts& train,
+          const data::TextEncoder& tokens, const std::shared_ptr<Classifier>& model, const Texts& train,
           const Texts& dev);
 
   /// All epochs, or what the checkpoint of --resume-from-checkpoint has left of them. All ranks call it.
@@ -45,7 +45,7 @@ class Trainer final : public train::LoaderTask {
 
   const Options& options_;
   const dist::World& world_;
-  const data::WordPiece& pieces_;
+  const data::TextEncoder& tokens_;
   std::shared_ptr<Classifier> model_;
   const Texts &train_, &dev_;
   std::unique_ptr<train::Strategy> strategy_;

@@ -238,4 +238,34 @@ void BytePair::save(const fs::path& folder) const {
   write_atomically(folder / "merges.txt", merges, "merges");
 }
 
+int64_t BytePair::find(std::string_view token) const {
+  const auto found = ids_.find(bytes_of(token));
+  return found == ids_.end() ? -1 : found->second;
+}
+
+RobertaPairs::RobertaPairs(BytePair pairs)
+    : pairs_(std::move(pairs)),
+      first_(pairs_.find("<s>")),
+      separator_(pairs_.find("</s>")),
+      padding_(pairs_.find("<pad>")) {
+  WEFT_CHECK(first_ >= 0 && separator_ >= 0 && padding_ >= 0,
+             "vocabulary: expected the tokens <s>, </s> and <pad> of RoBERTa among ", pairs_.size(), " tokens");
+}
+
+std::vector<int64_t> RobertaPairs::ids_of(std::string_view text) const {
+  constexpr std::string_view kSpecial[] = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
+  std::vector<int64_t> ids;
+  for (;;) {
+    size_t at = std::string_view::npos;
+    std::string_view special;
+    for (const std::string_view one : kSpecial)
+      if (const size_t place = text.find(one); place < at && pairs_.find(one) >= 0) at = place, special = one;
+    const std::vector<int64_t> more = pairs_.encode(text.substr(0, at));
+    ids.insert(ids.end(), more.begin(), more.end());
+    if (special.empty()) return ids;
+    ids.push_back(pairs_.find(special));
+    text.remove_prefix(at + special.size());
+  }
+}
+
 }  // namespace weft::data

@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "data/text/encoding.h"
+
 namespace weft::data {
 
 /// The byte-level byte-pair encoding of GPT-2 (Radford et al. 2019, section 2.2; Sennrich et al. 2016): a text is cut
@@ -28,6 +30,8 @@ class BytePair {
   int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
   /// The id of `<|endoftext|>`, which parts documents; -1: the vocabulary has none.
   int64_t end_of_text() const { return end_of_text_; }
+  /// The id of a token that the files write like this; -1: there is none.
+  int64_t find(std::string_view token) const;
 
   /// A special token that is written out in the text is text. Errors: a byte that the vocabulary lacks; with merges,
   /// built without utf8proc.
@@ -51,6 +55,25 @@ class BytePair {
   std::unordered_map<uint64_t, Merge> merges_;               // by both ids, left << 32 | right
   std::vector<std::pair<int64_t, int64_t>> ordered_merges_;  // as in the file
   int64_t end_of_text_ = -1;
+};
+
+/// RoBERTa's encoding (Liu et al. 2019): byte pairs between `<s>` and `</s>`, two texts as `<s> first </s></s> second
+/// </s>`, all of token type 0.
+class RobertaPairs final : public TextEncoder {
+ public:
+  /// Errors: the vocabulary has no <s>, </s> or <pad>.
+  explicit RobertaPairs(BytePair pairs);
+  int64_t size() const override { return pairs_.size(); }
+  int64_t padding_id() const override { return padding_; }
+  std::vector<int64_t> ids_of(std::string_view text) const override;
+  void save(const std::filesystem::path& folder) const override { pairs_.save(folder); }
+
+ private:
+  Frame frame() const override {
+    return {.first = first_, .separator = separator_, .between = 2, .marks_second = false};
+  }
+  BytePair pairs_;
+  int64_t first_, separator_, padding_;
 };
 
 }  // namespace weft::data

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "data/text/words.h"
+#include "io/atomic_file.h"
 #include "io/file_reader.h"
 #include "kernels/error.h"
 
@@ -108,34 +109,10 @@ std::vector<std::string> WordPiece::pieces(std::string_view text) const {
   return result;
 }
 
-Encoding WordPiece::encode(std::string_view first, int64_t most) const {
-  WEFT_CHECK(most >= 2, "WordPiece: expected room for at least 2 tokens, got ", most);
-  std::vector<int64_t> ids = ids_of(first);
-  ids.resize(std::min(ids.size(), static_cast<size_t>(most - 2)));
-  Encoding encoding{{first_}, {}};
-  encoding.ids.insert(encoding.ids.end(), ids.begin(), ids.end());
-  encoding.ids.push_back(separator_);
-  encoding.token_types.assign(encoding.ids.size(), 0);
-  return encoding;
-}
-
-Encoding WordPiece::encode(std::string_view first, std::string_view second, int64_t most) const {
-  WEFT_CHECK(most >= 3, "WordPiece: expected room for at least 3 tokens, got ", most);
-  std::vector<int64_t> a = ids_of(first), b = ids_of(second);
-  auto &longer = a.size() > b.size() ? a : b, &shorter = a.size() > b.size() ? b : a;
-  const size_t room = static_cast<size_t>(most - 3);
-  if (a.size() + b.size() > room) {
-    shorter.resize(std::min(shorter.size(), room / 2));
-    longer.resize(room - shorter.size());
-  }
-  Encoding encoding{{first_}, {}};
-  encoding.ids.insert(encoding.ids.end(), a.begin(), a.end());
-  encoding.ids.push_back(separator_);
-  encoding.token_types.assign(encoding.ids.size(), 0);
-  encoding.ids.insert(encoding.ids.end(), b.begin(), b.end());
-  encoding.ids.push_back(separator_);
-  encoding.token_types.resize(encoding.ids.size(), 1);
-  return encoding;
+void WordPiece::save(const std::filesystem::path& folder) const {
+  std::string lines;
+  for (const std::string& token : vocabulary_) lines += token + '\n';
+  write_atomically(folder / "vocab.txt", lines, "vocabulary");
 }
 
 std::vector<std::string> make_vocabulary(const std::vector<std::string>& texts, int64_t size, bool lowercase) {

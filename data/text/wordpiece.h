@@ -1,48 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cstdint>
-#include <filesystem>
 #include <string>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
+
+#include "data/text/encoding.h"
 
 namespace weft::data {
 
-/// One text, or two, as a model reads them.
-struct Encoding {
-  std::vector<int64_t> ids;          ///< [CLS] first [SEP], or [CLS] first [SEP] second [SEP]
-  std::vector<int64_t> token_types;  ///< 1 for the second text and its [SEP], else 0
-};
-
 /// Words cut into the longest pieces of a vocabulary, from the left (Wu et al. 2016; Devlin et al. 2018): "unaffable"
 /// may be `un ##aff ##able`. A word that cannot be cut so, or of more than 100 characters, is [UNK].
-class WordPiece {
+class WordPiece final : public TextEncoder {
  public:
   /// Token i of the vocabulary has the id i. Errors: no [UNK], [CLS], [SEP] or [PAD]; a token twice.
   explicit WordPiece(std::vector<std::string> vocabulary, bool lowercase = true);
   /// Reads `vocab.txt`, one token a line. Errors: it cannot be read; as above, with the line.
   static WordPiece from_file(const std::filesystem::path& path, bool lowercase = true);
 
-  int64_t size() const { return static_cast<int64_t>(vocabulary_.size()); }
+  int64_t size() const override { return static_cast<int64_t>(vocabulary_.size()); }
   const std::vector<std::string>& vocabulary() const { return vocabulary_; }
   /// Errors: an id outside of the vocabulary.
   const std::string& token(int64_t id) const;
-  int64_t padding_id() const { return padding_; }
+  int64_t padding_id() const override { return padding_; }
+  std::vector<int64_t> ids_of(std::string_view text) const override;
+  /// Writes FOLDER/vocab.txt.
+  void save(const std::filesystem::path& folder) const override;
 
   /// The pieces of a text. A special token written out in it ("[SEP]") is that token.
   std::vector<std::string> pieces(std::string_view text) const;
-  /// The text, or the pair where `second` is given, between the special tokens; cut to `most` ids in all. Of a
-  /// pair the longer text (the second of two alike) is cut first; where both are cut, it keeps the odd piece, as with
-  /// Hugging Face's tokenizers. Errors: `most` leaves no room for the special tokens.
-  Encoding encode(std::string_view first, int64_t most = 512) const;
-  Encoding encode(std::string_view first, std::string_view second, int64_t most = 512) const;
 
  private:
   int64_t require(std::string_view token) const;
   void append_ids(std::string_view text, std::vector<int64_t>& ids) const;
   void append_word(const std::string& word, std::vector<int64_t>& ids) const;
-  std::vector<int64_t> ids_of(std::string_view text) const;
+  Frame frame() const override { return {.first = first_, .separator = separator_}; }
 
   std::vector<std::string> vocabulary_;
   std::unordered_map<std::string, int64_t> ids_;

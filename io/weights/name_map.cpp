@@ -132,6 +132,44 @@ NameMap hf_bert() {
           "*encoder.layer.#.attention.self.query.*"};
 }
 
+/// huggingface/transformers, models/roberta: BERT's encoder under another prefix, and a head of two layers. The pooler
+/// of a published encoder is not its classifier's.
+NameMap hf_roberta() {
+  return {
+      "hf_roberta",
+      "Hugging Face's RoBERTa to nn::Bert's names",
+      {
+          {"roberta.embeddings.position_ids", "", false},
+          {"roberta.pooler.*", "", false},
+          {"classifier.dense.*", "bert.pooler.dense.*"},
+          {"classifier.out_proj.*", "classifier.*"},
+          {"roberta.encoder.layer.#.attention.self.{query,key,value}.*", "bert.encoder.layer.#.attention.self.qkv.*"},
+          {"roberta.encoder.layer.#.attention.output.dense.*", "bert.encoder.layer.#.attention.self.proj.*"},
+          {"roberta.*", "bert.*"},
+      },
+      {},
+      "roberta.encoder.layer.#.attention.self.query.*"};
+}
+
+/// huggingface/transformers, models/distilbert.
+NameMap hf_distilbert() {
+  return {"hf_distilbert",
+          "Hugging Face's DistilBERT to nn::Bert's names",
+          {
+              {"distilbert.transformer.layer.#.attention.{q_lin,k_lin,v_lin}.*",
+               "bert.encoder.layer.#.attention.self.qkv.*"},
+              {"distilbert.transformer.layer.#.attention.out_lin.*", "bert.encoder.layer.#.attention.self.proj.*"},
+              {"distilbert.transformer.layer.#.sa_layer_norm.*", "bert.encoder.layer.#.attention.output.LayerNorm.*"},
+              {"distilbert.transformer.layer.#.ffn.lin1.*", "bert.encoder.layer.#.intermediate.dense.*"},
+              {"distilbert.transformer.layer.#.ffn.lin2.*", "bert.encoder.layer.#.output.dense.*"},
+              {"distilbert.transformer.layer.#.output_layer_norm.*", "bert.encoder.layer.#.output.LayerNorm.*"},
+              {"pre_classifier.*", "bert.pooler.dense.*"},
+              {"distilbert.*", "bert.*"},
+          },
+          {},
+          "distilbert.transformer.layer.#.attention.q_lin.*"};
+}
+
 /// huggingface/transformers, models/gpt2, whose Conv1D holds a matrix as [in, out]. Published files lack the prefix.
 /// The output layer is the token embedding; masks are constants.
 NameMap hf_gpt2() {
@@ -165,6 +203,10 @@ std::vector<NameMap> all_maps() {
   return {dinov2(),
           hf_dinov2(),
           inverse(hf_dinov2(), "to_hf_dinov2", "the way back from hf_dinov2"),
+          hf_roberta(),
+          inverse(hf_roberta(), "to_hf_roberta", "the way back from hf_roberta"),
+          hf_distilbert(),
+          inverse(hf_distilbert(), "to_hf_distilbert", "the way back from hf_distilbert"),
           hf_bert(),
           inverse(hf_bert(), "to_hf_bert", "the way back from hf_bert"),
           hf_gpt2(),

@@ -47,7 +47,7 @@ struct NameMap {
 /// Longer names stay unchanged: matching two stars takes time quadratic in the length.
 inline constexpr size_t kLongestMappedName = 1000;
 
-/// `dinov2`, `hf_dinov2`, `to_hf_dinov2`, `hf_bert`, `to_hf_bert`, `hf_gpt2`, `to_hf_gpt2`: for --map.
+/// `dinov2`, `hf_dinov2`, `to_hf_dinov2`, `hf_bert`, `to_hf_bert`, `hf_gpt2`, `to_hf_gpt2`, … : for --map.
 std::vector<std::string> name_map_names();
 
 /// Errors: an unknown name; the nearest is suggested.

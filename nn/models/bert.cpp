@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/models/bert.h"
 
+#include <algorithm>
+
 #include "core/ops/binary.h"
 #include "core/ops/unary.h"
 #include "core/text.h"
@@ -10,12 +12,15 @@ namespace {
 
 struct BertSize {
   const char* name;
+  BertKind kind;
   int64_t width, depth, heads, hidden;
 };
 
 constexpr BertSize kBertSizes[] = {
-    {"bert_base", 768, 12, 12, 3072},
-    {"bert_tiny", 128, 2, 2, 512},
+    {"bert_base", BertKind::bert, 768, 12, 12, 3072},
+    {"bert_tiny", BertKind::bert, 128, 2, 2, 512},
+    {"roberta_base", BertKind::roberta, 768, 12, 12, 3072},
+    {"distilbert_base", BertKind::distilbert, 768, 6, 12, 3072},
 };
 
 constexpr LinearOptions kLinear{.init = Init::transformer};
@@ -23,20 +28,23 @@ constexpr LinearOptions kLinear{.init = Init::transformer};
 }  // namespace
 
 BertEmbeddings::BertEmbeddings(const BertOptions& options)
-    : word_embeddings(options.vocabulary, options.width, 0.02, 0),
+    : word_embeddings(options.vocabulary, options.width, 0.02, std::max<int64_t>(options.first_position() - 1, 0)),
       position_embeddings(options.positions, options.width),
-      token_type_embeddings(options.token_types, options.width),
+      token_type_embeddings(options.token_types > 0 ? std::make_shared<Embedding>(options.token_types, options.width)
+                                                    : nullptr),
+      first_position(options.first_position()),
       norm(options.width, options.eps),
       dropout(options.dropout) {}
 
 Tensor BertEmbeddings::forward(const Tensor& ids, const Tensor& token_types) const {
   WEFT_CHECK(ids.dim() == 2, "Bert: expected ids [N, tokens], got ", ids);
-  const int64_t tokens = ids.size(1), most = position_embeddings.weight.size(0);
+  const int64_t tokens = ids.size(1), most = position_embeddings.weight.size(0) - first_position;
   WEFT_CHECK(tokens <= most, "Bert: expected at most ", most, " tokens, got ", ids);
+  const Tensor places = Tensor::arange(tokens, DType::i64, ids.device(), static_cast<double>(first_position));
+  const Tensor sum = word_embeddings(ids) + position_embeddings(places);
+  if (!token_type_embeddings) return dropout(norm(sum));
   const Tensor types = token_types.defined() ? token_types : Tensor::zeros(ids.sizes(), DType::i64, ids.device());
-  const Tensor places = Tensor::arange(tokens, DType::i64, ids.device());
-  const Tensor sum = word_embeddings(ids) + position_embeddings(places) + token_type_embeddings(types);
-  return dropout(norm(sum));
+  return dropout(norm(sum + (*token_type_embeddings)(types)));
 }
 
 Tensor BertEmbeddings::operator()(const Tensor& ids, const Tensor& token_types) const {
@@ -57,10 +65,12 @@ BertLayer::BertLayer(const BertOptions& options)
       intermediate(options.width, options.hidden, kLinear),
       output(options.hidden, options.width, kLinear),
       output_norm(options.width, options.eps),
-      dropout(options.dropout) {}
+      dropout(options.dropout),
+      drops_attended(options.kind != BertKind::distilbert) {}
 
 Tensor BertLayer::forward(const Tensor& x, const AttentionOptions& mask) const {
-  const Tensor y = attention_norm(x + dropout(attention(x, mask)));
+  const Tensor attended = attention(x, mask);
+  const Tensor y = attention_norm(x + (drops_attended ? dropout(attended) : attended));
   return output_norm(y + dropout(output(gelu(intermediate(y)))));
 }
 
@@ -81,7 +91,7 @@ Bert::Bert(const BertOptions& given)
     : options(given),
       embeddings(options),
       pooler(options.width, options.width, kLinear),
-      dropout(options.dropout),
+      dropout(options.head_dropout >= 0 ? options.head_dropout : options.dropout),
       classifier(options.width, options.classes, kLinear) {
   for (int64_t i = 0; i < options.depth; ++i) layers.push_back(std::make_shared<BertLayer>(options));
 }
@@ -94,7 +104,9 @@ Tensor Bert::encode(const TokenBatch& batch) const {
 }
 
 Tensor Bert::forward(const TokenBatch& batch) const {
-  return classifier(dropout(tanh(pooler(encode(batch).select(1, 0)))));
+  const Tensor first = encode(batch).select(1, 0);
+  const Tensor pooled = pooler(options.kind == BertKind::roberta ? dropout(first) : first);
+  return classifier(dropout(options.kind == BertKind::distilbert ? relu(pooled) : tanh(pooled)));
 }
 
 Tensor Bert::operator()(const TokenBatch& batch) const {
@@ -117,8 +129,14 @@ std::vector<std::string> bert_names() {
 
 BertOptions bert_options(const std::string& name) {
   for (const BertSize& size : kBertSizes)
-    if (name == size.name)
-      return {.width = size.width, .depth = size.depth, .heads = size.heads, .hidden = size.hidden};
+    if (name == size.name) {
+      BertOptions options{
+          .kind = size.kind, .width = size.width, .depth = size.depth, .heads = size.heads, .hidden = size.hidden};
+      if (size.kind == BertKind::roberta)
+        options.vocabulary = 50265, options.positions = 514, options.token_types = 1, options.eps = 1e-5;
+      if (size.kind == BertKind::distilbert) options.token_types = 0, options.head_dropout = 0.2;
+      return options;
+    }
   fail("bert_options: no model is called '", name, "'.", suggestion(name, bert_names()));
 }
 

@@ -10,12 +10,26 @@
 
 namespace weft::nn {
 
+/// What a model differs in from BERT (Devlin et al. 2018).
+enum class BertKind : uint8_t {
+  bert,
+  roberta,     ///< Liu et al. 2019: positions are counted from 2; dropout in front of the head too
+  distilbert,  ///< Sanh et al. 2019: no token types, no dropout after attention; the head has a ReLU in place of tanh
+};
+
 struct BertOptions {
+  BertKind kind = BertKind::bert;
   int64_t vocabulary = 30522, positions = 512, token_types = 2;
   int64_t width = 768, depth = 12, heads = 12, hidden = 3072;
-  int64_t classes = 2;   ///< of a sequence
-  double dropout = 0.1;  ///< of embeddings, attention weights, branches and the classifier's input
-  double eps = 1e-12;    ///< of the norms
+  int64_t classes = 2;       ///< of a sequence
+  double dropout = 0.1;      ///< of embeddings, attention weights and branches
+  double head_dropout = -1;  ///< of the classifier's input; -1: as dropout
+  double eps = 1e-12;        ///< of the norms
+
+  /// The row of the first token's position, which is also that of the padding token's word, and one more.
+  int64_t first_position() const { return kind == BertKind::roberta ? 2 : 0; }
+  /// Of the longest sequence.
+  int64_t tokens() const { return positions - first_position(); }
 };
 
 /// A batch of token sequences, all as long as the longest.
@@ -27,7 +41,9 @@ struct TokenBatch {
 
 /// Sum of the embeddings of token, place and type, then a norm: to [N, tokens, width].
 struct BertEmbeddings : Module {
-  Embedding word_embeddings, position_embeddings, token_type_embeddings;
+  Embedding word_embeddings, position_embeddings;
+  std::shared_ptr<Embedding> token_type_embeddings;  ///< none of 0 token types
+  int64_t first_position;
   LayerNorm norm;
   Dropout dropout;
 
@@ -47,6 +63,7 @@ struct BertLayer : Module {
   Linear intermediate, output;
   LayerNorm output_norm;
   Dropout dropout;
+  bool drops_attended;  ///< of the attention's result, too
 
   explicit BertLayer(const BertOptions& options);
   Tensor forward(const Tensor& x) const override { return forward(x, AttentionOptions{}); }
@@ -57,9 +74,9 @@ struct BertLayer : Module {
 };
 
 /// Devlin et al. 2018, "BERT: Pre-training of deep bidirectional transformers for language understanding", with the
-/// head that classifies a whole sequence by its first token. Parameter names are Hugging Face's, but for
-/// `attention.self.qkv` (its attention.self.query, key and value one above the other) and `attention.self.proj` (its
-/// attention.output.dense).
+/// head that classifies a whole sequence by its first token, and the models that followed it (BertKind), with the same
+/// parameter names here. These are those of Hugging Face's BERT, but for `attention.self.qkv` (its
+/// attention.self.query, key and value one above the other) and `attention.self.proj` (its attention.output.dense).
 struct Bert : Module {
   BertOptions options;
   BertEmbeddings embeddings;
@@ -79,7 +96,8 @@ struct Bert : Module {
   void fields(Visitor& v) override;
 };
 
-/// The names that bert_options() knows: bert_base (12 layers, 768 wide), bert_tiny (2 layers, 128 wide).
+/// The names that bert_options() knows: bert_base (12 layers, 768 wide), bert_tiny (2 layers, 128 wide), roberta_base,
+/// distilbert_base (6 layers).
 std::vector<std::string> bert_names();
 
 /// The sizes of a model by its name. Errors: an unknown name, with the nearest known one.

@@ -66,6 +66,38 @@ TEST(BytePair, EqualsTheTwoPublishedTokenizers) {
   EXPECT_EQ(read_text(copy / "merges.txt", "merges"), read_text(folder / "merges.txt", "merges"));
 }
 
+/// The golden vocabulary with RoBERTa's special tokens after it.
+void write_roberta(const TemporaryFolder& folder, std::initializer_list<const char*> special) {
+  const std::filesystem::path golden = std::filesystem::path(WEFT_GOLDEN) / "byte_pair";
+  auto vocabulary = nlohmann::json::parse(read_text(golden / "vocab.json", "vocabulary"));
+  for (int64_t id = 50257; const char* token : special) vocabulary[token] = id++;
+  write(folder / "vocab.json", vocabulary.dump());
+  write(folder / "merges.txt", read_text(golden / "merges.txt", "merges"));
+}
+
+TEST(RobertaPairs, EqualHuggingFacesTokenizer) {
+  const TemporaryFolder folder;
+  write_roberta(folder, {"<s>", "<pad>", "</s>", "<unk>", "<mask>"});
+  const RobertaPairs pairs(BytePair::from_folder(folder / ""));
+  EXPECT_EQ(pairs.size(), 50262);
+  EXPECT_EQ(pairs.padding_id(), 50258);
+  const auto cases =
+      nlohmann::json::parse(read_text(std::filesystem::path(WEFT_GOLDEN) / "byte_pair/roberta.json", "cases"));
+  ASSERT_GT(cases.size(), 20u);
+  for (const auto& entry : cases) {
+    const auto first = entry["first"].get<std::string>();
+    const auto most = entry["most"].get<int64_t>();
+    const Encoding got = entry["second"].is_null() ? pairs.encode(first, most)
+                                                   : pairs.encode(first, entry["second"].get<std::string>(), most);
+    EXPECT_EQ(got.ids, entry["ids"].get<Ids>()) << entry;
+    EXPECT_EQ(got.token_types, Ids(got.ids.size())) << entry;
+  }
+  EXPECT_EQ(error_text([&] { pairs.encode("a", "b", 3); }), "tokens: expected room for at least 4, got 3");
+  write_roberta(folder, {"<s>"});
+  EXPECT_THAT(error_text([&] { RobertaPairs(BytePair::from_folder(folder / "")); }),
+              HasSubstr("vocabulary: expected the tokens <s>, </s> and <pad> of RoBERTa"));
+}
+
 // The whole vocabulary is no part of this repository: byte_pair.py says how to run this.
 TEST(BytePair, EqualsThemWithTheWholeVocabulary) {
   const char* folder = std::getenv("WEFT_GPT2_VOCABULARY");

@@ -10,12 +10,11 @@
 
 #include "core/autocast.h"
 #include "core/autograd.h"
-#include "core/ops/cross_entropy.h"
-#include "core/ops/mse_loss.h"
-#include "core/ops/mul.h"
+#include "core/ops/binary.h"
+#include "core/ops/losses.h"
 #include "dist/pipeline/pipeline_state.h"
 #include "nn/models/gpt.h"
-#include "optim/adam.h"
+#include "optim/optimizers.h"
 #include "tests/dist/parallel_tower.h"
 #include "tests/dist/ranks.h"
 #include "tests/dist/replicas.h"
@@ -130,10 +129,11 @@ TEST(PipelineSchedule, EveryOneEndsHoldsAsFewAsItSaysAndIdlesAsItsFormulaSays) {
           EXPECT_EQ(steps.size(), static_cast<size_t>(2 * V * M));
         }
         const auto useful = static_cast<double>(3 * V * M), all = static_cast<double>(clock.end);
-        if (V == 1 || M % P == 0)
+        if (V == 1 || M % P == 0) {
           EXPECT_NEAR(all / useful - 1, size.bubble(), 1e-12);
-        else
+        } else {
           EXPECT_GE(all / useful - 1, size.bubble() - 1e-12);
+        }
       }
 }
 
@@ -195,7 +195,7 @@ Task gpt_task() {
           }};
 }
 
-struct Run {
+struct Result {
   std::vector<double> losses, norms;
   std::vector<std::vector<double>> predictions;
   StateDict model, optimizer;
@@ -205,11 +205,11 @@ std::unique_ptr<optim::Adam> make_adam(const std::vector<NamedTensor>& parameter
   return std::make_unique<optim::Adam>(parameters, optim::AdamOptions{.lr = 1e-2, .beta2 = 0.95, .eps = 1e-4});
 }
 
-Run train_whole(const Task& task, int first = 0, const Run* from = nullptr) {
+Result train_whole(const Task& task, int first = 0, const Result* from = nullptr) {
   const auto model = task.make(task.name == "tower" ? make_process_group_alone() : nullptr);
   const auto adam = make_adam(model->parameters());
   if (from) model->load_state_dict(from->model), adam->load_state_dict(from->optimizer);
-  Run result;
+  Result result;
   for (int step = first; step < kSteps; ++step) {
     const Tensor loss = task.loss((*model)(task.inputs(step, 0, kBatch)), step, 0, kBatch);
     adam->zero_grad();
@@ -234,9 +234,9 @@ struct GridSizes {
 };
 
 /// The same global batches on a grid, in micro-batches that divide nothing; whole states on rank 0.
-Run train_in_stages(const std::string& backend, const Task& task, const GridSizes& sizes, int64_t micro_batches,
-                    int first_step = 0, int last_step = kSteps, const Run* from = nullptr) {
-  Run result;
+Result train_in_stages(const std::string& backend, const Task& task, const GridSizes& sizes, int64_t micro_batches,
+                       int first_step = 0, int last_step = kSteps, const Result* from = nullptr) {
+  Result result;
   run_on(backend, sizes.ranks(), [&](const ProcessGroupPtr& world) {
     const Grid grid(world, sizes.model, sizes.stages);
     EXPECT_EQ(grid.pipe()->rank(), world->rank() / (sizes.data * sizes.model));
@@ -247,7 +247,7 @@ Run train_in_stages(const std::string& backend, const Task& task, const GridSize
       load_full_state_dict(pipeline, from->model);
       adam->load_state_dict(part_of_optimizer_state(pipeline, from->optimizer));
     }
-    Run own;
+    Result own;
     for (int step = first_step; step < last_step; ++step) {
       const int64_t begin = kBatch * grid.data_rank() / sizes.data, end = kBatch * (grid.data_rank() + 1) / sizes.data;
       const int64_t rows = end - begin, count = std::min(micro_batches, rows);
@@ -274,9 +274,10 @@ Run train_in_stages(const std::string& backend, const Task& task, const GridSize
       const auto steps = pipeline_schedule({sizes.stages, sizes.chunks, count}, grid.pipe()->rank());
       EXPECT_EQ(pipeline.steps(), steps);
       EXPECT_EQ(static_cast<int64_t>(pipeline.most_in_flight()), most_held(steps));
-      if (sizes.chunks == 1)
+      if (sizes.chunks == 1) {
         EXPECT_EQ(static_cast<int64_t>(pipeline.most_in_flight()),
                   std::min<int64_t>(sizes.stages - grid.pipe()->rank(), count));
+      }
       pipeline.broadcast_from_last(mean, "loss");
       mean.mul_(static_cast<double>(rows) / static_cast<double>(kBatch));
       grid.data()->all_reduce(mean, ReduceOp::sum, {.name = "loss", .scale = {}})->wait();
@@ -294,7 +295,9 @@ Run train_in_stages(const std::string& backend, const Task& task, const GridSize
     EXPECT_EQ(own.predictions[0], of_first.to_vector<double>()) << "rank " << world->rank();
     own.model = full_state_dict(pipeline);
     own.optimizer = full_optimizer_state(pipeline, adam->state_dict());
-    if (world->rank() > 0) EXPECT_TRUE(own.model.tensors.empty() && own.optimizer.tensors.empty());
+    if (world->rank() > 0) {
+      EXPECT_TRUE(own.model.tensors.empty() && own.optimizer.tensors.empty());
+    }
     if (world->rank() == 0) result = own;
   });
   return result;
@@ -316,7 +319,7 @@ std::vector<std::string> names_and_sizes(const StateDict& dict) {
 }
 
 /// In f64 nothing but the order of sums differs; Adam, whose eps is far above the roundings, hands that on.
-void expect_same(const Run& got, const Run& want) {
+void expect_same(const Result& got, const Result& want) {
   const tests::Tolerance allowed{1e-11, 1e-11};
   EXPECT_TRUE(tests::near(got.losses, want.losses, allowed)) << "losses";
   EXPECT_TRUE(tests::near(got.norms, want.norms, allowed)) << "norms";
@@ -331,7 +334,7 @@ class PipelineRanks : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(PipelineRanks, TrainWhatOneProcessTrainsOnEveryGrid) {
   for (const Task& task : {tower_task(), gpt_task()}) {
-    const Run one = train_whole(task);
+    const Result one = train_whole(task);
     EXPECT_GT(one.norms[0], kClip);
     for (const GridSizes& sizes : {GridSizes{1, 1},
                                    {2, 1},
@@ -356,16 +359,16 @@ TEST_P(PipelineRanks, TrainWhatOneProcessTrainsOnEveryGrid) {
 
 TEST_P(PipelineRanks, ACheckpointGoesOnAtAnyGrid) {
   for (const Task& task : {tower_task(), gpt_task()}) {
-    const Run one = train_whole(task);
-    const Run half = train_in_stages(GetParam(), task, {2, 2, 2}, 4, 0, 2);
+    const Result one = train_whole(task);
+    const Result half = train_in_stages(GetParam(), task, {2, 2, 2}, 4, 0, 2);
     for (const GridSizes& sizes : {GridSizes{4, 1}, {2, 1, 3}, {1, 1}}) {
       SCOPED_TRACE(task.name + ", " + sizes.text());
-      Run rest = train_in_stages(GetParam(), task, sizes, 3, 2, kSteps, &half);
+      Result rest = train_in_stages(GetParam(), task, sizes, 3, 2, kSteps, &half);
       rest.losses.insert(rest.losses.begin(), half.losses.begin(), half.losses.end());
       rest.norms.insert(rest.norms.begin(), half.norms.begin(), half.norms.end());
       expect_same(rest, one);
     }
-    Run rest = train_whole(task, 2, &half);  // and in one process
+    Result rest = train_whole(task, 2, &half);  // and in one process
     rest.losses.insert(rest.losses.begin(), half.losses.begin(), half.losses.end());
     rest.norms.insert(rest.norms.begin(), half.norms.begin(), half.norms.end());
     expect_same(rest, one);
@@ -448,9 +451,10 @@ TEST(Pipeline, HalfPrecisionTravelsAsItIs) {
       std::map<std::string, Tensor> want;
       for (const NamedTensor& parameter : whole->parameters()) want[parameter.name] = parameter.tensor.grad();
       for (const NamedTensor& parameter : pipeline.parameters())
-        if (parameter.name.starts_with("h."))
+        if (parameter.name.starts_with("h.")) {
           EXPECT_EQ(parameter.tensor.grad().to_vector<float>(), want[parameter.name].to_vector<float>())
               << parameter.name;
+        }
     });
   }
 }

@@ -255,6 +255,42 @@ TEST(NameMap, BertOfWeft) {
        "bert.pooler.dense.weight", "classifier.weight"});
 }
 
+TEST(NameMap, RobertaOfWeft) {
+  nn::Bert model({.kind = nn::BertKind::roberta,
+                  .vocabulary = 11,
+                  .positions = 8,
+                  .token_types = 1,
+                  .width = 8,
+                  .depth = 2,
+                  .heads = 2,
+                  .hidden = 16});
+  const std::string layer = "roberta.encoder.layer.1.";
+  expect_round_trip(model, "hf_roberta",
+                    {"roberta.embeddings.word_embeddings.weight", "roberta.embeddings.token_type_embeddings.weight",
+                     layer + "attention.self.query.weight", layer + "attention.output.dense.weight",
+                     layer + "attention.output.LayerNorm.bias", layer + "output.dense.bias", "classifier.dense.weight",
+                     "classifier.dense.bias", "classifier.out_proj.weight", "classifier.out_proj.bias"});
+}
+
+TEST(NameMap, DistilBertOfWeft) {
+  nn::Bert model({.kind = nn::BertKind::distilbert,
+                  .vocabulary = 11,
+                  .positions = 8,
+                  .token_types = 0,
+                  .width = 8,
+                  .depth = 2,
+                  .heads = 2,
+                  .hidden = 16});
+  const std::string layer = "distilbert.transformer.layer.1.";
+  expect_round_trip(
+      model, "hf_distilbert",
+      {"distilbert.embeddings.word_embeddings.weight", "distilbert.embeddings.LayerNorm.bias",
+       layer + "attention.q_lin.weight", layer + "attention.k_lin.bias", layer + "attention.v_lin.weight",
+       layer + "attention.out_lin.weight", layer + "sa_layer_norm.weight", layer + "ffn.lin1.bias",
+       layer + "ffn.lin2.weight", layer + "output_layer_norm.bias", "pre_classifier.weight", "classifier.weight"});
+  EXPECT_FALSE(model.state_dict().tensor("bert.embeddings.token_type_embeddings.weight").defined());
+}
+
 TEST(NameMap, GptOfWeft) {
   nn::Gpt model({.vocabulary = 11, .positions = 8, .width = 8, .depth = 2, .heads = 2});
   const std::string layer = "h.1.";
