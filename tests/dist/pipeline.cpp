@@ -350,6 +350,8 @@ TEST_P(PipelineRanks, TrainWhatOneProcessTrainsOnEveryGrid) {
                                    {4, 2, 1, 2}}) {
       if (task.name == "gpt" && sizes.model > 1) continue;
       for (const int64_t micro_batches : {1, 5, 8}) {
+        // The groups of other backends take seconds to make and end: one grid each.
+        if (GetParam() != "threads" && (micro_batches != 5 || sizes.data != 2 || sizes.chunks != 2)) continue;
         SCOPED_TRACE(str(task.name, ", ", sizes.text(), ", ", micro_batches, " micro-batches over ", GetParam()));
         expect_same(train_in_stages(GetParam(), task, sizes, micro_batches), one);
       }
@@ -357,13 +359,13 @@ TEST_P(PipelineRanks, TrainWhatOneProcessTrainsOnEveryGrid) {
   }
 }
 
-TEST_P(PipelineRanks, ACheckpointGoesOnAtAnyGrid) {
+TEST(Pipeline, ACheckpointGoesOnAtAnyGrid) {
   for (const Task& task : {tower_task(), gpt_task()}) {
     const Result one = train_whole(task);
-    const Result half = train_in_stages(GetParam(), task, {2, 2, 2}, 4, 0, 2);
+    const Result half = train_in_stages("threads", task, {2, 2, 2}, 4, 0, 2);
     for (const GridSizes& sizes : {GridSizes{4, 1}, {2, 1, 3}, {1, 1}}) {
       SCOPED_TRACE(task.name + ", " + sizes.text());
-      Result rest = train_in_stages(GetParam(), task, sizes, 3, 2, kSteps, &half);
+      Result rest = train_in_stages("threads", task, sizes, 3, 2, kSteps, &half);
       rest.losses.insert(rest.losses.begin(), half.losses.begin(), half.losses.end());
       rest.norms.insert(rest.norms.begin(), half.norms.begin(), half.norms.end());
       expect_same(rest, one);

@@ -2,6 +2,7 @@
 // train_gpt and sample_gpt as their users start them, on a text small enough for a test.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -151,7 +152,9 @@ TEST_F(GptProgram, TwoRanksEqualOneProcess) {
     ASSERT_EQ(run.exit_code, 0) << run.output;
     EXPECT_LT(apart("one", name), 1e-5) << name;
     EXPECT_EQ(metrics(name).size(), metrics("one").size());
-    for (size_t i = 0; i < metrics("one").size(); ++i) EXPECT_NEAR(metrics(name)[i], metrics("one")[i], 1e-5) << name;
+    // Losses of order 1 and gradient norms of order 10, whose f32 sums come in another order.
+    for (size_t i = 0; i < metrics("one").size(); ++i)
+      EXPECT_NEAR(metrics(name)[i], metrics("one")[i], 1e-5 * std::max(1.0, metrics("one")[i])) << name;
   }
   // A checkpoint of two ranks goes on in one process, and the other way round.
   ASSERT_EQ(train("--batch-size 4", "whole").exit_code, 0);
