@@ -61,7 +61,7 @@ class BytePair {
 /// </s>`, all of token type 0.
 class RobertaPairs final : public TextEncoder {
  public:
-  /// Errors: the vocabulary has no <s>, </s> or <pad>.
+  /// Errors: the vocabulary has no `<s>`, `</s>` or `<pad>`.
   explicit RobertaPairs(BytePair pairs);
   int64_t size() const override { return pairs_.size(); }
   int64_t padding_id() const override { return padding_; }

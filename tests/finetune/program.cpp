@@ -128,7 +128,8 @@ TEST(Finetune, TakesSizesAndDropoutOfTheConfigurationBesideTheWeights) {
     EXPECT_EQ(refused.exit_code, 1) << refused.output;
     return refused.output;
   };
-  EXPECT_THAT(error_of("model_type", "roberta"), HasSubstr("config.json: expected model_type 'bert', got 'roberta'"));
+  EXPECT_THAT(error_of("model_type", "t5"),
+              HasSubstr("config.json: expected model_type 'bert', 'roberta' or 'distilbert', got 't5'"));
   EXPECT_THAT(error_of("attention_probs_dropout_prob", 0.5),
               HasSubstr("two rates of dropout, 0.25 and 0.5 of attention"));
   EXPECT_THAT(error_of("num_hidden_layers", int64_t{1} << 40),
