@@ -8,7 +8,7 @@
 namespace weft::data {
 
 Encoding TextEncoder::encode(std::string_view first, int64_t most) const {
-  WEFT_CHECK(most >= 2, "tokens: expected room for at least 2, got ", most);
+  WEFT_CHECK(most >= 2, "TextEncoder: expected room for at least 2 tokens, got ", most);
   const Frame f = frame();
   std::vector<int64_t> ids = ids_of(first);
   ids.resize(std::min(ids.size(), static_cast<size_t>(most - 2)));
@@ -20,7 +20,7 @@ Encoding TextEncoder::encode(std::string_view first, int64_t most) const {
 
 Encoding TextEncoder::encode(std::string_view first, std::string_view second, int64_t most) const {
   const Frame f = frame();
-  WEFT_CHECK(most >= 2 + f.between, "tokens: expected room for at least ", 2 + f.between, ", got ", most);
+  WEFT_CHECK(most >= 2 + f.between, "TextEncoder: expected room for at least ", 2 + f.between, " tokens, got ", most);
   std::vector<int64_t> a = ids_of(first), b = ids_of(second);
   auto &longer = a.size() > b.size() ? a : b, &shorter = a.size() > b.size() ? b : a;
   const auto room = static_cast<size_t>(most - 2 - f.between);

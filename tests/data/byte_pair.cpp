@@ -92,7 +92,7 @@ TEST(RobertaPairs, EqualHuggingFacesTokenizer) {
     EXPECT_EQ(got.ids, entry["ids"].get<Ids>()) << entry;
     EXPECT_EQ(got.token_types, Ids(got.ids.size())) << entry;
   }
-  EXPECT_EQ(error_text([&] { pairs.encode("a", "b", 3); }), "tokens: expected room for at least 4, got 3");
+  EXPECT_EQ(error_text([&] { pairs.encode("a", "b", 3); }), "TextEncoder: expected room for at least 4 tokens, got 3");
   write_roberta(folder, {"<s>"});
   EXPECT_THAT(error_text([&] { RobertaPairs(BytePair::from_folder(folder / "")); }),
               HasSubstr("vocabulary: expected the tokens <s>, </s> and <pad> of RoBERTa"));

@@ -113,8 +113,8 @@ TEST(WordPiece, EncodesTextsAndPairs) {
   EXPECT_EQ(kept(9, 0, 8), Kept(5, 0));
   EXPECT_EQ(kept(5, 5, 9), Kept(3, 3));
   EXPECT_THAT(error_text([] { small().encode("want", 1); }),
-              HasSubstr("tokens: expected room for at least 2, got 1"));
-  EXPECT_THAT(error_text([] { small().encode("a", "b", 2); }), HasSubstr("expected room for at least 3, got 2"));
+              HasSubstr("TextEncoder: expected room for at least 2 tokens, got 1"));
+  EXPECT_THAT(error_text([] { small().encode("a", "b", 2); }), HasSubstr("expected room for at least 3 tokens, got 2"));
 }
 
 TEST(WordPiece, ReadsAVocabularyFile) {

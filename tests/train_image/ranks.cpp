@@ -166,8 +166,9 @@ TEST_F(Ranks, TakeTheStepOfOneProcess) {
 // The last step has fewer images than there are ranks: the others stand in, and no norm counts them.
 TEST_F(Ranks, StandInsOfALastStepAreNotCounted) {
   const TemporaryFolder folder;
+  int runs = 0;
   const auto train = [&](const std::string& data, int ranks, const std::string& more) {
-    const std::string out = folder / (data + more + std::to_string(ranks));
+    const std::string out = folder / ("run" + std::to_string(runs++));
     const auto run = train_image_on_ranks(
         ranks,
         kRun + "--data random:" + data + " " + more + "--batch-size " + std::to_string(12 / ranks) + " --out " + out,
