@@ -75,7 +75,8 @@ TEST(Models, FamiliesAreKnownByName) {
   const auto bert = make_model("bert_tiny", {.classes = 3, .input = ModelInput::tokens});
   EXPECT_EQ(bert->state_dict().tensor("classifier.weight").sizes(), (Shape{3, 128}));
   EXPECT_THAT(model_names(), testing::IsSupersetOf({"resnet8", "resnet152", "vit_tiny4", "dinov2_vitg14_reg"}));
-  EXPECT_THAT(model_names(ModelInput::tokens), ElementsAre("bert_base", "bert_tiny"));
+  EXPECT_THAT(model_names(ModelInput::tokens),
+              ElementsAre("bert_base", "bert_tiny", "roberta_base", "distilbert_base"));
   EXPECT_THAT(error_text([] { make_model("bert_base", 10); }), testing::HasSubstr("no model is called 'bert_base'"));
 }
 
