@@ -136,7 +136,7 @@ struct EngineOptions {
   int64_t epochs = 1;
   int64_t last_step = 0;      ///< the run ends with it, within an epoch too; 0: with the last epoch
   int64_t accumulate = 1;     ///< batches per step, each weighing by its samples
-  int64_t micro_batches = 1;  ///< parts of each batch that go through a pipeline one behind the other
+  int64_t micro_batches = 1;  ///< parts of each batch that go through a pipeline one after another
   double clip_norm = 0;       ///< of the gradient; 0: any
   DType precision = DType::f32;
   std::string graph = "off";  ///< a step as a CUDA graph: `on`, `off`, `auto` (where it can be)

@@ -43,7 +43,7 @@ bool parse_options(int argc, char** argv, Options& o) {
             {.min = 1, .max = 1e6});
   flags.add(
       "micro-batches", o.micro_batches,
-      "parts of each batch that go through the stages one behind the other, as those of all batches of --accumulate "
+      "parts of each batch that go through the stages one after another, as those of all batches of --accumulate "
       "do; 0: four in a step for each stage",
       {.min = 0, .max = 1e6});
   flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},

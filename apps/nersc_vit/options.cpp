@@ -42,7 +42,7 @@ void add_flags(support::Flags& flags, Options& o) {
   flags.add("pipeline_chunks", o.pipeline_chunks,
             "stretches of blocks on each stage; above 1: the interleaved schedule", kPositive);
   flags.add("micro_batches", o.micro_batches,
-            "parts of a data rank's batch that go through the stages one behind the other; 0: four for each stage, at "
+            "parts of a data rank's batch that go through the stages one after another; 0: four for each stage, at "
             "most one a sample",
             kFromZero);
   flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");

@@ -303,21 +303,6 @@ Result train_in_stages(const std::string& backend, const Task& task, const GridS
   return result;
 }
 
-std::vector<double> values_of(const StateDict& dict) {
-  std::vector<double> all;
-  for (const NamedTensor& entry : dict.tensors) {
-    const auto values = entry.tensor.to_vector<double>();
-    all.insert(all.end(), values.begin(), values.end());
-  }
-  return all;
-}
-
-std::vector<std::string> names_and_sizes(const StateDict& dict) {
-  std::vector<std::string> names;
-  for (const NamedTensor& entry : dict.tensors) names.push_back(str(entry.name, ' ', entry.tensor.sizes()));
-  return names;
-}
-
 /// In f64 nothing but the order of sums differs; Adam, whose eps is far above the roundings, hands that on.
 void expect_same(const Result& got, const Result& want) {
   const tests::Tolerance allowed{1e-11, 1e-11};

@@ -203,4 +203,19 @@ std::vector<double> gradients_of(nn::Module& model) {
   return all;
 }
 
+std::vector<double> values_of(const StateDict& dict) {
+  std::vector<double> all;
+  for (const NamedTensor& entry : dict.tensors) {
+    const auto values = entry.tensor.to_vector<double>();
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+std::vector<std::string> names_and_sizes(const StateDict& dict) {
+  std::vector<std::string> names;
+  for (const NamedTensor& entry : dict.tensors) names.push_back(str(entry.name, ' ', entry.tensor.sizes()));
+  return names;
+}
+
 }  // namespace weft::dist::testing

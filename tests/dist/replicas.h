@@ -52,12 +52,15 @@ std::vector<std::vector<int64_t>> even_parts(int steps, int ranks, int64_t each)
 
 /// Two convolutions, a linear layer; no norm, so that samples do not see each other.
 std::shared_ptr<nn::Module> small_net();
-/// The same with a BatchNorm2d behind each convolution.
+/// The same with a BatchNorm2d after each convolution.
 std::shared_ptr<nn::Module> normed_net();
 
 /// All elements of the model's parameters, and of its buffers.
 std::vector<double> weights_of(nn::Module& model);
 std::vector<double> buffers_of(nn::Module& model);
 std::vector<double> gradients_of(nn::Module& model);
+/// All elements of all tensors; the tensors' names with their sizes.
+std::vector<double> values_of(const StateDict& dict);
+std::vector<std::string> names_and_sizes(const StateDict& dict);
 
 }  // namespace weft::dist::testing

@@ -18,6 +18,7 @@
 #include "optim/layer_decay.h"
 #include "optim/optimizers.h"
 #include "tests/dist/ranks.h"
+#include "tests/dist/replicas.h"
 #include "tests/support/compare.h"
 
 namespace weft::dist::testing {
@@ -54,15 +55,6 @@ std::unique_ptr<optim::Ema> make_averages(const ShardedTraining& t, const optim:
                                           nn::Module& model) {
   if (!t.averaged) return nullptr;
   return std::make_unique<optim::Ema>(optimizer.flat(), model.buffers(), optim::EmaOptions{.decay = 0.7});
-}
-
-std::vector<double> values_of(const StateDict& dict) {
-  std::vector<double> all;
-  for (const NamedTensor& entry : dict.tensors) {
-    const std::vector<double> values = entry.tensor.to_vector<double>();
-    all.insert(all.end(), values.begin(), values.end());
-  }
-  return all;
 }
 
 }  // namespace

@@ -115,21 +115,6 @@ Steps train_in_one_process(DType dtype, bool lamb = false) {
   return result;
 }
 
-std::vector<double> values_of(const StateDict& dict) {
-  std::vector<double> all;
-  for (const NamedTensor& entry : dict.tensors) {
-    const auto values = entry.tensor.to_vector<double>();
-    all.insert(all.end(), values.begin(), values.end());
-  }
-  return all;
-}
-
-std::vector<std::string> names_and_sizes(const StateDict& dict) {
-  std::vector<std::string> names;
-  for (const NamedTensor& entry : dict.tensors) names.push_back(str(entry.name, ' ', entry.tensor.sizes()));
-  return names;
-}
-
 /// The same global batches on a grid; whole states on rank 0.
 Steps train_on_grid(const std::string& backend, int data, int model_ranks, DType dtype, bool lamb = false) {
   Steps result;
