@@ -28,6 +28,15 @@ Tensor run_hooks(const std::vector<std::function<Tensor(const Tensor&)>>& hooks,
 /// True where nobody else sees the tensor or its memory, so that it may be changed or kept without a copy.
 bool is_alone(const Tensor& x) { return x.impl()->owners() == 1 && x.storage()->owners() == 1 && x.is_contiguous(); }
 
+/// x.sizes() == sizes without a Shape in between: every step of a backward pass asks.
+bool has_sizes(const Tensor& x, const Shape& sizes) {
+  const kernels::View& view = x.view();
+  if (view.rank != sizes.rank()) return false;
+  for (int d = 0; d < view.rank; ++d)
+    if (view.sizes[static_cast<size_t>(d)] != sizes[d]) return false;
+  return true;
+}
+
 /// sum += gradient, in place where nobody else sees the sum.
 void accumulate(Tensor& sum, Tensor gradient) {
   if (!gradient.defined()) return;
@@ -193,7 +202,7 @@ class Engine {
     if (dy.defined()) {
       const OpScope scope(node.op, /*backward=*/true);
       if (!node.hooks.empty()) dy = run_hooks(node.hooks, std::move(dy));
-      WEFT_CHECK(dy.sizes() == node.sizes, node.op, ": backward got the gradient ", dy, " for an output of sizes ",
+      WEFT_CHECK(has_sizes(dy, node.sizes), node.op, ": backward got the gradient ", dy, " for an output of sizes ",
                  node.sizes);
       Context context(*this, node);
       grads = node.backward(dy, context);
@@ -220,15 +229,16 @@ class Engine {
   // What an op returns for an input must be like it.
   static void check_gradient(const Node& node, size_t i, const Tensor& gradient) {
     const Node::Edge& edge = node.inputs[i];
-    const auto fits = [&](const Shape& sizes, DType dtype, Device device, bool any_dtype) {
-      WEFT_CHECK(gradient.sizes() == sizes && gradient.device() == device && (gradient.dtype() == dtype || any_dtype),
-                 node.op, ": backward returned the gradient ", gradient, " for input ", i, ", expected ", dtype, sizes,
-                 " on ", device);
+    const auto fits = [&](const Shape& sizes, DType dtype, Device device) {
+      const bool right_dtype = gradient.dtype() == dtype || (edge.node && edge.node->hands_on(gradient.dtype()));
+      WEFT_CHECK(has_sizes(gradient, sizes) && gradient.device() == device && right_dtype, node.op,
+                 ": backward returned the gradient ", gradient, " for input ", i, ", expected ", dtype, sizes, " on ",
+                 device);
     };
     if (edge.node)
-      fits(edge.node->sizes, edge.node->dtype, edge.node->device, edge.node->hands_on(gradient.dtype()));
+      fits(edge.node->sizes, edge.node->dtype, edge.node->device);
     else if (edge.leaf)
-      fits(Tensor(edge.leaf).sizes(), edge.leaf->view.dtype, edge.leaf->storage->device(), false);
+      fits(Tensor(edge.leaf).sizes(), edge.leaf->view.dtype, edge.leaf->storage->device());
   }
 
   // A leaf whose last gradient of this pass came: hooks, then into grad(), then the accumulated hooks. `op`: what used

@@ -74,7 +74,13 @@ class FreeBlocks {
     std::vector<std::vector<Block*>> by_class = std::vector<std::vector<Block*>>(8 * 48);
     Pieces small, large;  ///< what is left of segments, to be cut further
   };
-  OfStream& of(void* stream) { return by_stream_[stream]; }
+  OfStream& of(void* stream) {
+    if (!last_ || stream != last_stream_) {  // most calls are for the stream of the call before: no look-up
+      last_ = &by_stream_[stream];
+      last_stream_ = stream;
+    }
+    return *last_;
+  }
   /// Takes out all of which `leaves` is true.
   template <class F>
   void remove_if(F&& leaves) {
@@ -93,6 +99,8 @@ class FreeBlocks {
 
  private:
   std::unordered_map<void*, OfStream> by_stream_;
+  OfStream* last_ = nullptr;
+  void* last_stream_ = nullptr;
 };
 
 /// A JSON string. Owners are names of ops, but a user's op may have a quote in its name.

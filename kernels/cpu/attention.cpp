@@ -1,80 +1,217 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attention.h"
 
-#include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <vector>
 
 #include "kernels/attention_shape.h"
 #include "kernels/cpu/elements.h"
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/panel_product.h"
+#include "kernels/cpu/transpose_eight.h"
 #include "kernels/cpu/vector_math.h"
 
 // A task is one head of one batch entry (forward: or some of its query blocks, where heads are fewer than threads). It
-// takes kQueries queries against kKeys keys at a time: two small products around a softmax whose block of weights stays
-// in the second-level cache. Low precision is converted to f32 once per head.
+// packs the head's keys and values once into the panels that panel_product.h multiplies by. Then kQueries queries meet
+// kKeys keys at a time: two small products around a softmax whose block of weights stays in the second-level cache.
+// bf16 is multiplied as it is where the processor can; there, and f16 everywhere, sums and softmax are f32.
 
 namespace weft::kernels::cpu {
 namespace {
 
 constexpr int64_t kQueries = 64, kKeys = 256;
+constexpr int64_t kWeightRow = kKeys + 16;  // so that rows of weights do not compete for one set of a cache
 
-/// c = scale a @ b (+ c), a [m, k], b [k, n], c's rows `row` elements apart.
+/// A left factor of a product: element [i, k] is data[i * row + k * depth].
+template <class Factor>
+struct Left {
+  const Factor* data;
+  int64_t row, depth;
+};
+
+/// How a product takes its factors: one number each, in the computing type S.
 template <class S>
-void product(int64_t m, int64_t n, int64_t k, S scale, const GemmFactor& a, const GemmFactor& b, S* c, int64_t row,
-             bool add) {
-  gemm<S>({1, m, n, k, a, b, scale}, c, 0, row, add);
+struct Plain {
+  using Sum = S;
+  using Factor = S;
+  static constexpr int64_t kDeep = 1;  ///< elements of the depth in one factor
+
+  static const PanelKernel<S>& kernel() { return panel_kernel<S>(); }
+  /// A row of n elements, along the depth: where it lies, or in `buffer`.
+  static const Factor* read(const Run& row, int64_t n, Factor* buffer) {
+    if (row.dtype == dtype_of<S>) return static_cast<const S*>(row.data);
+    load(buffer, row, n);
+    return buffer;
+  }
+  /// kDeep rows, each of n elements across the depth.
+  static const Factor* stack(const Run* rows, int64_t, int64_t n, Factor* buffer) { return read(rows[0], n, buffer); }
+  /// A block of weights [rows, n], kWeightRow apart, as left factors whose depth are the keys, or the queries.
+  static Left<Factor> along_keys(const S* weights, int64_t, int64_t, std::vector<Factor>&) {
+    return {weights, kWeightRow, 1};
+  }
+  static Left<Factor> along_queries(const S* weights, int64_t, int64_t, std::vector<Factor>&) {
+    return {weights, 1, kWeightRow};
+  }
+};
+
+/// Two bf16 of the depth each, the first in the lower half; a missing second one is 0.
+struct Bf16Pairs {
+  using Sum = float;
+  using Factor = uint32_t;
+  static constexpr int64_t kDeep = 2;
+
+  static const PanelKernel<float, uint32_t>& kernel() { return *panel_kernel_bf16(); }
+  static const Factor* read(const Run& row, int64_t n, Factor* buffer) {
+    if (n % 2 != 0) buffer[n / 2] = 0;
+    std::memcpy(buffer, row.data, static_cast<size_t>(n) * sizeof(uint16_t));
+    return buffer;
+  }
+  static const Factor* stack(const Run* rows, int64_t count, int64_t n, Factor* buffer) {
+    const auto* low = static_cast<const uint16_t*>(rows[0].data);
+    const auto* high = count == 2 ? static_cast<const uint16_t*>(rows[1].data) : nullptr;
+    for (int64_t c = 0; c < n; ++c) buffer[c] = low[c] | (high ? static_cast<uint32_t>(high[c]) << 16 : 0);
+    return buffer;
+  }
+  static Left<Factor> along_keys(const float* weights, int64_t rows, int64_t n, std::vector<Factor>& memory) {
+    memory.resize(static_cast<size_t>(rows * kWeightRow / 2));
+    for (int64_t i = 0; i < rows; ++i) {
+      uint16_t row[kKeys + 1];
+      for (int64_t j = 0; j < n; ++j) row[j] = half_bits::to_bf16(weights[i * kWeightRow + j]);
+      row[n] = 0;
+      std::memcpy(memory.data() + i * kWeightRow / 2, row, static_cast<size_t>((n + 1) / 2) * sizeof(Factor));
+    }
+    return {memory.data(), kWeightRow / 2, 1};
+  }
+  static Left<Factor> along_queries(const float* weights, int64_t rows, int64_t n, std::vector<Factor>& memory) {
+    memory.resize(static_cast<size_t>((rows + 1) / 2 * kWeightRow));
+    for (int64_t i = 0; i < rows; i += 2) {
+      const float *low = weights + i * kWeightRow, *high = low + kWeightRow;
+      Factor* const to = memory.data() + i / 2 * kWeightRow;
+      const uint32_t second = i + 1 < rows ? 0xffffffffu : 0;
+      for (int64_t j = 0; j < n; ++j)
+        to[j] = half_bits::to_bf16(low[j]) | ((static_cast<uint32_t>(half_bits::to_bf16(high[j])) << 16) & second);
+    }
+    return {memory.data(), 1, kWeightRow};
+  }
+};
+
+template <class F>
+int64_t words(int64_t depth) {
+  return (depth + F::kDeep - 1) / F::kDeep;
 }
-/// A block of weights with n columns.
-template <class S>
-GemmFactor block(const S* weights, int64_t n) {
-  return {weights, dtype_of<S>, 0, n, 1};
+/// Columns in whole panels.
+template <class F>
+int64_t padded(int64_t columns) {
+  const int64_t width = F::kernel().panel;
+  return (columns + width - 1) / width * width;
 }
 
-/// A head's rows [rows, D] in the computing type: in place, or a copy in `memory`, which serves one head after another.
-template <class S>
-class Rows {
+/// One matrix [rows, D] of one head.
+struct HeadRows {
+  const View& view;
+  int64_t base;
+
+  HeadRows(const View& matrix, int64_t b, int64_t h)
+      : view(matrix), base(b * matrix.strides[0] + h * matrix.strides[2]) {}
+  int64_t count() const { return view.sizes[1]; }
+  int64_t channels() const { return view.sizes[3]; }
+  Run operator[](int64_t i) const { return {element(view, base + i * view.strides[1]), view.dtype, 1}; }
+  /// Row i, if there is one, will be read soon. Rows lie on pages of their own, so the hardware does not see them
+  /// coming.
+  void fetch(int64_t i) const {
+    if (i >= count()) return;
+    const char* const row = static_cast<const char*>((*this)[i].data);
+    for (size_t at = 0; at < static_cast<size_t>(channels()) * size_of(view.dtype); at += 64)
+      __builtin_prefetch(row + at);
+  }
+};
+
+/// A right factor, packed: [panel][depth][column], zeros beyond the last column.
+template <class F>
+class Panels {
  public:
-  Rows(const View& view, int64_t b, int64_t h, std::vector<S>& memory)
-      : view_(view), base_(b * view.strides[0] + h * view.strides[2]) {
-    if (is_direct()) {
-      data_ = static_cast<S*>(view.data) + base_;
-      ld_ = view.sizes[1] == 1 ? view.sizes[3] : view.strides[1];
-    } else {
-      ld_ = view.sizes[3];
-      memory.resize(static_cast<size_t>(view.sizes[1] * view.sizes[3]));
-      data_ = memory.data();
+  using Factor = typename F::Factor;
+
+  /// `rows` transposed: their channels are the depth, the first `count` rows the columns.
+  void pack_columns(const HeadRows& rows, int64_t count) {
+    start(words<F>(rows.channels()), count);
+    for (int64_t first = 0; first < count; first += kEight) {
+      const Factor* from[kEight];
+      const int64_t some = std::min<int64_t>(kEight, count - first);
+      for (int64_t i = 0; i < some; ++i) {
+        rows.fetch(first + i + kEight);
+        from[i] = F::read(rows[first + i], rows.channels(), buffer_.data() + i * kMaxHeadDim);
+      }
+      Factor* const to = at(first / width_, 0) + first % width_;
+      int64_t d = 0;
+      for (; some == kEight && d + kEight <= depth_; d += kEight) transpose_eight(from, d, to + d * width_, width_);
+      for (; d < depth_; ++d)
+        for (int64_t i = 0; i < some; ++i) to[d * width_ + i] = from[i][d];
     }
   }
-  Rows(const Rows&) = delete;
+  /// The first `count` rows as they are: they are the depth, their channels the columns.
+  void pack_rows(const HeadRows& rows, int64_t count) {
+    start(words<F>(count), rows.channels());
+    for (int64_t k = 0; k < depth_; ++k) {
+      const int64_t first = k * F::kDeep, some = std::min(F::kDeep, count - first);
+      const Run runs[] = {rows[first], rows[first + some - 1]};
+      for (int64_t i = 0; i < some; ++i) rows.fetch(first + i + kEight);
+      const Factor* const from = F::stack(runs, some, rows.channels(), buffer_.data());
+      for (int64_t c = 0; c < rows.channels(); c += width_)
+        std::copy_n(from + c, std::min(width_, rows.channels() - c), at(c / width_, k));
+    }
+  }
 
-  const Rows& read(int64_t begin, int64_t end) const {
-    for (int64_t i = begin; !is_direct() && i < end; ++i) load(data_ + i * ld_, run(i), view_.sizes[3]);
-    return *this;
+  /// c (+)= alpha a b, c's rows `row` apart with room for whole panels. Of b: `columns` columns from `column` on, a
+  /// multiple of the panel, and `depth` rows from `first` on, a multiple of kDeep.
+  void multiply(typename F::Sum alpha, const Left<Factor>& a, int64_t rows, int64_t first, int64_t depth,
+                int64_t column, int64_t columns, typename F::Sum* c, int64_t row, bool add) const {
+    PanelProduct<typename F::Sum, Factor> p{};
+    p.rows = rows;
+    p.depth = words<F>(depth);
+    p.a = a.data;
+    p.a_row = a.row;
+    p.a_depth = a.depth;
+    p.b_depth = width_;
+    p.c_row = row;
+    p.alpha = alpha;
+    p.add = add;
+    for (int64_t j = 0; j < columns; j += width_) {
+      p.b = memory_.data() + ((column + j) / width_ * depth_ + first / F::kDeep) * width_;
+      p.c = c + j;
+      p.only_half = columns - j <= width_ / 2;
+      F::kernel().product(p);
+    }
   }
-  const Rows& clear() const {
-    for (int64_t i = 0; i < view_.sizes[1]; ++i) std::fill_n(row(i), view_.sizes[3], S(0));
-    return *this;
-  }
-  void write(int64_t begin, int64_t end) const {
-    for (int64_t i = begin; !is_direct() && i < end; ++i) store(run(i), data_ + i * ld_, view_.sizes[3]);
-  }
-
-  S* row(int64_t i) const { return data_ + i * ld_; }
-  GemmFactor from(int64_t i) const { return {row(i), dtype_of<S>, 0, ld_, 1}; }
-  int64_t ld() const { return ld_; }
 
  private:
-  bool is_direct() const {
-    return view_.dtype == dtype_of<S> && (view_.sizes[1] == 1 || view_.strides[1] >= view_.sizes[3]);
+  void start(int64_t depth, int64_t columns) {
+    width_ = F::kernel().panel;
+    depth_ = depth;
+    memory_.resize(static_cast<size_t>(depth * padded<F>(columns)));
+    if (columns % width_ != 0) std::fill_n(at(columns / width_, 0), depth * width_, Factor(0));
+    buffer_.resize(static_cast<size_t>(kEight * kMaxHeadDim));
   }
-  Run run(int64_t i) const { return {element(view_, base_ + i * view_.strides[1]), view_.dtype, 1}; }
+  Factor* at(int64_t panel, int64_t depth) { return memory_.data() + (panel * depth_ + depth) * width_; }
 
-  const View& view_;
-  int64_t base_, ld_ = 1;
-  S* data_ = nullptr;
+  int64_t width_ = 0, depth_ = 0;
+  std::vector<Factor> memory_, buffer_;
 };
+
+/// `rows` rows from `first` on as left factors whose depth are the channels: copies, on few pages.
+template <class F>
+Left<typename F::Factor> along_channels(const HeadRows& from, int64_t first, int64_t rows,
+                                        std::vector<typename F::Factor>& memory) {
+  const int64_t depth = words<F>(from.channels()), row = depth + 16;
+  memory.resize(static_cast<size_t>(rows * row));
+  for (int64_t i = 0; i < rows; ++i) {
+    auto* const to = memory.data() + i * row;
+    from.fetch(first + i + kEight);
+    if (const auto* read = F::read(from[first + i], from.channels(), to); read != to) std::copy_n(read, depth, to);
+  }
+  return {memory.data(), row, 1};
+}
 
 /// Which keys the queries of one batch entry see, and which weights of one head are dropped.
 class Sight {
@@ -123,44 +260,132 @@ class Sight {
   AttentionDropout kept_;
 };
 
-/// One block of `rows` queries: y from all keys. maximum, sum: room for kQueries; s: for kQueries x kKeys.
+/// weights = e^(weights - base); returns their sum. A function of its own, so that its constants stay in registers.
 template <class S>
-void forward_block(const Rows<S>& y, S* lse, const Rows<S>& q, const Rows<S>& k, const Rows<S>& v, const Sight& sight,
-                   const AttentionShape& shape, S scale, S kept_scale, int64_t first, int64_t rows, S* s, S* maximum,
-                   S* sum) {
+[[gnu::noinline]] S exponentials(S* weights, int64_t n, S base) {
+  S total = 0;
+#pragma omp simd reduction(+ : total)
+  for (int64_t j = 0; j < n; ++j) {
+    weights[j] = VectorMath::exp(weights[j] - base);
+    total += weights[j];
+  }
+  return total;
+}
+
+/// What one thread works in, from one head to the next.
+template <class F>
+struct Workspace {
+  using Sum = typename F::Sum;
+  using Factors = std::vector<typename F::Factor>;
+
+  std::vector<Sum> weights, slopes, y, maximum, sum, delta, dk, dv;
+  Factors left, left_dy, copy;
+  Panels<F> keys, values, key_rows, query_rows, dy_rows;
+
+  explicit Workspace(int64_t D)
+      : weights(static_cast<size_t>(kQueries * kWeightRow)),
+        slopes(weights.size()),
+        y(static_cast<size_t>(kQueries * padded<F>(D))),
+        maximum(static_cast<size_t>(kQueries)),
+        sum(maximum.size()),
+        delta(maximum.size()) {}
+};
+
+/// `rows` queries from `first` on: y and lse from all keys, which `w` holds packed.
+template <class F>
+void forward_block(const HeadRows& y, typename F::Sum* lse, const HeadRows& q, const Sight& sight,
+                   typename F::Sum scale, typename F::Sum kept_scale, int64_t first, int64_t rows, Workspace<F>& w) {
+  using S = typename F::Sum;
   constexpr S kNone = -std::numeric_limits<S>::infinity();
-  const int64_t D = shape.D, key_end = sight.key_end(first + rows);
+  const int64_t D = q.channels(), row = padded<F>(D), key_end = sight.key_end(first + rows);
+  const auto queries = along_channels<F>(q, first, rows, w.left);
+  S *const maximum = w.maximum.data(), *const sum = w.sum.data(), *const sums = w.y.data();
   std::fill_n(maximum, rows, kNone);
   std::fill_n(sum, rows, S(0));
-  for (int64_t i = 0; i < rows; ++i) std::fill_n(y.row(first + i), D, S(0));
+  std::fill_n(sums, rows * row, S(0));
   for (int64_t key = 0; key < key_end; key += kKeys) {
     const int64_t n = std::min(kKeys, key_end - key);
-    product(rows, n, D, scale, q.from(first), k.from(key).transposed(), s, n, false);
+    w.keys.multiply(scale, queries, rows, 0, D, key, n, w.weights.data(), kWeightRow, false);
     for (int64_t i = 0; i < rows; ++i) {
-      S* const weights = s + i * n;
+      S* const weights = w.weights.data() + i * kWeightRow;
       sight.hide(weights, first + i, key, n, kNone);
       S largest = maximum[i];
 #pragma omp simd reduction(max : largest)
       for (int64_t j = 0; j < n; ++j) largest = largest < weights[j] ? weights[j] : largest;
       const S base = largest == kNone ? S(0) : largest, again = VectorMath::exp(maximum[i] - base);
-      S total = 0;
-#pragma omp simd reduction(+ : total)
-      for (int64_t j = 0; j < n; ++j) {
-        weights[j] = VectorMath::exp(weights[j] - base);
-        total += weights[j];
-      }
-      sum[i] = sum[i] * again + total;
+      sum[i] = sum[i] * again + exponentials(weights, n, base);
       maximum[i] = largest;
       if (sight.drops()) sight.drop(weights, first + i, key, n);
       if (key > 0 && again != S(1))
-        for (int64_t d = 0; d < D; ++d) y.row(first + i)[d] *= again;
+        for (int64_t d = 0; d < D; ++d) sums[i * row + d] *= again;
     }
-    product(rows, D, n, S(1), block(s, n), v.from(key), y.row(first), y.ld(), true);
+    w.values.multiply(S(1), F::along_keys(w.weights.data(), rows, n, w.copy), rows, key, n, 0, D, sums, row, true);
   }
   for (int64_t i = 0; i < rows; ++i) {
     lse[first + i] = sum[i] == S(0) ? kNone : maximum[i] + std::log(sum[i]);
     const S factor = sum[i] == S(0) ? S(0) : kept_scale / sum[i];
-    for (int64_t d = 0; d < D; ++d) y.row(first + i)[d] *= factor;
+    for (int64_t d = 0; d < D; ++d) sums[i * row + d] *= factor;
+    store(y[first + i], sums + i * row, D);
+  }
+}
+
+/// dq, dk and dv of one head, those that are wanted.
+template <class F>
+void backward_head(const View& dq, const View& dk, const View& dv, const HeadRows& dy, const HeadRows& q,
+                   const HeadRows& k, const HeadRows& v, const HeadRows& y, int64_t b, int64_t h,
+                   const typename F::Sum* lse, const Sight& sight, typename F::Sum scale, typename F::Sum kept_scale,
+                   Workspace<F>& w) {
+  using S = typename F::Sum;
+  const int64_t N = q.count(), M = k.count(), D = q.channels(), row = padded<F>(D), last_key = sight.key_end(N);
+  w.keys.pack_columns(k, last_key);
+  w.values.pack_columns(v, last_key);
+  if (dq) w.key_rows.pack_rows(k, last_key);
+  if (dk) {
+    w.query_rows.pack_rows(q, N);
+    w.dy_rows.pack_rows(dy, N);
+    w.dk.assign(static_cast<size_t>(M * row), S(0));
+    w.dv.assign(w.dk.size(), S(0));
+  }
+  for (int64_t first = 0; first < N; first += kQueries) {
+    const int64_t rows = std::min(kQueries, N - first), key_end = sight.key_end(first + rows);
+    for (int64_t i = 0; i < rows; ++i) {
+      S left[kMaxHeadDim], right[kMaxHeadDim], total = 0;
+      load(left, dy[first + i], D);
+      load(right, y[first + i], D);
+#pragma omp simd reduction(+ : total)
+      for (int64_t d = 0; d < D; ++d) total += left[d] * right[d];
+      w.delta[static_cast<size_t>(i)] = total;
+    }
+    const auto queries = along_channels<F>(q, first, rows, w.left),
+               slopes_y = along_channels<F>(dy, first, rows, w.left_dy);
+    std::fill_n(w.y.data(), rows * row, S(0));  // dq of the block
+    for (int64_t key = 0; key < key_end; key += kKeys) {
+      const int64_t n = std::min(kKeys, key_end - key);
+      S *const p = w.weights.data(), *const ds = w.slopes.data();
+      w.keys.multiply(scale, queries, rows, 0, D, key, n, p, kWeightRow, false);
+      w.values.multiply(kept_scale, slopes_y, rows, 0, D, key, n, ds, kWeightRow, false);
+      for (int64_t i = 0; i < rows; ++i) {
+        S *const weights = p + i * kWeightRow, *const slopes = ds + i * kWeightRow;
+        const S base = lse[first + i], subtracted = w.delta[static_cast<size_t>(i)];
+        exponentials(weights, n, base);
+        sight.hide(weights, first + i, key, n, S(0));
+        if (sight.drops()) sight.drop(slopes, first + i, key, n);
+#pragma omp simd
+        for (int64_t j = 0; j < n; ++j) slopes[j] = weights[j] * (slopes[j] - subtracted);
+        if (sight.drops() && dv) sight.drop(weights, first + i, key, n);
+      }
+      if (dq) w.key_rows.multiply(scale, F::along_keys(ds, rows, n, w.copy), rows, key, n, 0, D, w.y.data(), row, true);
+      if (!dk) continue;
+      w.query_rows.multiply(scale, F::along_queries(ds, rows, n, w.copy), n, first, rows, 0, D, w.dk.data() + key * row,
+                            row, true);
+      w.dy_rows.multiply(kept_scale, F::along_queries(p, rows, n, w.copy), n, first, rows, 0, D,
+                         w.dv.data() + key * row, row, true);
+    }
+    for (int64_t i = 0; dq && i < rows; ++i) store(HeadRows(dq, b, h)[first + i], w.y.data() + i * row, D);
+  }
+  for (int64_t j = 0; dk && j < M; ++j) {
+    store(HeadRows(dk, b, h)[j], w.dk.data() + j * row, D);
+    store(HeadRows(dv, b, h)[j], w.dv.data() + j * row, D);
   }
 }
 
@@ -169,44 +394,11 @@ S kept_scale_of(const AttentionArguments& arguments) {
   return arguments.dropout < 1 ? static_cast<S>(1 / (1 - arguments.dropout)) : S(0);
 }
 
-/// dk, dv (where given) and dq of one head.
-template <class S>
-void backward_head(const Rows<S>& dq, const Rows<S>* dk, const Rows<S>* dv, const Rows<S>& dy, const Rows<S>& q,
-                   const Rows<S>& k, const Rows<S>& v, const Rows<S>& y, const S* lse, const Sight& sight,
-                   const AttentionShape& shape, S scale, S kept_scale, bool wants_dq) {
-  const int64_t D = shape.D;
-  std::vector<S> p(static_cast<size_t>(kQueries * kKeys)), ds(p.size()), delta(static_cast<size_t>(kQueries));
-  for (int64_t first = 0; first < shape.N; first += kQueries) {
-    const int64_t rows = std::min(kQueries, shape.N - first), key_end = sight.key_end(first + rows);
-    for (int64_t i = 0; i < rows; ++i) {
-      const S *left = dy.row(first + i), *right = y.row(first + i);
-      S total = 0;
-#pragma omp simd reduction(+ : total)
-      for (int64_t d = 0; d < D; ++d) total += left[d] * right[d];
-      delta[static_cast<size_t>(i)] = total;
-    }
-    for (int64_t key = 0; key < key_end; key += kKeys) {
-      const int64_t n = std::min(kKeys, key_end - key);
-      product(rows, n, D, scale, q.from(first), k.from(key).transposed(), p.data(), n, false);
-      product(rows, n, D, kept_scale, dy.from(first), v.from(key).transposed(), ds.data(), n, false);
-      for (int64_t i = 0; i < rows; ++i) {
-        S *const weights = p.data() + i * n, *const slopes = ds.data() + i * n;
-        const S base = lse[first + i], subtracted = delta[static_cast<size_t>(i)];
-#pragma omp simd
-        for (int64_t j = 0; j < n; ++j) weights[j] = VectorMath::exp(weights[j] - base);
-        sight.hide(weights, first + i, key, n, S(0));
-        if (sight.drops()) sight.drop(slopes, first + i, key, n);
-#pragma omp simd
-        for (int64_t j = 0; j < n; ++j) slopes[j] = weights[j] * (slopes[j] - subtracted);
-        if (sight.drops() && dv) sight.drop(weights, first + i, key, n);
-      }
-      if (wants_dq)
-        product(rows, D, n, scale, block(ds.data(), n), k.from(key), dq.row(first), dq.ld(), true);
-      if (!dk) continue;
-      product(n, D, rows, scale, block(ds.data(), n).transposed(), q.from(first), dk->row(key), dk->ld(), true);
-      product(n, D, rows, kept_scale, block(p.data(), n).transposed(), dy.from(first), dv->row(key), dv->ld(), true);
-    }
-  }
+/// Calls body with the way in which products take this dtype.
+template <class Body>
+void with_factors(DType dtype, const char* op, Body&& body) {
+  if (dtype == DType::bf16 && panel_kernel_bf16()) return body.template operator()<Bf16Pairs>();
+  with_dtype<float, double, bf16, f16>(dtype, op, [&]<class T>() { body.template operator()<Plain<Accumulate<T>>>(); });
 }
 
 }  // namespace
@@ -218,28 +410,23 @@ void attention_forward(const Queue&, const View& y, const View& lse, const View&
   check_attention_like("attention_forward", y, q);
   const int64_t heads = shape.B * shape.H, blocks = (shape.N + kQueries - 1) / kQueries;
   if (heads * blocks == 0) return;
-  with_dtype<float, double, bf16, f16>(q.dtype, "attention_forward", [&]<class T>() {
-    using S = Accumulate<T>;
+  with_factors(q.dtype, "attention_forward", [&]<class F>() {
+    using S = typename F::Sum;
     const int64_t work = kQueries * shape.M * shape.D;
     const int64_t parts = std::min(blocks, (threads_for(heads * blocks, work) + heads - 1) / heads);
     parallel_for(heads * parts, work * blocks / parts, [&](int64_t begin, int64_t end) {
-      std::vector<S> s(static_cast<size_t>(kQueries * kKeys)), statistics(static_cast<size_t>(2 * kQueries));
-      std::array<std::vector<S>, 4> memory;
+      Workspace<F> workspace(shape.D);
       for (int64_t task = begin; task < end; ++task) {
         const int64_t head = task / parts, part = task % parts, b = head / shape.H, h = head % shape.H;
         const int64_t from = blocks * part / parts * kQueries;
         const int64_t to = std::min(shape.N, blocks * (part + 1) / parts * kQueries);
         const Sight sight(shape, b, h, key_lengths, key_mask, state, arguments);
-        const Rows<S> y_rows(y, b, h, memory[0]), q_rows(q, b, h, memory[1]), k_rows(k, b, h, memory[2]),
-            v_rows(v, b, h, memory[3]);
-        q_rows.read(from, to);
-        k_rows.read(0, sight.key_end(to));
-        v_rows.read(0, sight.key_end(to));
+        workspace.keys.pack_columns(HeadRows(k, b, h), sight.key_end(to));
+        workspace.values.pack_rows(HeadRows(v, b, h), sight.key_end(to));
         for (int64_t i = from; i < to; i += kQueries)
-          forward_block(y_rows, lse.as<S>() + head * shape.N, q_rows, k_rows, v_rows, sight, shape,
-                        static_cast<S>(arguments.scale), kept_scale_of<S>(arguments), i, std::min(kQueries, to - i),
-                        s.data(), statistics.data(), statistics.data() + kQueries);
-        y_rows.write(from, to);
+          forward_block<F>(HeadRows(y, b, h), lse.as<S>() + head * shape.N, HeadRows(q, b, h), sight,
+                           static_cast<S>(arguments.scale), kept_scale_of<S>(arguments), i, std::min(kQueries, to - i),
+                           workspace);
       }
     });
   });
@@ -251,27 +438,16 @@ void attention_backward(const Queue&, const View& dq, const View& dk, const View
   const AttentionShape shape =
       attention_shape("attention_backward", q, k, v, lse, key_lengths, key_mask, state, arguments);
   check_attention_backward("attention_backward", dq, dk, dv, dy, q, k, y);
-  with_dtype<float, double, bf16, f16>(q.dtype, "attention_backward", [&]<class T>() {
-    using S = Accumulate<T>;
+  with_factors(q.dtype, "attention_backward", [&]<class F>() {
+    using S = typename F::Sum;
     parallel_for(shape.B * shape.H, shape.N * shape.M * shape.D, [&](int64_t begin, int64_t end) {
-      std::array<std::vector<S>, 8> memory;
+      Workspace<F> workspace(shape.D);
       for (int64_t head = begin; head < end; ++head) {
         const int64_t b = head / shape.H, h = head % shape.H;
-        const Sight sight(shape, b, h, key_lengths, key_mask, state, arguments);
-        const Rows<S> dq_rows(dq ? dq : q, b, h, memory[0]), dk_rows(dk ? dk : k, b, h, memory[1]),
-            dv_rows(dv ? dv : v, b, h, memory[2]), dy_rows(dy, b, h, memory[3]), q_rows(q, b, h, memory[4]),
-            k_rows(k, b, h, memory[5]), v_rows(v, b, h, memory[6]), y_rows(y, b, h, memory[7]);
-        for (const Rows<S>* rows : {&dy_rows, &q_rows, &y_rows}) rows->read(0, shape.N);
-        for (const Rows<S>* rows : {&k_rows, &v_rows}) rows->read(0, shape.M);
-        if (dq) dq_rows.clear();
-        if (dk) dk_rows.clear();
-        if (dk) dv_rows.clear();
-        backward_head(dq_rows, dk ? &dk_rows : nullptr, dk ? &dv_rows : nullptr, dy_rows, q_rows, k_rows, v_rows,
-                      y_rows, lse.as<S>() + head * shape.N, sight, shape, static_cast<S>(arguments.scale),
-                      kept_scale_of<S>(arguments), static_cast<bool>(dq));
-        if (dq) dq_rows.write(0, shape.N);
-        if (dk) dk_rows.write(0, shape.M);
-        if (dk) dv_rows.write(0, shape.M);
+        backward_head<F>(dq, dk, dv, HeadRows(dy, b, h), HeadRows(q, b, h), HeadRows(k, b, h), HeadRows(v, b, h),
+                         HeadRows(y, b, h), b, h, lse.as<S>() + head * shape.N,
+                         Sight(shape, b, h, key_lengths, key_mask, state, arguments), static_cast<S>(arguments.scale),
+                         kept_scale_of<S>(arguments), workspace);
       }
     });
   });

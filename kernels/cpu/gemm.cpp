@@ -9,6 +9,7 @@
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/panel_product.h"
 #include "kernels/cpu/scratch.h"
+#include "kernels/cpu/transpose_eight.h"
 
 // Each thread computes one block of c by itself, so that no thread waits for another: it copies a slice of b (kDepth
 // rows, kColumns columns) into panels, which the second-level cache holds, then rows of a in turn, and multiplies them.
@@ -21,6 +22,7 @@ const PanelKernel<float>& panel_f32_avx2();
 const PanelKernel<double>& panel_f64_avx2();
 const PanelKernel<float>& panel_f32_avx512();
 const PanelKernel<double>& panel_f64_avx512();
+const PanelKernel<float, uint32_t>* panel_bf16_avx512();
 
 template <>
 const PanelKernel<float>& panel_kernel<float>() {
@@ -32,6 +34,14 @@ const PanelKernel<double>& panel_kernel<double>() {
   static const PanelKernel<double>& best = has_avx512() ? panel_f64_avx512() : panel_f64_avx2();
   return best;
 }
+const PanelKernel<float, uint32_t>* panel_kernel_bf16() {
+#if defined(__x86_64__)
+  static const bool can = has_avx512() && __builtin_cpu_supports("avx512bf16");
+  return can ? panel_bf16_avx512() : nullptr;
+#else
+  return nullptr;
+#endif
+}
 
 namespace {
 
@@ -40,38 +50,6 @@ constexpr int64_t kRows = 48;      // at a time: the pages of as many rows of c 
 constexpr int64_t kColumns = 768;  // of a slice
 constexpr int64_t kFewRows = 48;   // b is read where it lies
 constexpr int64_t kFewPanels = 4;  // a is read where it lies
-constexpr int kEight = 8;          // rows and columns that are transposed at once
-
-template <class C>
-struct Eight {
-  typedef C Type __attribute__((vector_size(kEight * sizeof(C))));
-  typedef C InMemory __attribute__((vector_size(kEight * sizeof(C)), aligned(sizeof(C)), may_alias));
-};
-
-/// Exchanges bit `Bit` of a row's number with that of the column's, in two rows whose numbers differ in it.
-template <int Bit, class V, int... J>
-void exchange(V& one, V& other, std::integer_sequence<int, J...>) {
-  const V low = one, high = other;
-  one = __builtin_shufflevector(low, high, ((J & Bit) != 0 ? kEight + J - Bit : J)...);
-  other = __builtin_shufflevector(low, high, ((J & Bit) != 0 ? kEight + J : J + Bit)...);
-}
-
-/// to[j * step + i] = rows[i][at + j], eight by eight.
-template <class C>
-void transpose(const C* const* rows, int64_t at, C* to, int64_t step) {
-  typename Eight<C>::Type v[kEight];
-#pragma GCC unroll 8
-  for (int i = 0; i < kEight; ++i) v[i] = *reinterpret_cast<const typename Eight<C>::InMemory*>(rows[i] + at);
-  constexpr std::make_integer_sequence<int, kEight> all;
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) exchange<4>(v[i], v[i + 4], all);
-#pragma GCC unroll 4
-  for (int i : {0, 1, 4, 5}) exchange<2>(v[i], v[i + 2], all);
-#pragma GCC unroll 4
-  for (int i : {0, 2, 4, 6}) exchange<1>(v[i], v[i + 1], all);
-#pragma GCC unroll 8
-  for (int j = 0; j < kEight; ++j) *reinterpret_cast<typename Eight<C>::InMemory*>(to + j * step) = v[j];
-}
 
 const void* at(const GemmFactor& f, int64_t i, int64_t j) {
   return static_cast<const char*>(f.data) + (i * f.row + j * f.column) * static_cast<int64_t>(size_of(f.dtype));
@@ -115,7 +93,7 @@ void copy_b(const GemmFactor& b, int64_t k, int64_t depth, int64_t j, int64_t co
     const int64_t some = std::min<int64_t>(kEight, columns - column);
     for (int64_t i = 0; i < some; ++i) runs[i] = run(b, k, j + column + i, depth, true, buffer + i * kDepth);
     int64_t d = 0;
-    for (; some == kEight && d + kEight <= depth; d += kEight) transpose(runs, d, &fill(column, d), width);
+    for (; some == kEight && d + kEight <= depth; d += kEight) transpose_eight(runs, d, &fill(column, d), width);
     for (; d < depth; ++d)
       for (int64_t i = 0; i < some; ++i) fill(column + i, d) = runs[i][d];
   }

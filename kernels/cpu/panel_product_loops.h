@@ -16,19 +16,31 @@ struct Vector {
   typedef T InMemory __attribute__((vector_size(Lanes * sizeof(T)), aligned(sizeof(T)), may_alias));
 };
 
+/// sum + factor * factors, lane by lane.
+struct MultiplyAdd {
+  template <class T, class V>
+  [[gnu::always_inline]] static V add(V sum, T factor, V factors) {
+    return sum + factor * factors;
+  }
+};
+
 /// kRows: the sums of so many rows, two vectors each, fit into the registers beside the factors.
-template <class T, int Lanes, int kRows>
+template <class T, int Lanes, int kRows, class Factor = T, class Multiply = MultiplyAdd>
 struct PanelLoops {
   using V = typename Vector<T, Lanes>::Type;
-  using InMemory = typename Vector<T, Lanes>::InMemory;
+  using Factors = typename Vector<Factor, Lanes>::Type;
+  using Product = PanelProduct<T, Factor>;
 
-  static V load(const T* p) { return *reinterpret_cast<const InMemory*>(p); }
-  static void store(T* p, V v) { *reinterpret_cast<InMemory*>(p) = v; }
+  template <class E>
+  static typename Vector<E, Lanes>::Type load(const E* p) {
+    return *reinterpret_cast<const typename Vector<E, Lanes>::InMemory*>(p);
+  }
+  static void store(T* p, V v) { *reinterpret_cast<typename Vector<T, Lanes>::InMemory*>(p) = v; }
 
   /// Ahead: fetches the factors of the next rows, which come from a distant cache, and whose runs are too short for the
   /// hardware to see them coming. Where they are near, it costs a tenth of the speed.
   template <int Rows, int Vectors, bool Ahead>
-  [[gnu::noinline]] static void some_rows(const PanelProduct<T>& p, int64_t row) {
+  [[gnu::noinline]] static void some_rows(const Product& p, int64_t row) {
     V sum[Rows][Vectors] = {};
     T* const c = p.c + row * p.c_row;
 #pragma GCC unroll 12
@@ -36,21 +48,21 @@ struct PanelLoops {
       __builtin_prefetch(c + i * p.c_row, 1);
       __builtin_prefetch(c + i * p.c_row + Vectors * Lanes - 1, 1);
     }
-    const T *a = p.a + (p.a_strip != 0 ? row / kRows * p.a_strip : row * p.a_row), *b = p.b;
+    const Factor *a = p.a + (p.a_strip != 0 ? row / kRows * p.a_strip : row * p.a_row), *b = p.b;
     const int64_t a_row = p.a_row, a_depth = p.a_depth, b_depth = p.b_depth;
     for (int64_t k = 0; k < p.depth; ++k, a += a_depth, b += b_depth) {
       if (Ahead && k % 16 == 0) {
 #pragma GCC unroll 12
         for (int i = 0; i < Rows; ++i) __builtin_prefetch(a + (Rows + i) * a_row);
       }
-      V factors[Vectors];
+      Factors factors[Vectors];
 #pragma GCC unroll 2
       for (int v = 0; v < Vectors; ++v) factors[v] = load(b + v * Lanes);
 #pragma GCC unroll 12
       for (int i = 0; i < Rows; ++i) {
-        const T factor = a[i * a_row];
+        const Factor factor = a[i * a_row];
 #pragma GCC unroll 2
-        for (int v = 0; v < Vectors; ++v) sum[i][v] += factor * factors[v];
+        for (int v = 0; v < Vectors; ++v) sum[i][v] = Multiply::add(sum[i][v], factor, factors[v]);
       }
     }
     const T alpha = p.alpha;
@@ -66,7 +78,7 @@ struct PanelLoops {
   }
 
   template <int Rows, int Vectors>
-  static void rest(const PanelProduct<T>& p, int64_t row, int64_t count) {
+  static void rest(const Product& p, int64_t row, int64_t count) {
     if constexpr (Rows > 0) {
       if (count == Rows)
         some_rows<Rows, Vectors, false>(p, row);
@@ -76,13 +88,13 @@ struct PanelLoops {
   }
 
   template <int Vectors, bool Ahead>
-  static void all_rows(const PanelProduct<T>& p) {
+  static void all_rows(const Product& p) {
     int64_t row = 0;
     for (; row + kRows <= p.rows; row += kRows) some_rows<kRows, Vectors, Ahead>(p, row);
     rest<kRows - 1, Vectors>(p, row, p.rows - row);
   }
 
-  static void product(const PanelProduct<T>& p) {
+  static void product(const Product& p) {
     if (p.only_half)
       all_rows<1, false>(p);
     else if (p.ahead)
@@ -91,7 +103,7 @@ struct PanelLoops {
       all_rows<2, false>(p);
   }
 
-  static constexpr PanelKernel<T> kTable{2 * Lanes, kRows, product};
+  static constexpr PanelKernel<T, Factor> kTable{2 * Lanes, kRows, product};
 };
 
 }  // namespace
