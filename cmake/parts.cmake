@@ -5,7 +5,7 @@
 set(WEFT_PARTS "" CACHE INTERNAL "rows of the table of parts")
 set(WEFT_WITHOUT "" CACHE STRING "Optional parts to leave out although they are there, by their names in the table, or: all")
 
-set(optional_parts oneDNN cuBLASLt cuDNN HDF5 libjpeg-turbo libspng zlib libzstd libzip yaml-cpp utf8proc libsodium Gloo MPI NCCL)
+set(optional_parts oneDNN cuBLASLt cuDNN HDF5 libjpeg-turbo libspng zlib libzstd libzip yaml-cpp utf8proc libcrypto Gloo MPI NCCL)
 foreach(part ${WEFT_WITHOUT})
   if(NOT part IN_LIST optional_parts AND NOT part STREQUAL "all")
     list(JOIN optional_parts ", " known)
@@ -213,10 +213,10 @@ weft_part("yaml-cpp" "${WEFT_HAVE_YAML}" "configurations (.yaml)" "apt-get insta
 weft_find_library(utf8proc WEFT_HAVE_UTF8PROC WEFT_UTF8PROC_INCLUDE utf8proc.h WEFT_UTF8PROC utf8proc)
 weft_part("utf8proc" "${WEFT_HAVE_UTF8PROC}" "words of any script" "apt-get install libutf8proc-dev")
 
-weft_find_library(libsodium WEFT_HAVE_SODIUM WEFT_SODIUM_INCLUDE sodium.h WEFT_SODIUM sodium)
-weft_part("libsodium" "${WEFT_HAVE_SODIUM}" "ranks that find each other and compute over TCP" "apt-get install libsodium-dev")
-# The backend gloo is Weft's own TCP, whose connections need libsodium; the library is measured beside it.
-set(WEFT_HAVE_GLOO ${WEFT_HAVE_SODIUM})
+weft_find_library(libcrypto WEFT_HAVE_CRYPTO WEFT_CRYPTO_INCLUDE openssl/core_names.h WEFT_CRYPTO crypto)
+weft_part("libcrypto" "${WEFT_HAVE_CRYPTO}" "ranks that find each other and compute over TCP" "apt-get install libssl-dev")
+# The backend gloo is Weft's own TCP, whose connections need libcrypto; the library is measured beside it.
+set(WEFT_HAVE_GLOO ${WEFT_HAVE_CRYPTO})
 weft_find_library(Gloo WEFT_HAVE_LIBGLOO WEFT_GLOO_INCLUDE gloo/rendezvous/context.h WEFT_GLOO gloo)
 weft_part("Gloo" "${WEFT_HAVE_LIBGLOO}" "libgloo in the benchmarks, beside Weft's collectives over TCP" "apt-get install libgloo-dev")
 

@@ -12,11 +12,11 @@ namespace weft::dist {
 
 inline constexpr size_t kHashBytes = 32;
 
-/// Errors: this build has no libsodium.
+/// Errors: this build has no libcrypto.
 void require_keyed_hash();
 
 /// HMAC-SHA256 (RFC 2104, FIPS 180-4): 32 bytes that only a holder of `key` can compute for `message`. Errors: this
-/// build has no libsodium.
+/// build has no libcrypto.
 std::string keyed_hash(std::string_view key, std::string_view message);
 
 /// Whether two hashes are equal, in constant time.
@@ -47,7 +47,7 @@ class FrameSeal {
 
   /// Seals nothing: frames have no tags.
   FrameSeal();
-  /// `key`: 32 bytes, of this direction alone. Errors: this build has no libsodium.
+  /// `key`: 32 bytes, of this direction alone. Errors: this build has no libcrypto.
   FrameSeal(std::string_view key, bool encrypt);
   ~FrameSeal();
   FrameSeal(FrameSeal&& other) noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces crypto.cpp in builds without libsodium, where no connection is ever proven.
+// Replaces crypto.cpp in builds without libcrypto, where no connection is ever proven.
 #include "dist/rendezvous/crypto.h"
 #include "kernels/error.h"
 
@@ -8,8 +8,8 @@ namespace {
 
 [[noreturn]] void missing() {
   fail(
-      "store: this build has no libsodium, with which ranks prove that they belong to one job; one process alone needs "
-      "none. apt-get install libsodium-dev, then configure and build again");
+      "store: this build has no libcrypto, with which ranks prove that they belong to one job; one process alone needs "
+      "none. apt-get install libssl-dev, then configure and build again");
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ bool listens(uint16_t port) {
 
 // The relay has another address than rank 0's store and its port; it passes the handshake on, then changes one bit.
 TEST(Attackers, ARelayThatChangesTheStoresFramesEndsTheJobWithItsCause) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   for (const int which : {0, 1})  // the connection of the store, of the membership
     for (const bool to_server : {true, false}) {
       const uint16_t port = free_port();
@@ -68,7 +68,7 @@ TEST(Attackers, ARelayThatChangesTheStoresFramesEndsTheJobWithItsCause) {
 
 // Another program has MASTER_PORT and passes everything on to rank 0's store, which took the next port.
 TEST(Attackers, AProgramOnTheJobsPortIsPassedOver) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const uint16_t port = free_port();
   std::atomic<size_t> most{0};
   const Relay squatter(at("127.0.0.1", port), at("127.0.0.1", static_cast<uint16_t>(port + 1)),
@@ -86,7 +86,7 @@ TEST(Attackers, AProgramOnTheJobsPortIsPassedOver) {
 }
 
 TEST(Attackers, AServerSaysThatItWasReachedThroughARelay) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Meeting meeting;
   const uint16_t port = free_port();
   const Relay relay(at("127.0.0.1", port), resolve(meeting.server.address()).front(),
@@ -118,7 +118,7 @@ class HookedStore final : public Store {
 
 // On the way between two ranks one byte of a tensor changes, or a message comes twice.
 TEST(Attackers, ARelayOfTensorsIsNoticed) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   constexpr size_t kBytes = 1000, kHandshake = 90;  // the last bytes of one begin before
   for (const Secure secure : {Secure::mac, Secure::encrypt, Secure::off})
     for (const bool repeat : {false, true}) {
@@ -170,7 +170,7 @@ TEST(Attackers, ARelayOfTensorsIsNoticed) {
 
 // While ranks connect, other programs come to their ports: they say nothing, nonsense, a greeting, or break off at once.
 TEST(Attackers, ForeignConnectionsNeitherBreakTheStartNorTakeAPlace) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const auto store = std::make_shared<HookedStore>([](const std::string& key, const std::string& value) {
     if (key == "foreign/address/2") std::this_thread::sleep_for(300ms);  // the others listen and wait
     return value;
@@ -231,7 +231,7 @@ TEST(Attackers, ForeignConnectionsNeitherBreakTheStartNorTakeAPlace) {
 
 // The connects of a rank: to the store, to the membership, to the ranks before it.
 TEST(Attackers, ARankThatIsKilledWhileItConnectsEndsTheOthersInTime) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const TimePoint begin = Clock::now();
   std::vector<Ranks> jobs;
   for (int n = 1; n <= 4; ++n) {
@@ -264,7 +264,7 @@ TEST(Attackers, ARankThatIsKilledWhileItConnectsEndsTheOthersInTime) {
 
 // Rank 0, in whose process the store is, or another one; while it connects or while all train.
 TEST(Attackers, AStoppedRankEndsTheOthersInTime) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   struct Case {
     size_t stopped;
     int connect;  // 0: later

@@ -174,7 +174,7 @@ TEST(GlooLink, WhoWaitsForAnotherRankHearsOfAnAbortThroughTheStore) {
 
 #else
 
-TEST(GlooLink, NeedsLibsodium) { GTEST_SKIP() << "this build has no libsodium"; }
+TEST(GlooLink, NeedsLibcrypto) { GTEST_SKIP() << "this build has no libcrypto"; }
 
 #endif
 

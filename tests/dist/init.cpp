@@ -8,7 +8,7 @@
 #include "tests/train/temporary_folder.h"
 
 #if WEFT_HAVE_GLOO
-#define WEFT_NEEDS_GLOO() WEFT_NEEDS_SODIUM()
+#define WEFT_NEEDS_GLOO() WEFT_NEEDS_CRYPTO()
 #else
 #define WEFT_NEEDS_GLOO() GTEST_SKIP() << "needs Gloo"
 #endif
@@ -131,7 +131,7 @@ TEST(Init, RankThatEndsWithAnErrorIsNamedByTheOthers) {
 }
 
 TEST(Init, MissingRankIsNamedInTime) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const std::string port = free_port();
   const TimePoint start_time = Clock::now();
   Child zero({INIT_PROGRAM, "sum"}, by_hand(0, 3, port, {"WEFT_START_TIMEOUT=1"}));
@@ -144,7 +144,7 @@ TEST(Init, MissingRankIsNamedInTime) {
 }
 
 TEST(Init, ErrorOfOneRankIsThatOfAll) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const std::string port = free_port();
   Child zero({INIT_PROGRAM, "sum"}, by_hand(0, 2, port));
   Child one({INIT_PROGRAM, "sum", "mpi"}, by_hand(1, 2, port));
@@ -167,7 +167,7 @@ TEST(Init, ContradictionsEndAtOnce) {
 }
 
 TEST(Init, NowhereToMeetSaysWhatToSet) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Child rank({INIT_PROGRAM, "sum"}, {"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_LOCAL_RANK=0",
                                      "OMPI_COMM_WORLD_LOCAL_SIZE=1", "WEFT_JOB_SECRET=0123456789abcdef"});
   EXPECT_EQ(rank.exit_code(), 1);

@@ -19,7 +19,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 TEST(JobSecret, EnvironmentWins) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   EXPECT_EQ(job_secret({{"WEFT_JOB_SECRET", "0123456789abcdef"}, {"HOME", "/nowhere"}}, "job"), "0123456789abcdef");
   EXPECT_EQ(error_text([] {
               job_secret({{"WEFT_JOB_SECRET", "0123456789abcde"}}, "job");
@@ -28,7 +28,7 @@ TEST(JobSecret, EnvironmentWins) {
 }
 
 TEST(JobSecret, CookieIsMadeOnceForItsOwnerAlone) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const test::TemporaryFolder home;
   const EnvironmentVariables variables{{"HOME", home.path().string()}};
   const std::string secret = job_secret(variables, "slurm 1.0");
@@ -45,7 +45,7 @@ TEST(JobSecret, CookieIsMadeOnceForItsOwnerAlone) {
 }
 
 TEST(JobSecret, ManyRanksMakeOneCookie) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const test::TemporaryFolder home;
   std::vector<std::string> cookies(16);
   std::vector<std::thread> threads;
@@ -56,7 +56,7 @@ TEST(JobSecret, ManyRanksMakeOneCookie) {
 }
 
 TEST(JobSecret, CookieThatOthersCanReadIsRefused) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const test::TemporaryFolder home;
   const std::string cookie = (home / "cookie").string();
   const auto text = [&] { return error_text([&] { read_cookie(cookie); }); };
@@ -88,7 +88,7 @@ TEST(JobSecret, CookieThatOthersCanReadIsRefused) {
 
 // RFC 4231, test case 2.
 TEST(KeyedHash, IsHmacSha256) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   EXPECT_EQ(hexadecimal(keyed_hash("Jefe", "what do ya want for nothing?")),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
   EXPECT_TRUE(same_hash("abc", "abc"));

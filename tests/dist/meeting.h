@@ -11,10 +11,10 @@
 #include "tests/dist/secret.h"
 #include "tests/support/error_text.h"
 
-#if WEFT_HAVE_SODIUM
-#define WEFT_NEEDS_SODIUM() static_cast<void>(0)
+#if WEFT_HAVE_CRYPTO
+#define WEFT_NEEDS_CRYPTO() static_cast<void>(0)
 #else
-#define WEFT_NEEDS_SODIUM() GTEST_SKIP() << "needs libsodium"
+#define WEFT_NEEDS_CRYPTO() GTEST_SKIP() << "needs libcrypto"
 #endif
 
 namespace weft::dist {

@@ -33,7 +33,7 @@ std::string first_failure(TcpMembership& member) {
 }
 
 TEST(Membership, StatesSayHowFarEveryRankIs) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Meeting meeting(2);
   Members members = join_all(meeting, 2);
   members[1]->report({"world", 412, 411, "all_reduce layer3.0.conv1.weight f32[2097152]"});
@@ -53,7 +53,7 @@ TEST(Membership, StatesSayHowFarEveryRankIs) {
 }
 
 TEST(Membership, LeavingIsNoFailure) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Meeting meeting(2);
   Members members = join_all(meeting, 2);
   members[1]->leave();
@@ -66,7 +66,7 @@ TEST(Membership, LeavingIsNoFailure) {
 }
 
 TEST(Membership, BrokenConnectionIsADeadRankAndAllAreTold) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Meeting meeting(3);
   Members members = join_all(meeting, 3);
   members[2].reset();
@@ -78,7 +78,7 @@ TEST(Membership, BrokenConnectionIsADeadRankAndAllAreTold) {
 }
 
 TEST(Membership, AnnouncementsReachEverybody) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Meeting meeting(2);
   Members members = join_all(meeting, 2);
   members[1]->announce("rank 1: the loss is not finite");
@@ -90,7 +90,7 @@ TEST(Membership, AnnouncementsReachEverybody) {
 }
 
 TEST(Membership, CallbacksRunOnceAndNotAfterRemove) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Meeting meeting(2);
   Members members = join_all(meeting, 2);
   std::atomic<int> removed{0}, kept{0};
@@ -105,7 +105,7 @@ TEST(Membership, CallbacksRunOnceAndNotAfterRemove) {
 }
 
 TEST(Membership, MissingRanksAreNamedInTime) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Meeting meeting(8);
   auto first = meeting.member(0, 8), third = meeting.member(3, 8);
   const TimePoint start = Clock::now();
@@ -117,7 +117,7 @@ TEST(Membership, MissingRanksAreNamedInTime) {
 }
 
 TEST(Membership, DeathBeforeAllHaveComeEndsTheWait) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Meeting meeting(3);
   auto first = meeting.member(0, 3), second = meeting.member(1, 3);
   second.reset();
@@ -126,7 +126,7 @@ TEST(Membership, DeathBeforeAllHaveComeEndsTheWait) {
 }
 
 TEST(Membership, TwoProcessesWithOneRankAreRefused) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Meeting meeting(2);
   auto first = meeting.member(1, 2);
   EXPECT_THAT(error_text([&] { meeting.member(1, 2); }),
@@ -136,7 +136,7 @@ TEST(Membership, TwoProcessesWithOneRankAreRefused) {
 }
 
 TEST(Membership, KilledProcessIsNamed) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Meeting meeting(3);
   const std::string port = std::to_string(meeting.server.address().port);
   Child one({RANK_PROGRAM, port, "1", "3"}), two({RANK_PROGRAM, port, "2", "3"});
@@ -153,7 +153,7 @@ TEST(Membership, KilledProcessIsNamed) {
 }
 
 TEST(Membership, KilledRankZeroIsNoticedByAll) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Child zero({RANK_PROGRAM, "0", "0", "3", "serve"});
   ASSERT_TRUE(zero.prints("\n"));
   const std::string port = zero.output().substr(5, zero.output().find('\n') - 5);
@@ -169,7 +169,7 @@ TEST(Membership, KilledRankZeroIsNoticedByAll) {
 }
 
 TEST(Membership, ProcessesEndInOrder) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Child zero({RANK_PROGRAM, "0", "0", "3", "serve"});
   ASSERT_TRUE(zero.prints("\n"));
   const std::string port = zero.output().substr(5, zero.output().find('\n') - 5);
@@ -189,7 +189,7 @@ TEST(Membership, ProcessesEndInOrder) {
 
 // A stopped process is no dead one, but its silence is in the states.
 TEST(Membership, StoppedProcessShowsInTheStates) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Meeting meeting(2);
   Child one({RANK_PROGRAM, std::to_string(meeting.server.address().port), "1", "2"});
   auto zero = meeting.member(0, 2);
@@ -206,7 +206,7 @@ TEST(Membership, StoppedProcessShowsInTheStates) {
 }
 
 TEST(Membership, StoppedRankZeroDoesNotHangTheQuestion) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Child zero({RANK_PROGRAM, "0", "0", "2", "serve"});
   ASSERT_TRUE(zero.prints("\n"));
   const auto port = static_cast<uint16_t>(std::stoi(zero.output().substr(5)));
@@ -228,7 +228,7 @@ TEST(Membership, StoppedRankZeroDoesNotHangTheQuestion) {
 }
 
 TEST(Membership, LateRankZeroIsWaitedFor) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   uint16_t port;
   {
     Meeting meeting;

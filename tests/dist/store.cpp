@@ -56,14 +56,14 @@ void expect_store(Store& store, Store& other) {
 }
 
 TEST(TcpStore, KeepsItsPromises) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Meeting meeting;
   TcpStore store = meeting.store(), other = meeting.store();
   expect_store(store, other);
 }
 
 TEST(TcpStore, KeepsItsPromisesOverIpv6) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Descriptor socket;
   if (listen_on(resolve({"::1", 0}).front(), socket) != 0) GTEST_SKIP() << "this system has no IPv6 loopback";
   Meeting meeting(1, 5000ms, 256, "::1");
@@ -86,7 +86,7 @@ TEST(FileStore, RefusesAFolderThatIsNotThere) {
 }
 
 TEST(TcpStore, ServerThatEndsIsAnErrorNotAHang) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   auto meeting = std::make_unique<Meeting>();
   TcpStore store = meeting->store();
   std::thread ends([&] {
@@ -100,7 +100,7 @@ TEST(TcpStore, ServerThatEndsIsAnErrorNotAHang) {
 }
 
 TEST(TcpStore, OtherSecretIsRefusedWithTheCure) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Meeting meeting;
   const TimePoint start = Clock::now();
   const std::string text = error_text([&] { meeting.connect("some other secret", 300ms); });
@@ -114,7 +114,7 @@ TEST(TcpStore, OtherSecretIsRefusedWithTheCure) {
 
 // A client that does not check the server's proof, and makes up its own.
 TEST(TcpStore, MadeUpProofIsRefused) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Meeting meeting;
   const Descriptor socket = meeting.unproven();
   const TimePoint deadline = Clock::now() + 10s;
@@ -127,7 +127,7 @@ TEST(TcpStore, MadeUpProofIsRefused) {
 }
 
 TEST(TcpStore, NobodyThereIsNamedInTime) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   uint16_t port;
   {
     Meeting meeting;
@@ -139,7 +139,7 @@ TEST(TcpStore, NobodyThereIsNamedInTime) {
 }
 
 TEST(TcpStore, WrongAddressIsNamed) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const auto text = [](const std::string& host) {
     return error_text([&] { StoreServer server({host, 0}, {.secret = kSecret}); });
   };
@@ -158,7 +158,7 @@ TEST(TcpStore, WrongAddressIsNamed) {
 
 // torchrun's own store holds the first port; a program that says nothing holds the second.
 TEST(TcpStore, TakenPortsArePassedOverByBothSides) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Endpoint endpoint = resolve({"127.0.0.1", 0}).front();
   Descriptor first, second;
   uint16_t port = 0;
@@ -187,7 +187,7 @@ TEST(TcpStore, TakenPortsArePassedOverByBothSides) {
 }
 
 TEST(TcpStore, AllPortsTakenIsAnError) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   std::vector<Descriptor> taken;
   Endpoint endpoint = resolve({"127.0.0.1", 0}).front();
   for (int attempt = 0; attempt < 50 && taken.size() < kStorePorts; ++attempt) {
@@ -207,11 +207,11 @@ TEST(TcpStore, AllPortsTakenIsAnError) {
                 " of 127.0.0.1 are all taken by other programs. Set MASTER_PORT to another one"));
 }
 
-#if !WEFT_HAVE_SODIUM
+#if !WEFT_HAVE_CRYPTO
 TEST(TcpStore, StubSaysHowToBuildItIn) {
   const std::string text = error_text([] { StoreServer server({"127.0.0.1", 0}, {.secret = kSecret}); });
-  EXPECT_THAT(text, HasSubstr("store: this build has no libsodium"));
-  EXPECT_THAT(text, HasSubstr("apt-get install libsodium-dev"));
+  EXPECT_THAT(text, HasSubstr("store: this build has no libcrypto"));
+  EXPECT_THAT(text, HasSubstr("apt-get install libssl-dev"));
   EXPECT_EQ(error_text([] { find_store({"127.0.0.1", 1}, kSecret, "rank 1", 1s, 1); }), text);
 }
 #endif

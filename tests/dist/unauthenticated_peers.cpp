@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
 TEST(UnauthenticatedPeers, OtherProtocolIsRefusedInOneLine) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Meeting meeting;
   TcpStore store = meeting.store();
   const Descriptor socket = meeting.unproven();
@@ -35,7 +35,7 @@ TEST(UnauthenticatedPeers, OtherProtocolIsRefusedInOneLine) {
 }
 
 TEST(UnauthenticatedPeers, SilentOnesAreDroppedSoon) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Meeting meeting(1, 200ms);
   const Descriptor silent = meeting.unproven();
   const Descriptor slow = meeting.unproven();
@@ -54,7 +54,7 @@ TEST(UnauthenticatedPeers, SilentOnesAreDroppedSoon) {
 }
 
 TEST(UnauthenticatedPeers, OversizeMessagesEndTheirSender) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Meeting meeting;
   TcpStore store = meeting.store();
   StoreConnection rank = meeting.connect();
@@ -79,7 +79,7 @@ TEST(UnauthenticatedPeers, OversizeMessagesEndTheirSender) {
 
 // A thousand connections that say nothing, held open, while a job meets and works.
 TEST(UnauthenticatedPeers, FloodDoesNotDisturbTheJob) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
   limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 4096);
@@ -116,7 +116,7 @@ TEST(UnauthenticatedPeers, FloodDoesNotDisturbTheJob) {
 }
 
 TEST(UnauthenticatedPeers, ServerEndsWhileTheyHoldConnections) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   auto meeting = std::make_unique<Meeting>();
   const Descriptor silent = meeting->unproven();
   const TimePoint start = Clock::now();

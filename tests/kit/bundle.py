@@ -14,7 +14,8 @@ from gpu_node import symbol_versions  # noqa: E402
 EXPECTED = """deps/include/boost/context/detail/fcontext.hpp deps/lib/libboost_context.a deps/include/fmt/format.h
 deps/lib/cmake/fmt/fmtConfig.cmake deps/include/nlohmann/json.hpp deps/include/CLI/CLI.hpp deps/include/toml++/toml.h
 deps/lib/cmake/GTest/GTestConfig.cmake deps/src/googletest/googletest/src/gtest-all.cc deps/src/googletest/googlemock/src/gmock-all.cc
-deps/include/hdf5.h deps/lib/libhdf5.a deps/include/jpeglib.h deps/lib/libjpeg.a deps/include/spng.h deps/lib/libspng.so.0 deps/include/sodium.h deps/lib/libsodium.a
+deps/include/hdf5.h deps/lib/libhdf5.a deps/include/jpeglib.h deps/lib/libjpeg.a deps/include/spng.h deps/lib/libspng.so.0 deps/include/openssl/evp.h deps/include/openssl/opensslconf.h
+deps/lib/libcrypto.so
 deps/include/zlib.h deps/lib/libz.so.1 deps/include/zip.h deps/lib/libzip.so deps/lib/libcrypto.so.3 deps/lib/libbz2.so.1.0
 deps/include/utf8proc.h deps/lib/libutf8proc.a deps/include/yaml-cpp/yaml.h deps/lib/libyaml-cpp.a deps/manifest.txt deps/licenses/libhdf5-dev/copyright deps/licenses/googletest/copyright""".split()
 

@@ -14,7 +14,7 @@ RECIPE = ROOT / "tools" / "spack" / "spack_repo" / "weft" / "packages" / "weft" 
 SPACK = {
     "g++": "cxx", "cmake": "cmake", "ninja-build": "", "ccache": "", "libboost-context-dev": "boost", "libdnnl-dev": "onednn",
     "libhdf5-dev": "hdf5", "libjpeg62-turbo-dev": "libjpeg-turbo", "libspng-dev": "libspng",
-    "zlib1g-dev": "zlib-api", "libzip-dev": "libzip", "libzstd-dev": "zstd", "libutf8proc-dev": "utf8proc", "libsodium-dev": "libsodium",
+    "zlib1g-dev": "zlib-api", "libzip-dev": "libzip", "libzstd-dev": "zstd", "libutf8proc-dev": "utf8proc", "libssl-dev": "openssl",
     "libgloo-dev": "gloo", "libopenmpi-dev": "openmpi", "nlohmann-json3-dev": "nlohmann-json", "libfmt-dev": "fmt",
     "libcli11-dev": "cli11", "libtomlplusplus-dev": "tomlplusplus", "libyaml-cpp-dev": "yaml-cpp",
 }  # fmt: skip

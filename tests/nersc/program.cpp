@@ -9,7 +9,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 #define NEEDS_RANKS() \
-  if (!HAVE_RANKS) GTEST_SKIP() << "needs a build with libsodium and Gloo"
+  if (!HAVE_RANKS) GTEST_SKIP() << "needs a build with libcrypto and Gloo"
 
 std::vector<std::string> names_of(const TorchObject& object) {
   std::vector<std::string> names;

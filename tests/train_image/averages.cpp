@@ -74,7 +74,7 @@ TEST_F(Averages, OfACheckpointWithoutThem) {
 }
 
 TEST_F(Averages, OfTwoRanksAreThoseOfOne) {
-  if (!WEFT_HAVE_RANKS) GTEST_SKIP() << "needs a build with Gloo and libsodium; this one has a stub";
+  if (!WEFT_HAVE_RANKS) GTEST_SKIP() << "needs a build with Gloo and libcrypto; this one has a stub";
   const std::string more = "--epochs 1 --ema 0.5 --sync-batch-norm --max-steps 1 ";
   const Checkpoint one = after("one", more);
   for (const std::string parallel : {"ddp", "fsdp --fsdp-min-params 4000"}) {

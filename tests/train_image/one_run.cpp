@@ -99,7 +99,7 @@ TEST_F(OneRun, ARestartWaitsForTheAttemptThatIsEnding) {
 }
 
 TEST_F(OneRun, AllRanksOfTheSecondOneSayWhy) {
-  if (!WEFT_HAVE_RANKS) GTEST_SKIP() << "needs a build with Gloo and libsodium; this one has a stub";
+  if (!WEFT_HAVE_RANKS) GTEST_SKIP() << "needs a build with Gloo and libcrypto; this one has a stub";
   const FirstRun first(folder_);
   const auto ranks =
       train_image_on_ranks(2, kRun + "--batch-size 8 --epochs 1 --out " + (folder_ / "run"), folder_, 60);

@@ -96,7 +96,7 @@ void expect_codes(const std::vector<Outcome>& ranks, int code) {
 class Ranks : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!WEFT_HAVE_RANKS) GTEST_SKIP() << "needs a build with Gloo and libsodium; this one has a stub";
+    if (!WEFT_HAVE_RANKS) GTEST_SKIP() << "needs a build with Gloo and libcrypto; this one has a stub";
   }
 };
 

@@ -4,7 +4,7 @@
 #include "tests/weft_run/launch.h"
 
 #if WEFT_HAVE_GLOO
-#define WEFT_NEEDS_GLOO() WEFT_NEEDS_SODIUM()
+#define WEFT_NEEDS_GLOO() WEFT_NEEDS_CRYPTO()
 #else
 #define WEFT_NEEDS_GLOO() GTEST_SKIP() << "needs Gloo"
 #endif

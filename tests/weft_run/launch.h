@@ -5,10 +5,10 @@
 #include "tests/dist/child.h"
 #include "tests/train/temporary_folder.h"
 
-#if WEFT_HAVE_SODIUM
-#define WEFT_NEEDS_SODIUM() static_cast<void>(0)
+#if WEFT_HAVE_CRYPTO
+#define WEFT_NEEDS_CRYPTO() static_cast<void>(0)
 #else
-#define WEFT_NEEDS_SODIUM() GTEST_SKIP() << "needs libsodium"
+#define WEFT_NEEDS_CRYPTO() GTEST_SKIP() << "needs libcrypto"
 #endif
 
 namespace weft::weft_run {

@@ -7,7 +7,7 @@ namespace weft::weft_run {
 namespace {
 
 TEST(OneNode, RanksGetTorchrunsVariables) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Child run(line({"--nproc_per_node", "2", "--rdzv-id", "job7"},
                  "echo \"$RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK/$GROUP_WORLD_SIZE $MASTER_ADDR "
                  "$TORCHELASTIC_RUN_ID "
@@ -20,7 +20,7 @@ TEST(OneNode, RanksGetTorchrunsVariables) {
 }
 
 TEST(OneNode, ThreadsAreSharedOutAloud) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   std::vector<std::string> command = line({"--nproc_per_node", "64"}, "test $OMP_NUM_THREADS -ge 1");
   command.insert(command.begin(), {"env", "-u", "OMP_NUM_THREADS"});
   Child run(command);
@@ -30,7 +30,7 @@ TEST(OneNode, ThreadsAreSharedOutAloud) {
 }
 
 TEST(OneNode, GivenMasterIsPassedOn) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Child run(
       line({"--nproc_per_node=2", "--master_addr=localhost", "--master_port=12345"}, "echo $MASTER_ADDR:$MASTER_PORT"));
   EXPECT_EQ(run.exit_code(), 0);
@@ -38,7 +38,7 @@ TEST(OneNode, GivenMasterIsPassedOn) {
 }
 
 TEST(OneNode, FirstFailureEndsTheOthersAndIsTheExitCode) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const dist::TimePoint start = dist::Clock::now();
   Child run(
       line({"--nproc_per_node=3"},
@@ -52,7 +52,7 @@ TEST(OneNode, FirstFailureEndsTheOthersAndIsTheExitCode) {
 
 // No collective waits for it, so no rank could tell.
 TEST(OneNode, ARankThatIsStoppedWhenTheOthersHaveEndedIsLost) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Child run(line({"--nproc_per_node=3", "--max_restarts=1", "--grace=1"},
                  "echo round $TORCHELASTIC_RESTART_COUNT; if [ $RANK$TORCHELASTIC_RESTART_COUNT = 10 ]; then kill -STOP $$; fi"),
             {"WEFT_TIMEOUT=2"});
@@ -62,7 +62,7 @@ TEST(OneNode, ARankThatIsStoppedWhenTheOthersHaveEndedIsLost) {
 }
 
 TEST(OneNode, SignalIsNamedAndDeafRanksAreKilled) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const dist::TimePoint start = dist::Clock::now();
   Child run(line({"--nproc_per_node=2", "--grace=1"},
                  "if [ $RANK = 1 ]; then sleep 0.3; kill -SEGV $$; fi; trap '' TERM; sleep 60"));
@@ -73,7 +73,7 @@ TEST(OneNode, SignalIsNamedAndDeafRanksAreKilled) {
 }
 
 TEST(OneNode, ASignalIsNamedBeforeTheErrorsThatFollow) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const test::TemporaryFolder folder;
   const std::string lost = (folder.path() / "lost").string();
   Child run(line({"--nproc_per_node=2"},
@@ -97,7 +97,7 @@ TEST(OneNode, ASignalIsNamedBeforeTheErrorsThatFollow) {
 }
 
 TEST(OneNode, RestartsAllAsOftenAsAllowed) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const std::string script =
       "echo begin $RANK.$TORCHELASTIC_RESTART_COUNT; if [ $TORCHELASTIC_RESTART_COUNT -lt 2 ]; then [ $RANK = 0 ] && "
       "exit 5; sleep 60; fi; exit 0";
@@ -112,7 +112,7 @@ TEST(OneNode, RestartsAllAsOftenAsAllowed) {
 }
 
 TEST(OneNode, ARankThatAsksForRequeueIsNotStartedAgain) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Child run(line({"--nproc_per_node=2", "--max_restarts=3"}, "echo begin $RANK; exit 75"));
   EXPECT_EQ(run.exit_code(), 75);
   // The first rank that ends may stop the other one before that prints anything.
@@ -122,7 +122,7 @@ TEST(OneNode, ARankThatAsksForRequeueIsNotStartedAgain) {
 }
 
 TEST(OneNode, SignalsAreForwarded) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const std::string script =
       "trap 'echo rank $RANK saves' USR1; trap 'echo rank $RANK dumps' USR2; trap 'echo rank $RANK stops; exit 64' "
       "TERM; echo ready; "
@@ -144,7 +144,7 @@ TEST(OneNode, SignalsAreForwarded) {
 
 // A rank that ends early after a forwarded SIGTERM does not cut short another one's checkpoint.
 TEST(OneNode, ForwardedStopLeavesRanksTheirTime) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Child run(line({"--nproc_per_node=2", "--grace=0"},
                  "trap 'if [ $RANK = 1 ]; then sleep 1; echo saved; fi; exit 64' TERM; echo ready $RANK; while true; "
                  "do sleep 0.05; done"));
@@ -157,7 +157,7 @@ TEST(OneNode, ForwardedStopLeavesRanksTheirTime) {
 
 // kill -9 of the launcher ends the ranks and the children of a rank's shell.
 TEST(OneNode, NoOrphanSurvivesTheLauncher) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Child run(line({"--nproc_per_node=2"}, "sleep 60 & echo \"process $$ child $! .\"; wait"));
   std::vector<pid_t> processes;
   ASSERT_TRUE(run.prints(" .\n", 2));
@@ -175,14 +175,14 @@ TEST(OneNode, NoOrphanSurvivesTheLauncher) {
 }
 
 TEST(OneNode, RanksLeaveNothingBehind) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   Child run(line({"--nproc_per_node=1"}, "sleep 60 >/dev/null 2>&1 & echo $!"));
   EXPECT_EQ(run.exit_code(), 0);
   EXPECT_TRUE(goes(std::stoi(run.output())));
 }
 
 TEST(OneNode, LogsOfEachRank) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const test::TemporaryFolder folder;
   Child run(line({"--nproc_per_node=2", "--max_restarts=1", "--log_dir", (folder / "logs").string()},
                  "echo rank $RANK >&2; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 3"));
@@ -204,13 +204,13 @@ TEST(OneNode, MistakesHaveExitCodes) {
   EXPECT_THAT(help.output(), HasSubstr("--rdzv_endpoint H:P"));
 }
 
-#if !WEFT_HAVE_SODIUM
-TEST(OneNode, WithoutSodiumOneRankAloneRuns) {
+#if !WEFT_HAVE_CRYPTO
+TEST(OneNode, WithoutCryptoOneRankAloneRuns) {
   Child one(line({}, "echo alone"));
   EXPECT_EQ(one.exit_code(), 0);
   Child two(line({"--nproc_per_node=2"}, "true"));
   EXPECT_EQ(two.exit_code(), 1);
-  EXPECT_THAT(two.output(), HasSubstr("this build has no libsodium"));
+  EXPECT_THAT(two.output(), HasSubstr("this build has no libcrypto"));
 }
 #endif
 

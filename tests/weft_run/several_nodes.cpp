@@ -20,7 +20,7 @@ std::vector<std::string> home(const test::TemporaryFolder& folder) {
 }
 
 TEST(SeveralNodes, NumbersAreAgreedAtTheEndpoint) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const test::TemporaryFolder folder;
   const std::string endpoint = free_endpoint();
   const std::string script =
@@ -45,7 +45,7 @@ TEST(SeveralNodes, NumbersAreAgreedAtTheEndpoint) {
 }
 
 TEST(SeveralNodes, ARankThatIsStoppedWhenThoseOfTheOtherNodeHaveEndedIsLost) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const test::TemporaryFolder folder;
   const std::string endpoint = free_endpoint();
   const auto node = [&](const char* number) {
@@ -65,7 +65,7 @@ TEST(SeveralNodes, ARankThatIsStoppedWhenThoseOfTheOtherNodeHaveEndedIsLost) {
 }
 
 TEST(SeveralNodes, FixedNumbersAndUnevenRanks) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const test::TemporaryFolder folder;
   const std::string endpoint = free_endpoint(), port = endpoint.substr(endpoint.find(':') + 1);
   const auto flags = [&](const char* node, const char* ranks) {
@@ -81,7 +81,7 @@ TEST(SeveralNodes, FixedNumbersAndUnevenRanks) {
 }
 
 TEST(SeveralNodes, FailureOnOneNodeEndsAndRestartsAll) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const test::TemporaryFolder folder;
   const std::vector<std::string> command =
       line({"--nnodes=2", "--nproc_per_node=1", "--max_restarts=1", "--rdzv_endpoint", free_endpoint()},
@@ -95,7 +95,7 @@ TEST(SeveralNodes, FailureOnOneNodeEndsAndRestartsAll) {
 }
 
 TEST(SeveralNodes, NodeThatEndedWellWaitsForTheOthers) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const test::TemporaryFolder folder;
   const std::vector<std::string> command =
       line({"--nnodes=2", "--max_restarts=1", "--rdzv_endpoint", free_endpoint()},
@@ -108,7 +108,7 @@ TEST(SeveralNodes, NodeThatEndedWellWaitsForTheOthers) {
 }
 
 TEST(SeveralNodes, KilledLauncherEndsTheJob) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const test::TemporaryFolder folder;
   const std::vector<std::string> command = line({"--nnodes=2", "--max_restarts=3", "--rdzv_endpoint", free_endpoint()},
                                                 "echo \"group $GROUP_RANK.\"; sleep 60");
@@ -125,7 +125,7 @@ TEST(SeveralNodes, KilledLauncherEndsTheJob) {
 }
 
 TEST(SeveralNodes, MissingNodeIsNamedInTime) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const test::TemporaryFolder folder;
   const std::string endpoint = free_endpoint();
   Child first(line({"--nnodes=3", "--start_timeout=1", "--rdzv_endpoint", endpoint}, "true"), home(folder));
@@ -142,7 +142,7 @@ TEST(SeveralNodes, MissingNodeIsNamedInTime) {
 }
 
 TEST(SeveralNodes, OtherCookieIsAnotherJob) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const test::TemporaryFolder mine, theirs;
   const std::string endpoint = free_endpoint();
   const auto flags = [&](const char* node) {
@@ -176,7 +176,7 @@ class TwoHosts {
 };
 
 TEST(SeveralNodes, TwoNetworkNamespaces) {
-  WEFT_NEEDS_SODIUM();
+  WEFT_NEEDS_CRYPTO();
   const TwoHosts hosts;
   if (!hosts.error.empty()) GTEST_SKIP() << "NOT TESTED: two hosts need root and `ip netns`: " << hosts.error;
   const test::TemporaryFolder folder;

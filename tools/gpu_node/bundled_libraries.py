@@ -167,11 +167,11 @@ def gather(folder):
     prefix.headers("libspng-dev", "spng.h")
     prefix.library("libspng0", LIBRARIES / "libspng.so", "libspng.so", "libspng.so.0")
 
-    # libzip, also only shared, needs two libraries that other distributions name differently or lack.
+    # libzip, also only shared, needs two libraries that other distributions name differently or lack. Weft needs one of them, too.
     prefix.headers("libzip-dev", "zip.h", "zipconf.h")
     prefix.library("libzip4", LIBRARIES / "libzip.so.4", "libzip.so", "libzip.so.4")
     prefix.library("libbz2-1.0", LIBRARIES / "libbz2.so.1.0", "libbz2.so.1.0")
-    prefix.library("libssl3", LIBRARIES / "libcrypto.so.3", "libcrypto.so.3")
+    prefix.library("libssl3", LIBRARIES / "libcrypto.so.3", "libcrypto.so", "libcrypto.so.3")
     prefix.finds_its_neighbours("libzip.so", "libzip.so.4")
 
     prefix.headers("libutf8proc-dev", "utf8proc.h")
@@ -180,6 +180,7 @@ def gather(folder):
     prefix.headers("libyaml-cpp-dev", "yaml-cpp")
     prefix.library("libyaml-cpp-dev", LIBRARIES / "libyaml-cpp.a", "libyaml-cpp.a")
 
-    prefix.headers("libsodium-dev", "sodium.h", "sodium")
-    prefix.library("libsodium-dev", LIBRARIES / "libsodium.a", "libsodium.a")
+    prefix.headers("libssl-dev", "openssl")
+    for name in ("configuration.h", "opensslconf.h"):  # these depend on the architecture, and lie beside the others in a bundle
+        prefix.headers("libssl-dev", f"openssl/{name}", base=ARCHITECTURE_INCLUDE)
     return sorted(prefix.packages.items())

@@ -53,7 +53,7 @@ class Weft(CMakePackage, CudaPackage):
     depends_on("utf8proc", when="+text")
     depends_on("yaml-cpp", when="+yaml")
     with when("+tcp"):
-        depends_on("libsodium")
+        depends_on("openssl@3:")
         depends_on("gloo")
     depends_on("openmpi", when="+mpi")
     depends_on("cuda@12:", when="+cuda")
@@ -76,7 +76,7 @@ class Weft(CMakePackage, CudaPackage):
             "libzip": "+weights",
             "utf8proc": "+text",
             "yaml-cpp": "+yaml",
-            "libsodium": "+tcp",
+            "libcrypto": "+tcp",
             "Gloo": "+tcp",
             "MPI": "+mpi",
             "NCCL": "+nccl",
