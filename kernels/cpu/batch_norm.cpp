@@ -18,7 +18,7 @@ Chunks row_chunks(int64_t M, int64_t C) {
   return {M, std::max<int64_t>(1, 4096 / std::max<int64_t>(C, 1)), kMaxChunks};
 }
 
-constexpr int64_t kBlockRows = 128;  ///< rows that one sum in S takes, eight at a time
+constexpr int64_t kBlockRows = 32;  ///< rows that one sum in S takes
 constexpr int64_t kFirstRows = 8;   ///< rows whose mean the others are taken from
 
 /// Of each channel: the mean, and m2, the sum of squared distances from it.
