@@ -6,10 +6,29 @@
 #include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
+#include "core/ops/index.h"
 #include "core/trace.h"
 #include "kernels/index.h"
 
 namespace weft {
+namespace {
+
+/// The dimension of x whose positions `index` names. Errors: what scatter() and scatter_add() do not take.
+int scattered_dim(const char* op, const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+  const int at = wrap_dim(op, dim, x.dim());
+  WEFT_CHECK(index.defined() && source.defined() && !index.is_floating() && index.dtype() != DType::boolean &&
+                 index.sizes() == source.sizes() && index.dim() == x.dim(),
+             op, ": expected an i64 index of the source's sizes and of ", x.dim(), " dimensions, got index ", index,
+             " and source ", source);
+  for (int d = 0; d < x.dim(); ++d)
+    WEFT_CHECK(d == at || index.size(d) == x.size(d), op, ": source ", source, " and ", x, " may differ in dimension ",
+               dim, " only");
+  WEFT_CHECK(x.dtype() == source.dtype() && x.device() == source.device() && x.device() == index.device(), op,
+             ": expected one dtype and one device, got ", x, ", index ", index, ", source ", source);
+  return at;
+}
+
+}  // namespace
 
 Tensor gather(const Tensor& input, int64_t dim, const Tensor& where) {
   const OpScope scope("gather");
@@ -37,22 +56,41 @@ Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& where, const Tens
   const OpScope scope("scatter_add");
   WEFT_CHECK(x.defined() && x.dim() >= 1 && x.is_floating(),
              "scatter_add: expected a floating tensor of at least one dimension, got ", x);
-  const int at = wrap_dim("scatter_add", dim, x.dim());
-  WEFT_CHECK(where.defined() && input.defined() && !where.is_floating() && where.dtype() != DType::boolean &&
-                 where.sizes() == input.sizes() && where.dim() == x.dim(),
-             "scatter_add: expected an i64 index of the source's sizes and of ", x.dim(), " dimensions, got index ",
-             where, " and source ", input);
-  for (int d = 0; d < x.dim(); ++d)
-    WEFT_CHECK(d == at || where.size(d) == x.size(d), "scatter_add: source ", input, " and ", x,
-               " may differ in dimension ", dim, " only");
-  WEFT_CHECK(x.dtype() == input.dtype() && x.device() == input.device() && x.device() == where.device(),
-             "scatter_add: expected one dtype and one device, got ", x, ", index ", where, ", source ", input);
+  const int at = scattered_dim("scatter_add", x, dim, where, input);
   const Tensor source = input.contiguous(), index = where.to(DType::i64).contiguous();
   const Tensor sums = Tensor::empty(x.sizes(), x.dtype(), x.device());
   kernels::gather_backward(sums.queue(), sums, source, index, at);
   if (!wants_gradient(source)) return add(x, sums);
   return add(x, differentiable(sums, "scatter_add", {source},
                                [at, index = Saved(index)](const Tensor& dy) { return Grads{gather(dy, at, index)}; }));
+}
+
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& positions, const Tensor& source) {
+  const OpScope scope("scatter");
+  WEFT_CHECK(x.defined() && x.dim() >= 1, "scatter: expected a tensor of at least one dimension, got ", x);
+  const int at = scattered_dim("scatter", x, dim, positions, source);
+  Tensor index = positions.to(DType::i64).contiguous();
+  // What counts from the end elsewhere is outside of x here, as for gather and scatter_add.
+  const int64_t size = x.size(at);
+  if (x.device().kind == DeviceKind::cpu) {
+    for (const int64_t position : index.to_vector<int64_t>())
+      WEFT_CHECK(position >= 0 && position < size, "scatter: expected positions from 0 to ", size - 1, ", got ",
+                 position);
+  } else {
+    index = where(lt(index, 0.0), static_cast<double>(size), index);
+  }
+  std::vector<Index> all;
+  for (int d = 0; d < x.dim(); ++d) {
+    Shape along;
+    for (int k = 0; k < x.dim(); ++k) along.push_back(k == d ? x.size(d) : 1);
+    all.emplace_back(d == at ? index : Tensor::arange(x.size(d), DType::i64, x.device()).reshape(along));
+  }
+  return index_put(x, all, source);
+}
+
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, double value) {
+  WEFT_CHECK(x.defined() && index.defined(), "scatter: expected two tensors, got ", x, " and ", index);
+  return scatter(x, dim, index, Tensor::full({}, value, x.dtype(), x.device()).expand(index.sizes()));
 }
 
 Tensor index_select(const Tensor& input, int64_t dim, const Tensor& where) {

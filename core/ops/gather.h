@@ -14,6 +14,12 @@ Tensor gather(const Tensor& x, int64_t dim, const Tensor& index);
 /// on the CPU a position outside of x (on other devices it is left out).
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
 
+/// y = x, then y[i, index[i, j, …], …] = source[i, j, …] (shown for dim = 1); where a position occurs twice, the later
+/// source stays and gets the gradient. Any dtype. index (integers) as for scatter_add. Errors: sizes or dtypes that do
+/// not fit; a position outside of x (on other devices than the CPU: at the next wait for the device).
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, double value);
+
 /// y = the slices of x along `dim` at the positions of `index` (rank 1, integers). Errors: a position outside of x (on
 /// the CPU; on other devices floating results are NaN there).
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index);

@@ -186,6 +186,7 @@ const std::map<std::string, Function>& functions() {
       {"var", spread(var)},
       {"std", spread(weft::std)},
       {"scatter_add", [](Case& c) { return scatter_add(c("a"), 1, c.expected("index"), c("b")); }},
+      {"scatter", [](Case& c) { return scatter(c("a"), c.integer(0), c.expected("index"), c("b")); }},
       {"einsum",
        [](Case& c) {
          return einsum("bik,jbk->ijb", {c("a"), c("b")});

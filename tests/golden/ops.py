@@ -175,7 +175,7 @@ def attentions(cases):
         def run(q, k, v):
             q, k, v = (x.transpose(1, 2) for x in (q, k, v))
             if not scale:  # PyTorch's function scales by 1 / sqrt(D)
-                return F._scaled_dot_product_attention(q, k, v, ~hidden)[0].transpose(1, 2)
+                return F.scaled_dot_product_attention(q, k, v, ~hidden).transpose(1, 2)
             s = (scale * q @ k.transpose(2, 3)).masked_fill(hidden, -math.inf)
             return (s.softmax(-1) @ v).transpose(1, 2)
 
@@ -351,6 +351,13 @@ def order_and_choice(cases):
               (0,), {"i": i[:3], "j": j[:3]})
     cases.add("index_put.1", lambda a, b: a.index_put((i, j), b, accumulate=True),
               {"a": cases.draw(4, 5, 2), "b": cases.draw(4, 2)}, (1,), {"i": i, "j": j})
+    # Each place once: of several, PyTorch keeps any.
+    index = torch.argsort(cases.draw(5, 6), dim=1)[:, :4]
+    cases.add("scatter.0", lambda a, b: a.scatter(1, index, b), {"a": cases.draw(5, 6), "b": cases.draw(5, 4)}, (1,),
+              {"index": index})
+    rows = index.T.reshape(4, 5, 1)[:3]
+    cases.add("scatter.1", lambda a, b: a.scatter(0, rows, b), {"a": cases.draw(6, 5, 1), "b": cases.draw(3, 5, 1)}, (0,),
+              {"index": rows})
 
 
 def all_cases():

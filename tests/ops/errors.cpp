@@ -273,6 +273,16 @@ TEST(Errors, MoreOps) {
                "scatter_add: expected an i64 index of the source's sizes and of 2 dimensions");
   EXPECT_ERROR(scatter_add(zeros({2, 3}), 1, zeros({1, 4}, DType::i64), zeros({1, 4})),
                "scatter_add: source f32[1,4] on cpu and f32[2,3] on cpu may differ in dimension 1 only");
+  EXPECT_ERROR(scatter(zeros({2, 3}), 1, zeros({2, 4}, DType::i64), zeros({2, 5})),
+               "scatter: expected an i64 index of the source's sizes and of 2 dimensions");
+  EXPECT_ERROR(
+      scatter(zeros({2, 3}), 0, zeros({1, 3}, DType::i64), zeros({1, 3}, DType::i64)),
+      "scatter: expected one dtype and one device, got f32[2,3] on cpu, index i64[1,3] on cpu, source i64[1,3]");
+  EXPECT_ERROR(scatter(zeros({3}), 0, Tensor::from(std::vector<int64_t>{-1}), 1),
+               "scatter: expected positions from 0 to 2, got -1");
+  EXPECT_ERROR(scatter(zeros({3}), 0, Tensor::from(std::vector<int64_t>{3}), 1),
+               "scatter: expected positions from 0 to 2, got 3");
+  EXPECT_ERROR(scatter(Tensor(), 0, Tensor(), 1), "scatter: expected two tensors, got");
   EXPECT_ERROR(group_norm(zeros({2, 6}), 4), "group_norm: 6 channels of f32[2,6] on cpu do not divide into 4 groups");
   EXPECT_ERROR(group_norm(zeros({2, 6}), 3, zeros({5})),
                "group_norm: expected weight and bias f32[6], got f32[5] on cpu");

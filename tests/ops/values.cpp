@@ -216,6 +216,10 @@ TEST(Values, Rearranged) {
   expect(masked_fill(x, gt(x, 3.0), -1), {0, 1, 2, 3, -1, -1});
   expect(where(gt(x, 3.0), x, 7.0), {7, 7, 7, 7, 4, 5});
   expect(scatter_add(given({1, 1, 1}), 0, labels({2, 0, 2}), given({5, 6, 7})), {7, 1, 13});
+  expect(scatter(given({1, 1, 1}), 0, labels({2, 0, 2}), given({5, 6, 7})), {6, 1, 7});
+  expect(scatter(x, 0, labels({1, 0, 1}).reshape({1, 3}), 9), {0, 9, 2, 9, 4, 9});
+  expect(scatter(x, -1, labels({2, 1}).reshape({2, 1}), given({8, 9}, {2, 1})), {0, 1, 8, 3, 9, 5});
+  expect(scatter(labels({1, 2}), 0, labels({1}), 7), {1, 7});
 }
 
 TEST(Values, Einsum) {

@@ -109,6 +109,12 @@ const AddCases cases{
      {{{4, 6}}, {{4, 9}, Values::classes, Layout::dense, 6}, {{4, 9}}},
      [](const Inputs& x) { return scatter_add(x[0], 1, x[1], x[2]); },
      9},
+    {"scatter",
+     {{{4, 6}}, {{4, 9}, Values::classes, Layout::dense, 6}, {{4, 9}}},
+     [](const Inputs& x) { return scatter(x[0], 1, x[1], x[2]); }},
+    {"scatter_value",
+     {{{5, 3}}, {{2, 3}, Values::classes, Layout::dense, 5}},
+     [](const Inputs& x) { return scatter(x[0], 0, x[1], -2); }},
     {"flip",
      {{{3, 4, 5}}},
      [](const Inputs& x) {
