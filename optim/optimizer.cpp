@@ -11,8 +11,6 @@
 namespace weft::optim {
 namespace {
 
-enum Scalar { kLr, kStep, kGradientScale, kScalars };
-
 Tensor part(const Tensor& flat, FlatRange range) {
   return flat.defined() ? flat.slice(0, range.offset, range.numel) : Tensor();
 }
@@ -114,6 +112,7 @@ StateDict Optimizer::state_dict() const {
     for (size_t i = 0; i < states_.size(); ++i)
       dict.tensors.push_back({slice.name + '.' + state_names_[i], FlatParameters::place(states_[i], slice)});
   }
+  dict.tensors.insert(dict.tensors.end(), own_states_.begin(), own_states_.end());
   dict.scalars.push_back({"step", static_cast<double>(steps())});
   for (int group = 0; group < groups(); ++group) dict.scalars.push_back({str("group", group, ".lr"), lr(group)});
   return dict;

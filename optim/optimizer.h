@@ -66,6 +66,9 @@ class Optimizer {
     double weight_decay;
   };
 
+  /// The places in Range::scalars.
+  enum Scalar { kLr, kStep, kGradientScale, kScalars };
+
   /// `states`: the names of the per-element buffers that the update rule keeps.
   Optimizer(const char* name, const std::vector<ParameterGroup>& groups, double lr, double weight_decay,
             std::vector<std::string> states);
@@ -73,13 +76,17 @@ class Optimizer {
   /// needs more than a range overrides update_all().
   virtual void update_all();
   virtual void update(const Range&) {}
+  /// One place of the flat buffers, with what belongs to a group.
+  Range range(int group, FlatRange place);
   /// The flat buffers from end to end, with what belongs to a group.
   Range whole_range(int group) { return range(group, {0, flat_->numel()}); }
   /// What a state begins with, unless that is 0.
   void fill_state(size_t state, double value) { states_.at(state).fill_(value); }
 
+  /// A state of another size than the parameters', under its name in state_dict(). Shares memory.
+  void add_state(std::string name, Tensor state) { own_states_.push_back({std::move(name), std::move(state)}); }
+
  private:
-  Range range(int group, FlatRange place);
   struct Group {
     std::vector<NamedTensor> parameters;
     std::vector<FlatRange> ranges;
@@ -91,6 +98,7 @@ class Optimizer {
   std::shared_ptr<FlatParameters> flat_;
   std::vector<std::string> state_names_;
   std::vector<Tensor> states_;
+  std::vector<NamedTensor> own_states_;
   Tensor scalars_;  // [groups, 3]: lr, step, gradient scale
   Tensor one_;
 };

@@ -2,8 +2,13 @@
 #include "optim/optimizers.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <unordered_map>
 
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
+#include "core/ops/unary.h"
 #include "kernels/optimizer.h"
 
 namespace weft::optim {
@@ -259,6 +264,74 @@ void LAMB::update_all() {
     kernels::lamb_step(all.w.queue(), all.w, all.compute_copy, moves, all.scalars, chunks(group),
                        adapt ? norms.select(0, 0) : Tensor(), adapt ? norms.select(0, 1) : Tensor(), rule);
   }
+}
+
+Adafactor::Adafactor(const std::vector<NamedTensor>& parameters, const AdafactorOptions& options)
+    : Adafactor(std::vector<ParameterGroup>{{parameters}}, options) {}
+
+Adafactor::Adafactor(const std::vector<ParameterGroup>& given, const AdafactorOptions& options)
+    : Optimizer("Adafactor", given, options.lr, options.weight_decay, {}), options_(options) {
+  WEFT_CHECK(options.beta2_decay <= 0, "Adafactor: expected a beta2_decay of at most 0, got ", options.beta2_decay);
+  WEFT_CHECK(options.eps1.value_or(0) >= 0 && options.eps2 >= 0,
+             "Adafactor: expected eps1 and eps2 of at least 0, got ", options.eps1.value_or(0), " and ", options.eps2);
+  WEFT_CHECK(options.d >= 1, "Adafactor: expected a d of at least 1, got ", options.d);
+  std::unordered_map<const TensorImpl*, const FlatSlice*> slices;
+  for (const FlatSlice& slice : flat()->slices()) slices[slice.parameter.impl()] = &slice;
+  const auto& is_divided = flat()->division().is_divided;
+  for (int group = 0; group < groups(); ++group) {
+    std::vector<Moments>& moments = moments_.emplace_back();
+    for (const NamedTensor& parameter : parameters(group)) {
+      const Tensor& w = parameter.tensor;
+      WEFT_CHECK(!is_divided || !is_divided(w), "Adafactor: '", parameter.name, "' ", w,
+                 " is one rank's part: its rows and columns are not here. Use DDP, or another optimizer");
+      const auto add = [&](const char* state, const Shape& sizes) {
+        const Tensor zeros = Tensor::zeros(sizes, flat()->dtype(), flat()->device());
+        add_state(parameter.name + '.' + state, zeros);
+        return zeros;
+      };
+      Moments one{.slice = *slices.at(w.impl()), .rows = {}, .columns = {}};
+      if (w.dim() > 1) {
+        Shape rows = w.sizes(), columns = w.sizes();
+        rows[w.dim() - 1] = columns[w.dim() - 2] = 1;
+        one.rows = add("row_var", rows);
+        one.columns = add("col_var", columns);
+      } else {
+        one.columns = add("variance", w.sizes());
+      }
+      moments.push_back(std::move(one));
+    }
+  }
+}
+
+void Adafactor::update_all() {
+  constexpr double kAny = std::numeric_limits<double>::infinity();
+  const double eps1 = options_.eps1.value_or(flat()->dtype() == DType::f64 ? std::numeric_limits<double>::epsilon()
+                                                                           : std::numeric_limits<float>::epsilon());
+  const Tensor gradient = flat()->gradient();
+  for (int group = 0; group < groups(); ++group)
+    for (const auto& [slice, rows, columns] : moments_[static_cast<size_t>(group)]) {
+      if (slice.numel == 0) continue;
+      const Range own = range(group, {slice.offset, slice.numel});
+      const Tensor step = own.scalars.select(0, kStep), fresh = pow(step, options_.beta2_decay);
+      const auto average = [&](const Tensor& state, const Tensor& now) { state.copy_(state + (now - state) * fresh); };
+      const Tensor g = FlatParameters::place(gradient, slice), squares = square(g);
+      Tensor variance = columns;
+      if (rows.defined()) {
+        average(rows, mean(squares, {-1}, true));
+        average(columns, mean(squares, {-2}, true));
+        variance = rows / clamp(mean(rows, {-2}, true), eps1, kAny) * columns;
+      } else {
+        average(columns, squares);
+      }
+      const Tensor u = g * rsqrt(clamp(variance, eps1 * eps1, kAny));
+      const double root = std::sqrt(static_cast<double>(slice.numel));
+      // sgd_step() multiplies by lr: the share of it that counts is min(1, 1 / (lr sqrt(step))).
+      const Tensor share = clamp(rsqrt(step) / own.scalars.select(0, kLr), 0, 1);
+      const Tensor rate =
+          clamp(norm(own.w) / root, options_.eps2, kAny) / clamp(norm(u) / (root * options_.d), 1, kAny);
+      kernels::sgd_step(own.w.queue(), own.w, Tensor(), own.compute_copy, (u * (rate * share)).reshape({slice.numel}),
+                        own.scalars, {.weight_decay = own.weight_decay, .maximize = options_.maximize});
+    }
 }
 
 }  // namespace weft::optim

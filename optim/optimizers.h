@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "optim/optimizer.h"
@@ -189,6 +190,36 @@ class LAMB : public ByParameter {
  private:
   void update_all() override;
   LambOptions options_;
+};
+
+struct AdafactorOptions {
+  double lr = 1e-2, beta2_decay = -0.8;
+  std::optional<double> eps1 = {};  ///< left out: the machine epsilon of the weights' dtype
+  double eps2 = 1e-3, d = 1, weight_decay = 0;
+  bool maximize = false;
+};
+
+/// Keeps averages of g^2 for rows and columns in place of elements (Shazeer and Stern 2018, in PyTorch's form). With
+/// b = step^beta2_decay, over the last two dimensions: R += b (mean of g^2 over a row - R), C likewise over columns,
+/// V = R C / max(mean of R, eps1); of parameters of at most one dimension V += b (g^2 - V). u = g / max(sqrt(V), eps1);
+/// w -= lr weight_decay w + max(eps2, rms(w)) min(lr, 1 / sqrt(step)) u / max(1, rms(u) / d). A convolution's weight is
+/// OHWI here, so its rows and columns are other ones than PyTorch's. Written in ops, parameter by parameter: beside the
+/// averages a step needs memory for the largest parameter only. Errors: parameters that are divided among ranks (FSDP,
+/// TensorParallel); beta2_decay above 0, an eps below 0, d below 1.
+class Adafactor : public Optimizer {
+ public:
+  Adafactor(const std::vector<NamedTensor>& parameters, const AdafactorOptions& options);
+  Adafactor(const std::vector<ParameterGroup>& groups, const AdafactorOptions& options);
+
+ private:
+  void update_all() override;
+  /// One parameter: where it lies, R and C; of at most one dimension V in C's place, and no R.
+  struct Moments {
+    FlatSlice slice;
+    Tensor rows, columns;
+  };
+  AdafactorOptions options_;
+  std::vector<std::vector<Moments>> moments_;  // by group
 };
 
 }  // namespace weft::optim

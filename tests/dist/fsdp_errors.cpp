@@ -97,6 +97,8 @@ TEST(FsdpErrors, UseAtTheWrongTime) {
               }),
               str("fsdp: expected at least one sample on rank ", group->rank(), ", got 0"));
     EXPECT_EQ(error_text([&] { fsdp.clip_grad_norm(0); }), "fsdp: clip_grad_norm: expected a positive norm, got 0");
+    EXPECT_THAT(error_text([&] { optim::Adafactor(fsdp.parameters(), {}); }),
+                AllOf(HasSubstr("Adafactor: 'weight' f32["), HasSubstr("is one rank's part")));
     // Weights that change between forward and backward.
     optim::SGD sgd(fsdp.parameters(), {.lr = 0.1});
     const Tensor x = Tensor::ones({2, 3}).requires_grad_();

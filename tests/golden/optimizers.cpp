@@ -14,9 +14,10 @@ using namespace optim;
 constexpr int kSteps = 5;
 
 /// SHAPES of optimizers.py, with its first values.
-std::vector<NamedTensor> parameters(Device device) {
-  const std::vector<std::pair<std::string, Shape>> shapes{
+std::vector<NamedTensor> parameters(const std::string& optimizer, Device device) {
+  std::vector<std::pair<std::string, Shape>> shapes{
       {"a.weight", {7, 5}}, {"a.bias", {5}}, {"b.weight", {130, 259}}, {"b.zero", {6, 6}}};
+  if (optimizer.starts_with("adafactor")) shapes.push_back({"c.weight", {3, 4, 2, 5}});
   std::vector<NamedTensor> all;
   for (uint32_t seed = 0; seed < shapes.size(); ++seed) {
     const auto& [name, sizes] = shapes[seed];
@@ -64,6 +65,16 @@ std::unique_ptr<Optimizer> make(const std::string& name, const std::vector<Named
     return std::make_unique<LAMB>(
         p, LambOptions{
                .lr = 0.05, .beta1 = 0.8, .beta2 = 0.9, .weight_decay = 0.5, .clip_trust = true, .always_adapt = true});
+  if (name == "adafactor")
+    return std::make_unique<Adafactor>(without_decay_on_vectors(p), AdafactorOptions{.lr = 0.02, .weight_decay = 0.1});
+  if (name == "adafactor_all")
+    return std::make_unique<Adafactor>(p, AdafactorOptions{.lr = 0.6,
+                                                           .beta2_decay = -0.5,
+                                                           .eps1 = 0.3,
+                                                           .eps2 = 0.02,
+                                                           .d = 1.1,
+                                                           .weight_decay = 0.05,
+                                                           .maximize = true});
   fail("no optimizer '", name, "'");
 }
 
@@ -89,7 +100,7 @@ TEST_P(MoreOptimizers, WeightsAndStatesEqualPyTorch) {
   const File file("optimizers");
   for (const DeviceKind kind : tests::test_devices()) {
     SCOPED_TRACE(weft::name(kind));
-    const auto all = parameters({kind, 0});
+    const auto all = parameters(name, {kind, 0});
     const auto optimizer = make(name, all);
     train(*optimizer, all, 0, 2);
     // A new optimizer goes on from the saved state.
@@ -114,7 +125,7 @@ TEST_P(MoreOptimizers, WeightsAndStatesEqualPyTorch) {
 INSTANTIATE_TEST_SUITE_P(All, MoreOptimizers,
                          testing::Values("adam_amsgrad", "adamw_amsgrad", "rmsprop", "rmsprop_momentum",
                                          "rmsprop_centered", "rmsprop_all", "adagrad", "lion", "lars", "lars_nesterov",
-                                         "lamb", "lamb_clipped"),
+                                         "lamb", "lamb_clipped", "adafactor", "adafactor_all"),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

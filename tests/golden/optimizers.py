@@ -9,6 +9,8 @@ from torch import optim
 from hashed import values
 
 SHAPES = {"a.weight": (7, 5), "a.bias": (5,), "b.weight": (130, 259), "b.zero": (6, 6)}
+# Of Adafactor's, which looks at the last two dimensions.
+MORE_SHAPES = {"c.weight": (3, 4, 2, 5)}
 STEPS = 5
 
 
@@ -94,6 +96,9 @@ OPTIMIZERS = {
     "lamb": lambda p: LAMB(two_groups(p), lr=0.05, betas=(0.8, 0.9), eps=1e-3, weight_decay=0.1),
     "lamb_clipped": lambda p: LAMB(p, lr=0.05, betas=(0.8, 0.9), eps=1e-6, weight_decay=0.5, clip_trust=True,
                                    always_adapt=True),
+    "adafactor": lambda p: optim.Adafactor(two_groups(p), lr=0.02, weight_decay=0.1),
+    "adafactor_all": lambda p: optim.Adafactor(p, lr=0.6, beta2_decay=-0.5, eps=(0.3, 0.02), d=1.1, weight_decay=0.05,
+                                               maximize=True),
 }
 
 
@@ -101,7 +106,8 @@ def all_cases():
     result = {}
     for name, make in OPTIMIZERS.items():
         weights = []
-        for seed, (path, shape) in enumerate(SHAPES.items()):
+        shapes = {**SHAPES, **(MORE_SHAPES if name.startswith("adafactor") else {})}
+        for seed, (path, shape) in enumerate(shapes.items()):
             w = values(seed, shape).double() * (0 if path == "b.zero" else 1 + seed)
             weights.append(w.requires_grad_())
         optimizer = make(weights)
@@ -110,7 +116,7 @@ def all_cases():
                 # Shrinking, so that AMSGrad's largest average differs from the last one.
                 w.grad = values(100 * step + 10 + seed, w.shape).double() / (step + 1)
             optimizer.step()
-        for path, w in zip(SHAPES, weights):
+        for path, w in zip(shapes, weights):
             result[f"{name}.{path}"] = w.detach().float()
             for key, state in optimizer.state[w].items():
                 if key != "step":

@@ -330,6 +330,11 @@ TEST(Optimizer, ErrorsOfTheOptions) {
   EXPECT_EQ(error_text([&] { AdamW(parameters, {.eps = -1}); }), "AdamW: expected an eps of at least 0, got -1");
   EXPECT_EQ(error_text([&] { Adadelta(parameters, {.rho = 2}); }), "Adadelta: expected rho in [0, 1], got 2");
   EXPECT_EQ(error_text([&] { Adadelta(parameters, {.eps = -1}); }), "Adadelta: expected an eps of at least 0, got -1");
+  EXPECT_EQ(error_text([&] { Adafactor(parameters, {.beta2_decay = 0.1}); }),
+            "Adafactor: expected a beta2_decay of at most 0, got 0.1");
+  EXPECT_EQ(error_text([&] { Adafactor(parameters, {.eps1 = -1}); }),
+            "Adafactor: expected eps1 and eps2 of at least 0, got -1 and 0.001");
+  EXPECT_EQ(error_text([&] { Adafactor(parameters, {.d = 0.5}); }), "Adafactor: expected a d of at least 1, got 0.5");
 }
 
 // 5 steps at once = 2, saved, loaded into another optimizer, 3: bit for bit.
