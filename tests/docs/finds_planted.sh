@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Plants what links.py, commands.py and snippets.py are there to find.
+# Plants what links.py, from_pytorch.py, commands.py and snippets.py are there to find.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 tree=$(mktemp -d)
@@ -28,6 +28,12 @@ page <<< $'# A page\n\n[there](a.md#else)'
 expect 1 "docs/a.md:3: a.md has no heading '#else'" "$here/links.py" "$tree" docs/a.md
 page <<< $'# A page\n\n`core/gone.h`'
 expect 1 "docs/a.md:3: there is no core/gone.h" "$here/links.py" "$tree" docs/a.md
+
+mkdir -p "$tree/apps"
+printf '| PyTorch | Weft |\n| --- | --- |\n| `torch.addd` | the same names |\n' > "$tree/docs/from_pytorch.md"
+printf '| `no_such_name` | forward |\n' > "$tree/docs/ops.md"
+expect 1 "Weft has no addd" "$here/from_pytorch.py" "$tree"
+expect 1 "the op no_such_name is not on the page" "$here/from_pytorch.py" "$tree"
 
 page <<< $'```\nmpirun -np 2 bin/train -- other --else \\\n  bin/train --steps 3 --out=x | tee --append log   # --what\n```'
 expect 0 "1 pages" "$here/commands.py" "$tree/bin" "$tree" docs/a.md
