@@ -69,6 +69,18 @@ class Exercise(unittest.TestCase):
                     first = next(line for line in text.splitlines() if "hint: " in line)
                     self.assertEqual(first.split("hint: ")[1], hint_of(goal), text)
 
+    def test_time_can_be_missed(self):
+        """A goal on the time is missed by something whose results are right: the start, or a wrong solution."""
+        if not any(goal["what"] == "time" for goal in SPEC["goals"]):
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            for file in [FOLDER / "start.cu", *(file for _, file in wrong_ones(folder))]:
+                time = next(goal for goal in self.check(file)[0].goals if goal.key == "time")
+                self.assertFalse(time.met and file.name == "start.cu")
+                if not time.met and not time.detail.startswith("not measured"):
+                    return
+        self.fail("nothing misses the goal on the time")
+
     def test_describes_itself(self):
         readme = (FOLDER / "README.md").read_text(encoding="utf-8")
         self.assertIn(f"tools/weft-lab check {int(NAME[:2])}\n", readme)
