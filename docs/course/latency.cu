@@ -4,7 +4,11 @@
 #include <cuda_runtime.h>
 #include <cstdio>
 
-constexpr int kThreads = 128, kBlocks = 132 * 16, kTurns = 16;
+#ifndef BLOCKS
+#define BLOCKS 132 * 16
+#endif
+
+constexpr int kThreads = 128, kBlocks = BLOCKS, kTurns = 16;
 constexpr int kCount = kBlocks * kThreads * kTurns;
 
 /// Each thread sums numbers that are kBlocks * kThreads apart. The block takes kWords words of shared memory.

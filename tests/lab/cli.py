@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(sys.argv.pop(1) if len(sys.argv) > 1 else __file__).resolve()
 sys.path.insert(0, str(ROOT / "tools"))
-from lab import counts  # noqa: E402
+from lab import counts, program, text as lab_text  # noqa: E402
 
 KNOWN, RACE = ROOT / "tests/lab/known.cu", ROOT / "tests/lab/race.cu"
 
@@ -74,11 +74,49 @@ class Commands(unittest.TestCase):
         times = [float(time) for time in re.findall(r"predicted, not measured: ([\d.]+) µs a launch", done.stdout)]
         self.assertEqual(len(times), 3, done.stdout)
         self.assertTrue(times[0] > times[1] > times[2], times)  # naive, with bank conflicts, without
+        ends = re.findall(r"^ +2 to ([\d.]+) +### +wave 1: blocks 0 to 15, 1 on each of SMs 0 to 15; 116 idle$", done.stdout, re.MULTILINE)
+        self.assertEqual([round(float(end) / time, 2) for end, time in zip(ends, times, strict=True)], [1, 1, 1], done.stdout)
         self.assertRegex(done.stdout, r"predictions: Of others' matrix products, half are within \d+%, nine of ten within \d+%")
         self.assertNotIn("predict", lab("profile", "--text", "--no-time", transpose).stdout)
         self.assertNotIn("predict", lab("profile", "--text", "--gpu", "l4", transpose).stdout)  # the model has no figures of it
         names = (ROOT / "emulator/machine/time_model.cpp").read_text(encoding="utf-8").split("kNames = {")[1].split("}")[0]
         self.assertEqual(re.findall(r'"([^"]+)"', names), list(counts.NEXT))
+
+    def test_timeline(self):
+        """The lengths of waves are the model's own of a launch that is one full wave, and of one that is the last wave alone."""
+        fields = ("issued fp32 integer half fp64 mufu lsu tensor_wgmma tensor_mma tensor_f64 wavefronts l2_bytes dram_bytes path").split()
+        work = {"warps_per_block": 8, **dict.fromkeys(fields, 0), "issued": 9e4, "lsu": 2e4, "wavefronts": 7e4, "dram_bytes": 2e5, "path": 9e3}
+        for cluster, resident, full, rest in ((1, 4, 3, 20), (1, 4, 0, 20), (1, 2, 1, 0), (2, 3, 2, 31), (1, 1, 12, 131), (7, 1, 2, 28)):
+            slots = resident * 132 // cluster * cluster
+            each, last, whole = (self.predicted({**work, "blocks": blocks, "counted_blocks": 1, "cluster_blocks": cluster,
+                                                 "resident_blocks": resident}) for blocks in (slots, rest or slots, full * slots + rest))
+            line = counts.timeline(132, *whole)
+            waves = list(line.apart(20))
+            self.assertEqual([(wave.first, wave.block, wave.blocks) for wave in waves],
+                             [(n + 1, n * slots, slots if n < full else rest) for n in range(full + (rest > 0))])
+            for wave, (_, seconds, limits) in zip(waves, [each] * full + [last]):
+                self.assertAlmostEqual((wave.end - wave.begin) / (seconds - limits["launch"]), 1, delta=2e-4, msg=(cluster, resident, full, rest))
+            self.assertEqual([wave.begin for wave in waves], [line.launch, *(wave.end for wave in waves[:-1])])
+            self.assertAlmostEqual(line.end / whole[1], 1, delta=1e-5)
+        # A block on each SM, and one more: 131 SMs wait for the tail.
+        line = counts.Timeline(132, 1, 132, 1.0, [counts.Wave(1, 2, 0, 132, 1.0, 5.0), counts.Wave(3, 3, 264, 1, 5.0, 6.0)])
+        self.assertAlmostEqual(line.idle, 131 / 132 / 5)
+        shown = list(lab_text.timeline_table(line))[1:]
+        self.assertEqual([row.split("#")[-1].strip() for row in shown], [
+            "wave 1: blocks 0 to 131, 1 on each SM", "wave 2: blocks 132 to 263, 1 on each SM", "wave 3, the tail: block 264, 1 on SM 0; 131 idle"])
+        self.assertEqual([row.count("#") for row in shown], [lab_text.BAR, lab_text.BAR, 1])
+        self.assertEqual(len(list(line.apart(1))), 3)
+        # Of clusters: a wave leaves SMs free that have no room for a whole one; block b is on SM b, then on b - 132.
+        self.assertEqual(counts.Wave(1, 1, 0, 139, 0, 1).loads(132), [(0, 7, 2), (7, 125, 1)])
+
+    def predicted(self, work):
+        """(work, seconds, limits) by the model of time, of a launch on an H100."""
+        with tempfile.TemporaryDirectory() as folder:
+            table = Path(folder, "table")
+            table.write_text("\t".join(f"{key}={value}" for key, value in {"kernel": "k", "gpu": "h100", **work}.items()) + "\n", encoding="utf-8")
+            done = subprocess.run([program.find_emulator(), "--time-of", table], capture_output=True, text=True, check=True)
+        _, seconds, _, *limits = done.stdout.split("\t")
+        return work, float(seconds), {name: float(value) for name, value in (limit.split("=") for limit in limits)}
 
     def test_page(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -91,6 +129,7 @@ class Commands(unittest.TestCase):
         self.assertGreater(page.shapes, 30)  # grids
         self.assertLess(len(text), 1 << 20)
         self.assertEqual(text.count("<h2>"), 15)  # kernels and shapes of launches
+        self.assertEqual(text.count('aria-label="timeline"'), 15)
         rows = [row for row in text.split("<tr>") if "out[x * n + row]" in row]
         self.assertEqual(len(rows), 1)
         self.assertIn("<td class='good'>4.0</td>\n<td class='bad'>32.0</td>", rows[0])
@@ -118,17 +157,44 @@ class Commands(unittest.TestCase):
         row = next(line for line in tile.splitlines() if line.startswith("shared load: wavefronts per request"))
         self.assertEqual(row.split()[-3:], ["32.00", "1.00", "*"])
 
-    def test_charts(self):
+    def chart(self, what, kernel="transpose_tile<1>"):
+        """The text of an image; of transpose_tile<1>: 2 x 2 blocks of 32 x 8 threads and 4224 bytes."""
         with tempfile.TemporaryDirectory() as folder:
-            for chart, words in (("occupancy", "shared memory"), ("roofline", "flop per byte")):
-                done = lab("profile", "--image", chart, "--kernel", "transpose_tile<1>", "-o", f"{folder}/image.svg", KNOWN)
-                self.assertEqual(done.returncode, 0, done.stderr)
-                drawn = Balanced()
-                drawn.feed(text := Path(folder, "image.svg").read_text(encoding="utf-8"))
-                self.assertTrue(text.startswith('<svg xmlns="http://www.w3.org/2000/svg"') and words in text, text)
-                self.assertEqual(drawn.open, [])
-        done = lab("profile", "--image", "nothing", KNOWN)
-        self.assertEqual((done.returncode, done.stderr.split(",")[0]), (2, "weft-lab: --image nothing: expected occupancy"))
+            done = lab("profile", "--image", what, "--kernel", kernel, "-o", f"{folder}/image.svg", KNOWN)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            drawn = Balanced()
+            drawn.feed(image := Path(folder, "image.svg").read_text(encoding="utf-8"))
+            self.assertEqual(drawn.open, [])
+            self.assertTrue(image.startswith('<svg xmlns="http://www.w3.org/2000/svg"'), image)
+            return image
+
+    def test_charts(self):
+        bars = re.findall(r'>([a-z ]+)</text><rect x="100" y="\d+" width="(\d+)" height="17" fill="(#\w+)"/><text[^>]*>(\d+)<', self.chart("occupancy"))
+        rooms = {name: int(blocks) for name, _, _, blocks in bars}
+        # Of 64 warps 8 each; of 228 KiB 4224 bytes and 1 KiB each. Registers: ptxas's choice.
+        self.assertEqual(rooms, {"warps": 8, "blocks": 32, "registers": rooms.get("registers"), "shared memory": 44})
+        self.assertEqual([name for name, _, colour, _ in bars if colour == "#cf222e"], ["warps"])
+        self.assertEqual([int(width) for _, width, _, _ in bars], [round(270 * blocks / max(rooms.values())) for blocks in rooms.values()])
+        # 127 additions, 16 sectors read and one written, once each: a point below the ridge, on the line of the bandwidth.
+        roof = self.chart("roofline", "reduce<3>")
+        for said in ("flop per byte", "FP32 units: 66.9 Tflop/s; 3.35 TB/s"):
+            self.assertIn(said, roof)
+        line = [tuple(map(float, point.split(","))) for point in re.search(r'points="([^"]+)"', roof)[1].split()]
+        points = re.findall(r'<circle cx="([^"]+)" cy="([^"]+)"[^>]*><title>[a-z ]+: ([^,]+),', roof)
+        self.assertEqual([said for _, _, said in points], ["0.233 flop/B"] * 2)
+        slope = (line[1][1] - line[0][1]) / (line[1][0] - line[0][0])
+        for x, y in ((float(x), float(y)) for x, y, _ in points):
+            self.assertTrue(line[0][0] < x < line[1][0], (line, points))
+            self.assertAlmostEqual(y, line[0][1] + slope * (x - line[0][0]), delta=0.5)
+        time = self.chart("timeline")
+        rects = re.findall(r'<rect [^>]*width="([\d.]+)" height="(\d+)" fill="#\w+"><title>(.*?)</title>', time)
+        self.assertEqual([(height, title.split(";")[0]) for _, height, title in rects],
+                         [("264", "launch"), ("8", "wave 1, SMs 0 to 3: SM s runs block s")])
+        self.assertAlmostEqual(sum(float(width) for width, _, _ in rects), 560, delta=2)
+        self.assertIn("97% of the SMs&#39; time has no block", time)  # 128 of 132
+        for what, said in (("nothing", "expected occupancy"), ("timeline", "needs a prediction of the time")):
+            done = lab("profile", "--no-time", "--image", what, KNOWN)
+            self.assertEqual((done.returncode, done.stderr.split(",")[0]), (2, f"weft-lab: --image {what}: {said}"))
 
     def test_installed(self):
         """By `cmake --install --component lab`, and moved: commands of the course and exercises find all that they need."""
@@ -146,6 +212,11 @@ class Commands(unittest.TestCase):
             texts = [file.read_text(encoding="utf-8") for file in share.rglob("*") if file.suffix in (".md", ".py", ".cu", ".h")]
             self.assertGreater(len(texts), 150)
             self.assertFalse([text for text in texts if str(ROOT) in text])
+            links = [(page, link) for page in share.rglob("*.md") for link in re.findall(r"\]\(([\w./-]+)[#)]", page.read_text(encoding="utf-8"))]
+            self.assertGreater(len(links), 100)
+            self.assertFalse([(page.name, link) for page, link in links if not (page.parent / link).exists()])
+            done = subprocess.run([share / "tools/course_slides", "-o", f"{folder}/slides.html"], capture_output=True, text=True, check=False)
+            self.assertIn(" slides of 12 pages in ", done.stdout + done.stderr)
 
     def test_errors(self):
         done = lab("profile", "--text", ROOT / "nothing.cu")

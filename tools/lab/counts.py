@@ -212,10 +212,72 @@ NEXT = {
 
 
 @dataclass
+class Wave:
+    """Blocks that run at one time: of the wave `first`, or of each of the waves `first` to `last`, which are alike."""
+    first: int    # from 1
+    last: int
+    block: int    # the first one's number
+    blocks: int   # of one wave
+    begin: float  # seconds from the launch
+    end: float
+
+    def loads(self, processors):
+        """[(first SM, SMs, blocks of each)] of the SMs that have any. Blocks go to the SMs in turn: SM s has `block` + s, + `processors`, …"""
+        each, more = divmod(self.blocks, processors)
+        return [load for load in ((0, more, each + 1), (more, processors - more, each)) if load[1] and load[2]]
+
+
+@dataclass
+class Timeline:
+    """Which blocks run at which time, as the model of time has it: waves of as many blocks as fit into the GPU, then what is left."""
+    processors: int
+    resident: int  # blocks of one multiprocessor at a time
+    slots: int     # blocks of a full wave
+    launch: float  # seconds before the first block
+    waves: list    # the full ones as one, and the last, if it is not full
+
+    @property
+    def end(self):
+        return self.waves[-1].end
+
+    def apart(self, most):
+        """The waves one by one; of more than `most` full ones the first, and the others as one."""
+        for wave in self.waves:
+            each = (wave.end - wave.begin) / (wave.last - wave.first + 1)
+            cuts = [*range(wave.first, wave.last + 1)] if wave.last - wave.first < most else [wave.first, wave.first + 1]
+            for first, after in zip(cuts, [*cuts[1:], wave.last + 1]):
+                yield Wave(first, after - 1, wave.block + (first - wave.first) * wave.blocks, wave.blocks,
+                           wave.begin + (first - wave.first) * each, wave.begin + (after - wave.first) * each)
+
+    @property
+    def idle(self):
+        """The share of the SMs' time, the launch left out, in which an SM has no block."""
+        idle = sum((wave.end - wave.begin) * max(0, self.processors - wave.blocks) for wave in self.waves)
+        return idle / (self.processors * (self.end - self.launch))
+
+
+def timeline(processors, work, seconds, limits):
+    """From a launch's prediction and its line of --time-table: `idle SMs` is what the last wave takes beyond its share of a full one
+    (emulator/machine/time_model.h), which gives the length of both."""
+    blocks, resident, cluster = (int(float(work[name])) for name in ("blocks", "resident_blocks", "cluster_blocks"))
+    slots = max(1, resident * processors // cluster) * cluster
+    full, rest = divmod(blocks, slots)
+    each = (seconds - limits["launch"] - limits["idle SMs"]) / (full + rest / slots)
+    waves, begin = [], limits["launch"]
+    if full:
+        waves.append(Wave(1, full, 0, slots, begin, begin + full * each))
+        begin = waves[-1].end
+    if rest:
+        waves.append(Wave(full + 1, full + 1, full * slots, rest, begin, seconds))
+    return Timeline(processors, resident, slots, limits["launch"], waves)
+
+
+@dataclass
 class Prediction:
     """By weft-emulate's model of time: a launch, on average."""
     seconds: float
     limits: dict      # seconds that each resource alone would take
+    timeline: Timeline  # of the first launch
 
     def largest(self, count=3):
         return sorted(self.limits.items(), key=lambda item: -item[1])[:count]
@@ -288,7 +350,8 @@ def kernels_of(profile, source):
         own = [f for f in findings if f[1].startswith(raw["name"] + " <<<") or any(place in lines for place in f[2])]
         launches = profile.get("times", {}).get((raw["mangled"], math.prod(raw["grid"]), math.ceil(threads / LANES)), [])
         limits = {name: sum(launch[1][name] for launch in launches) / len(launches) for name in launches[0][1]} if launches else {}
-        prediction = Prediction(sum(launch[0] for launch in launches) / len(launches), limits) if launches else None
+        prediction = Prediction(sum(launch[0] for launch in launches) / len(launches), limits,
+                                timeline(gpu["processors"], launches[0][2], *launches[0][:2])) if launches else None
         found.append(Kernel(raw, lines, total, occupancy(gpu, threads, registers, raw["static_shared"] + raw["dynamic_shared"],
                                                          math.prod(raw["grid"])),
                             bounds(gpu, total, raw), registers, spills, own, sass, prediction))

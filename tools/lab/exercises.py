@@ -182,7 +182,7 @@ def short(told):
 def predicted(built):
     """Seconds of the measured run without one launch; 0 where the model of time has no figures of this GPU."""
     launches = [launch for found in built.predict(["measure"], TIME_LIMIT)[0].values() for launch in found]
-    return sum(seconds for seconds, _ in launches) - launches[0][1]["launch"] if launches else 0.0
+    return sum(launch[0] for launch in launches) - launches[0][1]["launch"] if launches else 0.0
 
 
 def judge_counts(built, wanted, right, build_solution):

@@ -115,7 +115,42 @@ def occupancy_svg(kernel):
     return "".join(out) + "</svg>"
 
 
-CHARTS = {"occupancy": occupancy_svg, "roofline": roofline_svg}
+def timeline_svg(kernel):
+    """The blocks of the first launch: a row for each SM, predicted time to the right."""
+    line = kernel.prediction.timeline
+    left, top, width, row = 52, 20, 560, max(2, 264 // line.processors)
+    height = row * line.processors
+
+    def x(seconds):
+        return left + width * seconds / line.end
+
+    out = [f'<svg width="{left + width + 50}" height="{top + height + 34}" role="img" aria-label="timeline">',
+           f'<text x="0" y="12">SM</text><text x="{left}" y="12">predicted: which blocks run when; {line.idle:.0%} of the SMs&#39; time has no block</text>',
+           f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="none" stroke="#afb8c1"/>',
+           f'<rect x="{left}" y="{top}" width="{x(line.launch) - left:.1f}" height="{height}" fill="#afb8c1"><title>launch</title></rect>']
+    out += [f'<text x="4" y="{top + row * sm + 9}">{sm}</text>' for sm in range(0, line.processors, max(1, line.processors // 6))]
+    waves = list(line.apart(8))
+    for number, wave in enumerate(waves):
+        begin, end = x(wave.begin), x(wave.end)
+        for first, sms, each in wave.loads(line.processors):
+            name = text.wave_name(wave, line)
+            if wave.last == wave.first:
+                name += f", SMs {text.span(first, first + sms - 1)}: SM s runs block {f'{wave.block} + ' if wave.block else ''}s" + (
+                    f" + {line.processors} k, k = {text.span(0, each - 1)}" if each > 1 else "")
+            out.append(f'<rect x="{begin:.1f}" y="{top + row * first}" width="{max(0.5, end - begin - 0.7):.1f}" height="{row * sms}" '
+                       f'fill="{COLOURS[number % len(COLOURS)]}"><title>{name}; {wave.begin * 1e6:.3g} to {wave.end * 1e6:.3g} µs</title></rect>')
+        if end - begin > 60:
+            out.append(f'<text x="{begin + 4:.1f}" y="{top + height + 12}">{text.wave_name(wave, line)}</text>')
+    # Ends of waves, those that would overlap the one before left out.
+    free = 0.0
+    for seconds in [0.0, *(wave.begin for wave in waves), line.end]:
+        if x(seconds) >= free:
+            out.append(f'<text x="{x(seconds):.1f}" y="{top + height + 26}">{seconds * 1e6:.3g}</text>')
+            free = x(seconds) + 36
+    return "".join(out) + f'<text x="{left + width + 26}" y="{top + height + 12}">µs</text></svg>'
+
+
+CHARTS = {"occupancy": occupancy_svg, "roofline": roofline_svg, "timeline": timeline_svg}
 
 
 def judged(kind, line):
@@ -180,7 +215,8 @@ def page(profile, kernels, title):
         times = f"{kernel.raw['launches']} launches" if kernel.raw["launches"] != 1 else "one launch"
         out.append(f"<h2>{escape(kernel.name)} <small>{escape(kernel.launch)}, {times}</small></h2><ul class='facts'>")
         out += [f"<li>{escape(fact)}</li>" for fact in text.facts(kernel, gpu)]
-        out.append(f"</ul><div class='charts'>{occupancy_svg(kernel)}{roofline_svg(kernel) if kernel.roofline.flops else ''}</div>")
+        out.append(f"</ul><div class='charts'>{occupancy_svg(kernel)}{roofline_svg(kernel) if kernel.roofline.flops else ''}"
+                   f"{timeline_svg(kernel) if kernel.prediction else ''}</div>")
         out += source_table(kernel)
     out.append(f"<p class='legend'>{escape(text.LEGEND)}. Red: more than twice what the request needs at least; green: the least.</p></html>")
     return "\n".join(out)

@@ -99,7 +99,7 @@ class Program:
 
     def predict(self, arguments=(), timeout=None):
         """Runs once more, for weft-emulate's model of time. Returns {(mangled kernel, blocks, warps of a block): [(seconds, {what: seconds that it
-        alone would take})]} and the model's error in words; ({}, "") where it has no figures of this GPU."""
+        alone would take}, its line of --time-table)]} and the model's error in words; ({}, "") where it has no figures of this GPU."""
         table = Path(self.folder.name) / "times"
         table.unlink(missing_ok=True)
         run = subprocess.run(self.command(["--time-table", str(table)], arguments), capture_output=True, text=True, timeout=timeout, check=False)
@@ -112,7 +112,7 @@ class Program:
             _, seconds, _, *parts = prediction.split("\t")
             limits = {name: float(value) for name, value in (part.split("=") for part in parts)}
             key = (work["kernel"], int(float(work["blocks"])), int(float(work["warps_per_block"])))
-            found.setdefault(key, []).append((float(seconds), limits))
+            found.setdefault(key, []).append((float(seconds), limits, work))
         error = re.search(r"[Oo]f others' matrix products[^;]*", run.stderr)
         return found, error[0].strip() if error else ""
 

@@ -60,6 +60,38 @@ def facts(kernel, gpu):
         yield f"next, as {largest[0][0]} takes most: {counts.NEXT[largest[0][0]]}"
 
 
+def span(first, last):
+    return f"{first}" if first == last else f"{first} to {last}"
+
+
+def wave_name(wave, timeline):
+    tail = ", the tail" if wave.first > 1 and wave.blocks < timeline.slots else ""
+    return f"wave{'s' if wave.last > wave.first else ''} {span(wave.first, wave.last)}{tail}"
+
+
+def on_sms(wave, timeline):
+    """How the blocks of a wave lie on the multiprocessors, in words."""
+    loads = wave.loads(timeline.processors)
+    said = ", ".join(f"{each} on each SM" if sms == timeline.processors else f"{each} on each of SMs {span(first, first + sms - 1)}" if sms > 1
+                     else f"{each} on SM {first}" for first, sms, each in loads)
+    idle = timeline.processors - sum(sms for _, sms, _ in loads)
+    return said + (f"; {idle} idle" if idle else "")
+
+
+BAR = 24  # characters: all SMs
+
+
+def timeline_table(timeline):
+    """A line for each wave: predicted begin and end, a bar of the SMs that have a block, and the blocks."""
+    yield (f"waves, predicted, µs from the launch; a bar of {BAR} is all {timeline.processors} SMs; "
+           f"of the SMs' time {timeline.idle:.0%} has no block")
+    for wave in timeline.apart(3):
+        busy = min(1, wave.blocks / timeline.processors)
+        last = wave.block + (wave.last - wave.first + 1) * wave.blocks - 1
+        yield (f"{wave.begin * 1e6:9.4g} to {wave.end * 1e6:<9.4g} {'#' * max(1, round(BAR * busy)):<{BAR}}  {wave_name(wave, timeline)}: "
+               f"block{'s' if last > wave.block else ''} {span(wave.block, last)}, {on_sms(wave, timeline)}")
+
+
 def shown_lines(kernel):
     """(file, first, last) of the source around the executed lines; far ones apart."""
     pieces = []
@@ -137,6 +169,8 @@ def report(profile, kernels, lines=(), columns=()):
         yield f"{kernel.raw['name']} {kernel.launch}: {launches} on {profile['gpu']['name']}"
         for fact in facts(kernel, profile["gpu"]):
             yield f"  {fact}"
+        if kernel.prediction:
+            yield from (f"  {line}" for line in timeline_table(kernel.prediction.timeline))
         yield ""
         yield from table(kernel, columns)
         for (file, number), line in sorted(kernel.lines.items()):
