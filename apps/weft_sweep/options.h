@@ -13,8 +13,9 @@ namespace weft::weft_sweep {
 struct Options {
   std::vector<std::string> command;  ///< after `--`
   std::vector<Parameter> parameters;
-  std::string method = "grid";   ///< grid, random
-  int64_t trials = 0, seed = 0;  ///< of a random search
+  std::string method = "grid";    ///< grid, random, bayes
+  int64_t trials = 0, seed = 0;   ///< of a search
+  int64_t min_iter = 0, eta = 3;  ///< of early stopping; 0: none
   std::string metric, goal = "min", by = "last";
   std::string out = "sweep";
   int jobs = 1;

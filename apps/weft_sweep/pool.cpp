@@ -74,12 +74,14 @@ int Pool::free_place() const {
   return place;
 }
 
-void Pool::run(const std::vector<size_t>& points, const std::function<void(size_t, const PointResult&)>& ended,
-               const std::function<void(size_t)>& busy) {
-  for (const size_t point : points) {
+void Pool::run(const std::function<std::optional<size_t>()>& next,
+               const std::function<void(size_t, const PointResult&)>& ended, const std::function<void(size_t)>& busy) {
+  while (true) {
     while (static_cast<int>(running_.size()) >= options_.at_a_time) wait(ended);
     if (stopped_by_ != 0) break;
-    if (!start(point)) busy(point);
+    const std::optional<size_t> point = next();
+    if (!point) break;
+    if (!start(*point)) busy(*point);
   }
   while (!running_.empty()) wait(ended);
 }
@@ -120,12 +122,14 @@ bool Pool::start(size_t index) {
     ::close(lock);
     fail("cannot start ", printable(command[0]), ": ", std::strerror(number));
   }
-  running_.push_back({process, index, place, lock, std::chrono::steady_clock::now()});
+  running_.push_back({process, index, place, lock, std::chrono::steady_clock::now(), false});
   return true;
 }
 
 void Pool::wait(const std::function<void(size_t, const PointResult&)>& ended) {
-  const int number = sigwaitinfo(&waited_for_, nullptr);
+  constexpr timespec kBetweenLooks{0, 250'000'000};
+  const int number =
+      options_.loses ? sigtimedwait(&waited_for_, nullptr, &kBetweenLooks) : sigwaitinfo(&waited_for_, nullptr);
   if (number == SIGINT || number == SIGTERM || number == SIGUSR1) {
     const bool again = stopped_by_ != 0 && number != SIGUSR1;
     if (number != SIGUSR1) stopped_by_ = number;
@@ -139,6 +143,15 @@ void Pool::wait(const std::function<void(size_t, const PointResult&)>& ended) {
     running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
     end(running, status, ended);
   }
+  if (options_.loses && stopped_by_ == 0) stop_losers();  // of those that have not ended by themselves
+}
+
+void Pool::stop_losers() {
+  for (Running& running : running_) {
+    if (running.lost || !options_.loses(running.point)) continue;
+    running.lost = true;
+    ::kill(-running.process, SIGTERM);
+  }
 }
 
 void Pool::end(const Running& running, int status, const std::function<void(size_t, const PointResult&)>& ended) {
@@ -148,7 +161,10 @@ void Pool::end(const Running& running, int status, const std::function<void(size
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - running.start).count();
   const bool was_stopped = stopped_by_ != 0 || result.exit_code == train::kExitRequeue;
   // A program that a signal ended early may return 0: the point is done only if no signal was sent.
-  result.state = was_stopped ? State::stopped : result.exit_code == 0 ? State::done : State::failed;
+  result.state = running.lost            ? State::pruned
+                 : was_stopped           ? State::stopped
+                 : result.exit_code == 0 ? State::done
+                                         : State::failed;
   const Point& point = sweep_.points[running.point];
   save_result(sweep_.folder_of(point), point, result);
   ::close(running.lock);

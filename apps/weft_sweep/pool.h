@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,16 +20,17 @@ class Pool {
   struct Options {
     int at_a_time = 1;
     std::vector<std::string> gpus = {};  ///< divided among the job slots; empty: CUDA_VISIBLE_DEVICES stays unchanged
+    std::function<bool(size_t)> loses = {};  ///< asked for each running point, again and again: stop it early?
   };
   Pool(const Sweep& sweep, Options options);
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  /// Runs these points, in their order, and calls `ended` after each. Points that another process is running are
-  /// skipped, and `busy` is called for them. Errors: the program cannot be started.
-  void run(const std::vector<size_t>& points, const std::function<void(size_t, const PointResult&)>& ended,
-           const std::function<void(size_t)>& busy);
+  /// Asks `next` for a point when one can start, until there is none, and calls `ended` after each. Points that another
+  /// process is running are skipped, and `busy` is called for them. Errors: the program cannot be started.
+  void run(const std::function<std::optional<size_t>()>& next,
+           const std::function<void(size_t, const PointResult&)>& ended, const std::function<void(size_t)>& busy);
 
   /// The signal that ended the sweep early; 0: none.
   int stopped_by() const { return stopped_by_; }
@@ -39,10 +41,12 @@ class Pool {
     size_t point;
     int place, lock;
     std::chrono::steady_clock::time_point start;
+    bool lost = false;  ///< it was told to stop early
   };
   bool start(size_t point);
   void end(const Running& running, int status, const std::function<void(size_t, const PointResult&)>& ended);
   void wait(const std::function<void(size_t, const PointResult&)>& ended);
+  void stop_losers();
   int free_place() const;
 
   const Sweep& sweep_;

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "apps/support/run_reader.h"
 #include "core/text.h"
 #include "io/atomic_file.h"
 #include "io/file_reader.h"
@@ -19,7 +18,6 @@ namespace {
 
 using State = PointResult::State;
 using Json = nlohmann::ordered_json;
-constexpr const char* kStates[] = {"not run", "done", "failed", "stopped"};
 
 /// The last line of a log that is not empty.
 std::string last_line(const std::filesystem::path& log) {
@@ -47,6 +45,7 @@ void read_metric(const std::string& metric, const std::filesystem::path& folder,
     entry.last = curve->last()->value;
     entry.best = curve->best(smaller_wins)->value;
     entry.best_step = curve->best(smaller_wins)->step;
+    entry.curve = curve->points;
     return;
   }
   entry.why = names.empty() ? "it wrote no metrics" : printable("no '" + metric + "' among " + joined(names, 8));
@@ -64,15 +63,20 @@ Ranking::Ranking(const Sweep& sweep) {
     entry.result = load_result(folder);
     if (entry.result.state == State::failed)
       entry.why = str("exit code ", entry.result.exit_code, ": ", last_line(folder / "log.txt"));
-    if (entry.result.state == State::done && !sweep.metric.empty())
-      read_metric(sweep.metric, folder, sweep.smaller_wins, entry);
+    if (entry.result.over() && !sweep.metric.empty()) read_metric(sweep.metric, folder, sweep.smaller_wins, entry);
     entries.push_back(std::move(entry));
   }
-  const auto value = [&](const Entry& entry) { return sweep.by_best ? entry.best : entry.last; };
-  std::stable_sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
-    if (!value(a) || !value(b)) return value(a).has_value() && !value(b);
-    return sweep.smaller_wins ? *value(a) < *value(b) : *value(a) > *value(b);
+  std::stable_sort(entries.begin(), entries.end(), [&](const Entry& one, const Entry& other) {
+    const auto a = value(sweep, one), b = value(sweep, other);
+    if (!a || !b) return a.has_value() && !b;
+    if (one.result.state != other.result.state) return one.result.state == State::done;  // the other lost at its length
+    return sweep.smaller_wins ? *a < *b : *a > *b;
   });
+}
+
+const char* Ranking::state(const Entry& entry) {
+  static constexpr const char* kNames[] = {"not run", "done", "failed", "stopped", "stopped early"};
+  return kNames[static_cast<size_t>(entry.result.state)];
 }
 
 size_t Ranking::count(State state) const {
@@ -97,10 +101,12 @@ std::string Ranking::text(const Sweep& sweep) const {
     const bool ranked = entry.last.has_value();
     const std::string name = name_of(sweep.points[entry.point]), time = train::clock_text(entry.result.seconds);
     if (ranked)
-      out += fmt::format("{:>4}  {:<{}}  {:>12}  {:>12}  {:>8}  {:>8}\n", ++rank, name, width, number(entry.last),
-                         number(entry.best), fmt::format("{:g}", entry.best_step), time);
+      out +=
+          fmt::format("{:>4}  {:<{}}  {:>12}  {:>12}  {:>8}  {:>8}{}\n", ++rank, name, width, number(entry.last),
+                      number(entry.best), fmt::format("{:g}", entry.best_step), time,
+                      entry.result.state == State::pruned ? fmt::format("  stopped after {}", entry.curve.size()) : "");
     else
-      out += fmt::format("   -  {:<{}}  {}{}\n", name, width, kStates[static_cast<size_t>(entry.result.state)],
+      out += fmt::format("   -  {:<{}}  {}{}\n", name, width, state(entry),
                          entry.why.empty() ? "" : " (" + entry.why + ")");
   }
   return out;
@@ -112,10 +118,11 @@ void Ranking::save(const Sweep& sweep) const {
     const Point& point = sweep.points[entry.point];
     Json values = Json::object();
     for (const auto& [name, value] : point) values[name] = value;
-    Json run{{"point", entry.point}, {"values", values}, {"state", kStates[static_cast<size_t>(entry.result.state)]}};
+    Json run{{"point", entry.point}, {"values", values}, {"state", state(entry)}};
     run["last"] = entry.last ? Json(*entry.last) : Json();
     run["best"] = entry.best ? Json(*entry.best) : Json();
     run["best_step"] = entry.best ? Json(entry.best_step) : Json();
+    run["count"] = entry.curve.size();
     run["seconds"] = entry.result.seconds;
     run["folder"] = sweep.folder_of(point).string();
     if (!entry.why.empty()) run["why"] = entry.why;

@@ -4,22 +4,30 @@
 #include <string>
 #include <vector>
 
+#include "apps/support/run_reader.h"
 #include "apps/weft_sweep/sweep.h"
 
 namespace weft::weft_sweep {
 
-/// The points of a sweep, the best first, then those without a value.
+/// The points of a sweep, the best first, then those that were stopped early, then those without a value.
 struct Ranking {
   struct Entry {
     size_t point = 0;
     PointResult result;
     std::optional<double> last, best;  ///< of the metric
     double best_step = 0;
-    std::string why;  ///< why it has no value; for a failed run the last line of its log
+    std::vector<support::CurvePoint> curve;  ///< all values of the metric
+    std::string why;                         ///< why it has no value; for a failed run the last line of its log
   };
   std::vector<Entry> entries;
 
   explicit Ranking(const Sweep& sweep);
+
+  /// What ranks the point.
+  static std::optional<double> value(const Sweep& sweep, const Entry& entry) {
+    return sweep.by_best ? entry.best : entry.last;
+  }
+  static const char* state(const Entry& entry);  ///< `done`, `stopped early`, …
 
   size_t count(PointResult::State state) const;
   size_t without_value() const;  ///< of the finished points

@@ -64,7 +64,7 @@ std::string slurm_script(const Sweep& sweep, const Options& options) {
   out << "#!/bin/bash\n"
       << "# Written by weft-sweep: one task per point of " << printable(folder) << "/sweep.json.\n"
       << "#SBATCH --job-name=weft-sweep\n"
-      << "#SBATCH --array=0-" << sweep.points.size() - 1 << '%' << options.jobs << '\n'
+      << "#SBATCH --array=0-" << sweep.size() - 1 << '%' << options.jobs << '\n'
       << "#SBATCH --chdir=" << slurm_word("the working folder", fs::current_path().string()) << '\n'
       << "#SBATCH --output=" << slurm_word("--out", folder + "/slurm-%A_%a.log") << " --open-mode=append --requeue\n";
   std::istringstream words(options.sbatch);

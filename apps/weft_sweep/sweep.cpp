@@ -77,7 +77,26 @@ Json json_of(const Point& point) {
 
 std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
-constexpr const char* kStateNames[] = {"open", "done", "failed", "stopped"};
+constexpr const char* kStateNames[] = {"open", "done", "failed", "stopped", "pruned"};
+constexpr const char* kKindNames[] = {"values", "uniform", "log_uniform", "whole"};
+
+Json json_of(const Parameter& parameter) {
+  return {{"name", parameter.name},
+          {"kind", kKindNames[static_cast<size_t>(parameter.kind)]},
+          {"values", parameter.values},
+          {"low", parameter.low},
+          {"high", parameter.high}};
+}
+
+Parameter parameter_of(const Json& json) {
+  const auto kind = std::find(std::begin(kKindNames), std::end(kKindNames), json.at("kind").get<std::string>());
+  WEFT_CHECK(kind != std::end(kKindNames), "sweep.json: unknown kind ", json.at("kind").dump());
+  return {.name = json.at("name").get<std::string>(),
+          .kind = static_cast<Parameter::Kind>(kind - std::begin(kKindNames)),
+          .values = json.at("values").get<std::vector<std::string>>(),
+          .low = json.at("low").get<double>(),
+          .high = json.at("high").get<double>()};
+}
 
 }  // namespace
 
@@ -102,13 +121,18 @@ std::vector<std::string> Sweep::command_of(const Point& point) const {
 void Sweep::save() const {
   Json all = Json::array();
   for (const Point& point : points) all.push_back(json_of(point));
-  write_atomically(folder / "sweep.json",
-                   dump({{"command", command},
-                         {"metric", metric},
-                         {"goal", smaller_wins ? "min" : "max"},
-                         {"by", by_best ? "best" : "last"},
-                         {"points", all}}),
-                   "sweep");
+  Json json{{"command", command},
+            {"metric", metric},
+            {"goal", smaller_wins ? "min" : "max"},
+            {"by", by_best ? "best" : "last"},
+            {"points", all}};
+  if (bayes) {
+    Json space = Json::array();
+    for (const Parameter& parameter : bayes->parameters) space.push_back(json_of(parameter));
+    json["bayes"] = {{"parameters", space}, {"trials", bayes->trials}, {"seed", bayes->seed}};
+  }
+  if (halving) json["early_stop"] = {{"min_iter", halving->min_iter}, {"eta", halving->eta}};
+  write_atomically(folder / "sweep.json", dump(json), "sweep");
 }
 
 bool Sweep::exists(const fs::path& folder) {
@@ -131,6 +155,16 @@ Sweep Sweep::load(const fs::path& folder) {
       Point point;
       for (const auto& [name, value] : entry.items()) point.emplace_back(name, value.get<std::string>());
       sweep.points.push_back(std::move(point));
+    }
+    if (json.contains("bayes")) {
+      const Json& bayes = json["bayes"];
+      sweep.bayes =
+          Bayes{.parameters = {}, .trials = bayes.at("trials").get<size_t>(), .seed = bayes.at("seed").get<uint64_t>()};
+      for (const Json& entry : bayes.at("parameters")) sweep.bayes->parameters.push_back(parameter_of(entry));
+    }
+    if (json.contains("early_stop")) {
+      const Json& stop = json["early_stop"];
+      sweep.halving = Halving{stop.at("min_iter").get<int64_t>(), stop.at("eta").get<int64_t>()};
     }
   } catch (const Json::exception&) {
     fail(path.string(), ": expected a file of weft-sweep, got something else. Delete it to start over");

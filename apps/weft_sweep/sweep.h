@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -18,6 +20,21 @@ struct Sweep {
   bool smaller_wins = true;
   bool by_best = false;  ///< rank by a run's best value, not by its last
 
+  /// The points are chosen one by one (bayes.h) until there are `trials`; `points` has those so far.
+  struct Bayes {
+    std::vector<Parameter> parameters;
+    size_t trials = 0;
+    uint64_t seed = 0;
+  };
+  std::optional<Bayes> bayes = std::nullopt;
+  /// Runs that fall behind are stopped (early_stop.h), first after `min_iter` values of the metric.
+  struct Halving {
+    int64_t min_iter = 1, eta = 3;
+  };
+  std::optional<Halving> halving = std::nullopt;
+
+  /// How many points it has, or will have.
+  size_t size() const { return bayes ? std::max(bayes->trials, points.size()) : points.size(); }
   std::filesystem::path folder_of(const Point& point) const { return folder / name_of(point); }
   /// The command of one point: placeholders filled in; values without one are appended as flags (`--NAME=VALUE`, or
   /// `-NAME VALUE` for a name with a dash), and so are the program's flags for its output folder and its metrics.
@@ -32,10 +49,13 @@ struct Sweep {
 
 /// How a point's run ended.
 struct PointResult {
-  enum class State { open, done, failed, stopped };  ///< open: not run yet; stopped: with a checkpoint, to be resumed
+  /// open: not run yet; stopped: with a checkpoint, to be resumed; pruned: stopped early, as one of the worse.
+  enum class State { open, done, failed, stopped, pruned };
   State state = State::open;
   int exit_code = 0;
   double seconds = 0;
+  /// Whether there is nothing left to run.
+  bool over() const { return state == State::done || state == State::pruned; }
 };
 
 /// Both use point.json in the point's folder.

@@ -158,7 +158,7 @@ class Reader {
     SweepFile sweep;
     for (const auto& [key, value] : map_of(*tree_.root, "a sweep")) {
       if (key->text == "method")
-        sweep.method = choice(*value, "method", {"grid", "random"});
+        sweep.method = choice(*value, "method", {"grid", "random", "bayes"});
       else if (key->text == "metric")
         read_metric(*value, sweep);
       else if (key->text == "parameters")
@@ -166,6 +166,8 @@ class Reader {
           sweep.parameters.push_back(parameter(name->text, *about));
       else if (key->text == "run_cap")
         sweep.run_cap = support::parse_integer(at(*value, "run_cap"), text_of(*value, "run_cap"));
+      else if (key->text == "early_terminate")
+        read_early_terminate(*value, sweep);
       else
         check_known(*key);
     }
@@ -197,10 +199,26 @@ class Reader {
   }
 
   void check_known(const YamlNode& key) const {
-    static const std::vector<std::string> ignored{"program",     "project", "entity",         "name",
-                                                  "description", "command", "early_terminate"};
+    static const std::vector<std::string> ignored{"program", "project", "entity", "name", "description", "command"};
     if (std::find(ignored.begin(), ignored.end(), key.text) != ignored.end()) return;
-    bad(key.line, "unknown key '", key.text, "'.", suggestion(key.text, {"method", "metric", "parameters", "run_cap"}));
+    bad(key.line, "unknown key '", key.text, "'.",
+        suggestion(key.text, {"method", "metric", "parameters", "run_cap", "early_terminate"}));
+  }
+
+  void read_early_terminate(const YamlNode& node, SweepFile& sweep) const {
+    sweep.min_iter = 0;
+    for (const auto& [key, value] : map_of(node, "early_terminate"))
+      if (key->text == "type") {
+        choice(*value, "type", {"hyperband"});
+      } else if (key->text == "min_iter" || key->text == "eta") {
+        int64_t& number = key->text == "eta" ? sweep.eta : sweep.min_iter;
+        number = support::parse_integer(at(*value, key->text), text_of(*value, key->text));
+        support::check_range(at(*value, key->text), static_cast<double>(number), value->text,
+                             {.min = key->text == "eta" ? 2.0 : 1.0});
+      } else {
+        bad(key->line, "unknown key '", key->text, "'.", suggestion(key->text, {"type", "min_iter", "eta"}));
+      }
+    if (sweep.min_iter == 0) bad(node.line, "early_terminate: expected min_iter");
   }
 
   void read_metric(const YamlNode& node, SweepFile& sweep) const {

@@ -38,9 +38,10 @@ std::vector<Point> grid(const std::vector<Parameter>& parameters);
 std::vector<Point> random_points(const std::vector<Parameter>& parameters, int64_t count, uint64_t seed);
 
 /// A sweep in the format of wandb:
-///   method: random            # or grid
+///   method: random            # or grid, bayes
 ///   metric: {name: val_loss, goal: minimize}
-///   run_cap: 20               # points of a random search
+///   run_cap: 20               # points of a random or Bayesian search
+///   early_terminate: {type: hyperband, min_iter: 3, eta: 3}
 ///   parameters:
 ///     lr: {distribution: log_uniform_values, min: 1.0e-5, max: 1.0e-1}
 ///     batch_size: {values: [16, 32]}
@@ -51,6 +52,7 @@ struct SweepFile {
   std::string method = "grid", metric, goal;  ///< goal: min, max or empty
   std::vector<Parameter> parameters;
   int64_t run_cap = 0;
+  int64_t min_iter = 0, eta = 3;  ///< of early_terminate; 0: without
 };
 
 /// Errors: UsageErrors `FILE:LINE: …`.

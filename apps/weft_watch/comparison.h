@@ -6,22 +6,20 @@
 #include <vector>
 
 #include "apps/support/run_reader.h"
+#include "apps/support/trace.h"
 #include "apps/weft_watch/options.h"
-#include "apps/weft_watch/trace.h"
 
 namespace weft::weft_watch {
+
+using support::Chart;
+using support::Point;
+using support::Trace;
 
 struct Run {
   std::string label;           ///< of NAME=RUN
   std::filesystem::path path;  ///< its folder or file
   std::string name;            ///< in charts and tables
   std::shared_ptr<support::RunReader> reader;
-};
-
-/// One metric of all runs that have it.
-struct Chart {
-  std::string name;
-  std::vector<Trace> traces;
 };
 
 /// The runs of the command line, and their common metrics.

@@ -178,18 +178,6 @@ std::string fit(const std::string& text, int columns) {
   return out + std::string(static_cast<size_t>(std::max(columns - seen, 0)), ' ');
 }
 
-Extent extent_of(const Chart& chart, bool log) {
-  Extent e;
-  for (const Trace& trace : chart.traces)
-    for (const Point& p : trace.shown()) {
-      if (p.is_gap() || (log && p.y <= 0)) continue;
-      if (!e.drawable) e = {p.x, p.x, p.y, p.y, true};
-      e.x_low = std::min(e.x_low, p.x), e.x_high = std::max(e.x_high, p.x);
-      e.y_low = std::min(e.y_low, p.y), e.y_high = std::max(e.y_high, p.y);
-    }
-  return e;
-}
-
 std::vector<std::string> draw_chart(const Chart& chart, const std::string& x_name, bool log, const Style& style) {
   const Extent e = extent_of(chart, log);
   std::vector<std::string> out{fit(printable(chart.name) + (log ? " (log)" : ""), style.width)};

@@ -4,11 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "apps/weft_watch/axis.h"
+#include "apps/support/axis.h"
 #include "apps/weft_watch/comparison.h"
 #include "apps/weft_watch/options.h"
 
 namespace weft::weft_watch {
+
+using support::Axis;
+using support::Extent;
+using support::number_text;
 
 /// How to draw on a terminal.
 struct Style {
@@ -52,14 +56,6 @@ bool is_terminal();
 /// How to draw `runs` runs on stdout: what the options say, else the terminal's width, the locale, NO_COLOR
 /// (no-color.org).
 Style terminal_style(const Options& options, size_t runs);
-
-/// The ends of both axes over all traces; the y axis has some room above and below. Empty traces: not `drawable`.
-struct Extent {
-  double x_low = 0, x_high = 0, y_low = 0, y_high = 0;
-  bool drawable = false;
-};
-/// With `log`, points that are not positive are ignored.
-Extent extent_of(const Chart& chart, bool log);
 
 /// A chart as lines, each `style.width` columns wide: title, plot with axes, labels of the x axis.
 std::vector<std::string> draw_chart(const Chart& chart, const std::string& x, bool log, const Style& style);

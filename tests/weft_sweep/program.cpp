@@ -77,7 +77,8 @@ TEST_F(WeftSweep, RanksAGrid) {
                                        "   1  x=2,y=5 +5 +0.5 +1 +0:0.\n"
                                        "   2  x=1,y=5 +6 +0.5 +1 +0:0.\n"
                                        "   3  x=2,y=7 +7 +0.5 +1 +0:0.\n"
-                                       "   4  x=1,y=7 +8 +0.5 +1 +0:0.\n"));
+                                       "   4  x=1,y=7 +8 +0.5 +1 +0:0.\n"
+                                       "wrote .*/sweep/sweep.html\n"));
   const json best = ranking()["runs"][0];
   EXPECT_EQ(best["values"], json::parse(R"({"x": "2", "y": "5"})"));
   EXPECT_EQ(best["last"], 5);
@@ -85,6 +86,13 @@ TEST_F(WeftSweep, RanksAGrid) {
   EXPECT_EQ(best["best_step"], 1);
   EXPECT_EQ(best["folder"], out_ + "/x=2,y=5");
   EXPECT_EQ(ranking()["metric"], "val_loss");
+  const std::string page = read_text(out_ + "/sweep.html");
+  for (const char* text :
+       {"4 done. Best: x=2,y=5, val_loss 5<", "<figcaption>val_loss</figcaption>",
+        "<figcaption>best val_loss so far</figcaption>", "<figcaption>val_loss over x</figcaption>",
+        "<figcaption>val_loss over y</figcaption>", "<title>x=1,y=7: 8 at y 7</title>", "<a href=\"x=2,y=5/log.txt\">"})
+    EXPECT_THAT(page, HasSubstr(text));
+  EXPECT_THAT(page, Not(HasSubstr("<script")));
 }
 
 TEST_F(WeftSweep, TheLargestOrTheBestMayWin) {
@@ -106,6 +114,141 @@ TEST_F(WeftSweep, PointsThatAreDoneAreNotRunAgain) {
   EXPECT_THAT(sweep("--out " + out_).output,
               HasSubstr("3 of 3 points are done already\n"));  // the folder stores the rest
   EXPECT_EQ(starts(), 3u);
+}
+
+/// A program of nine steps, of which the second point's are the best; the others rest after each third step until they
+/// are told to stop.
+constexpr const char* kSteps = R"(#!/bin/bash
+x=${1#--x=} out=${2#--out=}
+echo "start $x" >> "$out/../starts"
+for step in 1 2 3 4 5 6 7 8 9; do
+  echo "{\"step\":$step,\"val_loss\":$(( (x - 2) * (x - 2) * 10 - step ))}" >> "$out/metrics.jsonl"
+  if [[ $x != 2 && $step == 3 ]]; then sleep 60 & wait; fi
+done
+)";
+
+TEST_F(WeftSweep, TheWorseAreStoppedEarly) {
+  std::ofstream(program_) << kSteps;
+  const std::string flags = " --metric val_loss --out " + out_ + " -- " + program_ + " --x={x} --out={run}";
+  const Outcome run = sweep("--grid x=2,1,3 --min-iter 3" + flags);
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, MatchesRegex("\\[1/3\\] x=2: done, 0:0.\n\\[2/3\\] x=1: stopped early, 0:0.\n"
+                                       "\\[3/3\\] x=3: stopped early, 0:0.\n(.|\n)*"
+                                       "   1  x=2 +-9 +-9 +9 +0:0.\n"
+                                       "   2  x=1 +7 +7 +3 +0:0.  stopped after 3\n"
+                                       "   3  x=3 +7 +7 +3 +0:0.  stopped after 3\n(.|\n)*"));
+  EXPECT_THAT(read_text(out_ + "/sweep.html"), HasSubstr("1 done, 2 stopped early. Best: x=2, val_loss -9<"));
+  // The folder keeps the rule, and what was stopped early is over.
+  EXPECT_THAT(sweep("--out " + out_).output, HasSubstr("3 of 3 points are done already\n"));
+  EXPECT_THAT(sweep("--grid x=2,1,3,4 --min-iter 3" + flags).output, HasSubstr("[1/1] x=4: stopped early"));
+  EXPECT_EQ(starts(), 4u);
+}
+
+TEST_F(WeftSweep, ATaskOfAnArrayStopsEarlyByItself) {
+  std::ofstream(program_) << kSteps;
+  ASSERT_EQ(sweep("--slurm --grid x=2,1 --min-iter 3 --metric val_loss --out " + out_ + " -- " + program_ +
+                  " --x={x} --out={run}")
+                .exit_code,
+            0);
+  EXPECT_EQ(sweep("--out " + out_ + " --point 0").exit_code, 0);
+  const Outcome second = sweep("--out " + out_ + " --point 1");
+  EXPECT_EQ(second.exit_code, 0);
+  EXPECT_THAT(second.output, HasSubstr("x=1: stopped early"));
+}
+
+TEST_F(WeftSweep, BayesWithoutOptunaIsOneError) {
+  const std::string flags = "--bayes x=int:1..4 --trials 2 --metric val_loss --out " + out_ + " -- " + program_;
+  fs::create_directory(folder_ / "hidden");
+  std::ofstream(folder_ / "hidden/optuna.py") << "raise ImportError('none')\n";
+  const Outcome without = shell("PYTHONPATH=" + (folder_ / "hidden") + ' ' + WEFT_SWEEP + ' ' + flags + " --out={run}");
+  EXPECT_EQ(without.exit_code, 1);
+  EXPECT_EQ(without.output,
+            "weft-sweep: error: --bayes: expected Optuna 3 or newer for python3, got none. apt-get install "
+            "python3-optuna, or pip install optuna; --random needs neither\n");
+  EXPECT_FALSE(fs::exists(out_ + "/starts"));
+}
+
+TEST_F(WeftSweep, ABayesianSearchShowsItsCommandFirst) {
+  const Outcome dry = sweep("--dry-run --bayes x=int:1..4 --trials 2 --metric m --out " + out_ + " -- prog {run}");
+  EXPECT_EQ(dry.output, "prog '" + out_ + "/x=_x_~" + dry.output.substr(dry.output.find('~') + 1, 8) + "' '--x={x}'\n");
+  EXPECT_FALSE(fs::exists(out_));
+}
+
+class WithOptuna : public WeftSweep {
+ protected:
+  void SetUp() override {
+    const std::string look = " -c 'from optuna.distributions import FloatDistribution' 2>/dev/null || ";
+    if (shell("python3" + look + "/usr/bin/python3" + look + "exit 1").exit_code != 0)
+      GTEST_SKIP() << "needs python3-optuna";
+  }
+  Outcome bayes(const std::string& space, const std::string& flags) const {
+    return sweep("--bayes " + space + " --metric val_loss " + flags + " --out " + out_ + " -- " + program_ +
+                 " --x={x} --out={run}");
+  }
+  std::vector<double> points() const {
+    std::vector<double> out;
+    const json written = json::parse(read_text(out_ + "/sweep.json"));
+    for (const json& point : written["points"]) out.push_back(std::stod(point["x"].get<std::string>()));
+    return out;
+  }
+};
+
+// The least value is at x = 2, in one five-hundredth of the range. After ten random points those that Optuna chooses
+// are nearer; the same seed chooses the same ones, and a search that goes on has those of a longer one.
+TEST_F(WithOptuna, FindsTheValley) {
+  const Outcome first = bayes("x=int:-500..500", "--seed 5 --trials 12");
+  ASSERT_EQ(first.exit_code, 0) << first.output;
+  EXPECT_THAT(first.output, HasSubstr("[12/12] x="));
+  const Outcome more = bayes("x=int:-500..500", "--seed 5 --trials 18");
+  ASSERT_EQ(more.exit_code, 0) << more.output;
+  EXPECT_THAT(more.output, HasSubstr("12 of 18 points are done already\n[1/6] x="));
+  const std::vector<double> xs = points();
+  ASSERT_EQ(xs.size(), 18u);
+  const auto distance = [&](size_t begin, size_t end) {
+    double sum = 0;
+    for (size_t i = begin; i < end; ++i) sum += std::abs(xs[i] - 2);
+    return sum / static_cast<double>(end - begin);
+  };
+  EXPECT_LT(distance(10, 18), 0.6 * distance(0, 10));
+  fs::remove_all(out_);
+  ASSERT_EQ(bayes("x=int:-500..500", "--seed 5 --trials 11").exit_code, 0);
+  EXPECT_EQ(points(), std::vector<double>(xs.begin(), xs.begin() + 11));
+}
+
+// A search goes on from a grid, hears of what is stopped early, and chooses no point twice.
+TEST_F(WithOptuna, EndsWhenThereAreNoMorePoints) {
+  std::ofstream(program_) << kSteps;
+  ASSERT_EQ(sweep("--grid x=2 --metric val_loss --out " + out_ + " -- " + program_ + " --x={x} --out={run}").exit_code,
+            0);
+  const Outcome run = bayes("x=2,1,3", "--trials 5 --min-iter 3");
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("1 of 5 points are done already\n[1/4] x="));
+  EXPECT_THAT(run.output, HasSubstr("there are no more than 3 points\n"));
+  EXPECT_EQ(starts(), 3u);
+  EXPECT_EQ(ranking()["runs"][0]["values"]["x"], "2");
+  EXPECT_EQ(ranking()["runs"][2]["state"], "stopped early");
+}
+
+TEST_F(WithOptuna, AFailedPointIsNoValue) {
+  touch("fail_1");
+  const Outcome run = bayes("x=1,2", "--trials 2 --jobs 2");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.output, HasSubstr("1 of 2 points failed"));
+  EXPECT_EQ(starts(), 2u);
+  fs::remove(out_ + "/fail_1");
+  EXPECT_EQ(bayes("x=1,2", "--trials 2").exit_code, 0);
+  EXPECT_EQ(starts(), 3u);
+}
+
+// Tasks of a job array start in any order, and choose for those before them.
+TEST_F(WithOptuna, TasksOfAnArrayChooseTheirPoints) {
+  ASSERT_EQ(bayes("x=int:1..9", "--trials 3 --slurm").exit_code, 0);
+  EXPECT_THAT(read_text(out_ + "/sweep.sbatch"), HasSubstr("#SBATCH --array=0-2%1\n"));
+  const Outcome both = shell(std::string(WEFT_SWEEP) + " --out " + out_ + " --point 2 & " + WEFT_SWEEP + " --out " +
+                             out_ + " --point 0; wait $!");
+  EXPECT_EQ(both.exit_code, 0) << both.output;
+  EXPECT_EQ(starts(), 2u);
+  EXPECT_EQ(points().size(), 3u);
 }
 
 TEST_F(WeftSweep, FailedPointsAreReportedAndTriedAgain) {
@@ -207,11 +350,15 @@ TEST_F(WeftSweep, Errors) {
   const std::string help = " (weft-sweep --help lists the flags)";
   expect("", 1, "expected a sweep in sweep, got no sweep/sweep.json");
   expect("--grid x=1", 2, "expected a program: weft-sweep … -- PROGRAM [its flags]" + help);
-  expect("-- prog", 2, "expected --grid, --random or --sweep, which give the values of flags" + help);
-  expect("--grid x=1 --random y=2 -- prog", 2, "expected --grid or --random, got both" + help);
-  expect("--random x=1..2 -- prog {run}", 2, "--trials: expected the number of points of a random search" + help);
-  expect("--grid x=1 --trials 3 -- prog", 2, "--trials: expected a random search, a grid has all points" + help);
-  expect("--grid x=1 --sweep s.yaml -- prog", 2, "expected --sweep or --grid and --random, got both" + help);
+  expect("-- prog", 2, "expected --grid, --random, --bayes or --sweep, which give the values of flags" + help);
+  expect("--grid x=1 --random y=2 -- prog", 2, "expected one of --grid, --random and --bayes, got several" + help);
+  expect("--random x=1..2 -- prog {run}", 2, "--trials: expected the number of points of a search" + help);
+  expect("--bayes x=1..2 --metric m -- prog {run}", 2, "--trials: expected the number of points of a search" + help);
+  expect("--bayes x=1..2 --trials 3 -- prog {run}", 2, "--bayes: needs --metric, whose values it compares" + help);
+  expect("--grid x=1 --min-iter 3 -- prog {run}", 2, "--min-iter: needs --metric, whose values it compares" + help);
+  expect("--grid x=1 --eta 3 -- prog {run}", 2, "--eta: needs --min-iter" + help);
+  expect("--grid x=1 --trials 3 -- prog", 2, "--trials: expected --random or --bayes, a grid has all points" + help);
+  expect("--grid x=1 --sweep s.yaml -- prog", 2, "expected --sweep or --grid, --random, --bayes, got both" + help);
   expect("--grid x=1 --sbatch --time=5 -- prog {run}", 2, "--sbatch: needs --slurm" + help);
   expect("--grid x=1 --slurm --sbatch=hour --out " + out_ + "2 -- prog {run}", 2,
          "--sbatch: expected flags such as --time=60, got 'hour'" + help);

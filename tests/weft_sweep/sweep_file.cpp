@@ -71,11 +71,26 @@ parameters:
   EXPECT_EQ(kind(1), Kind::uniform);
   EXPECT_EQ(kind(2), Kind::whole);
   EXPECT_EQ(kind(3), Kind::uniform);
+  EXPECT_EQ(random.min_iter, 0);
+
+  const SweepFile bayes = read(
+      "method: bayes\nearly_terminate: {type: hyperband, min_iter: 4, eta: 2}\n"
+      "parameters: {lr: {min: 0.1, max: 0.2}}");
+  EXPECT_EQ(bayes.method, "bayes");
+  EXPECT_EQ(bayes.min_iter, 4);
+  EXPECT_EQ(bayes.eta, 2);
 }
 
 TEST_F(SweepFiles, ErrorsNameTheLine) {
-  EXPECT_EQ(error("method: bayes\nparameters: {lr: {value: 1}}"),
-            ":1: method: unknown value 'bayes'. Known: grid, random.");
+  EXPECT_EQ(error("method: bayesian\nparameters: {lr: {value: 1}}"),
+            ":1: method: unknown value 'bayesian'. Known: grid, random, bayes.");
+  EXPECT_EQ(error("early_terminate: {type: median}\nparameters: {lr: {value: 1}}"),
+            ":1: type: unknown value 'median'. Known: hyperband.");
+  EXPECT_EQ(error("early_terminate: {max_iter: 27}\nparameters: {lr: {value: 1}}"),
+            ":1: unknown key 'max_iter'. Did you mean 'min_iter'?");
+  EXPECT_EQ(error("early_terminate: {min_iter: 3, eta: 1}\nparameters: {lr: {value: 1}}"),
+            ":1: eta: expected a value at least 2, got 1");
+  EXPECT_EQ(error("early_terminate: {eta: 3}\nparameters: {lr: {value: 1}}"), ":1: early_terminate: expected min_iter");
   EXPECT_EQ(error("method: grid"), ":1: expected parameters, got none");
   EXPECT_EQ(error("method: grid\nparamters:\n  lr: {value: 1}"),
             ":2: unknown key 'paramters'. Did you mean 'parameters'?");

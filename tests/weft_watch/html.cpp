@@ -7,7 +7,7 @@
 #include <fstream>
 #include <regex>
 
-#include "apps/weft_watch/html_page.h"
+#include "apps/support/html_chart.h"
 #include "tests/support/shell.h"
 #include "tests/support/temporary_folder.h"
 #include "train/scalar_log.h"
@@ -91,7 +91,7 @@ TEST(Html, NamesAreText) {
   EXPECT_THAT(page, Not(HasSubstr("<script")));
   EXPECT_THAT(page, Not(HasSubstr("<b>&")));
   EXPECT_THAT(page, HasSubstr("&lt;script&gt;alert(1)&lt;/script&gt;"));
-  EXPECT_EQ(weft_watch::html_text("a\"'<>&\xff"), "a&quot;&#39;&lt;&gt;&amp;\xEF\xBF\xBD");
+  EXPECT_EQ(support::html_text("a\"'<>&\xff"), "a&quot;&#39;&lt;&gt;&amp;\xEF\xBF\xBD");
 }
 
 TEST(Html, TwentyRunsHaveColoursAndDashes) {

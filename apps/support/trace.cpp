@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/weft_watch/trace.h"
+#include "apps/support/trace.h"
 
 #include <algorithm>
 #include <array>
 
-namespace weft::weft_watch {
+namespace weft::support {
 namespace {
 
 /// The points to keep of those that share a column and are no gaps.
@@ -19,10 +19,10 @@ void append_extremes(const std::vector<Point>& column, std::vector<Point>& out) 
 
 }  // namespace
 
-std::vector<Point> points_of(const support::Curve& curve, const std::string& x, double start) {
+std::vector<Point> points_of(const Curve& curve, const std::string& x, double start) {
   std::vector<Point> out;
   out.reserve(curve.points.size());
-  for (const support::CurvePoint& p : curve.points)
+  for (const CurvePoint& p : curve.points)
     out.push_back({x == "epoch" ? p.epoch : x == "time" ? p.time - start : p.step, p.value});
   return out;
 }
@@ -64,4 +64,16 @@ std::vector<Point> thinned(const std::vector<Point>& points, double low, double 
   return out;
 }
 
-}  // namespace weft::weft_watch
+Extent extent_of(const Chart& chart, bool log) {
+  Extent e;
+  for (const Trace& trace : chart.traces)
+    for (const Point& p : trace.shown()) {
+      if (p.is_gap() || (log && p.y <= 0)) continue;
+      if (!e.drawable) e = {p.x, p.x, p.y, p.y, true};
+      e.x_low = std::min(e.x_low, p.x), e.x_high = std::max(e.x_high, p.x);
+      e.y_low = std::min(e.y_low, p.y), e.y_high = std::max(e.y_high, p.y);
+    }
+  return e;
+}
+
+}  // namespace weft::support

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/weft_watch/axis.h"
+#include "apps/support/axis.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "train/progress.h"
 
-namespace weft::weft_watch {
+namespace weft::support {
 namespace {
 
 /// The least of 1, 2, 5, 10, … times a power of ten (or of round times) that is at least `step`.
@@ -89,4 +89,4 @@ void Axis::log_ticks(int count) {
   if (ticks_.size() < 2) ticks_ = {{low_, number_text(low_)}, {high_, number_text(high_)}};
 }
 
-}  // namespace weft::weft_watch
+}  // namespace weft::support

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace weft::weft_watch {
+namespace weft::support {
 
 /// Numbers along one side of a chart.
 class Axis {
@@ -36,4 +36,4 @@ class Axis {
 /// Four significant digits: `0.0853`, `1.25e-05`; whole numbers, such as steps, in full.
 std::string number_text(double value);
 
-}  // namespace weft::weft_watch
+}  // namespace weft::support

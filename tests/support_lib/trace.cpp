@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/weft_watch/trace.h"
+#include "apps/support/trace.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-namespace weft::weft_watch {
+namespace weft::support {
 namespace {
 
 constexpr double kGap = support::CurvePoint::kUnknown;
@@ -92,4 +92,4 @@ TEST(PointsOf, StepEpochTime) {
 }
 
 }  // namespace
-}  // namespace weft::weft_watch
+}  // namespace weft::support

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/weft_watch/axis.h"
+#include "apps/support/axis.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace weft::weft_watch {
+namespace weft::support {
 namespace {
 
 using testing::ElementsAre;
@@ -55,4 +55,4 @@ TEST(NumberText, FourDigits) {
 }
 
 }  // namespace
-}  // namespace weft::weft_watch
+}  // namespace weft::support
