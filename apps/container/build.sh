@@ -11,10 +11,7 @@ build=${BUILD:-build-container}
 
 tools/install_packages build
 # shellcheck disable=SC2086  # several flags
-cmake -S . -B "$build" -G Ninja -DWEFT_BUILD_TESTS=OFF -DWEFT_BUILD_BENCHMARKS=OFF -DCMAKE_INSTALL_PREFIX="$prefix" \
-  -DWEFT_CUDA="${WEFT_CUDA:-AUTO}" ${WEFT_CMAKE_FLAGS:-}
-ninja -C "$build" -j "${JOBS:-$(nproc)}"
-cmake --install "$build"
+BUILD=$build tools/install --prefix "$prefix" --as-is -DWEFT_CUDA="${WEFT_CUDA:-AUTO}" ${WEFT_CMAKE_FLAGS:-}
 
 # The packages of the libraries that the programs load, at their start or, as HDF5, when it is needed. A library may be listed
 # under /lib where its package says /usr/lib.

@@ -78,6 +78,18 @@ for script in "${in_images[@]}"; do
   echo "$script: in its image"
 done
 
+# The build job: the site's modules, then tools/install (here one that notes what it is told).
+mkdir -p "$dir/source/tools"
+printf '#!/bin/bash\necho "install $* with JOBS=$JOBS"\n' > "$dir/source/tools/install"
+chmod +x "$dir/source/tools/install"
+job=$(cd "$dir/source" && WEFT_SLURM=$root/apps/slurm WEFT_SITE=perlmutter sbatch --parsable --output="$dir/build.log" --cpus-per-task=2 \
+  --overcommit "$root/apps/slurm/build.job" "$dir/prefix" --as-is)
+wait_for "$job" build
+for line in "module load PrgEnv-gnu cudatoolkit nccl cray-hdf5" "install --prefix $dir/prefix --as-is with JOBS=2"; do
+  grep -qx -- "$line" "$dir/build.log" || { cat "$dir/build.log" >&2; fail "build.job: expected '$line'"; }
+done
+echo "build.job: modules, then tools/install"
+
 # Nothing to run.
 job=$(submit generic_one_gpu nothing "${small[@]}" --)
 for _ in $(seq 100); do grep -q usage "$dir/nothing.log" 2>/dev/null && break; sleep 0.2; done
