@@ -71,6 +71,23 @@ void add_products(Cases& cases, const Target& target, const Product& product) {
     });
 }
 
+/// The first layer of ViT-B/16's MLP with its epilogues: the bias alone, and GELU whose argument is kept for the
+/// backward.
+void add_linears(Cases& cases, const Target& target) {
+  const int64_t M = target.size(64 * 197, 40), N = target.size(3072, 24), K = target.size(768, 32);
+  const double flop = 2.0 * static_cast<double>(M) * static_cast<double>(N) * static_cast<double>(K);
+  for (const bool gelu : {false, true})
+    add_engines(cases, target, gelu ? "linear_vit_fc1_bias_gelu" : "linear_vit_fc1_bias", flop, [=] {
+      const Tensor x = filled(target, {1, M, K}), w = filled(target, {1, N, K}).transpose(1, 2);
+      const Tensor bias = filled(target, {N}), y = filled(target, {1, M, N}), pre = gelu ? empty_like(y) : Tensor();
+      const auto f = gelu ? kernels::Activation::gelu : kernels::Activation::none;
+      return [=] {
+        const kernels::View none;
+        kernels::matmul_fused(y.queue(), y, pre, x, w, bias, none, {.activation = f});
+      };
+    });
+}
+
 struct Convolution {
   int64_t C, O, R, stride, edge;
 };
@@ -162,6 +179,7 @@ void add_attention(Cases& cases, const Target& target, const Heads& heads) {
 
 void add_engine_cases(Cases& cases, const Target& target) {
   for (const Product& product : kProducts) add_products(cases, target, product);
+  add_linears(cases, target);
   for (const Convolution& convolution : kConvolutions) add_convolutions(cases, target, convolution);
   for (const Heads& heads : kHeads) add_attention(cases, target, heads);
 }

@@ -52,6 +52,7 @@ void add_gpu_network_cases(Cases& cases, const Target& target) {
     cases.push_back(
         {name + "_train_" + std::string(weft::name(size.precision)), "images/s", [=] { return train(size, target); }});
   };
+  add_train("resnet50_b256", resnet50_size(target, 256, DType::bf16));  // the step of the suite roofline
   for (const DType precision : {DType::bf16, DType::f32}) {
     add_train("resnet50_b64", resnet50_size(target, 64, precision));
     add_train("resnet18_b64", resnet18_imagenet_size(target, 64, precision));

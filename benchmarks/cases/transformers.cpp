@@ -26,14 +26,16 @@ Tensor labels_of(int64_t count, int64_t classes, Device device) {
   return Tensor::from(labels, device);
 }
 
-Transformer make_vit(const Target& target) {
-  nn::VisionTransformerOptions options;
+Transformer vit(const Target& target, nn::VisionTransformerOptions options, int64_t full_batch) {
   if (target.tiny) options = {.width = 32, .depth = 1, .heads = 2, .patch = 8, .image = 16, .classes = 10};
-  const int64_t batch = target.size(8, 2);
+  const int64_t batch = target.size(full_batch, 2);
   return {std::make_shared<nn::VisionTransformer>(options),
           normal({batch, options.image, options.image, 3}, 0, 1, DType::f32, target.device),
           labels_of(batch, options.classes, target.device)};
 }
+
+Transformer make_vit(const Target& target) { return vit(target, {}, 8); }
+Transformer make_vit_b16_b256(const Target& target) { return vit(target, nn::vit_options("vit_base16"), 256); }
 
 Transformer make_bert(const Target& target) {
   nn::BertOptions options = nn::bert_options(target.tiny ? "bert_tiny" : "bert_base");
@@ -101,6 +103,12 @@ void add_transformer_cases(Cases& cases, const Target& target) {
       cases.push_back({name + "_train" + ending, unit, [=] { return train(make, target, precision); }});
       cases.push_back({name + "_infer" + ending, unit, [=] { return infer(make, target, precision); }});
     }
+}
+
+// The step of the suite roofline.
+void add_gpu_vit_case(Cases& cases, const Target& target) {
+  cases.push_back(
+      {"vit_b16_b256_train_bf16", "images/s", [=] { return train(&make_vit_b16_b256, target, DType::bf16); }});
 }
 
 }  // namespace weft::benchmarks

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from pytorch_cases import (LAYOUTS, Work, add_optimizers, add_tiny_ops, batch_norm, cross_entropy, layer_norm, name_of)
+from pytorch_transformers import Transformer
 
 BF16, F32 = torch.bfloat16, torch.float32
 
@@ -20,6 +21,7 @@ def peak_memory_mib(cases, precision, layout):
 
 
 def add_networks(cases):
+    cases.train("resnet50_b256", True, False, 256, BF16)
     for precision in (BF16, F32):
         cases.train("resnet50_b64", True, False, 64, precision)
         cases.train("resnet18_b64", False, False, 64, precision)
@@ -72,6 +74,12 @@ def add_norms(cases):
 
 
 def add_transformer(cases):
+    for ending, compiled in (("", False), ("@compiled", True)):
+        def prepare(compiled=compiled):
+            network = Transformer(cases, "vit_b16", BF16, compiled)
+            return Work(network.train_step, network.batch)
+
+        cases.add(f"vit_b16_b256_train_bf16{ending}", "images/s", prepare)
     size, normal = cases.size, cases.normal
     N, T, D, H = size(64, 2), size(197, 9), size(768, 32), size(12, 2)
 

@@ -83,10 +83,10 @@ class Transformer:
     """A transformer with its batch and optimizer."""
 
     def __init__(self, cases, kind, precision, compiled):
-        tiny, self.batch, self.precision = cases.tiny, cases.size(8, 2), precision
+        tiny, self.batch, self.precision = cases.tiny, cases.size(256 if kind == "vit_b16" else 8, 2), precision
         self.device = cases.device.split(":")[0]
-        if kind == "vit_s16":
-            model = VisionTransformer(32, 1, 2, 8, 16, 10) if tiny else VisionTransformer()
+        if kind in ("vit_s16", "vit_b16"):
+            model = VisionTransformer(*((32, 1, 2, 8, 16, 10) if tiny else (384, 12, 6) if kind == "vit_s16" else (768, 12, 12)))
             edge, classes = cases.size(224, 16), cases.size(1000, 10)
             self.x = cases.normal(self.batch, 3, edge, edge)
         elif kind == "gpt2":
