@@ -113,9 +113,11 @@ int main(int argc, char** argv) {
   app.add_flag("--count", count, "Print at the end what each kernel cost: time, launches, instructions");
   app.add_option("--profile", profile, "Write what each instruction cost to this file, as JSON: tools/weft-lab shows it");
   app.add_flag("--time", time, "Print at the end how long each kernel would take on the GPU, and what limits it");
-  app.add_option("--time-waves", waves,
-                 "With --time: run only so many waves of resident blocks of each launch, from its middle, and scale the counts; "
-                 "the program's results are wrong then, and tensor cores multiply nothing");
+  app.add_option(
+      "--time-waves", waves,
+      "With --time: run only so many waves of resident blocks of each launch, from its middle, and scale the counts; "
+      "the program's results are wrong then: tensor cores multiply nothing, TMA brings no bytes, and equal launches "
+      "run once");
   app.add_option("--time-table", time_table, "With --time: append counts and predictions to this file, a launch a line");
   app.add_option("--time-of", time_of, "Predict the launches in a file of --time-table once more, and run nothing");
   app.add_option("--overlap", overlap, "With --time-of: the model's constant, instead of the fitted one");

@@ -139,6 +139,6 @@ Prediction predict(const Chip& chip, const Work& work, const Constants& constant
   return p;
 }
 
-ErrorBar error_bar() { return {0.09, 0.18}; }
+ErrorBar error_bar() { return {0.08, 0.16}; }
 
 }  // namespace emulator::time_model

@@ -70,7 +70,8 @@ struct Work {
 
 /// The constants that no source gives. They are fitted on published kernels, see benchmarks/results/2026-11-25-model-of-time.md.
 struct Constants {
-  double overlap = 3.75;  ///< p of the norm that adds up what a wave needs of each limit: 1: nothing overlaps, infinite: all
+  double overlap =
+      3.85;  ///< p of the norm that adds up what a wave needs of each limit: 1: nothing overlaps, infinite: all
 };
 
 struct Prediction {

@@ -89,7 +89,7 @@ void BulkCopy::note_done() const {
 
 /// The whole box, line by line, as it would lie without a swizzle.
 void BulkCopy::read() {
-  if (was_read) return;
+  if (was_read || sampled()) return;
   was_read = true;
   content.resize(bytes);
   if (form->way != BulkForm::Way::global_to_shared)
@@ -125,16 +125,19 @@ void BulkCopy::write_tensor() {
   });
 }
 
+/// The content into shared memory.
+void BulkCopy::bring(const SharedPlace& to) const {
+  if (form->op != Reduction::none) return reduce(to.data(), content.data(), bytes, form->type);
+  for_each_run(to.at, bytes, swizzle(), [&](uint64_t from, uint64_t at, uint64_t count) {
+    std::memcpy(to.block->shared + at, content.data() + from, count);
+  });
+}
+
 void BulkCopy::arrive(const Arrival& arrival) {
   const Block& block = *arrival.to.block;
   if (block.done() && !warp->block->done() && &block != warp->block && options().check_races)
     fail(FaultCode::launch_failure, cat("it arrives in block ", block.rank, " of the cluster, which has ended"));
-  if (form->op != Reduction::none)
-    reduce(arrival.to.data(), content.data(), bytes, form->type);
-  else
-    for_each_run(arrival.to.at, bytes, swizzle(), [&](uint64_t from, uint64_t to, uint64_t count) {
-      std::memcpy(block.shared + to, content.data() + from, count);
-    });
+  if (!sampled()) bring(arrival.to);
   if (BlockChecks* const checks = race_checks_of(block); checks && form->op == Reduction::none)
     checks->load_done({*warp, lane, site, form->name}, runs(arrival.to), arrival.barrier.at);
   if (form->op == Reduction::none) mark_written(arrival.to.data(), bytes);
@@ -148,6 +151,8 @@ void BulkCopy::apply() {
   read();
   if (form->way != BulkForm::Way::shared_to_global) {
     for (const Arrival& arrival : arrivals) arrive(arrival);
+  } else if (sampled()) {
+    return;
   } else if (form->tensor) {
     write_tensor();
   } else {
@@ -226,7 +231,7 @@ void begin_arrivals(BulkCopy& copy, Warp& w, const Instruction* i, uint32_t alig
                      ", to which another copy of this block is still under way"));
     }
   }
-  if (form.op == Reduction::none)
+  if (form.op == Reduction::none && !sampled())
     for (const BulkCopy::Arrival& arrival : copy.arrivals) std::memset(arrival.to.data(), 0xff, copy.bytes);
 }
 

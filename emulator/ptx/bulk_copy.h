@@ -73,6 +73,7 @@ struct BulkCopy : Pending {
   SwizzleMode swizzle() const { return form->tensor ? box.swizzle : SwizzleMode::none; }
   void write_tensor();
   void reduce(char* to, const char* with, uint64_t count, TensorType type) const;
+  void bring(const SharedPlace& to) const;
   void arrive(const Arrival& arrival);
 };
 

@@ -436,6 +436,7 @@ uint32_t Cluster::choose(uint32_t bound) {
 bool Cluster::random_order() const { return options().seed != 0; }
 
 void run(const Launch& launch, Touched* touched) {
+  if (timing::report_again(launch)) return;
   Run run(launch, touched);
   const uint32_t workers = static_cast<uint32_t>(run.most_workers());
   const auto work = [&run] { run.work(); };

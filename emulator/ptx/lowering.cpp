@@ -205,7 +205,7 @@ std::unique_ptr<Kernel> lower(Module& module, Function& function) {
   own_constants(state.constants, kernel);
   if (times) {
     times->notes.resize(kernel.code.size());
-    join_shared_loads(kernel, *times);
+    note_joins(body, accesses, start, kernel, *times);
   }
   kernel.time = times;
   if (breaks_in(kernel)) keep_debug_table(kernel, body, liveness, state.places, start);

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "emulator/machine/options.h"
 #include "emulator/ptx/matrix_fragments.h"
+#include "emulator/ptx/time_count.h"
 
 namespace emulator::ptx::matrix {
 
@@ -33,13 +33,13 @@ const Instruction* multiply(Warp& w, const Instruction* i) {
   using N = typename A::Number;
   const Instruction* next = nullptr;
   if (!whole_warp(w, i, "mma.sync", next)) return next;
+  if (sampled()) return i + 1;
   const auto& m = *static_cast<const Multiply*>(i->more);
   const int rows = m.shape.m / kLine, columns = m.shape.n / kLine, parts = m.shape.k / kPart<A>;
   const int depth = parts * kPart<A>;
   alignas(64) N a[kMostElements], b[kMostElements], sums[kMostSums * kBlock];
-  const bool sampled = options().time_waves > 0;  // results are wrong anyway: the sums stay as they are
-  for (int row = 0; row < rows && !sampled; ++row) unpack<A>(w, m.a, rows, row, parts, a + row * kLine * depth);
-  for (int column = 0; column < columns && !sampled; ++column)
+  for (int row = 0; row < rows; ++row) unpack<A>(w, m.a, rows, row, parts, a + row * kLine * depth);
+  for (int column = 0; column < columns; ++column)
     unpack_turned<B>(w, m.b, columns, column, parts, b + column * kLine * depth);
   // Registers of d may be those of a, b and c in any order: nothing is written before all is read.
   for (int column = 0; column < columns; ++column)
@@ -48,12 +48,12 @@ const Instruction* multiply(Warp& w, const Instruction* i) {
       N* const sum = sums + block * kBlock;
       if constexpr (std::is_same_v<N, int32_t>) {
         alignas(64) N products[kBlock] = {};
-        if (!sampled) multiply_block<A>(a + row * kLine * depth, b + column * kLine * depth, parts, products);
+        multiply_block<A>(a + row * kLine * depth, b + column * kLine * depth, parts, products);
         load_sums(w, m, block, sum);
         for (int e = 0; e < kBlock; ++e) sum[e] = add_s32(sum[e], products[e], m.saturate);
       } else {
         load_sums(w, m, block, sum);
-        if (!sampled) multiply_block<A>(a + row * kLine * depth, b + column * kLine * depth, parts, sum);
+        multiply_block<A>(a + row * kLine * depth, b + column * kLine * depth, parts, sum);
       }
     }
   for (int block = 0; block < rows * columns; ++block) store_sums(w, m, block, sums + block * kBlock);

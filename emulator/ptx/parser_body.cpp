@@ -89,7 +89,15 @@ void BodyParser::parse() {
 void BodyParser::directive(std::string_view name) {
   if (name == "loc") return location();
   if (name == "reg") return registers();
-  if (name == "pragma") return lexer_.skip_statement();
+  if (name == "pragma") {
+    if (lexer_.peek() == '"' && lexer_.string() == "nounroll") {  // of the loop that begins here
+      Statement& s = out_.code.emplace_back();
+      s.op = "pragma";
+      s.line = current_line_;
+      s.ptx_line = lexer_.line();
+    }
+    return lexer_.skip_statement();
+  }
   if (name == "file") lexer_.fail("expected .file outside of functions");
   if (name == "shared" || name == "local" || name == "param" || name == "global" || name == "const")
     return variables(name);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <set>
 
 #include "emulator/machine/options.h"
 #include "emulator/ptx/bulk_copy.h"
@@ -12,6 +13,7 @@
 namespace emulator::ptx {
 
 bool timed() { return options().time; }
+bool sampled() { return options().time && options().time_waves > 0; }
 
 namespace timing {
 
@@ -22,11 +24,19 @@ using time_model::Limit;
 
 constexpr uint32_t kSectorBits = 5, kPageBits = 12, kSectorsOfPage = 1u << (kPageBits - kSectorBits);
 constexpr uint32_t kTouchBits = 22, kTouchMask = (1u << kTouchBits) - 1;
+/// Of a launch's memory about so many pages are noted at least: what comes from memory is then known to a percent.
+constexpr double kNotedPages = 8192;
+
+/// SplitMix64's mixing: neighbours fall anywhere.
+uint64_t hash_of(uint64_t page) {
+  page = (page ^ (page >> 30)) * 0xbf58476d1ce4e5b9u;
+  page = (page ^ (page >> 27)) * 0x94d049bb133111ebu;
+  return page ^ (page >> 31);
+}
 
 /// How many cycles the banks of shared memory need for the lanes' words: as many as there are different words in one bank.
 /// Lanes that read the same word share it.
-uint32_t bank_cycles(const uint32_t* address, uint32_t lanes, uint32_t bytes) {
-  const uint32_t words = std::max(1u, bytes / 4);
+uint32_t bank_cycles_at_once(const uint32_t* address, uint32_t lanes, uint32_t words) {
   uint32_t seen[32][8], count[32] = {}, most = 1;
   uint32_t last = ~0u;
   for (uint32_t left = lanes; left != 0; left &= left - 1) {
@@ -45,6 +55,34 @@ uint32_t bank_cycles(const uint32_t* address, uint32_t lanes, uint32_t bytes) {
     }
   }
   return most;
+}
+
+/// Lanes with 8 bytes each are served by halves of the warp, with 16 by quarters: 128 bytes return in a cycle, whether
+/// or not lanes share them.
+uint32_t bank_cycles(const uint32_t* address, uint32_t lanes, uint32_t bytes) {
+  const uint32_t words = std::max(1u, bytes / 4), at_once = kLanes / words;
+  uint32_t cycles = 0;
+  for (uint32_t first = 0; first < kLanes; first += at_once)
+    if (const uint32_t these = lanes & static_cast<uint32_t>(((uint64_t{1} << at_once) - 1) << first))
+      cycles += bank_cycles_at_once(address, these, words);
+  return cycles;
+}
+
+/// How many cycles the lanes' data take between L1 and registers, at the same rate.
+double of_registers(uint32_t lanes, uint32_t bytes) {
+  return std::max(1.0, static_cast<double>(bytes) * std::popcount(lanes) / 128);
+}
+
+/// By where the lanes' bases lie in the first turn of the loop.
+TimeJoin join_of(const std::vector<TimeJoin>& joins, const TimeNote& n, uint32_t turn, const uint32_t* address,
+                 uint32_t lanes) {
+  const uint32_t moved = static_cast<uint32_t>(n.address.offset) + turn * static_cast<uint32_t>(n.stride);
+  const uint32_t base = address[std::countr_zero(lanes)] - moved;
+  uint32_t differ = 0;
+  for (uint32_t left = lanes; left != 0; left &= left - 1) differ |= (address[std::countr_zero(left)] - moved) ^ base;
+  if ((base | differ) & 3) return {};
+  const TimeJoin* const of_turn = joins.data() + n.joins + turn * kJoins;
+  return (differ & 15) == 0 ? of_turn[base / 4 & 3] : (differ & 7) == 0 ? of_turn[4 + (base / 4 & 1)] : TimeJoin{};
 }
 
 struct Distinct {
@@ -90,26 +128,29 @@ ClusterTime::ClusterTime(const Cluster& cluster, LaunchTime& launch) : launch_(l
 
 WarpClock& ClusterTime::clock(const Warp& w) { return blocks_[w.block->rank].warps[w.index]; }
 
-Pages& ClusterTime::pages(bool write) {
-  const uint32_t now = static_cast<uint32_t>(asked_ / launch_.epoch_bytes_);
-  if (now != epoch_) {
-    epoch_ = now;
-    last_page_[0] = last_page_[1] = ~uint64_t{0};
-  }
-  Epoch& epoch = epochs_[epoch_];
-  return write ? epoch.written : epoch.read;
-}
-
-void ClusterTime::to_l2(uint64_t sector, bool write) {
+void ClusterTime::to_l2(uint64_t sector, uint64_t count, bool write) {
   constexpr uint64_t kShift = kPageBits - kSectorBits;
-  Pages& all = pages(write);
-  if (last_page_[write] != sector >> kShift) {
-    last_page_[write] = sector >> kShift;
-    last_[write] = &all[sector >> kShift];
+  while (count > 0) {
+    if (const uint32_t now = static_cast<uint32_t>(asked_ / launch_.epoch_bytes_); now != epoch_) {
+      epoch_ = now;
+      last_page_[0] = last_page_[1] = ~uint64_t{0};
+    }
+    const uint64_t page = sector >> kShift, here = std::min(count, kSectorsOfPage - sector % kSectorsOfPage);
+    if (last_page_[write] != page) {
+      last_page_[write] = page;
+      last_[write] = nullptr;
+      if ((hash_of(page) & (launch_.page_step_ - 1)) == 0) {
+        Epoch& epoch = epochs_[epoch_];
+        last_[write] = &(write ? epoch.written : epoch.read)[page];
+      }
+    }
+    for (uint64_t k = 0; k < here && last_[write]; ++k)
+      last_[write]->add(static_cast<uint32_t>((sector + k) % kSectorsOfPage));
+    asked_ += 32 * static_cast<double>(here);
+    work_.l2_bytes += 32 * static_cast<double>(here);
+    sector += here;
+    count -= here;
   }
-  last_[write]->add(static_cast<uint32_t>(sector) & (kSectorsOfPage - 1));
-  asked_ += 32;
-  work_.l2_bytes += 32;
 }
 
 /// 1 when the sector has to come from L2. L1 holds what other warps of the block have read, which run at the same pace, and
@@ -129,7 +170,7 @@ uint32_t ClusterTime::read_global(BlockClock& block, uint32_t warp, WarpClock& c
   return !hit;
 }
 
-/// Counts an access to memory and returns its latency. `joined`: it is a part of a wider one.
+/// Counts an access to memory and returns its latency. `joined`: it is a part of a wider one that is counted already.
 Cycle ClusterTime::access(Warp& w, const TimeNote& n, uint32_t lanes, WarpClock& clock, bool& joined) {
   const time_model::Chip& chip = *launch_.chip_;
   uint64_t address[kLanes];
@@ -151,16 +192,14 @@ Cycle ClusterTime::access(Warp& w, const TimeNote& n, uint32_t lanes, WarpClock&
   }
   Cycle latency = chip.alu;
   uint32_t bytes = n.bytes;
-  if (in_shared && n.joined != TimeNote::Joined::no) {
-    uint32_t low = 0;
-    for (uint32_t left = in_shared; left != 0; left &= left - 1)
-      low |= shared[std::countr_zero(left)] + static_cast<uint32_t>(n.joined_offset);
-    if ((low & (n.joined_bytes - 1u)) == 0) {
-      joined = true;
-      if (n.joined == TimeNote::Joined::other) return chip.shared_latency;
+  if (in_shared && n.joins != TimeNote::kNoJoins) {
+    const TimeJoin join = join_of(w.kernel().time->joins, n, clock.turn, shared, in_shared);
+    joined = join.role == TimeJoin::other;
+    if (joined) return chip.shared_latency;
+    if (join.role == TimeJoin::first) {
       for (uint32_t left = in_shared; left != 0; left &= left - 1)
-        shared[std::countr_zero(left)] += static_cast<uint32_t>(n.joined_offset);
-      bytes = n.joined_bytes;
+        shared[std::countr_zero(left)] += static_cast<uint32_t>(join.offset);
+      bytes = join.bytes;
     }
   }
   if (in_shared) {
@@ -175,22 +214,21 @@ Cycle ClusterTime::access(Warp& w, const TimeNote& n, uint32_t lanes, WarpClock&
   if (global) {
     Distinct found;
     find_sectors(address, global, n.bytes, found);
-    const double data = std::max(1.0, static_cast<double>(n.bytes) * std::popcount(global) / 128);
-    work_.wavefronts += std::max<double>(found.lines, std::min(data, found.count / 4.0));
+    work_.wavefronts += std::max<double>(found.lines, of_registers(global, n.bytes));
     uint32_t misses = 0;
     if (n.space == Space::constant) {
       misses = 0;
     } else if (n.write || n.bypasses_l1) {
-      for (uint32_t k = 0; k < found.count; ++k) to_l2(found.sector[k], n.write);
+      for (uint32_t k = 0; k < found.count; ++k) to_l2(found.sector[k], 1, n.write);
       if (n.atomic)
-        for (uint32_t k = 0; k < found.count; ++k) to_l2(found.sector[k], false);
+        for (uint32_t k = 0; k < found.count; ++k) to_l2(found.sector[k], 1, false);
       misses = found.count;
     } else {
       BlockClock& block = blocks_[w.block->rank];
       for (uint32_t k = 0; k < found.count; ++k)
         if (read_global(block, w.index, clock, found.sector[k])) {
           ++misses;
-          to_l2(found.sector[k], false);
+          to_l2(found.sector[k], 1, false);
         }
     }
     // Of two blocks that ask for the same, the second finds it in L2.
@@ -225,9 +263,13 @@ const Instruction* ClusterTime::step(Warp& w, const Instruction* i) {
     c.waits_for_cluster = false;
   }
   if (i->flags & kLeader) {
-    c.entry = std::max(c.horizon, c.entry + c.issued);
-    c.horizon = c.entry;
-    c.issued = 0;
+    c.turn = c.begin == i && c.turn + 1 < n.turns ? c.turn + 1 : 0;
+    c.begin = i;
+    if (c.turn == 0) {  // unrolled turns are one basic block
+      c.entry = std::max(c.horizon, c.entry + c.issued);
+      c.horizon = c.entry;
+      c.issued = 0;
+    }
   }
   if (n.kind == Kind::none) return i->run(w, i);
 
@@ -333,8 +375,9 @@ const Instruction* ClusterTime::step(Warp& w, const Instruction* i) {
   const Instruction* const next = i->run(w, i);
   // It will be tried again: it has not been executed.
   if (!next && w.current < w.groups.size() && w.groups[w.current].pc == i && n.kind == Kind::mbarrier_wait) return next;
-  for (uint32_t k = 0; k < n.writes; ++k) when(refs[n.reads + k]) = begin + latency;
-  if (joined && n.joined == TimeNote::Joined::other) return next;
+  const bool folded = n.folded && c.turn > 0;
+  for (uint32_t k = 0; k < n.writes; ++k) when(refs[n.reads + k]) = folded ? c.entry : begin + latency;
+  if (joined || folded) return next;
   c.issued += n.issue;
   work_.issued += n.issue;
   work_.mufu += n.mufu;
@@ -374,10 +417,9 @@ void ClusterTime::bulk_issued(BulkCopy& copy) {
   const bool stores = copy.form->way == BulkForm::Way::shared_to_global;
   const bool reduces = copy.form->op != Reduction::none;
   const auto note = [&](uint64_t at, uint64_t bytes) {
-    for (uint64_t sector = at >> kSectorBits; sector <= (at + bytes - 1) >> kSectorBits; ++sector) {
-      to_l2(sector, stores);
-      if (stores && reduces) to_l2(sector, false);
-    }
+    const uint64_t first = at >> kSectorBits, count = ((at + bytes - 1) >> kSectorBits) - first + 1;
+    to_l2(first, count, stores);
+    if (stores && reduces) to_l2(first, count, false);
   };
   if (copy.form->way != BulkForm::Way::shared_to_shared) {
     if (!copy.form->tensor) {
@@ -432,6 +474,13 @@ LaunchTime::LaunchTime(const Launch& launch) : launch_(launch), chip_(time_model
   count_ = std::min(clusters_ - first_, wanted < waves ? wanted * per_wave_ : clusters_);
   const double resident_clusters = static_cast<double>(std::min(clusters_, per_wave_));
   epoch_bytes_ = std::max(4096.0, chip_->l2_capacity / 2 / resident_clusters);
+  double pages = 0;  // of the allocations that it is given, as far as it runs
+  std::set<uint64_t> known;
+  for_each_address(launch, [&](size_t, uint64_t, const Allocation& owner) {
+    if (known.insert(owner.number).second) pages += static_cast<double>((owner.end - owner.begin) >> kPageBits);
+  });
+  page_step_ = std::bit_floor(static_cast<uint64_t>(
+      std::max(1.0, pages * static_cast<double>(count_) / static_cast<double>(clusters_) / kNotedPages)));
   // A small grid leaves its blocks more of L1.
   const double on_one = std::clamp(std::ceil(static_cast<double>(launch.grid.count()) / chip_->processors), 1.0, resident);
   const double shared = on_one * (launch.kernel->static_shared + launch.dynamic_shared);
@@ -481,6 +530,7 @@ time_model::Work LaunchTime::work() {
   std::vector<double> touched(order.size() + 1, 0);  // bytes up to an epoch
   std::unordered_map<uint64_t, std::array<uint32_t, kSectorsOfPage>> last;
   double from_memory = 0, to_memory = 0;
+  const double sector = 32 * static_cast<double>(page_step_);  // bytes that a noted one stands for
   for (size_t e = 0; e < order.size(); ++e) {
     const Epoch& epoch = epochs_[order[e]];
     double distinct = 0;
@@ -492,9 +542,9 @@ time_model::Work LaunchTime::work() {
             uint32_t& when = before[static_cast<size_t>(k * 64 + std::countr_zero(left))];
             const bool now = when == e + 1;
             const bool held = when != 0 && touched[e] - touched[when - 1] <= chip_->l2_capacity;
-            if (write) to_memory += 32;
-            if (!write && !held) from_memory += 32;
-            if (!now) distinct += 32;
+            if (write) to_memory += sector;
+            if (!write && !held) from_memory += sector;
+            if (!now) distinct += sector;
             when = static_cast<uint32_t>(e + 1);
           }
       }

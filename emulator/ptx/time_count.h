@@ -2,12 +2,14 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "emulator/machine/memory.h"
 #include "emulator/machine/time_model.h"
 #include "emulator/ptx/warp.h"
 
@@ -29,6 +31,9 @@ struct TimeTable;
 
 /// Whether launches are timed.
 bool timed();
+/// Whether only a part of each launch runs (--time-waves). Results mean nothing then: nobody multiplies or copies for
+/// them, and a launch that has been counted does not run again.
+bool sampled();
 
 namespace timing {
 
@@ -55,6 +60,8 @@ struct Epoch {
 struct WarpClock {
   Cycle entry = 0, horizon = 0;  ///< when the basic block began, and the latest begin of its instructions
   Cycle issued = 0;              ///< of its instructions
+  const Instruction* begin = nullptr;  ///< of the basic block
+  uint32_t turn = 0;                   ///< of a loop that ptxas unrolls
   Cycle stored[2] = {0, 0};      ///< the last store to global and to shared memory: loads do not pass it
   Cycle tensor_free = 0;
   Cycle copies = 0;              ///< the end of the cp.async of the open group
@@ -105,8 +112,8 @@ class ClusterTime {
   WarpClock& clock(const Warp& w);
   Cycle access(Warp& w, const TimeNote& note, uint32_t lanes, WarpClock& clock, bool& joined);
   uint32_t read_global(BlockClock& block, uint32_t warp, WarpClock& clock, uint64_t sector);
-  void to_l2(uint64_t sector, bool write);
-  Pages& pages(bool write);
+  /// Sectors side by side that are asked of L2.
+  void to_l2(uint64_t sector, uint64_t count, bool write);
 
   class LaunchTime& launch_;
   time_model::Work work_;
@@ -115,7 +122,7 @@ class ClusterTime {
   double asked_ = 0;  ///< bytes of L2
   uint32_t epoch_ = 0, wave_ = 0;
   uint64_t last_page_[2] = {~uint64_t{0}, ~uint64_t{0}};
-  Sectors* last_[2] = {nullptr, nullptr};
+  Sectors* last_[2] = {nullptr, nullptr};  ///< nullptr: nobody notes this page
   std::unordered_map<uint32_t, Epoch> epochs_;
 };
 
@@ -135,6 +142,9 @@ class LaunchTime {
   const time_model::Chip* chip_;
   uint64_t clusters_, per_wave_, first_, count_;
   double epoch_bytes_;  ///< that a cluster asks for in an epoch
+  /// Of so many pages, a power of two, one is noted, by a hash, and stands for all (Waldspurger et al., "Efficient MRC
+  /// Construction with SHARDS", FAST 2015).
+  uint64_t page_step_;
   double l1_bytes_;     ///< of a block
   std::mutex mutex_;
   time_model::Work work_;
@@ -143,6 +153,18 @@ class LaunchTime {
 
 /// Adds a launch to what the program's end prints.
 void report(const Launch& launch, const time_model::Work& work);
+/// The same of a launch that equals one that was reported: kernel, sizes and arguments, whose addresses may lie in
+/// other allocations. False: there was none, or launches are not sampled.
+bool report_again(const Launch& launch);
+/// Calls visit(offset among the parameters, address, its allocation) for each argument that is the address of memory.
+template <class Visit>
+void for_each_address(const Launch& launch, Visit&& visit) {
+  for (size_t at = 0; at + sizeof(uint64_t) <= launch.parameters.size(); at += sizeof(uint64_t)) {
+    uint64_t value;
+    std::memcpy(&value, launch.parameters.data() + at, sizeof(value));
+    if (Allocation owner; find_allocation(value, owner)) visit(at, value, owner);
+  }
+}
 
 }  // namespace timing
 }  // namespace emulator::ptx

@@ -46,29 +46,41 @@ struct TimeNote {
   float flop = 0;           ///< of a warp, in tensor cores, bf16's time
   float flop_f64 = 0;       ///< the same of f64, which has a rate of its own
   Addresses address, second;  ///< second: the source of cp.async
-  /// Of a load from shared memory that ptxas joins with its neighbours in memory where addresses are aligned: the first
-  /// of the group reads all of it, the others come for nothing.
-  enum class Joined : uint8_t { no, first, other } joined = Joined::no;
-  uint8_t joined_bytes = 0;
-  int32_t joined_offset = 0;  ///< from its address to the group's
+  static constexpr uint32_t kNoJoins = ~0u;
+  uint32_t joins = kNoJoins;  ///< of a load from shared memory: in TimeTable::joins, kJoins for each turn
+  uint16_t turns = 1;         ///< in a loop that ptxas unrolls whole: how often it runs
+  bool folded = false;        ///< there: an operand of others, but for the first turn
+  int32_t stride = 0;         ///< there: how far its address moves in a turn
   Ref id = kNoRef;          ///< of a barrier: its number
   uint32_t imm = 0;
   uint32_t first_ref = 0;   ///< in TimeTable::refs: what is read, then what is written
   uint16_t reads = 0, writes = 0;
 };
 
+/// What ptxas makes of a load from shared memory and its neighbours there: the first of a group reads all of it, the
+/// others come for nothing. It goes by where the base lies, which ptxas knows of arrays in shared memory.
+struct TimeJoin {
+  enum : uint8_t { no, first, other } role = no;
+  uint8_t bytes = 0;
+  int32_t offset = 0;  ///< from its address to the group's
+};
+constexpr size_t kJoins = 6;  ///< in all lanes the base mod 16 is 0, 4, 8, 12, or else mod 8 it is 0, 4
+
 /// Of a kernel; by the number of the bytecode instruction.
 struct TimeTable {
   static constexpr uint32_t kPredicate = 0x80000000u;  ///< a ref is a slot of 128 bytes of the register file, or a predicate
   std::vector<TimeNote> notes;
   std::vector<uint32_t> refs;
+  std::vector<TimeJoin> joins;
 };
 
 /// Of the statement at hand, whose bytecode begins at `first` and is emitted already.
 void note_statement(Lowering& l, const Accesses& accesses, const RegisterPlaces& places, size_t statement, size_t first,
                     TimeTable& table);
 
-/// Finds the loads from shared memory that are one machine instruction. When the kernel's code is whole.
-void join_shared_loads(const Kernel& kernel, TimeTable& table);
+/// Finds the loops that ptxas unrolls and the loads from shared memory that are one machine instruction. When the
+/// kernel's code is whole; `start`: the first instruction of each statement.
+void note_joins(const Function& body, const Accesses& accesses, const std::vector<size_t>& start, const Kernel& kernel,
+                TimeTable& table);
 
 }  // namespace emulator::ptx

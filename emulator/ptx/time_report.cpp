@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "emulator/machine/options.h"
 #include "emulator/machine/time_table.h"
@@ -40,6 +45,38 @@ class Report {
     return *report;
   }
 
+  /// What decides a launch's counts. Of addresses: which of the launch's allocations, how far from the first address in
+  /// it, and that one's place in 256 bytes; layers of a network are the same so.
+  static std::string identity(const Launch& launch) {
+    std::vector<char> arguments = launch.parameters;
+    std::vector<std::pair<uint64_t, uint64_t>> owners;  // an allocation's number, the first address in it
+    for_each_address(launch, [&](size_t at, uint64_t address, const Allocation& owner) {
+      size_t k = 0;
+      while (k < owners.size() && owners[k].first != owner.number) ++k;
+      const bool is_first = k == owners.size();
+      if (is_first) owners.emplace_back(owner.number, address);
+      const uint64_t place = (is_first ? address % 256 : address - owners[k].second) << 8 | k;
+      std::memcpy(arguments.data() + at, &place, sizeof(place));
+    });
+    const auto size = [](const Dim3& d) { return cat(d.x, ',', d.y, ',', d.z, ' '); };
+    return cat(launch.device, ' ', reinterpret_cast<uintptr_t>(launch.kernel), ' ', size(launch.grid),
+               size(launch.block), size(launch.cluster), launch.dynamic_shared, ' ',
+               std::string(arguments.data(), arguments.size()));
+  }
+
+  bool add_again(const Launch& launch) {
+    const std::string same = identity(launch);
+    Work work;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = counted_.find(same);
+      if (found == counted_.end()) return false;
+      work = found->second;
+    }
+    add(launch, work);
+    return true;
+  }
+
   void add(const Launch& launch, const Work& work) {
     const time_model::Chip& chip = *time_model::find_chip(options().gpu->key);
     const Prediction prediction = time_model::predict(chip, work);
@@ -49,6 +86,7 @@ class Report {
     row.seconds += prediction.seconds;
     row.work = work;
     row.prediction = prediction;
+    if (sampled()) counted_.emplace(identity(launch), work);
     if (!options().time_table.empty()) append(launch, work, prediction);
   }
 
@@ -96,10 +134,12 @@ class Report {
 
   std::mutex mutex_;
   std::map<Key, Row> rows_;
+  std::unordered_map<std::string, Work> counted_;  ///< by identity
 };
 
 }  // namespace
 
 void report(const Launch& launch, const Work& work) { Report::get().add(launch, work); }
+bool report_again(const Launch& launch) { return sampled() && Report::get().add_again(launch); }
 
 }  // namespace emulator::ptx::timing

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "emulator/machine/options.h"
 #include "emulator/ptx/checker.h"
+#include "emulator/ptx/time_count.h"
 
 namespace emulator::ptx::matrix {
 
@@ -296,7 +296,7 @@ void WarpMatrices::run_as(Warp& w, Op& op, Loaded* loaded) {
 void WarpMatrices::run(Warp& w, Op& op, Loaded* loaded) {
   if (op.done) return;
   op.done = true;
-  if (options().time_waves > 0) {  // results are wrong anyway: zeros, or what the sums were
+  if (sampled()) {  // zeros, or what the sums were
     if (!op.accumulate)
       std::fill_n(sums_[op.sums].values.get(), static_cast<size_t>(op.form->shape.n) * kWarpRows, 0.0f);
     return;

@@ -37,6 +37,16 @@ __global__ void banks(int stride, float* out) {
   if (sum == 1) *out = sum;
 }
 
+/// Each lane reads 16 bytes of shared memory, `stride` times 16 bytes apart.
+__global__ void quarters(unsigned stride, float* out) {
+  __shared__ float4 vectors[64];
+  float4 v;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(vectors + threadIdx.x * stride % 64))));
+  if (v.x + v.y + v.z + v.w == 1) *out = v.x;
+}
+
 /// 4096 dependent FMAs.
 __global__ void chain(float factor, float* out) {
   float x = factor;
@@ -90,6 +100,35 @@ __global__ void tiles(const float* a, const float* b, float* c, int n) {
   c[row * n + column] = sum;
 }
 
+__global__ void arrives(int* count) { atomicAdd(count, 1); }
+
+/// A loop as ptxas gets it, of 16 turns, that adds the floats from shared address `at` on to `sum`.
+#define SUM_16(sum, at, pragma)                                                  \
+  asm volatile(                                                                  \
+      "{.reg .pred p;\n .reg .u32 zero, turn, next;\n .reg .f32 x;\n"            \
+      "mov.u32 zero, 0;\n mov.u32 turn, zero;\n mov.u32 next, %1;\n"             \
+      "more:\n " pragma                                                          \
+      "ld.shared.f32 x, [next];\n add.f32 %0, %0, x;\n add.u32 next, next, 4;\n" \
+      "add.u32 turn, turn, 1;\n setp.ne.u32 p, turn, 16;\n @p bra more;}"        \
+      : "+f"(sum)                                                                \
+      : "r"(at))
+
+/// Every lane sums the same 16 floats of shared memory, which begin `begin` bytes after a multiple of 16. ptxas unrolls
+/// such a loop unless PTX says no.
+template <bool kUnrolled>
+__global__ void joins(int begin, float* out) {
+  __shared__ __align__(16) float words[32];
+  words[threadIdx.x] = 0;
+  __syncthreads();
+  float sum = 0;
+  const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(words)) + static_cast<unsigned>(begin);
+  if (kUnrolled)
+    SUM_16(sum, at, "");
+  else
+    SUM_16(sum, at, ".pragma \"nounroll\";\n ");
+  if (sum == 1) *out = sum;
+}
+
 int main() {
   constexpr int kTiled = 768;
   float *in, *out;
@@ -101,10 +140,29 @@ int main() {
   rereads<<<1, 128>>>(0, in, out);
   banks<<<1, 32>>>(1, out);
   banks<<<1, 32>>>(32, out);
+  for (const unsigned stride : {0u, 1u, 2u}) quarters<<<1, 32>>>(stride, out);
   chain<<<1, 32>>>(0.5f, out);
   relay<<<1, 64>>>(0.5f, out);
   multiplies<<<4, 32>>>(reinterpret_cast<const __nv_bfloat16*>(in), out);
   tiles<<<dim3(kTiled / 16, kTiled / 16), dim3(16, 16)>>>(in, in + kTiled * kTiled, out, kTiled);
+  joins<true><<<1, 32>>>(0, out);
+  joins<true><<<1, 32>>>(8, out);
+  joins<false><<<1, 32>>>(0, out);
+  // The second launch equals the first, in other memory; the third does not.
+  int *counts[3], arrived[3];
+  for (int k = 0; k < 3; ++k) {
+    if (cudaMalloc(&counts[k], sizeof(int)) != cudaSuccess) return 1;
+    cudaMemset(counts[k], 0, sizeof(int));
+    arrives<<<1, k == 2 ? 64 : 32>>>(counts[k]);
+    cudaMemcpy(&arrived[k], counts[k], sizeof(int), cudaMemcpyDeviceToHost);
+  }
+  std::printf("arrived %d %d %d\n", arrived[0], arrived[1], arrived[2]);
+  // More memory than is noted page by page.
+  constexpr size_t kMany = size_t{16} << 20;
+  float *from, *to;
+  if (cudaMalloc(&from, kMany * sizeof(float)) != cudaSuccess || cudaMalloc(&to, kMany * sizeof(float)) != cudaSuccess)
+    return 1;
+  copies<<<kMany / 256, 256>>>(from, to);
   const cudaError_t status = cudaDeviceSynchronize();
   if (status != cudaSuccess) std::printf("%s\n", cudaGetErrorString(status));
   return status == cudaSuccess ? 0 : 1;
