@@ -16,6 +16,7 @@ struct RowNormCase {
   DType dtype;
   int64_t M, C;
   bool affine, residual;
+  int64_t weights_at = 0;  ///< elements from a boundary of 16 bytes to the weight and the bias
 };
 
 /// Rows in registers of a warp and of a block, rows that are read again, rows that are not aligned.
@@ -67,8 +68,9 @@ std::vector<double> rounded_sum(DType dtype, const std::vector<double>& a, const
 }
 
 void check(DeviceKind kind, const RowNormCase& n) {
-  const auto [centred, dtype, M, C, affine, residual] = n;
-  SCOPED_TRACE(str(dtype, " [", M, ",", C, "] affine ", affine, " residual ", residual, " on ", name(kind)));
+  const auto [centred, dtype, M, C, affine, residual, weights_at] = n;
+  SCOPED_TRACE(str(dtype, " [", M, ",", C, "] affine ", affine, " residual ", residual, ", weights at ", weights_at,
+                   " on ", name(kind)));
   const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
   const double eps = centred ? 1e-5 : 1e-3;
   const auto given = [](bool wanted, const DeviceArray& array) { return wanted ? array.view() : View::none(); };
@@ -78,15 +80,25 @@ void check(DeviceKind kind, const RowNormCase& n) {
   const RowNormReference want(n, residual ? rounded_sum(dtype, x, other) : x, weight, bias, dy, dx_in, eps);
 
   const DeviceArray x_array(kind, dtype, {M, C}, x), other_array(kind, dtype, {M, C}, other), sum(kind, dtype, {M, C});
-  const DeviceArray weight_array(kind, wide, {C}, weight), bias_array(kind, wide, {C}, bias);
+  const auto shifted = [&](std::vector<double> values) {
+    values.insert(values.begin(), static_cast<size_t>(weights_at), NAN);
+    return DeviceArray(kind, wide, {weights_at + C}, values);
+  };
+  const DeviceArray weight_memory = shifted(weight), bias_memory = shifted(bias);
+  const auto at_columns = [&](const DeviceArray& memory) {
+    View view = memory.view();
+    view.data = static_cast<char*>(view.data) + weights_at * static_cast<int64_t>(size_of(wide));
+    view.sizes[0] = C;
+    return affine ? view : View::none();
+  };
+  const View weight_view = at_columns(weight_memory), bias_view = at_columns(bias_memory);
   const DeviceArray y(kind, dtype, {M, C}), mean(kind, wide, {M}), invstd(kind, wide, {M});
   if (centred)
     kernels::layer_norm_forward(queue_on(kind), y, mean, invstd, given(residual, sum), x_array,
-                                given(residual, other_array), given(affine, weight_array), given(affine, bias_array),
-                                eps);
+                                given(residual, other_array), weight_view, bias_view, eps);
   else
     kernels::rms_norm_forward(queue_on(kind), y, invstd, given(residual, sum), x_array, given(residual, other_array),
-                              given(affine, weight_array), eps);
+                              weight_view, eps);
   EXPECT_TRUE(near(y.host(), want.y, tolerance(dtype, C, 8)));
   if (centred) {
     EXPECT_TRUE(near(mean.host(), want.mean, tolerance(wide, C, 8)));
@@ -101,10 +113,10 @@ void check(DeviceKind kind, const RowNormCase& n) {
   const View normed = residual ? sum : x_array;
   if (centred)
     kernels::layer_norm_backward(queue_on(kind), dx, given(affine, dweight), given(affine, dbias), dy_array, normed,
-                                 given(affine, weight_array), mean, invstd, given(residual, dx_in_array));
+                                 weight_view, mean, invstd, given(residual, dx_in_array));
   else
-    kernels::rms_norm_backward(queue_on(kind), dx, given(affine, dweight), dy_array, normed,
-                               given(affine, weight_array), invstd, given(residual, dx_in_array));
+    kernels::rms_norm_backward(queue_on(kind), dx, given(affine, dweight), dy_array, normed, weight_view, invstd,
+                               given(residual, dx_in_array));
   EXPECT_TRUE(near(dx.host(), want.dx, tolerance(dtype, C, 16).times(2)));
   if (!affine) return;
   EXPECT_TRUE(near(dweight.host(), want.dweight, tolerance(wide, M, 16)));
@@ -135,6 +147,14 @@ TEST(LayerNorm, WithAResidual) {
   for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (const int64_t C : kRowSizes) check(kind, {true, dtype, 7, C, true, true});
+}
+
+// Weights and biases are read 16 bytes at a time where their address allows it.
+TEST(LayerNorm, WeightsOffABoundary) {
+  for (const DeviceKind kind : device_runs())
+    for (const DType dtype : {DType::f32, DType::bf16})
+      for (const int64_t weights_at : {1, 2})
+        for (const bool centred : {true, false}) check(kind, {centred, dtype, 5, 64, true, false, weights_at});
 }
 
 TEST(LayerNorm, ManyRows) { check_many_rows(true); }

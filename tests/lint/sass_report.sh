@@ -8,23 +8,26 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
-# A loop of 8 instructions, 2 of them skipped by a branch, that holds a loop that waits for an mbarrier; the retry lies after the end. The second
-# word's bits 41 to 44 are the stall.
+# A loop, 2 of whose instructions a branch skips, that holds a loop that reads shared memory and one that waits for an mbarrier; the retry lies
+# after the end. The second word's bits 41 to 44 are the stall.
 cat > code << 'CODE'
 0000 S2R R0, SR_TID.X
 0010 SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R2], R3
-0020 @!P0 BRA 0xb0
+0020 @!P0 BRA 0xe0
 0030 WARPGROUP.ARRIVE
 0040 HGMMA.64x128x16.F32.BF16 R24, gdesc[UR4], R24, gsb0
 0050 @P1 BRA 0x80
 0060 MEMBAR.ALL.GPU
 0070 MUFU.EX2 R1, R1
-0080 WARPGROUP.DEPBAR.LE gsb0, 0x0
-0090 @P2 BRA 0x10
-00a0 EXIT
-00b0 SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R2], R3
-00c0 @!P0 BRA 0xb0
-00d0 BRA 0x30
+0080 LDS.64 R4, [R6]
+0090 FADD R7, R5, R1
+00a0 @P3 BRA 0x80
+00b0 WARPGROUP.DEPBAR.LE gsb0, 0x0
+00c0 @P2 BRA 0x10
+00d0 EXIT
+00e0 SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R2], R3
+00f0 @!P0 BRA 0xe0
+0100 BRA 0x30
 CODE
 cat > cuobjdump << 'DUMP'
 #!/bin/bash
@@ -46,14 +49,22 @@ run() {  # run STATUS TEXT ARGUMENTS…: the tool's exit status, and a piece of 
 }
 tool=$1
 
-run 0 '| `add_kernel` | 40 | products | 10 (7) | 21 | HGMMA 1, MUFU 1, SYNCS 1, MEMBAR 1,' add.o
-run 0 'issue 10, tensor 64, MUFU 8 | tensor |' add.o
+run 0 '| `add_kernel` | 40 | products | 13 (10) | 30 | HGMMA 1, FFMA 1, MUFU 1, LDS 1, SYNCS 1, MEMBAR 1,' add.o
+run 0 'issue 13, tensor 64, MUFU 8, shared memory 8 | tensor |' add.o
 limit() { echo "add add_kernel $1" > limits; }
 limit 'products MEMBAR.ALL.GPU 0' && run 1 'limits:1: 1 MEMBAR.ALL.GPU in a loop of products, at most 0: add_kernel' --limits limits add.o
 limit 'products MEMBAR.ALL.GPU 1' && run 0 'add: 1 loops of products' --limits limits add.o
-limit 'products instructions/HGMMA 9' && run 1 '10 instructions/HGMMA' --limits limits add.o
+limit 'products instructions/HGMMA 9' && run 1 '13 instructions/HGMMA' --limits limits add.o
 limit 'products after-wait:MUFU.EX2 0' && run 0 '' --limits limits add.o
 limit 'kernel SYNCS 1' && run 1 '2 SYNCS in a loop of kernel' --limits limits add.o
+limit 'products looped:LDS 0' && run 1 '1 looped:LDS in a loop of products, at most 0' --limits limits add.o
+limit 'products looped:MUFU 0' && run 0 '' --limits limits add.o
+limit 'products alone:LDS 0' && run 1 '1 alone:LDS' --limits limits add.o
+limit 'products alone:LDS 1' && run 0 '' --limits limits add.o
+limit 'products fewest:instructions 9' && run 1 '10 fewest:instructions in a loop of products' --limits limits add.o
+limit 'products fewest:MEMBAR 0' && run 0 '' --limits limits add.o
+limit 'outside instructions 1' && run 1 '2 instructions in a loop of outside' --limits limits add.o
+limit 'outside instructions/EXIT 2' && run 0 '' --limits limits add.o
 limit 'loads CCTL 0' && run 1 'no kernel of add that matches add_kernel has a loop of loads' --limits limits add.o
 limit 'products CCTL 0' && run 1 'no line for other' --limits limits other.o
 limit 'products CCTL' && run 1 'expected NAME KERNEL LOOP WHAT MOST' --limits limits add.o
