@@ -3,6 +3,7 @@
 #include "kernels/allocator.h"
 #include "kernels/cuda/attention_backward_stage.cuh"
 #include "kernels/cuda/attention_plan.h"
+#include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/vec.cuh"
 
 // Attention's backward on TMA and wgmma. As in attention_backward_mma.cuh, one kernel owns queries and writes dq, the
@@ -86,14 +87,19 @@ __device__ __forceinline__ void attention_dq_consume(const AttentionBackwardCall
         ptx::wgmma_commit();
       };
       const auto slopes = [&](int step) {
-        mask_scores(s, problem, position.b, step * kKeys, keys, query, lane);
-        WEFT_UNROLL
-        for (int j = 0; j < kKeys / 2; ++j) {
-          const int half = j / 2 % 2;
-          const float weight = ptx::exp2_approx(s[j] * scale - lse[half]);
-          const float slope = with_dropout ? kept(j, dp[j] * problem.keep_scale) : dp[j];
-          s[j] = s[j] > -INFINITY ? weight * (slope - delta[half]) : 0.0f;
-        }
+        const auto of = [&]<bool kMasked>() {
+          WEFT_UNROLL
+          for (int j = 0; j < kKeys / 2; ++j) {
+            const int half = j / 2 % 2;
+            const float weight = ptx::exp2_approx(s[j] * scale - lse[half]);
+            const float slope = with_dropout ? kept(j, dp[j] * problem.keep_scale) : dp[j];
+            s[j] = !kMasked || s[j] > -INFINITY ? weight * (slope - delta[half]) : 0.0f;
+          }
+        };
+        if (mask_scores(s, problem, position.b, step * kKeys, keys, query, lane))
+          of.template operator()<true>();
+        else
+          of.template operator()<false>();
       };
       wait_for(0);
       ptx::wgmma_fence();
@@ -128,7 +134,7 @@ __device__ __forceinline__ void attention_dq_consume(const AttentionBackwardCall
     ptx::named_barrier_sync(kWarpgroupBarrier + consumer, 128);  // no thread reads q any more
     store_rows<T, kChannels>(call.to[0], own, warp, lane, first, problem.N, position.b, position.h, dq,
                              {problem.scale, problem.scale});
-    if (lane == 0) ptx::tma_store_wait_read<0>();
+    if (ptx::elect_one()) ptx::tma_store_wait_read<0>();
     barriers.own.release(at_own.stage, lane);
     at_own.advance();
   }
@@ -157,6 +163,7 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
     bool there[2];  // the keys of this lane's rows
     WEFT_UNROLL
     for (int half = 0; half < 2; ++half) there[half] = problem.has_key(position.b, key + half * 8 + lane / 4, keys);
+    const bool all_there = __all_sync(0xffffffffu, there[0] && there[1]);
 
     float dk[kChannels / 2] = {}, dv[kChannels / 2] = {};
     for (int step = steps.begin; step < steps.end; ++step, at.advance()) {
@@ -189,20 +196,27 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
         draw();
         ptx::wgmma_wait<0>();
       }
-      const bool whole = there[0] && there[1] && !(problem.causal && key + 15 > query);
+      // Of a step that is seen as a whole nothing is masked, in code of its own: it is most of them.
+      const bool whole = all_there && !(problem.causal && key + 15 > query);
       const auto sees = [&](int j) {
         const int i = query + j / 4 * 8 + lane % 4 * 2 + j % 2, row = key + j / 2 % 2 * 8 + lane / 4;
-        return whole || (there[j / 2 % 2] && (!problem.causal || row <= i));
+        return there[j / 2 % 2] && (!problem.causal || row <= i);
       };
-      WEFT_UNROLL
-      for (int j = 0; j < kQueries / 2; j += 4) {
-        const float2 base = *reinterpret_cast<const float2*>(lse + j * 2);
+      const auto weights = [&]<bool kMasked>() {
         WEFT_UNROLL
-        for (int e = 0; e < 4; ++e) {
-          const float weight = ptx::exp2_approx(p[j + e] * scale - (e % 2 == 0 ? base.x : base.y));
-          p[j + e] = sees(j + e) ? weight : 0.0f;
+        for (int j = 0; j < kQueries / 2; j += 4) {
+          const float2 base = *reinterpret_cast<const float2*>(lse + j * 2);
+          WEFT_UNROLL
+          for (int e = 0; e < 4; ++e) {
+            const float weight = ptx::exp2_approx(p[j + e] * scale - (e % 2 == 0 ? base.x : base.y));
+            p[j + e] = !kMasked || sees(j + e) ? weight : 0.0f;
+          }
         }
-      }
+      };
+      if (whole)
+        weights.template operator()<false>();
+      else
+        weights.template operator()<true>();
       pack_left<T>(left_p, p, kept);
       ptx::wgmma_fence();
       issue_weighted<T, Queries>(dv, left_p, dy);
@@ -215,16 +229,22 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
         issue_dp();
         ptx::wgmma_wait<0>();
       }
-      WEFT_UNROLL
-      for (int j = 0; j < kQueries / 2; j += 4) {
-        const float2 base = *reinterpret_cast<const float2*>(delta + j * 2);
+      const auto slopes = [&]<bool kMasked>() {
         WEFT_UNROLL
-        for (int e = 0; e < 4; ++e) {
-          const float dp = with_dropout ? kept(j + e, ds[j + e] * problem.keep_scale) : ds[j + e];
-          const float slope = p[j + e] * (dp - (e % 2 == 0 ? base.x : base.y));
-          ds[j + e] = p[j + e] > 0.0f ? slope : 0.0f;  // v of a key that is not there may be anything
+        for (int j = 0; j < kQueries / 2; j += 4) {
+          const float2 base = *reinterpret_cast<const float2*>(delta + j * 2);
+          WEFT_UNROLL
+          for (int e = 0; e < 4; ++e) {
+            const float dp = with_dropout ? kept(j + e, ds[j + e] * problem.keep_scale) : ds[j + e];
+            const float slope = p[j + e] * (dp - (e % 2 == 0 ? base.x : base.y));
+            ds[j + e] = !kMasked || p[j + e] > 0.0f ? slope : 0.0f;  // v of a key that is not there may be anything
+          }
         }
-      }
+      };
+      if (whole)
+        slopes.template operator()<false>();
+      else
+        slopes.template operator()<true>();
       pack_left<T>(left_ds, ds);
       ptx::wgmma_fence();
       issue_weighted<T, Queries>(dk, left_ds, q);
@@ -237,7 +257,7 @@ __device__ __forceinline__ void attention_dkv_consume(const AttentionBackwardCal
                              {problem.scale, problem.scale});
     store_rows<T, kChannels>(call.to[1], own_v, warp, lane, first, problem.M, position.b, position.h, dv,
                              {problem.keep_scale, problem.keep_scale});
-    if (lane == 0) ptx::tma_store_wait_read<0>();
+    if (ptx::elect_one()) ptx::tma_store_wait_read<0>();
     barriers.own.release(at_own.stage, lane);
     at_own.advance();
   }
@@ -258,10 +278,11 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
     }
   }
   __syncthreads();
-  const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);  // uniform: see gemm_wgmma.cuh
+  const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0);  // uniform: see gemm_wgmma.cuh
+  const int warpgroup = warp / 4;
   if (warpgroup == 0) {
     ptx::release_registers<kAttentionProducerRegisters>();
-    if (threadIdx.x == 0) attention_backward_produce<Shape, Owned>(call, shared, barriers);
+    if (warp == 0 && ptx::elect_one()) attention_backward_produce<Shape, Owned>(call, shared, barriers);
     __syncwarp();
   } else {
     ptx::acquire_registers<kAttentionConsumerRegisters>();
@@ -293,7 +314,7 @@ __global__ void __launch_bounds__(128)
       const auto a = Vec<T, 8>::load(left + i * dy.row_stride + lane * 8);
       const auto b = Vec<T, 8>::load(right + i * y.row_stride + lane * 8);
       WEFT_UNROLL
-      for (int e = 0; e < 8; ++e) sum += static_cast<float>(a[e]) * static_cast<float>(b[e]);
+      for (int e = 0; e < 8; ++e) sum += from<float>(a[e]) * from<float>(b[e]);
     }
     WEFT_UNROLL
     for (int distance = kLanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);

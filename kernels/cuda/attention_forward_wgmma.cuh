@@ -240,7 +240,7 @@ __device__ __forceinline__ void attention_forward_consume(const AttentionForward
     }
     ptx::named_barrier_sync(kWarpgroupBarrier + consumer, 128);  // no thread reads q any more
     store_rows<T, kChannels>(call.y, own, warp, lane, first, problem.N, position.b, position.h, sums, factor);
-    if (lane == 0) ptx::tma_store_wait_read<0>();
+    if (ptx::elect_one()) ptx::tma_store_wait_read<0>();
     barriers.q.release(at_q.stage, lane);
     at_q.advance();
   }
@@ -263,10 +263,11 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
     ptx::prefetch_tensor_map(call.y);
   }
   __syncthreads();
-  const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);  // uniform: see gemm_wgmma.cuh
+  const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0);  // uniform: see gemm_wgmma.cuh
+  const int warpgroup = warp / 4;
   if (warpgroup == 0) {
     ptx::release_registers<kAttentionProducerRegisters>();
-    if (threadIdx.x == 0) attention_forward_produce<Shape>(call, shared, barriers);
+    if (warp == 0 && ptx::elect_one()) attention_forward_produce<Shape>(call, shared, barriers);
     __syncwarp();
   } else {
     ptx::acquire_registers<kAttentionConsumerRegisters>();

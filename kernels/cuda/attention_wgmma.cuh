@@ -204,12 +204,12 @@ __device__ __forceinline__ void pack_left(uint32_t (&a)[kCount / 8][4], const fl
 }
 
 /// Weights that a warp's queries do not see become -infinity. key, query: the first ones; lane l holds query l / 4 and
-/// the one 8 below.
+/// the one 8 below. False where they see all: of a whole warp alike.
 template <int kCount>
-__device__ __forceinline__ void mask_scores(float (&s)[kCount], const AttentionProblem<float>& problem, int b, int key,
+__device__ __forceinline__ bool mask_scores(float (&s)[kCount], const AttentionProblem<float>& problem, int b, int key,
                                             int keys, int query, int lane) {
   constexpr int kKeys = 2 * kCount;
-  if (key + kKeys <= keys && problem.key_mask == nullptr && !(problem.causal && key + kKeys - 1 > query)) return;
+  if (key + kKeys <= keys && problem.key_mask == nullptr && !(problem.causal && key + kKeys - 1 > query)) return false;
   unsigned there[kKeys / 32];
   WEFT_UNROLL
   for (int w = 0; w < kKeys / 32; ++w)
@@ -221,10 +221,11 @@ __device__ __forceinline__ void mask_scores(float (&s)[kCount], const AttentionP
     const bool sees = (there[j / 4] >> (column % 32) & 1) != 0 && (!problem.causal || key + column <= i);
     s[4 * j + e] = sees ? s[4 * j + e] : -INFINITY;
   }
+  return true;
 }
 
 /// A warp's 16 rows of sums, each times its factor, through the warp's own rows of a consumer's tile to memory. No
-/// other warp may use these rows any more. Started only: wait with tma_store_wait_read in lane 0.
+/// other warp may use these rows any more. Started only: wait with tma_store_wait_read in the elected lane.
 template <class T, int kChannels>
 __device__ __forceinline__ void store_rows(const TensorMap& map, unsigned char* own, int warp, int lane, int first,
                                            int end, int b, int h, const float (&sums)[kChannels / 2],
@@ -244,7 +245,7 @@ __device__ __forceinline__ void store_rows(const TensorMap& map, unsigned char* 
   }
   ptx::fence_proxy_async();
   __syncwarp();
-  if (lane == 0) {
+  if (ptx::elect_one()) {
     const int row = first + warp * 16;
     WEFT_UNROLL
     for (int c = 0; c < Tile::kChunks; ++c)

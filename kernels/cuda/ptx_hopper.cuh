@@ -215,7 +215,8 @@ __device__ __forceinline__ void acquire_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-/// True in one lane of the warp, which must be whole.
+/// True in one lane of the warp, which must be whole: always the same one. The compiler knows that one lane is left, and
+/// issues TMA instructions as they are; behind `lane == 0` each sits in a loop over the lanes.
 __device__ __forceinline__ bool elect_one() {
   uint32_t elected;
   asm volatile(
