@@ -16,7 +16,7 @@ fi
 printed=$("$root/tools/docs" "$1" 2>&1) || { echo "$printed"; exit 1; }
 # Doxygen 1.9 takes a second `= {}` among parameters for the beginning of a list.
 if grep -i warning <<< "$printed" | grep -v "doxygen could be confused"; then exit 1; fi
-for page in index data_parallel fsdp workflows/index workflows/vista workflows/nersc workflows/jsc workflows/ml_dist workflows/oscer clusters \
+for page in index data_parallel fsdp workflows/index workflows/vista workflows/nersc workflows/jsc workflows/ml_dist workflows/oscer workflows/teach_nersc clusters \
   add_an_op follow_conv2d folders/kernels_ladder api/namespaceweft api/classweft_1_1Tensor; do
   [[ -s $1/site/$page.html ]] || { echo "there is no page $page"; exit 1; }
 done

@@ -6,7 +6,6 @@ In a ```console block a line that begins with `$ ` is run at the root of the tre
 prints, in this order: `…` alone stands for any lines, `…` at the end of a line for the rest of that line; the width of spaces does not matter.
 A number after `~` may be a quarter off: what a model says. Without a line of output nothing is expected but the end of the command.
 An image (-o docs/….svg) must be the one that is in the tree."""
-import re
 import shlex
 import subprocess
 import sys
@@ -16,32 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(sys.argv.pop(1) if len(sys.argv) > 1 else __file__).resolve()
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests/docs")]
+from console import commands_of, matches  # noqa: E402
 from lab import program  # noqa: E402
 
 PAGES = sorted((ROOT / "docs/course").glob("*.md"))
-BLOCK = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-
-
-def commands_of(page):
-    """(line, command, expected lines) of each command of a page."""
-    text = page.read_text(encoding="utf-8")
-    for block in BLOCK.finditer(text):
-        first = text.count("\n", 0, block.start(1)) + 1
-        for number, line in enumerate(block[1].splitlines(), start=first):
-            if line.startswith("$ "):
-                current = (f"{page.name}:{number}", line[2:], [])
-                yield current
-            else:
-                current[2].append(line)
-
-
-def matches(expected, line):
-    expected, line = " ".join(expected.split()), " ".join(line.split())
-    parts = re.split(r"~([\d.]*\d)", expected.removesuffix("…"))
-    pattern = r"([\d.]*\d)".join(re.escape(text) for text in parts[::2])
-    found = re.match(pattern, line) if expected.endswith("…") else re.fullmatch(pattern, line)
-    return bool(found) and all(abs(float(got) - float(want)) <= float(want) / 4 for got, want in zip(found.groups(), parts[1::2]))
 
 
 def missing(expected, printed):
