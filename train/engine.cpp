@@ -265,6 +265,11 @@ void Engine::apply_gradients() {
   if (parts_.averages) parts_.averages->update();
 }
 
+Tensor Engine::gradient_norm() {
+  if (options_.clip_norm > 0) return gradient_norm_;
+  return parts_.optimizer.flat()->whole_norm(optim::trainable(parts_.strategy.parameters()));
+}
+
 Tensor Engine::forward(const Tensor& x) {
   const TraceScope scope("forward");
   const Autocast low(options_.precision);

@@ -192,8 +192,9 @@ class Engine {
   const StepSums::Totals& last_read() const { return last_read_; }
   /// The sums since the last log_steps(). A task that saves them sets them when it resumes.
   StepSums::Totals& since_log() { return logged_; }
-  /// Before clipping, of the last step; undefined without clip_norm.
-  const Tensor& gradient_norm() const { return gradient_norm_; }
+  /// Of the last step, a device scalar; with clip_norm the one before clipping. Without it the call makes a pass over
+  /// the gradients, and all ranks make it.
+  Tensor gradient_norm();
 
   /// The model in the run's precision, with what other ranks have of it.
   Tensor forward(const Tensor& x);

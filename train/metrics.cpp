@@ -6,7 +6,7 @@
 namespace weft::train {
 
 std::string to_json(const MetricRow& row) {
-  return nlohmann::ordered_json{
+  nlohmann::ordered_json line{
       {"time", row.time},
       {"epoch", row.epoch},
       {"step", row.step},
@@ -18,8 +18,10 @@ std::string to_json(const MetricRow& row) {
       {"lr", row.lr},
       {"images_per_second", row.images_per_second},
       {"data_wait", row.data_wait},
-  }
-      .dump();
+  };
+  if (row.gradient_norm) line["gradient_norm"] = *row.gradient_norm;
+  if (row.peak_tensor_bytes) line["peak_tensor_bytes"] = *row.peak_tensor_bytes;
+  return line.dump();
 }
 
 void Metrics::append(MetricRow row) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -22,10 +23,12 @@ struct MetricRow {
   double accuracy = 0;  ///< 0 … 1
   double lr = 0;
   double images_per_second = 0;
-  double data_wait = 0;  ///< share of the time spent waiting for data, 0 … 1
+  double data_wait = 0;                           ///< share of the time spent waiting for data, 0 … 1
+  std::optional<double> gradient_norm = {};       ///< of the last step, before clipping
+  std::optional<int64_t> peak_tensor_bytes = {};  ///< the most that tensors of this rank's device took at once so far
 };
 
-/// The row as one JSON object without a newline; numbers that are not finite become null.
+/// The row as one JSON object without a newline; numbers that are not finite become null, absent ones are left out.
 std::string to_json(const MetricRow& row);
 
 /// Appends to metrics.jsonl, one JSON object a line, each line in one write.

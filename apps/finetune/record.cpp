@@ -65,7 +65,8 @@ void Record::trained(TrainerState& state, const TrainLine& line) {
   board_.scalar("train/learning_rate", line.lr, state.step);
 }
 
-void Record::evaluated(TrainerState& state, const Score& score, double lr, double texts_per_second) {
+void Record::evaluated(TrainerState& state, const Score& score, double lr, double texts_per_second,
+                       int64_t peak_tensor_bytes) {
   std::cout << "{'eval_loss': " << python_number(rounded(score.loss, 1e4))
             << ", 'eval_accuracy': " << python_number(rounded(score.accuracy, 1e4));
   if (two_classes_) std::cout << ", 'eval_f1': " << python_number(rounded(score.f1, 1e4));
@@ -79,7 +80,10 @@ void Record::evaluated(TrainerState& state, const Score& score, double lr, doubl
                    .loss = score.loss,
                    .accuracy = score.accuracy,
                    .lr = lr,
-                   .images_per_second = texts_per_second});
+                   .images_per_second = texts_per_second,
+                   .peak_tensor_bytes = peak_tensor_bytes});
+  board_.scalar("texts_per_second", texts_per_second, state.step);
+  board_.scalar("peak_tensor_bytes", static_cast<double>(peak_tensor_bytes), state.step);
   board_.scalar("eval/loss", score.loss, state.step);
   board_.scalar("eval/accuracy", score.accuracy, state.step);
   board_.scalar("eval/f1", score.f1, state.step);

@@ -34,7 +34,8 @@ class Record {
 
   const train::RunFolder& folder() const { return folder_; }
   void trained(TrainerState& state, const TrainLine& line);
-  void evaluated(TrainerState& state, const Score& score, double lr, double texts_per_second);
+  void evaluated(TrainerState& state, const Score& score, double lr, double texts_per_second,
+                 int64_t peak_tensor_bytes);
   void finished(const TrainerState& state, const Score& score, const Effort& effort) const;
 
  private:

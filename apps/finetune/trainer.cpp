@@ -11,9 +11,9 @@
 #include "core/ops/losses.h"
 #include "core/ops/reduce.h"
 #include "io/file_reader.h"
-#include "kernels/allocator.h"
 #include "optim/layer_decay.h"
 #include "optim/schedule.h"
+#include "train/memory.h"
 #include "train/resume.h"
 #include "train/shell_word.h"
 
@@ -180,12 +180,11 @@ train::RunEnd Trainer::run() {
 void Trainer::ended(train::RunEnd end) {
   if (!record_ || end != train::RunEnd::finished) return;
   state_.run_loss += engine_.since_log().loss / world_.size();
-  const size_t peak = kernels::CachingAllocator::of(world_.device()).stats().peak_live;
   record_->finished(state_, score_,
                     {.seconds = watch_.seconds(),
                      .texts = static_cast<double>(train_.labels.size()) * static_cast<double>(options_.epochs),
                      .texts_per_second = texts_per_second_,
-                     .peak_tensor_bytes = static_cast<int64_t>(peak)});
+                     .peak_tensor_bytes = train::peak_tensor_bytes(world_.device())});
 }
 
 train::Measured Trainer::loss(const std::vector<Tensor>& batch) {
@@ -213,7 +212,7 @@ train::Validation Trainer::validate(const train::Epoch& epoch) {
   model_->eval();
   score_ = evaluate(engine_, options_, dev_, tokens_.padding_id());
   if (epoch.steps > 0) texts_per_second_ = static_cast<double>(epoch.samples) / epoch.seconds;
-  if (record_) record_->evaluated(state_, score_, lr(), texts_per_second_);
+  if (record_) record_->evaluated(state_, score_, lr(), texts_per_second_, train::peak_tensor_bytes(world_.device()));
   return {};
 }
 

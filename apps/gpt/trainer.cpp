@@ -7,6 +7,7 @@
 #include "apps/gpt/gpt_files.h"
 #include "core/autograd.h"
 #include "core/ops/losses.h"
+#include "train/memory.h"
 #include "train/resume.h"
 
 namespace weft::gpt {
@@ -152,10 +153,11 @@ train::Measured Trainer::loss(const std::vector<Tensor>& batch) {
 }
 
 void Trainer::log_steps(const train::StepSums::Totals& totals) {
+  const double gradient_norm = engine_.gradient_norm().item();
   if (!log_) return;
-  train::NamedNumbers line{{"train_loss", totals.loss / static_cast<double>(totals.samples)}, {"lr", adam_->lr()}};
-  if (options_.clip_norm > 0) line.emplace_back("gradient_norm", engine_.gradient_norm().item());
-  log_->log(engine_.position().step, line);
+  log_->log(engine_.position().step, {{"train_loss", totals.loss / static_cast<double>(totals.samples)},
+                                      {"lr", adam_->lr()},
+                                      {"gradient_norm", gradient_norm}});
 }
 
 /// Each token of the validation text once, but for those after the last whole sequence.
@@ -186,7 +188,8 @@ void Trainer::epoch_done(const train::Epoch& epoch, const train::Validation&) {
               {{"epoch", static_cast<double>(epoch.number)},
                {"epoch_loss", epoch.loss},
                {"val_loss", val_loss_},
-               {"tokens_per_second", static_cast<double>(epoch.samples * context_) / epoch.seconds}});
+               {"tokens_per_second", static_cast<double>(epoch.samples * context_) / epoch.seconds},
+               {"peak_tensor_bytes", static_cast<double>(train::peak_tensor_bytes(world_.device()))}});
 }
 
 std::string Trainer::save() {

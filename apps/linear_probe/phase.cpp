@@ -9,6 +9,7 @@
 #include "core/ops/losses.h"
 #include "kernels/allocator.h"
 #include "optim/layer_decay.h"
+#include "train/memory.h"
 
 namespace weft::linear_probe {
 namespace {
@@ -104,7 +105,7 @@ void Phase::epoch_done(const train::Epoch& epoch, const train::Validation&) {
             .best_accuracy = std::max(result.best_accuracy, accuracy_),
             .train_loss = epoch.loss,
             .images_per_second = static_cast<double>(epoch.samples) / epoch.seconds,
-            .peak_tensor_bytes = static_cast<double>(kernels::CachingAllocator::of(ranks_.device()).stats().peak_live)};
+            .peak_tensor_bytes = static_cast<double>(train::peak_tensor_bytes(ranks_.device()))};
   if (ranks_.is_first()) std::cout << accuracy_line(accuracy_, ranks_.device()) << std::endl;
   Record* record = session_.record();
   if (!record) return;

@@ -94,7 +94,7 @@ double number_or(const nlohmann::json& line, const char* key, double other) {
 /// Empty: it is said elsewhere.
 std::string split_name(const std::string& key, const std::string& split) {
   if (key == "loss" || key == "accuracy") return key + '/' + split;
-  if (split == "train") return key;
+  if (split == "train" || key == "gradient_norm") return key;
   return key == "lr" || key == "data_wait" ? "" : key + '/' + split;
 }
 

@@ -11,7 +11,6 @@
 #include "core/ops/losses.h"
 #include "core/ops/reduce.h"
 #include "core/trace.h"
-#include "kernels/allocator.h"
 #include "train/memory.h"
 #include "train/stopwatch.h"
 
@@ -112,15 +111,17 @@ void Record::show_samples() {
   if (!samples.empty()) board_.image("samples", train::grid(samples, 8), 0);
 }
 
-void Record::steps(const train::Position& at, const train::StepSums::Totals& totals, double lr) {
+void Record::steps(const train::Position& at, const train::StepSums::Totals& totals, double lr, double gradient_norm) {
   const double samples = static_cast<double>(totals.samples);
   metrics_.append({.epoch = at.epoch + 1,
                    .step = at.step,
                    .split = train::Split::steps,
                    .loss = totals.loss / samples,
                    .accuracy = totals.correct / samples,
-                   .lr = lr});
+                   .lr = lr,
+                   .gradient_norm = gradient_norm});
   board_.scalar("loss/steps", totals.loss / samples, at.step);
+  board_.scalar("gradient_norm", gradient_norm, at.step);
 }
 
 void Record::epoch(const train::Position& at, const train::Epoch& training, const Evaluation& evaluation) {
@@ -131,7 +132,8 @@ void Record::epoch(const train::Position& at, const train::Epoch& training, cons
                    .accuracy = training.accuracy,
                    .lr = training.lr,
                    .images_per_second = training.pace.images_per_second,
-                   .data_wait = std::max(training.pace.data_wait, 0.0)});
+                   .data_wait = std::max(training.pace.data_wait, 0.0),
+                   .peak_tensor_bytes = train::peak_tensor_bytes(experiment_.device)});
   metrics_.append({.epoch = at.epoch,
                    .step = at.step,
                    .split = train::Split::val,
@@ -145,6 +147,7 @@ void Record::epoch(const train::Position& at, const train::Epoch& training, cons
   board_.scalar("accuracy/val", evaluation.accuracy, at.step);
   board_.scalar("lr", training.lr, at.step);
   board_.scalar("images_per_second", training.pace.images_per_second, at.step);
+  board_.scalar("peak_tensor_bytes", static_cast<double>(train::peak_tensor_bytes(experiment_.device)), at.step);
   if (train::have_png()) board_.image("confusion", evaluation.confusion.draw(experiment_.val_set->classes()), at.step);
 }
 
@@ -152,21 +155,20 @@ void Record::end(bool finished, const train::Position& at, const Evaluation& las
   const Experiment& e = experiment_;
   constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();  // null in the file
   board_.end(finished);
-  folder_.write_summary(
-      {{"finished", finished},
-       {"model", e.options.model},
-       {"data", e.options.data},
-       {"device", weft::describe(e.device)},
-       {"ranks", static_cast<int64_t>(e.ranks.size())},
-       {"epochs", at.epoch},
-       {"steps", at.step},
-       {"val_accuracy", last.images > 0 ? last.accuracy : kNotKnown},
-       {"val_loss", last.images > 0 ? last.loss : kNotKnown},
-       {"best_val_accuracy", at.best_epoch > 0 ? at.best_score : kNotKnown},
-       {"best_epoch", at.best_epoch},
-       {"images_per_second", images_per_second},
-       {"peak_memory_bytes", train::peak_memory_bytes()},
-       {"peak_tensor_bytes", static_cast<int64_t>(kernels::CachingAllocator::of(e.device).stats().peak_live)}});
+  folder_.write_summary({{"finished", finished},
+                         {"model", e.options.model},
+                         {"data", e.options.data},
+                         {"device", weft::describe(e.device)},
+                         {"ranks", static_cast<int64_t>(e.ranks.size())},
+                         {"epochs", at.epoch},
+                         {"steps", at.step},
+                         {"val_accuracy", last.images > 0 ? last.accuracy : kNotKnown},
+                         {"val_loss", last.images > 0 ? last.loss : kNotKnown},
+                         {"best_val_accuracy", at.best_epoch > 0 ? at.best_score : kNotKnown},
+                         {"best_epoch", at.best_epoch},
+                         {"images_per_second", images_per_second},
+                         {"peak_memory_bytes", train::peak_memory_bytes()},
+                         {"peak_tensor_bytes", train::peak_tensor_bytes(e.device)}});
 }
 
 }  // namespace weft::train_image

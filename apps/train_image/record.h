@@ -29,8 +29,9 @@ class Record {
   /// run that died before its first checkpoint. `experiment` and `folder` must outlive it.
   Record(const Experiment& experiment, const train::RunFolder& folder, int64_t step);
 
-  /// What the steps since the last such row came to; `--log-interval` asks for them.
-  void steps(const train::Position& position, const train::StepSums::Totals& totals, double lr);
+  /// What the steps since the last such row came to, and the last one's rate and gradient; `--log-interval` asks for
+  /// them.
+  void steps(const train::Position& position, const train::StepSums::Totals& totals, double lr, double gradient_norm);
   void epoch(const train::Position& position, const train::Epoch& training, const Evaluation& evaluation);
   /// `images_per_second`: of this process.
   void end(bool finished, const train::Position& position, const Evaluation& last, double images_per_second);

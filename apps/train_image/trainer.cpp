@@ -75,7 +75,8 @@ void Trainer::resume() {
 void Trainer::check_settings(const std::string& path, const Checkpoint& saved) {
   // Where files are, how fast and on what a run goes, how long; what was the model's start; what is checked elsewhere.
   constexpr const char* kIgnored =
-      "out resume overwrite keep export eval-only dry-run summary max-steps log-interval usr1 profile profile-steps device "
+      "out resume overwrite keep export eval-only dry-run summary max-steps log-interval usr1 profile profile-steps "
+      "device "
       "workers transform-on graph parallel backend bucket-mb fsdp-strategy fsdp-min-params fsdp-shard-size batch-size "
       "model weights weights-strict weights-prefix weights-key";
   const auto config = saved.texts.find("config");
@@ -149,7 +150,8 @@ train::Measured Trainer::loss(const std::vector<Tensor>& batch) {
 }
 
 void Trainer::log_steps(const train::StepSums::Totals& totals) {
-  if (record_) record_->steps(engine_.position(), totals, optimizer_->lr());
+  const double gradient_norm = engine_.gradient_norm().item();
+  if (record_) record_->steps(engine_.position(), totals, optimizer_->lr(), gradient_norm);
 }
 
 train::Validation Trainer::validate(const train::Epoch&) {

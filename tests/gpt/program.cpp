@@ -68,6 +68,8 @@ TEST_F(GptProgram, LearnsAndWritesHuggingFacesFiles) {
   ASSERT_EQ(run.exit_code, 0) << run.output;
   EXPECT_THAT(run.output, HasSubstr("1600 tokens, 400 for validation, of 22"));
   const auto first = nlohmann::json::parse(file("run/metrics.jsonl").substr(0, file("run/metrics.jsonl").find('\n')));
+  for (const char* key : {"\"lr\":", "\"gradient_norm\":", "\"tokens_per_second\":", "\"peak_tensor_bytes\":"})
+    EXPECT_THAT(file("run/metrics.jsonl"), HasSubstr(key));
   EXPECT_GT(first["train_loss"], 2.0) << "of 22 tokens: log 22 is 3.1";
   EXPECT_EQ(summary("run")["steps"], 50);
   EXPECT_LT(summary("run")["val_loss"], 1.5);

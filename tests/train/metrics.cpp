@@ -39,6 +39,13 @@ TEST(Metrics, OneObjectALine) {
             "\n");
 }
 
+TEST(Metrics, WritesWhatIsThere) {
+  const auto json = nlohmann::json::parse(to_json({.gradient_norm = 1.5, .peak_tensor_bytes = 4096}));
+  EXPECT_EQ(json["gradient_norm"], 1.5);
+  EXPECT_EQ(json["peak_tensor_bytes"], 4096);
+  EXPECT_FALSE(nlohmann::json::parse(to_json({})).contains("gradient_norm"));
+}
+
 TEST(Metrics, FillsInTheTimeAndWritesNaNAsNull) {
   const auto json = nlohmann::json::parse(to_json({.step = 1, .loss = std::nan("")}));
   EXPECT_TRUE(json["loss"].is_null());

@@ -14,14 +14,15 @@ TEST(RunFolder, HoldsEverythingOfARun) {
   const TemporaryFolder folder;
   const std::string out = folder / "run", weights = folder / "model.safetensors";
   const std::string data = "--data random:96x16x16x3 --model resnet8 --batch-size 32 ";
-  const Outcome run = train_image(data + "--epochs 2 --export " + weights + " --summary --out " + out);
+  const Outcome run = train_image(data + "--epochs 2 --log-interval 3 --export " + weights + " --summary --out " + out);
   ASSERT_EQ(run.exit_code, 0) << run.output;
   EXPECT_THAT(run.output, HasSubstr("epoch 2/2"));
   EXPECT_THAT(run.output, HasSubstr("layer1.0.conv1"));
 
   const std::string metrics = read_text(out + "/metrics.jsonl");
-  EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 4);  // train and val of two epochs
-  for (const char* key : {"time", "epoch", "step", "split", "loss", "accuracy", "lr", "images_per_second", "data_wait"})
+  EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 6);  // steps, train and val of two epochs
+  for (const char* key : {"time", "epoch", "step", "split", "loss", "accuracy", "lr", "images_per_second", "data_wait",
+                          "peak_tensor_bytes", "gradient_norm"})
     EXPECT_THAT(metrics, HasSubstr(std::string("\"") + key + "\":"));
   const std::string summary = read_text(out + "/summary.json");
   for (const char* key : {"val_accuracy", "best_epoch", "images_per_second", "peak_memory_bytes"})
