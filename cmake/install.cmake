@@ -40,6 +40,9 @@ endforeach()
 install(DIRECTORY kernels/cuda DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft/kernels FILES_MATCHING PATTERN "*.cuh")
 install(DIRECTORY emulator/source emulator/machine DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft/emulator FILES_MATCHING PATTERN "*.h")
 
+# Programs to begin with.
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DATADIR}/weft)
+
 install(TARGETS weft_weft EXPORT weft-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 set(weft_cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
 install(EXPORT weft-targets NAMESPACE weft:: DESTINATION ${weft_cmake_folder})
