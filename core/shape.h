@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <ostream>
@@ -27,8 +26,8 @@ class Shape {
   int rank() const { return rank_; }
   int64_t operator[](int d) const { return sizes_[d]; }
   int64_t& operator[](int d) { return sizes_[d]; }
-  const int64_t* begin() const { return sizes_.data(); }
-  const int64_t* end() const { return sizes_.data() + rank_; }
+  const int64_t* begin() const { return sizes_; }
+  const int64_t* end() const { return sizes_ + rank_; }
   void push_back(int64_t size) {
     WEFT_CHECK(rank_ < kMaxRank, "shape: at most ", kMaxRank, " dimensions");
     sizes_[rank_++] = size;
@@ -57,7 +56,7 @@ class Shape {
   }
 
  private:
-  std::array<int64_t, kMaxRank> sizes_{};
+  int64_t sizes_[kMaxRank] = {};
   int rank_ = 0;
 };
 

@@ -65,15 +65,15 @@ class Tensor {
   int dim() const { return known().view.rank; }
   Shape sizes() const {
     const kernels::View& view = known().view;
-    return Shape(std::span(view.sizes.data(), view.rank));
+    return Shape(std::span(view.sizes.data(), static_cast<size_t>(view.rank)));
   }
   int64_t size(int64_t d) const {
     const kernels::View& view = known().view;
-    return view.sizes[wrap_dim("size", d, view.rank)];
+    return view.sizes[static_cast<size_t>(wrap_dim("size", d, view.rank))];
   }
   int64_t stride(int64_t d) const {
     const kernels::View& view = known().view;
-    return view.strides[wrap_dim("stride", d, view.rank)];
+    return view.strides[static_cast<size_t>(wrap_dim("stride", d, view.rank))];
   }
   int64_t numel() const { return known().view.numel(); }
   size_t nbytes() const { return static_cast<size_t>(numel()) * size_of(dtype()); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -25,10 +26,9 @@ struct View {
   /// A dense row-major view over `data`.
   static View dense(void* data, DType dtype, std::initializer_list<int64_t> sizes) {
     View view{data, dtype, static_cast<int>(sizes.size()), {}, {}};
-    int i = 0;
-    for (const int64_t size : sizes) view.sizes[i++] = size;
+    std::copy(sizes.begin(), sizes.end(), view.sizes.begin());
     int64_t stride = 1;
-    for (int d = view.rank - 1; d >= 0; --d) {
+    for (size_t d = sizes.size(); d-- > 0;) {
       view.strides[d] = stride;
       stride *= view.sizes[d];
     }
@@ -40,21 +40,21 @@ struct View {
 
   int64_t numel() const {
     int64_t n = 1;
-    for (int d = 0; d < rank; ++d) n *= sizes[d];
+    for (size_t d = 0; d < dims(); ++d) n *= sizes[d];
     return n;
   }
 
   /// Elements from the lowest to the highest address that the view touches; strides are never negative.
   int64_t span() const {
     int64_t last = 0;
-    for (int d = 0; d < rank; ++d) last += (sizes[d] - 1) * strides[d];
+    for (size_t d = 0; d < dims(); ++d) last += (sizes[d] - 1) * strides[d];
     return numel() == 0 ? 0 : last + 1;
   }
 
   /// Row-major without gaps; dimensions of size 1 may have any stride.
   bool is_contiguous() const {
     int64_t expected = 1;
-    for (int d = rank - 1; d >= 0; --d) {
+    for (size_t d = dims(); d-- > 0;) {
       if (sizes[d] != 1 && strides[d] != expected) return numel() == 0;
       expected *= sizes[d];
     }
@@ -63,7 +63,7 @@ struct View {
 
   bool same_sizes(const View& other) const {
     if (rank != other.rank) return false;
-    for (int d = 0; d < rank; ++d)
+    for (size_t d = 0; d < dims(); ++d)
       if (sizes[d] != other.sizes[d]) return false;
     return true;
   }
@@ -77,9 +77,12 @@ struct View {
   /// `f32[8,64]`.
   friend std::ostream& operator<<(std::ostream& out, const View& view) {
     out << view.dtype << '[';
-    for (int d = 0; d < view.rank; ++d) out << (d ? "," : "") << view.sizes[d];
+    for (size_t d = 0; d < view.dims(); ++d) out << (d ? "," : "") << view.sizes[d];
     return out << ']';
   }
+
+ private:
+  size_t dims() const { return static_cast<size_t>(rank); }
 };
 
 }  // namespace weft::kernels
