@@ -121,7 +121,7 @@ class Tensor {
   /// `x.index({0, Slice{2, -1}, mask})`: core/ops/index.h. A copy where a tensor is among the parts.
   Tensor index(const std::vector<Index>& at) const;
 
-  // Copies; differentiable (core/ops/copy.cpp, copy.cpp).
+  // Copies; differentiable (core/ops/copy.cpp).
   Tensor to(DType dtype) const;    ///< itself when the dtype is the same
   Tensor to(Device device) const;  ///< itself when on that device already
   Tensor contiguous() const;       ///< itself when it is dense already
