@@ -123,7 +123,15 @@ class Pipeline::Channel {
   WorkPtr posting_;
 };
 
-Pipeline::~Pipeline() = default;
+/// A group ends when all of its ranks have come to its end: channels end in the order of the stage that they lead from,
+/// which is one order for all stages. Stage 0 has the first and, with several chunks, the last.
+Pipeline::~Pipeline() {
+  for (const bool first : {true, false}) {
+    const bool out = first == (pipe_->rank() == 0);
+    (out ? activations_out_ : activations_in_).reset();
+    (out ? gradients_in_ : gradients_out_).reset();
+  }
+}
 
 Pipeline::Pipeline(std::shared_ptr<nn::Module> model, Grid grid, PipelineOptions options)
     : model_(std::move(model)),
