@@ -214,7 +214,8 @@ Cycle ClusterTime::access(Warp& w, const TimeNote& n, uint32_t lanes, WarpClock&
   if (global) {
     Distinct found;
     find_sectors(address, global, n.bytes, found);
-    work_.wavefronts += std::max<double>(found.lines, of_registers(global, n.bytes));
+    // What cp.async brings goes into shared memory (below), not into registers.
+    if (n.kind != Kind::copy) work_.wavefronts += std::max<double>(found.lines, of_registers(global, n.bytes));
     uint32_t misses = 0;
     if (n.space == Space::constant) {
       misses = 0;

@@ -45,14 +45,16 @@ class Report {
     return *report;
   }
 
-  /// What decides a launch's counts. Of addresses: which of the launch's allocations, how far from the first address in
-  /// it, and that one's place in 256 bytes; layers of a network are the same so.
+  /// What decides a launch's counts. Addresses: those of one allocation that are near each other by how far apart they
+  /// are, others by their place in 256 bytes. Layers of a network are the same so, wherever their tensors lie.
   static std::string identity(const Launch& launch) {
     std::vector<char> arguments = launch.parameters;
     std::vector<std::pair<uint64_t, uint64_t>> owners;  // an allocation's number, the first address in it
     for_each_address(launch, [&](size_t at, uint64_t address, const Allocation& owner) {
       size_t k = 0;
-      while (k < owners.size() && owners[k].first != owner.number) ++k;
+      constexpr uint64_t kNear = 1 << 20;
+      while (k < owners.size() && (owners[k].first != owner.number || address - owners[k].second + kNear > 2 * kNear))
+        ++k;
       const bool is_first = k == owners.size();
       if (is_first) owners.emplace_back(owner.number, address);
       const uint64_t place = (is_first ? address % 256 : address - owners[k].second) << 8 | k;

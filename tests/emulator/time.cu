@@ -47,6 +47,13 @@ __global__ void quarters(unsigned stride, float* out) {
   if (v.x + v.y + v.z + v.w == 1) *out = v.x;
 }
 
+/// 16 bytes of each lane go to shared memory by cp.async.
+__global__ void to_shared(const float4* in) {
+  __shared__ float4 vectors[32];
+  const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(vectors + threadIdx.x));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n cp.async.wait_all;" ::"r"(to), "l"(in + threadIdx.x));
+}
+
 /// 4096 dependent FMAs.
 __global__ void chain(float factor, float* out) {
   float x = factor;
@@ -141,6 +148,7 @@ int main() {
   banks<<<1, 32>>>(1, out);
   banks<<<1, 32>>>(32, out);
   for (const unsigned stride : {0u, 1u, 2u}) quarters<<<1, 32>>>(stride, out);
+  to_shared<<<1, 32>>>(reinterpret_cast<const float4*>(in));
   chain<<<1, 32>>>(0.5f, out);
   relay<<<1, 64>>>(0.5f, out);
   multiplies<<<4, 32>>>(reinterpret_cast<const __nv_bfloat16*>(in), out);

@@ -40,7 +40,7 @@ def check(what, value, low, high=None):
 def check_cheap_counts(emulate, bench):
     """Without products of tensor cores, TMA's bytes and repetitions, Weft's kernels of one wave have the counts that they have with them."""
     for gpu, case, *size in (("h100", "matmul_1024_forward"), ("h100", "conv3x3_512_512_7_backward_weight", "--tiny"),
-                             ("h100", "attention_vit_forward", "--tiny"), ("a100", "matmul_1024_forward")):
+                             ("h100", "attention_vit_forward", "--tiny"), ("a100", "matmul_1024_forward", "--tiny")):
         words = [bench, "--suite", "engines", "--filter", f"^{case}$", "--repetitions", "1", "--seconds", "1e-9", *size]
         cheap, full = (counts(emulate, words, "--gpu", gpu, *options) for options in (["--time-waves", "1"], []))
         check(f"{case} {gpu}: launches", len(cheap), len(full))
@@ -53,14 +53,14 @@ def check_cheap_counts(emulate, bench):
 def main():
     emulate, program, *bench = sys.argv[1:]
     launches = counts(emulate, [program], "--gpu", "a100", says="arrived 32 32 64")
-    names = ("copies scattered rereads banks banks quarters quarters quarters chain relay multiplies tiles joins joins joins "
+    names = ("copies scattered rereads banks banks quarters quarters quarters to_shared chain relay multiplies tiles joins joins joins "
              "arrives arrives arrives copies").split()
     for name, (kernel, _) in zip(names, launches, strict=True):
         if name not in kernel:
             sys.exit(f"expected {name}, got {kernel}")
     rows = [row for _, row in launches]
-    copies, scattered, rereads, dense, strided, shared, side_by_side, apart, chain, relay, multiplies, tiles = rows[:12]
-    aligned, shifted, rolled, *_, many = rows[12:]
+    copies, scattered, rereads, dense, strided, shared, side_by_side, apart, to_shared, chain, relay, multiplies, tiles = rows[:13]
+    aligned, shifted, rolled, *_, many = rows[13:]
 
     floats = 256 * 256
     check("copies: bytes of L2", copies["l2_bytes"], 8 * floats)
@@ -79,6 +79,8 @@ def main():
     check("quarters: 16 bytes that all lanes share", shared["wavefronts"], 4)
     check("quarters: 16 bytes of each lane", side_by_side["wavefronts"], 4)
     check("quarters: every other 16 bytes", apart["wavefronts"], 8)
+    check("to_shared: cycles of 512 bytes", to_shared["wavefronts"], 4)
+    check("to_shared: bytes of L2", to_shared["l2_bytes"], 512)
     check("chain: FMAs", chain["fp32"], 4096, 4096 + 4)
     check("chain: cycles", chain["path"], 4096 * 4, 4096 * 4 * 1.05)
     check("relay: FMAs", relay["fp32"], 2 * 4096, 2 * 4096 + 8)
@@ -101,10 +103,10 @@ def main():
 
     # A wave of 48 x 48 blocks: 8 of an SM by threads. Equal launches run once.
     parts = counts(emulate, [program], "--gpu", "a100", "--time-waves", "1", says="arrived 32 0 64")
-    for field, value in parts[15][1].items():
-        if parts[16][1][field] != value:
+    for field, value in parts[16][1].items():
+        if parts[17][1][field] != value:
             check(f"arrives: {field} of the second launch, as of the first", 0, 1)
-    (_, part), (_, whole) = (launch[11] for launch in (parts, launches))
+    (_, part), (_, whole) = (launch[12] for launch in (parts, launches))
     check("tiles: a wave is a part", part["counted_blocks"], 108 * part["resident_blocks"])
     check("tiles: blocks", part["blocks"], blocks)
     for field in ("issued", "fp32", "integer", "lsu", "wavefronts", "l2_bytes", "path"):
