@@ -7,7 +7,7 @@
 
 namespace weft::support {
 
-/// A chart as an <svg> element for a page that styles the classes `runN`, `raw`, `grid` and `tick`. Empty
+/// A chart as an SVG element for a page that styles the classes `runN`, `raw`, `grid` and `tick`. Empty
 /// if there is nothing to draw (on a log scale: nothing positive). With `log_x`, where x must be positive, the x axis
 /// is logarithmic, too. `runs`: their names, by the traces' numbers.
 std::string svg_chart(const Chart& chart, const std::vector<std::string>& runs, const std::string& x, bool log,
