@@ -216,7 +216,7 @@ __device__ __forceinline__ void acquire_registers() {
 }
 
 /// True in one lane of the warp, which must be whole: always the same one. The compiler knows that one lane is left, and
-/// issues TMA instructions as they are; behind `lane == 0` each sits in a loop over the lanes.
+/// issues TMA instructions as they are; under `lane == 0` each sits in a loop over the lanes.
 __device__ __forceinline__ bool elect_one() {
   uint32_t elected;
   asm volatile(
