@@ -10,7 +10,7 @@
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/panel_product.h"
 #include "kernels/cpu/transpose_eight.h"
-#include "kernels/cpu/vector_math.h"
+#include "kernels/cpu/unary_loops.h"
 
 // A task is one head of one batch entry (forward: or some of its query blocks, where heads are fewer than threads). It
 // packs the head's keys and values once into the panels that panel_product.h multiplies by. Then kQueries queries meet
@@ -44,6 +44,15 @@ struct Plain {
     load(buffer, row, n);
     return buffer;
   }
+  static void write(const Run& row, const S* values, int64_t n) { store(row, values, n); }
+  static S dot(const Run& a, const Run& b, int64_t n) {
+    S left[kMaxHeadDim], right[kMaxHeadDim], total = 0;
+    load(left, a, n);
+    load(right, b, n);
+#pragma omp simd reduction(+ : total)
+    for (int64_t i = 0; i < n; ++i) total += left[i] * right[i];
+    return total;
+  }
   /// kDeep rows, each of n elements across the depth.
   static const Factor* stack(const Run* rows, int64_t, int64_t n, Factor* buffer) { return read(rows[0], n, buffer); }
   /// A block of weights [rows, n], kWeightRow apart, as left factors whose depth are the keys, or the queries.
@@ -61,12 +70,14 @@ struct Bf16Pairs {
   using Factor = uint32_t;
   static constexpr int64_t kDeep = 2;
 
-  static const PanelKernel<float, uint32_t>& kernel() { return *panel_kernel_bf16(); }
+  static const PanelKernel<float, uint32_t>& kernel() { return bf16_loops()->panel; }
   static const Factor* read(const Run& row, int64_t n, Factor* buffer) {
     if (n % 2 != 0) buffer[n / 2] = 0;
     std::memcpy(buffer, row.data, static_cast<size_t>(n) * sizeof(uint16_t));
     return buffer;
   }
+  static void write(const Run& row, const float* values, int64_t n) { bf16_loops()->round(row.data, values, n); }
+  static float dot(const Run& a, const Run& b, int64_t n) { return bf16_loops()->dot(a.data, b.data, n); }
   static const Factor* stack(const Run* rows, int64_t count, int64_t n, Factor* buffer) {
     const auto* low = static_cast<const uint16_t*>(rows[0].data);
     const auto* high = count == 2 ? static_cast<const uint16_t*>(rows[1].data) : nullptr;
@@ -76,21 +87,17 @@ struct Bf16Pairs {
   static Left<Factor> along_keys(const float* weights, int64_t rows, int64_t n, std::vector<Factor>& memory) {
     memory.resize(static_cast<size_t>(rows * kWeightRow / 2));
     for (int64_t i = 0; i < rows; ++i) {
-      uint16_t row[kKeys + 1];
-      for (int64_t j = 0; j < n; ++j) row[j] = half_bits::to_bf16(weights[i * kWeightRow + j]);
-      row[n] = 0;
-      std::memcpy(memory.data() + i * kWeightRow / 2, row, static_cast<size_t>((n + 1) / 2) * sizeof(Factor));
+      Factor* const to = memory.data() + i * kWeightRow / 2;
+      to[n / 2] = 0;  // where n is odd, its last pair has no second one
+      bf16_loops()->round(to, weights + i * kWeightRow, n);
     }
     return {memory.data(), kWeightRow / 2, 1};
   }
   static Left<Factor> along_queries(const float* weights, int64_t rows, int64_t n, std::vector<Factor>& memory) {
     memory.resize(static_cast<size_t>((rows + 1) / 2 * kWeightRow));
     for (int64_t i = 0; i < rows; i += 2) {
-      const float *low = weights + i * kWeightRow, *high = low + kWeightRow;
-      Factor* const to = memory.data() + i / 2 * kWeightRow;
-      const uint32_t second = i + 1 < rows ? 0xffffffffu : 0;
-      for (int64_t j = 0; j < n; ++j)
-        to[j] = half_bits::to_bf16(low[j]) | ((static_cast<uint32_t>(half_bits::to_bf16(high[j])) << 16) & second);
+      const float* const low = weights + i * kWeightRow;
+      bf16_loops()->round_pairs(memory.data() + i / 2 * kWeightRow, low, i + 1 < rows ? low + kWeightRow : nullptr, n);
     }
     return {memory.data(), 1, kWeightRow};
   }
@@ -260,16 +267,13 @@ class Sight {
   AttentionDropout kept_;
 };
 
-/// weights = e^(weights - base); returns their sum. A function of its own, so that its constants stay in registers.
+/// weights = e^(weights - base); returns their sum.
 template <class S>
-[[gnu::noinline]] S exponentials(S* weights, int64_t n, S base) {
-  S total = 0;
-#pragma omp simd reduction(+ : total)
-  for (int64_t j = 0; j < n; ++j) {
-    weights[j] = VectorMath::exp(weights[j] - base);
-    total += weights[j];
-  }
-  return total;
+S exponentials(S* weights, int64_t n, S base) {
+  if constexpr (std::is_same_v<S, float>)
+    return math_loops().exponentials(weights, n, base);
+  else
+    return exponentials_loop(weights, n, base);
 }
 
 /// What one thread works in, from one head to the next.
@@ -325,7 +329,7 @@ void forward_block(const HeadRows& y, typename F::Sum* lse, const HeadRows& q, c
     lse[first + i] = sum[i] == S(0) ? kNone : maximum[i] + std::log(sum[i]);
     const S factor = sum[i] == S(0) ? S(0) : kept_scale / sum[i];
     for (int64_t d = 0; d < D; ++d) sums[i * row + d] *= factor;
-    store(y[first + i], sums + i * row, D);
+    F::write(y[first + i], sums + i * row, D);
   }
 }
 
@@ -348,14 +352,7 @@ void backward_head(const View& dq, const View& dk, const View& dv, const HeadRow
   }
   for (int64_t first = 0; first < N; first += kQueries) {
     const int64_t rows = std::min(kQueries, N - first), key_end = sight.key_end(first + rows);
-    for (int64_t i = 0; i < rows; ++i) {
-      S left[kMaxHeadDim], right[kMaxHeadDim], total = 0;
-      load(left, dy[first + i], D);
-      load(right, y[first + i], D);
-#pragma omp simd reduction(+ : total)
-      for (int64_t d = 0; d < D; ++d) total += left[d] * right[d];
-      w.delta[static_cast<size_t>(i)] = total;
-    }
+    for (int64_t i = 0; i < rows; ++i) w.delta[static_cast<size_t>(i)] = F::dot(dy[first + i], y[first + i], D);
     const auto queries = along_channels<F>(q, first, rows, w.left),
                slopes_y = along_channels<F>(dy, first, rows, w.left_dy);
     std::fill_n(w.y.data(), rows * row, S(0));  // dq of the block
@@ -381,11 +378,11 @@ void backward_head(const View& dq, const View& dk, const View& dv, const HeadRow
       w.dy_rows.multiply(kept_scale, F::along_queries(p, rows, n, w.copy), n, first, rows, 0, D,
                          w.dv.data() + key * row, row, true);
     }
-    for (int64_t i = 0; dq && i < rows; ++i) store(HeadRows(dq, b, h)[first + i], w.y.data() + i * row, D);
+    for (int64_t i = 0; dq && i < rows; ++i) F::write(HeadRows(dq, b, h)[first + i], w.y.data() + i * row, D);
   }
   for (int64_t j = 0; dk && j < M; ++j) {
-    store(HeadRows(dk, b, h)[j], w.dk.data() + j * row, D);
-    store(HeadRows(dv, b, h)[j], w.dv.data() + j * row, D);
+    F::write(HeadRows(dk, b, h)[j], w.dk.data() + j * row, D);
+    F::write(HeadRows(dv, b, h)[j], w.dv.data() + j * row, D);
   }
 }
 
@@ -397,7 +394,7 @@ S kept_scale_of(const AttentionArguments& arguments) {
 /// Calls body with the way in which products take this dtype.
 template <class Body>
 void with_factors(DType dtype, const char* op, Body&& body) {
-  if (dtype == DType::bf16 && panel_kernel_bf16()) return body.template operator()<Bf16Pairs>();
+  if (dtype == DType::bf16 && bf16_loops()) return body.template operator()<Bf16Pairs>();
   with_dtype<float, double, bf16, f16>(dtype, op, [&]<class T>() { body.template operator()<Plain<Accumulate<T>>>(); });
 }
 

@@ -22,7 +22,7 @@ const PanelKernel<float>& panel_f32_avx2();
 const PanelKernel<double>& panel_f64_avx2();
 const PanelKernel<float>& panel_f32_avx512();
 const PanelKernel<double>& panel_f64_avx512();
-const PanelKernel<float, uint32_t>* panel_bf16_avx512();
+const Bf16Loops* bf16_avx512();
 
 template <>
 const PanelKernel<float>& panel_kernel<float>() {
@@ -34,10 +34,10 @@ const PanelKernel<double>& panel_kernel<double>() {
   static const PanelKernel<double>& best = has_avx512() ? panel_f64_avx512() : panel_f64_avx2();
   return best;
 }
-const PanelKernel<float, uint32_t>* panel_kernel_bf16() {
+const Bf16Loops* bf16_loops() {
 #if defined(__x86_64__)
   static const bool can = has_avx512() && __builtin_cpu_supports("avx512bf16");
-  return can ? panel_bf16_avx512() : nullptr;
+  return can ? bf16_avx512() : nullptr;
 #else
   return nullptr;
 #endif

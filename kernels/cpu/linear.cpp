@@ -7,7 +7,7 @@
 #include "kernels/cpu/dnnl_matmul.h"
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/gemm.h"
-#include "kernels/cpu/vector_math.h"
+#include "kernels/cpu/unary_loops.h"
 #include "kernels/matmul.h"
 #include "kernels/reduce.h"
 
@@ -39,8 +39,9 @@ View rows_of(View matrix, int64_t first, int64_t count) {
 }
 
 /// dx = sums f'(saved) for a run of elements.
-template <Unary f, class C>
-void finish(const View& dx, const View& saved, const C* sums, int64_t row, int64_t column, int64_t count) {
+template <class C>
+void finish(UnaryGradientLoop<C> f, const View& dx, const View& saved, const C* sums, int64_t row, int64_t column,
+            int64_t count) {
   const auto run = [&](const View& view, int64_t at) {
     return Run{element(view, row * view.strides[0] + (column + at) * view.strides[1]), view.dtype, view.strides[1]};
   };
@@ -49,9 +50,7 @@ void finish(const View& dx, const View& saved, const C* sums, int64_t row, int64
   for (int64_t at = 0; at < count; at += kAtOnce) {
     const int64_t n = std::min(kAtOnce, count - at);
     load(x, run(saved, at), n);
-    const C* const s = sums + at;
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) values[i] = unary_gradient<f, VectorMath>(s[i], x[i], C(0), C(0));
+    f(values, sums + at, x, n, C(0), C(0));
     store(run(dx, at), values, n);
   }
 }
@@ -65,13 +64,9 @@ void linear_backward_input(const Queue& queue, const View& dx, const View& dy, c
   const int64_t rows = dx.sizes[0], columns = dx.sizes[1];
   with_compute_type(dx.dtype, [&]<class C>() {
     if constexpr (std::is_floating_point_v<C>) {
+      const UnaryGradientLoop<C> loop = unary_gradient_loop<C>(unary_of(f));
       const auto to_dx = [&](const C* sums, int64_t row, int64_t column, int64_t count) {
-        if (f == Activation::relu)
-          finish<Unary::relu>(dx, saved, sums, row, column, count);
-        else if (f == Activation::gelu)
-          finish<Unary::gelu>(dx, saved, sums, row, column, count);
-        else
-          finish<Unary::gelu_tanh>(dx, saved, sums, row, column, count);
+        finish(loop, dx, saved, sums, row, column, count);
       };
       if (dy.dtype == DType::bf16) {  // oneDNN rounds what it writes: f32 sums, to which f' is applied
         const int64_t slab = std::clamp<int64_t>(kSlabElements / columns, 1, rows);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/unary_loops.h"
 #include "kernels/cpu/winograd_loops.h"
 
 namespace weft::kernels::cpu {
@@ -6,5 +7,6 @@ namespace weft::kernels::cpu {
 const PanelKernel<float>& panel_f32_avx512() { return PanelLoops<float, 16, 12>::kTable; }
 const PanelKernel<double>& panel_f64_avx512() { return PanelLoops<double, 8, 12>::kTable; }
 const WinogradKernels& winograd_avx512() { return Winograd<16, 12>::kTable; }
+const MathLoops& math_avx512() { return kMathLoops; }
 
 }  // namespace weft::kernels::cpu

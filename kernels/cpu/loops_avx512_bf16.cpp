@@ -20,13 +20,48 @@ struct MultiplyPairs {
   }
 };
 
+__mmask16 first_of(int64_t n) { return static_cast<__mmask16>(n >= 16 ? 0xffff : (1 << n) - 1); }
+
+__m256i rounded(const float* x, __mmask16 mask) {
+  return reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(mask, x)));
+}
+
+void round_run(void* y, const float* x, int64_t n) {
+  for (int64_t i = 0; i < n; i += 16) {
+    const __mmask16 mask = first_of(n - i);
+    _mm256_mask_storeu_epi16(static_cast<char*>(y) + 2 * i, mask, rounded(x + i, mask));
+  }
+}
+
+void round_pairs(uint32_t* y, const float* low, const float* high, int64_t n) {
+  for (int64_t i = 0; i < n; i += 16) {
+    const __mmask16 mask = first_of(n - i);
+    __m512i pairs = _mm512_cvtepu16_epi32(rounded(low + i, mask));
+    if (high != nullptr)
+      pairs = _mm512_or_si512(pairs, _mm512_slli_epi32(_mm512_cvtepu16_epi32(rounded(high + i, mask)), 16));
+    _mm512_mask_storeu_epi32(y + i, mask, pairs);
+  }
+}
+
+float dot(const void* a, const void* b, int64_t n) {
+  __m512 sum = _mm512_setzero_ps();
+  for (int64_t i = 0; i < n; i += 32) {
+    const auto mask = static_cast<__mmask32>(n - i >= 32 ? ~0u : (1u << (n - i)) - 1);
+    const auto read = [&](const void* from) {
+      return reinterpret_cast<__m512bh>(_mm512_maskz_loadu_epi16(mask, static_cast<const char*>(from) + 2 * i));
+    };
+    sum = _mm512_dpbf16_ps(sum, read(a), read(b));
+  }
+  return _mm512_reduce_add_ps(sum);
+}
+
+constexpr Bf16Loops kLoops{PanelLoops<float, 16, 12, uint32_t, MultiplyPairs>::kTable, round_run, round_pairs, dot};
+
 }  // namespace
 
-const PanelKernel<float, uint32_t>* panel_bf16_avx512() {
-  return &PanelLoops<float, 16, 12, uint32_t, MultiplyPairs>::kTable;
-}
+const Bf16Loops* bf16_avx512() { return &kLoops; }
 #else
-const PanelKernel<float, uint32_t>* panel_bf16_avx512() { return nullptr; }
+const Bf16Loops* bf16_avx512() { return nullptr; }
 #endif
 
 }  // namespace weft::kernels::cpu

@@ -9,27 +9,10 @@
 #include "kernels/cpu/dnnl_matmul.h"
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/gemm.h"
-#include "kernels/cpu/vector_math.h"
+#include "kernels/cpu/unary_loops.h"
 
 namespace weft::kernels::cpu {
 namespace {
-
-template <class C>
-using Formula = void (*)(C* values, int64_t n);
-
-template <Unary f, class C>
-void apply(C* values, int64_t n) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) values[i] = unary_value<f, VectorMath>(values[i], C(0), C(0));
-}
-
-template <class C>
-Formula<C> formula_of(Activation activation) {
-  if (activation == Activation::relu) return apply<Unary::relu, C>;
-  if (activation == Activation::gelu) return apply<Unary::gelu, C>;
-  if (activation == Activation::gelu_tanh) return apply<Unary::gelu_tanh, C>;
-  return [](C*, int64_t) {};
-}
 
 template <class C>
 void add(C* to, const C* values, int64_t n) {
@@ -41,7 +24,7 @@ template <class C>
 struct Epilogue {
   const View &y, &pre, &residual;
   std::vector<C> bias;  ///< empty for none
-  Formula<C> formula;
+  UnaryLoop<C> f;  ///< null for none
   bool accumulate;
 
   void operator()(const C* sums, int64_t row, int64_t column, int64_t count) const {
@@ -59,12 +42,17 @@ struct Epilogue {
       if (!bias.empty()) add(values, bias.data() + column + at, n);
       if (accumulate) add_run(y);
       if (pre) store(run(pre, at), values, n);
-      formula(values, n);
+      if (f) f(values, values, n, C(0), C(0));
       if (residual) add_run(residual);
       store(run(y, at), values, n);
     }
   }
 };
+
+template <class C>
+UnaryLoop<C> loop_of(Activation activation, const View& y) {
+  return activation == Activation::none ? nullptr : unary_loop<C>(unary_of(activation), y.dtype);
+}
 
 template <class C>
 std::vector<C> values_of(const View& bias) {
@@ -96,7 +84,7 @@ void compute(const View& y, const View& pre, const View& a, const View& b, const
       if (y.dtype == dtype_of<C> && !pre && !bias && !residual && activation == Activation::none)
         gemm(g, static_cast<C*>(y.data), y.strides[0], row, accumulate);
       else
-        gemm<C>(g, Epilogue<C>{y, pre, residual, values_of<C>(bias), formula_of<C>(activation), accumulate});
+        gemm<C>(g, Epilogue<C>{y, pre, residual, values_of<C>(bias), loop_of<C>(activation, y), accumulate});
     }
   });
 }
@@ -132,7 +120,7 @@ void matmul_fused(const Queue& queue, const View& y, const View& pre, const View
     const Workspace memory(queue, aside ? static_cast<size_t>(y.numel()) * sizeof(float) : 0, "matmul_fused");
     if (aside) sums = View::dense(memory.data(), DType::f32, {y.sizes[0], y.sizes[1], y.sizes[2]});
     if (dnnl_matmul(sums, a, b, bias, {arguments.alpha, Grad::overwrite})) {
-      const Epilogue<float> finish{y, pre, residual, {}, formula_of<float>(arguments.activation), false};
+      const Epilogue<float> finish{y, pre, residual, {}, loop_of<float>(arguments.activation, y), false};
       const int64_t M = y.sizes[1], N = y.sizes[2];
       return parallel_for(y.sizes[0] * M, N, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)

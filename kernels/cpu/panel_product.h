@@ -36,8 +36,19 @@ struct PanelKernel {
 /// The kernel for this processor (loops_avx2.cpp, loops_avx512.cpp); T is float or double.
 template <class T>
 const PanelKernel<T>& panel_kernel();
-/// That of bf16 (loops_avx512_bf16.cpp), or null where the processor does not multiply bf16.
-const PanelKernel<float, uint32_t>* panel_kernel_bf16();
+
+/// Loops over bf16 (loops_avx512_bf16.cpp). Numbers below 2^-126 count as 0, as in the processor's products of bf16.
+struct Bf16Loops {
+  PanelKernel<float, uint32_t> panel;
+  /// n bf16 from f32.
+  void (*round)(void* y, const float* x, int64_t n);
+  /// n pairs of bf16; the second ones are 0 where `high` is null.
+  void (*round_pairs)(uint32_t* y, const float* low, const float* high, int64_t n);
+  /// The sum of n products of bf16.
+  float (*dot)(const void* a, const void* b, int64_t n);
+};
+/// Null where the processor does not multiply bf16.
+const Bf16Loops* bf16_loops();
 
 /// Whether this processor runs loops_avx512.cpp (x86-64-v4), and WEFT_CPU=avx2 does not forbid it.
 inline bool has_avx512() {

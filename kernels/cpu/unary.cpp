@@ -2,48 +2,54 @@
 #include "kernels/unary.h"
 
 #include "kernels/cpu/elements.h"
-#include "kernels/cpu/vector_math.h"
-#include "kernels/unary_math.h"
+#include "kernels/cpu/panel_product.h"
+#include "kernels/cpu/unary_loops.h"
+
+// A loop runs over dense elements: the loop nest around it is compiled once, not once per formula.
 
 namespace weft::kernels::cpu {
-namespace {
 
-// One dense run of a formula: the loop nest around it is compiled once, not once per formula.
-template <class C, size_t N>
-using Formula = void (*)(C* y, const std::array<const C*, N>& x, int64_t n, C a, C b);
-
-template <Unary f, class C>
-void forward_run(C* y, const std::array<const C*, 1>& inputs, int64_t n, C a, C b) {
-  const C* x = inputs[0];
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) y[i] = unary_value<f, VectorMath>(x[i], a, b);
+const MathLoops& math_loops() {
+  static const MathLoops& best = has_avx512() ? math_avx512() : math_avx2();
+  return best;
 }
 
-template <Unary f, class C>
-void backward_run(C* dx, const std::array<const C*, 2>& inputs, int64_t n, C a, C b) {
-  const C *dy = inputs[0], *saved = inputs[1];
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) dx[i] = unary_gradient<f, VectorMath>(dy[i], saved[i], a, b);
+template <class C>
+UnaryLoop<C> unary_loop(Unary f, DType result) {
+  if constexpr (std::is_same_v<C, float>) {
+    if (f == Unary::gelu) return result == DType::bf16 ? math_loops().gelu_for_bf16 : math_loops().gelu;
+    if (f == Unary::gelu_tanh) return math_loops().gelu_tanh;
+  }
+  UnaryLoop<C> loop = nullptr;
+  with_unary(f, [&]<Unary kF>() {
+    if constexpr (std::is_floating_point_v<C> || unary_takes_integers(kF)) loop = value_loop<kF, C>;
+  });
+  return loop;
 }
+template UnaryLoop<float> unary_loop(Unary f, DType result);
+template UnaryLoop<double> unary_loop(Unary f, DType result);
 
-template <class C, size_t N>
-void map_formula(Formula<C, N> formula, const View& y, const std::array<const View*, N>& x, UnaryArguments arguments) {
-  const C a = static_cast<C>(arguments.a), b = static_cast<C>(arguments.b);
-  map<C, C, N>(y, x,
-               [formula, a, b](C* out, const std::array<const C*, N>& in, int64_t n) { formula(out, in, n, a, b); });
+template <class C>
+UnaryGradientLoop<C> unary_gradient_loop(Unary f) {
+  if constexpr (std::is_same_v<C, float>) {
+    if (f == Unary::gelu) return math_loops().gelu_gradient;
+    if (f == Unary::gelu_tanh) return math_loops().gelu_tanh_gradient;
+  }
+  UnaryGradientLoop<C> loop = nullptr;
+  with_unary(f, [&]<Unary kF>() { loop = gradient_loop<kF, C>; });
+  return loop;
 }
-
-}  // namespace
+template UnaryGradientLoop<float> unary_gradient_loop(Unary f);
+template UnaryGradientLoop<double> unary_gradient_loop(Unary f);
 
 void unary_forward(const Queue&, Unary f, const View& y, const View& x, UnaryArguments arguments) {
   WEFT_CHECK(y.same_sizes(x) && y.dtype == x.dtype, "unary_forward: expected y like x ", x, ", got ", y);
   with_compute_type(x.dtype, [&]<class C>() {
-    Formula<C, 1> formula = nullptr;
-    with_unary(f, [&]<Unary kF>() {
-      if constexpr (std::is_floating_point_v<C> || unary_takes_integers(kF)) formula = forward_run<kF, C>;
-    });
-    WEFT_CHECK(formula, "unary_forward: expected a floating dtype, got ", x);
-    map_formula<C, 1>(formula, y, {&x}, arguments);
+    const UnaryLoop<C> loop = unary_loop<C>(f, y.dtype);
+    WEFT_CHECK(loop, "unary_forward: expected a floating dtype, got ", x);
+    map<C, C, 1>(y, {&x},
+                 [=, a = static_cast<C>(arguments.a), b = static_cast<C>(arguments.b)](
+                     C* out, const std::array<const C*, 1>& in, int64_t n) { loop(out, in[0], n, a, b); });
   });
 }
 
@@ -53,9 +59,10 @@ void unary_backward(const Queue&, Unary f, const View& dx, const View& dy, const
              "unary_backward: expected dx and saved like dy ", dy, ", got ", dx, " and ", saved);
   with_compute_type(dy.dtype, [&]<class C>() {
     if constexpr (std::is_floating_point_v<C>) {
-      Formula<C, 2> formula = nullptr;
-      with_unary(f, [&]<Unary kF>() { formula = backward_run<kF, C>; });
-      map_formula<C, 2>(formula, dx, {&dy, &saved}, arguments);
+      const UnaryGradientLoop<C> loop = unary_gradient_loop<C>(f);
+      map<C, C, 2>(dx, {&dy, &saved},
+                   [=, a = static_cast<C>(arguments.a), b = static_cast<C>(arguments.b)](
+                       C* out, const std::array<const C*, 2>& in, int64_t n) { loop(out, in[0], in[1], n, a, b); });
     } else {
       fail("unary_backward: expected a floating dtype, got ", dy);
     }

@@ -10,7 +10,8 @@ namespace weft::kernels::cpu {
 /// exp, log, tanh and erf without branches or calls in f32, so that a loop over them vectorises; f64 is the C
 /// library's. Errors, against f64 over all f32 inputs (tests/kernels/vector_math.cpp): at most 2 units in the last
 /// place, subnormal results included. Infinities, zeros and NaN as in C. Each polynomial is a minimax fit of the named
-/// function by Lawson's iteration on Chebyshev nodes.
+/// function by Lawson's iteration on Chebyshev nodes. Always inlined: these functions are compiled for several
+/// instruction sets.
 struct VectorMath {
   static double exp(double x) { return std::exp(x); }
   static double log(double x) { return std::log(x); }
@@ -18,7 +19,7 @@ struct VectorMath {
   static double erf(double x) { return std::erf(x); }
 
   /// e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln 2 / 2; e^r = 1 + r + r^2 p(r).
-  static float exp(float x) {
+  [[gnu::always_inline]] static float exp(float x) {
     // Beyond these the result is 0 or infinity; NaN passes both comparisons.
     const float low = x < -104.0f ? -104.0f : x, inside = low > 89.0f ? 89.0f : low;
     const float shifted = inside * 1.44269504f + kRound;  // the adder rounds to an integer
@@ -33,7 +34,7 @@ struct VectorMath {
   }
 
   /// x = 2^e m with m in [sqrt(1/2), sqrt(2)); log x = e ln 2 + log(1 + f) with f = m - 1.
-  static float log(float x) {
+  [[gnu::always_inline]] static float log(float x) {
     const bool subnormal = x < std::numeric_limits<float>::min();
     const uint32_t bits = std::bit_cast<uint32_t>(subnormal ? x * 8388608.0f : x);  // 2^23
     const int32_t exponent = static_cast<int32_t>(bits - 0x3f3504f3u) >> 23;        // bits of sqrt(1/2)
@@ -57,7 +58,7 @@ struct VectorMath {
   }
 
   /// x + x^3 p(x^2) near 0, else 1 - 2 / (e^2|x| + 1) with the sign of x.
-  static float tanh(float x) {
+  [[gnu::always_inline]] static float tanh(float x) {
     const float size = std::fabs(x), z = x * x;
     const float p = (((-5.648307502e-03f * z + 2.058981732e-02f) * z - 5.372512341e-02f) * z + 1.333127469e-01f) * z -
                     3.333327472e-01f;
@@ -66,7 +67,7 @@ struct VectorMath {
   }
 
   /// x + x p(x^2) near 0, else 1 - e^-q(|x|) with the sign of x; erf(4) rounds to 1.
-  static float erf(float x) {
+  [[gnu::always_inline]] static float erf(float x) {
     const float size = std::fabs(x), z = x * x, a = size > 4.0f ? 4.0f : size;
     float p = 8.185090701e-05f;
     p = p * z - 8.097702521e-04f;
@@ -87,13 +88,33 @@ struct VectorMath {
     return size < 0.945f ? small : with_sign_of(large, x);
   }
 
+  /// GELU for results that are rounded to bf16, in 0.6 of the time of x Phi(x) by erf. The normal distribution is
+  /// Phi(x) = 1 / (1 + 2^-x p(x^2)): its logit over x is smooth. Errors (tests/kernels/vector_math.cpp): 2^-13 of the
+  /// result for |x| <= 5, beyond 4e-9 and the rounding of f32.
+  [[gnu::always_inline]] static float gelu_for_bf16(float x) {
+    const float size = std::fabs(x), square = x * x, z = square > 36.0f ? 36.0f : square, z2 = z * z;
+    const float high = 6.355469118e-06f - 1.708086335e-07f * z + 1.787465712e-09f * z2;
+    const float middle = -4.156267043e-04f - 1.015143433e-04f * z, low = 2.301651915e+00f + 1.056079471e-01f * z;
+    const float t = -size * ((high * z2 + middle) * z2 + low), power = t < -125.0f ? -125.0f : t;
+    const float shifted = power + kRound, n = shifted - kRound, r = power - n, r2 = r * r;
+    const float fraction = (9.570101792e-03f * r + 5.591786031e-02f) * r * r2 +
+                           (2.402474483e-01f * r2 + (6.931218147e-01f * r + 9.999992614e-01f));
+    // 0 below 2^-125, so that minus infinity gives NaN as it does by erf.
+    const float scaled =
+        std::bit_cast<float>(std::bit_cast<uint32_t>(fraction) + (std::bit_cast<uint32_t>(shifted) << 23));
+    const float e = t < -125.0f ? 0.0f : scaled, upper = 1.0f / (1.0f + e);
+    return x * (x < 0.0f ? e * upper : upper);
+  }
+
  private:
   static constexpr float kRound = 12582912.0f;  // 1.5 * 2^23
   // ln 2 in two parts; the first has so few bits that its product with an exponent is exact.
   static constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
 
-  static float power_of_two(int32_t n) { return std::bit_cast<float>(static_cast<uint32_t>(n + 127) << 23); }
-  static float with_sign_of(float size, float sign) {
+  [[gnu::always_inline]] static float power_of_two(int32_t n) {
+    return std::bit_cast<float>(static_cast<uint32_t>(n + 127) << 23);
+  }
+  [[gnu::always_inline]] static float with_sign_of(float size, float sign) {
     return std::bit_cast<float>(std::bit_cast<uint32_t>(size) | (std::bit_cast<uint32_t>(sign) & 0x80000000u));
   }
 };

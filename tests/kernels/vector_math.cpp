@@ -26,7 +26,8 @@ double distance_in_ulp(float got, double exact) {
   return std::isfinite(got) ? std::abs(got - exact) / ulp : std::numeric_limits<double>::infinity();
 }
 
-/// Every 4099th bit pattern: both signs, subnormals, infinities and a thousand NaN; and the neighbours of the polynomials' seams.
+/// Every 4099th bit pattern: both signs, subnormals, infinities and a thousand NaN; and the neighbours of the
+/// polynomials' seams.
 std::vector<float> all_over_f32() {
   std::vector<float> values;
   for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 4099)
@@ -86,6 +87,34 @@ TEST(VectorMath, WithinTwoUlpInTheKernels) {
       if (distance > worst) worst = distance, at = x[i];
     }
     EXPECT_LE(worst, 2) << f.name << " at " << at;
+  }
+}
+
+// GELU of bf16 is a formula of its own. Every bf16 there is: half a unit in the last place, of 2^-8 at most, for the
+// rounding, and what vector_math.h states for the formula.
+TEST(VectorMath, GeluForBf16) {
+  std::vector<bf16> x(1 << 16), y(x.size());
+  for (size_t i = 0; i < x.size(); ++i) x[i].bits = static_cast<uint16_t>(i);
+  const auto view = [](std::vector<bf16>& values) {
+    return kernels::View::dense(values.data(), DType::bf16, {static_cast<int64_t>(values.size())});
+  };
+  kernels::unary_forward(queue_on(DeviceKind::cpu), Unary::gelu, view(y), view(x), {});
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double in = x[i], exact = 0.5 * in * std::erfc(-in * std::sqrt(0.5));
+    const double formula =
+        std::abs(in) <= 5 ? std::ldexp(std::abs(exact), -13) : 4e-9 + std::ldexp(std::abs(exact), -22);
+    const double smallest = std::numeric_limits<float>::min() / 256;  // half a unit among subnormals
+    const double bound = std::ldexp(std::abs(exact) + formula, -8) + formula + smallest;
+    const float got = y[i], single = VectorMath::gelu_for_bf16(x[i]);
+    if (std::isfinite(exact)) {
+      ASSERT_LE(std::abs(got - exact), bound) << "gelu of " << in;
+      ASSERT_LE(std::abs(single - exact), formula + smallest) << "gelu_for_bf16 of " << in;
+    } else {
+      ASSERT_TRUE(std::isnan(exact) ? std::isnan(got) : got == exact) << "gelu of " << in << ": " << got;
+    }
+    if (exact != 0 && std::abs(in) < 5) {
+      ASSERT_EQ(std::signbit(got), std::signbit(exact)) << in;
+    }
   }
 }
 

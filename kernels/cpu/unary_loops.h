@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/cpu/vector_math.h"
+#include "kernels/unary_math.h"
+
+namespace weft::kernels::cpu {
+
+/// y = f(x) for n dense elements; y may be x. a and b are UnaryArguments.
+template <class C>
+using UnaryLoop = void (*)(C* y, const C* x, int64_t n, C a, C b);
+/// dx = dy f'(saved); dx may be dy or saved.
+template <class C>
+using UnaryGradientLoop = void (*)(C* dx, const C* dy, const C* saved, int64_t n, C a, C b);
+
+/// The loop for f, for results that become `result`; null where f does not take C (float, double or int64_t).
+template <class C>
+UnaryLoop<C> unary_loop(Unary f, DType result);
+template <class C>
+UnaryGradientLoop<C> unary_gradient_loop(Unary f);
+
+/// Loops in f32 that are bound by the length of their chains of operations: vectors of twice the width take half of the
+/// time.
+struct MathLoops {
+  UnaryLoop<float> gelu, gelu_tanh, gelu_for_bf16;
+  UnaryGradientLoop<float> gelu_gradient, gelu_tanh_gradient;
+  /// x = e^(x - base); returns the sum.
+  float (*exponentials)(float* x, int64_t n, float base);
+};
+const MathLoops& math_avx2();    ///< vectors of 8 floats; runs on any processor
+const MathLoops& math_avx512();  ///< vectors of 16 floats, where has_avx512()
+const MathLoops& math_loops();   ///< for this processor
+
+namespace {  // compiled once for each instruction set
+
+struct Math : VectorMath {};
+
+template <Unary f, class C>
+void value_loop(C* y, const C* x, int64_t n, C a, C b) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = unary_value<f, Math>(x[i], a, b);
+}
+
+template <Unary f, class C>
+void gradient_loop(C* dx, const C* dy, const C* saved, int64_t n, C a, C b) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) dx[i] = unary_gradient<f, Math>(dy[i], saved[i], a, b);
+}
+
+[[maybe_unused]] void gelu_for_bf16_loop(float* y, const float* x, int64_t n, float, float) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = VectorMath::gelu_for_bf16(x[i]);
+}
+
+template <class C>
+C exponentials_loop(C* x, int64_t n, C base) {
+  C total = 0;
+#pragma omp simd reduction(+ : total)
+  for (int64_t i = 0; i < n; ++i) {
+    x[i] = VectorMath::exp(x[i] - base);
+    total += x[i];
+  }
+  return total;
+}
+
+[[maybe_unused]] constexpr MathLoops kMathLoops{
+    value_loop<Unary::gelu, float>,    value_loop<Unary::gelu_tanh, float>,    gelu_for_bf16_loop,
+    gradient_loop<Unary::gelu, float>, gradient_loop<Unary::gelu_tanh, float>, exponentials_loop<float>};
+
+}  // namespace
+}  // namespace weft::kernels::cpu
