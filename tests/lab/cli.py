@@ -128,8 +128,8 @@ class Commands(unittest.TestCase):
         self.assertEqual((page.open, page.loaded), ([], []))
         self.assertGreater(page.shapes, 30)  # grids
         self.assertLess(len(text), 1 << 20)
-        self.assertEqual(text.count("<h2>"), 15)  # kernels and shapes of launches
-        self.assertEqual(text.count('aria-label="timeline"'), 15)
+        self.assertEqual(text.count("<h2>"), 19)  # kernels and shapes of launches
+        self.assertEqual(text.count('aria-label="timeline"'), 19)
         rows = [row for row in text.split("<tr>") if "out[x * n + row]" in row]
         self.assertEqual(len(rows), 1)
         self.assertIn("<td class='good'>4.0</td>\n<td class='bad'>32.0</td>", rows[0])

@@ -21,6 +21,22 @@ __global__ void transpose_tile(const float* in, float* out, int n) {
     out[(x + row) * n + y + threadIdx.x] = tile[threadIdx.x][row];
 }
 
+// The same of doubles, by blocks of 32 x 32 threads with an element each.
+template <bool LoadsColumns>
+__global__ void transpose_doubles(const double* in, double* out, int n) {
+  const int x = blockIdx.x * kTile + threadIdx.x, y = blockIdx.y * kTile + threadIdx.y;
+  out[LoadsColumns ? y * n + x : x * n + y] = in[LoadsColumns ? x * n + y : y * n + x];
+}
+
+template <int Padding>
+__global__ void transpose_doubles_tile(const double* in, double* out, int n) {
+  __shared__ double tile[kTile][kTile + Padding];
+  const int x = blockIdx.x * kTile, y = blockIdx.y * kTile;
+  tile[threadIdx.x][threadIdx.y] = in[(y + threadIdx.y) * n + x + threadIdx.x];
+  __syncthreads();
+  out[(x + threadIdx.y) * n + y + threadIdx.x] = tile[threadIdx.y][threadIdx.x];
+}
+
 __global__ void copy_offset(const float* in, float* out, int offset) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x + offset;
   out[i] = in[i];
@@ -79,6 +95,13 @@ int main() {
   transpose_naive<<<tiles, threads>>>(in, out, n);
   transpose_tile<0><<<tiles, threads>>>(in, out, n);
   transpose_tile<1><<<tiles, threads>>>(in, out, n);
+  const dim3 all(kTile, kTile);
+  const double* const wide = reinterpret_cast<double*>(in);
+  double* const turned = reinterpret_cast<double*>(out);
+  transpose_doubles<true><<<tiles, all>>>(wide, turned, n);
+  transpose_doubles<false><<<tiles, all>>>(wide, turned, n);
+  transpose_doubles_tile<0><<<tiles, all>>>(wide, turned, n);
+  transpose_doubles_tile<1><<<tiles, all>>>(wide, turned, n);
   copy_offset<<<1, kBlock>>>(in, out, 8);
   copy_offset<<<2, kBlock>>>(in, out, 1);
   copy_stride<<<1, kBlock>>>(in, out, 1);

@@ -42,6 +42,26 @@ class Known(unittest.TestCase):
         worst = line_with(self.kernels["transpose_tile<0>", 2], "= tile[threadIdx.x][row]").of("shared_load").worst
         self.assertEqual([at - worst["at"][0] for at in worst["at"]], [128 * lane for lane in range(32)])
 
+    def test_nsight_compute(self):
+        """Nsight Compute's counters of homework 8 of the CUDA Training Series (NVIDIA and OLCF): transposes of 4096 x 4096 doubles by blocks of
+        32 x 32. Published by github.com/eduardo4jesus/cuda-training-series, exercises/hw8 (2022): task1, task1b, task2, task3. Here 64 x 64 have
+        a 4096th of the requests. The counters of wavefronts hold others' turns, too (task3: 0 and 23% more than here); the share of wavefronts'
+        bytes that are used does not."""
+        scale = (4096 // 64) ** 2
+        for name, loads, stores, load_used, store_used, shared_used in (
+                ("transpose_doubles<true>", 16777216, 4194304, 0.25, 1, None), ("transpose_doubles<false>", 4194304, 16777216, 1, 0.25, None),
+                ("transpose_doubles_tile<0>", 4194304, 4194304, 1, 1, 0.1176), ("transpose_doubles_tile<1>", 4194304, 4194304, 1, 1, 1)):
+            with self.subTest(name):
+                total = self.kernels[name, 2].total
+                load, store, to, of = (total.of(kind) for kind in ("load", "store", "shared_store", "shared_load"))
+                self.assertEqual((load.requests * scale, store.requests * scale), (524288, 524288))
+                self.assertEqual((load.cost * scale, store.cost * scale), (loads, stores))
+                self.assertEqual((load.efficiency, store.efficiency), (load_used, store_used))
+                if shared_used:
+                    self.assertEqual(of.cost * scale, 1048576)
+                    self.assertEqual(round((to.bytes + of.bytes) / (128 * (to.cost + of.cost)), 4), shared_used)
+                    self.assertEqual(total.conflicts == 0, shared_used == 1)
+
     def test_offsets(self):
         """CUDA C++ Best Practices Guide, "Effects of Misaligned Accesses": a warp fetches four sectors, and five at offsets that are no multiple of
         eight elements."""
@@ -85,6 +105,26 @@ class Known(unittest.TestCase):
         room = counts.occupancy(gpu, 1024, 37, 8192, 84)
         self.assertEqual((room.limits["registers"], room.limits["warps"], room.limits["shared memory"]), (1, 1, 11))
         self.assertEqual((room.blocks, room.warps, room.most_warps, int(room.share * 100), room.waves), (1, 32, 48, 66, 1))
+
+    def test_occupancy_of_the_guides(self):
+        """CUDA C++ Best Practices Guide, "Calculating Occupancy", compute capability 7.0: of 37 registers a thread, blocks of 128 threads have 12
+        on a multiprocessor and 75%, blocks of 320 have 4 and 63%. CUDA C++ Programming Guide, "Multiprocessor Level", 6.x: of 64 registers, two
+        blocks of 512 threads; of 65, one."""
+        gpu = {"threads_per_processor": 2048, "blocks_per_processor": 32, "shared_per_processor": 96 << 10, "processors": 80}
+        for threads, registers, blocks, warps in ((128, 37, 12, 48), (320, 37, 4, 40), (512, 64, 2, 32), (512, 65, 1, 16)):
+            room = counts.occupancy(gpu, threads, registers, 0, 80)
+            self.assertEqual((room.blocks, room.warps, room.by), (blocks, warps, "registers"))
+
+    def test_occupancy_of_nsight_compute(self):
+        """Its section "Occupancy" of sums over rows and columns by blocks of 256 threads, on an A100 and an RTX 3090, as
+        github.com/SeungjaeLim/cuda-training-series published them (exercises/hw4/profile1, hw5/msum_profile_after)."""
+        a100 = {"threads_per_processor": 2048, "blocks_per_processor": 32, "shared_per_processor": 164 << 10, "processors": 108}
+        rtx3090 = {"threads_per_processor": 1536, "blocks_per_processor": 16, "shared_per_processor": 100 << 10, "processors": 82}
+        for gpu, registers, grid, limits, warps, waves in ((a100, 20, 64, (8, 32, 10), 64, 0.07), (rtx3090, 16, 16384, (6, 16, 16), 48, 33.30),
+                                                           (rtx3090, 22, 64, (6, 16, 10), 48, 0.13)):
+            room = counts.occupancy(gpu, 256, registers, 0, grid)
+            self.assertEqual(tuple(room.limits[of] for of in ("warps", "blocks", "registers")), limits)
+            self.assertEqual((room.warps, room.share, round(room.waves, 2)), (warps, 1, waves))
 
     def test_nothing_is_found(self):
         self.assertEqual(self.profile["findings"], [])
