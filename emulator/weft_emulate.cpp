@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Runs a CUDA program on a GPU in software. The program must link CUDA's runtime as a shared library\n"
                "(nvcc -cudart shared) and hold PTX (-gencode arch=compute_90a,code=compute_90a or -arch=compute_80).",
                "weft-emulate"};
-  std::string gpu, gpus, streams, check, seed, threads, break_at, ptx, profile, waves, time_table, time_of;
+  std::string gpu, gpus, streams, check, seed, threads, break_at, ptx, profile, waves, time_table, time_known, time_of;
   bool count = false, time = false;
   double overlap = 0;
   app.add_option("--gpu", gpu, "Which GPU: " + std::string(emulator::gpu_keys()) + " (default h100)");
@@ -119,6 +119,8 @@ int main(int argc, char** argv) {
       "the program's results are wrong then: tensor cores multiply nothing, TMA brings no bytes, and equal launches "
       "run once");
   app.add_option("--time-table", time_table, "With --time: append counts and predictions to this file, a launch a line");
+  app.add_option("--time-known", time_known,
+                 "With --time-waves: launches that this file has counts of do not run; others are added to it");
   app.add_option("--time-of", time_of, "Predict the launches in a file of --time-table once more, and run nothing");
   app.add_option("--overlap", overlap, "With --time-of: the model's constant, instead of the fitted one");
   app.prefix_command();  // all after the first word that is no option belongs to the program
@@ -151,6 +153,7 @@ int main(int argc, char** argv) {
   if (time || !waves.empty() || !time_table.empty()) set("WEFT_EMULATE_TIME", "1");
   set("WEFT_EMULATE_TIME_WAVES", waves);
   if (!time_table.empty()) set("WEFT_EMULATE_TIME_TABLE", fs::absolute(time_table).string());
+  if (!time_known.empty()) set("WEFT_EMULATE_TIME_KNOWN", fs::absolute(time_known).string());
   const char* const paths = std::getenv("LD_LIBRARY_PATH");
   setenv("LD_LIBRARY_PATH", (folder.string() + (paths && *paths ? ":" + std::string(paths) : "")).c_str(), 1);
 

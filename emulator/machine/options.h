@@ -9,9 +9,8 @@
 namespace emulator {
 
 /// What `weft-emulate` was asked for. It reaches the program as environment variables WEFT_EMULATE_GPU, _GPUS, _STREAMS,
-/// _CHECK, _SEED, _THREADS, _BREAK, _COUNT, _PROFILE, _TIME, _TIME_WAVES, _TIME_TABLE; read once, at the first call into the
-/// emulator. A wrong value ends the program
-/// with one line.
+/// _CHECK, _SEED, _THREADS, _BREAK, _COUNT, _PROFILE, _TIME, _TIME_WAVES, _TIME_TABLE, _TIME_KNOWN; read once, at the first
+/// call into the emulator. A wrong value ends the program with one line.
 struct Options {
   const Gpu* gpu;
   int gpus = 1;
@@ -25,6 +24,7 @@ struct Options {
   bool time = false;     ///< print at the end how long each kernel would take on the GPU
   int time_waves = 0;    ///< of each launch, run only so many waves of blocks; 0: all
   std::string time_table;  ///< a file that gets the counts and predictions, or empty
+  std::string time_known;  ///< a file of launches that were counted by earlier runs and do not run again, or empty
 };
 
 const Options& options();

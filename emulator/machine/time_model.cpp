@@ -51,7 +51,7 @@ constexpr std::array<Chip, 5> kChips = {{
 }};
 
 constexpr std::array<std::string_view, kLimits> kNames = {"issue", "FP32", "integer", "FP16", "FP64", "MUFU", "tensor", "load/store units",
-                                                          "shared memory", "L2", "DRAM", "latency", "idle SMs", "launch"};
+                                                          "shared memory", "L2", "DRAM", "atomics", "latency", "idle SMs", "launch"};
 
 }  // namespace
 
@@ -89,6 +89,7 @@ Prediction predict_at(const Chip& chip, double ghz, const Work& work, const Cons
   at(block, Limit::l2) = work.l2_bytes * per_block / chip.sm_l2_bytes;
   at(chip_wide, Limit::l2) = work.l2_bytes * per_block / chip.l2_bytes;
   at(chip_wide, Limit::dram) = work.dram_bytes * per_block / (chip.dram_gbs / ghz);
+  at(chip_wide, Limit::atomics) = work.atomics * per_block;
 
   // Fewer warps than schedulers leave some idle.
   const auto spread = [&](double blocks) { return std::min(4.0, std::max(1.0, blocks * work.warps_per_block)) / 4; };
@@ -139,6 +140,6 @@ Prediction predict(const Chip& chip, const Work& work, const Constants& constant
   return p;
 }
 
-ErrorBar error_bar() { return {0.08, 0.16}; }
+ErrorBar error_bar() { return {0.08, 0.16, 0.09}; }
 
 }  // namespace emulator::time_model

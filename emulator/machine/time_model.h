@@ -22,6 +22,7 @@ enum class Limit : uint8_t {
   shared,   ///< data of shared memory and L1: wavefronts of 128 bytes
   l2,
   dram,
+  atomics,  ///< operations of global memory that meet in L2
   latency,  ///< the longest chain of dependent instructions of a block
   tail,     ///< SMs that have nothing to do in the last wave
   launch,
@@ -65,6 +66,7 @@ struct Work {
   double wavefronts = 0;        ///< of shared memory and L1
   double l2_bytes = 0;          ///< that leave the SMs for L2, both directions
   double dram_bytes = 0;
+  double atomics = 0;           ///< cycles of the slice of L2 that has most atomic operations
   double path = 0;              ///< cycles of the longest chain of dependences, summed over blocks
 };
 
@@ -86,10 +88,10 @@ Prediction predict(const Chip& chip, const Work& work, const Constants& constant
 /// 1 byte 2.
 double tensor_type_rate(double element_bytes);
 
-/// The half width of a prediction's error bar: the factor that half (median) or nine tenths of the held-out kernels
-/// stay within, as measured in benchmarks/results/2026-11-25-model-of-time.md.
+/// The half width of a prediction's error bar: the factor that half (median) or nine tenths of the held-out products of
+/// matrices and all sums stay within, as measured in benchmarks/results/2026-11-25-model-of-time.md.
 struct ErrorBar {
-  double median, ninety;
+  double median, ninety, sums;
 };
 ErrorBar error_bar();
 

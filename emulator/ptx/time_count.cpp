@@ -85,6 +85,26 @@ TimeJoin join_of(const std::vector<TimeJoin>& joins, const TimeNote& n, uint32_t
   return (differ & 15) == 0 ? of_turn[base / 4 & 3] : (differ & 7) == 0 ? of_turn[4 + (base / 4 & 1)] : TimeJoin{};
 }
 
+/// Which turn each lane has at its address, from 1; returns the last one.
+template <class Address>
+uint32_t find_turns(const Address* address, uint32_t lanes, uint32_t* turn) {
+  uint32_t most = 0;
+  for (uint32_t left = lanes; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    turn[lane] = 1;
+    for (uint32_t earlier = lanes & ((1u << lane) - 1); earlier != 0; earlier &= earlier - 1)
+      turn[lane] += address[std::countr_zero(earlier)] == address[lane];
+    most = std::max(most, turn[lane]);
+  }
+  return most;
+}
+
+/// So many sectors side by side lie in one slice of L2, which does one a cycle: one lane at an address (NVIDIA's white
+/// paper of GK110), or all lanes with words of their own in the sector. Two histograms on GitHub (an Ada GPU of 40 SMs and
+/// a Jetson Thor, some 2 and 1.5 GHz; read in copies that do not name them): one word 1 lane a cycle, 128 bytes 0.8
+/// sectors, 1 KiB 1.5, 4 KiB 6.
+constexpr uint32_t kSliceSectors = 16;
+
 struct Distinct {
   uint64_t sector[kLanes * 2];
   uint32_t count = 0;
@@ -202,9 +222,11 @@ Cycle ClusterTime::access(Warp& w, const TimeNote& n, uint32_t lanes, WarpClock&
       bytes = join.bytes;
     }
   }
-  if (in_shared) {
+  if (in_shared && n.atomic) {
+    latency = shared_atomic(n, shared, in_shared, clock);
+  } else if (in_shared) {
     const uint32_t cycles = bank_cycles(shared, in_shared, bytes);
-    work_.wavefronts += n.atomic ? 2 * cycles : cycles;
+    work_.wavefronts += cycles;
     latency = chip.shared_latency + cycles - 1;
   }
   if (in_local) {  // spilled: lanes lie side by side, in L1
@@ -235,6 +257,18 @@ Cycle ClusterTime::access(Warp& w, const TimeNote& n, uint32_t lanes, WarpClock&
     // Of two blocks that ask for the same, the second finds it in L2.
     latency = misses ? (chip.l2_latency + chip.dram_latency) / 2 : chip.l1_latency;
     latency += found.lines - 1;
+    if (n.atomic) {
+      uint32_t turn[kLanes];
+      const uint32_t turns = n.joined ? 1 : find_turns(address, global, turn);
+      for (uint32_t k = 0; k < found.count; ++k) {
+        uint32_t of_sector = 1;
+        for (uint32_t left = n.joined ? 0 : global; left != 0; left &= left - 1)
+          if (const int lane = std::countr_zero(left); address[lane] >> kSectorBits == found.sector[k])
+            of_sector = std::max(of_sector, turn[lane]);
+        atomics_[found.sector[k] / kSliceSectors] += of_sector;
+      }
+      latency += turns - 1;
+    }
   }
   if (n.kind == Kind::copy) {
     for (uint32_t left = lanes; left != 0; left &= left - 1)
@@ -242,6 +276,36 @@ Cycle ClusterTime::access(Warp& w, const TimeNote& n, uint32_t lanes, WarpClock&
     if (lanes) work_.wavefronts += bank_cycles(shared, lanes, n.bytes);
   }
   return latency;
+}
+
+/// Lanes that meet in a bank take turns of two cycles, whether or not at one address: 70 cycles for 32 lanes at an
+/// address, 8 for one (Jia et al., "Dissecting the NVidia Turing T4 GPU via Microbenchmarking", arXiv 1903.07486; V100:
+/// 66 and 6; quoted from notes). Adding 1 for nobody's use is another instruction (ATOMS.POPC.INC), which takes lanes of
+/// an address together (ademeure/QuickRunCUDA on a B300, 22_atomic_smem: 24 cycles with all lanes at one address, 61
+/// where they add different numbers).
+Cycle ClusterTime::shared_atomic(const TimeNote& n, const uint32_t* address, uint32_t lanes, WarpClock& clock) {
+  const time_model::Chip& chip = *launch_.chip_;
+  const uint32_t words = bank_cycles(address, lanes, n.bytes);
+  if (n.joined) {
+    work_.wavefronts += 2 * words;
+    return chip.shared_latency + 2 * (words - 1);
+  }
+  uint32_t of_bank[32] = {}, bank = 0;
+  for (uint32_t left = lanes; left != 0; left &= left - 1)
+    bank = std::max(bank, ++of_bank[address[std::countr_zero(left)] / 4 & 31]);
+  if (!n.retried) {
+    work_.wavefronts += 2 * bank;
+    return chip.shared_latency + 2 * (bank - 1);
+  }
+  // In each turn one lane of an address succeeds; the loop is a load, an addition, a compare and swap and a branch.
+  uint32_t turn[kLanes];
+  const uint32_t turns = find_turns(address, lanes, turn);
+  work_.wavefronts += turns * words + bank * (turns + 1);
+  work_.issued += 4 * turns - 1;
+  clock.issued += 4 * turns - 1;
+  work_.lsu += 2 * turns - 1;
+  work_.fp32 += turns;
+  return turns * (2 * chip.shared_latency + chip.alu);
 }
 
 const Instruction* ClusterTime::step(Warp& w, const Instruction* i) {
@@ -295,6 +359,7 @@ const Instruction* ClusterTime::step(Warp& w, const Instruction* i) {
       begin = std::max(begin, c.stored[shared]);
       latency = access(w, n, lanes, c, joined);
       if (n.write && !n.atomic) c.stored[shared] = begin;
+      if (n.retried && n.space != Space::global && lanes) new_block(begin + latency);
       break;
     }
     case Kind::matrix_access:
@@ -508,6 +573,7 @@ void LaunchTime::add(ClusterTime& cluster) {
   work_.tensor_f64 += more.tensor_f64;
   work_.wavefronts += more.wavefronts;
   work_.l2_bytes += more.l2_bytes;
+  for (const auto& [part, cycles] : cluster.atomics_) atomics_[part] += cycles;
   for (const BlockClock& block : cluster.blocks_) {
     Cycle path = 0;
     for (const WarpClock& w : block.warps) path = std::max({path, w.horizon, w.entry + w.issued, w.bulk});
@@ -555,6 +621,7 @@ time_model::Work LaunchTime::work() {
     touched[e + 1] = touched[e] + distinct;
   }
   work_.dram_bytes = from_memory + to_memory;
+  for (const auto& [part, cycles] : atomics_) work_.atomics = std::max(work_.atomics, cycles);
   return work_;
 }
 

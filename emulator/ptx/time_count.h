@@ -111,6 +111,8 @@ class ClusterTime {
   friend class LaunchTime;
   WarpClock& clock(const Warp& w);
   Cycle access(Warp& w, const TimeNote& note, uint32_t lanes, WarpClock& clock, bool& joined);
+  /// Counts an atomic operation of lanes in shared memory and returns its latency.
+  Cycle shared_atomic(const TimeNote& note, const uint32_t* address, uint32_t lanes, WarpClock& clock);
   uint32_t read_global(BlockClock& block, uint32_t warp, WarpClock& clock, uint64_t sector);
   /// Sectors side by side that are asked of L2.
   void to_l2(uint64_t sector, uint64_t count, bool write);
@@ -120,6 +122,7 @@ class ClusterTime {
   std::vector<BlockClock> blocks_;
   std::vector<Cycle> cluster_phases_;  ///< when the last warp arrived at barrier.cluster
   double asked_ = 0;  ///< bytes of L2
+  std::unordered_map<uint64_t, double> atomics_;  ///< cycles of a slice of L2, by its part of memory
   uint32_t epoch_ = 0, wave_ = 0;
   uint64_t last_page_[2] = {~uint64_t{0}, ~uint64_t{0}};
   Sectors* last_[2] = {nullptr, nullptr};  ///< nullptr: nobody notes this page
@@ -149,6 +152,7 @@ class LaunchTime {
   std::mutex mutex_;
   time_model::Work work_;
   std::unordered_map<uint64_t, Epoch> epochs_;
+  std::unordered_map<uint64_t, double> atomics_;
 };
 
 /// Adds a launch to what the program's end prints.

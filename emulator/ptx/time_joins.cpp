@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ptxas makes of several PTX instructions, as far as --time counts it: loops that it unrolls whole, where what
-// moves with the turn becomes a part of addresses, and loads from shared memory that it joins, within a basic block and
-// across the turns of such a loop. The machine code of SGEMM's ladder (nvcc 13.0, sm_86) shows both.
+// moves with the turn becomes a part of addresses, loads from shared memory that it joins, within a basic block and
+// across the turns of such a loop, and atomic operations of all lanes at one address, which one lane does for its warp.
+// The machine code of SGEMM's ladder (nvcc 13.0, sm_86) shows the first two, tests/emulator/time.cu's the third.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -307,10 +308,68 @@ void join_in_loop(const Loop& loop, const std::vector<size_t>& start, TimeTable&
   joiner.close();
 }
 
+/// The registers that ptxas knows to be the same in all lanes: written once, from nothing that differs.
+std::vector<bool> uniform_registers(const Function& body, const Accesses& accesses) {
+  std::vector<int> writes(body.registers.size(), 0);
+  for (size_t i = 0; i < body.code.size(); ++i)
+    for (const Access* a = accesses.begin(i); a != accesses.end(i); ++a)
+      writes[static_cast<size_t>(a->reg)] += a->written;
+  std::vector<bool> uniform(body.registers.size(), false);
+  const auto same = [&](const Operand& o) {
+    if (o.kind == Operand::Kind::special) return o.name.find("ctaid") != o.name.npos || o.name.starts_with("ntid");
+    return o.kind == Operand::Kind::reg ? uniform[static_cast<size_t>(o.reg)] : o.parts.empty();
+  };
+  for (bool more = true; more;) {
+    more = false;
+    for (const Statement& s : body.code) {
+      if (s.guard >= 0 || s.operands.size() < 2 || s.operands[0].kind != Operand::Kind::reg) continue;
+      const size_t to = static_cast<size_t>(s.operands[0].reg);
+      const Operand& from = s.operands[1];
+      const bool loads = s.op == "ld" && (s.has("param") || s.has("const")) && from.kind == Operand::Kind::address;
+      if (uniform[to] || writes[to] != 1 || (!loads && !can_work_in_place(s))) continue;
+      uniform[to] = loads ? same(from.parts[0]) : std::ranges::all_of(s.operands.begin() + 1, s.operands.end(), same);
+      more = more || uniform[to];
+    }
+  }
+  return uniform;
+}
+
+/// Finds atomic operations that are one for all lanes that meet.
+void note_meetings(const Function& body, const Accesses& accesses, const std::vector<size_t>& start, TimeTable& table) {
+  std::vector<bool> uniform;
+  for (size_t i = 0; i < body.code.size(); ++i) {
+    const Statement& s = body.code[i];
+    if (start[i] == start[i + 1] || !table.notes[start[i]].atomic) continue;
+    TimeNote& n = table.notes[start[i]];
+    const size_t first = s.op == "atom" ? 1 : 0;
+    if (s.operands.size() < first + 2 || bytes_of(s.type()) != 4 || !is_integer(s.type())) continue;
+    bool returns = false;
+    for (size_t k = 0; k < body.code.size() && first == 1 && s.operands[0].kind == Operand::Kind::reg; ++k)
+      for (const Access* a = accesses.begin(k); a != accesses.end(k); ++a)
+        returns = returns || (a->read && a->reg == s.operands[0].reg);
+    const Operand &base = s.operands[first].parts[0], &value = s.operands[first + 1];
+    if (n.space == Space::shared && s.has("add") && !returns && value.kind == Operand::Kind::integer &&
+        value.value == 1) {
+      n.joined = true;
+      continue;
+    }
+    if (uniform.empty()) uniform = uniform_registers(body, accesses);
+    const auto same = [&](const Operand& o) {
+      return o.kind == Operand::Kind::reg ? uniform[static_cast<size_t>(o.reg)] : o.parts.empty();
+    };
+    static constexpr std::string_view kSums[] = {"add", "min", "max", "and", "or", "xor"};
+    const bool sums = std::ranges::any_of(kSums, [&](std::string_view op) { return s.has(op); });
+    n.joined = same(base) && sums && (!returns || (s.has("add") && same(value)));
+    // A vote or a sum over the warp, who is first, and what each lane would have got.
+    if (n.joined) n.issue += returns ? 7.0f : 4.0f;
+  }
+}
+
 }  // namespace
 
 void note_joins(const Function& body, const Accesses& accesses, const std::vector<size_t>& start, const Kernel& kernel,
                 TimeTable& table) {
+  note_meetings(body, accesses, start, table);
   const std::vector<Loop> loops = unrolled_loops(body, accesses);
   Joiner joiner(table);
   auto loop = loops.begin();

@@ -140,6 +140,8 @@ void note_access(Lowering& l, TimeNote& n) {
     if (mod == "v2" || mod == "v4" || mod == "v8") count = mod[1] - '0';
   // `atom.cas` and the like have a type, too.
   n.bytes = static_cast<uint8_t>(std::min(32, std::max(1, bytes_of(l.type(0))) * count));
+  // Shared memory has integers of 32 bits, and any exch and cas.
+  n.retried = n.atomic && !l.has("exch") && !l.has("cas") && (is_float(l.type(0)) || bytes_of(l.type(0)) != 4);
   n.bypasses_l1 = n.write || l.has("cg") || l.has("volatile") || l.has("acquire") || l.has("relaxed");
   note_address(l, op == "st" || op == "red" ? 0 : 1, n.address);
 }

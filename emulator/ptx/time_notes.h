@@ -38,6 +38,8 @@ struct TimeNote {
   time_model::Limit unit = time_model::Limit::issue;
   Space space = Space::generic;
   bool write = false, atomic = false, bypasses_l1 = false;
+  bool joined = false;      ///< of an atomic operation: lanes that meet at an address are one, else they take turns
+  bool retried = false;     ///< in shared memory ptxas makes a loop of it: load, compute, compare and swap
   bool waits = true;        ///< of a barrier: not only arrives
   uint8_t bytes = 0;        ///< of a lane's access
   float issue = 1;          ///< machine instructions
@@ -78,8 +80,8 @@ struct TimeTable {
 void note_statement(Lowering& l, const Accesses& accesses, const RegisterPlaces& places, size_t statement, size_t first,
                     TimeTable& table);
 
-/// Finds the loops that ptxas unrolls and the loads from shared memory that are one machine instruction. When the
-/// kernel's code is whole; `start`: the first instruction of each statement.
+/// Finds the loops that ptxas unrolls, the loads from shared memory that are one machine instruction, and the atomic
+/// operations that it does once for a warp. When the kernel's code is whole; `start`: the first instruction of each statement.
 void note_joins(const Function& body, const Accesses& accesses, const std::vector<size_t>& start, const Kernel& kernel,
                 TimeTable& table);
 

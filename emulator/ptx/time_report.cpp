@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <string>
@@ -45,7 +46,7 @@ class Report {
     return *report;
   }
 
-  /// What decides a launch's counts. Addresses: those of one allocation that are near each other by how far apart they
+  /// What decides a launch's counts, in any run of these kernels. Addresses: those of one allocation that are near each other by how far apart they
   /// are, others by their place in 256 bytes. Layers of a network are the same so, wherever their tensors lie.
   static std::string identity(const Launch& launch) {
     std::vector<char> arguments = launch.parameters;
@@ -61,9 +62,9 @@ class Report {
       std::memcpy(arguments.data() + at, &place, sizeof(place));
     });
     const auto size = [](const Dim3& d) { return cat(d.x, ',', d.y, ',', d.z, ' '); };
-    return cat(launch.device, ' ', reinterpret_cast<uintptr_t>(launch.kernel), ' ', size(launch.grid),
-               size(launch.block), size(launch.cluster), launch.dynamic_shared, ' ',
-               std::string(arguments.data(), arguments.size()));
+    return fingerprint(cat(launch.device, ' ', launch.kernel->name, ' ', size(launch.grid), size(launch.block),
+                           size(launch.cluster), launch.dynamic_shared, ' ', options().time_waves, ' ',
+                           std::string(arguments.data(), arguments.size())));
   }
 
   bool add_again(const Launch& launch) {
@@ -88,16 +89,41 @@ class Report {
     row.seconds += prediction.seconds;
     row.work = work;
     row.prediction = prediction;
-    if (sampled()) counted_.emplace(identity(launch), work);
-    if (!options().time_table.empty()) append(launch, work, prediction);
+    const time_model::TableLine line{launch.kernel->name, std::string(options().gpu->key), work};
+    if (sampled())
+      if (const auto [place, added] = counted_.emplace(identity(launch), work); added)
+        append(options().time_known, place->first + '\t' + to_text(line, prediction));
+    append(options().time_table, to_text(line, prediction));
   }
 
  private:
-  static void append(const Launch& launch, const Work& w, const Prediction& p) {
-    std::FILE* const file = std::fopen(options().time_table.c_str(), "a");
+  Report() {
+    std::ifstream file(options().time_known);
+    // A line without an end was cut off.
+    for (std::string text; std::getline(file, text) && !file.eof();) {
+      const size_t tab = text.find('\t');
+      time_model::TableLine line;
+      if (tab != text.npos && from_text(std::string_view(text).substr(tab + 1), line) && line.gpu == options().gpu->key)
+        counted_.emplace(text.substr(0, tab), line.work);
+    }
+  }
+
+  /// 128 bits as text: FNV-1a from two offsets.
+  static std::string fingerprint(const std::string& of) {
+    uint64_t a = 0xcbf29ce484222325u, b = 0x9e3779b97f4a7c15u;
+    for (const char c : of)
+      for (uint64_t* const hash : {&a, &b}) *hash = (*hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    char text[33];
+    std::snprintf(text, sizeof(text), "%016llx%016llx", static_cast<unsigned long long>(a),
+                  static_cast<unsigned long long>(b));
+    return text;
+  }
+
+  /// Adds a line to a file; an empty path: to none.
+  static void append(const std::string& path, const std::string& line) {
+    std::FILE* const file = path.empty() ? nullptr : std::fopen(path.c_str(), "a");
     if (!file) return;
-    const time_model::TableLine line{launch.kernel->name, std::string(options().gpu->key), w};
-    std::fprintf(file, "%s\n", to_text(line, p).c_str());
+    std::fprintf(file, "%s\n", line.c_str());
     std::fclose(file);
   }
 
@@ -113,8 +139,9 @@ class Report {
     const time_model::ErrorBar bar = time_model::error_bar();
     std::fprintf(stderr,
                  "weft-emulate: predicted times on %s, not measured. Of others' matrix products, half are within %.0f%%, nine of ten "
-                 "within %.0f%%; nothing else was compared (docs/cuda_without_a_gpu.md)\n",
-                 std::string(options().gpu->name).c_str(), bar.median * 100, bar.ninety * 100);
+                 "within %.0f%%, of others' sums all within %.0f%%; attention, convolutions and norms were not compared "
+                 "(docs/cuda_without_a_gpu.md)\n",
+                 std::string(options().gpu->name).c_str(), bar.median * 100, bar.ninety * 100, bar.sums * 100);
     std::fprintf(stderr, "%12s %9s %10s  %s\n", "us each", "launches", "us in all", "kernel: what limits it (of its time)");
     std::fprintf(stderr, "%12s %9s %10.1f  all %zu\n", "", "", all * 1e6, rows.size());
     for (const auto& [key, row] : rows) {

@@ -107,6 +107,33 @@ __global__ void tiles(const float* a, const float* b, float* c, int n) {
   c[row * n + column] = sum;
 }
 
+/// A warp's atomic operations on words that are `apart` ints from each other.
+enum class Kind { counts, adds, adds_floats, returns };
+template <Kind kKind>
+__device__ void meet(int* words, int apart, int value) {
+  int* const at = words + static_cast<int>(threadIdx.x) % 32 * apart;
+  if (kKind == Kind::counts) atomicAdd(at, 1);
+  if (kKind == Kind::adds) atomicAdd(at, value);
+  if (kKind == Kind::adds_floats) atomicAdd(reinterpret_cast<float*>(at), static_cast<float>(value));
+  if (kKind == Kind::returns) words[apart * 32 + 1] = atomicAdd(at, 1);
+}
+template <Kind kKind>
+__global__ void meets_shared(int apart, int* out) {
+  __shared__ int words[1026];
+  meet<kKind>(words, apart, static_cast<int>(threadIdx.x) + 2);
+  if (words[0] == -1) *out = 1;
+}
+template <Kind kKind>
+__global__ void meets_global(int apart, int* out) {
+  meet<kKind>(out, apart, static_cast<int>(threadIdx.x) + 2);
+}
+/// All lanes at an address that ptxas knows to be one: `kReturns`: each wants its number.
+template <bool kReturns>
+__global__ void gathers(int* out) {
+  const int number = atomicAdd(out, 1);
+  if (kReturns) out[1 + number % 8] = 0;
+}
+
 __global__ void arrives(int* count) { atomicAdd(count, 1); }
 
 /// A loop as ptxas gets it, of 16 turns, that adds the floats from shared address `at` on to `sum`.
@@ -156,6 +183,17 @@ int main() {
   joins<true><<<1, 32>>>(0, out);
   joins<true><<<1, 32>>>(8, out);
   joins<false><<<1, 32>>>(0, out);
+  int* const words = reinterpret_cast<int*>(out);
+  for (const int apart : {0, 1}) {
+    meets_shared<Kind::counts><<<1, 32>>>(apart, words);
+    meets_shared<Kind::adds><<<1, 32>>>(apart, words);
+    meets_shared<Kind::adds_floats><<<1, 32>>>(apart, words);
+    meets_shared<Kind::returns><<<1, 32>>>(apart, words);
+    meets_global<Kind::adds><<<4, 64>>>(apart, words);
+    meets_global<Kind::adds_floats><<<4, 64>>>(apart, words);
+  }
+  gathers<false><<<4, 64>>>(words);
+  gathers<true><<<4, 64>>>(words);
   // The second launch equals the first, in other memory; the third does not.
   int *counts[3], arrived[3];
   for (int k = 0; k < 3; ++k) {

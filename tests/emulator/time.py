@@ -54,13 +54,14 @@ def main():
     emulate, program, *bench = sys.argv[1:]
     launches = counts(emulate, [program], "--gpu", "a100", says="arrived 32 32 64")
     names = ("copies scattered rereads banks banks quarters quarters quarters to_shared chain relay multiplies tiles joins joins joins "
-             "arrives arrives arrives copies").split()
+             "meets meets meets meets meets meets meets meets meets meets meets meets gathers gathers arrives arrives arrives copies").split()
     for name, (kernel, _) in zip(names, launches, strict=True):
         if name not in kernel:
             sys.exit(f"expected {name}, got {kernel}")
     rows = [row for _, row in launches]
     copies, scattered, rereads, dense, strided, shared, side_by_side, apart, to_shared, chain, relay, multiplies, tiles = rows[:13]
-    aligned, shifted, rolled, *_, many = rows[13:]
+    aligned, shifted, rolled = rows[13:16]
+    at_one, each, (gathered, numbered), many = rows[16:22], rows[22:28], rows[28:30], rows[-1]
 
     floats = 256 * 256
     check("copies: bytes of L2", copies["l2_bytes"], 8 * floats)
@@ -101,10 +102,21 @@ def main():
     check("many copies: bytes of L2", many["l2_bytes"], 2 * 64 * 2**20)
     check("many copies: bytes of memory", many["dram_bytes"] / (2 * 64 * 2**20), 0.95, 1.05)
 
+    # Two cycles for each lane at a bank of shared memory, one at an address of L2, where both warps of all four blocks meet.
+    names = "adds 1", "adds", "adds floats", "wants the old value"
+    for what, one, own, cycles, alone, others in zip(names, at_one, each, (2, 64, 32 + 33 * 32, 64), (2, 2, 3, 2), (1, 1, 1, 2)):
+        check(f"meets in shared memory: {what}, each at its word", own["wavefronts"], others + alone)
+        check(f"meets in shared memory: {what}, all at one", one["wavefronts"], others + cycles)
+    for what, one, own in zip(names[1:], at_one[4:], each[4:]):
+        check(f"meets in global memory: {what}, all at one", one["atomics"], 4 * 2 * 32)
+        check(f"meets in global memory: {what}, each at its word", own["atomics"], 4 * 2 * 4)
+    check("gathers: one operation of a warp", gathered["atomics"], 4 * 2)
+    check("gathers: also where each lane wants its number", numbered["atomics"], 4 * 2)
+
     # A wave of 48 x 48 blocks: 8 of an SM by threads. Equal launches run once.
     parts = counts(emulate, [program], "--gpu", "a100", "--time-waves", "1", says="arrived 32 0 64")
-    for field, value in parts[16][1].items():
-        if parts[17][1][field] != value:
+    for field, value in parts[-4][1].items():
+        if parts[-3][1][field] != value:
             check(f"arrives: {field} of the second launch, as of the first", 0, 1)
     (_, part), (_, whole) = (launch[12] for launch in (parts, launches))
     check("tiles: a wave is a part", part["counted_blocks"], 108 * part["resident_blocks"])
@@ -113,6 +125,10 @@ def main():
         ratio = part[field] / part["counted_blocks"] / (whole[field] / whole["blocks"])
         check(f"tiles: {field} of a block, of a wave to all", ratio, 0.99, 1.01)
     check("tiles: predicted, of a wave to all", part["seconds"] / whole["seconds"], 0.95, 1.05)
+    with tempfile.TemporaryDirectory() as folder:
+        options = "--gpu", "a100", "--time-waves", "1", "--time-known", Path(folder) / "known"
+        first, again = (counts(emulate, [program], *options, says=f"arrived {arrived}") for arrived in ("32 0 64", "0 0 0"))
+        check("known launches: as when they ran", int(again == first == parts), 1)
     if bench:
         check_cheap_counts(emulate, bench[0])
     if failures == 0:

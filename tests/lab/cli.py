@@ -84,7 +84,7 @@ class Commands(unittest.TestCase):
 
     def test_timeline(self):
         """The lengths of waves are the model's own of a launch that is one full wave, and of one that is the last wave alone."""
-        fields = ("issued fp32 integer half fp64 mufu lsu tensor_wgmma tensor_mma tensor_f64 wavefronts l2_bytes dram_bytes path").split()
+        fields = ("issued fp32 integer half fp64 mufu lsu tensor_wgmma tensor_mma tensor_f64 wavefronts l2_bytes dram_bytes atomics path").split()
         work = {"warps_per_block": 8, **dict.fromkeys(fields, 0), "issued": 9e4, "lsu": 2e4, "wavefronts": 7e4, "dram_bytes": 2e5, "path": 9e3}
         for cluster, resident, full, rest in ((1, 4, 3, 20), (1, 4, 0, 20), (1, 2, 1, 0), (2, 3, 2, 31), (1, 1, 12, 131), (7, 1, 2, 28)):
             slots = resident * 132 // cluster * cluster

@@ -89,6 +89,16 @@ TEST(TimeModel, MemoryGivesItsBandwidth) {
   EXPECT_EQ(p.limit, Limit::dram);
 }
 
+TEST(TimeModel, AtomicsOfOneSliceFollowEachOtherOverAllBlocks) {
+  Work w = one_wave();
+  w.atomics = 1e6;
+  const Prediction p = predict(a6000(), w, {.overlap = kAlone});
+  EXPECT_NEAR(cycles(a6000(), p), 1e6, 1e3);
+  EXPECT_EQ(p.limit, Limit::atomics);
+  w.blocks = 840;
+  EXPECT_NEAR(cycles(a6000(), predict(a6000(), w, {.overlap = kAlone})), 1e7, 1e4);
+}
+
 TEST(TimeModel, WgmmaHasThePeakOfTheDataSheetAndMmaTwoThirdsOfIt) {
   Work w;
   w.blocks = w.counted_blocks = 132;
@@ -128,6 +138,7 @@ TEST(TimeModel, ItsChipsAreThoseOfTheEmulator) {
 TEST(TimeTable, ALineIsReadAsItWasWritten) {
   TableLine line{.kernel = "_Z1fv", .gpu = "a100", .work = one_wave()};
   line.work.path = 12345;
+  line.work.atomics = 678;
   line.work.tensor_f64 = 7e15;
   TableLine read;
   ASSERT_TRUE(from_text(to_text(line, predict(a6000(), line.work)), read));
@@ -135,6 +146,7 @@ TEST(TimeTable, ALineIsReadAsItWasWritten) {
   EXPECT_EQ(read.gpu, "a100");
   EXPECT_EQ(read.work.blocks, 84);
   EXPECT_EQ(read.work.path, 12345);
+  EXPECT_EQ(read.work.atomics, 678);
   EXPECT_EQ(read.work.tensor_f64, 7e15);
 }
 

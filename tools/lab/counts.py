@@ -205,6 +205,7 @@ NEXT = {
     "shared memory": "remove bank conflicts, and keep more values in registers",
     "L2": "use each value more often once it has been loaded: larger tiles in shared memory or registers",
     "DRAM": "move fewer bytes: full sectors, smaller types, fuse kernels that read the same",
+    "atomics": "let fewer atomic operations meet: add up in registers and shared memory first, then once for a block",
     "latency": "have more in flight: more warps on a multiprocessor, independent loads before the first use, fewer barriers",
     "idle SMs": "the last wave leaves multiprocessors idle: smaller blocks, or a grid that is a multiple of a wave",
     "launch": "the launch costs more than the work: fuse launches, or use a graph",
