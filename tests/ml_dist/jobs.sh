@@ -32,12 +32,11 @@ for part, count in (("train", 128), ("t10k", 50)):
 EOF2
 
 submit() {  # submit NAME TASKS ENVIRONMENT…: runs NAME_pytorch.job to its end; its output in NAME$suffix.log
-  local name=$1 tasks=$2 status=0 log=$1${suffix:-}
+  local name=$1 tasks=$2 log=$1${suffix:-}
   shift 2
-  timeout 120 env ML_DIST_PATH="$dir/ml-dist" ML_DIST_TRAIN_ARGS="--epochs 2 --save-model --device cpu" "$@" \
-    sbatch --wait --partition=p --constraint= --ntasks-per-node="$tasks" --overcommit --output="$dir/$log.log" \
-    "$scripts/${name}_pytorch.job" > "$dir/$log.sbatch" 2>&1 || status=$?
-  [[ $status -eq 0 ]] || { cat "$dir/$log.sbatch" "$dir/$log.log" >&2; fail "$log ended with status $status"; }
+  sbatch_wait ML_DIST_PATH="$dir/ml-dist" ML_DIST_TRAIN_ARGS="--epochs 2 --save-model --device cpu" "$@" \
+    --partition=p --constraint= --ntasks-per-node="$tasks" --overcommit --output="$dir/$log.log" "$scripts/${name}_pytorch.job" ||
+    { cat "$dir/$log.log" >&2; fail "$log: $job_state"; }
 }
 expect() {  # expect NAME COUNT PATTERN: so many lines of its output match
   local got

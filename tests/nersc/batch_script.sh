@@ -28,8 +28,8 @@ for kind in module shifter; do
   # This machine is one node without GPUs, and has no Perlmutter around it.
   grep -vE -- '^#SBATCH --(constraint|qos|gpus-per-node|module|cpus-per-task)' "$nersc/$script" > "$script"
   port=$(free_port)
-  WEFT_BIN=$bin PATH=$cluster/bin:$PATH MASTER_PORT=$port timeout 120 sbatch --wait --nodes 1 --ntasks-per-node 2 --overcommit \
-    "$script" || fail "$script ended with $?"
+  sbatch_wait WEFT_BIN="$bin" PATH="$cluster/bin:$PATH" MASTER_PORT="$port" --nodes 1 --ntasks-per-node 2 --overcommit "$script" ||
+    fail "$script: $job_state"
   log=$(echo "$kind"_job_log_*.out)
   [[ -f $log ]] || fail "$script: no $log"
   for rank in 0 1; do

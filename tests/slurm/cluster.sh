@@ -4,6 +4,8 @@
 #   enter_cluster    the node is idle when it returns: SLURM_CONF and the cluster's folder $cluster are set, and all is ended
 #                    when the script ends. Where there can be no Slurm the script says so and ends with 77.
 #   wake_requeued JOB  lets a job that rests after a requeue start now; nothing for one that does not rest
+#   wait_for_job JOB   until it has ended, for at most 120 s: $job_state; fails where that is not COMPLETED
+#   sbatch_wait [NAME=VALUE…] WORDS…   `sbatch --wait WORDS` with these variables; that one looks after 2, 10 and 42 s only
 
 export PATH=$PATH:/usr/sbin:/sbin
 
@@ -53,6 +55,8 @@ ReturnToService=2
 KillWait=5
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
+SchedulerType=sched/builtin
+SchedulerParameters=batch_sched_delay=0
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 GresTypes=gpu
@@ -67,7 +71,7 @@ EOF
   export SLURM_CONF=$dir/slurm.conf
   slurmctld
   slurmd
-  for _ in $(seq 100); do
+  for _ in $(seq 300); do
     [[ $(sinfo -h -o %T 2>/dev/null) == idle ]] && return 0
     sleep 0.2
   done
@@ -96,6 +100,27 @@ wake_requeued() {
   [[ $(scontrol show job "$1" 2>/dev/null) == *JobState=PENDING* ]] || return 0
   sleep 2
   scontrol update JobId="$1" StartTime=now 2>/dev/null || true
+}
+
+wait_for_job() {
+  job_state=
+  for _ in $(seq 1200); do
+    job_state=$(scontrol show job "$1" | grep -o 'JobState=[A-Z_]*') || true
+    job_state=${job_state#*=}
+    case $job_state in
+      COMPLETED) return 0 ;;
+      BOOT_FAIL | CANCELLED | DEADLINE | FAILED | NODE_FAIL | OUT_OF_MEMORY | TIMEOUT) return 1 ;;
+    esac
+    sleep 0.1
+  done
+  scancel "$1"
+  return 1
+}
+
+sbatch_wait() {
+  local variables=() job
+  while [[ $1 == [A-Z]*=* ]]; do variables+=("$1") && shift; done
+  job=$(env "${variables[@]}" sbatch --parsable "$@") && wait_for_job "$job"
 }
 
 enter_cluster() {

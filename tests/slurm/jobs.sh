@@ -64,10 +64,10 @@ for _ in $(seq 300); do
   sleep 0.1
 done
 scancel --signal=USR1 "$job"  # to the step's tasks
-for _ in $(seq 60); do
+for _ in $(seq 300); do
   wake_requeued "$job"
   grep -q "attempt 1 ended" "$dir/requeued.log" && break
-  sleep 1
+  sleep 0.2
 done
 grep -q "attempt 0 ended with 75" "$dir/requeued.log" || { cat "$dir/requeued.log" >&2; fail "expected the first attempt to end with 75"; }
 grep -q "attempt 1 ended with 0" "$dir/requeued.log" || { cat "$dir/requeued.log" >&2; fail "expected the second attempt to end with 0"; }

@@ -18,8 +18,8 @@ fail() { echo "$*"; cat ./*.out ./*.err; exit 1; }
 # submit NAME TASKS: the script, on what this machine has instead of its nodes and GPUs.
 submit() {
   local name=$1 tasks=$2
-  timeout 120 sbatch --wait --nodes=1 --ntasks-per-node="$tasks" --cpus-per-task=1 --gres=none --partition=p \
-    --output=$name.out --error=$name.err "$scripts/$name.sh" --epochs 1 --device cpu || fail "$name failed"
+  sbatch_wait --nodes=1 --ntasks-per-node="$tasks" --cpus-per-task=1 --gres=none --partition=p \
+    --output=$name.out --error=$name.err "$scripts/$name.sh" --epochs 1 --device cpu || fail "$name: $job_state"
   grep -q '^Epoch 0: train_cross_entropy=' "$name.out" || fail "$name printed no epoch"
   grep -qE '^elapsed: 00 hours [0-9]{2} min [0-9]{2} sec$' "$name.out" || fail "$name printed no elapsed time"
   [[ -s image_classification_model.pt ]] || fail "$name left no model"

@@ -34,18 +34,8 @@ submit() {  # submit SCRIPT NAME SBATCH-OPTION… -- PROGRAM…: the job's numbe
   (cd "$root" && sbatch --parsable --output="$dir/$name.log" "${options[@]}" "apps/slurm/$script.sh" "$@")
 }
 small=(--nodes=1 --ntasks-per-node=2 --cpus-per-task=1 --overcommit)
-wait_for() {  # wait_for JOB NAME: until it has ended; its state
-  for _ in $(seq 600); do
-    local state
-    state=$(scontrol show job "$1" | grep -o 'JobState=[A-Z]*') || true
-    case $state in
-      *COMPLETED*) return 0 ;;
-      *FAILED* | *CANCELLED* | *TIMEOUT*) cat "$dir/$2.log" >&2; fail "$2: $state" ;;
-    esac
-    sleep 0.2
-  done
-  cat "$dir/$2.log" >&2
-  fail "$2 did not end"
+wait_for() {  # wait_for JOB NAME: until it has ended well
+  wait_for_job "$1" || { cat "$dir/$2.log" >&2; fail "$2: $job_state"; }
 }
 
 first=

@@ -13,8 +13,8 @@ cd "$cluster/work"
 
 fail() { echo "error: $*" >&2; cat ./*.out >&2; exit 1; }
 # What this machine has instead of two nodes of the partition gpu; its GPUs are Slurm's alone.
-timeout 120 sbatch --wait --nodes=1 --ntasks=1 --cpus-per-task=1 --mem=100 --partition=p "$script" -e 1 -b 8 -lr 1e-3 \
-  --weights random --model vit_tiny4 --data random:40x32x32x3 --precision f32 --workers 1 --device cpu || fail "the job failed"
+sbatch_wait --nodes=1 --ntasks=1 --cpus-per-task=1 --mem=100 --partition=p "$script" -e 1 -b 8 -lr 1e-3 \
+  --weights random --model vit_tiny4 --data random:40x32x32x3 --precision f32 --workers 1 --device cpu || fail "the job: $job_state"
 log=$(echo ouai_demo-*.out)
 expect() {  # expect COUNT LINE
   local got

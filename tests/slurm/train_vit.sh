@@ -19,8 +19,8 @@ fail() { echo "error: $*" >&2; cat ./*.log >&2; exit 1; }
 submit() {
   local name=$1 script=$2
   shift 2
-  MASTER_PORT=$(free_port) timeout 120 sbatch --wait --nodes=1 --ntasks-per-node=2 --cpus-per-task=1 --output="$name.log" \
-    "$scripts/$script" --config=base --device=cpu "$@" || fail "$name failed"
+  sbatch_wait MASTER_PORT="$(free_port)" --nodes=1 --ntasks-per-node=2 --cpus-per-task=1 --output="$name.log" \
+    "$scripts/$script" --config=base --device=cpu "$@" || fail "$name: $job_state"
   for rank in 0 1; do grep -q -- "DONE ---- rank $rank" "$name.log" || fail "$name: rank $rank is not done"; done
 }
 losses() { grep -oE 'Avg (train|val) loss=[0-9.]+' "$@"; }

@@ -21,10 +21,10 @@ chmod +x train
 grep -qx '#SBATCH --array=0-2%2' "a sweep/sweep.sbatch" || { cat "a sweep/sweep.sbatch"; exit 1; }
 grep -qx '#SBATCH --time=5' "a sweep/sweep.sbatch" || { cat "a sweep/sweep.sbatch"; exit 1; }
 job=$(sbatch --parsable "a sweep/sweep.sbatch")
-for _ in $(seq 120); do
+for _ in $(seq 600); do
   for task in $(squeue -h -r -t PENDING -o %i); do wake_requeued "$task"; done
   [[ -z $(squeue -h -j "$job" 2>/dev/null) ]] && break
-  sleep 1
+  sleep 0.2
 done
 status=0
 "$weft_sweep" --out "a sweep" --rank > ranking.txt 2>&1 || status=$?
