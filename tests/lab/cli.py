@@ -14,6 +14,9 @@ ROOT = Path(sys.argv.pop(1) if len(sys.argv) > 1 else __file__).resolve()
 sys.path.insert(0, str(ROOT / "tools"))
 from lab import counts, program, text as lab_text  # noqa: E402
 
+KEPT = tempfile.TemporaryDirectory()
+os.environ.update(WEFT_NVCC=program.find_nvcc(), NVCC=str(ROOT / "tests/lab/nvcc_once"), WEFT_ONCE=KEPT.name)
+
 KNOWN, RACE = ROOT / "tests/lab/known.cu", ROOT / "tests/lab/race.cu"
 
 

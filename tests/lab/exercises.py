@@ -4,6 +4,7 @@
 misses its goal and is given its hint first. A wrong solution is a wrong_GOAL.cu, or a paragraph of wrong.diff: `GOAL: why`, then changes of
 solution.cu as a unified diff has them, with @@ between two."""
 import json
+import os
 import sys
 import tempfile
 import unittest
@@ -11,7 +12,10 @@ from pathlib import Path
 
 ROOT, NAME = Path(sys.argv.pop(1)).resolve(), sys.argv.pop(1)
 sys.path.insert(0, str(ROOT / "tools"))
-from lab import exercises, page  # noqa: E402
+from lab import exercises, page, program  # noqa: E402
+
+KEPT = tempfile.TemporaryDirectory()
+os.environ.update(WEFT_NVCC=program.find_nvcc(), NVCC=str(ROOT / "tests/lab/nvcc_once"), WEFT_ONCE=KEPT.name)
 
 FOLDER, SOLUTIONS = ROOT / "exercises" / NAME, ROOT / "exercises/solutions" / NAME
 SPEC = json.loads((FOLDER / "check.json").read_text(encoding="utf-8"))
@@ -42,8 +46,11 @@ def wrong_ones(folder):
 
 
 class Exercise(unittest.TestCase):
+    results = {}  # by text: tests share them
+
     def check(self, file):
-        result = exercises.check(FOLDER, file)
+        text = file.read_text(encoding="utf-8")
+        result = self.results[text] = self.results.get(text) or exercises.check(FOLDER, file)
         self.assertNotEqual(result.goals[0].key, "compiles", result.goals[0].detail)
         return result, "\n".join(result.lines())
 
