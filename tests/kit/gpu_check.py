@@ -293,7 +293,7 @@ esac
         self.assertIn("steps of attention --device cuda", self.text)
 
     def test_a_hanging_stage_uses_up_the_time_and_is_reported(self):
-        self.assertEqual(self.check("--minutes", "0.6", FAKE_SANITIZER_HANG="memcheck"), 1)
+        self.assertEqual(self.check("--minutes", "0.3", FAKE_SANITIZER_HANG="memcheck"), 1)
         stages = self.stages()
         self.assertEqual([stages[name] for name in ("tests_device", "memcheck", "initcheck")], ["pass", "TIMEOUT", "skipped"])
         self.assertIn("0 of 2 tests done in 2 shards", self.block["stages"]["memcheck"]["what"])

@@ -52,7 +52,7 @@ class Prebuilt(unittest.TestCase):
         make_root(cls.root)
         if subprocess.run([*INSIDE, str(cls.root), "sh", "-c", ":"], capture_output=True, check=False).returncode:
             raise unittest.SkipTest("needs root or user namespaces")
-        tar = work / "weft.tar.gz"
+        tar = work / ("weft.tar.zst" if shutil.which("zstd") else "weft.tar.gz")
         done = subprocess.run([sys.executable, "-B", str(TOOLS / "bundle"), "--prebuilt", str(tar), "--build", str(BUILD)],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)  # fmt: skip
         if done.returncode:
