@@ -4,9 +4,11 @@
 import html.parser
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from lab import counts, program, text as lab_text  # noqa: E402
 KEPT = tempfile.TemporaryDirectory()
 os.environ.update(WEFT_NVCC=program.find_nvcc(), NVCC=str(ROOT / "tests/lab/nvcc_once"), WEFT_ONCE=KEPT.name)
 
+NO_NVCC = {"NVCC": "", "CUDA_HOME": "/none", "PATH": "/usr/bin:/bin"}
 KNOWN, RACE = ROOT / "tests/lab/known.cu", ROOT / "tests/lab/race.cu"
 
 
@@ -155,7 +158,16 @@ class Commands(unittest.TestCase):
             other = Path(folder, "padded.cu")
             other.write_text(KNOWN.read_text(encoding="utf-8").replace("[kTile + Padding]", "[kTile + 1]"), encoding="utf-8")
             done = lab("compare", KNOWN, other)
+            paged = lab("compare", "--no-time", "-o", f"{folder}/page.html", ROOT / "docs/course/divergence.cu", ROOT / "docs/course/transpose.cu")
+            self.assertEqual((paged.returncode, paged.stdout.splitlines()[-1]), (0, f"wrote {folder}/page.html"), paged.stderr)
+            text = Path(folder, "page.html").read_text(encoding="utf-8")
         self.assertEqual(done.returncode, 0, done.stderr)
+        page = Balanced()
+        page.feed(text)
+        self.assertEqual((page.open, page.loaded), ([], []))
+        self.assertEqual(re.findall("<h2>(.*?)</h2>", text), ["by_lane and naive", "by_warp and tiled&lt;0&gt;", "tiled&lt;1&gt;"])
+        self.assertIn("<tr><td>mean active lanes</td><td class='differs'>17.6</td><td class='differs'>32.0</td></tr>", text)
+        self.assertEqual(text.count("<h3>"), 5)  # sources
         tile = next(table for table in done.stdout.split("\n\n") if "transpose_tile<0>" in table)
         row = next(line for line in tile.splitlines() if line.startswith("shared load: wavefronts per request"))
         self.assertEqual(row.split()[-3:], ["32.00", "1.00", "*"])
@@ -226,7 +238,7 @@ class Commands(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1))
         done = lab("run", KNOWN, NVCC="/no/nvcc")
         self.assertEqual((done.returncode, done.stderr), (2, "weft-lab: NVCC=/no/nvcc: no such program\n"))
-        done = lab("run", KNOWN, NVCC="", CUDA_HOME="/none", PATH="/usr/bin:/bin")
+        done = lab("profile", KNOWN, **NO_NVCC)
         self.assertEqual(done.returncode, 2)
         self.assertIn("needs NVIDIA's compiler, though no GPU", done.stderr)
         with tempfile.TemporaryDirectory() as folder:
@@ -235,9 +247,89 @@ class Commands(unittest.TestCase):
             done = lab("run", broken)
             self.assertEqual(done.returncode, 2)
             self.assertIn("broken.cu(1): error", done.stderr)
-            broken.write_text("int main() {}\n", encoding="utf-8")
+            broken.write_text("int main() { return 3; }\n", encoding="utf-8")
+            self.assertEqual(lab("run", broken).returncode, 3)  # it needs no GPU
             done = lab("profile", broken)
-            self.assertIn("launched no kernel", done.stderr)
+            self.assertEqual((done.returncode, done.stderr), (2, f"weft-lab: {broken} has launched no kernel (exit code 3)\n"))
+            broken.write_text("__global__ void k() {}\n", encoding="utf-8")
+            self.assertIn("It has no main(): is it an exercise?", lab("run", broken).stderr)
+
+    def test_grade(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for file, text in (("ada/01_index.cu", ROOT / "exercises/solutions/01_index/solution.cu"), ("ada/2.cu", ROOT / "exercises/02_transpose/start.cu")):
+                Path(folder, file).parent.mkdir(exist_ok=True)
+                Path(folder, file).symlink_to(text)
+            Path(folder, "bob").mkdir()
+            Path(folder, "bob/01.cu").write_text("no program\n", encoding="utf-8")
+            done = lab("grade", folder)
+            shown = (ROOT / "docs/course/teach.md").read_text(encoding="utf-8").split("```\nstudent")[1].split("```")[0]
+            self.assertEqual((done.returncode, done.stdout), (0, "student" + shown), done.stderr)
+            Path(folder, "bob/mine.cu").touch()
+            self.assertIn("bob/mine.cu: expected a name that begins with an exercise's number", lab("grade", folder).stderr)
+        self.assertIn(": expected a folder for each student", lab("grade", "nowhere").stderr)
+
+    def test_wrong_options(self):
+        for words, said in (
+                (("run", "--gpus", 17, RACE), "--gpus: expected a number from 0 to 16, got 17"),
+                (("run", "--streams", "soon", RACE), "--streams: expected inorder, lazy, random or starve:K, got 'soon'"),
+                (("profile", "--check", "races,bounds", RACE), "--check: expected races, uninitialised, streams with commas between, or none, got 'bounds'"),
+                (("profile", "--text", "--columns", "load,bytes", RACE), "--columns: expected some of instr.,lanes,load,store,"),
+                (("profile", "--columns", "load", RACE), "--line and --columns go with --text"),
+                (("profile", "--text", "--line", 1, RACE), "--line 1: no kernel has executed anything there"),
+                (("profile", "--image", "occupancy", "--kernel", "none", RACE), "--kernel none: no name holds it: shift"),
+                (("profile", "-o", "/nowhere/page.html", RACE), "/nowhere/page.html: No such file or directory"),
+                (("compare", RACE, "nothing.cu"), "there is no file nothing.cu"),
+                (("check", "31"), "there is no exercise 31: 01_index, "),
+                (("check", "1", "nothing.cu"), "there is no file nothing.cu")):
+            with self.subTest(words):
+                done = lab(*words)
+                self.assertEqual(done.returncode, 2)
+                self.assertTrue(done.stderr.splitlines()[-1].startswith(f"weft-lab: {said}"), done.stderr)
+                self.assertNotIn("Traceback", done.stderr)
+
+    def test_no_end(self):
+        """A kernel or a host that loops for ever, one that a signal ends, one that the user ends, and a reader that has seen enough."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "loop.cu")
+            for loop in ("k<<<1, 32>>>(x); cudaDeviceSynchronize();", "for (volatile int n = 1; n != 0; n = 1 + n % 7) {}"):
+                file.write_text("__global__ void k(volatile int* x) { while (*x >= 0) *x = *x % 7 + 1; }\n"
+                                f"int main(int argc, char**) {{ int* x; cudaMalloc(&x, 4); cudaMemset(x, 0, 4); {loop} return argc; }}\n", encoding="utf-8")
+                done = lab("profile", "--timeout", "2", file)
+                self.assertEqual(done.returncode, 2)
+                self.assertTrue(done.stderr.startswith("weft-lab: loop.cu has not ended after 2 s: a loop"), done.stderr)
+            started = subprocess.Popen([ROOT / "tools/weft-lab", "run", file], stderr=subprocess.PIPE, text=True, start_new_session=True)
+            time.sleep(8)  # it compiles for 3 s or so; whatever it does then, one line is due
+            os.killpg(started.pid, signal.SIGINT)
+            _, said = started.communicate(timeout=60)
+            self.assertEqual((started.returncode, said), (130, "weft-lab: interrupted\n"))
+            file.write_text("#include <csignal>\nint main() { return raise(SIGSEGV); }\n", encoding="utf-8")
+            done = lab("run", file)
+            self.assertEqual((done.returncode, done.stderr), (139, "weft-lab: the program was ended by SIGSEGV\n"))
+        done = subprocess.run(f"'{ROOT}/tools/weft-lab' profile --text --no-time '{KNOWN}' | head -1", shell=True, capture_output=True, text=True, check=False)
+        self.assertEqual((done.stderr, done.stdout.count("\n")), ("", 1))
+
+    def test_without_nvcc(self):
+        """The source-level emulator takes nvcc's place: results, races and accesses out of bounds."""
+        for words, code, out, said in (((ROOT / "docs/course/transpose.cu",), 0, "0 wrong elements of 49152\n", ""),
+                                       ((RACE,), 86, "", "data race: write of 4 bytes at race.cu:7 against the read at race.cu:8"),
+                                       ((RACE, "beyond"), 86, "", "race.cu:8")):
+            done = lab("run", *words, **NO_NVCC)
+            self.assertEqual((done.returncode, done.stdout), (code, out), done.stderr)
+            self.assertIn("weft-lab: there is no nvcc", done.stderr)
+            self.assertIn(said, done.stderr)
+
+    def test_a_step_of_the_ladder(self):
+        """Step 5's comment says 2 wavefronts for each read of a and 4 for each of b, step 7's that no lanes meet."""
+        for step, line, load in (("5_register_tile", "x[i] = tile_a[row + i][k]", 2), ("5_register_tile", "w[j] = tile_b[k][column + j]", 4),
+                                 ("7_conflict_free", None, 0)):
+            done = lab("profile", "--text", "--no-time", "--columns", "sh.load,conflicts", f"--nvcc-flag=-DSTEP=matmul_f32/{step}", ROOT / "kernels/ladder/lab.cu")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"matmul_f32/{step}: 0 of 65536 elements wrong", done.stdout)
+            if line:
+                row = next(row for row in done.stdout.splitlines() if line in row)
+                self.assertEqual(float(row.split()[1]), load, row)
+            else:
+                self.assertIn("; 0 wavefronts by bank conflicts", done.stdout)
 
 
 if __name__ == "__main__":

@@ -104,6 +104,23 @@ class Exercise(unittest.TestCase):
             result = exercises.check(FOLDER, broken)
             self.assertFalse(result.passed)
             self.assertIn("broken.cu(1): error", result.goals[0].detail)
+            # One that never ends, and one that launches nothing.
+            limit, exercises.TIME_LIMIT = exercises.TIME_LIMIT, 3
+            broken.write_text("void add(const float*, const float*, float*, int) { for (volatile int n = 1; n != 0; n = 1 + n % 7) {} }\n", encoding="utf-8")
+            result, text = self.check(broken)
+            exercises.TIME_LIMIT = limit
+            self.assertIn(f"no end after 3 s\n        hint: {exercises.USUAL_HINTS['endless']}\n", text)
+            broken.write_text("""#include <vector>
+void add(const float* a, const float* b, float* out, int n) {
+  std::vector<float> x(n), y(n);
+  cudaMemcpy(x.data(), a, n * 4, cudaMemcpyDefault), cudaMemcpy(y.data(), b, n * 4, cudaMemcpyDefault);
+  for (int i = 0; i < n; ++i) x[i] += y[i];
+  cudaMemcpy(out, x.data(), n * 4, cudaMemcpyDefault);
+}
+""", encoding="utf-8")
+            result, text = self.check(broken)
+            self.assertFalse(result.passed, text)
+            self.assertIn("not measured: no kernel was launched", text)
             # A page of a right one.
             exercises.check(FOLDER, SOLUTIONS / "solution.cu", page_of=lambda profile, kernels: self.assertIn(
                 "out[i] = a[i] + b[i]", page.page(profile, kernels, "solution")))

@@ -14,8 +14,9 @@ sizes) and check.json:
 A goal on counts is met only by a program whose results are right. A check.cu counts what no profile shows itself: `count NAME: NUMBER` in
 the measured run (Check::count)."""
 import json
+import os
 import re
-import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from . import counts, program
@@ -25,7 +26,7 @@ STREAMS = ("no order between streams", "the host wrote the source", "use after f
 TIME_LIMIT = 120  # seconds of one run
 CASE = re.compile(r"^case (.*?): (right|wrong: .*)$", re.MULTILINE)
 COUNT = re.compile(r"^count (\w+): (\S+)$", re.MULTILINE)
-ERRORS = [("collectives", "^NCCL"), ("deadlock", "deadlock"), ("misaligned", "misaligned|not a multiple of"), ("bounds", "illegal|past the end|beyond|no memory that")]
+ERRORS = [("collectives", "^NCCL"), ("endless", "^no end after"), ("deadlock", "deadlock"), ("misaligned", "misaligned|not a multiple of"), ("bounds", "illegal|past the end|beyond|no memory that")]
 USUAL_HINTS = {
     "results": "Compute one small case by hand, and print what the thread of the first wrong element sees.",
     "race": "Two threads touch the same bytes, and no barrier or atomic operation orders them.",
@@ -33,6 +34,7 @@ USUAL_HINTS = {
     "bounds": "A thread computes an address outside of its array: which threads have nothing to do?",
     "misaligned": "An access of 8 or 16 bytes needs an address that is a multiple of its size.",
     "deadlock": "Some threads wait for others that never come: a barrier, or a shuffle of the whole warp, inside of a branch.",
+    "endless": "A loop, in a kernel or on the host, whose end is never reached: what changes its condition?",
     "streams": "Two pieces of work on the same memory, in two streams: one must wait for an event that the other stream has recorded after its work.",
     "collectives": "All ranks must call the same collectives, with the same sizes, in the same order.",
     "error": "The kernel was stopped: read the message.",
@@ -81,8 +83,8 @@ class Goal:
 
 
 def find(number):
-    """The folder of exercise NN, or Problem."""
-    found = sorted(FOLDER.glob(f"{int(number):02}_*")) if number.isdigit() else []
+    """The folder of exercise NN, which may be named in full, or Problem."""
+    found = [path for path in all_exercises() if path.name == number or number.isdigit() and int(path.name[:2]) == int(number)]
     if len(found) != 1:
         names = ", ".join(path.name for path in all_exercises())
         raise program.Problem(f"there is no exercise {number}: {names}")
@@ -111,6 +113,27 @@ class Result:
         yield f"score: {met} of {len(self.goals)}" + (" - done" if self.passed else "")
 
 
+def grades(folder, gpu="h100"):
+    """Lines of a table: of each student (a folder of `folder`) the goals met in each exercise, and how many exercises are done. A file
+    belongs to the exercise with whose number its name begins."""
+    files = {}
+    for file in sorted(folder.glob("*/*.cu")):
+        if not (number := re.match(r"0*(\d+)", file.name)):
+            raise program.Problem(f"{file}: expected a name that begins with an exercise's number, as 02_transpose.cu")
+        files[file.parent.name, find(number[1]).name[:2]] = file
+    if not files:
+        raise program.Problem(f"{folder}: expected a folder for each student, with files such as 02_transpose.cu")
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = dict(zip(files, pool.map(lambda key: check(find(key[1]), files[key], gpu), files)))
+    numbers, students = sorted({number for _, number in files}), sorted({student for student, _ in files})
+    width = max(len("student"), *map(len, students))
+    yield f"{'student':<{width}}" + "".join(f"{number:>7}" for number in numbers) + f"{'done':>7}"
+    for student in students:
+        own = [results.get((student, number)) for number in numbers]
+        yield (f"{student:<{width}}" + "".join(f"{f'{sum(goal.met for goal in r.goals)}/{len(r.goals)}' if r else '-':>7}" for r in own)
+               + f"{sum(bool(r and r.passed) for r in own):>7}")
+
+
 def check(folder, file, gpu="h100", page_of=None):
     """Compiles `file` into the exercise's check, runs it twice and judges it. page_of(profile, kernels): is given the measured run, too."""
     spec = json.loads((folder / "check.json").read_text(encoding="utf-8"))
@@ -118,7 +141,8 @@ def check(folder, file, gpu="h100", page_of=None):
     title = f"{folder.name}: {spec['title']}"
 
     def build(exercise):
-        return program.Program(folder / "check.cu", gpu, [f'-DEXERCISE="{exercise.resolve()}"', f"-I{FOLDER}"], ["--gpus", str(spec.get("gpus", 1))])
+        return program.Program(folder / "check.cu", gpu, [f'-DEXERCISE="{exercise.resolve()}"', f"-I{FOLDER}"], ["--gpus", str(spec.get("gpus", 1))],
+                               TIME_LIMIT)
 
     try:
         built = build(file)
@@ -131,7 +155,9 @@ def check(folder, file, gpu="h100", page_of=None):
         right = all(goal.met for goal in goals if goal.key in ("results", "error"))
         goals += judge_counts(built, spec["goals"], right, lambda: build(FOLDER / "solutions" / folder.name / "solution.cu"))
         if page_of:
-            _, profile = built.profile(["measure"], timeout=TIME_LIMIT, capture=True)
+            _, profile = built.profile(["measure"], capture=True)
+            if not profile:
+                raise program.Problem(f"no page: {file} has launched no kernel")
             page_of(profile, counts.kernels_of(profile, file.resolve()))
     return Result(title, goals)
 
@@ -140,10 +166,10 @@ def judge_run(built, hints, streams):
     """Right results on all sizes, and nothing that the checks find."""
     options = ["--check", "races,uninitialised,streams", "--streams", "lazy"] if streams else ["--check", "races,uninitialised"]
     try:
-        done = subprocess.run(built.command(options), capture_output=True, text=True, timeout=TIME_LIMIT, check=False)
+        done = program.run(built, options, capture=True)
         output, errors = done.stdout, done.stderr
-    except subprocess.TimeoutExpired as late:
-        output, errors = (late.stdout or b"").decode(), f"weft-emulate: no end after {TIME_LIMIT} s: deadlock"
+    except program.Endless:
+        output, errors = "", f"weft-emulate: no end after {TIME_LIMIT} s"
     told = re.findall(r"^weft-emulate: ((?:.|\n  )*)", errors, re.MULTILINE)
     told = [text for text in told if not re.fullmatch(r"\d+ findings?", text)]
     races, unwritten, unordered = ([text for text in told if text.startswith(kind)] for kind in ("race: ", "uninitialised: ", STREAMS))
@@ -181,18 +207,21 @@ def short(told):
 
 def predicted(built):
     """Seconds of the measured run without one launch; 0 where the model of time has no figures of this GPU."""
-    launches = [launch for found in built.predict(["measure"], TIME_LIMIT)[0].values() for launch in found]
+    launches = [launch for found in built.predict(["measure"])[0].values() for launch in found]
     return sum(launch[0] for launch in launches) - launches[0][1]["launch"] if launches else 0.0
 
 
 def judge_counts(built, wanted, right, build_solution):
     """What the goals ask for, of the measured run."""
-    total, values, profile = counts.Line(), {}, None
+    total, values, kernels, why = counts.Line(), {}, [], "the results are not right"
     if wanted and right:
-        done, profile = built.profile(["measure"], checks="", timeout=TIME_LIMIT, capture=True)
-        values.update((name, float(value)) for name, value in COUNT.findall(done.stdout))
-    if profile:
-        kernels = counts.kernels_of(profile, built.source)
+        try:
+            done, profile = built.profile(["measure"], checks="", capture=True)
+            values.update((name, float(value)) for name, value in COUNT.findall(done.stdout))
+            kernels, why = counts.kernels_of(profile, built.source) if profile else [], "no kernel was launched"
+        except program.Endless:
+            why = f"the measured run has not ended after {TIME_LIMIT} s"
+    if kernels:
         for kernel in kernels:
             total.join(kernel.total)
         values.update((name, measure(total)) for name, measure in MEASURES.items())
@@ -201,14 +230,14 @@ def judge_counts(built, wanted, right, build_solution):
     goals = []
     for goal in wanted:
         what, says = goal["what"], f"{goal['says']}: {'at most' if 'most' in goal else 'at least'} {goal.get('most', goal.get('least')):g}"
-        if what == "time" and profile:
+        if what == "time" and kernels:
             with build_solution() as solution:
                 values["time"] = ratio(predicted(built), predicted(solution))
             if not values["time"]:
                 goals.append(Goal(what, says, True, f"not judged: the model of time has no figures of {built.gpu}"))
                 continue
         if what not in values:
-            goals.append(Goal(what, says, False, "not measured: the results are not right"))
+            goals.append(Goal(what, says, False, f"not measured: {why}"))
             continue
         met = values[what] <= goal["most"] if "most" in goal else values[what] >= goal["least"]
         goals.append(Goal(what, says, met, f"{values[what]:,.2f}".rstrip("0").rstrip("."), goal["hint"]))

@@ -13,14 +13,16 @@ h1 { font-size: 1.4em; } h2 { font-size: 1.15em; margin-top: 2em; } h2 small { f
 table.source { border-collapse: collapse; width: 100%; } .source th { text-align: right; font-weight: 600; font-size: 12px; color: #57606a;
 border-bottom: 1px solid #d0d7de; padding: 2px 8px; vertical-align: bottom; } .source th:last-child { text-align: left; }
 .source td { text-align: right; padding: 0 8px; font: 12.5px/1.5 ui-monospace, monospace; vertical-align: top; white-space: nowrap; }
-.source td.code { text-align: left; white-space: normal; width: 100%; } .code summary, .code code { white-space: pre; font: inherit; } .source tr:hover { background: #f6f8fa; }
+.source td.code { text-align: left; white-space: normal; width: 100%; } .code summary, .code code, .inside pre { white-space: pre-wrap; overflow-wrap: anywhere; font: inherit; } .source tr:hover { background: #f6f8fa; }
 td.bad { background: #ffd8d3; font-weight: 600; } td.good { background: #dafbe1; } .number { color: #8c959f; }
 summary { cursor: pointer; } .inside { padding: 4px 0 10px 2em; } .inside pre { margin: 4px 0; color: #0550ae; } .sass { color: #6639ba !important; }
+table.pair { width: auto; } .pair td:first-child { text-align: left; } .pair th:last-child { text-align: right; } td.differs { background: #fff3c4; }
+.sides { display: flex; gap: 2em; } .sides > div { flex: 1 1 0; min-width: 0; }
 .finding { color: #a40e26; white-space: normal; font-family: system-ui, sans-serif; } .advice { color: #7d4e00; white-space: normal;
 font-family: system-ui, sans-serif; } .charts { display: flex; flex-wrap: wrap; gap: 2em; align-items: flex-start; } ul.facts { padding-left: 1.2em; }
 svg text { font: 11px system-ui, sans-serif; fill: #57606a; } .legend { color: #57606a; font-size: 12px; }
 @media (prefers-color-scheme: dark) { body { background: #0d1117; color: #e6edf3; } .source tr:hover { background: #161b22; }
-td.bad { background: #67060c; } td.good { background: #033a16; } .inside pre { color: #79c0ff; } .sass { color: #d2a8ff !important; }
+td.differs { background: #4d3b00; } td.bad { background: #67060c; } td.good { background: #033a16; } .inside pre { color: #79c0ff; } .sass { color: #d2a8ff !important; }
 .finding { color: #ff7b72; } .advice { color: #e3b341; } svg text { fill: #8b949e; } }
 """
 CELL, LEFT, TOP = 11, 34, 18
@@ -72,13 +74,13 @@ def image(drawing):
 
 def roofline_svg(kernel):
     roof = kernel.roofline
-    width, height, left, bottom = 460, 250, 70, 30
+    width, height, left, bottom = 464, 250, 70, 30
     low_x, high_x = -3.0, 4.0
     top = math.ceil(math.log10(roof.peak))
     low_y = top - 6
 
     def x(intensity):
-        return left + (min(max(math.log10(max(intensity, 1e-9)), low_x), high_x) - low_x) / (high_x - low_x) * (width - left - 10)
+        return left + (min(max(math.log10(max(intensity, 1e-9)), low_x), high_x) - low_x) / (high_x - low_x) * (width - left - 14)
 
     def y(rate):
         return height - bottom - (min(max(math.log10(max(rate, 1.0)), low_y), top) - low_y) / (top - low_y) * (height - bottom - 12)
@@ -86,7 +88,7 @@ def roofline_svg(kernel):
     ridge = roof.peak / roof.bandwidth
     out = [f'<svg width="{width}" height="{height}" role="img" aria-label="roofline">']
     for power in range(int(low_x), int(high_x) + 1):
-        out.append(f'<text x="{x(10.0 ** power) - 8}" y="{height - 14}">{"1" if power == 0 else f"1e{power}"}</text>')
+        out.append(f'<text x="{x(10.0 ** power)}" y="{height - 14}" text-anchor="middle">{"1" if power == 0 else f"1e{power}"}</text>')
     for power in range(low_y, top + 1):
         out.append(f'<text x="2" y="{y(10.0 ** power) + 4}">{text.amount(10.0 ** power, "flop/s")}</text>')
     out.append(f'<text x="{width - 90}" y="{height - 2}">flop per byte</text>')
@@ -200,14 +202,21 @@ def source_table(kernel):
         yield "</table></div>"
 
 
+def head(profile, title):
+    """The beginning of a page, with what was found in the runs of all of it."""
+    cells = f"<svg width='0' height='0' style='position:absolute'>{CELLS}</svg>"
+    yield f"<!DOCTYPE html><html lang='en'><meta charset='utf-8'><title>{escape(title)}</title><style>{STYLE}</style>{cells}"
+    yield f"<h1>{escape(title)} on {escape(profile['gpu']['name'])}</h1>"
+    yield ("<p class='legend'>Counts of an emulated run: facts of the program. Occupancy and roofline follow from the GPU's data sheet; they bound its "
+           f"time. Predictions are those of a model of time{': ' + escape(profile['error']) if profile.get('error') else ''}.</p>")
+
+
+FOOT = f"<p class='legend'>{escape(text.LEGEND)}. Red: more than twice what the request needs at least; green: the least.</p></html>"
+
+
 def page(profile, kernels, title):
     """The text of the page."""
-    gpu = profile["gpu"]
-    cells = f"<svg width='0' height='0' style='position:absolute'>{CELLS}</svg>"
-    out = [f"<!DOCTYPE html><html lang='en'><meta charset='utf-8'><title>{escape(title)}</title><style>{STYLE}</style>{cells}",
-           f"<h1>{escape(title)} on {escape(gpu['name'])}</h1>",
-           "<p class='legend'>Counts of an emulated run: facts of the program. Occupancy and roofline follow from the GPU's data sheet; they bound its "
-           f"time. Predictions are those of a model of time{': ' + escape(profile['error']) if profile.get('error') else ''}.</p>"]
+    gpu, out = profile["gpu"], list(head(profile, title))
     if profile["findings"]:
         out.append("<h2>Findings</h2><ul>" + "".join(f"<li class='finding'>{escape(told['kind'])}: {escape(counts.without_folders(told['text']))}</li>"
                                                     for told in profile["findings"]) + "</ul>")
@@ -218,5 +227,22 @@ def page(profile, kernels, title):
         out.append(f"</ul><div class='charts'>{occupancy_svg(kernel)}{roofline_svg(kernel) if kernel.roofline.flops else ''}"
                    f"{timeline_svg(kernel) if kernel.prediction else ''}</div>")
         out += source_table(kernel)
-    out.append(f"<p class='legend'>{escape(text.LEGEND)}. Red: more than twice what the request needs at least; green: the least.</p></html>")
-    return "\n".join(out)
+    return "\n".join([*out, FOOT])
+
+
+def comparison(profile, names, pair):
+    """The text of a page with two programs' kernels side by side, in pairs by their order: counts, what differs of them marked, then the sources."""
+    out = list(head(profile, f"{names[0]} and {names[1]}"))
+    for left, right, rows in text.compared(pair):
+        both = [kernel for kernel in (left, right) if kernel]
+        out.append(f"<h2>{escape(' and '.join(dict.fromkeys(kernel.name for kernel in both)))}</h2><table class='source pair'><tr><th></th>"
+                   + "".join(f"<th>{escape(name)}</th>" for name in names) + "</tr>")
+        for row, *values in [("kernel", *(kernel.name if kernel else "-" for kernel in (left, right))),
+                             ("launch", *(kernel.launch if kernel else "-" for kernel in (left, right))), *rows]:
+            mark = "" if values[0] == values[1] else " class='differs'"
+            out.append(f"<tr><td>{escape(row)}</td>" + "".join(f"<td{mark}>{escape(value)}</td>" for value in values) + "</tr>")
+        out.append("</table><div class='sides'>")
+        for kernel in both:
+            out += ["<div>", *source_table(kernel), "</div>"]
+        out.append("</div>")
+    return "\n".join([*out, FOOT])

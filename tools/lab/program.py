@@ -4,36 +4,68 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sysconfig
 import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent  # of the tree, or PREFIX/share/weft
 ARCHITECTURES = {"h100": "90a", "h200": "90a", "gh200": "90a", "a100": "80", "a6000": "86", "l4": "89", "b200": "100"}
 FINDINGS = 86  # exit code of weft-emulate: the program ended, and a check has found something
+CHECKS, ORDERS = ("races", "uninitialised", "streams"), ("inorder", "lazy", "random")
 
 
 class Problem(Exception):
     """An error that the user can fix: one line, exit code 2."""
 
 
+class Endless(Problem):
+    """A program that was stopped since its time was over."""
+
+
+def exit_text(code):
+    """`exit code 1`, or `ended by SIGSEGV`: of subprocess's return code."""
+    return f"exit code {code}" if code >= 0 else f"ended by {signal.Signals(-code).name}"
+
+
+def checked(checks):
+    """`--check`'s words for weft-emulate: "" for none."""
+    if checks == "none":
+        return ""
+    if wrong := [word for word in checks.split(",") if word not in CHECKS]:
+        raise Problem(f"--check: expected {', '.join(CHECKS)} with commas between, or none, got '{wrong[0]}'")
+    return checks
+
+
+def emulator_options(gpus, streams):
+    """--gpus and --streams for weft-emulate."""
+    if not 0 <= gpus <= 16:
+        raise Problem(f"--gpus: expected a number from 0 to 16, got {gpus}")
+    if streams not in ORDERS and not re.fullmatch(r"starve:\d+", streams):
+        raise Problem(f"--streams: expected {', '.join(ORDERS)} or starve:K, got '{streams}'")
+    return ["--gpus", str(gpus), "--streams", streams]
+
+
 def find_tool(name, variable, hint, required=True):
-    """The path of a program: named by a variable, in PATH, or in CUDA's usual folder. None, or Problem, when it is nowhere."""
+    """The path of a program: named by a variable, in PATH, in CUDA's usual folder, or of a pip package. None, or Problem, when it is nowhere."""
     named = os.environ.get(variable)
     if named:
         if shutil.which(named):
             return shutil.which(named)
         raise Problem(f"{variable}={named}: no such program")
     cuda = os.environ.get("CUDA_HOME", "/usr/local/cuda")
-    found = shutil.which(name) or shutil.which(f"{cuda}/bin/{name}")
+    packages = sorted(Path(sysconfig.get_paths()["purelib"]).glob(f"nvidia/*/bin/{name}"))
+    found = shutil.which(name) or shutil.which(f"{cuda}/bin/{name}") or next(map(str, packages), None)
     if found or not required:
         return found
     raise Problem(f"{name} was not found{hint}")
 
 
-def find_nvcc():
+def find_nvcc(required=True):
     return find_tool("nvcc", "NVCC", ": compiling CUDA needs NVIDIA's compiler, though no GPU and no driver. Install the CUDA toolkit "
-                     "(its parts nvcc and cudart are enough; docs/install.md), or name it: NVCC=/path/to/nvcc")
+                     "(its parts nvcc and cudart are enough; docs/install.md), or name it: NVCC=/path/to/nvcc. `weft-lab run` alone can do without: "
+                     "ninja -C build weft_simt_program", required)
 
 
 def find_emulator():
@@ -46,22 +78,85 @@ def find_emulator():
                   "WEFT_EMULATE=/path/to/weft-emulate")
 
 
-def find_nccl(emulator):
-    """The emulator's libnccl, or None: it lies with its other libraries (emulator/weft_emulate.cpp, library_folder)."""
-    program = Path(emulator).resolve().parent
-    return next((file for folder in ("../emulator/lib", "../lib/weft-emulate") if (file := program / folder / "libnccl.so.2").exists()), None)
+def beside(emulator, name):
+    """A library that lies with the emulator's others (emulator/weft_emulate.cpp, library_folder), or None."""
+    folder = Path(emulator).resolve().parent
+    return next((file for libraries in ("../emulator/lib", "../lib/weft-emulate") if (file := folder / libraries / name).exists()), None)
+
+
+def find_engine():
+    """The source-level emulator (emulator/source/README.md) as a library to link a program with, or None: for where there is no nvcc."""
+    named = os.environ.get("WEFT_EMULATE")
+    programs = [named] if named else [ROOT / "build/bin/weft-emulate", ROOT.parent.parent / "bin/weft-emulate"]
+    return next((file for program in programs if (file := beside(program, "libweft_simt_program.a"))), None)
+
+
+# The host's C++ compiler builds for the source-level emulator as kernels/CMakeLists.txt does for its checked build. At the end the program says
+# what has stopped a kernel, of which the launch has told by an error code only: while the engine's own variables of the thread, made before, live.
+HOST_FLAGS = ["-std=c++20", "-O1", "-g2", "-gdwarf-4", "-fsanitize=thread", "--param", "tsan-instrument-func-entry-exit=0", "-fno-strict-aliasing",
+              "-fstack-clash-protection", "-w", "-DWEFT_DEVICE=simt", "-DWEFT_SIMT=1"]
+LAST_WORDS = f"""
+namespace {{
+struct LastWords {{
+  ~LastWords() {{
+    cudaDeviceSynchronize();
+    const char* const text = cudaGetErrorString(cudaErrorLaunchFailure);
+    if (std::strcmp(text, "unspecified launch failure") == 0) return;
+    std::fflush(nullptr);
+    std::fprintf(stderr, "weft-lab: %s\\n", std::strncmp(text, ": ", 2) == 0 ? text + 2 : text);
+    std::_Exit({FINDINGS});
+  }}
+}};
+thread_local LastWords last_words;
+const bool begun = (cudaGetErrorString(cudaErrorLaunchFailure), cudaDeviceSynchronize(), &last_words != nullptr);
+}}  // namespace
+"""
+
+
+class HostProgram:
+    """A .cu file compiled by the host's C++ compiler for the source-level emulator. It can only run: races, bounds and reads of memory that was
+    never written are always checked, and nothing is counted."""
+
+    def __init__(self, source, engine, flags=(), timeout=None):
+        self.source, self.timeout, self.warnings = Path(source).resolve(), timeout, ""
+        if not self.source.is_file():
+            raise Problem(f"there is no file {source}")
+        self.folder = tempfile.TemporaryDirectory(prefix="weft-lab-")
+        folder = Path(self.folder.name)
+        self.path, text = folder / self.source.stem, folder / "source.cpp"
+        (folder / "weft").symlink_to(ROOT)
+        subprocess.run(["cmake", f"-DIN={self.source}", f"-DOUT={text}", "-P", str(ROOT / "cmake/launch_syntax.cmake")], check=True)
+        text.write_text("#include <cstdio>\n#include <cstdlib>\n#include <cstring>\n" + text.read_text(encoding="utf-8") + LAST_WORDS, encoding="utf-8")
+        compiler = find_tool("c++", "CXX", "")
+        for command in ([compiler, *HOST_FLAGS, f"-I{ROOT / 'emulator/source/include'}", f"-I{self.source.parent}", f"-I{ROOT}", f"-I{folder}", *flags,
+                         "-c", str(text), "-o", f"{text}.o"],
+                        [compiler, f"{text}.o", str(engine), "-lboost_context", "-pthread", "-ldl", "-o", str(self.path)]):
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+            if done.returncode != 0:
+                self.folder.cleanup()
+                raise Problem(f"{source} does not compile for the source-level emulator, which takes the place of nvcc:\n{done.stderr.rstrip()}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.folder.cleanup()
+
+    def command(self, _, arguments=()):
+        return [str(self.path), *arguments]
 
 
 class Program:
-    """A compiled .cu file, in a folder that goes away with it. Options of weft-emulate go with each of its runs."""
+    """A compiled .cu file, in a folder that goes away with it. Options of weft-emulate go with each of its runs; a run that takes longer than
+    `timeout` seconds (None: any time) ends in Endless."""
 
-    def __init__(self, source, gpu="h100", flags=(), options=()):
+    def __init__(self, source, gpu="h100", flags=(), options=(), timeout=None):
         if gpu not in ARCHITECTURES:
             raise Problem(f"--gpu: expected one of {' '.join(ARCHITECTURES)}, got '{gpu}'")
         self.source, self.gpu = Path(source).resolve(), gpu
         if not self.source.is_file():
             raise Problem(f"there is no file {source}")
-        self.emulator, self.options = find_emulator(), options
+        self.emulator, self.options, self.timeout = find_emulator(), options, timeout
         self.folder = tempfile.TemporaryDirectory(prefix="weft-lab-")
         self.path = Path(self.folder.name) / self.source.stem
         arch = ARCHITECTURES[gpu]
@@ -69,13 +164,16 @@ class Program:
         # (kernels/cuda/ptx*.cuh) are there for who includes them.
         command = [find_nvcc(), "-std=c++20", "-O3", "-lineinfo", "-cudart", "shared", "-gencode", f"arch=compute_{arch},code=compute_{arch}",
                    f"-I{ROOT}", "-DWEFT_DEVICE=cuda", *flags, str(self.source), "-o", str(self.path)]
-        if nccl := find_nccl(self.emulator):
+        if nccl := beside(self.emulator, "libnccl.so.2"):
             command += ["-Xlinker", f"-rpath-link={nccl.parent}", "-Xlinker", "--as-needed", f"-L{nccl.parent}", f"-l:{nccl.name}"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         self.warnings = done.stderr
         if done.returncode != 0:
             self.folder.cleanup()
-            raise Problem(f"{source} does not compile:\n{(done.stderr or done.stdout).rstrip()}")
+            said = (done.stderr or done.stdout).rstrip()
+            if "undefined reference to `main'" in said:
+                said += "\nIt has no main(): is it an exercise? tools/weft-lab check NN FILE.cu adds one."
+            raise Problem(f"{source} does not compile:\n{said}")
 
     def __enter__(self):
         return self
@@ -86,23 +184,22 @@ class Program:
     def command(self, options=(), arguments=()):
         return [self.emulator, "--gpu", self.gpu, *self.options, *options, str(self.path), *arguments]
 
-    def profile(self, arguments=(), checks="races,uninitialised", timeout=None, capture=False):
+    def profile(self, arguments=(), checks="races,uninitialised", capture=False):
         """Runs once. Returns (the finished process, the profile or None where the program launched nothing)."""
         file = Path(self.folder.name) / "profile.json"
         file.unlink(missing_ok=True)
-        options = ["--profile", str(file)] + (["--check", checks] if checks else [])
-        done = subprocess.run(self.command(options, arguments), capture_output=capture, text=True, timeout=timeout, check=False)
+        done = run(self, ["--profile", str(file)] + (["--check", checks] if checks else []), arguments, capture)
         profile = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
         if profile:
             profile["registers"], profile["sass"] = self.assemble()
         return done, profile
 
-    def predict(self, arguments=(), timeout=None):
+    def predict(self, arguments=()):
         """Runs once more, for weft-emulate's model of time. Returns {(mangled kernel, blocks, warps of a block): [(seconds, {what: seconds that it
         alone would take}, its line of --time-table)]} and the model's error in words; ({}, "") where it has no figures of this GPU."""
         table = Path(self.folder.name) / "times"
         table.unlink(missing_ok=True)
-        run = subprocess.run(self.command(["--time-table", str(table)], arguments), capture_output=True, text=True, timeout=timeout, check=False)
+        timed = run(self, ["--time-table", str(table)], arguments, capture=True)
         if not table.exists():
             return {}, ""
         done = subprocess.run([self.emulator, "--gpu", self.gpu, "--time-of", str(table)], capture_output=True, text=True, check=False)
@@ -113,7 +210,7 @@ class Program:
             limits = {name: float(value) for name, value in (part.split("=") for part in parts)}
             key = (work["kernel"], int(float(work["blocks"])), int(float(work["warps_per_block"])))
             found.setdefault(key, []).append((float(seconds), limits, work))
-        error = re.search(r"[Oo]f others' matrix products[^;]*", run.stderr)
+        error = re.search(r"[Oo]f others' matrix products[^;]*", timed.stderr)
         return found, error[0].strip() if error else ""
 
     def assemble(self):
@@ -138,6 +235,15 @@ class Program:
             return {}
         done = subprocess.run([nvdisasm, "-c", "-gi", str(cubin)], capture_output=True, text=True, check=False)
         return machine_code_of(done.stdout) if done.returncode == 0 else {}
+
+
+def run(program, options=(), arguments=(), capture=False):
+    """The finished process of one run. Errors: Endless."""
+    try:
+        return subprocess.run(program.command(options, arguments), capture_output=capture, text=True, errors="replace", timeout=program.timeout, check=False)
+    except subprocess.TimeoutExpired as late:
+        raise Endless(f"{program.source.name} has not ended after {program.timeout:g} s: a loop, in a kernel or on the host, whose end is never "
+                      "reached? (--timeout 0 lets it run)") from late
 
 
 def registers_of(text):

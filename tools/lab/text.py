@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A profile in the terminal."""
+import itertools
 from pathlib import Path
 
 from . import counts
@@ -188,8 +189,8 @@ def report(profile, kernels, lines=(), columns=()):
         yield from (f"{told['kind']}: {counts.without_folders(told['text'])}" for told in profile["findings"])
 
 
-def comparison(names, pair, gpu):
-    """Two lists of kernels side by side, paired in order."""
+def compared(pair):
+    """(kernel of the first or None, of the second or None, [(what, of the first, of the second)]): two lists of kernels, paired in order."""
     def cells(kernel):
         if kernel is None:
             return {}
@@ -216,14 +217,18 @@ def comparison(names, pair, gpu):
             made["predicted µs"] = f"{kernel.prediction.seconds * 1e6:.3g} ({kernel.prediction.largest()[0][0]})"
         made["findings"] = str(len(kernel.findings))
         return made
-    for at in range(max(len(kernels) for kernels in pair)):
-        left, right = (kernels[at] if at < len(kernels) else None for kernels in pair)
+    for left, right in itertools.zip_longest(*pair):
         a, b = cells(left), cells(right)
+        rows = [(row, a.get(row, "-"), b.get(row, "-")) for row in a or b]
+        yield left, right, [row for row in rows if any(value not in ("-", "0") for value in row[1:])]
+
+
+def comparison(names, pair, gpu):
+    """Two lists of kernels side by side."""
+    for left, right, rows in compared(pair):
         yield f"{'on ' + gpu['key']:<36} {names[0]:>24} {names[1]:>24}"
         yield f"{'kernel':<36} {left.name if left else '-':>24} {right.name if right else '-':>24}"
         yield f"{'launch':<36} {left.launch if left else '-':>24} {right.launch if right else '-':>24}"
-        for row in a or b:
-            values = (a.get(row, "-"), b.get(row, "-"))
-            if any(v not in ("-", "0") for v in values):
-                yield f"{row:<36} {values[0]:>24} {values[1]:>24}" + ("" if values[0] == values[1] else "  *")
+        for row, first, second in rows:
+            yield f"{row:<36} {first:>24} {second:>24}" + ("" if first == second else "  *")
         yield ""
