@@ -71,8 +71,10 @@ class DDP {
     bool previous_;
   };
   NoSync no_sync() { return NoSync(*reducer_); }
-  /// Reduces what backwards inside have left, where none outside follows. With Unused::zero only.
-  void reduce() { reducer_->reduce_kept(); }
+  /// From here to end_pass() all backwards are one pass, each parameter's gradients those of `backwards` of them (a
+  /// pipeline's micro-batches): a bucket is reduced when the last of them has reached all of it, beside what follows.
+  void begin_pass(int64_t backwards) { reducer_->begin_pass(backwards); }
+  void end_pass() { reducer_->end_pass(); }
 
   nn::Module& module() { return *model_; }
   /// The parameters, each once; what an optimizer takes.

@@ -92,36 +92,41 @@ void Reducer::arrived(size_t slice) {
     keeps_ = true;
     return;
   }
-  if (!running_) begin_pass();
+  if (!running_) {
+    after_backward([self = shared_from_this()] { self->finish(); });
+    open_pass(1);
+    start_pass();
+  }
   const size_t bucket = bucket_of_[slice];
   WEFT_CHECK(bucket >= launched_, options_.who, ": parameter '", flat_->slices()[slice].name, "' got gradient ",
              arrivals_[slice] + 1, " of this backward after its bucket had been reduced; the first backward had ",
-             expected_.empty() ? 0 : expected_[slice],
+             expected_.empty() ? 0 : expected_[slice] * backwards_,
              ". Backward must give each parameter the same number of gradients in each step");
   ++arrivals_[slice];
-  if (expected_.empty() || arrivals_[slice] != expected_[slice]) return;
+  if (expected_.empty() || arrivals_[slice] != expected_[slice] * backwards_) return;
   if (--incomplete_[bucket] == 0) launch_full_buckets();
 }
 
-void Reducer::begin_pass() {
-  after_backward([self = shared_from_this()] { self->finish(); });
-  open_pass();
-}
-
 void Reducer::reduce_kept() {
-  const std::vector<int> expected = expected_;  // this is no pass to learn from
-  open_pass();
+  const std::vector<int64_t> expected = expected_;  // this is no pass to learn from
+  open_pass(1);
   finish();
   expected_ = expected;
 }
 
-void Reducer::open_pass() {
+void Reducer::open_pass(int64_t backwards) {
   running_ = true;
+  started_ = false;
+  backwards_ = backwards;
   launched_ = 0;
   arrivals_.assign(flat_->slices().size(), 0);
   incomplete_.clear();
   for (const Bucket& bucket : buckets_) incomplete_.push_back(bucket.last - bucket.first);
   works_.clear();
+}
+
+void Reducer::start_pass() {
+  started_ = true;
   Start start = callbacks_.begin();
   weight_ = std::move(start.weight);
   works_ = std::move(start.works);
@@ -132,6 +137,7 @@ void Reducer::launch_full_buckets() {
 }
 
 void Reducer::launch(size_t index) {
+  if (!started_) start_pass();
   const NoGrad no_grad;
   const Bucket& bucket = buckets_[index];
   const Tensor range = gradient_.slice(0, bucket.range.offset, bucket.range.numel);
@@ -167,7 +173,8 @@ void Reducer::finish() {
   while (launched_ < buckets_.size()) launch(launched_++);
   // What came once in the first pass may come again: a parameter that was not used counts as one that will be.
   if (expected_.empty())
-    for (const int count : arrivals_) expected_.push_back(std::max(count, 1));
+    for (const int64_t count : arrivals_)
+      expected_.push_back(std::max<int64_t>((count + backwards_ - 1) / backwards_, 1));
   if (!options_.wait_later) wait();
 }
 

@@ -56,7 +56,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   };
 
   struct Callbacks {
-    std::function<Start()> begin;  ///< called by the first gradient of each pass
+    std::function<Start()> begin;  ///< called by the first gradient of each pass, but see begin_pass()
     std::function<void()> end;     ///< when all is reduced
   };
 
@@ -67,6 +67,11 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   /// Off: backward leaves each rank its own gradients, which add up until the next pass that reduces.
   void enable(bool enabled) { enabled_ = enabled; }
   bool enabled() const { return enabled_; }
+  /// From here to end_pass() all backwards are one pass, in which each parameter gets the gradients of `backwards` of
+  /// them: of micro-batches. The first gradient may come long before the first bucket is full: Callbacks::begin is
+  /// called then.
+  void begin_pass(int64_t backwards) { open_pass(backwards); }
+  void end_pass() { finish(); }
   /// Forgets a pass that ended with an exception.
   void abandon_pass();
   /// Waits for what the last pass has begun; gradients are reduced then. Once per pass, with wait_later only.
@@ -85,8 +90,8 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
                                                Callbacks);
 
   void arrived(size_t slice);
-  void begin_pass();
-  void open_pass();
+  void open_pass(int64_t backwards);
+  void start_pass();
   void launch_full_buckets();
   void launch(size_t bucket);
   void finish();
@@ -103,12 +108,13 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
 
   bool enabled_ = true;
   bool keeps_ = false;
-  std::vector<int> expected_;  // gradients per slice and pass; empty before the first pass
+  std::vector<int64_t> expected_;  // gradients per slice and backward; empty before the first pass
 
   // The pass under way.
-  bool running_ = false;
+  bool running_ = false, started_ = false;
+  int64_t backwards_ = 1;
   Tensor weight_;
-  std::vector<int> arrivals_;       // per slice
+  std::vector<int64_t> arrivals_;   // per slice
   std::vector<size_t> incomplete_;  // per bucket: slices that wait for a gradient
   size_t launched_ = 0;             // buckets
   std::vector<WorkPtr> works_;

@@ -146,7 +146,6 @@ Pipeline::Pipeline(std::shared_ptr<nn::Module> model, Grid grid, PipelineOptions
              "pipeline: ", staged_->layers(), " layers are too few for ", pipe_->size(), " stages x ", options_.chunks,
              " chunks");
   drop_other_stages();
-  // A stage's gradients are reduced when all chunks have theirs, by a call of its own.
   options_.ddp.unused = Unused::zero;
   tensor_ = std::make_unique<TensorParallel>(model_, std::move(grid), options_.ddp);
   const ProcessGroup& data = *this->grid().data();
@@ -311,13 +310,13 @@ void Pipeline::run(const MicroBatches& batch) {
   DDP& ddp = tensor_->ddp();
   if (batch.samples == 0) ddp.set_samples(0);
   ddp.before_forward(std::max<int64_t>(batch.samples, 1));
-  const DDP::NoSync own = ddp.no_sync();
   steps_ = pipeline_schedule(
       {.stages = pipe_->size(), .chunks = options_.chunks, .micro_batches = static_cast<int64_t>(batch.inputs.size())},
       pipe_->rank());
   flights_.clear();  // of a run that ended with an exception, as is the next
   last_input_ = {};
   most_in_flight_ = 0;
+  ddp.begin_pass(static_cast<int64_t>(batch.inputs.size()));
   for (size_t i = 0; i < steps_.size(); ++i) {
     if (steps_[i].backward)
       backward(i);
@@ -325,7 +324,7 @@ void Pipeline::run(const MicroBatches& batch) {
       forward(steps_, i, batch);
   }
   finish_messages();
-  ddp.reduce();
+  ddp.end_pass();
   const NoGrad no_grad;
   for (const auto& [users, parameter] : tied_) {
     const Tensor gradient = parameter.tensor.grad();

@@ -42,8 +42,8 @@ struct MicroBatches {
 ///   clip_grad_norm(pipeline.parameters(), 1);             // of the whole model
 ///   adam.step();
 /// Activations and their gradients travel in groups of two neighbours, one for each direction, in the schedule's order;
-/// each receive is posted one message ahead. Gradients are averaged over the data ranks when the step's last backward
-/// is done. Tied parameters (nn::Staged::uses) are summed over their stages. See docs/pipeline_parallel.md.
+/// each receive is posted one message ahead. Gradients are averaged over the data ranks beside the step's last
+/// backwards. Tied parameters (nn::Staged::uses) are summed over their stages. See docs/pipeline_parallel.md.
 class Pipeline {
  public:
   /// `model` is an nn::Staged. Collective. Errors: another model; fewer layers than stages * chunks; those of

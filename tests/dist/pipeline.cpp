@@ -391,6 +391,61 @@ std::vector<std::string> thread_backends() {
 INSTANTIATE_TEST_SUITE_P(All, PipelineRanks, ::testing::ValuesIn(thread_backends()),
                          [](const auto& one) { return one.param; });
 
+// When the last micro-batch comes to the first layer of a stage, the gradients of later layers are on their way; the
+// mean of two data ranks has the bits of their sum after all backwards.
+TEST(Pipeline, GradientsAreAveragedBesideTheLastBackward) {
+  constexpr int kMicroBatches = 3, kRuns = 2;  // the first run counts gradients
+  const Task task = tower_task();              // without tied parameters, which are summed over the stages, too
+  const auto train = [&](Pipeline& pipeline, int64_t first) {
+    MicroBatches batch{.samples = kMicroBatches};
+    for (int i = 0; i < kMicroBatches; ++i) batch.inputs.push_back(task.inputs(0, first + i, 1));
+    batch.loss = [&](size_t i) {
+      return task.loss(pipeline(batch.inputs[i]), 0, first + static_cast<int64_t>(i), 1) * (1.0 / kMicroBatches);
+    };
+    pipeline.tensor().module().zero_grad();
+    pipeline.run(batch);
+  };
+  std::vector<std::vector<double>> own[2];  // of a row: the stages' gradients
+  for (const int row : {0, 1}) {
+    own[row].resize(2);
+    run_ranks(2, [&](const ProcessGroupPtr& world) {
+      const Grid grid(world, 1, 2);
+      Pipeline pipeline(task.make(grid.model()), grid);
+      train(pipeline, row * kMicroBatches);
+      own[row][static_cast<size_t>(world->rank())] = gradients_of(pipeline.tensor().module());
+    });
+  }
+  run_ranks(4, [&](const ProcessGroupPtr& world) {
+    const Grid grid(world, 1, 2);
+    Pipeline pipeline(task.make(grid.model()), grid, {.ddp = {.bucket_mb = 0.01, .first_bucket_mb = 0.001}});
+    const auto all = static_cast<uint64_t>(pipeline.tensor().ddp().gradient_bytes_per_step());
+    const std::string layer = str("blocks.", 4 * grid.pipe()->rank(), ".norm1.weight");
+    uint64_t before = 0, during = 0;
+    int backwards = 0;
+    for (const NamedTensor& parameter : pipeline.parameters())
+      if (parameter.name == layer)
+        parameter.tensor.register_accumulated_hook([&](const Tensor&) {
+          if (++backwards < kRuns * kMicroBatches) return;
+          const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+          do {
+            during = grid.data()->bytes_sent() - before;
+          } while (during < all / 2 && std::chrono::steady_clock::now() < deadline);
+        });
+    for (int run = 0; run < kRuns; ++run) {
+      before = grid.data()->bytes_sent();
+      train(pipeline, grid.data_rank() * kMicroBatches);
+    }
+    EXPECT_EQ(backwards, kRuns * kMicroBatches);
+    EXPECT_GE(during, all / 2) << "of " << all << " bytes, stage " << grid.pipe()->rank();
+    const std::vector<double> got = gradients_of(pipeline.tensor().module());
+    std::vector<double> want(got.size());
+    const auto stage = static_cast<size_t>(grid.pipe()->rank());
+    ASSERT_EQ(own[0][stage].size(), got.size());
+    for (size_t i = 0; i < got.size(); ++i) want[i] = 0.5 * own[0][stage][i] + 0.5 * own[1][stage][i];
+    EXPECT_EQ(got, want);
+  });
+}
+
 TEST(Pipeline, EachRankHoldsItsPartAlone) {
   const Task task = gpt_task();
   run_ranks(2, [&](const ProcessGroupPtr& world) {
