@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
@@ -244,14 +245,22 @@ void expect_same_losses(const Outcome& got, const Outcome& want) {
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 5e-6) << i;
 }
 
+/// A row of the table in benchmarks/results: the last epoch's losses in training and validation.
+void print_row(const std::string& grid, const Outcome& run) {
+  const std::vector<double> all = losses(run.output);
+  if (!all.empty()) std::printf("| %s | %.6f | %.6f |\n", grid.c_str(), all[all.size() / 2 - 1], all.back());
+}
+
 TEST_F(TrainVit, EveryGridGivesTheSameLosses) {
   const Outcome one = train("--num_iters 20 --run_num grid");
   ASSERT_EQ(one.exit_code, 0) << one.output;
+  print_row("1 x 1", one);
   for (const auto& [ranks, model] : {std::pair(2, 1), std::pair(2, 2), std::pair(4, 2), std::pair(4, 4)}) {
     SCOPED_TRACE(std::to_string(ranks) + " ranks, " + std::to_string(model) + " model");
     const Outcome many = train_ranks(ranks, "--num_iters 20 --run_num grid" + std::to_string(ranks) +
                                                 " --row_parallel_size " + std::to_string(model));
     expect_same_losses(many, one);
+    print_row(str(ranks / model, " x ", model), many);
     EXPECT_TRUE(std::filesystem::exists(logs(std::to_string(model > 1 ? model : ranks) + (model > 1 ? "MP" : "GPU") +
                                              "/grid" + std::to_string(ranks) + "/out.log")));
     for (int rank = 0; rank < ranks; ++rank)
@@ -268,12 +277,15 @@ TEST_F(TrainVit, EveryGridGivesTheSameLossesWhateverDividesWhat) {
   const Outcome one = train(flags);
   ASSERT_EQ(one.exit_code, 0) << one.output;
   ASSERT_EQ(losses(one.output).size(), 6u) << "2 whole steps an epoch";
+  print_row("1 x 1", one);
   for (const int data : {1, 2, 3, 4})
     for (const int model : {1, 2}) {
       if (data * model == 1) continue;
       SCOPED_TRACE(str(data, " data x ", model, " model ranks"));
-      expect_same_losses(
-          train_ranks(data * model, flags + str(data, "x", model) + " --row_parallel_size " + str(model)), one);
+      const Outcome many =
+          train_ranks(data * model, flags + str(data, "x", model) + " --row_parallel_size " + str(model));
+      expect_same_losses(many, one);
+      print_row(str(data, " x ", model), many);
     }
 }
 
@@ -287,6 +299,7 @@ TEST_F(TrainVit, EveryPipelineGivesTheSameLosses) {
       "--yaml_config " + *folder_ / "deep.yaml" + " --num_iters 6 --max_grad_norm 0.05 --run_num stages";
   const Outcome one = train(flags);
   ASSERT_EQ(one.exit_code, 0) << one.output;
+  print_row("1 x 1 x 1 stages of 1 chunks", one);
   struct Grid {
     int stages, chunks, data, model, micro_batches;
   };
@@ -304,6 +317,7 @@ TEST_F(TrainVit, EveryPipelineGivesTheSameLosses) {
                                                " --pipeline_chunks " + str(chunks) + " --row_parallel_size " +
                                                str(model) + " --micro_batches " + str(micro));
     expect_same_losses(many, one);
+    print_row(str(data, " x ", model, " x ", stages, " stages of ", chunks, " chunks"), many);
     EXPECT_THAT(many.output, HasSubstr(str(data, " data x ", model, " model x ", stages, " stages")));
     EXPECT_TRUE(
         std::filesystem::exists(logs(str(model > 1 ? str(model, "MP") : "", stages, "PP/stages", name, "/out.log"))));
