@@ -14,10 +14,10 @@ tools/install_packages build
 BUILD=$build tools/install --prefix "$prefix" --as-is -DWEFT_CUDA="${WEFT_CUDA:-AUTO}" ${WEFT_CMAKE_FLAGS:-}
 
 # The packages of the libraries that the programs load, at their start or, as HDF5, when it is needed. A library may be listed
-# under /lib where its package says /usr/lib.
+# under /lib where its package says /usr/lib. Of scripts ldd says that they are no programs, and fails.
 mkdir -p "$prefix/share/weft"
 {
-  find "$prefix" -type f -executable -exec ldd {} + 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// { print $3 }'
+  { find "$prefix" -type f -executable -exec ldd {} + 2>/dev/null || true; } | awk '$2 == "=>" && $3 ~ /^\// { print $3 }'
   sed -n 's/^WEFT_HDF5:FILEPATH=\(.*\.so\)$/\1/p' "$build/CMakeCache.txt"
 } | sort -u \
   | while read -r library; do

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 HEADERS = {"bootstrap", "from", "stage"}
 SECTIONS = {"files", "post", "environment", "runscript", "test", "labels", "help"}
-INSTRUCTIONS = {"FROM", "COPY", "RUN", "ENV", "LABEL", "CMD"}
+INSTRUCTIONS = {"ARG", "FROM", "COPY", "RUN", "ENV", "LABEL", "CMD"}
 
 
 def stages_of_definition(text):
@@ -38,12 +38,17 @@ def stages_of_definition(text):
 
 
 def stages_of_dockerfile(text):
-    stages = []
+    """Each stage of a Dockerfile: [(instruction, rest), …], with the defaults of its arguments."""
+    stages, arguments = [], {}
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip() or line.startswith("#"):
             continue
         word, _, rest = line.partition(" ")
         assert word in INSTRUCTIONS, f"line {number}: there is no instruction {word}"
+        if word == "ARG":
+            arguments.update([rest.split("=", 1)])
+            continue
+        rest = re.sub(r"\$(\w+)", lambda found: arguments.get(found[1], found[0]), rest)
         if word == "FROM":
             stages.append([])
         stages[-1].append((word, rest))
