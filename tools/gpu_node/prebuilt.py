@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """An installation that runs wherever it is unpacked: programs, libweft.so, and every library that they need but glibc's own.
 
-Libraries and programs find each other by runpaths relative to themselves. In bin/ and libexec/ stand scripts of the programs' names,
-which compare the machine's glibc with the newest symbol version that anything here needs, so that an older one gives one line."""
+Libraries and programs find each other by runpaths relative to themselves, and run with glibc 2.28 or newer (old_glibc.py). In bin/ and libexec/
+stand scripts of the programs' names, which compare the machine's glibc with that, so that an older one gives one line."""
 import pathlib
 import platform
 import re
 import shutil
 import subprocess
 
-from . import symbol_versions
+from . import old_glibc
 from .bundled_libraries import LIBRARIES, Missing, merge_static
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -64,7 +64,7 @@ def copy_license(library, folder):
 
 
 def relocate(tree):
-    """Makes an installation in `tree` run from anywhere; returns its least glibc."""
+    """Makes an installation in `tree` run from anywhere, with old_glibc.LEAST or newer."""
     if shutil.which("patchelf") is None:
         raise Missing("expected the program patchelf on this machine. apt-get install patchelf")
     files = [path for path in sorted(tree.rglob("*")) if is_elf(path) and not path.is_symlink()]
@@ -82,9 +82,6 @@ def relocate(tree):
         manifest.append(f"{name} {copy_license(source, tree / 'licenses') or source}\n")
     (tree / "licenses").mkdir(exist_ok=True)
     (tree / "licenses/libraries.txt").write_text("".join(manifest))
-    newest = symbol_versions.newest_needed(files)
-    least = newest["GLIBC"][0]
-
     (tree / "elf").mkdir()
     for path in programs:
         target = tree / "elf" / path.name
@@ -93,18 +90,20 @@ def relocate(tree):
             path.unlink()
         else:
             shutil.move(path, target)
-        path.write_text(START.format(minor=least.split(".")[1], up="../" * (len(path.relative_to(tree).parts) - 1)))
+        path.write_text(START.format(minor=old_glibc.LEAST.split(".")[1], up="../" * (len(path.relative_to(tree).parts) - 1)))
         path.chmod(0o755)
-    for path in sorted(tree.rglob("*")):
-        if is_elf(path) and not path.is_symlink():
-            up = "../" * (len(path.relative_to(tree).parts) - 1)
-            subprocess.run(["patchelf", "--set-rpath", f"$ORIGIN:$ORIGIN/{up}lib", str(path)], check=True)
-    return least, f"{newest['GLIBC'][1]} in {newest['GLIBC'][2]}"
+    files = [path for path in sorted(tree.rglob("*")) if is_elf(path) and not path.is_symlink()]
+    changed = old_glibc.loosen_all(files, lib)
+    for path in [*files, lib / old_glibc.NAME]:
+        up = "../" * (len(path.relative_to(tree).parts) - 1)
+        subprocess.run(["patchelf", "--set-rpath", f"$ORIGIN:$ORIGIN/{up}lib", str(path)], check=True)
+        if path in changed:  # not in the same run: patchelf 0.14 then takes this name for the runpath
+            subprocess.run(["patchelf", "--add-needed", old_glibc.NAME, str(path)], check=True)
 
 
 def make(tree, flags, build=None):
     """Builds (or takes what is built in the folder `build`), installs into `tree` and relocates it. Returns the name of the tar
-    without its ending, and a line that says which glibc it needs and why."""
+    without its ending."""
     if build is None:
         # MPI's libraries belong to a site's network and launcher: ranks meet over TCP and NCCL, and mpirun may start them all the same.
         # HDF5 as a static library: Debian's shared one needs libcurl and what that needs.
@@ -120,5 +119,5 @@ def make(tree, flags, build=None):
         subprocess.run(["cmake", "--install", str(build), "--prefix", str(tree)], check=True, stdout=subprocess.DEVNULL)
     for name in ("include", "lib/cmake", "lib/pkgconfig"):
         shutil.rmtree(tree / name, ignore_errors=True)
-    least, why = relocate(tree)
-    return f"weft-{platform.machine()}-glibc{least}", f"needs glibc {least} or newer ({why})"
+    relocate(tree)
+    return f"weft-{platform.machine()}-glibc{old_glibc.LEAST}"
