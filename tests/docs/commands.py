@@ -37,20 +37,24 @@ class Programs:
         return self.known[command]
 
 
-def command_lines(text):
-    """(line number, words) of each command, continued lines joined."""
+def rows_of(text):
+    """(line number, row) of each row in a page's blocks of commands: those in fences, then the indented ones. Continued rows are joined by "\\0"."""
     for block in list(FENCE.finditer(text)) + list(INDENTED.finditer(FENCE.sub(lambda m: "\n" * m.group().count("\n"), text))):
         code, group = (block.group(1), 1) if block.re is FENCE else (block.group(), 0)
-        first = text.count("\n", 0, block.start(group)) + 1
-        code = re.sub(r"[\[\]]", " ", code.replace("\\\n", " \0"))
-        line = first
-        for row in code.split("\n"):
-            try:
-                words = shlex.split(row.replace("\0", " "), comments=True)
-            except ValueError:
-                words = row.replace("\0", " ").split()
-            yield line, words
+        line = block.string.count("\n", 0, block.start(group)) + 1
+        for row in code.replace("\\\n", " \0").split("\n"):
+            yield line, row
             line += 1 + row.count("\0")
+
+
+def command_lines(text):
+    """(line number, words) of each command."""
+    for line, row in rows_of(text):
+        row = re.sub(r"[\[\]\0]", " ", row)
+        try:
+            yield line, shlex.split(row, comments=True)
+        except ValueError:
+            yield line, row.split()
 
 
 def faults(programs, root, page):

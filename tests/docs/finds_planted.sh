@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Plants what links.py, from_pytorch.py, commands.py and snippets.py are there to find.
+# Plants what links.py, from_pytorch.py, commands.py, snippets.py and play.py are there to find.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 tree=$(mktemp -d)
@@ -44,3 +44,13 @@ page <<< $'```cpp\n#include <vector>\nint main() {\n}\n```\n\n<!-- before\nint x
 for piece in 'int run() {' '#include <vector>' $'#line 8 "docs/a.md"\nint x = 1;' $'#line 11 "docs/a.md"\nf(x);' 'g(x);' docs_a_2; do
   expect 0 "$piece" "$here/snippets.py" "$tree" docs/a.md
 done
+
+mkdir "$tree/docs/workflows"
+touch "$tree/docs/workflows"/{vista,nersc,nersc_vit,jsc,ml_dist,oscer}.md "$tree/docs/clusters.md"
+printf '#!/bin/bash\necho "Epoch 40"; exit ${CODE:-0}\n' > "$tree/bin/single_gpu"
+chmod +x "$tree/bin/single_gpu"
+printf 'A page\n\n    single_gpu 50 10      # fifty epochs\n' > "$tree/docs/workflows/vista.md"
+for piece in 'vista.md:3 | single_gpu 50 10 | WRONG' 'expected it to print' "nersc.md: no command begins with 'cd apps/nersc'"; do
+  expect 1 "$piece" "$here/play.py" "$tree" "$tree/bin"
+done
+CODE=3 expect 1 'expected exit code 0, got 3' "$here/play.py" "$tree" "$tree/bin"
