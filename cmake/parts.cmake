@@ -188,7 +188,7 @@ if(WEFT_HAVE_CUDA)
   endif()
 endif()
 weft_part("cuBLASLt" "${WEFT_HAVE_CUBLASLT}" "matmul of WEFT_ENGINE=vendor and auto" "with CUDA: install the toolkit's cuBLAS headers, or set WEFT_CUBLASLT_ROOT")
-weft_part("cuDNN" "${WEFT_HAVE_CUDNN}" "conv2d of WEFT_ENGINE=vendor and auto" "with CUDA: install cuDNN 9, or set WEFT_CUDNN_ROOT")
+weft_part("cuDNN" "${WEFT_HAVE_CUDNN}" "conv2d, attention, LSTM and GRU of WEFT_ENGINE=vendor and auto" "with CUDA: install cuDNN 9, or set WEFT_CUDNN_ROOT")
 
 weft_find_library(HDF5 WEFT_HAVE_HDF5 WEFT_HDF5_INCLUDE hdf5.h WEFT_HDF5 hdf5 hdf5_serial PATH_SUFFIXES hdf5/serial)
 # A shared HDF5 is loaded at its first use (io/hdf5/hdf5_library.cpp); any other is linked.

@@ -17,7 +17,7 @@ Recurrent::Recurrent(const char* name, int64_t in, int64_t hidden, int64_t gates
   for (int64_t layer = 0; layer < options.layers; ++layer)
     for (int direction = 0; direction < directions(); ++direction) {
       const int64_t width = layer == 0 ? in : hidden * directions();
-      Weights w{Tensor::empty({gates * hidden, width}), Tensor::empty({gates * hidden, hidden}), {}, {}};
+      RecurrentWeights w{Tensor::empty({gates * hidden, width}), Tensor::empty({gates * hidden, hidden}), {}, {}};
       if (options.bias) {
         w.bias_x = Tensor::empty({gates * hidden});
         w.bias_h = Tensor::empty({gates * hidden});
@@ -74,14 +74,16 @@ Tensor Recurrent::forward(const Tensor& x) const { return run_all(x, {}, {}).y; 
 
 int64_t Recurrent::flops(const Shape& x, const Shape&) const {
   int64_t per_step = 0;
-  for (const Weights& w : weights_) per_step += 2 * (w.of_x.numel() + w.of_h.numel());
+  for (const RecurrentWeights& w : weights_) per_step += 2 * (w.of_x.numel() + w.of_h.numel());
   return x[0] * x[1] * per_step;
 }
 
-Recurrent::Output LSTM::run(const Tensor& x, const Weights& w, const Tensor& h, const Tensor& c,
+Recurrent::Output LSTM::run(const Tensor& x, const RecurrentWeights& w, const Tensor& h, const Tensor& c,
                             Direction direction) const {
-  const Tensor bias = w.bias_x.defined() ? add(w.bias_x, w.bias_h) : Tensor();
-  const Tensor all = lstm(linear(x, w.of_x, bias), w.of_h, h, c, direction);
+  const Tensor all = recurrent_layer(x, w, h, c, direction, [&] {
+    const Tensor bias = w.bias_x.defined() ? add(w.bias_x, w.bias_h) : Tensor();
+    return lstm(linear(x, w.of_x, bias), w.of_h, h, c, direction);
+  });
   const int64_t T = x.size(0);
   return {all.slice(0, 0, T), all.select(0, direction == Direction::forward ? T - 1 : 0), all.select(0, T)};
 }
@@ -95,9 +97,10 @@ LstmOutput LSTM::operator()(const Tensor& x, const Tensor& h, const Tensor& c) c
   return {y, output.h, output.c};
 }
 
-Recurrent::Output GRU::run(const Tensor& x, const Weights& w, const Tensor& h, const Tensor&,
+Recurrent::Output GRU::run(const Tensor& x, const RecurrentWeights& w, const Tensor& h, const Tensor&,
                            Direction direction) const {
-  const Tensor y = gru(linear(x, w.of_x, w.bias_x), w.of_h, w.bias_h, h, direction);
+  const Tensor y = recurrent_layer(x, w, h, {}, direction,
+                                   [&] { return gru(linear(x, w.of_x, w.bias_x), w.of_h, w.bias_h, h, direction); });
   return {y, y.select(0, direction == Direction::forward ? x.size(0) - 1 : 0), {}};
 }
 

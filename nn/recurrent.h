@@ -31,15 +31,12 @@ class Recurrent : public Module {
   const RecurrentOptions& options() const { return options_; }
 
  protected:
-  struct Weights {
-    Tensor of_x, of_h, bias_x, bias_h;
-  };
   /// States [layers directions, B, hidden], by layer, then direction.
   struct Output {
     Tensor y, h, c;
   };
   /// One direction of one layer over x [T, B, …]: y, h, c.
-  virtual Output run(const Tensor& x, const Weights& w, const Tensor& h, const Tensor& c,
+  virtual Output run(const Tensor& x, const RecurrentWeights& w, const Tensor& h, const Tensor& c,
                      Direction direction) const = 0;
 
   Recurrent(const char* name, int64_t in, int64_t hidden, int64_t gates, RecurrentOptions options);
@@ -50,7 +47,7 @@ class Recurrent : public Module {
   const char* name_;
   int64_t in_, hidden_;
   RecurrentOptions options_;
-  std::vector<Weights> weights_;  // by layer, then direction
+  std::vector<RecurrentWeights> weights_;  // by layer, then direction
 };
 
 struct LstmOutput {
@@ -67,7 +64,8 @@ class LSTM : public Recurrent {
   LstmOutput operator()(const Tensor& x, const Tensor& h, const Tensor& c) const;
 
  private:
-  Output run(const Tensor& x, const Weights& w, const Tensor& h, const Tensor& c, Direction direction) const override;
+  Output run(const Tensor& x, const RecurrentWeights& w, const Tensor& h, const Tensor& c,
+             Direction direction) const override;
 };
 
 struct GruOutput {
@@ -84,7 +82,8 @@ class GRU : public Recurrent {
   GruOutput operator()(const Tensor& x, const Tensor& h) const;
 
  private:
-  Output run(const Tensor& x, const Weights& w, const Tensor& h, const Tensor& c, Direction direction) const override;
+  Output run(const Tensor& x, const RecurrentWeights& w, const Tensor& h, const Tensor& c,
+             Direction direction) const override;
 };
 
 }  // namespace weft::nn

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/recurrent.h"
 
+#include <algorithm>
+#include <array>
+#include <vector>
+
 #include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/binary.h"
+#include "core/ops/concat.h"
+#include "core/ops/rearrange.h"
 #include "core/trace.h"
+#include "kernels/engines/recurrent.h"
 #include "kernels/linear.h"
 #include "kernels/matmul.h"
 #include "kernels/recurrent.h"
@@ -41,6 +48,69 @@ void product(const Tensor& y, const Tensor& a, const Tensor& b, kernels::Grad gr
 }
 
 Tensor flat(const Tensor& x) { return x.reshape({x.size(0) * x.size(1), x.size(2)}); }
+
+/// x, its weights and biases, h and c, dense; undefined ones are not there. In this order cuDNN's gradients come.
+using LayerInputs = std::array<Tensor, 7>;
+
+kernels::vendor::RecurrentCall call_of(const kernels::Queue& queue, kernels::vendor::Pass pass, const LayerInputs& in,
+                                       const Tensor& result) {
+  const auto& [x, of_x, of_h, bias_x, bias_h, h, c] = in;
+  const int64_t T = x.size(0);
+  return {queue,
+          pass,
+          x,
+          h,
+          c,
+          {of_x, of_h, bias_x, bias_h},
+          result.slice(0, 0, T),
+          c.defined() ? result.select(0, T) : Tensor()};
+}
+
+/// The layer, forward in time, by cuDNN; undefined where that is not to run. `inputs` as those of LayerInputs.
+Tensor layer_by_cudnn(const std::vector<Tensor>& inputs, const std::function<Tensor()>& own) {
+  using kernels::vendor::Pass, kernels::vendor::RecurrentCall;
+  const bool is_lstm = inputs.back().defined();
+  const int64_t T = inputs[0].size(0), B = inputs[0].size(1), H = inputs[5].size(1);
+  const kernels::Queue queue = inputs[0].queue();
+  LayerInputs in;
+  bool wants = false;
+  Tensor result, reserve;
+  {
+    const NoGrad no_grad;
+    for (size_t i = 0; i < in.size(); ++i)
+      if (inputs[i].defined()) in[i] = inputs[i].detach().contiguous();
+    result = Tensor::empty({is_lstm ? T + 1 : T, B, H}, in[0].dtype(), in[0].device());
+  }
+  for (const Tensor& input : inputs) wants = wants || wants_gradient(input);
+  RecurrentCall call = call_of(queue, wants ? Pass::training : Pass::inference, in, result);
+  if (!takes_recurrent(call, [&] { own(); })) return {};
+  if (wants) {
+    reserve = Tensor::empty({recurrent_reserve(call)}, DType::u8, result.device());
+    call.reserve = reserve;
+  }
+  recurrent(call);
+  std::array<Saved, 7> saved;
+  std::copy(in.begin(), in.end(), saved.begin());
+  return differentiable(result, call.op(), inputs,
+                        [is_lstm, T, saved, result = Saved(result), reserve = Saved(reserve)](const Tensor& gradient) {
+                          const Tensor dy = gradient.contiguous();
+                          const Tensor used = reserve.get().clone();  // a pass changes it, and another may come
+                          const kernels::Queue current = dy.queue();
+                          LayerInputs kept, d;
+                          for (size_t i = 0; i < kept.size(); ++i) {
+                            kept[i] = saved[i].get();
+                            if (kept[i].defined()) d[i] = empty_like(kept[i]);
+                          }
+                          RecurrentCall backward = call_of(current, Pass::backward, kept, result);
+                          backward.reserve = used;
+                          backward.dy = dy.slice(0, 0, T);
+                          if (is_lstm) backward.dlast_c = dy.select(0, T);
+                          backward.dx = d[0], backward.dh = d[5], backward.dc = d[6];
+                          backward.dweights = {d[1], d[2], d[3], d[4]};
+                          recurrent(backward);
+                          return Grads(d.begin(), d.end());
+                        });
+}
 
 }  // namespace
 
@@ -148,6 +218,23 @@ Tensor gru(const Tensor& given_x, const Tensor& given_weight, const Tensor& give
         }
         return Grads{dx, dw, db, dh};
       });
+}
+
+Tensor recurrent_layer(const Tensor& x, const RecurrentWeights& weights, const Tensor& h, const Tensor& c,
+                       Direction direction, const std::function<Tensor()>& own) {
+  const auto& [of_x, of_h, bias_x, bias_h] = weights;
+  if (kernels::engine() == kernels::Engine::own || x.device().kind != DeviceKind::cuda || autocast_dtype())
+    return own();
+  for (const Tensor& part : {of_x, of_h, bias_x, bias_h, h, c})  // else `own` names the error
+    if (part.defined() && (part.dtype() != x.dtype() || part.device() != x.device())) return own();
+  const OpScope scope(c.defined() ? "lstm" : "gru");
+  const bool is_turned = direction == Direction::backward;
+  const Tensor y = layer_by_cudnn({is_turned ? flip(x, {0}) : x, of_x, of_h, bias_x, bias_h, h, c}, own);
+  if (!y.defined()) return own();
+  if (!is_turned) return y;
+  const int64_t T = x.size(0);
+  const Tensor in_order = flip(y.slice(0, 0, T), {0});
+  return c.defined() ? concat({in_order, y.slice(0, T, 1)}, 0) : in_order;
 }
 
 }  // namespace weft

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
+
 #include "core/tensor.h"
 
 namespace weft {
@@ -20,5 +22,16 @@ Tensor lstm(const Tensor& from_x, const Tensor& weight, const Tensor& h, const T
 /// sigmoid(x + s); n = tanh(x_n + r s_n); h = (1 - z) n + z h. Returns h of each step [T, B, H]. Otherwise as lstm().
 Tensor gru(const Tensor& from_x, const Tensor& weight, const Tensor& bias, const Tensor& h,
            Direction direction = Direction::forward);
+
+/// Of one direction of a layer with G gates: of the input [G H, I] and of the hidden state [G H, H], each with a bias
+/// [G H], or none.
+struct RecurrentWeights {
+  Tensor of_x, of_h, bias_x, bias_h;
+};
+
+/// What `own` gives, which is lstm() or gru() after the product of x [T, B, I] with its weight: from there, or from
+/// cuDNN, which computes both at once, where WEFT_ENGINE chooses it (docs/engines.md). c: of an LSTM, else undefined.
+Tensor recurrent_layer(const Tensor& x, const RecurrentWeights& weights, const Tensor& h, const Tensor& c,
+                       Direction direction, const std::function<Tensor()>& own);
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "kernels/allocator.h"
@@ -14,6 +15,7 @@
 #include "kernels/engines/cudnn.h"
 #include "kernels/engines/dispatch.h"
 #include "kernels/engines/own_version.h"  // written by CMake: WEFT_OWN_VERSION
+#include "kernels/engines/recurrent.h"
 #include "kernels/engines/tuner.h"
 #include "kernels/linear.h"
 #include "kernels/runtime.h"
@@ -319,7 +321,39 @@ bool run_attention(const AttentionCall& call) {
   return true;
 }
 
+Choice choose(const RecurrentCall& call, const Problem& problem, const std::function<void()>& own) {
+  const UnsafeCallsAllowed guard;
+  std::optional<Workspace> reserve;
+  RecurrentCall timed = call;
+  std::vector<Candidate> candidates{{{Maker::own, 0}, own}};
+  add_variants(
+      candidates, Maker::cudnn,
+      [&] {
+        const int64_t bytes = recurrent_reserve(call);
+        if (bytes > 0) reserve.emplace(call.queue, static_cast<size_t>(bytes), "engine_timing");
+        if (reserve) timed.reserve = View::dense(reserve->data(), DType::u8, {bytes});
+        return cudnn::variants(timed);
+      },
+      [&](int) { cudnn::recurrent(timed); });
+  return choose(call.queue, problem, candidates);
+}
+
 }  // namespace
+
+bool chooses_cudnn(const RecurrentCall& call, const std::function<void()>& own) {
+  const std::string& missing = cudnn::missing();
+  if (engine() == Engine::vendor) {
+    WEFT_CHECK(missing.empty(), call.op(), ": WEFT_ENGINE=vendor: ", missing);
+    return cudnn::refusal(call).empty();
+  }
+  if (!missing.empty()) warn_once("cuDNN", missing);
+  if (!missing.empty() || !cudnn::refusal(call).empty()) return false;
+  const Problem problem = problem_of(call);
+  const auto answer = tuner(call.queue.device.index).known(problem);
+  return (answer ? *answer : choose(call, problem, own)).maker == Maker::cudnn;
+}
+int64_t recurrent_reserve(const RecurrentCall& call) { return cudnn::reserve(call); }
+void recurrent(const RecurrentCall& call) { cudnn::recurrent(call); }
 
 bool run_matmul(const Queue& queue, const View& y, const View& a, const View& b, const View& bias,
                 const MatmulArguments& arguments) {

@@ -3,8 +3,9 @@
 #include <string>
 
 #include "kernels/engines/calls.h"
+#include "kernels/engines/recurrent.h"
 
-// Convolution and attention by cuDNN's graph API: cudnn_*.cpp, or no_cudnn.cpp in a build without it.
+// Convolution and attention by cuDNN's graph API, recurrent layers by their own calls: cudnn_*.cpp, or no_cudnn.cpp in a build without it.
 
 namespace weft::kernels::vendor::cudnn {
 
@@ -27,5 +28,11 @@ std::string refusal(const AttentionCall& call);
 /// As those of conv2d, of a call without a refusal.
 int variants(const AttentionCall& call);
 void attention(const AttentionCall& call, int variant);
+
+/// The same of a recurrent layer, which has one variant.
+std::string refusal(const RecurrentCall& call);
+int variants(const RecurrentCall& call);
+int64_t reserve(const RecurrentCall& call);
+void recurrent(const RecurrentCall& call);
 
 }  // namespace weft::kernels::vendor::cudnn

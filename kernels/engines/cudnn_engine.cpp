@@ -7,6 +7,7 @@
 #include "kernels/engines/cudnn.h"
 #include "kernels/engines/cudnn_attention.h"
 #include "kernels/engines/cudnn_plan.h"
+#include "kernels/engines/cudnn_recurrent.h"
 #include "kernels/kernel_variant.h"
 
 namespace weft::kernels::vendor::cudnn {
@@ -42,6 +43,18 @@ std::string refusal(const AttentionCall& call) { return cudnn_refusal(call); }
 int variants(const AttentionCall& call) { return plans_on<CudnnAttentionPlans>(call.queue).variants(call); }
 void attention(const AttentionCall& call, int variant) {
   plans_on<CudnnAttentionPlans>(call.queue).run(call, variant);
+  note_kernel_variant("cudnn");
+}
+
+std::string refusal(const RecurrentCall& call) { return cudnn_refusal(call); }
+int variants(const RecurrentCall& call) { return plans_on<CudnnRecurrentPlans>(call.queue).variants(call); }
+int64_t reserve(const RecurrentCall& call) {
+  return plans_on<CudnnRecurrentPlans>(call.queue).ask(call, [](const CudnnRecurrentPlan& plan) {
+    return plan.reserve();
+  });
+}
+void recurrent(const RecurrentCall& call) {
+  plans_on<CudnnRecurrentPlans>(call.queue).run(call, 0);
   note_kernel_variant("cudnn");
 }
 

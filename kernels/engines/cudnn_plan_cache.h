@@ -30,6 +30,12 @@ class CudnnPlanCache {
     });
   }
 
+  /// What `question` says of the call's plan.
+  template <class Question>
+  auto ask(const Call& call, const Question& question) {
+    return alone(call, [&](const Problem& problem) { return question(of(problem, call)); });
+  }
+
   void run(const Call& call, int variant) {
     alone(call, [&](const Problem& problem) {
       Plan& plan = of(problem, call);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled in a build without CUDA, where no queue is on the device cuda.
 #include "kernels/engines/dispatch.h"
+#include "kernels/engines/recurrent.h"
 
 namespace weft::kernels::vendor {
 
@@ -38,5 +39,8 @@ bool run_attention_backward(const Queue&, const View&, const View&, const View&,
                             const AttentionArguments&) {
   return false;
 }
+bool chooses_cudnn(const RecurrentCall&, const std::function<void()>&) { return false; }
+int64_t recurrent_reserve(const RecurrentCall&) { return 0; }
+void recurrent(const RecurrentCall& call) { fail(call.op(), ": this build has no CUDA"); }
 
 }  // namespace weft::kernels::vendor

@@ -16,5 +16,9 @@ void conv2d(const Conv2dCall& call, int) { fail(op_of(call.direction), ": ", mis
 std::string refusal(const AttentionCall&) { return missing(); }
 int variants(const AttentionCall&) { return 0; }
 void attention(const AttentionCall& call, int) { fail(call.op(), ": ", missing()); }
+std::string refusal(const RecurrentCall&) { return missing(); }
+int variants(const RecurrentCall&) { return 0; }
+int64_t reserve(const RecurrentCall&) { return 0; }
+void recurrent(const RecurrentCall& call) { fail(call.op(), ": ", missing()); }
 
 }  // namespace weft::kernels::vendor::cudnn

@@ -3,6 +3,7 @@
 #include "core/ops/losses.h"
 #include "core/ops/reduce.h"
 #include "core/ops/softmax.h"
+#include "kernels/engines/cudnn.h"
 #include "nn/conv.h"
 #include "nn/embedding.h"
 #include "nn/layer_norm.h"
@@ -169,6 +170,13 @@ void expect_all(const File& file, const std::string& name, const std::vector<Ten
   EXPECT_EQ(outputs.size() + inputs.size(), expected) << "PyTorch has other parameters";
 }
 
+/// On a GPU with cuDNN: LSTM and GRU by it, too.
+std::vector<kernels::Engine> engines_of(DeviceKind kind) {
+  if (kind != DeviceKind::cuda || !kernels::vendor::cudnn::missing().empty()) return {kernels::Engine::own};
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8", 0);  // else cuDNN's RNN does not run
+  return {kernels::Engine::own, kernels::Engine::vendor, kernels::Engine::automatic};
+}
+
 class Modules : public testing::TestWithParam<Case> {};
 
 TEST_P(Modules, EqualPyTorch) {
@@ -177,14 +185,18 @@ TEST_P(Modules, EqualPyTorch) {
   for (const DeviceKind kind : tests::test_devices()) {
     SCOPED_TRACE(weft::name(kind));
     const Device device{kind, 0};
-    const auto module = one.make();
-    fill_parameters(*module);
-    module->to(device);
-    std::vector<NamedTensor> inputs = module->parameters();
-    const bool has_input = one.input.rank() > 0;
-    const Tensor x = hashed(kX, has_input ? one.input : Shape{1}, device).requires_grad_();
-    if (has_input) inputs.push_back({"x", x});
-    expect_all(file, one.name, one.run(*module, x), inputs);
+    for (const kernels::Engine engine : engines_of(kind)) {
+      SCOPED_TRACE(kernels::name(engine));
+      const kernels::EngineGuard guard(engine);
+      const auto module = one.make();
+      fill_parameters(*module);
+      module->to(device);
+      std::vector<NamedTensor> inputs = module->parameters();
+      const bool has_input = one.input.rank() > 0;
+      const Tensor x = hashed(kX, has_input ? one.input : Shape{1}, device).requires_grad_();
+      if (has_input) inputs.push_back({"x", x});
+      expect_all(file, one.name, one.run(*module, x), inputs);
+    }
   }
   tests::add_row({"golden", one.op});
 }
