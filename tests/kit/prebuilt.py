@@ -43,6 +43,15 @@ def make_root(folder):
     shutil.copy(loader.resolve(), folder / str(loader)[1:])
 
 
+def make_program_with_a_constructor(path):
+    """It ends with 42 if its constructor ran; made to run with an older glibc as those of the tar are."""
+    source = "static int code; __attribute__((constructor)) static void set(void) { code = 42; }\nint main(void) { return code; }\n"
+    subprocess.run(["gcc", "-x", "c", "-o", str(path), "-"], input=source, text=True, check=True)
+    assert old_glibc.loosen(path, symbol_versions.offered())
+    for words in (["--set-rpath", "$ORIGIN/../lib"], ["--add-needed", old_glibc.NAME]):
+        subprocess.run(["patchelf", *words, str(path)], check=True)
+
+
 class Prebuilt(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -97,6 +106,8 @@ class Prebuilt(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (1, "train_image: error: data: unknown kind 'shape'. Did you mean 'shapes'?\n"))
         done = self.run_inside("/weft/libexec/weft/ml_dist/mnist_ddp", "--help", root=root)
         self.assertIn("mnist_ddp", done.stdout)
+        make_program_with_a_constructor(root / "weft/elf/starts")
+        self.assertEqual(self.run_inside("/weft/elf/starts", root=root).returncode, 42)
 
     def test_a_function_without_a_stand_in_is_named(self):
         work = self.root.parent
