@@ -181,7 +181,12 @@ def play(page, programs, folder, environment, used):
             fault = f"expected exit code {change.code}, got {done.returncode}"
         elif not re.search(change.prints, done.stdout):
             fault = f"expected it to print {change.prints}"
-        outcome = "WRONG" if fault else "right" + (f" ({change.why})" if change.why else "") + f", {time.monotonic() - begin:.1f} s"
+        if fault:
+            outcome = "WRONG"
+        elif command.split()[0] not in ran:  # something else ran in its place
+            outcome = f"needs a site: {change.why}"
+        else:
+            outcome = "right" + (f" ({change.why})" if change.why else "") + f", {time.monotonic() - begin:.1f} s"
         yield where, command, outcome, f"{where}: {ran}\n{done.stdout[-4000:]}\n{fault}" if fault else ""
 
 
