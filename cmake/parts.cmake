@@ -5,7 +5,7 @@
 set(WEFT_PARTS "" CACHE INTERNAL "rows of the table of parts")
 set(WEFT_WITHOUT "" CACHE STRING "Optional parts to leave out although they are there, by their names in the table, or: all")
 
-set(optional_parts oneDNN cuBLASLt cuDNN HDF5 libjpeg-turbo libspng zlib libzstd libzip yaml-cpp utf8proc libcrypto Gloo MPI NCCL)
+set(optional_parts oneDNN cuBLASLt cuDNN nvJPEG HDF5 libjpeg-turbo libspng zlib libzstd libzip yaml-cpp utf8proc libcrypto Gloo MPI NCCL)
 foreach(part ${WEFT_WITHOUT})
   if(NOT part IN_LIST optional_parts AND NOT part STREQUAL "all")
     list(JOIN optional_parts ", " known)
@@ -71,7 +71,7 @@ function(weft_part name found gives cure)
       set(cure "configure without ${name} in WEFT_WITHOUT (${without})")
     endif()
     set(state "MISSING")
-    if(WEFT_CUDA STREQUAL "OFF" AND name MATCHES "^(CUDA|cuBLASLt|cuDNN|NCCL)$")
+    if(WEFT_CUDA STREQUAL "OFF" AND name MATCHES "^(CUDA|cuBLASLt|cuDNN|nvJPEG|NCCL)$")
       set(state "off    ")
       set(cure "configure without -DWEFT_CUDA=OFF")
     endif()
@@ -166,12 +166,14 @@ weft_part("CUDA" "${WEFT_HAVE_CUDA}" "--device cuda (kernels for ${architectures
 # tools/gpu_check fills these in.
 set(WEFT_CUBLASLT_ROOT "" CACHE PATH "Folder that holds cuBLASLt's include/ and lib/, where the toolkit has none")
 set(WEFT_CUDNN_ROOT "" CACHE PATH "Folder that holds cuDNN's include/ and lib/")
+set(WEFT_NVJPEG_ROOT "" CACHE PATH "Folder that holds nvJPEG's include/ and lib/, where the toolkit has none")
 set(WEFT_NCCL_ROOT "" CACHE PATH "Folder that holds NCCL's include/ and lib/")
 
 # The vendor engines need headers alone: their libraries are loaded when a call first needs them. The folders are where
 # they are looked for behind the loader's own (LD_LIBRARY_PATH, ld.so.conf).
 set(WEFT_HAVE_CUBLASLT FALSE)
 set(WEFT_HAVE_CUDNN FALSE)
+set(WEFT_HAVE_NVJPEG FALSE)
 if(WEFT_HAVE_CUDA)
   find_path(WEFT_CUBLASLT_INCLUDE cublasLt.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${WEFT_CUBLASLT_ROOT}/include)
   find_library(WEFT_CUBLASLT NAMES cublasLt libcublasLt.so.13 libcublasLt.so.12 HINTS ${CUDAToolkit_LIBRARY_DIR} ${WEFT_CUBLASLT_ROOT}
@@ -186,9 +188,17 @@ if(WEFT_HAVE_CUDA)
   if(WEFT_CUDNN_INCLUDE AND NOT left_out)  # cudnn_graph.h came with cuDNN 9
     set(WEFT_HAVE_CUDNN TRUE)
   endif()
+  find_path(WEFT_NVJPEG_INCLUDE nvjpeg.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${WEFT_NVJPEG_ROOT}/include)
+  find_library(WEFT_NVJPEG NAMES nvjpeg libnvjpeg.so.13 libnvjpeg.so.12 HINTS ${CUDAToolkit_LIBRARY_DIR} ${WEFT_NVJPEG_ROOT}
+               PATH_SUFFIXES lib lib64)
+  weft_leaves_out(left_out nvJPEG)
+  if(WEFT_NVJPEG_INCLUDE AND NOT left_out)
+    set(WEFT_HAVE_NVJPEG TRUE)
+  endif()
 endif()
 weft_part("cuBLASLt" "${WEFT_HAVE_CUBLASLT}" "matmul of WEFT_ENGINE=vendor and auto" "with CUDA: install the toolkit's cuBLAS headers, or set WEFT_CUBLASLT_ROOT")
 weft_part("cuDNN" "${WEFT_HAVE_CUDNN}" "conv2d, attention, LSTM and GRU of WEFT_ENGINE=vendor and auto" "with CUDA: install cuDNN 9, or set WEFT_CUDNN_ROOT")
+weft_part("nvJPEG" "${WEFT_HAVE_NVJPEG}" "JPEGs decoded on a GPU (train_image --decode-on gpu)" "with CUDA: install the toolkit's nvJPEG headers, or set WEFT_NVJPEG_ROOT")
 
 weft_find_library(HDF5 WEFT_HAVE_HDF5 WEFT_HDF5_INCLUDE hdf5.h WEFT_HDF5 hdf5 hdf5_serial PATH_SUFFIXES hdf5/serial)
 # A shared HDF5 is loaded at its first use (io/hdf5/hdf5_library.cpp); any other is linked.

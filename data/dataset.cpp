@@ -28,26 +28,28 @@ using SetPtr = std::shared_ptr<const Dataset>;
 struct Kind {
   const char* name;
   const char* place;
-  SetPtr (*open)(const std::string& place, Split split);
+  SetPtr (*open)(const std::string& place, Split split, DecodeOptions decoding);
 };
+
+using Text = const std::string&;
 
 // clang-format off
 const Kind kKinds[] = {
-    {"shapes", "", [](const std::string& at, Split s) { return at.empty() ? shapes(s) : shapes(at, s); }},
-    {"random", "", [](const std::string& at, Split s) { return random_images(parse_random_images(at), s); }},
-    {"cifar10", "DIR", [](const std::string& at, Split s) { return cifar10(at, s); }},
-    {"cifar100", "DIR", [](const std::string& at, Split s) { return cifar100(at, s); }},
-    {"cifar100-coarse", "DIR", [](const std::string& at, Split s) { return cifar100(at, s, CifarLabels::coarse); }},
-    {"idx", "DIR", [](const std::string& at, Split s) { return idx(at, s); }},
-    {"folder", "DIR", [](const std::string& at, Split s) -> SetPtr { return image_folder(at, s); }},
-    {"hdf5", "FILE", [](const std::string& at, Split s) -> SetPtr { return hdf5_images(at, name(s)); }},
-    {"packed", "FILE", [](const std::string& at, Split s) -> SetPtr { return packed_images(at, name(s)); }},
+    {"shapes", "", [](Text at, Split s, auto) { return at.empty() ? shapes(s) : shapes(at, s); }},
+    {"random", "", [](Text at, Split s, auto) { return random_images(parse_random_images(at), s); }},
+    {"cifar10", "DIR", [](Text at, Split s, auto) { return cifar10(at, s); }},
+    {"cifar100", "DIR", [](Text at, Split s, auto) { return cifar100(at, s); }},
+    {"cifar100-coarse", "DIR", [](Text at, Split s, auto) { return cifar100(at, s, CifarLabels::coarse); }},
+    {"idx", "DIR", [](Text at, Split s, auto) { return idx(at, s); }},
+    {"folder", "DIR", [](Text at, Split s, DecodeOptions d) -> SetPtr { return image_folder(at, s, d); }},
+    {"hdf5", "FILE", [](Text at, Split s, DecodeOptions d) -> SetPtr { return hdf5_images(at, name(s), d); }},
+    {"packed", "FILE", [](Text at, Split s, DecodeOptions d) -> SetPtr { return packed_images(at, name(s), d); }},
 };
 // clang-format on
 
 }  // namespace
 
-SetPtr open_dataset(const std::string& text, Split split) {
+SetPtr open_dataset(const std::string& text, Split split, DecodeOptions decoding) {
   const size_t colon = text.find(':');
   const std::string kind = text.substr(0, colon);
   const std::string place = colon == std::string::npos ? "" : text.substr(colon + 1);
@@ -56,7 +58,7 @@ SetPtr open_dataset(const std::string& text, Split split) {
     names.emplace_back(known.name);
     if (kind != known.name) continue;
     WEFT_CHECK(!place.empty() || *known.place == 0, "data: expected ", kind, ":", known.place, ", got '", text, "'");
-    return known.open(place, split);
+    return known.open(place, split, decoding);
   }
   fail("data: unknown kind '", kind, "'.", suggestion(kind, names));
 }

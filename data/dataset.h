@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "data/image.h"
+#include "data/decode.h"
 
 namespace weft::data {
 
@@ -64,8 +64,9 @@ class Dataset {
 ///   cifar100-coarse:DIR  CIFAR-100 with its 20 coarse labels      idx:DIR          MNIST and its family, plain or .gz
 ///   folder:DIR         DIR/{train,val}/CLASS/*.{jpg,jpeg,png}     random[:NxHxWxC] uniform noise
 ///   hdf5:FILE          images in an HDF5 file (JSC's layout)    packed:FILE      the same in Weft's own format
-/// Errors: an unknown kind (the text names the nearest), and all errors of the readers.
-std::shared_ptr<const Dataset> open_dataset(const std::string& text, Split split);
+/// The last three decode images when they are asked for. Errors: an unknown kind (the text names the nearest), and all
+/// errors of the readers.
+std::shared_ptr<const Dataset> open_dataset(const std::string& text, Split split, DecodeOptions decoding = {});
 
 /// A set held in memory, all images of one size.
 class FixedDataset : public Dataset {

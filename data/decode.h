@@ -14,6 +14,9 @@ struct DecodeOptions {
   int64_t shortest_edge = 0;
   /// The largest width times height that is decoded: 64 megapixels, 200 MB for each worker.
   int64_t max_pixels = int64_t{1} << 26;
+  /// nvJPEG decodes on this GPU what it can (kernels/engines/nvjpeg.h): colour JPEGs that end as they should, at full
+  /// size. It interpolates colours of fewer pixels otherwise than libjpeg does, which decodes the rest. -1: none.
+  int gpu = -1;
 };
 
 /// Decodes a JPEG or PNG, recognised by its first bytes, to upright RGB: Exif rotation applied, CMYK converted

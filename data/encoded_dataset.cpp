@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/encoded_dataset.h"
 
+#include "kernels/engines/nvjpeg.h"
 #include "kernels/error.h"
 
 namespace weft::data {
@@ -9,6 +10,8 @@ EncodedDataset::EncodedDataset(std::string title, std::vector<std::string> class
                                DecodeOptions decoding)
     : title_(std::move(title)), classes_(std::move(classes)), labels_(std::move(labels)), decoding_(decoding) {
   WEFT_CHECK(!labels_.empty(), title_, ": expected at least one image, got none");
+  WEFT_CHECK(decoding_.gpu < 0 || kernels::vendor::nvjpeg::missing().empty(), title_,
+             ": images cannot be decoded on a GPU: ", kernels::vendor::nvjpeg::missing());
   const auto known = static_cast<int64_t>(classes_.size());
   for (size_t i = 0; i < labels_.size(); ++i)
     WEFT_CHECK(labels_[i] >= 0 && labels_[i] < known, title_, ": expected labels 0 to ", known - 1, ", got ",

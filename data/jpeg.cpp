@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "data/decode.h"
+#include "kernels/engines/nvjpeg.h"
 #include "kernels/error.h"
 
 namespace weft::data {
@@ -84,6 +85,12 @@ void cmyk_to_rgb(const uint8_t* from, uint8_t* to, int64_t width, bool inverted)
   }
 }
 
+/// libjpeg tells a file that was cut short from one with bytes behind its end.
+bool suits_nvjpeg(const jpeg_decompress_struct& jpeg, std::span<const uint8_t> bytes, const DecodeOptions& options) {
+  return options.gpu >= 0 && options.shortest_edge == 0 && jpeg.jpeg_color_space == JCS_YCbCr && !jpeg.arith_code &&
+         bytes[bytes.size() - 2] == 0xff && bytes.back() == JPEG_EOI;
+}
+
 /// Returns false after an error, whose text is in `errors`.
 bool run(jpeg_decompress_struct& jpeg, JpegErrors& errors, std::span<const uint8_t> bytes, DecodeOptions options,
          Decoded& out) {
@@ -99,6 +106,11 @@ bool run(jpeg_decompress_struct& jpeg, JpegErrors& errors, std::span<const uint8
   out.refused = out.pixels > static_cast<uint64_t>(options.max_pixels) || out.pixels > kPixelsPerByte * bytes.size();
   if (out.refused) return true;
 
+  if (suits_nvjpeg(jpeg, bytes, options)) {
+    out.image = black_image(jpeg.image_height, jpeg.image_width, 3);
+    if (kernels::vendor::nvjpeg::decode(options.gpu, bytes, out.image.height, out.image.width, out.image.pixels.data()))
+      return true;
+  }
   const bool cmyk = jpeg.jpeg_color_space == JCS_CMYK || jpeg.jpeg_color_space == JCS_YCCK;
   jpeg.out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
   if (options.shortest_edge > 0) {

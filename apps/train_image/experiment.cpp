@@ -145,9 +145,13 @@ Experiment::Experiment(const Options& given, const dist::World& all)
 }
 
 void Experiment::open_sets() {
-  val_set = data::open_dataset(options.data, data::Split::val);
+  const bool on_gpu = options.decode_on == "gpu";
+  if (on_gpu && device.kind != DeviceKind::cuda)
+    throw train::UsageError(str("--decode-on gpu: expected --device cuda, got ", device));
+  const data::DecodeOptions decoding{.gpu = on_gpu ? device.index : -1};
+  val_set = data::open_dataset(options.data, data::Split::val, decoding);
   if (!options.eval_only) {
-    train_set = data::open_dataset(options.data, data::Split::train);
+    train_set = data::open_dataset(options.data, data::Split::train, decoding);
     WEFT_CHECK(train_set->classes() == val_set->classes(), "data: training and validation part have other classes (",
                train_set->classes().size(), " and ", val_set->classes().size(), ")");
   }

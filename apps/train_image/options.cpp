@@ -57,10 +57,10 @@ bool parse_options(int argc, char** argv, Options& o) {
                    "how weights are updated (sgd: Nesterov momentum; lars, lamb: for large batches, each parameter by "
                    "its norm, those that do not decay as by sgd and adamw)");
   flags.add("momentum", o.momentum, "of sgd, lars and rmsprop", {.min = 0, .max = 1});
-  flags.add_choice(
-      "schedule", o.schedule, {"constant", "cosine", "step", "polynomial", "onecycle"},
-      "of the learning rate, after the warm-up; cosine and polynomial (see --power) fall to 0, step multiplies by 0.1 at "
-      "--milestones");
+  flags.add_choice("schedule", o.schedule, {"constant", "cosine", "step", "polynomial", "onecycle"},
+                   "of the learning rate, after the warm-up; cosine and polynomial (see --power) fall to 0, step "
+                   "multiplies by 0.1 at "
+                   "--milestones");
   flags.add("milestones", o.milestones, 0, "shares of the run at which --schedule step lowers the rate");
   flags.add("power", o.power, "of --schedule polynomial: lr (1 - share of the run)^power", {.min = 0});
   flags.add("warmup", o.warmup, "epochs of linear warm-up", {.min = 0});
@@ -85,6 +85,9 @@ bool parse_options(int argc, char** argv, Options& o) {
       "transform-on", o.transform_on, {"auto", "host", "device"},
       "where images are cropped, mirrored and normalised. device: they travel as bytes; host: the workers do it and "
       "four times as much travels; the same bits either way; auto: device, on the CPU host");
+  flags.add_choice("decode-on", o.decode_on, {"cpu", "gpu"},
+                   "where JPEGs become pixels. cpu: the workers, by libjpeg; gpu: nvJPEG, for each worker; the pixels "
+                   "differ slightly");
   flags.add_choice("precision", o.precision, {"f32", "bf16"}, "bf16: convolutions and matmuls in bf16, weights in f32");
   flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
   flags.add("workers", o.workers, "threads that load images; 0: the training thread itself", {.min = 0, .max = 1024});

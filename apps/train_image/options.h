@@ -34,7 +34,7 @@ struct Options {
   double random_erasing = 0;
   double mixup = 0;
   double cutmix = 0;
-  std::string transform_on = "auto";
+  std::string transform_on = "auto", decode_on = "cpu";
   std::string precision = "f32";
   std::string device = "auto";
   int64_t workers = 2;

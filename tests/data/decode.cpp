@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/decode.h"
 
+#include <thread>
+
+#include "kernels/engines/nvjpeg.h"
 #include "tests/data/fixture.h"
 
 namespace weft::data::testing {
@@ -51,6 +54,43 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"exif7.jpg", "exif7", 2}, Case{"exif8.jpg", "exif8", 2}, Case{"rgb.png", "rgb", 0},
                       Case{"grey.png", "grey_png", 0}, Case{"alpha.png", "alpha", 0}, Case{"palette.png", "palette", 0},
                       Case{"bilevel.png", "bilevel", 0}, Case{"deep.png", "deep", 0}));
+
+// On a GPU, or on the emulator's (data.nvjpeg_emulated). Decoders differ by a level or two, and by more where colours
+// of fewer pixels are interpolated.
+TEST(DecodeImage, OnAGpuAlmostAsOnTheCpu) {
+  WEFT_NEED_PART(JPEG, "libjpeg-turbo");
+  namespace nvjpeg = kernels::vendor::nvjpeg;
+  if (!nvjpeg::missing().empty()) GTEST_SKIP() << nvjpeg::missing();
+  constexpr int kNoGpu = 99;
+  const auto check = [](const char* file, bool suits) {
+    const std::vector<uint8_t> bytes = read_file(golden(file));
+    const Image cpu = decode(bytes, file), gpu = decode(bytes, file, {.gpu = 0});
+    ASSERT_EQ(gpu.height, cpu.height) << file;
+    ASSERT_EQ(gpu.width, cpu.width) << file;
+    int64_t total = 0;
+    for (size_t i = 0; i < cpu.pixels.size(); ++i) total += std::abs(gpu.pixels[i] - cpu.pixels[i]);
+    EXPECT_LE(total, static_cast<int64_t>(cpu.pixels.size()) * 2) << file;
+    std::string error;
+    try {
+      decode(bytes, file, {.gpu = kNoGpu});
+    } catch (const Error& refused) {
+      error = refused.what();
+    }
+    EXPECT_EQ(error.find("cuda:99") != std::string::npos, suits) << file << " goes to the GPU or not: " << error;
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i)
+    threads.emplace_back([&] {
+      for (const char* file : {"baseline.jpg", "progressive.jpg", "chroma420.JPEG", "exif6.jpg"}) check(file, true);
+      for (const char* file : {"grey.jpg", "cmyk.jpg"}) check(file, false);
+    });
+  for (std::thread& thread : threads) thread.join();
+  std::vector<uint8_t> bytes = read_file(golden("baseline.jpg"));
+  std::vector<uint8_t> rgb(size_t{3} * 64 * 64);
+  EXPECT_FALSE(nvjpeg::decode(0, bytes, 1, 1, rgb.data())) << "of other sizes";
+  bytes.resize(bytes.size() * 3 / 4);
+  EXPECT_THAT(error_text([&] { decode(bytes, "a.jpg", {.gpu = 0}); }), HasSubstr("jpeg: a.jpg is cut short after"));
+}
 
 TEST(DecodeImage, EveryExifOrientationStandsUpright) {
   WEFT_NEED_PART(JPEG, "libjpeg-turbo");

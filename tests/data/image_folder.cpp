@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "kernels/engines/nvjpeg.h"
 #include "tests/data/fixture.h"
 
 namespace weft::data::testing {
@@ -66,6 +67,11 @@ TEST(ImageFolder, RefusesWhatItCannotUse) {
   fs::create_directories(folder / "train/hollow");
   EXPECT_THAT(error_text([&] { image_folder(folder.path(), Split::train); }),
               HasSubstr("train/hollow, got none. Add some, or remove the class."));
+  place("rgb.png", folder / "train/hollow/1.png");
+  if (const std::string& why = kernels::vendor::nvjpeg::missing(); !why.empty()) {
+    EXPECT_THAT(error_text([&] { image_folder(folder.path(), Split::train, {.gpu = 0}); }),
+                HasSubstr("images cannot be decoded on a GPU: " + why));
+  }
 }
 
 TEST(ImageFolder, NamesTheUnreadableFolder) {

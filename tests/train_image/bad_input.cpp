@@ -37,6 +37,9 @@ TEST(BadInput, BatchLargerThanTheSet) {
   expect_refusal("--data random:64x16x16x3 --model resnet8 --batch-size 65", 1, "65");
 }
 TEST(BadInput, UnknownDevice) { expect_refusal(kSmall + "--device tpu", 1, "expected cpu, simt, cuda"); }
+TEST(BadInput, DecodingOnAGpuBesideTheCpu) {
+  expect_refusal(kSmall + "--device cpu --decode-on gpu", 2, "--decode-on gpu: expected --device cuda, got cpu");
+}
 TEST(BadInput, GpuThatIsNotThere) { expect_refusal(kSmall + "--device cuda:63", 1, "cuda:63"); }
 TEST(BadInput, MissingWeights) { expect_refusal(kSmall + "--weights /nowhere.safetensors", 1, "/nowhere.safetensors"); }
 TEST(BadInput, MissingConfig) { expect_refusal("--config /nowhere.toml", 2, "/nowhere.toml"); }
