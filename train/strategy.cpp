@@ -29,6 +29,10 @@ int synchronise_norms(const StrategyOptions& options, nn::Module& model, const d
   return dist::convert_sync_batch_norm(model, host ? group->split(0, group->rank(), "batch_norm") : group);
 }
 
+std::shared_ptr<void> without_sync(dist::DDP& ddp) {
+  return std::shared_ptr<dist::DDP::NoSync>(new dist::DDP::NoSync(ddp.no_sync()));
+}
+
 /// One rank, or several that know nothing of each other.
 class Single : public Strategy {
  public:
@@ -72,9 +76,7 @@ class Replicated final : public Strategy {
 
   Tensor forward(const Tensor& x) override { return ddp_(x); }
   std::vector<NamedTensor> parameters() override { return ddp_.parameters(); }
-  std::shared_ptr<void> no_sync() override {
-    return std::shared_ptr<dist::DDP::NoSync>(new dist::DDP::NoSync(ddp_.no_sync()));
-  }
+  std::shared_ptr<void> no_sync() override { return without_sync(ddp_); }
   void stand_in() override { ddp_.set_samples(0); }
   StateDict model_state() override { return ddp_.module().state_dict(); }
   void load_model(const std::string& what, const StateDict& model) override { load_whole(what, ddp_.module(), model); }
@@ -152,6 +154,7 @@ class InParts final : public Strategy {
   Tensor forward(const Tensor& x) override { return tensor_(x); }
   std::vector<NamedTensor> parameters() override { return tensor_.parameters(); }
   Tensor grad_norm() override { return tensor_.grad_norm(); }
+  std::shared_ptr<void> no_sync() override { return without_sync(tensor_.ddp()); }
   void stand_in() override { tensor_.ddp().set_samples(0); }
   StateDict model_state() override { return dist::full_state_dict(tensor_); }
   StateDict gathered(const StateDict& part) override { return dist::full_optimizer_state(tensor_, part); }

@@ -37,15 +37,16 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("save-interval", o.save_interval, "steps between two checkpoints within an epoch; 0: none", {.min = 0});
   flags.add_choice("precision", o.precision, {"f32", "bf16"}, "bf16: products in bf16, weights in f32");
   flags.add_choice("parallel", o.parallel, {"auto", "none", "ddp", "fsdp"}, "auto: ddp where there are several ranks");
+  flags.add("tensor", o.tensor, "ranks that hold each layer together (tensor parallelism); a divisor of the heads",
+            {.min = 1, .max = 1e6});
   flags.add("pipeline", o.pipeline, "stages of the model's layers, each on ranks of its own (pipeline parallelism)",
             {.min = 1, .max = 1e6});
   flags.add("chunks", o.chunks, "stretches of layers on each stage; above 1: the interleaved schedule",
             {.min = 1, .max = 1e6});
-  flags.add(
-      "micro-batches", o.micro_batches,
-      "parts of each batch that go through the stages one after another, as those of all batches of --accumulate "
-      "do; 0: four in a step for each stage",
-      {.min = 0, .max = 1e6});
+  flags.add("micro-batches", o.micro_batches,
+            "parts of each batch that go through the stages one after another, as those of all batches of --accumulate "
+            "do; 0: four in a step for each stage",
+            {.min = 0, .max = 1e6});
   flags.add_choice("backend", o.backend, {"auto", "nccl", "mpi", "gloo"},
                    "how ranks communicate; auto: nccl on GPUs, else mpi under mpirun, else gloo");
   flags.add("min-num-params", o.min_num_params, "parameters that make a part of the model a unit of fsdp",
@@ -62,11 +63,12 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.example("train_gpt --weights gpt2 --tokenizer gpt2 --context 256 --batch-size 4 --lr 3e-5 --precision bf16");
   flags.example("weft-run --nproc_per_node 2 train_gpt --parallel fsdp --model gpt_mini --dropout 0.2");
   flags.example("weft-run --nproc_per_node 4 train_gpt --pipeline 2 --chunks 3 --batch-size 24 --micro-batches 8");
+  flags.example("weft-run --nproc_per_node 8 train_gpt --tensor 2 --pipeline 2 --model gpt2 --batch-size 8");
   if (!flags.parse(argc, argv)) return false;
   if (o.pipeline == 1 && (o.chunks > 1 || o.micro_batches > 0))
     throw train::UsageError("--chunks and --micro-batches: expected --pipeline above 1, got 1: there is no pipeline");
-  if (o.pipeline > 1 && o.parallel != "auto" && o.parallel != "ddp")
-    throw train::UsageError("--pipeline: expected --parallel auto or ddp, got " + o.parallel);
+  if (o.tensor * o.pipeline > 1 && o.parallel != "auto" && o.parallel != "ddp")
+    throw train::UsageError("--tensor and --pipeline: expected --parallel auto or ddp, got " + o.parallel);
   o.toml = flags.toml();
   return true;
 }

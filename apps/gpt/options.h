@@ -26,7 +26,7 @@ struct Options {
   int64_t save_interval = 0;
   std::string precision = "f32";
   std::string parallel = "auto";
-  int64_t pipeline = 1, chunks = 1, micro_batches = 0;
+  int64_t tensor = 1, pipeline = 1, chunks = 1, micro_batches = 0;
   std::string backend = "auto";
   int64_t min_num_params = 1'000'000;
   std::string device = "auto";

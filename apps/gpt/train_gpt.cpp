@@ -39,6 +39,15 @@ std::shared_ptr<nn::Gpt> make_model(Options& o, const data::BytePair& tokenizer)
   return model;
 }
 
+void check_grid(const Options& o, int64_t heads, int64_t ranks) {
+  const std::string all = str(ranks, ranks == 1 ? " rank" : " ranks");
+  if (ranks % o.pipeline != 0) throw train::UsageError(str("--pipeline: ", o.pipeline, " stages do not divide ", all));
+  if (ranks / o.pipeline % o.tensor != 0)
+    throw train::UsageError(str("--tensor: ", o.tensor, " does not divide ",
+                                o.pipeline == 1 ? all : str(ranks / o.pipeline, " ranks of each stage")));
+  if (heads % o.tensor != 0) throw train::UsageError(str("--tensor: ", heads, " heads do not divide by ", o.tensor));
+}
+
 int run(int argc, char** argv) {
   Options options;
   if (!parse_options(argc, argv, options)) return train::kExitOk;
@@ -51,9 +60,7 @@ int run(int argc, char** argv) {
   const Tokens train = std::make_shared<std::vector<int64_t>>(ids.begin(), ids.begin() + kept);
   const Tokens val = std::make_shared<std::vector<int64_t>>(ids.begin() + kept, ids.end());
   const auto model = make_model(options, tokenizer);
-  if (ranks.size() % options.pipeline != 0)
-    throw train::UsageError(str("--pipeline: ", options.pipeline, " stages do not divide ", ranks.size(),
-                                ranks.size() == 1 ? " rank" : " ranks"));
+  check_grid(options, model->options.heads, ranks.size());
   std::optional<train::NewRun> fresh;
   if (!train::goes_on_in(options.out, options.resume))
     fresh = train::NewRun{.overwrite = options.overwrite,
@@ -63,12 +70,16 @@ int run(int argc, char** argv) {
   if (ranks.is_first()) {
     if (ranks.size() > 1) std::cout << "ranks   " << ranks.describe() << '\n';
     const nn::GptOptions& sizes = model->options;
+    const int64_t row = options.tensor * options.pipeline;
     std::cout << "device  " << weft::describe(ranks.device()) << '\n'
               << "data    " << options.data << ": " << train->size() << " tokens, " << val->size()
               << " for validation, of " << tokenizer.size() << '\n'
               << "model   " << sizes.depth << " layers, " << sizes.width << " wide, " << sizes.heads << " heads, "
               << nn::parameter_count(*model) << " parameters, weights " << options.weights << ", " << options.precision
               << '\n'
+              << (row > 1 ? str("grid    ", ranks.size() / row, " data x ", options.tensor, " model ranks x ",
+                                options.pipeline, " stages\n")
+                          : "")
               << "run     " << options.out << std::endl;
   }
   Trainer trainer(options, folder.get(), ranks, tokenizer, model, train, val);

@@ -7,14 +7,17 @@
 #include "apps/gpt/gpt_files.h"
 #include "core/autograd.h"
 #include "core/ops/losses.h"
+#include "dist/tensor/parallel_block.h"
 #include "train/memory.h"
 #include "train/resume.h"
 
 namespace weft::gpt {
 namespace {
 
+bool in_parts(const Options& o) { return o.tensor * o.pipeline > 1; }
+
 dist::Grid make_grid(const Options& o, const dist::World& world) {
-  if (o.pipeline > 1) return dist::Grid(world.group(), 1, static_cast<int>(o.pipeline));
+  if (in_parts(o)) return dist::Grid(world.group(), static_cast<int>(o.tensor), static_cast<int>(o.pipeline));
   return {world.group(), dist::make_process_group_alone(), world.group()};
 }
 
@@ -64,9 +67,11 @@ train::EngineOptions engine_options(const Options& o) {
 
 std::unique_ptr<train::Strategy> make_strategy(const Options& o, const std::shared_ptr<nn::Gpt>& model,
                                                const dist::World& world, const dist::Grid& grid) {
-  if (o.pipeline > 1)
+  if (in_parts(o)) {
+    dist::divide_blocks(*model, grid.model());
     return train::make_grid_strategy(model, grid,
                                      {.chunks = static_cast<int>(o.chunks), .ddp = {}, .device = world.device()});
+  }
   model->to(world.device());
   return train::make_strategy(
       {.kind = o.parallel, .min_num_params = o.min_num_params, .low_precision = o.precision == "bf16"}, model, world);
@@ -136,7 +141,7 @@ void Trainer::resume() {
     const auto changes = train::changed_settings(
         config->second, options_.toml,
         "out resume overwrite dry-run max-steps log-interval save-interval device parallel backend batch-size "
-        "accumulate min-num-params weights tokenizer pipeline chunks micro-batches");
+        "accumulate min-num-params weights tokenizer tensor pipeline chunks micro-batches");
     WEFT_CHECK(!changes.contains("seed") && !changes.contains("context"), "checkpoint ", path,
                " was made with other sequences: ", train::text_of(changes));
     if (!changes.empty())

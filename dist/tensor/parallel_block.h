@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "dist/tensor/parallel_linear.h"
-#include "nn/layer_norm.h"
+#include "nn/models/gpt.h"
 
 namespace weft::dist {
 
 /// nn::MultiHeadAttention whose heads are divided among the ranks of a group: each rank computes heads / ranks of
 /// them, with its rows of qkv and its columns of proj. x [N, tokens, width] and y are the same on all ranks. Weights
-/// have the names of one process.
+/// have the names of one process. Dropout: each rank draws the weights of its own heads, and leaves the generator where
+/// one process would; with N = 1 they drop what one process drops.
 struct ParallelAttention : nn::Module {
-  int64_t heads;  ///< of all ranks
+  int64_t heads;   ///< of all ranks
+  double dropout;  ///< of attention weights, in training
   ColumnParallelLinear qkv;
   RowParallelLinear proj;
 
   /// Errors: the heads do not divide the width, or the ranks do not divide the heads.
-  ParallelAttention(int64_t width, int64_t heads, const ProcessGroupPtr& group);
-  Tensor forward(const Tensor& x) const override;
+  ParallelAttention(int64_t width, int64_t head_count, const ProcessGroupPtr& group)
+      : ParallelAttention(nn::MultiHeadAttention(width, head_count), group) {}
+  ParallelAttention(const nn::MultiHeadAttention& whole, const ProcessGroupPtr& group);
+  Tensor forward(const Tensor& x) const override { return forward(x, AttentionOptions{}); }
+  /// As nn::MultiHeadAttention's.
+  Tensor forward(const Tensor& x, const AttentionOptions& options) const;
+  using Module::operator();
+  Tensor operator()(const Tensor& x, const AttentionOptions& options) const;
   void fields(nn::Visitor& v) override;
   int64_t flops(const Shape& x, const Shape& y) const override;
 };
@@ -48,5 +56,25 @@ struct ParallelBlock : nn::Module {
   Tensor forward(const Tensor& x) const override;
   void fields(nn::Visitor& v) override;
 };
+
+/// nn::GptBlock over the ranks of a group: as ParallelBlock, with dropout after each sum, the same on all ranks.
+struct ParallelGptBlock : nn::Module {
+  nn::LayerNorm ln_1;
+  ParallelAttention attn;
+  nn::LayerNorm ln_2;
+  ColumnParallelLinear c_fc;
+  RowParallelLinear c_proj;
+  nn::Dropout dropout;
+
+  /// This rank's part of a block that each rank has whole.
+  ParallelGptBlock(const nn::GptBlock& whole, const ProcessGroupPtr& group);
+  Tensor forward(const Tensor& x) const override;
+  void fields(nn::Visitor& v) override;
+};
+
+/// Puts ParallelGptBlocks in place of the blocks of a GPT that each rank of the group has whole; embeddings and the
+/// last norm stay whole. In a group of one rank: does nothing. Errors: blocks that are divided already, those of
+/// ParallelAttention.
+void divide_blocks(nn::Gpt& model, const ProcessGroupPtr& group);
 
 }  // namespace weft::dist

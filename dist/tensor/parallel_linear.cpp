@@ -24,19 +24,17 @@ Tensor into_region(const Tensor& x, const ProcessGroupPtr& group) { return copy_
 
 }  // namespace
 
-ColumnParallelLinear::ColumnParallelLinear(int64_t in, int64_t out, ProcessGroupPtr ranks,
-                                           ColumnParallelOptions options)
-    : group(std::move(ranks)), stretches(options.stretches) {
-  check_divides("ColumnParallelLinear", "an output", out / stretches, group);
-  const nn::Linear whole(in, out, options.linear);
+ColumnParallelLinear::ColumnParallelLinear(const nn::Linear& whole, ProcessGroupPtr ranks, int64_t count)
+    : group(std::move(ranks)), stretches(count) {
+  check_divides("ColumnParallelLinear", "an output", whole.weight.size(0) / stretches, group);
   weight = part_of(whole.weight, partition("weight"), group);
   bias = part_of(whole.bias, partition("bias"), group);
 }
 
 Tensor ColumnParallelLinear::forward(const Tensor& x) const { return linear(into_region(x, group), weight, bias); }
 
-Tensor ColumnParallelLinear::forward_gelu(const Tensor& x) const {
-  return with_hooks(x, [&] { return linear_gelu(into_region(x, group), weight, bias); });
+Tensor ColumnParallelLinear::forward_gelu(const Tensor& x, Gelu approximate) const {
+  return with_hooks(x, [&] { return linear_gelu(into_region(x, group), weight, bias, approximate); });
 }
 
 void ColumnParallelLinear::fields(nn::Visitor& v) {
@@ -46,10 +44,8 @@ void ColumnParallelLinear::fields(nn::Visitor& v) {
 
 int64_t ColumnParallelLinear::flops(const Shape&, const Shape& y) const { return 2 * y.numel() * weight.size(1); }
 
-RowParallelLinear::RowParallelLinear(int64_t in, int64_t out, ProcessGroupPtr ranks, nn::LinearOptions options)
-    : group(std::move(ranks)) {
-  check_divides("RowParallelLinear", "an input", in, group);
-  const nn::Linear whole(in, out, options);
+RowParallelLinear::RowParallelLinear(const nn::Linear& whole, ProcessGroupPtr ranks) : group(std::move(ranks)) {
+  check_divides("RowParallelLinear", "an input", whole.weight.size(1), group);
   weight = part_of(whole.weight, partition("weight"), group);
   bias = part_of(whole.bias, partition("bias"), group);
 }

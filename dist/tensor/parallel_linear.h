@@ -21,10 +21,13 @@ struct ColumnParallelLinear : nn::Module, PartitionedModule {
   int64_t stretches;
 
   /// Errors: the ranks do not divide `out`.
-  ColumnParallelLinear(int64_t in, int64_t out, ProcessGroupPtr group, ColumnParallelOptions options = {});
+  ColumnParallelLinear(int64_t in, int64_t out, ProcessGroupPtr ranks, ColumnParallelOptions options = {})
+      : ColumnParallelLinear(nn::Linear(in, out, options.linear), std::move(ranks), options.stretches) {}
+  /// This rank's part of a layer that each rank has whole.
+  ColumnParallelLinear(const nn::Linear& whole, ProcessGroupPtr group, int64_t stretches = 1);
   Tensor forward(const Tensor& x) const override;
   /// gelu(forward(x)) in one pass over the result.
-  Tensor forward_gelu(const Tensor& x) const;
+  Tensor forward_gelu(const Tensor& x, Gelu approximate = Gelu::erf) const;
   void fields(nn::Visitor& v) override;
   int64_t flops(const Shape& x, const Shape& y) const override;
   Partition partition(const std::string&) const override { return {.dim = 0, .stretches = stretches}; }
@@ -38,7 +41,9 @@ struct RowParallelLinear : nn::Module, PartitionedModule {
   ProcessGroupPtr group;
 
   /// Errors: the ranks do not divide `in`.
-  RowParallelLinear(int64_t in, int64_t out, ProcessGroupPtr group, nn::LinearOptions options = {});
+  RowParallelLinear(int64_t in, int64_t out, ProcessGroupPtr ranks, nn::LinearOptions options = {})
+      : RowParallelLinear(nn::Linear(in, out, options), std::move(ranks)) {}
+  RowParallelLinear(const nn::Linear& whole, ProcessGroupPtr group);
   Tensor forward(const Tensor& x) const override;
   void fields(nn::Visitor& v) override;
   int64_t flops(const Shape& x, const Shape& y) const override;

@@ -119,7 +119,11 @@ Tensor Gpt::extend(const Tensor& ids, std::vector<KeysAndValues>& past) const {
   past.resize(h.size());
   const int64_t before = past[0].keys.defined() ? past[0].keys.size(1) : 0;
   Tensor x = embed(ids, before);
-  for (size_t i = 0; i < h.size(); ++i) x = h[i]->extend(x, past[i]);
+  for (size_t i = 0; i < h.size(); ++i) {
+    const auto* const block = dynamic_cast<const GptBlock*>(h[i].get());
+    WEFT_CHECK(block, "Gpt: text goes on through whole blocks alone, got ", h[i]->kind());
+    x = block->extend(x, past[i]);
+  }
   return wte.tied_linear(ln_f(x));
 }
 

@@ -47,13 +47,14 @@ struct Gpt : Module, Staged {
   GptOptions options;
   Embedding wte, wpe;  ///< tokens and positions
   Dropout dropout;
-  std::vector<std::shared_ptr<GptBlock>> h;
+  std::vector<std::shared_ptr<Module>> h;  ///< GptBlocks, or what divides them among ranks
   LayerNorm ln_f;
 
   explicit Gpt(const GptOptions& options = {});
   /// Logits [N, tokens, vocabulary] of ids i64 [N, tokens]. Errors: more tokens than positions.
   Tensor forward(const Tensor& ids) const override;
-  /// The same for tokens that follow those of `past`, one of each block; an empty `past` begins.
+  /// The same for tokens that follow those of `past`, one of each block; an empty `past` begins. Errors: divided
+  /// blocks.
   Tensor extend(const Tensor& ids, std::vector<KeysAndValues>& past) const;
   void fields(Visitor& v) override;
   int64_t layers() const override { return options.depth; }

@@ -3,13 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 
 #include "core/graph.h"
+#include "core/ops/losses.h"
 #include "core/random.h"
 #include "dist/ddp/ddp.h"
 #include "dist/ddp/distributed_optimizer.h"
 #include "dist/fsdp/fsdp.h"
+#include "dist/tensor/parallel_block.h"
+#include "dist/tensor/tensor_parallel.h"
 #include "nn/linear.h"
 #include "optim/optimizers.h"
 #include "tests/dist/ranks.h"
@@ -89,6 +93,61 @@ TEST(DropoutOfRanks, IsTheSameByChoice) {
          return std::make_shared<FSDP>(model, group, options);
        }))
     EXPECT_EQ(of_rank, one);
+}
+
+/// Losses of a GPT whose dropout acts, on one batch; each step moves the weights.
+std::vector<double> losses_with_dropout(const Grid& grid, int64_t batch) {
+  manual_seed(kSeed);
+  const auto model = std::make_shared<nn::Gpt>(
+      nn::GptOptions{.vocabulary = 11, .positions = 7, .width = 24, .depth = 2, .heads = 12, .dropout = 0.3});
+  model->to(DType::f64);
+  divide_blocks(*model, grid.model());
+  TensorParallel parallel(model, grid);
+  optim::SGD sgd(parallel.parameters(), {.lr = 0.5});
+  std::vector<int64_t> words;
+  for (int64_t i = 0; i < batch * 7; ++i) words.push_back(i * i % 11);
+  const Tensor ids = Tensor::from(words, {batch, 7});
+  manual_seed(kSeed);
+  std::vector<double> losses;
+  for (int step = 0; step < 4; ++step) {
+    const Tensor loss = cross_entropy(parallel(ids), ids);
+    sgd.zero_grad();
+    loss.backward();
+    sgd.step();
+    losses.push_back(loss.item());
+  }
+  return losses;
+}
+
+// Each model rank drops its heads' part of the attention weights that one process drops (of one sample; of several it
+// takes as many numbers), and all drop the same of whole activations; another row of the grid drops others.
+TEST(DropoutOfRanks, ModelRanksDropWhatOneProcessDrops) {
+  const ThreadGenerators own;
+  const auto alone = make_process_group_alone();
+  const std::vector<double> one = losses_with_dropout(Grid(alone, 1), 1);
+  losses_with_dropout(Grid(alone, 1), 3);
+  const uint64_t drawn = generator({}).offset;
+  for (const int ranks : {2, 3, 4}) {
+    std::vector<std::vector<double>> several(static_cast<size_t>(ranks));
+    run_ranks(ranks, [&](const ProcessGroupPtr& group) {
+      const Grid grid(group, ranks);
+      const std::vector<double> losses = losses_with_dropout(grid, 1);
+      ASSERT_EQ(losses.size(), one.size());
+      for (size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(losses[i], one[i], 1e-12) << ranks << " ranks, step " << i;
+      several[static_cast<size_t>(group->rank())] = losses_with_dropout(grid, 3);
+      EXPECT_EQ(generator({}).offset, drawn);
+    });
+    for (const auto& losses : several) EXPECT_EQ(losses, several[0]);
+  }
+  run_ranks(4, [&](const ProcessGroupPtr& group) {
+    const Grid grid(group, 2);
+    const double first = losses_with_dropout(grid, 1).front();
+    if (grid.data_rank() == 0) {
+      EXPECT_NEAR(first, one[0], 1e-12);
+    } else {
+      EXPECT_GT(std::abs(first - one[0]), 1e-4);
+    }
+  });
 }
 
 TEST(DropoutOfRanks, AGraphDropsWhatARankDrops) {

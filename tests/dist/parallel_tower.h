@@ -12,7 +12,7 @@ namespace weft::dist::testing {
 
 /// A linear layer, blocks, a norm and a linear layer. x [N, tokens, in] to [N, tokens, out].
 struct BlockTower : nn::Module, nn::Staged {
-  static constexpr int64_t kIn = 6, kWidth = 24, kHeads = 4, kHidden = 40, kOut = 5;
+  static constexpr int64_t kIn = 6, kWidth = 24, kHeads = 12, kHidden = 48, kOut = 5;
   nn::Linear stem{kIn, kWidth};
   std::vector<std::shared_ptr<nn::Module>> blocks;
   nn::LayerNorm norm{kWidth, 1e-6};

@@ -88,7 +88,7 @@ struct Steps {
 };
 
 constexpr int kSteps = 6, kBlocks = 2;
-constexpr int64_t kBatch = 8;
+constexpr int64_t kBatch = 12;
 constexpr double kClip = 0.5;  // below the norms of these gradients: clipping acts
 
 /// Adam, or LAMB, which looks at whole parameters.
@@ -192,7 +192,8 @@ TEST_P(TensorParallelRanks, SinglePrecisionLossesAreThoseOfOneProcess) {
 std::vector<std::tuple<std::string, int, int>> grids() {
   std::vector<std::tuple<std::string, int, int>> all;
   for (const std::string& backend : backends())
-    for (const auto& [data, model] : {Grids{1, 1}, Grids{1, 2}, Grids{1, 4}, Grids{2, 1}, Grids{2, 2}})
+    for (const auto& [data, model] :
+         {Grids{1, 1}, Grids{1, 2}, Grids{1, 3}, Grids{1, 4}, Grids{2, 1}, Grids{2, 2}, Grids{3, 2}})
       all.emplace_back(backend, data, model);
   return all;
 }
@@ -369,7 +370,7 @@ TEST(TensorParallelCosts, DataRanksSendTheGradientsOfTheirPart) {
 
 TEST(TensorParallelState, LoadsAtAnyGrid) {
   const Steps trained = train_on_grid("threads", 1, 2, DType::f64);
-  for (const auto& [data, model_ranks] : {Grids{1, 1}, Grids{1, 4}, Grids{2, 2}})
+  for (const auto& [data, model_ranks] : {Grids{1, 1}, Grids{1, 3}, Grids{1, 4}, Grids{2, 2}})
     run_ranks(data * model_ranks, [&, model_ranks = model_ranks](const ProcessGroupPtr& world) {
       const Grid grid(world, model_ranks);
       const auto model = tower(kBlocks, grid.model(), DType::f64);
@@ -395,9 +396,9 @@ TEST(TensorParallelState, RefusesWhatDoesNotFit) {
     TensorParallel parallel(tower(1, grid.model(), DType::f32), grid);
     StateDict state = whole->state_dict();
     for (NamedTensor& entry : state.tensors)
-      if (entry.name == "blocks.0.mlp.fc1.weight") entry.tensor = Tensor::zeros({20, 24});
+      if (entry.name == "blocks.0.mlp.fc1.weight") entry.tensor = Tensor::zeros({24, 24});
     EXPECT_THAT(error_text([&] { load_full_state_dict(parallel, state); }),
-                HasSubstr("wrong shape: blocks.0.mlp.fc1.weight (expected [40,24], got [20,24])"));
+                HasSubstr("wrong shape: blocks.0.mlp.fc1.weight (expected [48,24], got [24,24])"));
     EXPECT_THAT(error_text([&] {
                   part_of_optimizer_state(parallel, {{{"fc9.weight.exp_avg", Tensor::zeros({1})}}, {}});
                 }),
@@ -455,6 +456,15 @@ TEST(TensorParallel, SaysWhatDoesNotDivide) {
     EXPECT_THAT(error_text([&] { RowParallelLinear(4, 8, group); }),
                 HasSubstr("RowParallelLinear: an input of 4 does not divide by 3 model ranks"));
     EXPECT_THAT(error_text([&] { ColumnParallelLinear(8, 4, nullptr); }), HasSubstr("expected a group, got none"));
+    nn::Gpt gpt({.vocabulary = 5, .positions = 4, .width = 6, .depth = 1, .heads = 3});
+    divide_blocks(gpt, group);
+    EXPECT_THAT(error_text([&] { divide_blocks(gpt, group); }),
+                HasSubstr("divide_blocks: expected whole blocks, got ParallelGptBlock"));
+    std::vector<nn::KeysAndValues> past;
+    EXPECT_THAT(error_text([&] {
+                  gpt.extend(Tensor::zeros({1, 2}, DType::i64), past);
+                }),
+                HasSubstr("Gpt: text goes on through whole blocks alone, got ParallelGptBlock"));
     EXPECT_THAT(error_text([&] { (Partition{.dim = 0}.part(Tensor::zeros({4}), 0, 3)); }),
                 HasSubstr("partition: dimension 0 of f32[4] on cpu does not divide into 1 x 3 parts"));
   });

@@ -130,9 +130,9 @@ TEST_F(GptProgram, GoesOnWithTheSameBits) {
 
 #if WEFT_HAVE_RANKS
 
-// Two ranks see the sequences of one process whose batch is theirs together; sums round otherwise (1e-7), which Adam's
-// division makes more of where a gradient is almost 0.
-TEST_F(GptProgram, TwoRanksEqualOneProcess) {
+// Several ranks see the sequences of one process whose batch is theirs together; sums round otherwise (1e-7), which
+// Adam's division makes more of where a gradient is almost 0.
+TEST_F(GptProgram, EveryGridEqualsOneProcess) {
   const std::string kSteps = "--max-steps 10 ";
   ASSERT_EQ(train("--batch-size 4 " + kSteps, "one").exit_code, 0);
   // The embedding (22 x 128) as a unit of its own, used at both ends of the forward; and everything in the root.
@@ -143,13 +143,16 @@ TEST_F(GptProgram, TwoRanksEqualOneProcess) {
     ASSERT_EQ(run.exit_code, 0) << run.output;
     EXPECT_LT(apart("one", name), 1e-5) << name;
   }
-  // Stages: the embedding lies on both ends.
+  // Stages, where the embedding lies on both ends, and layers in parts.
   for (const auto& [name, ranks, how] :
        {std::tuple<std::string, int, std::string>{"stages", 2, "--batch-size 4 --pipeline 2"},
         {"interleaved", 2, "--batch-size 4 --pipeline 2 --chunks 2 --micro-batches 3"},
         {"accumulated", 2, "--batch-size 1 --accumulate 4 --pipeline 2"},
         {"four", 4, "--batch-size 4 --pipeline 4"},
-        {"stages_data", 4, "--batch-size 2 --pipeline 2 --chunks 2"}}) {
+        {"stages_data", 4, "--batch-size 2 --pipeline 2 --chunks 2"},
+        {"parts", 2, "--batch-size 4 --tensor 2"},
+        {"parts_accumulated", 4, "--batch-size 1 --accumulate 2 --tensor 2"},
+        {"parts_stages", 8, "--batch-size 2 --tensor 2 --pipeline 2 --micro-batches 2"}}) {
     const Outcome run = train(how + " " + kSteps, name, ranks);
     ASSERT_EQ(run.exit_code, 0) << run.output;
     EXPECT_LT(apart("one", name), 1e-5) << name;
@@ -166,11 +169,15 @@ TEST_F(GptProgram, TwoRanksEqualOneProcess) {
   ASSERT_EQ(both.exit_code, 0) << both.output;
   for (const auto& [name, ranks, how] : {std::tuple<std::string, int, std::string>{"stages", 1, "--batch-size 4"},
                                          {"four", 4, "--batch-size 2 --pipeline 2"},
-                                         {"ddp", 4, "--batch-size 4 --pipeline 4"}}) {
+                                         {"ddp", 4, "--batch-size 4 --pipeline 4"},
+                                         {"parts", 4, "--batch-size 2 --pipeline 2"},
+                                         {"interleaved", 4, "--batch-size 4 --tensor 4"},
+                                         {"parts_stages", 1, "--batch-size 4"}}) {
     const Outcome other = train(how + " --resume auto", name, ranks);
     ASSERT_EQ(other.exit_code, 0) << other.output;
     EXPECT_NEAR(summary(name)["val_loss"], summary("whole")["val_loss"], 0.02) << name;
   }
+  EXPECT_THAT(train("--tensor 3", "heads", 3).output, HasSubstr("--tensor: 4 heads do not divide by 3"));
   EXPECT_NEAR(summary("fsdp")["val_loss"], summary("whole")["val_loss"], 0.02);
   EXPECT_NEAR(summary("one")["val_loss"], summary("whole")["val_loss"], 0.02);
 }
@@ -201,8 +208,9 @@ TEST_F(GptProgram, SaysWhatIsWrong) {
       HasSubstr("train_gpt: error: --data: a step of 2000 sequences of 16 tokens needs more than the 1600 tokens"));
   EXPECT_EQ(train("--chunks 2", "run").exit_code, 2);
   EXPECT_THAT(train("--pipeline 2 --parallel fsdp", "run").output,
-              HasSubstr("--pipeline: expected --parallel auto or ddp, got fsdp"));
+              HasSubstr("--tensor and --pipeline: expected --parallel auto or ddp, got fsdp"));
   EXPECT_THAT(train("--pipeline 2", "run").output, HasSubstr("--pipeline: 2 stages do not divide 1 rank"));
+  EXPECT_THAT(train("--tensor 2", "run").output, HasSubstr("--tensor: 2 does not divide 1 rank"));
   EXPECT_THAT(error("--context 500"), HasSubstr("token windows: expected a text of more than 500 tokens, got 400"));
   ASSERT_EQ(train("--batch-size 4 --max-steps 1", "saved").exit_code, 0);
   const auto original = nlohmann::json::parse(file("saved/model/config.json"));
