@@ -167,7 +167,7 @@ class Commands(unittest.TestCase):
         self.assertEqual((page.open, page.loaded), ([], []))
         self.assertEqual(re.findall("<h2>(.*?)</h2>", text), ["by_lane and naive", "by_warp and tiled&lt;0&gt;", "tiled&lt;1&gt;"])
         self.assertIn("<tr><td>mean active lanes</td><td class='differs'>17.6</td><td class='differs'>32.0</td></tr>", text)
-        self.assertEqual(text.count("<h3>"), 5)  # sources
+        self.assertEqual(text.count("<h3>"), 6)  # pieces of the sources
         tile = next(table for table in done.stdout.split("\n\n") if "transpose_tile<0>" in table)
         row = next(line for line in tile.splitlines() if line.startswith("shared load: wavefronts per request"))
         self.assertEqual(row.split()[-3:], ["32.00", "1.00", "*"])
