@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ptxas makes of several PTX instructions, as far as --time counts it: loops that it unrolls whole, where what
 // moves with the turn becomes a part of addresses, loads from shared memory that it joins, within a basic block and
-// across the turns of such a loop, and atomic operations of all lanes at one address, which one lane does for its warp.
-// The machine code of SGEMM's ladder (nvcc 13.0, sm_86) shows the first two, tests/emulator/time.cu's the third.
+// across the turns of such a loop, what a basic block computes twice, and atomic operations of all lanes at one
+// address, which one lane does for its warp. The machine code of SGEMM's ladder (nvcc 13.0, sm_86) shows the first two,
+// tests/emulator/time.cu's the third.
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string>
 #include <unordered_map>
+#include <unordered_set>
 
+#include "emulator/machine/fault.h"
 #include "emulator/ptx/time_notes.h"
 
 namespace emulator::ptx {
@@ -365,11 +369,49 @@ void note_meetings(const Function& body, const Accesses& accesses, const std::ve
   }
 }
 
+/// The operands as text, registers with how often they have been written; empty where they do not say all.
+std::string sources_of(const Statement& s, const std::vector<uint32_t>& writes) {
+  std::string text;
+  for (size_t k = 1; k < s.operands.size(); ++k) {
+    const Operand& o = s.operands[k];
+    const uint32_t version = o.kind == Operand::Kind::reg ? writes[static_cast<size_t>(o.reg)] : 0;
+    const bool moves =
+        o.kind == Operand::Kind::special && (o.name.find("clock") != o.name.npos || o.name == "globaltimer");
+    if (!o.parts.empty() || moves) return "";
+    text +=
+        cat(' ', static_cast<int>(o.kind), ' ', o.reg, ' ', version, ' ', o.value, ' ', o.name, o.negated ? '!' : ' ');
+  }
+  return text;
+}
+
+/// What a basic block computes twice, ptxas computes once: nvcc leaves the conversions of bf16 as often as they are
+/// written.
+void note_repeats(const Function& body, const Accesses& accesses, const std::vector<size_t>& start,
+                  const Kernel& kernel, TimeTable& table) {
+  std::vector<uint32_t> writes(body.registers.size(), 0);
+  std::unordered_set<std::string> known;
+  for (size_t i = 0; i < body.code.size(); ++i) {
+    const Statement& s = body.code[i];
+    const bool emitted = start[i] != start[i + 1];
+    if (emitted && kernel.code[start[i]].flags & kLeader) known.clear();
+    if (emitted && s.guard < 0 && can_work_in_place(s) && !s.has("cc") && !s.op.ends_with("c")) {
+      const std::string sources = sources_of(s, writes);
+      std::string key(s.op);
+      for (const std::string_view mod : s.mods) key += cat('.', mod);
+      TimeNote& n = table.notes[start[i]];
+      if (!sources.empty() && !known.insert(key + sources).second) n.issue = n.on_unit = n.mufu = 0;
+    }
+    for (const Access* a = accesses.begin(i); a != accesses.end(i); ++a)
+      writes[static_cast<size_t>(a->reg)] += a->written;
+  }
+}
+
 }  // namespace
 
 void note_joins(const Function& body, const Accesses& accesses, const std::vector<size_t>& start, const Kernel& kernel,
                 TimeTable& table) {
   note_meetings(body, accesses, start, table);
+  note_repeats(body, accesses, start, kernel, table);
   const std::vector<Loop> loops = unrolled_loops(body, accesses);
   Joiner joiner(table);
   auto loop = loops.begin();

@@ -80,7 +80,7 @@ struct TimeTable {
 void note_statement(Lowering& l, const Accesses& accesses, const RegisterPlaces& places, size_t statement, size_t first,
                     TimeTable& table);
 
-/// Finds the loops that ptxas unrolls, the loads from shared memory that are one machine instruction, and the atomic
+/// Finds the loops that ptxas unrolls, what is computed twice, the loads from shared memory that are one machine instruction, and the atomic
 /// operations that it does once for a warp. When the kernel's code is whole; `start`: the first instruction of each statement.
 void note_joins(const Function& body, const Accesses& accesses, const std::vector<size_t>& start, const Kernel& kernel,
                 TimeTable& table);

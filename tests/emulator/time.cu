@@ -136,6 +136,19 @@ __global__ void gathers(int* out) {
 
 __global__ void arrives(int* count) { atomicAdd(count, 1); }
 
+/// The same conversion four times, as nvcc leaves it.
+__global__ void repeats(unsigned short bits, float* out) {
+  float sum = 0;
+#define ADD_CONVERTED                                              \
+  {                                                                \
+    float x;                                                       \
+    asm volatile("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits)); \
+    sum += x;                                                      \
+  }
+  ADD_CONVERTED ADD_CONVERTED ADD_CONVERTED ADD_CONVERTED
+  if (sum == 1) *out = sum;
+}
+
 /// A loop as ptxas gets it, of 16 turns, that adds the floats from shared address `at` on to `sum`.
 #define SUM_16(sum, at, pragma)                                                  \
   asm volatile(                                                                  \
@@ -183,6 +196,7 @@ int main() {
   joins<true><<<1, 32>>>(0, out);
   joins<true><<<1, 32>>>(8, out);
   joins<false><<<1, 32>>>(0, out);
+  repeats<<<1, 32>>>(0, out);
   int* const words = reinterpret_cast<int*>(out);
   for (const int apart : {0, 1}) {
     meets_shared<Kind::counts><<<1, 32>>>(apart, words);

@@ -53,15 +53,15 @@ def check_cheap_counts(emulate, bench):
 def main():
     emulate, program, *bench = sys.argv[1:]
     launches = counts(emulate, [program], "--gpu", "a100", says="arrived 32 32 64")
-    names = ("copies scattered rereads banks banks quarters quarters quarters to_shared chain relay multiplies tiles joins joins joins "
+    names = ("copies scattered rereads banks banks quarters quarters quarters to_shared chain relay multiplies tiles joins joins joins repeats "
              "meets meets meets meets meets meets meets meets meets meets meets meets gathers gathers arrives arrives arrives copies").split()
     for name, (kernel, _) in zip(names, launches, strict=True):
         if name not in kernel:
             sys.exit(f"expected {name}, got {kernel}")
     rows = [row for _, row in launches]
     copies, scattered, rereads, dense, strided, shared, side_by_side, apart, to_shared, chain, relay, multiplies, tiles = rows[:13]
-    aligned, shifted, rolled = rows[13:16]
-    at_one, each, (gathered, numbered), many = rows[16:22], rows[22:28], rows[28:30], rows[-1]
+    aligned, shifted, rolled, repeated = rows[13:17]
+    at_one, each, (gathered, numbered), many = rows[17:23], rows[23:29], rows[29:31], rows[-1]
 
     floats = 256 * 256
     check("copies: bytes of L2", copies["l2_bytes"], 8 * floats)
@@ -99,6 +99,7 @@ def main():
     check("joins: their cycles", shifted["wavefronts"], 1 + 3 * 4 + 2 * 2)
     check("joins: the turns of an unrolled loop compute no addresses", rolled["integer"] - aligned["integer"], 15 * 3)
     check("joins: instructions of a loop that stays one", rolled["lsu"], 1 + 16)
+    check("repeats: integer instructions, of them one conversion", repeated["integer"], 1, 3)
     check("many copies: bytes of L2", many["l2_bytes"], 2 * 64 * 2**20)
     check("many copies: bytes of memory", many["dram_bytes"] / (2 * 64 * 2**20), 0.95, 1.05)
 
