@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every case of ops.py: y from the inputs, then the gradients from dy. A case's inputs are its tensors; what to do with
 // its options stands in the table below.
+#include <algorithm>
 #include <functional>
 #include <set>
 
@@ -9,6 +10,7 @@
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
+#include "core/ops/concat.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/conv_transpose2d.h"
 #include "core/ops/einsum.h"
@@ -123,6 +125,18 @@ Tensor run_index(Case& c) {
   return x.index({1, ne(c.expected("i"), 0.0)});
 }
 
+/// The parts in the opposite order.
+Tensor joined(std::vector<Tensor> parts, int64_t dim) {
+  std::reverse(parts.begin(), parts.end());
+  return concat(parts, dim);
+}
+
+Tensor run_where(Case& c) {
+  const Tensor mask = ne(c.expected("mask"), 0.0);
+  if (c.integer(0) == 0) return where(mask, c("a"), c("b"));
+  return c.integer(0) == 1 ? where(mask, c("a"), c.number(1)) : where(mask, c.number(1), c("b"));
+}
+
 const std::map<std::string, Function>& functions() {
   static const std::map<std::string, Function> table{
 #define WEFT_ROW(name, ...) {#name, [](Case& c) { return name(c("x")); }},
@@ -208,6 +222,19 @@ const std::map<std::string, Function>& functions() {
       {"cumsum", [](Case& c) { return cumsum(c("x"), c.integer(0)); }},
       {"nonzero", [](Case& c) { return nonzero(c("x")); }},
       {"masked_select", [](Case& c) { return masked_select(c("x"), ne(c.expected("mask"), 0.0)); }},
+      {"argmin", [](Case& c) { return argmin(c("x"), c.integer(0), c.integer(1) != 0); }},
+      {"argmax", [](Case& c) { return argmax(c("x"), c.integer(0), c.integer(1) != 0); }},
+      {"one_hot", [](Case& c) { return one_hot(c("x"), c.integer(0), DType::i64); }},
+      {"isnan", [](Case& c) { return isnan(c("x")); }},
+      {"isfinite", [](Case& c) { return isfinite(c("x")); }},
+      {"masked_fill", [](Case& c) { return masked_fill(c("x"), ne(c.expected("mask"), 0.0), c.number(0)); }},
+      {"where", run_where},
+      {"gather", [](Case& c) { return gather(c("x"), c.integer(0), c.expected("index")); }},
+      {"chunk", [](Case& c) { return joined(chunk(c("x"), c.integer(0), c.integer(1)), c.integer(1)); }},
+      {"split",
+       [](Case& c) {
+         return joined(split(c("x"), {c.integer(0), c.integer(1), c.integer(2)}, 1), 1);
+       }},
       {"index", run_index},
       {"index_put",
        [](Case& c) {

@@ -38,6 +38,11 @@ class Cases:
             for key, x in leaves.items():
                 self.keep(name, "d" + key, torch.zeros_like(x) if x.grad is None else x.grad)
 
+    def add_choice(self, name, y, inputs, options=()):
+        """What has no gradient: places, classes, truths."""
+        for key, x in {"options": torch.tensor(options, dtype=torch.float64), **inputs, "y": y.long()}.items():
+            self.keep(name, key, x)
+
     def keep(self, name, key, tensor):
         is_options = key == "options"
         self.tensors[f"{name}.{key}"] = tensor if is_options or tensor.dtype == torch.int64 else tensor.detach().float()
@@ -328,9 +333,8 @@ def order_and_choice(cases):
         cases.add(f"sort.{i}", lambda x: torch.sort(x, dim=dim, descending=descending, stable=True).values,
                   {"x": (cases.draw(*shape) * 4).round()}, (dim, descending))
         x = (cases.draw(*shape) * 4).round()
-        cases.keep(f"argsort.{i}", "options", torch.tensor((dim, descending), dtype=torch.float64))
-        cases.keep(f"argsort.{i}", "x", x)
-        cases.keep(f"argsort.{i}", "y", torch.sort(x, dim=dim, descending=descending, stable=True).indices)
+        cases.add_choice(f"argsort.{i}", torch.sort(x, dim=dim, descending=descending, stable=True).indices, {"x": x},
+                         (dim, descending))
     for i, (shape, k, dim, largest) in enumerate([((4, 9), 3, -1, True), ((9, 4), 2, 0, False), ((1, 2100), 50, 1, True)]):
         cases.add(f"topk.{i}", lambda x: torch.topk(x, k, dim, largest).values, {"x": cases.draw(*shape)},
                   (k, dim, largest))
@@ -339,9 +343,7 @@ def order_and_choice(cases):
     mask = (cases.draw(4, 6) > 0).long()
     cases.add("masked_select.0", lambda x: torch.masked_select(x, mask.bool()), {"x": cases.draw(4, 6)}, (),
               {"mask": mask})
-    cases.keep("nonzero.0", "options", torch.tensor([], dtype=torch.float64))
-    cases.keep("nonzero.0", "x", mask)
-    cases.keep("nonzero.0", "y", torch.nonzero(mask))
+    cases.add_choice("nonzero.0", torch.nonzero(mask), {"x": mask})
     i, j, wide = (torch.tensor(rows) for rows in ([3, -1, 0, 3], [1, 4, -5, 1], [[2], [0]]))
     cases.add("index.0", lambda x: x[-4::2, None, ..., -1], {"x": cases.draw(5, 2, 3, 4)}, (0,))
     cases.add("index.1", lambda x: x[1:, wide, j], {"x": cases.draw(3, 4, 5, 2)}, (1,), {"i": wide, "j": j})
@@ -358,6 +360,26 @@ def order_and_choice(cases):
     rows = index.T.reshape(4, 5, 1)[:3]
     cases.add("scatter.1", lambda a, b: a.scatter(0, rows, b), {"a": cases.draw(6, 5, 1), "b": cases.draw(3, 5, 1)}, (0,),
               {"index": rows})
+    for name, function in {"argmin": torch.argmin, "argmax": torch.argmax}.items():
+        for i, (shape, dim, keep) in enumerate([((4, 9, 3), 1, False), ((3, 40), -1, True)]):
+            x = (cases.draw(*shape) * 4).round()  # of several equal ones the first
+            cases.add_choice(f"{name}.{i}", function(x, dim, keep), {"x": x}, (dim, keep))
+    cases.add_choice("one_hot.0", F.one_hot(j + 5, 11), {"x": j + 5}, (11,))
+    x = cases.draw(3, 4)
+    x[0, 1], x[1, 0], x[2, 3] = torch.nan, torch.inf, -torch.inf
+    cases.add_choice("isnan.0", torch.isnan(x), {"x": x})
+    cases.add_choice("isfinite.0", torch.isfinite(x), {"x": x})
+    cases.add("masked_fill.0", lambda x: x.masked_fill(mask.bool(), -1.5), {"x": cases.draw(3, 4, 6)}, (-1.5,), {"mask": mask})
+    cases.add("where.0", lambda a, b: torch.where(mask.bool(), a, b), {"a": cases.draw(3, 4, 6), "b": cases.draw(6)}, (0,),
+              {"mask": mask})
+    cases.add("where.1", lambda a: torch.where(mask.bool(), a, 0.5), {"a": cases.draw(4, 6)}, (1, 0.5), {"mask": mask})
+    cases.add("where.2", lambda b: torch.where(mask.bool(), 0.5, b), {"b": cases.draw(4, 6)}, (2, 0.5), {"mask": mask})
+    cases.add("gather.0", lambda x: torch.gather(x, 1, wide.expand(2, 3) + 1), {"x": cases.draw(2, 4)}, (1,),
+              {"index": wide.expand(2, 3) + 1})
+    for i, (shape, count, dim) in enumerate([((7, 2), 3, 0), ((2, 8), 4, -1)]):
+        cases.add(f"chunk.{i}", lambda x: torch.cat(torch.chunk(x, count, dim)[::-1], dim), {"x": cases.draw(*shape)},
+                  (count, dim))
+    cases.add("split.0", lambda x: torch.cat(torch.split(x, [2, 1, 3], 1)[::-1], 1), {"x": cases.draw(2, 6, 3)}, (2, 1, 3))
 
 
 def all_cases():
