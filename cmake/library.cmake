@@ -57,11 +57,12 @@ macro(weft_needs_apps)
   endif()
 endmacro()
 
-# weft_test(AREA LINK libraries…): one GoogleTest program of all *.cpp files of this folder; each test is a CTest
+# weft_test(AREA [ALONE] LINK libraries…): one GoogleTest program of all *.cpp files of this folder; each test is a CTest
 # test named AREA.Suite.Name and labelled AREA. What GoogleTest skips is skipped, and so is a test that the program does not
-# have at that moment: CTest's list is made without WEFT_TEST_DEVICES, which takes whole devices away.
+# have at that moment: CTest's list is made without WEFT_TEST_DEVICES, which takes whole devices away. ALONE: WEFT_UNITY compiles
+# its files one by one all the same, since they have names in common.
 function(weft_test area)
-  cmake_parse_arguments(arg "" "TIMEOUT" "LINK;SOURCES;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(arg "ALONE" "TIMEOUT" "LINK;SOURCES;ENVIRONMENT" ${ARGN})
   if(WEFT_TEST_TIMEOUT)
     set(arg_TIMEOUT ${WEFT_TEST_TIMEOUT})
   elseif(NOT arg_TIMEOUT)
@@ -69,6 +70,10 @@ function(weft_test area)
   endif()
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   add_executable(test_${area} ${sources} ${arg_SOURCES})
+  if(NOT arg_ALONE)
+    weft_by_the_dozen(test_${area})
+    set_target_properties(test_${area} PROPERTIES UNITY_BUILD_BATCH_SIZE 8)
+  endif()
   target_include_directories(test_${area} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(test_${area} PRIVATE weft_build_flags ${arg_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
   gtest_discover_tests(test_${area} TEST_PREFIX "${area}." DISCOVERY_TIMEOUT 120

@@ -11,7 +11,7 @@
 namespace emulator::cuda {
 namespace {
 
-thread_local cudaError_t last = cudaSuccess;
+thread_local cudaError_t remembered = cudaSuccess;
 
 struct Text {
   int code;
@@ -50,13 +50,13 @@ const char* error_string(int code) {
   return text ? text->text : nullptr;
 }
 
-void remember(cudaError_t code) { last = code; }
+void remember(cudaError_t code) { remembered = code; }
 
 cudaError_t last_error(bool clear) {
   const cudaError_t sticky = sticky_error();
   if (sticky != cudaSuccess && sticky != cudaErrorNoDevice) return sticky;
-  const cudaError_t code = last;
-  if (clear) last = cudaSuccess;
+  const cudaError_t code = remembered;
+  if (clear) remembered = cudaSuccess;
   return code;
 }
 

@@ -174,6 +174,13 @@ char* symbol_address(const void* symbol, size_t* bytes) {
   return address;
 }
 
+char* in_symbol(const void* symbol, size_t offset, size_t count) {
+  size_t bytes = 0;
+  char* const address = symbol_address(symbol, &bytes);
+  require(offset <= bytes && count <= bytes - offset);
+  return address + offset;
+}
+
 void load_managed() {
   const Guard guard(kernels_mutex());
   for (auto& [host, variable] : registry().variables)

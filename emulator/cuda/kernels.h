@@ -96,6 +96,8 @@ void forget_handles(Image& image);
 
 /// Where a variable is on the current device. Errors: cudaErrorInvalidSymbol.
 char* symbol_address(const void* symbol, size_t* bytes);
+/// Where `count` bytes from `offset` on are. Errors: cudaErrorInvalidValue beyond its end.
+char* in_symbol(const void* symbol, size_t offset, size_t count);
 /// Loads the images that have managed variables, so that the host may read them.
 void load_managed();
 /// All modules of the device go (cudaDeviceReset).

@@ -26,7 +26,7 @@ using testing::HasSubstr;
 
 using Row = std::map<std::string, std::string>;  // column to cell
 
-std::vector<Row> rows(const std::string& output) {
+std::vector<Row> roofline_rows(const std::string& output) {
   std::vector<Row> rows;
   std::vector<std::string> columns;
   std::istringstream lines(output);
@@ -48,7 +48,7 @@ std::vector<Row> rows(const std::string& output) {
 std::vector<Row> roofline(const std::string& flags) {
   const Outcome outcome = shell(std::string(BENCH) + " --suite roofline " + flags);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-  return rows(outcome.output);
+  return roofline_rows(outcome.output);
 }
 
 Row only(const std::vector<Row>& rows, const std::string& kernel, const std::string& shapes) {

@@ -79,18 +79,18 @@ TEST(RandomKills, AWriterAlwaysLeavesAWholeCheckpoint) {
 }
 
 // One step an epoch, so that train_image does little but train and save.
-const char* const kRun[] = {TRAIN_IMAGE,  "--data",    "random:32x8x8x3",
-                            "--model",    "resnet8",   "--batch-size",
-                            "32",         "--epochs",  "1000000",
-                            "--schedule", "constant",  "--lr",
-                            "0.01",       "--workers", "0",
-                            "--device",   "cpu",       "--resume",
-                            "auto"};
+const char* const kProgram[] = {TRAIN_IMAGE,  "--data",    "random:32x8x8x3",
+                                "--model",    "resnet8",   "--batch-size",
+                                "32",         "--epochs",  "1000000",
+                                "--schedule", "constant",  "--lr",
+                                "0.01",       "--workers", "0",
+                                "--device",   "cpu",       "--resume",
+                                "auto"};
 
 pid_t start_run(const fs::path& out, const std::string& max_steps) {
   const pid_t run = ::fork();
   if (run != 0) return run;
-  std::vector<const char*> arguments(std::begin(kRun), std::end(kRun));
+  std::vector<const char*> arguments(std::begin(kProgram), std::end(kProgram));
   for (const char* more : {"--out", out.c_str(), "--max-steps", max_steps.c_str()}) arguments.push_back(more);
   arguments.push_back(nullptr);
   static_cast<void>(std::freopen((out.string() + ".log").c_str(), "a", stdout) != nullptr);

@@ -19,23 +19,23 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kSteps = 20;
+constexpr int kUpdates = 20;
 constexpr int64_t kEach = 4;  // samples of a rank in a step
 const Shape kImage{8, 8, 3};
 
-DistributedOptimizerOptions small_buckets(int passes = 1) {
+DistributedOptimizerOptions buckets_of(int passes = 1) {
   return {.backward_passes_per_step = passes, .bucket_mb = 0.002, .first_bucket_mb = 0.0005};
 }
 
 /// Each of the steps adds its roundings to those before, see tests/dist/ddp.cpp.
 tests::Tolerance allowed(int ranks) {
-  return tests::tolerance(DType::f32, kSteps * ranks * kEach * kImage[0] * kImage[1]);
+  return tests::tolerance(DType::f32, kUpdates * ranks * kEach * kImage[0] * kImage[1]);
 }
 
 std::vector<double> train_alone(int ranks, DeviceKind device) {
   const auto model = build(small_net, 100, device);
   optim::SGD sgd(model->parameters(), {.lr = 0.05, .momentum = 0.9, .nesterov = true});
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kUpdates; ++step) {
     sgd.zero_grad();
     cross_entropy((*model)(samples(step, 0, ranks * kEach, kImage, device)), labels(step, 0, ranks * kEach, device))
         .backward();
@@ -56,7 +56,7 @@ std::vector<double> train_ranks(const std::string& backend, int ranks, DeviceKin
     broadcast_parameters(*group, *model);
     broadcast_optimizer_state(*group, sgd);
     const int64_t part = kEach / passes;
-    for (int step = 0; step < kSteps; ++step) {
+    for (int step = 0; step < kUpdates; ++step) {
       optimizer.zero_grad();
       for (int pass = 0; pass < passes; ++pass) {
         const int64_t first = group->rank() * kEach + pass * part;
@@ -79,21 +79,21 @@ class DistributedOptimizerOn : public ::testing::TestWithParam<std::tuple<std::s
 
 TEST_P(DistributedOptimizerOn, RanksEqualOneOnTheSameGlobalBatch) {
   const auto& [backend, ranks] = GetParam();
-  const auto got = train_ranks(backend, ranks, DeviceKind::cpu, 1, small_buckets());
+  const auto got = train_ranks(backend, ranks, DeviceKind::cpu, 1, buckets_of());
   if (got.empty() && backend == "mpi") return;  // no rank of this run
   EXPECT_TRUE(tests::near(got, train_alone(ranks, DeviceKind::cpu), allowed(ranks)));
 }
 
 TEST_P(DistributedOptimizerOn, PassesAddUp) {
   const auto& [backend, ranks] = GetParam();
-  const auto got = train_ranks(backend, ranks, DeviceKind::cpu, 2, small_buckets(2));
+  const auto got = train_ranks(backend, ranks, DeviceKind::cpu, 2, buckets_of(2));
   if (got.empty() && backend == "mpi") return;
   EXPECT_TRUE(tests::near(got, train_alone(ranks, DeviceKind::cpu), allowed(ranks)));
 }
 
 TEST_P(DistributedOptimizerOn, AStepBehindFewerPassesReducesWhatTheyLeft) {
   const auto& [backend, ranks] = GetParam();
-  const auto got = train_ranks(backend, ranks, DeviceKind::cpu, 2, small_buckets(4));
+  const auto got = train_ranks(backend, ranks, DeviceKind::cpu, 2, buckets_of(4));
   if (got.empty() && backend == "mpi") return;
   EXPECT_TRUE(tests::near(got, train_alone(ranks, DeviceKind::cpu), allowed(ranks)));
 }
@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(All, DistributedOptimizerOn,
 
 TEST(DistributedOptimizer, OnEveryDevice) {
   for (const DeviceKind device : tests::test_devices())
-    EXPECT_TRUE(tests::near(train_ranks("threads", 2, device, 1, small_buckets()), train_alone(2, device), allowed(2)))
+    EXPECT_TRUE(tests::near(train_ranks("threads", 2, device, 1, buckets_of()), train_alone(2, device), allowed(2)))
         << name(device);
 }
 
@@ -174,7 +174,7 @@ TEST(DistributedOptimizer, BucketsTravelWhileBackwardRuns) {
   run_ranks(2, [](const ProcessGroupPtr& group) {
     const auto model = build(small_net, 1, DeviceKind::cpu);
     optim::SGD sgd(model->parameters(), {.lr = 0.01});
-    DistributedOptimizer optimizer(sgd, group, small_buckets());
+    DistributedOptimizer optimizer(sgd, group, buckets_of());
     std::string log;
     // The gradient that comes last.
     model->parameters()[0].tensor.register_accumulated_hook([&](const Tensor&) { log = group->flight_log(); });

@@ -125,7 +125,7 @@ TEST(FsdpPrecision, BuffersOfTheNamedKinds) {
     Tensor by = Tensor::ones({4});
     void fields(nn::Visitor& v) override { v.buffer("by", by); }
   };
-  struct Net : nn::Module {
+  struct SmallNet : nn::Module {
     nn::Linear linear{4, 4};
     nn::BatchNorm2d norm{4};
     Shift shift;
@@ -135,7 +135,7 @@ TEST(FsdpPrecision, BuffersOfTheNamedKinds) {
       v("shift", shift);
     }
   };
-  const auto net = std::make_shared<Net>();
+  const auto net = std::make_shared<SmallNet>();
   const FSDP fsdp(net, make_process_group_alone(),
                   {.precision = {.param = DType::bf16, .buffer = DType::bf16, .kinds = {"Linear", "Shift"}}});
   EXPECT_EQ(net->shift.by.dtype(), DType::bf16);

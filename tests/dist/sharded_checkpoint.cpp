@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 using tests::error_text;
 
 constexpr int kBefore = 5, kSteps = 10;
-constexpr int64_t kBatch = 12;
+constexpr int64_t kWholeBatch = 12;
 
 std::vector<std::shared_ptr<nn::Module>> towers(int count, uint64_t seed = 3) {
   std::vector<std::shared_ptr<nn::Module>> models;
@@ -62,7 +62,7 @@ void load(const fs::path& folder, FSDP& fsdp, optim::Optimizer& optimizer) {
 
 std::vector<double> losses(const Run& run) {
   const auto models = towers(run.ranks, run.load.empty() ? 3 : 4);
-  const ShardedTraining t{.make = {}, .parts = equal_parts(kSteps, 1, kBatch)};
+  const ShardedTraining t{.make = {}, .parts = equal_parts(kSteps, 1, kWholeBatch)};
   std::vector<std::vector<double>> parts(static_cast<size_t>(run.ranks), std::vector<double>(kSteps));
   run_ranks(run.ranks, [&](const ProcessGroupPtr& group) {
     FSDP fsdp(models[static_cast<size_t>(group->rank())], group,
@@ -75,7 +75,7 @@ std::vector<double> losses(const Run& run) {
     for (int step = run.load.empty() ? 0 : kBefore; step < kSteps; ++step) {
       if (step == kBefore && !run.save.empty()) save(writer, run.save, fsdp, adam);
       const auto [x, target] = data_of(t, static_cast<size_t>(step));
-      const int64_t each = kBatch / run.ranks, begin = group->rank() * each;
+      const int64_t each = kWholeBatch / run.ranks, begin = group->rank() * each;
       adam.zero_grad();
       const Tensor loss = loss_of(fsdp(x.slice(0, begin, each)), target.slice(0, begin, each));
       loss.backward();
@@ -122,7 +122,7 @@ TEST_F(ShardedCheckpointTest, OneProcessReadsAndWritesThem) {
   // A plain model goes on with the sharded checkpoint, and saves another one.
   const auto model = towers(1, 9)[0];
   const fs::path second = temporary_.path() / "second";
-  const ShardedTraining t{.make = {}, .parts = equal_parts(kSteps, 1, kBatch)};
+  const ShardedTraining t{.make = {}, .parts = equal_parts(kSteps, 1, kWholeBatch)};
   optim::AdamW adam(model->parameters(), {.lr = 0.01});
   {
     const ShardedCheckpoint checkpoint(folder());

@@ -87,7 +87,7 @@ struct Steps {
   StateDict model, optimizer;
 };
 
-constexpr int kSteps = 6, kBlocks = 2;
+constexpr int kTensorSteps = 6, kBlocks = 2;
 constexpr int64_t kBatch = 12;
 constexpr double kClip = 0.5;  // below the norms of these gradients: clipping acts
 
@@ -102,7 +102,7 @@ Steps train_in_one_process(DType dtype, bool lamb = false) {
   const auto model = tower(kBlocks, nullptr, dtype);
   const auto optimizer = make_optimizer(model->parameters(), lamb);
   Steps result;
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kTensorSteps; ++step) {
     const Tensor loss = mse_loss((*model)(inputs(step, 0, kBatch, dtype)), targets(step, 0, kBatch, dtype));
     optimizer->zero_grad();
     loss.backward();
@@ -125,7 +125,7 @@ Steps train_on_grid(const std::string& backend, int data, int model_ranks, DType
     const auto optimizer = make_optimizer(parallel.parameters(), lamb);
     const int64_t each = kBatch / data, first = each * grid.data_rank();
     std::vector<double> losses, norms;
-    for (int step = 0; step < kSteps; ++step) {
+    for (int step = 0; step < kTensorSteps; ++step) {
       const Tensor loss = mse_loss(parallel(inputs(step, first, each, dtype)), targets(step, first, each, dtype));
       optimizer->zero_grad();
       loss.backward();
@@ -162,7 +162,7 @@ TEST_P(TensorParallelRanks, LambSeesWholeParameters) {
   const Steps one = train_in_one_process(DType::f64, true),
               many = train_on_grid(backend_, data_, model_, DType::f64, true);
   if (many.losses.empty()) return;  // a process that is not rank 0
-  const double allowed = tolerance(DType::f64, kBatch * kTokens * BlockTower::kHidden, 20 * kBlocks * kSteps);
+  const double allowed = tolerance(DType::f64, kBatch * kTokens * BlockTower::kHidden, 20 * kBlocks * kTensorSteps);
   EXPECT_LE(distance(many.losses, one.losses), allowed);
   EXPECT_LE(distance(values_of(many.model), values_of(one.model)), 100 * allowed) << "elements near 0 move by the rate";
 }
@@ -171,7 +171,7 @@ TEST_P(TensorParallelRanks, TrainAsOneProcessDoes) {
   const Steps one = train_in_one_process(DType::f64), many = train_on_grid(backend_, data_, model_, DType::f64);
   if (many.losses.empty()) return;  // a process that is not rank 0
   EXPECT_GT(one.norms[0], kClip);
-  const double allowed = tolerance(DType::f64, kBatch * kTokens * BlockTower::kHidden, 20 * kBlocks * kSteps);
+  const double allowed = tolerance(DType::f64, kBatch * kTokens * BlockTower::kHidden, 20 * kBlocks * kTensorSteps);
   EXPECT_LE(distance(many.losses, one.losses), allowed);
   EXPECT_LE(distance(many.norms, one.norms), allowed);
   EXPECT_EQ(names_and_sizes(many.model), names_and_sizes(one.model));
@@ -184,7 +184,7 @@ TEST_P(TensorParallelRanks, TrainAsOneProcessDoes) {
 TEST_P(TensorParallelRanks, SinglePrecisionLossesAreThoseOfOneProcess) {
   const Steps one = train_in_one_process(DType::f32), many = train_on_grid(backend_, data_, model_, DType::f32);
   if (many.losses.empty()) return;
-  const double allowed = tolerance(DType::f32, kBatch * kTokens * BlockTower::kHidden, 20 * kBlocks * kSteps);
+  const double allowed = tolerance(DType::f32, kBatch * kTokens * BlockTower::kHidden, 20 * kBlocks * kTensorSteps);
   EXPECT_LE(distance(many.losses, one.losses), allowed);
   EXPECT_LE(distance(many.norms, one.norms), allowed);
 }
@@ -385,7 +385,7 @@ TEST(TensorParallelState, LoadsAtAnyGrid) {
       EXPECT_EQ(values_of(model_again), values_of(trained.model));
       EXPECT_EQ(names_and_sizes(optimizer_again), names_and_sizes(trained.optimizer));
       EXPECT_EQ(values_of(optimizer_again), values_of(trained.optimizer));
-      EXPECT_EQ(optimizer_again.scalar("step"), kSteps);
+      EXPECT_EQ(optimizer_again.scalar("step"), kTensorSteps);
     });
 }
 

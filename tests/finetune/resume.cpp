@@ -23,7 +23,7 @@ using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 
 // 96 texts: 12 steps an epoch, 36 in all. Dropout draws numbers.
-const std::string kTiny =
+const std::string kTinyRun =
     " --model bert_tiny --vocab-size 100 --lr 1e-3 --epochs 3 --logging-steps 5 --save-steps 20 --weight-decay 0.01 ";
 
 std::vector<std::string> names_in(const std::string& folder) {
@@ -43,7 +43,7 @@ std::string after(const std::string& text, const std::string& mark) {
 class FinetuneResume : public ::testing::Test {
  protected:
   void SetUp() override { write_sentences(folder_ / "data"); }
-  std::string base() const { return "--data " + (folder_ / "data") + kTiny; }
+  std::string base() const { return "--data " + (folder_ / "data") + kTinyRun; }
 
   /// Files that a resumed run must leave as an undisturbed one does.
   void expect_same_checkpoint(const std::string& a, const std::string& b) {
@@ -76,9 +76,12 @@ TEST_F(FinetuneResume, PassesOverADamagedCheckpoint) {
     SCOPED_TRACE(name);
     const std::string path = last + "/" + name, whole = read_text(path);
     std::string damaged = whole;
-    if (name == std::string("scheduler.pt")) fs::remove(path);
-    else if (name == std::string("trainer_state.json")) write(path, whole.substr(0, whole.size() / 2));
-    else damaged[damaged.size() / 2] ^= 4, write(path, damaged);
+    if (name == std::string("scheduler.pt"))
+      fs::remove(path);
+    else if (name == std::string("trainer_state.json"))
+      write(path, whole.substr(0, whole.size() / 2));
+    else
+      damaged[damaged.size() / 2] ^= 4, write(path, damaged);
     const Outcome run = finetune(resumed, folder_);
     EXPECT_EQ(run.exit_code, 0) << run.output;
     EXPECT_THAT(run.output, HasSubstr("; going on from " + before + "\n"));

@@ -25,7 +25,7 @@ Tensor hashed(uint32_t seed, const Shape& sizes, Device device, float scale = 1,
   return Tensor::from(hashed_values(seed, sizes.numel(), scale, shift), sizes, device);
 }
 
-struct Case {
+struct ModuleCase {
   std::string name;
   const char* op;    ///< in docs/ops.md; empty: a module of ops that are there already
   Shape input = {};  ///< none: embeddings
@@ -35,12 +35,12 @@ struct Case {
 
 std::vector<Tensor> plain(const nn::Module& module, const Tensor& x) { return {module(x)}; }
 
-Case up(const std::string& name, const Shape& input, const nn::UpsampleOptions& options) {
+ModuleCase up(const std::string& name, const Shape& input, const nn::UpsampleOptions& options) {
   return {name, "resize2d", input, [options] { return std::make_shared<nn::Upsample>(options); }, plain};
 }
 
-Case lstm(const std::string& name, const Shape& input, int64_t hidden, const nn::RecurrentOptions& options,
-          const Shape& states = {}) {
+ModuleCase lstm(const std::string& name, const Shape& input, int64_t hidden, const nn::RecurrentOptions& options,
+                const Shape& states = {}) {
   return {name, "lstm", input, [=] { return std::make_shared<nn::LSTM>(4, hidden, options); },
           [=](const nn::Module& module, const Tensor& x) {
             Tensor h, c;
@@ -53,8 +53,8 @@ Case lstm(const std::string& name, const Shape& input, int64_t hidden, const nn:
           }};
 }
 
-Case gru(const std::string& name, const Shape& input, int64_t hidden, const nn::RecurrentOptions& options,
-         const Shape& states = {}) {
+ModuleCase gru(const std::string& name, const Shape& input, int64_t hidden, const nn::RecurrentOptions& options,
+               const Shape& states = {}) {
   return {name, "gru", input, [=] { return std::make_shared<nn::GRU>(4, hidden, options); },
           [=](const nn::Module& module, const Tensor& x) {
             const Tensor h = states.rank() > 0 ? hashed(kX + 1, states, x.device()) : Tensor();
@@ -63,7 +63,7 @@ Case gru(const std::string& name, const Shape& input, int64_t hidden, const nn::
           }};
 }
 
-Case bag(const std::string& name, const EmbeddingBagOptions& options, const std::vector<int64_t>& offsets = {}) {
+ModuleCase bag(const std::string& name, const EmbeddingBagOptions& options, const std::vector<int64_t>& offsets = {}) {
   return {name,
           "embedding_bag",
           {},
@@ -76,9 +76,9 @@ Case bag(const std::string& name, const EmbeddingBagOptions& options, const std:
           }};
 }
 
-const std::vector<Case>& cases() {
+const std::vector<ModuleCase>& module_cases() {
   using namespace nn;
-  static const std::vector<Case> all{
+  static const std::vector<ModuleCase> all{
       {"conv1d",
        "conv1d",
        {2, 9, 4},
@@ -177,10 +177,10 @@ std::vector<kernels::Engine> engines_of(DeviceKind kind) {
   return {kernels::Engine::own, kernels::Engine::vendor, kernels::Engine::automatic};
 }
 
-class Modules : public testing::TestWithParam<Case> {};
+class Modules : public testing::TestWithParam<ModuleCase> {};
 
 TEST_P(Modules, EqualPyTorch) {
-  const Case& one = GetParam();
+  const ModuleCase& one = GetParam();
   const File file("modules");
   for (const DeviceKind kind : tests::test_devices()) {
     SCOPED_TRACE(weft::name(kind));
@@ -201,7 +201,8 @@ TEST_P(Modules, EqualPyTorch) {
   tests::add_row({"golden", one.op});
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Modules, testing::ValuesIn(cases()), [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, Modules, testing::ValuesIn(module_cases()),
+                         [](const auto& test) { return test.param.name; });
 
 TEST(WeightNormed, BeginsAsTheLayerThatItIsGiven) {
   const auto conv = std::make_shared<nn::Conv2d>(3, 4, Size2d{3, 3});

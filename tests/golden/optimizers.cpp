@@ -11,7 +11,7 @@ namespace {
 
 using namespace optim;
 
-constexpr int kSteps = 5;
+constexpr int kUpdates = 5;
 
 /// SHAPES of optimizers.py, with its first values.
 std::vector<NamedTensor> parameters(const std::string& optimizer, Device device) {
@@ -106,7 +106,7 @@ TEST_P(MoreOptimizers, WeightsAndStatesEqualPyTorch) {
     // A new optimizer goes on from the saved state.
     const auto resumed = make(name, all);
     resumed->load_state_dict(optimizer->state_dict());
-    train(*resumed, all, 2, kSteps);
+    train(*resumed, all, 2, kUpdates);
     std::vector<NamedTensor> got = all;
     for (const NamedTensor& state : resumed->state_dict().tensors) got.push_back(state);
     size_t compared = 0;

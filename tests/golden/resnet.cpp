@@ -10,39 +10,39 @@
 namespace weft::golden {
 namespace {
 
-struct Case {
+struct ResNetCase {
   const char* name;
   std::function<std::shared_ptr<nn::Module>()> make;
   int64_t count, size, classes;
   DType dtype = DType::f32;
   DeviceKind device = DeviceKind::cpu;
-  friend std::ostream& operator<<(std::ostream& out, const Case& test) {
+  friend std::ostream& operator<<(std::ostream& out, const ResNetCase& test) {
     return out << test.name << ' ' << test.dtype << ' ' << weft::name(test.device);
   }
 };
 
-std::vector<Case> cases() {
-  const std::vector<Case> nets{
+std::vector<ResNetCase> resnet_cases() {
+  const std::vector<ResNetCase> nets{
       {"resnet8", [] { return nn::resnet8(); }, 5, 16, 10},
       {"resnet18", [] { return nn::resnet18({.classes = 10, .stem = nn::Stem::cifar}); }, 3, 12, 10},
       {"resnet18_imagenet", [] { return nn::resnet18({.classes = 7}); }, 2, 48, 7},
       // In f32 some of a million activations lie within rounding of 0, see training.py.
       {"resnet50", [] { return nn::resnet50({.classes = 6, .stem = nn::Stem::cifar}); }, 2, 16, 6, DType::f64},
   };
-  std::vector<Case> all = nets;
+  std::vector<ResNetCase> all = nets;
   for (const size_t i : {0u, 1u}) {
     all.push_back(nets[i]);
     all.back().dtype = DType::f64;
   }
   for (const DeviceKind device : {DeviceKind::simt, DeviceKind::cuda})
-    for (const Case& net : nets) {
+    for (const ResNetCase& net : nets) {
       all.push_back(net);
       all.back().device = device;
     }
   return all;
 }
 
-Task make_task(const Case& test, const File& file) {
+Task make_task(const ResNetCase& test, const File& file) {
   Task task{test.make(), test.count, test.size, test.classes, file["seeds"].to_vector<int64_t>()};
   fill_parameters(*task.model);
   task.model->to(test.dtype);
@@ -50,7 +50,7 @@ Task make_task(const Case& test, const File& file) {
   return task;
 }
 
-class ResNets : public testing::TestWithParam<Case> {
+class ResNets : public testing::TestWithParam<ResNetCase> {
  protected:
   void SetUp() override {
     const DeviceKind device = GetParam().device;
@@ -92,7 +92,7 @@ TEST_P(ResNets, ThreeStepsEqualPyTorch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ResNets, testing::ValuesIn(cases()), [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(All, ResNets, testing::ValuesIn(resnet_cases()), [](const auto& test) {
   return str(test.param.name, '_', test.param.dtype, '_', name(test.param.device));
 });
 

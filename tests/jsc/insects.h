@@ -2,6 +2,7 @@
 #pragma once
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
@@ -39,6 +40,14 @@ inline std::string make_insects(const std::string& root, bool test = false) {
 
 inline void write_text(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
+}
+
+inline const std::string kElapsed = "elapsed: 00 hours [0-9][0-9] min [0-9][0-9] sec";
+
+inline void expect_refusal(const Outcome& outcome, int code, const std::string& text) {
+  EXPECT_EQ(outcome.exit_code, code) << outcome.output;
+  EXPECT_THAT(outcome.output, testing::HasSubstr(text));
+  EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
 }
 
 }  // namespace weft::tests

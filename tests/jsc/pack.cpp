@@ -15,8 +15,6 @@ Outcome load_bench(const std::string& arguments) {
   return shell("OMP_WAIT_POLICY=passive " LOAD_BENCH " " + arguments);
 }
 
-const std::string kElapsed = "elapsed: 00 hours [0-9][0-9] min [0-9][0-9] sec";
-
 class Storage : public testing::TestWithParam<const char*> {};
 
 TEST_P(Storage, IsPackedVerifiedAndLoadedLikeTheFolder) {
@@ -104,12 +102,6 @@ TEST(LoadBench, ReadsImageNetAsItIsUnpacked) {
 }
 
 /// One clear line, and this exit code.
-void expect_refusal(const Outcome& outcome, int code, const std::string& text) {
-  EXPECT_EQ(outcome.exit_code, code) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr(text));
-  EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
-}
-
 TEST(Pack, SaysWhatItCannotUse) {
   const TemporaryFolder folder;
   expect_refusal(pack("--data_root " + (folder / "none")), 1, "pack: error: --data_root: expected a folder of images");

@@ -40,8 +40,6 @@ std::vector<std::string> epochs(const std::string& output) {
   return found;
 }
 
-const std::string kElapsed = "elapsed: 00 hours [0-9][0-9] min [0-9][0-9] sec";
-
 TEST(OneGpu, TrainsAndLeavesTheFilesOfTheCourse) {
   WEFT_NEED(JPEG);
   WEFT_NEED(ZIP);
@@ -151,12 +149,6 @@ TEST(Ddp, TwoTasksTrainOneModel) {
 }
 
 /// One clear line, and this exit code.
-void expect_refusal(const Outcome& outcome, int code, const std::string& text) {
-  EXPECT_EQ(outcome.exit_code, code) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr(text));
-  EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
-}
-
 TEST(OneGpu, SaysWhatItCannotUse) {
   const TemporaryFolder folder;
   expect_refusal(in(folder, "one_gpu --device cpu"), 1,

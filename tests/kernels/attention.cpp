@@ -30,11 +30,11 @@ void check(DeviceKind kind, DType dtype, const AttentionProblem& problem) {
   check_attention(kind, dtype, problem);
 }
 
-const DType kTypes[] = {DType::f32, DType::f64, DType::bf16, DType::f16};
+const DType kAttended[] = {DType::f32, DType::f64, DType::bf16, DType::f16};
 
 TEST(Attention, EqualsReference) {
   for (const DeviceKind kind : device_runs())
-    for (const DType dtype : kTypes) {
+    for (const DType dtype : kAttended) {
       check(kind, dtype, {2, 37, 37, 2, 8});
       check(kind, dtype, {1, 70, 70, 2, 64});
       check(kind, dtype, {1, 33, 33, 1, 128});
@@ -43,7 +43,7 @@ TEST(Attention, EqualsReference) {
 
 TEST(Attention, OneQueryAndOneKey) {
   on_both_generations([](DeviceKind kind) {
-    for (const DType dtype : kTypes) {
+    for (const DType dtype : kAttended) {
       const AttentionReference want({2, 1, 1, 2, 64}, dtype);
       AttentionCall run(kind, dtype, want);
       run.forward();
@@ -60,7 +60,7 @@ TEST(Attention, OneQueryAndOneKey) {
 
 TEST(Attention, OtherLengthOfKeys) {
   for (const DeviceKind kind : device_runs())
-    for (const DType dtype : kTypes) {
+    for (const DType dtype : kAttended) {
       check(kind, dtype, {2, 5, 70, 2, 64});
       check(kind, dtype, {1, 70, 3, 2, 64});
       check(kind, dtype, {1, 40, 67, 1, 32, true});
@@ -70,7 +70,7 @@ TEST(Attention, OtherLengthOfKeys) {
 
 TEST(Attention, AnyNumberOfChannels) {
   for (const DeviceKind kind : device_runs())
-    for (const DType dtype : kTypes)
+    for (const DType dtype : kAttended)
       for (const int64_t D : {1L, 5L, 80L, 104L, 131L, 256L}) check(kind, dtype, {1, 19, 19, 2, D});
 }
 
@@ -85,7 +85,7 @@ TEST(Attention, LengthsOfVisionTransformers) {
 
 TEST(Attention, Masks) {
   for (const DeviceKind kind : device_runs())
-    for (const DType dtype : kTypes) {
+    for (const DType dtype : kAttended) {
       check(kind, dtype, {1, 75, 75, 1, 64, true});
       check(kind, dtype, {3, 40, 40, 1, 64, false, true});
       check(kind, dtype, {2, 66, 66, 1, 64, false, false, true});
@@ -95,7 +95,7 @@ TEST(Attention, Masks) {
 
 TEST(Attention, Dropout) {
   for (const DeviceKind kind : device_runs())
-    for (const DType dtype : kTypes) {
+    for (const DType dtype : kAttended) {
       check(kind, dtype, {1, 37, 37, 2, 64, false, false, false, 0.3});
       check(kind, dtype, {1, 41, 68, 2, 128, true, true, true, 0.5});
     }
@@ -103,7 +103,7 @@ TEST(Attention, Dropout) {
 
 TEST(Attention, QueriesThatSeeNoKey) {
   on_both_generations([](DeviceKind kind) {
-    for (const DType dtype : kTypes) {
+    for (const DType dtype : kAttended) {
       AttentionReference want({2, 70, 70, 1, 64, true, true, true}, dtype);
       want.lengths = {0, 70};
       std::fill(want.mask.begin(), want.mask.end(), 0.0);
@@ -135,7 +135,7 @@ TEST(Attention, NoKeysAndNoQueries) {
 
 TEST(Attention, LargeScoresDoNotOverflow) {
   on_both_generations([](DeviceKind kind) {
-    for (const DType dtype : kTypes) {
+    for (const DType dtype : kAttended) {
       AttentionReference want({1, 2, 600, 1, 64}, dtype);  // more keys than any kernel takes at once
       want.scale = 300;                                    // e^score is beyond f32 and f64
       std::vector<double> y, lse;

@@ -15,7 +15,7 @@ using kernels::AttentionPlan;
 using kernels::AttentionPlanScope;
 
 /// The problem on Hopper's kernels in steps of this many keys, which must have been taken in both directions.
-void check(DeviceKind kind, DType dtype, const AttentionProblem& problem, int keys = 64) {
+void check_wgmma(DeviceKind kind, DType dtype, const AttentionProblem& problem, int keys = 64) {
   SCOPED_TRACE(str("steps of ", keys, " keys"));
   const AttentionPlanScope scope({keys});
   check_attention(kind, dtype, problem);
@@ -26,30 +26,30 @@ TEST(AttentionWgmma, EveryStepAndWidth) {
   on_wgmma([](DeviceKind kind) {
     for (const int keys : {64, 128})
       for (const int64_t D : {64, 128})
-        for (const DType dtype : {DType::bf16, DType::f16}) check(kind, dtype, {1, 150, 150, 2, D}, keys);
+        for (const DType dtype : {DType::bf16, DType::f16}) check_wgmma(kind, dtype, {1, 150, 150, 2, D}, keys);
   });
 }
 
 TEST(AttentionWgmma, LengthsOfVisionTransformers) {
   on_wgmma([](DeviceKind kind) {
-    check(kind, DType::bf16, {1, 197, 197, 1, 64}, 128);
-    check(kind, DType::bf16, {1, 257, 257, 1, 64}, 64);
-    check(kind, DType::f16, {1, 261, 261, 1, 128}, 128);
+    check_wgmma(kind, DType::bf16, {1, 197, 197, 1, 64}, 128);
+    check_wgmma(kind, DType::bf16, {1, 257, 257, 1, 64}, 64);
+    check_wgmma(kind, DType::f16, {1, 261, 261, 1, 128}, 128);
   });
 }
 
 TEST(AttentionWgmma, OtherLengthOfKeys) {
   on_wgmma([](DeviceKind kind) {
-    check(kind, DType::bf16, {2, 5, 70, 2, 64});
-    check(kind, DType::bf16, {1, 200, 3, 2, 128}, 128);
-    check(kind, DType::f16, {1, 40, 301, 1, 64, true}, 128);
-    check(kind, DType::bf16, {1, 301, 40, 1, 128, true});
+    check_wgmma(kind, DType::bf16, {2, 5, 70, 2, 64});
+    check_wgmma(kind, DType::bf16, {1, 200, 3, 2, 128}, 128);
+    check_wgmma(kind, DType::f16, {1, 40, 301, 1, 64, true}, 128);
+    check_wgmma(kind, DType::bf16, {1, 301, 40, 1, 128, true});
   });
 }
 
 TEST(AttentionWgmma, AnyNumberOfChannels) {
   on_wgmma([](DeviceKind kind) {
-    for (const int64_t D : {8, 40, 80, 104}) check(kind, DType::bf16, {1, 70, 70, 2, D}, D == 40 ? 128 : 64);
+    for (const int64_t D : {8, 40, 80, 104}) check_wgmma(kind, DType::bf16, {1, 70, 70, 2, D}, D == 40 ? 128 : 64);
   });
 }
 
@@ -57,10 +57,10 @@ TEST(AttentionWgmma, Masks) {
   on_wgmma([](DeviceKind kind) {
     for (const int keys : {64, 128})
       for (const int64_t D : {64, 128}) {
-        check(kind, DType::bf16, {1, 270, 270, 1, D, true}, keys);
-        check(kind, DType::bf16, {3, 150, 150, 1, D, false, true}, keys);
-        check(kind, DType::f16, {2, 140, 140, 1, D, false, false, true}, keys);
-        check(kind, DType::bf16, {2, 140, 140, 1, D, true, true, true}, keys);
+        check_wgmma(kind, DType::bf16, {1, 270, 270, 1, D, true}, keys);
+        check_wgmma(kind, DType::bf16, {3, 150, 150, 1, D, false, true}, keys);
+        check_wgmma(kind, DType::f16, {2, 140, 140, 1, D, false, false, true}, keys);
+        check_wgmma(kind, DType::bf16, {2, 140, 140, 1, D, true, true, true}, keys);
       }
   });
 }
@@ -69,11 +69,11 @@ TEST(AttentionWgmma, Dropout) {
   on_wgmma([](DeviceKind kind) {
     for (const int keys : {64, 128})
       for (const int64_t D : {64, 128}) {
-        check(kind, DType::bf16, {1, 150, 150, 2, D, false, false, false, 0.3}, keys);
-        check(kind, DType::f16, {2, 141, 268, 1, D, true, true, true, 0.5}, keys);
+        check_wgmma(kind, DType::bf16, {1, 150, 150, 2, D, false, false, false, 0.3}, keys);
+        check_wgmma(kind, DType::f16, {2, 141, 268, 1, D, true, true, true, 0.5}, keys);
       }
-    check(kind, DType::bf16, {1, 201, 39, 3, 40, false, true, false, 0.1});  // odd sizes: blocks of draws are cut
-    check(kind, DType::bf16, {1, 70, 70, 1, 64, false, false, false, 1});    // nothing is kept
+    check_wgmma(kind, DType::bf16, {1, 201, 39, 3, 40, false, true, false, 0.1});  // odd sizes: blocks of draws are cut
+    check_wgmma(kind, DType::bf16, {1, 70, 70, 1, 64, false, false, false, 1});    // nothing is kept
   });
 }
 
@@ -130,9 +130,9 @@ TEST(AttentionWgmma, OneBlockWalksOverManyTiles) {
     const int before = emulator::source::thread_count();
     emulator::source::set_thread_count(1);
     for (const int64_t D : {64, 128}) {
-      check(kind, DType::bf16, {2, 140, 190, 3, D, false, true});
-      check(kind, DType::bf16, {1, 400, 400, 2, D, true}, 128);
-      check(kind, DType::bf16, {2, 200, 200, 2, D, false, false, false, 0.2}, 128);
+      check_wgmma(kind, DType::bf16, {2, 140, 190, 3, D, false, true});
+      check_wgmma(kind, DType::bf16, {1, 400, 400, 2, D, true}, 128);
+      check_wgmma(kind, DType::bf16, {2, 200, 200, 2, D, false, false, false, 0.2}, 128);
     }
     emulator::source::set_thread_count(before);
   });

@@ -10,7 +10,7 @@ namespace {
 
 using kernels::View;
 
-struct Case {
+struct BatchNormCase {
   int64_t M, C;
   DType dtype;
   bool affine, relu, residual, running;
@@ -20,7 +20,7 @@ struct Case {
 struct Reference {
   std::vector<double> mean, invstd, variance, y;
 
-  Reference(const Case& c, const std::vector<double>& x, const std::vector<double>& weight,
+  Reference(const BatchNormCase& c, const std::vector<double>& x, const std::vector<double>& weight,
             const std::vector<double>& bias, const std::vector<double>& residual, double eps)
       : mean(static_cast<size_t>(c.C)), invstd(mean.size()), variance(mean.size()), y(x.size()) {
     for (int64_t j = 0; j < c.C; ++j) {
@@ -39,7 +39,7 @@ struct Reference {
   }
 };
 
-void check(DeviceKind kind, const Case& c, double offset = 0.5) {
+void check(DeviceKind kind, const BatchNormCase& c, double offset = 0.5) {
   SCOPED_TRACE(str(c.dtype, " [", c.M, ",", c.C, "] affine ", c.affine, " relu ", c.relu, " residual ", c.residual,
                    " on ", name(kind)));
   const DType wide = c.dtype == DType::f64 ? DType::f64 : DType::f32;

@@ -21,7 +21,7 @@ using kernels::WgmmaPlan;
 using kernels::WgmmaPlanScope;
 using enum WgmmaPlan::Tile;
 
-constexpr Activation kActivations[] = {Activation::relu, Activation::gelu, Activation::gelu_tanh};
+constexpr Activation kDerived[] = {Activation::relu, Activation::gelu, Activation::gelu_tanh};
 
 double derivative(Activation f, double s) {
   constexpr double kPi = 3.14159265358979323846;
@@ -119,7 +119,7 @@ void check(DeviceKind kind, const Case& c, const WgmmaPlan& plan) {
 TEST(LinearBackward, InputInEveryTypeAndActivation) {
   on_both_generations([](DeviceKind kind) {
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
-      for (const Activation f : kActivations)
+      for (const Activation f : kDerived)
         for (const bool transpose_w : {false, true})
           check(kind, Input{pick(1, 70), pick(1, 70), pick(1, 90), dtype, dtype, f, transpose_w, pick(0, 3)});
   });
@@ -150,7 +150,7 @@ TEST(LinearBackward, SlopeOfGeluIsRightToTheRounding) {
 TEST(LinearBackward, InputByWholeVectorsIntoF32) {
   on_both_generations([](DeviceKind kind) {
     for (const DType dtype : {DType::bf16, DType::f16})
-      for (const Activation f : kActivations) check(kind, Input{70, 136, 72, dtype, DType::f32, f});
+      for (const Activation f : kDerived) check(kind, Input{70, 136, 72, dtype, DType::f32, f});
   });
 }
 
@@ -167,7 +167,7 @@ TEST(LinearBackward, InputOfASharedOutDepth) {  // few sums, long ones
 }
 
 TEST(LinearBackward, InputOfManyRowsOnTheCpu) {  // which takes them in slabs
-  for (const Activation f : kActivations)
+  for (const Activation f : kDerived)
     check(DeviceKind::cpu, Input{530, 1000, 8, DType::bf16, DType::bf16, f, false, 3});
 }
 

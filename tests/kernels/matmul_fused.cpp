@@ -14,7 +14,7 @@ using kernels::View;
 
 enum class Residual { none, other, y_itself };
 
-struct Case {
+struct FusedCase {
   int64_t B, M, N, K;
   DType in, out;
   Activation activation;
@@ -32,7 +32,7 @@ double value_of(Activation activation, double s) {
   return s;
 }
 
-void check(DeviceKind kind, const Case& c) {
+void check(DeviceKind kind, const FusedCase& c) {
   SCOPED_TRACE(str("B ", c.B, " M ", c.M, " N ", c.N, " K ", c.K, " ", c.in, "->", c.out, " activation ",
                    static_cast<int>(c.activation), " pre ", c.pre, " residual ", static_cast<int>(c.residual), " bias ",
                    c.bias, " ta ", c.transpose_a, " tb ", c.transpose_b, " on ", name(kind)));

@@ -14,7 +14,8 @@ using kernels::WgmmaPlan;
 using kernels::WgmmaPlanScope;
 using enum WgmmaPlan::Tile;
 
-constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh};
+constexpr Activation kWgmmaActivations[] = {Activation::none, Activation::relu, Activation::gelu,
+                                            Activation::gelu_tanh};
 
 TEST(MatmulWgmma, EveryTileInEveryLayout) {
   on_wgmma([](DeviceKind kind) {
@@ -52,7 +53,7 @@ TEST(MatmulWgmma, NoLoadOvertakesTheProducts) {
 TEST(MatmulWgmma, EveryEpilogue) {
   on_wgmma([](DeviceKind kind) {
     for (const DType out : {DType::bf16, DType::f32})
-      for (const Activation activation : kActivations)
+      for (const Activation activation : kWgmmaActivations)
         for (const int64_t n : {72, 70, 69})  // lines for TMA, for pairs, and for neither
           check_wgmma(kind,
                       {2, 65, n, 72, DType::bf16, out, false, true, true, false, false, activation, n != 70, n != 72},
@@ -134,15 +135,17 @@ TEST(MatmulWgmma, PlansFollowTheSizes) {
 TEST(MatmulWgmma, SplitsFillTheChip) {
   const struct {
     int64_t m, n, k, batch;
-  } sizes[] = {{3072, 768, 50432, 1},    // ViT-B, batch 256: fc1
-               {768, 3072, 50432, 1},    // fc2
-               {2304, 768, 50432, 1},    // q, k, v
-               {3072, 1024, 50432, 1},   // ViT-L
-               {512, 512, 12544, 9}};    // ResNet-50's last stage, 3x3: a slice for each tap
+  } sizes[] = {{3072, 768, 50432, 1},   // ViT-B, batch 256: fc1
+               {768, 3072, 50432, 1},   // fc2
+               {2304, 768, 50432, 1},   // q, k, v
+               {3072, 1024, 50432, 1},  // ViT-L
+               {512, 512, 12544, 9}};   // ResNet-50's last stage, 3x3: a slice for each tap
   for (const auto& [m, n, k, batch] : sizes) {
     SCOPED_TRACE(str(m, " x ", n, " x ", k, ", ", batch));
     const WgmmaPlan plan = kernels::wgmma_plan(m, n, (k + 63) / 64, batch, true);
-    const int64_t rows = plan.tile == small ? 64 : 128, columns = plan.tile == small ? 64 : plan.tile == medium ? 128 : 256;
+    const int64_t rows = plan.tile == small ? 64 : 128, columns = plan.tile == small    ? 64
+                                                                  : plan.tile == medium ? 128
+                                                                                        : 256;
     const int64_t blocks = (m + rows - 1) / rows * ((n + columns - 1) / columns) * batch * plan.splits;
     EXPECT_GE(static_cast<double>(blocks), 0.8 * static_cast<double>((blocks + 131) / 132 * 132));
   }

@@ -12,7 +12,7 @@ namespace {
 
 using kernels::Pool2dArguments;
 
-struct Case {
+struct PoolCase {
   int64_t N, H, W, C;
   Pool2dArguments arguments;
   int64_t P() const { return (H + 2 * arguments.padding.h - arguments.kernel.h) / arguments.stride.h + 1; }
@@ -21,7 +21,7 @@ struct Case {
 
 /// body(index of y, index of x, h * W + w) for each pixel in each window.
 template <class Body>
-void for_each_pixel(const Case& k, Body&& body) {
+void for_each_pixel(const PoolCase& k, Body&& body) {
   const auto& a = k.arguments;
   for (int64_t i = 0; i < k.N * k.P() * k.Q() * k.C; ++i) {
     const int64_t c = i % k.C, q = i / k.C % k.Q(), p = i / k.C / k.Q() % k.P(), n = i / k.C / k.Q() / k.P();
@@ -33,7 +33,7 @@ void for_each_pixel(const Case& k, Body&& body) {
   }
 }
 
-Case random_case() {
+PoolCase random_case() {
   const kernels::Size2d kernel{pick(1, 3), pick(1, 4)};
   return {pick(1, 3),
           pick(4, 12),
@@ -42,13 +42,13 @@ Case random_case() {
           {kernel, {pick(1, 3), pick(1, 3)}, {pick(0, kernel.h / 2), pick(0, kernel.w / 2)}, pick(0, 1) == 1}};
 }
 
-const DType kTypes[] = {DType::f32, DType::f64, DType::bf16, DType::f16};
+const DType kPooled[] = {DType::f32, DType::f64, DType::bf16, DType::f16};
 
 TEST(MaxPool2d, EqualsReference) {
   for (const DeviceKind kind : device_runs())
-    for (const DType dtype : kTypes)
+    for (const DType dtype : kPooled)
       for (int repeat = 0; repeat < 4; ++repeat) {
-        const Case k = random_case();
+        const PoolCase k = random_case();
         const auto x = integers(k.N * k.H * k.W * k.C, -20, 20);  // ties on purpose
         const int64_t outputs = k.N * k.P() * k.Q() * k.C;
         const auto dy = integers(outputs, -8, 8);  // sums of a few are exact in every dtype
@@ -81,9 +81,9 @@ TEST(MaxPool2d, NanWins) {
 
 TEST(AvgPool2d, EqualsReference) {
   for (const DeviceKind kind : device_runs())
-    for (const DType dtype : kTypes)
+    for (const DType dtype : kPooled)
       for (int repeat = 0; repeat < 4; ++repeat) {
-        const Case k = random_case();
+        const PoolCase k = random_case();
         const auto& a = k.arguments;
         const auto x = uniform(k.N * k.H * k.W * k.C, dtype), dy = uniform(k.N * k.P() * k.Q() * k.C, dtype);
         std::vector<double> y(dy.size()), inside(dy.size()), divisor(dy.size()), dx(x.size());
@@ -111,7 +111,7 @@ TEST(AvgPool2d, EqualsReference) {
 
 TEST(AdaptiveAvgPool2d, EqualsReference) {
   for (const DeviceKind kind : device_runs())
-    for (const DType dtype : kTypes)
+    for (const DType dtype : kPooled)
       for (int repeat = 0; repeat < 6; ++repeat) {
         const int64_t N = pick(1, 3), H = pick(1, 9), W = pick(1, 9), C = pick(1, 20);
         const int64_t P = repeat ? pick(1, 9) : 1, Q = repeat ? pick(1, 9) : 1;

@@ -21,7 +21,7 @@ struct Statistics {
   }
 };
 
-const DType kTypes[] = {DType::f32, DType::f64, DType::bf16, DType::f16};
+const DType kDrawn[] = {DType::f32, DType::f64, DType::bf16, DType::f16};
 
 TEST(Philox, KnownAnswers) {  // Random123's published vectors for philox4x32-10
   const Philox4 zero = philox(0, 0, 0), ones = philox(~0ull, ~0ull, ~0ull);
@@ -35,7 +35,7 @@ TEST(Philox, KnownAnswers) {  // Random123's published vectors for philox4x32-10
 
 TEST(Random, UniformIsTheDocumentedFunction) {
   for (const DeviceKind kind : device_runs())
-    for (const DType dtype : kTypes) {
+    for (const DType dtype : kDrawn) {
       const int64_t seed = pick(0, 1 << 30), base = pick(0, 1000), n = pick(1, 999);
       const uint64_t offset = static_cast<uint64_t>(pick(0, 50));
       const DeviceArray y(kind, dtype, {n});
@@ -53,7 +53,7 @@ TEST(Random, UniformIsTheDocumentedFunction) {
 
 TEST(Random, NormalHasItsMomentsAndFormula) {
   for (const DeviceKind kind : device_runs())
-    for (const DType dtype : kTypes) {
+    for (const DType dtype : kDrawn) {
       const int64_t seed = pick(0, 1 << 30), n = 20001;
       const DeviceArray y(kind, dtype, {n});
       kernels::random_normal(queue_on(kind), y, state(kind, seed, 5), {}, 1, 2);
@@ -108,7 +108,7 @@ TEST(Random, PermutationHoldsEachNumberOnce) {
 
 TEST(Random, DropoutKeepsScalesAndRepeats) {
   for (const DeviceKind kind : device_runs())
-    for (const DType dtype : kTypes) {
+    for (const DType dtype : kDrawn) {
       const int64_t n = 10007, seed = pick(0, 1 << 30);
       const auto x = uniform(n, dtype, 1, 2);
       const DeviceArray in(kind, dtype, {n}, x), y(kind, dtype, {n}), again(kind, dtype, {n}), all(kind, dtype, {n});

@@ -29,12 +29,12 @@ std::vector<double> seen(DeviceKind kind, std::vector<double> values) {
   return values;
 }
 
-struct Case {
+struct Tf32Case {
   int64_t B, M, N, K;
   bool transpose_a = false, transpose_b = false;
 };
 
-void check(DeviceKind kind, const Case& c) {
+void check(DeviceKind kind, const Tf32Case& c) {
   SCOPED_TRACE(str("B ", c.B, " M ", c.M, " N ", c.N, " K ", c.K, " ta ", c.transpose_a, " tb ", c.transpose_b, " on ",
                    name(kind)));
   const auto a = tf32::without_ties(c.B * c.M * c.K), b = tf32::without_ties(c.B * c.K * c.N),

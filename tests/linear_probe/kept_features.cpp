@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 // 44 images: neither 16 nor two ranks of 8 divide them.
-const std::string kSmall =
+const std::string kKept =
     "--data random:44x32x32x3 --model vit_tiny4 --workers 1 --precision f32 -b 16 -e 1 -lr 1e-3 --phases probe "
     "--overwrite ";
 
@@ -24,12 +24,12 @@ struct Program {
   std::string before;  ///< what stands in front of the program
 
   Outcome run(const std::string& arguments, const std::string& out = "run") const {
-    return shell("OMP_WAIT_POLICY=passive " + before + " " LINEAR_PROBE " " + kSmall + arguments + " --out " +
+    return shell("OMP_WAIT_POLICY=passive " + before + " " LINEAR_PROBE " " + kKept + arguments + " --out " +
                  (folder / out));
   }
   Outcome run_on_two(const std::string& arguments, const std::string& out) const {
-    return shell("OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1 " WEFT_RUN " --nproc_per_node 2 " LINEAR_PROBE " " +
-                 kSmall + "-b 8 " + arguments + " --out " + (folder / out));
+    return shell("OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1 " WEFT_RUN " --nproc_per_node 2 " LINEAR_PROBE " " + kKept +
+                 "-b 8 " + arguments + " --out " + (folder / out));
   }
   std::string file() const { return folder / "kept.safetensors"; }
   std::string keep() const { return "--cache-features " + file() + " "; }

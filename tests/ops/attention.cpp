@@ -27,7 +27,7 @@ Tensor mask_on(Device device) {
   return Tensor::from<int64_t>({1, 1, 0, 1, 1, 0, 1, 0, 1, 1, 1, 1, 1, 1}, {2, 7}, device).to(DType::boolean);
 }
 
-const AddCases cases{
+const AddCases attention_cases{
     {"attention",
      {{{2, 5, 3, 8}}, {{2, 7, 3, 8}}, {{2, 7, 3, 8}}},
      [](const Inputs& x) { return attention(x[0], x[1], x[2]); },

@@ -8,7 +8,7 @@ namespace {
 
 using Inputs = std::vector<Tensor>;
 
-const AddCases cases{
+const AddCases binary_cases{
     {"add", {{{3, 5}, Values::normal}, {{3, 5}, Values::normal}}, [](const Inputs& x) { return add(x[0], x[1]); }},
     {"add_row",
      {{{4, 3, 5}, Values::normal}, {{5}, Values::normal}},

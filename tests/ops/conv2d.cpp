@@ -45,7 +45,7 @@ OpInput vector(Values values = Values::normal, bool gradient = true) {
   return {{4}, values, Layout::dense, 0, gradient, true};
 }
 
-const AddCases cases{
+const AddCases conv2d_cases{
     {"conv1d",
      {{{2, 9, 4}}, {{6, 3, 2}}, {{6}}},
      [](const Inputs& x) { return conv1d(x[0], x[1], x[2], {.stride = 2, .padding = 1, .dilation = 2, .groups = 2}); },

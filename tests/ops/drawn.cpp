@@ -10,7 +10,7 @@ namespace {
 
 using Inputs = std::vector<Tensor>;
 
-const AddCases cases{
+const AddCases drawn_cases{
     {"dropout", {{{7, 9}}}, [](const Inputs& x) { return dropout(x[0], 0.4); }},
     {"dropout_transposed",
      {{{6, 5}, Values::normal, Layout::transposed}},

@@ -39,7 +39,7 @@ using testing::ThrowsMessage;
 
 Tensor zeros(const Shape& sizes, DType dtype = DType::f32) { return Tensor::zeros(sizes, dtype); }
 
-#define EXPECT_ERROR(call, text) EXPECT_THAT([] { call; }, ThrowsMessage<Error>(HasSubstr(text)))
+#define EXPECT_ERROR(call, text) EXPECT_THAT([&] { call; }, ThrowsMessage<Error>(HasSubstr(text)))
 
 TEST(Errors, Elementwise) {
   EXPECT_ERROR(exp(zeros({2}, DType::i64)), "exp: expected a floating tensor, got i64[2] on cpu");

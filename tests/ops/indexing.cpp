@@ -22,7 +22,7 @@ using Numbers = std::vector<double>;
 
 OpInput positions(Shape sizes, int64_t below) { return {std::move(sizes), Values::classes, Layout::dense, below}; }
 
-const AddCases cases{
+const AddCases indexing_cases{
     {"sort", {{{4, 9, 3}, Values::apart}}, [](const Inputs& x) { return sort(x[0], 1).values; }},
     {"sort_descending",
      {{{3, 40}, Values::apart, Layout::strided}},

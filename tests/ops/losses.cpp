@@ -9,7 +9,7 @@ namespace {
 
 using Inputs = std::vector<Tensor>;
 
-const AddCases cases{
+const AddCases losses_cases{
     {"softmax", {{{3, 7}}}, [](const Inputs& x) { return softmax(x[0]); }, 7},
     {"softmax_first", {{{5, 3, 2}}}, [](const Inputs& x) { return softmax(x[0], 0); }, 5},
     {"softmax_long", {{{2, 1030}}}, [](const Inputs& x) { return softmax(x[0]); }, 1030},

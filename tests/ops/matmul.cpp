@@ -11,7 +11,7 @@ using Inputs = std::vector<Tensor>;
 
 Tensor product(const Inputs& x) { return matmul(x[0], x[1]); }
 
-const AddCases cases{
+const AddCases matmul_cases{
     {"matmul", {{{5, 7}}, {{7, 3}}}, product, 7},
     {"matmul_larger", {{{67, 45}}, {{45, 70}}}, product, 70},
     {"matmul_one", {{{1, 1}}, {{1, 1}}}, product},

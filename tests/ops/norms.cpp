@@ -27,7 +27,7 @@ OpInput wide(const Shape& sizes, Values values = Values::normal, bool gradient =
   return {sizes, values, Layout::dense, 0, gradient, true};
 }
 
-const AddCases cases{
+const AddCases norms_cases{
     {"batch_norm", {{{2, 3, 4, 5}}, wide({5}), wide({5})}, train<false>, 24},
     {"batch_norm_rows", {{{9, 33}}, wide({33}), wide({33})}, train<false>, 9},
     // Statistics are summed as distances from one row, which may be three deviations away.

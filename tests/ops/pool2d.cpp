@@ -7,7 +7,7 @@ namespace {
 
 using Inputs = std::vector<Tensor>;
 
-const AddCases cases{
+const AddCases pool2d_cases{
     {"max_pool2d", {{{2, 6, 6, 3}, Values::apart}}, [](const Inputs& x) { return max_pool2d(x[0]); }},
     {"max_pool2d_overlapping",
      {{{1, 7, 8, 3}, Values::apart}},

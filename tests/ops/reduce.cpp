@@ -7,7 +7,7 @@ namespace {
 
 using Inputs = std::vector<Tensor>;
 
-const AddCases cases{
+const AddCases reduce_cases{
     {"sum_all", {{{3, 5}, Values::positive}}, [](const Inputs& x) { return sum(x[0]); }, 67},
     {"sum_rows", {{{7, 9}, Values::positive}}, [](const Inputs& x) { return sum(x[0], {0}); }, 67},
     {"sum_columns", {{{7, 9}, Values::positive}}, [](const Inputs& x) { return sum(x[0], {-1}); }, 67},

@@ -10,7 +10,7 @@ namespace {
 
 using Inputs = std::vector<Tensor>;
 
-const AddCases cases{
+const AddCases resize2d_cases{
     {"resize2d",
      {{{2, 5, 4, 3}}},
      [](const Inputs& x) {

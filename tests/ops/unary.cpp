@@ -25,7 +25,7 @@ const AddCases table{
 #undef WEFT_ROW
 };
 
-const AddCases cases{
+const AddCases unary_cases{
     {"gelu", {{{3, 5}, Values::normal}}, [](const Inputs& x) { return gelu(x[0]); }},
     {"leaky_relu", {{{3, 5}, Values::apart}}, [](const Inputs& x) { return leaky_relu(x[0]); }},
     {"relu_transposed", {{{5, 7}, Values::apart, Layout::transposed}}, [](const Inputs& x) { return relu(x[0]); }},

@@ -12,7 +12,7 @@ namespace {
 
 using Inputs = std::vector<Tensor>;
 
-const AddCases cases{
+const AddCases views_cases{
     {"reshape",
      {{{4, 6}}},
      [](const Inputs& x) {

@@ -10,7 +10,7 @@
 namespace weft::optim {
 namespace {
 
-std::vector<float> values(const Tensor& tensor) { return tensor.detach().to_vector<float>(); }
+std::vector<float> numbers(const Tensor& tensor) { return tensor.detach().to_vector<float>(); }
 
 /// Two parameters, and a net's other state: running statistics and a counter.
 struct Model {
@@ -36,14 +36,14 @@ TEST(Ema, AveragesWeightsAndBuffers) {
   EXPECT_EQ(ema.updates(), 2);
   {
     const auto averaged = ema.swapped();
-    EXPECT_EQ(values(model.parameters[0].tensor), std::vector<float>(15, 3.75));   // 1, 2, 3.75
-    EXPECT_EQ(values(model.parameters[1].tensor), std::vector<float>(7, 4.3125));  // 2, 2.75, 4.3125
-    EXPECT_EQ(values(model.buffers[0].tensor), std::vector<float>(2, 5.5));        // 8, 6, 5.5
+    EXPECT_EQ(numbers(model.parameters[0].tensor), std::vector<float>(15, 3.75));   // 1, 2, 3.75
+    EXPECT_EQ(numbers(model.parameters[1].tensor), std::vector<float>(7, 4.3125));  // 2, 2.75, 4.3125
+    EXPECT_EQ(numbers(model.buffers[0].tensor), std::vector<float>(2, 5.5));        // 8, 6, 5.5
     EXPECT_EQ(error_text([&] { ema.update(); }), "Ema: update: the model has the averages now");
     EXPECT_EQ(error_text([&] { ema.state_dict(); }), "Ema: state_dict: the model has the averages now");
   }
-  EXPECT_EQ(values(model.parameters[1].tensor), std::vector<float>(7, 9));
-  EXPECT_EQ(values(model.buffers[0].tensor), std::vector<float>(2, 4));
+  EXPECT_EQ(numbers(model.parameters[1].tensor), std::vector<float>(7, 9));
+  EXPECT_EQ(numbers(model.buffers[0].tensor), std::vector<float>(2, 4));
 }
 
 TEST(Ema, MayBeAdopted) {
@@ -52,8 +52,8 @@ TEST(Ema, MayBeAdopted) {
   model.set(5, 0);
   ema.update();
   ema.adopt();
-  EXPECT_EQ(values(model.parameters[0].tensor), std::vector<float>(15, 2));
-  EXPECT_EQ(values(model.buffers[0].tensor), std::vector<float>(2, 6));
+  EXPECT_EQ(numbers(model.parameters[0].tensor), std::vector<float>(15, 2));
+  EXPECT_EQ(numbers(model.buffers[0].tensor), std::vector<float>(2, 6));
 }
 
 TEST(Ema, WarmupForgetsTheStart) {
@@ -67,9 +67,9 @@ TEST(Ema, WarmupForgetsTheStart) {
   EXPECT_FLOAT_EQ(ema.state_dict().tensor("a.weight.ema").to_vector<float>()[0], 19);
   for (int i = 2; i < 9; ++i) ema.update();
   model.set(0, 0);
-  const float before = values(ema.state_dict().tensor("a.weight.ema"))[3];
+  const float before = numbers(ema.state_dict().tensor("a.weight.ema"))[3];
   ema.update();  // (1 + 9) / (10 + 9) is above 0.5
-  EXPECT_FLOAT_EQ(values(ema.state_dict().tensor("a.weight.ema"))[3], before / 2);
+  EXPECT_FLOAT_EQ(numbers(ema.state_dict().tensor("a.weight.ema"))[3], before / 2);
 }
 
 TEST(Ema, TheLowPrecisionCopyFollows) {
@@ -81,7 +81,7 @@ TEST(Ema, TheLowPrecisionCopyFollows) {
   const Tensor& parameter = model.parameters[0].tensor;
   const auto averaged = ema.swapped();
   const AutogradMeta& meta = *parameter.impl()->autograd;
-  EXPECT_EQ(values(meta.compute_copy), std::vector<float>(15, 1));
+  EXPECT_EQ(numbers(meta.compute_copy), std::vector<float>(15, 1));
   EXPECT_EQ(meta.compute_version, parameter.storage()->version());
 }
 
@@ -109,8 +109,8 @@ TEST(Ema, ComesBackFromItsState) {
   step(two, second, 1.1f);
   const StateDict a = first.state_dict(), b = second.state_dict();
   EXPECT_EQ(a.tensors[1].name, "b.bias.ema");
-  for (size_t i = 0; i < 2; ++i) EXPECT_EQ(values(b.tensors[i].tensor), values(a.tensors[i].tensor));
-  EXPECT_EQ(values(second.buffers().tensors[0].tensor), values(first.buffers().tensors[0].tensor));
+  for (size_t i = 0; i < 2; ++i) EXPECT_EQ(numbers(b.tensors[i].tensor), numbers(a.tensors[i].tensor));
+  EXPECT_EQ(numbers(second.buffers().tensors[0].tensor), numbers(first.buffers().tensors[0].tensor));
 }
 
 TEST(Ema, Errors) {

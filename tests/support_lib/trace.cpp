@@ -9,7 +9,7 @@
 namespace weft::support {
 namespace {
 
-constexpr double kGap = support::CurvePoint::kUnknown;
+constexpr double kHole = support::CurvePoint::kUnknown;
 
 std::vector<Point> line(const std::vector<double>& values) {
   std::vector<Point> out;
@@ -30,7 +30,7 @@ TEST(Smoothed, StartsAtTheFirstValue) {
 }
 
 TEST(Smoothed, GapsCountForNothing) {
-  const std::vector<double> out = ys(smoothed(line({kGap, 2, kGap, 2}), 0.9));
+  const std::vector<double> out = ys(smoothed(line({kHole, 2, kHole, 2}), 0.9));
   EXPECT_TRUE(std::isnan(out[0]) && std::isnan(out[2]));
   EXPECT_DOUBLE_EQ(out[1], 2);
   EXPECT_DOUBLE_EQ(out[3], 2);
@@ -66,7 +66,7 @@ TEST(Thinned, KeepsEveryPeak) {
 
 TEST(Thinned, GapsBetweenPointsStay) {
   std::vector<double> values(1000, 1.0);
-  for (size_t i = 300; i < 400; ++i) values[i] = kGap;
+  for (size_t i = 300; i < 400; ++i) values[i] = kHole;
   const std::vector<Point> few = thinned(line(values), 0, 999, 10);
   EXPECT_EQ(std::count_if(few.begin(), few.end(), [](const Point& p) { return p.is_gap(); }), 1);
   const auto gap = std::find_if(few.begin(), few.end(), [](const Point& p) { return p.is_gap(); });
@@ -75,7 +75,7 @@ TEST(Thinned, GapsBetweenPointsStay) {
 }
 
 TEST(Thinned, FewPointsStayAsTheyAre) {
-  const std::vector<Point> points = line({1, kGap, 3});
+  const std::vector<Point> points = line({1, kHole, 3});
   EXPECT_EQ(thinned(points, 0, 2, 10).size(), 3u);
   EXPECT_EQ(thinned({}, 0, 1, 10).size(), 0u);
   EXPECT_EQ(thinned(line(std::vector<double>(100, 1.0)), 5, 5, 10).size(), 100u);  // no width

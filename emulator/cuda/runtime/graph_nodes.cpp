@@ -45,13 +45,6 @@ cudaError_t get(cudaGraphNode_t handle, Read&& read) {
   });
 }
 
-char* in_symbol(const void* symbol, size_t offset, size_t count) {
-  size_t bytes = 0;
-  char* const address = symbol_address(symbol, &bytes);
-  require(offset <= bytes && count <= bytes - offset);
-  return address + offset;
-}
-
 SharedWork copy_1d(void* to, const void* from, size_t count, cudaMemcpyKind kind) {
   return copy_node(copy_bytes(to, from, count, kind));
 }

@@ -11,13 +11,6 @@ namespace {
 constexpr size_t kPitch = 512;
 size_t pitch_of(size_t width) { return (width + kPitch - 1) / kPitch * kPitch; }
 
-char* in_symbol(const void* symbol, size_t offset, size_t count) {
-  size_t bytes = 0;
-  char* const address = symbol_address(symbol, &bytes);
-  require(offset <= bytes && count <= bytes - offset);
-  return address + offset;
-}
-
 cudaMemcpy3DParms of_peer(const cudaMemcpy3DPeerParms& p) {
   cudaMemcpy3DParms q{};
   q.srcArray = p.srcArray;
@@ -59,7 +52,8 @@ size_t row_bytes(cudaArray_const_t handle, size_t x, size_t bytes) {
   const size_t row = array.extent.width * array.element;
   require(bytes > 0);
   if (x + bytes <= row) return bytes;
-  if (x != 0 || bytes % row != 0) fail(cudaErrorNotSupported, "a copy of parts of several rows of an array is not emulated");
+  if (x != 0 || bytes % row != 0)
+    fail(cudaErrorNotSupported, "a copy of parts of several rows of an array is not emulated");
   return row;
 }
 
@@ -247,8 +241,8 @@ cudaError_t cudaMemcpy2DFromArrayAsync(void* to, size_t pitch, cudaArray_const_t
       [&] { submit_copy(copy_box(of_rows(array, x, y, to, pitch, width, height, kind, false)), stream, false); });
 }
 
-cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t to, size_t to_x, size_t to_y, cudaArray_const_t from, size_t from_x, size_t from_y,
-                                     size_t width, size_t height, cudaMemcpyKind kind) {
+cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t to, size_t to_x, size_t to_y, cudaArray_const_t from, size_t from_x,
+                                     size_t from_y, size_t width, size_t height, cudaMemcpyKind kind) {
   return runtime_call([&] {
     const size_t element = array_of(to).element;
     require(to_x % element == 0 && from_x % element == 0 && width % element == 0);
@@ -263,13 +257,16 @@ cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t to, size_t to_x, size_t to_y, c
   });
 }
 // Bytes that follow each other over the rows of an array: whole rows, or a part of one.
-cudaError_t cudaMemcpyToArray(cudaArray_t array, size_t x, size_t y, const void* from, size_t bytes, cudaMemcpyKind kind) {
+cudaError_t cudaMemcpyToArray(cudaArray_t array, size_t x, size_t y, const void* from, size_t bytes,
+                              cudaMemcpyKind kind) {
   return runtime_call([&] {
     const size_t row = row_bytes(array, x, bytes);
-    submit_copy(copy_box(of_rows(array, x, y, const_cast<void*>(from), row, row, bytes / row, kind, true)), nullptr, true);
+    submit_copy(copy_box(of_rows(array, x, y, const_cast<void*>(from), row, row, bytes / row, kind, true)), nullptr,
+                true);
   });
 }
-cudaError_t cudaMemcpyFromArray(void* to, cudaArray_const_t array, size_t x, size_t y, size_t bytes, cudaMemcpyKind kind) {
+cudaError_t cudaMemcpyFromArray(void* to, cudaArray_const_t array, size_t x, size_t y, size_t bytes,
+                                cudaMemcpyKind kind) {
   return runtime_call([&] {
     const size_t row = row_bytes(array, x, bytes);
     submit_copy(copy_box(of_rows(array, x, y, to, row, row, bytes / row, kind, false)), nullptr, true);
