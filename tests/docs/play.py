@@ -58,9 +58,9 @@ CHANGES = {
             "finetune --data mrpc --model bert_tiny --max-steps 1 --out tiny || true; mv tiny/checkpoint-1 bert-base-uncased; "
             "export HOSTS='localhost localhost'"),
         "weft-run --config_file": Change("both machines are this one", before="rm -r test-trainer", prints="'train_runtime'", run="""
-            for rank in 1 0; do COMMAND --data glue/mrpc --weights models/bert-base-uncased & done; wait -n && wait -n"""),
+            ranks=(); for rank in 1 0; do COMMAND --data glue/mrpc --weights models/bert-base-uncased & ranks+=($!); done; wait ${ranks[0]} && wait ${ranks[1]}"""),
         "finetune --machine_rank 1": Change("both machines are this one", before="rm -r test-trainer", prints="'train_runtime'", run="""
-            for rank in 1 0; do COMMAND --data glue/mrpc --weights models/bert-base-uncased & done; wait -n && wait -n"""),
+            ranks=(); for rank in 1 0; do COMMAND --data glue/mrpc --weights models/bert-base-uncased & ranks+=($!); done; wait ${ranks[0]} && wait ${ranks[1]}"""),
     },
     "nersc.md": {
         "cd apps/nersc": Change(before="cp -r $WEFT/apps ."),
