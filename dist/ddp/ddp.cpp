@@ -67,12 +67,6 @@ void DDP::set_samples(int64_t samples) {
   next_samples_ = samples;
 }
 
-Tensor DDP::operator()(const Tensor& x) {
-  WEFT_CHECK(x.defined() && x.dim() > 0, "ddp: expected a batch of at least one dimension, got ", x);
-  before_forward(x.size(0));
-  return (*model_)(x);
-}
-
 void DDP::before_forward(int64_t samples) {
   check_unchanged();
   if (!grad_enabled()) return;

@@ -7,7 +7,7 @@
 #include "dist/ddp/reducer.h"
 #include "dist/ddp/sample_weight.h"
 #include "dist/group/world.h"
-#include "nn/module.h"
+#include "nn/module_of.h"
 
 namespace weft::dist {
 
@@ -47,10 +47,16 @@ class DDP {
   DDP(const DDP&) = delete;
   DDP& operator=(const DDP&) = delete;
 
-  /// The model's forward. While gradients are on, counts x.size(0) samples, which the ranks add up meanwhile.
-  /// Errors: an empty batch, a parameter that was moved, frozen or thawed since the constructor.
-  Tensor operator()(const Tensor& x);
-  /// For models whose forward takes something else than one tensor: call this before the forward.
+  /// The model's forward; with more inputs that of a ModuleOf them. While gradients are on, counts x.size(0) samples,
+  /// which the ranks add up meanwhile. Errors: an empty batch, a parameter that was moved, frozen or thawed since the
+  /// constructor.
+  template <class... More>
+  Tensor operator()(const Tensor& x, const More&... more) {
+    WEFT_CHECK(x.defined() && x.dim() > 0, "ddp: expected a batch of at least one dimension, got ", x);
+    before_forward(x.size(0));
+    return nn::call(*model_, x, more...);
+  }
+  /// For models whose forward takes something else than tensors first: call this before the forward.
   void before_forward(int64_t samples);
   /// Samples of the next forward, where that is not the first size of its input (words of a text, say). 0: the input is
   /// a stand-in, for a rank that has no sample left in a step of all ranks; the caller takes 0 times its loss, and

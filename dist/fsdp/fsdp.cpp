@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/autocast.h"
 #include "core/autograd.h"
 #include "core/ops/reduce.h"
 #include "core/random.h"
@@ -159,11 +158,11 @@ void FSDP::share_buffers(Device device) {
   for (size_t i = 0; i < values.size(); ++i) *counters.found[i] = values[i];
 }
 
-Tensor FSDP::operator()(const Tensor& x) {
-  const DType low = options_.precision.param;
-  if (!is_low(low)) return (*model_)(x);
-  const Autocast autocast(low);
-  return (*model_)(options_.precision.cast_forward_inputs && x.defined() && x.is_floating() ? x.to(low) : x);
+Tensor FSDP::cast_input(const Tensor& x) const {
+  const MixedPrecision& precision = options_.precision;
+  return is_low(precision.param) && precision.cast_forward_inputs && x.defined() && x.is_floating()
+             ? x.to(precision.param)
+             : x;
 }
 
 Tensor FSDP::clip_grad_norm(double max_norm) {

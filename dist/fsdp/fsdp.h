@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/autocast.h"
 #include "dist/fsdp/fsdp_options.h"
 #include "dist/fsdp/fsdp_schedule.h"
 #include "dist/group/world.h"
+#include "nn/module_of.h"
 
 namespace weft::dist {
 
@@ -32,9 +35,14 @@ class FSDP {
   FSDP(const FSDP&) = delete;
   FSDP& operator=(const FSDP&) = delete;
 
-  /// The model's forward, under Autocast if a lower precision was chosen. In training (gradients on, or
-  /// Module::train()) counts x.size(0) samples.
-  Tensor operator()(const Tensor& x);
+  /// The model's forward, under Autocast if a lower precision was chosen; with more inputs that of a ModuleOf them. In
+  /// training (gradients on, or Module::train()) counts x.size(0) samples.
+  template <class... More>
+  Tensor operator()(const Tensor& x, const More&... more) {
+    std::optional<Autocast> low;
+    if (options_.precision.param != DType::f32) low.emplace(options_.precision.param);
+    return nn::call(*model_, cast_input(x), cast_input(more)...);
+  }
   /// Samples of the next forward, if that is not the first size of its input; 0: a stand-in, as in DDP.
   void set_samples(int64_t samples) { schedule_->set_samples(samples); }
 
@@ -86,6 +94,12 @@ class FSDP {
   void free_gathered() { schedule_->free_all(); }
 
  private:
+  /// An input in the precision of the forward.
+  Tensor cast_input(const Tensor& x) const;
+  template <class Other>
+  const Other& cast_input(const Other& other) const {
+    return other;
+  }
   void check_options() const;
   void make_groups();
   std::vector<std::unique_ptr<FsdpUnit>> make_units(std::vector<std::pair<nn::Module*, size_t>>& owners);

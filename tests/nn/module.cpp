@@ -8,8 +8,10 @@
 #include "nn/activation.h"
 #include "nn/batch_norm.h"
 #include "nn/conv.h"
+#include "nn/copy_of.h"
 #include "nn/dropout.h"
 #include "nn/linear.h"
+#include "nn/module_of.h"
 #include "nn/sequential.h"
 #include "tests/support/error_text.h"
 
@@ -241,6 +243,69 @@ TEST(Module, WhatFieldsNamesWantsAGradient) {
   own.plain.requires_grad_(false);
   own.state_dict();
   EXPECT_FALSE(own.plain.requires_grad()) << "frozen stays frozen";
+}
+
+/// a scale + b, or a where there is no b; whole numbers in between.
+struct Mixed : ModuleOf<int, Tensor> {
+  Tensor scale = Tensor::full({1}, 3);
+  Tensor forward_many(const Tensor& a, const int& times, const Tensor& b) const override {
+    const Tensor scaled = a * scale * static_cast<double>(times);
+    return b.defined() ? scaled + b : scaled;
+  }
+  void fields(Visitor& v) override { v("scale", scale); }
+};
+
+TEST(ModuleOf, HooksSurroundAForwardOfSeveralInputs) {
+  Mixed mixed;
+  std::vector<std::string> calls;
+  mixed.register_hooks([&](const Module&, const Tensor& x) { calls.push_back(str("before ", x.sizes())); },
+                       [&](const Module&, const Tensor&, const Tensor& y) {
+                         calls.push_back(str("after ", y.sizes()));
+                         return y * -1.0;
+                       });
+  const Tensor a = Tensor::ones({2}), b = Tensor::full({3, 1}, 10);
+  EXPECT_EQ(mixed(a, 2, b).to_vector<float>(), std::vector<float>(6, -16));
+  EXPECT_THAT(calls, ElementsAre("before [2]", "after [3,2]"));
+  EXPECT_EQ(call(mixed, a, 1, Tensor()).to_vector<float>(), std::vector<float>(2, -3));
+  EXPECT_EQ(error_text([&] { call(mixed, a, b); }), "Mixed: expected a ModuleOf for these 2 inputs");
+  EXPECT_EQ(error_text([&] { call(mixed, a); }),
+            "Mixed: has no forward of one tensor. Call the forward that it declares");
+}
+
+TEST(CopyOf, HasTheSameStateInMemoryOfItsOwn) {
+  Net net;
+  const NoGrad no_grad;
+  net.offset.fill_(7);
+  net.norm(normal({2, 3, 3, 4}));  // counts a batch, moves the statistics
+  net.head->to(DType::f64);
+  net.conv.weight.requires_grad_(false);
+  net.norm.eval();
+  net.register_hooks([](const Module&, const Tensor&) {}, {});
+  const auto copy = copy_of(net, [] { return std::make_shared<Net>(); });
+  const StateDict all = net.state_dict(), copied = copy->state_dict();
+  ASSERT_EQ(names(copied.tensors), names(all.tensors));
+  for (size_t i = 0; i < all.tensors.size(); ++i) {
+    EXPECT_EQ(copied.tensors[i].tensor.dtype(), all.tensors[i].tensor.dtype()) << all.tensors[i].name;
+    EXPECT_EQ(copied.tensors[i].tensor.to_vector<double>(), all.tensors[i].tensor.to_vector<double>())
+        << all.tensors[i].name;
+  }
+  EXPECT_EQ(copied.tensor("norm.num_batches_tracked").item(), 1);
+  EXPECT_FALSE(copy->conv.weight.requires_grad());
+  EXPECT_TRUE(copy->conv.bias.requires_grad());
+  EXPECT_TRUE(copy->is_training() && copy->conv.is_training());
+  EXPECT_FALSE(copy->norm.is_training());
+  EXPECT_FALSE(copy->watches_tensors());
+  const std::vector<double> weight = net.head->weight.to_vector<double>();
+  copy->scale.fill_(5);
+  copy->offset.fill_(6);
+  copy->head->weight.fill_(8);
+  EXPECT_EQ(net.scale.item(), 2);
+  EXPECT_EQ(net.head->weight.to_vector<double>(), weight);
+  EXPECT_EQ(net.offset.to_vector<float>(), std::vector<float>(3, 7));
+  EXPECT_EQ(error_text([&] { copy_of(net, [] { return std::make_shared<Linear>(4, 2); }); }),
+            "copy_state: expected 6 modules, got 1");
+  EXPECT_THAT(error_text([&] { copy_of(*net.head, [] { return std::make_shared<Linear>(4, 3); }); }),
+              HasSubstr("the weights do not fit Linear"));
 }
 
 TEST(Sequential, RunsInOrderAndNamesByNumber) {
