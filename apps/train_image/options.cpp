@@ -112,6 +112,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.retired("deterministic");  // every run is
   flags.add("log-interval", o.log_interval, "steps between two rows of metrics within an epoch; 0: one an epoch",
             {.min = 0});
+  flags.add("save-interval", o.save_interval, "steps between two checkpoints within an epoch; 0: none", {.min = 0});
   flags.add_choice(
       "graph", o.graph, {"auto", "on", "off"},
       "launch a step as one CUDA graph; auto: on cuda with one rank, unless --profile wants to see its kernels, and "

@@ -48,7 +48,7 @@ struct Options {
   std::string export_file;
   bool eval_only = false;
   int64_t max_steps = 0;
-  int64_t log_interval = 0;
+  int64_t log_interval = 0, save_interval = 0;
   std::string graph = "auto";
   std::string parallel = "auto";
   std::string backend = "auto";

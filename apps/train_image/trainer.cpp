@@ -23,6 +23,7 @@ train::EngineOptions engine_options(const Options& o, DType precision) {
           .precision = precision,
           .graph = o.graph,
           .log_interval = o.log_interval,
+          .save_interval = o.save_interval,
           .profile = o.profile,
           .profile_steps = o.profile_steps};
 }
@@ -75,10 +76,9 @@ void Trainer::resume() {
 void Trainer::check_settings(const std::string& path, const Checkpoint& saved) {
   // Where files are, how fast and on what a run goes, how long; what was the model's start; what is checked elsewhere.
   constexpr const char* kIgnored =
-      "out resume overwrite keep export eval-only dry-run summary max-steps log-interval usr1 profile profile-steps "
-      "device "
-      "workers transform-on graph parallel backend bucket-mb fsdp-strategy fsdp-min-params fsdp-shard-size batch-size "
-      "model weights weights-strict weights-prefix weights-key";
+      "out resume overwrite keep export eval-only dry-run summary max-steps log-interval save-interval usr1 profile "
+      "profile-steps device workers transform-on graph parallel backend bucket-mb fsdp-strategy fsdp-min-params "
+      "fsdp-shard-size batch-size model weights weights-strict weights-prefix weights-key";
   const auto config = saved.texts.find("config");
   if (config == saved.texts.end()) return;
   const auto changes = train::changed_settings(config->second, experiment_.options.toml, kIgnored);

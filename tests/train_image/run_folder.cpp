@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "io/atomic_file.h"
+#include "io/checkpoint.h"
 #include "tests/train_image/program.h"
 
 namespace weft::tests {
@@ -37,6 +39,17 @@ TEST(RunFolder, HoldsEverythingOfARun) {
       train_image("--config " + out + "/config.toml --export '' --weights " + weights + " --eval-only");
   EXPECT_EQ(evaluation.exit_code, 0) << evaluation.output;
   EXPECT_THAT(evaluation.output, HasSubstr("accuracy"));
+}
+
+TEST(RunFolder, ACheckpointEveryFewStepsIfAskedFor) {
+  const TemporaryFolder folder;
+  const std::string out = folder / "run";
+  const std::string six_steps = "--data random:96x16x16x3 --model resnet8 --batch-size 16 --epochs 1 ";
+  const Outcome run = train_image(six_steps + "--save-interval 4 --out " + out);
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  const std::filesystem::path last = out + "/checkpoint_last.safetensors";
+  EXPECT_EQ(load_checkpoint(last).integer("step"), 6);
+  EXPECT_EQ(load_checkpoint(kept_file(last, 1)).integer("step"), 4);
 }
 
 // Published ResNet-20 weights reach the accuracy that an independent forward pass in NumPy counted: 8,989 of 9,806.
