@@ -305,7 +305,8 @@ TEST(NameMap, GptOfWeft) {
   EXPECT_EQ(contents(*theirs)["transformer.h.1.attn.c_attn.weight"], (Shape{8, 24}));
   EXPECT_EQ(contents(*theirs)["transformer.h.1.mlp.c_proj.weight"], (Shape{32, 8}));
   const auto index = static_cast<size_t>(theirs->find("transformer.h.1.mlp.c_fc.weight"));
-  EXPECT_TRUE(test::same_bits(theirs->read(index), model.h[1]->c_fc.weight.detach().transpose(0, 1).contiguous()));
+  const Tensor own = dynamic_cast<const nn::GptBlock&>(*model.h[1]).c_fc.weight;
+  EXPECT_TRUE(test::same_bits(theirs->read(index), own.detach().transpose(0, 1).contiguous()));
 
   file_of(folder, {{"transformer.h.0.attn.bias", {1, 1, 8, 8}},
                    {"transformer.h.0.attn.c_attn.weight", {8, 24}},
