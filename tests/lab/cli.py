@@ -291,7 +291,8 @@ class Commands(unittest.TestCase):
         """A kernel or a host that loops for ever, one that a signal ends, one that the user ends, and a reader that has seen enough."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "loop.cu")
-            for loop in ("k<<<1, 32>>>(x); cudaDeviceSynchronize();", "for (volatile int n = 1; n != 0; n = 1 + n % 7) {}"):
+            for loop in ("k<<<1, 32>>>(x); cudaDeviceSynchronize();",
+                         "volatile int n = 1; while (n != 0) { const int now = n; n = 1 + now % 7; }"):
                 file.write_text("__global__ void k(volatile int* x) { while (*x >= 0) *x = *x % 7 + 1; }\n"
                                 f"int main(int argc, char**) {{ int* x; cudaMalloc(&x, 4); cudaMemset(x, 0, 4); {loop} return argc; }}\n", encoding="utf-8")
                 done = lab("profile", "--timeout", "2", file)
