@@ -85,7 +85,7 @@ void cmyk_to_rgb(const uint8_t* from, uint8_t* to, int64_t width, bool inverted)
   }
 }
 
-/// libjpeg tells a file that was cut short from one with bytes behind its end.
+/// libjpeg tells a file that was cut short from one with bytes after its end.
 bool suits_nvjpeg(const jpeg_decompress_struct& jpeg, std::span<const uint8_t> bytes, const DecodeOptions& options) {
   return options.gpu >= 0 && options.shortest_edge == 0 && jpeg.jpeg_color_space == JCS_YCbCr && !jpeg.arith_code &&
          bytes[bytes.size() - 2] == 0xff && bytes.back() == JPEG_EOI;
