@@ -6,12 +6,12 @@
 #include "kernels/cuda/gemm_wgmma_launch.cuh"
 #include "kernels/cuda/split_sum.cuh"
 
-// Convolutions on the main loop of gemm_wgmma.cuh. TMA's im2col mode gathers the pixels under a filter's tap: 64
-// neighbouring positions (n, p, q) of the filter, 64 channels of the pixel that the tap meets at each; what lies in the
-// padding arrives as zeros. So a chunk of the im2col matrix is one instruction, and there is no buffer. Of f32 as tf32
-// 32 channels, and forward only: there alone both operands lie along the depth.
+// Convolutions on the main loop of gemm_wgmma.cuh. TMA's im2col mode gathers the pixels under a filter's tap:
+// neighbouring positions (n, p, q) of the filter, all of a tile, 64 channels of the pixel that the tap meets at each;
+// what lies in the padding arrives as zeros. So a step of the im2col matrix is one instruction, and there is no buffer.
+// Of f32 as tf32 32 channels, and forward only: there alone both operands lie along the depth.
 //
-//   direction        rows of a           rows of b   a step of depth               chunks of a, of b
+//   direction        rows of a           rows of b   a step of depth               loads of a, of b
 //   forward          positions (n,p,q)   o           64 channels c at a tap (r,s)  im2col of x, w[o, tap, c]
 //   backward_input   pixels (n,h,w)      c           64 filters o at a tap (r,s)   im2col of dy, w[o, -tap, c]
 //   backward_weight  o                   c           64 positions (slice: a tap)   dy[position, o], im2col of x
@@ -40,10 +40,10 @@ struct FilterPositions {
 /// Forward, and the input's gradient: the sums over taps and channels at positions of the filter.
 template <class T, bool kBackward>
 struct WindowSource {
-  static constexpr bool kScattered = false, kChannels = !kBackward;
+  static constexpr bool kScattered = false, kChannels = !kBackward, kTall = true;
   static constexpr ptx::Along kAlongA = ptx::Along::depth, kAlongB = kBackward ? ptx::Along::rows : ptx::Along::depth;
 
-  TensorMap pixels, filters;  ///< im2col of x (or dy); w as [O, R S, C], boxes of 64 filters x 1 tap x 128 bytes
+  TensorMap pixels, filters;  ///< im2col of x (or dy); w as [O, R S, C], boxes of filters x 1 tap x 128 bytes
   FilterPositions positions;
   Divider chunks, taps_w;  ///< steps at one tap; taps in a row of the filter
   int taps, dilation_h, dilation_w;
@@ -56,14 +56,14 @@ struct WindowSource {
 
   struct Tile {
     const WindowSource& source;
-    int first_m, first_n;
+    int first_n;
+    FilterPositions::Corner corner;  ///< of the tile's first position
 
-    __device__ __forceinline__ void load_a(void* chunk, ptx::Barrier* full, int i, int step) const {
+    __device__ __forceinline__ void load_a(void* chunk, ptx::Barrier* full, int, int step) const {
       int rest = step;
       const int tap = source.chunks.split(rest);
       int s = tap;
       const int r = source.taps_w.split(s);
-      const auto corner = source.positions.corner(first_m + i * kChunkRows);
       ptx::tma_load_im2col(chunk, source.pixels, full, rest * kWgmmaDepth<T>, corner.w, corner.h, corner.n,
                            static_cast<uint16_t>(s * source.dilation_w), static_cast<uint16_t>(r * source.dilation_h));
     }
@@ -77,7 +77,7 @@ struct WindowSource {
         ptx::tma_load_multicast(chunk, source.filters, full, blocks, c, at, o);
     }
   };
-  __device__ Tile tile(int first_m, int first_n, int) const { return {*this, first_m, first_n}; }
+  __device__ Tile tile(int first_m, int first_n, int) const { return {*this, first_n, positions.corner(first_m)}; }
 
   __device__ void prefetch() const {
     ptx::prefetch_tensor_map(pixels);
@@ -93,14 +93,15 @@ struct WeightSource {
 
   TensorMap gradients, pixels;  ///< dy as [positions, O], boxes of 64 x 64; im2col of x
   FilterPositions positions;
-  int taps, taps_w, dilation_h, dilation_w;
+  Divider taps, taps_w;
+  int dilation_h, dilation_w;
   int steps, share;
 
   struct Range {
     int begin, end;
   };
   __device__ Range range(int z) const {
-    const int split = z / taps;
+    const int split = taps.quotient(z);
     return {split * share, min(steps, (split + 1) * share)};
   }
 
@@ -119,7 +120,9 @@ struct WeightSource {
     }
   };
   __device__ Tile tile(int first_m, int first_n, int z) const {
-    const int tap = z % taps, r = tap / taps_w, s = tap - r * taps_w;
+    int s = z;
+    taps.split(s);
+    const int r = taps_w.split(s);
     return {*this, first_m, first_n, static_cast<uint16_t>(s * dilation_w), static_cast<uint16_t>(r * dilation_h)};
   }
 
@@ -140,7 +143,7 @@ inline bool is_whole_runs(int64_t elements, DType dtype) {
 
 /// The walk of a filter over images, and its map. rows, columns: positions of the filter.
 struct WindowWalk {
-  Im2colTensor tensor;
+  Im2colTensor tensor;  ///< without `pixels`
   FilterPositions positions;
 
   /// The windows of a convolution over `images`.
@@ -167,7 +170,7 @@ struct WindowWalk {
                static_cast<int>(stride.h),
                static_cast<int>(stride.w),
                wgmma_depth(images.dtype),
-               kChunkRows,
+               0,
                Swizzle::bytes128,
                {bytes(images, 2), bytes(images, 1), bytes(images, 0)},
                images.dtype == DType::f32},
@@ -185,6 +188,12 @@ struct WindowWalk {
   bool fits(const Conv2dShape& shape) const {
     return fits() && (shape.R - 1) * shape.dilation.h <= kMostOffset && (shape.S - 1) * shape.dilation.w <= kMostOffset;
   }
+  /// The map for loads of so many windows.
+  TensorMap map(const char* name, int windows) const {
+    Im2colTensor load = tensor;
+    load.pixels = windows;
+    return im2col_map(name, load);
+  }
 
  private:
   static int64_t bytes(const View& images, int dimension) {
@@ -192,15 +201,15 @@ struct WindowWalk {
   }
 };
 
-/// w as [O, R S, C] in boxes of 64 filters x 1 tap x 128 bytes of channels.
-inline TensorMap filter_map(const char* name, const View& w, const Conv2dShape& shape) {
+/// w as [O, R S, C] in boxes of so many filters x 1 tap x 128 bytes of channels.
+inline TensorMap filter_map(const char* name, const View& w, const Conv2dShape& shape, int filters) {
   const int64_t taps = shape.R * shape.S, filter = shape.C * static_cast<int64_t>(size_of(w.dtype));
   return tiled_map(name, {w.data,
                           w.dtype,
                           3,
                           {shape.C, taps, shape.O},
                           {filter, filter * taps},
-                          {wgmma_depth(w.dtype), 1, kChunkRows},
+                          {wgmma_depth(w.dtype), 1, filters},
                           Swizzle::bytes128,
                           w.dtype == DType::f32});
 }
@@ -217,10 +226,12 @@ bool window_wgmma(const Queue& queue, const char* name, const View& y, const Win
                   const ChannelEpilogue& channels, const Conv2dShape& shape, int64_t m, int64_t n, int64_t depth) {
   if (!walk.fits(shape) || reinterpret_cast<uintptr_t>(w.data) % 16 != 0) return false;
   const int64_t taps = shape.R * shape.S, chunks = (depth + kWgmmaDepth<T> - 1) / kWgmmaDepth<T>, steps = taps * chunks;
-  const WgmmaPlan plan = wgmma_plan(m, n, steps, 1, true);
-  WgmmaGemm<T, WindowSource<T, kBackward>> gemm{};
-  gemm.source.pixels = im2col_map(name, walk.tensor);
-  gemm.source.filters = filter_map(name, w, shape);
+  const WgmmaPlan plan = wgmma_plan(m, n, steps, 1, true, true);
+  using Source = WindowSource<T, kBackward>;
+  const WgmmaBoxRows box(plan, Source::kAlongA, Source::kAlongB);
+  WgmmaGemm<T, Source> gemm{};
+  gemm.source.pixels = walk.map(name, box.a);
+  gemm.source.filters = filter_map(name, w, shape, box.b);
   gemm.source.positions = walk.positions;
   gemm.source.chunks = Divider(chunks);
   gemm.source.taps_w = Divider(shape.S);
@@ -280,10 +291,10 @@ bool conv2d_backward_weight_on_wgmma(const Queue& queue, const View& dw, const V
   WgmmaGemm<T, WeightSource<T>> gemm{};
   gemm.source.gradients =
       tiled_map(kName, {dy.data, dy.dtype, 2, {m, pixels}, {2 * m}, {kWgmmaDepth<T>, kChunkRows}, Swizzle::bytes128});
-  gemm.source.pixels = im2col_map(kName, walk.tensor);
+  gemm.source.pixels = walk.map(kName, kChunkRows);
   gemm.source.positions = walk.positions;
-  gemm.source.taps = static_cast<int>(taps);
-  gemm.source.taps_w = static_cast<int>(shape.S);
+  gemm.source.taps = Divider(taps);
+  gemm.source.taps_w = Divider(shape.S);
   gemm.source.dilation_h = static_cast<int>(shape.dilation.h);
   gemm.source.dilation_w = static_cast<int>(shape.dilation.w);
   gemm.source.steps = static_cast<int>(steps);
@@ -296,7 +307,7 @@ bool conv2d_backward_weight_on_wgmma(const Queue& queue, const View& dw, const V
   to.pitch_z = plane;
   to.pitch_inner = n;
   to.pitch_row = taps * n;
-  to.inner = static_cast<int>(taps);
+  to.inner = Divider(taps);
   to.m = static_cast<int>(m);
   to.n = static_cast<int>(n);
   to.pairs = reinterpret_cast<uintptr_t>(to.to.y) % 8 == 0;  // n is a multiple of 8

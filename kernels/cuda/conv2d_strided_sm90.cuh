@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <vector>
 
 #include "kernels/cuda/conv2d_phase.cuh"
 #include "kernels/cuda/conv2d_sm90.cuh"
@@ -22,7 +23,8 @@ struct PhaseSource {
   static constexpr int kMostPhases = ScatteredRows::kMostSlices;
 
   struct Phase {
-    int steps, taps_w;     ///< steps of 64 filters at all taps; taps in a row
+    int steps;             ///< of 64 filters at all taps
+    Divider taps_w;        ///< taps in a row
     int first_r, first_s;  ///< the filter's tap of i = 0
     int last_h, last_w;    ///< its offset from the lowest p and q
   };
@@ -42,18 +44,19 @@ struct PhaseSource {
   struct Tile {
     const PhaseSource& source;
     const Phase& phase;
-    int first_m, first_n, z;
+    int first_n, z;
+    FilterPositions::Corner corner;  ///< of the tile's first position
 
     struct Tap {
       int i, j, k;  ///< row and column among the phase's taps, first filter
     };
     __device__ __forceinline__ Tap tap(int step) const {
-      const int tap = source.chunks.split(step), i = tap / phase.taps_w;
-      return {i, tap - i * phase.taps_w, step * kWgmmaDepth<T>};
+      int j = source.chunks.split(step);
+      const int i = phase.taps_w.split(j);
+      return {i, j, step * kWgmmaDepth<T>};
     }
-    __device__ __forceinline__ void load_a(void* chunk, ptx::Barrier* full, int i, int step) const {
+    __device__ __forceinline__ void load_a(void* chunk, ptx::Barrier* full, int, int step) const {
       const Tap at = tap(step);
-      const auto corner = source.positions[z].corner(first_m + i * kChunkRows);
       ptx::tma_load_im2col(chunk, source.pixels[z], full, at.k, corner.w, corner.h, corner.n,
                            static_cast<uint16_t>(phase.last_w - at.j * source.tap_w),
                            static_cast<uint16_t>(phase.last_h - at.i * source.tap_h));
@@ -68,7 +71,9 @@ struct PhaseSource {
         ptx::tma_load_multicast(chunk, source.filters, full, blocks, c, line, at.k);
     }
   };
-  __device__ Tile tile(int first_m, int first_n, int z) const { return {*this, phases[z], first_m, first_n, z}; }
+  __device__ Tile tile(int first_m, int first_n, int z) const {
+    return {*this, phases[z], first_n, z, positions[z].corner(first_m)};
+  }
 
   __device__ void prefetch() const { ptx::prefetch_tensor_map(filters); }
 };
@@ -105,6 +110,7 @@ bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, 
   WgmmaGemm<T, Source> gemm{};
   Source& source = gemm.source;
   ScatteredRows& scatter = gemm.epilogue.scatter;
+  std::vector<WindowWalk> walks;  // of the phases that have taps, which come first
   for (int i = 0; i < count; ++i) {
     const Work& work = works[static_cast<size_t>(i)];
     const int last_h = std::max(work.h.count - 1, 0) * -axis_h.tap,
@@ -112,7 +118,7 @@ bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, 
     const int lower_h = work.h.origin - last_h, lower_w = work.w.origin - last_w;
     const WindowWalk walk(dy, rows, columns, {lower_h, lower_w});
     source.phases[i] = {static_cast<int>(work.h.count * work.w.count * chunks),
-                        std::max(work.w.count, 1),
+                        Divider(work.w.count),
                         work.h.first,
                         work.w.first,
                         last_h,
@@ -122,9 +128,12 @@ bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, 
     scatter.columns[i] = work.column;
     if (source.phases[i].steps == 0) continue;
     if (!walk.fits() || last_h > kMostOffset || last_w > kMostOffset) return false;
-    source.pixels[i] = im2col_map(kName, walk.tensor);
+    walks.push_back(walk);
   }
-  source.filters = filter_map(kName, w, shape);
+  const WgmmaPlan plan = wgmma_plan(m, n, source.phases[0].steps, count, false);
+  const WgmmaBoxRows box(plan, Source::kAlongA, Source::kAlongB);
+  for (size_t i = 0; i < walks.size(); ++i) source.pixels[i] = walks[i].map(kName, box.a);
+  source.filters = filter_map(kName, w, shape, box.b);
   source.chunks = Divider(chunks);
   source.width = static_cast<int>(shape.S);
   source.step_r = axis_h.step;
@@ -134,7 +143,6 @@ bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, 
   gemm.epilogue.to = {dx.data, nullptr, 1, false, false, false, true};
   gemm.epilogue.to.residual = dx_in.data;
   gemm.epilogue.pitch_row = n;
-  gemm.epilogue.inner = 1;
   gemm.epilogue.m = static_cast<int>(m);
   gemm.epilogue.n = static_cast<int>(n);
   gemm.epilogue.pairs = true;
@@ -144,7 +152,6 @@ bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, 
   scatter.stride_w = static_cast<int>(shape.stride.w);
   scatter.height = static_cast<int>(shape.H);
   scatter.width = static_cast<int>(shape.W);
-  const WgmmaPlan plan = wgmma_plan(m, n, source.phases[0].steps, count, false);
   launch_wgmma(queue, kName, plan, gemm, m, n, count);
   return true;
 }

@@ -8,7 +8,7 @@
 // Only files named *_sm90.cu may include this.
 //
 // Grid: persistent; a block (or a cluster of two, one tile above the other) walks over tiles of kM x kN sums. Warpgroup
-// 0 is the producer: one of its threads loads. Each other warpgroup, a consumer, owns 64 rows of the tile in its
+// 0 is the producer: one of its threads loads. Each other warpgroup, a consumer, owns 64 or 128 rows of the tile in its
 // registers.
 //
 //   memory --TMA--> stage 0 | stage 1 | … | stage kStages-1 --wgmma--> registers --stmatrix--> staging --TMA--> memory
@@ -16,7 +16,8 @@
 //
 // Every stage has two barriers. `full`: its bytes have landed. `empty`: every consumer warp, of both blocks in a
 // cluster, has read it. The producer runs ahead over tiles, so that loads of the next tile overlap this one's epilogue.
-// In a cluster both blocks need the same b: each loads half of its chunks and multicasts them to both.
+// In a cluster both blocks need the same b: each loads half of its chunks and multicasts them to both. Of an odd number
+// of rows of tiles, clusters take the last row by two neighbours, which share nothing: each loads all of its own.
 //
 // A chunk keeps its operand as memory has it, 64 lines of 128 bytes under TMA's 128-byte swizzle, and wgmma reads
 // either direction: with Along::depth a line is one row (m or n) and depth runs along it; with Along::rows a line is
@@ -38,9 +39,9 @@
 // multiples of 16 bytes, and what has none goes to gemm_mma.cuh.
 //
 // Work: 2 kM kN flops and 2 (kM + kN) bytes per k, of which a cluster of two loads b's half: 85 flops per byte at
-// 128 x 256 alone, 128 in a cluster, from L2 mostly (the tile order keeps about 2048 x 2048 results in flight); tf32 has
-// twice the bytes, and half the flops in a cycle. Limit: tensor cores; hand-written kernels of this kind have been
-// measured at 80 to 85% of an H100's peak, cuBLAS's share.
+// 128 x 256 alone, 128 in a cluster, 51 at 256 x 64; from L2 mostly (the tile order keeps about
+// 2048 x 2048 results in flight); tf32 has twice the bytes, and half the flops in a cycle. Limit: tensor cores;
+// hand-written kernels of this kind have been measured at 80 to 85% of an H100's peak, cuBLAS's share.
 
 #if defined(WEFT_SIMT) && defined(__GNUC__)
 #pragma GCC diagnostic ignored "-Wpsabi"  // tensor maps are aligned to 64 bytes: a note on GCC before 4.6
@@ -54,10 +55,12 @@ template <class T>
 inline constexpr int kWgmmaDepth = 128 / static_cast<int>(sizeof(T));
 inline int wgmma_depth(DType dtype) { return 128 / static_cast<int>(size_of(dtype)); }
 
-template <int kRows, int kColumns, int kStageCount, int kBlocks>
+/// kConsumerBands: bands of 64 rows that a consumer owns.
+template <int kRows, int kColumns, int kStageCount, int kBlocks, int kConsumerBands = 1>
 struct WgmmaTile {
-  static constexpr int kM = kRows, kN = kColumns, kStages = kStageCount, kBlocksPerSm = kBlocks;
-  static constexpr int kConsumers = kM / 64, kThreads = 128 * (1 + kConsumers);
+  static constexpr int kM = kRows, kN = kColumns, kStages = kStageCount, kBlocksPerSm = kBlocks,
+                       kBands = kConsumerBands;
+  static constexpr int kConsumers = kM / 64 / kBands, kThreads = 128 * (1 + kConsumers);
   static constexpr int kChunksA = kM / kChunkRows, kChunksB = kN / kChunkRows;
   static constexpr int kStageBytes = (kChunksA + kChunksB) * kChunkBytes;
   static constexpr int kStagingBytes = kConsumers * 4 * 2 * kStagingBoxBytes;
@@ -68,31 +71,63 @@ struct WgmmaTile {
 };
 
 /// The order of tiles: clusters of `cluster` tiles along m; of these, panels of kPanel along m, walked along n, so
-/// that the tiles in flight at a time share lines of a and b in L2.
-struct WgmmaGrid {
-  static constexpr int kPanelTiles = 16;
-  int clusters_m, tiles_n, slices, cluster;
+/// that the tiles in flight at a time share lines of a and b in L2. After the panels of a slice, of two blocks and an
+/// odd number of rows of tiles, the last row: clusters of two tiles along n.
+class WgmmaGrid {
+ public:
+  WgmmaGrid() = default;
+  /// blocks: 1 or 2 in a cluster.
+  WgmmaGrid(int64_t tiles_m, int64_t tiles_n, int64_t slices, int blocks)
+      : cluster(blocks),
+        count_(static_cast<int>(clusters(tiles_m, tiles_n, blocks) * slices)),
+        panels_(static_cast<int>(tiles_m / blocks * tiles_n)),
+        last_row_(static_cast<int>(tiles_m - 1)),
+        per_slice_(clusters(tiles_m, tiles_n, blocks)),
+        per_panel_(kPanelTiles / blocks * tiles_n),
+        rows_(kPanelTiles / blocks),
+        last_rows_(tiles_m / blocks % (kPanelTiles / blocks)),
+        whole_panels_(static_cast<int>(tiles_m / blocks / (kPanelTiles / blocks))) {}
+
+  /// Of one slice.
+  static int64_t clusters(int64_t tiles_m, int64_t tiles_n, int blocks) {
+    return tiles_m / blocks * tiles_n + (tiles_m % blocks) * ((tiles_n + 1) / 2);
+  }
 
   struct Position {
     int m, n, z;  ///< in tiles
+    bool shares;  ///< b with the other block of a cluster
   };
-  __device__ int count() const { return clusters_m * tiles_n * slices; }
+  __device__ int count() const { return count_; }
   __device__ Position position(int index, int rank) const {
-    const int per_slice = clusters_m * tiles_n, z = index / per_slice, within = index - z * per_slice;
-    const int panel_rows = kPanelTiles / cluster, panel = within / (panel_rows * tiles_n);
-    const int rows = min(panel_rows, clusters_m - panel * panel_rows), rest = within - panel * panel_rows * tiles_n;
-    const int n = rest / rows;
-    return {(panel * panel_rows + rest - n * rows) * cluster + rank, n, z};
+    const int z = per_slice_.split(index);
+    if (index >= panels_) return {last_row_, 2 * (index - panels_) + rank, z, false};
+    const int panel = per_panel_.split(index);
+    const int n = (panel < whole_panels_ ? rows_ : last_rows_).split(index);
+    return {(panel * rows_.divisor() + index) * cluster + rank, n, z, cluster > 1};
   }
+  /// Of so many blocks.
+  __device__ int clusters(unsigned blocks) const { return static_cast<int>(blocks) >> (cluster - 1); }
+
+  int cluster = 1;
+
+ private:
+  static constexpr int kPanelTiles = 16;
+  int count_ = 0;
+  int panels_ = 0, last_row_ = 0;  ///< clusters in a slice's panels; the last row of tiles
+  Divider per_slice_, per_panel_;  ///< clusters
+  Divider rows_, last_rows_;       ///< clusters of a panel along m, and of one that is not whole
+  int whole_panels_ = 0;
 };
 
 /// A *source* describes the operands: it gives their layout (kAlongA, kAlongB), the steps of kWgmmaDepth<T> k that
 /// slice z sums over, and loads chunks. kScattered: a slice may sum over nothing, and rows of y lie as ScatteredRows
-/// says. kChannels: the epilogue may have a norm and moments.
+/// says. kChannels: the epilogue may have a norm and moments. Only sources with kTall have tiles of 256 rows.
 ///
 /// tile(m, n, z) gives an object that knows one tile:
 ///   load_a(void* chunk, Barrier*, int i, int step)                    chunk i of a's kM rows
 ///   load_b(void* chunk, Barrier*, int i, int step, uint16_t blocks)   chunk i of b's; to two blocks, or 0: to this one
+/// With Along::depth chunks follow one another as their lines do, so one load brings all of a's chunks, and all of b's
+/// from i on that this block loads: the boxes of their maps have WgmmaBoxRows.
 template <class T, class Source>
 struct WgmmaGemm {
   Source source;
@@ -104,7 +139,7 @@ template <class Tile, class Source>
 __device__ __forceinline__ void produce(const Source& source, const WgmmaGrid& grid, unsigned char* stages,
                                         ptx::Barrier* full, ptx::Barrier* empty) {
   const int rank = grid.cluster > 1 ? ptx::cluster_rank() : 0;
-  const int first = static_cast<int>(blockIdx.x) / grid.cluster, stride = static_cast<int>(gridDim.x) / grid.cluster;
+  const int first = grid.clusters(blockIdx.x), stride = grid.clusters(gridDim.x);
   RingPosition<Tile::kStages> at;
   for (int index = first; index < grid.count(); index += stride) {
     const auto position = grid.position(index, rank);
@@ -116,12 +151,21 @@ __device__ __forceinline__ void produce(const Source& source, const WgmmaGrid& g
       unsigned char* const b = a + Tile::kChunksA * kChunkBytes;
       ptx::Barrier* const barrier = &full[at.stage];
       ptx::mbarrier_arrive_expect_tx(barrier, Tile::kStageBytes);
-      for (int i = 0; i < Tile::kChunksA; ++i) tile.load_a(a + i * kChunkBytes, barrier, i, step);
-      if (grid.cluster > 1) {
-        constexpr int kHalf = Tile::kChunksB / 2;
-        for (int i = rank * kHalf; i < rank * kHalf + kHalf; ++i) tile.load_b(b + i * kChunkBytes, barrier, i, step, 3);
+      for (int i = 0; i < Tile::kChunksA; i += Source::kAlongA == ptx::Along::depth ? Tile::kChunksA : 1)
+        tile.load_a(a + i * kChunkBytes, barrier, i, step);
+      constexpr bool kWholeB = Source::kAlongB == ptx::Along::depth;
+      constexpr int kHalf = Tile::kChunksB / 2;
+      const auto load_b = [&](int begin, int count, uint16_t blocks) {
+        for (int i = begin; i < begin + count; i += kWholeB ? count : 1)
+          tile.load_b(b + i * kChunkBytes, barrier, i, step, blocks);
+      };
+      if constexpr (kHalf == 0) {
+        load_b(0, Tile::kChunksB, 0);
+      } else if (position.shares) {
+        load_b(rank * kHalf, kHalf, 3);
       } else {
-        for (int i = 0; i < Tile::kChunksB; ++i) tile.load_b(b + i * kChunkBytes, barrier, i, step, 0);
+        load_b(0, Tile::kChunksB, 0);
+        if (kWholeB && grid.cluster > 1) load_b(kHalf, kHalf, 0);  // a cluster's boxes are half of b
       }
     }
   }
@@ -146,7 +190,7 @@ class RowSums {
     for (int i = 0; i < 8; ++i) {
       const auto four = Vec<T, 4>::load(reinterpret_cast<const T*>(chunk + offset_ + i * 1024));
       WEFT_UNROLL
-      for (int e = 0; e < 4; ++e) sums_[e] += static_cast<float>(four[e]);
+      for (int e = 0; e < 4; ++e) sums_[e] += from<float>(four[e]);
     }
   }
   /// Stores them as columns first_m … of row z of a matrix [slices, m].
@@ -171,7 +215,7 @@ __device__ __forceinline__ void consume(const Source& source,
                                         ptx::Barrier* full, ptx::Barrier* empty, int consumer) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32 % 4;
   const int rank = grid.cluster > 1 ? ptx::cluster_rank() : 0;
-  const int first = static_cast<int>(blockIdx.x) / grid.cluster, stride = static_cast<int>(gridDim.x) / grid.cluster;
+  const int first = grid.clusters(blockIdx.x), stride = grid.clusters(gridDim.x);
   const auto release = [&](int stage) {
     __syncwarp();
     if (grid.cluster > 1) {
@@ -182,31 +226,44 @@ __device__ __forceinline__ void consume(const Source& source,
   };
   EpilogueWarp store(staging + (consumer * 4 + warp) * 2 * kStagingBoxBytes, lane, warp, consumer);
   constexpr bool kSumsRows = requires { source.row_sums; };
+  static_assert(!kSumsRows || Tile::kBands == 1);
   [[maybe_unused]] RowSums<T> row_sums(warp, lane);
   RingPosition<Tile::kStages> at;
   for (int index = first; index < grid.count(); index += stride) {
     const auto position = grid.position(index, rank);
     const auto range = source.range(position.z);
     if constexpr (kSumsRows) row_sums.clear();
-    float sums[Tile::kN / 2];
+    const int first_m = position.m * Tile::kM + consumer * Tile::kBands * 64 + warp * 16,
+              first_n = position.n * Tile::kN;
+    float sums[Tile::kBands][Tile::kN / 2];
     if constexpr (Source::kScattered) {
-      WEFT_UNROLL_BY(Tile::kN / 2)
-      for (float& sum : sums) sum = 0;
+      WEFT_UNROLL
+      for (auto& band : sums) {
+        WEFT_UNROLL_BY(Tile::kN / 2)
+        for (float& sum : band) sum = 0;
+      }
     }
+    WEFT_UNROLL
+    for (int band = 0; band < Tile::kBands; ++band)
+      epilogue.template prefetch<Tile::kN>(lane, first_m + band * 64, first_n, position.z);
     int previous = -1;
     for (int step = range.begin; step < range.end; ++step, at.advance()) {
       ptx::mbarrier_wait(&full[at.stage], at.parity);
       const unsigned char* const stage = stages + __shfl_sync(0xffffffffu, at.stage, 0) * Tile::kStageBytes;
-      const uint64_t a = ptx::wgmma_descriptor(stage + consumer * kChunkBytes, Swizzle::bytes128, kChunkBytes, 1024);
+      const uint64_t a =
+          ptx::wgmma_descriptor(stage + consumer * Tile::kBands * kChunkBytes, Swizzle::bytes128, kChunkBytes, 1024);
       const uint64_t b =
           ptx::wgmma_descriptor(stage + Tile::kChunksA * kChunkBytes, Swizzle::bytes128, kChunkBytes, 1024);
-      // 16 k (tf32: 8) further, in the descriptor's units of 16 bytes.
+      // 16 k (tf32: 8) further, and a chunk, in the descriptor's units of 16 bytes.
       constexpr int kFurtherA = (Source::kAlongA == ptx::Along::depth ? 32 : 2048) / 16;
       constexpr int kFurtherB = (Source::kAlongB == ptx::Along::depth ? 32 : 2048) / 16;
+      constexpr int kBandBelow = kChunkBytes / 16;
       ptx::wgmma_fence();
       WEFT_UNROLL
-      for (int k = 0; k < 4; ++k)
-        ptx::wgmma<T, Tile::kN, Source::kAlongA, Source::kAlongB>(sums, a + k * kFurtherA, b + k * kFurtherB,
+      for (int k = 0; k < 4; ++k) WEFT_UNROLL
+      for (int band = 0; band < Tile::kBands; ++band)
+        ptx::wgmma<T, Tile::kN, Source::kAlongA, Source::kAlongB>(sums[band], a + k * kFurtherA + band * kBandBelow,
+                                                                  b + k * kFurtherB,
                                                                   Source::kScattered || step > range.begin || k > 0);
       ptx::wgmma_commit();
       if constexpr (kSumsRows) {
@@ -218,17 +275,15 @@ __device__ __forceinline__ void consume(const Source& source,
       }
       previous = at.stage;
     }
-    const auto columns = epilogue.columns(lane, position.n * Tile::kN);
+    const auto columns = epilogue.columns(lane, first_n);
     ptx::wgmma_wait<0>();
     if (!Source::kScattered || previous >= 0) release(previous);
     if constexpr (kSumsRows) {
-      if (position.n == 0)
-        row_sums.store(source.row_sums, position.m * Tile::kM + consumer * 64 + warp * 16, source.m, position.z, lane);
+      if (position.n == 0) row_sums.store(source.row_sums, first_m, source.m, position.z, lane);
     }
     constexpr bool kDerives = requires { Source::kDerives; }
     &&!kSumsRows;  // registers are scarce there
-    epilogue.template store<Tile::kN, kDerives>(store, position.m * Tile::kM + consumer * 64 + warp * 16,
-                                                position.n * Tile::kN, position.z, columns, sums);
+    epilogue.template store<kDerives>(store, first_m, first_n, position.z, columns, sums);
   }
   store.finish();
 }
@@ -253,10 +308,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
   else
     __syncthreads();
   // By a shuffle, the compiler knows that a warp's lanes agree: stages and descriptors stay in uniform registers.
-  const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
+  const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0), warpgroup = warp / 4;
   if (warpgroup == 0) {
     if constexpr (Tile::kMovesRegisters) ptx::release_registers<40>();
-    if (threadIdx.x == 0) produce<Tile>(gemm.source, gemm.grid, shared, full, empty);
+    if (warp == 0 && ptx::elect_one()) produce<Tile>(gemm.source, gemm.grid, shared, full, empty);
     __syncwarp();
   } else {
     if constexpr (Tile::kMovesRegisters) ptx::acquire_registers<232>();

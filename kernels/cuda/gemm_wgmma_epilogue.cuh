@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "kernels/cuda/convert.cuh"
 #include "kernels/cuda/divider.cuh"
 #include "kernels/cuda/gemm_epilogue.cuh"
 #include "kernels/cuda/ptx_hopper.cuh"
@@ -13,6 +14,8 @@
 // waits for another one, unless statistics are wanted (`moments`): then the four warps of a group meet after each box,
 // and each reads a quarter of the columns of all four, 64 rows of what y will hold, before TMA's second turn on from
 // there.
+// Of a plain result (alpha, bias, norm, ReLU last, nothing else) each chunk has code of its own, so that sums stay in
+// their registers; the code of the others, 30 times as long, exists once, and sums move up to it.
 // Rows that do not lie side by side (the phases of a strided convolution) leave the box 16 bytes a lane. Where y
 // forbids both (lines not a multiple of 16 bytes), lanes store their pairs themselves.
 
@@ -52,13 +55,13 @@ class EpilogueWarp {
   /// Writes one box with `fill(box)`, by all lanes, and sends it to column n, row m, slice z of the map.
   template <class Fill>
   __device__ __forceinline__ void send(const TensorMap& map, int n, int m, int z, Fill&& fill) {
-    if (lane_ == 0) ptx::tma_store_wait_read<1>();  // the box was sent two turns ago
+    if (ptx::elect_one()) ptx::tma_store_wait_read<1>();  // always the same lane; the box was sent two turns ago
     __syncwarp();
     unsigned char* const box = boxes_ + turn_ * kStagingBoxBytes;
     fill(box);
     ptx::fence_proxy_async();
     __syncwarp();
-    if (lane_ == 0) {
+    if (ptx::elect_one()) {
       ptx::tma_store(map, box, n, m, z);
       ptx::tma_store_commit();
     }
@@ -80,7 +83,7 @@ class EpilogueWarp {
   }
   /// Before the block ends: TMA has read all boxes.
   __device__ void finish() const {
-    if (lane_ == 0) ptx::tma_store_wait_read<0>();
+    if (ptx::elect_one()) ptx::tma_store_wait_read<0>();
   }
 
  private:
@@ -111,7 +114,7 @@ struct WgmmaEpilogue {
   TensorMap y_map, pre_map;  ///< boxes of 16 rows x 128 bytes; only where `by_tma`
   Epilogue<T> to;
   int64_t pitch_z, pitch_inner, pitch_row;  ///< elements
-  int inner;                                ///< 1 where by_tma
+  Divider inner;                            ///< 1 where by_tma
   int m, n;
   bool by_tma;
   bool pairs;  ///< every row begins at an even element, of memory aligned to two elements
@@ -134,48 +137,121 @@ struct WgmmaEpilogue {
     return columns;
   }
 
-  /// Stores a warp's 16 rows from first_m, kN columns from first_n, of slice z. `at`: columns(lane, first_n). kDerives:
-  /// `saved` may be given.
-  template <int kN, bool kDerives>
+  /// Asks L2 for what store() will read of these rows and columns, two lanes to a row: well before, since it reads
+  /// late.
+  template <int kN>
+  __device__ __forceinline__ void prefetch(int lane, int first_m, int first_n, int z) const {
+    const int64_t size = to.wide_y ? 4 : static_cast<int64_t>(sizeof(T)), bytes = min(kN, n - first_n) * size;
+    const auto ask = [&](const void* tensor) {
+      const int64_t offset = tensor == nullptr ? -1 : offset_of(first_m + lane / 2, z);
+      if (offset < 0) return;
+      const char* const line = static_cast<const char*>(tensor) + (offset + first_n) * size;
+      WEFT_UNROLL_BY(1)
+      for (int64_t at = lane % 2 * 128; at < bytes; at += 256) ptx::prefetch_l2(line + at);
+    };
+    ask(to.saved);
+    ask(to.residual);
+    ask(to.accumulate ? to.y : nullptr);
+  }
+
+  /// Stores a warp's 16 rows from first_m and from every 64 rows below, a band each, 2 kHalf columns from first_n, of
+  /// slice z. `at`: columns(lane, first_n). kDerives: `saved` may be given.
+  template <bool kDerives, int kBands, int kHalf>
   __device__ __forceinline__ void store(EpilogueWarp& warp, int first_m, int first_n, int z, Columns at,
-                                        float (&sums)[kN / 2]) const {
-    if (first_m >= m && (!kChannels || to.moments == nullptr)) return;
+                                        float (&sums)[kBands][kHalf]) const {
+    constexpr int kAcross = kHalf / 32, kChunks = kBands * kAcross;
+    const bool counts = kChannels && to.moments != nullptr;  // rows beyond y meet the others
+    if (first_m >= m && !counts) return;
+    if constexpr (!kScattered) {
+      if (is_plain()) {
+        WEFT_UNROLL_BY(kChunks)
+        for (int i = 0; i < kChunks; ++i) {
+          const int row = first_m + i / kAcross * 64, column = first_n + i % kAcross * 64;
+          if (row >= m && !counts) break;
+          if (column >= n) {
+            if (kBands == 1) break;
+            at = columns(warp.lane(), first_n);
+            continue;
+          }
+          float values[32];
+          WEFT_UNROLL_BY(32)
+          for (int j = 0; j < 32; ++j) values[j] = sums[i / kAcross][i % kAcross * 32 + j];
+          apply(warp.lane(), at, values);
+          at = columns(warp.lane(), first_n + (i + 1) % kAcross * 64);
+          if constexpr (kChannels) to.clip(values);
+          send<T>(warp, y_map, row, column, z, values, moments_of<T>(warp, row));
+        }
+        return;
+      }
+    }
     // Not unrolled, so that this code exists once; the sums move up instead, since registers have no index.
     WEFT_UNROLL_BY(1)
-    for (int column = 0; column < kN && first_n + column < n; column += 64) {
-      float values[32];
-      WEFT_UNROLL
-      for (int i = 0; i < 32; ++i) values[i] = sums[i];
-      apply(warp.lane(), at, values);
-      at = columns(warp.lane(), first_n + column + 64);
-      if (std::is_same_v<T, float> || to.wide_y)
-        store_chunk<float, kDerives>(warp, first_m, first_n + column, z, values);
-      else
-        store_chunk<T, kDerives>(warp, first_m, first_n + column, z, values);
-      if constexpr (kN > 64) {
-        WEFT_UNROLL_BY(kN / 2)
-        for (int i = 0; i < kN / 2 - 32; ++i) sums[i] = sums[i + 32];
+    for (int i = 0; i < kChunks; ++i) {
+      const int row = first_m + i / kAcross * 64, column = first_n + i % kAcross * 64;
+      if (row >= m && !counts) break;
+      if (column >= n) {
+        if (kBands == 1) break;
+        at = columns(warp.lane(), first_n);
+        move_up(sums);
+        continue;
       }
+      float values[32];
+      WEFT_UNROLL_BY(32)
+      for (int j = 0; j < 32; ++j) values[j] = sums[0][j];
+      move_up(sums);
+      apply(warp.lane(), at, values);
+      at = columns(warp.lane(), first_n + (i + 1) % kAcross * 64);
+      if (std::is_same_v<T, float> || to.wide_y)
+        store_chunk<float, kDerives>(warp, row, column, z, values);
+      else
+        store_chunk<T, kDerives>(warp, row, column, z, values);
     }
   }
 
  private:
+  /// The next chunk's sums take the place of the first one's.
+  template <int kBands, int kHalf>
+  static __device__ __forceinline__ void move_up(float (&sums)[kBands][kHalf]) {
+    if constexpr (kBands * kHalf > 32) {
+      WEFT_UNROLL
+      for (int band = 0; band < kBands; ++band) {
+        WEFT_UNROLL_BY(kHalf)
+        for (int j = 0; j < kHalf - 32; ++j) sums[band][j] = sums[band][j + 32];
+        if (band + 1 < kBands) {
+          WEFT_UNROLL_BY(32)
+          for (int j = 0; j < 32; ++j) sums[band][kHalf - 32 + j] = sums[band + 1 < kBands ? band + 1 : 0][j];
+        }
+      }
+    }
+  }
+
+  /// Whether y goes to TMA as T, after `apply` and a last ReLU at most.
+  __device__ __forceinline__ bool is_plain() const {
+    return by_tma && (std::is_same_v<T, float> || !to.wide_y) && to.activation == Activation::none &&
+           to.pre == nullptr && to.saved == nullptr && to.residual == nullptr && !to.accumulate;
+  }
+
   template <class Y, bool kDerives>
   __device__ WEFT_INLINE_ON_GPU void store_chunk(EpilogueWarp& warp, int first_m, int first_n, int z,
                                                  float (&values)[32]) const {
-    const int row = first_m + warp.lane() / 4, column = first_n + warp.lane() % 4 * 2;
     if (to.pre != nullptr) write(warp, pre_map, static_cast<Y*>(to.pre), first_m, first_n, z, values);
     if (kDerives && to.saved != nullptr)
-      activate_backward(static_cast<const Y*>(to.saved), row, column, z, values);
+      activate_backward(warp, static_cast<const Y*>(to.saved), first_m, first_n, z, values);
     else
       activate_for<Y>(to.activation, values);
-    if (to.residual != nullptr) add(static_cast<const Y*>(to.residual), row, column, z, values);
-    if (to.accumulate) add(static_cast<const Y*>(to.y), row, column, z, values);
+    if (to.residual != nullptr) add(warp, static_cast<const Y*>(to.residual), first_m, first_n, z, values);
+    if (to.accumulate) add(warp, static_cast<const Y*>(to.y), first_m, first_n, z, values);
     if constexpr (kChannels) to.clip(values);
-    write(warp, y_map, static_cast<Y*>(to.y), first_m, first_n, z, values, [&](int column_of_box) {
+    write(warp, y_map, static_cast<Y*>(to.y), first_m, first_n, z, values, moments_of<Y>(warp, first_m));
+  }
+
+  /// What follows each box of y.
+  template <class Y>
+  __device__ __forceinline__ auto moments_of(const EpilogueWarp& warp, int first_m) const {
+    return [&warp, first_m, this](int column) {
       if constexpr (kChannels && std::is_same_v<Y, T>)
-        if (to.moments != nullptr) find_moments<Y>(warp, first_m, column_of_box);
-    });
+        if (to.moments != nullptr) find_moments<Y>(warp, first_m, column);
+    };
   }
 
   static constexpr int kMomentRows = 64;  ///< of four warps
@@ -193,8 +269,7 @@ struct WgmmaEpilogue {
     WEFT_UNROLL
     for (int j = 0; j < 8; ++j) WEFT_UNROLL
     for (int side = 0; side < 2; ++side) {
-      typename Epilogue<T>::Column of{to.alpha,
-                                      __shfl_sync(0xffffffffu, columns.own[side].shift, 4 * j + lane % 4)};
+      typename Epilogue<T>::Column of{to.alpha, __shfl_sync(0xffffffffu, columns.own[side].shift, 4 * j + lane % 4)};
       if (by_norm) of.scale = __shfl_sync(0xffffffffu, columns.own[side].scale, 4 * j + lane % 4);
       values[4 * j + side] = of(values[4 * j + side]);
       values[4 * j + 2 + side] = of(values[4 * j + 2 + side]);
@@ -204,59 +279,81 @@ struct WgmmaEpilogue {
   /// Of the boxes just sent, whose first column is first_n. A lane takes 4 bytes, two neighbouring columns (f32: one)
   /// of this warp's 8 lanes' worth, and the rows of one of the four boxes. Boxes begin at different lines, so that a
   /// warp's 32 reads meet 32 banks.
+  ///
+  /// Each value is read once: its distance d from the column's first one is summed, and d^2. m2 = sum d^2 - (sum d)^2 /
+  /// rows loses at most a factor of rows + 1 in precision, since the square of the first value's own distance from the
+  /// mean is a part of m2.
   template <class Y>
   __device__ WEFT_INLINE_ON_GPU void find_moments(const EpilogueWarp& warp, int first_m, int first_n) const {
     constexpr int kColumns = 4 / static_cast<int>(sizeof(Y));
     warp.meet();
     const int quarter = warp.lane() / 8, part = warp.lane() % 8, run = 2 * warp.index() + part / 4;
     const int chunk = first_m / kMomentRows, rows = min(m - chunk * kMomentRows, kMomentRows);
-    const unsigned char* const box = warp.sent(quarter);
-    // Read twice, since there are no registers left for 16 pairs beside a large tile's sums.
-    const auto each = [&](auto&& visit) {
-      WEFT_UNROLL_BY(2)
-      for (int i = 0; i < 16; ++i) {
-        const int line = (i + 2 * quarter) % 16;
-        if (quarter * 16 + line >= rows) continue;
-        const auto values = Vec<Y, kColumns>::load(
-            reinterpret_cast<const Y*>(box + line * 128 + (run ^ (line & 7)) * 16 + part % 4 * 4));
-        WEFT_UNROLL
-        for (int c = 0; c < kColumns; ++c) visit(c, static_cast<float>(values[c]));
+    const unsigned char* const boxes = warp.sent(0);
+    const auto load = [&](int offset) { return Vec<Y, kColumns>::load(reinterpret_cast<const Y*>(boxes + offset)); };
+    const auto first = load(run * 16 + part % 4 * 4);
+    // Of line 2 quarter; the swizzle of line i ^ 2 quarter differs in the bits of i.
+    const int own = quarter * (2 * kStagingBoxBytes + 256) + (run ^ (2 * quarter)) * 16 + part % 4 * 4;
+    float distances[kColumns] = {}, squares[kColumns] = {};
+    const auto add = [&](int i) {
+      const auto values = load(own ^ (i * 128 + i % 8 * 16));
+      WEFT_UNROLL
+      for (int c = 0; c < kColumns; ++c) {
+        const float distance = from<float>(values[c]) - from<float>(first[c]);
+        distances[c] += distance;
+        squares[c] += distance * distance;
       }
     };
+    if (rows == kMomentRows) {
+      WEFT_UNROLL_BY(4)
+      for (int i = 0; i < 16; ++i) add(i);
+    } else {
+      WEFT_UNROLL_BY(1)
+      for (int i = 0; i < 16; ++i)
+        if (quarter * 16 + (i ^ (2 * quarter)) < rows) add(i);
+    }
     const auto of_quarters = [](float value) {
       value += __shfl_xor_sync(0xffffffffu, value, 8);
       return value + __shfl_xor_sync(0xffffffffu, value, 16);
     };
-    float mean[kColumns] = {}, m2[kColumns] = {};
-    each([&](int c, float value) { mean[c] += value; });
     WEFT_UNROLL
-    for (float& value : mean) value = of_quarters(value) / static_cast<float>(max(rows, 1));
-    each([&](int c, float value) { m2[c] += (value - mean[c]) * (value - mean[c]); });
-    WEFT_UNROLL
-    for (float& value : m2) value = of_quarters(value);
+    for (int c = 0; c < kColumns; ++c) {
+      distances[c] = of_quarters(distances[c]);
+      squares[c] = of_quarters(squares[c]);
+    }
     const int column = first_n + (8 * warp.index() + part) * kColumns;
     if (quarter != 0 || rows <= 0 || column >= n) return;
     float* const at = to.moments + static_cast<int64_t>(2 * chunk) * to.channels + column;
+    const float share = 1.0f / static_cast<float>(rows);
     WEFT_UNROLL
     for (int c = 0; c < kColumns; ++c) {
-      at[c] = mean[c];
-      at[to.channels + c] = m2[c];
+      const float from_first = distances[c] * share, m2 = squares[c] - distances[c] * from_first;
+      at[c] = from<float>(first[c]) + from_first;
+      at[to.channels + c] = m2 < 0 ? 0 : m2;  // NaN passes
     }
   }
 
-  /// Calls visit(pointer, columns left, index of the first value) for each of a lane's pairs of neighbours inside y.
+  /// Elements from the first one of y to row `row` of slice z; -1 where there is none.
+  __device__ __forceinline__ int64_t offset_of(int row, int z) const {
+    if (row >= m) return -1;
+    if constexpr (kScattered) {
+      const int64_t pixel = scatter.pixel(row, z);
+      return pixel < 0 ? -1 : pixel * pitch_row;
+    } else {
+      const int outer = inner.split(z);
+      return outer * pitch_z + z * pitch_inner + row * pitch_row;
+    }
+  }
+
+  /// Calls visit(pointer, columns left, index of the first value) for those of a lane's pairs of neighbours that lie
+  /// inside y.
   template <class Y, class Visit>
   __device__ __forceinline__ void each_pair(Y* base, int row, int column, int z, Visit&& visit) const {
-    Y* const slice = kScattered ? base : base + (z / inner * pitch_z + z % inner * pitch_inner);
     WEFT_UNROLL
     for (int half = 0; half < 2; ++half) {
-      int64_t at_row = row + 8 * half;
-      if (at_row >= m) continue;
-      if constexpr (kScattered) {
-        at_row = scatter.pixel(row + 8 * half, z);
-        if (at_row < 0) continue;
-      }
-      Y* const line = slice + at_row * pitch_row;
+      const int64_t offset = offset_of(row + 8 * half, z);
+      if (offset < 0) continue;
+      Y* const line = base + offset;
       WEFT_UNROLL
       for (int j = 0; j < 8; ++j) {
         const int at = column + 8 * j;
@@ -265,44 +362,53 @@ struct WgmmaEpilogue {
     }
   }
 
-  /// Calls visit(index of the value, element) for a lane's elements of a tensor that lies as y.
-  template <class Y, class Visit>
-  __device__ __forceinline__ void read(const Y* from, int row, int column, int z, Visit&& visit) const {
-    each_pair(from, row, column, z, [&](const Y* pair, int left, int i) {
-      if (pairs) {
-        const auto both = Vec<Y, 2>::load(pair);
-        visit(i, static_cast<float>(both[0]));
-        visit(i + 1, static_cast<float>(both[1]));
-      } else {
-        visit(i, static_cast<float>(pair[0]));
-        if (left > 1) visit(i + 1, static_cast<float>(pair[1]));
-      }
+  /// A lane's elements of a tensor that lies as y: calls take(each), and each(visit) calls visit(index of the value,
+  /// element), each as soon as it is read: 32 more registers would spill.
+  template <class Y, class Take>
+  __device__ __forceinline__ void read(EpilogueWarp& warp, const Y* tensor, int first_m, int first_n, int z,
+                                       Take&& take) const {
+    const int lane = warp.lane();
+    take([&](auto&& visit) {
+      each_pair(tensor, first_m + lane / 4, first_n + lane % 4 * 2, z, [&](const Y* pair, int left, int i) {
+        if (pairs) {
+          const auto both = Vec<Y, 2>::load(pair);
+          visit(i, from<float>(both[0]));
+          visit(i + 1, from<float>(both[1]));
+        } else {
+          visit(i, from<float>(pair[0]));
+          if (left > 1) visit(i + 1, from<float>(pair[1]));
+        }
+      });
     });
   }
 
-  /// values *= f'(saved), each as soon as it is read: 32 more registers would spill.
+  /// values *= f'(saved).
   template <class Y>
-  __device__ WEFT_INLINE_ON_GPU void activate_backward(const Y* saved, int row, int column, int z,
-                                                       float (&values)[32]) const {
-    const auto multiply = [&]<Unary f>() {
-      read(saved, row, column, z, [&](int i, float at) {
-        if constexpr (sizeof(Y) == 2 && f == Unary::gelu)
-          values[i] *= short_gelu_slope(at);
-        else
-          values[i] = unary_gradient<f>(values[i], at, 0.0f, 0.0f);
-      });
-    };
-    if (to.activation == Activation::relu)
-      multiply.template operator()<Unary::relu>();
-    else if (to.activation == Activation::gelu)
-      multiply.template operator()<Unary::gelu>();
-    else if (to.activation == Activation::gelu_tanh)
-      multiply.template operator()<Unary::gelu_tanh>();
+  __device__ WEFT_INLINE_ON_GPU void activate_backward(EpilogueWarp& warp, const Y* saved, int first_m, int first_n,
+                                                       int z, float (&values)[32]) const {
+    read(warp, saved, first_m, first_n, z, [&](auto&& each) {
+      const auto multiply = [&]<Unary f>() {
+        each([&](int i, float at) {
+          if constexpr (sizeof(Y) == 2 && f == Unary::gelu)
+            values[i] *= short_gelu_slope(at);
+          else
+            values[i] = unary_gradient<f>(values[i], at, 0.0f, 0.0f);
+        });
+      };
+      if (to.activation == Activation::relu)
+        multiply.template operator()<Unary::relu>();
+      else if (to.activation == Activation::gelu)
+        multiply.template operator()<Unary::gelu>();
+      else if (to.activation == Activation::gelu_tanh)
+        multiply.template operator()<Unary::gelu_tanh>();
+    });
   }
 
   template <class Y>
-  __device__ WEFT_INLINE_ON_GPU void add(const Y* from, int row, int column, int z, float (&values)[32]) const {
-    read(from, row, column, z, [&](int i, float value) { values[i] += value; });
+  __device__ WEFT_INLINE_ON_GPU void add(EpilogueWarp& warp, const Y* tensor, int first_m, int first_n, int z,
+                                         float (&values)[32]) const {
+    read(warp, tensor, first_m, first_n, z,
+         [&](auto&& each) { each([&](int i, float element) { values[i] += element; }); });
   }
 
   struct Nothing {
@@ -314,41 +420,36 @@ struct WgmmaEpilogue {
   __device__ WEFT_INLINE_ON_GPU void write(EpilogueWarp& warp, const TensorMap& map, Y* base, int first_m, int first_n,
                                            int z, const float (&values)[32], Sent&& sent = {}) const {
     const int lane = warp.lane();
-    if constexpr (sizeof(Y) == 2) {
-      const auto fill = [&](unsigned char* box) {
-        const int line = lane % 16;  // lanes 0..15 name the rows of 8 columns, 16..31 those of the next 8
-        WEFT_UNROLL
-        for (int j = 0; j < 8; j += 2) {
-          const uint32_t squares[4] = {
-              ptx::pack<Y>(values[4 * j], values[4 * j + 1]), ptx::pack<Y>(values[4 * j + 2], values[4 * j + 3]),
-              ptx::pack<Y>(values[4 * j + 4], values[4 * j + 5]), ptx::pack<Y>(values[4 * j + 6], values[4 * j + 7])};
-          ptx::stmatrix_x4(box + line * 128 + ((j + lane / 16) ^ (line & 7)) * 16, squares);
-        }
+    if constexpr (kScattered && sizeof(Y) == 2) {
+      const auto take = [&](int line, int run, uint4 eight) {
+        const int64_t pixel = first_m + line < m && first_n + run * 8 < n ? scatter.pixel(first_m + line, z) : -1;
+        if (pixel >= 0) ptx::st16(base + pixel * pitch_row + first_n + run * 8, eight);
       };
-      if constexpr (kScattered) {
-        return warp.hand_out(fill, [&](int line, int run, uint4 eight) {
-          const int64_t pixel = first_m + line < m && first_n + run * 8 < n ? scatter.pixel(first_m + line, z) : -1;
-          if (pixel >= 0) ptx::st16(base + pixel * pitch_row + first_n + run * 8, eight);
-        });
-      }
-      if (by_tma) {
-        warp.send(map, first_n, first_m, z, fill);
-        return sent(first_n);
-      }
+      return warp.hand_out([&](unsigned char* box) { fill<Y>(box, lane, values); }, take);
     }
-    if (!by_tma) {
-      each_pair(base, first_m + lane / 4, first_n + lane % 4 * 2, z, [&](Y* pair, int left, int i) {
-        if (pairs) {
-          Vec<Y, 2> both;
-          both[0] = static_cast<Y>(values[i]);
-          both[1] = static_cast<Y>(values[i + 1]);
-          both.store(pair);
-        } else {
-          pair[0] = static_cast<Y>(values[i]);
-          if (left > 1) pair[1] = static_cast<Y>(values[i + 1]);
-        }
-      });
-    } else if constexpr (sizeof(Y) == 4) {
+    if (by_tma) return send<Y>(warp, map, first_m, first_n, z, values, sent);
+    const auto store_pair = [&](Y* pair, int left, int i) {
+      Vec<Y, 2> both;
+      both[0] = WEFT_DEVICE::to<Y>(values[i]);
+      both[1] = WEFT_DEVICE::to<Y>(values[i + 1]);
+      if (pairs) {
+        both.store(pair);
+      } else {
+        pair[0] = both[0];
+        if (left > 1) pair[1] = both[1];
+      }
+    };
+    each_pair(base, first_m + lane / 4, first_n + lane % 4 * 2, z, store_pair);
+  }
+
+  /// The same of a y that TMA stores.
+  template <class Y, class Sent>
+  __device__ WEFT_INLINE_ON_GPU void send(EpilogueWarp& warp, const TensorMap& map, int first_m, int first_n, int z,
+                                          const float (&values)[32], Sent&& sent) const {
+    if constexpr (sizeof(Y) == 2) {
+      warp.send(map, first_n, first_m, z, [&](unsigned char* box) { fill<Y>(box, warp.lane(), values); });
+      sent(first_n);
+    } else {
       WEFT_UNROLL
       for (int side = 0; side < 2; ++side) {
         if (first_n + 32 * side >= n) break;
@@ -356,15 +457,29 @@ struct WgmmaEpilogue {
           WEFT_UNROLL
           for (int j = 0; j < 4; ++j) WEFT_UNROLL
           for (int half = 0; half < 2; ++half) {
-            const int line = lane / 4 + 8 * half, run = 2 * j + lane % 4 / 2, i = 16 * side + 4 * j + 2 * half;
+            const int line = warp.lane() / 4 + 8 * half, run = 2 * j + warp.lane() % 4 / 2,
+                      i = 16 * side + 4 * j + 2 * half;
             Vec<float, 2> both;
             both[0] = values[i];
             both[1] = values[i + 1];
-            both.store(reinterpret_cast<float*>(box + line * 128 + (run ^ (line & 7)) * 16 + lane % 2 * 8));
+            both.store(reinterpret_cast<float*>(box + line * 128 + (run ^ (line & 7)) * 16 + warp.lane() % 2 * 8));
           }
         });
         sent(first_n + 32 * side);
       }
+    }
+  }
+
+  /// A box of 64 columns of 16 bits.
+  template <class Y>
+  static __device__ __forceinline__ void fill(unsigned char* box, int lane, const float (&values)[32]) {
+    const int line = lane % 16;  // lanes 0..15 name the rows of 8 columns, 16..31 those of the next 8
+    WEFT_UNROLL
+    for (int j = 0; j < 8; j += 2) {
+      const uint32_t squares[4] = {
+          ptx::pack<Y>(values[4 * j], values[4 * j + 1]), ptx::pack<Y>(values[4 * j + 2], values[4 * j + 3]),
+          ptx::pack<Y>(values[4 * j + 4], values[4 * j + 5]), ptx::pack<Y>(values[4 * j + 6], values[4 * j + 7])};
+      ptx::stmatrix_x4(box + line * 128 + ((j + lane / 16) ^ (line & 7)) * 16, squares);
     }
   }
 };

@@ -9,14 +9,23 @@
 
 namespace weft::kernels::WEFT_DEVICE {
 
+/// Rows of the boxes in which a tile's operands are loaded: with Along::depth all that a block loads of them, else a
+/// chunk's 128 bytes of rows, in as many lines as a step is deep.
+struct WgmmaBoxRows {
+  int a, b;
+  WgmmaBoxRows(const WgmmaPlan& plan, ptx::Along along_a, ptx::Along along_b)
+      : a(along_a == ptx::Along::depth ? plan.rows() : kChunkRows),
+        b(along_b == ptx::Along::depth ? plan.columns() / plan.cluster : kChunkRows) {}
+};
+
 /// Launches the kernel of one tile.
 template <class Tile, class T, class Source>
 void launch_wgmma(const Queue& queue, const char* name, WgmmaGemm<T, Source>& gemm, int64_t m, int64_t n,
                   int64_t slices, int cluster) {
   const int64_t tiles_m = (m + Tile::kM - 1) / Tile::kM, tiles_n = (n + Tile::kN - 1) / Tile::kN;
-  const int64_t clusters_m = (tiles_m + cluster - 1) / cluster, clusters = clusters_m * tiles_n * slices;
+  const int64_t clusters = WgmmaGrid::clusters(tiles_m, tiles_n, cluster) * slices;
   WEFT_CHECK(clusters < int64_t{1} << 31, name, ": expected less than 2^31 tiles, got ", clusters);
-  gemm.grid = {static_cast<int>(clusters_m), static_cast<int>(tiles_n), static_cast<int>(slices), cluster};
+  gemm.grid = WgmmaGrid(tiles_m, tiles_n, slices, cluster);
   const int64_t resident = std::max(1, multiprocessors(queue) * Tile::kBlocksPerSm / cluster);
   const dim3 grid(static_cast<unsigned>(std::min(clusters, resident) * cluster));
   note_kernel_variant("sm90");
@@ -27,12 +36,17 @@ void launch_wgmma(const Queue& queue, const char* name, WgmmaGemm<T, Source>& ge
 template <class T, class Source>
 void launch_wgmma(const Queue& queue, const char* name, const WgmmaPlan& plan, WgmmaGemm<T, Source>& gemm, int64_t m,
                   int64_t n, int64_t slices) {
-  if (plan.tile == WgmmaPlan::Tile::large)
+  using enum WgmmaPlan::Tile;
+  if constexpr (requires { Source::kTall; }) {
+    if (plan.tile == tall)
+      return launch_wgmma<WgmmaTile<256, 64, 4, 1, 2>>(queue, name, gemm, m, n, slices, plan.cluster);
+  }
+  if (plan.tile == large)
     launch_wgmma<WgmmaTile<128, 256, 4, 1>>(queue, name, gemm, m, n, slices, plan.cluster);
-  else if (plan.tile == WgmmaPlan::Tile::medium)
+  else if (plan.tile == medium)
     launch_wgmma<WgmmaTile<128, 128, 6, 1>>(queue, name, gemm, m, n, slices, plan.cluster);
   else
-    launch_wgmma<WgmmaTile<64, 64, 6, 2>>(queue, name, gemm, m, n, slices, 1);
+    launch_wgmma<WgmmaTile<64, 64, 6, 2>>(queue, name, gemm, m, n, slices, plan.cluster);
 }
 
 /// The epilogue of a dense result [slices, m, n], with TMA where its lines allow it.
@@ -48,7 +62,6 @@ WgmmaEpilogue<T, false, kChannels> wgmma_epilogue(const char* name, const Epilog
   epilogue.to = to;
   epilogue.pitch_z = pitch_z;
   epilogue.pitch_row = n;
-  epilogue.inner = 1;
   epilogue.m = static_cast<int>(m);
   epilogue.n = static_cast<int>(n);
   epilogue.by_tma = fits(to.y, 16) && fits(to.pre, 16);

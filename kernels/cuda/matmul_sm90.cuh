@@ -14,7 +14,7 @@ struct MatmulSource {
   static constexpr bool kDerives = true;  // linear_backward_input
   static constexpr ptx::Along kAlongA = along_a, kAlongB = along_b;
 
-  TensorMap a, b;        ///< [batch, lines, along], boxes of 64 x 128 bytes
+  TensorMap a, b;        ///< [batch, lines, along], boxes of WgmmaBoxRows x 128 bytes
   int batch_a, batch_b;  ///< 1, or 0 where one matrix serves all slices
   int steps, share;      ///< of kWgmmaDepth<T> k: in all, and of one slice
 
@@ -74,7 +74,7 @@ inline bool fits_tma(const View& view, int along_dim) {
          (view.sizes[0] == 1 || view.strides[0] == 0 || whole(view.strides[0]));
 }
 
-inline TensorMap operand_map(const View& view, int along_dim) {
+inline TensorMap operand_map(const View& view, int along_dim, int box_lines) {
   const int line_dim = 3 - along_dim;
   const int64_t along = view.sizes[along_dim], lines = view.sizes[line_dim];
   const int64_t size = static_cast<int64_t>(size_of(view.dtype)), run = 16 / size;
@@ -85,7 +85,7 @@ inline TensorMap operand_map(const View& view, int along_dim) {
                               3,
                               {along, lines, one ? 1 : view.sizes[0]},
                               {size * pitch, size * (one ? pitch * lines : view.strides[0])},
-                              {wgmma_depth(view.dtype), kChunkRows, 1},
+                              {wgmma_depth(view.dtype), box_lines, 1},
                               Swizzle::bytes128,
                               view.dtype == DType::f32});
 }
@@ -98,8 +98,9 @@ void matmul_wgmma_as(const Queue& queue, const MatmulCall& call) {
   const int64_t steps = (k + kWgmmaDepth<T> - 1) / kWgmmaDepth<T>;
   const WgmmaPlan plan = wgmma_plan(m, n, steps, batch, batch == 1);
   WgmmaGemm<T, Source> gemm{};
-  gemm.source.a = operand_map(a, along_a == ptx::Along::depth ? 2 : 1);
-  gemm.source.b = operand_map(b, along_b == ptx::Along::depth ? 1 : 2);
+  const WgmmaBoxRows box(plan, along_a, along_b);
+  gemm.source.a = operand_map(a, along_a == ptx::Along::depth ? 2 : 1, box.a);
+  gemm.source.b = operand_map(b, along_b == ptx::Along::depth ? 1 : 2, box.b);
   gemm.source.batch_a = batch > 1 && a.strides[0] != 0;
   gemm.source.batch_b = batch > 1 && b.strides[0] != 0;
   gemm.source.steps = static_cast<int>(steps);

@@ -79,6 +79,16 @@ __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
+/// The larger one, or NaN if one is.
+__device__ __forceinline__ float max_or_nan(float a, float b) {
+  float most;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(a), "f"(b));
+  return most;
+}
+
+/// Brings the line of global memory at `address` into L2.
+__device__ __forceinline__ void prefetch_l2(const void* address) { asm volatile("prefetch.L2 [%0];" ::"l"(address)); }
+
 // TMA loads, started by one thread: the map's box at `coordinates`, innermost dimension first, arrives at `shared`
 // (aligned to 128 bytes, to 8 lines of the swizzle if there is one); its bytes count towards `barrier`, those of
 // elements outside of the tensor too, which become 0.

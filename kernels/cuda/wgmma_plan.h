@@ -9,10 +9,14 @@ namespace weft::kernels {
 
 /// How a product is cut into tiles.
 struct WgmmaPlan {
-  enum class Tile { small, medium, large } tile = Tile::small;  ///< 64 x 64, 128 x 128, 128 x 256
-  int splits = 1;                                               ///< shares of the depth
-  int cluster = 1;  ///< blocks that share b's tiles: 1, or 2 of one column of tiles (not the small ones)
+  /// 64 x 64, 128 x 128, 128 x 256; for few columns 256 x 64.
+  enum class Tile { small, medium, large, tall } tile = Tile::small;
+  int splits = 1;   ///< shares of the depth
+  int cluster = 1;  ///< blocks that share b's tiles: 1, or 2 of one column of tiles (of more than 64 columns each)
   int share = 0;    ///< steps of 128 bytes of depth (64 k, of tf32 32) in each share
+
+  int rows() const { return tile == Tile::tall ? 256 : tile == Tile::small ? 64 : 128; }  ///< of a tile
+  int columns() const { return tile == Tile::large ? 256 : tile == Tile::medium ? 128 : 64; }
 };
 
 /// While it lives, products of this thread that run on wgmma are cut as `plan` says (its share is ignored): for
@@ -40,10 +44,12 @@ class WgmmaPlanScope {
   int uses_ = 0;
 };
 
-/// The plan for `batch` products of m x n sums over `steps` x 128 bytes of depth. An estimate of cycles decides, for a chip of 132
-/// multiprocessors whatever the present one has: the answer depends on sizes alone, so that results are the same
-/// everywhere. Depth is split only where `may_split`.
-inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, bool may_split) {
+/// The plan for `batch` products of m x n sums over `steps` x 128 bytes of depth. An estimate of cycles decides, for a
+/// chip of 132 multiprocessors whatever the present one has: the answer depends on sizes alone, so that results are the
+/// same everywhere. Depth is split only where `may_split`, tiles have 256 rows only where they `may_be_tall`.
+inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, bool may_split,
+                            bool may_be_tall = false) {
+  using enum WgmmaPlan::Tile;
   constexpr int64_t kMultiprocessors = 132;
   // Cycles of a multiprocessor for a step of one tile: the tensor cores' (128 for 64 x 64 x 64, and for 64 x 64 x 32 of
   // tf32) or those in which L2 delivers the operands at about 40 bytes a cycle, whichever is more; and for a tile's
@@ -52,9 +58,10 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
     WgmmaPlan::Tile tile;
     int64_t rows, columns, step, tile_overhead;
   };
-  constexpr Shape kShapes[] = {{WgmmaPlan::Tile::large, 128, 256, 1100, 2500},
-                               {WgmmaPlan::Tile::medium, 128, 128, 700, 1800},
-                               {WgmmaPlan::Tile::small, 64, 64, 400, 1200}};
+  constexpr Shape kShapes[] = {{large, 128, 256, 1100, 2500},
+                               {medium, 128, 128, 700, 1800},
+                               {small, 64, 64, 400, 1200},
+                               {tall, 256, 64, 900, 1800}};
   WgmmaPlan best{};
   const auto shares_of = [&](int64_t splits) {
     best.share = static_cast<int>((steps + splits - 1) / splits);
@@ -62,11 +69,14 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
   };
   if (const WgmmaPlan* const forced = WgmmaPlanScope::take()) {
     best = *forced;
+    if (!may_be_tall && best.tile == tall) best.tile = medium;
+    if (best.columns() == 64) best.cluster = 1;
     shares_of(may_split ? std::clamp<int64_t>(forced->splits, 1, steps) : 1);
     return best;
   }
   int64_t least = INT64_MAX;
   for (const Shape& shape : kShapes) {
+    if (shape.tile == tall && !may_be_tall) continue;
     const int64_t tiles = (m + shape.rows - 1) / shape.rows * ((n + shape.columns - 1) / shape.columns) * batch;
     // Shares: none, or as many as fill the chip once or a few times, each at least 8 steps deep. Of more turns the last
     // one, which may leave multiprocessors without work, is a smaller part.
@@ -87,9 +97,13 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
       }
     }
   }
-  // Where both blocks of a pair have a tile of their own nearly always, and there are enough of them.
-  const int64_t tiles_m = (m + 127) / 128, tiles_n = (n + 127) / 128;
-  if (best.tile != WgmmaPlan::Tile::small && tiles_m % 2 == 0 && tiles_m * tiles_n * batch * best.splits >= 64)
+  // Where there are enough tiles, and pairs of them need no more turns: of an odd number of rows of tiles the last
+  // one's are paired along n (WgmmaGrid).
+  const int64_t tiles_m = (m + best.rows() - 1) / best.rows(), tiles_n = (n + best.columns() - 1) / best.columns();
+  const int64_t slices = batch * best.splits, pairs = tiles_m / 2 * tiles_n + tiles_m % 2 * ((tiles_n + 1) / 2);
+  const auto turns = [](int64_t blocks) { return (blocks + kMultiprocessors - 1) / kMultiprocessors; };
+  if (best.columns() > 64 && tiles_m > 1 && (m + 127) / 128 * ((n + 127) / 128) * slices >= 64 &&
+      turns(2 * pairs * slices) == turns(tiles_m * tiles_n * slices))
     best.cluster = 2;
   return best;
 }

@@ -92,18 +92,41 @@ TEST(Conv2d, ManyTilesOnTheCpu) {
 }
 
 TEST(Conv2d, OnHopper) {
-  using enum kernels::WgmmaPlan::Tile;
   on_wgmma([&](DeviceKind kind) {
     int turn = 0;
     for (const Case& c : kHopperCases)
       for (const int splits : {1, 3}) {
-        const kernels::WgmmaPlanScope scope(
-            {.tile = std::array{small, medium, large}[turn % 3], .splits = splits, .cluster = 1 + turn / 3 % 2});
+        const kernels::WgmmaPlanScope scope(hopper_plan(turn, splits));
         check(kind, c, turn++ % 2 ? DType::f16 : DType::bf16);
         const bool phases = c.C % 8 == 0 && c.arguments.stride.h * c.arguments.stride.w <= 4;
         EXPECT_EQ(scope.uses(), phases ? 6 : 4) << c;
       }
   });
+}
+
+/// Tiles of 256 rows: two whole ones, and one in which the second warpgroup has rows in its first band alone.
+TEST(Conv2d, TallTilesOnHopper) {
+  using enum kernels::WgmmaPlan::Tile;
+  on_wgmma([&](DeviceKind kind) {
+    for (const DType dtype : {DType::bf16, DType::f16}) {
+      const kernels::WgmmaPlanScope scope({.tile = tall, .splits = 1, .cluster = 1});
+      check(kind, {3, 17, 13, 72, 136, 1, 3, {{1, 1}, {0, 1}, {1, 1}, 1}}, dtype);
+      EXPECT_EQ(scope.uses(), 6);
+    }
+  });
+}
+
+/// 64 filters want tiles with many rows: one of 128 x 128 is empty in half of its columns.
+TEST(Conv2d, FewFiltersTakeTallTiles) {
+  using enum kernels::WgmmaPlan::Tile;
+  const auto plan = [](int64_t pixels, int64_t filters, int64_t steps, bool may_be_tall) {
+    return kernels::wgmma_plan(pixels, filters, steps, 1, true, may_be_tall);
+  };
+  EXPECT_EQ(plan(256 * 56 * 56, 64, 9, true).tile, tall);  // ResNet-50, batch 256
+  EXPECT_EQ(plan(256 * 112 * 112, 64, 7, true).tile, tall);
+  EXPECT_EQ(plan(256 * 56 * 56, 64, 9, false).tile, medium);
+  EXPECT_EQ(plan(256 * 28 * 28, 128, 18, true).tile, medium);
+  EXPECT_EQ(plan(256 * 14 * 14, 256, 36, true).tile, large);
 }
 
 TEST(Conv2d, SaysWhatDoesNotFit) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
 #include <ostream>
 #include <vector>
 
 #include "kernels/conv2d.h"
+#include "kernels/cuda/wgmma_plan.h"
 
 namespace weft::tests {
 
@@ -77,5 +79,14 @@ inline const Conv2dCase kHopperCases[] = {
     {1, 14, 33, 4, 8, 4, 16, {{4, 4}, {0, 5}, {1, 1}, 1}}, {1, 11, 13, 8, 8, 7, 5, {{3, 2}, {3, 0}, {1, 1}, 1}},
     {5, 4, 4, 8, 8, 3, 3, {{1, 1}, {0, 0}, {1, 1}, 1}},
 };
+
+/// How the turn-th of them is cut: in 16 turns, odd ones with other `splits` than even ones, every tile meets both,
+/// with and without clusters.
+inline kernels::WgmmaPlan hopper_plan(int turn, int splits) {
+  using enum kernels::WgmmaPlan::Tile;
+  return {.tile = std::array{small, medium, large, tall}[(turn + turn / 4) % 4],
+          .splits = splits,
+          .cluster = 1 + turn / 8 % 2};
+}
 
 }  // namespace weft::tests

@@ -95,8 +95,7 @@ TEST(Conv2dNorm, OnHopper) {
     int turn = 0;
     for (const Conv2dCase& c : kHopperCases)
       for (const int splits : {1, 3}) {
-        const kernels::WgmmaPlanScope scope(
-            {.tile = std::array{small, medium, large}[turn % 3], .splits = splits, .cluster = 1 + turn / 3 % 2});
+        const kernels::WgmmaPlanScope scope(hopper_plan(turn, splits));
         const DType dtype = std::array{DType::bf16, DType::f16, DType::f32, DType::f16}[turn / 2 % 4];
         const kernels::Tf32Scope tf32_scope(dtype == DType::f32);
         check(kind, c, dtype, kGiven[turn % 5]);

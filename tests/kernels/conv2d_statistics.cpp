@@ -74,12 +74,10 @@ TEST(Conv2dStatistics, KeepSmallDeviationsFarFromZero) {
 }
 
 TEST(Conv2dStatistics, OnHopper) {
-  using enum kernels::WgmmaPlan::Tile;
   on_wgmma([&](DeviceKind kind) {
     int turn = 0;
     const auto run = [&](const Conv2dCase& c, int splits) {
-      const kernels::WgmmaPlanScope scope(
-          {.tile = std::array{small, medium, large}[turn % 3], .splits = splits, .cluster = 1 + turn / 3 % 2});
+      const kernels::WgmmaPlanScope scope(hopper_plan(turn, splits));
       const DType dtype = std::array{DType::bf16, DType::f16, DType::f32, DType::f16}[turn / 2 % 4];
       const kernels::Tf32Scope tf32_scope(dtype == DType::f32);
       check(kind, c, dtype, turn % 4 == 1 ? 100 : 0.5);

@@ -30,6 +30,17 @@ TEST(MatmulWgmma, EveryTileInEveryLayout) {
   });
 }
 
+/// Of three rows of tiles clusters take two together, and the last one by two neighbours, of which one may be none.
+TEST(MatmulWgmma, OddRowsOfTilesInClusters) {
+  on_wgmma([](DeviceKind kind) {
+    for (const bool transpose_b : {false, true})
+      for (const auto& [tile, n] : {std::pair{medium, 264}, {medium, 456}, {large, 264}})
+        for (const int64_t m : {300, 40})
+          check_wgmma(kind, {.B = 1 + m % 3, .M = m, .N = n, .K = 136, .transpose_b = transpose_b, .bias = true},
+                      {.tile = tile, .cluster = 2});
+  });
+}
+
 TEST(MatmulWgmma, MoreStepsThanStages) {
   on_wgmma([](DeviceKind kind) {
     for (const auto& [tile, cluster] : {std::pair{small, 1}, {medium, 2}, {large, 2}})
@@ -67,6 +78,30 @@ TEST(MatmulWgmma, Accumulates) {
       for (const DType out : {DType::bf16, DType::f32})
         check_wgmma(kind, {.B = 1, .M = 90, .N = n, .K = 80, .out = out, .bias = true, .grad = Grad::accumulate},
                     {.tile = large});
+  });
+}
+
+/// A residual at any address: neither TMA nor pairs.
+TEST(MatmulWgmma, AddsResidualsOfAnyAlignment) {
+  on_wgmma([](DeviceKind kind) {
+    constexpr int64_t kRows = 70, kColumns = 72, kDepth = 64;
+    for (const int64_t offset : {1, 2, 8}) {
+      const WgmmaFactor a(kind, DType::bf16, 1, kRows, kDepth, false), b(kind, DType::bf16, 1, kDepth, kColumns, false);
+      const auto old = uniform(kRows * kColumns + offset, DType::bf16, 2, 3);
+      const DeviceArray held(kind, DType::bf16, {kRows * kColumns + offset}, old),
+          y(kind, DType::bf16, {1, kRows, kColumns});
+      View residual = y.view();
+      residual.data = static_cast<char*>(held.view().data) + 2 * offset;
+      const WgmmaPlanScope scope({.tile = medium});
+      kernels::matmul_fused(queue_on(kind), y, View::none(), a.view, b.view, View::none(), residual, {});
+      EXPECT_EQ(scope.uses(), 1);
+      std::vector<double> want(old.begin() + offset, old.end());
+      for (int64_t i = 0; i < kRows; ++i)
+        for (int64_t k = 0; k < kDepth; ++k)
+          for (int64_t j = 0; j < kColumns; ++j)
+            want[i * kColumns + j] += a.at(0, i, k, kRows, kDepth) * b.at(0, k, j, kDepth, kColumns);
+      EXPECT_TRUE(near(y.host(), want, tolerance(DType::bf16, kDepth))) << offset;
+    }
   });
 }
 
@@ -122,8 +157,13 @@ TEST(MatmulWgmma, PlansFollowTheSizes) {
   EXPECT_EQ(plan(8192, 8192, 8192).splits, 1);
   EXPECT_EQ(plan(1024, 1024, 1024).tile, medium);
   EXPECT_EQ(plan(64, 64, 64).tile, small);
-  EXPECT_GT(plan(64, 64, 65536).splits, 1);     // one tile, a deep sum
-  EXPECT_EQ(plan(64, 64, 65536, 2).splits, 1);  // batches are not shared out
+  for (const int64_t n : {768, 2304, 3072}) {  // ViT-B, 64 images: 99 rows of tiles, of which 98 are pairs
+    EXPECT_EQ(plan(64 * 197, n, 768).tile, large);
+    EXPECT_EQ(plan(64 * 197, n, 768).cluster, 2);
+  }
+  EXPECT_EQ(plan(384, 256, 768, 44).cluster, 1);  // 132 tiles are one turn, 88 clusters would be two
+  EXPECT_GT(plan(64, 64, 65536).splits, 1);       // one tile, a deep sum
+  EXPECT_EQ(plan(64, 64, 65536, 2).splits, 1);    // batches are not shared out
   EXPECT_EQ(plan(384, 384, 50432).tile, plan(384, 384, 50432).tile);
   const WgmmaPlan deep = plan(1152, 384, 50432);
   EXPECT_GE(int64_t{deep.share} * deep.splits, (50432 + 63) / 64);        // nothing is left out
@@ -143,10 +183,8 @@ TEST(MatmulWgmma, SplitsFillTheChip) {
   for (const auto& [m, n, k, batch] : sizes) {
     SCOPED_TRACE(str(m, " x ", n, " x ", k, ", ", batch));
     const WgmmaPlan plan = kernels::wgmma_plan(m, n, (k + 63) / 64, batch, true);
-    const int64_t rows = plan.tile == small ? 64 : 128, columns = plan.tile == small    ? 64
-                                                                  : plan.tile == medium ? 128
-                                                                                        : 256;
-    const int64_t blocks = (m + rows - 1) / rows * ((n + columns - 1) / columns) * batch * plan.splits;
+    const int64_t tiles = (m + plan.rows() - 1) / plan.rows() * ((n + plan.columns() - 1) / plan.columns());
+    const int64_t blocks = tiles * batch * plan.splits;
     EXPECT_GE(static_cast<double>(blocks), 0.8 * static_cast<double>((blocks + 131) / 132 * 132));
   }
 }
@@ -174,6 +212,24 @@ TEST(MatmulWgmma, GeluIsRightToTheRounding) {
         ASSERT_NEAR(got[i], want, std::abs(want) * (rounding + std::exp2(-15)) + least + (x[i] < -7 ? 1e-12 : 0))
             << x[i] << ' ' << dtype;
       }
+    }
+  });
+}
+
+TEST(MatmulWgmma, GeluOfWhatIsNotFinite) {
+  on_wgmma([](DeviceKind kind) {
+    for (const DType dtype : {DType::bf16, DType::f16}) {
+      const std::vector<double> zeros(64, 0.0);
+      const DeviceArray a(kind, dtype, {1, 8, 8}, zeros), b(kind, dtype, {1, 8, 8}, zeros), y(kind, dtype, {1, 8, 8}),
+          bias(kind, dtype, {8}, {INFINITY, -INFINITY, NAN, 0, -0.0, 30, -30, 60000});
+      kernels::matmul_fused(queue_on(kind), y, View::none(), a, b, bias, View::none(), {1.0, Activation::gelu});
+      const std::vector<double> got = y.host();
+      EXPECT_EQ(got[0], INFINITY);
+      EXPECT_EQ(got[1], 0);
+      EXPECT_TRUE(std::isnan(got[2]));
+      for (const int zero : {3, 4, 6}) EXPECT_EQ(got[zero], 0);
+      EXPECT_EQ(got[5], 30);
+      EXPECT_NEAR(got[7], 60000, 256);
     }
   });
 }

@@ -163,9 +163,7 @@ TEST(Tf32Wgmma, Conv2dForward) {
   on_wgmma([](DeviceKind kind) {
     int turn = 0;
     const auto run = [&](const Conv2dCase& c, int splits) {
-      check_forward(kind, c,
-                    {.tile = std::array{small, medium, large}[turn % 3], .splits = splits, .cluster = 1 + turn / 3 % 2},
-                    turn % 2 == 0);
+      check_forward(kind, c, hopper_plan(turn, splits), turn % 2 == 0);
       ++turn;
     };
     for (const Conv2dCase& c : kHopperCases)

@@ -32,6 +32,9 @@ inline void prefetch_tensor_map(const TensorMap& map, WEFT_SIMT_HERE) {
   emulator::source::check_tensor_map(&map, where);
 }
 
+inline float max_or_nan(float a, float b) { return a > b || a != a ? a : b; }
+inline void prefetch_l2(const void*) {}
+
 inline void tma_load(void* shared, const TensorMap& map, Barrier* barrier, int c0, int c1, WEFT_SIMT_HERE) {
   emulator::source::tma_load(shared, &map, barrier, 0, {2, {c0, c1}, false, {}}, where);
 }
