@@ -40,11 +40,11 @@ WEFT_KERNEL(batch_norm_backward, const Queue& queue, const View& dx, const View&
 /// part = the statistics of x (M > 0).
 WEFT_KERNEL(batch_norm_statistics, const Queue& queue, const View& part, const View& x);
 
-/// Joins parts [n, 2C + 1] into mean, var (biased) and 1/sqrt(var + eps) per channel and the number of all rows, total
-/// [1] (Chan, Golub and LeVeque 1979). running_mean, running_var (none: not kept) move as in batch_norm_forward.
-WEFT_KERNEL(batch_norm_join, const Queue& queue, const View& mean, const View& var, const View& invstd,
-            const View& total, const View& running_mean, const View& running_var, const View& parts,
-            BatchNormArguments arguments);
+/// batch_norm_forward by the statistics that parts [n, 2C + 1] have together (Chan, Golub and LeVeque 1979), which hold
+/// x's rows and maybe others: x is read once. total [1] (none: not wanted): the number of all rows.
+WEFT_KERNEL(batch_norm_of_parts, const Queue& queue, const View& y, const View& save_mean, const View& save_invstd,
+            const View& total, const View& running_mean, const View& running_var, const View& x, const View& weight,
+            const View& bias, const View& residual, const View& parts, BatchNormArguments arguments);
 
 /// dx = weight invstd (dy - mean_dy - xhat mean_dyx) where mean_dy and mean_dyx [C], the means of dy and dy xhat over
 /// the batch, are given; dy, y, bias, relu, dx and dresidual as in batch_norm_backward.

@@ -66,7 +66,7 @@ constexpr Entry kTable[] = {
     {.name = "batch_norm_inference", .arithmetic = 4},
     {.name = "batch_norm_backward", .arithmetic = 10, .more_bytes = batch_norm_backward_bytes},
     {.name = "batch_norm_statistics", .arithmetic = 5},
-    {.name = "batch_norm_join", .arithmetic = 8},
+    {.name = "batch_norm_of_parts", .arithmetic = 4},
     {.name = "batch_norm_backward_input", .arithmetic = 6, .more_bytes = batch_norm_backward_input_bytes},
     {.name = "binary_forward", .arithmetic = 1},
     {.name = "compare", .arithmetic = 1},

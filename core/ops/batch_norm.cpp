@@ -107,11 +107,8 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
   const kernels::View none = kernels::View::none();
   const kernels::View moving_mean = move ? running_mean.view() : none, moving_var = move ? running_var.view() : none;
   if (options.statistics.defined()) {
-    const Tensor var = empty_like(mean), total = Tensor::empty({1}, mean.dtype(), x.device());
-    kernels::batch_norm_join(y.queue(), mean, var, invstd, total, moving_mean, moving_var,
-                             options.statistics.reshape({1, 2 * C + 1}), arguments);
-    kernels::batch_norm_inference(y.queue(), rows_of(y), rows_of(x), mean, var, weight, bias, rows_of(residual),
-                                  arguments);
+    kernels::batch_norm_of_parts(y.queue(), rows_of(y), mean, invstd, none, moving_mean, moving_var, rows_of(x), weight,
+                                 bias, rows_of(residual), options.statistics.reshape({1, 2 * C + 1}), arguments);
   } else {
     kernels::batch_norm_forward(y.queue(), rows_of(y), mean, invstd, moving_mean, moving_var, rows_of(x), weight, bias,
                                 rows_of(residual), arguments);

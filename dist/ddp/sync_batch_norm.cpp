@@ -11,11 +11,6 @@
 namespace weft::dist {
 namespace {
 
-/// Statistics of all ranks' rows.
-struct Joined {
-  Tensor mean, var, invstd, total;
-};
-
 /// This rank's part, [2 C + 1] as in kernels/batch_norm.h.
 Tensor own_statistics(const Tensor& x, const Tensor& known, bool stand_in) {
   const Shape sizes{2 * x.size(-1) + 1};
@@ -27,24 +22,11 @@ Tensor own_statistics(const Tensor& x, const Tensor& known, bool stand_in) {
   return part;
 }
 
-Joined join_statistics(const Tensor& part, const Tensor& running_mean, const Tensor& running_var,
-                       const kernels::BatchNormArguments& arguments, ProcessGroup& group) {
-  const int64_t C = (part.numel() - 1) / 2;
-  const DType dtype = part.dtype();
-  const Device device = part.device();
-  const Tensor parts = Tensor::empty({group.size(), 2 * C + 1}, dtype, device);
+/// Those of all ranks, [ranks, 2 C + 1].
+Tensor all_statistics(const Tensor& part, ProcessGroup& group) {
+  const Tensor parts = Tensor::empty({group.size(), part.numel()}, part.dtype(), part.device());
   group.all_gather(parts, part, {.name = "batch statistics", .scale = {}, .at_once = true})->wait();
-  Joined joined{Tensor::empty({C}, dtype, device), Tensor::empty({C}, dtype, device), Tensor::empty({C}, dtype, device),
-                Tensor::empty({1}, dtype, device)};
-  const bool move = running_mean.defined() && !recomputing();
-  const kernels::View none = kernels::View::none();
-  kernels::batch_norm_join(part.queue(), joined.mean, joined.var, joined.invstd, joined.total,
-                           move ? running_mean.view() : none, move ? running_var.view() : none, parts, arguments);
-  if (move) {
-    running_mean.storage()->bump_version();
-    running_var.storage()->bump_version();
-  }
-  return joined;
+  return parts;
 }
 
 /// BatchNorm2d::training_norm of a converted norm.
@@ -76,11 +58,17 @@ Tensor sync_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& 
   const Tensor x = input.contiguous();
   const Tensor residual = options.residual.defined() ? options.residual.to(x.dtype()).contiguous() : Tensor();
   const kernels::BatchNormArguments arguments{options.eps, options.momentum, options.relu};
-  const Joined all =
-      join_statistics(own_statistics(x, options.statistics, stand_in), running_mean, running_var, arguments, *group);
-  const Tensor y = empty_like(x);
-  kernels::batch_norm_inference(y.queue(), rows_of(y), rows_of(x), all.mean, all.var, weight, bias, rows_of(residual),
-                                arguments);
+  const Tensor parts = all_statistics(own_statistics(x, options.statistics, stand_in), *group);
+  const Tensor y = empty_like(x), mean = Tensor::empty({x.size(-1)}, parts.dtype(), x.device());
+  const Tensor invstd = empty_like(mean), total = Tensor::empty({1}, parts.dtype(), x.device());
+  const bool move = running_mean.defined() && !recomputing();
+  const auto moving = [move](const Tensor& running) { return move ? running.view() : kernels::View::none(); };
+  kernels::batch_norm_of_parts(y.queue(), rows_of(y), mean, invstd, total, moving(running_mean), moving(running_var),
+                               rows_of(x), weight, bias, rows_of(residual), parts, arguments);
+  if (move) {
+    running_mean.storage()->bump_version();
+    running_var.storage()->bump_version();
+  }
 
   struct {
     bool x, weight, bias, residual;
@@ -88,8 +76,8 @@ Tensor sync_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& 
   return differentiable(
       y, "sync_batch_norm", {x, weight, bias, residual},
       [arguments, wanted, group, stand_in, x = Saved(x), y = arguments.relu ? Saved(y) : Saved(),
-       weight = Saved(weight), bias = arguments.relu && !residual.defined() ? Saved(bias) : Saved(),
-       mean = Saved(all.mean), invstd = Saved(all.invstd), total = Saved(all.total)](const Tensor& gradient) {
+       weight = Saved(weight), bias = arguments.relu && !residual.defined() ? Saved(bias) : Saved(), mean = Saved(mean),
+       invstd = Saved(invstd), total = Saved(total)](const Tensor& gradient) {
         const Tensor dy = gradient.contiguous(), in = x;
         const int64_t C = in.size(-1), rows = in.numel() / C;
         const auto M = static_cast<double>(rows);

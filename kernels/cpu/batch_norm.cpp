@@ -236,6 +236,28 @@ T* optional(const View& view) {
   return view ? view.as<T>() : nullptr;
 }
 
+/// y by the statistics of a batch of `rows` rows, which are kept and move the running ones.
+template <class T, class S>
+void training_norm(const View& y, const View& save_mean, const View& save_invstd, const View& running_mean,
+                   const View& running_var, const View& x, const View& weight, const View& bias, const View& residual,
+                   const BatchNormArguments& arguments, const std::vector<double>& mean,
+                   const std::vector<double>& variance, double rows) {
+  const int64_t C = x.sizes[1];
+  S *saved_mean = save_mean.as<S>(), *saved_invstd = save_invstd.as<S>();
+  S *moving_mean = optional<S>(running_mean), *moving_var = optional<S>(running_var);
+  const auto invstd = [&](int64_t c) { return 1.0 / std::sqrt(variance[c] + arguments.eps); };
+  const double unbiased = rows > 1 ? rows / (rows - 1) : 1.0;
+  for (int64_t c = 0; c < C; ++c) {
+    saved_mean[c] = static_cast<S>(mean[c]);
+    saved_invstd[c] = static_cast<S>(invstd(c));
+    const double momentum = arguments.momentum;
+    if (moving_mean) moving_mean[c] = static_cast<S>((1 - momentum) * moving_mean[c] + momentum * mean[c]);
+    if (moving_var) moving_var[c] = static_cast<S>((1 - momentum) * moving_var[c] + momentum * variance[c] * unbiased);
+  }
+  const Affine<S> affine(C, mean.data(), invstd, optional<S>(weight), optional<S>(bias));
+  scale_rows<T, S>(y.as<T>(), x.as<T>(), optional<T>(residual), affine, arguments.relu, x.sizes[0], C);
+}
+
 /// Calls body with T, the type of x, and S, the type of statistics.
 template <class Body>
 void with_types(const char* op, const View& x, Body&& body) {
@@ -253,20 +275,8 @@ void batch_norm_forward(const Queue&, const View& y, const View& save_mean, cons
     if (M == 0 || C == 0) return;
     std::vector<double> mean(static_cast<size_t>(C)), variance(static_cast<size_t>(C));
     batch_moments<T, S>(mean, variance, x.as<T>(), M, C);
-    S *saved_mean = save_mean.as<S>(), *saved_invstd = save_invstd.as<S>();
-    S *moving_mean = optional<S>(running_mean), *moving_var = optional<S>(running_var);
-    const auto invstd = [&](int64_t c) { return 1.0 / std::sqrt(variance[c] + arguments.eps); };
-    const double unbiased = M > 1 ? static_cast<double>(M) / static_cast<double>(M - 1) : 1.0;
-    for (int64_t c = 0; c < C; ++c) {
-      saved_mean[c] = static_cast<S>(mean[c]);
-      saved_invstd[c] = static_cast<S>(invstd(c));
-      const double momentum = arguments.momentum;
-      if (moving_mean) moving_mean[c] = static_cast<S>((1 - momentum) * moving_mean[c] + momentum * mean[c]);
-      if (moving_var)
-        moving_var[c] = static_cast<S>((1 - momentum) * moving_var[c] + momentum * variance[c] * unbiased);
-    }
-    const Affine<S> affine(C, mean.data(), invstd, optional<S>(weight), optional<S>(bias));
-    scale_rows<T, S>(y.as<T>(), x.as<T>(), optional<T>(residual), affine, arguments.relu, M, C);
+    training_norm<T, S>(y, save_mean, save_invstd, running_mean, running_var, x, weight, bias, residual, arguments,
+                        mean, variance, static_cast<double>(M));
   });
 }
 
@@ -347,37 +357,32 @@ void batch_norm_statistics(const Queue&, const View& part, const View& x) {
   });
 }
 
-void batch_norm_join(const Queue&, const View& mean, const View& var, const View& invstd, const View& total,
-                     const View& running_mean, const View& running_var, const View& parts,
-                     BatchNormArguments arguments) {
-  WEFT_CHECK(parts.rank == 2 && parts.is_contiguous() && parts.sizes[0] > 0 && parts.sizes[1] == 2 * mean.numel() + 1,
-             "batch_norm_join: expected contiguous [n, ", 2 * mean.numel() + 1, "], got ", parts);
-  with_dtype<float, double>(parts.dtype, "batch_norm_join", [&]<class S>() {
-    const int64_t n = parts.sizes[0], C = mean.numel();
+void batch_norm_of_parts(const Queue&, const View& y, const View& save_mean, const View& save_invstd, const View& total,
+                         const View& running_mean, const View& running_var, const View& x, const View& weight,
+                         const View& bias, const View& residual, const View& parts, BatchNormArguments arguments) {
+  with_types("batch_norm_of_parts", x, [&]<class T, class S>() {
+    const int64_t C = x.sizes[1], n = parts.sizes[0];
+    WEFT_CHECK(parts.rank == 2 && parts.is_contiguous() && n > 0 && parts.sizes[1] == 2 * C + 1,
+               "batch_norm_of_parts: expected contiguous parts [n, ", 2 * C + 1, "], got ", parts);
     const S* in = parts.as<S>();
-    S *moving_mean = optional<S>(running_mean), *moving_var = optional<S>(running_var);
+    std::vector<double> mean(static_cast<size_t>(C)), variance(static_cast<size_t>(C));
     double rows = 0;
     for (int64_t i = 0; i < n; ++i) rows += in[i * (2 * C + 1) + 2 * C];
     for (int64_t c = 0; c < C; ++c) {
-      double count = 0, m = 0, m2 = 0;
+      double count = 0, m2 = 0;
       for (int64_t i = 0; i < n; ++i) {
         const S* part = in + i * (2 * C + 1);
-        const double more = part[2 * C], delta = part[c] - m;
+        const double more = part[2 * C], delta = part[c] - mean[c];
         if (more == 0) continue;  // the first part may have no rows
-        m += delta * more / (count + more);
+        mean[c] += delta * more / (count + more);
         m2 += part[C + c] + delta * delta * count * more / (count + more);
         count += more;
       }
-      const double variance = m2 / rows, momentum = arguments.momentum;
-      mean.as<S>()[c] = static_cast<S>(m);
-      var.as<S>()[c] = static_cast<S>(variance);
-      invstd.as<S>()[c] = static_cast<S>(1.0 / std::sqrt(variance + arguments.eps));
-      if (moving_mean) moving_mean[c] = static_cast<S>((1 - momentum) * moving_mean[c] + momentum * m);
-      if (moving_var)
-        moving_var[c] =
-            static_cast<S>((1 - momentum) * moving_var[c] + momentum * (rows > 1 ? m2 / (rows - 1) : variance));
+      variance[c] = m2 / rows;
     }
-    total.as<S>()[0] = static_cast<S>(rows);
+    if (total) total.as<S>()[0] = static_cast<S>(rows);
+    training_norm<T, S>(y, save_mean, save_invstd, running_mean, running_var, x, weight, bias, residual, arguments,
+                        mean, variance, rows);
   });
 }
 

@@ -10,36 +10,37 @@
 #include "kernels/view.h"
 
 // Shared by the kernels of batch norm. x is [M, C]; all large kernels have one geometry:
-//   block: 256 threads = `columns` x `rows`; a thread owns V neighbouring channels (16 bytes; V = 1 where C or a
-//   pointer
-//          does not allow it) and every rows-th row of its block's chunk, so channel constants stay in registers
-//   grid: x = tiles of columns * V channels, y = chunks of rows
-// Chunks do not depend on the GPU and are joined in their order: no atomics, the same bits in every run.
+//   block: 512 threads = `columns` x `rows`; a thread owns V neighbouring channels (16 bytes; one where C or a pointer
+//          does not allow it), so channel constants stay in registers
+//   grid:  x = tiles of columns * V channels, at most 64; y = chunks of rows: chunk k takes `rows` rows at k rows, and
+//          again after all chunks have taken theirs
+// So all blocks sweep over x together, and L2 holds what they read last; the pass that follows sweeps back.
+//
+// An op is two launches. The first leaves a few numbers for each channel and chunk, and every block of the second joins
+// those of its own channels, which it finds in L2: at most 48 KiB, where a launch between the two would cost more.
+// Hence few and large blocks: one for each multiprocessor of an A100 or H100. Chunks do not depend on the GPU and are
+// joined in a fixed order: no atomics, the same bits in every run.
 
 namespace weft::kernels::WEFT_DEVICE::channelwise {
 
-inline constexpr int kThreads = 256, kWarp = 32;
-inline constexpr int64_t kBlocks = 512;  // chunks that are joined are made for about this many blocks, whatever the GPU
+inline constexpr int kThreads = 512, kWarp = 32, kWarps = kThreads / kWarp, kTile = 64;
+inline constexpr int64_t kBlocks = 96;  // of a first pass, whatever the GPU
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 
 struct Geometry2d {
   int64_t M, C;
-  int columns, rows;  // columns * rows = 256
-  int64_t per_chunk;  // rows of x for one block
+  int columns, rows;  // columns * rows = 512
   int64_t chunks;
 };
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-inline Geometry2d geometry_of(int64_t M, int64_t C, int v, int64_t rows_per_thread, int64_t blocks = kBlocks) {
-  Geometry2d g{M, C, 1, kThreads, M, 1};
-  while (g.columns < kWarp && g.columns * v < C) g.columns *= 2;
+inline Geometry2d geometry_of(int64_t M, int64_t C, int v, int64_t rows_per_thread, int64_t blocks) {
+  Geometry2d g{M, C, 1, kThreads, 1};
+  while (g.columns < kWarp && g.columns * v < std::min<int64_t>(C, kTile)) g.columns *= 2;
   g.rows = kThreads / g.columns;
   const int64_t tiles = ceil_div(C, static_cast<int64_t>(g.columns) * v);
-  const int64_t most = ceil_div(M, g.rows * rows_per_thread);
-  const int64_t chunks = std::clamp<int64_t>(blocks / tiles, 1, std::max<int64_t>(most, 1));
-  g.per_chunk = ceil_div(ceil_div(M, chunks), g.rows) * g.rows;
-  g.chunks = ceil_div(M, g.per_chunk);
+  g.chunks = std::clamp<int64_t>(blocks / tiles, 1, std::max<int64_t>(ceil_div(M, g.rows * rows_per_thread), 1));
   return g;
 }
 
@@ -48,42 +49,67 @@ inline dim3 grid_of(const Geometry2d& g, int v) {
               static_cast<unsigned>(g.chunks));
 }
 
+enum class Sweep { forward, back };
+
 /// A thread's channels and rows.
 struct Position {
-  int64_t channel;     // its first
-  int64_t first, end;  // rows: first, first + rows, …
-  int row;
-  bool valid;
+  int column;        // of its channels, in the tile
+  int64_t channel;   // its first
+  int64_t at, step;  // elements of x: its first row's, from there to the next row's
+  int64_t count;     // of rows
+  bool valid;        // channel < C
 };
 
 template <int V>
-__device__ Position position_of(const Geometry2d& g) {
+__device__ Position position_of(const Geometry2d& g, const Sweep sweep) {
   Position position;
-  const int column = static_cast<int>(threadIdx.x) % g.columns;
-  position.row = static_cast<int>(threadIdx.x) / g.columns;
-  position.channel = (static_cast<int64_t>(blockIdx.x) * g.columns + column) * V;
+  position.column = static_cast<int>(threadIdx.x) % g.columns * V;
+  position.channel = static_cast<int64_t>(blockIdx.x) * g.columns * V + position.column;
   position.valid = position.channel < g.C;
-  const int64_t begin = blockIdx.y * g.per_chunk;
-  position.first = begin + position.row;
-  position.end = begin + g.per_chunk < g.M ? begin + g.per_chunk : g.M;
-  if (!position.valid) position.end = position.first;
+  const int64_t first = static_cast<int64_t>(blockIdx.y) * g.rows + static_cast<int>(threadIdx.x) / g.columns;
+  const int64_t stride = g.chunks * g.rows;
+  position.count = position.valid && first < g.M ? (g.M - 1 - first) / stride + 1 : 0;
+  position.at = (sweep == Sweep::back ? g.M - 1 - first : first) * g.C + position.channel;
+  position.step = (sweep == Sweep::back ? -stride : stride) * g.C;
   return position;
 }
 
-/// Calls body.operator()<N>(m) for rows m, m + g.rows, …, N of them at a time: kFlight, and at the end 1. A body that loads
-/// all of its rows before it stores one has that many loads under way.
+/// Calls body.operator()<N>(at) for the rows at `at`, at + position.step, …, N of them at a time: kFlight, and at the
+/// end 1. A body that loads all of its rows before it stores one has that many loads under way.
 template <int kFlight, class Body>
-__device__ __forceinline__ void each_rows(const Position& position, const Geometry2d& g, Body&& body) {
-  int64_t m = position.first;
-  for (; m + (kFlight - 1) * g.rows < position.end; m += kFlight * g.rows) body.template operator()<kFlight>(m);
-  for (; m < position.end; m += g.rows) body.template operator()<1>(m);
+__device__ __forceinline__ void each_rows(const Position& position, Body&& body) {
+  int64_t at = position.at, left = position.count;
+  WEFT_UNROLL_BY(1)
+  for (; left >= kFlight; left -= kFlight, at += kFlight * position.step) body.template operator()<kFlight>(at);
+  WEFT_UNROLL_BY(1)
+  for (; left > 0; --left, at += position.step) body.template operator()<1>(at);
 }
 
-/// Channel constants of the affine step, none of them required but mean.
+/// Numbers of chunks that a thread loads at once: in f32 all that a first pass leaves; f64 has no registers for them.
+template <class A>
+inline constexpr int kBatch = static_cast<int>(kBlocks * kTile / kThreads * 4 / sizeof(A));
+
+/// How a block's threads share the chunks' numbers of a tile's channels: a thread has one channel and every lanes-th
+/// chunk.
+struct ChunkShare {
+  int lanes, lane;
+  int column;  // of the channel, in the tile; thread t < width has the t-th
+  int64_t c;
+  bool valid;  // c < C
+
+  __device__ ChunkShare(int64_t C, int width)
+      : lanes(kThreads / width),
+        lane(static_cast<int>(threadIdx.x) / width),
+        column(static_cast<int>(threadIdx.x) % width),
+        c(static_cast<int64_t>(blockIdx.x) * width + column),
+        valid(c < C) {}
+};
+
+/// Channel constants of the affine step. Weight and bias: or nullptr. Statistics: those that the kernel wants.
 template <class A>
 struct Channels {
   const A* mean;
-  const A* invstd;  // or none: from var
+  const A* invstd;
   const A* var;
   const A* weight;
   const A* bias;
@@ -97,10 +123,8 @@ __device__ A normalized(A x, A mean, A scale, A bias) {
   return fma(x - mean, scale, bias);
 }
 
-/// Blocks for a kernel that joins nothing: as many as run at a time, kBlocksPerMultiprocessor each, so that no last turn
-/// leaves the GPU half empty.
-inline constexpr int kBlocksPerMultiprocessor = 3;
-inline int64_t resident_blocks(const Queue& queue) { return kBlocksPerMultiprocessor * multiprocessors(queue); }
+/// Blocks for a second pass: as many as run at a time, so that no last turn leaves the GPU half empty.
+inline int64_t resident_blocks(const Queue& queue) { return multiprocessors(queue); }
 
 /// Calls `body.operator()<V>(geometry)` with 16 bytes of channels, or with one where C or a pointer does not allow
 /// that.
@@ -120,16 +144,6 @@ void with_width(const View& x, int64_t rows_per_thread, int64_t blocks, std::ini
 inline void check(const char* name, const View& x) {
   WEFT_CHECK(x.rank == 2 && x.is_contiguous(), name, ": expected contiguous [M, C], got ", x);
 }
-
-/// Threads that join the chunks of one channel, a power of two.
-inline int lanes_for(int64_t chunks) {
-  int lanes = 1;
-  while (lanes < kWarp && lanes * 2 <= chunks) lanes *= 2;
-  return lanes;
-}
-
-/// `lanes` threads for each channel.
-inline dim3 finish_grid(int64_t C, int lanes) { return dim3(static_cast<unsigned>(ceil_div(C * lanes, kThreads))); }
 
 template <class A>
 A* optional(const View& view) {

@@ -5,11 +5,11 @@
 #include "kernels/cuda/batch_norm.cuh"
 
 // Geometry: batch_norm.cuh. 1. sums of dy and dy xhat per channel and chunk, and the residual's gradient: that is dy
-// where the ReLU let it through, so from here on it replaces dy and y. 2. up to 32 lanes per channel join the
-// chunks. 3. dx. Without a residual y is not read: whether it was above 0 follows from x, bit for bit as forward
-// computed it. Bytes per element of size e, two passes: 5e (dy and x twice, dx), with a ReLU on top of a residual 7e
-// (dy, y, x twice, dresidual written and read, dx). Two rows in flight per thread and tensor; 10 flops. 85% of the
-// bandwidth for 10 MB and more. Shared (1.): two accumulators per thread and channel, [256][V] each: 16 KiB for bf16.
+// where the ReLU let it through, so from here on it replaces dy and y. 2. dx, backwards over x: every block joins the
+// sums of its channels, those of the first chunk write dweight and dbias. Without a residual y is not read: whether it
+// was above 0 follows from x, bit for bit as forward computed it. Bytes per element of size e, two passes: 5e (dy and x
+// twice, dx), with a ReLU on top of a residual 7e (dy, y, x twice, dresidual written and read, dx). Four rows in flight
+// per thread and tensor, two in 2.; 10 flops. 85% of the bandwidth for 10 MB and more.
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -54,14 +54,16 @@ struct Units {
   }
 };
 
-/// Sums of dy and dy xhat; dresidual (or none) = the masked dy.
+/// Sums of dy and dy xhat of each chunk, [2, C]; dresidual (or none) = the masked dy.
 template <int V, Mask mask, class T>
-__global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor) gradient_sums_kernel(Accumulate<T>* partial_dy, Accumulate<T>* partial_dyx, T* dresidual,
-                                     const Incoming<T> in, const Channels<Accumulate<T>> channels, const Geometry2d g) {
+__global__ void __launch_bounds__(kThreads, 1)
+    gradient_sums_kernel(Accumulate<T>* sums, T* dresidual, const Incoming<T> in,
+                         const Channels<Accumulate<T>> channels, const Geometry2d g) {
   using A = Accumulate<T>;
-  __shared__ A shared_dy[kThreads * V], shared_dyx[kThreads * V];
-  const Position position = position_of<V>(g);
+  __shared__ A shared_dy[kWarps][kTile], shared_dyx[kWarps][kTile];
+  const Position position = position_of<V>(g, Sweep::forward);
   A mean[V], scale[V], bias[V], sum_dy[V], sum_dyx[V];
+  WEFT_UNROLL
   for (int i = 0; i < V; ++i) {
     const int64_t c = position.channel + i;
     mean[i] = position.valid ? channels.mean[c] : A(0);
@@ -70,14 +72,14 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor) gradient_s
     bias[i] = position.valid && channels.bias != nullptr ? channels.bias[c] : A(0);
     sum_dy[i] = sum_dyx[i] = A(0);
   }
-  each_rows<2>(position, g, [&]<int N>(const int64_t m) {
+  each_rows<4>(position, [&]<int N>(const int64_t at) {
     Units<V, mask, T> units[N];
     WEFT_UNROLL
-    for (int r = 0; r < N; ++r) units[r].load(in, (m + r * g.rows) * g.C + position.channel);
+    for (int r = 0; r < N; ++r) units[r].load(in, at + r * position.step);
     WEFT_UNROLL
     for (int r = 0; r < N; ++r) {
       units[r].clear_masked(mean, scale, bias);
-      if (dresidual != nullptr) units[r].dy.store(dresidual + (m + r * g.rows) * g.C + position.channel);
+      if (dresidual != nullptr) units[r].dy.store(dresidual + at + r * position.step);
       WEFT_UNROLL
       for (int i = 0; i < V; ++i) {
         const A d = from<A>(units[r].dy[i]);
@@ -86,87 +88,110 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor) gradient_s
       }
     }
   });
-  for (int i = 0; i < V; ++i) {
-    shared_dy[i * kThreads + threadIdx.x] = sum_dy[i];
-    shared_dyx[i * kThreads + threadIdx.x] = sum_dyx[i];
-  }
-  for (int half = g.rows / 2; half > 0; half /= 2) {
-    __syncthreads();
-    const int other = static_cast<int>(threadIdx.x) + half * g.columns;
-    if (position.row < half) {
-      for (int i = 0; i < V; ++i) {
-        shared_dy[i * kThreads + threadIdx.x] += shared_dy[i * kThreads + other];
-        shared_dyx[i * kThreads + threadIdx.x] += shared_dyx[i * kThreads + other];
-      }
-    }
-  }
-  if (position.row == 0 && position.valid) {
+  for (int distance = g.columns; distance < kWarp; distance *= 2) {  // lanes of the same channels
+    WEFT_UNROLL
     for (int i = 0; i < V; ++i) {
-      const int64_t c = position.channel + i;
-      partial_dy[c * g.chunks + blockIdx.y] = shared_dy[i * kThreads + threadIdx.x];
-      partial_dyx[c * g.chunks + blockIdx.y] = shared_dyx[i * kThreads + threadIdx.x] * channels.invstd[c];
+      sum_dy[i] += __shfl_xor_sync(kAllLanes, sum_dy[i], distance);
+      sum_dyx[i] += __shfl_xor_sync(kAllLanes, sum_dyx[i], distance);
     }
   }
-}
-
-template <class A>
-__global__ void finish_sums_kernel(A* sum_dy, A* sum_dyx, A* dweight, A* dbias, const A* partial_dy,
-                                   const A* partial_dyx, const Geometry2d g, const int lanes) {
-  const int lane = static_cast<int>(threadIdx.x) % lanes;
-  const int64_t c = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / lanes;
+  const int thread = static_cast<int>(threadIdx.x), width = g.columns * V;
+  if (thread % kWarp < g.columns) {
+    WEFT_UNROLL
+    for (int i = 0; i < V; ++i) {
+      shared_dy[thread / kWarp][position.column + i] = sum_dy[i];
+      shared_dyx[thread / kWarp][position.column + i] = sum_dyx[i];
+    }
+  }
+  __syncthreads();
+  const int64_t c = static_cast<int64_t>(blockIdx.x) * width + thread;
+  if (thread >= width || c >= g.C) return;
   A dy = 0, dyx = 0;
-  if (c < g.C) {
-    for (int64_t chunk = lane; chunk < g.chunks; chunk += lanes) {
-      dy += partial_dy[c * g.chunks + chunk];
-      dyx += partial_dyx[c * g.chunks + chunk];
-    }
+  WEFT_UNROLL
+  for (int warp = 0; warp < kWarps; ++warp) {
+    dy += shared_dy[warp][thread];
+    dyx += shared_dyx[warp][thread];
   }
-  for (int distance = 1; distance < lanes; distance *= 2) {
-    dy += __shfl_xor_sync(kAllLanes, dy, distance);
-    dyx += __shfl_xor_sync(kAllLanes, dyx, distance);
-  }
-  if (c < g.C && lane == 0) {
-    sum_dy[c] = dy;
-    sum_dyx[c] = dyx;
-    if (dbias != nullptr) dbias[c] = dy;
-    if (dweight != nullptr) dweight[c] = dyx;
-  }
+  A* const chunk = sums + blockIdx.y * 2 * g.C;
+  chunk[c] = dy;
+  chunk[g.C + c] = dyx * channels.invstd[c];
 }
 
-/// dx = weight invstd (dy - mean(dy) - xhat mean(dy xhat)), dresidual = dy, either of them none; the means are the sums
-/// times `share`.
+/// Sums over a batch, or their means, in `count` parts of C numbers, `stride` apart.
+template <class A>
+struct Sums {
+  const A *dy, *dyx;
+  int64_t count, stride;
+};
+
+/// dx = weight invstd (dy - mean(dy) - xhat mean(dy xhat)), dresidual = dy, dweight = sum(dy xhat), dbias = sum(dy),
+/// any of them none; the means are the sums times `share`.
 template <int V, Mask mask, class T>
-__global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor) gradient_kernel(T* dx, T* dresidual, const Incoming<T> in, const Channels<Accumulate<T>> channels,
-                                const Accumulate<T>* sum_dy, const Accumulate<T>* sum_dyx, const Accumulate<T> share,
-                                const Geometry2d g) {
+__global__ void __launch_bounds__(kThreads, 1)
+    gradient_kernel(T* dx, T* dresidual, Accumulate<T>* dweight, Accumulate<T>* dbias, const Incoming<T> in,
+                    const Channels<Accumulate<T>> channels, const Sums<Accumulate<T>> sums, const Accumulate<T> share,
+                    const Geometry2d g) {
   using A = Accumulate<T>;
-  const Position position = position_of<V>(g);
-  if (!position.valid) return;
+  __shared__ A shared_dy[kThreads], shared_dyx[kThreads], sum_dy[kTile], sum_dyx[kTile];
+  const int width = g.columns * V;
+  const ChunkShare own(g.C, width);
+  A dy = 0, dyx = 0;
+  for (int64_t first = own.lane; first < sums.count; first += int64_t{kBatch<A>} * own.lanes) {
+    A batch_dy[kBatch<A>], batch_dyx[kBatch<A>];
+    WEFT_UNROLL
+    for (int k = 0; k < kBatch<A>; ++k) {
+      const int64_t part = first + int64_t{k} * own.lanes;
+      const bool inside = own.valid && part < sums.count;
+      batch_dy[k] = inside ? sums.dy[part * sums.stride + own.c] : A(0);
+      batch_dyx[k] = inside ? sums.dyx[part * sums.stride + own.c] : A(0);
+    }
+    WEFT_UNROLL
+    for (int k = 0; k < kBatch<A>; ++k) dy += batch_dy[k], dyx += batch_dyx[k];
+  }
+  shared_dy[threadIdx.x] = dy;
+  shared_dyx[threadIdx.x] = dyx;
+  __syncthreads();
+  if (own.lane == 0) {
+    for (int k = 1; k < own.lanes && k < sums.count; ++k) {
+      dy += shared_dy[k * width + own.column];
+      dyx += shared_dyx[k * width + own.column];
+    }
+    sum_dy[own.column] = dy;
+    sum_dyx[own.column] = dyx;
+    if (own.valid && blockIdx.y == 0) {
+      if (dbias != nullptr) dbias[own.c] = dy;
+      if (dweight != nullptr) dweight[own.c] = dyx;
+    }
+  }
+  __syncthreads();
+  const Position position = position_of<V>(g, Sweep::back);
+  if (!position.valid || (dx == nullptr && dresidual == nullptr)) return;
   A mean[V], scale[V], bias[V], slope[V], constant[V];
+  WEFT_UNROLL
   for (int i = 0; i < V; ++i) {
     const int64_t c = position.channel + i;
     mean[i] = channels.mean[c];
     scale[i] = channels.invstd[c];
-    slope[i] = channels.invstd[c] * sum_dyx[c] * share;
-    constant[i] = sum_dy[c] * share;
+    slope[i] = channels.invstd[c] * sum_dyx[position.column + i] * share;
+    constant[i] = sum_dy[position.column + i] * share;
     if (channels.weight != nullptr) scale[i] *= channels.weight[c];
     bias[i] = channels.bias != nullptr ? channels.bias[c] : A(0);
   }
-  each_rows<2>(position, g, [&]<int N>(const int64_t m) {
+  each_rows<2>(position, [&]<int N>(const int64_t at) {
     Units<V, mask, T> units[N];
     WEFT_UNROLL
-    for (int r = 0; r < N; ++r) units[r].load(in, (m + r * g.rows) * g.C + position.channel);
+    for (int r = 0; r < N; ++r) units[r].load(in, at + r * position.step);
     WEFT_UNROLL
     for (int r = 0; r < N; ++r) {
-      const int64_t at = (m + r * g.rows) * g.C + position.channel;
       units[r].clear_masked(mean, scale, bias);
-      if (dresidual != nullptr) units[r].dy.store(dresidual + at);
+      if (dresidual != nullptr) units[r].dy.store(dresidual + at + r * position.step);
       if (dx == nullptr) continue;
       Vec<T, V> out;
       WEFT_UNROLL
       for (int i = 0; i < V; ++i)
-        out[i] = to<T>(scale[i] * (from<A>(units[r].dy[i]) - constant[i] - (from<A>(units[r].x[i]) - mean[i]) * slope[i]));
-      out.store(dx + at);
+        out[i] =
+            to<T>(scale[i] * (from<A>(units[r].dy[i]) - constant[i] - (from<A>(units[r].x[i]) - mean[i]) * slope[i]));
+      out.store(dx + at + r * position.step);
     }
   });
 }
@@ -193,15 +218,18 @@ Channels<Accumulate<T>> channels_of(const View& mean, const View& invstd, const 
   return {mean.as<A>(), invstd.as<A>(), nullptr, optional<A>(weight), optional<A>(bias), A(0)};
 }
 
-/// The last pass.
+/// The last pass. Without dx and dresidual one block for a tile suffices.
 template <class T>
-void input_gradient(const Queue& queue, const char* name, const View& dx, const View& dresidual, const View& dy,
-                    const View& x, const View& y, bool relu, const Channels<Accumulate<T>>& channels,
-                    const Accumulate<T>* sum_dy, const Accumulate<T>* sum_dyx, Accumulate<T> share) {
+void input_gradient(const Queue& queue, const char* name, const View& dx, const View& dresidual, const View& dweight,
+                    const View& dbias, const View& dy, const View& x, const View& y, bool relu,
+                    const Channels<Accumulate<T>>& channels, const Sums<Accumulate<T>>& sums, Accumulate<T> share) {
+  using A = Accumulate<T>;
+  const int64_t blocks = dx || dresidual ? resident_blocks(queue) : 1;
   with_mask(relu, channels.bias != nullptr, [&]<Mask mask>() {
-    with_width<T>(x, 4, resident_blocks(queue), {&dx, &dresidual, &dy, &x, &y}, [&]<int V>(const Geometry2d& g) {
+    with_width<T>(x, 2, blocks, {&dx, &dresidual, &dy, &x, &y}, [&]<int V>(const Geometry2d& g) {
       launch(queue, name, grid_of(g, V), dim3(kThreads), 0, &gradient_kernel<V, mask, T>, optional<T>(dx),
-             optional<T>(dresidual), incoming<T>(dy, x, y), channels, sum_dy, sum_dyx, share, g);
+             optional<T>(dresidual), optional<A>(dweight), optional<A>(dbias), incoming<T>(dy, x, y), channels, sums,
+             share, g);
     });
   });
 }
@@ -219,25 +247,19 @@ void batch_norm_backward(const Queue& queue, const View& dx, const View& dresidu
   with_dtype<float, bf16, f16, double>(x.dtype, "batch_norm_backward", [&]<class T>() {
     using A = Accumulate<T>;
     const Channels<A> channels = channels_of<T>(save_mean, save_invstd, weight, bias);
-    const Workspace sums(queue, static_cast<size_t>(2 * C) * sizeof(A), "batch_norm_backward");
-    A* sum_dy = sums.as<A>();
-    A* sum_dyx = sum_dy + C;
-    with_width<T>(x, 8, kBlocks, {&dresidual, &dy, &x, &y}, [&]<int V>(const Geometry2d& g) {
-      const Workspace partial(queue, static_cast<size_t>(2 * C * g.chunks) * sizeof(A), "batch_norm_backward");
-      A* partial_dy = partial.template as<A>();
-      A* partial_dyx = partial_dy + C * g.chunks;
+    with_width<T>(x, 4, kBlocks, {&dresidual, &dy, &x, &y}, [&]<int V>(const Geometry2d& g) {
+      const Workspace sums(queue, static_cast<size_t>(2 * C * g.chunks) * sizeof(A), "batch_norm_backward");
+      A* const of_chunks = sums.template as<A>();
       with_mask(arguments.relu, !!bias, [&]<Mask mask>() {
         launch(queue, "batch_norm_backward (sums)", grid_of(g, V), dim3(kThreads), 0, &gradient_sums_kernel<V, mask, T>,
-               partial_dy, partial_dyx, optional<T>(dresidual), incoming<T>(dy, x, y), channels, g);
+               of_chunks, optional<T>(dresidual), incoming<T>(dy, x, y), channels, g);
       });
-      const int lanes = lanes_for(g.chunks);
-      launch(queue, "batch_norm_backward (finish)", finish_grid(C, lanes), dim3(kThreads), 0, &finish_sums_kernel<A>,
-             sum_dy, sum_dyx, optional<A>(dweight), optional<A>(dbias), partial_dy, partial_dyx, g, lanes);
+      if (!dx && !dweight && !dbias) return;
+      const View& masked = dresidual ? dresidual : dy;
+      input_gradient<T>(queue, "batch_norm_backward (dx)", dx, View::none(), dweight, dbias, masked, x, y,
+                        arguments.relu && !dresidual, channels, {of_chunks, of_chunks + C, g.chunks, 2 * C},
+                        A(1) / static_cast<A>(M));
     });
-    if (!dx) return;
-    const View& masked = dresidual ? dresidual : dy;
-    input_gradient<T>(queue, "batch_norm_backward (dx)", dx, View::none(), masked, x, y, arguments.relu && !dresidual,
-                      channels, sum_dy, sum_dyx, A(1) / static_cast<A>(M));
   });
 }
 
@@ -251,9 +273,9 @@ void batch_norm_backward_input(const Queue& queue, const View& dx, const View& d
   if (x.numel() == 0 || (!dx && !dresidual)) return;
   with_dtype<float, bf16, f16, double>(x.dtype, "batch_norm_backward_input", [&]<class T>() {
     using A = Accumulate<T>;
-    input_gradient<T>(queue, "batch_norm_backward_input", dx, dresidual, dy, x, y, arguments.relu,
-                      channels_of<T>(save_mean, save_invstd, weight, bias), static_cast<const A*>(mean_dy.data),
-                      static_cast<const A*>(mean_dyx.data), A(1));
+    input_gradient<T>(queue, "batch_norm_backward_input", dx, dresidual, View::none(), View::none(), dy, x, y,
+                      arguments.relu, channels_of<T>(save_mean, save_invstd, weight, bias),
+                      {static_cast<const A*>(mean_dy.data), static_cast<const A*>(mean_dyx.data), 1, 0}, A(1));
   });
 }
 

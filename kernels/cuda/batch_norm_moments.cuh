@@ -12,24 +12,67 @@ struct Moments {
   A n, mean, m2;
 };
 
-/// `lanes` (a power of two, at most 32) neighbouring threads join the chunks of channel c; all of them get the result.
-template <class A>
-__device__ Moments<A> join_chunks(const A* partial_mean, const A* partial_m2, const Geometry2d& g, const int64_t c,
-                                  const int lanes) {
-  const int lane = static_cast<int>(threadIdx.x) % lanes;
-  A n = 0, mean = 0, m2 = 0;
-  if (c < g.C) {
-    for (int64_t chunk = lane; chunk < g.chunks; chunk += lanes) {
-      const int64_t begin = chunk * g.per_chunk, left = g.M - begin;
-      join(n, mean, m2, static_cast<A>(left < g.per_chunk ? left : g.per_chunk), partial_mean[c * g.chunks + chunk],
-           partial_m2[c * g.chunks + chunk]);
-    }
+/// Joins get(0), …, get(count - 1): the mean of all first, then the distances from it, so that one division does.
+template <class A, class Get>
+__device__ __forceinline__ Moments<A> join_all(const int count, Get&& get) {
+  const A center = get(0).mean;
+  A n = 0, sum = 0, m2 = 0;
+  WEFT_UNROLL
+  for (int k = 0; k < count; ++k) {
+    n += get(k).n;
+    sum += get(k).n * (get(k).mean - center);
   }
-  for (int distance = 1; distance < lanes; distance *= 2) {
-    const A other_n = __shfl_xor_sync(kAllLanes, n, distance), other_mean = __shfl_xor_sync(kAllLanes, mean, distance);
-    join(n, mean, m2, other_n, other_mean, __shfl_xor_sync(kAllLanes, m2, distance));
+  const A mean = n > A(0) ? center + sum / n : A(0);
+  WEFT_UNROLL
+  for (int k = 0; k < count; ++k) {
+    const A distance = get(k).mean - mean;
+    m2 += get(k).m2 + get(k).n * distance * distance;
   }
   return {n, mean, m2};
+}
+
+/// Joins load(first), load(first + step), … up to before `count`, whose reads of memory are under way kBatch at a time.
+template <class A, class Load>
+__device__ __forceinline__ Moments<A> join_strided(int64_t first, const int64_t count, const int64_t step,
+                                                   Load&& load) {
+  Moments<A> all{A(0), A(0), A(0)};
+  for (; first < count; first += kBatch<A> * step) {
+    Moments<A> batch[kBatch<A>];
+    WEFT_UNROLL
+    for (int k = 0; k < kBatch<A>; ++k)
+      batch[k] = first + k * step < count ? load(first + k * step) : Moments<A>{A(0), A(0), A(0)};
+    const Moments<A> more = join_all<A>(kBatch<A>, [&](int k) { return batch[k]; });
+    join(all.n, all.mean, all.m2, more.n, more.mean, more.m2);
+  }
+  return all;
+}
+
+/// Parts of a batch as batch_norm.h has them, [count, 2C + 1]: those of ranks, or of the chunks of one x.
+template <class A>
+struct Parts {
+  const A* data;
+  int64_t count;
+};
+
+/// By all threads of a block: joins the parts of its tile's channels. Thread t < width gets the t-th channel's moments.
+template <class A>
+__device__ __forceinline__ Moments<A> join_parts(const Parts<A>& parts, const int64_t C, const int width) {
+  __shared__ A shared_n[kThreads], shared_mean[kThreads], shared_m2[kThreads];
+  const ChunkShare share(C, width);
+  const Moments<A> own = join_strided<A>(share.lane, share.valid ? parts.count : 0, share.lanes, [&](int64_t part) {
+    const A* const data = parts.data + part * (2 * C + 1);
+    return Moments<A>{data[2 * C], data[share.c], data[C + share.c]};
+  });
+  shared_n[threadIdx.x] = own.n;
+  shared_mean[threadIdx.x] = own.mean;
+  shared_m2[threadIdx.x] = own.m2;
+  __syncthreads();
+  if (share.lane > 0) return own;
+  const int lanes = parts.count < share.lanes ? static_cast<int>(parts.count) : share.lanes;  // others have none
+  return join_all<A>(lanes, [&](int k) {
+    const int at = k * width + share.column;
+    return Moments<A>{shared_n[at], shared_mean[at], shared_m2[at]};
+  });
 }
 
 template <class A>
@@ -40,25 +83,19 @@ __device__ void move_running(A* running_mean, A* running_var, const Moments<A>& 
   if (running_var != nullptr) running_var[c] += momentum * ((n > A(1) ? m2 / (n - A(1)) : var) - running_var[c]);
 }
 
-/// The statistics of the chunks of x, [C, chunks] each: the first kernel of forward and of batch_norm_statistics.
+/// The statistics of the chunks of x: the first kernel of forward and of batch_norm_statistics.
 class ChunkStatistics {
  public:
   ChunkStatistics(const Queue& queue, const char* name, const View& x);
 
-  const Geometry2d& geometry() const { return geometry_; }
-  int lanes() const { return lanes_for(geometry_.chunks); }
   template <class A>
-  const A* mean() const {
-    return partial_.as<A>();
-  }
-  template <class A>
-  const A* m2() const {
-    return partial_.as<A>() + geometry_.C * geometry_.chunks;
+  Parts<A> parts() const {
+    return {parts_.as<A>(), chunks_};
   }
 
  private:
-  Geometry2d geometry_;
-  Workspace partial_;
+  int64_t chunks_;
+  Workspace parts_;
 };
 
 }  // namespace weft::kernels::WEFT_DEVICE::channelwise

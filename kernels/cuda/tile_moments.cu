@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/tile_moments.cuh"
 
+#include "kernels/cuda/batch_norm_moments.cuh"
+
 // A block joins all chunks of 8 channels (32 bytes a chunk and sum): 64 lanes for each channel take every 64th chunk,
 // then a tree in shared memory. Bytes: those of the moments, 3 to 6% of y's. Latency decides, not bandwidth: some
-// hundred chunks a lane at most, loads four ahead.
+// hundred chunks a lane at most, of which twelve are loaded at a time.
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -21,18 +23,14 @@ __global__ void __launch_bounds__(kChannelsPerBlock* kLanes, 1)
   const int column = static_cast<int>(threadIdx.x) % kChannelsPerBlock;
   const int lane = static_cast<int>(threadIdx.x) / kChannelsPerBlock;
   const int64_t c = static_cast<int64_t>(blockIdx.x) * kChannelsPerBlock + column;
-  A n = 0, mean = 0, m2 = 0;
-  if (c < channels) {
-#pragma unroll 4
-    for (int64_t chunk = lane; chunk < chunks; chunk += kLanes) {
-      const int64_t left = rows - chunk * per_chunk;
-      channelwise::join(n, mean, m2, static_cast<A>(left < per_chunk ? left : per_chunk),
-                        moments[2 * chunk * channels + c], moments[(2 * chunk + 1) * channels + c]);
-    }
-  }
-  shared_n[lane][column] = n;
-  shared_mean[lane][column] = mean;
-  shared_m2[lane][column] = m2;
+  const auto own = channelwise::join_strided<A>(lane, c < channels ? chunks : 0, kLanes, [&](int64_t chunk) {
+    const int64_t left = rows - chunk * per_chunk;
+    return channelwise::Moments<A>{static_cast<A>(left < per_chunk ? left : per_chunk),
+                                   moments[2 * chunk * channels + c], moments[(2 * chunk + 1) * channels + c]};
+  });
+  shared_n[lane][column] = own.n;
+  shared_mean[lane][column] = own.mean;
+  shared_m2[lane][column] = own.m2;
   for (int half = kLanes / 2; half > 0; half /= 2) {
     __syncthreads();
     if (lane >= half) continue;

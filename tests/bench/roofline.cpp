@@ -101,7 +101,7 @@ TEST(Roofline, AStepOfResNet50) {
   EXPECT_NEAR(number(conv, "H100 us"), (2 * elements + 64 * 9 * 64) * 2 / 3.35e6, 0.1);  // there memory is slower
   // The convolution gave the statistics, so batch norm reads its input once and is memory's: the stem's norm, 2 x 2
   // bytes an element.
-  const Row norm = only(found, "batch_norm_inference", "bf16[3211264,64] bf16[3211264,64]");
+  const Row norm = only(found, "batch_norm_of_parts", "bf16[3211264,64] bf16[3211264,64] f32[1,129]");
   EXPECT_NEAR(number(norm, "MB"), 2 * 2 * 3211264.0 * 64 / 1e6, 1);
   EXPECT_NEAR(number(norm, "GH200 us"), 2 * 2 * 3211264.0 * 64 / 4.0e6, 1);
   EXPECT_EQ(norm.empty() ? "" : norm.at("bound"), "memory");

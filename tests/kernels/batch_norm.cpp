@@ -3,6 +3,7 @@
 
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
+#include "tests/support/launches.h"
 #include "tests/support/random_values.h"
 
 namespace weft::tests {
@@ -184,7 +185,7 @@ TEST(BatchNorm, Inference) {
     }
 }
 
-/// A batch whose rows are cut into parts of the given sizes: joined, they are the statistics of the whole.
+/// A batch whose rows are cut into parts of the given sizes: the norm by these parts is that of the whole.
 void check_parts(DeviceKind kind, DType dtype, const std::vector<int64_t>& rows, int64_t C, double offset) {
   int64_t M = 0;
   for (const int64_t part : rows) M += part;
@@ -211,14 +212,17 @@ void check_parts(DeviceKind kind, DType dtype, const std::vector<int64_t>& rows,
     parts.insert(parts.end(), values.begin(), values.end());
     first += count;
   }
-  const DeviceArray mean(kind, wide, {C}), var(kind, wide, {C}), invstd(kind, wide, {C}), total(kind, wide, {1});
+  const DeviceArray whole(kind, dtype, {M, C}, x), y(kind, dtype, {M, C});
+  const DeviceArray mean(kind, wide, {C}), invstd(kind, wide, {C}), total(kind, wide, {1});
   const DeviceArray running_mean(kind, wide, {C}, old_mean), running_var(kind, wide, {C}, old_var);
   const DeviceArray given(kind, wide, {static_cast<int64_t>(rows.size()), 2 * C + 1}, parts);
-  kernels::batch_norm_join(queue, mean, var, invstd, total, running_mean, running_var, given, arguments);
+  const auto none = View::none();
+  kernels::batch_norm_of_parts(queue, y, mean, invstd, total, running_mean, running_var, whole, none, none, none, given,
+                               arguments);
   const Tolerance sums = tolerance(wide, M, 8).times(1 + std::abs(offset));
   EXPECT_EQ(total.host()[0], static_cast<double>(M));
   EXPECT_TRUE(near(mean.host(), want.mean, sums));
-  EXPECT_TRUE(near(var.host(), want.variance, sums));
+  EXPECT_TRUE(near(y.host(), want.y, tolerance(dtype, M, 8).times(1 + std::abs(offset))));
   EXPECT_TRUE(near(invstd.host(), want.invstd, sums));
   auto new_mean = old_mean, new_var = old_var;
   for (size_t j = 0; j < new_mean.size(); ++j) {
@@ -228,8 +232,7 @@ void check_parts(DeviceKind kind, DType dtype, const std::vector<int64_t>& rows,
   }
   EXPECT_TRUE(near(running_mean.host(), new_mean, sums));
   EXPECT_TRUE(near(running_var.host(), new_var, sums));
-  const auto none = View::none();
-  kernels::batch_norm_join(queue, mean, var, invstd, total, none, none, given, arguments);
+  kernels::batch_norm_of_parts(queue, y, mean, invstd, none, none, none, whole, none, none, none, given, arguments);
   EXPECT_TRUE(near(running_mean.host(), new_mean, sums)) << "moved without having been given";
 }
 
@@ -240,6 +243,59 @@ TEST(BatchNorm, PartsJoinToTheWhole) {
     check_parts(kind, DType::f32, {300, 700}, 33, 100);        // a far mean does not cancel
     check_parts(kind, DType::f32, {1}, 300, 0.5);              // of one value the variance is 0
     check_parts(kind, DType::f32, {0, 0, 7, 0, 30}, 33, 100);  // parts without rows
+  }
+}
+
+TEST(BatchNorm, AnOpIsTwoLaunchesEachWay) {
+  for (const DeviceKind simt : device_runs()) {
+    if (simt != DeviceKind::simt) continue;  // whose launches are counted
+    const int64_t M = 2000, C = 64;          // several chunks, whose sums must be joined
+    const kernels::Queue queue = queue_on(simt);
+    const View none = View::none();
+    const DeviceArray x(simt, DType::f32, {M, C}, uniform(M * C, DType::f32)), y(simt, DType::f32, {M, C});
+    const DeviceArray mean(simt, DType::f32, {C}), invstd(simt, DType::f32, {C}),
+        part(simt, DType::f32, {1, 2 * C + 1});
+    const int64_t forward = launches_of([&] {
+      kernels::batch_norm_forward(queue, y, mean, invstd, none, none, x, none, none, none, {});
+      y.host();  // streams may be lazy
+    });
+    EXPECT_EQ(forward, 2);
+    kernels::batch_norm_statistics(queue, part, x);
+    part.host();
+    const int64_t by_parts = launches_of([&] {
+      kernels::batch_norm_of_parts(queue, y, mean, invstd, none, none, none, x, none, none, none, part, {});
+      y.host();
+    });
+    EXPECT_EQ(by_parts, 1);
+    const DeviceArray dx(simt, DType::f32, {M, C}), dweight(simt, DType::f32, {C});
+    for (const View& wanted : {dx.view(), none}) {
+      const int64_t backward = launches_of([&] {
+        kernels::batch_norm_backward(queue, wanted, none, dweight, none, x, x, none, none, none, mean, invstd, {});
+        dweight.host();
+      });
+      EXPECT_EQ(backward, 2);
+    }
+  }
+}
+
+// What was read or written last is what L2 holds, so a GPU goes over x from its end. Two rows for each thread of one
+// block: only in this order may the results of the first half of x replace its second half.
+TEST(BatchNorm, ASecondPassBeginsAtTheEnd) {
+  for (const DeviceKind kind : device_runs()) {
+    if (kind == DeviceKind::cpu) continue;
+    const int64_t M = 64, C = 64;
+    const auto values = uniform((M + M / 2) * C, DType::f32);
+    const DeviceArray memory(kind, DType::f32, {M + M / 2, C}, values);
+    const DeviceArray zero(kind, DType::f32, {C}, std::vector<double>(C, 0.0)),
+        one(kind, DType::f32, {C}, std::vector<double>(C, 1.0));
+    View x = memory, y = memory;
+    x.sizes[0] = y.sizes[0] = M;
+    y.data = static_cast<float*>(y.data) + M / 2 * C;
+    const View none = View::none();
+    kernels::batch_norm_inference(queue_on(kind), y, x, zero, one, none, none, none, {.eps = 0});
+    const auto got = memory.host();
+    EXPECT_EQ(std::vector<double>(got.begin() + M / 2 * C, got.end()),
+              std::vector<double>(values.begin(), values.begin() + M * C));
   }
 }
 

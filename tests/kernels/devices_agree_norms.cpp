@@ -35,6 +35,9 @@ TEST(DevicesAgree, BatchNorm) {
                                     arguments);
         kernels::batch_norm_inference(c.queue, c.output(dtype, sizes, n.M), x, running_mean, running_var, weight, bias,
                                       residual, arguments);
+        kernels::batch_norm_of_parts(c.queue, c.output(dtype, sizes, 16), c.output(wide, {n.C}, 16),
+                                     c.output(wide, {n.C}, 16), c.output(wide, {1}), View::none(), View::none(), x,
+                                     weight, bias, residual, c.random(wide, {2, 2 * n.C + 1}, 3, 5), arguments);
         // Backward from given statistics and a given mask, so that roundings of the forward do not flip the mask.
         const View save_mean = c.random(wide, {n.C}, 3.9, 4.1), save_invstd = c.random(wide, {n.C}, 1, 2);
         const View mask = n.relu ? c.random(dtype, sizes) : View::none(), dy = c.random(dtype, sizes);

@@ -112,6 +112,9 @@ TEST(KernelCost, NormsReadTwiceWhatTheirSumsNeedFirst) {
   // y written, x read for the statistics and again; four vectors of statistics, weight and bias.
   EXPECT_EQ(cost("batch_norm_forward", std::array{x, c, c, c, c, x, c, c, none}).bytes, 4 * (3 * 800 + 6 * 8));
   EXPECT_EQ(cost("batch_norm_forward", std::array{x, c, c, c, c, x, c, c, x}).bytes, 4 * (4 * 800 + 6 * 8));
+  // Statistics that are known: one read.
+  EXPECT_EQ(cost("batch_norm_of_parts", std::array{x, c, c, none, c, c, x, c, c, none, f32({1, 17})}).bytes,
+            4 * (2 * 800 + 6 * 8 + 17));
   // A row fits on chip: one read.
   EXPECT_EQ(cost("layer_norm_forward", std::array{x, f32({100}), f32({100}), none, x, none, c, c}).bytes,
             4 * (2 * 800 + 2 * 100 + 2 * 8));
