@@ -31,7 +31,7 @@ void add_gpu_suite(Cases& cases, const Target& target) {
   add_gpu_convolution_cases(cases, target);
   add_gpu_norm_cases(cases, target);
   add_gpu_transformer_cases(cases, target);
-  add_gpu_vit_case(cases, target);
+  add_gpu_transformer_training_cases(cases, target);
   add_gpu_memory_cases(cases, target);
   add_gpu_input_cases(cases, target);
   add_optimizer_cases(cases, target);

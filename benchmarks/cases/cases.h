@@ -40,7 +40,7 @@ void add_gpu_matmul_cases(Cases& cases, const Target& target);
 void add_gpu_convolution_cases(Cases& cases, const Target& target);
 void add_gpu_norm_cases(Cases& cases, const Target& target);
 void add_gpu_transformer_cases(Cases& cases, const Target& target);
-void add_gpu_vit_case(Cases& cases, const Target& target);
+void add_gpu_transformer_training_cases(Cases& cases, const Target& target);
 void add_gpu_memory_cases(Cases& cases, const Target& target);
 void add_gpu_input_cases(Cases& cases, const Target& target);
 

@@ -10,7 +10,8 @@
 #include "optim/optimizers.h"
 
 // Whole transformers, as in training (AdamW) and in use, without dropout: ViT-S/16 on 8 images of 224x224, BERT-base on
-// 8 sequences of 128 tokens, GPT-2 with 124 million parameters on 4 sequences of 256 tokens.
+// 8 sequences of 128 tokens, GPT-2 with 124 million parameters on 4 sequences of 256 tokens. The suite gpu has larger
+// batches: ViT-B/16 on 256 images, BERT-base on 64 sequences of 128 tokens, GPT-2 on 16 sequences of 1024 tokens.
 
 namespace weft::benchmarks {
 namespace {
@@ -37,22 +38,27 @@ Transformer vit(const Target& target, nn::VisionTransformerOptions options, int6
 Transformer make_vit(const Target& target) { return vit(target, {}, 8); }
 Transformer make_vit_b16_b256(const Target& target) { return vit(target, nn::vit_options("vit_base16"), 256); }
 
-Transformer make_bert(const Target& target) {
+Transformer bert(const Target& target, int64_t full_batch) {
   nn::BertOptions options = nn::bert_options(target.tiny ? "bert_tiny" : "bert_base");
   options.dropout = 0;
-  const int64_t batch = target.size(8, 2), tokens = target.size(128, 8);
+  const int64_t batch = target.size(full_batch, 2), tokens = target.size(128, 8);
   const Tensor ids = Tensor::arange(batch * tokens, DType::i64, target.device, 1000);
   return {std::make_shared<nn::Bert>(options), ids.reshape({batch, tokens}),
           labels_of(batch, options.classes, target.device)};
 }
 
-Transformer make_gpt(const Target& target) {
+Transformer gpt(const Target& target, int64_t full_batch, int64_t full_tokens) {
   const nn::GptOptions options = nn::gpt_options(target.tiny ? "gpt_tiny" : "gpt2");
-  const int64_t batch = target.size(4, 2), tokens = target.size(256, 8);
+  const int64_t batch = target.size(full_batch, 2), tokens = target.size(full_tokens, 8);
   const Tensor ids = Tensor::arange(batch * tokens, DType::i64, target.device);
   return {std::make_shared<nn::Gpt>(options), ids.reshape({batch, tokens}),
           labels_of(batch * tokens, options.vocabulary, target.device)};
 }
+
+Transformer make_bert(const Target& target) { return bert(target, 8); }
+Transformer make_bert_b64(const Target& target) { return bert(target, 64); }
+Transformer make_gpt(const Target& target) { return gpt(target, 4, 256); }
+Transformer make_gpt_b16(const Target& target) { return gpt(target, 16, 1024); }
 
 using Maker = Transformer (*)(const Target&);
 
@@ -105,10 +111,16 @@ void add_transformer_cases(Cases& cases, const Target& target) {
     }
 }
 
-// The step of the suite roofline.
-void add_gpu_vit_case(Cases& cases, const Target& target) {
-  cases.push_back(
-      {"vit_b16_b256_train_bf16", "images/s", [=] { return train(&make_vit_b16_b256, target, DType::bf16); }});
+void add_gpu_transformer_training_cases(Cases& cases, const Target& target) {
+  struct Kind {
+    const char* name;
+    Maker make;
+    const char* unit;
+  };
+  for (const auto& [name, make, unit] :
+       {Kind{"vit_b16_b256", &make_vit_b16_b256, "images/s"},  // of the suite roofline, too
+        Kind{"bert_base_b64", &make_bert_b64, "sequences/s"}, Kind{"gpt2_b16", &make_gpt_b16, "sequences/s"}})
+    cases.push_back({str(name, "_train_bf16"), unit, [=] { return train(make, target, DType::bf16); }});
 }
 
 }  // namespace weft::benchmarks

@@ -75,11 +75,13 @@ def add_norms(cases):
 
 def add_transformer(cases):
     for ending, compiled in (("", False), ("@compiled", True)):
-        def prepare(compiled=compiled):
-            network = Transformer(cases, "vit_b16", BF16, compiled)
-            return Work(network.train_step, network.batch)
+        for kind, name, unit in (("vit_b16", "vit_b16_b256", "images/s"), ("bert_base_b64", "bert_base_b64", "sequences/s"),
+                                 ("gpt2_b16", "gpt2_b16", "sequences/s")):
+            def prepare(kind=kind, compiled=compiled):
+                network = Transformer(cases, kind, BF16, compiled)
+                return Work(network.train_step, network.batch)
 
-        cases.add(f"vit_b16_b256_train_bf16{ending}", "images/s", prepare)
+            cases.add(f"{name}_train_bf16{ending}", unit, prepare)
     size, normal = cases.size, cases.normal
     N, T, D, H = size(64, 2), size(197, 9), size(768, 32), size(12, 2)
 

@@ -83,15 +83,16 @@ class Transformer:
     """A transformer with its batch and optimizer."""
 
     def __init__(self, cases, kind, precision, compiled):
-        tiny, self.batch, self.precision = cases.tiny, cases.size(256 if kind == "vit_b16" else 8, 2), precision
+        tiny, self.precision = cases.tiny, precision
+        self.batch = cases.size({"vit_b16": 256, "bert_base_b64": 64, "gpt2": 4, "gpt2_b16": 16}.get(kind, 8), 2)
         self.device = cases.device.split(":")[0]
         if kind in ("vit_s16", "vit_b16"):
             model = VisionTransformer(*((32, 1, 2, 8, 16, 10) if tiny else (384, 12, 6) if kind == "vit_s16" else (768, 12, 12)))
             edge, classes = cases.size(224, 16), cases.size(1000, 10)
             self.x = cases.normal(self.batch, 3, edge, edge)
-        elif kind == "gpt2":
+        elif kind.startswith("gpt2"):
             model, classes = Gpt(128, 4, 4, 64) if tiny else Gpt(), 50257
-            self.batch, tokens = cases.size(4, 2), cases.size(256, 8)
+            tokens = cases.size(256 if kind == "gpt2" else 1024, 8)
             self.x = torch.arange(self.batch * tokens, device=cases.device).view(self.batch, tokens)
         else:
             model, classes = Bert(128, 2, 2) if tiny else Bert(), 2
@@ -100,7 +101,7 @@ class Transformer:
         self.model = model.to(cases.device)
         self.adam = torch.optim.AdamW(self.model.parameters(), lr=1e-4, weight_decay=1e-2, fused=True)
         self.run = torch.compile(self.model) if compiled else self.model
-        labels = self.x.numel() if kind == "gpt2" else self.batch
+        labels = self.x.numel() if kind.startswith("gpt2") else self.batch
         self.labels = torch.arange(labels, device=cases.device) % classes
 
     def forward(self):
