@@ -15,7 +15,9 @@ struct DecodeOptions {
   /// The largest width times height that is decoded: 64 megapixels, 200 MB for each worker.
   int64_t max_pixels = int64_t{1} << 26;
   /// nvJPEG decodes on this GPU what it can (kernels/engines/nvjpeg.h): colour JPEGs that end as they should, at full
-  /// size. It interpolates colours of fewer pixels otherwise than libjpeg does, which decodes the rest. -1: none.
+  /// size; libjpeg decodes the rest. -1: none. Of subsampled colours (4:2:0, 4:2:2) nvJPEG repeats each for all of its
+  /// pixels, as libjpeg does with do_fancy_upsampling = FALSE; libjpeg's default, with which networks are trained as a
+  /// rule, interpolates them. Brightness is the same, colours differ along coloured edges.
   int gpu = -1;
 };
 

@@ -86,8 +86,8 @@ bool parse_options(int argc, char** argv, Options& o) {
       "where images are cropped, mirrored and normalised. device: they travel as bytes; host: the workers do it and "
       "four times as much travels; the same bits either way; auto: device, on the CPU host");
   flags.add_choice("decode-on", o.decode_on, {"cpu", "gpu"},
-                   "where JPEGs become pixels. cpu: the workers, by libjpeg; gpu: nvJPEG, for each worker; the pixels "
-                   "differ slightly");
+                   "where JPEGs become pixels. cpu: the workers, by libjpeg; gpu: nvJPEG, for each worker, which "
+                   "does not interpolate subsampled colours");
   flags.add_choice("precision", o.precision, {"f32", "bf16"}, "bf16: convolutions and matmuls in bf16, weights in f32");
   flags.add("device", o.device, "auto | cpu | cuda | cuda:N | simt; auto: a GPU where there is one");
   flags.add("workers", o.workers, "threads that load images; 0: the training thread itself", {.min = 0, .max = 1024});

@@ -48,6 +48,7 @@ bool read(const unsigned char* data, size_t length, Size& size, std::vector<unsi
           jpeg.comp_info[0].h_samp_factor * 10 + jpeg.comp_info[0].v_samp_factor};
   if (rgb) {
     jpeg.out_color_space = JCS_RGB;
+    jpeg.do_fancy_upsampling = FALSE;  // NVIDIA's repeats subsampled colours (13.0 on an H200)
     jpeg_start_decompress(&jpeg);
     const size_t row = size_t{3} * jpeg.output_width;
     rgb->resize(row * jpeg.output_height);

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/decode.h"
 
+#if WEFT_HAVE_JPEG
+#include <cstddef>
+#include <cstdio>
+// jpeglib.h needs size_t and FILE before it.
+#include <jpeglib.h>
+#endif
+
 #include <thread>
 
 #include "kernels/engines/nvjpeg.h"
@@ -55,21 +62,42 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"grey.png", "grey_png", 0}, Case{"alpha.png", "alpha", 0}, Case{"palette.png", "palette", 0},
                       Case{"bilevel.png", "bilevel", 0}, Case{"deep.png", "deep", 0}));
 
-// On a GPU, or on the emulator's (data.nvjpeg_emulated). Decoders differ by a level or two, and by more where colours
-// of fewer pixels are interpolated.
-TEST(DecodeImage, OnAGpuAlmostAsOnTheCpu) {
-  WEFT_NEED_PART(JPEG, "libjpeg-turbo");
+#if WEFT_HAVE_JPEG
+/// A colour JPEG by libjpeg, where each colour of 4:2:0 stands for all its pixels.
+Image replicated(const std::vector<uint8_t>& bytes, int orientation) {
+  jpeg_error_mgr errors;  // ends the process
+  jpeg_decompress_struct jpeg{};
+  jpeg.err = jpeg_std_error(&errors);
+  jpeg_create_decompress(&jpeg);
+  jpeg_mem_src(&jpeg, bytes.data(), static_cast<unsigned long>(bytes.size()));
+  jpeg_read_header(&jpeg, TRUE);
+  jpeg.do_fancy_upsampling = FALSE;
+  jpeg_start_decompress(&jpeg);
+  Image image = black_image(jpeg.output_height, jpeg.output_width, 3);
+  while (jpeg.output_scanline < jpeg.output_height) {
+    JSAMPROW row = image.row(jpeg.output_scanline);
+    jpeg_read_scanlines(&jpeg, &row, 1);
+  }
+  jpeg_finish_decompress(&jpeg);
+  jpeg_destroy_decompress(&jpeg);
+  return upright(std::move(image), orientation);
+}
+
+// On a GPU, or on the emulator's (data.nvjpeg_emulated). The inverse DCT's rounding is free within a level (T.83),
+// which is up to two after the colours' conversion; libjpeg's in floats differs from its default by 65 in all of 2304
+// values.
+TEST(DecodeImage, OnAGpuAsOnTheCpuWithReplicatedColours) {
   namespace nvjpeg = kernels::vendor::nvjpeg;
   if (!nvjpeg::missing().empty()) GTEST_SKIP() << nvjpeg::missing();
   constexpr int kNoGpu = 99;
-  const auto check = [](const char* file, bool suits) {
+  const auto check = [](const char* file, bool suits, int orientation = 1) {
     const std::vector<uint8_t> bytes = read_file(golden(file));
-    const Image cpu = decode(bytes, file), gpu = decode(bytes, file, {.gpu = 0});
-    ASSERT_EQ(gpu.height, cpu.height) << file;
-    ASSERT_EQ(gpu.width, cpu.width) << file;
+    const Image cpu = suits ? replicated(bytes, orientation) : decode(bytes, file);
+    const Image gpu = decode(bytes, file, {.gpu = 0});
+    ASSERT_LE(largest_difference(gpu, cpu), suits ? 2 : 0) << file;
     int64_t total = 0;
     for (size_t i = 0; i < cpu.pixels.size(); ++i) total += std::abs(gpu.pixels[i] - cpu.pixels[i]);
-    EXPECT_LE(total, static_cast<int64_t>(cpu.pixels.size()) * 2) << file;
+    EXPECT_LE(total, static_cast<int64_t>(cpu.pixels.size()) / 20) << file;
     std::string error;
     try {
       decode(bytes, file, {.gpu = kNoGpu});
@@ -81,7 +109,8 @@ TEST(DecodeImage, OnAGpuAlmostAsOnTheCpu) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i)
     threads.emplace_back([&] {
-      for (const char* file : {"baseline.jpg", "progressive.jpg", "chroma420.JPEG", "exif6.jpg"}) check(file, true);
+      for (const char* file : {"baseline.jpg", "progressive.jpg", "chroma420.JPEG"}) check(file, true);
+      check("exif6.jpg", true, 6);
       for (const char* file : {"grey.jpg", "cmyk.jpg"}) check(file, false);
     });
   for (std::thread& thread : threads) thread.join();
@@ -91,6 +120,7 @@ TEST(DecodeImage, OnAGpuAlmostAsOnTheCpu) {
   bytes.resize(bytes.size() * 3 / 4);
   EXPECT_THAT(error_text([&] { decode(bytes, "a.jpg", {.gpu = 0}); }), HasSubstr("jpeg: a.jpg is cut short after"));
 }
+#endif
 
 TEST(DecodeImage, EveryExifOrientationStandsUpright) {
   WEFT_NEED_PART(JPEG, "libjpeg-turbo");
