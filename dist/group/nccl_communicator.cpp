@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <thread>
+#include <utility>
 
 namespace weft::dist {
 namespace {
@@ -83,6 +84,7 @@ NcclCommunicator::~NcclCommunicator() {
     select(device_);
     check(nccl().CommFinalize(comm_), "ncclCommFinalize", Clock::now() + kEnd);
     nccl().CommDestroy(comm_);
+    nccl().CommAbort(part_);
   } catch (const Error&) {
     abort();
   }
@@ -107,13 +109,14 @@ void NcclCommunicator::check(ncclResult_t result, const char* what, Deadline dea
 std::unique_ptr<NcclCommunicator> NcclCommunicator::split(int color, int key, Deadline deadline) {
   select(device_);
   ncclConfig_t config = never_blocking();
-  ncclComm_t part = nullptr;
-  check(nccl().CommSplit(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &part, &config), "ncclCommSplit",
-        deadline);
+  const ncclResult_t result = unless_aborted(
+      [&] { return nccl().CommSplit(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &part_, &config); });
+  // NCCL (2.28, init.cc) returns ncclSuccess at once. Its own thread writes the part, before this one is ready again.
+  check(result == ncclSuccess ? ncclInProgress : result, "ncclCommSplit", deadline);
   if (color < 0) return nullptr;
-  std::unique_ptr<NcclCommunicator> result(new NcclCommunicator(device_, part));
-  result->check(ncclInProgress, "ncclCommSplit", deadline);
-  return result;
+  std::unique_ptr<NcclCommunicator> part(new NcclCommunicator(device_, std::exchange(part_, nullptr)));
+  part->check(ncclInProgress, "ncclCommSplit", deadline);
+  return part;
 }
 
 template <class Call>
@@ -165,6 +168,7 @@ void NcclCommunicator::abort() {
   if (aborted_.exchange(true) || !comm_) return;
   try_to_select(device_);
   nccl().CommAbort(comm_);
+  nccl().CommAbort(part_);
 }
 
 std::string NcclCommunicator::asynchronous_error() {

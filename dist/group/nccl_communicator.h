@@ -46,6 +46,7 @@ class NcclCommunicator {
   const Device device_;
   std::mutex mutex_;  // of comm_: abort may come at any time
   ncclComm_t comm_ = nullptr;
+  ncclComm_t part_ = nullptr;  // of a split that has not come to its end: NCCL's thread writes it until comm_ ends
   std::atomic<bool> aborted_{false};
 };
 

@@ -2,7 +2,9 @@
 #include "emulator/nccl/handle.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "emulator/machine/fault.h"
 #include "emulator/nccl/group.h"
@@ -24,6 +26,9 @@ Handles& handles() {
   static auto& all = *new Handles;  // streams may outlive main
   return all;
 }
+
+// How long a parent that does not block keeps its part back at least: a program that does not wait for it is found.
+constexpr std::chrono::microseconds kLate{200};
 
 constexpr unsigned kConfigMagic = 0xcafebeef;  // NCCL_CONFIG_INITIALIZER's
 
@@ -52,17 +57,16 @@ ncclResult_t start_part(const CommunicatorPtr& parent, bool member, const ncclCo
   if (member) {
     part = std::make_shared<Communicator>(parent->device(), config);
     part->begin_work();
-    *result = add_handle(part);
   }
   const bool blocking = parent->blocking();
-  return add_to_group(parent, [parent, part, blocking, result, where = std::move(where)] {
+  const ncclResult_t started = add_to_group(parent, [parent, part, blocking, result, where = std::move(where)] {
+    if (!blocking) std::this_thread::sleep_for(kLate);
     const ncclResult_t code = join_part(parent, part, where);
-    if (code != ncclSuccess && blocking && part) {
-      forget(*result);
-      *result = nullptr;
-    }
+    *result = part && (code == ncclSuccess || !blocking) ? add_handle(part) : nullptr;
     return code;
   });
+  // As NVIDIA's does (2.28, init.cc), although the handle is not there yet.
+  return started == ncclInProgress ? ncclSuccess : started;
 }
 
 }  // namespace
@@ -75,7 +79,10 @@ ncclComm_t add_handle(const CommunicatorPtr& c) {
 }
 
 CommunicatorPtr find(ncclComm_t handle) {
-  if (!handle) throw Failure{ncclInvalidArgument, "the communicator is NULL"};
+  if (!handle)
+    throw Failure{ncclInvalidArgument,
+                  "the communicator is NULL. Where the parent does not block, ncclCommSplit and ncclCommShrink write "
+                  "it once ncclCommGetAsyncError of the parent gives ncclSuccess"};
   const std::lock_guard lock(handles().mutex);
   const auto entry = handles().entries.find(handle);
   if (entry == handles().entries.end()) throw Failure{ncclInvalidArgument, "the communicator is none of NCCL's"};

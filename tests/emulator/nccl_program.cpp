@@ -143,8 +143,13 @@ void without_blocking(Rank& r) {
   Rank part = r;
   collective(r, kAllReduce, ncclFloat32, ncclSum, 1000, 0, true);
   ncclConfig_t config = never_blocking();
-  r.until_done(ncclCommSplit(r.comm, 3, r.rank, &part.comm, &config));
-  part.until_done(ncclInProgress);
+  // Both say ncclSuccess at once; the parent's state tells when the part is there.
+  NCCL(ncclCommSplit(r.comm, NCCL_SPLIT_NOCOLOR, 0, &part.comm, &config));
+  r.until_done(ncclInProgress);
+  CHECK(!part.comm);
+  NCCL(ncclCommSplit(r.comm, 3, r.rank, &part.comm, &config));
+  r.until_done(ncclInProgress);
+  CHECK(part.comm && part.error() == ncclSuccess);
   collective(part, kAllGather, ncclFloat32, ncclSum, 1000, 0, true);
   r.meet(2);
   NCCL(ncclCommAbort(part.comm));
