@@ -13,15 +13,12 @@ StepSums::StepSums(const dist::World& world, Signals& signals, LossSum kind)
     : world_(world),
       signals_(signals),
       kind_(kind),
-      loss_sum_(Tensor::zeros({}, kind == LossSum::per_step ? DType::f64 : DType::f32, world.device())),
+      loss_sum_(Tensor::zeros({}, DType::f64, world.device())),
       correct_sum_(Tensor::zeros({}, DType::f32, world.device())) {}
 
 void StepSums::add(const Tensor& loss, int64_t samples, const Tensor& correct) const {
   const NoGrad no_grad;
-  if (kind_ == LossSum::per_step)
-    loss_sum_.add_(loss.detach().to(DType::f64));
-  else
-    loss_sum_.add_(loss.detach(), static_cast<double>(samples));
+  loss_sum_.add_(loss.detach().to(DType::f64), kind_ == LossSum::per_step ? 1 : static_cast<double>(samples));
   if (correct.defined()) correct_sum_.add_(correct);
 }
 

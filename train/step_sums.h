@@ -10,12 +10,14 @@ namespace weft::train {
 
 /// How the losses of several steps become one number.
 enum class LossSum {
-  per_sample,  ///< each step counts by its samples, summed in f32
-  per_step,    ///< each step of each rank counts alike, summed in f64
+  per_sample,  ///< each step counts by its samples
+  per_step,    ///< each step of each rank counts alike
 };
 
 /// The sums over the steps since the last read, over all ranks. Losses and right answers are summed on the device:
-/// reading them each step would make a GPU wait.
+/// reading them each step would make a GPU wait. A run that stops and goes on reads at other steps than a whole one. So
+/// losses are summed in f64, where sums of f32 are exact in any grouping while an epoch has fewer than 2^29 samples per
+/// ratio of its largest to its smallest loss.
 class StepSums {
  public:
   struct Totals {

@@ -8,6 +8,7 @@
 #include "core/autograd.h"
 #include "core/ops/gather.h"
 #include "core/ops/losses.h"
+#include "core/ops/random.h"
 #include "core/random.h"
 #include "nn/linear.h"
 #include "optim/optimizers.h"
@@ -206,6 +207,25 @@ TEST(Engine, SumsLossesBySamplesOrBySteps) {
   EXPECT_GT(by_sample, 0);
   EXPECT_NE(by_sample, by_step) << "the last step has fewer samples";
   EXPECT_NEAR(by_sample, by_step, 0.2 * by_step);
+}
+
+// A GPU's are read every 20 steps, and where a run stops.
+TEST(StepSums, AreTheSameHoweverOftenTheyAreRead) {
+  const dist::World world = dist::World::around(dist::make_process_group_alone());
+  Signals signals;
+  const std::vector<float> losses = uniform({200}).to_vector<float>();
+  for (const LossSum kind : {LossSum::per_sample, LossSum::per_step}) {
+    StepSums rarely(world, signals, kind), often(world, signals, kind);
+    double sum = 0;
+    for (size_t i = 0; i < losses.size(); ++i) {
+      for (StepSums* const sums : {&rarely, &often}) {
+        sums->add(Tensor::full({}, losses[i]), 16);
+        sums->count(16, 0);
+      }
+      if (i % 3 == 0) sum += often.read().loss;
+    }
+    EXPECT_EQ(rarely.read().loss, sum + often.read().loss);
+  }
 }
 
 TEST(Engine, ALossThatIsNotFiniteNamesItsStep) {
