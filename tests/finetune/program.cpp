@@ -78,6 +78,7 @@ TEST(Finetune, TakesPairs) {
 
 #if WEFT_HAVE_RANKS
 TEST(Finetune, OnTwoRanks) {
+  const WithoutGpus on_the_cpu;
   const TemporaryFolder folder;
   write_sentences(folder / "data");
   for (const char* parallel : {"ddp", "fsdp"}) {

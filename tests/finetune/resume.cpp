@@ -327,6 +327,7 @@ TEST_F(FinetuneResume, SaysWhatDoesNotFit) {
 
 #if WEFT_HAVE_RANKS
 TEST_F(FinetuneResume, OnTwoRanksBitForBit) {
+  const WithoutGpus on_the_cpu;
   for (const std::string parallel : {"ddp", "fsdp --min-num-params 100000"}) {
     SCOPED_TRACE(parallel);
     const std::string more = base() + "--epochs 2 --batch-size 4 --ema 0.9 --layer-decay 0.7 --parallel " + parallel;
@@ -344,6 +345,7 @@ TEST_F(FinetuneResume, OnTwoRanksBitForBit) {
 }
 
 TEST_F(FinetuneResume, AccumulatedBatchesAreOneLargeBatchOnTwoRanks) {
+  const WithoutGpus on_the_cpu;
   ASSERT_EQ(finetune(base() + kAccumulated + "--batch-size 20", folder_, "large").exit_code, 0);
   for (const std::string parallel : {"ddp", "fsdp --min-num-params 100000"}) {
     const std::string out = parallel.substr(0, 4);
@@ -356,6 +358,7 @@ TEST_F(FinetuneResume, AccumulatedBatchesAreOneLargeBatchOnTwoRanks) {
 
 // 91 texts in steps of 9: in the last one, two of three ranks have none. In steps of 18 it is their second batch.
 TEST_F(FinetuneResume, ThreeRanksTrainEachTextOnce) {
+  const WithoutGpus on_the_cpu;
   const std::string train = folder_ / "data/train.tsv";
   shell("head -n 92 " + train + " > " + train + ".new && mv " + train + ".new " + train);
   for (const auto& [accumulate, last] : {std::pair(1, "11"), std::pair(2, "6")}) {

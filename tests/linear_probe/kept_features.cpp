@@ -112,6 +112,7 @@ TEST(KeptFeatures, AFullDiskDoesNotEndTheRun) {
 
 #if WEFT_HAVE_RANKS
 TEST(KeptFeatures, OfTwoRanksAreThoseOfOne) {
+  const WithoutGpus on_the_cpu;
   const Program program;
   const Outcome written = program.run_on_two(program.keep() + "--parallel ddp", "written");
   ASSERT_EQ(written.exit_code, 0) << written.output;
@@ -129,6 +130,7 @@ TEST(KeptFeatures, OfTwoRanksAreThoseOfOne) {
 }
 
 TEST(Evaluation, IsTheSameOnTwoRanks) {
+  const WithoutGpus on_the_cpu;
   const Program program;
   ASSERT_EQ(program.run("--eval logreg --logreg-values 3 --logreg-iterations 40 " + program.keep(), "one").exit_code,
             0);

@@ -30,7 +30,7 @@ std::vector<std::string> lines(const std::string& output, const std::string& pat
   return found;
 }
 
-const std::string kAccuracy = R"(\{'validation accuracy': tensor\([0-9]+\.[0-9]{4}\)\})";
+const std::string kAccuracy = R"(\{'validation accuracy': tensor\([0-9]+\.[0-9]{4}(, device='cuda:0')?\)\})";
 
 TEST(LinearProbe, PrintsTheLinesOfTheWorkflowAndKeepsARunFolder) {
   const TemporaryFolder folder;
@@ -131,6 +131,7 @@ TEST(LinearProbe, TakesABackboneThatTrainImageWrote) {
 
 #if WEFT_HAVE_RANKS
 TEST(LinearProbe, TwoRanksTrainTheSameShardedOrNot) {
+  const WithoutGpus on_the_cpu;
   const TemporaryFolder folder;
   ASSERT_EQ(probe(kSmall + "-b 16", folder, "one").exit_code, 0);
   const Outcome sharded = probe_on_two(kSmall + "-b 8 --min-num-params 100000", folder, "fsdp");
@@ -157,6 +158,7 @@ TEST(LinearProbe, TwoRanksTrainTheSameShardedOrNot) {
 
 // 37 images in steps of 12: in the last one, two of three ranks have none.
 TEST(LinearProbe, ThreeRanksTrainEachImageOnce) {
+  const WithoutGpus on_the_cpu;
   const TemporaryFolder folder;
   const std::string flags = "--data random:37x32x32x3 --model vit_tiny4 --workers 1 --precision f32 -e 1 -lr 1e-3 ";
   ASSERT_EQ(probe(flags + "-b 12", folder, "one").exit_code, 0);
@@ -173,6 +175,7 @@ TEST(LinearProbe, ThreeRanksTrainEachImageOnce) {
 }
 
 TEST(LinearProbe, KeptFeaturesChangeNotABitOnTwoRanks) {
+  const WithoutGpus on_the_cpu;
   const TemporaryFolder folder;
   for (const char* kept : {"on", "off"}) {
     const Outcome run =
@@ -183,6 +186,7 @@ TEST(LinearProbe, KeptFeaturesChangeNotABitOnTwoRanks) {
 }
 
 TEST(LinearProbe, ShardedInLowPrecision) {
+  const WithoutGpus on_the_cpu;
   const TemporaryFolder folder;
   const Outcome run =
       probe_on_two("--data random:16x32x32x3 --model vit_tiny4 -e 1 -b 8 --workers 1 --min-num-params 100000", folder);

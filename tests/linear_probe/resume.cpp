@@ -169,6 +169,7 @@ TEST_F(Resume, AccumulatedBatchesAreOneLargeBatch) {
 
 #if WEFT_HAVE_RANKS
 TEST_F(Resume, OnTwoRanksBitForBit) {
+  const WithoutGpus on_the_cpu;
   for (const std::string parallel :
        {"ddp", "fsdp --min-num-params 100000 --ema 0.9 --layer-decay 0.7 --weight-decay 0.1"})
     for (const std::string kept : {"on", "off"}) {
@@ -182,6 +183,7 @@ TEST_F(Resume, OnTwoRanksBitForBit) {
 }
 
 TEST_F(Resume, AccumulatedBatchesAreOneLargeBatchOnTwoRanks) {
+  const WithoutGpus on_the_cpu;
   ASSERT_EQ(probe(kRun + kAccumulated + "-b 12", folder_, "large").exit_code, 0);
   for (const std::string parallel : {"ddp", "fsdp --min-num-params 100000"}) {
     const std::string out = parallel.substr(0, 4);

@@ -222,6 +222,7 @@ void expect_two_ranks(const Outcome& run, const std::string& tested, const std::
 }
 
 TEST_F(Mnist, DdpOnTwoRanks) {
+  const WithoutGpus on_the_cpu;
   const std::string save = WEFT_HAVE_ZIP ? " --save-model" : "";
   const Outcome ddp = run("weft-run --nproc_per_node 2 " BIN "/ddp_training --epochs 2 --log-interval 3 --data-dir " +
                           data_ + " --output-dir out/ddp" + save);
@@ -233,6 +234,7 @@ TEST_F(Mnist, DdpOnTwoRanks) {
 }
 
 TEST_F(Mnist, TakesHostAndPortInMasterAddr) {
+  const WithoutGpus on_the_cpu;
   const std::string rank =
       "WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=localhost:$port WEFT_JOB_SECRET=known-to-two-ranks " BIN
       "/mnist_ddp --dry-run --epochs 1 --data-dir " +
@@ -248,6 +250,7 @@ TEST_F(Mnist, TakesHostAndPortInMasterAddr) {
 
 #if WEFT_HAVE_MPI && WEFT_HAVE_ZIP
 TEST_F(Mnist, HorovodsWayUnderMpirunIsDdp) {
+  const WithoutGpus on_the_cpu;
   const std::string arguments = " --epochs 2 --log-interval 3 --save-model --data-dir " + data_ + " --output-dir ";
   const std::string mpirun = "mpirun --allow-run-as-root --oversubscribe --bind-to none -np 2 -x NCCL_DEBUG=INFO ";
   const Outcome horovod = run(mpirun + BIN "/horovod_training" + arguments + "out/horovod");

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
+#include <optional>
 #include <string>
 
 namespace weft::tests {
@@ -26,5 +28,22 @@ inline Outcome shell(const std::string& command) {
   outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return outcome;
 }
+
+/// While one lives, programs that this process starts see no GPU: of several ranks a machine may have fewer GPUs, and
+/// nccl refuses ranks that share one.
+class WithoutGpus {
+ public:
+  WithoutGpus() {
+    if (const char* const before = std::getenv(kVariable)) before_ = before;
+    ::setenv(kVariable, "", 1);
+  }
+  ~WithoutGpus() { before_ ? ::setenv(kVariable, before_->c_str(), 1) : ::unsetenv(kVariable); }
+  WithoutGpus(const WithoutGpus&) = delete;
+  WithoutGpus& operator=(const WithoutGpus&) = delete;
+
+ private:
+  static constexpr const char* kVariable = "CUDA_VISIBLE_DEVICES";
+  std::optional<std::string> before_;
+};
 
 }  // namespace weft::tests

@@ -21,8 +21,8 @@ const std::string kSmall = "--data random:96x16x16x3 --model resnet8 --batch-siz
 TEST(TrainProfile, WritesTraceAndTable) {
   const TemporaryFolder folder;
   const std::string trace_file = folder / "trace.json";
-  const Outcome run = train_image(kSmall + "--workers 1 --out " + (folder / "run") + " --profile " + trace_file +
-                                  " --profile-steps 2:4");
+  const Outcome run = train_image(kSmall + "--device cpu --workers 1 --out " + (folder / "run") + " --profile " +
+                                  trace_file + " --profile-steps 2:4");
   ASSERT_EQ(run.exit_code, 0) << run.output;
   EXPECT_THAT(run.output, HasSubstr("profiled steps 2 to 3: wrote " + trace_file));
 

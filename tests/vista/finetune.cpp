@@ -37,6 +37,7 @@ class Accelerate : public testing::Test {
 };
 
 TEST_F(Accelerate, FinetuneTakesItsFlags) {
+  const WithoutGpus on_the_cpu;
   const std::string rank =
       "finetune --config_file multi_config.yaml --main_process_ip localhost --main_process_port $port "
       "--num_processes 2" +
@@ -45,6 +46,7 @@ TEST_F(Accelerate, FinetuneTakesItsFlags) {
 }
 
 TEST_F(Accelerate, WeftRunTakesItsPlace) {
+  const WithoutGpus on_the_cpu;
   const std::string node =
       "weft-run --config_file multi_config.yaml --main_process_ip=localhost --main_process_port=$port --rdzv_backend "
       "static "

@@ -115,6 +115,7 @@ void expect_weights_of_one_rank(const TemporaryFolder& folder) {
 }
 
 TEST(Multinode, UnderWeftRun) {
+  const WithoutGpus on_the_cpu;
   WEFT_NEEDS_ZIP();
   const TemporaryFolder folder;
   expect_both_ranks(folder, run_in(folder, "weft-run --nproc_per_node 2 " BIN "/multinode 50 10"), 0, false);
@@ -124,6 +125,7 @@ TEST(Multinode, UnderWeftRun) {
 
 // 2048 pairs in steps of 33: the last one has two pairs for three ranks.
 TEST(Multinode, ThreeRanksTrainEachPairOnce) {
+  const WithoutGpus on_the_cpu;
   WEFT_NEEDS_ZIP();
   const TemporaryFolder alone, folder;
   ASSERT_EQ(run_in(alone, "multinode 7 3 --batch_size 33").exit_code, 0) << said(alone);
@@ -137,6 +139,7 @@ TEST(Multinode, ThreeRanksTrainEachPairOnce) {
 const std::string kMpirun = "mpirun --allow-run-as-root --oversubscribe --bind-to none -np 2 ";
 
 TEST(Multinode, UnderMpirun) {
+  const WithoutGpus on_the_cpu;
   WEFT_NEEDS_ZIP();
   const TemporaryFolder folder;
   expect_both_ranks(folder, run_in(folder, kMpirun + BIN "/multinode 50 10"), 0, false);
@@ -144,6 +147,7 @@ TEST(Multinode, UnderMpirun) {
 }
 
 TEST(Multinode, RunSh) {
+  const WithoutGpus on_the_cpu;
   WEFT_NEEDS_ZIP();
   const TemporaryFolder folder;
   // A port that nobody has now.
