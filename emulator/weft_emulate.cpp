@@ -64,7 +64,7 @@ int print_ptx(const std::string& path, const std::string& key) {
 }
 
 /// Predictions of the launches in a file of --time-table, a line each: kernel, seconds, what limits it.
-int print_predictions(const std::string& path, const std::string& key, double overlap) {
+int print_predictions(const std::string& path, const std::string& key, double overlap, double ghz) {
   namespace model = emulator::time_model;
   std::ifstream file(path);
   std::string text;
@@ -80,7 +80,7 @@ int print_predictions(const std::string& path, const std::string& key, double ov
       std::cerr << "weft-emulate: the model of time has no figures of " << (key.empty() ? line.gpu : key) << '\n';
       return 1;
     }
-    model::Constants constants;
+    model::Constants constants{.ghz = ghz};
     if (overlap > 0) constants.overlap = overlap;
     const model::Prediction p = model::predict(*chip, line.work, constants);
     std::cout << line.kernel << '\t' << p.seconds << '\t' << model::name_of(p.limit);
@@ -99,7 +99,7 @@ int main(int argc, char** argv) {
                "weft-emulate"};
   std::string gpu, gpus, streams, check, seed, threads, break_at, ptx, profile, waves, time_table, time_known, time_of;
   bool count = false, time = false;
-  double overlap = 0;
+  double overlap = 0, clock = 0;
   app.add_option("--gpu", gpu, "Which GPU: " + std::string(emulator::gpu_keys()) + " (default h100)");
   app.add_option("--gpus", gpus, "How many of it (default 1)");
   app.add_option("--streams", streams,
@@ -123,9 +123,10 @@ int main(int argc, char** argv) {
                  "With --time-waves: launches that this file has counts of do not run; others are added to it");
   app.add_option("--time-of", time_of, "Predict the launches in a file of --time-table once more, and run nothing");
   app.add_option("--overlap", overlap, "With --time-of: the model's constant, instead of the fitted one");
+  app.add_option("--clock", clock, "With --time-of: GHz of the SMs, where they were measured");
   app.prefix_command();  // all after the first word that is no option belongs to the program
   CLI11_PARSE(app, argc, argv);
-  if (!time_of.empty()) return print_predictions(time_of, gpu, overlap);
+  if (!time_of.empty()) return print_predictions(time_of, gpu, overlap, clock);
   if (!ptx.empty()) return print_ptx(ptx, gpu.empty() ? "h100" : gpu);
   std::vector<std::string> program = app.remaining();
   if (program.empty() || program[0].starts_with("-")) {

@@ -129,6 +129,7 @@ Prediction predict_at(const Chip& chip, double ghz, const Work& work, const Cons
 }  // namespace
 
 Prediction predict(const Chip& chip, const Work& work, const Constants& constants) {
+  if (constants.ghz > 0) return predict_at(chip, constants.ghz, work, constants);
   // Power: the busier the arithmetic units, the nearer the clock comes to the one that the data sheet promises under load.
   constexpr Limit kArithmetic[] = {Limit::fp32, Limit::half, Limit::fp64, Limit::tensor};
   Prediction p = predict_at(chip, chip.ghz, work, constants);

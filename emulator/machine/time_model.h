@@ -74,6 +74,7 @@ struct Work {
 struct Constants {
   double overlap =
       3.85;  ///< p of the norm that adds up what a wave needs of each limit: 1: nothing overlaps, infinite: all
+  double ghz = 0;  ///< the clock, where it was measured; 0: the model's own
 };
 
 struct Prediction {

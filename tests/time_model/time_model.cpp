@@ -119,6 +119,14 @@ TEST(TimeModel, BusyArithmeticLowersTheClockToTheBaseClock) {
   EXPECT_NEAR(predict(a6000(), w, {.overlap = kAlone}).ghz, (a6000().ghz + a6000().base_ghz) / 2, 1e-3);
 }
 
+TEST(TimeModel, AMeasuredClockTakesThePlaceOfItsOwn) {
+  Work w = one_wave();
+  w.fp32 = 84 * 4e6;
+  const Prediction p = predict(a6000(), w, {.overlap = kAlone, .ghz = 1.25});
+  EXPECT_EQ(p.ghz, 1.25);
+  EXPECT_NEAR(p.seconds - a6000().launch_us * 1e-6, 1e6 / 1.25e9, 1e-6);
+}
+
 TEST(TimeModel, NothingTakesLessThanALaunch) {
   const Prediction p = predict(a6000(), Work{});
   EXPECT_DOUBLE_EQ(p.seconds, a6000().launch_us * 1e-6);
