@@ -4,9 +4,10 @@ import subprocess
 import sys
 
 
-def predict(emulate, table, gpu=None, overlap=None):
-    """(kernel, seconds, limit, {limit: seconds}) of each line of a --time-table; of another GPU, or with another constant."""
-    command = [emulate, "--time-of", table] + (["--gpu", gpu] if gpu else []) + (["--overlap", str(overlap)] if overlap else [])
+def predict(emulate, table, **options):
+    """(kernel, seconds, limit, {limit: seconds}) of each line of a --time-table; of another `gpu`, with another constant (`overlap`), at a measured
+    `clock` in GHz."""
+    command = [emulate, "--time-of", table] + [word for name, value in options.items() if value for word in (f"--{name}", str(value))]
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode:
         sys.exit(run.stderr)

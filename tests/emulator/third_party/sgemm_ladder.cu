@@ -1,27 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the kernels of siboehm's SGEMM_CUDA (its src/ is an include folder) at one size against a product in f64, instead of
-// its own main, which wants cuBLAS and sizes up to 4096. Arguments: SIZE FIRST LAST [unchecked]. Unchecked: each kernel runs
-// on zeros and nothing is computed for comparison, for weft-emulate --time at full size. Prints `ok KERNEL seconds GFLOP/s`.
+// Runs the kernels of siboehm's SGEMM_CUDA (its src/ is an include folder) at one size against a product in f64,
+// instead of its own main, which wants cuBLAS and sizes up to 4096. Arguments: SIZE FIRST LAST [unchecked | timed
+// [LOAD]]. Unchecked: each kernel runs on zeros and nothing is computed for comparison, for weft-emulate --time at full
+// size. Prints `ok KERNEL seconds GFLOP/s`. Timed: on a GPU, see timed.h; its kernel 0, cuBLAS, only so.
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "runner.cu"  // run_kernel
 
-// Its kernel 0 is cuBLAS, which is not called here.
-cublasStatus_t cublasGemmEx(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void*, const void*,
-                            cudaDataType, int, const void*, cudaDataType, int, const void*, void*, cudaDataType, int,
-                            cublasComputeType_t, cublasGemmAlgo_t) {
-  return CUBLAS_STATUS_NOT_SUPPORTED;
+#include "timed.h"
+
+namespace {
+
+int time_all(int n, int first, int last, double load) {
+  const uint64_t count = static_cast<uint64_t>(n) * static_cast<uint64_t>(n), rows = static_cast<uint64_t>(n);
+  float* const a = timed::random<float>(count, 1, timed::Normal());
+  float* const b = timed::random<float>(count, 2, timed::Normal());
+  float* const before = timed::random<float>(count, 3, timed::Normal());
+  float* const c = timed::random<float>(count, 3, timed::Normal());
+  const cublasHandle_t handle = first == 0 ? timed::cublas() : nullptr;
+  for (int kernel = first; kernel <= last; ++kernel) {
+    timed::check(cudaMemcpy(c, before, count * sizeof(float), cudaMemcpyDeviceToDevice), "cudaMemcpy");
+    timed::report(
+        "sgemm_" + std::to_string(kernel) + "_" + std::to_string(n), 2e-12 * n * n * n, "TFLOP/s", load,
+        [&] { run_kernel(kernel, n, n, n, 0.5f, a, b, 0.5f, c, handle); },
+        [&] {
+          return timed::count_wrong<float>(n, 0.5f, {a, rows, 1}, {b, rows, 1}, 0.5f, {before, rows, 1}, {c, rows, 1},
+                                           0, 2e-6f * static_cast<float>(n));
+        });
+  }
+  return 0;
 }
+
+}  // namespace
 
 int main(int argc, char** argv) {
   const int n = argc > 1 ? std::atoi(argv[1]) : 256, first = argc > 2 ? std::atoi(argv[2]) : 1;
   const int last = argc > 3 ? std::atoi(argv[3]) : 12;
   const bool checks = argc <= 4;
+  if (!checks && !std::strcmp(argv[4], "timed")) return time_all(n, first, last, argc > 5 ? std::atof(argv[5]) : 0);
   const size_t count = static_cast<size_t>(n) * static_cast<size_t>(n), bytes = count * sizeof(float);
   std::mt19937 random(1);
   std::uniform_real_distribution<float> numbers(-1, 1);
@@ -33,7 +56,8 @@ int main(int argc, char** argv) {
     for (int i = 0; i < n; ++i)
       for (int k = 0; k < n; ++k)
         for (int j = 0; j < n; ++j)
-          expected[static_cast<size_t>(i * n + j)] += static_cast<double>(a[static_cast<size_t>(i * n + k)]) * b[static_cast<size_t>(k * n + j)];
+          expected[static_cast<size_t>(i * n + j)] +=
+              static_cast<double>(a[static_cast<size_t>(i * n + k)]) * b[static_cast<size_t>(k * n + j)];
   }
   float *da, *db, *dc;
   cudaMalloc(&da, bytes);
