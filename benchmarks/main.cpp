@@ -39,15 +39,15 @@ void add_gpu_suite(Cases& cases, const Target& target) {
 }
 
 Cases make_cases(const bench::Setting& setting) {
-  const bool gpu = setting.suite == "gpu", engines = setting.suite == "engines";
-  const std::string device = !setting.device.empty() ? setting.device : gpu || engines ? "cuda" : "cpu";
+  const bool gpu = setting.suite == "gpu", engines = setting.suite == "engines", plans = setting.suite == "plans";
+  const std::string device = !setting.device.empty() ? setting.device : gpu || engines || plans ? "cuda" : "cpu";
   const Target target{weft::choose_device(device), setting.tiny};
   Cases cases;
   if (setting.suite == "dist") {
     add_collective_cases(cases, target);
     return cases;
   }
-  (engines ? add_engine_cases : gpu ? add_gpu_suite : add_cpu_suite)(cases, target);
+  (engines ? add_engine_cases : plans ? add_plan_cases : gpu ? add_gpu_suite : add_cpu_suite)(cases, target);
   return cases;
 }
 
@@ -56,6 +56,6 @@ Cases make_cases(const bench::Setting& setting) {
 
 int main(int argc, char** argv) {
   return bench::run_program(argc, argv, "Measures Weft: one line per case, its name, value and unit.",
-                            {"cpu", "gpu", "engines", "dist", "roofline"}, weft::benchmarks::make_cases,
+                            {"cpu", "gpu", "engines", "plans", "dist", "roofline"}, weft::benchmarks::make_cases,
                             {{"roofline", weft::benchmarks::print_roofline}});
 }

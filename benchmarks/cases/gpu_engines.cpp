@@ -5,11 +5,17 @@
 #include "core/ops/random.h"
 #include "kernels/attention.h"
 #include "kernels/conv2d.h"
+#include "kernels/cuda/wgmma_plan.h"
 #include "kernels/engine.h"
 #include "kernels/matmul.h"
 
-// The kernels of products, convolutions and attention alone, in TFLOP/s (2 per multiply-add), beside the vendor's: NAME is Weft's
-// own, NAME@vendor the same call by cuBLASLt or cuDNN, measured right after it in the same process. bf16 in and out.
+// The kernels of products, convolutions and attention alone, in TFLOP/s (2 per multiply-add), beside the vendor's: NAME
+// is Weft's own, NAME@vendor the same call by cuBLASLt or cuDNN, measured right after it in the same process. bf16 in
+// and out.
+//
+// The suite plans measures the same products and convolutions in every way that gemm_wgmma.cuh can cut them, so that
+// the estimate in wgmma_plan.h can be held against a GPU: NAME as the plan has it, NAME@large_s2_c1 on large tiles with
+// the depth in two shares and clusters of one.
 
 namespace weft::benchmarks {
 namespace {
@@ -20,21 +26,49 @@ using kernels::EngineGuard;
 using Call = std::function<void()>;
 using MakeCall = std::function<Call()>;  ///< allocates, so it runs when the case is measured
 
-void add_engines(Cases& cases, const Target& target, const std::string& name, double flop, const MakeCall& make) {
-  const auto add = [&](const std::string& suffix, Engine engine) {
-    cases.push_back({name + suffix, "TFLOP/s", [=] {
+struct Suite {
+  Cases& cases;
+  const Target& target;
+  bool plans;  ///< the suite plans: each plan, instead of each engine
+
+  void add(const std::string& name, double flop, const MakeCall& make) const {
+    add_case(name, flop, make, [](const Call& call) { with_engine(Engine::own, call); });
+    if (plans) return add_plans(name, flop, make);
+    if (target.device.kind == DeviceKind::cuda)
+      add_case(name + "@vendor", flop, make, [](const Call& call) { with_engine(Engine::vendor, call); });
+  }
+
+ private:
+  using Run = std::function<void(const Call&)>;
+
+  static void with_engine(Engine engine, const Call& call) {
+    const EngineGuard guard(engine);
+    call();
+  }
+  void add_case(const std::string& name, double flop, const MakeCall& make, const Run& run) const {
+    cases.push_back({name, "TFLOP/s", [=, target = target] {
                        return work_on(
-                           target,
-                           [engine, call = make()] {
-                             const EngineGuard guard(engine);
-                             call();
-                           },
-                           flop);
+                           target, [run, call = make()] { run(call); }, flop);
                      }});
-  };
-  add("", Engine::own);
-  if (target.device.kind == DeviceKind::cuda) add("@vendor", Engine::vendor);
-}
+  }
+  void add_plans(const std::string& name, double flop, const MakeCall& make) const {
+    using enum kernels::WgmmaPlan::Tile;
+    struct Tile {
+      kernels::WgmmaPlan::Tile tile;
+      const char* name;
+      int most_in_cluster;
+    };
+    for (const auto& [tile, tile_name, most_in_cluster] :
+         {Tile{small, "small", 1}, Tile{medium, "medium", 2}, Tile{large, "large", 2}, Tile{tall, "tall", 1}})
+      for (const int splits : {1, 2, 3, 4, 6, 8, 12, 16})
+        for (int cluster = 1; cluster <= most_in_cluster; ++cluster)
+          add_case(str(name, '@', tile_name, "_s", splits, "_c", cluster), flop, make,
+                   [plan = kernels::WgmmaPlan{tile, splits, cluster}](const Call& call) {
+                     const kernels::WgmmaPlanScope scope(plan);
+                     with_engine(Engine::own, call);
+                   });
+  }
+};
 
 Tensor filled(const Target& target, const Shape& sizes) { return normal(sizes, 0, 1, DType::bf16, target.device); }
 
@@ -50,7 +84,8 @@ constexpr Product kProducts[] = {
     {"vit_fc1", 64 * 197, 3072, 768}, {"vit_fc2", 64 * 197, 768, 3072}, {"resnet_fc", 256, 1000, 2048}};
 
 /// A linear layer's three products: y = x w^T, dx = dy w, dw = dy^T x.
-void add_products(Cases& cases, const Target& target, const Product& product) {
+void add_products(const Suite& suite, const Product& product) {
+  const Target& target = suite.target;
   const int64_t M = target.size(product.M, 40), N = target.size(product.N, 24), K = target.size(product.K, 32);
   const double flop = 2.0 * static_cast<double>(M) * static_cast<double>(N) * static_cast<double>(K);
   struct Way {
@@ -62,7 +97,7 @@ void add_products(Cases& cases, const Target& target, const Product& product) {
                       {"backward_input", {M, K}, {M, N}, {N, K}, false, false},
                       {"backward_weight", {N, K}, {M, N}, {M, K}, true, false}};
   for (const Way& way : ways)
-    add_engines(cases, target, str("matmul_", product.name, '_', way.name), flop, [=] {
+    suite.add(str("matmul_", product.name, '_', way.name), flop, [=] {
       const auto matrix = [&](const std::array<int64_t, 2>& sizes) { return filled(target, {1, sizes[0], sizes[1]}); };
       const Tensor y = matrix(way.y), a = matrix(way.a), b = matrix(way.b);
       const auto transposed = [](const Tensor& t, bool really) { return really ? t.transpose(1, 2) : t; };
@@ -73,11 +108,12 @@ void add_products(Cases& cases, const Target& target, const Product& product) {
 
 /// The first layer of ViT-B/16's MLP with its epilogues: the bias alone, and GELU whose argument is kept for the
 /// backward.
-void add_linears(Cases& cases, const Target& target) {
+void add_linears(const Suite& suite) {
+  const Target& target = suite.target;
   const int64_t M = target.size(64 * 197, 40), N = target.size(3072, 24), K = target.size(768, 32);
   const double flop = 2.0 * static_cast<double>(M) * static_cast<double>(N) * static_cast<double>(K);
   for (const bool gelu : {false, true})
-    add_engines(cases, target, gelu ? "linear_vit_fc1_bias_gelu" : "linear_vit_fc1_bias", flop, [=] {
+    suite.add(gelu ? "linear_vit_fc1_bias_gelu" : "linear_vit_fc1_bias", flop, [=] {
       const Tensor x = filled(target, {1, M, K}), w = filled(target, {1, N, K}).transpose(1, 2);
       const Tensor bias = filled(target, {N}), y = filled(target, {1, M, N}), pre = gelu ? empty_like(y) : Tensor();
       const auto f = gelu ? kernels::Activation::gelu : kernels::Activation::none;
@@ -100,7 +136,8 @@ constexpr Convolution kConvolutions[] = {
     {1024, 256, 1, 1, 14},  {256, 256, 3, 1, 14}, {1024, 512, 1, 1, 14}, {512, 512, 3, 2, 14},  {512, 2048, 1, 1, 7},
     {1024, 2048, 1, 2, 14}, {2048, 512, 1, 1, 7}, {512, 512, 3, 1, 7}};
 
-void add_convolutions(Cases& cases, const Target& target, const Convolution& c) {
+void add_convolutions(const Suite& suite, const Convolution& c) {
+  const Target& target = suite.target;
   const int64_t N = target.size(256, 2), E = target.size(c.edge, 8), R = c.R;
   const int64_t C = target.size(c.C, c.C % 8 == 0 ? 16 : c.C), O = target.size(c.O, 16);
   const kernels::Conv2dArguments arguments{{c.stride, c.stride}, {R / 2, R / 2}};
@@ -113,18 +150,18 @@ void add_convolutions(Cases& cases, const Target& target, const Convolution& c) 
   const auto make = [=] {
     return Tensors{filled(target, {N, E, E, C}), filled(target, {O, R, R, C}), filled(target, {N, P, P, O})};
   };
-  add_engines(cases, target, name + "forward", flop, [=]() -> Call {
+  suite.add(name + "forward", flop, [=]() -> Call {
     return [t = make(), arguments] {
       kernels::conv2d_forward(t.y.queue(), t.y, t.x, t.w, kernels::View::none(), arguments);
     };
   });
   if (c.C > 3)  // an image needs no gradient
-    add_engines(cases, target, name + "backward_input", flop, [=]() -> Call {
+    suite.add(name + "backward_input", flop, [=]() -> Call {
       return [t = make(), arguments] {
         kernels::conv2d_backward_input(t.x.queue(), t.x, t.y, t.w, kernels::View::none(), arguments);
       };
     });
-  add_engines(cases, target, name + "backward_weight", flop, [=]() -> Call {
+  suite.add(name + "backward_weight", flop, [=]() -> Call {
     return [t = make(), arguments] { kernels::conv2d_backward_weight(t.w.queue(), t.w, t.y, t.x, arguments); };
   });
 }
@@ -142,9 +179,10 @@ constexpr Heads kHeads[] = {{"vit", 64, 197, 12, 64, false},
                             {"4096_128", 4, 4096, 16, 128, false},
                             {"causal_4096_128", 4, 4096, 16, 128, true}};
 
-/// Two products forward, five backward, the masked half of a causal one left out. q, k, v and their gradients are slices
-/// of packed arrays.
-void add_attention(Cases& cases, const Target& target, const Heads& heads) {
+/// Two products forward, five backward, the masked half of a causal one left out. q, k, v and their gradients are
+/// slices of packed arrays.
+void add_attention(const Suite& suite, const Heads& heads) {
+  const Target& target = suite.target;
   const int64_t B = target.size(heads.B, 2), N = target.size(heads.N, 24), H = target.size(heads.H, 2), D = heads.D;
   const double product = 2.0 * static_cast<double>(B * H * N) * static_cast<double>(N * D) * (heads.causal ? 0.5 : 1.0);
   struct Tensors {
@@ -155,8 +193,8 @@ void add_attention(Cases& cases, const Target& target, const Heads& heads) {
   const kernels::AttentionArguments arguments{1 / std::sqrt(static_cast<double>(D)), heads.causal, 0, {}};
   const kernels::View none;
   const auto forward = [=](const Tensors& t) {
-    kernels::attention_forward(t.y.queue(), t.y, t.lse, t.part(t.qkv, 0), t.part(t.qkv, 1), t.part(t.qkv, 2), none, none,
-                               none, arguments);
+    kernels::attention_forward(t.y.queue(), t.y, t.lse, t.part(t.qkv, 0), t.part(t.qkv, 1), t.part(t.qkv, 2), none,
+                               none, none, arguments);
   };
   const auto make = [=] {
     Tensors t{filled(target, {B, N, 3, H, D}), filled(target, {B, N, 3, H, D}), filled(target, {B, N, H, D}),
@@ -165,8 +203,8 @@ void add_attention(Cases& cases, const Target& target, const Heads& heads) {
     return t;
   };
   const std::string name = str("attention_", heads.name, '_');
-  add_engines(cases, target, name + "forward", 2 * product, [=]() -> Call { return [=, t = make()] { forward(t); }; });
-  add_engines(cases, target, name + "backward", 5 * product, [=]() -> Call {
+  suite.add(name + "forward", 2 * product, [=]() -> Call { return [=, t = make()] { forward(t); }; });
+  suite.add(name + "backward", 5 * product, [=]() -> Call {
     return [=, t = make()] {
       const auto gradient = [&](int64_t which) { return t.part(t.gradients, which); };
       kernels::attention_backward(t.y.queue(), gradient(0), gradient(1), gradient(2), t.dy, t.part(t.qkv, 0),
@@ -178,10 +216,18 @@ void add_attention(Cases& cases, const Target& target, const Heads& heads) {
 }  // namespace
 
 void add_engine_cases(Cases& cases, const Target& target) {
-  for (const Product& product : kProducts) add_products(cases, target, product);
-  add_linears(cases, target);
-  for (const Convolution& convolution : kConvolutions) add_convolutions(cases, target, convolution);
-  for (const Heads& heads : kHeads) add_attention(cases, target, heads);
+  const Suite suite{cases, target, false};
+  for (const Product& product : kProducts) add_products(suite, product);
+  add_linears(suite);
+  for (const Convolution& convolution : kConvolutions) add_convolutions(suite, convolution);
+  for (const Heads& heads : kHeads) add_attention(suite, heads);
+}
+
+void add_plan_cases(Cases& cases, const Target& target) {
+  const Suite suite{cases, target, true};
+  for (const Product& product : kProducts) add_products(suite, product);
+  add_linears(suite);
+  for (const Convolution& convolution : kConvolutions) add_convolutions(suite, convolution);
 }
 
 }  // namespace weft::benchmarks
