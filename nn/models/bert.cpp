@@ -70,8 +70,8 @@ BertLayer::BertLayer(const BertOptions& options)
 
 Tensor BertLayer::forward(const Tensor& x, const AttentionOptions& mask) const {
   const Tensor attended = attention(x, mask);
-  const Tensor y = attention_norm(x + (drops_attended ? dropout(attended) : attended));
-  return output_norm(y + dropout(output(gelu(intermediate(y)))));
+  const Tensor y = attention_norm.add(x, drops_attended ? dropout(attended) : attended).y;
+  return output_norm.add(y, dropout(output(intermediate.forward_gelu(y)))).y;
 }
 
 Tensor BertLayer::operator()(const Tensor& x, const AttentionOptions& mask) const {
