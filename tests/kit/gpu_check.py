@@ -11,11 +11,18 @@ import tempfile
 import time
 import unittest
 
+from pretended import googletest
 from processes import ends_soon
 
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
+sys.path.insert(0, str(TOOLS))
+from gpu_node import facts, plan, result  # noqa: E402
+from gpu_node.stages import PASS, Outcome  # noqa: E402
 
-NVIDIA_SMI = "echo 'NVIDIA H200, 580.1, 9.0, 143771 MiB, 345 MHz, 1980 MHz, 3201 MHz, 700.00 W'\n"
+GPU = "echo 'NVIDIA H200, 580.1, 9.0, 143771 MiB, 345 MHz, 1980 MHz, 3201 MHz, 700.00 W'\n"
+# Beside the stages it prints clocks: idle, then two samples of a busy GPU, and two that are not all numbers.
+NVIDIA_SMI = """case "$*" in *-lms*) printf '345, 80.1, 30, 0\\n1980, 300.5, 45, 99\\n1455, 699.2, 62, 100\\n[N/A], 1, 2, 99\\nerror\\n'; sleep 300;; esac
+"""
 # Configuring leaves the programs that a build would; FAKE_… makes one of them misbehave.
 CMAKE = r"""
 [ "$1" = --version ] && { echo 'cmake version 3.31.0'; exit; }
@@ -42,17 +49,14 @@ printf 'matmul\t500\tGFLOP/s\nadd\t2\tms\n'
 """
 PEER = "print('matmul\\t400\\tGFLOP/s\\nadd\\t3\\tms')\n"
 CTEST = r"""
-case " $* " in
-  *" -N "*) echo '  Test  #1: core.A/simt  # GetParam() = simt'; [ -n "$FAKE_NO_TWINS" ] || echo '  Test  #2: core.A/cuda'; exit;;
-  *" --rerun-failed "*) echo "again: WEFT_SYNC=$WEFT_SYNC error: relu failed on cuda:0"; exit 1;;
-esac
 [ -z "$FAKE_HANG" ] || { sleep 300 & echo "$!" > "$FAKES/child"; wait; }
-echo "WEFT_TEST_DEVICES=$WEFT_TEST_DEVICES" >> "$FAKES/devices"
+printf '%s\n' "$*" > "$FAKES/ctest"
 echo '1/2 Test #1: kernels.A ......   Passed    0.16 sec'
 echo "2/2 Test #2: kernels.B ......${FAKE_TEST:-   Passed}    0.16 sec"
 [ -z "$FAKE_TEST" ]
 """
 SANITIZER = r"""
+printf '%s\n' "$*" >> "$FAKES/sanitized"
 echo '[==========] Running 1 test from 1 test suite.'
 [ "$2" != "$FAKE_SANITIZER_HANG" ] || sleep 300
 echo '[       OK ] A.B (1 ms)'
@@ -112,23 +116,27 @@ class GpuCheck(unittest.TestCase):
             (site / f"nvidia/{package}/include").mkdir(parents=True)
             (site / f"nvidia/{package}/lib").mkdir()
             (site / f"nvidia/{package}/include/{header}").touch()
-            (site / f"nvidia/{package}/lib/lib{header[:-2]}.so.9").touch()
+            (site / f"nvidia/{package}/lib/lib{header[:-2]}.so.99").touch()
         (site / "nvidia/nccl/include/nccl.h").write_text("#define NCCL_MAJOR 2\n#define NCCL_MINOR 28\n#define NCCL_PATCH 9\n")
         for tool in ("sh", "bash", "sleep", "mkdir", "cp", "cat", "uname", "env", "kill", "basename"):
             (self.bin / tool).symlink_to(shutil.which(tool))
-        for name, script in (("nvidia-smi", NVIDIA_SMI), ("cmake", CMAKE), ("ctest", CTEST), ("compute-sanitizer", SANITIZER),
+        for name, script in (("nvidia-smi", NVIDIA_SMI + GPU), ("cmake", CMAKE), ("ctest", CTEST), ("compute-sanitizer", SANITIZER),
                              ("nvcc", "echo 'Cuda compilation tools, release 13.0, V13.0.88'\n"), ("ninja", "echo 1.11\n")):
             self.program(self.bin / name, script)
         self.program(self.bin / "python3", f"""
 case "$1 $2" in
-  *"import torch"*) [ -n "$FAKE_NO_TORCH" ] && exit 1; echo '2.11.0+cu130 CUDA 13.0 cuDNN 91900';;
+  "-c import torch") ;;
+  *find_spec*torch*) [ -n "$FAKE_NO_TORCH" ] && exit 1; echo '2.11.0+cu130 CUDA 13.0';;
   *sys.path*) echo {site};;
   *) exec {sys.executable} "$@";;
 esac
 """)
         for name, script in (("train_image", TRAIN_IMAGE), ("bench", BENCH), ("ladder", LADDER), ("linear_probe", PROGRAM),
-                             ("finetune", PROGRAM), ("test_kernels", "exit 1\n")):
+                             ("finetune", PROGRAM)):
             self.program(self.fakes / "programs" / name, script)
+        for program in plan.FIRST_TESTS + plan.DEVICE_TESTS:
+            name = program.split(":")[0]
+            googletest(self.fakes / "programs" / name, {"All/A.B/cuda": "pass", "All/A.B/simt": "pass", "Fields.C": "pass"}, self.fakes / "tests_started")
         self.out = pathlib.Path(self.folder.name) / "result.md"
 
     def tearDown(self):
@@ -159,17 +167,22 @@ esac
         stages = self.stages()
         self.assertEqual(stages.pop("two_gpus"), "skipped")
         self.assertEqual(set(stages.values()), {"pass"})
-        self.assertEqual(list(self.block["stages"])[:4], ["configure", "build", "discovery", "tests_first"])
+        self.assertEqual(list(self.block["stages"])[:4], ["configure", "build", "tests_first", "tests_device"])
         self.assertIn("| matmul | 500 | 400 | GFLOP/s | 1.25 |", self.text)
         self.assertIn("| add | 2 | 3 | ms | 1.50 |", self.text)
         self.assertIn("half are within 15%.", self.text)
         self.assertIn("| matmul | 500 | 400 | GFLOP/s | 1.25 | tensor |", self.text)
         self.assertIn("| matmul_a | 300 | 250 | TFLOP/s | 1.20 | L2 |", self.text)
         self.assertNotIn("| add | 2 | 7 |", self.text)  # another GPU's
-        self.assertIn("- matmul: geometric mean 1.00 of 2 cases, least 0.67 (matmul_b)", self.text)
+        self.assertIn("- own kernels beside cuBLASLt and cuDNN, matmul: geometric mean 1.00 of 2 cases, least 0.67 (matmul_b)\n", self.text)
+        self.assertIn("- beside PyTorch, products: geometric mean 1.25 of 1 cases, least 1.25 (matmul)\n", self.text)
+        self.assertIn("- beside PyTorch, host: small ops, allocations: geometric mean 1.50 of 1 cases, least 1.50 (add)\n", self.text)
+        self.assertIn("- tests: 45 of 45 passed, 0 skipped, 0 not passed\n", self.text)
+        self.assertLess(self.text.index("- tests: "), self.text.index("## Machine"))
+        self.assertIn("| SM 1980 to 1455 MHz, median 1718 of 2 samples under load, at most 699 W, 62 C |", self.text)
         self.assertIn("| matmul_a | 300 | 200 | TFLOP/s | 1.50 |", self.text)
         self.assertIn("| conv_c | 80 |  | TFLOP/s |  |", self.text)
-        self.assertNotIn("- conv:", self.text)
+        self.assertNotIn("cuDNN, conv:", self.text)
         self.assertIn("ladder matmul_bf16\nsteps of matmul_bf16 --device cuda --seconds 0.05\nladder conv2d\n", self.text)
         self.assertEqual(self.block["stages"]["ladders"]["what"], "7 ladders")
         for row in ("dinov2_vitb14_probe | 2560 | 2000 | images/s | 1.28", "dinov2_vitb14_probe_step | 50 | 64 | ms | 1.28",
@@ -179,7 +192,7 @@ esac
             self.assertIn(f"| {row} |", self.text)
         self.assertEqual(self.block["stages"]["linear_probe"]["what"], "dinov2_vitb14_probe_step 50 ms a step, dinov2_vitb14_finetune_step 200 ms a step")
         self.assertIn("abc123", self.text)
-        self.assertIn("| PyTorch | 2.11.0+cu130 CUDA 13.0 cuDNN 91900 |", self.text)
+        self.assertIn("| PyTorch | 2.11.0+cu130 CUDA 13.0 |", self.text)
         self.assertIn("missing parts: oneDNN", self.text)
         configured = (self.fakes / "configured").read_text()
         for flag in ("-DWEFT_CUDA_ARCHITECTURES=90a-real", f"-DCMAKE_PREFIX_PATH={self.root}/deps", f"-DWEFT_NCCL_ROOT={self.fakes}/site/nvidia/nccl",
@@ -187,23 +200,86 @@ esac
             self.assertIn(flag, configured)
         self.assertIn("2.28.9", self.text)
         first, rest = (self.fakes / "builds").read_text().splitlines()
-        self.assertIn("--target device_check test_core test_data test_dist weft-run ", first)  # what the next stages need comes first
+        self.assertIn("--target device_check test_core test_dist test_data weft-run ", first)  # what the next stages need comes first
         self.assertNotIn("--target", rest)
-        self.assertEqual((self.fakes / "devices").read_text(), "WEFT_TEST_DEVICES=cuda\n" * 2 + "WEFT_TEST_DEVICES=\n")
-
-    def test_a_list_of_tests_from_a_machine_without_a_gpu_fails(self):
-        self.assertEqual(self.check("--only", "discovery,tests_first", FAKE_NO_TWINS="1"), 1)
-        self.assertEqual(self.stages(), {"discovery": "FAIL", "tests_first": "pass"})
-        self.assertIn("1 tests have no twin on cuda: build on a node with a GPU", self.text)
-        self.assertIn("core.A/cuda", self.text)
+        self.assertEqual(set((self.fakes / "tests_started").read_text().splitlines()), {"1  cuda", "2  cuda", "3  cuda"})  # test_core, test_data, the others
+        self.assertIn("-LE ^(hopper|engines|linear_probe|", (self.fakes / "ctest").read_text())
+        sanitized = (self.fakes / "sanitized").read_text().splitlines()
+        self.assertEqual(len(sanitized), 8)
+        self.assertEqual([line.split("/")[-1] for line in sanitized if "--gtest_filter" in line], ["test_hopper --gtest_filter=-Hopper.NamedBarriersAndRegisters"])
+        self.assertIn("--tool racecheck", next(line for line in sanitized if "--gtest_filter" in line))
 
     def test_what_failed_runs_again_kernel_by_kernel(self):
-        self.assertEqual(self.check("--only", "tests_device", FAKE_TEST="***Failed"), 1)
+        googletest(self.fakes / "programs/test_ops", {"A.B": "fail", "A.C": "pass"}, self.fakes / "tests_started")
+        self.assertEqual(self.check("--only", "configure,tests_device"), 1)
+        self.assertEqual(self.stages(), {"configure": "pass", "tests_device": "FAIL"})
+        self.assertIn("failed: test_ops A.B\n", self.text)
+        self.assertIn("-- again with WEFT_SYNC=1: FAIL test_ops A.B", self.text)
+        self.assertIn("relu failed on cuda:0 (WEFT_SYNC=1)", self.text)
+        self.assertIn("- tests: 34 of 35 passed, 0 skipped, 1 not passed\n", self.text)
+
+    def test_a_program_that_was_not_built_fails_its_stage(self):
+        (self.fakes / "programs/test_optim").unlink()
+        self.assertEqual(self.check("--only", "configure,tests_device"), 1)
         self.stages()
-        self.assertIn("-- those that failed, again with WEFT_SYNC=1\nagain: WEFT_SYNC=1 error: relu failed on cuda:0", self.text)
+        self.assertIn("test_optim lists no tests: ", self.text)
+
+    def prebuilt(self, *missing):
+        folder = pathlib.Path(self.folder.name) / "elsewhere"
+        shutil.copytree(self.fakes / "programs", folder / "bin")
+        for name in missing:
+            (folder / "bin" / name).unlink()
+        return str(folder)
+
+    def test_programs_that_were_built_elsewhere(self):
+        (self.bin / "cmake").unlink()
+        (self.bin / "ctest").unlink()
+        self.assertEqual(self.check("--prebuilt", self.prebuilt()), 0, self.out.exists() and self.out.read_text())
+        stages = self.stages()
+        self.assertEqual(stages.pop("two_gpus"), "skipped")
+        self.assertEqual(set(stages.values()), {"pass"})
+        self.assertEqual(list(stages), ["tests_first", "tests_device", "bench", "bench_pytorch", "bench_engines", "linear_probe", "linear_probe_pytorch",
+                                        "finetune", "finetune_pytorch", "train", "ladders", "sanitizers"])
+
+    def test_not_all_of_them_have_to_be_there(self):
+        missing = ["bench", "test_io", "train_image", "test_kernels", "test_hopper", "test_core", "test_dist", "test_data", "finetune"]
+        self.assertEqual(self.check("--prebuilt", self.prebuilt(*missing)), 1)
+        stages = self.stages()
+        self.assertEqual([name for name, status in stages.items() if status == "skipped"],
+                         ["tests_first", "bench", "bench_engines", "finetune", "train", "two_gpus", "sanitizers"])
+        self.assertEqual(stages["tests_device"], "pass")
+        self.assertEqual(self.block["stages"]["tests_device"]["what"], "30 of 30 tests passed, not there: test_kernels, test_io")
+        self.assertEqual(self.block["stages"]["bench"]["what"], "bench is not there")
+        self.assertEqual(self.block["stages"]["tests_first"]["what"], "test_hopper, test_core, test_dist, test_data are not there")
+
+    def test_a_folder_without_programs_is_refused(self):
+        self.assertEqual(self.check("--prebuilt", "/nowhere"), 2)
+        self.assertIn("--prebuilt: there is no folder /nowhere/bin", self.output)
+
+    def test_programs_find_the_libraries_of_pythons_packages(self):
+        self.program(self.fakes / "programs/bench", 'echo "cases of $LD_LIBRARY_PATH" >&2\n' + BENCH)
+        self.assertEqual(self.check("--prebuilt", self.prebuilt(), "--only", "bench", LD_LIBRARY_PATH="/first"), 0)
+        log = (pathlib.Path(self.folder.name) / "elsewhere/gpu_check/bench.log").read_text()
+        site = self.fakes / "site/nvidia"
+        self.assertIn(f"cases of /first:{site}/cu13/lib:{site}/cudnn/lib:{site}/nccl/lib", log)
+
+    def test_libraries_that_are_found_are_not_taken_from_elsewhere(self):
+        folders = {}
+        for name, library in (("a", "libcudnn.so.99"), ("b", "libcudnn.so.99"), ("c", "libnccl.so.99"), ("d", "libother.so.1")):
+            (self.fakes / name).mkdir()
+            (self.fakes / name / library).touch()
+            folders[str(self.fakes / name)] = "lib*.so.*"
+        before = os.environ.get("LD_LIBRARY_PATH")
+        try:
+            os.environ["LD_LIBRARY_PATH"] = ""
+            self.assertEqual(facts.libraries_not_found(folders), [str(self.fakes / name) for name in "ac"])
+            os.environ["LD_LIBRARY_PATH"] = str(self.fakes / "b")
+            self.assertEqual(facts.libraries_not_found(folders), [str(self.fakes / "c")])
+        finally:
+            os.environ.pop("LD_LIBRARY_PATH") if before is None else os.environ.update(LD_LIBRARY_PATH=before)
 
     def test_two_gpus_train_with_and_without_a_graph(self):
-        self.program(self.bin / "nvidia-smi", NVIDIA_SMI * 2)
+        self.program(self.bin / "nvidia-smi", NVIDIA_SMI + GPU * 2)
         self.program(self.fakes / "programs/weft-run", 'echo "timeout $WEFT_TIMEOUT: $*"\n')
         self.assertEqual(self.check("--only", "configure,two_gpus"), 0)
         log = (self.root / "build-cuda/gpu_check/two_gpus.log").read_text()
@@ -213,8 +289,8 @@ esac
     def test_failures_leave_the_other_results(self):
         self.assertEqual(self.check(FAKE_BUILD="1", FAKE_TEST="***Failed", FAKE_ACCURACY="0.4", FAKE_NO_TORCH="1"), 1)
         stages = self.stages()
-        self.assertEqual([stages[name] for name in ("build", "tests_device", "train", "tests_rest")], ["FAIL"] * 4)
-        self.assertEqual([stages[name] for name in ("bench", "memcheck", "racecheck", "synccheck")], ["pass"] * 4)
+        self.assertEqual([stages[name] for name in ("build", "train", "tests_rest")], ["FAIL"] * 3)
+        self.assertEqual([stages[name] for name in ("tests_device", "bench", "sanitizers")], ["pass"] * 3)
         self.assertEqual(stages["bench_pytorch"], "skipped")
         self.assertEqual([stages[name] for name in ("linear_probe", "linear_probe_pytorch", "finetune", "finetune_pytorch")],
                          ["pass", "skipped", "pass", "skipped"])
@@ -226,12 +302,19 @@ esac
         limit = int(self.output.split("== build (at most ")[1].split(" s)")[0])
         self.assertGreater(limit, 400)
 
+    def test_a_stage_may_be_given_its_seconds(self):
+        self.assertEqual(self.check("--only", "configure,tests_device=20,bench=30,ladders", "--minutes", "4"), 0)
+        for line in ("tests_device (at most 20 s)", "bench (at most 30 s)"):
+            self.assertIn(line, self.output)
+        self.assertRegex(self.output, r"ladders \(at most 9\d s\)")
+        self.assertEqual(self.check("--only", "bench=soon"), 2)
+        self.assertIn("--only: bench=soon is no number of seconds", self.output)
+
     def test_what_is_built_first_is_what_the_device_tests_are(self):
-        sys.path.insert(0, str(TOOLS))
-        from gpu_node import plan
         targets = (TOOLS.parent / "CMakeLists.txt").read_text().split("foreach(target ")[1].split(")")[0].split()
-        self.assertEqual({f"test_{part}" for part in plan.DEVICE_PARTS.split("|")}, {one for one in targets if one.startswith("test_")})
-        self.assertLessEqual(set(plan.DEVICE_PARTS.split("|")), {folder.name for folder in (TOOLS.parent / "tests").iterdir()})
+        self.assertEqual({"test_hopper", *plan.DEVICE_TESTS}, {one for one in targets if one.startswith("test_")})
+        programs = {program.split(":")[0] for program in plan.FIRST_TESTS + plan.DEVICE_TESTS}
+        self.assertLessEqual(programs, {f"test_{folder.name}" for folder in (TOOLS.parent / "tests").iterdir()})
 
     def test_a_program_that_fails_or_says_nothing_leaves_its_peers_figures(self):
         self.assertEqual(self.check("--only", "configure,linear_probe,linear_probe_pytorch,finetune,finetune_pytorch",
@@ -250,8 +333,6 @@ esac
         self.assertIn("FileNotFoundError", self.block["stages"]["finetune"]["what"])
 
     def test_texts_are_of_the_length_that_the_peer_takes(self):
-        sys.path.insert(0, str(TOOLS))
-        from gpu_node import plan
         folder = pathlib.Path(self.folder.name) / "texts"
         plan.write_texts(folder, 400, 128, 30522)
         vocabulary = (folder / "vocab.txt").read_text().splitlines()
@@ -266,8 +347,6 @@ esac
         self.assertEqual({line.split("\t")[1] for line in (folder / "dev.tsv").read_text().splitlines()[1:]}, {"0", "1"})
 
     def test_programs_and_peers_know_the_flags_they_are_given(self):
-        sys.path.insert(0, str(TOOLS))
-        from gpu_node import plan
         programs = pathlib.Path(os.environ.get("WEFT_BIN", "/nowhere"))
         if not all((programs / name).exists() for name in ("linear_probe", "finetune")):
             self.skipTest("needs the built programs, whose folder WEFT_BIN names")
@@ -282,8 +361,6 @@ esac
                 self.assertIn(program.model, known)
 
     def test_every_ladder_is_climbed(self):
-        sys.path.insert(0, str(TOOLS))
-        from gpu_node import plan
         self.assertEqual(set(plan.LADDERS), {first.parent.name for first in (TOOLS.parent / "kernels/ladder").glob("*/1_*.cu")})
 
     def test_a_ladder_that_fails_leaves_the_others(self):
@@ -293,14 +370,15 @@ esac
         self.assertIn("steps of attention --device cuda", self.text)
 
     def test_a_hanging_stage_uses_up_the_time_and_is_reported(self):
-        self.assertEqual(self.check("--minutes", "0.3", FAKE_SANITIZER_HANG="memcheck"), 1)
+        self.assertEqual(self.check("--minutes", "0.35", "--only", "configure,tests_first=19,sanitizers,build_rest", FAKE_SANITIZER_HANG="memcheck"), 1)
         stages = self.stages()
-        self.assertEqual([stages[name] for name in ("tests_device", "memcheck", "initcheck")], ["pass", "TIMEOUT", "skipped"])
-        self.assertIn("0 of 2 tests done in 2 shards", self.block["stages"]["memcheck"]["what"])
-        self.assertIn("of the total time are left", self.block["stages"]["initcheck"]["what"])
+        self.assertEqual([stages[name] for name in ("tests_first", "sanitizers", "build_rest")], ["pass", "TIMEOUT", "skipped"])
+        self.assertIn("memcheck 0 of 2 tests in 2 shards, 0 with reports, 2 with no summary; racecheck 2 of 2 tests in 2 shards, 0 with reports;",
+                      self.block["stages"]["sanitizers"]["what"])
+        self.assertIn("of the total time are left", self.block["stages"]["build_rest"]["what"])
 
     def test_sigterm_still_leaves_a_result(self):
-        process = self.start(FAKE_HANG="1")
+        process = self.start("--only", "configure,build,tests_rest,train", FAKE_HANG="1")
         for _ in range(600):
             if (self.fakes / "child").exists() and (self.fakes / "child").read_text():
                 break
@@ -309,8 +387,8 @@ esac
         output, _ = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 1, output)
         stages = self.stages()
-        self.assertEqual([stages[name] for name in ("configure", "build", "tests_first", "train")], ["pass", "pass", "STOPPED", "skipped"])
-        self.assertEqual(self.block["stages"]["tests_first"]["what"].split(", ")[-1], "stopped by SIGTERM")
+        self.assertEqual([stages[name] for name in ("configure", "build", "train", "tests_rest")], ["pass", "pass", "pass", "STOPPED"])
+        self.assertEqual(self.block["stages"]["tests_rest"]["what"].split(", ")[-1], "stopped by SIGTERM")
         self.assertTrue(ends_soon(int((self.fakes / "child").read_text())))
 
     def test_without_a_gpu(self):
@@ -327,14 +405,14 @@ esac
         (self.bin / "compute-sanitizer").unlink()
         self.assertEqual(self.check("--dry-run"), 0, self.output if hasattr(self, "output") else "")
         stages = self.stages()
-        self.assertEqual([stages[name] for name in ("tests_device", "train", "bench", "memcheck")], ["pass", "pass", "skipped", "skipped"])
+        self.assertEqual([stages[name] for name in ("tests_device", "train", "bench", "sanitizers")], ["pass", "pass", "skipped", "skipped"])
         self.assertEqual([stages[name] for name in ("linear_probe", "linear_probe_pytorch", "finetune", "finetune_pytorch")],
                          ["pass", "skipped", "pass", "skipped"])
         started = (self.fakes / "programs_started").read_text()
         self.assertIn("linear_probe --model vit_tiny4 -b 2", started)
         self.assertIn("--device simt", started)
         self.assertIn("**PASS** on device `simt`", self.text)
-        self.assertEqual((self.fakes / "devices").read_text(), "WEFT_TEST_DEVICES=simt\n" * 2 + "WEFT_TEST_DEVICES=\n")
+        self.assertEqual(set((self.fakes / "tests_started").read_text().splitlines()), {"1  simt", "2  simt", "3  simt"})
         self.assertIn("-DWEFT_CUDA=OFF", (self.fakes / "configured").read_text())
 
     def test_stages_by_name(self):

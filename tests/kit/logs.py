@@ -45,8 +45,8 @@ class Logs(unittest.TestCase):
         self.folder.cleanup()
 
     def read(self, reader, text, status=PASS, what=""):
-        self.run_of_stage.exit_codes["log"] = 0
-        (self.run_of_stage.logs / "log.log").write_text(text)
+        self.run_of_stage.exit_codes["memcheck_a_0"] = 0
+        (self.run_of_stage.logs / "memcheck_a_0.log").write_text(text)
         outcome = Outcome(status, what=what)
         reader(self.run_of_stage, outcome)
         return outcome
@@ -54,7 +54,7 @@ class Logs(unittest.TestCase):
     def test_ctest(self):
         outcome = self.read(logs.read_ctest, CTEST, FAIL, "tests ended with exit code 8")
         self.assertEqual(outcome.what, "1 of 4 tests passed, 1 failed, 1 timeout, 1 skipped, tests ended with exit code 8")
-        self.assertEqual(outcome.facts["Failed"], ["golden.All/ResNets.Equal/resnet8_f64"])
+        self.assertEqual(outcome.facts["failed"], ["golden.All/ResNets.Equal/resnet8_f64"])
         self.assertEqual(outcome.lines[:2], ["Failed: golden.All/ResNets.Equal/resnet8_f64", "Timeout: kernels.Copy.Strided"])
         self.assertIn("tests/golden/resnet.cpp:70: Failure", outcome.lines)
 
@@ -69,22 +69,10 @@ class Logs(unittest.TestCase):
     def test_a_failed_test_fails_the_stage_whatever_ctest_returned(self):
         self.assertEqual(self.read(logs.read_ctest, CTEST).status, FAIL)
 
-    def test_twins(self):
-        simt = ["core.Devices/GraphOn.RunsABackward/simt  # GetParam() = simt", 'dist.Collectives.AllReduce/gloo_simt_3  # GetParam() = ("gloo", simt, 3)',
-                "simt.Planted.IsReported/simt", "kernels.Schedules.SimtComesInBothOrders"]
-        cuda = ["core.Devices/GraphOn.RunsABackward/cuda", "dist.Collectives.AllReduce/gloo_cuda_3"]
-
-        def listed(names):
-            return self.read(logs.read_twins, "".join(f"  Test #{i}: {name}\n" for i, name in enumerate(names)))
-        self.assertEqual(listed(simt + cuda).status, PASS)
-        self.assertEqual(listed(simt).lines[1:], cuda)
-        self.assertEqual(listed(simt + cuda[:1]).lines[1:], cuda[1:])
-        self.assertEqual([listed(simt).status, listed([]).status], [FAIL, FAIL])
-
     def test_sanitizer(self):
-        outcome = self.read(logs.read_sanitizer, SANITIZER)
+        outcome = self.read(logs.read_sanitizers, SANITIZER)
         self.assertEqual(outcome.status, FAIL)
-        self.assertIn("2 of 3 tests done in 1 shards, 1 shards with reports", outcome.what)
+        self.assertIn("memcheck 2 of 3 tests in 1 shards, 1 with reports", outcome.what)
         self.assertIn("ERROR SUMMARY: 2 errors", outcome.lines)
         self.assertIn("Copy.Strided", outcome.lines)
         self.assertIn("========= Invalid __global__ read of size 4 bytes", outcome.lines)
@@ -92,15 +80,15 @@ class Logs(unittest.TestCase):
 
     def test_a_clean_sanitizer_run(self):
         clean = "[==========] Running 1 test from 1 test suite.\n[       OK ] A.B (1 ms)\n========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n"
-        self.assertEqual(self.read(logs.read_sanitizer, clean).status, PASS)
-        self.assertEqual(self.read(logs.read_sanitizer, clean.replace("0 hazards", "1 hazards")).status, FAIL)
-        self.assertEqual(self.read(logs.read_sanitizer, "========= ERROR SUMMARY: 0 errors\n").status, FAIL)  # no test ran
+        self.assertEqual(self.read(logs.read_sanitizers, clean).status, PASS)
+        self.assertEqual(self.read(logs.read_sanitizers, clean.replace("0 hazards", "1 hazards")).status, FAIL)
+        self.assertEqual(self.read(logs.read_sanitizers, "========= ERROR SUMMARY: 0 errors\n").status, FAIL)  # no test ran
         ten = clean.replace("0 hazards", "10 hazards")
-        self.assertEqual(self.read(logs.read_sanitizer, ten).status, FAIL)
+        self.assertEqual(self.read(logs.read_sanitizers, ten).status, FAIL)
 
     def test_sanitizer_shards_without_tests_or_summary(self):
         no_summary = "[==========] Running 1 test from 1 test suite.\n[       OK ] A.B (1 ms)\n"
-        outcome = self.read(logs.read_sanitizer, no_summary)
+        outcome = self.read(logs.read_sanitizers, no_summary)
         self.assertEqual(outcome.status, FAIL)
         self.assertIn("no summary", outcome.what)
 

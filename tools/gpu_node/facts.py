@@ -5,8 +5,15 @@ import os
 import pathlib
 import re
 import shutil
+import statistics
 import subprocess
+import threading
 
+# Its own note of its versions: to import it takes ten seconds.
+TORCH = """import importlib.util, os, runpy
+found = importlib.util.find_spec("torch").origin
+version = runpy.run_path(os.path.join(os.path.dirname(found), "version.py"))
+print(version["__version__"], "CUDA", version.get("cuda"))"""
 QUERY = ["name", "driver_version", "compute_cap", "memory.total", "clocks.sm", "clocks.max.sm", "clocks.mem", "power.limit"]
 
 
@@ -86,6 +93,73 @@ def header_version(root, header, names):
     return ".".join(part[1] for part in parts) if all(parts) else "unknown version"
 
 
+def library_folders(sites, compiler):
+    """Folders that may hold what programs load, by the libraries that count: python's packages, the toolkit, the driver in a container."""
+    packages = {f"{site}/nvidia/{name}/lib": pattern for site in sites
+                for name, pattern in (("cu13", "lib*.so.*"), ("cudnn", "libcudnn.so.*"), ("nccl", "libnccl.so.*"))}
+    toolkit = pathlib.Path(compiler).resolve().parent.parent if compiler else pathlib.Path("/usr/local/cuda")
+    return {**packages, f"{toolkit}/lib64": "lib*.so.*", "/usr/local/nvidia/lib64": "libcuda.so.*"}
+
+
+NEEDED = re.compile(r"lib(cudart|cublas|cublasLt|cudnn|nccl|nvjpeg|cuda)\.so\.\d+$")
+
+
+def libraries_not_found(folders):
+    """The folders with a library that the loader finds neither by its cache nor on LD_LIBRARY_PATH, nor in a folder before."""
+    known = set(re.findall(r"^\s*(\S+) \(", output("/sbin/ldconfig", "-p") or output("ldconfig", "-p") or "", re.M))
+    for folder in filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":")):
+        known.update(os.listdir(folder) if os.path.isdir(folder) else [])
+    added = []
+    for folder, pattern in folders.items():
+        here = {os.path.basename(path) for path in glob.glob(f"{folder}/{pattern}")}
+        if any(NEEDED.match(name) and name not in known for name in here):
+            added.append(folder)
+            known |= here
+    return added
+
+
+class Clocks:
+    """nvidia-smi beside the stages, a line a second: clocks sink under load, and no figure says at which one it was taken."""
+
+    def __init__(self):
+        self.lines, self.seen = [], 0
+        self.output, terminal = os.openpty()  # a program writes whole lines to a terminal, and blocks of many to a file
+        self.process = subprocess.Popen(["nvidia-smi", "--query-gpu=clocks.sm,power.draw,temperature.gpu,utilization.gpu",
+                                         "--format=csv,noheader,nounits", "-lms", "1000"], stdout=terminal, stderr=subprocess.DEVNULL,
+                                        stdin=subprocess.DEVNULL)
+        os.close(terminal)
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        text = ""
+        try:
+            while data := os.read(self.output, 4096):
+                *lines, text = (text + data.decode(errors="replace")).split("\n")
+                self.lines += lines
+        except OSError:  # how a terminal ends
+            pass
+
+    def since_last(self):
+        """`SM 1980 to 1455 MHz, median 1700 of 12 samples under load, at most 698 W, 61 C` since the last call; None without load."""
+        rows, loaded = [line.split(",") for line in self.lines[self.seen:]], []
+        self.seen += len(rows)
+        for row in rows:
+            try:
+                clock, watts, degrees, busy = map(float, row)
+            except ValueError:  # `[N/A]`: this GPU does not tell
+                continue
+            loaded += [(clock, watts, degrees)] if busy >= 50 else []
+        if not loaded:
+            return None
+        clocks, watts, degrees = zip(*loaded)
+        return (f"SM {max(clocks):.0f} to {min(clocks):.0f} MHz, median {statistics.median(clocks):.0f} of {len(loaded)} samples under load, "
+                f"at most {max(watts):.0f} W, {max(degrees):.0f} C")
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
+
+
 def gather():
     """All facts as an ordered dict of strings (None: missing), and the paths that the stages use."""
     rows, no_gpu = gpus()
@@ -94,8 +168,7 @@ def gather():
     cublaslt = library_root("cublasLt.h", "libcublasLt", "cu13", "CUBLAS_ROOT", sites)
     cudnn = library_root("cudnn.h", "libcudnn", "cudnn", "CUDNN_ROOT", sites)
     nccl = library_root("nccl.h", "libnccl", "nccl", "NCCL_ROOT", sites)
-    torch = output("python3", "-c", "import torch; print(torch.__version__, 'CUDA', torch.version.cuda, 'cuDNN', torch.backends.cudnn.version())",
-                   seconds=60)
+    torch = output("python3", "-c", TORCH)
     release = re.search(r"release (\S+), (\S+)", output(compiler, "--version") or "") if compiler else None
     model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text()) if os.path.exists("/proc/cpuinfo") else None
     facts = {
@@ -117,5 +190,5 @@ def gather():
         "NCCL": f"{header_version(nccl, 'nccl.h', ['NCCL_MAJOR', 'NCCL_MINOR', 'NCCL_PATCH'])} ({nccl})" if nccl else None,
     }
     paths = {"nvcc": compiler, "compute-sanitizer": facts["compute-sanitizer"], "cublaslt": cublaslt, "cudnn": cudnn, "nccl": nccl,
-             "architecture": architecture(rows[0]["compute_cap"]) if rows else None, "no_gpu": no_gpu, "gpus": len(rows)}
+             "libraries": libraries_not_found(library_folders(sites, compiler)), "architecture": architecture(rows[0]["compute_cap"]) if rows else None, "no_gpu": no_gpu, "gpus": len(rows)}
     return facts, paths

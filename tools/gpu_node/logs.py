@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the logs of the stages: CTest, GoogleTest under compute-sanitizer, benchmarks."""
+"""Reads the logs of the stages: tests, compute-sanitizer, benchmarks."""
 import json
 import re
 
@@ -7,26 +7,43 @@ from gpu_node.stages import FAIL, PASS, STOPPED, TIMEOUT, first_lines
 
 # The name may contain blanks: CTest adds the parameter's value to it.
 TEST = re.compile(r"^ *\d+/(\d+) Test +#\d+: (\S+)[^\n]*? \.{2,} *(Passed|\*\*\*[A-Za-z ]+?)(?:: \S+)? +([\d.]+) sec", re.M)
-LISTED = re.compile(r"^ *Test +#\d+: (\S+)", re.M)
 STARTED = re.compile(r"^ *Start +\d+: (\S+)", re.M)
 SUMMARIES = re.compile(r"^=+ ((?:ERROR|RACECHECK) SUMMARY: .*)$", re.M)
 
 
-def read_twins(run, outcome):
-    """`ctest -N`: each test on the emulated GPU has its twin on the GPU. Tests are listed when they are built: where that was on a
-    machine without a GPU, the twins are missing, and nobody would notice that they do not run."""
-    names = set(LISTED.findall(run.all_logs()))
-    twins = {name: re.sub(r"([/_])simt(?=$|_\d+$)", r"\1cuda", name) for name in names if not name.startswith("simt.")}
-    missing = sorted(twin for name, twin in twins.items() if twin not in names)
-    outcome.facts = {"tests": len(names), "on the GPU": len([name for name in names if "/cuda" in name or "_cuda_" in name]), "missing": missing}
-    outcome.what = f"{len(names)} tests listed, {outcome.facts['on the GPU']} of them for cuda by name"
-    if outcome.status == PASS and (missing or not outcome.facts["on the GPU"]):
-        outcome.status = FAIL
-        outcome.lines = [f"{len(missing)} tests have no twin on cuda: build on a node with a GPU, where they are listed"] + missing[:20]
+WORDS = {"FAIL": "failed", "CRASH": "crashed", "HANG": "hung", "LATE": "late", "SKIP": "skipped"}
+BLOCK = re.compile(r"^==== ", re.M)
+
+
+def read_tests(folder, missing=lambda: []):
+    """tests.tsv and failures.txt of run_tests.py; `missing()`: programs that are not there, and are not expected to be."""
+    def read(_run, outcome):
+        table, failures = folder / "tests.tsv", folder / "failures.txt"
+        unlisted, *blocks = BLOCK.split(failures.read_text(errors="replace") if failures.exists() else "")
+        rows = [line.split("\t") for line in table.read_text().splitlines()] if table.exists() else []
+        found = {word: [f"{program} {test}" for program, test, is_word, _ in rows if is_word == key] for key, word in WORDS.items()}
+        found = {word: sorted(names) for word, names in found.items() if names}
+        passed = sum(row[2] == "PASS" for row in rows)
+        parts = [f"{passed} of {len(rows)} tests passed" if rows else "no test ran"]
+        parts += [f"{len(names)} {word}" for word, names in found.items()]
+        parts += [f"not there: {', '.join(missing())}"] if missing() else []
+        outcome.facts = {"total": len(rows), "passed": passed, **found}
+        bad = [f"{word}: {name}" for word, names in found.items() if word != "skipped" for name in names]
+        if outcome.status in (PASS, FAIL):  # the parts say more than the exit code
+            outcome.status = FAIL if bad or unlisted or not rows else outcome.status
+        else:
+            parts += [outcome.what]
+        outcome.what = ", ".join(parts)
+        outcome.lines = unlisted.splitlines() + bad[:40]
+        plain, again = ([block for block in blocks if block.startswith("again ") == flag][:8] for flag in (False, True))
+        for block in plain + again:
+            title, *lines = [line for line in block.splitlines() if line.strip()]
+            outcome.lines += ["", f"-- {title}"] + first_lines("\n".join(lines), 8)
+    return read
 
 
 def read_ctest(run, outcome):
-    """Counts passed, failed and skipped tests; a run without tests fails. Of tests that ran again: the first lines."""
+    """Counts passed, failed and skipped tests; a run without tests fails."""
     text = run.all_logs()
     found = list(TEST.finditer(text))
     by_state = {}
@@ -37,8 +54,7 @@ def read_ctest(run, outcome):
     parts = [f"{len(by_state.get('Passed', []))} of {total} tests passed"]
     parts += [f"{len(names)} {state.lower()}" for state, names in by_state.items() if state != "Passed"]
     outcome.what = ", ".join(parts + ([outcome.what] if outcome.what else []))
-    outcome.facts = {"total": total, "passed": len(by_state.get("Passed", [])), **by_state}
-    outcome.facts.pop("Passed", None)
+    outcome.facts = {"total": total, **{state.lower(): names for state, names in by_state.items()}, "passed": len(by_state.get("Passed", []))}
     ended = {test[2] for test in found}
     running = [name for name in STARTED.findall(text) if name not in ended]
     if outcome.status in (TIMEOUT, STOPPED) and running:
@@ -53,29 +69,28 @@ def read_ctest(run, outcome):
             if test[2] in [name for names in bad.values() for name in names][:6]:
                 after = text[test.end():].split("\n      Start ", 1)[0]
                 outcome.lines += ["", f"-- {test[2]}"] + first_lines(TEST.split(after)[0], 8)
-    for name in run.exit_codes:
-        if again := run.log(f"{name}_again"):
-            outcome.lines += ["", "-- those that failed, again with WEFT_SYNC=1"] + first_lines(again, 16)
 
 
-def read_sanitizer(run, outcome):
-    """Adds up the shards: tests done, the tool's summaries, and the first report."""
-    text = run.all_logs()
-    done = len(re.findall(r"^\[ +OK \]", text, re.M))
-    total = sum(int(count) for count in re.findall(r"^\[=+\] Running (\d+) tests?", text, re.M))
-    failed = sorted(set(re.findall(r"^\[ +FAILED +\] (\S+?),? ", text, re.M)))
-    reports = [summary for summary in SUMMARIES.findall(text)]
-    wrong = [summary for summary in reports if not re.search(r": 0 (errors|hazards)", summary)]
-    silent = len([name for name in run.exit_codes if not SUMMARIES.search(run.log(name))])
-    parts = [f"{done} of {total} tests done in {len(run.exit_codes)} shards, {len(wrong)} shards with reports"]
-    parts += [f"{silent} with no summary"] if silent else []
-    outcome.what = ", ".join(parts + ([outcome.what] if outcome.what else []))
-    outcome.facts = {"tests": total, "done": done, "summaries": reports, "failed": failed}
-    if (wrong or failed or silent or total == 0) and outcome.status == PASS:
-        outcome.status = FAIL
-    if wrong or failed:
-        report = re.search(r"^=+ (?!COMPUTE-SANITIZER|ERROR SUMMARY|RACECHECK SUMMARY).*(?:\n=+ .*){0,14}", text, re.M)
-        outcome.lines = wrong[:8] + failed[:8] + (report[0].splitlines() if report else [])
+def read_sanitizers(run, outcome):
+    """Commands TOOL_…: adds up each tool's shards, tests done, summaries, and the first report."""
+    parts, outcome.facts = [], {}
+    for tool in dict.fromkeys(name.split("_")[0] for name in run.exit_codes):
+        shards = [run.log(name) for name in run.exit_codes if name.startswith(f"{tool}_")]
+        text = "".join(shards)
+        done = len(re.findall(r"^\[ +(?:OK|SKIPPED) \] \S+ \(", text, re.M))
+        total = sum(int(count) for count in re.findall(r"^\[=+\] Running (\d+) tests?", text, re.M))
+        failed = sorted(set(re.findall(r"^\[ +FAILED +\] (\S+?),? ", text, re.M)))
+        reports = SUMMARIES.findall(text)
+        wrong = [summary for summary in reports if not re.search(r": 0 (errors|hazards)", summary)]
+        silent = len([log for log in shards if not SUMMARIES.search(log)])
+        parts += [f"{tool} {done} of {total} tests in {len(shards)} shards, {len(wrong)} with reports" + (f", {silent} with no summary" if silent else "")]
+        outcome.facts[tool] = {"tests": total, "done": done, "summaries": reports, "failed": failed}
+        if (wrong or failed or silent or total == 0) and outcome.status == PASS:
+            outcome.status = FAIL
+        if wrong or failed:
+            report = re.search(r"^=+ (?!COMPUTE-SANITIZER|ERROR SUMMARY|RACECHECK SUMMARY).*(?:\n=+ .*){0,14}", text, re.M)
+            outcome.lines += [f"-- {tool}"] + wrong[:8] + failed[:8] + (report[0].splitlines() if report else [])
+    outcome.what = "; ".join(parts + ([outcome.what] if outcome.what else []))
 
 
 def read_bench(run, outcome):

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import pathlib
+import re
 
 from gpu_node.stages import PASS, SKIPPED
 
@@ -47,22 +48,58 @@ def bench_table(ours, theirs):
 
 
 VENDOR = "@vendor"
+# Kinds of the suite gpu, by the names of its cases; the first that matches counts.
+KINDS = [("memory of training", r"_memory_"), ("networks", r"_(train|infer)_"), ("products", r"^matmul"), ("convolutions", r"^conv"),
+         ("norms, softmax, cross entropy", r"norm|softmax|cross_entropy"), ("attention, MLP", r"^vit_"), ("optimizers", r"_step$"),
+         ("elements, copies", r"_64m|memcpy|^cast"), ("host: small ops, allocations", r"")]
+
+
+def split_vendor(cases):
+    """`NAME` is Weft's kernel, `NAME@vendor` the same call by NVIDIA's library."""
+    return ({name: value for name, value in cases.items() if not name.endswith(VENDOR)},
+            {name[:-len(VENDOR)]: value for name, value in cases.items() if name.endswith(VENDOR)})
+
+
+def means(title, ours, theirs, kinds):
+    """A line for each kind: the geometric mean of its ratios, and the least one."""
+    by_kind = {kind: {} for kind, _ in kinds}
+    for case in ours:
+        peer = theirs.get(case)
+        times = ratio(ours[case][0], peer[0], peer[1]) if peer and peer[1] == ours[case][1] else None
+        kind = next((kind for kind, pattern in kinds if re.search(pattern, case)), None)
+        if times and kind:
+            by_kind[kind][case] = times
+    lines = []
+    for kind, ratios in by_kind.items():
+        if ratios:
+            least, mean = min(ratios, key=ratios.get), math.exp(sum(map(math.log, ratios.values())) / len(ratios))
+            lines.append(f"- {title}, {kind}: geometric mean {mean:.2f} of {len(ratios)} cases, least {ratios[least]:.2f} ({least})")
+    return lines
+
+
+def summary(results):
+    """What most readers look for; above 1, Weft is faster (or takes less memory)."""
+    lines = []
+    counts = [outcome.facts for name, outcome in results.items() if name.startswith("tests_") and outcome.facts.get("total")]
+    if counts:
+        total, passed, skipped = (sum(facts[key] if isinstance(facts.get(key), int) else len(facts.get(key, [])) for facts in counts)
+                                  for key in ("total", "passed", "skipped"))
+        lines.append(f"- tests: {passed} of {total} passed, {skipped} skipped, {total - passed - skipped} not passed")
+    lines += means("beside PyTorch", found_cases(results, "bench"), best_variants(found_cases(results, "bench_pytorch")), KINDS)
+    own, vendor = split_vendor(found_cases(results, "bench_engines"))
+    lines += means("own kernels beside cuBLASLt and cuDNN", own, vendor, [(kind, f"^{kind}") for kind in ("matmul", "linear", "conv", "attention")])
+    return ["", "Ratios: how many times as fast as the other; above 1, Weft is faster, or takes less memory.", ""] + lines if lines else []
+
+
+def found_cases(results, stage):
+    return results[stage].facts.get("cases", {}) if stage in results else {}
 
 
 def engines_section(cases):
-    """`NAME` is Weft's kernel, `NAME@vendor` the same call by NVIDIA's library."""
-    own = {name: value for name, value in cases.items() if not name.endswith(VENDOR)}
-    vendor = {name[:-len(VENDOR)]: value for name, value in cases.items() if name.endswith(VENDOR)}
-    lines = ["", "## Own kernels beside cuBLASLt and cuDNN", ""]
-    for kind in ("matmul", "conv", "attention"):
-        ratios = {name: ratio(own[name][0], vendor[name][0], own[name][1]) for name in own if name.startswith(kind) and name in vendor}
-        ratios = {name: value for name, value in ratios.items() if value}
-        if ratios:
-            least = min(ratios, key=ratios.get)
-            mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
-            lines.append(f"- {kind}: geometric mean {mean:.2f} of {len(ratios)} cases, least {ratios[least]:.2f} ({least})")
-    lines += ["", "Ratio: how many times as fast as the vendor's; above 1, Weft's own kernel is faster.", ""]
-    return lines + table(["case", "own", "vendor", "unit", "ratio"], bench_table(own, vendor))
+    if not cases:
+        return []
+    lines = ["", "## Own kernels beside cuBLASLt and cuDNN", "", "Ratio: how many times as fast as the vendor's; above 1, Weft's own kernel is faster.", ""]
+    return lines + table(["case", "own", "vendor", "unit", "ratio"], bench_table(*split_vendor(cases)))
 
 
 def predictions(gpu):
@@ -93,13 +130,7 @@ PROGRAMS = ("linear_probe", "finetune")  # stages; the stage NAME_pytorch is its
 
 def programs_section(results):
     """Training programs as their users start them: rate, time of a step, peak memory of the device."""
-    def cases(suffix):
-        found = {}
-        for name in PROGRAMS:
-            found.update(results[name + suffix].facts.get("cases", {}) if name + suffix in results else {})
-        return found
-
-    ours, theirs = cases(""), cases("_pytorch")
+    ours, theirs = ({case: value for name in PROGRAMS for case, value in found_cases(results, name + suffix).items()} for suffix in ("", "_pytorch"))
     if not ours and not theirs:
         return []
     lines = ["", "## Training programs beside PyTorch", "",
@@ -114,7 +145,8 @@ def markdown(title, device, facts, results, planned):
     verdict = "UNFINISHED" if not whole else "PASS" if all(outcome.good() for outcome in results.values()) else "FAIL"
     lines = [f"# {title}", "",
              f"**{verdict}** on device `{device}`: {passed} of {planned} stages passed, {skipped} skipped, "
-             f"in {sum(outcome.seconds for outcome in results.values()):.0f} s. Written by `tools/gpu_check`.", "", "## Machine", ""]
+             f"in {sum(outcome.seconds for outcome in results.values()):.0f} s. Written by `tools/gpu_check`."]
+    lines += summary(results) + ["", "## Machine", ""]
     lines += table(["part", "found"], [[name, value or "MISSING"] for name, value in facts.items()])
     lines += ["", "## Stages", ""]
     lines += table(["stage", "status", "seconds", "what"],
@@ -124,15 +156,14 @@ def markdown(title, device, facts, results, planned):
         lines += ["", "## What went wrong"]
         for name, outcome in bad.items():
             lines += ["", f"### {name}: {outcome.status}", "", "```"] + [line[:300] for line in outcome.lines] + ["```"]
-    ours = results["bench"].facts.get("cases", {}) if "bench" in results else {}
-    theirs = results["bench_pytorch"].facts.get("cases", {}) if "bench_pytorch" in results else {}
+    ours, theirs = found_cases(results, "bench"), found_cases(results, "bench_pytorch")
     if ours or theirs:
         lines += ["", "## Benchmarks", "", "Ratio: how many times as fast as PyTorch; above 1, Weft is faster.", ""]
         lines += table(["case", "Weft", "PyTorch", "unit", "ratio"], bench_table(ours, theirs))
-    engines = results["bench_engines"].facts.get("cases", {}) if "bench_engines" in results else {}
+    engines = found_cases(results, "bench_engines")
     lines += predicted_section({**ours, **engines}, facts.get("GPU") or "")
     lines += programs_section(results)
-    lines += engines_section(engines) if engines else []
+    lines += engines_section(engines)
     ladders = results["ladders"].facts.get("tables", "") if "ladders" in results else ""
     lines += ["", "## Ladders", "", "Each step of kernels/ladder, from the naive kernel to Weft's own.", "", "```", ladders, "```"] if ladders else []
     machine_readable = {"title": title, "verdict": verdict, "device": device, "facts": facts,
