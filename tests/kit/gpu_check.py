@@ -177,7 +177,7 @@ esac
         self.assertIn("- own kernels beside cuBLASLt and cuDNN, matmul: geometric mean 1.00 of 2 cases, least 0.67 (matmul_b)\n", self.text)
         self.assertIn("- beside PyTorch, products: geometric mean 1.25 of 1 cases, least 1.25 (matmul)\n", self.text)
         self.assertIn("- beside PyTorch, host: small ops, allocations: geometric mean 1.50 of 1 cases, least 1.50 (add)\n", self.text)
-        self.assertIn("- tests: 45 of 45 passed, 0 skipped, 0 not passed\n", self.text)
+        self.assertIn("- tests: 45 of 45 passed, 0 skipped, 0 failed, 0 not run in time\n", self.text)
         self.assertLess(self.text.index("- tests: "), self.text.index("## Machine"))
         self.assertIn("| SM 1980 to 1455 MHz, median 1718 of 2 samples under load, at most 699 W, 62 C |", self.text)
         self.assertIn("| matmul_a | 300 | 200 | TFLOP/s | 1.50 |", self.text)
@@ -216,7 +216,7 @@ esac
         self.assertIn("failed: test_ops A.B\n", self.text)
         self.assertIn("-- again with WEFT_SYNC=1: FAIL test_ops A.B", self.text)
         self.assertIn("relu failed on cuda:0 (WEFT_SYNC=1)", self.text)
-        self.assertIn("- tests: 34 of 35 passed, 0 skipped, 1 not passed\n", self.text)
+        self.assertIn("- tests: 34 of 35 passed, 0 skipped, 1 failed, 0 not run in time\n", self.text)
 
     def test_a_program_that_was_not_built_fails_its_stage(self):
         (self.fakes / "programs/test_optim").unlink()

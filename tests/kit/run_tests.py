@@ -101,6 +101,7 @@ class RunTests(unittest.TestCase):
         self.assertEqual(self.words(), {"A.Hangs": "LATE", "A.Next": "LATE"})
         outcome = self.read()
         self.assertEqual((outcome.status, outcome.what), (FAIL, "0 of 2 tests passed, 2 late"))
+        self.assertEqual(outcome.lines, ["late: 2 tests, test_a A.Hangs among them"])
 
     def test_a_runner_that_is_ended_leaves_what_was_done(self):
         self.program({"A.One": "pass", "A.Fails": "fail", "A.Hangs": "hang"})

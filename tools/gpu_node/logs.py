@@ -28,7 +28,8 @@ def read_tests(folder, missing=lambda: []):
         parts += [f"{len(names)} {word}" for word, names in found.items()]
         parts += [f"not there: {', '.join(missing())}"] if missing() else []
         outcome.facts = {"total": len(rows), "passed": passed, **found}
-        bad = [f"{word}: {name}" for word, names in found.items() if word != "skipped" for name in names]
+        bad = [f"{word}: {name}" for word, names in found.items() if word not in ("skipped", "late") for name in names]
+        bad += [f"late: {len(found['late'])} tests, {found['late'][0]} among them"] if "late" in found else []
         if outcome.status in (PASS, FAIL):  # the parts say more than the exit code
             outcome.status = FAIL if bad or unlisted or not rows else outcome.status
         else:

@@ -17,7 +17,6 @@ FIRST_TESTS = ["test_hopper", "test_core:*{0}*:*Gpu*:*Stream*:*Graph*:*Allocator
 DEVICE_TESTS = ["test_engines", "test_linear_probe", "test_train_image", "test_finetune", "test_kernels", "test_golden", "test_ops", "test_ladder",
                 "test_nn", "test_io", "test_train", "test_optim"]
 BUILDING = ["configure", "build", "build_rest", "tests_rest"]  # the stages that a ready-built folder does not have
-PATIENCE = 25  # seconds without a line from a test: a kernel that waits for a lost barrier spins forever; cuDNN's slowest plans take 15
 AGAIN = 15  # seconds for what failed to run again
 CUDNN_PLANS = 3  # that PyTorch tries for each convolution, to save time; its default is 10
 LADDERS = ["transpose", "reduce", "softmax", "matmul_f32", "matmul_bf16", "conv2d", "attention"]  # of kernels/ladder
@@ -34,11 +33,16 @@ TWO_GPUS = ('status=0; for graph in off on; do echo "two ranks, --graph $graph";
             '|| status=1; done; exit $status')
 
 
+def patience(device):
+    """Seconds that a test may take: a kernel that waits for a lost barrier spins forever. cuDNN's slowest plans take 15 seconds."""
+    return 300 if device == "simt" else 25
+
+
 def configure_words(build, device, paths):
     """CMake's flags: this GPU's own architecture, the bundle's libraries, and where cuDNN and NCCL are."""
     words = ["cmake", "-S", str(ROOT), "-B", str(build), "-DCMAKE_BUILD_TYPE=Release", "-DWEFT_BUILD_TESTS=ON",
              "-DWEFT_BUILD_APPS=ON", "-DWEFT_BUILD_BENCHMARKS=ON", "-DWEFT_WERROR=OFF",
-             f"-DWEFT_TEST_TIMEOUT={300 if device == 'simt' else PATIENCE}", f"-DWEFT_CUDA={'ON' if device == 'cuda' else 'OFF'}"]
+             f"-DWEFT_TEST_TIMEOUT={patience(device)}", f"-DWEFT_CUDA={'ON' if device == 'cuda' else 'OFF'}"]
     if shutil.which("ninja"):
         words += ["-G", "Ninja"]
     if (ROOT / "deps/include").is_dir():
@@ -189,7 +193,7 @@ def tests(name, limit, programs, build, work, jobs, device, incomplete):
         shutil.rmtree(out, ignore_errors=True)
         again = min(AGAIN, limit / 4)
         return [Command(name, [sys.executable, str(ROOT / "tools/gpu_node/run_tests.py"), str(build / "bin"), str(out), "--jobs", str(jobs),
-                               "--patience", str(PATIENCE), "--minutes", f"{(0.97 * limit - again) / 60:.4f}", "--again", f"{again:.1f}",
+                               "--patience", str(patience(device)), "--minutes", f"{(0.97 * limit - again) / 60:.4f}", "--again", f"{again:.1f}",
                                *(program for program in programs if there(program) or not incomplete)], {"WEFT_TEST_DEVICES": device})]
 
     return Stage(name, limit, needs=["configure"], prepare=commands, read=logs.read_tests(out, missing), useful=10,

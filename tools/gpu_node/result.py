@@ -82,9 +82,9 @@ def summary(results):
     lines = []
     counts = [outcome.facts for name, outcome in results.items() if name.startswith("tests_") and outcome.facts.get("total")]
     if counts:
-        total, passed, skipped = (sum(facts[key] if isinstance(facts.get(key), int) else len(facts.get(key, [])) for facts in counts)
-                                  for key in ("total", "passed", "skipped"))
-        lines.append(f"- tests: {passed} of {total} passed, {skipped} skipped, {total - passed - skipped} not passed")
+        total, passed = (sum(facts[key] for facts in counts) for key in ("total", "passed"))
+        skipped, late = (sum(len(facts.get(key, [])) for facts in counts) for key in ("skipped", "late"))
+        lines.append(f"- tests: {passed} of {total} passed, {skipped} skipped, {total - passed - skipped - late} failed, {late} not run in time")
     lines += means("beside PyTorch", found_cases(results, "bench"), best_variants(found_cases(results, "bench_pytorch")), KINDS)
     own, vendor = split_vendor(found_cases(results, "bench_engines"))
     lines += means("own kernels beside cuBLASLt and cuDNN", own, vendor, [(kind, f"^{kind}") for kind in ("matmul", "linear", "conv", "attention")])
