@@ -11,8 +11,6 @@
 namespace weft::kernels::vendor {
 namespace {
 
-constexpr int64_t kMostWorkspace = int64_t{1} << 30;
-
 // The names of these came with cuDNN 9.8.
 constexpr auto kHeuristicProperties = static_cast<cudnnBackendAttributeName_t>(204);
 constexpr auto kPlanProperties = static_cast<cudnnBackendAttributeName_t>(407);
@@ -106,14 +104,20 @@ bool CudnnEngines::next() {
       plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
       plan.finalize();
       const auto workspace = plan.get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
-      if (workspace > kMostWorkspace) continue;
+      if (workspace > kUsualWorkspace) {
+        if (!large_ || workspace < large_->workspace) large_.emplace(Plan{std::move(plan), workspace});
+        continue;
+      }
       plans_.push_back({std::move(plan), workspace});
       return true;
     } catch (const Error& error) {
       last_error_ = error.what();
     }
   }
-  return false;
+  if (!plans_.empty() || !large_ || large_->workspace > target_.most_workspace) return false;
+  plans_.push_back(std::move(*large_));
+  large_.reset();
+  return true;
 }
 
 int CudnnEngines::make(int most) {
@@ -133,6 +137,10 @@ void CudnnEngines::run(int variant, const CudnnPointers& pointers, void* workspa
 }
 
 void CudnnEngines::fail_without() const {
+  const auto mebibytes = [](int64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; };
+  if (large_)
+    fail("no engine of cuDNN computes it with a workspace of at most ", mebibytes(target_.most_workspace),
+         " MiB, a quarter of the GPU's memory: one wants ", mebibytes(large_->workspace), " MiB");
   fail("no engine of cuDNN computes it", last_error_.empty() ? "" : ", the last that was tried says: ", last_error_);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,12 +10,18 @@
 
 namespace weft::kernels::vendor {
 
+/// Bytes that a plan may want while there is another one. Its memory is the allocator's, and is free again after the
+/// run.
+constexpr int64_t kUsualWorkspace = int64_t{1} << 30;
+
 /// For whom plans are made: a GPU by its handle, or one that is not here by its properties (cuDNN 9.8), for which plans
 /// can be made and not run.
 struct CudnnTarget {
   const CudnnLibrary& library;
   cudnnHandle_t handle = nullptr;
   const CudnnDescriptor* properties = nullptr;
+  /// Bytes of the largest workspace for what no engine computes in kUsualWorkspace.
+  int64_t most_workspace = kUsualWorkspace;
 };
 
 /// May an engine with these numerical notes compute the contract's result? Sums are in f32 and, for f32, so are the
@@ -41,7 +48,8 @@ struct CudnnPointers {
 };
 
 /// The engines that the heuristic likes for an operation graph (mode A, then the fallbacks), each made into a plan when
-/// it is asked for. Engines that break the contract or whose plan cannot be made are passed over.
+/// it is asked for. Engines that break the contract or whose plan cannot be made are passed over, and so are plans of a
+/// large workspace, of which the smallest is taken where there is no other.
 class CudnnEngines {
  public:
   /// `dtype`: of the factors.
@@ -55,7 +63,7 @@ class CudnnEngines {
   int64_t workspace(int variant) const { return plans_[static_cast<size_t>(variant)].workspace; }
   /// Enqueues a plan that was made on the stream of the target's handle.
   void run(int variant, const CudnnPointers& pointers, void* workspace) const;
-  /// Throws: no engine computes it, with the error of the last one tried.
+  /// Throws: no engine computes it, with the workspace that one would want, or the error of the last one tried.
   [[noreturn]] void fail_without() const;
 
  private:
@@ -70,6 +78,7 @@ class CudnnEngines {
   const DType dtype_;
   std::deque<CudnnDescriptor> engines_;  ///< configurations not yet tried
   std::vector<Plan> plans_;
+  std::optional<Plan> large_;  ///< the one of the smallest workspace above kUsualWorkspace
   std::string last_error_;
 };
 

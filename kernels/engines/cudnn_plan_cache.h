@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -70,13 +71,22 @@ class CudnnPlanCache {
   Plan& of(const Problem& problem, const Call& call) {
     if (const auto found = plans_.find(problem); found != plans_.end()) return *found->second;
     const UnsafeCallsAllowed guard;
-    if (!handle_) library_.check(library_.Create(&handle_), "cudnnCreate");
-    return *plans_.emplace(problem, std::make_unique<Plan>(CudnnTarget{library_, handle_}, call)).first->second;
+    if (!handle_) {
+      library_.check(library_.Create(&handle_), "cudnnCreate");
+      size_t free = 0, total = 0;
+      if (cudaMemGetInfo(&free, &total) == cudaSuccess)
+        most_workspace_ = std::max(kUsualWorkspace, static_cast<int64_t>(total / 4));
+      else
+        cudaGetLastError();  // the next call starts clean
+    }
+    const CudnnTarget target{library_, handle_, nullptr, most_workspace_};
+    return *plans_.emplace(problem, std::make_unique<Plan>(target, call)).first->second;
   }
 
   const CudnnLibrary& library_;
   std::mutex mutex_;  ///< a handle belongs to one thread at a time, and so does its stream
   cudnnHandle_t handle_ = nullptr;
+  int64_t most_workspace_ = kUsualWorkspace;
   std::unordered_map<Problem, std::unique_ptr<Plan>, ProblemHash> plans_;
 };
 

@@ -57,6 +57,20 @@ TEST_F(CudnnAttention, EveryProblemHasAPlanOnBothArchitectures) {
   }
 }
 
+// The gradients of the weights: 2 B H N M bytes, here 2 GiB.
+TEST_F(CudnnAttention, ALargeWorkspaceIsForWhatNothingElseComputes) {
+  const Sdpa problem{4, 4096, 4096, 16, 128, false, false, true};
+  CudnnTarget target{real(), nullptr, &*gpu};
+  EXPECT_THAT(
+      error_text([&] { CudnnAttentionPlan(target, problem.call()); }),
+      testing::ContainsRegex("no engine of cuDNN computes it with a workspace of at most 1024 MiB, a quarter of "
+                             "the GPU's memory: one wants 20[4-9][0-9] MiB"));
+  target.most_workspace = int64_t{3} << 30;
+  CudnnAttentionPlan plan(target, problem.call());
+  EXPECT_EQ(plan.make(4), 1);
+  EXPECT_GE(plan.workspace(0), int64_t{2} << 30);
+}
+
 TEST_F(CudnnAttention, SumsOfDqHaveAnOrderUnlessTheUserDoesWithout) {
   const Sdpa problem{2, 128, 128, 4, 64, false, false, true};
   for (const bool ordered : {true, false}) {

@@ -63,25 +63,28 @@ Problem3 oblong(Direction direction) {
 
 constexpr Direction kDirections[] = {Direction::forward, Direction::backward_input, Direction::backward_weight};
 
-TEST_F(Cudnn, EveryConvolutionHasAPlanOnBothArchitectures) {
-  for (const int version : {800, 900}) {
-    const CudnnDescriptor gpu = properties(version);
-    for (const Case& c : kCases)
-      for (const DType dtype : {DType::bf16, DType::f16, DType::f32})
-        for (const Direction direction : kDirections) {
-          SCOPED_TRACE(str(c.name, ' ', op_of(direction), ' ', dtype, " on ", version));
-          const Problem3 problem(c, direction, dtype);
-          ASSERT_TRUE(cudnn_supports(problem.call()));
-          try {
-            CudnnPlan plan({real(), nullptr, &gpu}, problem.call());
-            EXPECT_LE(plan.workspace(0), int64_t{1} << 30);
-            EXPECT_FALSE(plan.adds_bias());
-          } catch (const Error& error) {
-            ADD_FAILURE() << error.what();
-          }
+/// Each architecture is a test of its own: its engines take seconds to load and to compile.
+class CudnnFor : public Cudnn, public testing::WithParamInterface<int> {};
+
+TEST_P(CudnnFor, EveryConvolutionHasAPlan) {
+  const CudnnDescriptor gpu = properties(GetParam());
+  for (const Case& c : kCases)
+    for (const DType dtype : {DType::bf16, DType::f16, DType::f32})
+      for (const Direction direction : kDirections) {
+        SCOPED_TRACE(str(c.name, ' ', op_of(direction), ' ', dtype));
+        const Problem3 problem(c, direction, dtype);
+        ASSERT_TRUE(cudnn_supports(problem.call()));
+        try {
+          CudnnPlan plan({real(), nullptr, &gpu}, problem.call());
+          EXPECT_LE(plan.workspace(0), int64_t{1} << 30);
+          EXPECT_FALSE(plan.adds_bias());
+        } catch (const Error& error) {
+          ADD_FAILURE() << error.what();
         }
-  }
+      }
 }
+
+INSTANTIATE_TEST_SUITE_P(Architectures, CudnnFor, testing::Values(800, 900));
 
 TEST_F(Cudnn, TheBiasIsFused) {
   for (const int version : {800, 900}) {
