@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulator/machine/tensor_map.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace emulator {
@@ -169,6 +170,12 @@ const char* why_unusable(const TensorBox& box) {
     return "a line of its box is longer than its swizzle";
   if (box.nan_fill && !is_float(box.type)) return "only elements that are floats can be filled with NaN";
   return nullptr;
+}
+
+const char* why_no_store(const TensorBox& box, const BoxPlace& place) {
+  return std::any_of(place.at.begin(), place.at.begin() + box.rank, [](int32_t at) { return at < 0; })
+             ? "a coordinate is negative, from which a box can be loaded and not stored"
+             : nullptr;
 }
 
 }  // namespace emulator

@@ -182,6 +182,9 @@ void read_tensor(BulkCopy& copy, Warp& w, const Instruction* i, uint64_t map) {
   if (form.op != Reduction::none && !can_reduce(box.type, form.op)) fail("elements of this type cannot be reduced so");
   const auto value = [&](Ref ref) { return w.in<int32_t>(ref)[copy.lane]; };
   for (size_t d = 0; d < static_cast<size_t>(form.rank); ++d) copy.place.at[d] = value(form.at[d]);
+  if (form.way == BulkForm::Way::shared_to_global)
+    if (const char* const why = why_no_store(box, copy.place))
+      w.fail(i, copy.lane, FaultCode::illegal_instruction, cat(form.name, ": ", why));
   for (size_t d = 0; d < 3; ++d) {
     if (form.offset[d] == kNoRef) continue;
     // 16 bits are shared out among the spatial dimensions (CUTLASS, conv: can_implement of the im2col collectives).

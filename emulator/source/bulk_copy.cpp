@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "emulator/machine/fault.h"
+#include "emulator/machine/tensor_map.h"
 #include "emulator/source/check.h"
 #include "emulator/source/hopper.h"
 #include "emulator/source/hopper_block.h"
@@ -301,6 +302,8 @@ void tma_store(const void* map, const void* shared, const BoxRequest& request, S
   Worker& worker = *Worker::running();
   const TensorBox box = box_of(map, "tma_store", where);
   check_request(box, request, "tma_store", where);
+  if (const char* const why = why_no_store(box, place_of(request)))
+    worker.report().fail([&] { return cat("tma_store at ", where, ": ", why); });
   check_tile(shared, box.bytes(), box.swizzle, "tma_store", where);
   const uint32_t issued = check_store_issued(shared, box.bytes(), where);
   worker.hopper().copies.add(BulkStore{box, place_of(request), static_cast<const char*>(shared), box.bytes(),

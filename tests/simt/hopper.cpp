@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <random>
@@ -107,7 +110,7 @@ TEST_P(Tiled, LoadPutsEveryElementInItsPlace) {
   });
 }
 
-/// Of two or three dimensions.
+/// Of two or three dimensions, from coordinates of 0 or above.
 class TiledStore : public Tiled {};
 
 TEST_P(TiledStore, WritesWhatIsInTheTensor) {
@@ -138,7 +141,35 @@ constexpr TiledCase kDeep[] = {{4, {64, 5, 6, 3}, 0, {64, 4, 3, 2}, {0, 2, 4, 2}
                                {4, {16, 5, 6, 3}, 0, {16, 4, 3, 2}, {8, -1, -2, -1}, Swizzle::bytes32}};
 INSTANTIATE_TEST_SUITE_P(Flat, Tiled, testing::ValuesIn(kFlat));
 INSTANTIATE_TEST_SUITE_P(Deep, Tiled, testing::ValuesIn(kDeep));
-INSTANTIATE_TEST_SUITE_P(Flat, TiledStore, testing::ValuesIn(kFlat));
+std::vector<TiledCase> stored() {
+  std::vector<TiledCase> cases(std::begin(kFlat), std::end(kFlat));
+  std::erase_if(cases, [](const TiledCase& c) { return std::ranges::any_of(c.at, [](int x) { return x < 0; }); });
+  return cases;
+}
+INSTANTIATE_TEST_SUITE_P(Flat, TiledStore, testing::ValuesIn(stored()));
+
+class HopperDeathTest : public OnHopper<testing::Test> {};
+
+// In a process of its own, whose context the error ends.
+TEST_F(HopperDeathTest, AStoreMayNotBeginBeforeTheTensor) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto store_at = [](int x, int y) {
+    const Array<uint16_t> tensor(std::vector<uint16_t>(64 * 40));
+    const Array<uint8_t> from(std::vector<uint8_t>(64 * 16 * 2));
+    const TensorMap map =
+        device::tiled_map("test", {tensor.data(), DType::bf16, 2, {64, 40}, {128}, {64, 16}, Swizzle::bytes128});
+    const std::string error = error_of([&] {
+      device::store_box(kQueue, map, 2, {{x, y, 0, 0}, {}}, from.data(), 64 * 16 * 2);
+      tensor.host();
+    });
+    std::fputs(error.c_str(), stderr);
+    std::_Exit(error.empty() ? 0 : 1);
+  };
+  const char* const text = kKind == DeviceKind::simt ? "a coordinate is negative" : "illegal instruction";
+  EXPECT_EXIT(store_at(0, -1), testing::ExitedWithCode(1), text);
+  EXPECT_EXIT(store_at(-8, 0), testing::ExitedWithCode(1), text);
+  EXPECT_EXIT(store_at(8, 39), testing::ExitedWithCode(0), "");
+}
 
 struct Im2colCase {
   int64_t n, h, w, c;
