@@ -2,7 +2,7 @@
 // Times others' kernels on a real GPU: what the argument `timed` of the runners beside this file does. Each kernel
 // computes once on random numbers and is compared with a plain product, then runs three times, then up to 20 times
 // between events. Prints lines of name, value, unit, with tabs: the median's rate, how many elements were wrong, and
-// the clock of the SMs directly afterwards. A kernel that does not end in ten seconds ends the program.
+// the clock of the SMs under the same load. A kernel that does not end in ten seconds ends the program.
 #pragma once
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
@@ -134,12 +134,12 @@ __device__ inline uint64_t nanoseconds() {
   return t;
 }
 
-/// Cycles and nanoseconds of a third of a millisecond on one SM.
-__global__ void clock_kernel(uint64_t* out) {
+/// Cycles and nanoseconds of `span` nanoseconds on one SM, by one thread that mostly sleeps.
+__global__ void clock_kernel(uint64_t span, uint64_t* out) {
   const uint64_t begin = nanoseconds();
   const auto cycles = static_cast<uint64_t>(clock64());
   uint64_t end = begin;
-  while (end - begin < 333000) end = nanoseconds();
+  for (; end - begin < span; end = nanoseconds()) __nanosleep(1000);
   out[0] = static_cast<uint64_t>(clock64()) - cycles;
   out[1] = end - begin;
 }
@@ -173,8 +173,16 @@ void report(const std::string& name, double amount, const char* unit, double loa
   const int repeats = std::clamp(static_cast<int>(500 / ms), 5, kMost);
   for (double waited = 0; waited < load * 1e3; waited += ms) launch();
   run(repeats);
-  clock_kernel<<<1, 1>>>(clock);
+  // As many again, with a thread beside them that looks at the clock; it may find room only when their first blocks
+  // have ended.
+  cudaStream_t beside = nullptr;
+  check(cudaStreamCreateWithPriority(&beside, cudaStreamNonBlocking, -5), name);
+  check(cudaStreamWaitEvent(beside, events[static_cast<size_t>(repeats)]), name);
+  clock_kernel<<<1, 1, 0, beside>>>(static_cast<uint64_t>(0.7e6 * ms * repeats), clock);
+  for (int k = 0; k < repeats; ++k) launch();
+  check(cudaDeviceSynchronize(), name);
   check(cudaMemcpy(ticks, clock, sizeof(ticks), cudaMemcpyDeviceToHost), name);
+  check(cudaStreamDestroy(beside), name);
   std::vector<double> seconds;
   for (size_t k = 0; k < static_cast<size_t>(repeats); ++k) {
     check(cudaEventElapsedTime(&ms, events[k], events[k + 1]), name);
