@@ -19,7 +19,7 @@ WEFT_KERNEL(cross_entropy_forward, const Queue& queue, const View& loss, const V
             const View& logits, const View& target, CrossEntropyArguments arguments);
 
 /// dlogits[n, c] = dloss[n] (softmax(logits)[n, c] * sum_c(t) - t[n, c]) with the smoothed target t; 0 on ignored rows.
-/// dloss [N] has the dtype of lse.
+/// dloss [N] has the dtype of lse, and any stride: 0 where all rows have the same.
 WEFT_KERNEL(cross_entropy_backward, const Queue& queue, const View& dlogits, const View& dloss, const View& logits,
             const View& lse, const View& target, CrossEntropyArguments arguments);
 

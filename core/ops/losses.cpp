@@ -190,7 +190,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
   }
 
   const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  const Tensor loss = Tensor::empty({N}, dtype, x.device()), weight = empty_like(loss);
+  const Tensor pair = Tensor::empty({2, N}, dtype, x.device()), loss = pair.select(0, 0), weight = pair.select(0, 1);
   const Tensor lse = Tensor::empty({2, N}, dtype, x.device());
   const kernels::CrossEntropyArguments arguments{options.label_smoothing, options.ignore_index};
   kernels::cross_entropy_forward(x.queue(), loss, lse, weight, x, t, arguments);
@@ -198,10 +198,11 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
   Tensor y = loss, scale;  // scale: what dy is divided by
   {
     const NoGrad no_grad;
-    if (options.reduction != Reduction::none) y = sum(loss);
+    if (options.reduction == Reduction::sum) y = sum(loss);
     if (options.reduction == Reduction::mean) {
-      scale = sum(weight);
-      y = div(y, scale);
+      const Tensor sums = sum(pair, {1});
+      scale = sums.select(0, 1);
+      y = div(sums.select(0, 0), scale);
     }
     if (options.reduction == Reduction::none && logits.dim() != 2) {
       Shape rows;
@@ -216,7 +217,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
         const Tensor dloss = scale ? div(dy, scale) : dy;
         const Tensor rows = dloss.dim() == 0 ? dloss.expand({N}) : dloss.reshape({N});
         const Tensor dx = Tensor::empty(x.sizes(), x.dtype(), x.device());
-        kernels::cross_entropy_backward(dx.queue(), dx, rows.contiguous(), x, lse, t, arguments);
+        kernels::cross_entropy_backward(dx.queue(), dx, rows, x, lse, t, arguments);
         return Grads{dx};
       });
 }

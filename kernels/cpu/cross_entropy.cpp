@@ -83,7 +83,7 @@ void cross_entropy_backward(const Queue&, const View& dlogits, const View& dloss
                             const View& target, CrossEntropyArguments arguments) {
   with_dtype<float, double, bf16, f16>(logits.dtype, "cross_entropy_backward", [&]<class T>() {
     using S = Accumulate<T>;
-    const int64_t N = logits.sizes[0], C = logits.sizes[1];
+    const int64_t N = logits.sizes[0], C = logits.sizes[1], stride = dloss.strides[0];
     const Target<T> targets(target, C, arguments);
     const T* x = logits.as<T>();
     T* dx = dlogits.as<T>();
@@ -96,7 +96,7 @@ void cross_entropy_backward(const Queue&, const View& dlogits, const View& dloss
           std::fill_n(out, C, static_cast<T>(S(0)));
           continue;
         }
-        const S slope = gradient[n], largest = maxima[n], log_sum = logs[n], others = targets.off_class();
+        const S slope = gradient[n * stride], largest = maxima[n], log_sum = logs[n], others = targets.off_class();
         const auto probability = [=](T logit) { return VectorMath::exp((static_cast<S>(logit) - largest) - log_sum); };
         if (targets.classes) {
 #pragma GCC ivdep

@@ -72,16 +72,16 @@ __global__ void cross_entropy_forward_kernel(Accumulate<T>* loss, Accumulate<T>*
 }
 
 template <int kGroup, int V, int kUnits, class T>
-__global__ void cross_entropy_backward_kernel(T* dlogits, const Accumulate<T>* dloss, const T* logits,
-                                              const Accumulate<T>* lse_in, const Target<T> target, int64_t rows,
-                                              int64_t C) {
+__global__ void cross_entropy_backward_kernel(T* dlogits, const Accumulate<T>* dloss, int64_t dloss_stride,
+                                              const T* logits, const Accumulate<T>* lse_in, const Target<T> target,
+                                              int64_t rows, int64_t C) {
   using A = Accumulate<T>;
   using G = RowGroup<kGroup>;
   const bool valid = G::row() < rows;
   const int64_t row = valid ? G::row() : rows - 1;
   const Row<kGroup, V, kUnits, T> in(logits + row * C, C);
   const A kept = A(1) - target.smoothing, spread = target.smoothing / static_cast<A>(C);
-  A scale = dloss[row], total = 1;
+  A scale = dloss[row * dloss_stride], total = 1;
   const A maximum = lse_in[row], log_sum = lse_in[rows + row];
   int64_t label = -1;
   if (target.probabilities != nullptr) {
@@ -163,7 +163,7 @@ void cross_entropy_backward(const Queue& queue, const View& dlogits, const View&
       using G = RowGroup<kGroup>;
       launch(queue, "cross_entropy_backward", G::grid(rows), dim3(G::kThreads), 0,
              &cross_entropy_backward_kernel<kGroup, V, kUnits, T>, dlogits.as<T>(),
-             static_cast<const A*>(dloss.as<A>()), static_cast<const T*>(logits.data),
+             static_cast<const A*>(dloss.as<A>()), dloss.strides[0], static_cast<const T*>(logits.data),
              static_cast<const A*>(lse.as<A>()), t, rows, C);
     });
   });

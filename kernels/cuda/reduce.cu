@@ -201,6 +201,7 @@ __device__ Compute<T> accumulate(const Shape& shape, const Plan& plan, const T* 
   if (plan.vectors) {
     constexpr int V = 16 / sizeof(T);
     const int64_t whole = begin + (end - begin) / V * V;
+#pragma unroll 4
     for (int64_t i = begin + lane * V; i < whole; i += static_cast<int64_t>(plan.lanes) * V) {
       const Vec<T, V> unit = Vec<T, V>::load(x + i);
       for (int k = 0; k < V; ++k) sum = Op::add(sum, unit[k]);

@@ -67,6 +67,27 @@ TEST(CrossEntropy, EqualsReference) {
           for (const int64_t C : {2L, 10L, 100L, 1001L}) check(kind, dtype, pick(8, 40), C, classes, smoothing);
 }
 
+TEST(CrossEntropy, OneGradientForAllRows) {
+  for (const DeviceKind kind : device_runs()) {
+    const int64_t N = 7, C = 10;
+    const DeviceArray logits(kind, DType::f32, {N, C}, uniform(N * C, DType::f32));
+    const DeviceArray target(kind, DType::i64, {N}, integers(N, 0, C - 1));
+    const DeviceArray loss(kind, DType::f32, {N}), lse(kind, DType::f32, {2, N}), weight(kind, DType::f32, {N});
+    kernels::cross_entropy_forward(queue_on(kind), loss, lse, weight, logits, target, {});
+    const auto gradient = [&](const kernels::View& dloss) {
+      const DeviceArray dlogits(kind, DType::f32, {N, C});
+      kernels::cross_entropy_backward(queue_on(kind), dlogits, dloss, logits, lse, target, {});
+      return dlogits.host();
+    };
+    const DeviceArray each(kind, DType::f32, {N}, std::vector<double>(static_cast<size_t>(N), 0.75));
+    const DeviceArray one(kind, DType::f32, {1}, {0.75});
+    kernels::View all = one;
+    all.sizes[0] = N;
+    all.strides[0] = 0;
+    EXPECT_EQ(gradient(all), gradient(each));
+  }
+}
+
 TEST(CrossEntropy, AnIgnoredRowMayHoldAnything) {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   for (const DeviceKind kind : device_runs()) {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/losses.h"
 #include "core/ops/binary.h"
+#include "core/ops/random.h"
 #include "core/ops/softmax.h"
 #include "tests/ops/op_case.h"
+#include "tests/support/devices.h"
+#include "tests/support/launches.h"
 
 namespace weft::test {
 namespace {
@@ -108,6 +111,25 @@ const AddCases losses_cases{
      [](const Inputs& x) { return kl_div(x[0], x[1], Reduction::sum); },
      30},
 };
+
+// The losses, the sums of losses and weights together, their quotient; dy over the weights, and the gradient.
+TEST(CrossEntropy, AMeanTakesThreeLaunchesAndItsGradientTwo) {
+  if (!tests::runs_on(DeviceKind::simt)) GTEST_SKIP() << "counts the launches of simt";
+  const Device simt{DeviceKind::simt, 0};
+  const Tensor x = normal({6, 10}, 0, 1, DType::f32, simt).requires_grad_();
+  const Tensor t = Tensor::zeros({6}, DType::i64, simt), dy = Tensor::ones({}, DType::f32, simt);
+  Tensor y;
+  const int64_t forward = tests::launches_of([&] {
+    y = cross_entropy(x, t);
+    y.to_vector<float>();  // streams may be lazy
+  });
+  EXPECT_EQ(forward, 3);
+  const int64_t backward = tests::launches_of([&] {
+    y.backward(dy);
+    x.grad().to_vector<float>();
+  });
+  EXPECT_EQ(backward, 2);
+}
 
 }  // namespace
 }  // namespace weft::test
