@@ -6,17 +6,20 @@
 #include <utility>
 
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/unroll.cuh"
 #include "kernels/cuda/vec.cuh"
 #include "kernels/view.h"
 
 // One kernel for everything that computes y[i] = f(x0[i], x1[i], …).
 //
-// Grid: one dimension, 256 threads a block, grid-stride. No shared memory, no barrier.
+// Grid: one dimension, 256 threads a block; a block's units follow one another, so that the GPU goes over memory once
+//   from its beginning to its end. No shared memory, no barrier.
 // Shape: the operands' common dimensions are sorted by y's strides and merged where every operand allows it. What is
 //   left is an inner dimension and at most seven outer ones. A contiguous tensor becomes one inner dimension, a bias
 //   row added to a matrix becomes outer [rows] around inner [columns] where the bias has outer stride 0.
-// Ownership: a thread owns a unit of V neighbours of the inner dimension: V elements of the widest operand are 16 bytes
-//   where all operands are dense or broadcast along the inner dimension and aligned; else V = 1.
+// Ownership: a thread owns one unit, or of large tensors two, whose loads are under way together, of V neighbours of
+//   the inner dimension: V elements of the widest operand are 16 bytes where all operands are dense or broadcast along
+//   the inner dimension and aligned; else V = 1.
 // Cost: each operand's bytes once, f's flops per element; the index costs one division per outer dimension and unit.
 // Roofline: 90% of the memory bandwidth for V > 1, contiguous.
 
@@ -120,37 +123,82 @@ __device__ void apply_unit(const F& f, Y* y, int count, Vec<X, V>... x) {
   }
 }
 
-template <int V, class F, class Y, class... X, int... K>
-__device__ void run_elementwise(const F& f, const Layout<1 + sizeof...(X)>& layout, std::integer_sequence<int, K...>,
-                                Y* y, const X*... x) {
-  constexpr int N = 1 + sizeof...(X);
-  const int64_t per_row = (layout.inner + V - 1) / V, units = per_row * layout.outer;
-  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t unit = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; unit < units; unit += step) {
-    int64_t offset[N];
-    int64_t column = unit;
-    for (int k = 0; k < N; ++k) offset[k] = 0;
-    if (layout.rank > 0) {
-      int64_t row = unit / per_row;
-      column = unit - row * per_row;
-      for (int d = 0; d < layout.rank; ++d) {
-        const int64_t next = row / layout.size[d], at = row - next * layout.size[d];
-        for (int k = 0; k < N; ++k) offset[k] += at * layout.stride[k][d];
-        row = next;
-      }
+/// Where a unit begins in each operand, and how many elements it has.
+template <int N>
+struct UnitPosition {
+  int64_t offset[N];
+  int count;
+};
+
+template <int V, int N>
+__device__ __forceinline__ UnitPosition<N> position_of(const Layout<N>& layout, int64_t per_row, int64_t unit) {
+  UnitPosition<N> position;
+  for (int k = 0; k < N; ++k) position.offset[k] = 0;
+  int64_t column = unit;
+  if (layout.rank > 0) {
+    int64_t row = unit / per_row;
+    column = unit - row * per_row;
+    for (int d = 0; d < layout.rank; ++d) {
+      const int64_t next = row / layout.size[d], at = row - next * layout.size[d];
+      for (int k = 0; k < N; ++k) position.offset[k] += at * layout.stride[k][d];
+      row = next;
     }
-    column *= V;
-    for (int k = 0; k < N; ++k) offset[k] += column * layout.inner_stride[k];
-    const int64_t left = layout.inner - column;
-    const int count = left < V ? static_cast<int>(left) : V;
-    apply_unit<V, F, Y, X...>(f, y + offset[0], count,
-                              load_unit<V>(x + offset[K + 1], layout.inner_stride[K + 1], count)...);
+  }
+  column *= V;
+  for (int k = 0; k < N; ++k) position.offset[k] += column * layout.inner_stride[k];
+  const int64_t left = layout.inner - column;
+  position.count = left < V ? static_cast<int>(left) : V;
+  return position;
+}
+
+/// What a thread has of one operand.
+template <int V, class T>
+struct TwoUnits {
+  Vec<T, V> unit, next;
+};
+
+/// f for `units` of them, in a loop: f's code stands once.
+template <int V, class F, class Y, class... X>
+__device__ __forceinline__ void apply_units(const F& f, int units, Y* y, int count, Y* next_y, int next_count,
+                                            TwoUnits<V, X>... x) {
+  WEFT_UNROLL_BY(1)
+  for (; units > 0; --units) {
+    apply_unit<V, F, Y, X...>(f, y, count, x.unit...);
+    y = next_y;
+    count = next_count;
+    ((x.unit = x.next), ...);
   }
 }
 
+template <int V, class F, class Y, class... X, int... K>
+__device__ void run_elementwise(const F& f, const Layout<1 + sizeof...(X)>& layout, const int per_thread,
+                                std::integer_sequence<int, K...>, Y* y, const X*... x) {
+  const int64_t per_row = (layout.inner + V - 1) / V, units = per_row * layout.outer;
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * (kElementwiseThreads * per_thread) + threadIdx.x;
+  if (first >= units) return;
+  const bool both = per_thread > 1 && first + kElementwiseThreads < units;
+  const auto one = position_of<V>(layout, per_row, first);
+  const auto two = position_of<V>(layout, per_row, both ? first + kElementwiseThreads : first);
+  apply_units<V, F, Y, X...>(
+      f, both ? 2 : 1, y + one.offset[0], one.count, y + two.offset[0], two.count,
+      TwoUnits<V, X>{load_unit<V>(x + one.offset[K + 1], layout.inner_stride[K + 1], one.count),
+                     load_unit<V>(x + two.offset[K + 1], layout.inner_stride[K + 1], two.count)}...);
+}
+
 template <int V, class F, class Y, class... X>
-__global__ void elementwise_kernel(const F f, const Layout<1 + sizeof...(X)> layout, Y* y, const X*... x) {
-  run_elementwise<V, F, Y, X...>(f, layout, std::make_integer_sequence<int, static_cast<int>(sizeof...(X))>{}, y, x...);
+__global__ void elementwise_kernel(const F f, const Layout<1 + sizeof...(X)> layout, const int per_thread, Y* y,
+                                   const X*... x) {
+  run_elementwise<V, F, Y, X...>(f, layout, per_thread,
+                                 std::make_integer_sequence<int, static_cast<int>(sizeof...(X))>{}, y, x...);
+}
+
+/// Launches `kernel` over `units`: two for each thread where one would fill the largest GPU twice over.
+template <class Kernel, class F, class Shape, class... Data>
+void launch_elementwise(const Queue& queue, const char* name, Kernel kernel, const F& f, const Shape& layout,
+                        int64_t units, Data*... data) {
+  const int per_thread = units > (int64_t{1} << 19) ? 2 : 1, per_block = kElementwiseThreads * per_thread;
+  launch(queue, name, dim3(static_cast<unsigned>((units + per_block - 1) / per_block)), dim3(kElementwiseThreads), 0,
+         kernel, f, layout, per_thread, data...);
 }
 
 /// Launches y = f(x...): Y and X are the element types, f a functor for the device. Operands that take vectors go
@@ -165,17 +213,16 @@ void elementwise_with(const Queue& queue, const char* name, const F& f, const S&
   const Layout<N> layout = collapse<N>(name, {&y, &x...});
   const int64_t n = layout.inner * layout.outer;
   if (n == 0) return;
-  const auto go = [&](auto kernel, const auto& functor, int64_t units) {
-    launch(queue, name, dim3(blocks_for(units, kElementwiseThreads)), dim3(kElementwiseThreads), 0, kernel, functor,
-           layout, static_cast<Y*>(y.data), static_cast<const X*>(x.data)...);
-  };
   int k = 1;
   bool vectors = takes_vectors<N>(layout, 0, y.data, V, sizeof(Y));
   ((vectors = vectors && takes_vectors<N>(layout, k, x.data, V, sizeof(X)), ++k), ...);
   if (vectors)
-    go(&elementwise_kernel<V, F, Y, X...>, f, (layout.inner + V - 1) / V * layout.outer);
+    launch_elementwise(queue, name, &elementwise_kernel<V, F, Y, X...>, f, layout,
+                       (layout.inner + V - 1) / V * layout.outer, static_cast<Y*>(y.data),
+                       static_cast<const X*>(x.data)...);
   else
-    go(&elementwise_kernel<1, S, Y, X...>, scalar, n);
+    launch_elementwise(queue, name, &elementwise_kernel<1, S, Y, X...>, scalar, layout, n, static_cast<Y*>(y.data),
+                       static_cast<const X*>(x.data)...);
 }
 
 template <class Y, class... X, class F, class... Views>
@@ -188,8 +235,8 @@ template <class Y, class... X, class F, class... Views>
 void elementwise_scalar(const Queue& queue, const char* name, const F& f, const View& y, const Views&... x) {
   constexpr int N = 1 + sizeof...(X);
   const Layout<N> layout = collapse<N>(name, {&y, &x...});
-  launch(queue, name, dim3(blocks_for(layout.inner * layout.outer, kElementwiseThreads)), dim3(kElementwiseThreads), 0,
-         &elementwise_kernel<1, F, Y, X...>, f, layout, static_cast<Y*>(y.data), static_cast<const X*>(x.data)...);
+  launch_elementwise(queue, name, &elementwise_kernel<1, F, Y, X...>, f, layout, layout.inner * layout.outer,
+                     static_cast<Y*>(y.data), static_cast<const X*>(x.data)...);
 }
 
 }  // namespace weft::kernels::WEFT_DEVICE

@@ -143,6 +143,18 @@ TEST(Unary, NanAndInfinityPass) {
     }
 }
 
+TEST(Unary, MoreThanAGpuHoldsAtATime) {  // there a thread takes two units
+  for (const DeviceKind kind : device_runs()) {
+    const int64_t n = (1 << 19) + 300;
+    const auto x = integers(n, -100, 100);
+    const DeviceArray y(kind, DType::f64, {n});
+    kernels::unary_forward(queue_on(kind), Unary::relu, y, DeviceArray(kind, DType::f64, {n}, x), {});
+    std::vector<double> want;
+    for (const double v : x) want.push_back(std::max(v, 0.0));
+    EXPECT_EQ(y.host(), want);
+  }
+}
+
 TEST(Unary, NothingToDo) {
   for (const DeviceKind kind : device_runs()) {
     const DeviceArray empty(kind, DType::f32, {3, 0, 2});
