@@ -77,17 +77,17 @@ class FmaStage {
 
   __device__ __forceinline__ void fetch(int k) {
     if (walk_.vector()) {
-      walk_.each_run(k, [&](int i, const T* from) {
-        if (from != nullptr) {
-          load_quad(run_[i], from);
+      walk_.each_run(k, [&](int i, bool there, auto address) {
+        if (there) {
+          load_quad(run_[i], address());
         } else {
           WEFT_UNROLL
           for (int e = 0; e < 4; ++e) run_[i][e] = T(0);
         }
       });
     } else {
-      walk_.template each_element<4>(k,
-                                     [&](int i, int e, const T* from) { run_[i][e] = from != nullptr ? *from : T(0); });
+      walk_.template each_element<4>(
+          k, [&](int i, int e, bool there, auto address) { run_[i][e] = there ? *address() : T(0); });
     }
   }
 
@@ -112,8 +112,11 @@ class FmaStage {
   T run_[Walk::kCount][4];
 };
 
+/// f64: without a wish for its blocks per multiprocessor ptxas would give it 128 registers, a few too little for its
+/// loads of single elements.
 template <class Tile, class T, class Problem>
-__global__ void __launch_bounds__(Tile::kThreads) gemm_fma_kernel(const Problem problem, const GemmGrid grid) {
+__global__ void __launch_bounds__(Tile::kThreads, sizeof(T) == 8 ? 6 : 0)
+    gemm_fma_kernel(const Problem problem, const GemmGrid grid) {
   constexpr int kM = Tile::kM, kN = Tile::kN, kDepth = Tile::kDepth;
   constexpr int kQuadsM = Tile::kQuadsM, kQuadsN = Tile::kQuadsN;
   WEFT_DYNAMIC_SHARED(T, shared);

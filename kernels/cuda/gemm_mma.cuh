@@ -95,18 +95,17 @@ class MmaStage {
 
   __device__ __forceinline__ void fill(T* tile, int k) const {
     if (walk_.vector()) {
-      walk_.each_run(k, [&](int i, const T* from) {
-        // The address must be a valid one even when nothing is read.
-        ptx::cp_async_zfill<16>(tile + run_offset(walk_.line(i), walk_.run()),
-                                from != nullptr ? from : walk_.somewhere(), from != nullptr ? 16 : 0);
+      walk_.each_run(k, [&](int i, bool there, auto address) {
+        ptx::cp_async_zfill<16>(tile + run_offset(walk_.line(i), walk_.run()), there ? address() : walk_.somewhere(),
+                                there ? 16 : 0);
       });
     } else {
-      walk_.template each_element<2>(k, [&](int i, int e, const T* from) {
+      walk_.template each_element<2>(k, [&](int i, int e, bool there, auto address) {
         T* const to = tile + run_offset(walk_.line(i), walk_.run()) + e;
         if constexpr (sizeof(T) == 4)
-          *to = from != nullptr ? *from : T(0);
+          *to = there ? *address() : T(0);
         else
-          to->bits = from != nullptr ? from->bits : static_cast<uint16_t>(0);
+          to->bits = there ? address()->bits : static_cast<uint16_t>(0);
       });
     }
   }

@@ -13,8 +13,13 @@
 //
 //   Line line(int i)          line i: decoded once and kept in registers where i is fixed
 //   Column column(int j)      position j along a line
-//   const T* at(line, column) the element, or nullptr where it is zero: outside the matrix, or in an image's padding
+//   bool has(line, column)    whether the element is there: it is zero outside the matrix and in an image's padding
+//   const T* at(line, column) the element, which must be there
 //   bool vector               16-byte loads are allowed: memory is aligned, runs are whole, all or none of them is zero
+//
+// Whether an element is there travels as a bool of its own. As a null pointer it would cost a comparison of two
+// registers in each use, and ptxas 13.0 let one of them read the registers before they were null
+// (docs/first_gpu_run.md).
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -27,6 +32,7 @@ struct MatrixOperand {
   static constexpr Major kMajor = major;
   struct Line {
     const T* data;
+    bool there;
   };
   struct Column {
     int offset;
@@ -37,11 +43,13 @@ struct MatrixOperand {
   int lines, columns;
   bool vector;
 
-  __device__ Line line(int i) const { return {i < lines ? data + i * pitch : nullptr}; }
-  __device__ Column column(int j) const { return {j < columns ? j : -1}; }
-  __device__ const T* at(const Line& line, const Column& column) const {
-    return line.data != nullptr && column.offset >= 0 ? line.data + column.offset : nullptr;
+  __device__ Line line(int i) const {
+    const bool there = i < lines;
+    return {data + (there ? i : 0) * pitch, there};
   }
+  __device__ Column column(int j) const { return {j < columns ? j : -1}; }
+  __device__ bool has(const Line& line, const Column& column) const { return line.there && column.offset >= 0; }
+  __device__ const T* at(const Line& line, const Column& column) const { return line.data + column.offset; }
 };
 
 /// The im2col matrix of an image, never stored. Line i = (n, y, x) is one position where the filter is applied; column
@@ -64,7 +72,7 @@ struct PixelOperand {
   int height, width, pitch;  ///< pitch: elements from pixel to pixel
   int lines, columns;
   Divider positions, positions_w;  ///< positions per image, and per row of it
-  Divider channels;          ///< of the group
+  Divider channels;                ///< of the group
   int taps_w;
   int step_h, step_w, origin_h, origin_w, tap_h, tap_w;
   bool vector;
@@ -81,12 +89,13 @@ struct PixelOperand {
     const int r = tap / taps_w;
     return {r * tap_h, (tap - r * taps_w) * tap_w, j};
   }
-  __device__ const T* at(const Line& line, const Column& column) const {
+  __device__ bool has(const Line& line, const Column& column) const {
     const int h = line.h + column.h, w = line.w + column.w;
-    if (static_cast<unsigned>(h) >= static_cast<unsigned>(height) ||
-        static_cast<unsigned>(w) >= static_cast<unsigned>(width))
-      return nullptr;
-    return line.image + ((h * width + w) * pitch + column.c);
+    return static_cast<unsigned>(h) < static_cast<unsigned>(height) &&
+           static_cast<unsigned>(w) < static_cast<unsigned>(width);
+  }
+  __device__ const T* at(const Line& line, const Column& column) const {
+    return line.image + (((line.h + column.h) * width + line.w + column.w) * pitch + column.c);
   }
 };
 
@@ -98,6 +107,7 @@ struct FilterOperand {
   static constexpr Major kMajor = Major::rows;
   struct Line {
     const T* data;
+    bool there;
   };
   struct Column {
     int offset;
@@ -112,15 +122,14 @@ struct FilterOperand {
   bool vector;
 
   __device__ Line line(int i) const {
-    if (i >= lines) return {nullptr};
+    if (i >= lines) return {data, false};
     const int tap = filters.split(i);
     const int r = tap / taps_w, s = tap - r * taps_w;
-    return {data + (i * filter_pitch + ((first_r + r * step_r) * width + first_s + s * step_s) * columns)};
+    return {data + (i * filter_pitch + ((first_r + r * step_r) * width + first_s + s * step_s) * columns), true};
   }
   __device__ Column column(int j) const { return {j < columns ? j : -1}; }
-  __device__ const T* at(const Line& line, const Column& column) const {
-    return line.data != nullptr && column.offset >= 0 ? line.data + column.offset : nullptr;
-  }
+  __device__ bool has(const Line& line, const Column& column) const { return line.there && column.offset >= 0; }
+  __device__ const T* at(const Line& line, const Column& column) const { return line.data + column.offset; }
 };
 
 /// One block's share of an operand, as its threads walk it along k: `rows` x `depth` elements per step, in runs of
@@ -153,21 +162,22 @@ class TileWalk {
   __device__ int line(int i) const { return line_ + i * kLineStep; }
   __device__ int run() const { return run_; }
 
-  /// Calls visit(i, pointer to a whole run or nullptr) for each run of the step that begins at depth k.
+  /// Calls visit(i, whether run i is there, a function of its address) for each run of the step that begins at depth k.
   template <class Visit>
   __device__ void each_run(int k, Visit&& visit) const {
     if constexpr (kAlongDepth) {
       const auto column = operand_.column(k + run_ * kRun);
       WEFT_UNROLL
-      for (int i = 0; i < kCount; ++i) visit(i, operand_.at(lines_[i], column));
+      for (int i = 0; i < kCount; ++i) visit_at(lines_[i], column, visit, i);
     } else {
       WEFT_UNROLL
-      for (int i = 0; i < kCount; ++i) visit(i, operand_.at(operand_.line(k + line(i)), column_));
+      for (int i = 0; i < kCount; ++i) visit_at(operand_.line(k + line(i)), column_, visit, i);
     }
   }
 
-  /// Calls visit(i, e, pointer to element e of run i or nullptr): for operands that forbid 16-byte loads. kAtOnce:
-  /// elements of a run that are unrolled together; all of them if `visit` keeps elements in registers.
+  /// Calls visit(i, e, whether element e of run i is there, a function of its address): for operands that forbid
+  /// 16-byte loads. kAtOnce: elements of a run that are unrolled together; all of them if `visit` keeps elements in
+  /// registers.
   template <int kAtOnce, class Visit>
   __device__ void each_element(int k, Visit&& visit) const {
     WEFT_UNROLL_BY(kAtOnce)
@@ -176,14 +186,20 @@ class TileWalk {
       WEFT_UNROLL
       for (int i = 0; i < kCount; ++i) {
         if constexpr (kAlongDepth)
-          visit(i, e, operand_.at(lines_[i], column));
+          visit_at(lines_[i], column, visit, i, e);
         else
-          visit(i, e, operand_.at(operand_.line(k + line(i)), column));
+          visit_at(operand_.line(k + line(i)), column, visit, i, e);
       }
     }
   }
 
  private:
+  template <class Visit, class... Index>
+  __device__ void visit_at(const typename Operand::Line& line, const typename Operand::Column& column, Visit& visit,
+                           Index... index) const {
+    visit(index..., operand_.has(line, column), [&] { return operand_.at(line, column); });
+  }
+
   const Operand& operand_;
   int first_row_, line_, run_;
   typename Operand::Line lines_[kAlongDepth ? kCount : 1];

@@ -70,6 +70,24 @@ TEST(Conv2d, EqualsReferenceInAllDirections) {
       for (const Case& c : kConv2dCases) check(kind, c, dtype);
 }
 
+/// Tiles of 64 and of 128 rows and columns in each direction (the other cases take those of 32), with loads of 16 bytes
+/// and of single elements.
+TEST(Conv2d, LargerTiles) {
+  const Conv2dArguments same{{1, 1}, {1, 1}, {1, 1}, 1}, groups{{1, 1}, {0, 1}, {1, 1}, 12};
+  for (const DeviceKind kind : device_runs()) {
+    check(kind, {1, 33, 32, 64, 64, 3, 3, same}, DType::f32);             // 64: all directions, 17 tiles
+    check(kind, {1, 32, 31, 35, 37, 3, 3, same}, DType::f32);             //     16 tiles
+    check(kind, {1, 30, 30, 12 * 4, 12 * 68, 1, 3, groups}, DType::f32);  // 128: forward, 8 tiles in each group
+    check(kind, {1, 30, 30, 12 * 3, 12 * 67, 1, 3, groups}, DType::f32);
+    check(kind, {1, 30, 30, 12 * 68, 12 * 4, 1, 3, groups}, DType::f32);  // 128: backward_input
+    check(kind, {1, 30, 30, 12 * 67, 12 * 3, 1, 3, groups}, DType::f32);
+    check(kind, {1, 9, 10, 8, 68, 3, 3, same}, DType::f32);  // 128: backward_weight, 68 by 72
+    check(kind, {1, 9, 10, 9, 67, 3, 3, same}, DType::f32);
+    // A whole GPU of blocks, as a network has them.
+    if (kind == DeviceKind::cuda) check(kind, {8, 56, 56, 64, 64, 3, 3, same}, DType::f32);
+  }
+}
+
 TEST(Conv2d, RandomShapes) {
   const emulator::source::CapabilityScope ampere(80);
   for (const DeviceKind kind : device_runs())

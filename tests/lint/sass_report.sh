@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Gives `tools/sass_report` ($1) a cuobjdump that prints a kernel written here: its loops, what a turn of them holds, the stalls of the
-# control codes, each limit that is passed, and a machine without cuobjdump.
+# control codes, each limit that is passed, zeroes that are read too early, and a machine without cuobjdump.
 # shellcheck disable=SC2016  # backquotes are the table's
 set -euo pipefail
 work=$(mktemp -d)
@@ -70,4 +70,41 @@ limit 'products CCTL 0' && run 1 'no line for other' --limits limits other.o
 limit 'products CCTL' && run 1 'expected NAME KERNEL LOOP WHAT MOST' --limits limits add.o
 run 1 'has no machine code of such kernels for sm_80' --arch sm_80 add.o
 CUOBJDUMP=$work/nothing run 77 'skipped, cuobjdump was not found' add.o
-echo 'loops, counts, stalls and each limit'
+
+# What ptxas 13.0.88 made of `cond ? pointer : nullptr` and a comparison: stalls of 1, 1, 2 and 1 between the CS2R and the ISETP, where other
+# code has 7. Each line: the stall, then the instruction.
+hazard() {  # hazard STATUS TEXT LINE…: the code that --hazards reads
+  rm -f code
+  local at=0
+  for line in "${@:3}"; do
+    printf '%04x %s\n' "$((at++ * 16))" "$line" >> code
+  done
+  run "$1" "$2" --hazards add.o
+}
+cat > cuobjdump << 'DUMP'
+#!/bin/bash
+printf 'arch = sm_90a\n Function add_kernel:\n  REG:40 STACK:0 SHARED:64 LOCAL:0\n\t\tFunction : add_kernel\n'
+while read -r at stall code; do
+  printf '        /*%s*/   %s ;   /* 0x0000000000000000 */\n              /* 0x%016x */\n' "$at" "$code" $((stall << 41))
+done < code
+DUMP
+zero='1 CS2R R14, SRZ' over='2 @!P0 IMAD.WIDE R14, R5, 0x4, R26' compare='5 ISETP.NE.U32.AND P0, PT, R14, RZ, PT'
+hazard 1 'ISETP.NE.U32.AND at 0x40 reads R14 5 cycles after the CS2R at 0x0, expected 7: add_kernel' \
+  "$zero" '1 IADD3 R3, R3, 0x1, RZ' "$over" '1 IADD3 R4, R4, 0x1, RZ' "$compare"
+hazard 0 '1 kernels for sm_90a, 1 CS2R of zeros, 0 read too early' "$zero" '3 IADD3 R3, R3, 0x1, RZ' "$over" '1 IADD3 R4, R4, 0x1, RZ' "$compare"
+sed -i 's/sm_90a/sm_80/' cuobjdump  # one cycle less
+hazard 0 '0 read too early' "$zero" '2 IADD3 R3, R3, 0x1, RZ' "$over" '1 IADD3 R4, R4, 0x1, RZ' "$compare"
+hazard 1 'reads R14 5 cycles after the CS2R at 0x0, expected 6' "$zero" '1 IADD3 R3, R3, 0x1, RZ' "$over" '1 IADD3 R4, R4, 0x1, RZ' "$compare"
+hazard 1 'LDG.E at 0x20 reads R15 3 cycles' "$zero" "$over" '4 LDG.E R20, desc[UR4][R14.64]'
+hazard 1 'STG.E.64 at 0x10 reads R15 1 cycles' '1 CS2R R14, SRZ' '4 STG.E.64 desc[UR4][R2.64], R14'
+hazard 1 'DADD at 0x10 reads R15' "$zero" '4 DADD R8, R14, R10'
+hazard 1 'IMAD.WIDE at 0x10 reads R15' "$zero" '4 IMAD.WIDE R8, R2, 0x8, R14'
+hazard 1 'at 0x20 reads R14 3 cycles' "$zero" '2 @P1 BRA 0x30' "$compare" '5 EXIT'
+hazard 0 '0 read too early' "$zero" "$over" '4 @!P0 LDG.E R20, desc[UR4][R14.64]'     # reads what was written over the zero
+hazard 1 'LDG.E at 0x30' "$zero" "$over" '1 ISETP.NE.AND P0, PT, R9, RZ, PT' '4 @!P0 LDG.E R20, desc[UR4][R14.64]'
+hazard 0 '0 read too early' "$zero" '2 IMAD.WIDE R14, R5, 0x4, R26' "$compare"        # nothing of the zero is left
+hazard 0 '0 read too early' "$zero" '2 IADD3 R14, R5, 0x4, R26' "$compare"
+hazard 0 '0 read too early' "$zero" '2 BRA 0x30' "$compare" '5 EXIT'
+hazard 0 '0 read too early' '1 CS2R R14, SR_CLOCKLO' "$compare"
+hazard 0 '0 read too early' "$zero" '4 IADD3 R8, R13, UR14, R16'
+echo 'loops, counts, stalls, each limit and zeroes read too early'
