@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "kernels/cuda/attention_one_step_wgmma.cuh"
 #include "kernels/cuda/attention_plan.h"
-#include "kernels/cuda/attention_wgmma.cuh"
 
 // Attention's forward on TMA and wgmma, after FlashAttention-3 (Shah et al. 2024).
 //
@@ -109,27 +109,13 @@ struct OnlineSoftmax {
   __device__ __forceinline__ void update(float (&s)[kCount], float scale, float (&again)[2]) {
     WEFT_UNROLL
     for (int half = 0; half < 2; ++half) {
-      float most = maximum[half];
-      WEFT_UNROLL
-      for (int j = 2 * half; j < kCount; j += 4) most = fmaxf(most, fmaxf(s[j], s[j + 1]));
-      WEFT_UNROLL
-      for (int distance = 1; distance < 4; distance *= 2)
-        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, distance));
-      const float base = most > -INFINITY ? most * scale : 0.0f;
+      const float most = most_of_row(most_of_lane(s, half, maximum[half]));
+      const float base = exponent_base(most, scale);
       again[half] = ptx::exp2_approx(maximum[half] * scale - base);
       maximum[half] = most;
-      float sum = 0;
-      WEFT_UNROLL
-      for (int j = 2 * half; j < kCount; j += 4) WEFT_UNROLL
-      for (int e = 0; e < 2; ++e) {
-        s[j + e] = ptx::exp2_approx(s[j + e] * scale - base);
-        sum += s[j + e];
-      }
       // Of all four lanes, here and not once at the end: so the exponentials are computed before the wait for p v that
       // follows, beside that product, and not after it.
-      WEFT_UNROLL
-      for (int distance = 1; distance < 4; distance *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
-      total[half] = total[half] * again[half] + sum;
+      total[half] = total[half] * again[half] + sum_of_row(exponentials(s, half, scale, base));
     }
   }
 };
@@ -294,7 +280,12 @@ bool attention_forward_on_wgmma(const Queue& queue, const View& y, const View& q
                                                : &attention_forward_wgmma_kernel<Shape, false, T>,
                            call);
   };
-  const int keys = attention_plan(shape.M, shape.D).keys;
+  const bool plain = !problem.causal && problem.key_lengths == nullptr && problem.dropout == 0;
+  const int keys = attention_plan(shape.M, shape.D, plain).keys;
+  if (keys == kOneStepKeys) {
+    attention_forward_in_one_step<T>(queue, y, q, k, v, shape, problem);
+    return true;
+  }
   if (shape.D <= 64)
     keys == 64 ? run.template operator()<ForwardWgmma<64, 64>>() : run.template operator()<ForwardWgmma<64, 128>>();
   else

@@ -6,9 +6,11 @@
 
 namespace weft::kernels {
 
+constexpr int kOneStepKeys = 224;
+
 /// How a head's keys are cut for the forward.
 struct AttentionPlan {
-  int keys = 128;  ///< of one step: 64 or 128
+  int keys = 128;  ///< of one step: 64, 128 or kOneStepKeys, where one step is all
 };
 
 /// While it lives, attention of this thread that runs on wgmma is cut as `plan` says: for tests and for tuning.
@@ -35,10 +37,12 @@ class AttentionPlanScope {
   int uses_ = 0;
 };
 
-/// The plan for `keys` keys per head. The answer depends on sizes alone, so that results are the same everywhere: keys
-/// beyond the last one cost as much as others, and every step has its barriers and its softmax's start.
-inline AttentionPlan attention_plan(int64_t keys, int64_t channels) {
+/// The plan for `keys` keys per head; plain: without dropout, a causal mask and lengths. The answer depends on sizes
+/// alone, so that results are the same everywhere: keys beyond the last one cost as much as others, and every step has
+/// its barriers and its softmax's start.
+inline AttentionPlan attention_plan(int64_t keys, int64_t channels, bool plain) {
   if (const AttentionPlan* const forced = AttentionPlanScope::take()) return *forced;
+  if (plain && channels <= 64 && keys > 128 && keys <= kOneStepKeys) return {kOneStepKeys};
   // Cycles of a multiprocessor for 128 queries: the products' at 4096 flops each, and a step's overhead.
   const auto cycles = [&](int64_t step) {
     return (keys + step - 1) / step * (4 * 128 * step * (channels <= 64 ? 64 : 128) / 4096 + 250);

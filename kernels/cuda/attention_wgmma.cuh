@@ -36,15 +36,15 @@ constexpr int kAttentionProducerRegisters = 24, kAttentionConsumerRegisters = 24
 // Named barriers; 0 is __syncthreads.
 constexpr int kConsumersBarrier = 1, kWarpgroupBarrier = 2 /* and 3 */, kTurnBarrier = 4 /* and 5 */;
 
-/// The stages of a ring: `full` when its bytes have landed, `empty` when every consumer warp has read it.
-template <int kStages>
+/// The stages of a ring: `full` when its bytes have landed, `empty` when each of kWarps consumer warps has read it.
+template <int kStages, int kWarps = kAttentionWarps>
 struct AttentionRing {
   ptx::Barrier full[kStages], empty[kStages];
 
   __device__ void init() {
     for (int i = 0; i < kStages; ++i) {
       ptx::mbarrier_init(&full[i], 1);
-      ptx::mbarrier_init(&empty[i], kAttentionWarps);
+      ptx::mbarrier_init(&empty[i], kWarps);
     }
   }
   /// By the producer: waits for the stage and says how many bytes will come.
@@ -209,17 +209,30 @@ template <int kCount>
 __device__ __forceinline__ bool mask_scores(float (&s)[kCount], const AttentionProblem<float>& problem, int b, int key,
                                             int keys, int query, int lane) {
   constexpr int kKeys = 2 * kCount;
-  if (key + kKeys <= keys && problem.key_mask == nullptr && !(problem.causal && key + kKeys - 1 > query)) return false;
-  unsigned there[kKeys / 32];
+  const auto all_see = [&](int end) {  // every key before `end`
+    return end <= keys && problem.key_mask == nullptr && !(problem.causal && end - 1 > query);
+  };
+  if (all_see(key + kKeys)) return false;
+  const int column = lane % 4 * 2;  // this lane's first one of 8
   WEFT_UNROLL
-  for (int w = 0; w < kKeys / 32; ++w)
-    there[w] = __ballot_sync(0xffffffffu, problem.has_key(b, key + w * 32 + lane, keys));
-  WEFT_UNROLL
-  for (int j = 0; j < kKeys / 8; ++j) WEFT_UNROLL
-  for (int e = 0; e < 4; ++e) {
-    const int column = j * 8 + lane % 4 * 2 + e % 2, i = query + e / 2 * 8 + lane / 4;
-    const bool sees = (there[j / 4] >> (column % 32) & 1) != 0 && (!problem.causal || key + column <= i);
-    s[4 * j + e] = sees ? s[4 * j + e] : -INFINITY;
+  for (int w = 0; w < kKeys / 32; ++w) {
+    if (all_see(key + (w + 1) * 32)) continue;
+    // A bit for each weight of 32 keys, at a place that the compiler knows.
+    const unsigned there = __ballot_sync(0xffffffffu, problem.has_key(b, key + w * 32 + lane, keys)) >> column;
+    WEFT_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      unsigned sees = there;
+      if (problem.causal) {
+        const int last = query + half * 8 + lane / 4 - (key + w * 32 + column);  // the last one at or before the query
+        sees = last < 0 ? 0 : last < 31 ? sees & ((2u << last) - 1) : sees;
+      }
+      WEFT_UNROLL
+      for (int j = 0; j < 4; ++j) WEFT_UNROLL
+      for (int e = 0; e < 2; ++e) {
+        float& one = s[16 * w + 4 * j + 2 * half + e];
+        one = (sees & (1u << (8 * j + e))) != 0 ? one : -INFINITY;
+      }
+    }
   }
   return true;
 }

@@ -13,6 +13,7 @@ namespace {
 
 using kernels::AttentionPlan;
 using kernels::AttentionPlanScope;
+using kernels::kOneStepKeys;
 
 /// The problem on Hopper's kernels in steps of this many keys, which must have been taken in both directions.
 void check_wgmma(DeviceKind kind, DType dtype, const AttentionProblem& problem, int keys = 64) {
@@ -35,6 +36,15 @@ TEST(AttentionWgmma, LengthsOfVisionTransformers) {
     check_wgmma(kind, DType::bf16, {1, 197, 197, 1, 64}, 128);
     check_wgmma(kind, DType::bf16, {1, 257, 257, 1, 64}, 64);
     check_wgmma(kind, DType::f16, {1, 261, 261, 1, 128}, 128);
+  });
+}
+
+TEST(AttentionWgmma, AllKeysInOneStep) {
+  on_wgmma([](DeviceKind kind) {
+    for (const DType dtype : {DType::bf16, DType::f16}) check_wgmma(kind, dtype, {1, 197, 197, 2, 64}, kOneStepKeys);
+    check_wgmma(kind, DType::bf16, {1, 5, 129, 4, 64}, kOneStepKeys);  // a tile a head
+    check_wgmma(kind, DType::bf16, {1, 300, 224, 1, 40}, kOneStepKeys);
+    check_wgmma(kind, DType::bf16, {2, 70, 161, 2, 64, false, false, true}, kOneStepKeys);
   });
 }
 
@@ -134,6 +144,8 @@ TEST(AttentionWgmma, OneBlockWalksOverManyTiles) {
       check_wgmma(kind, DType::bf16, {1, 400, 400, 2, D, true}, 128);
       check_wgmma(kind, DType::bf16, {2, 200, 200, 2, D, false, false, false, 0.2}, 128);
     }
+    check_wgmma(kind, DType::bf16, {3, 197, 197, 3, 64}, kOneStepKeys);
+    check_wgmma(kind, DType::f16, {2, 40, 140, 5, 64}, kOneStepKeys);
     emulator::source::set_thread_count(before);
   });
 }
@@ -217,10 +229,12 @@ TEST(AttentionWgmma, LeavesWhatItCannotDoToTheOtherKernels) {
 }
 
 TEST(AttentionWgmma, PlansFollowTheSizes) {
-  EXPECT_EQ(kernels::attention_plan(4096, 128).keys, 128);
-  EXPECT_EQ(kernels::attention_plan(197, 64).keys, 128);  // 256 keys either way
-  EXPECT_EQ(kernels::attention_plan(257, 64).keys, 64);   // 320 keys instead of 384
-  EXPECT_EQ(kernels::attention_plan(40, 64).keys, 64);
+  EXPECT_EQ(kernels::attention_plan(4096, 128, true).keys, 128);
+  EXPECT_EQ(kernels::attention_plan(197, 64, true).keys, kOneStepKeys);
+  EXPECT_EQ(kernels::attention_plan(197, 64, false).keys, 128);  // 256 keys either way
+  EXPECT_EQ(kernels::attention_plan(197, 80, true).keys, 128);
+  EXPECT_EQ(kernels::attention_plan(257, 64, true).keys, 64);  // 320 keys instead of 384
+  EXPECT_EQ(kernels::attention_plan(40, 64, true).keys, 64);
 }
 
 }  // namespace
