@@ -226,7 +226,7 @@ bool window_wgmma(const Queue& queue, const char* name, const View& y, const Win
                   const ChannelEpilogue& channels, const Conv2dShape& shape, int64_t m, int64_t n, int64_t depth) {
   if (!walk.fits(shape) || reinterpret_cast<uintptr_t>(w.data) % 16 != 0) return false;
   const int64_t taps = shape.R * shape.S, chunks = (depth + kWgmmaDepth<T> - 1) / kWgmmaDepth<T>, steps = taps * chunks;
-  const WgmmaPlan plan = wgmma_plan(m, n, steps, 1, true, true);
+  const WgmmaPlan plan = wgmma_plan(m, n, steps, 1, {.split = true, .be_tall = true});
   using Source = WindowSource<T, kBackward>;
   const WgmmaBoxRows box(plan, Source::kAlongA, Source::kAlongB);
   WgmmaGemm<T, Source> gemm{};
@@ -286,7 +286,7 @@ bool conv2d_backward_weight_on_wgmma(const Queue& queue, const View& dw, const V
   if (!walk.fits(shape) || reinterpret_cast<uintptr_t>(dy.data) % 16 != 0) return false;
   const int64_t m = shape.O, n = shape.C, taps = shape.R * shape.S, pixels = shape.N * shape.P * shape.Q;
   const int64_t steps = (pixels + kWgmmaDepth<T> - 1) / kWgmmaDepth<T>, plane = m * taps * n;
-  WgmmaPlan plan = wgmma_plan(m, n, steps, taps, true);
+  WgmmaPlan plan = wgmma_plan(m, n, steps, taps, {.split = true});
   plan.cluster = 1;  // a column of tiles shares im2col loads, which have no multicast here
   WgmmaGemm<T, WeightSource<T>> gemm{};
   gemm.source.gradients =

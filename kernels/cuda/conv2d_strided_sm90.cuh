@@ -130,7 +130,7 @@ bool conv2d_backward_strided_input_on_wgmma(const Queue& queue, const View& dx, 
     if (!walk.fits() || last_h > kMostOffset || last_w > kMostOffset) return false;
     walks.push_back(walk);
   }
-  const WgmmaPlan plan = wgmma_plan(m, n, source.phases[0].steps, count, false);
+  const WgmmaPlan plan = wgmma_plan(m, n, source.phases[0].steps, count);
   const WgmmaBoxRows box(plan, Source::kAlongA, Source::kAlongB);
   for (size_t i = 0; i < walks.size(); ++i) source.pixels[i] = walks[i].map(kName, box.a);
   source.filters = filter_map(kName, w, shape, box.b);

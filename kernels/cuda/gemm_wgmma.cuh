@@ -55,12 +55,16 @@ template <class T>
 inline constexpr int kWgmmaDepth = 128 / static_cast<int>(sizeof(T));
 inline int wgmma_depth(DType dtype) { return 128 / static_cast<int>(size_of(dtype)); }
 
-/// kConsumerBands: bands of 64 rows that a consumer owns.
-template <int kRows, int kColumns, int kStageCount, int kBlocks, int kConsumerBands = 1>
+/// kConsumerBands: bands of 64 rows that a consumer owns. kInTurns: two consumers take every other tile of the block's,
+/// so that one multiplies while the other stores its sums.
+template <int kRows, int kColumns, int kStageCount, int kBlocks, int kConsumerBands = 1, bool kInTurns = false>
 struct WgmmaTile {
   static constexpr int kM = kRows, kN = kColumns, kStages = kStageCount, kBlocksPerSm = kBlocks,
                        kBands = kConsumerBands;
-  static constexpr int kConsumers = kM / 64 / kBands, kThreads = 128 * (1 + kConsumers);
+  static constexpr bool kAlternates = kInTurns;
+  static constexpr int kConsumersOfATile = kM / 64 / kBands, kConsumers = kConsumersOfATile * (kAlternates ? 2 : 1),
+                       kThreads = 128 * (1 + kConsumers);
+  static_assert(!kAlternates || kConsumersOfATile == 1);
   static constexpr int kChunksA = kM / kChunkRows, kChunksB = kN / kChunkRows;
   static constexpr int kStageBytes = (kChunksA + kChunksB) * kChunkBytes;
   static constexpr int kStagingBytes = kConsumers * 4 * 2 * kStagingBoxBytes;
@@ -105,6 +109,7 @@ class WgmmaGrid {
     const int n = (panel < whole_panels_ ? rows_ : last_rows_).split(index);
     return {(panel * rows_.divisor() + index) * cluster + rank, n, z, cluster > 1};
   }
+  __device__ int slice(int index) const { return per_slice_.split(index); }
   /// Of so many blocks.
   __device__ int clusters(unsigned blocks) const { return static_cast<int>(blocks) >> (cluster - 1); }
 
@@ -229,29 +234,54 @@ __device__ __forceinline__ void consume(const Source& source,
   static_assert(!kSumsRows || Tile::kBands == 1);
   [[maybe_unused]] RowSums<T> row_sums(warp, lane);
   RingPosition<Tile::kStages> at;
-  for (int index = first; index < grid.count(); index += stride) {
+  const int band = Tile::kAlternates ? 0 : consumer * Tile::kBands;  // of the tile, the consumer's first
+  const auto leave_to_other = [&](int index) {
+    const auto range = source.range(grid.slice(index));
+    at.advance(range.end - range.begin);
+  };
+  // The main loops of the two take turns: a wait for a stage's next load but one would end at once. Numbers that the
+  // compiler sees: see EpilogueWarp.
+  const auto wait_for_turn = [&] {
+    if (consumer == 0)
+      ptx::named_barrier_sync(3, 256);
+    else
+      ptx::named_barrier_sync(4, 256);
+  };
+  const auto give_turn = [&](int next) {
+    if (next >= grid.count()) return;
+    if (consumer == 0)
+      ptx::named_barrier_arrive(4, 256);
+    else
+      ptx::named_barrier_arrive(3, 256);
+  };
+  int index = first;
+  if (Tile::kAlternates && consumer == 1) {
+    give_turn(index);
+    leave_to_other(index);
+    index += stride;
+  }
+  for (; index < grid.count(); index += stride) {
     const auto position = grid.position(index, rank);
     const auto range = source.range(position.z);
     if constexpr (kSumsRows) row_sums.clear();
-    const int first_m = position.m * Tile::kM + consumer * Tile::kBands * 64 + warp * 16,
-              first_n = position.n * Tile::kN;
+    const int first_m = position.m * Tile::kM + band * 64 + warp * 16, first_n = position.n * Tile::kN;
     float sums[Tile::kBands][Tile::kN / 2];
     if constexpr (Source::kScattered) {
       WEFT_UNROLL
-      for (auto& band : sums) {
+      for (auto& rows : sums) {
         WEFT_UNROLL_BY(Tile::kN / 2)
-        for (float& sum : band) sum = 0;
+        for (float& sum : rows) sum = 0;
       }
     }
     WEFT_UNROLL
-    for (int band = 0; band < Tile::kBands; ++band)
-      epilogue.template prefetch<Tile::kN>(lane, first_m + band * 64, first_n, position.z);
+    for (int i = 0; i < Tile::kBands; ++i)
+      epilogue.template prefetch<Tile::kN>(lane, first_m + i * 64, first_n, position.z);
     int previous = -1;
+    if constexpr (Tile::kAlternates) wait_for_turn();
     for (int step = range.begin; step < range.end; ++step, at.advance()) {
       ptx::mbarrier_wait(&full[at.stage], at.parity);
       const unsigned char* const stage = stages + __shfl_sync(0xffffffffu, at.stage, 0) * Tile::kStageBytes;
-      const uint64_t a =
-          ptx::wgmma_descriptor(stage + consumer * Tile::kBands * kChunkBytes, Swizzle::bytes128, kChunkBytes, 1024);
+      const uint64_t a = ptx::wgmma_descriptor(stage + band * kChunkBytes, Swizzle::bytes128, kChunkBytes, 1024);
       const uint64_t b =
           ptx::wgmma_descriptor(stage + Tile::kChunksA * kChunkBytes, Swizzle::bytes128, kChunkBytes, 1024);
       // 16 k (tf32: 8) further, and a chunk, in the descriptor's units of 16 bytes.
@@ -261,13 +291,13 @@ __device__ __forceinline__ void consume(const Source& source,
       ptx::wgmma_fence();
       WEFT_UNROLL
       for (int k = 0; k < 4; ++k) WEFT_UNROLL
-      for (int band = 0; band < Tile::kBands; ++band)
-        ptx::wgmma<T, Tile::kN, Source::kAlongA, Source::kAlongB>(sums[band], a + k * kFurtherA + band * kBandBelow,
+      for (int i = 0; i < Tile::kBands; ++i)
+        ptx::wgmma<T, Tile::kN, Source::kAlongA, Source::kAlongB>(sums[i], a + k * kFurtherA + i * kBandBelow,
                                                                   b + k * kFurtherB,
                                                                   Source::kScattered || step > range.begin || k > 0);
       ptx::wgmma_commit();
       if constexpr (kSumsRows) {
-        if (position.n == 0) row_sums.add(stage + consumer * kChunkBytes);
+        if (position.n == 0) row_sums.add(stage + band * kChunkBytes);
       }
       if (previous >= 0) {
         ptx::wgmma_wait<1>();
@@ -275,6 +305,7 @@ __device__ __forceinline__ void consume(const Source& source,
       }
       previous = at.stage;
     }
+    if constexpr (Tile::kAlternates) give_turn(index + stride);
     const auto columns = epilogue.columns(lane, first_n);
     ptx::wgmma_wait<0>();
     if (!Source::kScattered || previous >= 0) release(previous);
@@ -284,6 +315,10 @@ __device__ __forceinline__ void consume(const Source& source,
     constexpr bool kDerives = requires { Source::kDerives; }
     &&!kSumsRows;  // registers are scarce there
     epilogue.template store<kDerives>(store, first_m, first_n, position.z, columns, sums);
+    if constexpr (Tile::kAlternates) {
+      index += stride;
+      leave_to_other(index);  // behind the last tile, too: nothing is read there
+    }
   }
   store.finish();
 }
@@ -298,7 +333,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
   if (threadIdx.x == 0) {
     for (int i = 0; i < Tile::kStages; ++i) {
       ptx::mbarrier_init(&full[i], 1);
-      ptx::mbarrier_init(&empty[i], Tile::kConsumers * 4 * gemm.grid.cluster);
+      ptx::mbarrier_init(&empty[i], Tile::kConsumersOfATile * 4 * gemm.grid.cluster);
     }
     ptx::mbarrier_init_fence();
     gemm.source.prefetch();

@@ -41,9 +41,13 @@ void launch_wgmma(const Queue& queue, const char* name, const WgmmaPlan& plan, W
     if (plan.tile == tall)
       return launch_wgmma<WgmmaTile<256, 64, 4, 1, 2>>(queue, name, gemm, m, n, slices, plan.cluster);
   }
+  if constexpr (requires { Source::kAlternates; }) {
+    if (plan.tile == alternating)
+      return launch_wgmma<WgmmaTile<128, 128, 6, 1, 2, true>>(queue, name, gemm, m, n, slices, plan.cluster);
+  }
   if (plan.tile == large)
     launch_wgmma<WgmmaTile<128, 256, 4, 1>>(queue, name, gemm, m, n, slices, plan.cluster);
-  else if (plan.tile == medium)
+  else if (plan.tile == medium || plan.tile == alternating)
     launch_wgmma<WgmmaTile<128, 128, 6, 1>>(queue, name, gemm, m, n, slices, plan.cluster);
   else
     launch_wgmma<WgmmaTile<64, 64, 6, 2>>(queue, name, gemm, m, n, slices, plan.cluster);

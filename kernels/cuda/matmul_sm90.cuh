@@ -56,6 +56,12 @@ struct MatmulSource {
   }
 };
 
+/// The same for tiles in turns, whose epilogue has registers for the plain ways alone.
+template <class T, ptx::Along along_a, ptx::Along along_b>
+struct PlainSource : MatmulSource<T, along_a, along_b> {
+  static constexpr bool kChannels = false, kAlternates = true;
+};
+
 /// The same with the sums of a's rows: see RowSums and RowSumsProblem.
 template <class T>
 struct RowSumsSource : MatmulSource<T, ptx::Along::rows, ptx::Along::rows> {
@@ -90,13 +96,12 @@ inline TensorMap operand_map(const View& view, int along_dim, int box_lines) {
                               view.dtype == DType::f32});
 }
 
-template <class T, ptx::Along along_a, ptx::Along along_b, class Source = MatmulSource<T, along_a, along_b>>
-void matmul_wgmma_as(const Queue& queue, const MatmulCall& call) {
+template <class T, ptx::Along along_a, ptx::Along along_b, class Source>
+void matmul_wgmma_from(const Queue& queue, const MatmulCall& call, const WgmmaPlan& plan) {
   constexpr bool kSumsRows = requires(Source s) { s.row_sums; };
   const View &y = call.y, &a = call.a, &b = call.b;
   const int64_t batch = y.sizes[0], m = y.sizes[1], n = y.sizes[2], k = a.sizes[2];
   const int64_t steps = (k + kWgmmaDepth<T> - 1) / kWgmmaDepth<T>;
-  const WgmmaPlan plan = wgmma_plan(m, n, steps, batch, batch == 1);
   WgmmaGemm<T, Source> gemm{};
   const WgmmaBoxRows box(plan, along_a, along_b);
   gemm.source.a = operand_map(a, along_a == ptx::Along::depth ? 2 : 1, box.a);
@@ -130,11 +135,26 @@ void matmul_wgmma_as(const Queue& queue, const MatmulCall& call) {
   split_sum<T>(queue, "matmul_split_sum", epilogue, partial.as<float>(), m * n, n, plan.splits, beside);
 }
 
+template <class T>
+WgmmaPlan plan_of(const MatmulCall& call, bool may_alternate) {
+  const int64_t batch = call.y.sizes[0], steps = (call.a.sizes[2] + kWgmmaDepth<T> - 1) / kWgmmaDepth<T>;
+  return wgmma_plan(call.y.sizes[1], call.y.sizes[2], steps, batch, {.split = batch == 1, .alternate = may_alternate});
+}
+
+template <class T, ptx::Along along_a, ptx::Along along_b>
+void matmul_wgmma_as(const Queue& queue, const MatmulCall& call) {
+  const WgmmaPlan plan = plan_of<T>(call, !call.channels);
+  if (plan.tile == WgmmaPlan::Tile::alternating)
+    matmul_wgmma_from<T, along_a, along_b, PlainSource<T, along_a, along_b>>(queue, call, plan);
+  else
+    matmul_wgmma_from<T, along_a, along_b, MatmulSource<T, along_a, along_b>>(queue, call, plan);
+}
+
 /// The body of row_sums_matmul_wgmma.
 template <class T>
 bool row_sums_matmul_wgmma_by_tma(const Queue& queue, const MatmulCall& call) {
   if (!has_wgmma(queue) || call.a.sizes[2] == 0 || !fits_tma(call.a, 1) || !fits_tma(call.b, 2)) return false;
-  matmul_wgmma_as<T, ptx::Along::rows, ptx::Along::rows, RowSumsSource<T>>(queue, call);
+  matmul_wgmma_from<T, ptx::Along::rows, ptx::Along::rows, RowSumsSource<T>>(queue, call, plan_of<T>(call, false));
   return true;
 }
 

@@ -13,6 +13,11 @@ struct RingPosition {
       parity ^= 1;
     }
   }
+  __device__ __forceinline__ void advance(int stages) {
+    stage += stages;
+    parity ^= stage / kStages & 1;
+    stage %= kStages;
+  }
 };
 
 }  // namespace weft::kernels::WEFT_DEVICE

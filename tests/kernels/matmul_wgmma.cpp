@@ -19,7 +19,8 @@ constexpr Activation kWgmmaActivations[] = {Activation::none, Activation::relu, 
 
 TEST(MatmulWgmma, EveryTileInEveryLayout) {
   on_wgmma([](DeviceKind kind) {
-    for (const auto& [tile, cluster] : {std::pair{small, 1}, {medium, 1}, {medium, 2}, {large, 1}, {large, 2}})
+    for (const auto& [tile, cluster] :
+         {std::pair{small, 1}, {medium, 1}, {medium, 2}, {large, 1}, {large, 2}, {alternating, 1}, {alternating, 2}})
       for (const bool transpose_a : {false, true})
         for (const bool transpose_b : {false, true})
           check_wgmma(
@@ -34,16 +35,29 @@ TEST(MatmulWgmma, EveryTileInEveryLayout) {
 TEST(MatmulWgmma, OddRowsOfTilesInClusters) {
   on_wgmma([](DeviceKind kind) {
     for (const bool transpose_b : {false, true})
-      for (const auto& [tile, n] : {std::pair{medium, 264}, {medium, 456}, {large, 264}})
+      for (const auto& [tile, n] : {std::pair{medium, 264}, {medium, 456}, {large, 264}, {alternating, 264}})
         for (const int64_t m : {300, 40})
           check_wgmma(kind, {.B = 1 + m % 3, .M = m, .N = n, .K = 136, .transpose_b = transpose_b, .bias = true},
                       {.tile = tile, .cluster = 2});
   });
 }
 
+/// Two consumers take every other tile of a block: several tiles each, an odd number of them, and shares of the depth
+/// that differ in length.
+TEST(MatmulWgmma, TilesInTurns) {
+  on_wgmma([](DeviceKind kind) {
+    for (const int cluster : {1, 2})
+      for (const int64_t k : {64, 200, 8 * 64})
+        check_wgmma(kind, {.B = 1, .M = 640, .N = 600, .K = k, .bias = true},
+                    {.tile = alternating, .cluster = cluster});
+    check_wgmma(kind, {.B = 3, .M = 500, .N = 520, .K = 72}, {.tile = alternating, .cluster = 2});
+    check_wgmma(kind, {.B = 1, .M = 300, .N = 260, .K = 64 * 11}, {.tile = alternating, .splits = 4});
+  });
+}
+
 TEST(MatmulWgmma, MoreStepsThanStages) {
   on_wgmma([](DeviceKind kind) {
-    for (const auto& [tile, cluster] : {std::pair{small, 1}, {medium, 2}, {large, 2}})
+    for (const auto& [tile, cluster] : {std::pair{small, 1}, {medium, 2}, {large, 2}, {alternating, 2}})
       check_wgmma(kind, {1, 130, 72, 64 * 9 + 8}, {.tile = tile, .cluster = cluster});
   });
 }
@@ -68,7 +82,9 @@ TEST(MatmulWgmma, EveryEpilogue) {
         for (const int64_t n : {72, 70, 69})  // lines for TMA, for pairs, and for neither
           check_wgmma(kind,
                       {2, 65, n, 72, DType::bf16, out, false, true, true, false, false, activation, n != 70, n != 72},
-                      {.tile = activation == Activation::relu ? small : medium});
+                      {.tile = activation == Activation::relu ? small
+                               : out == DType::bf16           ? alternating
+                                                              : medium});
   });
 }
 
@@ -150,16 +166,18 @@ TEST(MatmulWgmma, TheSameBitsInEveryRun) {
 
 TEST(MatmulWgmma, PlansFollowTheSizes) {
   const auto plan = [](int64_t m, int64_t n, int64_t k, int64_t batch = 1) {
-    return kernels::wgmma_plan(m, n, (k + 63) / 64, batch, batch == 1);
+    return kernels::wgmma_plan(m, n, (k + 63) / 64, batch, {.split = batch == 1, .alternate = true});
   };
   EXPECT_EQ(plan(8192, 8192, 8192).tile, large);
   EXPECT_EQ(plan(8192, 8192, 8192).cluster, 2);
   EXPECT_EQ(plan(8192, 8192, 8192).splits, 1);
-  EXPECT_EQ(plan(1024, 1024, 1024).tile, medium);
+  EXPECT_EQ(plan(1024, 1024, 1024).tile, small);
   EXPECT_EQ(plan(64, 64, 64).tile, small);
   for (const int64_t n : {768, 2304, 3072}) {  // ViT-B, 64 images: 99 rows of tiles, of which 98 are pairs
-    EXPECT_EQ(plan(64 * 197, n, 768).tile, large);
-    EXPECT_EQ(plan(64 * 197, n, 768).cluster, 2);
+    EXPECT_EQ(plan(64 * 197, n, 768).tile, alternating);
+    EXPECT_EQ(plan(64 * 197, n, 768).cluster, 1);
+    const WgmmaPlan plain = kernels::wgmma_plan(64 * 197, n, 768 / 64, 1);
+    EXPECT_NE(plain.tile, alternating);
   }
   EXPECT_EQ(plan(384, 256, 768, 44).cluster, 1);  // 132 tiles are one turn, 88 clusters would be two
   EXPECT_GT(plan(64, 64, 65536).splits, 1);       // one tile, a deep sum
@@ -182,7 +200,7 @@ TEST(MatmulWgmma, SplitsFillTheChip) {
                {512, 512, 12544, 9}};   // ResNet-50's last stage, 3x3: a slice for each tap
   for (const auto& [m, n, k, batch] : sizes) {
     SCOPED_TRACE(str(m, " x ", n, " x ", k, ", ", batch));
-    const WgmmaPlan plan = kernels::wgmma_plan(m, n, (k + 63) / 64, batch, true);
+    const WgmmaPlan plan = kernels::wgmma_plan(m, n, (k + 63) / 64, batch, {.split = true});
     const int64_t tiles = (m + plan.rows() - 1) / plan.rows() * ((n + plan.columns() - 1) / plan.columns());
     const int64_t blocks = tiles * batch * plan.splits;
     EXPECT_GE(static_cast<double>(blocks), 0.8 * static_cast<double>((blocks + 131) / 132 * 132));
