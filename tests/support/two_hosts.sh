@@ -38,7 +38,7 @@ shift
 exec ip netns exec $host_b unshare --uts bash -c "hostname $host_b; \$*"
 AGENT
   chmod +x "$dir/agent"
-  export HOME=$dir OMP_NUM_THREADS=1
+  export HOME=$dir OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES=  # both would take the same GPU, which nccl refuses
 }
 
 mpirun_on_hosts() {
@@ -46,5 +46,5 @@ mpirun_on_hosts() {
   shift
   ip netns exec $host_a unshare --uts bash -c "hostname $host_a; exec timeout 60 mpirun --allow-run-as-root --bind-to none \
     --host $address_a:$slots,$address_b:$slots --mca plm_rsh_agent $dir/agent --mca btl tcp,self \
-    --mca btl_tcp_if_include $network --mca oob_tcp_if_include $network -x HOME \"\$@\"" mpirun "$@"
+    --mca btl_tcp_if_include $network --mca oob_tcp_if_include $network -x HOME -x CUDA_VISIBLE_DEVICES \"\$@\"" mpirun "$@"
 }
