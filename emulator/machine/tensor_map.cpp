@@ -172,10 +172,12 @@ const char* why_unusable(const TensorBox& box) {
   return nullptr;
 }
 
-const char* why_no_store(const TensorBox& box, const BoxPlace& place) {
-  return std::any_of(place.at.begin(), place.at.begin() + box.rank, [](int32_t at) { return at < 0; })
-             ? "a coordinate is negative, from which a box can be loaded and not stored"
-             : nullptr;
+const char* why_no_copy(const TensorBox& box, const BoxPlace& place, bool store) {
+  if (store && std::any_of(place.at.begin(), place.at.begin() + box.rank, [](int32_t at) { return at < 0; }))
+    return "a coordinate is negative, from which a box can be loaded and not stored";
+  if (!box.im2col && int64_t{place.at[0]} * box.element_bytes() % 16 != 0)
+    return "the first coordinate is not at a multiple of 16 bytes";
+  return nullptr;
 }
 
 }  // namespace emulator

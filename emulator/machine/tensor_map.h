@@ -45,8 +45,9 @@ enum class TensorField {
 const char* replace_field(TensorBox& box, TensorField field, uint32_t number, uint64_t value);
 /// nullptr, or why TMA cannot use this map. Fields that tensormap.replace wrote are only seen together here.
 const char* why_unusable(const TensorBox& box);
-/// nullptr, or why a store cannot begin there: the CUDA C++ Programming Guide allows negative corners for reads alone,
-/// and an H200 raises an illegal instruction.
-const char* why_no_store(const TensorBox& box, const BoxPlace& place);
+/// nullptr, or why a copy cannot begin there, at which an H200 raises an illegal instruction: a store at a negative
+/// coordinate (the CUDA C++ Programming Guide allows them for reads alone), a tiled box whose lines do not begin at
+/// multiples of 16 bytes (measured; not in the guide).
+const char* why_no_copy(const TensorBox& box, const BoxPlace& place, bool store);
 
 }  // namespace emulator

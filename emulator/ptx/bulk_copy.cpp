@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "emulator/machine/options.h"
 #include "emulator/machine/fresh.h"
+#include "emulator/machine/options.h"
 #include "emulator/machine/tensor_map.h"
 #include "emulator/ptx/checker.h"
 #include "emulator/ptx/mbarrier.h"
@@ -37,7 +37,8 @@ void BulkCopy::fail(FaultCode code, const std::string& what) const {
   warp->fail_later(line, lane, code, cat(form->name, ": ", what));
 }
 
-/// The whole tile at this address, for the checks. A swizzle that finds all of its lines there changes only their order.
+/// The whole tile at this address, for the checks. A swizzle that finds all of its lines there changes only their
+/// order.
 std::vector<BlockChecks::Run> BulkCopy::runs(const SharedPlace& at) const {
   std::vector<BlockChecks::Run> found;
   const bool whole = (at.at | bytes) % static_cast<uint64_t>(swizzle_bytes(swizzle())) == 0;
@@ -60,9 +61,8 @@ void BulkCopy::for_each_global(const Act& act) const {
 
 bool BulkCopy::repeats(const BulkCopy& other) const {
   return form == other.form && form->way == BulkForm::Way::shared_to_global && form->op == Reduction::none &&
-         bytes == other.bytes && shared.at == other.shared.at && global == other.global &&
-         place.at == other.place.at && place.offset == other.place.offset &&
-         std::memcmp(&box, &other.box, sizeof(box)) == 0;
+         bytes == other.bytes && shared.at == other.shared.at && global == other.global && place.at == other.place.at &&
+         place.offset == other.place.offset && std::memcmp(&box, &other.box, sizeof(box)) == 0;
 }
 
 void BulkCopy::note_issue() {
@@ -182,9 +182,8 @@ void read_tensor(BulkCopy& copy, Warp& w, const Instruction* i, uint64_t map) {
   if (form.op != Reduction::none && !can_reduce(box.type, form.op)) fail("elements of this type cannot be reduced so");
   const auto value = [&](Ref ref) { return w.in<int32_t>(ref)[copy.lane]; };
   for (size_t d = 0; d < static_cast<size_t>(form.rank); ++d) copy.place.at[d] = value(form.at[d]);
-  if (form.way == BulkForm::Way::shared_to_global)
-    if (const char* const why = why_no_store(box, copy.place))
-      w.fail(i, copy.lane, FaultCode::illegal_instruction, cat(form.name, ": ", why));
+  if (const char* const why = why_no_copy(box, copy.place, form.way == BulkForm::Way::shared_to_global))
+    w.fail(i, copy.lane, FaultCode::illegal_instruction, cat(form.name, ": ", why));
   for (size_t d = 0; d < 3; ++d) {
     if (form.offset[d] == kNoRef) continue;
     // 16 bits are shared out among the spatial dimensions (CUTLASS, conv: can_implement of the im2col collectives).

@@ -104,6 +104,11 @@ BoxPlace place_of(const BoxRequest& request) {
   return place;
 }
 
+void check_place(const TensorBox& box, const BoxRequest& request, bool store, const char* what, SourceLine where) {
+  if (const char* const why = why_no_copy(box, place_of(request), store))
+    Worker::running()->report().fail([&] { return cat(what, " at ", where, ": ", why); });
+}
+
 /// Between the plain order of lines and shared memory, 16 bytes at a time.
 template <class Copy>
 void for_each_run(const char* shared, int bytes, SwizzleMode swizzle, Copy&& copy) {
@@ -260,6 +265,7 @@ void tma_load(void* shared, const void* map, void* barrier, uint16_t blocks, con
   const char* const what = request.im2col ? "tma_load_im2col" : blocks ? "tma_load_multicast" : "tma_load";
   const TensorBox box = box_of(map, what, where);
   check_request(box, request, what, where);
+  check_place(box, request, false, what, where);
   BulkLoad load{box,         place_of(request),
                 nullptr,     static_cast<char*>(shared),
                 box.bytes(), blocks,
@@ -302,12 +308,19 @@ void tma_store(const void* map, const void* shared, const BoxRequest& request, S
   Worker& worker = *Worker::running();
   const TensorBox box = box_of(map, "tma_store", where);
   check_request(box, request, "tma_store", where);
-  if (const char* const why = why_no_store(box, place_of(request)))
-    worker.report().fail([&] { return cat("tma_store at ", where, ": ", why); });
+  check_place(box, request, true, "tma_store", where);
   check_tile(shared, box.bytes(), box.swizzle, "tma_store", where);
   const uint32_t issued = check_store_issued(shared, box.bytes(), where);
-  worker.hopper().copies.add(BulkStore{box, place_of(request), static_cast<const char*>(shared), box.bytes(),
-                                       worker.current(), -1, where, issued, false, {}});
+  worker.hopper().copies.add(BulkStore{box,
+                                       place_of(request),
+                                       static_cast<const char*>(shared),
+                                       box.bytes(),
+                                       worker.current(),
+                                       -1,
+                                       where,
+                                       issued,
+                                       false,
+                                       {}});
   worker.yield_sometimes();
 }
 

@@ -134,7 +134,7 @@ constexpr TiledCase kFlat[] = {{2, {64, 40}, 0, {64, 16}, {0, 8}, Swizzle::bytes
                                {2, {96, 20}, 0, {32, 24}, {64, -3}, Swizzle::bytes64},
                                {2, {24, 20}, 0, {16, 20}, {16, 2}, Swizzle::bytes32},
                                {2, {40, 9}, 8, {24, 5}, {-8, 6}, Swizzle::none},
-                               {2, {264, 9}, 0, {256, 3}, {5, 1}, Swizzle::none},
+                               {2, {264, 9}, 0, {256, 3}, {8, 1}, Swizzle::none},
                                {3, {72, 5, 4}, 0, {64, 3, 2}, {16, 3, 1}, Swizzle::bytes128},
                                {3, {32, 6, 3}, 16, {32, 4, 3}, {0, -1, 1}, Swizzle::bytes64}};
 constexpr TiledCase kDeep[] = {{4, {64, 5, 6, 3}, 0, {64, 4, 3, 2}, {0, 2, 4, 2}, Swizzle::bytes128},
@@ -169,6 +169,28 @@ TEST_F(HopperDeathTest, AStoreMayNotBeginBeforeTheTensor) {
   EXPECT_EXIT(store_at(0, -1), testing::ExitedWithCode(1), text);
   EXPECT_EXIT(store_at(-8, 0), testing::ExitedWithCode(1), text);
   EXPECT_EXIT(store_at(8, 39), testing::ExitedWithCode(0), "");
+  const char* const at_16 = kKind == DeviceKind::simt ? "at a multiple of 16 bytes" : "illegal instruction";
+  EXPECT_EXIT(store_at(4, 0), testing::ExitedWithCode(1), at_16);
+}
+
+TEST_F(HopperDeathTest, ALoadBeginsAtAMultipleOf16Bytes) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto load_at = [](int x) {
+    const Array<uint16_t> tensor(std::vector<uint16_t>(264 * 9));
+    const Array<uint8_t> to(std::vector<uint8_t>(64 * 3 * 2));
+    const TensorMap map =
+        device::tiled_map("test", {tensor.data(), DType::bf16, 2, {264, 9}, {528}, {64, 3}, Swizzle::none});
+    const std::string error = error_of([&] {
+      device::load_box(kQueue, to.data(), map, 2, {{x, 1, 0, 0}, {}}, 64 * 3 * 2);
+      to.host();
+    });
+    std::fputs(error.c_str(), stderr);
+    std::_Exit(error.empty() ? 0 : 1);
+  };
+  const char* const text = kKind == DeviceKind::simt ? "at a multiple of 16 bytes" : "illegal instruction";
+  EXPECT_EXIT(load_at(5), testing::ExitedWithCode(1), text);
+  EXPECT_EXIT(load_at(8), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(load_at(-8), testing::ExitedWithCode(0), "");
 }
 
 struct Im2colCase {
