@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
-#include <cstddef>
 
 #include "kernels/allocator.h"
 #include "kernels/cuda/row.cuh"
@@ -120,34 +119,18 @@ struct RowNormBackward {
   const A* invstd;
 };
 
-/// What the gradient of a row needs of it.
-template <bool kCentred, int kGroup, int V, int kUnits, class T>
-struct RowInput {
-  Row<kGroup, V, kUnits, T> dy, x;
-  Accumulate<T> mean, invstd;
-
-  __device__ RowInput(const RowNormBackward<T>& n, int64_t row, int64_t C)
-      : dy(n.dy + row * C, C), x(n.x + row * C, C), mean(kCentred ? n.mean[row] : 0), invstd(n.invstd[row]) {}
-  /// Of a row before `end` the statistics, dy and x not yet; else nothing.
-  __device__ RowInput(const RowNormBackward<T>& n, int64_t row, int64_t end, std::nullptr_t)
-      : dy(nullptr, 0),
-        x(nullptr, 0),
-        mean(kCentred && row < end ? n.mean[row] : 0),
-        invstd(row < end ? n.invstd[row] : 0) {}
-};
-
 /// dx = invstd (g - mean(g) - xhat mean(g xhat)) + dx_in, g = dy weight; without mean(g) where not centred. Adds this
 /// row's parts to dweight and dbias (kUnits * V of a lane) if kSums.
-template <bool kSums, bool kCentred, int kGroup, int V, int kUnits, class T>
-__device__ __forceinline__ void row_gradient(const RowNormBackward<T>& n,
-                                             const RowInput<kCentred, kGroup, V, kUnits, T>& in, int64_t row, int64_t C,
+template <bool kCentred, bool kSums, int kGroup, int V, int kUnits, class T>
+__device__ __forceinline__ void row_gradient(const RowNormBackward<T>& n, int64_t row, int64_t C,
                                              Accumulate<T>* dweight, Accumulate<T>* dbias) {
   using A = Accumulate<T>;
   using G = RowGroup<kGroup>;
-  const A mean = in.mean, invstd = in.invstd;
+  const Row<kGroup, V, kUnits, T> dy_row(n.dy + row * C, C), x_row(n.x + row * C, C);
+  const A mean = kCentred ? n.mean[row] : A(0), invstd = n.invstd[row];
   A sum = 0, sum_xhat = 0;
   for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
-    const Vec<T, V> dy = in.dy.at(k, c), x = in.x.at(k, c);
+    const Vec<T, V> dy = dy_row.at(k, c), x = x_row.at(k, c);
     Vec<A, V> weight;
     if (n.weight != nullptr) weight = Vec<A, V>::load(n.weight + c);
     for (int i = 0; i < V; ++i) {
@@ -164,7 +147,7 @@ __device__ __forceinline__ void row_gradient(const RowNormBackward<T>& n,
   sum = kCentred ? G::sum(sum) / static_cast<A>(C) : A(0);
   sum_xhat = G::sum(sum_xhat) / static_cast<A>(C);
   for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
-    const Vec<T, V> dy = in.dy.at(k, c), x = in.x.at(k, c);
+    const Vec<T, V> dy = dy_row.at(k, c), x = x_row.at(k, c);
     Vec<T, V> addend, out;
     Vec<A, V> weight;
     if (n.dx_in != nullptr) addend = Vec<T, V>::load(n.dx_in + row * C + c);
@@ -178,53 +161,21 @@ __device__ __forceinline__ void row_gradient(const RowNormBackward<T>& n,
   });
 }
 
-/// Rows in registers: dx and the block's parts of the sums, of which layer norm has twice as many. While a group
-/// computes a row, its next one is on its way into shared memory, where each lane reads what it has asked for itself:
-/// registers have no room for two rows, and one at a time would leave the memory idle.
+/// Rows in registers: dx and the block's parts of the sums, of which layer norm has twice as many.
 template <bool kCentred, int kGroup, int V, int kUnits, class T>
-__global__ void __launch_bounds__(128, 3)
+__global__ void __launch_bounds__(128, kCentred ? 2 : 3)
     row_norm_backward_kernel(const RowNormBackward<T> n, int64_t rows, int64_t C, int64_t per_block) {
   using A = Accumulate<T>;
   using G = RowGroup<kGroup>;
-  using Input = RowInput<kCentred, kGroup, V, kUnits, T>;
-  constexpr int kOwn = kUnits * V, kSums = kCentred ? 2 : 1, kCopies = 2 * kUnits;
-  union Shared {
-    Vec<T, V> rows[2][kCopies][G::kThreads];
-    A sums[kSums][kGroup * kOwn];
-  };
-  __shared__ __align__(16) unsigned char memory[sizeof(Shared)];
-  Shared& shared = *reinterpret_cast<Shared*>(memory);
+  constexpr int kOwn = kUnits * V;
+  __shared__ A shared[kCentred ? 2 : 1][kGroup * kOwn];
   A dweight[kOwn], dbias[kOwn];
   WEFT_UNROLL
   for (int i = 0; i < kOwn; ++i) dweight[i] = dbias[i] = A(0);
   const int64_t begin = blockIdx.x * per_block, end = begin + per_block < rows ? begin + per_block : rows;
   const int group = static_cast<int>(threadIdx.x) / kGroup;
-  const auto fetch = [&](int64_t row, int slot) {
-    if (row < end)
-      for_units<kGroup, V, kUnits>(C, [&](int k, int64_t c) {
-        ptx::cp_async<16>(&shared.rows[slot][k][threadIdx.x], n.dy + row * C + c);
-        ptx::cp_async<16>(&shared.rows[slot][kUnits + k][threadIdx.x], n.x + row * C + c);
-      });
-    ptx::cp_async_commit();
-  };
-  int64_t row = begin + group;
-  fetch(row, 0);
-  Input in(n, row, end, nullptr);
-  for (int slot = 0; row < end; slot ^= 1) {
-    const int64_t after = row + G::kRows;
-    fetch(after, slot ^ 1);
-    const Input next(n, after, end, nullptr);
-    ptx::cp_async_wait_group<1>();
-    for_units<kGroup, V, kUnits>(C, [&](int k, int64_t) {
-      in.dy.replace(k, shared.rows[slot][k][threadIdx.x]);
-      in.x.replace(k, shared.rows[slot][kUnits + k][threadIdx.x]);
-    });
-    row_gradient<true>(n, in, row, C, dweight, dbias);
-    row = after;
-    in.mean = next.mean;
-    in.invstd = next.invstd;
-  }
-  ptx::cp_async_wait_all();
+  for (int64_t row = begin + group; row < end; row += G::kRows)
+    row_gradient<kCentred, true, kGroup, V, kUnits>(n, row, C, dweight, dbias);
   if (n.partial_dweight == nullptr) return;  // of all threads alike
   for (int turn = 0; turn < G::kRows; ++turn) {
     __syncthreads();
@@ -232,16 +183,16 @@ __global__ void __launch_bounds__(128, 3)
     WEFT_UNROLL
     for (int i = 0; i < kOwn; ++i) {
       const int at = i * kGroup + G::lane();
-      shared.sums[0][at] = turn == 0 ? dweight[i] : shared.sums[0][at] + dweight[i];
-      if constexpr (kCentred) shared.sums[1][at] = turn == 0 ? dbias[i] : shared.sums[1][at] + dbias[i];
+      shared[0][at] = turn == 0 ? dweight[i] : shared[0][at] + dweight[i];
+      if constexpr (kCentred) shared[1][at] = turn == 0 ? dbias[i] : shared[1][at] + dbias[i];
     }
   }
   __syncthreads();
   for (int64_t c = threadIdx.x; c < C; c += G::kThreads) {
     const int unit = static_cast<int>(c) / V, i = static_cast<int>(c) % V;
     const int at = (unit / kGroup * V + i) * kGroup + unit % kGroup;
-    n.partial_dweight[blockIdx.x * C + c] = shared.sums[0][at];
-    if constexpr (kCentred) n.partial_dbias[blockIdx.x * C + c] = shared.sums[1][at];
+    n.partial_dweight[blockIdx.x * C + c] = shared[0][at];
+    if constexpr (kCentred) n.partial_dbias[blockIdx.x * C + c] = shared[1][at];
   }
 }
 
@@ -250,7 +201,7 @@ template <bool kCentred, int kGroup, int V, class T>
 __global__ void row_norm_dx_kernel(const RowNormBackward<T> n, int64_t rows, int64_t C) {
   const int64_t row = RowGroup<kGroup>::row();
   if (row >= rows) return;  // whole warps: a group that needs barriers is the block
-  row_gradient<false>(n, RowInput<kCentred, kGroup, V, 0, T>(n, row, C), row, C, nullptr, nullptr);
+  row_gradient<kCentred, false, kGroup, V, 0>(n, row, C, nullptr, nullptr);
 }
 
 inline constexpr int kSumColumns = 32, kSumRows = 8;
