@@ -317,7 +317,7 @@ __device__ __forceinline__ void consume(const Source& source,
     epilogue.template store<kDerives>(store, first_m, first_n, position.z, columns, sums);
     if constexpr (Tile::kAlternates) {
       index += stride;
-      leave_to_other(index);  // behind the last tile, too: nothing is read there
+      leave_to_other(index);  // after the last tile, too: nothing is read there
     }
   }
   store.finish();

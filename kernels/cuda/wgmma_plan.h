@@ -62,8 +62,8 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
   constexpr int64_t kMultiprocessors = 132;
   // Cycles of a multiprocessor at 1.7 GHz, fitted to an H200's times of 54 products and convolutions of ViT-B/16 and
   // ResNet-50, each in every tile (`bench --suite plans`; median errors 3 to 6%): a step of one tile; its end, while
-  // nothing multiplies; and once, whatever there is to do. The tile chosen costs 1% more than the best one, 10% at
-  // most.
+  // nothing multiplies; and once, whatever there is to do. Of these, none held out, the choice costs 1% more than
+  // the best one, 10% at most.
   struct Shape {
     WgmmaPlan::Tile tile;
     int64_t rows, columns, at_a_time, step, tile_end, once;
