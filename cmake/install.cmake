@@ -17,7 +17,7 @@ add_library(weft_weft SHARED ${PROJECT_BINARY_DIR}/libweft.cpp)
 target_link_options(weft_weft PRIVATE -Wl,-Bsymbolic-functions)
 target_link_libraries(weft_weft PRIVATE weft::support PUBLIC Threads::Threads OpenMP::OpenMP_CXX ${WEFT_CUDART_LIBRARY})
 target_compile_features(weft_weft PUBLIC cxx_std_20)
-set_target_properties(weft_weft PROPERTIES OUTPUT_NAME weft EXPORT_NAME weft LINKER_LANGUAGE CXX
+set_target_properties(weft_weft PROPERTIES BUILD_WITH_INSTALL_RPATH ON OUTPUT_NAME weft EXPORT_NAME weft LINKER_LANGUAGE CXX
   LINK_LIBRARY_OVERRIDE WHOLE_ARCHIVE,weft_kernels,weft_core,weft_io,weft_nn,weft_optim,weft_data,weft_dist,weft_train,weft_support
   VERSION ${PROJECT_VERSION}
   SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
@@ -61,6 +61,7 @@ install(CODE "
   set(INCLUDES ${CMAKE_INSTALL_INCLUDEDIR})
   set(LIBRARIES ${CMAKE_INSTALL_LIBDIR})
   set(PROGRAMS ${CMAKE_INSTALL_BINDIR} ${CMAKE_INSTALL_LIBEXECDIR}/weft)
+  set(WORKFLOWS ${CMAKE_INSTALL_LIBEXECDIR}/weft)
   set(VERSION ${PROJECT_VERSION})
   set(STRIP \"$<$<BOOL:${WEFT_INSTALL_STRIPPED}>:${CMAKE_STRIP}>\")
   include(${PROJECT_SOURCE_DIR}/cmake/installed.cmake)

@@ -44,6 +44,7 @@ function(weft_program name)
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE weft_build_flags ${arg_LINK})
   weft_by_the_dozen(${name})
+  set_target_properties(${name} PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
   set_property(GLOBAL APPEND PROPERTY WEFT_PROGRAMS ${name})
 endfunction()
 

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 /// The folder of our libraries: beside this program where it was built or installed.
 fs::path library_folder() {
   const fs::path program = fs::read_symlink("/proc/self/exe").parent_path();
-  for (const fs::path& folder : {program / "../emulator/lib", program / "../lib/weft-emulate"})
+  for (const fs::path& folder : {program / "../emulator/lib", program / "../" INSTALLED_LIBRARIES})
     if (fs::exists(folder / "libcudart.so.13")) return fs::canonical(folder);
   return {};
 }

@@ -40,6 +40,12 @@ endforeach()
 if(bytes GREATER 150000000)
   message(FATAL_ERROR "the installation has ${bytes} bytes, expected at most 150,000,000")
 endif()
+# Programs find the library beside them, and take none from the working folder.
+run("run paths" ${SOURCE}/../../lint/run_path.sh ${WORK}/moved)
+file(GLOB programs ${WORK}/moved/bin/train_image ${WORK}/moved/libexec/weft/*/mnist)
+foreach(program ${programs})
+  run("${program}" ${program} --help)
+endforeach()
 # Where this build found its own libraries, the program must look too.
 list(JOIN PREFIXES "\\;" prefixes)
 run("configure" ${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G ${GENERATOR} "-DCMAKE_PREFIX_PATH=${WORK}/moved\\;${prefixes}"

@@ -68,7 +68,7 @@ def relocate(tree):
     if shutil.which("patchelf") is None:
         raise Missing("expected the program patchelf on this machine. apt-get install patchelf")
     files = [path for path in sorted(tree.rglob("*")) if is_elf(path) and not path.is_symlink()]
-    folders = [tree / "bin", *sorted((tree / "libexec/weft").iterdir())]
+    folders = [tree / "bin", *sorted(folder for folder in (tree / "libexec/weft").iterdir() if not folder.is_symlink())]
     programs = [path for folder in folders for path in sorted(folder.iterdir()) if is_elf(path)]
     lib = tree / "lib"
     shipped = {path.name for path in lib.iterdir()}
