@@ -6,6 +6,11 @@
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
+#elif defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+
+#include <unordered_map>
+#include <utility>
 #endif
 
 namespace emulator::source {
@@ -53,6 +58,58 @@ inline void entered_stack(const char* bottom, size_t bytes) {
 
 /// Fibers that are abandoned leave red zones of frames that never return.
 inline void forget_frames(const char* bottom, size_t bytes) { __asan_unpoison_memory_region(bottom, bytes); }
+
+#elif defined(__SANITIZE_THREAD__)
+
+/// What ThreadSanitizer knows of the fibers of this OS thread, each by the bottom of its stack. The thread's own has none.
+struct ThreadFibers {
+  void* const thread = __tsan_get_current_fiber();
+  void* ended = nullptr;  ///< has left for good, and can be destroyed when another one runs
+  const char* running = nullptr;
+  std::unordered_map<const char*, void*> known;
+
+  static ThreadFibers& mine() {
+    thread_local ThreadFibers fibers;
+    return fibers;
+  }
+  /// Destroys the one that has ended.
+  void clean() {
+    if (void* const fiber = std::exchange(ended, nullptr)) __tsan_destroy_fiber(fiber);
+  }
+};
+
+/// jump_fcontext, announced to ThreadSanitizer, which keeps the calls of each fiber.
+inline transfer_t switch_fiber(const Stacks& stacks, fcontext_t to, void* data, Leaves leaves = Leaves::for_now) {
+  ThreadFibers& mine = ThreadFibers::mine();
+  mine.clean();
+  if (leaves == Leaves::for_good && mine.running) {
+    mine.ended = mine.known.at(mine.running);
+    mine.known.erase(mine.running);
+  }
+  const auto address = reinterpret_cast<uintptr_t>(to);
+  mine.running = stacks.contains(address) ? stacks.bottom(address) : nullptr;
+  void* fiber = mine.thread;
+  if (mine.running) {
+    void*& known = mine.known[mine.running];
+    if (!known) known = __tsan_create_fiber(0);
+    fiber = known;
+  }
+  __tsan_switch_to_fiber(fiber, 0);
+  return boost::context::detail::jump_fcontext(to, data);
+}
+inline void entered_fiber(const Stacks&) {}
+inline void entered_stack(const char*, size_t) {}
+
+/// Fibers that are abandoned never return from their calls.
+inline void forget_frames(const char* bottom, size_t bytes) {
+  ThreadFibers& mine = ThreadFibers::mine();
+  mine.clean();
+  std::erase_if(mine.known, [&](const auto& fiber) {
+    if (fiber.first < bottom || fiber.first >= bottom + bytes) return false;
+    __tsan_destroy_fiber(fiber.second);
+    return true;
+  });
+}
 
 #else
 
