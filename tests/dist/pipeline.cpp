@@ -498,6 +498,8 @@ TEST(Pipeline, HalfPrecisionTravelsAsItIs) {
     }
     loss = loss_of(loss);
     loss.backward();
+    std::map<std::string, Tensor> want;
+    for (const NamedTensor& parameter : whole->parameters()) want[parameter.name] = parameter.tensor.grad();
     run_ranks(2, [&](const ProcessGroupPtr& world) {
       const auto model = task.make(nullptr);
       model->to(DType::f32);
@@ -514,11 +516,9 @@ TEST(Pipeline, HalfPrecisionTravelsAsItIs) {
         return own;
       };
       pipeline.run(batch);
-      std::map<std::string, Tensor> want;
-      for (const NamedTensor& parameter : whole->parameters()) want[parameter.name] = parameter.tensor.grad();
       for (const NamedTensor& parameter : pipeline.parameters())
         if (parameter.name.starts_with("h.")) {
-          EXPECT_EQ(parameter.tensor.grad().to_vector<float>(), want[parameter.name].to_vector<float>())
+          EXPECT_EQ(parameter.tensor.grad().to_vector<float>(), want.at(parameter.name).to_vector<float>())
               << parameter.name;
         }
     });

@@ -91,6 +91,7 @@ void run_connected(const std::string& backend, int size, const std::function<voi
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] {
+      const ThreadGenerators generators;  // as each process has
       ProcessGroupPtr group;
       try {
         std::shared_ptr<Membership> membership;
