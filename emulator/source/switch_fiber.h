@@ -63,10 +63,14 @@ inline void forget_frames(const char* bottom, size_t bytes) { __asan_unpoison_me
 
 /// What ThreadSanitizer knows of the fibers of this OS thread, each by the bottom of its stack. The thread's own has none.
 struct ThreadFibers {
+  struct Fiber {
+    void* handle = nullptr;
+    int lives = 0;  ///< code that has left this stack for good, and with it calls that never return
+  };
   void* const thread = __tsan_get_current_fiber();
   void* ended = nullptr;  ///< has left for good, and can be destroyed when another one runs
   const char* running = nullptr;
-  std::unordered_map<const char*, void*> known;
+  std::unordered_map<const char*, Fiber> known;
 
   static ThreadFibers& mine() {
     thread_local ThreadFibers fibers;
@@ -83,14 +87,17 @@ inline transfer_t switch_fiber(const Stacks& stacks, fcontext_t to, void* data, 
   ThreadFibers& mine = ThreadFibers::mine();
   mine.clean();
   if (leaves == Leaves::for_good && mine.running) {
-    mine.ended = mine.known.at(mine.running);
-    mine.known.erase(mine.running);
+    ThreadFibers::Fiber& fiber = mine.known.at(mine.running);
+    if (++fiber.lives == 1000) {  // to make one costs more than a block; too many open calls are an error
+      mine.ended = fiber.handle;
+      mine.known.erase(mine.running);
+    }
   }
   const auto address = reinterpret_cast<uintptr_t>(to);
   mine.running = stacks.contains(address) ? stacks.bottom(address) : nullptr;
   void* fiber = mine.thread;
   if (mine.running) {
-    void*& known = mine.known[mine.running];
+    void*& known = mine.known[mine.running].handle;
     if (!known) known = __tsan_create_fiber(0);
     fiber = known;
   }
@@ -106,7 +113,7 @@ inline void forget_frames(const char* bottom, size_t bytes) {
   mine.clean();
   std::erase_if(mine.known, [&](const auto& fiber) {
     if (fiber.first < bottom || fiber.first >= bottom + bytes) return false;
-    __tsan_destroy_fiber(fiber.second);
+    __tsan_destroy_fiber(fiber.second.handle);
     return true;
   });
 }
