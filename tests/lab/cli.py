@@ -4,6 +4,7 @@
 import html.parser
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -232,6 +233,24 @@ class Commands(unittest.TestCase):
             self.assertFalse([(page.name, link) for page, link in links if not (page.parent / link).exists()])
             done = subprocess.run([share / "tools/course_slides", "-o", f"{folder}/slides.html"], capture_output=True, text=True, check=False)
             self.assertIn(" slides of 12 pages in ", done.stdout + done.stderr)
+
+    def test_no_emulator_two_folders_above_a_tree(self):
+        """Where /tmp/NAME/weft is a tree, /tmp/bin is anybody's; only an installation's share/weft has its programs there."""
+        with tempfile.TemporaryDirectory() as folder:
+            tree = Path(folder, "me/weft")
+            shutil.copytree(ROOT / "tools", tree / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copy(ROOT / "CMakeLists.txt", tree)
+            Path(folder, "bin").mkdir()
+            Path(folder, "emulator/lib").mkdir(parents=True)
+            Path(folder, "emulator/lib/libweft_simt_program.a").touch()
+            planted = Path(folder, "bin/weft-emulate")
+            planted.write_text(f"#!/bin/sh\ntouch {folder}/ran\n", encoding="utf-8")
+            planted.chmod(0o755)
+            for variables in ({}, NO_NVCC):
+                done = subprocess.run([tree / "tools/weft-lab", "run", KNOWN], capture_output=True, text=True, check=False,
+                                      env={**os.environ, "PATH": "/usr/bin:/bin", "WEFT_EMULATE": "", **variables})
+                self.assertEqual((done.returncode, done.stderr.split(":")[:2]), (2, ["weft-lab", " weft-emulate was not found"]))
+                self.assertFalse(Path(folder, "ran").exists())
 
     def test_errors(self):
         done = lab("profile", "--text", ROOT / "nothing.cu")

@@ -11,6 +11,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent  # of the tree, or PREFIX/share/weft
+# What programs are installed to, None in a tree: two folders above that one anybody may have a bin, as in /tmp.
+PREFIX = None if (ROOT / "CMakeLists.txt").exists() else ROOT.parent.parent
 ARCHITECTURES = {"h100": "90a", "h200": "90a", "gh200": "90a", "a100": "80", "a6000": "86", "l4": "89", "b200": "100"}
 FINDINGS = 86  # exit code of weft-emulate: the program ended, and a check has found something
 CHECKS, ORDERS = ("races", "uninitialised", "streams"), ("inorder", "lazy", "random")
@@ -70,7 +72,7 @@ def find_nvcc(required=True):
 
 def find_emulator():
     named = os.environ.get("WEFT_EMULATE")
-    installed = ROOT.parent.parent / "bin/weft-emulate"
+    installed = PREFIX and PREFIX / "bin/weft-emulate"
     for path in [named] if named else [ROOT / "build/bin/weft-emulate", ROOT / "bin/weft-emulate", installed, shutil.which("weft-emulate")]:
         if path and os.access(path, os.X_OK):
             return str(path)
@@ -87,8 +89,8 @@ def beside(emulator, name):
 def find_engine():
     """The source-level emulator (emulator/source/README.md) as a library to link a program with, or None: for where there is no nvcc."""
     named = os.environ.get("WEFT_EMULATE")
-    programs = [named] if named else [ROOT / "build/bin/weft-emulate", ROOT.parent.parent / "bin/weft-emulate"]
-    return next((file for program in programs if (file := beside(program, "libweft_simt_program.a"))), None)
+    programs = [named] if named else [ROOT / "build/bin/weft-emulate", PREFIX and PREFIX / "bin/weft-emulate"]
+    return next((file for program in programs if program and (file := beside(program, "libweft_simt_program.a"))), None)
 
 
 # The host's C++ compiler builds for the source-level emulator as kernels/CMakeLists.txt does for its checked build. At the end the program says
