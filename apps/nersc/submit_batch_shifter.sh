@@ -19,4 +19,6 @@ export PATH="${WEFT_BIN:-$PWD}:$PATH"
 MASTER_ADDR=$(hostname)
 export MASTER_ADDR
 
-srun -l shifter bash -c "source export_DDP_vars.sh; train_multi_gpu --yaml_config=${YAML_CONFIG:-./configs/default.yaml} --config=${CONFIG:-default} --run_num=ddp-shifter"
+# shellcheck disable=SC2016  # the task's shell: names are its arguments, and no text that it reads as commands
+srun -l shifter bash -c 'source export_DDP_vars.sh; exec train_multi_gpu "$@"' bash \
+  --yaml_config="${YAML_CONFIG:-./configs/default.yaml}" --config="${CONFIG:-default}" --run_num=ddp-shifter

@@ -20,9 +20,11 @@ export MASTER_ADDR
 export HDF5_USE_FILE_LOCKING=FALSE        # Lustre without locks
 export FI_MR_CACHE_MONITOR=userfaultfd    # libfabric and memory that goes and comes: otherwise hangs
 
-profile=
+profile=()
 if [[ ${ENABLE_PROFILING:-0} == 1 ]]; then
-  profile="nsys profile --trace=cuda,nvtx -c cudaProfilerApi --force-overwrite true -o ${PROFILE_OUTPUT:-profile}"
+  profile=(nsys profile "--trace=cuda,nvtx" -c cudaProfilerApi --force-overwrite true -o "${PROFILE_OUTPUT:-profile}")
 fi
 set -x
-srun -u bash -c "source $folder/export_DDP_vars.sh; exec $profile $program --yaml_config=${YAML_CONFIG:-$folder/config/ViT.yaml} $*"
+# shellcheck disable=SC2016  # the task's shell: names and flags are its arguments, and no text that it reads as commands
+srun -u bash -c 'source "$0/export_DDP_vars.sh"; exec "$@"' "$folder" "${profile[@]}" "$program" \
+  --yaml_config="${YAML_CONFIG:-$folder/config/ViT.yaml}" "$@"

@@ -17,7 +17,8 @@ export MAIN_RANK RANKS NNODES LOCAL_RANK
 export GPUS_PER_NODE=${GPUS_PER_NODE:-1}
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-export PATH=$here:$here/../../../bin:$PATH  # as installed
+[[ $here == */libexec/weft/vista ]] && PATH=$here/../../../bin:$PATH  # as installed; elsewhere it is anybody's bin
+export PATH=$here:$PATH
 [[ $LOCAL_RANK -eq 0 ]] && generate_config.sh
 for _ in $(seq 300); do
   [[ -f multi_config.yaml ]] && break

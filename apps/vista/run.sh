@@ -10,6 +10,7 @@ if [[ $# -ne 2 ]]; then
 fi
 host=$1 nodes=$2 node=${OMPI_COMM_WORLD_RANK:?is not set: start run.sh with mpirun}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-export PATH=$here:$here/../../../bin:$PATH  # as installed
+[[ $here == */libexec/weft/vista ]] && PATH=$here/../../../bin:$PATH  # as installed; elsewhere it is anybody's bin
+export PATH=$here:$PATH
 exec weft-run --nproc_per_node=1 --nnodes="$nodes" --node_rank="$node" --master_addr="$host" --master_port="${MASTER_PORT:-29500}" \
   "$(type -P multinode)" "${EPOCHS:-50}" "${SAVE_EVERY:-10}"
