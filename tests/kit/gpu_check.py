@@ -124,8 +124,11 @@ class GpuCheck(unittest.TestCase):
                              ("nvcc", "echo 'Cuda compilation tools, release 13.0, V13.0.88'\n"), ("ninja", "echo 1.11\n")):
             self.program(self.bin / name, script)
         self.program(self.bin / "python3", f"""
+case "$1 $2" in "-c "*)
+  case "$2" in {facts.NOT_HERE.rstrip()!r}*) ;; *) echo "$2" >> "$FAKES/looks_here";; esac;;
+esac
 case "$1 $2" in
-  "-c import torch") ;;
+  *"import torch") ;;
   *find_spec*torch*) [ -n "$FAKE_NO_TORCH" ] && exit 1; echo '2.11.0+cu130 CUDA 13.0';;
   *sys.path*) echo {site};;
   *) exec {sys.executable} "$@";;
@@ -140,7 +143,17 @@ esac
         self.out = pathlib.Path(self.folder.name) / "result.md"
 
     def tearDown(self):
-        self.folder.cleanup()
+        self.addCleanup(self.folder.cleanup)
+        looks_here = self.fakes / "looks_here"
+        self.assertFalse(looks_here.exists() and looks_here.read_text())
+
+    def test_no_module_of_the_working_folder_is_loaded(self):
+        (self.fakes / "torch").mkdir()
+        for name in ("torch/__init__.py", "torch/version.py"):
+            (self.fakes / name).write_text("open('ran', 'w')\n__version__ = '9.9'\n")
+        for text in (facts.TORCH, "import torch"):
+            subprocess.run([sys.executable, "-c", facts.NOT_HERE + text], cwd=self.fakes, capture_output=True, check=False)
+        self.assertFalse((self.fakes / "ran").exists())
 
     @staticmethod
     def program(path, script):

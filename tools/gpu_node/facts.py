@@ -9,6 +9,8 @@ import statistics
 import subprocess
 import threading
 
+# `python3 -c` looks for modules in the working folder first, where anybody's may lie.
+NOT_HERE = "import sys; sys.path[:] = filter(None, sys.path); "
 # Its own note of its versions: to import it takes ten seconds.
 TORCH = """import importlib.util, os, runpy
 found = importlib.util.find_spec("torch").origin
@@ -50,7 +52,7 @@ def architecture(compute_cap):
 
 def site_packages():
     """Folders that python3 searches for packages."""
-    text = output("python3", "-c", "import sys; print('\\n'.join(sys.path))")
+    text = output("python3", "-c", NOT_HERE + "print('\\n'.join(sys.path))")
     return [line for line in (text or "").splitlines() if line and os.path.isdir(line)]
 
 
@@ -168,7 +170,7 @@ def gather():
     cublaslt = library_root("cublasLt.h", "libcublasLt", "cu13", "CUBLAS_ROOT", sites)
     cudnn = library_root("cudnn.h", "libcudnn", "cudnn", "CUDNN_ROOT", sites)
     nccl = library_root("nccl.h", "libnccl", "nccl", "NCCL_ROOT", sites)
-    torch = output("python3", "-c", TORCH)
+    torch = output("python3", "-c", NOT_HERE + TORCH)
     release = re.search(r"release (\S+), (\S+)", output(compiler, "--version") or "") if compiler else None
     model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text()) if os.path.exists("/proc/cpuinfo") else None
     facts = {
