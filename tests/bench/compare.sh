@@ -73,6 +73,13 @@ names=$(grep -o '^| [a-z0-9_]* ' "$folder/results/table.md" | tr -d '| ' | paste
   { echo "expected all rows in order, got: $names"; exit 1; }
 grep -q "$(grep -m1 'model name' /proc/cpuinfo | sed 's/.*: //')" "$folder/results/table.md"
 grep -q 'medians of 1 to 2 processes each, in turn, of 5 repetitions each' "$folder/results/table.md"
+# A torch.py in the working folder, where anybody may have left it, is not loaded.
+mkdir "$folder/planted"
+echo "__version__ = open('ran', 'w')" > "$folder/planted/torch.py"
+(cd "$folder/planted" && "$compare" pytorch --programs "$folder/ours" "$folder/theirs" --build "$folder/build" --threads 1 --rounds 1 --filter add --out table.md) \
+  > /dev/null 2>&1 || true
+[[ -e $folder/planted/ran ]] && { echo "torch.py of the working folder was loaded"; exit 1; }
+
 run --report --chart "$folder/results/chart.svg"
 for shown in '>resnet18_train_bf16<' '>0.75<' '>2.00<' '</svg>'; do grep -qF "$shown" "$folder/results/chart.svg"; done
 expect 0 '| startup | ms | 30 | 60 | 2.00 | 1.0 | MEETS |'
