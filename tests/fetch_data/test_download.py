@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -106,6 +107,38 @@ class Download(FetchCase):
         self.server.files = {}
         self.refused(f"{self.server.url}/{self.archive}: The requested URL returned error: 404")
         self.assertEqual(len(self.server.requests), 1)
+
+    def test_a_folder_that_others_can_write_is_not_used(self):
+        """They may have put a link in the place of a file that is written."""
+        folder, outside = os.path.dirname(self.partial), os.path.join(self.folder, "outside")
+
+        def plant(place):
+            os.makedirs(place)
+            os.symlink(outside, os.path.join(place, "lock"))
+            with open(outside, "w", encoding="utf-8") as file:
+                file.write("kept")
+
+        def made_for_all():
+            plant(folder)
+            os.chmod(folder, 0o777)
+
+        def made_by_another():
+            plant(folder)
+            os.chown(folder, 65534, -1)
+
+        def a_link():
+            plant(os.path.join(self.folder, "elsewhere"))
+            os.symlink(os.path.join(self.folder, "elsewhere"), folder)
+
+        os.makedirs(self.parent)
+        for prepare in (made_for_all, a_link, *([made_by_another] if os.geteuid() == 0 else [])):
+            with self.subTest(prepare.__name__):
+                prepare()
+                self.refused("expected a folder that this user alone can write into")
+                with open(outside, encoding="utf-8") as file:
+                    self.assertEqual(file.read(), "kept")
+                self.assertEqual(os.listdir(folder), ["lock"])
+                (os.unlink if os.path.islink(folder) else shutil.rmtree)(folder)
 
     def test_a_machine_without_curl(self):
         self.refused("needs curl and sha256sum and md5sum, which this machine does not have", environment={"PATH": self.folder})

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 
@@ -71,9 +72,15 @@ def file_sum(path, kind="sha256"):
 
 @contextlib.contextmanager
 def locked(folder):
-    """Creates the folder of a download; a second run that wants it ends."""
-    os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, "lock"), "w", encoding="utf-8") as lock:
+    """Creates the folder of a download; a second run that wants it ends. Errors: another user can write into it, and so put links and files
+    of their own in the place of those that are written and checked."""
+    os.makedirs(os.path.dirname(folder) or ".", exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder, 0o755)
+    found = os.lstat(folder)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        raise FetchError(f"{folder}: expected a folder that this user alone can write into. Remove it, or give another DIR")
+    with open(os.path.join(folder, "lock"), "a", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
