@@ -173,10 +173,11 @@ def mutant_program(build, work, file, old, new, name):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
-    parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("/tmp/weft_order_mutants"))
+    parser.add_argument("--work", type=pathlib.Path, help="(default: order_mutants in the build)")
     parser.add_argument("--only", default="", help="those with this text in their name or run")
     options = parser.parse_args()
-    build, work = options.build.resolve(), options.work.resolve()
+    build = options.build.resolve()
+    work = (options.work or build / "order_mutants").resolve()
     work.mkdir(parents=True, exist_ok=True)
     chosen = [mutant for mutant in MUTANTS if options.only in f"{mutant[0]} [{mutant[4]}]"]
     for kind in dict.fromkeys(mutant[4] for mutant in chosen):
