@@ -285,6 +285,8 @@ class Commands(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (0, "student" + shown), done.stderr)
             Path(folder, "bob/mine.cu").touch()
             self.assertIn("bob/mine.cu: expected a name that begins with an exercise's number", lab("grade", folder).stderr)
+            Path(folder, "bob/mine.cu").rename(Path(folder, "bob/a\x1b[2J.cu"))  # a terminal would clear its screen
+            self.assertIn("bob/a\\x1b[2J.cu: expected a name", lab("grade", folder).stderr)
         self.assertIn(": expected a folder for each student", lab("grade", "nowhere").stderr)
 
     def test_wrong_options(self):

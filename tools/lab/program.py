@@ -26,6 +26,11 @@ class Endless(Problem):
     """A program that was stopped since its time was over."""
 
 
+def printable(text):
+    """For a terminal, which would obey control characters in others' names and words; lines stay lines."""
+    return "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)
+
+
 def exit_text(code):
     """`exit code 1`, or `ended by SIGSEGV`: of subprocess's return code."""
     return f"exit code {code}" if code >= 0 else f"ended by {signal.Signals(-code).name}"
