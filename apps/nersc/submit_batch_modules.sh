@@ -17,7 +17,7 @@ if type module &> /dev/null && [[ -n $WEFT_MODULES ]]; then
   module load $WEFT_MODULES
 fi
 cd "${SLURM_SUBMIT_DIR:-.}" || exit 1
-export PATH="${WEFT_BIN:-$PWD}:$PATH"
+export PATH="${WEFT_BIN:+$WEFT_BIN:}$PATH:$PWD"  # here last: no hostname of a folder that others can write
 MASTER_ADDR=$(hostname)
 export MASTER_ADDR
 

@@ -15,7 +15,7 @@
 
 # WEFT_BIN: where the program lies, as seen in the container.
 cd "${SLURM_SUBMIT_DIR:-.}" || exit 1
-export PATH="${WEFT_BIN:-$PWD}:$PATH"
+export PATH="${WEFT_BIN:+$WEFT_BIN:}$PATH:$PWD"  # here last: no hostname of a folder that others can write
 MASTER_ADDR=$(hostname)
 export MASTER_ADDR
 

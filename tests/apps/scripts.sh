@@ -26,8 +26,9 @@ name='a b;touch ran $(touch ran)'
 printed=$(WEFT_NERSC_VIT=$apps/nersc_vit TRAIN_VIT=$work/bin/train_vit YAML_CONFIG=$name bash "$apps/nersc_vit/submit.sh" --run_num "$name" 2> log)
 [[ $printed == "[--yaml_config=$name][--run_num][$name]" ]] || fail "submit.sh: $printed $(< log)"
 cp "$apps/nersc/export_DDP_vars.sh" .
+program hostname "touch '$work/run/ran'"  # the working folder is no place for programs
 for script in modules shifter; do
-  printed=$(WEFT_BIN=$work/bin WEFT_MODULES='' CONFIG=$name YAML_CONFIG=$name bash "$apps/nersc/submit_batch_$script.sh")
+  printed=$(WEFT_MODULES='' CONFIG=$name YAML_CONFIG=$name bash "$apps/nersc/submit_batch_$script.sh")
   [[ $printed == "[--yaml_config=$name][--config=$name][--run_num=ddp-${script/modules/module}]" ]] || fail "submit_batch_$script.sh: $printed"
 done
 [[ ! -e ran ]] || fail "a name was run as a command"
