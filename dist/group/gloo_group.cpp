@@ -96,7 +96,7 @@ class TcpLink final : public Link {
       if (const auto early = peer.early.find(slot); early != peer.early.end()) {
         const std::vector<std::byte> arrived = take_first(peer.early, early);
         check_size(peer, arrived.size(), bytes);
-        std::memcpy(data, arrived.data(), bytes);
+        std::copy(arrived.begin(), arrived.end(), data);  // of an empty message both ends may be null
         message->done = true;
         return message;
       }
@@ -544,7 +544,7 @@ class TcpLink final : public Link {
       } else if (const auto at = peer.expected.find(slot); at != peer.expected.end()) {
         TcpMessage* const message = take_first(peer.expected, at);  // its receive came meanwhile
         check_size(peer, peer.header.bytes, message->bytes);
-        std::memcpy(message->data, peer.unexpected.data(), message->bytes);
+        std::copy(peer.unexpected.begin(), peer.unexpected.end(), message->data);
         return finish(message);
       } else {
         peer.early[slot].push_back(std::move(peer.unexpected));

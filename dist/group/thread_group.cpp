@@ -138,7 +138,7 @@ class ThreadLink final : public Link {
     queue.pop_front();
     if (queue.empty()) box.waiting.erase(key);
     const Parcel &from = mine->is_send ? *mine : *other, &to = mine->is_send ? *other : *mine;
-    std::memcpy(to.data, from.data, to.bytes);
+    std::copy_n(from.data, to.bytes, to.data);  // of an empty message both may be null
     mine->done = other->done = true;
     box.changed.notify_all();
   }
