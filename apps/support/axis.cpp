@@ -64,13 +64,13 @@ double Axis::share(double value) const {
 void Axis::linear_ticks(int count) {
   const double wanted = (high_ - low_) / std::max(count, 1);
   const double step = scale_ == Scale::clock && wanted >= 0.5 ? round_seconds(wanted) : round_step(wanted);
-  if (!(step > 0) || !std::isfinite(step)) return;
+  const double largest = std::max(std::abs(low_), std::abs(high_));
+  if (!(step > 1e-15 * largest) || !std::isfinite(step)) return;  // below, two ticks are one double
   if (std::floor(high_ / step) - std::ceil(low_ / step) < 1 && count < 8)
     return linear_ticks(count + 1);  // at least two
-  const double largest = std::max(std::abs(low_), std::abs(high_));
   const double first = std::ceil(low_ / step - 1e-9), last = std::floor(high_ / step + 1e-9);
-  for (double i = first; i <= last && i < first + 100; ++i) {
-    const double value = i * step == 0 ? 0 : i * step;  // no -0
+  for (int i = 0; i < 100 && first + i <= last; ++i) {
+    const double value = (first + i) * step == 0 ? 0 : (first + i) * step;  // no -0
     ticks_.push_back(
         {value, scale_ == Scale::clock && step >= 1 ? train::clock_text(value) : tick_text(value, step, largest)});
   }

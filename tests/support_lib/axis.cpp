@@ -4,10 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace weft::support {
 namespace {
 
 using testing::ElementsAre;
+using testing::IsEmpty;
 using Scale = Axis::Scale;
 
 std::vector<std::string> texts(const Axis& axis) {
@@ -29,6 +32,14 @@ TEST(Axis, RoundNumbers) {
 TEST(Axis, OneValueLiesInTheMiddle) {
   for (const double value : {0.0, 5.0, -3.0}) EXPECT_DOUBLE_EQ(Axis(value, value, Scale::linear, 4).share(value), 0.5);
   EXPECT_DOUBLE_EQ(Axis(7, 7, Scale::log, 4).share(7), 0.5);
+}
+
+TEST(Axis, NeighbouringDoublesHaveNothingBetween) {  // where a tick's number plus one is the same number
+  for (const double value : {0.1, 1e17, 1e300}) {
+    const double next = std::nextafter(value, HUGE_VAL);
+    EXPECT_THAT(texts(Axis(value, next, Scale::linear, 4)), IsEmpty()) << value;
+    EXPECT_THAT(texts(Axis(-next, -value, Scale::linear, 4)), IsEmpty()) << value;
+  }
 }
 
 TEST(Axis, LogHasDecadesOrWhatLiesBetween) {
