@@ -9,6 +9,7 @@
 
 #include "io/crc32c.h"
 #include "io/file_reader.h"
+#include "io/json.h"
 #include "io/seal.h"
 #include "io/stored_dtype.h"
 
@@ -44,8 +45,9 @@ OrderedJson text_json(const std::string& text) {
 
 std::string to_text(const OrderedJson& json) {
   if (json.is_string()) return json.get<std::string>();
-  const auto bytes = json.get<std::vector<uint8_t>>();
-  return {bytes.begin(), bytes.end()};
+  std::string bytes;
+  for (const OrderedJson& byte : json) bytes += static_cast<char>(json_integer<uint8_t>(byte, "a text's byte"));
+  return bytes;
 }
 
 DType parse_dtype(const std::string& text) {
@@ -62,10 +64,12 @@ OrderedJson to_json(const CheckpointIndex::File& file) {
 }
 
 CheckpointIndex::File to_file(const OrderedJson& json) {
-  CheckpointIndex::File file{json.at("bytes").get<uint64_t>(), json.at("crc32c").get<uint32_t>(), {}};
+  CheckpointIndex::File file{
+      json_integer<uint64_t>(json.at("bytes"), "bytes"), json_integer<uint32_t>(json.at("crc32c"), "crc32c"), {}};
   for (const OrderedJson& piece : json.at("pieces"))
     file.pieces.push_back({piece.at("part").get<std::string>(), piece.at("name").get<std::string>(),
-                           piece.at("begin").get<int64_t>(), piece.at("count").get<int64_t>()});
+                           json_integer<int64_t>(piece.at("begin"), "begin"),
+                           json_integer<int64_t>(piece.at("count"), "count")});
   return file;
 }
 
@@ -84,7 +88,8 @@ OrderedJson to_json(const CheckpointIndex::Part& part) {
 CheckpointIndex::Part to_part(const OrderedJson& json) {
   CheckpointIndex::Part part;
   for (const OrderedJson& entry : json.at("tensors")) {
-    const auto sizes = entry.at("sizes").get<std::vector<int64_t>>();
+    std::vector<int64_t> sizes;
+    for (const OrderedJson& size : entry.at("sizes")) sizes.push_back(json_integer<int64_t>(size, "sizes"));
     part.tensors.push_back({entry.at("name").get<std::string>(), parse_dtype(entry.at("dtype").get<std::string>()),
                             Shape(sizes), entry.at("layout") == "ohwi"});
   }
@@ -97,7 +102,9 @@ CheckpointIndex to_index(const OrderedJson& json) {
   CheckpointIndex index;
   index.id = json.at("id").get<std::string>();
   for (const auto& [name, text] : json.at("facts").items()) index.texts[name] = to_text(text);
-  if (json.contains("integers")) index.integers = json["integers"].get<std::map<std::string, int64_t>>();
+  if (json.contains("integers"))
+    for (const auto& [name, value] : json["integers"].items())
+      index.integers[name] = json_integer<int64_t>(value, name);
   if (json.contains("numbers"))
     for (const auto& [name, value] : json["numbers"].items()) index.numbers[name] = to_number(value);
   for (const OrderedJson& file : json.at("files")) index.files.push_back(to_file(file));
@@ -151,6 +158,7 @@ std::string index_text(const CheckpointIndex& index, int indent) {
 }
 
 CheckpointIndex parse_index(const std::string& text, const std::string& where, const std::string& what) {
+  check_nesting(text, where);
   const OrderedJson json = OrderedJson::parse(text, nullptr, /*allow_exceptions=*/false);
   const bool ours = json.is_object() && json.contains("format") && json["format"] == kIndexFormat;
   WEFT_CHECK(ours, where, ": ", what, " is not one of a sharded checkpoint");
@@ -161,7 +169,7 @@ CheckpointIndex parse_index(const std::string& text, const std::string& where, c
     check_pieces(index);
     return index;
   } catch (const std::exception& error) {
-    fail(where, ": ", what, " is damaged: ", error.what());
+    fail(where, ": ", what, " is damaged: ", printable(error.what()));
   }
 }
 
@@ -201,8 +209,8 @@ RankNote read_note(const std::string& text) {
   try {
     const OrderedJson json = OrderedJson::parse(text);
     return {to_file(json.at("file")), json.at("error").get<std::string>()};
-  } catch (const OrderedJson::exception& error) {
-    fail("sharded checkpoint: a rank's note is damaged: ", error.what());
+  } catch (const std::exception& error) {
+    fail("sharded checkpoint: a rank's note is damaged: ", printable(error.what()));
   }
 }
 

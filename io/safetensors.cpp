@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "io/atomic_file.h"
+#include "io/json.h"
 #include "io/seal.h"
 
 namespace weft {
@@ -95,23 +96,6 @@ void sort_by_range(const FileReader& file, std::vector<Entry>& entries, uint64_t
     file.bad("the tensors end at byte ", expected, " of the data, expected ", data_size, " (bytes of no tensor)");
 }
 
-/// How deep objects and lists nest, without building them: a million levels would overflow the stack later.
-int nesting(const std::string& json) {
-  int depth = 0, deepest = 0;
-  bool quoted = false;
-  for (size_t i = 0; i < json.size(); ++i) {
-    if (json[i] == '\\' && quoted)
-      ++i;
-    else if (json[i] == '"')
-      quoted = !quoted;
-    else if (!quoted && (json[i] == '{' || json[i] == '['))
-      deepest = std::max(deepest, ++depth);
-    else if (!quoted && (json[i] == '}' || json[i] == ']'))
-      --depth;
-  }
-  return deepest;
-}
-
 /// Takes the values of a header one by one, as the parser finishes them: all of them at once, as JSON, would take forty
 /// times the header's memory.
 class HeaderParts {
@@ -172,8 +156,8 @@ Header read_header(const FileReader& file, MemoryBudget& memory) {
   file.read(8, text.data(), length);
   if (text.empty() || text[0] != '{') file.bad("expected a header that begins with '{'. Is it a safetensors file?");
   constexpr int kDeepest = 8;  // the format itself needs three
-  if (nesting(text) > kDeepest)
-    file.bad("expected a header that nests at most ", kDeepest, " levels deep, got ", nesting(text));
+  if (json_nesting(text) > kDeepest)
+    file.bad("expected a header that nests at most ", kDeepest, " levels deep, got ", json_nesting(text));
   Header header;
   header.data_start = 8 + length;
   HeaderParts parts(file, memory, header);

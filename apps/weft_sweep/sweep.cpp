@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "io/atomic_file.h"
 #include "io/file_reader.h"
+#include "io/json.h"
 #include "train/exit.h"
 
 namespace weft::weft_sweep {
@@ -88,9 +89,15 @@ Json json_of(const Parameter& parameter) {
           {"high", parameter.high}};
 }
 
+template <class Int>
+Int integer(const Json& json, const char* key) {
+  return json_integer<Int>(json.at(key), str("sweep.json: ", key));
+}
+
 Parameter parameter_of(const Json& json) {
   const auto kind = std::find(std::begin(kKindNames), std::end(kKindNames), json.at("kind").get<std::string>());
-  WEFT_CHECK(kind != std::end(kKindNames), "sweep.json: unknown kind ", json.at("kind").dump());
+  WEFT_CHECK(kind != std::end(kKindNames), "sweep.json: unknown kind '", printable(json.at("kind").get<std::string>()),
+             "'");
   return {.name = json.at("name").get<std::string>(),
           .kind = static_cast<Parameter::Kind>(kind - std::begin(kKindNames)),
           .values = json.at("values").get<std::vector<std::string>>(),
@@ -145,8 +152,10 @@ Sweep Sweep::load(const fs::path& folder) {
   WEFT_CHECK(exists(folder), "expected a sweep in ", folder.string(), ", got no ", path.string());
   Sweep sweep;
   sweep.folder = folder;
+  const std::string text = read_text(path, "sweep");
+  check_nesting(text, path.string());
   try {
-    const Json json = Json::parse(read_text(path, "sweep"));
+    const Json json = Json::parse(text);
     sweep.command = json.at("command").get<std::vector<std::string>>();
     sweep.metric = json.at("metric").get<std::string>();
     sweep.smaller_wins = json.at("goal") == "min";
@@ -159,12 +168,12 @@ Sweep Sweep::load(const fs::path& folder) {
     if (json.contains("bayes")) {
       const Json& bayes = json["bayes"];
       sweep.bayes =
-          Bayes{.parameters = {}, .trials = bayes.at("trials").get<size_t>(), .seed = bayes.at("seed").get<uint64_t>()};
+          Bayes{.parameters = {}, .trials = integer<size_t>(bayes, "trials"), .seed = integer<uint64_t>(bayes, "seed")};
       for (const Json& entry : bayes.at("parameters")) sweep.bayes->parameters.push_back(parameter_of(entry));
     }
     if (json.contains("early_stop")) {
       const Json& stop = json["early_stop"];
-      sweep.halving = Halving{stop.at("min_iter").get<int64_t>(), stop.at("eta").get<int64_t>()};
+      sweep.halving = Halving{integer<int64_t>(stop, "min_iter"), integer<int64_t>(stop, "eta")};
     }
   } catch (const Json::exception&) {
     fail(path.string(), ": expected a file of weft-sweep, got something else. Delete it to start over");
@@ -188,11 +197,12 @@ PointResult load_result(const fs::path& folder) {
   if (!fs::is_regular_file(folder / "point.json", ignored)) return result;
   const Json json = Json::parse(read_text(folder / "point.json", "sweep"), nullptr, false);
   if (!json.is_object()) return result;  // never ran, or half-written by a full disk: run it again
-  const std::string state = json.value("state", "");
+  const std::string state = json.contains("state") && json["state"].is_string() ? json["state"] : Json("");
   const auto found = std::find(std::begin(kStateNames), std::end(kStateNames), state);
   if (found == std::end(kStateNames)) return result;
   result.state = static_cast<PointResult::State>(found - std::begin(kStateNames));
-  if (json.contains("exit_code") && json["exit_code"].is_number_integer()) result.exit_code = json["exit_code"];
+  if (json.contains("exit_code") && json["exit_code"].is_number_integer())
+    result.exit_code = json_integer<int>(json["exit_code"], folder.string() + ": exit_code");
   if (json.contains("seconds") && json["seconds"].is_number()) result.seconds = json["seconds"];
   return result;
 }

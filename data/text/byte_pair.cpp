@@ -12,6 +12,7 @@
 #include "data/text/words.h"
 #include "io/atomic_file.h"
 #include "io/file_reader.h"
+#include "io/json.h"
 #include "kernels/error.h"
 
 namespace weft::data {
@@ -102,7 +103,8 @@ BytePair BytePair::from_files(const fs::path& vocabulary, const fs::path& merges
   try {
     const nlohmann::json json = nlohmann::json::parse(text);
     for (const auto& [token, value] : json.items()) {
-      const auto id = value.get<int64_t>();
+      if (!value.is_number()) static_cast<void>(value.get<int64_t>());  // whose error says what it is
+      const auto id = json_integer<int64_t>(value, "vocabulary: " + vocabulary.string());
       WEFT_CHECK(id >= 0 && id < kMostIds, "vocabulary: ", vocabulary.string(), ": expected an id below ", kMostIds,
                  " for '", printable(token), "', got ", id);
       if (tokens.size() <= static_cast<size_t>(id)) tokens.resize(static_cast<size_t>(id) + 1);
@@ -112,7 +114,8 @@ BytePair BytePair::from_files(const fs::path& vocabulary, const fs::path& merges
       place = bytes_of(token);
     }
   } catch (const nlohmann::json::exception& error) {
-    fail("vocabulary: ", vocabulary.string(), ": expected an object of tokens and their ids, got '", error.what(), "'");
+    fail("vocabulary: ", vocabulary.string(), ": expected an object of tokens and their ids, got '",
+         printable(error.what()), "'");
   }
   BytePair result(std::move(tokens));
   const std::vector<std::string> lines = read_lines(merges);

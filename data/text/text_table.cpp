@@ -2,6 +2,7 @@
 #include "data/text/text_table.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -70,8 +71,9 @@ TextTable read_text_table(const std::filesystem::path& path) {
   }
   WEFT_CHECK(!in.bad(), "text table: cannot read ", path.string());
   table.classes = sorted_classes(labels);
-  for (size_t i = 0; i < labels.size(); ++i)
-    table.rows[i].label = std::find(table.classes.begin(), table.classes.end(), labels[i]) - table.classes.begin();
+  std::map<std::string, int64_t> numbers;  // a table of scores has as many classes as rows
+  for (const std::string& name : table.classes) numbers.emplace(name, static_cast<int64_t>(numbers.size()));
+  for (size_t i = 0; i < labels.size(); ++i) table.rows[i].label = numbers.at(labels[i]);
   table.description = str(path.filename().string(), ": ", table.rows.size(), table.pairs ? " pairs" : " sentences",
                           ", ", table.classes.size(), " classes");
   return table;

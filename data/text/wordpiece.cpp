@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "core/text.h"
 #include "data/text/words.h"
 #include "io/atomic_file.h"
 #include "io/file_reader.h"
@@ -32,8 +33,8 @@ std::pair<size_t, std::string_view> find_special(std::string_view text) {
 WordPiece::WordPiece(std::vector<std::string> vocabulary, bool lowercase)
     : vocabulary_(std::move(vocabulary)), lowercase_(lowercase) {
   for (size_t i = 0; i < vocabulary_.size(); ++i)
-    WEFT_CHECK(ids_.emplace(vocabulary_[i], static_cast<int64_t>(i)).second, "vocabulary: token '", vocabulary_[i],
-               "' stands twice, the second time as number ", i);
+    WEFT_CHECK(ids_.emplace(vocabulary_[i], static_cast<int64_t>(i)).second, "vocabulary: token '",
+               printable(vocabulary_[i]), "' stands twice, the second time as number ", i);
   unknown_ = require(kUnknown);
   first_ = require(kFirst);
   separator_ = require(kSeparator);
