@@ -18,6 +18,9 @@ namespace {
 constexpr uint32_t kWrapperMagic = 0x466243b1, kContainerMagic = 0xba55ed50;
 constexpr uint64_t kCompressedLz = 0x2000, kCompressedZstd = 0x8000;
 constexpr uint16_t kPtx = 1, kElf = 2;
+constexpr size_t kContainerHeader = 16, kEntryHeader = 64;
+constexpr uint32_t kLargestArch = 10000;
+constexpr uint64_t kMostRaw = uint64_t{1} << 28;  // bytes that one entry may unpack to
 
 template <class T>
 T at(const char* base, size_t offset) {
@@ -34,7 +37,7 @@ void read_target(std::string_view text, Fatbin::Entry& entry) {
   if (sm == std::string_view::npos || sm > found + 64) return;
   size_t i = sm + 3;
   int arch = 0;
-  while (i < text.size() && text[i] >= '0' && text[i] <= '9') arch = arch * 10 + (text[i++] - '0');
+  while (i < text.size() && text[i] >= '0' && text[i] <= '9' && arch <= int(kLargestArch)) arch = arch * 10 + (text[i++] - '0');
   entry.arch = arch;
   entry.arch_specific = i < text.size() && (text[i] == 'a' || text[i] == 'f');
 }
@@ -45,6 +48,7 @@ std::string unpack(const Fatbin::Entry& entry, const std::string& name) {
   if (!entry.compressed) {
     text.assign(entry.payload, entry.bytes);
   } else if (entry.bytes >= 4 && at<uint32_t>(entry.payload, 0) == ZSTD_MAGICNUMBER) {
+    if (entry.raw_bytes > kMostRaw) fail(cudaErrorInvalidKernelImage, cat("damaged code in ", name));
     text.resize(entry.raw_bytes);
     const size_t size = ZSTD_decompress(text.data(), text.size(), entry.payload, entry.bytes);
     if (ZSTD_isError(size)) {
@@ -61,31 +65,37 @@ std::string unpack(const Fatbin::Entry& entry, const std::string& name) {
   return text;
 }
 
-void read_container(const char* data, Fatbin& fatbin) {
-  if (at<uint32_t>(data, 0) != kContainerMagic) {
+void read_container(const char* data, size_t bytes, Fatbin& fatbin) {
+  if (bytes < kContainerHeader || at<uint32_t>(data, 0) != kContainerMagic) {
     fail(cudaErrorInvalidKernelImage, "a module's image is neither a fat binary nor PTX");
   }
   const size_t header = at<uint16_t>(data, 6);
-  const char* entry = data + header;
-  const char* const end = entry + at<uint64_t>(data, 8);
-  while (entry + 64 <= end) {
+  uint64_t left = at<uint64_t>(data, 8);
+  if (header < kContainerHeader || header > bytes || left > bytes - header) {
+    fail(cudaErrorInvalidKernelImage, "a damaged fat binary");
+  }
+  for (const char* entry = data + header; left >= kEntryHeader;) {
     const uint16_t kind = at<uint16_t>(entry, 0);
     const uint32_t skip = at<uint32_t>(entry, 4);
     const uint64_t payload = at<uint64_t>(entry, 8);
-    if (skip < 64 || payload > uint64_t(end - entry) - skip) {
+    const uint64_t flags = at<uint64_t>(entry, 40);
+    const uint32_t packed = at<uint32_t>(entry, 16);
+    const bool compressed = (flags & (kCompressedLz | kCompressedZstd)) != 0;
+    const uint32_t arch = at<uint32_t>(entry, 28);
+    if (skip < kEntryHeader || skip > left || payload > left - skip || (compressed && packed > payload) ||
+        arch > kLargestArch) {
       fail(cudaErrorInvalidKernelImage, "a damaged fat binary");
     }
     Fatbin::Entry one;
     one.is_ptx = kind == kPtx;
-    one.arch = int(at<uint32_t>(entry, 28));
+    one.arch = int(arch);
     one.payload = entry + skip;
-    const uint64_t flags = at<uint64_t>(entry, 40);
-    const uint32_t packed = at<uint32_t>(entry, 16);
-    one.compressed = (flags & (kCompressedLz | kCompressedZstd)) != 0;
-    one.bytes = one.compressed && packed != 0 ? packed : payload;
+    one.compressed = compressed;
+    one.bytes = compressed && packed != 0 ? packed : payload;
     one.raw_bytes = at<uint64_t>(entry, 56);
     if (kind == kPtx || kind == kElf) fatbin.entries.push_back(std::move(one));
     entry += skip + payload;
+    left -= skip + payload;
   }
 }
 
@@ -126,25 +136,26 @@ std::string Fatbin::describe() const {
   return text.empty() ? "no code" : text;
 }
 
-Fatbin read_image(const void* image) {
+Fatbin read_image(const void* image, size_t bytes) {
   require(image != nullptr);
   Fatbin fatbin;
   const char* data = static_cast<const char*>(image);
-  // nvcc's wrapper: magic, version, the container, a name or nothing.
-  if (at<uint32_t>(data, 0) == kWrapperMagic) data = at<const char*>(data, 8);
   fatbin.name = "a module";
+  if (bytes < 4) fail(cudaErrorInvalidKernelImage, "a module's image is neither a fat binary nor PTX");
+  // nvcc's wrapper: magic, version, the container, a name or nothing.
+  if (bytes == SIZE_MAX && at<uint32_t>(data, 0) == kWrapperMagic) data = at<const char*>(data, 8);
   const bool is_text = *data == '/' || *data == '.' || *data == ' ' || *data == '\n' || *data == '\t' || *data == '\r';
   if (is_text) {
     Fatbin::Entry entry;
     entry.is_ptx = true;
-    entry.text = data;
+    entry.text.assign(data, bytes == SIZE_MAX ? std::strlen(data) : strnlen(data, bytes));
     read_target(entry.text, entry);
     fatbin.entries.push_back(std::move(entry));
   } else if (std::memcmp(data, "\177ELF", 4) == 0) {
     fail(cudaErrorNoKernelImageForDevice,
          "a module is machine code (a cubin) without PTX: build it with code=compute_…");
   } else {
-    read_container(data, fatbin);
+    read_container(data, bytes, fatbin);
   }
   return fatbin;
 }

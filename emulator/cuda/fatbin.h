@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,8 @@ struct Fatbin {
   std::string describe() const;
 };
 
-/// From __cudaRegisterFatBinary's wrapper, a bare container, or PTX text. Errors: Error.
-Fatbin read_image(const void* image);
+/// From __cudaRegisterFatBinary's wrapper, a bare container, or PTX text. `bytes`: of a file, whose wrapper would hold no
+/// address; of what a program passes, nobody says. Errors: Error.
+Fatbin read_image(const void* image, size_t bytes = SIZE_MAX);
 
 }  // namespace emulator::cuda

@@ -106,10 +106,10 @@ void Image::unload(int device) {
   modules_.erase(device);
 }
 
-Image* register_image(const void* wrapper) {
+Image* register_image(const void* wrapper, size_t bytes) {
   const Guard guard(kernels_mutex());
   auto image = std::make_unique<Image>();
-  image->fatbin = read_image(wrapper);
+  image->fatbin = read_image(wrapper, bytes);
   registry().images.push_back(std::move(image));
   return registry().images.back().get();
 }

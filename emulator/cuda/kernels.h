@@ -80,8 +80,8 @@ struct LoadedModule {
 /// One lock for images, kernels and their attributes; never held together with the state's.
 std::recursive_mutex& kernels_mutex();
 
-// Programs register these when they start.
-Image* register_image(const void* wrapper);
+// Programs register these when they start. `bytes`: read_image's.
+Image* register_image(const void* wrapper, size_t bytes = SIZE_MAX);
 void unregister_image(Image* image);
 void register_kernel(Image* image, const void* host, const char* name);
 void register_variable(Image* image, const void* host, const char* name, size_t bytes, bool managed, void** pointer);

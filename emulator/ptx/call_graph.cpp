@@ -6,7 +6,12 @@
 namespace emulator::ptx {
 
 CallGraph::CallGraph(Module& module, const Function& kernel) : module_(module) {
-  visit(kernel);
+  std::vector<const Function*> left{&kernel};
+  while (!left.empty()) {
+    const Function* const f = left.back();
+    left.pop_back();
+    if (!nodes_.contains(f)) visit(*f, left);
+  }
   for (const auto& [f, node] : nodes_) {
     needs_stack_ |= node.uses_stack || node.calls_pointers;
     if (f != &kernel && (node.uses_stack || reaches(*f, *f))) called_.insert(f);
@@ -14,7 +19,8 @@ CallGraph::CallGraph(Module& module, const Function& kernel) : module_(module) {
   needs_stack_ |= !called_.empty();
 }
 
-void CallGraph::visit(const Function& f) {
+void CallGraph::visit(const Function& f, std::vector<const Function*>& left) {
+  if (!f.parsed) parse_body(module_.text(), const_cast<Function&>(f));
   Node node;
   bool calls_pointers = false;
   for (const Statement& s : f.code) {
@@ -29,13 +35,8 @@ void CallGraph::visit(const Function& f) {
   node.calls_pointers = calls_pointers;
   if (calls_pointers)  // any of them may be what a register holds
     for (Function* const target : module_.pointed_functions()) node.callees.push_back(target);
-  const std::vector<const Function*> callees = node.callees;
+  left.insert(left.end(), node.callees.begin(), node.callees.end());
   nodes_[&f] = std::move(node);
-  for (const Function* const callee : callees) {
-    if (nodes_.contains(callee)) continue;
-    parse_body(module_.text(), const_cast<Function&>(*callee));
-    visit(*callee);
-  }
 }
 
 bool CallGraph::reaches(const Function& from, const Function& to) const {

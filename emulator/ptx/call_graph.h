@@ -28,7 +28,7 @@ class CallGraph {
     std::vector<const Function*> callees;
     bool uses_stack = false, calls_pointers = false;
   };
-  void visit(const Function& f);
+  void visit(const Function& f, std::vector<const Function*>& left);  ///< `left`: to be visited later
   bool reaches(const Function& from, const Function& to) const;
 
   Module& module_;

@@ -27,6 +27,7 @@ class Reader {
   Reader(Lexer& lexer, bool with_or) : lexer_(lexer), with_or_(with_or) {}
 
   Constant conditional() {
+    const Lexer::Nested nested(lexer_);
     const Constant condition = binary(1);
     if (lexer_.peek() != '?') return condition;
     lexer_.expect('?');
@@ -60,6 +61,7 @@ class Reader {
   }
 
   Constant unary() {
+    const Lexer::Nested nested(lexer_);
     const char c = lexer_.peek();
     if (c == '-' || c == '+' || c == '~' || c == '!') {
       lexer_.advance();

@@ -17,7 +17,8 @@ namespace {
 using Kind = Operand::Kind;
 
 /// A kernel that grows beyond is refused: calls of calls multiply.
-constexpr size_t kMostStatements = size_t{1} << 22;
+constexpr size_t kMostStatements = size_t{1} << 20, kMostRegisters = size_t{1} << 22, kMostCalls = size_t{1} << 18;
+constexpr size_t kDeepestCalls = 200;
 
 class Inliner {
  public:
@@ -151,6 +152,10 @@ class Inliner {
     bind(s, callee.results, call.results, names);
     bind(s, callee.parameters, call.arguments, names);
     parse_body(module_.text(), callee);
+    // Functions that call the next one twice are 2^n calls, though they may hold no statement.
+    if (++calls_ > kMostCalls || active_.size() > kDeepestCalls ||
+        out_.registers.size() + callee.registers.size() > kMostRegisters)
+      refuse(s, s.line, "the inlined calls are too many");
     const size_t skip = out_.code.size();
     if (s.guard >= 0) {
       Statement jump;
@@ -280,13 +285,14 @@ class Inliner {
 
   void use_stack(const Statement& s) {
     if (s.type() != Type::u64 && s.type() != Type::b64) refuse(s, s.line, "an address of other than 64 bits");
+    if (s.operands.size() < (s.op == "alloca" ? 2 : 1)) refuse(s, s.line, "an operand is missing");
     const int top = out_.sections.back().top;
-    if (s.op == "stacksave") return static_cast<void>(add("mov", {s.operands.at(0), as_register(top)}, &s));
-    if (s.op == "stackrestore") return static_cast<void>(add("mov", {as_register(top), s.operands.at(0)}, &s));
+    if (s.op == "stacksave") return static_cast<void>(add("mov", {s.operands[0], as_register(top)}, &s));
+    if (s.op == "stackrestore") return static_cast<void>(add("mov", {as_register(top), s.operands[0]}, &s));
     if (s.operands.size() > 2 && s.operands[2].value > static_cast<int64_t>(kFrameAlign))
       refuse(s, s.line, "an alignment of more than 16");
     const int next = new_register();
-    add(kGrowStack, {as_register(next), as_register(top), s.operands.at(1)}, &s);
+    add(kGrowStack, {as_register(next), as_register(top), s.operands[1]}, &s);
     add("mov", {s.operands[0], as_register(top)}, &s);
     add("mov", {as_register(top), as_register(next)}, &s);
   }
@@ -296,6 +302,7 @@ class Inliner {
   Module& module_;
   CallGraph graph_;
   Function out_;
+  size_t calls_ = 0;  // inlined so far
   std::vector<std::string_view> active_;
   std::vector<Function*> called_;    ///< sections 1 …
   std::unordered_set<int> inlined_;  ///< .param variables that are arguments of inlined calls

@@ -59,11 +59,18 @@ void Lexer::skip_statement() {
   }
 }
 
+std::string Lexer::one_line(std::string_view text) {
+  std::string shown(text);
+  for (char& c : shown)
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
+  return shown;
+}
+
 void Lexer::fail(const std::string& what) const {
   std::string_view next(at_, static_cast<size_t>(end_ - at_));
-  next = next.substr(0, std::min<size_t>({next.find('\n'), next.size(), 40}));
-  throw Fault(FaultCode::unsupported, cat("PTX line ", last_line_, ": ", what, next.empty() ? "" : " before \"", next,
-                                          next.empty() ? "" : "\""));
+  const std::string shown = one_line(next.substr(0, std::min<size_t>({next.find('\n'), next.size(), 40})));
+  throw Fault(FaultCode::unsupported, cat("PTX line ", last_line_, ": ", what, shown.empty() ? "" : " before \"", shown,
+                                          shown.empty() ? "" : "\""));
 }
 
 }  // namespace emulator::ptx

@@ -80,13 +80,30 @@ class Lexer {
   /// Skips past the next `;`.
   void skip_statement();
 
+  /// Held while what nests is read: a text must not overflow the stack.
+  class Nested {
+   public:
+    explicit Nested(Lexer& lexer) : lexer_(lexer) {
+      if (++lexer.depth_ > kDeepest) lexer.fail("parentheses or braces nest too deeply");
+    }
+    ~Nested() { --lexer_.depth_; }
+    Nested(const Nested&) = delete;
+    Nested& operator=(const Nested&) = delete;
+
+   private:
+    Lexer& lexer_;
+  };
+
   uint32_t line() const { return line_; }
   [[noreturn]] void fail(const std::string& what) const;
+  /// Of a text as a message shows it: without control characters.
+  static std::string one_line(std::string_view text);
 
   static bool is_word(char c) { return kClass[static_cast<uint8_t>(c)] & kWord; }
   static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
  private:
+  static constexpr int kDeepest = 200;
   static constexpr uint8_t kWord = 1, kBlank = 2, kBody = 4;
   static constexpr std::array<uint8_t, 256> kClass = [] {
     std::array<uint8_t, 256> table{};
@@ -120,6 +137,7 @@ class Lexer {
   const char* at_;
   const char* end_;
   uint32_t line_;
+  int depth_ = 0;
   uint32_t last_line_;  ///< where the last word began: errors are reported from here
 };
 

@@ -20,9 +20,8 @@ namespace emulator::ptx {
 
 namespace {
 
-uint32_t product(const int (&sizes)[3]) {
-  return static_cast<uint32_t>(sizes[0]) * static_cast<uint32_t>(sizes[1]) * static_cast<uint32_t>(sizes[2]);
-}
+/// Below 2^31, as sizes() of the parser sees to.
+uint32_t product(const int (&sizes)[3]) { return static_cast<uint32_t>(sizes[0] * sizes[1] * sizes[2]); }
 
 /// An estimate of ptxas's registers: a little more than are live at once, in steps of 8, within the launch bounds.
 int estimate_registers(const Function& f, int most_alive) {
@@ -30,7 +29,7 @@ int estimate_registers(const Function& f, int most_alive) {
   int most = 255;
   const uint32_t threads = std::max(product(f.max_threads), product(f.required_threads));
   if (threads > 0) {
-    const uint32_t all = threads * static_cast<uint32_t>(std::max(1, f.min_blocks));
+    const uint64_t all = uint64_t{threads} * static_cast<uint32_t>(std::max(1, f.min_blocks));
     most = std::min(most, static_cast<int>(65536 / all / 8 * 8));
   }
   if (f.max_registers > 0) most = std::min(most, f.max_registers);

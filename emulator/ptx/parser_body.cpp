@@ -33,6 +33,8 @@ void Labels::close(Function& function, Reference* missing) {
 }
 
 void BodyParser::open_scope() {
+  constexpr int kDeepest = 1000;
+  if (depth_ > kDeepest) lexer_.fail("braces nest too deeply");
   single_.open();
   ranges_.open();
   variables_.open();
@@ -115,7 +117,7 @@ void BodyParser::registers() {
       type = type_of(word);
   }
   if (type == Type::none) lexer_.fail("unknown type of a register");
-  constexpr int kMost = 1 << 24;  // more cannot be meant
+  constexpr int kMost = 1 << 22;  // more cannot be meant
   do {
     const std::string_view name = lexer_.name("a register's name");
     Registers found{.first = static_cast<int>(out_.registers.size()), .count = elements, .is_vector = elements > 1};
@@ -254,7 +256,7 @@ void BodyParser::instruction(int guard, bool guard_negated) {
     if (s.operands.size() <= at || s.operands[at].kind != Operand::Kind::symbol) lexer_.fail("expected a label");
     labels_.refer({s.operands[at].name, static_cast<int>(out_.code.size()), -1, -1, lexer_.line()});
   }
-  if (s.op == "call" && s.operands.back().kind == Operand::Kind::symbol) {
+  if (s.op == "call" && !s.operands.empty() && s.operands.back().kind == Operand::Kind::symbol) {
     for (size_t i = 0; i < out_.prototypes.size(); ++i)
       if (out_.prototypes[i].name == s.operands.back().name) s.target = static_cast<int>(i);
   }

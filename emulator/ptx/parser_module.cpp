@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cctype>
+#include <limits>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -100,7 +101,7 @@ class ModuleParser {
     const auto index = static_cast<size_t>(read_count(lexer_));
     if (index > 100000) lexer_.fail("a file's number is out of range");
     if (index >= out_.files.size()) out_.files.resize(index + 1);
-    out_.files[index] = lexer_.string();
+    out_.files[index] = Lexer::one_line(lexer_.string());
     while (lexer_.accept(',')) read_integer(lexer_);  // time and size
   }
 
@@ -161,6 +162,8 @@ class ModuleParser {
       if (n == 3) lexer_.fail("more than three sizes");
       out[n++] = read_count(lexer_);
     } while (lexer_.accept(','));
+    constexpr int64_t kMost = std::numeric_limits<int>::max();
+    if (int64_t{out[0]} * out[1] > kMost || int64_t{out[0]} * out[1] * out[2] > kMost) lexer_.fail("a size is out of range");
   }
 
   /// A declaration gives way to its definition.

@@ -89,7 +89,7 @@ void BodyParser::offset(Operand& o) {
     lexer_.advance();
   else if (lexer_.peek() != '-')
     return;
-  o.value += read_integer(lexer_);
+  o.value = static_cast<int64_t>(static_cast<uint64_t>(o.value) + static_cast<uint64_t>(read_integer(lexer_)));
 }
 
 Operand BodyParser::name_operand(std::string_view word) {
@@ -128,6 +128,7 @@ Operand BodyParser::name_operand(std::string_view word) {
 }
 
 Operand BodyParser::primary(const Statement& statement) {
+  const Lexer::Nested nested(lexer_);
   const char c = lexer_.peek();
   Operand o;
   if (c == '{' || (c == '(' && statement.op == "call")) {

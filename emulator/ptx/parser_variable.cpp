@@ -21,6 +21,7 @@ class ContentReader {
       : lexer_(lexer), variable_(variable), width_(static_cast<size_t>(std::max(1, bytes_of(variable.type)))) {}
 
   void read() {
+    const Lexer::Nested nested(lexer_);
     if (!lexer_.accept('{')) {
       if (lexer_.peek() == '"') return text();
       return element();
@@ -76,9 +77,9 @@ class ContentReader {
     std::string_view name = lexer_.word();
     const bool generic = name == "generic" && lexer_.accept('(');
     if (generic) name = lexer_.name("a variable's name");
-    int64_t offset = 0;
+    uint64_t offset = 0;  // which wraps
     const auto read_offset = [&] {
-      if (lexer_.peek() == '+' || lexer_.peek() == '-') offset += read_integer(lexer_);
+      if (lexer_.peek() == '+' || lexer_.peek() == '-') offset += static_cast<uint64_t>(read_integer(lexer_));
     };
     read_offset();
     if (generic) {
@@ -87,7 +88,7 @@ class ContentReader {
     }
     if (bytes > 8) lexer_.fail("an address in a variable of more than 64 bits");
     variable_.addresses.push_back(
-        {variable_.content.size(), name, offset, generic, static_cast<uint8_t>(bytes), shift});
+        {variable_.content.size(), name, static_cast<int64_t>(offset), generic, static_cast<uint8_t>(bytes), shift});
     append(0, bytes);
   }
 
