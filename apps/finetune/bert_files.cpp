@@ -6,6 +6,7 @@
 
 #include "io/atomic_file.h"
 #include "io/file_reader.h"
+#include "io/json.h"
 #include "io/safetensors.h"
 #include "train/load_weights.h"
 
@@ -104,13 +105,14 @@ nn::BertOptions configured(const fs::path& weights, nn::BertOptions sizes, bool 
   const fs::path path = weights_file(weights).parent_path() / "config.json";
   if (!fs::exists(path)) return sizes;
   const std::string text = read_text(path, "configuration");
+  check_nesting(text, path.string());
   try {
     const auto json = nlohmann::json::parse(text);
     const std::string type = json.value("model_type", "bert");
     const auto found = std::find_if(std::begin(kPublished), std::end(kPublished),
                                     [&](const Published& known) { return type == known.type; });
     WEFT_CHECK(found != std::end(kPublished), path.string(),
-               ": expected model_type 'bert', 'roberta' or 'distilbert', got '", type, "'");
+               ": expected model_type 'bert', 'roberta' or 'distilbert', got '", printable(type), "'");
     const Published& p = *found;
     if (sizes.kind != p.kind) {
       const nn::BertOptions base = nn::bert_options(p.kind == nn::BertKind::bert ? "bert_base" : str(type, "_base"));
@@ -118,14 +120,15 @@ nn::BertOptions configured(const fs::path& weights, nn::BertOptions sizes, bool 
     }
     const auto only = [&](const char* key, const auto& known) {
       const auto value = json.value(key, known);
-      WEFT_CHECK(value == known, path.string(), ": expected ", key, " '", known, "', got '", value, "'");
+      WEFT_CHECK(value == known, path.string(), ": expected ", key, " '", known, "', got '", printable(str(value)),
+                 "'");
     };
     only(p.activation, std::string("gelu"));
     only("position_embedding_type", std::string("absolute"));
     only("sinusoidal_pos_embds", false);
     only("pad_token_id", int64_t{p.kind == nn::BertKind::roberta ? 1 : 0});
     const auto take = [&](const char* key, int64_t& size, int64_t most) {
-      size = json.value(key, size);
+      if (json.contains(key)) size = json_integer<int64_t>(json[key], str(path.string(), ": ", key));
       WEFT_CHECK(size >= 1 && size <= most, path.string(), ": expected ", key, " of 1 to ", most, ", got ", size);
     };
     take("max_position_embeddings", sizes.positions, 1 << 20);
@@ -143,7 +146,7 @@ nn::BertOptions configured(const fs::path& weights, nn::BertOptions sizes, bool 
       if (json.contains(p.head_dropout) && !json[p.head_dropout].is_null()) sizes.head_dropout = json[p.head_dropout];
     }
   } catch (const nlohmann::json::exception& error) {
-    fail(path.string(), ": expected Hugging Face's configuration of a BERT, got '", error.what(), "'");
+    fail(path.string(), ": expected Hugging Face's configuration of a BERT, got '", printable(error.what()), "'");
   }
   return sizes;
 }

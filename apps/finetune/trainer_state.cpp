@@ -6,9 +6,11 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "core/text.h"
 #include "io/atomic_file.h"
 #include "io/crc32c.h"
 #include "io/file_reader.h"
+#include "io/json.h"
 #include "kernels/error.h"
 
 namespace weft::finetune {
@@ -107,12 +109,18 @@ void write_trainer_state(const fs::path& path, const TrainerState& state, const 
 
 namespace {
 
+int64_t integer_at(const Json& json, const char* key) {
+  return json_integer<int64_t>(json.at(key), str("trainer state: ", key));
+}
+
 void take_own(const Json& own, TrainerState& state) {
-  state.texts_per_step = own.at("texts_per_step").get<int64_t>();
-  state.logged = own.at("logged_step").get<int64_t>();
+  state.texts_per_step = integer_at(own, "texts_per_step");
+  state.logged = integer_at(own, "logged_step");
   state.run_loss = own.at("run_loss").get<double>();
   state.losses = own.at("losses").get<std::vector<double>>();
-  if (own.contains("crc32c")) state.checksums = own.at("crc32c").get<std::map<std::string, uint32_t>>();
+  if (own.contains("crc32c"))
+    for (const auto& [name, checksum] : own.at("crc32c").items())
+      state.checksums[name] = json_integer<uint32_t>(checksum, "trainer state: crc32c");
   WEFT_CHECK(state.texts_per_step > 0 && !state.losses.empty(),
              "trainer state: expected texts per step and losses, got none");
 }
@@ -121,8 +129,8 @@ void take_own(const Json& own, TrainerState& state) {
 void take_foreign(const Json& history, TrainerState& state) {
   for (const Json& line : history) {
     if (!line.contains("loss")) continue;
-    const auto step = line.at("step").get<int64_t>();
-    state.run_loss += line.at("loss").get<double>() * static_cast<double>(step - state.logged);
+    const int64_t step = integer_at(line, "step");
+    state.run_loss += line.at("loss").get<double>() * (static_cast<double>(step) - static_cast<double>(state.logged));
     state.logged = step;
   }
   state.logged = state.step;
@@ -133,10 +141,11 @@ void take_foreign(const Json& history, TrainerState& state) {
 
 TrainerState read_trainer_state(const fs::path& path) {
   const std::string text = read_text(path, "trainer state");
+  check_nesting(text, "trainer state: " + path.string());
   try {
     const Json json = Json::parse(text);
-    TrainerState state{.step = json.at("global_step").get<int64_t>(),
-                       .total_steps = json.at("max_steps").get<int64_t>(),
+    TrainerState state{.step = integer_at(json, "global_step"),
+                       .total_steps = integer_at(json, "max_steps"),
                        .epoch = json.at("epoch").get<double>(),
                        .history = {}};
     for (const Json& line : json.at("log_history")) state.history.push_back(line.dump());
@@ -150,7 +159,7 @@ TrainerState read_trainer_state(const fs::path& path) {
     return state;
   } catch (const Json::exception& error) {
     fail("trainer state: ", path.string(), ": expected what finetune or Hugging Face's Trainer writes, got '",
-         error.what(), "'");
+         printable(error.what()), "'");
   }
 }
 

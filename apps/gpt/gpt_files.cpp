@@ -5,6 +5,7 @@
 
 #include "io/atomic_file.h"
 #include "io/file_reader.h"
+#include "io/json.h"
 #include "io/safetensors.h"
 #include "train/load_weights.h"
 
@@ -43,28 +44,38 @@ fs::path model_folder(const fs::path& path) {
 nn::GptOptions read_gpt_options(const fs::path& folder) {
   const fs::path path = folder / "config.json";
   const std::string text = read_text(path, "model");
+  check_nesting(text, "model: " + path.string());
   try {
     const Json json = Json::parse(text);
+    const auto size = [&](const char* key) {
+      constexpr int64_t kMost = 1 << 20;
+      const auto value = json_integer<int64_t>(json.at(key), str("model: ", path.string(), ": ", key));
+      WEFT_CHECK(value >= 1 && value <= kMost, "model: ", path.string(), ": expected ", key, " of 1 to ", kMost,
+                 ", got ", value);
+      return value;
+    };
     const auto expect = [&](const char* key, const Json& wanted) {
       const auto found = json.find(key);
       const Json got = found == json.end() ? wanted : *found;
-      WEFT_CHECK(got == wanted, "model: ", path.string(), ": expected ", key, " ", wanted.dump(), ", got ", got.dump());
+      WEFT_CHECK(got == wanted, "model: ", path.string(), ": expected ", key, " ", wanted.dump(), ", got ",
+                 printable(got.dump()));
     };
-    const auto width = json.at("n_embd").get<int64_t>();
+    const int64_t width = size("n_embd");
     expect("model_type", "gpt2");
     expect("activation_function", "gelu_new");
     expect("tie_word_embeddings", true);
     expect("scale_attn_weights", true);
     expect("scale_attn_by_inverse_layer_idx", false);
     if (json.contains("n_inner") && !json["n_inner"].is_null()) expect("n_inner", 4 * width);
-    return {.vocabulary = json.at("vocab_size").get<int64_t>(),
-            .positions = json.at("n_positions").get<int64_t>(),
+    return {.vocabulary = size("vocab_size"),
+            .positions = size("n_positions"),
             .width = width,
-            .depth = json.at("n_layer").get<int64_t>(),
-            .heads = json.at("n_head").get<int64_t>(),
+            .depth = size("n_layer"),
+            .heads = size("n_head"),
             .eps = json.value("layer_norm_epsilon", 1e-5)};
   } catch (const nlohmann::json::exception& error) {
-    fail("model: ", path.string(), ": expected the configuration of Hugging Face's GPT-2, got '", error.what(), "'");
+    fail("model: ", path.string(), ": expected the configuration of Hugging Face's GPT-2, got '",
+         printable(error.what()), "'");
   }
 }
 
