@@ -55,9 +55,14 @@ ncclConfig_t never_blocking() {
 
 }  // namespace
 
-NcclCommunicator::NcclCommunicator(Device device, int rank, int size, Store& store, const std::string& key,
-                                   Deadline deadline)
-    : device_(device) {
+template <class Call>
+ncclResult_t NcclCommunicator::unless_aborted(Call&& call) {
+  const std::lock_guard lock(mutex_);
+  WEFT_CHECK(!aborted_, "process group nccl: aborted");
+  return call();
+}
+
+void NcclCommunicator::connect(int rank, int size, Store& store, const std::string& key, Deadline deadline) {
   select(device_);
   ncclUniqueId id;
   if (rank == 0) {
@@ -71,7 +76,8 @@ NcclCommunicator::NcclCommunicator(Device device, int rank, int size, Store& sto
   }
   ncclConfig_t config = never_blocking();
   try {
-    check(nccl().CommInitRankConfig(&comm_, size, id, rank, &config), "ncclCommInitRankConfig", deadline);
+    check(unless_aborted([&] { return nccl().CommInitRankConfig(&comm_, size, id, rank, &config); }),
+          "ncclCommInitRankConfig", deadline);
   } catch (...) {
     abort();
     throw;
@@ -91,7 +97,7 @@ NcclCommunicator::~NcclCommunicator() {
 }
 
 void NcclCommunicator::check(ncclResult_t result, const char* what, Deadline deadline) {
-  while (result == ncclInProgress) {
+  for (int look = 0; result == ncclInProgress; ++look) {
     {
       const std::lock_guard lock(mutex_);
       WEFT_CHECK(!aborted_, "process group nccl: ", what, ": aborted");
@@ -100,7 +106,8 @@ void NcclCommunicator::check(ncclResult_t result, const char* what, Deadline dea
     }
     if (result != ncclInProgress) break;
     WEFT_CHECK(Clock::now() < deadline, "process group nccl: ", what, ": the other ranks did not come in time");
-    std::this_thread::yield();
+    // A collective is enqueued in microseconds; ranks that wait for the last one to come leave the processor to it.
+    look < 1000 ? std::this_thread::yield() : std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   WEFT_CHECK(result == ncclSuccess, "process group nccl: ", what, ": ", nccl().GetErrorString(result), ". ",
              nccl().GetLastError(nullptr));
@@ -117,13 +124,6 @@ std::unique_ptr<NcclCommunicator> NcclCommunicator::split(int color, int key, De
   std::unique_ptr<NcclCommunicator> part(new NcclCommunicator(device_, std::exchange(part_, nullptr)));
   part->check(ncclInProgress, "ncclCommSplit", deadline);
   return part;
-}
-
-template <class Call>
-ncclResult_t NcclCommunicator::unless_aborted(Call&& call) {
-  const std::lock_guard lock(mutex_);
-  WEFT_CHECK(!aborted_, "process group nccl: aborted");
-  return call();
 }
 
 ncclResult_t NcclCommunicator::enqueue(const Collective& c, ncclRedOp_t op, cudaStream_t stream) {
@@ -173,7 +173,7 @@ void NcclCommunicator::abort() {
 
 std::string NcclCommunicator::asynchronous_error() {
   const std::lock_guard lock(mutex_);
-  if (aborted_) return {};
+  if (aborted_ || !comm_) return {};
   try_to_select(device_);
   ncclResult_t result = ncclSuccess;
   const ncclResult_t asked = nccl().CommGetAsyncError(comm_, &result);

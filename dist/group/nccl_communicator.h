@@ -17,8 +17,10 @@ class NcclCommunicator {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  /// All ranks call. `key` is a place in the store that nobody else uses. Errors: ranks that do not come.
-  NcclCommunicator(Device device, int rank, int size, Store& store, const std::string& key, Deadline deadline);
+  explicit NcclCommunicator(Device device) : device_(device) {}
+  /// All ranks call, once. `key` is a place in the store that nobody else uses. Errors: aborted; ranks that do not
+  /// come.
+  void connect(int rank, int size, Store& store, const std::string& key, Deadline deadline);
   /// Ends it in order unless it was aborted.
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;

@@ -230,9 +230,17 @@ ProcessGroupPtr make_nccl_group(GroupRecordPtr record, std::shared_ptr<Store> st
   const Device device{DeviceKind::cuda, record->options.gpu};
   const int64_t number = store->add(str("nccl/made/", record->rank), 1);
   record->explain_in(store, str("nccl/", number, "/failure"));
-  auto communicator = std::make_shared<NcclCommunicator>(
-      device, record->rank, record->size, *store, str("nccl/", number, "/id"), Clock::now() + record->options.timeout);
-  return std::make_shared<NcclGroup>(std::move(record), std::move(communicator), device);
+  const auto communicator = std::make_shared<NcclCommunicator>(device);
+  // First, so that a rank that dies while they connect ends the others' wait for it.
+  auto group = std::make_shared<NcclGroup>(record, communicator, device);
+  try {
+    communicator->connect(record->rank, record->size, *store, str("nccl/", number, "/id"),
+                          Clock::now() + record->options.timeout);
+  } catch (const Error&) {
+    WEFT_CHECK(!record->has_failed(), "process group nccl: ", record->failure());
+    throw;
+  }
+  return group;
 }
 
 }  // namespace weft::dist

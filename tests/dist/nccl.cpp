@@ -2,8 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "core/graph.h"
 #include "kernels/runtime.h"
+#include "tests/dist/fake_membership.h"
 #include "tests/dist/memory_store.h"
 #include "tests/dist/ranks.h"
 #include "tests/support/error_text.h"
@@ -88,6 +92,22 @@ TEST_F(Nccl, ACapturedCollectiveRunsWithEachReplay) {
   EXPECT_THAT(group->flight_log(), HasSubstr("'replay of a graph from all_reduce")) << "each has a deadline";
   x = Tensor();
   EXPECT_TRUE(Tensor::empty({4}, DType::f32, cuda_).defined()) << "the allocator asks after no event of a capture";
+}
+
+TEST_F(Nccl, ARankThatDiesWhileTheyConnectEndsTheOthers) {
+  const auto job = std::make_shared<FakeJob>(2);
+  std::thread death([&job] {
+    std::this_thread::sleep_for(Milliseconds(200));
+    job->declare({1, "host1", "rank 1 (process 101 on host1) has died"});
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(error_text([&] {
+              make_process_group("nccl", 0, 2, std::make_shared<MemoryStore>(),
+                                 std::make_shared<FakeMembership>(job, 0), {.timeout = Milliseconds(20'000)});
+            }),
+            "process group nccl: rank 1 (process 101 on host1) has died");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, Milliseconds(10'000)) << "not at the deadline";
+  death.join();
 }
 
 }  // namespace
