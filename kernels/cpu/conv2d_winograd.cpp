@@ -221,7 +221,7 @@ class Correlation {
 constexpr int64_t kMostRows = 64;                  ///< output channels of a product
 constexpr int64_t kColumns = 128;                  ///< input channels of one thread's sums
 constexpr int64_t kSumBlock = 48;                  ///< tiles at a time
-constexpr int64_t kMostDepth = 192;                ///< of a product
+constexpr int64_t kMostDepth = 96;                 ///< of a product: sums of short sums keep their digits
 constexpr int64_t kMostAtOnce = int64_t{1} << 17;  ///< tiles times channels whose planes, 19 MB, are all kept
 constexpr int64_t kMostSums = int64_t{6} << 20;    ///< floats of the parts' sums
 

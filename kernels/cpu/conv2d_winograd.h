@@ -14,8 +14,9 @@ const WinogradKernels& winograd_kernels();
 
 // Convolutions of 3x3 filters by F(4x4, 3x3): any sizes of f32, stride and dilation 1, one group, at most 2 of padding.
 // A sum over K terms errs by at most (K + 40) 2^-24 times the same sum over absolute values, both through Winograd's
-// transforms (tests/kernels/conv2d_winograd.cpp). Infinity or NaN in a patch spreads over its tile's outputs. The bits
-// do not depend on the number of threads.
+// transforms (tests/kernels/conv2d_winograd.cpp); on random numbers it errs about as far as a direct sum in f32
+// (benchmarks/results/2026-11-26-numbers.md). Infinity or NaN in a patch spreads over its tile's outputs. The bits do
+// not depend on the number of threads.
 void winograd_conv2d_forward(const View& y, const View& x, const View& w, const View& bias, Size2d padding,
                              const WinogradKernels& kernels = winograd_kernels());
 void winograd_conv2d_backward_input(const View& dx, const View& dy, const View& w, Size2d padding,

@@ -41,14 +41,35 @@ struct Matrix {
   }
 };
 
-// The absolute values of Lavin and Gray's B^T, G and A^T.
-const Matrix kInput{
-    6, 6, {4, 0, 5, 0, 1, 0, 0, 4, 4, 1, 1, 0, 0, 4, 4, 1, 1, 0, 0, 2, 1, 2, 1, 0, 0, 2, 1, 2, 1, 0, 0, 4, 0, 5, 0, 1}};
-const Matrix kFilter{6,
-                     3,
-                     {1. / 4, 0, 0, 1. / 6, 1. / 6, 1. / 6, 1. / 6, 1. / 6, 1. / 6, 1. / 24, 1. / 12, 1. / 6, 1. / 24,
-                      1. / 12, 1. / 6, 0, 0, 1}};
-const Matrix kOutput{4, 6, {1, 1, 1, 1, 1, 0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 4, 4, 0, 0, 1, 1, 8, 8, 1}};
+/// The absolute values of B^T, G and A^T for interpolation at the points that winograd_loops.h names and infinity (Toom
+/// and Cook's construction): out[i] = sum over k of A^T[i, k] (G g)[k] (B^T d)[k].
+struct Transforms {
+  Matrix input{kPatch, kPatch, Values(kPatch*kPatch)}, filter{kPatch, 3, Values(kPatch * 3)};
+  Matrix output{kTile, kPatch, Values(kTile* kPatch)};
+
+  Transforms() {
+    constexpr int kPoints = kPatch - 1;
+    constexpr double kPoint[kPoints] = {0, 11. / 16, -11. / 16, 3. / 2, -3. / 2};
+    const auto put = [](Matrix& to, int i, int j, double value) {
+      to.values[static_cast<size_t>(i * to.columns + j)] = std::abs(value);
+    };
+    for (int k = 0; k < kPatch; ++k) {
+      Values product{1};  // of x - point over all points but the k-th, by powers of x
+      double slope = 1;
+      for (int l = 0; l < kPoints; ++l) {
+        if (l == k) continue;
+        product.insert(product.begin(), 0);
+        for (size_t i = 0; i + 1 < product.size(); ++i) product[i] -= kPoint[l] * product[i + 1];
+        if (k < kPoints) slope *= kPoint[k] - kPoint[l];
+      }
+      for (size_t i = 0; i < product.size(); ++i) put(input, k, static_cast<int>(i), product[i]);
+      for (int j = 0; j < 3; ++j) put(filter, k, j, k < kPoints ? std::pow(kPoint[k], j) / slope : j == 2);
+      for (int i = 0; i < kTile; ++i) put(output, i, k, k < kPoints ? std::pow(kPoint[k], i) : i == kTile - 1);
+    }
+  }
+};
+const Transforms kTransforms;
+const Matrix &kInput = kTransforms.input, &kFilter = kTransforms.filter, &kOutput = kTransforms.output;
 
 /// Winograd's algorithm over absolute values in f64: each rounding of the real one errs by at most 2^-24 of a part of
 /// these sums. The three directions, from the same transforms.
