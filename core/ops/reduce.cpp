@@ -70,6 +70,15 @@ Tensor extremum(const char* op, kernels::Reduce f, const Tensor& input, const st
   });
 }
 
+/// The variance in f32 (f64 for f64). The mean of x rounds at the numbers' size, the mean of the distances from it at
+/// theirs.
+Tensor wide_var(const char* op, const Tensor& x, const VarOptions& options) {
+  const int64_t count = reduced(op, x, options.dims).count;
+  const auto centred = [&](const Tensor& t) { return sub(t, mean(t, options.dims, /*keep_dims=*/true)); };
+  const Tensor squares = square(centred(centred(size_of(x.dtype()) == 2 ? x.to(DType::f32) : x)));
+  return affine(sum(squares, options.dims, options.keep_dims), 1 / static_cast<double>(count - options.correction), 0);
+}
+
 Tensor scan(const Tensor& x, int dim, bool reverse) {
   const NoGrad no_grad;
   const Tensor rows = x.transpose(dim, -1).contiguous();
@@ -131,12 +140,15 @@ Tensor var(const Tensor& input, const VarOptions& options) {
   const OpScope scope("var");
   WEFT_CHECK(input.defined() && input.is_floating(), "var: expected a floating tensor, got ", input);
   const Tensor x = autocast_full(input);
-  const int64_t count = reduced("var", x, options.dims).count;
-  const Tensor squares = square(sub(x, mean(x, options.dims, /*keep_dims=*/true)));
-  return affine(sum(squares, options.dims, options.keep_dims), 1 / static_cast<double>(count - options.correction), 0);
+  return wide_var("var", x, options).to(x.dtype());
 }
 
-Tensor std(const Tensor& x, const VarOptions& options) { return sqrt(var(x, options)); }
+Tensor std(const Tensor& input, const VarOptions& options) {
+  const OpScope scope("std");
+  WEFT_CHECK(input.defined() && input.is_floating(), "std: expected a floating tensor, got ", input);
+  const Tensor x = autocast_full(input), variance = wide_var("std", x, options), none = eq(variance, 0.0);
+  return masked_fill(sqrt(masked_fill(variance, none, 1)), none, 0).to(x.dtype());
+}
 
 Tensor logsumexp(const Tensor& input, const std::vector<int64_t>& dims, bool keep_dims) {
   const OpScope scope("logsumexp");

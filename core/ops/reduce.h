@@ -29,10 +29,10 @@ struct VarOptions {
   bool keep_dims = false;
 };
 
-/// The mean of squared distances from the mean over `dims`, in two passes. Inf or NaN where count <= correction.
-/// Errors: not a floating tensor.
+/// The mean of squared distances from the mean over `dims`, computed in f32 (f64 for f64). Inf or NaN where count <=
+/// correction. Errors: not a floating tensor.
 Tensor var(const Tensor& x, const VarOptions& options = {});
-/// Its root. The gradient of equal numbers is NaN, as 0 / 0 is.
+/// Its root. The gradient of equal numbers is 0.
 Tensor std(const Tensor& x, const VarOptions& options = {});
 
 /// log(sum over `dims` of e^x) (none named: all), without overflow; -inf where all are -inf. Errors: nothing to sum,

@@ -17,56 +17,66 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-Tensor leaf(const Numbers& values) { return Tensor::from(values).requires_grad_(); }
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
+
+/// The gradients of each input of f for the gradient dy of its result, on every device and in every dtype; NaN equals
+/// NaN, and -0 equals 0.
+void expect(const std::function<Tensor(const std::vector<Tensor>&)>& f, const std::vector<Numbers>& inputs,
+            const Numbers& y, const Numbers& dy, const std::vector<Numbers>& gradients) {
+  for (const DeviceKind kind : tests::test_devices())
+    for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+      SCOPED_TRACE(str(dtype, " on ", name(kind)));
+      const Device device{kind, 0};
+      std::vector<Tensor> leaves;
+      for (const Numbers& x : inputs) leaves.push_back(Tensor::from(x).to(dtype).to(device).detach().requires_grad_());
+      const Tensor got = f(leaves);
+      got.backward(Tensor::from(dy, got.sizes()).to(dtype).to(device));
+      const tests::Tolerance rounding{tests::epsilon_of(dtype), tests::epsilon_of(dtype)};
+      EXPECT_TRUE(tests::near(got.to_vector<double>(), y, rounding));
+      for (size_t i = 0; i < leaves.size(); ++i)
+        EXPECT_TRUE(tests::near(leaves[i].grad().to_vector<double>(), gradients[i], rounding)) << "gradient " << i;
+    }
+}
+
+/// The same of one tensor, for dy = 1.
+void expect(const std::function<Tensor(const Tensor&)>& f, const Numbers& x, const Numbers& y, const Numbers& dx) {
+  expect([&](const std::vector<Tensor>& in) { return f(in[0]); }, {x}, y, Numbers(y.size(), 1), {dx});
+}
 
 TEST(Ties, MaximumAndMinimumGiveEachHalf) {
   for (const auto f : {&maximum, &minimum}) {
-    const Tensor a = leaf({2, 5, -1}), b = leaf({2, 3, -1});
-    f(a, b).backward(Tensor::from(Numbers{8, 1, 4}));
+    const auto of_two = [f](const std::vector<Tensor>& in) { return f(in[0], in[1]); };
     const bool larger = f == &maximum;
-    EXPECT_EQ(a.grad().to_vector<double>(), (Numbers{4, larger ? 1.0 : 0.0, 2}));
-    EXPECT_EQ(b.grad().to_vector<double>(), (Numbers{4, larger ? 0.0 : 1.0, 2}));
+    expect(of_two, {{2, 5, -1}, {2, 3, -1}}, {2, larger ? 5.0 : 3.0, -1}, {8, 1, 4},
+           {{4, larger ? 1.0 : 0.0, 2}, {4, larger ? 0.0 : 1.0, 2}});
   }
 }
 
 TEST(Ties, MaxAndMinShareAmongAllThatAreChosen) {
-  const Tensor x = leaf({7, 1, 7, 1, 7, 3});
-  max(x).backward(Tensor::full({}, 6, DType::f64));
-  EXPECT_EQ(x.grad().to_vector<double>(), (Numbers{2, 0, 2, 0, 2, 0}));
-  x.zero_grad();
-  min(x).backward(Tensor::full({}, 6, DType::f64));
-  EXPECT_EQ(x.grad().to_vector<double>(), (Numbers{0, 3, 0, 3, 0, 0}));
+  const Numbers x{7, 1, 7, 1, 7, 3};
+  expect([](const std::vector<Tensor>& in) { return max(in[0]); }, {x}, {7}, {6}, {{2, 0, 2, 0, 2, 0}});
+  expect([](const std::vector<Tensor>& in) { return min(in[0]); }, {x}, {1}, {6}, {{0, 3, 0, 3, 0, 0}});
 }
 
-/// y = f(x) and its gradient for dy = 1, on every device and in f32 and f64; NaN equals NaN, and -0 equals 0.
-void expect(const std::function<Tensor(const Tensor&)>& f, const Numbers& x, const Numbers& y, const Numbers& dx) {
-  for (const DeviceKind kind : tests::test_devices())
-    for (const DType dtype : {DType::f32, DType::f64}) {
-      const Tensor leaf = Tensor::from(x).to(dtype).to(Device{kind, 0}).detach().requires_grad_();
-      const Tensor got = f(leaf);
-      got.backward(Tensor::full(got.sizes(), 1, got.dtype(), got.device()));
-      EXPECT_TRUE(tests::near(got.to_vector<double>(), y, {1e-6, 1e-6})) << dtype << " on " << name(kind);
-      EXPECT_TRUE(tests::near(leaf.grad().to_vector<double>(), dx, {1e-6, 1e-6})) << dtype << " on " << name(kind);
-    }
-}
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
-
-// The values of PyTorch 2.15, but for pow at -0.
+// The values of PyTorch 2.15, but for pow at -0 (docs/from_pytorch.md names both).
 TEST(Corners, OfFunctionsOfOneTensor) {
   expect([](const Tensor& x) { return clamp(x, -1, 1); }, {-1, 1, kNan, 0, 2}, {-1, 1, kNan, 0, 1}, {0, 0, 0, 1, 0});
   expect(sign, {kNan, 0, -0.0, -3}, {0, 0, 0, -1}, {0, 0, 0, 0});
   expect(abs, {kNan, 0, -2}, {kNan, 0, 2}, {0, 0, -1});
+  expect(relu, {kNan, 0, -2}, {kNan, 0, 0}, {1, 0, 0});
   expect([](const Tensor& x) { return pow(x, 0); }, {0, -0.0, kNan, 2}, {1, 1, 1, 1}, {0, 0, 0, 0});
 }
 
+TEST(Corners, SpreadAndNormOfEqualNumbersHaveNoSlope) {
+  for (const auto f : {&weft::var, &weft::std})
+    expect([f](const std::vector<Tensor>& in) { return f(in[0], {}); }, {{3, 3, 3}}, {0}, {1}, {{0, 0, 0}});
+  expect([](const std::vector<Tensor>& in) { return norm(in[0]); }, {{0, 0}}, {0}, {1}, {{0, 0}});
+}
+
 TEST(Corners, OfMaximumAndMinimumAtNan) {
-  for (const auto f : {&maximum, &minimum}) {
-    const Tensor a = leaf({1, kNan, 2, kNan}), b = leaf({1, 1, kNan, kNan});
-    f(a, b).backward(Tensor::from(Numbers{1, 1, 1, 1}));
-    EXPECT_EQ(a.grad().to_vector<double>(), (Numbers{0.5, 1, 1, 1}));
-    EXPECT_EQ(b.grad().to_vector<double>(), (Numbers{0.5, 1, 1, 1}));
-  }
+  for (const auto f : {&maximum, &minimum})
+    expect([f](const std::vector<Tensor>& in) { return f(in[0], in[1]); }, {{1, kNan, 2, kNan}, {1, 1, kNan, kNan}},
+           {1, kNan, kNan, kNan}, {1, 1, 1, 1}, {{0.5, 1, 1, 1}, {0.5, 1, 1, 1}});
 }
 
 TEST(Corners, PowAtMinusZeroIsIeee754s) {
@@ -75,9 +85,8 @@ TEST(Corners, PowAtMinusZeroIsIeee754s) {
 }
 
 TEST(Corners, TheExponentOfZeroHasNoSlope) {
-  const Tensor a = leaf({0, 0, 0, -0.0, 2}), b = leaf({0, 1, -1, 0.5, 0});
-  pow(a, b).backward(Tensor::from(Numbers{1, 1, 1, 1, 1}));
-  EXPECT_EQ(b.grad().to_vector<double>(), (Numbers{0, 0, -kInf, 0, std::log(2.0)}));
+  expect([](const std::vector<Tensor>& in) { return pow(in[0], in[1]); }, {{0, 0, 0, -0.0, 2}, {0, 1, -1, 0.5, 0}},
+         {1, 0, kInf, 0, 1}, {1, 1, 1, 1, 1}, {{0, 1, -kInf, kInf, 0}, {0, 0, -kInf, 0, std::log(2.0)}});
 }
 
 }  // namespace
