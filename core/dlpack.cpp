@@ -113,7 +113,7 @@ Tensor from_dlpack(DLManagedTensor* managed) {
                view.strides[d], ": negative strides are not supported. Copy the tensor first");
   }
   const Tensor memory = Tensor::wrap(view.data, {view.span()}, view.dtype, device, [managed] { release(managed); });
-  owned.release();
+  static_cast<void>(owned.release());  // now `memory` frees it
   return memory.alias(view);
 }
 

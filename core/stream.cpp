@@ -16,9 +16,8 @@ namespace {
 
 constexpr int kMaxDevices = 64;
 
-void*& stream_slot(Device device) {
+void*& stream_slot(Device device) noexcept {  // of a device that current_stream() knows
   thread_local std::array<std::array<void*, kMaxDevices>, 3> streams{};
-  WEFT_CHECK(device.index >= 0 && device.index < kMaxDevices, "stream: no such device: ", device);
   return streams[static_cast<int>(device.kind)][device.index];
 }
 
@@ -54,7 +53,10 @@ SpareStreams& spare_streams() {
 
 }  // namespace
 
-void* current_stream(Device device) { return device.kind == DeviceKind::cpu ? nullptr : stream_slot(device); }
+void* current_stream(Device device) {
+  WEFT_CHECK(device.index >= 0 && device.index < kMaxDevices, "stream: no such device: ", device);
+  return device.kind == DeviceKind::cpu ? nullptr : stream_slot(device);
+}
 
 kernels::Queue current_queue(Device device) { return {device, current_stream(device)}; }
 

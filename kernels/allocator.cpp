@@ -25,7 +25,7 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 constexpr size_t kGranule = 256;             // every block of a size class is a multiple of this
-constexpr size_t kLargeGranule = 16 * 1024;  // and every other block of this: 1.6% at most are lost
+constexpr size_t kLargeGranule = 16 << 10;   // and every other block of this: 1.6% at most are lost
 constexpr size_t kSmallest = kMiB;           // of large blocks; a piece that is left over may be smaller
 constexpr int kStepsPerOctave = 8;
 
@@ -71,7 +71,7 @@ using Pieces = std::set<Block*, BySize>;
 class FreeBlocks {
  public:
   struct OfStream {
-    std::vector<std::vector<Block*>> by_class = std::vector<std::vector<Block*>>(8 * 48);
+    std::vector<std::vector<Block*>> by_class = std::vector<std::vector<Block*>>(size_t{kStepsPerOctave} * 48);
     Pieces small, large;  ///< what is left of segments, to be cut further
   };
   OfStream& of(void* stream) {

@@ -16,7 +16,7 @@ inline constexpr int kDraws = sizeof(A) == 8 ? 2 : 4;
 template <class A>
 WEFT_HD A uniform_draw(const Philox4& block, int i) {
   if constexpr (sizeof(A) == 8)
-    return uniform01(block.word[2 * i], block.word[2 * i + 1]);
+    return uniform01(block.word[2 * i], block.word[2 * i + 1]);  // NOLINT: i is 0 or 1
   else
     return uniform01(block.word[i]);
 }

@@ -48,7 +48,8 @@ Texts encode(const data::TextTable& table, const data::TextEncoder& tokens, int6
 
 TextLoader::TextLoader(const Texts& texts, const data::Sampler& order, int64_t batch_size, int64_t padding_id,
                        Device device)
-    : Loader(std::make_shared<const TextSet>(texts), order, {.batch_size = batch_size, .workers = 0, .device = device},
+    : Loader(std::make_shared<const TextSet>(TextSet{texts}), order,
+             {.batch_size = batch_size, .workers = 0, .device = device},
              [padding_id](const std::vector<Text>& batch) { return padded(batch, padding_id); }) {
   start(0);
 }

@@ -162,8 +162,8 @@ class Launcher {
   /// As long as ranks wait for one that says nothing (dist::init reads it, too, and finds what is wrong with it).
   std::chrono::seconds patience() const {
     const auto found = variables_.find("WEFT_TIMEOUT");
-    const int seconds = found == variables_.end() ? 0 : std::atoi(found->second.c_str());
-    return std::chrono::seconds(seconds > 0 ? seconds : 600);
+    const long seconds = found == variables_.end() ? 0 : std::strtol(found->second.c_str(), nullptr, 10);
+    return std::chrono::seconds(seconds > 0 && seconds <= 7 * 24 * 3600 ? seconds : 600);
   }
 
   /// Waits a little for a signal and forwards it.

@@ -73,7 +73,7 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& tensors) {
   const size_t arrow = text.find("->");
   std::string inputs = text.substr(0, arrow), result;
   std::vector<Term> terms;
-  std::array<int64_t, 128> size_of_letter;
+  std::array<int64_t, 256> size_of_letter;
   size_of_letter.fill(-1);
   for (size_t start = 0; start <= inputs.size();) {
     const size_t end = std::min(inputs.find(',', start), inputs.size());
@@ -90,7 +90,7 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& tensors) {
                  equation, "\"");
       WEFT_CHECK(letters.find(letter) == d, "einsum: '", letter, "' stands twice in \"", letters,
                  "\": diagonals are not supported");
-      int64_t& size = size_of_letter[static_cast<size_t>(letter)];
+      int64_t& size = size_of_letter[static_cast<unsigned char>(letter)];
       const int64_t here = x.size(static_cast<int64_t>(d));
       WEFT_CHECK(size == -1 || size == here, "einsum: '", letter, "' of \"", equation, "\" has the sizes ", size,
                  " and ", here);

@@ -76,7 +76,8 @@ class Workspace {
   }
   float* allocate() const {
     thread_local Scratch scratch;
-    return static_cast<float*>(scratch.at_least(static_cast<size_t>(floats_) * sizeof(float)));
+    const auto bytes = static_cast<size_t>(floats_) * sizeof(float);
+    return static_cast<float*>(scratch.at_least(bytes));  // NOLINT(clang-analyzer-unix.Malloc): a thread_local stays
   }
 
  private:
@@ -158,8 +159,8 @@ class Correlation {
     const auto u_of = [&](int64_t o) { return base_ + u_at + o / panel_ * u_panel; };
     share(O, panel_, threads_, [&](int64_t o, int64_t, int) { transform_filters(u_of(o), u_plane, o, 0, C); });
     share(t_.count, kBlock, threads_, [&](int64_t begin, int64_t end, int thread) {
-      float* const v = base_ + v_at + thread * kPlanes * v_plane;
-      float* const m = base_ + m_at + thread * kPlanes * m_plane;
+      float* const v = base_ + v_at + thread * (kPlanes * v_plane);
+      float* const m = base_ + m_at + thread * (kPlanes * m_plane);
       transform_inputs(v, v_plane, begin, end);
       for (int64_t first = 0; first < O; first += kGroup) {
         const int64_t last = std::min(O, first + kGroup);
@@ -194,7 +195,7 @@ class Correlation {
     share(tiles, 4, threads_,
           [&](int64_t begin, int64_t end, int) { transform_inputs(v + begin * v_row_, v_plane, begin, end); });
     share(O, kFewGroup, threads_, [&](int64_t first, int64_t last, int thread) {
-      float* const m = base_ + m_at + thread * kPlanes * m_plane;
+      float* const m = base_ + m_at + thread * (kPlanes * m_plane);
       const auto u_of = [&](int64_t o) { return base_ + u_at + thread * u_size + (o - first) / panel_ * u_panel; };
       for (int64_t c = 0; c < C; c += kSlice) {
         const int64_t depth = std::min(kSlice, C - c);
@@ -303,7 +304,7 @@ class FilterGradient {
     });
     const int64_t blocks = round_up(C, kColumns) / kColumns;
     share(rows_ / panel_rows_ * blocks, 1, threads_, [&](int64_t item, int64_t, int thread) {
-      float* const u = base + u_at + thread * kPlanes * u_plane;
+      float* const u = base + u_at + thread * (kPlanes * u_plane);
       const int64_t o = item / blocks * panel_rows_, c = item % blocks * kColumns, end_c = std::min(C, c + kColumns);
       for (int64_t plane = 0; plane < kPlanes; ++plane)
         sum(u + plane * u_plane, kColumns, f, t_.count, plane, o, c, end_c, false);
@@ -334,7 +335,7 @@ class FilterGradient {
       }
     });
     share(O, 4, threads_, [&](int64_t begin, int64_t end, int thread) {
-      float* const total = base + total_at + thread * kPlanes * total_plane;
+      float* const total = base + total_at + thread * (kPlanes * total_plane);
       for (int64_t o = begin; o < end; ++o) {
         for (int64_t plane = 0; plane < kPlanes; ++plane) {
           float* const sum = total + plane * total_plane;

@@ -36,7 +36,7 @@ void check_dense(const char* op, const View& y) {
   WEFT_CHECK(y.is_contiguous(), op, ": expected a dense tensor, got ", y, " with gaps");
 }
 
-double uniform_double(const Philox4& block, int j) { return uniform01(block.word[2 * j], block.word[2 * j + 1]); }
+double uniform_double(const Philox4& block, int64_t j) { return uniform01(block.word[2 * j], block.word[2 * j + 1]); }
 
 constexpr double kTwoPi = 6.283185307179586476925;
 

@@ -101,10 +101,10 @@ const S* elements(const View& x, int64_t offset, int64_t stride, int64_t n, S* b
 }
 
 template <class S>
-Fold<S>::Wide reduce_at(const Fold<S>& fold, const View& x, const Nest<1>& nest, int64_t base, int64_t begin,
-                        int64_t end) {
+typename Fold<S>::Wide reduce_at(const Fold<S>& fold, const View& x, const Nest<1>& nest, int64_t base, int64_t begin,
+                                 int64_t end) {
   S buffer[kBuffer];
-  using Wide = Fold<S>::Wide;
+  using Wide = typename Fold<S>::Wide;
   Wide total = static_cast<Wide>(fold.start());
   nest.walk(begin, end, [&](const auto& offset, int64_t length) {
     for (int64_t at = 0; at < length; at += kBuffer) {
@@ -135,7 +135,7 @@ void reduce_as(Reduce f, const View& y, const View& x) {
   Out* out = y.as<Out>();
   const int64_t outputs = y.numel(), count = split.reduced.numel();
   const Nest<1> inside({&split.reduced});
-  using Wide = Fold<S>::Wide;
+  using Wide = typename Fold<S>::Wide;
   const auto put = [&](int64_t i, Wide value) {
     if constexpr (std::is_integral_v<S>)
       out[i] = static_cast<Out>(value);

@@ -101,7 +101,7 @@ std::vector<Step> steps(const Ladder& ladder, DeviceKind device) {
 void add(const Step& step) { registered().push_back(step); }
 
 std::string Step::title() const { return std::strchr(name, '/') + 1; }
-int Step::number() const { return std::atoi(std::strchr(name, '/') + 1); }
+int Step::number() const { return static_cast<int>(std::strtol(std::strchr(name, '/') + 1, nullptr, 10)); }
 
 double Problem::bytes() const {
   double elements = count(output);
