@@ -53,7 +53,7 @@ void widen(char* memory, int64_t n, Convert&& convert) {
   for (int64_t i = 0; i < n; ++i) {
     From value;
     std::memcpy(&value, from + static_cast<size_t>(i) * sizeof(From), sizeof value);
-    const To wide = static_cast<To>(convert(value));
+    const To wide = static_cast<To>(convert(value));  // NOLINT(bugprone-signed-char-misuse): an int8 is a number
     std::memcpy(memory + static_cast<size_t>(i) * sizeof(To), &wide, sizeof wide);
   }
 }

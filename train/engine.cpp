@@ -184,13 +184,13 @@ void Engine::update(std::vector<Tensor> batch, int64_t samples) {
   const double mean_samples = mean_samples_in_step();
   const bool by_step = options_.sum == LossSum::per_step;
   parts_.strategy.zero_grad(parts_.optimizer);
+  unread_batch_ = std::move(batch);
   for (int64_t done = 0; done < count; ++done) {
     if (done > 0) {
       Batch next = next_in_step(done);
-      batch = std::move(next.tensors), samples = next.samples;
+      unread_batch_ = std::move(next.tensors), samples = next.samples;
     }
     const std::shared_ptr<void> own = done + 1 < count ? parts_.strategy.no_sync() : nullptr;
-    unread_batch_ = std::move(batch);
     if (samples == 0) parts_.strategy.stand_in();
     Measured measured = task_.loss(unread_batch_);
     const Tensor mean = measured.loss;
@@ -218,8 +218,9 @@ void Engine::update_in_stages(dist::Pipeline& pipeline, std::vector<Tensor> batc
   parts_.strategy.zero_grad(parts_.optimizer);
   dist::MicroBatches step{.precision = options_.precision};
   std::vector<Batch> parts;
+  Batch whole{std::move(batch), samples};
   for (int64_t done = 0; done < batches_in_step(); ++done) {
-    Batch whole = done == 0 ? Batch{std::move(batch), samples} : next_in_step(done);
+    if (done > 0) whole = next_in_step(done);
     const int64_t rows = whole.tensors.front().size(0), count = std::min(options_.micro_batches, rows);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t first = rows * i / count, own = rows * (i + 1) / count - first;

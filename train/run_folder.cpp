@@ -101,7 +101,7 @@ bool is_taken(int error) { return error == EAGAIN || error == EACCES || error ==
 
 bool is_restart() {
   for (const char* name : {"SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT"})
-    if (const char* count = std::getenv(name); count != nullptr && std::atoi(count) > 0) return true;
+    if (const char* count = std::getenv(name); count != nullptr && std::strtol(count, nullptr, 10) > 0) return true;
   return false;
 }
 
@@ -227,7 +227,8 @@ void RunFolder::write_config(std::string_view toml) const { write_atomically(fil
 
 void RunFolder::write_summary(const Summary& summary) const {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  for (const auto& [key, value] : summary) std::visit([&](const auto& v) { json[key] = v; }, value);
+  for (const auto& [key, value] : summary)
+    std::visit([&json, &key = key](const auto& v) { json[key] = v; }, value);  // as clang below 16 wants it
   write_atomically(file("summary.json"), json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
                    "summary");
 }

@@ -8,6 +8,7 @@
 
 #include "apps/weft_sweep/ranking.h"
 #include "core/text.h"
+#include "kernels/error.h"
 #include "train/shell_word.h"
 
 namespace weft::weft_sweep {
@@ -89,7 +90,7 @@ std::optional<Point> next_point(const Sweep& sweep) {
       "$python -c " +
       train::shell_word(kAsk) + ' ' + train::shell_word(sweep.folder.string()) +
       "; code=$?; [ $code -eq 3 ] || exit $code; done; exit 3";
-  std::FILE* pipe = ::popen(command.c_str(), "r");
+  std::FILE* pipe = ::popen(command.c_str(), "r");  // NOLINT(cert-env33-c): every word of it is quoted
   WEFT_CHECK(pipe != nullptr, "--bayes: cannot start a shell");
   std::string reply;
   char buffer[4096];

@@ -96,7 +96,7 @@ class ThreadLink final : public Link {
     return start(from, rank_, {from, slot}, {false, data, bytes});
   }
   void post(int to, Slot slot, std::vector<std::byte> data) override {
-    const auto parcel = std::make_shared<Parcel>(true, data.data(), data.size());
+    const auto parcel = std::make_shared<Parcel>(Parcel{true, data.data(), data.size()});
     parcel->kept = std::move(data);
     bring(room_->box(to), {rank_, slot}, parcel);
   }

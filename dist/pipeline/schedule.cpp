@@ -21,7 +21,7 @@ std::vector<PipelineStep> pipeline_schedule(const PipelineSize& size, int stage)
       for (int64_t micro = first; micro < last; ++micro) forwards.push_back({false, chunk, micro});
     first = last;
   }
-  const int64_t ahead = V == 1 ? P - 1 - stage : 2 * (P - 1 - stage) + (V - 1) * largest;
+  const int64_t ahead = V == 1 ? P - 1 - stage : int64_t{2} * (P - 1 - stage) + (V - 1) * largest;
   const auto total = static_cast<int64_t>(forwards.size()), warmup = std::min(ahead, total);
   for (int64_t i = 0; i < total + warmup; ++i) {
     if (i < total) steps.push_back(forwards[static_cast<size_t>(i)]);

@@ -34,6 +34,7 @@ Id element_type(DType dtype) {
   hid_t base = -1;
   switch (dtype) {
     case DType::f32:
+    case DType::f16:  // made narrower below
       base = hdf5().T_IEEE_F32LE();
       break;
     case DType::f64:
@@ -42,9 +43,6 @@ Id element_type(DType dtype) {
     case DType::bf16:
       base = hdf5().T_STD_U16LE();
       break;
-    case DType::f16:
-      base = hdf5().T_IEEE_F32LE();
-      break;
     case DType::i64:
       base = hdf5().T_STD_I64LE();
       break;
@@ -52,8 +50,6 @@ Id element_type(DType dtype) {
       base = hdf5().T_STD_I32LE();
       break;
     case DType::u8:
-      base = hdf5().T_STD_U8LE();
-      break;
     case DType::boolean:
       base = hdf5().T_STD_U8LE();
       break;
