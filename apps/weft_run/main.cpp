@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -125,6 +127,8 @@ class Launcher {
   std::optional<RoundFailure> run_round(Nodes& nodes, int round) {
     Workers workers(options_.command, workers_of(nodes, round), keeper_);
     bool failed = false, some_ended = false;
+    std::optional<int> stopped;
+    dist::TimePoint stopped_since;
     dist::TimePoint fine = dist::Clock::now();  // since then a rank is stopped for which another one no longer waits
     while (true) {
       while (std::optional<Ending> ending = workers.take_ended()) {
@@ -138,7 +142,8 @@ class Launcher {
           nodes.fail(round, {ending->code(), may_restart, ending->text()});
         }
       }
-      const std::optional<int> stopped = workers.stopped_rank();
+      if (const std::optional<int> now = workers.stopped_rank(); now != std::exchange(stopped, now))
+        stopped_since = dist::Clock::now();
       if (!stopped || !(some_ended || nodes.some_finished(round)))
         fine = dist::Clock::now();
       else if (dist::Clock::now() - fine > patience())
@@ -146,6 +151,11 @@ class Launcher {
                            str("rank ", *stopped, " is stopped, and others have ended ", patience().count(),
                                " s ago or more")});
       if (std::optional<RoundFailure> failure = nodes.failure(round)) {
+        // Others have given it up; it cannot say so itself.
+        if (stopped && !failure->text.starts_with(str("rank ", *stopped, " ")))
+          failure->text +=
+              str("; rank ", *stopped, " has been stopped for ",
+                  std::lround(std::chrono::duration<double>(dist::Clock::now() - stopped_since).count()), " s");
         // Ranks that got a signal to end do so by themselves, perhaps after a checkpoint.
         while (stop_signal_ != 0 && !workers.empty()) {
           take_signal(workers);

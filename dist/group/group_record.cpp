@@ -56,9 +56,6 @@ std::vector<int> counted(int size) {
   return ranks;
 }
 
-// A member that was not heard of for so long is named even when it has come to the collective.
-constexpr double kQuietSeconds = 5;
-
 }  // namespace
 
 std::string seconds(Milliseconds time) { return str(static_cast<double>(time.count()) / 1000, " s"); }
@@ -185,14 +182,20 @@ std::string GroupRecord::describe(const Collective& collective) const {
   return str(dist::describe(collective), " of group ", name);
 }
 
-std::string GroupRecord::missing(const Collective& collective, const std::vector<int>& waits_for) const {
-  std::vector<MemberState> states;
-  if (membership && !collective.is_message()) {
-    try {
-      states = membership->states();
-    } catch (const Error&) {  // rank 0 is not there to be asked: the transport's own view is left
-    }
+std::vector<MemberState> GroupRecord::states() const {
+  try {
+    if (membership) return membership->states();
+  } catch (const Error&) {  // rank 0 is not there to be asked: the transport's own view is left
   }
+  return {};
+}
+
+std::string GroupRecord::silence() const { return silence_in(states()); }
+
+std::string GroupRecord::missing(const Collective& collective, const std::vector<int>& waits_for) const {
+  std::vector<MemberState> states = this->states();
+  if (const std::string silence = silence_in(states); !silence.empty()) return silence;
+  if (collective.is_message()) states.clear();  // its number counts for two ranks only
   std::string text;
   const auto add = [&](const std::string& who) { text += (text.empty() ? "" : "; ") + who; };
   for (int r = 0; r < size; ++r) {

@@ -84,6 +84,8 @@ class GroupRecord {
 
   /// `all_reduce #412 'fc.bias' f32[1000] of group world`.
   std::string describe(const Collective& collective) const;
+  /// `silent rank 0 (…)` where rank 0, through which ranks hear of each other, does not answer; else empty.
+  std::string silence() const;
   /// Who has not come to the collective, as far as the membership knows; without one, `waits_for`.
   std::string missing(const Collective& collective, const std::vector<int>& waits_for) const;
   /// `all_reduce #4 'x' f32[8] of group world passed its deadline of 600 s on rank 0: missing …`.
@@ -105,6 +107,7 @@ class GroupRecord {
   };
 
   void report(Progress progress, const Collective& collective) const;
+  std::vector<MemberState> states() const;
 
   mutable std::mutex mutex_;
   std::condition_variable failed_;

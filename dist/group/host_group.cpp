@@ -222,7 +222,12 @@ class HostGroup final : public ProcessGroup, private Watched, private HostWork::
       if (waits_for.empty() && !record_->membership) record_->wait_for_failure(kNews);
       reason = record_->past_deadline(c, waits_for);
     }
-    if (error.kind == Kind::lost && !explained) record_->wait_for_explanation(kExplanation);
+    if (error.kind == Kind::lost && !explained) {
+      record_->wait_for_explanation(kExplanation);
+      // Another rank that has given up a rank 0 that is stopped: nobody could explain it.
+      if (!record_->has_failed())
+        if (const std::string silence = record_->silence(); !silence.empty()) reason = str(silence, "; ", reason);
+    }
     record_->log.change(c.entry, FlightLog::State::failed);
     using Cause = GroupRecord::Cause;
     const bool first = record_->fail(reason, error.kind == Kind::aborted ? Cause::abort : Cause::here);
@@ -252,8 +257,10 @@ class HostGroup final : public ProcessGroup, private Watched, private HostWork::
         HostGroup::abort(reason);
     const CollectivePtr stalled = record_->take_stalled();
     if (!stalled) return;
+    const std::string missing = record_->missing(*stalled, collectives_->waits_for());
+    if (record_->has_failed()) return;  // while a silent rank 0 was waited for
     std::fputs(str("weft: ", record_->describe(*stalled), " waits ", seconds(record_->options.stall_report),
-                   " on rank ", rank(), ": ", record_->missing(*stalled, collectives_->waits_for()), '\n')
+                   " on rank ", rank(), ": ", missing, '\n')
                    .c_str(),
                stderr);
   }

@@ -317,11 +317,12 @@ std::unique_ptr<Link> make_mpi_link(Link::Deadline deadline) {
 }  // namespace
 
 ProcessGroupPtr make_mpi_group(GroupRecordPtr record, std::shared_ptr<Store>) {
-  const MpiWorld world = begin_mpi();
+  const Link::Deadline deadline = Clock::now() + record->options.timeout;
+  const MpiWorld world = begin_mpi(deadline, record->membership.get());
   WEFT_CHECK(world.rank == record->rank && world.size == record->size, "process group mpi: this process is rank ",
              world.rank, " of ", world.size, " in MPI's world, but rank ", record->rank, " of ", record->size,
              " in the job. Start it with mpirun or srun --mpi=pmix, one process per rank, or use gloo");
-  auto link = make_mpi_link(Clock::now() + record->options.timeout);
+  auto link = make_mpi_link(deadline);
   return make_host_group(std::move(record), std::move(link), "mpi");
 }
 

@@ -56,6 +56,12 @@ class Meeting {
     WEFT_CHECK(failure_.empty(), "process group gloo: ", failure_);
   }
 
+  /// The ranks that say nothing, or `otherwise`.
+  std::string or_silence(const std::string& otherwise) const {
+    const std::string silence = options_.membership ? silence_in(options_.membership->states(), kQuietSeconds) : "";
+    return silence.empty() ? otherwise : silence;
+  }
+
   /// The texts of all ranks, by rank. Rank 0 gathers, so that n ranks make 2n requests.
   std::vector<std::string> gather(const std::string& what, const std::string& own) const {
     Store& store = *options_.store;
@@ -65,13 +71,13 @@ class Meeting {
       MessageWriter all(MessageKind::set);
       for (int r = 0; r < options_.size; ++r) {
         const std::optional<std::string> text = wait_for(str(key, '/', r));
-        WEFT_CHECK(text, "process group gloo: rank ", r, " of ", options_.size, " did not come");
+        WEFT_CHECK(text, "process group gloo: ", or_silence(str("rank ", r, " of ", options_.size, " did not come")));
         all.text(*text);
       }
       store.set(key, all.frame().substr(4));
     }
     const std::optional<std::string> all = wait_for(key);
-    WEFT_CHECK(all, "process group gloo: some of ", options_.size, " ranks did not come");
+    WEFT_CHECK(all, "process group gloo: ", or_silence(str("some of ", options_.size, " ranks did not come")));
     MessageReader reader(*all);
     std::vector<std::string> texts;
     for (int r = 0; r < options_.size; ++r) texts.push_back(reader.text());
@@ -151,8 +157,10 @@ class Mesh {
     while (!missing_.empty()) {
       meeting_.check();
       WEFT_CHECK(Clock::now() < deadline_, "process group gloo: rank ", rank_, " cannot connect to the others ", own_,
-                 ": rank ", *missing_.begin(), " at ", addresses_[static_cast<size_t>(*missing_.begin())].text(),
-                 " did not come", why_.empty() ? "" : " (" + why_ + ")");
+                 ": ",
+                 meeting_.or_silence(str("rank ", *missing_.begin(), " at ",
+                                         addresses_[static_cast<size_t>(*missing_.begin())].text(), " did not come",
+                                         why_.empty() ? "" : " (" + why_ + ")")));
       turn();
     }
     return std::move(peers_);

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ struct MemberState {
   int64_t process = 0;             ///< its process id there
   double seconds_since_heard = 0;  ///< since its last heartbeat: large if the process is stopped or the network lost
   bool left = false;               ///< it has ended normally
+  bool silent = false;  ///< rank 0, which does not answer: its last heartbeat and its name are all that is known
   Progress progress;
 };
 
@@ -46,11 +48,17 @@ class Membership {
   virtual void announce(const std::string& reason) = 0;
   /// Is sent with the next heartbeats.
   virtual void report(const Progress& progress) = 0;
-  /// The last heartbeats of all ranks, from rank 0. If rank 0 does not answer within some seconds: rank 0 alone, with
-  /// the time since it was heard.
+  /// The last heartbeats of all ranks, from rank 0. If rank 0 does not answer within some seconds: rank 0 alone,
+  /// `silent`.
   virtual std::vector<MemberState> states() = 0;
   /// This rank ends normally: its connection may close.
   virtual void leave() = 0;
 };
+
+/// `silent rank 0 (process 4711 on gpu1, last heard of 6 s ago: is it stopped?)` where rank 0 did not answer, and the
+/// same of all ranks that were not heard of for `quiet` seconds; else empty.
+std::string silence_in(const std::vector<MemberState>& states, double quiet = std::numeric_limits<double>::infinity());
+/// A rank that was not heard of for so long is named; heartbeats come each second.
+inline constexpr double kQuietSeconds = 3;
 
 }  // namespace weft::dist

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <thread>
@@ -39,9 +41,43 @@ void end_mpi() {
   if (!ended && (!abandoned || all_ranks_end())) MPI_Finalize();
 }
 
+/// MPI_Init waits without end for a rank that is stopped, or that its launcher does not miss.
+void init_mpi(int& threads, TimePoint deadline, Membership* membership) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool begun = false;
+  std::string failure;
+  const int callback = membership ? membership->on_failure([&](const Failure& first) {
+    const std::lock_guard lock(mutex);
+    failure = first.reason;
+    changed.notify_all();
+  })
+                                  : 0;
+  std::thread watch([&] {
+    std::unique_lock lock(mutex);
+    changed.wait_until(lock, deadline, [&] { return begun || !failure.empty(); });
+    if (begun) return;
+    std::string why = failure;
+    lock.unlock();
+    if (why.empty() && membership) why = silence_in(membership->states(), kQuietSeconds);
+    std::fputs(
+        str("error: init: in MPI_Init: ", why.empty() ? "the other ranks did not come in time" : why, '\n').c_str(),
+        stderr);
+    std::_Exit(1);
+  });
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &threads);
+  {
+    const std::lock_guard lock(mutex);
+    begun = true;
+  }
+  changed.notify_all();
+  watch.join();
+  if (membership) membership->remove(callback);
+}
+
 }  // namespace
 
-MpiWorld begin_mpi() {
+MpiWorld begin_mpi(TimePoint deadline, Membership* membership) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   int begun = 0, ended = 0, threads = MPI_THREAD_SINGLE;
@@ -51,7 +87,7 @@ MpiWorld begin_mpi() {
   if (begun) {
     MPI_Query_thread(&threads);
   } else {
-    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &threads);
+    init_mpi(threads, deadline, membership);
     std::atexit(end_mpi);
   }
   WEFT_CHECK(threads == MPI_THREAD_MULTIPLE, "process group mpi: MPI was begun ",
@@ -74,7 +110,7 @@ std::string mpi_error(int code) {
 }
 
 std::vector<std::string> mpi_all_gather_text(const std::string& text, int rank, int size, TimePoint deadline) {
-  const MpiWorld world = begin_mpi();
+  const MpiWorld world = begin_mpi(deadline);
   if (world.rank != rank || world.size != size) return {};
   constexpr size_t kPlace = kMaxMpiText + 1;
   std::string own = text.substr(0, kMaxMpiText), all(kPlace * static_cast<size_t>(size), '\0');

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "dist/rendezvous/membership.h"
 #include "dist/rendezvous/socket.h"
 
 namespace weft::dist {
@@ -13,8 +14,10 @@ struct MpiWorld {
   int rank = 0, size = 1;
 };
 
-/// Errors: the MPI does not allow calls from several threads.
-MpiWorld begin_mpi();
+/// Errors: the MPI does not allow calls from several threads. MPI_Init cannot be left: where ranks do not reach it
+/// until the deadline, or the membership (which may be null) tells of a failure, this process says so and ends with
+/// exit code 1.
+MpiWorld begin_mpi(TimePoint deadline, Membership* membership = nullptr);
 
 /// A group has failed: MPI_Finalize would wait for ranks that may never arrive, so the program's exit waits a few
 /// seconds and then skips it (mpirun reports that as improper).

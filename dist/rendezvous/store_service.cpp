@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "dist/rendezvous/store.h"
 #include "kernels/error.h"
@@ -104,6 +105,16 @@ std::string describe(const MemberState& state) {
   return str("rank ", state.rank, " (process ", state.process, " on ", state.host, ")");
 }
 
+std::string silence_in(const std::vector<MemberState>& states, double quiet) {
+  std::string text;
+  for (const MemberState& s : states)
+    if (s.silent || (!s.left && s.seconds_since_heard >= quiet))
+      text += str(text.empty() ? "" : "; ", "silent rank ", s.rank, " (",
+                  s.process > 0 ? str("process ", s.process, " on ") : "at ", s.host, ", last heard of ",
+                  std::lround(s.seconds_since_heard), " s ago: is it stopped?)");
+  return text;
+}
+
 MemberState read_state(MessageReader& message) {
   MemberState state;
   state.rank = static_cast<int>(message.number());
@@ -153,7 +164,8 @@ void MemberService::join(ConnectionId from, MessageReader& message, TimePoint no
   out.push_back({from, MessageWriter(MessageKind::heartbeat).frame()});  // the rank is accepted
   if (failure_) out.push_back({from, failure_frame(*failure_)});
   if (members_.size() < static_cast<size_t>(size_)) return;
-  const std::string complete = MessageWriter(MessageKind::complete).text(describe(members_.at(0).state)).frame();
+  const MemberState& zero = members_.at(0).state;
+  const std::string complete = MessageWriter(MessageKind::complete).text(zero.host).number(zero.process).frame();
   for (const auto& [number, member] : members_)
     if (member.connection != 0) out.push_back({member.connection, complete});
 }

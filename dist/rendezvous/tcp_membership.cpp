@@ -37,9 +37,9 @@ class TcpMembership::Client {
     lock.unlock();
     end();
     if (failure_) fail("membership: ", failure_->reason);
-    fail("membership: ", refused_.empty()
-                             ? str("rank 0 at ", connection_.endpoint.text(), " does not answer rank ", options.rank)
-                             : refused_);
+    fail("membership: ", refused_.empty() ? str("rank 0 at ", connection_.endpoint.text(), " does not answer rank ",
+                                                options.rank, ": is it stopped?")
+                                          : refused_);
   }
 
   ~Client() { end(); }
@@ -52,7 +52,10 @@ class TcpMembership::Client {
     lock.unlock();
     std::set<int> missing;
     for (int rank = 0; rank < options_.size; ++rank) missing.insert(rank);
-    for (const MemberState& state : states()) missing.erase(state.rank);
+    const std::vector<MemberState> there = states();
+    const std::string silence = silence_in(there);
+    WEFT_CHECK(silence.empty(), "membership: ", silence, " before all ranks had joined");
+    for (const MemberState& state : there) missing.erase(state.rank);
     if (missing.empty()) return;  // the last joined meanwhile
     fail("membership: ", missing.size(), " of ", options_.size, " ranks did not join within ",
          static_cast<double>(timeout.count()) / 1e3, " s: missing rank", missing.size() > 1 ? "s " : " ",
@@ -102,9 +105,10 @@ class TcpMembership::Client {
       answers_.erase(request);
       if (answer.whole) return std::move(answer.states);
     }
-    MemberState silent;
-    silent.host = connection_.endpoint.text();
+    MemberState silent = first_;
+    if (silent.process == 0) silent.host = connection_.endpoint.text();
     silent.seconds_since_heard = std::chrono::duration<double>(Clock::now() - heard_).count();
+    silent.silent = !ended_;
     return {silent};
   }
 
@@ -156,8 +160,9 @@ class TcpMembership::Client {
     // The server waits for this close after its farewell.
     ::shutdown(fd, SHUT_RDWR);
     if (!stop_ && !leaving_ && !farewell_) {
-      const std::string first =
-          options_.rank == 0 || first_.empty() ? str("rank 0 (at ", connection_.endpoint.text(), ")") : first_;
+      const std::string first = options_.rank == 0 || first_.process == 0
+                                    ? str("rank 0 (at ", connection_.endpoint.text(), ")")
+                                    : describe(first_);
       const bool lost = status == ETIMEDOUT || status == EHOSTUNREACH || status == ENETUNREACH;
       fail_once(
           {0, "",
@@ -178,7 +183,8 @@ class TcpMembership::Client {
         break;
       case MessageKind::complete:
         complete_ = true;
-        first_ = message.text();
+        first_.host = message.text();
+        first_.process = message.number();
         break;
       case MessageKind::refused:
         refused_ = message.text();
@@ -237,7 +243,7 @@ class TcpMembership::Client {
   TimePoint heard_;
   bool joined_ = false, complete_ = false, ended_ = false;
   std::string refused_;
-  std::string first_;  // rank 0's name in failures
+  MemberState first_;  // rank 0's host and process, once all have joined
   std::optional<Failure> failure_;
   std::map<int, std::function<void(const Failure&)>> callbacks_;
   int callbacks_made_ = 0, running_ = 0;

@@ -108,8 +108,9 @@ StoreConnection find_store(const Address& address, const std::string& secret, co
   const bool other_secret = std::find(findings.begin(), findings.end(), "has another secret") != findings.end();
   fail("store: ", who, " on ", host_name(), " has not found its job at ", address, " within ",
        static_cast<double>(timeout.count()) / 1e3, " s (", describe(address.port, findings), "). ",
-       other_secret ? "Do all ranks have the same WEFT_JOB_SECRET, or the same cookie file in the home folder?"
-                    : "Does rank 0 (or node 0 of weft-run) run there, and can its host be reached from here?");
+       other_secret
+           ? "Do all ranks have the same WEFT_JOB_SECRET, or the same cookie file in the home folder?"
+           : "Does rank 0 (or node 0 of weft-run) run there, or is it stopped? Can its host be reached from here?");
 }
 
 namespace {
@@ -162,7 +163,7 @@ class TcpStore::Client {
     if (answer) return *answer;
     WEFT_CHECK(!came, "store: ", who_, " cannot ask for '", printable(key), "': ", broken_);
     fail("store: rank 0's store at ", connection_.endpoint.text(), " has not answered ", who_, " for ",
-         static_cast<double>(wait.count()) / 1e3, " s (key '", printable(key), "')");
+         static_cast<double>(wait.count()) / 1e3, " s (key '", printable(key), "'): is rank 0 stopped?");
   }
 
  private:
