@@ -7,8 +7,9 @@
 Each try starts a real job under weft-run with 1, 2 or 4 ranks and does one thing to it. The job must end in the weights of
 one that was left alone (survived), or give up within its deadline with an error and, restarted by weft-run or started again,
 end in the same weights (recovered). Anything else is lost, and one lost try fails the campaign. --chaos: 64 ranks, over
-which one fault follows another for a fifth of the time, and two nodes whose network is cut. WEFT_ATTACK_SECONDS (150): how long; WEFT_ATTACK_SEED or
---seed repeats a campaign, whose moments are as random as the machine is busy.
+which one fault follows another, and two nodes whose network is cut. WEFT_ATTACK_SECONDS (600): how long, four fifths of them
+for the campaign and one for the chaos; WEFT_ATTACK_SEED or --seed repeats a campaign, whose moments are as random as the machine
+is busy.
 """
 
 import argparse
@@ -332,6 +333,32 @@ def foreign_peers(t):
     return how
 
 
+def relay(t):
+    """Another program holds the job's port and passes all on to the store, which has the next one: the ranks pass it over."""
+    t.needs_two_ranks()
+    port, changes, most = free_port(), t.draw.random() < 0.5, collections.Counter()
+
+    def change(connection, to_server, data):
+        most[connection, to_server] += len(data)
+        where = t.draw.randrange(len(data))
+        return [data[:where] + bytes([data[where] ^ 1 << t.draw.randrange(8)]) + data[where + 1:]] if changes else [data]
+
+    held, proxy = listener(port), Proxy(change)
+    proxy.run(proxy.hold, held, port + 1)
+    try:
+        how = t.outcome(t.job(port=port))
+    finally:
+        proxy.close()
+        held.close()
+    passed = max(most.values(), default=0)
+    t.note = f"{proxy.connections} connections, {passed} bytes of one at most{', changed' if changes else ''}"
+    if how != "survived":
+        raise Lost("a relay at the job's port ended the job")
+    if passed == 0 or passed > 400:
+        raise Lost("nobody came to it" if passed == 0 else "more than handshakes went through it")
+    return how
+
+
 def full_disk(t):
     """A disk that is full at some write of the run; with more space it goes on."""
     disk = t.folder / "run"
@@ -366,7 +393,8 @@ def clock(t):
 
 
 def links(t):
-    """Another user of the folder puts links to a file of the victim where the run's files are about to be written."""
+    """Another user of the folder puts links to a file of the victim where the run's files are about to be written, and in the
+    place of those that are being written."""
     victim = t.folder / "victim"
     victim.write_bytes(b"mine" * 1000)
     job = t.job(restarts=0)
@@ -374,24 +402,23 @@ def links(t):
         return t.outcome(job)
     over, planted = threading.Event(), [0]
     names = "checkpoint_best.safetensors checkpoint_last.1.safetensors summary.json".split()
+    link, written = t.folder / "link", t.draw.random() < 0.5
 
     def plant():
         while not over.is_set():
             path = job.out / t.draw.choice(names)
+            if written:  # the files that the run has open
+                found = [name for name in os.listdir(job.out) if name.endswith(".tmp")]
+                path = job.out / found[0] if found else None
             try:
-                if not path.exists():
-                    path.symlink_to(victim)
+                if not link.is_symlink():
+                    link.symlink_to(victim)
+                if path:
+                    os.rename(link, path)
                     planted[0] += 1
             except OSError:
                 pass
-            try:
-                temporary = t.folder / "link"
-                temporary.symlink_to(victim)
-                os.rename(temporary, path)
-                planted[0] += 1
-            except OSError:
-                pass
-            time.sleep(t.draw.random() * 0.02)
+            time.sleep(0.0005 if written else t.draw.random() * 0.02)
 
     thread = threading.Thread(target=plant)
     thread.start()
@@ -402,11 +429,11 @@ def links(t):
         thread.join()
     if victim.read_bytes() != b"mine" * 1000:
         raise Lost("wrote through a link")
-    t.note = f"{planted[0]} links"
+    t.note = f"{planted[0]} links{' for open files' if written else ''}"
     if status == 0:
         return t.check(job, "survived")
-    for name in names:
-        if (path := job.out / name).is_symlink():
+    for path in job.out.iterdir():
+        if path.is_symlink():
             path.unlink()
     return t.outcome(t.job(name="again"))
 
@@ -441,7 +468,7 @@ def files(t):
     return t.check(again, "recovered")
 
 
-ATTACKS = [kill, stop, pause, at_call, mutate, slow_network, foreign_peers, full_disk, clock, links, files]
+ATTACKS = [kill, stop, pause, at_call, mutate, slow_network, foreign_peers, relay, full_disk, clock, links, files]
 
 
 class Campaign:
@@ -521,13 +548,14 @@ def main():
     parser.add_argument("--try", type=int, dest="one", help="this try of the campaign alone")
     parser.add_argument("--chaos", action="store_true")
     arguments = parser.parse_args()
-    seconds = float(os.environ.get("WEFT_ATTACK_SECONDS", "150"))
+    seconds = float(os.environ.get("WEFT_ATTACK_SECONDS", "600"))
     programs = arguments.bin.resolve()
     tools = Tools(str(programs / "weft-run"), str(programs / "train_image"), str(pathlib.Path(arguments.interpose).resolve()))
     with tempfile.TemporaryDirectory(prefix="weft_attack_") as name:
         if arguments.chaos:
             import chaos
             return chaos.run(tools, pathlib.Path(name), arguments.seed, seconds / 5)
+        seconds *= 0.8
         print(f"seed {arguments.seed}, {seconds:.0f} s", flush=True)
         campaign = Campaign(tools, pathlib.Path(name), arguments.seed, seconds)
         attacks = [a for a in ATTACKS if not arguments.only or a.__name__ in arguments.only]

@@ -49,6 +49,19 @@ class Proxy:
             return
         finally:
             own.close()
+        self.join(client, port)
+
+    def hold(self, held, port):
+        """Whoever comes to this listener goes on to a port, as long as this program lives."""
+        held.settimeout(0.1)
+        while not self.over:
+            try:
+                client = held.accept()[0]
+            except OSError:
+                continue
+            self.join(client, port)
+
+    def join(self, client, port):
         number, self.connections = self.connections, self.connections + 1
         try:
             server = socket.create_connection(("127.0.0.1", port), 2)
