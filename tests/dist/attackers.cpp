@@ -39,6 +39,11 @@ std::unique_ptr<Child> rank_of(int rank, int size, const std::string& action, co
   return std::make_unique<Child>(std::vector<std::string>{INIT_PROGRAM, action}, more);
 }
 
+std::string last_line(std::string text) {
+  while (text.ends_with('\n')) text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
 /// Waits until rank 0's store can be reached.
 bool listens(uint16_t port) {
   return comes_true([&] {
@@ -267,15 +272,16 @@ TEST(Attackers, AStoppedRankEndsTheOthersInTime) {
   WEFT_NEEDS_CRYPTO();
   struct Case {
     size_t stopped;
-    int connect;  // 0: later
+    int connect;          // 0: later
+    bool uneven = false;  // rank 1 gives up sooner, and the others see its end before their own deadline
   };
-  const std::vector<Case> cases{{0, 1}, {0, 2}, {0, 0}, {2, 3}, {2, 4}, {2, 0}};
+  const std::vector<Case> cases{{0, 1}, {0, 2}, {0, 0}, {0, 0, true}, {2, 3}, {2, 4}, {2, 0}};
   std::vector<Ranks> jobs;
   for (const Case& c : cases) {
     const uint16_t port = free_port();
     Ranks& ranks = jobs.emplace_back();
     for (size_t rank = 0; rank < 3; ++rank) {
-      std::vector<std::string> more{"WEFT_TIMEOUT=5"};
+      std::vector<std::string> more{c.uneven && rank != 1 ? "WEFT_TIMEOUT=10" : "WEFT_TIMEOUT=5"};
       if (rank == c.stopped && c.connect > 0)
         more.insert(more.end(), {"LD_PRELOAD=" KILL_AT_CONNECT_LIBRARY, str("KILL_AT_CONNECT=", c.connect),
                                  str("KILL_WITH=", SIGSTOP)});
@@ -286,6 +292,11 @@ TEST(Attackers, AStoppedRankEndsTheOthersInTime) {
     for (const auto& rank : ranks) EXPECT_TRUE(rank->prints("sum 6")) << rank->output();
     ranks[c.stopped]->signal(SIGSTOP);
   }
+  const std::string heard = "last heard of [0-9]+ s ago: is it stopped";
+  const std::string not_found = "has not found its job .* Does rank 0 .* run there, or is it stopped";
+  const std::vector<std::string> names_of_rank_0{
+      not_found, not_found, str("silent rank 0 \\(process ", jobs[2][0]->process(), " on ", host_name(), ", ", heard),
+      str("silent rank 0 \\(process ", jobs[3][0]->process(), " on ", host_name(), ", ", heard)};
   const TimePoint begin = Clock::now();
   for (size_t i = 0; i < cases.size(); ++i)
     for (size_t rank = 0; rank < 3; ++rank) {
@@ -293,6 +304,10 @@ TEST(Attackers, AStoppedRankEndsTheOthersInTime) {
       EXPECT_EQ(jobs[i][rank]->exit_code(40), 1)
           << "rank " << cases[i].stopped << " stopped at connect " << cases[i].connect << ": " << jobs[i][rank]->output();
       EXPECT_THAT(jobs[i][rank]->output(), HasSubstr("error: "));
+      // Rank 0 is the one through which the others would hear who is missing.
+      if (cases[i].stopped == 0) {
+        EXPECT_THAT(last_line(jobs[i][rank]->output()), ::testing::ContainsRegex(names_of_rank_0[i]));
+      }
     }
   EXPECT_LT(Clock::now() - begin, 15s) << "the deadline, and some seconds to say why";
 }

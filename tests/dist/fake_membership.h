@@ -39,6 +39,13 @@ class FakeJob {
     const std::lock_guard lock(mutex_);
     states_[static_cast<size_t>(rank)].seconds_since_heard = seconds;
   }
+  /// Rank 0 does not answer.
+  void silence() {
+    const std::lock_guard lock(mutex_);
+    states_.resize(1);
+    states_[0].seconds_since_heard = 7;
+    states_[0].silent = true;
+  }
   void report(int rank, const Progress& progress) {
     const std::lock_guard lock(mutex_);
     states_[static_cast<size_t>(rank)].progress = progress;

@@ -11,6 +11,7 @@
 #include "dist/group/backends.h"
 #include "tests/dist/memory_store.h"
 #include "tests/dist/ranks.h"
+#include "tests/support/error_text.h"
 
 namespace weft::dist::testing {
 namespace {
@@ -54,6 +55,25 @@ std::vector<std::byte> random_bytes_of(size_t count) {
   std::mt19937 random(static_cast<unsigned>(count));
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
   return bytes;
+}
+
+TEST(GlooLink, ASilentRankIsNamedWhereTheRanksMeet) {
+  const auto job = std::make_shared<FakeJob>(2);
+  const auto meet = [&] {
+    return error_text([&] {
+      make_gloo_link({.rank = 1,
+                      .size = 2,
+                      .store = std::make_shared<MemoryStore>(),
+                      .prefix = "test",
+                      .membership = std::make_shared<FakeMembership>(job, 1)},
+                     Clock::now() + 300ms);
+    });
+  };
+  EXPECT_EQ(meet(), "process group gloo: some of 2 ranks did not come");
+  job->set_silent(0, 6);
+  EXPECT_EQ(meet(), "process group gloo: silent rank 0 (process 100 on host0, last heard of 6 s ago: is it stopped?)");
+  job->silence();
+  EXPECT_EQ(meet(), "process group gloo: silent rank 0 (process 100 on host0, last heard of 7 s ago: is it stopped?)");
 }
 
 TEST(GlooLink, MessagesArriveWholeByTheirSlots) {

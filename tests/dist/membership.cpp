@@ -227,6 +227,32 @@ TEST(Membership, StoppedRankZeroDoesNotHangTheQuestion) {
   EXPECT_EQ(zero.exit_code(), 0);
 }
 
+TEST(Membership, StoppedRankZeroIsNamed) {
+  WEFT_NEEDS_CRYPTO();
+  for (const int size : {2, 3}) {  // of three one does not come
+    Child zero({RANK_PROGRAM, "0", "0", std::to_string(size), "serve"});
+    ASSERT_TRUE(zero.prints("\n"));
+    const auto port = static_cast<uint16_t>(std::stoi(zero.output().substr(5)));
+    TcpMembership one(find_store({"127.0.0.1", port}, kSecret, "rank 1", 10s, 1),
+                      {.rank = 1, .size = size, .heartbeat = 50ms, .patience = 300ms});
+    EXPECT_EQ(silence_in(one.states()), "");
+    if (size == 3) {
+      zero.signal(SIGSTOP);
+      EXPECT_THAT(
+          error_text([&] { one.wait_for_all(1s); }),
+          MatchesRegex(str("membership: silent rank 0 \\(at 127.0.0.1:", port,
+                           ", last heard of [1-9][0-9]* s ago: is it stopped\\?\\) before all ranks had joined")));
+    } else {
+      one.wait_for_all(20s);
+      zero.signal(SIGSTOP);
+      ASSERT_TRUE(comes_true([&] { return silence_in(one.states()) != ""; }));
+      EXPECT_THAT(silence_in(one.states()),
+                  MatchesRegex(str("silent rank 0 \\(process ", zero.process(), " on ", host_name(),
+                                   ", last heard of [0-9]+ s ago: is it stopped\\?\\)")));
+    }
+  }
+}
+
 TEST(Membership, LateRankZeroIsWaitedFor) {
   WEFT_NEEDS_CRYPTO();
   uint16_t port;

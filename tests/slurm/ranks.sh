@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The ways in which users start ranks below Slurm: every rank ($1) says its place, and $2 is weft-run; $3 is 1 in a build with MPI.
+# And ranks that are killed or stopped while they connect, by the library $4.
 # Needs root, slurm-wlm and munge; says so and is skipped (exit code 77) without.
 set -euo pipefail
-rank=$1 weft_run=$2 have_mpi=$3
+rank=$1 weft_run=$2 have_mpi=$3 kill_at_connect=$4
 source "$(dirname "$0")/cluster.sh"
 enter_cluster
 export HOME=$cluster OMP_NUM_THREADS=1
@@ -27,6 +28,21 @@ refuse() {
   echo "$name: refused"
 }
 
+# lost SIGNAL CONNECT FLAGS…: rank 2 of three gets the signal at one of its connects, and srun leaves the others alone: they end by
+# themselves within WEFT_TIMEOUT and name it. One that is stopped is killed by srun, ten seconds after them.
+lost() {
+  local signal=$1 connect=$2 output status=0 begin=$SECONDS
+  shift 2
+  output=$(WEFT_TIMEOUT=5 timeout 60 srun -K0 -W 10 -n 3 --overcommit "$@" bash -c "if [ \$SLURM_PROCID = 2 ]; then
+    export LD_PRELOAD=$kill_at_connect KILL_AT_CONNECT=$connect KILL_WITH=$(kill -l $signal); fi; exec $rank sum" 2>&1) || status=$?
+  ((SECONDS - begin < 25)) || { echo "signal $signal at connect $connect: the ranks ended after $((SECONDS - begin)) s: $output"; exit 1; }
+  if ((status == 0)) || ! grep -q "error: .*rank 2" <<<"$output"; then
+    echo "signal $signal at connect $connect: the others should name rank 2: $output"
+    exit 1
+  fi
+  echo "srun $*, signal $signal at connect $connect: all ended after $((SECONDS - begin)) s"
+}
+
 expect "srun" 2 "Slurm, gloo, sum 3" srun -n 2 "$rank" sum
 expect "srun with one task" 1 "Slurm, alone, sum 1" srun -n 1 "$rank" sum
 expect "srun with exported variables" 2 "RANK and WORLD_SIZE, gloo, sum 3" srun -n 2 bash -c \
@@ -38,4 +54,7 @@ expect "srun --mpi=pmi2" 2 "PMI, gloo, sum 3" srun --mpi=pmi2 -n 2 "$rank" sum
 if [[ $have_mpi == 1 ]]; then
   expect "srun --mpi=pmix" 2 "PMIx, mpi, sum 3" srun --mpi=pmix -n 2 "$rank" sum
   expect "mpirun in an allocation" 2 "Open MPI, mpi, sum 3" salloc -Q -n 2 mpirun --allow-run-as-root -np 2 "$rank" sum
+  lost STOP 5 --mpi=pmix  # inside of MPI_Init
 fi
+for connect in 1 2 3 4; do lost KILL $connect; done
+lost STOP 3

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The ranks of train_image ($1) started by a real torchrun: on one node, on two (two invocations, numbered by hand, and by
-# the elastic c10d rendezvous), and started again after a rank was killed. Each run ends in the bits of weft-run ($2).
+# the elastic c10d rendezvous), and started again after a rank was killed: while it connects (by the library $3), and while all
+# train. Each run ends in the bits of weft-run ($2).
 # Needs a Python with PyTorch; says so and is skipped (exit code 77) without.
 set -euo pipefail
-train_image=$1 weft_run=$2
+train_image=$1 weft_run=$2 kill_at_connect=$3
 for python in "${PYTHON:-python3}" /usr/bin/python3; do
   "$python" -c "import torch.distributed.run" 2>/dev/null && break
   python=
@@ -63,6 +64,18 @@ for node in 0 1; do
 done
 wait_for elastic "${processes[@]}"
 expect_same elastic weft_run_4
+
+# Rank 1 is killed at its first connect to rank 0's store, to its membership, to rank 0; all are started again.
+for connect in 1 2 3; do
+  torchrun --nproc_per_node 2 --max_restarts 1 --rdzv_backend c10d --rdzv_endpoint "localhost:$(free_port)" --rdzv_id "1$connect" bash -c "
+    if [[ \$RANK = 1 && \$TORCHELASTIC_RESTART_COUNT = 0 ]]; then
+      export LD_PRELOAD=$kill_at_connect KILL_AT_CONNECT=$connect
+    fi
+    $(command_of "start$connect")" > "$dir/start$connect.log" 2>&1 &
+  wait_for "start$connect" $!
+  grep -q "exitcode: -9" "$dir/start$connect.log" || fail "rank 1 was not killed at connect $connect"
+  expect_same "start$connect" weft_run_2
+done
 
 # Rank 1 is killed behind the first checkpoint; all are started again and go on from there. (torchrun makes one of two dollars.)
 torchrun --nproc_per_node 2 --max_restarts 1 --rdzv_backend c10d --rdzv_endpoint "localhost:$(free_port)" --rdzv_id 8 bash -c "

@@ -33,6 +33,61 @@ TEST(Init, KilledRankIsStartedAgainWithAllOthers) {
   EXPECT_THAT(run.output(), HasSubstr("weft-run: rank 1 was ended by signal 9 (Killed)"));
 }
 
+/// A line of bash that starts the program, in which one rank gets `signal` at one of its connects. `first`: the first
+/// time.
+std::string lost_at_connect(const char* rank, const char* first, int connect, int signal,
+                            const std::string& arguments) {
+  return str("if [ ", rank, " = 2 ] && [ ", first,
+             " = 0 ]; then export LD_PRELOAD=" KILL_AT_CONNECT_LIBRARY " KILL_AT_CONNECT=", connect,
+             " KILL_WITH=", signal, "; fi; exec ", INIT_PROGRAM, ' ', arguments);
+}
+
+// To the store, to the membership, to both others.
+TEST(Init, ARankThatIsLostWhileItConnectsIsStartedAgainWithAllOthers) {
+  WEFT_NEEDS_GLOO();
+  std::vector<std::unique_ptr<Child>> jobs;
+  for (const int signal : {SIGKILL, SIGSTOP})
+    for (int connect = 1; connect <= 4; ++connect)
+      jobs.push_back(
+          std::make_unique<Child>(line({"--nproc_per_node=3", "--max_restarts=1", "--grace=1"},
+                                       lost_at_connect("$RANK", "$TORCHELASTIC_RESTART_COUNT", connect, signal, "sum")),
+                                  std::vector<std::string>{"OMP_NUM_THREADS=1", "WEFT_TIMEOUT=5"}));
+  const dist::TimePoint begin = dist::Clock::now();
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    EXPECT_EQ(jobs[i]->exit_code(40), 0) << jobs[i]->output();
+    EXPECT_EQ(count(jobs[i]->output(), "sum 6\n"), 3) << jobs[i]->output();
+    EXPECT_THAT(jobs[i]->output(), HasSubstr(i < 4 ? "weft-run: rank 2 was ended by signal 9 (Killed)"
+                                                   : "; rank 2 has been stopped for "));
+  }
+  EXPECT_LT(dist::Clock::now() - begin, std::chrono::seconds(25)) << "the deadline of 5 s, and a second start";
+}
+
+// mpirun ends all when one is killed. It does not see that one is stopped: MPI_Init would wait for it without end.
+TEST(Init, ARankThatIsLostWhileItConnectsEndsMpirunInTime) {
+  WEFT_NEEDS_GLOO();
+  if (tests::shell("mpirun --version").exit_code != 0) GTEST_SKIP() << "NOT TESTED: there is no mpirun";
+  const test::TemporaryFolder folder;
+  std::vector<std::unique_ptr<Child>> jobs;
+  for (const char* backend : {"mpi", "gloo"})
+    for (const int signal : {SIGKILL, SIGSTOP})
+      for (const int connect : {1, 3, 4, 5, 7}) {
+        const bool mpi = backend == std::string("mpi");
+        if ((mpi && !WEFT_HAVE_MPI) || (!mpi && connect > 4)) continue;  // so many connects Gloo does not make
+        jobs.push_back(std::make_unique<Child>(
+            std::vector<std::string>{
+                "mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "3", "bash", "-c",
+                lost_at_connect("$OMPI_COMM_WORLD_RANK", "0", connect, signal, str("sum ", backend))},
+            std::vector<std::string>{"HOME=" + folder.path().string(), "OMP_NUM_THREADS=1", "WEFT_TIMEOUT=5"}));
+      }
+  const dist::TimePoint begin = dist::Clock::now();
+  for (const auto& job : jobs) {
+    EXPECT_GT(job->exit_code(40), 0) << job->output();
+    EXPECT_THAT(job->output(), ::testing::ContainsRegex("rank 2"));
+    EXPECT_EQ(count(job->output(), "sum 6\n"), 0) << job->output();
+  }
+  EXPECT_LT(dist::Clock::now() - begin, std::chrono::seconds(30));
+}
+
 TEST(Init, BelowMpirun) {
   WEFT_NEEDS_GLOO();
   if (tests::shell("mpirun --version").exit_code != 0) GTEST_SKIP() << "NOT TESTED: there is no mpirun";
