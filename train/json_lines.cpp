@@ -20,7 +20,10 @@ namespace fs = std::filesystem;
 
 /// Whether a line stays when training goes on at `resumed_step`. A line that is no JSON object stays: it is not ours.
 bool stays(const std::string& line, int64_t resumed_step) {
-  const auto json = nlohmann::json::parse(line, nullptr, false);
+  using Json = nlohmann::json;
+  // Values of many levels, which would overflow the stack, are not built.
+  const auto keep = [](int depth, Json::parse_event_t, Json&) { return depth <= 1; };
+  const Json json = Json::parse(line, keep, false);
   if (!json.is_object()) return true;
   const auto step = json.find("step");
   return step == json.end() || !step->is_number() || step->get<double>() <= static_cast<double>(resumed_step);
@@ -49,8 +52,12 @@ double wall_time() {
 }
 
 JsonLines::JsonLines(fs::path path, std::optional<int64_t> resumed_step) : path_(std::move(path)) {
+  // In a folder that others can write a link could lead to a file of this user's: to be appended to, or to be copied
+  // here.
+  std::error_code ignored;
+  WEFT_CHECK(!fs::is_symlink(path_, ignored), "metrics: expected a file, got a link: ", path_.string());
   drop_lines(path_, resumed_step);
-  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);
   WEFT_CHECK(fd_ >= 0, "metrics: expected to open ", path_.string(), ", got '", std::strerror(errno), "'");
 }
 

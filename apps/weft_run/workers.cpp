@@ -81,7 +81,7 @@ void become(char* const* arguments, char* const* variables, const char* log, boo
     if (null < 0 || ::dup2(null, STDIN_FILENO) < 0) return;
   }
   if (log[0] != '\0') {
-    const int file = ::open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    const int file = ::open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (file < 0 || ::dup2(file, STDOUT_FILENO) < 0 || ::dup2(file, STDERR_FILENO) < 0) return;
   }
   ::execvpe(arguments[0], arguments, variables);
@@ -181,8 +181,8 @@ std::optional<Ending> Workers::take_killed(std::chrono::milliseconds time) {
 std::optional<int> Workers::stopped_rank() const {
   for (const auto& [process, rank] : running_) {
     siginfo_t info{};
-    if (::waitid(P_PID, static_cast<id_t>(process), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == process &&
-        info.si_code == CLD_STOPPED)
+    if (::waitid(P_PID, static_cast<id_t>(process), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+        info.si_pid == process && info.si_code == CLD_STOPPED)
       return rank;
   }
   return std::nullopt;

@@ -16,7 +16,9 @@ namespace {
 
 /// Reads the space, the points and their values from the sweep's folder, and prints the values of the next point.
 constexpr const char* kAsk = R"(
-import json, os, sys, warnings
+import sys
+sys.path[:] = filter(None, sys.path)  # `python3 -c` looks for modules in the working folder first, where anybody's may lie
+import json, os, warnings
 try:
     import optuna
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution

@@ -92,7 +92,7 @@ std::vector<size_t> open_points(const Sweep& sweep, const Options& o) {
 /// array, choose one after the other. Takes over what others have chosen.
 Descriptor lock_points(Sweep& sweep) {
   const std::string path = (sweep.folder / ".choose").string();
-  Descriptor lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  Descriptor lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
   WEFT_CHECK(lock.fd >= 0, "expected to write ", path, ", got '", std::strerror(errno), "'");
   ::flock(lock.fd, LOCK_EX);
   if (Sweep::exists(sweep.folder)) sweep.points = Sweep::load(sweep.folder).points;

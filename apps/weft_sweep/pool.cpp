@@ -26,7 +26,7 @@ void become(char* const* arguments, const char* log, int lock, const sigset_t& m
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   ::fcntl(lock, F_SETFD, 0);  // the point stays locked while its program runs, even if the sweep ends
   const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  const int file = ::open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const int file = ::open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (null < 0 || file < 0) return;
   if (::dup2(null, STDIN_FILENO) < 0 || ::dup2(file, STDOUT_FILENO) < 0 || ::dup2(file, STDERR_FILENO) < 0) return;
   ::execvp(arguments[0], arguments);
@@ -34,7 +34,7 @@ void become(char* const* arguments, const char* log, int lock, const sigset_t& m
 
 /// An exclusive lock on FOLDER/.lock; -1 if another process has it. On a file system without locks only the file.
 int lock_folder(const std::filesystem::path& folder) {
-  const int lock = ::open((folder / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  const int lock = ::open((folder / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   WEFT_CHECK(lock >= 0, "expected to write into ", folder.string(), ", got '", std::strerror(errno), "'");
   if (::flock(lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return lock;
   ::close(lock);

@@ -80,6 +80,24 @@ TEST(Metrics, ResumeTakesAnyNumberForAStep) {
   EXPECT_EQ(read_file(folder / "m"), "{\"step\": -1e300}\n{\"step\": 2}\n");
 }
 
+// Another user of the folder may have put it there: its file is neither read, nor appended to, nor made.
+TEST(Metrics, ALinkIsNotFollowed) {
+  const TemporaryFolder folder;
+  for (const bool exists : {true, false}) {
+    if (exists)
+      write_file(folder / "outside", "a secret without a line break");
+    else
+      std::filesystem::remove_all(folder / "outside");
+    std::filesystem::remove(folder / "metrics.jsonl");
+    std::filesystem::create_symlink(folder / "outside", folder / "metrics.jsonl");
+    EXPECT_EQ(error_of([&] { Metrics(folder / "metrics.jsonl", 3); }),
+              "metrics: expected a file, got a link: " + (folder / "metrics.jsonl").string());
+    EXPECT_TRUE(std::filesystem::is_symlink(folder / "metrics.jsonl"));
+    EXPECT_EQ(std::filesystem::exists(folder / "outside"), exists);
+    if (exists) EXPECT_EQ(read_file(folder / "outside"), "a secret without a line break");
+  }
+}
+
 TEST(Metrics, ResumeWithoutAFileStartsOne) {
   const TemporaryFolder folder;
   Metrics(folder / "m", 20).append(row(21));

@@ -54,7 +54,8 @@ TEST(OneNode, FirstFailureEndsTheOthersAndIsTheExitCode) {
 TEST(OneNode, ARankThatIsStoppedWhenTheOthersHaveEndedIsLost) {
   WEFT_NEEDS_CRYPTO();
   Child run(line({"--nproc_per_node=3", "--max_restarts=1", "--grace=1"},
-                 "echo round $TORCHELASTIC_RESTART_COUNT; if [ $RANK$TORCHELASTIC_RESTART_COUNT = 10 ]; then kill -STOP $$; fi"),
+                 "echo round $TORCHELASTIC_RESTART_COUNT; if [ $RANK$TORCHELASTIC_RESTART_COUNT = 10 ]; then kill "
+                 "-STOP $$; fi"),
             {"WEFT_TIMEOUT=2"});
   EXPECT_EQ(run.exit_code(), 0);
   EXPECT_THAT(run.output(), HasSubstr("weft-run: rank 1 is stopped, and others have ended 2 s ago or more\n"));
@@ -198,6 +199,15 @@ TEST(OneNode, LogsOfEachRank) {
   EXPECT_THAT(run.output(), Not(HasSubstr("rank 0\n")));
   EXPECT_EQ(test::read_file(folder / "logs" / "rank_1.restart_1.log"), "rank 1\n");
   EXPECT_EQ(test::read_file(folder / "logs" / "rank_0.restart_1.log"), "rank 0\n");
+
+  // A link that another user left in the place of a log is not followed.
+  test::write_file(folder / "outside", "kept");
+  std::filesystem::create_directory(folder / "shared");
+  std::filesystem::create_symlink(folder / "outside", folder / "shared" / "rank_0.log");
+  Child linked(line({"--nproc_per_node=1", "--log_dir", (folder / "shared").string()}, "echo written"));
+  EXPECT_EQ(linked.exit_code(), 1);
+  EXPECT_THAT(linked.output(), HasSubstr("rank_0.log: Too many levels of symbolic links"));
+  EXPECT_EQ(test::read_file(folder / "outside"), "kept");
 }
 
 TEST(OneNode, MistakesHaveExitCodes) {

@@ -106,6 +106,17 @@ TEST_F(WeftSweep, TheLargestOrTheBestMayWin) {
   EXPECT_EQ(starts(), 4u);
 }
 
+// Another user of the folder may have put them there.
+TEST_F(WeftSweep, LinksAreNotFollowed) {
+  for (const char* name : {"log.txt", ".lock"}) {
+    fs::remove_all(out_);
+    fs::create_directories(out_ + "/x=1");
+    fs::create_symlink(folder_ / "outside", out_ + "/x=1/" + name);
+    EXPECT_THAT(usual("", "1").output, HasSubstr("Too many levels of symbolic links")) << name;
+    EXPECT_FALSE(fs::exists(folder_ / "outside")) << name;
+  }
+}
+
 TEST_F(WeftSweep, PointsThatAreDoneAreNotRunAgain) {
   EXPECT_EQ(usual("", "1,2").exit_code, 0);
   const Outcome more = usual("", "1,2,3");  // the grid has grown
@@ -166,6 +177,14 @@ TEST_F(WeftSweep, BayesWithoutOptunaIsOneError) {
             "weft-sweep: error: --bayes: expected Optuna 3 or newer for python3, got none. apt-get install "
             "python3-optuna, or pip install optuna; --random needs neither\n");
   EXPECT_FALSE(fs::exists(out_ + "/starts"));
+
+  // Modules in the working folder may be anybody's: none is loaded.
+  fs::create_directory(folder_ / "planted");
+  for (const char* name : {"json.py", "optuna.py"})
+    std::ofstream(folder_ / (str("planted/", name))) << "open('ran', 'w')\n";
+  shell("cd " + (folder_ / "planted") + " && PYTHONPATH=" + (folder_ / "hidden") + ' ' + WEFT_SWEEP + ' ' + flags +
+        " --out={run}");
+  EXPECT_FALSE(fs::exists(folder_ / "planted/ran"));
 }
 
 TEST_F(WeftSweep, ABayesianSearchShowsItsCommandFirst) {
