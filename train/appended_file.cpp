@@ -23,7 +23,7 @@ AppendedFile::Change AppendedFile::refresh() {
     inode_ = now.st_ino;
     std::array<char, 1 << 16> buffer;
     ssize_t got;
-    while ((got = ::pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(read_))) > 0) {
+    while (unread.size() < kMost && (got = ::pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(read_))) > 0) {
       unread.append(buffer.data(), static_cast<size_t>(got));
       read_ += static_cast<uint64_t>(got);
       if (change == Change::none) change = Change::grown;

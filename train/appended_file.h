@@ -15,8 +15,11 @@ class AppendedFile {
 
   enum class Change { none, grown, replaced };
   /// Reads what is new into `unread`. `replaced`: the file is another one or shorter than it was (a run was resumed);
-  /// `unread` then begins at its start. A file that is not there, or cannot be read, has not changed.
+  /// `unread` then begins at its start. A file that is not there, or cannot be read, has not changed. Reads nothing
+  /// while `unread` holds kMost bytes: the user takes of them and asks again, until nothing has changed; a file may be
+  /// one line without an end.
   Change refresh();
+  static constexpr size_t kMost = size_t{64} << 20;
 
   /// What was read and not yet used: the user takes whole lines or records from its front and leaves the rest.
   std::string unread;

@@ -10,8 +10,8 @@
 namespace weft::train {
 
 Canvas::Canvas(int w, int h, Color color) : width(w), height(h) {
-  WEFT_CHECK(w >= 0 && h >= 0 && w <= 1 << 15 && h <= 1 << 15, "canvas: expected sides from 0 to 32768, got ", w,
-             " x ", h);
+  WEFT_CHECK(w >= 0 && h >= 0 && w <= 1 << 15 && h <= 1 << 15, "canvas: expected sides from 0 to 32768, got ", w, " x ",
+             h);
   pixels.resize(static_cast<size_t>(w) * static_cast<size_t>(h) * 3);
   fill(0, 0, w, h, color);
 }

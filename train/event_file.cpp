@@ -133,17 +133,18 @@ bool EventFile::is_one(const std::filesystem::path& path) {
 }
 
 bool EventFile::refresh(const std::function<void(const Event&)>& take) {
-  if (damaged_) return false;
-  file_.refresh();  // nobody replaces an event file: a resumed run opens another one
-  std::string_view rest = file_.unread, bytes;
   bool any = false;
-  RecordState state;
-  while ((state = take_event_record(rest, bytes)) == RecordState::whole) {
-    take(read_event(bytes));
-    any = true;
+  // Nobody replaces an event file: a resumed run opens another one.
+  while (!damaged_ && file_.refresh() != AppendedFile::Change::none) {
+    std::string_view rest = file_.unread, bytes;
+    RecordState state;
+    while ((state = take_event_record(rest, bytes)) == RecordState::whole) {
+      take(read_event(bytes));
+      any = true;
+    }
+    damaged_ = state == RecordState::damaged;
+    file_.unread.erase(0, file_.unread.size() - rest.size());
   }
-  damaged_ = state == RecordState::damaged;
-  file_.unread.erase(0, file_.unread.size() - rest.size());
   return any;
 }
 

@@ -124,24 +124,29 @@ bool RunReader::refresh() {
 }
 
 bool RunReader::read_lines() {
-  const train::AppendedFile::Change change = lines_.refresh();
-  if (change == train::AppendedFile::Change::none) return false;
-  if (change == train::AppendedFile::Change::replaced) {
-    from_lines_ = {};
-    line_ = skipped_ = first_skipped_ = 0;
+  using Change = train::AppendedFile::Change;
+  bool any = false;
+  for (Change change; (change = lines_.refresh()) != Change::none; any = true) {
+    if (change == Change::replaced) {
+      from_lines_ = {};
+      line_ = skipped_ = first_skipped_ = 0;
+    }
+    size_t begin = 0;
+    for (size_t end; (end = lines_.unread.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      ++line_;
+      read_line(lines_.unread.substr(begin, end - begin));
+    }
+    lines_.unread.erase(0, begin);
   }
-  size_t begin = 0;
-  for (size_t end; (end = lines_.unread.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    ++line_;
-    read_line(lines_.unread.substr(begin, end - begin));
-  }
-  lines_.unread.erase(0, begin);
-  return true;
+  return any;
 }
 
 void RunReader::read_line(const std::string& line) {
   if (line.find_first_not_of(" \t\r") == std::string::npos) return;
-  const auto json = nlohmann::ordered_json::parse(line, nullptr, false);
+  using Json = nlohmann::ordered_json;
+  // Only numbers count: values of many levels, which would overflow the stack, are not built.
+  const auto keep = [](int depth, Json::parse_event_t, Json&) { return depth <= 1; };
+  const Json json = Json::parse(line, keep, false);
   if (!json.is_object()) {
     if (skipped_++ == 0) first_skipped_ = line_;
     return;

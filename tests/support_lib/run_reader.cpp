@@ -84,6 +84,23 @@ TEST(RunReader, FollowsARunThatGoesOnAndOneThatResumes) {
   EXPECT_EQ(run.ended(), false);
 }
 
+// A file of others may be one line without an end, and take no space on the disk.
+TEST(RunReader, HoldsNoMoreThanItsLimit) {
+  const TemporaryFolder folder;
+  write_file(folder / "endless", "");
+  fs::resize_file(folder / "endless", uint64_t{1} << 33);
+  AppendedFile endless(folder / "endless");
+  EXPECT_EQ(endless.refresh(), AppendedFile::Change::grown);
+  EXPECT_LT(endless.unread.size(), AppendedFile::kMost + (1 << 16));
+  EXPECT_EQ(endless.refresh(), AppendedFile::Change::none);
+  // What is longer than the limit is read to its end.
+  write_file(folder / "metrics.jsonl",
+             "{\"step\":1,\"a\":3}\n" + std::string(AppendedFile::kMost, '\n') + "{\"step\":2,\"a\":4}\n");
+  RunReader run(folder.path());
+  EXPECT_TRUE(run.refresh());
+  EXPECT_THAT(values(run, "a"), ElementsAre(3, 4));
+}
+
 TEST(RunReader, EveryKindOfBadLineIsSkippedWithOneNote) {
   const TemporaryFolder folder;
   const std::string path = (folder / "metrics.jsonl").string();

@@ -111,6 +111,14 @@ TEST(WeftWatch, BadLinesAreNotedOnce) {
               HasSubstr("note: " + (folder / "a/metrics.jsonl") +
                         ": skipped 2 of 22 lines (line 21 is the first that is no JSON object; the last one is "
                         "half-written)\n"));
+
+  // Values of many levels would overflow the stack.
+  const std::string deep = "{\"step\":1,\"val_loss\":" + std::string(200'000, '[') + std::string(200'000, ']') + "}\n";
+  std::filesystem::create_directory(folder / "b");
+  std::ofstream(folder / "b/metrics.jsonl") << deep << "{\"step\":2,\"val_loss\":1}\n";
+  const Outcome other = watch(folder / "b");
+  EXPECT_EQ(other.exit_code, 0);
+  EXPECT_THAT(other.output, HasSubstr("val_loss"));
 }
 
 TEST(WeftWatch, NamesThatWouldMoveTheCursorAreShownAsText) {
