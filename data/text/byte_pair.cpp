@@ -259,10 +259,11 @@ std::vector<int64_t> RobertaPairs::ids_of(std::string_view text) const {
   constexpr std::string_view kSpecial[] = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
   std::vector<int64_t> ids;
   for (;;) {
-    size_t at = std::string_view::npos;
+    size_t at = 0;  // of the first special token, and no further: a text may be nothing but special tokens
     std::string_view special;
-    for (const std::string_view one : kSpecial)
-      if (const size_t place = text.find(one); place < at && pairs_.find(one) >= 0) at = place, special = one;
+    for (; special.empty() && (at = text.find('<', at)) != std::string_view::npos; at += special.empty())
+      for (const std::string_view one : kSpecial)
+        if (text.substr(at).starts_with(one) && pairs_.find(one) >= 0) special = one;
     const std::vector<int64_t> more = pairs_.encode(text.substr(0, at));
     ids.insert(ids.end(), more.begin(), more.end());
     if (special.empty()) return ids;

@@ -20,12 +20,13 @@ constexpr std::string_view kPadding = "[PAD]", kUnknown = "[UNK]", kFirst = "[CL
 constexpr std::string_view kSpecial[] = {kPadding, kUnknown, kFirst, kSeparator, kMask};
 constexpr size_t kLongestWord = 100;
 
-/// The first special token in the text and where it begins; npos where there is none.
+/// The first special token in the text and where it begins; npos where there is none. Looks no further than that: a
+/// text may be nothing but special tokens.
 std::pair<size_t, std::string_view> find_special(std::string_view text) {
-  std::pair<size_t, std::string_view> first{std::string_view::npos, {}};
-  for (const std::string_view special : kSpecial)
-    if (const size_t at = text.find(special); at < first.first) first = {at, special};
-  return first;
+  for (size_t at = text.find('['); at != std::string_view::npos; at = text.find('[', at + 1))
+    for (const std::string_view special : kSpecial)
+      if (text.substr(at).starts_with(special)) return {at, special};
+  return {std::string_view::npos, {}};
 }
 
 }  // namespace

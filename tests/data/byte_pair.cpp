@@ -118,6 +118,14 @@ TEST(BytePair, OfAVeryLongWordTakesNoQuadraticTime) {
   EXPECT_EQ(pairs.decode(pairs.encode(text)), text);
 }
 
+TEST(RobertaPairs, OfSpecialTokensAloneTakeNoQuadraticTime) {
+  const TemporaryFolder folder;
+  write_roberta(folder, {"<s>", "<pad>", "</s>", "<unk>", "<mask>"});
+  std::string text;
+  for (int i = 0; i < 1 << 17; ++i) text += "<pad>";
+  EXPECT_EQ(RobertaPairs(BytePair::from_folder(folder / "")).encode(text, 1 << 20).ids.size(), (1u << 17) + 2);
+}
+
 TEST(Pieces, AreTheWholeText) {
   EXPECT_THAT(split_pieces("I'll say  it's 42%\n\n ok"),
               ElementsAre("I", "'ll", " say", " ", " it", "'s", " 42", "%", "\n\n", " ok"));

@@ -84,6 +84,12 @@ TEST(WordPiece, SpecialTokensInATextAreThemselves) {
       << "this vocabulary has no [MASK], and no brackets";
 }
 
+TEST(WordPiece, OfSpecialTokensAloneTakesNoQuadraticTime) {
+  std::string text;
+  for (int i = 0; i < 1 << 17; ++i) text += "[PAD]";
+  EXPECT_EQ(small().ids_of(text).size(), 1u << 17);
+}
+
 TEST(WordPiece, EncodesTextsAndPairs) {
   const Encoding one = small().encode("unwanted, want");
   EXPECT_THAT(one.ids, ElementsAre(1, 7, 4, 5, 11, 3, 2));
