@@ -101,7 +101,7 @@ void batch_moments(std::vector<double>& mean, std::vector<double>& variance, con
     for (int64_t i = 0; i < chunks.count; ++i) {
       const double rows = static_cast<double>(chunks.end(i) - chunks.begin(i));
       const double delta = parts.mean[i * C + c] - m;
-      m += delta * rows / (count + rows);
+      m += delta * (rows / (count + rows));  // exact where all rows are equal
       m2 += std::max(parts.m2[i * C + c], 0.0) + delta * delta * count * rows / (count + rows);
       count += rows;
     }
