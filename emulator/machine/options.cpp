@@ -38,7 +38,7 @@ Options read_options() {
   const std::string_view gpu = variable("WEFT_EMULATE_GPU");
   o.gpu = find_gpu(gpu.empty() ? "h100" : gpu);
   if (!o.gpu) refuse(cat("WEFT_EMULATE_GPU: expected one of ", gpu_keys(), ", got '", gpu, "'"));
-  o.gpus = static_cast<int>(number("WEFT_EMULATE_GPUS", 1, 0, 16));
+  o.gpus = static_cast<int>(number("WEFT_EMULATE_GPUS", 1, 0, 64));
   o.seed = number("WEFT_EMULATE_SEED", 0, 0, ~uint64_t{0});
   o.threads = static_cast<int>(number("WEFT_EMULATE_THREADS", 0, 0, 1024));
   if (o.threads == 0) o.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attacks training runs for a bounded time, each try drawn from a seed.
 
-  attack.py BIN_FOLDER INTERPOSE_LIBRARY [--only NAME…] [--seed N [--try N]] [--chaos]
+  attack.py BIN_FOLDER INTERPOSE_LIBRARY [--only NAME…] [--seed N [--try N]] [--chaos [PART…]]
 
 Each try starts a real job under weft-run with 1, 2 or 4 ranks and does one thing to it. The job must end in the weights of
 one that was left alone (survived), or give up within its deadline with an error and, restarted by weft-run or started again,
-end in the same weights (recovered). Anything else is lost, and one lost try fails the campaign. --chaos: 64 ranks, over
-which one fault follows another, and two nodes whose network is cut. WEFT_ATTACK_SECONDS (600): how long, four fifths of them
-for the campaign and one for the chaos; WEFT_ATTACK_SEED or --seed repeats a campaign, whose moments are as random as the machine
-is busy.
+end in the same weights (recovered). Anything else is lost, and one lost try fails the campaign. --chaos: 64 ranks over
+gloo, then 16 over the emulated NCCL, over which one fault follows another, and two nodes whose network is bad.
+WEFT_ATTACK_SECONDS (600): how long, four fifths of them for the campaign and a tenth for each chaos; WEFT_ATTACK_SEED or --seed
+repeats a campaign, whose moments are as random as the machine is busy.
 """
 
 import argparse
@@ -27,6 +27,7 @@ import tempfile
 import threading
 import time
 
+import chaos
 from job import Job, Lost, TIMEOUT, signal_process
 from proxy import Proxy, free_port, listener, listening_ports
 
@@ -546,15 +547,14 @@ def main():
     parser.add_argument("--only", nargs="+", choices=[a.__name__ for a in ATTACKS])
     parser.add_argument("--seed", type=int, default=int(os.environ.get("WEFT_ATTACK_SEED", random.SystemRandom().randrange(10**6))))
     parser.add_argument("--try", type=int, dest="one", help="this try of the campaign alone")
-    parser.add_argument("--chaos", action="store_true")
+    parser.add_argument("--chaos", nargs="*", choices=chaos.PARTS, help="these parts of it; all, if none is named")
     arguments = parser.parse_args()
     seconds = float(os.environ.get("WEFT_ATTACK_SECONDS", "600"))
     programs = arguments.bin.resolve()
     tools = Tools(str(programs / "weft-run"), str(programs / "train_image"), str(pathlib.Path(arguments.interpose).resolve()))
     with tempfile.TemporaryDirectory(prefix="weft_attack_") as name:
-        if arguments.chaos:
-            import chaos
-            return chaos.run(tools, pathlib.Path(name), arguments.seed, seconds / 5)
+        if arguments.chaos is not None:
+            return chaos.run(tools, pathlib.Path(name), arguments.seed, seconds / 10, arguments.chaos or chaos.PARTS)
         seconds *= 0.8
         print(f"seed {arguments.seed}, {seconds:.0f} s", flush=True)
         campaign = Campaign(tools, pathlib.Path(name), arguments.seed, seconds)

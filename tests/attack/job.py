@@ -33,6 +33,7 @@ class Job:
         self.folder, self.ranks, self.restarts = folder, ranks, restarts
         self.out, self.weights = folder / "run", folder / "weights.safetensors"
         self.log = folder / f"{name}.log"
+        self.read, self.restarts_seen = 0, 0
         command = [*before, tools.launcher, "--max_restarts", str(restarts), "--grace", "3"]
         command += node or ["--nproc_per_node", str(ranks)]
         if port:
@@ -105,11 +106,18 @@ class Job:
         self.process.kill()
         self.process.wait()
 
-    def text(self):
-        return self.log.read_bytes().decode(errors="replace")
+    def text(self, begin=0):
+        return self.log.read_bytes()[begin:].decode(errors="replace")
 
     def restarted(self):
-        return self.text().count("weft-run: restarting all ranks")
+        """How often. Reads the log from where it stopped: many ranks write megabytes."""
+        with self.log.open("rb") as log:
+            log.seek(self.read)
+            text = log.read()
+        text = text[:text.rfind(b"\n") + 1]
+        self.read += len(text)
+        self.restarts_seen += text.count(b"weft-run: restarting all ranks")
+        return self.restarts_seen
 
 
 def signal_process(pid, number):

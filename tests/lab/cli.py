@@ -291,7 +291,7 @@ class Commands(unittest.TestCase):
 
     def test_wrong_options(self):
         for words, said in (
-                (("run", "--gpus", 17, RACE), "--gpus: expected a number from 0 to 16, got 17"),
+                (("run", "--gpus", 65, RACE), "--gpus: expected a number from 0 to 64, got 65"),
                 (("run", "--streams", "soon", RACE), "--streams: expected inorder, lazy, random or starve:K, got 'soon'"),
                 (("profile", "--check", "races,bounds", RACE), "--check: expected races, uninitialised, streams with commas between, or none, got 'bounds'"),
                 (("profile", "--text", "--columns", "load,bytes", RACE), "--columns: expected some of instr.,lanes,load,store,"),

@@ -47,8 +47,8 @@ def checked(checks):
 
 def emulator_options(gpus, streams):
     """--gpus and --streams for weft-emulate."""
-    if not 0 <= gpus <= 16:
-        raise Problem(f"--gpus: expected a number from 0 to 16, got {gpus}")
+    if not 0 <= gpus <= 64:
+        raise Problem(f"--gpus: expected a number from 0 to 64, got {gpus}")
     if streams not in ORDERS and not re.fullmatch(r"starve:\d+", streams):
         raise Problem(f"--streams: expected {', '.join(ORDERS)} or starve:K, got '{streams}'")
     return ["--gpus", str(gpus), "--streams", streams]
