@@ -52,7 +52,7 @@ int print_ptx(const std::string& path, const std::string& key) {
   for (size_t i = 0; i + 1 < words.size(); ++i) {
     if (words[i] != kBegin || words[i + 1] > bytes.size() - i * 8) continue;
     try {
-      const std::string text = emulator::cuda::read_image(&words[i]).ptx_for(gpu->capability());
+      const std::string text = emulator::cuda::read_image(&words[i], bytes.size() - i * 8).ptx_for(gpu->capability());
       std::cout << text;
       found = found || !text.empty();
     } catch (...) {  // the error has been printed

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/text.h"
 #include "data/hdf5_images.h"
 #include "data/image_folder.h"
 #include "data/packed_images.h"
@@ -43,11 +44,11 @@ std::shared_ptr<const data::EncodedDataset> imagenet_folder(const fs::path& root
   for (const fs::path& path : paths) {
     const auto found = labels.find(path.filename().string());
     WEFT_CHECK(found != labels.end() && found->is_string(), "imagenet: expected the synset of ",
-               path.filename().string(), " in ", file.string(), ", got none");
+               printable(path.filename().string()), " in ", file.string(), ", got none");
     const auto synset = found->get<std::string>();
     const auto at = std::lower_bound(classes.begin(), classes.end(), synset);
     WEFT_CHECK(at != classes.end() && *at == synset, "imagenet: expected only synsets of train in ", file.string(),
-               ", got ", synset);
+               ", got ", printable(synset));
     numbers.push_back(at - classes.begin());
   }
   return data::image_files("imagenet val", classes, std::move(paths), std::move(numbers));

@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "apps/support/flags.h"
 #include "dist/rendezvous/message.h"
 #include "dist/rendezvous/socket.h"
 #include "dist/rendezvous/tcp_store.h"
@@ -58,7 +59,8 @@ Nodes::Nodes(const Options& options, int local_ranks, const std::string& secret)
   ranks_ = 0;
   for (int other = 0; other < options.nodes; ++other) {
     if (other == node_) first_rank_ = ranks_;
-    ranks_ += std::stoi(store_->get(str("ranks/", other), kPatience));
+    ranks_ +=
+        static_cast<int>(support::parse_integer(str("node ", other), store_->get(str("ranks/", other), kPatience)));
   }
 }
 

@@ -132,6 +132,7 @@ class Mesh {
     std::vector<std::string> hosts;
     for (int r = 0; r < options.size; ++r) {
       const std::string& card = cards[static_cast<size_t>(r)];
+      WEFT_CHECK(card.size() >= 2, "process group gloo: rank ", r, " did not say how it is secured");
       const auto theirs = static_cast<Secure>(card.front() - '0');
       WEFT_CHECK(theirs == options.secure, "process group gloo: rank ", r, " has WEFT_SECURE=", name(theirs), ", rank ",
                  rank_, " ", name(options.secure), ": set the same on all ranks");
@@ -209,8 +210,10 @@ class Mesh {
       }
       const int to = u->rank;
       if (!why.empty() && to < 0) log_.refused(u->peer, why, Clock::now());
-      if (proven || !why.empty()) u = unproven_.erase(u);
-      else ++u;
+      if (proven || !why.empty())
+        u = unproven_.erase(u);
+      else
+        ++u;
       if (why.empty() || to < 0) continue;
       why_ = why;
       again.push_back(to);

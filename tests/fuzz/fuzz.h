@@ -38,6 +38,11 @@ class Input {
     return bytes;
   }
   std::vector<uint8_t> rest() { return take(static_cast<size_t>(end_ - at_)); }
+  /// The rest, or the next `count` bytes.
+  std::string text(size_t count = SIZE_MAX) {
+    const std::vector<uint8_t> bytes = take(count);
+    return {bytes.begin(), bytes.end()};
+  }
 
  private:
   const uint8_t *at_, *end_;
@@ -66,20 +71,30 @@ class Folder : public tests::TemporaryFolderOf<std::filesystem::path> {
   }
 };
 
+/// What a user sees must be one line: all else ends the process, as a finding.
+inline void expect_one_line(const std::string& text) {
+  const bool one_line =
+      std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; });
+  if (one_line) return;
+  std::fprintf(stderr, "not one line of text:\n%s\n", text.c_str());
+  std::abort();
+}
+
 /// Runs a reader. A weft::Error of one line is its only way to refuse; all else ends the process, as a finding.
 template <class Body>
 void expect_value_or_error(Body&& body) {
   try {
     body();
   } catch (const Error& error) {
-    const std::string text = error.what();
-    const bool one_line = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-      return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f;
-    });
-    if (one_line) return;
-    std::fprintf(stderr, "an error that is not one line of text:\n%s\n", text.c_str());
-    std::abort();
+    if (*error.what() == '\0') std::abort();
+    expect_one_line(error.what());
   }
+}
+
+/// For readers that say what is wrong on stderr: their words go nowhere, those of sanitizers and of libFuzzer stay.
+inline void quiet() {
+  static std::FILE* const nowhere = stderr = std::fopen("/dev/null", "w");
+  static_cast<void>(nowhere);
 }
 
 }  // namespace weft::fuzz

@@ -2,12 +2,16 @@
 // Usage: fuzz_seeds TESTS FOLDER
 // Writes the seed corpora, FOLDER/TARGET/*, with Weft's own writers, so that they follow the formats by themselves;
 // images and PyTorch's files are those of TESTS/golden and TESTS/weights.
+#include <elf.h>
+
+#include <cstring>
 #include <iostream>
 
 #include "data/cifar.h"
 #include "data/image_writer.h"
 #include "dist/rendezvous/message.h"
 #include "io/checkpoint.h"
+#include "io/checkpoint_index.h"
 #include "io/file_reader.h"
 #include "io/safetensors.h"
 #include "io/torch/zip_archive.h"
@@ -15,6 +19,7 @@
 #include "tests/data/python2_pickle.h"
 #include "tests/fuzz/fuzz.h"
 #include "train/metrics.h"
+#include "train/protobuf.h"
 
 namespace {
 
@@ -206,11 +211,284 @@ void text_seeds() {
       "yaml", "sections",
       bytes_of("default: &DEFAULT\n  lr: !!float 1E-3\n  batch_size: 32\n  log_to_screen: !!bool True\n  model: 'cnn'\n"
                "test:\n  <<: *DEFAULT\n  sizes: [16, 32]\n  betas: [0.9, 0.999]\n  names: [a, None]\n"));
+  keep("yaml", "accelerate",
+       bytes_of("compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nnum_machines: 2\nnum_processes: 8\n"
+                "machine_rank: 1\nmain_process_ip: gpu1\nmain_process_port: 29500\nmixed_precision: 'no'\n"));
   keep("yaml", "merges",
        bytes_of("a: &A {lr: 1}\nb: &B {lr: 2, model: ~}\ndefault:\n  <<: [*A, *B]\n  x: |\n    text\n"));
   const char* const texts[] = {"1e-3", "-12", "off", "1, 2,3", "cuda:1", "64x32x32x3", "lerning-rate"};
   for (uint8_t kind = 0; kind < 7; ++kind)
     keep("texts", str("kind", int{kind}), joined({{kind}, bytes_of(texts[kind])}));
+}
+
+/// A part of an input with its length before it.
+Bytes part(std::string_view text) { return joined({word(text.size()), bytes_of(text)}); }
+
+void vocabulary_seeds(const fs::path& golden) {
+  keep("text_table", "sentences", bytes_of("sentence\tlabel\na fine film\t1\nno\t0\n"));
+  keep("text_table", "pairs", bytes_of("Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n1\t2\t3\ta\tb\r\n"));
+  keep("text_table", "scores", bytes_of("index\tsentence1\tsentence2\tlabel\n0\ta\tb\t4.75\n1\tc\td\t0.5\n"));
+  const std::string pieces = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\n##aff\n##able\n,\n";
+  keep("vocabulary", "pieces", joined({{0}, part(pieces), bytes_of("Unaffable, [SEP] caf\xC3\xA9")}));
+  const std::string pairs = R"({"a":0,"b":1,"ab":2,"<|endoftext|>":3,"\u0120":4,"\u0120a":5})";
+  keep("vocabulary", "pairs", joined({{1}, part(pairs), part("#version: 0.2\na b\n\u0120 a\n"), bytes_of("ab a")}));
+  const std::string roberta = R"({"<s>":0,"<pad>":1,"</s>":2,"<mask>":3,"a":4,"b":5,"ab":6})";
+  keep("vocabulary", "roberta", joined({{2}, part(roberta), part("a b\n"), bytes_of("ab<mask>a</s>")}));
+  // Of GPT-2's merges as many as a short input holds: each needs its tokens.
+  const std::vector<std::string> merges = read_lines(golden / "byte_pair/merges.txt");
+  std::string first;
+  for (size_t i = 0; i < merges.size() && i < 20; ++i) first += merges[i] + '\n';
+  keep("vocabulary", "golden", joined({{1}, part(pairs), part(first), bytes_of("the theatre")}));
+}
+
+void hugging_face_seeds() {
+  keep("hugging_face", "bert",
+       joined({{0},
+               bytes_of(R"({"model_type":"bert","hidden_size":128,"num_hidden_layers":2,"num_attention_heads":2,)"
+                        R"("intermediate_size":512,"hidden_act":"gelu","max_position_embeddings":512,)"
+                        R"("type_vocab_size":2,"layer_norm_eps":1e-12,"hidden_dropout_prob":0.1,)"
+                        R"("attention_probs_dropout_prob":0.1,"classifier_dropout":null,"pad_token_id":0})")}));
+  keep("hugging_face", "distilbert",
+       joined({{0},
+               bytes_of(R"({"model_type":"distilbert","dim":128,"n_layers":2,"n_heads":2,"hidden_dim":512,)"
+                        R"("activation":"gelu","sinusoidal_pos_embds":false,"seq_classif_dropout":0.2})")}));
+  keep("hugging_face", "gpt2",
+       joined({{1},
+               bytes_of(R"({"model_type":"gpt2","activation_function":"gelu_new","vocab_size":50257,)"
+                        R"("n_positions":1024,"n_embd":768,"n_layer":12,"n_head":12,"n_inner":null,)"
+                        R"("layer_norm_epsilon":1e-05,"tie_word_embeddings":true})")}));
+  keep("hugging_face", "trainer",
+       joined({{2},
+               bytes_of(R"({"epoch":1.5,"global_step":30,"max_steps":60,"log_history":[{"epoch":1.0,"loss":0.5,)"
+                        R"("step":20},{"eval_loss":0.4,"step":20}],"stateful_callbacks":{"TrainerControl":{}}})")}));
+  keep("hugging_face", "weft",
+       joined({{2},
+               bytes_of(R"({"epoch":1,"global_step":3,"max_steps":6,"log_history":[],"stateful_callbacks":{"weft":)"
+                        R"({"args":{},"attributes":{"texts_per_step":8,"logged_step":2,"run_loss":1.5,)"
+                        R"("losses":[0.25],"crc32c":{"model.safetensors":7}}}}})")}));
+  // As deep as overflows the stack where such a value is copied or printed.
+  const std::string open(200'000, '['), close(200'000, ']');
+  for (uint8_t kind = 0; kind < 3; ++kind)
+    keep("hugging_face", str("deep", int{kind}),
+         joined({{kind},
+                 bytes_of(R"({"model_type":"gpt2","epoch":1,"global_step":1,"max_steps":2,"n_embd":8,"log_history":[)" +
+                          open + close + R"(],"activation_function":)" + open + close + '}')}));
+  keep("imagenet_labels", "two", bytes_of(R"({"a.JPEG":"n01440764","b.JPEG":"n02123045"})"));
+}
+
+void run_folder_seeds() {
+  const std::string row = train::to_json({.time = 1, .epoch = 1, .step = 3});
+  const std::string lines =
+      row +
+      "\n{\"step\":4,\"loss\":0.5,\"val/acc\":null}\n{\"split\":\"val\",\"loss\":2,\"epoch\":1}\nno json\n{\"a\":1";
+  using train::Message;
+  const auto value = [](const char* tag, float number) {
+    return Message().message(5, Message().message(1, Message().bytes(1, tag).fixed32(2, number)));
+  };
+  const std::string scalar =
+      Message().fixed64(1, 1.5).varint(2, 7).bytes(5, value("loss/train", 0.5f).text().substr(2)).text();
+  const std::string started = Message().varint(2, 5).message(7, Message().varint(1, 1)).text();
+  const Bytes events = joined({part(scalar), part(value("a<b>", 2).text()), part(started)});
+  keep("curves", "yaml", joined({part(lines), {1}, part("lr:\n  value: 0.1\nname:\n  value: 'a b'\n"), events}));
+  keep("curves", "toml", joined({part(lines), {4 | 16}, part("epochs = 3\n# no\nout = \"a\"\n"), events}));
+  keep("curves", "log", joined({part(lines), {8 | 32}, part(""), events}));
+}
+
+void sweep_seeds() {
+  keep("sweep", "yaml",
+       joined(
+           {{0},
+            bytes_of("method: random\nmetric: {name: val_loss, goal: minimize}\nrun_cap: 20\nearly_terminate: {type: "
+                     "hyperband, min_iter: 3, eta: 3}\nparameters:\n  lr: {distribution: log_uniform_values, min: "
+                     "1.0e-5, max: 1.0e-1}\n  batch: {values: [16, 32]}\n  depth: {min: 1, max: 4}\n  epochs: {value: "
+                     "10}\n")}));
+  keep("sweep", "grid", joined({{0}, bytes_of("parameters: {lr: {values: [1, 2]}, b: {values: [a, b, c]}}\n")}));
+  keep("sweep", "json",
+       joined(
+           {{1},
+            bytes_of(
+                R"({"command":["train_image","--lr={lr}"],"metric":"loss/val","goal":"min","by":"last",)"
+                R"("points":[{"lr":"0.1"},{"lr":"../x"}],"bayes":{"parameters":[{"name":"lr","kind":"uniform",)"
+                R"("values":[],"low":0.0,"high":1.0}],"trials":20,"seed":3},"early_stop":{"min_iter":1,"eta":3}})")}));
+  keep("sweep", "point", joined({{2}, bytes_of(R"({"state":"failed","exit_code":3,"seconds":1.5,"values":{}})")}));
+  keep("sweep", "flag", joined({{3}, bytes_of("lr=log:1e-5..1e-1")}));
+  keep("sweep", "list", joined({{3}, bytes_of("model=a,b")}));
+}
+
+void index_seeds() {
+  CheckpointIndex index;
+  index.id = "0123";
+  index.files = {{.bytes = 96, .crc32c = 7, .pieces = {{"model", "w", 0, 6}}}};
+  CheckpointIndex::Part model;
+  model.tensors.push_back({"w", DType::f32, Shape{2, 3}, false});
+  model.scalars.push_back({"step", 0.5});
+  index.parts = {{"model", model}};
+  index.integers["step"] = 7;
+  index.numbers["best"] = 1.0 / 3;
+  index.texts["model"] = "resnet8";
+  index.texts["bytes"] = "\xff";
+  keep("checkpoint_index", "index", joined({{0}, bytes_of(index_text(index, 1))}));
+  keep("checkpoint_index", "note", joined({{1}, bytes_of(note_text({index.files[0], "disk full"}))}));
+}
+
+void hdf5_seeds() {
+  keep("hdf5_data", "fields", {0, 4, 4, 1, 4, 1, 2, 3, 1, 0, 0});   // f32 in one piece
+  keep("hdf5_data", "chunked", {0, 4, 4, 2, 4, 1, 2, 3, 1, 3, 0});  // f64
+  keep("hdf5_data", "targets", {1, 3, 5, 1, 3, 4, 0, 1, 2, 0, 0});  // other labels
+  keep("hdf5_data", "sequences", {1, 2, 5, 1, 2, 7, 2, 0, 3, 4, 0, 5, 1, 0, 5, 0});
+  keep("hdf5_data", "links", {0, 0, 5, 0, 0, 6, 1, 0, 1, 6, 0, 2, 3, 6, 2});
+}
+
+void state_seeds() {
+  for (uint8_t kind = 0; kind < 3; ++kind) {
+    keep("torch_state", str("integer", int{kind}), joined({{kind}, word(3), {2, 0}, word(9), {3, 2}}));
+    keep("torch_state", str("tensor", int{kind}), joined({{kind}, word(5), {5, 1, 2, 2, 3, 1}, word(1), {8, 0}}));
+  }
+  const auto tensor = [](uint8_t rank, std::string_view name) {
+    return joined({{rank}, Bytes(rank, 3), {static_cast<uint8_t>(name.size())}, bytes_of(name)});
+  };
+  for (uint8_t map = 0; map < 20; ++map)
+    keep("name_map", str("map", int{map}),
+         joined({{map},
+                 tensor(2, "encoder.layer.0.attention.attention.query.weight"),
+                 tensor(2, "encoder.layer.0.attention.attention.key.weight"),
+                 tensor(2, "encoder.layer.0.attention.attention.value.weight"),
+                 tensor(2, "blocks.0.3.attn.qkv.weight"),
+                 tensor(1, "bert.encoder.layer.0.attention.self.qkv.bias"),
+                 tensor(2, "transformer.h.0.attn.c_attn.weight"),
+                 tensor(1, "module.bert.embeddings.LayerNorm.gamma")}));
+}
+
+constexpr const char* kPtx = R"(.version 8.0
+.target sm_80
+.address_size 64
+.file 1 "a.cu"
+.global .align 4 .b8 table[16] = {1, 2, 0xFF(table), 4};
+.const .align 8 .u64 where[1] = {generic(table)+4};
+.extern .shared .align 16 .b8 dynamic[];
+.func (.param .b32 r) twice(.param .b32 x) { .reg .b32 %r<3>; ld.param.u32 %r1, [x]; shl.b32 %r2, %r1, 1;
+ st.param.b32 [r+0], %r2; ret; }
+.visible .entry kernel(.param .u64 .ptr .global .align 4 to, .param .u32 count) .maxntid 128, 1, 1 .minnctapersm 2
+{
+ .reg .pred %p<3>; .reg .b32 %r<9>; .reg .b64 %rd<5>; .reg .f32 %f<4>; .shared .align 4 .b8 tile[512];
+ .loc 1 7 3
+ ld.param.u64 %rd1, [to]; ld.param.u32 %r1, [count];
+ mov.u32 %r2, %tid.x; mov.u32 %r3, %ctaid.x; mad.lo.s32 %r4, %r3, 128, %r2;
+ setp.ge.u32 %p1, %r4, %r1; @%p1 bra DONE;
+ cvta.to.global.u64 %rd2, %rd1; mul.wide.u32 %rd3, %r4, 4; add.s64 %rd4, %rd2, %rd3;
+ { .param .b32 p0; st.param.b32 [p0+0], %r4; .param .b32 q0; call.uni (q0), twice, (p0); ld.param.b32 %r5, [q0+0]; }
+ cvt.rn.f32.u32 %f1, %r5; fma.rn.f32 %f2, %f1, 0f3F800000, %f1; st.global.f32 [%rd4+0], %f2;
+ shfl.sync.down.b32 %r6|%p2, %r5, 1, 31, -1; bar.sync 0; atom.shared.add.u32 %r7, [tile], 1;
+LOOP: add.s32 %r8, %r6, -1; setp.ne.s32 %p2, %r8, 0; @!%p2 bra LOOP;
+DONE: ret;
+}
+)";
+
+void emulator_seeds() {
+  keep("ptx", "kernel", bytes_of(kPtx));
+  keep("ptx", "tensor_cores",
+       bytes_of(
+           ".version 8.0\n.target sm_90a\n.address_size 64\n.entry k(){.reg .b32 %r<9>;.reg .f32 %f<9>;.reg .b64 "
+           "%d<3>;.reg .pred p;\nmma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1,%f2,%f3,%f4},{%r1,%r2,%r3,"
+           "%r4},{%r5,%r6},{%f1,%f2,%f3,%f4};\nwgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned.m64n8k16.f32."
+           "bf16.bf16 {%f1,%f2,%f3,%f4}, %d1, %d2, 1, 1, 1, 0, 0;\nwgmma.commit_group.sync.aligned;\n"
+           "mbarrier.try_wait.parity.shared::cta.b64 p,[%r1],%r2;\ncp.async.bulk.tensor.2d.shared::cluster.global."
+           "mbarrier::complete_tx::bytes [%r1],[%d1,{%r2,%r3}],[%r4];\nldmatrix.sync.aligned.m8n8.x4.shared.b16 "
+           "{%r1,%r2,%r3,%r4},[%r5];\nret;}\n"));
+  const auto number = [](uint64_t value, int bytes) {
+    Bytes out;
+    for (int i = 0; i < bytes; ++i) out.push_back(static_cast<uint8_t>(value >> (8 * i)));
+    return out;
+  };
+  const auto entry = [&](uint16_t kind, const Bytes& payload, uint64_t flags, size_t raw) {
+    return joined({number(kind, 2),
+                   {1, 1},
+                   number(64, 4),
+                   number(payload.size(), 8),
+                   number(payload.size(), 4),
+                   number(0, 8),
+                   number(80, 4),
+                   number(0, 8),
+                   number(flags, 8),
+                   number(0, 8),
+                   number(raw, 8),
+                   payload});
+  };
+  const auto container = [&](const Bytes& entries) {
+    return joined({{0}, number(0xba55ed50, 4), {1, 0, 16, 0}, number(entries.size(), 8), entries});
+  };
+  const Bytes text = bytes_of(".version 8.0\n.target sm_80\n.entry k(){ret;}\n");
+  // A frame of zstd with one stored block (RFC 8878).
+  const Bytes zstd = joined(
+      {{0x28, 0xb5, 0x2f, 0xfd, 0x20, static_cast<uint8_t>(text.size())}, number(text.size() << 3 | 1, 3), text});
+  keep("fatbin", "plain", container(entry(1, text, 0, 0)));
+  keep("fatbin", "zstd", container(entry(1, zstd, 0x8000, text.size())));
+  keep("fatbin", "text", joined({{0}, text}));
+
+  // A cubin: two string tables, a symbol, and .nv.info with its registers.
+  const std::string names("\0.nv.info\0.strtab\0.symtab\0kernel\0", 34);
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_shoff = sizeof header;
+  header.e_shnum = 4;
+  header.e_shstrndx = 1;
+  Elf64_Shdr sections[4]{};
+  const uint64_t data = sizeof header + sizeof sections, symbols = data + names.size(),
+                 info = symbols + 2 * sizeof(Elf64_Sym);
+  const auto describe = [&](int number, uint32_t name, uint32_t type, uint64_t at, uint64_t bytes) {
+    sections[number].sh_name = name;
+    sections[number].sh_type = type;
+    sections[number].sh_offset = at;
+    sections[number].sh_size = bytes;
+  };
+  describe(1, 10, SHT_STRTAB, data, names.size());
+  describe(2, 18, SHT_SYMTAB, symbols, 2 * sizeof(Elf64_Sym));
+  sections[2].sh_link = 1;
+  describe(3, 1, 0x70000000, info, 12);
+  Elf64_Sym symbol[2]{};
+  symbol[1].st_name = 26;
+  const auto raw = [](const auto& value) {
+    const auto* const begin = reinterpret_cast<const uint8_t*>(&value);
+    return Bytes(begin, begin + sizeof value);
+  };
+  keep("fatbin", "cubin",
+       joined(
+           {{1}, raw(header), raw(sections), bytes_of(names), raw(symbol), {4, 0x2f, 8, 0, 1, 0, 0, 0, 40, 0, 0, 0}}));
+
+  std::string line = "kernel=matmul\tgpu=h100";
+  for (const char* field : {"blocks",
+                            "counted_blocks",
+                            "warps_per_block",
+                            "cluster_blocks",
+                            "resident_blocks",
+                            "issued",
+                            "fp32",
+                            "integer",
+                            "half",
+                            "fp64",
+                            "mufu",
+                            "lsu",
+                            "tensor_wgmma",
+                            "tensor_mma",
+                            "tensor_f64",
+                            "wavefronts",
+                            "l2_bytes",
+                            "dram_bytes",
+                            "atomics",
+                            "path"})
+    line += str('\t', field, "=12");
+  keep("time_table", "line", bytes_of(line));
+  keep("tune_cache", "bad",
+       joined({{2},
+               bytes_of("sm"),
+               {6},
+               bytes_of("matmul"),
+               {4},
+               bytes_of("128x"),
+               bytes_of("weft-tune-1\ta\tb\tc\td\t00000000\n")}));
+  keep("tune_cache", "torn",
+       joined({{1}, bytes_of("a"), {1}, bytes_of("b"), {1}, bytes_of("\t"), bytes_of("weft-tune-1\ta")}));
 }
 
 /// A piece of the target `store`: bytes that arrive on a connection.
@@ -253,6 +531,10 @@ void store_seeds() {
                bytes_of(
                    "RANK=3\nWORLD_SIZE=4\nLOCAL_RANK=1\nLOCAL_WORLD_SIZE=2\nMASTER_ADDR=gpu1:29401\nMASTER_PORT=29500\n"
                    "OMPI_COMM_WORLD_RANK=1\nOMPI_COMM_WORLD_SIZE=2\n")}));
+  const std::string greeting = "weft store 2\n" + std::string(32, 'n') + "a wish";
+  keep("store", "handshake",
+       joined({{4, 1}, word(greeting.size()), bytes_of(greeting), word(32), Bytes(32, 7), word(0), Bytes(40)}));
+  keep("store", "file", joined({{5}, bytes_of("9223372036854775806")}));
 }
 
 }  // namespace
@@ -271,6 +553,14 @@ int main(int argc, char** argv) {
   weights_seeds(fs::path(argv[1]) / "weights/golden");
   tensor_seeds(fs::path(argv[1]) / "golden");
   text_seeds();
+  vocabulary_seeds(fs::path(argv[1]) / "golden");
+  hugging_face_seeds();
+  run_folder_seeds();
+  sweep_seeds();
+  index_seeds();
+  hdf5_seeds();
+  state_seeds();
+  emulator_seeds();
   store_seeds();
   return 0;
 }

@@ -2,6 +2,8 @@
 // Input: which reader of dist, and its text; for a store's server a list of pieces: what happens (bytes arrive, or the
 // connection closes) on which of six connections, and the bytes. Those are proven: what a rank sends must not bring the
 // server down either.
+#include "dist/rendezvous/file_store.h"
+#include "dist/rendezvous/handshake.h"
 #include "dist/rendezvous/launch_environment.h"
 #include "dist/rendezvous/store_service.h"
 #include "tests/fuzz/fuzz.h"
@@ -56,15 +58,50 @@ void read_stream(fuzz::Input& input) {
   }
 }
 
+constexpr size_t kKeyBytes = 32;
+
+/// Both sides of a handshake, then a sealed frame, each with the bytes of a peer that need not know the secret.
+void shake_hands(fuzz::Input& input) {
+  const std::string secret(kKeyBytes, 's');  // of this job
+  const bool encrypt = (input.byte() & 1) != 0;
+  for (const bool relayed : {true, false}) {  // what an honest client says, or what the input does
+    ServerHandshake server(secret);
+    ClientHandshake client(secret, "a wish");
+    fuzz::expect_value_or_error([&] {
+      const std::string said = server.answer(relayed ? client.greeting() : input.text(input.word()));
+      server.answer(relayed ? client.answer(said) : input.text(input.word()));
+      if (server.done() != relayed) std::abort();  // nobody proves a secret by chance
+    });
+    fuzz::expect_value_or_error([&] { client.answer(input.text(input.word())); });
+  }
+  fuzz::expect_value_or_error([&] {
+    FrameBuffer buffer(kMaxMessage);
+    buffer.set_proven(FrameSeal(secret, encrypt), kMaxMessage);
+    buffer.bytes() = input.text();
+    if (buffer.next()) std::abort();
+  });
+}
+
+/// A store in a folder, one of whose files holds the input.
+void read_file_store(const std::string& text) {
+  static const fuzz::Folder folder;
+  FileStore store(folder.path());
+  store.set("count", text);
+  if (store.get("count", std::chrono::milliseconds(0)) != text) std::abort();
+  store.add("count", 1);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Input input(data, size);
-  const int kind = input.byte() % 4;
+  const int kind = input.byte() % 6;
   fuzz::expect_value_or_error([&] {
     if (kind == 0) return read_stream(input);
+    if (kind == 4) return shake_hands(input);
     const std::vector<uint8_t> bytes = input.rest();
     const std::string text(bytes.begin(), bytes.end());
+    if (kind == 5) read_file_store(text);
     if (kind == 1) parse_node_list(text);
     if (kind == 2) parse_address("MASTER_ADDR", text);
     if (kind == 3) {

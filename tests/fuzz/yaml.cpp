@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Input: a YAML file, of which sections and values of every kind are read.
+// Input: a YAML file, of which sections and values of every kind are read, also as accelerate's.
 #include "apps/support/yaml.h"
 
+#include "apps/support/accelerate.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace weft;
@@ -34,5 +35,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::expect_value_or_error([&] { read(support::YamlSection(file, "default")); });
   fuzz::expect_value_or_error([&] { read(support::YamlSection(file, "test")); });
   fuzz::expect_value_or_error([&] { read(support::YamlSection(file)); });
+  fuzz::expect_value_or_error([&] { support::read_accelerate_config(file).processes_per_machine(); });
   return 0;
 }

@@ -26,6 +26,8 @@ Link& link_of(CUlinkState state) {
   return *reinterpret_cast<Link*>(state);
 }
 
+constexpr int kMostFiles = 1 << 20;
+
 /// Each input numbers its files from 1: `.file` and `.loc` count on.
 std::string renumbered(const std::string& ptx, int before, int& files) {
   std::string out;
@@ -39,7 +41,7 @@ std::string renumbered(const std::string& ptx, int before, int& files) {
         digits = line.find_first_not_of(" \t", word + name.size());
     int number = 0;
     if (digits == std::string_view::npos ||
-        std::from_chars(line.data() + digits, line.data() + line.size(), number).ec != std::errc()) {
+        std::from_chars(line.data() + digits, line.data() + line.size(), number).ec != std::errc() || number > kMostFiles) {
       out += line;
       continue;
     }
@@ -59,7 +61,7 @@ void add(Link& link, CUjitInputType type, const void* data, size_t bytes, const 
     ptx.assign(static_cast<const char*>(data), bytes);
     ptx.resize(std::strlen(ptx.c_str()));
   } else {
-    ptx = read_image(data).ptx_for(Device::get(current_device()).gpu().capability());
+    ptx = read_image(data, bytes).ptx_for(Device::get(current_device()).gpu().capability());
     require(!ptx.empty(), cudaErrorNoKernelImageForDevice);
   }
   const int before = link.files;

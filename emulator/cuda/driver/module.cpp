@@ -24,7 +24,7 @@ Image* load_file(const char* name) {
   std::ifstream file(name, std::ios::binary);
   require(bool(file), cudaErrorFileNotFound);
   auto* const text = new std::string(std::istreambuf_iterator<char>(file), {});  // the image refers to it for ever
-  Image* const image = register_image(text->c_str());
+  Image* const image = register_image(text->data(), text->size());
   image->name = name;
   return image;
 }

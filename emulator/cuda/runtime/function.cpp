@@ -131,7 +131,7 @@ cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t* library, const char* name, cu
     std::ifstream file(name, std::ios::binary);
     require(bool(file), cudaErrorFileNotFound);
     auto* const text = new std::string(std::istreambuf_iterator<char>(file), {});  // the image refers to it for ever
-    Image* const image = register_image(text->c_str());
+    Image* const image = register_image(text->data(), text->size());
     image->name = name;
     *library = reinterpret_cast<cudaLibrary_t>(image);
   });
