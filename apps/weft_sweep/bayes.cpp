@@ -106,7 +106,12 @@ std::optional<Point> next_point(const Sweep& sweep) {
   if (values.is_null()) return std::nullopt;
   WEFT_CHECK(values.is_object(), "--bayes: expected a point from Optuna, got '", printable(reply), "'");
   Point point;
-  for (const Parameter& p : sweep.bayes->parameters) point.emplace_back(p.name, values.at(p.name).get<std::string>());
+  for (const Parameter& p : sweep.bayes->parameters) {
+    const auto found = values.find(p.name);
+    WEFT_CHECK(found != values.end() && found->is_string(), "--bayes: expected a value of '", printable(p.name),
+               "' from Optuna, got '", printable(reply), "'");
+    point.emplace_back(p.name, found->get<std::string>());
+  }
   return point;
 }
 
