@@ -24,18 +24,27 @@ struct Flight {
   bool begun = false;
 };
 
+// NCCL knows that a connection broke; of the rank that has gone or given up the membership tells soon.
+constexpr Milliseconds kNcclExplained{3000};
+
 class NcclWork final : public Work {
  public:
-  NcclWork(GroupRecordPtr record, const Flight& flight, Device device, bool captured)
+  NcclWork(GroupRecordPtr record, std::shared_ptr<NcclCommunicator> communicator, const Flight& flight, Device device,
+           bool captured)
       : record_(std::move(record)),
+        communicator_(std::move(communicator)),
         collective_(flight.collective),
         factor_(flight.factor),
         event_(flight.done),
         device_(device),
         captured_(captured) {}
 
+  /// Again after the host has read the result: a collective that a failure ends leaves anything in its tensors.
   void wait() override {
+    const std::string error = std::exchange(waited_, true) ? communicator_->asynchronous_error() : std::string();
+    if (!error.empty()) record_->wait_for_explanation(kNcclExplained);
     record_->check_alive(*collective_);
+    WEFT_CHECK(error.empty(), record_->describe(*collective_), " on rank ", record_->rank, ": ", error);
     event_->block(current_stream(device_));
     if (collective_->kind != CollectiveKind::barrier || captured_) return;
     while (!event_->done()) {
@@ -47,11 +56,13 @@ class NcclWork final : public Work {
 
  private:
   const GroupRecordPtr record_;
+  const std::shared_ptr<NcclCommunicator> communicator_;
   const CollectivePtr collective_;
   const Tensor factor_;  // as the collective's own tensors, in use until wait() has ordered this stream after it
   const std::shared_ptr<Event> event_;
   const Device device_;
   const bool captured_;
+  bool waited_ = false;
 };
 
 /// Collectives start before the kernels of the backward pass that wait as they do: other ranks wait for them too.
@@ -132,11 +143,11 @@ class NcclGroup final : public ProcessGroup, private Watched {
     try {
       communicator_->run(call, flight.factor, stream_.handle(), deadline());
     } catch (const Error& error) {
-      fail_with(str(record_->describe(*c), " on rank ", rank(), ": ", error.what()));
+      if (!fail_by_nccl()) fail_with(str(record_->describe(*c), " on rank ", rank(), ": ", error.what()));
       record_->check_alive(*c);
     }
     flight.done->record(stream_.handle());
-    auto work = std::make_shared<NcclWork>(record_, flight, device_, captured);
+    auto work = std::make_shared<NcclWork>(record_, communicator_, flight, device_, captured);
     // In a capture the work holds the memory until wait().
     if (!captured)
       for (const Tensor& tensor : {c->output, c->input, flight.factor})
@@ -163,6 +174,14 @@ class NcclGroup final : public ProcessGroup, private Watched {
   void fail_with(const std::string& reason) {
     if (record_->fail(reason, GroupRecord::Cause::here)) record_->publish(reason, /*announce=*/true);
     communicator_->abort();
+  }
+
+  bool fail_by_nccl() {
+    const std::string error = communicator_->asynchronous_error();
+    if (error.empty()) return false;
+    record_->wait_for_explanation(kNcclExplained);
+    fail_with(str("NCCL on rank ", rank(), ": ", error));
+    return true;
   }
 
   /// A captured event can never be asked (cudaErrorCapturedEvent). So each replay of a graph with collectives of this
@@ -194,8 +213,7 @@ class NcclGroup final : public ProcessGroup, private Watched {
   void look() override {
     if (record_->has_failed()) return;
     try {
-      const std::string error = communicator_->asynchronous_error();
-      if (!error.empty()) return fail_with(str("NCCL on rank ", rank(), ": ", error));
+      if (fail_by_nccl()) return;
       {
         const std::lock_guard lock(mutex_);
         reap();

@@ -145,17 +145,20 @@ WorkPtr ProcessGroup::submit_message(const Collective& c) {
 std::vector<std::string> ProcessGroup::all_gather_text(const std::string& text, const std::string& what) {
   const Device device = text_device();
   const Tensor lengths = Tensor::empty({size_}, DType::i64, device);
-  all_gather(lengths, Tensor::from<int64_t>({static_cast<int64_t>(text.size())}, device),
-             {.name = what + " (lengths)", .scale = {}, .at_once = true})
-      ->wait();
+  WorkPtr work = all_gather(lengths, Tensor::from<int64_t>({static_cast<int64_t>(text.size())}, device),
+                            {.name = what + " (lengths)", .scale = {}, .at_once = true});
+  work->wait();
   const std::vector<int64_t> length = lengths.to_vector<int64_t>();
+  work->wait();  // on a GPU it has come to an end only now, a bad one perhaps
   const int64_t longest = *std::ranges::max_element(length);
 
   std::vector<uint8_t> padded(text.begin(), text.end());
   padded.resize(static_cast<size_t>(longest));
   const Tensor texts = Tensor::empty({size_, longest}, DType::u8, device);
-  all_gather(texts, Tensor::from(padded, device), {.name = what, .scale = {}, .at_once = true})->wait();
+  work = all_gather(texts, Tensor::from(padded, device), {.name = what, .scale = {}, .at_once = true});
+  work->wait();
   const std::vector<uint8_t> bytes = texts.to_vector<uint8_t>();
+  work->wait();
 
   std::vector<std::string> result;
   for (int r = 0; r < size_; ++r) {

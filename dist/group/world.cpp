@@ -79,15 +79,21 @@ std::string World::describe() const {
 std::vector<double> World::sum(const std::vector<double>& values, const std::string& what) const {
   if (size() == 1 || values.empty()) return values;
   const Tensor all = Tensor::from(values, where());
-  group_->all_reduce(all, ReduceOp::sum, {.name = what, .scale = {}})->wait();
-  return all.to_vector<double>();
+  const WorkPtr work = group_->all_reduce(all, ReduceOp::sum, {.name = what, .scale = {}});
+  work->wait();
+  std::vector<double> sums = all.to_vector<double>();
+  work->wait();  // on a GPU it has come to an end only now, a bad one perhaps
+  return sums;
 }
 
 int64_t World::max(int64_t value, const std::string& what) const {
   if (size() == 1) return value;
   const Tensor all = Tensor::from(std::vector<int64_t>{value}, where());
-  group_->all_reduce(all, ReduceOp::max, {.name = what, .scale = {}})->wait();
-  return all.to_vector<int64_t>().front();
+  const WorkPtr work = group_->all_reduce(all, ReduceOp::max, {.name = what, .scale = {}});
+  work->wait();
+  const int64_t largest = all.to_vector<int64_t>().front();
+  work->wait();
+  return largest;
 }
 
 std::vector<std::string> World::texts(const std::string& own, const std::string& what) const {

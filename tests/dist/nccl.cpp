@@ -71,8 +71,11 @@ TEST_F(Nccl, SplitsAndEnds) {
   const Tensor x = Tensor::ones({4}, DType::f32, cuda_);
   part->all_reduce(x)->wait();
   EXPECT_EQ(x.to_vector<int>(), std::vector<int>(4, 1));
+  const WorkPtr work = part->all_reduce(x);
+  work->wait();
   part->abort("enough");
   EXPECT_THAT(error_text([&] { part->all_reduce(x); }), HasSubstr("enough"));
+  EXPECT_THAT(error_text([&] { work->wait(); }), HasSubstr("enough")) << "x may be anything";
   group->all_reduce(x)->wait();
   EXPECT_EQ(x.to_vector<int>(), std::vector<int>(4, 1));
 }

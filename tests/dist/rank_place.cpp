@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/rendezvous/rank_place.h"
 
+#include "dist/group/group_record.h"
 #include "dist/group/world.h"
 #include "tests/support/error_text.h"
 
@@ -127,6 +128,37 @@ TEST(World, AroundAGroupOfThreads) {
     EXPECT_EQ(world.device(), kSimt);
     EXPECT_EQ(world.launcher(), "threads");
   });
+}
+
+/// As nccl: a collective that a failure has ended says so to those who wait again after it.
+class FailsAfterTheWait final : public ProcessGroup {
+ public:
+  FailsAfterTheWait() : ProcessGroup(std::make_shared<GroupRecord>("world", 0, 2, GroupOptions{})) {}
+  std::string_view backend() const override { return "late"; }
+  ProcessGroupPtr split(int, int, const std::string&) override { return nullptr; }
+  void abort(const std::string&) override {}
+
+ protected:
+  WorkPtr enqueue(CollectivePtr c) override {
+    struct Late final : Work {
+      void wait() override {
+        WEFT_CHECK(first, "half a sum");
+        first = false;
+      }
+      bool done() override { return true; }
+      bool first = true;
+    };
+    c->output.zero_();
+    return std::make_shared<Late>();
+  }
+};
+
+TEST(World, UsesNoResultOfACollectiveThatHasFailed) {
+  const ProcessGroupPtr group = std::make_shared<FailsAfterTheWait>();
+  const World world = World::around(group, kCpu);
+  EXPECT_EQ(error_text([&] { world.sum({1}, "x"); }), "half a sum");
+  EXPECT_EQ(error_text([&] { world.max(1, "x"); }), "half a sum");
+  EXPECT_EQ(error_text([&] { group->all_gather_text("x"); }), "half a sum");
 }
 
 }  // namespace
