@@ -436,11 +436,11 @@ void emulator_seeds() {
   Elf64_Shdr sections[4]{};
   const uint64_t data = sizeof header + sizeof sections, symbols = data + names.size(),
                  info = symbols + 2 * sizeof(Elf64_Sym);
-  const auto describe = [&](int number, uint32_t name, uint32_t type, uint64_t at, uint64_t bytes) {
-    sections[number].sh_name = name;
-    sections[number].sh_type = type;
-    sections[number].sh_offset = at;
-    sections[number].sh_size = bytes;
+  const auto describe = [&](int section, uint32_t name, uint32_t type, uint64_t at, uint64_t bytes) {
+    sections[section].sh_name = name;
+    sections[section].sh_type = type;
+    sections[section].sh_offset = at;
+    sections[section].sh_size = bytes;
   };
   describe(1, 10, SHT_STRTAB, data, names.size());
   describe(2, 18, SHT_SYMTAB, symbols, 2 * sizeof(Elf64_Sym));

@@ -94,7 +94,9 @@ TEST(Metrics, ALinkIsNotFollowed) {
               "metrics: expected a file, got a link: " + (folder / "metrics.jsonl").string());
     EXPECT_TRUE(std::filesystem::is_symlink(folder / "metrics.jsonl"));
     EXPECT_EQ(std::filesystem::exists(folder / "outside"), exists);
-    if (exists) EXPECT_EQ(read_file(folder / "outside"), "a secret without a line break");
+    if (exists) {
+      EXPECT_EQ(read_file(folder / "outside"), "a secret without a line break");
+    }
   }
 }
 
