@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Runs at the end of `cmake --install`, with PREFIX (DESTDIR before it), INCLUDES, LIBRARIES, PROGRAMS, WORKFLOWS, VERSION and STRIP set:
+# Runs at the end of `cmake --install`, with PREFIX (DESTDIR before it), INCLUDES, LIBRARIES, PROGRAMS, VERSION and STRIP set:
 # makes what was installed free of this build's folders, of its include style, and of debug lines.
 
 # Headers: "core/tensor.h" becomes <weft/core/tensor.h>, so that a program may have a core/tensor.h of its own.
@@ -11,12 +11,6 @@ foreach(header ${headers})
     file(WRITE ${header} "${changed}")
   endif()
 endforeach()
-
-# What a program in libexec/weft/WORKFLOW finds beside its folder (the run path in CMakeLists.txt).
-if(EXISTS ${PREFIX}/${WORKFLOWS})
-  file(RELATIVE_PATH to_libraries ${PREFIX}/${WORKFLOWS} ${PREFIX}/${LIBRARIES})
-  file(CREATE_LINK ${to_libraries} ${PREFIX}/${WORKFLOWS}/lib SYMBOLIC)
-endif()
 
 # For builds without CMake: `g++ -std=c++20 train.cpp $(pkg-config --cflags --libs weft)`.
 file(RELATIVE_PATH up ${PREFIX}/${LIBRARIES}/pkgconfig ${PREFIX})

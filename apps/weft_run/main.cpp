@@ -173,7 +173,7 @@ class Launcher {
   std::chrono::seconds patience() const {
     const auto found = variables_.find("WEFT_TIMEOUT");
     const long seconds = found == variables_.end() ? 0 : std::strtol(found->second.c_str(), nullptr, 10);
-    return std::chrono::seconds(seconds > 0 && seconds <= 7 * 24 * 3600 ? seconds : 600);
+    return std::chrono::seconds(seconds > 0 && seconds <= 7L * 24 * 3600 ? seconds : 600);
   }
 
   /// Waits a little for a signal and forwards it.

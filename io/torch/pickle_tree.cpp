@@ -18,6 +18,7 @@ std::string text_of(const PickleValue& value) {
   if (const auto* flag = value.as<bool>()) return *flag ? "true" : "false";
   if (value.as<PickleNone>() != nullptr) return "none";
   if (const auto* name = value.as<TorchName>()) return name->text();
+  if (const auto* type = value.as<TorchStorageType>()) return type->text();
   return "";
 }
 

@@ -93,6 +93,7 @@ class Copy {
     if (const auto* number = value.as<double>()) return {*number};
     if (const auto* text = value.as<std::string>()) return {*text};
     if (const auto* torch_name = value.as<TorchName>()) return {torch_name->text()};
+    if (const auto* type = value.as<TorchStorageType>()) return {type->text()};
     if (const auto* list = value.as<PickleList>()) return list_of(*list, name);
     if (const auto* dict = value.as<PickleDict>()) return dict_of(*dict, name);
     if (const auto* tensor = value.as<PickledTensor>()) {

@@ -355,8 +355,8 @@ def relay(t):
     t.note = f"{proxy.connections} connections, {passed} bytes of one at most{', changed' if changes else ''}"
     if how != "survived":
         raise Lost("a relay at the job's port ended the job")
-    if passed == 0 or passed > 400:
-        raise Lost("nobody came to it" if passed == 0 else "more than handshakes went through it")
+    if proxy.connections == 0 or passed > 400:
+        raise Lost("more than handshakes went through it" if passed else "nobody came to it")
     return how
 
 

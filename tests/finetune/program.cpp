@@ -136,7 +136,7 @@ TEST(Finetune, TakesSizesAndDropoutOfTheConfigurationBesideTheWeights) {
   EXPECT_THAT(error_of("num_hidden_layers", int64_t{1} << 40),
               HasSubstr("expected num_hidden_layers of 1 to 1024, got"));
   EXPECT_THAT(error_of("hidden_size", "wide"),
-              HasSubstr("config.json: expected Hugging Face's configuration of a BERT, got"));
+              HasSubstr("config.json: hidden_size: expected a whole number, got string"));
 }
 
 TEST(Finetune, SaysWhatIsWrongWithTheTexts) {

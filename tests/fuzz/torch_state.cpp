@@ -5,6 +5,7 @@
 
 #include "apps/finetune/optimizer_files.h"
 #include "apps/nersc/checkpoint.h"
+#include "core/ops/reduce.h"
 #include "io/torch/zip_archive.h"
 #include "nn/conv.h"
 #include "tests/fuzz/fuzz.h"
@@ -98,7 +99,7 @@ struct Net : nn::Module {
 
 template <class Optimizer>
 void make_step(Optimizer& optimizer, nn::Module& model) {
-  for (const NamedTensor& parameter : model.parameters()) parameter.tensor.set_grad(zeros_like(parameter.tensor));
+  for (const NamedTensor& parameter : model.parameters()) sum(parameter.tensor).backward();
   optimizer.step();
 }
 

@@ -105,7 +105,8 @@ def main():
         for i, got in enumerate(torch.tensor(values, dtype=torch.float64) for values in case["got"]):
             eps = torch.finfo(dtypes[i]).eps
             ours, theirs = error(got, truth[i], dtypes[i]), error(own[i], truth[i], dtypes[i])
-            if ours > 4 * max(theirs, 0.5 * eps) or (dtype == torch.float64 and 1e-6 < theirs < float("inf")):
+            # In f64 the formulas differ, if they are far apart; but of a truth of nearly 0 PyTorch may be any number of units away.
+            if ours > 4 * max(theirs, 0.5 * eps) or (dtype == torch.float64 and 1e-6 < theirs < 1e6):
                 faults.append(f"{'y' if i == 0 else f'gradient {i - 1}'} errs {ours / eps:.3g} eps, PyTorch {theirs / eps:.3g}")
         count[group] += 1
         passed[group] += not faults

@@ -577,11 +577,11 @@ bool reads_rounded_mean(const Op& op, const std::string& pattern, Device device,
 /// Where f16 ends PyTorch's results do, too: backward reads a y that is infinite there, or sums products that were
 /// rounded to f16, to infinity or below its smallest normal number.
 bool leaves_f16(const Op& op, const std::string& pattern, const Results& got, size_t result) {
-  const auto infinite = [](const std::vector<double>& values) {
-    return std::any_of(values.begin(), values.end(), [](double value) { return std::isinf(value); });
+  const auto ends = [](const std::vector<double>& values) {
+    return !std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
   };
-  if (op.name == "exp" && result == 1) return infinite(got[0]);
-  if (op.name.starts_with("div") && result == 2) return infinite(got[0]) || infinite(got[2]);
+  if (op.name == "exp" && result == 1) return ends(got[0]);
+  if (op.name.starts_with("div") && result == 2) return ends(got[0]) || ends(got[2]);
   return op.name == "mul of a row" && pattern == "tiny" && result == 2;
 }
 

@@ -3,10 +3,11 @@
 """Writes into the folder of the first argument files of torch.save, and expected.txt: a line for each of NAME, `read` or
 `refused`, and the value in the words of torch_values.cpp, or what the refusal must name.
 
-    write_torch_values.py FOLDER           some 200 files, each of which torch.load(weights_only=True) reads
+    write_torch_values.py FOLDER           some 500 files, each of which torch.load(weights_only=True) reads
     write_torch_values.py --golden FOLDER  the few that are kept in golden/
 """
 import collections
+import functools
 import pathlib
 import struct
 import sys
@@ -36,6 +37,8 @@ def words(value):
         return f"({number(value.real)},{number(value.imag)})"
     if isinstance(value, (torch.dtype, torch.device, torch.layout, torch.qscheme)):
         value = str(value)
+    if isinstance(value, type):
+        value = f"{value.__module__}.{value.__name__}"
     if isinstance(value, str):
         return "s" + value.encode().hex()
     if isinstance(value, (bytes, bytearray)):
@@ -80,6 +83,13 @@ def values():
     parameter = torch.nn.Parameter(torch.ones(2))
     parameter.note = [1, 2]
     complex_ = torch.complex(torch.tensor([1.0, -2.0]), torch.tensor([3.0, -0.5]))
+    images = torch.arange(24.0).reshape(1, 2, 3, 4)
+    yield "channels_last", images.to(memory_format=torch.channels_last)
+    yield "leaf", torch.ones(2, requires_grad=True)
+    yield "behind", {"row": images[0, 1, 2], "step": images[..., ::2], "number": images.sum()}
+    yield "deep", functools.reduce(lambda inner, _: [inner], range(60), {"a": (torch.ones(1),)})
+    yield "dtypes_of_few_bits", [torch.uint1, torch.uint7, torch.int1, torch.int4, torch.bits8, torch.bits1x8]
+    yield "storage_types", [torch.FloatStorage, torch.storage.UntypedStorage]
     yield "neg", {"w": complex_.conj().imag, "plain": complex_.imag.clone()}
     yield "neg_view", complex_.conj().imag[1:]
     yield "real", complex_.real
@@ -120,6 +130,22 @@ def refused():
     yield "meta", "meta", torch.ones(2, device="meta")
     yield "nested", "nested", torch.nested.nested_tensor([torch.ones(1), torch.ones(2)])
     yield "long", "long number", [2 ** 70]
+    yield "complex128_tensor", "ComplexDoubleStorage", torch.ones(2, dtype=torch.complex128)
+    yield "e5m2fnuz", "float8_e5m2fnuz", torch.ones(2).to(torch.float8_e5m2fnuz)
+    yield "e2m1", "float4_e2m1fn_x2", torch.ones(2, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
+    yield "bits", "bits8", torch.ones(2, dtype=torch.uint8).view(torch.bits8)
+    yield "qint32", "quantised", torch.quantize_per_tensor(torch.ones(2), 0.5, 0, torch.qint32)
+    channels = torch.tensor([0.5, 0.25]), torch.tensor([0, 0])
+    yield "per_channel", "quantised", torch.quantize_per_channel(torch.ones(2, 2), *channels, 0, torch.quint8)
+    yield "bsr", "sparse", torch.eye(2).to_sparse_bsr((1, 1))
+    yield "csc", "sparse", torch.eye(2).to_sparse_csc()
+    yield "storage", "a storage", torch.ones(2).untyped_storage()
+    yield "typed_storage", "a storage", {"s": torch.ones(2).storage()}
+    for name, key in (("tuple", (1, 2)), ("number", 1.5), ("bool", True), ("None", None)):
+        yield f"key_{name}", "expected keys", {"a": {key: 1}}
+    cycle = []
+    cycle.append(cycle)
+    yield "cycle", "contains itself", cycle
 
 
 def main():
@@ -148,8 +174,10 @@ def main():
     for name, value in [*tensors(), *values()]:
         write(name, value, None)
         write(f"{name}_legacy", value, None, _use_new_zipfile_serialization=False)
+        write(f"{name}_protocol_3", value, None, pickle_protocol=3)
     for name, text, value in refused():
         write(name, value, text)
+        write(f"{name}_legacy", value, text, _use_new_zipfile_serialization=False)
     torch.serialization.set_crc32_options(False)
     write("unchecked", {"a": torch.arange(4.0), "b": [1, "x"]}, None)
     (HERE / "expected.txt").write_text("\n".join(lines) + "\n")
