@@ -12,7 +12,8 @@ struct DecodeOptions {
   /// Where above 0, a JPEG may be decoded at 1/8 … 7/8 of its size (in the DCT domain, much faster) as long as the
   /// shorter edge stays at least this long. The result differs slightly from a full decode followed by a resize.
   int64_t shortest_edge = 0;
-  /// The largest width times height that is decoded: 64 megapixels, 200 MB for each worker.
+  /// The largest width times height that is decoded: 64 megapixels, 200 MB for each worker; a progressive
+  /// JPEG's coefficients take as much again.
   int64_t max_pixels = int64_t{1} << 26;
   /// nvJPEG decodes on this GPU what it can (kernels/engines/nvjpeg.h): colour JPEGs that end as they should, at full
   /// size; libjpeg decodes the rest. -1: none. Of subsampled colours (4:2:0, 4:2:2) nvJPEG repeats each for all of its

@@ -91,8 +91,8 @@ std::unique_ptr<FieldFile> open_fields(const std::filesystem::path& path) {
   const Hdf5Quiet quiet;
   Hdf5Id opened(hdf5().Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), hdf5().Fclose);
   if (!opened.valid()) file->bad("damaged or cut short");
-  Hdf5Id dataset(hdf5().Dopen2(opened, kDataset, H5P_DEFAULT), hdf5().Dclose);
-  if (!dataset.valid()) file->bad("expected the dataset 'fields', got none");
+  Hdf5Id dataset = hdf5_dataset(opened, kDataset);
+  if (!dataset.valid()) file->bad("expected the dataset 'fields', got none in this file");
   const Hdf5Id space(hdf5().Dget_space(dataset), hdf5().Sclose), type(hdf5().Dget_type(dataset), hdf5().Tclose);
   const int rank = hdf5().Sget_simple_extent_ndims(space);
   if (rank != 4) file->bad("fields: expected [time, channel, latitude, longitude], got ", rank, " dimensions");

@@ -75,7 +75,7 @@ class Reader {
     std::vector<std::string> all = parts();
     all.push_back(group_);
     for (const std::string& part : all)
-      if (hdf5().Lexists(file_, (part + "/targets").c_str(), H5P_DEFAULT) > 0)
+      if (has(part + "/targets"))
         for (const int64_t label : labels_of(part)) largest = std::max(largest, label);
     constexpr int64_t kMost = 1 << 20;
     if (largest >= kMost) bytes_.bad("expected labels below ", kMost, ", got ", largest);
@@ -112,14 +112,15 @@ class Reader {
     return file;
   }
 
-  bool is_group(const std::string& name) const {
-    if (hdf5().Lexists(file_, name.c_str(), H5P_DEFAULT) <= 0) return false;
-    return Hdf5Id(hdf5().Gopen2(file_, name.c_str(), H5P_DEFAULT), hdf5().Gclose).valid();
+  bool is_group(const std::string& name) const { return has(name) && hdf5_group(file_, name.c_str()).valid(); }
+
+  bool has(const std::string& name) const {
+    return hdf5().Lexists(file_, name.c_str(), hdf5_inside(hdf5().P_CLS_LINK_ACCESS_ID())) > 0;
   }
 
   Hdf5Id dataset(const std::string& part, const char* name) const {
-    Hdf5Id set(hdf5().Dopen2(file_, (part + "/" + name).c_str(), H5P_DEFAULT), hdf5().Dclose);
-    if (!set.valid()) bytes_.bad(part, ": expected the datasets images and targets, got no ", name);
+    Hdf5Id set = hdf5_dataset(file_, (part + "/" + name).c_str());
+    if (!set.valid()) bytes_.bad(part, ": expected the datasets images and targets, got no ", name, " in this file");
     return set;
   }
 
@@ -130,8 +131,6 @@ class Reader {
     if (hdf5().Sget_simple_extent_ndims(space) != 1 || hdf5().Sget_simple_extent_dims(space, &length, nullptr) != 1)
       bytes_.bad(part, "/", name, ": expected one dimension, got another number");
     const Hdf5Id plist(hdf5().Dget_create_plist(set), hdf5().Pclose);
-    if (hdf5().Pget_layout(plist) == H5D_VIRTUAL || hdf5().Pget_external_count(plist) != 0)
-      bytes_.bad(part, "/", name, ": expected values in this file, got another file's");
     // Compressed labels may be more than the file has bytes. They are as many as the images, which are not compressed.
     const bool compressed = std::string_view(name) == "targets" && hdf5().Pget_nfilters(plist) != 0;
     if (length > bytes_.size() / value_bytes && !compressed)
@@ -188,7 +187,7 @@ class Reader {
 class Hdf5Images : public EncodedDataset {
  public:
   Hdf5Images(std::unique_ptr<FileReader> file, std::string part, std::vector<std::string> classes,
-               std::vector<int64_t> labels, std::vector<HeapReference> references, DecodeOptions decoding)
+             std::vector<int64_t> labels, std::vector<HeapReference> references, DecodeOptions decoding)
       : EncodedDataset(str("hdf5 ", file->path(), " ", part), std::move(classes), std::move(labels), decoding),
         file_(std::move(file)),
         part_(std::move(part)),
@@ -210,7 +209,7 @@ class Hdf5Images : public EncodedDataset {
 }  // namespace
 
 std::shared_ptr<const EncodedDataset> hdf5_images(const std::filesystem::path& path, const std::string& part,
-                                                    DecodeOptions decoding) {
+                                                  DecodeOptions decoding) {
   auto file = std::make_unique<FileReader>(path, "hdf5");
   Reader reader(*file);
   reader.choose(part);
@@ -218,7 +217,7 @@ std::shared_ptr<const EncodedDataset> hdf5_images(const std::filesystem::path& p
   std::vector<int64_t> labels = reader.targets();
   std::vector<std::string> classes = reader.classes();
   return std::make_shared<Hdf5Images>(std::move(file), reader.part(), std::move(classes), std::move(labels),
-                                        std::move(references), decoding);
+                                      std::move(references), decoding);
 }
 
 std::vector<std::string> hdf5_parts(const std::filesystem::path& path) {

@@ -144,8 +144,8 @@ Shape read_shape(const Source& source, hid_t dataset, const std::string& tensor)
 }
 
 Tensor read_tensor(const Source& source, hid_t group, const std::string& tensor, int64_t& index) {
-  const Id dataset(source.read(hdf5().Dopen2(group, tensor.c_str(), H5P_DEFAULT), "tensor '" + tensor + "'"),
-                   hdf5().Dclose);
+  const Id dataset = hdf5_dataset(group, tensor.c_str());
+  source.read(hid_t{dataset}, "tensor '" + tensor + "'");
   const DType dtype = read_dtype(source, dataset, tensor);
   const Shape shape = read_shape(source, dataset, tensor);
   const Id type = element_type(dtype);
@@ -171,7 +171,8 @@ Tensor read_tensor(const Source& source, hid_t group, const std::string& tensor,
 }
 
 StateDict read_part(const Source& source, hid_t file, const std::string& part) {
-  const Id group(source.read(hdf5().Gopen2(file, part.c_str(), H5P_DEFAULT), "part '" + part + "'"), hdf5().Gclose);
+  const Id group = hdf5_group(file, part.c_str());
+  source.read(hid_t{group}, "part '" + part + "'");
   std::vector<std::string> names;
   const auto collect = [](hid_t, const char* link, const H5L_info_t*, void* to) -> herr_t {
     static_cast<std::vector<std::string>*>(to)->emplace_back(link);

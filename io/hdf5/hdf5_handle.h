@@ -33,6 +33,30 @@ class Hdf5Id {
   Close closer_;
 };
 
+/// How an object of class H5P_LINK_ACCESS, H5P_GROUP_ACCESS or H5P_DATASET_ACCESS is opened if it lies in the file
+/// itself: not through a link to another file, which may be anything that its name stands for, such as a named pipe.
+inline Hdf5Id hdf5_inside(hid_t access_class) {
+  Hdf5Id list(hdf5().Pcreate(access_class), hdf5().Pclose);
+  const H5L_elink_traverse_t refuse = [](const char*, const char*, const char*, const char*, unsigned*, hid_t,
+                                         void*) -> herr_t { return -1; };
+  hdf5().Pset_elink_cb(list, refuse, nullptr);
+  return list;
+}
+
+/// The group `name` below `parent`; invalid: there is none in this file.
+inline Hdf5Id hdf5_group(hid_t parent, const char* name) {
+  return {hdf5().Gopen2(parent, name, hdf5_inside(hdf5().P_CLS_GROUP_ACCESS_ID())), hdf5().Gclose};
+}
+
+/// The dataset `name` below `parent`; invalid: there is none whose values lie in this file.
+inline Hdf5Id hdf5_dataset(hid_t parent, const char* name) {
+  Hdf5Id set(hdf5().Dopen2(parent, name, hdf5_inside(hdf5().P_CLS_DATASET_ACCESS_ID())), hdf5().Dclose);
+  if (!set.valid()) return set;
+  const Hdf5Id plist(hdf5().Dget_create_plist(set), hdf5().Pclose);
+  if (hdf5().Pget_layout(plist) == H5D_VIRTUAL || hdf5().Pget_external_count(plist) != 0) set.close();
+  return set;
+}
+
 /// While it lives, HDF5 prints no traces of its errors on stderr.
 class Hdf5Quiet {
  public:

@@ -27,7 +27,7 @@ struct Hdf5Library {
   X(Gclose) X(Gcreate2) X(Gopen2)                                                                         \
   X(Lexists) X(Literate)                                                                                  \
   X(Pclose) X(Pcreate) X(Pget_chunk) X(Pget_external_count) X(Pget_layout) X(Pget_nfilters) X(Pget_sizes) \
-  X(Pget_userblock) X(Pset_libver_bounds)                                                                 \
+  X(Pget_userblock) X(Pset_elink_cb) X(Pset_libver_bounds)                                                \
   X(Sclose) X(Screate) X(Screate_simple) X(Sget_simple_extent_dims) X(Sget_simple_extent_ndims)           \
   X(Sget_simple_extent_npoints) X(Sselect_hyperslab)                                                      \
   X(Tclose) X(Tcopy) X(Tequal) X(Tget_class) X(Tget_size) X(Tget_super) X(Tis_variable_str) X(Tset_cset)  \
@@ -41,7 +41,8 @@ struct Hdf5Library {
   /// fills again where a program that shares the library has closed it.
 // clang-format off
 #define WEFT_HDF5_IDENTIFIERS(X)                                            \
-  X(P_CLS_FILE_ACCESS_ID)                                                   \
+  X(P_CLS_DATASET_ACCESS_ID) X(P_CLS_FILE_ACCESS_ID)                        \
+  X(P_CLS_GROUP_ACCESS_ID) X(P_CLS_LINK_ACCESS_ID)                          \
   X(T_C_S1)                                                                 \
   X(T_IEEE_F32LE) X(T_IEEE_F64LE)                                           \
   X(T_NATIVE_DOUBLE) X(T_NATIVE_FLOAT) X(T_NATIVE_INT16) X(T_NATIVE_INT64)  \

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that h5py has written (tests/golden/hdf5_images.py), and our own.
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstring>
 
 #include "data/global_heap.h"
+#include "data/hdf5_fields.h"
 #include "data/hdf5_images.h"
 #include "data/image_writer.h"
 #include "tests/data/fixture.h"
@@ -83,6 +86,21 @@ TEST(Hdf5Images, SaysWhatItCannotUse) {
               HasSubstr("no user block, got 8, 8 and 512 bytes"));
   EXPECT_THAT(error_text([&] { hdf5_images(golden("rgb.png"), "train"); }), HasSubstr("expected an HDF5 file, got"));
   EXPECT_THAT(error_text([&] { hdf5_images("/none.h5", "train"); }), HasSubstr("No such file"));
+}
+
+// Links to another file and values in one: here a named pipe, which nobody writes.
+TEST(Hdf5Images, NothingLiesInAnotherFile) {
+  WEFT_NEED_PART(HDF5, "HDF5");
+  const TemporaryFolder folder;
+  write_file(folder / "elsewhere.h5", read_file(file_of_h5py("elsewhere.h5")));
+  ASSERT_EQ(::mkfifo((folder / "other").c_str(), 0600), 0);
+  ::alarm(60);
+  const auto refusal = [&](const char* part) { return error_text([&] { hdf5_images(folder / "elsewhere.h5", part); }); };
+  EXPECT_THAT(refusal("group"), HasSubstr("expected a group 'group'"));
+  EXPECT_THAT(refusal("dataset"), HasSubstr("got no targets in this file"));
+  EXPECT_THAT(refusal("values"), HasSubstr("got no targets in this file"));
+  EXPECT_THAT(error_text([&] { open_fields(folder / "elsewhere.h5"); }), HasSubstr("got none in this file"));
+  ::alarm(0);
 }
 
 // Before the values are read, which would take 34 GB.

@@ -61,6 +61,16 @@ with h5py.File(out / "wrong.h5", "w") as file:
     text.create_dataset("targets", data=np.array([b"ant", b"bee"]))
     file.create_dataset("no_group", data=1)
 
+with h5py.File(out / "elsewhere.h5", "w") as file:  # `other` is what the reader must not open
+    file["group"] = h5py.ExternalLink("other", "/train")
+    made = file.create_group("dataset")
+    made["targets"] = h5py.ExternalLink("other", "/train/targets")
+    made.create_dataset("images", (2,), dtype=sequence)[0] = val[1]
+    made = file.create_group("values")
+    made.create_dataset("targets", (2,), dtype="int16", external=[("other", 0, 4)])
+    made.create_dataset("images", (2,), dtype=sequence)[0] = val[1]
+    file["fields"] = h5py.ExternalLink("other", "/fields")
+
 with h5py.File(out / "user_block.h5", "w", userblock_size=512) as file:
     fill(file.create_group("train"), val, [0, 0])
 

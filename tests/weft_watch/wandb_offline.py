@@ -54,11 +54,14 @@ def main():
         run, environment = f"{folder}/runs/first", {**os.environ, "HOME": folder, "WANDB_MODE": "offline"}
         subprocess.run([train_image, "--data", "random:96x16x16x3", "--model", "resnet8", "--batch-size", "32", "--epochs", "2", "--lr",
                         "0.05", "--log-interval", "1", "--device", "cpu", "--out", run], check=True, capture_output=True)
-        said = subprocess.run([python, script, run, "--project", "trial", "--dir", folder], check=True, capture_output=True,
-                              text=True, env=environment).stdout
-        with open(f"{run}/metrics.jsonl", encoding="utf-8") as lines:
+        with open(f"{run}/metrics.jsonl", "r+", encoding="utf-8") as lines:
             rows = [json.loads(line) for line in lines]
-        assert f"{len(rows)} lines of" in said and len(rows) == 10, said
+            lines.write('[1]\n{"step": ')
+        said = subprocess.run([python, script, run, "--project", "trial", "--dir", folder], check=True, capture_output=True,
+                              text=True, env=environment)
+        assert f"{len(rows)} lines of" in said.stdout and len(rows) == 10, said
+        for line in (11, 12):
+            assert f"metrics.jsonl:{line}: no JSON object, left out" in said.stderr, said
         files = glob.glob(f"{folder}/wandb/offline-run-*/run-*.wandb")
         assert len(files) == 1, files
         found = json.loads(subprocess.run([python, "-c", READ, files[0]], check=True, capture_output=True, text=True).stdout)
