@@ -15,7 +15,7 @@ endif()
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/libweft.cpp CONTENT "// CMake wants a source of each library. Those of libweft.so are in its rooms.\n")
 add_library(weft_weft SHARED ${PROJECT_BINARY_DIR}/libweft.cpp)
 target_link_options(weft_weft PRIVATE -Wl,-Bsymbolic-functions)
-target_link_libraries(weft_weft PRIVATE weft::support PUBLIC Threads::Threads OpenMP::OpenMP_CXX ${WEFT_CUDART_LIBRARY})
+target_link_libraries(weft_weft PRIVATE weft::support PUBLIC Threads::Threads OpenMP::OpenMP_CXX $<BUILD_INTERFACE:${WEFT_CUDART_LIBRARY}>)
 target_compile_features(weft_weft PUBLIC cxx_std_20)
 set_target_properties(weft_weft PROPERTIES BUILD_WITH_INSTALL_RPATH ON OUTPUT_NAME weft EXPORT_NAME weft LINKER_LANGUAGE CXX
   LINK_LIBRARY_OVERRIDE WHOLE_ARCHIVE,weft_kernels,weft_core,weft_io,weft_nn,weft_optim,weft_data,weft_dist,weft_train,weft_support
@@ -44,6 +44,11 @@ install(DIRECTORY emulator/source emulator/machine DESTINATION ${CMAKE_INSTALL_I
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DATADIR}/weft)
 
 install(TARGETS weft_weft EXPORT weft-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# CUDA's runtime comes along, since no distribution has it: libweft.so cannot be loaded without, not even for the CPU.
+if(WEFT_HAVE_CUDA AND WEFT_CUDART STREQUAL "shared")
+  file(REAL_PATH ${CUDA_cudart_LIBRARY} cudart)
+  install(FILES ${cudart} DESTINATION ${CMAKE_INSTALL_LIBDIR}/weft RENAME libcudart.so.${CUDAToolkit_VERSION_MAJOR})
+endif()
 set(weft_cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
 install(EXPORT weft-targets NAMESPACE weft:: DESTINATION ${weft_cmake_folder})
 set(WEFT_SIMT_INCLUDE ${CMAKE_INSTALL_INCLUDEDIR}/weft/emulator/source/include)
@@ -67,7 +72,7 @@ install(CODE "
 ")
 
 # cpack -G DEB in the build folder: one Debian package of what is installed. It depends on a compiler, and on the libraries that
-# the programs and libweft.so were linked with. CUDA's own packages are named by nobody: they have other names at each site.
+# the programs and libweft.so were linked with.
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "g++, cmake, make")
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_GENERATOR DEB)

@@ -30,6 +30,11 @@ run("objdump" objdump -h ${library})
 if(output MATCHES "\\.debug_line")
   message(FATAL_ERROR "${library} has debug lines")
 endif()
+# CUDA's runtime came along.
+run("ldd" ldd ${library})
+if(output MATCHES "libcudart[^\n]*=> ([^\n]*)" AND NOT CMAKE_MATCH_1 MATCHES "^${WORK}/moved/")
+  message(FATAL_ERROR "${library} takes CUDA's runtime from ${CMAKE_MATCH_1}")
+endif()
 file(GLOB_RECURSE installed ${WORK}/moved/*)
 set(bytes 0)
 foreach(file ${installed})
@@ -106,11 +111,11 @@ if(RANKS)
   endif()
 endif()
 
-# examples/, as they are installed: each loss falls.
+# examples/, as they are installed, on a machine that has no CUDA: each loss falls.
 set(examples ${WORK}/examples)
 file(COPY ${WORK}/moved/share/weft/examples DESTINATION ${WORK})
 run("configure the examples" ${CMAKE_COMMAND} -S ${examples} -B ${examples}/build -G ${GENERATOR} "-DCMAKE_PREFIX_PATH=${WORK}/moved\\;${prefixes}"
-    -DCMAKE_BUILD_TYPE=Release)
+    -DCMAKE_BUILD_TYPE=Release -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON)
 run("build the examples" ${CMAKE_COMMAND} --build ${examples}/build)
 file(GLOB sources ${examples}/*.cpp)
 foreach(source ${sources})
