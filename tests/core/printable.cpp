@@ -25,6 +25,7 @@ TEST(Printable, NothingReachesTheTerminalButLetters) {
   EXPECT_EQ(printable("\xff"), "\\xff");
   EXPECT_EQ(printable("\xc3"), "\\xc3") << "cut short";
   EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf") << "longer than needed";
+  EXPECT_EQ(printable("\xe0\x80\xaf"), "\\xe0\\x80\\xaf") << "longer than needed";
   EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80") << "half of a pair";
   EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80") << "beyond U+10FFFF";
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/losses.h"
+#include <gtest/gtest.h>
+
 #include "core/ops/binary.h"
+#include "core/ops/losses.h"
 #include "core/ops/random.h"
 #include "core/ops/softmax.h"
 #include "tests/ops/op_case.h"
