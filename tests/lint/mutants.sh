@@ -72,7 +72,7 @@ expect 2 "neither one expression nor statements that end in a semicolon: 3 * x[i
 broken 's/^+$/+ y[0] = 3 * x[0]/'
 expect 2 "expected statements that end in a semicolon, or nothing: y[0] = 3 * x[0]"
 broken 's/^- 2 .*/- 2 * x[i];/; s/^+ 3 .*/+ 3 * x[i];/'
-expect 2 "expected a statement's place, not one behind ' y[i] ='. Take the expression alone: 2 * x[i];"
+expect 2 "expected a statement's place, not one behind '+i) y[i] ='. Take the expression alone: 2 * x[i];"
 broken '/^@/d; s/^- 2 .*/- i = 1/; s/^+ 3 .*/+ i = 2/'
 expect 2 "stands behind 'int', where no bracket can. Take the expression alone: i = 1"
 cp "$tree/kernels/cpu/twice.cpp" "$tree/kernels/cpu/usual"
