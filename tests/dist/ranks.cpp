@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "core/random.h"
 #include "tests/dist/memory_store.h"
 
 namespace weft::dist::testing {

@@ -197,6 +197,9 @@ TEST(Values, MoreReductions) {
   expect(var(x, {.dims = {1}, .correction = 0}), {0.25, 4});
   expect(weft::std(x, {.dims = {1}, .correction = 0}), {0.5, 2});
   expect(var(given({1e8, 1e8 + 2}), {.correction = 0}), {1});
+  // Where f32 rounds the mean to a whole number; and 236.3 as bf16 has it, which steps in bf16 miss by 3.
+  EXPECT_NEAR(var(Tensor::from<float>({8388608, 8388609, 8388609})).item(), 1 / 3.0, 1e-6);
+  EXPECT_EQ(var(Tensor::from<float>({2, 30, 5}).to(DType::bf16)).item(), 236);
 }
 
 TEST(Values, Rearranged) {
