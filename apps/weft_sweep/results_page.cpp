@@ -10,6 +10,7 @@
 #include "apps/support/axis.h"
 #include "apps/support/html_chart.h"
 #include "core/text.h"
+#include "kernels/error.h"
 #include "train/progress.h"
 
 namespace weft::weft_sweep {
