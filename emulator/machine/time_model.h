@@ -34,20 +34,21 @@ std::string_view name_of(Limit limit);
 struct Chip {
   std::string_view key;        ///< as in gpu.h
   int processors;
-  double ghz, base_ghz;        ///< boost clock, and the one that a chip keeps under any load
+  double ghz;                  ///< boost clock; who has measured another one gives it to predict()
   double fp32, integer, half, fp64, mufu;  ///< lanes a cycle and SM
   double tensor_bf16;          ///< dense FLOP a cycle and SM, f32 sums; other types by type_rate()
   double mma_share;            ///< of that rate by mma.sync (wgmma has all of it)
   double tensor_f64;           ///< FLOP a cycle and SM
   double lsu;                  ///< lanes a cycle and SM
-  double l2_bytes;             ///< a cycle, whole chip
+  double l2_gbs;               ///< whole chip; a clock of its own, so not by the cycle
   double sm_l2_bytes;          ///< a cycle, of one SM
-  double dram_gbs;             ///< achievable, GB/s
+  double dram_gbs;             ///< of the pins; kReads and kCopies say what of it is reached
   double l2_capacity;          ///< bytes
   int l1_bytes;                ///< with shared memory, of an SM
   // Latencies in cycles.
   double alu, mma_latency, mufu_latency, shared_latency, l1_latency, l2_latency, dram_latency, barrier_latency, tma_latency;
   double launch_us;            ///< from one kernel to the next in a stream
+  double broadcast;            ///< cycles of shared memory for 16 bytes that all lanes of a load share
 };
 /// nullptr: the model has no figures of this GPU.
 const Chip* find_chip(std::string_view key);
@@ -65,21 +66,21 @@ struct Work {
   double tensor_f64 = 0;                    ///< FLOP
   double wavefronts = 0;        ///< of shared memory and L1
   double l2_bytes = 0;          ///< that leave the SMs for L2, both directions
-  double dram_bytes = 0;
+  double dram_bytes = 0, dram_written = 0;  ///< both directions; those written
   double atomics = 0;           ///< cycles of the slice of L2 that has most atomic operations
   double path = 0;              ///< cycles of the longest chain of dependences, summed over blocks
 };
 
-/// The constants that no source gives. They are fitted on published kernels, see benchmarks/results/2026-11-25-model-of-time.md.
 struct Constants {
-  double overlap =
-      3.85;  ///< p of the norm that adds up what a wave needs of each limit: 1: nothing overlaps, infinite: all
-  double ghz = 0;  ///< the clock, where it was measured; 0: the model's own
+  /// p of the norm that adds up what a wave needs of each limit: 1: nothing overlaps, infinite: all. No source gives it.
+  /// It is fitted on the published SGEMM ladder of an A6000 alone (benchmarks/results/2026-11-25-model-of-time.md).
+  double overlap = 2.8;
+  double ghz = 0;  ///< the clock, where it was measured; 0: boost
 };
 
 struct Prediction {
   double seconds = 0;
-  double ghz = 0;  ///< the clock while its arithmetic units are as busy as this
+  double ghz = 0;  ///< the clock that it was made for
   Limit limit = Limit::latency;
   std::array<double, kLimits> cycles{};  ///< what each limit alone would take, whole launch
 };
@@ -89,11 +90,8 @@ Prediction predict(const Chip& chip, const Work& work, const Constants& constant
 /// 1 byte 2.
 double tensor_type_rate(double element_bytes);
 
-/// The half width of a prediction's error bar: the factor that half (median) or nine tenths of the held-out products of
-/// matrices and all sums stay within, as measured in benchmarks/results/2026-11-25-model-of-time.md.
-struct ErrorBar {
-  double median, ninety, sums;
-};
-ErrorBar error_bar();
+/// How far predictions were off where they could be compared (benchmarks/results/2026-11-25-model-of-time.md and
+/// 2026-11-26-own-kernels.md): one sentence without its full stop.
+std::string_view error_bar();
 
 }  // namespace emulator::time_model

@@ -30,6 +30,7 @@ constexpr std::pair<std::string_view, double Work::*> kFields[] = {
     {"wavefronts", &Work::wavefronts},
     {"l2_bytes", &Work::l2_bytes},
     {"dram_bytes", &Work::dram_bytes},
+    {"dram_written", &Work::dram_written},
     {"atomics", &Work::atomics},
     {"path", &Work::path},
 };

@@ -68,6 +68,13 @@ uint32_t bank_cycles(const uint32_t* address, uint32_t lanes, uint32_t bytes) {
   return cycles;
 }
 
+bool all_equal(const uint32_t* address, uint32_t lanes) {
+  const uint32_t first = address[std::countr_zero(lanes)];
+  for (uint32_t left = lanes; left != 0; left &= left - 1)
+    if (address[std::countr_zero(left)] != first) return false;
+  return true;
+}
+
 /// How many cycles the lanes' data take between L1 and registers, at the same rate.
 double of_registers(uint32_t lanes, uint32_t bytes) {
   return std::max(1.0, static_cast<double>(bytes) * std::popcount(lanes) / 128);
@@ -225,7 +232,8 @@ Cycle ClusterTime::access(Warp& w, const TimeNote& n, uint32_t lanes, WarpClock&
   if (in_shared && n.atomic) {
     latency = shared_atomic(n, shared, in_shared, clock);
   } else if (in_shared) {
-    const uint32_t cycles = bank_cycles(shared, in_shared, bytes);
+    double cycles = bank_cycles(shared, in_shared, bytes);
+    if (!n.write && all_equal(shared, in_shared)) cycles = std::min(cycles, chip.broadcast);
     work_.wavefronts += cycles;
     latency = chip.shared_latency + cycles - 1;
   }
@@ -596,7 +604,7 @@ time_model::Work LaunchTime::work() {
   std::ranges::sort(order);
   std::vector<double> touched(order.size() + 1, 0);  // bytes up to an epoch
   std::unordered_map<uint64_t, std::array<uint32_t, kSectorsOfPage>> last;
-  double from_memory = 0, to_memory = 0;
+  double from_memory = 0;
   const double sector = 32 * static_cast<double>(page_step_);  // bytes that a noted one stands for
   for (size_t e = 0; e < order.size(); ++e) {
     const Epoch& epoch = epochs_[order[e]];
@@ -609,7 +617,7 @@ time_model::Work LaunchTime::work() {
             uint32_t& when = before[static_cast<size_t>(k * 64 + std::countr_zero(left))];
             const bool now = when == e + 1;
             const bool held = when != 0 && touched[e] - touched[when - 1] <= chip_->l2_capacity;
-            if (write) to_memory += sector;
+            if (write) work_.dram_written += sector;
             if (!write && !held) from_memory += sector;
             if (!now) distinct += sector;
             when = static_cast<uint32_t>(e + 1);
@@ -620,7 +628,7 @@ time_model::Work LaunchTime::work() {
     look(epoch.written, true);
     touched[e + 1] = touched[e] + distinct;
   }
-  work_.dram_bytes = from_memory + to_memory;
+  work_.dram_bytes = from_memory + work_.dram_written;
   for (const auto& [part, cycles] : atomics_) work_.atomics = std::max(work_.atomics, cycles);
   return work_;
 }

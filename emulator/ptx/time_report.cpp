@@ -136,12 +136,8 @@ class Report {
       all += row.seconds;
     }
     std::ranges::sort(rows, [](const auto& a, const auto& b) { return a.second->seconds > b.second->seconds; });
-    const time_model::ErrorBar bar = time_model::error_bar();
-    std::fprintf(stderr,
-                 "weft-emulate: predicted times on %s, not measured. Of others' matrix products, half are within %.0f%%, nine of ten "
-                 "within %.0f%%, of others' sums all within %.0f%%; attention, convolutions and norms were not compared "
-                 "(docs/cuda_without_a_gpu.md)\n",
-                 std::string(options().gpu->name).c_str(), bar.median * 100, bar.ninety * 100, bar.sums * 100);
+    std::fprintf(stderr, "weft-emulate: predicted times on %s, not measured. %s (docs/cuda_without_a_gpu.md)\n",
+                 std::string(options().gpu->name).c_str(), std::string(time_model::error_bar()).c_str());
     std::fprintf(stderr, "%12s %9s %10s  %s\n", "us each", "launches", "us in all", "kernel: what limits it (of its time)");
     std::fprintf(stderr, "%12s %9s %10.1f  all %zu\n", "", "", all * 1e6, rows.size());
     for (const auto& [key, row] : rows) {

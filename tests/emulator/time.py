@@ -66,6 +66,7 @@ def main():
     floats = 256 * 256
     check("copies: bytes of L2", copies["l2_bytes"], 8 * floats)
     check("copies: bytes of memory", copies["dram_bytes"], 8 * floats)
+    check("copies: of them written", copies["dram_written"], 4 * floats)
     check("copies: wavefronts", copies["wavefronts"], 2 * floats / 32)
     check("copies: memory instructions", copies["lsu"], 2 * floats / 32)
     check("copies: instructions of a warp", copies["issued"] / (floats / 32), 6, 14)
@@ -78,6 +79,9 @@ def main():
     check("banks: all of one bank", strided["wavefronts"], 128 * 32)
     # 128 bytes return in a cycle, so a quarter of the warp is served at a time; 32 bytes apart, two of its lanes meet in a bank.
     check("quarters: 16 bytes that all lanes share", shared["wavefronts"], 4)
+    hopper = counts(emulate, [program], "--gpu", "h100", "--time-waves", "1")
+    check("quarters: on Hopper 16 bytes that all lanes share", hopper[5][1]["wavefronts"], 2)
+    check("quarters: on Hopper 16 bytes of each lane", hopper[6][1]["wavefronts"], 4)
     check("quarters: 16 bytes of each lane", side_by_side["wavefronts"], 4)
     check("quarters: every other 16 bytes", apart["wavefronts"], 8)
     check("to_shared: cycles of 512 bytes", to_shared["wavefronts"], 4)

@@ -475,6 +475,7 @@ void emulator_seeds() {
                             "wavefronts",
                             "l2_bytes",
                             "dram_bytes",
+                            "dram_written",
                             "atomics",
                             "path"})
     line += str('\t', field, "=12");

@@ -103,26 +103,22 @@ def engines_section(cases):
 
 
 def predictions(gpu):
-    """{case: (value, unit, what limits it)} of weft-emulate --time for this GPU, and the error that they are said to have."""
-    if not PREDICTED.exists():
-        return {}, ""
-    lines = PREDICTED.read_text().splitlines()
+    """{case: (value, unit, what limits it, error bar)} of weft-emulate --time for this GPU."""
+    lines = PREDICTED.read_text().splitlines() if PREDICTED.exists() else []
     rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
     key = next((key for key in ("gh200", "h200", "h100", "a100", "a6000") if key in gpu.lower().replace(" ", "")), None)
-    error = next((line[2:] for line in lines if line.startswith("# error: ")), "")
-    return {row[0]: (float(row[2]), row[3], row[5]) for row in rows if row[1] == key}, error
+    return {row[0]: (float(row[2]), row[3], row[5], row[9] or "unknown") for row in rows if row[1] == key}
 
 
 def predicted_section(cases, gpu):
     """What the model of time said before, beside what was measured now."""
-    predicted, error = predictions(gpu)
-    rows = [[case, f"{cases[case][0]:.6g}", f"{value:.6g}", unit, f"{ratio(cases[case][0], value, unit):.2f}", limit]
-            for case, (value, unit, limit) in predicted.items() if case in cases and cases[case][1] == unit and cases[case][0]]
+    rows = [[case, f"{cases[case][0]:.6g}", f"{value:.6g}", unit, f"{ratio(cases[case][0], value, unit):.2f}", error, limit]
+            for case, (value, unit, limit, error) in predictions(gpu).items() if case in cases and cases[case][1] == unit and cases[case][0]]
     if not rows:
         return []
     return ["", "## Predictions beside measurements", "",
-            "Predicted by `weft-emulate --time` before this GPU was there (benchmarks/time_model). Ratio: how many times as fast as predicted. "
-            + error, ""] + table(["case", "measured", "predicted", "unit", "ratio", "limit"], rows)
+            "Predicted by `weft-emulate --time` (benchmarks/time_model). Ratio: how many times as fast as predicted. Error: what nine of ten cases of its kind "
+            "stayed within on an H200.", ""] + table(["case", "measured", "predicted", "unit", "ratio", "error", "limit"], rows)
 
 
 PROGRAMS = ("linear_probe", "finetune")  # stages; the stage NAME_pytorch is its peer

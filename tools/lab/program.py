@@ -217,8 +217,8 @@ class Program:
             limits = {name: float(value) for name, value in (part.split("=") for part in parts)}
             key = (work["kernel"], int(float(work["blocks"])), int(float(work["warps_per_block"])))
             found.setdefault(key, []).append((float(seconds), limits, work))
-        error = re.search(r"[Oo]f others' matrix products[^;]*", timed.stderr)
-        return found, error[0].strip() if error else ""
+        error = re.search(r"predicted times on [^\n]*?, not measured\. ([^\n]*) \(docs/", timed.stderr)
+        return found, error[1] if error else ""
 
     def assemble(self):
         """({mangled kernel: (registers, bytes of spill loads and stores)}, {(mangled kernel, file, line): [machine instructions]}): what
