@@ -14,11 +14,13 @@
 //   direction        rows of a           rows of b   a step of depth               loads of a, of b
 //   forward          positions (n,p,q)   o           64 channels c at a tap (r,s)  im2col of x, w[o, tap, c]
 //   backward_input   pixels (n,h,w)      c           64 filters o at a tap (r,s)   im2col of dy, w[o, -tap, c]
-//   backward_weight  o                   c           64 positions (slice: a tap)   dy[position, o], im2col of x
+//   backward_weight  o                   (r,s,c)     64 positions (n,p,q)          dy[position, o], im2col of x
 //
 // The input's gradient, for stride 1, is the convolution of dy with the filters turned by 180 degrees; b then lies
 // along its rows. With a stride it is one such convolution for each phase: conv2d_strided_sm90.cuh. The weight's sums
-// are long and few: their positions are split into shares, which split_sum adds.
+// are long and few: their positions are split into shares, which split_sum adds. Its columns are those of dw, channels
+// at one tap after the other, so that a tile reads dy once for several taps: a tile of 64 x 192 that of a row of three
+// with 64 channels, 32 KiB from L2 where three tiles of 64 x 64 load 48.
 
 namespace weft::kernels::WEFT_DEVICE {
 
@@ -85,15 +87,17 @@ struct WindowSource {
   }
 };
 
-/// The weight's gradient: slice z sums share z / taps of the positions for tap z mod taps.
+/// The weight's gradient: slice z sums share z / slices of the positions. A chunk of 64 columns is loaded at one tap,
+/// so where C is not a multiple of 64 each tap is a slice of its own, z mod slices; else one holds all.
 template <class T>
 struct WeightSource {
-  static constexpr bool kScattered = false, kChannels = false;
+  static constexpr bool kScattered = false, kChannels = false, kWide = true, kAlone = true;
   static constexpr ptx::Along kAlongA = ptx::Along::rows, kAlongB = ptx::Along::rows;
 
   TensorMap gradients, pixels;  ///< dy as [positions, O], boxes of 64 x 64; im2col of x
   FilterPositions positions;
-  Divider taps, taps_w;
+  Divider slices, channels, taps_w;
+  int taps;  ///< of a slice
   int dilation_h, dilation_w;
   int steps, share;
 
@@ -101,29 +105,42 @@ struct WeightSource {
     int begin, end;
   };
   __device__ Range range(int z) const {
-    const int split = taps.quotient(z);
+    const int split = slices.quotient(z);
     return {split * share, min(steps, (split + 1) * share)};
   }
 
   struct Tile {
+    static constexpr int kMostChunks = 4;
+    struct Chunk {
+      int c;
+      uint16_t offset_w, offset_h;
+    };
     const WeightSource& source;
-    int first_m, first_n;
-    uint16_t offset_w, offset_h;
+    int first_m;
+    Chunk chunks[kMostChunks];
 
     __device__ __forceinline__ void load_a(void* chunk, ptx::Barrier* full, int i, int step) const {
       ptx::tma_load(chunk, source.gradients, full, first_m + i * kChunkRows, step * kWgmmaDepth<T>);
     }
     __device__ __forceinline__ void load_b(void* chunk, ptx::Barrier* full, int i, int step, uint16_t) const {
       const auto corner = source.positions.corner(step * kWgmmaDepth<T>);
-      ptx::tma_load_im2col(chunk, source.pixels, full, first_n + i * kChunkRows, corner.w, corner.h, corner.n, offset_w,
-                           offset_h);
+      const Chunk& at = chunks[i];
+      ptx::tma_load_im2col(chunk, source.pixels, full, at.c, corner.w, corner.h, corner.n, at.offset_w, at.offset_h);
     }
   };
   __device__ Tile tile(int first_m, int first_n, int z) const {
-    int s = z;
-    taps.split(s);
-    const int r = taps_w.split(s);
-    return {*this, first_m, first_n, static_cast<uint16_t>(s * dilation_w), static_cast<uint16_t>(r * dilation_h)};
+    Tile tile{*this, first_m, {}};
+    slices.split(z);
+    WEFT_UNROLL
+    for (int i = 0; i < Tile::kMostChunks; ++i) {
+      const int column = first_n + i * kChunkRows;
+      const int tap = min(channels.quotient(column), taps - 1);  // behind the last one channels begin at C: zeros
+      int s = z + tap;
+      const int r = taps_w.split(s);
+      tile.chunks[i] = {column - tap * channels.divisor(), static_cast<uint16_t>(s * dilation_w),
+                        static_cast<uint16_t>(r * dilation_h)};
+    }
+    return tile;
   }
 
   __device__ void prefetch() const {
@@ -284,17 +301,20 @@ bool conv2d_backward_weight_on_wgmma(const Queue& queue, const View& dw, const V
   if (!conv2d_fits_wgmma(queue, shape, x.dtype)) return false;
   const WindowWalk walk(x, shape.P, shape.Q, shape, shape.stride, shape.padding);
   if (!walk.fits(shape) || reinterpret_cast<uintptr_t>(dy.data) % 16 != 0) return false;
-  const int64_t m = shape.O, n = shape.C, taps = shape.R * shape.S, pixels = shape.N * shape.P * shape.Q;
-  const int64_t steps = (pixels + kWgmmaDepth<T> - 1) / kWgmmaDepth<T>, plane = m * taps * n;
-  WgmmaPlan plan = wgmma_plan(m, n, steps, taps, {.split = true});
+  const int64_t taps = shape.R * shape.S, slices = shape.C % kChunkRows == 0 ? 1 : taps;
+  const int64_t m = shape.O, n = taps / slices * shape.C, pixels = shape.N * shape.P * shape.Q;
+  const int64_t steps = (pixels + kWgmmaDepth<T> - 1) / kWgmmaDepth<T>, plane = m * slices * n;
+  WgmmaPlan plan = wgmma_plan(m, n, steps, slices, {.split = true, .be_wide = true});
   plan.cluster = 1;  // a column of tiles shares im2col loads, which have no multicast here
   WgmmaGemm<T, WeightSource<T>> gemm{};
   gemm.source.gradients =
       tiled_map(kName, {dy.data, dy.dtype, 2, {m, pixels}, {2 * m}, {kWgmmaDepth<T>, kChunkRows}, Swizzle::bytes128});
   gemm.source.pixels = walk.map(kName, kChunkRows);
   gemm.source.positions = walk.positions;
-  gemm.source.taps = Divider(taps);
+  gemm.source.slices = Divider(slices);
+  gemm.source.channels = Divider(shape.C);
   gemm.source.taps_w = Divider(shape.S);
+  gemm.source.taps = static_cast<int>(taps / slices);
   gemm.source.dilation_h = static_cast<int>(shape.dilation.h);
   gemm.source.dilation_w = static_cast<int>(shape.dilation.w);
   gemm.source.steps = static_cast<int>(steps);
@@ -302,16 +322,21 @@ bool conv2d_backward_weight_on_wgmma(const Queue& queue, const View& dw, const V
   const Epilogue<T> epilogue{
       dw.data, nullptr, 1, dw.dtype != dtype_of<T>, false, false, reinterpret_cast<uintptr_t>(dw.data) % 16 == 0};
   const Workspace partial(queue, plan.splits == 1 ? 0 : plan.splits * plane * sizeof(float), kName);
+  const Epilogue<T> sums = plan.splits == 1 ? epilogue : partial_sums_epilogue<T>(partial.data(), n);
   WgmmaEpilogue<T>& to = gemm.epilogue;
-  to.to = plan.splits == 1 ? epilogue : partial_sums_epilogue<T>(partial.data(), n);
-  to.pitch_z = plane;
-  to.pitch_inner = n;
-  to.pitch_row = taps * n;
-  to.inner = Divider(taps);
-  to.m = static_cast<int>(m);
-  to.n = static_cast<int>(n);
-  to.pairs = reinterpret_cast<uintptr_t>(to.to.y) % 8 == 0;  // n is a multiple of 8
-  launch_wgmma(queue, kName, plan, gemm, m, n, taps * plan.splits);
+  if (slices == 1) {
+    to = wgmma_epilogue<T>(kName, sums, m, n, plan.splits, plane);
+  } else {
+    to.to = sums;
+    to.pitch_z = plane;
+    to.pitch_inner = n;
+    to.pitch_row = taps * n;
+    to.inner = Divider(taps);
+    to.m = static_cast<int>(m);
+    to.n = static_cast<int>(n);
+    to.pairs = reinterpret_cast<uintptr_t>(sums.y) % 8 == 0;  // n is a multiple of 8
+  }
+  launch_wgmma(queue, kName, plan, gemm, m, n, slices * plan.splits);
   if (plan.splits > 1) split_sum<T>(queue, kName, epilogue, partial.as<float>(), plane, n, plan.splits);
   return true;
 }

@@ -39,7 +39,7 @@
 // multiples of 16 bytes, and what has none goes to gemm_mma.cuh.
 //
 // Work: 2 kM kN flops and 2 (kM + kN) bytes per k, of which a cluster of two loads b's half: 85 flops per byte at
-// 128 x 256 alone, 128 in a cluster, 51 at 256 x 64; from L2 mostly (the tile order keeps about
+// 128 x 256 alone, 128 in a cluster, 51 at 256 x 64, 48 at 64 x 192; from L2 mostly (the tile order keeps about
 // 2048 x 2048 results in flight); tf32 has twice the bytes, and half the flops in a cycle. Limit: tensor cores;
 // hand-written kernels of this kind have been measured at 80 to 85% of an H100's peak, cuBLAS's share.
 
@@ -126,7 +126,8 @@ class WgmmaGrid {
 
 /// A *source* describes the operands: it gives their layout (kAlongA, kAlongB), the steps of kWgmmaDepth<T> k that
 /// slice z sums over, and loads chunks. kScattered: a slice may sum over nothing, and rows of y lie as ScatteredRows
-/// says. kChannels: the epilogue may have a norm and moments. Only sources with kTall have tiles of 256 rows.
+/// says. kChannels: the epilogue may have a norm and moments. Only sources with kTall have tiles of 256 rows, only
+/// those with kWide 64 x 192. kAlone: clusters do not share b.
 ///
 /// tile(m, n, z) gives an object that knows one tile:
 ///   load_a(void* chunk, Barrier*, int i, int step)                    chunk i of a's kM rows
@@ -164,7 +165,7 @@ __device__ __forceinline__ void produce(const Source& source, const WgmmaGrid& g
         for (int i = begin; i < begin + count; i += kWholeB ? count : 1)
           tile.load_b(b + i * kChunkBytes, barrier, i, step, blocks);
       };
-      if constexpr (kHalf == 0) {
+      if constexpr (Tile::kChunksB % 2 != 0 || requires { Source::kAlone; }) {
         load_b(0, Tile::kChunksB, 0);
       } else if (position.shares) {
         load_b(rank * kHalf, kHalf, 3);

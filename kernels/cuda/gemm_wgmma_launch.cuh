@@ -41,6 +41,9 @@ void launch_wgmma(const Queue& queue, const char* name, const WgmmaPlan& plan, W
     if (plan.tile == tall)
       return launch_wgmma<WgmmaTile<256, 64, 4, 1, 2>>(queue, name, gemm, m, n, slices, plan.cluster);
   }
+  if constexpr (requires { Source::kWide; }) {
+    if (plan.tile == wide) return launch_wgmma<WgmmaTile<64, 192, 6, 1>>(queue, name, gemm, m, n, slices, plan.cluster);
+  }
   if constexpr (requires { Source::kAlternates; }) {
     if (plan.tile == alternating)
       return launch_wgmma<WgmmaTile<128, 128, 6, 1, 2, true>>(queue, name, gemm, m, n, slices, plan.cluster);

@@ -9,16 +9,18 @@ namespace weft::kernels {
 
 /// How a product is cut into tiles.
 struct WgmmaPlan {
-  /// 64 x 64, 128 x 128, 128 x 256; for few columns 256 x 64; 128 x 128 whose sums are stored while the block's next
-  /// tile is multiplied.
-  enum class Tile { small, medium, large, tall, alternating } tile = Tile::small;
+  /// 64 x 64, 128 x 128, 128 x 256; for few columns 256 x 64, for few rows 64 x 192; 128 x 128 whose sums are stored
+  /// while the block's next tile is multiplied.
+  enum class Tile { small, medium, large, tall, wide, alternating } tile = Tile::small;
   int splits = 1;   ///< shares of the depth
-  int cluster = 1;  ///< blocks that share b's tiles: 1, or 2 of one column of tiles (of more than 64 columns each)
+  int cluster = 1;  ///< blocks that share b's tiles: 1, or 2 of one column of tiles (of 128 or 256 columns each)
   int share = 0;    ///< steps of 128 bytes of depth (64 k, of tf32 32) in each share
 
-  int rows() const { return tile == Tile::tall ? 256 : tile == Tile::small ? 64 : 128; }  ///< of a tile
+  /// Of a tile.
+  int rows() const { return tile == Tile::tall ? 256 : tile == Tile::small || tile == Tile::wide ? 64 : 128; }
   int columns() const {
-    return tile == Tile::large ? 256 : tile == Tile::medium || tile == Tile::alternating ? 128 : 64;
+    if (tile == Tile::small || tile == Tile::tall) return 64;
+    return tile == Tile::wide ? 192 : tile == Tile::large ? 256 : 128;
   }
 };
 
@@ -51,6 +53,7 @@ class WgmmaPlanScope {
 struct WgmmaMay {
   bool split = false;      ///< the depth
   bool be_tall = false;    ///< tiles of 256 x 64
+  bool be_wide = false;    ///< tiles of 64 x 192
   bool alternate = false;  ///< tiles whose sums are stored while the next one is multiplied
 };
 
@@ -73,6 +76,8 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
                           {medium, 128, 128, 1, 680, 2700, 1450, true},
                           {small, 64, 64, 2, 620, 1650, 1900, true},
                           {tall, 256, 64, 1, 930, 2400, 0, may.be_tall},
+                          // Not measured: multiplies as fast as tall ones, which load about as many bytes for a flop.
+                          {wide, 64, 192, 1, 700, 3200, 0, may.be_wide},
                           // Deeper sums were not measured.
                           {alternating, 128, 128, 1, 640, 1700, 3700, may.alternate && steps <= 72}};
   WgmmaPlan best{};
@@ -82,8 +87,10 @@ inline WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t steps, int64_t batch, 
   };
   if (const WgmmaPlan* const forced = WgmmaPlanScope::take()) {
     best = *forced;
-    if ((best.tile == tall && !may.be_tall) || (best.tile == alternating && !may.alternate)) best.tile = medium;
-    if (best.columns() == 64) best.cluster = 1;
+    if ((best.tile == tall && !may.be_tall) || (best.tile == wide && !may.be_wide) ||
+        (best.tile == alternating && !may.alternate))
+      best.tile = medium;
+    if (best.columns() % 128 != 0) best.cluster = 1;
     shares_of(may.split ? std::clamp<int64_t>(forced->splits, 1, steps) : 1);
     return best;
   }

@@ -134,6 +134,21 @@ TEST(Conv2d, TallTilesOnHopper) {
   });
 }
 
+/// The weight's gradient in columns of all taps: chunks at the taps of one row and of two, tiles that end within a tap
+/// and behind the last one, one row of tiles and two. All tiles, the positions whole and in three shares.
+TEST(Conv2d, ColumnsOfAllTapsOnHopper) {
+  using enum kernels::WgmmaPlan::Tile;
+  on_wgmma([&](DeviceKind kind) {
+    for (const auto tile : {wide, small, medium, large})
+      for (const int splits : {1, 3}) {
+        const kernels::WgmmaPlanScope scope({.tile = tile, .splits = splits, .cluster = 1});
+        check(kind, {2, 9, 8, 64, 72, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}}, DType::bf16);
+        check(kind, {2, 13, 12, 128, 24, 2, 3, {{2, 2}, {2, 1}, {3, 2}, 1}}, DType::f16);
+        EXPECT_EQ(scope.uses(), 12);
+      }
+  });
+}
+
 /// 64 filters want tiles with many rows: one of 128 x 128 is empty in half of its columns.
 TEST(Conv2d, FewFiltersTakeTallTiles) {
   using enum kernels::WgmmaPlan::Tile;
@@ -145,6 +160,19 @@ TEST(Conv2d, FewFiltersTakeTallTiles) {
   EXPECT_NE(plan(256 * 56 * 56, 64, 9, false).tile, tall);
   EXPECT_EQ(plan(256 * 28 * 28, 128, 18, true).tile, medium);
   EXPECT_EQ(plan(256 * 14 * 14, 256, 36, true).tile, large);
+}
+
+/// The gradient of few filters wants tiles with many columns.
+TEST(Conv2d, GradientsOfFewFiltersTakeWideTiles) {
+  using enum kernels::WgmmaPlan::Tile;
+  const auto plan = [](int64_t filters, int64_t channels, int64_t taps, int64_t pixels) {
+    return kernels::wgmma_plan(filters, taps * channels, pixels / 64, 1, {.split = true, .be_wide = true});
+  };
+  EXPECT_EQ(plan(64, 64, 9, 256 * 56 * 56).tile, wide);  // ResNet-50, batch 256
+  EXPECT_EQ(plan(64, 64, 1, 256 * 56 * 56).tile, small);
+  EXPECT_EQ(plan(128, 64, 9, 256 * 28 * 28).tile, medium);
+  EXPECT_EQ(plan(128, 128, 9, 256 * 28 * 28).tile, medium);
+  EXPECT_EQ(plan(256, 256, 9, 256 * 14 * 14).tile, large);
 }
 
 TEST(Conv2d, SaysWhatDoesNotFit) {
