@@ -63,12 +63,18 @@ limit 'products alone:LDS 0' && run 1 '1 alone:LDS' --limits limits add.o
 limit 'products alone:LDS 1' && run 0 '' --limits limits add.o
 limit 'products fewest:instructions 9' && run 1 '10 fewest:instructions in a loop of products' --limits limits add.o
 limit 'products fewest:MEMBAR 0' && run 0 '' --limits limits add.o
+limit 'products least:LDS 0' && run 1 '1 least:LDS in a loop of products' --limits limits add.o
 limit 'outside instructions 1' && run 1 '2 instructions in a loop of outside' --limits limits add.o
 limit 'outside instructions/EXIT 2' && run 0 '' --limits limits add.o
 limit 'loads CCTL 0' && run 1 'no kernel of add that matches add_kernel has a loop of loads' --limits limits add.o
 limit 'products CCTL 0' && run 1 'no line for other' --limits limits other.o
 limit 'products CCTL' && run 1 'expected NAME KERNEL LOOP WHAT MOST' --limits limits add.o
 run 1 'has no machine code of such kernels for sm_80' --arch sm_80 add.o
+# Two loops, of which one multiplies by twice as many instructions.
+printf '%s\n' '0000 HMMA.16816.F32 R4, R8, R12, R4' '0010 @P0 BRA 0x0' '0020 HMMA.16816.F32 R4, R8, R12, R4' '0030 IADD3 R1, R1, 0x1, RZ' \
+  '0040 @P0 BRA 0x20' '0050 EXIT' > code
+limit 'products IADD 0' && run 1 '1 IADD in a loop of products, at most 0' --limits limits add.o
+limit 'products least:IADD 0' && run 0 'add: 2 loops of products' --limits limits add.o
 CUOBJDUMP=$work/nothing run 77 'skipped, cuobjdump was not found' add.o
 
 # What ptxas 13.0.88 made of `cond ? pointer : nullptr` and a comparison: stalls of 1, 1, 2 and 1 between the CS2R and the ISETP, where other
