@@ -120,7 +120,9 @@ void conv2d_backward_input_gemm(const Queue& queue, const View& dx, const View& 
       allows_vector_store(dx, n) && (!dx_in || allows_vector_store(dx_in, n))};
   problem.epilogue.residual = dx_in.data;
   const int64_t slices = stride_h * stride_w * shape.groups;
-  launch_gemm<T>(queue, "conv2d_backward_input", choose_tile<T>(m, n, slices), problem, m, n, slices);
+  launch_gemm<T>(queue, "conv2d_backward_input",
+                 choose_tile<T>(m, n, shape.R * shape.S * shape.group_O / (stride_h * stride_w), slices), problem, m, n,
+                 slices);
 }
 
 template void conv2d_backward_input_gemm<float>(const Queue&, const View&, const View&, const View&, const View&,

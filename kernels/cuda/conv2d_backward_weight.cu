@@ -59,7 +59,7 @@ void conv2d_backward_weight_gemm(const Queue& queue, const View& dw, const View&
   problem.k = static_cast<int>(k);
   problem.plane = shape.groups * m * n;
 
-  const TileSize size = choose_tile<T>(m, n, shape.groups, 1, 1);
+  const TileSize size = choose_tile<T>(m, n, 0, shape.groups, 1, 1);
   const int64_t wanted = choose_splits(size, m, n, k, shape.groups);
   problem.depth = static_cast<int>(split_depth(k, wanted));
   problem.splits = static_cast<int>((k + problem.depth - 1) / problem.depth);

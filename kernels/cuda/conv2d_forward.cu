@@ -61,8 +61,8 @@ void conv2d_forward_gemm(const Queue& queue, const View& y, const View& x, const
   problem.k = static_cast<int>(k);
   problem.pitch_y = shape.O;
   problem.epilogue = epilogue.on<T>(y, n);
-  const TileSize tile = choose_tile<T>(m, n, shape.groups);
-  if (epilogue.moments != nullptr) epilogue.moments->take(problem.epilogue, tile_edge(tile));
+  const TileSize tile = choose_tile<T>(m, n, k, shape.groups);
+  if (epilogue.moments != nullptr) epilogue.moments->take(problem.epilogue, tile_rows(tile));
   launch_gemm<T>(queue, "conv2d_forward", tile, problem, m, n, shape.groups);
 }
 

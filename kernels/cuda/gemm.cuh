@@ -1,59 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
 #include <type_traits>
 
 #include "kernels/allocator.h"
 #include "kernels/cuda/gemm_fma.cuh"
 #include "kernels/cuda/gemm_mma.cuh"
+#include "kernels/cuda/gemm_plan.h"
 #include "kernels/tf32.h"
 #include "kernels/view.h"
 
-// Launches a GEMM problem: picks the tile, and splits k where the result alone cannot fill a GPU.
+// Launches a GEMM problem in the tiles that gemm_plan.h has picked.
 
 namespace weft::kernels::WEFT_DEVICE {
 
-enum class TileSize { small, medium, large };
-
-/// Tiles of {32, 64, 128} rows and columns: on the ordinary cores, and on the tensor cores. Squares of f32 that are
-/// turned by hand leave no registers for warps of 64 x 64.
+/// Tiles of {32, 64, 128} rows and columns: on the ordinary cores, and on the tensor cores, which in 16 bits have 128 x
+/// 256, too. Squares of f32 that are turned by hand leave no registers for warps of 64 x 64.
 template <TileSize size>
 using FmaTileOf =
     std::conditional_t<size == TileSize::small, FmaTile<32, 32, 1>,
                        std::conditional_t<size == TileSize::medium, FmaTile<64, 64, 2>, FmaTile<128, 128, 2>>>;
 template <TileSize size, class T>
-using MmaTileOf = std::conditional_t<size == TileSize::small, MmaTile<32, 32, 32, 32, 3>,
-                                     std::conditional_t<size == TileSize::medium, MmaTile<64, 64, 32, 32, 3>,
-                                                        MmaTile<128, 128, 64, sizeof(T) == 4 ? 32 : 64, 4>>>;
-
-constexpr int64_t tile_edge(TileSize size) {
-  return size == TileSize::small ? 32 : size == TileSize::medium ? 64 : 128;
-}
-
-inline int64_t tile_count(TileSize size, int64_t m, int64_t n) {
-  const int64_t edge = tile_edge(size);
-  return ((m + edge - 1) / edge) * ((n + edge - 1) / edge);
-}
-
-/// The largest tile that wastes less than half of its area and still gives `enough` blocks; the answer depends on the
-/// sizes alone, never on the GPU, so that results are the same everywhere.
-template <class T>
-TileSize choose_tile(int64_t m, int64_t n, int64_t slices, int64_t enough_large = 96, int64_t enough_medium = 16) {
-  if (std::is_same_v<T, double>) return TileSize::small;
-  const int64_t shorter = std::min(m, n);
-  if (shorter > 64 && tile_count(TileSize::large, m, n) * slices >= enough_large) return TileSize::large;
-  if (shorter > 32 && tile_count(TileSize::medium, m, n) * slices >= enough_medium) return TileSize::medium;
-  return TileSize::small;
-}
-
-/// Shares of k so that a launch has about 2 blocks for each of 128 multiprocessors, each share at least 256 deep.
-inline int64_t choose_splits(TileSize size, int64_t m, int64_t n, int64_t k, int64_t slices) {
-  const int64_t wanted = 256 / std::max<int64_t>(1, tile_count(size, m, n) * slices);
-  return std::max<int64_t>(1, std::min(wanted, k / 256));
-}
-
-/// Depth of each of `splits` shares: whole steps of the main loops.
-inline int64_t split_depth(int64_t k, int64_t splits) { return ((k + splits - 1) / splits + 31) / 32 * 32; }
+using MmaTileOf =
+    std::conditional_t<size == TileSize::small, MmaTile<32, 32, 32, 32, 3>,
+                       std::conditional_t<size == TileSize::medium, MmaTile<64, 64, 32, 32, 3>,
+                                          std::conditional_t<size == TileSize::wide, MmaTile<128, 256, 64, 64, 4>,
+                                                             MmaTile<128, 128, 64, sizeof(T) == 4 ? 32 : 64, 4>>>>;
 
 /// Enqueues problem.slice(0 … slices-1), each m x n (or less: what lies outside is not stored).
 template <class T, class Problem>
@@ -80,6 +51,8 @@ void launch_gemm(const Queue& queue, const char* name, TileSize size, const Prob
   };
   if constexpr (std::is_same_v<T, double>)
     run_sized.template operator()<TileSize::small>();
+  else if (sizeof(T) == 2 && size == TileSize::wide)
+    run_sized.template operator()<sizeof(T) == 2 ? TileSize::wide : TileSize::large>();
   else if (size == TileSize::large)
     run_sized.template operator()<TileSize::large>();
   else if (size == TileSize::medium)

@@ -73,7 +73,7 @@ class FmaStage {
   using T = typename Operand::Element;
   using Walk = TileWalk<Operand, kRows, 16, 4, kThreads>;
 
-  __device__ FmaStage(const Operand& operand, int first_row, int thread) : walk_(operand, first_row, thread) {}
+  __device__ FmaStage(const Operand& operand, int first_row, int thread) : walk_(operand, first_row, 0, thread) {}
 
   __device__ __forceinline__ void fetch(int k) {
     if (walk_.vector()) {
@@ -113,14 +113,11 @@ class FmaStage {
 };
 
 /// Blocks on a multiprocessor that ptxas is asked for. Without a wish it stops at 128 registers for f64, a few too few
-/// for its loads of single elements, and on sm_80 at some 190 for tiles of 64 x 64, and spills.
+/// for its loads of single elements, and at some 190 for tiles of 64 x 64, and spills.
 template <class Tile, class T>
 constexpr int fma_blocks() {
   if (sizeof(T) == 8) return 6;
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-  if (Tile::kM == 64) return 4;
-#endif
-  return 0;
+  return Tile::kM == 64 ? 4 : 0;
 }
 
 template <class Tile, class T, class Problem>

@@ -3,7 +3,7 @@
 #include "kernels/cuda/gemm_epilogue.cuh"
 #include "kernels/cuda/gemm_operand.cuh"
 #include "kernels/cuda/gemm_slice.cuh"
-#include "kernels/cuda/ptx.cuh"
+#include "kernels/cuda/ptx_offset.cuh"
 #include "kernels/cuda/tile_moments.cuh"
 
 // The GEMM main loop for bf16, f16 and, where allowed, f32 as tf32, on the tensor cores: cp.async, ldmatrix and
@@ -15,15 +15,25 @@
 //   memory --cp.async 16 B--> stage 0 | stage 1 | … | stage kStages-1 --ldmatrix--> registers --mma.sync--> sums
 //                                      each: a's kM x kDepth, then b's kN x kDepth; kDepth: 64 bytes, 32 or 16 elements
 //
-// kStages - 1 steps of k are on their way while one is used. One barrier per step: after it, the step that just arrived
-// may be read by all, and the stage read in the step before may be filled again.
+// A step of kDepth is multiplied in two halves of 32 bytes. While one half's fragments are multiplied, the other's are
+// on their way to registers:
 //
-// A stage keeps its operand as memory has it, as lines of 16-byte runs: with Major::depth a line is one m (or n) and 4
-// runs of k; with Major::rows a line is one k, and ldmatrix turns each 8 x 8 square on the way to the registers
+//   step t      start copies of step t + kStages - 1 | read half 1 of t | multiply half 0 | wait, barrier |
+//               read half 0 of t + 1                                    | multiply half 1
+//
+// kStages - 1 steps of k are on their way while one is used. One barrier per step: after it, the step that just arrived
+// may be read by all, and the stage that all have read to the end may be filled again.
+//
+// A stage keeps its operand as memory has it, as lines of 16-byte runs: with Major::depth a line is one m (or one n)
+// and 4 runs of k; with Major::rows a line is one k, and ldmatrix turns each 8 x 8 square on the way to the registers
 // (.trans). ldmatrix reads the same run of 8 neighbouring lines at a time. So that these 8 lie in 8 different groups of
 // 4 banks, run r of line l is at position r ^ (l mod 8) (lines of 8 runs or more: 128 bytes cover all banks), or r ^
 // (l / 2 mod 4) (lines of 4 runs: two lines cover all banks). cp.async writes whole groups of 8 runs: no conflicts
 // there either.
+//
+// Addresses: 8 or 16 lines on, the swizzle is the same. So where a thread's copies go differs by constants, and where
+// a warp's fragments lie as well, but for the half (Major::depth) or the square (Major::rows), which have a register
+// each. In a step each register grows by the stage's offset, the rest stands in the instructions.
 //
 // tf32: 16 bytes are 4 elements, and mma_m16n8k8_tf32's registers hold one element each, otherwise everything is as for
 // two: ldmatrix does not care. Only it cannot turn squares of 4-byte elements: with Major::rows lanes read their
@@ -33,14 +43,17 @@
 // A problem with `row_sums` (linear_backward_weight) also wants the sum of each of a's rows: where the tile is the
 // first of its row, threads add up what the stage holds, while the tensor cores are busy with it.
 //
-// What lies outside the matrix or in an image's padding is written as zeros (cp.async with source size 0). Operands
+// What lies beyond the depth or in an image's padding is written as zeros (cp.async with source size 0). Operands
 // that forbid 16-byte loads (3 channels, odd sizes) go element by element through registers to the same positions.
 //
-// Work: 2 kM kN flops and 2 (kM + kN) bytes per k: 64 flops per byte at 128 x 128, from L2 mostly. Limit: tensor cores.
-// An A100's (1,024 products a cycle in each multiprocessor) take 64 cycles for 64 x 64 sums and 16 of k. A warp's
-// fragments for them are 4 KiB of shared memory, 32 cycles at 128 bytes, and a quarter of the tile's next 8 KiB comes
-// in, 16 cycles: three quarters of what shared memory can give (warps of 64 x 32 would want all of it). Expected share
-// 70 to 80% of an A100's peak. On sm_90 mma.sync reaches about 60% of what wgmma can: there gemm_wgmma.cuh takes over
+// Sums leave through shared memory, 16 rows of a warp at a time: a lane stores 4 neighbours, a warp lines of 128 bytes,
+// and the epilogue's code exists once.
+//
+// Work: 2 kM kN flops and 2 (kM + kN) bytes per k: 64 flops per byte at 128 x 128, 85 at 128 x 256, from L2 mostly.
+// Limit: tensor cores. An A100's (1,024 products a cycle in each multiprocessor) take 64 cycles for 64 x 64 sums and 16
+// of k. A warp's fragments for them are 4 KiB of shared memory, 32 cycles at 128 bytes, and its share of the tile's
+// next 32 bytes comes in, 16 cycles (12 at 128 x 256): three quarters of what shared memory can give (warps of 64 x 32
+// would want all of it). On sm_90 mma.sync reaches about 60% of what wgmma can: there gemm_wgmma.cuh takes over
 // whatever TMA can read.
 
 namespace weft::kernels::WEFT_DEVICE {
@@ -50,11 +63,13 @@ struct MmaTile {
   static constexpr int kM = kRows, kN = kColumns, kWarpM = kWarpRows, kWarpN = kWarpColumns;
   static constexpr int kStages = kStageCount, kWarpsN = kN / kWarpN;
   static constexpr int kThreads = kM / kWarpM * kWarpsN * 32;
-  static constexpr int kBlocksPerSm = kWarpN == 64 ? 2 : 1;  // at least: 255 registers for its 128 sums
+  static constexpr int kBlocksPerSm = kWarpN == 64 && kThreads == 128 ? 2 : 1;  // at least: 255 registers for 128 sums
   template <class T>
   static constexpr int kDepth = 64 / static_cast<int>(sizeof(T));
+  static constexpr int kStageBytes = 64 * (kM + kN);
   template <class T>
-  static constexpr int kSharedBytes = 64 * kStages*(kM + kN);
+  static constexpr int kSharedBytes = (kStages * kStageBytes);
+  static_assert(kStages * kStageBytes <= 99 * 1024);  // what a block of compute capability 8.6 may have
 };
 
 /// A square of sums: d[16x8] += a b over 32 bytes of depth.
@@ -75,17 +90,31 @@ __device__ __forceinline__ void round_fragment(uint32_t (&bits)[4]) {
   }
 }
 
-/// One operand's tiles in shared memory: filled from memory, read as mma.sync's fragments.
-template <class Operand, int kRows, int kThreads>
+/// One operand's tiles in shared memory: filled from memory, read as mma.sync's fragments by warps that have kWarpRows
+/// rows each. A fragment's four squares of 8 rows by 16 bytes of depth are rows row … row + 15, twice that depth.
+/// Squares 0 and 1 lie side by side along the rows with kRowsFirst (the order of mma's a), along k otherwise (b of two
+/// neighbouring n8 squares). `stage`: offset of a stage in bytes.
+template <class Operand, bool kRowsFirst, int kRows, int kWarpRows, int kThreads>
 class MmaStage {
  public:
   using T = typename Operand::Element;
   static constexpr int kRun = 16 / static_cast<int>(sizeof(T));  ///< elements of a run
   using Walk = TileWalk<Operand, kRows, 4 * kRun, kRun, kThreads>;
-  static constexpr int kRuns = Walk::kRunsPerLine;
+  static constexpr int kRuns = Walk::kRunsPerLine, kLineBytes = 16 * kRuns, kSquares = kWarpRows / 16;
   static constexpr bool kTurnsByHand = sizeof(T) == 4 && !Walk::kAlongDepth;
+  static_assert(Walk::kLineStep % (kTurnsByHand ? 4 : 8) == 0);  // the swizzle of all of a thread's runs is the same
 
-  __device__ MmaStage(const Operand& operand, int first_row, int thread) : walk_(operand, first_row, thread) {}
+  /// `tile`: in stage 0. first_row, k: where the tile and its first step begin; row: the warp's first in the tile.
+  __device__ MmaStage(const Operand& operand, T* tile, int first_row, int k, int row, int thread)
+      : walk_(operand, first_row, k, thread), tile_(tile), row_(row), lane_(thread % 32) {
+    const auto address = [&](int line, int run) { return ptx::to_shared(tile + run_offset(line, run)); };
+    write_ = address(walk_.line(0), walk_.run());
+    const int down = kRowsFirst ? lane_ / 8 % 2 : lane_ / 16, along = kRowsFirst ? lane_ / 16 : lane_ / 8 % 2;
+    WEFT_UNROLL
+    for (int i = 0; i < kBases; ++i)
+      read_[i] = Walk::kAlongDepth ? address(row + down * 8 + lane_ % 8, i * 2 + along)
+                                   : address(along * 8 + lane_ % 8, row / 8 + i * 2 + down);
+  }
 
   /// Offset in elements of a run within a tile.
   __device__ static int run_offset(int line, int run) {
@@ -93,15 +122,18 @@ class MmaStage {
     return (line * kRuns + turned) * kRun;
   }
 
-  __device__ __forceinline__ void fill(T* tile, int k) const {
-    if (walk_.vector()) {
-      walk_.each_run(k, [&](int i, bool there, auto address) {
-        ptx::cp_async_zfill<16>(tile + run_offset(walk_.line(i), walk_.run()), there ? address() : walk_.somewhere(),
-                                there ? 16 : 0);
+  __device__ T* tile(int stage) const { return tile_ + stage / static_cast<int>(sizeof(T)); }
+
+  /// Starts the copies of the next step, which begins at k. kVectors: loads of 16 bytes are allowed for sure.
+  template <bool kVectors>
+  __device__ __forceinline__ void fill(int stage, int k) {
+    if (kVectors || walk_.vector()) {
+      walk_.next_step([&](auto i, bool there, const T* from) {
+        ptx::cp_async_zfill_at<i.value * Walk::kLineStep * kLineBytes>(write_ + stage, from, there);
       });
     } else {
       walk_.template each_element<2>(k, [&](int i, int e, bool there, auto address) {
-        T* const to = tile + run_offset(walk_.line(i), walk_.run()) + e;
+        T* const to = tile(stage) + run_offset(walk_.line(i), walk_.run()) + e;
         if constexpr (sizeof(T) == 4)
           *to = there ? *address() : T(0);
         else
@@ -110,30 +142,34 @@ class MmaStage {
     }
   }
 
-  /// Four squares of 8 rows by 16 bytes of depth: rows row … row + 15, twice that depth from k. Squares 0 and 1 lie
-  /// side by side along the rows when `rows_first` (the order of mma's a), along k otherwise (b of two neighbouring n8
-  /// squares).
-  template <bool rows_first>
-  __device__ __forceinline__ static void fragment(uint32_t (&to)[4], const T* tile, int row, int k, int lane) {
-    const int square = lane / 8;
-    const int down = (rows_first ? square & 1 : square >> 1) * 8;
-    const int along = (rows_first ? square >> 1 : square & 1) * kRun;
-    if constexpr (Walk::kAlongDepth) {
-      ptx::ldmatrix_x4(to, tile + run_offset(row + down + lane % 8, (k + along) / kRun));
-    } else if constexpr (kTurnsByHand) {
-      WEFT_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const int m = row + (rows_first ? i & 1 : i >> 1) * 8 + lane / 4;
-        const int line = k + (rows_first ? i >> 1 : i & 1) * kRun + lane % 4;
-        to[i] = __float_as_uint(tile[run_offset(line, m / kRun) + m % kRun]);
+  /// The warp's fragments of one half (0, 1) of a step, as the tensor cores shall see them.
+  template <int kHalf>
+  __device__ __forceinline__ void read(uint32_t (&to)[kSquares][4], int stage) const {
+    unrolled<kSquares>([&](auto p) {
+      if constexpr (Walk::kAlongDepth) {
+        ptx::ldmatrix_x4_at<p.value * 16 * kLineBytes>(to[p.value], read_[kHalf] + stage);
+      } else if constexpr (!kTurnsByHand) {
+        ptx::ldmatrix_x4_trans_at<kHalf * 16 * kLineBytes>(to[p.value], read_[p.value] + stage);
+      } else {
+        WEFT_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          const int m = row_ + p.value * 16 + (kRowsFirst ? i & 1 : i >> 1) * 8 + lane_ / 4;
+          const int line = (kHalf * 2 + (kRowsFirst ? i >> 1 : i & 1)) * kRun + lane_ % 4;
+          to[p.value][i] = __float_as_uint(tile(stage)[run_offset(line, m / kRun) + m % kRun]);
+        }
       }
-    } else {
-      ptx::ldmatrix_x4_trans(to, tile + run_offset(k + along + lane % 8, (row + down) / 8));
-    }
+    });
+    WEFT_UNROLL
+    for (int p = 0; p < kSquares; ++p) round_fragment<T>(to[p]);
   }
 
  private:
+  static constexpr int kBases = kTurnsByHand ? 0 : Walk::kAlongDepth ? 2 : kSquares;
+
   Walk walk_;
+  T* tile_;
+  int row_, lane_;
+  ptx::SharedAddress write_, read_[kBases > 0 ? kBases : 1];
 };
 
 /// Sums of a tile's rows of a, whose lines are steps of k. Thread t adds the 4 bytes t mod kWords of its share of each
@@ -180,78 +216,100 @@ class MmaRowSums {
 template <class Tile, class T, class Problem>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
     gemm_mma_kernel(const Problem problem, const GemmGrid grid) {
-  constexpr int kM = Tile::kM, kDepth = Tile::template kDepth<T>, kStages = Tile::kStages;
-  constexpr int kStageElements = kDepth * (kM + Tile::kN), kStep = kDepth / 2;
+  constexpr int kM = Tile::kM, kN = Tile::kN, kDepth = Tile::template kDepth<T>, kStages = Tile::kStages;
+  constexpr int kStageBytes = Tile::kStageBytes;
   constexpr int kSquaresM = Tile::kWarpM / 16, kSquaresN = Tile::kWarpN / 8;
   WEFT_DYNAMIC_SHARED(T, shared);
   const auto position = grid.position();
   const auto slice = problem.slice(position.z);
-  const int first_m = position.m * kM, first_n = position.n * Tile::kN;
+  const int first_m = position.m * kM, first_n = position.n * kN;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
   const int row = warp / Tile::kWarpsN * Tile::kWarpM, column = warp % Tile::kWarpsN * Tile::kWarpN;
 
-  using StageA = MmaStage<typename decltype(slice)::A, kM, Tile::kThreads>;
-  using StageB = MmaStage<typename decltype(slice)::B, Tile::kN, Tile::kThreads>;
-  const StageA stage_a(slice.a, first_m, thread);
-  const StageB stage_b(slice.b, first_n, thread);
-  const int steps = slice.k_end > slice.k_begin ? (slice.k_end - slice.k_begin + kDepth - 1) / kDepth : 0;
-
-  // Steps beyond the last commit an empty group, so that "all but the newest kStages - 2" always means step `step`.
-  const auto fill = [&](int step) {
-    if (step < steps) {
-      T* const tile = shared + step % kStages * kStageElements;
-      stage_a.fill(tile, slice.k_begin + step * kDepth);
-      stage_b.fill(tile + kM * kDepth, slice.k_begin + step * kDepth);
-    }
-    ptx::cp_async_commit();
-  };
+  using StageA = MmaStage<typename decltype(slice)::A, true, kM, Tile::kWarpM, Tile::kThreads>;
+  using StageB = MmaStage<typename decltype(slice)::B, false, kN, Tile::kWarpN, Tile::kThreads>;
+  StageA stage_a(slice.a, shared, first_m, slice.k_begin, row, thread);
+  StageB stage_b(slice.b, shared + kM * kDepth, first_n, slice.k_begin, column, thread);
 
   constexpr bool kSumsRows = requires { problem.row_sums; };
   [[maybe_unused]] MmaRowSums<Tile, T> row_sums(thread);
   float sums[kSquaresM][kSquaresN][4] = {};
-  WEFT_UNROLL
-  for (int step = 0; step < kStages - 1; ++step) fill(step);
-  for (int step = 0; step < steps; ++step) {
-    ptx::cp_async_wait_group<kStages - 2>();
-    __syncthreads();
-    fill(step + kStages - 1);
-    const T* const a = shared + step % kStages * kStageElements;
-    const T* const b = a + kM * kDepth;
+  struct Fragments {
+    uint32_t a[kSquaresM][4], b[kSquaresN / 2][4];
+  };
+  Fragments half[2];
+  const auto read = [&]<int kHalf>(int stage) {
+    stage_a.template read<kHalf>(half[kHalf].a, stage);
+    stage_b.template read<kHalf>(half[kHalf].b, stage);
+  };
+  const auto multiply = [&](const Fragments& by) {
     WEFT_UNROLL
-    for (int k = 0; k < kDepth; k += kStep) {
-      uint32_t x[kSquaresM][4], w[kSquaresN / 2][4];
-      WEFT_UNROLL
-      for (int p = 0; p < kSquaresM; ++p) StageA::template fragment<true>(x[p], a, row + p * 16, k, lane);
-      WEFT_UNROLL
-      for (int q = 0; q < kSquaresN / 2; ++q) StageB::template fragment<false>(w[q], b, column + q * 16, k, lane);
-      WEFT_UNROLL
-      for (int p = 0; p < kSquaresM; ++p) round_fragment<T>(x[p]);
-      WEFT_UNROLL
-      for (int q = 0; q < kSquaresN / 2; ++q) round_fragment<T>(w[q]);
-      WEFT_UNROLL
-      for (int p = 0; p < kSquaresM; ++p) WEFT_UNROLL
-      for (int q = 0; q < kSquaresN; ++q)
-        multiply_square<T>(sums[p][q], x[p], {w[q / 2][q % 2 * 2], w[q / 2][q % 2 * 2 + 1]});
+    for (int p = 0; p < kSquaresM; ++p) WEFT_UNROLL
+    for (int q = 0; q < kSquaresN; ++q)
+      multiply_square<T>(sums[p][q], by.a[p], {by.b[q / 2][q % 2 * 2], by.b[q / 2][q % 2 * 2 + 1]});
+  };
+
+  // Steps beyond the last commit a group as well, so that "all but the newest kStages - 2" is always the next step to
+  // read. Of whole vectors they are zeros that nobody multiplies: without a branch, the copies' addresses are computed
+  // between products.
+  const auto multiply_all = [&]<bool kVectors>() {
+    int next_k = slice.k_begin;  // of the next step to copy
+    const auto fill = [&](int stage) {
+      if (kVectors || next_k < slice.k_end) {
+        stage_a.template fill<kVectors>(stage, next_k);
+        stage_b.template fill<kVectors>(stage, next_k);
+      }
+      next_k += kDepth;
+      ptx::cp_async_commit();
+    };
+    const auto wait = [&] {
+      ptx::cp_async_wait_group<kStages - 2>();
+      __syncthreads();
+    };
+    int left = slice.k_end - slice.k_begin, stage = 0, empty = (kStages - 1) * kStageBytes;
+    if (left <= 0) return;
+    WEFT_UNROLL
+    for (int s = 0; s < kStages - 1; ++s) fill(s * kStageBytes);
+    wait();
+    if constexpr (kVectors) read.template operator()<0>(stage);
+    for (; left > 0; left -= kDepth) {
+      fill(empty);
+      if constexpr (!kVectors) read.template operator()<0>(stage);  // single elements want the registers until here
+      read.template operator()<1>(stage);
+      multiply(half[0]);
+      if constexpr (kSumsRows) {
+        if (position.n == 0) row_sums.template add<StageA>(stage_a.tile(stage));
+      }
+      if constexpr (!kVectors) multiply(half[1]);
+      empty = stage;
+      stage = stage == (kStages - 1) * kStageBytes ? 0 : stage + kStageBytes;
+      wait();
+      if constexpr (kVectors) {
+        read.template operator()<0>(stage);
+        multiply(half[1]);
+      }
     }
-    if constexpr (kSumsRows) {
-      if (position.n == 0) row_sums.template add<StageA>(a);
-    }
-  }
+    ptx::cp_async_wait_all();  // the zeros: what follows uses their memory
+  };
+  if (slice.a.vector && slice.b.vector)
+    multiply_all.template operator()<true>();
+  else
+    multiply_all.template operator()<false>();
   if constexpr (kSumsRows) {
     __syncthreads();  // the last step's tiles have been read
     if (position.n == 0)
       row_sums.store(problem.row_sums, reinterpret_cast<float*>(shared), first_m, slice.m, position.z);
   }
 
-  typename Epilogue<T>::Column columns[kSquaresN][2];
-  WEFT_UNROLL
-  for (int q = 0; q < kSquaresN; ++q) {
-    const int n = first_n + column + q * 8 + lane % 4 * 2;
-    problem.epilogue.template columns<Problem::kChannels>(slice.out.first_n + n, slice.n - n, columns[q]);
-  }
   if constexpr (Problem::kChannels) {
     if (problem.epilogue.moments != nullptr) {
       const int rows = slice.m - first_m - row;
+      typename Epilogue<T>::Column columns[kSquaresN][2];
+      WEFT_UNROLL
+      for (int q = 0; q < kSquaresN; ++q) {
+        const int n = first_n + column + q * 8 + lane % 4 * 2;
+        problem.epilogue.template columns<true>(slice.out.first_n + n, slice.n - n, columns[q]);
+      }
       float mean[2 * kSquaresN], m2[2 * kSquaresN];
       warp_moments<4, 2 * kSquaresM>(
           mean, m2, min(max(rows, 0), Tile::kWarpM),
@@ -278,26 +336,34 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
     }
   }
 
-  // Not unrolled, so that the epilogue's code exists once; the sums move up instead, since registers have no
-  // index.
+  // 8 floats more than a row has: the next rows' lie in banks of their own.
+  constexpr int kPitch = Tile::kWarpN + 8, kLanes = Tile::kWarpN / 4;
+  static_assert(Tile::kThreads / 32 * 16 * kPitch * 4 <= Tile::template kSharedBytes<T>);
+  float* const rows = reinterpret_cast<float*>(shared) + warp * 16 * kPitch;
+  const int n = first_n + column + lane % kLanes * 4;
+  typename Epilogue<T>::Column columns[4];
+  problem.epilogue.template columns<Problem::kChannels>(slice.out.first_n + n, slice.n - n, columns);
+  __syncthreads();  // shared memory has been read
   WEFT_UNROLL_BY(1)
-  for (int p = 0; p < kSquaresM; ++p) {
+  for (int turn = 0; turn < kSquaresM; ++turn) {
     WEFT_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      const int m = first_m + row + p * 16 + half * 8 + lane / 4;
-      const int64_t to = m < slice.m ? slice.out.row(m) : -1;
-      if (to < 0) continue;
+    for (int p = 0; p < kSquaresM; ++p) {
+      if (p != turn) continue;  // registers have no index
       WEFT_UNROLL
-      for (int q = 0; q < kSquaresN; ++q) {
-        const int n = first_n + column + q * 8 + lane % 4 * 2;
-        const float pair[2] = {sums[0][q][half * 2], sums[0][q][half * 2 + 1]};
-        problem.epilogue.store(to + n, slice.n - n, pair, columns[q]);
-      }
+      for (int q = 0; q < kSquaresN; ++q) WEFT_UNROLL
+      for (int down = 0; down < 2; ++down)
+        Vec<float, 2>{{sums[p][q][down * 2], sums[p][q][down * 2 + 1]}}.store(rows + (lane / 4 + down * 8) * kPitch +
+                                                                              q * 8 + lane % 4 * 2);
     }
-    WEFT_UNROLL
-    for (int up = 1; up < kSquaresM; ++up) WEFT_UNROLL
-    for (int q = 0; q < kSquaresN; ++q) WEFT_UNROLL
-    for (int i = 0; i < 4; ++i) sums[up - 1][q][i] = sums[up][q][i];
+    __syncwarp();
+    WEFT_UNROLL_BY(1)
+    for (int r = lane / kLanes; r < 16; r += 32 / kLanes) {
+      const int m = first_m + row + turn * 16 + r;
+      const int64_t to = m < slice.m ? slice.out.row(m) : -1;
+      const auto four = Vec<float, 4>::load(rows + r * kPitch + lane % kLanes * 4);
+      if (to >= 0) problem.epilogue.store(to + n, slice.n - n, four.data, columns);
+    }
+    __syncwarp();
   }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 
 #include "kernels/cuda/divider.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -11,11 +13,16 @@
 // line is the operand's `kMajor`: with Major::depth a line is one m (or one n) and k runs along it; with Major::rows a
 // line is one k. A convolution differs from a matmul in its operands and nowhere else, so there is no im2col buffer.
 //
-//   Line line(int i)          line i: decoded once and kept in registers where i is fixed
+//   Line line(int i)          line i
 //   Column column(int j)      position j along a line
-//   bool has(line, column)    whether the element is there: it is zero outside the matrix and in an image's padding
-//   const T* at(line, column) the element, which must be there
+//   auto advance(x, int by)   with Major::depth moves a column, else a line, `by` on; how far that moves at(), in
+//                             elements. No division, but where a convolution goes on to another row of the image
+//   bool has(line, column)    whether the element is there: it is zero beyond the depth and in an image's padding
+//   const T* at(line, column) the element, or what would be one
 //   bool vector               16-byte loads are allowed: memory is aligned, runs are whole, all or none of them is zero
+//
+// What lies beyond the rows (m or n) of a matrix is any element of it, since it can change no sum but those that are
+// not stored. So all of a thread's runs with Major::depth share one condition.
 //
 // Whether an element is there travels as a bool of its own. As a null pointer it would cost a comparison of two
 // registers in each use, and ptxas 13.0 let one of them read the registers before they were null
@@ -25,17 +32,26 @@ namespace weft::kernels::WEFT_DEVICE {
 
 enum class Major { depth, rows };
 
+/// Calls body(std::integral_constant<int, i>()) for i = 0 … kCount - 1: a loop whose index is a constant expression, as
+/// an offset within an instruction must be.
+template <int kCount, class Body>
+__device__ __forceinline__ void unrolled(Body&& body) {
+  [&]<int... i>(std::integer_sequence<int, i...>) { (body(std::integral_constant<int, i>()), ...); }
+  (std::make_integer_sequence<int, kCount>());
+}
+
 /// A plain matrix: lines of `columns` elements, `pitch` apart.
 template <class T, Major major>
 struct MatrixOperand {
   using Element = T;
   static constexpr Major kMajor = major;
+  static constexpr bool kAlongDepth = major == Major::depth;
   struct Line {
     const T* data;
-    bool there;
+    int i;
   };
   struct Column {
-    int offset;
+    int j;
   };
 
   const T* data;
@@ -43,13 +59,20 @@ struct MatrixOperand {
   int lines, columns;
   bool vector;
 
-  __device__ Line line(int i) const {
-    const bool there = i < lines;
-    return {data + (there ? i : 0) * pitch, there};
+  __device__ Line line(int i) const { return {data + (kAlongDepth && i >= lines ? 0 : i) * pitch, i}; }
+  __device__ Column column(int j) const { return {!kAlongDepth && j >= columns ? 0 : j}; }
+  __device__ int64_t advance(Line& line, int by) const {
+    line.i += by;
+    return by * pitch;
   }
-  __device__ Column column(int j) const { return {j < columns ? j : -1}; }
-  __device__ bool has(const Line& line, const Column& column) const { return line.there && column.offset >= 0; }
-  __device__ const T* at(const Line& line, const Column& column) const { return line.data + column.offset; }
+  __device__ int advance(Column& column, int by) const {
+    column.j += by;
+    return by;
+  }
+  __device__ bool has(const Line& line, const Column& column) const {
+    return kAlongDepth ? column.j < columns : line.i < lines;
+  }
+  __device__ const T* at(const Line& line, const Column& column) const { return line.data + column.j; }
 };
 
 /// The im2col matrix of an image, never stored. Line i = (n, y, x) is one position where the filter is applied; column
@@ -58,13 +81,16 @@ template <class T, Major major>
 struct PixelOperand {
   using Element = T;
   static constexpr Major kMajor = major;
+  static constexpr bool kAlongDepth = major == Major::depth;
   static constexpr int kOutside = -(1 << 30);  // twice this still is an int
   struct Line {
-    const T* image;
-    int h, w;
+    const T* data;  ///< of the pixel (h, w) with Major::depth, where lines are kept; else of the image
+    int h, w;       ///< pixel of the first tap
+    int i, x;       ///< x: column of the position
   };
   struct Column {
-    int h, w, c;
+    int h, w, c;  ///< pixels from the first tap; channel
+    int j, s;
   };
 
   const T* data;             ///< the group's first channel
@@ -78,16 +104,48 @@ struct PixelOperand {
   bool vector;
 
   __device__ Line line(int i) const {
-    if (i >= lines) return {data, kOutside, kOutside};
-    const int n = positions.split(i);
-    const int y = positions_w.split(i);
-    return {data + n * image_pitch, origin_h + y * step_h, origin_w + i * step_w};
+    if (i >= lines) return {data, kOutside, kOutside, i, 0};
+    int x = i;
+    const int n = positions.split(x);
+    const int h = origin_h + positions_w.split(x) * step_h, w = origin_w + x * step_w;
+    return {data + n * image_pitch + (kAlongDepth ? (h * width + w) * pitch : 0), h, w, i, x};
   }
   __device__ Column column(int j) const {
-    if (j >= columns) return {kOutside, kOutside, 0};
-    const int tap = channels.split(j);
-    const int r = tap / taps_w;
-    return {r * tap_h, (tap - r * taps_w) * tap_w, j};
+    if (j >= columns) return {kOutside, kOutside, 0, j, 0};
+    int c = j;
+    const int tap = channels.split(c);
+    const int r = tap / taps_w, s = tap - r * taps_w;
+    return {r * tap_h, s * tap_w, c, j, s};
+  }
+  __device__ int64_t advance(Line& line, int by) const {
+    if (line.x + by < positions_w.divisor() && line.i + by < lines) {
+      line.w += by * step_w;
+      line.i += by;
+      line.x += by;
+      return by * step_w * pitch;
+    }
+    const Line before = line;
+    line = this->line(line.i + by);
+    if (line.i >= lines) return 0;
+    return line.data - before.data + ((line.h - before.h) * width + line.w - before.w) * pitch;
+  }
+  __device__ int advance(Column& column, int by) const {
+    int moved = by;
+    column.j += by;
+    column.c += by;
+    while (column.c >= channels.divisor()) {
+      column.c -= channels.divisor();
+      column.w += tap_w;
+      moved += tap_w * pitch - channels.divisor();
+      if (++column.s == taps_w) {
+        column.s = 0;
+        column.w -= taps_w * tap_w;
+        column.h += tap_h;
+        moved += (tap_h * width - taps_w * tap_w) * pitch;
+      }
+    }
+    if (column.j >= columns) column.h = kOutside;
+    return moved;
   }
   __device__ bool has(const Line& line, const Column& column) const {
     const int h = line.h + column.h, w = line.w + column.w;
@@ -95,7 +153,8 @@ struct PixelOperand {
            static_cast<unsigned>(w) < static_cast<unsigned>(width);
   }
   __device__ const T* at(const Line& line, const Column& column) const {
-    return line.image + (((line.h + column.h) * width + line.w + column.w) * pitch + column.c);
+    const int h = column.h + (kAlongDepth ? 0 : line.h), w = column.w + (kAlongDepth ? 0 : line.w);
+    return line.data + ((h * width + w) * pitch + column.c);
   }
 };
 
@@ -107,10 +166,10 @@ struct FilterOperand {
   static constexpr Major kMajor = Major::rows;
   struct Line {
     const T* data;
-    bool there;
+    int i, filter;
   };
   struct Column {
-    int offset;
+    int j;
   };
 
   const T* data;         ///< the group's first filter
@@ -122,19 +181,33 @@ struct FilterOperand {
   bool vector;
 
   __device__ Line line(int i) const {
-    if (i >= lines) return {data, false};
-    const int tap = filters.split(i);
+    if (i >= lines) return {data, i, 0};
+    int filter = i;
+    const int tap = filters.split(filter);
     const int r = tap / taps_w, s = tap - r * taps_w;
-    return {data + (i * filter_pitch + ((first_r + r * step_r) * width + first_s + s * step_s) * columns), true};
+    return {data + (filter * filter_pitch + ((first_r + r * step_r) * width + first_s + s * step_s) * columns), i,
+            filter};
   }
-  __device__ Column column(int j) const { return {j < columns ? j : -1}; }
-  __device__ bool has(const Line& line, const Column& column) const { return line.there && column.offset >= 0; }
-  __device__ const T* at(const Line& line, const Column& column) const { return line.data + column.offset; }
+  __device__ Column column(int j) const { return {j < columns ? j : 0}; }
+  __device__ int64_t advance(Line& line, int by) const {
+    if (line.filter + by < filters.divisor()) {
+      line.data += by * filter_pitch;
+      line.i += by;
+      line.filter += by;
+      return by * filter_pitch;
+    }
+    const T* const before = line.data;
+    line = this->line(line.i + by);
+    return line.data - before;
+  }
+  __device__ bool has(const Line& line, const Column&) const { return line.i < lines; }
+  __device__ const T* at(const Line& line, const Column& column) const { return line.data + column.j; }
 };
 
 /// One block's share of an operand, as its threads walk it along k: `rows` x `depth` elements per step, in runs of
 /// `run` elements (16 bytes, or 32 for doubles). Thread t owns the runs t, t + threads, … of a tile, counted along
-/// lines.
+/// lines; with Major::depth it keeps their lines and one column that moves on with k, else one column and one line that
+/// moves from run to run.
 template <class Operand, int kRows, int kDepth, int kRun, int kThreads>
 class TileWalk {
  public:
@@ -146,38 +219,56 @@ class TileWalk {
   static constexpr int kLineStep = kThreads / kRunsPerLine;
   static_assert(kCount * kThreads == kLines * kRunsPerLine && kLineStep * kRunsPerLine == kThreads);
 
-  __device__ TileWalk(const Operand& operand, int first_row, int thread)
+  /// k: where the first step begins.
+  __device__ TileWalk(const Operand& operand, int first_row, int k, int thread)
       : operand_(operand), first_row_(first_row), line_(thread / kRunsPerLine), run_(thread % kRunsPerLine) {
     if constexpr (kAlongDepth) {
       for (int i = 0; i < kCount; ++i) lines_[i] = operand_.line(first_row + line(i));
+      column_ = operand_.column(k + run_ * kRun);
     } else {
+      lines_[0] = operand_.line(k + line_);
       column_ = operand_.column(first_row + run_ * kRun);
     }
+    for (int i = 0; i < kWays; ++i) from_[i] = operand_.at(lines_[i], column_);
   }
 
   __device__ bool vector() const { return operand_.vector; }
-  /// A readable, aligned address, for copies that read nothing.
-  __device__ const T* somewhere() const { return operand_.data; }
   /// The line, within the tile, of this thread's i-th run; and the number of its run in that line.
   __device__ int line(int i) const { return line_ + i * kLineStep; }
   __device__ int run() const { return run_; }
 
-  /// Calls visit(i, whether run i is there, a function of its address) for each run of the step that begins at depth k.
+  /// Calls visit(i, whether run i is there, its address) for each run of the next step; i is an integral_constant.
   template <class Visit>
-  __device__ void each_run(int k, Visit&& visit) const {
+  __device__ __forceinline__ void next_step(Visit&& visit) {
+    unrolled<kCount>([&](auto i) {
+      constexpr int kWay = kAlongDepth ? i.value : 0;
+      visit(i, operand_.has(lines_[kWay], column_), from_[kWay]);
+      if constexpr (!kAlongDepth) from_[0] += operand_.advance(lines_[0], kLineStep);
+    });
     if constexpr (kAlongDepth) {
-      const auto column = operand_.column(k + run_ * kRun);
+      const auto moved = operand_.advance(column_, kDepth);
       WEFT_UNROLL
-      for (int i = 0; i < kCount; ++i) visit_at(lines_[i], column, visit, i);
-    } else {
-      WEFT_UNROLL
-      for (int i = 0; i < kCount; ++i) visit_at(operand_.line(k + line(i)), column_, visit, i);
+      for (int i = 0; i < kCount; ++i) from_[i] += moved;
     }
   }
 
-  /// Calls visit(i, e, whether element e of run i is there, a function of its address): for operands that forbid
-  /// 16-byte loads. kAtOnce: elements of a run that are unrolled together; all of them if `visit` keeps elements in
-  /// registers.
+  /// The same for the step that begins at k, any one, with a function of the address: for kernels that would spill what
+  /// next_step keeps.
+  template <class Visit>
+  __device__ void each_run(int k, Visit&& visit) const {
+    const auto column = kAlongDepth ? operand_.column(k + run_ * kRun) : column_;
+    WEFT_UNROLL
+    for (int i = 0; i < kCount; ++i) {
+      if constexpr (kAlongDepth)
+        visit_at(lines_[i], column, visit, i);
+      else
+        visit_at(operand_.line(k + line(i)), column, visit, i);
+    }
+  }
+
+  /// Calls visit(i, e, whether element e of run i is there, a function of its address) in the step that begins at k,
+  /// any one: for operands that forbid 16-byte loads. kAtOnce: elements of a run that are unrolled together; all of
+  /// them if `visit` keeps elements in registers.
   template <int kAtOnce, class Visit>
   __device__ void each_element(int k, Visit&& visit) const {
     WEFT_UNROLL_BY(kAtOnce)
@@ -200,9 +291,12 @@ class TileWalk {
     visit(index..., operand_.has(line, column), [&] { return operand_.at(line, column); });
   }
 
+  static constexpr int kWays = kAlongDepth ? kCount : 1;
+
   const Operand& operand_;
   int first_row_, line_, run_;
-  typename Operand::Line lines_[kAlongDepth ? kCount : 1];
+  typename Operand::Line lines_[kWays];
+  const T* from_[kWays];  ///< the next step's runs
   typename Operand::Column column_;
 };
 

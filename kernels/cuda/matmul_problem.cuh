@@ -96,13 +96,13 @@ void matmul_as(const Queue& queue, const MatmulCall& call) {
   problem.n = static_cast<int>(n);
   problem.k = static_cast<int>(k);
   const Epilogue<T> epilogue = matmul_epilogue<T>(call);
-  const TileSize alone = choose_tile<T>(m, n, batch);
-  const TileSize shared_out = choose_tile<T>(m, n, batch, 1, 1);
+  const TileSize alone = choose_tile<T>(m, n, k, batch);
+  const TileSize shared_out = choose_tile<T>(m, n, 0, batch, 1, 1);
   const int64_t splits = batch == 1 ? choose_splits(shared_out, m, n, k, 1) : 1;
   if (splits < 4) {  // fewer shares do not pay for the second pass
     problem.splits = 1;
     problem.epilogue = epilogue;
-    if (call.channels && call.channels->moments) call.channels->moments->take(problem.epilogue, tile_edge(alone));
+    if (call.channels && call.channels->moments) call.channels->moments->take(problem.epilogue, tile_rows(alone));
     if constexpr (kSumsRows) problem.row_sums = row_sums_epilogue<T>(call);
     launch_gemm<T>(queue, "matmul", alone, problem, m, n, batch);
     return;

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "kernels/cuda/gemm_plan.h"
 #include "kernels/cuda/wgmma_plan.h"
 #include "tests/kernels/conv2d_case.h"
 #include "tests/support/compare.h"
@@ -12,6 +13,7 @@
 namespace weft::tests {
 namespace {
 
+using kernels::TileSize;
 using kernels::View;
 
 using Case = Conv2dCase;
@@ -86,6 +88,20 @@ TEST(Conv2d, LargerTiles) {
     // A whole GPU of blocks, as a network has them.
     if (kind == DeviceKind::cuda) check(kind, {8, 56, 56, 64, 64, 3, 3, same}, DType::f32);
   }
+}
+
+/// The tiles of tensor cores in 16 bits: more channels than a step has, fewer than four of its runs, and single elements.
+TEST(Conv2d, LargerTilesOfMma) {
+  const emulator::source::CapabilityScope ampere(80);
+  const Conv2dArguments same{{1, 1}, {1, 1}, {1, 1}, 1}, strided{{2, 1}, {1, 2}, {1, 2}, 2};
+  for (const DeviceKind kind : device_runs())
+    for (const TileSize size : {TileSize::medium, TileSize::large, TileSize::wide}) {
+      SCOPED_TRACE(static_cast<int>(size));
+      const kernels::TileScope scope(size);
+      check(kind, {2, 9, 8, 40, 264, 3, 3, same}, DType::bf16);
+      check(kind, {3, 9, 7, 16, 48, 3, 2, strided}, DType::f16);
+      check(kind, {1, 13, 11, 5, 9, 2, 3, same}, DType::bf16);
+    }
 }
 
 TEST(Conv2d, RandomShapes) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include "kernels/cuda/gemm_plan.h"
 #include "kernels/cuda/wgmma_plan.h"
 #include "kernels/tf32.h"
 #include "tests/kernels/conv2d_case.h"
@@ -63,6 +64,8 @@ TEST(Conv2dStatistics, EqualReference) {
       for (const Conv2dCase& c : kConv2dCases)
         if (count_of(c.y_sizes()) > 0) check(kind, c, dtype, 2);
       for (const Conv2dCase& c : kTiles) check(kind, c, dtype, 0.5);
+      const kernels::TileScope wide(kernels::TileSize::wide);
+      check(kind, {2, 10, 9, 16, 280, 1, 1, {}}, dtype, 0.5);
     }
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "kernels/cuda/gemm_plan.h"
 #include "kernels/cuda/wgmma_plan.h"
 #include "tests/support/compare.h"
 #include "tests/support/hopper.h"
@@ -16,6 +17,8 @@ namespace weft::tests {
 namespace {
 
 using kernels::Activation;
+using kernels::TileScope;
+using kernels::TileSize;
 using kernels::View;
 using kernels::WgmmaPlan;
 using kernels::WgmmaPlanScope;
@@ -259,6 +262,8 @@ TEST(LinearBackward, WeightOnEveryTileOfMma) {  // the largest need many blocks:
     check(kind, Weight{40, 1288, 1160});
     check(kind, Weight{40, 264, 256});
     check(kind, Weight{40, 1288, 1160, DType::f32, DType::f32, DType::f32});
+    const TileScope wide(TileSize::wide);
+    for (const DType dtype : {DType::bf16, DType::f16}) check(kind, Weight{72, 520, 136, dtype, dtype});
   }
 }
 

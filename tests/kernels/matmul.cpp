@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "kernels/cuda/gemm_plan.h"
+#include "kernels/half.h"
 #include "tests/support/compare.h"
 #include "tests/support/devices.h"
 #include "tests/support/random_values.h"
@@ -166,6 +168,56 @@ TEST(Matmul, PanelsOfTiles) {  // ten rows of tiles: a panel of eight and one of
   const emulator::source::CapabilityScope ampere(80);
   for (const DeviceKind kind : device_runs())
     for (const DType dtype : {DType::f32, DType::bf16}) check(kind, {2, 300, 40, 9, dtype, dtype});
+}
+
+// The tiles of large products, of 256 columns the last 44: depths of less than a step, of fewer steps than there are
+// stages, and of more.
+TEST(Matmul, LargeTiles) {
+  const emulator::source::CapabilityScope ampere(80);
+  for (const DeviceKind kind : device_runs())
+    for (const kernels::TileSize size : {kernels::TileSize::large, kernels::TileSize::wide})
+      for (const DType dtype : {DType::bf16, DType::f16})
+        for (const bool transpose_a : {false, true})
+          for (const bool transpose_b : {false, true}) {
+            const kernels::TileScope scope(size);
+            for (const int64_t K : {24, 72, 200})
+              check(kind, {1, 136, 300, K, dtype, dtype, transpose_a, transpose_b, false, true});
+          }
+}
+
+TEST(Matmul, SameBitsInEveryTile) {
+  const emulator::source::CapabilityScope ampere(80);
+  const int64_t M = 200, N = 264, K = 136;
+  for (const DeviceKind kind : device_runs())
+    for (const DType dtype : {DType::bf16, DType::f16}) {
+      const DeviceArray a(kind, dtype, {1, M, K}, uniform(M * K, dtype)),
+          b(kind, dtype, {1, K, N}, uniform(K * N, dtype));
+      DeviceArray y(kind, DType::f32, {1, M, N});
+      const auto in = [&](kernels::TileSize size) {
+        const kernels::TileScope scope(size);
+        y.poison();
+        kernels::matmul(queue_on(kind), y, a, b, View::none(), {});
+        return y.host();
+      };
+      const auto small = in(kernels::TileSize::small);
+      for (const kernels::TileSize size :
+           {kernels::TileSize::medium, kernels::TileSize::large, kernels::TileSize::wide})
+        EXPECT_EQ(in(size), small) << tile_rows(size) << " on " << name(kind);
+    }
+}
+
+TEST(Matmul, PlansTiles) {
+  using enum kernels::TileSize;
+  EXPECT_EQ(kernels::choose_tile<bf16>(8192, 8192, 8192, 1), wide);
+  EXPECT_EQ(kernels::choose_tile<bf16>(4096, 4096, 4096, 1), wide);
+  EXPECT_EQ(kernels::choose_tile<f16>(64 * 197, 768, 3072, 1), wide);
+  EXPECT_EQ(kernels::choose_tile<bf16>(64 * 197, 3072, 768, 1), large);  // a short sum
+  EXPECT_EQ(kernels::choose_tile<bf16>(1408, 2560, 4096, 1),
+            large);  // 110 wide tiles: twice two rounds instead of three
+  EXPECT_EQ(kernels::choose_tile<bf16>(8192, 128, 4096, 1), medium);  // half of each wide tile would be empty
+  EXPECT_EQ(kernels::choose_tile<bf16>(16384, 128, 4096, 1), large);
+  EXPECT_EQ(kernels::choose_tile<float>(8192, 8192, 8192, 1), large);  // tf32: no registers
+  EXPECT_EQ(kernels::choose_tile<double>(8192, 8192, 8192, 1), small);
 }
 
 TEST(Matmul, SaysWhatDoesNotFit) {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/cuda/ptx.cuh"
+
+// cp.async and ldmatrix for loops that step through shared memory: addresses are 32 bits wide, and what is constant in
+// them (kOffset, in bytes) is a part of the instruction.
+
+#ifdef WEFT_SIMT
+
+namespace weft::kernels::simt::ptx {
+
+using SharedAddress = unsigned char*;
+inline SharedAddress to_shared(void* pointer) { return static_cast<SharedAddress>(pointer); }
+
+template <int kOffset>
+void cp_async_zfill_at(SharedAddress shared, const void* global, bool there, WEFT_SIMT_HERE) {
+  cp_async_zfill<16>(shared + kOffset, global, there ? 16 : 0, where);
+}
+template <int kOffset>
+void ldmatrix_x4_at(uint32_t (&r)[4], SharedAddress row, WEFT_SIMT_HERE) {
+  ldmatrix_x4(r, row + kOffset, where);
+}
+template <int kOffset>
+void ldmatrix_x4_trans_at(uint32_t (&r)[4], SharedAddress row, WEFT_SIMT_HERE) {
+  ldmatrix_x4_trans(r, row + kOffset, where);
+}
+
+}  // namespace weft::kernels::simt::ptx
+
+#else
+
+namespace weft::kernels::WEFT_DEVICE::ptx {
+
+/// A byte of shared memory. Integers are added to it in bytes.
+using SharedAddress = uint32_t;
+__device__ __forceinline__ SharedAddress to_shared(void* pointer) { return shared_address(pointer); }
+
+/// As cp_async_zfill<16>, of all 16 bytes or, unless `there`, of none.
+template <int kOffset>
+__device__ __forceinline__ void cp_async_zfill_at(SharedAddress shared, const void* global, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0+%3], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(there ? 16 : 0),
+               "n"(kOffset)
+               : "memory");
+}
+
+/// As ldmatrix_x4 and ldmatrix_x4_trans.
+template <int kOffset>
+__device__ __forceinline__ void ldmatrix_x4_at(uint32_t (&r)[4], SharedAddress row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4+%5];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(row), "n"(kOffset)
+               : "memory");
+}
+template <int kOffset>
+__device__ __forceinline__ void ldmatrix_x4_trans_at(uint32_t (&r)[4], SharedAddress row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4+%5];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(row), "n"(kOffset)
+               : "memory");
+}
+
+}  // namespace weft::kernels::WEFT_DEVICE::ptx
+
+#endif
