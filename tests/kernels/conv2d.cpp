@@ -160,7 +160,8 @@ TEST(Conv2d, ColumnsOfAllTapsOnHopper) {
         const kernels::WgmmaPlanScope scope({.tile = tile, .splits = splits, .cluster = 1});
         check(kind, {2, 9, 8, 64, 72, 3, 3, {{1, 1}, {1, 1}, {1, 1}, 1}}, DType::bf16);
         check(kind, {2, 13, 12, 128, 24, 2, 3, {{2, 2}, {2, 1}, {3, 2}, 1}}, DType::f16);
-        EXPECT_EQ(scope.uses(), 12);
+        check(kind, {1, 8, 8, 64, 8, 3, 1, {{1, 1}, {127, 0}, {127, 1}, 1}}, DType::bf16);  // a fourth tap: no offset
+        EXPECT_EQ(scope.uses(), 18);
       }
   });
 }
