@@ -207,7 +207,8 @@ Checkpoint load_hdf5_checkpoint(const fs::path& path) {
   if (!file.valid()) source.bad("damaged or cut short. Resume from another checkpoint");
   if (hdf5().Aexists(file, "weft_format") <= 0) source.bad("expected a checkpoint of Weft, got another HDF5 file");
   const int64_t format = read_integer(source, file, "weft_format");
-  if (format != kHdf5Format) source.bad("expected format ", kHdf5Format, ", got ", format, ". Use the Weft that wrote it");
+  if (format != kHdf5Format)
+    source.bad("expected format ", kHdf5Format, ", got ", format, ". Use the Weft that wrote it");
 
   Checkpoint checkpoint;
   for (const std::string& key : attribute_names(source, file, "integer:"))

@@ -137,8 +137,8 @@ TEST_P(GpuSuite, TheSuitePlansRunsEveryPlan) {
                                 " --tiny --seconds 0 --repetitions 1 --filter ^matmul_1024_backward_weight");
   EXPECT_EQ(outcome.exit_code, 0);
   const std::map<std::string, std::string> found = rows(outcome.output);
-  EXPECT_EQ(found.size(), 1 + 8 * 8);  // as planned; splits; tiles, three of them alone or in pairs
-  for (const char* plan : {"", "@small_s16_c1", "@medium_s1_c2", "@large_s3_c1", "@tall_s1_c1"})
+  EXPECT_EQ(found.size(), 1 + 8 * 9);  // as planned; splits; tiles, three of them alone or in pairs
+  for (const char* plan : {"", "@small_s16_c1", "@medium_s1_c2", "@large_s3_c1", "@tall_s1_c1", "@wide_s1_c1"})
     EXPECT_TRUE(found.contains(std::string("matmul_1024_backward_weight") + plan)) << plan;
 }
 

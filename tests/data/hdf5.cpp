@@ -95,7 +95,9 @@ TEST(Hdf5Images, NothingLiesInAnotherFile) {
   write_file(folder / "elsewhere.h5", read_file(file_of_h5py("elsewhere.h5")));
   ASSERT_EQ(::mkfifo((folder / "other").c_str(), 0600), 0);
   ::alarm(60);
-  const auto refusal = [&](const char* part) { return error_text([&] { hdf5_images(folder / "elsewhere.h5", part); }); };
+  const auto refusal = [&](const char* part) {
+    return error_text([&] { hdf5_images(folder / "elsewhere.h5", part); });
+  };
   EXPECT_THAT(refusal("group"), HasSubstr("expected a group 'group'"));
   EXPECT_THAT(refusal("dataset"), HasSubstr("got no targets in this file"));
   EXPECT_THAT(refusal("values"), HasSubstr("got no targets in this file"));

@@ -90,7 +90,8 @@ TEST(Conv2d, LargerTiles) {
   }
 }
 
-/// The tiles of tensor cores in 16 bits: more channels than a step has, fewer than four of its runs, and single elements.
+/// The tiles of tensor cores in 16 bits: more channels than a step has, fewer than four of its runs, and single
+/// elements.
 TEST(Conv2d, LargerTilesOfMma) {
   const emulator::source::CapabilityScope ampere(80);
   const Conv2dArguments same{{1, 1}, {1, 1}, {1, 1}, 1}, strided{{2, 1}, {1, 2}, {1, 2}, 2};
