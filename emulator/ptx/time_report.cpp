@@ -146,7 +146,7 @@ class Report {
                    static_cast<unsigned long long>(key->blocks), static_cast<unsigned long long>(key->threads));
       std::vector<size_t> order;
       for (size_t k = 0; k < time_model::kLimits; ++k) order.push_back(k);
-      std::ranges::sort(order, [&](size_t a, size_t b) { return row->prediction.cycles[a] > row->prediction.cycles[b]; });
+      std::ranges::sort(order, [&row = row](size_t a, size_t b) { return row->prediction.cycles[a] > row->prediction.cycles[b]; });
       for (size_t k = 0; k < 3; ++k)
         std::fprintf(stderr, "%s %s %.0f%%", k ? "," : "", std::string(name_of(static_cast<Limit>(order[k]))).c_str(),
                      row->prediction.cycles[order[k]] / (row->prediction.ghz * 1e7) / row->prediction.seconds);

@@ -62,6 +62,11 @@ Table table_of(const uint32_t* b, const uint32_t* c) {
     }
     return blend(d, found, lanes);
   }
+#ifdef __clang__  // whose vectors have no shuffle by places that only the run knows
+  alignas(32) uint32_t found[kLanes];
+  for (int lane = 0; lane < kLanes; ++lane) found[lane] = a[table.from[lane]];
+  blend(d, found, lanes);
+#else
   // A lane's source is in one of four rows of eight: each is shuffled, then the right one taken.
   using Vector = Row<uint32_t>::Vector;
   Vector row[4];
@@ -74,6 +79,7 @@ Table table_of(const uint32_t* b, const uint32_t* c) {
     r = which == 3 ? __builtin_shuffle(row[3], place) : r;
     Row<uint32_t>::store(d + k * 8, r);
   }
+#endif
 }
 
 /// With sources b and clamps c that lanes compute.

@@ -271,7 +271,7 @@ void WarpMatrices::run_as(Warp& w, Op& op, Loaded* loaded) {
 
   float* const values = sums_[op.sums].values.get();
   const size_t count = static_cast<size_t>(n) * kWarpRows;
-  const auto multiply = [&](N* sums) {
+  const auto multiply = [&, b = &b[0]](N* sums) {
     if (form.b_along_lines)
       multiply_columns<N, true>(sums, a, b, n, kDepth, skips);
     else
