@@ -6,6 +6,7 @@
 #include "core/autograd.h"
 #include "core/ops/binary.h"
 #include "core/ops/compare.h"
+#include "core/ops/concat.h"
 #include "core/ops/index.h"
 #include "core/trace.h"
 #include "kernels/index.h"
@@ -13,16 +14,32 @@
 namespace weft {
 namespace {
 
+/// The first elements of x along each dimension but `at` (-1: all), as many as `index` has.
+Tensor narrowed(const Tensor& x, const Tensor& index, int at) {
+  Tensor y = x;
+  for (int d = 0; d < x.dim(); ++d)
+    if (d != at && y.size(d) != index.size(d)) y = y.slice(d, 0, index.size(d));
+  return y;
+}
+
+/// Throws unless `index` is no longer than x along any dimension but `at`.
+void check_index(const char* op, const Tensor& x, int at, const Tensor& index) {
+  WEFT_CHECK(index.defined() && index.dim() == x.dim() && !index.is_floating() && index.dtype() != DType::boolean, op,
+             ": expected an i64 index of ", x.dim(), " dimensions for ", x, ", got ", index);
+  for (int d = 0; d < x.dim(); ++d)
+    WEFT_CHECK(d == at || index.size(d) <= x.size(d), op, ": index ", index, " is longer than ", x, " in dimension ", d,
+               "; it may be in dimension ", at, " only");
+}
+
 /// The dimension of x whose positions `index` names. Errors: what scatter() and scatter_add() do not take.
 int scattered_dim(const char* op, const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
   const int at = wrap_dim(op, dim, x.dim());
-  WEFT_CHECK(index.defined() && source.defined() && !index.is_floating() && index.dtype() != DType::boolean &&
-                 index.sizes() == source.sizes() && index.dim() == x.dim(),
-             op, ": expected an i64 index of the source's sizes and of ", x.dim(), " dimensions, got index ", index,
-             " and source ", source);
+  check_index(op, x, at, index);
+  WEFT_CHECK(source.defined() && source.dim() == x.dim(), op, ": expected a source of ", x.dim(), " dimensions, got ",
+             source);
   for (int d = 0; d < x.dim(); ++d)
-    WEFT_CHECK(d == at || index.size(d) == x.size(d), op, ": source ", source, " and ", x, " may differ in dimension ",
-               dim, " only");
+    WEFT_CHECK(index.size(d) <= source.size(d), op, ": index ", index, " is longer than the source ", source,
+               " in dimension ", d);
   WEFT_CHECK(x.dtype() == source.dtype() && x.device() == source.device() && x.device() == index.device(), op,
              ": expected one dtype and one device, got ", x, ", index ", index, ", source ", source);
   return at;
@@ -34,15 +51,10 @@ Tensor gather(const Tensor& input, int64_t dim, const Tensor& where) {
   const OpScope scope("gather");
   WEFT_CHECK(input.defined() && input.dim() >= 1, "gather: expected a tensor of at least one dimension, got ", input);
   const int at = wrap_dim("gather", dim, input.dim());
-  WEFT_CHECK(where.defined() && where.dim() == input.dim() && !where.is_floating() && where.dtype() != DType::boolean,
-             "gather: expected an i64 index of ", input.dim(), " dimensions for ", input, ", got ", where);
-  const Shape sizes = where.sizes();
-  for (int d = 0; d < input.dim(); ++d)
-    WEFT_CHECK(d == at || sizes[d] == input.size(d), "gather: index ", where, " and input ", input,
-               " may differ in dimension ", dim, " only");
+  check_index("gather", input, at, where);
   WEFT_CHECK(where.device() == input.device(), "gather: expected tensors on one device, got ", input, " and ", where);
-  const Tensor x = input.contiguous(), index = where.to(DType::i64).contiguous();
-  const Tensor y = Tensor::empty(sizes, x.dtype(), x.device());
+  const Tensor x = narrowed(input, where, at).contiguous(), index = where.to(DType::i64).contiguous();
+  const Tensor y = Tensor::empty(where.sizes(), x.dtype(), x.device());
   kernels::gather(y.queue(), y, x, index, at);
   if (!wants_gradient(x)) return y;
   return differentiable(y, "gather", {x}, [at, index = Saved(index), x_sizes = x.sizes()](const Tensor& dy) {
@@ -57,12 +69,16 @@ Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& where, const Tens
   WEFT_CHECK(x.defined() && x.dim() >= 1 && x.is_floating(),
              "scatter_add: expected a floating tensor of at least one dimension, got ", x);
   const int at = scattered_dim("scatter_add", x, dim, where, input);
-  const Tensor source = input.contiguous(), index = where.to(DType::i64).contiguous();
-  const Tensor sums = Tensor::empty(x.sizes(), x.dtype(), x.device());
+  const Tensor source = narrowed(input, where, -1).contiguous(), index = where.to(DType::i64).contiguous();
+  Tensor sums = Tensor::empty(narrowed(x.detach(), where, at).sizes(), x.dtype(), x.device());
   kernels::gather_backward(sums.queue(), sums, source, index, at);
-  if (!wants_gradient(source)) return add(x, sums);
-  return add(x, differentiable(sums, "scatter_add", {source},
-                               [at, index = Saved(index)](const Tensor& dy) { return Grads{gather(dy, at, index)}; }));
+  if (wants_gradient(source)) {
+    sums = differentiable(sums, "scatter_add", {source},
+                          [at, index = Saved(index)](const Tensor& dy) { return Grads{gather(dy, at, index)}; });
+  }
+  for (int d = 0; d < x.dim(); ++d)
+    if (sums.size(d) != x.size(d)) sums = pad(sums, d, 0, x.size(d) - sums.size(d));
+  return add(x, sums);
 }
 
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& positions, const Tensor& source) {
@@ -82,10 +98,10 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& positions, const Tens
   std::vector<Index> all;
   for (int d = 0; d < x.dim(); ++d) {
     Shape along;
-    for (int k = 0; k < x.dim(); ++k) along.push_back(k == d ? x.size(d) : 1);
-    all.emplace_back(d == at ? index : Tensor::arange(x.size(d), DType::i64, x.device()).reshape(along));
+    for (int k = 0; k < x.dim(); ++k) along.push_back(k == d ? index.size(d) : 1);
+    all.emplace_back(d == at ? index : Tensor::arange(index.size(d), DType::i64, x.device()).reshape(along));
   }
-  return index_put(x, all, source);
+  return index_put(x, all, narrowed(source, index, -1));
 }
 
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, double value) {

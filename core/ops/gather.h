@@ -4,13 +4,13 @@
 
 namespace weft {
 
-/// y[i, j, …] = x[i, index[i, j, …], …] (shown for dim = 1): index (integers) has x's sizes but for `dim`; y has its.
-/// Errors: sizes that do not fit; a position outside of x (on the CPU; on other devices floating results are NaN
-/// there).
+/// y[i, j, …] = x[i, index[i, j, …], …] (shown for dim = 1), of index's sizes: index (integers) has x's rank, and is no
+/// longer than x but along `dim`. Errors: sizes that do not fit; a position outside of x (on the CPU; on other devices
+/// floating results are NaN there).
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index);
 
 /// y = x, then y[i, index[i, j, …], …] += source[i, j, …] (shown for dim = 1), in order of the sources: the same bits
-/// in every run. index (integers) has source's sizes, and x's but for `dim`. Errors: sizes or dtypes that do not fit;
+/// in every run. index (integers) is no longer than source, nor than x but along `dim`. Errors: sizes or dtypes that do not fit;
 /// on the CPU a position outside of x (on other devices it is left out).
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
 

@@ -27,16 +27,20 @@ Tensor roll(const Tensor& x, int64_t shift, int64_t dim) {
 }
 
 Tensor repeat(const Tensor& x, const std::vector<int64_t>& counts) {
-  WEFT_CHECK(x.defined() && static_cast<int64_t>(counts.size()) == x.dim(),
-             "repeat: expected one count for each dimension of ", x, ", got ", counts.size());
-  Shape apart, together, result;  // [1, a, 1, b, …], [m, a, n, b, …], [m a, n b, …]
-  for (int d = 0; d < x.dim(); ++d) {
+  WEFT_CHECK(x.defined() && static_cast<int64_t>(counts.size()) >= x.dim(),
+             "repeat: expected a count for each dimension of ", x, ", got ", counts.size());
+  Tensor y = x;
+  while (y.dim() < static_cast<int64_t>(counts.size())) y = y.unsqueeze(0);
+  for (int d = y.dim() - 1; d >= 0; --d) {
     WEFT_CHECK(counts[d] >= 0, "repeat: expected no negative count, got ", counts[d]);
-    for (const int64_t size : {int64_t{1}, x.size(d)}) apart.push_back(size);
-    for (const int64_t size : {counts[d], x.size(d)}) together.push_back(size);
-    result.push_back(counts[d] * x.size(d));
+    if (counts[d] == 1) continue;
+    Shape sizes = y.sizes();
+    int64_t before = 1, after = 1;  // [before, count, after]: a rank that does not grow with x's
+    for (int k = 0; k < y.dim(); ++k) (k < d ? before : after) *= sizes[k];
+    sizes[d] *= counts[d];
+    y = y.reshape({before, 1, after}).expand({before, counts[d], after}).reshape(sizes);
   }
-  return x.reshape(apart).expand(together).reshape(result);
+  return y;
 }
 
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t dim) {

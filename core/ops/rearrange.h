@@ -8,7 +8,8 @@ namespace weft {
 Tensor flip(const Tensor& x, const std::vector<int64_t>& dims);
 /// x with its elements moved by `shift` places along `dim`; what leaves at one end comes in at the other.
 Tensor roll(const Tensor& x, int64_t shift, int64_t dim);
-/// x repeated counts[d] times along dimension d. Errors: not one count for each dimension, a negative one.
+/// x repeated counts[d] times along dimension d; more counts than dimensions put new ones in front. Errors: fewer
+/// counts than dimensions, a negative one.
 Tensor repeat(const Tensor& x, const std::vector<int64_t>& counts);
 
 // Views of x, one after another along `dim`.

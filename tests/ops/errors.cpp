@@ -164,8 +164,9 @@ TEST(Errors, Indexing) {
   EXPECT_ERROR(index_select(zeros({3, 2}), 0, Tensor::from<int64_t>({0, 3})), "index_select");
   EXPECT_ERROR(index_select(zeros({3, 2}), 0, Tensor::from<int64_t>({-1})), "index_select");
   EXPECT_ERROR(index_select(zeros({3, 2}), 0, zeros({2})), "index_select: expected an index i64[n], got f32[2]");
-  EXPECT_ERROR(gather(zeros({3, 2}), 1, zeros({2, 2}, DType::i64)),
-               "gather: index i64[2,2] on cpu and input f32[3,2] on cpu may differ in dimension 1 only");
+  EXPECT_ERROR(
+      gather(zeros({3, 2}), 1, zeros({4, 2}, DType::i64)),
+      "gather: index i64[4,2] on cpu is longer than f32[3,2] on cpu in dimension 0; it may be in dimension 1 only");
   EXPECT_ERROR(gather(zeros({3, 2}), 1, zeros({3}, DType::i64)), "gather: expected an i64 index of 2 dimensions");
   EXPECT_ERROR(concat({}), "concat: expected at least one tensor, got none");
   EXPECT_ERROR(concat({zeros({2, 3}), zeros({2, 4})}, 0),
@@ -263,18 +264,20 @@ TEST(Errors, MoreOps) {
   EXPECT_ERROR(one_hot(zeros({2}), 3), "one_hot: expected integer labels, got f32[2] on cpu");
   EXPECT_ERROR(one_hot(Tensor::from(std::vector<int64_t>{3}), 3), "one_hot: expected labels from 0 to 2, got 3");
   EXPECT_ERROR(one_hot(Tensor::from(std::vector<int64_t>{3}), 0), "one_hot: expected at least one class, got 0");
-  EXPECT_ERROR(repeat(zeros({2, 3}), {2}), "repeat: expected one count for each dimension of f32[2,3] on cpu, got 1");
+  EXPECT_ERROR(repeat(zeros({2, 3}), {2}), "repeat: expected a count for each dimension of f32[2,3] on cpu, got 1");
   EXPECT_ERROR(repeat(zeros({2}), {-1}), "repeat: expected no negative count, got -1");
   EXPECT_ERROR(split(zeros({5}), {2, 2}), "split: the sizes sum up to 4, expected 5 of f32[5] on cpu");
   EXPECT_ERROR(split(zeros({5}), {2, 4}), "split: the sizes do not sum up to 5 of f32[5] on cpu");
   EXPECT_ERROR(split(zeros({5}), 0), "split: expected parts of at least 1, got 0");
   EXPECT_ERROR(chunk(zeros({5}), 0), "chunk: expected at least one part, got 0");
-  EXPECT_ERROR(scatter_add(zeros({2, 3}), 1, zeros({2, 4}, DType::i64), zeros({2, 5})),
-               "scatter_add: expected an i64 index of the source's sizes and of 2 dimensions");
-  EXPECT_ERROR(scatter_add(zeros({2, 3}), 1, zeros({1, 4}, DType::i64), zeros({1, 4})),
-               "scatter_add: source f32[1,4] on cpu and f32[2,3] on cpu may differ in dimension 1 only");
-  EXPECT_ERROR(scatter(zeros({2, 3}), 1, zeros({2, 4}, DType::i64), zeros({2, 5})),
-               "scatter: expected an i64 index of the source's sizes and of 2 dimensions");
+  EXPECT_ERROR(scatter_add(zeros({2, 3}), 1, zeros({2, 4}, DType::i64), zeros({2, 3})),
+               "scatter_add: index i64[2,4] on cpu is longer than the source f32[2,3] on cpu in dimension 1");
+  EXPECT_ERROR(scatter_add(zeros({2, 3}), 1, zeros({3, 4}, DType::i64), zeros({3, 4})),
+               "scatter_add: index i64[3,4] on cpu is longer than f32[2,3] on cpu in dimension 0");
+  EXPECT_ERROR(scatter_add(zeros({2, 3}), 1, zeros({2, 3}, DType::i64), zeros({3})),
+               "scatter_add: expected a source of 2 dimensions, got f32[3]");
+  EXPECT_ERROR(scatter(zeros({2, 3}), 1, zeros({4}, DType::i64), zeros({4})),
+               "scatter: expected an i64 index of 2 dimensions");
   EXPECT_ERROR(
       scatter(zeros({2, 3}), 0, zeros({1, 3}, DType::i64), zeros({1, 3}, DType::i64)),
       "scatter: expected one dtype and one device, got f32[2,3] on cpu, index i64[1,3] on cpu, source i64[1,3]");
