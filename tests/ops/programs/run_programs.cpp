@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iomanip>
+#include <iostream>
+#include <map>
+#include <sstream>
+
+#include "core/autograd.h"
+#include "core/choose_device.h"
+#include "core/ops/attention.h"
+#include "core/ops/binary.h"
+#include "core/ops/compare.h"
+#include "core/ops/concat.h"
+#include "core/ops/conv2d.h"
+#include "core/ops/einsum.h"
+#include "core/ops/gather.h"
+#include "core/ops/index.h"
+#include "core/ops/layer_norm.h"
+#include "core/ops/linear.h"
+#include "core/ops/losses.h"
+#include "core/ops/matmul.h"
+#include "core/ops/pool2d.h"
+#include "core/ops/rearrange.h"
+#include "core/ops/reduce.h"
+#include "core/ops/softmax.h"
+#include "core/ops/sort.h"
+#include "core/ops/unary.h"
+
+// Usage: run_programs DEVICE f32|f64 < PROGRAMS
+// Runs the programs that random_programs.py draws and prints every result and gradient. A line is an op, the number of
+// its result, then how many tensors and which, how many numbers and which, each with a count before them. `leaf`,
+// `constant` and `integers` have sizes and values instead; `backward` has a tensor and its gradient; `program` begins
+// the next one.
+
+namespace {
+
+using namespace weft;
+using Tensors = std::vector<Tensor>;
+
+struct Numbers : std::vector<double> {
+  int64_t at(size_t i) const { return static_cast<int64_t>(vector::at(i)); }
+  /// The numbers from `first` on, at most `count`.
+  std::vector<int64_t> from(size_t first, size_t count = 99) const {
+    std::vector<int64_t> all;
+    for (size_t i = first; i < size() && i < first + count; ++i) all.push_back(at(i));
+    return all;
+  }
+};
+
+Shape shape_of(const std::vector<int64_t>& sizes) { return Shape(std::span(sizes)); }
+
+/// Parts of an index, three numbers each: 0 i -: a position; 1 first last (every second place: 2); 3: a new dimension;
+/// 4: an ellipsis; 5: the next tensor; 6: all of a dimension.
+std::vector<Index> parts(const Tensors& t, const Numbers& n) {
+  std::vector<Index> at;
+  size_t next = 1;
+  for (size_t i = 0; i < n.size(); i += 3) {
+    switch (n.at(i)) {
+      case 0:
+        at.emplace_back(n.at(i + 1));
+        break;
+      case 1:
+      case 2:
+        at.emplace_back(Slice{n.at(i + 1), n.at(i + 2), n.at(i)});
+        break;
+      case 3:
+        at.emplace_back(new_axis);
+        break;
+      case 4:
+        at.emplace_back(ellipsis);
+        break;
+      case 5:
+        at.emplace_back(t.at(next++));
+        break;
+      default:
+        at.emplace_back(Slice{});
+    }
+  }
+  return at;
+}
+
+/// "abc,abc->bc" of 3.
+std::string inner(int rank) {
+  const std::string letters = std::string("abcdefgh").substr(0, static_cast<size_t>(rank));
+  return letters + "," + letters + "->" + letters.substr(1);
+}
+
+using Function = Tensor (*)(const Tensors&, const Numbers&);
+#define OP(name, ...)                                                                                \
+  {                                                                                                  \
+    name, [](const Tensors& t, const Numbers& n) -> Tensor { return (void)t, (void)n, __VA_ARGS__; } \
+  }
+
+/// A reduction: whether its dimensions stay, then which dimensions.
+#define REDUCTION(name, function) OP(name, function(t[0], n.from(1), n.at(0) != 0))
+
+const std::map<std::string, Function> kOps = {
+    OP("add", t[0] + t[1]),
+    OP("sub", t[0] - t[1]),
+    OP("mul", t[0] * t[1]),
+    OP("div", t[0] / (abs(t[1]) + 1.5)),
+    OP("maximum", maximum(t[0], t[1])),
+    OP("minimum", minimum(t[0], t[1])),
+    OP("neg", -t[0]),
+    OP("tanh", tanh(t[0])),
+    OP("sigmoid", sigmoid(t[0])),
+    OP("relu", relu(t[0])),
+    OP("gelu", gelu(t[0])),
+    OP("silu", silu(t[0])),
+    OP("sin", sin(t[0])),
+    OP("softplus", softplus(t[0])),
+    OP("matmul", matmul(t[0], t[1])),
+    OP("linear", linear(t[0], t[1], t[2])),
+    OP("linear_gelu", linear_gelu(t[0], t[1], t[2])),
+    OP("permute", t[0].permute(shape_of(n.from(0)))),
+    OP("transpose", t[0].transpose(n.at(0), n.at(1))),
+    OP("reshape", t[0].reshape(shape_of(n.from(0)))),
+    OP("flatten", t[0].flatten(n.at(0), n.at(1))),
+    OP("slice", t[0].slice(n.at(0), n.at(1), n.at(2), n.at(3))),
+    OP("select", t[0].select(n.at(0), n.at(1))),
+    OP("expand", t[0].expand(shape_of(n.from(0)))),
+    OP("squeeze", t[0].squeeze(n.at(0))),
+    OP("unsqueeze", t[0].unsqueeze(n.at(0))),
+    OP("contiguous", t[0].contiguous()),
+    OP("clone", t[0].clone()),
+    OP("detach", t[0].detach()),
+    OP("concat", concat(t, n.at(0))),
+    OP("stack", stack(t, n.at(0))),
+    OP("pad", pad(t[0], n.at(0), n.at(1), n.at(2))),
+    OP("flip", flip(t[0], n.from(0))),
+    OP("roll", roll(t[0], n.at(1), n.at(0))),
+    OP("repeat", repeat(t[0], n.from(0))),
+    OP("chunk", chunk(t[0], n.at(1), n.at(0)).at(static_cast<size_t>(n.at(2)))),
+    OP("split", split(t[0], n.at(1), n.at(0)).at(static_cast<size_t>(n.at(2)))),
+    OP("gather", gather(t[0], n.at(0), t[1])),
+    OP("index_select", index_select(t[0], n.at(0), t[1])),
+    OP("scatter_add", scatter_add(t[0], n.at(0), t[1], t[2])),
+    OP("index", t[0].index(parts(t, n))),
+    OP("index_put", index_put(t[0], {t[1]}, t[2], n.at(0) != 0)),
+    OP("masked_fill", masked_fill(t[0], gt(t[1], 0.0), 0.5)),
+    OP("masked_select", masked_select(t[0], gt(t[1], 0.0))),
+    OP("where", where(gt(t[1], 0.0), t[0], t[2])),
+    OP("tril", tril(t[0], n.at(0))),
+    OP("triu", triu(t[0], n.at(0))),
+    OP("cumsum", cumsum(t[0], n.at(0))),
+    OP("softmax", softmax(t[0], n.at(0))),
+    OP("log_softmax", log_softmax(t[0], n.at(0))),
+    REDUCTION("sum", sum),
+    REDUCTION("mean", mean),
+    REDUCTION("max", max),
+    REDUCTION("min", min),
+    REDUCTION("norm", norm),
+    REDUCTION("logsumexp", logsumexp),
+    OP("var", var(t[0], {.dims = n.from(1), .correction = 0, .keep_dims = n.at(0) != 0})),
+    OP("sort", sort(t[0], n.at(0), n.at(1) != 0).values),
+    OP("topk", topk(t[0], n.at(1), n.at(0)).values),
+    OP("layer_norm", layer_norm(t[0], t[1], t[2])),
+    OP("rms_norm", rms_norm(t[0], t[1])),
+    OP("conv2d", conv2d(t[0], t[1], t[2], {.stride = {n.at(0), n.at(0)}, .padding = {n.at(1), n.at(1)}})),
+    OP("max_pool2d", max_pool2d(t[0], {.kernel = {2, 2}, .stride = {n.at(0), n.at(0)}})),
+    OP("avg_pool2d", avg_pool2d(t[0], {.kernel = {2, 2}, .stride = {n.at(0), n.at(0)}})),
+    OP("attention", attention(t[0], t[1], t[2], {.causal = n.at(0) != 0})),
+    OP("cross_entropy", cross_entropy(t[0], t[1])),
+    OP("checkpoint", checkpoint([](const Tensors& x) { return tanh(x[0] * x[1]) + x[0]; }, t)),
+    OP("inner", einsum(inner(t[0].dim()), t)),
+    OP("outer", einsum("a,b->ba", t)),
+};
+
+template <class T>
+std::vector<T> counted(std::istream& in) {
+  size_t count = 0;
+  in >> count;
+  std::vector<T> all(count);
+  for (T& one : all) in >> one;
+  return all;
+}
+
+void print(const char* what, int number, const Tensor& x) {
+  std::cout << what << ' ' << number;
+  if (!x) {
+    std::cout << " none\n";
+    return;
+  }
+  std::cout << ' ' << x.dim();
+  for (int d = 0; d < x.dim(); ++d) std::cout << ' ' << x.size(d);
+  for (const double value : x.to_vector<double>()) std::cout << ' ' << value;
+  std::cout << '\n';
+}
+
+struct Program {
+  Device device;
+  DType dtype;
+  std::map<int, Tensor> tensors = {};
+  std::vector<int> leaves = {};
+
+  void run(const std::string& line) {
+    std::istringstream in(line);
+    std::string op;
+    int number = 0;
+    in >> op >> number;
+    Tensor& result = tensors[number];
+    if (op == "backward") {
+      Tensors gradient;
+      for (const int t : counted<int>(in)) gradient.push_back(tensors.at(t));
+      result.backward(gradient.at(0));
+      for (const int leaf : leaves) print("gradient", leaf, tensors.at(leaf).grad());
+    } else if (op == "integers") {
+      const Shape sizes = shape_of(counted<int64_t>(in));
+      result = Tensor::from(counted<int64_t>(in), sizes, device);
+    } else if (op == "leaf" || op == "constant") {
+      const Shape sizes = shape_of(counted<int64_t>(in));
+      result = Tensor::from(counted<double>(in), sizes).to(dtype).to(device);
+      if (op == "leaf") {
+        result.requires_grad_();
+        leaves.push_back(number);
+      }
+    } else {
+      Tensors of;
+      for (const int t : counted<int>(in)) of.push_back(tensors.at(t));
+      Numbers numbers;
+      for (const double n : counted<double>(in)) numbers.push_back(n);
+      result = kOps.at(op)(of, numbers);
+      print("value", number, result);
+    }
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::cerr << "usage: run_programs DEVICE f32|f64 < PROGRAMS\n";
+    return 2;
+  }
+  const Program fresh{choose_device(argv[1]), std::string(argv[2]) == "f32" ? DType::f32 : DType::f64};
+  Program program = fresh;
+  std::cout << std::setprecision(17);
+  bool failed = false;  // the rest of a program that failed is left out
+  for (std::string line; std::getline(std::cin, line);) {
+    if (line.starts_with("program")) {
+      std::cout << line << '\n';
+      program = fresh;
+      failed = false;
+    } else if (!failed) {
+      try {
+        program.run(line);
+      } catch (const std::exception& error) {
+        std::cout << "error " << line.substr(0, 60) << ": " << error.what() << '\n';
+        failed = true;
+      }
+    }
+  }
+}
