@@ -300,6 +300,24 @@ class Program:
         w = self.leaf(self.some_ones(x.shape))
         self.op("checkpoint", torch.tanh(x * self.tensors[w]) + x, [n, w])
 
+    def draw_hooked(self, n, x):
+        y = x * 1.0
+        if y.requires_grad:
+            y.register_hook(lambda gradient: gradient * 2)
+        self.op("hooked", y, [n])
+
+    def draw_written(self, n, x):
+        """In place, through a view, from what is broadcast."""
+        if x.dim() >= 1:
+            d, named = self.dim(x)
+            start = self.random.randint(0, x.shape[d])
+            length = self.random.randint(0, x.shape[d] - start)
+            y = x.detach().clone()
+            part = y.narrow(d, start, length).transpose(0, -1)
+            source = self.leaf(self.some_ones(part.shape))
+            part.copy_(self.tensors[source].detach()).add_(self.tensors[source].detach(), alpha=0.5).mul_(2)
+            self.op("written", y, [n, source], [named, start, length])
+
     # What Weft made of it.
 
     def difference(self, printed, tolerance):

@@ -84,6 +84,23 @@ std::string inner(int rank) {
   return letters + "," + letters + "->" + letters.substr(1);
 }
 
+/// x, whose gradient counts twice.
+Tensor hooked(const Tensor& x) {
+  const Tensor y = x * 1.0;
+  if (y.requires_grad()) y.register_hook([](const Tensor& gradient) { return gradient * 2.0; });
+  return y;
+}
+
+/// A copy of x, into a transposed part of which another tensor and then its own double are written.
+Tensor written(const Tensor& x, const Tensor& source, const Numbers& n) {
+  const Tensor y = x.detach().clone();
+  const Tensor part = y.slice(n.at(0), n.at(1), n.at(2)).transpose(0, -1);
+  part.copy_(source.detach());
+  part.add_(source.detach(), 0.5);
+  part.mul_(2);
+  return y;
+}
+
 using Function = Tensor (*)(const Tensors&, const Numbers&);
 #define OP(name, ...)                                                                                \
   {                                                                                                  \
@@ -161,6 +178,8 @@ const std::map<std::string, Function> kOps = {
     OP("attention", attention(t[0], t[1], t[2], {.causal = n.at(0) != 0})),
     OP("cross_entropy", cross_entropy(t[0], t[1])),
     OP("checkpoint", checkpoint([](const Tensors& x) { return tanh(x[0] * x[1]) + x[0]; }, t)),
+    OP("hooked", hooked(t[0])),
+    OP("written", written(t[0], t[1], n)),
     OP("inner", einsum(inner(t[0].dim()), t)),
     OP("outer", einsum("a,b->ba", t)),
 };
