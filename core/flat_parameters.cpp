@@ -206,7 +206,7 @@ Tensor clip_grad_norm(const std::vector<NamedTensor>& parameters, double max_nor
   std::vector<NamedTensor> trained;
   for (const NamedTensor& parameter : parameters)
     if (parameter.tensor.requires_grad()) trained.push_back(parameter);
-  WEFT_CHECK(!trained.empty(), "clip_grad_norm: none of ", parameters.size(), " parameters wants a gradient");
+  WEFT_CHECK(!trained.empty(), "clip_grad_norm: none of ", parameters.size(), " parameters requires a gradient");
   const std::shared_ptr<FlatParameters> flat = FlatParameters::of(trained);
   flat->check_bound("clip_grad_norm");
   const NoGrad no_grad;

@@ -25,7 +25,7 @@ void save_averages(Checkpoint& checkpoint, Strategy& parallel, const optim::Ema*
 void load_averages(const std::string& path, const Checkpoint& saved, Strategy& parallel, optim::Ema* averages) {
   if (!averages) return;
   const bool has = std::any_of(saved.parts.begin(), saved.parts.end(), [](const auto& p) { return p.first == "ema"; });
-  WEFT_CHECK(has, "checkpoint ", path, " was made without --ema: its averages cannot go on");
+  WEFT_CHECK(has, "checkpoint ", path, " was made without --ema: its averages cannot be resumed");
   averages->load_state_dict(parallel.part_of(saved.part("ema")), saved.part("ema_buffers"));
 }
 

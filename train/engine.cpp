@@ -388,7 +388,7 @@ void Engine::take(const std::string& path, const Checkpoint& saved, bool with_mo
   const auto steps = saved.integers.find("steps_per_epoch");
   WEFT_CHECK(steps == saved.integers.end() || steps->second == steps_per_epoch(), "checkpoint ", path,
              " was made with ", steps->second, " steps per epoch, this run has ", steps_per_epoch(),
-             ": another data set. Name that of the checkpoint, or begin anew from its weights");
+             ": another data set. Name that of the checkpoint, or start a new run from its weights");
   if (with_model) parts_.strategy.load_model(str("checkpoint ", path, ": model"), saved.part("model"));
   parts_.optimizer.load_state_dict(parts_.strategy.part_of(saved.part("optimizer")));
   load_averages(path, saved, parts_.strategy, parts_.averages);

@@ -106,7 +106,7 @@ class RunFolder {
 /// What a new run does with a folder that holds another one.
 struct NewRun {
   bool overwrite = false;  ///< --overwrite: the other one's files go; else it is an error
-  std::string flags = {};  ///< of the program: `--resume auto goes on with it, --out names another folder`
+  std::string flags = {};  ///< of the program: `--resume auto continues it, --out names another folder`
   std::vector<std::string> own_names = {};  ///< what this program writes beside the files of all programs
 };
 

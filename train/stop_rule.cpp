@@ -32,7 +32,7 @@ RunEnd StopRule::end() {
 }
 
 std::string StopRule::line(const std::string& program, int64_t step, const std::filesystem::path& folder) {
-  return str("stopped by ", reason(), " after step ", step, "; go on with: ", program, " --config ",
+  return str("stopped by ", reason(), " after step ", step, "; continue with: ", program, " --config ",
              shell_word((folder / "config.toml").string()), " --max-steps 0 --resume auto --out ",
              shell_word(folder.string()));
 }

@@ -36,7 +36,8 @@ class StopRule {
   std::string reason();
   /// Of a run that must_stop() ended.
   RunEnd end();
-  /// `stopped by SIGTERM after step 40; go on with: PROGRAM --config FOLDER/config.toml … --resume auto --out FOLDER`.
+  /// `stopped by SIGTERM after step 40; continue with: PROGRAM --config FOLDER/config.toml … --resume auto --out
+  /// FOLDER`.
   std::string line(const std::string& program, int64_t step, const std::filesystem::path& folder);
 
  private:

@@ -181,7 +181,8 @@ void save_averages(const fs::path& folder, const StateDict& averages, nn::BertKi
 
 StateDict load_averages(const fs::path& folder, int64_t updates, nn::BertKind kind) {
   const fs::path path = folder / kAverages;
-  WEFT_CHECK(fs::exists(path), "checkpoint ", folder.string(), " was made without --ema: its averages cannot go on");
+  WEFT_CHECK(fs::exists(path), "checkpoint ", folder.string(),
+             " was made without --ema: its averages cannot be resumed");
   StateDict averages;
   for (const NamedTensor& entry : renamed_state(read_safetensors(path).state, {.map = hf_names(kind)}).tensors)
     averages.tensors.push_back({entry.name + std::string(kAverage), entry.tensor});

@@ -80,7 +80,7 @@ std::unique_ptr<train::RunFolder> open_folder(const Options& o, const std::strin
     if (o.overwrite && weights.string().starts_with(out.string()))
       throw train::UsageError(str("--overwrite: would remove the --weights ", o.weights, ". Name another --out"));
     fresh = train::NewRun{.overwrite = o.overwrite,
-                          .flags = "--resume-from-checkpoint last goes on with it, --out names another folder"};
+                          .flags = "--resume-from-checkpoint last continues it, --out names another folder"};
   }
   return train::open_run_folder(o.out, ranks, fresh);
 }

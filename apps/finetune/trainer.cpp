@@ -133,7 +133,7 @@ void Trainer::resume() {
              ", optimizer.pt of ", adam_->steps());
   if (!own || !load_generator(folder, world_.rank(), world_.size(), generator(world_.device())))
     std::cout << "rank " << world_.rank() << ": " << folder.string()
-              << " has no random state for it: dropout begins anew" << std::endl;
+              << " has no random state for it: dropout starts from its seed" << std::endl;
   // After the last step of an epoch its validation is still to come.
   const int64_t steps = engine_.steps_per_epoch(), epoch = std::max<int64_t>(saved.step - 1, 0) / steps;
   engine_.position() = {.epoch = epoch, .step_in_epoch = saved.step - epoch * steps, .step = saved.step};
@@ -245,7 +245,7 @@ std::string Trainer::save() {
 void Trainer::stopped(train::StopRule& rule) {
   if (!record_) return;
   const train::RunFolder& folder = record_->folder();
-  std::cout << "stopped by " << rule.reason() << " after step " << state_.step << "; go on with: finetune --config "
+  std::cout << "stopped by " << rule.reason() << " after step " << state_.step << "; continue with: finetune --config "
             << train::shell_word(folder.file("config.toml").string())
             << " --max-steps 0 --resume-from-checkpoint last --out " << train::shell_word(folder.path().string())
             << std::endl;

@@ -23,7 +23,8 @@ bool parse_options(int argc, char** argv, Options& o) {
             "random, or a folder under Hugging Face's names (config.json, model.safetensors), or the folder of a run");
   flags.add("context", o.context, "tokens of a sequence; 0: as many as the model has positions",
             {.min = 0, .max = 1e6});
-  flags.add("epochs", o.epochs, "of as many sequences as the training text has tokens for, at places drawn anew",
+  flags.add("epochs", o.epochs,
+            "of as many sequences as the training text has tokens for, at positions drawn again for each epoch",
             {.min = 1, .max = 1e6});
   flags.add("batch-size", o.batch_size, "sequences per step of each rank", {.min = 1, .max = 1e6});
   flags.add("accumulate", o.accumulate, "batches whose gradients add up to one step", {.min = 1, .max = 1e6});

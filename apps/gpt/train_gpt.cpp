@@ -64,7 +64,7 @@ int run(int argc, char** argv) {
   std::optional<train::NewRun> fresh;
   if (!train::goes_on_in(options.out, options.resume))
     fresh = train::NewRun{.overwrite = options.overwrite,
-                          .flags = "--resume auto goes on with it, --out names another folder",
+                          .flags = "--resume auto continues it, --out names another folder",
                           .own_names = {"model"}};
   const auto folder = options.dry_run ? nullptr : train::open_run_folder(options.out, ranks, fresh);
   if (ranks.is_first()) {

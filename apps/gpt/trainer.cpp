@@ -110,7 +110,7 @@ Trainer::Trainer(const Options& options, const train::RunFolder* folder, const d
 
 train::RunEnd Trainer::run() {
   if (engine_.is_finished()) {  // a finished run, resumed: its files stay as they are
-    engine_.progress().note(str("all ", options_.epochs, " epochs are done; raise --epochs to go on"));
+    engine_.progress().note(str("all ", options_.epochs, " epochs are done; raise --epochs to continue"));
     return train::RunEnd::finished;
   }
   if (folder_) folder_->remove_summary();

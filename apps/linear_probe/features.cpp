@@ -125,7 +125,7 @@ Found look(const fs::path& path, const std::string& fingerprint) {
          "damaged one, which is left as it is (", error.what(), "). Remove it, or give another name");
   }
   const std::string others = differing(fingerprint, file.text("fingerprint"));
-  if (!others.empty()) return {{}, "computed anew, because other than when they were kept: " + others};
+  if (!others.empty()) return {{}, "recomputed, because these changed since they were stored: " + others};
   return {{unpacked(file, "train"), unpacked(file, "val")}, ""};
 }
 

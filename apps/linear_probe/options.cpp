@@ -98,7 +98,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("max-steps", o.max_steps, "stop after this many steps of the whole run, as Ctrl-C would; 0: no limit",
             {.min = 0});
   flags.add_choice("usr1", o.usr1, {"save", "stop"},
-                   "what SIGUSR1 (sbatch --signal=USR1@120) asks for: a checkpoint, or a checkpoint and exit code 75");
+                   "what SIGUSR1 (sbatch --signal=USR1@120) does: a checkpoint, or a checkpoint and exit code 75");
   flags.add("out", o.out, "run folder: metrics, TensorBoard files, checkpoint, weights, summary");
   flags.add("overwrite", o.overwrite, "begin a new run in a folder that holds another one, whose files go");
   if (is_demo) {

@@ -15,7 +15,7 @@ std::unique_ptr<train::RunFolder> open_folder(const Options& o, const dist::Worl
   if (!train::goes_on_in(o.out, o.resume))
     fresh =
         train::NewRun{.overwrite = o.overwrite,
-                      .flags = "--resume auto goes on with it, --out names another folder",
+                      .flags = "--resume auto continues it, --out names another folder",
                       .own_names = {"OUAI Demo", "probe.safetensors", "finetuned.safetensors", "logreg.safetensors"}};
   return train::open_run_folder(o.out, ranks, fresh);
 }

@@ -110,7 +110,7 @@ train::RunEnd Trainer::run() {
 }
 
 void Trainer::stopped(train::StopRule&) {
-  if (ranks_.is_first()) log_.info(str("stopped after step ", engine_->position().step, "; go on with --resume"));
+  if (ranks_.is_first()) log_.info(str("stopped after step ", engine_->position().step, "; continue with --resume"));
   if (profiled_) kernels::stop_profiler_capture();
 }
 
@@ -125,7 +125,7 @@ void Trainer::open_folder() {
   std::optional<train::NewRun> fresh;
   if (!options_.resume)
     fresh = train::NewRun{.overwrite = options_.overwrite,
-                          .flags = "--resume goes on with it, --run_num names another folder",
+                          .flags = "--resume continues it, --run_num names another folder",
                           .own_names = {kCheckpoint, "out.log", "logs"}};
   run_folder_ = train::open_run_folder(folder_, ranks_, fresh);
 }

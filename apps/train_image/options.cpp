@@ -135,7 +135,7 @@ bool parse_options(int argc, char** argv, Options& o) {
   flags.add("fsdp-shard-size", o.fsdp_shard_size, "ranks that share one copy under --fsdp-strategy hybrid_shard",
             {.min = 0, .max = 1e6});
   flags.add_choice("usr1", o.usr1, {"save", "stop"},
-                   "what SIGUSR1 (sbatch --signal=USR1@120) asks for: a checkpoint, or a checkpoint and exit code 75");
+                   "what SIGUSR1 (sbatch --signal=USR1@120) does: a checkpoint, or a checkpoint and exit code 75");
   flags.add("summary", o.summary, "print the table of layers before training");
   flags.add("profile", o.profile,
             "write a Chrome trace (chrome://tracing, ui.perfetto.dev) of a few steps to FILE.json and the table of ops "

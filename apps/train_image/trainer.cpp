@@ -31,8 +31,7 @@ train::EngineOptions engine_options(const Options& o, DType precision) {
 std::unique_ptr<train::RunFolder> open_folder(const Options& o, const dist::World& ranks) {
   std::optional<train::NewRun> fresh;
   if (!train::goes_on_in(o.out, o.resume))
-    fresh =
-        train::NewRun{.overwrite = o.overwrite, .flags = "--resume auto goes on with it, --out names another folder"};
+    fresh = train::NewRun{.overwrite = o.overwrite, .flags = "--resume auto continues it, --out names another folder"};
   return train::open_run_folder(o.out, ranks, fresh);
 }
 
@@ -84,7 +83,7 @@ void Trainer::check_settings(const std::string& path, const Checkpoint& saved) {
   const auto changes = train::changed_settings(config->second, experiment_.options.toml, kIgnored);
   if (changes.empty()) return;
   WEFT_CHECK(!changes.contains("optimizer"), "checkpoint ", path, " holds the state of another optimizer (",
-             changes.at("optimizer"), "). To change it, begin anew with --weights ", path);
+             changes.at("optimizer"), "). To change it, start a new run with --weights ", path);
   WEFT_CHECK(!changes.contains("seed") || saved.integer("step_in_epoch") == 0, "checkpoint ", path,
              " is of the midst of an epoch, whose order of images depends on --seed (", changes.at("seed"), ")");
   engine_.progress().note("with other settings than the checkpoint: " + train::text_of(changes));
@@ -103,7 +102,7 @@ std::string Trainer::write(const char* name) {
 train::RunEnd Trainer::run() {
   const train::Position& at = engine_.position();
   if (engine_.is_finished()) {  // a finished run, resumed: its files stay as they are
-    engine_.progress().note(str("all ", at.epoch, " epochs are done; raise --epochs to go on"));
+    engine_.progress().note(str("all ", at.epoch, " epochs are done; raise --epochs to continue"));
     return train::RunEnd::finished;
   }
   if (folder_) folder_->remove_summary();

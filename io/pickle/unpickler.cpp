@@ -136,8 +136,8 @@ class Machine {
   void global(const std::string& module, const std::string& name) {
     const PickleObject* object = vocabulary_.find(module, name);
     if (object == nullptr)
-      bad("the file asks for '", module, ".", name, "', which ", vocabulary_.holds,
-          " do not need; nothing of it was run", vocabulary_.advice);
+      bad("the file names '", module, ".", name, "', which ", vocabulary_.holds, " do not need; nothing of it was run",
+          vocabulary_.advice);
     push(object);
   }
 

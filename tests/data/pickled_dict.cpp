@@ -106,7 +106,7 @@ TEST_F(PickledDictTest, RefusesArraysThatImagesAreNot) {
   EXPECT_THAT(refused(array_of("(K\1K\1K\1K\1K\1K\1K\1K\1K\1t", c_order)),
               HasSubstr("expected an array of at most 8 dimensions, got 9"));
   EXPECT_THAT(refused(array_of("(Nt", c_order)), HasSubstr("expected a size, got None"));
-  EXPECT_THAT(refused(array_of(ones, c_order, "cevil\ndtype\n")), HasSubstr("the file asks for 'evil.dtype'"));
+  EXPECT_THAT(refused(array_of(ones, c_order, "cevil\ndtype\n")), HasSubstr("the file names 'evil.dtype'"));
   EXPECT_THAT(refused("cnumpy\nndarray\n)R."), HasSubstr("expected an array by _reconstruct, got a call of ndarray"));
   EXPECT_THAT(refused("cnumpy\ndtype\n)R."), HasSubstr("dtype: expected its name, got none"));
   const std::string line = array_of("(K\1t", c_order);
@@ -135,7 +135,7 @@ TEST_F(PickledDictTest, TheLastValueOfAKeyCounts) {
 TEST_F(PickledDictTest, RunsAndImportsNothing) {
   Python2Pickle file;
   file.op("cos\nsystem\n").text("touch here").op("\x85R.");
-  EXPECT_THAT(refusal(file.bytes), HasSubstr("file: pickle: GLOBAL at byte 2: the file asks for 'os.system', which "
+  EXPECT_THAT(refusal(file.bytes), HasSubstr("file: pickle: GLOBAL at byte 2: the file names 'os.system', which "
                                              "images and labels do not need; nothing of it was run"));
 }
 

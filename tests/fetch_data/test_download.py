@@ -44,7 +44,7 @@ class Download(FetchCase):
     def test_a_server_without_range_starts_anew(self):
         self.server.plans = [{"drop_after": 100000}, {"no_range": True}]
         run = self.fetched()
-        self.assertIn("fetched anew", run.stderr)
+        self.assertIn("downloaded again", run.stderr)
         self.assertEqual(self.server.requests[-1]["sent"], len(self.content))
 
     def test_a_file_that_changed_in_between_starts_anew(self):

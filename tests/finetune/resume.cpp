@@ -263,10 +263,9 @@ TEST_F(FinetuneResume, AFinishedRunIsOverwrittenOnRequestOnly) {
   ASSERT_EQ(finetune(base() + "--epochs 1", folder_).exit_code, 0);
   const Outcome again = finetune(base() + "--epochs 1", folder_);
   EXPECT_EQ(again.exit_code, 1);
-  EXPECT_THAT(again.output,
-              HasSubstr("run folder: expected a new folder, got " + (folder_ / "run") +
-                        " with checkpoint-12 of another run. --resume-from-checkpoint last goes on with it, "
-                        "--out names another folder, --overwrite replaces it"));
+  EXPECT_THAT(again.output, HasSubstr("run folder: expected a new folder, got " + (folder_ / "run") +
+                                      " with checkpoint-12 of another run. --resume-from-checkpoint last continues it, "
+                                      "--out names another folder, --overwrite replaces it"));
   const Outcome own = finetune(base() + "--overwrite --weights " + (folder_ / "run/checkpoint-12"), folder_);
   EXPECT_EQ(own.exit_code, 2);
   EXPECT_THAT(own.output, HasSubstr("--overwrite: would remove the --weights " + (folder_ / "run/checkpoint-12")));
@@ -290,7 +289,7 @@ TEST_F(FinetuneResume, GoesOnFromTheStateOfHuggingFacesTrainer) {
   const Outcome rest = finetune(flags + "--resume_from_checkpoint", folder_, "theirs");
   ASSERT_EQ(rest.exit_code, 0) << rest.output;
   EXPECT_THAT(rest.output, HasSubstr("resumed from " + folder + " at step 15"));
-  EXPECT_THAT(rest.output, HasSubstr("has no random state for it: dropout begins anew"));
+  EXPECT_THAT(rest.output, HasSubstr("has no random state for it: dropout starts from its seed"));
   EXPECT_EQ(read_text(folder_ / "whole/checkpoint-24/model.safetensors"),
             read_text(folder_ / "theirs/checkpoint-24/model.safetensors"));
   // The mean loss of the run is that of its lines, printed with four digits.

@@ -118,7 +118,7 @@ TEST(Unpickler, TheVocabularyMakesObjects) {
 
 TEST(Unpickler, ErrorsOfTheVocabularySayWhere) {
   EXPECT_EQ(pickle_error("cshop\ntill\n."),
-            "pickle: GLOBAL at byte 0: the file asks for 'shop.till', which shops do not need; nothing of it was run. "
+            "pickle: GLOBAL at byte 0: the file names 'shop.till', which shops do not need; nothing of it was run. "
             "Ask the owner");
   EXPECT_EQ(pickle_error("cshop\nbag\nN\x85R."), "pickle: REDUCE at byte 12: bag: expected no arguments");
   EXPECT_EQ(pickle_error("cshop\nbag\n]R."), "pickle: REDUCE at byte 11: expected a tuple of arguments, got a list");

@@ -65,7 +65,7 @@ TEST(KeptFeatures, AreComputedAnewWhenTheyWouldBeOthers) {
     const Outcome run = program.run(program.keep() + arguments);
     ASSERT_EQ(run.exit_code, 0) << run.output;
     EXPECT_THAT(run.output, HasSubstr("features " + program.file() +
-                                      ": computed anew, because other than when they were kept: " + what + "\n"));
+                                      ": recomputed, because these changed since they were stored: " + what + "\n"));
     const std::string with_file = program.classifier();
     ASSERT_EQ(program.run("--cache-features off " + arguments).exit_code, 0);
     EXPECT_EQ(with_file, program.classifier()) << arguments;

@@ -81,7 +81,7 @@ TEST(LinearProbe, AFinishedRunIsOverwrittenOnRequestOnly) {
   EXPECT_EQ(again.exit_code, 1);
   EXPECT_THAT(again.output,
               HasSubstr("linear_probe: error: run folder: expected a new folder, got " + (folder / "run") +
-                        " with checkpoint_last.safetensors of another run. --resume auto goes on with it, "
+                        " with checkpoint_last.safetensors of another run. --resume auto continues it, "
                         "--out names another folder, --overwrite replaces it"));
   EXPECT_EQ(read_text(folder / "run/finetuned.safetensors"), tuned);
   EXPECT_EQ(read_text(folder / "run/config.toml"), config);

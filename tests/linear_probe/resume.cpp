@@ -131,7 +131,7 @@ TEST_F(Resume, SigtermFinishesTheStepSavesAndEndsWith75) {
   EXPECT_EQ(run.exit_code, train::kExitRequeue) << run.output;
   EXPECT_THAT(run.output, HasSubstr("stopped by SIGTERM after step"));
   EXPECT_THAT(run.output,
-              HasSubstr("go on with: linear_probe --config " + out + "/config.toml --max-steps 0 --resume auto"));
+              HasSubstr("continue with: linear_probe --config " + out + "/config.toml --max-steps 0 --resume auto"));
   EXPECT_THAT(read_text(out + "/summary.json"), HasSubstr("\"finished\": false"));
 }
 

@@ -145,7 +145,7 @@ TEST_F(TrainVit, AFinishedRunHasNothingLeftToDo) {
   const Outcome anew = train("--num_iters 5 --run_num done");
   EXPECT_EQ(anew.exit_code, 1);
   EXPECT_THAT(anew.output,
-              HasSubstr("with checkpoint.safetensors of another run. --resume goes on with it, --run_num names "
+              HasSubstr("with checkpoint.safetensors of another run. --resume continues it, --run_num names "
                         "another folder, --overwrite replaces it"));
   ASSERT_EQ(train("--num_iters 5 --run_num done --overwrite").exit_code, 0);
   EXPECT_EQ(losses(read_text(logs("1GPU/done/out.log"))).size(), 2u) << "those of one epoch, and none before";
@@ -170,7 +170,7 @@ TEST_F(TrainVit, StoppedStepsGoOnBitForBit) {
   int stops = 0;
   do {
     run = shell(kQuiet + timed(seconds) + line(flags + "parts --resume"));
-    stops += run.output.find("go on with --resume") != std::string::npos;
+    stops += run.output.find("continue with --resume") != std::string::npos;
     seconds *= 1.25;
   } while (run.exit_code == 124 && seconds < 30);  // of timeout; the program's own is 75
   ASSERT_EQ(run.exit_code, 0) << run.output;
@@ -189,7 +189,7 @@ TEST_F(TrainVit, SignalsEndItWithACheckpoint) {
                 log + " 2>&1 & run=$!; for i in $(seq 1200); do grep -q 'Time taken for epoch' " + log +
                 " && break; sleep 0.05; done; kill -" + signal + " $run; wait $run");
       EXPECT_EQ(run.exit_code, exit_code) << read_text(log);
-      EXPECT_THAT(read_text(log), HasSubstr("go on with --resume"));
+      EXPECT_THAT(read_text(log), HasSubstr("continue with --resume"));
       EXPECT_TRUE(std::filesystem::exists(logs("1GPU/" + name + "/checkpoint.safetensors")));
     }
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the sweep of awkward numbers (sweep.cpp) beside PyTorch's: no result may err more than four times as far as
+"""Holds the sweep of difficult numbers (sweep.cpp) beside PyTorch's: no result may err more than four times as far as
 PyTorch in the same dtype, or two units where that is less. Usage: beside_torch.py build/bin/test_ops"""
 import collections
 import json

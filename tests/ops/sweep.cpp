@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops on awkward numbers: large offsets, constant rows, ties, outliers, NaN, zeros, nothing, odd strides. Each result
+// Ops on difficult numbers: large offsets, constant rows, ties, outliers, NaN, zeros, nothing, odd strides. Each result
 // and gradient is held against f64 (long double for f64); its largest error, relative to the tensor's largest true
 // value, may be four times that of a plain formula in f32 or f64 (rounded to the dtype), or two units where that is
 // less.

@@ -202,7 +202,7 @@ TEST(ClipGradNorm, PassesOverWhatIsFrozen) {
   EXPECT_GT(clip_grad_norm(parameters, 1).item(), 0);
   sgd.flat()->check_bound("test");
   EXPECT_EQ(error_text([&] { clip_grad_norm({parameters[3]}, 1); }),
-            "clip_grad_norm: none of 1 parameters wants a gradient");
+            "clip_grad_norm: none of 1 parameters requires a gradient");
 }
 
 /// A net that leaves one of its layers out of fields().

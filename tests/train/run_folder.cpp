@@ -94,7 +94,7 @@ TEST(RunFolder, ANewRunOverwritesNoOther) {
     std::sort(names.begin(), names.end());
     return names;
   };
-  const NewRun how{.flags = "--resume goes on with it", .own_names = {"weights.safetensors", "board"}};
+  const NewRun how{.flags = "--resume continues it", .own_names = {"weights.safetensors", "board"}};
   // What a run writes when it begins goes; what is nobody's stays.
   const std::vector<std::string> beginnings{"config.toml", "config.yaml", "metrics.jsonl", "events.out.tfevents.1.a"};
   for (const std::string& name : beginnings) write_file(run.file(name), "x");
@@ -112,7 +112,7 @@ TEST(RunFolder, ANewRunOverwritesNoOther) {
     write_file(run.file("metrics.jsonl"), "x");
     EXPECT_EQ(error_of([&] { begin_new_run(run, how); }),
               str("run folder: expected a new folder, got ", folder.path().string(), " with ", result,
-                  " of another run. --resume goes on with it, --overwrite replaces it"));
+                  " of another run. --resume continues it, --overwrite replaces it"));
     EXPECT_TRUE(fs::exists(run.metrics()));
     begin_new_run(run, replacing);
     EXPECT_THAT(left(), testing::ElementsAre("notes.txt", "other.safetensors")) << result;

@@ -70,7 +70,8 @@ TEST_F(Averages, OfACheckpointWithoutThem) {
   after("run", "--epochs 2 --max-steps 2");
   const Outcome run = train_image(kRun + "--epochs 2 --ema 0.9 --resume auto --out " + (folder_ / "run"));
   EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.output, HasSubstr("checkpoint_last.safetensors was made without --ema: its averages cannot go on"));
+  EXPECT_THAT(run.output,
+              HasSubstr("checkpoint_last.safetensors was made without --ema: its averages cannot be resumed"));
 }
 
 TEST_F(Averages, OfTwoRanksAreThoseOfOne) {

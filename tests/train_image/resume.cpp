@@ -99,7 +99,7 @@ TEST(Resume, AFinishedRunStaysAsItIs) {
   const std::string summary = read_text(folder / "run/summary.json");
   const Outcome again = train_image(run);
   EXPECT_EQ(again.exit_code, 0) << again.output;
-  EXPECT_THAT(again.output, HasSubstr("all 1 epochs are done; raise --epochs to go on"));
+  EXPECT_THAT(again.output, HasSubstr("all 1 epochs are done; raise --epochs to continue"));
   EXPECT_EQ(read_text(folder / "run/summary.json"), summary);
 }
 
@@ -176,7 +176,7 @@ TEST(Resume, SaysWhatChangedAndRefusesWhatCannotChange) {
   };
   refuses("--seed 7", "is of the midst of an epoch, whose order of images depends on --seed (1 -> 7)");
   refuses("--optimizer adam",
-          "holds the state of another optimizer (\"sgd\" -> \"adam\"). To change it, begin anew with --weights ");
+          "holds the state of another optimizer (\"sgd\" -> \"adam\"). To change it, start a new run with --weights ");
   refuses("--data random:100x16x16x3", "was made with 13 steps per epoch, this run has 7: another data set.");
   const Outcome changed = resumed("--lr 0.05 --schedule constant --augment none --epochs 20 --workers 0");
   EXPECT_EQ(changed.exit_code, 0) << changed.output;

@@ -56,10 +56,10 @@ TEST(HarmfulFiles, PicklesInBothOfPyTorchsFormats) {
       {"\x80\2"
        "cbuiltins\neval\n" +
            short_text("open('/x')") + "\x85R.",
-       "the file asks for 'builtins.eval'"},
+       "the file names 'builtins.eval'"},
       {"\x80\2"
        "ctorch._utils\n_rebuild_tensor_v2.__globals__\n.",
-       "the file asks for 'torch._utils._rebuild_tensor_v2."},
+       "the file names 'torch._utils._rebuild_tensor_v2."},
       {"\x80\2(ios\nsystem\n.", "INST at byte "},
       {"\x80\2(cos\nsystem\n" + touch + "o.", "GLOBAL at byte "},
       {"\x80\2(" + touch + "o.", "OBJ at byte "},

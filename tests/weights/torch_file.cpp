@@ -109,7 +109,7 @@ TEST(TorchFile, StateDictsInsideOfCheckpointsAreFound) {
 TEST(TorchFile, WhatIsNoWeightsIsRefusedByName) {
   NEEDS_ZIP();
   EXPECT_EQ(without_path(error_of([] { open_torch(golden("whole_module.pt")); }), golden("whole_module.pt")),
-            "pickle: GLOBAL at byte 2: the file asks for 'torch.nn.modules.linear.Linear', which weights do not need; "
+            "pickle: GLOBAL at byte 2: the file names 'torch.nn.modules.linear.Linear', which weights do not need; "
             "nothing of it was run. If you trust the file, load it in PyTorch and save its state_dict() alone");
   EXPECT_EQ(
       without_path(error_of([] { open_torch(golden("torchscript.pt")); }), golden("torchscript.pt")),

@@ -135,7 +135,7 @@ TEST(TorchObject, HarmfulPicklesAreRefused) {
   NEEDS_ZIP();
   const TemporaryFolder folder;
   EXPECT_THAT(error_of_pickle(folder, test::bytes({"\x80\2", "cos\nsystem\n", "X\2\0\0\0", "ls", "\x85R."})),
-              testing::HasSubstr("the file asks for 'os.system', which weights do not need; nothing of it was run."));
+              testing::HasSubstr("the file names 'os.system', which weights do not need; nothing of it was run."));
   // A list that contains itself: ] q0 h0 a .
   EXPECT_EQ(error_of_pickle(folder, test::bytes({"\x80\2]q", std::string_view("\0h\0", 3), "a."})),
             "pickle: EMPTY_LIST at byte 2: expected values that end, got one that contains itself, at '0'");

@@ -115,7 +115,7 @@ TEST(TorchPickle, OldFiles) {
 
 TEST(TorchPickle, WhatRunsCodeIsRefusedByName) {
   const auto refused = [](const std::string& name) {
-    return "the file asks for '" + name +
+    return "the file names '" + name +
            "', which weights do not need; nothing of it was run. If you trust the file, load it in PyTorch and save "
            "its "
            "state_dict() alone";

@@ -77,7 +77,7 @@ def transfer(url, part, entry, options):
         if code in BAD_ADDRESS or (status and int(status[1]) not in TRY_AGAIN):
             raise SourceError(f"{url}: {error}")
         if code == NO_RANGE:
-            error = "the server cannot resume, the file is fetched anew"
+            error = "the server cannot resume, the file is downloaded again"
             os.remove(part)
         failures = 0 if size_of(part) > best else failures + 1
         best = max(best, size_of(part))
@@ -118,5 +118,5 @@ def download(entry, addresses, folder, options):
             os.replace(part, path + ".wrong")
             raise FetchError(f"{entry['name']} is not the published file: {wrong}. It was damaged on the way or has changed at "
                              f"its source; {path}.wrong is what was received")
-        print(f"{entry['name']}: {wrong}; the pieces do not fit, fetching it anew", file=sys.stderr)
+        print(f"{entry['name']}: {wrong}; the pieces do not fit, downloading it again", file=sys.stderr)
         os.remove(part)
