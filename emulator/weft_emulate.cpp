@@ -94,7 +94,7 @@ int print_predictions(const std::string& path, const std::string& key, double ov
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Runs a CUDA program on a GPU in software. The program must link CUDA's runtime as a shared library\n"
+  CLI::App app{"Runs a CUDA program on an emulated GPU. The program must link CUDA's runtime as a shared library\n"
                "(nvcc -cudart shared) and hold PTX (-gencode arch=compute_90a,code=compute_90a or -arch=compute_80).",
                "weft-emulate"};
   std::string gpu, gpus, streams, check, seed, threads, break_at, ptx, profile, waves, time_table, time_known, time_of;
