@@ -1,28 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/engines/cudnn_library.h"
 
-#include "kernels/engines/under_emulator.h"
+#include "kernels/engines/vendor_library.h"
 #include "kernels/error.h"
-#include "kernels/shared_library.h"
 
 namespace weft::kernels::vendor {
 namespace {
 
 CudnnLibrary load() {
   constexpr const char* kFile = "libcudnn.so.9";
+  VendorLibrary found(kFile, WEFT_CUDNN_FOLDER, "cuDNN 9", why_not_under_emulator(kFile));
   CudnnLibrary library;
-  library.missing = why_not_under_emulator(kFile);
-  if (!library.missing.empty()) return library;
-  const SharedLibrary shared(kFile, WEFT_CUDNN_FOLDER);
-  if (!shared.handle) {
-    library.missing = str("cannot load ", kFile, " (", shared.error, "). Put its folder into LD_LIBRARY_PATH");
-    return library;
-  }
-#define WEFT_CUDNN_LOAD(name)                                                                   \
-  library.name = reinterpret_cast<decltype(library.name)>(dlsym(shared.handle, "cudnn" #name)); \
-  if (!library.name && library.missing.empty()) library.missing = str(kFile, " has no cudnn" #name ". Take cuDNN 9");
-  WEFT_CUDNN_FUNCTIONS(WEFT_CUDNN_LOAD)
-#undef WEFT_CUDNN_LOAD
+#define WEFT_CUDNN_FIND(name) found.find(library.name, "cudnn" #name);
+  WEFT_CUDNN_FUNCTIONS(WEFT_CUDNN_FIND)
+#undef WEFT_CUDNN_FIND
+  library.missing = found.missing;
   return library;
 }
 

@@ -9,9 +9,8 @@
 
 #include "kernels/engines/cuda_stream.h"
 #include "kernels/engines/nvjpeg.h"
-#include "kernels/engines/under_emulator.h"
+#include "kernels/engines/vendor_library.h"
 #include "kernels/error.h"
-#include "kernels/shared_library.h"
 
 namespace weft::kernels::vendor::nvjpeg {
 namespace {
@@ -28,24 +27,17 @@ struct Library {
 
 Library load() {
   const std::string file = str("libnvjpeg.so.", NVJPEG_VER_MAJOR);  // another major version has another ABI
+  VendorLibrary found(file, WEFT_NVJPEG_FOLDER, "that of the CUDA toolkit",
+                      why_not_under_emulator(file, "Decode on the CPU there"));
   Library library;
-  library.missing = why_not_under_emulator(file, "Decode on the CPU there");
+#define WEFT_NVJPEG_FIND(name) found.find(library.name, "nvjpeg" #name);
+  WEFT_NVJPEG_FUNCTIONS(WEFT_NVJPEG_FIND)
+#undef WEFT_NVJPEG_FIND
+  library.missing = found.missing;
   if (!library.missing.empty()) return library;
-  const SharedLibrary shared(file, WEFT_NVJPEG_FOLDER);
-  if (!shared.handle) {
-    library.missing = str("cannot load ", file, " (", shared.error, "). Put its folder into LD_LIBRARY_PATH");
-    return library;
-  }
-#define WEFT_NVJPEG_LOAD(name)                                                                   \
-  library.name = reinterpret_cast<decltype(library.name)>(dlsym(shared.handle, "nvjpeg" #name)); \
-  if (!library.name && library.missing.empty())                                                  \
-    library.missing = str(file, " has no nvjpeg" #name, ". Take that of the CUDA toolkit");
-  WEFT_NVJPEG_FUNCTIONS(WEFT_NVJPEG_LOAD)
-#undef WEFT_NVJPEG_LOAD
   int gpus = 0;
   const cudaError_t status = cudaGetDeviceCount(&gpus);
-  if (status != cudaSuccess && library.missing.empty())
-    library.missing = str("there is no GPU (", cudaGetErrorString(cudaGetLastError()), ')');
+  if (status != cudaSuccess) library.missing = str("there is no GPU (", cudaGetErrorString(cudaGetLastError()), ')');
   return library;
 }
 

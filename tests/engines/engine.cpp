@@ -6,7 +6,7 @@
 
 #include "kernels/engines/cublaslt.h"
 #include "kernels/engines/cudnn.h"
-#include "kernels/engines/under_emulator.h"
+#include "kernels/engines/vendor_library.h"
 #include "kernels/matmul.h"
 #include "tests/support/devices.h"
 #include "tests/support/error_text.h"
