@@ -37,9 +37,9 @@ cudaError_t sticky_error();
 /// Reports once that the program needs a CUDA call that the emulator lacks.
 int refuse(const char* call);
 
-/// Runs every call of the runtime: exceptions become codes.
+/// The code of a call: exceptions become codes.
 template <class F>
-cudaError_t runtime_call(F&& body) noexcept {
+cudaError_t code_of(F&& body) noexcept {
   cudaError_t code = sticky_error();
   if (code == cudaSuccess) {
     try {
@@ -49,25 +49,23 @@ cudaError_t runtime_call(F&& body) noexcept {
       code = code_of_exception();
     }
   }
+  return code;
+}
+
+/// Runs every call of the runtime.
+template <class F>
+cudaError_t runtime_call(F&& body) noexcept {
+  const cudaError_t code = code_of(body);
   if (code != cudaSuccess) remember(code);
   return code;
 }
 
 /// CUresult's number for a cudaError_t.
 int driver_code(cudaError_t code);
-/// The same for calls of the driver.
+/// Runs every call of the driver.
 template <class F>
 int driver_call(F&& body) noexcept {
-  cudaError_t code = sticky_error();
-  if (code == cudaSuccess) {
-    try {
-      body();
-      code = sticky_error();
-    } catch (...) {
-      code = code_of_exception();
-    }
-  }
-  return driver_code(code);
+  return driver_code(code_of(body));
 }
 
 }  // namespace emulator::cuda

@@ -119,11 +119,6 @@ uint64_t physical_import(int file, int device) {
   return add({own, size_t(status.st_size), device, true});
 }
 
-void physical_retain(uint64_t handle) {
-  const Lock lock = lock_state();
-  ++physical_of(handle).holders;
-}
-
 void physical_release(uint64_t handle) {
   const Lock lock = lock_state();
   Physical& physical = physical_of(handle);

@@ -13,7 +13,6 @@ uint64_t physical_create(size_t bytes, int device, bool shareable);
 /// A descriptor for another process, which the caller closes.
 int physical_export(uint64_t handle);
 uint64_t physical_import(int file, int device);
-void physical_retain(uint64_t handle);
 /// The memory is freed when the handle is released and nothing is mapped any more.
 void physical_release(uint64_t handle);
 struct PhysicalMemory {

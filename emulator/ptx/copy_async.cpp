@@ -3,8 +3,6 @@
 // some moment since its issue. Until then its destination holds 0xff, a NaN, so that an early read sees it.
 #include "emulator/ptx/copy_async.h"
 
-#include <algorithm>
-
 #include "emulator/ptx/checker.h"
 #include "emulator/ptx/memory_transfer.h"
 
@@ -346,12 +344,6 @@ void land_copies_of(Warp& w, uint32_t lanes) {
 }
 void land_copies(Warp& w, int lane, const SharedPlace& mbarrier) {
   if (Queue* const q = queue_of(w)) complete(w, *q, 1u << lane, 0, true, &mbarrier);
-}
-
-bool has_copies(const Warp& w, uint32_t lanes) {
-  const Queue* const q = queue_of(w);
-  return q && std::any_of(q->copies.begin() + static_cast<std::ptrdiff_t>(q->first), q->copies.end(),
-                          [&](const Copies& c) { return (c.lanes & lanes) != 0; });
 }
 
 Family copy_family() { return {kOpcodes, std::size(kOpcodes)}; }

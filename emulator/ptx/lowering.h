@@ -76,7 +76,6 @@ class Lowering {
   /// Scratch of `bytes` (4, 8 or 16) a lane between one statement's instructions; `i` tells several
   /// apart. The next statement may reuse it.
   Ref scratch(int bytes, int i = 0);
-  Ref scratch_predicate(int i = 0);
 
   /// The registers that will be read after the statement at hand, but for those that it writes.
   struct Kept {

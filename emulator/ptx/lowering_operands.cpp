@@ -154,10 +154,4 @@ Ref Lowering::scratch(int bytes, int i) {
   return known->second;
 }
 
-Ref Lowering::scratch_predicate(int i) {
-  const auto [known, is_new] = state_->scratch.try_emplace({0, i}, Ref{0});
-  if (is_new) known->second = kernel().predicates++;
-  return known->second;
-}
-
 }  // namespace emulator::ptx

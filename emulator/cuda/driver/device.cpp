@@ -92,27 +92,6 @@ CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
     *minor = Device::get(device).gpu().minor;
   });
 }
-CUresult cuDeviceGetPCIBusId(char* text, int length, CUdevice device) {
-  return call([&] {
-    const std::string id = Device::get(device).pci_bus_id();
-    require(length > int(id.size()));
-    std::memcpy(text, id.c_str(), id.size() + 1);
-  });
-}
-CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* text) {
-  return call([&] {
-    for (int i = 0; i < Device::count(); ++i) {
-      if (Device::get(i).pci_bus_id() == text) {
-        *device = i;
-        return;
-      }
-    }
-    fail(cudaErrorInvalidDevice);
-  });
-}
-CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
-  return call([&] { *can = Device::get(device).ordinal() != Device::get(peer).ordinal(); });
-}
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
   return call([&] { *pool = reinterpret_cast<CUmemoryPool>(&Device::get(device).default_pool()); });
 }

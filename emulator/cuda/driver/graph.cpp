@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs. Handles are the runtime's, and so are most parameters but for their layout.
+// Graphs, and what the runtime has alike. Handles are the runtime's, and so are most parameters but for their layout.
 #include <algorithm>
+#include <cstring>
 
 #include "emulator/cuda/condition.h"
 #include "emulator/cuda/driver/call.h"
@@ -9,38 +10,13 @@
 using namespace emulator;
 using namespace emulator::cuda;
 
-namespace {
+#define API(name) CUresult cu##name
+#define API_RESULT CUresult
+#define API_EDGE CUgraphEdgeData
+#define API_CALL call
+#include "emulator/cuda/twins.inc"
 
-template <class Make>
-CUresult add(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count, const Make& make) {
-  return call([&] {
-    require(node != nullptr);
-    *node = add_node(graph, dependencies, count, make());
-  });
-}
-template <class Make>
-CUresult set(CUgraphNode node, const Make& make) {
-  return call([&] {
-    SharedWork work = make();
-    const Lock lock = lock_state();
-    replace_work(node_of(node), std::move(work));
-  });
-}
-template <class Make>
-CUresult set(CUgraphExec exec, CUgraphNode node, const Make& make) {
-  return call([&] {
-    SharedWork work = make();
-    const Lock lock = lock_state();
-    replace_work(node_in(executable_of(exec), node), std::move(work));
-  });
-}
-template <class Read>
-CUresult get(CUgraphNode node, const Read& read) {
-  return call([&] {
-    const Lock lock = lock_state();
-    read(node_of(node));
-  });
-}
+namespace {
 
 /// Of the second and the third version of the parameters.
 template <class P>
@@ -58,8 +34,6 @@ template <class P>
 SharedWork host(const P& p) {
   return host_node({p.fn, p.userData});
 }
-SharedWork record(CUevent event) { return make_work(RecordWork{event}, current_device()); }
-SharedWork wait(CUevent event) { return make_work(WaitWork{event}, current_device()); }
 
 SharedWork any(CUgraphNodeParams& p) {
   switch (p.type) {
@@ -76,9 +50,9 @@ SharedWork any(CUgraphNodeParams& p) {
     case CU_GRAPH_NODE_TYPE_EMPTY:
       return make_work(EmptyWork{}, current_device());
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-      return wait(p.eventWait.event);
+      return wait_node(p.eventWait.event);
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-      return record(p.eventRecord.event);
+      return record_node(p.eventRecord.event);
     case CU_GRAPH_NODE_TYPE_CONDITIONAL: {
       cudaConditionalNodeParams conditional{p.conditional.handle, cudaGraphConditionalNodeType(p.conditional.type),
                                             p.conditional.size, nullptr};
@@ -93,20 +67,7 @@ SharedWork any(CUgraphNodeParams& p) {
 
 }  // namespace
 
-CUresult cuGraphCreate(CUgraph* graph, unsigned flags) {
-  return call([&] {
-    require(flags == 0);
-    const Lock lock = lock_state();
-    *graph = adopt(make_graph());
-  });
-}
-CUresult cuGraphDestroy(CUgraph graph) {
-  return call([&] { graph_destroy(graph); });
-}
 #undef cuGraphInstantiate
-CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
-  return call([&] { *exec = graph_instantiate(graph, flags); });
-}
 CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* p) {
   return call([&] {
     p->hErrNode_out = nullptr;
@@ -115,35 +76,16 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph, CUDA_GRA
     p->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
   });
 }
-CUresult cuGraphExecDestroy(CUgraphExec exec) {
-  return call([&] { graph_exec_destroy(exec); });
-}
-CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
-  return call([&] { graph_launch(exec, stream); });
-}
 CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
   return call([&] {
     const Lock lock = lock_state();
     *type = CUgraphNodeType(type_of(node_of(node)));
   });
 }
-CUresult cuGraphClone(CUgraph* clone, CUgraph graph) {
-  return call([&] { *clone = graph_clone(graph); });
-}
-CUresult cuGraphNodeFindInClone(CUgraphNode* found, CUgraphNode original, CUgraph clone) {
-  return call([&] { *found = node_in_clone(original, clone); });
-}
 CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t* flags) {
   return call([&] {
     const Lock lock = lock_state();
     *flags = executable_of(exec).flags;
-  });
-}
-CUresult cuGraphUpload(CUgraphExec exec, CUstream stream) {
-  return call([&] {
-    const Lock lock = lock_state();
-    executable_of(exec);
-    stream_of(stream);
   });
 }
 CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* info) {
@@ -161,9 +103,6 @@ CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateRes
     tell();
   });
 }
-CUresult cuGraphDebugDotPrint(CUgraph graph, const char* path, unsigned) {
-  return call([&] { write_dot(graph, path); });
-}
 CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgraph graph, CUcontext,
                                         unsigned launch_value, unsigned flags) {
   return call([&] {
@@ -171,42 +110,6 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgrap
     const Lock lock = lock_state();
     *handle = make_condition(graph_of(graph), launch_value, flags)->handle;
   });
-}
-
-CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
-  return call([&] { give_nodes(graph, false, nodes, count); });
-}
-CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
-  return call([&] { give_nodes(graph, true, nodes, count); });
-}
-CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data, size_t* count) {
-  return call([&] {
-    give_edges(graph, from, to, count);
-    if (data) std::fill_n(data, *count, CUgraphEdgeData{});
-  });
-}
-CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* nodes, CUgraphEdgeData* data, size_t* count) {
-  return call([&] {
-    give_neighbours(node, false, nodes, count);
-    if (data && nodes) std::fill_n(data, *count, CUgraphEdgeData{});
-  });
-}
-CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode* nodes, CUgraphEdgeData* data, size_t* count) {
-  return call([&] {
-    give_neighbours(node, true, nodes, count);
-    if (data && nodes) std::fill_n(data, *count, CUgraphEdgeData{});
-  });
-}
-CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*,
-                                size_t count) {
-  return call([&] { change_edges(graph, from, to, count, true); });
-}
-CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
-                                   const CUgraphEdgeData*, size_t count) {
-  return call([&] { change_edges(graph, from, to, count, false); });
-}
-CUresult cuGraphDestroyNode(CUgraphNode node) {
-  return call([&] { graph_node_destroy(node); });
 }
 
 CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData*,
@@ -228,21 +131,6 @@ CUresult cuGraphAddMemsetNode(CUgraphNode* node, CUgraph graph, const CUgraphNod
 CUresult cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
                             const CUDA_HOST_NODE_PARAMS* p) {
   return add(node, graph, dependencies, count, [&] { return host(*p); });
-}
-CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                  CUgraph child) {
-  return add(node, graph, dependencies, count, [&] { return child_node(child); });
-}
-CUresult cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count) {
-  return add(node, graph, dependencies, count, [&] { return make_work(EmptyWork{}, current_device()); });
-}
-CUresult cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                   CUevent event) {
-  return add(node, graph, dependencies, count, [&] { return record(event); });
-}
-CUresult cuGraphAddEventWaitNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                 CUevent event) {
-  return add(node, graph, dependencies, count, [&] { return wait(event); });
 }
 
 CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* p) {
@@ -271,15 +159,6 @@ CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* p
 CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS* p) {
   return get(node, [&](const Node& one) { *p = {work_in<HostWork>(one).function, work_in<HostWork>(one).data}; });
 }
-CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* graph) {
-  return get(node, [&](const Node& one) { *graph = handle_of(*work_in<ChildWork>(one).graph); });
-}
-CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent* event) {
-  return get(node, [&](const Node& one) { *event = work_in<RecordWork>(one).event; });
-}
-CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent* event) {
-  return get(node, [&](const Node& one) { *event = work_in<WaitWork>(one).event; });
-}
 
 CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* p) {
   return set(node, [&] { return any(*p); });
@@ -296,12 +175,6 @@ CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PAR
 CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS* p) {
   return set(node, [&] { return host(*p); });
 }
-CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event) {
-  return set(node, [&] { return record(event); });
-}
-CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event) {
-  return set(node, [&] { return wait(event); });
-}
 CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams* p) {
   return set(exec, node, [&] { return any(*p); });
 }
@@ -317,13 +190,4 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, cons
 }
 CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS* p) {
   return set(exec, node, [&] { return host(*p); });
-}
-CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child) {
-  return set(exec, node, [&] { return child_node(child); });
-}
-CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
-  return set(exec, node, [&] { return record(event); });
-}
-CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
-  return set(exec, node, [&] { return wait(event); });
 }

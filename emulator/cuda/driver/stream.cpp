@@ -61,58 +61,10 @@ CUresult write_value(CUstream handle, CUdeviceptr where, T value) {
 CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
   return call([&] { *stream = stream_create(flags, 0); });
 }
-CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
-  return call([&] { *stream = stream_create(flags, priority); });
-}
-CUresult cuStreamDestroy(CUstream stream) {
-  return call([&] { stream_destroy(stream); });
-}
-CUresult cuStreamSynchronize(CUstream stream) {
-  return call([&] { stream_synchronize(stream); });
-}
-CUresult cuStreamQuery(CUstream stream) {
-  return call([&] { stream_query(stream); });
-}
-CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
-  return call([&] { stream_wait_event(stream, event, flags); });
-}
-CUresult cuStreamGetFlags(CUstream handle, unsigned* flags) {
-  return call([&] {
-    const Lock lock = lock_state();
-    *flags = stream_of(handle).flags;
-  });
-}
-CUresult cuStreamGetPriority(CUstream handle, int* priority) {
-  return call([&] {
-    const Lock lock = lock_state();
-    *priority = stream_of(handle).priority;
-  });
-}
-CUresult cuStreamGetId(CUstream handle, unsigned long long* id) {
-  return call([&] {
-    const Lock lock = lock_state();
-    const Stream& stream = stream_of(handle);
-    *id = stream.role == Stream::Role::legacy ? 1 + uint64_t(stream.device) : 1024 + stream.number;
-  });
-}
-CUresult cuStreamGetDevice(CUstream handle, CUdevice* device) {
-  return call([&] {
-    const Lock lock = lock_state();
-    *device = stream_of(handle).device;
-  });
-}
 WEFT_EXPORT CUresult(cuStreamGetCtx)(CUstream handle, CUcontext* context) {
   return call([&] {
     const Lock lock = lock_state();
     *context = reinterpret_cast<CUcontext>(primary_context(stream_of(handle).device));
-  });
-}
-CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
-  return call([&] {
-    require(function != nullptr);
-    Lock lock = lock_state();
-    Stream& stream = stream_of(handle);
-    submit(lock, stream, make_work(HostWork{function, data, nullptr}, stream.device));
   });
 }
 CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* data, unsigned flags) {
@@ -142,24 +94,6 @@ CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr where, cuuint64_t val
 CUresult cuEventCreate(CUevent* event, unsigned flags) {
   return call([&] { *event = event_create(flags); });
 }
-CUresult cuEventDestroy(CUevent event) {
-  return call([&] { event_destroy(event); });
-}
-CUresult cuEventRecord(CUevent event, CUstream stream) {
-  return call([&] { event_record(event, stream, 0); });
-}
-CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
-  return call([&] { event_record(event, stream, flags); });
-}
-CUresult cuEventQuery(CUevent event) {
-  return call([&] { event_query(event); });
-}
-CUresult cuEventSynchronize(CUevent event) {
-  return call([&] { event_synchronize(event); });
-}
-CUresult cuEventElapsedTime(float* ms, CUevent start, CUevent end) {
-  return call([&] { *ms = event_elapsed(start, end); });
-}
 
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
   return call([&] { begin_capture(stream, cudaStreamCaptureMode(mode)); });
@@ -184,10 +118,6 @@ CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, 
     if (edges) *edges = nullptr;
     if (count) *count = info.count;
   });
-}
-CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* dependencies, const CUgraphEdgeData*,
-                                           size_t count, unsigned flags) {
-  return call([&] { update_capture(stream, dependencies, count, flags); });
 }
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return call([&] { *mode = CUstreamCaptureMode(exchange_mode(cudaStreamCaptureMode(*mode))); });

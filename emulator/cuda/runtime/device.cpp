@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstring>
-
 #include "emulator/cuda/runtime/call.h"
 
 using namespace emulator;
@@ -75,24 +73,6 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp*) {
   return runtime_call([&] { *device = 0; });
 }
-cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
-  return runtime_call([&] {
-    const std::string id = Device::get(device).pci_bus_id();
-    require(length > int(id.size()));
-    std::memcpy(text, id.c_str(), id.size() + 1);
-  });
-}
-cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) {
-  return runtime_call([&] {
-    for (int i = 0; i < Device::count(); ++i) {
-      if (Device::get(i).pci_bus_id() == text) {
-        *device = i;
-        return;
-      }
-    }
-    fail(cudaErrorInvalidDevice);
-  });
-}
 cudaError_t cudaDeviceSynchronize() {
   return runtime_call([] { device_synchronize(); });
 }
@@ -139,9 +119,6 @@ cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(cudaFlushGPUDirectRDMAWritesTarge
   return runtime_call([] {});
 }
 
-cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
-  return runtime_call([&] { *can = Device::get(device).ordinal() != Device::get(peer).ordinal(); });
-}
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
   return runtime_call([&] {
     require(flags == 0);

@@ -1,49 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+// Nodes of graphs, and what the driver has alike.
 #include "emulator/cuda/graph_nodes.h"
+
+#include <algorithm>
+#include <cstring>
 
 #include "emulator/cuda/runtime/call.h"
 
 using namespace emulator;
 using namespace emulator::cuda;
 
+#define API(name) cudaError_t cuda##name
+#define API_RESULT cudaError_t
+#define API_EDGE cudaGraphEdgeData
+#define API_CALL runtime_call
+#include "emulator/cuda/twins.inc"
+
 namespace {
-
-template <class Make>
-cudaError_t add(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies, size_t count,
-                Make&& make) {
-  return runtime_call([&] {
-    require(node != nullptr);
-    *node = add_node(graph, dependencies, count, make());
-  });
-}
-
-/// New parameters for a node of a graph.
-template <class Make>
-cudaError_t set(cudaGraphNode_t handle, Make&& make) {
-  return runtime_call([&] {
-    SharedWork work = make();
-    const Lock lock = lock_state();
-    replace_work(node_of(handle), std::move(work));
-  });
-}
-
-/// New parameters for a node of an executable graph, by its original. Launches under way keep theirs.
-template <class Make>
-cudaError_t set(cudaGraphExec_t exec, cudaGraphNode_t handle, Make&& make) {
-  return runtime_call([&] {
-    SharedWork work = make();
-    const Lock lock = lock_state();
-    replace_work(node_in(executable_of(exec), handle), std::move(work));
-  });
-}
-
-template <class Read>
-cudaError_t get(cudaGraphNode_t handle, Read&& read) {
-  return runtime_call([&] {
-    const Lock lock = lock_state();
-    read(node_of(handle));
-  });
-}
 
 SharedWork copy_1d(void* to, const void* from, size_t count, cudaMemcpyKind kind) {
   return copy_node(copy_bytes(to, from, count, kind));
@@ -87,22 +60,6 @@ cudaError_t cudaGraphAddHostNode(cudaGraphNode_t* node, cudaGraph_t graph, const
                                  size_t count, const cudaHostNodeParams* p) {
   return add(node, graph, dependencies, count, [&] { return host_node(*p); });
 }
-cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
-                                       size_t count, cudaGraph_t child) {
-  return add(node, graph, dependencies, count, [&] { return child_node(child); });
-}
-cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
-                                  size_t count) {
-  return add(node, graph, dependencies, count, [&] { return make_work(EmptyWork{}, current_device()); });
-}
-cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
-                                        size_t count, cudaEvent_t event) {
-  return add(node, graph, dependencies, count, [&] { return make_work(RecordWork{event}, current_device()); });
-}
-cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
-                                      size_t count, cudaEvent_t event) {
-  return add(node, graph, dependencies, count, [&] { return make_work(WaitWork{event}, current_device()); });
-}
 cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                                      size_t count, cudaMemAllocNodeParams* p) {
   return add(node, graph, dependencies, count, [&] { return alloc_node(*p); });
@@ -130,15 +87,6 @@ cudaError_t cudaGraphHostNodeGetParams(cudaGraphNode_t handle, cudaHostNodeParam
     *p = {host.function, host.data};
   });
 }
-cudaError_t cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t handle, cudaGraph_t* graph) {
-  return get(handle, [&](const Node& node) { *graph = handle_of(*work_in<ChildWork>(node).graph); });
-}
-cudaError_t cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t handle, cudaEvent_t* event) {
-  return get(handle, [&](const Node& node) { *event = work_in<RecordWork>(node).event; });
-}
-cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t handle, cudaEvent_t* event) {
-  return get(handle, [&](const Node& node) { *event = work_in<WaitWork>(node).event; });
-}
 cudaError_t cudaGraphMemAllocNodeGetParams(cudaGraphNode_t handle, cudaMemAllocNodeParams* p) {
   return get(handle, [&](const Node& node) { *p = work_in<AllocWork>(node).said; });
 }
@@ -164,12 +112,6 @@ cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node, const cudaMemsetP
 }
 cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node, const cudaHostNodeParams* p) {
   return set(node, [&] { return host_node(*p); });
-}
-cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event) {
-  return set(node, [&] { return make_work(RecordWork{event}, current_device()); });
-}
-cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event) {
-  return set(node, [&] { return make_work(WaitWork{event}, current_device()); });
 }
 
 cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, cudaGraphNodeParams* p) {
@@ -201,15 +143,6 @@ cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t exec, cudaGraphNode
 }
 cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, const cudaHostNodeParams* p) {
   return set(exec, node, [&] { return host_node(*p); });
-}
-cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, cudaGraph_t child) {
-  return set(exec, node, [&] { return child_node(child); });
-}
-cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t exec, cudaGraphNode_t node, cudaEvent_t event) {
-  return set(exec, node, [&] { return make_work(RecordWork{event}, current_device()); });
-}
-cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t exec, cudaGraphNode_t node, cudaEvent_t event) {
-  return set(exec, node, [&] { return make_work(WaitWork{event}, current_device()); });
 }
 cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t exec, cudaGraphNode_t handle, unsigned enabled) {
   return runtime_call([&] {

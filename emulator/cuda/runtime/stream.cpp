@@ -10,46 +10,6 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) {
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return runtime_call([&] { *stream = stream_create(flags, 0); });
 }
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
-  return runtime_call([&] { *stream = stream_create(flags, priority); });
-}
-cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  return runtime_call([&] { stream_destroy(stream); });
-}
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return runtime_call([&] { stream_synchronize(stream); });
-}
-cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  return runtime_call([&] { stream_query(stream); });
-}
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
-  return runtime_call([&] { stream_wait_event(stream, event, flags); });
-}
-cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* priority) {
-  return runtime_call([&] {
-    const Lock lock = lock_state();
-    *priority = stream_of(handle).priority;
-  });
-}
-cudaError_t cudaStreamGetFlags(cudaStream_t handle, unsigned* flags) {
-  return runtime_call([&] {
-    const Lock lock = lock_state();
-    *flags = stream_of(handle).flags;
-  });
-}
-cudaError_t cudaStreamGetId(cudaStream_t handle, unsigned long long* id) {
-  return runtime_call([&] {
-    const Lock lock = lock_state();
-    const Stream& stream = stream_of(handle);
-    *id = stream.role == Stream::Role::legacy ? 1 + uint64_t(stream.device) : 1024 + stream.number;
-  });
-}
-cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* device) {
-  return runtime_call([&] {
-    const Lock lock = lock_state();
-    *device = stream_of(handle).device;
-  });
-}
 cudaError_t cudaCtxResetPersistingL2Cache() {
   return runtime_call([] {});
 }
@@ -115,14 +75,6 @@ cudaError_t cudaStreamAttachMemAsync(cudaStream_t handle, void* memory, size_t, 
   });
 }
 
-cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void* data) {
-  return runtime_call([&] {
-    require(function != nullptr);
-    Lock lock = lock_state();
-    Stream& stream = stream_of(handle);
-    submit(lock, stream, make_work(HostWork{function, data, nullptr}, stream.device));
-  });
-}
 cudaError_t cudaStreamAddCallback(cudaStream_t handle, cudaStreamCallback_t callback, void* data, unsigned flags) {
   return runtime_call([&] {
     require(callback != nullptr && flags == 0);
@@ -165,10 +117,6 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatu
     if (count) *count = info.count;
   });
 }
-cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t* dependencies,
-                                                const cudaGraphEdgeData*, size_t count, unsigned flags) {
-  return runtime_call([&] { update_capture(stream, dependencies, count, flags); });
-}
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   return runtime_call([&] { *mode = exchange_mode(*mode); });
 }
@@ -178,22 +126,4 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   return runtime_call([&] { *event = event_create(flags); });
-}
-cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  return runtime_call([&] { event_destroy(event); });
-}
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return runtime_call([&] { event_record(event, stream, 0); });
-}
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
-  return runtime_call([&] { event_record(event, stream, flags); });
-}
-cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return runtime_call([&] { event_query(event); });
-}
-cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return runtime_call([&] { event_synchronize(event); });
-}
-cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
-  return runtime_call([&] { *ms = event_elapsed(start, end); });
 }
