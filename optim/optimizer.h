@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,14 @@ namespace weft::optim {
 struct ParameterGroup {
   std::vector<NamedTensor> parameters = {};
   std::optional<double> lr = {}, weight_decay = {};
+};
+
+/// Groups of parameters; a plain list of parameters is one group.
+struct ParameterGroups : std::vector<ParameterGroup> {
+  ParameterGroups(const std::vector<ParameterGroup>& groups) : vector(groups) {}
+  ParameterGroups(const std::vector<NamedTensor>& parameters) { push_back({.parameters = parameters}); }
+  ParameterGroups(std::initializer_list<NamedTensor> parameters)
+      : ParameterGroups(std::vector<NamedTensor>(parameters)) {}
 };
 
 /// Two groups: weights, and parameters of at most one dimension (biases, norms) with weight decay 0 (Goyal et al. 2017

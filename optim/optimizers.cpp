@@ -13,10 +13,7 @@
 
 namespace weft::optim {
 
-SGD::SGD(const std::vector<NamedTensor>& parameters, const SgdOptions& options)
-    : SGD(std::vector<ParameterGroup>{{parameters}}, options) {}
-
-SGD::SGD(const std::vector<ParameterGroup>& groups, const SgdOptions& options)
+SGD::SGD(const ParameterGroups& groups, const SgdOptions& options)
     : Optimizer("SGD", groups, options.lr, options.weight_decay,
                 options.momentum != 0 ? std::vector<std::string>{"momentum_buffer"} : std::vector<std::string>{}),
       options_(options) {
@@ -36,10 +33,7 @@ void SGD::update(const Range& range) {
                      .maximize = options_.maximize});
 }
 
-Adam::Adam(const std::vector<NamedTensor>& parameters, const AdamOptions& options)
-    : Adam(std::vector<ParameterGroup>{{parameters}}, options) {}
-
-Adam::Adam(const std::vector<ParameterGroup>& groups, const AdamOptions& options)
+Adam::Adam(const ParameterGroups& groups, const AdamOptions& options)
     : Adam("Adam", groups, options, /*decoupled=*/false) {}
 
 Adam::Adam(const char* name, const std::vector<ParameterGroup>& groups, const AdamOptions& options, bool decoupled)
@@ -64,10 +58,7 @@ void Adam::update(const Range& range) {
                       .maximize = options_.maximize});
 }
 
-AdamW::AdamW(const std::vector<NamedTensor>& parameters, const AdamWOptions& options)
-    : AdamW(std::vector<ParameterGroup>{{parameters}}, options) {}
-
-AdamW::AdamW(const std::vector<ParameterGroup>& groups, const AdamWOptions& options)
+AdamW::AdamW(const ParameterGroups& groups, const AdamWOptions& options)
     : Adam("AdamW", groups,
            {.lr = options.lr,
             .beta1 = options.beta1,
@@ -78,10 +69,7 @@ AdamW::AdamW(const std::vector<ParameterGroup>& groups, const AdamWOptions& opti
             .amsgrad = options.amsgrad},
            /*decoupled=*/true) {}
 
-Adagrad::Adagrad(const std::vector<NamedTensor>& parameters, const AdagradOptions& options)
-    : Adagrad(std::vector<ParameterGroup>{{parameters}}, options) {}
-
-Adagrad::Adagrad(const std::vector<ParameterGroup>& groups, const AdagradOptions& options)
+Adagrad::Adagrad(const ParameterGroups& groups, const AdagradOptions& options)
     : Optimizer("Adagrad", groups, options.lr, options.weight_decay, {"sum"}), options_(options) {
   for (const double value : {options.lr_decay, options.initial_accumulator_value, options.eps})
     WEFT_CHECK(value >= 0, "Adagrad: expected lr_decay, initial_accumulator_value and eps of at least 0, got ", value);
@@ -96,10 +84,7 @@ void Adagrad::update(const Range& range) {
                          .maximize = options_.maximize});
 }
 
-Adadelta::Adadelta(const std::vector<NamedTensor>& parameters, const AdadeltaOptions& options)
-    : Adadelta(std::vector<ParameterGroup>{{parameters}}, options) {}
-
-Adadelta::Adadelta(const std::vector<ParameterGroup>& groups, const AdadeltaOptions& options)
+Adadelta::Adadelta(const ParameterGroups& groups, const AdadeltaOptions& options)
     : Optimizer("Adadelta", groups, options.lr, options.weight_decay, {"square_avg", "acc_delta"}), options_(options) {
   WEFT_CHECK(options.rho >= 0 && options.rho <= 1, "Adadelta: expected rho in [0, 1], got ", options.rho);
   WEFT_CHECK(options.eps >= 0, "Adadelta: expected an eps of at least 0, got ", options.eps);
@@ -110,9 +95,6 @@ void Adadelta::update(const Range& range) {
       range.w.queue(), range.w, range.states[0], range.states[1], range.compute_copy, range.g, range.scalars,
       {.rho = options_.rho, .eps = options_.eps, .weight_decay = range.weight_decay, .maximize = options_.maximize});
 }
-
-RMSprop::RMSprop(const std::vector<NamedTensor>& parameters, const RMSpropOptions& options)
-    : RMSprop(std::vector<ParameterGroup>{{parameters}}, options) {}
 
 namespace {
 
@@ -125,7 +107,7 @@ std::vector<std::string> states(const RMSpropOptions& options) {
 
 }  // namespace
 
-RMSprop::RMSprop(const std::vector<ParameterGroup>& groups, const RMSpropOptions& options)
+RMSprop::RMSprop(const ParameterGroups& groups, const RMSpropOptions& options)
     : Optimizer("RMSprop", groups, options.lr, options.weight_decay, states(options)), options_(options) {
   WEFT_CHECK(options.alpha >= 0 && options.alpha <= 1, "RMSprop: expected alpha in [0, 1], got ", options.alpha);
   WEFT_CHECK(options.eps >= 0, "RMSprop: expected an eps of at least 0, got ", options.eps);
@@ -143,10 +125,7 @@ void RMSprop::update(const Range& range) {
                          .maximize = options_.maximize});
 }
 
-Lion::Lion(const std::vector<NamedTensor>& parameters, const LionOptions& options)
-    : Lion(std::vector<ParameterGroup>{{parameters}}, options) {}
-
-Lion::Lion(const std::vector<ParameterGroup>& groups, const LionOptions& options)
+Lion::Lion(const ParameterGroups& groups, const LionOptions& options)
     : Optimizer("Lion", groups, options.lr, options.weight_decay, {"exp_avg"}), options_(options) {
   for (const double beta : {options.beta1, options.beta2})
     WEFT_CHECK(beta >= 0 && beta < 1, "Lion: expected betas in [0, 1), got ", beta);
@@ -206,10 +185,7 @@ Tensor ByParameter::squares(const std::vector<Tensor>& buffers) const {
   return flat()->whole_sums(sums);
 }
 
-LARS::LARS(const std::vector<NamedTensor>& parameters, const LarsOptions& options)
-    : LARS(std::vector<ParameterGroup>{{parameters}}, options) {}
-
-LARS::LARS(const std::vector<ParameterGroup>& groups, const LarsOptions& options)
+LARS::LARS(const ParameterGroups& groups, const LarsOptions& options)
     : ByParameter("LARS", groups, options.lr, options.weight_decay, {"momentum_buffer"}, options.always_adapt),
       options_(options) {
   for (const double value : {options.momentum, options.trust, options.eps})
@@ -232,10 +208,7 @@ void LARS::update_all() {
   }
 }
 
-LAMB::LAMB(const std::vector<NamedTensor>& parameters, const LambOptions& options)
-    : LAMB(std::vector<ParameterGroup>{{parameters}}, options) {}
-
-LAMB::LAMB(const std::vector<ParameterGroup>& groups, const LambOptions& options)
+LAMB::LAMB(const ParameterGroups& groups, const LambOptions& options)
     : ByParameter("LAMB", groups, options.lr, options.weight_decay, {"exp_avg", "exp_avg_sq"}, options.always_adapt),
       options_(options) {
   for (const double beta : {options.beta1, options.beta2})
@@ -266,10 +239,7 @@ void LAMB::update_all() {
   }
 }
 
-Adafactor::Adafactor(const std::vector<NamedTensor>& parameters, const AdafactorOptions& options)
-    : Adafactor(std::vector<ParameterGroup>{{parameters}}, options) {}
-
-Adafactor::Adafactor(const std::vector<ParameterGroup>& given, const AdafactorOptions& options)
+Adafactor::Adafactor(const ParameterGroups& given, const AdafactorOptions& options)
     : Optimizer("Adafactor", given, options.lr, options.weight_decay, {}), options_(options) {
   WEFT_CHECK(options.beta2_decay <= 0, "Adafactor: expected a beta2_decay of at most 0, got ", options.beta2_decay);
   WEFT_CHECK(options.eps1.value_or(0) >= 0 && options.eps2 >= 0,

@@ -18,8 +18,7 @@ struct SgdOptions {
 /// (Sutskever et al. 2013, in PyTorch's form). Errors: nesterov without momentum or with dampening.
 class SGD : public Optimizer {
  public:
-  SGD(const std::vector<NamedTensor>& parameters, const SgdOptions& options);
-  SGD(const std::vector<ParameterGroup>& groups, const SgdOptions& options);
+  SGD(const ParameterGroups& parameters, const SgdOptions& options);
 
  private:
   void update(const Range& range) override;
@@ -36,8 +35,7 @@ struct AdamOptions {
 /// eps) (Kingma and Ba 2015). Errors: a beta outside [0, 1), eps below 0.
 class Adam : public Optimizer {
  public:
-  Adam(const std::vector<NamedTensor>& parameters, const AdamOptions& options);
-  Adam(const std::vector<ParameterGroup>& groups, const AdamOptions& options);
+  Adam(const ParameterGroups& parameters, const AdamOptions& options);
 
  protected:
   Adam(const char* name, const std::vector<ParameterGroup>& groups, const AdamOptions& options, bool decoupled);
@@ -57,8 +55,7 @@ struct AdamWOptions {
 /// Adam whose weight decay acts on the weights alone: w -= lr weight_decay w (Loshchilov and Hutter 2019).
 class AdamW : public Adam {
  public:
-  AdamW(const std::vector<NamedTensor>& parameters, const AdamWOptions& options);
-  AdamW(const std::vector<ParameterGroup>& groups, const AdamWOptions& options);
+  AdamW(const ParameterGroups& parameters, const AdamWOptions& options);
 };
 
 struct AdagradOptions {
@@ -70,8 +67,7 @@ struct AdagradOptions {
 /// initial_accumulator_value. Errors: a number below 0.
 class Adagrad : public Optimizer {
  public:
-  Adagrad(const std::vector<NamedTensor>& parameters, const AdagradOptions& options);
-  Adagrad(const std::vector<ParameterGroup>& groups, const AdagradOptions& options);
+  Adagrad(const ParameterGroups& parameters, const AdagradOptions& options);
 
  private:
   void update(const Range& range) override;
@@ -87,8 +83,7 @@ struct AdadeltaOptions {
 /// Errors: rho outside [0, 1], eps below 0.
 class Adadelta : public Optimizer {
  public:
-  Adadelta(const std::vector<NamedTensor>& parameters, const AdadeltaOptions& options);
-  Adadelta(const std::vector<ParameterGroup>& groups, const AdadeltaOptions& options);
+  Adadelta(const ParameterGroups& parameters, const AdadeltaOptions& options);
 
  private:
   void update(const Range& range) override;
@@ -106,8 +101,7 @@ struct RMSpropOptions {
 /// momentum below 0.
 class RMSprop : public Optimizer {
  public:
-  RMSprop(const std::vector<NamedTensor>& parameters, const RMSpropOptions& options);
-  RMSprop(const std::vector<ParameterGroup>& groups, const RMSpropOptions& options);
+  RMSprop(const ParameterGroups& parameters, const RMSpropOptions& options);
 
  private:
   void update(const Range& range) override;
@@ -123,8 +117,7 @@ struct LionOptions {
 /// weight moves by lr: rates are 3 to 10 times below Adam's, decays as much above. Errors: a beta outside [0, 1).
 class Lion : public Optimizer {
  public:
-  Lion(const std::vector<NamedTensor>& parameters, const LionOptions& options);
-  Lion(const std::vector<ParameterGroup>& groups, const LionOptions& options);
+  Lion(const ParameterGroups& parameters, const LionOptions& options);
 
  private:
   void update(const Range& range) override;
@@ -164,8 +157,7 @@ struct LarsOptions {
 /// eps), so that its step is a share of its weights (You et al. 2017). Errors: a momentum, trust or eps below 0.
 class LARS : public ByParameter {
  public:
-  LARS(const std::vector<NamedTensor>& parameters, const LarsOptions& options);
-  LARS(const std::vector<ParameterGroup>& groups, const LarsOptions& options);
+  LARS(const ParameterGroups& parameters, const LarsOptions& options);
 
  private:
   void update_all() override;
@@ -184,8 +176,7 @@ struct LambOptions {
 /// below 0.
 class LAMB : public ByParameter {
  public:
-  LAMB(const std::vector<NamedTensor>& parameters, const LambOptions& options);
-  LAMB(const std::vector<ParameterGroup>& groups, const LambOptions& options);
+  LAMB(const ParameterGroups& parameters, const LambOptions& options);
 
  private:
   void update_all() override;
@@ -208,8 +199,7 @@ struct AdafactorOptions {
 /// TensorParallel); beta2_decay above 0, an eps below 0, d below 1.
 class Adafactor : public Optimizer {
  public:
-  Adafactor(const std::vector<NamedTensor>& parameters, const AdafactorOptions& options);
-  Adafactor(const std::vector<ParameterGroup>& groups, const AdafactorOptions& options);
+  Adafactor(const ParameterGroups& parameters, const AdafactorOptions& options);
 
  private:
   void update_all() override;
