@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "apps/nersc_vit/forecast_loss.h"
-#include "apps/nersc_vit/forecast_plot.h"
 #include "apps/nersc_vit/warmed_cosine.h"
 #include "core/autograd.h"
 #include "core/choose_device.h"

@@ -4,8 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "apps/nersc_vit/evaluation.h"
-#include "apps/nersc_vit/forecast_loader.h"
+#include "apps/nersc_vit/forecast.h"
 #include "apps/nersc_vit/forecast_vit.h"
 #include "apps/nersc_vit/options.h"
 #include "apps/nersc_vit/out_log.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/weft_sweep/bayes.h"
-
 #include <sys/wait.h>
 
 #include <cstdio>

@@ -10,13 +10,10 @@
 #include <iostream>
 #include <sstream>
 
-#include "apps/weft_sweep/bayes.h"
 #include "apps/weft_sweep/early_stop.h"
 #include "apps/weft_sweep/options.h"
 #include "apps/weft_sweep/pool.h"
 #include "apps/weft_sweep/ranking.h"
-#include "apps/weft_sweep/results_page.h"
-#include "apps/weft_sweep/slurm_script.h"
 #include "core/text.h"
 #include "io/atomic_file.h"
 #include "io/file_reader.h"

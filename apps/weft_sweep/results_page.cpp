@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/weft_sweep/results_page.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 
 #include "apps/support/axis.h"
 #include "apps/support/html_chart.h"
+#include "apps/weft_sweep/ranking.h"
 #include "core/text.h"
 #include "kernels/error.h"
 #include "train/progress.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/weft_sweep/slurm_script.h"
-
 #include <filesystem>
 #include <sstream>
 
+#include "apps/weft_sweep/options.h"
+#include "apps/weft_sweep/sweep.h"
 #include "core/text.h"
 #include "train/exit.h"
 #include "train/shell_word.h"

@@ -20,7 +20,7 @@ struct Sweep {
   bool smaller_wins = true;
   bool by_best = false;  ///< rank by a run's best value, not by its last
 
-  /// The points are chosen one by one (bayes.h) until there are `trials`; `points` has those so far.
+  /// The points are chosen one by one (next_point) until there are `trials`; `points` has those so far.
   struct Bayes {
     std::vector<Parameter> parameters;
     size_t trials = 0;
@@ -61,5 +61,18 @@ struct PointResult {
 /// Both use point.json in the point's folder.
 void save_result(const std::filesystem::path& folder, const Point& point, const PointResult& result);
 PointResult load_result(const std::filesystem::path& folder);
+
+/// The next point of a Bayesian search, by Optuna's tree-structured Parzen estimator (Bergstra et al., "Algorithms for
+/// Hyper-Parameter Optimization", NeurIPS 2011): it models where the better of the points so far lie and where the
+/// others do; the first ten are drawn at random. A function of the seed and of the points with their values. Points
+/// that are running count as bad ones, so that several at a time differ. None if it finds no new point. Errors: no
+/// python3, no Optuna of version 3 or newer.
+std::optional<Point> next_point(const Sweep& sweep);
+
+struct Options;
+/// A batch script that runs the sweep as a job array: task i runs point i by `weft-sweep --out … --point i`. It
+/// forwards SIGTERM and asks Slurm to requeue a task whose program ended with a checkpoint (exit code 75).
+/// Errors: --sbatch holds a word that is no flag; --out or the working folder has control characters in its name.
+std::string slurm_script(const Sweep& sweep, const Options& options);
 
 }  // namespace weft::weft_sweep
