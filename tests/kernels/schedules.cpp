@@ -27,8 +27,6 @@ class Schedules : public testing::EmptyTestEventListener {
 
   void OnTestEnd(const testing::TestInfo& test) override {
     const emulator::source::Usage after = emulator::source::usage();
-    // tools/racecheck_cost compares this.
-    testing::Test::RecordProperty("simt_microseconds", static_cast<int>((after.seconds - before_.seconds) * 1e6));
     if (test.result()->Skipped() || test.result()->Failed()) return;
     const int64_t fixed = after.fixed_launches - before_.fixed_launches;
     const int64_t random = after.random_launches - before_.random_launches;
