@@ -12,6 +12,9 @@ using Views = std::span<const View* const>;
 /// y [B, M, N] = a [B, M, K] b: 2 K per element of y.
 double matmul_flop(Views v) { return 2.0 * static_cast<double>(v[0]->numel() * v[1]->sizes[2]); }
 
+/// y, pre, a [M, K], b [N, K].
+double fp8_matmul_flop(Views v) { return 2.0 * static_cast<double>(v[0]->numel() * v[2]->sizes[1]); }
+
 double matmul_fused_flop(Views v) { return 2.0 * static_cast<double>(v[0]->numel() * v[2]->sizes[2]); }  // y, pre, a
 
 /// dx [M, I] = dy [M, O] w [O, I]; dw [O, I], db, dy [M, O].
@@ -83,6 +86,9 @@ constexpr Entry kTable[] = {
     {.name = "ema_step", .updated = 0b1, .arithmetic = 3},
     {.name = "exchange", .updated = 0b11},
     {.name = "fill"},
+    {.name = "fp8_quantize", .updated = 0b100, .arithmetic = 4},  // amax
+    {.name = "fp8_update_scale", .updated = 0b110, .arithmetic = 2},
+    {.name = "fp8_matmul", .flop = fp8_matmul_flop},
     {.name = "arange", .arithmetic = 2},
     {.name = "image_normalize", .arithmetic = 3},
     {.name = "image_mix", .twice = 0b10, .arithmetic = 2},  // x: each image, and the one before it

@@ -54,8 +54,9 @@ void wgmma_fence(SourceLine where);
 void wgmma_commit(SourceLine where);
 void wgmma_wait(int pending, SourceLine where);
 
-/// wgmma's operands: 16 of depth of two bytes each, or 8 of four, whose lower 13 bits are ignored.
-enum class WgmmaType { bf16, f16, tf32 };
+/// wgmma's operands: 16 of depth of two bytes each; 8 of four, whose lower 13 bits are ignored; or 32 of one, a being
+/// of this type and b of e4m3.
+enum class WgmmaType { bf16, f16, tf32, e4m3, e5m2 };
 
 /// One thread's part of a wgmma.
 struct WgmmaCall {

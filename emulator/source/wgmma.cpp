@@ -17,7 +17,7 @@ namespace emulator::source {
 
 namespace {
 
-constexpr int kRows = 64, kDepth = 16;  // of tf32 8, two positions each
+constexpr int kRows = 64, kDepth = 16;  // in positions of two bytes: of tf32 8, of one byte 32
 
 /// Thread t holds d[4 j + 2 i .. +1] = (16 (t / 32) + t % 32 / 4 + 8 i, 8 j + 2 (t % 4) .. +1).
 template <class Visit>
@@ -37,8 +37,14 @@ Warpgroup& warpgroup_of(Worker& worker, const char* what, SourceLine where) {
   return worker.hopper().warpgroups[static_cast<size_t>(group)];
 }
 
+/// The depth of a position in elements.
+int depth_of(WgmmaType type, int position) {
+  if (type == WgmmaType::tf32) return position / 2;
+  return type == WgmmaType::e4m3 || type == WgmmaType::e5m2 ? position * 2 : position;
+}
+
 /// Where the 8 elements (16 bytes) lie that begin at (row, depth): 8 of depth or, `along_rows`, 8 rows. Elements of
-/// four bytes lie as two of two.
+/// four bytes lie as two of two, those of one two in one.
 uint32_t run_of(const MatrixDescriptor& matrix, int row, int depth, bool along_rows) {
   const uint32_t r = static_cast<uint32_t>(row), k = static_cast<uint32_t>(depth);
   return along_rows ? matrix.along_lines(r, k) : matrix.along_depth(r, 2 * k);
@@ -132,7 +138,7 @@ void Warpgroup::check_operand(Worker& worker, const Op& op, size_t number, bool 
     if (!worker.is_operand(offset))
       worker.report().fail([&] {
         return cat("wgmma at ", op.where, ": operand ", name, " at row ", row, ", depth ",
-                   op.call.type == WgmmaType::tf32 ? depth / 2 : depth, " reads ", worker.describe_operand(offset),
+                   depth_of(op.call.type, depth), " reads ", worker.describe_operand(offset),
                    ", beyond the block's dynamic shared memory");
       });
     check_wgmma_read(number, reinterpret_cast<const void*>(worker.dynamic_shared_arena() + offset), op.where);
@@ -203,7 +209,7 @@ void Warpgroup::run(Worker& worker, Op& op) {
     return call.type == WgmmaType::bf16 ? ptx::matrix::Bf16::number(bits) : ptx::matrix::F16::number(bits);
   };
   // Both with depth as the slow index.
-  float a[kDepth * kRows], b[kDepth * 256];
+  static thread_local float a[2 * kDepth * kRows], b[2 * kDepth * 256];  // too large for a thread's stack
   const auto load_tf32 = [&](uint64_t descriptor, int rows, float* to) {
     const MatrixDescriptor matrix = MatrixDescriptor::decode(descriptor);
     for (int row = 0; row < rows; ++row)
@@ -213,8 +219,20 @@ void Warpgroup::run(Worker& worker, Op& op) {
         for (int k = 0; k < 4; ++k) to[(depth / 2 + k) * rows + row] = from_tf32(run[k]);
       }
   };
+  const auto load_fp8 = [&](uint64_t descriptor, int rows, float* to, auto&& number_of) {
+    const MatrixDescriptor matrix = MatrixDescriptor::decode(descriptor);
+    for (int row = 0; row < rows; ++row)
+      for (int depth = 0; depth < kDepth; depth += 8) {
+        uint8_t run[16];
+        std::memcpy(run, shared + run_of(matrix, row, depth, false), sizeof(run));
+        for (int k = 0; k < 16; ++k) to[(depth * 2 + k) * rows + row] = number_of(run[k]);
+      }
+  };
   const auto load = [&](uint64_t descriptor, bool along_rows, int rows, float* to) {
     if (call.type == WgmmaType::tf32) return load_tf32(descriptor, rows, to);
+    if (call.type == WgmmaType::e5m2 && to == a) return load_fp8(descriptor, rows, to, ptx::matrix::E5m2::number);
+    if (call.type == WgmmaType::e4m3 || call.type == WgmmaType::e5m2)
+      return load_fp8(descriptor, rows, to, ptx::matrix::E4m3::number);
     const MatrixDescriptor matrix = MatrixDescriptor::decode(descriptor);
     for (int i = 0; i < rows * kDepth / 8; ++i) {
       const int row = along_rows ? i / kDepth * 8 : i / 2, depth = along_rows ? i % kDepth : i % 2 * 8;
@@ -236,7 +254,7 @@ void Warpgroup::run(Worker& worker, Op& op) {
   }
   load(call.b, call.b_along_rows, call.n, b);
   if (!call.accumulate) std::fill(sums.values.begin(), sums.values.end(), 0.0f);
-  multiply_add(sums.values.data(), a, b, kRows, call.n, call.type == WgmmaType::tf32 ? kDepth / 2 : kDepth);
+  multiply_add(sums.values.data(), a, b, kRows, call.n, depth_of(call.type, kDepth));
   op.done = true;
 }
 

@@ -90,6 +90,14 @@ TEST(KernelCost, LinearBackward) {
   EXPECT_EQ(cost("linear_backward_weight", std::array{w, db, dy, dx}).bytes, 4 * (11 * 7 + 11 + 5 * 11 + 5 * 7));
 }
 
+TEST(KernelCost, EightBits) {
+  const auto codes = [](std::initializer_list<int64_t> sizes) { return View::dense(memory, DType::u8, sizes); };
+  const View y = f32({5, 7}), a = codes({5, 11}), b = codes({7, 11}), one = f32({1}), none = View::none();
+  EXPECT_EQ(cost("fp8_matmul", std::array{y, none, a, b, f32({7}), one, one}).flop, 2.0 * 5 * 7 * 11);
+  EXPECT_EQ(cost("fp8_matmul", std::array{y, none, a, b, f32({7}), one, one}).bytes, 4 * (35 + 7 + 2) + 55 + 77);
+  EXPECT_EQ(cost("fp8_quantize", std::array{a, codes({11, 5}), one, f32({5, 11}), one}).bytes, 2 * 55 + 8 + 4 * 55 + 4);
+}
+
 TEST(KernelCost, Attention) {
   // 3 batch entries, 5 queries, 7 keys, 2 heads of 16 channels: 2 products forward, 5 backward.
   const View q = f32({3, 5, 2, 16}), k = f32({3, 7, 2, 16}), lse = f32({3, 2, 5}), none = View::none();

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/fp8.h"
+
+namespace weft::kernels::WEFT_DEVICE {
+
+/// A checked call of the contract.
+struct Fp8MatmulCall {
+  View y, pre, a, b, bias, a_scale, b_scale;
+  Fp8MatmulArguments arguments;
+};
+
+/// The product on wgmma; false where the device has none, or TMA cannot read the codes. Defined in matmul_fp8_sm90.cu.
+bool fp8_matmul_wgmma(const Queue& queue, const Fp8MatmulCall& call);
+
+}  // namespace weft::kernels::WEFT_DEVICE
